@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/* Run on demand by user space (BPF_PROG_TEST_RUN): two facts that no symbol gives us. */
+#include "state.h"
+
+struct place_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+};
+struct place_map place SEC(".maps");
+
+s64 clock_sample = 0;		/* bpf_ktime_get_ns() minus this run queue's clock, now */
+
+/*
+ * The run queue's clock is behind by the time since its last update, so the smallest of many
+ * samples, each just after a wakeup, is the clocks' true difference. It may be negative.
+ */
+SEC("raw_tp/calibrate_clock")
+int calibrate_clock(void *ctx)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct rq *rq;
+
+	if (!bpf_core_field_exists(t->se.cfs_rq))
+		return 0;
+	rq = BPF_CORE_READ(t, se.cfs_rq, rq);
+	clock_sample = bpf_ktime_get_ns() - BPF_CORE_READ(rq, clock);
+	return 0;
+}
+
+/*
+ * Where this CPU's per-CPU memory lies: the address of its copy of a map's value, less the
+ * address that the map holds for all CPUs. Works without kallsyms.
+ */
+SEC("raw_tp/calibrate_cpu")
+int calibrate_cpu(void *ctx)
+{
+	u32 zero = 0, cpu = bpf_get_smp_processor_id();
+	struct bpf_array *map;
+	u64 *value, base = 0;
+
+	value = bpf_map_lookup_elem(&place, &zero);
+	if (!value || cpu >= 256)
+		return 0;
+	*(volatile u64 *)value = (u64)&place;	/* memory makes a number of a pointer */
+	map = (void *)*(volatile u64 *)value;
+	bpf_core_read(&base, sizeof(base), &map->pptrs[0]);
+	*(volatile u64 *)value = (u64)value;
+	cpu_offset[cpu] = *(volatile u64 *)value - base;
+	return 0;
+}

@@ -1,0 +1,178 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * Reads the kernel's own counters of a process. The sums are those that wait4(2) reports:
+ * signal_struct holds the threads that are gone, the thread list the others.
+ */
+#ifndef SLUICE_COUNTERS_H
+#define SLUICE_COUNTERS_H
+
+#include "state.h"
+
+/* What the released threads of a process left in signal_struct, and what we keep ourselves. */
+static __always_inline void
+counters_begin(struct event_counters *c, struct signal_struct *s, const struct proc *p)
+{
+	c->runtime_ns = s->sum_sched_runtime;
+	c->utime = s->utime;
+	c->stime = s->stime;
+	c->prev_utime = s->prev_cputime.utime;
+	c->prev_stime = s->prev_cputime.stime;
+	c->voluntary_switches = s->nvcsw;
+	c->involuntary_switches = s->nivcsw;
+	c->minor_faults = s->min_flt;
+	c->major_faults = s->maj_flt;
+	/* signal->ioac is of no use: it includes the children that were reaped */
+	c->rchar = p->rchar;
+	c->wchar = p->wchar;
+	c->syscr = p->syscr;
+	c->syscw = p->syscw;
+	c->read_bytes = p->read_bytes;
+	c->write_bytes = p->write_bytes;
+	c->run_delay_ns = p->run_delay_ns;
+	c->block_io_delay_ns = p->block_io_delay_ns;
+	c->peak_rss = p->peak;
+	c->rss = p->rss;
+	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
+	__builtin_memcpy(c->net_tx, p->net_tx, sizeof(c->net_tx));
+	c->threads = s->nr_threads;
+	c->threads_peak = p->threads_peak;
+}
+
+/* Adds a thread that is not yet released. t is typed: plain loads, no helper calls. */
+static __always_inline void
+counters_add_thread(struct event_counters *c, struct task_struct *t)
+{
+	c->runtime_ns += t->se.sum_exec_runtime;
+	c->utime += t->utime;
+	c->stime += t->stime;
+	c->voluntary_switches += t->nvcsw;
+	c->involuntary_switches += t->nivcsw;
+	c->minor_faults += t->min_flt;
+	c->major_faults += t->maj_flt;
+}
+
+/* The same for what we sum ourselves when a thread exits, so only for threads that have not. */
+static __always_inline void
+counters_add_io(struct event_counters *c, struct task_struct *t, u32 *flags)
+{
+	struct task_delay_info *d = t->delays;
+
+	c->rchar += t->ioac.rchar;
+	c->wchar += t->ioac.wchar;
+	c->syscr += t->ioac.syscr;
+	c->syscw += t->ioac.syscw;
+	c->read_bytes += t->ioac.read_bytes;
+	c->write_bytes += t->ioac.write_bytes;
+	c->run_delay_ns += t->sched_info.run_delay;
+	if (d) {
+		c->block_io_delay_ns += d->blkio_delay;
+		*flags |= EVENT_HAS_BLOCK_IO;
+	}
+}
+
+/*
+ * CPU time that the running task has used since the scheduler last brought its
+ * sum_exec_runtime up to date (at most a tick ago): time since the run queue's clock was read,
+ * plus what that clock has moved since exec_start. clock_task leaves out stolen time.
+ */
+static __always_inline u64
+counters_unaccounted(struct task_struct *current_task)
+{
+	struct rq *rq;
+	s64 delta;
+
+	if (!bpf_core_field_exists(current_task->se.cfs_rq) || clock_offset == 0)
+		return 0;
+	if (!current_task->se.cfs_rq)
+		return 0;
+	rq = current_task->se.cfs_rq->rq;
+	if (!rq)
+		return 0;
+	delta = (s64)(bpf_ktime_get_ns() - clock_offset - rq->clock) +
+	    (s64)(rq->clock_task - current_task->se.exec_start);
+	return delta > 0 && delta < 1000000000 ? delta : 0;
+}
+
+/* One kind of page: what the counter shows, never below 0. */
+static __always_inline u64
+pages(s64 count)
+{
+	return count > 0 ? count : 0;
+}
+
+/* What each CPU still holds back of a counter whose value is small enough for it to matter. */
+static __always_inline s64
+pages_held_back(u64 counters)
+{
+	s64 sum = 0;
+	s32 one;
+
+	for (u32 cpu = 0; cpu < 64 && cpu < ncpu; cpu++) {
+		if (!cpu_offset[cpu])
+			return 0;
+		if (bpf_probe_read_kernel(&one, sizeof(one), (void *)(counters + cpu_offset[cpu])))
+			return 0;
+		sum += one;
+	}
+	return sum;
+}
+
+/*
+ * Resident pages of an mm as the kernel counts them for ru_maxrss (file + anon + shmem); from
+ * 6.2 exact for small processes, else within 3 %.
+ */
+static __always_inline u64
+pages_resident(struct mm_struct *mm)
+{
+	struct mm_struct___until_6_1 *old = (void *)mm;
+	s64 file, anon, shmem;
+
+	if (bpf_core_field_exists(old->rss_stat.count)) {
+		return pages(BPF_CORE_READ(old, rss_stat.count[0].counter)) +
+		    pages(BPF_CORE_READ(old, rss_stat.count[1].counter)) +
+		    pages(BPF_CORE_READ(old, rss_stat.count[3].counter));
+	}
+	file = mm->rss_stat[0].count;
+	anon = mm->rss_stat[1].count;
+	shmem = mm->rss_stat[3].count;
+	if (pages(file) + pages(anon) + pages(shmem) < 33 * (u64)rss_slack && ncpu <= 64) {
+		file += pages_held_back((u64)mm->rss_stat[0].counters);
+		anon += pages_held_back((u64)mm->rss_stat[1].counters);
+		shmem += pages_held_back((u64)mm->rss_stat[3].counters);
+	}
+	return pages(file) + pages(anon) + pages(shmem);
+}
+
+/* Identity, status and what signal_struct holds; the caller adds threads that are not released. */
+static __always_inline void
+state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
+{
+	struct signal_struct *signal = leader->signal;
+
+	e->head.version = EVENT_VERSION;
+	e->head.size = sizeof(*e);
+	e->head.time_ns = bpf_ktime_get_boot_ns();
+	e->self = p->self;
+	e->parent = p->parent;
+	e->anchor = p->anchor;
+	e->program_start_ns = p->program_start_ns;
+	e->end_ns = p->end_ns;
+	e->flags = proc_flags(p);
+	if (p->execed || !p->end_ns)
+		e->flags |= EVENT_NO_CREDENTIALS;
+	e->status = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+	if (signal->oom_mm)
+		e->flags |= EVENT_OOM;
+	e->ppid = p->ppid;
+	e->uid = p->uid;
+	e->gid = p->gid;
+	e->pid_ns = p->pid_ns;
+	e->mnt_ns = p->mnt_ns;
+	e->net_ns = p->net_ns;
+	e->cgroup_v2 = p->cgroup_v2;
+	e->cgroup_v1 = p->cgroup_v1;
+	__builtin_memcpy(e->comm, leader->comm, sizeof(e->comm));
+	counters_begin(&e->counters, signal, p);
+}
+
+#endif

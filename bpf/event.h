@@ -1,0 +1,173 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * What bpf/ writes and src/collect/ reads. Nothing else lives here.
+ *
+ * Fixed-width members, ordered so that nothing needs padding; text follows the struct.
+ */
+#ifndef SLUICE_EVENT_H
+#define SLUICE_EVENT_H
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define EVENT_VERSION	 1
+#define EVENT_COMM_LEN	 16
+#define EVENT_PATH_MAX	 4096
+#define EVENT_ARGV_MAX	 32768
+
+enum event_kind {		/* 0 is left free: an all-zero event is never valid */
+	EVENT_EXEC = 1,		/* struct event_exec: a program starts, maybe in place of another */
+	EVENT_EXIT = 2,		/* struct event_state: the kernel lets go of a process; totals are final */
+	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
+	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
+	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
+};
+
+enum event_flag {
+	EVENT_EXECED = 1 << 0,		/* the process has exec'd since it was forked */
+	EVENT_REPLACED = 1 << 1,	/* exec: prev holds the totals of the program that it replaced */
+	EVENT_ARGV_CUT = 1 << 2,
+	EVENT_ARGV_FAULT = 1 << 3,	/* argv could not be read; what is there is the part before */
+	EVENT_EXE_CUT = 1 << 4,		/* deeper or longer than we walk */
+	EVENT_CWD_CUT = 1 << 5,
+	EVENT_HAS_PEAK = 1 << 6,	/* counters.peak_rss and .rss are the program's own */
+	EVENT_HAS_BLOCK_IO = 1 << 7,	/* the kernel keeps delay accounting for these threads */
+	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie, totals are final */
+	EVENT_OOM = 1 << 9,		/* chosen by the OOM killer */
+	EVENT_THREADS_CUT = 1 << 10,	/* snapshot: more threads than we walk; counters are too low */
+	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
+};
+
+enum event_net {		/* the classes of sockets that we tell apart */
+	EVENT_NET_TCP,
+	EVENT_NET_UDP,
+	EVENT_NET_OTHER,	/* any other internet protocol */
+	EVENT_NET_UNIX,
+	EVENT_NET_COUNT,
+};
+
+/* Programs and reasons by which the kernel side counts what it could not do. */
+enum event_program {
+	EVENT_PROG_FORK,
+	EVENT_PROG_PREPARE_EXEC,
+	EVENT_PROG_EXEC,
+	EVENT_PROG_EXIT,
+	EVENT_PROG_FREE,
+	EVENT_PROG_ITER,
+	EVENT_PROG_CGROUP,
+	EVENT_PROG_COUNT,
+};
+
+enum event_loss {
+	EVENT_LOSS_RING,	/* the ring was full: a record is lost */
+	EVENT_LOSS_MAP,		/* no room for a process: it and its children are not followed */
+	EVENT_LOSS_READ,	/* a field could not be read: it is null or cut in its record */
+	EVENT_LOSS_CUT,		/* a limit of ours: a path, the threads of a process */
+	EVENT_LOSS_COUNT,
+};
+
+struct event_head {
+	__u16	version;	/* EVENT_VERSION */
+	__u16	kind;		/* enum event_kind */
+	__u32	size;		/* of the whole record, text included */
+	__u64	time_ns;	/* CLOCK_BOOTTIME */
+};
+
+/* One program: pids come back, (start, pid) does not; index counts execs after the first. */
+struct event_id {
+	__u64	start_ns;	/* of the process, CLOCK_BOOTTIME */
+	__u32	pid;		/* thread group id in the host's namespace */
+	__u32	index;
+};
+
+/*
+ * Totals of a process since its fork, over all threads, living and dead, without the children
+ * that it reaped. cpu: runtime is exact; utime and stime are tick samples that give its split.
+ */
+struct event_counters {
+	__u64	runtime_ns;
+	__u64	utime;
+	__u64	stime;
+	__u64	prev_utime;	/* what the kernel last told anybody: its split never goes back */
+	__u64	prev_stime;
+	__u64	voluntary_switches;
+	__u64	involuntary_switches;
+	__u64	minor_faults;
+	__u64	major_faults;
+	__u64	rchar;
+	__u64	wchar;
+	__u64	syscr;
+	__u64	syscw;
+	__u64	read_bytes;
+	__u64	write_bytes;
+	__u64	run_delay_ns;
+	__u64	block_io_delay_ns;
+	__u64	peak_rss;	/* pages, of the current program */
+	__u64	rss;		/* pages */
+	__u64	net_rx[EVENT_NET_COUNT];	/* bytes */
+	__u64	net_tx[EVENT_NET_COUNT];
+	__u32	threads;
+	__u32	threads_peak;	/* of the current program */
+};
+
+struct event_exec {
+	struct event_head	head;
+	struct event_id		self;
+	struct event_id		parent;		/* the process that forked this one, as it was then */
+	struct event_id		anchor;		/* its nearest ancestor that has exec'd, itself included */
+	__u32	flags;		/* enum event_flag */
+	__u32	ppid;
+	__u32	uid;
+	__u32	gid;
+	__u64	cgroup_v2;	/* id; 0 none */
+	__u64	cgroup_v1;	/* id in the memory hierarchy; 0 none */
+	__u32	pid_ns;
+	__u32	mnt_ns;
+	__u32	net_ns;
+	__u32	argc;
+	char	comm[EVENT_COMM_LEN];	/* NUL-terminated */
+	__u32	exe_len;	/* bytes of text after the struct, in this order: */
+	__u32	cwd_len;	/*   paths as components, leaf first, each NUL-terminated */
+	__u32	argv_len;	/*   arguments, each NUL-terminated unless cut */
+	__u32	pad;
+	struct event_counters	prev;		/* valid with EVENT_REPLACED */
+};
+
+struct event_state {
+	struct event_head	head;
+	struct event_id		self;
+	struct event_id		parent;
+	struct event_id		anchor;
+	__u64	program_start_ns;
+	__u64	end_ns;		/* when the last thread began to exit; 0: alive */
+	__u32	flags;
+	__s32	status;		/* as wait(2) reports it */
+	__u32	ppid;
+	__u32	uid;		/* for programs that never exec'd, else 0 with EVENT_NO_CREDENTIALS */
+	__u32	gid;
+	__u32	pid_ns;
+	__u32	mnt_ns;
+	__u32	net_ns;
+	__u64	cgroup_v2;
+	__u64	cgroup_v1;
+	char	comm[EVENT_COMM_LEN];
+	struct event_counters	counters;
+};
+
+struct event_cgroup {
+	struct event_head	head;
+	__u64	id;
+	__u32	is_v2;
+	__u32	path_len;	/* bytes after the struct: components, leaf first, NUL-terminated */
+};
+
+_Static_assert(sizeof(struct event_head) == 16, "event_head changed size");
+_Static_assert(sizeof(struct event_id) == 16, "event_id changed size");
+_Static_assert(sizeof(struct event_counters) == 224, "event_counters changed size");
+_Static_assert(sizeof(struct event_exec) == 64 + 80 + 224, "event_exec changed size");
+_Static_assert(__builtin_offsetof(struct event_exec, prev) == 144, "hidden padding");
+_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 224, "event_state changed size");
+_Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
+
+#endif

@@ -1,0 +1,306 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * The only kernel types and fields that sluice reads. What is not declared here cannot be read:
+ * no page, no file content, no socket buffer, no environment. CO-RE finds each field's place in
+ * the running kernel by name; ___flavours are the same type in another age of the kernel.
+ */
+#ifndef SLUICE_KERNEL_H
+#define SLUICE_KERNEL_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct {
+	s64 counter;
+} atomic_long_t;
+
+struct list_head {
+	struct list_head *next;
+};
+
+typedef struct {
+	unsigned int val;
+} kuid_t;
+
+typedef struct {
+	unsigned int val;
+} kgid_t;
+
+struct cred {
+	kuid_t uid;
+	kgid_t gid;
+};
+
+struct task_io_accounting {
+	u64 rchar;
+	u64 wchar;
+	u64 syscr;
+	u64 syscw;
+	u64 read_bytes;
+	u64 write_bytes;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+};
+
+struct rq {
+	u64 clock;
+	u64 clock_task;
+};
+
+struct cfs_rq {
+	struct rq *rq;
+};
+
+struct sched_entity {
+	u64 exec_start;
+	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq;		/* with CONFIG_FAIR_GROUP_SCHED */
+};
+
+struct task_delay_info {
+	u64 blkio_delay;
+};
+
+/* paths */
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct inode {
+	unsigned long i_ino;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct file {
+	struct path f_path;
+};
+
+struct fs_struct {
+	struct path root;
+	struct path pwd;
+};
+
+/* memory */
+struct percpu_counter {
+	s64 count;
+	s32 *counters;	/* what each CPU has not yet added to count */
+};
+
+struct mm_struct {
+	unsigned long hiwater_rss;
+	unsigned long arg_start;
+	unsigned long arg_end;
+	struct file *exe_file;
+	struct percpu_counter rss_stat[4];	/* file, anon, swap, shmem; from 6.2 */
+};
+
+struct mm_rss_stat {
+	atomic_long_t count[4];
+};
+
+struct mm_struct___until_6_1 {
+	struct mm_rss_stat rss_stat;
+};
+
+/* namespaces */
+struct ns_common {
+	unsigned int inum;
+};
+
+struct mnt_namespace {
+	struct ns_common ns;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+struct pid_namespace {
+	struct ns_common ns;
+};
+
+struct nsproxy {
+	struct mnt_namespace *mnt_ns;
+	struct net *net_ns;
+};
+
+struct upid {
+	struct pid_namespace *ns;
+};
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+};
+
+/* cgroups */
+struct kernfs_node {
+	const char *name;
+	u64 id;
+	struct kernfs_node *__parent;	/* from 6.15 */
+};
+
+struct kernfs_node___until_6_14 {
+	struct kernfs_node *parent;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+enum cgroup_subsys_id {
+	memory_cgrp_id = 4,	/* relocated */
+};
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[16];
+	struct cgroup *dfl_cgrp;
+};
+
+/* processes */
+struct prev_cputime {
+	u64 utime;
+	u64 stime;
+};
+
+struct signal_struct {
+	atomic_t live;
+	int nr_threads;
+	struct list_head thread_head;
+	int group_exit_code;
+	unsigned int flags;
+	struct prev_cputime prev_cputime;
+	u64 utime;
+	u64 stime;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	unsigned long maxrss;
+	unsigned long long sum_sched_runtime;
+	struct mm_struct *oom_mm;
+};
+
+struct task_struct {
+	unsigned int flags;
+	struct sched_entity se;
+	struct sched_info sched_info;
+	struct mm_struct *mm;
+	int exit_state;
+	int exit_code;
+	int pid;
+	int tgid;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct pid *thread_pid;
+	struct list_head thread_node;
+	u64 utime;
+	u64 stime;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	u64 start_boottime;
+	unsigned long min_flt;
+	unsigned long maj_flt;
+	const struct cred *cred;
+	char comm[16];
+	struct fs_struct *fs;
+	struct nsproxy *nsproxy;
+	struct signal_struct *signal;
+	struct task_io_accounting ioac;
+	struct css_set *cgroups;
+	struct task_delay_info *delays;
+};
+
+struct linux_binprm {
+	int argc;
+};
+
+/* sockets: family, protocol and the length that a call moved; never its bytes */
+struct sock_common {
+	unsigned short skc_family;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	u16 sk_protocol;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct msghdr;
+struct page;
+
+/* ours */
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+struct bpf_array {
+	void *pptrs[1];
+};
+
+#pragma clang attribute pop
+
+#define SIGNAL_GROUP_EXIT 0x4
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+#define IPPROTO_UDP 17
+#define IPPROTO_MPTCP 262
+#define MSG_PEEK 2
+
+#endif

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/* Programs start, replace one another and end: fork, exec, exit, free. */
+#include "counters.h"
+#include "path.h"
+
+struct state_map final_state SEC(".maps");
+struct fresh_map fresh_proc SEC(".maps");
+struct cgroups_map cgroups_sent SEC(".maps");
+
+/* Who runs it and where: reads that are worth doing only once a program. */
+struct context {
+	u32 uid;
+	u32 gid;
+	u32 pid_ns;
+	u32 mnt_ns;
+	u32 net_ns;
+	u64 cgroup_v2;
+	u64 cgroup_v1;
+};
+
+/* Sends the path of a cgroup the first time that its id is seen. */
+static __always_inline void
+cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
+{
+	u64 key[2] = { id, is_v2 };
+	struct scratch *s;
+	u32 len;
+	u8 one = 1;
+
+	if (bpf_map_lookup_elem(&cgroups_sent, key))
+		return;
+	s = scratch_get();
+	if (!s)
+		return;
+	s->wash[0] = (u64)kn;
+	len = kernfs_append(0);
+	if (len & PATH_CUT)
+		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_CUT);
+	len &= 0x1fff;
+	s->cgroup.head.version = EVENT_VERSION;
+	s->cgroup.head.kind = EVENT_CGROUP;
+	s->cgroup.head.time_ns = bpf_ktime_get_boot_ns();
+	s->cgroup.id = id;
+	s->cgroup.is_v2 = is_v2;
+	s->cgroup.path_len = len;
+	s->cgroup.head.size = sizeof(s->cgroup) + len;
+	if (bpf_ringbuf_output(&ring, &s->cgroup, sizeof(s->cgroup) + len, wake_flags())) {
+		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_RING);
+		return;
+	}
+	bpf_map_update_elem(&cgroups_sent, key, &one, BPF_ANY);
+}
+
+static __always_inline void
+context_read(struct context *c, struct task_struct *t)
+{
+	struct nsproxy *ns = t->nsproxy;
+	const struct cred *cred = t->cred;
+	struct pid *pid = t->thread_pid;
+	struct css_set *cgroups = t->cgroups;
+	struct cgroup_subsys_state *memory;
+	struct cgroup *v2, *v1;
+	struct kernfs_node *kn;
+
+	if (cred) {
+		c->uid = cred->uid.val;
+		c->gid = cred->gid.val;
+	}
+	if (ns && ns->mnt_ns)
+		c->mnt_ns = ns->mnt_ns->ns.inum;
+	if (ns && ns->net_ns)
+		c->net_ns = ns->net_ns->ns.inum;
+	if (pid) {
+		u32 level = pid->level;
+		struct upid *innermost = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+		    level * bpf_core_type_size(struct upid);
+
+		c->pid_ns = BPF_CORE_READ(innermost, ns, ns.inum);
+	}
+	if (!cgroups)
+		return;
+	v2 = cgroups->dfl_cgrp;
+	kn = v2 ? v2->kn : NULL;
+	if (kn) {
+		c->cgroup_v2 = kn->id;
+		cgroup_announce(kn, c->cgroup_v2, 1);
+	}
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return;
+	memory = BPF_CORE_READ(cgroups, subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);
+	if (!memory)
+		return;
+	v1 = BPF_CORE_READ(memory, cgroup);
+	if (!v1 || v1 == v2)
+		return;
+	kn = BPF_CORE_READ(v1, kn);
+	if (kn) {
+		c->cgroup_v1 = BPF_CORE_READ(kn, id);
+		cgroup_announce(kn, c->cgroup_v1, 0);
+	}
+}
+
+/*
+ * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
+ * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
+ */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct signal_struct *signal = child->signal;
+	struct proc *up, *p;
+	u64 key = (u64)signal;
+	u32 zero = 0;
+
+	if (parent->signal == signal) {		/* a thread */
+		up = proc_of(signal);
+		if (up && (u32)signal->nr_threads > up->threads_peak)
+			up->threads_peak = signal->nr_threads;
+		return 0;
+	}
+	up = proc_of(parent->signal);
+	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
+		return 0;
+	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
+	if (!p)
+		return 0;
+	p->self.start_ns = child->start_boottime;
+	p->self.pid = child->tgid;
+	p->program_start_ns = p->self.start_ns;
+	p->threads_peak = 1;
+	if (up) {
+		p->parent = up->self;
+		p->anchor = up->execed ? up->self : up->anchor;
+	} else {
+		__builtin_memset(&p->parent, 0, sizeof(p->parent));
+		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
+	}
+	if (bpf_map_update_elem(&procs, &key, p, BPF_ANY)) {
+		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
+		__sync_fetch_and_add(&lost_records, 2);
+	} else {
+		__sync_fetch_and_add(&followed, 1);
+	}
+	return 0;
+}
+
+/* The image that an exec is about to replace still has its mm: take its peak. */
+static __always_inline void
+old_image(struct task_struct *t, struct mm_struct *mm)
+{
+	struct proc *p = proc_of(t->signal);
+	u64 high, now;
+
+	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
+	if (!p || !p->execed || !mm)
+		return;
+	high = mm->hiwater_rss;
+	now = pages_resident(mm);
+	p->old_rss = now;
+	p->old_peak = high > now ? high : now;
+}
+
+/* From 6.10: called once the exec has a new image, with the old mm still in place. */
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(on_prepare_exec, struct task_struct *t, struct linux_binprm *bprm)
+{
+	old_image(t, t->mm);
+	return 0;
+}
+
+/* Before 6.10 the same moment has no tracepoint, but this function is called at it. */
+SEC("fentry/begin_new_exec")
+int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct mm_struct *mm = BPF_CORE_READ(t, mm);
+	struct proc *p = proc_of(BPF_CORE_READ(t, signal));
+	struct mm_struct___until_6_1 *old = (void *)mm;
+	u64 high, now;
+
+	if (!p || !p->execed || !mm)
+		return 0;
+	high = BPF_CORE_READ(mm, hiwater_rss);
+	if (bpf_core_field_exists(old->rss_stat.count))
+		now = pages_resident(mm);
+	else
+		now = pages(BPF_CORE_READ(mm, rss_stat[0].count)) +
+		    pages(BPF_CORE_READ(mm, rss_stat[1].count)) +
+		    pages(BPF_CORE_READ(mm, rss_stat[3].count));
+	p->old_rss = now;
+	p->old_peak = high > now ? high : now;
+	return 0;
+}
+
+/* Copies the argument area, page by page so that one absent page costs only what follows. */
+static __always_inline u32
+argv_append(struct scratch *s, struct mm_struct *mm, u32 off, u32 *flags)
+{
+	u64 from = mm->arg_start, end = mm->arg_end;
+	u32 copied = 0;
+
+	if (end - from > EVENT_ARGV_MAX) {
+		end = from + EVENT_ARGV_MAX;
+		*flags |= EVENT_ARGV_CUT;
+	}
+	for (int i = 0; i < EVENT_ARGV_MAX / 4096 + 1; i++) {
+		u64 len = 4096 - (from & 4095);
+		u32 at = off + copied;
+
+		if (from >= end)
+			break;
+		if (len > end - from)
+			len = end - from;
+		asm volatile("%0 &= 0xffff" : "+r"(at));
+		asm volatile("%0 &= 0x1fff" : "+r"(len));
+		if (at > TEXT_MAX - 8192)
+			break;
+		if (bpf_probe_read_user(&s->text[at], len, (void *)from)) {
+			*flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
+			break;
+		}
+		copied += len;
+		from += len;
+	}
+	return copied;
+}
+
+/*
+ * A program starts. The old image's totals, if there is one, travel in the same record. By now
+ * all other threads of an old image are gone and pid is the leader's.
+ */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	struct signal_struct *signal = t->signal;
+	struct proc *p = proc_of(signal);
+	struct context context = {};
+	struct event_exec *e;
+	struct scratch *s;
+	struct mm_struct *mm;
+	struct file *exe;
+	struct fs_struct *fs;
+	u32 flags, off, len;
+
+	if (!p)
+		return 0;
+	s = scratch_get();
+	if (!s)
+		return 0;
+	context_read(&context, t);	/* may send a record of its own: before ours is begun */
+	e = &s->exec;
+	e->head.version = EVENT_VERSION;
+	e->head.kind = EVENT_EXEC;
+	e->head.time_ns = bpf_ktime_get_boot_ns();
+	flags = EVENT_EXECED;
+	if (p->execed) {
+		flags |= EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+		counters_begin(&e->prev, signal, p);
+		counters_add_thread(&e->prev, t);
+		counters_add_io(&e->prev, t, &flags);
+		e->prev.runtime_ns += counters_unaccounted(t);
+		e->prev.peak_rss = p->old_peak;
+		e->prev.rss = p->old_rss;
+		if (p->old_peak)
+			flags |= EVENT_HAS_PEAK;
+		p->self.index++;
+		p->program_start_ns = e->head.time_ns;
+		p->threads_peak = 1;
+	} else {
+		__builtin_memset(&e->prev, 0, sizeof(e->prev));
+		p->execed = 1;
+	}
+	p->old_peak = 0;
+	e->self = p->self;
+	e->parent = p->parent;
+	e->anchor = p->anchor;
+	e->ppid = t->real_parent->tgid;
+	e->uid = context.uid;
+	e->gid = context.gid;
+	e->cgroup_v2 = context.cgroup_v2;
+	e->cgroup_v1 = context.cgroup_v1;
+	e->pid_ns = context.pid_ns;
+	e->mnt_ns = context.mnt_ns;
+	e->net_ns = context.net_ns;
+	e->argc = bprm->argc;
+	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
+	e->exe_len = e->cwd_len = e->argv_len = e->pad = 0;
+
+	off = 0;
+	mm = t->mm;
+	fs = t->fs;
+	if (mm && fs) {
+		s->wash[2] = (u64)fs->root.dentry;
+		s->wash[3] = (u64)fs->root.mnt;
+		exe = mm->exe_file;
+		if (exe) {
+			s->wash[0] = (u64)exe->f_path.dentry;
+			s->wash[1] = (u64)exe->f_path.mnt;
+			len = path_append(off);
+			if (len & PATH_CUT) {
+				flags |= EVENT_EXE_CUT;
+				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+			}
+			e->exe_len = len & 0xffff;
+			off += e->exe_len;
+		}
+		s->wash[0] = (u64)fs->pwd.dentry;
+		s->wash[1] = (u64)fs->pwd.mnt;
+		len = path_append(off);
+		if (len & PATH_CUT) {
+			flags |= EVENT_CWD_CUT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+		}
+		e->cwd_len = len & 0xffff;
+		off += e->cwd_len;
+		e->argv_len = argv_append(s, mm, off, &flags);
+		off += e->argv_len;
+	}
+	e->flags = flags;
+	asm volatile("%0 &= 0xffff" : "+r"(off));
+	e->head.size = sizeof(*e) + off;
+	if (bpf_ringbuf_output(&ring, s, sizeof(*e) + off, wake_flags())) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
+	}
+	return 0;
+}
+
+/*
+ * A thread exits. Its own I/O and delays are nowhere else once it is gone. With the last thread
+ * of the process goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct proc *p = proc_of(signal);
+	struct task_delay_info *d;
+	struct mm_struct *mm;
+	u64 high, now;
+	bool is_last;
+
+	if (!p)
+		return 0;
+	__sync_fetch_and_add(&p->rchar, t->ioac.rchar);
+	__sync_fetch_and_add(&p->wchar, t->ioac.wchar);
+	__sync_fetch_and_add(&p->syscr, t->ioac.syscr);
+	__sync_fetch_and_add(&p->syscw, t->ioac.syscw);
+	__sync_fetch_and_add(&p->read_bytes, t->ioac.read_bytes);
+	__sync_fetch_and_add(&p->write_bytes, t->ioac.write_bytes);
+	__sync_fetch_and_add(&p->run_delay_ns, t->sched_info.run_delay);
+	d = t->delays;
+	if (d) {
+		__sync_fetch_and_add(&p->block_io_delay_ns, d->blkio_delay);
+		p->has_block_io = 1;
+	}
+	/* Two last threads may both see live 0; all that follows may as well happen twice. */
+	if (exit_has_group_dead)
+		is_last = ctx[1] & 1;
+	else
+		is_last = signal->live.counter == 0;
+	if (!is_last)
+		return 0;
+	p->end_ns = bpf_ktime_get_boot_ns();
+	p->ppid = t->real_parent->tgid;
+	if (!p->execed) {
+		struct context context = {};
+
+		context_read(&context, t);
+		p->uid = context.uid;
+		p->gid = context.gid;
+		p->pid_ns = context.pid_ns;
+		p->mnt_ns = context.mnt_ns;
+		p->net_ns = context.net_ns;
+		p->cgroup_v2 = context.cgroup_v2;
+		p->cgroup_v1 = context.cgroup_v1;
+	}
+	mm = t->mm;
+	if (mm) {
+		/* A vfork child that never exec'd has no memory of its own. */
+		if (!p->execed && t->real_parent->mm == mm)
+			return 0;
+		high = mm->hiwater_rss;
+		now = pages_resident(mm);
+		p->rss = now;
+		p->peak = high > now ? high : now;
+		p->has_peak = 1;
+	}
+	return 0;
+}
+
+/* Before 6.16 the mm is gone at sched_process_exit; this function runs before that. */
+SEC("fentry/taskstats_exit")
+int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
+{
+	struct mm_struct *mm = t->mm;
+	struct proc *p;
+	u64 high, now;
+
+	if (!group_dead || !mm)
+		return 0;
+	p = proc_of(t->signal);
+	if (!p || (!p->execed && t->real_parent->mm == mm))
+		return 0;
+	high = mm->hiwater_rss;
+	now = pages_resident(mm);
+	p->rss = now;
+	p->peak = high > now ? high : now;
+	p->has_peak = 1;
+	return 0;
+}
+
+/*
+ * The kernel lets go of a process that was reaped: only now are all its counters final, and
+ * equal to what wait4(2) told the parent. Runs in softirq, on top of whatever was there.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *t)
+{
+	struct event_state *e;
+	struct proc *p;
+	u64 key;
+	u32 zero = 0;
+
+	if (t->pid != t->tgid)		/* once a process: its leader */
+		return 0;
+	key = (u64)t->signal;
+	p = bpf_map_lookup_elem(&procs, &key);
+	if (!p)
+		return 0;
+	e = bpf_map_lookup_elem(&final_state, &zero);
+	if (!e)
+		return 0;
+	state_fill(e, t, p);
+	e->head.kind = EVENT_EXIT;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags())) {
+		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, e->flags & EVENT_EXECED ? 1 : 2);
+	}
+	bpf_map_delete_elem(&procs, &key);
+	__sync_fetch_and_add(&let_go, 1);
+	return 0;
+}

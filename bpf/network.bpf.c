@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/*
+ * Bytes that a program moved through sockets, by family: only lengths, and of the calls that
+ * succeeded. From 6.3 two tracepoints see every call; before, the functions that they sit in.
+ * Neither sees splice(2) from a socket.
+ */
+#include "state.h"
+
+static __always_inline u32
+net_class(u32 family, u32 protocol)
+{
+	if (family == AF_UNIX)
+		return EVENT_NET_UNIX;
+	if (family != AF_INET && family != AF_INET6)
+		return EVENT_NET_COUNT;
+	if (protocol == IPPROTO_TCP || protocol == IPPROTO_MPTCP)
+		return EVENT_NET_TCP;
+	return protocol == IPPROTO_UDP ? EVENT_NET_UDP : EVENT_NET_OTHER;
+}
+
+static __always_inline void
+net_add(struct proc *p, u32 class, int bytes, bool is_send)
+{
+	u64 *sum;
+
+	if (!p || class >= EVENT_NET_COUNT)
+		return;
+	sum = is_send ? &p->net_tx[class] : &p->net_rx[class];
+	__sync_fetch_and_add(sum, bytes);
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
+{
+	struct task_struct *t;
+
+	if (ret <= 0)
+		return 0;
+	t = (void *)bpf_get_current_task_btf();
+	net_add(proc_of(t->signal), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, true);
+	return 0;
+}
+
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
+{
+	struct task_struct *t;
+
+	if (ret <= 0 || flags & MSG_PEEK)
+		return 0;
+	t = (void *)bpf_get_current_task_btf();
+	net_add(proc_of(t->signal), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, false);
+	return 0;
+}
+
+static __always_inline int
+net_before_6_3(struct socket *sock, int ret, bool is_send)
+{
+	struct task_struct *t = (void *)bpf_get_current_task();
+	struct sock *sk = sock->sk;
+
+	if (ret > 0 && sk)
+		net_add(proc_of(BPF_CORE_READ(t, signal)),
+		    net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, is_send);
+	return 0;
+}
+
+#define SENDMSG(function)									\
+	SEC("fexit/" #function)									\
+	int BPF_PROG(on_##function, struct socket *sock, struct msghdr *msg, unsigned long size, int ret)	\
+	{											\
+		return net_before_6_3(sock, ret, true);						\
+	}
+
+#define RECVMSG(function)									\
+	SEC("fexit/" #function)									\
+	int BPF_PROG(on_##function, struct socket *sock, struct msghdr *msg, unsigned long size,	\
+	    int flags, int ret)									\
+	{											\
+		return flags & MSG_PEEK ? 0 : net_before_6_3(sock, ret, false);			\
+	}
+
+SENDMSG(inet_sendmsg)
+SENDMSG(inet6_sendmsg)
+SENDMSG(unix_stream_sendmsg)
+SENDMSG(unix_dgram_sendmsg)
+SENDMSG(unix_seqpacket_sendmsg)
+RECVMSG(inet_recvmsg)
+RECVMSG(inet6_recvmsg)
+RECVMSG(unix_stream_recvmsg)
+RECVMSG(unix_dgram_recvmsg)
+RECVMSG(unix_seqpacket_recvmsg)
+
+/* sendfile(2) and splice(2) to a socket */
+SEC("fexit/inet_sendpage")
+int BPF_PROG(on_inet_sendpage, struct socket *sock, struct page *page, int offset, unsigned long size,
+    int flags, int ret)
+{
+	return net_before_6_3(sock, ret, true);
+}
+
+SEC("fexit/unix_stream_sendpage")
+int BPF_PROG(on_unix_stream_sendpage, struct socket *sock, struct page *page, int offset,
+    unsigned long size, int flags, int ret)
+{
+	return net_before_6_3(sock, ret, true);
+}

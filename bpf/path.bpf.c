@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/* Walks from a leaf to its root, name by name. bpf_d_path() is not open to tracepoints. */
+#include "path.h"
+
+#define COMPONENTS_MAX 64
+#define NAME_SPACE 256	/* NAME_MAX and a NUL */
+
+struct scratch_map scratches SEC(".maps");
+
+/* Room for one more name at off, which the asm keeps in a range that the verifier believes. */
+#define BOUND(off) asm volatile("%0 &= 0x3fff" : "+r"(off))
+
+static __always_inline struct mount *
+mount_of(struct vfsmount *mnt)
+{
+	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+}
+
+__noinline u32
+path_append(u32 off)
+{
+	struct scratch *s = scratch_get();
+	struct dentry *dentry, *parent, *root, *mnt_root;
+	struct vfsmount *mnt, *root_mnt;
+	u32 start, limit;
+	long len;
+
+	if (!s)
+		return PATH_CUT;
+	BOUND(off);
+	start = off;
+	limit = start + EVENT_PATH_MAX - NAME_SPACE;
+	dentry = (void *)s->wash[0];
+	mnt = (void *)s->wash[1];
+	root = (void *)s->wash[2];
+	root_mnt = (void *)s->wash[3];
+	mnt_root = BPF_CORE_READ(mnt, mnt_root);
+
+	for (int i = 0; i < COMPONENTS_MAX; i++) {
+		BOUND(off);
+		if (dentry == root && mnt == root_mnt)
+			return off - start;
+		if (off > limit)
+			return (off - start) | PATH_CUT;
+		if (dentry == mnt_root) {
+			struct mount *m = mount_of(mnt);
+			struct mount *up = BPF_CORE_READ(m, mnt_parent);
+
+			if (up == m)	/* the top of all mounts: outside our root */
+				return off - start;
+			dentry = BPF_CORE_READ(m, mnt_mountpoint);
+			mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
+			mnt_root = BPF_CORE_READ(mnt, mnt_root);
+			continue;
+		}
+		parent = BPF_CORE_READ(dentry, d_parent);
+		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, BPF_CORE_READ(dentry, d_name.name));
+		if (len <= 0)
+			return (off - start) | PATH_CUT;
+		off += len & 0x1ff;
+		if (parent == dentry)	/* its own root without a mount there, as memfd's are */
+			return off - start;
+		dentry = parent;
+	}
+	return (off - start) | PATH_CUT;
+}
+
+__noinline u32
+kernfs_append(u32 off)
+{
+	struct scratch *s = scratch_get();
+	struct kernfs_node *node, *parent;
+	u32 start;
+	long len;
+
+	if (!s)
+		return PATH_CUT;
+	BOUND(off);
+	start = off;
+	node = (void *)s->wash[0];
+	for (int i = 0; i < COMPONENTS_MAX; i++) {
+		struct kernfs_node___until_6_14 *old = (void *)node;
+
+		BOUND(off);
+		if (!node || off > start + EVENT_PATH_MAX - NAME_SPACE)
+			break;
+		if (bpf_core_field_exists(old->parent))
+			parent = BPF_CORE_READ(old, parent);
+		else
+			parent = BPF_CORE_READ(node, __parent);
+		if (!parent)		/* the root has no name */
+			return off - start;
+		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, BPF_CORE_READ(node, name));
+		if (len <= 0)
+			break;
+		off += len & 0x1ff;
+		node = parent;
+	}
+	return (off - start) | PATH_CUT;
+}

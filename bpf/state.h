@@ -1,0 +1,161 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * The maps and variables that the programs share, and the few moves on them. Defined in
+ * state.bpf.c.
+ *
+ * A followed process has one entry in procs, made at its fork and removed when the kernel frees
+ * its leader. The key is the address of its signal_struct: all threads share it, it survives an
+ * exec by a thread that is not the leader (which a task's local storage does not), it is unique
+ * until the entry is gone, and it works on 5.10, which has no task storage for these programs.
+ */
+#ifndef SLUICE_STATE_H
+#define SLUICE_STATE_H
+
+#include "kernel.h"
+#include "event.h"
+
+#define RING_BYTES (4 << 20)	/* default; user space may set another before load */
+#define PROCS_MAX 65536
+#define CGROUPS_MAX 4096
+#define TEXT_MAX 65536
+
+struct proc {
+	struct event_id	self;
+	struct event_id	parent;
+	struct event_id	anchor;		/* that a child of ours inherits: ourselves once we exec'd */
+	u64	program_start_ns;
+	u64	end_ns;
+	/* Threads on several CPUs store to these: one word a fact, so that no store undoes another. */
+	u32	execed;			/* since it was forked */
+	u32	has_peak;
+	u32	has_block_io;
+	u32	threads_peak;
+	u32	uid;			/* from here to cgroup_v1: at the end of one that never exec'd */
+	u32	gid;
+	u32	pid_ns;
+	u32	mnt_ns;
+	u32	net_ns;
+	u32	ppid;
+	u64	cgroup_v2;
+	u64	cgroup_v1;
+	u64	old_peak;		/* pages; of the image that an exec under way replaces */
+	u64	old_rss;
+	u64	peak;			/* pages; taken while the mm was still there */
+	u64	rss;
+	/* sums over threads that have exited */
+	u64	rchar;
+	u64	wchar;
+	u64	syscr;
+	u64	syscw;
+	u64	read_bytes;
+	u64	write_bytes;
+	u64	run_delay_ns;
+	u64	block_io_delay_ns;
+	/* sums over all sockets */
+	u64	net_rx[EVENT_NET_COUNT];
+	u64	net_tx[EVENT_NET_COUNT];
+};
+
+/* A record under construction. One a CPU: these programs run with preemption off. */
+struct scratch {
+	union {			/* both end where text begins */
+		struct event_exec	exec;
+		struct {
+			char	unused[sizeof(struct event_exec) - sizeof(struct event_cgroup)];
+			struct event_cgroup	cgroup;
+		};
+	};
+	char	text[TEXT_MAX];
+	u64	wash[4];	/* a trip through memory turns a kernel pointer into a number */
+};
+
+struct procs_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROCS_MAX);
+	__type(key, u64);
+	__type(value, struct proc);
+};
+struct ring_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, RING_BYTES);
+};
+struct scratch_map {	/* max_entries is set to the number of CPUs */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scratch);
+};
+struct state_map {	/* softirq interrupts the others, so sched_process_free has its own */
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct event_state);
+};
+struct fresh_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct proc);
+};
+struct cgroups_map {	/* cgroups whose path user space has */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CGROUPS_MAX);
+	__type(key, u64[2]);
+	__type(value, u8);
+};
+
+extern struct procs_map procs SEC(".maps");
+extern struct ring_map ring SEC(".maps");
+
+/* Set between open and load. */
+extern const volatile u32 ncpu;			/* possible CPUs */
+extern const volatile u64 wake_at;		/* bytes queued that are worth a wakeup */
+extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit says it itself */
+extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
+
+/* Shared with user space while running. */
+extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
+extern u32 wake_latch;		/* a wakeup is on its way: do not send another */
+extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
+extern u64 cpu_offset[256];	/* of each CPU's per-CPU memory; 0 unknown */
+extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
+extern u64 followed;		/* processes that were ever entered in procs */
+extern u64 let_go;		/* and removed from it */
+extern u64 lost_records;	/* of sluice.program, that never got a seq */
+
+static __always_inline void
+count_loss(enum event_program program, enum event_loss reason)
+{
+	__sync_fetch_and_add(&lost[program * EVENT_LOSS_COUNT + reason], 1);
+}
+
+/*
+ * A wakeup costs as much as thirty records: below wake_at user space comes by timer, above it
+ * gets one wakeup until it clears the latch.
+ */
+static __always_inline u64
+wake_flags(void)
+{
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wake_at || wake_latch)
+		return BPF_RB_NO_WAKEUP;
+	wake_latch = 1;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+/* The facts in p that a record states as flags. */
+static __always_inline u32
+proc_flags(const struct proc *p)
+{
+	return (p->execed ? EVENT_EXECED : 0) | (p->has_peak ? EVENT_HAS_PEAK : 0) |
+	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+}
+
+static __always_inline struct proc *
+proc_of(struct signal_struct *signal)
+{
+	u64 key = (u64)signal;
+
+	return bpf_map_lookup_elem(&procs, &key);
+}
+
+#endif

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# bpf/*.bpf.c -> one object -> sluice.skel.h. Debug info is what CO-RE relocations are made of.
+find_program(BPF_CLANG NAMES clang clang-14 REQUIRED)
+find_program(BPFTOOL bpftool PATHS /usr/sbin /sbin REQUIRED)
+string(REGEX REPLACE "^(x86_64|AMD64)$" "x86" BPF_ARCH ${CMAKE_SYSTEM_PROCESSOR})
+string(REGEX REPLACE "^aarch64$" "arm64" BPF_ARCH ${BPF_ARCH})
+
+# <asm/types.h> lies beside the native compiler's headers.
+execute_process(COMMAND ${BPF_CLANG} -print-multiarch OUTPUT_VARIABLE BPF_MULTIARCH OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+if(NOT BPF_MULTIARCH)
+	execute_process(COMMAND cc -print-multiarch OUTPUT_VARIABLE BPF_MULTIARCH OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
+
+file(GLOB BPF_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.bpf.c)
+# libbpf's linker wants a map's definition before the first use of it in another object.
+set(BPF_FIRST ${CMAKE_SOURCE_DIR}/bpf/state.bpf.c ${CMAKE_SOURCE_DIR}/bpf/path.bpf.c)
+list(REMOVE_ITEM BPF_SOURCES ${BPF_FIRST})
+list(PREPEND BPF_SOURCES ${BPF_FIRST})
+file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
+set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
+set(BPF_OBJECTS "")
+foreach(source IN LISTS BPF_SOURCES)
+	get_filename_component(name ${source} NAME_WE)
+	set(object ${BPF_GEN}/${name}.bpf.o)
+	add_custom_command(OUTPUT ${object}
+		COMMAND ${CMAKE_COMMAND} -E make_directory ${BPF_GEN}
+		COMMAND ${BPF_CLANG} -target bpf -mcpu=v2 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter
+			-D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
+		DEPENDS ${source} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
+	list(APPEND BPF_OBJECTS ${object})
+endforeach()
+set(BPF_SKELETON ${BPF_GEN}/sluice.skel.h)
+add_custom_command(OUTPUT ${BPF_SKELETON}
+	COMMAND ${BPFTOOL} gen object ${BPF_GEN}/sluice.bpf.linked.o ${BPF_OBJECTS}
+	COMMAND sh -c "${BPFTOOL} gen skeleton ${BPF_GEN}/sluice.bpf.linked.o name sluice_bpf > ${BPF_SKELETON}"
+	DEPENDS ${BPF_OBJECTS} COMMENT "BPF skeleton" VERBATIM)

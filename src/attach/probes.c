@@ -1,0 +1,524 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Chooses hooks by what the kernel's own type information (BTF) names, loads, attaches.
+ *
+ * Every optional hook is a BPF program of its own, so that a missing one is left out of the load
+ * instead of failing the rest. Tracepoints by BTF (tp_btf) come first; fentry, which a locked-down
+ * kernel refuses, only where an older kernel has no such tracepoint.
+ */
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/probes.h"
+#include "event.h"
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+#include "sluice.skel.h"
+
+#define RING_BYTES_DEFAULT (4u << 20)
+#define CALIBRATION_SAMPLES 50
+#define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
+#define SIGNALS_MAX 8
+
+struct probes {
+	struct sluice_bpf *skel;	/* owned */
+	struct bpf_link *iterator;	/* owned: of on_task */
+	size_t ring_bytes;
+	struct signal_status signals[SIGNALS_MAX];
+	size_t n_signals;
+	bool has_clock_samples;
+	int64_t clock_window_min;	/* smallest sample of the window under way */
+	uint64_t clock_window_start_ns;
+};
+
+/* What the kernel offers, before anything is loaded. */
+struct kernel_hooks {
+	bool has_prepare_exec;
+	bool has_begin_new_exec;
+	bool exit_has_group_dead;	/* and with it: the mm is still there */
+	bool has_taskstats_exit;
+	bool has_sock_length;
+	bool has_cfs_rq;
+	bool has_bpf_mem_alloc;		/* maps allocate safely from any context */
+	bool has_old_net;
+};
+
+static const struct {
+	const char *function;
+	const char *program;
+} old_net[] = {
+	{ "inet_sendmsg", "on_inet_sendmsg" },
+	{ "inet6_sendmsg", "on_inet6_sendmsg" },
+	{ "unix_stream_sendmsg", "on_unix_stream_sendmsg" },
+	{ "unix_dgram_sendmsg", "on_unix_dgram_sendmsg" },
+	{ "unix_seqpacket_sendmsg", "on_unix_seqpacket_sendmsg" },
+	{ "inet_recvmsg", "on_inet_recvmsg" },
+	{ "inet6_recvmsg", "on_inet6_recvmsg" },
+	{ "unix_stream_recvmsg", "on_unix_stream_recvmsg" },
+	{ "unix_dgram_recvmsg", "on_unix_dgram_recvmsg" },
+	{ "unix_seqpacket_recvmsg", "on_unix_seqpacket_recvmsg" },
+	{ "inet_sendpage", "on_inet_sendpage" },
+	{ "unix_stream_sendpage", "on_unix_stream_sendpage" },
+};
+
+/* The first warning of libbpf's says why a load failed; the rest repeats it. */
+static char libbpf_first_warning[512];
+
+static int
+on_libbpf_print(enum libbpf_print_level level, const char *format, va_list ap)
+{
+	const char *debug = getenv("SLUICE_DEBUG_LIBBPF");
+
+	if (debug != NULL)
+		return vfprintf(stderr, format, ap);
+	if (level == LIBBPF_WARN && libbpf_first_warning[0] == '\0') {
+		vsnprintf(libbpf_first_warning, sizeof(libbpf_first_warning), format, ap);
+		libbpf_first_warning[strcspn(libbpf_first_warning, "\n")] = '\0';
+	}
+	return 0;
+}
+
+static bool
+has_function(const struct btf *btf, const char *name)
+{
+	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+}
+
+/* The number of arguments of a raw tracepoint, without the data pointer; -1: not there. */
+static int
+tracepoint_args(const struct btf *btf, const char *name)
+{
+	char type_name[128];
+	const struct btf_type *t;
+	int id;
+
+	snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
+	id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
+	if (id < 0)
+		return -1;
+	t = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);	/* pointer */
+	t = btf__type_by_id(btf, t->type);				/* prototype */
+	return btf_vlen(t) - 1;
+}
+
+static bool
+has_member(const struct btf *btf, const char *type_name, const char *member_name)
+{
+	const struct btf_type *t;
+	const struct btf_member *m;
+	int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
+
+	if (id < 0)
+		return false;
+	t = btf__type_by_id(btf, id);
+	m = btf_members(t);
+	for (unsigned i = 0; i < btf_vlen(t); i++) {
+		if (strcmp(btf__name_by_offset(btf, m[i].name_off), member_name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int
+hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+
+	if (btf == NULL) {
+		int r = -errno;
+
+		snprintf(error, error_size, "this kernel has no type information (/sys/kernel/btf/vmlinux: "
+		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
+		return r;
+	}
+	memset(h, 0, sizeof(*h));
+	h->has_prepare_exec = tracepoint_args(btf, "sched_prepare_exec") >= 0;
+	h->has_begin_new_exec = has_function(btf, "begin_new_exec");
+	h->exit_has_group_dead = tracepoint_args(btf, "sched_process_exit") >= 2;
+	h->has_taskstats_exit = has_function(btf, "taskstats_exit");
+	h->has_sock_length = tracepoint_args(btf, "sock_send_length") >= 0 &&
+	    tracepoint_args(btf, "sock_recv_length") >= 0;
+	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
+	h->has_bpf_mem_alloc = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	h->has_old_net = has_function(btf, "inet_sendmsg") && has_function(btf, "inet_recvmsg");
+	btf__free(btf);
+	return 0;
+}
+
+static bool
+delay_accounting_is_on(void)
+{
+	char c = '0';
+	FILE *f = fopen("/proc/sys/kernel/task_delayacct", "re");
+
+	if (f == NULL)
+		return true;	/* before 5.14 it is on unless booted with nodelayacct */
+	if (fread(&c, 1, 1, f) != 1)
+		c = '0';
+	fclose(f);
+	return c == '1';
+}
+
+static void
+signal_add(struct probes *p, const char *name, const char *hook, enum signal_state state,
+    const char *detail, const char *fields)
+{
+	if (p->n_signals < SIGNALS_MAX) {
+		p->signals[p->n_signals++] = (struct signal_status){ name, hook, state, detail, fields };
+	}
+}
+
+/* Says what serves each signal, given what was loaded. */
+static void
+signals_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
+{
+	p->n_signals = 0;
+	signal_add(p, "lifecycle", "tp_btf/sched_process_{fork,exec,exit,free}", SIGNAL_OK, "",
+	    "every program, its argv, cwd, cgroup, namespaces, counters and exit status");
+	if (h->has_prepare_exec)
+		signal_add(p, "replaced_peak", "tp_btf/sched_prepare_exec", SIGNAL_OK, "",
+		    "peak_rss_bytes of a program that exec replaced");
+	else if (h->has_begin_new_exec && with_fentry)
+		signal_add(p, "replaced_peak", "fentry/begin_new_exec", SIGNAL_FALLBACK,
+		    "kernels before 6.10 lack sched_prepare_exec; as exact",
+		    "peak_rss_bytes of a program that exec replaced");
+	else
+		signal_add(p, "replaced_peak", "", SIGNAL_MISSING,
+		    "no sched_prepare_exec (6.10) and fentry is refused: null for replaced programs; "
+		    "use a newer kernel, or boot without lockdown", "peak_rss_bytes of a program that exec replaced");
+	if (h->exit_has_group_dead)
+		signal_add(p, "peak_rss", "tp_btf/sched_process_exit", SIGNAL_OK, "",
+		    "peak_rss_bytes, rss_bytes");
+	else if (h->has_taskstats_exit && with_fentry)
+		signal_add(p, "peak_rss", "fentry/taskstats_exit", SIGNAL_FALLBACK,
+		    "before 6.16 the exit tracepoint comes too late for memory; as exact",
+		    "peak_rss_bytes, rss_bytes");
+	else
+		signal_add(p, "peak_rss", "", SIGNAL_MISSING,
+		    "the exit tracepoint comes too late for memory before 6.16 and fentry is refused: "
+		    "null; use a newer kernel, or boot without lockdown", "peak_rss_bytes, rss_bytes");
+	if (h->has_sock_length)
+		signal_add(p, "network", "tp_btf/sock_{send,recv}_length", SIGNAL_OK, "",
+		    "net_*, tcp_*, udp_*, unix_* bytes");
+	else if (h->has_old_net && with_fentry)
+		signal_add(p, "network", "fexit/{inet,inet6,unix}_{send,recv}msg", SIGNAL_FALLBACK,
+		    "kernels before 6.3 lack sock_send_length", "net_*, tcp_*, udp_*, unix_* bytes");
+	else
+		signal_add(p, "network", "", SIGNAL_MISSING,
+		    "no sock_send_length (6.3) and fexit is refused: null; use a newer kernel, or boot "
+		    "without lockdown", "net_*, tcp_*, udp_*, unix_* bytes");
+	if (delay_accounting_is_on())
+		signal_add(p, "block_io_delay", "task_struct.delays", SIGNAL_OK, "", "block_io_delay_ns");
+	else
+		signal_add(p, "block_io_delay", "", SIGNAL_MISSING,
+		    "delay accounting is off: null; `sysctl kernel.task_delayacct=1` turns it on for "
+		    "programs that start afterwards", "block_io_delay_ns");
+	if (h->has_cfs_rq)
+		signal_add(p, "cpu_split", "run queue clock", SIGNAL_OK, "",
+		    "CPU time of each of the programs that one process ran");
+	else
+		signal_add(p, "cpu_split", "sum_exec_runtime", SIGNAL_FALLBACK,
+		    "no CONFIG_FAIR_GROUP_SCHED: the CPU time of programs that replace one another is "
+		    "split to a tick (their sum is exact)",
+		    "CPU time of each of the programs that one process ran");
+	signal_add(p, "snapshot", "iter/task", SIGNAL_OK, "", "sluice.usage");
+}
+
+static void
+autoload(struct sluice_bpf *skel, const char *program, bool on)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(skel->obj, program);
+
+	if (prog != NULL)
+		bpf_program__set_autoload(prog, on);
+}
+
+/* Opens and loads with the given set of hooks; 0 or a negative errno. */
+static int
+skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
+{
+	int cpus = libbpf_num_possible_cpus();
+	struct btf *btf;
+	int r;
+
+	libbpf_first_warning[0] = '\0';
+	p->skel = sluice_bpf__open();
+	if (p->skel == NULL)
+		return -errno;
+	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
+	p->skel->rodata->wake_at = p->ring_bytes / 4;
+	p->skel->rodata->exit_has_group_dead = h->exit_has_group_dead;
+	/* each of three counters may hold back a batch on each CPU; see percpu_counter_batch */
+	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
+
+	autoload(p->skel, "on_prepare_exec", h->has_prepare_exec);
+	autoload(p->skel, "on_begin_new_exec",
+	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
+	autoload(p->skel, "on_taskstats_exit",
+	    with_fentry && !h->exit_has_group_dead && h->has_taskstats_exit);
+	autoload(p->skel, "on_send_length", h->has_sock_length);
+	autoload(p->skel, "on_recv_length", h->has_sock_length);
+	btf = with_fentry && !h->has_sock_length ? btf__load_vmlinux_btf() : NULL;
+	for (size_t i = 0; i < sizeof(old_net) / sizeof(old_net[0]); i++)
+		autoload(p->skel, old_net[i].program, btf != NULL && has_function(btf, old_net[i].function));
+	btf__free(btf);
+
+	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
+	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
+	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
+	if (r == 0)
+		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
+	/* Memory for processes that are there instead of for all that could be. */
+	if (r == 0 && h->has_bpf_mem_alloc)
+		r = bpf_map__set_map_flags(p->skel->maps.procs, BPF_F_NO_PREALLOC);
+	if (r == 0)
+		r = sluice_bpf__load(p->skel);
+	if (r < 0) {
+		sluice_bpf__destroy(p->skel);
+		p->skel = NULL;
+	}
+	return r;
+}
+
+static uint64_t
+monotonic_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void
+probes_calibrate(struct probes *p)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	uint64_t now = monotonic_ns();
+	int64_t sample;
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_clock), &opts) < 0)
+		return;
+	sample = p->skel->bss->clock_sample;
+	/* The clocks drift by microseconds a second: each window starts anew from its own smallest. */
+	if (!p->has_clock_samples || now - p->clock_window_start_ns > CALIBRATION_WINDOW_NS) {
+		if (p->has_clock_samples)
+			p->skel->bss->clock_offset = p->clock_window_min;
+		p->clock_window_min = sample;
+		p->clock_window_start_ns = now;
+		p->has_clock_samples = true;
+	}
+	if (sample < p->clock_window_min)
+		p->clock_window_min = sample;
+	if (p->skel->bss->clock_offset == 0 || sample < p->skel->bss->clock_offset)
+		p->skel->bss->clock_offset = sample;
+}
+
+/* Before the first program is followed: where each CPU's memory is, and the clocks' difference. */
+static void
+calibrate_first(struct probes *p)
+{
+	int cpus = libbpf_num_possible_cpus();
+
+	for (int cpu = 0; cpu < cpus && cpu < 256; cpu++) {
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+
+		bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_cpu), &opts);
+	}
+	for (int i = 0; i < CALIBRATION_SAMPLES; i++) {
+		usleep(200);
+		probes_calibrate(p);
+	}
+}
+
+int
+probes_open(const struct probes_options *options, struct probes **ret, char *error,
+    size_t error_size)
+{
+	struct kernel_hooks hooks;
+	struct probes *p;
+	bool with_fentry;
+	int r;
+
+	libbpf_set_print(on_libbpf_print);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	r = hooks_find(&hooks, error, error_size);
+	if (r < 0)
+		return r;
+	p = calloc(1, sizeof(*p));
+	if (p == NULL) {
+		snprintf(error, error_size, "out of memory");
+		return -ENOMEM;
+	}
+	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
+
+	with_fentry = !hooks.has_prepare_exec || !hooks.exit_has_group_dead || !hooks.has_sock_length;
+	r = skel_load(p, &hooks, with_fentry);
+	if (r < 0 && with_fentry) {
+		with_fentry = false;
+		r = skel_load(p, &hooks, false);
+	}
+	if (r < 0) {
+		snprintf(error, error_size, "cannot load the BPF programs: %s%s%s", strerror(-r),
+		    libbpf_first_warning[0] != '\0' ? ": " : "", libbpf_first_warning);
+		goto fail;
+	}
+	calibrate_first(p);
+	r = sluice_bpf__attach(p->skel);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot attach the BPF programs: %s: %s", strerror(-r),
+		    libbpf_first_warning);
+		goto fail;
+	}
+	p->iterator = p->skel->links.on_task;
+	signals_describe(p, &hooks, with_fentry);
+	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
+	*ret = p;
+	return 0;
+
+fail:
+	probes_close(p);
+	return r;
+}
+
+void
+probes_close(struct probes *p)
+{
+	if (p == NULL)
+		return;
+	sluice_bpf__destroy(p->skel);
+	free(p);
+}
+
+const struct signal_status *
+probes_signals(const struct probes *p, size_t *ret_n)
+{
+	*ret_n = p->n_signals;
+	return p->signals;
+}
+
+bool
+probes_have(const struct probes *p, const char *signal)
+{
+	for (size_t i = 0; i < p->n_signals; i++) {
+		if (strcmp(p->signals[i].name, signal) == 0)
+			return p->signals[i].state != SIGNAL_MISSING;
+	}
+	return false;
+}
+
+int
+probes_ring_fd(const struct probes *p)
+{
+	return bpf_map__fd(p->skel->maps.ring);
+}
+
+size_t
+probes_ring_bytes(const struct probes *p)
+{
+	return p->ring_bytes;
+}
+
+void
+probes_wake_rearm(struct probes *p)
+{
+	__atomic_store_n(&p->skel->bss->wake_latch, 0, __ATOMIC_SEQ_CST);
+}
+
+void
+probes_adopt(struct probes *p, pid_t pid)
+{
+	__atomic_store_n(&p->skel->bss->adopt_tgid, (uint32_t)pid, __ATOMIC_SEQ_CST);
+}
+
+uint64_t
+probes_followed(const struct probes *p)
+{
+	uint64_t gone = __atomic_load_n(&p->skel->bss->let_go, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&p->skel->bss->followed, __ATOMIC_SEQ_CST) - gone;
+}
+
+int
+probes_snapshot_open(struct probes *p, bool all)
+{
+	int fd;
+
+	__atomic_store_n(&p->skel->bss->snapshot_all, all, __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(p->iterator));
+	return fd < 0 ? -errno : fd;
+}
+
+uint64_t
+probes_lost(const struct probes *p, unsigned program, unsigned reason)
+{
+	return __atomic_load_n(&p->skel->bss->lost[program * EVENT_LOSS_COUNT + reason], __ATOMIC_RELAXED);
+}
+
+uint64_t
+probes_lost_records(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->bss->lost_records, __ATOMIC_RELAXED);
+}
+
+const char *
+probes_program_name(unsigned program)
+{
+	static const char *const names[EVENT_PROG_COUNT] = {
+		[EVENT_PROG_FORK] = "on_fork",
+		[EVENT_PROG_PREPARE_EXEC] = "on_prepare_exec",
+		[EVENT_PROG_EXEC] = "on_exec",
+		[EVENT_PROG_EXIT] = "on_exit",
+		[EVENT_PROG_FREE] = "on_free",
+		[EVENT_PROG_ITER] = "on_task",
+		[EVENT_PROG_CGROUP] = "cgroup_announce",
+	};
+
+	return program < EVENT_PROG_COUNT ? names[program] : "?";
+}
+
+const char *
+probes_loss_name(unsigned reason)
+{
+	static const char *const names[EVENT_LOSS_COUNT] = {
+		[EVENT_LOSS_RING] = "ring_full",
+		[EVENT_LOSS_MAP] = "map_full",
+		[EVENT_LOSS_READ] = "read_failed",
+		[EVENT_LOSS_CUT] = "cut",
+	};
+
+	return reason < EVENT_LOSS_COUNT ? names[reason] : "?";
+}
+
+size_t
+probes_costs(const struct probes *p, struct probe_cost *costs, size_t n)
+{
+	struct bpf_program *prog;
+	size_t found = 0;
+
+	bpf_object__for_each_program(prog, p->skel->obj) {
+		struct bpf_prog_info info = { 0 };
+		__u32 len = sizeof(info);
+		int fd = bpf_program__fd(prog);
+
+		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
+			continue;
+		if (found < n) {
+			costs[found].name = bpf_program__name(prog);
+			costs[found].runs = info.run_cnt;
+			costs[found].run_time_ns = info.run_time_ns;
+		}
+		found++;
+	}
+	return found;
+}

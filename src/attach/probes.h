@@ -1,0 +1,81 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * probes: which hooks this kernel has, loaded and attached, and what takes the place of those that
+ * it lacks.
+ */
+#ifndef SLUICE_ATTACH_PROBES_H
+#define SLUICE_ATTACH_PROBES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct probes;
+
+enum signal_state {
+	SIGNAL_OK,
+	SIGNAL_FALLBACK,	/* another hook does it, as well or nearly: see detail */
+	SIGNAL_MISSING,		/* its fields are null */
+};
+
+/* One signal as doctor tells it. All strings are static or the probes'. */
+struct signal_status {
+	const char *name;	/* "lifecycle", "peak_rss" ... */
+	const char *hook;	/* what serves it; "" when missing */
+	enum signal_state state;
+	const char *detail;	/* what is lost and the mend; "" when all is well */
+	const char *fields;	/* the record fields that it fills */
+};
+
+struct probes_options {
+	size_t ring_bytes;	/* a power of two times the page size; 0: 4 MiB */
+};
+
+/*
+ * Loads and attaches. 0, or a negative errno with *ret untouched and a sentence in error. The
+ * reader of the ring need not be there yet: nothing is followed until probes_adopt().
+ */
+int probes_open(const struct probes_options *options, struct probes **ret, char *error,
+    size_t error_size);
+void probes_close(struct probes *p);	/* NULL is fine */
+
+const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);
+bool probes_have(const struct probes *p, const char *signal);	/* OK or FALLBACK */
+
+int probes_ring_fd(const struct probes *p);
+size_t probes_ring_bytes(const struct probes *p);
+/* To be called before each drain: lets the kernel side send the next wakeup. */
+void probes_wake_rearm(struct probes *p);
+
+/* Children that pid forks from now on are followed, with all their descendants; 0: none. */
+void probes_adopt(struct probes *p, pid_t pid);
+
+/* Processes that the kernel side follows now: alive, zombies, and those about to be freed. */
+uint64_t probes_followed(const struct probes *p);
+
+/*
+ * A file to read struct event_state records from, one for each followed process, and with all
+ * one for every other process too. The fd is the caller's; or a negative errno.
+ */
+int probes_snapshot_open(struct probes *p, bool all);
+
+/* Takes one sample of the clocks' difference; cheap, best just after a sleep. */
+void probes_calibrate(struct probes *p);
+
+/* Losses by program and reason, since the start; names for them. */
+uint64_t probes_lost(const struct probes *p, unsigned program, unsigned reason);
+uint64_t probes_lost_records(const struct probes *p);
+const char *probes_program_name(unsigned program);
+const char *probes_loss_name(unsigned reason);
+
+/* What each loaded program cost; run_time_ns is 0 unless kernel.bpf_stats_enabled. */
+struct probe_cost {
+	const char *name;
+	uint64_t runs;
+	uint64_t run_time_ns;
+};
+/* Fills up to n; returns how many there are. */
+size_t probes_costs(const struct probes *p, struct probe_cost *costs, size_t n);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * file: the small text files of the kernel, read whole.
+ */
+#ifndef SLUICE_BASE_FILE_H
+#define SLUICE_BASE_FILE_H
+
+#include <stddef.h>
+
+/* A buffer that is kept from one read to the next. Zeroed is a valid, empty one. */
+struct file_text {
+	char *text;	/* owned; NUL-terminated behind len, whatever it holds */
+	size_t len;
+	size_t cap;
+};
+
+void file_text_done(struct file_text *t);
+
+/*
+ * Reads all of fd from its beginning, in as few reads as the buffer allows. 0, or a negative errno:
+ * -EFBIG beyond max bytes; t is then empty.
+ */
+int file_read_fd(int fd, struct file_text *t, size_t max);
+
+/* The same by path, relative to dir_fd (AT_FDCWD for the working directory). */
+int file_read(int dir_fd, const char *path, struct file_text *t, size_t max);
+
+#endif

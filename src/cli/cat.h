@@ -1,0 +1,11 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * cat: the subcommand that prints a lake's records as lines of JSON.
+ */
+#ifndef SLUICE_CLI_CAT_H
+#define SLUICE_CLI_CAT_H
+
+/* argv[0] is "cat". The exit status: 0, 1 something could not be read, 2 wrong usage. */
+int cli_cat(int argc, char **argv);
+
+#endif

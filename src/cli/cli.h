@@ -1,0 +1,18 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * cli: one function a subcommand, each in the file of its name. argv[0] is the subcommand's name;
+ * the return value is the exit status.
+ */
+#ifndef SLUICE_CLI_CLI_H
+#define SLUICE_CLI_CLI_H
+
+#define EXIT_DONE 0
+#define EXIT_NO 1		/* the answer is no */
+#define EXIT_USAGE 2		/* wrong usage or configuration */
+#define EXIT_OWN_FAILURE 125	/* of `sluice run` itself, as env(1) does */
+
+int cli_run(int argc, char **argv);
+int cli_cat(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+
+#endif

@@ -1,0 +1,742 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * command: starts COMMAND of `sluice run` as if the caller had started it, and ends as it ends.
+ *
+ * How a signal finds its way. Ours are blocked and read from a signalfd, for only so do we learn who
+ * sent them. From the terminal (si_code above 0): COMMAND, in our group, has it already. From
+ * kill(2), and the SIGHUP that a hang-up sends to the session's leader: did it go to us alone, then
+ * COMMAND must get it from us; or to the group, the cgroup or every process (kill -- -PGID,
+ * timeout(1), Slurm, systemd), then it must not get it twice, for many programs take a second SIGINT
+ * or SIGTERM as "now, at once". A siginfo does not tell, so a witness does: a process that sleeps in
+ * our group and reports what it receives. A signal that it has not reported 40 ms later was for us
+ * alone.
+ */
+#include "cli/command.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WITNESS_MS 25		/* how long a signal waits for the witness's word */
+#define SIGNALS 65		/* 1 to 64 */
+
+/* One kind of signal on its way. Times are CLOCK_MONOTONIC, 0: not seen. */
+struct passage {
+	uint64_t seen_ns;	/* by us */
+	uint64_t witness_ns;	/* by the witness */
+	unsigned count;		/* above 1 only for real-time signals */
+	bool has_value;		/* sent by sigqueue(3) */
+	union sigval value;
+};
+
+/* What the witness writes for each signal; less than PIPE_BUF, so never torn. */
+struct testimony {
+	int signo;
+};
+
+struct command {
+	pid_t pid;
+	bool running;
+	bool interrupted;	/* SIGINT reached us while it ran */
+	pid_t witness;		/* 0: none, each signal from kill(2) is passed on at once */
+	int signal_fd;
+	int witness_fd;
+	struct event *on_signals;	/* these three owned */
+	struct event *on_witness;
+	struct event *on_due;
+	struct passage passages[SIGNALS];
+	sigset_t before;	/* our mask when we were called */
+	struct command_options options;
+};
+
+/* Whom COMMAND runs as, made ready before the fork: the child only does system calls. */
+struct persona {
+	bool change;
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups;		/* owned */
+	int n_groups;
+	char **env;		/* owned, the strings too where made[] says so */
+	char *made[4];		/* owned */
+};
+
+static uint64_t
+now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Calls fn for each open fd above 2. */
+static void
+each_fd(void (*fn)(int fd, void *arg), void *arg)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	if (dir == NULL)
+		return;
+	while ((entry = readdir(dir)) != NULL) {
+		int fd = atoi(entry->d_name);	/* "." and ".." are 0 */
+
+		if (fd > STDERR_FILENO && fd != dirfd(dir))
+			fn(fd, arg);
+	}
+	closedir(dir);
+}
+
+static void
+note_inherited(int fd, void *arg)
+{
+	struct command_inherited *in = arg;
+
+	if (in->n_fds < COMMAND_FDS_MAX)
+		in->fds[in->n_fds++] = fd;
+	else
+		in->has_more_fds = true;
+}
+
+/* Ours: COMMAND must not see it, whichever library forgot O_CLOEXEC. */
+static void
+hide_own(int fd, void *arg)
+{
+	const struct command_inherited *in = arg;
+
+	for (size_t i = 0; i < in->n_fds; i++)
+		if (in->fds[i] == fd)
+			return;
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+void
+command_save_inherited(struct command_inherited *ret)
+{
+	static const int lifted[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA };
+	struct sigaction sa;
+
+	memset(ret, 0, sizeof(*ret));
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);	/* the lowest free: fd */
+	each_fd(note_inherited, ret);
+
+	sigprocmask(SIG_SETMASK, NULL, &ret->mask);
+	sigemptyset(&ret->ignored);
+	for (int signo = 1; signo < SIGNALS; signo++)
+		if (sigaction(signo, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
+			sigaddset(&ret->ignored, signo);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+
+	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
+		ret->has_limit[i] = getrlimit(i, &ret->limits[i]) == 0;
+	for (size_t i = 0; i < sizeof(lifted) / sizeof(lifted[0]); i++)
+		setrlimit(lifted[i], &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+}
+
+/* A whole uid or gid out of the environment; -1 is no id. */
+static bool
+env_id(const char *name, uint32_t *ret)
+{
+	const char *text = getenv(name);
+	char *end;
+	unsigned long long value;
+
+	if (text == NULL || text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno != 0 || *end != '\0' || value >= UINT32_MAX)
+		return false;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* Is variable ("NAME=value") one of these names? */
+static bool
+is_named(const char *variable, const char *const *names)
+{
+	size_t len = strcspn(variable, "=");
+
+	for (; *names != NULL; names++)
+		if (strlen(*names) == len && strncmp(variable, *names, len) == 0)
+			return true;
+	return false;
+}
+
+static void
+persona_done(struct persona *p)
+{
+	for (size_t i = 0; i < 4; i++)
+		free(p->made[i]);
+	free(p->env);
+	free(p->groups);
+}
+
+/* The environment as that user's login would have it; pw is NULL for a uid without an account. */
+static int
+persona_set_env(struct persona *p, const struct passwd *pw)
+{
+	/* What sudo itself sets. SUDO_PROMPT, SUDO_ASKPASS and SUDO_EDITOR are the user's own. */
+	static const char *const gone[] = { "SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND",
+		"SUDO_HOME", "SUDO_TTY", "MAIL", "HOME", "USER", "LOGNAME", "SHELL", NULL };
+	const char *name = pw != NULL ? pw->pw_name : getenv("SUDO_USER");
+	size_t n = 0;
+
+	if (name == NULL)
+		name = "nobody";
+	while (environ[n] != NULL)
+		n++;
+	p->env = calloc(n + 5, sizeof(*p->env));
+	if (p->env == NULL ||
+	    asprintf(&p->made[0], "HOME=%s", pw != NULL ? pw->pw_dir : "/") < 0 ||
+	    asprintf(&p->made[1], "USER=%s", name) < 0 ||
+	    asprintf(&p->made[2], "LOGNAME=%s", name) < 0 ||
+	    asprintf(&p->made[3], "SHELL=%s",
+		pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh") < 0)
+		return -ENOMEM;
+	n = 0;
+	for (char **v = environ; *v != NULL; v++)
+		if (!is_named(*v, gone))
+			p->env[n++] = *v;
+	for (size_t i = 0; i < 4; i++)
+		p->env[n++] = p->made[i];
+	return 0;
+}
+
+/* Who called us through sudo, if anybody. On failure too, persona_done frees *p. */
+static int
+persona_init(struct persona *p, bool as_root)
+{
+	const struct passwd *pw;
+	gid_t *more;
+
+	*p = (struct persona){ 0 };
+	if (as_root || geteuid() != 0 || !env_id("SUDO_UID", &p->uid) ||
+	    !env_id("SUDO_GID", &p->gid))
+		return 0;
+	p->change = true;
+	pw = getpwuid(p->uid);
+	p->n_groups = 1;
+	p->groups = malloc(sizeof(*p->groups));
+	if (p->groups == NULL)
+		return -ENOMEM;
+	p->groups[0] = p->gid;
+	/* The first try tells how many there are; a group added since is one try more. */
+	for (int room = 1; pw != NULL && getgrouplist(pw->pw_name, p->gid, p->groups, &room) < 0;) {
+		if (room <= p->n_groups)
+			room = p->n_groups * 2;
+		more = realloc(p->groups, (size_t)room * sizeof(*more));
+		if (more == NULL)
+			return -ENOMEM;
+		p->groups = more;
+		p->n_groups = room;
+	}
+	return persona_set_env(p, pw);
+}
+
+/* The child, from fork to exec. Whatever we changed in ourselves is put back first. */
+static _Noreturn void
+become_command(const struct command_inherited *in, const struct command_options *options,
+    const struct persona *p, const struct itimerval *timer, int error_fd)
+{
+	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
+		if (in->has_limit[i])
+			setrlimit(i, &in->limits[i]);
+	setitimer(ITIMER_REAL, timer, NULL);	/* survives exec, but not fork */
+	if (p->change) {
+		/* The system calls themselves: glibc's wrappers would signal threads that are not here. */
+		if (syscall(SYS_setgroups, (size_t)p->n_groups, p->groups) < 0 ||
+		    syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
+		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
+			goto fail;
+		environ = p->env;
+	}
+	for (int signo = 1; signo < SIGNALS; signo++)
+		if (signo != SIGKILL && signo != SIGSTOP)
+			signal(signo, sigismember(&in->ignored, signo) ? SIG_IGN : SIG_DFL);
+	sigprocmask(SIG_SETMASK, &in->mask, NULL);
+	execvp(options->argv[0], options->argv);
+fail:
+	(void)!write(error_fd, &errno, sizeof(errno));
+	_exit(127);
+}
+
+/* Empties our command line: pkill -f must find us, not the witness. */
+static void
+forget_argv(void)
+{
+	char text[1024], *field;
+	FILE *f = fopen("/proc/self/stat", "re");
+	unsigned long start, end;
+
+	if (f == NULL)
+		return;
+	field = fgets(text, sizeof(text), f);
+	fclose(f);
+	if (field == NULL || (field = strrchr(text, ')')) == NULL)
+		return;
+	for (int i = 2; i < 48 && field != NULL; i++)	/* fields 48 and 49: arg_start, arg_end */
+		field = strchr(field + 1, ' ');
+	if (field != NULL && sscanf(field, "%lu %lu", &start, &end) == 2 && start != 0 && end > start)
+		memset((void *)start, 0, end - start);	/* NOLINT: the kernel says that it is ours */
+}
+
+/* The witness's life: our group's signals, one by one, until we die or kill it. */
+static _Noreturn void
+be_witness(int fd, pid_t parent)
+{
+	struct testimony t;
+	sigset_t all;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(0);
+	prctl(PR_SET_NAME, "run-witness");
+	forget_argv();
+	/* Nothing of COMMAND's may be held open, least of all its pipes. */
+	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
+		_exit(0);
+	sigfillset(&all);
+	for (;;) {
+		t.signo = sigwaitinfo(&all, NULL);
+		if (t.signo > 0 && write(0, &t, sizeof(t)) < 0)
+			_exit(0);
+	}
+}
+
+/* Starts the witness, or leaves c without one. Signals are blocked already. */
+static void
+witness_start(struct command *c)
+{
+	pid_t parent = getpid();
+	sigset_t all, before;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	c->witness = fork();
+	if (c->witness == 0)
+		be_witness(fds[1], parent);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	close(fds[1]);
+	if (c->witness < 0) {
+		c->witness = 0;
+		close(fds[0]);
+		return;
+	}
+	c->witness_fd = fds[0];
+}
+
+static void
+witness_stop(struct command *c)
+{
+	if (c->witness > 0) {
+		kill(c->witness, SIGKILL);
+		while (waitpid(c->witness, NULL, 0) < 0 && errno == EINTR)
+			;
+		c->witness = 0;
+	}
+}
+
+/* Wakes us when the next signal's time is up. */
+static void
+arm(struct command *c)
+{
+	struct timeval soon = { .tv_usec = WITNESS_MS * 1000 };
+
+	if (!event_pending(c->on_due, EV_TIMEOUT, NULL))
+		event_add(c->on_due, &soon);
+}
+
+static void
+read_testimony(struct command *c)
+{
+	struct testimony t;
+	ssize_t n;
+
+	while ((n = read(c->witness_fd, &t, sizeof(t))) == (ssize_t)sizeof(t))
+		if (t.signo > 0 && t.signo < SIGNALS)
+			c->passages[t.signo].witness_ns = now_ns();
+	if (n == 0) {		/* killed with the group, or by a stranger: go on without */
+		event_del(c->on_witness);
+		witness_stop(c);
+	}
+}
+
+static void
+pass_on(struct command *c, int signo, const struct passage *p)
+{
+	if (!c->running) {
+		if (c->options.on_interrupt != NULL && (signo == SIGINT || signo == SIGQUIT ||
+		    signo == SIGTERM || signo == SIGHUP))
+			c->options.on_interrupt(signo, c->options.arg);
+		return;
+	}
+	for (unsigned i = 0; i < p->count; i++) {
+		if (p->has_value)
+			sigqueue(c->pid, signo, p->value);
+		else
+			kill(c->pid, signo);
+	}
+}
+
+/* Decides on each signal that has waited long enough. */
+static void
+on_due(evutil_socket_t fd, short what, void *arg)
+{
+	struct command *c = arg;
+	const uint64_t wait_ns = WITNESS_MS * UINT64_C(1000000);
+	uint64_t now;
+	bool is_waiting = false;
+
+	(void)fd;
+	(void)what;
+	if (c->witness > 0)
+		read_testimony(c);
+	now = now_ns();
+	for (int signo = 1; signo < SIGNALS; signo++) {
+		struct passage *p = &c->passages[signo], was = *p;
+		bool is_shared;
+
+		if (was.seen_ns == 0)
+			continue;
+		if (c->witness > 0 && now - was.seen_ns < wait_ns) {
+			is_waiting = true;
+			continue;
+		}
+		/* A word from long before was about another signal, one that was not sent to us. */
+		is_shared = was.witness_ns != 0 && was.witness_ns + 2 * wait_ns > was.seen_ns;
+		*p = (struct passage){ 0 };
+		if (!is_shared || !c->running)
+			pass_on(c, signo, &was);
+		else if (signo == SIGINT)
+			c->interrupted = true;	/* kill -INT -- -PGID: as Ctrl-C */
+	}
+	if (is_waiting)
+		arm(c);
+}
+
+static void
+on_witness(evutil_socket_t fd, short what, void *arg)
+{
+	struct command *c = arg;
+
+	(void)fd;
+	(void)what;
+	read_testimony(c);
+}
+
+/* Is our parent a shell that has made us a job and waits for us to stop? */
+static bool
+is_job(void)
+{
+	pid_t parent = getppid();
+
+	return getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
+}
+
+/*
+ * COMMAND has stopped: so do we, by the same signal, which is what the shell then shows. Of
+ * terminal stops always (sudo waits for it as well); of SIGSTOP only where a shell watches, for
+ * whoever stopped COMMAND alone will continue it alone. In an orphaned group the kernel ignores the
+ * terminal's stops, for COMMAND as for us.
+ */
+static void
+stop_likewise(int signo)
+{
+	struct sigaction dfl = { .sa_handler = SIG_DFL }, before;
+	sigset_t set, mask;
+
+	if (signo == SIGSTOP) {
+		if (is_job())
+			raise(SIGSTOP);
+		return;
+	}
+	if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU)
+		return;		/* a tracer's stop */
+	sigemptyset(&set);
+	sigaddset(&set, signo);
+	sigaction(signo, &dfl, &before);
+	raise(signo);
+	sigprocmask(SIG_UNBLOCK, &set, &mask);	/* we stop in here */
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	sigaction(signo, &before, NULL);
+}
+
+/* What became of COMMAND. May free c, by the callback. */
+static void
+reap(struct command *c)
+{
+	struct rusage usage;
+	int status, stopped = 0;
+	pid_t pid;
+
+	if (!c->running)
+		return;
+	while ((pid = wait4(c->pid, &status, WNOHANG | WUNTRACED | WCONTINUED, &usage)) == c->pid) {
+		if (WIFSTOPPED(status)) {
+			stopped = WSTOPSIG(status);
+		} else if (WIFCONTINUED(status)) {
+			stopped = 0;
+		} else {
+			c->running = false;
+			c->options.on_exit(status, &usage, c->options.arg);
+			return;
+		}
+	}
+	if (stopped != 0)
+		stop_likewise(stopped);
+}
+
+static void
+take(struct command *c, const struct signalfd_siginfo *info)
+{
+	struct passage *p = &c->passages[info->ssi_signo];
+
+	if (info->ssi_code > 0 && info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT) {
+		if (info->ssi_signo == SIGINT)
+			c->interrupted |= c->running;
+		if (!c->running)
+			pass_on(c, (int)info->ssi_signo, p);
+		return;
+	}
+	if ((pid_t)info->ssi_pid == c->pid)
+		return;			/* meant for its parent: not for itself */
+	p->seen_ns = now_ns();
+	p->count++;
+	if ((int)info->ssi_signo < SIGRTMIN)
+		p->count = 1;
+	p->has_value = info->ssi_code == SI_QUEUE;
+	p->value.sival_ptr = (void *)(uintptr_t)info->ssi_ptr;	/* NOLINT: an opaque word */
+	if (c->witness > 0)
+		arm(c);
+	else
+		on_due(-1, 0, c);
+}
+
+static void
+on_signals(evutil_socket_t fd, short what, void *arg)
+{
+	struct command *c = arg;
+	struct signalfd_siginfo info;
+	bool has_child = false;
+
+	(void)what;
+	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD && info.ssi_code > 0)
+			has_child = true;
+		else if (info.ssi_signo > 0 && info.ssi_signo < SIGNALS)
+			take(c, &info);
+	}
+	if (has_child)
+		reap(c);	/* last: c may be gone after it */
+}
+
+/* Those that we catch: all but what only a fault of our own sends, and what cannot be caught. */
+static void
+caught(sigset_t *ret)
+{
+	static const int left[] = { SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+		SIGABRT, SIGSYS, SIGPIPE, SIGXFSZ, SIGPROF };
+
+	sigfillset(ret);
+	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+		sigdelset(ret, left[i]);
+}
+
+/* Our part of what is COMMAND's, given up: a pipe closes when COMMAND closes it. */
+static void
+give_away(const struct command_inherited *in, bool keep_stdout)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup3(null, STDIN_FILENO, O_CLOEXEC);
+		if (!keep_stdout)
+			dup3(null, STDOUT_FILENO, O_CLOEXEC);
+		if (null > STDERR_FILENO)
+			close(null);
+	}
+	for (size_t i = 0; i < in->n_fds; i++)
+		close(in->fds[i]);
+}
+
+/* Forks COMMAND and waits until it has exec'd. 0 or a negative errno. */
+static int
+launch(struct command *c, const struct command_inherited *in, const struct persona *p,
+    bool *ret_is_exec)
+{
+	struct itimerval timer, none = { 0 };
+	int fds[2], error = 0, saved;
+	ssize_t n;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	getitimer(ITIMER_REAL, &timer);
+	if (c->options.before_fork != NULL)
+		c->options.before_fork(c->options.arg);
+	c->pid = fork();
+	saved = errno;
+	if (c->pid == 0)
+		become_command(in, &c->options, p, &timer, fds[1]);
+	if (c->options.after_fork != NULL)
+		c->options.after_fork(c->pid, c->options.arg);
+	close(fds[1]);
+	if (c->pid < 0) {
+		close(fds[0]);
+		return -saved;
+	}
+	while ((n = read(fds[0], &error, sizeof(error))) < 0 && errno == EINTR)
+		;
+	close(fds[0]);
+	if (n == (ssize_t)sizeof(error)) {
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		*ret_is_exec = true;
+		return -error;
+	}
+	setitimer(ITIMER_REAL, &none, NULL);	/* an alarm(2) before our exec is COMMAND's now */
+	c->running = true;
+	return 0;
+}
+
+int
+command_start(struct event_base *base, const struct command_inherited *inherited,
+    const struct command_options *options, struct command **ret, bool *ret_is_exec)
+{
+	struct persona persona = { 0 };
+	struct command *c;
+	sigset_t set;
+	int r;
+
+	*ret_is_exec = false;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL)
+		return -ENOMEM;
+	c->options = *options;
+	c->signal_fd = c->witness_fd = -1;
+	caught(&set);
+	sigprocmask(SIG_BLOCK, &set, &c->before);
+	/* Inherited as ignored it would have the kernel reap COMMAND behind our back. */
+	signal(SIGCHLD, SIG_DFL);
+
+	r = persona_init(&persona, options->as_root);
+	if (r < 0)
+		goto out;
+	r = -ENOMEM;
+	c->on_due = event_new(base, -1, 0, on_due, c);
+	if (c->on_due == NULL)
+		goto out;
+	c->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (c->signal_fd < 0) {
+		r = -errno;
+		goto out;
+	}
+	c->on_signals = event_new(base, c->signal_fd, EV_READ | EV_PERSIST, on_signals, c);
+	if (c->on_signals == NULL || event_add(c->on_signals, NULL) < 0)
+		goto out;
+	witness_start(c);	/* before COMMAND, which may signal the group at once */
+	if (c->witness > 0) {
+		c->on_witness = event_new(base, c->witness_fd, EV_READ | EV_PERSIST, on_witness, c);
+		if (c->on_witness == NULL || event_add(c->on_witness, NULL) < 0)
+			goto out;
+	}
+	if (!inherited->has_more_fds)
+		each_fd(hide_own, (void *)inherited);	/* only read */
+
+	r = launch(c, inherited, &persona, ret_is_exec);
+	if (r < 0)
+		goto out;
+	if (!inherited->has_more_fds)
+		give_away(inherited, options->keep_stdout);
+	*ret = c;
+	c = NULL;
+	r = 0;
+out:
+	persona_done(&persona);
+	if (c != NULL) {
+		sigprocmask(SIG_SETMASK, &c->before, NULL);
+		command_free(c);
+	}
+	return r;
+}
+
+void
+command_free(struct command *c)
+{
+	if (c == NULL)
+		return;
+	witness_stop(c);
+	if (c->on_signals != NULL)
+		event_free(c->on_signals);
+	if (c->on_witness != NULL)
+		event_free(c->on_witness);
+	if (c->on_due != NULL)
+		event_free(c->on_due);
+	if (c->signal_fd >= 0)
+		close(c->signal_fd);
+	if (c->witness_fd >= 0)
+		close(c->witness_fd);
+	free(c);
+}
+
+pid_t
+command_pid(const struct command *c)
+{
+	return c->pid;
+}
+
+int
+command_exec_status(int error)
+{
+	return error == ENOENT || error == -ENOENT ? 127 : 126;
+}
+
+int
+command_exit_status(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+_Noreturn void
+command_exit(const struct command *c, int wait_status)
+{
+	sigset_t set;
+
+	if (c->interrupted && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGINT) {
+		fflush(NULL);
+		signal(SIGINT, SIG_DFL);
+		sigemptyset(&set);
+		sigaddset(&set, SIGINT);
+		raise(SIGINT);
+		sigprocmask(SIG_UNBLOCK, &set, NULL);
+	}
+	exit(command_exit_status(wait_status));
+}
+
+bool
+command_in_foreground(void)
+{
+	pid_t pgrp = tcgetpgrp(STDERR_FILENO);
+
+	return pgrp < 0 || pgrp == getpgrp();	/* not our terminal: no job control either */
+}

@@ -1,0 +1,419 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sluice run: loads the probes, runs COMMAND as if it were alone, tells what ran.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "agent.h"
+#include "base/format.h"
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/summary.h"
+
+static const char help[] =
+    "Usage: sluice run [OPTION…] [--] COMMAND [ARG…]\n"
+    "Runs COMMAND, records every program that descends from it, and prints a table at the\n"
+    "end (on stderr). COMMAND sees nothing of it: same input, output, terminal, signals,\n"
+    "environment, user and exit status. Needs root: `sudo sluice run …` runs COMMAND as\n"
+    "the user who called sudo.\n\n"
+    "  --pipeline P     name of the pipeline, for the records\n"
+    "  --run ID         run id; by default a fresh UUID\n"
+    "  --task T         all of it is one task of this name\n"
+    "  --sample S       sample, where no step names its own\n"
+    "  --lake DIR       write records here (default ./sluice-lake)\n"
+    "  --json FILE      also write the summary as JSON; - is standard output\n"
+    "  --interval TIME  between usage and host records: 500ms, 10s, 1m (default 10s)\n"
+    "  --wait           wait for programs that outlive COMMAND\n"
+    "  --as-root        under sudo: run COMMAND as root all the same\n"
+    "  --quiet          no live line, no table\n"
+    "  -h, --help\n\n"
+    "Exit status: COMMAND's; 128+n when signal n ended it; 125 sluice failed, 126 COMMAND\n"
+    "cannot be executed, 127 it was not found; 2 wrong usage.\n";
+
+struct run {
+	struct event_base *base;
+	struct agent *agent;
+	struct command *command;
+	struct event *on_second;
+	FILE *json;			/* NULL: not asked for */
+	const char *pipeline;
+	const char *lake;
+	bool is_quiet;
+	bool wait_for_all;
+	bool is_live_line_shown;
+	int wait_status;
+};
+
+struct run_options {
+	struct agent_options agent;
+	const char *json;
+	bool is_quiet;
+	bool wait_for_all;
+	bool as_root;
+};
+
+static void
+before_fork(void *arg)
+{
+	agent_adopt(((struct run *)arg)->agent, true);
+}
+
+static void
+after_fork(pid_t pid, void *arg)
+{
+	(void)pid;
+	agent_adopt(((struct run *)arg)->agent, false);
+}
+
+static unsigned
+terminal_width(void)
+{
+	struct winsize size;
+
+	if (!isatty(STDERR_FILENO) || ioctl(STDERR_FILENO, TIOCGWINSZ, &size) < 0)
+		return 0;
+	return size.ws_col;
+}
+
+/* A program that reads the terminal key by key draws on it, too: then we do not. */
+static bool
+live_line_is_welcome(const struct run *r)
+{
+	struct termios mode;
+
+	return !r->is_quiet && isatty(STDERR_FILENO) && command_in_foreground() &&
+	    tcgetattr(STDERR_FILENO, &mode) == 0 && (mode.c_lflag & ICANON) != 0;
+}
+
+static void
+live_line_clear(struct run *r)
+{
+	if (r->is_live_line_shown && isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+	r->is_live_line_shown = false;
+}
+
+/* The cursor goes back to the line's start, so that COMMAND's next output writes over it. */
+static void
+on_second(evutil_socket_t fd, short what, void *arg)
+{
+	struct run *r = arg;
+	struct run_totals totals = agent_totals(r->agent);
+	char wall[FORMAT_SIZE], programs[FORMAT_SIZE], memory[FORMAT_SIZE], cores[FORMAT_SIZE];
+	char line[200];
+	unsigned width = terminal_width();
+
+	(void)fd;
+	(void)what;
+	if (!live_line_is_welcome(r))
+		return;
+	snprintf(line, sizeof(line), "sluice %s  %s programs, %llu running  %s of %u cpus  %s",
+	    format_duration(totals.wall_ns, wall, sizeof(wall)),
+	    format_count(totals.programs, programs, sizeof(programs)), (unsigned long long)totals.live,
+	    format_cores(agent_cores_now(r->agent), cores, sizeof(cores)), agent_cpus(r->agent),
+	    format_bytes(correlator_run_rss(agent_correlator(r->agent)), memory, sizeof(memory)));
+	if (width > 1 && strlen(line) >= width)
+		line[width - 1] = '\0';
+	fprintf(stderr, "\r\033[2m%s\033[0m\033[K\r", line);
+	r->is_live_line_shown = true;
+}
+
+static void
+on_finished(void *arg)
+{
+	struct run *r = arg;
+
+	event_base_loopbreak(r->base);
+}
+
+static void
+on_command_exit(int wait_status, const struct rusage *usage, void *arg)
+{
+	struct run *r = arg;
+
+	(void)usage;
+	r->wait_status = wait_status;
+	agent_finish(r->agent, wait_status, r->wait_for_all, on_finished, r);
+}
+
+static void
+on_interrupt(int signo, void *arg)
+{
+	(void)signo;
+	agent_finish_now(((struct run *)arg)->agent);
+}
+
+/* "500ms", "10s", "1m"; a bare number is seconds. 0 where it is neither. */
+static uint64_t
+parse_interval_ms(const char *text)
+{
+	static const struct {
+		const char *unit;
+		double ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "", 1000 }, { "m", 60000 }, { "min", 60000 }, { "h", 3600000 } };
+	char *end;
+	double value;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || errno != 0 || !(value > 0))
+		return 0;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (strcmp(end, units[i].unit) == 0) {
+			value *= units[i].ms;
+			return value >= 100 && value <= 86400000 ? (uint64_t)value : 0;
+		}
+	}
+	return 0;
+}
+
+/* 0, or the exit status to end with, less one for --help (so that 0 can mean "go on"). */
+static int
+parse(int argc, char **argv, struct run_options *o)
+{
+	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_INTERVAL,
+		OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
+	static const struct option options[] = {
+		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
+		{ "run", required_argument, NULL, OPT_RUN },
+		{ "task", required_argument, NULL, OPT_TASK },
+		{ "sample", required_argument, NULL, OPT_SAMPLE },
+		{ "lake", required_argument, NULL, OPT_LAKE },
+		{ "json", required_argument, NULL, OPT_JSON },
+		{ "interval", required_argument, NULL, OPT_INTERVAL },
+		{ "wait", no_argument, NULL, OPT_WAIT },
+		{ "as-root", no_argument, NULL, OPT_AS_ROOT },
+		{ "quiet", no_argument, NULL, OPT_QUIET },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c;
+
+	o->agent.lake = "sluice-lake";
+	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		switch (c) {
+		case OPT_PIPELINE:
+			o->agent.pipeline = optarg;
+			break;
+		case OPT_RUN:
+			if (optarg[0] == '\0' || strlen(optarg) > 100) {
+				fputs("sluice run: --run takes 1 to 100 characters\n", stderr);
+				return EXIT_USAGE;
+			}
+			o->agent.run_id = optarg;
+			break;
+		case OPT_TASK:
+			o->agent.task = optarg;
+			break;
+		case OPT_SAMPLE:
+			o->agent.sample = optarg;
+			break;
+		case OPT_LAKE:
+			o->agent.lake = optarg;
+			break;
+		case OPT_JSON:
+			o->json = optarg;
+			break;
+		case OPT_INTERVAL:
+			o->agent.interval_ms = parse_interval_ms(optarg);
+			if (o->agent.interval_ms == 0) {
+				fprintf(stderr, "sluice run: --interval %s is no time from 100ms to 24h, such as "
+				    "500ms, 10s or 1m\n", optarg);
+				return EXIT_USAGE;
+			}
+			break;
+		case OPT_WAIT:
+			o->wait_for_all = true;
+			break;
+		case OPT_AS_ROOT:
+			o->as_root = true;
+			break;
+		case OPT_QUIET:
+			o->is_quiet = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return -1;
+		default:
+			fputs("sluice run: see `sluice run --help`\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind >= argc) {
+		fputs("sluice run: no COMMAND; `sluice run -- COMMAND [ARG…]`\n", stderr);
+		return EXIT_USAGE;
+	}
+	o->agent.command = (const char *const *)argv + optind;
+	return 0;
+}
+
+/* Text from the command line goes into records: it has to be UTF-8 there. */
+static bool
+names_are_text(const struct run_options *o)
+{
+	const struct {
+		const char *option;
+		const char *value;
+	} names[] = { { "--pipeline", o->agent.pipeline }, { "--run", o->agent.run_id },
+		{ "--task", o->agent.task }, { "--sample", o->agent.sample } };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (names[i].value != NULL && !summary_is_name(names[i].value)) {
+			fprintf(stderr, "sluice run: %s is not a name: it holds control characters or is not "
+			    "valid UTF-8\n", names[i].option);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* One clear sentence and the command that would work. */
+static int
+refuse_without_root(int argc, char **argv)
+{
+	fputs("sluice run: loading probes into the kernel needs root; run this instead (COMMAND still "
+	    "runs as you):\n    sudo sluice", stderr);
+	for (int i = 0; i < argc; i++)
+		summary_print_quoted(stderr, argv[i]);
+	fputc('\n', stderr);
+	return EXIT_OWN_FAILURE;
+}
+
+static void
+set_file_owner(struct agent_options *o)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	char *end;
+
+	if (uid == NULL || gid == NULL)
+		return;
+	o->file_uid = (uid_t)strtoul(uid, &end, 10);
+	if (*uid == '\0' || *end != '\0')
+		return;
+	o->file_gid = (gid_t)strtoul(gid, &end, 10);
+	if (*gid == '\0' || *end != '\0')
+		return;
+	o->has_file_owner = true;
+}
+
+static int
+open_json(struct run *r, const char *path)
+{
+	int fd;
+
+	if (path == NULL)
+		return 0;
+	fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3) :
+	    open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || (r->json = fdopen(fd, "w")) == NULL) {
+		fprintf(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+/* Runs COMMAND to its end. The exit status, or -1: end as COMMAND did. */
+static int
+run_command(struct run *r, const struct run_options *o, const struct command_inherited *inherited)
+{
+	const struct timeval second = { 1, 0 };
+	struct command_options options = {
+		.argv = (char *const *)o->agent.command,
+		.as_root = o->as_root,
+		.keep_stdout = false,
+		.before_fork = before_fork,
+		.after_fork = after_fork,
+		.on_exit = on_command_exit,
+		.on_interrupt = on_interrupt,
+		.arg = r,
+	};
+	bool is_exec;
+	int error;
+
+	error = command_start(r->base, inherited, &options, &r->command, &is_exec);
+	if (error < 0) {
+		fprintf(stderr, is_exec ? "sluice: %s: %s\n" : "sluice run: cannot start %s: %s\n",
+		    o->agent.command[0], strerror(-error));
+		return is_exec ? command_exec_status(error) : EXIT_OWN_FAILURE;
+	}
+	r->on_second = event_new(r->base, -1, EV_PERSIST, on_second, r);
+	if (r->on_second != NULL)
+		event_add(r->on_second, &second);
+	if (event_base_dispatch(r->base) < 0) {
+		fputs("sluice run: the event loop failed\n", stderr);
+		return EXIT_OWN_FAILURE;
+	}
+	return -1;
+}
+
+int
+cli_run(int argc, char **argv)
+{
+	struct command_inherited inherited;
+	struct run_options o = { 0 };
+	struct run r = { 0 };
+	struct summary_options summary = { 0 };
+	char error[768];
+	int status;
+
+	command_save_inherited(&inherited);
+	status = parse(argc, argv, &o);
+	if (status != 0)
+		return status < 0 ? EXIT_DONE : status;
+	if (!names_are_text(&o))
+		return EXIT_USAGE;
+	if (geteuid() != 0)
+		return refuse_without_root(argc, argv);
+	if (!o.as_root)
+		set_file_owner(&o.agent);
+
+	r.pipeline = o.agent.pipeline;
+	r.lake = o.agent.lake;
+	r.is_quiet = o.is_quiet;
+	r.wait_for_all = o.wait_for_all;
+	r.base = event_base_new();
+	if (r.base == NULL) {
+		fputs("sluice run: cannot make an event loop\n", stderr);
+		return EXIT_OWN_FAILURE;
+	}
+	if (agent_open(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
+		fprintf(stderr, "sluice run: %s\n", error);
+		return EXIT_OWN_FAILURE;
+	}
+	if (open_json(&r, o.json) < 0)	/* as the user that files are made for */
+		return EXIT_OWN_FAILURE;
+	status = run_command(&r, &o, &inherited);
+	live_line_clear(&r);
+
+	if (status < 0) {
+		summary = (struct summary_options){ .agent = r.agent, .pipeline = r.pipeline, .lake = r.lake,
+			.wait_status = r.wait_status, .width = terminal_width() };
+		if (!r.is_quiet)
+			summary_print(stderr, &summary);
+		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
+			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
+	}
+	if (r.json != NULL)
+		fclose(r.json);
+	if (r.on_second != NULL)
+		event_free(r.on_second);
+	if (*agent_sink_error(r.agent) != '\0')
+		fprintf(stderr, "sluice run: %s\n", agent_sink_error(r.agent));
+	error[0] = '\0';
+	if (agent_close(r.agent) < 0)
+		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
+	if (status < 0)
+		command_exit(r.command, r.wait_status);
+	command_free(r.command);
+	event_base_free(r.base);
+	return status;
+}

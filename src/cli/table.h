@@ -1,0 +1,53 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * table: the summary that `sluice run` ends with.
+ *
+ * Names come from traced programs and may hold anything: control characters and invalid UTF-8 are
+ * written as \xNN, never raw. Numbers that are not known are printed as "-".
+ */
+#ifndef SLUICE_CLI_TABLE_H
+#define SLUICE_CLI_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/record.h"
+
+/* One task and tool. All pointers are the caller's; NULL is unknown. */
+struct table_row {
+	const char *task;
+	const char *tool;
+	uint64_t n;			/* programs */
+	uint64_t failed;		/* of them */
+	uint64_t wall_ns;
+	struct opt_double cpu_cores;	/* CPU time / wall */
+	const struct usage *usage;
+	struct opt_double run_delay;	/* shares, 0 to 1 */
+	struct opt_double block_io;
+	enum bound bound;
+};
+
+struct table_summary {
+	const char *pipeline;
+	uint64_t wall_ns;
+	struct opt_i32 exit_code;
+	struct opt_i32 exit_signal;
+	struct opt_double cpu_cores;
+	uint32_t cpus;
+	const struct usage *usage;	/* of the whole run */
+	uint64_t programs;
+	uint64_t failed;
+	uint64_t lost;			/* kernel events */
+};
+
+/*
+ * Prints the header and n rows to f. width is the terminal's in columns: long task and tool names
+ * are cut to fit; 0 means not a terminal, and nothing is cut. 0, or a negative errno.
+ */
+int table_print(FILE *f, const struct table_row *rows, size_t n, unsigned width);
+
+/* Prints the line on the whole run. */
+void table_footer(FILE *f, const struct table_summary *s);
+
+#endif

@@ -1,0 +1,265 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Checks and unpacks what bpf/ wrote (bpf/event.h).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/decode.h"
+#include "event.h"
+
+#define ARGS_MAX (EVENT_ARGV_MAX + 1)	/* each argument has at least its NUL */
+#define PATH_SPACE (2 * EVENT_PATH_MAX)
+
+struct decoder {
+	struct decode_ops ops;
+	void *arg;
+	uint64_t page_bytes;
+	char exe[PATH_SPACE];
+	char cwd[PATH_SPACE];
+	char args[EVENT_ARGV_MAX + 1];
+	const char *argv[ARGS_MAX];
+	size_t argv_len[ARGS_MAX];
+};
+
+int
+decoder_new(const struct decode_ops *ops, void *arg, struct decoder **ret)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	long page = sysconf(_SC_PAGESIZE);
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->ops = *ops;
+	d->arg = arg;
+	d->page_bytes = page > 0 ? (uint64_t)page : 4096;
+	*ret = d;
+	return 0;
+}
+
+void
+decoder_free(struct decoder *d)
+{
+	free(d);
+}
+
+/*
+ * Components, leaf first, each with its NUL → "/a/b/leaf". Lengths add up to len + 1 at most:
+ * each NUL becomes a slash. 0, or -EBADMSG where the last NUL is missing or out is too small.
+ */
+static int
+path_join(const char *components, size_t len, char *out, size_t out_size)
+{
+	char *at;
+
+	if (len + 2 > out_size)
+		return -EBADMSG;
+	if (len == 0) {
+		memcpy(out, "/", 2);
+		return 0;
+	}
+	if (components[len - 1] != '\0')
+		return -EBADMSG;
+	at = out + len;		/* filled from its end */
+	*at = '\0';
+	for (size_t begin = 0; begin < len;) {
+		size_t n = strlen(components + begin);
+
+		at -= n;
+		memcpy(at, components + begin, n);
+		*--at = '/';
+		begin += n + 1;
+	}
+	return 0;
+}
+
+static void
+counters_decode(const struct decoder *d, const struct event_counters *in, uint32_t flags,
+    struct counters *out)
+{
+	out->runtime_ns = in->runtime_ns;
+	out->utime = in->utime;
+	out->stime = in->stime;
+	out->prev_utime = in->prev_utime;
+	out->prev_stime = in->prev_stime;
+	out->voluntary_switches = in->voluntary_switches;
+	out->involuntary_switches = in->involuntary_switches;
+	out->minor_faults = in->minor_faults;
+	out->major_faults = in->major_faults;
+	out->rchar = in->rchar;
+	out->wchar = in->wchar;
+	out->syscr = in->syscr;
+	out->syscw = in->syscw;
+	out->read_bytes = in->read_bytes;
+	out->write_bytes = in->write_bytes;
+	out->run_delay_ns = in->run_delay_ns;
+	out->block_io_delay_ns = in->block_io_delay_ns;
+	out->peak_rss_bytes = in->peak_rss * d->page_bytes;
+	out->rss_bytes = in->rss * d->page_bytes;
+	out->tcp_rx_bytes = in->net_rx[EVENT_NET_TCP];
+	out->tcp_tx_bytes = in->net_tx[EVENT_NET_TCP];
+	out->udp_rx_bytes = in->net_rx[EVENT_NET_UDP];
+	out->udp_tx_bytes = in->net_tx[EVENT_NET_UDP];
+	out->other_rx_bytes = in->net_rx[EVENT_NET_OTHER];
+	out->other_tx_bytes = in->net_tx[EVENT_NET_OTHER];
+	out->unix_rx_bytes = in->net_rx[EVENT_NET_UNIX];
+	out->unix_tx_bytes = in->net_tx[EVENT_NET_UNIX];
+	out->threads = in->threads;
+	out->threads_peak = in->threads_peak;
+	out->has_peak = flags & EVENT_HAS_PEAK;
+	out->has_block_io = flags & EVENT_HAS_BLOCK_IO;
+	out->is_complete = !(flags & EVENT_THREADS_CUT);
+}
+
+static struct program_key
+key_decode(const struct event_id *id)
+{
+	return (struct program_key){ .start_ns = id->start_ns, .pid = id->pid, .index = id->index };
+}
+
+/* Splits len bytes at their NULs; an argument that was cut has none. */
+static size_t
+argv_decode(struct decoder *d, const char *bytes, size_t len, size_t argc)
+{
+	size_t n = 0;
+
+	memcpy(d->args, bytes, len);
+	d->args[len] = '\0';
+	for (size_t at = 0; at < len && n < argc && n < ARGS_MAX; n++) {
+		d->argv[n] = d->args + at;
+		d->argv_len[n] = strlen(d->args + at);
+		at += d->argv_len[n] + 1;
+	}
+	return n;
+}
+
+static int
+decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
+{
+	const char *text = (const char *)(ev + 1);
+	size_t text_len = len - sizeof(*ev);
+	struct exec_signal s = { 0 };
+
+	if (ev->exe_len > EVENT_PATH_MAX || ev->cwd_len > EVENT_PATH_MAX ||
+	    ev->argv_len > EVENT_ARGV_MAX ||
+	    (size_t)ev->exe_len + ev->cwd_len + ev->argv_len != text_len || ev->self.pid == 0)
+		return -EBADMSG;
+	if (memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
+		return -EBADMSG;
+	if (path_join(text, ev->exe_len, d->exe, sizeof(d->exe)) < 0 ||
+	    path_join(text + ev->exe_len, ev->cwd_len, d->cwd, sizeof(d->cwd)) < 0)
+		return -EBADMSG;
+	s.time_ns = ev->head.time_ns;
+	s.self = key_decode(&ev->self);
+	s.parent = key_decode(&ev->parent);
+	s.anchor = key_decode(&ev->anchor);
+	s.ppid = ev->ppid;
+	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
+		ev->cgroup_v2, ev->cgroup_v1 };
+	memcpy(s.comm, ev->comm, sizeof(ev->comm));
+	/* A path of no components is "/", which no executable is; a cut one is not a path. */
+	s.exe = ev->exe_len > 0 && !(ev->flags & EVENT_EXE_CUT) ? d->exe : NULL;
+	s.cwd = ev->flags & EVENT_CWD_CUT ? NULL : d->cwd;
+	s.argc = argv_decode(d, text + ev->exe_len + ev->cwd_len, ev->argv_len, ev->argc);
+	if (!(ev->flags & EVENT_ARGV_FAULT) || s.argc > 0) {
+		s.argv = d->argv;
+		s.argv_len = d->argv_len;
+	}
+	s.argv_truncated = ev->flags & EVENT_ARGV_CUT;
+	s.has_replaced = ev->flags & EVENT_REPLACED;
+	if (s.has_replaced)
+		counters_decode(d, &ev->prev, ev->flags, &s.replaced);
+	d->ops.exec(&s, d->arg);
+	return 0;
+}
+
+static int
+decode_state(struct decoder *d, const struct event_state *ev, size_t len)
+{
+	struct state_signal s = { 0 };
+
+	if (len != sizeof(*ev) || ev->self.pid == 0 ||
+	    memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
+		return -EBADMSG;
+	if (ev->head.kind == EVENT_EXIT)
+		s.kind = STATE_EXIT;
+	else if (ev->head.kind == EVENT_ALIVE)
+		s.kind = STATE_BYSTANDER;
+	else
+		s.kind = ev->flags & EVENT_ENDED ? STATE_ZOMBIE : STATE_LIVE;
+	s.time_ns = ev->head.time_ns;
+	s.self = key_decode(&ev->self);
+	s.parent = key_decode(&ev->parent);
+	s.anchor = key_decode(&ev->anchor);
+	s.program_start_ns = ev->program_start_ns;
+	s.end_ns = ev->end_ns;
+	s.status = ev->status;
+	s.ppid = ev->ppid;
+	s.has_execed = ev->flags & EVENT_EXECED;
+	s.has_context = !(ev->flags & EVENT_NO_CREDENTIALS);
+	s.oom_killed = ev->flags & EVENT_OOM;
+	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
+		ev->cgroup_v2, ev->cgroup_v1 };
+	memcpy(s.comm, ev->comm, sizeof(ev->comm));
+	counters_decode(d, &ev->counters, ev->flags, &s.counters);
+	d->ops.state(&s, d->arg);
+	return 0;
+}
+
+static int
+decode_cgroup(struct decoder *d, const struct event_cgroup *ev, size_t len)
+{
+	struct cgroup_signal s = { .id = ev->id, .is_v2 = ev->is_v2 };
+
+	if (ev->path_len > EVENT_PATH_MAX || ev->path_len != len - sizeof(*ev) ||
+	    path_join((const char *)(ev + 1), ev->path_len, d->exe, sizeof(d->exe)) < 0)
+		return -EBADMSG;
+	s.path = d->exe;
+	d->ops.cgroup(&s, d->arg);
+	return 0;
+}
+
+int
+decode(struct decoder *d, const void *data, size_t len)
+{
+	const struct event_head *head = data;
+
+	if (len < sizeof(*head) || (uintptr_t)data % 8 != 0 || head->version != EVENT_VERSION ||
+	    head->size != len)
+		return -EBADMSG;
+	switch (head->kind) {
+	case EVENT_EXEC:
+		return len >= sizeof(struct event_exec) ? decode_exec(d, data, len) : -EBADMSG;
+	case EVENT_EXIT:
+	case EVENT_SNAPSHOT:
+	case EVENT_ALIVE:
+		return decode_state(d, data, len);
+	case EVENT_CGROUP:
+		return len >= sizeof(struct event_cgroup) ? decode_cgroup(d, data, len) : -EBADMSG;
+	default:
+		return -EBADMSG;
+	}
+}
+
+size_t
+decode_stream(struct decoder *d, const void *data, size_t len, uint64_t *ret_malformed)
+{
+	size_t used = 0;
+
+	while (len - used >= sizeof(struct event_head)) {
+		const struct event_head *head = (const void *)((const char *)data + used);
+
+		if (head->version != EVENT_VERSION || head->size < sizeof(*head) || head->size % 8 != 0) {
+			++*ret_malformed;
+			return len;
+		}
+		if (head->size > len - used)
+			break;
+		if (decode(d, head, head->size) < 0)
+			++*ret_malformed;
+		used += head->size;
+	}
+	return used;
+}

@@ -1,0 +1,58 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * bound: what held a program, task or run up: the one place that decides it.
+ *
+ * Shares are parts of D = max(wall, cpu + run_delay + block_io). Programs and threads that run side
+ * by side add up, and D grows with them: a share is "of the time that anything was wanted". One
+ * busy thread is enough for COMPUTE however many idle shells stand beside it, and a shell that
+ * waits for its child is no idleness of the task. What is in no share is idle:
+ *
+ *   cpu        user and system time on a CPU
+ *   run_delay  runnable, but no CPU was free (or the cgroup was throttled); counts as 0 when unknown
+ *   block_io   asleep for block I/O; unknown without the kernel's delay accounting
+ *   idle       1 - cpu - run_delay - block_io: pipes, sockets, locks, timers, other programs, and
+ *              block I/O where that is unknown
+ *   memory     peak RSS / min(memory limit, host memory); no part of the sum
+ *
+ * "waiting" below is 1 - cpu - run_delay. The first that holds decides:
+ *
+ *   none      CPU time unknown, or less than BOUND_SHORT_NS both of wall and of CPU time
+ *   STARVED   run_delay >= BOUND_STARVED_SHARE
+ *   MEMORY    memory >= BOUND_MEMORY_SHARE; or cpu < BOUND_COMPUTE_SHARE with at least
+ *             BOUND_MAJOR_FAULTS_PER_S of wall, BOUND_MAJOR_FAULTS in all (a cold start has fewer):
+ *             it reads its own pages back
+ *   COMPUTE   cpu >= BOUND_COMPUTE_SHARE
+ *   IO        block_io >= BOUND_IO_SHARE; where block_io is unknown, waiting >=
+ *             BOUND_WAITING_SHARE with BOUND_BYTES_PER_S of wall from and to storage
+ *   NETWORK   waiting >= BOUND_WAITING_SHARE with BOUND_BYTES_PER_S over internet sockets
+ *   IDLE      cpu < BOUND_IDLE_SHARE
+ *   MIXED     all else
+ */
+#ifndef SLUICE_CORRELATE_BOUND_H
+#define SLUICE_CORRELATE_BOUND_H
+
+#include <stdint.h>
+
+#include "base/record.h"
+
+#define BOUND_SHORT_NS			UINT64_C(10000000)
+#define BOUND_STARVED_SHARE		0.30
+#define BOUND_MEMORY_SHARE		0.90
+#define BOUND_MAJOR_FAULTS_PER_S	100.0
+#define BOUND_MAJOR_FAULTS		100.0
+#define BOUND_COMPUTE_SHARE		0.70
+#define BOUND_IO_SHARE			0.30
+#define BOUND_WAITING_SHARE		0.50
+#define BOUND_BYTES_PER_S		(1024.0 * 1024.0)
+#define BOUND_IDLE_SHARE		0.05
+
+struct bound_limits {
+	struct opt_u64 memory_limit_bytes;	/* of the cgroup or the scheduler */
+	struct opt_u64 host_memory_bytes;
+};
+
+/* Decides from what is known in u. *ret_shares (may be NULL) is filled whatever the outcome. */
+enum bound bound_decide(const struct usage *u, uint64_t wall_ns,
+    const struct bound_limits *limits, struct bound_shares *ret_shares);
+
+#endif

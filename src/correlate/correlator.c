@@ -1,0 +1,694 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The life of a process and of its programs.
+ *
+ *                exec                        exec (replaces: END, START)
+ *   (unknown) ─────────► announced ◄──────────────┐
+ *       │ fork seen          │ └──────────────────┘
+ *       ▼ (child ran 1 s,    │ zombie: END                 exit
+ *     forked   or ended)     ├────────────────► over ────────────► (gone)
+ *       │ 1 s, or its end    │ exit: END
+ *       └───► announced ─────┴──────────────────────────────────► (gone)
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "correlate/state.h"
+
+#define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
+#define FORKED_START_NS UINT64_C(1000000000)
+#define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
+#define UNSEEN_MAX 3			/* passes without a process: its end was lost */
+
+static char *
+copy_or_null(const char *s)
+{
+	return s != NULL ? strdup(s) : NULL;
+}
+
+int
+correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
+    void *arg, struct correlator **ret)
+{
+	struct correlator *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->ops = *ops;
+	c->arg = arg;
+	c->options = *options;
+	c->options.boot_id = copy_or_null(options->boot_id);
+	c->options.run_id = copy_or_null(options->run_id);
+	c->options.pipeline = copy_or_null(options->pipeline);
+	c->options.task = copy_or_null(options->task);
+	c->options.sample = copy_or_null(options->sample);
+	c->options.command = copy_or_null(options->command);
+	c->options.work_dir = copy_or_null(options->work_dir);
+	if (arena_init(&c->arena, ARENA_BYTES) < 0 || c->options.boot_id == NULL ||
+	    c->options.run_id == NULL) {
+		correlator_free(c);
+		return -ENOMEM;
+	}
+	*ret = c;
+	return 0;
+}
+
+static void
+process_remove(struct correlator *c, struct process *p)
+{
+	HASH_DEL(c->processes, p);
+	program_text_unref(c, p->text);
+	task_assign(c, p, NULL);
+	free(p);
+}
+
+void
+correlator_free(struct correlator *c)
+{
+	struct process *p, *next;
+	struct cgroup_path *g, *next_g;
+
+	if (c == NULL)
+		return;
+	HASH_ITER(hh, c->processes, p, next)
+		process_remove(c, p);
+	HASH_ITER(hh, c->cgroups, g, next_g) {
+		HASH_DEL(c->cgroups, g);
+		free(g);
+	}
+	tasks_free(c);
+	rows_free(c);
+	arena_done(&c->arena);
+	free((char *)c->options.boot_id);
+	free((char *)c->options.run_id);
+	free((char *)c->options.pipeline);
+	free((char *)c->options.task);
+	free((char *)c->options.sample);
+	free((char *)c->options.command);
+	free((char *)c->options.work_dir);
+	free(c);
+}
+
+void
+correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns)
+{
+	c->clock_ns = wall_minus_boot_ns;
+}
+
+int64_t
+state_wall_us(const struct correlator *c, uint64_t boot_ns)
+{
+	return ((int64_t)boot_ns + c->clock_ns) / 1000;
+}
+
+/* Unique among all programs of all boots of a host: the first part of the boot id, pid, start, index. */
+void
+program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])
+{
+	snprintf(out, PROGRAM_ID_SIZE, "%.8s-%" PRIx32 "-%" PRIx64 "-%" PRIu32, c->options.boot_id,
+	    key->pid, key->start_ns, key->index);
+}
+
+/* cgroups: ids come with every program, paths once */
+
+static const char *
+cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
+{
+	struct cgroup_path *g;
+	struct { uint64_t id, is_v2; } key = { id, is_v2 };
+
+	if (id == 0)
+		return NULL;
+	HASH_FIND(hh, c->cgroups, &key, sizeof(key), g);
+	if (g == NULL)
+		return NULL;
+	HASH_DEL(c->cgroups, g);	/* to the end of the line: used last */
+	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
+	return g->path;
+}
+
+void
+correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
+{
+	size_t len = strlen(s->path), space = TEXT_ESCAPE_MAX(len);
+	struct cgroup_path *g;
+
+	if (cgroup_find(c, s->id, s->is_v2) != NULL)
+		return;
+	if (HASH_COUNT(c->cgroups) >= CGROUPS_KNOWN_MAX) {
+		g = c->cgroups;
+		HASH_DEL(c->cgroups, g);
+		free(g);
+	}
+	g = calloc(1, sizeof(*g) + space);
+	if (g == NULL)
+		return;
+	g->key.id = s->id;
+	g->key.is_v2 = s->is_v2;
+	text_escape(s->path, len, g->path, space, NULL);
+	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
+}
+
+/* processes */
+
+static struct process *
+process_find(struct correlator *c, const struct program_key *key)
+{
+	struct process_id id = { key->start_ns, key->pid };
+	struct process *p;
+
+	if (key->pid == 0)
+		return NULL;
+	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
+	return p;
+}
+
+static struct process *
+process_add(struct correlator *c, const struct program_key *self, const struct program_key *parent,
+    const struct program_key *anchor)
+{
+	struct process *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->id = (struct process_id){ self->start_ns, self->pid };
+	p->self = *self;
+	p->parent = *parent;
+	p->anchor = *anchor;
+	p->is_forked = true;
+	p->is_base_known = self->index == 0;
+	p->start_us = state_wall_us(c, self->start_ns);
+	p->program_start_us = p->start_us;
+	p->program_start_ns = self->start_ns;
+	p->pass = c->pass;
+	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
+	if (parent->pid == 0 && c->root.pid == 0)
+		c->root = p->id;	/* we forked it ourselves: COMMAND */
+	return p;
+}
+
+/*
+ * Who p descends from, for its task: its parent, or where that was never seen (it forked and has
+ * not exec'd) a place kept for it, a child of p's nearest ancestor that exec'd.
+ */
+static struct process *
+process_parent(struct correlator *c, const struct process *p)
+{
+	struct process *parent = process_find(c, &p->parent), *anchor;
+
+	if (parent != NULL || p->parent.pid == 0)
+		return parent;
+	anchor = process_find(c, &p->anchor);
+	if (anchor == NULL ||
+	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
+		return anchor;
+	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
+	if (parent == NULL)
+		return anchor;
+	parent->text = program_text_ref(anchor->text);
+	task_assign(c, parent, task_of_fork(c, parent, anchor));
+	return parent;
+}
+
+/* records */
+
+static void
+head_fill(const struct correlator *c, const struct process *p, struct record_head *head)
+{
+	const struct task *t = p->task;
+
+	head->run_id = c->options.run_id;
+	head->pipeline = c->options.pipeline;
+	if (t == NULL) {
+		head->sample = c->options.sample;
+		return;
+	}
+	head->task_id = t->task_id[0] != '\0' ? t->task_id : NULL;
+	head->task = t->name[0] != '\0' ? t->name : NULL;
+	head->sample = t->sample[0] != '\0' ? t->sample : NULL;
+}
+
+static void
+identity_fill(const struct correlator *c, const struct process *p, struct program_identity *id,
+    char self[PROGRAM_ID_SIZE], char parent[PROGRAM_ID_SIZE])
+{
+	id->pid = p->self.pid;
+	id->ppid = p->ppid;
+	id->start_time_us = p->start_us;
+	id->program_start_time_us = p->program_start_us;
+	id->program_index = p->self.index;
+	program_id_format(c, &p->self, self);
+	id->program_id = self;
+	if (p->self.index > 0) {
+		/* what exec replaced */
+		struct program_key before = p->self;
+
+		before.index--;
+		program_id_format(c, &before, parent);
+		id->parent_program_id = parent;
+	} else if (p->parent.pid != 0) {
+		program_id_format(c, &p->parent, parent);
+		id->parent_program_id = parent;
+	}
+	id->forked = p->is_forked;
+}
+
+static void
+program_emit(struct correlator *c, const struct process *p, struct program_record *r)
+{
+	char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
+	const struct text *x = p->text;
+	const char *v1, *v2;
+
+	head_fill(c, p, &r->head);
+	identity_fill(c, p, &r->id, self, parent);
+	if (x != NULL) {
+		r->exe = x->exe;
+		if (r->comm == NULL)
+			r->comm = x->comm;
+		r->argv = x->argv;
+		r->argc = x->argc;
+		r->argv_truncated = x->argv_truncated;
+		r->cwd = x->cwd;
+		r->tool = x->tool;
+		r->tool_rule = x->tool_rule;
+	}
+	if (p->has_context) {
+		r->uid = (struct opt_u64){ p->context.uid, true };
+		r->gid = (struct opt_u64){ p->context.gid, true };
+		r->pid_ns = (struct opt_u64){ p->context.pid_ns, p->context.pid_ns != 0 };
+		r->mnt_ns = (struct opt_u64){ p->context.mnt_ns, p->context.mnt_ns != 0 };
+		r->net_ns = (struct opt_u64){ p->context.net_ns, p->context.net_ns != 0 };
+		v2 = cgroup_find(c, p->context.cgroup_v2, true);
+		v1 = cgroup_find(c, p->context.cgroup_v1, false);
+		r->cgroup_v1 = v1;
+		r->cgroup = v2 == NULL || (strcmp(v2, "/") == 0 && v1 != NULL) ? v1 : v2;
+	}
+	r->run_source = "sluice run";
+	if (p->task != NULL) {
+		r->task_source = p->task->source;
+		r->confidence = (struct opt_double){ p->task->confidence, true };
+	}
+	c->ops.program(r, c->arg);
+}
+
+/* The current program has begun: START, and one more in its task, row and the run. */
+static void
+program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
+{
+	struct program_record r = { .phase = PHASE_START };
+
+	p->is_announced = true;
+	p->was_usage_sent = false;
+	p->latest = p->sent = (struct usage){ 0 };
+	p->sent_ns = p->program_start_ns;
+	work_begin(&c->run, p->program_start_ns);
+	c->run.programs++;
+	p->row = row_of(c, p);
+	if (p->row != NULL) {
+		work_begin(&p->row->work, p->program_start_ns);
+		p->row->work.programs++;
+	}
+	if (p->task != NULL) {
+		work_begin(&p->task->work, p->program_start_ns);
+		p->task->work.programs++;
+		p->task->has_ended = false;
+		if (!p->task->has_started) {
+			p->task->has_started = true;
+			task_emit(c, p->task, PHASE_START, at_ns);
+		}
+	}
+	r.head.time_us = state_wall_us(c, at_ns);
+	program_emit(c, p, &r);
+}
+
+static void
+work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns)
+{
+	usage_add(&w->done, usage);
+	w->failed += has_failed;
+	work_end(w, end_ns);
+}
+
+/* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
+static void
+program_end(struct correlator *c, struct process *p, struct program_record *r, uint64_t end_ns,
+    const struct usage *usage)
+{
+	bool has_failed = r->exit_signal.known || (r->exit_code.known && r->exit_code.value != 0);
+
+	r->phase = PHASE_END;
+	r->usage = usage;
+	if (end_ns < p->program_start_ns)
+		end_ns = p->program_start_ns;
+	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };
+	r->head.time_us = (int64_t)r->end_time_us.value;
+	program_emit(c, p, r);
+	work_add(&c->run, usage, has_failed, end_ns);
+	if (p->row != NULL)
+		work_add(&p->row->work, usage, has_failed, end_ns);
+	if (p->task != NULL)
+		work_add(&p->task->work, usage, has_failed, end_ns);
+	p->row = NULL;
+	p->is_announced = false;
+	p->latest = (struct usage){ 0 };
+}
+
+/* A program that never exec'd is what its parent is, under its own name. */
+static void
+forked_text(struct correlator *c, struct process *p)
+{
+	struct process *parent = process_parent(c, p);
+
+	if (p->text == NULL && parent != NULL)
+		p->text = program_text_ref(parent->text);
+	if (p->task == NULL)
+		task_assign(c, p, task_of_fork(c, p, parent));
+	if (!p->has_context && parent != NULL && parent->has_context) {
+		p->context = parent->context;
+		p->has_context = true;
+	}
+}
+
+/* signals */
+
+void
+correlator_run_start(struct correlator *c, uint64_t now_ns)
+{
+	c->run_start_ns = now_ns;
+	run_emit(c, PHASE_START, now_ns, 0);
+}
+
+void
+correlator_exec(struct correlator *c, const struct exec_signal *s)
+{
+	struct process *p = process_find(c, &s->self);
+	struct text *text;
+
+	if (p == NULL) {
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+		if (p == NULL)
+			return;
+	} else if (s->has_replaced) {
+		if (p->is_announced && p->self.index + 1 == s->self.index) {
+			struct program_record r = { .end_reason = END_REASON_EXEC };
+			struct usage none = { 0 };
+			struct usage usage = p->is_base_known ?
+			    usage_of_program(&p->base, &s->replaced, c->options.has_network) : none;
+
+			program_end(c, p, &r, s->time_ns, &usage);
+		} else if (p->is_announced) {
+			/* the exec between was lost: so is the end of the one we knew */
+			struct usage none = { 0 };
+
+			work_add(&c->run, &none, false, s->time_ns);
+			if (p->row != NULL)
+				work_add(&p->row->work, &none, false, s->time_ns);
+			if (p->task != NULL)
+				work_add(&p->task->work, &none, false, s->time_ns);
+			p->is_announced = false;
+			c->lost_ends++;
+		}
+	}
+	p->self = s->self;
+	p->parent = s->parent;
+	p->anchor = s->anchor;
+	p->ppid = s->ppid;
+	p->context = s->context;
+	p->has_context = true;
+	p->is_forked = false;
+	if (s->has_replaced) {
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->program_start_us = state_wall_us(c, s->time_ns);
+		p->program_start_ns = s->time_ns;
+	}
+	text = program_text_new(c, s);
+	program_text_unref(c, p->text);
+	p->text = text;
+	if (p->is_announced)
+		return;		/* it lived a second before its first exec: END will tell its name */
+	task_assign(c, p, task_of_exec(c, p, process_parent(c, p)));
+	program_begin(c, p, s->time_ns);
+}
+
+/* The last word on a process: it was reaped, or is a zombie and counts no more. */
+static void
+process_ended(struct correlator *c, struct process *p, const struct state_signal *s)
+{
+	struct program_record r = { .end_reason = END_REASON_EXIT };
+	struct usage none = { 0 }, usage = none;
+	uint64_t end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns;
+	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
+
+	if (s->ppid != 0)
+		p->ppid = s->ppid;
+	if (s->has_context) {
+		p->context = s->context;
+		p->has_context = true;
+	}
+	if (!s->has_execed)
+		forked_text(c, p);
+	if (p->self.index != s->self.index) {	/* an exec was lost: nothing is known of this program */
+		if (p->is_announced) {
+			work_add(&c->run, &none, false, end_ns);
+			if (p->row != NULL)
+				work_add(&p->row->work, &none, false, end_ns);
+			if (p->task != NULL)
+				work_add(&p->task->work, &none, false, end_ns);
+			p->is_announced = false;
+			c->lost_ends++;
+		}
+		p->self = s->self;
+		p->is_forked = false;
+		p->is_base_known = false;
+		p->program_start_ns = s->program_start_ns;
+		p->program_start_us = state_wall_us(c, s->program_start_ns);
+		program_text_unref(c, p->text);
+		p->text = NULL;
+	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, its totals were not */
+		p->is_forked = false;
+	}
+	if (!p->is_announced)
+		program_begin(c, p, s->has_execed ? s->program_start_ns : s->time_ns);
+
+	if ((s->status & 0x7f) != 0)
+		r.exit_signal = (struct opt_i32){ s->status & 0x7f, true };
+	else
+		r.exit_code = (struct opt_i32){ s->status >> 8 & 0xff, true };
+	r.core_dumped = s->status & 0x80;
+	r.oom_killed = s->oom_killed;
+	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
+	r.comm = comm;
+	if (p->is_base_known || s->self.index == 0)
+		usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+	if (p->task != NULL && p->task->root.pid == p->id.pid && p->task->root.start_ns == p->id.start_ns) {
+		p->task->root_ended = true;
+		p->task->status = s->status;
+	}
+	if (c->root.pid == p->id.pid && c->root.start_ns == p->id.start_ns)
+		c->root_ended = true;
+	program_end(c, p, &r, end_ns, &usage);
+}
+
+static void
+process_lives(struct correlator *c, struct process *p, const struct state_signal *s)
+{
+	struct usage usage, moved;
+
+	p->ppid = s->ppid;
+	if (!s->has_execed && p->is_forked && !p->is_announced &&
+	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
+		forked_text(c, p);
+		program_begin(c, p, s->time_ns);
+	}
+	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
+		return;
+	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+	p->latest = usage;
+	if (!c->pass_with_usage)
+		return;
+	moved = usage_since(&usage, &p->sent);
+	if (p->was_usage_sent && usage_cpu_ns(&moved) == 0 && moved.value[USAGE_VOLUNTARY_SWITCHES] == 0 &&
+	    moved.value[USAGE_RCHAR] == 0 && moved.value[USAGE_WCHAR] == 0)
+		return;
+	if (s->time_ns > p->sent_ns) {
+		char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
+		struct usage_record r = { .usage = &moved, .interval_ns = s->time_ns - p->sent_ns };
+
+		head_fill(c, p, &r.head);
+		r.head.time_us = state_wall_us(c, s->time_ns);
+		identity_fill(c, p, &r.id, self, parent);
+		if (p->text != NULL) {
+			r.comm = p->text->comm;
+			r.tool = p->text->tool;
+		}
+		c->ops.usage(&r, c->arg);
+		p->sent = usage;
+		p->sent_ns = s->time_ns;
+		p->was_usage_sent = true;
+	}
+}
+
+void
+correlator_state(struct correlator *c, const struct state_signal *s)
+{
+	struct process *p;
+
+	if (s->kind == STATE_BYSTANDER)
+		return;
+	p = process_find(c, &s->self);
+	if (p == NULL) {
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+		if (p == NULL)
+			return;
+	} else if (p->is_forked && !s->has_execed) {
+		p->parent = s->parent;	/* a kept place now learns whose child it is */
+	}
+	p->pass = c->pass;
+	p->unseen = 0;
+	if (s->kind == STATE_LIVE) {
+		if (!p->is_over)
+			process_lives(c, p, s);
+		return;
+	}
+	if (!p->is_over) {
+		process_ended(c, p, s);
+		p->is_over = true;
+	}
+	if (s->kind == STATE_EXIT)
+		process_remove(c, p);
+}
+
+void
+correlator_snapshot_begin(struct correlator *c, bool with_usage)
+{
+	c->pass++;
+	c->pass_with_usage = with_usage;
+}
+
+void
+correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
+{
+	struct process *p, *next;
+
+	/* Whoever several passes did not meet is gone, and the record of its end was lost. */
+	HASH_ITER(hh, c->processes, p, next) {
+		if (p->pass == c->pass || ++p->unseen < UNSEEN_MAX)
+			continue;
+		if (p->is_announced) {
+			struct usage none = { 0 };
+
+			work_add(&c->run, &none, false, now_ns);
+			if (p->row != NULL)
+				work_add(&p->row->work, &none, false, now_ns);
+			if (p->task != NULL)
+				work_add(&p->task->work, &none, false, now_ns);
+			c->lost_ends++;
+		}
+		process_remove(c, p);
+	}
+}
+
+void
+correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
+{
+	struct task *t, *next;
+
+	HASH_ITER(hh, c->tasks, t, next) {
+		if (!t->has_started || t->has_ended)
+			continue;
+		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
+			task_emit(c, t, PHASE_END, now_ns);
+			t->has_ended = true;
+			task_reap(c, t);
+		} else if (live) {
+			task_emit(c, t, PHASE_LIVE, now_ns);
+		}
+	}
+	if (live)
+		run_emit(c, PHASE_LIVE, now_ns, 0);
+}
+
+void
+correlator_set_lost(struct correlator *c, uint64_t lost_events)
+{
+	c->lost_events = lost_events;
+}
+
+void
+correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
+{
+	struct task *t, *next;
+
+	HASH_ITER(hh, c->tasks, t, next) {
+		if (!t->has_started || t->has_ended)
+			continue;
+		if (t->work.live > 0)	/* it goes on without us: until now, then */
+			t->work.end_ns = now_ns;
+		task_emit(c, t, PHASE_END, now_ns);
+		t->has_ended = true;
+	}
+	run_emit(c, PHASE_END, now_ns, status);
+}
+
+size_t
+correlator_live(const struct correlator *c)
+{
+	const struct process *p;
+	size_t n = 0;
+
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		n += !p->is_over;
+	return n;
+}
+
+bool
+correlator_root_ended(const struct correlator *c)
+{
+	return c->root_ended;
+}
+
+void
+correlator_each_live(const struct correlator *c,
+    void (*fn)(uint32_t pid, const char *comm, const char *exe, void *arg), void *arg)
+{
+	const struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (!p->is_over)
+			fn(p->self.pid, p->text != NULL ? p->text->comm : NULL,
+			    p->text != NULL ? p->text->exe : NULL, arg);
+	}
+}
+
+uint64_t
+correlator_run_rss(const struct correlator *c)
+{
+	const struct process *p;
+	uint64_t sum = 0;
+
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_announced && !p->is_over && usage_has(&p->latest, USAGE_RSS_BYTES))
+			sum += p->latest.value[USAGE_RSS_BYTES];
+	}
+	return sum;
+}
+
+struct run_totals
+correlator_totals(const struct correlator *c, uint64_t now_ns)
+{
+	return (struct run_totals){
+		.programs = c->run.programs,
+		.failed = c->run.failed,
+		.live = c->run.live,
+		.lost_events = c->lost_events,
+		.lost_ends = c->lost_ends,
+		.wall_ns = now_ns > c->run_start_ns ? now_ns - c->run_start_ns : 0,
+		.usage = correlator_run_usage(c),
+	};
+}

@@ -1,0 +1,111 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * correlator: signals in, records out: whose program each was, what it used, and what its task and
+ * its run add up to.
+ *
+ * Pure: no clock, no file, no kernel. Everything it knows comes through these calls, and its
+ * records leave through correlator_ops, valid until the callback returns.
+ */
+#ifndef SLUICE_CORRELATE_CORRELATOR_H
+#define SLUICE_CORRELATE_CORRELATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/record.h"
+#include "base/signal.h"
+
+struct correlator;
+
+struct correlator_ops {
+	void (*program)(const struct program_record *r, void *arg);
+	void (*usage)(const struct usage_record *r, void *arg);
+	void (*task)(const struct work_record *r, void *arg);
+	void (*run)(const struct work_record *r, void *arg);
+};
+
+/* Strings are copied. NULL is unknown, except run_id and boot_id. */
+struct correlator_options {
+	const char *boot_id;
+	const char *run_id;
+	const char *pipeline;
+	const char *task;		/* all programs of the run are this task's */
+	const char *sample;
+	const char *command;		/* the run's command line, UTF-8, redacted */
+	const char *work_dir;
+	bool has_network;		/* counters of sockets mean something */
+	struct opt_u64 host_memory_bytes;
+	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
+	struct opt_double cpu_limit;
+};
+
+int correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
+    void *arg, struct correlator **ret);
+void correlator_free(struct correlator *c);	/* NULL is fine */
+
+/* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
+void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
+
+void correlator_run_start(struct correlator *c, uint64_t now_ns);
+void correlator_exec(struct correlator *c, const struct exec_signal *s);
+void correlator_state(struct correlator *c, const struct state_signal *s);
+void correlator_cgroup(struct correlator *c, const struct cgroup_signal *s);
+
+/*
+ * Around the state signals of one pass over all processes. with_usage: Usage records for the
+ * programs that moved since the last such pass.
+ */
+void correlator_snapshot_begin(struct correlator *c, bool with_usage);
+void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
+
+/* Ends tasks that have been over for a moment; live: also LIVE records of tasks and the run. */
+void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);
+
+/* Kernel events that were lost so far; they count to the run. */
+void correlator_set_lost(struct correlator *c, uint64_t lost_events);
+
+/* The run is over: END records of all tasks, then of the run. status: wait(2)'s of COMMAND. */
+void correlator_run_end(struct correlator *c, uint64_t now_ns, int status);
+
+/* Programs that are known to be alive. */
+size_t correlator_live(const struct correlator *c);
+/* True once the process with this pid that the run started with has ended. */
+bool correlator_root_ended(const struct correlator *c);
+/* Calls fn for each live process of the run: comm and exe (NULL unknown). */
+void correlator_each_live(const struct correlator *c,
+    void (*fn)(uint32_t pid, const char *comm, const char *exe, void *arg), void *arg);
+
+/* Usage of the whole run: what has ended, and the live as of the last snapshot. */
+struct usage correlator_run_usage(const struct correlator *c);
+/* Resident memory of its live programs as of the last snapshot. */
+uint64_t correlator_run_rss(const struct correlator *c);
+
+/* For the table at the end: one row a task and tool, in order of first start. */
+struct summary_row {
+	const char *task;	/* NULL: the driver and what belongs to no task */
+	const char *sample;
+	const char *tool;	/* NULL: shells and other glue */
+	uint64_t programs;
+	uint64_t failed;
+	uint64_t wall_ns;	/* in which at least one of them ran */
+	struct usage usage;
+	enum bound bound;
+	struct bound_shares shares;
+};
+
+/* The correlator's; valid until its next call. Returns how many. */
+size_t correlator_summary(struct correlator *c, const struct summary_row **ret_rows);
+
+struct run_totals {
+	uint64_t programs;
+	uint64_t failed;
+	uint64_t live;
+	uint64_t lost_events;
+	uint64_t lost_ends;	/* programs that vanished without their end being seen */
+	uint64_t wall_ns;
+	struct usage usage;
+};
+struct run_totals correlator_totals(const struct correlator *c, uint64_t now_ns);
+
+#endif

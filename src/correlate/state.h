@@ -1,0 +1,170 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * state: what the files of correlate/ share: the correlator's tables. No other folder includes it.
+ *
+ *   process ──► text    what it runs (shared with the children that never exec)
+ *      │
+ *      ├──────► task ──► work (the sums)      tasks of one run, in order of start
+ *      └──────► row  ──► work                 one a task name and tool, for the table
+ *                run ──► work
+ */
+#ifndef SLUICE_CORRELATE_STATE_H
+#define SLUICE_CORRELATE_STATE_H
+
+#include <uthash.h>
+
+#include "base/arena.h"
+#include "correlate/correlator.h"
+#include "correlate/cputime.h"
+#include "correlate/rules.h"
+
+#define PROGRAM_ID_SIZE 64
+#define TEXT_BUDGET_BYTES (64u << 20)	/* of argv that is kept for END records */
+#define CGROUPS_KNOWN_MAX 16384
+#define ROWS_MAX 10000
+#define TASKS_MAX 100000
+
+/* Sums over some programs, and when any of them ran. */
+struct work {
+	struct usage done;		/* of ended programs */
+	uint64_t programs;
+	uint64_t failed;
+	uint64_t live;
+	uint64_t start_ns;
+	uint64_t end_ns;		/* when live last fell to 0 */
+	uint64_t busy_ns;		/* with live > 0, up to end_ns */
+	uint64_t busy_since_ns;		/* while live > 0 */
+};
+
+/* A program's names, in one block of memory. */
+struct text {
+	unsigned refs;
+	size_t size;			/* of the block, towards the budget */
+	const char *exe;
+	const char *comm;
+	const char *cwd;
+	const char *tool;
+	const char *tool_rule;		/* static */
+	bool is_tool;			/* not a shell or glue */
+	bool argv_truncated;
+	const char *const *argv;	/* NULL unknown, or over the budget */
+	size_t argc;
+	char block[];
+};
+
+struct process_id {
+	uint64_t start_ns;
+	uint64_t pid;
+};
+
+struct task {
+	UT_hash_handle hh;
+	struct process_id root;		/* the key: the process that it began with */
+	char task_id[RULE_NAME_SIZE];
+	char name[RULE_NAME_SIZE];	/* "" unknown */
+	char sample[RULE_NAME_SIZE];	/* "" unknown */
+	const char *engine;
+	const char *source;
+	double confidence;
+	char *work_dir;			/* owned; NULL unknown */
+	struct work work;
+	unsigned refs;			/* processes that point here */
+	bool is_named;			/* by a rule: a program inside does not rename it */
+	bool has_started;		/* START was sent */
+	bool has_ended;			/* END was sent */
+	bool root_ended;
+	int32_t status;			/* of the root */
+};
+
+struct row {
+	UT_hash_handle hh;
+	char *key;			/* owned: task NUL sample NUL tool */
+	size_t key_len;
+	struct summary_row shown;
+	struct work work;
+};
+
+struct process {
+	UT_hash_handle hh;
+	struct process_id id;		/* the key */
+	struct program_key self;	/* of the program that it runs now */
+	struct program_key parent;
+	struct program_key anchor;
+	uint32_t ppid;
+	int64_t start_us;
+	int64_t program_start_us;
+	uint64_t program_start_ns;
+	struct program_context context;
+	bool has_context;
+	bool is_forked;			/* has not exec'd */
+	bool is_announced;		/* START was sent for the current program */
+	bool is_driver;			/* what it forks are tasks */
+	bool is_over;			/* END was sent, the kernel's last word is yet to come */
+	bool is_base_known;		/* no exec was missed since the last one */
+	bool was_usage_sent;
+	unsigned unseen;		/* passes of the iterator that did not meet it */
+	uint64_t pass;			/* the last that did */
+	struct text *text;		/* NULL: nothing known */
+	struct task *task;		/* NULL: none */
+	struct row *row;		/* while announced */
+	struct usage_base base;
+	struct usage latest;		/* of the current program, at the last snapshot */
+	struct usage sent;		/* of the current program, at the last Usage record */
+	uint64_t sent_ns;
+};
+
+struct cgroup_path {
+	UT_hash_handle hh;
+	struct {
+		uint64_t id;
+		uint64_t is_v2;
+	} key;
+	char path[];
+};
+
+struct correlator {
+	struct correlator_options options;	/* strings owned */
+	struct correlator_ops ops;
+	void *arg;
+	int64_t clock_ns;		/* wall minus boot */
+	struct process *processes;
+	struct task *tasks;
+	struct row *rows;
+	struct cgroup_path *cgroups;	/* least recently used first */
+	struct arena arena;		/* of the text under way */
+	size_t text_bytes;
+	struct work run;
+	uint64_t run_start_ns;
+	uint64_t lost_events;
+	uint64_t lost_ends;
+	uint64_t pass;
+	bool pass_with_usage;
+	bool root_ended;
+	struct process_id root;
+	struct summary_row *summary;	/* owned */
+};
+
+int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
+void program_id_format(const struct correlator *c, const struct program_key *key,
+    char out[PROGRAM_ID_SIZE]);
+
+/* program_text.c: what a program is called */
+struct text *program_text_new(struct correlator *c, const struct exec_signal *s);
+struct text *program_text_ref(struct text *t);
+void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine */
+
+/* work.c: sums, tasks, rows, the run */
+void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
+void work_end(struct work *w, uint64_t now_ns);		/* one fewer */
+uint64_t work_busy_ns(const struct work *w, uint64_t now_ns);
+void task_assign(struct correlator *c, struct process *p, struct task *t);	/* NULL: none */
+void task_reap(struct correlator *c, struct task *t);	/* frees one that is over and unused */
+struct task *task_of_exec(struct correlator *c, struct process *p, const struct process *parent);
+struct task *task_of_fork(struct correlator *c, struct process *p, const struct process *parent);
+void task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns);
+void run_emit(struct correlator *c, enum record_phase phase, uint64_t now_ns, int status);
+struct row *row_of(struct correlator *c, const struct process *p);
+void rows_free(struct correlator *c);
+void tasks_free(struct correlator *c);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sluice: finds the subcommand.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *summary;
+} subcommands[] = {
+	{ "run", cli_run, "run a command and see what actually ran" },
+	{ "cat", cli_cat, "print records of a lake as JSON lines" },
+	{ "doctor", cli_doctor, "tell what this kernel and host allow" },
+};
+
+#define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
+
+static void
+usage(FILE *f)
+{
+	fputs("Usage: sluice SUBCOMMAND [OPTION…]\n"
+	    "Sees what actually ran on this host: every program, exactly, however short.\n\n", f);
+	for (size_t i = 0; i < SUBCOMMANDS; i++)
+		fprintf(f, "  %-10s%s\n", subcommands[i].name, subcommands[i].summary);
+	fputs("  help      show this; `sluice help SUBCOMMAND` shows its options\n\n"
+	    "  --version, --help\n\n"
+	    "See sluice(1).\n", f);
+}
+
+static int
+run_subcommand(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < SUBCOMMANDS; i++) {
+		if (strcmp(name, subcommands[i].name) == 0)
+			return subcommands[i].main(argc, argv);
+	}
+	fprintf(stderr, "sluice: no subcommand '%s'; there are", name);
+	for (size_t i = 0; i < SUBCOMMANDS; i++)
+		fprintf(stderr, "%s %s", i > 0 ? "," : "", subcommands[i].name);
+	fputs(" and help\n", stderr);
+	return EXIT_USAGE;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		puts("sluice " SLUICE_VERSION);
+		return EXIT_DONE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    (strcmp(argv[1], "help") == 0 && argc == 2)) {
+		usage(stdout);
+		return EXIT_DONE;
+	}
+	if (strcmp(argv[1], "help") == 0) {
+		char help[] = "--help";
+		char *args[] = { argv[2], help, NULL };
+
+		return run_subcommand(argv[2], 2, args);
+	}
+	return run_subcommand(argv[1], argc - 1, argv + 1);
+}

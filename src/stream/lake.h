@@ -1,0 +1,38 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * lake: the folders and names of the file lake; private to file_sink*.c.
+ */
+#ifndef SLUICE_STREAM_LAKE_H
+#define SLUICE_STREAM_LAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LAKE_PART_SUFFIX ".avro.part"
+
+struct lake_owner {
+	bool is_set;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Makes path and its parents. 0, or a negative errno. */
+int lake_make(const char *path, const struct lake_owner *owner);
+/* Opens <lake>/<topic>/date=<day>/host=<host_id>, made as needed. An fd, or a negative errno. */
+int lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
+    const struct lake_owner *owner);
+/* Days since 1970, UTC, in which a time lies; also before 1970. */
+int64_t lake_day(int64_t time_us);
+
+/* Write lock of the open file description. 0, or -EAGAIN when another has it. */
+int lake_lock(int fd);
+
+/*
+ * ".x.avro.part" becomes "x.avro", or where that exists "x.2.avro" and so on: nothing is ever
+ * overwritten. 0, or a negative errno.
+ */
+int lake_publish(int dir_fd, const char *part);
+
+#endif

@@ -1,0 +1,207 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * stream: numbers each record, has it encoded and hands it to the sink.
+ */
+#include "stream/stream.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stream/encode.h"
+#include "stream/sink.h"
+
+struct lane {
+	uint64_t seq;		/* of the next record */
+	uint64_t written;
+	uint64_t lost;
+};
+
+struct stream {
+	struct sink	*sink;		/* owned */
+	struct encoder	*encoder;	/* owned */
+	struct lane	 lanes[TOPIC_COUNT];
+	char		*host_id;	/* owned; the first part of every key */
+	char		*key;		/* owned; "<host_id>:<run_id>", grown as needed */
+	size_t		 key_size;
+};
+
+static char open_error[256];
+
+const char *
+stream_open_error(void)
+{
+	return open_error;
+}
+
+int
+stream_open(const struct stream_identity *id, struct sink *sink, struct stream **ret_stream)
+{
+	struct stream *s;
+	int r = -ENOMEM;
+
+	snprintf(open_error, sizeof(open_error), "out of memory");
+	s = calloc(1, sizeof(*s));
+	if (s == NULL) {
+		sink->ops->close(sink);
+		return -ENOMEM;
+	}
+	s->sink = sink;
+	r = encoder_open(id, &s->encoder, open_error, sizeof(open_error));
+	if (r < 0)
+		goto fail;
+	r = -ENOMEM;
+	s->host_id = strdup(id->host_id);
+	s->key_size = strlen(id->host_id) + 128;
+	s->key = malloc(s->key_size);
+	if (s->host_id == NULL || s->key == NULL)
+		goto fail;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		s->lanes[t].seq = id->first_seq[t];
+	open_error[0] = '\0';
+	*ret_stream = s;
+	return 0;
+
+fail:
+	stream_close(s);
+	return r;
+}
+
+int
+stream_close(struct stream *s)
+{
+	int r = 0;
+
+	if (s == NULL)
+		return 0;
+	if (s->sink != NULL)
+		r = s->sink->ops->close(s->sink);
+	encoder_close(s->encoder);
+	free(s->host_id);
+	free(s->key);
+	free(s);
+	return r;
+}
+
+/* "<host_id>:<run_id>", so that a host's run keeps its order; NULL without memory. */
+static const char *
+key(struct stream *s, const char *run_id)
+{
+	size_t host_len = strlen(s->host_id);
+	size_t run_len = run_id != NULL ? strlen(run_id) : 0;
+	size_t need = host_len + 1 + run_len + 1;
+
+	if (need > s->key_size) {
+		char *grown = realloc(s->key, need);
+
+		if (grown == NULL)
+			return NULL;
+		s->key = grown;
+		s->key_size = need;
+	}
+	memcpy(s->key, s->host_id, host_len);
+	s->key[host_len] = ':';
+	if (run_len > 0)
+		memcpy(s->key + host_len + 1, run_id, run_len);
+	s->key[need - 1] = '\0';
+	return s->key;
+}
+
+static int
+put(struct stream *s, enum topic topic, const struct record_head *head, const void *record)
+{
+	struct lane *lane = &s->lanes[topic];
+	uint64_t seq = lane->seq++;	/* taken even if what follows fails: the hole tells */
+	const uint8_t *data;
+	const char *k;
+	size_t len;
+	int r;
+
+	r = encode(s->encoder, topic, record, seq, &data, &len);
+	if (r < 0)
+		goto fail;
+	k = key(s, head->run_id);
+	r = k == NULL ? -ENOMEM :
+	    s->sink->ops->put(s->sink, topic, head->time_us, seq, k, data, len);
+	if (r < 0)
+		goto fail;
+	lane->written++;
+	return 0;
+
+fail:
+	lane->lost++;
+	return r;
+}
+
+int
+stream_program(struct stream *s, const struct program_record *r)
+{
+	return put(s, TOPIC_PROGRAM, &r->head, r);
+}
+
+int
+stream_usage(struct stream *s, const struct usage_record *r)
+{
+	return put(s, TOPIC_USAGE, &r->head, r);
+}
+
+int
+stream_task(struct stream *s, const struct work_record *r)
+{
+	return put(s, TOPIC_TASK, &r->head, r);
+}
+
+int
+stream_run(struct stream *s, const struct work_record *r)
+{
+	return put(s, TOPIC_RUN, &r->head, r);
+}
+
+int
+stream_host(struct stream *s, const struct host_record *r)
+{
+	return put(s, TOPIC_HOST, &r->head, r);
+}
+
+int
+stream_finding(struct stream *s, const struct finding_record *r)
+{
+	return put(s, TOPIC_FINDING, &r->head, r);
+}
+
+int
+stream_agent(struct stream *s, const struct agent_record *r)
+{
+	return put(s, TOPIC_AGENT, &r->head, r);
+}
+
+void
+stream_skip(struct stream *s, enum topic topic, uint64_t n)
+{
+	s->lanes[topic].seq += n;
+}
+
+void
+stream_tick(struct stream *s, int64_t now_us)
+{
+	s->sink->ops->tick(s->sink, now_us);
+}
+
+uint64_t
+stream_written(const struct stream *s, enum topic topic)
+{
+	return s->lanes[topic].written;
+}
+
+uint64_t
+stream_lost(const struct stream *s, enum topic topic)
+{
+	return s->lanes[topic].lost;
+}
+
+uint64_t
+stream_delivered(const struct stream *s)
+{
+	return s->sink->ops->delivered(s->sink);
+}

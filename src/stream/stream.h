@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * stream: records in, numbered and encoded, to a sink. One thread; nothing here blocks but disk.
+ */
+#ifndef SLUICE_STREAM_STREAM_H
+#define SLUICE_STREAM_STREAM_H
+
+#include <stdint.h>
+
+#include "base/record.h"
+
+struct sink;
+struct stream;
+
+/* Strings are copied. */
+struct stream_identity {
+	const char *host_id;
+	const char *host_name;
+	const char *boot_id;
+	const char *agent_id;
+	uint64_t first_seq[TOPIC_COUNT];	/* where an agent_id that lives on goes on; else 0 */
+};
+
+/* sink becomes the stream's, also on failure. 0, or a negative errno with *ret_stream untouched. */
+int stream_open(const struct stream_identity *id, struct sink *sink, struct stream **ret_stream);
+/* After a stream_open() that failed: a sentence that says why. */
+const char *stream_open_error(void);
+/* Closes the sink too. 0, or the sink's error. NULL is fine. */
+int stream_close(struct stream *s);
+
+/*
+ * Encodes one record with the next seq of its topic and puts it. 0, or a negative errno: the
+ * record is lost, counted in stream_lost(), and its seq stays a hole.
+ */
+int stream_program(struct stream *s, const struct program_record *r);
+int stream_usage(struct stream *s, const struct usage_record *r);
+int stream_task(struct stream *s, const struct work_record *r);
+int stream_run(struct stream *s, const struct work_record *r);
+int stream_host(struct stream *s, const struct host_record *r);
+int stream_finding(struct stream *s, const struct finding_record *r);
+int stream_agent(struct stream *s, const struct agent_record *r);
+
+/* Leaves a hole of n in a topic's seq: records that were lost before they got one. */
+void stream_skip(struct stream *s, enum topic topic, uint64_t n);
+void stream_tick(struct stream *s, int64_t now_us);
+
+uint64_t stream_written(const struct stream *s, enum topic topic);	/* handed to the sink */
+uint64_t stream_lost(const struct stream *s, enum topic topic);		/* encode or put failed */
+uint64_t stream_delivered(const struct stream *s);
+
+#endif

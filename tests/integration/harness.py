@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the integration tests share: running sluice, reading its lake, and saying "not here".
+
+SLUICE and TRUTH in the environment name the two binaries (ctest sets them). The lake is read with
+fastavro, which knows nothing of sluice. Values are as in the file: times are integers.
+"""
+import datetime
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import fastavro
+
+SLUICE = os.environ.get("SLUICE", "")
+TRUTH = os.environ.get("TRUTH", "")
+SKIP = 77  # ctest's SKIP_RETURN_CODE
+
+TOPICS = ["sluice." + t for t in ("program", "usage", "task", "run", "host", "finding", "agent")]
+
+
+def plain_environment(**extra):
+    """Ours without what sudo put there: COMMAND then runs as root, as the tests expect."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
+    env.update(extra)
+    return env
+
+
+def run_sluice(args, sluice=None, timeout=120, env=None, **kw):
+    """`sluice ARGS`; stdout and stderr as text unless told otherwise."""
+    kw.setdefault("stdout", subprocess.PIPE)
+    kw.setdefault("stderr", subprocess.PIPE)
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    kw.setdefault("text", True)
+    kw.setdefault("errors", "surrogateescape")
+    return subprocess.run([sluice or SLUICE, *map(str, args)], timeout=timeout, env=env or plain_environment(), **kw)
+
+
+def lake_files(lake):
+    """Every file under it, as (path, is a finished container file)."""
+    for at, _, names in os.walk(lake):
+        for name in sorted(names):
+            path = os.path.join(at, name)
+            yield path, name.endswith(".avro")
+
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+
+
+def _plain(value):
+    """fastavro turns timestamp-micros into datetime; the tests count microseconds."""
+    if isinstance(value, datetime.datetime):
+        d = value - _EPOCH
+        return (d.days * 86400 + d.seconds) * 1000000 + d.microseconds
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    return value
+
+
+def read_lake(lake):
+    """{topic: [record]}, each in the order of agent and seq."""
+    topics = {}
+    for path, finished in lake_files(lake):
+        if not finished:
+            continue
+        topic = os.path.relpath(path, lake).split(os.sep)[0]
+        with open(path, "rb") as f:
+            topics.setdefault(topic, []).extend(_plain(r) for r in fastavro.reader(f))
+    for records in topics.values():
+        records.sort(key=lambda r: (r["agent_id"], r["seq"]))
+    return topics
+
+
+def read_cat(lake, topic, sluice=None, raw=True):
+    """The same topic by `sluice cat`, in the same order."""
+    args = ["cat", "--topic", topic] + (["--raw"] if raw else []) + [lake]
+    done = run_sluice(args, sluice=sluice)
+    if done.returncode != 0:
+        raise AssertionError(f"sluice {' '.join(map(str, args))}: exit {done.returncode}: {done.stderr}")
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    records.sort(key=lambda r: (r["agent_id"], r["seq"]))
+    return records
+
+
+def seq_holes(records):
+    """What is wrong with the numbering of one topic: [sentence]."""
+    wrong = []
+    last = {}
+    for r in records:
+        agent = r["agent_id"]
+        if agent in last and r["seq"] != last[agent] + 1:
+            wrong.append(f"seq {last[agent]} is followed by {r['seq']}")
+        last[agent] = r["seq"]
+    return wrong
+
+
+def losses(topics):
+    """Every loss that the agents themselves report: [(place, reason, count)]."""
+    last = {}
+    for r in topics.get("sluice.agent", []):
+        last[r["agent_id"]] = r
+    return [(x["place"], x["reason"], x["count"]) for r in last.values() for x in r["lost"] if x["count"]]
+
+
+def unescape(text):
+    """The bytes behind a string of the lake: \\xNN is one byte, all else stands for itself."""
+    return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), text.encode("utf-8"))
+
+
+def is_root():
+    return os.geteuid() == 0
+
+
+class LakeTest(unittest.TestCase):
+    """A test with a room of its own and a lake in it; needs root, as sluice does."""
+
+    needs_root = True
+
+    def setUp(self):
+        if not SLUICE or not os.access(SLUICE, os.X_OK):
+            self.fail("SLUICE names no executable; run this through ctest")
+        if self.needs_root and not is_root():
+            self.skipTest("loading BPF needs root")
+        self.room = tempfile.mkdtemp(prefix="sluice-test-")
+        os.chmod(self.room, 0o755)
+        self.lake = os.path.join(self.room, "lake")
+        self.addCleanup(shutil.rmtree, self.room, ignore_errors=True)
+
+    def sluice_run(self, *command, options=(), **kw):
+        """`sluice run --lake … OPTIONS -- COMMAND`."""
+        return run_sluice(["run", "--lake", self.lake, *options, "--", *command], **kw)
+
+    def ends(self, topics=None):
+        topics = topics or read_lake(self.lake)
+        return [r for r in topics.get("sluice.program", []) if r["phase"] == "END"]
+
+    def assert_nothing_lost(self, topics=None):
+        topics = topics or read_lake(self.lake)
+        for topic, records in topics.items():
+            self.assertEqual([], seq_holes(records), topic)
+        self.assertEqual([], losses(topics))
+
+
+def main():
+    """unittest.main, but a file whose tests were all skipped says so to ctest."""
+    program = unittest.main(exit=False, verbosity=2)
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    if result.testsRun and len(result.skipped) == result.testsRun:
+        sys.exit(SKIP)
+    sys.exit(0)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How `sluice run` ends: with COMMAND's status, or with one of its own that env(1) users know."""
+import os
+import stat
+import subprocess
+
+import harness
+from harness import LakeTest, read_lake
+
+
+class ExitStatus(LakeTest):
+    def test_is_the_commands_own(self):
+        for code in (0, 1, 2, 17, 77, 125, 126, 127, 255):
+            done = self.sluice_run("sh", "-c", f"exit {code}", options=["--quiet"])
+            self.assertEqual((code, "", ""), (done.returncode, done.stdout, done.stderr))
+
+    def test_is_128_and_the_signal_that_killed_the_command(self):
+        for signal in (9, 15, 6, 13, 2, 40):
+            done = self.sluice_run("sh", "-c", f"ulimit -c 0; kill -{signal} $$", options=["--quiet"])
+            self.assertEqual(128 + signal, done.returncode, done.stderr)
+
+    def test_is_in_the_run_record(self):
+        self.sluice_run("sh", "-c", "exit 3", options=["--quiet"])
+        self.sluice_run("sh", "-c", "kill -9 $$", options=["--quiet"])
+        runs = [(r["exit_code"], r["exit_signal"]) for r in read_lake(self.lake)["sluice.run"] if r["phase"] == "END"]
+        self.assertEqual(sorted([(3, None), (None, 9)], key=str), sorted(runs, key=str))
+
+    def test_is_127_where_there_is_no_such_command(self):
+        for name in ("no-such-program-here", "/nonexistent/program"):
+            done = self.sluice_run(name)
+            self.assertEqual(127, done.returncode, done.stderr)
+            self.assertIn(name, done.stderr)
+            self.assertIn("No such file", done.stderr)
+
+    def test_is_126_where_the_command_cannot_be_executed(self):
+        plain = os.path.join(self.room, "plain")
+        with open(plain, "w") as f:
+            f.write("no program\n")
+        foreign = os.path.join(self.room, "foreign")
+        with open(foreign, "wb") as f:
+            f.write(b"\x7fELF" + bytes(100))
+        os.chmod(foreign, 0o755)
+        for path in (plain, foreign, self.room):
+            done = self.sluice_run(path)
+            self.assertEqual(126, done.returncode, done.stderr)
+            self.assertIn(path, done.stderr)
+
+    def test_is_125_where_sluice_itself_fails_and_nothing_was_run(self):
+        blocker = os.path.join(self.room, "file")
+        open(blocker, "w").close()
+        marker = os.path.join(self.room, "ran")
+        lake = os.path.join(blocker, "lake")
+        done = harness.run_sluice(["run", "--lake", lake, "--", "touch", marker])
+        self.assertEqual(125, done.returncode, done.stderr)
+        self.assertIn(blocker, done.stderr)
+        self.assertFalse(os.path.exists(marker))
+
+    def test_is_2_for_wrong_usage(self):
+        for args in (["run"], ["run", "--"], ["run", "--no-such-option", "--", "true"], ["no-such-command"], ["run", "--lake"]):
+            done = harness.run_sluice(args, cwd=self.room)
+            self.assertEqual(2, done.returncode, f"{args}: {done.stderr}")
+            self.assertNotEqual("", done.stderr)
+
+
+class Output(LakeTest):
+    def test_of_the_command_passes_byte_for_byte(self):
+        given = os.urandom(300000)
+        done = self.sluice_run("sh", "-c", "cat; echo oops >&2", options=["--quiet"], input=given, stdin=None, text=False,
+                               errors=None)
+        self.assertEqual((0, b"oops\n"), (done.returncode, done.stderr))
+        self.assertEqual(given, done.stdout)
+
+    def test_ends_with_a_table_on_stderr_and_the_lakes_path(self):
+        done = self.sluice_run("sh", "-c", "echo out; true")
+        self.assertEqual("out\n", done.stdout)
+        for word in ("tool", "wall", "cpu", "peak", "exit 0", "0 lost"):
+            self.assertIn(word, done.stderr)
+
+    def test_to_a_closed_pipe_kills_the_command_as_without_sluice(self):
+        script = 'set -o pipefail; "$0" run --quiet --lake "$1" -- yes | head -n 1; exit ${PIPESTATUS[0]}'
+        done = subprocess.run(["bash", "-c", script, harness.SLUICE, self.lake], env=harness.plain_environment(), timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        self.assertEqual((128 + 13, "y\n", ""), (done.returncode, done.stdout, done.stderr))
+
+
+class Lake(LakeTest):
+    def test_is_sluice_lake_here_by_default(self):
+        done = harness.run_sluice(["run", "--quiet", "--", "true"], cwd=self.room)
+        self.assertEqual(0, done.returncode, done.stderr)
+        topics = read_lake(os.path.join(self.room, "sluice-lake"))
+        self.assertEqual(["true"], [r["comm"] for r in topics["sluice.program"] if r["phase"] == "END"])
+
+    def test_keeps_the_names_that_the_run_was_given(self):
+        done = self.sluice_run("true", options=["--quiet", "--pipeline", "p é", "--run", "r-1", "--task", "t/2", "--sample", "s 3"])
+        self.assertEqual(0, done.returncode, done.stderr)
+        for r in read_lake(self.lake)["sluice.program"]:
+            self.assertEqual(("p é", "r-1", "t/2", "s 3"), (r["pipeline"], r["run_id"], r["task"], r["sample"]))
+
+    def test_of_two_runs_holds_both(self):
+        for _ in range(2):
+            self.assertEqual(0, self.sluice_run("true", options=["--quiet"]).returncode)
+        ends = self.ends()
+        self.assertEqual(2, len(ends))
+        self.assertEqual(2, len({r["agent_id"] for r in ends}))
+        self.assertEqual(2, len({r["run_id"] for r in ends}))
+        self.assert_nothing_lost()
+
+    def test_is_not_in_its_own_data(self):
+        self.sluice_run("sh", "-c", "true; ls >/dev/null; true", options=["--quiet"])
+        comms = sorted(r["comm"] for r in self.ends())
+        self.assertEqual(["ls", "sh"], comms)
+
+    def test_is_not_executable_or_writable_by_all(self):
+        self.sluice_run("true", options=["--quiet"])
+        for path, _ in harness.lake_files(self.lake):
+            self.assertEqual(0, os.stat(path).st_mode & (stat.S_IWOTH | stat.S_IXUSR), path)
+
+
+if __name__ == "__main__":
+    harness.main()

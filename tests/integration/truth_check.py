@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the lake of `sluice run -- truth all` to what the kernel itself said of each child.
+
+truth_check.py --sluice PATH --truth PATH [--case NAME] [--runs N] [--tolerance-ms N] [--keep DIR]
+
+Runs by itself, in a guest too. Exit 0: no mismatch; 1: a list of them; 77: not possible here.
+"""
+import argparse
+import collections
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+import harness
+
+# How far a figure may be from the kernel's own. Whatever is not here is exact.
+TOLERANCE = {
+    "cpu_us": 50,  # total, and user and system apart, where wait4 told them
+    "unwaited_cpu_us": 5000,  # nobody waited: from the child's last own figure to its end
+    "switches": 1,
+    "peak_part": 0.03,  # of the child's own VmHWM
+    # of a small one some pages more: the kernel counts resident pages for each CPU and thread
+    # apart and adds up late, and the child still writes its report after it has read VmHWM
+    "peak_floor_bytes": 256 << 10,
+    "start_us": 15000,  # /proc tells the start in ticks of 10 ms
+    "exec_gap_us": 10000,  # from the end of one program to the start of the next
+    "argv_bytes": 32 << 10,  # longer ones are cut there, and say so
+    "argv_cut_short": 4096,  # by how much less
+}
+
+IO = {  # of /proc/PID/io
+    "rchar": "rchar",
+    "wchar": "wchar",
+    "syscr": "syscr",
+    "syscw": "syscw",
+    "read_bytes": "read_bytes",
+    "write_bytes": "write_bytes",
+}
+FAULTS = ("minor_faults", "major_faults")
+SWITCHES = ("voluntary_switches", "involuntary_switches")
+TOTALS = ("user_us", "system_us", *FAULTS, *SWITCHES, *IO.values())
+# What is null where doctor calls a signal missing; "peak" is told apart by how a program ended.
+NULL_WITHOUT = {
+    "replaced_peak": ["peak of EXEC"],
+    "peak_rss": ["peak of EXIT"],
+    "network": [f"{k}_bytes" for k in ("net_rx", "net_tx", "tcp_rx", "tcp_tx", "udp_rx", "udp_tx", "unix_rx", "unix_tx")],
+    "block_io_delay": ["block_io_delay_ns"],
+}
+NET = [f"{family}_{way}" for family in ("tcp", "udp", "unix") for way in ("rx", "tx")]
+
+
+class Mismatch(collections.namedtuple("Mismatch", "case field expected got")):
+    def __str__(self):
+        return f"{self.case}: {self.field}: expected {self.expected!s:.300}, got {self.got!s:.300}"
+
+
+class Process:
+    """One process as truth saw it. told: its "process" line, None if nobody waited for it."""
+
+    def __init__(self, case, pid, start_ticks):
+        self.case, self.pid, self.start_ticks = case, pid, start_ticks
+        self.told = None
+        self.start, self.end = {}, {}  # "image" lines by index
+        self.programs = {}  # index: {"START": [record], "END": [record]}
+
+    def name(self, index=None):
+        return f"{self.case} pid {self.pid}" + ("" if index is None else f" program {index}")
+
+    @property
+    def n_programs(self):
+        return self.told["programs"] if self.told else 1 + max(self.start, default=0)
+
+    @property
+    def forked(self):
+        if self.told:
+            return self.told["forked"]
+        return "argv" not in self.start.get(0, {})
+
+    def ends(self):
+        return [self.programs[i]["END"][0] for i in sorted(self.programs) if self.programs[i]["END"]]
+
+
+class Truth:
+    def __init__(self, path):
+        self.processes, self.notes, self.skips, self.clock = {}, [], [], None
+        with open(path) as f:
+            lines = [json.loads(line) for line in f]
+        for line in lines:
+            kind = line["kind"]
+            if kind == "clock":
+                self.clock = line
+            elif kind == "note":
+                self.notes.append(line)
+            elif kind == "skip":
+                self.skips.append(line)
+            else:
+                key = line["pid"], line["start_ticks"]
+                p = self.processes.setdefault(key, Process(line["case"], *key))
+                if kind == "process":
+                    p.told = line
+                else:
+                    getattr(p, line["at"])[line["index"]] = line
+        self.by_pid = collections.defaultdict(list)
+        for p in self.processes.values():
+            self.by_pid[p.pid].append(p)
+        self.boot_us = (self.clock["real_ns"] - self.clock["boot_ns"]) // 1000
+
+    def start_us(self, ticks):
+        return self.boot_us + ticks * 1000000 // self.clock["ticks_per_second"]
+
+    def find(self, pid, start_us):
+        """The process that a record is of; None: not one of ours."""
+        near = [(abs(self.start_us(p.start_ticks) - start_us), p) for p in self.by_pid[pid]]
+        near = [(d, p) for d, p in near if d <= TOLERANCE["start_us"]]
+        return min(near, key=lambda x: x[0])[1] if near else None
+
+    def own(self, p):
+        """p's totals without those of the children that it reaped, which the kernel adds to it."""
+        own = {k: p.told[k] for k in TOTALS}
+        for child in self.processes.values():
+            if child.told and child.told["reaper"] == p.pid and self.reaper_of(child) is p:
+                for k in TOTALS:
+                    own[k] -= child.told[k]
+        return own
+
+    def reaper_of(self, child):
+        """pids come back: of several with that number, the last that started before the child."""
+        older = [p for p in self.by_pid[child.told["reaper"]] if p.start_ticks <= child.start_ticks]
+        return max(older, key=lambda p: p.start_ticks, default=None)
+
+
+def value_of(text):
+    return None if text is None else harness.unescape(text)
+
+
+def undeleted(path):
+    """/proc says of a file that is gone what no path says."""
+    return re.sub(rb" \(deleted\)$", b"", path) if path is not None else None
+
+
+class Check:
+    def __init__(self, truth, topics, doctor, extra_us):
+        self.truth, self.topics = truth, topics
+        self.mismatches = []
+        self.extra_us = extra_us
+        self.worst = collections.Counter()  # largest error seen, by quantity
+        self.unknown = {}  # field: why this kernel cannot tell it
+        for s in doctor["signals"]:
+            if s["state"] == "missing":
+                for field in NULL_WITHOUT[s["name"]]:
+                    self.unknown[field] = s["name"]
+
+    def wrong(self, case, field, expected, got):
+        self.mismatches.append(Mismatch(case, field, expected, got))
+
+    def equal(self, case, field, expected, got):
+        if expected != got:
+            self.wrong(case, field, expected, got)
+
+    def near(self, case, field, expected, got, allowed):
+        error = abs(got - expected)
+        self.worst[field.split(" ")[0]] = max(self.worst[field.split(" ")[0]], error)
+        if error > allowed:
+            self.wrong(case, f"{field} (±{allowed:g})", expected, got)
+
+    def known(self, case, field, value):
+        """True for a number to compare. Null only where doctor says so, and then always null."""
+        if field in self.unknown:
+            if value is not None:
+                self.wrong(case, field, f"null: doctor calls {self.unknown[field]} missing", value)
+            return False
+        if value is None:
+            self.wrong(case, field, "a number: doctor does not call it missing", None)
+            return False
+        return True
+
+    def total(self, p, field):
+        """Sum over the programs of p; None if some do not tell."""
+        values = [r["usage"][field] for r in p.ends() if r["usage"]]
+        if len(values) != len(p.programs) or any(v is None for v in values):
+            for v in values:
+                self.known(p.name(), field, v)
+            return None
+        return sum(values) if all(self.known(p.name(), field, v) for v in values) else None
+
+    # --- who is there ---
+
+    def assign(self):
+        """Gives each record to the process that it is of."""
+        root = self.truth.clock["pid"]
+        self.root = Process("root", root, self.truth.clock["start_ticks"])
+        ids = collections.Counter()
+        for r in self.topics.get("sluice.program", []):
+            ids[r["program_id"], r["phase"]] += 1
+            p = self.truth.find(r["pid"], r["start_time"])
+            if p is None and r["pid"] == root:
+                p = self.root
+            if p is None:
+                self.wrong("-", "a program that truth did not start", None,
+                           {k: r[k] for k in ("phase", "pid", "ppid", "comm", "exe", "argv", "start_time", "program_index")})
+                continue
+            place = p.programs.setdefault(r["program_index"], {"START": [], "END": []})
+            if r["phase"] in place:
+                place[r["phase"]].append(r)
+            else:
+                self.wrong(p.name(r["program_index"]), "phase", "START or END", r["phase"])
+        for (program, phase), n in ids.items():
+            if n > 1:
+                self.wrong("-", f"records of {program} with phase {phase}", 1, n)
+
+    def presence(self, p, n_programs):
+        if not p.programs:
+            self.wrong(p.name(), "programs in the lake", n_programs, 0)
+            return
+        self.equal(p.name(), "program indexes", list(range(n_programs)), sorted(p.programs))
+        for index, phases in sorted(p.programs.items()):
+            for phase, records in phases.items():
+                self.equal(p.name(index), f"{phase} records", 1, len(records))
+
+    def life(self, p):
+        """The records of one process fit each other."""
+        last = None
+        for index, phases in sorted(p.programs.items()):
+            name = p.name(index)
+            if len(phases["START"]) != 1 or len(phases["END"]) != 1:
+                continue
+            start, end = phases["START"][0], phases["END"][0]
+            for field in ("program_id", "parent_program_id", "start_time", "program_start_time", "exe", "comm", "argv",
+                          "argv_truncated", "cwd", "cgroup", "uid", "gid", "pid_ns", "mnt_ns", "net_ns", "tool", "run_id", "task",
+                          "forked"):
+                if field == "comm" and p.case == "renames_itself":
+                    continue
+                self.equal(name, f"{field} at END as at START", start[field], end[field])
+            for field in ("usage", "end_time", "end_reason", "exit_code", "exit_signal", "core_dumped", "oom_killed"):
+                self.equal(name, f"{field} at START", None, start[field])
+            if end["run_id"] is None:
+                self.wrong(name, "run_id", "the run's", None)
+            self.equal(name, "time at END", end["end_time"], end["time"])
+            if index == 0:
+                self.equal(name, "program_start_time of program 0", end["start_time"], end["program_start_time"])
+            if end["end_time"] < end["program_start_time"]:
+                self.wrong(name, "end_time", f"at least {end['program_start_time']}", end["end_time"])
+            if last:
+                self.near(name, "exec_gap_us", last["end_time"], end["program_start_time"],
+                          TOLERANCE["exec_gap_us"] + self.extra_us)
+            last = end
+            final = index == max(p.programs)
+            self.equal(name, "end_reason", "EXIT" if final else "EXEC", end["end_reason"])
+            if not final:
+                self.equal(name, "exit_code at exec", None, end["exit_code"])
+                self.equal(name, "exit_signal at exec", None, end["exit_signal"])
+
+    # --- what they are ---
+
+    def identity(self, p):
+        for index, phases in sorted(p.programs.items()):
+            if not phases["END"]:
+                continue
+            end, name = phases["END"][0], p.name(index)
+            image = p.start.get(index, {})
+            self.equal(name, "forked", p.forked and index == 0, end["forked"])
+            for field in ("pid_ns", "mnt_ns", "net_ns", "uid", "gid"):
+                if field in image:
+                    self.equal(name, field, image[field], end[field])
+            if "exe" in image:
+                self.equal(name, "exe", undeleted(bytes.fromhex(image["exe"])), undeleted(value_of(end["exe"])))
+            if "comm" in image and p.case != "renames_itself":
+                self.equal(name, "comm", bytes.fromhex(image["comm"]), value_of(end["comm"]))
+            if "cwd" in image and not end["forked"]:
+                self.equal(name, "cwd", undeleted(bytes.fromhex(image["cwd"])), undeleted(value_of(end["cwd"])))
+            if "argv" in image:
+                self.equal(name, "argv", [bytes.fromhex(a) for a in image["argv"]], self.argv_of(end))
+                self.equal(name, "argv_truncated", False, end["argv_truncated"])
+            if image:
+                self.cgroup(name, image, end)
+        for want in (p.told or {}).get("wants", []):
+            place = p.programs.get(want["index"])
+            if place and place["END"]:
+                self.wanted(p.name(want["index"]), want, place["END"][0])
+
+    @staticmethod
+    def argv_of(record):
+        return None if record["argv"] is None else [value_of(a) for a in record["argv"]]
+
+    def cgroup(self, name, image, end):
+        v2, v1 = (bytes.fromhex(image[k]) if k in image else None for k in ("cgroup_v2", "cgroup_v1"))
+        if v2 is None and v1 is None:
+            return  # this kernel has none mounted, and tells the process nothing to compare with
+        expected = v1 if v1 is not None and v2 in (None, b"/") else v2
+        self.equal(name, "cgroup", expected, value_of(end["cgroup"]))
+        if v1 is not None:
+            self.equal(name, "cgroup_v1", v1, value_of(end["cgroup_v1"]))
+
+    def wanted(self, name, want, end):
+        """What a launcher knows of a program that could not say it itself."""
+        for field in ("exe", "comm"):
+            if field in want:
+                self.equal(name, field, bytes.fromhex(want[field]), value_of(end[field]))
+        if "argv" not in want:
+            return
+        expected = [bytes.fromhex(a) for a in want["argv"]]
+        got = self.argv_of(end)
+        if got is None:
+            self.wrong(name, "argv", f"{len(expected)} arguments", None)
+            return
+        size = sum(len(a) + 1 for a in expected)
+        self.equal(name, "argv_truncated", size > TOLERANCE["argv_bytes"], end["argv_truncated"])
+        if size <= TOLERANCE["argv_bytes"]:
+            self.equal(name, "argv", expected, got)
+            return
+        whole, part = b"\0".join(expected), b"\0".join(got).rstrip(b"\0")
+        if not whole.startswith(part):
+            self.wrong(name, "argv", "the first bytes of what it was given", got)
+        at_least = TOLERANCE["argv_bytes"] - TOLERANCE["argv_cut_short"]
+        if not at_least <= len(part) <= TOLERANCE["argv_bytes"]:
+            self.wrong(name, "bytes of a cut argv", f"{at_least} to {TOLERANCE['argv_bytes']}", len(part))
+
+    def ancestry(self, p):
+        """Who forked it, and that its ancestors lead to the root of the run."""
+        ids = {r["program_id"]: r for r in self.topics.get("sluice.program", []) if r["phase"] == "END"}
+        for index, phases in sorted(p.programs.items()):
+            if not phases["END"]:
+                continue
+            end, name, seen = phases["END"][0], p.name(index), set()
+            if p.told:
+                parent = ids.get(end["parent_program_id"])
+                self.equal(name, "parent", (p.told["parent"], p.told["parent_index"]),
+                           parent and (parent["pid"], parent["program_index"]))
+            at = end
+            while at["pid"] != self.root.pid and at["program_id"] not in seen:
+                seen.add(at["program_id"])
+                above = ids.get(at["parent_program_id"])
+                if above is None:
+                    self.wrong(name, "ancestors", "up to the root of the run",
+                               f"{at['parent_program_id']} of pid {at['pid']} is not in the lake")
+                    break
+                at = above
+
+    # --- what they used ---
+
+    def status(self, p):
+        if not p.programs or not p.programs[max(p.programs)]["END"]:
+            return
+        end, name = p.programs[max(p.programs)]["END"][0], p.name(max(p.programs))
+        if p.told:
+            code, signal, core = p.told["exit_code"], p.told["exit_signal"], p.told["core"]
+        else:
+            said = p.end.get(max(p.end, default=0), {}).get("exit_code", -1)
+            if said < 0:
+                return
+            code, signal, core = said, -1, False
+        self.equal(name, "exit_code", None if code < 0 else code, end["exit_code"])
+        self.equal(name, "exit_signal", None if signal < 0 else signal, end["exit_signal"])
+        self.equal(name, "core_dumped", core, end["core_dumped"])
+        if self.known_flag(name, "oom_killed", end):
+            self.equal(name, "oom_killed", bool(p.told and p.told.get("oom_killed")), end["oom_killed"])
+
+    def known_flag(self, name, field, end):
+        return end[field] is not None or self.known(name, field, None)
+
+    def cpu(self, p):
+        allowed = TOLERANCE["cpu_us"] + self.extra_us
+        user, system = self.total(p, "cpu_user_ns"), self.total(p, "cpu_system_ns")
+        if user is None or system is None:
+            return
+        user, system = user / 1000, system / 1000
+        if p.told:
+            own = self.truth.own(p)
+            self.near(p.name(), "cpu_us total", own["user_us"] + own["system_us"], round(user + system), allowed)
+            self.near(p.name(), "cpu_user_us", own["user_us"], round(user), allowed)
+            self.near(p.name(), "cpu_system_us", own["system_us"], round(system), allowed)
+        elif p.end:
+            said = p.end[max(p.end)]["cpu_ns"] / 1000
+            high = said + TOLERANCE["unwaited_cpu_us"] + self.extra_us
+            if not said - allowed <= user + system <= high:
+                self.wrong(p.name(), "cpu_us", f"{said:.0f} to {high:.0f}", round(user + system))
+        self.split(p, allowed)
+
+    def split(self, p, allowed):
+        """Up to an exec the process has used what it said before, and at most what it said after."""
+        used = 0
+        for i, end in enumerate(p.ends()[:-1]):
+            used += (end["usage"]["cpu_user_ns"] + end["usage"]["cpu_system_ns"]) / 1000
+            low = p.end.get(i, {}).get("cpu_ns", 0) / 1000 - allowed
+            high = p.start.get(i + 1, {}).get("cpu_ns", float("inf")) / 1000 + allowed
+            if not low <= used <= high:
+                self.wrong(p.name(i), "cpu_us up to its exec", f"{low:.0f} to {high:.0f}", round(used))
+
+    def counters(self, p):
+        if not p.told:
+            return
+        own = self.truth.own(p)
+        for field in (*FAULTS, *IO):
+            got = self.total(p, field)
+            if got is not None:
+                self.equal(p.name(), field, own[IO.get(field, field)], got)
+        for field in SWITCHES:
+            got = self.total(p, field)
+            if got is not None:
+                self.near(p.name(), field, own[field], got, TOLERANCE["switches"])
+
+    def peak(self, p):
+        for index, phases in sorted(p.programs.items()):
+            if not phases["END"]:
+                continue
+            usage, name = phases["END"][0]["usage"], p.name(index)
+            image = p.end.get(index, {})
+            # without memory of its own it has no peak of its own; what its parent has is not it
+            if p.told and p.told["shared_mm"]:
+                if usage["peak_rss_bytes"] is not None:
+                    self.wrong(name, "peak_rss_bytes", "null: it runs in its parent's memory", usage["peak_rss_bytes"])
+            elif not self.known(name, f"peak of {phases['END'][0]['end_reason']}", usage["peak_rss_bytes"]):
+                pass
+            elif usage["peak_rss_bytes"] == 0:
+                self.wrong(name, "peak_rss_bytes", "more than nothing", 0)
+            elif "hwm_kb" in image:
+                own = image["hwm_kb"] << 10
+                allowed = max(own * TOLERANCE["peak_part"], TOLERANCE["peak_floor_bytes"])
+                self.near(name, "peak_rss_bytes", own, usage["peak_rss_bytes"], allowed)
+            for field in ("run_delay_ns", "block_io_delay_ns"):
+                self.known(name, field, usage[field])
+            if "threads_peak" in image and self.known(name, "threads_peak", usage["threads_peak"]):
+                self.equal(name, "threads_peak", image["threads_peak"], usage["threads_peak"])
+
+    def network(self, p):
+        said = dict.fromkeys(NET, 0)
+        for index, phases in sorted(p.programs.items()):
+            if not phases["END"]:
+                continue
+            usage, name = phases["END"][0]["usage"], p.name(index)
+            said = {k: p.end.get(index, {}).get(k, 0) for k in NET}
+            for k in NET:
+                if self.known(name, f"{k}_bytes", usage[f"{k}_bytes"]):
+                    self.equal(name, f"{k}_bytes", said[k], usage[f"{k}_bytes"])
+            for way in ("rx", "tx"):
+                if self.known(name, f"net_{way}_bytes", usage[f"net_{way}_bytes"]):
+                    self.equal(name, f"net_{way}_bytes", said[f"tcp_{way}"] + said[f"udp_{way}"], usage[f"net_{way}_bytes"])
+
+    # --- the rest of the lake ---
+
+    def stream(self):
+        for topic, records in self.topics.items():
+            for sentence in harness.seq_holes(records):
+                self.wrong("-", f"seq of {topic}", "consecutive", sentence)
+        for place, reason, count in harness.losses(self.topics):
+            self.wrong("-", f"lost at {place}: {reason}", 0, count)
+
+    def run_record(self):
+        runs = [r for r in self.topics.get("sluice.run", []) if r["phase"] == "END"]
+        self.equal("-", "Run records with phase END", 1, len(runs))
+        ends = [r for r in self.topics.get("sluice.program", []) if r["phase"] == "END"]
+        for run in runs:
+            self.equal("-", "Run: programs", len(ends), run["programs"])
+            self.equal("-", "Run: lost_events", 0, run["lost_events"])
+            self.equal("-", "Run: exit_code", 0, run["exit_code"])
+            self.equal("-", "Run: live_programs", 0, run["live_programs"])
+            failed = sum(1 for r in ends if r["exit_code"] or r["exit_signal"] is not None)
+            self.equal("-", "Run: failed_programs", failed, run["failed_programs"])
+            for field in ("cpu_user_ns", "cpu_system_ns", "minor_faults", "rchar", "write_bytes", "voluntary_switches"):
+                self.equal("-", f"Run: usage.{field} is the sum of its programs", sum(r["usage"][field] or 0 for r in ends),
+                           run["usage"][field])
+
+    def all(self):
+        self.assign()
+        self.presence(self.root, 1)
+        self.life(self.root)
+        for p in self.truth.processes.values():
+            self.presence(p, p.n_programs)
+            if not p.programs:
+                continue
+            for part in (self.life, self.identity, self.ancestry, self.status):
+                part(p)
+            if all(r["usage"] is not None for r in p.ends()):
+                for part in (self.cpu, self.counters, self.peak, self.network):
+                    part(p)
+            else:
+                self.wrong(p.name(), "usage at END", "a record", None)
+        self.stream()
+        self.run_record()
+        return self.mismatches
+
+
+_RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+
+
+def cat_agrees(sluice, lake, topics):
+    """`sluice cat` says what fastavro reads: [Mismatch]."""
+    wrong = []
+    for topic, records in sorted(topics.items()):
+        raw = harness.read_cat(lake, topic, sluice=sluice)
+        if len(raw) != len(records):
+            wrong.append(Mismatch("sluice cat", f"records of {topic}", len(records), len(raw)))
+        for a, b in zip(records, raw):
+            if a != b:
+                fields = [k for k in a.keys() | b.keys() if a.get(k) != b.get(k)]
+                wrong.append(Mismatch("sluice cat", f"{topic} seq {a['seq']}", {k: a.get(k) for k in fields},
+                                      {k: b.get(k) for k in fields}))
+        for a, b in zip(records, harness.read_cat(lake, topic, sluice=sluice, raw=False)):
+            for field in ("time", "start_time", "end_time"):
+                if b.get(field) is not None and not _RFC3339.match(str(b[field])):
+                    wrong.append(Mismatch("sluice cat", f"{topic} seq {a['seq']} {field}", "RFC 3339 with microseconds", b[field]))
+    return wrong
+
+
+def once(args, room):
+    """One run, held to the truth: (mismatches, summary)."""
+    lake, told = os.path.join(room, "lake"), os.path.join(room, "truth.jsonl")
+    what = ["case", args.case, told] if args.case else ["all", told]
+    done = harness.run_sluice(["run", "--lake", lake, "--quiet", "--", args.truth, *what], sluice=args.sluice, timeout=600)
+    wrong = []
+    if done.returncode != 0:
+        wrong.append(Mismatch("-", "exit status of sluice run", 0, f"{done.returncode}: {done.stderr}"))
+        if not os.path.exists(told):
+            return wrong, "nothing to compare"
+    elif done.stderr:
+        wrong.append(Mismatch("-", "stderr of sluice run --quiet", "", done.stderr))
+    doctor = json.loads(harness.run_sluice(["doctor", "--json"], sluice=args.sluice).stdout)
+    for path, finished in harness.lake_files(lake):
+        if not finished:
+            wrong.append(Mismatch("-", "files left open in the lake", None, path))
+    truth, topics = Truth(told), harness.read_lake(lake)
+    check = Check(truth, topics, doctor, args.tolerance_ms * 1000)
+    wrong += check.all()
+    wrong += cat_agrees(args.sluice, lake, topics)
+    worst = ", ".join(f"{k} {v:g}" for k, v in sorted(check.worst.items()))
+    missing = ", ".join(sorted(check.unknown)) or "nothing"
+    summary = [f"{len(truth.processes)} processes, {sum(p.n_programs for p in truth.processes.values())} programs",
+               f"largest errors: {worst}", f"null on this kernel: {missing}"]
+    summary += [f"skipped {s['case']}: {s['reason']}" for s in truth.skips]
+    return wrong, "\n".join(summary)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--sluice", default=harness.SLUICE)
+    ap.add_argument("--truth", default=harness.TRUTH)
+    ap.add_argument("--case", help="only this one")
+    ap.add_argument("--runs", type=int, default=1)
+    ap.add_argument("--tolerance-ms", type=float, default=0, help="more for CPU times, where a machine is emulated")
+    ap.add_argument("--keep", metavar="DIR", help="leave lake and truth there")
+    args = ap.parse_args()
+    if not harness.is_root():
+        print("skipped: loading BPF needs root")
+        return harness.SKIP
+    failed = 0
+    for i in range(args.runs):
+        if args.keep:
+            room = os.path.join(args.keep, f"run-{i + 1}")
+            os.makedirs(room)  # fails where one is: a lake of two runs would not be one's truth
+        else:
+            room = tempfile.mkdtemp(prefix="sluice-truth-")
+        try:
+            wrong, summary = once(args, room)
+        finally:
+            if not args.keep:
+                shutil.rmtree(room, ignore_errors=True)
+        print(f"run {i + 1}: {len(wrong)} mismatches\n{summary}")
+        for w in wrong:
+            print(f"  {w}")
+        failed |= bool(wrong)
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
