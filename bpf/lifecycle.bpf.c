@@ -192,17 +192,20 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	return 0;
 }
 
-/* Copies the argument area, page by page so that one absent page costs only what follows. */
-static __always_inline u32
-argv_append(struct scratch *s, struct mm_struct *mm, u32 off, u32 *flags)
+/*
+ * Copies the argument area [from, end) to scratch.text at off, page by page so that one absent page
+ * costs only what follows. Returns the bytes copied, with ARGV_FAULT when one was absent.
+ */
+#define ARGV_FAULT 0x10000
+
+__noinline u32
+argv_append(u64 from, u64 end, u32 off)
 {
-	u64 from = mm->arg_start, end = mm->arg_end;
+	struct scratch *s = scratch_get();
 	u32 copied = 0;
 
-	if (end - from > EVENT_ARGV_MAX) {
-		end = from + EVENT_ARGV_MAX;
-		*flags |= EVENT_ARGV_CUT;
-	}
+	if (!s)
+		return ARGV_FAULT;
 	for (int i = 0; i < EVENT_ARGV_MAX / 4096 + 1; i++) {
 		u64 len = 4096 - (from & 4095);
 		u32 at = off + copied;
@@ -215,11 +218,8 @@ argv_append(struct scratch *s, struct mm_struct *mm, u32 off, u32 *flags)
 		asm volatile("%0 &= 0x1fff" : "+r"(len));
 		if (at > TEXT_MAX - 8192)
 			break;
-		if (bpf_probe_read_user(&s->text[at], len, (void *)from)) {
-			*flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
-			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
-			break;
-		}
+		if (bpf_probe_read_user(&s->text[at], len, (void *)from))
+			return copied | ARGV_FAULT;
 		copied += len;
 		from += len;
 	}
@@ -241,6 +241,7 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 	struct mm_struct *mm;
 	struct file *exe;
 	struct fs_struct *fs;
+	u64 arg_start, arg_end;
 	u32 flags, off, len;
 
 	if (!p)
@@ -314,7 +315,18 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 		}
 		e->cwd_len = len & 0xffff;
 		off += e->cwd_len;
-		e->argv_len = argv_append(s, mm, off, &flags);
+		arg_start = mm->arg_start;
+		arg_end = mm->arg_end;
+		if (arg_end - arg_start > EVENT_ARGV_MAX) {
+			arg_end = arg_start + EVENT_ARGV_MAX;
+			flags |= EVENT_ARGV_CUT;
+		}
+		len = argv_append(arg_start, arg_end, off);
+		if (len & ARGV_FAULT) {
+			flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
+		}
+		e->argv_len = len & 0xffff;
 		off += e->argv_len;
 	}
 	e->flags = flags;

@@ -2,7 +2,9 @@
 /* Every process at once, read like a file: iter/task costs a sixteenth of /proc. */
 #include "counters.h"
 
-#define THREADS_MAX 1024	/* walked for one process; more set EVENT_THREADS_CUT */
+/* Threads walked for one process; more set EVENT_THREADS_CUT. */
+#define THREADS_MAX 65536
+#define THREADS_MAX_UNTIL_5_16 512
 #define PF_EXITING 0x4
 
 struct snapshot_map {		/* one reader at a time: ours */
@@ -44,50 +46,73 @@ add_other_thread(struct event_counters *c, struct task_struct *t, u32 *flags)
 	}
 }
 
-/* A function of its own, so that the verifier sees the long loop once. 1 when it met the limit. */
-__noinline int
-add_other_threads(u64 head)
+/* The walk from one thread to the next; addresses as numbers. */
+struct walk {
+	u64 head;
+	u64 node;
+	u32 flags;
+	u32 is_done;
+};
+
+static __always_inline bool
+walk_step(struct walk *w, struct event_counters *c)
+{
+	struct list_head *node = (void *)w->node;	/* a local: CO-RE would relocate our own struct */
+
+	if (!node || (u64)node == w->head) {
+		w->is_done = 1;
+		return false;
+	}
+	add_other_thread(c, (void *)node - bpf_core_field_offset(struct task_struct, thread_node),
+	    &w->flags);
+	w->node = (u64)BPF_CORE_READ(node, next);
+	return true;
+}
+
+static long
+on_thread(u32 index, void *ctx)
 {
 	struct event_state *e;
-	struct list_head *node;
-	u32 zero = 0, flags = 0;
+	u32 zero = 0;
+
+	e = bpf_map_lookup_elem(&snapshot_state, &zero);
+	return e && walk_step(ctx, &e->counters) ? 0 : 1;
+}
+
+/* Before 5.17 there is no bpf_loop(): unrolled by the verifier, hence a function of its own. */
+__noinline int
+add_threads_until_5_16(u64 head)
+{
+	struct walk w = { .head = head };
+	struct event_state *e;
+	u32 zero = 0;
 
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
 		return 1;
-	node = BPF_CORE_READ((struct list_head *)head, next);
-	for (int i = 0; i < THREADS_MAX; i++) {
-		if (!node || (u64)node == head) {
-			e->flags |= flags;
-			return 0;
-		}
-		add_other_thread(&e->counters,
-		    (void *)node - bpf_core_field_offset(struct task_struct, thread_node), &flags);
-		node = BPF_CORE_READ(node, next);
-	}
-	return 1;
+	w.node = (u64)BPF_CORE_READ((struct list_head *)head, next);
+	for (int i = 0; i < THREADS_MAX_UNTIL_5_16 && walk_step(&w, &e->counters); i++)
+		;
+	e->flags |= w.flags;
+	return !w.is_done;
 }
 
-SEC("iter/task")
-int on_task(struct bpf_iter__task *ctx)
+/* What a process is before its threads are added; NULL: nothing more to do. */
+static __always_inline struct event_state *
+process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
 {
-	struct task_struct *t = ctx->task;
 	struct signal_struct *signal;
 	struct event_state *e;
-	struct mm_struct *mm;
 	struct proc *p;
-	u64 high, now;
-	u32 zero = 0, flags = 0;
+	u32 zero = 0;
 
-	if (!t || t->pid != t->tgid)
-		return 0;
 	signal = t->signal;
 	p = proc_of(signal);
 	if (!p && !snapshot_all)
-		return 0;
+		return NULL;
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
-		return 0;
+		return NULL;
 	if (!p) {
 		__builtin_memset(e, 0, sizeof(*e));
 		e->head.version = EVENT_VERSION;
@@ -100,40 +125,101 @@ int on_task(struct bpf_iter__task *ctx)
 		e->ppid = t->real_parent->tgid;
 		e->counters.threads = signal->nr_threads;
 		__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
-		goto write;
+		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
+		return NULL;
 	}
 	state_fill(e, t, p);
 	e->head.kind = EVENT_SNAPSHOT;
 	if (!p->end_ns)
 		e->ppid = t->real_parent->tgid;
-	if (signal->nr_threads == 1) {
-		counters_add_thread(&e->counters, t);
-		if (!(t->flags & PF_EXITING))
-			counters_add_io(&e->counters, t, &flags);
-		if (t->exit_state && p->end_ns)
-			flags |= EVENT_ENDED;
-	} else {
-		/* A trip through memory makes a number of it: pointers may not be passed. */
-		volatile u64 *wash = &e->head.time_ns;
+	*ret_proc = p;
+	return e;
+}
 
-		*wash = (u64)&signal->thread_head;
-		if (add_other_threads(*wash)) {
-			flags |= EVENT_THREADS_CUT;
-			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
-		}
-		e->head.time_ns = bpf_ktime_get_boot_ns();
-	}
-	mm = t->mm;
+static __always_inline void
+add_only_thread(struct event_state *e, struct task_struct *t, const struct proc *p)
+{
+	u32 flags = 0;
+
+	counters_add_thread(&e->counters, t);
+	if (!(t->flags & PF_EXITING))
+		counters_add_io(&e->counters, t, &flags);
+	if (t->exit_state && p->end_ns)
+		flags |= EVENT_ENDED;
+	e->flags |= flags;
+}
+
+static __always_inline int
+process_write(struct bpf_iter__task *ctx, struct event_state *e, struct task_struct *t,
+    const struct proc *p)
+{
+	struct mm_struct *mm = t->mm;
+	u64 high, now;
+
 	if (mm && (p->execed || t->real_parent->mm != mm)) {
 		high = mm->hiwater_rss;
 		now = pages_resident(mm);
 		e->counters.rss = now;
 		e->counters.peak_rss = high > now ? high : now;
-		flags |= EVENT_HAS_PEAK;
+		e->flags |= EVENT_HAS_PEAK;
 	}
-	e->flags |= flags;
-write:
 	/* Full: the kernel calls again with a larger buffer. */
 	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
+}
+
+SEC("iter/task")
+int on_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *t = ctx->task;
+	struct event_state *e;
+	struct proc *p = NULL;
+	struct walk w = {};
+
+	if (!t || t->pid != t->tgid)
+		return 0;
+	e = process_begin(ctx, t, &p);
+	if (!e || !p)
+		return 0;
+	if (t->signal->nr_threads == 1) {
+		add_only_thread(e, t, p);
+	} else {
+		w.head = (u64)&t->signal->thread_head;
+		w.node = (u64)t->signal->thread_head.next;
+		bpf_loop(THREADS_MAX, on_thread, &w, 0);
+		e->flags |= w.flags | (w.is_done ? 0 : EVENT_THREADS_CUT);
+		if (!w.is_done)
+			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
+	}
+	return process_write(ctx, e, t, p);
+}
+
+SEC("iter/task")
+int on_task_until_5_16(struct bpf_iter__task *ctx)
+{
+	struct task_struct *t = ctx->task;
+	volatile u64 *wash;
+	struct event_state *e;
+	struct proc *p = NULL;
+	u64 time_ns;
+
+	if (!t || t->pid != t->tgid)
+		return 0;
+	e = process_begin(ctx, t, &p);
+	if (!e || !p)
+		return 0;
+	if (t->signal->nr_threads == 1) {
+		add_only_thread(e, t, p);
+	} else {
+		/* A trip through memory makes a number of it: pointers may not be passed. */
+		time_ns = e->head.time_ns;
+		wash = &e->head.time_ns;
+		*wash = (u64)&t->signal->thread_head;
+		if (add_threads_until_5_16(*wash)) {
+			e->flags |= EVENT_THREADS_CUT;
+			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
+		}
+		e->head.time_ns = time_ns;
+	}
+	return process_write(ctx, e, t, p);
 }

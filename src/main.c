@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * sluice: finds the subcommand.
  */
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ run_subcommand(const char *name, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+	setlocale(LC_CTYPE, "");	/* names in tables are UTF-8 where the terminal is */
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -52,6 +52,7 @@ struct kernel_hooks {
 	bool has_cfs_rq;
 	bool has_bpf_mem_alloc;		/* maps allocate safely from any context */
 	bool has_old_net;
+	bool has_bpf_loop;
 };
 
 static const struct {
@@ -151,6 +152,7 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 	    tracepoint_args(btf, "sock_recv_length") >= 0;
 	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
 	h->has_bpf_mem_alloc = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	h->has_bpf_loop = has_function(btf, "bpf_loop");
 	h->has_old_net = has_function(btf, "inet_sendmsg") && has_function(btf, "inet_recvmsg");
 	btf__free(btf);
 	return 0;
@@ -269,6 +271,8 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	    with_fentry && !h->exit_has_group_dead && h->has_taskstats_exit);
 	autoload(p->skel, "on_send_length", h->has_sock_length);
 	autoload(p->skel, "on_recv_length", h->has_sock_length);
+	autoload(p->skel, "on_task", h->has_bpf_loop);
+	autoload(p->skel, "on_task_until_5_16", !h->has_bpf_loop);
 	btf = with_fentry && !h->has_sock_length ? btf__load_vmlinux_btf() : NULL;
 	for (size_t i = 0; i < sizeof(old_net) / sizeof(old_net[0]); i++)
 		autoload(p->skel, old_net[i].program, btf != NULL && has_function(btf, old_net[i].function));
@@ -380,7 +384,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		    libbpf_first_warning);
 		goto fail;
 	}
-	p->iterator = p->skel->links.on_task;
+	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	signals_describe(p, &hooks, with_fentry);
 	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
 	*ret = p;

@@ -146,8 +146,13 @@ command_save_inherited(struct command_inherited *ret)
 
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
 		ret->has_limit[i] = getrlimit(i, &ret->limits[i]) == 0;
-	for (size_t i = 0; i < sizeof(lifted) / sizeof(lifted[0]); i++)
-		setrlimit(lifted[i], &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY });
+	for (size_t i = 0; i < sizeof(lifted) / sizeof(lifted[0]); i++) {
+		rlim_t most = ret->limits[lifted[i]].rlim_max;	/* what is left without CAP_SYS_RESOURCE */
+
+		if (setrlimit(lifted[i], &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) < 0 &&
+		    ret->has_limit[lifted[i]])
+			setrlimit(lifted[i], &(struct rlimit){ most, most });
+	}
 }
 
 /* A whole uid or gid out of the environment; -1 is no id. */
@@ -309,6 +314,7 @@ be_witness(int fd, pid_t parent)
 	if (getppid() != parent)
 		_exit(0);
 	prctl(PR_SET_NAME, "run-witness");
+	setpriority(PRIO_PROCESS, 0, -20);	/* it must get its word in on a busy host */
 	forget_argv();
 	/* Nothing of COMMAND's may be held open, least of all its pipes. */
 	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
@@ -461,25 +467,25 @@ is_job(void)
  * terminal's stops, for COMMAND as for us.
  */
 static void
-stop_likewise(int signo)
+stop_likewise(const struct command *c, int signo)
 {
-	struct sigaction dfl = { .sa_handler = SIG_DFL }, before;
+	struct sigaction dfl = { .sa_handler = SIG_DFL }, before = dfl;
 	sigset_t set, mask;
 
-	if (signo == SIGSTOP) {
-		if (is_job())
-			raise(SIGSTOP);
+	if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU &&
+	    (signo != SIGSTOP || !is_job()))
 		return;
-	}
-	if (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU)
-		return;		/* a tracer's stop */
+	if (c->options.on_stop != NULL)
+		c->options.on_stop(true, c->options.arg);
 	sigemptyset(&set);
 	sigaddset(&set, signo);
-	sigaction(signo, &dfl, &before);
+	sigaction(signo, &dfl, &before);	/* SIGSTOP stops whatever this and the mask say */
 	raise(signo);
 	sigprocmask(SIG_UNBLOCK, &set, &mask);	/* we stop in here */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigaction(signo, &before, NULL);
+	if (c->options.on_stop != NULL)
+		c->options.on_stop(false, c->options.arg);
 }
 
 /* What became of COMMAND. May free c, by the callback. */
@@ -504,7 +510,7 @@ reap(struct command *c)
 		}
 	}
 	if (stopped != 0)
-		stop_likewise(stopped);
+		stop_likewise(c, stopped);
 }
 
 static void
@@ -666,8 +672,7 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	r = launch(c, inherited, &persona, ret_is_exec);
 	if (r < 0)
 		goto out;
-	if (!inherited->has_more_fds)
-		give_away(inherited, options->keep_stdout);
+	give_away(inherited, options->keep_stdout);
 	*ret = c;
 	c = NULL;
 	r = 0;

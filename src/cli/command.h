@@ -35,7 +35,7 @@ struct command_inherited {
 	bool has_limit[RLIM_NLIMITS];
 	int fds[COMMAND_FDS_MAX];	/* above 2, open at our start: COMMAND's, not ours */
 	size_t n_fds;
-	bool has_more_fds;		/* than fit: then none is closed in us */
+	bool has_more_fds;		/* than fit: those stay open in us too */
 };
 
 /*
@@ -63,11 +63,16 @@ struct command_options {
 	 */
 	void (*on_exit)(int wait_status, const struct rusage *usage, void *arg);
 	/*
+	 * We are about to stop because COMMAND has (true), or have been continued (false): to take the
+	 * live line off the terminal and to draw it again. NULL is fine.
+	 */
+	void (*on_stop)(bool is_stopping, void *arg);
+	/*
 	 * INT, QUIT, TERM or HUP came after COMMAND's end: somebody wants us to stop waiting for
 	 * the rest (--wait) and finish. NULL: such a signal does nothing. No command_free in here.
 	 */
 	void (*on_interrupt)(int signo, void *arg);
-	void *arg;		/* the caller's, given to all four */
+	void *arg;		/* the caller's, given to all of them */
 };
 
 /*

@@ -76,9 +76,10 @@ program_text_new(struct correlator *c, const struct exec_signal *s)
 	in.argv = argv;
 	in.argc = argc;
 	in.comm = comm;
-	is_tool = tool_name(&in, tool, sizeof(tool), &rule);
+	/* Before anything is named after an argument. */
 	if (argv != NULL)
 		redact_argv(argv, argc, a);
+	is_tool = tool_name(&in, tool, sizeof(tool), &rule);
 
 	size = size_of(exe) + size_of(comm) + size_of(cwd) + strlen(tool) + 1;
 	if (argv != NULL) {

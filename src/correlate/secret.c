@@ -24,11 +24,11 @@ static const char *const secret_key_words[] = {
 	"master", "shared", "subscription",
 };
 
-/* Names of things about tokens and secrets, and names that hold paths: never secret. */
+/* Names of things about tokens and secrets, or of switches: never secret. */
 static const char *const harmless[] = {
 	"pwd", "oldpwd", "pad-token", "bos-token", "eos-token", "unk-token", "sep-token",
 	"cls-token", "mask-token", "stop-token", "end-token", "no-password", "no-token",
-	"no-passphrase", "private-key",
+	"no-passphrase",
 };
 
 /* Query parameters of signed URLs, and what a URL calls a key. */
@@ -138,12 +138,15 @@ bool
 secret_name(struct slice s)
 {
 	struct slice rest, last, before;
+	bool is_option = s.len > 0 && s.p[0] == '-';
 
 	while (s.len > 0 && s.p[0] == '-') {
 		s.p++;
 		s.len--;
 	}
 	if (s.len < 3 || s.len > NAME_MAX_LEN || name_in(s, harmless, COUNT(harmless)))
+		return false;
+	if (is_option && name_equals(s, "private-key"))		/* of ssh and ansible: a path */
 		return false;
 	if (is_about_secret(s))
 		return true;

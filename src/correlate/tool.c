@@ -134,7 +134,7 @@ is_subcommand(const char *arg)
 
 /* The first of s->args that is a subcommand of c, or NULL. */
 static const char *
-find_subcommand(const struct subject *s, const struct command *c)
+find_subcommand(const struct subject *s, const struct tool_command *c)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const char *arg = s->args[i];
@@ -168,7 +168,7 @@ struct script {
 
 /* One option that starts with "--" or "+", at s->args[*i], which moves over the option's value. */
 static bool
-read_long_option(const struct subject *s, const struct interpreter *in, size_t *i,
+read_long_option(const struct subject *s, const struct tool_interpreter *in, size_t *i,
     struct script *ret_script)
 {
 	const char *arg = s->args[*i];
@@ -192,7 +192,7 @@ read_long_option(const struct subject *s, const struct interpreter *in, size_t *
 
 /* One bundle of single-letter options, likewise. */
 static bool
-read_bundle(const struct subject *s, const struct interpreter *in, size_t *i,
+read_bundle(const struct subject *s, const struct tool_interpreter *in, size_t *i,
     struct script *ret_script)
 {
 	size_t skip = 0;
@@ -230,7 +230,7 @@ read_bundle(const struct subject *s, const struct interpreter *in, size_t *i,
 }
 
 static struct script
-find_script(const struct subject *s, const struct interpreter *in)
+find_script(const struct subject *s, const struct tool_interpreter *in)
 {
 	struct script script = { .kind = SCRIPT_NONE };
 	size_t i;
@@ -481,7 +481,7 @@ tool_name(const struct tool_input *in, char *tool, size_t tool_size, const char 
 	}
 	for (int depth = 0; is_tool && rule == NULL && depth < NESTING_MAX; depth++) {
 		bool is_shell = tool_class(s.base) == TOOL_SHELL;
-		const struct interpreter *i;
+		const struct tool_interpreter *i;
 		struct script script;
 
 		if (strncmp(s.base, "ld-linux", 8) == 0 || strncmp(s.base, "ld-musl", 7) == 0)
@@ -510,7 +510,7 @@ tool_name(const struct tool_input *in, char *tool, size_t tool_size, const char 
 		}
 	}
 	if (is_tool && rule == NULL) {
-		const struct command *c;
+		const struct tool_command *c;
 
 		for (size_t i = 0; i < COUNT(cpu_suffixes); i++) {
 			if (cut_suffix(s.base, cpu_suffixes[i]))

@@ -14,7 +14,8 @@
 /* Long enough for every sensible name; longer ones are cut at a whole character. */
 #define TOOL_NAME_SIZE 64
 
-/* Bytes of any kind, each NUL-terminated; the caller's. */
+/* Bytes of any kind, each NUL-terminated; the caller's. argv goes through redact_argv() first: a
+ * subcommand is a word of it. */
 struct tool_input {
 	const char *exe;		/* path that was executed; NULL: unknown */
 	const char *const *argv;	/* NULL: unknown */

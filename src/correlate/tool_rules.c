@@ -34,7 +34,7 @@ static const char *const glue[] = {
 /* TOOL_MULTI_CALL */
 static const char *const multi_call[] = { "busybox", "toybox", "coreutils" };
 
-static const struct interpreter interpreters[] = {
+static const struct tool_interpreter interpreters[] = {
 	{ "python", "c", "m", "WX", .long_value = "--check-hash-based-pycs" },
 	{ "pypy", "c", "m", "WX" },
 	{ "perl", "eE", "", "I", "CDFMVimx" },
@@ -61,11 +61,11 @@ static const struct interpreter interpreters[] = {
 	{ "ld.so", "", "", "", .long_value = "--library-path --preload --argv0 --audit --inhibit-rpath" },
 };
 
-static const struct interpreter shell = {
+static const struct tool_interpreter shell = {
 	"sh", "cs", "", "", .next = "oO", .long_value = "--rcfile --init-file",
 };
 
-static const struct command commands[] = {
+static const struct tool_command commands[] = {
 	/* sequences, alignments, variants */
 	{ "bamtools" }, { "bcftools" }, { "bedtools" }, { "biscuit" }, { "bwa" }, { "bwa-mem2" },
 	{ "bwa-meme" }, { "cellranger" }, { "checkm" }, { "checkm2" }, { "cnvkit.py" }, { "cooler" },
@@ -139,7 +139,7 @@ tool_class(const char *base)
 	return TOOL_OTHER;
 }
 
-const struct interpreter *
+const struct tool_interpreter *
 tool_interpreter(const char *base)
 {
 	if (is_in(base, shells, COUNT(shells)))
@@ -157,7 +157,7 @@ tool_interpreter(const char *base)
 	return NULL;
 }
 
-const struct command *
+const struct tool_command *
 tool_command(const char *base)
 {
 	for (size_t i = 0; i < COUNT(commands); i++) {

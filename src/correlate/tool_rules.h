@@ -31,7 +31,7 @@ enum tool_class {
  *   long_file	--name=script
  * options_only: what is no option is not the script either.
  */
-struct interpreter {
+struct tool_interpreter {
 	const char *name;
 	const char *inline_, *module, *value, *attached, *next, *file;
 	const char *long_value, *long_inline, *long_file;
@@ -42,15 +42,15 @@ struct interpreter {
  * Tools that do different work by subcommand. values: the options before the subcommand that take
  * the next argument, separated by spaces.
  */
-struct command {
+struct tool_command {
 	const char *name;
 	const char *values;
 };
 
 enum tool_class tool_class(const char *base);
 /* NULL: none. python3.11, python3 and python are one; shells are interpreters too. */
-const struct interpreter *tool_interpreter(const char *base);
-const struct command *tool_command(const char *base);	/* NULL: has no subcommands */
+const struct tool_interpreter *tool_interpreter(const char *base);
+const struct tool_command *tool_command(const char *base);	/* NULL: has no subcommands */
 /* What people say for a jar's or a class's name; NULL: the name itself. */
 const char *tool_java_name(const char *name);
 

@@ -90,7 +90,7 @@ def made_up(truth):
             code = told.get("exit_code", said) if last else -1
             emit(blank | {
                 "pid": p.pid, "start_time": start_us, "program_start_time": start_us + 5 * i, "program_index": i,
-                "program_id": program_id(p.pid, p.start_ticks, i), "parent_program_id": parent or "root",
+                "program_id": program_id(p.pid, p.start_ticks, i), "parent_program_id": program_id(p.pid, p.start_ticks, i - 1) if i else parent or "root",
                 "forked": p.forked and i == 0, "exe": text(image, "exe") or text(want, "exe"),
                 "comm": text(image, "comm") or text(want, "comm"), "cwd": text(image, "cwd"),
                 "argv": None if argv is None else [escaped(a) for a in argv], "argv_truncated": cut,

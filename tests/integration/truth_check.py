@@ -325,10 +325,11 @@ class Check:
             if not phases["END"]:
                 continue
             end, name, seen = phases["END"][0], p.name(index), set()
-            if p.told:
+            # program 0 comes from the one that forked it, each later one from the one that it replaced
+            expected = (p.pid, index - 1) if index else p.told and (p.told["parent"], p.told["parent_index"])
+            if expected:
                 parent = ids.get(end["parent_program_id"])
-                self.equal(name, "parent", (p.told["parent"], p.told["parent_index"]),
-                           parent and (parent["pid"], parent["program_index"]))
+                self.equal(name, "parent", expected, parent and (parent["pid"], parent["program_index"]))
             at = end
             while at["pid"] != self.root.pid and at["program_id"] not in seen:
                 seen.add(at["program_id"])

@@ -303,7 +303,7 @@ report_start(char *const *argv)
 	add_link("cwd", "/proc/self/cwd");
 	if (read_text("/proc/self/comm", comm, sizeof(comm))) {
 		add(",\"comm\":");
-		add_hex(comm, strcspn(comm, "\n"));
+		add_hex(comm, strlen(comm) - 1);	/* without the line end; it may hold others */
 	}
 	add_cgroups();
 	if (argv) {

@@ -43,6 +43,7 @@ static const struct expectation secrets[] = {
 	/* assignments */
 	{ { "env", "AWS_SECRET_ACCESS_KEY=abc/def+g", "ls" },
 	    { "env", "AWS_SECRET_ACCESS_KEY=***", "ls" } },
+	{ { "env", "PRIVATE_KEY=x", "ls" }, { "env", "PRIVATE_KEY=***", "ls" } },
 	{ { "env", "PGPASSWORD=a b", "psql" }, { "env", "PGPASSWORD=***", "psql" } },
 	{ { "docker", "run", "-e", "GITHUB_TOKEN=x", "img" },
 	    { "docker", "run", "-e", "GITHUB_TOKEN=***", "img" } },

@@ -80,7 +80,7 @@ encoded(enum topic topic, const void *record, uint64_t seq)
 static avro_value_t
 field(const avro_value_t *record, const char *name)
 {
-	avro_value_t value, branch;
+	avro_value_t value = { 0 }, branch = { 0 };
 
 	assert_int_equal(avro_value_get_by_name(record, name, &value, NULL), 0);
 	if (avro_value_get_type(&value) != AVRO_UNION)
@@ -93,8 +93,8 @@ static int64_t
 number(const avro_value_t *record, const char *name)
 {
 	avro_value_t value = field(record, name);
-	int32_t small;
-	int64_t large;
+	int32_t small = 0;
+	int64_t large = 0;
 
 	if (avro_value_get_type(&value) == AVRO_INT32) {
 		assert_int_equal(avro_value_get_int(&value, &small), 0);
@@ -108,7 +108,7 @@ static double
 real(const avro_value_t *record, const char *name)
 {
 	avro_value_t value = field(record, name);
-	double d;
+	double d = 0;
 
 	assert_int_equal(avro_value_get_double(&value, &d), 0);
 	return d;
@@ -137,7 +137,7 @@ static void
 assert_symbol(const avro_value_t *record, const char *name, const char *want)
 {
 	avro_value_t value = field(record, name);
-	int symbol;
+	int symbol = 0;
 
 	assert_int_equal(avro_value_get_enum(&value, &symbol), 0);
 	assert_string_equal(avro_schema_enum_get(avro_value_get_schema(&value), symbol), want);
@@ -149,7 +149,7 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	struct program_record r = sample_program_start();
 	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 41), argv, item;
 	const char *text;
-	size_t n;
+	size_t n = 0;
 
 	(void)state;
 	assert_true(number(&v, "time") == SAMPLE_TIME);
@@ -191,7 +191,7 @@ a_program_end_has_usage_with_unknown_as_null(void **state)
 {
 	struct program_record r = sample_program_end();
 	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 42), usage, dumped;
-	int is_dumped;
+	int is_dumped = 0;
 
 	(void)state;
 	assert_symbol(&v, "phase", "END");
@@ -220,7 +220,7 @@ every_other_topic_decodes_with_its_values(void **state)
 	struct finding_record finding = sample_finding();
 	struct agent_record agent = sample_agent();
 	avro_value_t v, inner, item;
-	size_t n;
+	size_t n = 0;
 
 	(void)state;
 	v = encoded(TOPIC_USAGE, &usage, 1);
@@ -292,7 +292,7 @@ no_argv_is_null_and_argc_0_is_empty(void **state)
 {
 	struct program_record r = sample_program_start();
 	avro_value_t v, argv;
-	size_t n;
+	size_t n = 0;
 
 	(void)state;
 	r.argv = NULL;
@@ -316,7 +316,7 @@ three_thousand_arguments_and_a_long_one_fit(void **state)
 	struct program_record r = sample_program_start();
 	avro_value_t v, list, item;
 	const char *text;
-	size_t n;
+	size_t n = 0;
 
 	(void)state;
 	memset(long_text, 'x', sizeof(long_text) - 1);

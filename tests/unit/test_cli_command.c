@@ -1,0 +1,282 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Starts real commands. Each case runs in a process of its own, for command_start gives away stdin
+ * and stdout and leaves signals blocked. The terminal's side is tests/integration/test_run_terminal.py.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/command.h"
+
+/* In the process of a case: what is wrong, and out. */
+#define REQUIRE(claim)								\
+	do {									\
+		if (!(claim)) {							\
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #claim);	\
+			_exit(1);						\
+		}								\
+	} while (0)
+
+struct seen {
+	struct event_base *base;
+	int status;
+	unsigned exits;
+	unsigned befores;
+	pid_t after;
+	int interrupted;
+	long max_rss;
+};
+
+static void
+before_fork(void *arg)
+{
+	((struct seen *)arg)->befores++;
+}
+
+static void
+after_fork(pid_t pid, void *arg)
+{
+	struct seen *s = arg;
+
+	REQUIRE(s->befores == 1);
+	s->after = pid;
+}
+
+static void
+on_exit_of_command(int status, const struct rusage *usage, void *arg)
+{
+	struct seen *s = arg;
+
+	s->status = status;
+	s->exits++;
+	s->max_rss = usage->ru_maxrss;
+	event_base_loopbreak(s->base);
+}
+
+static void
+on_interrupt(int signo, void *arg)
+{
+	struct seen *s = arg;
+
+	s->interrupted = signo;
+	event_base_loopbreak(s->base);
+}
+
+static struct command_inherited inherited;
+
+static int
+start(struct seen *s, const char *const *argv, struct command **ret, bool *is_exec)
+{
+	struct command_options options = { .argv = (char *const *)argv, .as_root = true,
+		.before_fork = before_fork, .after_fork = after_fork, .on_exit = on_exit_of_command,
+		.on_interrupt = on_interrupt, .arg = s };
+
+	command_save_inherited(&inherited);
+	*s = (struct seen){ .base = event_base_new() };
+	return command_start(s->base, &inherited, &options, ret, is_exec);
+}
+
+/* Runs one case and holds it to its end: a case that says nothing ends by 0. */
+static void
+in_a_process(void (*body)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(20);
+		body();
+		_exit(0);
+	}
+	assert_true(waitpid(pid, &status, 0) == pid);
+	assert_int_equal(status, 0);
+}
+
+static void
+body_exit(void)
+{
+	static const char *const argv[] = { "sh", "-c", "exit 7", NULL };
+	struct command *c = NULL;
+	struct seen s;
+	bool is_exec;
+
+	REQUIRE(start(&s, argv, &c, &is_exec) == 0);
+	REQUIRE(s.after == command_pid(c) && s.after > 0);
+	REQUIRE(getpgid(s.after) == getpgrp() || errno == ESRCH);
+	event_base_dispatch(s.base);
+	REQUIRE(s.exits == 1 && command_exit_status(s.status) == 7);
+	REQUIRE(s.max_rss > 0);
+	command_free(c);
+	REQUIRE(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);	/* nobody is left over */
+	event_base_free(s.base);
+}
+
+static void
+an_exit_is_told_once(void **state)
+{
+	(void)state;
+	in_a_process(body_exit);
+}
+
+static void
+body_no_exec(void)
+{
+	static const char *const argv[] = { "/no/such/program", NULL };
+	static const char *const directory[] = { "/", NULL };
+	struct command *c = NULL;
+	sigset_t before, after;
+	struct seen s;
+	bool is_exec = false;
+	int flags = fcntl(STDIN_FILENO, F_GETFL);
+
+	sigprocmask(SIG_SETMASK, NULL, &before);
+	REQUIRE(start(&s, argv, &c, &is_exec) == -ENOENT && is_exec && c == NULL);
+	REQUIRE(start(&s, directory, &c, &is_exec) == -EACCES && is_exec && c == NULL);
+	REQUIRE(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	for (int signo = 1; signo < 32; signo++)
+		REQUIRE(sigismember(&before, signo) == sigismember(&after, signo));
+	REQUIRE(fcntl(STDIN_FILENO, F_GETFL) == flags);		/* not given away */
+	REQUIRE(s.exits == 0);
+}
+
+static void
+a_failed_exec_leaves_all_as_it_was(void **state)
+{
+	(void)state;
+	in_a_process(body_no_exec);
+}
+
+static void
+body_signal(void)
+{
+	static const char *const argv[] = { "sleep", "15", NULL };
+	struct command *c = NULL;
+	struct seen s;
+	bool is_exec;
+
+	REQUIRE(start(&s, argv, &c, &is_exec) == 0);
+	kill(getpid(), SIGUSR1);
+	event_base_dispatch(s.base);
+	REQUIRE(s.exits == 1 && command_exit_status(s.status) == 128 + SIGUSR1);
+	kill(getpid(), SIGTERM);	/* after its end: for us */
+	event_base_dispatch(s.base);
+	REQUIRE(s.interrupted == SIGTERM && s.exits == 1);
+	command_free(c);
+}
+
+static void
+a_signal_for_us_goes_to_it_and_later_to_the_caller(void **state)
+{
+	(void)state;
+	in_a_process(body_signal);
+}
+
+static void
+body_own_fds(void)
+{
+	/* sh keeps what it inherits: 7 must be there, 8 not. */
+	static const char *const argv[] = { "sh", "-c",
+		"test -e /proc/self/fd/7 && test ! -e /proc/self/fd/8 && test -e /dev/fd/0", NULL };
+	struct command_options options = { .on_exit = on_exit_of_command, .as_root = true };
+	struct seen s = { 0 };
+	struct command *c = NULL;
+	bool is_exec;
+
+	for (int fd = 3; fd < 64; fd++)
+		close(fd);
+	s.base = event_base_new();
+	REQUIRE(dup2(STDERR_FILENO, 7) == 7);
+	command_save_inherited(&inherited);
+	REQUIRE(inherited.n_fds >= 1);
+	REQUIRE(dup2(STDERR_FILENO, 8) == 8);	/* of a library that forgot O_CLOEXEC */
+	options.argv = (char *const *)argv;
+	options.arg = &s;
+	/* the loop's own fds were open before: not what a main would do */
+	inherited.n_fds = 1;
+	inherited.fds[0] = 7;
+	REQUIRE(command_start(s.base, &inherited, &options, &c, &is_exec) == 0);
+	REQUIRE(fcntl(7, F_GETFD) < 0);		/* given away */
+	REQUIRE(fcntl(8, F_GETFD) >= 0);
+	event_base_dispatch(s.base);
+	REQUIRE(s.status == 0);
+	command_free(c);
+}
+
+static void
+it_gets_the_inherited_fds_and_none_of_ours(void **state)
+{
+	(void)state;
+	in_a_process(body_own_fds);
+}
+
+static void
+body_closed_stdin(void)
+{
+	static const char *const argv[] = { "sh", "-c", "test ! -e /proc/self/fd/0", NULL };
+	struct command *c = NULL;
+	struct seen s;
+	bool is_exec;
+
+	close(STDIN_FILENO);
+	REQUIRE(start(&s, argv, &c, &is_exec) == 0);
+	event_base_dispatch(s.base);
+	REQUIRE(s.status == 0);
+	command_free(c);
+}
+
+static void
+a_closed_stdin_stays_closed(void **state)
+{
+	(void)state;
+	in_a_process(body_closed_stdin);
+}
+
+static void
+exec_errors_are_those_of_env(void **state)
+{
+	(void)state;
+	assert_int_equal(command_exec_status(ENOENT), 127);
+	assert_int_equal(command_exec_status(-ENOENT), 127);
+	assert_int_equal(command_exec_status(-EACCES), 126);
+	assert_int_equal(command_exec_status(ENOEXEC), 126);
+}
+
+static void
+a_status_is_as_a_shell_shows_it(void **state)
+{
+	(void)state;
+	assert_int_equal(command_exit_status(0), 0);
+	assert_int_equal(command_exit_status(3 << 8), 3);
+	assert_int_equal(command_exit_status(SIGKILL), 137);
+	assert_int_equal(command_exit_status(SIGSEGV | 0x80), 139);	/* core dumped */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exit_is_told_once),
+		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
+		cmocka_unit_test(a_signal_for_us_goes_to_it_and_later_to_the_caller),
+		cmocka_unit_test(it_gets_the_inherited_fds_and_none_of_ours),
+		cmocka_unit_test(a_closed_stdin_stays_closed),
+		cmocka_unit_test(exec_errors_are_those_of_env),
+		cmocka_unit_test(a_status_is_as_a_shell_shows_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
