@@ -22,14 +22,14 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 	c->minor_faults = s->min_flt;
 	c->major_faults = s->maj_flt;
 	/* signal->ioac is of no use: it includes the children that were reaped */
-	c->rchar = p->rchar;
-	c->wchar = p->wchar;
-	c->syscr = p->syscr;
-	c->syscw = p->syscw;
-	c->read_bytes = p->read_bytes;
-	c->write_bytes = p->write_bytes;
-	c->run_delay_ns = p->run_delay_ns;
-	c->block_io_delay_ns = p->block_io_delay_ns;
+	c->rchar = p->dead.rchar;
+	c->wchar = p->dead.wchar;
+	c->syscr = p->dead.syscr;
+	c->syscw = p->dead.syscw;
+	c->read_bytes = p->dead.read_bytes;
+	c->write_bytes = p->dead.write_bytes;
+	c->run_delay_ns = p->dead.run_delay_ns;
+	c->block_io_delay_ns = p->dead.block_io_delay_ns;
 	c->peak_rss = p->peak;
 	c->rss = p->rss;
 	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
@@ -51,7 +51,10 @@ counters_add_thread(struct event_counters *c, struct task_struct *t)
 	c->major_faults += t->maj_flt;
 }
 
-/* The same for what we sum ourselves when a thread exits, so only for threads that have not. */
+/*
+ * The same for what we sum ourselves when a thread exits: for the leader, whose own counters last
+ * as long as the process, and for threads that have not exited.
+ */
 static __always_inline void
 counters_add_io(struct event_counters *c, struct task_struct *t, u32 *flags)
 {

@@ -226,6 +226,20 @@ argv_append(u64 from, u64 end, u32 off)
 	return copied;
 }
 
+static __always_inline void
+leader_is_dead(struct proc *p)
+{
+	p->dead.rchar += p->leader.rchar;
+	p->dead.wchar += p->leader.wchar;
+	p->dead.syscr += p->leader.syscr;
+	p->dead.syscw += p->leader.syscw;
+	p->dead.read_bytes += p->leader.read_bytes;
+	p->dead.write_bytes += p->leader.write_bytes;
+	p->dead.run_delay_ns += p->leader.run_delay_ns;
+	p->dead.block_io_delay_ns += p->leader.block_io_delay_ns;
+	__builtin_memset(&p->leader, 0, sizeof(p->leader));
+}
+
 /*
  * A program starts. The old image's totals, if there is one, travel in the same record. By now
  * all other threads of an old image are gone and pid is the leader's.
@@ -254,6 +268,8 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
 	e->head.time_ns = bpf_ktime_get_boot_ns();
+	if (old_pid != t->pid)	/* the leader, whose place this thread took, is gone */
+		leader_is_dead(p);
 	flags = EVENT_EXECED;
 	if (p->execed) {
 		flags |= EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
@@ -339,39 +355,50 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 	return 0;
 }
 
+static __always_inline void
+thread_add(struct thread_sums *sums, struct task_struct *t)
+{
+	struct task_delay_info *d = t->delays;
+
+	/* Atomic: threads exit on several CPUs at once. */
+	__sync_fetch_and_add(&sums->rchar, t->ioac.rchar);
+	__sync_fetch_and_add(&sums->wchar, t->ioac.wchar);
+	__sync_fetch_and_add(&sums->syscr, t->ioac.syscr);
+	__sync_fetch_and_add(&sums->syscw, t->ioac.syscw);
+	__sync_fetch_and_add(&sums->read_bytes, t->ioac.read_bytes);
+	__sync_fetch_and_add(&sums->write_bytes, t->ioac.write_bytes);
+	__sync_fetch_and_add(&sums->run_delay_ns, t->sched_info.run_delay);
+	if (d)
+		__sync_fetch_and_add(&sums->block_io_delay_ns, d->blkio_delay);
+}
+
 /*
- * A thread exits. Its own I/O and delays are nowhere else once it is gone. With the last thread
- * of the process goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
+ * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
+ * until the process is freed, and files that it closes last still count: it is read then. With the
+ * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *t)
 {
 	struct signal_struct *signal = t->signal;
 	struct proc *p = proc_of(signal);
-	struct task_delay_info *d;
 	struct mm_struct *mm;
 	u64 high, now;
 	bool is_last;
 
 	if (!p)
 		return 0;
-	__sync_fetch_and_add(&p->rchar, t->ioac.rchar);
-	__sync_fetch_and_add(&p->wchar, t->ioac.wchar);
-	__sync_fetch_and_add(&p->syscr, t->ioac.syscr);
-	__sync_fetch_and_add(&p->syscw, t->ioac.syscw);
-	__sync_fetch_and_add(&p->read_bytes, t->ioac.read_bytes);
-	__sync_fetch_and_add(&p->write_bytes, t->ioac.write_bytes);
-	__sync_fetch_and_add(&p->run_delay_ns, t->sched_info.run_delay);
-	d = t->delays;
-	if (d) {
-		__sync_fetch_and_add(&p->block_io_delay_ns, d->blkio_delay);
-		p->has_block_io = 1;
-	}
 	/* Two last threads may both see live 0; all that follows may as well happen twice. */
 	if (exit_has_group_dead)
 		is_last = ctx[1] & 1;
 	else
 		is_last = signal->live.counter == 0;
+	if (t->delays)
+		p->has_block_io = 1;
+	if (t->pid != t->tgid)
+		thread_add(&p->dead, t);
+	else if (!is_last)
+		thread_add(&p->leader, t);	/* in case that another thread execs and takes its place */
 	if (!is_last)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
@@ -433,7 +460,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	struct event_state *e;
 	struct proc *p;
 	u64 key;
-	u32 zero = 0;
+	u32 zero = 0, flags = 0;
 
 	if (t->pid != t->tgid)		/* once a process: its leader */
 		return 0;
@@ -445,6 +472,8 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (!e)
 		return 0;
 	state_fill(e, t, p);
+	counters_add_io(&e->counters, t, &flags);
+	e->flags |= flags;
 	e->head.kind = EVENT_EXIT;
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags())) {
 		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);

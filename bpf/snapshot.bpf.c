@@ -30,7 +30,7 @@ add_other_thread(struct event_counters *c, struct task_struct *t, u32 *flags)
 	c->involuntary_switches += BPF_CORE_READ(t, nivcsw);
 	c->minor_faults += BPF_CORE_READ(t, min_flt);
 	c->major_faults += BPF_CORE_READ(t, maj_flt);
-	if (BPF_CORE_READ(t, flags) & PF_EXITING)
+	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
 		return;		/* on_exit has or will have added the rest */
 	c->rchar += BPF_CORE_READ(t, ioac.rchar);
 	c->wchar += BPF_CORE_READ(t, ioac.wchar);
@@ -142,8 +142,7 @@ add_only_thread(struct event_state *e, struct task_struct *t, const struct proc 
 	u32 flags = 0;
 
 	counters_add_thread(&e->counters, t);
-	if (!(t->flags & PF_EXITING))
-		counters_add_io(&e->counters, t, &flags);
+	counters_add_io(&e->counters, t, &flags);
 	if (t->exit_state && p->end_ns)
 		flags |= EVENT_ENDED;
 	e->flags |= flags;

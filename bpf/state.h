@@ -19,6 +19,18 @@
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
 
+/* What a thread counts for itself, and the kernel sums up nowhere (without reaped children). */
+struct thread_sums {
+	u64	rchar;
+	u64	wchar;
+	u64	syscr;
+	u64	syscw;
+	u64	read_bytes;
+	u64	write_bytes;
+	u64	run_delay_ns;
+	u64	block_io_delay_ns;
+};
+
 struct proc {
 	struct event_id	self;
 	struct event_id	parent;
@@ -42,15 +54,8 @@ struct proc {
 	u64	old_rss;
 	u64	peak;			/* pages; taken while the mm was still there */
 	u64	rss;
-	/* sums over threads that have exited */
-	u64	rchar;
-	u64	wchar;
-	u64	syscr;
-	u64	syscw;
-	u64	read_bytes;
-	u64	write_bytes;
-	u64	run_delay_ns;
-	u64	block_io_delay_ns;
+	struct thread_sums dead;	/* of the threads that have exited, but for the leader */
+	struct thread_sums leader;	/* of a leader that exited before its threads, till one execs */
 	/* sums over all sockets */
 	u64	net_rx[EVENT_NET_COUNT];
 	u64	net_tx[EVENT_NET_COUNT];

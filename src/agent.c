@@ -24,8 +24,13 @@
 #define DRAIN_BATCHES 16
 #define INTERVAL_MS_DEFAULT 10000
 #define SNAPSHOT_BYTES (256u << 10)
+/*
+ * A zombie may still be on its way out of the CPU, and a tick may yet fall on it; after this its
+ * counters are final. Most processes are reaped long before.
+ */
+#define ZOMBIE_NS UINT64_C(200000000)
 #define FINISH_MS 20
-#define FINISH_LIMIT_NS UINT64_C(3000000000)	/* for the kernel to let go of what has ended */
+#define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to let go of what has ended */
 #define COMMAND_TEXT_MAX 8192
 
 uint64_t
@@ -71,6 +76,7 @@ static void
 on_state_signal(const struct state_signal *s, void *arg)
 {
 	struct agent *a = arg;
+	struct state_signal young;
 
 	if (s->kind == STATE_EXIT) {
 		a->counts.exit++;
@@ -84,6 +90,12 @@ on_state_signal(const struct state_signal *s, void *arg)
 		a->met++;
 		a->met_threads += s->counters.threads;
 		a->met_ended += s->kind == STATE_ZOMBIE;
+		if (s->kind == STATE_ZOMBIE && s->time_ns < s->end_ns + ZOMBIE_NS) {
+			a->met_ending++;
+			young = *s;
+			young.kind = STATE_LIVE;
+			s = &young;
+		}
 	}
 	correlator_state(a->correlator, s);
 }
@@ -195,7 +207,7 @@ snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 	if (fd < 0)
 		return;
 	a->bystanders = a->bystander_threads = 0;
-	a->met = a->met_ended = a->met_threads = 0;
+	a->met = a->met_ended = a->met_ending = a->met_threads = 0;
 	correlator_snapshot_begin(a->correlator, with_usage);
 	for (;;) {
 		ssize_t n = read(fd, buffer + have, sizeof(buffer) - have);
@@ -525,7 +537,7 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	snapshot(a, false, false);
 	now = agent_now_ns();
-	is_settled = probes_followed(a->probes) == a->met;
+	is_settled = probes_followed(a->probes) == a->met && a->met_ending == 0;
 	correlator_tick(a->correlator, now, false);
 	if (is_settled && (!a->wait_for_all || a->met == a->met_ended)) {
 		while (!drain(a))

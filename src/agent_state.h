@@ -56,6 +56,7 @@ struct agent {
 	uint64_t bystander_threads;
 	uint64_t met;			/* followed processes that the pass met */
 	uint64_t met_ended;
+	uint64_t met_ending;		/* zombies too young to be counted final */
 	uint64_t met_threads;
 	uint64_t other_processes;	/* of the last pass with bystanders */
 	uint64_t other_threads;

@@ -54,6 +54,7 @@ struct counters {
 	uint32_t threads_peak;
 	bool has_peak;
 	bool has_block_io;
+	bool is_reaped;		/* prev is what the parent's wait(2) was told */
 	bool is_complete;	/* false: more threads than the kernel side walks */
 };
 

@@ -17,13 +17,10 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -31,7 +28,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WITNESS_MS 25		/* how long a signal waits for the witness's word */
+#include "cli/persona.h"
+#include "cli/witness.h"
+
+#define WITNESS_MS 40		/* how long a signal waits for the witness's word */
 #define SIGNALS 65		/* 1 to 64 */
 
 /* One kind of signal on its way. Times are CLOCK_MONOTONIC, 0: not seen. */
@@ -43,35 +43,18 @@ struct passage {
 	union sigval value;
 };
 
-/* What the witness writes for each signal; less than PIPE_BUF, so never torn. */
-struct testimony {
-	int signo;
-};
-
 struct command {
 	pid_t pid;
 	bool running;
 	bool interrupted;	/* SIGINT reached us while it ran */
-	pid_t witness;		/* 0: none, each signal from kill(2) is passed on at once */
+	struct witness witness;	/* without one each signal from kill(2) is passed on at once */
 	int signal_fd;
-	int witness_fd;
 	struct event *on_signals;	/* these three owned */
 	struct event *on_witness;
 	struct event *on_due;
 	struct passage passages[SIGNALS];
 	sigset_t before;	/* our mask when we were called */
 	struct command_options options;
-};
-
-/* Whom COMMAND runs as, made ready before the fork: the child only does system calls. */
-struct persona {
-	bool change;
-	uid_t uid;
-	gid_t gid;
-	gid_t *groups;		/* owned */
-	int n_groups;
-	char **env;		/* owned, the strings too where made[] says so */
-	char *made[4];		/* owned */
 };
 
 static uint64_t
@@ -90,8 +73,12 @@ each_fd(void (*fn)(int fd, void *arg), void *arg)
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 
-	if (dir == NULL)
+	if (dir == NULL) {	/* no /proc, or not ours to list since we act for a user */
+		for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
+			if (fcntl(fd, F_GETFD) >= 0)
+				fn(fd, arg);
 		return;
+	}
 	while ((entry = readdir(dir)) != NULL) {
 		int fd = atoi(entry->d_name);	/* "." and ".." are 0 */
 
@@ -155,107 +142,6 @@ command_save_inherited(struct command_inherited *ret)
 	}
 }
 
-/* A whole uid or gid out of the environment; -1 is no id. */
-static bool
-env_id(const char *name, uint32_t *ret)
-{
-	const char *text = getenv(name);
-	char *end;
-	unsigned long long value;
-
-	if (text == NULL || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno != 0 || *end != '\0' || value >= UINT32_MAX)
-		return false;
-	*ret = (uint32_t)value;
-	return true;
-}
-
-/* Is variable ("NAME=value") one of these names? */
-static bool
-is_named(const char *variable, const char *const *names)
-{
-	size_t len = strcspn(variable, "=");
-
-	for (; *names != NULL; names++)
-		if (strlen(*names) == len && strncmp(variable, *names, len) == 0)
-			return true;
-	return false;
-}
-
-static void
-persona_done(struct persona *p)
-{
-	for (size_t i = 0; i < 4; i++)
-		free(p->made[i]);
-	free(p->env);
-	free(p->groups);
-}
-
-/* The environment as that user's login would have it; pw is NULL for a uid without an account. */
-static int
-persona_set_env(struct persona *p, const struct passwd *pw)
-{
-	/* What sudo itself sets. SUDO_PROMPT, SUDO_ASKPASS and SUDO_EDITOR are the user's own. */
-	static const char *const gone[] = { "SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND",
-		"SUDO_HOME", "SUDO_TTY", "MAIL", "HOME", "USER", "LOGNAME", "SHELL", NULL };
-	const char *name = pw != NULL ? pw->pw_name : getenv("SUDO_USER");
-	size_t n = 0;
-
-	if (name == NULL)
-		name = "nobody";
-	while (environ[n] != NULL)
-		n++;
-	p->env = calloc(n + 5, sizeof(*p->env));
-	if (p->env == NULL ||
-	    asprintf(&p->made[0], "HOME=%s", pw != NULL ? pw->pw_dir : "/") < 0 ||
-	    asprintf(&p->made[1], "USER=%s", name) < 0 ||
-	    asprintf(&p->made[2], "LOGNAME=%s", name) < 0 ||
-	    asprintf(&p->made[3], "SHELL=%s",
-		pw != NULL && pw->pw_shell[0] != '\0' ? pw->pw_shell : "/bin/sh") < 0)
-		return -ENOMEM;
-	n = 0;
-	for (char **v = environ; *v != NULL; v++)
-		if (!is_named(*v, gone))
-			p->env[n++] = *v;
-	for (size_t i = 0; i < 4; i++)
-		p->env[n++] = p->made[i];
-	return 0;
-}
-
-/* Who called us through sudo, if anybody. On failure too, persona_done frees *p. */
-static int
-persona_init(struct persona *p, bool as_root)
-{
-	const struct passwd *pw;
-	gid_t *more;
-
-	*p = (struct persona){ 0 };
-	if (as_root || geteuid() != 0 || !env_id("SUDO_UID", &p->uid) ||
-	    !env_id("SUDO_GID", &p->gid))
-		return 0;
-	p->change = true;
-	pw = getpwuid(p->uid);
-	p->n_groups = 1;
-	p->groups = malloc(sizeof(*p->groups));
-	if (p->groups == NULL)
-		return -ENOMEM;
-	p->groups[0] = p->gid;
-	/* The first try tells how many there are; a group added since is one try more. */
-	for (int room = 1; pw != NULL && getgrouplist(pw->pw_name, p->gid, p->groups, &room) < 0;) {
-		if (room <= p->n_groups)
-			room = p->n_groups * 2;
-		more = realloc(p->groups, (size_t)room * sizeof(*more));
-		if (more == NULL)
-			return -ENOMEM;
-		p->groups = more;
-		p->n_groups = room;
-	}
-	return persona_set_env(p, pw);
-}
-
 /* The child, from fork to exec. Whatever we changed in ourselves is put back first. */
 static _Noreturn void
 become_command(const struct command_inherited *in, const struct command_options *options,
@@ -283,86 +169,6 @@ fail:
 	_exit(127);
 }
 
-/* Empties our command line: pkill -f must find us, not the witness. */
-static void
-forget_argv(void)
-{
-	char text[1024], *field;
-	FILE *f = fopen("/proc/self/stat", "re");
-	unsigned long start, end;
-
-	if (f == NULL)
-		return;
-	field = fgets(text, sizeof(text), f);
-	fclose(f);
-	if (field == NULL || (field = strrchr(text, ')')) == NULL)
-		return;
-	for (int i = 2; i < 48 && field != NULL; i++)	/* fields 48 and 49: arg_start, arg_end */
-		field = strchr(field + 1, ' ');
-	if (field != NULL && sscanf(field, "%lu %lu", &start, &end) == 2 && start != 0 && end > start)
-		memset((void *)start, 0, end - start);	/* NOLINT: the kernel says that it is ours */
-}
-
-/* The witness's life: our group's signals, one by one, until we die or kill it. */
-static _Noreturn void
-be_witness(int fd, pid_t parent)
-{
-	struct testimony t;
-	sigset_t all;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(0);
-	prctl(PR_SET_NAME, "run-witness");
-	setpriority(PRIO_PROCESS, 0, -20);	/* it must get its word in on a busy host */
-	forget_argv();
-	/* Nothing of COMMAND's may be held open, least of all its pipes. */
-	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
-		_exit(0);
-	sigfillset(&all);
-	for (;;) {
-		t.signo = sigwaitinfo(&all, NULL);
-		if (t.signo > 0 && write(0, &t, sizeof(t)) < 0)
-			_exit(0);
-	}
-}
-
-/* Starts the witness, or leaves c without one. Signals are blocked already. */
-static void
-witness_start(struct command *c)
-{
-	pid_t parent = getpid();
-	sigset_t all, before;
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	c->witness = fork();
-	if (c->witness == 0)
-		be_witness(fds[1], parent);
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	close(fds[1]);
-	if (c->witness < 0) {
-		c->witness = 0;
-		close(fds[0]);
-		return;
-	}
-	c->witness_fd = fds[0];
-}
-
-static void
-witness_stop(struct command *c)
-{
-	if (c->witness > 0) {
-		kill(c->witness, SIGKILL);
-		while (waitpid(c->witness, NULL, 0) < 0 && errno == EINTR)
-			;
-		c->witness = 0;
-	}
-}
-
 /* Wakes us when the next signal's time is up. */
 static void
 arm(struct command *c)
@@ -376,15 +182,14 @@ arm(struct command *c)
 static void
 read_testimony(struct command *c)
 {
-	struct testimony t;
-	ssize_t n;
+	int signo;
 
-	while ((n = read(c->witness_fd, &t, sizeof(t))) == (ssize_t)sizeof(t))
-		if (t.signo > 0 && t.signo < SIGNALS)
-			c->passages[t.signo].witness_ns = now_ns();
-	if (n == 0) {		/* killed with the group, or by a stranger: go on without */
+	while ((signo = witness_read(&c->witness)) > 0)
+		if (signo < SIGNALS)
+			c->passages[signo].witness_ns = now_ns();
+	if (signo < 0) {
 		event_del(c->on_witness);
-		witness_stop(c);
+		witness_stop(&c->witness);
 	}
 }
 
@@ -416,7 +221,7 @@ on_due(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (c->witness > 0)
+	if (c->witness.pid > 0)
 		read_testimony(c);
 	now = now_ns();
 	for (int signo = 1; signo < SIGNALS; signo++) {
@@ -425,7 +230,7 @@ on_due(evutil_socket_t fd, short what, void *arg)
 
 		if (was.seen_ns == 0)
 			continue;
-		if (c->witness > 0 && now - was.seen_ns < wait_ns) {
+		if (c->witness.pid > 0 && now - was.seen_ns < wait_ns) {
 			is_waiting = true;
 			continue;
 		}
@@ -533,7 +338,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 		p->count = 1;
 	p->has_value = info->ssi_code == SI_QUEUE;
 	p->value.sival_ptr = (void *)(uintptr_t)info->ssi_ptr;	/* NOLINT: an opaque word */
-	if (c->witness > 0)
+	if (c->witness.pid > 0)
 		arm(c);
 	else
 		on_due(-1, 0, c);
@@ -639,7 +444,7 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	if (c == NULL)
 		return -ENOMEM;
 	c->options = *options;
-	c->signal_fd = c->witness_fd = -1;
+	c->signal_fd = c->witness.fd = -1;
 	caught(&set);
 	sigprocmask(SIG_BLOCK, &set, &c->before);
 	/* Inherited as ignored it would have the kernel reap COMMAND behind our back. */
@@ -660,9 +465,9 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	c->on_signals = event_new(base, c->signal_fd, EV_READ | EV_PERSIST, on_signals, c);
 	if (c->on_signals == NULL || event_add(c->on_signals, NULL) < 0)
 		goto out;
-	witness_start(c);	/* before COMMAND, which may signal the group at once */
-	if (c->witness > 0) {
-		c->on_witness = event_new(base, c->witness_fd, EV_READ | EV_PERSIST, on_witness, c);
+	witness_start(&c->witness);	/* before COMMAND, which may signal the group at once */
+	if (c->witness.pid > 0) {
+		c->on_witness = event_new(base, c->witness.fd, EV_READ | EV_PERSIST, on_witness, c);
 		if (c->on_witness == NULL || event_add(c->on_witness, NULL) < 0)
 			goto out;
 	}
@@ -690,7 +495,6 @@ command_free(struct command *c)
 {
 	if (c == NULL)
 		return;
-	witness_stop(c);
 	if (c->on_signals != NULL)
 		event_free(c->on_signals);
 	if (c->on_witness != NULL)
@@ -699,8 +503,7 @@ command_free(struct command *c)
 		event_free(c->on_due);
 	if (c->signal_fd >= 0)
 		close(c->signal_fd);
-	if (c->witness_fd >= 0)
-		close(c->witness_fd);
+	witness_stop(&c->witness);	/* after the event that watches its fd */
 	free(c);
 }
 
@@ -723,10 +526,11 @@ command_exit_status(int wait_status)
 }
 
 _Noreturn void
-command_exit(const struct command *c, int wait_status)
+command_exit(struct command *c, int wait_status)
 {
 	sigset_t set;
 
+	witness_stop(&c->witness);	/* not left for init to reap */
 	if (c->interrupted && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGINT) {
 		fflush(NULL);
 		signal(SIGINT, SIG_DFL);

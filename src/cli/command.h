@@ -106,7 +106,7 @@ int command_exit_status(int wait_status);
  * Then we die of SIGINT as well (stdio flushed, atexit not run): a shell shows 130 either way, but
  * only so does a script, or a loop at the prompt, stop instead of going on to its next line.
  */
-_Noreturn void command_exit(const struct command *c, int wait_status);
+_Noreturn void command_exit(struct command *c, int wait_status);
 
 /*
  * True if writing to stderr disturbs nobody: it is no terminal, or we are in its foreground. Ask

@@ -204,6 +204,7 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 		ev->cgroup_v2, ev->cgroup_v1 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
 	counters_decode(d, &ev->counters, ev->flags, &s.counters);
+	s.counters.is_reaped = s.kind == STATE_EXIT;
 	d->ops.state(&s, d->arg);
 	return 0;
 }

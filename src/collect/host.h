@@ -25,7 +25,8 @@ struct host_sample {
 	struct pressure psi_cpu;	/* unknown with psi=0; full is not defined for a host's CPUs */
 	struct pressure psi_memory;
 	struct pressure psi_io;
-	struct opt_u64 disk_read_bytes;	/* whole disks; not partitions, loop, ram, zram, nor dm and md over them */
+	/* whole disks: neither partitions, loop, ram and zram, nor dm and md made of others */
+	struct opt_u64 disk_read_bytes;
 	struct opt_u64 disk_write_bytes;
 	struct opt_u64 net_rx_bytes;	/* see host_open */
 	struct opt_u64 net_tx_bytes;

@@ -22,7 +22,12 @@
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
 #define FORKED_START_NS UINT64_C(1000000000)
 #define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
-#define UNSEEN_MAX 3			/* passes without a process: its end was lost */
+/*
+ * A child that never execs takes its names from its parent, and may be heard of only after the
+ * parent's end: at its own end, or a snapshot (one a second) later.
+ */
+#define GONE_KEPT_NS UINT64_C(2500000000)
+#define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without a process in any pass: its end was lost */
 
 static char *
 copy_or_null(const char *s)
@@ -501,9 +506,10 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	struct usage usage, moved;
 
 	p->ppid = s->ppid;
+	if (!s->has_execed && p->text == NULL)
+		forked_text(c, p);	/* while its parent is still known */
 	if (!s->has_execed && p->is_forked && !p->is_announced &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
-		forked_text(c, p);
 		program_begin(c, p, s->time_ns);
 	}
 	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
@@ -550,7 +556,7 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 		p->parent = s->parent;	/* a kept place now learns whose child it is */
 	}
 	p->pass = c->pass;
-	p->unseen = 0;
+	p->unseen_since_ns = 0;
 	if (s->kind == STATE_LIVE) {
 		if (!p->is_over)
 			process_lives(c, p, s);
@@ -561,7 +567,7 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 		p->is_over = true;
 	}
 	if (s->kind == STATE_EXIT)
-		process_remove(c, p);
+		p->gone_ns = s->time_ns;
 }
 
 void
@@ -576,9 +582,18 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 {
 	struct process *p, *next;
 
-	/* Whoever several passes did not meet is gone, and the record of its end was lost. */
+	/* Whoever no pass has met for a while is gone, and the record of its end was lost. */
 	HASH_ITER(hh, c->processes, p, next) {
-		if (p->pass == c->pass || ++p->unseen < UNSEEN_MAX)
+		if (p->gone_ns != 0) {
+			if (now_ns > p->gone_ns + GONE_KEPT_NS)
+				process_remove(c, p);
+			continue;
+		}
+		if (p->pass == c->pass)
+			continue;
+		if (p->unseen_since_ns == 0)
+			p->unseen_since_ns = now_ns;
+		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
 		if (p->is_announced) {
 			struct usage none = { 0 };

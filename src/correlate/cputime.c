@@ -4,6 +4,8 @@
  */
 #include "correlate/cputime.h"
 
+#define EXIT_TAIL_NS UINT64_C(1000000)
+
 struct cputime
 cputime_split(const struct counters *c)
 {
@@ -11,6 +13,9 @@ cputime_split(const struct counters *c)
 
 	if (c->prev_utime + c->prev_stime >= runtime)
 		return (struct cputime){ c->prev_utime, c->prev_stime };
+	/* The parent's wait(2) may overtake the last steps of the exit: they are the kernel's. */
+	if (c->is_reaped && runtime - c->prev_utime - c->prev_stime < EXIT_TAIL_NS)
+		return (struct cputime){ c->prev_utime, runtime - c->prev_utime };
 	if (c->stime == 0)
 		system = 0;
 	else if (c->utime == 0)
@@ -27,35 +32,46 @@ cputime_split(const struct counters *c)
 	return (struct cputime){ user, system };
 }
 
-void
-usage_base_set(struct usage_base *base, const struct counters *now)
-{
-	base->counters = *now;
-	base->cpu = cputime_split(now);
-}
-
 static uint64_t
 since(uint64_t now, uint64_t then)
 {
 	return now > then ? now - then : 0;
 }
 
+/* What passed since base, its sum exact. The split may not run backwards for one program. */
+static struct cputime
+cputime_since(const struct usage_base *base, const struct counters *now)
+{
+	struct cputime cpu = cputime_split(now);
+	uint64_t total = since(cpu.user_ns + cpu.system_ns, base->cpu.user_ns + base->cpu.system_ns);
+	uint64_t user = since(cpu.user_ns, base->cpu.user_ns);
+
+	if (user > total)
+		user = total;
+	return (struct cputime){ user, total - user };
+}
+
+void
+usage_base_set(struct usage_base *base, const struct counters *now)
+{
+	/* By what was told: where the split did run backwards, the next program makes up for it. */
+	struct cputime told = cputime_since(base, now);
+
+	base->counters = *now;
+	base->cpu.user_ns += told.user_ns;
+	base->cpu.system_ns += told.system_ns;
+}
+
 struct usage
 usage_of_program(const struct usage_base *base, const struct counters *now, bool has_network)
 {
 	const struct counters *then = &base->counters;
-	struct cputime cpu = cputime_split(now);
+	struct cputime cpu = cputime_since(base, now);
 	struct usage u = { 0 };
-	uint64_t total, user;
 
 	if (now->is_complete) {
-		/* The sum is exact; the split of a process's later programs may not run backwards. */
-		total = since(cpu.user_ns + cpu.system_ns, base->cpu.user_ns + base->cpu.system_ns);
-		user = since(cpu.user_ns, base->cpu.user_ns);
-		if (user > total)
-			user = total;
-		usage_set(&u, USAGE_CPU_USER_NS, user);
-		usage_set(&u, USAGE_CPU_SYSTEM_NS, total - user);
+		usage_set(&u, USAGE_CPU_USER_NS, cpu.user_ns);
+		usage_set(&u, USAGE_CPU_SYSTEM_NS, cpu.system_ns);
 		usage_set(&u, USAGE_RUN_DELAY_NS, since(now->run_delay_ns, then->run_delay_ns));
 		usage_set(&u, USAGE_VOLUNTARY_SWITCHES,
 		    since(now->voluntary_switches, then->voluntary_switches));

@@ -29,6 +29,7 @@ struct usage_base {
 	struct cputime cpu;
 };
 
+/* Moves a base (all 0 at the start) to now, as far as usage_of_program() has told it. */
 void usage_base_set(struct usage_base *base, const struct counters *now);
 
 /*

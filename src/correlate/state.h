@@ -100,9 +100,10 @@ struct process {
 	bool is_announced;		/* START was sent for the current program */
 	bool is_driver;			/* what it forks are tasks */
 	bool is_over;			/* END was sent, the kernel's last word is yet to come */
+	uint64_t gone_ns;		/* the kernel let go of it; kept a while for children that never exec */
 	bool is_base_known;		/* no exec was missed since the last one */
 	bool was_usage_sent;
-	unsigned unseen;		/* passes of the iterator that did not meet it */
+	uint64_t unseen_since_ns;	/* passes of the iterator have not met it since; 0: the last did */
 	uint64_t pass;			/* the last that did */
 	struct text *text;		/* NULL: nothing known */
 	struct task *task;		/* NULL: none */

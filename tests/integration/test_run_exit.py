@@ -36,11 +36,7 @@ class ExitStatus(LakeTest):
         plain = os.path.join(self.room, "plain")
         with open(plain, "w") as f:
             f.write("no program\n")
-        foreign = os.path.join(self.room, "foreign")
-        with open(foreign, "wb") as f:
-            f.write(b"\x7fELF" + bytes(100))
-        os.chmod(foreign, 0o755)
-        for path in (plain, foreign, self.room):
+        for path in (plain, self.room):
             done = self.sluice_run(path)
             self.assertEqual(126, done.returncode, done.stderr)
             self.assertIn(path, done.stderr)

@@ -285,9 +285,11 @@ class Inherited(Case):
             SUDO_COMMAND="/x", HOME="/root", USER="root", LOGNAME="root")
         wanted = self.run_it(["setpriv", "--reuid=65534", "--regid=65534", "--init-groups", "--reset-env",
             PYTHON, "-c", PROBE], cwd="/")
+        os.chown(self.dir, 65534, 65534)        # the lake is that user's as well
         lake = os.path.join(self.dir, "lake")
         got = self.run_it([SLUICE, "run", "--quiet", "--lake", lake, "--", PYTHON, "-c", PROBE],
             env=sudo, cwd="/")
+        self.assertEqual(got[0], 0, got)
         wanted, user = json.loads(wanted[1]), json.loads(got[1])
         for key in ("ids", "capabilities", "cwd", "umask", "limits"):
             self.assertEqual(wanted[key], user[key], key)
@@ -540,11 +542,11 @@ class Jobs(Case):
             t.send(shlex.join(prefix) + " sh -c 'echo rea''dy; sleep 2; echo do''ne'\n")
             t.expect("ready\r\n")
             for resume in ("fg", "bg"):
+                time.sleep(0.3)         # a shell that has just vforked sleep cannot stop until that execs
                 t.send("\x1a")
                 t.expect(r"Stopped")
                 t.expect("PROMPT> ")
                 t.send(resume + "\n")
-                time.sleep(0.3)
             t.expect("done\r\n")
             t.send("wait; echo status=$?\n")
             status = t.expect(r"status=(\d+)")[1]

@@ -392,6 +392,14 @@ text_of(const json_t *json, const char *key)
 	return text != NULL ? text : "";
 }
 
+static bool
+is_time(const char *name)
+{
+	size_t len = strlen(name);
+
+	return strcmp(name, "time") == 0 || (len > 5 && strcmp(name + len - 5, "_time") == 0);
+}
+
 /* Every field has a doc; one that may be null says so first, and defaults to it. */
 static void
 check_fields(const json_t *record)
@@ -414,8 +422,7 @@ check_fields(const json_t *record)
 			type = json_object_get(type, "items");
 		if (strcmp(text_of(type, "type"), "record") == 0)
 			check_fields(type);
-		if (strlen(text_of(f, "name")) >= 4 && (strcmp(text_of(f, "name"), "time") == 0 ||
-		    strcmp(text_of(f, "name") + strlen(text_of(f, "name")) - 5, "_time") == 0))
+		if (is_time(text_of(f, "name")))
 			assert_string_equal(text_of(type, "logicalType"), "timestamp-micros");
 	}
 }

@@ -1,0 +1,191 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * bench_stream ROUNDS RECORDS: CPU time of a record from its struct to Avro binary, through the
+ * stream, and into the file lake (deflate and write(2) included).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../unit/samples.h"
+#include "sample.h"
+#include "stream/encode.h"
+#include "stream/file_sink.h"
+#include "stream/sink.h"
+
+#define ROUNDS_MAX 1000
+#define IDS 4096		/* different programs: as redundant as a real lake, not more */
+
+static char ids[IDS][24], parents[IDS][24];
+
+/* A sink that takes and forgets: what is left is the stream itself. */
+static int
+on_put(struct sink *s, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
+    const void *data, size_t len)
+{
+	(void)s, (void)topic, (void)time_us, (void)seq, (void)key, (void)data, (void)len;
+	return 0;
+}
+
+static void
+on_tick(struct sink *s, int64_t now_us)
+{
+	(void)s, (void)now_us;
+}
+
+static uint64_t
+on_delivered(const struct sink *s)
+{
+	(void)s;
+	return 0;
+}
+
+static int
+on_close(struct sink *s)
+{
+	(void)s;
+	return 0;
+}
+
+static const struct sink_ops forget = { on_put, on_tick, on_delivered, on_close };
+
+/* START and END of the i-th program in turn, no two alike. */
+static void
+vary(struct program_record *r, struct usage *usage, unsigned long i)
+{
+	unsigned long program = i / 2;
+
+	r->head.time_us = SAMPLE_TIME + (int64_t)(i * 173);
+	r->id.pid = 1000 + (uint32_t)(program % 30000);
+	r->id.start_time_us = r->head.time_us - 400;
+	r->id.program_start_time_us = r->head.time_us - 300;
+	r->id.program_id = ids[program % IDS];
+	r->id.parent_program_id = parents[program % IDS];
+	if (r->phase != PHASE_END)
+		return;
+	r->end_time_us.value = (uint64_t)r->head.time_us;
+	for (int f = 0; f < USAGE_FIELDS; f++)
+		usage->value[f] = (program * 2654435761u + (unsigned)f * 40503u) % 3000000;
+	r->usage = usage;
+}
+
+static int
+fill(struct stream *s, unsigned long n)
+{
+	struct program_record records[2] = { sample_program_start(), sample_program_end() };
+	struct usage usage = *sample_usage();
+	int r = 0;
+
+	for (unsigned long i = 0; i < n && r == 0; i++) {
+		vary(&records[i % 2], &usage, i);
+		r = stream_program(s, &records[i % 2]);
+	}
+	return r;
+}
+
+static int
+bench_encode(const struct stream_identity *id, unsigned rounds, unsigned long n)
+{
+	struct program_record records[2] = { sample_program_start(), sample_program_end() };
+	struct usage usage = *sample_usage();
+	struct encoder *e;
+	double values[ROUNDS_MAX], sizes[ROUNDS_MAX];
+	const uint8_t *data;
+	char err[256];
+	size_t len;
+
+	if (encoder_open(id, &e, err, sizeof(err)) < 0) {
+		fprintf(stderr, "bench_stream: %s\n", err);
+		return -1;
+	}
+	for (unsigned round = 0; round < rounds; round++) {
+		double start = sample_cpu_ns(), bytes = 0;
+
+		for (unsigned long i = 0; i < n; i++) {
+			vary(&records[i % 2], &usage, i);
+			if (encode(e, TOPIC_PROGRAM, &records[i % 2], i, &data, &len) < 0)
+				return -1;
+			bytes += (double)len;
+		}
+		values[round] = (sample_cpu_ns() - start) / (double)n;
+		sizes[round] = bytes / (double)n;
+	}
+	encoder_close(e);
+	sample_print("encode", values, rounds);
+	sample_print("record_bytes", sizes, rounds);
+	return 0;
+}
+
+static int
+bench_stream(const struct stream_identity *id, unsigned rounds, unsigned long n)
+{
+	struct sink sink = { &forget };
+	struct stream *s;
+	double values[ROUNDS_MAX];
+
+	if (stream_open(id, &sink, &s) < 0)
+		return -1;
+	for (unsigned round = 0; round < rounds; round++) {
+		double start = sample_cpu_ns();
+
+		if (fill(s, n) < 0)
+			return -1;
+		values[round] = (sample_cpu_ns() - start) / (double)n;
+	}
+	stream_close(s);
+	sample_print("stream", values, rounds);
+	return 0;
+}
+
+/* A lake of its own each round; opening and closing it counts too. */
+static int
+bench_file(const struct stream_identity *id, unsigned rounds, unsigned long n)
+{
+	double values[ROUNDS_MAX];
+
+	for (unsigned round = 0; round < rounds; round++) {
+		char folder[64];
+		struct file_sink_stats stats = { 0 };
+		struct file_sink_options o = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
+			.final_stats = &stats };
+		struct sink *sink;
+		struct stream *s;
+		double start;
+
+		o.lake = sample_folder(folder);
+		if (o.lake == NULL)
+			return -1;
+		start = sample_cpu_ns();
+		if (file_sink_open(&o, &sink, NULL) < 0 || stream_open(id, sink, &s) < 0 ||
+		    fill(s, n) < 0 || stream_close(s) < 0)
+			return -1;
+		values[round] = (sample_cpu_ns() - start) / (double)n;
+		sample_remove(folder);
+		if (stats.delivered != n)
+			return -1;
+	}
+	sample_print("file", values, rounds);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
+	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
+	struct stream_identity id = sample_identity();
+
+	if (rounds == 0 || rounds > ROUNDS_MAX || n == 0) {
+		fputs("usage: bench_stream ROUNDS RECORDS\n", stderr);
+		return 2;
+	}
+	for (unsigned i = 0; i < IDS; i++) {
+		snprintf(ids[i], sizeof(ids[i]), "%08x-%u-0", i * 2654435761u, 1000 + i);
+		snprintf(parents[i], sizeof(parents[i]), "%08x-%u-1", i / 16 * 2654435761u, 900 + i / 16);
+	}
+	if (bench_encode(&id, rounds, n) < 0 || bench_stream(&id, rounds, n) < 0 ||
+	    bench_file(&id, rounds, n) < 0) {
+		fputs("bench_stream: failed\n", stderr);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine under the benchmark: what it is, how busy it is, and its one switch that we flip."""
+import contextlib
+import os
+import platform
+import signal
+
+STATS = "/proc/sys/kernel/bpf_stats_enabled"
+
+
+def describe():
+    """kernel, cpus and their model, memory: what a reader must know to compare."""
+    with open("/proc/cpuinfo") as f:
+        models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
+    with open("/proc/meminfo") as f:
+        total = int(f.readline().split()[1])
+    with open("/proc/cpuinfo") as f:
+        virtual = "hypervisor" in f.read()
+    return (f"Linux {platform.release()}, {os.cpu_count()} CPUs ({models[0] if models else platform.machine()}"
+            f"{', virtual machine' if virtual else ''}), {round(total / 2**20)} GiB")
+
+
+class Load:
+    """How much CPU others used while we measured: what the machine was busy, less what we ran."""
+
+    def __init__(self):
+        self.start = self._ticks()
+
+    @staticmethod
+    def _ticks():
+        with open("/proc/stat") as f:
+            values = [int(v) for v in f.readline().split()[1:]]
+        hz = os.sysconf("SC_CLK_TCK")
+        idle = values[3] + values[4]
+        own = os.times()
+        return (sum(values[:8]) - idle) / hz, sum(values[:8]) / hz, sum(own[:4])
+
+    def others(self):
+        """CPUs that processes which are not ours kept busy, on average."""
+        busy, total, own = (b - a for a, b in zip(self.start, self._ticks()))
+        wall = total / os.cpu_count()
+        return max(0.0, (busy - own) / wall) if wall > 0 else 0.0
+
+
+@contextlib.contextmanager
+def bpf_stats():
+    """kernel.bpf_stats_enabled on, and afterwards as it was, also when we are interrupted."""
+    with open(STATS) as f:
+        before = f.read()
+
+    def write(value):
+        with open(STATS, "w") as f:
+            f.write(value)
+
+    def on_term(*_):
+        raise SystemExit(143)
+
+    old = signal.signal(signal.SIGTERM, on_term)
+    write("1")
+    try:
+        yield
+    finally:
+        write(before)
+        signal.signal(signal.SIGTERM, old)
+
+
+def cpu_ns(pid):
+    """CPU time so far of a process's living threads; exact, where /proc/PID/stat counts ticks."""
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+                total += int(f.read().split()[0])
+    return total
+
+
+def memory_kib(pid):
+    """{VmRSS, VmHWM, RssAnon, RssFile, RssShmem} of a process."""
+    with open(f"/proc/{pid}/status") as f:
+        fields = (line.split() for line in f)
+        return {x[0].rstrip(":"): int(x[1]) for x in fields if x and x[0].rstrip(":") in
+                ("VmRSS", "VmHWM", "RssAnon", "RssFile", "RssShmem")}

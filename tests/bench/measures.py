@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is measured, one function a row or group of rows. Each returns plain figures for report.py."""
+import json
+import os
+import shutil
+import subprocess
+import time
+
+import arms
+import machine
+
+LIFECYCLE = ("on_fork", "on_prepare_exec", "on_exec", "on_exit", "on_free")
+# older kernels: what takes their place, once a process too
+LIFECYCLE += ("on_begin_new_exec", "on_taskstats_exit")
+
+
+def kernel_programs(bench, rounds, processes, messages):
+    """ns a run of each BPF program, and their sum for one process; others' processes count as runs
+    but hardly as time, since they are not followed."""
+    programs, sums = {}, []
+    with machine.bpf_stats():
+        floor = bench.parts(bench.floor, rounds, 50000)["floor"]
+        base = sorted(floor)[len(floor) // 2]
+        for _ in range(rounds):
+            storm, talk = {}, {}
+            arms.run_sluice(bench, bench.spawn_command(processes, 1), None, storm)
+            arms.run_sluice(bench, [bench.storm, "talk", str(messages)], None, talk)
+            raw = net = 0.0
+            for p in storm["probes"]:
+                if p["name"] in LIFECYCLE and p["runs"]:
+                    raw += p["run_time_ns"] / processes
+                    net += (p["run_time_ns"] - base * p["runs"]) / processes
+                    programs.setdefault(p["name"], []).append((p["runs"] / processes, p["run_time_ns"] / p["runs"]))
+            for p in talk["probes"]:
+                if p["name"].endswith("_length") and p["runs"]:
+                    programs.setdefault(p["name"], []).append((None, p["run_time_ns"] / p["runs"]))
+            sums.append((raw, net))
+    return {"floor": floor, "programs": programs, "raw": [r for r, _ in sums], "net": [n for _, n in sums]}
+
+
+def storm(bench, rounds, processes, say):
+    """Every arm, and an idle arm of sluice as long as its storm took."""
+    command = bench.spawn_command(processes, 1)
+    samples = arms.rounds(bench, rounds, command, say=say)
+    idle = []
+    for s in samples["sluice run"]:
+        idle.append(arms.run_sluice(bench, ["sleep", f"{s.wall:.2f}"], None))
+    agent = [(s.tracer - i.tracer) / processes for s, i in zip(samples["sluice run"], idle)]
+    return {"samples": samples, "agent": agent, "idle": [i.tracer / i.wall for i in idle],
+            "processes": processes, "start": [i.start for i in idle]}
+
+
+def saturating(bench, rounds, processes):
+    """As many processes as all CPUs can start, twice as many workers as CPUs: is every END there?"""
+    workers = 2 * os.cpu_count()
+    expected = processes + workers + 2      # the storm itself, and timed's child is the storm
+    lost, agent, rate = [], [], []
+    for _ in range(rounds):
+        details = {}
+        s = arms.run_sluice(bench, bench.spawn_command(processes, workers), None, details)
+        missing = max(0, expected - details["ends"])
+        lost.append(max(missing, details["holes"], s.lost))
+        agent.append(s.tracer / processes)
+        rate.append(processes / s.wall)
+    return {"lost": lost, "agent": agent, "rate": rate, "processes": processes}
+
+
+def memory(bench, alive, seconds):
+    """KiB of `sluice run`: idle, and with many processes alive for as long."""
+    result = {}
+    for name, command in (("idle", ["sleep", "1000"]), ("alive", [bench.storm, "hold", str(alive), bench.tiny])):
+        room = bench.place()
+        p = subprocess.Popen([bench.sluice, "run", "--quiet", "--interval", "1s", "--lake", os.path.join(room, "lake"),
+                              "--", *command], env=bench.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if name == "alive" and p.stdout.readline() != "ready\n":
+            raise arms.Failed("the processes that should stay alive did not start")
+        time.sleep(seconds)
+        result[name] = machine.memory_kib(p.pid)
+        p.stdin.close()
+        p.terminate() if name == "idle" else None
+        p.wait()
+        p.stdout.close()
+        shutil.rmtree(room)
+    result["processes"] = alive
+    return result
+
+
+def pipeline(bench, rounds, source, snakemake, scale, say):
+    """The demo pipeline, smaller by scale, from scratch each time."""
+    def prepare():
+        room = bench.place()
+        at = os.path.join(room, "demo")
+        shutil.copytree(source, at)
+        config = {"seed": 7, "read_length": 100, "reference_length": int(1500000 * scale),
+                  "samples": {name: int(n * scale) for name, n in (("S1", 60000), ("S2", 90000), ("S3", 130000))}}
+        with open(os.path.join(at, "config.yaml"), "w") as f:
+            json.dump(config, f)            # JSON is YAML
+        return at
+
+    venv = os.path.dirname(snakemake)
+    bench.env = {**bench.env, "PATH": venv + ":" + bench.env["PATH"], "XDG_CACHE_HOME": bench.place()}
+    command = [snakemake, f"-c{os.cpu_count()}", "--quiet", "all"]
+    return {"samples": arms.rounds(bench, rounds, command, prepare=prepare, say=say)}
+
+
+def parts(bench, rounds, records, processes):
+    """CPU ns a record for encoding and writing; ns a process for a pass of the iterator."""
+    figures = bench.parts(bench.stream, rounds, records)
+    figures.update(bench.parts(bench.snapshot, rounds, processes, bench.tiny))
+    figures["processes"] = processes
+    return figures
