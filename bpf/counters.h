@@ -34,7 +34,7 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 	c->rss = p->rss;
 	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
 	__builtin_memcpy(c->net_tx, p->net_tx, sizeof(c->net_tx));
-	c->threads = s->nr_threads;
+	c->threads = s->live.counter;
 	c->threads_peak = p->threads_peak;
 }
 

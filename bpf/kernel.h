@@ -270,6 +270,7 @@ struct sock {
 };
 
 struct socket {
+	short type;
 	struct sock *sk;
 };
 
@@ -302,5 +303,6 @@ struct bpf_array {
 #define IPPROTO_UDP 17
 #define IPPROTO_MPTCP 262
 #define MSG_PEEK 2
+#define SOCK_SEQPACKET 5
 
 #endif

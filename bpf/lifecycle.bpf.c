@@ -114,8 +114,9 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 
 	if (parent->signal == signal) {		/* a thread */
 		up = proc_of(signal);
-		if (up && (u32)signal->nr_threads > up->threads_peak)
-			up->threads_peak = signal->nr_threads;
+		/* live falls before a join returns, nr_threads only when the thread is released */
+		if (up && (u32)signal->live.counter > up->threads_peak)
+			up->threads_peak = signal->live.counter;
 		return 0;
 	}
 	up = proc_of(parent->signal);

@@ -83,13 +83,26 @@ net_before_6_3(struct socket *sock, int ret, bool is_send)
 SENDMSG(inet_sendmsg)
 SENDMSG(inet6_sendmsg)
 SENDMSG(unix_stream_sendmsg)
-SENDMSG(unix_dgram_sendmsg)
 SENDMSG(unix_seqpacket_sendmsg)
 RECVMSG(inet_recvmsg)
 RECVMSG(inet6_recvmsg)
 RECVMSG(unix_stream_recvmsg)
-RECVMSG(unix_dgram_recvmsg)
 RECVMSG(unix_seqpacket_recvmsg)
+
+/* A seqpacket socket's functions may call these: only the outer call counts. */
+SEC("fexit/unix_dgram_sendmsg")
+int BPF_PROG(on_unix_dgram_sendmsg, struct socket *sock, struct msghdr *msg, unsigned long size,
+    int ret)
+{
+	return sock->type == SOCK_SEQPACKET ? 0 : net_before_6_3(sock, ret, true);
+}
+
+SEC("fexit/unix_dgram_recvmsg")
+int BPF_PROG(on_unix_dgram_recvmsg, struct socket *sock, struct msghdr *msg, unsigned long size,
+    int flags, int ret)
+{
+	return sock->type == SOCK_SEQPACKET || flags & MSG_PEEK ? 0 : net_before_6_3(sock, ret, false);
+}
 
 /* sendfile(2) and splice(2) to a socket */
 SEC("fexit/inet_sendpage")

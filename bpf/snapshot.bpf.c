@@ -17,12 +17,23 @@ struct snapshot_map snapshot_state SEC(".maps");
 
 u32 snapshot_all = 0;		/* also name the processes that are not followed */
 
-/* One of several threads, reached by list: an address without a type, read through helpers. */
-static __always_inline void
-add_other_thread(struct event_counters *c, struct task_struct *t, u32 *flags)
+/*
+ * One of several threads, reached by list: an address without a type, read through helpers. A
+ * function of its own, so that the verifier sees it once and not once a turn of the walk.
+ */
+__noinline int
+add_thread(u64 task)
 {
+	struct task_struct *t = (void *)task;
 	struct task_delay_info *d;
+	struct event_counters *c;
+	struct event_state *e;
+	u32 zero = 0;
 
+	e = bpf_map_lookup_elem(&snapshot_state, &zero);
+	if (!e)
+		return 1;
+	c = &e->counters;
 	c->runtime_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
 	c->utime += BPF_CORE_READ(t, utime);
 	c->stime += BPF_CORE_READ(t, stime);
@@ -31,7 +42,7 @@ add_other_thread(struct event_counters *c, struct task_struct *t, u32 *flags)
 	c->minor_faults += BPF_CORE_READ(t, min_flt);
 	c->major_faults += BPF_CORE_READ(t, maj_flt);
 	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
-		return;		/* on_exit has or will have added the rest */
+		return 0;	/* on_exit has or will have added the rest */
 	c->rchar += BPF_CORE_READ(t, ioac.rchar);
 	c->wchar += BPF_CORE_READ(t, ioac.wchar);
 	c->syscr += BPF_CORE_READ(t, ioac.syscr);
@@ -42,20 +53,20 @@ add_other_thread(struct event_counters *c, struct task_struct *t, u32 *flags)
 	d = BPF_CORE_READ(t, delays);
 	if (d) {
 		c->block_io_delay_ns += BPF_CORE_READ(d, blkio_delay);
-		*flags |= EVENT_HAS_BLOCK_IO;
+		e->flags |= EVENT_HAS_BLOCK_IO;
 	}
+	return 0;
 }
 
 /* The walk from one thread to the next; addresses as numbers. */
 struct walk {
 	u64 head;
 	u64 node;
-	u32 flags;
-	u32 is_done;
+	u64 is_done;
 };
 
 static __always_inline bool
-walk_step(struct walk *w, struct event_counters *c)
+walk_step(struct walk *w)
 {
 	struct list_head *node = (void *)w->node;	/* a local: CO-RE would relocate our own struct */
 
@@ -63,8 +74,7 @@ walk_step(struct walk *w, struct event_counters *c)
 		w->is_done = 1;
 		return false;
 	}
-	add_other_thread(c, (void *)node - bpf_core_field_offset(struct task_struct, thread_node),
-	    &w->flags);
+	add_thread((u64)node - bpf_core_field_offset(struct task_struct, thread_node));
 	w->node = (u64)BPF_CORE_READ(node, next);
 	return true;
 }
@@ -72,28 +82,18 @@ walk_step(struct walk *w, struct event_counters *c)
 static long
 on_thread(u32 index, void *ctx)
 {
-	struct event_state *e;
-	u32 zero = 0;
-
-	e = bpf_map_lookup_elem(&snapshot_state, &zero);
-	return e && walk_step(ctx, &e->counters) ? 0 : 1;
+	return walk_step(ctx) ? 0 : 1;
 }
 
-/* Before 5.17 there is no bpf_loop(): unrolled by the verifier, hence a function of its own. */
+/* Before 5.17 there is no bpf_loop(). */
 __noinline int
 add_threads_until_5_16(u64 head)
 {
 	struct walk w = { .head = head };
-	struct event_state *e;
-	u32 zero = 0;
 
-	e = bpf_map_lookup_elem(&snapshot_state, &zero);
-	if (!e)
-		return 1;
 	w.node = (u64)BPF_CORE_READ((struct list_head *)head, next);
-	for (int i = 0; i < THREADS_MAX_UNTIL_5_16 && walk_step(&w, &e->counters); i++)
+	for (int i = 0; i < THREADS_MAX_UNTIL_5_16 && walk_step(&w); i++)
 		;
-	e->flags |= w.flags;
 	return !w.is_done;
 }
 
@@ -123,7 +123,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		e->self.pid = t->tgid;
 		e->flags = EVENT_NO_CREDENTIALS;
 		e->ppid = t->real_parent->tgid;
-		e->counters.threads = signal->nr_threads;
+		e->counters.threads = signal->live.counter;
 		__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 		return NULL;
@@ -174,6 +174,8 @@ int on_task(struct bpf_iter__task *ctx)
 	struct event_state *e;
 	struct proc *p = NULL;
 	struct walk w = {};
+	volatile u64 *wash;
+	u64 time_ns;
 
 	if (!t || t->pid != t->tgid)
 		return 0;
@@ -183,12 +185,18 @@ int on_task(struct bpf_iter__task *ctx)
 	if (t->signal->nr_threads == 1) {
 		add_only_thread(e, t, p);
 	} else {
-		w.head = (u64)&t->signal->thread_head;
-		w.node = (u64)t->signal->thread_head.next;
+		wash = &e->head.time_ns;	/* a trip through memory makes a number of it */
+		time_ns = *wash;
+		*wash = (u64)&t->signal->thread_head;
+		w.head = *wash;
+		*wash = (u64)t->signal->thread_head.next;
+		w.node = *wash;
+		*wash = time_ns;
 		bpf_loop(THREADS_MAX, on_thread, &w, 0);
-		e->flags |= w.flags | (w.is_done ? 0 : EVENT_THREADS_CUT);
-		if (!w.is_done)
+		if (!w.is_done) {
+			e->flags |= EVENT_THREADS_CUT;
 			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
+		}
 	}
 	return process_write(ctx, e, t, p);
 }

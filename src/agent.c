@@ -425,17 +425,17 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	r = probes_open(&probes_options, &a->probes, error, error_size);
 	if (r < 0)
 		goto fail;
-	if (options->has_file_owner) {
-		/* What we write is the caller's, and we can write only where the caller can. */
-		setfsgid(options->file_gid);
-		setfsuid(options->file_uid);
-	}
 	r = host_open("/proc", "/sys", &a->host);
 	if (r == 0)
 		r = host_sample(a->host, &a->host_last);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot read /proc: %s", strerror(-r));
 		goto fail;
+	}
+	if (options->has_file_owner) {
+		/* What we write is the caller's, and we can write only where the caller can. */
+		setfsgid(options->file_gid);
+		setfsuid(options->file_uid);
 	}
 	a->cpus = a->host_last.cpus;
 	r = open_stream(a, options, error, error_size);

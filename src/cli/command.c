@@ -37,7 +37,7 @@
 /* One kind of signal on its way. Times are CLOCK_MONOTONIC, 0: not seen. */
 struct passage {
 	uint64_t seen_ns;	/* by us */
-	uint64_t witness_ns;	/* by the witness */
+	uint64_t witness_ns;	/* by the witness, or from the kernel, which tells the group */
 	unsigned count;		/* above 1 only for real-time signals */
 	bool has_value;		/* sent by sigqueue(3) */
 	union sigval value;
@@ -324,6 +324,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	struct passage *p = &c->passages[info->ssi_signo];
 
 	if (info->ssi_code > 0 && info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT) {
+		p->witness_ns = now_ns();	/* sudo sends SIGWINCH once more, to us: it was known */
 		if (info->ssi_signo == SIGINT)
 			c->interrupted |= c->running;
 		if (!c->running)

@@ -145,6 +145,14 @@ on_command_exit(int wait_status, const struct rusage *usage, void *arg)
 	agent_finish(r->agent, wait_status, r->wait_for_all, on_finished, r);
 }
 
+/* The shell is about to write its prompt where our line stands. */
+static void
+on_stop(bool is_stopping, void *arg)
+{
+	if (is_stopping)
+		live_line_clear(arg);
+}
+
 static void
 on_interrupt(int signo, void *arg)
 {
@@ -333,6 +341,7 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 		.before_fork = before_fork,
 		.after_fork = after_fork,
 		.on_exit = on_command_exit,
+		.on_stop = on_stop,
 		.on_interrupt = on_interrupt,
 		.arg = r,
 	};

@@ -163,11 +163,11 @@ decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 	s.exe = ev->exe_len > 0 && !(ev->flags & EVENT_EXE_CUT) ? d->exe : NULL;
 	s.cwd = ev->flags & EVENT_CWD_CUT ? NULL : d->cwd;
 	s.argc = argv_decode(d, text + ev->exe_len + ev->cwd_len, ev->argv_len, ev->argc);
-	if (!(ev->flags & EVENT_ARGV_FAULT) || s.argc > 0) {
+	if (s.argc > 0 || ev->argc == 0) {
 		s.argv = d->argv;
 		s.argv_len = d->argv_len;
 	}
-	s.argv_truncated = ev->flags & EVENT_ARGV_CUT;
+	s.argv_truncated = ev->flags & EVENT_ARGV_CUT || s.argc < ev->argc;
 	s.has_replaced = ev->flags & EVENT_REPLACED;
 	if (s.has_replaced)
 		counters_decode(d, &ev->prev, ev->flags, &s.replaced);
@@ -249,6 +249,10 @@ decode_stream(struct decoder *d, const void *data, size_t len, uint64_t *ret_mal
 {
 	size_t used = 0;
 
+	if ((uintptr_t)data % 8 != 0) {
+		++*ret_malformed;
+		return len;
+	}
 	while (len - used >= sizeof(struct event_head)) {
 		const struct event_head *head = (const void *)((const char *)data + used);
 

@@ -10,8 +10,9 @@ struct cputime
 cputime_split(const struct counters *c)
 {
 	uint64_t runtime = c->runtime_ns, system, user;
+	unsigned __int128 ticks = (unsigned __int128)c->utime + c->stime;
 
-	if (c->prev_utime + c->prev_stime >= runtime)
+	if ((unsigned __int128)c->prev_utime + c->prev_stime >= runtime)
 		return (struct cputime){ c->prev_utime, c->prev_stime };
 	/* The parent's wait(2) may overtake the last steps of the exit: they are the kernel's. */
 	if (c->is_reaped && runtime - c->prev_utime - c->prev_stime < EXIT_TAIL_NS)
@@ -21,7 +22,7 @@ cputime_split(const struct counters *c)
 	else if (c->utime == 0)
 		system = runtime;
 	else
-		system = (uint64_t)((unsigned __int128)c->stime * runtime / (c->utime + c->stime));
+		system = (uint64_t)((unsigned __int128)c->stime * runtime / ticks);
 	if (system < c->prev_stime)
 		system = c->prev_stime;
 	user = runtime - system;

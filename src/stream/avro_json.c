@@ -331,7 +331,7 @@ walk_number(struct walk *w, const struct node *node)
 static int
 walk_kind(struct walk *w, const struct node *node)
 {
-	const struct node_part *part;
+	const struct node_part *part = NULL;
 	const uint8_t *data = NULL;
 	int r;
 

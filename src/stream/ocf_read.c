@@ -169,8 +169,8 @@ parse_header(struct ocf_reader *r, struct cursor *c, struct ocf_error *err)
 			count = -count;
 		}
 		for (; count > 0; count--) {
-			const uint8_t *name, *value;
-			size_t name_len, len;
+			const uint8_t *name = NULL, *value = NULL;
+			size_t name_len = 0, len = 0;
 
 			start = c->at;
 			e = take_text(c, &name, &name_len, err);
@@ -334,7 +334,7 @@ ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_error *e
 	enum varint_result v;
 	uint64_t left;
 	struct stat st;
-	int64_t count, size;
+	int64_t count = 0, size = 0;
 	size_t at = 0;
 	ssize_t n;
 	int e;

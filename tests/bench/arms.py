@@ -133,13 +133,15 @@ def run_strace(bench, command, cwd):
 def run_bpftrace(bench, command, cwd):
     room = bench.place()
     out = os.path.join(room, "timed")
-    tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", BPFTRACE], stdout=subprocess.PIPE, text=True)
+    with open(os.path.join(room, "errors"), "w") as errors:
+        tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", BPFTRACE], stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         for line in tracer.stdout:
             if line.strip() == "ready":
                 break
         else:
-            raise Failed("bpftrace did not start")
+            with open(errors.name) as f:
+                raise Failed(f"bpftrace did not start: {f.read().strip()}")
         before = machine.cpu_ns(tracer.pid)
         wait([bench.timed, out, *command], **quiet(bench, cwd))
         used = machine.cpu_ns(tracer.pid) - before

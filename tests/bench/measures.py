@@ -46,14 +46,19 @@ def storm(bench, rounds, processes, say):
     for s in samples["sluice run"]:
         idle.append(arms.run_sluice(bench, ["sleep", f"{s.wall:.2f}"], None))
     agent = [(s.tracer - i.tracer) / processes for s, i in zip(samples["sluice run"], idle)]
-    return {"samples": samples, "agent": agent, "idle": [i.tracer / i.wall for i in idle],
-            "processes": processes, "start": [i.start for i in idle]}
+    return {"samples": samples, "agent": agent, "processes": processes, "start": [i.start for i in idle]}
+
+
+def idle(bench, rounds, seconds):
+    """The agent's share of a CPU while COMMAND sleeps."""
+    taken = [arms.run_sluice(bench, ["sleep", str(seconds)], None) for _ in range(rounds)]
+    return [s.tracer / s.wall for s in taken]
 
 
 def saturating(bench, rounds, processes):
     """As many processes as all CPUs can start, twice as many workers as CPUs: is every END there?"""
     workers = 2 * os.cpu_count()
-    expected = processes + workers + 2      # the storm itself, and timed's child is the storm
+    expected = processes + workers + 2      # timed, storm
     lost, agent, rate = [], [], []
     for _ in range(rounds):
         details = {}
@@ -88,9 +93,8 @@ def memory(bench, alive, seconds):
 def pipeline(bench, rounds, source, snakemake, scale, say):
     """The demo pipeline, smaller by scale, from scratch each time."""
     def prepare():
-        room = bench.place()
-        at = os.path.join(room, "demo")
-        shutil.copytree(source, at)
+        at = bench.place()
+        shutil.copytree(source, at, dirs_exist_ok=True)
         config = {"seed": 7, "read_length": 100, "reference_length": int(1500000 * scale),
                   "samples": {name: int(n * scale) for name, n in (("S1", 60000), ("S2", 90000), ("S3", 130000))}}
         with open(os.path.join(at, "config.yaml"), "w") as f:

@@ -19,6 +19,7 @@ import harness
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
     "cpu_us": 50,  # total, and user and system apart, where wait4 told them
+    "split_backwards_us": 5000,  # see split_ran_backwards: about a tick of the kernel's clock
     "unwaited_cpu_us": 5000,  # nobody waited: from the child's last own figure to its end
     "switches": 1,
     "peak_part": 0.03,  # of the child's own VmHWM
@@ -390,7 +391,8 @@ class Check:
         nothing: then the last has none of that part, and only the sum is held to wait4."""
         last = p.ends()[-1]["usage"]
         part = "cpu_user_ns" if user_missing < 0 else "cpu_system_ns"
-        return len(p.ends()) > 1 and last[part] == 0
+        return (len(p.ends()) > 1 and last[part] == 0
+                and abs(user_missing) < TOLERANCE["split_backwards_us"] + self.extra_us)
 
     def split(self, p, allowed):
         """Up to an exec the process has used what it said before, and at most what it said after."""
