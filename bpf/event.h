@@ -64,6 +64,7 @@ enum event_loss {
 	EVENT_LOSS_MAP,		/* no room for a process: it and its children are not followed */
 	EVENT_LOSS_READ,	/* a field could not be read: it is null or cut in its record */
 	EVENT_LOSS_CUT,		/* a limit of ours: a path, the threads of a process */
+	EVENT_LOSS_SKIPPED,	/* the kernel did not run the program: see copies in lifecycle.bpf.c */
 	EVENT_LOSS_COUNT,
 };
 

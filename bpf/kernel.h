@@ -234,6 +234,7 @@ struct task_struct {
 	int exit_code;
 	int pid;
 	int tgid;
+	u64 self_exec_id;		/* one more with each exec */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

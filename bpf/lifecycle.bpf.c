@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Programs start, replace one another and end: fork, exec, exit, free. */
+/*
+ * Programs start, replace one another and end: fork, exec, exit, free.
+ *
+ * Copies. The kernel does not run a BPF program on a CPU on which the same program is under way.
+ * From 7.0 tracepoints no longer switch preemption off, so a task that is preempted in one of these
+ * programs makes all others on its CPU skip it until it runs again. There, each is attached three
+ * times: a copy that finds the event done returns at once, and an event is lost only if a CPU has
+ * been preempted in all three. What was lost all the same is found by exec_id, end_ns, or by the
+ * iterator, and counted.
+ */
 #include "counters.h"
 #include "path.h"
 
 struct state_map final_state SEC(".maps");
 struct fresh_map fresh_proc SEC(".maps");
 struct cgroups_map cgroups_sent SEC(".maps");
+struct exited_map threads_exited SEC(".maps");
 
 /* Who runs it and where: reads that are worth doing only once a program. */
 struct context {
@@ -20,7 +30,7 @@ struct context {
 
 /* Sends the path of a cgroup the first time that its id is seen. */
 static __always_inline void
-cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
+cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2, u32 slot)
 {
 	u64 key[2] = { id, is_v2 };
 	struct scratch *s;
@@ -29,11 +39,11 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 
 	if (bpf_map_lookup_elem(&cgroups_sent, key))
 		return;
-	s = scratch_get();
+	s = scratch_get(slot);
 	if (!s)
 		return;
 	s->wash[0] = (u64)kn;
-	len = kernfs_append(0);
+	len = kernfs_append(slot, 0);
 	if (len & PATH_CUT)
 		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_CUT);
 	len &= 0x1fff;
@@ -52,7 +62,7 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 }
 
 static __always_inline void
-context_read(struct context *c, struct task_struct *t)
+context_read(struct context *c, struct task_struct *t, u32 slot)
 {
 	struct nsproxy *ns = t->nsproxy;
 	const struct cred *cred = t->cred;
@@ -83,7 +93,7 @@ context_read(struct context *c, struct task_struct *t)
 	kn = v2 ? v2->kn : NULL;
 	if (kn) {
 		c->cgroup_v2 = kn->id;
-		cgroup_announce(kn, c->cgroup_v2, 1);
+		cgroup_announce(kn, c->cgroup_v2, 1, slot);
 	}
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return;
@@ -96,7 +106,7 @@ context_read(struct context *c, struct task_struct *t)
 	kn = BPF_CORE_READ(v1, kn);
 	if (kn) {
 		c->cgroup_v1 = BPF_CORE_READ(kn, id);
-		cgroup_announce(kn, c->cgroup_v1, 0);
+		cgroup_announce(kn, c->cgroup_v1, 0, slot);
 	}
 }
 
@@ -104,13 +114,12 @@ context_read(struct context *c, struct task_struct *t)
  * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
  * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
  */
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+static __always_inline int
+fork_seen(struct task_struct *parent, struct task_struct *child, u32 copy)
 {
 	struct signal_struct *signal = child->signal;
 	struct proc *up, *p;
 	u64 key = (u64)signal;
-	u32 zero = 0;
 
 	if (parent->signal == signal) {		/* a thread */
 		up = proc_of(signal);
@@ -122,11 +131,17 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	up = proc_of(parent->signal);
 	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
 		return 0;
-	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
+	if (copy > 0) {
+		p = proc_of(signal);
+		if (p && p->self.start_ns == child->start_boottime && p->self.pid == (u32)child->tgid)
+			return 0;
+	}
+	p = bpf_map_lookup_elem(&fresh_proc, &copy);	/* zero but for what is set here */
 	if (!p)
 		return 0;
 	p->self.start_ns = child->start_boottime;
 	p->self.pid = child->tgid;
+	p->exec_id = child->self_exec_id;
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	if (up) {
@@ -145,8 +160,26 @@ int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	return fork_seen(parent, child, 0);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork_2, struct task_struct *parent, struct task_struct *child)
+{
+	return fork_seen(parent, child, 1);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork_3, struct task_struct *parent, struct task_struct *child)
+{
+	return fork_seen(parent, child, 2);
+}
+
 /* The image that an exec is about to replace still has its mm: take its peak. */
-static __always_inline void
+static __always_inline int
 old_image(struct task_struct *t, struct mm_struct *mm)
 {
 	struct proc *p = proc_of(t->signal);
@@ -154,19 +187,31 @@ old_image(struct task_struct *t, struct mm_struct *mm)
 
 	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
 	if (!p || !p->execed || !mm)
-		return;
+		return 0;
 	high = mm->hiwater_rss;
 	now = pages_resident(mm);
 	p->old_rss = now;
 	p->old_peak = high > now ? high : now;
+	return 0;
 }
 
 /* From 6.10: called once the exec has a new image, with the old mm still in place. */
 SEC("tp_btf/sched_prepare_exec")
 int BPF_PROG(on_prepare_exec, struct task_struct *t, struct linux_binprm *bprm)
 {
-	old_image(t, t->mm);
-	return 0;
+	return old_image(t, t->mm);
+}
+
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(on_prepare_exec_2, struct task_struct *t, struct linux_binprm *bprm)
+{
+	return old_image(t, t->mm);
+}
+
+SEC("tp_btf/sched_prepare_exec")
+int BPF_PROG(on_prepare_exec_3, struct task_struct *t, struct linux_binprm *bprm)
+{
+	return old_image(t, t->mm);
 }
 
 /* Before 6.10 the same moment has no tracepoint, but this function is called at it. */
@@ -200,9 +245,9 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 #define ARGV_FAULT 0x10000
 
 __noinline u32
-argv_append(u64 from, u64 end, u32 off)
+argv_append(u64 from, u64 end, u32 slot, u32 off)
 {
-	struct scratch *s = scratch_get();
+	struct scratch *s = scratch_get(slot);
 	u32 copied = 0;
 
 	if (!s)
@@ -245,11 +290,12 @@ leader_is_dead(struct proc *p)
  * A program starts. The old image's totals, if there is one, travel in the same record. By now
  * all other threads of an old image are gone and pid is the leader's.
  */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+static __always_inline int
+exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slot)
 {
 	struct signal_struct *signal = t->signal;
 	struct proc *p = proc_of(signal);
+	u64 exec_id, missed;
 	struct context context = {};
 	struct event_exec *e;
 	struct scratch *s;
@@ -261,10 +307,21 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 
 	if (!p)
 		return 0;
-	s = scratch_get();
+	exec_id = t->self_exec_id;
+	if (exec_id == p->exec_id)	/* another copy was here */
+		return 0;
+	missed = exec_id - p->exec_id - 1;
+	p->exec_id = exec_id;
+	if (can_be_preempted && missed > 0) {
+		__sync_fetch_and_add(&lost[EVENT_PROG_EXEC * EVENT_LOSS_COUNT + EVENT_LOSS_SKIPPED], missed);
+		__sync_fetch_and_add(&lost_records, 2 * missed);
+		p->self.index += missed - !p->execed;
+		p->execed = 1;
+	}
+	s = scratch_get(slot);
 	if (!s)
 		return 0;
-	context_read(&context, t);	/* may send a record of its own: before ours is begun */
+	context_read(&context, t, slot);	/* may send a record of its own: before ours is begun */
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
@@ -315,7 +372,7 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 		if (exe) {
 			s->wash[0] = (u64)exe->f_path.dentry;
 			s->wash[1] = (u64)exe->f_path.mnt;
-			len = path_append(off);
+			len = path_append(slot, off);
 			if (len & PATH_CUT) {
 				flags |= EVENT_EXE_CUT;
 				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -325,7 +382,7 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 		}
 		s->wash[0] = (u64)fs->pwd.dentry;
 		s->wash[1] = (u64)fs->pwd.mnt;
-		len = path_append(off);
+		len = path_append(slot, off);
 		if (len & PATH_CUT) {
 			flags |= EVENT_CWD_CUT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -338,7 +395,7 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 			arg_end = arg_start + EVENT_ARGV_MAX;
 			flags |= EVENT_ARGV_CUT;
 		}
-		len = argv_append(arg_start, arg_end, off);
+		len = argv_append(arg_start, arg_end, slot, off);
 		if (len & ARGV_FAULT) {
 			flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
@@ -354,6 +411,24 @@ int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *b
 		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
 	}
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 0);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec_2, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 1);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec_3, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 2);
 }
 
 static __always_inline void
@@ -378,36 +453,41 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
  * until the process is freed, and files that it closes last still count: it is read then. With the
  * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
  */
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *t)
+static __always_inline int
+exit_seen(struct task_struct *t, bool group_dead, u32 slot)
 {
 	struct signal_struct *signal = t->signal;
 	struct proc *p = proc_of(signal);
 	struct mm_struct *mm;
-	u64 high, now;
+	u64 high, now, key = (u64)t;
 	bool is_last;
+	u8 one = 1;
 
 	if (!p)
 		return 0;
 	/* Two last threads may both see live 0; all that follows may as well happen twice. */
 	if (exit_has_group_dead)
-		is_last = ctx[1] & 1;
+		is_last = group_dead;
 	else
 		is_last = signal->live.counter == 0;
 	if (t->delays)
 		p->has_block_io = 1;
-	if (t->pid != t->tgid)
-		thread_add(&p->dead, t);
-	else if (!is_last)
-		thread_add(&p->leader, t);	/* in case that another thread execs and takes its place */
+	if (t->pid != t->tgid || !is_last) {
+		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -17)
+			return 0;	/* EEXIST: another copy was here */
+		/* the leader's count only if another thread execs and takes its place */
+		thread_add(t->pid != t->tgid ? &p->dead : &p->leader, t);
+	}
 	if (!is_last)
+		return 0;
+	if (p->end_ns)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
 	p->ppid = t->real_parent->tgid;
 	if (!p->execed) {
 		struct context context = {};
 
-		context_read(&context, t);
+		context_read(&context, t, slot);
 		p->uid = context.uid;
 		p->gid = context.gid;
 		p->pid_ns = context.pid_ns;
@@ -428,6 +508,24 @@ int BPF_PROG(on_exit, struct task_struct *t)
 		p->has_peak = 1;
 	}
 	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *t)
+{
+	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 0);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_2, struct task_struct *t)
+{
+	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 1);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit_3, struct task_struct *t)
+{
+	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 2);
 }
 
 /* Before 6.16 the mm is gone at sched_process_exit; this function runs before that. */
@@ -463,12 +561,22 @@ int BPF_PROG(on_free, struct task_struct *t)
 	u64 key;
 	u32 zero = 0, flags = 0;
 
+	if (can_be_preempted) {
+		key = (u64)t;
+		bpf_map_delete_elem(&threads_exited, &key);
+	}
 	if (t->pid != t->tgid)		/* once a process: its leader */
 		return 0;
 	key = (u64)t->signal;
 	p = bpf_map_lookup_elem(&procs, &key);
 	if (!p)
 		return 0;
+	if (can_be_preempted && p->exec_id != t->self_exec_id) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
+		__sync_fetch_and_add(&lost_records, 2);
+	}
+	if (!p->end_ns)
+		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
 	e = bpf_map_lookup_elem(&final_state, &zero);
 	if (!e)
 		return 0;

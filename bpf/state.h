@@ -35,6 +35,7 @@ struct proc {
 	struct event_id	self;
 	struct event_id	parent;
 	struct event_id	anchor;		/* that a child of ours inherits: ourselves once we exec'd */
+	u64	exec_id;		/* the last exec that was seen */
 	u64	program_start_ns;
 	u64	end_ns;
 	/* Threads on several CPUs store to these: one word a fact, so that no store undoes another. */
@@ -61,7 +62,10 @@ struct proc {
 	u64	net_tx[EVENT_NET_COUNT];
 };
 
-/* A record under construction. One a CPU: these programs run with preemption off. */
+/*
+ * A record under construction: one a CPU, for these programs run with preemption off; where they
+ * do not, one a CPU and program.
+ */
 struct scratch {
 	union {			/* both end where text begins */
 		struct event_exec	exec;
@@ -84,7 +88,14 @@ struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
 };
-struct scratch_map {	/* max_entries is set to the number of CPUs */
+/* Who builds records: a slot a copy, see lifecycle.bpf.c. */
+enum scratch_slot {
+	SLOT_EXEC = 0,
+	SLOT_EXIT = 3,
+	SLOT_COUNT = 6,
+};
+
+struct scratch_map {	/* max_entries is set to the number of CPUs, times slots where needed */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -96,11 +107,18 @@ struct state_map {	/* softirq interrupts the others, so sched_process_free has i
 	__type(key, u32);
 	__type(value, struct event_state);
 };
-struct fresh_map {
+struct fresh_map {	/* one a copy of on_fork */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, 3);
 	__type(key, u32);
 	__type(value, struct proc);
+};
+struct exited_map {		/* threads that on_exit has counted, where it may meet one twice */
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, PROCS_MAX);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u64);
+	__type(value, u8);
 };
 struct cgroups_map {	/* cgroups whose path user space has */
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -117,6 +135,8 @@ extern const volatile u32 ncpu;			/* possible CPUs */
 extern const volatile u64 wake_at;		/* bytes queued that are worth a wakeup */
 extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit says it itself */
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
+
+extern const volatile u32 can_be_preempted;	/* programs on tracepoints, from 7.0 */
 
 /* Shared with user space while running. */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */

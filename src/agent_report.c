@@ -104,6 +104,14 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 			loss_add(lines, n, &found, probes_program_name(program), probes_loss_name(reason),
 			    probes_lost(a->probes, program, reason));
 	}
+	for (unsigned i = 0;; i++) {
+		const char *program;
+		uint64_t skipped = probes_skipped(a->probes, &program, i);
+
+		if (skipped == UINT64_MAX)
+			break;
+		loss_add(lines, n, &found, program, "skipped", skipped);
+	}
 	loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
 	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)

@@ -53,6 +53,7 @@ struct kernel_hooks {
 	bool has_bpf_mem_alloc;		/* maps allocate safely from any context */
 	bool has_old_net;
 	bool has_bpf_loop;
+	bool can_be_preempted;		/* programs on tracepoints */
 };
 
 static const struct {
@@ -72,6 +73,23 @@ static const struct {
 	{ "inet_sendpage", "on_inet_sendpage" },
 	{ "unix_stream_sendpage", "on_unix_stream_sendpage" },
 };
+
+/* Programs that are attached three times where tracepoints may be preempted (lifecycle.bpf.c). */
+#define COPIES 3
+#define SCRATCH_SLOTS 6		/* SLOT_COUNT in bpf/state.h */
+static const char *const copied[] = { "on_fork", "on_prepare_exec", "on_exec", "on_exit" };
+
+/* "on_exec", "on_exec_2", "on_exec_3"; valid until the next call. */
+static const char *
+copy_name(const char *program, int copy)
+{
+	static char name[64];
+
+	if (copy == 1)
+		return program;
+	snprintf(name, sizeof(name), "%s_%d", program, copy);
+	return name;
+}
 
 /* The first warning of libbpf's says why a load failed; the rest repeats it. */
 static char libbpf_first_warning[512];
@@ -152,6 +170,7 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 	    tracepoint_args(btf, "sock_recv_length") >= 0;
 	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
 	h->has_bpf_mem_alloc = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	h->can_be_preempted = btf__find_by_name_kind(btf, "class_srcu_fast_notrace_t", BTF_KIND_TYPEDEF) > 0;
 	h->has_bpf_loop = has_function(btf, "bpf_loop");
 	h->has_old_net = has_function(btf, "inet_sendmsg") && has_function(btf, "inet_recvmsg");
 	btf__free(btf);
@@ -261,10 +280,16 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = h->exit_has_group_dead;
+	p->skel->rodata->can_be_preempted = h->can_be_preempted;
 	/* each of three counters may hold back a batch on each CPU; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
-	autoload(p->skel, "on_prepare_exec", h->has_prepare_exec);
+	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+		for (int copy = 1; copy <= COPIES; copy++)
+			autoload(p->skel, copy_name(copied[i], copy),
+			    (copy == 1 || h->can_be_preempted) &&
+			    (h->has_prepare_exec || strcmp(copied[i], "on_prepare_exec") != 0));
+	}
 	autoload(p->skel, "on_begin_new_exec",
 	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
 	autoload(p->skel, "on_taskstats_exit",
@@ -282,7 +307,10 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0)
-		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
+		r = bpf_map__set_max_entries(p->skel->maps.scratches,
+		    (cpus > 0 ? cpus : 1) * (h->can_be_preempted ? SCRATCH_SLOTS : 1));
+	if (r == 0 && !h->can_be_preempted)
+		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
 	/* Memory for processes that are there instead of for all that could be. */
 	if (r == 0 && h->has_bpf_mem_alloc)
 		r = bpf_map__set_map_flags(p->skel->maps.procs, BPF_F_NO_PREALLOC);
@@ -475,6 +503,43 @@ probes_lost_records(const struct probes *p)
 	return __atomic_load_n(&p->skel->bss->lost_records, __ATOMIC_RELAXED);
 }
 
+/* How often the kernel did not run a program because it was under way on that CPU. */
+static uint64_t
+skipped(const struct probes *p, const char *program)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(p->skel->obj, program);
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (prog == NULL || bpf_program__fd(prog) < 0 ||
+	    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len) < 0)
+		return 0;
+	return info.recursion_misses;
+}
+
+uint64_t
+probes_skipped(const struct probes *p, const char **ret_program, unsigned i)
+{
+	/* Those whose misses leave no other trace; exec and exit are told by what they left undone. */
+	static const char *const programs[] = { "on_fork", "on_free", "on_send_length", "on_recv_length" };
+	uint64_t least;
+
+	if (i >= sizeof(programs) / sizeof(programs[0]))
+		return UINT64_MAX;
+	*ret_program = programs[i];
+	least = skipped(p, programs[i]);
+	/* An event is lost only if all copies missed it: no more than the one that missed least. */
+	if (i == 0 && p->skel->rodata->can_be_preempted) {
+		for (int copy = 2; copy <= COPIES; copy++) {
+			uint64_t n = skipped(p, copy_name(programs[i], copy));
+
+			if (n < least)
+				least = n;
+		}
+	}
+	return least;
+}
+
 const char *
 probes_program_name(unsigned program)
 {
@@ -499,6 +564,7 @@ probes_loss_name(unsigned reason)
 		[EVENT_LOSS_MAP] = "map_full",
 		[EVENT_LOSS_READ] = "read_failed",
 		[EVENT_LOSS_CUT] = "cut",
+		[EVENT_LOSS_SKIPPED] = "skipped",
 	};
 
 	return reason < EVENT_LOSS_COUNT ? names[reason] : "?";

@@ -69,6 +69,12 @@ uint64_t probes_lost_records(const struct probes *p);
 const char *probes_program_name(unsigned program);
 const char *probes_loss_name(unsigned reason);
 
+/*
+ * The i-th of the programs whose skipped runs only the kernel itself counts: its name, and how many
+ * events it may have missed at most. UINT64_MAX behind the last.
+ */
+uint64_t probes_skipped(const struct probes *p, const char **ret_program, unsigned i);
+
 /* What each loaded program cost; run_time_ns is 0 unless kernel.bpf_stats_enabled. */
 struct probe_cost {
 	const char *name;

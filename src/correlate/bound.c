@@ -61,9 +61,9 @@ decide(const struct usage *u, double wall_s, const struct bound_shares *s)
 		return BOUND_IO;
 	if (waiting >= BOUND_WAITING_SHARE) {
 		if (!s->block_io.known && storage > 0 &&
-		    storage >= BOUND_BYTES_PER_S * wall_s)
+		    storage >= BOUND_STORAGE_BYTES_PER_S * wall_s)
 			return BOUND_IO;
-		if (net > 0 && net >= BOUND_BYTES_PER_S * wall_s)
+		if (net > 0 && net >= BOUND_NETWORK_BYTES_PER_S * wall_s)
 			return BOUND_NETWORK;
 	}
 	if (s->cpu.value < BOUND_IDLE_SHARE)

@@ -23,8 +23,9 @@
  *             it reads its own pages back
  *   COMPUTE   cpu >= BOUND_COMPUTE_SHARE
  *   IO        block_io >= BOUND_IO_SHARE; where block_io is unknown, waiting >=
- *             BOUND_WAITING_SHARE with BOUND_BYTES_PER_S of wall from and to storage
- *   NETWORK   waiting >= BOUND_WAITING_SHARE with BOUND_BYTES_PER_S over internet sockets
+ *             BOUND_WAITING_SHARE with BOUND_STORAGE_BYTES_PER_S of wall from and to storage (a program
+ *             that waits for another one also writes some megabytes meanwhile)
+ *   NETWORK   waiting >= BOUND_WAITING_SHARE with BOUND_NETWORK_BYTES_PER_S over internet sockets
  *   IDLE      cpu < BOUND_IDLE_SHARE
  *   MIXED     all else
  */
@@ -43,7 +44,8 @@
 #define BOUND_COMPUTE_SHARE		0.70
 #define BOUND_IO_SHARE			0.30
 #define BOUND_WAITING_SHARE		0.50
-#define BOUND_BYTES_PER_S		(1024.0 * 1024.0)
+#define BOUND_STORAGE_BYTES_PER_S	(16.0 * 1024.0 * 1024.0)
+#define BOUND_NETWORK_BYTES_PER_S	(1024.0 * 1024.0)
 #define BOUND_IDLE_SHARE		0.05
 
 struct bound_limits {

@@ -135,13 +135,13 @@ waiting_for_storage_is_io(void **state)
 	assert_int_equal(decide(with(work(100), USAGE_BLOCK_IO_DELAY_NS, 300 * MS), S), BOUND_IO);
 	assert_int_equal(decide(with(work(100), USAGE_BLOCK_IO_DELAY_NS, 299 * MS), S), BOUND_MIXED);
 	/* Without delay accounting, bytes and waiting have to do. */
-	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, MIB), S), BOUND_IO);
-	assert_int_equal(decide(with(work(500), USAGE_WRITE_BYTES, MIB), S), BOUND_IO);
-	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, MIB - 1), S), BOUND_MIXED);
-	assert_int_equal(decide(with(work(501), USAGE_READ_BYTES, MIB), S), BOUND_MIXED);
-	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, MIB), 2 * S), BOUND_MIXED);
+	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, 16 * MIB), S), BOUND_IO);
+	assert_int_equal(decide(with(work(500), USAGE_WRITE_BYTES, 16 * MIB), S), BOUND_IO);
+	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, 16 * MIB - 1), S), BOUND_MIXED);
+	assert_int_equal(decide(with(work(501), USAGE_READ_BYTES, 16 * MIB), S), BOUND_MIXED);
+	assert_int_equal(decide(with(work(500), USAGE_READ_BYTES, 16 * MIB), 2 * S), BOUND_MIXED);
 	/* Known to be no wait for storage, whatever the bytes. */
-	assert_int_equal(decide(with(with(work(100), USAGE_READ_BYTES, 9 * MIB),
+	assert_int_equal(decide(with(with(work(100), USAGE_READ_BYTES, 90 * MIB),
 	    USAGE_BLOCK_IO_DELAY_NS, 0), S), BOUND_MIXED);
 }
 
@@ -155,9 +155,9 @@ waiting_for_sockets_is_network(void **state)
 	assert_int_equal(decide(with(work(501), USAGE_NET_RX_BYTES, MIB), S), BOUND_MIXED);
 	/* A download that is also written: storage is asked first where block I/O is unknown. */
 	assert_int_equal(decide(with(with(work(100), USAGE_NET_RX_BYTES, 9 * MIB), USAGE_WRITE_BYTES,
-	    9 * MIB), S), BOUND_IO);
+	    90 * MIB), S), BOUND_IO);
 	assert_int_equal(decide(with(with(with(work(100), USAGE_NET_RX_BYTES, 9 * MIB),
-	    USAGE_WRITE_BYTES, 9 * MIB), USAGE_BLOCK_IO_DELAY_NS, 10 * MS), S), BOUND_NETWORK);
+	    USAGE_WRITE_BYTES, 90 * MIB), USAGE_BLOCK_IO_DELAY_NS, 10 * MS), S), BOUND_NETWORK);
 }
 
 static void

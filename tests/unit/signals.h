@@ -1,0 +1,373 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * signals: processes that fork, exec and end as the kernel side would tell it, and the correlator's
+ * records as they come out.
+ */
+#ifndef SLUICE_TESTS_SIGNALS_H
+#define SLUICE_TESTS_SIGNALS_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/correlator.h"
+
+#define MS UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+#define CLOCK_US INT64_C(1700000000000000)	/* wall minus boot */
+#define BOOT_ID "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11"
+
+/* One record, copied. Strings are owned; NULL stays NULL. */
+struct note {
+	enum topic topic;
+	enum record_phase phase;
+	int64_t time_us;
+	char *run_id, *pipeline, *task_id, *task, *sample;
+	struct program_identity id;		/* its strings are the two below */
+	char *program_id, *parent_program_id;
+	char *exe, *comm, *cwd, *tool, *cgroup, *cgroup_v1, *engine, *work_dir, *source;
+	char **argv;
+	struct program_record program;		/* the numbers; its pointers are dead */
+	struct work_record work;		/* likewise */
+	uint64_t interval_ns;
+	bool has_usage;
+	struct usage usage;
+};
+
+struct world {
+	struct correlator *c;
+	struct note *notes;
+	size_t n, cap;
+	uint64_t now;
+	uint32_t next_pid;
+};
+
+/* A process: what the kernel knows of it. */
+struct being {
+	struct program_key key, parent, anchor;
+	uint64_t program_start;
+	bool execed;
+	struct counters c;
+	struct program_context context;
+};
+
+static inline char *
+note_copy(const char *s)
+{
+	return s != NULL ? strdup(s) : NULL;
+}
+
+static inline struct note *
+note_add(struct world *w, enum topic topic, const struct record_head *head)
+{
+	struct note *n;
+
+	if (w->n == w->cap) {
+		w->cap = w->cap > 0 ? 2 * w->cap : 64;
+		w->notes = realloc(w->notes, w->cap * sizeof(*w->notes));
+	}
+	n = &w->notes[w->n++];
+	memset(n, 0, sizeof(*n));
+	n->topic = topic;
+	n->time_us = head->time_us;
+	n->run_id = note_copy(head->run_id);
+	n->pipeline = note_copy(head->pipeline);
+	n->task_id = note_copy(head->task_id);
+	n->task = note_copy(head->task);
+	n->sample = note_copy(head->sample);
+	return n;
+}
+
+static inline void
+note_identity(struct note *n, const struct program_identity *id)
+{
+	n->id = *id;
+	n->program_id = note_copy(id->program_id);
+	n->parent_program_id = note_copy(id->parent_program_id);
+}
+
+static inline void
+note_usage(struct note *n, const struct usage *usage)
+{
+	n->has_usage = usage != NULL;
+	if (usage != NULL)
+		n->usage = *usage;
+}
+
+static inline void
+note_program(const struct program_record *r, void *arg)
+{
+	struct note *n = note_add(arg, TOPIC_PROGRAM, &r->head);
+
+	n->phase = r->phase;
+	n->program = *r;
+	note_identity(n, &r->id);
+	n->exe = note_copy(r->exe);
+	n->comm = note_copy(r->comm);
+	n->cwd = note_copy(r->cwd);
+	n->tool = note_copy(r->tool);
+	n->cgroup = note_copy(r->cgroup);
+	n->cgroup_v1 = note_copy(r->cgroup_v1);
+	n->source = note_copy(r->task_source);
+	if (r->argv != NULL) {
+		n->argv = calloc(r->argc + 1, sizeof(*n->argv));
+		for (size_t i = 0; i < r->argc; i++)
+			n->argv[i] = strdup(r->argv[i]);
+	}
+	note_usage(n, r->usage);
+}
+
+static inline void
+note_usage_record(const struct usage_record *r, void *arg)
+{
+	struct note *n = note_add(arg, TOPIC_USAGE, &r->head);
+
+	note_identity(n, &r->id);
+	n->comm = note_copy(r->comm);
+	n->tool = note_copy(r->tool);
+	n->interval_ns = r->interval_ns;
+	note_usage(n, r->usage);
+}
+
+static inline void
+note_work(struct world *w, enum topic topic, const struct work_record *r)
+{
+	struct note *n = note_add(w, topic, &r->head);
+
+	n->phase = r->phase;
+	n->work = *r;
+	n->engine = note_copy(r->engine);
+	n->work_dir = note_copy(r->work_dir);
+	n->source = note_copy(r->source);
+	note_usage(n, r->usage);
+}
+
+static inline void
+note_task(const struct work_record *r, void *arg)
+{
+	note_work(arg, TOPIC_TASK, r);
+}
+
+static inline void
+note_run(const struct work_record *r, void *arg)
+{
+	note_work(arg, TOPIC_RUN, r);
+}
+
+static inline void
+notes_forget(struct world *w)
+{
+	for (size_t i = 0; i < w->n; i++) {
+		struct note *n = &w->notes[i];
+		char *strings[] = { n->run_id, n->pipeline, n->task_id, n->task, n->sample, n->program_id,
+			n->parent_program_id, n->exe, n->comm, n->cwd, n->tool, n->cgroup, n->cgroup_v1,
+			n->engine, n->work_dir, n->source };
+
+		for (size_t k = 0; k < sizeof(strings) / sizeof(strings[0]); k++)
+			free(strings[k]);
+		for (char **arg = n->argv; arg != NULL && *arg != NULL; arg++)
+			free(*arg);
+		free(n->argv);
+	}
+	w->n = 0;
+}
+
+static inline struct correlator_options
+world_options(void)
+{
+	return (struct correlator_options){ .boot_id = BOOT_ID, .run_id = "run-1", .pipeline = "demo",
+		.command = "sh pipeline.sh", .work_dir = "/w", .has_network = true,
+		.host_memory_bytes = { UINT64_C(8) << 30, true } };
+}
+
+static inline void
+world_open(struct world *w, const struct correlator_options *options)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run };
+
+	memset(w, 0, sizeof(*w));
+	w->now = 1000 * SECOND;
+	w->next_pid = 100;
+	if (correlator_new(options, &ops, w, &w->c) < 0)
+		abort();
+	correlator_set_clock(w->c, CLOCK_US * 1000);
+	correlator_run_start(w->c, w->now);
+}
+
+static inline void
+world_close(struct world *w)
+{
+	correlator_free(w->c);
+	notes_forget(w);
+	free(w->notes);
+}
+
+/* The i-th note of a topic and phase (any phase: -1); NULL: there are fewer. */
+static inline const struct note *
+note_at(const struct world *w, enum topic topic, int phase, size_t i)
+{
+	for (size_t k = 0; k < w->n; k++) {
+		if (w->notes[k].topic == topic && (phase < 0 || (int)w->notes[k].phase == phase) && i-- == 0)
+			return &w->notes[k];
+	}
+	return NULL;
+}
+
+static inline size_t
+note_count(const struct world *w, enum topic topic, int phase)
+{
+	size_t n = 0;
+
+	while (note_at(w, topic, phase, n) != NULL)
+		n++;
+	return n;
+}
+
+/* The last START or END of a process's program, by pid and index. */
+static inline const struct note *
+note_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
+{
+	const struct note *found = NULL;
+
+	for (size_t i = 0; i < w->n; i++) {
+		const struct note *n = &w->notes[i];
+
+		if (n->topic == TOPIC_PROGRAM && n->phase == phase && n->id.pid == b->key.pid &&
+		    n->id.program_index == index &&
+		    n->id.start_time_us == CLOCK_US + (int64_t)(b->key.start_ns / 1000))
+			found = n;
+	}
+	return found;
+}
+
+/* A child is forked; parent NULL: by sluice itself. */
+static inline struct being
+forks(struct world *w, const struct being *parent)
+{
+	struct being b = { .key = { w->now, w->next_pid++, 0 }, .program_start = w->now };
+
+	if (parent != NULL) {
+		b.parent = parent->key;
+		b.anchor = parent->execed ? parent->key : parent->anchor;
+	}
+	b.c.threads = b.c.threads_peak = 1;
+	b.c.has_peak = b.c.is_complete = true;
+	b.context = (struct program_context){ 1000, 1001, 11, 12, 13, 0, 0 };
+	return b;
+}
+
+/* It runs for ms, all of it user time, and reads and writes 1 KiB a ms. */
+static inline void
+works(struct world *w, struct being *b, uint64_t ms)
+{
+	w->now += ms * MS;
+	b->c.runtime_ns += ms * MS;
+	b->c.utime += ms;
+	b->c.voluntary_switches++;
+	b->c.rchar += ms * 1024;
+	b->c.wchar += ms * 1024;
+	b->c.rss_bytes = ms << 20;
+	if (b->c.peak_rss_bytes < b->c.rss_bytes)
+		b->c.peak_rss_bytes = b->c.rss_bytes;
+}
+
+/* The exec of command (words), as a signal whose text stands in the caller's buffers. */
+static inline void
+exec_signal_fill(const struct world *w, struct being *b, char *words, const char **argv, size_t *argv_len,
+    char *exe, struct exec_signal *s)
+{
+	*s = (struct exec_signal){ .time_ns = w->now, .exe = exe, .cwd = "/w", .argv = argv,
+		.argv_len = argv_len, .has_replaced = b->execed, .replaced = b->c, .context = b->context };
+	if (b->execed)
+		b->key.index++;
+	b->execed = true;
+	b->program_start = b->key.index > 0 ? w->now : b->key.start_ns;
+	b->c.peak_rss_bytes = b->c.rss_bytes = 0;
+	s->self = b->key;
+	s->parent = b->parent;
+	s->anchor = b->anchor;
+	s->ppid = b->parent.pid;
+	for (char *save, *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
+		for (char *p = word; (p = strchr(p, '_')) != NULL;)
+			*p = ' ';	/* a blank within a word */
+		argv_len[s->argc] = strlen(word);
+		argv[s->argc++] = word;
+	}
+	snprintf(exe, 256, "/usr/bin/%s", argv[0]);
+	snprintf(s->comm, sizeof(s->comm), "%.15s", argv[0]);
+}
+
+static inline void
+execs(struct world *w, struct being *b, const char *command)
+{
+	char words[1024], exe[256];
+	const char *argv[64];
+	size_t argv_len[64];
+	struct exec_signal s;
+
+	snprintf(words, sizeof(words), "%s", command);
+	exec_signal_fill(w, b, words, argv, argv_len, exe, &s);
+	correlator_exec(w->c, &s);
+}
+
+/* An exec whose record was lost. */
+static inline void
+execs_unheard(struct world *w, struct being *b)
+{
+	char words[] = "lost", exe[256];
+	const char *argv[64];
+	size_t argv_len[64];
+	struct exec_signal s;
+
+	exec_signal_fill(w, b, words, argv, argv_len, exe, &s);
+}
+
+static inline struct state_signal
+state_of(const struct world *w, const struct being *b, enum state_kind kind, int status)
+{
+	struct state_signal s = { .kind = kind, .time_ns = w->now, .self = b->key, .parent = b->parent,
+		.anchor = b->anchor, .program_start_ns = b->program_start, .status = status,
+		.ppid = b->parent.pid, .has_execed = b->execed, .counters = b->c };
+
+	if (kind != STATE_LIVE)
+		s.end_ns = w->now;
+	if (!b->execed && kind != STATE_LIVE) {
+		s.has_context = true;
+		s.context = b->context;
+	}
+	s.counters.is_reaped = kind == STATE_EXIT;
+	strcpy(s.comm, "kernel-comm");
+	return s;
+}
+
+static inline void
+tells(struct world *w, const struct being *b, enum state_kind kind, int status)
+{
+	struct state_signal s = state_of(w, b, kind, status);
+
+	correlator_state(w->c, &s);
+}
+
+static inline void
+exits(struct world *w, const struct being *b, int code)
+{
+	tells(w, b, STATE_EXIT, code << 8);
+}
+
+/* A pass over these processes; with_usage as in correlator_snapshot_begin(). */
+static inline void
+snapshot(struct world *w, bool with_usage, const struct being *const *beings, size_t n)
+{
+	correlator_snapshot_begin(w->c, with_usage);
+	for (size_t i = 0; i < n; i++)
+		tells(w, beings[i], STATE_LIVE, 0);
+	correlator_snapshot_end(w->c, w->now);
+}
+
+static inline struct run_totals
+totals(const struct world *w)
+{
+	return correlator_totals(w->c, w->now);
+}
+
+#endif
