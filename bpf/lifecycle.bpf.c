@@ -2,12 +2,13 @@
 /*
  * Programs start, replace one another and end: fork, exec, exit, free.
  *
- * Copies. The kernel does not run a BPF program on a CPU on which the same program is under way.
- * From 7.0 tracepoints no longer switch preemption off, so a task that is preempted in one of these
- * programs makes all others on its CPU skip it until it runs again. There, each is attached three
- * times: a copy that finds the event done returns at once, and an event is lost only if a CPU has
- * been preempted in all three. What was lost all the same is found by exec_id, end_ns, or by the
- * iterator, and counted.
+ * The kernel does not run a BPF program on a CPU on which the same program is under way. Up to 6.19
+ * a tracepoint's programs run with preemption off, and that never happens. From 7.0 they can be
+ * preempted, and all events on that CPU would be lost until the task runs again: one or two in a
+ * hundred in a storm. There each program is attached three times. A copy returns at once where
+ * another has been; an event that all three missed is made up for by the next hook of that process,
+ * and what cannot be made up for is counted. In their bodies those copies switch preemption off, so
+ * that no other shares their scratch; the task may still lose the CPU as it switches it on again.
  */
 #include "counters.h"
 #include "path.h"
@@ -16,6 +17,41 @@ struct state_map final_state SEC(".maps");
 struct fresh_map fresh_proc SEC(".maps");
 struct cgroups_map cgroups_sent SEC(".maps");
 struct exited_map threads_exited SEC(".maps");
+
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+/* A tracepoint's program, and its three copies for kernels that can preempt it. */
+#define PROGRAMS(name, tracepoint, call, args...)	\
+	SEC("tp_btf/" tracepoint)			\
+	int BPF_PROG(name, args)			\
+	{						\
+		return call;				\
+	}						\
+	SEC("tp_btf/" tracepoint)			\
+	int BPF_PROG(name##_7, args)			\
+	{						\
+		bpf_preempt_disable();			\
+		call;					\
+		bpf_preempt_enable();			\
+		return 0;				\
+	}						\
+	SEC("tp_btf/" tracepoint)			\
+	int BPF_PROG(name##_7_again, args)		\
+	{						\
+		bpf_preempt_disable();			\
+		call;					\
+		bpf_preempt_enable();			\
+		return 0;				\
+	}						\
+	SEC("tp_btf/" tracepoint)			\
+	int BPF_PROG(name##_7_once_more, args)		\
+	{						\
+		bpf_preempt_disable();			\
+		call;					\
+		bpf_preempt_enable();			\
+		return 0;				\
+	}
 
 /* Who runs it and where: reads that are worth doing only once a program. */
 struct context {
@@ -30,7 +66,7 @@ struct context {
 
 /* Sends the path of a cgroup the first time that its id is seen. */
 static __always_inline void
-cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2, u32 slot)
+cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 {
 	u64 key[2] = { id, is_v2 };
 	struct scratch *s;
@@ -39,11 +75,11 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2, u32 slot)
 
 	if (bpf_map_lookup_elem(&cgroups_sent, key))
 		return;
-	s = scratch_get(slot);
+	s = scratch_get();
 	if (!s)
 		return;
 	s->wash[0] = (u64)kn;
-	len = kernfs_append(slot, 0);
+	len = kernfs_append(0);
 	if (len & PATH_CUT)
 		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_CUT);
 	len &= 0x1fff;
@@ -62,7 +98,7 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2, u32 slot)
 }
 
 static __always_inline void
-context_read(struct context *c, struct task_struct *t, u32 slot)
+context_read(struct context *c, struct task_struct *t)
 {
 	struct nsproxy *ns = t->nsproxy;
 	const struct cred *cred = t->cred;
@@ -93,7 +129,7 @@ context_read(struct context *c, struct task_struct *t, u32 slot)
 	kn = v2 ? v2->kn : NULL;
 	if (kn) {
 		c->cgroup_v2 = kn->id;
-		cgroup_announce(kn, c->cgroup_v2, 1, slot);
+		cgroup_announce(kn, c->cgroup_v2, 1);
 	}
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return;
@@ -106,7 +142,7 @@ context_read(struct context *c, struct task_struct *t, u32 slot)
 	kn = BPF_CORE_READ(v1, kn);
 	if (kn) {
 		c->cgroup_v1 = BPF_CORE_READ(kn, id);
-		cgroup_announce(kn, c->cgroup_v1, 0, slot);
+		cgroup_announce(kn, c->cgroup_v1, 0);
 	}
 }
 
@@ -115,11 +151,12 @@ context_read(struct context *c, struct task_struct *t, u32 slot)
  * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
  */
 static __always_inline int
-fork_seen(struct task_struct *parent, struct task_struct *child, u32 copy)
+fork_seen(struct task_struct *parent, struct task_struct *child)
 {
 	struct signal_struct *signal = child->signal;
 	struct proc *up, *p;
 	u64 key = (u64)signal;
+	u32 zero = 0;
 
 	if (parent->signal == signal) {		/* a thread */
 		up = proc_of(signal);
@@ -131,12 +168,12 @@ fork_seen(struct task_struct *parent, struct task_struct *child, u32 copy)
 	up = proc_of(parent->signal);
 	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
 		return 0;
-	if (copy > 0) {
+	if (can_be_preempted) {
 		p = proc_of(signal);
 		if (p && p->self.start_ns == child->start_boottime && p->self.pid == (u32)child->tgid)
-			return 0;
+			return 0;	/* another copy was here */
 	}
-	p = bpf_map_lookup_elem(&fresh_proc, &copy);	/* zero but for what is set here */
+	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
 	if (!p)
 		return 0;
 	p->self.start_ns = child->start_boottime;
@@ -160,22 +197,22 @@ fork_seen(struct task_struct *parent, struct task_struct *child, u32 copy)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
-{
-	return fork_seen(parent, child, 0);
-}
+PROGRAMS(on_fork, "sched_process_fork", fork_seen(parent, child),
+    struct task_struct *parent, struct task_struct *child)
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork_2, struct task_struct *parent, struct task_struct *child)
+/* A process whose fork nobody saw, though its parent is followed. exec_id: of the last exec before. */
+static __always_inline struct proc *
+adopt_late(struct task_struct *leader, u64 exec_id)
 {
-	return fork_seen(parent, child, 1);
-}
+	struct proc *p;
 
-SEC("tp_btf/sched_process_fork")
-int BPF_PROG(on_fork_3, struct task_struct *parent, struct task_struct *child)
-{
-	return fork_seen(parent, child, 2);
+	if (!can_be_preempted)
+		return NULL;
+	fork_seen(leader->real_parent, leader);
+	p = proc_of(leader->signal);
+	if (p)
+		p->exec_id = exec_id;
+	return p;
 }
 
 /* The image that an exec is about to replace still has its mm: take its peak. */
@@ -196,23 +233,8 @@ old_image(struct task_struct *t, struct mm_struct *mm)
 }
 
 /* From 6.10: called once the exec has a new image, with the old mm still in place. */
-SEC("tp_btf/sched_prepare_exec")
-int BPF_PROG(on_prepare_exec, struct task_struct *t, struct linux_binprm *bprm)
-{
-	return old_image(t, t->mm);
-}
-
-SEC("tp_btf/sched_prepare_exec")
-int BPF_PROG(on_prepare_exec_2, struct task_struct *t, struct linux_binprm *bprm)
-{
-	return old_image(t, t->mm);
-}
-
-SEC("tp_btf/sched_prepare_exec")
-int BPF_PROG(on_prepare_exec_3, struct task_struct *t, struct linux_binprm *bprm)
-{
-	return old_image(t, t->mm);
-}
+PROGRAMS(on_prepare_exec, "sched_prepare_exec", old_image(t, t->mm),
+    struct task_struct *t, struct linux_binprm *bprm)
 
 /* Before 6.10 the same moment has no tracepoint, but this function is called at it. */
 SEC("fentry/begin_new_exec")
@@ -245,9 +267,9 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 #define ARGV_FAULT 0x10000
 
 __noinline u32
-argv_append(u64 from, u64 end, u32 slot, u32 off)
+argv_append(u64 from, u64 end, u32 off)
 {
-	struct scratch *s = scratch_get(slot);
+	struct scratch *s = scratch_get();
 	u32 copied = 0;
 
 	if (!s)
@@ -291,10 +313,9 @@ leader_is_dead(struct proc *p)
  * all other threads of an old image are gone and pid is the leader's.
  */
 static __always_inline int
-exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slot)
+exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 {
 	struct signal_struct *signal = t->signal;
-	struct proc *p = proc_of(signal);
 	u64 exec_id, missed;
 	struct context context = {};
 	struct event_exec *e;
@@ -306,22 +327,25 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 	u32 flags, off, len;
 
 	if (!p)
+		p = adopt_late(t, t->self_exec_id - 1);
+	if (!p)
 		return 0;
 	exec_id = t->self_exec_id;
 	if (exec_id == p->exec_id)	/* another copy was here */
 		return 0;
 	missed = exec_id - p->exec_id - 1;
 	p->exec_id = exec_id;
+	p->exec_maxrss = signal->maxrss;
 	if (can_be_preempted && missed > 0) {
 		__sync_fetch_and_add(&lost[EVENT_PROG_EXEC * EVENT_LOSS_COUNT + EVENT_LOSS_SKIPPED], missed);
 		__sync_fetch_and_add(&lost_records, 2 * missed);
 		p->self.index += missed - !p->execed;
 		p->execed = 1;
 	}
-	s = scratch_get(slot);
+	s = scratch_get();
 	if (!s)
 		return 0;
-	context_read(&context, t, slot);	/* may send a record of its own: before ours is begun */
+	context_read(&context, t);	/* may send a record of its own: before ours is begun */
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
@@ -358,7 +382,7 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 	e->pid_ns = context.pid_ns;
 	e->mnt_ns = context.mnt_ns;
 	e->net_ns = context.net_ns;
-	e->argc = bprm->argc;
+	e->argc = argc;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 	e->exe_len = e->cwd_len = e->argv_len = e->pad = 0;
 
@@ -372,7 +396,7 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 		if (exe) {
 			s->wash[0] = (u64)exe->f_path.dentry;
 			s->wash[1] = (u64)exe->f_path.mnt;
-			len = path_append(slot, off);
+			len = path_append(off);
 			if (len & PATH_CUT) {
 				flags |= EVENT_EXE_CUT;
 				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -382,7 +406,7 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 		}
 		s->wash[0] = (u64)fs->pwd.dentry;
 		s->wash[1] = (u64)fs->pwd.mnt;
-		len = path_append(slot, off);
+		len = path_append(off);
 		if (len & PATH_CUT) {
 			flags |= EVENT_CWD_CUT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -395,7 +419,7 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 			arg_end = arg_start + EVENT_ARGV_MAX;
 			flags |= EVENT_ARGV_CUT;
 		}
-		len = argv_append(arg_start, arg_end, slot, off);
+		len = argv_append(arg_start, arg_end, off);
 		if (len & ARGV_FAULT) {
 			flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
@@ -413,23 +437,8 @@ exec_seen(struct task_struct *t, int old_pid, struct linux_binprm *bprm, u32 slo
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
-{
-	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 0);
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec_2, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
-{
-	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 1);
-}
-
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec_3, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
-{
-	return exec_seen(t, old_pid, bprm, SLOT_EXEC + 2);
-}
+PROGRAMS(on_exec, "sched_process_exec", exec_seen(t, old_pid, bprm->argc, proc_of(t->signal)),
+    struct task_struct *t, int old_pid, struct linux_binprm *bprm)
 
 static __always_inline void
 thread_add(struct thread_sums *sums, struct task_struct *t)
@@ -454,7 +463,7 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
  * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
  */
 static __always_inline int
-exit_seen(struct task_struct *t, bool group_dead, u32 slot)
+exit_seen(struct task_struct *t, bool group_dead)
 {
 	struct signal_struct *signal = t->signal;
 	struct proc *p = proc_of(signal);
@@ -463,13 +472,16 @@ exit_seen(struct task_struct *t, bool group_dead, u32 slot)
 	bool is_last;
 	u8 one = 1;
 
-	if (!p)
-		return 0;
-	/* Two last threads may both see live 0; all that follows may as well happen twice. */
 	if (exit_has_group_dead)
 		is_last = group_dead;
-	else
+	else			/* two last threads may both see 0: the first one tells */
 		is_last = signal->live.counter == 0;
+	if (!p && is_last)
+		p = adopt_late(t->group_leader, t->real_parent->self_exec_id);
+	if (!p)
+		return 0;
+	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
+		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* nobody saw its exec: better late */
 	if (t->delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
@@ -487,7 +499,7 @@ exit_seen(struct task_struct *t, bool group_dead, u32 slot)
 	if (!p->execed) {
 		struct context context = {};
 
-		context_read(&context, t, slot);
+		context_read(&context, t);
 		p->uid = context.uid;
 		p->gid = context.gid;
 		p->pid_ns = context.pid_ns;
@@ -499,8 +511,10 @@ exit_seen(struct task_struct *t, bool group_dead, u32 slot)
 	mm = t->mm;
 	if (mm) {
 		/* A vfork child that never exec'd has no memory of its own. */
-		if (!p->execed && t->real_parent->mm == mm)
+		if (!p->execed && t->real_parent->mm == mm) {
+			p->shares_mm = 1;
 			return 0;
+		}
 		high = mm->hiwater_rss;
 		now = pages_resident(mm);
 		p->rss = now;
@@ -510,23 +524,8 @@ exit_seen(struct task_struct *t, bool group_dead, u32 slot)
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit, struct task_struct *t)
-{
-	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 0);
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit_2, struct task_struct *t)
-{
-	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 1);
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_exit_3, struct task_struct *t)
-{
-	return exit_seen(t, exit_has_group_dead && ctx[1] & 1, SLOT_EXIT + 2);
-}
+PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && ctx[1] & 1),
+    struct task_struct *t)
 
 /* Before 6.16 the mm is gone at sched_process_exit; this function runs before that. */
 SEC("fentry/taskstats_exit")
@@ -539,8 +538,12 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	if (!group_dead || !mm)
 		return 0;
 	p = proc_of(t->signal);
-	if (!p || (!p->execed && t->real_parent->mm == mm))
+	if (!p)
 		return 0;
+	if (!p->execed && t->real_parent->mm == mm) {
+		p->shares_mm = 1;
+		return 0;
+	}
 	high = mm->hiwater_rss;
 	now = pages_resident(mm);
 	p->rss = now;
@@ -577,6 +580,11 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	if (!p->end_ns)
 		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
+	/* Where no hook met the mm, signal_struct knows its peak unless one before was larger. */
+	if (!p->has_peak && !p->shares_mm && t->signal->maxrss > p->exec_maxrss) {
+		p->peak = t->signal->maxrss;
+		p->has_peak = 1;
+	}
 	e = bpf_map_lookup_elem(&final_state, &zero);
 	if (!e)
 		return 0;

@@ -17,9 +17,9 @@ mount_of(struct vfsmount *mnt)
 }
 
 __noinline u32
-path_append(u32 slot, u32 off)
+path_append(u32 off)
 {
-	struct scratch *s = scratch_get(slot);
+	struct scratch *s = scratch_get();
 	struct dentry *dentry, *parent, *root, *mnt_root;
 	struct vfsmount *mnt, *root_mnt;
 	u32 start, limit;
@@ -66,9 +66,9 @@ path_append(u32 slot, u32 off)
 }
 
 __noinline u32
-kernfs_append(u32 slot, u32 off)
+kernfs_append(u32 off)
 {
-	struct scratch *s = scratch_get(slot);
+	struct scratch *s = scratch_get();
 	struct kernfs_node *node, *parent;
 	u32 start;
 	long len;

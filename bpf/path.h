@@ -13,23 +13,21 @@
 extern struct scratch_map scratches SEC(".maps");
 
 static __always_inline struct scratch *
-scratch_get(u32 slot)
+scratch_get(void)
 {
-	u32 index = bpf_get_smp_processor_id();
+	u32 cpu = bpf_get_smp_processor_id();
 
-	if (can_be_preempted)
-		index = index * SLOT_COUNT + slot;
-	return bpf_map_lookup_elem(&scratches, &index);
+	return bpf_map_lookup_elem(&scratches, &cpu);
 }
 
 /*
- * Appends the path whose dentry, mount, root dentry and root mount stand in the slot's
- * wash[0..3] to its text at off (below 16384): components, leaf first, each with its NUL. Returns the
+ * Appends the path whose dentry, mount, root dentry and root mount stand in scratch.wash[0..3]
+ * to scratch.text at off (below 16384): components, leaf first, each with its NUL. Returns the
  * bytes written, with PATH_CUT when the path is longer.
  */
-u32 path_append(u32 slot, u32 off);
+u32 path_append(u32 off);
 
 /* The same for a cgroup whose kernfs_node stands in wash[0]. */
-u32 kernfs_append(u32 slot, u32 off);
+u32 kernfs_append(u32 off);
 
 #endif

@@ -36,11 +36,14 @@ struct proc {
 	struct event_id	parent;
 	struct event_id	anchor;		/* that a child of ours inherits: ourselves once we exec'd */
 	u64	exec_id;		/* the last exec that was seen */
+	u64	exec_maxrss;		/* pages; signal_struct's, of all before that exec */
 	u64	program_start_ns;
 	u64	end_ns;
 	/* Threads on several CPUs store to these: one word a fact, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
 	u32	has_peak;
+	u32	shares_mm;		/* a vfork child that ended without an exec */
+	u32	pad;
 	u32	has_block_io;
 	u32	threads_peak;
 	u32	uid;			/* from here to cgroup_v1: at the end of one that never exec'd */
@@ -62,10 +65,7 @@ struct proc {
 	u64	net_tx[EVENT_NET_COUNT];
 };
 
-/*
- * A record under construction: one a CPU, for these programs run with preemption off; where they
- * do not, one a CPU and program.
- */
+/* A record under construction. One a CPU: these programs run with preemption off. */
 struct scratch {
 	union {			/* both end where text begins */
 		struct event_exec	exec;
@@ -88,14 +88,7 @@ struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
 };
-/* Who builds records: a slot a copy, see lifecycle.bpf.c. */
-enum scratch_slot {
-	SLOT_EXEC = 0,
-	SLOT_EXIT = 3,
-	SLOT_COUNT = 6,
-};
-
-struct scratch_map {	/* max_entries is set to the number of CPUs, times slots where needed */
+struct scratch_map {	/* max_entries is set to the number of CPUs */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -107,9 +100,9 @@ struct state_map {	/* softirq interrupts the others, so sched_process_free has i
 	__type(key, u32);
 	__type(value, struct event_state);
 };
-struct fresh_map {	/* one a copy of on_fork */
+struct fresh_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 3);
+	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct proc);
 };

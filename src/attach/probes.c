@@ -74,22 +74,12 @@ static const struct {
 	{ "unix_stream_sendpage", "on_unix_stream_sendpage" },
 };
 
-/* Programs that are attached three times where tracepoints may be preempted (lifecycle.bpf.c). */
-#define COPIES 3
-#define SCRATCH_SLOTS 6		/* SLOT_COUNT in bpf/state.h */
-static const char *const copied[] = { "on_fork", "on_prepare_exec", "on_exec", "on_exit" };
-
-/* "on_exec", "on_exec_2", "on_exec_3"; valid until the next call. */
-static const char *
-copy_name(const char *program, int copy)
-{
-	static char name[64];
-
-	if (copy == 1)
-		return program;
-	snprintf(name, sizeof(name), "%s_%d", program, copy);
-	return name;
-}
+/*
+ * Programs that have another form where tracepoints may be preempted (lifecycle.bpf.c): "on_exec"
+ * gives way to "on_exec_7" and its copies.
+ */
+static const char *const two_forms[] = { "on_fork", "on_prepare_exec", "on_exec", "on_exit" };
+static const char *const forms_7[] = { "_7", "_7_again", "_7_once_more" };
 
 /* The first warning of libbpf's says why a load failed; the rest repeats it. */
 static char libbpf_first_warning[512];
@@ -284,11 +274,15 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	/* each of three counters may hold back a batch on each CPU; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
-	for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
-		for (int copy = 1; copy <= COPIES; copy++)
-			autoload(p->skel, copy_name(copied[i], copy),
-			    (copy == 1 || h->can_be_preempted) &&
-			    (h->has_prepare_exec || strcmp(copied[i], "on_prepare_exec") != 0));
+	for (size_t i = 0; i < sizeof(two_forms) / sizeof(two_forms[0]); i++) {
+		bool is_there = h->has_prepare_exec || strcmp(two_forms[i], "on_prepare_exec") != 0;
+		char name[64];
+
+		autoload(p->skel, two_forms[i], is_there && !h->can_be_preempted);
+		for (size_t form = 0; form < sizeof(forms_7) / sizeof(forms_7[0]); form++) {
+			snprintf(name, sizeof(name), "%s%s", two_forms[i], forms_7[form]);
+			autoload(p->skel, name, is_there && h->can_be_preempted);
+		}
 	}
 	autoload(p->skel, "on_begin_new_exec",
 	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
@@ -307,8 +301,7 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0)
-		r = bpf_map__set_max_entries(p->skel->maps.scratches,
-		    (cpus > 0 ? cpus : 1) * (h->can_be_preempted ? SCRATCH_SLOTS : 1));
+		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
 	if (r == 0 && !h->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
 	/* Memory for processes that are there instead of for all that could be. */
@@ -522,21 +515,21 @@ probes_skipped(const struct probes *p, const char **ret_program, unsigned i)
 {
 	/* Those whose misses leave no other trace; exec and exit are told by what they left undone. */
 	static const char *const programs[] = { "on_fork", "on_free", "on_send_length", "on_recv_length" };
-	uint64_t least;
+	uint64_t least, again;
 
 	if (i >= sizeof(programs) / sizeof(programs[0]))
 		return UINT64_MAX;
 	*ret_program = programs[i];
-	least = skipped(p, programs[i]);
+	if (i > 0 || !p->skel->rodata->can_be_preempted)
+		return skipped(p, programs[i]);
 	/* An event is lost only if all copies missed it: no more than the one that missed least. */
-	if (i == 0 && p->skel->rodata->can_be_preempted) {
-		for (int copy = 2; copy <= COPIES; copy++) {
-			uint64_t n = skipped(p, copy_name(programs[i], copy));
-
-			if (n < least)
-				least = n;
-		}
-	}
+	least = skipped(p, "on_fork_7");
+	again = skipped(p, "on_fork_7_again");
+	if (again < least)
+		least = again;
+	again = skipped(p, "on_fork_7_once_more");
+	if (again < least)
+		least = again;
 	return least;
 }
 

@@ -15,6 +15,7 @@
 
 #define ROWS_SHOWN 40
 #define SURVIVORS_SHOWN 10
+#define LOSSES_SHOWN 32
 #define LABEL_SIZE 300
 #define GLUE_MIN_NS UINT64_C(50000000)	/* shells below this are not worth a row */
 
@@ -82,10 +83,18 @@ on_survivor(uint32_t pid, const char *comm, const char *exe, void *arg)
 		    exe != NULL ? " " : "", exe != NULL ? exe : "");
 }
 
+/* What the lake lacks: events that never became a record, and records that were not written. */
 static uint64_t
 lost_in_all(const struct agent *a)
 {
-	return agent_totals(a).lost_events + agent_totals(a).lost_ends;
+	struct agent_loss_line losses[LOSSES_SHOWN];
+	size_t n = agent_losses(a, losses, LOSSES_SHOWN);
+	uint64_t lost = agent_totals(a).lost_events + agent_totals(a).lost_ends;
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(losses[i].reason, "not_written") == 0)
+			lost += losses[i].count;
+	return lost;
 }
 
 static void
@@ -150,7 +159,7 @@ summary_print(FILE *f, const struct summary_options *o)
 		.usage = &totals.usage, .programs = totals.programs, .failed = totals.failed,
 		.lost = lost_in_all(o->agent) };
 	struct survivor_list survivors = { .f = f };
-	struct agent_loss_line losses[32];
+	struct agent_loss_line losses[LOSSES_SHOWN];
 	size_t n;
 
 	print_rows(f, o);
@@ -159,7 +168,7 @@ summary_print(FILE *f, const struct summary_options *o)
 	else
 		footer.exit_code = (struct opt_i32){ WEXITSTATUS(o->wait_status), true };
 	table_footer(f, &footer);
-	n = agent_losses(o->agent, losses, sizeof(losses) / sizeof(losses[0]));
+	n = agent_losses(o->agent, losses, LOSSES_SHOWN);
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "sluice: %s: %s %llu\n", losses[i].place, losses[i].reason,
 		    (unsigned long long)losses[i].count);
@@ -211,13 +220,13 @@ summary_print_json(FILE *f, const struct summary_options *o)
 	struct run_totals totals = agent_totals(o->agent);
 	const struct summary_row *rows;
 	size_t n = correlator_summary(agent_correlator(o->agent), &rows);
-	struct agent_loss_line losses[32];
+	struct agent_loss_line losses[LOSSES_SHOWN];
 	json_t *root, *list = json_array(), *lost = json_array(), *alive = json_array();
 	int r;
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, row_json(&rows[i]));
-	n = agent_losses(o->agent, losses, sizeof(losses) / sizeof(losses[0]));
+	n = agent_losses(o->agent, losses, LOSSES_SHOWN);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(lost, json_pack("{ss ss sI}", "place", losses[i].place, "reason",
 		    losses[i].reason, "count", (json_int_t)losses[i].count));

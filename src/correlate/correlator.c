@@ -107,7 +107,7 @@ correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns)
 int64_t
 state_wall_us(const struct correlator *c, uint64_t boot_ns)
 {
-	return ((int64_t)boot_ns + c->clock_ns) / 1000;
+	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
 }
 
 /* Unique among all programs of all boots of a host: the first part of the boot id, pid, start, index. */
@@ -139,7 +139,8 @@ cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
 void
 correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
 {
-	size_t len = strlen(s->path), space = TEXT_ESCAPE_MAX(len);
+	size_t len = strlen(s->path);
+	size_t space = text_is_plain(s->path, len) ? len + 1 : TEXT_ESCAPE_MAX(len);
 	struct cgroup_path *g;
 
 	if (cgroup_find(c, s->id, s->is_v2) != NULL)
@@ -309,7 +310,8 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 
 	p->is_announced = true;
 	p->was_usage_sent = false;
-	p->latest = p->sent = (struct usage){ 0 };
+	p->latest = (struct usage){ 0 };
+	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
 	p->sent_ns = p->program_start_ns;
 	work_begin(&c->run, p->program_start_ns);
 	c->run.programs++;
@@ -334,9 +336,39 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 static void
 work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns)
 {
-	usage_add(&w->done, usage);
+	struct usage ended = *usage;
+
+	ended.known &= ~(UINT32_C(1) << USAGE_RSS_BYTES);	/* what has ended holds no memory */
+	usage_add(&w->done, &ended);
 	w->failed += has_failed;
 	work_end(w, end_ns);
+}
+
+/* The current program's end goes to the sums, and it is not live any more. */
+static void
+program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
+    uint64_t end_ns)
+{
+	work_add(&c->run, usage, has_failed, end_ns);
+	if (p->row != NULL)
+		work_add(&p->row->work, usage, has_failed, end_ns);
+	if (p->task != NULL)
+		work_add(&p->task->work, usage, has_failed, end_ns);
+	p->row = NULL;
+	p->is_announced = false;
+	p->latest = (struct usage){ 0 };
+}
+
+/* The record of the current program's end was lost, and with it what it used. */
+static void
+program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
+{
+	const struct usage none = { 0 };
+
+	if (!p->is_announced)
+		return;
+	program_leave(c, p, &none, false, end_ns);
+	c->lost_ends++;
 }
 
 /* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
@@ -353,14 +385,29 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };
 	r->head.time_us = (int64_t)r->end_time_us.value;
 	program_emit(c, p, r);
-	work_add(&c->run, usage, has_failed, end_ns);
-	if (p->row != NULL)
-		work_add(&p->row->work, usage, has_failed, end_ns);
-	if (p->task != NULL)
-		work_add(&p->task->work, usage, has_failed, end_ns);
-	p->row = NULL;
-	p->is_announced = false;
-	p->latest = (struct usage){ 0 };
+	program_leave(c, p, usage, has_failed, end_ns);
+}
+
+/*
+ * A child that was announced as its parent's copy has its own name now: END will tell it, and its
+ * sums go to the row of that name. Its task stays what START said.
+ */
+static void
+program_rename(struct correlator *c, struct process *p)
+{
+	struct row *row = row_of(c, p);
+
+	if (row == p->row)
+		return;
+	if (p->row != NULL) {
+		p->row->work.programs--;
+		p->row->work.live--;
+	}
+	p->row = row;
+	if (row != NULL) {
+		work_begin(&row->work, p->program_start_ns);
+		row->work.programs++;
+	}
 }
 
 /* A program that never exec'd is what its parent is, under its own name. */
@@ -393,7 +440,10 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 {
 	struct process *p = process_find(c, &s->self);
 	struct text *text;
+	struct task *task;
 
+	if (p != NULL && p->is_over)
+		return;		/* the dead do not exec */
 	if (p == NULL) {
 		p = process_add(c, &s->self, &s->parent, &s->anchor);
 		if (p == NULL)
@@ -406,17 +456,9 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 			    usage_of_program(&p->base, &s->replaced, c->options.has_network) : none;
 
 			program_end(c, p, &r, s->time_ns, &usage);
-		} else if (p->is_announced) {
+		} else {
 			/* the exec between was lost: so is the end of the one we knew */
-			struct usage none = { 0 };
-
-			work_add(&c->run, &none, false, s->time_ns);
-			if (p->row != NULL)
-				work_add(&p->row->work, &none, false, s->time_ns);
-			if (p->task != NULL)
-				work_add(&p->task->work, &none, false, s->time_ns);
-			p->is_announced = false;
-			c->lost_ends++;
+			program_lose(c, p, s->time_ns);
 		}
 	}
 	p->self = s->self;
@@ -431,13 +473,20 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 		p->is_base_known = true;
 		p->program_start_us = state_wall_us(c, s->time_ns);
 		p->program_start_ns = s->time_ns;
+	} else {
+		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of us */
 	}
 	text = program_text_new(c, s);
 	program_text_unref(c, p->text);
 	p->text = text;
-	if (p->is_announced)
-		return;		/* it lived a second before its first exec: END will tell its name */
-	task_assign(c, p, task_of_exec(c, p, process_parent(c, p)));
+	task = task_of_exec(c, p, process_parent(c, p));
+	if (p->is_announced) {		/* it lived a second before its first exec */
+		if (task != NULL && task != p->task)
+			task_reap(c, task);
+		program_rename(c, p);
+		return;
+	}
+	task_assign(c, p, task);
 	program_begin(c, p, s->time_ns);
 }
 
@@ -446,7 +495,7 @@ static void
 process_ended(struct correlator *c, struct process *p, const struct state_signal *s)
 {
 	struct program_record r = { .end_reason = END_REASON_EXIT };
-	struct usage none = { 0 }, usage = none;
+	struct usage usage = { 0 };
 	uint64_t end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns;
 	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
 
@@ -459,15 +508,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	if (!s->has_execed)
 		forked_text(c, p);
 	if (p->self.index != s->self.index) {	/* an exec was lost: nothing is known of this program */
-		if (p->is_announced) {
-			work_add(&c->run, &none, false, end_ns);
-			if (p->row != NULL)
-				work_add(&p->row->work, &none, false, end_ns);
-			if (p->task != NULL)
-				work_add(&p->task->work, &none, false, end_ns);
-			p->is_announced = false;
-			c->lost_ends++;
-		}
+		program_lose(c, p, end_ns);
 		p->self = s->self;
 		p->is_forked = false;
 		p->is_base_known = false;
@@ -477,9 +518,14 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		p->text = NULL;
 	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, its totals were not */
 		p->is_forked = false;
+		program_text_unref(c, p->text);	/* its parent's */
+		p->text = NULL;
 	}
-	if (!p->is_announced)
-		program_begin(c, p, s->has_execed ? s->program_start_ns : s->time_ns);
+	if (!p->is_announced) {
+		if (p->task == NULL)
+			task_assign(c, p, task_of_fork(c, p, process_parent(c, p)));
+		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
+	}
 
 	if ((s->status & 0x7f) != 0)
 		r.exit_signal = (struct opt_i32){ s->status & 0x7f, true };
@@ -595,16 +641,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 			p->unseen_since_ns = now_ns;
 		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
-		if (p->is_announced) {
-			struct usage none = { 0 };
-
-			work_add(&c->run, &none, false, now_ns);
-			if (p->row != NULL)
-				work_add(&p->row->work, &none, false, now_ns);
-			if (p->task != NULL)
-				work_add(&p->task->work, &none, false, now_ns);
-			c->lost_ends++;
-		}
+		program_lose(c, p, now_ns);
 		process_remove(c, p);
 	}
 }
@@ -614,6 +651,8 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
 	struct task *t, *next;
 
+	if (live)
+		tasks_sum_live(c);
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
 			continue;
@@ -638,8 +677,17 @@ correlator_set_lost(struct correlator *c, uint64_t lost_events)
 void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
+	struct process *p;
 	struct task *t, *next;
 
+	/* Whom the last pass did not meet is not alive, and no record of its end will come any more. */
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->pass != c->pass && !p->is_over) {
+			program_lose(c, p, now_ns);
+			p->is_over = true;
+		}
+	}
+	tasks_sum_live(c);
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
 			continue;

@@ -64,6 +64,7 @@ program_text_new(struct correlator *c, const struct exec_signal *s)
 		cwd = escape(a, s->cwd, strlen(s->cwd));
 	if (s->argv != NULL)
 		argv = arena_alloc(a, (s->argc + 1) * sizeof(*argv));
+	is_cut |= s->argv != NULL && argv == NULL;
 	for (size_t i = 0; argv != NULL && i < s->argc; i++) {
 		argv[i] = escape(a, s->argv[i], s->argv_len[i]);
 		if (argv[i] == NULL) {

@@ -31,7 +31,8 @@ struct work {
 	uint64_t failed;
 	uint64_t live;
 	uint64_t start_ns;
-	uint64_t end_ns;		/* when live last fell to 0 */
+	uint64_t last_ns;		/* the latest end of any */
+	uint64_t end_ns;		/* that, when live last fell to 0 */
 	uint64_t busy_ns;		/* with live > 0, up to end_ns */
 	uint64_t busy_since_ns;		/* while live > 0 */
 };
@@ -68,6 +69,7 @@ struct task {
 	double confidence;
 	char *work_dir;			/* owned; NULL unknown */
 	struct work work;
+	struct usage live;		/* of its live programs; see tasks_sum_live() */
 	unsigned refs;			/* processes that point here */
 	bool is_named;			/* by a rule: a program inside does not rename it */
 	bool has_started;		/* START was sent */
@@ -157,11 +159,11 @@ void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine *
 /* work.c: sums, tasks, rows, the run */
 void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
 void work_end(struct work *w, uint64_t now_ns);		/* one fewer */
-uint64_t work_busy_ns(const struct work *w, uint64_t now_ns);
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees one that is over and unused */
 struct task *task_of_exec(struct correlator *c, struct process *p, const struct process *parent);
 struct task *task_of_fork(struct correlator *c, struct process *p, const struct process *parent);
+void tasks_sum_live(struct correlator *c);	/* before LIVE records, and ENDs of tasks that go on */
 void task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns);
 void run_emit(struct correlator *c, enum record_phase phase, uint64_t now_ns, int status);
 struct row *row_of(struct correlator *c, const struct process *p);

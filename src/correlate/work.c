@@ -12,29 +12,26 @@
 void
 work_begin(struct work *w, uint64_t now_ns)
 {
+	uint64_t since_ns = now_ns > w->end_ns ? now_ns : w->end_ns;
+
 	if (w->programs == 0 && w->live == 0)
 		w->start_ns = now_ns;
 	if (now_ns < w->start_ns)
 		w->start_ns = now_ns;
-	if (w->live++ == 0)
-		w->busy_since_ns = now_ns > w->end_ns ? now_ns : w->end_ns;
+	if (w->live++ == 0 || since_ns < w->busy_since_ns)	/* some are told late */
+		w->busy_since_ns = since_ns;
 }
 
 void
 work_end(struct work *w, uint64_t now_ns)
 {
+	if (now_ns > w->last_ns)	/* ends are not told in their order */
+		w->last_ns = now_ns;
 	if (w->live == 0 || --w->live > 0)
 		return;
-	if (now_ns > w->busy_since_ns)
-		w->busy_ns += now_ns - w->busy_since_ns;
-	if (now_ns > w->end_ns)
-		w->end_ns = now_ns;
-}
-
-uint64_t
-work_busy_ns(const struct work *w, uint64_t now_ns)
-{
-	return w->busy_ns + (w->live > 0 && now_ns > w->busy_since_ns ? now_ns - w->busy_since_ns : 0);
+	if (w->last_ns > w->busy_since_ns)
+		w->busy_ns += w->last_ns - w->busy_since_ns;
+	w->end_ns = w->last_ns;
 }
 
 /* A new task that begins with p's process, or the one that already did. NULL: no memory, or too many. */
@@ -59,7 +56,16 @@ task_get(struct correlator *c, const struct process_id *root)
 static void
 name_task(char *out, const char *from)
 {
-	snprintf(out, RULE_NAME_SIZE, "%s", from != NULL ? from : "");
+	size_t len = from != NULL ? strlen(from) : 0;
+
+	if (len >= RULE_NAME_SIZE) {
+		len = RULE_NAME_SIZE - 1;
+		while (len > 0 && ((unsigned char)from[len] & 0xc0) == 0x80)
+			len--;		/* not in the middle of a character */
+	}
+	if (len > 0)
+		memcpy(out, from, len);
+	out[len] = '\0';
 }
 
 /* --task: the whole run is one task, whatever it starts. */
@@ -110,7 +116,7 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 	const struct text *x = p->text;
 	struct rule_verdict v;
 	struct rule_input in = { 0 };
-	struct task *t = p->task;
+	struct task *t = p->task, *around = t == NULL && parent != NULL ? parent->task : t;
 	bool is_root = p->id.pid == c->root.pid && p->id.start_ns == c->root.start_ns;
 
 	if (x != NULL)
@@ -122,10 +128,11 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 		return task_of_run(c);
 	}
 	if (v.is_task && !is_root) {
+		bool is_same = around != NULL && around->is_named &&
+		    strcmp(around->task_id, v.task_id) == 0;	/* the shell around it said so */
+
 		p->is_driver = false;
-		if (t != NULL && t->is_named && strcmp(t->task_id, v.task_id) == 0)
-			return t;	/* the shell around it said the same */
-		t = task_get(c, &p->id);
+		t = is_same ? around : task_get(c, &p->id);
 		if (t != NULL && !t->is_named) {
 			name_task(t->task_id, v.task_id);
 			name_task(t->name, v.task);
@@ -135,14 +142,12 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 			t->confidence = v.confidence;
 			t->is_named = true;
 		}
-		return t;
-	}
-	if (begins_task(c, p, parent) && (t == NULL || !t->has_started)) {
+	} else if (begins_task(c, p, parent) && (t == NULL || !t->has_started)) {
 		t = task_get(c, &p->id);
 		if (t != NULL && !t->is_named)
 			task_default(c, t, p, &in);
-	} else if (t == NULL && parent != NULL) {
-		t = parent->task;
+	} else {
+		t = around;
 	}
 	if (t != NULL && t->work_dir == NULL && x != NULL && x->cwd != NULL)
 		t->work_dir = strdup(x->cwd);
@@ -196,24 +201,32 @@ task_reap(struct correlator *c, struct task *t)
 	free(t);
 }
 
-/* Sums of the ended programs and of the live ones at the last snapshot. */
-static struct usage
-usage_now(const struct correlator *c, const struct work *w, const struct task *t)
+struct usage
+correlator_run_usage(const struct correlator *c)
 {
-	struct usage u = w->done;
+	struct usage u = c->run.done;
 	const struct process *p;
 
-	for (p = w->live > 0 ? c->processes : NULL; p != NULL; p = p->hh.next) {
-		if (p->is_announced && !p->is_over && (t == NULL || p->task == t))
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_announced)
 			usage_add(&u, &p->latest);
 	}
 	return u;
 }
 
-struct usage
-correlator_run_usage(const struct correlator *c)
+/* All of them in one walk over the processes: there may be thousands of either. */
+void
+tasks_sum_live(struct correlator *c)
 {
-	return usage_now(c, &c->run, NULL);
+	struct process *p;
+	struct task *t;
+
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		t->live = (struct usage){ 0 };
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_announced && p->task != NULL)
+			usage_add(&p->task->live, &p->latest);
+	}
 }
 
 static void
@@ -262,8 +275,10 @@ void
 task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns)
 {
 	struct work_record r = { .phase = phase };
-	struct usage usage = usage_now(c, &t->work, t);
+	struct usage usage = t->work.done;
 
+	if (phase != PHASE_START && t->work.live > 0)
+		usage_add(&usage, &t->live);
 	work_record_fill(c, &t->work, now_ns, &usage, &r);
 	r.head.task_id = or_null(t->task_id);
 	r.head.task = or_null(t->name);
@@ -347,8 +362,11 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 	if (c->summary == NULL)
 		return 0;
 	HASH_ITER(hh, c->rows, r, next) {
-		struct summary_row *s = &c->summary[n++];
+		struct summary_row *s;
 
+		if (r->work.programs == 0)	/* all of them turned out to be another tool */
+			continue;
+		s = &c->summary[n++];
 		*s = r->shown;
 		s->programs = r->work.programs;
 		s->failed = r->work.failed;

@@ -81,8 +81,8 @@ static int
 note(struct file_sink *s, struct lane *l, int r)
 {
 	l->error = r;
-	s->stats.last_error = r;
 	if (r < 0) {
+		s->stats.last_error = r;
 		s->stats.errors++;
 		l->retry_at_us = monotonic_us() + s->retry_us;
 	}

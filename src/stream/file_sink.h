@@ -25,7 +25,7 @@ struct file_sink_stats {
 	uint64_t dropped;		/* taken, but never written before close */
 	uint64_t files;			/* that got their real names */
 	uint64_t errors;		/* failed attempts to make, write or rename a file */
-	int last_error;			/* of those, a negative errno; 0 when the last one worked */
+	int last_error;			/* the last of those, a negative errno; 0: none */
 };
 
 struct file_sink_options {

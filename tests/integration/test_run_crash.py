@@ -29,7 +29,11 @@ class Killed(LakeTest):
                              stderr=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + 30
-            while len(self.programs_by_cat()[1]) < 20:
+            seen = []  # how many there were, each time that there were more: at least three blocks
+            while len(seen) < 3:
+                n = len(self.programs_by_cat()[1])
+                if n > (seen[-1] if seen else 20):
+                    seen.append(n)
                 self.assertLess(time.monotonic(), deadline, "no records came to rest while the run was going on")
                 self.assertIsNone(p.poll(), "sluice ended by itself")
                 time.sleep(0.1)
