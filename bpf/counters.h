@@ -146,6 +146,13 @@ pages_resident(struct mm_struct *mm)
 	return pages(file) + pages(anon) + pages(shmem);
 }
 
+/* The wait(2) status of a process whose threads have all begun to exit. */
+static __always_inline s32
+status_of(struct signal_struct *signal, struct task_struct *leader)
+{
+	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+}
+
 /* Identity, status and what signal_struct holds; the caller adds threads that are not released. */
 static __always_inline void
 state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
@@ -163,7 +170,8 @@ state_fill(struct event_state *e, struct task_struct *leader, const struct proc 
 	e->flags = proc_flags(p);
 	if (p->execed || !p->end_ns)
 		e->flags |= EVENT_NO_CREDENTIALS;
-	e->status = signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
+	e->status = status_of(signal, leader);
+	e->key = 0;
 	if (signal->oom_mm)
 		e->flags |= EVENT_OOM;
 	e->ppid = p->ppid;
@@ -176,6 +184,58 @@ state_fill(struct event_state *e, struct task_struct *leader, const struct proc 
 	e->cgroup_v1 = p->cgroup_v1;
 	__builtin_memcpy(e->comm, leader->comm, sizeof(e->comm));
 	counters_begin(&e->counters, signal, p);
+}
+
+/* What is known of an ended process from its entry alone. */
+static __always_inline void
+state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
+{
+	struct event_counters *c = &e->counters;
+
+	e->head.version = EVENT_VERSION;
+	e->head.kind = EVENT_STALE;
+	e->head.size = sizeof(*e);
+	e->head.time_ns = bpf_ktime_get_boot_ns();
+	e->self = p->self;
+	e->parent = p->parent;
+	e->anchor = p->anchor;
+	e->program_start_ns = p->program_start_ns;
+	e->end_ns = p->end_ns;
+	e->flags = proc_flags(p) | (p->execed ? EVENT_NO_CREDENTIALS : 0) | (p->end_oom ? EVENT_OOM : 0);
+	e->status = p->end_status;
+	e->ppid = p->ppid;
+	e->uid = p->uid;
+	e->gid = p->gid;
+	e->pid_ns = p->pid_ns;
+	e->mnt_ns = p->mnt_ns;
+	e->net_ns = p->net_ns;
+	e->cgroup_v2 = p->cgroup_v2;
+	e->cgroup_v1 = p->cgroup_v1;
+	__builtin_memcpy(e->comm, p->end_comm, sizeof(e->comm));
+	e->key = key;
+	c->runtime_ns = p->end_runtime_ns;
+	c->utime = p->end_utime;
+	c->stime = p->end_stime;
+	c->prev_utime = 0;
+	c->prev_stime = 0;
+	c->voluntary_switches = p->end_voluntary_switches + 1;	/* the one that takes it off the CPU for good */
+	c->involuntary_switches = p->end_involuntary_switches;
+	c->minor_faults = p->end_minor_faults;
+	c->major_faults = p->end_major_faults;
+	c->rchar = p->dead.rchar + p->leader.rchar;
+	c->wchar = p->dead.wchar + p->leader.wchar;
+	c->syscr = p->dead.syscr + p->leader.syscr;
+	c->syscw = p->dead.syscw + p->leader.syscw;
+	c->read_bytes = p->dead.read_bytes + p->leader.read_bytes;
+	c->write_bytes = p->dead.write_bytes + p->leader.write_bytes;
+	c->run_delay_ns = p->dead.run_delay_ns + p->leader.run_delay_ns;
+	c->block_io_delay_ns = p->dead.block_io_delay_ns + p->leader.block_io_delay_ns;
+	c->peak_rss = p->peak;
+	c->rss = p->rss;
+	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
+	__builtin_memcpy(c->net_tx, p->net_tx, sizeof(c->net_tx));
+	c->threads = 0;
+	c->threads_peak = p->threads_peak;
 }
 
 #endif

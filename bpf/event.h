@@ -21,6 +21,7 @@ enum event_kind {		/* 0 is left free: an all-zero event is never valid */
 	EVENT_EXIT = 2,		/* struct event_state: the kernel lets go of a process; totals are final */
 	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
 	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
+	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel's last word never came */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
 };
 
@@ -55,6 +56,7 @@ enum event_program {
 	EVENT_PROG_EXIT,
 	EVENT_PROG_FREE,
 	EVENT_PROG_ITER,
+	EVENT_PROG_STALE,
 	EVENT_PROG_CGROUP,
 	EVENT_PROG_COUNT,
 };
@@ -153,6 +155,7 @@ struct event_state {
 	__u64	cgroup_v2;
 	__u64	cgroup_v1;
 	char	comm[EVENT_COMM_LEN];
+	__u64	key;		/* EVENT_STALE: of the entry, to remove it by */
 	struct event_counters	counters;
 };
 
@@ -168,7 +171,7 @@ _Static_assert(sizeof(struct event_id) == 16, "event_id changed size");
 _Static_assert(sizeof(struct event_counters) == 224, "event_counters changed size");
 _Static_assert(sizeof(struct event_exec) == 64 + 80 + 224, "event_exec changed size");
 _Static_assert(__builtin_offsetof(struct event_exec, prev) == 144, "hidden padding");
-_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 224, "event_state changed size");
+_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + 224, "event_state changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
 
 #endif

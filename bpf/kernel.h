@@ -290,6 +290,15 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bpf_map;
+
+struct bpf_iter__bpf_map_elem {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	void *key;
+	void *value;
+};
+
 struct bpf_array {
 	void *pptrs[1];
 };
@@ -297,6 +306,8 @@ struct bpf_array {
 #pragma clang attribute pop
 
 #define SIGNAL_GROUP_EXIT 0x4
+#define PF_EXITING 0x4
+#define SIGCHLD 17
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10

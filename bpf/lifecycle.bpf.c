@@ -14,6 +14,7 @@
 #include "path.h"
 
 struct state_map final_state SEC(".maps");
+struct state_map stale_state SEC(".maps");
 struct fresh_map fresh_proc SEC(".maps");
 struct cgroups_map cgroups_sent SEC(".maps");
 struct exited_map threads_exited SEC(".maps");
@@ -150,6 +151,23 @@ context_read(struct context *c, struct task_struct *t)
  * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
  * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
  */
+static __always_inline void
+send_stale(const struct proc *p, u64 key)
+{
+	struct event_state *e;
+	u32 zero = 0;
+
+	__sync_fetch_and_add(&let_go, 1);
+	e = bpf_map_lookup_elem(&stale_state, &zero);
+	if (!e)
+		return;
+	state_fill_from_entry(e, p, key);
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags())) {
+		count_loss(EVENT_PROG_STALE, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
+	}
+}
+
 static __always_inline int
 fork_seen(struct task_struct *parent, struct task_struct *child)
 {
@@ -159,19 +177,21 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	u32 zero = 0;
 
 	if (parent->signal == signal) {		/* a thread */
-		up = proc_of(signal);
+		up = proc_of(parent);
 		/* live falls before a join returns, nr_threads only when the thread is released */
 		if (up && (u32)signal->live.counter > up->threads_peak)
 			up->threads_peak = signal->live.counter;
 		return 0;
 	}
-	up = proc_of(parent->signal);
+	up = proc_of(parent);
 	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
 		return 0;
-	if (can_be_preempted) {
-		p = proc_of(signal);
-		if (p && p->self.start_ns == child->start_boottime && p->self.pid == (u32)child->tgid)
+	p = bpf_map_lookup_elem(&procs, &key);
+	if (p) {
+		if (p->self.start_ns == child->start_boottime)
 			return 0;	/* another copy was here */
+		/* The address of one whose end we did not hear of: last chance to tell what it used. */
+		send_stale(p, key);
 	}
 	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
 	if (!p)
@@ -209,7 +229,7 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 	if (!can_be_preempted)
 		return NULL;
 	fork_seen(leader->real_parent, leader);
-	p = proc_of(leader->signal);
+	p = proc_of(leader);
 	if (p)
 		p->exec_id = exec_id;
 	return p;
@@ -219,7 +239,7 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 static __always_inline int
 old_image(struct task_struct *t, struct mm_struct *mm)
 {
-	struct proc *p = proc_of(t->signal);
+	struct proc *p = proc_of(t);
 	u64 high, now;
 
 	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
@@ -242,7 +262,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 {
 	struct task_struct *t = (void *)bpf_get_current_task();
 	struct mm_struct *mm = BPF_CORE_READ(t, mm);
-	struct proc *p = proc_of(BPF_CORE_READ(t, signal));
+	struct proc *p = proc_of_address(t);
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	u64 high, now;
 
@@ -437,24 +457,39 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	return 0;
 }
 
-PROGRAMS(on_exec, "sched_process_exec", exec_seen(t, old_pid, bprm->argc, proc_of(t->signal)),
+PROGRAMS(on_exec, "sched_process_exec", exec_seen(t, old_pid, bprm->argc, proc_of(t)),
     struct task_struct *t, int old_pid, struct linux_binprm *bprm)
 
 static __always_inline void
-thread_add(struct thread_sums *sums, struct task_struct *t)
+thread_read(struct thread_sums *sums, struct task_struct *t)
 {
 	struct task_delay_info *d = t->delays;
 
-	/* Atomic: threads exit on several CPUs at once. */
-	__sync_fetch_and_add(&sums->rchar, t->ioac.rchar);
-	__sync_fetch_and_add(&sums->wchar, t->ioac.wchar);
-	__sync_fetch_and_add(&sums->syscr, t->ioac.syscr);
-	__sync_fetch_and_add(&sums->syscw, t->ioac.syscw);
-	__sync_fetch_and_add(&sums->read_bytes, t->ioac.read_bytes);
-	__sync_fetch_and_add(&sums->write_bytes, t->ioac.write_bytes);
-	__sync_fetch_and_add(&sums->run_delay_ns, t->sched_info.run_delay);
-	if (d)
-		__sync_fetch_and_add(&sums->block_io_delay_ns, d->blkio_delay);
+	sums->rchar = t->ioac.rchar;
+	sums->wchar = t->ioac.wchar;
+	sums->syscr = t->ioac.syscr;
+	sums->syscw = t->ioac.syscw;
+	sums->read_bytes = t->ioac.read_bytes;
+	sums->write_bytes = t->ioac.write_bytes;
+	sums->run_delay_ns = t->sched_info.run_delay;
+	sums->block_io_delay_ns = d ? d->blkio_delay : 0;
+}
+
+/* Atomic: threads exit on several CPUs at once. */
+static __always_inline void
+thread_add(struct thread_sums *sums, struct task_struct *t)
+{
+	struct thread_sums one;
+
+	thread_read(&one, t);
+	__sync_fetch_and_add(&sums->rchar, one.rchar);
+	__sync_fetch_and_add(&sums->wchar, one.wchar);
+	__sync_fetch_and_add(&sums->syscr, one.syscr);
+	__sync_fetch_and_add(&sums->syscw, one.syscw);
+	__sync_fetch_and_add(&sums->read_bytes, one.read_bytes);
+	__sync_fetch_and_add(&sums->write_bytes, one.write_bytes);
+	__sync_fetch_and_add(&sums->run_delay_ns, one.run_delay_ns);
+	__sync_fetch_and_add(&sums->block_io_delay_ns, one.block_io_delay_ns);
 }
 
 /*
@@ -462,11 +497,65 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
  * until the process is freed, and files that it closes last still count: it is read then. With the
  * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
  */
+/* All threads but the leader and t are gone, or as good as gone. */
+static __always_inline void
+end_sums(struct proc *p, struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct task_struct *leader = t->group_leader;
+	u64 runtime = signal->sum_sched_runtime + leader->se.sum_exec_runtime + counters_unaccounted(t);
+	u64 utime = signal->utime + leader->utime, stime = signal->stime + leader->stime;
+	u64 voluntary = signal->nvcsw + leader->nvcsw, involuntary = signal->nivcsw + leader->nivcsw;
+	u64 minor = signal->min_flt + leader->min_flt, major = signal->maj_flt + leader->maj_flt;
+
+	if (t->pid != t->tgid && !t->exit_state) {	/* a worker that is not released yet */
+		runtime += t->se.sum_exec_runtime;
+		utime += t->utime;
+		stime += t->stime;
+		voluntary += t->nvcsw;
+		involuntary += t->nivcsw;
+		minor += t->min_flt;
+		major += t->maj_flt;
+	}
+	p->end_runtime_ns = runtime;
+	p->end_utime = utime;
+	p->end_stime = stime;
+	p->end_voluntary_switches = voluntary;
+	p->end_involuntary_switches = involuntary;
+	p->end_minor_faults = minor;
+	p->end_major_faults = major;
+	p->end_status = status_of(signal, leader);
+	p->end_oom = signal->oom_mm != NULL;
+	__builtin_memcpy(p->end_comm, leader->comm, sizeof(p->end_comm));
+	thread_read(&p->leader, leader);
+}
+
+/*
+ * The parent is told that its child ended: nearly the last that the dying process does, with its
+ * memory and files gone. Not every child tells.
+ */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_signal, int sig)
+{
+	struct task_struct *t;
+	struct proc *p;
+
+	if (sig != SIGCHLD)
+		return 0;
+	t = (void *)bpf_get_current_task_btf();
+	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
+		return 0;
+	p = proc_of(t);
+	if (p && p->end_ns)
+		end_sums(p, t);
+	return 0;
+}
+
 static __always_inline int
 exit_seen(struct task_struct *t, bool group_dead)
 {
 	struct signal_struct *signal = t->signal;
-	struct proc *p = proc_of(signal);
+	struct proc *p = proc_of(t);
 	struct mm_struct *mm;
 	u64 high, now, key = (u64)t;
 	bool is_last;
@@ -487,8 +576,10 @@ exit_seen(struct task_struct *t, bool group_dead)
 	if (t->pid != t->tgid || !is_last) {
 		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -17)
 			return 0;	/* EEXIST: another copy was here */
-		/* the leader's count only if another thread execs and takes its place */
-		thread_add(t->pid != t->tgid ? &p->dead : &p->leader, t);
+		if (t->pid != t->tgid)
+			thread_add(&p->dead, t);
+		else		/* counts only if another thread execs and takes its place */
+			thread_read(&p->leader, t);
 	}
 	if (!is_last)
 		return 0;
@@ -496,6 +587,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
 	p->ppid = t->real_parent->tgid;
+	end_sums(p, t);
 	if (!p->execed) {
 		struct context context = {};
 
@@ -537,7 +629,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 
 	if (!group_dead || !mm)
 		return 0;
-	p = proc_of(t->signal);
+	p = proc_of(t);
 	if (!p)
 		return 0;
 	if (!p->execed && t->real_parent->mm == mm) {

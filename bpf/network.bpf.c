@@ -37,7 +37,7 @@ int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
 	if (ret <= 0)
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
-	net_add(proc_of(t->signal), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, true);
+	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, true);
 	return 0;
 }
 
@@ -49,7 +49,7 @@ int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
 	if (ret <= 0 || flags & MSG_PEEK)
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
-	net_add(proc_of(t->signal), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, false);
+	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, false);
 	return 0;
 }
 
@@ -60,7 +60,7 @@ net_before_6_3(struct socket *sock, int ret, bool is_send)
 	struct sock *sk = sock->sk;
 
 	if (ret > 0 && sk)
-		net_add(proc_of(BPF_CORE_READ(t, signal)),
+		net_add(proc_of_address(t),
 		    net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, is_send);
 	return 0;
 }

@@ -5,7 +5,6 @@
 /* Threads walked for one process; more set EVENT_THREADS_CUT. */
 #define THREADS_MAX 65536
 #define THREADS_MAX_UNTIL_5_16 512
-#define PF_EXITING 0x4
 
 struct snapshot_map {		/* one reader at a time: ours */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -107,7 +106,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	u32 zero = 0;
 
 	signal = t->signal;
-	p = proc_of(signal);
+	p = proc_of(t);
 	if (!p && !snapshot_all)
 		return NULL;
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
@@ -229,4 +228,28 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 		e->head.time_ns = time_ns;
 	}
 	return process_write(ctx, e, t, p);
+}
+
+/*
+ * Processes that ended more than STALE_NS ago and are still entered. Most are zombies, which on_task
+ * meets too; user space removes the others. Not every kernel runs on_free in every context.
+ */
+#define STALE_NS 300000000
+
+SEC("iter/bpf_map_elem")
+int on_stale(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct proc *p = ctx->value;
+	u64 *key = ctx->key;
+	struct event_state *e;
+	u32 zero = 0;
+
+	if (!p || !key || !p->end_ns || bpf_ktime_get_boot_ns() - p->end_ns < STALE_NS)
+		return 0;
+	e = bpf_map_lookup_elem(&snapshot_state, &zero);
+	if (!e)
+		return 0;
+	state_fill_from_entry(e, p, *key);
+	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
+	return 0;
 }

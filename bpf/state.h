@@ -60,6 +60,20 @@ struct proc {
 	u64	rss;
 	struct thread_sums dead;	/* of the threads that have exited, but for the leader */
 	struct thread_sums leader;	/* of a leader that exited before its threads, till one execs */
+	/*
+	 * The process's own sums as its last thread exits, and again as its parent is told: should
+	 * the kernel's last word never come (see stale.bpf.c), they are within microseconds of it.
+	 */
+	u64	end_runtime_ns;
+	u64	end_utime;
+	u64	end_stime;
+	u64	end_voluntary_switches;
+	u64	end_involuntary_switches;
+	u64	end_minor_faults;
+	u64	end_major_faults;
+	s32	end_status;
+	u32	end_oom;
+	char	end_comm[EVENT_COMM_LEN];
 	/* sums over all sockets */
 	u64	net_rx[EVENT_NET_COUNT];
 	u64	net_tx[EVENT_NET_COUNT];
@@ -168,12 +182,24 @@ proc_flags(const struct proc *p)
 	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
 }
 
+/* The entry of a task's process. One whose address came back for another process is none of it. */
 static __always_inline struct proc *
-proc_of(struct signal_struct *signal)
+proc_of(struct task_struct *t)
 {
-	u64 key = (u64)signal;
+	u64 key = (u64)t->signal;
+	struct proc *p = bpf_map_lookup_elem(&procs, &key);
 
-	return bpf_map_lookup_elem(&procs, &key);
+	return p && p->self.start_ns == t->group_leader->start_boottime ? p : NULL;
+}
+
+/* The same for a task without a type. */
+static __always_inline struct proc *
+proc_of_address(struct task_struct *t)
+{
+	u64 key = (u64)BPF_CORE_READ(t, signal);
+	struct proc *p = bpf_map_lookup_elem(&procs, &key);
+
+	return p && p->self.start_ns == BPF_CORE_READ(t, group_leader, start_boottime) ? p : NULL;
 }
 
 #endif

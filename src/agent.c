@@ -78,7 +78,13 @@ on_state_signal(const struct state_signal *s, void *arg)
 	struct agent *a = arg;
 	struct state_signal young;
 
-	if (s->kind == STATE_EXIT) {
+	if (s->kind == STATE_STALE) {
+		if (a->is_sweeping && correlator_was_met(a->correlator, &s->self))
+			return;		/* a zombie */
+		if (a->is_sweeping)
+			probes_forget(a->probes, s->entry);
+		a->swept++;
+	} else if (s->kind == STATE_EXIT) {
 		a->counts.exit++;
 	} else {
 		a->counts.snapshot++;
@@ -193,26 +199,18 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 		event_active(a->on_drain, EV_TIMEOUT, 0);
 }
 
-/* One pass over all processes. The ring is drained first: an exec is known before its usage. */
-static void
-snapshot(struct agent *a, bool with_usage, bool with_bystanders)
+/* Reads what an iterator writes; false where it broke off. */
+static bool
+read_states(struct agent *a, int fd)
 {
 	static _Alignas(8) char buffer[SNAPSHOT_BYTES];	/* one thread, one agent */
 	size_t have = 0;
-	int fd;
+	ssize_t n;
 
-	while (!drain(a))
-		continue;
-	fd = probes_snapshot_open(a->probes, with_bystanders);
-	if (fd < 0)
-		return;
-	a->bystanders = a->bystander_threads = 0;
-	a->met = a->met_ended = a->met_ending = a->met_threads = 0;
-	correlator_snapshot_begin(a->correlator, with_usage);
 	for (;;) {
-		ssize_t n = read(fd, buffer + have, sizeof(buffer) - have);
 		size_t used;
 
+		n = read(fd, buffer + have, sizeof(buffer) - have);
 		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n <= 0)
@@ -223,11 +221,44 @@ snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 		have -= used;
 	}
 	close(fd);
-	correlator_snapshot_end(a->correlator, agent_now_ns());
+	return n == 0;
+}
+
+/*
+ * One pass over all processes. The ring is drained first: an exec is known before its usage. Those
+ * that are followed but were not met are on their way out, or were forgotten on it.
+ */
+static void
+snapshot(struct agent *a, bool with_usage, bool with_bystanders)
+{
+	int fd;
+
+	while (!drain(a))
+		continue;
+	fd = probes_snapshot_open(a->probes, with_bystanders);
+	if (fd < 0) {
+		a->counts.broken_passes++;
+		return;
+	}
+	a->bystanders = a->bystander_threads = 0;
+	a->met = a->met_ended = a->met_ending = a->met_threads = 0;
+	correlator_snapshot_begin(a->correlator, with_usage);
+	if (!read_states(a, fd)) {
+		a->counts.broken_passes++;
+		return;		/* whoever it did not reach is not gone for that */
+	}
 	if (with_bystanders) {
 		a->other_processes = a->bystanders;
 		a->other_threads = a->bystander_threads;
 	}
+	if (probes_followed(a->probes) > a->met) {
+		fd = probes_stale_open(a->probes);
+		a->is_sweeping = true;
+		if (fd >= 0)
+			read_states(a, fd);
+		a->is_sweeping = false;
+	}
+	correlator_snapshot_end(a->correlator, agent_now_ns());
 	lost_to_holes(a);
 }
 

@@ -113,6 +113,7 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 		loss_add(lines, n, &found, program, "skipped", skipped);
 	}
 	loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
+	loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
 	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
 		loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
@@ -155,6 +156,7 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 		{ "cgroup", (double)a->counts.cgroup },
 		{ "snapshot", (double)a->counts.snapshot },
 		{ "drain", (double)a->counts.drains },
+		{ "end_made_up", (double)a->swept },
 		{ "followed", (double)probes_followed(a->probes) },
 		{ "others_alive", (double)a->other_processes },
 	};

@@ -25,6 +25,7 @@ struct agent_counts {
 	uint64_t cgroup;
 	uint64_t snapshot;		/* states that the iterator wrote */
 	uint64_t drains;
+	uint64_t broken_passes;		/* of the iterator */
 	uint64_t malformed;		/* refused by the decoder */
 };
 
@@ -56,6 +57,8 @@ struct agent {
 	uint64_t bystander_threads;
 	uint64_t met;			/* followed processes that the pass met */
 	uint64_t met_ended;
+	bool is_sweeping;		/* states come from the map, not from the kernel's last word */
+	uint64_t swept;			/* ends that were made up for */
 	uint64_t met_ending;		/* zombies too young to be counted final */
 	uint64_t met_threads;
 	uint64_t other_processes;	/* of the last pass with bystanders */

@@ -33,7 +33,8 @@ typedef int64_t s64;
 
 struct probes {
 	struct sluice_bpf *skel;	/* owned */
-	struct bpf_link *iterator;	/* owned: of on_task */
+	struct bpf_link *iterator;	/* the skeleton's: of on_task */
+	struct bpf_link *stale;		/* owned: of on_stale, on the map of processes */
 	size_t ring_bytes;
 	struct signal_status signals[SIGNALS_MAX];
 	size_t n_signals;
@@ -53,6 +54,7 @@ struct kernel_hooks {
 	bool has_bpf_mem_alloc;		/* maps allocate safely from any context */
 	bool has_old_net;
 	bool has_bpf_loop;
+	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool can_be_preempted;		/* programs on tracepoints */
 };
 
@@ -160,6 +162,7 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 	    tracepoint_args(btf, "sock_recv_length") >= 0;
 	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
 	h->has_bpf_mem_alloc = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
+	h->has_current_task_btf = has_function(btf, "bpf_get_current_task_btf");
 	h->can_be_preempted = btf__find_by_name_kind(btf, "class_srcu_fast_notrace_t", BTF_KIND_TYPEDEF) > 0;
 	h->has_bpf_loop = has_function(btf, "bpf_loop");
 	h->has_old_net = has_function(btf, "inet_sendmsg") && has_function(btf, "inet_recvmsg");
@@ -284,6 +287,8 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 			autoload(p->skel, name, is_there && h->can_be_preempted);
 		}
 	}
+	autoload(p->skel, "on_signal", h->has_current_task_btf);
+	bpf_program__set_autoattach(p->skel->progs.on_stale, false);
 	autoload(p->skel, "on_begin_new_exec",
 	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
 	autoload(p->skel, "on_taskstats_exit",
@@ -366,6 +371,16 @@ calibrate_first(struct probes *p)
 	}
 }
 
+static int
+stale_attach(struct probes *p)
+{
+	union bpf_iter_link_info info = { .map.map_fd = (__u32)bpf_map__fd(p->skel->maps.procs) };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+	p->stale = bpf_program__attach_iter(p->skel->progs.on_stale, &opts);
+	return p->stale != NULL ? 0 : -errno;
+}
+
 int
 probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size)
@@ -405,6 +420,11 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		    libbpf_first_warning);
 		goto fail;
 	}
+	r = stale_attach(p);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot iterate over the map of processes: %s", strerror(-r));
+		goto fail;
+	}
 	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	signals_describe(p, &hooks, with_fentry);
 	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
@@ -421,6 +441,7 @@ probes_close(struct probes *p)
 {
 	if (p == NULL)
 		return;
+	bpf_link__destroy(p->stale);
 	sluice_bpf__destroy(p->skel);
 	free(p);
 }
@@ -484,6 +505,21 @@ probes_snapshot_open(struct probes *p, bool all)
 	return fd < 0 ? -errno : fd;
 }
 
+int
+probes_stale_open(struct probes *p)
+{
+	int fd = bpf_iter_create(bpf_link__fd(p->stale));
+
+	return fd < 0 ? -errno : fd;
+}
+
+void
+probes_forget(struct probes *p, uint64_t key)
+{
+	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), &key) == 0)
+		__atomic_fetch_add(&p->skel->bss->let_go, 1, __ATOMIC_SEQ_CST);
+}
+
 uint64_t
 probes_lost(const struct probes *p, unsigned program, unsigned reason)
 {
@@ -543,6 +579,7 @@ probes_program_name(unsigned program)
 		[EVENT_PROG_EXIT] = "on_exit",
 		[EVENT_PROG_FREE] = "on_free",
 		[EVENT_PROG_ITER] = "on_task",
+		[EVENT_PROG_STALE] = "on_stale",
 		[EVENT_PROG_CGROUP] = "cgroup_announce",
 	};
 

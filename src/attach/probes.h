@@ -60,6 +60,13 @@ uint64_t probes_followed(const struct probes *p);
  */
 int probes_snapshot_open(struct probes *p, bool all);
 
+/*
+ * The same for processes that ended a while ago and are still followed: zombies, and those of whose
+ * end the kernel side was not told. probes_forget lets go of one of the latter, by its key.
+ */
+int probes_stale_open(struct probes *p);
+void probes_forget(struct probes *p, uint64_t key);
+
 /* Takes one sample of the clocks' difference; cheap, best just after a sleep. */
 void probes_calibrate(struct probes *p);
 

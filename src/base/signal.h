@@ -91,6 +91,7 @@ enum state_kind {
 	STATE_EXIT,		/* final, and it was reaped */
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
+	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
 	STATE_BYSTANDER,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 
@@ -104,6 +105,7 @@ struct state_signal {
 	uint64_t end_ns;		/* 0: alive */
 	int32_t status;			/* as wait(2) reports it; of ended ones */
 	uint32_t ppid;
+	uint64_t entry;			/* of STATE_STALE: the kernel side's key */
 	bool has_execed;
 	bool has_context;
 	bool oom_killed;

@@ -185,6 +185,8 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 		return -EBADMSG;
 	if (ev->head.kind == EVENT_EXIT)
 		s.kind = STATE_EXIT;
+	else if (ev->head.kind == EVENT_STALE)
+		s.kind = STATE_STALE;
 	else if (ev->head.kind == EVENT_ALIVE)
 		s.kind = STATE_BYSTANDER;
 	else
@@ -197,6 +199,7 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 	s.end_ns = ev->end_ns;
 	s.status = ev->status;
 	s.ppid = ev->ppid;
+	s.entry = ev->key;
 	s.has_execed = ev->flags & EVENT_EXECED;
 	s.has_context = !(ev->flags & EVENT_NO_CREDENTIALS);
 	s.oom_killed = ev->flags & EVENT_OOM;
@@ -236,6 +239,7 @@ decode(struct decoder *d, const void *data, size_t len)
 	case EVENT_EXIT:
 	case EVENT_SNAPSHOT:
 	case EVENT_ALIVE:
+	case EVENT_STALE:
 		return decode_state(d, data, len);
 	case EVENT_CGROUP:
 		return len >= sizeof(struct event_cgroup) ? decode_cgroup(d, data, len) : -EBADMSG;

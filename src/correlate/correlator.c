@@ -612,8 +612,18 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 		process_ended(c, p, s);
 		p->is_over = true;
 	}
-	if (s->kind == STATE_EXIT)
+	if (s->kind == STATE_EXIT || s->kind == STATE_STALE)
 		p->gone_ns = s->time_ns;
+}
+
+bool
+correlator_was_met(const struct correlator *c, const struct program_key *key)
+{
+	struct process_id id = { key->start_ns, key->pid };
+	struct process *p;
+
+	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
+	return p != NULL && p->pass == c->pass && p->unseen_since_ns == 0;
 }
 
 void

@@ -59,6 +59,9 @@ void correlator_cgroup(struct correlator *c, const struct cgroup_signal *s);
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
 void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
 
+/* True if the last pass met this process: it is alive, or a zombie. */
+bool correlator_was_met(const struct correlator *c, const struct program_key *key);
+
 /* Ends tasks that have been over for a moment; live: also LIVE records of tasks and the run. */
 void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);
 
