@@ -45,6 +45,11 @@ IO = {  # of /proc/PID/io
 FAULTS = ("minor_faults", "major_faults")
 SWITCHES = ("voluntary_switches", "involuntary_switches")
 TOTALS = ("user_us", "system_us", *FAULTS, *SWITCHES, *IO.values())
+# Before 6.2 a thread counts its pages for itself and adds them up after 64 faults, each of which may
+# map 16 pages: what a process then reads of its own peak is too low by up to that, not what it had.
+RSS_IS_LATE = tuple(map(int, os.uname().release.split(".")[:2])) < (6, 2)
+RSS_LATE_BYTES = 64 * 16 * 4096
+
 # What is null where doctor calls a signal missing; "peak" is told apart by how a program ended.
 NULL_WITHOUT = {
     "replaced_peak": ["peak of EXEC"],
@@ -366,7 +371,7 @@ class Check:
         return end[field] is not None or self.known(name, field, None)
 
     def cpu(self, p):
-        allowed = TOLERANCE["cpu_us"] + self.extra_us
+        allowed = TOLERANCE["cpu_us"]
         user, system = self.total(p, "cpu_user_ns"), self.total(p, "cpu_system_ns")
         if user is None or system is None:
             return
@@ -434,6 +439,10 @@ class Check:
             elif "hwm_kb" in image:
                 own = image["hwm_kb"] << 10
                 allowed = max(own * TOLERANCE["peak_part"], TOLERANCE["peak_floor_bytes"])
+                if RSS_IS_LATE and p.told and p.forked and "maxrss_kb" in p.told:
+                    own = p.told["maxrss_kb"] << 10  # never exec'd: it inherits none
+                elif RSS_IS_LATE and own < usage["peak_rss_bytes"] <= own + RSS_LATE_BYTES:
+                    own = usage["peak_rss_bytes"]
                 self.near(name, "peak_rss_bytes", own, usage["peak_rss_bytes"], allowed)
             for field in ("run_delay_ns", "block_io_delay_ns"):
                 self.known(name, field, usage[field])
@@ -554,7 +563,7 @@ def main():
     ap.add_argument("--truth", default=harness.TRUTH)
     ap.add_argument("--case", help="only this one")
     ap.add_argument("--runs", type=int, default=1)
-    ap.add_argument("--tolerance-ms", type=float, default=0, help="more for CPU times, where a machine is emulated")
+    ap.add_argument("--tolerance-ms", type=float, default=0, help="more where a child tells its own CPU time or a gap is timed: on an emulated machine")
     ap.add_argument("--keep", metavar="DIR", help="leave lake and truth there")
     args = ap.parse_args()
     if not harness.is_root():

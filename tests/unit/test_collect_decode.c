@@ -557,7 +557,7 @@ unknown_kinds_are_refused(void **state)
 	(void)state;
 	good_state(0);
 	assert_refused();
-	good_state(EVENT_CGROUP + 1);
+	good_state(EVENT_STALE + 1);
 	assert_refused();
 	good_state(0xffff);
 	assert_refused();
