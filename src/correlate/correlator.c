@@ -118,47 +118,6 @@ program_id_format(const struct correlator *c, const struct program_key *key, cha
 	    key->pid, key->start_ns, key->index);
 }
 
-/* cgroups: ids come with every program, paths once */
-
-static const char *
-cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
-{
-	struct cgroup_path *g;
-	struct { uint64_t id, is_v2; } key = { id, is_v2 };
-
-	if (id == 0)
-		return NULL;
-	HASH_FIND(hh, c->cgroups, &key, sizeof(key), g);
-	if (g == NULL)
-		return NULL;
-	HASH_DEL(c->cgroups, g);	/* to the end of the line: used last */
-	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
-	return g->path;
-}
-
-void
-correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
-{
-	size_t len = strlen(s->path);
-	size_t space = text_is_plain(s->path, len) ? len + 1 : TEXT_ESCAPE_MAX(len);
-	struct cgroup_path *g;
-
-	if (cgroup_find(c, s->id, s->is_v2) != NULL)
-		return;
-	if (HASH_COUNT(c->cgroups) >= CGROUPS_KNOWN_MAX) {
-		g = c->cgroups;
-		HASH_DEL(c->cgroups, g);
-		free(g);
-	}
-	g = calloc(1, sizeof(*g) + space);
-	if (g == NULL)
-		return;
-	g->key.id = s->id;
-	g->key.is_v2 = s->is_v2;
-	text_escape(s->path, len, g->path, space, NULL);
-	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
-}
-
 /* processes */
 
 static struct process *
@@ -218,88 +177,6 @@ process_parent(struct correlator *c, const struct process *p)
 	parent->text = program_text_ref(anchor->text);
 	task_assign(c, parent, task_of_fork(c, parent, anchor));
 	return parent;
-}
-
-/* records */
-
-static void
-head_fill(const struct correlator *c, const struct process *p, struct record_head *head)
-{
-	const struct task *t = p->task;
-
-	head->run_id = c->options.run_id;
-	head->pipeline = c->options.pipeline;
-	if (t == NULL) {
-		head->sample = c->options.sample;
-		return;
-	}
-	head->task_id = t->task_id[0] != '\0' ? t->task_id : NULL;
-	head->task = t->name[0] != '\0' ? t->name : NULL;
-	head->sample = t->sample[0] != '\0' ? t->sample : NULL;
-}
-
-static void
-identity_fill(const struct correlator *c, const struct process *p, struct program_identity *id,
-    char self[PROGRAM_ID_SIZE], char parent[PROGRAM_ID_SIZE])
-{
-	id->pid = p->self.pid;
-	id->ppid = p->ppid;
-	id->start_time_us = p->start_us;
-	id->program_start_time_us = p->program_start_us;
-	id->program_index = p->self.index;
-	program_id_format(c, &p->self, self);
-	id->program_id = self;
-	if (p->self.index > 0) {
-		/* what exec replaced */
-		struct program_key before = p->self;
-
-		before.index--;
-		program_id_format(c, &before, parent);
-		id->parent_program_id = parent;
-	} else if (p->parent.pid != 0) {
-		program_id_format(c, &p->parent, parent);
-		id->parent_program_id = parent;
-	}
-	id->forked = p->is_forked;
-}
-
-static void
-program_emit(struct correlator *c, const struct process *p, struct program_record *r)
-{
-	char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
-	const struct text *x = p->text;
-	const char *v1, *v2;
-
-	head_fill(c, p, &r->head);
-	identity_fill(c, p, &r->id, self, parent);
-	if (x != NULL) {
-		r->exe = x->exe;
-		if (r->comm == NULL)
-			r->comm = x->comm;
-		r->argv = x->argv;
-		r->argc = x->argc;
-		r->argv_truncated = x->argv_truncated;
-		r->cwd = x->cwd;
-		r->tool = x->tool;
-		r->tool_rule = x->tool_rule;
-	}
-	if (p->has_context) {
-		r->uid = (struct opt_u64){ p->context.uid, true };
-		r->gid = (struct opt_u64){ p->context.gid, true };
-		r->pid_ns = (struct opt_u64){ p->context.pid_ns, p->context.pid_ns != 0 };
-		r->mnt_ns = (struct opt_u64){ p->context.mnt_ns, p->context.mnt_ns != 0 };
-		r->net_ns = (struct opt_u64){ p->context.net_ns, p->context.net_ns != 0 };
-		v2 = cgroup_find(c, p->context.cgroup_v2, true);
-		v1 = cgroup_find(c, p->context.cgroup_v1, false);
-		r->cgroup_v1 = v1;
-		r->cgroup = v2 == NULL || (strcmp(v2, "/") == 0 && v1 != NULL) ? v1 : v2;
-	}
-	r->run_source = "sluice run";
-	if (p->task != NULL) {
-		r->task_source = p->task->source;
-		r->confidence = (struct opt_double){ p->task->confidence, true };
-	}
-	c->ops.program(r, c->arg);
 }
 
 /* The current program has begun: START, and one more in its task, row and the run. */
@@ -572,9 +449,9 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 		char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
 		struct usage_record r = { .usage = &moved, .interval_ns = s->time_ns - p->sent_ns };
 
-		head_fill(c, p, &r.head);
+		program_head_fill(c, p, &r.head);
 		r.head.time_us = state_wall_us(c, s->time_ns);
-		identity_fill(c, p, &r.id, self, parent);
+		program_identity_fill(c, p, &r.id, self, parent);
 		if (p->text != NULL) {
 			r.comm = p->text->comm;
 			r.tool = p->text->tool;

@@ -151,6 +151,15 @@ int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 
+/* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup signal */
+const char *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);
+
+/* program_record.c: fills what is the same in each record on a program; strings are p's and c's */
+void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
+void program_identity_fill(const struct correlator *c, const struct process *p,
+    struct program_identity *id, char self[PROGRAM_ID_SIZE], char parent[PROGRAM_ID_SIZE]);
+void program_emit(struct correlator *c, const struct process *p, struct program_record *r);
+
 /* program_text.c: what a program is called */
 struct text *program_text_new(struct correlator *c, const struct exec_signal *s);
 struct text *program_text_ref(struct text *t);
