@@ -122,10 +122,10 @@ pages_held_back(u64 counters)
 
 /*
  * Resident pages of an mm as the kernel counts them for ru_maxrss (file + anon + shmem); from
- * 6.2 exact for small processes, else within 3 %.
+ * 6.2 exact for small processes if asked for, else within 3 %.
  */
 static __always_inline u64
-pages_resident(struct mm_struct *mm)
+pages_resident(struct mm_struct *mm, bool is_exact)
 {
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	s64 file, anon, shmem;
@@ -138,7 +138,7 @@ pages_resident(struct mm_struct *mm)
 	file = mm->rss_stat[0].count;
 	anon = mm->rss_stat[1].count;
 	shmem = mm->rss_stat[3].count;
-	if (pages(file) + pages(anon) + pages(shmem) < 33 * (u64)rss_slack && ncpu <= 64) {
+	if (is_exact && pages(file) + pages(anon) + pages(shmem) < 33 * (u64)rss_slack && ncpu <= 64) {
 		file += pages_held_back((u64)mm->rss_stat[0].counters);
 		anon += pages_held_back((u64)mm->rss_stat[1].counters);
 		shmem += pages_held_back((u64)mm->rss_stat[3].counters);
@@ -201,7 +201,8 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 	e->anchor = p->anchor;
 	e->program_start_ns = p->program_start_ns;
 	e->end_ns = p->end_ns;
-	e->flags = proc_flags(p) | (p->execed ? EVENT_NO_CREDENTIALS : 0) | (p->end_oom ? EVENT_OOM : 0);
+	e->flags = proc_flags(p) | (p->execed ? EVENT_NO_CREDENTIALS : 0) |
+	    (p->has_end_sums ? 0 : EVENT_THREADS_CUT) | (p->end_oom ? EVENT_OOM : 0);
 	e->status = p->end_status;
 	e->ppid = p->ppid;
 	e->uid = p->uid;

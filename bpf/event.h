@@ -36,7 +36,7 @@ enum event_flag {
 	EVENT_HAS_BLOCK_IO = 1 << 7,	/* the kernel keeps delay accounting for these threads */
 	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie, totals are final */
 	EVENT_OOM = 1 << 9,		/* chosen by the OOM killer */
-	EVENT_THREADS_CUT = 1 << 10,	/* snapshot: more threads than we walk; counters are too low */
+	EVENT_THREADS_CUT = 1 << 10,	/* counters are too low: more threads than we walk, no end sums */
 	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
 };
 
@@ -134,7 +134,7 @@ struct event_exec {
 	__u32	cwd_len;	/*   paths as components, leaf first, each NUL-terminated */
 	__u32	argv_len;	/*   arguments, each NUL-terminated unless cut */
 	__u32	pad;
-	struct event_counters	prev;		/* valid with EVENT_REPLACED */
+	struct event_counters	prev;		/* with EVENT_REPLACED; else anything */
 };
 
 struct event_state {

@@ -232,6 +232,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	int exit_state;
 	int exit_code;
+	int exit_signal;
 	int pid;
 	int tgid;
 	u64 self_exec_id;		/* one more with each exec */
@@ -307,7 +308,10 @@ struct bpf_array {
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
+#define PF_FORKNOEXEC 0x40
 #define SIGCHLD 17
+#define EEXIST 17
+#define PROC_PID_INIT_INO 0xeffffffcu	/* the first pid namespace's, always */
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10

@@ -66,7 +66,7 @@ struct context {
 };
 
 /* Sends the path of a cgroup the first time that its id is seen. */
-static __always_inline void
+static __always_inline bool
 cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 {
 	u64 key[2] = { id, is_v2 };
@@ -75,10 +75,10 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 	u8 one = 1;
 
 	if (bpf_map_lookup_elem(&cgroups_sent, key))
-		return;
+		return true;
 	s = scratch_get();
 	if (!s)
-		return;
+		return false;
 	s->wash[0] = (u64)kn;
 	len = kernfs_append(0);
 	if (len & PATH_CUT)
@@ -91,15 +91,17 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 	s->cgroup.is_v2 = is_v2;
 	s->cgroup.path_len = len;
 	s->cgroup.head.size = sizeof(s->cgroup) + len;
-	if (bpf_ringbuf_output(&ring, &s->cgroup, sizeof(s->cgroup) + len, wake_flags())) {
+	if (bpf_ringbuf_output(&ring, &s->cgroup, sizeof(s->cgroup) + len,
+	    wake_flags(s->cgroup.head.time_ns))) {
 		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_RING);
-		return;
+		return false;
 	}
 	bpf_map_update_elem(&cgroups_sent, key, &one, BPF_ANY);
+	return true;
 }
 
 static __always_inline void
-context_read(struct context *c, struct task_struct *t)
+context_read(struct context *c, struct task_struct *t, struct proc *p)
 {
 	struct nsproxy *ns = t->nsproxy;
 	const struct cred *cred = t->cred;
@@ -117,7 +119,9 @@ context_read(struct context *c, struct task_struct *t)
 		c->mnt_ns = ns->mnt_ns->ns.inum;
 	if (ns && ns->net_ns)
 		c->net_ns = ns->net_ns->ns.inum;
-	if (pid) {
+	if (pid && pid->level == 0) {
+		c->pid_ns = PROC_PID_INIT_INO;
+	} else if (pid) {
 		u32 level = pid->level;
 		struct upid *innermost = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 		    level * bpf_core_type_size(struct upid);
@@ -130,7 +134,8 @@ context_read(struct context *c, struct task_struct *t)
 	kn = v2 ? v2->kn : NULL;
 	if (kn) {
 		c->cgroup_v2 = kn->id;
-		cgroup_announce(kn, c->cgroup_v2, 1);
+		if (c->cgroup_v2 != p->cgroup_v2 && cgroup_announce(kn, c->cgroup_v2, 1))
+			p->cgroup_v2 = c->cgroup_v2;
 	}
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return;
@@ -143,7 +148,8 @@ context_read(struct context *c, struct task_struct *t)
 	kn = BPF_CORE_READ(v1, kn);
 	if (kn) {
 		c->cgroup_v1 = BPF_CORE_READ(kn, id);
-		cgroup_announce(kn, c->cgroup_v1, 0);
+		if (c->cgroup_v1 != p->cgroup_v1 && cgroup_announce(kn, c->cgroup_v1, 0))
+			p->cgroup_v1 = c->cgroup_v1;
 	}
 }
 
@@ -162,7 +168,7 @@ send_stale(const struct proc *p, u64 key)
 	if (!e)
 		return;
 	state_fill_from_entry(e, p, key);
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags())) {
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_STALE, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
 	}
@@ -175,6 +181,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	struct proc *up, *p;
 	u64 key = (u64)signal;
 	u32 zero = 0;
+	long error;
 
 	if (parent->signal == signal) {		/* a thread */
 		up = proc_of(parent);
@@ -186,13 +193,6 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	up = proc_of(parent);
 	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
 		return 0;
-	p = bpf_map_lookup_elem(&procs, &key);
-	if (p) {
-		if (p->self.start_ns == child->start_boottime)
-			return 0;	/* another copy was here */
-		/* The address of one whose end we did not hear of: last chance to tell what it used. */
-		send_stale(p, key);
-	}
 	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
 	if (!p)
 		return 0;
@@ -204,11 +204,24 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	if (up) {
 		p->parent = up->self;
 		p->anchor = up->execed ? up->self : up->anchor;
+		p->cgroup_v2 = up->cgroup_v2;
+		p->cgroup_v1 = up->cgroup_v1;
 	} else {
+		p->cgroup_v2 = p->cgroup_v1 = 0;
 		__builtin_memset(&p->parent, 0, sizeof(p->parent));
 		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
 	}
-	if (bpf_map_update_elem(&procs, &key, p, BPF_ANY)) {
+	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
+	if (error == -EEXIST) {
+		up = bpf_map_lookup_elem(&procs, &key);
+		if (up && up->self.start_ns == child->start_boottime)
+			return 0;	/* another copy was here */
+		/* The address of one whose end we did not hear of: last chance to tell what it used. */
+		if (up)
+			send_stale(up, key);
+		error = bpf_map_update_elem(&procs, &key, p, BPF_ANY);
+	}
+	if (error) {
 		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 		__sync_fetch_and_add(&lost_records, 2);
 	} else {
@@ -239,14 +252,17 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 static __always_inline int
 old_image(struct task_struct *t, struct mm_struct *mm)
 {
-	struct proc *p = proc_of(t);
+	struct proc *p;
 	u64 high, now;
 
 	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
-	if (!p || !p->execed || !mm)
+	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
+		return 0;
+	p = proc_of(t);
+	if (!p)
 		return 0;
 	high = mm->hiwater_rss;
-	now = pages_resident(mm);
+	now = pages_resident(mm, true);
 	p->old_rss = now;
 	p->old_peak = high > now ? high : now;
 	return 0;
@@ -270,7 +286,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
 	if (bpf_core_field_exists(old->rss_stat.count))
-		now = pages_resident(mm);
+		now = pages_resident(mm, true);
 	else
 		now = pages(BPF_CORE_READ(mm, rss_stat[0].count)) +
 		    pages(BPF_CORE_READ(mm, rss_stat[1].count)) +
@@ -365,7 +381,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	s = scratch_get();
 	if (!s)
 		return 0;
-	context_read(&context, t);	/* may send a record of its own: before ours is begun */
+	context_read(&context, t, p);	/* may send a record of its own: before ours is begun */
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
@@ -387,7 +403,6 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 		p->program_start_ns = e->head.time_ns;
 		p->threads_peak = 1;
 	} else {
-		__builtin_memset(&e->prev, 0, sizeof(e->prev));
 		p->execed = 1;
 	}
 	p->old_peak = 0;
@@ -450,7 +465,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	e->flags = flags;
 	asm volatile("%0 &= 0xffff" : "+r"(off));
 	e->head.size = sizeof(*e) + off;
-	if (bpf_ringbuf_output(&ring, s, sizeof(*e) + off, wake_flags())) {
+	if (bpf_ringbuf_output(&ring, s, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
 	}
@@ -528,6 +543,7 @@ end_sums(struct proc *p, struct task_struct *t)
 	p->end_oom = signal->oom_mm != NULL;
 	__builtin_memcpy(p->end_comm, leader->comm, sizeof(p->end_comm));
 	thread_read(&p->leader, leader);
+	p->has_end_sums = 1;
 }
 
 /*
@@ -574,8 +590,8 @@ exit_seen(struct task_struct *t, bool group_dead)
 	if (t->delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
-		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -17)
-			return 0;	/* EEXIST: another copy was here */
+		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
+			return 0;	/* another copy was here */
 		if (t->pid != t->tgid)
 			thread_add(&p->dead, t);
 		else		/* counts only if another thread execs and takes its place */
@@ -587,18 +603,17 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
 	p->ppid = t->real_parent->tgid;
-	end_sums(p, t);
+	if (!has_on_signal || t->group_leader->exit_signal != SIGCHLD)
+		end_sums(p, t);
 	if (!p->execed) {
 		struct context context = {};
 
-		context_read(&context, t);
+		context_read(&context, t, p);
 		p->uid = context.uid;
 		p->gid = context.gid;
 		p->pid_ns = context.pid_ns;
 		p->mnt_ns = context.mnt_ns;
 		p->net_ns = context.net_ns;
-		p->cgroup_v2 = context.cgroup_v2;
-		p->cgroup_v1 = context.cgroup_v1;
 	}
 	mm = t->mm;
 	if (mm) {
@@ -608,7 +623,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 			return 0;
 		}
 		high = mm->hiwater_rss;
-		now = pages_resident(mm);
+		now = pages_resident(mm, true);
 		p->rss = now;
 		p->peak = high > now ? high : now;
 		p->has_peak = 1;
@@ -637,7 +652,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 		return 0;
 	}
 	high = mm->hiwater_rss;
-	now = pages_resident(mm);
+	now = pages_resident(mm, true);
 	p->rss = now;
 	p->peak = high > now ? high : now;
 	p->has_peak = 1;
@@ -684,7 +699,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	counters_add_io(&e->counters, t, &flags);
 	e->flags |= flags;
 	e->head.kind = EVENT_EXIT;
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags())) {
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, e->flags & EVENT_EXECED ? 1 : 2);
 	}

@@ -22,6 +22,8 @@ path_append(u32 off)
 	struct scratch *s = scratch_get();
 	struct dentry *dentry, *parent, *root, *mnt_root;
 	struct vfsmount *mnt, *root_mnt;
+	const unsigned char *name;
+	u64 near[3];
 	u32 start, limit;
 	long len;
 
@@ -53,8 +55,19 @@ path_append(u32 off)
 			mnt_root = BPF_CORE_READ(mnt, mnt_root);
 			continue;
 		}
-		parent = BPF_CORE_READ(dentry, d_parent);
-		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, BPF_CORE_READ(dentry, d_name.name));
+		if (bpf_core_field_offset(struct dentry, d_name.name) ==
+		    bpf_core_field_offset(struct dentry, d_parent) + 16) {
+			/* as it is in every kernel so far: one read for both */
+			if (bpf_probe_read_kernel(near, sizeof(near), (void *)dentry +
+			    bpf_core_field_offset(struct dentry, d_parent)))
+				return (off - start) | PATH_CUT;
+			parent = (void *)near[0];
+			name = (void *)near[2];
+		} else {
+			parent = BPF_CORE_READ(dentry, d_parent);
+			name = BPF_CORE_READ(dentry, d_name.name);
+		}
+		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, name);
 		if (len <= 0)
 			return (off - start) | PATH_CUT;
 		off += len & 0x1ff;

@@ -156,7 +156,7 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, struct task_str
 
 	if (mm && (p->execed || t->real_parent->mm != mm)) {
 		high = mm->hiwater_rss;
-		now = pages_resident(mm);
+		now = pages_resident(mm, false);
 		e->counters.rss = now;
 		e->counters.peak_rss = high > now ? high : now;
 		e->flags |= EVENT_HAS_PEAK;

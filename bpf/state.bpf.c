@@ -11,6 +11,7 @@ const volatile u32 ncpu = 1;
 const volatile u64 wake_at = RING_BYTES / 4;
 const volatile u32 exit_has_group_dead = 0;
 const volatile u32 rss_slack = 0;
+const volatile u32 has_on_signal = 0;
 const volatile u32 can_be_preempted = 0;
 
 u32 adopt_tgid = 0;

@@ -15,7 +15,7 @@
 #include "event.h"
 
 #define RING_BYTES (4 << 20)	/* default; user space may set another before load */
-#define PROCS_MAX 65536
+#define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
 
@@ -43,16 +43,16 @@ struct proc {
 	u32	execed;			/* since it was forked */
 	u32	has_peak;
 	u32	shares_mm;		/* a vfork child that ended without an exec */
-	u32	pad;
+	u32	has_end_sums;
 	u32	has_block_io;
 	u32	threads_peak;
-	u32	uid;			/* from here to cgroup_v1: at the end of one that never exec'd */
+	u32	uid;			/* from here to ppid: at the end of one that never exec'd */
 	u32	gid;
 	u32	pid_ns;
 	u32	mnt_ns;
 	u32	net_ns;
 	u32	ppid;
-	u64	cgroup_v2;
+	u64	cgroup_v2;		/* the last whose path was sent; inherited */
 	u64	cgroup_v1;
 	u64	old_peak;		/* pages; of the image that an exec under way replaces */
 	u64	old_rss;
@@ -61,8 +61,8 @@ struct proc {
 	struct thread_sums dead;	/* of the threads that have exited, but for the leader */
 	struct thread_sums leader;	/* of a leader that exited before its threads, till one execs */
 	/*
-	 * The process's own sums as its last thread exits, and again as its parent is told: should
-	 * the kernel's last word never come (see stale.bpf.c), they are within microseconds of it.
+	 * The process's own sums as its parent is told of its end, else as its last thread exits:
+	 * should the kernel's last word never come (see on_stale), they are within microseconds of it.
 	 */
 	u64	end_runtime_ns;
 	u64	end_utime;
@@ -143,6 +143,7 @@ extern const volatile u64 wake_at;		/* bytes queued that are worth a wakeup */
 extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit says it itself */
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
 
+extern const volatile u32 has_on_signal;
 extern const volatile u32 can_be_preempted;	/* programs on tracepoints, from 7.0 */
 
 /* Shared with user space while running. */
@@ -163,12 +164,14 @@ count_loss(enum event_program program, enum event_loss reason)
 
 /*
  * A wakeup costs as much as thirty records: below wake_at user space comes by timer, above it
- * gets one wakeup until it clears the latch.
+ * gets one wakeup until it clears the latch. One record in eight, by the time that it carries,
+ * looks how full the ring is.
  */
 static __always_inline u64
-wake_flags(void)
+wake_flags(u64 time_ns)
 {
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wake_at || wake_latch)
+	if ((time_ns >> 4 & 7) != 0 || wake_latch ||
+	    bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) < wake_at)
 		return BPF_RB_NO_WAKEUP;
 	wake_latch = 1;
 	return BPF_RB_FORCE_WAKEUP;

@@ -30,6 +30,7 @@
  */
 #define ZOMBIE_NS UINT64_C(200000000)
 #define FINISH_MS 20
+#define FINISH_MS_LATER 200		/* once it has taken half a second */
 #define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to let go of what has ended */
 #define COMMAND_TEXT_MAX 8192
 
@@ -581,6 +582,11 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
 		stream_tick(a->stream, wall_us());
+	} else if (!a->is_finish_slow && now - a->finish_since_ns > 500000000) {
+		const struct timeval later = { 0, FINISH_MS_LATER * 1000 };
+
+		a->is_finish_slow = true;
+		event_add(a->on_finish, &later);
 	}
 }
 

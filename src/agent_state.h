@@ -72,6 +72,7 @@ struct agent {
 
 	/* finishing */
 	bool is_finishing;
+	bool is_finish_slow;
 	bool wait_for_all;
 	int wait_status;
 	uint64_t finish_since_ns;

@@ -51,7 +51,6 @@ struct kernel_hooks {
 	bool has_taskstats_exit;
 	bool has_sock_length;
 	bool has_cfs_rq;
-	bool has_bpf_mem_alloc;		/* maps allocate safely from any context */
 	bool has_old_net;
 	bool has_bpf_loop;
 	bool has_current_task_btf;	/* the helper, from 5.11 */
@@ -161,7 +160,6 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 	h->has_sock_length = tracepoint_args(btf, "sock_send_length") >= 0 &&
 	    tracepoint_args(btf, "sock_recv_length") >= 0;
 	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
-	h->has_bpf_mem_alloc = btf__find_by_name_kind(btf, "bpf_mem_alloc", BTF_KIND_STRUCT) > 0;
 	h->has_current_task_btf = has_function(btf, "bpf_get_current_task_btf");
 	h->can_be_preempted = btf__find_by_name_kind(btf, "class_srcu_fast_notrace_t", BTF_KIND_TYPEDEF) > 0;
 	h->has_bpf_loop = has_function(btf, "bpf_loop");
@@ -288,6 +286,7 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 		}
 	}
 	autoload(p->skel, "on_signal", h->has_current_task_btf);
+	p->skel->rodata->has_on_signal = h->has_current_task_btf;
 	bpf_program__set_autoattach(p->skel->progs.on_stale, false);
 	autoload(p->skel, "on_begin_new_exec",
 	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
@@ -309,9 +308,6 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
 	if (r == 0 && !h->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
-	/* Memory for processes that are there instead of for all that could be. */
-	if (r == 0 && h->has_bpf_mem_alloc)
-		r = bpf_map__set_map_flags(p->skel->maps.procs, BPF_F_NO_PREALLOC);
 	if (r == 0)
 		r = sluice_bpf__load(p->skel);
 	if (r < 0) {

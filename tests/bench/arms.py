@@ -170,6 +170,10 @@ def rounds(bench, n, command, cwd=None, prepare=None, say=print):
     """{arm: [Sample]}: each round runs every arm once; the order turns, so that none is always first."""
     names = list(ARMS)
     samples = {name: [] for name in names}
+    at = prepare() if prepare else cwd
+    run_none(bench, command, at)        # not counted: reads all files for the first time
+    if prepare:
+        shutil.rmtree(at)
     for i in range(n):
         order = names[i % len(names):] + names[:i % len(names)]
         if i % 2:

@@ -2,6 +2,7 @@
 """What is measured, one function a row or group of rows. Each returns plain figures for report.py."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -9,9 +10,8 @@ import time
 import arms
 import machine
 
-LIFECYCLE = ("on_fork", "on_prepare_exec", "on_exec", "on_exit", "on_free")
-# older kernels: what takes their place, once a process too
-LIFECYCLE += ("on_begin_new_exec", "on_taskstats_exit")
+# What does not run once for a process: sockets, and what the agent itself calls.
+OTHERS = re.compile(r"_length$|msg$|sendpage$|^calibrate_|^on_task|^on_stale$")
 
 
 def kernel_programs(bench, rounds, processes, messages):
@@ -27,12 +27,12 @@ def kernel_programs(bench, rounds, processes, messages):
             arms.run_sluice(bench, [bench.storm, "talk", str(messages)], None, talk)
             raw = net = 0.0
             for p in storm["probes"]:
-                if p["name"] in LIFECYCLE and p["runs"]:
+                if p["runs"] and not OTHERS.search(p["name"]):
                     raw += p["run_time_ns"] / processes
                     net += (p["run_time_ns"] - base * p["runs"]) / processes
                     programs.setdefault(p["name"], []).append((p["runs"] / processes, p["run_time_ns"] / p["runs"]))
             for p in talk["probes"]:
-                if p["name"].endswith("_length") and p["runs"]:
+                if p["runs"] and re.search("_length$|msg$", p["name"]):
                     programs.setdefault(p["name"], []).append((None, p["run_time_ns"] / p["runs"]))
             sums.append((raw, net))
     return {"floor": floor, "programs": programs, "raw": [r for r, _ in sums], "net": [n for _, n in sums]}
