@@ -394,15 +394,15 @@ cli_run(int argc, char **argv)
 		fputs("sluice run: cannot make an event loop\n", stderr);
 		return EXIT_OWN_FAILURE;
 	}
+	status = EXIT_OWN_FAILURE;
 	if (agent_open(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
 		fprintf(stderr, "sluice run: %s\n", error);
-		return EXIT_OWN_FAILURE;
+		goto out;
 	}
 	if (open_json(&r, o.json) < 0)	/* as the user that files are made for */
-		return EXIT_OWN_FAILURE;
+		goto out;
 	status = run_command(&r, &o, &inherited);
 	live_line_clear(&r);
-
 	if (status < 0) {
 		summary = (struct summary_options){ .agent = r.agent, .pipeline = r.pipeline, .lake = r.lake,
 			.wait_status = r.wait_status, .width = terminal_width() };
@@ -411,13 +411,13 @@ cli_run(int argc, char **argv)
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
 			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
 	}
+	if (*agent_sink_error(r.agent) != '\0')
+		fprintf(stderr, "sluice run: %s\n", agent_sink_error(r.agent));
+out:
 	if (r.json != NULL)
 		fclose(r.json);
 	if (r.on_second != NULL)
 		event_free(r.on_second);
-	if (*agent_sink_error(r.agent) != '\0')
-		fprintf(stderr, "sluice run: %s\n", agent_sink_error(r.agent));
-	error[0] = '\0';
 	if (agent_close(r.agent) < 0)
 		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
 	if (status < 0)
