@@ -425,13 +425,10 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	mm = t->mm;
 	fs = t->fs;
 	if (mm && fs) {
-		s->wash[2] = (u64)fs->root.dentry;
-		s->wash[3] = (u64)fs->root.mnt;
 		exe = mm->exe_file;
 		if (exe) {
-			s->wash[0] = (u64)exe->f_path.dentry;
-			s->wash[1] = (u64)exe->f_path.mnt;
-			len = path_append(off);
+			len = path_of(s, exe->f_path.dentry, exe->f_path.mnt, fs->root.dentry,
+			    fs->root.mnt, off);
 			if (len & PATH_CUT) {
 				flags |= EVENT_EXE_CUT;
 				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -439,9 +436,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 			e->exe_len = len & 0xffff;
 			off += e->exe_len;
 		}
-		s->wash[0] = (u64)fs->pwd.dentry;
-		s->wash[1] = (u64)fs->pwd.mnt;
-		len = path_append(off);
+		len = path_of(s, fs->pwd.dentry, fs->pwd.mnt, fs->root.dentry, fs->root.mnt, off);
 		if (len & PATH_CUT) {
 			flags |= EVENT_CWD_CUT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);

@@ -30,4 +30,42 @@ u32 path_append(u32 off);
 /* The same for a cgroup whose kernfs_node stands in wash[0]. */
 u32 kernfs_append(u32 off);
 
+#define PATH_NEAR 8	/* components that path_of() walks by itself */
+
+/*
+ * path_append() for pointers that have a type: the first components, as long as no mount is
+ * crossed, at a third of the helper calls. What is left goes the long way.
+ */
+static __always_inline u32
+path_of(struct scratch *s, struct dentry *dentry, struct vfsmount *mnt, struct dentry *root,
+    struct vfsmount *root_mnt, u32 off)
+{
+	struct dentry *mnt_root = mnt->mnt_root, *parent;
+	volatile u64 *wash = s->wash;
+	u32 start = off, rest;
+	long len;
+
+	for (int i = 0; i < PATH_NEAR; i++) {
+		if (dentry == root && mnt == root_mnt)
+			return off - start;
+		if (dentry == mnt_root)
+			break;
+		parent = dentry->d_parent;
+		asm volatile("%0 &= 0x3fff" : "+r"(off));
+		len = bpf_probe_read_kernel_str(&s->text[off], 256, dentry->d_name.name);
+		if (len <= 0)
+			return (off - start) | PATH_CUT;
+		off += len & 0x1ff;
+		if (parent == dentry)
+			return off - start;
+		dentry = parent;
+	}
+	wash[0] = (u64)dentry;
+	wash[1] = (u64)mnt;
+	wash[2] = (u64)root;
+	wash[3] = (u64)root_mnt;
+	rest = path_append(off);
+	return (off - start + (rest & 0xffff)) | (rest & PATH_CUT);
+}
+
 #endif
