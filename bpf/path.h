@@ -65,7 +65,10 @@ path_of(struct scratch *s, struct dentry *dentry, struct vfsmount *mnt, struct d
 	wash[2] = (u64)root;
 	wash[3] = (u64)root_mnt;
 	rest = path_append(off);
-	return (off - start + (rest & 0xffff)) | (rest & PATH_CUT);
+	off += rest & 0xffff;
+	if (off - start > EVENT_PATH_MAX)
+		return PATH_CUT;	/* none of it: half a path is another path */
+	return (off - start) | (rest & PATH_CUT);
 }
 
 #endif
