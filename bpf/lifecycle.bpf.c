@@ -22,37 +22,27 @@ struct exited_map threads_exited SEC(".maps");
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
-/* A tracepoint's program, and its three copies for kernels that can preempt it. */
-#define PROGRAMS(name, tracepoint, call, args...)	\
+/* A copy for kernels that can preempt it. */
+#define PROGRAM_7(name, tracepoint, call, args...)	\
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
-	{						\
-		return call;				\
-	}						\
-	SEC("tp_btf/" tracepoint)			\
-	int BPF_PROG(name##_7, args)			\
-	{						\
-		bpf_preempt_disable();			\
-		call;					\
-		bpf_preempt_enable();			\
-		return 0;				\
-	}						\
-	SEC("tp_btf/" tracepoint)			\
-	int BPF_PROG(name##_7_again, args)		\
-	{						\
-		bpf_preempt_disable();			\
-		call;					\
-		bpf_preempt_enable();			\
-		return 0;				\
-	}						\
-	SEC("tp_btf/" tracepoint)			\
-	int BPF_PROG(name##_7_once_more, args)		\
 	{						\
 		bpf_preempt_disable();			\
 		call;					\
 		bpf_preempt_enable();			\
 		return 0;				\
 	}
+
+/* A tracepoint's program, and its three copies. */
+#define PROGRAMS(name, tracepoint, call, args...)	\
+	SEC("tp_btf/" tracepoint)			\
+	int BPF_PROG(name, args)			\
+	{						\
+		return call;				\
+	}						\
+	PROGRAM_7(name##_7, tracepoint, call, args)	\
+	PROGRAM_7(name##_7_again, tracepoint, call, args) \
+	PROGRAM_7(name##_7_once_more, tracepoint, call, args)
 
 /* Who runs it and where: reads that are worth doing only once a program. */
 struct context {
