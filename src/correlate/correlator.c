@@ -11,7 +11,6 @@
  *       └───► announced ─────┴──────────────────────────────────► (gone)
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@
  * A child that never execs takes its names from its parent, and may be heard of only after the
  * parent's end: at its own end, or a snapshot (one a second) later.
  */
-#define GONE_KEPT_NS UINT64_C(2500000000)
+#define GONE_KEPT_NS UINT64_C(1500000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without a process in any pass: its end was lost */
 
 static char *
@@ -110,12 +109,35 @@ state_wall_us(const struct correlator *c, uint64_t boot_ns)
 	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
 }
 
-/* Unique among all programs of all boots of a host: the first part of the boot id, pid, start, index. */
+/* value in lower-case hex at out; returns the end. */
+static char *
+put_hex(char *out, uint64_t value)
+{
+	int shift = value != 0 ? (63 - __builtin_clzll(value)) & ~3 : 0;
+
+	for (; shift >= 0; shift -= 4)
+		*out++ = "0123456789abcdef"[value >> shift & 15];
+	return out;
+}
+
+/*
+ * Unique among all programs of all boots of a host: the first part of the boot id, pid, start and
+ * index, in hex. By hand: there are four in the records of each program.
+ */
 void
 program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])
 {
-	snprintf(out, PROGRAM_ID_SIZE, "%.8s-%" PRIx32 "-%" PRIx64 "-%" PRIu32, c->options.boot_id,
-	    key->pid, key->start_ns, key->index);
+	size_t n = strnlen(c->options.boot_id, 8);
+
+	memcpy(out, c->options.boot_id, n);
+	out += n;
+	*out++ = '-';
+	out = put_hex(out, key->pid);
+	*out++ = '-';
+	out = put_hex(out, key->start_ns);
+	*out++ = '-';
+	out = put_hex(out, key->index);
+	*out = '\0';
 }
 
 /* processes */
