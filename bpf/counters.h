@@ -153,12 +153,10 @@ status_of(struct signal_struct *signal, struct task_struct *leader)
 	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
 }
 
-/* Identity, status and what signal_struct holds; the caller adds threads that are not released. */
+/* Whose record it is, as its entry says. */
 static __always_inline void
-state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
+state_fill_identity(struct event_state *e, const struct proc *p)
 {
-	struct signal_struct *signal = leader->signal;
-
 	e->head.version = EVENT_VERSION;
 	e->head.size = sizeof(*e);
 	e->head.time_ns = bpf_ktime_get_boot_ns();
@@ -170,10 +168,6 @@ state_fill(struct event_state *e, struct task_struct *leader, const struct proc 
 	e->flags = proc_flags(p);
 	if (p->execed || !p->end_ns)
 		e->flags |= EVENT_NO_CREDENTIALS;
-	e->status = status_of(signal, leader);
-	e->key = 0;
-	if (signal->oom_mm)
-		e->flags |= EVENT_OOM;
 	e->ppid = p->ppid;
 	e->uid = p->uid;
 	e->gid = p->gid;
@@ -182,6 +176,19 @@ state_fill(struct event_state *e, struct task_struct *leader, const struct proc 
 	e->net_ns = p->net_ns;
 	e->cgroup_v2 = p->cgroup_v2;
 	e->cgroup_v1 = p->cgroup_v1;
+}
+
+/* Identity, status and what signal_struct holds; the caller adds threads that are not released. */
+static __always_inline void
+state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
+{
+	struct signal_struct *signal = leader->signal;
+
+	state_fill_identity(e, p);
+	e->status = status_of(signal, leader);
+	e->key = 0;
+	if (signal->oom_mm)
+		e->flags |= EVENT_OOM;
 	__builtin_memcpy(e->comm, leader->comm, sizeof(e->comm));
 	counters_begin(&e->counters, signal, p);
 }
@@ -192,28 +199,12 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 {
 	struct event_counters *c = &e->counters;
 
-	e->head.version = EVENT_VERSION;
+	state_fill_identity(e, p);
 	e->head.kind = EVENT_STALE;
-	e->head.size = sizeof(*e);
-	e->head.time_ns = bpf_ktime_get_boot_ns();
-	e->self = p->self;
-	e->parent = p->parent;
-	e->anchor = p->anchor;
-	e->program_start_ns = p->program_start_ns;
-	e->end_ns = p->end_ns;
-	e->flags = proc_flags(p) | (p->execed ? EVENT_NO_CREDENTIALS : 0) |
-	    (p->has_end_sums ? 0 : EVENT_THREADS_CUT) | (p->end_oom ? EVENT_OOM : 0);
+	e->flags |= (p->has_end_sums ? 0 : EVENT_THREADS_CUT) | (p->end_oom ? EVENT_OOM : 0);
 	e->status = p->end_status;
-	e->ppid = p->ppid;
-	e->uid = p->uid;
-	e->gid = p->gid;
-	e->pid_ns = p->pid_ns;
-	e->mnt_ns = p->mnt_ns;
-	e->net_ns = p->net_ns;
-	e->cgroup_v2 = p->cgroup_v2;
-	e->cgroup_v1 = p->cgroup_v1;
-	__builtin_memcpy(e->comm, p->end_comm, sizeof(e->comm));
 	e->key = key;
+	__builtin_memcpy(e->comm, p->end_comm, sizeof(e->comm));
 	c->runtime_ns = p->end_runtime_ns;
 	c->utime = p->end_utime;
 	c->stime = p->end_stime;

@@ -51,7 +51,6 @@ enum event_net {		/* the classes of sockets that we tell apart */
 /* Programs and reasons by which the kernel side counts what it could not do. */
 enum event_program {
 	EVENT_PROG_FORK,
-	EVENT_PROG_PREPARE_EXEC,
 	EVENT_PROG_EXEC,
 	EVENT_PROG_EXIT,
 	EVENT_PROG_FREE,

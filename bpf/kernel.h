@@ -87,10 +87,6 @@ struct qstr {
 	const unsigned char *name;
 };
 
-struct inode {
-	unsigned long i_ino;
-};
-
 struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;

@@ -524,9 +524,6 @@ end_sums(struct proc *p, struct task_struct *t)
 	p->end_involuntary_switches = involuntary;
 	p->end_minor_faults = minor;
 	p->end_major_faults = major;
-	p->end_status = status_of(signal, leader);
-	p->end_oom = signal->oom_mm != NULL;
-	__builtin_memcpy(p->end_comm, leader->comm, sizeof(p->end_comm));
 	thread_read(&p->leader, leader);
 	p->has_end_sums = 1;
 }
@@ -588,6 +585,10 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
 	p->ppid = t->real_parent->tgid;
+	/* how it ended is settled here, whether or not its parent will be told */
+	p->end_status = status_of(signal, t->group_leader);
+	p->end_oom = signal->oom_mm != NULL;
+	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));
 	if (!has_on_signal || t->group_leader->exit_signal != SIGCHLD)
 		end_sums(p, t);
 	if (!p->execed) {

@@ -570,7 +570,6 @@ probes_program_name(unsigned program)
 {
 	static const char *const names[EVENT_PROG_COUNT] = {
 		[EVENT_PROG_FORK] = "on_fork",
-		[EVENT_PROG_PREPARE_EXEC] = "on_prepare_exec",
 		[EVENT_PROG_EXEC] = "on_exec",
 		[EVENT_PROG_EXIT] = "on_exit",
 		[EVENT_PROG_FREE] = "on_free",
