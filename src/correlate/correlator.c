@@ -440,8 +440,6 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		p->task->root_ended = true;
 		p->task->status = s->status;
 	}
-	if (c->root.pid == p->id.pid && c->root.start_ns == p->id.start_ns)
-		c->root_ended = true;
 	program_end(c, p, &r, end_ns, &usage);
 }
 
@@ -617,12 +615,6 @@ correlator_live(const struct correlator *c)
 	for (p = c->processes; p != NULL; p = p->hh.next)
 		n += !p->is_over;
 	return n;
-}
-
-bool
-correlator_root_ended(const struct correlator *c)
-{
-	return c->root_ended;
 }
 
 void

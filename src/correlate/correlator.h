@@ -73,8 +73,6 @@ void correlator_run_end(struct correlator *c, uint64_t now_ns, int status);
 
 /* Programs that are known to be alive. */
 size_t correlator_live(const struct correlator *c);
-/* True once the process with this pid that the run started with has ended. */
-bool correlator_root_ended(const struct correlator *c);
 /* Calls fn for each live process of the run: comm and exe (NULL unknown). */
 void correlator_each_live(const struct correlator *c,
     void (*fn)(uint32_t pid, const char *comm, const char *exe, void *arg), void *arg);

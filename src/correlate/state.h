@@ -142,7 +142,6 @@ struct correlator {
 	uint64_t lost_ends;
 	uint64_t pass;
 	bool pass_with_usage;
-	bool root_ended;
 	struct process_id root;
 	struct summary_row *summary;	/* owned */
 };

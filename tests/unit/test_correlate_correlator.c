@@ -640,22 +640,6 @@ the_runs_usage_is_of_the_ended_and_the_live(void **state)
 }
 
 static void
-the_roots_end_is_known(void **state)
-{
-	struct being a = forks(&w, NULL), b;
-
-	(void)state;
-	assert_false(correlator_root_ended(w.c));
-	execs(&w, &a, "sh");
-	b = forks(&w, &a);
-	execs(&w, &b, "x");
-	exits(&w, &b, 0);
-	assert_false(correlator_root_ended(w.c));
-	tells(&w, &a, STATE_ZOMBIE, 0);
-	assert_true(correlator_root_ended(w.c));
-}
-
-static void
 cgroup_is(const char *v2, const char *v1)
 {
 	const struct note *n = note_at(&w, TOPIC_PROGRAM, PHASE_START, note_count(&w, TOPIC_PROGRAM, PHASE_START) - 1);
@@ -783,7 +767,6 @@ main(void)
 		TEST(usage_records_are_differences_that_add_up),
 		TEST(usage_starts_anew_with_each_program),
 		TEST(the_runs_usage_is_of_the_ended_and_the_live),
-		TEST(the_roots_end_is_known),
 		TEST(the_cgroup_that_says_something_is_shown),
 		TEST(the_cgroups_used_least_are_forgotten),
 		TEST(each_live_process_is_visited),
