@@ -1,0 +1,332 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * privileges: giving up, for good, what is not needed once the probes are attached.
+ */
+#include "attach/privileges.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum {
+	GROUPS_MAX = 65536,	/* the kernel's limit */
+	PASSWD_SIZE_MAX = 1 << 20,
+};
+
+struct account {
+	char *name;		/* owned */
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups;		/* owned */
+	int n_groups;
+	bool is_change;		/* of uid */
+};
+
+static void
+account_done(struct account *a)
+{
+	free(a->name);
+	free(a->groups);
+}
+
+/* 0, -ENOENT unknown, or another negative errno. */
+static int
+find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+{
+	struct passwd pw, *found = NULL;
+	char *buf = NULL, *more;
+	size_t size = 1024;
+	int r;
+
+	do {
+		size *= 2;
+		more = realloc(buf, size);
+		if (more == NULL) {
+			free(buf);
+			return -ENOMEM;
+		}
+		buf = more;
+		r = getpwnam_r(name, &pw, buf, size, &found);
+	} while (r == ERANGE && size < PASSWD_SIZE_MAX);
+	if (found != NULL) {
+		*ret_uid = pw.pw_uid;
+		*ret_gid = pw.pw_gid;
+	}
+	free(buf);
+	/* getpwnam(3): several errnos say no more than that there is none. */
+	if (found == NULL)
+		return r == 0 || r == ESRCH || r == EBADF || r == EPERM ? -ENOENT : -r;
+	return 0;
+}
+
+int
+privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+{
+	return find_user(name, ret_uid, ret_gid);
+}
+
+static int
+find_groups(struct account *a)
+{
+	for (int room = 16; room <= GROUPS_MAX; room *= 2) {
+		gid_t *more = realloc(a->groups, (size_t)room * sizeof(*more));
+
+		if (more == NULL)
+			return -ENOMEM;
+		a->groups = more;
+		a->n_groups = room;
+		if (getgrouplist(a->name, a->gid, a->groups, &a->n_groups) >= 0)
+			return 0;
+	}
+	return -E2BIG;
+}
+
+static int
+find_account(const struct privileges_options *o, struct account *a, char *error, size_t error_size)
+{
+	int r;
+
+	a->uid = geteuid();
+	a->gid = getegid();
+	if (o->user == NULL || strcmp(o->user, "root") == 0)
+		return 0;
+	r = find_user(o->user, &a->uid, &a->gid);
+	if (r == -ENOENT) {
+		snprintf(error, error_size, "there is no account '%s' to run as: create it with `useradd "
+		    "--system --user-group --no-create-home --shell /usr/sbin/nologin %s`, or set `user: "
+		    "root`", o->user, o->user);
+		return r;
+	}
+	if (r < 0) {
+		snprintf(error, error_size, "account '%s' cannot be looked up: %s", o->user, strerror(-r));
+		return r;
+	}
+	a->is_change = a->uid != geteuid() || a->uid != getuid();
+	if (!a->is_change || a->uid == 0)
+		return 0;
+	a->name = strdup(o->user);
+	r = a->name == NULL ? -ENOMEM : find_groups(a);
+	if (r < 0)
+		snprintf(error, error_size, "groups of account '%s' cannot be looked up: %s", o->user,
+		    strerror(-r));
+	return r;
+}
+
+static int
+count_threads(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	const struct dirent *e;
+	int n = 0;
+
+	if (d == NULL)
+		return -errno;
+	while ((e = readdir(d)) != NULL)
+		n += e->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+/* "bpf sys_ptrace" of the capabilities in set; "none". */
+static char *
+names_of(uint64_t set, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	snprintf(buf, size, "none");
+	for (int cap = 0; cap < 64 && len < size; cap++) {
+		char *name;
+
+		if ((set & PRIVILEGE(cap)) == 0)
+			continue;
+		name = cap_to_name(cap);	/* "cap_bpf", or a number when it is newer than libcap */
+		if (name == NULL)
+			break;
+		len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? " " : "",
+		    strncmp(name, "cap_", 4) == 0 ? name + 4 : name);
+		cap_free(name);
+	}
+	return buf;
+}
+
+/* The capabilities of this thread in one of its sets. */
+static uint64_t
+held(cap_t caps, cap_flag_t flag)
+{
+	uint64_t set = 0;
+
+	for (int cap = 0; cap < 64; cap++) {
+		cap_flag_value_t value;
+
+		if (cap_get_flag(caps, cap, flag, &value) < 0)
+			break;
+		if (value == CAP_SET)
+			set |= PRIVILEGE(cap);
+	}
+	return set;
+}
+
+static int
+held_now(cap_flag_t flag, uint64_t *ret)
+{
+	cap_t caps = cap_get_proc();
+
+	if (caps == NULL)
+		return -errno;
+	*ret = held(caps, flag);
+	cap_free(caps);
+	return 0;
+}
+
+/* So that nothing executed later gains what the file or uid 0 would give it. Needs CAP_SETPCAP. */
+static int
+drop_bounding(void)
+{
+	for (int cap = 0; cap_get_bound(cap) >= 0; cap++) {
+		if (cap_get_bound(cap) == 1 && cap_drop_bound(cap) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int
+become(const struct account *a)
+{
+	if (setgroups((size_t)a->n_groups, a->groups) < 0 || setresgid(a->gid, a->gid, a->gid) < 0 ||
+	    prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
+		return -errno;
+	return 0;
+}
+
+static int
+set_capabilities(uint64_t keep)
+{
+	cap_t caps = cap_init();	/* all clear */
+	int r = caps == NULL ? -ENOMEM : 0;
+
+	for (cap_value_t cap = 0; cap < 64 && r == 0; cap++) {
+		if ((keep & PRIVILEGE(cap)) != 0 &&
+		    (cap_set_flag(caps, CAP_PERMITTED, 1, &cap, CAP_SET) < 0 ||
+			cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_SET) < 0))
+			r = -errno;
+	}
+	/* Ambient ones go with the inheritable ones that they need. */
+	if (r == 0 && cap_set_proc(caps) < 0)
+		r = -errno;
+	if (caps != NULL)
+		cap_free(caps);
+	return r;
+}
+
+/* Tries what must not work any more. NULL, or what still does. */
+static const char *
+still_possible(const struct privileges_options *o, const struct account *a, bool is_bound_dropped)
+{
+	uint64_t permitted, effective, inheritable;
+
+	if (held_now(CAP_PERMITTED, &permitted) < 0 || held_now(CAP_EFFECTIVE, &effective) < 0 ||
+	    held_now(CAP_INHERITABLE, &inheritable) < 0)
+		return "the capabilities cannot be read back";
+	if (permitted != o->keep || effective != o->keep || inheritable != 0)
+		return "capabilities are held that were given up";
+	for (int cap = 0; is_bound_dropped && cap_get_bound(cap) >= 0; cap++) {
+		if (cap_get_bound(cap) == 1)
+			return "the bounding set is not empty";
+	}
+	if (o->no_new_privs && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return "new privileges can be gained";
+	if (!a->is_change || a->uid == 0)
+		return NULL;
+	if (getuid() != a->uid || geteuid() != a->uid || getgid() != a->gid || getegid() != a->gid)
+		return "the user or group is not the account's";
+	/* With CAP_SETUID or CAP_SETGID kept on purpose it would be no fault that these work. */
+	if ((o->keep & PRIVILEGE(CAP_SETUID)) == 0 && setuid(0) == 0)
+		return "uid 0 can be had again";
+	if ((o->keep & PRIVILEGE(CAP_SETGID)) == 0 && a->gid != 0 && setgid(0) == 0)
+		return "gid 0 can be had again";
+	return NULL;
+}
+
+int
+privileges_drop(const struct privileges_options *o, char *error, size_t error_size)
+{
+	struct account a = { 0 };
+	const char *step, *possible;
+	char names[512];
+	uint64_t permitted = 0;
+	bool is_bound_dropped;
+	int r = count_threads();
+
+	if (r > 1) {
+		snprintf(error, error_size, "%d threads run: privileges are given up before any is started", r);
+		return -EBUSY;
+	}
+	/* Looked up first: afterwards the account's database may be closed to us. */
+	r = find_account(o, &a, error, error_size);
+	if (r < 0)
+		goto out;
+	r = held_now(CAP_PERMITTED, &permitted);
+	if (r == 0 && (o->keep & ~permitted) != 0) {
+		snprintf(error, error_size, "capabilities to keep are not there: %s; grant them, or start as "
+		    "root", names_of(o->keep & ~permitted, names, sizeof(names)));
+		r = -EPERM;
+		goto out;
+	}
+
+	/* While CAP_SETPCAP is here. Without it, as a service of an account, NO_NEW_PRIVS does the same. */
+	step = "dropping the bounding set";
+	r = drop_bounding();
+	is_bound_dropped = r == 0;
+	if (r == -EPERM && o->no_new_privs)
+		r = 0;
+	if (r == 0 && a.is_change && a.uid != 0) {
+		step = "becoming the account";
+		r = become(&a);
+	}
+	if (r == 0) {
+		step = "dropping capabilities";
+		prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+		r = set_capabilities(o->keep);
+	}
+	if (r == 0 && o->no_new_privs) {
+		step = "setting no_new_privs";
+		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	}
+	if (r < 0) {
+		snprintf(error, error_size, "privileges cannot be given up: %s%s%s: %s", step,
+		    a.name != NULL ? " " : "", a.name != NULL ? a.name : "", strerror(-r));
+		goto out;
+	}
+	possible = still_possible(o, &a, is_bound_dropped);
+	if (possible != NULL) {
+		snprintf(error, error_size, "privileges were given up, and yet %s", possible);
+		r = -EPERM;
+	}
+out:
+	account_done(&a);
+	return r;
+}
+
+char *
+privileges_text(char *buf, size_t size)
+{
+	char names[512] = "unknown", login[64] = "";
+	struct passwd pw, *found = NULL;
+	char text[1024];
+	uint64_t effective;
+
+	if (getpwuid_r(geteuid(), &pw, text, sizeof(text), &found) == 0 && found != NULL)
+		snprintf(login, sizeof(login), " (%s)", pw.pw_name);
+	if (held_now(CAP_EFFECTIVE, &effective) == 0)
+		names_of(effective, names, sizeof(names));
+	snprintf(buf, size, "uid %u%s, capabilities %s%s", (unsigned)geteuid(), login, names,
+	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? ", no new privileges" : "");
+	return buf;
+}

@@ -1,0 +1,416 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * apply: what one file says, checked key by key and laid over a configuration.
+ */
+#include "config/apply.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/errors.h"
+#include "config/keys.h"
+#include "config/properties.h"
+#include "config/suggest.h"
+#include "config/values.h"
+#include "config/yaml.h"
+
+enum {
+	COMMAND_MAX = 64,	/* arguments of a secret's command */
+	WHY_SIZE = 640,
+	SECTION_SIZE = 64,
+};
+
+struct apply {
+	struct config *c;
+	struct config_errors *errors;
+	unsigned file;
+	const char *file_name;
+};
+
+#define WRONG(a, node, ...)                                                                        \
+	config_error_add((a)->errors, (a)->file_name, (node)->line, (node)->column, __VA_ARGS__)
+#define WRONG_NAME(a, node, ...)                                                                   \
+	config_error_add((a)->errors, (a)->file_name, (node)->name_line, (node)->name_column, __VA_ARGS__)
+
+static struct config_place
+place_of(const struct apply *a, const struct node *n)
+{
+	return (struct config_place){ a->file, n->name_line, n->name_column };
+}
+
+/* What a value of this key looks like, for those who wrote something else. */
+static const char *
+example(const struct key *k)
+{
+	switch (k->type) {
+	case KEY_LIST:
+		return "a list is wanted, such as [a, b]";
+	case KEY_MAP:
+		return "a mapping is wanted, such as {name: value}";
+	case KEY_SECRET:
+		return "a secret never stands here itself: write {file: /PATH} or {command: [/PATH, ARG]}";
+	case KEY_SECRETS:
+		return "a mapping is wanted, such as {sasl.password: {file: /PATH}}";
+	case KEY_SECTION:
+		return "a mapping of its keys is wanted";
+	default:
+		return "a single value is wanted";
+	}
+}
+
+static void
+wrong_kind(struct apply *a, const struct key *k, const struct node *n)
+{
+	if (n->kind == NODE_NULL)
+		WRONG(a, n, "%s: nothing stands here: give a value, or remove the line", k->name);
+	else
+		WRONG(a, n, "%s: this is %s: %s", k->name, node_kind_name(n), example(k));
+}
+
+static int
+apply_value(struct apply *a, const struct key *k, const struct node *n)
+{
+	char why[WHY_SIZE];
+	int r;
+
+	if (n->kind != NODE_TEXT) {
+		wrong_kind(a, k, n);
+		return 0;
+	}
+	if ((k->type == KEY_BOOL || k->type == KEY_NUMBER) && !n->is_plain) {
+		WRONG(a, n, "%s: this is text in quotes: write it without", k->name);
+		return 0;
+	}
+	r = value_set(k, key_field(k, a->c), n->text, why, sizeof(why));
+	if (r == -EINVAL)
+		WRONG(a, n, "%s: %s", k->name, why);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Adds the texts of a list to s. *ret_good is false when one of them was wrong. 0 or -ENOMEM. */
+static int
+read_texts(struct apply *a, const struct key *k, const struct node *list, struct config_strings *s,
+    bool *ret_good)
+{
+	char why[WHY_SIZE], show[SHOWN_SIZE];
+	int r;
+
+	for (const struct node *n = list->first; n != NULL; n = n->next) {
+		const char *again = NULL;
+
+		if (n->kind != NODE_TEXT) {
+			WRONG(a, n, "%s: this item is %s: a single value is wanted", k->name,
+			    node_kind_name(n));
+			*ret_good = false;
+			continue;
+		}
+		if (k->type == KEY_LIST && !value_check_text(k, n->text, why, sizeof(why))) {
+			WRONG(a, n, "%s: %s", k->name, why);
+			*ret_good = false;
+			continue;
+		}
+		for (size_t i = 0; k->type == KEY_LIST && i < s->n; i++) {
+			if (strcmp(s->list[i], n->text) == 0)
+				again = s->list[i];
+		}
+		if (again != NULL) {
+			WRONG(a, n, "%s: '%s' stands in the list already: keep one", k->name,
+			    shown(again, show));
+			*ret_good = false;
+			continue;
+		}
+		r = strings_add(s, n->text);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static size_t
+count(const struct node *n)
+{
+	size_t i = 0;
+
+	for (const struct node *child = n->first; child != NULL; child = child->next)
+		i++;
+	return i;
+}
+
+static int
+apply_list(struct apply *a, const struct key *k, const struct node *n)
+{
+	struct config_strings *field = key_field(k, a->c), new = { 0 };
+	bool good = true;
+	size_t items = count(n);
+	char show[SHOWN_SIZE];
+	int r;
+
+	if (n->kind == NODE_TEXT) {
+		/* Shown only where it is right: a wrong one may hold a password. */
+		char why[WHY_SIZE];
+
+		if (value_check_text(k, n->text, why, sizeof(why)))
+			WRONG(a, n, "%s: a list is wanted: write [\"%s\"]", k->name, shown(n->text, show));
+		else
+			WRONG(a, n, "%s: a list is wanted, such as [a, b]; and %s", k->name, why);
+		return 0;
+	}
+	if (n->kind != NODE_LIST) {
+		wrong_kind(a, k, n);
+		return 0;
+	}
+	if (items < k->min || items > k->max) {
+		if (items < k->min)
+			WRONG(a, n, "%s: the list is empty: it needs at least one item", k->name);
+		else
+			WRONG(a, n, "%s: %zu items are too many: give at most %u", k->name, items,
+			    (unsigned)k->max);
+		return 0;
+	}
+	r = read_texts(a, k, n, &new, &good);
+	if (r < 0 || !good) {
+		strings_done(&new);
+		return r;
+	}
+	strings_done(field);
+	*field = new;
+	return 0;
+}
+
+/* {file: PATH} or {command: [ARGV…]}; replaces the one before as a whole. 0 or -ENOMEM. */
+static int
+apply_secret(struct apply *a, const struct key *k, const char *name, struct config_secret *field,
+    const struct node *n)
+{
+	const struct node *source = n->kind == NODE_MAP ? n->first : NULL;
+	static const struct key path = { .what = "path", .check = NULL };
+	struct config_secret new = { 0 };
+	bool good = true;
+	char why[WHY_SIZE], show[SHOWN_SIZE];
+	int r = 0;
+
+	if (n->kind != NODE_MAP || source == NULL || source->next != NULL ||
+	    (strcmp(source->name, "file") != 0 && strcmp(source->name, "command") != 0)) {
+		WRONG(a, n, "%s: write {file: /PATH} or {command: [/PATH, ARG]}, one of them; a secret "
+		    "never stands here itself", shown(name, show));
+		return 0;
+	}
+	if (strcmp(source->name, "file") == 0) {
+		if (source->kind != NODE_TEXT) {
+			WRONG(a, source, "%s: file is %s: a path is wanted", shown(name, show),
+			    node_kind_name(source));
+			return 0;
+		}
+		if (source->text[0] != '/' || !value_check_text(&path, source->text, why, sizeof(why))) {
+			WRONG(a, source, "%s: file is not an absolute path: begin it with /",
+			    shown(name, show));
+			return 0;
+		}
+		new.file = strdup(source->text);
+		r = new.file == NULL ? -ENOMEM : 0;
+	} else {
+		size_t words = count(source);
+
+		if (source->kind != NODE_LIST || words == 0 || words > COMMAND_MAX) {
+			WRONG(a, source, "%s: command is a list of words, run without a shell: write "
+			    "[/PATH, ARG]", shown(name, show));
+			return 0;
+		}
+		r = read_texts(a, k, source, &new.command, &good);
+		if (r == 0 && good && new.command.list[0][0] != '/') {
+			WRONG(a, source->first, "%s: a command begins with the absolute path of the program",
+			    shown(name, show));
+			good = false;
+		}
+	}
+	if (r < 0 || !good) {
+		secret_done(&new);
+		return r;
+	}
+	secret_done(field);
+	*field = new;
+	return 0;
+}
+
+static int
+apply_properties(struct apply *a, const struct key *k, const struct node *map)
+{
+	struct config_pairs *field = key_field(k, a->c);
+	char why[WHY_SIZE], show[SHOWN_SIZE];
+
+	for (const struct node *n = map->first; n != NULL; n = n->next) {
+		struct config_pair *pair;
+		char *copy;
+
+		if (n->kind != NODE_TEXT) {
+			WRONG(a, n, "%s: '%s' is %s: a single value is wanted", k->name,
+			    shown(n->name, show), node_kind_name(n));
+			continue;
+		}
+		if (!property_check(n->name, n->text, why, sizeof(why))) {
+			WRONG_NAME(a, n, "%s: %s", k->name, why);
+			continue;
+		}
+		pair = pairs_entry(field, n->name);
+		copy = strdup(n->text);
+		if (pair == NULL || copy == NULL) {
+			free(copy);
+			return -ENOMEM;
+		}
+		free(pair->value);
+		pair->value = copy;
+		pair->place = place_of(a, n);
+	}
+	return 0;
+}
+
+static int
+apply_secrets(struct apply *a, const struct key *k, const struct node *map)
+{
+	struct config_secrets *field = key_field(k, a->c);
+	char why[WHY_SIZE];
+	int r;
+
+	for (const struct node *n = map->first; n != NULL; n = n->next) {
+		struct config_secret new = { 0 };
+		struct config_named_secret *entry;
+
+		if (!property_check_name(n->name, why, sizeof(why))) {
+			WRONG_NAME(a, n, "%s: %s", k->name, why);
+			continue;
+		}
+		r = apply_secret(a, k, n->name, &new, n);
+		if (r < 0)
+			return r;
+		if (!config_secret_is_set(&new))
+			continue;
+		entry = secrets_entry(field, n->name);
+		if (entry == NULL) {
+			secret_done(&new);
+			return -ENOMEM;
+		}
+		secret_done(&entry->secret);
+		entry->secret = new;
+		entry->place = place_of(a, n);
+	}
+	return 0;
+}
+
+static int
+apply_mapping(struct apply *a, const struct key *k, const struct node *n)
+{
+	size_t names = count(n);
+
+	if (n->kind != NODE_MAP) {
+		wrong_kind(a, k, n);
+		return 0;
+	}
+	if (names > k->max) {
+		WRONG(a, n, "%s: %zu names are too many: give at most %u", k->name, names,
+		    (unsigned)k->max);
+		return 0;
+	}
+	return k->type == KEY_MAP ? apply_properties(a, k, n) : apply_secrets(a, k, n);
+}
+
+/* All keys of a section, as many as fit. */
+static void
+list_keys(const char *section, char *buf, size_t size)
+{
+	buf[0] = '\0';
+	for (size_t i = 0; i < config_keys_n; i++) {
+		if (key_is_in(&config_keys[i], section))
+			snprintf(buf + strlen(buf), size - strlen(buf), "%s%s", buf[0] != '\0' ? ", " : "",
+			    key_leaf(&config_keys[i]));
+	}
+}
+
+static void
+unknown_key(struct apply *a, const char *section, const struct node *n)
+{
+	const struct key *elsewhere = key_find(n->name);
+	struct suggestion near = { 0 }, far = { 0 };
+	char show[SHOWN_SIZE], all[512], in[SECTION_SIZE + 8] = "";
+
+	if (section[0] != '\0')
+		snprintf(in, sizeof(in), " in %s", section);
+	for (size_t i = 0; i < config_keys_n; i++) {
+		const struct key *k = &config_keys[i];
+
+		if (key_is_in(k, section))
+			suggest_offer(&near, n->name, key_leaf(k));
+		else if (strcmp(key_leaf(k), n->name) == 0 && elsewhere == NULL)
+			elsewhere = k;
+		suggest_offer(&far, n->name, k->name);
+	}
+	if (near.name == NULL && elsewhere == NULL && far.name != NULL)
+		elsewhere = key_find(far.name);
+	list_keys(section, all, sizeof(all));
+	if (elsewhere != NULL && strcmp(elsewhere->name, n->name) == 0 && strchr(n->name, '.'))
+		WRONG_NAME(a, n, "no key '%s'%s: write `%s:` under `%.*s:`", shown(n->name, show), in,
+		    key_leaf(elsewhere), (int)(key_leaf(elsewhere) - elsewhere->name - 1), elsewhere->name);
+	else if (near.name != NULL)
+		WRONG_NAME(a, n, "no key '%s'%s: did you mean '%s'?", shown(n->name, show), in, near.name);
+	else if (elsewhere != NULL && key_leaf(elsewhere) != elsewhere->name)
+		WRONG_NAME(a, n, "no key '%s'%s: did you mean '%s', which stands as `%s:` under `%.*s:`?",
+		    shown(n->name, show), in, elsewhere->name, key_leaf(elsewhere),
+		    (int)(key_leaf(elsewhere) - elsewhere->name - 1), elsewhere->name);
+	else if (elsewhere != NULL)
+		WRONG_NAME(a, n, "no key '%s'%s: '%s' stands at the top, not in a section",
+		    shown(n->name, show), in, elsewhere->name);
+	else
+		WRONG_NAME(a, n, "no key '%s'%s: there are %s", shown(n->name, show), in, all);
+}
+
+static int
+apply_section(struct apply *a, const char *section, const struct node *map)
+{
+	int r = 0;
+
+	for (const struct node *n = map->first; n != NULL && r == 0; n = n->next) {
+		char name[SECTION_SIZE];
+		const struct key *k = NULL;
+
+		if ((size_t)snprintf(name, sizeof(name), "%s%s%s", section, section[0] != '\0' ? "." : "",
+		    n->name) < sizeof(name))
+			k = key_find(name);
+		/* A dotted name is one of librdkafka's only, never a way into a section. */
+		if (k == NULL || strchr(n->name, '.') != NULL) {
+			unknown_key(a, section, n);
+			continue;
+		}
+		a->c->places[k - config_keys] = place_of(a, n);
+		switch (k->type) {
+		case KEY_SECTION:
+			if (k->field != NO_FIELD)
+				*(bool *)key_field(k, a->c) = true;
+			if (n->kind == NODE_MAP || n->kind == NODE_NULL)
+				r = apply_section(a, k->name, n);
+			else
+				wrong_kind(a, k, n);
+			break;
+		case KEY_LIST:
+			r = apply_list(a, k, n);
+			break;
+		case KEY_MAP:
+		case KEY_SECRETS:
+			r = apply_mapping(a, k, n);
+			break;
+		case KEY_SECRET:
+			r = apply_secret(a, k, k->name, key_field(k, a->c), n);
+			break;
+		default:
+			r = apply_value(a, k, n);
+		}
+	}
+	return r;
+}
+
+int
+config_apply(struct config *c, unsigned file, const struct node *root, struct config_errors *errors)
+{
+	struct apply a = { c, errors, file, c->files.list[file] };
+
+	return apply_section(&a, "", root);
+}

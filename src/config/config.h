@@ -1,0 +1,207 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * config: what the agent is told: one YAML file and its drop-ins, checked whole before any of it
+ * counts. A struct config is read-only once made, and complete: what no file sets has its default.
+ *
+ * Every key, with type, unit, default and bounds, stands in one table (keys.c); sluice.yaml(5) and
+ * the shipped file are tested against it.
+ */
+#ifndef SLUICE_CONFIG_CONFIG_H
+#define SLUICE_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CONFIG_PATH "/etc/sluice/sluice.yaml"
+#define CONFIG_DROP_INS "conf.d"	/* beside the file; its *.yaml in the order of their names */
+
+enum {
+	CONFIG_FILE_BYTES_MAX = 1 << 20,
+	CONFIG_SECRET_BYTES_MAX = 64 << 10,
+	CONFIG_SECRET_TIMEOUT_MS = 10000,
+	CONFIG_KEYS_MAX = 64,
+};
+
+enum config_log_level {
+	CONFIG_LOG_ERROR,
+	CONFIG_LOG_WARNING,
+	CONFIG_LOG_INFO,
+	CONFIG_LOG_DEBUG,
+};
+
+enum config_log_format {
+	CONFIG_LOG_AUTO,	/* text on a terminal, else JSON */
+	CONFIG_LOG_TEXT,
+	CONFIG_LOG_JSON,
+};
+
+/* Where a value was written. line 0: nowhere, it is the default. */
+struct config_place {
+	unsigned file;		/* index into config.files */
+	unsigned line;		/* from 1 */
+	unsigned column;
+};
+
+struct config_strings {
+	char **list;		/* owned, each of them too */
+	size_t n;
+};
+
+struct config_pair {
+	char *name;
+	char *value;
+	struct config_place place;
+};
+
+struct config_pairs {
+	struct config_pair *list;
+	size_t n;
+};
+
+/* Where a secret is to be had; the configuration itself never holds one. */
+struct config_secret {
+	char *file;			/* NULL: no file */
+	struct config_strings command;	/* n 0: no command; never both */
+};
+
+struct config_named_secret {
+	char *name;			/* of the librdkafka property */
+	struct config_secret secret;
+	struct config_place place;
+};
+
+struct config_secrets {
+	struct config_named_secret *list;
+	size_t n;
+};
+
+/* Strings are the config's, and NULL where optional and not set. Paths are absolute. */
+struct config {
+	uint64_t interval_ms;
+	char *lake;
+	char *rules;
+	char *control;
+	char *control_group;
+	char *metrics;			/* "HOST:PORT", "[V6]:PORT", "unix:/PATH" or "off" */
+	bool metrics_public;
+	char *user;			/* the account to become; "root" stays uid 0 */
+	uint64_t drain_ms;
+	char *dead_letters;
+	uint64_t dead_letters_max_bytes;
+	struct {
+		unsigned level;		/* enum config_log_level */
+		unsigned format;	/* enum config_log_format */
+	} log;
+	struct {
+		uint64_t max_bytes;
+		struct config_strings redact;
+	} argv;
+	struct config_strings trace_env;
+	struct {
+		struct config_strings detail;
+		uint64_t max_processes;
+		uint64_t ring_bytes;	/* a power of two */
+		uint64_t deadman_ms;
+	} probes;
+	struct {
+		char *dir;
+		uint64_t max_bytes;
+		uint64_t memory_bytes;
+		uint64_t sync_ms;	/* 0: after each batch */
+	} spool;
+	struct {
+		bool is_set;		/* false: the file lake; the rest of this struct is then defaults */
+		struct config_strings brokers;
+		struct config_pairs properties;
+		struct config_secrets secrets;
+		struct {
+			bool create;
+			uint64_t partitions;
+			uint64_t replication;
+			uint64_t retention_ms;	/* 0: the broker's default */
+			char *prefix;		/* "" none */
+		} topics;
+	} kafka;
+	struct {
+		bool is_set;
+		struct config_strings urls;
+		bool auto_register;
+		char *user;
+		struct config_secret password;
+		struct config_secret token;
+		char *ca_file;
+		char *cert_file;
+		char *key_file;
+		uint64_t timeout_ms;
+	} registry;
+
+	struct config_strings files;	/* what it was read from: the file, then its drop-ins */
+	bool has_main;			/* files[0] is the file itself, not a drop-in */
+	struct config_place places[CONFIG_KEYS_MAX];	/* by key, in the order of the table */
+};
+
+struct config_error {
+	char *file;
+	unsigned line, column;	/* from 1; 0: of the file as a whole */
+	char *message;		/* one line: what is wrong, and the mend */
+};
+
+/* Zeroed is empty. Errors are sorted by file, line and column; beyond a hundred they are counted. */
+struct config_errors {
+	struct config_error *list;
+	size_t n;
+	size_t untold;
+};
+
+void config_errors_done(struct config_errors *e);
+/* "FILE:LINE:COL: MESSAGE", or "FILE: MESSAGE"; cut at size. Returns buf. */
+char *config_error_text(const struct config_error *e, char *buf, size_t size);
+/* One a line, and one more that tells of untold ones. */
+void config_errors_print(const struct config_errors *e, FILE *f);
+
+/*
+ * Reads path and its drop-ins. NULL is CONFIG_PATH, where a missing file is no error: without it and
+ * without drop-ins these are the defaults. 0; or -EINVAL with *ret untouched and everything that is
+ * wrong added to errors, or -ENOMEM. The caller frees both.
+ */
+int config_load(const char *path, struct config **ret, struct config_errors *errors);
+/* The same for one file's text in memory, without drop-ins; name stands for it in errors. */
+int config_parse(const char *name, const char *text, size_t len, struct config **ret,
+    struct config_errors *errors);
+/* What no file sets. 0 or -ENOMEM. */
+int config_defaults(struct config **ret);
+void config_free(struct config *c);	/* NULL is fine */
+
+/* The effective values as YAML that loads again to the same; secrets as where they are to be had. */
+void config_dump(const struct config *c, FILE *f);
+
+struct config_changes {
+	struct {
+		const char *key;	/* "spool.max"; static */
+		bool needs_restart;
+	} list[CONFIG_KEYS_MAX];
+	size_t n;
+	size_t n_restart;
+};
+
+/* Which keys differ. Where the values came from does not matter, only what they are. */
+void config_differs(const struct config *old, const struct config *new, struct config_changes *ret);
+
+/* One key as the tests and the pages tell it; NULL behind the last. */
+const char *config_key_name(size_t i);
+/* "duration, 1s to 1h; default 10s; reload": cut at size. Returns buf. */
+char *config_key_facts(size_t i, char *buf, size_t size);
+
+/* Is there a file or a command? */
+bool config_secret_is_set(const struct config_secret *s);
+/*
+ * Fetches a secret. A file must not be open to others; a command is run without a shell and has ten
+ * seconds. Waits for it: for start-up, before the loop. 0 with *ret a string for
+ * config_secret_free(); or a negative errno with a sentence in error, which never holds the secret.
+ */
+int config_secret_read(const struct config_secret *s, char **ret, char *error, size_t error_size);
+void config_secret_free(char *secret);	/* wiped first; NULL is fine */
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * errors: everything that is wrong with a configuration, gathered.
+ */
+#include "config/errors.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+	ERRORS_MAX = 100,	/* a person mends no more in one go */
+	CUT = SHOWN_SIZE - 8,	/* room for a last escape, "..." and NUL */
+};
+
+void
+config_errors_done(struct config_errors *e)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		free(e->list[i].file);
+		free(e->list[i].message);
+	}
+	free(e->list);
+	*e = (struct config_errors){ 0 };
+}
+
+void
+config_error_add(struct config_errors *e, const char *file, unsigned line, unsigned column,
+    const char *format, ...)
+{
+	struct config_error new = { .line = line, .column = column }, *more;
+	va_list args;
+
+	if (e->n >= ERRORS_MAX) {
+		e->untold++;
+		return;
+	}
+	va_start(args, format);
+	if (vasprintf(&new.message, format, args) < 0)
+		new.message = NULL;
+	va_end(args);
+	new.file = strdup(file);
+	more = realloc(e->list, (e->n + 1) * sizeof(*more));
+	if (more != NULL)
+		e->list = more;
+	if (new.message == NULL || new.file == NULL || more == NULL) {
+		free(new.message);
+		free(new.file);
+		e->untold++;
+		return;
+	}
+	e->list[e->n++] = new;
+}
+
+static size_t
+rank(const struct config_strings *files, const char *file)
+{
+	size_t i = 0;
+
+	while (i < files->n && strcmp(files->list[i], file) != 0)
+		i++;
+	return i;
+}
+
+static bool
+is_before(const struct config_strings *files, const struct config_error *a,
+    const struct config_error *b)
+{
+	size_t of_a = rank(files, a->file), of_b = rank(files, b->file);
+
+	if (of_a != of_b)
+		return of_a < of_b;
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+void
+config_errors_sort(struct config_errors *e, const struct config_strings *files)
+{
+	/* By insertion: few, nearly sorted, and those of one place stay in order. */
+	for (size_t i = 1; i < e->n; i++) {
+		struct config_error moving = e->list[i];
+		size_t at = i;
+
+		for (; at > 0 && is_before(files, &moving, &e->list[at - 1]); at--)
+			e->list[at] = e->list[at - 1];
+		e->list[at] = moving;
+	}
+}
+
+char *
+config_error_text(const struct config_error *e, char *buf, size_t size)
+{
+	if (e->line > 0)
+		snprintf(buf, size, "%s:%u:%u: %s", e->file, e->line, e->column, e->message);
+	else
+		snprintf(buf, size, "%s: %s", e->file, e->message);
+	return buf;
+}
+
+void
+config_errors_print(const struct config_errors *e, FILE *f)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		char text[8192];
+
+		fprintf(f, "%s\n", config_error_text(&e->list[i], text, sizeof(text)));
+	}
+	if (e->untold > 0)
+		fprintf(f, "%zu more errors are not shown\n", e->untold);
+}
+
+char *
+shown(const char *text, char *buf)
+{
+	size_t len = strlen(text), o = 0;
+
+	for (size_t i = 0; i < len;) {
+		size_t n = text_char(text + i, len - i);
+
+		if (o + 4 > CUT) {
+			strcpy(buf + o, "...");
+			return buf;
+		}
+		if (n == 0 || (unsigned char)text[i] < 0x20 || text[i] == 0x7f) {
+			buf[o++] = '?';
+			i++;
+			continue;
+		}
+		memcpy(buf + o, text + i, n);
+		o += n;
+		i += n;
+	}
+	buf[o] = '\0';
+	return buf;
+}

@@ -1,0 +1,243 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * keys: the one table of what can be configured.
+ */
+#include "config/keys.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "config/checks.h"
+#include "config/units.h"
+
+#define F(name) offsetof(struct config, name)
+#define S(seconds) (UINT64_C(1000) * (seconds))
+#define KIB(n) (UINT64_C(1) * (n) << 10)
+#define MIB(n) (UINT64_C(1) * (n) << 20)
+#define GIB(n) (UINT64_C(1) * (n) << 30)
+#define DAY S(86400)
+
+#define RELOAD true
+#define RESTART false
+
+static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
+static const char *const log_formats[] = { "auto", "text", "json", NULL };
+static const char *const redactions[] = { "builtin", NULL };
+
+#define LIST_MAX 64
+#define MAP_MAX 256
+
+/* A section stands before its keys, and the shipped file and the page keep this order. */
+const struct key config_keys[] = {
+	{ "interval", KEY_DURATION, F(interval_ms), "10s", RELOAD, S(1), S(3600) },
+	{ "lake", KEY_TEXT, F(lake), "/var/lib/sluice/lake", RESTART, .what = "path",
+	    .check = check_path },
+	{ "rules", KEY_TEXT, F(rules), "/etc/sluice/rules.d", RELOAD, .what = "path",
+	    .check = check_path },
+	{ "control", KEY_TEXT, F(control), "/run/sluice/control.sock", RESTART,
+	    .what = "path of a socket", .check = check_socket_path },
+	{ "control_group", KEY_TEXT, F(control_group), "sluice", RESTART, .what = "group",
+	    .check = check_account },
+	{ "metrics", KEY_TEXT, F(metrics), "127.0.0.1:9465", RESTART,
+	    .what = "HOST:PORT, unix:/PATH or off", .check = check_listener },
+	{ "metrics_public", KEY_BOOL, F(metrics_public), "false", RESTART },
+	{ "user", KEY_TEXT, F(user), "sluice", RESTART, .what = "account", .check = check_account },
+	{ "drain", KEY_DURATION, F(drain_ms), "10s", RELOAD, 0, S(600) },
+
+	{ "log", KEY_SECTION, NO_FIELD },
+	{ "log.level", KEY_CHOICE, F(log.level), "info", RELOAD, .choices = log_levels },
+	{ "log.format", KEY_CHOICE, F(log.format), "auto", RELOAD, .choices = log_formats },
+
+	{ "argv", KEY_SECTION, NO_FIELD },
+	{ "argv.max_bytes", KEY_SIZE, F(argv.max_bytes), "32KiB", RESTART, 256, KIB(32) },
+	{ "argv.redact", KEY_LIST, F(argv.redact), "builtin", RESTART, 1, 1, .choices = redactions,
+	    .what = "redaction rules" },
+	{ "trace_env", KEY_LIST, F(trace_env), "", RESTART, 0, 16, .what = "environment variables",
+	    .check = check_variable },
+
+	{ "probes", KEY_SECTION, NO_FIELD },
+	{ "probes.detail", KEY_LIST, F(probes.detail), "", RELOAD, 0, 16, .what = "detail probes",
+	    .check = check_detail },
+	{ "probes.max_processes", KEY_NUMBER, F(probes.max_processes), "16384", RESTART, 1024,
+	    4194304 },
+	{ "probes.ring", KEY_SIZE, F(probes.ring_bytes), "8MiB", RESTART, KIB(256), MIB(512),
+	    .is_power_of_two = true },
+	{ "probes.deadman", KEY_DURATION, F(probes.deadman_ms), "10m", RESTART, S(10), DAY },
+
+	{ "spool", KEY_SECTION, NO_FIELD },
+	{ "spool.dir", KEY_TEXT, F(spool.dir), "/var/lib/sluice/spool", RESTART, .what = "path",
+	    .check = check_path },
+	{ "spool.max", KEY_SIZE, F(spool.max_bytes), "1GiB", RESTART, MIB(16), GIB(16384) },
+	{ "spool.sync", KEY_DURATION, F(spool.sync_ms), "100ms", RESTART, 0, S(60) },
+	{ "spool.memory", KEY_SIZE, F(spool.memory_bytes), "16MiB", RESTART, MIB(1), GIB(1) },
+	{ "dead_letters", KEY_TEXT, F(dead_letters), "/var/lib/sluice/dead-letters", RESTART,
+	    .what = "path", .check = check_path },
+	{ "dead_letters_max", KEY_SIZE, F(dead_letters_max_bytes), "100MiB", RESTART, MIB(1),
+	    GIB(16384) },
+
+	{ "kafka", KEY_SECTION, F(kafka.is_set) },
+	{ "kafka.brokers", KEY_LIST, F(kafka.brokers), NULL, RESTART, 1, LIST_MAX,
+	    .what = "HOST:PORT", .check = check_broker },
+	{ "kafka.properties", KEY_MAP, F(kafka.properties), "", RESTART, 0, MAP_MAX,
+	    .what = "librdkafka property: value" },
+	{ "kafka.secrets", KEY_SECRETS, F(kafka.secrets), "", RESTART, 0, LIST_MAX,
+	    .what = "librdkafka property: secret" },
+	{ "kafka.topics", KEY_SECTION, NO_FIELD },
+	{ "kafka.topics.create", KEY_BOOL, F(kafka.topics.create), "true", RESTART },
+	{ "kafka.topics.partitions", KEY_NUMBER, F(kafka.topics.partitions), "12", RESTART, 1, 100000 },
+	{ "kafka.topics.replication", KEY_NUMBER, F(kafka.topics.replication), "3", RESTART, 1, 32 },
+	{ "kafka.topics.retention", KEY_DURATION, F(kafka.topics.retention_ms), NULL, RESTART, S(60),
+	    36500 * DAY, .zero_is_none = true },
+	{ "kafka.topics.prefix", KEY_TEXT, F(kafka.topics.prefix), "", RESTART,
+	    .what = "text of A-Z a-z 0-9 . _ -", .check = check_prefix },
+
+	{ "registry", KEY_SECTION, F(registry.is_set) },
+	{ "registry.urls", KEY_LIST, F(registry.urls), NULL, RESTART, 1, LIST_MAX,
+	    .what = "http:// or https:// URLs", .check = check_url },
+	{ "registry.auto_register", KEY_BOOL, F(registry.auto_register), "true", RESTART },
+	{ "registry.timeout", KEY_DURATION, F(registry.timeout_ms), "10s", RESTART, 100, S(300) },
+	{ "registry.user", KEY_TEXT, F(registry.user), NULL, RESTART, .what = "name",
+	    .check = check_login },
+	{ "registry.password", KEY_SECRET, F(registry.password), NULL, RESTART },
+	{ "registry.token", KEY_SECRET, F(registry.token), NULL, RESTART },
+	{ "registry.ca_file", KEY_TEXT, F(registry.ca_file), NULL, RESTART, .what = "path",
+	    .check = check_path },
+	{ "registry.cert_file", KEY_TEXT, F(registry.cert_file), NULL, RESTART, .what = "path",
+	    .check = check_path },
+	{ "registry.key_file", KEY_TEXT, F(registry.key_file), NULL, RESTART, .what = "path",
+	    .check = check_path },
+};
+
+const size_t config_keys_n = sizeof(config_keys) / sizeof(config_keys[0]);
+
+_Static_assert(sizeof(config_keys) / sizeof(config_keys[0]) <= CONFIG_KEYS_MAX, "more keys than places");
+
+const struct key *
+key_find(const char *name)
+{
+	for (size_t i = 0; i < config_keys_n; i++) {
+		if (strcmp(config_keys[i].name, name) == 0)
+			return &config_keys[i];
+	}
+	return NULL;
+}
+
+const char *
+key_leaf(const struct key *k)
+{
+	const char *dot = strrchr(k->name, '.');
+
+	return dot != NULL ? dot + 1 : k->name;
+}
+
+bool
+key_is_in(const struct key *k, const char *section)
+{
+	const char *leaf = key_leaf(k);
+	size_t len = strlen(section);
+
+	if (len == 0)
+		return leaf == k->name;
+	return (size_t)(leaf - k->name) == len + 1 && strncmp(k->name, section, len) == 0;
+}
+
+const struct config_place *
+key_place(const struct config *c, const char *name)
+{
+	return &c->places[key_find(name) - config_keys];
+}
+
+const char *
+config_key_name(size_t i)
+{
+	return i < config_keys_n ? config_keys[i].name : NULL;
+}
+
+static char *
+amount(const struct key *k, uint64_t value, char *buf)
+{
+	if (k->type == KEY_DURATION)
+		return duration_text(value, buf);
+	if (k->type == KEY_SIZE)
+		return size_text(value, buf);
+	snprintf(buf, UNITS_TEXT_SIZE, "%" PRIu64, value);
+	return buf;
+}
+
+/* Appends to buf, which has size bytes, what fits. */
+static void __attribute__((format(printf, 3, 4)))
+add(char *buf, size_t size, const char *format, ...)
+{
+	size_t len = strlen(buf);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(buf + len, size - len, format, args);
+	va_end(args);
+}
+
+static void
+add_type(const struct key *k, char *buf, size_t size)
+{
+	char low[UNITS_TEXT_SIZE], high[UNITS_TEXT_SIZE];
+
+	switch (k->type) {
+	case KEY_SECTION:
+		add(buf, size, "section");
+		break;
+	case KEY_BOOL:
+		add(buf, size, "true or false");
+		break;
+	case KEY_NUMBER:
+	case KEY_DURATION:
+	case KEY_SIZE:
+		add(buf, size, "%s, %s to %s%s", k->type == KEY_NUMBER ? "number" :
+		    k->type == KEY_DURATION ? "duration" : "size", amount(k, k->min, low),
+		    amount(k, k->max, high), k->is_power_of_two ? ", a power of two" : "");
+		break;
+	case KEY_CHOICE:
+		add(buf, size, "one of");
+		for (const char *const *c = k->choices; *c != NULL; c++)
+			add(buf, size, "%s %s", c > k->choices ? "," : "", *c);
+		break;
+	case KEY_TEXT:
+		add(buf, size, "%s", k->what);
+		break;
+	case KEY_LIST:
+		add(buf, size, "list of %s", k->what);
+		break;
+	case KEY_MAP:
+	case KEY_SECRETS:
+		add(buf, size, "mapping of %s", k->what);
+		break;
+	case KEY_SECRET:
+		add(buf, size, "secret");
+		break;
+	}
+}
+
+char *
+config_key_facts(size_t i, char *buf, size_t size)
+{
+	const struct key *k = &config_keys[i];
+
+	if (size == 0)
+		return buf;
+	buf[0] = '\0';
+	add_type(k, buf, size);
+	if (k->type == KEY_SECTION)
+		return buf;
+	if (k->initial == NULL)
+		add(buf, size, "; no default");
+	else if (k->type == KEY_LIST)
+		add(buf, size, "; default [%s]", k->initial);
+	else if (k->type == KEY_MAP || k->type == KEY_SECRETS)
+		add(buf, size, "; default {}");
+	else if (k->initial[0] == '\0')
+		add(buf, size, "; default \"\"");
+	else
+		add(buf, size, "; default %s", k->initial);
+	add(buf, size, "; %s", k->is_reloaded ? "reload" : "restart");
+	return buf;
+}

@@ -1,0 +1,68 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * keys: the one table of what can be configured. Parsing, defaults, bounds, comparing, the dump and
+ * the pages' facts all come from it. Private to config/.
+ */
+#ifndef SLUICE_CONFIG_KEYS_H
+#define SLUICE_CONFIG_KEYS_H
+
+#include "config/config.h"
+
+enum key_type {
+	KEY_SECTION,	/* a mapping of keys; its field, if any, tells that it was there */
+	KEY_BOOL,	/* bool */
+	KEY_NUMBER,	/* uint64_t */
+	KEY_DURATION,	/* uint64_t, milliseconds */
+	KEY_SIZE,	/* uint64_t, bytes */
+	KEY_CHOICE,	/* unsigned, index into choices */
+	KEY_TEXT,	/* char *, NULL where it is not set and has no default */
+	KEY_LIST,	/* struct config_strings */
+	KEY_MAP,	/* struct config_pairs; files add to it name by name */
+	KEY_SECRET,	/* struct config_secret */
+	KEY_SECRETS,	/* struct config_secrets; files add to it name by name */
+};
+
+#define NO_FIELD SIZE_MAX
+
+/* Is text right for this key? False with a mend in why. */
+typedef bool (*key_check)(const char *text, char *why, size_t why_size);
+
+struct key {
+	const char *name;		/* with its sections: "kafka.topics.create" */
+	enum key_type type;
+	size_t field;			/* offset in struct config */
+	const char *initial;		/* the default, as a file would have it; a list's by commas; NULL none */
+	bool is_reloaded;		/* else a change needs a restart */
+	uint64_t min, max;		/* numbers, durations, sizes; also lists: how many */
+	bool is_power_of_two;
+	bool zero_is_none;		/* not set is 0, which is outside min..max */
+	const char *const *choices;	/* NULL-terminated */
+	const char *what;		/* of texts, lists, maps: what each is, for people */
+	key_check check;		/* of texts, and of each in a list */
+};
+
+extern const struct key config_keys[];
+extern const size_t config_keys_n;
+
+static inline void *
+key_field(const struct key *k, struct config *c)
+{
+	return (char *)c + k->field;
+}
+
+static inline const void *
+key_field_const(const struct key *k, const struct config *c)
+{
+	return (const char *)c + k->field;
+}
+
+/* The key of this full name, or NULL. */
+const struct key *key_find(const char *name);
+/* Its last part: "create". */
+const char *key_leaf(const struct key *k);
+/* Does it stand directly in that section ("" for the top)? */
+bool key_is_in(const struct key *k, const char *section);
+/* Where it was set last. line 0: nowhere. */
+const struct config_place *key_place(const struct config *c, const char *name);
+
+#endif

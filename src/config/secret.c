@@ -1,0 +1,255 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * secret: passwords and tokens, fetched from where the configuration says.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "config/config.h"
+
+enum {
+	POLL_MS = 20,
+	EXEC_FAILED = 127,
+};
+
+/* What comes in; never realloc'ed, so that no copy of it is left behind in freed memory. */
+struct collected {
+	char *text;	/* owned, CONFIG_SECRET_BYTES_MAX + 2 */
+	size_t len;
+};
+
+bool
+config_secret_is_set(const struct config_secret *s)
+{
+	return s->file != NULL || s->command.n > 0;
+}
+
+void
+config_secret_free(char *secret)
+{
+	if (secret == NULL)
+		return;
+	explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+static int64_t
+monotonic_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* What is there now. 1 more may come, 0 at the end, or a negative errno; -EFBIG: too long. */
+static int
+collect(struct collected *c, int fd)
+{
+	for (;;) {
+		ssize_t n = read(fd, c->text + c->len, CONFIG_SECRET_BYTES_MAX + 1 - c->len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 1 : -errno;
+		if (n == 0)
+			return 0;
+		c->len += (size_t)n;
+		if (c->len > CONFIG_SECRET_BYTES_MAX)
+			return -EFBIG;
+	}
+}
+
+static int
+read_file(const char *path, struct collected *c, char *error, size_t error_size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), r;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		r = -errno;
+		snprintf(error, error_size, "secret file %s cannot be read: %s", path, strerror(errno));
+		goto out;
+	}
+	r = -EINVAL;
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(error, error_size, "secret file %s is not a regular file", path);
+		goto out;
+	}
+	r = -EACCES;
+	if (st.st_mode & S_IRWXO) {
+		snprintf(error, error_size, "secret file %s is open to everybody (mode %03o): run "
+		    "`chmod o= %s`", path, st.st_mode & 0777, path);
+		goto out;
+	}
+	r = collect(c, fd);
+	if (r == -EFBIG)
+		snprintf(error, error_size, "secret file %s is longer than 64 KiB: that is no secret", path);
+	else if (r < 0)
+		snprintf(error, error_size, "secret file %s cannot be read: %s", path, strerror(-r));
+out:
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* In the child: becomes the command, with nothing of ours but the environment and standard error. */
+static void __attribute__((noreturn))
+become(char *const *argv, int out)
+{
+	int in = open("/dev/null", O_RDONLY);
+	sigset_t none;
+
+	setpgid(0, 0);	/* one group, so that what it starts can be ended with it */
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	if (in >= 0 && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+	    close_range(3, ~0u, 0) == 0)
+		execv(argv[0], argv);
+	_exit(EXEC_FAILED);
+}
+
+/*
+ * Collects until the command has ended; what it left running does not count. 0 with its status, or
+ * -ETIMEDOUT, -EFBIG or another negative errno with the command ended by us.
+ */
+static int
+run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
+{
+	int64_t until = monotonic_ms() + CONFIG_SECRET_TIMEOUT_MS;
+	bool is_open = true;
+	int r = 0;
+
+	for (;;) {
+		struct pollfd p = { .fd = is_open ? fd : -1, .events = POLLIN };
+		pid_t ended = waitpid(pid, ret_status, WNOHANG);
+
+		/* After its end once more: what it wrote last is in the pipe. */
+		if (is_open) {
+			r = collect(c, fd);
+			is_open = r == 1;
+		}
+		if (ended == pid) {
+			r = r < 0 ? r : 0;
+			break;
+		}
+		if (ended < 0 && errno != EINTR)
+			r = -errno;
+		if (r >= 0 && monotonic_ms() >= until)
+			r = -ETIMEDOUT;
+		if (r < 0) {
+			kill(-pid, SIGKILL);
+			kill(pid, SIGKILL);	/* also before it had a group of its own */
+			while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+				;
+			break;
+		}
+		poll(&p, 1, POLL_MS);
+	}
+	return r;
+}
+
+static int
+run_command(const struct config_strings *command, struct collected *c, char *error,
+    size_t error_size)
+{
+	const char *name = command->list[0];
+	char **argv = calloc(command->n + 1, sizeof(*argv));	/* the NULL behind */
+	int fds[2] = { -1, -1 }, status = 0, r;
+	pid_t pid;
+
+	if (argv == NULL || pipe2(fds, O_CLOEXEC) < 0) {
+		r = argv == NULL ? -ENOMEM : -errno;
+		snprintf(error, error_size, "secret command %s cannot be run: %s", name, strerror(-r));
+		free(argv);
+		return r;
+	}
+	memcpy(argv, command->list, command->n * sizeof(*argv));
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	pid = fork();
+	if (pid == 0)
+		become(argv, fds[1]);
+	r = pid < 0 ? -errno : 0;
+	close(fds[1]);
+	if (pid > 0)
+		r = run_collect(pid, fds[0], c, &status);
+	close(fds[0]);
+	free(argv);
+	if (r == -ETIMEDOUT)
+		snprintf(error, error_size, "secret command %s had not ended after %d s and was killed", name,
+		    CONFIG_SECRET_TIMEOUT_MS / 1000);
+	else if (r == -EFBIG)
+		snprintf(error, error_size, "secret command %s wrote more than 64 KiB: that is no secret",
+		    name);
+	else if (r < 0)
+		snprintf(error, error_size, "secret command %s cannot be run: %s", name, strerror(-r));
+	if (r < 0)
+		return r;
+	if (WIFSIGNALED(status))
+		snprintf(error, error_size, "secret command %s was ended by signal %d", name,
+		    WTERMSIG(status));
+	else if (WEXITSTATUS(status) == EXEC_FAILED)
+		snprintf(error, error_size, "secret command %s cannot be executed, or exited with status 127: "
+		    "see that it is there and may be executed", name);
+	else if (WEXITSTATUS(status) != 0)
+		snprintf(error, error_size, "secret command %s exited with status %d: its own error is above, "
+		    "on standard error", name, WEXITSTATUS(status));
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int
+config_secret_read(const struct config_secret *s, char **ret, char *error, size_t error_size)
+{
+	const char *kind = s->file != NULL ? "file" : "command";
+	const char *name = s->file != NULL ? s->file : s->command.n > 0 ? s->command.list[0] : "";
+	struct collected c = { 0 };
+	int r;
+
+	if (!config_secret_is_set(s)) {
+		snprintf(error, error_size, "no secret is configured");
+		return -EINVAL;
+	}
+	c.text = malloc(CONFIG_SECRET_BYTES_MAX + 2);
+	if (c.text == NULL) {
+		snprintf(error, error_size, "no memory for the secret of %s", name);
+		return -ENOMEM;
+	}
+	r = s->file != NULL ? read_file(s->file, &c, error, error_size) :
+	    run_command(&s->command, &c, error, error_size);
+	if (r < 0)
+		goto fail;
+	/* The one newline that an editor or echo(1) puts at the end. */
+	if (c.len > 0 && c.text[c.len - 1] == '\n')
+		c.len--;
+	if (c.len > 0 && c.text[c.len - 1] == '\r')
+		c.len--;
+	c.text[c.len] = '\0';
+	r = -EINVAL;
+	if (c.len == 0) {
+		snprintf(error, error_size, "secret %s %s gave nothing", kind, name);
+		goto fail;
+	}
+	if (strlen(c.text) != c.len) {
+		snprintf(error, error_size, "secret %s %s gave a NUL byte: it must be text", kind, name);
+		goto fail;
+	}
+	*ret = c.text;
+	return 0;
+
+fail:
+	explicit_bzero(c.text, CONFIG_SECRET_BYTES_MAX + 2);
+	free(c.text);
+	return r;
+}

@@ -1,0 +1,79 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * suggest: the right name that a wrong one was probably meant to be.
+ */
+#include "config/suggest.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { LETTER = 2 };	/* what one wrong letter costs */
+
+static unsigned
+min3(unsigned a, unsigned b, unsigned c)
+{
+	unsigned least = a < b ? a : b;
+
+	return least < c ? least : c;
+}
+
+static unsigned
+cost(char a, char b)
+{
+	if (a == b)
+		return 0;
+	/* "max-bytes" for "max_bytes" is a slip, as case is. */
+	if (tolower((unsigned char)a) == tolower((unsigned char)b) ||
+	    (strchr("-_.", a) != NULL && strchr("-_.", b) != NULL))
+		return LETTER / 2;
+	return LETTER;
+}
+
+unsigned
+suggest_distance(const char *a, const char *b)
+{
+	unsigned rows[3][SUGGEST_NAME_MAX + 1];
+	size_t la = strnlen(a, SUGGEST_NAME_MAX), lb = strnlen(b, SUGGEST_NAME_MAX);
+
+	for (size_t j = 0; j <= lb; j++)
+		rows[0][j] = (unsigned)j * LETTER;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned *row = rows[i % 3], *above = rows[(i + 2) % 3], *two = rows[(i + 1) % 3];
+
+		row[0] = (unsigned)i * LETTER;
+		for (size_t j = 1; j <= lb; j++) {
+			row[j] = min3(above[j] + LETTER, row[j - 1] + LETTER,
+			    above[j - 1] + cost(a[i - 1], b[j - 1]));
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    two[j - 2] + LETTER < row[j])
+				row[j] = two[j - 2] + LETTER;
+		}
+	}
+	return rows[la % 3][lb];
+}
+
+/* "warn" for "warning", "urls_" for "urls": one goes on where the other ends. */
+static bool
+is_begun(const char *a, const char *b)
+{
+	size_t la = strlen(a), lb = strlen(b), less = la < lb ? la : lb, more = la < lb ? lb : la;
+
+	return less >= 3 && more <= 2 * less && strncmp(a, b, less) == 0;
+}
+
+void
+suggest_offer(struct suggestion *s, const char *wrong, const char *candidate)
+{
+	unsigned distance = suggest_distance(wrong, candidate);
+	size_t len = strlen(wrong);
+	/* A third of the letters may be wrong; in a short name, one. */
+	unsigned most = LETTER * (unsigned)(len < 6 ? 1 : len > 12 ? 4 : len / 3);
+
+	if (is_begun(wrong, candidate) && distance > most)
+		distance = most;
+	if (distance > most || (s->name != NULL && distance >= s->distance))
+		return;
+	s->name = candidate;
+	s->distance = distance;
+}

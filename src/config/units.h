@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * units: durations and sizes as people write them. Private to config/.
+ */
+#ifndef SLUICE_CONFIG_UNITS_H
+#define SLUICE_CONFIG_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UNITS_TEXT_SIZE 32
+
+/*
+ * "10s", "1.5h": one number, which may have a fraction, and one of ms, s, m, h, d. Only 0 may stand
+ * alone. False with the mend in why.
+ */
+bool duration_parse(const char *text, uint64_t *ret_ms, char *why, size_t why_size);
+/* "32KiB", "10MB": B, KiB to TiB (powers of 1024), kB to TB (powers of 1000). */
+bool size_parse(const char *text, uint64_t *ret_bytes, char *why, size_t why_size);
+
+/* The shortest text that parses to the same. buf has UNITS_TEXT_SIZE bytes; returns it. */
+char *duration_text(uint64_t ms, char *buf);
+char *size_text(uint64_t bytes, char *buf);
+
+#endif

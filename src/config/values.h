@@ -1,0 +1,32 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * values: one field of struct config, whatever its key's type. Private to config/.
+ */
+#ifndef SLUICE_CONFIG_VALUES_H
+#define SLUICE_CONFIG_VALUES_H
+
+#include "config/keys.h"
+
+/*
+ * Checks and sets a bool, number, duration, size, choice or text. 0; -EINVAL with the mend in why
+ * and the field as it was; or -ENOMEM.
+ */
+int value_set(const struct key *k, void *field, const char *text, char *why, size_t why_size);
+/* Checks one item of a list, or a text. */
+bool value_check_text(const struct key *k, const char *text, char *why, size_t why_size);
+/* Gives the field its default. 0 or -ENOMEM. */
+int value_set_default(const struct key *k, void *field);
+/* Frees what the field owns and zeroes it. */
+void value_done(const struct key *k, void *field);
+bool value_equal(const struct key *k, const void *a, const void *b);
+
+/* A copy at the end. 0 or -ENOMEM with s as it was. */
+int strings_add(struct config_strings *s, const char *text);
+void strings_done(struct config_strings *s);
+void secret_done(struct config_secret *s);
+
+/* The entry of that name, made when missing; NULL: no memory. */
+struct config_pair *pairs_entry(struct config_pairs *p, const char *name);
+struct config_named_secret *secrets_entry(struct config_secrets *s, const char *name);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is not taken as a file at all: each with its line and column. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "config/errors.h"
+#include "config/yaml.h"
+#include "configs.h"
+
+static void
+syntax_errors_have_their_place(void **state)
+{
+	(void)state;
+	wrong_is("interval: [\n", "f:2:1: not YAML: did not find expected node content, while parsing a "
+	    "flow node (line 2)\n");
+	wrong_is("interval: 10s\nlog:\n\tlevel: info\n", "f:3:1: not YAML: found a character that cannot "
+	    "start any token; YAML is indented by spaces, not by tabs, while scanning for the next token "
+	    "(line 3)\n");
+	wrong_is("interval: 5s\n  lake: /x\n",
+	    "f:2:7: not YAML: mapping values are not allowed in this context\n");
+	wrong_is("lake: \"/a", "f:1:10: not YAML: found unexpected end of stream, while scanning a quoted "
+	    "scalar (line 1)\n");
+	wrong_is("interval: 1s\nlake: /\xff\n", "f:2:8: not YAML: invalid leading UTF-8 octet\n");
+}
+
+static void
+what_yaml_has_and_we_do_not_is_refused(void **state)
+{
+	(void)state;
+	wrong_is("interval: &x 1s\n", "f:1:11: anchors (&name) are not taken here: write the value out\n");
+	wrong_is("log: &x {level: info}\n",
+	    "f:1:6: anchors (&name) are not taken here: write the value out\n");
+	wrong_is("trace_env:\n  - *x\n", "f:2:5: aliases (*name) are not taken here: write the value out\n");
+	wrong_is("*x : 1s\n", "f:1:1: aliases (*name) are not taken here: write the value out\n");
+	wrong_is("interval: !!str 1s\n", "f:1:11: tags (!name) are not taken here: remove it\n");
+	wrong_is("trace_env: !x [A]\n", "f:1:12: tags (!name) are not taken here: remove it\n");
+	wrong_is("interval: 1s\n---\nlake: /x\n",
+	    "f:2:1: a second document begins here: one file has one; remove the ---\n");
+	wrong_is("? [a]\n: b\n", "f:1:3: a name is wanted here, such as `interval:`\n");
+	wrong_is("lake: \"/a\\0b\"\n", "f:1:7: the value holds a NUL character: remove it\n");
+	wrong_is("- interval\n",
+	    "f:1:1: the file is a list: it must be a mapping, lines such as `interval: 10s`\n");
+	wrong_is("interval\n",
+	    "f:1:1: the file is a single value: it must be a mapping, lines such as `interval: 10s`\n");
+}
+
+static void
+nothing_at_all_is_the_defaults(void **state)
+{
+	static const char *const empty[] = { "", "\n", "# only a comment\n", "---\n", "---\n...\n", "{}",
+		"~", "\xef\xbb\xbf" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+		wrong_is(empty[i], "");
+}
+
+static void
+every_name_that_stands_twice_is_told(void **state)
+{
+	(void)state;
+	wrong_is("interval: 1s\nlake: /a\ninterval: 2s\nlog: {level: info, level: debug}\n",
+	    "f:3:1: 'interval' is set twice: it stands in line 1 already; keep one\n"
+	    "f:4:20: 'level' is set twice: it stands in line 4 already; keep one\n");
+	wrong_is("kafka:\n  brokers: [a:1]\n  properties:\n    acks: all\n    acks: all\n"
+		 "registry: {urls: [\"http://h:1\"]}\n",
+	    "f:5:5: 'acks' is set twice: it stands in line 4 already; keep one\n");
+}
+
+/* times pieces between before and after. The caller frees it. */
+static char *
+repeated(const char *before, const char *piece, size_t times, const char *after)
+{
+	char *text = malloc(strlen(before) + times * strlen(piece) + strlen(after) + 1), *p;
+
+	p = stpcpy(text, before);
+	for (size_t i = 0; i < times; i++)
+		p = stpcpy(p, piece);
+	strcpy(p, after);
+	return text;
+}
+
+static void
+depth_number_and_size_are_bounded(void **state)
+{
+	char *text = repeated("trace_env: ", "[", 200000, "");
+	char *got = wrong_with(text);
+
+	(void)state;
+	assert_string_equal(got, "f:1:27: nested more than 16 deep: no key lies that deep\n");
+	free(got);
+	free(text);
+
+	text = repeated("trace_env: ", "[", 14, "]]]]]]]]]]]]]]");	/* deep and wrong, not too deep */
+	got = wrong_with(text);
+	assert_string_equal(got, "f:1:13: trace_env: this item is a list: a single value is wanted\n");
+	free(got);
+	free(text);
+
+	text = repeated("trace_env: [", "A,", 5000, "]\n");
+	got = wrong_with(text);
+	assert_non_null(strstr(got, ": more than 4096 values in one file"));
+	free(got);
+	free(text);
+
+	text = repeated("", "# 14 bytes...\n", (1 << 20) / 14 + 1, "");
+	got = wrong_with(text);
+	assert_string_equal(got, "f: larger than 1 MiB: that is no configuration\n");
+	free(got);
+	free(text);
+}
+
+static void
+a_node_knows_its_line_and_quotes(void **state)
+{
+	static const char yaml[] = "a: 1\nb:\n  - 'x'\n  - ~\nc: {d: \"\"}\n";
+	struct config_errors errors = { 0 };
+	struct node *root = NULL, *b, *c;
+
+	(void)state;
+	assert_int_equal(yaml_read("f", yaml, strlen(yaml), &root, &errors), 0);
+	assert_int_equal(root->kind, NODE_MAP);
+	assert_string_equal(root->first->name, "a");
+	assert_true(root->first->is_plain);
+	assert_int_equal(root->first->column, 4);
+	b = root->first->next;
+	assert_int_equal(b->kind, NODE_LIST);
+	assert_int_equal(b->name_line, 2);
+	assert_int_equal(b->first->line, 3);
+	assert_int_equal(b->first->column, 5);
+	assert_false(b->first->is_plain);
+	assert_int_equal(b->first->next->kind, NODE_NULL);
+	c = b->next;
+	assert_int_equal(c->first->kind, NODE_TEXT);	/* quoted: empty, not nothing */
+	assert_string_equal(c->first->text, "");
+	node_free(root);
+	config_errors_done(&errors);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(syntax_errors_have_their_place),
+		cmocka_unit_test(what_yaml_has_and_we_do_not_is_refused),
+		cmocka_unit_test(nothing_at_all_is_the_defaults),
+		cmocka_unit_test(every_name_that_stands_twice_is_told),
+		cmocka_unit_test(depth_number_and_size_are_bounded),
+		cmocka_unit_test(a_node_knows_its_line_and_quotes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
