@@ -1,0 +1,167 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * notify: sd_notify(3) and sd_watchdog_enabled(3), without libsystemd: it is one datagram.
+ */
+#include "control/notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+struct notify {
+	int fd;			/* -1: nobody listens */
+	struct sockaddr_un address;
+	socklen_t address_len;
+	uint64_t watchdog_us;
+};
+
+/* A path, or "@name" for the abstract namespace. */
+static int
+parse_address(const char *text, struct notify *n)
+{
+	size_t len = strlen(text);
+
+	if ((text[0] != '/' && text[0] != '@') || len < 2)
+		return -EAFNOSUPPORT;
+	if (len >= sizeof(n->address.sun_path))
+		return -ENAMETOOLONG;
+	n->address.sun_family = AF_UNIX;
+	memcpy(n->address.sun_path, text, len + 1);
+	n->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
+	if (text[0] == '@') {
+		n->address.sun_path[0] = '\0';
+		n->address_len--;	/* an abstract name has no end but its length */
+	}
+	return 0;
+}
+
+/* 0 unless the variables are there, well-formed, and meant for us. */
+static uint64_t
+parse_watchdog(const char *usec, const char *pid)
+{
+	unsigned long long us;
+	char *end;
+
+	if (usec == NULL || usec[0] < '0' || usec[0] > '9')
+		return 0;
+	errno = 0;
+	us = strtoull(usec, &end, 10);
+	if (errno != 0 || *end != '\0')
+		return 0;
+	if (pid != NULL && strtoll(pid, NULL, 10) != getpid())
+		return 0;
+	return us;
+}
+
+int
+notify_open(struct notify **ret, char *error, size_t error_size)
+{
+	const char *where = getenv("NOTIFY_SOCKET");
+	struct notify *n = calloc(1, sizeof(*n));
+	int r = 0;
+
+	error[0] = '\0';
+	if (n == NULL)
+		return -ENOMEM;
+	n->fd = -1;
+	if (where != NULL) {
+		r = parse_address(where, n);
+		if (r == 0) {
+			n->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+			r = n->fd < 0 ? -errno : 0;
+		}
+		if (r < 0)
+			snprintf(error, error_size, "NOTIFY_SOCKET=%s cannot be used: %s", where, strerror(-r));
+	}
+	if (r == 0 && where != NULL)
+		n->watchdog_us = parse_watchdog(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"));
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	unsetenv("WATCHDOG_PID");
+	*ret = n;
+	return r;
+}
+
+void
+notify_close(struct notify *n)
+{
+	if (n == NULL)
+		return;
+	if (n->fd >= 0)
+		close(n->fd);
+	free(n);
+}
+
+static int
+tell(struct notify *n, const char *state)
+{
+	size_t len = strlen(state);
+	ssize_t sent;
+
+	if (n == NULL || n->fd < 0)
+		return 0;
+	sent = sendto(n->fd, state, len, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&n->address,
+	    n->address_len);
+	return sent < 0 ? -errno : 0;
+}
+
+int
+notify_ready(struct notify *n)
+{
+	return tell(n, "READY=1");
+}
+
+int
+notify_reloading(struct notify *n)
+{
+	char state[64];
+	struct timespec ts;
+
+	/* In the same datagram: the manager tells by it which READY=1 ends this reload. */
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+	    (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+	return tell(n, state);
+}
+
+int
+notify_stopping(struct notify *n)
+{
+	return tell(n, "STOPPING=1");
+}
+
+int
+notify_watchdog(struct notify *n)
+{
+	return tell(n, "WATCHDOG=1");
+}
+
+int
+notify_status(struct notify *n, const char *format, ...)
+{
+	char state[512] = "STATUS=";
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(state + 7, sizeof(state) - 7, format, args);
+	va_end(args);
+	/* A newline would begin another variable. */
+	for (char *at = state; *at != '\0'; at++) {
+		if (*at == '\n')
+			*at = ' ';
+	}
+	return tell(n, state);
+}
+
+uint64_t
+notify_watchdog_us(const struct notify *n)
+{
+	return n != NULL ? n->watchdog_us : 0;
+}

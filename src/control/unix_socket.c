@@ -1,0 +1,106 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * unix_socket: bound unreadable, given its owner and mode, and only then listened at.
+ */
+#include "control/unix_socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static int
+fail(int r, char *error, size_t size, const char *path, const char *what)
+{
+	snprintf(error, size, "%s: %s: %s", path, what, strerror(-r));
+	return r;
+}
+
+/* The directory of path, 0755 whatever the umask. */
+static int
+make_directory(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char *slash;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (slash == NULL || slash == dir)
+		return 0;
+	*slash = '\0';
+	if (mkdir(dir, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return chmod(dir, 0755) < 0 ? -errno : 0;
+}
+
+/* Does anybody listen at it? 0: no, and it is out of the way. */
+static int
+clear_stale(const struct sockaddr_un *address, char *error, size_t size)
+{
+	const char *path = address->sun_path;
+	struct stat st;
+	int fd, r;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : fail(-errno, error, size, path, "cannot be looked at");
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(error, size, "%s: is there and is no socket; move it away or choose another path", path);
+		return -EEXIST;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail(-errno, error, size, path, "no socket");
+	/* -EAGAIN: its backlog is full, so somebody is there. */
+	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	close(fd);
+	if (r == 0 || r == -EAGAIN) {
+		snprintf(error, size, "%s: another agent answers there; stop it, or give this one another path", path);
+		return -EADDRINUSE;
+	}
+	if (r != -ECONNREFUSED)
+		return fail(r, error, size, path, "cannot tell whether it is in use");
+	if (unlink(path) < 0 && errno != ENOENT)
+		return fail(-errno, error, size, path, "is left over and cannot be removed");
+	return 0;
+}
+
+int
+unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *error, size_t size)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	mode_t old;
+	int fd, r;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(error, size, "%s: is too long for a socket, which may have %zu bytes", path,
+		    sizeof(address.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	strcpy(address.sun_path, path);
+	r = make_directory(path);
+	if (r < 0)
+		return fail(r, error, size, path, "its directory cannot be made");
+	r = clear_stale(&address, error, size);
+	if (r < 0)
+		return r;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail(-errno, error, size, path, "no socket");
+	old = umask(0777);
+	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	umask(old);
+	if (r < 0) {
+		close(fd);
+		return fail(r, error, size, path, "cannot be bound");
+	}
+	if (lchown(path, geteuid(), gid) < 0 || chmod(path, mode) < 0 || listen(fd, backlog) < 0) {
+		r = fail(-errno, error, size, path, "cannot be given its owner and mode");
+		close(fd);
+		unlink(path);
+		return r;
+	}
+	return fd;
+}

@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * unix_socket: a listening socket in the file system, of the right owner and mode from its first moment.
+ */
+#ifndef SLUICE_CONTROL_UNIX_SOCKET_H
+#define SLUICE_CONTROL_UNIX_SOCKET_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * Listens at path; its directory is made 0755 when missing (one level). A socket that nobody listens
+ * at any more is replaced; one that is in use: -EADDRINUSE; another kind of file: -EEXIST. The fd is
+ * non-blocking and the caller's. Otherwise a negative errno, with a sentence in error.
+ */
+int unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *error,
+    size_t error_size);
+
+#endif

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* status: ready or not, what is wrong, and three ways to say it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/bytes.h"
+#include "control/status.h"
+#include "status_sample.h"
+
+static struct agent_status s;
+static char reason[STATUS_PROBLEM_SIZE];
+static char *out;	/* of text() and metrics() */
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	free(out);
+	out = NULL;
+	return 0;
+}
+
+static const char *
+terminate(struct bytes *b)
+{
+	assert_int_equal(bytes_append(b, "", 1), 0);
+	free(out);
+	out = (char *)b->data;
+	return out;
+}
+
+static const char *
+text(bool has_colour)
+{
+	struct bytes b = { 0 };
+
+	assert_int_equal(status_text(&s, has_colour, &b), 0);
+	return terminate(&b);
+}
+
+static const char *
+metrics(void)
+{
+	struct bytes b = { 0 };
+
+	assert_int_equal(status_metrics(&s, &b), 0);
+	return terminate(&b);
+}
+
+static bool
+is_ready(void)
+{
+	return status_is_ready(&s, reason, sizeof(reason));
+}
+
+static void
+ready_means_that_records_arrive(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	assert_true(is_ready());
+	assert_string_equal(reason, "");
+
+	s.outlet.state = STATUS_OUTLET_DOWN;
+	strcpy(s.outlet.error, "all brokers are down");
+	assert_false(is_ready());
+	assert_string_equal(reason, "kafka is down: all brokers are down");
+
+	status_sample(&s);
+	s.outlet.state = STATUS_OUTLET_STARTING;
+	assert_false(is_ready());
+	assert_string_equal(reason, "kafka: nothing has been delivered yet");
+
+	status_sample(&s);
+	s.is_stopping = true;
+	assert_false(is_ready());
+
+	/* Files need no registry. */
+	status_sample(&s);
+	s.outlet.kind = "files";
+	s.registry.state = STATUS_REGISTRY_NONE;
+	assert_true(is_ready());
+}
+
+static void
+a_registry_matters_while_ids_are_missing(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	s.registry.state = STATUS_REGISTRY_AWAY;
+	strcpy(s.registry.error, "connection refused");
+	assert_true(is_ready());	/* all ids are known: the cache does it */
+	s.registry.wanted = 2;
+	s.registry.known = 5;
+	assert_false(is_ready());
+	assert_string_equal(reason, "the schema registry at http://localhost:8081 is away, "
+	    "2 of 7 schema ids are missing: connection refused");
+	s.registry.state = STATUS_REGISTRY_REFUSED;
+	assert_false(is_ready());
+	assert_non_null(strstr(reason, "refuses"));
+}
+
+static void
+an_age_is_never_negative(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	assert_int_equal(status_oldest_age_ns(&s), 480000000);
+	s.spool.oldest_us = s.time_us + 5;	/* the clock was set back */
+	assert_int_equal(status_oldest_age_ns(&s), 0);
+	s.spool.oldest_us = 5;
+	s.spool.records = 0;
+	assert_int_equal(status_oldest_age_ns(&s), 0);
+}
+
+static unsigned errors, warnings;
+
+static void
+on_problem(enum status_severity severity, const char *sentence, void *arg)
+{
+	(void)arg;
+	assert_true(strlen(sentence) > 10);
+	if (severity == STATUS_ERROR) {
+		assert_int_equal(warnings, 0);	/* worst first */
+		errors++;
+	} else {
+		warnings++;
+	}
+}
+
+static void
+problems_come_worst_first(void **state)
+{
+	(void)state;
+	errors = warnings = 0;
+	status_sample(&s);
+	status_problems(&s, on_problem, NULL);
+	assert_int_equal(errors + warnings, 0);
+	status_sample_bad(&s);
+	status_problems(&s, on_problem, NULL);
+	assert_int_equal(errors, 5);	/* not delivering, disk, dropped, dead letters, reload */
+	assert_int_equal(warnings, 4);	/* lost, spool 85 %, restart, peak_rss */
+}
+
+static void
+one_that_has_just_started_is_no_error(void **state)
+{
+	(void)state;
+	errors = warnings = 0;
+	status_sample(&s);
+	s.outlet.state = STATUS_OUTLET_STARTING;
+	s.uptime_ns = 1000000000;
+	status_problems(&s, on_problem, NULL);
+	assert_int_equal(errors, 0);
+	assert_int_equal(warnings, 1);
+}
+
+/* The value at "config.last_reload.result"; a digit is an array's index. */
+static json_t *
+at(json_t *j, const char *path)
+{
+	char part[64];
+
+	while (*path != '\0') {
+		size_t len = strcspn(path, ".");
+
+		snprintf(part, sizeof(part), "%.*s", (int)len, path);
+		j = json_is_array(j) ? json_array_get(j, (size_t)atoi(part)) : json_object_get(j, part);
+		path += len + (path[len] == '.');
+	}
+	if (j == NULL)
+		fail_msg("nothing there");
+	return j;
+}
+
+static const char *
+word(json_t *j, const char *path)
+{
+	return json_string_value(at(j, path));
+}
+
+static json_int_t
+number(json_t *j, const char *path)
+{
+	assert_true(json_is_integer(at(j, path)));
+	return json_integer_value(at(j, path));
+}
+
+static void
+json_names_are_a_contract(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	status_sample(&s);
+	j = status_json(&s);
+	assert_non_null(j);
+	assert_string_equal(word(j, "version"), "0.1.0");
+	assert_string_equal(word(j, "time"), "2026-11-21T12:00:00.000000Z");
+	assert_string_equal(word(j, "start_time"), "2026-11-21T11:00:00.000000Z");
+	assert_true(json_is_true(at(j, "ready")));
+	assert_true(json_is_null(at(j, "not_ready_reason")));
+	assert_int_equal(json_array_size(at(j, "problems")), 0);
+	assert_int_equal(number(j, "pid"), 4711);
+	assert_int_equal(number(j, "uptime_ns"), INT64_C(3600000000000));
+	assert_int_equal(number(j, "config.generation"), 4);
+	assert_string_equal(word(j, "config.last_reload.result"), "ok");
+	assert_true(json_is_null(at(j, "config.last_reload.error")));
+	assert_string_equal(word(j, "records.0.topic"), "sluice.program");
+	assert_int_equal(number(j, "records.0.produced"), 1000);
+	assert_int_equal(number(j, "records.6.delivered"), 997);
+	assert_int_equal(number(j, "spool.oldest_age_ns"), 480000000);
+	assert_true(json_is_null(at(j, "spool.disk_error")));
+	assert_string_equal(word(j, "outlet.state"), "up");
+	assert_string_equal(word(j, "registry.url"), "http://localhost:8081");
+	assert_int_equal(number(j, "events.exec"), 1000);
+	assert_string_equal(word(j, "signals.1.state"), "fallback");
+	assert_int_equal(number(j, "probes.0.run_time_ns"), 812000);
+	assert_true(json_is_null(at(j, "probes.1.run_time_ns")));	/* unknown, which is not 0 */
+	assert_int_equal(number(j, "process.open_fds"), 37);
+	assert_string_equal(word(j, "process.privileges"), "CAP_BPF CAP_SYS_PTRACE, no_new_privs");
+	json_decref(j);
+
+	s.registry.state = STATUS_REGISTRY_NONE;
+	s.reload_us = 0;
+	j = status_json(&s);
+	assert_true(json_is_null(at(j, "registry")));
+	assert_true(json_is_null(at(j, "config.last_reload.result")));
+	json_decref(j);
+}
+
+static void
+json_of_the_worst_is_json(void **state)
+{
+	json_t *j, *back;
+	char *dump;
+
+	(void)state;
+	status_sample_bad(&s);
+	j = status_json(&s);
+	assert_non_null(j);
+	assert_int_equal(json_array_size(json_object_get(j, "problems")), 9);
+	assert_int_equal(json_array_size(json_object_get(j, "lost")), 3);
+	dump = json_dumps(j, JSON_COMPACT);
+	assert_non_null(dump);
+	assert_null(strchr(dump, '\n'));
+	back = json_loads(dump, JSON_REJECT_DUPLICATES, NULL);
+	assert_true(json_equal(j, back));
+	assert_string_equal(json_string_value(json_object_get(back, "host_name")), "no\"de\\1\n\\xff");
+	free(dump);
+	json_decref(j);
+	json_decref(back);
+}
+
+static void
+text_says_what_is_wrong_first(void **state)
+{
+	const char *t;
+
+	(void)state;
+	status_sample(&s);
+	t = text(false);
+	assert_memory_equal(t, "delivering  sluice 0.1.0 on node1", 33);
+	assert_null(strchr(t, '!'));
+	assert_null(strchr(t, '\033'));
+	assert_non_null(strstr(t, "spool       3 records, 4.0 KiB of 1.0 GiB, oldest 480ms\n"));
+	assert_non_null(strstr(t, "0.34% of one"));
+	assert_non_null(strstr(t, "812 ns"));
+	assert_null(strstr(t, "lost"));
+
+	s.n_probes = 1;
+	s.probes[0].runs = 0;
+	s.probes[0].run_time_ns.known = false;	/* bpf_stats are off */
+	t = text(false);
+	assert_non_null(strstr(t, "\nprograms          1; `sysctl kernel.bpf_stats_enabled=1`"));
+	assert_null(strstr(t, "on_exec"));
+	assert_null(strstr(metrics(), "sluice_probe"));
+
+	status_sample_bad(&s);
+	t = text(false);
+	assert_memory_equal(t, "not delivering", 14);
+	assert_non_null(strstr(t, "\n!! not delivering: the schema registry"));
+	assert_true(strstr(t, "!! ") < strstr(t, "settings"));
+	assert_null(strchr(t, '\033'));
+	assert_non_null(strchr(text(true), '\033'));
+}
+
+static void
+text_obeys_no_escape_of_others(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	s.outlet.state = STATUS_OUTLET_DOWN;
+	strcpy(s.outlet.error, "\033[2Jgone\r\x07");
+	assert_null(strpbrk(text(false), "\033\r\x07"));
+}
+
+static void
+metrics_have_the_figures(void **state)
+{
+	const char *m;
+
+	(void)state;
+	status_sample(&s);
+	m = metrics();
+	assert_non_null(strstr(m, "\nsluice_build_info{version=\"0.1.0\"} 1\n"));
+	assert_non_null(strstr(m, "\n# TYPE sluice_records_produced_total counter\n"
+	    "sluice_records_produced_total{topic=\"sluice.program\"} 1000\n"));
+	assert_non_null(strstr(m, "\nsluice_spool_oldest_age_seconds 0.480000000\n"));
+	assert_non_null(strstr(m, "\nprocess_cpu_seconds_total 12.100000000\n"));
+	assert_non_null(strstr(m, "\nprocess_start_time_seconds 1795258800.000000000\n"));
+	assert_non_null(strstr(m, "\nsluice_outlet_up{kind=\"kafka\"} 1\n"));
+	assert_non_null(strstr(m, "\nsluice_probe_run_seconds_total{probe=\"on_exec\"} 0.000812000\n"));
+	assert_null(strstr(m, "sluice_probe_run_seconds_total{probe=\"on_exit\"}"));	/* unknown: no sample */
+	assert_non_null(strstr(m, "\nsluice_ready 1\n"));
+	assert_non_null(strstr(m, "\nsluice_config_last_reload_successful 1\n"));
+	assert_int_equal(m[strlen(m) - 1], '\n');
+
+	status_sample_bad(&s);
+	m = metrics();
+	assert_non_null(strstr(m, "\nsluice_lost_total{place=\"a\\\"b\\\\c\\nd\\\\xfe\",reason=\"x y\"} 1\n"));
+	assert_non_null(strstr(m, "\nsluice_lost_total{place=\"on_exec\",reason=\"ring_full\"} 10\n"));
+	assert_non_null(strstr(m, "\nsluice_spool_writable 0\n"));
+	assert_non_null(strstr(m, "\nsluice_registry_up 0\n"));
+	assert_non_null(strstr(m, "\nsluice_ready 0\n"));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ready_means_that_records_arrive),
+		cmocka_unit_test(a_registry_matters_while_ids_are_missing),
+		cmocka_unit_test(an_age_is_never_negative),
+		cmocka_unit_test(problems_come_worst_first),
+		cmocka_unit_test(one_that_has_just_started_is_no_error),
+		cmocka_unit_test(json_names_are_a_contract),
+		cmocka_unit_test(json_of_the_worst_is_json),
+		cmocka_unit_test_teardown(text_says_what_is_wrong_first, teardown),
+		cmocka_unit_test_teardown(text_obeys_no_escape_of_others, teardown),
+		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
