@@ -132,6 +132,8 @@ struct program_record {
 	const char *run_source;
 	const char *task_source;
 	struct opt_double confidence;	/* 0 to 1 */
+	/* when it was found running; known: what it used before that is not in usage */
+	struct opt_u64 observed_time_us;
 	/* at END */
 	struct opt_u64 end_time_us;
 	enum end_reason end_reason;
@@ -261,7 +263,7 @@ struct agent_probe {
 
 struct agent_record {
 	struct record_head head;
-	const char *event;		/* START, LIVE, RELOAD, STOP */
+	const char *event;		/* START, LIVE, RELOAD, RELOAD_FAILED, STOP, GAP */
 	const char *version;
 	uint64_t config_generation;
 	uint64_t interval_ns;
@@ -278,6 +280,7 @@ struct agent_record {
 	uint64_t retried;
 	uint64_t cpu_ns;		/* the agent's own, since start */
 	uint64_t rss_bytes;
+	const char *message;
 };
 
 const char *topic_name(enum topic topic);		/* "sluice.program" ... */

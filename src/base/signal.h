@@ -84,6 +84,8 @@ struct exec_signal {
 	size_t argc;			/* in argv; fewer than there were when truncated */
 	bool argv_truncated;
 	bool has_replaced;		/* replaced holds the totals at the end of the program before */
+	bool is_found;			/* it ran before we watched: time_ns is when it was found, replaced
+					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
 };
 
@@ -92,6 +94,7 @@ enum state_kind {
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
+	STATE_FOUND,		/* so far, of a process that ran before we watched; becomes an exec_signal */
 	STATE_BYSTANDER,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 

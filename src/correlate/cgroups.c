@@ -24,25 +24,48 @@ cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
 	return g->path;
 }
 
+struct cgroup_path *
+cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size_t len)
+{
+	struct cgroup_path *g;
+
+	if (id == 0 || cgroup_find(c, id, is_v2) != NULL)
+		return NULL;
+	while (c->cgroups != NULL && (HASH_COUNT(c->cgroups) >= CGROUPS_KNOWN_MAX ||
+	    c->cgroup_bytes + len > CGROUPS_BYTES_MAX)) {
+		g = c->cgroups;
+		HASH_DEL(c->cgroups, g);
+		c->cgroup_bytes -= strlen(g->path);
+		free(g);
+	}
+	g = calloc(1, sizeof(*g) + len + 1);
+	if (g == NULL)
+		return NULL;
+	g->key.id = id;
+	g->key.is_v2 = is_v2;
+	memcpy(g->path, path, len);
+	c->cgroup_bytes += len;
+	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
+	return g;
+}
+
 void
 correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
 {
 	size_t len = strlen(s->path);
-	size_t space = text_is_plain(s->path, len) ? len + 1 : TEXT_ESCAPE_MAX(len);
 	struct cgroup_path *g;
+	char *path;
 
-	if (cgroup_find(c, s->id, s->is_v2) != NULL)
-		return;
-	if (HASH_COUNT(c->cgroups) >= CGROUPS_KNOWN_MAX) {
-		g = c->cgroups;
-		HASH_DEL(c->cgroups, g);
-		free(g);
+	if (text_is_plain(s->path, len)) {
+		g = cgroup_add(c, s->id, s->is_v2, s->path, len);
+	} else {
+		path = malloc(TEXT_ESCAPE_MAX(len));
+		if (path == NULL)
+			return;
+		len = text_escape(s->path, len, path, TEXT_ESCAPE_MAX(len), NULL);
+		g = cgroup_add(c, s->id, s->is_v2, path, len);
+		free(path);
 	}
-	g = calloc(1, sizeof(*g) + space);
-	if (g == NULL)
-		return;
-	g->key.id = s->id;
-	g->key.is_v2 = s->is_v2;
-	text_escape(s->path, len, g->path, space, NULL);
-	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
+	if (g != NULL)
+		journal_cgroup(c, g);
 }

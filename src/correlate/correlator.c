@@ -9,6 +9,9 @@
  *     forked   or ended)     ├────────────────► over ────────────► (gone)
  *       │ 1 s, or its end    │ exit: END
  *       └───► announced ─────┴──────────────────────────────────► (gone)
+ *
+ * One that ran before we watched comes as an exec too (is_found). Each call that changes something
+ * ends with journal_flush(): the next life goes on from there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -53,7 +56,7 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->options.command = copy_or_null(options->command);
 	c->options.work_dir = copy_or_null(options->work_dir);
 	if (arena_init(&c->arena, ARENA_BYTES) < 0 || c->options.boot_id == NULL ||
-	    c->options.run_id == NULL) {
+	    (options->run_id != NULL && c->options.run_id == NULL)) {
 		correlator_free(c);
 		return -ENOMEM;
 	}
@@ -61,10 +64,14 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	return 0;
 }
 
-static void
+void
 process_remove(struct correlator *c, struct process *p)
 {
 	HASH_DEL(c->processes, p);
+	if (p->prev_gone != NULL) {
+		DL_DELETE2(c->gone, p, prev_gone, next_gone);
+		c->gone_count--;
+	}
 	program_text_unref(c, p->text);
 	task_assign(c, p, NULL);
 	free(p);
@@ -78,12 +85,14 @@ correlator_free(struct correlator *c)
 
 	if (c == NULL)
 		return;
+	c->ops.note = NULL;	/* nothing of this is news */
 	HASH_ITER(hh, c->processes, p, next)
 		process_remove(c, p);
 	HASH_ITER(hh, c->cgroups, g, next_g) {
 		HASH_DEL(c->cgroups, g);
 		free(g);
 	}
+	journal_done(c);
 	tasks_free(c);
 	rows_free(c);
 	arena_done(&c->arena);
@@ -142,27 +151,70 @@ program_id_format(const struct correlator *c, const struct program_key *key, cha
 
 /* processes */
 
-static struct process *
-process_find(struct correlator *c, const struct program_key *key)
+struct process *
+process_find(struct correlator *c, uint64_t start_ns, uint64_t pid)
 {
-	struct process_id id = { key->start_ns, key->pid };
+	struct process_id id = { start_ns, pid };
 	struct process *p;
 
-	if (key->pid == 0)
+	if (pid == 0)
 		return NULL;
 	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
 	return p;
 }
 
 static struct process *
+process_of(struct correlator *c, const struct program_key *key)
+{
+	return process_find(c, key->start_ns, key->pid);
+}
+
+struct process *
+process_new(struct correlator *c, const struct process_id *id)
+{
+	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+
+	if (p == NULL) {
+		c->refused++;
+		return NULL;
+	}
+	p->id = *id;
+	p->pass = c->pass;
+	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
+	return p;
+}
+
+void
+process_set_text(struct correlator *c, struct process *p, struct text *t)
+{
+	program_text_unref(c, p->text);
+	p->text = t;
+	p->is_text_noted = false;
+}
+
+void
+process_gone(struct correlator *c, struct process *p)
+{
+	DL_APPEND2(c->gone, p, prev_gone, next_gone);
+	c->gone_count++;
+}
+
+/* It is of no more use to anybody. */
+static void
+process_forget(struct correlator *c, struct process *p)
+{
+	journal_forget(c, p);
+	process_remove(c, p);
+}
+
+static struct process *
 process_add(struct correlator *c, const struct program_key *self, const struct program_key *parent,
     const struct program_key *anchor)
 {
-	struct process *p = calloc(1, sizeof(*p));
+	struct process *p = process_new(c, &(struct process_id){ self->start_ns, self->pid });
 
 	if (p == NULL)
 		return NULL;
-	p->id = (struct process_id){ self->start_ns, self->pid };
 	p->self = *self;
 	p->parent = *parent;
 	p->anchor = *anchor;
@@ -171,10 +223,11 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	p->start_us = state_wall_us(c, self->start_ns);
 	p->program_start_us = p->start_us;
 	p->program_start_ns = self->start_ns;
-	p->pass = c->pass;
-	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
-	if (parent->pid == 0 && c->root.pid == 0)
+	if (state_has_run(c) && parent->pid == 0 && c->root.pid == 0) {
 		c->root = p->id;	/* we forked it ourselves: COMMAND */
+		journal_run(c);
+	}
+	journal_process(c, p, NEWS_ALL);
 	return p;
 }
 
@@ -185,18 +238,18 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 static struct process *
 process_parent(struct correlator *c, const struct process *p)
 {
-	struct process *parent = process_find(c, &p->parent), *anchor;
+	struct process *parent = process_of(c, &p->parent), *anchor;
 
 	if (parent != NULL || p->parent.pid == 0)
 		return parent;
-	anchor = process_find(c, &p->anchor);
+	anchor = process_of(c, &p->anchor);
 	if (anchor == NULL ||
 	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
 		return anchor;
 	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
 	if (parent == NULL)
 		return anchor;
-	parent->text = program_text_ref(anchor->text);
+	process_set_text(c, parent, program_text_ref(anchor->text));
 	task_assign(c, parent, task_of_fork(c, parent, anchor));
 	return parent;
 }
@@ -214,6 +267,8 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 	p->sent_ns = p->program_start_ns;
 	work_begin(&c->run, p->program_start_ns);
 	c->run.programs++;
+	journal_run(c);
+	journal_process(c, p, NEWS_SHOWN);
 	p->row = row_of(c, p);
 	if (p->row != NULL) {
 		work_begin(&p->row->work, p->program_start_ns);
@@ -223,6 +278,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 		work_begin(&p->task->work, p->program_start_ns);
 		p->task->work.programs++;
 		p->task->has_ended = false;
+		journal_task(c, p->task);
 		if (!p->task->has_started) {
 			p->task->has_started = true;
 			task_emit(c, p->task, PHASE_START, at_ns);
@@ -248,11 +304,17 @@ static void
 program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns)
 {
-	work_add(&c->run, usage, has_failed, end_ns);
+	if (state_has_run(c))
+		work_add(&c->run, usage, has_failed, end_ns);
+	else
+		work_add(&c->run, &(struct usage){ 0 }, has_failed, end_ns);
+	journal_run(c);
 	if (p->row != NULL)
 		work_add(&p->row->work, usage, has_failed, end_ns);
 	if (p->task != NULL)
 		work_add(&p->task->work, usage, has_failed, end_ns);
+	if (p->task != NULL)
+		journal_task(c, p->task);
 	p->row = NULL;
 	p->is_announced = false;
 	p->latest = (struct usage){ 0 };
@@ -283,6 +345,7 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 		end_ns = p->program_start_ns;
 	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };
 	r->head.time_us = (int64_t)r->end_time_us.value;
+	journal_process(c, p, NEWS_SHOWN);
 	program_emit(c, p, r);
 	program_leave(c, p, usage, has_failed, end_ns);
 }
@@ -316,7 +379,7 @@ forked_text(struct correlator *c, struct process *p)
 	struct process *parent = process_parent(c, p);
 
 	if (p->text == NULL && parent != NULL)
-		p->text = program_text_ref(parent->text);
+		process_set_text(c, p, program_text_ref(parent->text));
 	if (p->task == NULL)
 		task_assign(c, p, task_of_fork(c, p, parent));
 	if (!p->has_context && parent != NULL && parent->has_context) {
@@ -331,18 +394,20 @@ void
 correlator_run_start(struct correlator *c, uint64_t now_ns)
 {
 	c->run_start_ns = now_ns;
-	run_emit(c, PHASE_START, now_ns, 0);
+	journal_run(c);
+	if (state_has_run(c))
+		run_emit(c, PHASE_START, now_ns, 0);
+	journal_flush(c);
 }
 
 void
 correlator_exec(struct correlator *c, const struct exec_signal *s)
 {
-	struct process *p = process_find(c, &s->self);
-	struct text *text;
+	struct process *p = process_of(c, &s->self);
 	struct task *task;
 
-	if (p != NULL && p->is_over)
-		return;		/* the dead do not exec */
+	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
+		return;		/* the dead do not exec, and who is known needs no finding */
 	if (p == NULL) {
 		p = process_add(c, &s->self, &s->parent, &s->anchor);
 		if (p == NULL)
@@ -367,7 +432,14 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	p->context = s->context;
 	p->has_context = true;
 	p->is_forked = false;
-	if (s->has_replaced) {
+	p->observed_us = 0;
+	journal_process(c, p, NEWS_ALL);
+	if (s->is_found) {
+		p->base = (struct usage_base){ 0 };
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->observed_us = state_wall_us(c, s->time_ns);
+	} else if (s->has_replaced) {
 		usage_base_set(&p->base, &s->replaced);
 		p->is_base_known = true;
 		p->program_start_us = state_wall_us(c, s->time_ns);
@@ -375,18 +447,19 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	} else {
 		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of us */
 	}
-	text = program_text_new(c, s);
-	program_text_unref(c, p->text);
-	p->text = text;
+	process_set_text(c, p, program_text_new(c, s));
 	task = task_of_exec(c, p, process_parent(c, p));
 	if (p->is_announced) {		/* it lived a second before its first exec */
 		if (task != NULL && task != p->task)
 			task_reap(c, task);
 		program_rename(c, p);
-		return;
+	} else {
+		task_assign(c, p, task);
+		program_begin(c, p, s->time_ns);
+		if (s->is_found)
+			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
 	}
-	task_assign(c, p, task);
-	program_begin(c, p, s->time_ns);
+	journal_flush(c);
 }
 
 /* The last word on a process: it was reaped, or is a zombie and counts no more. */
@@ -413,12 +486,11 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		p->is_base_known = false;
 		p->program_start_ns = s->program_start_ns;
 		p->program_start_us = state_wall_us(c, s->program_start_ns);
-		program_text_unref(c, p->text);
-		p->text = NULL;
+		p->observed_us = 0;
+		process_set_text(c, p, NULL);
 	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, its totals were not */
 		p->is_forked = false;
-		program_text_unref(c, p->text);	/* its parent's */
-		p->text = NULL;
+		process_set_text(c, p, NULL);	/* its parent's */
 	}
 	if (!p->is_announced) {
 		if (p->task == NULL)
@@ -439,6 +511,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	if (p->task != NULL && p->task->root.pid == p->id.pid && p->task->root.start_ns == p->id.start_ns) {
 		p->task->root_ended = true;
 		p->task->status = s->status;
+		journal_task(c, p->task);
 	}
 	program_end(c, p, &r, end_ns, &usage);
 }
@@ -448,9 +521,17 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 {
 	struct usage usage, moved;
 
+	if (p->ppid != s->ppid)
+		journal_process(c, p, NEWS_ALL);
 	p->ppid = s->ppid;
-	if (!s->has_execed && p->text == NULL)
+	if (!s->has_execed && p->text == NULL) {
+		const struct task *task = p->task;
+		bool has_context = p->has_context;
+
 		forked_text(c, p);	/* while its parent is still known */
+		if (p->text != NULL || p->task != task || p->has_context != has_context)
+			journal_process(c, p, NEWS_ALL);
+	}
 	if (!s->has_execed && p->is_forked && !p->is_announced &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
 		program_begin(c, p, s->time_ns);
@@ -459,6 +540,8 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 		return;
 	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
 	p->latest = usage;
+	if (state_has_run(c))
+		journal_process(c, p, NEWS_USAGE);
 	if (!c->pass_with_usage)
 		return;
 	moved = usage_since(&usage, &p->sent);
@@ -480,6 +563,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 		p->sent = usage;
 		p->sent_ns = s->time_ns;
 		p->was_usage_sent = true;
+		journal_process(c, p, NEWS_USAGE);
 	}
 }
 
@@ -488,29 +572,42 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 {
 	struct process *p;
 
-	if (s->kind == STATE_BYSTANDER)
+	if (s->kind == STATE_BYSTANDER || s->kind == STATE_FOUND)
 		return;
-	p = process_find(c, &s->self);
+	p = process_of(c, &s->self);
 	if (p == NULL) {
 		p = process_add(c, &s->self, &s->parent, &s->anchor);
 		if (p == NULL)
 			return;
 	} else if (p->is_forked && !s->has_execed) {
+		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0)
+			journal_process(c, p, NEWS_ALL);
 		p->parent = s->parent;	/* a kept place now learns whose child it is */
 	}
 	p->pass = c->pass;
+	if (p->unseen_since_ns != 0)
+		journal_process(c, p, NEWS_ALL);
 	p->unseen_since_ns = 0;
 	if (s->kind == STATE_LIVE) {
 		if (!p->is_over)
 			process_lives(c, p, s);
+		journal_flush(c);
 		return;
 	}
 	if (!p->is_over) {
 		process_ended(c, p, s);
 		p->is_over = true;
+		journal_process(c, p, NEWS_ALL);
 	}
-	if (s->kind == STATE_EXIT || s->kind == STATE_STALE)
-		p->gone_ns = s->time_ns;
+	if (s->kind == STATE_EXIT || s->kind == STATE_STALE) {
+		if (p->gone_ns == 0)
+			process_gone(c, p);
+		p->gone_ns = s->time_ns != 0 ? s->time_ns : 1;
+		journal_process(c, p, NEWS_ALL);
+	}
+	journal_flush(c);
+	while (c->gone_count > GONE_MAX)
+		process_forget(c, c->gone);
 }
 
 bool
@@ -539,18 +636,21 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 	HASH_ITER(hh, c->processes, p, next) {
 		if (p->gone_ns != 0) {
 			if (now_ns > p->gone_ns + GONE_KEPT_NS)
-				process_remove(c, p);
+				process_forget(c, p);
 			continue;
 		}
 		if (p->pass == c->pass)
 			continue;
-		if (p->unseen_since_ns == 0)
+		if (p->unseen_since_ns == 0) {
 			p->unseen_since_ns = now_ns;
+			journal_process(c, p, NEWS_ALL);
+		}
 		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
 		program_lose(c, p, now_ns);
-		process_remove(c, p);
+		process_forget(c, p);
 	}
+	journal_flush(c);
 }
 
 void
@@ -566,19 +666,25 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
 			task_emit(c, t, PHASE_END, now_ns);
 			t->has_ended = true;
+			journal_task(c, t);
+			journal_flush(c);	/* while it is there */
 			task_reap(c, t);
 		} else if (live) {
 			task_emit(c, t, PHASE_LIVE, now_ns);
 		}
 	}
-	if (live)
+	if (live && state_has_run(c))
 		run_emit(c, PHASE_LIVE, now_ns, 0);
 }
 
 void
 correlator_set_lost(struct correlator *c, uint64_t lost_events)
 {
+	if (lost_events == c->lost_events)
+		return;
 	c->lost_events = lost_events;
+	journal_run(c);
+	journal_flush(c);
 }
 
 void
@@ -592,6 +698,7 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 		if (p->pass != c->pass && !p->is_over) {
 			program_lose(c, p, now_ns);
 			p->is_over = true;
+			journal_process(c, p, NEWS_ALL);
 		}
 	}
 	tasks_sum_live(c);
@@ -602,8 +709,11 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 			t->work.end_ns = now_ns;
 		task_emit(c, t, PHASE_END, now_ns);
 		t->has_ended = true;
+		journal_task(c, t);
 	}
-	run_emit(c, PHASE_END, now_ns, status);
+	if (state_has_run(c))
+		run_emit(c, PHASE_END, now_ns, status);
+	journal_flush(c);
 }
 
 size_t
@@ -636,6 +746,8 @@ correlator_run_rss(const struct correlator *c)
 	const struct process *p;
 	uint64_t sum = 0;
 
+	if (!state_has_run(c))
+		return 0;
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->is_announced && !p->is_over && usage_has(&p->latest, USAGE_RSS_BYTES))
 			sum += p->latest.value[USAGE_RSS_BYTES];
@@ -652,6 +764,8 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.live = c->run.live,
 		.lost_events = c->lost_events,
 		.lost_ends = c->lost_ends,
+		.refused = c->refused,
+		.lost_notes = c->journal.lost,
 		.wall_ns = now_ns > c->run_start_ns ? now_ns - c->run_start_ns : 0,
 		.usage = correlator_run_usage(c),
 	};

@@ -23,9 +23,17 @@ struct correlator_ops {
 	void (*usage)(const struct usage_record *r, void *arg);
 	void (*task)(const struct work_record *r, void *arg);
 	void (*run)(const struct work_record *r, void *arg);
+	/*
+	 * The journal: what changed, as small opaque notes to be kept in order and given to
+	 * correlator_replay() by the next life. NULL: none is kept, at no cost.
+	 */
+	void (*note)(const void *data, size_t len, void *arg);
 };
 
-/* Strings are copied. NULL is unknown, except run_id and boot_id. */
+/*
+ * Strings are copied. NULL is unknown, except boot_id, which is needed. run_id NULL: the whole host,
+ * in no run: no Run or Task records, no rows, nothing is attributed.
+ */
 struct correlator_options {
 	const char *boot_id;
 	const char *run_id;
@@ -47,6 +55,28 @@ void correlator_free(struct correlator *c);	/* NULL is fine */
 /* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
 
+/*
+ * Before any signal: one note of the journal, in the order in which they were made. 0; -EBADMSG: it
+ * is not whole, or of a version that we do not know; -ESTALE: of another boot or run; -ENOMEM. Such
+ * a note changes nothing, but that the beginning of another boot voids what was before it. No
+ * records and no notes come of it.
+ */
+int correlator_replay(struct correlator *c, const void *data, size_t len);
+
+struct replayed {
+	uint64_t notes;		/* that were applied */
+	uint64_t refused;	/* -EBADMSG or -ENOMEM */
+	uint64_t stale;		/* -ESTALE */
+	uint64_t incomplete;	/* applied, but they refer to what no note before told */
+	size_t processes;	/* known now */
+};
+
+/* After the last note; ret may be NULL. From here on it is as if the correlator had never died. */
+void correlator_replay_done(struct correlator *c, struct replayed *ret);
+
+/* Notes for all that is known: whatever was noted before can be forgotten. */
+void correlator_checkpoint(struct correlator *c);
+
 void correlator_run_start(struct correlator *c, uint64_t now_ns);
 void correlator_exec(struct correlator *c, const struct exec_signal *s);
 void correlator_state(struct correlator *c, const struct state_signal *s);
@@ -58,6 +88,14 @@ void correlator_cgroup(struct correlator *c, const struct cgroup_signal *s);
  */
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
 void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
+
+/* Was a START sent for the program that this process ran last? */
+bool correlator_knows(struct correlator *c, const struct program_key *key);
+/*
+ * After the replay, where nobody watched between two lives: what was known to run may have ended
+ * since. Each program counts as one whose end was not seen; those that still run can be found anew.
+ */
+void correlator_forget_live(struct correlator *c);
 
 /* True if the last pass met this process: it is alive, or a zombie. */
 bool correlator_was_met(const struct correlator *c, const struct program_key *key);
@@ -77,9 +115,9 @@ size_t correlator_live(const struct correlator *c);
 void correlator_each_live(const struct correlator *c,
     void (*fn)(uint32_t pid, const char *comm, const char *exe, void *arg), void *arg);
 
-/* Usage of the whole run: what has ended, and the live as of the last snapshot. */
+/* Usage of the whole run: what has ended, and the live as of the last snapshot. Without a run 0. */
 struct usage correlator_run_usage(const struct correlator *c);
-/* Resident memory of its live programs as of the last snapshot. */
+/* Resident memory of its live programs as of the last snapshot. Without a run 0. */
 uint64_t correlator_run_rss(const struct correlator *c);
 
 /* For the table at the end: one row a task and tool, in order of first start. */
@@ -98,12 +136,15 @@ struct summary_row {
 /* The correlator's; valid until its next call. Returns how many. */
 size_t correlator_summary(struct correlator *c, const struct summary_row **ret_rows);
 
+/* Without a run: since this correlator was made, not since the first of its lives. */
 struct run_totals {
 	uint64_t programs;
 	uint64_t failed;
 	uint64_t live;
 	uint64_t lost_events;
 	uint64_t lost_ends;	/* programs that vanished without their end being seen */
+	uint64_t refused;	/* processes beyond the limit of those known at once */
+	uint64_t lost_notes;	/* for want of memory: a checkpoint is due */
 	uint64_t wall_ns;
 	struct usage usage;
 };

@@ -78,7 +78,9 @@ program_emit(struct correlator *c, const struct process *p, struct program_recor
 		r->cgroup_v1 = v1;
 		r->cgroup = v2 == NULL || (strcmp(v2, "/") == 0 && v1 != NULL) ? v1 : v2;
 	}
-	r->run_source = "sluice run";
+	if (state_has_run(c))
+		r->run_source = "sluice run";
+	r->observed_time_us = (struct opt_u64){ (uint64_t)p->observed_us, p->observed_us != 0 };
 	if (p->task != NULL) {
 		r->task_source = p->task->source;
 		r->confidence = (struct opt_double){ p->task->confidence, true };

@@ -44,6 +44,48 @@ put(char **at, const char *s)
 }
 
 struct text *
+program_text_of(struct correlator *c, const struct text_parts *parts)
+{
+	size_t size = size_of(parts->exe) + size_of(parts->comm) + size_of(parts->cwd) + size_of(parts->tool);
+	bool has_argv = parts->argv != NULL, is_cut = parts->argv_truncated;
+	struct text *t;
+	char *at;
+
+	if (has_argv) {
+		size_t all = (parts->argc + 1) * sizeof(*parts->argv);
+
+		for (size_t i = 0; i < parts->argc; i++)
+			all += size_of(parts->argv[i]);
+		if (c->text_bytes + size + all > TEXT_BUDGET_BYTES)
+			has_argv = false, is_cut = true;
+		else
+			size += all;
+	}
+	t = malloc(sizeof(*t) + size);
+	if (t == NULL)
+		return NULL;
+	*t = (struct text){ .refs = 1, .size = size, .tool_rule = parts->tool_rule,
+		.is_tool = parts->is_tool, .argv_truncated = is_cut };
+	at = t->block;
+	if (has_argv) {		/* pointers first: the block is aligned for them */
+		const char **kept = (const char **)(void *)at;
+
+		at += (parts->argc + 1) * sizeof(*kept);
+		for (size_t i = 0; i < parts->argc; i++)
+			kept[i] = put(&at, parts->argv[i]);
+		kept[parts->argc] = NULL;
+		t->argv = kept;
+		t->argc = parts->argc;
+	}
+	t->exe = put(&at, parts->exe);
+	t->comm = put(&at, parts->comm);
+	t->cwd = put(&at, parts->cwd);
+	t->tool = put(&at, parts->tool);
+	c->text_bytes += size;
+	return t;
+}
+
+struct text *
 program_text_new(struct correlator *c, const struct exec_signal *s)
 {
 	struct arena *a = &c->arena;
@@ -51,10 +93,8 @@ program_text_new(struct correlator *c, const struct exec_signal *s)
 	const char *exe = NULL, *comm, *cwd = NULL, *rule = NULL;
 	char tool[TOOL_NAME_SIZE];
 	struct tool_input in = { 0 };
-	size_t size = 0, argc = 0;
+	size_t argc = 0;
 	bool is_tool, is_cut = s->argv_truncated;
-	struct text *t;
-	char *at;
 
 	arena_reset(a);
 	if (s->exe != NULL)
@@ -82,41 +122,8 @@ program_text_new(struct correlator *c, const struct exec_signal *s)
 		redact_argv(argv, argc, a);
 	is_tool = tool_name(&in, tool, sizeof(tool), &rule);
 
-	size = size_of(exe) + size_of(comm) + size_of(cwd) + strlen(tool) + 1;
-	if (argv != NULL) {
-		size_t all = argc * sizeof(*argv) + sizeof(*argv);
-
-		for (size_t i = 0; i < argc; i++)
-			all += size_of(argv[i]);
-		if (c->text_bytes + size + all > TEXT_BUDGET_BYTES) {
-			argv = NULL;
-			is_cut = true;
-		} else {
-			size += all;
-		}
-	}
-	t = malloc(sizeof(*t) + size);
-	if (t == NULL)
-		return NULL;
-	*t = (struct text){ .refs = 1, .size = size, .tool_rule = rule, .is_tool = is_tool,
-		.argv_truncated = is_cut };
-	at = t->block;
-	if (argv != NULL) {	/* pointers first: the block is aligned for them */
-		const char **kept = (const char **)(void *)at;
-
-		at += (argc + 1) * sizeof(*kept);
-		for (size_t i = 0; i < argc; i++)
-			kept[i] = put(&at, argv[i]);
-		kept[argc] = NULL;
-		t->argv = kept;
-		t->argc = argc;
-	}
-	t->exe = put(&at, exe);
-	t->comm = put(&at, comm);
-	t->cwd = put(&at, cwd);
-	t->tool = tool[0] != '\0' ? put(&at, tool) : NULL;
-	c->text_bytes += size;
-	return t;
+	return program_text_of(c, &(struct text_parts){ argv, argc, is_cut, exe, comm, cwd,
+	    tool[0] != '\0' ? tool : NULL, rule, is_tool });
 }
 
 struct text *

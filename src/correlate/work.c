@@ -34,13 +34,20 @@ work_end(struct work *w, uint64_t now_ns)
 	w->end_ns = w->last_ns;
 }
 
-/* A new task that begins with p's process, or the one that already did. NULL: no memory, or too many. */
-static struct task *
-task_get(struct correlator *c, const struct process_id *root)
+struct task *
+task_find(struct correlator *c, const struct process_id *root)
 {
 	struct task *t;
 
 	HASH_FIND(hh, c->tasks, root, sizeof(*root), t);
+	return t;
+}
+
+struct task *
+task_get(struct correlator *c, const struct process_id *root)
+{
+	struct task *t = task_find(c, root);
+
 	if (t != NULL)
 		return t;
 	if (HASH_COUNT(c->tasks) >= TASKS_MAX)
@@ -83,6 +90,7 @@ task_of_run(struct correlator *c)
 		t->source = "--task";
 		t->confidence = 1;
 		t->is_named = true;
+		journal_task(c, t);
 	}
 	return t;
 }
@@ -108,6 +116,7 @@ task_default(struct correlator *c, struct task *t, const struct process *p, cons
 	t->engine = "sluice";
 	t->source = "child of the driver";
 	t->confidence = 0.5;
+	journal_task(c, t);
 }
 
 struct task *
@@ -119,6 +128,8 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 	struct task *t = p->task, *around = t == NULL && parent != NULL ? parent->task : t;
 	bool is_root = p->id.pid == c->root.pid && p->id.start_ns == c->root.start_ns;
 
+	if (!state_has_run(c))
+		return NULL;
 	if (x != NULL)
 		in = (struct rule_input){ x->tool, x->is_tool, x->argv, x->argv != NULL ? x->argc : 0, x->cwd };
 	rule_judge(&in, &v);
@@ -141,6 +152,7 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 			t->source = v.source;
 			t->confidence = v.confidence;
 			t->is_named = true;
+			journal_task(c, t);
 		}
 	} else if (begins_task(c, p, parent) && (t == NULL || !t->has_started)) {
 		t = task_get(c, &p->id);
@@ -149,8 +161,10 @@ task_of_exec(struct correlator *c, struct process *p, const struct process *pare
 	} else {
 		t = around;
 	}
-	if (t != NULL && t->work_dir == NULL && x != NULL && x->cwd != NULL)
+	if (t != NULL && t->work_dir == NULL && x != NULL && x->cwd != NULL) {
 		t->work_dir = strdup(x->cwd);
+		journal_task(c, t);
+	}
 	return t;
 }
 
@@ -160,6 +174,8 @@ task_of_fork(struct correlator *c, struct process *p, const struct process *pare
 	struct task *t;
 	struct rule_input in = { 0 };
 
+	if (!state_has_run(c))
+		return NULL;
 	if (c->options.task != NULL)
 		return task_of_run(c);
 	if (!begins_task(c, p, parent))
@@ -196,6 +212,7 @@ task_reap(struct correlator *c, struct task *t)
 {
 	if (t->refs > 0 || !(t->has_ended || !t->has_started))
 		return;
+	journal_forget_task(c, t);
 	HASH_DEL(c->tasks, t);
 	free(t->work_dir);
 	free(t);
@@ -207,6 +224,8 @@ correlator_run_usage(const struct correlator *c)
 	struct usage u = c->run.done;
 	const struct process *p;
 
+	if (!state_has_run(c))		/* nothing is a run's: that much is known */
+		return (struct usage){ .known = (UINT32_C(1) << USAGE_FIELDS) - 1 };
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->is_announced)
 			usage_add(&u, &p->latest);
@@ -322,7 +341,7 @@ row_of(struct correlator *c, const struct process *p)
 	const char *tool = p->text != NULL && p->text->is_tool ? p->text->tool : NULL;
 	size_t task_len = task != NULL ? strlen(task) : 0, sample_len = sample != NULL ? strlen(sample) : 0;
 	size_t tool_len = tool != NULL ? strlen(tool) : 0, len = task_len + sample_len + tool_len + 3;
-	char *key = calloc(1, len);
+	char *key = state_has_run(c) ? calloc(1, len) : NULL;
 	struct row *r;
 
 	if (key == NULL)

@@ -121,6 +121,7 @@ encode_program(struct put *p, const struct program_record *r, const struct encod
 	put_string_or_null(p, PROGRAM_run_source, r->run_source);
 	put_string_or_null(p, PROGRAM_task_source, r->task_source);
 	put_double_or_null(p, PROGRAM_confidence, r->confidence);
+	put_u64_or_null(p, PROGRAM_observed_time, r->observed_time_us);
 	put_u64_or_null(p, PROGRAM_end_time, r->end_time_us);
 	put_enum_or_null(p, PROGRAM_end_reason, (int)r->end_reason - 1, END_REASON_EXEC);
 	put_i32_or_null(p, PROGRAM_exit_code, r->exit_code);
@@ -296,6 +297,7 @@ encode_agent(struct put *p, const struct agent_record *r, const struct encode_st
 	put_u64(p, AGENT_retried, r->retried);
 	put_u64(p, AGENT_cpu_ns, r->cpu_ns);
 	put_u64(p, AGENT_rss_bytes, r->rss_bytes);
+	put_string_or_null(p, AGENT_message, r->message);
 }
 
 /* A run is called by its pipeline; one without is known by its id. */

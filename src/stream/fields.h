@@ -67,6 +67,7 @@
 	F(P, run_source, AVRO_STRING, true)		\
 	F(P, task_source, AVRO_STRING, true)		\
 	F(P, confidence, AVRO_DOUBLE, true)		\
+	F(P, observed_time, AVRO_INT64, true)		\
 	F(P, end_time, AVRO_INT64, true)		\
 	F(P, end_reason, AVRO_ENUM, true)		\
 	F(P, exit_code, AVRO_INT32, true)		\
@@ -171,7 +172,8 @@
 	F(P, delivered, AVRO_INT64, false)		\
 	F(P, retried, AVRO_INT64, false)		\
 	F(P, cpu_ns, AVRO_INT64, false)			\
-	F(P, rss_bytes, AVRO_INT64, false)
+	F(P, rss_bytes, AVRO_INT64, false)		\
+	F(P, message, AVRO_STRING, true)
 
 /* Records inside records. Resources has no list: its order is enum usage_field. */
 #define SHARES_FIELDS(F, P)				\

@@ -68,6 +68,7 @@ sample_program_end(void)
 	struct program_record r = sample_program_start();
 
 	r.phase = PHASE_END;
+	r.observed_time_us = (struct opt_u64){ SAMPLE_TIME - 1, true };
 	r.end_time_us = (struct opt_u64){ SAMPLE_TIME + 7, true };
 	r.end_reason = END_REASON_EXIT;
 	r.exit_code = (struct opt_i32){ 3, true };
@@ -146,7 +147,8 @@ sample_agent(void)
 	    .version = "0.1.0", .config_generation = 1, .interval_ns = 2, .events = events,
 	    .n_events = 1, .lost = lost, .n_lost = 2, .probes = probes, .n_probes = 2,
 	    .spool_records = { 5, true }, .spool_bytes = { 6, true }, .spool_age_ns = { 7, true },
-	    .delivered = 8, .retried = 9, .cpu_ns = 10, .rss_bytes = 11 };
+	    .delivered = 8, .retried = 9, .cpu_ns = 10, .rss_bytes = 11,
+	    .message = "probes.ring waits for a restart" };
 }
 
 /* A new folder; path has room for 64. */

@@ -177,6 +177,7 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	avro_value_get_by_index(&argv, 5, &item, NULL);
 	avro_value_get_string(&item, &text, NULL);
 	assert_string_equal(text, "A \xc3\xa9.fq");
+	assert_null_field(&v, "observed_time");
 	assert_null_field(&v, "end_time");
 	assert_null_field(&v, "end_reason");
 	assert_null_field(&v, "exit_code");
@@ -196,6 +197,7 @@ a_program_end_has_usage_with_unknown_as_null(void **state)
 	(void)state;
 	assert_symbol(&v, "phase", "END");
 	assert_symbol(&v, "end_reason", "EXIT");
+	assert_int_equal(number(&v, "observed_time"), SAMPLE_TIME - 1);
 	assert_int_equal(number(&v, "exit_code"), 3);
 	assert_null_field(&v, "exit_signal");
 	dumped = field(&v, "core_dumped");

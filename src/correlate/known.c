@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Who is known, to an agent that meets processes which another agent may have known before it.
+ */
+#include "correlate/state.h"
+
+bool
+correlator_knows(struct correlator *c, const struct program_key *key)
+{
+	const struct process *p = process_find(c, key->start_ns, key->pid);
+
+	return p != NULL && (p->is_announced || p->is_over);
+}
+
+void
+correlator_forget_live(struct correlator *c)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, c->processes, p, next) {
+		c->lost_ends += p->is_announced;
+		c->run.live -= p->is_announced && c->run.live > 0;
+		journal_forget(c, p);
+		process_remove(c, p);
+	}
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlator without a run: a whole host, for months, with programs that ran before it came. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "correlate/journal.h"
+#include "correlate/state.h"
+#include "signals.h"
+
+static struct world w;
+static size_t noted[NOTE_FORGET_TASK + 1], noted_bytes;
+
+static void
+on_note(const void *data, size_t len, void *arg)
+{
+	const unsigned char *bytes = data;
+
+	(void)arg;
+	noted[bytes[0]]++;
+	noted_bytes += len;
+}
+
+static int
+setup(void **state)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note };
+	struct correlator_options options = { .boot_id = BOOT_ID, .has_network = true };
+
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.now = 1000 * SECOND;
+	w.next_pid = 100;
+	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
+	correlator_set_clock(w.c, CLOCK_US * 1000);
+	correlator_run_start(w.c, w.now);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+/* What a checkpoint holds is what is kept in memory. */
+static void
+count_kept(void)
+{
+	memset(noted, 0, sizeof(noted));
+	noted_bytes = 0;
+	correlator_checkpoint(w.c);
+}
+
+static void
+finds(struct being *b, const char *command)
+{
+	char words[1024], exe[256];
+	const char *argv[64];
+	size_t argv_len[64];
+	struct exec_signal s;
+
+	snprintf(words, sizeof(words), "%s", command);
+	exec_signal_fill(&w, b, words, argv, argv_len, exe, &s);
+	s.replaced = b->c;
+	s.is_found = true;
+	correlator_exec(w.c, &s);
+}
+
+static int64_t
+wall_us(uint64_t boot_ns)
+{
+	return CLOCK_US + (int64_t)(boot_ns / 1000);
+}
+
+static void
+programs_belong_to_no_run(void **state)
+{
+	struct being shell = forks(&w, NULL), driver, step;
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &shell, "bash");
+	driver = forks(&w, &shell);
+	execs(&w, &driver, "snakemake --jobs 2");	/* in a run its children would be tasks */
+	step = forks(&w, &driver);
+	execs(&w, &step, "bwa mem ref.fa");
+	works(&w, &step, 30);
+	snapshot(&w, true, (const struct being *[]){ &shell, &driver, &step }, 3);
+	correlator_tick(w.c, w.now, true);
+	exits(&w, &step, 1);
+	correlator_run_end(w.c, w.now, 0);
+	assert_int_equal(note_count(&w, TOPIC_RUN, -1), 0);
+	assert_int_equal(note_count(&w, TOPIC_TASK, -1), 0);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 3);
+	for (size_t i = 0; i < w.n; i++) {
+		assert_null(w.notes[i].run_id);
+		assert_null(w.notes[i].pipeline);
+		assert_null(w.notes[i].task_id);
+		assert_null(w.notes[i].task);
+		assert_null(w.notes[i].sample);
+		assert_null(w.notes[i].source);
+		assert_null(w.notes[i].program.run_source);
+		assert_false(w.notes[i].program.confidence.known);
+	}
+	n = note_of(&w, &step, 0, PHASE_END);
+	assert_string_equal(n->tool, "bwa mem");
+	assert_int_equal(usage_cpu_ns(&n->usage), 30 * MS);
+	assert_string_equal(n->parent_program_id, note_of(&w, &driver, 0, PHASE_START)->program_id);
+}
+
+static void
+nothing_is_attributed_but_programs_are_counted(void **state)
+{
+	struct being a = forks(&w, NULL), b = forks(&w, NULL);
+	const struct summary_row *rows;
+	struct usage u;
+
+	(void)state;
+	execs(&w, &a, "a");
+	execs(&w, &b, "b");
+	works(&w, &a, 100);
+	works(&w, &b, 100);
+	exits(&w, &a, 1);
+	snapshot(&w, true, (const struct being *[]){ &b }, 1);
+	u = correlator_run_usage(w.c);
+	assert_int_equal(usage_cpu_ns(&u), 0);
+	for (int i = 0; i < USAGE_FIELDS; i++) {
+		assert_true(usage_has(&u, i));
+		assert_int_equal(u.value[i], 0);
+	}
+	assert_int_equal(correlator_run_rss(w.c), 0);
+	assert_int_equal(correlator_summary(w.c, &rows), 0);
+	assert_int_equal(totals(&w).programs, 2);
+	assert_int_equal(totals(&w).failed, 1);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+static void
+a_found_program_counts_from_when_it_was_found(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *start, *end, *usage;
+	uint64_t found_ns;
+
+	(void)state;
+	works(&w, &b, 60000);
+	b.c.wchar = 1 << 30;
+	found_ns = w.now;
+	finds(&b, "nginx -g daemon");
+	start = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(start);
+	assert_int_equal(start->time_us, wall_us(found_ns));
+	assert_int_equal(start->id.start_time_us, wall_us(b.key.start_ns));
+	assert_int_equal(start->id.program_start_time_us, wall_us(b.key.start_ns));
+	assert_true(start->program.observed_time_us.known);
+	assert_int_equal(start->program.observed_time_us.value, wall_us(found_ns));
+	assert_false(start->id.forked);
+	assert_string_equal(start->exe, "/usr/bin/nginx");
+	assert_int_equal(start->program.argc, 3);
+
+	works(&w, &b, 4000);
+	snapshot(&w, true, (const struct being *[]){ &b }, 1);
+	usage = note_at(&w, TOPIC_USAGE, -1, 0);
+	assert_int_equal(usage->interval_ns, 4000 * MS);
+	assert_int_equal(usage_cpu_ns(&usage->usage), 4000 * MS);
+
+	works(&w, &b, 1000);
+	exits(&w, &b, 0);
+	end = note_of(&w, &b, 0, PHASE_END);
+	assert_int_equal(usage_cpu_ns(&end->usage), 5000 * MS);
+	assert_int_equal(end->usage.value[USAGE_WCHAR], 5000 * 1024);
+	assert_int_equal(end->usage.value[USAGE_PEAK_RSS_BYTES], UINT64_C(4000) << 20);
+	assert_int_equal(end->program.observed_time_us.value, wall_us(found_ns));
+	assert_string_equal(end->program_id, start->program_id);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, -1), 2);
+}
+
+static void
+what_a_found_process_execs_is_seen_from_its_start(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	works(&w, &b, 500);
+	finds(&b, "bash");
+	works(&w, &b, 20);
+	execs(&w, &b, "true");
+	n = note_of(&w, &b, 0, PHASE_END);
+	assert_int_equal(n->program.end_reason, END_REASON_EXEC);
+	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
+	assert_true(n->program.observed_time_us.known);
+	n = note_of(&w, &b, 1, PHASE_START);
+	assert_false(n->program.observed_time_us.known);
+	assert_int_equal(n->id.program_start_time_us, wall_us(w.now));
+	works(&w, &b, 7);
+	exits(&w, &b, 0);
+	assert_int_equal(usage_cpu_ns(&note_of(&w, &b, 1, PHASE_END)->usage), 7 * MS);
+}
+
+static void
+who_is_known_is_not_found(void **state)
+{
+	struct being b = forks(&w, NULL), same;
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &b, "bash");
+	works(&w, &b, 10);
+	same = b;
+	same.execed = false;
+	finds(&same, "other");
+	works(&w, &b, 10);
+	exits(&w, &b, 0);
+	n = note_of(&w, &b, 0, PHASE_END);
+	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
+	assert_string_equal(n->exe, "/usr/bin/bash");
+	assert_false(n->program.observed_time_us.known);
+	same.execed = false;
+	finds(&same, "bash");		/* and the dead are not found */
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, -1), 2);
+}
+
+/* A child was told of before its parent was found: a place is kept for it. */
+static void
+a_kept_place_is_found_too(void **state)
+{
+	struct being top = forks(&w, NULL), shell, child;
+	const struct note *n;
+
+	(void)state;
+	finds(&top, "sshd");
+	shell = forks(&w, &top);
+	child = forks(&w, &shell);
+	works(&w, &child, 3);
+	execs(&w, &child, "ls");	/* keeps a place for shell, a child of top */
+	works(&w, &shell, 900);
+	shell.execed = false;
+	finds(&shell, "bash");
+	n = note_of(&w, &shell, 0, PHASE_START);
+	assert_non_null(n);
+	assert_true(n->program.observed_time_us.known);
+	assert_string_equal(n->exe, "/usr/bin/bash");
+	works(&w, &shell, 5);
+	exits(&w, &shell, 0);
+	assert_int_equal(usage_cpu_ns(&note_of(&w, &shell, 0, PHASE_END)->usage), 5 * MS);
+}
+
+/* bounds */
+
+static void
+what_has_ended_is_forgotten_even_without_passes(void **state)
+{
+	struct being shell = forks(&w, NULL), b;
+
+	(void)state;
+	execs(&w, &shell, "bash");
+	for (int i = 0; i < 3 * GONE_MAX; i++) {
+		b = forks(&w, &shell);
+		execs(&w, &b, "true");
+		exits(&w, &b, 0);
+		notes_forget(&w);
+	}
+	count_kept();
+	assert_int_equal(noted[NOTE_PROCESS], GONE_MAX + 1);
+	w.now += 2 * SECOND;
+	snapshot(&w, false, (const struct being *[]){ &shell }, 1);
+	count_kept();
+	assert_int_equal(noted[NOTE_PROCESS], 1);
+	assert_true(noted_bytes < 512);
+}
+
+static void
+lost_ends_do_not_pile_up(void **state)
+{
+	struct being shell = forks(&w, NULL), b;
+
+	(void)state;
+	execs(&w, &shell, "bash");
+	for (int i = 0; i < 2000; i++) {
+		b = forks(&w, &shell);
+		if (i % 2 == 0)
+			execs(&w, &b, "true");
+		else
+			tells(&w, &b, STATE_ZOMBIE, 0);
+	}
+	for (int i = 0; i < 17; i++) {
+		w.now += SECOND;
+		snapshot(&w, true, (const struct being *[]){ &shell }, 1);
+		notes_forget(&w);
+	}
+	count_kept();
+	assert_int_equal(noted[NOTE_PROCESS], 1);
+	assert_int_equal(totals(&w).lost_ends, 1000);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+static void
+there_is_a_limit_to_those_alive(void **state)
+{
+	struct being b;
+
+	(void)state;
+	for (int i = 0; i < PROCESSES_MAX + 10; i++) {
+		b = forks(&w, NULL);
+		execs(&w, &b, "sleep 1");
+		notes_forget(&w);
+	}
+	assert_int_equal(totals(&w).refused, 10);
+	assert_int_equal(correlator_live(w.c), PROCESSES_MAX);
+}
+
+static void
+there_is_a_limit_to_cgroup_paths(void **state)
+{
+	char path[4096];
+
+	(void)state;
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	path[0] = '/';
+	for (uint64_t id = 1; id <= 3 * CGROUPS_BYTES_MAX / sizeof(path); id++)
+		correlator_cgroup(w.c, &(struct cgroup_signal){ .id = id, .is_v2 = true, .path = path });
+	count_kept();
+	assert_int_equal(noted[NOTE_CGROUP], CGROUPS_BYTES_MAX / (sizeof(path) - 1));
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(programs_belong_to_no_run),
+		TEST(nothing_is_attributed_but_programs_are_counted),
+		TEST(a_found_program_counts_from_when_it_was_found),
+		TEST(what_a_found_process_execs_is_seen_from_its_start),
+		TEST(who_is_known_is_not_found),
+		TEST(a_kept_place_is_found_too),
+		TEST(what_has_ended_is_forgotten_even_without_passes),
+		TEST(lost_ends_do_not_pile_up),
+		TEST(there_is_a_limit_to_those_alive),
+		TEST(there_is_a_limit_to_cgroup_paths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

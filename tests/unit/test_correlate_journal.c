@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* journal: a correlator that died and was given its notes writes what one that lived writes. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "correlate/journal.h"
+#include "samples.h"
+#include "signals.h"
+#include "stream/encode.h"
+
+#define BEINGS 48
+#define NOTE_COPY 512
+
+struct bytes {
+	char *data;
+	size_t len, cap;
+};
+
+/* A correlator, its notes, and its records as they would be stored. */
+struct life {
+	struct world w;		/* first: callbacks of signals.h take it; c is replaced at each death */
+	struct correlator_options options;
+	struct encoder *encoder;
+	struct bytes records;
+	struct bytes notes;	/* each behind its length */
+	size_t n_notes, n_records;
+	uint64_t lost;
+	int64_t clock_ns;
+	uint64_t random;
+	struct being beings[BEINGS];
+	enum { NOT_THERE, ALIVE, A_ZOMBIE } is[BEINGS];
+};
+
+static void
+bytes_add(struct bytes *b, const void *data, size_t len)
+{
+	if (b->len + len > b->cap) {
+		b->cap = 2 * (b->len + len);
+		b->data = realloc(b->data, b->cap);
+	}
+	memcpy(b->data + b->len, data, len);
+	b->len += len;
+}
+
+static void
+store(struct life *l, enum topic topic, const void *record)
+{
+	const uint8_t *data;
+	size_t len;
+
+	assert_int_equal(encode(l->encoder, topic, record, l->n_records++, &data, &len), 0);
+	bytes_add(&l->records, &len, sizeof(len));
+	bytes_add(&l->records, data, len);
+}
+
+static void
+on_program(const struct program_record *r, void *arg)
+{
+	store(arg, TOPIC_PROGRAM, r);
+}
+
+static void
+on_usage(const struct usage_record *r, void *arg)
+{
+	store(arg, TOPIC_USAGE, r);
+}
+
+static void
+on_task(const struct work_record *r, void *arg)
+{
+	store(arg, TOPIC_TASK, r);
+}
+
+static void
+on_run(const struct work_record *r, void *arg)
+{
+	store(arg, TOPIC_RUN, r);
+}
+
+static void
+on_note(const void *data, size_t len, void *arg)
+{
+	struct life *l = arg;
+
+	assert_true(len <= NOTE_MAX_BYTES);
+	bytes_add(&l->notes, &len, sizeof(len));
+	bytes_add(&l->notes, data, len);
+	l->n_notes++;
+}
+
+static void
+begins(struct life *l)
+{
+	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note };
+
+	assert_int_equal(correlator_new(&l->options, &ops, l, &l->w.c), 0);
+	correlator_set_clock(l->w.c, l->clock_ns);
+}
+
+static void
+life_open(struct life *l, const struct correlator_options *options)
+{
+	struct stream_identity id = sample_identity();
+	char err[256];
+
+	memset(l, 0, sizeof(*l));
+	l->options = *options;
+	l->clock_ns = CLOCK_US * 1000;
+	l->w.now = 1000 * SECOND;
+	l->w.next_pid = 100;
+	assert_int_equal(encoder_open(&id, &l->encoder, err, sizeof(err)), 0);
+	begins(l);
+	correlator_run_start(l->w.c, l->w.now);
+}
+
+static void
+life_close(struct life *l)
+{
+	correlator_free(l->w.c);
+	encoder_close(l->encoder);
+	free(l->records.data);
+	free(l->notes.data);
+}
+
+/* The i-th note. */
+static const char *
+note(const struct life *l, size_t i, size_t *ret_len)
+{
+	const char *at = l->notes.data;
+
+	for (;;) {
+		memcpy(ret_len, at, sizeof(*ret_len));
+		at += sizeof(*ret_len);
+		if (i-- == 0)
+			return at;
+		at += *ret_len;
+	}
+}
+
+static size_t
+note_copied(const struct life *l, size_t i, char copy[NOTE_COPY])
+{
+	size_t len;
+	const char *data = note(l, i, &len);
+
+	assert_true(len < NOTE_COPY);
+	memcpy(copy, data, len);
+	return len;
+}
+
+static struct replayed
+replay_all(struct life *l, struct correlator *c)
+{
+	struct replayed told;
+	size_t len;
+
+	for (size_t at = 0; at < l->notes.len; at += len) {
+		memcpy(&len, l->notes.data + at, sizeof(len));
+		at += sizeof(len);
+		correlator_replay(c, l->notes.data + at, len);
+	}
+	correlator_replay_done(c, &told);
+	return told;
+}
+
+/* kill -9, and the next life. */
+static void
+dies(struct life *l)
+{
+	size_t notes = l->n_notes, records = l->n_records;
+	struct replayed told;
+
+	correlator_free(l->w.c);
+	begins(l);
+	told = replay_all(l, l->w.c);
+	assert_int_equal(told.notes, notes);
+	assert_int_equal(told.refused + told.stale + told.incomplete, 0);
+	assert_int_equal(l->n_notes, notes);
+	assert_int_equal(l->n_records, records);
+}
+
+static void
+checkpoints(struct life *l)
+{
+	l->notes.len = l->n_notes = 0;
+	correlator_checkpoint(l->w.c);
+}
+
+/* A story by chance, the same for the same seed. */
+
+static uint64_t
+chance(struct life *l, uint64_t n)
+{
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 7;
+	l->random ^= l->random << 17;
+	return l->random % n;
+}
+
+static int
+pick(struct life *l, int state)
+{
+	int start = (int)chance(l, BEINGS);
+
+	for (int i = 0; i < BEINGS; i++) {
+		if ((int)l->is[(start + i) % BEINGS] == state)
+			return (start + i) % BEINGS;
+	}
+	return -1;
+}
+
+static void
+cgroup_appears(struct life *l, struct being *b)
+{
+	char path[64];
+	struct cgroup_signal s = { .id = 1 + chance(l, 20), .is_v2 = chance(l, 3) > 0, .path = path };
+
+	snprintf(path, sizeof(path), chance(l, 9) > 0 ? "/slice/%llu" : "/\xff/%llu", (unsigned long long)s.id);
+	correlator_cgroup(l->w.c, &s);
+	if (s.is_v2)
+		b->context.cgroup_v2 = s.id;
+	else
+		b->context.cgroup_v1 = s.id;
+}
+
+static void
+a_pass(struct life *l)
+{
+	const struct being *met[BEINGS];
+	size_t n = 0;
+	bool with_usage = chance(l, 2);
+
+	for (int i = 0; i < BEINGS; i++) {
+		if (l->is[i] == ALIVE && chance(l, 30) > 0)
+			met[n++] = &l->beings[i];
+	}
+	snapshot(&l->w, with_usage, met, n);
+	correlator_tick(l->w.c, l->w.now, with_usage);
+}
+
+static void
+is_found(struct life *l, struct being *b)
+{
+	static const char *const argv[] = { "sshd", "-D" };
+	static const size_t argv_len[] = { 4, 2 };
+	struct exec_signal s = { .exe = "/usr/sbin/sshd", .cwd = "/", .argv = argv, .argv_len = argv_len,
+		.argc = 2, .is_found = true, .comm = "sshd" };
+
+	works(&l->w, b, chance(l, 500));
+	b->execed = true;
+	s.time_ns = l->w.now;
+	s.self = b->key;
+	s.parent = b->parent;
+	s.anchor = b->anchor;
+	s.replaced = b->c;
+	s.context = b->context;
+	correlator_exec(l->w.c, &s);
+}
+
+static void
+something_happens(struct life *l)
+{
+	static const char *const commands[] = { "sh -c bwa_mem_ref.fa_|_samtools_sort", "bwa mem ref.fa a.fq",
+		"samtools sort -o out.bam -", "make -j2 all", "python3 align.py --password geheim", "true",
+		"nextflow run main.nf", "snakemake --jobs 2", "java -jar picard.jar MarkDuplicates" };
+	int there = pick(l, ALIVE), free_place = pick(l, NOT_THERE), zombie = pick(l, A_ZOMBIE);
+	struct being *b = there >= 0 ? &l->beings[there] : NULL;
+	uint64_t what = chance(l, 100);
+
+	l->w.now += chance(l, 40) * MS;
+	if (b == NULL || (what < 25 && free_place >= 0)) {
+		if (free_place < 0)
+			return;
+		l->beings[free_place] = forks(&l->w, b);
+		l->is[free_place] = ALIVE;
+		if (l->options.run_id == NULL && chance(l, 6) == 0)
+			is_found(l, &l->beings[free_place]);
+	} else if (what < 50) {
+		execs(&l->w, b, commands[chance(l, sizeof(commands) / sizeof(commands[0]))]);
+	} else if (what < 70) {
+		works(&l->w, b, 1 + chance(l, 300));
+		b->c.read_bytes += chance(l, 1 << 20);
+		b->c.tcp_rx_bytes += chance(l, 2) * chance(l, UINT64_C(1) << 40);
+	} else if (what < 78) {
+		tells(&l->w, b, chance(l, 10) > 0 ? STATE_EXIT : STATE_STALE, chance(l, 3) > 0 ? 0 : 0x100);
+		l->is[there] = NOT_THERE;
+	} else if (what < 80) {
+		tells(&l->w, b, STATE_ZOMBIE, 9);
+		l->is[there] = A_ZOMBIE;
+	} else if (what < 82 && zombie >= 0) {
+		tells(&l->w, &l->beings[zombie], STATE_EXIT, 9);
+		l->is[zombie] = NOT_THERE;
+	} else if (what < 83) {
+		execs_unheard(&l->w, b);
+	} else if (what < 84) {
+		l->is[there] = NOT_THERE;	/* its end is lost */
+	} else if (what < 87) {
+		cgroup_appears(l, b);
+	} else if (what < 88) {
+		correlator_set_lost(l->w.c, ++l->lost);
+	} else if (what < 89) {
+		l->clock_ns += (int64_t)chance(l, 1000) - 500;
+		correlator_set_clock(l->w.c, l->clock_ns);
+	} else if (what < 90) {
+		l->w.now += chance(l, 20) * SECOND;
+	} else {
+		a_pass(l);
+	}
+}
+
+static void
+tell_story(struct life *l, uint64_t seed, int signals, int kill_every, int checkpoint_every)
+{
+	l->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	for (int i = 1; i <= signals; i++) {
+		something_happens(l);
+		if (checkpoint_every > 0 && i % checkpoint_every == 0)
+			checkpoints(l);
+		if (kill_every > 0 && i % kill_every == 0)
+			dies(l);
+	}
+}
+
+/* Until who vanished is let go. */
+static void
+settles(struct life *l)
+{
+	const struct being *met[BEINGS];
+	size_t n = 0;
+
+	for (int i = 0; i < BEINGS; i++) {
+		if (l->is[i] == ALIVE)
+			met[n++] = &l->beings[i];
+	}
+	for (int i = 0; i < 20; i++) {
+		l->w.now += SECOND;
+		snapshot(&l->w, i % 10 == 9, met, n);
+		correlator_tick(l->w.c, l->w.now, i % 10 == 9);
+	}
+}
+
+static void
+restarts_change_nothing(const struct correlator_options *options)
+{
+	static const struct { int kill, checkpoint; } ways[] = { { 1, 0 }, { 1, 1 }, { 7, 3 }, { 50, 0 }, { 97, 40 } };
+
+	for (uint64_t seed = 1; seed <= 4; seed++) {
+		struct life whole, broken;
+		struct run_totals a, b;
+
+		life_open(&whole, options);
+		tell_story(&whole, seed, 600, 0, 0);
+		settles(&whole);
+		a = totals(&whole.w);
+		if (options->run_id != NULL)
+			correlator_run_end(whole.w.c, whole.w.now, 0);
+		assert_true(whole.n_records > 150);
+		for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+			life_open(&broken, options);
+			tell_story(&broken, seed, ways[i].kill == 1 ? 100 : 600, ways[i].kill, ways[i].checkpoint);
+			if (ways[i].kill > 1) {
+				settles(&broken);
+				b = totals(&broken.w);
+				assert_int_equal(a.live, b.live);
+				assert_int_equal(correlator_live(whole.w.c), correlator_live(broken.w.c));
+				if (options->run_id != NULL) {
+					assert_memory_equal(&a, &b, sizeof(a));
+					correlator_run_end(broken.w.c, broken.w.now, 0);
+				}
+				assert_int_equal(whole.records.len, broken.records.len);
+			}
+			assert_true(broken.records.len <= whole.records.len);
+			if (broken.records.len > 0)
+				assert_memory_equal(whole.records.data, broken.records.data, broken.records.len);
+			life_close(&broken);
+		}
+		life_close(&whole);
+	}
+}
+
+static struct correlator_options
+host_options(void)
+{
+	return (struct correlator_options){ .boot_id = BOOT_ID, .has_network = true };
+}
+
+static void
+restarts_of_a_host_change_no_record(void **state)
+{
+	struct correlator_options options = host_options();
+
+	(void)state;
+	restarts_change_nothing(&options);
+}
+
+static void
+restarts_of_a_run_change_no_record(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	restarts_change_nothing(&options);
+	options.task = "whole";
+	options.sample = "S1";
+	restarts_change_nothing(&options);
+}
+
+/* A checkpoint of a correlator that was made from a checkpoint is the same. */
+static void
+a_checkpoint_is_the_whole_state(void **state)
+{
+	struct correlator_options options = world_options();
+	struct life l;
+	char *before;
+	size_t len;
+
+	(void)state;
+	life_open(&l, &options);
+	tell_story(&l, 5, 400, 0, 0);
+	checkpoints(&l);
+	len = l.notes.len;
+	before = malloc(len);
+	memcpy(before, l.notes.data, len);
+	dies(&l);
+	checkpoints(&l);
+	assert_int_equal(l.notes.len, len);
+	assert_memory_equal(l.notes.data, before, len);
+	free(before);
+	life_close(&l);
+}
+
+static void
+a_program_takes_less_than_a_kibibyte(void **state)
+{
+	struct correlator_options options = host_options();
+	struct life l;
+	struct being sh, b;
+
+	(void)state;
+	life_open(&l, &options);
+	sh = forks(&l.w, NULL);
+	execs(&l.w, &sh, "bash pipeline.sh");
+	l.notes.len = 0;
+	for (int i = 0; i < 100; i++) {
+		b = forks(&l.w, &sh);
+		execs(&l.w, &b, "samtools sort -@ 4 -m 2G -T /scratch/tmp/sample -o /data/out/sample.sorted.bam "
+		    "/data/in/sample.unsorted.bam");
+		works(&l.w, &b, 5);
+		exits(&l.w, &b, 0);
+	}
+	l.w.now += 2 * SECOND;
+	snapshot(&l.w, false, (const struct being *[]){ &sh }, 1);	/* forgets them */
+	print_message("%zu bytes of notes a program\n", l.notes.len / 100);
+	assert_true(l.notes.len / 100 < 512);
+	life_close(&l);
+}
+
+/* Many children share the text of a parent that runs something else by now: it is noted once. */
+static void
+a_shared_text_is_noted_once(void **state)
+{
+	struct correlator_options options = host_options();
+	static struct being children[500];
+	const struct being *met[500];
+	char command[1024] = "bash -c ";
+	struct being sh;
+	struct life l;
+	size_t len;
+
+	(void)state;
+	memset(command + 8, 'x', 900);
+	life_open(&l, &options);
+	sh = forks(&l.w, NULL);
+	execs(&l.w, &sh, command);
+	for (int i = 0; i < 500; i++) {
+		children[i] = forks(&l.w, &sh);
+		met[i] = &children[i];
+	}
+	l.w.now += 2 * SECOND;
+	snapshot(&l.w, true, met, 500);
+	assert_true(l.notes.len < 500 * 300);
+	execs(&l.w, &sh, "sleep 1");
+	checkpoints(&l);
+	assert_true(l.notes.len < 500 * 300);
+	len = l.notes.len;
+	dies(&l);
+	checkpoints(&l);	/* and shared again in the next life */
+	assert_int_equal(l.notes.len, len);
+	life_close(&l);
+}
+
+/* Bytes that are no UTF-8 take four times their room: a note has an end all the same. */
+static void
+a_text_too_long_for_a_note_is_cut_there(void **state)
+{
+	struct correlator_options options = host_options();
+	static char strange[20000];
+	const char *argv[] = { "strange", strange };
+	size_t argv_len[] = { 7, sizeof(strange) };
+	struct exec_signal s = { .exe = "/bin/strange", .argv = argv, .argv_len = argv_len, .argc = 2,
+		.comm = "strange" };
+	struct being b;
+	struct life l;
+	size_t len;
+
+	(void)state;
+	memset(strange, 0xff, sizeof(strange));
+	life_open(&l, &options);
+	b = forks(&l.w, NULL);
+	b.execed = true;
+	s.time_ns = l.w.now;
+	s.self = b.key;
+	correlator_exec(l.w.c, &s);		/* on_note() looks at the length */
+	assert_int_equal(l.n_records, 1);
+	assert_true(l.records.len > 4 * sizeof(strange));
+	dies(&l);
+	len = l.records.len;
+	exits(&l.w, &b, 0);
+	assert_int_equal(l.n_records, 2);	/* its END, no second START */
+	assert_true(l.records.len - len < 1000);
+	life_close(&l);
+}
+
+/* what is not as it should be */
+
+static void
+a_cut_note_is_refused_and_changes_nothing(void **state)
+{
+	struct correlator_options options = world_options();
+	struct life l, other;
+	struct replayed told;
+	size_t n;
+
+	(void)state;
+	life_open(&l, &options);
+	tell_story(&l, 3, 150, 0, 0);
+	checkpoints(&l);
+	n = l.n_notes;
+	life_open(&other, &options);
+	correlator_free(other.w.c);
+	begins(&other);
+	for (size_t i = 0; i < n; i++) {
+		size_t len;
+		const char *data = note(&l, i, &len);
+
+		for (size_t cut = 0; cut < len; cut++) {
+			char *copy = malloc(cut + 1);	/* ASan sees what is read behind it */
+
+			copy = realloc(copy, cut > 0 ? cut : 1);
+			memcpy(copy, data, cut);
+			assert_int_equal(correlator_replay(other.w.c, copy, cut), -EBADMSG);
+			free(copy);
+		}
+		assert_int_equal(correlator_replay(other.w.c, data, len), 0);
+	}
+	correlator_replay_done(other.w.c, &told);
+	assert_int_equal(told.notes, n);
+	assert_true(told.refused > n);
+	other.notes.len = 0;
+	checkpoints(&other);
+	assert_int_equal(other.notes.len, l.notes.len);
+	assert_memory_equal(other.notes.data, l.notes.data, l.notes.len);
+	life_close(&l);
+	life_close(&other);
+}
+
+static void
+a_flipped_bit_does_no_harm(void **state)
+{
+	struct correlator_options options = world_options();
+	struct life l, other;
+
+	(void)state;
+	life_open(&l, &options);
+	tell_story(&l, 4, 60, 0, 0);
+	checkpoints(&l);
+	life_open(&other, &options);
+	for (size_t i = 0; i < l.n_notes; i++) {
+		size_t len, beginning_len;
+		const char *data = note(&l, i, &len), *beginning = note(&l, 0, &beginning_len);
+
+		correlator_free(other.w.c);
+		begins(&other);
+		for (size_t at = 0; at < len; at++) {
+			char *copy = malloc(len);
+
+			correlator_replay(other.w.c, beginning, beginning_len);	/* forgets the one before */
+			memcpy(copy, data, len);
+			copy[at] ^= (char)(1 << (at + i) % 8);
+			correlator_replay(other.w.c, copy, len);
+			free(copy);
+		}
+		correlator_replay_done(other.w.c, NULL);
+		tell_story(&other, 6, 20, 0, 0);
+	}
+	life_close(&l);
+	life_close(&other);
+}
+
+static void
+what_is_not_known_is_refused_and_counted(void **state)
+{
+	struct correlator_options options = host_options();
+	struct life l, other;
+	struct replayed told;
+	struct being b;
+	char copy[NOTE_COPY];
+	size_t len;
+
+	(void)state;
+	life_open(&l, &options);
+	b = forks(&l.w, NULL);
+	execs(&l.w, &b, "true");
+	assert_int_equal(l.n_notes, 2);
+	life_open(&other, &options);
+	len = note_copied(&l, 1, copy);
+	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);	/* no beginning */
+	len = note_copied(&l, 0, copy);
+	copy[1] = NOTE_VERSION + 1;
+	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
+	copy[1] = 0;
+	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
+	copy[1] = NOTE_VERSION;
+	assert_int_equal(correlator_replay(other.w.c, copy, len), 0);
+	len = note_copied(&l, 1, copy);
+	copy[0] = NOTE_FORGET_TASK + 1;
+	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
+	copy[0] = NOTE_PROCESS;
+	copy[len] = 0;			/* more than there should be */
+	assert_int_equal(correlator_replay(other.w.c, copy, len + 1), -EBADMSG);
+	assert_int_equal(correlator_replay(other.w.c, copy, len), 0);
+	correlator_replay_done(other.w.c, &told);
+	assert_int_equal(told.refused, 5);
+	assert_int_equal(told.notes, 2);
+	assert_int_equal(told.processes, 1);
+	assert_int_equal(correlator_live(other.w.c), 1);
+	life_close(&l);
+	life_close(&other);
+}
+
+/* After a reboot, and where the journal is a run's, all is new. */
+static void
+notes_of_another_boot_or_run_are_stale(void **state)
+{
+	struct correlator_options options = host_options(), another = host_options(), run = world_options();
+	struct life l, m, r;
+	struct replayed told;
+	struct being b;
+
+	(void)state;
+	life_open(&l, &options);
+	b = forks(&l.w, NULL);
+	execs(&l.w, &b, "true");
+	another.boot_id = "00000000-0c5e-4f5e-8f7e-2f3f6d1f0b11";
+	life_open(&m, &another);
+	told = replay_all(&l, m.w.c);
+	assert_int_equal(told.stale, 2);
+	assert_int_equal(told.refused + told.notes + told.processes, 0);
+	b = forks(&m.w, NULL);
+	execs(&m.w, &b, "false");	/* begins anew */
+	assert_int_equal(m.n_notes, 2);
+	/* the old notes, then the new: as a spool has them that was not checkpointed in between */
+	bytes_add(&l.notes, m.notes.data, m.notes.len);
+	life_open(&r, &another);
+	told = replay_all(&l, r.w.c);
+	assert_int_equal(told.stale, 2);
+	assert_int_equal(told.notes, 2);
+	assert_int_equal(told.processes, 1);
+	life_close(&r);
+	life_open(&r, &run);
+	run.run_id = "run-2";
+	life_close(&m);
+	life_open(&m, &run);
+	told = replay_all(&r, m.w.c);
+	assert_true(told.stale > 0);
+	assert_int_equal(told.notes, 0);
+	life_close(&l);
+	life_close(&m);
+	life_close(&r);
+}
+
+/* Who ended while nobody watched, and whose end was not told. */
+static void
+who_died_in_between_is_let_go(void **state)
+{
+	struct correlator_options options = host_options();
+	struct life l;
+	struct being a, b;
+
+	(void)state;
+	life_open(&l, &options);
+	a = forks(&l.w, NULL);
+	execs(&l.w, &a, "sleep 100");
+	b = forks(&l.w, NULL);
+	execs(&l.w, &b, "sleep 200");
+	dies(&l);
+	assert_int_equal(correlator_live(l.w.c), 2);
+	for (int i = 0; i < 17; i++) {
+		l.w.now += SECOND;
+		snapshot(&l.w, false, (const struct being *[]){ &a }, 1);
+	}
+	assert_int_equal(correlator_live(l.w.c), 1);
+	assert_int_equal(totals(&l.w).lost_ends, 1);
+	assert_int_equal(totals(&l.w).live, 1);
+	dies(&l);
+	assert_int_equal(correlator_live(l.w.c), 1);
+	life_close(&l);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(restarts_of_a_host_change_no_record),
+		cmocka_unit_test(restarts_of_a_run_change_no_record),
+		cmocka_unit_test(a_checkpoint_is_the_whole_state),
+		cmocka_unit_test(a_program_takes_less_than_a_kibibyte),
+		cmocka_unit_test(a_shared_text_is_noted_once),
+		cmocka_unit_test(a_text_too_long_for_a_note_is_cut_there),
+		cmocka_unit_test(a_cut_note_is_refused_and_changes_nothing),
+		cmocka_unit_test(a_flipped_bit_does_no_harm),
+		cmocka_unit_test(what_is_not_known_is_refused_and_counted),
+		cmocka_unit_test(notes_of_another_boot_or_run_are_stale),
+		cmocka_unit_test(who_died_in_between_is_let_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
