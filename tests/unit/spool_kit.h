@@ -1,0 +1,246 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * spool_kit: a spool in a directory of its own, records that can be told apart, and what came out.
+ */
+#ifndef SLUICE_TESTS_UNIT_SPOOL_KIT_H
+#define SLUICE_TESTS_UNIT_SPOOL_KIT_H
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "stream/sink.h"
+#include "stream/spool.h"
+#include "tree.h"
+
+#define KIT_TIME INT64_C(1795257300123456)
+#define KIT_SECOND UINT64_C(1000000000)
+
+struct kit {
+	struct tree tree;
+	char dir[128];
+	struct spool *spool;
+	struct spool_options options;
+	struct spool_recovery recovery;
+	uint64_t seq[TOPIC_COUNT];
+	uint64_t now_ns;
+};
+
+static inline void
+kit_open(struct kit *k)
+{
+	char error[512] = "";
+	int r = spool_open(&k->options, &k->spool, &k->recovery, error, sizeof(error));
+
+	if (r < 0) {
+		fprintf(stderr, "spool_open: %s\n", error);
+		abort();
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		k->seq[t] = spool_next_seq(k->spool, t);
+}
+
+static inline void
+kit_init(struct kit *k)
+{
+	memset(k, 0, sizeof(*k));
+	/* In memory where that is there: some tests open a spool thousands of times. */
+	strcpy(k->tree.root, "/dev/shm/sluice-test-XXXXXX");
+	if (mkdtemp(k->tree.root) == NULL)
+		tree_init(&k->tree);
+	snprintf(k->dir, sizeof(k->dir), "%s/deep/spool", k->tree.root);
+	k->options = (struct spool_options){ .dir = k->dir, .sync_ms = 100 };
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		k->options.schemas[t] = topic_name(t);	/* any text will do */
+}
+
+static inline void
+kit_done(struct kit *k)
+{
+	spool_close(k->spool);
+	k->spool = NULL;
+	tree_done(&k->tree);
+}
+
+/* Lets a process of its own use the spool and die without closing it. */
+static inline void
+kit_crash(struct kit *k, void (*use)(struct kit *k))
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		kit_open(k);
+		use(k);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status != 0)
+		abort();
+}
+
+static inline void
+kit_reopen(struct kit *k)
+{
+	if (spool_close(k->spool) != 0)
+		abort();
+	kit_open(k);
+}
+
+static inline void
+kit_tick(struct kit *k)
+{
+	k->now_ns += KIT_SECOND;
+	spool_tick(k->spool, k->now_ns);
+}
+
+/* The bytes of a record follow from its topic and seq. */
+static inline size_t
+kit_data(enum topic topic, uint64_t seq, size_t len, uint8_t *data)
+{
+	uint32_t x = (uint32_t)(seq * 8 + topic) * 2654435761u + 1;
+
+	for (size_t i = 0; i < len; i++) {
+		x = x * 1664525u + 1013904223u;
+		data[i] = (uint8_t)(x >> 24);
+	}
+	return len;
+}
+
+static inline int
+kit_put_len(struct kit *k, enum topic topic, size_t len)
+{
+	static uint8_t data[17 << 20];
+	struct sink *sink = spool_sink(k->spool);
+	uint64_t seq = k->seq[topic]++;
+	char key[64];
+
+	snprintf(key, sizeof(key), "host:run-%" PRIu64, seq);
+	return sink->ops->put(sink, topic, KIT_TIME + (int64_t)seq, seq, key, data,
+	    kit_data(topic, seq, len, data));
+}
+
+static inline void
+kit_put(struct kit *k, enum topic topic)
+{
+	if (kit_put_len(k, topic, 50 + k->seq[topic] % 100) != 0)
+		abort();
+}
+
+static inline int
+kit_commit_at(struct kit *k, uint64_t position)
+{
+	struct spool_place place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, position };
+
+	return spool_commit(k->spool, &place, k->seq);
+}
+
+static inline int
+kit_commit(struct kit *k)
+{
+	return spool_commit(k->spool, NULL, k->seq);
+}
+
+/* n records of a topic in a batch of their own. */
+static inline void
+kit_batch(struct kit *k, enum topic topic, unsigned n)
+{
+	while (n-- > 0)
+		kit_put(k, topic);
+	(void)kit_commit(k);
+}
+
+/* Is the record what was put? */
+static inline int
+kit_is_whole(const struct spool_record *r)
+{
+	static uint8_t data[1 << 20];
+	char key[64];
+
+	snprintf(key, sizeof(key), "host:run-%" PRIu64, r->seq);
+	kit_data(r->topic, r->seq, r->len, data);
+	return strcmp(r->key, key) == 0 && r->time_us == KIT_TIME + (int64_t)r->seq &&
+	    memcmp(r->data, data, r->len) == 0;
+}
+
+/* Hands out and acknowledges everything: how many came. Aborts where one is not what was put. */
+static inline uint64_t
+kit_drain(struct kit *k)
+{
+	struct spool_record r;
+	uint64_t n = 0;
+
+	for (; spool_next(k->spool, &r); n++) {
+		if (!kit_is_whole(&r)) {
+			fprintf(stderr, "%s %" PRIu64 " is not what was put\n", topic_name(r.topic), r.seq);
+			abort();
+		}
+		spool_ack(k->spool, r.id);
+	}
+	return n;
+}
+
+/* Files in the spool that begin with prefix and end with suffix; the last one by name in path. */
+static inline unsigned
+kit_files(const struct kit *k, const char *prefix, const char *suffix, char path[512])
+{
+	DIR *dir = opendir(k->dir);
+	struct dirent *e;
+	char best[256] = "";
+	unsigned n = 0;
+
+	while (dir != NULL && (e = readdir(dir)) != NULL) {
+		size_t len = strlen(e->d_name), tail = strlen(suffix);
+
+		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || len < tail ||
+		    strcmp(e->d_name + len - tail, suffix) != 0)
+			continue;
+		n++;
+		if (strcmp(e->d_name, best) > 0)
+			snprintf(best, sizeof(best), "%s", e->d_name);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	if (path != NULL)
+		snprintf(path, 512, "%s/%s", k->dir, best);
+	return n;
+}
+
+/* A file as it is, so that a test can put it back. */
+struct kit_file {
+	uint8_t *data;
+	size_t len;
+};
+
+static inline struct kit_file
+kit_load(const char *path)
+{
+	struct kit_file f = { NULL, 0 };
+	struct stat st;
+	FILE *in = fopen(path, "re");
+
+	if (in == NULL || fstat(fileno(in), &st) < 0)
+		abort();
+	f.len = (size_t)st.st_size;
+	f.data = malloc(f.len + 1);
+	if (f.data == NULL || fread(f.data, 1, f.len, in) != f.len)
+		abort();
+	fclose(in);
+	return f;
+}
+
+static inline void
+kit_store(const char *path, const void *data, size_t len)
+{
+	FILE *out = fopen(path, "we");
+
+	if (out == NULL || fwrite(data, 1, len, out) != len || fclose(out) != 0)
+		abort();
+}
+
+#endif
