@@ -35,6 +35,7 @@ enum {
 
 struct lane {
 	enum topic	 topic;
+	const char	*schema;	/* the caller's, of the records; NULL: the one built in */
 	int		 fd;		/* of the file, -1 for none */
 	int		 dir_fd;	/* of its folder, -1 for none */
 	char		 part[NAME_MAX + 1];
@@ -64,6 +65,8 @@ struct file_sink {
 	struct bytes		 packed;	/* the block or header that is being written */
 	struct file_sink_stats	 stats;
 	struct file_sink_stats	*final_stats;	/* the caller's, or NULL */
+	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
+	void			*on_block_arg;	/* the caller's */
 	struct lane		 lanes[TOPIC_COUNT];
 };
 
@@ -155,7 +158,7 @@ static int
 open_file(struct file_sink *s, struct lane *l, int64_t day, uint64_t seq)
 {
 	const char *schema;
-	size_t len;
+	size_t len = 0;
 	int r;
 
 	l->dir_fd = lake_open_folder(s->lake, topic_name(l->topic), day, s->host_id, &s->owner);
@@ -171,7 +174,11 @@ open_file(struct file_sink *s, struct lane *l, int64_t day, uint64_t seq)
 	r = l->fd = create_part(s, l->dir_fd, l->part);
 	if (r < 0)
 		goto fail;
-	schema = encode_schema(l->topic, &len);
+	schema = l->schema;
+	if (schema != NULL)
+		len = strlen(schema);
+	else
+		schema = encode_schema(l->topic, &len);
 	s->packed.len = 0;
 	r = schema == NULL ? -ENOENT : ocf_sync_make(l->sync);
 	if (r == 0)
@@ -201,6 +208,13 @@ check_removed(struct lane *l)
 		forget_file(l);
 }
 
+static void
+tell(const struct file_sink *s, const struct lane *l, uint64_t records, int error)
+{
+	if (s->on_block != NULL)
+		s->on_block(l->topic, records, error, s->on_block_arg);
+}
+
 /* Writes the block. 0, also when there is none, or a negative errno with the block kept. */
 static int
 flush(struct file_sink *s, struct lane *l)
@@ -224,11 +238,14 @@ flush(struct file_sink *s, struct lane *l)
 		if (r < 0)
 			(void)!ftruncate(l->fd, (off_t)l->size);
 	}
-	if (note(s, l, r) < 0)
+	if (note(s, l, r) < 0) {
+		tell(s, l, 0, r);
 		return r;
+	}
 	l->size += s->packed.len;
 	l->records += l->block_records;
 	s->stats.delivered += l->block_records;
+	tell(s, l, l->block_records, 0);
 	l->block_records = 0;
 	l->block.len = 0;
 	return 0;
@@ -404,6 +421,36 @@ file_sink_stats(const struct sink *sink, struct file_sink_stats *ret)
 }
 
 int
+file_sink_set_schema(struct sink *sink, enum topic topic, const char *text)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	struct lane *l = &s->lanes[topic];
+	int r;
+
+	if (l->schema == text)
+		return 0;
+	r = flush(s, l);
+	if (r < 0)
+		return r;
+	(void)publish(s, l);	/* a file has one schema */
+	l->schema = text;
+	return 0;
+}
+
+uint64_t
+file_sink_discard(struct sink *sink, enum topic topic)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	struct lane *l = &s->lanes[topic];
+	uint64_t n = l->block_records;
+
+	s->stats.accepted -= n;
+	l->block_records = 0;
+	l->block.len = 0;
+	return n;
+}
+
+int
 file_sink_open(const struct file_sink_options *o, struct sink **ret,
     struct file_sink_repair *repair)
 {
@@ -444,6 +491,8 @@ file_sink_open(const struct file_sink_options *o, struct sink **ret,
 	if (r < 0)
 		goto fail;
 	s->final_stats = o->final_stats;
+	s->on_block = o->on_block;
+	s->on_block_arg = o->on_block_arg;
 	*ret = &s->sink;
 	return 0;
 

@@ -39,6 +39,13 @@ struct file_sink_options {
 	uid_t owner;
 	gid_t group;
 	struct file_sink_stats *final_stats;	/* NULL, or filled at close: the caller's */
+	/*
+	 * NULL, or told of each attempt to write a topic's block: 0 with the number of its records,
+	 * which are the oldest that put took and that were not told yet; or a negative errno and no
+	 * records, with the block kept. Also from within put and close.
+	 */
+	void (*on_block)(enum topic topic, uint64_t records, int error, void *arg);
+	void *on_block_arg;
 };
 
 /* What was done about files that earlier agents of this host left open. */
@@ -60,6 +67,13 @@ struct file_sink_repair {
 int file_sink_open(const struct file_sink_options *o, struct sink **ret,
     struct file_sink_repair *repair);
 void file_sink_stats(const struct sink *s, struct file_sink_stats *ret);
+/*
+ * The records of topic that follow were encoded with this schema: they go to a file of their own.
+ * text must stay as long as s; NULL: the one built in. 0, or a negative errno with all as it was.
+ */
+int file_sink_set_schema(struct sink *s, enum topic topic, const char *text);
+/* Forgets what put took and no block has: how many records. For a caller that still has them. */
+uint64_t file_sink_discard(struct sink *s, enum topic topic);
 
 /* The parts of file_sink_open() that stand alone. */
 

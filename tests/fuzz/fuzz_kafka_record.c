@@ -1,0 +1,25 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The head of any bytes that are taken for a record, as the Kafka outlet reads it.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "stream/kafka_frame.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct kafka_record_head head = { 0 };
+	struct bytes frame = { 0 };
+
+	if (kafka_record_head(data, len, &head) && head.schema_version < 0)
+		abort();
+	if (kafka_frame(&frame, (int32_t)len, data, len) == 0 && (frame.len != len + KAFKA_FRAME_BYTES ||
+	    kafka_frame_id(frame.data) != (int32_t)len))
+		abort();
+	bytes_done(&frame);
+	return 0;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "samples.h"
+#include "stream/dead_letter.h"
+#include "stream/delivery.h"
+#include "stream/encode.h"
+#include "stream/sink.h"
+
+enum {
+	HELD_MAX = 10000,
+};
+
+/* An outlet that does with its records what a test says. */
+struct fake {
+	struct outlet outlet;
+	struct outlet_events events;
+	struct spool_record held[HELD_MAX];	/* taken and not answered; without their data */
+	size_t n;
+	size_t capacity;
+	uint64_t seen[HELD_MAX];	/* the seq of each that was taken, in order */
+	bool again[HELD_MAX];
+	size_t n_seen;
+	bool refuses;		/* the next put says never */
+	bool is_giving_back;
+	unsigned given_back, hurried, closed;
+};
+
+static char dir[64], dead_dir[80];
+static struct event_base *base;
+static struct spool *spool;
+static struct dead_letters *dead;
+static struct delivery *delivery;
+static struct fake *fake;
+static uint64_t next_seq[TOPIC_COUNT];
+
+static int
+on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+{
+	struct fake *f = (struct fake *)o;
+
+	if (f->n >= f->capacity || f->is_giving_back)
+		return -EAGAIN;
+	if (f->refuses) {
+		f->refuses = false;
+		*reason = "never_ever";
+		return -EMSGSIZE;
+	}
+	f->again[f->n_seen] = r->is_again;
+	f->seen[f->n_seen++] = r->seq;
+	f->held[f->n] = *r;
+	f->held[f->n].data = f->held[f->n].key = NULL;	/* the spool's, and good no longer */
+	f->n++;
+	return 0;
+}
+
+static void
+on_tick(struct outlet *o, int64_t now_us)
+{
+	(void)o;
+	(void)now_us;
+}
+
+static void
+on_hurry(struct outlet *o)
+{
+	((struct fake *)o)->hurried++;
+}
+
+static void
+on_give_back(struct outlet *o)
+{
+	struct fake *f = (struct fake *)o;
+
+	f->given_back++;
+	f->is_giving_back = true;
+}
+
+static void
+on_status(const struct outlet *o, struct outlet_status *ret)
+{
+	(void)o;
+	*ret = (struct outlet_status){ .kind = "fake" };
+}
+
+static void
+on_close(struct outlet *o)
+{
+	((struct fake *)o)->closed++;
+}
+
+static const struct outlet_ops ops = { on_put, on_tick, on_hurry, on_give_back, on_status, on_close };
+
+/* Takes the i-th of what the outlet holds out. */
+static struct spool_record
+take(size_t i)
+{
+	struct spool_record r = fake->held[i];
+
+	memmove(&fake->held[i], &fake->held[i + 1], (fake->n - i - 1) * sizeof(r));
+	fake->n--;
+	return r;
+}
+
+static void
+deliver(size_t i)
+{
+	struct spool_record r = take(i);
+
+	fake->events.delivered(r.topic, r.id, fake->events.arg);
+}
+
+static void
+deliver_all(void)
+{
+	while (fake->n > 0)
+		deliver(0);
+}
+
+static void
+fail_one(size_t i, enum outlet_failure failure, const char *reason)
+{
+	struct spool_record r = take(i);
+
+	r.key = "h:r";
+	r.data = "abc";
+	r.len = 3;
+	fake->events.failed(&r, failure, reason, "a sentence", fake->events.arg);
+}
+
+static void
+give_all_back(void)
+{
+	while (fake->n > 0)
+		fail_one(0, OUTLET_AGAIN, "given_back");
+	fake->is_giving_back = false;
+}
+
+static void
+turn(void)
+{
+	event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+/* Until the pause after a rewind is over. */
+static void
+turn_for(unsigned ms)
+{
+	struct timeval tv = { 0, ms * 1000 };
+
+	event_base_loopexit(base, &tv);
+	event_base_dispatch(base);
+}
+
+static void
+put(enum topic topic, unsigned n)
+{
+	struct sink *s = spool_sink(spool);
+
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(s->ops->put(s, topic, SAMPLE_TIME, next_seq[topic]++, "h:r", "abc", 3), 0);
+	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);
+	delivery_kick(delivery);
+}
+
+static struct delivery_stats
+stats(void)
+{
+	struct delivery_stats s;
+
+	delivery_stats(delivery, &s);
+	return s;
+}
+
+static uint64_t
+waiting(void)
+{
+	struct spool_stats s;
+
+	spool_stats(spool, &s);
+	return s.records;
+}
+
+static int
+setup(void **state)
+{
+	struct spool_options spool_options = { .dir = dir };
+	struct delivery_options o = { .per_turn = 100, .pause_min_ms = 20, .pause_max_ms = 50 };
+	struct spool_recovery recovery;
+	char error[256];
+
+	(void)state;
+	assert_non_null(sample_folder(dir));
+	snprintf(dead_dir, sizeof(dead_dir), "%s/dead", dir);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		spool_options.schemas[t] = encode_schema(t, NULL);
+	memset(next_seq, 0, sizeof(next_seq));
+	base = event_base_new();
+	assert_int_equal(spool_open(&spool_options, &spool, &recovery, error, sizeof(error)), 0);
+	assert_int_equal(dead_letters_open(dead_dir, 2000, &dead), 0);
+	o.dead = dead;
+	fake = calloc(1, sizeof(*fake));
+	fake->outlet.ops = &ops;
+	fake->capacity = HELD_MAX;
+	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
+	delivery_set_outlet(delivery, &fake->outlet);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	delivery_close(delivery);
+	assert_int_equal(fake->closed, 1);
+	free(fake);
+	dead_letters_close(dead);
+	spool_close(spool);
+	event_base_free(base);
+	sample_remove(dir);
+	return 0;
+}
+
+static void
+a_record_is_released_when_it_is_delivered(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_int_equal(fake->n, 3);
+	assert_int_equal(waiting(), 3);
+	deliver(1);
+	assert_int_equal(spool_in_flight(spool), 2);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(stats().delivered[TOPIC_PROGRAM], 3);
+	assert_int_equal(stats().in_flight, 0);
+}
+
+static void
+a_turn_of_the_loop_has_a_bound(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 250);
+	event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	assert_int_equal(fake->n, 100);
+	for (int i = 0; i < 5; i++)
+		turn();
+	assert_int_equal(fake->n, 250);
+}
+
+static void
+a_full_outlet_is_waited_for(void **state)
+{
+	(void)state;
+	fake->capacity = 10;
+	put(TOPIC_PROGRAM, 25);
+	turn();
+	assert_int_equal(fake->n, 10);
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	assert_int_equal(fake->n, 10);
+	deliver_all();
+	fake->events.ready(fake->events.arg);
+	turn();
+	assert_int_equal(fake->n, 10);
+	deliver_all();
+	delivery_tick(delivery, 0);	/* as good as ready */
+	turn();
+	assert_int_equal(fake->n, 6);
+	for (uint64_t i = 0; i < 26; i++)
+		assert_int_equal(fake->seen[i], i);
+}
+
+static void
+after_a_failure_all_comes_again_in_order_and_marked(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 6);
+	turn();
+	deliver(0);		/* 0 */
+	deliver(3);		/* 4 */
+	fail_one(1, OUTLET_AGAIN, "msg_timed_out");	/* 2 */
+	turn();
+	assert_int_equal(fake->given_back, 1);
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	assert_int_equal(fake->n_seen, 6);	/* nothing more meanwhile */
+	give_all_back();
+	turn();
+	assert_int_equal(stats().rewinds, 1);
+	assert_int_equal(fake->n, 0);		/* it pauses first */
+	turn_for(60);
+	assert_int_equal(fake->n, 5);
+	{
+		const uint64_t want[] = { 1, 2, 3, 5, 6 };
+
+		for (int i = 0; i < 5; i++) {
+			assert_int_equal(fake->seen[6 + i], want[i]);
+			assert_int_equal(fake->again[6 + i], want[i] != 6);
+		}
+	}
+	assert_int_equal(stats().redelivered[TOPIC_PROGRAM], 4);
+	assert_string_equal(stats().failure, "msg_timed_out: a sentence");
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+}
+
+static void
+what_can_never_be_delivered_is_a_dead_letter(void **state)
+{
+	(void)state;
+	fake->refuses = true;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_int_equal(fake->n, 2);
+	fail_one(0, OUTLET_NEVER, "invalid_record");
+	assert_int_equal(fake->given_back, 0);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(stats().n_dead, 2);
+	assert_string_equal(stats().dead[0].reason, "never_ever");
+	assert_string_equal(stats().dead[1].reason, "invalid_record");
+	assert_int_equal(stats().dead[1].count[TOPIC_PROGRAM], 1);
+	assert_true(dead_letters_bytes(dead) > 0);
+	assert_int_equal(stats().lost_full[TOPIC_PROGRAM], 0);
+}
+
+static void
+dead_letters_beyond_the_bound_are_counted_as_lost(void **state)
+{
+	uint64_t lost;
+
+	(void)state;
+	put(TOPIC_PROGRAM, 60);
+	turn();
+	while (fake->n > 0)
+		fail_one(0, OUTLET_NEVER, "invalid_record");
+	lost = stats().lost_full[TOPIC_PROGRAM];
+	assert_true(lost > 0 && lost <= 60);
+	assert_int_equal(stats().dead[0].count[TOPIC_PROGRAM], 60);
+	assert_int_equal(waiting(), 0);
+}
+
+static void
+many_reasons_end_in_other(void **state)
+{
+	uint64_t n = 0;
+
+	(void)state;
+	put(TOPIC_PROGRAM, 40);
+	turn();
+	for (int i = 0; i < 40; i++) {
+		char reason[16];
+
+		snprintf(reason, sizeof(reason), "reason_%d", i);
+		fail_one(0, OUTLET_NEVER, reason);
+	}
+	assert_int_equal(stats().n_dead, DELIVERY_REASONS);
+	assert_string_equal(stats().dead[DELIVERY_REASONS - 1].reason, "other");
+	for (int i = 0; i < DELIVERY_REASONS; i++)
+		n += stats().dead[i].count[TOPIC_PROGRAM];
+	assert_int_equal(n, 40);
+}
+
+static int drained;	/* 1: empty, 2: out of time */
+
+static void
+on_drained(bool is_empty, void *arg)
+{
+	(void)arg;
+	drained = is_empty ? 1 : 2;
+}
+
+static void
+a_drain_ends_when_all_is_delivered(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 250);
+	delivery_drain(delivery, 5000, on_drained, NULL);
+	assert_true(fake->hurried > 0);
+	for (int i = 0; i < 5; i++)
+		turn();
+	assert_int_equal(drained, 0);
+	deliver_all();
+	turn();
+	assert_int_equal(drained, 1);
+}
+
+static void
+a_drain_of_nothing_ends_at_once(void **state)
+{
+	(void)state;
+	drained = 0;
+	delivery_drain(delivery, 5000, on_drained, NULL);
+	assert_int_equal(drained, 0);	/* never from within the call */
+	turn();
+	assert_int_equal(drained, 1);
+}
+
+static void
+a_drain_has_an_end(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 2);
+	delivery_drain(delivery, 30, on_drained, NULL);
+	turn_for(80);
+	assert_int_equal(drained, 2);
+	assert_int_equal(waiting(), 2);
+}
+
+static void
+a_drain_outlives_a_failure(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 4);
+	delivery_drain(delivery, 5000, on_drained, NULL);
+	turn();
+	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	turn();
+	give_all_back();
+	turn();
+	assert_int_equal(drained, 0);
+	turn_for(60);
+	assert_int_equal(fake->n, 4);
+	deliver_all();
+	turn();
+	assert_int_equal(drained, 1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_record_is_released_when_it_is_delivered, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_turn_of_the_loop_has_a_bound, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_outlet_is_waited_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(after_a_failure_all_comes_again_in_order_and_marked, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_can_never_be_delivered_is_a_dead_letter, setup, teardown),
+		cmocka_unit_test_setup_teardown(dead_letters_beyond_the_bound_are_counted_as_lost, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_reasons_end_in_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_ends_when_all_is_delivered, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_of_nothing_ends_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_has_an_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_outlives_a_failure, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
