@@ -146,6 +146,70 @@ pages_resident(struct mm_struct *mm, bool is_exact)
 	return pages(file) + pages(anon) + pages(shmem);
 }
 
+/* Who runs it and where: reads that are worth doing only once a program. */
+struct context {
+	u32 uid;
+	u32 gid;
+	u32 pid_ns;
+	u32 mnt_ns;
+	u32 net_ns;
+	u64 cgroup_v2;
+	u64 cgroup_v1;
+	struct kernfs_node *kn_v2;	/* NULL: none */
+	struct kernfs_node *kn_v1;	/* NULL: none, or the same as v2's */
+};
+
+static __always_inline void
+context_ids(struct context *c, struct task_struct *t)
+{
+	struct nsproxy *ns = t->nsproxy;
+	const struct cred *cred = t->cred;
+	struct pid *pid = t->thread_pid;
+	struct css_set *cgroups = t->cgroups;
+	struct cgroup_subsys_state *memory;
+	struct cgroup *v2, *v1;
+	struct kernfs_node *kn;
+
+	if (cred) {
+		c->uid = cred->uid.val;
+		c->gid = cred->gid.val;
+	}
+	if (ns && ns->mnt_ns)
+		c->mnt_ns = ns->mnt_ns->ns.inum;
+	if (ns && ns->net_ns)
+		c->net_ns = ns->net_ns->ns.inum;
+	if (pid && pid->level == 0) {
+		c->pid_ns = PROC_PID_INIT_INO;
+	} else if (pid) {
+		u32 level = pid->level;
+		struct upid *innermost = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+		    level * bpf_core_type_size(struct upid);
+
+		c->pid_ns = BPF_CORE_READ(innermost, ns, ns.inum);
+	}
+	if (!cgroups)
+		return;
+	v2 = cgroups->dfl_cgrp;
+	kn = v2 ? v2->kn : NULL;
+	if (kn) {
+		c->cgroup_v2 = kn->id;
+		c->kn_v2 = kn;
+	}
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
+		return;
+	memory = BPF_CORE_READ(cgroups, subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);
+	if (!memory)
+		return;
+	v1 = BPF_CORE_READ(memory, cgroup);
+	if (!v1 || v1 == v2)
+		return;
+	kn = BPF_CORE_READ(v1, kn);
+	if (kn) {
+		c->cgroup_v1 = BPF_CORE_READ(kn, id);
+		c->kn_v1 = kn;
+	}
+}
+
 /* The wait(2) status of a process whose threads have all begun to exit. */
 static __always_inline s32
 status_of(struct signal_struct *signal, struct task_struct *leader)

@@ -21,6 +21,7 @@ enum event_kind {		/* 0 is left free: an all-zero event is never valid */
 	EVENT_EXIT = 2,		/* struct event_state: the kernel lets go of a process; totals are final */
 	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
 	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
+	EVENT_FOUND = 7,	/* struct event_state, from the iterator: was running already, followed from now */
 	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel's last word never came */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
 };

@@ -305,6 +305,7 @@ struct bpf_array {
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
 #define PF_FORKNOEXEC 0x40
+#define PF_KTHREAD 0x00200000
 #define SIGCHLD 17
 #define EEXIST 17
 #define PROC_PID_INIT_INO 0xeffffffcu	/* the first pid namespace's, always */

@@ -27,6 +27,8 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
+		if (!is_my_turn())			\
+			return 0;			\
 		bpf_preempt_disable();			\
 		call;					\
 		bpf_preempt_enable();			\
@@ -38,22 +40,11 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
-		return call;				\
+		return is_my_turn() ? call : 0;		\
 	}						\
 	PROGRAM_7(name##_7, tracepoint, call, args)	\
 	PROGRAM_7(name##_7_again, tracepoint, call, args) \
 	PROGRAM_7(name##_7_once_more, tracepoint, call, args)
-
-/* Who runs it and where: reads that are worth doing only once a program. */
-struct context {
-	u32 uid;
-	u32 gid;
-	u32 pid_ns;
-	u32 mnt_ns;
-	u32 net_ns;
-	u64 cgroup_v2;
-	u64 cgroup_v1;
-};
 
 /* Sends the path of a cgroup the first time that its id is seen. */
 static __always_inline bool
@@ -93,60 +84,13 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 static __always_inline void
 context_read(struct context *c, struct task_struct *t, struct proc *p)
 {
-	struct nsproxy *ns = t->nsproxy;
-	const struct cred *cred = t->cred;
-	struct pid *pid = t->thread_pid;
-	struct css_set *cgroups = t->cgroups;
-	struct cgroup_subsys_state *memory;
-	struct cgroup *v2, *v1;
-	struct kernfs_node *kn;
-
-	if (cred) {
-		c->uid = cred->uid.val;
-		c->gid = cred->gid.val;
-	}
-	if (ns && ns->mnt_ns)
-		c->mnt_ns = ns->mnt_ns->ns.inum;
-	if (ns && ns->net_ns)
-		c->net_ns = ns->net_ns->ns.inum;
-	if (pid && pid->level == 0) {
-		c->pid_ns = PROC_PID_INIT_INO;
-	} else if (pid) {
-		u32 level = pid->level;
-		struct upid *innermost = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-		    level * bpf_core_type_size(struct upid);
-
-		c->pid_ns = BPF_CORE_READ(innermost, ns, ns.inum);
-	}
-	if (!cgroups)
-		return;
-	v2 = cgroups->dfl_cgrp;
-	kn = v2 ? v2->kn : NULL;
-	if (kn) {
-		c->cgroup_v2 = kn->id;
-		if (c->cgroup_v2 != p->cgroup_v2 && cgroup_announce(kn, c->cgroup_v2, 1))
-			p->cgroup_v2 = c->cgroup_v2;
-	}
-	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
-		return;
-	memory = BPF_CORE_READ(cgroups, subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);
-	if (!memory)
-		return;
-	v1 = BPF_CORE_READ(memory, cgroup);
-	if (!v1 || v1 == v2)
-		return;
-	kn = BPF_CORE_READ(v1, kn);
-	if (kn) {
-		c->cgroup_v1 = BPF_CORE_READ(kn, id);
-		if (c->cgroup_v1 != p->cgroup_v1 && cgroup_announce(kn, c->cgroup_v1, 0))
-			p->cgroup_v1 = c->cgroup_v1;
-	}
+	context_ids(c, t);
+	if (c->kn_v2 && c->cgroup_v2 != p->cgroup_v2 && cgroup_announce(c->kn_v2, c->cgroup_v2, 1))
+		p->cgroup_v2 = c->cgroup_v2;
+	if (c->kn_v1 && c->cgroup_v1 != p->cgroup_v1 && cgroup_announce(c->kn_v1, c->cgroup_v1, 0))
+		p->cgroup_v1 = c->cgroup_v1;
 }
 
-/*
- * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
- * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
- */
 static __always_inline void
 send_stale(const struct proc *p, u64 key)
 {
@@ -164,31 +108,30 @@ send_stale(const struct proc *p, u64 key)
 	}
 }
 
-static __always_inline int
-fork_seen(struct task_struct *parent, struct task_struct *child)
+/* Is a process whose parent is not followed (or has no entry, for want of room) to be? */
+static __always_inline bool
+is_wanted(struct task_struct *parent, struct task_struct *child)
 {
-	struct signal_struct *signal = child->signal;
-	struct proc *up, *p;
-	u64 key = (u64)signal;
+	if (adopt_tgid && (u32)parent->tgid == adopt_tgid)
+		return true;
+	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
+}
+
+/* Enters a process. up: its parent's entry, NULL unknown. False: not entered now. */
+static __always_inline bool
+enter(struct task_struct *child, const struct proc *up, u64 exec_id)
+{
+	u64 key = (u64)child->signal;
+	struct proc *p, *old;
 	u32 zero = 0;
 	long error;
 
-	if (parent->signal == signal) {		/* a thread */
-		up = proc_of(parent);
-		/* live falls before a join returns, nr_threads only when the thread is released */
-		if (up && (u32)signal->live.counter > up->threads_peak)
-			up->threads_peak = signal->live.counter;
-		return 0;
-	}
-	up = proc_of(parent);
-	if (!up && (!adopt_tgid || (u32)parent->tgid != adopt_tgid))
-		return 0;
 	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
 	if (!p)
-		return 0;
+		return false;
 	p->self.start_ns = child->start_boottime;
 	p->self.pid = child->tgid;
-	p->exec_id = child->self_exec_id;
+	p->exec_id = exec_id;
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	if (up) {
@@ -203,39 +146,73 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	}
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (error == -EEXIST) {
-		up = bpf_map_lookup_elem(&procs, &key);
-		if (up && up->self.start_ns == child->start_boottime)
-			return 0;	/* another copy was here */
+		old = bpf_map_lookup_elem(&procs, &key);
+		if (old && old->self.start_ns == child->start_boottime)
+			return false;	/* another copy was here */
 		/* The address of one whose end we did not hear of: last chance to tell what it used. */
-		if (up)
-			send_stale(up, key);
+		if (old)
+			send_stale(old, key);
 		error = bpf_map_update_elem(&procs, &key, p, BPF_ANY);
 	}
 	if (error) {
 		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 		__sync_fetch_and_add(&lost_records, 2);
-	} else {
-		__sync_fetch_and_add(&followed, 1);
+		return false;
 	}
+	__sync_fetch_and_add(&followed, 1);
+	return true;
+}
+
+/*
+ * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
+ * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
+ */
+static __always_inline int
+fork_seen(struct task_struct *parent, struct task_struct *child)
+{
+	struct signal_struct *signal = child->signal;
+	struct proc *up;
+
+	/* Nobody has read for long: from now on nobody acts, which costs a nanosecond. */
+	if (heartbeat_ns && child->start_boottime > heartbeat_ns + deadman_ns) {
+		owner = 0;
+		return 0;
+	}
+	if (parent->signal == signal) {		/* a thread */
+		up = proc_of(parent);
+		/* live falls before a join returns, nr_threads only when the thread is released */
+		if (up && (u32)signal->live.counter > up->threads_peak)
+			up->threads_peak = signal->live.counter;
+		return 0;
+	}
+	up = proc_of(parent);
+	if (up || is_wanted(parent, child))
+		enter(child, up, child->self_exec_id);
 	return 0;
 }
 
 PROGRAMS(on_fork, "sched_process_fork", fork_seen(parent, child),
     struct task_struct *parent, struct task_struct *child)
 
-/* A process whose fork nobody saw, though its parent is followed. exec_id: of the last exec before. */
+/*
+ * A process whose fork nobody saw, though it is to be followed: its copies were all skipped, there
+ * was no room for it then, or a kernel thread made it. exec_id: of the last exec before.
+ */
 static __always_inline struct proc *
 adopt_late(struct task_struct *leader, u64 exec_id)
 {
-	struct proc *p;
+	struct task_struct *parent = leader->real_parent;
+	struct proc *up;
 
-	if (!can_be_preempted)
+	if (!can_be_preempted && !follow_all)
 		return NULL;
-	fork_seen(leader->real_parent, leader);
-	p = proc_of(leader);
-	if (p)
-		p->exec_id = exec_id;
-	return p;
+	if ((u32)leader->tgid == own_tgid)
+		return NULL;
+	up = proc_of(parent);
+	if (!up && !is_wanted(parent, leader))
+		return NULL;
+	enter(leader, up, exec_id);
+	return proc_of(leader);
 }
 
 /* The image that an exec is about to replace still has its mm: take its peak. */
@@ -272,7 +249,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	u64 high, now;
 
-	if (!p || !p->execed || !mm)
+	if (!p || !p->execed || !mm || !is_my_turn())
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
 	if (bpf_core_field_exists(old->rss_stat.count))
@@ -538,7 +515,7 @@ int BPF_PROG(on_signal, int sig)
 	struct task_struct *t;
 	struct proc *p;
 
-	if (sig != SIGCHLD)
+	if (sig != SIGCHLD || !is_my_turn())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
@@ -628,7 +605,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	struct proc *p;
 	u64 high, now;
 
-	if (!group_dead || !mm)
+	if (!group_dead || !mm || !is_my_turn())
 		return 0;
 	p = proc_of(t);
 	if (!p)
@@ -657,6 +634,8 @@ int BPF_PROG(on_free, struct task_struct *t)
 	u64 key;
 	u32 zero = 0, flags = 0;
 
+	if (!is_my_turn())
+		return 0;
 	if (can_be_preempted) {
 		key = (u64)t;
 		bpf_map_delete_elem(&threads_exited, &key);

@@ -34,7 +34,7 @@ int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *t;
 
-	if (ret <= 0)
+	if (ret <= 0 || !is_my_turn())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, true);
@@ -46,7 +46,7 @@ int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *t;
 
-	if (ret <= 0 || flags & MSG_PEEK)
+	if (ret <= 0 || flags & MSG_PEEK || !is_my_turn())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, false);
@@ -59,7 +59,7 @@ net_before_6_3(struct socket *sock, int ret, bool is_send)
 	struct task_struct *t = (void *)bpf_get_current_task();
 	struct sock *sk = sock->sk;
 
-	if (ret > 0 && sk)
+	if (ret > 0 && sk && is_my_turn())
 		net_add(proc_of_address(t),
 		    net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, is_send);
 	return 0;

@@ -12,9 +12,17 @@ struct snapshot_map {		/* one reader at a time: ours */
 	__type(key, u32);
 	__type(value, struct event_state);
 };
+struct found_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct proc);
+};
 struct snapshot_map snapshot_state SEC(".maps");
+struct found_map found_proc SEC(".maps");
 
 u32 snapshot_all = 0;		/* also name the processes that are not followed */
+u32 snapshot_enter = 0;		/* follow those from now on, instead */
 
 /*
  * One of several threads, reached by list: an address without a type, read through helpers. A
@@ -96,17 +104,67 @@ add_threads_until_5_16(u64 head)
 	return !w.is_done;
 }
 
+/* Follows a process that runs already. Its totals so far are the base of what it will have used. */
+static __always_inline struct proc *
+enter_found(struct task_struct *t)
+{
+	u64 key = (u64)t->signal;
+	struct proc *p, *up;
+	u32 zero = 0;
+	long error;
+
+	if (t->flags & PF_KTHREAD || t->exit_state || (u32)t->tgid == own_tgid)
+		return NULL;
+	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for what is set here */
+	if (!p)
+		return NULL;
+	p->self.start_ns = t->start_boottime;
+	p->self.pid = t->tgid;
+	p->exec_id = t->self_exec_id;
+	p->program_start_ns = t->start_boottime;
+	p->execed = 1;
+	p->threads_peak = t->signal->live.counter;
+	up = proc_of(t->real_parent);	/* most parents have lower pids, and were met before */
+	if (up) {
+		p->parent = up->self;
+		p->anchor = up->execed ? up->self : up->anchor;
+	} else {
+		__builtin_memset(&p->parent, 0, sizeof(p->parent));
+		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
+	}
+	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
+	if (!error)
+		__sync_fetch_and_add(&followed, 1);
+	else if (error != -EEXIST)	/* on_fork was faster */
+		count_loss(EVENT_PROG_ITER, EVENT_LOSS_MAP);
+	return proc_of(t);
+}
+
 /* What a process is before its threads are added; NULL: nothing more to do. */
 static __always_inline struct event_state *
 process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
 {
 	struct signal_struct *signal;
 	struct event_state *e;
+	bool is_found = false;
 	struct proc *p;
 	u32 zero = 0;
 
 	signal = t->signal;
 	p = proc_of(t);
+	if ((u32)t->tgid == own_tgid && snapshot_enter) {
+		u64 key = (u64)signal;
+
+		if (p && !bpf_map_delete_elem(&procs, &key))	/* the agent before followed us */
+			__sync_fetch_and_add(&let_go, 1);
+		return NULL;
+	}
+	if (!p && snapshot_enter) {
+		p = enter_found(t);
+		if (!p)
+			return NULL;
+		is_found = true;
+	}
 	if (!p && !snapshot_all)
 		return NULL;
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
@@ -128,7 +186,20 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		return NULL;
 	}
 	state_fill(e, t, p);
-	e->head.kind = EVENT_SNAPSHOT;
+	e->head.kind = is_found ? EVENT_FOUND : EVENT_SNAPSHOT;
+	if (snapshot_enter) {	/* the reader may not know those either that were entered before */
+		struct context c = {};
+
+		context_ids(&c, t);
+		e->flags &= ~EVENT_NO_CREDENTIALS;
+		e->uid = c.uid;
+		e->gid = c.gid;
+		e->pid_ns = c.pid_ns;
+		e->mnt_ns = c.mnt_ns;
+		e->net_ns = c.net_ns;
+		e->cgroup_v2 = c.cgroup_v2;
+		e->cgroup_v1 = c.cgroup_v1;
+	}
 	if (!p->end_ns)
 		e->ppid = t->real_parent->tgid;
 	*ret_proc = p;

@@ -13,12 +13,21 @@ const volatile u32 exit_has_group_dead = 0;
 const volatile u32 rss_slack = 0;
 const volatile u32 has_on_signal = 0;
 const volatile u32 can_be_preempted = 0;
+const volatile u64 my_owner = 1;
+const volatile u64 deadman_ns = 0;
 
-u32 adopt_tgid = 0;
-u32 wake_latch = 0;
-s64 clock_offset = 0;
-u64 cpu_offset[256] = {};
-u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT] = {};
-u64 followed = 0;
-u64 let_go = 0;
-u64 lost_records = 0;
+/* A section of their own: the map that holds these is pinned beside the others. */
+#define SHARED SEC(".data.shared")
+
+u64 owner SHARED = 1;
+u64 heartbeat_ns SHARED = 0;
+u32 follow_all SHARED = 0;
+u32 own_tgid SHARED = 0;
+u32 adopt_tgid SHARED = 0;
+u32 wake_latch SHARED = 0;
+s64 clock_offset SHARED = 0;
+u64 cpu_offset[256] SHARED = {};
+u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT] SHARED = {};
+u64 followed SHARED = 0;
+u64 let_go SHARED = 0;
+u64 lost_records SHARED = 0;

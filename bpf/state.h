@@ -14,7 +14,7 @@
 #include "kernel.h"
 #include "event.h"
 
-#define RING_BYTES (4 << 20)	/* default; user space may set another before load */
+#define RING_BYTES (8 << 20)	/* default; user space may set another before load */
 #define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
@@ -145,8 +145,14 @@ extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count
 
 extern const volatile u32 has_on_signal;
 extern const volatile u32 can_be_preempted;	/* programs on tracepoints, from 7.0 */
+extern const volatile u64 my_owner;		/* which load of these programs this is */
+extern const volatile u64 deadman_ns;
 
-/* Shared with user space while running. */
+/* Shared with user space while running; they outlive it, like the maps, where those are pinned. */
+extern u64 owner;		/* the load whose turn it is; 0: nobody's */
+extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME when user space last said that it reads; 0: does not matter */
+extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
+extern u32 own_tgid;		/* the agent; 0 none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
 extern u32 wake_latch;		/* a wakeup is on its way: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
@@ -155,6 +161,16 @@ extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
 extern u64 followed;		/* processes that were ever entered in procs */
 extern u64 let_go;		/* and removed from it */
 extern u64 lost_records;	/* of sluice.program, that never got a seq */
+
+/*
+ * Is it for this load of the programs to act? Two loads share the maps while one takes over from
+ * the other, and when the reader is gone for good nobody acts: see fork_seen().
+ */
+static __always_inline bool
+is_my_turn(void)
+{
+	return owner == my_owner;
+}
 
 static __always_inline void
 count_loss(enum event_program program, enum event_loss reason)

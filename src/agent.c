@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "agent_state.h"
-#include "base/text.h"
-#include "collect/cgroup.h"
-#include "correlate/redact.h"
-#include "base/arena.h"
 #include "stream/file_sink.h"
+#include "stream/spool.h"
 
 #define DRAIN_MS 50
 #define DRAIN_BATCH 512			/* records between two looks at the loop's other events */
@@ -29,10 +27,7 @@
  * counters are final. Most processes are reaped long before.
  */
 #define ZOMBIE_NS UINT64_C(200000000)
-#define FINISH_MS 20
-#define FINISH_MS_LATER 200		/* once it has taken half a second */
-#define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to let go of what has ended */
-#define COMMAND_TEXT_MAX 8192
+#define HURRY_NICE (-10)
 
 uint64_t
 agent_now_ns(void)
@@ -53,8 +48,8 @@ wall_minus_boot_ns(void)
 	return (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec - (int64_t)boot;
 }
 
-static int64_t
-wall_us(void)
+int64_t
+agent_wall_us(void)
 {
 	struct timespec wall;
 
@@ -69,8 +64,21 @@ on_exec_signal(const struct exec_signal *s, void *arg)
 {
 	struct agent *a = arg;
 
+	if (a->is_host_wide && agent_is_self(a, &s->self))
+		return;
 	a->counts.exec++;
 	correlator_exec(a->correlator, s);
+}
+
+/*
+ * The kernel side's entry is all that is left of such a process: it goes once what was made of it is
+ * safe. Who finds no room here is swept again, and known then.
+ */
+static void
+forget_later(struct agent *a, uint64_t entry)
+{
+	if (a->n_forget < sizeof(a->forget) / sizeof(a->forget[0]))
+		a->forget[a->n_forget++] = entry;
 }
 
 static void
@@ -79,11 +87,15 @@ on_state_signal(const struct state_signal *s, void *arg)
 	struct agent *a = arg;
 	struct state_signal young;
 
+	if (a->is_host_wide && agent_is_self(a, &s->self))
+		return;
+	if (a->found != NULL && agent_find_state(a, s))
+		return;
 	if (s->kind == STATE_STALE) {
 		if (a->is_sweeping && correlator_was_met(a->correlator, &s->self))
 			return;		/* a zombie */
 		if (a->is_sweeping)
-			probes_forget(a->probes, s->entry);
+			forget_later(a, s->entry);
 		a->swept++;
 	} else if (s->kind == STATE_EXIT) {
 		a->counts.exit++;
@@ -146,13 +158,17 @@ on_run_record(const struct work_record *r, void *arg)
 static void
 lost_to_holes(struct agent *a)
 {
-	uint64_t lost = probes_lost_records(a->probes) + a->counts.malformed;
+	uint64_t kernel = probes_lost_records(a->probes);
+	uint64_t lost = kernel - a->kernel_lost_seen + a->counts.malformed - a->malformed_seen;
 
-	if (lost == a->lost_records_seen)
+	if (lost == 0)
 		return;
-	stream_skip(a->stream, TOPIC_PROGRAM, lost - a->lost_records_seen);
-	a->lost_records_seen = lost;
-	correlator_set_lost(a->correlator, lost);
+	stream_skip(a->stream, TOPIC_PROGRAM, lost);
+	a->kernel_lost_seen = kernel;
+	a->malformed_seen = a->counts.malformed;
+	a->lost_records += lost;
+	a->is_note_due = true;
+	correlator_set_lost(a->correlator, a->lost_records);
 }
 
 static void
@@ -164,9 +180,8 @@ on_ring_record(const void *data, size_t len, void *arg)
 		a->counts.malformed++;
 }
 
-/* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
-static bool
-drain(struct agent *a)
+bool
+agent_drain(struct agent *a)
 {
 	a->counts.drains++;
 	probes_wake_rearm(a->probes);
@@ -174,6 +189,7 @@ drain(struct agent *a)
 		size_t n = ring_drain(a->ring, on_ring_record, a, DRAIN_BATCH);
 
 		lost_to_holes(a);
+		agent_commit(a);
 		if (n < DRAIN_BATCH)
 			return true;
 	}
@@ -185,7 +201,7 @@ on_ring_ready(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	drain(arg);	/* not empty: the level-triggered fd calls again */
+	agent_drain(arg);	/* not empty: the level-triggered fd calls again */
 }
 
 static void
@@ -196,13 +212,12 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	probes_calibrate(a->probes);	/* first: we have just slept */
-	if (!drain(a))
+	if (!agent_drain(a))
 		event_active(a->on_drain, EV_TIMEOUT, 0);
 }
 
-/* Reads what an iterator writes; false where it broke off. */
-static bool
-read_states(struct agent *a, int fd)
+bool
+agent_read_states(struct agent *a, int fd)
 {
 	static _Alignas(8) char buffer[SNAPSHOT_BYTES];	/* one thread, one agent */
 	size_t have = 0;
@@ -229,12 +244,12 @@ read_states(struct agent *a, int fd)
  * One pass over all processes. The ring is drained first: an exec is known before its usage. Those
  * that are followed but were not met are on their way out, or were forgotten on it.
  */
-static void
-snapshot(struct agent *a, bool with_usage, bool with_bystanders)
+void
+agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 {
 	int fd;
 
-	while (!drain(a))
+	while (!agent_drain(a))
 		continue;
 	fd = probes_snapshot_open(a->probes, with_bystanders);
 	if (fd < 0) {
@@ -244,7 +259,7 @@ snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 	a->bystanders = a->bystander_threads = 0;
 	a->met = a->met_ended = a->met_ending = a->met_threads = 0;
 	correlator_snapshot_begin(a->correlator, with_usage);
-	if (!read_states(a, fd)) {
+	if (!agent_read_states(a, fd)) {
 		a->counts.broken_passes++;
 		return;		/* whoever it did not reach is not gone for that */
 	}
@@ -256,11 +271,17 @@ snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 		fd = probes_stale_open(a->probes);
 		a->is_sweeping = true;
 		if (fd >= 0)
-			read_states(a, fd);
+			agent_read_states(a, fd);
 		a->is_sweeping = false;
 	}
 	correlator_snapshot_end(a->correlator, agent_now_ns());
 	lost_to_holes(a);
+	if (a->n_forget == 0)
+		return;
+	agent_commit(a);
+	for (size_t i = 0; i < a->n_forget; i++)
+		probes_forget(a->probes, a->forget[i]);
+	a->n_forget = 0;
 }
 
 static void
@@ -275,8 +296,9 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (a->is_finishing)
 		return;		/* on_finish does it more often */
+	probes_heartbeat(a->probes, now);
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	snapshot(a, is_due, is_due);
+	agent_snapshot(a, is_due, is_due);
 	now = agent_now_ns();
 	usage = correlator_run_usage(a->correlator);
 	if (now > a->last_second_ns && usage_cpu_ns(&usage) >= usage_cpu_ns(&a->usage_last_second))
@@ -289,46 +311,10 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 		agent_write_host(a, now);
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
+		a->is_note_due = true;
 	}
-	stream_tick(a->stream, wall_us());
-}
-
-/* The command line as one string, redacted; the caller frees it. NULL: no memory. */
-static char *
-command_text(const char *const *command)
-{
-	struct arena arena;
-	const char *argv[256];
-	size_t argc = 0, used = 0;
-	char *out = malloc(COMMAND_TEXT_MAX);
-
-	if (out == NULL || arena_init(&arena, 1u << 20) < 0) {
-		free(out);
-		return NULL;
-	}
-	for (; command[argc] != NULL && argc < 256; argc++) {
-		size_t len = strlen(command[argc]);
-		char *escaped = arena_bytes(&arena, TEXT_ESCAPE_MAX(len));
-
-		if (escaped == NULL)
-			break;
-		text_escape(command[argc], len, escaped, TEXT_ESCAPE_MAX(len), NULL);
-		argv[argc] = escaped;
-	}
-	redact_argv(argv, argc, &arena);
-	out[0] = '\0';
-	for (size_t i = 0; i < argc; i++) {
-		size_t room = COMMAND_TEXT_MAX - used;
-		int n = snprintf(out + used, room, "%s%s", i > 0 ? " " : "", argv[i]);
-
-		if (n < 0 || (size_t)n >= room) {
-			out[used] = '\0';	/* whole arguments only */
-			break;
-		}
-		used += (size_t)n;
-	}
-	arena_done(&arena);
-	return out;
+	stream_tick(a->stream, agent_wall_us());
+	agent_commit(a);
 }
 
 static void
@@ -341,53 +327,10 @@ uuid_new(char out[UUID_TEXT_SIZE])
 }
 
 static int
-open_correlator(struct agent *a, const struct agent_options *o)
-{
-	static const struct correlator_ops ops = { on_program_record, on_usage_record, on_task_record,
-		on_run_record };
-	struct correlator_options c = { 0 };
-	struct cgroup_mounts *mounts = NULL;
-	struct cgroup_limits limits = { 0 };
-	char *command = command_text(o->command), *cwd = getcwd(NULL, 0), *work_dir = NULL;
-	int r;
-
-	if (cwd != NULL) {
-		size_t space = TEXT_ESCAPE_MAX(strlen(cwd));
-
-		work_dir = malloc(space);
-		if (work_dir != NULL)
-			text_escape(cwd, strlen(cwd), work_dir, space, NULL);
-	}
-	if (cgroup_mounts_open("/proc", &mounts) == 0) {
-		cgroup_limits_of_pid(mounts, "/proc", (uint32_t)getpid(), a->cpus,
-		    a->host_last.memory_bytes, &limits);
-		cgroup_mounts_close(mounts);
-	}
-	c.boot_id = a->host_id.boot_id;
-	c.run_id = a->run_id;
-	c.pipeline = o->pipeline;
-	c.task = o->task;
-	c.sample = o->sample;
-	c.command = command;
-	c.work_dir = work_dir;
-	c.has_network = probes_have(a->probes, "network");
-	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
-	c.memory_limit_bytes = limits.memory_bytes;
-	c.cpu_limit = limits.cpus;
-	r = correlator_new(&c, &ops, a, &a->correlator);
-	free(command);
-	free(cwd);
-	free(work_dir);
-	return r;
-}
-
-static int
-open_stream(struct agent *a, const struct agent_options *o, char *error, size_t error_size)
+open_lake(struct agent *a, const struct agent_options *o, char *error, size_t error_size)
 {
 	struct file_sink_options sink_options = { .lake = o->lake, .host_id = a->host_id.id,
 		.agent_id = a->agent_id };
-	struct stream_identity identity = { .host_id = a->host_id.id, .host_name = a->host_id.name,
-		.boot_id = a->host_id.boot_id, .agent_id = a->agent_id };
 	struct file_sink_repair repair = { 0 };
 	int r;
 
@@ -404,6 +347,25 @@ open_stream(struct agent *a, const struct agent_options *o, char *error, size_t 
 		    (unsigned long long)repair.records, (unsigned long long)repair.torn_bytes);
 	if (repair.failed > 0)
 		fprintf(stderr, "sluice: cannot repair %s: %s\n", repair.failed_path, strerror(-repair.error));
+	return 0;
+}
+
+static int
+open_stream(struct agent *a, const struct agent_options *o, char *error, size_t error_size)
+{
+	struct stream_identity identity = { .host_id = a->host_id.id, .host_name = a->host_id.name,
+		.boot_id = a->host_id.boot_id, .agent_id = a->agent_id };
+	int r;
+
+	if (o->spool != NULL) {
+		a->sink = spool_sink(o->spool);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			identity.first_seq[t] = spool_next_seq(o->spool, (enum topic)t);
+	} else {
+		r = open_lake(a, o, error, error_size);
+		if (r < 0)
+			return r;
+	}
 	r = stream_open(&identity, a->sink, &a->stream);
 	if (r < 0) {
 		a->sink = NULL;
@@ -427,13 +389,30 @@ open_timers(struct agent *a)
 	return 0;
 }
 
+/* Where the batches in the spool end, if they were made from this very ring; 0: no idea. */
+static uint64_t
+ring_place(const struct agent *a)
+{
+	struct spool_place place;
+
+	if (a->spool == NULL || !spool_place(a->spool, &place) ||
+	    place.ring_id != probes_ring_id(a->probes) || strcmp(place.boot_id, a->host_id.boot_id) != 0)
+		return 0;
+	return place.position;
+}
+
 int
 agent_open(struct event_base *base, const struct agent_options *options, struct agent **ret,
     char *error, size_t error_size)
 {
 	static const struct decode_ops decode_to = { on_exec_signal, on_state_signal, on_cgroup_signal };
-	struct probes_options probes_options = { .ring_bytes = options->ring_bytes };
+	static const struct correlator_ops ops = { .program = on_program_record, .usage = on_usage_record,
+		.task = on_task_record, .run = on_run_record };
+	struct probes_options probes_options = { .ring_bytes = options->ring_bytes,
+		.max_processes = options->max_processes, .follow_all = options->is_host_wide,
+		.pin_dir = options->pin_dir, .deadman_ns = options->deadman_ns };
 	struct agent *a = calloc(1, sizeof(*a));
+	uint64_t place;
 	int r;
 
 	snprintf(error, error_size, "out of memory");
@@ -443,10 +422,16 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	a->interval_ns = (options->interval_ms > 0 ? options->interval_ms : INTERVAL_MS_DEFAULT) * 1000000;
 	if (options->pipeline != NULL)
 		a->pipeline = strdup(options->pipeline);
-	uuid_new(a->agent_id);
+	a->is_host_wide = options->is_host_wide;
+	a->spool = options->spool;
+	a->owner = options->owner;
+	if (options->agent_id != NULL)
+		snprintf(a->agent_id, sizeof(a->agent_id), "%s", options->agent_id);
+	else
+		uuid_new(a->agent_id);
 	if (options->run_id != NULL)
 		snprintf(a->run_id, sizeof(a->run_id), "%s", options->run_id);
-	else
+	else if (!options->is_host_wide)
 		uuid_new(a->run_id);
 
 	r = host_id_read("", &a->host_id);
@@ -473,28 +458,38 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	r = open_stream(a, options, error, error_size);
 	if (r < 0)
 		goto fail;
+	place = ring_place(a);
+	r = ring_open(probes_ring_fd(a->probes), probes_ring_bytes(a->probes), place, &a->ring);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot map the ring: %s", strerror(-r));
+		goto fail;
+	}
+	if (place != 0 && place < ring_position(a->ring))
+		a->unspooled_bytes = ring_position(a->ring) - place;
 	snprintf(error, error_size, "out of memory");
-	r = open_correlator(a, options);
+	r = a->is_host_wide ? agent_open_host(a, options, &ops) : agent_open_run(a, options, &ops);
 	if (r < 0)
 		goto fail;
 	r = decoder_new(&decode_to, a, &a->decoder);
 	if (r < 0)
 		goto fail;
-	r = ring_open(probes_ring_fd(a->probes), probes_ring_bytes(a->probes), &a->ring);
-	if (r < 0) {
-		snprintf(error, error_size, "cannot map the ring: %s", strerror(-r));
-		goto fail;
-	}
 	r = open_timers(a);
 	if (r < 0)
 		goto fail;
 
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	snapshot(a, false, true);	/* who is alive already */
 	a->start_ns = a->last_record_ns = a->last_second_ns = agent_now_ns();
+	if (a->is_host_wide) {
+		r = agent_find(a);
+		if (r < 0)
+			goto fail;
+	}
+	agent_snapshot(a, false, true);	/* who is alive already */
 	agent_write_agent(a, "START", a->start_ns);
 	agent_write_host(a, a->start_ns);
-	correlator_run_start(a->correlator, a->start_ns);
+	if (!a->is_host_wide)
+		correlator_run_start(a->correlator, a->start_ns);
+	agent_commit(a);
 	*ret = a;
 	return 0;
 
@@ -527,90 +522,48 @@ agent_close(struct agent *a)
 	correlator_free(a->correlator);
 	decoder_free(a->decoder);
 	host_close(a->host);
+	found_free(a->found);
+	free(a->unknown);
 	free(a->pipeline);
 	free(a);
 	return r;
 }
 
 void
-agent_adopt(struct agent *a, bool on)
+agent_hurry(void)
 {
-	probes_adopt(a->probes, on ? getpid() : 0);
+	/* A storm that saturates all CPUs is what must be seen best. Refused: then as everybody. */
+	setpriority(PRIO_PROCESS, 0, HURRY_NICE);
 }
 
-static void
-finish(struct agent *a)
+struct probes *
+agent_probes(struct agent *a)
 {
-	uint64_t now = agent_now_ns();
-
-	correlator_run_end(a->correlator, now, a->wait_status);
-	agent_write_host(a, now);
-	agent_write_agent(a, "STOP", now);
-	stream_tick(a->stream, wall_us());
-	event_del(a->on_finish);
-	event_del(a->on_drain);
-	event_del(a->on_second);
-	event_del(a->on_ring);
-	a->on_done(a->done_arg);
+	return a->probes;
 }
 
-/*
- * Between a process's end and its record lie its parent's wait(2) and the kernel's grace period. A
- * process that is followed but that the pass did not meet is in between: wait for it, within reason.
- */
-static void
-on_finish_timer(evutil_socket_t fd, short what, void *arg)
+struct stream *
+agent_stream(struct agent *a)
 {
-	struct agent *a = arg;
-	uint64_t now;
-	bool is_settled;
-
-	(void)fd;
-	(void)what;
-	snapshot(a, false, false);
-	now = agent_now_ns();
-	is_settled = probes_followed(a->probes) == a->met && a->met_ending == 0;
-	correlator_tick(a->correlator, now, false);
-	if (is_settled && (!a->wait_for_all || a->met == a->met_ended)) {
-		while (!drain(a))
-			continue;
-		finish(a);
-	} else if (!a->wait_for_all && now - a->finish_since_ns > FINISH_LIMIT_NS) {
-		finish(a);
-	} else if (a->wait_for_all && now - a->last_record_ns >= a->interval_ns) {
-		agent_write_host(a, now);
-		agent_write_agent(a, "LIVE", now);
-		a->last_record_ns = now;
-		stream_tick(a->stream, wall_us());
-	} else if (!a->is_finish_slow && now - a->finish_since_ns > 500000000) {
-		const struct timeval later = { 0, FINISH_MS_LATER * 1000 };
-
-		a->is_finish_slow = true;
-		event_add(a->on_finish, &later);
-	}
+	return a->stream;
 }
 
 void
-agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done)(void *arg), void *arg)
+agent_set_interval(struct agent *a, uint64_t interval_ms)
 {
-	const struct timeval every = { 0, FINISH_MS * 1000 };
-
-	a->is_finishing = true;
-	a->wait_status = wait_status;
-	a->wait_for_all = wait_for_all;
-	a->on_done = on_done;
-	a->done_arg = arg;
-	a->finish_since_ns = agent_now_ns();
-	a->on_finish = event_new(a->base, -1, EV_PERSIST, on_finish_timer, a);
-	if (a->on_finish == NULL || event_add(a->on_finish, &every) < 0)
-		finish(a);
+	a->interval_ns = interval_ms * 1000000;
 }
 
 void
-agent_finish_now(struct agent *a)
+agent_set_argv_max(struct agent *a, uint64_t bytes)
 {
-	a->wait_for_all = false;
-	a->finish_since_ns = agent_now_ns();
+	decoder_set_argv_max(a->decoder, bytes);
+}
+
+uint64_t
+agent_unspooled_bytes(const struct agent *a)
+{
+	return a->unspooled_bytes;
 }
 
 const char *
@@ -623,6 +576,12 @@ const char *
 agent_host_id(const struct agent *a)
 {
 	return a->host_id.id;
+}
+
+const char *
+agent_host_name(const struct agent *a)
+{
+	return a->host_id.name;
 }
 
 struct correlator *

@@ -16,17 +16,49 @@
 #include "correlate/correlator.h"
 
 struct agent;
+struct agent_record;
 struct event_base;
+struct spool;
+
+/* Lost, by place and reason. */
+struct agent_loss_line {
+	const char *place;
+	const char *reason;
+	uint64_t count;
+};
+
+/* What the owner of a host-wide agent is told, and adds. */
+struct agent_owner {
+	/* A batch is in the spool: there may be something to deliver. */
+	void (*committed)(void *arg);
+	/* Adds what the owner knows to an Agent record: generation, delivered, retried. */
+	void (*describe)(struct agent_record *r, void *arg);
+	/* Adds the owner's losses to lines; returns how many there are now. */
+	size_t (*losses)(struct agent_loss_line *lines, size_t found, size_t max, void *arg);
+	void *arg;
+};
 
 struct agent_options {
 	const char *lake;
+	/*
+	 * Host-wide, as `sluice agent`: every process, in no run; records go to the spool (the caller's,
+	 * which must outlive the agent), and what is known of the processes with them, so that the next
+	 * agent goes on where this one stopped. Then lake and all of a run's names are NULL.
+	 */
+	bool is_host_wide;
+	struct spool *spool;
+	const char *agent_id;		/* NULL: a fresh UUID */
+	const char *pin_dir;		/* see attach/pins.h; NULL: probes end with this process */
+	uint64_t deadman_ns;
+	uint32_t max_processes;
+	struct agent_owner owner;
 	const char *run_id;		/* NULL: a fresh UUID */
 	const char *pipeline;
 	const char *task;
 	const char *sample;
 	const char *const *command;	/* NULL-terminated, for the Run record */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
-	size_t ring_bytes;		/* 0: 4 MiB */
+	size_t ring_bytes;		/* 0: 8 MiB */
 	/* Once the probes are in: files are made and opened as this user, who owns the lake then. */
 	bool has_file_owner;
 	uid_t file_uid;
@@ -56,18 +88,35 @@ void agent_finish_now(struct agent *a);
 
 const char *agent_run_id(const struct agent *a);
 const char *agent_host_id(const struct agent *a);
+const char *agent_host_name(const struct agent *a);
 struct correlator *agent_correlator(struct agent *a);
 struct run_totals agent_totals(const struct agent *a);
 uint32_t agent_cpus(const struct agent *a);
 /* CPUs that the run has used over the last second. */
 double agent_cores_now(const struct agent *a);
 
-/* Lost, by place and reason; those that are not 0. */
-struct agent_loss_line {
-	const char *place;
-	const char *reason;
-	uint64_t count;
-};
+/* Host-wide: collects what is under way, writes STOP, commits. Then agent_close(). */
+void agent_stop(struct agent *a);
+/* Host-wide: what an agent before took from the ring and the spool does not have: a gap, told by a record. */
+uint64_t agent_unspooled_bytes(const struct agent *a);
+/* Host-wide: an Agent record of an event, e.g. RELOAD. message: NULL is fine. */
+void agent_tell(struct agent *a, const char *event, const char *message);
+/* Of Usage, Host and Agent records from now on. */
+void agent_set_interval(struct agent *a, uint64_t interval_ms);
+/* Bytes of arguments that a record holds at most, of programs from now on. */
+void agent_set_argv_max(struct agent *a, uint64_t bytes);
+/* Takes CPUs before others do; COMMAND must have been forked before. */
+void agent_hurry(void);
+
+struct probes;
+struct probes *agent_probes(struct agent *a);
+struct stream *agent_stream(struct agent *a);
+struct agent_counts;
+/* What was seen, by kind: names and numbers for a status. Returns how many; fills up to max. */
+struct named_number;
+size_t agent_events(const struct agent *a, struct named_number *events, size_t max);
+
+/* Those that are not 0. */
 size_t agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n);
 
 /* One line on the sink's last failure; "" when it works. */

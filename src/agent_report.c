@@ -12,8 +12,10 @@
 #include "agent_state.h"
 #include "event.h"
 #include "stream/file_sink.h"
+#include "stream/spool.h"
 
 #define COSTS_MAX 32
+#define EVENTS_MAX 16
 #define LOSSES_MAX 64
 
 static int64_t
@@ -48,7 +50,7 @@ agent_write_host(struct agent *a, uint64_t now_ns)
 	a->usage_last_record = usage;
 	a->host_last = s;
 	r.head.time_us = wall_us_now();
-	r.head.run_id = a->run_id;
+	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
 	r.interval_ns = s.interval_ns;
 	r.kernel = a->host_id.kernel;
@@ -115,8 +117,22 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 	loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
 	loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
 	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
+	loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
+	loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
 		loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
+	if (a->spool != NULL) {
+		struct spool_stats spool;
+
+		spool_stats(a->spool, &spool);
+		for (int topic = 0; topic < TOPIC_COUNT; topic++) {
+			for (int reason = 0; reason < SPOOL_DROPS; reason++)
+				loss_add(lines, n, &found, topic_name(topic), spool_drop_name(reason),
+				    spool.dropped[topic][reason]);
+		}
+	}
+	if (a->owner.losses != NULL)
+		found = a->owner.losses(lines, found < n ? found : n, n, a->owner.arg);
 	return found < n ? found : n;
 }
 
@@ -147,19 +163,40 @@ bpf_stats_are_on(void)
 	return c == '1';
 }
 
-void
-agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
+size_t
+agent_events(const struct agent *a, struct named_number *events, size_t max)
 {
-	struct named_number events[] = {
+	const struct named_number all[] = {
 		{ "exec", (double)a->counts.exec },
 		{ "exit", (double)a->counts.exit },
 		{ "cgroup", (double)a->counts.cgroup },
 		{ "snapshot", (double)a->counts.snapshot },
 		{ "drain", (double)a->counts.drains },
 		{ "end_made_up", (double)a->swept },
+		{ "found", (double)a->n_found },
+		{ "lost_before_seq", (double)a->lost_records },
 		{ "followed", (double)probes_followed(a->probes) },
 		{ "others_alive", (double)a->other_processes },
 	};
+	size_t n = sizeof(all) / sizeof(all[0]);
+
+	memcpy(events, all, (n < max ? n : max) * sizeof(all[0]));
+	return n;
+}
+
+void
+agent_tell(struct agent *a, const char *event, const char *message)
+{
+	a->message = message;
+	agent_write_agent(a, event, agent_now_ns());
+	a->message = NULL;
+	agent_commit(a);
+}
+
+void
+agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
+{
+	struct named_number events[EVENTS_MAX];
 	struct agent_loss_line lines[LOSSES_MAX];
 	struct agent_loss losses[LOSSES_MAX];
 	struct probe_cost costs[COSTS_MAX];
@@ -171,14 +208,14 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 
 	getrusage(RUSAGE_SELF, &own);
 	r.head.time_us = wall_us_now();
-	r.head.run_id = a->run_id;
+	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
 	r.event = event;
 	r.version = SLUICE_VERSION;
 	r.config_generation = 0;
 	r.interval_ns = now_ns - a->last_record_ns;
 	r.events = events;
-	r.n_events = sizeof(events) / sizeof(events[0]);
+	r.n_events = agent_events(a, events, EVENTS_MAX);
 	n = agent_losses(a, lines, LOSSES_MAX);
 	for (size_t i = 0; i < n; i++)
 		losses[i] = (struct agent_loss){ lines[i].place, lines[i].reason, lines[i].count };
@@ -196,6 +233,18 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	r.cpu_ns = (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) * 1000000000 +
 	    (uint64_t)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) * 1000;
 	r.rss_bytes = own_rss_bytes();
+	r.message = a->message;
+	if (a->spool != NULL) {
+		struct spool_stats spool;
+
+		spool_stats(a->spool, &spool);
+		r.spool_records = (struct opt_u64){ spool.records, true };
+		r.spool_bytes = (struct opt_u64){ spool.bytes, true };
+		if (spool.oldest_us != 0 && r.head.time_us > spool.oldest_us)
+			r.spool_age_ns = (struct opt_u64){ (uint64_t)(r.head.time_us - spool.oldest_us) * 1000, true };
+	}
+	if (a->owner.describe != NULL)
+		a->owner.describe(&r, a->owner.arg);
 	stream_agent(a->stream, &r);
 }
 

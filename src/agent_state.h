@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * agent_state: the one struct that owns all others; shared by agent.c and agent_report.c alone.
+ * agent_state: the one struct that owns all others; shared by the agent*.c files alone.
  */
 #ifndef SLUICE_AGENT_STATE_H
 #define SLUICE_AGENT_STATE_H
@@ -9,6 +9,7 @@
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
+#include "collect/found.h"
 #include "collect/host.h"
 #include "collect/ring.h"
 #include "stream/sink.h"
@@ -27,6 +28,7 @@ struct agent_counts {
 	uint64_t drains;
 	uint64_t broken_passes;		/* of the iterator */
 	uint64_t malformed;		/* refused by the decoder */
+	uint64_t bad_notes;		/* of the agent before, refused */
 };
 
 struct agent {
@@ -38,13 +40,15 @@ struct agent {
 	struct stream *stream;
 	struct sink *sink;		/* the stream's */
 	struct host *host;
+	struct spool *spool;		/* the owner's; NULL: the sink is a file sink */
+	struct found *found;		/* while the processes that ran before are met */
 	struct event *on_ring;		/* woken by the kernel side when a quarter is full */
 	struct event *on_drain;		/* timer */
 	struct event *on_second;	/* timer: snapshot, tick */
 	struct event *on_finish;	/* timer, while finishing */
 
 	struct host_id host_id;
-	char run_id[128];
+	char run_id[128];		/* "": none */
 	char agent_id[UUID_TEXT_SIZE];
 	char *pipeline;
 	uint64_t interval_ns;
@@ -52,13 +56,30 @@ struct agent {
 	uint64_t last_record_ns;	/* of the interval's records */
 
 	struct agent_counts counts;
-	uint64_t lost_records_seen;	/* of the kernel's, already turned into holes */
+	uint64_t kernel_lost_seen;	/* already turned into holes, as the next two */
+	uint64_t malformed_seen;
+	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
+	bool is_host_wide;
+	bool is_note_due;		/* what the next agent must know of us has changed */
+	bool is_checkpoint_due;		/* a note was lost: all of them again */
+	uint64_t lost_notes_seen;
+	uint32_t own_pid;
+	uint64_t own_start_ticks;
+	const char *message;		/* of the Agent record under way */
+	int64_t last_alive_us;		/* of the agent before; 0: there was none */
+	uint64_t unspooled_bytes;	/* of the ring: taken from it, and in no batch of the spool */
+	struct agent_owner owner;
+	struct state_signal *unknown;	/* owned: processes that the first pass met and nobody has told of */
+	size_t n_unknown;
+	uint64_t n_found;
 	uint64_t bystanders;		/* of the pass under way */
 	uint64_t bystander_threads;
 	uint64_t met;			/* followed processes that the pass met */
 	uint64_t met_ended;
 	bool is_sweeping;		/* states come from the map, not from the kernel's last word */
 	uint64_t swept;			/* ends that were made up for */
+	uint64_t forget[1024];		/* whose entries in the kernel are to go */
+	size_t n_forget;
 	uint64_t met_ending;		/* zombies too young to be counted final */
 	uint64_t met_threads;
 	uint64_t other_processes;	/* of the last pass with bystanders */
@@ -82,6 +103,26 @@ struct agent {
 };
 
 uint64_t agent_now_ns(void);		/* CLOCK_BOOTTIME */
+int64_t agent_wall_us(void);
+/* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
+bool agent_drain(struct agent *a);
+/* One pass over all followed processes. */
+void agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
+/* Reads what an iterator writes; false where it broke off. */
+bool agent_read_states(struct agent *a, int fd);
+
+/* agent_run.c */
+int agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);
+
+/* agent_host.c */
+int agent_open_host(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);
+/* Those that ran before the probes: each begins as a program that is found. */
+int agent_find(struct agent *a);
+/* A state of the first pass: true if it was dealt with. */
+bool agent_find_state(struct agent *a, const struct state_signal *s);
+bool agent_is_self(const struct agent *a, const struct program_key *key);
+/* What was made since the last commit is safe, then the ring's room is the kernel's again. */
+void agent_commit(struct agent *a);
 
 /* agent_report.c */
 void agent_write_host(struct agent *a, uint64_t now_ns);

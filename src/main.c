@@ -14,7 +14,10 @@ static const struct {
 	const char *summary;
 } subcommands[] = {
 	{ "run", cli_run, "run a command and see what actually ran" },
+	{ "agent", cli_agent, "the daemon: follow the whole host, deliver to Kafka or files" },
 	{ "cat", cli_cat, "print records of a lake as JSON lines" },
+	{ "check", cli_check, "tell what is wrong with the configuration" },
+	{ "ctl", cli_ctl, "ask or tell the running agent: status, reload" },
 	{ "doctor", cli_doctor, "tell what this kernel and host allow" },
 };
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -225,6 +226,17 @@ set_capabilities(uint64_t keep)
 	return r;
 }
 
+/* The change of uid alone leaves it to fs.suid_dumpable, which crash collectors set to 2. */
+static int
+close_memory(void)
+{
+	const struct rlimit none = { 0, 0 };
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &none) < 0)
+		return -errno;
+	return 0;
+}
+
 /* Tries what must not work any more. NULL, or what still does. */
 static const char *
 still_possible(const struct privileges_options *o, const struct account *a, bool is_bound_dropped)
@@ -242,6 +254,8 @@ still_possible(const struct privileges_options *o, const struct account *a, bool
 	}
 	if (o->no_new_privs && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
 		return "new privileges can be gained";
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return "a core file can be had";
 	if (!a->is_change || a->uid == 0)
 		return NULL;
 	if (getuid() != a->uid || geteuid() != a->uid || getgid() != a->gid || getegid() != a->gid)
@@ -298,6 +312,10 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 	if (r == 0 && o->no_new_privs) {
 		step = "setting no_new_privs";
 		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+	}
+	if (r == 0) {
+		step = "closing our memory to others";
+		r = close_memory();
 	}
 	if (r < 0) {
 		snprintf(error, error_size, "privileges cannot be given up: %s%s%s: %s", step,

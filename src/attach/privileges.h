@@ -28,8 +28,8 @@ struct privileges_options {
  * tried and is gone. Otherwise a negative errno with a sentence in error; the process may then be
  * half-way and should exit.
  *
- * After a change of uid the process is not dumpable: no core file, and its memory, which may hold
- * secrets, is closed to other processes of that account.
+ * Afterwards the process is not dumpable: no core file, whatever fs.suid_dumpable says, and its
+ * memory, which may hold secrets, is closed to other processes of that account.
  */
 int privileges_drop(const struct privileges_options *o, char *error, size_t error_size);
 
@@ -38,5 +38,25 @@ char *privileges_text(char *buf, size_t size);
 
 /* The ids of an account, so that folders can be given to it before. 0, or -ENOENT unknown. */
 int privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid);
+
+enum {
+	PRIVILEGES_NEEDED = 16,
+};
+
+/* One capability that the agent begins with; for doctor. */
+struct privilege_need {
+	int cap;
+	bool is_must;		/* without it there is no agent; else what it is for is missing */
+	const char *purpose;	/* "load the probes" */
+	bool is_held;		/* by this thread */
+};
+/* How many were written to ret, at most max. */
+size_t privileges_needed(struct privilege_need *ret, size_t max);
+
+/*
+ * Does this kernel ask for CAP_BPF at each call on an open map, as 5.10 does? 1, 0, or a negative
+ * errno when it cannot be tried. Needs CAP_BPF; forks, so to be called before any thread is started.
+ */
+int privileges_maps_ask(void);
 
 #endif

@@ -15,9 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/pins.h"
 #include "attach/probes.h"
 #include "event.h"
 
@@ -26,7 +28,8 @@ typedef uint64_t u64;
 typedef int64_t s64;
 #include "sluice.skel.h"
 
-#define RING_BYTES_DEFAULT (4u << 20)
+#define RING_BYTES_DEFAULT (8u << 20)
+#define PROCESSES_DEFAULT 16384
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
 #define SIGNALS_MAX 8
@@ -36,6 +39,13 @@ struct probes {
 	struct bpf_link *iterator;	/* the skeleton's: of on_task */
 	struct bpf_link *stale;		/* owned: of on_stale, on the map of processes */
 	size_t ring_bytes;
+	uint32_t max_processes;
+	uint32_t ring_id;
+	uint64_t owner;			/* of this load */
+	uint64_t deadman_ns;
+	enum probes_origin origin;
+	char pin_dir[PINS_PATH_MAX];	/* "": none */
+	char pin_error[256];
 	struct signal_status signals[SIGNALS_MAX];
 	size_t n_signals;
 	bool has_clock_samples;
@@ -256,6 +266,138 @@ autoload(struct sluice_bpf *skel, const char *program, bool on)
 		bpf_program__set_autoload(prog, on);
 }
 
+/* The maps that outlive us, by their names in the BPF file system. */
+static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "shared" };
+
+static struct bpf_map *
+pinned_map(struct sluice_bpf *skel, size_t i)
+{
+	struct bpf_map *const maps[] = { skel->maps.procs, skel->maps.ring, skel->maps.cgroups_sent,
+		skel->maps.threads_exited, skel->maps.data_shared };
+
+	return maps[i];
+}
+
+/* Before load: maps that are pinned already are used, the others made and pinned. */
+static int
+pins_use(struct probes *p)
+{
+	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
+		char path[PINS_PATH_MAX];
+		int r;
+
+		pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, pinned_maps[i], path);
+		r = bpf_map__set_pin_path(pinned_map(p->skel, i), path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* How many entries a pinned map has; 0: it is not there. */
+static uint32_t
+pinned_entries(const struct probes *p, const char *name)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[PINS_PATH_MAX];
+	int fd, r;
+
+	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, name, path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	r = bpf_obj_get_info_by_fd(fd, &info, &len);
+	close(fd);
+	return r == 0 ? info.max_entries : 0;
+}
+
+/* Whose turn it is by the pinned variables; 0: nobody's. */
+static uint64_t
+pinned_owner(const struct probes *p)
+{
+	struct sluice_bpf__data_shared shared;
+	char path[PINS_PATH_MAX];
+	uint32_t zero = 0;
+	uint64_t owner = 0;
+	int fd;
+
+	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	if (bpf_map_lookup_elem(fd, &zero, &shared) == 0)
+		owner = shared.owner;
+	close(fd);
+	return owner;
+}
+
+/*
+ * What an earlier agent left: all its maps and somebody's turn, and it is taken over; anything else
+ * is removed. Sizes stay what they are, since a map cannot grow.
+ */
+static void
+pins_find(struct probes *p)
+{
+	bool has_any = false, has_all = true;
+	uint64_t owner;
+
+	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
+		p->pin_dir[0] = '\0';
+		return;
+	}
+	if (pins_remove_other_layouts(p->pin_dir, SLUICE_STATE_LAYOUT) > 0)
+		p->origin = PROBES_WERE_OTHER;
+	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
+		bool is_there = pinned_entries(p, pinned_maps[i]) > 0;
+
+		has_any |= is_there;
+		has_all &= is_there;
+	}
+	owner = pinned_owner(p);
+	p->owner = owner + 1;
+	if (has_all && owner != 0) {
+		p->origin = PROBES_RESUMED;
+		p->ring_bytes = pinned_entries(p, "ring");
+		p->max_processes = pinned_entries(p, "procs");
+	} else if (has_any) {
+		p->origin = PROBES_WERE_QUIET;
+		p->owner = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
+		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
+		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+	}
+}
+
+/* Names the attached programs, makes it our turn, and lets go of the load before. */
+static void
+pins_take_over(struct probes *p)
+{
+	const struct bpf_object_skeleton *s = p->skel->skeleton;
+	int r = 0;
+
+	for (int i = 0; i < s->prog_cnt && r == 0 && p->pin_dir[0] != '\0'; i++) {
+		struct bpf_link *link = *s->progs[i].link;
+		char path[PINS_PATH_MAX];
+
+		if (link == NULL || strncmp(bpf_program__section_name(*s->progs[i].prog), "iter/", 5) == 0)
+			continue;
+		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->owner, s->progs[i].name, path);
+		if (r == 0)
+			r = bpf_link__pin(link, path);
+		if (r < 0)
+			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
+			    s->progs[i].name, strerror(-r));
+	}
+	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
+	if (p->pin_dir[0] == '\0')
+		return;
+	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->owner : 0);
+	if (r < 0) {		/* all or nothing: half the programs would tell half the truth */
+		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+		p->pin_dir[0] = '\0';
+	}
+}
+
 /* Opens and loads with the given set of hooks; 0 or a negative errno. */
 static int
 skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
@@ -268,6 +410,9 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	p->skel = sluice_bpf__open();
 	if (p->skel == NULL)
 		return -errno;
+	p->skel->rodata->my_owner = p->owner;
+	p->skel->rodata->deadman_ns = p->deadman_ns;
+	p->skel->data_shared->owner = 0;	/* nobody's turn until all are attached */
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = h->exit_has_group_dead;
@@ -305,6 +450,10 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0)
+		r = bpf_map__set_max_entries(p->skel->maps.procs, p->max_processes);
+	if (r == 0 && p->pin_dir[0] != '\0')
+		r = pins_use(p);
+	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
 	if (r == 0 && !h->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
@@ -339,15 +488,15 @@ probes_calibrate(struct probes *p)
 	/* The clocks drift by microseconds a second: each window starts anew from its own smallest. */
 	if (!p->has_clock_samples || now - p->clock_window_start_ns > CALIBRATION_WINDOW_NS) {
 		if (p->has_clock_samples)
-			p->skel->bss->clock_offset = p->clock_window_min;
+			p->skel->data_shared->clock_offset = p->clock_window_min;
 		p->clock_window_min = sample;
 		p->clock_window_start_ns = now;
 		p->has_clock_samples = true;
 	}
 	if (sample < p->clock_window_min)
 		p->clock_window_min = sample;
-	if (p->skel->bss->clock_offset == 0 || sample < p->skel->bss->clock_offset)
-		p->skel->bss->clock_offset = sample;
+	if (p->skel->data_shared->clock_offset == 0 || sample < p->skel->data_shared->clock_offset)
+		p->skel->data_shared->clock_offset = sample;
 }
 
 /* Before the first program is followed: where each CPU's memory is, and the clocks' difference. */
@@ -377,6 +526,27 @@ stale_attach(struct probes *p)
 	return p->stale != NULL ? 0 : -errno;
 }
 
+static int
+ring_id_read(struct probes *p)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(bpf_map__fd(p->skel->maps.ring), &info, &len) < 0)
+		return -errno;
+	p->ring_id = info.id;
+	return 0;
+}
+
+static uint64_t
+boottime_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
 int
 probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size)
@@ -397,6 +567,13 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		return -ENOMEM;
 	}
 	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
+	p->max_processes = options->max_processes > 0 ? options->max_processes : PROCESSES_DEFAULT;
+	p->deadman_ns = options->deadman_ns > 0 ? options->deadman_ns : UINT64_MAX / 2;
+	p->owner = 1;
+	if (options->pin_dir != NULL) {
+		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
+		pins_find(p);
+	}
 
 	with_fentry = !hooks.has_prepare_exec || !hooks.exit_has_group_dead || !hooks.has_sock_length;
 	r = skel_load(p, &hooks, with_fentry);
@@ -421,6 +598,14 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		snprintf(error, error_size, "cannot iterate over the map of processes: %s", strerror(-r));
 		goto fail;
 	}
+	r = ring_id_read(p);
+	if (r < 0)
+		goto fail;
+	p->skel->data_shared->own_tgid = (uint32_t)getpid();
+	p->skel->data_shared->follow_all = options->follow_all;
+	if (p->pin_dir[0] != '\0')
+		probes_heartbeat(p, boottime_ns());
+	pins_take_over(p);
 	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	signals_describe(p, &hooks, with_fentry);
 	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
@@ -440,6 +625,30 @@ probes_close(struct probes *p)
 	bpf_link__destroy(p->stale);
 	sluice_bpf__destroy(p->skel);
 	free(p);
+}
+
+enum probes_origin
+probes_origin(const struct probes *p)
+{
+	return p->origin;
+}
+
+const char *
+probes_pin_error(const struct probes *p)
+{
+	return p->pin_error;
+}
+
+uint32_t
+probes_ring_id(const struct probes *p)
+{
+	return p->ring_id;
+}
+
+void
+probes_heartbeat(struct probes *p, uint64_t now_ns)
+{
+	__atomic_store_n(&p->skel->data_shared->heartbeat_ns, now_ns, __ATOMIC_SEQ_CST);
 }
 
 const struct signal_status *
@@ -474,21 +683,21 @@ probes_ring_bytes(const struct probes *p)
 void
 probes_wake_rearm(struct probes *p)
 {
-	__atomic_store_n(&p->skel->bss->wake_latch, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->skel->data_shared->wake_latch, 0, __ATOMIC_SEQ_CST);
 }
 
 void
 probes_adopt(struct probes *p, pid_t pid)
 {
-	__atomic_store_n(&p->skel->bss->adopt_tgid, (uint32_t)pid, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->skel->data_shared->adopt_tgid, (uint32_t)pid, __ATOMIC_SEQ_CST);
 }
 
 uint64_t
 probes_followed(const struct probes *p)
 {
-	uint64_t gone = __atomic_load_n(&p->skel->bss->let_go, __ATOMIC_SEQ_CST);
+	uint64_t gone = __atomic_load_n(&p->skel->data_shared->let_go, __ATOMIC_SEQ_CST);
 
-	return __atomic_load_n(&p->skel->bss->followed, __ATOMIC_SEQ_CST) - gone;
+	return __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST) - gone;
 }
 
 int
@@ -496,7 +705,18 @@ probes_snapshot_open(struct probes *p, bool all)
 {
 	int fd;
 
+	__atomic_store_n(&p->skel->bss->snapshot_enter, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->skel->bss->snapshot_all, all, __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(p->iterator));
+	return fd < 0 ? -errno : fd;
+}
+
+int
+probes_found_open(struct probes *p)
+{
+	int fd;
+
+	__atomic_store_n(&p->skel->bss->snapshot_enter, 1, __ATOMIC_SEQ_CST);
 	fd = bpf_iter_create(bpf_link__fd(p->iterator));
 	return fd < 0 ? -errno : fd;
 }
@@ -513,19 +733,19 @@ void
 probes_forget(struct probes *p, uint64_t key)
 {
 	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), &key) == 0)
-		__atomic_fetch_add(&p->skel->bss->let_go, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&p->skel->data_shared->let_go, 1, __ATOMIC_SEQ_CST);
 }
 
 uint64_t
 probes_lost(const struct probes *p, unsigned program, unsigned reason)
 {
-	return __atomic_load_n(&p->skel->bss->lost[program * EVENT_LOSS_COUNT + reason], __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->skel->data_shared->lost[program * EVENT_LOSS_COUNT + reason], __ATOMIC_RELAXED);
 }
 
 uint64_t
 probes_lost_records(const struct probes *p)
 {
-	return __atomic_load_n(&p->skel->bss->lost_records, __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->skel->data_shared->lost_records, __ATOMIC_RELAXED);
 }
 
 /* How often the kernel did not run a program because it was under way on that CPU. */

@@ -29,16 +29,35 @@ struct signal_status {
 };
 
 struct probes_options {
-	size_t ring_bytes;	/* a power of two times the page size; 0: 4 MiB */
+	size_t ring_bytes;	/* a power of two times the page size; 0: 8 MiB */
+	uint32_t max_processes;	/* followed at once; 0: 16,384 */
+	bool follow_all;	/* every process but kernel threads, ourselves and our children */
+	const char *pin_dir;	/* NULL: all ends with this process; else see pins.h */
+	uint64_t deadman_ns;	/* with pin_dir: the programs go quiet after so long without probes_heartbeat() */
+};
+
+/* What became of an earlier agent's pins. */
+enum probes_origin {
+	PROBES_FRESH,		/* there were none */
+	PROBES_RESUMED,		/* taken over: nothing was missed */
+	PROBES_WERE_QUIET,	/* the deadman had struck: all anew, what happened meanwhile was not seen */
+	PROBES_WERE_OTHER,	/* of another layout: all anew, what was in its ring is lost */
 };
 
 /*
  * Loads and attaches. 0, or a negative errno with *ret untouched and a sentence in error. The
- * reader of the ring need not be there yet: nothing is followed until probes_adopt().
+ * reader of the ring need not be there yet: without follow_all nothing is followed until
+ * probes_adopt(). Where pinning fails all works but ends with this process: see probes_pin_error().
  */
 int probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size);
-void probes_close(struct probes *p);	/* NULL is fine */
+void probes_close(struct probes *p);	/* NULL is fine; pins stay */
+
+enum probes_origin probes_origin(const struct probes *p);
+const char *probes_pin_error(const struct probes *p);	/* "" when pinned, or not asked for */
+uint32_t probes_ring_id(const struct probes *p);	/* the map's, unique within a boot */
+/* At least once a minute, with CLOCK_BOOTTIME's now. */
+void probes_heartbeat(struct probes *p, uint64_t now_ns);
 
 const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);
 bool probes_have(const struct probes *p, const char *signal);	/* OK or FALLBACK */
@@ -59,6 +78,11 @@ uint64_t probes_followed(const struct probes *p);
  * one for every other process too. The fd is the caller's; or a negative errno.
  */
 int probes_snapshot_open(struct probes *p, bool all);
+/*
+ * The same for all processes that are to be followed, with the credentials of each: those that ran
+ * before the probes are entered, and told as EVENT_FOUND.
+ */
+int probes_found_open(struct probes *p);
 
 /*
  * The same for processes that ended a while ago and are still followed: zombies, and those of whose

@@ -12,7 +12,10 @@
 #define EXIT_OWN_FAILURE 125	/* of `sluice run` itself, as env(1) does */
 
 int cli_run(int argc, char **argv);
+int cli_agent(int argc, char **argv);
 int cli_cat(int argc, char **argv);
+int cli_check(int argc, char **argv);
+int cli_ctl(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 
 #endif

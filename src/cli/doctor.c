@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice doctor: loads the probes for a moment and tells what serves each signal.
+ * sluice doctor: loads the probes for a moment and tells what serves each signal; what librdkafka can
+ * do; and which privileges the agent wants here.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -8,20 +9,35 @@
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/capability.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "cli/cli.h"
+#include "stream/kafka.h"
 
 static const char help[] =
     "Usage: sluice doctor [--json]\n"
     "Tells which hook of this kernel serves each signal, what takes its place, what is\n"
-    "missing and how to mend it. Loads the probes for a moment; follows nothing.\n\n"
+    "missing and how to mend it. Loads the probes for a moment; follows nothing. Then: what\n"
+    "librdkafka, which delivers to Kafka, can do, and the privileges that the agent needs.\n\n"
     "  --json       one JSON object\n"
     "  -h, --help\n\n"
     "Exit status: 0 all signals are there (some by a fallback), 1 some are missing,\n"
     "2 wrong usage, 125 the probes cannot be loaded.\n";
+
+/* What print_json() and print_table() tell. */
+struct findings {
+	struct host_id host;
+	const struct signal_status *signals;	/* the probes' */
+	size_t n_signals;
+	struct kafka_library kafka;
+	struct privilege_need needs[PRIVILEGES_NEEDED];
+	size_t n_needs;
+	int maps_ask;			/* of privileges_maps_ask() */
+};
 
 static const char *
 state_name(enum signal_state state)
@@ -36,36 +52,116 @@ state_name(enum signal_state state)
 	}
 }
 
+/* "bpf"; NUL-terminated. Returns buf. */
+static char *
+capability_name(int cap, char *buf, size_t size)
+{
+	char *name = cap_to_name(cap);
+
+	snprintf(buf, size, "%s", name == NULL ? "?" : strncmp(name, "cap_", 4) == 0 ? name + 4 : name);
+	cap_free(name);
+	return buf;
+}
+
+static json_t *
+kafka_json(const struct kafka_library *kafka)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < kafka->n; i++)
+		json_array_append_new(list, json_pack("{ss sb ss}", "name", kafka->abilities[i].name, "works",
+		    kafka->abilities[i].works, "error", kafka->abilities[i].error));
+	return json_pack("{ss sb so}", "version", kafka->version, "scram_kafka_4", kafka->has_modern_scram,
+	    "abilities", list);
+}
+
+static json_t *
+privileges_json(const struct findings *f)
+{
+	json_t *list = json_array();
+	char name[32];
+
+	for (size_t i = 0; i < f->n_needs; i++)
+		json_array_append_new(list, json_pack("{ss ss sb sb}", "capability",
+		    capability_name(f->needs[i].cap, name, sizeof(name)), "purpose", f->needs[i].purpose,
+		    "required", f->needs[i].is_must, "held", f->needs[i].is_held));
+	return json_pack("{so s[s] so}", "start", list, "kept", "bpf", "maps_ask_for_bpf",
+	    f->maps_ask < 0 ? json_null() : json_boolean(f->maps_ask));
+}
+
 static void
-print_json(const struct host_id *host, const struct signal_status *signals, size_t n)
+print_json(const struct findings *f)
 {
 	json_t *list = json_array(), *root;
 
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", signals[i].name, "state",
-		    state_name(signals[i].state), "hook", signals[i].hook, "fields", signals[i].fields,
-		    "detail", signals[i].detail));
-	root = json_pack("{ss ss ss ss so}", "version", SLUICE_VERSION, "kernel", host->kernel,
-	    "architecture", host->architecture, "host_id", host->id, "signals", list);
+	for (size_t i = 0; i < f->n_signals; i++)
+		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", f->signals[i].name, "state",
+		    state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
+		    "detail", f->signals[i].detail));
+	root = json_pack("{ss ss ss ss so so so}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
+	    "architecture", f->host.architecture, "host_id", f->host.id, "signals", list,
+	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f));
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);
 }
 
+static void
+print_kafka(const struct kafka_library *kafka)
+{
+	const char *comma = "";
+
+	printf("librdkafka %s:", kafka->version);
+	for (size_t i = 0; i < kafka->n; i++) {
+		if (kafka->abilities[i].works) {
+			printf("%s %s", comma, kafka->abilities[i].name);
+			comma = ",";
+		}
+	}
+	putchar('\n');
+	for (size_t i = 0; i < kafka->n; i++) {
+		if (!kafka->abilities[i].works)
+			printf("librdkafka: no %s: %s\n", kafka->abilities[i].name, kafka->abilities[i].error);
+	}
+	if (!kafka->has_modern_scram)
+		puts("librdkafka: SCRAM works with Kafka 3 but not with Kafka 4, which wants 2.6.1 or later: build sluice "
+		    "with the one of dev/librdkafka");
+}
+
+static void
+print_privileges(const struct findings *f)
+{
+	char name[32];
+
+	fputs("privileges: the agent starts as root with", stdout);
+	for (size_t i = 0; i < f->n_needs; i++)
+		printf(" %s", capability_name(f->needs[i].cap, name, sizeof(name)));
+	puts(f->maps_ask == 0 ? "; it keeps bpf alone, for new rules: nothing else asks for it on this kernel" :
+	    f->maps_ask == 1 ? "; it keeps bpf alone, which this kernel asks for whenever a map is read" :
+	    "; it keeps bpf alone");
+	for (size_t i = 0; i < f->n_needs; i++) {
+		if (!f->needs[i].is_held)
+			printf("privileges: %s is not held here: it is %s to %s\n",
+			    capability_name(f->needs[i].cap, name, sizeof(name)),
+			    f->needs[i].is_must ? "needed" : "used", f->needs[i].purpose);
+	}
+}
+
 static int
-print_table(const struct host_id *host, const struct signal_status *signals, size_t n)
+print_table(const struct findings *f)
 {
 	struct libscols_table *t = scols_new_table();
+	const struct signal_status *signals = f->signals;
 
-	printf("sluice %s on Linux %s %s, host_id %s (%s)\n\n", SLUICE_VERSION, host->kernel,
-	    host->architecture, host->id, host_id_source_name(host->source));
+	printf("sluice %s on Linux %s %s, host_id %s (%s)\n\n", SLUICE_VERSION, f->host.kernel,
+	    f->host.architecture, f->host.id, host_id_source_name(f->host.source));
 	if (t == NULL)
 		return -ENOMEM;
 	scols_table_new_column(t, "signal", 0, 0);
 	scols_table_new_column(t, "state", 0, 0);
 	scols_table_new_column(t, "hook", 0, 0);
 	scols_table_new_column(t, "serves", 0, 0);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < f->n_signals; i++) {
 		struct libscols_line *line = scols_table_new_line(t, NULL);
 
 		if (line == NULL)
@@ -78,10 +174,12 @@ print_table(const struct host_id *host, const struct signal_status *signals, siz
 	scols_print_table(t);
 	scols_unref_table(t);
 	putchar('\n');
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < f->n_signals; i++) {
 		if (signals[i].detail[0] != '\0')
 			printf("%s: %s\n", signals[i].name, signals[i].detail);
 	}
+	print_kafka(&f->kafka);
+	print_privileges(f);
 	return 0;
 }
 
@@ -94,12 +192,11 @@ cli_doctor(int argc, char **argv)
 		{ 0 },
 	};
 	struct probes_options probes_options = { 0 };
-	const struct signal_status *signals;
+	struct findings f = { 0 };
 	struct probes *probes;
-	struct host_id host;
 	char error[768];
 	bool as_json = false;
-	size_t n, missing = 0;
+	size_t missing = 0;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -123,19 +220,22 @@ cli_doctor(int argc, char **argv)
 		fputs("sluice doctor: only root may load probes; run `sudo sluice doctor`\n", stderr);
 		return EXIT_OWN_FAILURE;
 	}
-	if (host_id_read("", &host) < 0)
-		memset(&host, 0, sizeof(host));
+	if (host_id_read("", &f.host) < 0)
+		memset(&f.host, 0, sizeof(f.host));
+	f.n_needs = privileges_needed(f.needs, PRIVILEGES_NEEDED);
+	f.maps_ask = privileges_maps_ask();
 	if (probes_open(&probes_options, &probes, error, sizeof(error)) < 0) {
 		fprintf(stderr, "sluice doctor: %s\n", error);
 		return EXIT_OWN_FAILURE;
 	}
-	signals = probes_signals(probes, &n);
-	for (size_t i = 0; i < n; i++)
-		missing += signals[i].state == SIGNAL_MISSING;
+	f.signals = probes_signals(probes, &f.n_signals);
+	for (size_t i = 0; i < f.n_signals; i++)
+		missing += f.signals[i].state == SIGNAL_MISSING;
+	kafka_library_describe(&f.kafka);
 	if (as_json)
-		print_json(&host, signals, n);
+		print_json(&f);
 	else
-		print_table(&host, signals, n);
+		print_table(&f);
 	probes_close(probes);
 	return missing > 0 ? EXIT_NO : EXIT_DONE;
 }

@@ -72,6 +72,7 @@ after_fork(pid_t pid, void *arg)
 {
 	(void)pid;
 	agent_adopt(((struct run *)arg)->agent, false);
+	agent_hurry();
 }
 
 static unsigned

@@ -17,6 +17,7 @@ struct decoder {
 	struct decode_ops ops;
 	void *arg;
 	uint64_t page_bytes;
+	size_t argv_max;
 	char exe[PATH_SPACE];
 	char cwd[PATH_SPACE];
 	char args[EVENT_ARGV_MAX + 1];
@@ -34,6 +35,7 @@ decoder_new(const struct decode_ops *ops, void *arg, struct decoder **ret)
 		return -ENOMEM;
 	d->ops = *ops;
 	d->arg = arg;
+	d->argv_max = EVENT_ARGV_MAX;
 	d->page_bytes = page > 0 ? (uint64_t)page : 4096;
 	*ret = d;
 	return 0;
@@ -43,6 +45,12 @@ void
 decoder_free(struct decoder *d)
 {
 	free(d);
+}
+
+void
+decoder_set_argv_max(struct decoder *d, size_t bytes)
+{
+	d->argv_max = bytes < EVENT_ARGV_MAX ? bytes : EVENT_ARGV_MAX;
 }
 
 /*
@@ -139,7 +147,7 @@ static int
 decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 {
 	const char *text = (const char *)(ev + 1);
-	size_t text_len = len - sizeof(*ev);
+	size_t text_len = len - sizeof(*ev), argv_len;
 	struct exec_signal s = { 0 };
 
 	if (ev->exe_len > EVENT_PATH_MAX || ev->cwd_len > EVENT_PATH_MAX ||
@@ -162,12 +170,13 @@ decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 	/* A path of no components is "/", which no executable is; a cut one is not a path. */
 	s.exe = ev->exe_len > 0 && !(ev->flags & EVENT_EXE_CUT) ? d->exe : NULL;
 	s.cwd = ev->flags & EVENT_CWD_CUT ? NULL : d->cwd;
-	s.argc = argv_decode(d, text + ev->exe_len + ev->cwd_len, ev->argv_len, ev->argc);
+	argv_len = ev->argv_len < d->argv_max ? ev->argv_len : d->argv_max;
+	s.argc = argv_decode(d, text + ev->exe_len + ev->cwd_len, argv_len, ev->argc);
 	if (s.argc > 0 || ev->argc == 0) {
 		s.argv = d->argv;
 		s.argv_len = d->argv_len;
 	}
-	s.argv_truncated = ev->flags & EVENT_ARGV_CUT || s.argc < ev->argc;
+	s.argv_truncated = ev->flags & EVENT_ARGV_CUT || s.argc < ev->argc || argv_len < ev->argv_len;
 	s.has_replaced = ev->flags & EVENT_REPLACED;
 	if (s.has_replaced)
 		counters_decode(d, &ev->prev, ev->flags, &s.replaced);
@@ -189,6 +198,8 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 		s.kind = STATE_STALE;
 	else if (ev->head.kind == EVENT_ALIVE)
 		s.kind = STATE_BYSTANDER;
+	else if (ev->head.kind == EVENT_FOUND)
+		s.kind = STATE_FOUND;
 	else
 		s.kind = ev->flags & EVENT_ENDED ? STATE_ZOMBIE : STATE_LIVE;
 	s.time_ns = ev->head.time_ns;
@@ -239,6 +250,7 @@ decode(struct decoder *d, const void *data, size_t len)
 	case EVENT_EXIT:
 	case EVENT_SNAPSHOT:
 	case EVENT_ALIVE:
+	case EVENT_FOUND:
 	case EVENT_STALE:
 		return decode_state(d, data, len);
 	case EVENT_CGROUP:

@@ -25,6 +25,9 @@ struct decode_ops {
 int decoder_new(const struct decode_ops *ops, void *arg, struct decoder **ret);
 void decoder_free(struct decoder *d);	/* NULL is fine */
 
+/* Of each program's arguments: what is beyond is cut, and said to be. At the start all that come. */
+void decoder_set_argv_max(struct decoder *d, size_t bytes);
+
 /* One record. 0 after exactly one call of ops, or -EBADMSG after none. */
 int decode(struct decoder *d, const void *data, size_t len);
 

@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * Layout (kernel/bpf/ringbuf.c): a page with the consumer position, writable by us; a page with
- * the producer position; the data, mapped twice in a row so that no record wraps. A record is an
- * 8-byte head (length, with a bit while it is being written and one if it was given up), then the
- * bytes, rounded up to 8.
+ * the producer position; the data. A record is an 8-byte head (length, with a bit while it is being
+ * written and one if it was given up), then the bytes, rounded up to 8.
  */
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,12 +18,15 @@ struct ring {
 	uint64_t *consumer;	/* owned mapping */
 	uint64_t *producer;	/* owned mapping, data behind it */
 	const char *data;
+	uint64_t at;		/* read up to here */
 	size_t bytes;
 	size_t page;
+	char *wrapped;		/* owned: a record that goes round the end */
+	size_t wrapped_size;
 };
 
 int
-ring_open(int map_fd, size_t bytes, struct ring **ret)
+ring_open(int map_fd, size_t bytes, uint64_t after, struct ring **ret)
 {
 	struct ring *r = calloc(1, sizeof(*r));
 	int error;
@@ -38,7 +41,7 @@ ring_open(int map_fd, size_t bytes, struct ring **ret)
 		free(r);
 		return -error;
 	}
-	r->producer = mmap(NULL, r->page + 2 * bytes, PROT_READ, MAP_SHARED, map_fd, (off_t)r->page);
+	r->producer = mmap(NULL, r->page + bytes, PROT_READ, MAP_SHARED, map_fd, (off_t)r->page);
 	if (r->producer == MAP_FAILED) {
 		error = errno;
 		munmap(r->consumer, r->page);
@@ -46,6 +49,9 @@ ring_open(int map_fd, size_t bytes, struct ring **ret)
 		return -error;
 	}
 	r->data = (const char *)r->producer + r->page;
+	r->at = *r->consumer;
+	if (after > r->at && after <= __atomic_load_n(r->producer, __ATOMIC_ACQUIRE))
+		r->at = after;
 	*ret = r;
 	return 0;
 }
@@ -56,34 +62,65 @@ ring_close(struct ring *r)
 	if (r == NULL)
 		return;
 	munmap(r->consumer, r->page);
-	munmap(r->producer, r->page + 2 * r->bytes);
+	munmap(r->producer, r->page + r->bytes);
+	free(r->wrapped);
 	free(r);
+}
+
+/* The bytes of a record that begins at offset; NULL: it goes round the end and there is no memory. */
+static const char *
+record_bytes(struct ring *r, size_t offset, size_t len)
+{
+	size_t first = r->bytes - offset;
+
+	if (len <= first)
+		return r->data + offset;
+	if (len > r->wrapped_size) {
+		char *grown = realloc(r->wrapped, len);
+
+		if (grown == NULL)
+			return NULL;
+		r->wrapped = grown;
+		r->wrapped_size = len;
+	}
+	memcpy(r->wrapped, r->data + offset, first);
+	memcpy(r->wrapped + first, r->data, len - first);
+	return r->wrapped;
 }
 
 size_t
 ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max)
 {
-	uint64_t at = *r->consumer;
 	size_t n = 0;
 
-	while (n < max && at < __atomic_load_n(r->producer, __ATOMIC_ACQUIRE)) {
-		const char *record = r->data + (at & (r->bytes - 1));
-		uint32_t head = __atomic_load_n((const uint32_t *)record, __ATOMIC_ACQUIRE);
+	while (n < max && r->at < __atomic_load_n(r->producer, __ATOMIC_ACQUIRE)) {
+		size_t offset = r->at & (r->bytes - 1);
+		uint32_t head = __atomic_load_n((const uint32_t *)(r->data + offset), __ATOMIC_ACQUIRE);
 		uint32_t len = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 
 		if (head & BPF_RINGBUF_BUSY_BIT)
 			break;
-		if (!(head & BPF_RINGBUF_DISCARD_BIT))
-			cb(record + BPF_RINGBUF_HDR_SZ, len, arg);
-		at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
+		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
+			const char *record = record_bytes(r, (offset + BPF_RINGBUF_HDR_SZ) & (r->bytes - 1), len);
+
+			if (record == NULL)
+				break;
+			cb(record, len, arg);
+		}
+		r->at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
 		n++;
 	}
-	__atomic_store_n(r->consumer, at, __ATOMIC_RELEASE);
 	return n;
 }
 
 uint64_t
-ring_pending_bytes(const struct ring *r)
+ring_position(const struct ring *r)
 {
-	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE) - *r->consumer;
+	return r->at;
+}
+
+void
+ring_release(struct ring *r)
+{
+	__atomic_store_n(r->consumer, r->at, __ATOMIC_RELEASE);
 }

@@ -50,7 +50,7 @@ const struct key config_keys[] = {
 	{ "log.format", KEY_CHOICE, F(log.format), "auto", RELOAD, .choices = log_formats },
 
 	{ "argv", KEY_SECTION, NO_FIELD },
-	{ "argv.max_bytes", KEY_SIZE, F(argv.max_bytes), "32KiB", RESTART, 256, KIB(32) },
+	{ "argv.max_bytes", KEY_SIZE, F(argv.max_bytes), "32KiB", RELOAD, 256, KIB(32) },
 	{ "argv.redact", KEY_LIST, F(argv.redact), "builtin", RESTART, 1, 1, .choices = redactions,
 	    .what = "redaction rules" },
 	{ "trace_env", KEY_LIST, F(trace_env), "", RESTART, 0, 16, .what = "environment variables",
@@ -61,7 +61,7 @@ const struct key config_keys[] = {
 	    .check = check_detail },
 	{ "probes.max_processes", KEY_NUMBER, F(probes.max_processes), "16384", RESTART, 1024,
 	    4194304 },
-	{ "probes.ring", KEY_SIZE, F(probes.ring_bytes), "8MiB", RESTART, KIB(256), MIB(512),
+	{ "probes.ring", KEY_SIZE, F(probes.ring_bytes), "4MiB", RESTART, KIB(256), MIB(512),
 	    .is_power_of_two = true },
 	{ "probes.deadman", KEY_DURATION, F(probes.deadman_ms), "10m", RESTART, S(10), DAY },
 

@@ -182,6 +182,12 @@ stream_skip(struct stream *s, enum topic topic, uint64_t n)
 	s->lanes[topic].seq += n;
 }
 
+uint64_t
+stream_next_seq(const struct stream *s, enum topic topic)
+{
+	return s->lanes[topic].seq;
+}
+
 void
 stream_tick(struct stream *s, int64_t now_us)
 {

@@ -42,6 +42,7 @@ int stream_agent(struct stream *s, const struct agent_record *r);
 
 /* Leaves a hole of n in a topic's seq: records that were lost before they got one. */
 void stream_skip(struct stream *s, enum topic topic, uint64_t n);
+uint64_t stream_next_seq(const struct stream *s, enum topic topic);
 void stream_tick(struct stream *s, int64_t now_us);
 
 uint64_t stream_written(const struct stream *s, enum topic topic);	/* handed to the sink */

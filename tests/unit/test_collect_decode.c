@@ -370,6 +370,27 @@ flags_of_a_state_are_told_apart(void **state)
 	good_state(EVENT_ALIVE);
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.state.kind, STATE_BYSTANDER);
+	good_state(EVENT_FOUND);
+	record.state.flags = EVENT_EXECED;
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.state.kind, STATE_FOUND);
+	assert_true(seen.state.has_context);
+}
+
+static void
+arguments_are_cut_where_the_owner_says(void **state)
+{
+	(void)state;
+	good_exec_with("bwa\0bin", 8, "w", 2, "bwa\0mem\0reference.fa", 21, 3);
+	decoder_set_argv_max(decoder, 12);
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.exec.argc, 3);
+	assert_string_equal(seen.argv[2], "refe");
+	assert_true(seen.exec.argv_truncated);
+	decoder_set_argv_max(decoder, 1 << 30);
+	assert_int_equal(decode_record(), 0);
+	assert_string_equal(seen.argv[2], "reference.fa");
+	assert_false(seen.exec.argv_truncated);
 }
 
 static void
@@ -557,7 +578,7 @@ unknown_kinds_are_refused(void **state)
 	(void)state;
 	good_state(0);
 	assert_refused();
-	good_state(EVENT_STALE + 1);
+	good_state(EVENT_FOUND + 1);
 	assert_refused();
 	good_state(0xffff);
 	assert_refused();
@@ -780,6 +801,7 @@ main(void)
 		TEST(state_carries_every_field),
 		TEST(flags_of_a_state_are_told_apart),
 		TEST(cgroup_carries_every_field),
+		TEST(arguments_are_cut_where_the_owner_says),
 		TEST(paths_are_joined),
 		TEST(exe_and_cwd_have_their_own_edges),
 		TEST(arguments_are_split),

@@ -29,7 +29,6 @@ struct fake {
 	unsigned records;
 	size_t last_len;
 	char last[BYTES];
-	uint64_t consumer_then;		/* as it stood during the call */
 };
 
 static struct fake f;
@@ -41,14 +40,14 @@ setup(void **state)
 	memset(&f, 0, sizeof(f));
 	f.page = (size_t)sysconf(_SC_PAGESIZE);
 	f.fd = memfd_create("ring", MFD_CLOEXEC);
-	if (f.fd < 0 || ftruncate(f.fd, (off_t)(2 * f.page + 2 * BYTES)) < 0)
+	if (f.fd < 0 || ftruncate(f.fd, (off_t)(2 * f.page + BYTES)) < 0)
 		return -1;
-	f.consumer = mmap(NULL, 2 * f.page + 2 * BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+	f.consumer = mmap(NULL, 2 * f.page + BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
 	if (f.consumer == MAP_FAILED)
 		return -1;
 	f.producer = (uint64_t *)((char *)f.consumer + f.page);
 	f.data = (char *)f.producer + f.page;
-	return ring_open(f.fd, BYTES, &f.ring);
+	return ring_open(f.fd, BYTES, 0, &f.ring);
 }
 
 static int
@@ -56,12 +55,12 @@ teardown(void **state)
 {
 	(void)state;
 	ring_close(f.ring);
-	munmap(f.consumer, 2 * f.page + 2 * BYTES);
+	munmap(f.consumer, 2 * f.page + BYTES);
 	close(f.fd);
 	return 0;
 }
 
-/* Appends a record as the kernel does; the second copy of the data is written by hand. */
+/* Appends a record as the kernel does. */
 static void
 put(const char *text, size_t len, uint32_t bits)
 {
@@ -72,10 +71,8 @@ put(const char *text, size_t len, uint32_t bits)
 
 	memcpy(record, &head, sizeof(head));
 	memcpy(record + BPF_RINGBUF_HDR_SZ, text, len);
-	for (size_t i = 0; i < whole; i++) {
+	for (size_t i = 0; i < whole; i++)
 		f.data[(at + i) & (BYTES - 1)] = record[i];
-		f.data[((at + i) & (BYTES - 1)) + BYTES] = record[i];
-	}
 	*f.producer += whole;
 }
 
@@ -87,24 +84,55 @@ on_record(const void *data, size_t len, void *arg)
 	f.records++;
 	f.last_len = len;
 	memcpy(f.last, data, len);
-	f.consumer_then = *f.consumer;
 }
 
 static void
-records_come_in_order_and_are_released_after_the_drain(void **state)
+records_come_in_order_and_stay_until_released(void **state)
 {
 	(void)state;
 	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 0);
 	put("one", 4, 0);
 	put("seventeen letters", 18, 0);
-	assert_int_equal(ring_pending_bytes(f.ring), 16 + 32);
 	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 2);
 	assert_int_equal(f.records, 2);
 	assert_int_equal(f.last_len, 18);
 	assert_string_equal(f.last, "seventeen letters");
-	assert_int_equal(f.consumer_then, 0);	/* a reader that died here had lost nothing */
+	assert_int_equal(*f.consumer, 0);	/* a reader that died here had lost nothing */
+	assert_int_equal(ring_position(f.ring), 48);
+	ring_release(f.ring);
 	assert_int_equal(*f.consumer, 48);
-	assert_int_equal(ring_pending_bytes(f.ring), 0);
+}
+
+/* The next reader begins where the last one released, or later where it knows better. */
+static void
+a_reader_goes_on_where_the_last_one_was_safe(void **state)
+{
+	struct ring *next;
+
+	(void)state;
+	put("one", 4, 0);
+	put("two", 4, 0);
+	put("three", 6, 0);
+	ring_drain(f.ring, on_record, &f, 1);
+	ring_release(f.ring);
+	ring_drain(f.ring, on_record, &f, 2);	/* and died */
+
+	f.records = 0;
+	assert_int_equal(ring_open(f.fd, BYTES, 0, &next), 0);
+	assert_int_equal(ring_drain(next, on_record, &f, 10), 2);
+	assert_string_equal(f.last, "three");
+	ring_close(next);
+
+	f.records = 0;
+	assert_int_equal(ring_open(f.fd, BYTES, 32, &next), 0);	/* two was safe as well */
+	assert_int_equal(ring_drain(next, on_record, &f, 10), 1);
+	assert_string_equal(f.last, "three");
+	ring_close(next);
+
+	f.records = 0;
+	assert_int_equal(ring_open(f.fd, BYTES, 1 << 20, &next), 0);	/* of another ring: no use */
+	assert_int_equal(ring_drain(next, on_record, &f, 10), 2);
+	ring_close(next);
 }
 
 static void
@@ -115,7 +143,7 @@ a_record_being_written_ends_the_drain(void **state)
 	put("two", 4, BPF_RINGBUF_BUSY_BIT);
 	put("three", 6, 0);
 	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 1);
-	assert_int_equal(*f.consumer, 16);
+	assert_int_equal(ring_position(f.ring), 16);
 	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 0);
 	*(uint32_t *)(void *)(f.data + 16) = 4;	/* now it is written */
 	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 2);
@@ -132,7 +160,7 @@ a_record_given_up_is_stepped_over(void **state)
 	ring_drain(f.ring, on_record, &f, 10);
 	assert_int_equal(f.records, 1);
 	assert_string_equal(f.last, "here");
-	assert_int_equal(ring_pending_bytes(f.ring), 0);
+	assert_int_equal(ring_position(f.ring), *f.producer);
 }
 
 static void
@@ -158,6 +186,7 @@ a_record_over_the_edge_is_whole(void **state)
 		text[0] = (char)('a' + i % 26);
 		put(text, sizeof(text) - (size_t)i % 50, 0);
 		assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 1);
+		ring_release(f.ring);
 		assert_int_equal(f.last_len, sizeof(text) - (size_t)i % 50);
 		assert_memory_equal(f.last, text, f.last_len);
 	}
@@ -171,9 +200,9 @@ what_is_no_ring_is_an_error(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
-	assert_true(ring_open(fds[0], BYTES, &ring) < 0);
+	assert_true(ring_open(fds[0], BYTES, 0, &ring) < 0);
 	assert_null(ring);
-	assert_int_equal(ring_open(-1, BYTES, &ring), -EBADF);
+	assert_int_equal(ring_open(-1, BYTES, 0, &ring), -EBADF);
 	close(fds[0]);
 	close(fds[1]);
 	ring_close(NULL);
@@ -184,7 +213,8 @@ main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(records_come_in_order_and_are_released_after_the_drain),
+		TEST(records_come_in_order_and_stay_until_released),
+		TEST(a_reader_goes_on_where_the_last_one_was_safe),
 		TEST(a_record_being_written_ends_the_drain),
 		TEST(a_record_given_up_is_stepped_over),
 		TEST(max_bounds_a_drain),

@@ -346,7 +346,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
 	differs_by(everything, "", "interval lake! rules control! control_group! metrics! metrics_public! user! "
-	    "drain log.level log.format argv.max_bytes! trace_env! probes.max_processes! probes.ring! "
+	    "drain log.level log.format argv.max_bytes trace_env! probes.max_processes! probes.ring! "
 	    "probes.deadman! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "
 	    "kafka.topics.partitions! kafka.topics.replication! kafka.topics.retention! kafka.topics.prefix! "

@@ -1,0 +1,81 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * privileges: which ones the agent starts with, which are here, and what this kernel asks for later.
+ */
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdint.h>
+#include <sys/capability.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attach/privileges.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct privilege_need needs[] = {
+	{ CAP_BPF, true, "load the probes" },
+	{ CAP_PERFMON, true, "attach the probes" },
+	{ CAP_SETPCAP, false, "give up for good what is not needed" },
+	{ CAP_SETUID, true, "become the account of `user`" },
+	{ CAP_SETGID, true, "become the account of `user`" },
+	{ CAP_CHOWN, true, "give that account its folders, and the sockets their group" },
+	{ CAP_DAC_READ_SEARCH, false, "read secrets that are their owner's only" },
+	{ CAP_SYS_PTRACE, false, "know exe and cwd of processes that run already" },
+	{ CAP_SYS_RESOURCE, false, "lift the limit that maps count by before Linux 5.11" },
+	{ CAP_SYS_NICE, false, "run a little ahead of what it watches" },
+};
+
+size_t
+privileges_needed(struct privilege_need *ret, size_t max)
+{
+	cap_t caps = cap_get_proc();
+	size_t n = 0;
+
+	for (; n < COUNT(needs) && n < max; n++) {
+		cap_flag_value_t value = CAP_CLEAR;
+
+		ret[n] = needs[n];
+		if (caps != NULL)
+			(void)cap_get_flag(caps, needs[n].cap, CAP_EFFECTIVE, &value);
+		ret[n].is_held = value == CAP_SET;
+	}
+	if (caps != NULL)
+		cap_free(caps);
+	return n;
+}
+
+/* In a child without any capability. Its exit status: whether a map that is open can be read. */
+static int
+try_lookup(int map)
+{
+	struct privileges_options o = { .no_new_privs = true };
+	uint32_t key = 0;
+	uint64_t value;
+	union bpf_attr attr = { .map_fd = (uint32_t)map, .key = (uintptr_t)&key, .value = (uintptr_t)&value };
+	char error[256];
+
+	if (privileges_drop(&o, error, sizeof(error)) < 0)
+		return 2;
+	return syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, sizeof(attr)) < 0;
+}
+
+int
+privileges_maps_ask(void)
+{
+	union bpf_attr attr = { .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 8, .max_entries = 1 };
+	int map, status, r = -EIO;
+	pid_t pid;
+
+	map = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof(attr));
+	if (map < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		_exit(try_lookup(map));
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) < 2)
+		r = WEXITSTATUS(status);
+	close(map);
+	return r;
+}

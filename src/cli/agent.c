@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sluice agent: the daemon.
+ */
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/pins.h"
+#include "cli/cli.h"
+#include "daemon.h"
+
+static const char help[] =
+    "Usage: sluice agent [-c FILE]\n"
+    "       sluice agent --uninstall\n"
+    "Follows every process of this host and delivers what it sees to Kafka, or to a folder\n"
+    "of Avro files. Runs in the foreground until SIGTERM; SIGHUP reads the configuration\n"
+    "again. The probes stay in the kernel when it ends, so that the next one goes on\n"
+    "where this one stopped.\n\n"
+    "  -c, --config FILE  default /etc/sluice/sluice.yaml; its drop-ins are in conf.d/\n"
+    "      --pins DIR     where the probes are kept, in a BPF file system;\n"
+    "                     default " DAEMON_PINS "\n"
+    "      --uninstall    remove the probes that an agent left in the kernel, and end\n"
+    "  -h, --help\n\n"
+    "Exit status: 0 stopped when asked to, 2 wrong usage or configuration, 125 it cannot\n"
+    "run here. `sluice check` checks the configuration, `sluice ctl status` asks a running\n"
+    "agent. See sluice(1) and sluice.yaml(5).\n";
+
+static int
+uninstall(const char *pins)
+{
+	int r;
+
+	if (geteuid() != 0) {
+		fputs("sluice agent: removing probes needs root; run: sudo sluice agent --uninstall\n", stderr);
+		return EXIT_OWN_FAILURE;
+	}
+	r = pins_uninstall(pins);
+	if (r < 0) {
+		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, strerror(-r));
+		return EXIT_OWN_FAILURE;
+	}
+	return EXIT_DONE;
+}
+
+int
+cli_agent(int argc, char **argv)
+{
+	enum { OPT_PINS = 256, OPT_UNINSTALL };
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "pins", required_argument, NULL, OPT_PINS },
+		{ "uninstall", no_argument, NULL, OPT_UNINSTALL },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct daemon_options o = { .pins = DAEMON_PINS };
+	bool is_uninstall = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			o.config = optarg;
+			break;
+		case OPT_PINS:
+			o.pins = optarg;
+			break;
+		case OPT_UNINSTALL:
+			is_uninstall = true;
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		default:
+			fputs("sluice agent: see `sluice agent --help`\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "sluice agent: takes no argument '%s'; see `sluice agent --help`\n", argv[optind]);
+		return EXIT_USAGE;
+	}
+	return is_uninstall ? uninstall(o.pins) : daemon_run(&o);
+}

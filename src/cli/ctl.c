@@ -1,0 +1,312 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sluice ctl: sends one command to the running agent and tells its answer.
+ *
+ * It knows no command but status, and that only to choose between text and JSON: what there is, the
+ * agent says.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "cli/cli.h"
+#include "config/config.h"
+#include "control/control.h"
+
+#define ANSWER_MAX ((size_t)4 << 20)
+#define DEFAULT_TIMEOUT_S 60
+
+static const char help[] =
+    "Usage: sluice ctl [OPTION…] COMMAND [WORD…] [NAME=VALUE…]\n"
+    "Sends a command to the running agent and tells its answer. `sluice ctl help` lists the\n"
+    "agent's commands; among them:\n\n"
+    "  status       how the agent is: what is wrong first\n"
+    "  reload       read the configuration again; a bad one changes nothing, and is told\n\n"
+    "      --socket PATH      the agent's control socket\n"
+    "  -c, --config FILE      the configuration that names it (key `control`); else that of\n"
+    "                         /etc/sluice/sluice.yaml, else /run/sluice/control.sock\n"
+    "      --json             the answer as one JSON object\n"
+    "      --timeout SECONDS  how long to wait for it (default 60)\n"
+    "  -h, --help\n\n"
+    "Exit status: 0 done, 1 the agent said no or there is none, 2 wrong usage or configuration.\n";
+
+struct ctl {
+	const char *socket;
+	const char *config;
+	int timeout_s;
+	bool as_json;
+};
+
+static int64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Where the agent listens: 0 with path filled, or an exit status. */
+static int
+find_socket(const struct ctl *ctl, char *path, size_t size)
+{
+	struct config_errors errors = { 0 };
+	struct config *config = NULL;
+	int status = 0;
+
+	snprintf(path, size, "%s", ctl->socket != NULL ? ctl->socket : CONTROL_PATH);
+	if (ctl->socket != NULL)
+		return 0;
+	if (config_load(ctl->config, &config, &errors) == 0) {
+		snprintf(path, size, "%s", config->control);
+	} else if (ctl->config != NULL) {
+		config_errors_print(&errors, stderr);
+		status = EXIT_USAGE;
+	}
+	/* Else the file of the running agent is bad, or not for us to read: it listens all the same. */
+	config_free(config);
+	config_errors_done(&errors);
+	return status;
+}
+
+/* A connected socket, or -1 after saying why not. */
+static int
+connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		fprintf(stderr, "sluice ctl: %s: is too long for a socket\n", path);
+		return -1;
+	}
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		fprintf(stderr, "sluice ctl: no agent listens at %s; start one with `systemctl start sluice-agent`, "
+		    "or `sluice agent -c FILE`, or name its socket with --socket\n", path);
+	else if (errno == EACCES || errno == EPERM)
+		fprintf(stderr, "sluice ctl: %s: only root and the members of its group may talk to the agent; "
+		    "use sudo, or `usermod -aG sluice USER` and log in again\n", path);
+	else
+		fprintf(stderr, "sluice ctl: %s: %s\n", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int
+send_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Up to the newline. 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
+static int
+receive_line(int fd, int timeout_s, struct bytes *line)
+{
+	int64_t until = now_ms() + (int64_t)timeout_s * 1000;
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = until - now_ms();
+		ssize_t n;
+		int r;
+
+		if (left <= 0 || (r = poll(&p, 1, (int)left)) == 0)
+			return -ETIMEDOUT;
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (line->len >= ANSWER_MAX)
+			return -EMSGSIZE;
+		r = bytes_reserve(line, 65536);
+		if (r < 0)
+			return r;
+		n = recv(fd, line->data + line->len, line->cap - line->len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ECONNRESET;
+		line->len += (size_t)n;
+		if (line->data[line->len - 1] == '\n')
+			return 0;
+	}
+}
+
+static bool
+wants_colour(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0;
+}
+
+/* NAME=VALUE by its name, all other words in "words". NULL without memory. */
+static json_t *
+make_request(const struct ctl *ctl, char **words)
+{
+	json_t *args = json_object(), *list = NULL;
+	const char *command = *words++;
+
+	if (strcmp(command, "status") == 0) {
+		json_object_set_new(args, "format", json_string(ctl->as_json ? "json" : "text"));
+		json_object_set_new(args, "colour", json_boolean(wants_colour()));
+	}
+	for (; *words != NULL; words++) {
+		char *equals = strchr(*words, '=');
+
+		if (equals != NULL && equals != *words) {
+			*equals = '\0';
+			json_object_set_new(args, *words, json_string(equals + 1));
+			continue;
+		}
+		if (list == NULL)
+			json_object_set_new(args, "words", list = json_array());
+		json_array_append_new(list, json_string(*words));
+	}
+	return json_pack("{ss so}", "command", command, "args", args);
+}
+
+/* Says the answer, and returns the exit status that follows from it. */
+static int
+tell(const struct ctl *ctl, const json_t *answer)
+{
+	bool is_ok = json_is_true(json_object_get(answer, "ok"));
+	const char *error = json_string_value(json_object_get(answer, "error"));
+	const char *text = json_string_value(json_object_get(answer, "text"));
+	const char *message = json_string_value(json_object_get(answer, "message"));
+
+	if (!is_ok && !ctl->as_json) {
+		fprintf(stderr, "sluice ctl: %s\n", error != NULL ? error : "the agent said no and not why");
+	} else if (!ctl->as_json && (text != NULL || message != NULL)) {
+		fputs(text != NULL ? text : message, stdout);
+		if (text == NULL)
+			putchar('\n');
+	} else if (!ctl->as_json && json_object_size(answer) == 1) {
+		puts("done");
+	} else {
+		json_dumpf(answer, stdout, JSON_INDENT(2));
+		putchar('\n');
+	}
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "sluice ctl: cannot write: %s\n", strerror(errno));
+		return EXIT_NO;
+	}
+	return is_ok ? EXIT_DONE : EXIT_NO;
+}
+
+static int
+ask(const struct ctl *ctl, const char *path, char **words)
+{
+	struct bytes line = { 0 };
+	json_t *request = make_request(ctl, words), *answer = NULL;
+	char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
+	int fd = -1, r, status = EXIT_NO;
+
+	if (text == NULL) {
+		fputs("sluice ctl: a word is not UTF-8, or there is no memory\n", stderr);
+		status = EXIT_USAGE;
+		goto out;
+	}
+	fd = connect_to(path);
+	if (fd < 0)
+		goto out;
+	/* One that turns us away may have closed already: what it said counts, so go on to read it. */
+	r = send_all(fd, text, strlen(text));
+	if (r == 0)
+		send_all(fd, "\n", 1);
+	r = receive_line(fd, ctl->timeout_s, &line);
+	if (r == -ETIMEDOUT)
+		fprintf(stderr, "sluice ctl: the agent has not answered within %d s; it may still do what was asked\n",
+		    ctl->timeout_s);
+	else if (r < 0)
+		fprintf(stderr, "sluice ctl: %s: the agent gave no answer: %s\n", path, strerror(-r));
+	if (r < 0)
+		goto out;
+	answer = json_loadb((const char *)line.data, line.len, 0, NULL);
+	if (json_is_object(answer))
+		status = tell(ctl, answer);
+	else
+		fprintf(stderr, "sluice ctl: what listens at %s is no agent: its answer is no JSON object\n", path);
+out:
+	if (fd >= 0)
+		close(fd);
+	free(text);
+	bytes_done(&line);
+	json_decref(request);
+	json_decref(answer);
+	return status;
+}
+
+int
+cli_ctl(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "config", required_argument, NULL, 'c' },
+		{ "timeout", required_argument, NULL, 't' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct ctl ctl = { .timeout_s = DEFAULT_TIMEOUT_S };
+	char path[4096], *end;
+	int c, r;
+
+	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			ctl.socket = optarg;
+			break;
+		case 'c':
+			ctl.config = optarg;
+			break;
+		case 'j':
+			ctl.as_json = true;
+			break;
+		case 't':
+			ctl.timeout_s = (int)strtol(optarg, &end, 10);
+			if (*end == '\0' && ctl.timeout_s > 0 && ctl.timeout_s <= 3600)
+				break;
+			fputs("sluice ctl: --timeout takes seconds, from 1 to 3600\n", stderr);
+			return EXIT_USAGE;
+		case 'h':
+			fputs(help, stdout);
+			return EXIT_DONE;
+		default:
+			fputs("sluice ctl: see `sluice ctl --help`\n", stderr);
+			return EXIT_USAGE;
+		}
+	}
+	if (optind == argc) {
+		fputs("sluice ctl: a command is missing: status, reload, help …; see `sluice ctl --help`\n", stderr);
+		return EXIT_USAGE;
+	}
+	r = find_socket(&ctl, path, sizeof(path));
+	return r != 0 ? r : ask(&ctl, path, argv + optind);
+}

@@ -1,0 +1,187 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process → an exec signal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/found.h"
+#include "collect/proctext.h"
+#include "event.h"
+
+#define ARGS_MAX 4096
+#define DELETED " (deleted)"
+#define START_FIELD 22		/* of /proc/PID/stat, from 1; proc(5) */
+
+struct found {
+	char proc[PATH_MAX];
+	char exe[PATH_MAX + 1];
+	char cwd[PATH_MAX + 1];
+	char cmdline[EVENT_ARGV_MAX + 1];
+	const char *argv[ARGS_MAX];
+	size_t argv_len[ARGS_MAX];
+	char cgroup[2][PATH_MAX];
+	bool has_cgroup[2];
+};
+
+int
+found_new(const char *proc, struct found **ret)
+{
+	struct found *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return -ENOMEM;
+	snprintf(f->proc, sizeof(f->proc), "%s", proc);
+	*ret = f;
+	return 0;
+}
+
+void
+found_free(struct found *f)
+{
+	free(f);
+}
+
+static void
+path_of(const struct found *f, uint32_t pid, const char *name, char out[PATH_MAX])
+{
+	if (snprintf(out, PATH_MAX, "%s/%u/%s", f->proc, pid, name) >= PATH_MAX)
+		out[0] = '\0';
+}
+
+/* Up to size - 1 bytes, NUL-terminated; -errno. */
+static ssize_t
+read_file(const struct found *f, uint32_t pid, const char *name, char *out, size_t size)
+{
+	char path[PATH_MAX];
+	size_t len = 0;
+	ssize_t n;
+	int fd;
+
+	path_of(f, pid, name, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (len < size - 1 && (n = read(fd, out + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	out[len] = '\0';
+	return (ssize_t)len;
+}
+
+/* The target of a link, without the mark of a deleted one; NULL: not to be had. */
+static const char *
+read_link(const struct found *f, uint32_t pid, const char *name, char out[PATH_MAX + 1])
+{
+	char path[PATH_MAX];
+	ssize_t n;
+
+	path_of(f, pid, name, path);
+	n = readlink(path, out, PATH_MAX);
+	if (n <= 0 || n == PATH_MAX)
+		return NULL;
+	out[n] = '\0';
+	if ((size_t)n > strlen(DELETED) && strcmp(out + n - strlen(DELETED), DELETED) == 0)
+		out[(size_t)n - strlen(DELETED)] = '\0';
+	return out[0] == '/' ? out : NULL;
+}
+
+uint64_t
+found_ticks(uint64_t start_ns)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	return start_ns / (UINT64_C(1000000000) / (uint64_t)(hz > 0 ? hz : 100));
+}
+
+uint64_t
+found_start_ticks(const struct found *f, uint32_t pid)
+{
+	char text[1024];
+	const char *at;
+
+	if (read_file(f, pid, "stat", text, sizeof(text)) <= 0)
+		return 0;
+	at = strrchr(text, ')');	/* comm may hold anything, spaces and parentheses too */
+	for (int field = 2; at != NULL && field < START_FIELD; field++)
+		at = strchr(at + 1, ' ');
+	return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
+static void
+read_arguments(struct found *f, uint32_t pid, struct exec_signal *s)
+{
+	ssize_t len = read_file(f, pid, "cmdline", f->cmdline, sizeof(f->cmdline));
+
+	if (len <= 0)
+		return;		/* a process may have written over its arguments, or have none */
+	s->argv_truncated = (size_t)len == sizeof(f->cmdline) - 1;
+	for (size_t at = 0; at < (size_t)len; s->argc++) {
+		if (s->argc == ARGS_MAX) {
+			s->argv_truncated = true;
+			break;
+		}
+		f->argv[s->argc] = f->cmdline + at;
+		f->argv_len[s->argc] = strlen(f->cmdline + at);
+		at += f->argv_len[s->argc] + 1;
+	}
+	s->argv = f->argv;
+	s->argv_len = f->argv_len;
+}
+
+static void
+read_cgroups(struct found *f, uint32_t pid)
+{
+	char text[8192];
+	ssize_t len = read_file(f, pid, "cgroup", text, sizeof(text));
+	const char *at = text;
+	size_t left = len > 0 ? (size_t)len : 0;
+	struct proc_cgroup g;
+	int r;
+
+	f->has_cgroup[0] = f->has_cgroup[1] = false;
+	while ((r = proctext_next_cgroup(&at, &left, &g)) != 0) {
+		bool is_v2 = r > 0 && g.hierarchy == 0;
+
+		if (r < 0 || (!is_v2 && !proctext_list_has(g.controllers, "memory")) ||
+		    g.path.len >= sizeof(f->cgroup[0]))
+			continue;
+		memcpy(f->cgroup[is_v2], g.path.at, g.path.len);
+		f->cgroup[is_v2][g.path.len] = '\0';
+		f->has_cgroup[is_v2] = true;
+	}
+}
+
+bool
+found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret)
+{
+	uint32_t pid = state->self.pid;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->is_found = true;
+	ret->time_ns = state->time_ns;
+	ret->self = state->self;
+	ret->parent = state->parent;
+	ret->anchor = state->anchor;
+	ret->ppid = state->ppid;
+	ret->context = state->context;
+	ret->replaced = state->counters;	/* the base of what it will have used */
+	memcpy(ret->comm, state->comm, sizeof(ret->comm));
+	read_arguments(f, pid, ret);
+	ret->exe = read_link(f, pid, "exe", f->exe);
+	ret->cwd = read_link(f, pid, "cwd", f->cwd);
+	read_cgroups(f, pid);
+	/* last: then all that was read was its own */
+	return found_start_ticks(f, pid) == found_ticks(state->self.start_ns);
+}
+
+const char *
+found_cgroup(const struct found *f, bool is_v2)
+{
+	return f->has_cgroup[is_v2] ? f->cgroup[is_v2] : NULL;
+}

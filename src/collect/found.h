@@ -1,0 +1,30 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * found: what a process that ran before we watched is: its exe, cwd, arguments and cgroups, from
+ * /proc, beside the counters that the iterator read of it.
+ */
+#ifndef SLUICE_COLLECT_FOUND_H
+#define SLUICE_COLLECT_FOUND_H
+
+#include "base/signal.h"
+
+struct found;		/* opaque: room for one process's text */
+
+int found_new(const char *proc, struct found **ret);	/* proc: "/proc"; copied. 0 or -ENOMEM */
+void found_free(struct found *f);			/* NULL is fine */
+
+/*
+ * Makes an exec signal (is_found) of a state. What cannot be read is NULL. Text lives until the next
+ * call. False: the process is gone, or its pid is another's by now.
+ */
+bool found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret);
+
+/* When a process started, in ticks since boot, as /proc tells it; 0: it is gone. */
+uint64_t found_start_ticks(const struct found *f, uint32_t pid);
+/* The same of a start in nanoseconds. */
+uint64_t found_ticks(uint64_t start_ns);
+
+/* Of the process read last: the paths of its cgroups; NULL unknown. */
+const char *found_cgroup(const struct found *f, bool is_v2);
+
+#endif

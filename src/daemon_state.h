@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * daemon_state: what a running daemon owns; shared by the daemon*.c files alone.
+ */
+#ifndef SLUICE_DAEMON_STATE_H
+#define SLUICE_DAEMON_STATE_H
+
+#include <event2/event.h>
+
+#include "agent.h"
+#include "config/config.h"
+#include "control/control.h"
+#include "control/http.h"
+#include "control/notify.h"
+#include "control/status.h"
+#include "daemon.h"
+#include "stream/dead_letter.h"
+#include "stream/delivery.h"
+#include "stream/outlet.h"
+#include "stream/registry.h"
+#include "stream/spool.h"
+
+#define DAEMON_UUID_SIZE 37
+
+/* Fetched once, at the start, while we are still root. */
+struct daemon_secrets {
+	char **kafka;			/* by the order of config.kafka.secrets; owned, each too */
+	size_t n_kafka;
+	char *registry_password;
+	char *registry_token;
+};
+
+struct daemon {
+	const struct daemon_options *options;
+	struct event_base *base;	/* owned, as all pointers below */
+	struct config *config;		/* in force */
+	struct daemon_secrets secrets;
+	struct spool *spool;
+	struct agent *agent;
+	struct registry *registry;	/* NULL: files */
+	struct dead_letters *dead;
+	struct delivery *delivery;
+	struct delivery_stats stats;	/* as last asked for: names in a status point into it */
+	struct outlet *outlet;		/* delivery's; NULL until it is open */
+	bool is_kafka;
+	struct control *control;
+	struct http *http;
+	struct notify *notify;
+	struct event *on_term;
+	struct event *on_int;
+	struct event *on_hup;
+	struct event *on_tick;
+	struct event *on_second;
+
+	char agent_id[DAEMON_UUID_SIZE];
+	char privileges[256];
+	uint64_t generation;
+	int64_t start_us;
+	int64_t reload_us;
+	bool reload_failed;
+	char reload_error[1024];
+	char restart_wanted[512];	/* keys that have changed since the start and wait; "" none */
+	bool is_stopping;
+	int status;			/* to exit with */
+	enum outlet_state outlet_state;	/* as last told in the log */
+	enum registry_state registry_state;
+	int disk_error;
+};
+
+int64_t daemon_wall_us(void);
+
+/* daemon_deliver.c: before and after privileges are given up. 0 or -1: told in the log. */
+int daemon_open_spool(struct daemon *d);
+int daemon_fetch_secrets(struct daemon *d);
+int daemon_open_delivery(struct daemon *d);
+/* Once a second: what has changed goes to the log. */
+void daemon_watch_delivery(struct daemon *d);
+void daemon_forget_secrets(struct daemon *d);
+
+/* daemon_status.c */
+void daemon_fill_status(struct agent_status *s, void *arg);
+void daemon_describe(struct agent_record *r, void *arg);
+size_t daemon_losses(struct agent_loss_line *lines, size_t found, size_t max, void *arg);
+
+/* daemon_reload.c */
+void daemon_config_errors(const struct config_errors *errors);
+void daemon_apply_log(const struct config *c);
+/* True: in force. False: nothing has changed, d->reload_error says why. */
+bool daemon_reload(struct daemon *d);
+void daemon_on_reload_request(struct control_request *req, const struct json_t *args, void *arg);
+
+#endif

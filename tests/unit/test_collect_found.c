@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* found: a made-up /proc, and then our own entry in the real one. No root. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collect/found.h"
+#include "tree.h"
+
+#define STAT "77 (a (b) c) S 1 77 77 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 %s 1000 1 184\n"
+
+static struct tree tree;
+static struct found *found;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	tree_init(&tree);
+	tree_write(&tree, "77/cgroup", "0::/job.slice\n");
+	return found_new(tree.root, &found);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	found_free(found);
+	tree_done(&tree);
+	return 0;
+}
+
+static void
+write_stat(const char *start)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), STAT, start);
+	tree_write(&tree, "77/stat", text);
+}
+
+static struct state_signal
+state_of(uint64_t start_ns)
+{
+	return (struct state_signal){ .kind = STATE_FOUND, .time_ns = 9000000000, .self = { start_ns, 77, 2 },
+		.parent = { 5, 1, 0 }, .ppid = 1, .context = { .uid = 12, .cgroup_v2 = 34 }, .comm = "a (b) c",
+		.counters = { .runtime_ns = 56 } };
+}
+
+static void
+link_to(const char *name, const char *target)
+{
+	assert_int_equal(symlink(target, tree_path(&tree, name)), 0);
+}
+
+static void
+everything_is_read(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+
+	(void)state;
+	write_stat("123");
+	tree_write(&tree, "77/cgroup", "9:name=systemd:/x\n4:cpu,memory:/old\n0::/job.slice/step_0 (deleted)\n");
+	link_to("77/exe", "/opt/tool (deleted)");
+	link_to("77/cwd", "/work/a b");
+	{
+		FILE *f = fopen(tree_path(&tree, "77/cmdline"), "w");
+
+		fwrite("tool\0\0-x y\0", 1, 11, f);
+		fclose(f);
+	}
+	assert_true(found_read(found, &s, &e));
+	assert_true(e.is_found);
+	assert_false(e.has_replaced);
+	assert_int_equal(e.self.pid, 77);
+	assert_int_equal(e.self.index, 2);
+	assert_int_equal(e.parent.start_ns, 5);
+	assert_int_equal(e.time_ns, 9000000000);
+	assert_int_equal(e.context.uid, 12);
+	assert_int_equal(e.replaced.runtime_ns, 56);
+	assert_string_equal(e.comm, "a (b) c");
+	assert_string_equal(e.exe, "/opt/tool");
+	assert_string_equal(e.cwd, "/work/a b");
+	assert_int_equal(e.argc, 3);
+	assert_string_equal(e.argv[0], "tool");
+	assert_string_equal(e.argv[1], "");
+	assert_string_equal(e.argv[2], "-x y");
+	assert_int_equal(e.argv_len[2], 4);
+	assert_false(e.argv_truncated);
+	assert_string_equal(found_cgroup(found, true), "/job.slice/step_0");
+	assert_string_equal(found_cgroup(found, false), "/old");
+}
+
+static void
+what_cannot_be_read_is_null(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+
+	(void)state;
+	write_stat("123");
+	tree_write(&tree, "77/cgroup", "");
+	tree_write(&tree, "77/cmdline", "");
+	assert_true(found_read(found, &s, &e));
+	assert_null(e.exe);
+	assert_null(e.cwd);
+	assert_null(e.argv);
+	assert_null(found_cgroup(found, true));
+	assert_null(found_cgroup(found, false));
+}
+
+/* Between the iterator and us a process can end, and its pid be given to another. */
+static void
+another_process_of_that_pid_is_refused(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+
+	(void)state;
+	assert_false(found_read(found, &s, &e));	/* no stat: it is gone */
+	write_stat("124");
+	assert_false(found_read(found, &s, &e));
+	write_stat("");
+	assert_false(found_read(found, &s, &e));
+	tree_write(&tree, "77/stat", "77 (no end");
+	assert_false(found_read(found, &s, &e));
+	s.self.start_ns = 1239999999;
+	write_stat("123");
+	assert_true(found_read(found, &s, &e));
+}
+
+static void
+many_arguments_are_cut_and_said_to_be(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+	FILE *f;
+
+	(void)state;
+	write_stat("123");
+	f = fopen(tree_path(&tree, "77/cmdline"), "w");
+	for (int i = 0; i < 5000; i++)
+		fwrite("a", 1, 2, f);
+	fclose(f);
+	assert_true(found_read(found, &s, &e));
+	assert_int_equal(e.argc, 4096);
+	assert_true(e.argv_truncated);
+}
+
+static void
+we_find_ourselves(void **state)
+{
+	struct state_signal s = { .kind = STATE_FOUND, .self = { .pid = (uint32_t)getpid() } };
+	struct found *real;
+	struct exec_signal e;
+	char exe[4096];
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	long hz = sysconf(_SC_CLK_TCK);
+
+	(void)state;
+	assert_true(n > 0);
+	exe[n] = '\0';
+	assert_int_equal(found_new("/proc", &real), 0);
+	s.self.start_ns = found_start_ticks(real, s.self.pid) * (1000000000 / (uint64_t)hz);
+	assert_true(s.self.start_ns > 0);
+	assert_true(found_read(real, &s, &e));
+	assert_string_equal(e.exe, exe);
+	assert_true(e.argc >= 1);
+	found_free(real);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(everything_is_read),
+		TEST(what_cannot_be_read_is_null),
+		TEST(another_process_of_that_pid_is_refused),
+		TEST(many_arguments_are_cut_and_said_to_be),
+		TEST(we_find_ourselves),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
