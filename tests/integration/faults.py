@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the fault tests share: an agent on real Kafka and a real registry, and the question whether all came.
+
+Each test has topics of its own, by a prefix, on servers that its class starts once.
+"""
+import http.client
+import re
+import socket
+import time
+
+import harness
+import kafka_check
+from agent import AgentTest
+from load import MARK
+from stack import Stack
+
+WAIT = 90  # seconds: a bound against a test that hangs, on a machine ten times as slow; waits end when they can
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
+        self.sock.connect(self._path)
+
+
+def get(agent, path):
+    """(status, body) of the agent's own HTTP."""
+    c = _UnixConnection(agent.metrics)
+    try:
+        c.request("GET", path)
+        answer = c.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        c.close()
+
+
+class FaultTest(AgentTest):
+    stack_options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if not harness.is_root():
+            return
+        cls.stack = Stack(**cls.stack_options)
+        cls.addClassCleanup(cls.stack.close)
+        cls.stack.up()
+
+    def setUp(self):
+        super().setUp()
+        self.prefix = re.sub(r"[^a-z0-9]+", "-", self._testMethodName.removeprefix("test_"))[:60] + "."
+
+    def kafka_agent(self, name="agent", kafka=None, registry=None, **keys):
+        """An agent that delivers to the stack. kafka, registry: merged into those sections."""
+        k = {"brokers": [self.stack.brokers],
+             "topics": {"partitions": 3, "replication": 1, "prefix": self.prefix}}
+        # Topics and brokers that went away are looked for more often than every so many minutes.
+        k["properties"] = {"reconnect.backoff.max.ms": "1000"}
+        for section, value in (kafka or {}).items():
+            k[section] = {**k[section], **value} if isinstance(value, dict) else value
+        keys = {"drain": f"{WAIT}s", **keys}
+        return self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s",
+                                                   **(registry or {})}, **keys)
+
+    # --- what the agent says ---
+
+    def topic_status(self, agent, topic="sluice.program"):
+        return next(t for t in agent.status()["records"] if t["topic"] == topic)
+
+    def wait_delivered(self, agent, more=1, topic="sluice.program"):
+        """Until so many more records of a topic have been delivered."""
+        goal = self.topic_status(agent, topic)["delivered"] + more
+        agent.wait(lambda: self.topic_status(agent, topic)["delivered"] >= goal, WAIT, f"{more} more of {topic}")
+
+    def wait_status(self, agent, condition, what):
+        """The status for which condition holds."""
+        def look():
+            s = agent.status()
+            return s if condition(s) else None
+        return agent.wait(look, WAIT, what)
+
+    def stop_drained(self, agent):
+        time.sleep(0.5)  # the END of what has just ended comes when the kernel is done with it
+        self.assertEqual(0, agent.stop(2 * WAIT), agent.log_text())
+        self.assertTrue(agent.wait_log("agent.stopped")["drained"], agent.log_text())
+
+    # --- what came ---
+
+    def read(self, **options):
+        """kafka_rules.Result of all that this test's agents delivered; its records are the load's and the agents'."""
+        def keep(topic, r):
+            return topic == "sluice.agent" or topic == "sluice.program" and (r["argv"] or ["", ""])[1:2] == [MARK]
+        return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix, keep=keep, **options)
+
+    def assert_whole(self, *loads, again=False, lost=(), **options):
+        """
+        Nothing is missing and nothing is wrong. again: records may have come twice, if the later one is marked so
+        (an unmarked one is out of order, which kafka_rules sees). lost: reasons that the agents may name.
+        """
+        result = self.read(duplicates=1 << 60 if again else 0, **options)
+        self.assertTrue(result.ok, result.summary())
+        self.assertLessEqual(result.duplicates, result.redelivered, result.summary())
+        programs = [r for topic, r in result.records if topic == "sluice.program"]
+        for load in loads:
+            self.assertEqual(0, load.failed)
+            self.assertGreater(load.started, 0)
+            self.assertEqual([], load.check(programs)[:5], result.summary())
+        self.assert_only_lost(result, *lost)
+        return result
+
+    def assert_only_lost(self, result, *reasons):
+        # The kernel skips a probe that is in the middle of something on that CPU; a second copy or a sweep makes up for it.
+        self.assertEqual([], [x for x in self.lost(result) if x[1] not in ("cut", "skipped", *reasons)])
+
+    def agent_records(self, result):
+        return sorted((r for topic, r in result.records if topic == "sluice.agent"), key=lambda r: r["seq"])
+
+    def lost(self, result):
+        """[(place, reason, count)] of the last record of an agent."""
+        return [(x["place"], x["reason"], x["count"]) for x in self.agent_records(result)[-1]["lost"]]

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A steady load of numbered programs, and the question whether a lake knows each of them once.
+
+Each program is `/bin/true sluice-load <name> <number>`, started by its own shell loop's fork and exec,
+so that what ran is known without asking anybody that is under test.
+"""
+import collections
+import os
+import subprocess
+import threading
+import time
+
+MARK = "sluice-load"
+
+
+class Load:
+    """Starts programs at a rate until stopped; .started says how many."""
+
+    def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0):
+        """padding: bytes of one more argument, for records of that size."""
+        self.name = name
+        self.rate = rate
+        self._more = ["x" * padding] if padding else []
+        self.started = 0
+        self.failed = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
+        self._stop.set()
+        self._thread.join(30)
+
+    def _run(self):
+        begin = time.monotonic()
+        while not self._stop.is_set():
+            number = self.started
+            status = os.spawnv(os.P_WAIT, "/bin/true", ["true", MARK, self.name, str(number), *self._more])
+            self.failed += status != 0
+            self.started += 1
+            ahead = begin + self.started / self.rate - time.monotonic()
+            if ahead > 0:
+                self._stop.wait(ahead)
+
+    def check(self, programs):
+        """What is wrong with the Program records of this load: [sentence]; duplicates are those of a delivery."""
+        wrong = []
+        seen = {}
+        for r in programs:
+            seen.setdefault((r["agent_id"], r["seq"]), r)
+        phases = collections.defaultdict(collections.Counter)
+        for r in seen.values():
+            argv = r["argv"] or []
+            if argv[1:3] == [MARK, self.name] and len(argv) == 4 + len(self._more):
+                phases[int(argv[3])][r["phase"]] += 1
+        for n in range(self.started):
+            if phases[n] != {"START": 1, "END": 1}:
+                wrong.append("program %d: %s" % (n, dict(phases[n]) or "not there"))
+        extra = [n for n in phases if n >= self.started]
+        if extra:
+            wrong.append("programs that nobody started: %s" % extra[:5])
+        return wrong
+
+
+def duplicates(records):
+    """How many records are there again, and whether each is the same: (count, [sentence])."""
+    first = {}
+    count, wrong = 0, []
+    for r in records:
+        key = (r["agent_id"], r["seq"])
+        if key in first:
+            count += 1
+            if first[key] != r:
+                wrong.append("agent %s seq %d stands for two records" % key)
+        else:
+            first[key] = r
+    return count, wrong
+
+
+def holes(records):
+    """Gaps in seq, by agent: [sentence]."""
+    wrong = []
+    by_agent = collections.defaultdict(set)
+    for r in records:
+        by_agent[r["agent_id"]].add(r["seq"])
+    for agent, seqs in by_agent.items():
+        missing = sorted(set(range(max(seqs) + 1)) - seqs)
+        if missing:
+            wrong.append("agent %s lacks %d of %d seqs, the first %d" % (agent, len(missing), max(seqs) + 1, missing[0]))
+    return wrong

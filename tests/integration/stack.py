@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Kafka broker and a schema registry for one test: dev/stack's servers, at free ports, in a folder of their own.
+
+    with Stack(proxied=True) as stack:
+        ... stack.brokers, stack.registry_url ...
+        stack.broker_proxy.reset()
+        stack.kill_broker(); stack.start_broker()
+"""
+import fcntl
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "dev", "stack.d"))
+
+import servers  # noqa: E402
+from proxy import Proxy  # noqa: E402,F401
+from servers import PASSWORD, PORTS, STACK, USER, Servers, StackError  # noqa: E402,F401
+
+BLOCK = 30  # ports: the servers' own, proxies, and spare ones
+
+
+class Ports:
+    """
+    A block of ports that is ours until close(): below the kernel's own choice, so that no connection takes one while
+    its server is down, and locked against other tests. SLUICE_STACK_PORTS=FROM-TO narrows the choice.
+    """
+
+    def __init__(self):
+        low, high = (int(n) for n in os.environ.get("SLUICE_STACK_PORTS", "20000-29999").split("-"))
+        os.makedirs(os.path.join(STACK, "ports"), exist_ok=True)
+        bases = list(range(low, high + 2 - BLOCK, BLOCK))
+        random.shuffle(bases)
+        for base in bases:
+            self._lock = open(os.path.join(STACK, "ports", str(base)), "w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                continue
+            if all(servers.is_free(port) for port in range(base, base + BLOCK)):
+                self.base = base
+                self._next = base + servers.PORT_COUNT
+                return
+            self.close()
+        raise StackError(f"no {BLOCK} free ports in a row between {low} and {high}")
+
+    def spare(self):
+        """A port that nothing of this block has used yet."""
+        if self._next >= self.base + BLOCK:
+            raise StackError("the block of ports is used up")
+        self._next += 1
+        return self._next - 1
+
+    def close(self):
+        self._lock.close()  # the file stays: who removed it could take it from under another's lock
+
+
+class Stack:
+    """
+    kafka: one of servers.KAFKAS. tls: also the listeners with TLS and SASL. authorizer: with ACLs. registry_storage
+    "kafka": ids survive a restart of the registry. proxied: clients of proxied_brokers and proxied_registry_url go through broker_proxy and
+    registry_proxy, also after they have read the broker's own address from its metadata.
+    Without `with`: up() and, whatever happens, close(). at: a folder to keep; else a temporary one is removed.
+    """
+
+    def __init__(self, kafka="4.3.0", tls=False, registry=True, registry_storage="memory", partitions=3,
+                 proxied=False, at=None, authorizer=False):
+        self._with_registry = registry
+        self._keep = at is not None
+        self.ports = Ports()
+        self.at = at or tempfile.mkdtemp(prefix="sluice-stack-")
+        self.broker_proxy = None
+        self.registry_proxy = None
+        self.servers = Servers(self.at)
+        self._guard = self._start_guard()
+        try:
+            self.servers.configure({name: self.ports.base + n for name, n in PORTS.items()}, kafka=kafka, tls=tls,
+                                   registry_storage=registry_storage, partitions=partitions, with_proxied=proxied,
+                                   authorizer=authorizer)
+            if proxied:
+                self.broker_proxy = Proxy(self.servers.port("proxied"), self.servers.port("proxy"))
+                self.registry_proxy = Proxy(self.servers.port("registry"), self.ports.spare())
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_guard(self):
+        """Ends the servers when we are killed: its standard input, a pipe of ours, then ends."""
+        return subprocess.Popen(["/bin/sh", "-c", 'read -r _; "$0" down --dir "$1" >/dev/null 2>&1',
+                                 os.path.join(servers.ROOT, "dev", "stack"), self.at], stdin=subprocess.PIPE,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def __enter__(self):
+        try:
+            self.up()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def up(self):
+        """{"broker": seconds, "registry": seconds} until each answered."""
+        return self.servers.up(self._with_registry)
+
+    def down(self):
+        return self.servers.down()
+
+    def close(self):
+        self.servers.down()
+        self._guard.kill()
+        self._guard.wait()
+        self._guard.stdin.close()
+        for p in (self.broker_proxy, self.registry_proxy):
+            if p is not None:
+                p.close()
+        self.ports.close()
+        if not self._keep:
+            shutil.rmtree(self.at, ignore_errors=True)
+
+    # --- where ---
+
+    @property
+    def brokers(self):
+        return self.servers.brokers
+
+    @property
+    def registry_url(self):
+        return self.servers.registry_url
+
+    @property
+    def registry_tls_url(self):
+        return self.servers.registry_tls_url
+
+    @property
+    def proxied_brokers(self):
+        return f"127.0.0.1:{self.broker_proxy.port}"
+
+    @property
+    def proxied_registry_url(self):
+        return f"http://127.0.0.1:{self.registry_proxy.port}/apis/ccompat/v7"
+
+    def listener(self, name):
+        """ "ssl", "mtls", "sasl_ssl", "sasl_plaintext" → host:port; their certificates are for localhost."""
+        return f"localhost:{self.servers.port(name)}"
+
+    def cert(self, name):
+        """The path of a certificate or key: see servers.make_certificates()."""
+        return self.servers.cert(name)
+
+    # --- faults ---
+
+    def kill_broker(self):
+        """SIGKILL; its files stay as they are."""
+        return self.servers.kill_broker()
+
+    def stop_broker(self):
+        return self.servers.stop_broker()
+
+    def start_broker(self, port=None):
+        """On the same data, also at another port for plain clients. Seconds until it answered."""
+        return self.servers.start_broker(port)
+
+    def kill_registry(self):
+        return self.servers.kill_registry()
+
+    def stop_registry(self):
+        return self.servers.stop_registry()
+
+    def start_registry(self, port=None):
+        took = self.servers.start_registry(port)
+        if port is not None and self.registry_proxy is not None:
+            self.registry_proxy.retarget(port)
+        return took
+
+    # --- topics ---
+
+    def _admin(self, call):
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 2})
+        return call(admin)
+
+    def topics(self):
+        """{name: partitions}, without Kafka's own."""
+        found = self._admin(lambda admin: admin.list_topics(timeout=10).topics)
+        return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
+
+    def create_topic(self, name, partitions=3, config=None):
+        from confluent_kafka.admin import NewTopic
+
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        self._admin(lambda admin: [f.result(30) for f in admin.create_topics([new]).values()])
+
+    def delete_topic(self, name):
+        self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])

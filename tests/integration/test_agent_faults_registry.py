@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The registry is away, fails, refuses or moves under load: records wait, the state is visible, and then all arrive."""
+import json
+import urllib.request
+
+import harness
+from faults import FaultTest, get
+from load import Load
+
+FAILS = b'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
+
+
+class Registry(FaultTest):
+    # Ids that are in the broker are the same in the registry's next life.
+    stack_options = {"registry_storage": "kafka", "proxied": True}
+
+    def tearDown(self):
+        self.stack.registry_proxy.answer(None)
+        super().tearDown()
+
+    def ask(self, method, path, body):
+        q = urllib.request.Request(self.stack.registry_url + path, json.dumps(body).encode(), method=method,
+                                   headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
+        with urllib.request.urlopen(q, timeout=20) as answer:
+            return json.load(answer)
+
+    def assert_waits(self, a, reason, state):
+        """Nothing is delivered, records wait, and everybody who asks is told why."""
+        s = self.wait_status(a, lambda s: s["registry"]["state"] == state and s["spool"]["records"] > 200, "waiting records")
+        self.assertFalse(s["ready"])
+        self.assertIn(reason, s["not_ready_reason"])
+        self.assertIn(reason, s["registry"]["last_error"])
+        self.assertEqual(0, sum(t["delivered"] for t in s["records"]))
+        status, body = get(a, "/readyz")
+        self.assertEqual(503, status)
+        self.assertIn(reason, body)
+        self.assertEqual(200, get(a, "/healthz")[0])
+        self.assertIn(reason, a.ctl("status", check=True).stdout)
+        return s
+
+    def assert_ready(self, a):
+        s = self.wait_status(a, lambda s: s["ready"], "ready")
+        self.assertEqual("ok", s["registry"]["state"])
+        self.assertEqual(200, get(a, "/readyz")[0])
+
+    def test_away_at_the_start(self):
+        self.stack.kill_registry()
+        a = self.kafka_agent().start()
+        with Load("start", rate=100) as load:
+            self.assert_waits(a, self.stack.registry_url, "away")
+            self.stack.start_registry()
+            self.wait_delivered(a, 300)
+            self.assert_ready(a)
+        self.stop_drained(a)
+        self.assert_whole(load)
+
+    def test_away_later_with_ids_known_and_cached(self):
+        a = self.kafka_agent().start()
+        with Load("later", rate=100) as load:
+            self.wait_delivered(a, 100)
+            for topic in ("usage", "host", "agent"):
+                self.wait_delivered(a, 1, "sluice." + topic)
+            self.stack.kill_registry()
+            self.wait_delivered(a, 200)
+            self.stop_drained(a)
+            a.start()  # knows the ids from its file
+            self.wait_delivered(a, 200)
+            self.assertTrue(a.status()["ready"], a.status()["not_ready_reason"])
+            self.stack.start_registry()
+            self.wait_delivered(a, 100)
+        self.stop_drained(a)
+        self.assert_whole(load)
+
+    def test_answers_500_and_recovers(self):
+        self.stack.registry_proxy.answer(FAILS)
+        a = self.kafka_agent(registry={"urls": [self.stack.proxied_registry_url]}).start()
+        with Load("500", rate=100) as load:
+            self.assert_waits(a, "500", "away")
+            self.stack.registry_proxy.answer(None)
+            self.wait_delivered(a, 300)
+            self.assert_ready(a)
+        self.stop_drained(a)
+        self.assert_whole(load)
+
+    def test_incompatible_schema_is_explained_and_waited_for(self):
+        subject = self.prefix + "sluice.program-value"
+        other = {"type": "record", "name": "Program", "namespace": "sluice", "fields": []}
+        self.ask("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(other)})
+        self.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
+        a = self.kafka_agent().start()
+        with Load("refused", rate=100) as load:
+            s = self.wait_status(a, lambda s: s["registry"]["state"] == "refused", "refusal")
+            for text in ("409", subject, "compatib"):
+                self.assertIn(text, s["registry"]["last_error"])
+            self.assertEqual(503, get(a, "/readyz")[0])
+            text = a.ctl("status", check=True).stdout
+            self.assertIn("409", text)
+            self.assertIn(subject, text)
+            self.assertEqual("registry.refused", a.wait_log("registry.refused")["event"])
+            self.ask("PUT", f"/config/{subject}", {"compatibility": "FORWARD"})  # as it says there
+            self.wait_delivered(a, 200)
+            self.assert_ready(a)
+        self.stop_drained(a)
+        self.assert_whole(load)
+
+    def test_broker_and_registry_return_at_other_ports(self):
+        broker, registry = self.stack.ports.spare(), self.stack.ports.spare()
+        brokers = [self.stack.brokers, f"127.0.0.1:{broker}"]
+        registries = [self.stack.registry_url, f"http://127.0.0.1:{registry}/apis/ccompat/v7"]
+        a = self.kafka_agent(kafka={"brokers": brokers, "properties": {"message.timeout.ms": "5000"}},
+                             registry={"urls": registries}).start()
+        with Load("moved", rate=100) as load:
+            self.wait_delivered(a, 50)
+            self.stack.kill_registry()
+            self.stack.kill_broker()
+            self.stack.start_broker(broker)
+            self.stack.start_registry(registry)
+            self.wait_delivered(a, 200)
+        self.stop_drained(a)
+        self.assert_whole(load, again=True)
+        # One that knows no id yet has to find the registry, too.
+        self.prefix = "other." + self.prefix
+        b = self.kafka_agent("other", kafka={"brokers": brokers}, registry={"urls": registries}).start()
+        with Load("other", rate=50) as other:
+            self.wait_delivered(b, 50)
+        self.stop_drained(b)
+        self.assert_whole(other)
+
+
+if __name__ == "__main__":
+    harness.main()

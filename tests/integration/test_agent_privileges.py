@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `sluice agent` is once it runs: an account that can do little, and doors that open to those named alone."""
+import grp
+import json
+import os
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import unittest
+
+import harness
+from agent import AgentTest
+
+NOBODY = pwd.getpwnam("nobody")
+GROUP = grp.getgrnam("games")  # any that Debian has and nobody is in
+STRANGER = 54321
+CAP_BPF = 39
+
+
+def proc_status(path):
+    with open(path) as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+class PrivilegesTest(AgentTest):
+    def setUp(self):
+        super().setUp()
+        if not shutil.which("setpriv"):
+            self.skipTest("setpriv (util-linux) is not installed")
+        # Where others may reach it, whatever the rights of the build directory are.
+        self.sluice = os.path.join(self.room, "sluice")
+        shutil.copy(harness.SLUICE, self.sluice)
+        os.chmod(self.sluice, 0o755)
+
+    def as_user(self, uid, *args, groups=()):
+        who = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
+        return subprocess.run(["setpriv", "--reuid", str(uid), "--regid", str(uid), *who, self.sluice, *args],
+                              env=harness.plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+
+    def owner(self, path):
+        s = os.stat(path)
+        return s.st_uid, s.st_gid, stat.S_IMODE(s.st_mode)
+
+    def start_fails(self, status, says, **keys):
+        a = self.agent("fails", **keys)
+        a.start(wait=False)
+        self.assertEqual(status, a.process.wait(60), a.log_text())
+        self.assertRegex(a.log_text(), says)
+        return a
+
+
+class Running(PrivilegesTest):
+    def assert_is_account(self, status):
+        self.assertEqual([str(NOBODY.pw_uid)] * 4, status["Uid"].split())
+        self.assertEqual([str(NOBODY.pw_gid)] * 4, status["Gid"].split())
+        self.assertEqual(sorted(os.getgrouplist("nobody", NOBODY.pw_gid)), sorted(map(int, status["Groups"].split())))
+
+    def test_every_thread_has_cap_bpf_and_nothing_else(self):
+        """With threads of librdkafka, which nobody answers."""
+        # Dropped after the sockets are there and before any thread: so each thread tells.
+        a = self.agent(kafka={"brokers": ["127.0.0.1:9"]}, registry={"urls": ["http://127.0.0.1:9"]}, drain="1s").start()
+
+        def threads():
+            found = os.listdir(f"/proc/{a.pid}/task")
+            return found if len(found) >= 4 else None
+        for task in a.wait(threads, 60, "threads of librdkafka and the spool"):
+            status = proc_status(f"/proc/{a.pid}/task/{task}/status")
+            self.assert_is_account(status)
+            bpf = "%016x" % (1 << CAP_BPF)
+            sets = {name: status[name] for name in ("CapPrm", "CapEff", "CapInh", "CapBnd", "CapAmb")}
+            none = "0" * 16
+            self.assertEqual({"CapPrm": bpf, "CapEff": bpf, "CapInh": none, "CapBnd": none, "CapAmb": none}, sets)
+            self.assertEqual("1", status["NoNewPrivs"])
+        self.assertEqual("uid %d (nobody), capabilities bpf, no new privileges" % NOBODY.pw_uid,
+                         a.status()["process"]["privileges"])
+        self.assertEqual(0, a.stop())
+
+    def test_it_is_not_dumpable(self):
+        a = self.agent().start()
+        # The kernel gives /proc/PID of a process that is not dumpable to root.
+        self.assertEqual(0, os.stat(f"/proc/{a.pid}/mem").st_uid)
+        with open(f"/proc/{a.pid}/limits") as f:
+            core = [line for line in f if line.startswith("Max core file size")][0]
+        self.assertEqual(["0", "0"], core.split()[4:6])
+        # So that the account's other processes do not reach its memory.
+        peek = "open('/proc/%d/%s', 'rb')"
+        for name in ("mem", "environ", "maps"):
+            done = subprocess.run(["setpriv", "--reuid", "nobody", "--regid", str(NOBODY.pw_gid), "--clear-groups",
+                                   "/usr/bin/python3", "-c", peek % (a.pid, name)], stderr=subprocess.PIPE, text=True)
+            self.assertIn("PermissionError", done.stderr, name)
+        self.assertEqual(0, a.stop())
+
+    def test_uid_0_is_kept_without_what_root_may(self):
+        a = self.agent(user="root").start()
+        for task in os.listdir(f"/proc/{a.pid}/task"):
+            status = proc_status(f"/proc/{a.pid}/task/{task}/status")
+            self.assertEqual(["0"] * 4, status["Uid"].split())
+            self.assertEqual(1 << CAP_BPF, int(status["CapEff"], 16))
+            self.assertEqual(0, int(status["CapBnd"], 16))
+            self.assertEqual("1", status["NoNewPrivs"])
+        self.assertEqual(0, a.stop())
+
+    def test_it_keeps_no_file_of_roots_open(self):
+        a = self.agent().start()
+        a.wait_log("outlet.up", 60)
+        allowed = (a.room, "/proc", "/sys", "/dev/null", "anon_inode:", "socket:", "pipe:")
+        for fd in os.listdir(f"/proc/{a.pid}/fd"):
+            try:
+                at = os.readlink(f"/proc/{a.pid}/fd/{fd}")
+                with open(f"/proc/{a.pid}/fdinfo/{fd}") as f:
+                    flags = int(re.search(r"flags:\s*(\d+)", f.read())[1], 8)
+            except FileNotFoundError:
+                continue
+            self.assertTrue(at.startswith(allowed), at)
+            if int(fd) > 2:
+                self.assertTrue(flags & os.O_CLOEXEC, at)
+        self.assertEqual(0, a.stop())
+
+
+class Doors(PrivilegesTest):
+    def test_the_control_socket_is_for_root_and_its_group(self):
+        a = self.agent(control_group=GROUP.gr_name).start()
+        self.assertEqual((0, GROUP.gr_gid, 0o660), self.owner(a.control))
+        self.assertEqual(0, a.ctl("status").returncode)
+        refused = self.as_user(STRANGER, "ctl", "--socket", a.control, "status")
+        self.assertEqual(1, refused.returncode, refused.stdout)
+        self.assertEqual("", refused.stdout)
+        self.assertRegex(refused.stderr, "may not|ermission denied")
+        self.assertEqual(1, self.as_user(STRANGER, "ctl", "--socket", a.control, "reload").returncode)
+        member = self.as_user(STRANGER, "ctl", "--socket", a.control, "status", groups=[GROUP.gr_gid])
+        self.assertEqual(0, member.returncode, member.stderr)
+        self.assertIn("nobody", member.stdout)
+        # The mode is not all: the agent asks the kernel who it is.
+        os.chmod(a.control, 0o666)
+        refused = self.as_user(STRANGER, "ctl", "--socket", a.control, "status")
+        self.assertEqual((1, ""), (refused.returncode, refused.stdout))
+        self.assertIn("only root and the members", refused.stderr)
+        self.assertEqual(0, a.stop())
+
+    def test_without_its_group_it_is_roots_alone(self):
+        a = self.agent(control_group="no-such-group").start()
+        self.assertEqual((0, 0, 0o600), self.owner(a.control))
+        self.assertIn("groupadd --system no-such-group", a.log_text())
+        self.assertEqual(0, a.ctl("status").returncode)
+        self.assertEqual(0, a.stop())
+
+    def test_metrics_are_for_the_group_too(self):
+        a = self.agent(control_group=GROUP.gr_name).start()
+        self.assertEqual((0, GROUP.gr_gid, 0o660), self.owner(a.metrics))
+        self.assertEqual(0, a.stop())
+
+    def test_metrics_of_other_hosts_are_refused(self):
+        self.start_fails(2, "metrics_public|other hosts", metrics="0.0.0.0:19465")
+
+    def test_folders_are_the_accounts(self):
+        a = self.agent().start()
+        for path in (a.spool, a.config["dead_letters"]):
+            self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o700), self.owner(path), path)
+        a.wait_log("outlet.up", 60)
+        for at, _, names in os.walk(a.spool):
+            for name in names:
+                s = os.stat(os.path.join(at, name))
+                self.assertEqual(NOBODY.pw_uid, s.st_uid, name)
+                self.assertEqual(0, s.st_mode & 0o022, name)
+        self.assertEqual(0, a.stop())
+
+
+class Folders(PrivilegesTest):
+    """Root gives folders away: only such as nobody can make it take for others."""
+
+    def test_a_folder_that_was_open_is_closed(self):
+        a = self.agent()
+        os.mkdir(a.spool, 0o777)
+        os.chmod(a.spool, 0o777)
+        a.start()
+        self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o700), self.owner(a.spool))
+        self.assertEqual(0, a.stop())
+
+    def test_a_folder_with_others_files_is_not_taken(self):
+        victim = os.path.join(self.room, "victim")
+        os.mkdir(victim, 0o755)
+        with open(os.path.join(victim, "theirs"), "w"):
+            pass
+        a = self.start_fails(125, r"victim.*belongs to uid 0.*chown", lake=victim)
+        self.assertEqual((0, 0, 0o755), self.owner(victim))
+        self.assertFalse(os.path.exists(a.pins))
+
+    def test_a_link_of_somebody_else_is_not_followed(self):
+        victim = os.path.join(self.room, "victim")
+        os.mkdir(victim, 0o755)
+        at = os.path.join(self.room, "link")
+        os.symlink(victim, at)
+        os.lchown(at, NOBODY.pw_uid, NOBODY.pw_gid)
+        self.start_fails(125, "link.*symbolic link", spool={"dir": at})
+        self.assertEqual((0, 0, 0o755), self.owner(victim))
+
+    def test_roots_own_link_is_followed(self):
+        elsewhere = os.path.join(self.room, "elsewhere")
+        os.mkdir(elsewhere, 0o755)
+        at = os.path.join(self.room, "link")
+        os.symlink(elsewhere, at)
+        a = self.agent(spool={"dir": at}).start()
+        self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o700), self.owner(elsewhere))
+        self.assertEqual(0, a.stop())
+
+
+class Refused(PrivilegesTest):
+    def test_without_root(self):
+        a = self.agent()
+        done = self.as_user(STRANGER, "agent", "-c", a.config_path)
+        self.assertEqual(125, done.returncode, done.stderr)
+        self.assertIn("root", done.stderr)
+        self.assertIn("sudo", done.stderr)
+        done = self.as_user(STRANGER, "agent", "--uninstall")
+        self.assertEqual(125, done.returncode, done.stderr)
+        self.assertIn("sudo", done.stderr)
+
+    def test_an_account_that_is_not_there(self):
+        a = self.start_fails(125, "useradd --system.*no-such-account", user="no-such-account")
+        self.assertFalse(os.path.exists(a.pins))
+
+    def test_a_configuration_that_anybody_may_write(self):
+        a = self.agent()
+        os.chmod(a.config_path, 0o666)
+        for args in (["agent", "-c", a.config_path, "--pins", a.pins], ["check", "-c", a.config_path]):
+            done = harness.run_sluice(args, timeout=60)
+            self.assertEqual(2, done.returncode, done.stderr)
+            self.assertIn("chmod o-w " + a.config_path, done.stderr)
+
+    def test_a_drop_in_that_anybody_may_write_or_add(self):
+        a = self.agent()
+        drop_ins = os.path.join(a.room, "conf.d")
+        os.mkdir(drop_ins, 0o755)
+        path = os.path.join(drop_ins, "more.yaml")
+        with open(path, "w") as f:
+            f.write("interval: 2s\n")
+        for target, mode in ((path, 0o646), (drop_ins, 0o757), (drop_ins, 0o1777)):
+            was = stat.S_IMODE(os.stat(target).st_mode)
+            os.chmod(target, mode)
+            done = harness.run_sluice(["check", "-c", a.config_path])
+            self.assertEqual(2, done.returncode, done.stdout + done.stderr)
+            self.assertIn("chmod o-w " + target, done.stderr)
+            os.chmod(target, was)
+        self.assertEqual(0, harness.run_sluice(["check", "-c", a.config_path]).returncode)
+
+    def test_a_secret_that_everybody_may_read(self):
+        path = os.path.join(self.room, "password")
+        with open(path, "w") as f:
+            f.write("secret\n")
+        os.chmod(path, 0o644)
+        self.start_fails(2, "chmod o= " + path, registry={"urls": ["http://127.0.0.1:9"], "user": "u",
+                                                         "password": {"file": path}},
+                         kafka={"brokers": ["127.0.0.1:9"]})
+
+
+class Doctor(PrivilegesTest):
+    def test_names_librdkafka_and_the_privileges(self):
+        done = harness.run_sluice(["doctor", "--json"])
+        said = json.loads(done.stdout)
+        library = said["librdkafka"]
+        self.assertRegex(library["version"], r"^\d+\.\d+\.\d+")
+        version = tuple(map(int, library["version"].split("-")[0].split(".")[:3]))
+        self.assertEqual(version >= (2, 6, 1), library["scram_kafka_4"])
+        works = {x["name"]: x["works"] for x in library["abilities"]}
+        for name in ("SSL", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "lz4"):
+            self.assertTrue(works[name], name)
+        start = {x["capability"]: x for x in said["privileges"]["start"]}
+        self.assertTrue(start["bpf"]["held"] and start["bpf"]["required"])
+        self.assertEqual(["bpf"], said["privileges"]["kept"])
+        release = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
+        if release < (5, 19):
+            self.assertIs(True, said["privileges"]["maps_ask_for_bpf"])
+        else:
+            self.assertIs(False, said["privileges"]["maps_ask_for_bpf"])
+        text = harness.run_sluice(["doctor"]).stdout
+        self.assertIn("librdkafka " + library["version"], text)
+        self.assertRegex(text, r"privileges: the agent starts as root with .*bpf.*; it keeps bpf alone")
+
+    def test_tells_which_capability_is_not_here(self):
+        if not shutil.which("setpriv"):
+            self.skipTest("setpriv (util-linux) is not installed")
+        done = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", self.sluice, "doctor"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("sys_ptrace is not held here: it is used to know exe and cwd", done.stdout + done.stderr)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent is killed, stopped, replaced and removed: no program is missing, none is there twice."""
+import os
+import random
+import subprocess
+import time
+import unittest
+
+import harness
+from agent import AgentTest
+from harness import read_lake
+from load import Load, duplicates, holes
+
+KILLS = int(os.environ.get("KILLS", "20"))
+
+
+class Restart(AgentTest):
+    def assert_whole(self, agent, *loads):
+        topics = read_lake(agent.lake)
+        for topic, records in topics.items():
+            _, differ = duplicates(records)
+            self.assertEqual([], differ[:5], topic)
+            self.assertEqual([], holes(records), topic)
+        for load in loads:
+            self.assertEqual(0, load.failed)
+            self.assertEqual([], load.check(topics["sluice.program"])[:5])
+        lost = [(x["place"], x["reason"], x["count"]) for x in topics["sluice.agent"][-1]["lost"]]
+        self.assertEqual([], [x for x in lost if x[1] not in ("cut",)])
+        return topics
+
+    def test_kill_9_under_load_loses_and_repeats_nothing(self):
+        a = self.agent().start()
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        with Load("kill") as load:
+            for _ in range(KILLS):
+                time.sleep(rng.uniform(0.05, 0.7))
+                a.kill9()
+                time.sleep(rng.choice([0, 0.05, 0.3]))
+                a.start()
+        time.sleep(1)
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = self.assert_whole(a, load)
+        self.assertGreater(load.started, KILLS * 20, "seed %d" % seed)
+        events = {r["seq"]: r["event"] for r in topics["sluice.agent"]}.values()
+        self.assertNotIn("GAP", events)
+        self.assertEqual(KILLS + 1, list(events).count("START"))
+
+    def test_programs_that_live_over_restarts_are_accounted_whole(self):
+        """Their END knows what they were, and all that they used, before, between and after."""
+        a = self.agent().start()
+        burn = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 1; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"
+        before = subprocess.Popen(["/bin/sh", "-c", burn, "sluice-lives"])
+        time.sleep(0.6)
+        a.kill9()
+        _, status, usage = os.wait4(before.pid, 0)
+        before.returncode = status
+        a.start()
+        time.sleep(1.5)
+        self.assertEqual(0, a.stop(), a.log_text())
+        all_ends = {r["seq"]: r for r in read_lake(a.lake)["sluice.program"] if r["phase"] == "END"}.values()
+        ends = [r for r in all_ends if r["argv"] and r["argv"][-1] == "sluice-lives"]
+        self.assertEqual(1, len(ends))
+        # wait4 counts the children that it reaped itself: its sleep
+        family = ends + [r for r in all_ends if r["ppid"] == before.pid]
+        self.assertEqual(2, len(family))
+        cpu = sum(r["usage"]["cpu_user_ns"] + r["usage"]["cpu_system_ns"] for r in family) / 1e9
+        self.assertAlmostEqual(usage.ru_utime + usage.ru_stime, cpu, delta=0.0002)
+        self.assertEqual(0, ends[0]["exit_code"])
+        self.assertIsNone(ends[0]["observed_time"])
+
+    def test_clean_stop_and_start(self):
+        a = self.agent().start()
+        with Load("stop", rate=200) as load:
+            for _ in range(4):
+                time.sleep(0.5)
+                self.assertEqual(0, a.stop(), a.log_text())
+                time.sleep(0.2)
+                a.start()
+            time.sleep(0.3)
+        time.sleep(0.5)
+        self.assertEqual(0, a.stop())
+        topics = self.assert_whole(a, load)
+        for topic, records in topics.items():
+            self.assertEqual(0, duplicates(records)[0], topic)
+
+    def test_uninstall_leaves_nothing_and_the_next_start_tells_of_the_gap(self):
+        a = self.agent().start()
+        self.assertTrue(os.path.isdir(a.pins))
+        time.sleep(1.2)
+        self.assertEqual(0, a.stop())
+        self.assertTrue(os.path.isdir(a.pins), "the probes stay for the next agent")
+        done = a.uninstall()
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertFalse(os.path.exists(a.pins))
+        self.assertEqual(0, a.uninstall().returncode, "nothing to remove is no error")
+        time.sleep(1)
+        a.start()
+        time.sleep(1)
+        self.assertEqual(0, a.stop())
+        gaps = [r for r in read_lake(a.lake)["sluice.agent"] if r["event"] == "GAP"]
+        self.assertEqual(1, len(gaps))
+        self.assertGreater(gaps[0]["interval_ns"], 0.9e9)
+
+    def test_what_ran_already_is_found_once(self):
+        sleeper = subprocess.Popen(["/bin/sleep", "60.125"])
+        self.addCleanup(sleeper.kill)
+        a = self.agent().start()
+        time.sleep(1.2)
+        a.kill9()
+        a.start()
+        sleeper.terminate()
+        sleeper.wait()
+        time.sleep(1.5)
+        self.assertEqual(0, a.stop())
+        mine = [r for r in read_lake(a.lake)["sluice.program"] if r["argv"] == ["/bin/sleep", "60.125"]]
+        self.assertEqual(["START", "END"], [r["phase"] for r in mine])
+        for r in mine:
+            self.assertGreater(r["observed_time"], r["start_time"])
+            self.assertIsNone(r["run_id"])
+        self.assertEqual(15, mine[1]["exit_signal"])
+
+    def gap_of(self, a):
+        gaps = [r for r in read_lake(a.lake)["sluice.agent"] if r["event"] == "GAP"]
+        self.assertEqual(1, len(gaps))
+        return gaps[0]["interval_ns"] / 1e9
+
+    def pairs(self, programs):
+        """Programs with an END and no START, or two of either; one that is found again starts again."""
+        phases = {}
+        for r in {r["seq"]: r for r in programs}.values():
+            found = r["phase"] == "START" and r["observed_time"] is not None and r["program_id"] in phases
+            phases.setdefault(r["program_id"], []).extend([] if found else [r["phase"]])
+        return [(i, p) for i, p in phases.items() if p not in (["START"], ["START", "END"])]
+
+    def test_nobody_reads_for_long_and_the_probes_go_quiet(self):
+        a = self.agent(probes={"deadman": "10s"}).start()
+        time.sleep(0.5)
+        a.kill9()
+        time.sleep(11)
+        for _ in range(3):
+            subprocess.run(["/bin/true", "unseen"])
+        a.start()
+        self.assertIn("gone quiet", a.wait_log("probes.open")["message"])
+        subprocess.run(["/bin/true", "seen-again"])
+        time.sleep(0.5)
+        self.assertEqual(0, a.stop())
+        programs = read_lake(a.lake)["sluice.program"]
+        argvs = [tuple(r["argv"] or []) for r in programs]
+        self.assertEqual(2, argvs.count(("/bin/true", "seen-again")))
+        self.assertLessEqual(argvs.count(("/bin/true", "unseen")), 1)  # the first fork is what tells
+        self.assertEqual([], self.pairs(programs)[:3])
+        self.assertGreater(self.gap_of(a), 10)
+
+    def test_an_agent_of_another_layout_begins_anew_and_says_so(self):
+        other = os.environ.get("SLUICE_OTHER_LAYOUT")
+        if not other:
+            self.skipTest("SLUICE_OTHER_LAYOUT names no executable; run this through ctest")
+        a = self.agent().start()
+        sleeper = subprocess.Popen(["/bin/sleep", "60.375"])
+        self.addCleanup(sleeper.kill)
+        time.sleep(1.2)
+        self.assertEqual(0, a.stop())
+        a.sluice = other
+        a.start()
+        self.assertIn("another version", a.wait_log("probes.open")["message"])
+        self.assertEqual(["other_layout"], os.listdir(a.pins))
+        sleeper.terminate()
+        sleeper.wait()
+        time.sleep(1)
+        self.assertEqual(0, a.stop())
+        mine = [r for r in read_lake(a.lake)["sluice.program"] if r["argv"] == ["/bin/sleep", "60.375"]]
+        # known to the first; its end was seen by the second, which found it running
+        self.assertEqual(["START", "START", "END"], [r["phase"] for r in mine])
+        self.assertIsNotNone(mine[2]["observed_time"])
+        self.gap_of(a)
+
+
+if __name__ == "__main__":
+    harness.main()

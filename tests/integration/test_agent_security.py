@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice agent` and brokers that want to know who it is: what works, what is told where it does not, what stays secret.
+
+SLUICE is the program; SLUICE_SYSTEM_RDKAFKA, where CMake built it, the same over the system's librdkafka. Each can
+what its librdkafka can: SCRAM with Kafka 4 needs 2.6.1.
+"""
+import base64
+import http.client
+import http.server
+import json
+import os
+import pwd
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import unittest
+
+import fastavro
+import harness
+from agent import AgentTest
+from kafka_check import check, read_dead_letters
+from load import Load
+from stack import PASSWORD, USER, Stack, servers
+
+OLD = os.environ.get("SLUICE_SYSTEM_RDKAFKA", "")
+NOBODY = pwd.getpwnam("nobody")
+REGISTRY_USER, REGISTRY_PASSWORD = "registrar", "registry-secret"
+WRONG = "wrong-secret"
+
+stack = None
+front = None
+
+
+def setUpModule():
+    global stack, front
+    if not harness.is_root():
+        return
+    stack = Stack(tls=True, authorizer=True, partitions=1)
+    unittest.addModuleCleanup(stack.close)
+    stack.up()
+    front = RegistryFront(stack)
+    unittest.addModuleCleanup(front.close)
+
+
+class RegistryFront:
+    """https with basic authentication in front of the registry; .url."""
+
+    def __init__(self, at):
+        want = "Basic " + base64.b64encode(f"{REGISTRY_USER}:{REGISTRY_PASSWORD}".encode()).decode()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers["Authorization"] != want:
+                    status, answer = 401, json.dumps({"message": "not " + str(self.headers["Authorization"])}).encode()
+                else:
+                    inner = http.client.HTTPConnection("127.0.0.1", at.servers.port("registry"), timeout=30)
+                    inner.request("POST", self.path, body, {"Content-Type": self.headers["Content-Type"]})
+                    got = inner.getresponse()
+                    status, answer = got.status, got.read()
+                    inner.close()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        self.port = at.ports.spare()
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.daemon_threads = True
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(at.cert("server.pem"))
+        # The handshake in the connection's own thread: a client that is silent holds nobody up.
+        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"https://localhost:{self.port}/apis/ccompat/v7"
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    def close(self):
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(10)
+
+
+def ask_metrics(a, path):
+    """(status, text) of its unix socket."""
+    c = http.client.HTTPConnection("localhost", timeout=30)
+    c.sock = socket.socket(socket.AF_UNIX)
+    c.sock.settimeout(30)
+    c.sock.connect(a.metrics)
+    c.request("GET", path)
+    got = c.getresponse()
+    text = got.read().decode()
+    c.close()
+    return got.status, text
+
+
+class SecurityTest(AgentTest):
+    kafka = None  # the class's own stack, instead of the module's
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.kafka or stack
+        self.certs = os.path.join(self.room, "certs")
+        os.mkdir(self.certs, 0o755)
+        for name in ("ca.crt", "other-ca.crt"):
+            shutil.copy(self.stack.cert(name), self.certs)
+        # TLS files are read by the account that the agent has become.
+        for name in ("client", "expired", "other"):
+            for end in (".crt", ".key"):
+                at = shutil.copy(self.stack.cert(name + end), self.certs)
+                os.chmod(at, 0o400)
+                os.chown(at, NOBODY.pw_uid, NOBODY.pw_gid)
+
+    def secret(self, name, text):
+        """A file that only root may read."""
+        path = os.path.join(self.room, name)
+        with open(path, "w") as f:
+            f.write(text + "\n")
+        os.chmod(path, 0o600)
+        return {"file": path}
+
+    def command(self, name, text):
+        """A command that writes it."""
+        path = os.path.join(self.room, name)
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\necho '%s'\n" % text)
+        os.chmod(path, 0o700)
+        return {"command": [path]}
+
+    def cert(self, name):
+        return os.path.join(self.certs, name)
+
+    def kafka_keys(self, prefix, listener, secrets=None, **properties):
+        names = {"ssl.ca.location": self.cert("ca.crt"), "message.timeout.ms": "10000"}
+        names.update({k.replace("_", "."): v for k, v in properties.items()})
+        return {"kafka": {"brokers": [self.stack.listener(listener)], "properties": names, "secrets": secrets or {},
+                          "topics": {"create": True, "partitions": 1, "replication": 1, "prefix": prefix}},
+                "registry": {"urls": [front.url], "auto_register": True, "user": REGISTRY_USER,
+                             "password": self.secret("registry.password", REGISTRY_PASSWORD),
+                             "ca_file": self.cert("ca.crt")}}
+
+    def sasl(self, prefix, mechanism, password=None, listener="sasl_ssl", **more):
+        return self.kafka_keys(prefix, listener, {"sasl.password": password or self.secret("kafka.password", PASSWORD)},
+                               security_protocol="SASL_SSL" if listener == "sasl_ssl" else "SASL_PLAINTEXT",
+                               sasl_mechanisms=mechanism, sasl_username=USER, **more)
+
+    def assert_delivered(self, a, prefix, load, **options):
+        """All of it, as a consumer sees it that asks at the plain listener."""
+        def programs(topic, record):
+            return topic == "sluice.program"
+        result = check(self.stack.brokers, stack.registry_url, prefix=prefix, keep=programs, **options)
+        self.assertTrue(result.ok, result.summary())
+        self.assertEqual([], load.check([r for _, r in result.records])[:5])
+        self.assertGreater(load.started, 0)
+        return result
+
+    def works(self, prefix, keys, sluice=None):
+        a = self.agent(prefix.strip("."), **keys)
+        a.sluice = sluice or a.sluice
+        a.start()
+        with Load(prefix, rate=50) as load:
+            a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+            a.wait(lambda: load.started >= 20, 60, "load")
+        a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness")
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assert_delivered(a, prefix, load)
+        return a
+
+    def fails(self, prefix, bad, good, says, sluice=None, mended=None):
+        """With bad it is told by what matches says; with good, after a restart, all is there."""
+        a = self.agent(prefix.strip("."), drain="1s", **bad)
+        a.sluice = sluice or a.sluice
+        a.start()
+
+        def told():
+            delivery = a.status()["outlet"]
+            return delivery if re.search(says, delivery["last_error"] or "", re.I) else None
+
+        with Load(prefix, rate=50) as load:
+            delivery = a.wait(told, 60, "an error like " + says)
+            self.assertEqual("down", delivery["state"], delivery)
+            line = a.wait_log("outlet.down", 30)
+            a.wait(lambda: load.started >= 20, 60, "load")
+        self.assertRegex(line["message"] + a.log_text(), "(?i)" + says)
+        self.assertIn(delivery["last_error"], a.ctl("status", check=True).stdout.replace("\n", " "))
+        status, text = ask_metrics(a, "/readyz")
+        self.assertEqual(503, status, text)
+        self.assertEqual(200, ask_metrics(a, "/healthz")[0])
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertGreaterEqual(len(os.listdir(a.spool)), 1)
+        a.config.pop("kafka")
+        a.configure(drain="20s", **good)
+        a.sluice = mended or a.sluice
+        a.start()
+        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        a.wait_empty()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assert_delivered(a, prefix, load)
+        return delivery["last_error"]
+
+
+class Works(SecurityTest):
+    def test_tls(self):
+        self.works("ssl.", self.kafka_keys("ssl.", "ssl", security_protocol="ssl"))
+
+    def test_mutual_tls(self):
+        self.works("mtls.", self.kafka_keys("mtls.", "mtls", security_protocol="ssl",
+                                            ssl_certificate_location=self.cert("client.crt"),
+                                            ssl_key_location=self.cert("client.key")))
+
+    def test_mutual_tls_with_a_key_that_only_root_may_read(self):
+        """The key itself as a secret, under a password that a command gives."""
+        with open(self.stack.cert("client-encrypted.key")) as f:
+            key = self.secret("key.pem", f.read().rstrip("\n"))
+        keys = self.kafka_keys("mtls-pem.", "mtls", {"ssl.key.pem": key,
+                               "ssl.key.password": self.command("key-password", servers.KEY_PASSWORD)},
+                               security_protocol="ssl")
+        with open(self.stack.cert("client.crt")) as f:
+            keys["kafka"]["properties"]["ssl.certificate.pem"] = f.read()
+        a = self.works("mtls-pem.", keys)
+        self.assertNotIn("PRIVATE KEY", a.log_text())
+
+    def test_plain(self):
+        self.works("plain.", self.sasl("plain.", "PLAIN"))
+
+    def test_plain_by_a_command(self):
+        self.works("command.", self.sasl("command.", "PLAIN", self.command("password", PASSWORD)))
+
+    def test_oauthbearer(self):
+        keys = self.kafka_keys("oauth.", "sasl_ssl", security_protocol="SASL_SSL", sasl_mechanisms="OAUTHBEARER",
+                               enable_sasl_oauthbearer_unsecure_jwt="true",
+                               sasl_oauthbearer_config="principal=agent lifeSeconds=600")
+        self.works("oauth.", keys)
+
+    def test_the_systems_library_does_all_but_scram(self):
+        if not OLD:
+            self.skipTest("SLUICE has the system's librdkafka itself")
+        client = {"ssl_certificate_location": self.cert("client.crt"), "ssl_key_location": self.cert("client.key")}
+        self.works("old-ssl.", self.kafka_keys("old-ssl.", "ssl", security_protocol="ssl"), OLD)
+        self.works("old-mtls.", self.kafka_keys("old-mtls.", "mtls", security_protocol="ssl", **client), OLD)
+        self.works("old-plain.", self.sasl("old-plain.", "PLAIN"), OLD)
+
+    def test_scram(self):
+        self.skip_old_library(self)
+        self.works("scram256.", self.sasl("scram256.", "SCRAM-SHA-256"))
+        self.works("scram512.", self.sasl("scram512.", "SCRAM-SHA-512"))
+
+    @staticmethod
+    def skip_old_library(test):
+        done = harness.run_sluice(["doctor", "--json"])
+        if not json.loads(done.stdout)["librdkafka"]["scram_kafka_4"]:
+            test.skipTest("this librdkafka is older than 2.6.1: dev/librdkafka builds a newer one")
+
+
+class Fails(SecurityTest):
+    def test_wrong_password(self):
+        bad = self.sasl("password.", "PLAIN", self.secret("wrong", WRONG))
+        self.fails("password.", bad, self.sasl("password.", "PLAIN"), "authentication failed")
+
+    def test_wrong_scram_password(self):
+        Works.skip_old_library(self)
+        bad = self.sasl("scram.", "SCRAM-SHA-512", self.secret("wrong", WRONG))
+        self.fails("scram.", bad, self.sasl("scram.", "SCRAM-SHA-512"), "authentication failed")
+
+    def test_wrong_ca(self):
+        bad = self.kafka_keys("ca.", "ssl", security_protocol="ssl", ssl_ca_location=self.cert("other-ca.crt"))
+        good = self.kafka_keys("ca.", "ssl", security_protocol="ssl")
+        self.fails("ca.", bad, good, "certificate verify failed|broker certificate could not be verified")
+
+    def mutual(self, prefix, name):
+        names = {} if name is None else {"ssl_certificate_location": self.cert(name + ".crt"),
+                                         "ssl_key_location": self.cert(name + ".key")}
+        return self.kafka_keys(prefix, "mtls", security_protocol="ssl", **names)
+
+    def test_expired_certificate(self):
+        self.fails("expired.", self.mutual("expired.", "expired"), self.mutual("expired.", "client"),
+                   "certificate.expired")
+
+    def test_certificate_of_another_ca(self):
+        self.fails("other.", self.mutual("other.", "other"), self.mutual("other.", "client"),
+                   "certificate.unknown|unknown.ca|bad.certificate")
+
+    def test_no_certificate(self):
+        self.fails("none.", self.mutual("none.", None), self.mutual("none.", "client"),
+                   "bad.certificate|certificate.required|client certificate")
+
+    def test_a_key_that_the_account_may_not_read(self):
+        os.chown(self.cert("client.key"), 0, 0)
+        a = self.agent("unreadable", **self.mutual("unreadable.", "client"))
+        a.start(wait=False)
+        self.assertEqual(125, a.process.wait(60), a.log_text())
+        self.assertRegex(a.log_text(), r"ssl.key.location: .*client.key cannot be read by uid 65534")
+
+    def test_old_library_and_scram(self):
+        sluice = OLD
+        if not sluice:
+            if json.loads(harness.run_sluice(["doctor", "--json"]).stdout)["librdkafka"]["scram_kafka_4"]:
+                self.skipTest("the system's librdkafka is new itself")
+            sluice = harness.SLUICE
+        good = self.sasl("old-scram.", "PLAIN")
+        error = self.fails("old-scram.", self.sasl("old-scram.", "SCRAM-SHA-512"), good, "authentication", sluice)
+        self.assertRegex(error, r"older than 2\.6\.1.*SCRAM.*Kafka 4")
+
+
+class Rights(SecurityTest):
+    def test_a_topic_that_is_forbidden_becomes_dead_letters(self):
+        from confluent_kafka.admin import (AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType,
+                                           ResourceType)
+        prefix = "acl."
+        for name in harness.TOPICS:
+            self.stack.create_topic(prefix + name, 1)
+        admin = AdminClient({"bootstrap.servers": self.stack.brokers, "log_level": 2})
+
+        def acl(topic, operation, permission):
+            return AclBinding(ResourceType.TOPIC, prefix + topic, ResourcePatternType.LITERAL, "User:" + USER, "*",
+                              operation, permission)
+        # Seen but not written, and not even seen.
+        rules = [acl("sluice.host", AclOperation.DESCRIBE, AclPermissionType.ALLOW),
+                 acl("sluice.host", AclOperation.WRITE, AclPermissionType.DENY),
+                 acl("sluice.usage", AclOperation.ALL, AclPermissionType.DENY)]
+        for f in admin.create_acls(rules).values():
+            f.result(30)
+        a = self.agent("acl", **self.sasl(prefix, "PLAIN")).start()
+        sleeper = subprocess.Popen(["/bin/sleep", "300"])
+        self.addCleanup(sleeper.kill)
+        with Load(prefix, rate=20) as load:
+            def dead():
+                letters = {(x["topic"], x["reason"]): x["count"] for x in a.status()["dead_letters"]}
+                wanted = [(t, "topic_authorization_failed") for t in ("sluice.host", "sluice.usage")]
+                return letters if all(letters.get(w) for w in wanted) else None
+            letters = a.wait(dead, 90, "dead letters")
+        self.assertEqual({"topic_authorization_failed"}, {reason for _, reason in letters})
+        a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness: the other topics are delivered")
+        self.assertRegex(ask_metrics(a, "/metrics")[1], r'dead_letters_total\{[^}]*topic_authorization_failed[^}]*\} [1-9]')
+        self.assertRegex(a.status()["outlet"]["last_error"], "uthorization failed")
+        sleeper.kill()
+        sleeper.wait()
+        self.assertEqual(0, a.stop(), a.log_text())
+        put_aside = read_dead_letters(a.config["dead_letters"])
+        self.assertEqual({"sluice.host", "sluice.usage"}, {topic for topic, _ in put_aside})
+        for at, _, names in os.walk(a.config["dead_letters"]):
+            for name in names:
+                if name.endswith(".avro"):
+                    with open(os.path.join(at, name), "rb") as f:
+                        for r in fastavro.reader(f):
+                            self.assertEqual("topic_authorization_failed", r["reason"])
+        self.assert_delivered(a, prefix, load, dead_letters=put_aside)
+
+
+class Kafka3(SecurityTest):
+    """The older broker takes the older library's SCRAM."""
+
+    @classmethod
+    def setUpClass(cls):
+        if harness.is_root():
+            cls.kafka = Stack(kafka="3.9.1", tls=True, registry=False, partitions=1)
+            cls.addClassCleanup(cls.kafka.close)
+            cls.kafka.up()
+
+    def test_scram(self):
+        for n, sluice in enumerate(filter(None, (harness.SLUICE, OLD))):
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                prefix = "kafka3-%d-%s." % (n, mechanism[-3:])
+                self.works(prefix, self.sasl(prefix, mechanism), sluice)
+
+
+class Registry(SecurityTest):
+    def test_wrong_password(self):
+        keys = self.kafka_keys("registry.", "ssl", security_protocol="ssl")
+        keys["registry"]["password"] = self.secret("registry.wrong", WRONG)
+        self.refused("registry.", keys, "401.*credentials")
+
+    def test_wrong_ca(self):
+        keys = self.kafka_keys("registry-ca.", "ssl", security_protocol="ssl")
+        keys["registry"]["ca_file"] = self.cert("other-ca.crt")
+        self.refused("registry-ca.", keys, "certificate is not trusted")
+
+    def refused(self, prefix, keys, says):
+        a = self.agent(prefix.strip("."), drain="1s", **keys).start()
+        with Load(prefix, rate=50) as load:
+            a.wait(lambda: re.search(says, a.status()["registry"]["last_error"] or ""), 60, "an error like " + says)
+            a.wait(lambda: load.started >= 20, 60, "load")
+        self.assertEqual(503, ask_metrics(a, "/readyz")[0])
+        self.assertRegex(a.log_text(), says)
+        for said in (a.log_text(), a.ctl("status", "--json").stdout):
+            self.assertNotIn(WRONG, said)
+            self.assertNotIn(base64.b64encode(f"{REGISTRY_USER}:{WRONG}".encode()).decode(), said)
+        self.assertEqual(0, a.stop(), a.log_text())
+        a.configure(drain="20s", **self.kafka_keys(prefix, "ssl", security_protocol="ssl"))
+        a.start()
+        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assert_delivered(a, prefix, load)
+
+
+class Secrets(SecurityTest):
+    SECRETS = (PASSWORD, REGISTRY_PASSWORD,
+               base64.b64encode(f"{REGISTRY_USER}:{REGISTRY_PASSWORD}".encode()).decode(),
+               base64.b64encode(f"\0{USER}\0{PASSWORD}".encode()).decode())
+
+    def test_appear_nowhere(self):
+        prefix = "secret."
+        keys = self.sasl(prefix, "PLAIN", self.command("password", PASSWORD), debug="all")
+        a = self.agent("secret", log={"level": "debug", "format": "json"}, **keys).start()
+        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        a.ctl("reload", check=True)
+        said = {"status": a.ctl("status").stdout, "status --json": a.ctl("status", "--json").stdout,
+                "metrics": ask_metrics(a, "/metrics")[1], "readyz": ask_metrics(a, "/readyz")[1]}
+        dump = harness.run_sluice(["check", "--dump", "-c", a.config_path])
+        self.assertEqual(0, dump.returncode, dump.stderr)
+        said["check --dump"] = dump.stdout + dump.stderr
+        for name in ("cmdline", "environ"):
+            with open(f"/proc/{a.pid}/{name}", errors="replace") as f:
+                said[name] = f.read()
+        self.assertEqual(0, a.stop(), a.log_text())
+        said["log"] = a.log_text()
+        self.assertIn("kafka.log", said["log"])
+        self.assertGreater(len(said["log"]), 10000, "at debug level it says much")
+        for at, _, names in os.walk(a.room):
+            for name in names:
+                path = os.path.join(at, name)
+                if name not in ("password", "registry.password") and os.path.isfile(path):
+                    with open(path, errors="replace") as f:
+                        said[path] = f.read()
+        for what, text in said.items():
+            for secret in self.SECRETS:
+                self.assertNotIn(secret, text, what)
+        # The program that gave the password was seen by the probes: what it was told is not in the records either.
+        result = check(self.stack.brokers, stack.registry_url, prefix=prefix, keep=lambda topic, record: True)
+        for secret in self.SECRETS:
+            self.assertNotIn(secret, repr(result.records))
+
+    def test_core_files_cannot_be_had(self):
+        a = self.agent("core").start()
+        # Not dumpable: its /proc is root's, not the account's, whatever fs.suid_dumpable says.
+        self.assertEqual(0, os.stat(f"/proc/{a.pid}/mem").st_uid)
+        with open(f"/proc/{a.pid}/limits") as f:
+            core = [line for line in f if line.startswith("Max core file size")][0]
+        self.assertEqual(["0", "0"], core.split()[4:6])
+        self.assertEqual(0, a.stop())
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent's image on a real dockerd, with the rights that docker-compose.yml gives it, on this machine's kernel.
+
+The last stage of ops/image/Dockerfile is built as it stands. The stages that need a package mirror are replaced by
+images made from this build: the program, as `cmake --install` puts it, and the libraries that it links here.
+"""
+import json
+import os
+import shutil
+import subprocess
+import time
+import unittest
+
+import yaml
+
+from dockerd import Dockerd
+import harness
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# Release where there is one: a sanitizer's report of itself would want a symbolizer in the image.
+RELEASE = os.path.join(ROOT, "build", "release")
+CAPABILITIES = {"SYS_RESOURCE": 24}  # that may be missing even here; docker refuses what it cannot give
+
+
+def make_program(into):
+    """/out of the Dockerfile's first stage."""
+    out = os.path.join(into, "out")
+    os.makedirs(out)
+    build = os.path.dirname(os.path.realpath(harness.SLUICE))
+    if os.path.basename(build) == "dev" and os.path.exists(os.path.join(RELEASE, "sluice")):
+        build = RELEASE
+    subprocess.run(["cmake", "--install", build, "--prefix", "/usr"], env={**os.environ, "DESTDIR": out}, check=True,
+                   stdout=subprocess.DEVNULL)
+    if not os.path.isdir(os.path.join(out, "etc")):  # the build was configured for another prefix
+        shutil.move(os.path.join(out, "usr", "etc"), out)
+    return os.path.join(out, "usr", "bin", "sluice")
+
+
+def make_runtime(into, program):
+    """A root with the program's libraries, the loader where the program looks for it, and two accounts."""
+    listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for word in listed.split():
+        if word.startswith("/"):
+            to = into + word
+            os.makedirs(os.path.dirname(to), exist_ok=True)
+            shutil.copy(word, to)
+    for folder in ("etc", "proc", "sys", "dev", "tmp", "run", "var/lib"):
+        os.makedirs(os.path.join(into, folder), exist_ok=True)
+    with open(os.path.join(into, "etc", "passwd"), "w") as f:
+        f.write("root:x:0:0::/:/bin/sh\nsluice:x:990:990::/var/lib/sluice:/usr/sbin/nologin\n")
+    with open(os.path.join(into, "etc", "group"), "w") as f:
+        f.write("root:x:0:\nsluice:x:990:\n")
+
+
+def service():
+    with open(os.path.join(ROOT, "docker-compose.yml")) as f:
+        return yaml.safe_load(f)["services"]["agent"]
+
+
+def run_options(agent, data, config, bpffs):
+    """`docker run` options that say what the service says; its own data and configuration are replaced."""
+    with open("/proc/self/status") as f:
+        own = next(int(line.split()[1], 16) for line in f if line.startswith("CapEff"))
+    out = ["--network", "none", "--pid", agent["pid"], "--uts", agent["uts"], "--cgroupns", agent["cgroup"]]
+    if agent["read_only"]:
+        out.append("--read-only")
+    for cap in agent["cap_drop"]:
+        out += ["--cap-drop", cap]
+    for cap in agent["cap_add"]:
+        if cap not in CAPABILITIES or own >> CAPABILITIES[cap] & 1:
+            out += ["--cap-add", cap]
+    for option in agent["security_opt"]:
+        out += ["--security-opt", option]
+    for path in agent["tmpfs"]:
+        out += ["--tmpfs", path]
+    for volume in agent["volumes"]:
+        source, target, *mode = volume.split(":")
+        source = {"/var/lib/sluice": data, "/etc/sluice/sluice.yaml": config, "/sys/fs/bpf": bpffs}.get(target, source)
+        if os.path.exists(source):
+            out += ["-v", ":".join([source, target, *mode])]
+    return out
+
+
+class Image(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.docker = Dockerd()
+        cls.addClassCleanup(cls.docker.close)
+        cls.docker.__enter__()
+        room = os.path.join(cls.docker.at, "room")
+        program = make_program(os.path.join(room, "program"))
+        make_runtime(os.path.join(room, "runtime"), program)
+        cls.docker.import_image(os.path.join(room, "program"), "sluice-program:test")
+        cls.docker.import_image(os.path.join(room, "runtime"), "sluice-runtime:test")
+        cls.docker("build", "--network", "none", "--file", os.path.join(ROOT, "ops", "image", "Dockerfile"),
+                   "--build-arg", "PROGRAM=sluice-program:test", "--build-arg", "RUNTIME=sluice-runtime:test",
+                   "--tag", "sluice:test", ROOT)
+        cls.data = os.path.join(room, "data")
+        os.makedirs(cls.data)
+        cls.config = os.path.join(room, "sluice.yaml")
+        with open(cls.config, "w") as f:
+            f.write("interval: 1s\nlake: /var/lib/sluice/lake\n")
+        cls.bpffs = os.path.join(room, "bpf")
+        os.makedirs(cls.bpffs)
+        subprocess.run(["mount", "-t", "bpf", "bpf", cls.bpffs], check=True)  # the daemon's close() unmounts it
+        cls.options = run_options(service(), cls.data, cls.config, cls.bpffs)
+
+    def test_the_entry_is_the_program(self):
+        said = self.docker("run", "--rm", "--network", "none", "sluice:test", "--version").stdout
+        self.assertRegex(said, r"^sluice \d+\.\d+\.\d+")
+        image = json.loads(self.docker("image", "inspect", "sluice:test").stdout)[0]["Config"]
+        self.assertEqual(image["Cmd"], ["agent", "-c", "/etc/sluice/sluice.yaml"])
+        self.assertIn("/var/lib/sluice", image["Volumes"])
+
+    def test_doctor_finds_every_signal_that_it_finds_outside(self):
+        inside = self.docker("run", "--rm", *self.options, "sluice:test", "doctor", check=False)
+        outside = harness.run_sluice(["doctor"], stderr=subprocess.STDOUT)
+        self.assertEqual(inside.returncode, outside.returncode, inside.stdout + outside.stdout)
+
+        def missing(text):
+            return sorted(line for line in text.splitlines() if "missing" in line.split()[1:2])
+
+        self.assertEqual(missing(inside.stdout), missing(outside.stdout), inside.stdout)
+
+    def test_a_run_inside_is_recorded(self):
+        self.docker("run", "--rm", *self.options, "sluice:test", "run", "--quiet", "--lake", "/var/lib/sluice/run",
+                    "--", "/usr/bin/sluice", "--version")
+        ends = [r for r in harness.read_lake(os.path.join(self.data, "run"))["sluice.program"] if r["phase"] == "END"]
+        self.assertEqual([(r["exe"], r["exit_code"]) for r in ends], [("/usr/bin/sluice", 0)])
+
+    def test_the_agent_inside_sees_the_host(self):
+        box = self.docker("run", "--detach", *self.options, "sluice:test").stdout.split()[-1]
+        try:
+            self.wait_for_start(box)
+            children = []
+            for n in range(20):
+                child = subprocess.Popen(["/bin/sh", "-c", f"exit {n}"])
+                children.append((child.pid, n))
+                child.wait()
+            time.sleep(2.5)
+            began = time.monotonic()
+            self.docker("stop", "--time", "30", box)
+            self.assertLess(time.monotonic() - began, 25, "SIGTERM did not end it")
+            state = json.loads(self.docker("inspect", box).stdout)[0]["State"]
+            said = self.docker("logs", box).stdout
+            self.assertEqual((state["ExitCode"], state["OOMKilled"]), (0, False), said)
+            programs = harness.read_lake(os.path.join(self.data, "lake"))["sluice.program"]
+            ends = {r["pid"]: r["exit_code"] for r in programs if r["phase"] == "END"}
+            self.assertEqual([(p, ends.get(p)) for p, _ in children], children, said)
+        finally:
+            self.docker("rm", "-f", box, check=False)
+
+    def wait_for_start(self, box):
+        """Until it says so: what runs from then on is followed."""
+        for _ in range(300):
+            if '"agent.started"' in self.docker("logs", box).stdout:
+                return
+            if not json.loads(self.docker("inspect", box).stdout)[0]["State"]["Running"]:
+                break
+            time.sleep(0.1)
+        self.fail("the agent did not start:\n" + self.docker("logs", box).stdout)
+
+
+if __name__ == "__main__":
+    harness.main()
