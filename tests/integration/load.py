@@ -18,7 +18,7 @@ class Load:
 
     def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0):
         """padding: bytes of one more argument, for records of that size."""
-        self.name = name
+        self.name = f"{name}-{os.getpid()}"  # others may put load on this host, too
         self.rate = rate
         self._more = ["x" * padding] if padding else []
         self.started = 0
