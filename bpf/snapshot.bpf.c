@@ -113,7 +113,8 @@ enter_found(struct task_struct *t)
 	u32 zero = 0;
 	long error;
 
-	if (t->flags & PF_KTHREAD || t->exit_state || (u32)t->tgid == own_tgid)
+	/* Whose last thread has begun to exit may be past on_exit: it would never be told as ended. */
+	if (t->flags & PF_KTHREAD || t->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
 		return NULL;
 	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for what is set here */
 	if (!p)
@@ -187,7 +188,8 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	}
 	state_fill(e, t, p);
 	e->head.kind = is_found ? EVENT_FOUND : EVENT_SNAPSHOT;
-	if (snapshot_enter) {	/* the reader may not know those either that were entered before */
+	/* The reader may not know those either that were entered before. The dead have no namespaces. */
+	if (snapshot_enter && signal->live.counter > 0) {
 		struct context c = {};
 
 		context_ids(&c, t);
