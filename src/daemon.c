@@ -25,6 +25,9 @@
 #include "daemon_state.h"
 
 #define TICK_MS 100
+#define MMAP_BYTES (128 << 10)
+#define BURST_RECORDS 1000	/* in flight, after which memory goes back to the system */
+#define METRICS_RETRY_US INT64_C(10000000)
 #define PROBLEM_SIZE 768
 
 static void
@@ -49,6 +52,47 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 	delivery_tick(d->delivery, daemon_wall_us());
 }
 
+/* 0 also where there are to be none. -EADDRINUSE is no reason to see nothing of this host: it is tried again. */
+static int
+open_metrics(struct daemon *d)
+{
+	struct http_options o = { .address = d->config->metrics, .allow_remote = d->config->metrics_public,
+		.group = d->config->control_group };
+	char error[512] = "";
+	int r;
+
+	if (strcmp(d->config->metrics, "off") == 0)
+		return 0;
+	r = http_open(d->base, &o, daemon_fill_status, d, &d->http, error, sizeof(error));
+	/* Anybody may take a port before us. */
+	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
+		if (d->metrics_retry_us == 0)
+			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
+		d->metrics_retry_us = daemon_wall_us() + METRICS_RETRY_US;
+		return 0;
+	}
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
+	else if (d->metrics_retry_us != 0)
+		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are there", d->config->metrics);
+	d->metrics_retry_us = 0;
+	return r;
+}
+
+/* What a burst had queued in memory is free again, but in pieces that malloc(3) keeps. */
+static void
+trim_after_burst(struct daemon *d)
+{
+	uint64_t in_flight = spool_in_flight(d->spool);
+
+	if (in_flight > BURST_RECORDS) {
+		d->was_burst = true;
+	} else if (d->was_burst && in_flight < BURST_RECORDS / 10) {
+		d->was_burst = false;
+		malloc_trim(0);
+	}
+}
+
 static void
 on_second(evutil_socket_t fd, short what, void *arg)
 {
@@ -57,6 +101,9 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_watch_delivery(d);
+	trim_after_burst(d);
+	if (d->metrics_retry_us != 0 && daemon_wall_us() >= d->metrics_retry_us)
+		(void)open_metrics(d);
 	if (notify_watchdog_us(d->notify) > 0)
 		notify_watchdog(d->notify);
 	log_tick();
@@ -127,8 +174,6 @@ static int
 open_doors(struct daemon *d)
 {
 	struct control_options control = { .path = d->config->control, .group = d->config->control_group };
-	struct http_options http = { .address = d->config->metrics, .allow_remote = d->config->metrics_public,
-		.group = d->config->control_group };
 	char error[512] = "";
 	int r;
 
@@ -142,12 +187,7 @@ open_doors(struct daemon *d)
 	if (control_handle_status(d->control, daemon_fill_status, d) < 0 ||
 	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0)
 		return -1;
-	if (strcmp(d->config->metrics, "off") == 0)
-		return 0;
-	r = http_open(d->base, &http, daemon_fill_status, d, &d->http, error, sizeof(error));
-	if (r < 0)
-		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
-	return r;
+	return open_metrics(d);
 }
 
 static int
@@ -332,7 +372,9 @@ daemon_run(const struct daemon_options *o)
 	signal(SIGXFSZ, SIG_IGN);
 	/* librdkafka frees in one thread what another allocated: fastbins are then merged again and again */
 	mallopt(M_MXFAST, 0);
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* fixed: else one large batch makes all of them heap */
 	d.start_us = daemon_wall_us();
+	d.start_ns = agent_now_ns();
 	status = start(&d);
 	if (status == EXIT_DONE) {
 		log_limit_begin();

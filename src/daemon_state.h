@@ -44,7 +44,8 @@ struct daemon {
 	struct outlet *outlet;		/* delivery's; NULL until it is open */
 	bool is_kafka;
 	struct control *control;
-	struct http *http;
+	struct http *http;		/* NULL: no metrics, or not yet */
+	int64_t metrics_retry_us;	/* 0: not wanted */
 	struct notify *notify;
 	struct event *on_term;
 	struct event *on_int;
@@ -56,11 +57,13 @@ struct daemon {
 	char privileges[256];
 	uint64_t generation;
 	int64_t start_us;
+	uint64_t start_ns;		/* the same, of a clock that nobody sets */
 	int64_t reload_us;
 	bool reload_failed;
 	char reload_error[1024];
 	char restart_wanted[512];	/* keys that have changed since the start and wait; "" none */
 	bool is_stopping;
+	bool was_burst;			/* of records in flight, since memory was last trimmed */
 	int status;			/* to exit with */
 	enum outlet_state outlet_state;	/* as last told in the log */
 	enum registry_state registry_state;
