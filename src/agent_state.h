@@ -102,7 +102,6 @@ struct agent {
 	char sink_error[256];
 };
 
-uint64_t agent_now_ns(void);		/* CLOCK_BOOTTIME */
 int64_t agent_wall_us(void);
 /* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
 bool agent_drain(struct agent *a);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * The daemon's half behind the stream: spool, registry, Kafka or files, as the configuration has it.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,11 +24,60 @@
 #define REGISTRY_CACHE_FILE "registry-ids.json"
 #define PATH_SPACE 4096
 
-/* Makes a folder and those above it; the last is the account's, so that it can be written later on. */
+/* Nothing in it but what makes a file system. An error counts as something. */
+static bool
+is_empty(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+	const struct dirent *e;
+	bool found = d == NULL;
+
+	if (d == NULL && copy >= 0)
+		close(copy);
+	while (!found && (e = readdir(d)) != NULL)
+		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    strcmp(e->d_name, "lost+found") != 0;
+	if (d != NULL)
+		closedir(d);
+	return !found;
+}
+
+/*
+ * Gives an open folder to the account. We are root, so not just any: what holds others' files, as /tmp
+ * or a home does, would be taken from them.
+ */
+static int
+give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != uid && (st.st_uid != 0 || !is_empty(fd))) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s belongs to uid %u%s: name another folder, or give it to "
+		    "the agent's account: chown -R %u:%u %s", path, (unsigned)st.st_uid,
+		    st.st_uid == 0 ? " and is not empty" : "", (unsigned)uid, (unsigned)gid, path);
+		return -EPERM;
+	}
+	/* A private one is closed, while it is still ours; who may read a lake is its owner's business. */
+	if ((mode & 077) == 0 && (st.st_mode & 077) != 0 && fchmod(fd, mode) < 0)
+		return -errno;
+	if ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * Makes a folder and those above it; the last is the account's, so that it can be written later on. A
+ * link that root has made is followed: whoever else made one could have any folder given away.
+ */
 static int
 make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
 {
 	char at[PATH_SPACE];
+	struct stat st;
+	int fd, r;
 
 	if (snprintf(at, sizeof(at), "%s", path) >= (int)sizeof(at))
 		return -ENAMETOOLONG;
@@ -39,7 +89,19 @@ make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
 	}
 	if (mkdir(at, mode) < 0 && errno != EEXIST)
 		return -errno;
-	return chown(at, uid, gid) < 0 ? -errno : 0;
+	if (lstat(at, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode) && st.st_uid != 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s is a symbolic link of uid %u: only one of root's is "
+		    "followed", at, (unsigned)st.st_uid);
+		return -ELOOP;
+	}
+	fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (S_ISLNK(st.st_mode) ? 0 : O_NOFOLLOW));
+	if (fd < 0)
+		return -errno;
+	r = give_folder(fd, at, mode, uid, gid);
+	close(fd);
+	return r;
 }
 
 /* The file below the spool's folder. False: the path is too long. */
@@ -121,7 +183,7 @@ daemon_open_spool(struct daemon *d)
 	if (r == 0)
 		r = make_folder(c->dead_letters, 0700, uid, gid);
 	if (r == 0 && !c->kafka.is_set)
-		r = make_folder(c->lake, 0755, uid, gid);
+		r = make_folder(c->lake, 0750, uid, gid);	/* what every user ran */
 	if (r < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot make the folders of spool, dead letters "
 		    "and lake: %s", strerror(-r));

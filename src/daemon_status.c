@@ -109,7 +109,7 @@ fill_outlet(struct agent_status *s, struct daemon *d)
 	d->outlet->ops->status(d->outlet, &outlet);
 	s->outlet.kind = outlet.kind;
 	s->outlet.state = states[outlet.state];
-	memcpy(s->outlet.error, outlet.error, sizeof(s->outlet.error));
+	snprintf(s->outlet.error, sizeof(s->outlet.error), "%s", outlet.error);
 	s->outlet.error_us = outlet.error_us;
 	s->outlet.in_flight = outlet.in_flight;
 	s->outlet.queued_bytes = outlet.queued_bytes;
@@ -118,7 +118,7 @@ fill_outlet(struct agent_status *s, struct daemon *d)
 		return;		/* STATUS_REGISTRY_NONE */
 	registry_status(d->registry, &registry);
 	s->registry.state = registry_states[registry.state];
-	memcpy(s->registry.url, registry.url, sizeof(s->registry.url));
+	snprintf(s->registry.url, sizeof(s->registry.url), "%s", registry.url);
 	snprintf(s->registry.error, sizeof(s->registry.error), "%s", registry.error);
 	s->registry.error_us = registry.error_us;
 	s->registry.known = registry.known;
@@ -164,7 +164,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	s->host_name = agent_host_name(d->agent);
 	s->time_us = daemon_wall_us();
 	s->start_us = d->start_us;
-	s->uptime_ns = s->time_us > d->start_us ? (uint64_t)(s->time_us - d->start_us) * 1000 : 0;
+	s->uptime_ns = agent_now_ns() - d->start_ns;
 	s->is_stopping = d->is_stopping;
 	s->config_file = d->config->has_main ? d->config->files.list[0] : NULL;
 	s->generation = d->generation;

@@ -313,6 +313,14 @@ def make_certificates(at):
 # --- one stack ---
 
 
+def new_cluster_id():
+    """As Kafka makes them: never with a dash in front, which its tools take for an option."""
+    while True:
+        found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not found.startswith("-"):
+            return found
+
+
 class Servers:
     """One broker and one registry whose state is in one directory. See stack.json there for the fields."""
 
@@ -370,7 +378,7 @@ class Servers:
         os.makedirs(self.at, exist_ok=True)
         self.state = {"kafka": kafka, "ports": dict(ports), "tls": tls, "registry_storage": registry_storage,
                       "partitions": partitions, "with_proxied": with_proxied, "authorizer": authorizer,
-                      "cluster_id": base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")}
+                      "cluster_id": new_cluster_id()}
         self._save()
         if tls:
             make_certificates(self.path("certs"))

@@ -18,17 +18,33 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define USUAL_MOUNT "/sys/fs/bpf"
+
+/* Where a BPF file system is open to all, as it is by its default, another may have been here before. */
 static int
 make_dir(const char *path)
 {
-	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+	struct stat st;
+
+	if (mkdir(path, 0700) == 0)
+		return 0;
+	if (errno != EEXIST || lstat(path, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 022) == 0 ? 0 : -EPERM;
+}
+
+static bool
+is_bpf_fs(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_MAGIC;
 }
 
 int
 pins_prepare(const char *root, const char *layout, char *error, size_t error_size)
 {
 	char path[PINS_PATH_MAX];
-	struct statfs fs;
 	char *slash;
 	int r = 0;
 
@@ -39,7 +55,13 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 		return -EINVAL;
 	}
 	*slash = '\0';
-	if (statfs(path, &fs) < 0 || fs.f_type != BPF_FS_MAGIC) {
+	if (!is_bpf_fs(path)) {
+		/* Nowhere else: what is there would be hidden under it. */
+		if (strcmp(path, USUAL_MOUNT) != 0) {
+			snprintf(error, error_size, "there is no BPF file system at %s; run: mount -t bpf bpf %s", path,
+			    path);
+			return -EMEDIUMTYPE;
+		}
 		if (mount("bpf", path, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RELATIME, "mode=0700") < 0) {
 			r = -errno;
 			snprintf(error, error_size, "there is no BPF file system at %s and it cannot be mounted: %s; "
@@ -133,30 +155,72 @@ pins_remove_maps(const char *root, const char *layout)
 	return remove_below(dir, "", 0);	/* the folder stays */
 }
 
+/* A folder that holds nothing but "maps" and "links" is a layout's. Others' pins are none of our business. */
+static bool
+is_layout(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	bool is = d != NULL;
+
+	while (is && (e = readdir(d)) != NULL)
+		is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    strcmp(e->d_name, "maps") == 0 || strcmp(e->d_name, "links") == 0;
+	if (d != NULL)
+		closedir(d);
+	return is;
+}
+
+/* All layouts but one, which may be NULL. *ret_n: how many. 0, or the first -errno. */
+static int
+remove_layouts(const char *root, const char *but, int *ret_n)
+{
+	DIR *d = opendir(root);
+	const struct dirent *e;
+	int first = 0;
+
+	*ret_n = 0;
+	if (d == NULL)
+		return errno == ENOENT ? 0 : -errno;
+	while ((e = readdir(d)) != NULL) {
+		char path[PINS_PATH_MAX];
+		int r;
+
+		if (e->d_name[0] == '.' || (but != NULL && strcmp(e->d_name, but) == 0) ||
+		    snprintf(path, sizeof(path), "%s/%s", root, e->d_name) >= (int)sizeof(path) ||
+		    !is_layout(path))
+			continue;
+		r = remove_below(path, NULL, 3);
+		if (r == 0)
+			++*ret_n;
+		else if (first == 0)
+			first = r;
+	}
+	closedir(d);
+	return first;
+}
+
 int
 pins_remove_other_layouts(const char *root, const char *layout)
 {
-	DIR *d = opendir(root);
-	struct dirent *e;
-	int n = 0;
+	int n;
 
-	if (d == NULL)
-		return 0;
-	while ((e = readdir(d)) != NULL) {
-		char path[PINS_PATH_MAX];
-
-		if (e->d_name[0] == '.' || strcmp(e->d_name, layout) == 0)
-			continue;
-		if (snprintf(path, sizeof(path), "%s/%s", root, e->d_name) < (int)sizeof(path) &&
-		    remove_below(path, NULL, 3) == 0)
-			n++;
-	}
-	closedir(d);
+	remove_layouts(root, layout, &n);
 	return n;
 }
 
 int
 pins_uninstall(const char *root)
 {
-	return remove_below(root, NULL, 4);
+	int n, r;
+
+	if (access(root, F_OK) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!is_bpf_fs(root))
+		return -EMEDIUMTYPE;	/* a folder named by mistake keeps what it holds */
+	r = remove_layouts(root, NULL, &n);
+	/* -ENOTEMPTY: somebody else's pins. */
+	if (r == 0 && rmdir(root) < 0)
+		r = -errno;
+	return r;
 }

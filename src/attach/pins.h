@@ -17,7 +17,7 @@
 
 #define PINS_PATH_MAX 256
 
-/* Mounts the BPF file system at root's parent where it is missing, makes the folders. 0 or -errno. */
+/* Makes the folders; mounts the BPF file system where it is missing in its usual place. 0 or -errno. */
 int pins_prepare(const char *root, const char *layout, char *error, size_t error_size);
 /* "<root>/<layout>/maps/<name>" */
 void pins_map_path(const char *root, const char *layout, const char *name, char out[PINS_PATH_MAX]);
@@ -30,7 +30,10 @@ int pins_remove_links(const char *root, const char *layout, uint64_t but_owner);
 int pins_remove_maps(const char *root, const char *layout);
 /* Detaches the programs and forgets the maps of other layouts. Returns how many layouts there were. */
 int pins_remove_other_layouts(const char *root, const char *layout);
-/* Removes all there is under root. 0 (also where there is nothing), or the first -errno. */
+/*
+ * Removes all layouts under root, and root. 0 (also where there is nothing), -EMEDIUMTYPE: root is in no
+ * BPF file system, or the first -errno.
+ */
 int pins_uninstall(const char *root);
 
 #endif

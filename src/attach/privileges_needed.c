@@ -21,11 +21,19 @@ static const struct privilege_need needs[] = {
 	{ CAP_SETUID, true, "become the account of `user`" },
 	{ CAP_SETGID, true, "become the account of `user`" },
 	{ CAP_CHOWN, true, "give that account its folders, and the sockets their group" },
-	{ CAP_DAC_READ_SEARCH, false, "read secrets that are their owner's only" },
+	{ CAP_DAC_READ_SEARCH, false, "open that account's folders, and secrets that are their owner's only" },
 	{ CAP_SYS_PTRACE, false, "know exe and cwd of processes that run already" },
 	{ CAP_SYS_RESOURCE, false, "lift the limit that maps count by before Linux 5.11" },
 	{ CAP_SYS_NICE, false, "run a little ahead of what it watches" },
 };
+
+static bool
+is_effective(cap_t caps, int cap)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+
+	return caps != NULL && cap_get_flag(caps, cap, CAP_EFFECTIVE, &value) == 0 && value == CAP_SET;
+}
 
 size_t
 privileges_needed(struct privilege_need *ret, size_t max)
@@ -34,12 +42,11 @@ privileges_needed(struct privilege_need *ret, size_t max)
 	size_t n = 0;
 
 	for (; n < COUNT(needs) && n < max; n++) {
-		cap_flag_value_t value = CAP_CLEAR;
-
 		ret[n] = needs[n];
-		if (caps != NULL)
-			(void)cap_get_flag(caps, needs[n].cap, CAP_EFFECTIVE, &value);
-		ret[n].is_held = value == CAP_SET;
+		ret[n].is_held = is_effective(caps, needs[n].cap);
+		/* The kernel takes the one that these two were split from for each. */
+		if (needs[n].cap == CAP_BPF || needs[n].cap == CAP_PERFMON)
+			ret[n].is_held |= is_effective(caps, CAP_SYS_ADMIN);
 	}
 	if (caps != NULL)
 		cap_free(caps);

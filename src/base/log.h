@@ -85,8 +85,8 @@ enum log_level log_level(void);
 
 /*
  * From here on, what comes more often than the burst in a window is left out and counted, by event;
- * the next line of that event says suppressed=N. Call it once the loop runs: an error of start-up is
- * always told.
+ * the next line of that event says suppressed=N. Not so at level debug. Call it once the loop runs:
+ * an error of start-up is always told.
  */
 void log_limit_begin(void);
 /* About once a second: tells what was left out of events that no longer come. */

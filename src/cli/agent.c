@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * sluice agent: the daemon.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,7 +40,8 @@ uninstall(const char *pins)
 	}
 	r = pins_uninstall(pins);
 	if (r < 0) {
-		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, strerror(-r));
+		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, r == -EMEDIUMTYPE ?
+		    "it is in no BPF file system, where probes are kept" : strerror(-r));
 		return EXIT_OWN_FAILURE;
 	}
 	return EXIT_DONE;

@@ -157,6 +157,7 @@ list_drop_ins(const char *dir, struct config_strings *ret, struct config_errors 
 {
 	DIR *d = opendir(dir);
 	const struct dirent *e;
+	struct stat st;
 	int r = 0;
 
 	if (d == NULL) {
@@ -164,6 +165,9 @@ list_drop_ins(const char *dir, struct config_strings *ret, struct config_errors 
 			cannot_read(dir, errno, errors);
 		return 0;
 	}
+	if (fstat(dirfd(d), &st) == 0 && (st.st_mode & S_IWOTH) != 0)
+		config_error_add(errors, dir, 0, 0, "anybody may put a file there, and with it become root: run "
+		    "`chmod o-w %s`", dir);
 	while (r == 0 && (e = readdir(d)) != NULL) {
 		if (e->d_name[0] == '.')
 			continue;

@@ -159,6 +159,19 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 	return r;
 }
 
+/* As root we run nothing that just anybody may have written. */
+static int
+check_command(const char *name, char *error, size_t error_size)
+{
+	struct stat st;
+
+	if (stat(name, &st) < 0 || (st.st_mode & S_IWOTH) == 0)
+		return 0;	/* that it is not there, execv(2) finds */
+	snprintf(error, error_size, "secret command %s may be written by everybody (mode %03o): run `chmod o-w %s`", name,
+	    st.st_mode & 0777, name);
+	return -EACCES;
+}
+
 static int
 run_command(const struct config_strings *command, struct collected *c, char *error,
     size_t error_size)
@@ -168,6 +181,11 @@ run_command(const struct config_strings *command, struct collected *c, char *err
 	int fds[2] = { -1, -1 }, status = 0, r;
 	pid_t pid;
 
+	r = check_command(name, error, error_size);
+	if (r < 0) {
+		free(argv);
+		return r;
+	}
 	if (argv == NULL || pipe2(fds, O_CLOEXEC) < 0) {
 		r = argv == NULL ? -ENOMEM : -errno;
 		snprintf(error, error_size, "secret command %s cannot be run: %s", name, strerror(-r));

@@ -138,7 +138,7 @@ struct agent_status {
 	struct {
 		const char *kind;	/* "kafka", "files" */
 		enum status_outlet_state state;
-		char error[256];	/* the last one; "" none */
+		char error[512];	/* the last one; "" none */
 		int64_t error_us;
 		uint64_t in_flight;
 		uint64_t queued_bytes;

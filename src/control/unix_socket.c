@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * unix_socket: bound unreadable, given its owner and mode, and only then listened at.
+ * unix_socket: bound with its mode, given its group, and only then listened at. Never changed by its name
+ * in a way that follows a link: the folder may be somebody else's.
  */
 #include "control/unix_socket.h"
 
@@ -89,15 +90,15 @@ unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(-errno, error, size, path, "no socket");
-	old = umask(0777);
+	old = umask(0777 & ~mode);
 	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	umask(old);
 	if (r < 0) {
 		close(fd);
 		return fail(r, error, size, path, "cannot be bound");
 	}
-	if (lchown(path, geteuid(), gid) < 0 || chmod(path, mode) < 0 || listen(fd, backlog) < 0) {
-		r = fail(-errno, error, size, path, "cannot be given its owner and mode");
+	if (lchown(path, geteuid(), gid) < 0 || listen(fd, backlog) < 0) {
+		r = fail(-errno, error, size, path, "cannot be given its owner");
 		close(fd);
 		unlink(path);
 		return r;

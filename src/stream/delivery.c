@@ -197,8 +197,9 @@ check_drained(struct delivery *d)
 {
 	void (*on_drained)(bool is_empty, void *arg) = d->on_drained;
 
-	if (on_drained == NULL || !d->is_dry || d->stats.in_flight > 0 ||
-	    spool_in_flight(d->spool) > 0)
+	/* Dry is not empty: what is not yet synced is not handed out. */
+	if (on_drained == NULL || d->stats.in_flight > 0 || spool_in_flight(d->spool) > 0 ||
+	    !spool_is_drained(d->spool))
 		return;
 	d->on_drained = NULL;
 	event_del(d->deadline);
@@ -298,8 +299,8 @@ delivery_close(struct delivery *d)
 void
 delivery_kick(struct delivery *d)
 {
-	d->is_dry = false;
-	if (d->state == RUNNING && !d->is_blocked)
+	d->is_dry = !spool_has_more(d->spool);
+	if (d->state == RUNNING && !d->is_blocked && !d->is_dry)
 		wake(d);
 }
 
@@ -313,6 +314,8 @@ delivery_tick(struct delivery *d, int64_t now_us)
 		d->outlet->ops->hurry(d->outlet);
 	/* One try costs little, and a missed ready() would cost everything. */
 	d->is_blocked = false;
+	/* Nobody kicks for what was committed before and is synced only now. */
+	d->is_dry = !spool_has_more(d->spool);
 	if (d->state == RUNNING && (!d->is_dry || d->on_drained != NULL))
 		wake(d);
 }
@@ -325,6 +328,7 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 
 	d->on_drained = on_done;
 	d->drained_arg = arg;
+	spool_hand_no_more(d->spool);
 	d->is_dry = false;
 	event_add(d->deadline, &tv);
 	if (d->outlet != NULL)

@@ -49,11 +49,28 @@ wake(struct kafka *k)
 
 /* --- the producer --- */
 
+/* A broker takes less at once than we thought: half as much, until it does, or a message is alone. */
+static void
+shrink_batches(struct kafka *k)
+{
+	char value[16], error[256], text[96];
+
+	k->wants_smaller = false;
+	snprintf(text, sizeof(text), "a broker refuses batches of %d bytes: half of that from now on", k->batch_bytes);
+	k->batch_bytes = k->batch_bytes > 1 ? k->batch_bytes / 2 : 1;
+	snprintf(value, sizeof(value), "%d", k->batch_bytes);
+	(void)rd_kafka_conf_set(k->conf, "batch.size", value, error, sizeof(error));
+	if (k->on_log != NULL)
+		k->on_log(4, "BATCH", text, k->arg);
+}
+
 static void
 replace_client(struct kafka *k)
 {
 	char error[256];
 
+	if (k->wants_smaller)
+		shrink_batches(k);
 	k->replace_at_us = k->now_us + REPLACE_US;
 	kafka_client_release(k->client);
 	k->retried_before += k->retried_now;
@@ -64,6 +81,7 @@ replace_client(struct kafka *k)
 		kafka_set_down(k, "no producer could be made: %s", error);
 		return;
 	}
+	wake(k);	/* for what it had to say before it had our fd: librdkafka tells of a queue's first only */
 	k->stats.producers++;
 	k->is_failed = k->is_giving_back = false;
 	k->is_waiting = false;
@@ -354,6 +372,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 	rd_kafka_conf_set_opaque(k->conf, k);
 	kafka_report_set(k->conf);
 	k->is_scram_broken = kafka_conf_has_broken_scram(k->conf);
+	k->batch_bytes = kafka_conf_batch_bytes(k->conf);
 
 	snprintf(error, error_size, "out of memory");
 	k->brokers = kafka_join_brokers(o);
@@ -376,6 +395,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 	k->client = kafka_client_new(k->conf, k->topics, k->fd, error, error_size);
 	if (k->client == NULL)
 		return -EINVAL;
+	wake(k);	/* as in replace_client() */
 	k->stats.producers = 1;
 	warn(k);
 	kafka_topics_work(k);	/* asks at once which topics there are */

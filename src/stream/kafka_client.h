@@ -78,6 +78,8 @@ struct kafka {
 	bool			 is_waiting;	/* put has said not now, and why has not changed */
 	bool			 is_giving_back;
 	bool			 is_failed;	/* this producer can do no more: replace it */
+	bool			 wants_smaller;	/* a broker refused a batch of it as too large */
+	int			 batch_bytes;	/* of a batch, as of librdkafka's batch.size */
 	int64_t			 given_back_us;	/* when that began */
 	int64_t			 replace_at_us;	/* a producer that failed, not before */
 	uint64_t		 room;		/* put is worth another try with this few in flight */
@@ -85,7 +87,7 @@ struct kafka {
 	struct kafka_stats	 stats;
 	uint64_t		 retried_before;	/* by the producers that are gone */
 	uint64_t		 retried_now;
-	char			 cause[200];	/* the last that a broker's connection failed of */
+	char			 cause[400];	/* the last that a broker's connection failed of */
 	struct bytes		 frame;
 	int32_t			 version;	/* of the last record's schema, and as text */
 	char			 version_text[12];
@@ -113,6 +115,8 @@ const char *kafka_conf_get(const rd_kafka_conf_t *conf, const char *name, char *
 char *kafka_join_brokers(const struct kafka_options *o);
 /* SCRAM is wanted, from a librdkafka that does it in a way that Kafka 4 refuses. */
 bool kafka_conf_has_broken_scram(const rd_kafka_conf_t *conf);
+/* How much goes into one batch at most. */
+int kafka_conf_batch_bytes(const rd_kafka_conf_t *conf);
 
 /* kafka_errors.c */
 

@@ -126,6 +126,18 @@ kafka_conf_get(const rd_kafka_conf_t *conf, const char *name, char *buffer, size
 	return rd_kafka_conf_get(conf, name, buffer, &size) == RD_KAFKA_CONF_OK ? buffer : NULL;
 }
 
+int
+kafka_conf_batch_bytes(const rd_kafka_conf_t *conf)
+{
+	char text[16];
+	const char *batch = kafka_conf_get(conf, "batch.size", text, sizeof(text));
+	int bytes = batch != NULL ? atoi(batch) : 0;
+	const char *message = kafka_conf_get(conf, "message.max.bytes", text, sizeof(text));
+	int most = message != NULL ? atoi(message) : 0;
+
+	return bytes == 0 || (most > 0 && most < bytes) ? most : bytes;
+}
+
 bool
 kafka_conf_has_broken_scram(const rd_kafka_conf_t *conf)
 {

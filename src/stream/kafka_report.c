@@ -29,6 +29,11 @@ static void
 set_error(struct kafka *k, const char *format, va_list ap)
 {
 	vsnprintf(k->status.error, sizeof(k->status.error), format, ap);
+	/* A broker's words are shown on terminals. */
+	for (char *c = k->status.error; *c != '\0'; c++) {
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = ' ';
+	}
 	k->status.error_us = wall_us();
 }
 
@@ -53,11 +58,19 @@ kafka_set_down(struct kafka *k, const char *format, ...)
 	k->status.state = OUTLET_DOWN;
 }
 
+/* What librdkafka's words do not say, in front of them, so that no cut takes it away. */
 static const char *
-scram_hint(const struct kafka *k)
+hint(const struct kafka *k, const char *text)
 {
-	return k->is_scram_broken ?
-	    " (this librdkafka is older than 2.6.1: its SCRAM is refused by Kafka 4)" : "";
+	/* The broker's TLS tells but a number; Java's says "certificate unknown" of one that has expired. */
+	if (strstr(text, "alert certificate") != NULL || strstr(text, "alert bad certificate") != NULL ||
+	    strstr(text, "alert unknown ca") != NULL || strstr(text, "certificate required") != NULL)
+		return "the broker does not accept our certificate (ssl.certificate.location): none, expired, or of a "
+		    "CA that it does not trust: ";
+	if (k->is_scram_broken)
+		return "this librdkafka is older than 2.6.1: its SCRAM is refused by Kafka 4 (`sluice doctor` tells "
+		    "more): ";
+	return "";
 }
 
 /* The record that a message was made of; only what is left of it there. */
@@ -102,6 +115,12 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	struct spool_record r = message_record(k, m);
 	const char *detail = rd_kafka_err2str(m->err);
 
+	/* Brokers judge whole batches: only a message that was alone in its own is too large itself. */
+	if ((m->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || m->err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE) &&
+	    m->len + m->key_len < (size_t)k->batch_bytes) {
+		f = (struct kafka_failure){ OUTLET_AGAIN, "batch_too_large", false };
+		k->wants_smaller = true;
+	}
 	if (f.is_topic_gone) {
 		kafka_topic_lost(k, r.topic);
 	} else if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
@@ -149,14 +168,15 @@ on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
 		break;
 	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
 		/* A broker's own reason came before. */
-		kafka_set_down(k, "no broker can be reached: %s%s", k->cause[0] != '\0' ? k->cause : text,
-		    scram_hint(k));
+		if (k->cause[0] != '\0')
+			text = k->cause;
+		kafka_set_down(k, "no broker can be reached: %s%s", hint(k, text), text);
 		break;
 	default:
 		snprintf(k->cause, sizeof(k->cause), "%s", text);
 		/* With others up this is no outage; refused credentials are one. */
 		if (err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL)
-			kafka_set_down(k, "%s%s", text, scram_hint(k));
+			kafka_set_down(k, "%s%s", hint(k, text), text);
 	}
 }
 

@@ -368,6 +368,7 @@ on_answer(const struct registry_http_answer *http, void *arg)
 		.lookup_only = r->lookup_only,
 		.timeout_ms = r->timeout_ms,
 		.ca = r->ca_file,
+		.user = u->user != NULL ? u->user : r->user,
 		.secrets = { u->user != NULL ? u->password : r->password, r->token },
 	};
 	struct registry_answer a;

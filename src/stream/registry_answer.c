@@ -69,6 +69,46 @@ hide(char *text, const char *secret)
 		memset(at, '*', len);
 }
 
+/* "dTpw": what basic authentication sends of "u" and "p". malloc'd, NULL without memory. */
+static char *
+basic(const char *user, const char *password)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *plain = NULL, *out = NULL, *at;
+	int len = asprintf(&plain, "%s:%s", user, password);
+
+	if (len < 0)
+		return NULL;
+	at = out = malloc(((size_t)len + 2) / 3 * 4 + 1);
+	for (int i = 0; out != NULL && i < len; i += 3) {
+		uint32_t three = 0;
+
+		for (int j = 0; j < 3; j++)
+			three = three << 8 | (i + j < len ? (unsigned char)plain[i + j] : 0);
+		for (int j = 0; j < 4; j++)
+			*at++ = i + j > len ? '=' : digits[three >> (18 - 6 * j) & 63];
+	}
+	if (out != NULL)
+		*at = '\0';
+	explicit_bzero(plain, (size_t)len);
+	free(plain);
+	return out;
+}
+
+/* All forms of our secrets that went over the wire. */
+static void
+hide_secrets(const struct registry_asked *q, char *text)
+{
+	char *header = q->user != NULL && q->secrets[0] != NULL ? basic(q->user, q->secrets[0]) : NULL;
+
+	hide(text, header);
+	for (size_t i = 0; i < sizeof(q->secrets) / sizeof(q->secrets[0]); i++)
+		hide(text, q->secrets[i]);
+	if (header != NULL)
+		explicit_bzero(header, strlen(header));
+	free(header);
+}
+
 /* Foreign words: one line, UTF-8, without our secrets, cut. Empty when there are none. */
 static void
 quote(const struct registry_asked *q, const char *words, char *out, size_t out_size)
@@ -80,8 +120,7 @@ quote(const struct registry_asked *q, const char *words, char *out, size_t out_s
 	bare = words != NULL && words[0] != '\0' ? strdup(words) : NULL;
 	if (bare == NULL)
 		return;
-	for (size_t i = 0; i < sizeof(q->secrets) / sizeof(q->secrets[0]); i++)
-		hide(bare, q->secrets[i]);	/* before the cut, which might leave half of one */
+	hide_secrets(q, bare);	/* before the cut, which might leave half of one */
 	len = text_escape(bare, strlen(bare), text, sizeof(text), &used);
 	for (size_t i = 0; i < len; i++) {
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)

@@ -50,6 +50,7 @@ struct registry_asked {
 	bool lookup_only;
 	uint32_t timeout_ms;
 	const char *ca;			/* the CA file in use, or NULL */
+	const char *user;		/* sent with secrets[0], or NULL */
 	const char *secrets[2];		/* what was sent to prove who we are; NULL where nothing was */
 };
 

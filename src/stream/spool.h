@@ -126,8 +126,16 @@ void spool_unget(struct spool *s);
 void spool_ack(struct spool *s, uint64_t id);
 /* Everything handed out and not acknowledged is handed out again, in order, with is_again set. */
 void spool_rewind(struct spool *s);
+/*
+ * From now on only what is committed already is handed out; what comes later is for the next owner.
+ * spool_is_drained(): all of that is acknowledged.
+ */
+void spool_hand_no_more(struct spool *s);
+bool spool_is_drained(struct spool *s);
 /* Handed out and not yet acknowledged. */
 uint64_t spool_in_flight(const struct spool *s);
+/* Something waits that is not handed out; it may have to be synced first. */
+bool spool_has_more(const struct spool *s);
 /* The text of a schema by its fingerprint, also of older versions; NULL unknown. The spool's. */
 const char *spool_schema(struct spool *s, uint64_t fingerprint);
 

@@ -40,6 +40,25 @@ spool_done_below(struct spool *s, enum spool_lane lane)
 	return l->done_below;
 }
 
+void
+spool_hand_no_more(struct spool *s)
+{
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		s->lanes[lane].limit = s->lanes[lane].next_number;
+		s->lanes[lane].has_limit = true;
+	}
+}
+
+bool
+spool_is_drained(struct spool *s)
+{
+	for (int lane = 0; lane < SPOOL_LANES && s->waiting > 0; lane++) {
+		if (!s->lanes[lane].has_limit || spool_done_below(s, lane) < s->lanes[lane].limit)
+			return false;
+	}
+	return true;
+}
+
 bool
 spool_is_skipped(const struct spool_lane_state *l, uint64_t number)
 {
@@ -141,13 +160,14 @@ peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
 		if (r == 1) {
 			if (ret->kind == SPOOL_ENTRY_RECORD && w->number >= l->done_below &&
 			    !spool_is_skipped(l, w->number))
-				return 1;
+				return !l->has_limit || w->number < l->limit;
 			spool_walk_on(w, ret);
 			continue;
 		}
 		if (r == -EBADMSG) {
 			l->has_passed_over = true;
-			spool_walk_leave(w);
+			if (!spool_walk_over(s, &l->reader, w))
+				spool_walk_leave(w);
 			continue;
 		}
 		if (r == 0) {
@@ -351,6 +371,12 @@ uint64_t
 spool_in_flight(const struct spool *s)
 {
 	return s->lanes[SPOOL_MAIN].flight.n_out + s->lanes[SPOOL_USAGE].flight.n_out;
+}
+
+bool
+spool_has_more(const struct spool *s)
+{
+	return s->waiting > spool_in_flight(s);
 }
 
 void

@@ -241,6 +241,7 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 {
 	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
 	struct spool_entry e;
+	bool is_damaged = false;
 	int r;
 
 	if (w->number_end > l->next_number)
@@ -253,7 +254,17 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 		s->has_place = true;
 	}
 	s->since_checkpoint += h->len;
-	while ((r = spool_walk_entry(s, &l->reader, w, &e)) == 1) {
+	for (;;) {
+		uint64_t at = w->at;
+
+		r = spool_walk_entry(s, &l->reader, w, &e);
+		if (r == -EBADMSG && spool_walk_over(s, &l->reader, w)) {
+			recovery->corrupt_bytes += w->at - at;
+			is_damaged = true;
+			continue;
+		}
+		if (r != 1)
+			break;
 		if (e.kind != SPOOL_ENTRY_RECORD) {
 			take_note(s, w, &e);
 		} else {
@@ -265,16 +276,16 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 		}
 		spool_walk_on(w, &e);
 	}
-	if (r == -EBADMSG) {
-		recovery->corrupt_batches++;
+	if (r == -EBADMSG)
 		recovery->corrupt_bytes += w->batch_end - w->at;
+	if (r == -EBADMSG || is_damaged) {
+		recovery->corrupt_batches++;
 		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > l->done_below; i++)
 			if (h->counts[i] > good[i])
 				s->stats.dropped[w->seg->topics[i]][SPOOL_DROP_CORRUPT] +=
 				    h->counts[i] - good[i];
-		r = 0;
 	}
-	return r;
+	return r == -EBADMSG ? 0 : r;
 }
 
 static int
@@ -456,11 +467,18 @@ spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg
 		while (spool_walk_batch(s, &l->reader, &w, &h) == 1) {
 			if (!(h.flags & (SPOOL_BATCH_NOTES | SPOOL_BATCH_CHECKPOINT)))
 				continue;
-			for (; spool_walk_entry(s, &l->reader, &w, &e) == 1; spool_walk_on(&w, &e)) {
+			for (;;) {
+				int r = spool_walk_entry(s, &l->reader, &w, &e);
+
+				if (r == -EBADMSG && spool_walk_over(s, &l->reader, &w))
+					continue;
+				if (r != 1)
+					break;
 				if (e.kind == SPOOL_ENTRY_CHECKPOINT && skip > 0)
 					skip--;
 				else if (e.kind == SPOOL_ENTRY_NOTE && skip == 0)
 					cb(e.data, e.data_len, arg);
+				spool_walk_on(&w, &e);
 			}
 		}
 	}

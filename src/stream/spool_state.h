@@ -128,6 +128,8 @@ struct spool_lane_state {
 	struct spool_segments segments;		/* oldest first */
 	uint64_t	 next_segment;
 	uint64_t	 next_number;
+	bool		 has_limit;
+	uint64_t	 limit;			/* with has_limit: none from here on is handed out */
 	/* the batch under way; room for its head in front */
 	struct bytes	 batch;
 	uint32_t	 entries;
@@ -258,6 +260,8 @@ int spool_walk_entry(struct spool *s, struct spool_reader *r, const struct spool
 void spool_walk_on(struct spool_walk *w, const struct spool_entry *e);
 /* Passes over the rest of the batch. */
 void spool_walk_leave(struct spool_walk *w);
+/* Over an entry that is not whole, where it is the only one of its batch. False: nothing has moved. */
+bool spool_walk_over(struct spool *s, struct spool_reader *r, struct spool_walk *w);
 /* The entry at an offset that a walk has been at. 0, -EBADMSG or another negative errno. */
 int spool_read_entry(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_t at,
     uint64_t end, struct spool_entry *ret);

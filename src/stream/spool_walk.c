@@ -158,6 +158,34 @@ spool_walk_on(struct spool_walk *w, const struct spool_entry *e)
 		w->number++;
 }
 
+bool
+spool_walk_over(struct spool *s, struct spool_reader *r, struct spool_walk *w)
+{
+	const uint8_t *from;
+	struct spool_entry e;
+	uint64_t at, records = 0;
+	size_t len;
+
+	if (!w->is_in_batch || w->entries == 0 || w->batch_end - w->at < SPOOL_ENTRY_HEAD ||
+	    spool_read(s, r, w->seg, w->at, SPOOL_ENTRY_HEAD, &from) < 0)
+		return false;
+	len = spool_entry_peek(from, w->seg->n_topics);
+	if (len == 0 || len > w->batch_end - w->at)
+		return false;
+	for (at = w->at + len; at < w->batch_end; at += e.len) {
+		if (spool_read_entry(s, r, w->seg, at, w->batch_end, &e) < 0)
+			return false;
+		records += e.kind == SPOOL_ENTRY_RECORD;
+	}
+	/* What is missing says whether it was a record: its own bytes are not to be trusted. */
+	if (w->number + records > w->number_end || w->number_end - w->number - records > 1)
+		return false;
+	w->number = w->number_end - records;
+	w->at += len;
+	w->entries--;
+	return true;
+}
+
 void
 spool_walk_leave(struct spool_walk *w)
 {

@@ -62,9 +62,10 @@ class Ports:
 
 class Stack:
     """
-    kafka: one of servers.KAFKAS. tls: also the listeners with TLS and SASL. authorizer: with ACLs. registry_storage
-    "kafka": ids survive a restart of the registry. proxied: clients of proxied_brokers and proxied_registry_url go through broker_proxy and
-    registry_proxy, also after they have read the broker's own address from its metadata.
+    kafka: one of servers.KAFKAS. tls: also the listeners with TLS and SASL. authorizer: with ACLs.
+    registry_storage "kafka": ids survive a restart of the registry. proxied: clients of proxied_brokers and
+    proxied_registry_url go through broker_proxy and registry_proxy, also after they have read the broker's own
+    address from its metadata.
     Without `with`: up() and, whatever happens, close(). at: a folder to keep; else a temporary one is removed.
     """
 

@@ -6,9 +6,10 @@ import os
 import pwd
 import re
 import shutil
+import socket
 import stat
 import subprocess
-import unittest
+import urllib.request
 
 import harness
 from agent import AgentTest
@@ -128,7 +129,7 @@ class Doors(PrivilegesTest):
         refused = self.as_user(STRANGER, "ctl", "--socket", a.control, "status")
         self.assertEqual(1, refused.returncode, refused.stdout)
         self.assertEqual("", refused.stdout)
-        self.assertRegex(refused.stderr, "may not|ermission denied")
+        self.assertIn("only root and the members", refused.stderr)
         self.assertEqual(1, self.as_user(STRANGER, "ctl", "--socket", a.control, "reload").returncode)
         member = self.as_user(STRANGER, "ctl", "--socket", a.control, "status", groups=[GROUP.gr_gid])
         self.assertEqual(0, member.returncode, member.stderr)
@@ -150,6 +151,19 @@ class Doors(PrivilegesTest):
     def test_metrics_are_for_the_group_too(self):
         a = self.agent(control_group=GROUP.gr_name).start()
         self.assertEqual((0, GROUP.gr_gid, 0o660), self.owner(a.metrics))
+        self.assertEqual(0, a.stop())
+
+    def test_who_takes_the_metrics_port_does_not_keep_the_agent_from_running(self):
+        taken = socket.create_server(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        a = self.agent(metrics="127.0.0.1:%d" % port).start()
+        line = a.wait_log("metrics.open")
+        self.assertRegex(line["message"], "in use by another program.*going on without")
+        self.assertEqual(0, a.ctl("status").returncode)
+        taken.close()
+        a.wait_log("metrics.open", 60, count=2)
+        with urllib.request.urlopen("http://127.0.0.1:%d/healthz" % port, timeout=30) as answer:
+            self.assertEqual(b"ok\n", answer.read())
         self.assertEqual(0, a.stop())
 
     def test_metrics_of_other_hosts_are_refused(self):
@@ -254,6 +268,77 @@ class Refused(PrivilegesTest):
         self.start_fails(2, "chmod o= " + path, registry={"urls": ["http://127.0.0.1:9"], "user": "u",
                                                          "password": {"file": path}},
                          kafka={"brokers": ["127.0.0.1:9"]})
+
+
+    def test_a_secret_command_that_everybody_may_write(self):
+        path = os.path.join(self.room, "get")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\ntouch %s/ran; echo secret\n" % self.room)
+        os.chmod(path, 0o777)
+        self.start_fails(2, "chmod o-w " + path, registry={"urls": ["http://127.0.0.1:9"], "user": "u",
+                                                           "password": {"command": [path]}},
+                         kafka={"brokers": ["127.0.0.1:9"]})
+        self.assertFalse(os.path.exists(os.path.join(self.room, "ran")))
+
+
+class Pins(PrivilegesTest):
+    """--pins names a folder that root empties: only what an agent has put there goes."""
+
+    def bpffs(self):
+        at = os.path.join(self.room, "bpf")
+        os.mkdir(at)
+        subprocess.run(["mount", "-t", "bpf", "bpf", at], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", at])
+        os.chmod(at, 0o1777)  # as the kernel makes one that is mounted without an option
+        return at
+
+    def test_uninstall_keeps_what_is_no_pin(self):
+        at = os.path.join(self.room, "precious")
+        os.makedirs(os.path.join(at, "below"))
+        with open(os.path.join(at, "below", "file"), "w"):
+            pass
+        done = harness.run_sluice(["agent", "--uninstall", "--pins", at])
+        self.assertEqual(125, done.returncode)
+        self.assertIn("no BPF file system", done.stderr)
+        self.assertTrue(os.path.exists(os.path.join(at, "below", "file")))
+
+    def test_others_pins_stay(self):
+        root = os.path.join(self.bpffs(), "shared")
+        os.makedirs(os.path.join(root, "others", "globals"))
+        a = self.agent()
+        a.pins = root
+        a.start()
+        self.assertEqual(0, a.stop())
+        self.assertEqual(2, len(os.listdir(root)))
+        done = a.uninstall()
+        self.assertEqual(125, done.returncode)
+        self.assertIn("not empty", done.stderr)
+        self.assertEqual(["others"], os.listdir(root))
+        os.rmdir(os.path.join(root, "others", "globals"))
+        os.rmdir(os.path.join(root, "others"))
+
+    def test_a_folder_that_somebody_else_has_made_is_not_used(self):
+        """Whose maps would be fed to us, or whose name would be taken away."""
+        at = os.path.join(self.bpffs(), "sluice")
+        os.mkdir(at, 0o755)
+        os.chown(at, STRANGER, STRANGER)
+        a = self.agent()
+        a.pins = at
+        a.start()
+        line = a.wait_log("probes.pin")
+        self.assertRegex(line["message"], "cannot make .*sluice: Operation not permitted")
+        self.assertEqual([], os.listdir(at))
+        self.assertEqual(0, a.stop())
+
+    def test_nothing_is_mounted_over(self):
+        at = os.path.join(self.room, "plain")
+        os.mkdir(at)
+        a = self.agent()
+        a.pins = os.path.join(at, "sluice")
+        a.start()
+        self.assertIn("mount -t bpf bpf " + at, a.wait_log("probes.pin")["message"])
+        self.assertFalse(os.path.ismount(at))
+        self.assertEqual(0, a.stop())
 
 
 class Doctor(PrivilegesTest):

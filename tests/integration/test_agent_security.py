@@ -74,6 +74,7 @@ class RegistryFront:
 
         self.port = at.ports.spare()
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
+        self._server.handle_error = lambda request, address: None  # one that does not trust us ends the handshake
         self._server.daemon_threads = True
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(at.cert("server.pem"))
@@ -112,6 +113,7 @@ class SecurityTest(AgentTest):
         os.mkdir(self.certs, 0o755)
         for name in ("ca.crt", "other-ca.crt"):
             shutil.copy(self.stack.cert(name), self.certs)
+        shutil.copy(stack.cert("ca.crt"), self.cert("registry-ca.crt"))
         # TLS files are read by the account that the agent has become.
         for name in ("client", "expired", "other"):
             for end in (".crt", ".key"):
@@ -145,18 +147,24 @@ class SecurityTest(AgentTest):
                           "topics": {"create": True, "partitions": 1, "replication": 1, "prefix": prefix}},
                 "registry": {"urls": [front.url], "auto_register": True, "user": REGISTRY_USER,
                              "password": self.secret("registry.password", REGISTRY_PASSWORD),
-                             "ca_file": self.cert("ca.crt")}}
+                             "ca_file": self.cert("registry-ca.crt")}}
 
     def sasl(self, prefix, mechanism, password=None, listener="sasl_ssl", **more):
         return self.kafka_keys(prefix, listener, {"sasl.password": password or self.secret("kafka.password", PASSWORD)},
                                security_protocol="SASL_SSL" if listener == "sasl_ssl" else "SASL_PLAINTEXT",
                                sasl_mechanisms=mechanism, sasl_username=USER, **more)
 
-    def assert_delivered(self, a, prefix, load, **options):
-        """All of it, as a consumer sees it that asks at the plain listener."""
-        def programs(topic, record):
-            return topic == "sluice.program"
-        result = check(self.stack.brokers, stack.registry_url, prefix=prefix, keep=programs, **options)
+    def read(self, prefix, **options):
+        """As a consumer sees it that asks at the plain listener."""
+        return check(self.stack.brokers, stack.registry_url, prefix=prefix,
+                     keep=lambda topic, record: topic == "sluice.program", **options)
+
+    def wait_delivered(self, a, prefix, load):
+        """What is still in the ring when the agent stops is the next agent's."""
+        a.wait(lambda: not load.check([r for _, r in self.read(prefix).records]), 90, "the load's last program in Kafka")
+
+    def assert_delivered(self, prefix, load, **options):
+        result = self.read(prefix, **options)
         self.assertTrue(result.ok, result.summary())
         self.assertEqual([], load.check([r for _, r in result.records])[:5])
         self.assertGreater(load.started, 0)
@@ -170,8 +178,9 @@ class SecurityTest(AgentTest):
             a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
             a.wait(lambda: load.started >= 20, 60, "load")
         a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness")
+        self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
-        self.assert_delivered(a, prefix, load)
+        self.assert_delivered(prefix, load)
         return a
 
     def fails(self, prefix, bad, good, says, sluice=None, mended=None):
@@ -190,7 +199,7 @@ class SecurityTest(AgentTest):
             line = a.wait_log("outlet.down", 30)
             a.wait(lambda: load.started >= 20, 60, "load")
         self.assertRegex(line["message"] + a.log_text(), "(?i)" + says)
-        self.assertIn(delivery["last_error"], a.ctl("status", check=True).stdout.replace("\n", " "))
+        self.assertRegex(a.ctl("status", check=True).stdout, "(?i)" + says)
         status, text = ask_metrics(a, "/readyz")
         self.assertEqual(503, status, text)
         self.assertEqual(200, ask_metrics(a, "/healthz")[0])
@@ -201,9 +210,9 @@ class SecurityTest(AgentTest):
         a.sluice = mended or a.sluice
         a.start()
         a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
-        a.wait_empty()
+        self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
-        self.assert_delivered(a, prefix, load)
+        self.assert_delivered(prefix, load)
         return delivery["last_error"]
 
 
@@ -282,15 +291,15 @@ class Fails(SecurityTest):
 
     def test_expired_certificate(self):
         self.fails("expired.", self.mutual("expired.", "expired"), self.mutual("expired.", "client"),
-                   "certificate.expired")
+                   "does not accept our certificate .*expired")
 
     def test_certificate_of_another_ca(self):
         self.fails("other.", self.mutual("other.", "other"), self.mutual("other.", "client"),
-                   "certificate.unknown|unknown.ca|bad.certificate")
+                   "does not accept our certificate .*CA")
 
     def test_no_certificate(self):
         self.fails("none.", self.mutual("none.", None), self.mutual("none.", "client"),
-                   "bad.certificate|certificate.required|client certificate")
+                   "does not accept our certificate .*: none")
 
     def test_a_key_that_the_account_may_not_read(self):
         os.chown(self.cert("client.key"), 0, 0)
@@ -339,10 +348,11 @@ class Rights(SecurityTest):
             letters = a.wait(dead, 90, "dead letters")
         self.assertEqual({"topic_authorization_failed"}, {reason for _, reason in letters})
         a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness: the other topics are delivered")
-        self.assertRegex(ask_metrics(a, "/metrics")[1], r'dead_letters_total\{[^}]*topic_authorization_failed[^}]*\} [1-9]')
+        self.assertRegex(ask_metrics(a, "/metrics")[1], r'dead_lettered_total\{[^}]*topic_authorization_failed[^}]*\} [1-9]')
         self.assertRegex(a.status()["outlet"]["last_error"], "uthorization failed")
         sleeper.kill()
         sleeper.wait()
+        self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
         put_aside = read_dead_letters(a.config["dead_letters"])
         self.assertEqual({"sluice.host", "sluice.usage"}, {topic for topic, _ in put_aside})
@@ -352,7 +362,7 @@ class Rights(SecurityTest):
                     with open(os.path.join(at, name), "rb") as f:
                         for r in fastavro.reader(f):
                             self.assertEqual("topic_authorization_failed", r["reason"])
-        self.assert_delivered(a, prefix, load, dead_letters=put_aside)
+        self.assert_delivered(prefix, load, dead_letters=put_aside)
 
 
 class Kafka3(SecurityTest):
@@ -389,7 +399,7 @@ class Registry(SecurityTest):
             a.wait(lambda: re.search(says, a.status()["registry"]["last_error"] or ""), 60, "an error like " + says)
             a.wait(lambda: load.started >= 20, 60, "load")
         self.assertEqual(503, ask_metrics(a, "/readyz")[0])
-        self.assertRegex(a.log_text(), says)
+        a.wait(lambda: re.search(says, a.log_text()), 30, "a line in the log")
         for said in (a.log_text(), a.ctl("status", "--json").stdout):
             self.assertNotIn(WRONG, said)
             self.assertNotIn(base64.b64encode(f"{REGISTRY_USER}:{WRONG}".encode()).decode(), said)
@@ -397,8 +407,9 @@ class Registry(SecurityTest):
         a.configure(drain="20s", **self.kafka_keys(prefix, "ssl", security_protocol="ssl"))
         a.start()
         a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
-        self.assert_delivered(a, prefix, load)
+        self.assert_delivered(prefix, load)
 
 
 class Secrets(SecurityTest):
@@ -437,15 +448,6 @@ class Secrets(SecurityTest):
         result = check(self.stack.brokers, stack.registry_url, prefix=prefix, keep=lambda topic, record: True)
         for secret in self.SECRETS:
             self.assertNotIn(secret, repr(result.records))
-
-    def test_core_files_cannot_be_had(self):
-        a = self.agent("core").start()
-        # Not dumpable: its /proc is root's, not the account's, whatever fs.suid_dumpable says.
-        self.assertEqual(0, os.stat(f"/proc/{a.pid}/mem").st_uid)
-        with open(f"/proc/{a.pid}/limits") as f:
-            core = [line for line in f if line.startswith("Max core file size")][0]
-        self.assertEqual(["0", "0"], core.split()[4:6])
-        self.assertEqual(0, a.stop())
 
 
 if __name__ == "__main__":

@@ -125,6 +125,7 @@ as_nobody(void)
 	MUST(seteuid(0) < 0 && setresuid(-1, 0, -1) < 0);
 	MUST(setgid(0) < 0 && setgroups(0, NULL) < 0);
 	MUST(kill(1, 0) < 0 && errno == EPERM);
+	MUST(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0);
 	try_system();
 	/* What is open stays open. */
 	MUST(write(fd, "data", 4) == 4 && pread(fd, text, 4, 0) == 4 && strcmp(text, "data") == 0);
@@ -256,6 +257,30 @@ with_threads_it_is_refused(void **state)
 }
 
 static void
+needing(void)
+{
+	struct privilege_need needs[PRIVILEGES_NEEDED];
+	size_t n = privileges_needed(needs, PRIVILEGES_NEEDED);
+
+	MUST(n > 0 && needs[0].cap == CAP_BPF && needs[0].is_must && needs[0].is_held);
+	MUST(privileges_needed(needs, 1) == 1);
+	MUST(privileges_maps_ask() == 0 || privileges_maps_ask() == 1);
+	MUST(geteuid() == 0 && make_map() >= 0);	/* asking gave nothing up */
+	drop("nobody", 0);
+	MUST(privileges_needed(needs, PRIVILEGES_NEEDED) == n);
+	for (size_t i = 0; i < n; i++)
+		MUST(!needs[i].is_held);
+	MUST(privileges_maps_ask() < 0);
+}
+
+static void
+what_is_needed_is_told_with_what_is_here(void **state)
+{
+	(void)state;
+	in_child(needing);
+}
+
+static void
 ids_of_accounts_are_found(void **state)
 {
 	uid_t uid = 1;
@@ -278,6 +303,7 @@ main(void)
 		cmocka_unit_test(less_can_be_given_up_later_and_more_never_comes_back),
 		cmocka_unit_test(an_unknown_account_is_an_error_with_its_mend),
 		cmocka_unit_test(with_threads_it_is_refused),
+		cmocka_unit_test(what_is_needed_is_told_with_what_is_here),
 		cmocka_unit_test(ids_of_accounts_are_found),
 	};
 

@@ -70,7 +70,7 @@ static int
 open_outlet(const char *where)
 {
 	struct file_outlet_options o = {
-		.sink = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 1000 },
+		.sink = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
 		.schema = schema_text,
 	};
 	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
@@ -213,7 +213,7 @@ a_full_disk_delays_and_loses_nothing(void **state)
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", MS_REMOUNT, "size=4m"), 0);
 	assert_int_equal(put(refused, 1000), -EAGAIN);
 	ready = 0;
-	for (tries = 0; tries < 100 && n_told < refused; tries++) {
+	for (tries = 0; tries < 5000 && n_told < refused; tries++) {
 		usleep(2000);
 		outlet->ops->tick(outlet, SAMPLE_TIME + tries * 1000000);
 		turn();

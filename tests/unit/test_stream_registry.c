@@ -164,6 +164,34 @@ servers_words_are_one_line_cut_and_without_secrets(void **state)
 }
 
 static void
+credentials_that_come_back_as_they_were_sent_are_hidden(void **state)
+{
+	/* By another implementation: printf u:p | base64, and so on. */
+	static const struct {
+		const char *user, *password, *header, *hidden;
+	} cases[] = {
+		{ "u", "p", "dTpw", "****" },
+		{ "user", "hunter2", "dXNlcjpodW50ZXIy", "****************" },
+		{ "me", "hunter2", "bWU6aHVudGVyMg==", "****************" },
+		{ "you", "hunter2", "eW91Omh1bnRlcjI=", "****************" },
+		{ "\xc3\xbf", "\xc3\xbf\xc3\xbe", "w786w7/Dvg==", "************" },
+	};
+	char body[256], want[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_asked q = { .base = BASE, .subject = SUBJECT, .user = cases[i].user,
+			.secrets = { cases[i].password } };
+		struct registry_answer a;
+
+		snprintf(body, sizeof(body), "{\"message\":\"not Basic %s!\"}", cases[i].header);
+		snprintf(want, sizeof(want), "(\"not Basic %s!\")", cases[i].hidden);
+		registry_answer_read(&q, 401, body, strlen(body), &a);
+		assert_says(&a, REGISTRY_DENIED, want);
+	}
+}
+
+static void
 longest_names_leave_a_whole_sentence(void **state)
 {
 	char base[2048], subject[2048];
@@ -565,6 +593,7 @@ main(void)
 		cmocka_unit_test(body_that_is_too_long_is_not_parsed),
 		cmocka_unit_test(each_refusal_has_its_sentence),
 		cmocka_unit_test(servers_words_are_one_line_cut_and_without_secrets),
+		cmocka_unit_test(credentials_that_come_back_as_they_were_sent_are_hidden),
 		cmocka_unit_test(longest_names_leave_a_whole_sentence),
 		cmocka_unit_test(each_failure_has_its_mend),
 		cmocka_unit_test(url_is_taken_apart),

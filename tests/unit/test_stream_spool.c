@@ -383,6 +383,32 @@ sync_first_hands_out_only_what_is_on_the_disk(void **state)
 }
 
 static void
+what_comes_after_a_stop_is_for_the_next_owner(void **state)
+{
+	struct spool_record r;
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_batch(&k, TOPIC_USAGE, 2);
+	spool_hand_no_more(k.spool);
+	kit_batch(&k, TOPIC_PROGRAM, 4);
+	kit_batch(&k, TOPIC_USAGE, 4);
+	assert_false(spool_is_drained(k.spool));
+	for (int i = 0; i < 5; i++) {
+		r = next();
+		assert_false(spool_is_drained(k.spool));
+		spool_ack(k.spool, r.id);
+	}
+	expect_none();
+	assert_true(spool_is_drained(k.spool));
+	assert_int_equal(stats().records, 8);
+	kit_reopen(&k);
+	for (int i = 0; i < 8; i++)
+		assert_false(next().is_again);
+	expect_none();
+}
+
+static void
 acknowledged_segments_go_under_constant_load(void **state)
 {
 	unsigned most = 0, files;
@@ -480,6 +506,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(commits_of_nothing_write_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(syncs_happen_no_more_often_than_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(sync_first_hands_out_only_what_is_on_the_disk, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(what_comes_after_a_stop_is_for_the_next_owner, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(acknowledged_segments_go_under_constant_load, setup,
 		    teardown),

@@ -149,10 +149,10 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 }
 
 static void
-a_flipped_byte_costs_one_batch_and_is_counted(void **state)
+a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 {
 	struct left l = leave();
-	unsigned salvaged = 0;
+	unsigned salvaged = 0, alone = 0;
 
 	(void)state;
 	for (size_t at = l.ends[1]; at < l.ends[2]; at++) {
@@ -184,6 +184,7 @@ a_flipped_byte_costs_one_batch_and_is_counted(void **state)
 		}
 		assert_in_range(lost, 1, EACH);
 		salvaged += lost < EACH;
+		alone += lost == 1;
 		st = stats();
 		/* Where the batch's head is good, it says how many are lost. */
 		if (at >= l.ends[1] + spool_batch_head_size(TOPIC_COUNT))
@@ -195,6 +196,8 @@ a_flipped_byte_costs_one_batch_and_is_counted(void **state)
 		k.spool = NULL;
 	}
 	assert_true(salvaged > 0);
+	/* All but a batch's head and the lengths in those of its entries. */
+	assert_true(alone > (l.ends[2] - l.ends[1] - spool_batch_head_size(TOPIC_COUNT)) * 3 / 4);
 	forget(&l);
 }
 
@@ -629,7 +632,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_torn_tail_loses_only_the_torn_batch, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_flipped_byte_costs_one_batch_and_is_counted, setup,
+		cmocka_unit_test_setup_teardown(a_flipped_byte_costs_what_it_hits_and_is_counted, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(a_flipped_byte_in_the_head_puts_the_segment_aside,
 		    setup, teardown),
