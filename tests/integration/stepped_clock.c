@@ -6,7 +6,7 @@
  * Who waits until a time of that clock waits as the kernel would have it wait after a step: until the
  * stepped clock says so.
  */
-#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,10 +15,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <dlfcn.h>
 
 #define SECOND INT64_C(1000000000)
 #define SLICE (SECOND / 20)	/* how soon a waiter sees a step */
@@ -92,26 +91,45 @@ timespec_get(struct timespec *ret, int base)
 	return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, ret) == 0 ? base : 0;
 }
 
-int
-pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
-    const struct timespec *restrict until)
+static int
+wait_until(void *cond, void *mutex, const struct timespec *until, void *next_wait, int timed_out)
 {
-	static int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+	int (*next)(void *, void *, const struct timespec *) =
+	    (int (*)(void *, void *, const struct timespec *))next_wait;
 	int64_t end = until->tv_sec * SECOND + until->tv_nsec;
 
-	if (next == NULL)
-		next = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlvsym(RTLD_NEXT,
-		    "pthread_cond_timedwait", "GLIBC_2.3.2");
 	for (;;) {
 		int64_t now = kernel_ns(CLOCK_REALTIME), left = end - now - offset_ns();
 		struct timespec slice;
 		int r;
 
 		if (left <= 0)
-			return ETIMEDOUT;
+			return timed_out;
 		slice = timespec_of(now + (left < SLICE ? left : SLICE));
 		r = next(cond, mutex, &slice);
-		if (r != ETIMEDOUT)
+		if (r != timed_out)
 			return r;
 	}
+}
+
+int
+pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+    const struct timespec *restrict until)
+{
+	static void *next;
+
+	if (next == NULL)
+		next = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+	return wait_until(cond, mutex, until, next, ETIMEDOUT);
+}
+
+/* librdkafka's. */
+int
+cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict until)
+{
+	static void *next;
+
+	if (next == NULL)
+		next = dlsym(RTLD_NEXT, "cnd_timedwait");
+	return wait_until(cond, mutex, until, next, thrd_timedout);
 }

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent itself is killed, stopped without a broker, started twice, given another time, asked to send too much."""
+import datetime
+import glob
+import io
+import mmap
+import os
+import random
+import struct
+import time
+
+import fastavro
+import harness
+import kafka_check
+from faults import WAIT, FaultTest
+from load import Load
+
+KILLS = int(os.environ.get("KILLS", "8"))
+OWN_FAILURE = 125
+
+
+class Faults(FaultTest):
+    def test_kill_9_at_random_moments(self):
+        a = self.kafka_agent().start()
+        seed = random.randrange(1 << 30)
+        rng = random.Random(seed)
+        with Load("kill", rate=150) as load:
+            for _ in range(KILLS):
+                time.sleep(rng.uniform(0.05, 1.5))
+                a.kill9()
+                self.assertTrue(os.path.exists(a.control), "what a dead agent leaves is replaced by the next")
+                time.sleep(rng.choice([0, 0.05, 0.3]))
+                a.start()
+                a.status()
+        self.stop_drained(a)
+        result = self.assert_whole(load, again=True)
+        events = [r["event"] for r in self.agent_records(result)]
+        self.assertNotIn("GAP", events, f"seed {seed}")
+        self.assertEqual(KILLS + 1, events.count("START"))
+
+    def test_stopped_while_the_broker_is_away(self):
+        a = self.kafka_agent(drain="2s").start()
+        with Load("stop", rate=150) as load:
+            self.wait_delivered(a, 50)
+            self.stack.kill_broker()
+            self.wait_status(a, lambda s: s["spool"]["records"] > 200, "waiting records")
+            began = time.monotonic()
+            self.assertEqual(0, a.stop(), a.log_text())
+            self.assertLess(time.monotonic() - began, 4)
+            line = a.wait_log("agent.stopped")
+            self.assertFalse(line["drained"])
+            self.assertGreater(line["spooled"], 200)
+            time.sleep(0.5)
+            a.configure(drain=f"{WAIT}s")
+            a.start()
+            self.assertGreater(a.status()["spool"]["records"], 200)
+            self.stack.start_broker()
+            self.wait_delivered(a, 300)
+        self.stop_drained(a)
+        self.assert_whole(load, again=True)
+
+    def test_second_agent_is_refused(self):
+        a = self.kafka_agent().start()
+        with Load("second", rate=100) as load:
+            self.wait_delivered(a, 30)
+            other = self.kafka_agent("other", spool={"dir": a.spool})
+            other.start(wait=False)
+            self.assertEqual(OWN_FAILURE, other.process.wait(WAIT))
+            self.assertIn(a.spool, other.log_text())
+            self.assertIn("another agent", other.log_text())
+            other = self.kafka_agent("third", control=a.control)
+            other.start(wait=False)
+            self.assertEqual(OWN_FAILURE, other.process.wait(WAIT))
+            self.assertIn(a.control, other.log_text())
+            self.assertIn("another agent", other.log_text())
+            self.wait_delivered(a, 30)  # and the first is none the worse for it
+        self.stop_drained(a)
+        self.assert_whole(load)
+
+    def dead_letters(self, a):
+        found = []
+        for path in glob.glob(os.path.join(a.room, "dead-letters", "*.avro")):
+            with open(path, "rb") as f:
+                found += list(fastavro.reader(f))
+        return found
+
+    def check_dead_letters(self, a, small, large):
+        """Exactly the large ones are put aside, whole, with the reason, counted; all else arrives."""
+        time.sleep(3)  # as in stop_drained()
+        s = a.status()
+        self.stop_drained(a)
+        letters = self.dead_letters(a)
+        self.assertEqual({("sluice.program", "msg_size_too_large")}, {(x["topic"], x["reason"]) for x in letters})
+        self.assertTrue(all(x["detail"] and x["key"] for x in letters))
+        counted = {"topic": "sluice.program", "reason": "msg_size_too_large", "count": len(letters)}
+        self.assertEqual([counted], s["dead_letters"])
+        self.assertEqual(len({x["seq"] for x in letters}), len(letters))
+        schema = fastavro.schema.load_schema(os.path.join(kafka_check.SCHEMAS, "program.avsc"))
+        records = [fastavro.schemaless_reader(io.BytesIO(x["data"]), schema) for x in letters]
+        self.assertEqual([], large.check(records)[:5])
+        self.assertEqual(2 * large.started, len(records))
+        # Their programs have neither a START nor an END in the topic: nothing is left without the other.
+        result = self.assert_whole(small, again=True, lost=("msg_size_too_large",),
+                                   dead_letters=kafka_check.read_dead_letters(os.path.join(a.room, "dead-letters")))
+        self.assertIn(("sluice.program", "msg_size_too_large", len(letters)), self.lost(result))
+
+    def test_too_large_for_the_producer(self):
+        a = self.kafka_agent(kafka={"properties": {"message.max.bytes": "20000"}}).start()
+        with Load("small", rate=100) as small:
+            self.wait_delivered(a, 30)
+            with Load("large", rate=20, padding=30000) as large:
+                time.sleep(1)
+            self.wait_delivered(a, 30)
+        self.check_dead_letters(a, small, large)
+
+    def test_too_large_for_the_topic(self):
+        """A broker refuses whole batches: only what is too large by itself is put aside."""
+        self.stack.create_topic(self.prefix + "sluice.program", config={"max.message.bytes": "20000"})
+        self.stack.kill_broker()
+        a = self.kafka_agent(kafka={"properties": {"compression.type": "none"}}).start()
+        with Load("small", rate=150) as small:
+            self.wait_status(a, lambda s: s["spool"]["records"] > 300, "waiting records")
+            self.stack.start_broker()
+            self.wait_delivered(a, 300)
+            with Load("large", rate=20, padding=30000) as large:
+                time.sleep(1)
+            self.wait_delivered(a, 300)
+        self.check_dead_letters(a, small, large)
+
+
+class Clock(FaultTest):
+    def step(self, clock, seconds):
+        clock[:8] = struct.pack("<q", int(seconds * 1e9))
+
+    def test_stepped_back_and_forth(self):
+        """Only the agent's own: the machine's is everybody's."""
+        library = os.environ.get("STEPPED_CLOCK_LIBRARY")
+        if not library:
+            self.skipTest("STEPPED_CLOCK_LIBRARY names no library; run this through ctest")
+        path = os.path.join(self.room, "clock")
+        with open(path, "wb") as f:
+            f.write(bytes(4096))
+        with open(path, "r+b") as f:
+            clock = mmap.mmap(f.fileno(), 8)
+        a = self.kafka_agent()
+        a.start(env=harness.plain_environment(LD_PRELOAD=library, STEPPED_CLOCK=path))
+        with Load("clock", rate=150) as load:
+            self.wait_delivered(a, 100)
+            # A broker refuses what is more than an hour ahead of it, as Kafka is shipped.
+            for seconds in (-2, -3600, -3602, 1800, 0):
+                self.step(clock, seconds)
+                began = time.monotonic()
+                self.wait_delivered(a, 150)
+                self.assertLess(time.monotonic() - began, 20, f"stalled when the clock went to {seconds} s")
+                s = a.status()
+                self.assertAlmostEqual(seconds, self.wall(s["time"]) - time.time(), delta=5)
+                self.assertGreaterEqual(s["spool"]["oldest_age_ns"], 0)
+                self.assertGreater(s["uptime_ns"], 0)
+                self.assertLess(s["uptime_ns"], 600e9)
+            self.wait_delivered(a, 1, "sluice.agent")
+        self.stop_drained(a)
+        result = self.assert_whole(load, ordered_times=False)
+        for r in self.agent_records(result):
+            self.assertGreaterEqual(r["interval_ns"], 0)
+            self.assertLess(r["interval_ns"], 600e9)
+            self.assertLess(r["spool_age_ns"] or 0, 7200e9)
+
+    def wall(self, text):
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+if __name__ == "__main__":
+    harness.main()

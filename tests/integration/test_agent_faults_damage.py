@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spool is damaged under load while no agent runs: every whole record arrives, and what does not is told of."""
+import errno
+import glob
+import os
+
+import harness
+from faults import DiskFaultTest
+from kafka_rules import TOPICS
+from load import Load
+
+
+class Damage(DiskFaultTest):
+    def segments(self, a, lane="main"):
+        return sorted(glob.glob(f"{a.spool}/{lane}-*.seg"))
+
+    def fill_and_kill(self, a, load):
+        """Records wait in segments, the agent is dead and the broker away."""
+        self.wait_delivered(a, 50)
+        self.stack.kill_broker()
+        self.wait_status(a, lambda s: s["spool"]["records"] > 400, "waiting records")
+        a.kill9()
+
+    def test_torn_last_segment(self):
+        """What was never written whole was never taken from the kernel's ring: it comes from there."""
+        a = self.kafka_agent().start()
+        with Load("torn", rate=150) as load:
+            self.fill_and_kill(a, load)
+            last = self.segments(a)[-1]
+            with open(last, "ab") as f:
+                f.write(b"SLBT" + os.urandom(300))
+            a.start()
+            line = a.wait_log("spool.recovered")
+            self.assertEqual(304, line["torn_bytes"])
+            self.stack.start_broker()
+            self.wait_delivered(a, 400)
+        self.stop_drained(a)
+        self.assert_whole(load, again=True)
+
+    def assert_gap(self, result):
+        gaps = [r for r in self.agent_records(result) if r["event"] == "GAP"]
+        self.assertEqual(1, len(gaps))
+        self.assertIn("did not reach the spool", gaps[0]["message"])
+        # What the agent knew of processes went with the rest: one that had ended may end again.
+        self.assertEqual({}, {k: v for k, v in result.faults.items() if k not in ("start", "end")}, result.summary())
+
+    def test_last_batch_cut(self):
+        """The kernel's ring has moved on past what the disk has lost: the next agent sees that and tells of a gap."""
+        a = self.kafka_agent().start()
+        with Load("cut", rate=150) as load:
+            self.fill_and_kill(a, load)
+            last = self.segments(a)[-1]
+            os.truncate(last, os.path.getsize(last) - 50)
+            a.start()
+            self.assertGreater(a.wait_log("spool.recovered")["torn_bytes"], 0)
+            self.assertGreater(a.wait_log("spool.behind")["bytes"], 0)
+            self.stack.start_broker()
+            self.wait_delivered(a, 400)
+        self.stop_drained(a)
+        result = self.read(duplicates=1 << 60, ends_without_start=1 << 30)
+        self.assert_gap(result)
+        wrong = load.check([r for t, r in result.records if t == "sluice.program"])
+        self.assertTrue(0 < len(wrong) < 60, wrong)
+
+    def test_killed_while_the_disk_is_full(self):
+        """What was in memory only is gone with the agent, unless it was delivered: the next one says so."""
+        disk = self.disk()
+        a = self.kafka_agent(spool={"dir": disk + "/spool", "max": "16MiB"}).start()
+        with Load("gone", rate=150) as load:
+            self.wait_delivered(a, 50)
+            self.stack.kill_broker()
+            self.fill(disk)
+            self.wait_disk_error(a, os.strerror(errno.ENOSPC))
+            self.wait_status(a, lambda s: s["spool"]["memory_bytes"] > 256 << 10, "records in memory")
+            a.kill9()
+            os.unlink(disk + "/fill")
+            a.start()
+            self.assertGreater(a.wait_log("spool.behind")["bytes"], 0)
+            self.stack.start_broker()
+            self.wait_delivered(a, 200)
+        self.stop_drained(a)
+        result = self.read(duplicates=1 << 60, ends_without_start=1 << 30, cut_topics=TOPICS)
+        self.assert_gap(result)
+        self.assertNotEqual([], load.check([r for t, r in result.records if t == "sluice.program"]))
+
+    def test_flipped_byte(self):
+        a = self.kafka_agent().start()
+        with Load("flipped", rate=150) as load:
+            self.fill_and_kill(a, load)
+            path = self.segments(a)[-1]
+            with open(path, "r+b") as f:
+                data = f.read()
+                # In the middle of the file, in the record (Avro's strings, not a note's) of a program of the load.
+                name = load.name.encode()
+                at = data.index(b"\x16sluice-load" + bytes([2 * len(name)]) + name, len(data) * 2 // 3)
+                f.seek(at + 1)
+                f.write(b"S")
+            a.start()
+            self.stack.start_broker()
+            self.wait_delivered(a, 400)
+        self.stop_drained(a)
+        result = self.read(duplicates=1 << 60, ends_without_start=1 << 30)
+        self.assertTrue(result.ok, result.summary())
+        self.assertEqual([1], [len(seqs) for seqs in result.holes.values()], result.summary())
+        counted = [(place, n) for place, reason, n in self.lost(result) if reason == "spool_corrupt"]
+        self.assertEqual([("sluice.program", 1)], counted, result.summary())
+        self.assert_only_lost(result, "spool_corrupt", "end_unseen")  # of programs whose START is among them
+        wrong = load.check([r for t, r in result.records if t == "sluice.program"])
+        self.assertEqual(1, len(wrong), wrong)
+
+
+if __name__ == "__main__":
+    harness.main()
