@@ -27,7 +27,7 @@
 #define TICK_MS 100
 #define MMAP_BYTES (128 << 10)
 #define BURST_RECORDS 1000	/* in flight, after which memory goes back to the system */
-#define METRICS_RETRY_US INT64_C(10000000)
+#define METRICS_RETRY_NS UINT64_C(10000000000)
 #define PROBLEM_SIZE 768
 
 static void
@@ -66,16 +66,16 @@ open_metrics(struct daemon *d)
 	r = http_open(d->base, &o, daemon_fill_status, d, &d->http, error, sizeof(error));
 	/* Anybody may take a port before us. */
 	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
-		if (d->metrics_retry_us == 0)
+		if (d->metrics_retry_ns == 0)
 			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
-		d->metrics_retry_us = daemon_wall_us() + METRICS_RETRY_US;
+		d->metrics_retry_ns = agent_now_ns() + METRICS_RETRY_NS;
 		return 0;
 	}
 	if (r < 0)
 		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
-	else if (d->metrics_retry_us != 0)
+	else if (d->metrics_retry_ns != 0)
 		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are there", d->config->metrics);
-	d->metrics_retry_us = 0;
+	d->metrics_retry_ns = 0;
 	return r;
 }
 
@@ -102,7 +102,7 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	daemon_watch_delivery(d);
 	trim_after_burst(d);
-	if (d->metrics_retry_us != 0 && daemon_wall_us() >= d->metrics_retry_us)
+	if (d->metrics_retry_ns != 0 && agent_now_ns() >= d->metrics_retry_ns)
 		(void)open_metrics(d);
 	if (notify_watchdog_us(d->notify) > 0)
 		notify_watchdog(d->notify);

@@ -45,7 +45,7 @@ struct daemon {
 	bool is_kafka;
 	struct control *control;
 	struct http *http;		/* NULL: no metrics, or not yet */
-	int64_t metrics_retry_us;	/* 0: not wanted */
+	uint64_t metrics_retry_ns;	/* CLOCK_BOOTTIME; 0: not wanted */
 	struct notify *notify;
 	struct event *on_term;
 	struct event *on_int;
