@@ -15,57 +15,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "attach/pins.h"
-#include "attach/probes.h"
-#include "event.h"
-
-typedef uint32_t u32;
-typedef uint64_t u64;
-typedef int64_t s64;
-#include "sluice.skel.h"
+#include "attach/probes_state.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define PROCESSES_DEFAULT 16384
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
-#define SIGNALS_MAX 8
-
-struct probes {
-	struct sluice_bpf *skel;	/* owned */
-	struct bpf_link *iterator;	/* the skeleton's: of on_task */
-	struct bpf_link *stale;		/* owned: of on_stale, on the map of processes */
-	size_t ring_bytes;
-	uint32_t max_processes;
-	uint32_t ring_id;
-	uint64_t owner;			/* of this load */
-	uint64_t deadman_ns;
-	enum probes_origin origin;
-	char pin_dir[PINS_PATH_MAX];	/* "": none */
-	char pin_error[256];
-	struct signal_status signals[SIGNALS_MAX];
-	size_t n_signals;
-	bool has_clock_samples;
-	int64_t clock_window_min;	/* smallest sample of the window under way */
-	uint64_t clock_window_start_ns;
-};
-
-/* What the kernel offers, before anything is loaded. */
-struct kernel_hooks {
-	bool has_prepare_exec;
-	bool has_begin_new_exec;
-	bool exit_has_group_dead;	/* and with it: the mm is still there */
-	bool has_taskstats_exit;
-	bool has_sock_length;
-	bool has_cfs_rq;
-	bool has_old_net;
-	bool has_bpf_loop;
-	bool has_current_task_btf;	/* the helper, from 5.11 */
-	bool can_be_preempted;		/* programs on tracepoints */
-};
 
 static const struct {
 	const char *function;
@@ -178,85 +136,6 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 	return 0;
 }
 
-static bool
-delay_accounting_is_on(void)
-{
-	char c = '0';
-	FILE *f = fopen("/proc/sys/kernel/task_delayacct", "re");
-
-	if (f == NULL)
-		return true;	/* before 5.14 it is on unless booted with nodelayacct */
-	if (fread(&c, 1, 1, f) != 1)
-		c = '0';
-	fclose(f);
-	return c == '1';
-}
-
-static void
-signal_add(struct probes *p, const char *name, const char *hook, enum signal_state state,
-    const char *detail, const char *fields)
-{
-	if (p->n_signals < SIGNALS_MAX) {
-		p->signals[p->n_signals++] = (struct signal_status){ name, hook, state, detail, fields };
-	}
-}
-
-/* Says what serves each signal, given what was loaded. */
-static void
-signals_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
-{
-	p->n_signals = 0;
-	signal_add(p, "lifecycle", "tp_btf/sched_process_{fork,exec,exit,free}", SIGNAL_OK, "",
-	    "every program, its argv, cwd, cgroup, namespaces, counters and exit status");
-	if (h->has_prepare_exec)
-		signal_add(p, "replaced_peak", "tp_btf/sched_prepare_exec", SIGNAL_OK, "",
-		    "peak_rss_bytes of a program that exec replaced");
-	else if (h->has_begin_new_exec && with_fentry)
-		signal_add(p, "replaced_peak", "fentry/begin_new_exec", SIGNAL_FALLBACK,
-		    "kernels before 6.10 lack sched_prepare_exec; as exact",
-		    "peak_rss_bytes of a program that exec replaced");
-	else
-		signal_add(p, "replaced_peak", "", SIGNAL_MISSING,
-		    "no sched_prepare_exec (6.10) and fentry is refused: null for replaced programs; "
-		    "use a newer kernel, or boot without lockdown", "peak_rss_bytes of a program that exec replaced");
-	if (h->exit_has_group_dead)
-		signal_add(p, "peak_rss", "tp_btf/sched_process_exit", SIGNAL_OK, "",
-		    "peak_rss_bytes, rss_bytes");
-	else if (h->has_taskstats_exit && with_fentry)
-		signal_add(p, "peak_rss", "fentry/taskstats_exit", SIGNAL_FALLBACK,
-		    "before 6.16 the exit tracepoint comes too late for memory; as exact",
-		    "peak_rss_bytes, rss_bytes");
-	else
-		signal_add(p, "peak_rss", "", SIGNAL_MISSING,
-		    "the exit tracepoint comes too late for memory before 6.16 and fentry is refused: "
-		    "null; use a newer kernel, or boot without lockdown", "peak_rss_bytes, rss_bytes");
-	if (h->has_sock_length)
-		signal_add(p, "network", "tp_btf/sock_{send,recv}_length", SIGNAL_OK, "",
-		    "net_*, tcp_*, udp_*, unix_* bytes");
-	else if (h->has_old_net && with_fentry)
-		signal_add(p, "network", "fexit/{inet,inet6,unix}_{send,recv}msg", SIGNAL_FALLBACK,
-		    "kernels before 6.3 lack sock_send_length", "net_*, tcp_*, udp_*, unix_* bytes");
-	else
-		signal_add(p, "network", "", SIGNAL_MISSING,
-		    "no sock_send_length (6.3) and fexit is refused: null; use a newer kernel, or boot "
-		    "without lockdown", "net_*, tcp_*, udp_*, unix_* bytes");
-	if (delay_accounting_is_on())
-		signal_add(p, "block_io_delay", "task_struct.delays", SIGNAL_OK, "", "block_io_delay_ns");
-	else
-		signal_add(p, "block_io_delay", "", SIGNAL_MISSING,
-		    "delay accounting is off: null; `sysctl kernel.task_delayacct=1` turns it on for "
-		    "programs that start afterwards", "block_io_delay_ns");
-	if (h->has_cfs_rq)
-		signal_add(p, "cpu_split", "run queue clock", SIGNAL_OK, "",
-		    "CPU time of each of the programs that one process ran");
-	else
-		signal_add(p, "cpu_split", "sum_exec_runtime", SIGNAL_FALLBACK,
-		    "no CONFIG_FAIR_GROUP_SCHED: the CPU time of programs that replace one another is "
-		    "split to a tick (their sum is exact)",
-		    "CPU time of each of the programs that one process ran");
-	signal_add(p, "snapshot", "iter/task", SIGNAL_OK, "", "sluice.usage");
-}
-
 static void
 autoload(struct sluice_bpf *skel, const char *program, bool on)
 {
@@ -264,138 +143,6 @@ autoload(struct sluice_bpf *skel, const char *program, bool on)
 
 	if (prog != NULL)
 		bpf_program__set_autoload(prog, on);
-}
-
-/* The maps that outlive us, by their names in the BPF file system. */
-static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "shared" };
-
-static struct bpf_map *
-pinned_map(struct sluice_bpf *skel, size_t i)
-{
-	struct bpf_map *const maps[] = { skel->maps.procs, skel->maps.ring, skel->maps.cgroups_sent,
-		skel->maps.threads_exited, skel->maps.data_shared };
-
-	return maps[i];
-}
-
-/* Before load: maps that are pinned already are used, the others made and pinned. */
-static int
-pins_use(struct probes *p)
-{
-	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
-		char path[PINS_PATH_MAX];
-		int r;
-
-		pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, pinned_maps[i], path);
-		r = bpf_map__set_pin_path(pinned_map(p->skel, i), path);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* How many entries a pinned map has; 0: it is not there. */
-static uint32_t
-pinned_entries(const struct probes *p, const char *name)
-{
-	struct bpf_map_info info = { 0 };
-	__u32 len = sizeof(info);
-	char path[PINS_PATH_MAX];
-	int fd, r;
-
-	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, name, path);
-	fd = bpf_obj_get(path);
-	if (fd < 0)
-		return 0;
-	r = bpf_obj_get_info_by_fd(fd, &info, &len);
-	close(fd);
-	return r == 0 ? info.max_entries : 0;
-}
-
-/* Whose turn it is by the pinned variables; 0: nobody's. */
-static uint64_t
-pinned_owner(const struct probes *p)
-{
-	struct sluice_bpf__data_shared shared;
-	char path[PINS_PATH_MAX];
-	uint32_t zero = 0;
-	uint64_t owner = 0;
-	int fd;
-
-	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
-	fd = bpf_obj_get(path);
-	if (fd < 0)
-		return 0;
-	if (bpf_map_lookup_elem(fd, &zero, &shared) == 0)
-		owner = shared.owner;
-	close(fd);
-	return owner;
-}
-
-/*
- * What an earlier agent left: all its maps and somebody's turn, and it is taken over; anything else
- * is removed. Sizes stay what they are, since a map cannot grow.
- */
-static void
-pins_find(struct probes *p)
-{
-	bool has_any = false, has_all = true;
-	uint64_t owner;
-
-	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
-		p->pin_dir[0] = '\0';
-		return;
-	}
-	if (pins_remove_other_layouts(p->pin_dir, SLUICE_STATE_LAYOUT) > 0)
-		p->origin = PROBES_WERE_OTHER;
-	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
-		bool is_there = pinned_entries(p, pinned_maps[i]) > 0;
-
-		has_any |= is_there;
-		has_all &= is_there;
-	}
-	owner = pinned_owner(p);
-	p->owner = owner + 1;
-	if (has_all && owner != 0) {
-		p->origin = PROBES_RESUMED;
-		p->ring_bytes = pinned_entries(p, "ring");
-		p->max_processes = pinned_entries(p, "procs");
-	} else if (has_any) {
-		p->origin = PROBES_WERE_QUIET;
-		p->owner = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
-		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
-		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
-	}
-}
-
-/* Names the attached programs, makes it our turn, and lets go of the load before. */
-static void
-pins_take_over(struct probes *p)
-{
-	const struct bpf_object_skeleton *s = p->skel->skeleton;
-	int r = 0;
-
-	for (int i = 0; i < s->prog_cnt && r == 0 && p->pin_dir[0] != '\0'; i++) {
-		struct bpf_link *link = *s->progs[i].link;
-		char path[PINS_PATH_MAX];
-
-		if (link == NULL || strncmp(bpf_program__section_name(*s->progs[i].prog), "iter/", 5) == 0)
-			continue;
-		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->owner, s->progs[i].name, path);
-		if (r == 0)
-			r = bpf_link__pin(link, path);
-		if (r < 0)
-			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
-			    s->progs[i].name, strerror(-r));
-	}
-	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
-	if (p->pin_dir[0] == '\0')
-		return;
-	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->owner : 0);
-	if (r < 0) {		/* all or nothing: half the programs would tell half the truth */
-		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
-		p->pin_dir[0] = '\0';
-	}
 }
 
 /* Opens and loads with the given set of hooks; 0 or a negative errno. */
@@ -452,7 +199,7 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.procs, p->max_processes);
 	if (r == 0 && p->pin_dir[0] != '\0')
-		r = pins_use(p);
+		r = probes_pins_use(p);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
 	if (r == 0 && !h->can_be_preempted)
@@ -572,7 +319,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->owner = 1;
 	if (options->pin_dir != NULL) {
 		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
-		pins_find(p);
+		probes_pins_find(p);
 	}
 
 	with_fentry = !hooks.has_prepare_exec || !hooks.exit_has_group_dead || !hooks.has_sock_length;
@@ -605,9 +352,9 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->skel->data_shared->follow_all = options->follow_all;
 	if (p->pin_dir[0] != '\0')
 		probes_heartbeat(p, boottime_ns());
-	pins_take_over(p);
+	probes_pins_take_over(p);
 	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
-	signals_describe(p, &hooks, with_fentry);
+	probes_describe(p, &hooks, with_fentry);
 	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
 	*ret = p;
 	return 0;
@@ -649,23 +396,6 @@ void
 probes_heartbeat(struct probes *p, uint64_t now_ns)
 {
 	__atomic_store_n(&p->skel->data_shared->heartbeat_ns, now_ns, __ATOMIC_SEQ_CST);
-}
-
-const struct signal_status *
-probes_signals(const struct probes *p, size_t *ret_n)
-{
-	*ret_n = p->n_signals;
-	return p->signals;
-}
-
-bool
-probes_have(const struct probes *p, const char *signal)
-{
-	for (size_t i = 0; i < p->n_signals; i++) {
-		if (strcmp(p->signals[i].name, signal) == 0)
-			return p->signals[i].state != SIGNAL_MISSING;
-	}
-	return false;
 }
 
 int
@@ -734,106 +464,4 @@ probes_forget(struct probes *p, uint64_t key)
 {
 	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), &key) == 0)
 		__atomic_fetch_add(&p->skel->data_shared->let_go, 1, __ATOMIC_SEQ_CST);
-}
-
-uint64_t
-probes_lost(const struct probes *p, unsigned program, unsigned reason)
-{
-	return __atomic_load_n(&p->skel->data_shared->lost[program * EVENT_LOSS_COUNT + reason], __ATOMIC_RELAXED);
-}
-
-uint64_t
-probes_lost_records(const struct probes *p)
-{
-	return __atomic_load_n(&p->skel->data_shared->lost_records, __ATOMIC_RELAXED);
-}
-
-/* How often the kernel did not run a program because it was under way on that CPU. */
-static uint64_t
-skipped(const struct probes *p, const char *program)
-{
-	struct bpf_program *prog = bpf_object__find_program_by_name(p->skel->obj, program);
-	struct bpf_prog_info info = { 0 };
-	__u32 len = sizeof(info);
-
-	if (prog == NULL || bpf_program__fd(prog) < 0 ||
-	    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len) < 0)
-		return 0;
-	return info.recursion_misses;
-}
-
-uint64_t
-probes_skipped(const struct probes *p, const char **ret_program, unsigned i)
-{
-	/* Those whose misses leave no other trace; exec and exit are told by what they left undone. */
-	static const char *const programs[] = { "on_fork", "on_free", "on_send_length", "on_recv_length" };
-	uint64_t least, again;
-
-	if (i >= sizeof(programs) / sizeof(programs[0]))
-		return UINT64_MAX;
-	*ret_program = programs[i];
-	if (i > 0 || !p->skel->rodata->can_be_preempted)
-		return skipped(p, programs[i]);
-	/* An event is lost only if all copies missed it: no more than the one that missed least. */
-	least = skipped(p, "on_fork_7");
-	again = skipped(p, "on_fork_7_again");
-	if (again < least)
-		least = again;
-	again = skipped(p, "on_fork_7_once_more");
-	if (again < least)
-		least = again;
-	return least;
-}
-
-const char *
-probes_program_name(unsigned program)
-{
-	static const char *const names[EVENT_PROG_COUNT] = {
-		[EVENT_PROG_FORK] = "on_fork",
-		[EVENT_PROG_EXEC] = "on_exec",
-		[EVENT_PROG_EXIT] = "on_exit",
-		[EVENT_PROG_FREE] = "on_free",
-		[EVENT_PROG_ITER] = "on_task",
-		[EVENT_PROG_STALE] = "on_stale",
-		[EVENT_PROG_CGROUP] = "cgroup_announce",
-	};
-
-	return program < EVENT_PROG_COUNT ? names[program] : "?";
-}
-
-const char *
-probes_loss_name(unsigned reason)
-{
-	static const char *const names[EVENT_LOSS_COUNT] = {
-		[EVENT_LOSS_RING] = "ring_full",
-		[EVENT_LOSS_MAP] = "map_full",
-		[EVENT_LOSS_READ] = "read_failed",
-		[EVENT_LOSS_CUT] = "cut",
-		[EVENT_LOSS_SKIPPED] = "skipped",
-	};
-
-	return reason < EVENT_LOSS_COUNT ? names[reason] : "?";
-}
-
-size_t
-probes_costs(const struct probes *p, struct probe_cost *costs, size_t n)
-{
-	struct bpf_program *prog;
-	size_t found = 0;
-
-	bpf_object__for_each_program(prog, p->skel->obj) {
-		struct bpf_prog_info info = { 0 };
-		__u32 len = sizeof(info);
-		int fd = bpf_program__fd(prog);
-
-		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
-			continue;
-		if (found < n) {
-			costs[found].name = bpf_program__name(prog);
-			costs[found].runs = info.run_cnt;
-			costs[found].run_time_ns = info.run_time_ns;
-		}
-		found++;
-	}
-	return found;
 }

@@ -1,0 +1,142 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Taking over from an agent before: its maps are used, our programs are attached beside its own, and
+ * `owner` in the maps says whose turn it is. So no event is missed, and none is told twice.
+ */
+#include <bpf/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attach/probes_state.h"
+
+/* The maps that outlive us, by their names in the BPF file system. */
+static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "shared" };
+
+static struct bpf_map *
+pinned_map(struct sluice_bpf *skel, size_t i)
+{
+	struct bpf_map *const maps[] = { skel->maps.procs, skel->maps.ring, skel->maps.cgroups_sent,
+		skel->maps.threads_exited, skel->maps.data_shared };
+
+	return maps[i];
+}
+
+int
+probes_pins_use(struct probes *p)
+{
+	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
+		char path[PINS_PATH_MAX];
+		int r;
+
+		pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, pinned_maps[i], path);
+		r = bpf_map__set_pin_path(pinned_map(p->skel, i), path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* How many entries a pinned map has; 0: it is not there. */
+static uint32_t
+pinned_entries(const struct probes *p, const char *name)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info);
+	char path[PINS_PATH_MAX];
+	int fd, r;
+
+	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, name, path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	r = bpf_obj_get_info_by_fd(fd, &info, &len);
+	close(fd);
+	return r == 0 ? info.max_entries : 0;
+}
+
+/* Whose turn it is by the pinned variables; 0: nobody's. */
+static uint64_t
+pinned_owner(const struct probes *p)
+{
+	struct sluice_bpf__data_shared shared;
+	char path[PINS_PATH_MAX];
+	uint32_t zero = 0;
+	uint64_t owner = 0;
+	int fd;
+
+	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return 0;
+	if (bpf_map_lookup_elem(fd, &zero, &shared) == 0)
+		owner = shared.owner;
+	close(fd);
+	return owner;
+}
+
+/*
+ * What an earlier agent left: all its maps and somebody's turn, and it is taken over; anything else
+ * is removed. Sizes stay what they are, since a map cannot grow.
+ */
+void
+probes_pins_find(struct probes *p)
+{
+	bool has_any = false, has_all = true;
+	uint64_t owner;
+
+	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
+		p->pin_dir[0] = '\0';
+		return;
+	}
+	if (pins_remove_other_layouts(p->pin_dir, SLUICE_STATE_LAYOUT) > 0)
+		p->origin = PROBES_WERE_OTHER;
+	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
+		bool is_there = pinned_entries(p, pinned_maps[i]) > 0;
+
+		has_any |= is_there;
+		has_all &= is_there;
+	}
+	owner = pinned_owner(p);
+	p->owner = owner + 1;
+	if (has_all && owner != 0) {
+		p->origin = PROBES_RESUMED;
+		p->ring_bytes = pinned_entries(p, "ring");
+		p->max_processes = pinned_entries(p, "procs");
+	} else if (has_any) {
+		p->origin = PROBES_WERE_QUIET;
+		p->owner = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
+		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
+		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+	}
+}
+
+/* Names the attached programs, makes it our turn, and lets go of the load before. */
+void
+probes_pins_take_over(struct probes *p)
+{
+	const struct bpf_object_skeleton *s = p->skel->skeleton;
+	int r = 0;
+
+	for (int i = 0; i < s->prog_cnt && r == 0 && p->pin_dir[0] != '\0'; i++) {
+		struct bpf_link *link = *s->progs[i].link;
+		char path[PINS_PATH_MAX];
+
+		if (link == NULL || strncmp(bpf_program__section_name(*s->progs[i].prog), "iter/", 5) == 0)
+			continue;
+		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->owner, s->progs[i].name, path);
+		if (r == 0)
+			r = bpf_link__pin(link, path);
+		if (r < 0)
+			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
+			    s->progs[i].name, strerror(-r));
+	}
+	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
+	if (p->pin_dir[0] == '\0')
+		return;
+	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->owner : 0);
+	if (r < 0) {		/* all or nothing: half the programs would tell half the truth */
+		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+		p->pin_dir[0] = '\0';
+	}
+}

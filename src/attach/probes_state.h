@@ -1,0 +1,66 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * probes_state: the one struct behind probes.h; shared by the probes*.c files alone.
+ */
+#ifndef SLUICE_ATTACH_PROBES_STATE_H
+#define SLUICE_ATTACH_PROBES_STATE_H
+
+#include <bpf/libbpf.h>
+
+#include "attach/pins.h"
+#include "attach/probes.h"
+#include "event.h"
+
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+#include "sluice.skel.h"
+
+#define SIGNALS_MAX 8
+
+struct probes {
+	struct sluice_bpf *skel;	/* owned */
+	struct bpf_link *iterator;	/* the skeleton's: of on_task */
+	struct bpf_link *stale;		/* owned: of on_stale, on the map of processes */
+	size_t ring_bytes;
+	uint32_t max_processes;
+	uint32_t ring_id;
+	uint64_t owner;			/* of this load */
+	uint64_t deadman_ns;
+	enum probes_origin origin;
+	char pin_dir[PINS_PATH_MAX];	/* "": none */
+	char pin_error[256];
+	struct signal_status signals[SIGNALS_MAX];
+	size_t n_signals;
+	bool has_clock_samples;
+	int64_t clock_window_min;	/* smallest sample of the window under way */
+	uint64_t clock_window_start_ns;
+};
+
+/* What the kernel offers, before anything is loaded. */
+struct kernel_hooks {
+	bool has_prepare_exec;
+	bool has_begin_new_exec;
+	bool exit_has_group_dead;	/* and with it: the mm is still there */
+	bool has_taskstats_exit;
+	bool has_sock_length;
+	bool has_cfs_rq;
+	bool has_old_net;
+	bool has_bpf_loop;
+	bool has_current_task_btf;	/* the helper, from 5.11 */
+	bool can_be_preempted;		/* programs on tracepoints */
+};
+
+/* probes_pins.c: what outlives us in the BPF file system */
+
+/* What an earlier agent left: sets origin, owner and the sizes that must stay, or removes it. */
+void probes_pins_find(struct probes *p);
+/* Before load: maps that are pinned already are used, the others made and pinned. 0 or -errno. */
+int probes_pins_use(struct probes *p);
+/* After attach: names the programs, makes it our turn, and lets go of the load before. */
+void probes_pins_take_over(struct probes *p);
+
+/* probes_report.c: says what serves each signal, given what was loaded */
+void probes_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry);
+
+#endif
