@@ -18,6 +18,9 @@
 #include "stream/spool.h"
 
 #define DRAIN_MS 50
+#define DRAIN_SLOW_MS 150
+#define QUIET_DRAINS 20			/* after which the ring is drained less often, till something comes */
+#define CALIBRATE_EACH 5		/* drains of a host-wide agent: several times a second will do */
 #define DRAIN_BATCH 512			/* records between two looks at the loop's other events */
 #define DRAIN_BATCHES 16
 #define INTERVAL_MS_DEFAULT 10000
@@ -204,16 +207,33 @@ on_ring_ready(evutil_socket_t fd, short what, void *arg)
 	agent_drain(arg);	/* not empty: the level-triggered fd calls again */
 }
 
+/* An agent that serves an idle host for months wakes up less often. */
+static void
+set_pace(struct agent *a, bool is_slow)
+{
+	const struct timeval every = { 0, (is_slow ? DRAIN_SLOW_MS : DRAIN_MS) * 1000 };
+
+	if (is_slow == a->is_slow)
+		return;
+	a->is_slow = is_slow;
+	event_add(a->on_drain, &every);
+}
+
 static void
 on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
+	uint64_t position;
 
 	(void)fd;
 	(void)what;
-	probes_calibrate(a->probes);	/* first: we have just slept */
+	if (!a->is_host_wide || a->counts.drains % CALIBRATE_EACH == 0)
+		probes_calibrate(a->probes);	/* first: we have just slept */
+	position = ring_position(a->ring);
 	if (!agent_drain(a))
 		event_active(a->on_drain, EV_TIMEOUT, 0);
+	a->quiet_drains = ring_position(a->ring) == position ? a->quiet_drains + 1 : 0;
+	set_pace(a, a->is_host_wide && a->quiet_drains >= QUIET_DRAINS);
 }
 
 bool

@@ -60,6 +60,8 @@ struct agent {
 	uint64_t malformed_seen;
 	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
 	bool is_host_wide;
+	unsigned quiet_drains;		/* in a row, with nothing in the ring */
+	bool is_slow;
 	bool is_note_due;		/* what the next agent must know of us has changed */
 	bool is_checkpoint_due;		/* a note was lost: all of them again */
 	uint64_t lost_notes_seen;

@@ -90,6 +90,8 @@ spool_segment_open(struct spool *s, struct spool_segment *seg, int flags)
 	if (seg->fd < 0)
 		return -errno;
 	s->open_fds++;
+	if (flags & O_CREAT)
+		s->has_new_names = true;
 	return 0;
 }
 

@@ -184,6 +184,7 @@ struct spool {
 	uint64_t	 memory_max;
 	uint64_t	 batch_max;
 	uint64_t	 sync_ns;
+	bool		 has_new_names;		/* in the directory, not yet synced */
 	bool		 is_sync_first;		/* nothing is handed out before */
 	char		 boot_id[37];
 	const char	*schemas[TOPIC_COUNT];	/* the caller's */

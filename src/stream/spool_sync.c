@@ -111,8 +111,10 @@ finish(struct spool *s, int error)
 	}
 	s->stats.syncs++;
 	s->sync_failed = error;
-	if (error < 0)
+	if (error < 0) {
 		s->stats.write_errors++;
+		s->has_new_names = true;
+	}
 }
 
 /* Duplicates of what has to be synced, and the directory for the names of new ones. */
@@ -135,8 +137,10 @@ gather(struct spool *s, int fds[FDS])
 			seg->syncing_to = seg->size;
 		}
 	}
-	if (n > 0 && (fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 0)) >= 0)
+	if (n > 0 && s->has_new_names && (fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 0)) >= 0) {
 		fds[n++] = fd;
+		s->has_new_names = false;
+	}
 	return n;
 }
 
