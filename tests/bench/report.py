@@ -3,7 +3,7 @@
 import re
 import statistics
 
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 
 def spread(values, form="{:.2f}"):
@@ -137,8 +137,13 @@ def part_rows(f):
     ]
 
 
-def markdown(f):
-    lines = [f"{f['machine']}. Others used {f['others']:.2f} CPUs meanwhile. Command: `{f['command']}`.", ""]
+def head(f):
+    return [f"{f['machine']}. Others used {f['others']:.2f} CPUs meanwhile. Command: `{f['command']}`.", ""]
+
+
+def figures(f):
+    """`sluice run`, and the parts that no server has to do with."""
+    lines = head(f)
     lines += ["### Budgets", ""] + table(["what", "budget", "measured", ""], budget_rows(f)) + [""]
     lines += side_by_side(f"Fork storm, {f['storm']['processes']:,} processes, one after the other",
                           f["storm"]["samples"], f["storm"]["processes"])
@@ -149,12 +154,72 @@ def markdown(f):
     return "\n".join(lines) + "\n"
 
 
-def rewrite(path, text):
-    """Puts text between the two marks of a file."""
+def delivery(f):
+    """The spool and Kafka beside librdkafka's own loop."""
+    d = f["delivery"]
+    direct, sluice = d["arms"]["direct"], d["arms"]["sluice"]
+
+    def ratio(figure):
+        return [a[figure] / b[figure] for a, b in zip(sluice, direct)]
+
+    def row(name, taken):
+        return [name, spread((x["rate"] for x in taken), "{:,.0f}"), spread((x["cpu_ns"] for x in taken), "{:.0f}"),
+                spread((x["main_ns"] for x in taken), "{:.0f}")]
+
+    rate, cpu = ratio("rate"), ratio("cpu_ns")
+    middle = statistics.median
+    lines = head(f) + ["### Delivery", "", f"{len(sluice)} rounds of {d['records']:,} Program records of {d['bytes']:.0f} bytes "
+                       f"to Kafka {f['kafka']} on the same machine; librdkafka {f['librdkafka']}.", ""]
+    lines += table(["what", "goal", "measured", ""], [
+        ("records/s from the spool's put to acknowledged ÷ librdkafka's own loop", "≥ 0.6", spread(rate),
+         "met" if middle(rate) >= 0.6 else f"missed by {0.6 - middle(rate):.2g}"),
+        ("CPU time a record, the same", "≤ 2", spread(cpu), verdict(middle(cpu), 2))]) + [""]
+    lines += table(["arm", "records/s", "CPU ns a record", "of that, the loop's thread"],
+                   [row("librdkafka's own loop", direct), row("spool, delivery, Kafka", sluice)])
+    return "\n".join(lines) + "\n"
+
+
+def daemon(f):
+    """`sluice agent` with Kafka."""
+    late, paced, saturated, rest = f["latency"], f["paced"], f["saturating"], f["rest"]
+    idle, alive = rest["idle"]["VmRSS"] / 1024, rest["alive"]["VmRSS"] / 1024
+    p99, share = [x["p99"] for x in late], rest["share"] * 100
+    paced_us, saturated_us = ([x["cpu"] * 1e6 for x in taken] for taken in (paced, saturated))
+    lost = [x["lost"] for x in saturated]
+    middle = statistics.median
+    lines = head(f) + ["### The daemon, with Kafka and a registry", ""] + table(["what", "goal", "measured", ""], [
+        (f"from the kernel's event to the consumer at {f['rate']:,} records/s, p99", "≤ 500 ms", spread(p99, "{:.0f}") + " ms",
+         verdict(middle(p99), 500, " ms")),
+        (f"CPU of the agent a process, ring to acknowledged, {f['rate'] // 2:,} processes/s", "≤ 8 µs",
+         spread(paced_us, "{:.1f}") + " µs", verdict(middle(paced_us), 8, " µs")),
+        ("the same in a saturating storm", "≤ 8 µs", spread(saturated_us, "{:.1f}") + " µs",
+         verdict(middle(saturated_us), 8, " µs")),
+        (f"lost in a saturating storm of {f['processes']:,}", "0", spread(lost, "{:g}"), verdict(max(lost), 0)),
+        (f"the idle daemon over {rest['seconds']} s", "≤ 0.2 % of one core", f"{share:.2f} %", verdict(share, 0.2, " %")),
+        ("its RSS, idle", "≤ 25 MiB", f"{idle:.1f} MiB", verdict(idle, 25, " MiB")),
+        (f"its RSS, {rest['processes']:,} processes alive", "≤ 40 MiB", f"{alive:.1f} MiB", verdict(alive, 40, " MiB"))]) + [""]
+    busiest = sorted(rest["threads"].items(), key=lambda x: -x[1])
+    lines += table(["more of it", "median [min–max]"], [
+        ("latency, p50", spread((x["p50"] for x in late), "{:.0f}") + " ms"),
+        ("latency, the largest", spread((x["max"] for x in late), "{:.0f}") + " ms"),
+        ("records/s that came meanwhile", spread((x["rate"] for x in late), "{:.0f}")),
+        ("the saturating storm's pace", spread((x["rate"] for x in saturated), "{:.0f}") + " processes/s"),
+        ("other programs that started on the host meanwhile, idle daemon", f"{rest['programs']:.1f} a second"),
+        ("idle, by thread", ", ".join(f"{name} {100 * used:.3f} %" for name, used in busiest[:4])),
+        ("memory, idle: anonymous, files, peak", ", ".join(f"{rest['idle'][x] / 1024:.1f}" for x in ("RssAnon", "RssFile", "VmHWM"))
+         + " MiB"),
+    ])
+    return "\n".join(lines) + "\n"
+
+
+def rewrite(path, texts):
+    """Puts each text between the two marks of its name."""
     with open(path) as f:
-        old = f.read()
-    new, n = re.subn(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{text}{END}", old, flags=re.DOTALL)
-    if n != 1:
-        raise SystemExit(f"{path}: expected one pair of marks, found {n}")
+        text = f.read()
+    for name, new in texts.items():
+        begin, end = BEGIN.format(name), END.format(name)
+        text, n = re.subn(f"{begin}.*?{end}", lambda _: f"{begin}\n{new}{end}", text, flags=re.DOTALL)
+        if n != 1:
+            raise SystemExit(f"{path}: expected one pair of marks named {name}, found {n}")
     with open(path, "w") as f:
-        f.write(new)
+        f.write(text)

@@ -14,7 +14,21 @@ ROWS = [
     r"iterator, a followed process", r"the same from /proc", r"agent, idle",
     r"agent in the saturating storm", r"the saturating storm's pace", r"start and end of `sluice run`",
     r"memory, idle", r"memory, 100 alive",
+    r"records/s from the spool's put to acknowledged", r"CPU time a record, the same", r"librdkafka's own loop",
+    r"spool, delivery, Kafka", r"from the kernel's event to the consumer at 1,000 records/s, p99",
+    r"CPU of the agent a process, ring to acknowledged, 500 processes/s", r"the same in a saturating storm",
+    r"lost in a saturating storm of 500", r"the idle daemon", r"its RSS, idle", r"its RSS, 100 processes alive",
+    r"latency, p50", r"latency, the largest", r"records/s that came meanwhile", r"the saturating storm's pace",
+    r"other programs that started", r"idle, by thread", r"memory, idle: anonymous, files, peak",
 ] + [r"`" + arm + r"`" for arm in ("none again", "sluice run", "strace -f -c", "bpftrace") for _ in range(2)]
+
+
+# What holds however busy the machine is: (row, column, smallest, largest).
+SANE = [
+    ("| records/s from the spool's put", 3, 0.001, 100), ("| CPU time a record", 3, 0.1, 20),
+    ("| librdkafka's own loop", 2, 100, 1e8), ("| spool, delivery, Kafka", 2, 50, 1e8),
+    ("| from the kernel's event", 3, 1, 60000), ("| its RSS, idle", 3, 4, 1000), ("| latency, p50", 2, 1, 60000), ("| records/s that came meanwhile", 2, 500, 1e5),
+]
 
 
 def stats():
@@ -35,6 +49,11 @@ def main(run, sluice, programs):
         return 1
     rows = [line for line in done.stdout.splitlines() if line.startswith("| ")]
     wrong = []
+    for start, column, low, high in SANE:
+        row = next((r for r in rows if r.startswith(start)), "")
+        figure = re.search(r"-?\d[\d,.]*", row.split("|")[column]) if row else None
+        if figure is None or not low <= float(figure[0].replace(",", "")) <= high:
+            wrong.append(f"not between {low:g} and {high:g}: {row or start}")
     for pattern in ROWS:
         found = next((r for r in rows if re.match(r"\| " + pattern, r)), None)
         if found is None:
@@ -43,9 +62,8 @@ def main(run, sluice, programs):
             rows.remove(found)
             if not re.search(r"\d", found.split("|", 2)[2]):
                 wrong.append(f"no figure in {found}")
-    lost = next(line for line in done.stdout.splitlines() if line.startswith("| lost in "))
-    if "| 0 | met |" not in lost:
-        wrong.append(lost)      # the one budget that holds on a busy machine, too
+    lost = [line for line in done.stdout.splitlines() if line.startswith("| lost in ")]
+    wrong += [line for line in lost if "| 0 | met |" not in line]   # the one budget that holds on a busy machine, too
     if stats() != before:
         wrong.append("kernel.bpf_stats_enabled was not restored")
     print("\n".join(wrong) or "every row is there")

@@ -3,6 +3,7 @@
  * The loads of the benchmark, nothing but what it wants to measure:
  *
  *	storm spawn N WORKERS TINY	N times posix_spawn(TINY) and wait, shared among WORKERS processes
+ *	storm pace N RATE TINY		N of them, one after the other, RATE a second
  *	storm hold N TINY		N processes that stay alive; "ready" on stdout; ends with stdin
  *	storm talk N			N messages through a socket pair
  */
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -65,6 +67,25 @@ spawn(unsigned long n, unsigned long workers, char *tiny)
 	}
 	while (wait(&status) > 0)
 		result |= status != 0;
+	return result;
+}
+
+/* Who is late catches up, so that the rate holds on average. */
+static int
+pace(unsigned long n, unsigned long rate, char *tiny)
+{
+	struct timespec begin, until;
+	int result = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (unsigned long i = 0; i < n && result == 0; i++) {
+		unsigned long long ns = (unsigned long long)begin.tv_nsec + i * 1000000000ull / rate;
+
+		until.tv_sec = begin.tv_sec + (time_t)(ns / 1000000000);
+		until.tv_nsec = (long)(ns % 1000000000);
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		result = spawn_all(1, tiny);
+	}
 	return result;
 }
 
@@ -125,10 +146,12 @@ main(int argc, char **argv)
 
 	if (n > 0 && argc == 5 && workers > 0 && strcmp(argv[1], "spawn") == 0)
 		return spawn(n, workers, argv[4]);
+	if (n > 0 && argc == 5 && workers > 0 && strcmp(argv[1], "pace") == 0)
+		return pace(n, workers, argv[4]);
 	if (n > 0 && argc == 4 && strcmp(argv[1], "hold") == 0)
 		return hold(n, argv[3]);
 	if (n > 0 && argc == 3 && strcmp(argv[1], "talk") == 0)
 		return talk(n);
-	fputs("usage: storm spawn N WORKERS TINY | storm hold N TINY | storm talk N\n", stderr);
+	fputs("usage: storm spawn N WORKERS TINY | storm pace N RATE TINY | storm hold N TINY | storm talk N\n", stderr);
 	return 2;
 }

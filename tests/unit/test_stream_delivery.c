@@ -43,6 +43,7 @@ static struct dead_letters *dead;
 static struct delivery *delivery;
 static struct fake *fake;
 static uint64_t next_seq[TOPIC_COUNT];
+static bool is_sync_first;	/* for the next setup() */
 
 static int
 on_put(struct outlet *o, const struct spool_record *r, const char **reason)
@@ -194,7 +195,7 @@ waiting(void)
 static int
 setup(void **state)
 {
-	struct spool_options spool_options = { .dir = dir };
+	struct spool_options spool_options = { .dir = dir, .sync_ms = 100, .is_sync_first = is_sync_first };
 	struct delivery_options o = { .per_turn = 100, .pause_min_ms = 20, .pause_max_ms = 50 };
 	struct spool_recovery recovery;
 	char error[256];
@@ -215,6 +216,17 @@ setup(void **state)
 	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
 	delivery_set_outlet(delivery, &fake->outlet);
 	return 0;
+}
+
+static int
+setup_sync_first(void **state)
+{
+	int r;
+
+	is_sync_first = true;
+	r = setup(state);
+	is_sync_first = false;
+	return r;
 }
 
 static int
@@ -257,6 +269,28 @@ a_turn_of_the_loop_has_a_bound(void **state)
 	for (int i = 0; i < 5; i++)
 		turn();
 	assert_int_equal(fake->n, 250);
+}
+
+/* After the last commit, when nobody kicks. */
+static void
+what_is_synced_later_is_handed_over_by_a_tick(void **state)
+{
+	uint64_t now_ns = 0;
+
+	(void)state;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_int_equal(fake->n, 0);
+	assert_true(spool_has_more(spool));
+	for (int i = 0; i < 10000 && fake->n == 0; i++) {
+		usleep(1000);
+		spool_tick(spool, now_ns += 100000000);
+		delivery_tick(delivery, 0);
+		turn();
+	}
+	assert_int_equal(fake->n, 3);
+	assert_false(spool_has_more(spool));
+	deliver_all();
 }
 
 static void
@@ -447,6 +481,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_record_is_released_when_it_is_delivered, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_turn_of_the_loop_has_a_bound, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first, teardown),
 		cmocka_unit_test_setup_teardown(a_full_outlet_is_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_failure_all_comes_again_in_order_and_marked, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_can_never_be_delivered_is_a_dead_letter, setup, teardown),

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The road to a real Kafka: delivery alone beside librdkafka's own loop, and the whole daemon.
+
+One broker and one registry serve all arms of a run; each arm has topics of its own.
+"""
+import collections
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(HERE, "..", "integration"))
+
+import fastavro  # noqa: E402
+from confluent_kafka import Consumer, TopicPartition  # noqa: E402
+
+import arms  # noqa: E402
+import machine  # noqa: E402
+from agent import Agent  # noqa: E402
+from stack import Stack  # noqa: E402,F401
+
+PARTITIONS = 3
+DELIVERY_ARMS = ("direct", "sluice")
+
+# Of a daemon at a moment; in seconds. exits: programs of the host that ended.
+Mark = collections.namedtuple("Mark", "at cpu exits")
+
+
+# --- delivery alone ---
+
+def delivery_arm(bench, stack, arm, number, records):
+    """{figure: value} of one run of bench_delivery, on a topic and a spool of its own."""
+    prefix = f"bench-{number}-{arm}."
+    stack.create_topic(prefix + "sluice.program", PARTITIONS)
+    try:
+        figures = bench.parts(bench.delivery, arm, stack.brokers, prefix, records, os.path.join(bench.place(), "spool"))
+    finally:
+        stack.delete_topic(prefix + "sluice.program")
+    return {name: values[0] for name, values in figures.items()}
+
+
+def delivery(bench, stack, rounds, records, say):
+    """{arm: [figures]}: each round runs both; the order turns. A round before warms the broker up."""
+    taken = {arm: [] for arm in DELIVERY_ARMS}
+    for i in range(rounds + 1):
+        for arm in DELIVERY_ARMS if i % 2 else reversed(DELIVERY_ARMS):
+            figures = delivery_arm(bench, stack, arm, i, records if i else min(records, 50000))
+            if i:
+                taken[arm].append(figures)
+        if i:
+            say(f"  round {i} of {rounds}")
+    return {"arms": taken, "records": records, "bytes": taken["sluice"][0]["bytes"]}
+
+
+def library(bench):
+    """The version of librdkafka that sluice has."""
+    done = subprocess.run([bench.sluice, "doctor", "--json"], stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)["librdkafka"]["version"]
+
+
+# --- the daemon ---
+
+class Daemon:
+    """A `sluice agent` with its own settings for all but where it is; settle: seconds after the start."""
+
+    def __init__(self, bench, stack, name, settle):
+        self.stack = stack
+        self.settle = settle
+        self.prefix = name + "."
+        self.topic = self.prefix + "sluice.program"
+        room = tempfile.mkdtemp(prefix="daemon-", dir=bench.room)
+        os.chmod(bench.room, 0o755)
+        self.agent = Agent(room, sluice=bench.sluice, interval="10s", registry={"urls": [stack.registry_url]},
+                           kafka={"brokers": [stack.brokers], "topics": {
+                               "create": True, "partitions": PARTITIONS, "replication": 1, "prefix": self.prefix}})
+
+    def __enter__(self):
+        try:
+            self.agent.start()
+            self.agent.wait(lambda: delivered(self.status()) > 0, 60, "first delivery")
+            time.sleep(self.settle)      # what a start leaves to be done
+        except BaseException:
+            self.agent.remove()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.agent.remove()
+
+    def status(self):
+        return self.agent.status()
+
+    def mark(self):
+        return Mark(time.monotonic(), self.cpu(), self.status()["events"]["exit"])
+
+    def wait_empty(self):
+        """Until what the load left is acknowledged. Asked seldom, since the answer costs the agent CPU time."""
+        for _ in range(120):
+            time.sleep(1)
+            status = self.status()
+            if status["spool"]["records"] < 100:
+                return status
+        raise arms.Failed(f"{status['spool']['records']} records still wait in the spool")
+
+    def cpu(self):
+        return machine.process_cpu(self.agent.pid)
+
+    def ends(self, tiny):
+        """What Kafka has of the program `tiny`: its END records, and what is missing in the numbering of all."""
+        with open(os.path.join(ROOT, "schemas", "avro", "program.avsc"), encoding="utf-8") as f:
+            schema = fastavro.parse_schema(json.load(f))
+        ends, seqs = set(), set()
+        for m in read_topic(self.stack, self.topic):
+            r = fastavro.schemaless_reader(io.BytesIO(m.value()[5:]), schema)
+            seqs.add(r["seq"])
+            if r["phase"] == "END" and r["exe"] == tiny:
+                ends.add(r["program_id"])
+        return len(ends), max(seqs) + 1 - len(seqs)
+
+
+def consumer(stack, **more):
+    return Consumer({"bootstrap.servers": stack.brokers, "group.id": "bench", "enable.auto.commit": False,
+                     "log_level": 2, **more})
+
+
+def server_pids(stack):
+    return [p for p in (stack.servers.broker_pid(), stack.servers.registry_pid()) if p is not None]
+
+
+def read_topic(stack, topic):
+    c = consumer(stack)
+    try:
+        for p in range(PARTITIONS):
+            at, high = c.get_watermark_offsets(TopicPartition(topic, p), timeout=20)
+            c.assign([TopicPartition(topic, p, at)])
+            deadline = time.monotonic() + 120
+            while at < high:
+                if time.monotonic() > deadline:
+                    raise arms.Failed(f"{topic} [{p}]: stuck at {at} of {high}")
+                for m in c.consume(5000, timeout=2):
+                    if m.error():
+                        raise arms.Failed(str(m.error()))
+                    at = m.offset() + 1
+                    yield m
+    finally:
+        c.close()
+
+
+def delivered(status):
+    return sum(x["delivered"] for x in status["records"])
+
+
+def lost_of(status):
+    """Everything that the agent itself counts as lost; "cut" is a field that was too long."""
+    return sum(x["count"] for x in status["lost"] if x["reason"] != "cut")
+
+
+def latency(bench, stack, i, rate, seconds):
+    """
+    ms from a record's own time, which is the kernel's of the event, to its receipt by a consumer that waits for it.
+    A message's timestamp is that time, cut to milliseconds: half of one is taken off.
+    """
+    with Daemon(bench, stack, f"latency-{i}", 1) as d:
+        c = consumer(stack, **{"fetch.wait.max.ms": 100, "auto.offset.reset": "latest"})
+        try:
+            # offsets, not "latest": what "latest" is would be found out only after the load has begun
+            c.assign([TopicPartition(d.topic, p, c.get_watermark_offsets(TopicPartition(d.topic, p), timeout=20)[1])
+                      for p in range(PARTITIONS)])
+            c.poll(1)
+            load = subprocess.Popen([bench.storm, "pace", str(rate * (seconds + 2) // 2), str(rate // 2), bench.tiny])
+            begin = time.time()
+            taken = []
+            while time.time() < begin + seconds + 60:
+                m = c.poll(0.1)
+                now = time.time()
+                if m is None:
+                    continue
+                if m.error():
+                    raise arms.Failed(str(m.error()))
+                happened = m.timestamp()[1] / 1e3
+                if happened >= begin + 1.5 + seconds:   # no run, so one key and one partition: nothing older comes
+                    break
+                if begin + 1 <= happened < begin + 1 + seconds:     # the first second is for waking up
+                    taken.append((now - happened) * 1e3 - 0.5)
+            if load.wait() != 0:
+                raise arms.Failed("the load failed")
+        finally:
+            c.close()
+    if len(taken) < rate * seconds * 0.5:
+        raise arms.Failed(f"{len(taken)} records came in {seconds} s, of {rate} a second")
+    taken.sort()
+    return {"p50": taken[len(taken) // 2], "p99": taken[len(taken) * 99 // 100], "max": taken[-1],
+            "rate": len(taken) / seconds}
+
+
+def storm(bench, stack, name, command, processes, settle):
+    """
+    CPU seconds a program from ring to acknowledged, programs/s, lost. The host's other programs are the agent's work
+    too: what it used and how many ended in the time before is taken off both.
+    """
+    with Daemon(bench, stack, name, settle) as d:
+        first = d.mark()
+        time.sleep(settle)
+        second = d.mark()
+        began = time.monotonic()
+        subprocess.run([*command, bench.tiny], check=True, stdout=subprocess.DEVNULL)
+        wall = time.monotonic() - began
+        after = d.wait_empty()
+        third = d.mark()
+        share = (third.at - second.at) / (second.at - first.at)
+        programs = third.exits - second.exits - share * (second.exits - first.exits)
+        used = third.cpu - second.cpu - share * (second.cpu - first.cpu)
+        if d.agent.stop() != 0:
+            raise arms.Failed("the agent did not end well:\n" + d.agent.log_text())
+        ends, holes = d.ends(bench.tiny)
+    return {"cpu": used / max(1, programs), "rate": processes / wall, "lost": max(processes - ends, holes, lost_of(after))}
+
+
+def paced(bench, stack, i, rate, seconds, settle):
+    n = rate * seconds
+    return storm(bench, stack, f"paced-{i}", [bench.storm, "pace", str(n), str(rate)], n, settle)
+
+
+def saturating(bench, stack, i, processes, settle):
+    return storm(bench, stack, f"storm-{i}", [bench.storm, "spawn", str(processes), str(2 * os.cpu_count())], processes,
+                 settle)
+
+
+def threads(pid):
+    """{name: CPU seconds} of the living ones."""
+    used = collections.Counter()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/comm") as f, open(f"/proc/{pid}/task/{tid}/schedstat") as g:
+            used[f.read().strip()] += int(g.read().split()[0]) / 1e9
+    return used
+
+
+def rest(bench, stack, seconds, alive, alive_seconds, settle):
+    """The agent's share of a CPU and its memory, with nothing to do; and its memory with many processes alive."""
+    with Daemon(bench, stack, "rest", settle) as d:
+        before, cpu, by_thread, begin = d.status(), d.cpu(), threads(d.agent.pid), time.monotonic()
+        time.sleep(seconds)
+        wall = time.monotonic() - begin
+        share = (d.cpu() - cpu) / wall
+        by_thread = {k: v / wall for k, v in (threads(d.agent.pid) - by_thread).items()}
+        programs = (d.status()["events"]["exec"] - before["events"]["exec"]) / wall
+        idle = machine.memory_kib(d.agent.pid)
+        p = subprocess.Popen([bench.storm, "hold", str(alive), bench.tiny], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True)
+        try:
+            if p.stdout.readline() != "ready\n":
+                raise arms.Failed("the processes that should stay alive did not start")
+            time.sleep(alive_seconds)
+            full = machine.memory_kib(d.agent.pid)
+        finally:
+            p.communicate()
+    return {"share": share, "threads": by_thread, "programs": programs, "seconds": seconds, "idle": idle, "alive": full,
+            "processes": alive}
