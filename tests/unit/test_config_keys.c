@@ -12,8 +12,8 @@
 #include "config/keys.h"
 #include "configs.h"
 
-#define SHIPPED TEST_FIXTURES "/../../config/sluice.yaml"
-#define PAGE TEST_FIXTURES "/../../docs/sluice.yaml.5"
+#define SHIPPED SOURCE_TREE "/config/sluice.yaml"
+#define PAGE SOURCE_TREE "/docs/sluice.yaml.5"
 
 static struct file_text
 read_all(const char *path)
