@@ -26,7 +26,7 @@
 
 #define TICK_MS 100
 #define MMAP_BYTES (128 << 10)
-#define BURST_RECORDS 1000	/* in flight, after which memory goes back to the system */
+#define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
 #define PROBLEM_SIZE 768
 
@@ -79,20 +79,6 @@ open_metrics(struct daemon *d)
 	return r;
 }
 
-/* What a burst had queued in memory is free again, but in pieces that malloc(3) keeps. */
-static void
-trim_after_burst(struct daemon *d)
-{
-	uint64_t in_flight = spool_in_flight(d->spool);
-
-	if (in_flight > BURST_RECORDS) {
-		d->was_burst = true;
-	} else if (d->was_burst && in_flight < BURST_RECORDS / 10) {
-		d->was_burst = false;
-		malloc_trim(0);
-	}
-}
-
 static void
 on_second(evutil_socket_t fd, short what, void *arg)
 {
@@ -101,7 +87,9 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_watch_delivery(d);
-	trim_after_burst(d);
+	/* What a burst of processes or records took is free again, but in pieces that malloc(3) keeps. */
+	if (++d->seconds % TRIM_EACH_S == 0)
+		malloc_trim(0);
 	if (d->metrics_retry_ns != 0 && agent_now_ns() >= d->metrics_retry_ns)
 		(void)open_metrics(d);
 	if (notify_watchdog_us(d->notify) > 0)

@@ -63,7 +63,7 @@ struct daemon {
 	char reload_error[1024];
 	char restart_wanted[512];	/* keys that have changed since the start and wait; "" none */
 	bool is_stopping;
-	bool was_burst;			/* of records in flight, since memory was last trimmed */
+	uint64_t seconds;		/* since the start */
 	int status;			/* to exit with */
 	enum outlet_state outlet_state;	/* as last told in the log */
 	enum registry_state registry_state;
