@@ -68,6 +68,11 @@ class Load:
         return wrong
 
 
+def once(records):
+    """Without what was delivered again after a crash."""
+    return list({(r["agent_id"], r["seq"]): r for r in records}.values())
+
+
 def duplicates(records):
     """How many records are there again, and whether each is the same: (count, [sentence])."""
     first = {}

@@ -9,7 +9,7 @@ import unittest
 import harness
 from agent import AgentTest
 from harness import read_lake
-from load import Load, duplicates, holes
+from load import Load, duplicates, holes, once
 
 KILLS = int(os.environ.get("KILLS", "20"))
 
@@ -113,7 +113,7 @@ class Restart(AgentTest):
         sleeper.wait()
         time.sleep(1.5)
         self.assertEqual(0, a.stop())
-        mine = [r for r in read_lake(a.lake)["sluice.program"] if r["argv"] == ["/bin/sleep", "60.125"]]
+        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "60.125"]]
         self.assertEqual(["START", "END"], [r["phase"] for r in mine])
         for r in mine:
             self.assertGreater(r["observed_time"], r["start_time"])
@@ -169,7 +169,7 @@ class Restart(AgentTest):
         sleeper.wait()
         time.sleep(1)
         self.assertEqual(0, a.stop())
-        mine = [r for r in read_lake(a.lake)["sluice.program"] if r["argv"] == ["/bin/sleep", "60.375"]]
+        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "60.375"]]
         # known to the first; its end was seen by the second, which found it running
         self.assertEqual(["START", "START", "END"], [r["phase"] for r in mine])
         self.assertIsNotNone(mine[2]["observed_time"])
