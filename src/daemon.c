@@ -25,18 +25,46 @@
 #include "daemon_state.h"
 
 #define TICK_MS 100
+#define TICK_IDLE_MS 500		/* while nothing waits in the spool */
+#define QUIET_TICKS 20
 #define MMAP_BYTES (128 << 10)
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
 #define PROBLEM_SIZE 768
+
+/* Does any record wait, handed out or not? */
+static bool
+is_spool_empty(const struct daemon *d)
+{
+	struct spool_stats spool;
+
+	spool_stats(d->spool, &spool);
+	return spool.records == 0;
+}
+
+static void
+set_pace(struct daemon *d, bool is_idle)
+{
+	const struct timeval every = { 0, (is_idle ? TICK_IDLE_MS : TICK_MS) * 1000 };
+
+	if (is_idle == d->is_idle)
+		return;
+	d->is_idle = is_idle;
+	event_add(d->on_tick, &every);
+}
 
 static void
 on_committed(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->delivery != NULL)
-		delivery_kick(d->delivery);
+	if (d->delivery == NULL)
+		return;
+	if (d->is_idle && !is_spool_empty(d)) {
+		d->quiet_ticks = 0;
+		set_pace(d, false);
+	}
+	delivery_kick(d->delivery);
 }
 
 static void
@@ -50,6 +78,8 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	spool_tick(d->spool, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
 	delivery_tick(d->delivery, daemon_wall_us());
+	d->quiet_ticks = is_spool_empty(d) ? d->quiet_ticks + 1 : 0;
+	set_pace(d, d->quiet_ticks >= QUIET_TICKS);
 }
 
 /* 0 also where there are to be none. -EADDRINUSE is no reason to see nothing of this host: it is tried again. */

@@ -63,6 +63,8 @@ struct daemon {
 	char reload_error[1024];
 	char restart_wanted[512];	/* keys that have changed since the start and wait; "" none */
 	bool is_stopping;
+	unsigned quiet_ticks;		/* in a row, with nothing in the spool */
+	bool is_idle;
 	uint64_t seconds;		/* since the start */
 	int status;			/* to exit with */
 	enum outlet_state outlet_state;	/* as last told in the log */
