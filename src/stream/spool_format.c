@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  * spool_format: heads and entries from and to bytes. Reading trusts no length.
  */
+#include "base/endian.h"
 #include "stream/spool_format.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -20,54 +20,6 @@ enum {
 	BOOT_ID = 36,
 };
 
-static void
-put16(uint8_t *to, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(to, &v, sizeof(v));
-}
-
-static void
-put32(uint8_t *to, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(to, &v, sizeof(v));
-}
-
-static void
-put64(uint8_t *to, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(to, &v, sizeof(v));
-}
-
-static uint16_t
-get16(const uint8_t *from)
-{
-	uint16_t v;
-
-	memcpy(&v, from, sizeof(v));
-	return le16toh(v);
-}
-
-static uint32_t
-get32(const uint8_t *from)
-{
-	uint32_t v;
-
-	memcpy(&v, from, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t
-get64(const uint8_t *from)
-{
-	uint64_t v;
-
-	memcpy(&v, from, sizeof(v));
-	return le64toh(v);
-}
-
 size_t
 spool_segment_head_pack(uint8_t *to, const struct spool_segment_head *h)
 {
@@ -75,21 +27,21 @@ spool_segment_head_pack(uint8_t *to, const struct spool_segment_head *h)
 
 	memset(to, 0, len);
 	memcpy(to, SEGMENT_MAGIC, 4);
-	put16(to + 4, SPOOL_VERSION);
-	put16(to + 6, h->lane);
-	put64(to + 8, h->number);
-	put64(to + 16, h->first);
-	put64(to + 24, h->needed_from);
-	put32(to + 32, (uint32_t)len);
-	put32(to + 36, h->n_topics);
+	le_put16(to + 4, SPOOL_VERSION);
+	le_put16(to + 6, h->lane);
+	le_put64(to + 8, h->number);
+	le_put64(to + 16, h->first);
+	le_put64(to + 24, h->needed_from);
+	le_put32(to + 32, (uint32_t)len);
+	le_put32(to + 36, h->n_topics);
 	for (unsigned i = 0; i < h->n_topics; i++) {
 		uint8_t *topic = to + SEGMENT_FIXED + i * SEGMENT_TOPIC;
 
 		memcpy(topic, h->topics[i].name, strnlen(h->topics[i].name, SPOOL_NAME_SIZE - 1));
-		put64(topic + SPOOL_NAME_SIZE, h->topics[i].schema);
-		put64(topic + SPOOL_NAME_SIZE + 8, h->topics[i].next_seq);
+		le_put64(topic + SPOOL_NAME_SIZE, h->topics[i].schema);
+		le_put64(topic + SPOOL_NAME_SIZE + 8, h->topics[i].next_seq);
 	}
-	put32(to + len - 4, crc32c(0, to, len - 4));
+	le_put32(to + len - 4, crc32c(0, to, len - 4));
 	return len;
 }
 
@@ -97,25 +49,25 @@ int
 spool_segment_head_unpack(const uint8_t *from, size_t len, struct spool_segment_head *ret)
 {
 	if (len < SPOOL_SEGMENT_HEAD_MIN || memcmp(from, SEGMENT_MAGIC, 4) != 0 ||
-	    get16(from + 4) != SPOOL_VERSION)
+	    le_get16(from + 4) != SPOOL_VERSION)
 		return -EBADMSG;
-	ret->lane = get16(from + 6);
-	ret->number = get64(from + 8);
-	ret->first = get64(from + 16);
-	ret->needed_from = get64(from + 24);
-	ret->len = get32(from + 32);
-	ret->n_topics = get32(from + 36);
+	ret->lane = le_get16(from + 6);
+	ret->number = le_get64(from + 8);
+	ret->first = le_get64(from + 16);
+	ret->needed_from = le_get64(from + 24);
+	ret->len = le_get32(from + 32);
+	ret->n_topics = le_get32(from + 36);
 	if (ret->lane >= SPOOL_LANES || ret->n_topics > SPOOL_TOPICS_MAX || ret->len > len ||
 	    ret->len != SEGMENT_FIXED + ret->n_topics * SEGMENT_TOPIC + sizeof(uint32_t) ||
-	    get32(from + ret->len - 4) != crc32c(0, from, ret->len - 4))
+	    le_get32(from + ret->len - 4) != crc32c(0, from, ret->len - 4))
 		return -EBADMSG;
 	for (unsigned i = 0; i < ret->n_topics; i++) {
 		const uint8_t *topic = from + SEGMENT_FIXED + i * SEGMENT_TOPIC;
 
 		memcpy(ret->topics[i].name, topic, SPOOL_NAME_SIZE);
 		ret->topics[i].name[SPOOL_NAME_SIZE - 1] = '\0';
-		ret->topics[i].schema = get64(topic + SPOOL_NAME_SIZE);
-		ret->topics[i].next_seq = get64(topic + SPOOL_NAME_SIZE + 8);
+		ret->topics[i].schema = le_get64(topic + SPOOL_NAME_SIZE);
+		ret->topics[i].next_seq = le_get64(topic + SPOOL_NAME_SIZE + 8);
 	}
 	return 0;
 }
@@ -133,24 +85,24 @@ spool_batch_head_pack(uint8_t *to, const struct spool_batch_head *h, unsigned n_
 
 	memset(to, 0, len);
 	memcpy(to, SPOOL_BATCH_MAGIC, 4);
-	put32(to + 8, h->len);
-	put32(to + 12, h->entries);
-	put32(to + 16, h->records);
-	put16(to + 20, h->flags);
-	put16(to + 22, h->lane);
-	put64(to + 24, h->segment);
-	put64(to + 32, h->offset);
-	put64(to + 40, h->first);
+	le_put32(to + 8, h->len);
+	le_put32(to + 12, h->entries);
+	le_put32(to + 16, h->records);
+	le_put16(to + 20, h->flags);
+	le_put16(to + 22, h->lane);
+	le_put64(to + 24, h->segment);
+	le_put64(to + 32, h->offset);
+	le_put64(to + 40, h->first);
 	if (h->flags & SPOOL_BATCH_PLACE) {
-		put64(to + 48, h->place.position);
-		put32(to + 56, h->place.ring_id);
+		le_put64(to + 48, h->place.position);
+		le_put32(to + 56, h->place.ring_id);
 		memcpy(to + 60, h->place.boot_id, strnlen(h->place.boot_id, BOOT_ID));
 	}
 	for (unsigned i = 0; i < n_topics; i++) {
-		put64(to + BATCH_FIXED + i * BATCH_TOPIC, h->next_seq[i]);
-		put32(to + BATCH_FIXED + i * BATCH_TOPIC + 8, h->counts[i]);
+		le_put64(to + BATCH_FIXED + i * BATCH_TOPIC, h->next_seq[i]);
+		le_put32(to + BATCH_FIXED + i * BATCH_TOPIC + 8, h->counts[i]);
 	}
-	put32(to + 4, crc32c(0, to + 8, len - 8));
+	le_put32(to + 4, crc32c(0, to + 8, len - 8));
 }
 
 int
@@ -158,20 +110,20 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 {
 	size_t len = spool_batch_head_size(n_topics);
 
-	if (memcmp(from, SPOOL_BATCH_MAGIC, 4) != 0 || get32(from + 4) != crc32c(0, from + 8, len - 8))
+	if (memcmp(from, SPOOL_BATCH_MAGIC, 4) != 0 || le_get32(from + 4) != crc32c(0, from + 8, len - 8))
 		return -EBADMSG;
-	ret->len = get32(from + 8);
-	ret->entries = get32(from + 12);
-	ret->records = get32(from + 16);
-	ret->flags = get16(from + 20);
-	ret->lane = get16(from + 22);
-	ret->segment = get64(from + 24);
-	ret->offset = get64(from + 32);
-	ret->first = get64(from + 40);
+	ret->len = le_get32(from + 8);
+	ret->entries = le_get32(from + 12);
+	ret->records = le_get32(from + 16);
+	ret->flags = le_get16(from + 20);
+	ret->lane = le_get16(from + 22);
+	ret->segment = le_get64(from + 24);
+	ret->offset = le_get64(from + 32);
+	ret->first = le_get64(from + 40);
 	ret->place = (struct spool_place){ 0 };
 	if (ret->flags & SPOOL_BATCH_PLACE) {
-		ret->place.position = get64(from + 48);
-		ret->place.ring_id = get32(from + 56);
+		ret->place.position = le_get64(from + 48);
+		ret->place.ring_id = le_get32(from + 56);
 		memcpy(ret->place.boot_id, from + 60, BOOT_ID);
 	}
 	/* Each entry has a head at least, so the counts cannot be larger than the bytes allow. */
@@ -179,8 +131,8 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 	    ret->records > ret->entries || ret->first > UINT64_MAX / 4)
 		return -EBADMSG;
 	for (unsigned i = 0; i < n_topics; i++) {
-		ret->next_seq[i] = get64(from + BATCH_FIXED + i * BATCH_TOPIC);
-		ret->counts[i] = get32(from + BATCH_FIXED + i * BATCH_TOPIC + 8);
+		ret->next_seq[i] = le_get64(from + BATCH_FIXED + i * BATCH_TOPIC);
+		ret->counts[i] = le_get32(from + BATCH_FIXED + i * BATCH_TOPIC + 8);
 		if (ret->counts[i] > ret->records)
 			return -EBADMSG;
 	}
@@ -200,41 +152,41 @@ spool_entry_pack(uint8_t *to, const struct spool_entry *e)
 
 	to[4] = (uint8_t)e->kind;
 	to[5] = e->topic;
-	put16(to + 6, (uint16_t)e->key_len);
-	put32(to + 8, (uint32_t)e->data_len);
-	put32(to + 12, 0);
-	put64(to + 16, e->seq);
-	put64(to + 24, (uint64_t)e->time_us);
+	le_put16(to + 6, (uint16_t)e->key_len);
+	le_put32(to + 8, (uint32_t)e->data_len);
+	le_put32(to + 12, 0);
+	le_put64(to + 16, e->seq);
+	le_put64(to + 24, (uint64_t)e->time_us);
 	if (e->key_len > 0)
 		memcpy(to + SPOOL_ENTRY_HEAD, e->key, e->key_len);
 	to[SPOOL_ENTRY_HEAD + e->key_len] = '\0';
 	if (e->data_len > 0)
 		memcpy(to + SPOOL_ENTRY_HEAD + e->key_len + 1, e->data, e->data_len);
-	put32(to, crc32c(0, to + 4, len - 4));
+	le_put32(to, crc32c(0, to + 4, len - 4));
 }
 
 size_t
 spool_entry_peek(const uint8_t *from, unsigned n_topics)
 {
-	uint32_t data_len = get32(from + 8);
+	uint32_t data_len = le_get32(from + 8);
 
 	if (from[4] < SPOOL_ENTRY_RECORD || from[4] > SPOOL_ENTRY_CHECKPOINT ||
 	    data_len > SPOOL_RECORD_MAX || (from[4] == SPOOL_ENTRY_RECORD && from[5] >= n_topics))
 		return 0;
-	return spool_entry_size(get16(from + 6), data_len);
+	return spool_entry_size(le_get16(from + 6), data_len);
 }
 
 int
 spool_entry_unpack(const uint8_t *from, size_t len, struct spool_entry *ret)
 {
-	if (get32(from) != crc32c(0, from + 4, len - 4))
+	if (le_get32(from) != crc32c(0, from + 4, len - 4))
 		return -EBADMSG;
 	ret->kind = (enum spool_entry_kind)from[4];
 	ret->topic = from[5];
-	ret->key_len = get16(from + 6);
-	ret->data_len = get32(from + 8);
-	ret->seq = get64(from + 16);
-	ret->time_us = (int64_t)get64(from + 24);
+	ret->key_len = le_get16(from + 6);
+	ret->data_len = le_get32(from + 8);
+	ret->seq = le_get64(from + 16);
+	ret->time_us = (int64_t)le_get64(from + 24);
 	ret->key = (const char *)from + SPOOL_ENTRY_HEAD;
 	ret->data = from + SPOOL_ENTRY_HEAD + ret->key_len + 1;
 	ret->len = len;

@@ -11,7 +11,6 @@
  *		136 n times: char name[32], u64 next seq
  *		2048 m times: u64 first number, u32 count, u32 lane: acknowledged out of order
  */
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "stream/crc32c.h"
 #include "stream/spool_state.h"
 
@@ -41,38 +41,6 @@ _Static_assert(LANES_AT + SPOOL_LANES * LANE_SIZE <= COUNTS_AT, "lanes overlap")
 _Static_assert(TOPICS_AT + SPOOL_TOPICS_MAX * TOPIC_SIZE <= SKIPS_AT, "topics overlap");
 _Static_assert(SKIPS_AT + SPOOL_SKIPS * SKIP_SIZE <= SLOT, "skips overlap");
 
-static void
-put32(uint8_t *to, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(to, &v, sizeof(v));
-}
-
-static void
-put64(uint8_t *to, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(to, &v, sizeof(v));
-}
-
-static uint32_t
-get32(const uint8_t *from)
-{
-	uint32_t v;
-
-	memcpy(&v, from, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t
-get64(const uint8_t *from)
-{
-	uint64_t v;
-
-	memcpy(&v, from, sizeof(v));
-	return le64toh(v);
-}
-
 /* Room for one more range, unless the file has none. */
 static bool
 put_skip(uint8_t *slot, uint32_t *n, enum spool_lane lane, uint64_t from, uint64_t count)
@@ -81,9 +49,9 @@ put_skip(uint8_t *slot, uint32_t *n, enum spool_lane lane, uint64_t from, uint64
 
 	if (*n == SPOOL_SKIPS || count == 0 || count > UINT32_MAX)
 		return *n < SPOOL_SKIPS;
-	put64(to, from);
-	put32(to + 8, (uint32_t)count);
-	put32(to + 12, (uint32_t)lane);
+	le_put64(to, from);
+	le_put32(to + 8, (uint32_t)count);
+	le_put32(to + 12, (uint32_t)lane);
 	++*n;
 	return true;
 }
@@ -120,7 +88,7 @@ pack_skips(struct spool *s, uint8_t *slot, bool is_clean)
 			if (l->skips[i].from + l->skips[i].count > l->done_below)
 				put_skip(slot, &n, lane, l->skips[i].from, l->skips[i].count);
 	}
-	put32(slot + COUNTS_AT + 4, n);
+	le_put32(slot + COUNTS_AT + 4, n);
 }
 
 static void
@@ -128,28 +96,28 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 {
 	memset(slot, 0, SLOT);
 	memcpy(slot, MAGIC, 4);
-	put64(slot + 8, s->generation);
-	put32(slot + 16, VERSION);
-	put32(slot + 20, is_clean);
+	le_put64(slot + 8, s->generation);
+	le_put32(slot + 16, VERSION);
+	le_put32(slot + 20, is_clean);
 	memcpy(slot + 24, s->boot_id, sizeof(s->boot_id));
 	for (int lane = 0; lane < SPOOL_LANES; lane++) {
 		struct spool_lane_state *l = &s->lanes[lane];
 		uint8_t *to = slot + LANES_AT + lane * LANE_SIZE;
 
-		put64(to, spool_done_below(s, lane));
-		put64(to + 8, l->handed_mark);
-		put64(to + 16, l->next_number);
-		put64(to + 24, l->next_segment);
+		le_put64(to, spool_done_below(s, lane));
+		le_put64(to + 8, l->handed_mark);
+		le_put64(to + 16, l->next_number);
+		le_put64(to + 24, l->next_segment);
 	}
-	put32(slot + COUNTS_AT, TOPIC_COUNT);
+	le_put32(slot + COUNTS_AT, TOPIC_COUNT);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		uint8_t *to = slot + TOPICS_AT + t * TOPIC_SIZE;
 
 		snprintf((char *)to, SPOOL_NAME_SIZE, "%s", topic_name(t));
-		put64(to + SPOOL_NAME_SIZE, s->next_seq[t]);
+		le_put64(to + SPOOL_NAME_SIZE, s->next_seq[t]);
 	}
 	pack_skips(s, slot, is_clean);
-	put32(slot + 4, crc32c(0, slot + 8, SLOT - 8));
+	le_put32(slot + 4, crc32c(0, slot + 8, SLOT - 8));
 }
 
 static int
@@ -239,21 +207,21 @@ arrange_skips(struct spool_lane_state *l)
 static void
 unpack_skips(struct spool *s, const uint8_t *slot)
 {
-	uint32_t n = get32(slot + COUNTS_AT + 4);
+	uint32_t n = le_get32(slot + COUNTS_AT + 4);
 
 	for (uint32_t i = 0; i < n && i < SPOOL_SKIPS; i++) {
 		const uint8_t *from = slot + SKIPS_AT + i * SKIP_SIZE;
-		uint32_t lane = get32(from + 12);
+		uint32_t lane = le_get32(from + 12);
 		struct spool_lane_state *l;
 
-		if (lane >= SPOOL_LANES || get64(from) > UINT64_MAX / 4)
+		if (lane >= SPOOL_LANES || le_get64(from) > UINT64_MAX / 4)
 			continue;
 		l = &s->lanes[lane];
 		if (l->skips == NULL)
 			l->skips = calloc(SPOOL_SKIPS, sizeof(*l->skips));
 		if (l->skips == NULL)
 			return;		/* they come again, marked */
-		l->skips[l->n_skips++] = (struct spool_skip){ get64(from), get32(from + 8) };
+		l->skips[l->n_skips++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
 	}
 	for (int lane = 0; lane < SPOOL_LANES; lane++)
 		arrange_skips(&s->lanes[lane]);
@@ -263,11 +231,11 @@ unpack_skips(struct spool *s, const uint8_t *slot)
 static bool
 is_slot(const uint8_t *slot)
 {
-	if (memcmp(slot, MAGIC, 4) != 0 || get32(slot + 16) != VERSION ||
-	    get32(slot + 4) != crc32c(0, slot + 8, SLOT - 8))
+	if (memcmp(slot, MAGIC, 4) != 0 || le_get32(slot + 16) != VERSION ||
+	    le_get32(slot + 4) != crc32c(0, slot + 8, SLOT - 8))
 		return false;
 	for (int at = LANES_AT; at < LANES_AT + SPOOL_LANES * LANE_SIZE; at += 8)
-		if (get64(slot + at) > UINT64_MAX / 4)
+		if (le_get64(slot + at) > UINT64_MAX / 4)
 			return false;
 	return true;
 }
@@ -275,28 +243,28 @@ is_slot(const uint8_t *slot)
 static void
 unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 {
-	uint32_t topics = get32(slot + COUNTS_AT);
+	uint32_t topics = le_get32(slot + COUNTS_AT);
 
 	ret->is_there = true;
-	ret->is_clean = get32(slot + 20) == 1;
+	ret->is_clean = le_get32(slot + 20) == 1;
 	memcpy(ret->boot_id, slot + 24, sizeof(ret->boot_id) - 1);
-	s->generation = get64(slot + 8);
+	s->generation = le_get64(slot + 8);
 	for (int lane = 0; lane < SPOOL_LANES; lane++) {
 		struct spool_lane_state *l = &s->lanes[lane];
 		const uint8_t *from = slot + LANES_AT + lane * LANE_SIZE;
 
-		l->done_below = get64(from);
-		l->handed_mark = get64(from + 8);
-		l->next_number = get64(from + 16);
-		if (get64(from + 24) > l->next_segment)
-			l->next_segment = get64(from + 24);
+		l->done_below = le_get64(from);
+		l->handed_mark = le_get64(from + 8);
+		l->next_number = le_get64(from + 16);
+		if (le_get64(from + 24) > l->next_segment)
+			l->next_segment = le_get64(from + 24);
 	}
 	for (uint32_t i = 0; i < topics && i < SPOOL_TOPICS_MAX; i++) {
 		const uint8_t *from = slot + TOPICS_AT + i * TOPIC_SIZE;
 
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			if (strncmp((const char *)from, topic_name(t), SPOOL_NAME_SIZE) == 0)
-				s->next_seq[t] = get64(from + SPOOL_NAME_SIZE);
+				s->next_seq[t] = le_get64(from + SPOOL_NAME_SIZE);
 	}
 	unpack_skips(s, slot);
 }
@@ -315,7 +283,7 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 
 		if (pread(fd, slots[i], SLOT, (off_t)i * SLOT) != SLOT || !is_slot(slot))
 			continue;
-		if (best < 0 || get64(slot + 8) > get64(slots[best] + 8))
+		if (best < 0 || le_get64(slot + 8) > le_get64(slots[best] + 8))
 			best = i;
 	}
 	close(fd);
