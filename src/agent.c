@@ -14,6 +14,7 @@
 #include <uuid/uuid.h>
 
 #include "agent_state.h"
+#include "base/clock.h"
 #include "stream/file_sink.h"
 #include "stream/spool.h"
 
@@ -32,32 +33,10 @@
 #define ZOMBIE_NS UINT64_C(200000000)
 #define HURRY_NICE (-10)
 
-uint64_t
-agent_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static int64_t
 wall_minus_boot_ns(void)
 {
-	struct timespec wall;
-	uint64_t boot = agent_now_ns();
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec - (int64_t)boot;
-}
-
-int64_t
-agent_wall_us(void)
-{
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	return (int64_t)wall.tv_sec * 1000000 + wall.tv_nsec / 1000;
+	return (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME));
 }
 
 /* collect → correlate */
@@ -294,7 +273,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 			agent_read_states(a, fd);
 		a->is_sweeping = false;
 	}
-	correlator_snapshot_end(a->correlator, agent_now_ns());
+	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	lost_to_holes(a);
 	if (a->n_forget == 0)
 		return;
@@ -308,7 +287,7 @@ static void
 on_second_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
-	uint64_t now = agent_now_ns();
+	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 	bool is_due = now - a->last_record_ns + 50000000 >= a->interval_ns;
 	struct usage usage;
 
@@ -319,7 +298,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	probes_heartbeat(a->probes, now);
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
 	agent_snapshot(a, is_due, is_due);
-	now = agent_now_ns();
+	now = clock_ns(CLOCK_BOOTTIME);
 	usage = correlator_run_usage(a->correlator);
 	if (now > a->last_second_ns && usage_cpu_ns(&usage) >= usage_cpu_ns(&a->usage_last_second))
 		a->cores_now = (double)(usage_cpu_ns(&usage) - usage_cpu_ns(&a->usage_last_second)) /
@@ -328,12 +307,12 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	a->last_second_ns = now;
 	correlator_tick(a->correlator, now, is_due);
 	if (is_due) {
-		agent_write_host(a, now);
+		agent_write_host(a);
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
 		a->is_note_due = true;
 	}
-	stream_tick(a->stream, agent_wall_us());
+	stream_tick(a->stream, clock_us(CLOCK_REALTIME));
 	agent_commit(a);
 }
 
@@ -487,7 +466,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	if (place != 0 && place < ring_position(a->ring))
 		a->unspooled_bytes = ring_position(a->ring) - place;
 	snprintf(error, error_size, "out of memory");
-	r = a->is_host_wide ? agent_open_host(a, options, &ops) : agent_open_run(a, options, &ops);
+	r = a->is_host_wide ? agent_open_host(a, &ops) : agent_open_run(a, options, &ops);
 	if (r < 0)
 		goto fail;
 	r = decoder_new(&decode_to, a, &a->decoder);
@@ -498,7 +477,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 		goto fail;
 
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	a->start_ns = a->last_record_ns = a->last_second_ns = agent_now_ns();
+	a->start_ns = a->last_record_ns = a->last_second_ns = clock_ns(CLOCK_BOOTTIME);
 	if (a->is_host_wide) {
 		r = agent_find(a);
 		if (r < 0)
@@ -506,7 +485,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	}
 	agent_snapshot(a, false, true);	/* who is alive already */
 	agent_write_agent(a, "START", a->start_ns);
-	agent_write_host(a, a->start_ns);
+	agent_write_host(a);
 	if (!a->is_host_wide)
 		correlator_run_start(a->correlator, a->start_ns);
 	agent_commit(a);
@@ -613,7 +592,7 @@ agent_correlator(struct agent *a)
 struct run_totals
 agent_totals(const struct agent *a)
 {
-	return correlator_totals(a->correlator, agent_now_ns());
+	return correlator_totals(a->correlator, clock_ns(CLOCK_BOOTTIME));
 }
 
 uint32_t

@@ -95,7 +95,6 @@ uint32_t agent_cpus(const struct agent *a);
 /* CPUs that the run has used over the last second. */
 double agent_cores_now(const struct agent *a);
 
-uint64_t agent_now_ns(void);		/* CLOCK_BOOTTIME */
 
 /* Host-wide: collects what is under way, writes STOP, commits. Then agent_close(). */
 void agent_stop(struct agent *a);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent_state.h"
+#include "base/clock.h"
 #include "stream/spool.h"
 
 #define UNKNOWN_MAX 65536
@@ -50,7 +51,7 @@ put_agent_note(struct agent *a)
 {
 	struct agent_note note = { .owner = NOTE_AGENT, .version = AGENT_NOTE_VERSION,
 		.ring_id = probes_ring_id(a->probes), .kernel_lost_seen = a->kernel_lost_seen,
-		.lost_records = a->lost_records, .alive_us = agent_wall_us() };
+		.lost_records = a->lost_records, .alive_us = clock_us(CLOCK_REALTIME) };
 
 	spool_note(a->spool, &note, sizeof(note));
 	a->is_note_due = false;
@@ -92,13 +93,12 @@ is_unbroken(const struct agent *a)
 }
 
 int
-agent_open_host(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops)
+agent_open_host(struct agent *a, const struct correlator_ops *ops)
 {
 	struct correlator_options c = { .boot_id = a->host_id.boot_id };
 	struct correlator_ops with_notes = *ops;
 	int r;
 
-	(void)o;
 	c.has_network = probes_have(a->probes, "network");
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	with_notes.note = on_note;
@@ -193,7 +193,7 @@ agent_find(struct agent *a)
 	found_free(a->found);
 	a->found = NULL;
 	if (a->last_alive_us != 0 && !is_unbroken(a)) {
-		int64_t now = agent_wall_us();
+		int64_t now = clock_us(CLOCK_REALTIME);
 		uint64_t gap_ns = now > a->last_alive_us ? (uint64_t)(now - a->last_alive_us) * 1000 : 0;
 
 		a->last_record_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
@@ -245,8 +245,8 @@ agent_stop(struct agent *a)
 
 	while (!agent_drain(a))
 		continue;
-	now = agent_now_ns();
-	agent_write_host(a, now);
+	now = clock_ns(CLOCK_BOOTTIME);
+	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
 	a->is_note_due = true;
 	agent_commit(a);

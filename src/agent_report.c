@@ -5,27 +5,19 @@
 #include <bpf/bpf.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent_state.h"
 #include "event.h"
+#include "base/clock.h"
+#include "base/own.h"
 #include "stream/file_sink.h"
 #include "stream/spool.h"
 
 #define COSTS_MAX 32
 #define EVENTS_MAX 16
 #define LOSSES_MAX 64
-
-static int64_t
-wall_us_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static struct opt_u64
 attributed(const struct usage *u, enum usage_field field)
@@ -35,21 +27,20 @@ attributed(const struct usage *u, enum usage_field field)
 
 /* How much of the host the run used since the last such record, and how much it did not. */
 void
-agent_write_host(struct agent *a, uint64_t now_ns)
+agent_write_host(struct agent *a)
 {
 	struct usage usage = correlator_run_usage(a->correlator);
 	struct usage moved = usage;
 	struct host_record r = { 0 };
 	struct host_sample s;
 
-	(void)now_ns;
 	if (a->usage_last_record.known != 0)
 		moved = usage_since(&usage, &a->usage_last_record);
 	if (host_sample(a->host, &s) < 0)
 		return;
 	a->usage_last_record = usage;
 	a->host_last = s;
-	r.head.time_us = wall_us_now();
+	r.head.time_us = clock_us(CLOCK_REALTIME);
 	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
 	r.interval_ns = s.interval_ns;
@@ -136,20 +127,6 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 	return found < n ? found : n;
 }
 
-static uint64_t
-own_rss_bytes(void)
-{
-	unsigned long long pages = 0, resident = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%llu %llu", &pages, &resident) != 2)
-		resident = 0;
-	fclose(f);
-	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 static bool
 bpf_stats_are_on(void)
 {
@@ -188,7 +165,7 @@ void
 agent_tell(struct agent *a, const char *event, const char *message)
 {
 	a->message = message;
-	agent_write_agent(a, event, agent_now_ns());
+	agent_write_agent(a, event, clock_ns(CLOCK_BOOTTIME));
 	a->message = NULL;
 	agent_commit(a);
 }
@@ -201,13 +178,11 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	struct agent_loss losses[LOSSES_MAX];
 	struct probe_cost costs[COSTS_MAX];
 	struct agent_probe probes[COSTS_MAX];
-	struct rusage own;
 	struct agent_record r = { 0 };
 	bool has_stats = bpf_stats_are_on();
 	size_t n;
 
-	getrusage(RUSAGE_SELF, &own);
-	r.head.time_us = wall_us_now();
+	r.head.time_us = clock_us(CLOCK_REALTIME);
 	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
 	r.event = event;
@@ -230,8 +205,7 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	r.probes = probes;
 	r.n_probes = n;
 	r.delivered = stream_delivered(a->stream);
-	r.cpu_ns = (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) * 1000000000 +
-	    (uint64_t)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) * 1000;
+	r.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	r.rss_bytes = own_rss_bytes();
 	r.message = a->message;
 	if (a->spool != NULL) {

@@ -11,6 +11,7 @@
 
 #include "agent_state.h"
 #include "base/arena.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "collect/cgroup.h"
 #include "correlate/redact.h"
@@ -106,12 +107,12 @@ agent_adopt(struct agent *a, bool on)
 static void
 finish(struct agent *a)
 {
-	uint64_t now = agent_now_ns();
+	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
 	correlator_run_end(a->correlator, now, a->wait_status);
-	agent_write_host(a, now);
+	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
-	stream_tick(a->stream, agent_wall_us());
+	stream_tick(a->stream, clock_us(CLOCK_REALTIME));
 	event_del(a->on_finish);
 	event_del(a->on_drain);
 	event_del(a->on_second);
@@ -133,7 +134,7 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	agent_snapshot(a, false, false);
-	now = agent_now_ns();
+	now = clock_ns(CLOCK_BOOTTIME);
 	is_settled = probes_followed(a->probes) == a->met && a->met_ending == 0;
 	correlator_tick(a->correlator, now, false);
 	if (is_settled && (!a->wait_for_all || a->met == a->met_ended)) {
@@ -143,10 +144,10 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	} else if (!a->wait_for_all && now - a->finish_since_ns > FINISH_LIMIT_NS) {
 		finish(a);
 	} else if (a->wait_for_all && now - a->last_record_ns >= a->interval_ns) {
-		agent_write_host(a, now);
+		agent_write_host(a);
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
-		stream_tick(a->stream, agent_wall_us());
+		stream_tick(a->stream, clock_us(CLOCK_REALTIME));
 	} else if (!a->is_finish_slow && now - a->finish_since_ns > 500000000) {
 		const struct timeval later = { 0, FINISH_MS_LATER * 1000 };
 
@@ -165,7 +166,7 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	a->wait_for_all = wait_for_all;
 	a->on_done = on_done;
 	a->done_arg = arg;
-	a->finish_since_ns = agent_now_ns();
+	a->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
 	a->on_finish = event_new(a->base, -1, EV_PERSIST, on_finish_timer, a);
 	if (a->on_finish == NULL || event_add(a->on_finish, &every) < 0)
 		finish(a);
@@ -175,6 +176,6 @@ void
 agent_finish_now(struct agent *a)
 {
 	a->wait_for_all = false;
-	a->finish_since_ns = agent_now_ns();
+	a->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
 }
 

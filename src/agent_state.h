@@ -104,7 +104,6 @@ struct agent {
 	char sink_error[256];
 };
 
-int64_t agent_wall_us(void);
 /* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
 bool agent_drain(struct agent *a);
 /* One pass over all followed processes. */
@@ -116,7 +115,7 @@ bool agent_read_states(struct agent *a, int fd);
 int agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);
 
 /* agent_host.c */
-int agent_open_host(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);
+int agent_open_host(struct agent *a, const struct correlator_ops *ops);
 /* Those that ran before the probes: each begins as a program that is found. */
 int agent_find(struct agent *a);
 /* A state of the first pass: true if it was dealt with. */
@@ -126,7 +125,7 @@ bool agent_is_self(const struct agent *a, const struct program_key *key);
 void agent_commit(struct agent *a);
 
 /* agent_report.c */
-void agent_write_host(struct agent *a, uint64_t now_ns);
+void agent_write_host(struct agent *a);
 void agent_write_agent(struct agent *a, const char *event, uint64_t now_ns);
 
 #endif

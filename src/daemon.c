@@ -20,6 +20,7 @@
 
 #include "attach/privileges.h"
 #include "attach/probes.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
 #include "daemon_state.h"
@@ -30,7 +31,6 @@
 #define MMAP_BYTES (128 << 10)
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
-#define PROBLEM_SIZE 768
 
 /* Does any record wait, handed out or not? */
 static bool
@@ -71,13 +71,11 @@ static void
 on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct daemon *d = arg;
-	struct timespec now;
 
 	(void)fd;
 	(void)what;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	spool_tick(d->spool, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
-	delivery_tick(d->delivery, daemon_wall_us());
+	spool_tick(d->spool, clock_ns(CLOCK_MONOTONIC));
+	delivery_tick(d->delivery, clock_us(CLOCK_REALTIME));
 	d->quiet_ticks = is_spool_empty(d) ? d->quiet_ticks + 1 : 0;
 	set_pace(d, d->quiet_ticks >= QUIET_TICKS);
 }
@@ -98,7 +96,7 @@ open_metrics(struct daemon *d)
 	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
 		if (d->metrics_retry_ns == 0)
 			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
-		d->metrics_retry_ns = agent_now_ns() + METRICS_RETRY_NS;
+		d->metrics_retry_ns = clock_ns(CLOCK_BOOTTIME) + METRICS_RETRY_NS;
 		return 0;
 	}
 	if (r < 0)
@@ -120,7 +118,7 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	/* What a burst of processes or records took is free again, but in pieces that malloc(3) keeps. */
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);
-	if (d->metrics_retry_ns != 0 && agent_now_ns() >= d->metrics_retry_ns)
+	if (d->metrics_retry_ns != 0 && clock_ns(CLOCK_BOOTTIME) >= d->metrics_retry_ns)
 		(void)open_metrics(d);
 	if (notify_watchdog_us(d->notify) > 0)
 		notify_watchdog(d->notify);
@@ -391,8 +389,8 @@ daemon_run(const struct daemon_options *o)
 	/* librdkafka frees in one thread what another allocated: fastbins are then merged again and again */
 	mallopt(M_MXFAST, 0);
 	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* fixed: else one large batch makes all of them heap */
-	d.start_us = daemon_wall_us();
-	d.start_ns = agent_now_ns();
+	d.start_us = clock_us(CLOCK_REALTIME);
+	d.start_ns = clock_ns(CLOCK_BOOTTIME);
 	status = start(&d);
 	if (status == EXIT_DONE) {
 		log_limit_begin();

@@ -16,9 +16,9 @@
 #include "base/host_id.h"
 #include "base/log.h"
 #include "daemon_state.h"
+#include "stream/encode.h"
 #include "stream/file_outlet.h"
 #include "stream/kafka.h"
-#include "stream/schema.h"
 
 #define AGENT_ID_FILE "agent-id"
 #define REGISTRY_CACHE_FILE "registry-ids.json"
@@ -148,17 +148,6 @@ read_agent_id(struct daemon *d)
 	return (int)n;
 }
 
-static const char *
-text_of_topic(enum topic topic)
-{
-	const char *name = strchr(topic_name(topic), '.') + 1;
-	const struct schema_text *s = schema_texts;
-
-	while (s->name != NULL && strcmp(s->name, name) != 0)
-		s++;
-	return s->text;
-}
-
 int
 daemon_open_spool(struct daemon *d)
 {
@@ -195,7 +184,7 @@ daemon_open_spool(struct daemon *d)
 		return -1;
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		o.schemas[t] = text_of_topic((enum topic)t);
+		o.schemas[t] = encode_schema((enum topic)t, NULL);
 	r = spool_open(&o, &d->spool, &found, error, sizeof(error));
 	if (r == 0) {
 		r = read_agent_id(d);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "daemon_state.h"
 
@@ -76,7 +77,7 @@ daemon_reload(struct daemon *d)
 	int r;
 
 	notify_reloading(d->notify);
-	d->reload_us = daemon_wall_us();
+	d->reload_us = clock_us(CLOCK_REALTIME);
 	r = config_load(d->options->config, &next, &errors);
 	if (r < 0) {
 		d->reload_failed = true;
@@ -114,10 +115,13 @@ void
 daemon_on_reload_request(struct control_request *req, const struct json_t *args, void *arg)
 {
 	struct daemon *d = arg;
+	struct control_peer peer = control_request_peer(req);
 	char message[640];
 	json_t *answer;
 
 	(void)args;
+	log_fields(LOG_LEVEL_INFO, "config.reload_asked", LOG_FIELDS(LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)),
+	    "through the control socket");
 	if (!daemon_reload(d)) {
 		control_answer_error(req, "%s; the configuration in force stays (generation %llu)", d->reload_error,
 		    (unsigned long long)d->generation);

@@ -72,7 +72,6 @@ struct daemon {
 	int disk_error;
 };
 
-int64_t daemon_wall_us(void);
 
 /* daemon_deliver.c: before and after privileges are given up. 0 or -1: told in the log. */
 int daemon_open_spool(struct daemon *d);

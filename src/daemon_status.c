@@ -5,23 +5,15 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "attach/probes.h"
 #include "daemon_state.h"
+#include "base/clock.h"
+#include "base/own.h"
 #include "stream/kafka.h"
 #include "stream/stream.h"
-
-int64_t
-daemon_wall_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static void
 fill_probes(struct agent_status *s, struct daemon *d)
@@ -128,21 +120,11 @@ fill_outlet(struct agent_status *s, struct daemon *d)
 static void
 fill_own(struct agent_status *s)
 {
-	unsigned long long pages = 0, resident = 0;
-	struct rusage own;
 	struct dirent *e;
 	DIR *fds;
-	FILE *f;
 
-	getrusage(RUSAGE_SELF, &own);
-	s->cpu_ns = (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) * 1000000000 +
-	    (uint64_t)(own.ru_utime.tv_usec + own.ru_stime.tv_usec) * 1000;
-	f = fopen("/proc/self/statm", "re");
-	if (f != NULL) {
-		if (fscanf(f, "%llu %llu", &pages, &resident) == 2)
-			s->rss_bytes = resident * (uint64_t)sysconf(_SC_PAGESIZE);
-		fclose(f);
-	}
+	s->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	s->rss_bytes = own_rss_bytes();
 	fds = opendir("/proc/self/fd");
 	if (fds != NULL) {
 		while ((e = readdir(fds)) != NULL)
@@ -162,9 +144,9 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	s->agent_id = d->agent_id;
 	s->host_id = agent_host_id(d->agent);
 	s->host_name = agent_host_name(d->agent);
-	s->time_us = daemon_wall_us();
+	s->time_us = clock_us(CLOCK_REALTIME);
 	s->start_us = d->start_us;
-	s->uptime_ns = agent_now_ns() - d->start_ns;
+	s->uptime_ns = clock_ns(CLOCK_BOOTTIME) - d->start_ns;
 	s->is_stopping = d->is_stopping;
 	s->config_file = d->config->has_main ? d->config->files.list[0] : NULL;
 	s->generation = d->generation;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach/probes_state.h"
+#include "base/clock.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define PROCESSES_DEFAULT 16384
@@ -213,20 +214,11 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	return r;
 }
 
-static uint64_t
-monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 void
 probes_calibrate(struct probes *p)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
-	uint64_t now = monotonic_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	int64_t sample;
 
 	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_clock), &opts) < 0)
@@ -283,15 +275,6 @@ ring_id_read(struct probes *p)
 		return -errno;
 	p->ring_id = info.id;
 	return 0;
-}
-
-static uint64_t
-boottime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
 int
@@ -351,7 +334,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->skel->data_shared->own_tgid = (uint32_t)getpid();
 	p->skel->data_shared->follow_all = options->follow_all;
 	if (p->pin_dir[0] != '\0')
-		probes_heartbeat(p, boottime_ns());
+		probes_heartbeat(p, clock_ns(CLOCK_BOOTTIME));
 	probes_pins_take_over(p);
 	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	probes_describe(p, &hooks, with_fentry);

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 #define DEFAULT_BURST 5
@@ -66,15 +67,6 @@ struct line {
 	size_t limit;
 	bool is_cut;
 };
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 static bool
 put_bytes(struct line *l, const char *bytes, size_t len)
@@ -329,7 +321,7 @@ counted_find(const char *event, uint64_t now)
 static bool
 is_allowed(enum log_level level, const char *event, uint64_t *ret_suppressed)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct counted *c;
 
 	*ret_suppressed = 0;
@@ -401,7 +393,7 @@ log_limit_begin(void)
 void
 log_tick(void)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	for (size_t i = 0; i < EVENTS; i++) {
 		struct counted *c = &the_log.counted[i];
@@ -463,41 +455,6 @@ log_lost(void)
 }
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };
-static const char *const format_names[] = { "auto", "text", "json" };
-
-static bool
-parse(const char *name, const char *const *names, unsigned n, unsigned *ret)
-{
-	for (unsigned i = 0; i < n; i++) {
-		if (strcmp(name, names[i]) == 0) {
-			*ret = i;
-			return true;
-		}
-	}
-	return false;
-}
-
-bool
-log_level_parse(const char *name, enum log_level *ret)
-{
-	unsigned i;
-
-	if (!parse(name, level_names, sizeof(level_names) / sizeof(level_names[0]), &i))
-		return false;
-	*ret = (enum log_level)i;
-	return true;
-}
-
-bool
-log_format_parse(const char *name, enum log_format *ret)
-{
-	unsigned i;
-
-	if (!parse(name, format_names, sizeof(format_names) / sizeof(format_names[0]), &i))
-		return false;
-	*ret = (enum log_format)i;
-	return true;
-}
 
 const char *
 log_level_name(enum log_level level)

@@ -101,9 +101,7 @@ void log_fields(enum log_level level, const char *event, const struct log_field 
 /* Lines that could not be written: whoever reads the log is slow, or gone. */
 uint64_t log_lost(void);
 
-/* "error", "warning", "info", "debug"; "auto", "text", "json". False with *ret untouched otherwise. */
-bool log_level_parse(const char *name, enum log_level *ret);
-bool log_format_parse(const char *name, enum log_format *ret);
+/* "error", "warning", "info", "debug" */
 const char *log_level_name(enum log_level level);
 
 #endif

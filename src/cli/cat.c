@@ -22,6 +22,7 @@
 #include <uthash.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "cli/lake_files.h"
 #include "stream/avro_json.h"
 #include "stream/file_sink.h"
@@ -345,15 +346,6 @@ read_known(struct cat *c)
 	flush_out(c);
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static int
 follow(struct cat *c, char **paths, size_t n)
 {
@@ -363,11 +355,11 @@ follow(struct cat *c, char **paths, size_t n)
 
 	while (r == 0 && !stop && !c->is_closed) {
 		struct pollfd closed = { .fd = STDOUT_FILENO };
-		int64_t start = now_ms();
+		int64_t start = clock_ms(CLOCK_MONOTONIC);
 
 		if (start >= scan_at) {
 			r = read_all(c, paths, n, &files);
-			scan_at = start + POLL_MS + SCAN_SHARE * (now_ms() - start);
+			scan_at = start + POLL_MS + SCAN_SHARE * (clock_ms(CLOCK_MONOTONIC) - start);
 		} else {
 			read_known(c);
 		}

@@ -28,6 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/persona.h"
 #include "cli/witness.h"
 
@@ -56,15 +57,6 @@ struct command {
 	sigset_t before;	/* our mask when we were called */
 	struct command_options options;
 };
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
 
 /* Calls fn for each open fd above 2. */
 static void
@@ -186,7 +178,7 @@ read_testimony(struct command *c)
 
 	while ((signo = witness_read(&c->witness)) > 0)
 		if (signo < SIGNALS)
-			c->passages[signo].witness_ns = now_ns();
+			c->passages[signo].witness_ns = clock_ns(CLOCK_MONOTONIC);
 	if (signo < 0) {
 		event_del(c->on_witness);
 		witness_stop(&c->witness);
@@ -223,7 +215,7 @@ on_due(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (c->witness.pid > 0)
 		read_testimony(c);
-	now = now_ns();
+	now = clock_ns(CLOCK_MONOTONIC);
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		struct passage *p = &c->passages[signo], was = *p;
 		bool is_shared;
@@ -324,7 +316,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	struct passage *p = &c->passages[info->ssi_signo];
 
 	if (info->ssi_code > 0 && info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT) {
-		p->witness_ns = now_ns();	/* sudo sends SIGWINCH once more, to us: it was known */
+		p->witness_ns = clock_ns(CLOCK_MONOTONIC);	/* sudo sends SIGWINCH once more, to us: it was known */
 		if (info->ssi_signo == SIGINT)
 			c->interrupted |= c->running;
 		if (!c->running)
@@ -333,7 +325,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	}
 	if ((pid_t)info->ssi_pid == c->pid)
 		return;			/* meant for its parent: not for itself */
-	p->seen_ns = now_ns();
+	p->seen_ns = clock_ns(CLOCK_MONOTONIC);
 	p->count++;
 	if ((int)info->ssi_signo < SIGRTMIN)
 		p->count = 1;

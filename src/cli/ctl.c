@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "control/control.h"
@@ -45,15 +46,6 @@ struct ctl {
 	int timeout_s;
 	bool as_json;
 };
-
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* Where the agent listens: 0 with path filled, or an exit status. */
 static int
@@ -126,11 +118,11 @@ send_all(int fd, const char *data, size_t len)
 static int
 receive_line(int fd, int timeout_s, struct bytes *line)
 {
-	int64_t until = now_ms() + (int64_t)timeout_s * 1000;
+	int64_t until = clock_ms(CLOCK_MONOTONIC) + (int64_t)timeout_s * 1000;
 
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = until - now_ms();
+		int64_t left = until - clock_ms(CLOCK_MONOTONIC);
 		ssize_t n;
 		int r;
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <uthash.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "collect/proctext.h"
 
@@ -322,12 +323,10 @@ host_sample(struct host *h, struct host_sample *ret)
 	struct proc_stat stat;
 	struct proc_meminfo mem;
 	struct traffic moved;
-	struct timespec ts;
 	uint64_t now_ns;
 	int r;
 
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	now_ns = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	now_ns = clock_ns(CLOCK_BOOTTIME);
 	r = read_source(h, SOURCE_STAT);
 	if (r == 0)
 		r = proctext_stat(h->text.text, h->text.len, &stat);

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "config/config.h"
 
 enum {
@@ -39,15 +40,6 @@ config_secret_free(char *secret)
 		return;
 	explicit_bzero(secret, strlen(secret));
 	free(secret);
-}
-
-static int64_t
-monotonic_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 /* What is there now. 1 more may come, 0 at the end, or a negative errno; -EFBIG: too long. */
@@ -126,7 +118,7 @@ become(char *const *argv, int out)
 static int
 run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 {
-	int64_t until = monotonic_ms() + CONFIG_SECRET_TIMEOUT_MS;
+	int64_t until = clock_ms(CLOCK_MONOTONIC) + CONFIG_SECRET_TIMEOUT_MS;
 	bool is_open = true;
 	int r = 0;
 
@@ -145,7 +137,7 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 		}
 		if (ended < 0 && errno != EINTR)
 			r = -errno;
-		if (r >= 0 && monotonic_ms() >= until)
+		if (r >= 0 && clock_ms(CLOCK_MONOTONIC) >= until)
 			r = -ETIMEDOUT;
 		if (r < 0) {
 			kill(-pid, SIGKILL);

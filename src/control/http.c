@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "control/unix_socket.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
@@ -58,15 +59,6 @@ struct http {
 	TAILQ_HEAD(, connection) connections;	/* oldest first */
 };
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* evhttp sees its end, and frees it. */
 static void
 shut(struct connection *connection)
@@ -90,7 +82,7 @@ forget(struct http *h, struct connection *connection)
 static void
 sweep(struct http *h)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct connection *connection, *next;
 
 	for (connection = TAILQ_FIRST(&h->connections); connection != NULL; connection = next) {
@@ -141,7 +133,7 @@ on_connection(struct event_base *base, void *arg)
 	if (h->n_connections >= CONNECTIONS)
 		shut(TAILQ_FIRST(&h->connections));
 	bufferevent_incref(connection->bev);
-	connection->since_ns = now_ns();
+	connection->since_ns = clock_ns(CLOCK_MONOTONIC);
 	TAILQ_INSERT_TAIL(&h->connections, connection, entry);
 	h->n_connections++;
 	sweep_later(h);

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 struct notify {
 	int fd;			/* -1: nobody listens */
 	struct sockaddr_un address;
@@ -122,12 +124,9 @@ int
 notify_reloading(struct notify *n)
 {
 	char state[64];
-	struct timespec ts;
 
 	/* In the same datagram: the manager tells by it which READY=1 ends this reload. */
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-	    (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000);
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_us(CLOCK_MONOTONIC));
 	return tell(n, state);
 }
 

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "stream/lake.h"
 #include "stream/ocf.h"
 #include "stream/schema.h"
@@ -43,15 +44,6 @@ struct dead_letters {
 	struct bytes		 packed;	/* its block, or a header */
 	struct lane		 lanes[TOPIC_COUNT];
 };
-
-static int64_t
-clock_us(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static const struct schema_text *
 schema(void)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "stream/dead_letter.h"
 
 #define DEFAULT_PER_TURN 2000
@@ -45,15 +46,6 @@ struct delivery {
 	struct delivery_stats	 stats;
 };
 
-static int64_t
-wall_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 /*
  * Has the pump run in the next turn of the loop. By a timer: libevent runs what is made active from
  * within an event in the same turn, and timers and sockets would have to wait until the spool is dry.
@@ -71,7 +63,7 @@ static void
 remember(struct delivery *d, const char *reason, const char *detail)
 {
 	snprintf(d->stats.failure, sizeof(d->stats.failure), "%s: %s", reason, detail);
-	d->stats.failure_us = wall_us();
+	d->stats.failure_us = clock_us(CLOCK_REALTIME);
 }
 
 static void

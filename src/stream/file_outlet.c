@@ -6,6 +6,7 @@
  * had: their ids wait here in the same order.
  */
 #include "stream/file_outlet.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -43,20 +44,11 @@ struct file_outlet {
 	struct queue		 queues[TOPIC_COUNT];
 };
 
-static int64_t
-wall_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void
 note_error(struct file_outlet *f, int error)
 {
 	f->status.state = OUTLET_DOWN;
-	f->status.error_us = wall_us();
+	f->status.error_us = clock_us(CLOCK_REALTIME);
 	snprintf(f->status.error, sizeof(f->status.error), "the lake %s cannot be written: %s", f->lake,
 	    strerror(-error));
 }
@@ -214,7 +206,7 @@ on_tick(struct outlet *o, int64_t now_us)
 static void
 on_hurry(struct outlet *o)
 {
-	flush((struct file_outlet *)o, wall_us());
+	flush((struct file_outlet *)o, clock_us(CLOCK_REALTIME));
 }
 
 static void
@@ -261,12 +253,6 @@ static const struct outlet_ops ops = {
 	.status = on_status,
 	.close = on_close,
 };
-
-void
-file_outlet_stats(const struct outlet *o, struct file_sink_stats *ret)
-{
-	file_sink_stats(((const struct file_outlet *)o)->sink, ret);
-}
 
 int
 file_outlet_open(struct event_base *base, const struct file_outlet_options *o,

@@ -26,6 +26,5 @@ struct file_outlet_options {
 /* 0, or a negative errno with *ret untouched. repair: as of file_sink_open(). */
 int file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
     const struct outlet_events *events, struct outlet **ret, struct file_sink_repair *repair);
-void file_outlet_stats(const struct outlet *o, struct file_sink_stats *ret);
 
 #endif

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "stream/encode.h"
 #include "stream/lake.h"
 #include "stream/ocf.h"
@@ -70,15 +71,6 @@ struct file_sink {
 	struct lane		 lanes[TOPIC_COUNT];
 };
 
-static int64_t
-monotonic_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 /* Remembers how an attempt went, and passes r on. */
 static int
 note(struct file_sink *s, struct lane *l, int r)
@@ -87,7 +79,7 @@ note(struct file_sink *s, struct lane *l, int r)
 	if (r < 0) {
 		s->stats.last_error = r;
 		s->stats.errors++;
-		l->retry_at_us = monotonic_us() + s->retry_us;
+		l->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
 	}
 	return r;
 }
@@ -95,7 +87,7 @@ note(struct file_sink *s, struct lane *l, int r)
 static bool
 is_pausing(const struct lane *l)
 {
-	return l->error < 0 && monotonic_us() < l->retry_at_us;
+	return l->error < 0 && clock_us(CLOCK_MONOTONIC) < l->retry_at_us;
 }
 
 static int

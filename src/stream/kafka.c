@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "stream/kafka_client.h"
 #include "stream/kafka_frame.h"
 
@@ -30,15 +31,6 @@
 enum {
 	POLL_BUDGET = 4000,
 };
-
-static int64_t
-clock_us(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 /* Has on_readable() run in the next turn of the loop; event_active() would be in the same one. */
 static void

@@ -13,17 +13,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "stream/kafka_client.h"
 #include "stream/kafka_frame.h"
-
-static int64_t
-wall_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static void
 set_error(struct kafka *k, const char *format, va_list ap)
@@ -34,7 +26,7 @@ set_error(struct kafka *k, const char *format, va_list ap)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = ' ';
 	}
-	k->status.error_us = wall_us();
+	k->status.error_us = clock_us(CLOCK_REALTIME);
 }
 
 void

@@ -37,6 +37,7 @@
 #include <event2/util.h>
 
 #include "base/ca_bundle.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "stream/registry_answer.h"
 #include "stream/registry_cache.h"
@@ -106,15 +107,6 @@ struct registry {
 	uint64_t	 fingerprints[REGISTRY_MAX];
 	struct entry	 entries[REGISTRY_MAX];
 };
-
-static int64_t
-clock_us(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static uint32_t
 random_bits(void)

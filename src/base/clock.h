@@ -1,0 +1,32 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * clock: the time of one of the kernel's clocks, in the unit that the caller counts in.
+ */
+#ifndef SLUICE_BASE_CLOCK_H
+#define SLUICE_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static inline int64_t
+clock_us(clockid_t id)
+{
+	return (int64_t)(clock_ns(id) / 1000);
+}
+
+static inline int64_t
+clock_ms(clockid_t id)
+{
+	return (int64_t)(clock_ns(id) / 1000000);
+}
+
+#endif
