@@ -70,7 +70,7 @@ everything_is_read(void **state)
 	write_stat("123");
 	tree_write(&tree, "77/cgroup", "9:name=systemd:/x\n4:cpu,memory:/old\n0::/job.slice/step_0 (deleted)\n");
 	link_to("77/exe", "/opt/tool (deleted)");
-	link_to("77/cwd", "/work/a b");
+	link_to("77/cwd", "/srv/a b");
 	{
 		FILE *f = fopen(tree_path(&tree, "77/cmdline"), "w");
 
@@ -88,7 +88,7 @@ everything_is_read(void **state)
 	assert_int_equal(e.replaced.runtime_ns, 56);
 	assert_string_equal(e.comm, "a (b) c");
 	assert_string_equal(e.exe, "/opt/tool");
-	assert_string_equal(e.cwd, "/work/a b");
+	assert_string_equal(e.cwd, "/srv/a b");
 	assert_int_equal(e.argc, 3);
 	assert_string_equal(e.argv[0], "tool");
 	assert_string_equal(e.argv[1], "");
