@@ -19,7 +19,7 @@
 #include "stream/spool.h"
 
 #define DRAIN_MS 50
-#define DRAIN_SLOW_MS 150
+#define DRAIN_SLOW_MS 250
 #define QUIET_DRAINS 20			/* after which the ring is drained less often, till something comes */
 #define CALIBRATE_EACH 5		/* drains of a host-wide agent: several times a second will do */
 #define DRAIN_BATCH 512			/* records between two looks at the loop's other events */

@@ -48,6 +48,11 @@ class Load:
             if ahead > 0:
                 self._stop.wait(ahead)
 
+    def is_mine(self, r):
+        """Whether a Program record is of a program of this load."""
+        argv = r["argv"] or []
+        return argv[1:3] == [MARK, self.name] and len(argv) == 4 + len(self._more)
+
     def check(self, programs):
         """What is wrong with the Program records of this load: [sentence]; duplicates are those of a delivery."""
         wrong = []
@@ -56,9 +61,8 @@ class Load:
             seen.setdefault((r["agent_id"], r["seq"]), r)
         phases = collections.defaultdict(collections.Counter)
         for r in seen.values():
-            argv = r["argv"] or []
-            if argv[1:3] == [MARK, self.name] and len(argv) == 4 + len(self._more):
-                phases[int(argv[3])][r["phase"]] += 1
+            if self.is_mine(r):
+                phases[int(r["argv"][3])][r["phase"]] += 1
         for n in range(self.started):
             if phases[n] != {"START": 1, "END": 1}:
                 wrong.append("program %d: %s" % (n, dict(phases[n]) or "not there"))
