@@ -13,9 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/opt.h"
 #include "base/usage.h"
 
-#define RECORD_SCHEMA_VERSION 1
+#define RECORD_SCHEMA_VERSION 2
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {
@@ -27,21 +28,6 @@ enum topic {
 	TOPIC_FINDING,
 	TOPIC_AGENT,
 	TOPIC_COUNT,
-};
-
-struct opt_u64 {
-	uint64_t value;
-	bool known;
-};
-
-struct opt_double {
-	double value;
-	bool known;
-};
-
-struct opt_i32 {
-	int32_t value;
-	bool known;
 };
 
 /* The part of the common fields that varies; host, agent, seq and version are the stream's. */
@@ -119,6 +105,9 @@ struct program_record {
 	const char *cgroup_v1;		/* memory hierarchy; NULL where v1 is not mounted */
 	const char *container_id;
 	const char *container_runtime;
+	const char *container_name;	/* where the runtime's socket told */
+	const char *container_image;
+	const char *k8s_pod_uid;
 	struct opt_u64 pid_ns;
 	struct opt_u64 mnt_ns;
 	struct opt_u64 net_ns;
@@ -129,6 +118,7 @@ struct program_record {
 	const char *trace_id;
 	const char *span_id;
 	/* evidence */
+	bool overhead;			/* the engine's own doing, no work of a task */
 	const char *run_source;
 	const char *task_source;
 	struct opt_double confidence;	/* 0 to 1 */
@@ -157,6 +147,11 @@ struct usage_record {
 struct work_record {
 	struct record_head head;
 	enum record_phase phase;
+	const char *run_name;		/* Run: as the engine or its user calls this execution */
+	const char *scheduler;		/* whose job it is, or runs in */
+	const char *job_id;
+	const char *parent_run_id;	/* Run: that of the job that it runs in */
+	struct opt_u64 uid;		/* Run: who started it */
 	const char *engine;		/* sluice, nextflow, snakemake, slurm ... */
 	const char *command;		/* Run: the driver's command line; Task: null */
 	int64_t start_time_us;

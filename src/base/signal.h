@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/opt.h"
+
 #define SIGNAL_COMM_SIZE 17
 
 /* A program: index counts the execs of the process after its first. pid 0: none. */
@@ -69,6 +71,12 @@ struct program_context {
 	uint64_t cgroup_v1;
 };
 
+/* A variable of the environment that the configuration names; all others are never read. */
+struct exec_variable {
+	const char *name;
+	const char *value;
+};
+
 struct exec_signal {
 	uint64_t time_ns;
 	struct program_key self;
@@ -87,6 +95,13 @@ struct exec_signal {
 	bool is_found;			/* it ran before we watched: time_ns is when it was found, replaced
 					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
+	/*
+	 * The kernel's filter leaves this program out: it has no record, only the end of what it
+	 * replaced is told. Only with has_replaced; nothing of it is known but self and time_ns.
+	 */
+	bool is_excluded;
+	const struct exec_variable *variables;
+	size_t n_variables;
 };
 
 enum state_kind {
@@ -121,6 +136,8 @@ struct cgroup_signal {
 	uint64_t id;
 	bool is_v2;
 	const char *path;		/* "/" for the root */
+	struct opt_double cpus;		/* its limits, its own or the strictest of those above it */
+	struct opt_u64 memory_bytes;
 };
 
 #endif

@@ -110,6 +110,9 @@ encode_program(struct put *p, const struct program_record *r, const struct encod
 	put_string_or_null(p, PROGRAM_cgroup_v1, r->cgroup_v1);
 	put_string_or_null(p, PROGRAM_container_id, r->container_id);
 	put_string_or_null(p, PROGRAM_container_runtime, r->container_runtime);
+	put_string_or_null(p, PROGRAM_container_name, r->container_name);
+	put_string_or_null(p, PROGRAM_container_image, r->container_image);
+	put_string_or_null(p, PROGRAM_k8s_pod_uid, r->k8s_pod_uid);
 	put_u64_or_null(p, PROGRAM_pid_ns, r->pid_ns);
 	put_u64_or_null(p, PROGRAM_mnt_ns, r->mnt_ns);
 	put_u64_or_null(p, PROGRAM_net_ns, r->net_ns);
@@ -118,6 +121,7 @@ encode_program(struct put *p, const struct program_record *r, const struct encod
 	put_string_or_null(p, PROGRAM_job_step, r->job_step);
 	put_string_or_null(p, PROGRAM_trace_id, r->trace_id);
 	put_string_or_null(p, PROGRAM_span_id, r->span_id);
+	put_bool(p, PROGRAM_overhead, r->overhead);
 	put_string_or_null(p, PROGRAM_run_source, r->run_source);
 	put_string_or_null(p, PROGRAM_task_source, r->task_source);
 	put_double_or_null(p, PROGRAM_confidence, r->confidence);
@@ -185,6 +189,11 @@ encode_work(struct put *p, const struct work_record *r, const char *name, const 
 	put_i32_or_null(p, WORK_exit_signal, r->exit_signal);
 	put_enum_or_null(p, WORK_bound, (int)r->bound - 1, BOUND_MIXED);
 	put_shares(p, WORK_shares, &r->shares);
+	put_string_or_null(p, WORK_run_name, r->run_name);
+	put_string_or_null(p, WORK_scheduler, r->scheduler);
+	put_string_or_null(p, WORK_job_id, r->job_id);
+	put_string_or_null(p, WORK_parent_run_id, r->parent_run_id);
+	put_u64_or_null(p, WORK_uid, r->uid);
 }
 
 static void

@@ -56,6 +56,9 @@
 	F(P, cgroup_v1, AVRO_STRING, true)		\
 	F(P, container_id, AVRO_STRING, true)		\
 	F(P, container_runtime, AVRO_STRING, true)	\
+	F(P, container_name, AVRO_STRING, true)		\
+	F(P, container_image, AVRO_STRING, true)	\
+	F(P, k8s_pod_uid, AVRO_STRING, true)		\
 	F(P, pid_ns, AVRO_INT64, true)			\
 	F(P, mnt_ns, AVRO_INT64, true)			\
 	F(P, net_ns, AVRO_INT64, true)			\
@@ -64,6 +67,7 @@
 	F(P, job_step, AVRO_STRING, true)		\
 	F(P, trace_id, AVRO_STRING, true)		\
 	F(P, span_id, AVRO_STRING, true)		\
+	F(P, overhead, AVRO_BOOLEAN, false)		\
 	F(P, run_source, AVRO_STRING, true)		\
 	F(P, task_source, AVRO_STRING, true)		\
 	F(P, confidence, AVRO_DOUBLE, true)		\
@@ -109,7 +113,12 @@
 	F(P, exit_code, AVRO_INT32, true)		\
 	F(P, exit_signal, AVRO_INT32, true)		\
 	F(P, bound, AVRO_ENUM, true)			\
-	F(P, shares, AVRO_RECORD, false)
+	F(P, shares, AVRO_RECORD, false)		\
+	F(P, run_name, AVRO_STRING, true)		\
+	F(P, scheduler, AVRO_STRING, true)		\
+	F(P, job_id, AVRO_STRING, true)			\
+	F(P, parent_run_id, AVRO_STRING, true)		\
+	F(P, uid, AVRO_INT64, true)
 
 #define HOST_FIELDS(F, P)				\
 	COMMON_FIELDS(F, P)				\
