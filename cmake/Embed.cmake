@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Puts the text of every schema into the binary: gen/schemas.c, read through stream/schema.h.
-file(GLOB SCHEMA_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schemas/avro/*.avsc)
+# Puts texts into the binary, each kind as a table of { file name, text, length }:
+# schemas/avro/*.avsc as gen/schemas.c, read through stream/schema.h, and
+# config/rules.d/*.yaml as gen/rules.c, read through config/rules.h.
+
+# embed(OUT HEADER STRUCT TABLE NAMES FOLDER PATTERN): NAMES is STEM (program) or FULL (exclude.yaml).
+function(embed out header struct table names folder pattern)
+	file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/${pattern})
+	list(SORT files)
+	add_custom_command(OUTPUT ${out}
+		COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DHEADER=${header} -DSTRUCT=${struct} -DTABLE=${table}
+			-DNAMES=${names} -DFOLDER=${folder} "-DFILES=${files}" -P ${CMAKE_SOURCE_DIR}/cmake/EmbedTexts.cmake
+		DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/EmbedTexts.cmake
+		COMMENT "Embedding ${folder}" VERBATIM)
+endfunction()
+
 set(SCHEMA_SOURCE ${CMAKE_BINARY_DIR}/gen/schemas.c)
-add_custom_command(OUTPUT ${SCHEMA_SOURCE}
-	COMMAND ${CMAKE_COMMAND} -DOUT=${SCHEMA_SOURCE} "-DFILES=${SCHEMA_FILES}"
-		-P ${CMAKE_SOURCE_DIR}/cmake/EmbedSchemas.cmake
-	DEPENDS ${SCHEMA_FILES} ${CMAKE_SOURCE_DIR}/cmake/EmbedSchemas.cmake
-	COMMENT "Embedding schemas" VERBATIM)
+embed(${SCHEMA_SOURCE} stream/schema.h schema_text schema_texts STEM schemas/avro *.avsc)
+set(RULES_SOURCE ${CMAKE_BINARY_DIR}/gen/rules.c)
+embed(${RULES_SOURCE} config/rules.h rules_text rules_texts_shipped FULL config/rules.d *.yaml)

@@ -30,6 +30,13 @@ arena_reset(struct arena *a)
 	a->used = 0;
 }
 
+void
+arena_wipe(struct arena *a)
+{
+	explicit_bzero(a->base, a->used);
+	a->used = 0;
+}
+
 void *
 arena_alloc(struct arena *a, size_t size)
 {

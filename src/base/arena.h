@@ -20,6 +20,7 @@ struct arena {
 int arena_init(struct arena *a, size_t size);
 void arena_done(struct arena *a);	/* a zeroed arena is fine */
 void arena_reset(struct arena *a);	/* every piece handed out so far is dead */
+void arena_wipe(struct arena *a);	/* the same, and nothing of them remains in memory */
 
 /* size bytes aligned for any type, not zeroed; NULL when the arena is full. */
 void *arena_alloc(struct arena *a, size_t size);

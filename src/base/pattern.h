@@ -34,4 +34,11 @@ struct pattern_part {
 bool pattern_find(const struct pattern *p, const char *text, size_t len, struct pattern_part *parts,
     size_t n_parts);
 
+/*
+ * The first match that begins at from (at most len) or later, for those who want one after the other:
+ * 1, with *ret_whole and parts; 0: there is none; -1: that takes too long to know.
+ */
+int pattern_find_from(const struct pattern *p, const char *text, size_t len, size_t from,
+    struct pattern_part *ret_whole, struct pattern_part *parts, size_t n_parts);
+
 #endif

@@ -85,6 +85,12 @@ struct program_identity {
 	bool forked;			/* never exec'd: exe is the parent's */
 };
 
+/* A variable of the environment, by a name that the configuration lists. */
+struct named_text {
+	const char *name;
+	const char *value;
+};
+
 struct program_record {
 	struct record_head head;
 	enum record_phase phase;	/* START or END */
@@ -117,6 +123,8 @@ struct program_record {
 	/* trace */
 	const char *trace_id;
 	const char *span_id;
+	const struct named_text *variables;
+	size_t n_variables;
 	/* evidence */
 	bool overhead;			/* the engine's own doing, no work of a task */
 	const char *run_source;

@@ -33,7 +33,7 @@ enum condition_kind {
 	CONDITION_SCRIPT,		/* base name of what an interpreter runs */
 	CONDITION_JAR,			/* base name, with or without version and .jar */
 	CONDITION_CLASS,		/* of java */
-	CONDITION_CWD,			/* as CONDITION_PATH */
+	CONDITION_CWD,			/* as CONDITION_PATH; /data itself is below /data/ */
 	CONDITION_CWD_MATCHES,
 	CONDITION_CGROUP,		/* the path, v2's or v1's, is text or below it; * stands for a part of one name */
 	CONDITION_CGROUP_MATCHES,
@@ -63,9 +63,24 @@ struct follow_rule {
 	const struct condition *when;
 };
 
+struct follow_index;	/* base/follow_index.h */
+
 struct follow_rules {
 	const struct follow_rule *include, *exclude;	/* in the order of the files */
 	size_t n_include, n_exclude;
+	/* Which of them to ask; NULL: all. */
+	const struct follow_index *include_index, *exclude_index;
+};
+
+/* The sections of a file: each a list of rules. */
+enum rule_section {
+	RULE_INCLUDE,
+	RULE_EXCLUDE,
+	RULE_TOOLS,
+	RULE_ENGINES,
+	RULE_SCHEDULERS,
+	RULE_CONTAINERS,
+	RULE_SECTIONS,
 };
 
 struct tool_rules;	/* base/tool_rules.h */
@@ -79,7 +94,8 @@ struct ruleset {
 	const struct tool_rules *tools;		/* never NULL once read; as all below */
 	const struct engine_rules *engines;
 	const struct place_rules *places;
-	size_t n_rules;			/* of all kinds */
+	size_t n_rules;			/* of all sections: items of their lists */
+	size_t counts[RULE_SECTIONS];
 	struct ruleset_memory *memory;
 };
 
@@ -93,7 +109,8 @@ const char *ruleset_string(struct ruleset *r, const char *text, size_t len);
 /* The set owns it then, also where this fails: -ENOMEM. */
 int ruleset_keep_pattern(struct ruleset *r, struct pattern *p);
 
-/* As files spell it: "argv_contains"; NULL for those that have no name of their own. */
+/* As files spell it: "argv_contains"; NULL for what is none. */
 const char *condition_kind_name(enum condition_kind kind);
+const char *rule_section_name(enum rule_section section);
 
 #endif

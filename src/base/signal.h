@@ -97,7 +97,8 @@ struct exec_signal {
 	struct counters replaced;
 	/*
 	 * The kernel's filter leaves this program out: it has no record, only the end of what it
-	 * replaced is told. Only with has_replaced; nothing of it is known but self and time_ns.
+	 * replaced is told. Nothing of it is known but self and time_ns. Without has_replaced: a snapshot
+	 * told of the process before its first exec, and nothing more comes of that.
 	 */
 	bool is_excluded;
 	const struct exec_variable *variables;
@@ -127,6 +128,7 @@ struct state_signal {
 	bool has_execed;
 	bool has_context;
 	bool oom_killed;
+	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
 	struct program_context context;
 	char comm[SIGNAL_COMM_SIZE];
 	struct counters counters;

@@ -1,69 +1,205 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice check: what is wrong with the configuration, in the words of the agent.
+ * sluice check: what is wrong with the configuration and the rules, in the words of the agent; and
+ * what the rules make of a command line.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/explain.h"
 #include "config/config.h"
+#include "config/rules.h"
 
 static const char help[] =
     "Usage: sluice check [-c FILE] [--dump]\n"
-    "Reads the agent's configuration and its drop-ins (conf.d/*.yaml beside it) and tells what is\n"
-    "wrong, one error a line: FILE:LINE:COLUMN: what, and the mend. Starts nothing and connects to\n"
-    "nothing.\n\n"
+    "       sluice check [-c FILE] --explain [OPTION...] -- COMMAND [ARG...]\n"
+    "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and tells\n"
+    "what is wrong, one error a line: FILE:LINE:COLUMN: what, and the mend. Starts nothing and connects\n"
+    "to nothing.\n\n"
     "  -c, --config FILE  default " CONFIG_PATH "\n"
     "      --dump         print the effective configuration, and where each value was set\n"
+    "      --explain      tell what the rules make of COMMAND, which is not run: its tool, whether it is\n"
+    "                     followed, its engine, scheduler and container, each by which rule\n"
+    "      --exe PATH     its executable; by default what PATH has, and a script's interpreter\n"
+    "      --cwd DIR      where it runs; default: here\n"
+    "      --cgroup PATH  in which cgroup; default: in this one; \"\": unknown\n"
+    "      --uid USER     as whom, number or name; default: as you\n"
     "  -h, --help\n\n"
     "Exit status: 0 nothing is wrong, 2 otherwise.\n";
 
+struct check {
+	const char *config;
+	bool has_dump, has_explain;
+	const char *place_option;	/* one that only --explain takes; NULL none was given */
+	struct explain_options explain;
+};
+
 static int
-check(const char *path, bool dump)
+no_memory(void)
+{
+	fputs("sluice check: no memory\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* NULL: with the errors told. */
+static struct config *
+read_config(const char *path)
 {
 	struct config_errors errors = { 0 };
 	struct config *c = NULL;
 	int r = config_load(path, &c, &errors);
-	size_t drop_ins;
 
 	config_errors_print(&errors, stderr);
 	config_errors_done(&errors);
 	if (r == -ENOMEM)
-		fputs("sluice check: no memory\n", stderr);
-	if (r < 0)
-		return EXIT_USAGE;
-	drop_ins = c->files.n - c->has_main;
-	if (dump)
+		no_memory();
+	return r < 0 ? NULL : c;
+}
+
+static struct ruleset *
+read_rules(const struct config *c)
+{
+	struct rules_options o = { .dir = c->rules };
+	struct config_errors errors = { 0 };
+	struct ruleset *rules = NULL;
+	int r = rules_load(&o, &rules, &errors);
+
+	config_errors_print(&errors, stderr);
+	config_errors_done(&errors);
+	if (r == -ENOMEM)
+		no_memory();
+	return r < 0 ? NULL : rules;
+}
+
+static void
+print_summary(const struct check *k, const struct config *c, const struct ruleset *rules)
+{
+	size_t drop_ins = c->files.n - c->has_main;
+
+	printf("%s: %s, %zu drop-in%s\n", k->config != NULL ? k->config : CONFIG_PATH,
+	    c->has_main ? "ok" : "not there, the defaults count", drop_ins, drop_ins == 1 ? "" : "s");
+	printf("%s: %s, %zu rules:", c->rules, access(c->rules, F_OK) == 0 ? "ok" :
+	    "not there, the shipped rules count", rules->n_rules);
+	for (unsigned i = 0; i < RULE_SECTIONS; i++)
+		printf("%s %zu %s", i > 0 ? "," : "", rules->counts[i], rule_section_name(i));
+	putchar('\n');
+}
+
+static int
+check(const struct check *k)
+{
+	struct config *c = read_config(k->config);
+	struct ruleset *rules = c != NULL ? read_rules(c) : NULL;
+	int status = rules != NULL ? EXIT_DONE : EXIT_USAGE;
+
+	if (rules != NULL && k->has_explain) {
+		if (explain_command(rules, &k->explain, stdout) < 0)
+			status = no_memory();
+	} else if (c != NULL && k->has_dump) {
 		config_dump(c, stdout);
-	else
-		printf("%s: %s, %zu drop-in%s\n", path != NULL ? path : CONFIG_PATH,
-		    c->has_main ? "ok" : "not there, the defaults count", drop_ins, drop_ins == 1 ? "" : "s");
+	} else if (rules != NULL) {
+		print_summary(k, c, rules);
+	}
+	ruleset_unref(rules);
 	config_free(c);
-	return EXIT_DONE;
+	return status;
+}
+
+static bool
+read_uid(const char *text, struct explain_options *ret)
+{
+	const struct passwd *user = getpwnam(text);
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	ret->has_uid = true;
+	if (user != NULL)
+		ret->uid = user->pw_uid;
+	else if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && value < UINT32_MAX)
+		ret->uid = (uint32_t)value;
+	else
+		return false;
+	return true;
+}
+
+/* EXIT_DONE, or told what is wrong. */
+static int
+check_usage(struct check *k, int argc, char **argv)
+{
+	if (k->has_explain) {
+		if (argc == 0) {
+			fputs("sluice check: --explain wants a command line: -- COMMAND [ARG...]\n", stderr);
+			return EXIT_USAGE;
+		}
+		if (k->has_dump) {
+			fputs("sluice check: either --dump or --explain\n", stderr);
+			return EXIT_USAGE;
+		}
+		k->explain.argv = (const char *const *)argv;
+		k->explain.argc = (size_t)argc;
+		return EXIT_DONE;
+	}
+	if (k->place_option != NULL)
+		fprintf(stderr, "sluice check: --%s is of use with --explain only\n", k->place_option);
+	else if (argc > 0)
+		fprintf(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[0]);
+	else
+		return EXIT_DONE;
+	return EXIT_USAGE;
 }
 
 int
 cli_check(int argc, char **argv)
 {
+	enum { DUMP = 256, EXPLAIN, EXE, CWD, CGROUP, UID };
 	static const struct option options[] = {
 		{ "config", required_argument, NULL, 'c' },
-		{ "dump", no_argument, NULL, 'd' },
+		{ "dump", no_argument, NULL, DUMP },
+		{ "explain", no_argument, NULL, EXPLAIN },
+		{ "exe", required_argument, NULL, EXE },
+		{ "cwd", required_argument, NULL, CWD },
+		{ "cgroup", required_argument, NULL, CGROUP },
+		{ "uid", required_argument, NULL, UID },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	const char *path = NULL;
-	bool dump = false;
-	int c;
+	struct check k = { 0 };
+	int c, index = 0, status;
 
-	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+	/* +: the options of a command line that is explained are its own. */
+	while ((c = getopt_long(argc, argv, "+c:h", options, &index)) != -1) {
 		switch (c) {
 		case 'c':
-			path = optarg;
+			k.config = optarg;
 			break;
-		case 'd':
-			dump = true;
+		case DUMP:
+			k.has_dump = true;
+			break;
+		case EXPLAIN:
+			k.has_explain = true;
+			break;
+		case EXE:
+			k.explain.exe = optarg;
+			break;
+		case CWD:
+			k.explain.cwd = optarg;
+			break;
+		case CGROUP:
+			k.explain.cgroup = optarg;
+			break;
+		case UID:
+			if (!read_uid(optarg, &k.explain)) {
+				fprintf(stderr, "sluice check: no user '%s': give a number or a name\n", optarg);
+				return EXIT_USAGE;
+			}
 			break;
 		case 'h':
 			fputs(help, stdout);
@@ -72,10 +208,9 @@ cli_check(int argc, char **argv)
 			fputs("sluice check: see `sluice check --help`\n", stderr);
 			return EXIT_USAGE;
 		}
+		if (c >= EXE)
+			k.place_option = options[index].name;
 	}
-	if (optind < argc) {
-		fprintf(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[optind]);
-		return EXIT_USAGE;
-	}
-	return check(path, dump);
+	status = check_usage(&k, argc - optind, argv + optind);
+	return status == EXIT_DONE ? check(&k) : status;
 }

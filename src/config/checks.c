@@ -12,7 +12,9 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "base/pattern.h"
 #include "config/errors.h"
+#include "config/suggest.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -22,7 +24,7 @@ enum {
 	HOST_MAX = 255,
 	PREFIX_MAX = 200,	/* of a topic's 249 */
 	URL_MAX = 1024,
-	VARIABLE_MAX = 128,
+	VARIABLE_MAX = 63,
 };
 
 #define REFUSE(...) (snprintf(why, why_size, __VA_ARGS__), false)
@@ -154,7 +156,25 @@ check_variable(const char *text, char *why, size_t why_size)
 
 	if (len > VARIABLE_MAX || strspn(text, LETTERS DIGITS "_") != len || strchr(DIGITS, text[0]))
 		return REFUSE("'%s' is not the name of an environment variable: exact names are wanted, "
-		    "such as TRACEPARENT", shown(text, show));
+		    "such as TRACEPARENT, of up to %d characters", shown(text, show), VARIABLE_MAX);
+	return true;
+}
+
+bool
+check_redaction(const char *text, char *why, size_t why_size)
+{
+	char show[SHOWN_SIZE], error[256];
+	struct pattern *p;
+
+	if (strcmp(text, "builtin") == 0)
+		return true;
+	/* A pattern itself, which would find nothing, and what is shipped would be off. */
+	if (strspn(text, LETTERS) == strlen(text) && suggest_distance(text, "builtin") <= 4)
+		return REFUSE("'%s': did you mean 'builtin'?", shown(text, show));
+	p = pattern_new(text, error, sizeof(error));
+	if (p == NULL)
+		return REFUSE("'%s' is no regular expression: %s", shown(text, show), error);
+	pattern_free(p);
 	return true;
 }
 

@@ -12,6 +12,7 @@ bool check_path(const char *text, char *why, size_t why_size);
 bool check_socket_path(const char *text, char *why, size_t why_size);
 bool check_account(const char *text, char *why, size_t why_size);
 bool check_listener(const char *text, char *why, size_t why_size);
+bool check_redaction(const char *text, char *why, size_t why_size);
 bool check_variable(const char *text, char *why, size_t why_size);
 bool check_detail(const char *text, char *why, size_t why_size);
 bool check_broker(const char *text, char *why, size_t why_size);

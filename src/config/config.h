@@ -37,6 +37,12 @@ enum config_log_format {
 	CONFIG_LOG_JSON,
 };
 
+enum config_argv_keep {
+	CONFIG_ARGV_ALL,
+	CONFIG_ARGV_FIRST,	/* argv[0] only */
+	CONFIG_ARGV_HASH,	/* argv[0] and a hash of the others */
+};
+
 /* Where a value was written. line 0: nowhere, it is the default. */
 struct config_place {
 	unsigned file;		/* index into config.files */
@@ -96,9 +102,13 @@ struct config {
 	} log;
 	struct {
 		uint64_t max_bytes;
-		struct config_strings redact;
+		struct config_strings redact;	/* "builtin", and patterns that compile */
+		unsigned keep;		/* enum config_argv_keep */
 	} argv;
 	struct config_strings trace_env;
+	struct {
+		bool headers;		/* read the heads of files that name tasks */
+	} engines;
 	struct {
 		struct config_strings detail;
 		uint64_t max_processes;

@@ -23,7 +23,7 @@
 
 static const char *const log_levels[] = { "error", "warning", "info", "debug", NULL };
 static const char *const log_formats[] = { "auto", "text", "json", NULL };
-static const char *const redactions[] = { "builtin", NULL };
+static const char *const argv_keeps[] = { "all", "first", "hash", NULL };
 
 #define LIST_MAX 64
 #define MAP_MAX 256
@@ -51,10 +51,14 @@ const struct key config_keys[] = {
 
 	{ "argv", KEY_SECTION, NO_FIELD },
 	{ "argv.max_bytes", KEY_SIZE, F(argv.max_bytes), "32KiB", RELOAD, 256, KIB(32) },
-	{ "argv.redact", KEY_LIST, F(argv.redact), "builtin", RESTART, 1, 1, .choices = redactions,
-	    .what = "redaction rules" },
-	{ "trace_env", KEY_LIST, F(trace_env), "", RESTART, 0, 16, .what = "environment variables",
+	{ "argv.redact", KEY_LIST, F(argv.redact), "builtin", RELOAD, 0, LIST_MAX,
+	    .what = "builtin and regular expressions", .check = check_redaction },
+	{ "argv.keep", KEY_CHOICE, F(argv.keep), "all", RELOAD, .choices = argv_keeps },
+	{ "trace_env", KEY_LIST, F(trace_env), "", RELOAD, 0, 8, .what = "environment variables",
 	    .check = check_variable },
+
+	{ "engines", KEY_SECTION, NO_FIELD },
+	{ "engines.headers", KEY_BOOL, F(engines.headers), "false", RESTART },
 
 	{ "probes", KEY_SECTION, NO_FIELD },
 	{ "probes.detail", KEY_LIST, F(probes.detail), "", RELOAD, 0, 16, .what = "detail probes",

@@ -14,6 +14,11 @@
 
 #define RULES_DIR "/etc/sluice/rules.d"
 
+enum {
+	RULES_FILE_BYTES_MAX = 4 << 20,
+	RULES_BYTES_MAX = 16 << 20,	/* of all files together */
+};
+
 struct rules_options {
 	const char *dir;		/* its *.yaml in the order of their names; NULL: none; need not be there */
 	bool is_without_shipped;
@@ -34,5 +39,14 @@ int rules_load(const struct rules_options *o, struct ruleset **ret, struct confi
 
 /* The shipped ones; NULL only without memory. */
 struct ruleset *rules_shipped(void);
+
+/* Their files, in the order of their names; ends with a NULL name. Made by the build. */
+struct rules_text {
+	const char *name;	/* "exclude.yaml" */
+	const char *text;
+	size_t len;
+};
+
+extern const struct rules_text rules_texts_shipped[];
 
 #endif

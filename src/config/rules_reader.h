@@ -3,8 +3,9 @@
  * rules_reader: what the readers of the kinds of rules share. Private to config/.
  *
  * A file is a mapping of sections: include, exclude, tools, engines, schedulers, containers. Each
- * section's reader is called once a file that has it, in the order in which rules count, then its
- * finish() once: that puts its part into the set, in place of "none" too.
+ * section's reader is called once a file that has it (and has more there than nothing), in the order
+ * in which rules count, then its finish() once, whatever went wrong before: that puts its part into
+ * the set, in place of "none" too, and frees what the reader has gathered.
  */
 #ifndef SLUICE_CONFIG_RULES_READER_H
 #define SLUICE_CONFIG_RULES_READER_H
@@ -58,6 +59,9 @@ const struct template *rules_template(struct rules_reader *r, const struct node 
 /* A mapping of conditions, all of which must hold. kinds: bits 1 << enum condition_kind that may be there. */
 const struct condition *rules_condition(struct rules_reader *r, const struct node *n, uint64_t kinds);
 #define RULES_ANY_CONDITION UINT64_MAX
+/* The same of a mapping in which other keys, NULL-terminated, stand too. */
+const struct condition *rules_condition_beside(struct rules_reader *r, const struct node *item,
+    uint64_t kinds, const char *const *others);
 
 /* Where a rule stands. item: a list's, whose key `name`, if it has one, names it. */
 struct rule_place rules_place(struct rules_reader *r, const struct node *item);

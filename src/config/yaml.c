@@ -5,13 +5,22 @@
 #include "config/yaml.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
 
 #include "config/errors.h"
 
+const struct yaml_form yaml_config = {
+	.nodes_max = 4096,
+	.beyond = "that is no configuration",
+	.name = "interval",
+	.line = "interval: 10s",
+};
+
 struct reader {
+	const struct yaml_form *form;
 	yaml_parser_t parser;
 	yaml_event_t event;		/* owned while has_event */
 	bool has_event;
@@ -74,9 +83,15 @@ syntax_error(struct reader *r)
 	return -EINVAL;
 }
 
-static int
-refuse(struct reader *r, const char *what)
+static int __attribute__((format(printf, 2, 3)))
+refuse(struct reader *r, const char *format, ...)
 {
+	char what[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
 	config_error_add(r->errors, r->file, (unsigned)r->event.start_mark.line + 1,
 	    (unsigned)r->event.start_mark.column + 1, "%s", what);
 	return -EINVAL;
@@ -187,6 +202,7 @@ static int
 read_map(struct reader *r, unsigned depth, struct node *map)
 {
 	struct node **end = &map->first, *key;
+	unsigned names = 0;
 	int e;
 
 	for (;;) {
@@ -196,7 +212,9 @@ read_map(struct reader *r, unsigned depth, struct node *map)
 		if (e < 0 || r->event.type == YAML_MAPPING_END_EVENT)
 			return e;
 		if (r->event.type != YAML_SCALAR_EVENT && r->event.type != YAML_ALIAS_EVENT)
-			return refuse(r, "a name is wanted here, such as `interval:`");
+			return refuse(r, "a name is wanted here, such as `%s:`", r->form->name);
+		if (++names > YAML_NAMES_MAX)
+			return refuse(r, "more than %d names in one mapping", YAML_NAMES_MAX);
 		e = read_node(r, depth, &key);
 		if (e < 0)
 			return e;
@@ -231,8 +249,8 @@ read_node(struct reader *r, unsigned depth, struct node **ret)
 	bool is_map;
 	int e;
 
-	if (++r->nodes > YAML_NODES_MAX)
-		return refuse(r, "more than 4096 values in one file: that is no configuration");
+	if (++r->nodes > r->form->nodes_max)
+		return refuse(r, "more than %u values in one file: %s", r->form->nodes_max, r->form->beyond);
 	if (depth > YAML_DEPTH_MAX)
 		return refuse(r, "nested more than 16 deep: no key lies that deep");
 	switch (event->type) {
@@ -296,18 +314,18 @@ read_stream(struct reader *r, struct node **ret)
 		(*ret)->kind = NODE_MAP;	/* a lone --- or ~ */
 	if ((*ret)->kind != NODE_MAP) {
 		config_error_add(r->errors, r->file, (*ret)->line, (*ret)->column,
-		    "the file is %s: it must be a mapping, lines such as `interval: 10s`",
-		    node_kind_name(*ret));
+		    "the file is %s: it must be a mapping, lines such as `%s`", node_kind_name(*ret),
+		    r->form->line);
 		return -EINVAL;
 	}
 	return 0;
 }
 
 int
-yaml_read(const char *file, const char *text, size_t len, struct node **ret,
-    struct config_errors *errors)
+yaml_read(const struct yaml_form *form, const char *file, const char *text, size_t len,
+    struct node **ret, struct config_errors *errors)
 {
-	struct reader r = { .file = file, .text = text, .len = len, .errors = errors };
+	struct reader r = { .form = form, .file = file, .text = text, .len = len, .errors = errors };
 	struct node *root = NULL;
 	int e;
 

@@ -12,8 +12,18 @@
 
 enum {
 	YAML_DEPTH_MAX = 16,
-	YAML_NODES_MAX = 4096,
+	YAML_NAMES_MAX = 2048,	/* in one mapping: each is compared with all before it */
 };
+
+/* A kind of file: its bound, and what its errors give as an example. */
+struct yaml_form {
+	unsigned nodes_max;
+	const char *beyond;		/* what to say of a larger one */
+	const char *name;		/* that may stand at the top: "interval" */
+	const char *line;		/* "interval: 10s" */
+};
+
+extern const struct yaml_form yaml_config;
 
 enum node_kind {
 	NODE_NULL,	/* nothing, ~ or null */
@@ -37,8 +47,8 @@ struct node {
  * is added to errors, and the tree has both. -EINVAL with an error added, behind which nothing was
  * read, or -ENOMEM.
  */
-int yaml_read(const char *file, const char *text, size_t len, struct node **ret,
-    struct config_errors *errors);
+int yaml_read(const struct yaml_form *form, const char *file, const char *text, size_t len,
+    struct node **ret, struct config_errors *errors);
 void node_free(struct node *n);		/* NULL is fine */
 /* "a list", "a mapping" ... */
 const char *node_kind_name(const struct node *n);

@@ -74,6 +74,7 @@ static struct correlator *
 correlator(bool is_run, struct notes *notes)
 {
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note };
+	static struct ruleset *rules;
 	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
 	struct correlator *c;
 

@@ -1,22 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any argv: redacting changes only what it says, leaves strings whole, and a plain option's value
- * behind it never survives. One argument a line. */
+ * behind it never survives; by the shipped patterns and by any of a user's. One argument a line, the
+ * first is a pattern, the second's first letter says how much is kept. */
 #include "args.h"
 #include "base/arena.h"
+#include "base/text.h"
 #include "correlate/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int
+is_text(const char *s)
+{
+	for (size_t i = 0, len = strlen(s), width; i < len; i += width) {
+		width = text_char(s + i, len - i);
+		if (width == 0)
+			return 0;
+	}
+	return 1;
+}
+
+/* As the correlator does it: UTF-8 in, UTF-8 out, whatever the pattern is. */
+static void
+check_user(const struct args *args, struct arena *a, size_t space)
+{
+	static const char *const fixed = "--pin=(?<secret>.*)";
+	const char *patterns[] = { REDACT_BUILTIN, fixed, args->v[0] }, *argv[ARGS_MAX + 1];
+	struct redaction_options o = { patterns, 3, args->n > 1 ? (enum redact_keep)((unsigned char)args->v[1][0] % 3) : REDACT_KEEP_ALL,
+		"host" };
+	struct redaction *r = NULL;
+	size_t argc = 0, kept;
+	char error[512];
+
+	if (redaction_new(&o, &r, error, sizeof(error)) < 0) {
+		if (r != NULL || error[0] == '\0')
+			abort();
+		o.n_patterns = 2;
+		if (redaction_new(&o, &r, error, sizeof(error)) < 0)
+			abort();
+	}
+	arena_reset(a);
+	for (; argc < args->n; argc++) {
+		size_t len = strlen(args->v[argc]);
+		char *text = arena_bytes(a, TEXT_ESCAPE_MAX(len));
+
+		text_escape(args->v[argc], len, text, TEXT_ESCAPE_MAX(len), NULL);
+		argv[argc] = text;
+	}
+	argv[argc++] = "--pin=hunter2";
+	redaction_apply(r, argv, argc, a);
+	for (size_t i = 0; i < argc; i++) {
+		if (!is_text(argv[i]) || strlen(argv[i]) > space)
+			abort();
+	}
+	if (strstr(argv[argc - 1], "hunter2") != NULL)
+		abort();
+	kept = redaction_keep(r, argv, argc, a);
+	if (redaction_drops(r) != (o.keep != REDACT_KEEP_ALL) || kept < 1 || (kept > 2 && redaction_drops(r)) ||
+	    (kept != argc && !redaction_drops(r)))
+		abort();
+	if (kept == 2 && o.keep == REDACT_KEEP_HASH &&
+	    (strncmp(argv[1], REDACT_HASH_PREFIX, 7) != 0 || strlen(argv[1]) != 39))
+		abort();
+	redaction_free(r);
+}
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *argv[ARGS_MAX + 2], *again[ARGS_MAX + 2];
+	const size_t space = 16 * size + 4096;
 	size_t n, changed = 0, got;
 	struct args args;
 	struct arena a;
 
 	args_init(&args, data, size);
-	if (arena_init(&a, 4 * size + 4096) < 0)
+	if (arena_init(&a, space) < 0)
 		abort();
 	n = args.n;
 	for (size_t i = 0; i < n; i++)
@@ -28,7 +87,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	got = redact_argv(argv, n, &a);
 	for (size_t i = 0; i < n; i++) {
 		changed += argv[i] != (i < args.n ? args.v[i] : argv[i]);
-		if (strlen(argv[i]) > 4 * size + 4096)
+		if (strlen(argv[i]) > space)
 			abort();
 	}
 	if (got < changed || got > changed + 2)
@@ -45,6 +104,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (again[i] != args.v[i] && strcmp(again[i], REDACTED) != 0)
 			abort();
 	}
+	if (args.n > 0)
+		check_user(&args, &a, space);
 	arena_done(&a);
 	args_done(&args);
 	return 0;

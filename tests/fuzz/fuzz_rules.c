@@ -1,22 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any tool, cwd and argv get a verdict and a name, within their bounds and in UTF-8. Lines: tool, cwd, argv. */
-#include "args.h"
-#include "base/text.h"
-#include "correlate/rules.h"
+/*
+ * Any bytes as a file of rules: it is taken, and then its rules judge a program; or there are errors,
+ * each of one line, in which no control character stands.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/engine_rules.h"
+#include "base/place_rules.h"
+#include "base/tool_rules.h"
+#include "config/rules.h"
+#include "correlate/match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Cut where it must be, but at a whole character. */
 static void
-check(const char *text, size_t size)
+check_errors(const struct config_errors *errors)
 {
-	size_t len = strnlen(text, size);
-
-	if (len == size)
+	if (errors->n == 0)
 		abort();
-	for (size_t i = 0, width; i < len; i += width) {
-		width = text_char(text + i, len - i);
-		if (width == 0)
+	for (size_t i = 0; i < errors->n; i++) {
+		const struct config_error *e = &errors->list[i];
+
+		if (e->message[0] == '\0' || (e->line == 0) != (e->column == 0))
+			abort();
+		for (const char *p = e->message; *p != '\0'; p++) {
+			if ((unsigned char)*p < ' ' || *p == 0x7f)
+				abort();
+		}
+		if (i > 0 && (e->line < e[-1].line || (e->line == e[-1].line && e->column < e[-1].column)))
+			abort();
+	}
+}
+
+static void
+check_place(const struct rule_place *p)
+{
+	if (strcmp(p->file, "f") != 0 || p->line == 0 || p->name == NULL || p->name[0] == '\0')
+		abort();
+}
+
+/* As a walk over all of them finds it. */
+static const struct follow_rule *
+first(const struct follow_rule *rules, size_t n, const struct subject *s)
+{
+	const struct follow_rule *rule = NULL;
+
+	for (size_t i = 0; i < n && rule == NULL; i++)
+		rule = match(rules[i].when, s) ? &rules[i] : NULL;
+	return rule;
+}
+
+static void
+check_follow(const struct ruleset *set)
+{
+	static const char *const argv[] = { "bwa", "mem", "-t", "2", "ref.fa" };
+	static const struct subject parent = { .exe = "/bin/bash", .comm = "bash" };
+	const struct subject subjects[] = {
+		{ 0 },
+		{ .exe = "/usr/bin/bwa", .comm = "bwa", .argv = argv, .argc = 5, .cwd = "/work/a/b", .has_uid = true,
+		    .uid = 1000, .cgroup = "/a.slice/b.scope", .tool = "bwa mem", .words.subcommand = "mem",
+		    .parent = &parent },
+		{ .exe = "/a", .comm = "a", .argv = argv, .argc = 1, .cwd = "/", .cgroup_v1 = "/", .image = "a",
+		    .words = { "a", "a", "a", "a" } },
+	};
+
+	for (size_t i = 0; i < set->follow.n_exclude; i++)
+		check_place(&set->follow.exclude[i].place);
+	for (size_t i = 0; i < set->follow.n_include; i++)
+		check_place(&set->follow.include[i].place);
+	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+		const struct follow_rule *rule, *exclude, *include;
+		bool is_excluded = follow_excludes(&set->follow, &subjects[i], false, &rule, NULL);
+
+		exclude = first(set->follow.exclude, set->follow.n_exclude, &subjects[i]);
+		include = first(set->follow.include, set->follow.n_include, &subjects[i]);
+		if (rule != (exclude != NULL ? exclude : include))
+			abort();
+		if (is_excluded != (exclude != NULL || (set->follow.n_include > 0 && include == NULL)))
 			abort();
 	}
 }
@@ -24,39 +88,22 @@ check(const char *text, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct args args;
-	struct rule_verdict v;
-	struct rule_input in = { 0 };
-	size_t task_size = 1;
-	char *task;
+	const struct rules_extra extra = { "f", (const char *)data, size };
+	const struct rules_options o = { .is_without_shipped = true, .extra = &extra, .n_extra = 1 };
+	struct config_errors errors = { 0 };
+	struct ruleset *set = NULL;
+	int r = rules_load(&o, &set, &errors);
 
-	/* What reaches the rules is UTF-8 (see program_text.c). */
-	for (size_t i = 0, width; i < size; i += width) {
-		width = data[i] == '\0' ? 1 : text_char((const char *)data + i, size - i);
-		if (width == 0)
-			return -1;
-	}
-	args_init(&args, data, size);
-	if (size > 0)
-		task_size += data[size - 1] % RULE_NAME_SIZE;
-	task = malloc(task_size);
-	for (int with = 0; with < 4; with++) {
-		in.tool = with & 1 && args.n > 0 ? args.v[0] : "bash";
-		in.is_tool = with & 1;
-		in.cwd = with & 2 && args.n > 1 ? args.v[1] : NULL;
-		in.argv = args.n > 2 ? (const char *const *)args.v + 2 : NULL;
-		in.argc = args.n > 2 ? args.n - 2 : 0;
-		memset(&v, 'x', sizeof(v));
-		rule_judge(&in, &v);
-		check(v.task, sizeof(v.task));
-		check(v.task_id, sizeof(v.task_id));
-		check(v.sample, sizeof(v.sample));
-		if (v.is_task && (v.engine == NULL || v.source == NULL || v.task_id[0] == '\0'))
+	if (r == 0) {
+		if (errors.n != 0 || set->tools == NULL || set->engines == NULL || set->places == NULL)
 			abort();
-		rule_default_task(&in, task, task_size);
-		check(task, task_size);
+		check_follow(set);
+	} else if (r == -EINVAL && set == NULL) {
+		check_errors(&errors);
+	} else {
+		abort();
 	}
-	free(task);
-	args_done(&args);
+	config_errors_done(&errors);
+	ruleset_unref(set);
 	return 0;
 }

@@ -52,12 +52,29 @@ a_full_arena_says_so(void **state)
 	arena_done(&a);
 }
 
+static void
+a_wiped_arena_holds_nothing(void **state)
+{
+	struct arena a;
+	const char *text;
+
+	(void)state;
+	assert_int_equal(arena_init(&a, 64), 0);
+	text = arena_copy(&a, "canary", 6);
+	arena_wipe(&a);
+	assert_int_equal(a.used, 0);
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(text[i], 0);	/* the arena's memory is still there */
+	arena_done(&a);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_do_not_overlap),
 		cmocka_unit_test(a_full_arena_says_so),
+		cmocka_unit_test(a_wiped_arena_holds_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

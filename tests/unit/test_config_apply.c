@@ -96,10 +96,27 @@ choices_are_listed(void **state)
 	wrong_is("log: {level: warn}\n", "f:1:14: log.level: 'warn' is not one of error, warning, info, debug: "
 	    "did you mean 'warning'?\n");
 	wrong_is("log: {format: xml}\n", "f:1:15: log.format: 'xml' is not one of auto, text, json\n");
-	wrong_is("argv: {redact: []}\n", "f:1:16: argv.redact: the list is empty: it needs at least one item\n");
-	wrong_is("argv: {redact: [mine]}\n", "f:1:17: argv.redact: 'mine' is not one of builtin\n");
+	wrong_is("argv: {keep: none}\n", "f:1:14: argv.keep: 'none' is not one of all, first, hash\n");
+	wrong_is("kafka: {brokers: []}\n" "registry: {urls: [\"http://h\"]}\n",
+	    "f:1:18: kafka.brokers: the list is empty: it needs at least one item\n");
 	wrong_is("probes: {detail: [sched]}\n", "f:1:19: probes.detail: this version has no detail probe "
 	    "'sched', nor any other yet: leave the list empty\n");
+}
+
+static void
+redactions_are_builtin_or_patterns(void **state)
+{
+	(void)state;
+	wrong_is("argv: {redact: []}\n", "");
+	wrong_is("argv: {redact: [builtin, '--pin=(?<secret>.*)', 'x|y']}\n", "");
+	wrong_is("argv: {redact: ['a(b']}\n", "f:1:17: argv.redact: 'a(b' is no regular expression: missing "
+	    "closing parenthesis, at character 4\n");
+	wrong_is("argv: {redact: ['(?<a>x)(?<a>y)']}\n", "f:1:17: argv.redact: '(?<a>x)(?<a>y)' is no regular "
+	    "expression: two named subpatterns have the same name (PCRE2_DUPNAMES not set), at character 13\n");
+	/* It would be taken for a pattern, and what is shipped would be off. */
+	wrong_is("argv: {redact: [buitlin]}\n", "f:1:17: argv.redact: 'buitlin': did you mean 'builtin'?\n");
+	wrong_is("argv: {redact: [Builtin]}\n", "f:1:17: argv.redact: 'Builtin': did you mean 'builtin'?\n");
+	wrong_is("argv: {redact: [built.n]}\n", "");
 }
 
 static void
@@ -124,11 +141,12 @@ texts_are_what_their_key_needs(void **state)
 	    "f:2:16: control_group: 'a:b' is not a name that an account or group can have\n");
 	wrong_is("trace_env: [TRACE*, 1A, A-B, TRACEPARENT, _x1]\n",
 	    "f:1:13: trace_env: 'TRACE*' is not the name of an environment variable: exact names are wanted, "
-	    "such as TRACEPARENT\n"
+	    "such as TRACEPARENT, of up to 63 characters\n"
 	    "f:1:21: trace_env: '1A' is not the name of an environment variable: exact names are wanted, such "
-	    "as TRACEPARENT\n"
+	    "as TRACEPARENT, of up to 63 characters\n"
 	    "f:1:25: trace_env: 'A-B' is not the name of an environment variable: exact names are wanted, such "
-	    "as TRACEPARENT\n");
+	    "as TRACEPARENT, of up to 63 characters\n");
+	wrong_is("trace_env: [A, B, C, D, E, F, G, H, I]\n", "f:1:12: trace_env: 9 items are too many: give at most 8\n");
 	wrong_is("trace_env: [A, B, A]\n", "f:1:19: trace_env: 'A' stands in the list already: keep one\n");
 }
 
@@ -294,6 +312,7 @@ main(void)
 		cmocka_unit_test(wrong_types_are_told),
 		cmocka_unit_test(bounds_are_kept_to_the_last_unit),
 		cmocka_unit_test(choices_are_listed),
+		cmocka_unit_test(redactions_are_builtin_or_patterns),
 		cmocka_unit_test(texts_are_what_their_key_needs),
 		cmocka_unit_test(listeners_are_addresses),
 		cmocka_unit_test(brokers_and_urls_hold_no_credentials),

@@ -94,6 +94,7 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->argv.max_bytes, 32768);
 	assert_int_equal(c->argv.redact.n, 1);
 	assert_string_equal(c->argv.redact.list[0], "builtin");
+	assert_int_equal(c->argv.keep, CONFIG_ARGV_ALL);
 	assert_int_equal(c->trace_env.n, 0);
 	assert_int_equal(c->probes.detail.n, 0);
 	assert_int_equal(c->probes.max_processes, 16384);
@@ -123,7 +124,7 @@ defaults_are_those_of_the_contract(void **state)
 static const char everything[] =
     "interval: 5s\nlake: /l\nrules: /r\ncontrol: /c\ncontrol_group: g\nmetrics: 0.0.0.0:1\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
-    "argv: {max_bytes: 1KiB}\ntrace_env: [A, B]\nprobes: {max_processes: 5000, ring: 1MiB, deadman: 1m}\n"
+    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nprobes: {max_processes: 5000, ring: 1MiB, deadman: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
     "kafka:\n  brokers: [\"a:1\", \"b:2\"]\n  properties:\n    linger.ms: 5\n"
     "    ssl.certificate.pem: \"a\\n\\\"b\\\\\"\n"
@@ -150,6 +151,9 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->log.level, CONFIG_LOG_DEBUG);
 	assert_int_equal(c->log.format, CONFIG_LOG_JSON);
 	assert_int_equal(c->argv.max_bytes, 1024);
+	assert_int_equal(c->argv.redact.n, 2);
+	assert_string_equal(c->argv.redact.list[1], "a\\b");
+	assert_int_equal(c->argv.keep, CONFIG_ARGV_HASH);
 	assert_int_equal(c->trace_env.n, 2);
 	assert_string_equal(c->trace_env.list[1], "B");
 	assert_int_equal(c->probes.max_processes, 5000);
@@ -336,7 +340,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	differs_by("", "interval: 5s\n", "interval");
 	differs_by("", "log: {level: debug}\nspool: {max: 2GiB}\nmetrics: off\n",
 	    "metrics! log.level spool.max!");
-	differs_by("trace_env: [A, B]\n", "trace_env: [B, A]\n", "trace_env!");
+	differs_by("trace_env: [A, B]\n", "trace_env: [B, A]\n", "trace_env");
 	differs_by("kafka: {brokers: [a], properties: {acks: all, linger.ms: 1}}\n" REGISTRY,
 	    "kafka: {brokers: [a], properties: {linger.ms: 1, acks: all}}\n" REGISTRY, "");
 	differs_by("kafka: {brokers: [a], properties: {acks: all}}\n" REGISTRY,
@@ -346,7 +350,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
 	differs_by(everything, "", "interval lake! rules control! control_group! metrics! metrics_public! user! "
-	    "drain log.level log.format argv.max_bytes trace_env! probes.max_processes! probes.ring! "
+	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env probes.max_processes! probes.ring! "
 	    "probes.deadman! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "
 	    "kafka.topics.partitions! kafka.topics.replication! kafka.topics.retention! kafka.topics.prefix! "

@@ -121,7 +121,7 @@ a_node_knows_its_line_and_quotes(void **state)
 	struct node *root = NULL, *b, *c;
 
 	(void)state;
-	assert_int_equal(yaml_read("f", yaml, strlen(yaml), &root, &errors), 0);
+	assert_int_equal(yaml_read(&yaml_config, "f", yaml, strlen(yaml), &root, &errors), 0);
 	assert_int_equal(root->kind, NODE_MAP);
 	assert_string_equal(root->first->name, "a");
 	assert_true(root->first->is_plain);

@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * glob: texts in which a star stands for any bytes.
+ */
+#include "base/glob.h"
+
+#include <stdint.h>
+#include <string.h>
+
+bool
+glob_holds(const char *glob, size_t glob_len, const char *text, size_t len)
+{
+	size_t g = 0, i = 0, star = SIZE_MAX, from = 0;
+
+	while (i < len) {
+		if (g < glob_len && glob[g] == '*') {
+			star = ++g;	/* what it stands for: nothing yet */
+			from = i;
+		} else if (g < glob_len && glob[g] == text[i]) {
+			g++;
+			i++;
+		} else if (star != SIZE_MAX) {
+			g = star;	/* one more for the last star, and the rest anew */
+			i = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (g < glob_len && glob[g] == '*')
+		g++;
+	return g == glob_len;
+}
+
+bool
+glob_holds_path(const char *glob, const char *path)
+{
+	for (;;) {
+		size_t glob_len, len;
+
+		glob += strspn(glob, "/");
+		path += strspn(path, "/");
+		glob_len = strcspn(glob, "/");
+		len = strcspn(path, "/");
+		if (glob_len == 0)
+			return true;
+		if (len == 0 || !glob_holds(glob, glob_len, path, len))
+			return false;
+		glob += glob_len;
+		path += len;
+	}
+}

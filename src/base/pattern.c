@@ -1,0 +1,310 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * pattern: a regular expression of a rule, on PCRE2.
+ *
+ * PCRE2 counts a match's steps anew from each place where it could begin, and not at all what one
+ * item (`x*`) walks over, so its limits alone bound nothing over a long text. Two ways, therefore:
+ *
+ *	fast	short texts, a limit on steps that shrinks as they get longer: what nearly all take
+ *	counted	long ones, and those that met the limit: the same pattern, compiled so that it calls us
+ *		before each item; what it walked meanwhile is the distance between two calls
+ *
+ * Both count, and no clock is looked at: the same text always gives the same answer. Not compiled to
+ * machine code (JIT): the agent may run where no memory is writable and executable.
+ */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "base/pattern.h"
+
+#include <pcre2.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PATTERN_BYTES_MAX = 4096,
+	NESTED_MAX = 64,
+	GROUPS_MAX = 64,		/* numbered ones too */
+	HEAP_KIB_MAX = 1024,		/* what a match remembers to go back to */
+	FAST_BYTES_MAX = 1024,
+	FAST_STEPS = 32768,		/* over all beginnings; one takes some 10 ns */
+	COUNTED_STEPS = 20000,		/* one takes some 50 ns */
+	COUNTED_LIMIT = 100000,		/* PCRE2's own, from one beginning: only a second wall */
+	WALKED_PER_STEP = 16,		/* bytes that one item walks over in the time of a step */
+};
+
+struct pattern {
+	pcre2_code *code;	/* owned; as all below */
+	pcre2_code *counted;
+	char *text;
+	uint32_t item_steps;	/* charged for an item: {1000} walks without calling us */
+	size_t n_groups;
+	struct group {
+		const char *name;	/* code's */
+		uint32_t number;
+	} groups[];		/* by number */
+};
+
+/* What all patterns share; there while any pattern is. */
+static struct {
+	size_t users;
+	pcre2_compile_context *compile;
+	pcre2_match_context *fast, *counted;
+	pcre2_match_data *data;
+} shared;
+
+static void
+shared_unref(void)
+{
+	if (--shared.users > 0)
+		return;
+	pcre2_match_data_free(shared.data);
+	pcre2_match_context_free(shared.counted);
+	pcre2_match_context_free(shared.fast);
+	pcre2_compile_context_free(shared.compile);
+	memset(&shared, 0, sizeof(shared));
+}
+
+static bool
+shared_ref(void)
+{
+	if (shared.users++ > 0)
+		return true;
+	shared.compile = pcre2_compile_context_create(NULL);
+	shared.fast = pcre2_match_context_create(NULL);
+	shared.counted = pcre2_match_context_create(NULL);
+	shared.data = pcre2_match_data_create(GROUPS_MAX, NULL);
+	if (shared.compile == NULL || shared.fast == NULL || shared.counted == NULL || shared.data == NULL) {
+		shared_unref();
+		return false;
+	}
+	pcre2_set_max_pattern_length(shared.compile, PATTERN_BYTES_MAX);
+	pcre2_set_parens_nest_limit(shared.compile, NESTED_MAX);
+	pcre2_set_heap_limit(shared.fast, HEAP_KIB_MAX);
+	pcre2_set_heap_limit(shared.counted, HEAP_KIB_MAX);
+	pcre2_set_match_limit(shared.counted, COUNTED_LIMIT);
+	return true;
+}
+
+void
+pattern_free(struct pattern *p)
+{
+	if (p == NULL)
+		return;
+	pcre2_code_free(p->code);
+	pcre2_code_free(p->counted);
+	free(p->text);
+	free(p);
+	shared_unref();
+}
+
+/* Of all {n} and {n,m} in it, whatever else they may be: too large only costs. */
+static uint32_t
+largest_repeat(const char *text)
+{
+	unsigned long largest = 0;
+
+	for (const char *p = text; *p != '\0'; p++) {
+		unsigned long n = *p == '{' || *p == ',' ? strtoul(p + 1, NULL, 10) : 0;
+
+		if (n > largest && n <= UINT16_MAX)	/* PCRE2 takes no larger one */
+			largest = n;
+	}
+	return (uint32_t)largest;
+}
+
+/* UTF-8 in the pattern is bytes to PCRE2, which counts them; people count characters. */
+static size_t
+character_at(const char *text, size_t offset)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < offset && text[i] != '\0'; i++)
+		n += ((unsigned char)text[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static pcre2_code *
+compile(const char *text, uint32_t options, char *error, size_t error_size)
+{
+	pcre2_code *code;
+	PCRE2_SIZE offset;
+	int r;
+
+	code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
+	    PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | options, &r, &offset, shared.compile);
+	if (code == NULL) {
+		char what[160] = "";
+
+		pcre2_get_error_message(r, (PCRE2_UCHAR *)what, sizeof(what));
+		snprintf(error, error_size, "%s, at character %zu", what, character_at(text, offset));
+	}
+	return code;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static bool
+read_groups(struct pattern *p, uint32_t n, char *error, size_t error_size)
+{
+	uint32_t entry_size = 0, captures = 0;
+	PCRE2_SPTR table = NULL;
+
+	pcre2_pattern_info(p->code, PCRE2_INFO_CAPTURECOUNT, &captures);
+	if (captures >= GROUPS_MAX) {
+		snprintf(error, error_size, "more than %d groups: write (?:...) where nothing is taken out",
+		    GROUPS_MAX - 1);
+		return false;
+	}
+	pcre2_pattern_info(p->code, PCRE2_INFO_NAMEENTRYSIZE, &entry_size);
+	pcre2_pattern_info(p->code, PCRE2_INFO_NAMETABLE, &table);
+	/* By name: two bytes of number, then the name. */
+	for (uint32_t i = 0; i < n; i++, table += entry_size) {
+		p->groups[i].number = (uint32_t)table[0] << 8 | table[1];
+		p->groups[i].name = (const char *)table + 2;
+		if (i > 0 && strcmp(p->groups[i].name, p->groups[i - 1].name) == 0) {
+			snprintf(error, error_size, "group '%s' stands twice", p->groups[i].name);
+			return false;
+		}
+	}
+	p->n_groups = n;
+	qsort(p->groups, n, sizeof(p->groups[0]), by_number);
+	return true;
+}
+
+struct pattern *
+pattern_new(const char *text, char *error, size_t error_size)
+{
+	struct pattern *p;
+	pcre2_code *code;
+	uint32_t n = 0;
+
+	snprintf(error, error_size, "no memory");
+	if (!shared_ref())
+		return NULL;
+	code = compile(text, 0, error, error_size);
+	if (code == NULL) {
+		shared_unref();
+		return NULL;
+	}
+	pcre2_pattern_info(code, PCRE2_INFO_NAMECOUNT, &n);
+	p = calloc(1, sizeof(*p) + n * sizeof(p->groups[0]));
+	if (p == NULL) {
+		pcre2_code_free(code);
+		shared_unref();
+		return NULL;
+	}
+	p->code = code;
+	p->text = strdup(text);
+	p->item_steps = 1 + largest_repeat(text) / WALKED_PER_STEP;
+	p->counted = compile(text, PCRE2_AUTO_CALLOUT, error, error_size);
+	if (p->text == NULL || p->counted == NULL || !read_groups(p, n, error, error_size)) {
+		pattern_free(p);
+		return NULL;
+	}
+	if (error_size > 0)
+		error[0] = '\0';
+	return p;
+}
+
+const char *
+pattern_text(const struct pattern *p)
+{
+	return p->text;
+}
+
+const char *
+pattern_group(const struct pattern *p, size_t i)
+{
+	return i < p->n_groups ? p->groups[i].name : NULL;
+}
+
+struct budget {
+	uint64_t left;
+	uint32_t item_steps;
+	size_t at;		/* where the last call was */
+};
+
+/* Before each item of a counted pattern. Not 0: give up. */
+static int
+on_item(pcre2_callout_block *block, void *arg)
+{
+	struct budget *b = arg;
+	size_t at = block->current_position;
+	uint64_t steps = b->item_steps + (at > b->at ? at - b->at : b->at - at) / WALKED_PER_STEP;
+
+	b->at = at;
+	if (steps > b->left)
+		return PCRE2_ERROR_MATCHLIMIT;
+	b->left -= steps;
+	return 0;
+}
+
+/* pcre2_match()'s answer, of the first match that begins at from or later. */
+static int
+match_text(const struct pattern *p, const char *text, size_t len, size_t from)
+{
+	struct budget budget = { .left = COUNTED_STEPS, .item_steps = p->item_steps, .at = from };
+	int r = PCRE2_ERROR_MATCHLIMIT;
+
+	if (len <= FAST_BYTES_MAX) {
+		pcre2_set_match_limit(shared.fast, (uint32_t)(FAST_STEPS / (len + 1)));
+		r = pcre2_match(p->code, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.fast);
+	}
+	if (r == PCRE2_ERROR_MATCHLIMIT) {
+		pcre2_set_callout(shared.counted, on_item, &budget);
+		r = pcre2_match(p->counted, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.counted);
+		pcre2_set_callout(shared.counted, NULL, NULL);	/* budget ends here */
+	}
+	return r;
+}
+
+/* What a group took, by its number; 0 is the whole. */
+static struct pattern_part
+part_of(const char *text, uint32_t number)
+{
+	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(shared.data);
+	PCRE2_SIZE start = at[2 * number], end = at[2 * number + 1];
+
+	if (start == PCRE2_UNSET || start > end)
+		return (struct pattern_part){ 0 };
+	return (struct pattern_part){ text + start, end - start };
+}
+
+static void
+parts_of(const struct pattern *p, const char *text, struct pattern_part *parts, size_t n_parts)
+{
+	for (size_t i = 0; parts != NULL && i < n_parts && i < p->n_groups; i++)
+		parts[i] = part_of(text, p->groups[i].number);
+}
+
+bool
+pattern_find(const struct pattern *p, const char *text, size_t len, struct pattern_part *parts,
+    size_t n_parts)
+{
+	if (match_text(p, text, len, 0) < 0)
+		return false;
+	parts_of(p, text, parts, n_parts);
+	return true;
+}
+
+int
+pattern_find_from(const struct pattern *p, const char *text, size_t len, size_t from,
+    struct pattern_part *ret_whole, struct pattern_part *parts, size_t n_parts)
+{
+	int r = match_text(p, text, len, from);
+
+	if (r < 0)
+		return r == PCRE2_ERROR_NOMATCH ? 0 : -1;
+	*ret_whole = part_of(text, 0);
+	if (ret_whole->at == NULL)	/* \K in a lookahead: it ends before it begins */
+		return -1;
+	parts_of(p, text, parts, n_parts);
+	return 1;
+}

@@ -1,0 +1,36 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * explain: what the rules make of one program, in words.
+ */
+#ifndef SLUICE_CLI_EXPLAIN_H
+#define SLUICE_CLI_EXPLAIN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/ruleset.h"
+#include "base/subject.h"
+
+/* A command line, as if it were run here. NULL: as this process has it, and of exe as PATH has it. */
+struct explain_options {
+	const char *exe;
+	const char *cwd;
+	const char *cgroup;		/* "": unknown */
+	bool has_uid;
+	uint32_t uid;
+	const char *const *argv;	/* redacted before it is shown */
+	size_t argc;			/* 1 at least */
+};
+
+/* The program that the kernel would see: behind symbolic links, and of a script its interpreter. 0 or -ENOMEM. */
+int explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f);
+
+/*
+ * Of a subject that is already known: which tool it is, whether it is followed, its engine, scheduler
+ * and container, each with the rule. Fills in s->words, tool and is_tool. is_inside and engine: as
+ * follow_excludes() and engine_judge() want them.
+ */
+void explain_subject(const struct ruleset *rules, struct subject *s, bool is_inside, const char *engine,
+    FILE *f);
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * files: what may be read as configuration or rules, and which of them a folder has.
+ */
+#include "config/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/errors.h"
+#include "config/values.h"
+
+static void
+cannot_read(const char *path, int error, struct config_errors *errors)
+{
+	/* A reload is done by the account that the agent has become. */
+	if (error == EACCES)
+		config_error_add(errors, path, 0, 0, "uid %u may not read it: let it, by its mode or group",
+		    (unsigned)geteuid());
+	else
+		config_error_add(errors, path, 0, 0, "cannot be read: %s", strerror(error));
+}
+
+/* An fd, or a negative errno; -EINVAL: told already. */
+static int
+open_checked(const struct files_policy *policy, const char *path, struct config_errors *errors)
+{
+	struct stat st;
+	/* Not to wait for a writer, should it be a FIFO. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		config_error_add(errors, path, 0, 0, "not a regular file");
+	} else if (st.st_mode & S_IWOTH) {
+		config_error_add(errors, path, 0, 0, "anybody may write it, and with it %s: run "
+		    "`chmod o-w %s`", policy->harm, path);
+	} else {
+		return fd;
+	}
+	close(fd);
+	return -EINVAL;
+}
+
+int
+files_read(const struct files_policy *policy, const char *path, struct file_text *text,
+    bool *ret_missing, struct config_errors *errors)
+{
+	int fd = open_checked(policy, path, errors), r;
+
+	if (ret_missing != NULL)
+		*ret_missing = fd == -ENOENT;
+	if (fd == -EINVAL || (fd == -ENOENT && ret_missing != NULL))
+		return -EINVAL;
+	r = fd;
+	if (fd >= 0) {
+		r = file_read_fd(fd, text, policy->bytes_max);
+		close(fd);
+	}
+	if (r == -EFBIG)
+		config_error_add(errors, path, 0, 0, "%s", policy->too_large);
+	else if (r < 0 && r != -ENOMEM)
+		cannot_read(path, -r, errors);
+	return r < 0 && r != -ENOMEM ? -EINVAL : r;
+}
+
+static bool
+ends_with(const char *name, const char *end)
+{
+	size_t len = strlen(name), n = strlen(end);
+
+	return len > n && strcmp(name + len - n, end) == 0;
+}
+
+static int
+by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int
+files_list(const struct files_policy *policy, const char *dir, struct config_strings *ret,
+    struct config_errors *errors)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *e;
+	struct stat st;
+	int r = 0;
+
+	if (d == NULL) {
+		if (errno != ENOENT)
+			cannot_read(dir, errno, errors);
+		return 0;
+	}
+	if (fstat(dirfd(d), &st) == 0 && (st.st_mode & S_IWOTH) != 0)
+		config_error_add(errors, dir, 0, 0, "anybody may put a file there, and with it %s: run "
+		    "`chmod o-w %s`", policy->harm, dir);
+	while (r == 0 && (e = readdir(d)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (ends_with(e->d_name, ".yml"))
+			config_error_add(errors, dir, 0, 0, "%s is not read: let its name end in .yaml",
+			    e->d_name);
+		if (!ends_with(e->d_name, ".yaml"))
+			continue;
+		if (ret->n == policy->files_max) {
+			config_error_add(errors, dir, 0, 0, "%s", policy->too_many);
+			break;
+		}
+		r = strings_add(ret, e->d_name);
+	}
+	closedir(d);
+	if (ret->n > 0)
+		qsort(ret->list, ret->n, sizeof(ret->list[0]), by_name);
+	return r;
+}
