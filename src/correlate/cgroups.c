@@ -8,20 +8,27 @@
 #include "base/text.h"
 #include "correlate/state.h"
 
-const char *
+struct cgroup_path *
 cgroup_find(struct correlator *c, uint64_t id, bool is_v2)
 {
-	struct cgroup_path *g;
+	struct cgroup_path *g = NULL;
 	struct { uint64_t id, is_v2; } key = { id, is_v2 };
 
-	if (id == 0)
-		return NULL;
-	HASH_FIND(hh, c->cgroups, &key, sizeof(key), g);
+	if (id != 0)
+		HASH_FIND(hh, c->cgroups, &key, sizeof(key), g);
+	return g;
+}
+
+struct cgroup_path *
+cgroup_use(struct correlator *c, uint64_t id, bool is_v2)
+{
+	struct cgroup_path *g = cgroup_find(c, id, is_v2);
+
 	if (g == NULL)
 		return NULL;
 	HASH_DEL(c->cgroups, g);	/* to the end of the line: used last */
 	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
-	return g->path;
+	return g;
 }
 
 struct cgroup_path *
@@ -66,6 +73,9 @@ correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
 		g = cgroup_add(c, s->id, s->is_v2, path, len);
 		free(path);
 	}
-	if (g != NULL)
-		journal_cgroup(c, g);
+	if (g == NULL)
+		return;
+	g->cpus = s->cpus;
+	g->memory_bytes = s->memory_bytes;
+	journal_cgroup(c, g);
 }

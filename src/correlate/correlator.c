@@ -19,11 +19,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/redact.h"
 #include "correlate/state.h"
 
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
 #define FORKED_START_NS UINT64_C(1000000000)
-#define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
 /*
  * A child that never execs takes its names from its parent, and may be heard of only after the
  * parent's end: at its own end, or a snapshot (one a second) later.
@@ -37,6 +37,31 @@ copy_or_null(const char *s)
 	return s != NULL ? strdup(s) : NULL;
 }
 
+/* All that we are to see is one run: `sluice run`. */
+static int
+open_whole(struct correlator *c)
+{
+	const struct correlator_options *o = &c->options;
+	struct run *r = run_get(c, o->run_id);
+
+	if (r == NULL)
+		return -ENOMEM;
+	c->whole = r;
+	r->strength = STRENGTH_EXPLICIT;
+	r->engine = kept_name(c, "sluice");
+	r->source = kept_name(c, "sluice run");
+	r->confidence = 1;
+	r->pipeline = copy_or_null(o->pipeline);
+	r->task = copy_or_null(o->task);
+	r->sample = copy_or_null(o->sample);
+	r->command = copy_or_null(o->command);
+	r->work_dir = copy_or_null(o->work_dir);
+	r->cpus = o->cpu_limit;
+	r->memory_bytes = o->memory_limit_bytes;
+	r->has_started = true;		/* correlator_run_start() says so */
+	return 0;
+}
+
 int
 correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
     void *arg, struct correlator **ret)
@@ -48,7 +73,9 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->ops = *ops;
 	c->arg = arg;
 	c->options = *options;
+	c->rules = ruleset_ref(options->rules);
 	c->options.boot_id = copy_or_null(options->boot_id);
+	c->options.host_id = copy_or_null(options->host_id);
 	c->options.run_id = copy_or_null(options->run_id);
 	c->options.pipeline = copy_or_null(options->pipeline);
 	c->options.task = copy_or_null(options->task);
@@ -56,7 +83,7 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->options.command = copy_or_null(options->command);
 	c->options.work_dir = copy_or_null(options->work_dir);
 	if (arena_init(&c->arena, ARENA_BYTES) < 0 || c->options.boot_id == NULL ||
-	    (options->run_id != NULL && c->options.run_id == NULL)) {
+	    (options->run_id != NULL && (c->options.run_id == NULL || open_whole(c) < 0))) {
 		correlator_free(c);
 		return -ENOMEM;
 	}
@@ -65,23 +92,11 @@ correlator_new(const struct correlator_options *options, const struct correlator
 }
 
 void
-process_remove(struct correlator *c, struct process *p)
-{
-	HASH_DEL(c->processes, p);
-	if (p->prev_gone != NULL) {
-		DL_DELETE2(c->gone, p, prev_gone, next_gone);
-		c->gone_count--;
-	}
-	program_text_unref(c, p->text);
-	task_assign(c, p, NULL);
-	free(p);
-}
-
-void
 correlator_free(struct correlator *c)
 {
 	struct process *p, *next;
 	struct cgroup_path *g, *next_g;
+	struct kept_name *name, *next_name;
 
 	if (c == NULL)
 		return;
@@ -93,10 +108,20 @@ correlator_free(struct correlator *c)
 		free(g);
 	}
 	journal_done(c);
+	facts_forget(c, NULL);
 	tasks_free(c);
+	runs_free(c);
 	rows_free(c);
+	locations_free(c);
+	HASH_ITER(hh, c->names, name, next_name) {
+		HASH_DEL(c->names, name);
+		free(name);
+	}
 	arena_done(&c->arena);
+	ruleset_unref(c->rules);
+	redaction_free(c->redaction);
 	free((char *)c->options.boot_id);
+	free((char *)c->options.host_id);
 	free((char *)c->options.run_id);
 	free((char *)c->options.pipeline);
 	free((char *)c->options.task);
@@ -112,191 +137,67 @@ correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns)
 	c->clock_ns = wall_minus_boot_ns;
 }
 
+void
+correlator_set_rules(struct correlator *c, struct ruleset *rules)
+{
+	struct ruleset *old = c->rules;
+
+	c->rules = ruleset_ref(rules);
+	ruleset_unref(old);
+}
+
+void
+correlator_set_redaction(struct correlator *c, struct redaction *redaction)
+{
+	redaction_free(c->redaction);
+	c->redaction = redaction;
+}
+
+const char *
+kept_name(struct correlator *c, const char *name)
+{
+	size_t len = name != NULL ? strlen(name) : 0;
+	struct kept_name *k;
+
+	if (name == NULL)
+		return NULL;
+	HASH_FIND(hh, c->names, name, len, k);
+	if (k == NULL && HASH_COUNT(c->names) < NAMES_MAX && len < ENGINE_NAME_SIZE) {
+		k = calloc(1, sizeof(*k) + len + 1);
+		if (k == NULL)
+			return NULL;
+		memcpy(k->text, name, len);
+		HASH_ADD(hh, c->names, text, len, k);
+	}
+	return k != NULL ? k->text : NULL;
+}
+
 int64_t
 state_wall_us(const struct correlator *c, uint64_t boot_ns)
 {
 	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
 }
 
-/* value in lower-case hex at out; returns the end. */
-static char *
-put_hex(char *out, uint64_t value)
-{
-	int shift = value != 0 ? (63 - __builtin_clzll(value)) & ~3 : 0;
-
-	for (; shift >= 0; shift -= 4)
-		*out++ = "0123456789abcdef"[value >> shift & 15];
-	return out;
-}
-
-/*
- * Unique among all programs of all boots of a host: the first part of the boot id, pid, start and
- * index, in hex. By hand: there are four in the records of each program.
- */
-void
-program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])
-{
-	size_t n = strnlen(c->options.boot_id, 8);
-
-	memcpy(out, c->options.boot_id, n);
-	out += n;
-	*out++ = '-';
-	out = put_hex(out, key->pid);
-	*out++ = '-';
-	out = put_hex(out, key->start_ns);
-	*out++ = '-';
-	out = put_hex(out, key->index);
-	*out = '\0';
-}
-
-/* processes */
-
-struct process *
-process_find(struct correlator *c, uint64_t start_ns, uint64_t pid)
-{
-	struct process_id id = { start_ns, pid };
-	struct process *p;
-
-	if (pid == 0)
-		return NULL;
-	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
-	return p;
-}
-
-static struct process *
-process_of(struct correlator *c, const struct program_key *key)
-{
-	return process_find(c, key->start_ns, key->pid);
-}
-
-struct process *
-process_new(struct correlator *c, const struct process_id *id)
-{
-	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
-
-	if (p == NULL) {
-		c->refused++;
-		return NULL;
-	}
-	p->id = *id;
-	p->pass = c->pass;
-	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
-	return p;
-}
-
-void
-process_set_text(struct correlator *c, struct process *p, struct text *t)
-{
-	program_text_unref(c, p->text);
-	p->text = t;
-	p->is_text_noted = false;
-}
-
-void
-process_gone(struct correlator *c, struct process *p)
-{
-	DL_APPEND2(c->gone, p, prev_gone, next_gone);
-	c->gone_count++;
-}
-
-/* It is of no more use to anybody. */
-static void
-process_forget(struct correlator *c, struct process *p)
-{
-	journal_forget(c, p);
-	process_remove(c, p);
-}
-
-static struct process *
-process_add(struct correlator *c, const struct program_key *self, const struct program_key *parent,
-    const struct program_key *anchor)
-{
-	struct process *p = process_new(c, &(struct process_id){ self->start_ns, self->pid });
-
-	if (p == NULL)
-		return NULL;
-	p->self = *self;
-	p->parent = *parent;
-	p->anchor = *anchor;
-	p->is_forked = true;
-	p->is_base_known = self->index == 0;
-	p->start_us = state_wall_us(c, self->start_ns);
-	p->program_start_us = p->start_us;
-	p->program_start_ns = self->start_ns;
-	if (state_has_run(c) && parent->pid == 0 && c->root.pid == 0) {
-		c->root = p->id;	/* we forked it ourselves: COMMAND */
-		journal_run(c);
-	}
-	journal_process(c, p, NEWS_ALL);
-	return p;
-}
-
-/*
- * Who p descends from, for its task: its parent, or where that was never seen (it forked and has
- * not exec'd) a place kept for it, a child of p's nearest ancestor that exec'd.
- */
-static struct process *
-process_parent(struct correlator *c, const struct process *p)
-{
-	struct process *parent = process_of(c, &p->parent), *anchor;
-
-	if (parent != NULL || p->parent.pid == 0)
-		return parent;
-	anchor = process_of(c, &p->anchor);
-	if (anchor == NULL ||
-	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
-		return anchor;
-	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
-	if (parent == NULL)
-		return anchor;
-	process_set_text(c, parent, program_text_ref(anchor->text));
-	task_assign(c, parent, task_of_fork(c, parent, anchor));
-	return parent;
-}
-
-/* The current program has begun: START, and one more in its task, row and the run. */
+/* The current program has begun: START, and one more in its task, row and run. */
 static void
 program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 {
 	struct program_record r = { .phase = PHASE_START };
 
+	if (p->is_excluded) {
+		c->excluded++;
+		journal_process(c, p, NEWS_ALL);
+		return;
+	}
 	p->is_announced = true;
 	p->was_usage_sent = false;
 	p->latest = (struct usage){ 0 };
 	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
 	p->sent_ns = p->program_start_ns;
-	work_begin(&c->run, p->program_start_ns);
-	c->run.programs++;
-	journal_run(c);
+	work_enter(c, p, at_ns);
 	journal_process(c, p, NEWS_SHOWN);
-	p->row = row_of(c, p);
-	if (p->row != NULL) {
-		work_begin(&p->row->work, p->program_start_ns);
-		p->row->work.programs++;
-	}
-	if (p->task != NULL) {
-		work_begin(&p->task->work, p->program_start_ns);
-		p->task->work.programs++;
-		p->task->has_ended = false;
-		journal_task(c, p->task);
-		if (!p->task->has_started) {
-			p->task->has_started = true;
-			task_emit(c, p->task, PHASE_START, at_ns);
-		}
-	}
 	r.head.time_us = state_wall_us(c, at_ns);
 	program_emit(c, p, &r);
-}
-
-static void
-work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns)
-{
-	struct usage ended = *usage;
-
-	ended.known &= ~(UINT32_C(1) << USAGE_RSS_BYTES);	/* what has ended holds no memory */
-	usage_add(&w->done, &ended);
-	w->failed += has_failed;
-	work_end(w, end_ns);
 }
 
 /* The current program's end goes to the sums, and it is not live any more. */
@@ -304,20 +205,29 @@ static void
 program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns)
 {
-	if (state_has_run(c))
-		work_add(&c->run, usage, has_failed, end_ns);
-	else
-		work_add(&c->run, &(struct usage){ 0 }, has_failed, end_ns);
-	journal_run(c);
-	if (p->row != NULL)
-		work_add(&p->row->work, usage, has_failed, end_ns);
-	if (p->task != NULL)
-		work_add(&p->task->work, usage, has_failed, end_ns);
-	if (p->task != NULL)
-		journal_task(c, p->task);
-	p->row = NULL;
+	work_leave(c, p, usage, has_failed, end_ns);
 	p->is_announced = false;
 	p->latest = (struct usage){ 0 };
+}
+
+/* What began with this process has lost its driver. status: wait(2)'s; NULL: nobody knows. */
+static void
+root_ended(struct correlator *c, struct process *p, const int32_t *status)
+{
+	struct task *t = p->task;
+	struct run *r = p->run;
+
+	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
+		t->root_ended = true;
+		t->status = *status;
+		journal_task(c, t);
+	}
+	if (r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns && !r->root_ended) {
+		r->root_ended = true;
+		r->has_status = status != NULL;
+		r->status = status != NULL ? *status : 0;
+		journal_run(c, r);
+	}
 }
 
 /* The record of the current program's end was lost, and with it what it used. */
@@ -330,6 +240,15 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 		return;
 	program_leave(c, p, &none, false, end_ns);
 	c->lost_ends++;
+	journal_losses(c);
+}
+
+/* The whole process's, at that. */
+void
+process_lose(struct correlator *c, struct process *p, uint64_t end_ns)
+{
+	program_lose(c, p, end_ns);
+	root_ended(c, p, NULL);
 }
 
 /* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
@@ -350,28 +269,6 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 	program_leave(c, p, usage, has_failed, end_ns);
 }
 
-/*
- * A child that was announced as its parent's copy has its own name now: END will tell it, and its
- * sums go to the row of that name. Its task stays what START said.
- */
-static void
-program_rename(struct correlator *c, struct process *p)
-{
-	struct row *row = row_of(c, p);
-
-	if (row == p->row)
-		return;
-	if (p->row != NULL) {
-		p->row->work.programs--;
-		p->row->work.live--;
-	}
-	p->row = row;
-	if (row != NULL) {
-		work_begin(&row->work, p->program_start_ns);
-		row->work.programs++;
-	}
-}
-
 /* A program that never exec'd is what its parent is, under its own name. */
 static void
 forked_text(struct correlator *c, struct process *p)
@@ -380,12 +277,12 @@ forked_text(struct correlator *c, struct process *p)
 
 	if (p->text == NULL && parent != NULL)
 		process_set_text(c, p, program_text_ref(parent->text));
-	if (p->task == NULL)
-		task_assign(c, p, task_of_fork(c, p, parent));
 	if (!p->has_context && parent != NULL && parent->has_context) {
 		p->context = parent->context;
 		p->has_context = true;
 	}
+	if (!p->is_announced)
+		attribute_fork(c, p, parent);
 }
 
 /* signals */
@@ -393,47 +290,37 @@ forked_text(struct correlator *c, struct process *p)
 void
 correlator_run_start(struct correlator *c, uint64_t now_ns)
 {
-	c->run_start_ns = now_ns;
-	journal_run(c);
-	if (state_has_run(c))
-		run_emit(c, PHASE_START, now_ns, 0);
+	c->start_ns = now_ns;
+	if (c->whole != NULL) {
+		c->whole->start_ns = now_ns;
+		journal_run(c, c->whole);
+		run_emit(c, c->whole, PHASE_START, now_ns);
+	}
 	journal_flush(c);
 }
 
-void
-correlator_exec(struct correlator *c, const struct exec_signal *s)
+/* What an exec replaced has ended: with has_replaced its totals are known, if no exec was missed. */
+static void
+replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
 {
-	struct process *p = process_of(c, &s->self);
-	struct task *task;
+	struct program_record r = { .end_reason = END_REASON_EXEC };
+	struct usage usage = { 0 };
 
-	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
-		return;		/* the dead do not exec, and who is known needs no finding */
-	if (p == NULL) {
-		p = process_add(c, &s->self, &s->parent, &s->anchor);
-		if (p == NULL)
-			return;
-	} else if (s->has_replaced) {
-		if (p->is_announced && p->self.index + 1 == s->self.index) {
-			struct program_record r = { .end_reason = END_REASON_EXEC };
-			struct usage none = { 0 };
-			struct usage usage = p->is_base_known ?
-			    usage_of_program(&p->base, &s->replaced, c->options.has_network) : none;
-
-			program_end(c, p, &r, s->time_ns, &usage);
-		} else {
-			/* the exec between was lost: so is the end of the one we knew */
-			program_lose(c, p, s->time_ns);
-		}
+	if (p->is_announced && p->self.index + 1 == s->self.index) {
+		if (p->is_base_known)
+			usage = usage_of_program(&p->base, &s->replaced, c->options.has_network);
+		program_end(c, p, &r, s->time_ns, &usage);
+	} else {
+		/* the exec between was lost: so is the end of the one we knew */
+		program_lose(c, p, s->time_ns);
 	}
-	p->self = s->self;
-	p->parent = s->parent;
-	p->anchor = s->anchor;
-	p->ppid = s->ppid;
-	p->context = s->context;
-	p->has_context = true;
-	p->is_forked = false;
+}
+
+/* When the program began, and what the process had used until then. */
+static void
+set_base(struct correlator *c, struct process *p, const struct exec_signal *s)
+{
 	p->observed_us = 0;
-	journal_process(c, p, NEWS_ALL);
 	if (s->is_found) {
 		p->base = (struct usage_base){ 0 };
 		usage_base_set(&p->base, &s->replaced);
@@ -447,19 +334,57 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	} else {
 		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of us */
 	}
-	process_set_text(c, p, program_text_new(c, s));
-	task = task_of_exec(c, p, process_parent(c, p));
-	if (p->is_announced) {		/* it lived a second before its first exec */
-		if (task != NULL && task != p->task)
-			task_reap(c, task);
-		program_rename(c, p);
+}
+
+void
+correlator_exec(struct correlator *c, const struct exec_signal *s)
+{
+	struct process *p = process_of(c, &s->self);
+	struct subject subject;
+	bool was_announced;
+
+	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
+		return;		/* the dead do not exec, and who is known needs no finding */
+	if (s->is_excluded) {
+		/* The kernel tells no more of it; its children are those of whoever is told above it. */
+		if (p != NULL) {
+			replaced(c, p, s);
+			process_forget(c, p);
+			journal_flush(c);
+		}
+		return;
+	}
+	if (p == NULL) {
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+		if (p == NULL)
+			return;
+	} else if (s->has_replaced) {
+		replaced(c, p, s);
+	}
+	was_announced = p->is_announced;	/* it lived a second before its first exec */
+	if (was_announced)
+		work_withdraw(c, p);
+	p->self = s->self;
+	p->parent = s->parent;
+	p->anchor = s->anchor;
+	p->ppid = s->ppid;
+	p->context = s->context;
+	p->has_context = true;
+	p->is_forked = false;
+	set_base(c, p, s);
+	journal_process(c, p, NEWS_ALL);
+	process_set_text(c, p, program_text_new(c, s, &subject));
+	attribute_exec(c, p, process_parent(c, p), &subject);
+	if (was_announced) {
+		p->is_excluded = false;		/* its START was sent */
+		work_enter(c, p, s->time_ns);
 	} else {
-		task_assign(c, p, task);
 		program_begin(c, p, s->time_ns);
 		if (s->is_found)
 			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
 	}
 	journal_flush(c);
+	arena_wipe(&c->arena);	/* arguments as they were before they were redacted */
 }
 
 /* The last word on a process: it was reaped, or is a zombie and counts no more. */
@@ -494,9 +419,12 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	}
 	if (!p->is_announced) {
 		if (p->task == NULL)
-			task_assign(c, p, task_of_fork(c, p, process_parent(c, p)));
+			attribute_fork(c, p, process_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
 	}
+	root_ended(c, p, &s->status);
+	if (!p->is_announced)
+		return;		/* it has no record */
 
 	if ((s->status & 0x7f) != 0)
 		r.exit_signal = (struct opt_i32){ s->status & 0x7f, true };
@@ -508,11 +436,6 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	r.comm = comm;
 	if (p->is_base_known || s->self.index == 0)
 		usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
-	if (p->task != NULL && p->task->root.pid == p->id.pid && p->task->root.start_ns == p->id.start_ns) {
-		p->task->root_ended = true;
-		p->task->status = s->status;
-		journal_task(c, p->task);
-	}
 	program_end(c, p, &r, end_ns, &usage);
 }
 
@@ -532,18 +455,22 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 		if (p->text != NULL || p->task != task || p->has_context != has_context)
 			journal_process(c, p, NEWS_ALL);
 	}
-	if (!s->has_execed && p->is_forked && !p->is_announced &&
+	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
 		program_begin(c, p, s->time_ns);
 	}
 	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
 		return;
 	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
-	p->latest = usage;
-	if (state_has_run(c))
-		journal_process(c, p, NEWS_USAGE);
-	if (!c->pass_with_usage)
+	if (!c->pass_with_usage) {
+		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
+		if (c->ops.note == NULL)
+			p->latest = usage;
 		return;
+	}
+	if (p->run != NULL && memcmp(&p->latest, &usage, sizeof(usage)) != 0)
+		journal_process(c, p, NEWS_USAGE);
+	p->latest = usage;
 	moved = usage_since(&usage, &p->sent);
 	if (p->was_usage_sent && usage_cpu_ns(&moved) == 0 && moved.value[USAGE_VOLUNTARY_SWITCHES] == 0 &&
 	    moved.value[USAGE_RCHAR] == 0 && moved.value[USAGE_WCHAR] == 0)
@@ -647,7 +574,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		}
 		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
-		program_lose(c, p, now_ns);
+		process_lose(c, p, now_ns);
 		process_forget(c, p);
 	}
 	journal_flush(c);
@@ -656,25 +583,10 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 void
 correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
-	struct task *t, *next;
-
 	if (live)
-		tasks_sum_live(c);
-	HASH_ITER(hh, c->tasks, t, next) {
-		if (!t->has_started || t->has_ended)
-			continue;
-		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
-			task_emit(c, t, PHASE_END, now_ns);
-			t->has_ended = true;
-			journal_task(c, t);
-			journal_flush(c);	/* while it is there */
-			task_reap(c, t);
-		} else if (live) {
-			task_emit(c, t, PHASE_LIVE, now_ns);
-		}
-	}
-	if (live && state_has_run(c))
-		run_emit(c, PHASE_LIVE, now_ns, 0);
+		runs_sum_live(c);
+	tasks_tick(c, now_ns, live);
+	runs_tick(c, now_ns, live);
 }
 
 void
@@ -683,7 +595,7 @@ correlator_set_lost(struct correlator *c, uint64_t lost_events)
 	if (lost_events == c->lost_events)
 		return;
 	c->lost_events = lost_events;
-	journal_run(c);
+	journal_losses(c);
 	journal_flush(c);
 }
 
@@ -696,12 +608,12 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 	/* Whom the last pass did not meet is not alive, and no record of its end will come any more. */
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->pass != c->pass && !p->is_over) {
-			program_lose(c, p, now_ns);
+			process_lose(c, p, now_ns);
 			p->is_over = true;
 			journal_process(c, p, NEWS_ALL);
 		}
 	}
-	tasks_sum_live(c);
+	runs_sum_live(c);
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
 			continue;
@@ -711,8 +623,11 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 		t->has_ended = true;
 		journal_task(c, t);
 	}
-	if (state_has_run(c))
-		run_emit(c, PHASE_END, now_ns, status);
+	if (c->whole != NULL) {
+		c->whole->root_ended = c->whole->has_status = true;
+		c->whole->status = status;
+		run_emit(c, c->whole, PHASE_END, now_ns);
+	}
 	journal_flush(c);
 }
 
@@ -740,16 +655,29 @@ correlator_each_live(const struct correlator *c,
 	}
 }
 
+struct usage
+correlator_attributed_usage(const struct correlator *c)
+{
+	struct usage u = c->all.done;
+	const struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_announced && p->run != NULL)
+			usage_add(&u, &p->latest);
+	}
+	if (c->all.programs == 0 || c->whole == NULL)	/* nothing is a run's: that much is known */
+		u.known |= (UINT32_C(1) << USAGE_FIELDS) - 1;
+	return u;
+}
+
 uint64_t
-correlator_run_rss(const struct correlator *c)
+correlator_attributed_rss(const struct correlator *c)
 {
 	const struct process *p;
 	uint64_t sum = 0;
 
-	if (!state_has_run(c))
-		return 0;
 	for (p = c->processes; p != NULL; p = p->hh.next) {
-		if (p->is_announced && !p->is_over && usage_has(&p->latest, USAGE_RSS_BYTES))
+		if (p->is_announced && !p->is_over && p->run != NULL && usage_has(&p->latest, USAGE_RSS_BYTES))
 			sum += p->latest.value[USAGE_RSS_BYTES];
 	}
 	return sum;
@@ -759,14 +687,16 @@ struct run_totals
 correlator_totals(const struct correlator *c, uint64_t now_ns)
 {
 	return (struct run_totals){
-		.programs = c->run.programs,
-		.failed = c->run.failed,
-		.live = c->run.live,
+		.programs = c->all.programs,
+		.failed = c->all.failed,
+		.live = c->all.live,
+		.runs = HASH_COUNT(c->runs),
+		.excluded = c->excluded,
 		.lost_events = c->lost_events,
 		.lost_ends = c->lost_ends,
-		.refused = c->refused,
+		.refused = c->refused + c->runs_refused,
 		.lost_notes = c->journal.lost,
-		.wall_ns = now_ns > c->run_start_ns ? now_ns - c->run_start_ns : 0,
-		.usage = correlator_run_usage(c),
+		.wall_ns = now_ns > c->start_ns ? now_ns - c->start_ns : 0,
+		.usage = correlator_attributed_usage(c),
 	};
 }

@@ -14,9 +14,11 @@
 #include <stdint.h>
 
 #include "base/record.h"
+#include "base/ruleset.h"
 #include "base/signal.h"
 
 struct correlator;
+struct redaction;
 
 struct correlator_ops {
 	void (*program)(const struct program_record *r, void *arg);
@@ -28,14 +30,21 @@ struct correlator_ops {
 	 * correlator_replay() by the next life. NULL: none is kept, at no cost.
 	 */
 	void (*note)(const void *data, size_t len, void *arg);
+	/*
+	 * The name and sample of an engine's task out of the head of a file that names it; see
+	 * engine_read_header(), whose sizes these are. NULL: such files are not read.
+	 */
+	bool (*header)(const char *engine, const char *path, char *task, char *sample, void *arg);
 };
 
 /*
- * Strings are copied. NULL is unknown, except boot_id, which is needed. run_id NULL: the whole host,
- * in no run: no Run or Task records, no rows, nothing is attributed.
+ * Strings are copied. NULL is unknown, except boot_id and rules, which are needed. run_id NULL: the
+ * whole host, with all runs that are found on it, and no rows; else all that we see is one run.
  */
 struct correlator_options {
 	const char *boot_id;
+	const char *host_id;
+	struct ruleset *rules;		/* a reference is taken */
 	const char *run_id;
 	const char *pipeline;
 	const char *task;		/* all programs of the run are this task's */
@@ -51,6 +60,11 @@ struct correlator_options {
 int correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
     void *arg, struct correlator **ret);
 void correlator_free(struct correlator *c);	/* NULL is fine */
+
+/* From here on; takes a reference. What runs already is judged anew as it execs. */
+void correlator_set_rules(struct correlator *c, struct ruleset *rules);
+/* How arguments are redacted from here on; takes it over. NULL, and until it is called: the shipped patterns. */
+void correlator_set_redaction(struct correlator *c, struct redaction *redaction);
 
 /* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
@@ -89,6 +103,25 @@ void correlator_cgroup(struct correlator *c, const struct cgroup_signal *s);
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
 void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
 
+/* A run by hand. Strings may be NULL, but for run_id and source: "sluice ctl tag". */
+struct tag {
+	const char *run_id;
+	const char *pipeline;
+	const char *task;	/* all of it is one task of this name */
+	const char *sample;
+	const char *source;
+};
+
+/*
+ * Gives a live process and its descendants, those to come too, to a run. How many processes there
+ * were, or -ESRCH: no such process is known; -EINVAL: the id is too long; -ENOSPC, -ENOMEM.
+ */
+int correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns);
+
+/* What a record on the program that this process runs now would say. False: it is not known, or left out. */
+bool correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct program_record *r, void *arg),
+    void *arg);
+
 /* Was a START sent for the program that this process ran last? */
 bool correlator_knows(struct correlator *c, const struct program_key *key);
 /*
@@ -115,10 +148,10 @@ size_t correlator_live(const struct correlator *c);
 void correlator_each_live(const struct correlator *c,
     void (*fn)(uint32_t pid, const char *comm, const char *exe, void *arg), void *arg);
 
-/* Usage of the whole run: what has ended, and the live as of the last snapshot. Without a run 0. */
-struct usage correlator_run_usage(const struct correlator *c);
-/* Resident memory of its live programs as of the last snapshot. Without a run 0. */
-uint64_t correlator_run_rss(const struct correlator *c);
+/* Usage of all runs: what has ended, and the live as of the last snapshot. */
+struct usage correlator_attributed_usage(const struct correlator *c);
+/* Resident memory of their live programs as of the last snapshot. */
+uint64_t correlator_attributed_rss(const struct correlator *c);
 
 /* For the table at the end: one row a task and tool, in order of first start. */
 struct summary_row {
@@ -136,11 +169,13 @@ struct summary_row {
 /* The correlator's; valid until its next call. Returns how many. */
 size_t correlator_summary(struct correlator *c, const struct summary_row **ret_rows);
 
-/* Without a run: since this correlator was made, not since the first of its lives. */
+/* Of the whole host: since this correlator was made, not since the first of its lives. */
 struct run_totals {
 	uint64_t programs;
 	uint64_t failed;
 	uint64_t live;
+	uint64_t runs;		/* known now */
+	uint64_t excluded;	/* programs that the rules left out here, not in the kernel */
 	uint64_t lost_events;
 	uint64_t lost_ends;	/* programs that vanished without their end being seen */
 	uint64_t refused;	/* processes beyond the limit of those known at once */

@@ -139,19 +139,79 @@ note_beginning(struct correlator *c)
 	note_end(c, at);
 }
 
-static void
-note_run(struct correlator *c)
+static uint8_t *
+put_double(uint8_t *at, double value)
 {
-	uint8_t *at = note_begin(c, NOTE_RUN, 0);
+	memcpy(at, &value, sizeof(value));
+	return at + sizeof(value);
+}
 
-	c->journal.is_run_dirty = false;
+static void
+note_losses(struct correlator *c)
+{
+	uint8_t *at = note_begin(c, NOTE_LOSSES, 0);
+
+	c->journal.are_losses_dirty = false;
+	if (at != NULL)
+		note_end(c, put_u64(put_u64(at, c->lost_events), c->lost_ends));
+}
+
+static void
+note_run(struct correlator *c, struct run *r)
+{
+	/* In the order of replay_run(). */
+	const char *const strings[RUN_STRINGS] = { r->engine, r->source, r->inner, r->pipeline, r->name, r->command,
+		r->work_dir, r->root_dir, r->scheduler, r->job_id, r->parent_id, r->task, r->sample };
+	size_t size = RUN_ID_SIZE;
+	uint64_t flags;
+	uint8_t *at;
+
+	flags = (r->root_ended ? RUN_ROOT_ENDED : 0) | (r->has_status ? RUN_HAS_STATUS : 0) |
+	    (r->has_started ? RUN_HAS_STARTED : 0) | (r->has_ended ? RUN_HAS_ENDED : 0) |
+	    (r->uid.known ? RUN_HAS_UID : 0) | (r->cpus.known ? RUN_HAS_CPUS : 0) |
+	    (r->memory_bytes.known ? RUN_HAS_MEMORY : 0) | (r == c->whole ? RUN_IS_WHOLE : 0);
+	for (int i = 0; i < RUN_STRINGS; i++) {
+		size += size_of(strings[i]);
+		flags |= strings[i] != NULL ? (uint64_t)RUN_FIRST_STRING << i : 0;
+	}
+	at = note_begin(c, NOTE_RUN, size);
 	if (at == NULL)
 		return;
-	at = put_u64(at, c->run_start_ns);
-	at = put_id(at, &c->root);
-	at = put_u64(at, c->lost_events);
-	at = put_u64(at, c->lost_ends);
-	note_end(c, put_work(at, &c->run));
+	at = put_string(at, r->id);
+	at = put_u64(at, flags);
+	at = put_u64(at, r->strength);
+	at = put_double(at, r->confidence);
+	at = put_id(at, &r->root);
+	at = put_u64(at, (uint32_t)r->status);
+	at = put_u64(at, r->start_ns);
+	at = put_u64(at, r->lost_before);
+	if (r->uid.known)
+		at = put_u64(at, r->uid.value);
+	if (r->cpus.known)
+		at = put_double(at, r->cpus.value);
+	if (r->memory_bytes.known)
+		at = put_u64(at, r->memory_bytes.value);
+	at = put_work(at, &r->work);
+	for (int i = 0; i < RUN_STRINGS; i++) {
+		if (strings[i] != NULL)
+			at = put_string(at, strings[i]);
+	}
+	r->noted_in = c->journal.checkpoint;
+	note_end(c, at);
+}
+
+static void
+note_fact(struct correlator *c, const struct fact *f)
+{
+	uint8_t *at = note_begin(c, NOTE_FACT, RUN_ID_SIZE + f->len);
+
+	if (at == NULL)
+		return;
+	at = put_string(at, f->run->id);
+	at = put_u64(at, f->n);
+	at = put_u64(at, f->len);
+	memcpy(at, f->key, f->len);
+	note_end(c, at + f->len);
 }
 
 static void
@@ -162,26 +222,39 @@ note_cgroup(struct correlator *c, const struct cgroup_path *g)
 	if (at == NULL)
 		return;
 	at = put_u64(at, g->key.id);
-	*at++ = g->key.is_v2 != 0;
+	at = put_u64(at, (g->key.is_v2 != 0 ? 1 : 0) | (g->cpus.known ? 2 : 0) | (g->memory_bytes.known ? 4 : 0));
+	if (g->cpus.known)
+		at = put_double(at, g->cpus.value);
+	if (g->memory_bytes.known)
+		at = put_u64(at, g->memory_bytes.value);
 	note_end(c, put_string(at, g->path));
 }
 
 static void
 note_task(struct correlator *c, struct task *t)
 {
-	uint8_t *at = note_begin(c, NOTE_TASK, 3 * RULE_NAME_SIZE + size_of(t->engine) +
+	uint8_t *at = note_begin(c, NOTE_TASK, RUN_ID_SIZE + 3 * ENGINE_NAME_SIZE + size_of(t->engine) +
 	    size_of(t->source) + size_of(t->work_dir));
 
 	if (at == NULL)
 		return;
+	at = put_u64(at, t->number);
+	at = put_string(at, t->run->id);
 	at = put_id(at, &t->root);
 	at = put_u64(at, (t->is_named ? TASK_IS_NAMED : 0) | (t->has_started ? TASK_HAS_STARTED : 0) |
 	    (t->has_ended ? TASK_HAS_ENDED : 0) | (t->root_ended ? TASK_ROOT_ENDED : 0) |
 	    (t->engine != NULL ? TASK_HAS_ENGINE : 0) | (t->source != NULL ? TASK_HAS_SOURCE : 0) |
-	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0));
+	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0) | (t->id_key != NULL ? TASK_HAS_ID_KEY : 0) |
+	    (t->attempt.known ? TASK_HAS_ATTEMPT : 0) | (t->cpus.known ? TASK_HAS_CPUS : 0) |
+	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0));
 	at = put_u64(at, (uint32_t)t->status);
-	memcpy(at, &t->confidence, sizeof(t->confidence));
-	at += sizeof(t->confidence);
+	at = put_double(at, t->confidence);
+	if (t->attempt.known)
+		at = put_u64(at, (uint32_t)t->attempt.value);
+	if (t->cpus.known)
+		at = put_double(at, t->cpus.value);
+	if (t->memory_bytes.known)
+		at = put_u64(at, t->memory_bytes.value);
 	at = put_work(at, &t->work);
 	at = put_string(at, t->task_id);
 	at = put_string(at, t->name);
@@ -203,20 +276,32 @@ note_task(struct correlator *c, struct task *t)
 static uint8_t *
 put_text(uint8_t *at, const struct text *t)
 {
-	const char *after = t->exe != NULL ? t->exe : t->comm != NULL ? t->comm : t->cwd != NULL ? t->cwd : t->tool;
-	size_t skip = t->argv != NULL ? (t->argc + 1) * sizeof(*t->argv) : 0;
-	bool has_argv = t->argv != NULL && t->size - skip <= NOTE_TEXT_MAX;
+	/* In the order of the block, which get_text() reads again. */
+	const char *const strings[] = { t->exe, t->comm, t->cwd, t->tool, t->words.subcommand, t->words.script,
+		t->words.jar, t->words.class, t->trace_id, t->span_id };
+	static const uint32_t flags[] = { TEXT_HAS_EXE, TEXT_HAS_COMM, TEXT_HAS_CWD, TEXT_HAS_TOOL,
+		TEXT_HAS_SUBCOMMAND, TEXT_HAS_SCRIPT, TEXT_HAS_JAR, TEXT_HAS_CLASS, TEXT_HAS_TRACE_ID,
+		TEXT_HAS_SPAN_ID };
+	size_t tables = t->n_variables * sizeof(*t->variables) +
+	    (t->argv != NULL ? (t->argc + 1) * sizeof(*t->argv) : 0);
+	bool has_argv = t->argv != NULL && t->size - tables <= NOTE_TEXT_MAX;
 	bool is_cut = t->argv_truncated || has_argv != (t->argv != NULL);
+	uint32_t told = (t->is_tool ? TEXT_IS_TOOL : 0) | (is_cut ? TEXT_ARGV_TRUNCATED : 0) |
+	    (has_argv ? TEXT_HAS_ARGV : 0) | (t->tool_rule != NULL ? TEXT_HAS_RULE : 0);
 
-	if (t->argv != NULL && !has_argv)
-		skip = after != NULL ? (size_t)(after - t->block) : t->size;
-	at = put_u64(at, (t->is_tool ? TEXT_IS_TOOL : 0) | (is_cut ? TEXT_ARGV_TRUNCATED : 0) |
-	    (has_argv ? TEXT_HAS_ARGV : 0) | (t->exe != NULL ? TEXT_HAS_EXE : 0) |
-	    (t->comm != NULL ? TEXT_HAS_COMM : 0) | (t->cwd != NULL ? TEXT_HAS_CWD : 0) |
-	    (t->tool != NULL ? TEXT_HAS_TOOL : 0) | (t->tool_rule != NULL ? TEXT_HAS_RULE : 0));
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		told |= strings[i] != NULL ? flags[i] : 0;
+	at = put_u64(at, told);
 	at = put_u64(at, has_argv ? t->argc : 0);
-	memcpy(at, t->block + skip, t->size - skip);
-	at += t->size - skip;
+	at = put_u64(at, t->n_variables);
+	for (size_t i = 0; has_argv && i < t->argc; i++)
+		at = put_string(at, t->argv[i]);
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+		if (strings[i] != NULL)
+			at = put_string(at, strings[i]);
+	}
+	for (size_t i = 0; i < t->n_variables; i++)
+		at = put_string(put_string(at, t->variables[i].name), t->variables[i].value);
 	return t->tool_rule != NULL ? put_string(at, t->tool_rule) : at;
 }
 
@@ -252,18 +337,28 @@ is_zero(const struct usage_base *base)
 	    memcmp(&base->counters, &none, offsetof(struct counters, is_complete) + 1) == 0;
 }
 
-static uint32_t
-flags_of(const struct correlator *c, const struct process *p, bool was_shown)
+/* Does a run count other usage for it than the last Usage record says? */
+static bool
+has_latest(const struct process *p)
 {
-	bool is_live = p->is_announced && !p->is_over;
+	static const struct usage none;
 
+	return p->run != NULL && p->is_announced && !p->is_over &&
+	    memcmp(&p->latest, p->was_usage_sent ? &p->sent : &none, sizeof(p->latest)) != 0;
+}
+
+static uint32_t
+flags_of(const struct process *p, bool was_shown)
+{
 	return (p->has_context ? PROCESS_HAS_CONTEXT : 0) | (p->is_forked ? PROCESS_IS_FORKED : 0) |
 	    (p->is_announced ? PROCESS_IS_ANNOUNCED : 0) | (p->is_driver ? PROCESS_IS_DRIVER : 0) |
 	    (p->is_over ? PROCESS_IS_OVER : 0) | (p->is_base_known ? PROCESS_IS_BASE_KNOWN : 0) |
 	    (p->was_usage_sent ? PROCESS_WAS_USAGE_SENT : 0) |
 	    (!p->is_over && !is_zero(&p->base) ? PROCESS_HAS_BASE : 0) |
-	    (is_live ? PROCESS_HAS_SENT : 0) | (is_live && state_has_run(c) ? PROCESS_HAS_LATEST : 0) |
-	    (p->task != NULL ? PROCESS_HAS_TASK : 0) | (was_shown ? PROCESS_WAS_SHOWN : 0) |
+	    (p->is_announced && !p->is_over ? PROCESS_HAS_SENT : 0) |
+	    (has_latest(p) ? PROCESS_HAS_LATEST : 0) | (p->run != NULL ? PROCESS_HAS_RUN : 0) | (p->task != NULL ? PROCESS_HAS_TASK : 0) |
+	    (was_shown ? PROCESS_WAS_SHOWN : 0) | (p->is_overhead ? PROCESS_IS_OVERHEAD : 0) |
+	    (p->is_excluded ? PROCESS_IS_EXCLUDED : 0) | (p->is_inside ? PROCESS_IS_INSIDE : 0) |
 	    (p->observed_us != 0 ? PROCESS_IS_OBSERVED : 0) | (p->gone_ns != 0 ? PROCESS_IS_GONE : 0) |
 	    (p->unseen_since_ns != 0 ? PROCESS_IS_UNSEEN : 0) |
 	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0);
@@ -273,9 +368,9 @@ static void
 note_process(struct correlator *c, struct process *p, bool was_shown)
 {
 	enum note_text place = text_place(c, p);
-	uint32_t flags = flags_of(c, p, was_shown);
+	uint32_t flags = flags_of(p, was_shown);
 	uint64_t start_ns = p->id.start_ns;
-	size_t strings = place == NOTE_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0;
+	size_t strings = RUN_ID_SIZE + (place == NOTE_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
 	uint8_t *at = note_begin(c, NOTE_PROCESS, strings);
 
 	p->news = NEWS_NONE;
@@ -302,7 +397,9 @@ note_process(struct correlator *c, struct process *p, bool was_shown)
 		    p->context.mnt_ns, p->context.net_ns, p->context.cgroup_v2, p->context.cgroup_v1 }, 7);
 	}
 	if (p->task != NULL)
-		at = put_id(at, &p->task->root);
+		at = put_u64(at, p->task->number);
+	else if (p->run != NULL)
+		at = put_string(at, p->run->id);
 	if (flags & PROCESS_HAS_BASE) {
 		at = put_counters(at, &p->base.counters);
 		at = put_u64(put_u64(at, p->base.cpu.user_ns), p->base.cpu.system_ns);
@@ -333,11 +430,9 @@ note_usage(struct correlator *c, struct process *p)
 	if (at == NULL)
 		return;
 	at = put_id(at, &p->id);
-	*at++ = (uint8_t)((p->was_usage_sent ? 1 : 0) | (state_has_run(c) ? 2 : 0));
+	*at++ = (uint8_t)((p->was_usage_sent ? 1 : 0) | (has_latest(p) ? 2 : 0));
 	at = put_u64(put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
-	if (state_has_run(c))
-		at = put_usage(at, &p->latest);
-	note_end(c, at);
+	note_end(c, has_latest(p) ? put_usage(at, &p->latest) : at);
 }
 
 void
@@ -370,9 +465,49 @@ journal_task(struct correlator *c, struct task *t)
 }
 
 void
-journal_run(struct correlator *c)
+journal_run(struct correlator *c, struct run *r)
 {
-	c->journal.is_run_dirty = journal_is_on(c) && state_has_run(c);
+	struct journal *j = &c->journal;
+
+	if (!journal_is_on(c) || r == NULL || r->is_dirty)
+		return;
+	r->is_dirty = true;
+	*(j->dirty_runs != NULL ? j->dirty_runs_end : &j->dirty_runs) = r;
+	j->dirty_runs_end = &r->next_dirty;
+	r->next_dirty = NULL;
+}
+
+void
+journal_losses(struct correlator *c)
+{
+	c->journal.are_losses_dirty = journal_is_on(c);
+}
+
+static void
+flush_runs(struct correlator *c)
+{
+	struct journal *j = &c->journal;
+
+	while (j->dirty_runs != NULL) {
+		struct run *r = j->dirty_runs;
+
+		j->dirty_runs = r->next_dirty;
+		r->is_dirty = false;
+		note_run(c, r);
+	}
+}
+
+void
+journal_fact(struct correlator *c, const struct fact *f)
+{
+	if (!journal_is_on(c))
+		return;
+	if (!c->journal.has_begun)
+		note_beginning(c);
+	if (f->run->noted_in != c->journal.checkpoint)
+		journal_run(c, f->run);
+	flush_runs(c);
+	note_fact(c, f);
 }
 
 void
@@ -415,21 +550,34 @@ journal_forget_task(struct correlator *c, struct task *t)
 		return;
 	bytes = note_begin(c, NOTE_FORGET_TASK, 0);
 	if (bytes != NULL)
-		note_end(c, put_id(bytes, &t->root));
+		note_end(c, put_u64(bytes, t->number));
 }
 
-/* In the order in which they were marked, tasks before the processes that are theirs. */
+void
+journal_forget_run(struct correlator *c, struct run *r)
+{
+	uint8_t *at;
+
+	if (!journal_is_on(c) || r->noted_in == 0 || r->noted_in != c->journal.checkpoint)
+		return;
+	at = note_begin(c, NOTE_FORGET_RUN, RUN_ID_SIZE);
+	if (at != NULL)
+		note_end(c, put_string(at, r->id));
+}
+
+/* In the order in which they were marked, runs before their tasks, these before their processes. */
 void
 journal_flush(struct correlator *c)
 {
 	struct journal *j = &c->journal;
 
-	if (!j->is_run_dirty && j->dirty == NULL && j->dirty_tasks == NULL)
+	if (j->dirty == NULL && j->dirty_tasks == NULL && j->dirty_runs == NULL && !j->are_losses_dirty)
 		return;
 	if (!j->has_begun)
 		note_beginning(c);
-	if (j->is_run_dirty)
-		note_run(c);
+	if (j->are_losses_dirty)
+		note_losses(c);
+	flush_runs(c);
 	while (j->dirty_tasks != NULL) {
 		struct task *t = j->dirty_tasks;
 
@@ -453,15 +601,20 @@ correlator_checkpoint(struct correlator *c)
 {
 	struct cgroup_path *g;
 	struct process *p;
+	struct fact *f;
 	struct task *t;
+	struct run *r;
 
 	if (!journal_is_on(c))
 		return;
 	note_beginning(c);
 	for (g = c->cgroups; g != NULL; g = g->hh.next)
 		note_cgroup(c, g);
-	if (state_has_run(c))
-		note_run(c);
+	note_losses(c);
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		note_run(c, r);
+	for (f = c->facts; f != NULL; f = f->hh.next)
+		note_fact(c, f);
 	for (t = c->tasks; t != NULL; t = t->hh.next)
 		note_task(c, t);
 	for (p = c->processes; p != NULL; p = p->hh.next)
@@ -471,11 +624,5 @@ correlator_checkpoint(struct correlator *c)
 void
 journal_done(struct correlator *c)
 {
-	struct kept_name *name, *next;
-
-	HASH_ITER(hh, c->journal.names, name, next) {
-		HASH_DEL(c->journal.names, name);
-		free(name);
-	}
 	free(c->journal.buffer);
 }

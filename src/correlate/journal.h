@@ -8,12 +8,15 @@
  *
  *   BEGIN         boot, run         all notes before it are void; what follows is of these
  *   CGROUP        id, path
- *   RUN           sums of the run   only where there is one, as TASK
- *   TASK          root, names, sums
+ *   LOSSES        events and ends that were lost so far
+ *   RUN           id, names, root, sums
+ *   FACT          what a run has said
+ *   TASK          number, run, root, names, sums
  *   PROCESS       all that is known of one, but for what its flags leave out
  *   USAGE         the last Usage record of one
  *   FORGET        it is removed
  *   FORGET_TASK   so is this, once no process belongs to it
+ *   FORGET_RUN    and this, with its facts
  *
  * Each note tells the whole state of its thing: of several, the last counts. What is not noted is
  * the owner's (the clock), or what the next pass over all processes says.
@@ -26,7 +29,8 @@
 
 #include "base/signal.h"
 
-#define NOTE_VERSION 1
+#define NOTE_VERSION 2
+#define NOTE_VERSION_FIRST 2	/* notes of one run only, before, are nothing to us */
 #define NOTE_MAX_BYTES 65000u	/* of the longest: an owner's buffer of 64 KiB takes it, and its own head */
 #define NOTE_TEXT_MAX 60000u	/* arguments that are longer by far than they were are left out */
 
@@ -39,6 +43,10 @@ enum note_kind {			/* 0 is left free */
 	NOTE_USAGE,
 	NOTE_FORGET,
 	NOTE_FORGET_TASK,
+	NOTE_FORGET_RUN,
+	NOTE_FACT,
+	NOTE_LOSSES,
+	NOTE_KINDS,
 };
 
 enum process_flag {
@@ -51,14 +59,18 @@ enum process_flag {
 	PROCESS_WAS_USAGE_SENT = 1 << 6,
 	PROCESS_HAS_BASE = 1 << 7,	/* else all 0 */
 	PROCESS_HAS_SENT = 1 << 8,
-	PROCESS_HAS_LATEST = 1 << 9,
+	PROCESS_HAS_RUN = 1 << 9,
 	PROCESS_HAS_TASK = 1 << 10,
 	PROCESS_WAS_SHOWN = 1 << 11,	/* a record was made of it: its cgroups were used */
 	PROCESS_ANCHOR_IS_PARENT = 1 << 12,
 	PROCESS_IS_OBSERVED = 1 << 13,
 	PROCESS_IS_GONE = 1 << 14,
 	PROCESS_IS_UNSEEN = 1 << 15,
-	PROCESS_FLAGS = (1 << 16) - 1,
+	PROCESS_IS_OVERHEAD = 1 << 16,
+	PROCESS_IS_EXCLUDED = 1 << 17,
+	PROCESS_IS_INSIDE = 1 << 18,
+	PROCESS_HAS_LATEST = 1 << 19,	/* else what was sent last */
+	PROCESS_FLAGS = (1 << 20) - 1,
 };
 
 /* Where a process's text stands. */
@@ -79,7 +91,13 @@ enum text_flag {
 	TEXT_HAS_CWD = 1 << 5,
 	TEXT_HAS_TOOL = 1 << 6,
 	TEXT_HAS_RULE = 1 << 7,
-	TEXT_FLAGS = (1 << 8) - 1,
+	TEXT_HAS_SUBCOMMAND = 1 << 8,
+	TEXT_HAS_SCRIPT = 1 << 9,
+	TEXT_HAS_JAR = 1 << 10,
+	TEXT_HAS_CLASS = 1 << 11,
+	TEXT_HAS_TRACE_ID = 1 << 12,
+	TEXT_HAS_SPAN_ID = 1 << 13,
+	TEXT_FLAGS = (1 << 14) - 1,
 };
 
 enum task_flag {
@@ -90,7 +108,25 @@ enum task_flag {
 	TASK_HAS_ENGINE = 1 << 4,
 	TASK_HAS_SOURCE = 1 << 5,
 	TASK_HAS_WORK_DIR = 1 << 6,
-	TASK_FLAGS = (1 << 7) - 1,
+	TASK_HAS_ID_KEY = 1 << 7,
+	TASK_HAS_ATTEMPT = 1 << 8,
+	TASK_HAS_CPUS = 1 << 9,
+	TASK_HAS_MEMORY = 1 << 10,
+	TASK_FLAGS = (1 << 11) - 1,
+};
+
+enum run_flag {
+	RUN_ROOT_ENDED = 1 << 0,
+	RUN_HAS_STATUS = 1 << 1,
+	RUN_HAS_STARTED = 1 << 2,
+	RUN_HAS_ENDED = 1 << 3,
+	RUN_HAS_UID = 1 << 4,
+	RUN_HAS_CPUS = 1 << 5,
+	RUN_HAS_MEMORY = 1 << 6,
+	RUN_IS_WHOLE = 1 << 7,
+	RUN_FIRST_STRING = 1 << 8,	/* from here on: which of its strings are there */
+	RUN_STRINGS = 13,
+	RUN_FLAGS = (1 << (8 + RUN_STRINGS)) - 1,
 };
 
 enum counters_flag {

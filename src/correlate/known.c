@@ -18,9 +18,7 @@ correlator_forget_live(struct correlator *c)
 	struct process *p, *next;
 
 	HASH_ITER(hh, c->processes, p, next) {
-		c->lost_ends += p->is_announced;
-		c->run.live -= p->is_announced && c->run.live > 0;
-		journal_forget(c, p);
-		process_remove(c, p);
+		process_lose(c, p, p->program_start_ns);
+		process_forget(c, p);
 	}
 }

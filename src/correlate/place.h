@@ -4,7 +4,11 @@
  * path and, where that does not tell, from arguments. By the rules `schedulers` and `containers`.
  *
  * Places nest (a Slurm job starts an Apptainer container, a pod a container): of all that is found
- * on a path the outermost scheduler and the innermost container count.
+ * on a path the outermost scheduler and the innermost container count. A batch scheduler's job goes
+ * before what is none: a unit of systemd, a session, a pod.
+ *
+ * The way of a program: place_of_cgroup(), place_inherit() from what forked or preceded it,
+ * place_of_program().
  */
 #ifndef SLUICE_CORRELATE_PLACE_H
 #define SLUICE_CORRELATE_PLACE_H
@@ -17,7 +21,10 @@ enum {
 	PLACE_ID_SIZE = 72,		/* 64 hex digits, or a name */
 };
 
-/* "" is unknown; static strings are the ruleset's. Plain values, to be copied. */
+/*
+ * "" is unknown, also what would not fit or holds control characters: half an id is none. Static
+ * strings are the ruleset's. Plain values, to be copied; zeroed is nowhere.
+ */
 struct place {
 	const char *scheduler;		/* slurm, pbs, kubernetes, systemd ...; NULL none */
 	char job[PLACE_NAME_SIZE];	/* the scheduler's own id; of Slurm 26.05's paths the SLUID */
@@ -30,9 +37,17 @@ struct place {
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
 
-	const char *runtime;		/* docker, containerd, cri-o, podman, lxc ...; NULL none */
+	/* In a container: has_container. Its runtime or its id may be unknown all the same. */
+	bool has_container;
+	/* Not the program itself, only what it starts: conmon, a shim. Without has_container: its control
+	 * group is one of those that serve containers. */
+	bool is_outside;
+	bool has_group;			/* with is_outside: nor what it starts, while in its control groups */
+	const char *runtime;		/* docker, containerd, cri-o, podman, lxc ...; NULL: unknown */
 	char container[PLACE_NAME_SIZE];
-	char pod[PLACE_ID_SIZE];	/* Kubernetes' uid of it, with dashes */
+	char pod[PLACE_ID_SIZE];	/* Kubernetes' uid of it, with dashes; also without has_container */
+	char name[PLACE_NAME_SIZE];	/* the container's, where arguments tell */
+	char image[PLACE_NAME_SIZE];	/* likewise */
 	const char *container_source;
 	double container_confidence;
 };
@@ -41,8 +56,15 @@ struct place {
 bool place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct place *ret);
 
 /*
- * What the program's arguments say of its job or container; fills what *place does not know yet.
- * True if it did.
+ * What a program takes over from the one that forked it or that it replaced: what that knew from
+ * arguments and place, filled by the cgroup, does not tell. What that knew from its own cgroup it
+ * knew of that cgroup alone. is_same: both are in the same cgroups. True if place changed.
+ */
+bool place_inherit(const struct place *parent, struct place *place, bool is_same);
+
+/*
+ * What the program's arguments say of its job or container; fills what *place does not know yet, and
+ * sets is_outside. True if place changed.
  */
 bool place_of_program(const struct ruleset *rules, const struct subject *s, struct place *place);
 

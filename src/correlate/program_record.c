@@ -6,20 +6,28 @@
 
 #include "correlate/state.h"
 
+static const char *
+or_null(const char *s)
+{
+	return s[0] != '\0' ? s : NULL;
+}
+
 void
 program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head)
 {
-	const struct task *t = p->task;
+	const struct task *t = p->is_overhead ? NULL : p->task;
 
-	head->run_id = c->options.run_id;
-	head->pipeline = c->options.pipeline;
-	if (t == NULL) {
-		head->sample = c->options.sample;
-		return;
+	(void)c;
+	if (p->run != NULL) {
+		head->run_id = p->run->id;
+		head->pipeline = p->run->pipeline;
+		head->sample = p->run->sample;
 	}
-	head->task_id = t->task_id[0] != '\0' ? t->task_id : NULL;
-	head->task = t->name[0] != '\0' ? t->name : NULL;
-	head->sample = t->sample[0] != '\0' ? t->sample : NULL;
+	if (t == NULL)
+		return;
+	head->task_id = or_null(t->task_id);
+	head->task = or_null(t->name);
+	head->sample = or_null(t->sample);
 }
 
 void
@@ -47,12 +55,13 @@ program_identity_fill(const struct correlator *c, const struct process *p, struc
 	id->forked = p->is_forked;
 }
 
-void
-program_emit(struct correlator *c, const struct process *p, struct program_record *r)
+static void
+fill(struct correlator *c, const struct process *p, struct program_record *r, char self[PROGRAM_ID_SIZE],
+    char parent[PROGRAM_ID_SIZE])
 {
-	char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
 	const struct text *x = p->text;
-	const char *v1, *v2;
+	const struct location *l = p->location;
+	const struct cgroup_path *v1, *v2;
 
 	program_head_fill(c, p, &r->head);
 	program_identity_fill(c, p, &r->id, self, parent);
@@ -66,6 +75,10 @@ program_emit(struct correlator *c, const struct process *p, struct program_recor
 		r->cwd = x->cwd;
 		r->tool = x->tool;
 		r->tool_rule = x->tool_rule;
+		r->trace_id = x->trace_id;
+		r->span_id = x->span_id;
+		r->variables = x->variables;
+		r->n_variables = x->n_variables;
 	}
 	if (p->has_context) {
 		r->uid = (struct opt_u64){ p->context.uid, true };
@@ -73,17 +86,85 @@ program_emit(struct correlator *c, const struct process *p, struct program_recor
 		r->pid_ns = (struct opt_u64){ p->context.pid_ns, p->context.pid_ns != 0 };
 		r->mnt_ns = (struct opt_u64){ p->context.mnt_ns, p->context.mnt_ns != 0 };
 		r->net_ns = (struct opt_u64){ p->context.net_ns, p->context.net_ns != 0 };
-		v2 = cgroup_find(c, p->context.cgroup_v2, true);
-		v1 = cgroup_find(c, p->context.cgroup_v1, false);
-		r->cgroup_v1 = v1;
-		r->cgroup = v2 == NULL || (strcmp(v2, "/") == 0 && v1 != NULL) ? v1 : v2;
+		v2 = cgroup_use(c, p->context.cgroup_v2, true);
+		v1 = cgroup_use(c, p->context.cgroup_v1, false);
+		r->cgroup_v1 = v1 != NULL ? v1->path : NULL;
+		r->cgroup = v2 == NULL || (strcmp(v2->path, "/") == 0 && v1 != NULL) ? r->cgroup_v1 : v2->path;
 	}
-	if (state_has_run(c))
-		r->run_source = "sluice run";
+	if (l != NULL) {
+		r->scheduler = l->place.scheduler;
+		r->job_id = or_null(l->place.job);
+		r->job_step = or_null(l->place.step);
+		if (!l->place.is_outside) {
+			r->container_runtime = l->place.runtime;
+			r->container_id = or_null(l->place.container);
+			r->container_name = or_null(l->place.name);
+			r->container_image = or_null(l->place.image);
+		}
+		r->k8s_pod_uid = or_null(l->place.pod);
+	}
+	r->overhead = p->is_overhead;
+	if (p->run != NULL)
+		r->run_source = p->run->source;
 	r->observed_time_us = (struct opt_u64){ (uint64_t)p->observed_us, p->observed_us != 0 };
-	if (p->task != NULL) {
+	if (p->task != NULL && !p->is_overhead) {
 		r->task_source = p->task->source;
 		r->confidence = (struct opt_double){ p->task->confidence, true };
+	} else if (p->run != NULL) {
+		r->confidence = (struct opt_double){ p->run->confidence, true };
 	}
+}
+
+void
+program_emit(struct correlator *c, const struct process *p, struct program_record *r)
+{
+	char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
+
+	fill(c, p, r, self, parent);
 	c->ops.program(r, c->arg);
+}
+
+void
+program_show(struct correlator *c, const struct process *p, void (*fn)(const struct program_record *r, void *arg),
+    void *arg)
+{
+	char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
+	struct program_record r = { .phase = PHASE_START };
+
+	fill(c, p, &r, self, parent);
+	fn(&r, arg);
+}
+
+void
+program_subject(struct correlator *c, const struct process *p, struct subject *s)
+{
+	const struct text *x = p->text;
+
+	*s = (struct subject){ 0 };
+	if (x != NULL) {
+		s->exe = x->exe;
+		s->comm = x->comm;
+		s->argv = x->argv;
+		s->argc = x->argv != NULL ? x->argc : 0;
+		s->cwd = x->cwd;
+		s->words = x->words;
+		s->tool = x->tool;
+		s->is_tool = x->is_tool;
+	}
+	program_subject_context(c, p, s);
+}
+
+void
+program_subject_context(struct correlator *c, const struct process *p, struct subject *s)
+{
+	const struct cgroup_path *v1, *v2;
+
+	if (!p->has_context)
+		return;
+	v2 = cgroup_find(c, p->context.cgroup_v2, true);
+	v1 = cgroup_find(c, p->context.cgroup_v1, false);
+	s->cgroup = v2 != NULL ? v2->path : NULL;
+	s->cgroup_v1 = v1 != NULL ? v1->path : NULL;
+	s->has_uid = true;
+	s->uid = p->context.uid;
 }

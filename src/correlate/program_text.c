@@ -9,6 +9,9 @@
 #include "correlate/redact.h"
 #include "correlate/state.h"
 #include "correlate/tool.h"
+#include "correlate/traceparent.h"
+
+#define VARIABLES_MAX 16
 
 /* len bytes as UTF-8 in the arena; NULL when it is full. */
 static const char *
@@ -46,11 +49,18 @@ put(char **at, const char *s)
 struct text *
 program_text_of(struct correlator *c, const struct text_parts *parts)
 {
-	size_t size = size_of(parts->exe) + size_of(parts->comm) + size_of(parts->cwd) + size_of(parts->tool);
+	const struct subject_words *words = &parts->words;
+	size_t size = size_of(parts->exe) + size_of(parts->comm) + size_of(parts->cwd) + size_of(parts->tool) +
+	    size_of(words->subcommand) + size_of(words->script) + size_of(words->jar) + size_of(words->class) +
+	    size_of(parts->trace_id) + size_of(parts->span_id) + parts->n_variables * sizeof(*parts->variables);
 	bool has_argv = parts->argv != NULL, is_cut = parts->argv_truncated;
+	struct named_text *variables = NULL;
+	const char **kept = NULL;
 	struct text *t;
 	char *at;
 
+	for (size_t i = 0; i < parts->n_variables; i++)
+		size += size_of(parts->variables[i].name) + size_of(parts->variables[i].value);
 	if (has_argv) {
 		size_t all = (parts->argc + 1) * sizeof(*parts->argv);
 
@@ -66,11 +76,16 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 		return NULL;
 	*t = (struct text){ .refs = 1, .size = size, .tool_rule = parts->tool_rule,
 		.is_tool = parts->is_tool, .argv_truncated = is_cut };
-	at = t->block;
-	if (has_argv) {		/* pointers first: the block is aligned for them */
-		const char **kept = (const char **)(void *)at;
-
+	at = t->block;		/* pointers first: the block is aligned for them */
+	if (has_argv) {
+		kept = (const char **)(void *)at;
 		at += (parts->argc + 1) * sizeof(*kept);
+	}
+	if (parts->n_variables > 0) {
+		variables = (struct named_text *)(void *)at;
+		at += parts->n_variables * sizeof(*variables);
+	}
+	if (has_argv) {
 		for (size_t i = 0; i < parts->argc; i++)
 			kept[i] = put(&at, parts->argv[i]);
 		kept[parts->argc] = NULL;
@@ -81,20 +96,35 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 	t->comm = put(&at, parts->comm);
 	t->cwd = put(&at, parts->cwd);
 	t->tool = put(&at, parts->tool);
+	t->words.subcommand = put(&at, words->subcommand);
+	t->words.script = put(&at, words->script);
+	t->words.jar = put(&at, words->jar);
+	t->words.class = put(&at, words->class);
+	t->trace_id = put(&at, parts->trace_id);
+	t->span_id = put(&at, parts->span_id);
+	for (size_t i = 0; i < parts->n_variables; i++) {
+		variables[i].name = put(&at, parts->variables[i].name);
+		variables[i].value = put(&at, parts->variables[i].value);
+	}
+	t->variables = variables;
+	t->n_variables = parts->n_variables;
 	c->text_bytes += size;
 	return t;
 }
 
 struct text *
-program_text_new(struct correlator *c, const struct exec_signal *s)
+program_text_new(struct correlator *c, const struct exec_signal *s, struct subject *ret)
 {
 	struct arena *a = &c->arena;
-	const char **argv = NULL;
+	const char **argv = NULL, **kept;
 	const char *exe = NULL, *comm, *cwd = NULL, *rule = NULL;
 	char tool[TOOL_NAME_SIZE];
-	struct tool_input in = { 0 };
-	size_t argc = 0;
-	bool is_tool, is_cut = s->argv_truncated;
+	struct named_text variables[VARIABLES_MAX];
+	struct traceparent trace;
+	struct subject in = { 0 };
+	size_t argc = 0, n_variables = 0;
+	bool has_trace = false;
+	bool is_cut = s->argv_truncated;
 
 	arena_reset(a);
 	if (s->exe != NULL)
@@ -119,11 +149,39 @@ program_text_new(struct correlator *c, const struct exec_signal *s)
 	in.comm = comm;
 	/* Before anything is named after an argument. */
 	if (argv != NULL)
-		redact_argv(argv, argc, a);
-	is_tool = tool_name(&in, tool, sizeof(tool), &rule);
+		redaction_apply(c->redaction, argv, argc, a);
+	for (size_t i = 0; i < s->n_variables && n_variables < VARIABLES_MAX; i++) {
+		struct named_text *v = &variables[n_variables];
 
-	return program_text_of(c, &(struct text_parts){ argv, argc, is_cut, exe, comm, cwd,
-	    tool[0] != '\0' ? tool : NULL, rule, is_tool });
+		v->name = escape(a, s->variables[i].name, strlen(s->variables[i].name));
+		v->value = escape(a, s->variables[i].value, strlen(s->variables[i].value));
+		if (v->name == NULL || v->value == NULL)
+			break;
+		n_variables++;
+		if (strcmp(v->name, TRACEPARENT_NAME) == 0)
+			has_trace = traceparent_parse(v->value, &trace);
+	}
+	in.is_tool = tool_name(c->rules, &in, tool, sizeof(tool), &rule);
+	in.tool = tool[0] != '\0' ? arena_copy(a, tool, strlen(tool)) : NULL;
+	in.cwd = cwd;
+	*ret = in;
+	if (argv != NULL && c->redaction != NULL) {
+		size_t all = argc;
+
+		kept = arena_alloc(a, (argc + 2) * sizeof(*kept));
+		if (kept != NULL)
+			memcpy(kept, argv, argc * sizeof(*kept));
+		argc = kept != NULL ? redaction_keep(c->redaction, kept, argc, a) : 0;
+		/* What is not kept of the arguments is not kept as a word of them either. */
+		if (argc != all || (argc > 1 && kept[1] != argv[1]))
+			in.words = (struct subject_words){ 0 };
+		argv = kept;
+	}
+	return program_text_of(c, &(struct text_parts){ .argv = argv, .argc = argc, .argv_truncated = is_cut,
+	    .exe = exe, .comm = comm, .cwd = cwd, .tool = in.tool, .words = in.words,
+	    .trace_id = has_trace ? trace.trace_id : NULL, .span_id = has_trace ? trace.span_id : NULL,
+	    .variables = variables, .n_variables = n_variables, .tool_rule = kept_name(c, rule),
+	    .is_tool = in.is_tool });
 }
 
 struct text *

@@ -14,25 +14,14 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/arena.h"
 #include "correlate/secret.h"
+#include "correlate/spans.h"
 
-#define SPANS_MAX	64	/* an argument with more secrets goes from there to its end */
 #define DEPTH_MAX	3	/* scripts inside scripts */
 #define URL_TOKEN_MIN	20	/* a user name of that length in a URL is a token */
 #define BEARER_MIN	8
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-struct span {
-	size_t start, end;
-};
-
-struct spans {
-	struct span s[SPANS_MAX];
-	size_t n;
-	size_t len;	/* of the whole argument */
-};
 
 static bool
 is_blank(char c)
@@ -44,21 +33,6 @@ static bool
 is_name_char(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
-}
-
-static void
-add_span(struct spans *spans, size_t start, size_t end)
-{
-	if (end <= start)
-		return;
-	if (spans->n < SPANS_MAX) {
-		spans->s[spans->n++] = (struct span){ start, end };
-		return;
-	}
-	/* No room: everything from the earliest of the last one and this one goes. */
-	if (start < spans->s[SPANS_MAX - 1].start)
-		spans->s[SPANS_MAX - 1].start = start;
-	spans->s[SPANS_MAX - 1].end = spans->len;
 }
 
 /* ---- patterns ---- */
@@ -119,7 +93,7 @@ redact_value(struct slice t, size_t i, const char *stop, struct spans *spans)
 		}
 		end = i;
 	}
-	add_span(spans, start, end);
+	spans_add(spans, start, end);
 	return i;
 }
 
@@ -147,7 +121,7 @@ redact_header(struct slice t, struct slice name, size_t i, char q, struct spans 
 			}
 		}
 	}
-	add_span(spans, i, end);
+	spans_add(spans, i, end);
 	return end;
 }
 
@@ -180,9 +154,9 @@ redact_url_user(struct slice t, size_t i, struct spans *spans)
 	if (at == t.len)
 		return;
 	if (colon < at)
-		add_span(spans, colon + 1, at);
+		spans_add(spans, colon + 1, at);
 	else if (at - i >= URL_TOKEN_MIN)
-		add_span(spans, i, at);
+		spans_add(spans, i, at);
 }
 
 /*
@@ -224,13 +198,13 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct spans
 		if (i + 1 < t.len && t.p[i + 1] == '=')		/* a comparison */
 			return end;
 		if (i == end && start == 0 && !is_script) {
-			add_span(spans, i + 1, t.len);	/* --password=all of this argument */
+			spans_add(spans, i + 1, t.len);	/* --password=all of this argument */
 			return t.len;
 		}
 		if (i == end && quote != '\0') {		/* '--password=a b' */
 			size_t stop = quoted_end(t, i + 1, quote, false);
 
-			add_span(spans, i + 1, stop);
+			spans_add(spans, i + 1, stop);
 			return stop;
 		}
 		if (i == end && i + 1 < t.len && is_blank(t.p[i + 1]))
@@ -261,7 +235,7 @@ read_patterns(struct slice t, bool is_script, struct spans *spans)
 		while (end < t.len && is_name_char(t.p[end]))
 			end++;
 		if (secret_token((struct slice){ t.p + i, end - i })) {
-			add_span(spans, i, end);
+			spans_add(spans, i, end);
 			i = end;
 			continue;
 		}
@@ -270,7 +244,7 @@ read_patterns(struct slice t, bool is_script, struct spans *spans)
 			size_t stop = value_end(t, end + 1, STOP_SCRIPT);
 
 			if (stop - end > BEARER_MIN)
-				add_span(spans, end + 1, stop);
+				spans_add(spans, end + 1, stop);
 			i = stop;
 			continue;
 		}
@@ -346,7 +320,7 @@ redact_word(struct slice whole, struct slice w, char from, struct spans *spans)
 			return;		/* a user's name alone: the password is asked for */
 		start = (size_t)(found - whole.p) + 1;
 	}
-	add_span(spans, start, end);
+	spans_add(spans, start, end);
 }
 
 /* An option of a command that has some of its own that carry secrets. */
@@ -500,84 +474,51 @@ is_suspect(const char *s)
 	return false;
 }
 
-/* Sorts spans and joins those that touch. */
+/* By the shipped patterns; i: of argv. state is of the arguments before. */
 static void
-settle(struct spans *spans)
+find_builtin(struct words *state, struct slice t, size_t i, struct spans *spans)
 {
-	size_t n = 0;
+	bool suspect = is_suspect(t.p);
 
-	for (size_t i = 1; i < spans->n; i++) {
-		struct span s = spans->s[i];
-		size_t k = i;
-
-		for (; k > 0 && spans->s[k - 1].start > s.start; k--)
-			spans->s[k] = spans->s[k - 1];
-		spans->s[k] = s;
-	}
-	for (size_t i = 0; i < spans->n; i++) {
-		if (n > 0 && spans->s[i].start <= spans->s[n - 1].end) {
-			if (spans->s[i].end > spans->s[n - 1].end)
-				spans->s[n - 1].end = spans->s[i].end;
-		} else {
-			spans->s[n++] = spans->s[i];
-		}
-	}
-	spans->n = n;
+	/* Most arguments: neither they nor what came before give reason to look closer. */
+	if (i > 0 && !suspect && !state->expects_secret && !state->expects_script &&
+	    state->option == NULL && !state->is_shell && !state->is_wrapper && !state->has_options)
+		return;
+	if (suspect)
+		read_patterns(t, state->expects_script, spans);
+	if (i == 0)
+		set_command(state, (struct slice){ t.p + (t.p[0] == '-'), t.len - (t.p[0] == '-') });
+	else
+		read_word(state, t, t, 0, spans);
 }
 
-/* text with each span replaced, in a; or REDACTED where a is full. */
-static const char *
-replace(const char *text, struct spans *spans, struct arena *a)
+size_t
+redaction_apply(const struct redaction *r, const char **argv, size_t argc, struct arena *a)
 {
-	size_t mark = strlen(REDACTED), len = spans->len, from = 0;
-	char *out, *p;
+	struct words state = { .command = { NULL, 0 } };
+	bool has_builtin = redaction_has_builtin(r), has_patterns = redaction_has_patterns(r);
+	unsigned strikes = 0;
+	struct spans spans;
+	size_t changed = 0;
 
-	settle(spans);
-	for (size_t i = 0; i < spans->n; i++)
-		len = len + mark - (spans->s[i].end - spans->s[i].start);
-	out = p = arena_bytes(a, len + 1);
-	if (out == NULL)
-		return REDACTED;
-	for (size_t i = 0; i < spans->n; i++) {
-		memcpy(p, text + from, spans->s[i].start - from);
-		p += spans->s[i].start - from;
-		memcpy(p, REDACTED, mark);
-		p += mark;
-		from = spans->s[i].end;
+	for (size_t i = 0; i < argc; i++) {
+		struct slice t = { argv[i], strlen(argv[i]) };
+
+		spans_init(&spans, t.len);
+		if (has_builtin)
+			find_builtin(&state, t, i, &spans);
+		if (has_patterns)
+			redaction_find(r, t, &strikes, &spans);
+		if (spans.n > 0) {
+			argv[i] = spans_replace(argv[i], &spans, a);
+			changed++;
+		}
 	}
-	memcpy(p, text + from, spans->len - from + 1);
-	return out;
+	return changed;
 }
 
 size_t
 redact_argv(const char **argv, size_t argc, struct arena *a)
 {
-	struct words state = { .command = { NULL, 0 } };
-	struct spans spans;
-	size_t changed = 0;
-
-	for (size_t i = 0; i < argc; i++) {
-		bool suspect = is_suspect(argv[i]), is_script;
-		struct slice t;
-
-		/* Most arguments: neither they nor what came before give reason to look closer. */
-		if (i > 0 && !suspect && !state.expects_secret && !state.expects_script &&
-		    state.option == NULL && !state.is_shell && !state.is_wrapper && !state.has_options)
-			continue;
-		t = (struct slice){ argv[i], strlen(argv[i]) };
-		spans.n = 0;
-		spans.len = t.len;
-		is_script = state.expects_script;
-		if (suspect)
-			read_patterns(t, is_script, &spans);
-		if (i == 0)
-			set_command(&state, (struct slice){ t.p + (t.p[0] == '-'), t.len - (t.p[0] == '-') });
-		else
-			read_word(&state, t, t, 0, &spans);
-		if (spans.n > 0) {
-			argv[i] = replace(argv[i], &spans, a);
-			changed++;
-		}
-	}
-	return changed;
+	return redaction_apply(NULL, argv, argc, a);
 }

@@ -11,8 +11,6 @@
 #include "correlate/journal.h"
 #include "correlate/state.h"
 
-#define NAMES_MAX 512		/* engines, rules: words of the program that wrote the notes */
-
 struct reader {
 	const uint8_t *at;
 	const uint8_t *end;
@@ -159,22 +157,37 @@ reader_done(const struct reader *r)
 	return r->is_bad || r->at != r->end ? -EBADMSG : 0;
 }
 
-/* name as a string that lives as long as c; NULL: no room for another. */
+/* Where there is no room for another word it is not known. */
 static const char *
-keep_name(struct correlator *c, const char *name)
+get_kept(struct correlator *c, struct reader *r, bool is_there)
 {
-	size_t len = strlen(name);
-	struct kept_name *k;
+	return is_there ? kept_name(c, get_string(r)) : NULL;
+}
 
-	HASH_FIND(hh, c->journal.names, name, len, k);
-	if (k == NULL && HASH_COUNT(c->journal.names) < NAMES_MAX && len < RULE_NAME_SIZE) {
-		k = calloc(1, sizeof(*k) + len + 1);
-		if (k == NULL)
-			return NULL;
-		memcpy(k->text, name, len);
-		HASH_ADD(hh, c->journal.names, text, len, k);
+static double
+get_double(struct reader *r)
+{
+	double value = 0;
+
+	if ((size_t)(r->end - r->at) < sizeof(value)) {
+		r->is_bad = true;
+		return 0;
 	}
-	return k != NULL ? k->text : NULL;
+	memcpy(&value, r->at, sizeof(value));
+	r->at += sizeof(value);
+	if (!(value >= 0 && value < 1e15))
+		r->is_bad = true;
+	return value;
+}
+
+static double
+get_confidence(struct reader *r)
+{
+	double value = get_double(r);
+
+	if (value > 1)
+		r->is_bad = true;
+	return value;
 }
 
 /* All that notes told so far is void. */
@@ -183,6 +196,7 @@ forget_all(struct correlator *c)
 {
 	struct process *p, *next_p;
 	struct cgroup_path *g, *next_g;
+	struct run *r, *next_r;
 
 	HASH_ITER(hh, c->processes, p, next_p)
 		process_remove(c, p);
@@ -191,10 +205,17 @@ forget_all(struct correlator *c)
 		free(g);
 	}
 	c->cgroup_bytes = 0;
+	facts_forget(c, NULL);
 	tasks_free(c);
-	c->run = (struct work){ 0 };
-	c->root = (struct process_id){ 0 };
-	c->run_start_ns = c->lost_events = c->lost_ends = 0;
+	HASH_ITER(hh, c->runs, r, next_r) {
+		if (r != c->whole)
+			run_free(c, r);
+	}
+	if (c->whole != NULL) {
+		c->whole->root = (struct process_id){ 0 };
+		c->whole->work = (struct work){ 0 };
+	}
+	c->lost_events = c->lost_ends = 0;
 	c->journal.replayed.incomplete = 0;
 }
 
@@ -223,89 +244,213 @@ replay_beginning(struct correlator *c, struct reader *r)
 static int
 replay_cgroup(struct correlator *c, struct reader *r)
 {
-	uint64_t id = get_u64(r);
-	bool is_v2 = get_max(r, 1);
+	uint64_t id = get_u64(r), flags = get_max(r, 7);
+	struct opt_double cpus = { flags & 2 ? get_double(r) : 0, flags & 2 };
+	struct opt_u64 memory_bytes = { flags & 4 ? get_u64(r) : 0, flags & 4 };
 	const char *path = get_string(r);
+	struct cgroup_path *g;
 
 	if (reader_done(r) < 0 || id == 0)
 		return -EBADMSG;
-	if (cgroup_find(c, id, is_v2) == NULL && cgroup_add(c, id, is_v2, path, strlen(path)) == NULL)
+	g = cgroup_find(c, id, flags & 1);
+	if (g == NULL)
+		g = cgroup_add(c, id, flags & 1, path, strlen(path));
+	if (g == NULL)
 		return -ENOMEM;
+	g->cpus = cpus;
+	g->memory_bytes = memory_bytes;
+	return 0;
+}
+
+static const char *
+get_name(struct reader *r, size_t size)
+{
+	const char *name = get_string(r);
+
+	if (strlen(name) >= size)
+		r->is_bad = true;
+	return name;
+}
+
+/* A copy in place of what is at *to. */
+static int
+set_string(char **to, const char *text)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return -ENOMEM;
+	free(*to);
+	*to = copy;
 	return 0;
 }
 
 static int
 replay_run(struct correlator *c, struct reader *r)
 {
-	uint64_t start_ns = get_u64(r);
-	struct process_id root = get_id(r);
-	uint64_t lost_events = get_u64(r), lost_ends = get_u64(r);
-	struct work work = { 0 };
+	struct run told = { 0 }, *run;
+	const char *id = get_name(r, RUN_ID_SIZE), *strings[RUN_STRINGS] = { 0 };
+	uint64_t flags = get_max(r, RUN_FLAGS);
 
-	get_work(r, &work);
-	if (reader_done(r) < 0 || !state_has_run(c))
+	told.strength = (enum engine_strength)get_max(r, STRENGTH_EXPLICIT);
+	told.confidence = get_confidence(r);
+	told.root = get_id(r);
+	told.status = (int32_t)get_u32(r);
+	told.start_ns = get_u64(r);
+	told.lost_before = get_u64(r);
+	if (flags & RUN_HAS_UID)
+		told.uid = (struct opt_u64){ get_u64(r), true };
+	if (flags & RUN_HAS_CPUS)
+		told.cpus = (struct opt_double){ get_double(r), true };
+	if (flags & RUN_HAS_MEMORY)
+		told.memory_bytes = (struct opt_u64){ get_u64(r), true };
+	get_work(r, &told.work);
+	for (int i = 0; i < RUN_STRINGS; i++)
+		strings[i] = get_string_if(r, flags & (uint64_t)RUN_FIRST_STRING << i);
+	if (reader_done(r) < 0 || id[0] == '\0' || (c->whole != NULL) != ((flags & RUN_IS_WHOLE) != 0))
 		return -EBADMSG;
-	c->run_start_ns = start_ns;
-	c->root = root;
-	c->lost_events = lost_events;
-	c->lost_ends = lost_ends;
-	c->run = work;
+	run = run_get(c, id);
+	if (run == NULL)
+		return -ENOMEM;
+	run->strength = told.strength;
+	run->confidence = told.confidence;
+	run->root = told.root;
+	run->status = told.status;
+	run->start_ns = told.start_ns;
+	run->lost_before = told.lost_before;
+	run->uid = told.uid;
+	run->cpus = told.cpus;
+	run->memory_bytes = told.memory_bytes;
+	run->work = told.work;
+	run->root_ended = flags & RUN_ROOT_ENDED;
+	run->has_status = flags & RUN_HAS_STATUS;
+	run->has_started = flags & RUN_HAS_STARTED;
+	run->has_ended = flags & RUN_HAS_ENDED;
+	run->engine = kept_name(c, strings[0]);
+	run->source = kept_name(c, strings[1]);
+	run->inner = kept_name(c, strings[2]);
+	run->noted_in = c->journal.checkpoint;
+	if (set_string(&run->pipeline, strings[3]) < 0 || set_string(&run->name, strings[4]) < 0 ||
+	    set_string(&run->command, strings[5]) < 0 || set_string(&run->work_dir, strings[6]) < 0 ||
+	    set_string(&run->root_dir, strings[7]) < 0 || set_string(&run->scheduler, strings[8]) < 0 ||
+	    set_string(&run->job_id, strings[9]) < 0 || set_string(&run->parent_id, strings[10]) < 0 ||
+	    set_string(&run->task, strings[11]) < 0 || set_string(&run->sample, strings[12]) < 0)
+		return -ENOMEM;
 	return 0;
 }
 
-static const char *
-get_name(struct reader *r)
+static int
+replay_forget_run(struct correlator *c, struct reader *r)
 {
-	const char *name = get_string(r);
+	const char *id = get_name(r, RUN_ID_SIZE);
+	struct run *run;
 
-	if (strlen(name) >= RULE_NAME_SIZE)
-		r->is_bad = true;
-	return name;
+	if (reader_done(r) < 0)
+		return -EBADMSG;
+	run = run_find(c, id);
+	if (run == NULL || run->refs > 0 || run == c->whole)
+		c->journal.replayed.incomplete++;
+	else
+		run_free(c, run);
+	return 0;
+}
+
+static int
+replay_losses(struct correlator *c, struct reader *r)
+{
+	uint64_t events = get_u64(r), ends = get_u64(r);
+
+	if (reader_done(r) < 0)
+		return -EBADMSG;
+	c->lost_events = events;
+	c->lost_ends = ends;
+	return 0;
+}
+
+static int
+replay_fact(struct correlator *c, struct reader *r)
+{
+	const char *id = get_name(r, RUN_ID_SIZE), *key;
+	uint32_t n = get_u32(r);
+	uint64_t len = get_u64(r);
+	struct fact *f;
+	struct run *run;
+
+	if (r->is_bad || len == 0 || len != (uint64_t)(r->end - r->at))
+		return -EBADMSG;
+	key = (const char *)r->at;
+	run = run_find(c, id);
+	if (run == NULL) {
+		c->journal.replayed.incomplete++;
+		return 0;
+	}
+	f = fact_get(c, run, key, (size_t)len);
+	if (f == NULL)
+		return -ENOMEM;
+	f->n = n;
+	return 0;
 }
 
 static int
 replay_task(struct correlator *c, struct reader *r)
 {
+	uint64_t number = get_u64(r), flags;
+	const char *run_id = get_name(r, RUN_ID_SIZE), *task_id, *name, *sample, *engine, *source, *work_dir;
 	struct process_id root = get_id(r);
-	uint64_t flags = get_max(r, TASK_FLAGS);
-	uint32_t status = get_u32(r);
-	const char *task_id, *name, *sample, *engine, *source, *work_dir;
-	char *own_work_dir = NULL;
-	double confidence = 0;
+	struct opt_double cpus = { 0 };
+	struct opt_u64 memory_bytes = { 0 };
+	struct opt_i32 attempt = { 0 };
 	struct work work = { 0 };
+	double confidence;
+	uint32_t status;
+	struct run *run;
 	struct task *t;
 
-	if ((size_t)(r->end - r->at) < sizeof(confidence))
-		return -EBADMSG;
-	memcpy(&confidence, r->at, sizeof(confidence));
-	r->at += sizeof(confidence);
+	flags = get_max(r, TASK_FLAGS);
+	status = get_u32(r);
+	confidence = get_confidence(r);
+	if (flags & TASK_HAS_ATTEMPT)
+		attempt = (struct opt_i32){ (int32_t)get_u32(r), true };
+	if (flags & TASK_HAS_CPUS)
+		cpus = (struct opt_double){ get_double(r), true };
+	if (flags & TASK_HAS_MEMORY)
+		memory_bytes = (struct opt_u64){ get_u64(r), true };
 	get_work(r, &work);
-	task_id = get_name(r);
-	name = get_name(r);
-	sample = get_name(r);
+	task_id = get_name(r, ENGINE_NAME_SIZE);
+	name = get_name(r, ENGINE_NAME_SIZE);
+	sample = get_name(r, ENGINE_NAME_SIZE);
 	engine = get_string_if(r, flags & TASK_HAS_ENGINE);
 	source = get_string_if(r, flags & TASK_HAS_SOURCE);
 	work_dir = get_string_if(r, flags & TASK_HAS_WORK_DIR);
-	if (reader_done(r) < 0 || !(confidence >= 0 && confidence <= 1) || !state_has_run(c))
+	if (reader_done(r) < 0 || number == 0)
 		return -EBADMSG;
-	if (engine != NULL && (engine = keep_name(c, engine)) == NULL)
-		return -ENOMEM;
-	if (source != NULL && (source = keep_name(c, source)) == NULL)
-		return -ENOMEM;
-	if (work_dir != NULL && (own_work_dir = strdup(work_dir)) == NULL)
-		return -ENOMEM;
-	t = task_get(c, &root);
-	if (t == NULL) {
-		free(own_work_dir);
-		return -ENOMEM;
+	run = run_find(c, run_id);
+	if (run == NULL) {
+		c->journal.replayed.incomplete++;
+		return 0;
 	}
+	t = task_find(c, number);
+	if (t != NULL && t->run != run)
+		return -EBADMSG;
+	if (t == NULL)
+		t = task_new(c, run, number);
+	if (t == NULL || set_string(&t->work_dir, work_dir) < 0)
+		return -ENOMEM;
+	if (t->id_key != NULL && (strcmp(t->task_id, task_id) != 0))
+		return -EBADMSG;
+	t->root = root;
 	strcpy(t->task_id, task_id);
 	strcpy(t->name, name);
 	strcpy(t->sample, sample);
-	free(t->work_dir);
-	t->work_dir = own_work_dir;
-	t->engine = engine;
-	t->source = source;
+	if (flags & TASK_HAS_ID_KEY)
+		task_set_id_key(c, t);
+	else
+		task_unset_id_key(c, t);
+	t->attempt = attempt;
+	t->cpus = cpus;
+	t->memory_bytes = memory_bytes;
+	t->engine = kept_name(c, engine);
+	t->source = kept_name(c, source);
 	t->confidence = confidence;
 	t->status = (int32_t)status;
 	t->work = work;
@@ -323,12 +468,14 @@ get_text(struct correlator *c, struct reader *r, struct text_parts *x)
 {
 	uint64_t flags = get_max(r, TEXT_FLAGS);
 	uint64_t argc = get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
+	uint64_t n_variables = get_max(r, (uint64_t)(r->end - r->at) / 2);
+	struct named_text *variables;
 	const char **argv = NULL;
 
+	arena_reset(&c->arena);
 	x->is_tool = flags & TEXT_IS_TOOL;
 	x->argv_truncated = flags & TEXT_ARGV_TRUNCATED;
 	if (flags & TEXT_HAS_ARGV) {
-		arena_reset(&c->arena);
 		argv = arena_alloc(&c->arena, (size_t)(argc + 1) * sizeof(*argv));
 		if (argv == NULL)
 			r->is_bad = true;
@@ -343,14 +490,30 @@ get_text(struct correlator *c, struct reader *r, struct text_parts *x)
 	x->comm = get_string_if(r, flags & TEXT_HAS_COMM);
 	x->cwd = get_string_if(r, flags & TEXT_HAS_CWD);
 	x->tool = get_string_if(r, flags & TEXT_HAS_TOOL);
-	x->tool_rule = get_string_if(r, flags & TEXT_HAS_RULE);
+	x->words.subcommand = get_string_if(r, flags & TEXT_HAS_SUBCOMMAND);
+	x->words.script = get_string_if(r, flags & TEXT_HAS_SCRIPT);
+	x->words.jar = get_string_if(r, flags & TEXT_HAS_JAR);
+	x->words.class = get_string_if(r, flags & TEXT_HAS_CLASS);
+	x->trace_id = get_string_if(r, flags & TEXT_HAS_TRACE_ID);
+	x->span_id = get_string_if(r, flags & TEXT_HAS_SPAN_ID);
+	variables = arena_alloc(&c->arena, (size_t)(n_variables + 1) * sizeof(*variables));
+	if (variables == NULL)
+		r->is_bad = true;
+	for (uint64_t i = 0; i < n_variables && !r->is_bad; i++) {
+		variables[i].name = get_string(r);
+		variables[i].value = get_string(r);
+	}
+	x->variables = variables;
+	x->n_variables = (size_t)n_variables;
+	x->tool_rule = get_kept(c, r, flags & TEXT_HAS_RULE);
 }
 
 /* A process note, read. */
 struct told {
 	struct process p;		/* its values; no pointers */
 	uint64_t flags;
-	struct process_id task;
+	uint64_t task;
+	const char *run;
 	enum note_text place;
 	struct process_id holder;
 	struct text_parts parts;
@@ -385,6 +548,9 @@ get_process(struct correlator *c, struct reader *r, struct told *t)
 	p->is_over = flags & PROCESS_IS_OVER;
 	p->is_base_known = flags & PROCESS_IS_BASE_KNOWN;
 	p->was_usage_sent = flags & PROCESS_WAS_USAGE_SENT;
+	p->is_overhead = flags & PROCESS_IS_OVERHEAD;
+	p->is_excluded = flags & PROCESS_IS_EXCLUDED;
+	p->is_inside = flags & PROCESS_IS_INSIDE;
 	if (p->has_context) {
 		get_numbers(r, v, 7);
 		for (int i = 0; i < 5; i++)
@@ -393,7 +559,9 @@ get_process(struct correlator *c, struct reader *r, struct told *t)
 			(uint32_t)v[3], (uint32_t)v[4], v[5], v[6] };
 	}
 	if (flags & PROCESS_HAS_TASK)
-		t->task = get_id(r);
+		t->task = get_u64(r);
+	else if (flags & PROCESS_HAS_RUN)
+		t->run = get_name(r, RUN_ID_SIZE);
 	if (flags & PROCESS_HAS_BASE) {
 		get_counters(r, &p->base.counters);
 		p->base.cpu.user_ns = get_u64(r);
@@ -405,6 +573,8 @@ get_process(struct correlator *c, struct reader *r, struct told *t)
 	}
 	if (flags & PROCESS_HAS_LATEST)
 		get_usage(r, &p->latest);
+	else if (p->was_usage_sent)
+		p->latest = p->sent;
 	t->place = (enum note_text)get_max(r, NOTE_TEXTS - 1);
 	if (t->place == NOTE_TEXT_OF)
 		t->holder = get_id(r);
@@ -435,13 +605,13 @@ replay_process(struct correlator *c, struct reader *r)
 	struct told t = { 0 };
 	struct process *p;
 	struct task *task = NULL;
+	struct run *run = NULL;
 	struct text *text = NULL;
+	struct subject s;
 
 	get_process(c, r, &t);
 	if (reader_done(r) < 0)
 		return -EBADMSG;
-	if (t.parts.tool_rule != NULL && (t.parts.tool_rule = keep_name(c, t.parts.tool_rule)) == NULL)
-		return -ENOMEM;
 	p = process_find(c, t.p.id.start_ns, t.p.id.pid);
 	if (t.place == NOTE_TEXT_HERE || t.place == NOTE_TEXT_OF) {
 		text = told_text(c, &t);
@@ -460,25 +630,37 @@ replay_process(struct correlator *c, struct reader *r)
 		return -ENOMEM;
 	}
 	if (t.flags & PROCESS_HAS_TASK) {
-		task = task_find(c, &t.task);
-		c->journal.replayed.incomplete += task == NULL;
+		task = task_find(c, t.task);
+		run = task != NULL ? task->run : NULL;
+	} else if (t.flags & PROCESS_HAS_RUN) {
+		run = run_find(c, t.run);
 	}
+	c->journal.replayed.incomplete += (t.flags & PROCESS_HAS_RUN) != 0 && run == NULL;
 	program_text_unref(c, p->text);
 	task_assign(c, p, task);
+	run_assign(c, p, run);
+	location_unref(c, p->location);
 	t.p.hh = p->hh;
 	t.p.pass = p->pass;
 	t.p.task = task;
+	t.p.run = run;
+	t.p.location = NULL;
 	t.p.text = text;
 	t.p.is_text_noted = text != NULL;
 	t.p.noted_in = c->journal.checkpoint;
 	*p = t.p;
+	location_set(c, p, process_of(c, &p->parent), !p->is_forked);
+	if (!p->is_forked) {
+		program_subject(c, p, &s);
+		p->location = location_refine(c, p->location, &s);
+	}
 	if (t.place == NOTE_TEXT_HERE) {
 		text->noted_by = p->id;
 		text->noted_in = c->journal.checkpoint;
 	}
 	if (t.flags & PROCESS_WAS_SHOWN && p->has_context) {	/* in the order of program_emit() */
-		cgroup_find(c, p->context.cgroup_v2, true);
-		cgroup_find(c, p->context.cgroup_v1, false);
+		cgroup_use(c, p->context.cgroup_v2, true);
+		cgroup_use(c, p->context.cgroup_v1, false);
 	}
 	return 0;
 }
@@ -495,6 +677,8 @@ replay_usage(struct correlator *c, struct reader *r)
 	after_ns = get_u64(r);
 	if (flags & 2)
 		get_usage(r, &latest);
+	else if (flags & 1)
+		latest = sent;
 	if (reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);
@@ -528,12 +712,12 @@ replay_forget(struct correlator *c, struct reader *r)
 static int
 replay_forget_task(struct correlator *c, struct reader *r)
 {
-	struct process_id root = get_id(r);
+	uint64_t number = get_u64(r);
 	struct task *t;
 
 	if (reader_done(r) < 0)
 		return -EBADMSG;
-	t = task_find(c, &root);
+	t = task_find(c, number);
 	if (t != NULL) {	/* else it went with its last process */
 		t->has_ended = true;
 		task_reap(c, t);
@@ -565,6 +749,14 @@ replay(struct correlator *c, enum note_kind kind, struct reader *r)
 		return replay_forget(c, r);
 	case NOTE_FORGET_TASK:
 		return replay_forget_task(c, r);
+	case NOTE_FORGET_RUN:
+		return replay_forget_run(c, r);
+	case NOTE_LOSSES:
+		return replay_losses(c, r);
+	case NOTE_FACT:
+		return replay_fact(c, r);
+	case NOTE_KINDS:
+		break;
 	}
 	return -EBADMSG;
 }
@@ -577,7 +769,7 @@ correlator_replay(struct correlator *c, const void *data, size_t len)
 	int error = -EBADMSG;
 
 	c->journal.is_replaying = true;
-	if (len >= 2 && len <= NOTE_MAX_BYTES && bytes[1] >= 1 && bytes[1] <= NOTE_VERSION)
+	if (len >= 2 && len <= NOTE_MAX_BYTES && bytes[1] >= NOTE_VERSION_FIRST && bytes[1] <= NOTE_VERSION)
 		error = replay(c, bytes[0], &(struct reader){ bytes + 2, bytes + len, false });
 	if (error == 0)
 		told->notes++;
@@ -632,8 +824,12 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	queue_gone(c);
 	HASH_ITER(hh, c->tasks, t, next)
 		task_reap(c, t);	/* whoever no process came for */
-	for (p = c->processes; p != NULL && !state_has_run(c); p = p->hh.next)
-		c->run.live += p->is_announced;
+	if (c->whole != NULL) {
+		c->all = c->whole->work;
+		c->start_ns = c->whole->start_ns;
+	}
+	for (p = c->processes; p != NULL && c->whole == NULL; p = p->hh.next)
+		c->all.live += p->is_announced;
 	told->processes = HASH_COUNT(c->processes);
 	if (ret != NULL)
 		*ret = *told;

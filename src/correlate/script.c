@@ -184,16 +184,16 @@ read_command(struct words *w, const char **at)
 
 /* Names the command; false where it is no tool, or is not told by its words. */
 static bool
-name_command(const struct words *w, const char *at, char *name, size_t name_size)
+name_command(const struct ruleset *rules, const struct words *w, const char *at, char *name, size_t name_size)
 {
-	struct tool_input in = { .argv = w->at, .argc = w->n };
+	struct subject s = { .argv = w->at, .argc = w->n };
 
 	if (w->n == 0 || w->at[0][0] == '-' || w->at[0][0] == '\0' || strpbrk(w->at[0], "$*?") != NULL)
 		return false;
 	if (w->n == 1 && *at == '(')		/* name() { ... */
 		return false;
-	in.exe = w->at[0];
-	return tool_name(&in, name, name_size, NULL);
+	s.exe = w->at[0];
+	return tool_name(rules, &s, name, name_size, NULL);
 }
 
 /* To the command behind "if !", "time -p" and the like. */
@@ -215,7 +215,7 @@ skip_introductions(const char *at)
 }
 
 bool
-script_name(const char *script, char *name, size_t name_size)
+script_name(const struct ruleset *rules, const char *script, char *name, size_t name_size)
 {
 	char text[SCRIPT_MAX + 1];
 	size_t used = 0, tools = 0, len = strnlen(script, SCRIPT_MAX);
@@ -249,7 +249,7 @@ script_name(const char *script, char *name, size_t name_size)
 		n = (int)strcspn(at, " \t\n;|&()<>");
 		is_prologue = is_one_of(at, (size_t)n, prologues, COUNT(prologues));
 		read_command(&words, &at);
-		if (is_prologue || !name_command(&words, at, tool, sizeof(tool)))
+		if (is_prologue || !name_command(rules, &words, at, tool, sizeof(tool)))
 			continue;
 		n = snprintf(name + used, name_size - used, "%s%s", tools > 0 ? " | " : "", tool);
 		if (n < 0 || (size_t)n >= name_size - used) {

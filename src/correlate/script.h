@@ -8,11 +8,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/ruleset.h"
+
 /*
  * The first pipeline of script (its first 4 KiB are read) that runs a tool, by its first three
  * tools: "bwa mem | samtools sort". False, and name "", where there is none. name holds whole tool
  * names only; redact_argv() comes before.
  */
-bool script_name(const char *script, char *name, size_t name_size);
+bool script_name(const struct ruleset *rules, const char *script, char *name, size_t name_size);
 
 #endif

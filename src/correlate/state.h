@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0
  * state: what the files of correlate/ share: the correlator's tables. No other folder includes it.
  *
- *   process ──► text    what it runs (shared with the children that never exec)
+ *   process ──► text        what it runs (shared with the children that never exec)
  *      │
- *      ├──────► task ──► work (the sums)      tasks of one run, in order of start
- *      └──────► row  ──► work                 one a task name and tool, for the table
- *                run ──► work
+ *      ├──────► location    where it runs: job, container, limits
+ *      ├──────► task ──► run     whose work it is; each with its sums
+ *      └──────► row         one a task name and tool, for the table of `sluice run`
+ *
+ *   fact ──► run            what a run has said of tasks that are yet to come
  */
 #ifndef SLUICE_CORRELATE_STATE_H
 #define SLUICE_CORRELATE_STATE_H
@@ -17,7 +19,8 @@
 #include "base/arena.h"
 #include "correlate/correlator.h"
 #include "correlate/cputime.h"
-#include "correlate/rules.h"
+#include "correlate/engine.h"
+#include "correlate/place.h"
 
 #define PROGRAM_ID_SIZE 64
 #define TEXT_BUDGET_BYTES (64u << 20)	/* of argv that is kept for END records */
@@ -27,6 +30,11 @@
 #define GONE_MAX 8192			/* of those, ended, and kept for children that never exec */
 #define ROWS_MAX 10000
 #define TASKS_MAX 100000
+#define RUNS_MAX 4096
+#define FACTS_MAX 100000
+#define LOCATIONS_KEPT_MAX 256		/* that nobody runs in any more */
+#define NAMES_MAX 4096			/* of engines, rules and evidence */
+#define RUN_ID_SIZE 128
 
 /* Sums over some programs, and when any of them ran. */
 struct work {
@@ -56,7 +64,12 @@ struct text {
 	const char *comm;
 	const char *cwd;
 	const char *tool;
-	const char *tool_rule;		/* static */
+	struct subject_words words;
+	const char *trace_id;
+	const char *span_id;
+	const struct named_text *variables;	/* of the environment; NULL none */
+	size_t n_variables;
+	const char *tool_rule;		/* kept_name() */
 	bool is_tool;			/* not a shell or glue */
 	bool argv_truncated;
 	const char *const *argv;	/* NULL unknown, or over the budget */
@@ -64,18 +77,89 @@ struct text {
 	char block[];
 };
 
-struct task {
+/* Where programs run: the paths of their cgroups, and what these say. */
+struct location {
 	UT_hash_handle hh;
-	struct process_id root;		/* the key: the process that it began with */
-	char task_id[RULE_NAME_SIZE];
-	char name[RULE_NAME_SIZE];	/* "" unknown */
-	char sample[RULE_NAME_SIZE];	/* "" unknown */
-	const char *engine;
+	struct {
+		uint64_t v2, v1;
+	} key;
+	uint64_t generation;		/* of the rules that judged it */
+	bool is_known;			/* a path of it was known then */
+	unsigned refs;			/* of processes; without any it is kept a while, if it is in the table */
+	struct location *prev, *next;	/* while refs is 0 */
+	struct place place;
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+};
+
+/* An execution of a pipeline: of an engine, a scheduler's job, or by hand. */
+struct run {
+	UT_hash_handle hh;
+	char id[RUN_ID_SIZE];		/* the key */
+	enum engine_strength strength;
+	const char *engine;		/* kept_name(), as is source */
 	const char *source;
 	double confidence;
-	char *work_dir;			/* owned; NULL unknown */
+	char *pipeline;			/* owned, as all strings here; NULL unknown */
+	char *name;
+	char *command;
+	char *work_dir;
+	char *root_dir;			/* in which all its tasks work */
+	char *scheduler;
+	char *job_id;
+	char *parent_id;
+	char *task;			/* by hand: all programs are this task's */
+	char *sample;
+	struct opt_u64 uid;
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+	struct process_id root;		/* its driver; pid 0: it has none */
+	int32_t status;			/* of that */
+	bool root_ended;
+	bool has_status;		/* its end was seen */
+	bool has_started;		/* START was sent */
+	bool has_ended;			/* END was sent */
+	const char *inner;		/* by hand, and an engine drives it: that; kept_name() */
+	uint64_t start_ns;
+	uint64_t idle_ns;		/* since when nobody refers to it */
+	uint64_t lost_before;		/* kernel events that were lost before it began */
 	struct work work;
-	struct usage live;		/* of its live programs; see tasks_sum_live() */
+	struct usage live;		/* of its live programs; see runs_sum_live() */
+	unsigned refs;			/* processes and tasks */
+	bool is_dirty;
+	uint32_t noted_in;
+	struct run *next_dirty;
+};
+
+/* What a run has said, by a key that says what it is about. */
+struct fact {
+	UT_hash_handle hh;
+	struct run *run;
+	uint32_t n;
+	size_t len;
+	char key[];
+};
+
+struct task {
+	UT_hash_handle hh;
+	UT_hash_handle by_id;		/* of those that have a key there */
+	uint64_t number;		/* the key: counted */
+	struct process_id root;		/* the process that it began with */
+	struct run *run;		/* counted there */
+	char *id_key;			/* owned: run NUL task_id NUL attempt; NULL: found by its processes only */
+	size_t id_key_len;
+	char task_id[ENGINE_NAME_SIZE];
+	char name[ENGINE_NAME_SIZE];	/* "" unknown */
+	char sample[ENGINE_NAME_SIZE];	/* "" unknown */
+	const char *engine;		/* kept_name() */
+	const char *source;		/* likewise */
+	double confidence;
+	struct opt_i32 attempt;
+	char *work_dir;			/* owned; NULL unknown */
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+	struct work work;
+	struct usage live;		/* of its live programs; see runs_sum_live() */
 	struct task *next_dirty;
 	bool is_dirty;			/* changed since its last note */
 	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
@@ -119,6 +203,9 @@ struct process {
 	bool is_forked;			/* has not exec'd */
 	bool is_announced;		/* START was sent for the current program */
 	bool is_driver;			/* what it forks are tasks */
+	bool is_overhead;		/* its program is the engine's own doing: counted to no task */
+	bool is_excluded;		/* its program has no record */
+	bool is_inside;			/* it descends from an included one */
 	bool is_over;			/* END was sent, the kernel's last word is yet to come */
 	uint64_t gone_ns;		/* the kernel let go of it; kept a while for children that never exec */
 	bool is_base_known;		/* no exec was missed since the last one */
@@ -126,7 +213,9 @@ struct process {
 	uint64_t unseen_since_ns;	/* passes of the iterator have not met it since; 0: the last did */
 	uint64_t pass;			/* the last that did */
 	struct text *text;		/* NULL: nothing known */
-	struct task *task;		/* NULL: none */
+	struct location *location;	/* NULL unknown */
+	struct run *run;		/* NULL: none */
+	struct task *task;		/* of run; NULL: none */
 	struct row *row;		/* while announced */
 	struct usage_base base;
 	struct usage latest;		/* of the current program, at the last snapshot */
@@ -145,10 +234,12 @@ struct cgroup_path {
 		uint64_t id;
 		uint64_t is_v2;
 	} key;
+	struct opt_double cpus;		/* its limits */
+	struct opt_u64 memory_bytes;
 	char path[];
 };
 
-/* A string that was static in the life before. */
+/* A word that outlives the rules which had it, and the life before. */
 struct kept_name {
 	UT_hash_handle hh;
 	char text[];
@@ -166,59 +257,74 @@ struct journal {
 	size_t size;
 	bool has_begun;			/* a beginning was noted, or replayed */
 	bool is_replaying;
-	bool is_run_dirty;
 	uint32_t checkpoint;		/* counted from 1 */
 	struct process *dirty;		/* first marked first */
 	struct process **dirty_end;
 	struct task *dirty_tasks;
 	struct task **dirty_tasks_end;
+	bool are_losses_dirty;
+	struct run *dirty_runs;
+	struct run **dirty_runs_end;
 	uint64_t lost;
 	enum replay_state replay;
 	struct replayed replayed;
-	struct kept_name *names;
 };
 
 struct correlator {
 	struct correlator_options options;	/* strings owned */
 	struct correlator_ops ops;
 	void *arg;
+	struct ruleset *rules;		/* a reference */
+	struct redaction *redaction;	/* owned; NULL: the shipped patterns */
 	int64_t clock_ns;		/* wall minus boot */
 	struct process *processes;
+	struct run *runs;
+	struct run *whole;		/* of `sluice run`: all that we see is its; NULL: the whole host */
 	struct task *tasks;
+	struct task *tasks_by_id;
+	uint64_t next_task;
+	struct fact *facts;
 	struct row *rows;
+	struct location *locations;
+	struct location *idle_locations;	/* idle longest first */
+	size_t n_idle_locations;
 	struct cgroup_path *cgroups;	/* least recently used first */
 	size_t cgroup_bytes;
+	struct kept_name *names;
 	struct process *gone;		/* first gone first */
 	size_t gone_count;
 	struct arena arena;		/* of the text under way */
 	size_t text_bytes;
-	struct work run;
-	uint64_t run_start_ns;
+	struct work all;		/* programs of the host, in runs or not; sums of those that are in any */
+	uint64_t start_ns;
 	uint64_t lost_events;
 	uint64_t lost_ends;
+	uint64_t excluded;
 	uint64_t pass;
 	bool pass_with_usage;
-	struct process_id root;
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;
+	uint64_t runs_refused;
 	struct journal journal;
 };
 
-/* Host-wide: no run, so that no tasks, rows or sums are kept either. */
-static inline bool
-state_has_run(const struct correlator *c)
-{
-	return c->options.run_id != NULL;
-}
-
 int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
+/* name as a string that lives as long as c; NULL for NULL, and where there is no room for another. */
+const char *kept_name(struct correlator *c, const char *name);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 
-/* correlator.c */
+/* process.c */
 struct process *process_find(struct correlator *c, uint64_t start_ns, uint64_t pid);
+struct process *process_of(struct correlator *c, const struct program_key *key);
 struct process *process_new(struct correlator *c, const struct process_id *id);	/* NULL: no room */
+struct process *process_add(struct correlator *c, const struct program_key *self,
+    const struct program_key *parent, const struct program_key *anchor);
+/* No more is heard of it: it ended, or lives on unseen. */
+void process_lose(struct correlator *c, struct process *p, uint64_t end_ns);
+struct process *process_parent(struct correlator *c, const struct process *p);
 void process_remove(struct correlator *c, struct process *p);
+void process_forget(struct correlator *c, struct process *p);	/* noted, and removed */
 void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes t over */
 void process_gone(struct correlator *c, struct process *p);	/* to the end of the line */
 
@@ -233,23 +339,42 @@ journal_is_on(const struct correlator *c)
 }
 void journal_process(struct correlator *c, struct process *p, enum process_news news);
 void journal_task(struct correlator *c, struct task *t);
-void journal_run(struct correlator *c);
+void journal_run(struct correlator *c, struct run *r);		/* NULL is fine */
+void journal_losses(struct correlator *c);
 void journal_cgroup(struct correlator *c, const struct cgroup_path *g);	/* at once */
+void journal_fact(struct correlator *c, const struct fact *f);	/* at once; its run before it */
 void journal_forget(struct correlator *c, const struct process *p);	/* at once: it will be removed */
 void journal_forget_task(struct correlator *c, struct task *t);		/* likewise */
+void journal_forget_run(struct correlator *c, struct run *r);		/* likewise */
 void journal_flush(struct correlator *c);
 void journal_done(struct correlator *c);
 
 /* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup signal */
-const char *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);
+struct cgroup_path *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);
+/* For a record: the same, and those that are not used go first when there is no room. */
+struct cgroup_path *cgroup_use(struct correlator *c, uint64_t id, bool is_v2);
 /* Forgets those used least where there is no room; path is UTF-8. NULL: known already, or no memory. */
 struct cgroup_path *cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size_t len);
+
+/* location.c: a reference to where these cgroups are; NULL: nowhere, or no memory */
+struct location *location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1);
+/* The same for what a program's own arguments say beside its cgroups; takes and gives a reference. */
+struct location *location_refine(struct correlator *c, struct location *l, const struct subject *s);
+/* What from, that forked it or that it replaced, knew from arguments; l's reference is taken over. */
+struct location *location_inherit(struct correlator *c, struct location *l, const struct location *from);
+struct location *location_ref(struct location *l);		/* NULL is fine */
+void location_unref(struct correlator *c, struct location *l);	/* likewise */
+/* Where p is, by its cgroups and by who started it; before location_refine() of one that has exec'd. */
+void location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed);
+void locations_free(struct correlator *c);
 
 /* program_record.c: fills what is the same in each record on a program; strings are p's and c's */
 void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
 void program_identity_fill(const struct correlator *c, const struct process *p,
     struct program_identity *id, char self[PROGRAM_ID_SIZE], char parent[PROGRAM_ID_SIZE]);
 void program_emit(struct correlator *c, const struct process *p, struct program_record *r);
+void program_show(struct correlator *c, const struct process *p,
+    void (*fn)(const struct program_record *r, void *arg), void *arg);
 
 /* program_text.c: what a program is called */
 struct text_parts {
@@ -260,28 +385,87 @@ struct text_parts {
 	const char *comm;
 	const char *cwd;
 	const char *tool;
-	const char *tool_rule;		/* not copied */
+	struct subject_words words;
+	const char *trace_id;
+	const char *span_id;
+	const struct named_text *variables;
+	size_t n_variables;
+	const char *tool_rule;		/* not copied: a kept_name() */
 	bool is_tool;
 };
 struct text *program_text_of(struct correlator *c, const struct text_parts *parts);	/* within the budget */
-struct text *program_text_new(struct correlator *c, const struct exec_signal *s);
+/* *ret: with all arguments, also those that are not to be kept; valid until the arena is used again. */
+struct text *program_text_new(struct correlator *c, const struct exec_signal *s, struct subject *ret);
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine */
 
-/* work.c: sums, tasks, rows, the run */
+/* A program as the rules see it, from what is kept of it. */
+void program_subject(struct correlator *c, const struct process *p, struct subject *s);
+/* Where and as whom it runs. */
+void program_subject_context(struct correlator *c, const struct process *p, struct subject *s);
+
+/* work.c: sums */
 void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
 void work_end(struct work *w, uint64_t now_ns);		/* one fewer */
-struct task *task_find(struct correlator *c, const struct process_id *root);
-struct task *task_get(struct correlator *c, const struct process_id *root);	/* made where it is not; NULL: no room */
+void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
+void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
+    uint64_t now_ns, const struct usage *usage, struct work_record *r);
+void work_set_status(struct work_record *r, int status);
+/* What its task, its run and the host have of one more program, and of its end. */
+void work_enter(struct correlator *c, struct process *p, uint64_t at_ns);
+/* As if it had never entered: it is another's. */
+void work_withdraw(struct correlator *c, struct process *p);
+void work_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
+    uint64_t end_ns);
+
+/* runs.c */
+struct run *run_find(struct correlator *c, const char *id);
+struct run *run_get(struct correlator *c, const char *id);	/* made where it is not; NULL: no room */
+void run_release(struct correlator *c, struct run *r);		/* one reference less; NULL is fine */
+void run_assign(struct correlator *c, struct process *p, struct run *r);	/* NULL: none; its task goes */
+void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
+void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
+void runs_sum_live(struct correlator *c);	/* tasks too; before LIVE records, and ENDs of what goes on */
+void run_free(struct correlator *c, struct run *r);		/* its facts too; nobody may refer to it */
+void runs_free(struct correlator *c);
+
+/*
+ * facts.c: what a run has said of programs that will not descend from it. engine, root, task_id and
+ * names as in struct engine_verdict; NULL: nobody has.
+ */
+void fact_add_root(struct correlator *c, struct run *r, const char *engine, const char *root);
+struct run *fact_find_root(struct correlator *c, const char *engine, const char *root);
+void fact_add_claim(struct correlator *c, struct run *r, const char *engine, const char *root, const char *task_id);
+struct run *fact_find_claim(struct correlator *c, const char *engine, const char *root, const char *task_id);
+/* Which attempt the next task of this name and sample is, from 1: failed ones count. */
+int32_t fact_attempt(struct correlator *c, const struct run *r, const char *task, const char *sample);
+void fact_add_failure(struct correlator *c, struct run *r, const char *task, const char *sample);
+struct fact *fact_get(struct correlator *c, struct run *r, const char *key, size_t len);	/* NULL: no room */
+void facts_forget(struct correlator *c, const struct run *r);	/* NULL: of all */
+
+/* tasks.c */
+struct task *task_find(struct correlator *c, uint64_t number);
+struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt);
+struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
+void task_set_id_key(struct correlator *c, struct task *t);	/* by its run, task_id and attempt */
+void task_unset_id_key(struct correlator *c, struct task *t);
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees one that is over and unused */
-struct task *task_of_exec(struct correlator *c, struct process *p, const struct process *parent);
-struct task *task_of_fork(struct correlator *c, struct process *p, const struct process *parent);
-void tasks_sum_live(struct correlator *c);	/* before LIVE records, and ENDs of tasks that go on */
 void task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns);
-void run_emit(struct correlator *c, enum record_phase phase, uint64_t now_ns, int status);
+void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);
+void tasks_free(struct correlator *c);
+
+/*
+ * attribute.c: whose work is it? Sets run, task, location and what follows from the rules, of a
+ * program that has exec'd, or of a child that has not. parent: process_parent()'s; s: of
+ * program_text_new().
+ */
+void attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct subject *s);
+void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
+void attribute_by_hand(struct correlator *c, struct process *p);	/* its run was just set */
+
+/* rows.c: the table of `sluice run` */
 struct row *row_of(struct correlator *c, const struct process *p);
 void rows_free(struct correlator *c);
-void tasks_free(struct correlator *c);
 
 #endif

@@ -2,537 +2,487 @@
  * SPDX-License-Identifier: Apache-2.0
  * tool: what a person calls a program, from its exe, arguments and comm.
  *
- * Layers come off one by one: an interpreter gives its place to the script that it runs, a script
- * to the subcommand's tool. What belongs to which layer is in tool_rules.c.
+ * Layers come off one by one: an interpreter gives its place to the script that it runs, that to
+ * its own rule. Rules say what belongs to which layer.
  */
 #include "correlate/tool.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "correlate/tool_rules.h"
+#include "correlate/match.h"
+#include "correlate/tool_base.h"
+#include "correlate/tool_script.h"
 
-#define BASE_SIZE	256	/* of a name while we work on it: NAME_MAX and a NUL */
 #define SUBCOMMAND_MAX	40	/* longer "subcommands" are data */
 #define NESTING_MAX	4	/* python3 -> /usr/bin/R -> ...: interpreters of interpreters */
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* Options of java(1) that take the next argument. */
-static const char java_values[] = "-cp -classpath --class-path -p --module-path "
-    "--upgrade-module-path --add-modules --add-opens --add-exports --add-reads --limit-modules "
-    "--enable-native-access --source";
-
-/* Suffixes that a launcher adds for the CPU it found: bwa-mem2.avx2. */
-static const char *const cpu_suffixes[] = {
-	".avx512bw", ".avx512", ".avx2", ".avx", ".sse42", ".sse41", ".sse4", ".sse3", ".sse2",
-};
+#define LINE_SIZE	(TOOL_BASE_SIZE + 1 + SUBCOMMAND_MAX + 1)
 
 /* What is being named: a name and the arguments that belong to it. Changes as layers come off. */
-struct subject {
-	char base[BASE_SIZE];
-	const char *const *args;	/* after the name itself */
+struct naming {
+	const struct tool_rules *rules;	/* may be NULL */
+	struct subject *s;
+	char base[TOOL_BASE_SIZE];
+	const char *const *args;	/* behind the name itself */
 	size_t n;
-	const char *rule;		/* how base was found */
+	const char *how;		/* base was found */
+	const struct tool_key *key;	/* of the rule that holds; NULL: none */
+	struct tool_script script;	/* what it runs, if it is an interpreter */
 };
 
-/* Is word, up to len bytes, one of the space-separated words of list (may be NULL)? */
-static bool
-is_listed(const char *word, size_t len, const char *list)
-{
-	if (list == NULL || len == 0)
-		return false;
-	while (*list != '\0') {
-		size_t n = strcspn(list, " ");
-
-		if (n == len && memcmp(list, word, n) == 0)
-			return true;
-		list += n;
-		list += strspn(list, " ");
-	}
-	return false;
-}
-
-/* Copies len bytes, cut to what fits. */
-static void
-set_base(struct subject *s, const char *name, size_t len)
-{
-	if (len >= sizeof(s->base))
-		len = sizeof(s->base) - 1;
-	memmove(s->base, name, len);
-	s->base[len] = '\0';
-}
-
-/* Cuts suffix off base, unless base is nothing else. */
-static bool
-cut_suffix(char *base, const char *suffix)
-{
-	size_t len = strlen(base), n = strlen(suffix);
-
-	if (len <= n || strcmp(base + len - n, suffix) != 0)
-		return false;
-	base[len - n] = '\0';
-	return true;
-}
-
-/* The last component of path, trailing slashes aside; *ret_len may be 0. */
-static const char *
-last_component(const char *path, size_t *ret_len)
-{
-	size_t end = strlen(path), start;
-
-	while (end > 1 && path[end - 1] == '/')
-		end--;
-	start = end;
-	while (start > 0 && path[start - 1] != '/')
-		start--;
-	*ret_len = end - start;
-	return path + start;
-}
-
-static void
-set_base_from_path(struct subject *s, const char *path)
-{
-	size_t len;
-	const char *name = last_component(path, &len);
-
-	set_base(s, name, len);
-}
-
-/* Cuts a version off: samtools-1.19, x_v2.0. Without a dot (foo-2) only if any_version says so. */
-static void
-cut_version(char *base, bool any_version)
-{
-	size_t len = strlen(base), i = len;
-
-	while (i > 0 && (isdigit((unsigned char)base[i - 1]) || base[i - 1] == '.'))
-		i--;
-	if (i == len || !isdigit((unsigned char)base[i]) ||
-	    (!any_version && strchr(base + i, '.') == NULL))
-		return;
-	if (i > 0 && base[i - 1] == 'v')
-		i--;
-	if (i > 1 && (base[i - 1] == '-' || base[i - 1] == '_'))
-		base[i - 1] = '\0';
-}
-
-/* A plain word, as subcommands are: not a path, an assignment or a file name's worth of text. */
+/* A plain word, as subcommands are: not a path, a number, an assignment or a file name's worth of text. */
 static bool
 is_subcommand(const char *arg)
 {
 	size_t len = strnlen(arg, SUBCOMMAND_MAX + 1);
+	bool has_letter = false;
 
 	if (len == 0 || len > SUBCOMMAND_MAX || !(isalnum((unsigned char)arg[0]) || arg[0] == '+'))
 		return false;
 	for (size_t i = 0; i < len; i++) {
 		if (!isalnum((unsigned char)arg[i]) && strchr("_-+:.", arg[i]) == NULL)
 			return false;
+		has_letter = has_letter || isalpha((unsigned char)arg[i]);
 	}
-	return true;
+	return has_letter;
 }
 
-/* The first of s->args that is a subcommand of c, or NULL. */
-static const char *
-find_subcommand(const struct subject *s, const struct tool_command *c)
+static bool
+is_listed(const char *word, const char *const *list)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		const char *arg = s->args[i];
+	for (; list != NULL && *list != NULL; list++) {
+		if (strcmp(word, *list) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The index of the rule's subcommand in args; n: there is none. It is found behind options that
+ * nobody told us of, too: one word after each may be its value, if it cannot be the subcommand.
+ */
+static size_t
+find_subcommand(const struct tool_rule *rule, const char *const *args, size_t n)
+{
+	bool may_be_value = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *arg = args[i];
 
 		if (arg[0] == '-') {
-			if (is_listed(arg, strnlen(arg, SUBCOMMAND_MAX), c->values))
+			may_be_value = true;
+			if (is_listed(arg, rule->values)) {
+				may_be_value = false;
 				i++;
+			}
 			continue;
 		}
-		if (arg[0] == '+' && strcmp(c->name, "cargo") == 0)	/* +toolchain */
+		if (rule->skip != NULL && arg[0] != '\0' && strchr(rule->skip, arg[0]) != NULL)
 			continue;
-		return is_subcommand(arg) ? arg : NULL;
+		if (rule->subcommands != NULL ? is_listed(arg, rule->subcommands) : is_subcommand(arg))
+			return i;
+		if (!may_be_value)
+			return n;
+		may_be_value = false;
 	}
-	return NULL;
+	return n;
 }
 
-enum script_kind {
-	SCRIPT_NONE,		/* interactive, from stdin, or only options */
-	SCRIPT_FILE,		/* what names the script */
-	SCRIPT_MODULE,
-	SCRIPT_INLINE,
-};
-
-/* What an interpreter was asked to run. */
-struct script {
-	enum script_kind kind;
-	const char *name;	/* FILE, MODULE */
-	size_t next;		/* FILE, MODULE: the arguments after it start here */
-	char letter;		/* INLINE: the option */
-};
-
-/* One option that starts with "--" or "+", at s->args[*i], which moves over the option's value. */
-static bool
-read_long_option(const struct subject *s, const struct tool_interpreter *in, size_t *i,
-    struct script *ret_script)
+/* Where the arguments of what an interpreter runs begin, or of the program itself. */
+static size_t
+inner_args(const struct naming *n)
 {
-	const char *arg = s->args[*i];
-	const char *eq = strchrnul(arg, '=');
-	size_t len = (size_t)(eq - arg);
+	return n->script.kind >= SCRIPT_FILE ? n->script.next : 0;
+}
 
-	if (is_listed(arg, len, in->long_inline)) {
-		*ret_script = (struct script){ .kind = SCRIPT_INLINE, .letter = arg[2] };
+static void
+set_words(struct naming *n)
+{
+	struct subject_words *w = &n->s->words;
+
+	if (n->script.kind == SCRIPT_FILE || n->script.kind == SCRIPT_MODULE)
+		w->script = n->script.name;
+	else if (n->script.kind == SCRIPT_JAR)
+		w->jar = n->script.name;
+	else if (n->script.kind == SCRIPT_CLASS)
+		w->class = n->script.name;
+}
+
+/* Does the key's rule hold? Its conditions see the words as the rule itself would take them apart. */
+static bool
+holds(struct naming *n, const struct tool_rule *rule)
+{
+	struct subject_words kept = n->s->words;
+	size_t skip, i;
+	bool result;
+
+	if (rule->when == NULL)
 		return true;
-	}
-	if (*eq == '=' && is_listed(arg, len, in->long_file)) {
-		*ret_script = (struct script){ SCRIPT_FILE, eq + 1, *i + 1 };
-		return true;
-	}
-	if (*eq == '\0' && is_listed(arg, len, in->long_value))
-		++*i;
-	else if (arg[0] == '+' && strpbrk(arg, in->next) != NULL)
-		++*i;
-	return false;
+	skip = inner_args(n);
+	set_words(n);
+	i = find_subcommand(rule, n->args + skip, n->n - skip);
+	if (skip + i < n->n)
+		n->s->words.subcommand = n->args[skip + i];
+	result = match(rule->when, n->s);
+	n->s->words = kept;
+	return result;
 }
 
-/* One bundle of single-letter options, likewise. */
+/* Of a name's rules the first that holds. is_cut: the name lost its version, and rules must allow that. */
+static const struct tool_key *
+first_holding(struct naming *n, const struct tool_key *k, bool is_cut)
+{
+	while (k != NULL && ((is_cut && !k->rule->has_versions) || !holds(n, k->rule)))
+		k = tool_key_next(k);
+	return k;
+}
+
+/* What the interpreter of that name, if it is one, runs: its rules may ask. */
 static bool
-read_bundle(const struct subject *s, const struct tool_interpreter *in, size_t *i,
-    struct script *ret_script)
+look_inside(struct naming *n, const struct tool_key *k, bool is_cut)
 {
-	size_t skip = 0;
-
-	for (const char *p = s->args[*i] + 1; *p != '\0'; p++) {
-		bool is_last = p[1] == '\0', has_next = *i + 1 < s->n;
-
-		if (strchr(in->inline_, *p) != NULL) {
-			*ret_script = (struct script){ .kind = SCRIPT_INLINE, .letter = *p };
-			return true;
-		}
-		if (strchr(in->module, *p) != NULL) {
-			if (!is_last)
-				*ret_script = (struct script){ SCRIPT_MODULE, p + 1, *i + 1 };
-			else if (has_next)
-				*ret_script = (struct script){ SCRIPT_MODULE, s->args[*i + 1], *i + 2 };
-			return true;
-		}
-		if (in->file != NULL && strchr(in->file, *p) != NULL) {
-			if (has_next)
-				*ret_script = (struct script){ SCRIPT_FILE, s->args[*i + 1], *i + 2 };
-			return true;
-		}
-		if (strchr(in->value, *p) != NULL) {
-			skip = is_last;
-			break;
-		}
-		if (in->attached != NULL && strchr(in->attached, *p) != NULL)
-			break;
-		if (in->next != NULL && strchr(in->next, *p) != NULL)
-			skip++;
-	}
-	*i += skip;
-	return false;
+	while (k != NULL && (k->rule->runs == NULL || (is_cut && !k->rule->has_versions)))
+		k = tool_key_next(k);
+	if (k != NULL)
+		n->script = tool_script_find(k->rule->runs, n->args, n->n);
+	return k != NULL;
 }
 
-static struct script
-find_script(const struct subject *s, const struct tool_interpreter *in)
+static const struct tool_key *
+keys_of(const struct naming *n, const char *name)
 {
-	struct script script = { .kind = SCRIPT_NONE };
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
-		const char *arg = s->args[i];
-
-		if (strcmp(arg, "-") == 0)	/* from stdin */
-			return script;
-		if (strcmp(arg, "--") == 0) {
-			i++;
-			break;
-		}
-		if (arg[0] == '+' && in->next != NULL) {	/* shells: +o name */
-			if (read_long_option(s, in, &i, &script))
-				return script;
-		} else if (arg[0] != '-') {
-			break;
-		} else if (arg[1] == '-' ? read_long_option(s, in, &i, &script) :
-		    read_bundle(s, in, &i, &script)) {
-			return script;
-		}
-	}
-	if (i < s->n && !in->options_only)
-		script = (struct script){ SCRIPT_FILE, s->args[i], i + 1 };
-	return script;
+	return tool_rules_find(n->rules, TOOL_KEY_EXE, name);
 }
 
-/* A path that names an open file of the process and nothing that outlives it. */
-static bool
-is_fd_path(const char *path)
+/*
+ * The rule for n->base, which loses what does not belong to the name: python3.11 is python,
+ * bwa-mem2.avx2 bwa-mem2.
+ */
+static const struct tool_key *
+find_key(struct naming *n)
 {
-	return strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0;
+	const struct tool_key *exact = keys_of(n, n->base), *of_cut = NULL, *of_stem = NULL, *k;
+	char cut[TOOL_BASE_SIZE], stem[TOOL_BASE_SIZE];
+
+	n->script = (struct tool_script){ .kind = SCRIPT_NONE };
+	if (exact != NULL && exact->rule->when == NULL && exact->rule->runs == NULL)
+		return exact;		/* as most are */
+	strcpy(cut, n->base);
+	tool_base_cut_cpu(cut);
+	tool_base_cut_version(cut, false);
+	if (strcmp(cut, n->base) != 0)
+		of_cut = keys_of(n, cut);
+	strcpy(stem, n->base);
+	if (tool_base_cut_number(stem))
+		of_stem = keys_of(n, stem);
+
+	if (!look_inside(n, exact, false) && !look_inside(n, of_cut, false))
+		look_inside(n, of_stem, true);
+	k = first_holding(n, exact, false);
+	if (k != NULL)
+		return k;
+	strcpy(n->base, cut);
+	k = first_holding(n, of_cut, false);
+	if (k == NULL && (k = first_holding(n, of_stem, true)) != NULL)
+		strcpy(n->base, stem);
+	return k;
 }
 
-/* Is there a script, and anything in its path that would name it? */
-static bool
-has_name(const struct script *script)
-{
-	size_t len;
-
-	if (script->kind == SCRIPT_FILE) {
-		last_component(script->name, &len);
-		return len > 0 && !is_fd_path(script->name);
-	}
-	return script->kind == SCRIPT_MODULE && script->name[0] != '\0';
-}
-
-/* The name of the script at path, which becomes s->base. */
+/* The file, module, jar or class that an interpreter runs takes the interpreter's place. */
 static void
-set_base_from_script(struct subject *s, const char *path)
+enter_script(struct naming *n)
 {
-	static const char scripts[] = "/.snakemake/scripts/tmp";
-	const char *found;
-	size_t len;
-
-	set_base_from_path(s, path);
-	/* python3 pkg/__main__.py is the package. */
-	if (strcmp(s->base, "__main__.py") == 0 && strlen(path) > strlen(s->base) + 1) {
-		const char *end = last_component(path, &len) - 1, *start;
-
-		for (start = end; start > path && start[-1] != '/'; start--)
-			;
-		if (end > start)
-			set_base(s, start, (size_t)(end - start));
-	}
-	/* Snakemake runs a copy under a random name: tmp3ubz2xzn.plot.py is plot.py. */
-	found = strstr(path, scripts);
-	if (found != NULL && strncmp(s->base, "tmp", 3) == 0) {
-		const char *dot = strchr(s->base, '.');
-
-		if (dot != NULL && strchr(dot + 1, '.') != NULL)
-			set_base(s, dot + 1, strlen(dot + 1));
-	}
-}
-
-static void
-drop_args(struct subject *s, size_t n)
-{
-	s->args += n;
-	s->n -= n;
-}
-
-/* The file or module that an interpreter runs takes the interpreter's place in s. */
-static void
-enter_script(struct subject *s, const struct script *script)
-{
-	if (script->kind == SCRIPT_MODULE)
-		set_base(s, script->name, strlen(script->name));
-	else
-		set_base_from_script(s, script->name);
-	drop_args(s, script->next);
-	s->rule = "interpreter";
-}
-
-/* A jar's name, without what its build added. */
-static void
-set_base_from_jar(struct subject *s, const char *path)
-{
-	static const char *const added[] = {
-		".jar", ".war", "-jar-with-dependencies", "-standalone", "-all", "-local",
+	static const char *const how[] = {
+		[SCRIPT_FILE] = "interpreter",
+		[SCRIPT_MODULE] = "interpreter",
+		[SCRIPT_JAR] = "java-jar",
+		[SCRIPT_CLASS] = "java-class",
 	};
 
-	set_base_from_path(s, path);
-	for (size_t i = 0; i < COUNT(added); i++)
-		cut_suffix(s->base, added[i]);
-	cut_version(s->base, true);
-	s->rule = "java-jar";
+	set_words(n);
+	tool_script_base(&n->script, n->base);
+	if (n->base[0] == '\0')
+		strcpy(n->base, "java");
+	n->how = how[n->script.kind];
+	n->args += n->script.next;
+	n->n -= n->script.next;
 }
 
-/* A class's name without its package; java(1) also takes a .java file. */
-static void
-set_base_from_class(struct subject *s, const char *class)
+/* The rule for what java(1) runs: by the class or the jar, else by the name that was made of it. */
+static const struct tool_key *
+find_java_key(struct naming *n)
 {
-	size_t len = strlen(class);
-	const char *dot = strrchr(class, '.');
+	const struct tool_script script = n->script;
+	const enum tool_key_kind kind = script.kind == SCRIPT_CLASS ? TOOL_KEY_CLASS : TOOL_KEY_JAR;
+	const struct tool_key *k = NULL;
 
-	if (strchr(class, '/') != NULL || (len > 5 && strcmp(class + len - 5, ".java") == 0))
-		set_base_from_path(s, class);
-	else if (dot != NULL && dot[1] != '\0')
-		set_base(s, dot + 1, len - (size_t)(dot + 1 - class));
-	else
-		set_base(s, class, len);
-	s->rule = "java-class";
+	n->script = (struct tool_script){ .kind = SCRIPT_NONE };
+	if (script.kind == SCRIPT_CLASS)
+		k = first_holding(n, tool_rules_find(n->rules, TOOL_KEY_CLASS, script.name), false);
+	if (k == NULL)
+		k = first_holding(n, tool_rules_find(n->rules, kind, n->base), false);
+	if (k == NULL)
+		k = first_holding(n, keys_of(n, n->base), false);
+	return k;
 }
 
-/* What java(1) runs takes its place in s. */
+/* A rule without a name of its own comes before the one that was found, if it does in the files. */
 static void
-enter_java(struct subject *s)
+find_general(struct naming *n)
 {
-	const char *name = NULL, *known;
-	size_t i;
+	const struct tool_key *k = n->rules != NULL ? n->rules->general : NULL;
+	size_t end = n->key != NULL ? n->key->rule->order : SIZE_MAX;
 
-	for (i = 0; i < s->n && name == NULL; i++) {
-		const char *arg = s->args[i];
+	while (k != NULL && k->rule->order < end && !holds(n, k->rule))
+		k = k->next;
+	if (k != NULL && k->rule->order < end)
+		n->key = k;
+}
 
-		if (strcmp(arg, "-jar") == 0) {
-			if (i + 1 >= s->n)
-				return;
-			name = s->args[++i];
-			set_base_from_jar(s, name);
-		} else if (strcmp(arg, "-m") == 0 || strcmp(arg, "--module") == 0) {
-			const char *slash;
+/* busybox gives its place to the applet that argv[0], or else the first argument, names. */
+static void
+enter_applet(struct naming *n, const char *argv0)
+{
+	char applet[TOOL_BASE_SIZE] = "";
+	bool is_first_arg = false;
 
-			if (i + 1 >= s->n)
-				return;
-			name = s->args[++i];
-			slash = strrchr(name, '/');	/* module/class */
-			if (slash != NULL)
-				name = slash + 1;
-			set_base_from_class(s, name);
-		} else if (arg[0] == '-') {
-			if (is_listed(arg, strnlen(arg, SUBCOMMAND_MAX), java_values))
-				i++;
-		} else if (arg[0] != '@' && arg[0] != '\0') {	/* @file holds more options */
-			name = arg;
-			set_base_from_class(s, name);
-		}
+	if (argv0 != NULL)
+		tool_base_set_path(applet, argv0 + (argv0[0] == '-'));
+	if (strcmp(applet, n->base) == 0 && n->n > 0 && is_subcommand(n->args[0])) {
+		tool_base_set_path(applet, n->args[0]);
+		is_first_arg = true;
 	}
-	if (name == NULL)
-		return;		/* java -version */
-	drop_args(s, i);
-	if (s->base[0] == '\0')
-		set_base(s, "java", 4);
-	known = tool_java_name(name);
-	if (known == NULL)
-		known = tool_java_name(s->base);
-	if (known != NULL)
-		set_base(s, known, strlen(known));
+	if (applet[0] == '\0')
+		return;
+	strcpy(n->base, applet);
+	n->args += is_first_arg;
+	n->n -= is_first_arg;
 }
 
 /* Takes the name that the file, the arguments or the kernel give. False: there is none. */
 static bool
-start(struct subject *s, const struct tool_input *in)
+start(struct naming *n, const struct ruleset *rules, struct subject *s)
 {
-	const char *argv0 = in->argv != NULL && in->argc > 0 ? in->argv[0] : NULL;
+	const char *argv0 = s->argv != NULL && s->argc > 0 ? s->argv[0] : NULL;
+	static const char *const no_args[] = { NULL };
 	const char *memfd;
 
-	*s = (struct subject){ .rule = "exe" };
+	*n = (struct naming){ .rules = rules != NULL ? rules->tools : NULL, .s = s, .args = no_args, .how = "exe" };
 	if (argv0 != NULL) {
-		s->args = in->argv + 1;
-		s->n = in->argc - 1;
+		n->args = s->argv + 1;
+		n->n = s->argc - 1;
 	}
-	if (in->exe != NULL && !is_fd_path(in->exe)) {
-		memfd = strncmp(in->exe, "/memfd:", 7) == 0 ? in->exe + 7 :
-		    strncmp(in->exe, "memfd:", 6) == 0 ? in->exe + 6 : NULL;
-		set_base_from_path(s, memfd != NULL ? memfd : in->exe);
-		if (strcmp(s->base, " (deleted)") == 0)		/* a memfd without a name */
-			s->base[0] = '\0';
-		cut_suffix(s->base, " (deleted)");
+	if (s->exe != NULL && !tool_script_is_fd(s->exe)) {
+		memfd = strncmp(s->exe, "/memfd:", 7) == 0 ? s->exe + 7 :
+		    strncmp(s->exe, "memfd:", 6) == 0 ? s->exe + 6 : NULL;
+		tool_base_set_path(n->base, memfd != NULL ? memfd : s->exe);
+		if (strcmp(n->base, " (deleted)") == 0)		/* a memfd without a name */
+			n->base[0] = '\0';
+		tool_base_cut(n->base, " (deleted)");
 	}
-	if (s->base[0] == '\0' && argv0 != NULL) {
-		s->rule = "argv0";
-		set_base_from_path(s, argv0 + (argv0[0] == '-'));	/* a login shell */
+	if (n->base[0] == '\0' && argv0 != NULL) {
+		n->how = "argv0";
+		tool_base_set_path(n->base, argv0 + (argv0[0] == '-'));	/* a login shell */
 	}
-	if (s->base[0] == '\0' && in->comm != NULL) {
-		s->rule = "comm";
-		set_base(s, in->comm, strlen(in->comm));
+	if (n->base[0] == '\0' && s->comm != NULL) {
+		n->how = "comm";
+		tool_base_set(n->base, s->comm, strlen(s->comm));
 	}
-	if (tool_class(s->base) == TOOL_MULTI_CALL) {
-		struct subject applet = *s;
-
-		if (argv0 != NULL)
-			set_base_from_path(&applet, argv0 + (argv0[0] == '-'));
-		if (strcmp(applet.base, s->base) == 0 && s->n > 0 && is_subcommand(s->args[0])) {
-			set_base_from_path(&applet, s->args[0]);
-			drop_args(&applet, 1);
-		}
-		if (applet.base[0] != '\0')
-			*s = applet;
-	}
-	return s->base[0] != '\0';
+	if (n->base[0] != '\0' && tool_role(rules, n->base) == TOOL_MULTI_CALL)
+		enter_applet(n, argv0);
+	return n->base[0] != '\0';
 }
 
-/* Writes name, a space and detail (may be NULL) as one line of text. */
+/* Steps over the interpreter without giving up its name. */
 static void
-write_name(const char *name, const char *detail, char *tool, size_t tool_size)
+keep_interpreter(struct naming *n)
 {
-	char line[BASE_SIZE + 1 + SUBCOMMAND_MAX + 1];
-	size_t len = strlen(name);
+	set_words(n);
+	n->args += inner_args(n);
+	n->n -= inner_args(n);
+	n->script.kind = SCRIPT_NONE;
+}
 
-	memcpy(line, name, len);
-	if (detail != NULL) {
-		size_t n = strnlen(detail, SUBCOMMAND_MAX);
+/* Takes off layer by layer, down to the rule that names the program. */
+static void
+find_rule(struct naming *n)
+{
+	for (int depth = 0;; depth++) {
+		n->key = find_key(n);
+		if (n->script.kind < SCRIPT_FILE || depth == NESTING_MAX)
+			break;
+		/* A rule for this script by its interpreter's name, or conditions that do not hold. */
+		if (n->key == NULL || n->key->rule->runs == NULL) {
+			keep_interpreter(n);
+			break;
+		}
+		enter_script(n);
+		if (n->script.kind >= SCRIPT_JAR) {
+			n->key = find_java_key(n);
+			break;
+		}
+	}
+	find_general(n);
+}
 
-		line[len++] = ' ';
-		memcpy(line + len, detail, n);
-		len += n;
+/* One line of text, as it is made. */
+struct line {
+	char text[LINE_SIZE];
+	size_t len;
+};
+
+static void
+append(struct line *l, const char *text, size_t max)
+{
+	size_t n = strnlen(text, max), left = sizeof(l->text) - l->len;
+
+	if (n > left)
+		n = left;
+	memcpy(l->text + l->len, text, n);
+	l->len += n;
+}
+
+/* What stands for a name in braces. */
+static bool
+template_value(const char *name, const char **ret, size_t *ret_len, void *arg)
+{
+	const struct naming *n = arg;
+	const struct subject_words *w = &n->s->words;
+	const char *at = NULL;
+
+	if (strcmp(name, "exe") == 0) {
+		at = n->base;
+	} else if (strcmp(name, "subcommand") == 0) {
+		at = w->subcommand;
+	} else if (strcmp(name, "subcommand2") == 0) {
+		size_t i = find_subcommand(n->key->rule, n->args, n->n) + 1;
+
+		at = i < n->n && is_subcommand(n->args[i]) ? n->args[i] : NULL;
+	} else if (strcmp(name, "class") == 0) {
+		at = w->class;
+	} else if (strcmp(name, "first_arg") == 0) {
+		at = n->n > 0 && is_subcommand(n->args[0]) ? n->args[0] : NULL;
+	} else if (strcmp(name, "script") == 0 || strcmp(name, "jar") == 0) {
+		at = name[0] == 's' ? w->script : w->jar;
+		if (at != NULL) {
+			*ret = tool_base_of(at, ret_len);
+			return *ret_len > 0;
+		}
 	}
-	for (size_t i = 0; i < len; i++) {
-		if (iscntrl((unsigned char)line[i]))
-			line[i] = '?';
+	if (at == NULL || at[0] == '\0')
+		return false;
+	*ret = at;
+	*ret_len = strlen(at);
+	return true;
+}
+
+/* The name that the rule gives: the template with most names in it that are all known. */
+static void
+fill_templates(struct naming *n, struct line *line)
+{
+	char name[LINE_SIZE];
+
+	for (const struct template *const *t = n->key->rule->templates; *t != NULL; t++) {
+		if (template_fill(*t, name, sizeof(name), template_value, n) && name[0] != '\0') {
+			append(line, name, sizeof(name));
+			return;
+		}
 	}
-	text_escape(line, len, tool, tool_size, NULL);
+	append(line, n->base, sizeof(n->base));
+}
+
+static void
+write_line(struct line *l, char *tool, size_t tool_size)
+{
+	for (size_t i = 0; i < l->len; i++) {
+		if (iscntrl((unsigned char)l->text[i]))
+			l->text[i] = '?';
+	}
+	text_escape(l->text, l->len, tool, tool_size, NULL);
+}
+
+/* As the rule says, which holds. */
+static void
+name_by_rule(struct naming *n, struct line *line, struct tool_reason *ret)
+{
+	const struct tool_rule *rule = n->key->rule;
+	struct subject_words *words = &n->s->words;
+	bool is_inline = rule->runs != NULL && n->script.kind == SCRIPT_INLINE && rule->role == TOOL_PLAIN;
+	size_t i;
+
+	ret->place = &rule->place;
+	ret->role = rule->role;
+	ret->rule = is_inline ? "inline" : n->key->rule_name;
+	if (rule->role == TOOL_SHELL || rule->role == TOOL_WRAPPER || rule->role == TOOL_GLUE)
+		ret->rule = tool_role_name(rule->role);
+	if (rule->has_subcommands) {
+		i = find_subcommand(rule, n->args, n->n);
+		if (i < n->n)
+			words->subcommand = n->args[i];
+	}
+	if (rule->templates != NULL) {
+		fill_templates(n, line);
+	} else {
+		append(line, rule->tool != NULL ? rule->tool : n->base, TOOL_BASE_SIZE);
+		if (words->subcommand != NULL && words->subcommand[0] != '\0') {
+			append(line, " ", 1);
+			append(line, words->subcommand, SUBCOMMAND_MAX);
+		}
+	}
+	if (is_inline) {
+		append(line, " -", 2);
+		append(line, &n->script.letter, 1);
+	}
 }
 
 bool
-tool_name(const struct tool_input *in, char *tool, size_t tool_size, const char **ret_rule)
+tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size,
+    struct tool_reason *ret)
 {
-	struct subject s;
-	const char *detail = NULL, *rule = NULL;
-	char option[3] = "-";
-	bool is_tool = true;
+	struct line line;
+	struct naming n;
+	bool is_known;
 
-	if (!start(&s, in)) {
-		s.rule = "comm";
-		is_tool = false;
+	line.len = 0;
+	/* Where there are arguments, what they do not say is known to be nothing. */
+	s->words = s->argv != NULL ? (struct subject_words){ "", "", "", "" } : (struct subject_words){ 0 };
+	s->tool = NULL;
+	s->is_tool = false;
+	is_known = start(&n, rules, s);
+	*ret = (struct tool_reason){ .rule = n.how };
+	if (is_known)
+		find_rule(&n);
+	if (n.key != NULL) {
+		name_by_rule(&n, &line, ret);
+	} else {
+		ret->rule = n.how;
+		append(&line, n.base, sizeof(n.base));
 	}
-	for (int depth = 0; is_tool && rule == NULL && depth < NESTING_MAX; depth++) {
-		bool is_shell = tool_class(s.base) == TOOL_SHELL;
-		const struct tool_interpreter *i;
-		struct script script;
+	write_line(&line, tool, tool_size);
+	s->tool = tool[0] != '\0' ? tool : NULL;
+	s->is_tool = is_known && (ret->role == TOOL_PLAIN || ret->role == TOOL_MULTI_CALL);
+	return s->is_tool;
+}
 
-		if (strncmp(s.base, "ld-linux", 8) == 0 || strncmp(s.base, "ld-musl", 7) == 0)
-			set_base(&s, "ld.so", 5);
-		if (strcmp(s.base, "java") == 0) {
-			enter_java(&s);
-			break;
-		}
-		i = tool_interpreter(s.base);
-		if (i == NULL)
-			break;
-		script = find_script(&s, i);
-		if (has_name(&script)) {
-			enter_script(&s, &script);
-		} else if (is_shell) {
-			rule = "shell";
-			is_tool = false;
-		} else {
-			set_base(&s, i->name, strlen(i->name));
-			rule = s.rule;
-			if (script.kind == SCRIPT_INLINE) {
-				option[1] = script.letter;
-				detail = option;
-				rule = "inline";
-			}
-		}
-	}
-	if (is_tool && rule == NULL) {
-		const struct tool_command *c;
+bool
+tool_name(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size, const char **ret_rule)
+{
+	struct tool_reason reason;
+	bool is_tool = tool_explain(rules, s, tool, tool_size, &reason);
 
-		for (size_t i = 0; i < COUNT(cpu_suffixes); i++) {
-			if (cut_suffix(s.base, cpu_suffixes[i]))
-				break;
-		}
-		cut_version(s.base, false);
-		rule = s.rule;
-		c = tool_command(s.base);
-		if (c != NULL) {
-			detail = find_subcommand(&s, c);
-			if (detail != NULL && strncmp(rule, "java", 4) != 0)
-				rule = "subcommand";
-		} else if (tool_class(s.base) == TOOL_WRAPPER) {
-			rule = "wrapper";
-			is_tool = false;
-		} else if (tool_class(s.base) == TOOL_GLUE) {
-			rule = "glue";
-			is_tool = false;
-		}
-	}
-	write_name(s.base, detail, tool, tool_size);
 	if (ret_rule != NULL)
-		*ret_rule = rule != NULL ? rule : s.rule;
+		*ret_rule = reason.rule;
 	return is_tool;
+}
+
+enum tool_role
+tool_role(const struct ruleset *rules, const char *base)
+{
+	const struct tool_key *k = tool_rules_find(rules != NULL ? rules->tools : NULL, TOOL_KEY_EXE, base);
+
+	while (k != NULL && k->rule->when != NULL)
+		k = tool_key_next(k);
+	return k != NULL ? k->rule->role : TOOL_PLAIN;
 }

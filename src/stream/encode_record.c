@@ -87,6 +87,20 @@ put_strings(struct put *p, size_t index, bool is_nullable, const char *const *te
 }
 
 static void
+put_variables(struct put *p, size_t index, const struct named_text *variables, size_t n)
+{
+	put_array_begin(p, index, false, n);
+	for (size_t i = 0; i < n && p->error == 0; i++) {
+		struct put inner = put_item_begin(p);
+
+		put_string(&inner, VARIABLE_name, variables[i].name);
+		put_string(&inner, VARIABLE_value, variables[i].value);
+		put_record_end(p, &inner, VARIABLE_COUNT);
+	}
+	put_array_end(p);
+}
+
+static void
 encode_program(struct put *p, const struct program_record *r, const struct encode_stamp *stamp)
 {
 	bool has_ended = r->phase == PHASE_END;
@@ -121,6 +135,7 @@ encode_program(struct put *p, const struct program_record *r, const struct encod
 	put_string_or_null(p, PROGRAM_job_step, r->job_step);
 	put_string_or_null(p, PROGRAM_trace_id, r->trace_id);
 	put_string_or_null(p, PROGRAM_span_id, r->span_id);
+	put_variables(p, PROGRAM_variables, r->variables, r->n_variables);
 	put_bool(p, PROGRAM_overhead, r->overhead);
 	put_string_or_null(p, PROGRAM_run_source, r->run_source);
 	put_string_or_null(p, PROGRAM_task_source, r->task_source);

@@ -26,6 +26,7 @@ static const struct field agent_fields[] = { AGENT_FIELDS(FIELD_ROW, ) };
 static const struct field shares_fields[] = { SHARES_FIELDS(FIELD_ROW, ) };
 static const struct field pressure_fields[] = { PRESSURE_FIELDS(FIELD_ROW, ) };
 static const struct field number_fields[] = { NUMBER_FIELDS(FIELD_ROW, ) };
+static const struct field variable_fields[] = { VARIABLE_FIELDS(FIELD_ROW, ) };
 static const struct field loss_fields[] = { LOSS_FIELDS(FIELD_ROW, ) };
 static const struct field probe_fields[] = { PROBE_FIELDS(FIELD_ROW, ) };
 
@@ -140,6 +141,8 @@ check_nested(const char *record, const char *name, avro_schema_t schema, struct 
 		schema = resolve(avro_schema_array_items(schema));
 		if (strcmp(name, "evidence") == 0 || strcmp(name, "events") == 0)
 			return NESTED(number_fields);
+		if (strcmp(name, "variables") == 0)
+			return NESTED(variable_fields);
 		if (strcmp(name, "lost") == 0)
 			return NESTED(loss_fields);
 		if (strcmp(name, "probes") == 0)

@@ -67,6 +67,7 @@
 	F(P, job_step, AVRO_STRING, true)		\
 	F(P, trace_id, AVRO_STRING, true)		\
 	F(P, span_id, AVRO_STRING, true)		\
+	F(P, variables, AVRO_ARRAY, false)		\
 	F(P, overhead, AVRO_BOOLEAN, false)		\
 	F(P, run_source, AVRO_STRING, true)		\
 	F(P, task_source, AVRO_STRING, true)		\
@@ -200,6 +201,10 @@
 	F(P, name, AVRO_STRING, false)			\
 	F(P, value, AVRO_DOUBLE, false)
 
+#define VARIABLE_FIELDS(F, P)				\
+	F(P, name, AVRO_STRING, false)			\
+	F(P, value, AVRO_STRING, false)
+
 #define LOSS_FIELDS(F, P)				\
 	F(P, place, AVRO_STRING, false)			\
 	F(P, reason, AVRO_STRING, false)		\
@@ -222,6 +227,7 @@ enum agent_index { AGENT_FIELDS(FIELD_INDEX, AGENT) AGENT_COUNT };
 enum shares_index { SHARES_FIELDS(FIELD_INDEX, SHARES) SHARES_COUNT };
 enum pressure_index { PRESSURE_FIELDS(FIELD_INDEX, PRESSURE) PRESSURE_COUNT };
 enum number_index { NUMBER_FIELDS(FIELD_INDEX, NUMBER) NUMBER_COUNT };
+enum variable_index { VARIABLE_FIELDS(FIELD_INDEX, VARIABLE) VARIABLE_COUNT };
 enum loss_index { LOSS_FIELDS(FIELD_INDEX, LOSS) LOSS_COUNT };
 enum probe_index { PROBE_FIELDS(FIELD_INDEX, PROBE) PROBE_COUNT };
 

@@ -46,6 +46,7 @@ static inline struct program_record
 sample_program_start(void)
 {
 	static const char *const argv[] = { "bwa", "mem", "-t", "2", "ref.fa", "A \xc3\xa9.fq" };
+	static const struct named_text variables[] = { { "TRACEPARENT", "00-t-s-01" }, { "SLURM_JOB_ID", "4711" } };
 
 	return (struct program_record){
 		.head = sample_head(), .phase = PHASE_START,
@@ -57,7 +58,8 @@ sample_program_start(void)
 		.container_id = "c0ffee", .container_runtime = "docker",
 		.pid_ns = { 4026531836, true }, .mnt_ns = { 4026531841, true },
 		.net_ns = { 4026531840, true }, .scheduler = "slurm", .job_id = "4711",
-		.job_step = "batch", .trace_id = "t", .span_id = "s", .run_source = "cgroup",
+		.job_step = "batch", .trace_id = "t", .span_id = "s", .variables = variables,
+		.n_variables = 2, .run_source = "cgroup",
 		.task_source = "argv", .confidence = { 0.75, true },
 	};
 }

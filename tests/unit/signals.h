@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config/rules.h"
 #include "correlate/correlator.h"
 
 #define MS UINT64_C(1000000)
@@ -175,7 +176,11 @@ notes_forget(struct world *w)
 static inline struct correlator_options
 world_options(void)
 {
-	return (struct correlator_options){ .boot_id = BOOT_ID, .run_id = "run-1", .pipeline = "demo",
+	static struct ruleset *rules;
+
+	if (rules == NULL)
+		rules = rules_shipped();
+	return (struct correlator_options){ .boot_id = BOOT_ID, .host_id = "host", .rules = rules, .run_id = "run-1", .pipeline = "demo",
 		.command = "sh pipeline.sh", .work_dir = "/w", .has_network = true,
 		.host_memory_bytes = { UINT64_C(8) << 30, true } };
 }

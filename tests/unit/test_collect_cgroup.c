@@ -3,6 +3,8 @@
  * Made-up hierarchies of v1, v2 and both.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +13,9 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "collect/cgroup.h"
+#include "collect/proctext.h"
 #include "tree.h"
 
 static struct tree tree;
@@ -116,6 +120,44 @@ a_cpuset_smaller_than_the_quota_wins(void **state)
 	open_v2("/");
 	l = read_it("/a", NULL);
 	assert_true(l.cpus.known && l.cpus.value == 3);
+}
+
+static void
+of_the_cpuset_what_is_effective_counts(void **state)
+{
+	struct cgroup_limits l;
+
+	(void)state;
+	tree_write(&tree, "cg/v2/a/cpuset.cpus", "0-5\n");
+	tree_write(&tree, "cg/v2/a/cpuset.cpus.effective", "0-3\n");
+	tree_write(&tree, "cg/v2/a/b/cpuset.cpus", "\n");
+	tree_write(&tree, "cg/v2/a/b/cpuset.cpus.effective", "0-3\n");
+	open_v2("/");
+	l = read_it("/a/b", NULL);
+	assert_true(l.cpus.known && l.cpus.value == 4);
+	cgroup_mounts_close(mounts);
+	tree_write(&tree, "cg/cpuset/a/cpuset.cpus", "1-6\n");
+	tree_write(&tree, "cg/cpuset/a/cpuset.effective_cpus", "1-2\n");
+	open_v1();
+	l = read_it(NULL, "/a");
+	assert_true(l.cpus.known && l.cpus.value == 2);
+}
+
+static void
+both_hierarchies_limit_together(void **state)
+{
+	struct cgroup_limits l;
+
+	(void)state;
+	tree_write(&tree, "cg/v2/a/memory.max", "4096\n");
+	tree_write(&tree, "cg/memory/a/memory.limit_in_bytes", "8192\n");
+	tree_write(&tree, "cg/v2/a/cpu.max", "300000 100000\n");
+	tree_write(&tree, "cg/cpu/a/cpu.cfs_quota_us", "200000\n");
+	tree_write(&tree, "cg/cpu/a/cpu.cfs_period_us", "100000\n");
+	open_v1();
+	l = read_it("/a", "/a");
+	assert_true(l.cpus.known && l.cpus.value == 2);
+	assert_true(l.memory_bytes.known && l.memory_bytes.value == 4096);
 }
 
 static void
@@ -239,6 +281,114 @@ a_host_without_cgroups_is_no_error(void **state)
 	assert_false(l.cpus.known || l.memory_bytes.known);
 }
 
+/* Where the whole hierarchy with a controller ("": v2) is mounted; false: not here. */
+static bool
+find_point(const char *controller, char point[PATH_MAX])
+{
+	struct proc_cgroup_mount mount;
+	struct file_text t = { 0 };
+	const char *text;
+	size_t len;
+	bool is_found = false;
+
+	assert_int_equal(file_read(AT_FDCWD, "/proc/self/mountinfo", &t, 1 << 20), 0);
+	for (text = t.text, len = t.len; !is_found && proctext_next_cgroup_mount(&text, &len, &mount) != 0;)
+		is_found = (*controller == '\0' ? mount.is_v2 :
+		    !mount.is_v2 && proctext_list_has(mount.controllers, controller)) &&
+		    proc_word_is(mount.root, "/") && proctext_unescape(mount.point, point, PATH_MAX) > 0;
+	file_text_done(&t);
+	return is_found;
+}
+
+/* Our own path in it; "" at its root. */
+static void
+find_own(const char *controller, char path[PATH_MAX])
+{
+	struct proc_cgroup line;
+	struct file_text t = { 0 };
+	const char *text;
+	size_t len;
+
+	path[0] = '\0';
+	assert_int_equal(file_read(AT_FDCWD, "/proc/self/cgroup", &t, 1 << 20), 0);
+	for (text = t.text, len = t.len; proctext_next_cgroup(&text, &len, &line) != 0;)
+		if ((*controller == '\0' ? line.hierarchy == 0 : proctext_list_has(line.controllers, controller)) &&
+		    line.path.len > 1)
+			snprintf(path, PATH_MAX, "%.*s", (int)line.path.len, line.path.at);
+	file_text_done(&t);
+}
+
+static bool
+write_limit(const char *dir, const char *file, const char *value)
+{
+	char path[PATH_MAX];
+	FILE *f;
+	bool is_done;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	f = fopen(path, "r+e");
+	if (f == NULL)
+		return false;
+	is_done = fputs(value, f) >= 0;
+	return fclose(f) == 0 && is_done;
+}
+
+/* In each hierarchy of this host that has the controller a group with a limit, and one below it without. */
+static void
+real_groups_limit_what_they_say(void **state)
+{
+	static const struct {
+		const char *controller, *file, *value, *second_file, *second_value;
+		double cpus;
+		uint64_t memory;
+	} cases[] = {
+		{ "memory", "memory.limit_in_bytes", "67108864", NULL, NULL, 0, 67108864 },
+		{ "", "memory.max", "67108864", NULL, NULL, 0, 67108864 },
+		{ "cpu", "cpu.cfs_quota_us", "50000", NULL, NULL, 0.5, 0 },
+		{ "", "cpu.max", "50000 100000", NULL, NULL, 0.5, 0 },
+		{ "cpuset", "cpuset.cpus", "0", "cpuset.mems", "0", 1, 0 },
+		{ "", "cpuset.cpus", "0", NULL, NULL, 1, 0 },
+	};
+	char point[PATH_MAX], own[PATH_MAX], path[PATH_MAX + 64], dir[3 * PATH_MAX];
+	unsigned n = 0;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(cgroup_mounts_open("/proc", &mounts), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool is_v2 = cases[i].controller[0] == '\0', is_limited;
+		struct cgroup_limits l = { 0 };
+
+		if (!find_point(cases[i].controller, point))
+			continue;
+		find_own(cases[i].controller, own);
+		snprintf(path, sizeof(path), "%s/sluice-unit-%d/inner", own, (int)getpid());
+		snprintf(dir, sizeof(dir), "%s%s", point, path);
+		*strrchr(dir, '/') = '\0';
+		if (mkdir(dir, 0755) < 0)
+			continue;
+		is_limited = write_limit(dir, cases[i].file, cases[i].value) && (cases[i].second_file == NULL ||
+		    write_limit(dir, cases[i].second_file, cases[i].second_value));
+		strcat(dir, "/inner");
+		is_limited = is_limited && mkdir(dir, 0755) == 0;
+		if (is_limited)
+			cgroup_limits_read(mounts, is_v2 ? path : NULL, is_v2 ? NULL : path, 0, 0, &l);
+		rmdir(dir);
+		*strrchr(dir, '/') = '\0';
+		rmdir(dir);
+		if (!is_limited)
+			continue;
+		n++;
+		if (cases[i].cpus > 0)
+			assert_true(l.cpus.known && l.cpus.value == cases[i].cpus);
+		if (cases[i].memory > 0)
+			assert_true(l.memory_bytes.known && l.memory_bytes.value == cases[i].memory);
+	}
+	if (n == 0)
+		skip();		/* no hierarchy here takes a group of ours */
+}
+
 static void
 this_machine_can_be_read(void **state)
 {
@@ -257,6 +407,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(v2_takes_the_tightest_ancestor),
 		TEST(a_cpuset_smaller_than_the_quota_wins),
+		TEST(of_the_cpuset_what_is_effective_counts),
+		TEST(both_hierarchies_limit_together),
 		TEST(what_the_host_has_is_no_limit),
 		TEST(v1_joins_its_hierarchies),
 		TEST(a_process_is_read_by_its_own_paths),
@@ -264,6 +416,7 @@ main(void)
 		TEST(a_path_that_leads_out_is_not_followed),
 		TEST(broken_values_limit_nothing),
 		TEST(a_host_without_cgroups_is_no_error),
+		TEST(real_groups_limit_what_they_say),
 		TEST(this_machine_can_be_read),
 	};
 

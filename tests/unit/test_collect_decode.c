@@ -27,6 +27,9 @@ struct seen {
 	char exe[TEXT_SIZE], cwd[TEXT_SIZE], path[TEXT_SIZE];
 	char argv[ARGC_MAX][64];
 	size_t argv_len[ARGC_MAX];
+	char names[EVENT_ENV_NAMES][64];
+	char values[EVENT_ENV_NAMES][EVENT_ENV_VALUE_MAX + 1];
+	const char *argv_at, *value_at;		/* the decoder's own */
 };
 
 static struct seen seen;
@@ -47,6 +50,13 @@ on_exec(const struct exec_signal *s, void *arg)
 		seen.argv_len[i] = s->argv_len[i];
 		assert_int_equal(strlen(s->argv[i]), s->argv_len[i]);
 	}
+	assert_true(s->n_variables <= EVENT_ENV_NAMES);
+	for (size_t i = 0; i < s->n_variables; i++) {
+		assert_true(snprintf(seen.names[i], sizeof(seen.names[i]), "%s", s->variables[i].name) <= EVENT_ENV_NAME_MAX);
+		assert_true(snprintf(seen.values[i], sizeof(seen.values[i]), "%s", s->variables[i].value) <= EVENT_ENV_VALUE_MAX);
+	}
+	seen.argv_at = s->argv != NULL && s->argc > 0 ? s->argv[0] : NULL;
+	seen.value_at = s->n_variables > 0 ? s->variables[0].value : NULL;
 }
 
 static void
@@ -547,6 +557,100 @@ as_many_arguments_as_fit_are_taken(void **state)
 	assert_int_equal(seen.argv_len[0], EVENT_ARGV_MAX);
 }
 
+/* The good exec, with these variables behind its arguments. */
+static void
+good_exec_env(const void *env, size_t len)
+{
+	good_exec();
+	memcpy((char *)&record + record.head.size, env, len);
+	record.head.size += (uint32_t)len;
+	record.exec.env_len = (uint32_t)len;
+}
+
+static void
+variables_are_split(void **state)
+{
+	static char most[EVENT_ENV_MAX + 1];
+	size_t len = 0;
+
+	(void)state;
+	good_exec();
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.exec.n_variables, 0);
+	good_exec_env("A=b=c\0TRACEPARENT=\0X=\xff\n", 24);
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.exec.n_variables, 3);
+	assert_string_equal(seen.names[0], "A");
+	assert_string_equal(seen.values[0], "b=c");
+	assert_string_equal(seen.names[1], "TRACEPARENT");
+	assert_string_equal(seen.values[1], "");
+	assert_string_equal(seen.names[2], "X");
+	assert_string_equal(seen.values[2], "\xff\n");
+	assert_int_equal(seen.exec.argc, 3);
+	assert_string_equal(seen.argv[2], "-");
+	/* as many as there can be, as long as they can be */
+	for (int i = 0; i < EVENT_ENV_NAMES; i++) {
+		memset(most + len, 'N', EVENT_ENV_NAME_MAX);
+		most[len + EVENT_ENV_NAME_MAX] = '=';
+		memset(most + len + EVENT_ENV_NAME_MAX + 1, '0' + i, EVENT_ENV_VALUE_MAX);
+		len += EVENT_ENV_NAME_MAX + 1 + EVENT_ENV_VALUE_MAX + 1;
+	}
+	assert_int_equal(len, EVENT_ENV_MAX);
+	good_exec_env(most, len);
+	assert_int_equal(decode_record(), 0);
+	assert_int_equal(seen.exec.n_variables, EVENT_ENV_NAMES);
+	assert_int_equal(strlen(seen.values[7]), EVENT_ENV_VALUE_MAX);
+	assert_int_equal(seen.values[7][0], '7');
+}
+
+static void
+what_is_no_variable_is_refused(void **state)
+{
+	static char text[EVENT_ENV_MAX + 8];
+
+	(void)state;
+	good_exec_env("A=b", 3);		/* no NUL */
+	assert_refused();
+	good_exec_env("A", 2);
+	assert_refused();
+	good_exec_env("=b", 3);
+	assert_refused();
+	good_exec_env("A=b\0", 5);		/* an empty one */
+	assert_refused();
+	good_exec_env("A=1\0B=2\0C=3\0D=4\0E=5\0F=6\0G=7\0H=8\0I=9", 36);
+	assert_refused();
+	memset(text, 'A', sizeof(text));	/* too long a name, and a value */
+	text[EVENT_ENV_NAME_MAX + 1] = '=';
+	text[EVENT_ENV_NAME_MAX + 3] = '\0';
+	good_exec_env(text, EVENT_ENV_NAME_MAX + 4);
+	assert_refused();
+	memset(text, 'A', sizeof(text));
+	text[1] = '=';
+	text[EVENT_ENV_VALUE_MAX + 3] = '\0';
+	good_exec_env(text, EVENT_ENV_VALUE_MAX + 4);
+	assert_refused();
+	memset(text, 0, sizeof(text));
+	good_exec_env(text, sizeof(text));
+	assert_refused();
+	good_exec();
+	record.exec.env_len = 4;
+	assert_refused();
+}
+
+/* The decoder lives long, and its memory may end in a core file. */
+static void
+arguments_and_variables_do_not_outlive_their_signal(void **state)
+{
+	(void)state;
+	good_exec_env("A=canary", 9);
+	assert_int_equal(decode_record(), 0);
+	assert_non_null(seen.argv_at);
+	for (size_t i = 0; i < sizeof(ARGV); i++)
+		assert_int_equal(seen.argv_at[i], 0);
+	for (size_t i = 0; i < sizeof("canary"); i++)
+		assert_int_equal(seen.value_at[i], 0);
+}
+
 static void
 no_signal_keeps_anything_of_the_one_before(void **state)
 {
@@ -808,6 +912,9 @@ main(void)
 		TEST(cut_arguments_are_kept_and_said_to_be_cut),
 		TEST(arguments_that_could_not_be_read_are_unknown),
 		TEST(as_many_arguments_as_fit_are_taken),
+		TEST(variables_are_split),
+		TEST(what_is_no_variable_is_refused),
+		TEST(arguments_and_variables_do_not_outlive_their_signal),
 		TEST(no_signal_keeps_anything_of_the_one_before),
 		TEST(other_versions_are_refused),
 		TEST(unknown_kinds_are_refused),

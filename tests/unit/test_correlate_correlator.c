@@ -627,16 +627,16 @@ the_runs_usage_is_of_the_ended_and_the_live(void **state)
 	works(&w, &b, 100);
 	works(&w, &a, 10);
 	snapshot(&w, false, all, 2);
-	u = correlator_run_usage(w.c);
+	u = correlator_attributed_usage(w.c);
 	assert_int_equal(usage_cpu_ns(&u), 110 * MS);
-	assert_int_equal(correlator_run_rss(w.c), UINT64_C(110) << 20);
+	assert_int_equal(correlator_attributed_rss(w.c), UINT64_C(110) << 20);
 	assert_int_equal(u.value[USAGE_RSS_BYTES], UINT64_C(110) << 20);
 	exits(&w, &b, 0);
-	u = correlator_run_usage(w.c);
+	u = correlator_attributed_usage(w.c);
 	assert_int_equal(usage_cpu_ns(&u), 110 * MS);
 	assert_int_equal(u.value[USAGE_RSS_BYTES], UINT64_C(10) << 20);	/* what is gone holds none */
 	assert_int_equal(u.value[USAGE_PEAK_RSS_BYTES], UINT64_C(100) << 20);
-	assert_int_equal(correlator_run_rss(w.c), UINT64_C(10) << 20);
+	assert_int_equal(correlator_attributed_rss(w.c), UINT64_C(10) << 20);
 }
 
 static void

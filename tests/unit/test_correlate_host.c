@@ -14,7 +14,7 @@
 #include "signals.h"
 
 static struct world w;
-static size_t noted[NOTE_FORGET_TASK + 1], noted_bytes;
+static size_t noted[NOTE_KINDS], noted_bytes;
 
 static void
 on_note(const void *data, size_t len, void *arg)
@@ -30,7 +30,8 @@ static int
 setup(void **state)
 {
 	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note };
-	struct correlator_options options = { .boot_id = BOOT_ID, .has_network = true };
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = world_options().rules,
+		.has_network = true };
 
 	(void)state;
 	memset(&w, 0, sizeof(w));
@@ -83,17 +84,17 @@ wall_us(uint64_t boot_ns)
 static void
 programs_belong_to_no_run(void **state)
 {
-	struct being shell = forks(&w, NULL), driver, step;
+	struct being shell = forks(&w, NULL), other, step;
 	const struct note *n;
 
 	(void)state;
 	execs(&w, &shell, "bash");
-	driver = forks(&w, &shell);
-	execs(&w, &driver, "snakemake --jobs 2");	/* in a run its children would be tasks */
-	step = forks(&w, &driver);
+	other = forks(&w, &shell);
+	execs(&w, &other, "python3 server.py");	/* drives nothing that a rule knows */
+	step = forks(&w, &other);
 	execs(&w, &step, "bwa mem ref.fa");
 	works(&w, &step, 30);
-	snapshot(&w, true, (const struct being *[]){ &shell, &driver, &step }, 3);
+	snapshot(&w, true, (const struct being *[]){ &shell, &other, &step }, 3);
 	correlator_tick(w.c, w.now, true);
 	exits(&w, &step, 1);
 	correlator_run_end(w.c, w.now, 0);
@@ -113,7 +114,59 @@ programs_belong_to_no_run(void **state)
 	n = note_of(&w, &step, 0, PHASE_END);
 	assert_string_equal(n->tool, "bwa mem");
 	assert_int_equal(usage_cpu_ns(&n->usage), 30 * MS);
-	assert_string_equal(n->parent_program_id, note_of(&w, &driver, 0, PHASE_START)->program_id);
+	assert_string_equal(n->parent_program_id, note_of(&w, &other, 0, PHASE_START)->program_id);
+}
+
+static void
+an_engines_driver_begins_a_run(void **state)
+{
+	struct being shell = forks(&w, NULL), driver, step, tool;
+	const struct note *run, *task;
+
+	(void)state;
+	execs(&w, &shell, "bash");
+	driver = forks(&w, &shell);
+	execs(&w, &driver, "snakemake --jobs 2");
+	step = forks(&w, &driver);
+	execs(&w, &step, "bash -c bwa_mem_ref.fa");
+	tool = forks(&w, &step);
+	execs(&w, &tool, "bwa mem ref.fa");
+	works(&w, &tool, 30);
+	assert_null(note_of(&w, &shell, 0, PHASE_START)->run_id);
+	assert_int_equal(note_count(&w, TOPIC_RUN, PHASE_START), 1);
+	run = note_at(&w, TOPIC_RUN, PHASE_START, 0);
+	assert_string_equal(run->engine, "snakemake");
+	assert_string_equal(note_of(&w, &driver, 0, PHASE_START)->run_id, run->run_id);
+	assert_null(note_of(&w, &driver, 0, PHASE_START)->task);
+	assert_string_equal(note_of(&w, &tool, 0, PHASE_START)->run_id, run->run_id);
+	assert_string_equal(note_of(&w, &tool, 0, PHASE_START)->task, "bwa mem");
+	exits(&w, &tool, 0);
+	exits(&w, &step, 0);
+	exits(&w, &driver, 1);
+	exits(&w, &shell, 0);
+	w.now += 3 * SECOND;
+	correlator_tick(w.c, w.now, false);
+	task = note_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_int_equal(task->work.programs, 2);
+	assert_string_equal(task->run_id, run->run_id);
+	run = note_at(&w, TOPIC_RUN, PHASE_END, 0);
+	assert_int_equal(run->work.programs, 3);
+	assert_int_equal(run->work.exit_code.value, 1);
+	assert_int_equal(usage_cpu_ns(&run->usage), 30 * MS);
+	assert_int_equal(note_count(&w, TOPIC_RUN, PHASE_END), 1);
+}
+
+/* The same driver, met again by another life, is the same run. */
+static void
+a_runs_id_is_its_drivers(void **state)
+{
+	struct being a = forks(&w, NULL), b = forks(&w, NULL);
+
+	(void)state;
+	execs(&w, &a, "snakemake --jobs 2");
+	execs(&w, &b, "snakemake --jobs 2");
+	assert_string_not_equal(note_of(&w, &a, 0, PHASE_START)->run_id, note_of(&w, &b, 0, PHASE_START)->run_id);
+	assert_int_equal(strlen(note_of(&w, &a, 0, PHASE_START)->run_id), 36);
 }
 
 static void
@@ -130,13 +183,13 @@ nothing_is_attributed_but_programs_are_counted(void **state)
 	works(&w, &b, 100);
 	exits(&w, &a, 1);
 	snapshot(&w, true, (const struct being *[]){ &b }, 1);
-	u = correlator_run_usage(w.c);
+	u = correlator_attributed_usage(w.c);
 	assert_int_equal(usage_cpu_ns(&u), 0);
 	for (int i = 0; i < USAGE_FIELDS; i++) {
 		assert_true(usage_has(&u, i));
 		assert_int_equal(u.value[i], 0);
 	}
-	assert_int_equal(correlator_run_rss(w.c), 0);
+	assert_int_equal(correlator_attributed_rss(w.c), 0);
 	assert_int_equal(correlator_summary(w.c, &rows), 0);
 	assert_int_equal(totals(&w).programs, 2);
 	assert_int_equal(totals(&w).failed, 1);
@@ -339,6 +392,8 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(programs_belong_to_no_run),
+		TEST(an_engines_driver_begins_a_run),
+		TEST(a_runs_id_is_its_drivers),
 		TEST(nothing_is_attributed_but_programs_are_counted),
 		TEST(a_found_program_counts_from_when_it_was_found),
 		TEST(what_a_found_process_execs_is_seen_from_its_start),

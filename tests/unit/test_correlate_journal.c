@@ -388,7 +388,7 @@ restarts_change_nothing(const struct correlator_options *options)
 static struct correlator_options
 host_options(void)
 {
-	return (struct correlator_options){ .boot_id = BOOT_ID, .has_network = true };
+	return (struct correlator_options){ .boot_id = BOOT_ID, .rules = world_options().rules, .has_network = true };
 }
 
 static void

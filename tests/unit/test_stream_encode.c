@@ -147,7 +147,7 @@ static void
 a_program_start_has_its_fields_and_no_end(void **state)
 {
 	struct program_record r = sample_program_start();
-	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 41), argv, item;
+	avro_value_t v = encoded(TOPIC_PROGRAM, &r, 41), argv, variables, item;
 	const char *text;
 	size_t n = 0;
 
@@ -177,6 +177,12 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	avro_value_get_by_index(&argv, 5, &item, NULL);
 	avro_value_get_string(&item, &text, NULL);
 	assert_string_equal(text, "A \xc3\xa9.fq");
+	variables = field(&v, "variables");
+	avro_value_get_size(&variables, &n);
+	assert_int_equal(n, 2);
+	avro_value_get_by_index(&variables, 1, &item, NULL);
+	assert_text(&item, "name", "SLURM_JOB_ID");
+	assert_text(&item, "value", "4711");
 	assert_null_field(&v, "observed_time");
 	assert_null_field(&v, "end_time");
 	assert_null_field(&v, "end_reason");
@@ -184,6 +190,23 @@ a_program_start_has_its_fields_and_no_end(void **state)
 	assert_null_field(&v, "core_dumped");
 	assert_null_field(&v, "oom_killed");
 	assert_null_field(&v, "usage");
+	avro_value_decref(&v);
+}
+
+static void
+a_program_without_variables_has_an_empty_list(void **state)
+{
+	struct program_record r = sample_program_start();
+	avro_value_t v, variables;
+	size_t n = 1;
+
+	(void)state;
+	r.variables = NULL;
+	r.n_variables = 0;
+	v = encoded(TOPIC_PROGRAM, &r, 1);
+	variables = field(&v, "variables");
+	avro_value_get_size(&variables, &n);
+	assert_int_equal(n, 0);
 	avro_value_decref(&v);
 }
 
@@ -535,6 +558,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_start_has_its_fields_and_no_end),
+		cmocka_unit_test(a_program_without_variables_has_an_empty_list),
 		cmocka_unit_test(a_program_end_has_usage_with_unknown_as_null),
 		cmocka_unit_test(every_other_topic_decodes_with_its_values),
 		cmocka_unit_test(no_argv_is_null_and_argc_0_is_empty),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules: engines know their jobs, and a step without a name gets one from its script. */
+/* script: a step without a name gets one from what its shell is told to run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,165 +9,23 @@
 
 #include <cmocka.h>
 
-#include "base/text.h"
-#include "correlate/rules.h"
+#include "config/rules.h"
+#include "correlate/engine.h"
+#include "correlate/script.h"
 
 #define ARGS(...) (const char *const[]){ __VA_ARGS__ }, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
-#define WORK "/data/work/31/3c1293c6965300653aca74c68fd5e2"
 
-static struct rule_verdict
-judge(const char *tool, const char *cwd, const char *const *argv, size_t argc)
-{
-	struct rule_input in = { .tool = tool, .is_tool = true, .argv = argv, .argc = argc, .cwd = cwd };
-	struct rule_verdict v;
-
-	rule_judge(&in, &v);
-	return v;
-}
-
-static void
-snakemake_jobs_name_their_rule_and_wildcards(void **state)
-{
-	struct rule_verdict v = judge("snakemake", "/w", ARGS("python", "-m", "snakemake", "--target-jobs",
-	    "align:sample=A", "--cores", "2"));
-
-	(void)state;
-	assert_true(v.is_task);
-	assert_false(v.is_driver);
-	assert_string_equal(v.engine, "snakemake");
-	assert_string_equal(v.task, "align");
-	assert_string_equal(v.task_id, "align:sample=A");
-	assert_string_equal(v.sample, "A");
-	assert_non_null(v.source);
-	assert_true(v.confidence > 0.9);
-}
-
-static void
-snakemake_wildcards_may_be_many_or_none(void **state)
-{
-	struct rule_verdict v = judge("snakemake", NULL, ARGS("snakemake", "--target-jobs",
-	    "count:lane=1,sample=S 2,unit=x"));
-
-	(void)state;
-	assert_string_equal(v.task_id, "count:lane=1,sample=S 2,unit=x");
-	assert_string_equal(v.sample, "S 2");
-	v = judge("snakemake", NULL, ARGS("snakemake", "--target-jobs", "count:subsample=1"));
-	assert_string_equal(v.sample, "");
-	v = judge("snakemake", NULL, ARGS("snakemake", "--target-jobs", "all:"));
-	assert_true(v.is_task);
-	assert_string_equal(v.task, "all");
-	assert_string_equal(v.task_id, "all");
-	assert_string_equal(v.sample, "");
-}
-
-static void
-snakemake_jobs_are_found_inside_a_shells_script(void **state)
-{
-	static const char *const scripts[] = {
-		("cd /w && python -m snakemake --snakefile '/w/Snakefile' --target-jobs 'count:sample=A' "
-		"--allowed-rules count --cores 2"),
-		"exec python -m snakemake --target-jobs \"count:sample=A\" --mode remote",
-		"exec python -m snakemake --target-jobs count:sample=A --mode remote",
-		"exec python -m snakemake --target-jobs=count:sample=A\n",
-	};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
-		struct rule_verdict v = judge("sh", NULL, ARGS("/bin/sh", "-c", scripts[i]));
-
-		assert_true(v.is_task);
-		assert_string_equal(v.task_id, "count:sample=A");
-		assert_string_equal(v.task, "count");
-		assert_string_equal(v.sample, "A");
-	}
-	assert_string_equal(judge("sh", NULL, ARGS("sh", "-c",
-	    "snakemake --target-jobs 'x:sample=A B,k=\"1\"' --cores 1")).sample, "A B");
-}
-
-static void
-what_only_looks_like_a_snakemake_job_is_none(void **state)
-{
-	(void)state;
-	assert_false(judge("x", NULL, ARGS("x", "--target-jobs")).is_task);
-	assert_false(judge("x", NULL, ARGS("x", "--target-jobs", "")).is_task);
-	assert_false(judge("x", NULL, ARGS("x", "--target-jobs", ":sample=A")).is_task);
-	assert_false(judge("x", NULL, ARGS("x", "--target-jobs", "align")).is_task);
-	assert_false(judge("x", NULL, ARGS("sh", "-c", "x --target-jobs")).is_task);
-	assert_false(judge("x", NULL, ARGS("sh", "-c", "x --target-jobs '")).is_task);
-	assert_false(judge("x", NULL, NULL, 0).is_task);
-}
-
-static void
-names_too_long_are_cut_at_a_whole_character(void **state)
-{
-	char job[2 * RULE_NAME_SIZE + 20];
-	struct rule_verdict v;
-
-	(void)state;
-	for (size_t shift = 0; shift < 2; shift++) {
-		size_t n = 0;
-
-		memset(job, 'r', shift);
-		for (n = shift; n + 2 < sizeof(job) - 10; n += 2)
-			memcpy(job + n, "\xc3\xa9", 2);
-		strcpy(job + n, ":a=1");
-		v = judge("snakemake", NULL, ARGS("snakemake", "--target-jobs", job));
-		assert_true(v.is_task);
-		assert_true(strlen(v.task) >= RULE_NAME_SIZE - 2);
-		assert_true(text_is_plain(v.task, strlen(v.task)));
-		assert_true(text_is_plain(v.task_id, strlen(v.task_id)));
-	}
-}
-
-static void
-nextflow_tasks_are_their_work_directory(void **state)
-{
-	struct rule_verdict v = judge("bash", WORK, ARGS("bash", WORK "/.command.run"));
-
-	(void)state;
-	assert_true(v.is_task);
-	assert_string_equal(v.engine, "nextflow");
-	assert_string_equal(v.task_id, "31/3c1293c6965300653aca74c68fd5e2");
-	assert_string_equal(v.task, "");
-	assert_true(judge("bash", WORK "/", ARGS("bash", "-ue", ".command.run", "nxf_launch")).is_task);
-	assert_true(judge("bash", "/31/x" WORK, ARGS("bash", ".command.run")).is_task);
-}
-
-static void
-what_only_looks_like_a_nextflow_task_is_none(void **state)
-{
-	(void)state;
-	assert_false(judge("bash", NULL, ARGS("bash", ".command.run")).is_task);
-	assert_false(judge("bash", "/w", ARGS("bash", ".command.run")).is_task);
-	assert_false(judge("bash", "/", ARGS("bash", ".command.run")).is_task);
-	assert_false(judge("bash", "/31", ARGS("bash", ".command.run")).is_task);
-	assert_false(judge("bash", "/31/3c", ARGS("bash", ".command.run")).is_task);
-	assert_false(judge("bash", WORK, ARGS("bash", ".command.sh")).is_task);
-	assert_false(judge("bash", WORK "f0", ARGS("bash", ".command.run")).is_task);	/* 32 digits */
-	assert_false(judge("bash", "/31/3C1293C6965300653ACA74C68FD5E2", ARGS("bash", ".command.run")).is_task);
-}
-
-static void
-drivers_are_known_by_their_tool(void **state)
-{
-	(void)state;
-	assert_true(judge("snakemake", NULL, ARGS("snakemake", "-c2")).is_driver);
-	assert_true(judge("nextflow", NULL, NULL, 0).is_driver);
-	assert_true(judge("make", NULL, ARGS("make")).is_driver);
-	assert_false(judge("bwa mem", NULL, ARGS("bwa", "mem")).is_driver);
-	assert_false(judge("bash", NULL, ARGS("bash")).is_driver);
-	assert_false(judge(NULL, NULL, NULL, 0).is_driver);
-}
+static struct ruleset *shipped;
 
 /* What `bash -c script` is called. */
 static const char *
 named(const char *script)
 {
-	static char task[RULE_NAME_SIZE];
+	static char task[ENGINE_NAME_SIZE];
 	const char *const argv[] = { "/usr/bin/bash", "-c", script };
-	struct rule_input in = { .tool = "bash", .argv = argv, .argc = 3 };
+	struct subject s = { .tool = "bash", .argv = argv, .argc = 3 };
 
-	rule_default_task(&in, task, sizeof(task));
+	engine_default_task(shipped, &s, task);
 	return task;
 }
 
@@ -299,10 +157,10 @@ a_script_without_a_tool_is_named_after_its_shell(void **state)
 static const char *
 named_as(const char *tool, bool is_tool, const char *const *argv, size_t argc)
 {
-	static char task[RULE_NAME_SIZE];
-	struct rule_input in = { .tool = tool, .is_tool = is_tool, .argv = argv, .argc = argc };
+	static char task[ENGINE_NAME_SIZE];
+	struct subject s = { .tool = tool, .is_tool = is_tool, .argv = argv, .argc = argc };
 
-	rule_default_task(&in, task, sizeof(task));
+	engine_default_task(shipped, &s, task);
 	return task;
 }
 
@@ -365,26 +223,42 @@ static void
 a_name_fits_where_it_is_written(void **state)
 {
 	char task[16];
-	const char *const argv[] = { "sh", "-c", "bwa mem r | samtools sort | bcftools view" };
-	struct rule_input in = { .tool = "sh", .argv = argv, .argc = 3 };
 
 	(void)state;
-	rule_default_task(&in, task, sizeof(task));
+	assert_true(script_name(shipped, "bwa mem r | samtools sort | bcftools view", task, sizeof(task)));
 	assert_string_equal(task, "bwa mem");	/* whole tools only */
+}
+
+static void
+without_rules_a_script_has_its_programs_names(void **state)
+{
+	char name[64];
+
+	(void)state;
+	assert_true(script_name(NULL, "bwa mem r | samtools sort", name, sizeof(name)));
+	assert_string_equal(name, "bwa | samtools");
+}
+
+static int
+load(void **state)
+{
+	(void)state;
+	shipped = rules_shipped();
+	return shipped != NULL ? 0 : -1;
+}
+
+static int
+unload(void **state)
+{
+	(void)state;
+	ruleset_unref(shipped);
+	return 0;
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(snakemake_jobs_name_their_rule_and_wildcards),
-		cmocka_unit_test(snakemake_wildcards_may_be_many_or_none),
-		cmocka_unit_test(snakemake_jobs_are_found_inside_a_shells_script),
-		cmocka_unit_test(what_only_looks_like_a_snakemake_job_is_none),
-		cmocka_unit_test(names_too_long_are_cut_at_a_whole_character),
-		cmocka_unit_test(nextflow_tasks_are_their_work_directory),
-		cmocka_unit_test(what_only_looks_like_a_nextflow_task_is_none),
-		cmocka_unit_test(drivers_are_known_by_their_tool),
 		cmocka_unit_test(scripts_are_named_after_their_first_pipeline),
 		cmocka_unit_test(what_is_no_command_is_passed_over),
 		cmocka_unit_test(redirections_are_no_words),
@@ -393,7 +267,8 @@ main(void)
 		cmocka_unit_test(only_a_shells_script_is_read),
 		cmocka_unit_test(long_scripts_are_read_in_part_and_never_overrun),
 		cmocka_unit_test(a_name_fits_where_it_is_written),
+		cmocka_unit_test(without_rules_a_script_has_its_programs_names),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, load, unload);
 }

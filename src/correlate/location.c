@@ -1,0 +1,186 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Locations: what the paths of a program's two cgroups say of job, container and limits, found out
+ * once for all that run there. Those that nobody runs in any more are kept a while: a batch of short
+ * programs comes back to the same cgroup.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/state.h"
+
+static void
+idle_leave(struct correlator *c, struct location *l)
+{
+	DL_DELETE(c->idle_locations, l);
+	c->n_idle_locations--;
+}
+
+static void
+location_free(struct correlator *c, struct location *l)
+{
+	if (l->hh.tbl != NULL)
+		HASH_DEL(c->locations, l);
+	free(l);
+}
+
+struct location *
+location_ref(struct location *l)
+{
+	if (l != NULL)
+		l->refs++;
+	return l;
+}
+
+void
+location_unref(struct correlator *c, struct location *l)
+{
+	if (l == NULL || --l->refs > 0)
+		return;
+	if (l->hh.tbl == NULL) {	/* a program's own */
+		location_free(c, l);
+		return;
+	}
+	DL_APPEND(c->idle_locations, l);
+	c->n_idle_locations++;
+	while (c->n_idle_locations > LOCATIONS_KEPT_MAX) {
+		struct location *oldest = c->idle_locations;
+
+		idle_leave(c, oldest);
+		location_free(c, oldest);
+	}
+}
+
+/* Limits nest: the strictest counts. */
+static void
+take_limits(struct location *l, const struct cgroup_path *g)
+{
+	if (g == NULL)
+		return;
+	if (g->cpus.known && (!l->cpus.known || g->cpus.value < l->cpus.value))
+		l->cpus = g->cpus;
+	if (g->memory_bytes.known && (!l->memory_bytes.known || g->memory_bytes.value < l->memory_bytes.value))
+		l->memory_bytes = g->memory_bytes;
+}
+
+static void
+judge(struct correlator *c, struct location *l)
+{
+	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
+
+	l->generation = c->rules->generation;
+	l->is_known = (v2 != NULL || l->key.v2 == 0) && (v1 != NULL || l->key.v1 == 0);
+	l->cpus = (struct opt_double){ 0 };
+	l->memory_bytes = (struct opt_u64){ 0 };
+	take_limits(l, v2);
+	take_limits(l, v1);
+	place_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->place);
+	/* The set may go before we do. */
+	l->place.scheduler = kept_name(c, l->place.scheduler);
+	l->place.runtime = kept_name(c, l->place.runtime);
+	l->place.scheduler_source = kept_name(c, l->place.scheduler_source);
+	l->place.container_source = kept_name(c, l->place.container_source);
+}
+
+struct location *
+location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1)
+{
+	struct { uint64_t v2, v1; } key = { cgroup_v2, cgroup_v1 };
+	struct location *l;
+
+	if (cgroup_v2 == 0 && cgroup_v1 == 0)
+		return NULL;
+	HASH_FIND(hh, c->locations, &key, sizeof(key), l);
+	if (l == NULL) {
+		l = calloc(1, sizeof(*l));
+		if (l == NULL)
+			return NULL;
+		l->key.v2 = cgroup_v2;
+		l->key.v1 = cgroup_v1;
+		HASH_ADD(hh, c->locations, key, sizeof(l->key), l);
+		judge(c, l);
+	} else {
+		if (l->refs == 0)
+			idle_leave(c, l);
+		if (!l->is_known || l->generation != c->rules->generation)
+			judge(c, l);
+	}
+	l->refs++;
+	return l;
+}
+
+/* A location of one program's own, which is otherwise like l (may be NULL). l itself without memory. */
+static struct location *
+location_own(struct correlator *c, struct location *l, const struct place *place)
+{
+	struct location *own = calloc(1, sizeof(*own));
+
+	if (own == NULL)
+		return l;
+	if (l != NULL)
+		*own = *l;
+	memset(&own->hh, 0, sizeof(own->hh));
+	own->prev = own->next = NULL;
+	own->refs = 1;
+	own->place = *place;
+	own->place.scheduler = kept_name(c, place->scheduler);
+	own->place.runtime = kept_name(c, place->runtime);
+	own->place.scheduler_source = kept_name(c, place->scheduler_source);
+	own->place.container_source = kept_name(c, place->container_source);
+	location_unref(c, l);
+	return own;
+}
+
+struct location *
+location_refine(struct correlator *c, struct location *l, const struct subject *s)
+{
+	struct place place = { 0 };
+
+	if (l != NULL)
+		place = l->place;
+	return place_of_program(c->rules, s, &place) ? location_own(c, l, &place) : l;
+}
+
+struct location *
+location_inherit(struct correlator *c, struct location *l, const struct location *from)
+{
+	struct place place = { 0 };
+	bool is_same;
+
+	if (from == NULL)
+		return l;
+	if (l != NULL)
+		place = l->place;
+	is_same = l != NULL && l->key.v2 == from->key.v2 && l->key.v1 == from->key.v1;
+	return place_inherit(&from->place, &place, is_same) ? location_own(c, l, &place) : l;
+}
+
+void
+location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed)
+{
+	/* What has not exec'd is what its parent is and where that is, until its own cgroups are told. */
+	const struct process *known = p->has_context || parent == NULL ? p : parent;
+	struct location *old = p->location;
+	struct location *from = old != NULL ? old : parent != NULL ? parent->location : NULL;
+
+	if (!known->has_context)
+		return;
+	if (from != NULL && from->is_known && from->generation == c->rules->generation &&
+	    (!has_execed || !from->place.is_outside || from->place.has_group) &&
+	    from->key.v2 == known->context.cgroup_v2 && from->key.v1 == known->context.cgroup_v1)
+		p->location = location_ref(from);
+	else
+		p->location = location_inherit(c, location_of(c, known->context.cgroup_v2, known->context.cgroup_v1), from);
+	location_unref(c, old);
+}
+
+void
+locations_free(struct correlator *c)
+{
+	struct location *l, *next;
+
+	HASH_ITER(hh, c->locations, l, next)
+		location_free(c, l);
+	c->idle_locations = NULL;
+	c->n_idle_locations = 0;
+}

@@ -1,0 +1,92 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The table of `sluice run`: a row for each task's name, sample and tool.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/bound.h"
+#include "correlate/state.h"
+
+static const char *
+or_null(const char *s)
+{
+	return s[0] != '\0' ? s : NULL;
+}
+
+struct row *
+row_of(struct correlator *c, const struct process *p)
+{
+	const struct task *t = p->is_overhead ? NULL : p->task;
+	const char *task = t != NULL ? or_null(t->name) : NULL;
+	const char *sample = t != NULL ? or_null(t->sample) : NULL;
+	const char *tool = p->text != NULL && p->text->is_tool ? p->text->tool : NULL;
+	size_t task_len = task != NULL ? strlen(task) : 0, sample_len = sample != NULL ? strlen(sample) : 0;
+	size_t tool_len = tool != NULL ? strlen(tool) : 0, len = task_len + sample_len + tool_len + 3;
+	char *key = c->whole != NULL ? calloc(1, len) : NULL;
+	struct row *r;
+
+	if (key == NULL)
+		return NULL;
+	memcpy(key, task != NULL ? task : "", task_len);
+	memcpy(key + task_len + 1, sample != NULL ? sample : "", sample_len);
+	memcpy(key + task_len + 1 + sample_len + 1, tool != NULL ? tool : "", tool_len);
+	HASH_FIND(hh, c->rows, key, len, r);
+	if (r != NULL) {
+		free(key);
+		return r;
+	}
+	r = HASH_COUNT(c->rows) < ROWS_MAX ? calloc(1, sizeof(*r)) : NULL;
+	if (r == NULL) {
+		free(key);
+		return NULL;
+	}
+	r->key = key;
+	r->key_len = len;
+	r->shown.task = task != NULL ? key : NULL;
+	r->shown.sample = sample != NULL ? key + task_len + 1 : NULL;
+	r->shown.tool = tool != NULL ? key + task_len + 1 + sample_len + 1 : NULL;
+	HASH_ADD_KEYPTR(hh, c->rows, r->key, r->key_len, r);
+	return r;
+}
+
+size_t
+correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
+{
+	struct bound_limits limits = { c->options.memory_limit_bytes, c->options.host_memory_bytes };
+	struct row *r, *next;
+	size_t n = 0;
+
+	free(c->summary);
+	c->summary = calloc(HASH_COUNT(c->rows) + 1, sizeof(*c->summary));
+	*ret_rows = c->summary;
+	if (c->summary == NULL)
+		return 0;
+	HASH_ITER(hh, c->rows, r, next) {
+		struct summary_row *s;
+
+		if (r->work.programs == 0)	/* all of them turned out to be another tool */
+			continue;
+		s = &c->summary[n++];
+		*s = r->shown;
+		s->programs = r->work.programs;
+		s->failed = r->work.failed;
+		s->wall_ns = r->work.busy_ns;
+		s->usage = r->work.done;
+		s->bound = bound_decide(&s->usage, s->wall_ns, &limits, &s->shares);
+	}
+	return n;
+}
+
+void
+rows_free(struct correlator *c)
+{
+	struct row *r, *next;
+
+	HASH_ITER(hh, c->rows, r, next) {
+		HASH_DEL(c->rows, r);
+		free(r->key);
+		free(r);
+	}
+	free(c->summary);
+}

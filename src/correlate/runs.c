@@ -1,0 +1,173 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Runs: made when their first program is met, ended when it is quiet, kept for a while after: a task
+ * in a container may come late.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/state.h"
+
+#define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without a program */
+#define JOB_QUIET_NS UINT64_C(5000000000)	/* of one without a driver: another step may follow */
+#define RUN_KEPT_NS UINT64_C(60000000000)	/* after its end */
+
+struct run *
+run_find(struct correlator *c, const char *id)
+{
+	struct run *r;
+
+	HASH_FIND_STR(c->runs, id, r);
+	return r;
+}
+
+struct run *
+run_get(struct correlator *c, const char *id)
+{
+	struct run *r = run_find(c, id);
+	size_t len = strlen(id);
+
+	if (r != NULL)
+		return r;
+	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
+	if (r == NULL) {
+		c->runs_refused++;
+		return NULL;
+	}
+	memcpy(r->id, id, len + 1);
+	HASH_ADD_STR(c->runs, id, r);
+	return r;
+}
+
+void
+run_release(struct correlator *c, struct run *r)
+{
+	(void)c;
+	if (r != NULL && --r->refs == 0)
+		r->idle_ns = 0;		/* the next tick says since when */
+}
+
+void
+run_assign(struct correlator *c, struct process *p, struct run *r)
+{
+	struct run *old = p->run;
+
+	if (r == old)
+		return;
+	if (r != NULL)
+		r->refs++;
+	p->run = r;
+	run_release(c, old);
+}
+
+void
+run_free(struct correlator *c, struct run *r)
+{
+	facts_forget(c, r);
+	HASH_DEL(c->runs, r);
+	free(r->pipeline);
+	free(r->name);
+	free(r->command);
+	free(r->work_dir);
+	free(r->root_dir);
+	free(r->scheduler);
+	free(r->job_id);
+	free(r->parent_id);
+	free(r->task);
+	free(r->sample);
+	free(r);
+}
+
+void
+run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns)
+{
+	struct work_record rec = { .phase = phase };
+	struct usage usage = r->work.done;
+	struct work w = r->work;
+
+	w.start_ns = r->start_ns;
+	if (r == c->whole)
+		w.end_ns = now_ns;	/* it lasts as long as we watched it, not as long as something ran */
+	if (phase != PHASE_START && w.live > 0)
+		usage_add(&usage, &r->live);
+	rec.requested_cpus = r->cpus;
+	rec.requested_memory_bytes = r->memory_bytes;
+	work_record_fill(c, r, &w, now_ns, &usage, &rec);
+	rec.head.sample = r->sample;
+	rec.engine = r->engine;
+	rec.source = r->source;
+	rec.confidence = (struct opt_double){ r->confidence, true };
+	rec.command = r->command;
+	rec.work_dir = r->work_dir;
+	rec.lost_events = c->lost_events - r->lost_before;
+	if (phase == PHASE_END && r->root_ended && r->has_status)
+		work_set_status(&rec, r->status);
+	c->ops.run(&rec, c->arg);
+}
+
+/* All of them in one walk over the processes: there may be thousands of either. */
+void
+runs_sum_live(struct correlator *c)
+{
+	struct process *p;
+	struct task *t;
+	struct run *r;
+
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		r->live = (struct usage){ 0 };
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		t->live = (struct usage){ 0 };
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (!p->is_announced)
+			continue;
+		if (p->run != NULL)
+			usage_add(&p->run->live, &p->latest);
+		if (p->task != NULL && !p->is_overhead)
+			usage_add(&p->task->live, &p->latest);
+	}
+}
+
+/* Has nothing of it run for so long that it is over? */
+static bool
+is_quiet(const struct run *r, uint64_t now_ns)
+{
+	uint64_t quiet_ns = r->root.pid != 0 ? DRIVEN_QUIET_NS : JOB_QUIET_NS;
+
+	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended) && now_ns > r->work.end_ns + quiet_ns;
+}
+
+void
+runs_tick(struct correlator *c, uint64_t now_ns, bool live)
+{
+	struct run *r, *next;
+
+	HASH_ITER(hh, c->runs, r, next) {
+		if (r->has_started && !r->has_ended && r != c->whole && is_quiet(r, now_ns)) {
+			run_emit(c, r, PHASE_END, now_ns);
+			r->has_ended = true;
+			journal_run(c, r);
+		} else if (live && r->has_started && !r->has_ended) {
+			run_emit(c, r, PHASE_LIVE, now_ns);
+		}
+		if (r->refs > 0 || r == c->whole || (r->has_started && !r->has_ended))
+			continue;
+		if (r->idle_ns == 0)
+			r->idle_ns = now_ns;
+		if (now_ns - r->idle_ns > RUN_KEPT_NS) {
+			journal_flush(c);
+			journal_forget_run(c, r);
+			run_free(c, r);
+		}
+	}
+	journal_flush(c);
+}
+
+void
+runs_free(struct correlator *c)
+{
+	struct run *r, *next;
+
+	HASH_ITER(hh, c->runs, r, next)
+		run_free(c, r);
+	c->whole = NULL;
+}

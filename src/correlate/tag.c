@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * By hand: a process and all that descends from it is given to a run.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/state.h"
+
+/* The process that has this pid now; a zombie's pid is still its own. */
+static struct process *
+live_process(struct correlator *c, uint32_t pid)
+{
+	struct process *p, *found = NULL;
+
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->id.pid == pid && p->gone_ns == 0 && (found == NULL || p->id.start_ns > found->id.start_ns))
+			found = p;
+	}
+	return found;
+}
+
+static bool
+descends(struct correlator *c, const struct process *p, const struct process *from)
+{
+	for (unsigned depth = 0; p != NULL && depth < 1024; depth++) {
+		if (p == from)
+			return true;
+		p = process_of(c, &p->parent);
+	}
+	return false;
+}
+
+static int
+set(char **to, const char *text)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return -ENOMEM;
+	if (copy != NULL) {
+		free(*to);
+		*to = copy;
+	}
+	return 0;
+}
+
+int
+correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns)
+{
+	struct process *root = live_process(c, pid), *p;
+	struct run *r;
+	int n = 0;
+
+	if (root == NULL)
+		return -ESRCH;
+	r = run_get(c, tag->run_id);
+	if (r == NULL)
+		return strlen(tag->run_id) < RUN_ID_SIZE ? -ENOSPC : -EINVAL;
+	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
+		return -ENOMEM;
+	if (r->strength != STRENGTH_EXPLICIT) {
+		r->strength = STRENGTH_EXPLICIT;
+		r->engine = kept_name(c, "sluice");
+		r->source = kept_name(c, tag->source);
+		r->confidence = 1;
+		r->root = root->id;
+		if (root->has_context)
+			r->uid = (struct opt_u64){ root->context.uid, true };
+	}
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_over || !descends(c, p, root))
+			continue;
+		if (p->is_announced)
+			work_withdraw(c, p);
+		task_assign(c, p, NULL);
+		run_assign(c, p, r);
+		p->is_driver = p == root && r->task == NULL;
+		attribute_by_hand(c, p);
+		if (p->is_announced)
+			work_enter(c, p, now_ns);
+		journal_process(c, p, NEWS_ALL);
+		n++;
+	}
+	journal_run(c, r);
+	journal_flush(c);
+	return n;
+}
+
+bool
+correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct program_record *r, void *arg), void *arg)
+{
+	struct process *p = live_process(c, pid);
+
+	if (p == NULL || p->is_excluded)
+		return false;
+	program_show(c, p, fn, arg);
+	return true;
+}

@@ -1,0 +1,182 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Tasks: a step's execution, all programs of it, whether they descend from one another or not.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/state.h"
+
+#define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
+
+struct task *
+task_find(struct correlator *c, uint64_t number)
+{
+	struct task *t;
+
+	HASH_FIND(hh, c->tasks, &number, sizeof(number), t);
+	return t;
+}
+
+#define ID_KEY_SIZE (RUN_ID_SIZE + ENGINE_NAME_SIZE + 16)
+
+static size_t
+id_key(char key[ID_KEY_SIZE], const struct run *r, const char *task_id, struct opt_i32 attempt)
+{
+	int n = snprintf(key, ID_KEY_SIZE, "%s%c%s%c%d", r->id, '\0', task_id, '\0', attempt.known ? attempt.value : 0);
+
+	return n > 0 && n < ID_KEY_SIZE ? (size_t)n : 0;
+}
+
+struct task *
+task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt)
+{
+	char key[ID_KEY_SIZE];
+	size_t len = id_key(key, r, task_id, attempt);
+	struct task *t;
+
+	HASH_FIND(by_id, c->tasks_by_id, key, len, t);
+	return t;
+}
+
+void
+task_set_id_key(struct correlator *c, struct task *t)
+{
+	char key[ID_KEY_SIZE];
+	size_t len = id_key(key, t->run, t->task_id, t->attempt);
+
+	if (t->id_key != NULL || task_find_id(c, t->run, t->task_id, t->attempt) != NULL)
+		return;
+	t->id_key = malloc(len);
+	if (t->id_key == NULL)
+		return;
+	memcpy(t->id_key, key, len);
+	t->id_key_len = len;
+	HASH_ADD_KEYPTR(by_id, c->tasks_by_id, t->id_key, t->id_key_len, t);
+}
+
+struct task *
+task_new(struct correlator *c, struct run *r, uint64_t number)
+{
+	struct task *t = HASH_COUNT(c->tasks) < TASKS_MAX ? calloc(1, sizeof(*t)) : NULL;
+
+	if (t == NULL)
+		return NULL;
+	if (number > c->next_task)
+		c->next_task = number;
+	t->number = number;
+	t->run = r;
+	r->refs++;
+	HASH_ADD(hh, c->tasks, number, sizeof(t->number), t);
+	return t;
+}
+
+void
+task_unset_id_key(struct correlator *c, struct task *t)
+{
+	if (t->id_key == NULL)
+		return;
+	HASH_DELETE(by_id, c->tasks_by_id, t);
+	free(t->id_key);
+	t->id_key = NULL;
+	journal_task(c, t);
+}
+
+static void
+task_free(struct correlator *c, struct task *t)
+{
+	if (t->id_key != NULL)
+		HASH_DELETE(by_id, c->tasks_by_id, t);
+	HASH_DEL(c->tasks, t);
+	run_release(c, t->run);
+	free(t->id_key);
+	free(t->work_dir);
+	free(t);
+}
+
+void
+task_assign(struct correlator *c, struct process *p, struct task *t)
+{
+	struct task *old = p->task;
+
+	if (t == old)
+		return;
+	if (t != NULL)
+		t->refs++;
+	p->task = t;
+	if (old != NULL) {
+		old->refs--;
+		task_reap(c, old);
+	}
+}
+
+void
+task_reap(struct correlator *c, struct task *t)
+{
+	if (t->refs > 0 || !(t->has_ended || !t->has_started))
+		return;
+	journal_forget_task(c, t);
+	task_free(c, t);
+}
+
+static const char *
+or_null(const char *s)
+{
+	return s[0] != '\0' ? s : NULL;
+}
+
+void
+task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns)
+{
+	struct work_record r = { .phase = phase };
+	struct usage usage = t->work.done;
+
+	if (phase != PHASE_START && t->work.live > 0)
+		usage_add(&usage, &t->live);
+	r.requested_cpus = t->cpus;
+	r.requested_memory_bytes = t->memory_bytes;
+	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
+	r.head.task_id = or_null(t->task_id);
+	r.head.task = or_null(t->name);
+	r.head.sample = or_null(t->sample);
+	r.engine = t->engine;
+	r.source = t->source;
+	r.confidence = (struct opt_double){ t->confidence, true };
+	r.attempt = t->attempt;
+	r.work_dir = t->work_dir;
+	if (phase == PHASE_END && t->root_ended)
+		work_set_status(&r, t->status);
+	c->ops.task(&r, c->arg);
+}
+
+void
+tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
+{
+	struct task *t, *next;
+
+	HASH_ITER(hh, c->tasks, t, next) {
+		if (!t->has_started || t->has_ended)
+			continue;
+		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
+			task_emit(c, t, PHASE_END, now_ns);
+			t->has_ended = true;
+			if (t->attempt.known && t->root_ended && t->status != 0)
+				fact_add_failure(c, t->run, t->name, t->sample);
+			journal_task(c, t);
+			journal_flush(c);	/* while it is there */
+			task_reap(c, t);
+		} else if (live) {
+			task_emit(c, t, PHASE_LIVE, now_ns);
+		}
+	}
+}
+
+void
+tasks_free(struct correlator *c)
+{
+	struct task *t, *next;
+
+	HASH_ITER(hh, c->tasks, t, next)
+		task_free(c, t);
+}

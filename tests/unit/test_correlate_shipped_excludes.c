@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shipped exclude rules: what a host does by itself is left out, and no work ever is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/tool_rules.h"
+#include "config/rules.h"
+#include "correlate/match.h"
+
+#define SESSION "/user.slice/user-1000.slice/session-3.scope"
+
+static struct ruleset *rules;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	rules = rules_shipped();
+	return rules != NULL ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	ruleset_unref(rules);
+	return 0;
+}
+
+static const char *
+excluded_by(const struct subject *s)
+{
+	const struct follow_rule *rule = NULL;
+
+	return follow_excludes(&rules->follow, s, false, &rule, NULL) ? rule->place.name : NULL;
+}
+
+/* As a user runs it, and as root does in a container; without arguments, which no rule needs to leave alone. */
+static void
+is_followed(const char *name)
+{
+	const char *argv[] = { name };
+	char exe[256];
+	struct subject s = { .exe = exe, .comm = name, .argv = argv, .argc = 1, .cwd = "/data/work", .cgroup = SESSION,
+		.has_uid = true, .uid = 1000, .words = { "", "", "", "" } };
+
+	snprintf(exe, sizeof(exe), "/usr/bin/%s", name);
+	if (excluded_by(&s) != NULL)
+		fail_msg("%s is left out by '%s'", name, excluded_by(&s));
+	s.cgroup = "/system.slice/docker-3c1293c6965300653aca74c68fd5e2.scope";
+	s.uid = 0;
+	s.words.script = exe;	/* or as a script of that name */
+	if (excluded_by(&s) != NULL)
+		fail_msg("%s is left out by '%s'", name, excluded_by(&s));
+}
+
+static void
+every_tool_of_science_is_followed(void **state)
+{
+	static const char *const files[] = { "bioinformatics.yaml", "imaging.yaml", "machine-learning.yaml",
+		"runtimes.yaml" };
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < rules->tools->n_buckets; i++) {
+		for (const struct tool_key *k = rules->tools->buckets[i]; k != NULL; k = k->next) {
+			bool is_science = k->rule->role != TOOL_PLAIN;
+
+			for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
+				is_science = is_science || strcmp(k->rule->place.file, files[f]) == 0;
+			if (k->kind != TOOL_KEY_EXE || !is_science)
+				continue;
+			is_followed(k->name);
+			n++;
+		}
+	}
+	assert_true(n > 300);
+}
+
+static void
+what_work_is_made_of_is_followed(void **state)
+{
+	static const char *const names[] = {
+		"sh", "bash", "dash", "zsh", "fish", "python3", "python3.11", "perl", "R", "Rscript", "java", "julia", "node",
+		"ruby", "awk", "gawk", "sed", "grep", "sort", "cat", "cp", "mv", "gzip", "pigz", "tar", "rsync", "curl", "wget",
+		"ssh", "scp", "sftp", "sudo", "su", "env", "nohup", "time", "xargs", "parallel", "make", "ninja", "gcc", "git",
+		"conda", "mamba", "pip", "nextflow", "snakemake", "cwltool", "toil", "miniwdl", "cromwell", "luigi", "dask",
+		"airflow", "sbatch", "srun", "slurmstepd", "qsub", "bsub", "condor_starter", "docker", "dockerd", "podman", "runc",
+		"crun", "containerd", "containerd-shim-runc-v2", "conmon", "apptainer", "singularity", "lxc-start", "kubelet",
+		"diamond", "vector", "master", "monitor", "run-parts", "apt-get", "dpkg", "dnf", "rpm", "udocker", "agent",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		is_followed(names[i]);
+}
+
+static void
+what_the_host_does_by_itself_is_left_out(void **state)
+{
+	static const struct {
+		const char *exe, *argv[4], *cgroup, *script;
+		uint32_t uid;
+	} noise[] = {
+		{ "/usr/sbin/sshd", { "sshd: user [priv]" }, "/system.slice/ssh.service", "", 0 },
+		{ "/sbin/agetty", { "agetty", "tty1" }, "/system.slice/system-getty.slice", "", 0 },
+		{ "/usr/sbin/cron", { "/usr/sbin/CRON", "-f" }, "/system.slice/cron.service", "", 0 },
+		{ "/usr/lib/systemd/systemd-udevd", { "systemd-udevd" }, "/", "", 0 },
+		{ "/usr/bin/kmod", { "modprobe", "-q", "x" }, "/", "", 0 },
+		{ "/usr/lib/systemd/system-generators/systemd-fstab-generator", { "x" }, "/init.scope", "", 0 },
+		{ "/usr/bin/dash", { "sh", "/etc/update-motd.d/10-uname" }, SESSION, "", 0 },
+		{ "/usr/bin/run-parts", { "run-parts", "--report", "/etc/cron.hourly" }, "/system.slice/cron.service", "", 0 },
+		{ "/usr/bin/python3.11", { "python3", "/usr/bin/unattended-upgrade" }, "/", "/usr/bin/unattended-upgrade", 0 },
+		{ "/usr/bin/dpkg", { "dpkg" }, "/system.slice/apt-daily-upgrade.service", "", 0 },
+		{ "/usr/bin/node_exporter", { "node_exporter" }, SESSION, "", 999 },
+		{ "/usr/lib/nagios/plugins/check_disk", { "check_disk" }, "/x", "", 999 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++) {
+		struct subject s = { .exe = noise[i].exe, .argv = noise[i].argv, .cwd = "/", .cgroup = noise[i].cgroup,
+			.has_uid = true, .uid = noise[i].uid, .words = { "", noise[i].script, "", "" } };
+
+		while (s.argc < 4 && s.argv[s.argc] != NULL)
+			s.argc++;
+		if (excluded_by(&s) == NULL)
+			fail_msg("%s is followed", noise[i].exe);
+	}
+}
+
+/* What a user gave a machine to run at its start, or cron at a time, is work. */
+static void
+jobs_that_the_host_starts_are_followed(void **state)
+{
+	static const char *const cgroups[] = {
+		"/system.slice/cloud-final.service", "/system.slice/google-startup-scripts.service",
+		"/system.slice/amazon-ssm-agent.service", "/system.slice/walinuxagent.service", "/system.slice/cron.service",
+		"/system.slice/ssh.service", "/system.slice/slurmstepd.scope/job_1/step_0", "/system.slice/run-u12.service",
+		"/user.slice/user-1000.slice/user@1000.service/app.slice/my.service", "/system.slice/docker.service", "/",
+	};
+	const char *argv[] = { "bash", "/home/u/run.sh" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cgroups) / sizeof(cgroups[0]); i++) {
+		struct subject s = { .exe = "/usr/bin/bash", .comm = "run.sh", .argv = argv, .argc = 2, .cwd = "/",
+			.cgroup = cgroups[i], .has_uid = true, .words = { "", "/home/u/run.sh", "", "" } };
+
+		if (excluded_by(&s) != NULL)
+			fail_msg("%s is left out by '%s'", cgroups[i], excluded_by(&s));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_tool_of_science_is_followed),
+		cmocka_unit_test(what_work_is_made_of_is_followed),
+		cmocka_unit_test(what_the_host_does_by_itself_is_left_out),
+		cmocka_unit_test(jobs_that_the_host_starts_are_followed),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
