@@ -15,6 +15,10 @@
 #define EVENT_COMM_LEN	 16
 #define EVENT_PATH_MAX	 4096
 #define EVENT_ARGV_MAX	 32768
+#define EVENT_ENV_NAMES	 8	/* variables of the environment that can be asked for */
+#define EVENT_ENV_NAME_MAX 63
+#define EVENT_ENV_VALUE_MAX 512	/* of a longer one nothing is told: half an id is another id */
+#define EVENT_ENV_MAX	 (EVENT_ENV_NAMES * (EVENT_ENV_NAME_MAX + 1 + EVENT_ENV_VALUE_MAX + 1))
 
 enum event_kind {		/* 0 is left free: an all-zero event is never valid */
 	EVENT_EXEC = 1,		/* struct event_exec: a program starts, maybe in place of another */
@@ -39,6 +43,13 @@ enum event_flag {
 	EVENT_OOM = 1 << 9,		/* chosen by the OOM killer */
 	EVENT_THREADS_CUT = 1 << 10,	/* counters are too low: more threads than we walk, no end sums */
 	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
+	/*
+	 * exec: the rules leave the new program out; only head, self and prev are set. Sent only where
+	 * something of the process was told before: a program (EVENT_REPLACED), or by a snapshot the
+	 * process that had not exec'd yet.
+	 * snapshot: they leave it out since it began; it is told as alive and as ended, no more.
+	 */
+	EVENT_EXCLUDED = 1 << 12,
 };
 
 enum event_net {		/* the classes of sockets that we tell apart */
@@ -133,7 +144,7 @@ struct event_exec {
 	__u32	exe_len;	/* bytes of text after the struct, in this order: */
 	__u32	cwd_len;	/*   paths as components, leaf first, each NUL-terminated */
 	__u32	argv_len;	/*   arguments, each NUL-terminated unless cut */
-	__u32	pad;
+	__u32	env_len;	/*   NAME=value of variables that were asked for, each NUL-terminated */
 	struct event_counters	prev;		/* with EVENT_REPLACED; else anything */
 };
 

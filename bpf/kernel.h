@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
  * The only kernel types and fields that sluice reads. What is not declared here cannot be read:
- * no page, no file content, no socket buffer, no environment. CO-RE finds each field's place in
- * the running kernel by name; ___flavours are the same type in another age of the kernel.
+ * no page, no file content, no socket buffer; of an environment only what environ.bpf.c takes, by
+ * names that the user gave. CO-RE finds each field's place in the running kernel by name;
+ * ___flavours are the same type in another age of the kernel.
  */
 #ifndef SLUICE_KERNEL_H
 #define SLUICE_KERNEL_H
@@ -126,6 +127,8 @@ struct mm_struct {
 	unsigned long hiwater_rss;
 	unsigned long arg_start;
 	unsigned long arg_end;
+	unsigned long env_start;
+	unsigned long env_end;
 	struct file *exe_file;
 	struct percpu_counter rss_stat[4];	/* file, anon, swap, shmem; from 6.2 */
 };

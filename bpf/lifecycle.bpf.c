@@ -10,8 +10,8 @@
  * and what cannot be made up for is counted. In their bodies those copies switch preemption off, so
  * that no other shares their scratch; the task may still lose the CPU as it switches it on again.
  */
-#include "counters.h"
-#include "path.h"
+#include "environ.h"
+#include "judge.h"
 
 struct state_map final_state SEC(".maps");
 struct state_map stale_state SEC(".maps");
@@ -46,9 +46,12 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	PROGRAM_7(name##_7_again, tracepoint, call, args) \
 	PROGRAM_7(name##_7_once_more, tracepoint, call, args)
 
-/* Sends the path of a cgroup the first time that its id is seen. */
-static __always_inline bool
-cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
+/*
+ * Sends the path of a cgroup, whose kernfs_node stands in wash[0], the first time that its id is seen.
+ * A function of its own, so that the verifier sees it once. Returns whether user space has it.
+ */
+__noinline u32
+cgroup_announce(u64 id, u32 is_v2)
 {
 	u64 key[2] = { id, is_v2 };
 	struct scratch *s;
@@ -60,7 +63,6 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 	s = scratch_get();
 	if (!s)
 		return false;
-	s->wash[0] = (u64)kn;
 	len = kernfs_append(0);
 	if (len & PATH_CUT)
 		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_CUT);
@@ -81,14 +83,26 @@ cgroup_announce(struct kernfs_node *kn, u64 id, u32 is_v2)
 	return true;
 }
 
-static __always_inline void
-context_read(struct context *c, struct task_struct *t, struct proc *p)
+/* True where it had a look: scratch.text may be another now. */
+static __always_inline bool
+context_announce(struct scratch *s, const struct context *c, struct proc *p)
 {
-	context_ids(c, t);
-	if (c->kn_v2 && c->cgroup_v2 != p->cgroup_v2 && cgroup_announce(c->kn_v2, c->cgroup_v2, 1))
-		p->cgroup_v2 = c->cgroup_v2;
-	if (c->kn_v1 && c->cgroup_v1 != p->cgroup_v1 && cgroup_announce(c->kn_v1, c->cgroup_v1, 0))
-		p->cgroup_v1 = c->cgroup_v1;
+	volatile u64 *wash = s->wash;
+	bool is_new = false;
+
+	if (c->kn_v2 && c->cgroup_v2 != p->cgroup_v2) {
+		is_new = true;
+		wash[0] = (u64)c->kn_v2;
+		if (cgroup_announce(c->cgroup_v2, 1))
+			p->cgroup_v2 = c->cgroup_v2;
+	}
+	if (c->kn_v1 && c->cgroup_v1 != p->cgroup_v1) {
+		is_new = true;
+		wash[0] = (u64)c->kn_v1;
+		if (cgroup_announce(c->cgroup_v1, 0))
+			p->cgroup_v1 = c->cgroup_v1;
+	}
+	return is_new;
 }
 
 static __always_inline void
@@ -99,7 +113,7 @@ send_stale(const struct proc *p, u64 key)
 
 	__sync_fetch_and_add(&let_go, 1);
 	e = bpf_map_lookup_elem(&stale_state, &zero);
-	if (!e)
+	if (!e || !p->told)
 		return;
 	state_fill_from_entry(e, p, key);
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
@@ -135,12 +149,24 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	if (up) {
-		p->parent = up->self;
-		p->anchor = up->execed ? up->self : up->anchor;
+		/* One that is left out is passed through: its child's parent is whoever is told above it. */
+		p->parent = up->told ? up->self : up->parent;
+		p->anchor = up->told && up->execed ? up->self : up->anchor;
 		p->cgroup_v2 = up->cgroup_v2;
 		p->cgroup_v1 = up->cgroup_v1;
+		p->excluded = up->excluded;	/* till it execs it runs that program */
+		p->told = !up->excluded;
+		p->inside = up->inside;
+		p->inside_generation = up->inside_generation;
+		p->forker_start_ns = up->self.start_ns;
+		p->cgroup_verdict = up->cgroup_verdict;
 	} else {
 		p->cgroup_v2 = p->cgroup_v1 = 0;
+		p->excluded = p->inside = 0;
+		p->told = 1;
+		p->inside_generation = generation_now();
+		p->forker_start_ns = 0;
+		p->cgroup_verdict.generation = 0;
 		__builtin_memset(&p->parent, 0, sizeof(p->parent));
 		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
 	}
@@ -226,7 +252,7 @@ old_image(struct task_struct *t, struct mm_struct *mm)
 	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
 		return 0;
 	p = proc_of(t);
-	if (!p)
+	if (!p || !p->told)
 		return 0;
 	high = mm->hiwater_rss;
 	now = pages_resident(mm, true);
@@ -249,7 +275,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	u64 high, now;
 
-	if (!p || !p->execed || !mm || !is_my_turn())
+	if (!p || !p->execed || !p->told || !mm || !is_my_turn())
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
 	if (bpf_core_field_exists(old->rss_stat.count))
@@ -311,6 +337,56 @@ leader_is_dead(struct proc *p)
 	__builtin_memset(&p->leader, 0, sizeof(p->leader));
 }
 
+/* What the program used that exec has replaced. Returns the flags that say what there is. */
+static __always_inline u32
+exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
+{
+	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+
+	counters_begin(&e->prev, t->signal, p);
+	counters_add_thread(&e->prev, t);
+	counters_add_io(&e->prev, t, &flags);
+	e->prev.runtime_ns += counters_unaccounted(t);
+	e->prev.peak_rss = p->old_peak;
+	e->prev.rss = p->old_rss;
+	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);
+}
+
+/* A program that is left out starts: what was told of its process ends with it. */
+static __always_inline void
+exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
+{
+	struct event_exec *e = &s->exec;
+	u32 flags = EVENT_EXECED | EVENT_EXCLUDED;
+	bool is_end = p->told && (p->execed || p->met);
+
+	__sync_fetch_and_add(&left_out, 1);
+	if (is_end) {
+		__builtin_memset(e, 0, __builtin_offsetof(struct event_exec, prev));
+		if (p->execed)
+			flags |= exec_replaces(e, t, p);
+	}
+	p->self.index += p->execed;
+	p->execed = 1;
+	p->program_start_ns = bpf_ktime_get_boot_ns();
+	p->threads_peak = 1;
+	p->old_peak = 0;
+	p->excluded = 1;
+	p->told = 0;
+	if (!is_end)
+		return;
+	e->head.version = EVENT_VERSION;
+	e->head.kind = EVENT_EXEC;
+	e->head.time_ns = p->program_start_ns;
+	e->head.size = sizeof(*e);
+	e->self = p->self;
+	e->flags = flags;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 1 : 0);
+	}
+}
+
 /*
  * A program starts. The old image's totals, if there is one, travel in the same record. By now
  * all other threads of an old image are gone and pid is the leader's.
@@ -327,7 +403,9 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	struct file *exe;
 	struct fs_struct *fs;
 	u64 arg_start, arg_end;
-	u32 flags, off, len;
+	u32 flags, off, len, now, act;
+	const struct filter_slot *slot;
+	bool is_out;
 
 	if (!p)
 		p = adopt_late(t, t->self_exec_id - 1);
@@ -348,24 +426,35 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	s = scratch_get();
 	if (!s)
 		return 0;
-	context_read(&context, t, p);	/* may send a record of its own: before ours is begun */
+	if (old_pid != t->pid)	/* the leader, whose place this thread took, is gone */
+		leader_is_dead(p);
+	*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
+	now = generation_now();
+	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
+	if (slot->is_on) {
+		act = rules_say(t, p, &context, s, scratch_here(), now);
+		is_out = is_left_out(p, slot, act, now);
+		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
+		if (is_out) {
+			if (slot->dims & 1 << FILTER_DIM_CGROUP)	/* a rule may name it */
+				context_announce(s, &context, p);
+			exec_left_out(s, t, p);
+			return 0;
+		}
+	}
+	p->excluded = 0;
+	p->told = 1;
+	if (!context.mnt_ns)
+		context_ids(&context, t);
+	if (context_announce(s, &context, p))	/* may send a record of its own: before ours is begun */
+		*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;
 	e->head.kind = EVENT_EXEC;
 	e->head.time_ns = bpf_ktime_get_boot_ns();
-	if (old_pid != t->pid)	/* the leader, whose place this thread took, is gone */
-		leader_is_dead(p);
 	flags = EVENT_EXECED;
 	if (p->execed) {
-		flags |= EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
-		counters_begin(&e->prev, signal, p);
-		counters_add_thread(&e->prev, t);
-		counters_add_io(&e->prev, t, &flags);
-		e->prev.runtime_ns += counters_unaccounted(t);
-		e->prev.peak_rss = p->old_peak;
-		e->prev.rss = p->old_rss;
-		if (p->old_peak)
-			flags |= EVENT_HAS_PEAK;
+		flags |= exec_replaces(e, t, p);
 		p->self.index++;
 		p->program_start_ns = e->head.time_ns;
 		p->threads_peak = 1;
@@ -386,7 +475,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	e->net_ns = context.net_ns;
 	e->argc = argc;
 	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
-	e->exe_len = e->cwd_len = e->argv_len = e->pad = 0;
+	e->exe_len = e->cwd_len = e->argv_len = e->env_len = 0;
 
 	off = 0;
 	mm = t->mm;
@@ -394,8 +483,10 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	if (mm && fs) {
 		exe = mm->exe_file;
 		if (exe) {
-			len = path_of(s, exe->f_path.dentry, exe->f_path.mnt, fs->root.dentry,
-			    fs->root.mnt, off);
+			if (*(volatile u32 *)&s->exe_len == PATH_NOT_WALKED)
+				path_of(s, scratch_here(), exe->f_path.dentry, exe->f_path.mnt,
+				    fs->root.dentry, fs->root.mnt, off, &s->exe_len);
+			len = *(volatile u32 *)&s->exe_len;
 			if (len & PATH_CUT) {
 				flags |= EVENT_EXE_CUT;
 				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -403,7 +494,9 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 			e->exe_len = len & 0xffff;
 			off += e->exe_len;
 		}
-		len = path_of(s, fs->pwd.dentry, fs->pwd.mnt, fs->root.dentry, fs->root.mnt, off);
+		path_of(s, scratch_here(), fs->pwd.dentry, fs->pwd.mnt, fs->root.dentry, fs->root.mnt, off,
+		    &s->cwd_len);
+		len = *(volatile u32 *)&s->cwd_len;
 		if (len & PATH_CUT) {
 			flags |= EVENT_CWD_CUT;
 			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
@@ -423,11 +516,12 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 		}
 		e->argv_len = len & 0xffff;
 		off += e->argv_len;
+		off += environ_of(e, mm, off);
 	}
 	e->flags = flags;
 	asm volatile("%0 &= 0xffff" : "+r"(off));
 	e->head.size = sizeof(*e) + off;
-	if (bpf_ringbuf_output(&ring, s, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
 	}
@@ -521,7 +615,7 @@ int BPF_PROG(on_signal, int sig)
 	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
 		return 0;
 	p = proc_of(t);
-	if (p && p->end_ns)
+	if (p && p->end_ns && p->told)
 		end_sums(p, t);
 	return 0;
 }
@@ -546,6 +640,11 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
 		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* nobody saw its exec: better late */
+	if (!p->told) {		/* only that it ended */
+		if (is_last && !p->end_ns)
+			p->end_ns = bpf_ktime_get_boot_ns();
+		return 0;
+	}
 	if (t->delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
@@ -570,8 +669,11 @@ exit_seen(struct task_struct *t, bool group_dead)
 		end_sums(p, t);
 	if (!p->execed) {
 		struct context context = {};
+		struct scratch *s = scratch_get();
 
-		context_read(&context, t, p);
+		context_ids(&context, t);
+		if (s)
+			context_announce(s, &context, p);
 		p->uid = context.uid;
 		p->gid = context.gid;
 		p->pid_ns = context.pid_ns;
@@ -608,7 +710,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	if (!group_dead || !mm || !is_my_turn())
 		return 0;
 	p = proc_of(t);
-	if (!p)
+	if (!p || !p->told)
 		return 0;
 	if (!p->execed && t->real_parent->mm == mm) {
 		p->shares_mm = 1;
@@ -649,6 +751,11 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (can_be_preempted && p->exec_id != t->self_exec_id) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
 		__sync_fetch_and_add(&lost_records, 2);
+	}
+	if (!p->told) {
+		bpf_map_delete_elem(&procs, &key);
+		__sync_fetch_and_add(&let_go, 1);
+		return 0;
 	}
 	if (!p->end_ns)
 		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);

@@ -17,14 +17,14 @@ mount_of(struct vfsmount *mnt)
 }
 
 __noinline u32
-path_append(u32 off)
+path_append(u32 at, u32 off)
 {
-	struct scratch *s = scratch_get();
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &at);
 	struct dentry *dentry, *parent, *root, *mnt_root;
 	struct vfsmount *mnt, *root_mnt;
 	const unsigned char *name;
 	u64 near[3];
-	u32 start, limit;
+	u32 start, limit, n;
 	long len;
 
 	if (!s)
@@ -70,6 +70,9 @@ path_append(u32 off)
 		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, name);
 		if (len <= 0)
 			return (off - start) | PATH_CUT;
+		n = *(volatile u32 *)&s->n_names;	/* in memory: each turn looks like the last */
+		s->name_at[n & (NAMES_MAX - 1)] = off;
+		s->n_names = n + 1;
 		off += len & 0x1ff;
 		if (parent == dentry)	/* its own root without a mount there, as memfd's are */
 			return off - start;

@@ -12,6 +12,13 @@
 
 extern struct scratch_map scratches SEC(".maps");
 
+/* Which scratch is ours: to be passed on, since functions of their own take numbers. */
+static __always_inline u32
+scratch_here(void)
+{
+	return bpf_get_smp_processor_id();
+}
+
 static __always_inline struct scratch *
 scratch_get(void)
 {
@@ -22,10 +29,11 @@ scratch_get(void)
 
 /*
  * Appends the path whose dentry, mount, root dentry and root mount stand in scratch.wash[0..3]
- * to scratch.text at off (below 16384): components, leaf first, each with its NUL. Returns the
- * bytes written, with PATH_CUT when the path is longer.
+ * to scratch.text at off (below 16384): components, leaf first, each with its NUL. Where each
+ * begins is appended to scratch.name_at. at: which scratch. Returns the bytes written, with PATH_CUT
+ * when the path is longer.
  */
-u32 path_append(u32 off);
+u32 path_append(u32 at, u32 off);
 
 /* The same for a cgroup whose kernfs_node stands in wash[0]. */
 u32 kernfs_append(u32 off);
@@ -34,41 +42,53 @@ u32 kernfs_append(u32 off);
 
 /*
  * path_append() for pointers that have a type: the first components, as long as no mount is
- * crossed, at a third of the helper calls. What is left goes the long way.
+ * crossed, at a third of the helper calls. What is left goes the long way. The result goes to *ret,
+ * in a map: the verifier then sees one state behind it, instead of one for each way to get there.
  */
-static __always_inline u32
-path_of(struct scratch *s, struct dentry *dentry, struct vfsmount *mnt, struct dentry *root,
-    struct vfsmount *root_mnt, u32 off)
+static __always_inline void
+path_of(struct scratch *s, u32 at, struct dentry *dentry, struct vfsmount *mnt, struct dentry *root,
+    struct vfsmount *root_mnt, u32 off, u32 *ret)
 {
 	struct dentry *mnt_root = mnt->mnt_root, *parent;
 	volatile u64 *wash = s->wash;
+	volatile u32 *len_ret = ret;
 	u32 start = off, rest;
 	long len;
 
-	for (int i = 0; i < PATH_NEAR; i++) {
-		if (dentry == root && mnt == root_mnt)
-			return off - start;
+	s->n_names = 0;
+	for (u32 i = 0; i < PATH_NEAR; i++) {
+		if (dentry == root && mnt == root_mnt) {
+			*len_ret = off - start;
+			return;
+		}
 		if (dentry == mnt_root)
 			break;
 		parent = dentry->d_parent;
 		asm volatile("%0 &= 0x3fff" : "+r"(off));
 		len = bpf_probe_read_kernel_str(&s->text[off], 256, dentry->d_name.name);
-		if (len <= 0)
-			return (off - start) | PATH_CUT;
+		if (len <= 0) {
+			*len_ret = (off - start) | PATH_CUT;
+			return;
+		}
+		s->name_at[i] = off;
+		s->n_names = i + 1;
 		off += len & 0x1ff;
-		if (parent == dentry)
-			return off - start;
+		if (parent == dentry) {
+			*len_ret = off - start;
+			return;
+		}
 		dentry = parent;
 	}
 	wash[0] = (u64)dentry;
 	wash[1] = (u64)mnt;
 	wash[2] = (u64)root;
 	wash[3] = (u64)root_mnt;
-	rest = path_append(off);
+	rest = path_append(at, off);
 	off += rest & 0xffff;
 	if (off - start > EVENT_PATH_MAX)
-		return PATH_CUT;	/* none of it: half a path is another path */
-	return (off - start) | (rest & PATH_CUT);
+		*len_ret = PATH_CUT;	/* none of it: half a path is another path */
+	else
+		*len_ret = (off - start) | (rest & PATH_CUT);
 }
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /* Every process at once, read like a file: iter/task costs a sixteenth of /proc. */
-#include "counters.h"
+#include "judge.h"
 
 /* Threads walked for one process; more set EVENT_THREADS_CUT. */
 #define THREADS_MAX 65536
@@ -23,6 +23,9 @@ struct found_map found_proc SEC(".maps");
 
 u32 snapshot_all = 0;		/* also name the processes that are not followed */
 u32 snapshot_enter = 0;		/* follow those from now on, instead */
+u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
+u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes of which it has found something new */
+u32 snapshot_left_out = 0;	/* processes that it met and did not write */
 
 /*
  * One of several threads, reached by list: an address without a type, read through helpers. A
@@ -125,20 +128,88 @@ enter_found(struct task_struct *t)
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
 	p->threads_peak = t->signal->live.counter;
-	up = proc_of(t->real_parent);	/* most parents have lower pids, and were met before */
-	if (up) {
-		p->parent = up->self;
-		p->anchor = up->execed ? up->self : up->anchor;
-	} else {
-		__builtin_memset(&p->parent, 0, sizeof(p->parent));
-		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
-	}
+	p->excluded = 1;		/* till it is judged */
+	p->inside_generation = generation_now() - 1;
+	up = proc_of(t->real_parent);
+	p->forker_start_ns = up ? up->self.start_ns : 0;
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (!error)
 		__sync_fetch_and_add(&followed, 1);
 	else if (error != -EEXIST)	/* on_fork was faster */
 		count_loss(EVENT_PROG_ITER, EVENT_LOSS_MAP);
 	return proc_of(t);
+}
+
+/* Who forked it, while that lives. */
+static __always_inline struct proc *
+forker_of(struct task_struct *t, const struct proc *p)
+{
+	struct proc *up = proc_of(t->real_parent);
+
+	return up && up->self.start_ns == p->forker_start_ns ? up : NULL;
+}
+
+/* What the rules of generation now say of a program that runs already. */
+static __always_inline u32
+running_say(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now)
+{
+	u32 at = ncpu;
+	struct context c = {};
+	struct scratch *s;
+
+	if (!slot->is_on)
+		return FILTER_MAYBE;
+	s = bpf_map_lookup_elem(&scratches, &at);
+	if (!s)
+		return FILTER_MAYBE;
+	return rules_say(t, p, &c, s, at, now);
+}
+
+/*
+ * Does it descend from an included program, by the rules of now? A child may be met before its
+ * parent: user space goes over all until nothing changes. Whose forker is gone keeps what it had.
+ */
+static __always_inline void
+judge_inside(struct task_struct *t, struct proc *p)
+{
+	u32 now = generation_now();
+	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
+	bool is_judged = p->inside_generation == now, is_inside;
+	struct proc *up = forker_of(t, p);
+
+	if (is_judged && p->inside)
+		return;
+	is_inside = up ? up->inside && up->inside_generation == now : !is_judged && p->inside;
+	if (!is_judged && running_say(t, p, slot, now) & (FILTER_INCLUDE | FILTER_MAYBE))
+		is_inside = true;
+	if (is_judged && !is_inside)
+		return;
+	p->inside = is_inside;
+	p->inside_generation = now;
+	snapshot_changes++;
+}
+
+/* True: from now on it is told, and was not. */
+static __always_inline bool
+judge_anew(struct task_struct *t, struct proc *p)
+{
+	u32 now = generation_now();
+	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
+	struct proc *up;
+
+	if (p->end_ns || !t->mm)	/* too late */
+		return false;
+	p->excluded = slot->is_on && is_left_out(p, slot, running_say(t, p, slot, now), now);
+	if (p->excluded || p->told)
+		return false;
+	p->told = 1;
+	p->execed = 1;		/* a child that runs what its parent did is a program of its own now */
+	up = forker_of(t, p);
+	if (up) {
+		p->parent = up->told ? up->self : up->parent;
+		p->anchor = up->told && up->execed ? up->self : up->anchor;
+	}
+	return true;
 }
 
 /* What a process is before its threads are added; NULL: nothing more to do. */
@@ -164,7 +235,17 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		p = enter_found(t);
 		if (!p)
 			return NULL;
-		is_found = true;
+	}
+	if (p && snapshot_judge == FILTER_JUDGE_ALL)
+		is_found = judge_anew(t, p);
+	if (snapshot_judge == FILTER_JUDGE_INSIDE) {
+		if (p && t->mm)
+			judge_inside(t, p);
+		return NULL;
+	}
+	if (p && !p->told) {
+		snapshot_left_out++;
+		return NULL;
 	}
 	if (!p && !snapshot_all)
 		return NULL;
@@ -188,8 +269,12 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	}
 	state_fill(e, t, p);
 	e->head.kind = is_found ? EVENT_FOUND : EVENT_SNAPSHOT;
+	if (p->excluded)
+		e->flags |= EVENT_EXCLUDED;
+	if (!p->execed)
+		p->met = 1;
 	/* The reader may not know those either that were entered before. The dead have no namespaces. */
-	if (snapshot_enter && signal->live.counter > 0) {
+	if ((snapshot_enter || is_found) && signal->live.counter > 0) {
 		struct context c = {};
 
 		context_ids(&c, t);
@@ -319,6 +404,13 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 
 	if (!p || !key || !p->end_ns || bpf_ktime_get_boot_ns() - p->end_ns < STALE_NS)
 		return 0;
+	if (!p->told) {		/* nobody waits for its end */
+		u64 gone = *key;
+
+		if (!bpf_map_delete_elem(&procs, &gone))
+			__sync_fetch_and_add(&let_go, 1);
+		return 0;
+	}
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
 		return 0;

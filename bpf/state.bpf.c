@@ -20,6 +20,8 @@ const volatile u64 deadman_ns = 0;
 #define SHARED SEC(".data.shared")
 
 u64 owner SHARED = 1;
+u32 generation SHARED = 0;
+struct filter_slot filter_slots[FILTER_SLOTS] SHARED = {};
 u64 heartbeat_ns SHARED = 0;
 u32 follow_all SHARED = 0;
 u32 own_tgid SHARED = 0;
@@ -31,3 +33,5 @@ u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT] SHARED = {};
 u64 followed SHARED = 0;
 u64 let_go SHARED = 0;
 u64 lost_records SHARED = 0;
+u64 left_out SHARED = 0;
+struct filter_table filter_tables[FILTER_SLOTS] SHARED = {};

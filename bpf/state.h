@@ -13,11 +13,13 @@
 
 #include "kernel.h"
 #include "event.h"
+#include "filter_map.h"
 
 #define RING_BYTES (8 << 20)	/* default; user space may set another before load */
 #define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
+#define NAMES_MAX 128	/* of a path; more than are ever walked */
 
 /* What a thread counts for itself, and the kernel sums up nowhere (without reaped children). */
 struct thread_sums {
@@ -52,6 +54,24 @@ struct proc {
 	u32	mnt_ns;
 	u32	net_ns;
 	u32	ppid;
+	/*
+	 * By the rules (filter_map.h). told: user space hears of this program, its end too. excluded: the rules
+	 * leave it out; both are set where they changed while it ran. inside: it descends from a program
+	 * that is included, by the rules of inside_generation.
+	 */
+	u32	excluded;
+	u32	told;
+	u32	met;			/* a snapshot told of it before its first exec */
+	u32	inside;
+	u32	inside_generation;
+	u32	pad;
+	u64	forker_start_ns;	/* of the process that forked it; 0 unknown */
+	struct cgroup_verdict {		/* what the rules of a generation say of these cgroups */
+		u64	v2, v1;
+		u64	ids;
+		u32	act;
+		u32	generation;
+	} cgroup_verdict;
 	u64	cgroup_v2;		/* the last whose path was sent; inherited */
 	u64	cgroup_v1;
 	u64	old_peak;		/* pages; of the image that an exec under way replaces */
@@ -79,8 +99,33 @@ struct proc {
 	u64	net_tx[EVENT_NET_COUNT];
 };
 
-/* A record under construction. One a CPU: these programs run with preemption off. */
+/* What the rules look at, and what has come of it. */
+struct filter_facts {
+	struct filter_key	exe __attribute__((aligned(8)));	/* the base name */
+	u64	ids;
+	u64	cgroup_v2;		/* to look up */
+	u64	cgroup_v1;
+	u64	cgroup_ids;
+	u32	cgroup_act;
+	u32	is_cgroup_known;
+	u32	exe_size;		/* of the base name with its NUL; 0 unknown, FILTER_NAME_SIZE: longer */
+	u32	uid;
+	u32	act;
+	u32	unknown;
+};
+
+/*
+ * A record under construction. One a CPU: these programs run with preemption off. And one more for
+ * the iterator, which can be preempted, and has one reader at a time.
+ */
 struct scratch {
+	u64	wash[4];	/* a trip through memory turns a kernel pointer into a number */
+	u32	n_names;	/* of the path that was walked last */
+	u32	exe_len;	/* as path_of() leaves it for the executable, at the start of text */
+	u32	cwd_len;
+	u32	pad;
+	struct filter_facts	facts;
+	u16	name_at[NAMES_MAX];	/* where in text each stands, leaf first */
 	union {			/* both end where text begins */
 		struct event_exec	exec;
 		struct {
@@ -89,7 +134,6 @@ struct scratch {
 		};
 	};
 	char	text[TEXT_MAX];
-	u64	wash[4];	/* a trip through memory turns a kernel pointer into a number */
 };
 
 struct procs_map {
@@ -102,7 +146,7 @@ struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
 };
-struct scratch_map {	/* max_entries is set to the number of CPUs */
+struct scratch_map {	/* max_entries is set to the number of CPUs and 1 */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -161,6 +205,10 @@ extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
 extern u64 followed;		/* processes that were ever entered in procs */
 extern u64 let_go;		/* and removed from it */
 extern u64 lost_records;	/* of sluice.program, that never got a seq */
+extern u64 left_out;		/* programs that the rules excluded */
+extern u32 generation;		/* of the rules in force; its slot is its last two bits */
+extern struct filter_slot filter_slots[FILTER_SLOTS];
+extern struct filter_table filter_tables[FILTER_SLOTS];
 
 /*
  * Is it for this load of the programs to act? Two loads share the maps while one takes over from

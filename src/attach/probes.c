@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "attach/probes_state.h"
+#include "attach/variables.h"
 #include "base/clock.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
@@ -202,7 +203,7 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	if (r == 0 && p->pin_dir[0] != '\0')
 		r = probes_pins_use(p);
 	if (r == 0)
-		r = bpf_map__set_max_entries(p->skel->maps.scratches, cpus > 0 ? cpus : 1);
+		r = bpf_map__set_max_entries(p->skel->maps.scratches, (cpus > 0 ? cpus : 1) + 1);
 	if (r == 0 && !h->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
 	if (r == 0)
@@ -317,6 +318,11 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		goto fail;
 	}
 	calibrate_first(p);
+	r = probes_set_variables(p, options->variables, options->n_variables);
+	if (r < 0) {
+		snprintf(error, error_size, "those are no names of up to 8 environment variables");
+		goto fail;
+	}
 	r = sluice_bpf__attach(p->skel);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot attach the BPF programs: %s: %s", strerror(-r),
@@ -352,6 +358,7 @@ probes_close(struct probes *p)
 {
 	if (p == NULL)
 		return;
+	filter_close(p->filter);
 	bpf_link__destroy(p->stale);
 	sluice_bpf__destroy(p->skel);
 	free(p);
@@ -409,8 +416,10 @@ uint64_t
 probes_followed(const struct probes *p)
 {
 	uint64_t gone = __atomic_load_n(&p->skel->data_shared->let_go, __ATOMIC_SEQ_CST);
+	uint64_t entered = __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST);
 
-	return __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST) - gone;
+	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);
+	return entered > gone ? entered - gone : 0;
 }
 
 int
@@ -420,6 +429,8 @@ probes_snapshot_open(struct probes *p, bool all)
 
 	__atomic_store_n(&p->skel->bss->snapshot_enter, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&p->skel->bss->snapshot_all, all, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->skel->bss->snapshot_judge, FILTER_JUDGE_NOT, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&p->skel->bss->snapshot_left_out, 0, __ATOMIC_SEQ_CST);
 	fd = bpf_iter_create(bpf_link__fd(p->iterator));
 	return fd < 0 ? -errno : fd;
 }
@@ -427,11 +438,7 @@ probes_snapshot_open(struct probes *p, bool all)
 int
 probes_found_open(struct probes *p)
 {
-	int fd;
-
-	__atomic_store_n(&p->skel->bss->snapshot_enter, 1, __ATOMIC_SEQ_CST);
-	fd = bpf_iter_create(bpf_link__fd(p->iterator));
-	return fd < 0 ? -errno : fd;
+	return filter_judge_open(p, true);
 }
 
 int

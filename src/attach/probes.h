@@ -33,6 +33,8 @@ struct probes_options {
 	uint32_t max_processes;	/* followed at once; 0: 16,384 */
 	bool follow_all;	/* every process but kernel threads, ourselves and our children */
 	const char *pin_dir;	/* NULL: all ends with this process; else see pins.h */
+	const char *const *variables;	/* names of those to be read at exec; see variables.h */
+	size_t n_variables;
 	uint64_t deadman_ns;	/* with pin_dir: the programs go quiet after so long without probes_heartbeat() */
 };
 
@@ -70,7 +72,10 @@ void probes_wake_rearm(struct probes *p);
 /* Children that pid forks from now on are followed, with all their descendants; 0: none. */
 void probes_adopt(struct probes *p, pid_t pid);
 
-/* Processes that the kernel side follows now: alive, zombies, and those about to be freed. */
+/*
+ * Processes that the kernel side follows now: alive, zombies, and those about to be freed; without
+ * those that the rules left out at the last pass.
+ */
 uint64_t probes_followed(const struct probes *p);
 
 /*
@@ -80,7 +85,7 @@ uint64_t probes_followed(const struct probes *p);
 int probes_snapshot_open(struct probes *p, bool all);
 /*
  * The same for all processes that are to be followed, with the credentials of each: those that ran
- * before the probes are entered, and told as EVENT_FOUND.
+ * before the probes are entered, and told as EVENT_FOUND, unless the rules (filter.h) leave them out.
  */
 int probes_found_open(struct probes *p);
 

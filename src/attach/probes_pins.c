@@ -11,13 +11,14 @@
 #include "attach/probes_state.h"
 
 /* The maps that outlive us, by their names in the BPF file system. */
-static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "shared" };
+static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "filter_rules",
+	"shared" };
 
 static struct bpf_map *
 pinned_map(struct sluice_bpf *skel, size_t i)
 {
 	struct bpf_map *const maps[] = { skel->maps.procs, skel->maps.ring, skel->maps.cgroups_sent,
-		skel->maps.threads_exited, skel->maps.data_shared };
+		skel->maps.threads_exited, skel->maps.filter_rules, skel->maps.data_shared };
 
 	return maps[i];
 }

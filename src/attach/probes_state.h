@@ -10,6 +10,7 @@
 #include "attach/pins.h"
 #include "attach/probes.h"
 #include "event.h"
+#include "filter_map.h"
 
 typedef uint32_t u32;
 typedef uint64_t u64;
@@ -35,6 +36,7 @@ struct probes {
 	bool has_clock_samples;
 	int64_t clock_window_min;	/* smallest sample of the window under way */
 	uint64_t clock_window_start_ns;
+	struct filter *filter;		/* owned; NULL: no rules were ever set */
 };
 
 /* What the kernel offers, before anything is loaded. */
@@ -59,6 +61,12 @@ void probes_pins_find(struct probes *p);
 int probes_pins_use(struct probes *p);
 /* After attach: names the programs, makes it our turn, and lets go of the load before. */
 void probes_pins_take_over(struct probes *p);
+
+/* filter.c: the rules in the kernel */
+
+/* A pass that judges; enter: also follows those that ran before. An fd, or -errno. */
+int filter_judge_open(struct probes *p, bool enter);
+void filter_close(struct filter *f);	/* NULL is fine */
 
 /* probes_report.c: says what serves each signal, given what was loaded */
 void probes_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry);

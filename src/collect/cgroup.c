@@ -155,6 +155,11 @@ has_value(int dir, const char *name, struct file_text *t)
 	return file_read(dir, name, t, VALUE_MAX) == 0 && t->len > 0;
 }
 
+static const char *const cpusets[2][2] = {
+	{ "cpuset.cpus", "cpuset.cpus.effective" },
+	{ "cpuset.cpus", "cpuset.effective_cpus" },
+};
+
 /* What one level, whose directory is dir, sets. Text that makes no sense sets nothing. */
 static void
 read_level(struct walk *w, enum hierarchy hierarchy, int dir)
@@ -171,10 +176,12 @@ read_level(struct walk *w, enum hierarchy hierarchy, int dir)
 	    proctext_cfs(w->value.text, w->value.len, w->period.text, w->period.len, &cpus) == 0 &&
 	    cpus.known)
 		limit_cpus(w, cpus.value);
-	if ((hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_CPUSET) &&
-	    has_value(dir, "cpuset.cpus", &w->value) &&
-	    proctext_cpu_list(w->value.text, w->value.len, &count) == 0)
-		limit_cpus(w, count);	/* v2: empty takes the parent's */
+	/* v2: an empty one takes the parent's. What is effective leaves out CPUs that are offline. */
+	for (size_t i = 0; (hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_CPUSET) &&
+	    i < sizeof(cpusets[0]) / sizeof(cpusets[0][0]); i++)
+		if (has_value(dir, cpusets[hierarchy == HIERARCHY_CPUSET][i], &w->value) &&
+		    proctext_cpu_list(w->value.text, w->value.len, &count) == 0)
+			limit_cpus(w, count);
 	if (hierarchy == HIERARCHY_V2 && has_value(dir, "memory.max", &w->value) &&
 	    proctext_memory_limit(w->value.text, w->value.len, &bytes) == 0)
 		limit_memory(w, bytes);

@@ -11,7 +11,7 @@ struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset
 
 /* What a cgroup and its ancestors allow; unknown: no limit. */
 struct cgroup_limits {
-	struct opt_double cpus;		/* the lesser of the CFS quota and the cpuset */
+	struct opt_double cpus;		/* the lesser of the CFS quota and the cpuset's CPUs that are online */
 	struct opt_u64 memory_bytes;
 };
 

@@ -23,6 +23,8 @@ struct decoder {
 	char args[EVENT_ARGV_MAX + 1];
 	const char *argv[ARGS_MAX];
 	size_t argv_len[ARGS_MAX];
+	char env[EVENT_ENV_MAX];
+	struct exec_variable variables[EVENT_ENV_NAMES];
 };
 
 int
@@ -143,22 +145,51 @@ argv_decode(struct decoder *d, const char *bytes, size_t len, size_t argc)
 	return n;
 }
 
+/* "NAME=value" strings, each with its NUL, apart. How many, or -EBADMSG. */
+static int
+variables_decode(struct decoder *d, const char *bytes, size_t len)
+{
+	int n = 0;
+
+	if (len > sizeof(d->env))
+		return -EBADMSG;
+	memcpy(d->env, bytes, len);
+	for (size_t at = 0; at < len; n++) {
+		char *name = d->env + at, *end = memchr(name, '\0', len - at), *equals;
+
+		equals = end != NULL ? memchr(name, '=', (size_t)(end - name)) : NULL;
+		if (n == EVENT_ENV_NAMES || equals == NULL || equals == name ||
+		    equals - name > EVENT_ENV_NAME_MAX || end - equals - 1 > EVENT_ENV_VALUE_MAX)
+			return -EBADMSG;
+		*equals = '\0';
+		d->variables[n] = (struct exec_variable){ name, equals + 1 };
+		at += (size_t)(end - name) + 1;
+	}
+	return n;
+}
+
 static int
 decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 {
 	const char *text = (const char *)(ev + 1);
 	size_t text_len = len - sizeof(*ev), argv_len;
 	struct exec_signal s = { 0 };
+	int n;
 
 	if (ev->exe_len > EVENT_PATH_MAX || ev->cwd_len > EVENT_PATH_MAX ||
-	    ev->argv_len > EVENT_ARGV_MAX ||
-	    (size_t)ev->exe_len + ev->cwd_len + ev->argv_len != text_len || ev->self.pid == 0)
+	    ev->argv_len > EVENT_ARGV_MAX || ev->env_len > EVENT_ENV_MAX ||
+	    (size_t)ev->exe_len + ev->cwd_len + ev->argv_len + ev->env_len != text_len || ev->self.pid == 0)
 		return -EBADMSG;
 	if (memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
 		return -EBADMSG;
 	if (path_join(text, ev->exe_len, d->exe, sizeof(d->exe)) < 0 ||
 	    path_join(text + ev->exe_len, ev->cwd_len, d->cwd, sizeof(d->cwd)) < 0)
 		return -EBADMSG;
+	n = variables_decode(d, text + text_len - ev->env_len, ev->env_len);
+	if (n < 0)
+		return n;
+	s.variables = d->variables;
+	s.n_variables = (size_t)n;
 	s.time_ns = ev->head.time_ns;
 	s.self = key_decode(&ev->self);
 	s.parent = key_decode(&ev->parent);
@@ -178,9 +209,13 @@ decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 	}
 	s.argv_truncated = ev->flags & EVENT_ARGV_CUT || s.argc < ev->argc || argv_len < ev->argv_len;
 	s.has_replaced = ev->flags & EVENT_REPLACED;
+	s.is_excluded = ev->flags & EVENT_EXCLUDED;
 	if (s.has_replaced)
 		counters_decode(d, &ev->prev, ev->flags, &s.replaced);
 	d->ops.exec(&s, d->arg);
+	/* They are redacted by now, where they are kept: as they were they stay nowhere. */
+	explicit_bzero(d->args, argv_len);
+	explicit_bzero(d->env, ev->env_len);
 	return 0;
 }
 
@@ -214,6 +249,7 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 	s.has_execed = ev->flags & EVENT_EXECED;
 	s.has_context = !(ev->flags & EVENT_NO_CREDENTIALS);
 	s.oom_killed = ev->flags & EVENT_OOM;
+	s.is_excluded = ev->flags & EVENT_EXCLUDED;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
 		ev->cgroup_v2, ev->cgroup_v1 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));

@@ -44,6 +44,8 @@ found_new(const char *proc, struct found **ret)
 void
 found_free(struct found *f)
 {
+	if (f != NULL)		/* arguments, not yet redacted */
+		explicit_bzero(f->cmdline, sizeof(f->cmdline));
 	free(f);
 }
 

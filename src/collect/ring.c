@@ -49,6 +49,8 @@ ring_open(int map_fd, size_t bytes, uint64_t after, struct ring **ret)
 		return -error;
 	}
 	r->data = (const char *)r->producer + r->page;
+	/* Arguments stand in it as they were given: of no use in a core file, and nobody's business. */
+	madvise(r->producer, r->page + bytes, MADV_DONTDUMP);
 	r->at = *r->consumer;
 	if (after > r->at && after <= __atomic_load_n(r->producer, __ATOMIC_ACQUIRE))
 		r->at = after;
@@ -106,6 +108,8 @@ ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max)
 			if (record == NULL)
 				break;
 			cb(record, len, arg);
+			if (record == r->wrapped)
+				explicit_bzero(r->wrapped, len);
 		}
 		r->at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
 		n++;

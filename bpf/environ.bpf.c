@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/*
+ * Reads an environment string by string into a window of its own, which user space never maps, and
+ * copies a string on only where the name before its first '=' is, byte by byte, one that the user
+ * gave. No other byte gets from the window to a record. The window is cleared at the end.
+ *
+ * What varies is kept in the window's map, not in registers: the verifier then sees each turn of the
+ * loop as the one before, also that of 5.10, which has no bpf_loop().
+ */
+#include "environ.h"
+#include "path.h"
+
+#define WINDOW 1024	/* of one read: any string that can be wanted, and then some */
+#define READS_MAX 512
+#define ENVIRON_MAX 65536
+#define NAME_WORDS ((EVENT_ENV_NAME_MAX + 1) / 8)
+#define FITS 0x100	/* beside a bit of environ_match(): the value is not too long */
+
+struct environ_walk {
+	union {
+		char	bytes[WINDOW];
+		u64	words[WINDOW / 8];
+	};
+	u32	found;		/* a bit for each name: of two variables of a name the first counts, as in getenv(3) */
+	u32	is_inside;	/* the last read ended within a string */
+	u32	off;		/* where the next one goes in scratch.text */
+	u32	flags;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct environ_walk);
+} environ_walks SEC(".maps");
+
+/*
+ * Two tables, of which user space fills the one that is not in use. A name is "NAME=" in words, and
+ * as many words that tell by their bits which bytes count.
+ */
+u32 environ_table;
+u32 environ_count[2];
+u64 environ_names[2][EVENT_ENV_NAMES][2 * NAME_WORDS];
+u32 environ_lengths[2][EVENT_ENV_NAMES];	/* of "NAME=" */
+
+static __always_inline struct environ_walk *
+walk_get(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&environ_walks, &zero);
+}
+
+/* Which name the string in the window begins with: its bit, with FITS; 0: with none. */
+__noinline u32
+environ_match(u32 table, u32 len)
+{
+	struct environ_walk *w = walk_get();
+	u32 count;
+
+	if (!w)
+		return 0;
+	table &= 1;
+	count = environ_count[table];
+	for (u32 i = 0; i < EVENT_ENV_NAMES; i++) {
+		u64 differs = 0;
+
+		if (i >= count)
+			break;
+		for (u32 k = 0; k < NAME_WORDS; k++)
+			differs |= (w->words[k] ^ environ_names[table][i][k]) &
+			    environ_names[table][i][NAME_WORDS + k];
+		if (!differs)
+			return 1u << i | (len - environ_lengths[table][i] <= EVENT_ENV_VALUE_MAX + 1 ? FITS : 0);
+	}
+	return 0;
+}
+
+/* The string in the window begins with a name: on it goes, unless an earlier one had that name. */
+static __always_inline void
+take(struct environ_walk *w, struct scratch *s, u32 hit, u32 len)
+{
+	u32 at = w->off;
+
+	if (!(hit & 0xff & ~w->found))
+		return;
+	w->found |= hit & 0xff;
+	if (!(hit & FITS)) {
+		w->flags |= ENVIRON_CUT;
+		return;
+	}
+	asm volatile("%0 &= 0xffff" : "+r"(at));
+	asm volatile("%0 &= 0x3ff" : "+r"(len));
+	if (at > TEXT_MAX - WINDOW)
+		return;
+	if (bpf_probe_read_kernel(&s->text[at], len, w->bytes))
+		return;
+	w->off = at + len;
+}
+
+__noinline u32
+environ_append(u64 start, u64 end, u32 off, u32 table)
+{
+	struct environ_walk *w = walk_get();
+	struct scratch *s = scratch_get();
+	u32 all;
+
+	if (!w || !s)
+		return 0;
+	w->found = w->is_inside = w->flags = 0;
+	w->off = off;
+	all = (1u << (environ_count[table & 1] & 15)) - 1;
+	if (end - start > ENVIRON_MAX)
+		end = start + ENVIRON_MAX;
+	for (int i = 0; i < READS_MAX; i++) {
+		u32 is_cut, hit;
+		long len;
+
+		if (start >= end || w->found == all)
+			break;
+		w->bytes[0] = '\0';
+		len = bpf_probe_read_user_str(w->bytes, WINDOW, (void *)start);
+		if (len < 0) {
+			w->flags |= ENVIRON_FAULT;
+			break;
+		}
+		len += !len;	/* of an empty string older kernels say 0 instead of 1 */
+		/* A full window: of the string, or of what is left of it, more may follow. */
+		is_cut = len == WINDOW;
+		start += len - is_cut;
+		if (!w->is_inside) {
+			hit = environ_match(table, len);
+			if (hit)
+				take(w, s, hit, len);
+		}
+		w->is_inside = is_cut;
+	}
+	__builtin_memset(w->bytes, 0, sizeof(w->bytes));
+	return ((w->off - off) & 0xffff) | w->flags;
+}

@@ -1,0 +1,128 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * Is a program told? Gathers what the rules look at and asks filter.bpf.c, whose functions take
+ * numbers, so that the verifier checks them once.
+ *
+ * The path is the executable's own, as the process sees it and records state it: what was typed
+ * (bprm->filename) may be relative or lead through links, and a rule on it would leave out what it
+ * should not. It is walked only where the base name, the user and the cgroup do not settle it; the
+ * record of a program that is told uses the same walk.
+ */
+#ifndef SLUICE_JUDGE_H
+#define SLUICE_JUDGE_H
+
+#include "counters.h"
+#include "path.h"
+
+#define PATH_NOT_WALKED 0xffffffffu
+
+/* One after the other, until a simple rule excludes. All return what is known so far: enum filter_act. */
+u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
+u32 filter_near(u32 at, u32 slot_index);	/* the user, and the cgroup's verdict */
+u32 filter_far(u32 at, u32 slot_index);		/* where a rule looks at it, the path that s->name_at takes apart */
+/* The verdict on a cgroup, for filter_near(). Whether user space has told the rules of it. */
+u32 filter_cgroup(u32 at, u32 slot_index);
+
+/* Most programs run in the cgroup of the one before them. */
+static __always_inline void
+cgroup_says(struct task_struct *t, const struct context *c, struct proc *p, struct filter_facts *f,
+    u32 at, u32 now)
+{
+	struct cgroup_verdict *verdict = &p->cgroup_verdict;
+	struct proc *up;
+
+	if (verdict->generation == now && verdict->v2 == c->cgroup_v2 && verdict->v1 == c->cgroup_v1) {
+		f->cgroup_act = verdict->act;
+		f->cgroup_ids = verdict->ids;
+		f->is_cgroup_known = 1;
+		return;
+	}
+	f->cgroup_v2 = c->cgroup_v2;
+	f->cgroup_v1 = c->cgroup_v1;
+	if (!filter_cgroup(at, now))
+		return;		/* perhaps the next time */
+	verdict->v2 = c->cgroup_v2;
+	verdict->v1 = c->cgroup_v1;
+	verdict->ids = f->cgroup_ids;
+	verdict->act = f->cgroup_act;
+	verdict->generation = now;
+	up = proc_of(t->real_parent);	/* whose next child asks the same */
+	if (up && up->cgroup_verdict.generation != now)
+		up->cgroup_verdict = *verdict;
+}
+
+/* It is left out, whatever else holds; what it descends from, or its children do, is known too. */
+static __always_inline bool
+is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
+{
+	return act & FILTER_EXCLUDE && (!slot->is_include_on || p->inside || act & FILTER_INCLUDE);
+}
+
+/*
+ * What the rules of now say of the program that t runs; c is filled where they look at it. at: whose
+ * scratch s is. s->exe_len is set if the executable's path was walked.
+ */
+static __always_inline u32
+rules_say(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now)
+{
+	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
+	struct filter_facts *f = &s->facts;
+	struct mm_struct *mm = t->mm;
+	struct fs_struct *fs = t->fs;
+	struct file *exe;
+	u32 act;
+	long size;
+
+	if (!mm || !fs)
+		return FILTER_MAYBE;
+	exe = mm->exe_file;
+	f->exe_size = 0;
+	if (exe && slot->dims & 1 << FILTER_DIM_EXE) {
+		__builtin_memset(&f->exe, 0, sizeof(f->exe));
+		f->exe.space = FILTER_EXE;
+		size = bpf_probe_read_kernel_str(f->exe.name, sizeof(f->exe.name),
+		    exe->f_path.dentry->d_name.name);
+		f->exe_size = size > 0 ? size : 0;
+	}
+	act = filter_exe(at, now);
+	if (is_settled(act, slot, p))
+		return act;
+	if (slot->dims & (1 << FILTER_DIM_UID | 1 << FILTER_DIM_CGROUP)) {
+		context_ids(c, t);
+		f->uid = c->uid;
+		if (slot->dims & 1 << FILTER_DIM_CGROUP)
+			cgroup_says(t, c, p, f, at, now);
+	}
+	act = filter_near(at, now);
+	if (is_settled(act, slot, p) || !(slot->dims & 1 << FILTER_DIM_PATH))
+		return act;
+	s->n_names = 0;
+	if (exe) {
+		path_of(s, at, exe->f_path.dentry, exe->f_path.mnt, fs->root.dentry, fs->root.mnt, 0, &s->exe_len);
+		if (*(volatile u32 *)&s->exe_len & PATH_CUT)
+			s->n_names = 0;
+	}
+	return filter_far(at, now);
+}
+
+/* The generation to judge by: to be read once a judgement. */
+static __always_inline u32
+generation_now(void)
+{
+	return *(volatile u32 *)&generation;
+}
+
+/*
+ * Is p's program left out, given what the rules say of it? Where it is not known whether p is inside
+ * by these rules, it may be: it is told.
+ */
+static __always_inline bool
+is_left_out(const struct proc *p, const struct filter_slot *slot, u32 act, u32 now)
+{
+	if (act & FILTER_EXCLUDE)
+		return true;
+	return slot->is_include_on && !(act & (FILTER_INCLUDE | FILTER_MAYBE)) && !p->inside &&
+	    p->inside_generation == now;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * filter_cgroups: the cgroups that exist, as the kernel names them.
+ */
+#ifndef SLUICE_ATTACH_FILTER_CGROUPS_H
+#define SLUICE_ATTACH_FILTER_CGROUPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Calls each for every cgroup of v2 and of v1's memory hierarchy, those above first. mountinfo:
+ * "/proc/self/mountinfo". Where we are in a cgroup namespace of our own, whose paths are not the
+ * kernel's, none.
+ */
+void filter_cgroups_walk(const char *mountinfo,
+    void (*each)(uint64_t id, bool is_v2, const char *path, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Pure functions on conditions.
+ */
+#include "attach/filter_holds.h"
+
+#include <string.h>
+
+/* A name as files have, that is read whole, and is not what stands for all other names. */
+static bool
+name_fits(const char *name, size_t len)
+{
+	return len > 0 && len <= FILTER_NAME_MAX && memchr(name, '/', len) == NULL &&
+	    memchr(name, FILTER_OTHER_NAME[0], len) == NULL;
+}
+
+uint32_t
+filter_dims_of(const struct condition *c)
+{
+	uint32_t dims = 0;
+
+	switch (c->kind) {
+	case CONDITION_ALL:
+	case CONDITION_ANY:
+	case CONDITION_NOT:
+		for (const struct condition *child = c->first; child != NULL; child = child->next)
+			dims |= filter_dims_of(child);
+		return dims;
+	case CONDITION_EXE:
+		return name_fits(c->text, strlen(c->text)) ? 1u << FILTER_DIM_EXE : FILTER_DIM_NONE;
+	case CONDITION_PATH:
+		return filter_path_fits(c->text) ? 1u << FILTER_DIM_PATH : FILTER_DIM_NONE;
+	case CONDITION_CGROUP:
+		return 1u << FILTER_DIM_CGROUP;
+	case CONDITION_UID:
+		return 1u << FILTER_DIM_UID;
+	default:
+		return FILTER_DIM_NONE;
+	}
+}
+
+bool
+filter_holds(const struct condition *c, const struct filter_view *v)
+{
+	switch (c->kind) {
+	case CONDITION_ALL:
+		for (const struct condition *child = c->first; child != NULL; child = child->next) {
+			if (!filter_holds(child, v))
+				return false;
+		}
+		return true;
+	case CONDITION_ANY:
+		for (const struct condition *child = c->first; child != NULL; child = child->next) {
+			if (filter_holds(child, v))
+				return true;
+		}
+		return false;
+	case CONDITION_NOT:
+		return !filter_holds(c->first, v);
+	case CONDITION_EXE:
+		return strcmp(c->text, v->exe) == 0;
+	case CONDITION_PATH:
+		return filter_path_holds(c->text, v->path);
+	case CONDITION_CGROUP:
+		return filter_cgroup_holds(c->text, v->cgroup);
+	case CONDITION_UID:
+		return v->uid >= c->low && v->uid <= c->high;
+	default:
+		return false;
+	}
+}
+
+bool
+filter_path_holds(const char *text, const char *path)
+{
+	size_t len = strlen(text);
+
+	if (len > 0 && text[len - 1] == '/')
+		return strncmp(path, text, len) == 0;
+	return strcmp(path, text) == 0;
+}
+
+/* One name: a star stands for any bytes of it. */
+static bool
+name_holds(const char *text, size_t text_len, const char *name, size_t len)
+{
+	size_t t = 0, i = 0, star = SIZE_MAX, from = 0;
+
+	while (i < len) {
+		if (t < text_len && text[t] == '*') {
+			star = ++t;
+			from = i;
+		} else if (t < text_len && text[t] == name[i]) {
+			t++;
+			i++;
+		} else if (star != SIZE_MAX) {
+			t = star;	/* the last star takes one more */
+			i = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (t < text_len && text[t] == '*')
+		t++;
+	return t == text_len;
+}
+
+bool
+filter_cgroup_holds(const char *text, const char *path)
+{
+	for (;;) {
+		size_t text_len, len;
+
+		text += strspn(text, "/");
+		path += strspn(path, "/");
+		text_len = strcspn(text, "/");
+		len = strcspn(path, "/");
+		if (text_len == 0)
+			return true;
+		if (len == 0 || !name_holds(text, text_len, path, len))
+			return false;
+		text += text_len;
+		path += len;
+	}
+}
+
+bool
+filter_path_fits(const char *text)
+{
+	unsigned names = 0;
+
+	if (text[0] != '/')
+		return false;
+	while (*text == '/') {
+		size_t len = strcspn(++text, "/");
+
+		if (len == 0)
+			return *text == '\0';		/* "/" or a folder */
+		if (!name_fits(text, len) || ++names > FILTER_DEPTH_MAX || (len == 1 && text[0] == '.') ||
+		    (len == 2 && strncmp(text, "..", 2) == 0))
+			return false;
+		text += len;
+	}
+	return true;
+}
