@@ -14,7 +14,10 @@
 #include <uuid/uuid.h>
 
 #include "agent_state.h"
+#include "attach/filter.h"
+#include "attach/variables.h"
 #include "base/clock.h"
+#include "collect/cgroup.h"
 #include "stream/file_sink.h"
 #include "stream/spool.h"
 
@@ -101,13 +104,28 @@ on_state_signal(const struct state_signal *s, void *arg)
 	correlator_state(a->correlator, s);
 }
 
+void
+agent_learn_cgroup(struct agent *a, struct cgroup_signal *s)
+{
+	struct cgroup_limits limits = { 0 };
+
+	if (a->mounts != NULL)
+		cgroup_limits_read(a->mounts, s->is_v2 ? s->path : NULL, s->is_v2 ? NULL : s->path, a->cpus,
+		    a->host_last.memory_bytes, &limits);
+	s->cpus = limits.cpus;
+	s->memory_bytes = limits.memory_bytes;
+	correlator_cgroup(a->correlator, s);
+	probes_learn_cgroup(a->probes, s->id, s->is_v2, s->path);
+}
+
 static void
 on_cgroup_signal(const struct cgroup_signal *s, void *arg)
 {
+	struct cgroup_signal with_limits = *s;
 	struct agent *a = arg;
 
 	a->counts.cgroup++;
-	correlator_cgroup(a->correlator, s);
+	agent_learn_cgroup(a, &with_limits);
 }
 
 /* correlate → stream; what fails is counted there */
@@ -299,7 +317,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
 	agent_snapshot(a, is_due, is_due);
 	now = clock_ns(CLOCK_BOOTTIME);
-	usage = correlator_run_usage(a->correlator);
+	usage = correlator_attributed_usage(a->correlator);
 	if (now > a->last_second_ns && usage_cpu_ns(&usage) >= usage_cpu_ns(&a->usage_last_second))
 		a->cores_now = (double)(usage_cpu_ns(&usage) - usage_cpu_ns(&a->usage_last_second)) /
 		    (double)(now - a->last_second_ns);
@@ -405,10 +423,12 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
     char *error, size_t error_size)
 {
 	static const struct decode_ops decode_to = { on_exec_signal, on_state_signal, on_cgroup_signal };
-	static const struct correlator_ops ops = { .program = on_program_record, .usage = on_usage_record,
-		.task = on_task_record, .run = on_run_record };
+	struct correlator_ops ops = { .program = on_program_record, .usage = on_usage_record,
+		.task = on_task_record, .run = on_run_record,
+		.header = options->reads_headers ? agent_read_header : NULL };
 	struct probes_options probes_options = { .ring_bytes = options->ring_bytes,
 		.max_processes = options->max_processes, .follow_all = options->is_host_wide,
+		.variables = options->variables, .n_variables = options->n_variables,
 		.pin_dir = options->pin_dir, .deadman_ns = options->deadman_ns };
 	struct agent *a = calloc(1, sizeof(*a));
 	uint64_t place;
@@ -422,6 +442,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	if (options->pipeline != NULL)
 		a->pipeline = strdup(options->pipeline);
 	a->is_host_wide = options->is_host_wide;
+	a->rules = ruleset_ref(options->rules);
 	a->spool = options->spool;
 	a->owner = options->owner;
 	if (options->agent_id != NULL)
@@ -454,6 +475,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 		setfsuid(options->file_uid);
 	}
 	a->cpus = a->host_last.cpus;
+	(void)cgroup_mounts_open("/proc", &a->mounts);	/* without them limits are not known */
 	r = open_stream(a, options, error, error_size);
 	if (r < 0)
 		goto fail;
@@ -467,6 +489,10 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 		a->unspooled_bytes = ring_position(a->ring) - place;
 	snprintf(error, error_size, "out of memory");
 	r = a->is_host_wide ? agent_open_host(a, &ops) : agent_open_run(a, options, &ops);
+	if (r < 0)
+		goto fail;
+	if (options->redaction != NULL)		/* before any program is told of */
+		r = agent_set_redaction(a, options->redaction, error, error_size);
 	if (r < 0)
 		goto fail;
 	r = decoder_new(&decode_to, a, &a->decoder);
@@ -522,6 +548,8 @@ agent_close(struct agent *a)
 	decoder_free(a->decoder);
 	host_close(a->host);
 	found_free(a->found);
+	cgroup_mounts_close(a->mounts);
+	ruleset_unref(a->rules);
 	free(a->unknown);
 	free(a->pipeline);
 	free(a);
@@ -557,6 +585,28 @@ void
 agent_set_argv_max(struct agent *a, uint64_t bytes)
 {
 	decoder_set_argv_max(a->decoder, bytes);
+}
+
+int
+agent_set_variables(struct agent *a, const char *const *names, size_t n)
+{
+	return probes_set_variables(a->probes, names, n);
+}
+
+int
+agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error,
+    size_t error_size)
+{
+	struct redaction_options o = *options;
+	struct redaction *new = NULL;
+	int r;
+
+	o.salt = a->host_id.id;
+	r = redaction_new(&o, &new, error, error_size);
+	if (r < 0)
+		return r;
+	correlator_set_redaction(a->correlator, new);
+	return 0;
 }
 
 uint64_t

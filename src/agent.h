@@ -14,9 +14,11 @@
 #include <sys/types.h>
 
 #include "correlate/correlator.h"
+#include "correlate/redact.h"
 
 struct agent;
 struct agent_record;
+struct ruleset;
 struct event_base;
 struct spool;
 
@@ -57,8 +59,13 @@ struct agent_options {
 	const char *task;
 	const char *sample;
 	const char *const *command;	/* NULL-terminated, for the Run record */
+	struct ruleset *rules;		/* a reference is taken */
+	bool reads_headers;		/* of the files in which an engine names its tasks */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
 	size_t ring_bytes;		/* 0: 8 MiB */
+	const char *const *variables;	/* names of those that are read at exec, 8 at most */
+	size_t n_variables;
+	const struct redaction_options *redaction;	/* its salt is set here; NULL: what is shipped, all kept */
 	/* Once the probes are in: files are made and opened as this user, who owns the lake then. */
 	bool has_file_owner;
 	uid_t file_uid;
@@ -106,6 +113,19 @@ void agent_tell(struct agent *a, const char *event, const char *message);
 void agent_set_interval(struct agent *a, uint64_t interval_ms);
 /* Bytes of arguments that a record holds at most, of programs from now on. */
 void agent_set_argv_max(struct agent *a, uint64_t bytes);
+/* The variables of the environment that are read, of programs that start from now on. */
+int agent_set_variables(struct agent *a, const char *const *names, size_t n);
+/* How arguments are redacted, likewise. 0, or a negative errno with all as it was and a sentence in error. */
+int agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error,
+    size_t error_size);
+/*
+ * Host-wide: rules from now on, for programs that start; done as of probes_set_rules(), when the
+ * kernel has them too. 0 or a negative errno.
+ */
+int agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, uint64_t generation, void *arg),
+    void *arg);
+/* All that the ring holds now is taken in. */
+void agent_drain_all(struct agent *a);
 /* Takes CPUs before others do; COMMAND must have been forked before. */
 void agent_hurry(void);
 

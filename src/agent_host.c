@@ -95,7 +95,7 @@ is_unbroken(const struct agent *a)
 int
 agent_open_host(struct agent *a, const struct correlator_ops *ops)
 {
-	struct correlator_options c = { .boot_id = a->host_id.boot_id };
+	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id, .rules = a->rules };
 	struct correlator_ops with_notes = *ops;
 	int r;
 
@@ -137,7 +137,7 @@ begin_found(struct agent *a, const struct state_signal *s)
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
 
 		if (cgroup.id != 0 && cgroup.path != NULL)
-			correlator_cgroup(a->correlator, &cgroup);
+			agent_learn_cgroup(a, &cgroup);
 	}
 	correlator_exec(a->correlator, &found);
 	a->n_found++;
@@ -148,13 +148,10 @@ agent_find_state(struct agent *a, const struct state_signal *s)
 {
 	struct state_signal *grown;
 
-	if (s->kind == STATE_FOUND) {
-		begin_found(a, s);
-		return true;
-	}
-	if (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self))
+	if (s->kind != STATE_FOUND &&
+	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
 		return false;
-	/* Its exec is perhaps in the ring: ask again once that is read. */
+	/* Its exec is perhaps in the ring: ask again once that is read. And parents go first. */
 	if (a->n_unknown % 1024 == 0 && a->n_unknown < UNKNOWN_MAX) {
 		grown = realloc(a->unknown, (a->n_unknown + 1024) * sizeof(*grown));
 		if (grown == NULL)
@@ -164,6 +161,14 @@ agent_find_state(struct agent *a, const struct state_signal *s)
 	if (a->n_unknown < UNKNOWN_MAX)
 		a->unknown[a->n_unknown++] = *s;
 	return true;
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	uint64_t x = ((const struct state_signal *)a)->self.start_ns, y = ((const struct state_signal *)b)->self.start_ns;
+
+	return (x > y) - (x < y);
 }
 
 int
@@ -183,6 +188,8 @@ agent_find(struct agent *a)
 		a->counts.broken_passes++;
 	while (!agent_drain(a))
 		continue;
+	if (a->n_unknown > 0)
+		qsort(a->unknown, a->n_unknown, sizeof(*a->unknown), by_start);
 	for (size_t i = 0; i < a->n_unknown; i++) {
 		if (!correlator_knows(a->correlator, &a->unknown[i].self))
 			begin_found(a, &a->unknown[i]);

@@ -29,7 +29,7 @@ attributed(const struct usage *u, enum usage_field field)
 void
 agent_write_host(struct agent *a)
 {
-	struct usage usage = correlator_run_usage(a->correlator);
+	struct usage usage = correlator_attributed_usage(a->correlator);
 	struct usage moved = usage;
 	struct host_record r = { 0 };
 	struct host_sample s;
@@ -59,7 +59,7 @@ agent_write_host(struct agent *a)
 	r.cpu_steal_ns = s.cpu_steal_ns;
 	r.cpu_attributed_ns = usage_cpu_ns(&moved);
 	r.cpu_unattributed_ns = s.cpu_busy_ns > r.cpu_attributed_ns ? s.cpu_busy_ns - r.cpu_attributed_ns : 0;
-	r.rss_attributed_bytes = correlator_run_rss(a->correlator);
+	r.rss_attributed_bytes = correlator_attributed_rss(a->correlator);
 	r.load1 = s.load1;
 	r.psi_cpu = s.psi_cpu;
 	r.psi_memory = s.psi_memory;

@@ -63,7 +63,6 @@ int
 agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops)
 {
 	struct correlator_options c = { 0 };
-	struct cgroup_mounts *mounts = NULL;
 	struct cgroup_limits limits = { 0 };
 	char *command = command_text(o->command), *cwd = getcwd(NULL, 0), *work_dir = NULL;
 	int r;
@@ -75,12 +74,11 @@ agent_open_run(struct agent *a, const struct agent_options *o, const struct corr
 		if (work_dir != NULL)
 			text_escape(cwd, strlen(cwd), work_dir, space, NULL);
 	}
-	if (cgroup_mounts_open("/proc", &mounts) == 0) {
-		cgroup_limits_of_pid(mounts, "/proc", (uint32_t)getpid(), a->cpus,
-		    a->host_last.memory_bytes, &limits);
-		cgroup_mounts_close(mounts);
-	}
+	if (a->mounts != NULL)
+		cgroup_limits_of_pid(a->mounts, "/proc", (uint32_t)getpid(), a->cpus, a->host_last.memory_bytes, &limits);
 	c.boot_id = a->host_id.boot_id;
+	c.host_id = a->host_id.id;
+	c.rules = a->rules;
 	c.run_id = a->run_id;
 	c.pipeline = o->pipeline;
 	c.task = o->task;

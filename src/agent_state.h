@@ -60,6 +60,8 @@ struct agent {
 	uint64_t malformed_seen;
 	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
 	bool is_host_wide;
+	struct ruleset *rules;		/* a reference */
+	struct cgroup_mounts *mounts;	/* owned; NULL: none */
 	unsigned quiet_drains;		/* in a row, with nothing in the ring */
 	bool is_slow;
 	bool is_note_due;		/* what the next agent must know of us has changed */
@@ -71,7 +73,7 @@ struct agent {
 	int64_t last_alive_us;		/* of the agent before; 0: there was none */
 	uint64_t unspooled_bytes;	/* of the ring: taken from it, and in no batch of the spool */
 	struct agent_owner owner;
-	struct state_signal *unknown;	/* owned: processes that the first pass met and nobody has told of */
+	struct state_signal *unknown;	/* owned: processes that the first pass met, to be found */
 	size_t n_unknown;
 	uint64_t n_found;
 	uint64_t bystanders;		/* of the pass under way */
@@ -110,6 +112,12 @@ bool agent_drain(struct agent *a);
 void agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
 /* Reads what an iterator writes; false where it broke off. */
 bool agent_read_states(struct agent *a, int fd);
+
+/* A cgroup's path and limits, and what the rules in the kernel say of it. */
+void agent_learn_cgroup(struct agent *a, struct cgroup_signal *s);
+
+/* agent_rules.c */
+bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
 
 /* agent_run.c */
 int agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);

@@ -201,7 +201,13 @@ open_doors(struct daemon *d)
 	if (error[0] != '\0')
 		log_event(LOG_LEVEL_WARNING, "control.open", "%s", error);
 	if (control_handle_status(d->control, daemon_fill_status, d) < 0 ||
-	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0)
+	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0 ||
+	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules for as long as it runs",
+	    daemon_on_rules_request, d) < 0 ||
+	    control_handle(d->control, "tag", "--pid PID --run RUN ...: a process and what it starts is this run's",
+	    daemon_on_tag_request, d) < 0 ||
+	    control_handle(d->control, "explain", "PID: whose work a process is, and by which evidence",
+	    daemon_on_explain_request, d) < 0)
 		return -1;
 	return open_metrics(d);
 }
@@ -219,6 +225,10 @@ open_agent(struct daemon *d)
 		.max_processes = (uint32_t)c->probes.max_processes,
 		.ring_bytes = c->probes.ring_bytes,
 		.interval_ms = c->interval_ms,
+		.variables = (const char *const *)c->trace_env.list,
+		.n_variables = c->trace_env.n,
+		.rules = d->rules,
+		.reads_headers = c->engines.headers,
 		.has_file_owner = true,
 		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
 	};
@@ -228,9 +238,11 @@ open_agent(struct daemon *d)
 		[PROBES_WERE_QUIET] = "the probes of the agent before had gone quiet: what happened since was not seen",
 		[PROBES_WERE_OTHER] = "another version's probes were replaced: what happened meanwhile was not seen",
 	};
+	struct redaction_options redaction = daemon_redaction(c);
 	struct probes *probes;
 	char error[768];
 
+	o.redaction = &redaction;
 	privileges_user_ids(c->user, &o.file_uid, &o.file_gid);	/* checked before: it is there */
 	if (agent_open(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "probes.open", "%s", error);
@@ -270,23 +282,25 @@ is_permitted(cap_value_t capability)
  * keep where descriptors suffice.
  */
 static uint64_t
-privileges_to_keep(void)
+privileges_to_keep(const struct daemon *d)
 {
 	struct utsname kernel;
 	unsigned major = 0, minor = 0;
 
+	uint64_t reads = d->config->engines.headers ? PRIVILEGE(CAP_DAC_READ_SEARCH) : 0;
+
 	if (is_permitted(CAP_BPF))
-		return PRIVILEGE(CAP_BPF);
+		return PRIVILEGE(CAP_BPF) | reads;
 	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
 	    (major > 6 || (major == 6 && minor >= 1)))
-		return 0;
-	return PRIVILEGE(CAP_SYS_ADMIN);
+		return reads;
+	return PRIVILEGE(CAP_SYS_ADMIN) | reads;
 }
 
 static int
 give_up_privileges(struct daemon *d)
 {
-	struct privileges_options o = { .user = d->config->user, .keep = privileges_to_keep(),
+	struct privileges_options o = { .user = d->config->user, .keep = privileges_to_keep(d),
 		.no_new_privs = true };
 	char error[256];
 
@@ -306,6 +320,8 @@ read_config(struct daemon *d)
 	int r;
 
 	r = config_load(d->options->config, &d->config, &errors);
+	if (r == 0)
+		r = daemon_read_rules(d, d->config, &d->rules, &errors);
 	daemon_config_errors(&errors);
 	if (r < 0 && errors.n == 0)
 		log_event(LOG_LEVEL_ERROR, "config.error", "%s", strerror(-r));
@@ -344,6 +360,7 @@ start(struct daemon *d)
 	agent_hurry();
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || open_events(d) < 0)
 		return EXIT_OWN_FAILURE;
+	daemon_use_rules(d, ruleset_ref(d->rules));	/* to the kernel: a thread does it, so only now */
 	daemon_forget_secrets(d);
 	return EXIT_DONE;
 }
@@ -363,12 +380,14 @@ stop(struct daemon *d)
 	event_free_if(d->on_hup);
 	event_free_if(d->on_tick);
 	event_free_if(d->on_second);
+	daemon_free_tags(d);
 	http_close(d->http);
 	control_close(d->control);
 	delivery_close(d->delivery);
 	dead_letters_close(d->dead);
 	registry_close(d->registry);
 	agent_close(d->agent);
+	daemon_free_rules(d);
 	spool_close(d->spool);
 	daemon_forget_secrets(d);
 	config_free(d->config);

@@ -34,6 +34,32 @@ daemon_apply_log(const struct config *c)
 	log_open(&o);
 }
 
+struct redaction_options
+daemon_redaction(const struct config *c)
+{
+	static const enum redact_keep keeps[] = { [CONFIG_ARGV_ALL] = REDACT_KEEP_ALL,
+		[CONFIG_ARGV_FIRST] = REDACT_KEEP_FIRST, [CONFIG_ARGV_HASH] = REDACT_KEEP_HASH };
+
+	return (struct redaction_options){ .patterns = (const char *const *)c->argv.redact.list,
+		.n_patterns = c->argv.redact.n, .keep = keeps[c->argv.keep] };
+}
+
+/* What is read of programs and what is kept of it; checked before, so that only memory can fail. */
+static void
+apply_privacy(struct daemon *d)
+{
+	struct redaction_options redaction = daemon_redaction(d->config);
+	char error[256] = "";
+	int r;
+
+	r = agent_set_redaction(d->agent, &redaction, error, sizeof(error));
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "config.redact", "arguments are redacted as before: %s", error);
+	r = agent_set_variables(d->agent, (const char *const *)d->config->trace_env.list, d->config->trace_env.n);
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "config.trace_env", "the variables read are those before: %s", strerror(-r));
+}
+
 /* The names of the keys that wait for a restart, of what has changed since the start. */
 static void
 list_waiting(struct daemon *d, const struct config_changes *changes)
@@ -54,16 +80,30 @@ list_waiting(struct daemon *d, const struct config_changes *changes)
 	}
 }
 
+/* Of two lists, one of a configuration that is given up. */
+static void
+swap_strings(struct config_strings *a, struct config_strings *b)
+{
+	struct config_strings t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
 /* What a reload can change, taken over; the rest of the running configuration stays what it is. */
 static void
-take_over(struct daemon *d, const struct config *next)
+take_over(struct daemon *d, struct config *next)
 {
 	d->config->interval_ms = next->interval_ms;
 	d->config->drain_ms = next->drain_ms;
 	d->config->log = next->log;
 	d->config->argv.max_bytes = next->argv.max_bytes;
+	d->config->argv.keep = next->argv.keep;
+	swap_strings(&d->config->argv.redact, &next->argv.redact);
+	swap_strings(&d->config->trace_env, &next->trace_env);
 	agent_set_interval(d->agent, next->interval_ms);
 	agent_set_argv_max(d->agent, next->argv.max_bytes);
+	apply_privacy(d);
 	daemon_apply_log(next);
 }
 
@@ -73,13 +113,17 @@ daemon_reload(struct daemon *d)
 	struct config_errors errors = { 0 };
 	struct config_changes changes;
 	struct config *next = NULL;
+	struct ruleset *rules = NULL;
 	char message[768] = "";
 	int r;
 
 	notify_reloading(d->notify);
 	d->reload_us = clock_us(CLOCK_REALTIME);
 	r = config_load(d->options->config, &next, &errors);
+	if (r == 0)
+		r = daemon_read_rules(d, next, &rules, &errors);
 	if (r < 0) {
+		config_free(next);
 		d->reload_failed = true;
 		if (errors.n > 0)
 			config_error_text(&errors.list[0], d->reload_error, sizeof(d->reload_error));
@@ -99,6 +143,7 @@ daemon_reload(struct daemon *d)
 	take_over(d, next);
 	config_free(next);
 	d->generation++;
+	daemon_use_rules(d, rules);
 	d->reload_failed = false;
 	d->reload_error[0] = '\0';
 	if (d->restart_wanted[0] != '\0')

@@ -8,7 +8,9 @@
 #include <event2/event.h>
 
 #include "agent.h"
+#include "attach/filter.h"
 #include "config/config.h"
+#include "config/rules.h"
 #include "control/control.h"
 #include "control/http.h"
 #include "control/notify.h"
@@ -34,6 +36,10 @@ struct daemon {
 	const struct daemon_options *options;
 	struct event_base *base;	/* owned, as all pointers below */
 	struct config *config;		/* in force */
+	struct ruleset *rules;		/* likewise; a reference */
+	struct rules_extra *extra;	/* added at run time; owned, its strings too */
+	size_t n_extra;
+	struct waiting_tag *tags;	/* owned; see daemon_rules.c */
 	struct daemon_secrets secrets;
 	struct spool *spool;
 	struct agent *agent;
@@ -89,8 +95,19 @@ size_t daemon_losses(struct agent_loss_line *lines, size_t found, size_t max, vo
 /* daemon_reload.c */
 void daemon_config_errors(const struct config_errors *errors);
 void daemon_apply_log(const struct config *c);
+/* What is kept of arguments; strings are c's. */
+struct redaction_options daemon_redaction(const struct config *c);
 /* True: in force. False: nothing has changed, d->reload_error says why. */
 bool daemon_reload(struct daemon *d);
 void daemon_on_reload_request(struct control_request *req, const struct json_t *args, void *arg);
+
+/* daemon_rules.c */
+int daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset **ret, struct config_errors *errors);
+void daemon_use_rules(struct daemon *d, struct ruleset *rules);	/* takes the reference */
+void daemon_free_rules(struct daemon *d);
+void daemon_free_tags(struct daemon *d);	/* before the control socket closes */
+void daemon_on_rules_request(struct control_request *req, const struct json_t *args, void *arg);
+void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
+void daemon_on_explain_request(struct control_request *req, const struct json_t *args, void *arg);
 
 #endif

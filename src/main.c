@@ -16,7 +16,7 @@ static const struct {
 	{ "run", cli_run, "run a command and see what actually ran" },
 	{ "agent", cli_agent, "the daemon: follow the whole host, deliver to Kafka or files" },
 	{ "cat", cli_cat, "print records of a lake as JSON lines" },
-	{ "check", cli_check, "tell what is wrong with the configuration" },
+	{ "check", cli_check, "tell what is wrong with the configuration and the rules; explain them" },
 	{ "ctl", cli_ctl, "ask or tell the running agent: status, reload" },
 	{ "doctor", cli_doctor, "tell what this kernel and host allow" },
 };

@@ -31,7 +31,11 @@ static const char help[] =
     "Sends a command to the running agent and tells its answer. `sluice ctl help` lists the\n"
     "agent's commands; among them:\n\n"
     "  status       how the agent is: what is wrong first\n"
-    "  reload       read the configuration again; a bad one changes nothing, and is told\n\n"
+    "  reload       read the configuration again; a bad one changes nothing, and is told\n"
+    "  rules        list; add NAME RULES; remove NAME: for as long as the agent runs\n"
+    "  explain PID  whose work a process is, and by which evidence\n"
+    "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: it and all that\n"
+    "               it starts is this run's from now on\n\n"
     "      --socket PATH      the agent's control socket\n"
     "  -c, --config FILE      the configuration that names it (key `control`); else that of\n"
     "                         /etc/sluice/sluice.yaml, else /run/sluice/control.sock\n"
@@ -158,7 +162,14 @@ wants_colour(void)
 	return isatty(STDOUT_FILENO) && (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-/* NAME=VALUE by its name, all other words in "words". NULL without memory. */
+/* A name of ours, and no text that happens to have = in it? */
+static bool
+is_name(const char *word, size_t len)
+{
+	return len > 0 && strspn(word, "abcdefghijklmnopqrstuvwxyz_-") >= len;
+}
+
+/* NAME=VALUE, --NAME=VALUE and --NAME VALUE by its name, all other words in "words". NULL without memory. */
 static json_t *
 make_request(const struct ctl *ctl, char **words)
 {
@@ -170,11 +181,16 @@ make_request(const struct ctl *ctl, char **words)
 		json_object_set_new(args, "colour", json_boolean(wants_colour()));
 	}
 	for (; *words != NULL; words++) {
-		char *equals = strchr(*words, '=');
+		bool is_option = strncmp(*words, "--", 2) == 0 && (*words)[2] != '\0';
+		char *name = *words + (is_option ? 2 : 0), *equals = strchr(name, '=');
 
-		if (equals != NULL && equals != *words) {
+		if (equals != NULL && is_name(name, (size_t)(equals - name))) {
 			*equals = '\0';
-			json_object_set_new(args, *words, json_string(equals + 1));
+			json_object_set_new(args, name, json_string(equals + 1));
+			continue;
+		}
+		if (is_option && equals == NULL && words[1] != NULL) {
+			json_object_set_new(args, name, json_string(*++words));
 			continue;
 		}
 		if (list == NULL)
@@ -255,6 +271,37 @@ out:
 	return status;
 }
 
+/*
+ * Moves ctl's own options before the command, wherever they stand: all others are the command's.
+ * What follows "--" is the command's, too.
+ */
+static void
+own_options_first(int argc, char **argv)
+{
+	static const char *const with_value[] = { "-c", "--config", "--socket", "--timeout" };
+	int to = 1;
+
+	for (int i = 1, n; i < argc && strcmp(argv[i], "--") != 0; i += n) {
+		bool is_own = strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0;
+
+		n = 1;
+		for (size_t w = 0; w < sizeof(with_value) / sizeof(with_value[0]); w++) {
+			size_t len = strlen(with_value[w]);
+
+			if (strcmp(argv[i], with_value[w]) == 0)
+				is_own = true, n = i + 1 < argc ? 2 : 1;
+			else if (strncmp(argv[i], with_value[w], len) == 0 && argv[i][len] == '=')
+				is_own = true;
+		}
+		for (int k = 0; is_own && k < n; k++) {
+			char *moved = argv[i + k];
+
+			memmove(&argv[to + 1], &argv[to], (size_t)(i + k - to) * sizeof(*argv));
+			argv[to++] = moved;
+		}
+	}
+}
+
 int
 cli_ctl(int argc, char **argv)
 {
@@ -270,7 +317,8 @@ cli_ctl(int argc, char **argv)
 	char path[4096], *end;
 	int c, r;
 
-	while ((c = getopt_long(argc, argv, "c:h", options, NULL)) != -1) {
+	own_options_first(argc, argv);
+	while ((c = getopt_long(argc, argv, "+c:h", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
 			ctl.socket = optarg;

@@ -14,10 +14,14 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "attach/variables.h"
 #include "base/format.h"
+#include "cli/announce.h"
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/summary.h"
+#include "config/rules.h"
+#include "control/control.h"
 
 static const char help[] =
     "Usage: sluice run [OPTION…] [--] COMMAND [ARG…]\n"
@@ -31,7 +35,14 @@ static const char help[] =
     "  --sample S       sample, where no step names its own\n"
     "  --lake DIR       write records here (default ./sluice-lake)\n"
     "  --json FILE      also write the summary as JSON; - is standard output\n"
+    "  --rules DIR      rules for tools and engines beside the shipped ones (default: those\n"
+    "                   of " RULES_DIR ")\n"
+    "  --control PATH   socket of the agent that runs on this host, if one does: it gives\n"
+    "                   these programs the same run (default " CONTROL_PATH ")\n"
+    "  --headers        read the files in which Nextflow names its tasks\n"
     "  --interval TIME  between usage and host records: 500ms, 10s, 1m (default 10s)\n"
+    "  --trace-env NAME put this variable of each program's environment into its records,\n"
+    "                   such as TRACEPARENT; up to 8 times. No other is ever read\n"
     "  --wait           wait for programs that outlive COMMAND\n"
     "  --as-root        under sudo: run COMMAND as root all the same\n"
     "  --quiet          no live line, no table\n"
@@ -47,15 +58,23 @@ struct run {
 	FILE *json;			/* NULL: not asked for */
 	const char *pipeline;
 	const char *lake;
+	const char *control;		/* socket of an agent that may run here */
+	const struct agent_options *names;
+	int told;			/* a connection to it; -1: none */
 	bool is_quiet;
 	bool wait_for_all;
 	bool is_live_line_shown;
 	int wait_status;
 };
 
+#define VARIABLES_MAX 8
+
 struct run_options {
 	struct agent_options agent;
+	const char *variables[VARIABLES_MAX];
 	const char *json;
+	const char *control;		/* NULL: CONTROL_PATH */
+	const char *rules;		/* a folder; NULL: RULES_DIR, if it is there */
 	bool is_quiet;
 	bool wait_for_all;
 	bool as_root;
@@ -70,9 +89,11 @@ before_fork(void *arg)
 static void
 after_fork(pid_t pid, void *arg)
 {
-	(void)pid;
-	agent_adopt(((struct run *)arg)->agent, false);
+	struct run *r = arg;
+
+	agent_adopt(r->agent, false);
 	agent_hurry();
+	r->told = announce(r->control, pid, agent_run_id(r->agent), r->names);
 }
 
 static unsigned
@@ -121,7 +142,7 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	    format_duration(totals.wall_ns, wall, sizeof(wall)),
 	    format_count(totals.programs, programs, sizeof(programs)), (unsigned long long)totals.live,
 	    format_cores(agent_cores_now(r->agent), cores, sizeof(cores)), agent_cpus(r->agent),
-	    format_bytes(correlator_run_rss(agent_correlator(r->agent)), memory, sizeof(memory)));
+	    format_bytes(correlator_attributed_rss(agent_correlator(r->agent)), memory, sizeof(memory)));
 	if (width > 1 && strlen(line) >= width)
 		line[width - 1] = '\0';
 	fprintf(stderr, "\r\033[2m%s\033[0m\033[K\r", line);
@@ -185,12 +206,29 @@ parse_interval_ms(const char *text)
 	return 0;
 }
 
+static bool
+add_variable(struct run_options *o, const char *name)
+{
+	if (!variable_is_name(name)) {
+		fputs("sluice run: --trace-env takes the exact name of an environment variable, such as "
+		    "TRACEPARENT, of up to 63 characters\n", stderr);
+		return false;
+	}
+	if (o->agent.n_variables == VARIABLES_MAX) {
+		fprintf(stderr, "sluice run: --trace-env may stand %d times\n", VARIABLES_MAX);
+		return false;
+	}
+	o->variables[o->agent.n_variables++] = name;
+	o->agent.variables = o->variables;
+	return true;
+}
+
 /* 0, or the exit status to end with, less one for --help (so that 0 can mean "go on"). */
 static int
 parse(int argc, char **argv, struct run_options *o)
 {
-	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_INTERVAL,
-		OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
+	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_RULES,
+		OPT_CONTROL, OPT_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
 	static const struct option options[] = {
 		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
 		{ "run", required_argument, NULL, OPT_RUN },
@@ -198,7 +236,11 @@ parse(int argc, char **argv, struct run_options *o)
 		{ "sample", required_argument, NULL, OPT_SAMPLE },
 		{ "lake", required_argument, NULL, OPT_LAKE },
 		{ "json", required_argument, NULL, OPT_JSON },
+		{ "rules", required_argument, NULL, OPT_RULES },
+		{ "control", required_argument, NULL, OPT_CONTROL },
+		{ "headers", no_argument, NULL, OPT_HEADERS },
 		{ "interval", required_argument, NULL, OPT_INTERVAL },
+		{ "trace-env", required_argument, NULL, OPT_TRACE_ENV },
 		{ "wait", no_argument, NULL, OPT_WAIT },
 		{ "as-root", no_argument, NULL, OPT_AS_ROOT },
 		{ "quiet", no_argument, NULL, OPT_QUIET },
@@ -232,6 +274,15 @@ parse(int argc, char **argv, struct run_options *o)
 		case OPT_JSON:
 			o->json = optarg;
 			break;
+		case OPT_RULES:
+			o->rules = optarg;
+			break;
+		case OPT_CONTROL:
+			o->control = optarg;
+			break;
+		case OPT_HEADERS:
+			o->agent.reads_headers = true;
+			break;
 		case OPT_INTERVAL:
 			o->agent.interval_ms = parse_interval_ms(optarg);
 			if (o->agent.interval_ms == 0) {
@@ -239,6 +290,10 @@ parse(int argc, char **argv, struct run_options *o)
 				    "500ms, 10s or 1m\n", optarg);
 				return EXIT_USAGE;
 			}
+			break;
+		case OPT_TRACE_ENV:
+			if (!add_variable(o, optarg))
+				return EXIT_USAGE;
 			break;
 		case OPT_WAIT:
 			o->wait_for_all = true;
@@ -330,6 +385,26 @@ open_json(struct run *r, const char *path)
 	return 0;
 }
 
+/* 0, or an exit status after telling what is wrong. */
+static int
+load_rules(struct run_options *o)
+{
+	struct rules_options options = { .dir = o->rules != NULL ? o->rules : RULES_DIR };
+	struct config_errors errors = { 0 };
+	int r;
+
+	if (o->rules != NULL && access(o->rules, R_OK | X_OK) < 0) {
+		fprintf(stderr, "sluice run: --rules %s: %s\n", o->rules, strerror(errno));
+		return EXIT_USAGE;
+	}
+	r = rules_load(&options, &o->agent.rules, &errors);
+	config_errors_print(&errors, stderr);
+	config_errors_done(&errors);
+	if (r == -ENOMEM)
+		fputs("sluice run: out of memory\n", stderr);
+	return r == 0 ? 0 : r == -ENOMEM ? EXIT_OWN_FAILURE : EXIT_USAGE;
+}
+
 /* Runs COMMAND to its end. The exit status, or -1: end as COMMAND did. */
 static int
 run_command(struct run *r, const struct run_options *o, const struct command_inherited *inherited)
@@ -370,7 +445,7 @@ cli_run(int argc, char **argv)
 {
 	struct command_inherited inherited;
 	struct run_options o = { 0 };
-	struct run r = { 0 };
+	struct run r = { .told = -1 };
 	struct summary_options summary = { 0 };
 	char error[768];
 	int status;
@@ -383,10 +458,15 @@ cli_run(int argc, char **argv)
 		return EXIT_USAGE;
 	if (geteuid() != 0)
 		return refuse_without_root(argc, argv);
+	status = load_rules(&o);
+	if (status != 0)
+		return status;
 	if (!o.as_root)
 		set_file_owner(&o.agent);
 
 	r.pipeline = o.agent.pipeline;
+	r.control = o.control != NULL ? o.control : CONTROL_PATH;
+	r.names = &o.agent;
 	r.lake = o.agent.lake;
 	r.is_quiet = o.is_quiet;
 	r.wait_for_all = o.wait_for_all;
@@ -419,6 +499,9 @@ out:
 		fclose(r.json);
 	if (r.on_second != NULL)
 		event_free(r.on_second);
+	if (r.told >= 0)
+		close(r.told);
+	ruleset_unref(o.agent.rules);
 	if (agent_close(r.agent) < 0)
 		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
 	if (status < 0)

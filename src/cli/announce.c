@@ -1,0 +1,62 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * announce: one line to the agent's control socket.
+ */
+#include "cli/announce.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent.h"
+
+static json_t *
+text_or_null(const char *text)
+{
+	return text != NULL ? json_string(text) : json_null();
+}
+
+/* What does not fit into the socket at once goes nowhere: an agent that is stuck must not hold a run up. */
+static bool
+send_line(int fd, const char *line)
+{
+	size_t len = strlen(line);
+	ssize_t n = send(fd, line, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	return n == (ssize_t)len;
+}
+
+int
+announce(const char *path, pid_t pid, const char *run_id, const struct agent_options *names)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	json_t *request;
+	char *line, number[16];
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -1;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -1;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		close(fd);
+		return -1;
+	}
+	snprintf(number, sizeof(number), "%d", (int)pid);
+	request = json_pack("{ss s{ss ss so so so sb}}", "command", "tag", "args", "pid", number, "run", run_id,
+	    "pipeline", text_or_null(names->pipeline), "task", text_or_null(names->task),
+	    "sample", text_or_null(names->sample), "is_run", 1);
+	line = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
+	if (line == NULL || !send_line(fd, line) || !send_line(fd, "\n")) {
+		close(fd);
+		fd = -1;
+	}
+	free(line);
+	json_decref(request);
+	return fd;
+}

@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * announce: tells the agent of this host, if one runs, which run COMMAND is, so that its records and
+ * ours name the same.
+ */
+#ifndef SLUICE_CLI_ANNOUNCE_H
+#define SLUICE_CLI_ANNOUNCE_H
+
+#include <sys/types.h>
+
+struct agent_options;
+
+/*
+ * Does not wait for an answer, and says nothing where there is no agent. names: pipeline, task,
+ * sample. Returns the connection, to be closed when the run is over, or -1.
+ */
+int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_options *names);
+
+#endif
