@@ -49,7 +49,8 @@ open_world(struct world *w, bool has_journal)
 {
 	struct correlator_ops ops = { forget_program, forget_usage, forget_work, forget_work,
 		has_journal ? keep : NULL };
-	struct correlator_options options = { .boot_id = BOOT_ID, .has_network = true };
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules_shipped(),
+		.has_network = true };
 
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * SECOND;

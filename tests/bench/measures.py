@@ -35,7 +35,9 @@ def kernel_programs(bench, rounds, processes, messages):
                 if p["runs"] and re.search("_length$|msg$", p["name"]):
                     programs.setdefault(p["name"], []).append((None, p["run_time_ns"] / p["runs"]))
             sums.append((raw, net))
-    return {"floor": floor, "programs": programs, "raw": [r for r, _ in sums], "net": [n for _, n in sums]}
+        rules = bench.parts(bench.rules, max(1, rounds // 3), max(20, processes // 10), bench.tiny)
+    return {"floor": floor, "programs": programs, "raw": [r for r, _ in sums], "net": [n for _, n in sums],
+            "rules": rules}
 
 
 def storm(bench, rounds, processes, say):
@@ -108,8 +110,9 @@ def pipeline(bench, rounds, source, snakemake, scale, say):
 
 
 def parts(bench, rounds, records, processes):
-    """CPU ns a record for encoding and writing; ns a process for a pass of the iterator."""
+    """CPU ns a record for encoding and writing, a program for its tool's name; ns a process for a pass of the iterator."""
     figures = bench.parts(bench.stream, rounds, records)
+    figures.update(bench.parts(bench.tools, rounds, records))
     figures.update(bench.parts(bench.snapshot, rounds, processes, bench.tiny))
     figures["processes"] = processes
     return figures

@@ -101,6 +101,13 @@ def side_by_side(title, samples, processes=None):
                          arm_rows(samples, processes)) + [""]
 
 
+# Each by itself, with a pause between: colder, and dearer, than the rows above, but alike among themselves.
+RULES = [("0", "exec by itself, without rules"), ("10", "exec with 10 rules in the kernel"),
+         ("500", "exec with 500 rules"), ("10000", "exec with 10,000 rules"),
+         ("excluded", "exec of a program that 10 rules leave out"),
+         ("excluded_of_10000", "exec of a program that 10,000 rules leave out")]
+
+
 def kernel_table(kernel):
     floor = statistics.median(kernel["floor"])
     rows = []
@@ -109,6 +116,8 @@ def kernel_table(kernel):
         ns = [v for _, v in values]
         rows.append((f"`{name}`", "—" if runs is None else f"{statistics.median(r for r, _ in values):.2f}",
                      spread(ns, "{:.0f}"), f"{statistics.median(ns) - floor:.0f}"))
+    rows += [(text, "1", spread(kernel["rules"][f"exec_{arm}"], "{:.0f}"),
+              f"{statistics.median(kernel['rules'][f'exec_{arm}']) - floor:.0f}") for arm, text in RULES]
     return ["### In the kernel", "", f"`kernel.bpf_stats_enabled`; an empty program reads {spread(kernel['floor'], '{:.0f}')} ns "
             "there, so `net` is what a program costs. Runs above 1 are other processes and threads.", ""] + \
         table(["BPF program", "runs a process", "ns a run", "net"], rows) + [""]
@@ -126,6 +135,9 @@ def part_rows(f):
         (f"encode a program record ({statistics.median(p['record_bytes']):.0f} bytes)", spread(p["encode"], "{:.0f}") + " ns"),
         ("the same through the stream, into nothing", spread(p["stream"], "{:.0f}") + " ns"),
         ("the same into the file lake: deflate, write, rename", spread(p["file"], "{:.0f}") + " ns"),
+        *((f"name a program's tool, with {n:,} rules", spread(p[f"tool_name_{n}"], "{:.0f}") + " ns") for n in (10, 500, 10000)),
+        ("the same with the shipped rules", spread(p["tool_name_shipped"], "{:.0f}") + " ns"),
+        ("read 10,000 rules", spread(p["tools_read_ms_10000"], "{:.0f}") + " ms"),
         ("iterator, a followed process", spread(p["iterator"], "{:.0f}") + " ns"),
         ("the same from /proc: stat, schedstat, io", spread(p["proc"], "{:.0f}") + " ns"),
         ("agent, idle", spread((v * 100 for v in f["idle"]), "{:.2f}") + " % of a CPU"),

@@ -13,8 +13,8 @@ import unittest
 
 import yaml
 
-from dockerd import Dockerd
 import harness
+from systems.docker import Dockerd
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 # Release where there is one: a sanitizer's report of itself would want a symbolizer in the image.

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A dockerd for one test: its own socket, folders and control groups, no network of its own; gone at the end."""
 import contextlib
+import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 import unittest
+
+from systems import machine
 
 # Debian's, or docker's own package; a client elsewhere in PATH may have no daemon beside it.
 DOCKERD = shutil.which("dockerd", path="/usr/sbin:/usr/bin")
@@ -17,17 +19,17 @@ DOCKER = "/usr/bin/docker"
 class Dockerd:
     """`with Dockerd() as d: d("run", …)`. SkipTest where it cannot run."""
 
-    def __init__(self):
+    def __init__(self, cgroup=None):
+        """cgroup: the parent of its containers; docker's own choice is /docker, ours is one that nobody else has."""
         if os.getuid() != 0:
             raise unittest.SkipTest("dockerd needs root")
         if DOCKERD is None or not os.access(DOCKER, os.X_OK):
             raise unittest.SkipTest("dockerd is not installed; run ./dev/install test")
         self.at = tempfile.mkdtemp(prefix="sluice-docker-")
         self.socket = os.path.join(self.at, "d.sock")
-        self.cgroup = "/sluice-test-" + os.path.basename(self.at)
-        self.env = {**os.environ, "DOCKER_HOST": f"unix://{self.socket}", "DOCKER_BUILDKIT": "1",
-                    "DOCKER_CONFIG": os.path.join(self.at, "client"),
-                    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+        self.cgroup = cgroup or "/sluice-test-" + os.path.basename(self.at)
+        self.env = machine.environment(DOCKER_HOST=f"unix://{self.socket}", DOCKER_BUILDKIT="1",
+                                       DOCKER_CONFIG=os.path.join(self.at, "client"))
         self.daemon = None
 
     def __enter__(self):
@@ -49,8 +51,7 @@ class Dockerd:
             if self.daemon.poll() is not None:
                 break
             time.sleep(0.1)
-        with open(os.path.join(self.at, "d.log"), errors="replace") as f:
-            end = f.read()[-800:]
+        end = machine.tail(os.path.join(self.at, "d.log"), 800)
         self.close()
         raise unittest.SkipTest(f"dockerd does not run here: {end}")
 
@@ -59,11 +60,11 @@ class Dockerd:
 
     def __call__(self, *args, check=True, quiet=False, timeout=300, **kw):
         """`docker ARGS`; its output as text in .stdout, both streams together."""
-        done = subprocess.run([DOCKER, *map(str, args)], env=self.env, timeout=timeout, text=True, errors="replace",
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if quiet else subprocess.STDOUT, **kw)
-        if check and done.returncode != 0:
-            raise AssertionError(f"docker {' '.join(map(str, args))}: {done.returncode}\n{done.stdout}")
-        return done
+        return machine.run([DOCKER, *args], check=check, quiet=quiet, timeout=timeout, env=self.env, **kw)
+
+    def inspect(self, name):
+        """What docker knows of a container, as it says it itself."""
+        return json.loads(self("inspect", name).stdout)[0]
 
     def import_image(self, folder, name):
         """The files under folder as an image of one layer."""
@@ -80,23 +81,8 @@ class Dockerd:
                 ids = self("ps", "-aq", check=False, quiet=True, timeout=20).stdout.split()
                 if ids:
                     self("rm", "-f", *ids, check=False, timeout=60)
-            self.daemon.send_signal(signal.SIGTERM)
-            try:
-                self.daemon.wait(20)
-            except subprocess.TimeoutExpired:
-                self.daemon.kill()
-                self.daemon.wait()
-        with open("/proc/mounts") as f:
-            mounts = [line.split()[1] for line in f if line.split()[1].startswith(self.at + "/")]
-        for mount in reversed(mounts):
-            subprocess.run(["umount", "-l", mount], stderr=subprocess.DEVNULL)
+            machine.end(self.daemon)
+        machine.unmount_below(self.at)
         # Ours by name; buildkit makes "docker" by itself, which is only removed when nothing is in it.
-        for name in (self.cgroup, "/docker"):
-            for controller in os.listdir("/sys/fs/cgroup"):
-                for at, _, _ in os.walk(os.path.join("/sys/fs/cgroup", controller) + name, topdown=False):
-                    with contextlib.suppress(OSError):
-                        os.rmdir(at)
-            for at, _, _ in os.walk("/sys/fs/cgroup" + name, topdown=False):
-                with contextlib.suppress(OSError):
-                    os.rmdir(at)
+        machine.remove_cgroups(self.cgroup, "/docker")
         shutil.rmtree(self.at, ignore_errors=True)

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many containers one after another: every program of each in the right one, and an agent that does not grow."""
+import concurrent.futures
+import os
+import secrets
+import tempfile
+import unittest
+
+import harness
+from systems import machine, rootfs
+from systems.recorded import SystemTest, new_mark
+from systems.runc import Runc
+
+CONTAINERS = int(os.environ.get("CONTAINERS", "1000"))
+AT_ONCE = 8
+GROUPS = 17000  # more than an agent knows at once
+# What people run, where it is built (dev/test does): a sanitizer keeps what is freed, which is growth that nobody has.
+RELEASE = os.path.join(os.path.dirname(__file__), "..", "..", "build", "release", "sluice")
+GROWTH = 4 << 20
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
+
+
+class Many(SystemTest):
+    def setUp(self):
+        super().setUp()
+        room = tempfile.TemporaryDirectory(prefix="sluice-root-")
+        self.addCleanup(room.cleanup)
+        os.chmod(room.name, 0o755)
+        self.root = rootfs.make_root(os.path.join(room.name, "root"))
+
+    def run_all(self, runc, mark, numbers):
+        """{number: its container's id}; each ended with its number's last byte."""
+        ids = {n: secrets.token_hex(32) for n in numbers}
+
+        def one(n):
+            argv = ["/bin/sh", "-c", '/bin/true "$0" "$1"; exit "$2"', mark, str(n), str(n % 256)]
+            done = runc.run(ids[n], argv, cgroup=f"/docker/{ids[n]}")
+            return [] if done.returncode == n % 256 else [(n, done.returncode, done.stdout)]
+
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            self.assertEqual([], [wrong for found in pool.map(one, numbers) for wrong in found])
+        return ids
+
+    def start_release(self):
+        return self.start(sluice=RELEASE if os.access(RELEASE, os.X_OK) else harness.SLUICE)
+
+    def test_none_is_unattributed_and_memory_stays_flat(self):
+        mark = new_mark()
+        agent = self.start_release()
+        with Runc(self.root) as runc:
+            # The first third fills what is bounded: tables, and pages of the allocator.
+            ids = self.run_all(runc, mark, range(CONTAINERS // 3))
+            before = resident(agent.pid)
+            ids.update(self.run_all(runc, mark, range(CONTAINERS // 3, CONTAINERS)))
+            after = resident(agent.pid)
+        self.assertLessEqual(after - before, GROWTH, (before, after))
+        records = self.stop()
+        self.assertEqual(CONTAINERS, len(ids))
+        wrong, seen = [], {n: [] for n in ids}
+        for r in records.marked(mark):
+            # The shell has all of it behind its script, and ends with the number; true has the number as its last argument.
+            is_shell = r["comm"] == "sh"
+            n = int(r["argv"][4 if is_shell else 2])
+            seen[n].append(r["comm"])
+            start = records.starts.get(r["program_id"])
+            told = {(x["container_id"], x["container_runtime"]) for x in (r, start) if x is not None}
+            if start is None or told != {(ids[n], "docker")} or r["exit_code"] != (n % 256 if is_shell else 0):
+                wrong.append((n, r["comm"], told, r["exit_code"], self.paths(r)))
+        self.assertEqual([], wrong[:5], f"{len(wrong)} wrong")
+        self.assertEqual([], [(n, who) for n, who in seen.items() if sorted(who) != ["sh", "true"]][:5])
+
+    @unittest.skipUnless(os.environ.get("INTO_CGROUP"), "INTO_CGROUP names no executable; run this through ctest")
+    def test_more_control_groups_than_are_remembered(self):
+        """What is known of control groups is bounded: the last ones are known, and memory does not grow with their number."""
+        v2 = machine.cgroup_v2()
+        if v2 is None:
+            self.skipTest("no v2 hierarchy is mounted here")
+        parent = f"/docker/{secrets.token_hex(32)}"
+        os.makedirs(v2 + parent)
+        self.addCleanup(machine.remove_cgroups, "/docker")
+        mark = new_mark()
+        agent = self.start_release()
+
+        def start(first, last):
+            machine.run([os.environ["INTO_CGROUP"], "-n", first, last, v2 + parent, "/bin/true", mark], timeout=300)
+            return resident(agent.pid)
+        before = start(1, GROUPS)
+        after = start(GROUPS + 1, GROUPS + 3000)
+        self.assertLessEqual(after - before, GROWTH // 4, (before, after))
+        records = self.stop()
+        wrong, seen = [], set()
+        for r in records.marked(mark):
+            if r["comm"] == "true":
+                seen.add(int(r["argv"][2]))
+                if r["container_id"] != f"{int(r['argv'][2]):064x}":
+                    wrong.append((r["argv"][2], r["container_id"], self.paths(r)))
+        self.assertEqual([], wrong[:5], f"{len(wrong)} wrong")
+        self.assertEqual(set(range(1, GROUPS + 3000 + 1)), seen)
+
+
+if __name__ == "__main__":
+    harness.main()
