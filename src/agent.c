@@ -18,6 +18,7 @@
 #include "attach/variables.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
+#include "runtime/container_names.h"
 #include "stream/file_sink.h"
 #include "stream/spool.h"
 
@@ -425,7 +426,8 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	static const struct decode_ops decode_to = { on_exec_signal, on_state_signal, on_cgroup_signal };
 	struct correlator_ops ops = { .program = on_program_record, .usage = on_usage_record,
 		.task = on_task_record, .run = on_run_record,
-		.header = options->reads_headers ? agent_read_header : NULL };
+		.header = options->reads_headers ? agent_read_header : NULL,
+		.container = options->is_host_wide ? agent_on_container : NULL };
 	struct probes_options probes_options = { .ring_bytes = options->ring_bytes,
 		.max_processes = options->max_processes, .follow_all = options->is_host_wide,
 		.variables = options->variables, .n_variables = options->n_variables,
@@ -544,6 +546,7 @@ agent_close(struct agent *a)
 	ring_close(a->ring);
 	probes_close(a->probes);
 	r = stream_close(a->stream);
+	container_names_close(a->names);
 	correlator_free(a->correlator);
 	decoder_free(a->decoder);
 	host_close(a->host);

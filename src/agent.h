@@ -124,8 +124,19 @@ int agent_set_redaction(struct agent *a, const struct redaction_options *options
  */
 int agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, uint64_t generation, void *arg),
     void *arg);
+/*
+ * From now on, and as whoever this process is by now, runtimes are asked for the names and images of
+ * containers: see runtime/container_names.h. 0 or a negative errno.
+ */
+int agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n);
+/* For those that are still without: after a socket did not answer. */
+void agent_ask_again(struct agent *a);
+/* As of container_names_state(), of one of these sockets. */
+int agent_socket_state(const struct agent *a, size_t i);
 /* All that the ring holds now is taken in. */
 void agent_drain_all(struct agent *a);
+/* And all processes are met, so that children which have not exec'd are known. */
+void agent_meet_all(struct agent *a);
 /* Takes CPUs before others do; COMMAND must have been forked before. */
 void agent_hurry(void);
 

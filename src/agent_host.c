@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent_state.h"
+#include "attach/filter.h"
 #include "base/clock.h"
 #include "stream/spool.h"
 
@@ -171,18 +172,10 @@ by_start(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int
-agent_find(struct agent *a)
+/* All whom a pass over the running processes finds. */
+static void
+begin_all(struct agent *a, int fd)
 {
-	int fd;
-
-	if (probes_origin(a->probes) == PROBES_RESUMED) {
-		while (!agent_drain(a))		/* what happened while nobody read */
-			continue;
-	}
-	fd = probes_found_open(a->probes);
-	if (fd < 0)
-		return fd;
 	correlator_snapshot_begin(a->correlator, false);
 	if (!agent_read_states(a, fd))
 		a->counts.broken_passes++;
@@ -199,6 +192,40 @@ agent_find(struct agent *a)
 	a->n_unknown = 0;
 	found_free(a->found);
 	a->found = NULL;
+}
+
+int
+agent_find_told(struct agent *a)
+{
+	int fd = probes_judge_open(a->probes), r;
+
+	if (fd < 0)
+		return fd;
+	r = found_new("/proc", &a->found);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	begin_all(a, fd);
+	agent_commit(a);
+	return 0;
+}
+
+int
+agent_find(struct agent *a)
+{
+	int fd, r;
+
+	if (probes_origin(a->probes) == PROBES_RESUMED) {
+		while (!agent_drain(a))		/* what happened while nobody read */
+			continue;
+	}
+	/* Before they are met: what the rules leave out is not found. */
+	r = probes_set_rules_now(a->probes, a->rules);
+	fd = r == 0 ? probes_found_open(a->probes) : r;
+	if (fd < 0)
+		return fd;
+	begin_all(a, fd);
 	if (a->last_alive_us != 0 && !is_unbroken(a)) {
 		int64_t now = clock_us(CLOCK_REALTIME);
 		uint64_t gap_ns = now > a->last_alive_us ? (uint64_t)(now - a->last_alive_us) * 1000 : 0;

@@ -27,6 +27,17 @@ agent_read_header(const char *engine, const char *path, char *task, char *sample
 	return n > 0 && engine_read_header(a->rules, engine, text, (size_t)n, task, sample);
 }
 
+static void
+on_rules_in_kernel(int error, uint64_t generation, void *arg)
+{
+	struct agent *a = arg;
+
+	if (error == 0)
+		error = agent_find_told(a);
+	if (a->on_rules != NULL)
+		a->on_rules(error, generation, a->on_rules_arg);
+}
+
 int
 agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, uint64_t generation, void *arg),
     void *arg)
@@ -35,9 +46,11 @@ agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, 
 
 	a->rules = ruleset_ref(rules);
 	ruleset_unref(old);
+	a->on_rules = done;
+	a->on_rules_arg = arg;
 	/* First: what the kernel leaves out, the correlator would have left out too. */
 	correlator_set_rules(a->correlator, rules);
-	return probes_set_rules(a->probes, a->base, rules, done, arg);
+	return probes_set_rules(a->probes, a->base, rules, on_rules_in_kernel, a);
 }
 
 void
@@ -45,4 +58,10 @@ agent_drain_all(struct agent *a)
 {
 	while (!agent_drain(a))
 		continue;
+}
+
+void
+agent_meet_all(struct agent *a)
+{
+	agent_snapshot(a, false, false);
 }

@@ -62,6 +62,9 @@ struct agent {
 	bool is_host_wide;
 	struct ruleset *rules;		/* a reference */
 	struct cgroup_mounts *mounts;	/* owned; NULL: none */
+	struct container_names *names;	/* owned; NULL: nobody is asked */
+	void (*on_rules)(int error, uint64_t generation, void *arg);
+	void *on_rules_arg;
 	unsigned quiet_drains;		/* in a row, with nothing in the ring */
 	bool is_slow;
 	bool is_note_due;		/* what the next agent must know of us has changed */
@@ -119,6 +122,9 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_signal *s);
 /* agent_rules.c */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
 
+/* agent_containers.c */
+void agent_on_container(const char *runtime, const char *id, void *arg);
+
 /* agent_run.c */
 int agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops);
 
@@ -126,6 +132,8 @@ int agent_open_run(struct agent *a, const struct agent_options *o, const struct 
 int agent_open_host(struct agent *a, const struct correlator_ops *ops);
 /* Those that ran before the probes: each begins as a program that is found. */
 int agent_find(struct agent *a);
+/* Those that the rules before left out, and that these do not. */
+int agent_find_told(struct agent *a);
 /* A state of the first pass: true if it was dealt with. */
 bool agent_find_state(struct agent *a, const struct state_signal *s);
 bool agent_is_self(const struct agent *a, const struct program_key *key);

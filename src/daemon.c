@@ -115,6 +115,7 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	daemon_watch_delivery(d);
+	daemon_watch_containers(d);
 	/* What a burst of processes or records took is free again, but in pieces that malloc(3) keeps. */
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);
@@ -322,6 +323,8 @@ read_config(struct daemon *d)
 	r = config_load(d->options->config, &d->config, &errors);
 	if (r == 0)
 		r = daemon_read_rules(d, d->config, &d->rules, &errors);
+	if (r == 0)
+		d->rules->generation = 1;
 	daemon_config_errors(&errors);
 	if (r < 0 && errors.n == 0)
 		log_event(LOG_LEVEL_ERROR, "config.error", "%s", strerror(-r));
@@ -358,9 +361,9 @@ start(struct daemon *d)
 	if (open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
 		return EXIT_OWN_FAILURE;
 	agent_hurry();
-	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || open_events(d) < 0)
+	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
+	    open_events(d) < 0)
 		return EXIT_OWN_FAILURE;
-	daemon_use_rules(d, ruleset_ref(d->rules));	/* to the kernel: a thread does it, so only now */
 	daemon_forget_secrets(d);
 	return EXIT_DONE;
 }

@@ -29,6 +29,8 @@ static void
 on_rules_in_kernel(int error, uint64_t generation, void *arg)
 {
 	(void)arg;
+	if (error == -ECANCELED)
+		return;		/* newer ones came first */
 	if (error < 0)
 		log_fields(LOG_LEVEL_ERROR, "rules.kernel", LOG_FIELDS(LOG_U64("generation", generation)),
 		    "the kernel has the rules of before, which the agent makes up for: %s", strerror(-error));
@@ -268,7 +270,7 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 		return;
 	}
 	log_fields(LOG_LEVEL_INFO, "run.tagged", LOG_FIELDS(LOG_U64("pid", w->pid), LOG_TEXT("run", tag->run_id),
-	    LOG_U64("by_uid", peer.uid)), "%d processes", n);
+	    LOG_U64("by_uid", peer.uid)), "%d process%s", n, n == 1 ? "" : "es");
 	answer = json_object();
 	snprintf(message, sizeof(message), "%d process%s in run %s from now on", n, n == 1 ? " is" : "es are", tag->run_id);
 	json_object_set_new(answer, "message", json_string(message));
@@ -304,6 +306,10 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	agent_drain_all(d->agent);
 	n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
+	if (n == -ESRCH && w->tries == 0) {
+		agent_meet_all(d->agent);	/* a child that has not exec'd is in no event */
+		n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
+	}
 	if (n == -ESRCH && ++w->tries < TAG_TRIES && evtimer_add(w->again, &later) == 0)
 		return;
 	answer_tag(w, &tag, n);
@@ -367,6 +373,8 @@ on_shown(const struct program_record *r, void *arg)
 	put(s->answer, s->text, "job_step", r->job_step);
 	put(s->answer, s->text, "container_runtime", r->container_runtime);
 	put(s->answer, s->text, "container_id", r->container_id);
+	put(s->answer, s->text, "container_name", r->container_name);
+	put(s->answer, s->text, "container_image", r->container_image);
 	put(s->answer, s->text, "k8s_pod_uid", r->k8s_pod_uid);
 	put(s->answer, s->text, "pipeline", r->head.pipeline);
 	put(s->answer, s->text, "run_id", r->head.run_id);

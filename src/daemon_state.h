@@ -76,6 +76,7 @@ struct daemon {
 	enum outlet_state outlet_state;	/* as last told in the log */
 	enum registry_state registry_state;
 	int disk_error;
+	int socket_states[CONFIG_SOCKETS_MAX];	/* likewise; as of agent_socket_state() */
 };
 
 
@@ -86,6 +87,10 @@ int daemon_open_delivery(struct daemon *d);
 /* Once a second: what has changed goes to the log. */
 void daemon_watch_delivery(struct daemon *d);
 void daemon_forget_secrets(struct daemon *d);
+
+/* daemon_containers.c: once privileges are given up, and once a second. 0 or negative: told in the log. */
+int daemon_open_containers(struct daemon *d);
+void daemon_watch_containers(struct daemon *d);
 
 /* daemon_status.c */
 void daemon_fill_status(struct agent_status *s, void *arg);

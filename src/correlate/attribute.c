@@ -118,16 +118,21 @@ run_of_job(struct correlator *c, struct process *p)
 
 	if (place == NULL || place->scheduler == NULL || !place->is_batch || place->job[0] == '\0')
 		return NULL;
-	snprintf(key, sizeof(key), "%s\n%s", place->cluster, place->job);
+	snprintf(key, sizeof(key), "%s\n%s", place->cluster[0] != '\0' || c->options.cluster == NULL ? place->cluster :
+	    c->options.cluster, place->job);
 	r = run_by_key(c, place->scheduler, key, &is_new);
-	if (r == NULL || !is_new)
-		return r;
-	r->strength = STRENGTH_JOB;
-	r->source = place->scheduler_source;
-	r->confidence = place->scheduler_confidence;
-	take_place(r, p);
-	if (place->step[0] == '\0' || strcmp(place->step, "batch") == 0)
-		r->root = p->id;	/* the job's script: as it ends, so does the job */
+	if (r == NULL)
+		return NULL;
+	if (is_new) {
+		r->strength = STRENGTH_JOB;
+		r->source = place->scheduler_source;
+		r->confidence = place->scheduler_confidence;
+		take_place(r, p);
+	}
+	/* The job's script: as it ends, so does the job. What started it is in the job, but in no task of it. */
+	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (place->step[0] == '\0' ||
+	    (strcmp(place->step, "batch") == 0 && place->task[0] != '\0')))
+		r->root = p->id;
 	return r;
 }
 
@@ -222,12 +227,17 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	return r;
 }
 
+/* Where its first program runs. */
 static void
-take_limits(struct task *t, const struct process *p)
+take_location(struct task *t, const struct process *p)
 {
 	if (p->location != NULL) {
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
+		if (p->location->place.is_batch) {
+			learn(&t->scheduler, p->location->place.scheduler);
+			learn(&t->job_id, p->location->place.job);
+		}
 	}
 	if (!t->cpus.known)
 		t->cpus = t->run->cpus;
@@ -243,7 +253,7 @@ task_begin(struct correlator *c, struct run *r, const struct process *p)
 	if (t == NULL)
 		return NULL;
 	t->root = p->id;
-	take_limits(t, p);
+	take_location(t, p);
 	return t;
 }
 
@@ -288,11 +298,17 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 		return NULL;
 	snprintf(id, sizeof(id), "%s.%s", place->job, place->step);
 	t = task_find_id(c, r, id, no_attempt);
+	if (t != NULL && t->root.pid == 0 && place->task[0] != '\0') {
+		t->root = p->id;
+		journal_task(c, t);
+	}
 	if (t != NULL)
 		return t;
 	t = task_begin(c, r, p);
 	if (t == NULL)
 		return NULL;
+	if (place->task[0] == '\0')
+		t->root = (struct process_id){ 0, 0 };	/* what starts the step, and ends well whatever becomes of it */
 	copy_name(t->task_id, id);
 	copy_name(t->name, place->step);
 	t->engine = r->engine;
@@ -314,18 +330,26 @@ begins_task(const struct process *p, const struct process *parent)
 	return parent != NULL && parent->is_driver && parent->run == p->run && p->run != NULL;
 }
 
+/* A task's id after the program that it began with. */
+static void
+program_task_id(const struct correlator *c, const struct process *p, char out[ENGINE_NAME_SIZE])
+{
+	struct program_key root = { p->id.start_ns, (uint32_t)p->id.pid, 0 };
+	char id[PROGRAM_ID_SIZE];
+
+	program_id_format(c, &root, id);
+	copy_name(out, id);
+}
+
 static struct task *
 task_default(struct correlator *c, const struct process *p, const struct subject *s)
 {
-	struct program_key root = { p->id.start_ns, (uint32_t)p->id.pid, 0 };
 	struct task *t = task_begin(c, p->run, p);
-	char id[PROGRAM_ID_SIZE];
 
 	if (t == NULL)
 		return NULL;
 	engine_default_task(c->rules, s, t->name);
-	program_id_format(c, &root, id);
-	copy_name(t->task_id, id);
+	program_task_id(c, p, t->task_id);
 	copy_name(t->sample, p->run->sample);
 	t->engine = p->run->inner != NULL ? p->run->inner : p->run->engine;
 	t->source = kept_name(c, by_descent);
@@ -362,7 +386,10 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 		t = task_begin(c, p->run, p);
 	if (t == NULL)
 		return NULL;
-	copy_name(t->task_id, v->task_id);
+	if (v->task_id[0] != '\0')
+		copy_name(t->task_id, v->task_id);
+	else
+		program_task_id(c, p, t->task_id);	/* the engine has none that shows */
 	copy_name(t->name, v->task);
 	copy_name(t->sample, v->sample);
 	if (v->header[0] != '\0' && t->name[0] == '\0' && c->ops.header != NULL) {
@@ -503,7 +530,14 @@ find_task(struct correlator *c, struct process *p, const struct process *parent,
 			engine_default_task(c->rules, s, p->task->name);	/* its fork was named after its parent */
 		return p->task;
 	}
-	return around != NULL ? around : task_of_step(c, p->run, p);
+	/* A step's task may have begun with what starts the step: then this is its first own program. */
+	if (around == NULL || around->root.pid == 0) {
+		struct task *t = task_of_step(c, p->run, p);
+
+		if (t != NULL)
+			return t;
+	}
+	return around;
 }
 
 static void
@@ -534,22 +568,33 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 }
 
 void
-attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct subject *s)
+attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
+    struct subject *s)
 {
-	struct subject up;
+	struct process *above = before != NULL ? parent : parent != NULL ? process_parent(c, parent) : NULL;
 	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside);
+	struct subject up, higher;
+	struct location *begun;
 
 	location_set(c, p, parent, true);
 	program_subject_context(c, p, s);
-	if (parent != NULL) {
-		program_subject(c, parent, &up);
+	if (before != NULL || parent != NULL) {
+		program_subject_of(c, before != NULL ? p : parent, before != NULL ? before : parent->text, &up);
 		s->parent = &up;
 	}
+	if (s->parent != NULL && above != NULL) {
+		program_subject(c, above, &higher);
+		up.parent = &higher;
+	}
+	begun = location_ref(p->location);	/* where up has its image from */
 	p->location = location_refine(c, p->location, s);
+	s->image = location_image(p->location);
 	p->is_inside = is_inside;
 	p->is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
 	attribute(c, p, parent, s);
 	s->parent = NULL;
+	s->image = NULL;
+	location_unref(c, begun);
 }
 
 void

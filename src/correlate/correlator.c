@@ -76,6 +76,7 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->rules = ruleset_ref(options->rules);
 	c->options.boot_id = copy_or_null(options->boot_id);
 	c->options.host_id = copy_or_null(options->host_id);
+	c->options.cluster = copy_or_null(options->cluster);
 	c->options.run_id = copy_or_null(options->run_id);
 	c->options.pipeline = copy_or_null(options->pipeline);
 	c->options.task = copy_or_null(options->task);
@@ -122,6 +123,7 @@ correlator_free(struct correlator *c)
 	redaction_free(c->redaction);
 	free((char *)c->options.boot_id);
 	free((char *)c->options.host_id);
+	free((char *)c->options.cluster);
 	free((char *)c->options.run_id);
 	free((char *)c->options.pipeline);
 	free((char *)c->options.task);
@@ -218,6 +220,8 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status)
 	struct run *r = p->run;
 
 	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
+		if (!t->root_ended && t->attempt.known && *status != 0)
+			fact_add_failure(c, t->run, t->name, t->sample);	/* at once: the next attempt may not wait */
 		t->root_ended = true;
 		t->status = *status;
 		journal_task(c, t);
@@ -341,17 +345,20 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 {
 	struct process *p = process_of(c, &s->self);
 	struct subject subject;
+	struct text *before;
 	bool was_announced;
 
 	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
 		return;		/* the dead do not exec, and who is known needs no finding */
 	if (s->is_excluded) {
 		/* The kernel tells no more of it; its children are those of whoever is told above it. */
-		if (p != NULL) {
+		if (p == NULL)
+			return;
+		if (s->has_replaced)
 			replaced(c, p, s);
-			process_forget(c, p);
-			journal_flush(c);
-		}
+		root_ended(c, p, NULL);		/* it lives on, but we do not hear of its end */
+		process_forget(c, p);
+		journal_flush(c);
 		return;
 	}
 	if (p == NULL) {
@@ -373,8 +380,10 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	p->is_forked = false;
 	set_base(c, p, s);
 	journal_process(c, p, NEWS_ALL);
+	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	process_set_text(c, p, program_text_new(c, s, &subject));
-	attribute_exec(c, p, process_parent(c, p), &subject);
+	attribute_exec(c, p, process_parent(c, p), before, &subject);
+	program_text_unref(c, before);
 	if (was_announced) {
 		p->is_excluded = false;		/* its START was sent */
 		work_enter(c, p, s->time_ns);
@@ -471,6 +480,8 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	if (p->run != NULL && memcmp(&p->latest, &usage, sizeof(usage)) != 0)
 		journal_process(c, p, NEWS_USAGE);
 	p->latest = usage;
+	if (s->is_excluded)
+		return;
 	moved = usage_since(&usage, &p->sent);
 	if (p->was_usage_sent && usage_cpu_ns(&moved) == 0 && moved.value[USAGE_VOLUNTARY_SWITCHES] == 0 &&
 	    moved.value[USAGE_RCHAR] == 0 && moved.value[USAGE_WCHAR] == 0)

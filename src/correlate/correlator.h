@@ -35,6 +35,11 @@ struct correlator_ops {
 	 * engine_read_header(), whose sizes these are. NULL: such files are not read.
 	 */
 	bool (*header)(const char *engine, const char *path, char *task, char *sample, void *arg);
+	/*
+	 * Programs run in a container that was not known: once, but not while a journal is replayed. runtime:
+	 * NULL unknown. It may call correlator_name_container() and nothing else. NULL: nobody can tell more.
+	 */
+	void (*container)(const char *runtime, const char *id, void *arg);
 };
 
 /*
@@ -44,6 +49,7 @@ struct correlator_ops {
 struct correlator_options {
 	const char *boot_id;
 	const char *host_id;
+	const char *cluster;		/* whose schedulers' job ids these are, where the paths do not say */
 	struct ruleset *rules;		/* a reference is taken */
 	const char *run_id;
 	const char *pipeline;
@@ -76,6 +82,14 @@ void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
  * records and no notes come of it.
  */
 int correlator_replay(struct correlator *c, const void *data, size_t len);
+
+/*
+ * What its runtime calls a container, and of which image it is, each NULL where it does not say: goes
+ * before what arguments tell, in records from here on. Nothing, where no such container is known.
+ */
+void correlator_name_container(struct correlator *c, const char *container_id, const char *name, const char *image);
+/* Calls ops.container for each that nobody has named: after a replay, and to ask again. */
+void correlator_ask_containers(struct correlator *c);
 
 struct replayed {
 	uint64_t notes;		/* that were applied */

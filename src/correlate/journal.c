@@ -234,7 +234,7 @@ static void
 note_task(struct correlator *c, struct task *t)
 {
 	uint8_t *at = note_begin(c, NOTE_TASK, RUN_ID_SIZE + 3 * ENGINE_NAME_SIZE + size_of(t->engine) +
-	    size_of(t->source) + size_of(t->work_dir));
+	    size_of(t->source) + size_of(t->work_dir) + size_of(t->scheduler) + size_of(t->job_id));
 
 	if (at == NULL)
 		return;
@@ -246,7 +246,8 @@ note_task(struct correlator *c, struct task *t)
 	    (t->engine != NULL ? TASK_HAS_ENGINE : 0) | (t->source != NULL ? TASK_HAS_SOURCE : 0) |
 	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0) | (t->id_key != NULL ? TASK_HAS_ID_KEY : 0) |
 	    (t->attempt.known ? TASK_HAS_ATTEMPT : 0) | (t->cpus.known ? TASK_HAS_CPUS : 0) |
-	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0));
+	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0) | (t->scheduler != NULL ? TASK_HAS_SCHEDULER : 0) |
+	    (t->job_id != NULL ? TASK_HAS_JOB : 0));
 	at = put_u64(at, (uint32_t)t->status);
 	at = put_double(at, t->confidence);
 	if (t->attempt.known)
@@ -265,6 +266,10 @@ note_task(struct correlator *c, struct task *t)
 		at = put_string(at, t->source);
 	if (t->work_dir != NULL)
 		at = put_string(at, t->work_dir);
+	if (t->scheduler != NULL)
+		at = put_string(at, t->scheduler);
+	if (t->job_id != NULL)
+		at = put_string(at, t->job_id);
 	t->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }

@@ -112,7 +112,9 @@ enum task_flag {
 	TASK_HAS_ATTEMPT = 1 << 8,
 	TASK_HAS_CPUS = 1 << 9,
 	TASK_HAS_MEMORY = 1 << 10,
-	TASK_FLAGS = (1 << 11) - 1,
+	TASK_HAS_SCHEDULER = 1 << 11,
+	TASK_HAS_JOB = 1 << 12,
+	TASK_FLAGS = (1 << 13) - 1,
 };
 
 enum run_flag {

@@ -21,6 +21,7 @@ location_free(struct correlator *c, struct location *l)
 {
 	if (l->hh.tbl != NULL)
 		HASH_DEL(c->locations, l);
+	container_unref(c, l->container);
 	free(l);
 }
 
@@ -63,9 +64,20 @@ take_limits(struct location *l, const struct cgroup_path *g)
 		l->memory_bytes = g->memory_bytes;
 }
 
+/* The set may go before we do. */
+static void
+keep_names(struct correlator *c, struct place *place)
+{
+	place->scheduler = kept_name(c, place->scheduler);
+	place->runtime = kept_name(c, place->runtime);
+	place->scheduler_source = kept_name(c, place->scheduler_source);
+	place->container_source = kept_name(c, place->container_source);
+}
+
 static void
 judge(struct correlator *c, struct location *l)
 {
+	struct container *before = l->container;
 	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
 
 	l->generation = c->rules->generation;
@@ -75,11 +87,9 @@ judge(struct correlator *c, struct location *l)
 	take_limits(l, v2);
 	take_limits(l, v1);
 	place_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->place);
-	/* The set may go before we do. */
-	l->place.scheduler = kept_name(c, l->place.scheduler);
-	l->place.runtime = kept_name(c, l->place.runtime);
-	l->place.scheduler_source = kept_name(c, l->place.scheduler_source);
-	l->place.container_source = kept_name(c, l->place.container_source);
+	keep_names(c, &l->place);
+	l->container = container_get(c, &l->place);
+	container_unref(c, before);	/* now: it may be the same */
 }
 
 struct location *
@@ -123,10 +133,8 @@ location_own(struct correlator *c, struct location *l, const struct place *place
 	own->prev = own->next = NULL;
 	own->refs = 1;
 	own->place = *place;
-	own->place.scheduler = kept_name(c, place->scheduler);
-	own->place.runtime = kept_name(c, place->runtime);
-	own->place.scheduler_source = kept_name(c, place->scheduler_source);
-	own->place.container_source = kept_name(c, place->container_source);
+	keep_names(c, &own->place);
+	own->container = container_get(c, &own->place);
 	location_unref(c, l);
 	return own;
 }
@@ -172,6 +180,26 @@ location_set(struct correlator *c, struct process *p, const struct process *pare
 	else
 		p->location = location_inherit(c, location_of(c, known->context.cgroup_v2, known->context.cgroup_v1), from);
 	location_unref(c, old);
+}
+
+const char *
+location_name(const struct location *l)
+{
+	if (l == NULL || l->place.is_outside)
+		return NULL;
+	if (l->container != NULL && l->container->name != NULL)
+		return l->container->name;
+	return l->place.name[0] != '\0' ? l->place.name : NULL;
+}
+
+const char *
+location_image(const struct location *l)
+{
+	if (l == NULL || l->place.is_outside)
+		return NULL;
+	if (l->container != NULL && l->container->image != NULL)
+		return l->container->image;
+	return l->place.image[0] != '\0' ? l->place.image : NULL;
 }
 
 void

@@ -389,7 +389,8 @@ place_inherit(const struct place *parent, struct place *place, bool is_same)
 {
 	bool has_changed = false;
 
-	if (!is_by_cgroup(parent->scheduler_source) ||
+	/* A job is left by nobody who descends from it, wherever a container's runtime puts him. */
+	if (!is_by_cgroup(parent->scheduler_source) || parent->is_batch ||
 	    (place->scheduler != NULL && is_equal(place->scheduler, parent->scheduler)))
 		has_changed = take_job(place, parent);
 	if (place->is_outside && !place->has_container)

@@ -98,9 +98,9 @@ fill(struct correlator *c, const struct process *p, struct program_record *r, ch
 		if (!l->place.is_outside) {
 			r->container_runtime = l->place.runtime;
 			r->container_id = or_null(l->place.container);
-			r->container_name = or_null(l->place.name);
-			r->container_image = or_null(l->place.image);
 		}
+		r->container_name = location_name(l);
+		r->container_image = location_image(l);
 		r->k8s_pod_uid = or_null(l->place.pod);
 	}
 	r->overhead = p->is_overhead;
@@ -138,8 +138,12 @@ program_show(struct correlator *c, const struct process *p, void (*fn)(const str
 void
 program_subject(struct correlator *c, const struct process *p, struct subject *s)
 {
-	const struct text *x = p->text;
+	program_subject_of(c, p, p->text, s);
+}
 
+void
+program_subject_of(struct correlator *c, const struct process *p, const struct text *x, struct subject *s)
+{
 	*s = (struct subject){ 0 };
 	if (x != NULL) {
 		s->exe = x->exe;
@@ -159,6 +163,7 @@ program_subject_context(struct correlator *c, const struct process *p, struct su
 {
 	const struct cgroup_path *v1, *v2;
 
+	s->image = location_image(p->location);
 	if (!p->has_context)
 		return;
 	v2 = cgroup_find(c, p->context.cgroup_v2, true);

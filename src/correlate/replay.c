@@ -395,7 +395,8 @@ static int
 replay_task(struct correlator *c, struct reader *r)
 {
 	uint64_t number = get_u64(r), flags;
-	const char *run_id = get_name(r, RUN_ID_SIZE), *task_id, *name, *sample, *engine, *source, *work_dir;
+	const char *run_id = get_name(r, RUN_ID_SIZE), *task_id, *name, *sample, *engine, *source, *work_dir,
+	    *scheduler, *job_id;
 	struct process_id root = get_id(r);
 	struct opt_double cpus = { 0 };
 	struct opt_u64 memory_bytes = { 0 };
@@ -422,6 +423,8 @@ replay_task(struct correlator *c, struct reader *r)
 	engine = get_string_if(r, flags & TASK_HAS_ENGINE);
 	source = get_string_if(r, flags & TASK_HAS_SOURCE);
 	work_dir = get_string_if(r, flags & TASK_HAS_WORK_DIR);
+	scheduler = get_string_if(r, flags & TASK_HAS_SCHEDULER);
+	job_id = get_string_if(r, flags & TASK_HAS_JOB);
 	if (reader_done(r) < 0 || number == 0)
 		return -EBADMSG;
 	run = run_find(c, run_id);
@@ -434,7 +437,8 @@ replay_task(struct correlator *c, struct reader *r)
 		return -EBADMSG;
 	if (t == NULL)
 		t = task_new(c, run, number);
-	if (t == NULL || set_string(&t->work_dir, work_dir) < 0)
+	if (t == NULL || set_string(&t->work_dir, work_dir) < 0 || set_string(&t->scheduler, scheduler) < 0 ||
+	    set_string(&t->job_id, job_id) < 0)
 		return -ENOMEM;
 	if (t->id_key != NULL && (strcmp(t->task_id, task_id) != 0))
 		return -EBADMSG;

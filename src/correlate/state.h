@@ -77,6 +77,17 @@ struct text {
 	char block[];
 };
 
+/* What locations are in, by its id. */
+struct container {
+	UT_hash_handle hh;
+	unsigned refs;			/* of locations; without any it is forgotten */
+	const char *runtime;		/* kept_name(); NULL unknown */
+	bool is_told;
+	char *name;			/* owned, as its runtime tells it; NULL unknown */
+	char *image;			/* likewise */
+	char id[];
+};
+
 /* Where programs run: the paths of their cgroups, and what these say. */
 struct location {
 	UT_hash_handle hh;
@@ -88,6 +99,7 @@ struct location {
 	unsigned refs;			/* of processes; without any it is kept a while, if it is in the table */
 	struct location *prev, *next;	/* while refs is 0 */
 	struct place place;
+	struct container *container;	/* counted there; NULL: none, or without an id */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
 };
@@ -155,7 +167,9 @@ struct task {
 	const char *source;		/* likewise */
 	double confidence;
 	struct opt_i32 attempt;
-	char *work_dir;			/* owned; NULL unknown */
+	char *work_dir;			/* owned, as the next two; NULL unknown */
+	char *scheduler;		/* where its first program ran */
+	char *job_id;
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;
 	struct work work;
@@ -288,6 +302,7 @@ struct correlator {
 	struct location *locations;
 	struct location *idle_locations;	/* idle longest first */
 	size_t n_idle_locations;
+	struct container *containers;
 	struct cgroup_path *cgroups;	/* least recently used first */
 	size_t cgroup_bytes;
 	struct kept_name *names;
@@ -366,7 +381,14 @@ struct location *location_ref(struct location *l);		/* NULL is fine */
 void location_unref(struct correlator *c, struct location *l);	/* likewise */
 /* Where p is, by its cgroups and by who started it; before location_refine() of one that has exec'd. */
 void location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed);
+/* Of its container, as the runtime or else arguments tell it; NULL: unknown, or it is in none. l may be NULL. */
+const char *location_name(const struct location *l);
+const char *location_image(const struct location *l);
 void locations_free(struct correlator *c);
+
+/* containers.c: a reference to the container of this place; NULL: it has no id, or no memory */
+struct container *container_get(struct correlator *c, const struct place *place);
+void container_unref(struct correlator *c, struct container *k);	/* NULL is fine */
 
 /* program_record.c: fills what is the same in each record on a program; strings are p's and c's */
 void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
@@ -401,6 +423,8 @@ void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine *
 
 /* A program as the rules see it, from what is kept of it. */
 void program_subject(struct correlator *c, const struct process *p, struct subject *s);
+/* The same, had it this text. */
+void program_subject_of(struct correlator *c, const struct process *p, const struct text *x, struct subject *s);
 /* Where and as whom it runs. */
 void program_subject_context(struct correlator *c, const struct process *p, struct subject *s);
 
@@ -457,10 +481,11 @@ void tasks_free(struct correlator *c);
 
 /*
  * attribute.c: whose work is it? Sets run, task, location and what follows from the rules, of a
- * program that has exec'd, or of a child that has not. parent: process_parent()'s; s: of
- * program_text_new().
+ * program that has exec'd, or of a child that has not. parent: process_parent()'s; before: what it
+ * replaced, NULL nothing; s: of program_text_new().
  */
-void attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct subject *s);
+void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
+    struct subject *s);
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
 void attribute_by_hand(struct correlator *c, struct process *p);	/* its run was just set */
 

@@ -55,9 +55,11 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 
 	if (root == NULL)
 		return -ESRCH;
+	if (strlen(tag->run_id) >= RUN_ID_SIZE)
+		return -EINVAL;
 	r = run_get(c, tag->run_id);
 	if (r == NULL)
-		return strlen(tag->run_id) < RUN_ID_SIZE ? -ENOSPC : -EINVAL;
+		return -ENOSPC;
 	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
 		return -ENOMEM;
 	if (r->strength != STRENGTH_EXPLICIT) {

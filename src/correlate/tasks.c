@@ -92,6 +92,8 @@ task_free(struct correlator *c, struct task *t)
 	run_release(c, t->run);
 	free(t->id_key);
 	free(t->work_dir);
+	free(t->scheduler);
+	free(t->job_id);
 	free(t);
 }
 
@@ -137,6 +139,10 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 	r.requested_cpus = t->cpus;
 	r.requested_memory_bytes = t->memory_bytes;
 	work_record_fill(c, t->run, &t->work, now_ns, &usage, &r);
+	if (t->scheduler != NULL) {
+		r.scheduler = t->scheduler;
+		r.job_id = t->job_id;
+	}
 	r.head.task_id = or_null(t->task_id);
 	r.head.task = or_null(t->name);
 	r.head.sample = or_null(t->sample);
@@ -161,8 +167,6 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
 			task_emit(c, t, PHASE_END, now_ns);
 			t->has_ended = true;
-			if (t->attempt.known && t->root_ended && t->status != 0)
-				fact_add_failure(c, t->run, t->name, t->sample);
 			journal_task(c, t);
 			journal_flush(c);	/* while it is there */
 			task_reap(c, t);

@@ -22,10 +22,10 @@ every second and more. Sluice reads what the kernel counted, at the end of each 
 
 {table}
 In each pair trace.txt's figure is first, sluice's second. CPU is time on a CPU, from trace.txt's realtime × %cpu;
-rchar and wchar are bytes that read and write calls moved, peak is the largest resident memory of one program. A
-dash is no figure: Nextflow has none of a task that fails. Its peak adds up the peaks of the programs that its poll
-met; of a task that is over before the first poll it says 0. In its bytes are those of its own helpers, about 0.1 MB a task, which sluice tags
-overhead and counts to the run alone.
+rchar and wchar are bytes that read and write calls moved. A dash is no figure: Nextflow has none of a task that
+fails. Its peak adds up the peaks of the programs that its poll met, and of a task that is over before the first
+poll it is 0; sluice's is the largest program's, however short. Nextflow's bytes hold those of its own helpers,
+about 0.1 MB a task, which sluice tags overhead and counts to the run alone.
 
 `tests/integration/side_by_side.py` writes this page; `test_engine_nextflow.py` checks on every run that sluice's
 figures with those helpers are at least Nextflow's: every byte, and CPU time within {ticks} ms and {part} %.

@@ -220,9 +220,11 @@ class OnSlurm(NextflowTest):
         self.assertEqual({run["run_id"]}, {s.program["run_id"] for s in self.seen.steps("queued")})
         self.check_steps("queued", "queued")
         self.assert_ended(run, 0, "nextflow")
-        for row in self.nextflow.trace("queued"):
-            others = [t for t in self.seen.tasks.values() if t["job_id"] == row["native_id"] and t["run_id"] != run["run_id"]]
-            self.assertEqual([], others)
+        work = os.path.join(self.nextflow.folder, "work") + "/"
+        self.assertEqual([], [(p["argv"], p["run_id"]) for p in self.seen.programs.values()
+                              if (p["cwd"] or "").startswith(work) and p["run_id"] != run["run_id"]])
+        self.assertEqual([], [t for t in self.seen.tasks.values()
+                              if (t["work_dir"] or "").startswith(work) and t["run_id"] != run["run_id"]])
 
 
 class InContainers(NextflowTest):

@@ -1,0 +1,83 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Containers: what their runtime calls them, once for all locations in one. Who can ask a runtime is
+ * told of each that is new, and tells the answer whenever it comes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/state.h"
+
+struct container *
+container_get(struct correlator *c, const struct place *place)
+{
+	size_t len = strlen(place->container);
+	struct container *k;
+
+	if (len == 0)
+		return NULL;
+	HASH_FIND(hh, c->containers, place->container, len, k);
+	if (k != NULL) {
+		k->refs++;
+		return k;
+	}
+	k = calloc(1, sizeof(*k) + len + 1);
+	if (k == NULL)
+		return NULL;
+	memcpy(k->id, place->container, len);
+	k->runtime = place->runtime;
+	k->refs = 1;
+	HASH_ADD(hh, c->containers, id, len, k);
+	if (c->ops.container != NULL && !c->journal.is_replaying)
+		c->ops.container(k->runtime, k->id, c->arg);
+	return k;
+}
+
+void
+container_unref(struct correlator *c, struct container *k)
+{
+	if (k == NULL || --k->refs > 0)
+		return;
+	HASH_DEL(c->containers, k);
+	free(k->name);
+	free(k->image);
+	free(k);
+}
+
+/* The old text where there is no memory for the new one. */
+static void
+learn(char **to, const char *text)
+{
+	char *copy = text != NULL && text[0] != '\0' ? strdup(text) : NULL;
+
+	if (copy == NULL)
+		return;
+	free(*to);
+	*to = copy;
+}
+
+void
+correlator_name_container(struct correlator *c, const char *container_id, const char *name, const char *image)
+{
+	struct container *k;
+
+	HASH_FIND(hh, c->containers, container_id, strlen(container_id), k);
+	if (k == NULL)
+		return;
+	learn(&k->name, name);
+	learn(&k->image, image);
+	k->is_told = true;
+}
+
+void
+correlator_ask_containers(struct correlator *c)
+{
+	struct container *k, *next;
+
+	if (c->ops.container == NULL)
+		return;
+	HASH_ITER(hh, c->containers, k, next) {
+		if (!k->is_told)
+			c->ops.container(k->runtime, k->id, c->arg);
+	}
+}
