@@ -512,7 +512,7 @@ static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
     const struct subject *s, const struct engine_verdict *v)
 {
-	bool is_command = is_root(c->whole, p);
+	bool is_command = is_root(c->whole, p) || (p->run->strength == STRENGTH_EXPLICIT && is_root(p->run, p));
 
 	if (p->run->task != NULL) {
 		p->is_driver = false;

@@ -214,14 +214,14 @@ program_leave(struct correlator *c, struct process *p, const struct usage *usage
 
 /* What began with this process has lost its driver. status: wait(2)'s; NULL: nobody knows. */
 static void
-root_ended(struct correlator *c, struct process *p, const int32_t *status)
+root_ended(struct correlator *c, struct process *p, const int32_t *status, uint64_t end_ns)
 {
 	struct task *t = p->task;
 	struct run *r = p->run;
 
 	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
 		if (!t->root_ended && t->attempt.known && *status != 0)
-			fact_add_failure(c, t->run, t->name, t->sample);	/* at once: the next attempt may not wait */
+			task_failed(c, t, end_ns);
 		t->root_ended = true;
 		t->status = *status;
 		journal_task(c, t);
@@ -252,7 +252,7 @@ void
 process_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 {
 	program_lose(c, p, end_ns);
-	root_ended(c, p, NULL);
+	root_ended(c, p, NULL, end_ns);
 }
 
 /* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
@@ -356,7 +356,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 			return;
 		if (s->has_replaced)
 			replaced(c, p, s);
-		root_ended(c, p, NULL);		/* it lives on, but we do not hear of its end */
+		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but we do not hear of its end */
 		process_forget(c, p);
 		journal_flush(c);
 		return;
@@ -431,7 +431,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 			attribute_fork(c, p, process_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
 	}
-	root_ended(c, p, &s->status);
+	root_ended(c, p, &s->status, end_ns);
 	if (!p->is_announced)
 		return;		/* it has no record */
 

@@ -476,6 +476,8 @@ void task_unset_id_key(struct correlator *c, struct task *t);
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees one that is over and unused */
 void task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns);
+/* Its driving program failed: the attempts after it count one more. Some began before that was told. */
+void task_failed(struct correlator *c, struct task *t, uint64_t end_ns);
 void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);
 void tasks_free(struct correlator *c);
 

@@ -157,6 +157,21 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 }
 
 void
+task_failed(struct correlator *c, struct task *t, uint64_t end_ns)
+{
+	struct task *later;
+
+	fact_add_failure(c, t->run, t->name, t->sample);
+	for (later = c->tasks; later != NULL; later = later->hh.next) {
+		if (later == t || later->run != t->run || !later->attempt.known || later->work.start_ns < end_ns ||
+		    strcmp(later->name, t->name) != 0 || strcmp(later->sample, t->sample) != 0)
+			continue;
+		later->attempt.value++;
+		journal_task(c, later);
+	}
+}
+
+void
 tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
 	struct task *t, *next;

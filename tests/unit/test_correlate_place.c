@@ -435,12 +435,17 @@ what_arguments_told_is_inherited(void **state)
 	p = place_at("/slurm/uid_3/job_43/step_0", NULL);
 	place_inherit(&job, &p, false);
 	assert_string_equal(p.job, "43");
-	/* What another's control group told is of that control group alone. */
+	/* A container that another's control group told of is that control group's alone; the job is not. */
 	memset(&p, 0, sizeof(p));
 	job = place_at("/slurm/uid_3/job_43/step_0/task_0/docker/" ID, NULL);
+	assert_true(place_inherit(&job, &p, false));
+	assert_string_equal(p.job, "43");
+	assert_false(p.has_container);
+	/* Nor is a unit, which makes no run. */
+	memset(&p, 0, sizeof(p));
+	job = place_at("/system.slice/slurmd.service", NULL);
 	assert_false(place_inherit(&job, &p, false));
 	assert_null(p.scheduler);
-	assert_false(p.has_container);
 }
 
 static void
