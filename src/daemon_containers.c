@@ -30,8 +30,8 @@ tell(struct daemon *d, size_t i, int state)
 		    "it answers now: containers have names");
 	else if (state == -EACCES || state == -EPERM)
 		log_fields(LOG_LEVEL_WARNING, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path),
-		    LOG_TEXT("user", d->config->user)), "containers have no names: the account %s may not open %s; make it a "
-		    "member of the group that owns the socket, or leave the socket out of containers.sockets",
+		    LOG_TEXT("user", d->config->user)), "containers have no names: the account %s may not open %s; make "
+		    "it a member of the group that owns the socket, or leave the socket out of containers.sockets",
 		    d->config->user, path);
 	else if (state == -EBADMSG)
 		log_fields(LOG_LEVEL_WARNING, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path)),

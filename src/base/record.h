@@ -111,7 +111,7 @@ struct program_record {
 	const char *cgroup_v1;		/* memory hierarchy; NULL where v1 is not mounted */
 	const char *container_id;
 	const char *container_runtime;
-	const char *container_name;	/* where the runtime's socket told */
+	const char *container_name;	/* where the runtime's socket or arguments told */
 	const char *container_image;
 	const char *k8s_pod_uid;
 	struct opt_u64 pid_ns;

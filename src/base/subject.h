@@ -28,7 +28,7 @@ struct subject {
 	const char *cgroup_v1;
 	bool has_uid;
 	uint32_t uid;
-	const char *image;		/* of its container, where the runtime told */
+	const char *image;		/* of its container, where the runtime or arguments told */
 	struct subject_words words;	/* by tool_name() */
 	const char *tool;		/* likewise */
 	bool is_tool;			/* no shell, no glue */

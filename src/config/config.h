@@ -22,6 +22,7 @@ enum {
 	CONFIG_SECRET_BYTES_MAX = 64 << 10,
 	CONFIG_SECRET_TIMEOUT_MS = 10000,
 	CONFIG_KEYS_MAX = 64,
+	CONFIG_SOCKETS_MAX = 4,
 };
 
 enum config_log_level {
@@ -109,6 +110,9 @@ struct config {
 	struct {
 		bool headers;		/* read the heads of files that name tasks */
 	} engines;
+	struct {
+		struct config_strings sockets;	/* of runtimes that may be asked for names and images */
+	} containers;
 	struct {
 		struct config_strings detail;
 		uint64_t max_processes;

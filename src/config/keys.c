@@ -60,6 +60,10 @@ const struct key config_keys[] = {
 	{ "engines", KEY_SECTION, NO_FIELD },
 	{ "engines.headers", KEY_BOOL, F(engines.headers), "false", RESTART },
 
+	{ "containers", KEY_SECTION, NO_FIELD },
+	{ "containers.sockets", KEY_LIST, F(containers.sockets), "", RESTART, 0, CONFIG_SOCKETS_MAX,
+	    .what = "paths of sockets", .check = check_socket_path },
+
 	{ "probes", KEY_SECTION, NO_FIELD },
 	{ "probes.detail", KEY_LIST, F(probes.detail), "", RELOAD, 0, 16, .what = "detail probes",
 	    .check = check_detail },

@@ -52,6 +52,7 @@ struct container_names {
 	struct {
 		char		*path;		/* owned */
 		uint64_t	 rest_until_ns;
+		int		 state;
 	} sockets[CONTAINER_NAMES_SOCKETS];
 	size_t			 n_sockets;
 	size_t			 socket;	/* that is asked now */
@@ -170,6 +171,7 @@ on_answer(const struct unix_http_answer *a, void *arg)
 	c->request = NULL;
 	if (r == 0)
 		r = a->status == 200 ? container_names_parse(a->body, a->len, e->id, name, image) : -EBADMSG;
+	c->sockets[c->socket].state = r < 0 ? r : 0;
 	if (r < 0) {
 		c->sockets[c->socket].rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST_NS_S * UINT64_C(1000000000);
 		c->has_failed = true;
@@ -233,6 +235,7 @@ container_names_open(struct event_base *base, const char *const *sockets, size_t
 	c->cb = cb;
 	c->arg = arg;
 	for (; c->n_sockets < n; c->n_sockets++) {
+		c->sockets[c->n_sockets].state = CONTAINER_NAMES_NOT_ASKED;
 		c->sockets[c->n_sockets].path = strdup(sockets[c->n_sockets]);
 		if (c->sockets[c->n_sockets].path == NULL) {
 			container_names_close(c);
@@ -310,6 +313,12 @@ container_names_find(struct container_names *c, const char *id, const char **ret
 	c->n_queue++;
 	ask(c);
 	return false;
+}
+
+int
+container_names_state(const struct container_names *c, size_t i)
+{
+	return c->sockets[i].state;
 }
 
 const struct container_names_counts *

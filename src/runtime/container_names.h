@@ -24,6 +24,7 @@ enum {
 	CONTAINER_NAMES_KEPT = 4096,	/* the oldest is forgotten then */
 	CONTAINER_NAMES_WAITING = 1024,	/* more are not asked for, and counted */
 	CONTAINER_NAME_SIZE = 256,
+	CONTAINER_NAMES_NOT_ASKED = 1,
 };
 
 /* On the loop, when an answer came that says something. Strings live until it returns. */
@@ -48,6 +49,9 @@ void container_names_close(struct container_names *c);	/* NULL is fine */
  * the loop goes on.
  */
 bool container_names_find(struct container_names *c, const char *id, const char **ret_name, const char **ret_image);
+
+/* How it went with socket i the last time: 0, CONTAINER_NAMES_NOT_ASKED, or a negative errno. */
+int container_names_state(const struct container_names *c, size_t i);
 
 const struct container_names_counts *container_names_counts(const struct container_names *c);
 

@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -24,6 +23,7 @@ struct unix_http {
 	struct event		*deadline;	/* owned; of the whole request, however slowly bytes come */
 	unix_http_cb		 cb;
 	void			*arg;		/* the caller's */
+	int			 refused;	/* what connect said: a negative errno, or 0 */
 };
 
 void
@@ -138,7 +138,7 @@ on_refused(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	finish(h, -ECONNREFUSED);
+	finish(h, h->refused);
 }
 
 int
@@ -148,7 +148,6 @@ unix_http_get(struct event_base *base, const char *path, const char *target, uin
 	struct timeval in = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	struct unix_http *h;
-	bool is_refused;
 	int fd;
 
 	if (strlen(path) >= sizeof(to.sun_path))
@@ -175,12 +174,12 @@ unix_http_get(struct event_base *base, const char *path, const char *target, uin
 		return -ENOMEM;
 	}
 	/* A unix socket connects at once or not at all: with a full queue it says EAGAIN. */
-	is_refused = connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0;
-	h->deadline = evtimer_new(base, is_refused ? on_refused : on_deadline, h);
-	if (is_refused)
+	h->refused = connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0 ? -errno : 0;
+	h->deadline = evtimer_new(base, h->refused < 0 ? on_refused : on_deadline, h);
+	if (h->refused < 0)
 		in = (struct timeval){ 0 };
 	if (h->deadline == NULL || event_add(h->deadline, &in) < 0 ||
-	    (!is_refused && (evbuffer_add_printf(bufferevent_get_output(h->bev),
+	    (h->refused == 0 && (evbuffer_add_printf(bufferevent_get_output(h->bev),
 		"GET %s HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n", target) < 0 ||
 	    bufferevent_enable(h->bev, EV_READ | EV_WRITE) < 0))) {
 		unix_http_cancel(h);

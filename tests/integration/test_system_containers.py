@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs in containers of real runtimes: which container and runtime their records name, and how they ended."""
+import http.server
+import json
 import os
 import re
 import secrets
+import socketserver
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
+import urllib.parse
 
 import harness
 from systems import bubblewrap, machine, rootfs
@@ -21,11 +27,34 @@ SCRIPT = '''/bin/readlink /proc/self/ns/mnt /proc/self/ns/pid /proc/self/ns/net
 /bin/true "$0"; /bin/sh -c "exit 3" "$0"; /bin/sleep 0.1 & wait; exit 7'''
 ENDED = [("readlink", 0), ("sh", 3), ("sh", 7), ("sleep", 0), ("true", 0)]
 IMAGE = "tools:1"
-SOCKETS = ("containers", "sockets")  # the key that lets an agent ask
 
 
 def box(mark):
     return ["/bin/sh", "-c", SCRIPT, mark]
+
+
+class Teller(socketserver.ThreadingUnixStreamServer):
+    """Names every container that it is asked for, in Docker's words."""
+
+    def __init__(self, path, asked):
+        self.asked = asked
+        super().__init__(path, self.Handler)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            wanted = json.loads(urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)["filters"][0])["id"][0]
+            self.server.asked.append(wanted)
+            body = json.dumps([{"Id": wanted, "Names": ["/called-a" + wanted[:4]], "Image": "image:" + wanted[-4:]}]).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def address_string(self):
+            return "unix"
+
+        def log_message(self, *args):
+            pass
 
 
 class ContainerTest(SystemTest):
@@ -103,11 +132,7 @@ class Managed(ContainerTest):
         with Dockerd(cgroup="/docker") as d:
             d.import_image(self.root, IMAGE)
             # dockerd lets in its group, which the test's account is not in.
-            agent = self.agent(user="root", **{SOCKETS[0]: {SOCKETS[1]: [d.socket]}})
-            checked = harness.run_sluice(["check", "-c", agent.config_path])
-            if checked.returncode != 0 and SOCKETS[0] in checked.stderr:
-                self.skipTest(f"no key {'.'.join(SOCKETS)}")
-            self.recorder = agent.start()
+            self.start(user="root", containers={"sockets": [d.socket]})
             done = d("run", "--name", "well-named", "--network", "none", IMAGE, "/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark)
             seen = d.inspect("well-named")
         self.assertEqual("", done.stdout)
@@ -116,6 +141,19 @@ class Managed(ContainerTest):
         # A START may come before the answer.
         self.assert_all(records.family(first), container_id=seen["Id"], container_name=seen["Name"].lstrip("/"),
                         container_image=seen["Config"]["Image"])
+
+    def test_podman_tells_names_and_images_too(self):
+        mark = new_mark()
+        argv = ["/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark]
+        with Podman() as p:
+            image = p.import_image(rootfs.make_tar(self.root, os.path.join(self.room, "root.tar")), IMAGE)
+            with p.service() as socket_path:
+                self.start(user="root", containers={"sockets": [socket_path]})
+                p("run", "--name", "well-named", *p.run_options, image, *argv)
+                seen = p.inspect("well-named")
+        records = self.stop()
+        self.assert_all(records.family(records.only(argv)), container_id=seen["Id"], container_name="well-named",
+                        container_image=seen["ImageName"])
 
     def test_podman(self):
         self.start()
@@ -213,6 +251,70 @@ class Bare(ContainerTest):
         self.assertEqual(7, done.returncode, done.stdout)
         first = self.check_box(self.stop(), mark, done.stdout, container_id=container, container_runtime="docker")
         self.assert_cgroup([first], f"^/docker/{container}$")
+
+    def named_by_socket(self, mode):
+        """A runtime of our own words at a socket of this mode; its path, and the ids that it was asked for."""
+        path = os.path.join(self.room, "runtime.sock")
+        os.chmod(self.room, 0o755)
+        asked = []
+        teller = Teller(path, asked)
+        os.chmod(path, mode)
+        threading.Thread(target=teller.serve_forever, daemon=True).start()
+        self.addCleanup(teller.server_close)
+        self.addCleanup(teller.shutdown)
+        return path, asked
+
+    def test_a_container_that_ran_before_is_named(self):
+        path, asked = self.named_by_socket(0o666)
+        mark, container = new_mark(), secrets.token_hex(32)
+        argv = ["/bin/sh", "-c", "/bin/sleep 300; exit 1", mark]
+        with Runc(self.root) as r:
+            box = r.start("before", argv, cgroup=f"/docker/{container}")
+            machine.wait_until(lambda: (r.state("before") or {}).get("status") == "running", 20, "container")
+            time.sleep(0.5)
+            self.start(containers={"sockets": [path]})
+            machine.wait_until(lambda: asked, 20, "question")
+            self.recorder.wait(lambda: "called-a" in self.recorder.ctl("explain", r.state("before")["pid"]).stdout, 10,
+                               "name in what ctl explain says")
+        box.wait(20)
+        box.stdout.close()
+        records = self.stop()
+        self.assert_all([records.only(argv)], container_id=container, container_name="called-a" + container[:4],
+                        container_image="image:" + container[-4:])
+        self.assertEqual(1, asked.count(container))
+        self.assertEqual([], [x for x in self.recorder.log_lines() if x["event"].startswith("containers.")])
+
+    def test_a_socket_that_may_not_be_opened_is_told_once(self):
+        path, asked = self.named_by_socket(0o600)
+        self.start(containers={"sockets": [path]})  # as nobody
+        told = self.recorder.wait_log("containers.socket")
+        self.assertEqual(("warning", path, "nobody"), (told["level"], told["path"], told["user"]))
+        self.assertIn("may not open", told["message"])
+        boxes = []
+        with Runc(self.root) as r:
+            for n in range(2):
+                boxes.append((["/bin/sh", "-c", '/bin/sleep 1; /bin/true "$0"', new_mark()], secrets.token_hex(32)))
+                self.assertEqual(0, r.run(f"box-{n}", boxes[-1][0], cgroup=f"/docker/{boxes[-1][1]}").returncode)
+        records = self.stop()
+        for argv, container in boxes:
+            self.assert_all(records.both(records.family(records.only(argv))), container_id=container, container_name=None,
+                            container_image=None)
+        self.assertEqual([], asked)
+        self.assertEqual([told], [x for x in self.recorder.log_lines() if x["event"] == "containers.socket"])
+
+    def test_a_socket_that_may_be_opened_later_is_told_then(self):
+        path, asked = self.named_by_socket(0o600)
+        self.start(containers={"sockets": [path]})
+        self.recorder.wait_log("containers.socket")
+        os.chmod(path, 0o666)
+        mark, container = new_mark(), secrets.token_hex(32)
+        argv = ["/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark]
+        with Runc(self.root) as r:
+            self.assertEqual(0, r.run("later", argv, cgroup=f"/docker/{container}").returncode)
+        self.assertEqual("info", self.recorder.wait_log("containers.socket", count=2)["level"])
+        records = self.stop()
+        self.assertIn(container, asked)
+        self.assert_all(records.family(records.only(argv)), container_name="called-a" + container[:4])
 
     @unittest.skipUnless(os.environ.get("INTO_CGROUP"), "INTO_CGROUP names no executable; run this through ctest")
     def test_started_in_its_control_group_and_never_moved_there(self):

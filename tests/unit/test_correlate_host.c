@@ -169,6 +169,43 @@ a_runs_id_is_its_drivers(void **state)
 	assert_int_equal(strlen(note_of(&w, &a, 0, PHASE_START)->run_id), 36);
 }
 
+/* What two hosts see of one job is one run. */
+static void
+a_jobs_run_is_the_same_on_all_its_hosts(void **state)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run };
+	static const char path[] = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_";
+	const struct note *runs[2];
+	static struct world hosts[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct correlator_options options = { .boot_id = i == 0 ? BOOT_ID : "c9a1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11",
+			.host_id = i == 0 ? "a" : "b", .cluster = "north", .rules = world_options().rules };
+		struct world *h = &hosts[i];
+		struct being step;
+		char own[sizeof(path) + 1];
+
+		memset(h, 0, sizeof(*h));
+		h->now = (uint64_t)(1000 + 7 * i) * SECOND;
+		h->next_pid = (uint32_t)(100 + 13 * i);
+		assert_int_equal(correlator_new(&options, &ops, h, &h->c), 0);
+		correlator_set_clock(h->c, CLOCK_US * 1000);
+		snprintf(own, sizeof(own), "%s%d", path, i);
+		correlator_cgroup(h->c, &(struct cgroup_signal){ .id = 9, .is_v2 = true, .path = own });
+		step = forks(h, NULL);
+		step.context.cgroup_v2 = 9;
+		execs(h, &step, "xhpl");
+		runs[i] = note_at(h, TOPIC_RUN, PHASE_START, 0);
+		assert_string_equal(runs[i]->engine, "slurm");
+		assert_string_equal(note_of(h, &step, 0, PHASE_START)->run_id, runs[i]->run_id);
+		assert_string_equal(note_of(h, &step, 0, PHASE_START)->task_id, "4711.0");
+	}
+	assert_string_equal(runs[0]->run_id, runs[1]->run_id);
+	world_close(&hosts[0]);
+	world_close(&hosts[1]);
+}
+
 static void
 nothing_is_attributed_but_programs_are_counted(void **state)
 {
@@ -394,6 +431,7 @@ main(void)
 		TEST(programs_belong_to_no_run),
 		TEST(an_engines_driver_begins_a_run),
 		TEST(a_runs_id_is_its_drivers),
+		TEST(a_jobs_run_is_the_same_on_all_its_hosts),
 		TEST(nothing_is_attributed_but_programs_are_counted),
 		TEST(a_found_program_counts_from_when_it_was_found),
 		TEST(what_a_found_process_execs_is_seen_from_its_start),

@@ -212,9 +212,13 @@ the_next_socket_is_asked_where_one_does_not_know(void **state)
 	(void)state;
 	serve("d.sock", answer);
 	open_names("nobody.sock", "d.sock");
+	assert_int_equal(container_names_state(names, 0), CONTAINER_NAMES_NOT_ASKED);
+	assert_int_equal(container_names_state(names, 1), CONTAINER_NAMES_NOT_ASKED);
 	container_names_find(names, ID, &name, &image);
 	settle();
 	assert_int_equal(told.calls, 1);
+	assert_int_equal(container_names_state(names, 0), -ENOENT);
+	assert_int_equal(container_names_state(names, 1), 0);
 	/* One that does not answer is left alone for a while. */
 	container_names_find(names, ID2, &name, &image);
 	settle();

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """podman with a store of a test's own, and runc below it; there is no daemon to start."""
+import contextlib
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 
 from systems import machine
@@ -39,6 +41,19 @@ class Podman:
         """A tar of a root as an image; what `run` is to be told."""
         self("import", tar, name)
         return "localhost/" + name
+
+    @contextlib.contextmanager
+    def service(self):
+        """Its API; `with p.service() as socket_path:`."""
+        path = os.path.join(self.at, "podman.sock")
+        with open(os.path.join(self.at, "service.log"), "wb") as log:
+            service = subprocess.Popen(self.command("system", "service", "--time", "0", "unix://" + path), env=self.env,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            machine.wait_until(lambda: os.path.exists(path), 20, "socket of podman")
+            yield path
+        finally:
+            machine.end(service)
 
     def inspect(self, name):
         return json.loads(self("inspect", name).stdout)[0]
