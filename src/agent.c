@@ -445,6 +445,7 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 		a->pipeline = strdup(options->pipeline);
 	a->is_host_wide = options->is_host_wide;
 	a->rules = ruleset_ref(options->rules);
+	a->cluster = options->cluster;
 	a->spool = options->spool;
 	a->owner = options->owner;
 	if (options->agent_id != NULL)

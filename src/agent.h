@@ -60,6 +60,7 @@ struct agent_options {
 	const char *sample;
 	const char *const *command;	/* NULL-terminated, for the Run record */
 	struct ruleset *rules;		/* a reference is taken */
+	const char *cluster;		/* NULL or "": none */
 	bool reads_headers;		/* of the files in which an engine names its tasks */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
 	size_t ring_bytes;		/* 0: 8 MiB */

@@ -96,7 +96,8 @@ is_unbroken(const struct agent *a)
 int
 agent_open_host(struct agent *a, const struct correlator_ops *ops)
 {
-	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id, .rules = a->rules };
+	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id,
+		.cluster = a->cluster, .rules = a->rules };
 	struct correlator_ops with_notes = *ops;
 	int r;
 

@@ -61,6 +61,7 @@ struct agent {
 	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
 	bool is_host_wide;
 	struct ruleset *rules;		/* a reference */
+	const char *cluster;		/* the caller's, till agent_open() returns */
 	struct cgroup_mounts *mounts;	/* owned; NULL: none */
 	struct container_names *names;	/* owned; NULL: nobody is asked */
 	void (*on_rules)(int error, uint64_t generation, void *arg);

@@ -229,6 +229,7 @@ open_agent(struct daemon *d)
 		.variables = (const char *const *)c->trace_env.list,
 		.n_variables = c->trace_env.n,
 		.rules = d->rules,
+		.cluster = c->cluster,
 		.reads_headers = c->engines.headers,
 		.has_file_owner = true,
 		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },

@@ -1,10 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * announce: one line to the agent's control socket.
+ * announce: one line to the agent's control socket, and one back.
  */
 #include "cli/announce.h"
 
+#include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +14,9 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "base/clock.h"
+
+#define ANSWER_MS 500	/* an agent takes a few; one that is stuck must not hold a run up */
 
 static json_t *
 text_or_null(const char *text)
@@ -19,7 +24,7 @@ text_or_null(const char *text)
 	return text != NULL ? json_string(text) : json_null();
 }
 
-/* What does not fit into the socket at once goes nowhere: an agent that is stuck must not hold a run up. */
+/* What does not fit into the socket at once goes nowhere. */
 static bool
 send_line(int fd, const char *line)
 {
@@ -27,6 +32,28 @@ send_line(int fd, const char *line)
 	ssize_t n = send(fd, line, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	return n == (ssize_t)len;
+}
+
+/* True: the agent has answered, whatever it said, or has hung up. */
+static bool
+wait_for_answer(int fd)
+{
+	int64_t until = clock_ms(CLOCK_MONOTONIC) + ANSWER_MS, left;
+	char answer[1024];
+
+	while ((left = until - clock_ms(CLOCK_MONOTONIC)) > 0) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		ssize_t n;
+
+		if (poll(&p, 1, (int)left) <= 0)
+			continue;
+		n = recv(fd, answer, sizeof(answer), 0);
+		if (n > 0 && answer[n - 1] != '\n')
+			continue;
+		if (n >= 0 || (errno != EINTR && errno != EAGAIN))
+			return true;
+	}
+	return false;
 }
 
 int
@@ -52,7 +79,7 @@ announce(const char *path, pid_t pid, const char *run_id, const struct agent_opt
 	    "pipeline", text_or_null(names->pipeline), "task", text_or_null(names->task),
 	    "sample", text_or_null(names->sample), "is_run", 1);
 	line = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
-	if (line == NULL || !send_line(fd, line) || !send_line(fd, "\n")) {
+	if (line == NULL || !send_line(fd, line) || !send_line(fd, "\n") || wait_for_answer(fd)) {
 		close(fd);
 		fd = -1;
 	}

@@ -11,8 +11,9 @@
 struct agent_options;
 
 /*
- * Does not wait for an answer, and says nothing where there is no agent. names: pipeline, task,
- * sample. Returns the connection, to be closed when the run is over, or -1.
+ * Before COMMAND execs, so that its first program has the run already: waits for the agent's answer,
+ * but never long. Says nothing where there is no agent. names: pipeline, task, sample. Returns the
+ * connection where there is no answer yet, to be closed when the run is over, or -1.
  */
 int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_options *names);
 

@@ -384,26 +384,47 @@ give_away(const struct command_inherited *in, bool keep_stdout)
 		close(in->fds[i]);
 }
 
+/* In the child: until the parent has told whoever must know of it, or is dead. */
+static void
+wait_at_gate(const int gate[2])
+{
+	char byte;
+
+	close(gate[1]);
+	while (read(gate[0], &byte, 1) < 0 && errno == EINTR)
+		continue;
+}
+
 /* Forks COMMAND and waits until it has exec'd. 0 or a negative errno. */
 static int
 launch(struct command *c, const struct command_inherited *in, const struct persona *p,
     bool *ret_is_exec)
 {
 	struct itimerval timer, none = { 0 };
-	int fds[2], error = 0, saved;
+	int fds[2], gate[2], error = 0, saved;
 	ssize_t n;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
+	if (pipe2(gate, O_CLOEXEC) < 0) {
+		saved = errno;
+		close(fds[0]);
+		close(fds[1]);
+		return -saved;
+	}
 	getitimer(ITIMER_REAL, &timer);
 	if (c->options.before_fork != NULL)
 		c->options.before_fork(c->options.arg);
 	c->pid = fork();
 	saved = errno;
-	if (c->pid == 0)
+	if (c->pid == 0) {
+		wait_at_gate(gate);
 		become_command(in, &c->options, p, &timer, fds[1]);
+	}
+	close(gate[0]);
 	if (c->options.after_fork != NULL)
 		c->options.after_fork(c->pid, c->options.arg);
+	close(gate[1]);
 	close(fds[1]);
 	if (c->pid < 0) {
 		close(fds[0]);

@@ -53,7 +53,8 @@ struct command_options {
 	bool keep_stdout;	/* we write to stdout ourselves (--json -) */
 	/*
 	 * Just before and after the fork, in the parent: the place to tell the kernel side to follow
-	 * the next child. pid is -1 where the fork failed. The child runs on at once. NULL is fine.
+	 * the next child. pid is -1 where the fork failed. The child execs only once after_fork has
+	 * returned. NULL is fine.
 	 */
 	void (*before_fork)(void *arg);
 	void (*after_fork)(pid_t pid, void *arg);

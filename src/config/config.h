@@ -89,6 +89,7 @@ struct config {
 	uint64_t interval_ms;
 	char *lake;
 	char *rules;
+	char *cluster;			/* "" none */
 	char *control;
 	char *control_group;
 	char *metrics;			/* "HOST:PORT", "[V6]:PORT", "unix:/PATH" or "off" */

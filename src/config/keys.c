@@ -35,6 +35,7 @@ const struct key config_keys[] = {
 	    .check = check_path },
 	{ "rules", KEY_TEXT, F(rules), "/etc/sluice/rules.d", RELOAD, .what = "path",
 	    .check = check_path },
+	{ "cluster", KEY_TEXT, F(cluster), "", RESTART, .what = "text of A-Z a-z 0-9 . _ -", .check = check_prefix },
 	{ "control", KEY_TEXT, F(control), "/run/sluice/control.sock", RESTART,
 	    .what = "path of a socket", .check = check_socket_path },
 	{ "control_group", KEY_TEXT, F(control_group), "sluice", RESTART, .what = "group",
