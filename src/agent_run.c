@@ -27,7 +27,7 @@ command_text(const char *const *command)
 {
 	struct arena arena;
 	const char *argv[256];
-	size_t argc = 0, used = 0;
+	size_t argc = 0;
 	char *out = malloc(COMMAND_TEXT_MAX);
 
 	if (out == NULL || arena_init(&arena, 1u << 20) < 0) {
@@ -44,17 +44,7 @@ command_text(const char *const *command)
 		argv[argc] = escaped;
 	}
 	redact_argv(argv, argc, &arena);
-	out[0] = '\0';
-	for (size_t i = 0; i < argc; i++) {
-		size_t room = COMMAND_TEXT_MAX - used;
-		int n = snprintf(out + used, room, "%s%s", i > 0 ? " " : "", argv[i]);
-
-		if (n < 0 || (size_t)n >= room) {
-			out[used] = '\0';	/* whole arguments only */
-			break;
-		}
-		used += (size_t)n;
-	}
+	text_join(argv, argc, out, COMMAND_TEXT_MAX);
 	arena_done(&arena);
 	return out;
 }

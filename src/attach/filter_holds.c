@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/glob.h"
+
 /* A name as files have, that is read whole, and is not what stands for all other names. */
 static bool
 name_fits(const char *name, size_t len)
@@ -62,7 +64,7 @@ filter_holds(const struct condition *c, const struct filter_view *v)
 	case CONDITION_PATH:
 		return filter_path_holds(c->text, v->path);
 	case CONDITION_CGROUP:
-		return filter_cgroup_holds(c->text, v->cgroup);
+		return glob_holds_path(c->text, v->cgroup);
 	case CONDITION_UID:
 		return v->uid >= c->low && v->uid <= c->high;
 	default:
@@ -78,50 +80,6 @@ filter_path_holds(const char *text, const char *path)
 	if (len > 0 && text[len - 1] == '/')
 		return strncmp(path, text, len) == 0;
 	return strcmp(path, text) == 0;
-}
-
-/* One name: a star stands for any bytes of it. */
-static bool
-name_holds(const char *text, size_t text_len, const char *name, size_t len)
-{
-	size_t t = 0, i = 0, star = SIZE_MAX, from = 0;
-
-	while (i < len) {
-		if (t < text_len && text[t] == '*') {
-			star = ++t;
-			from = i;
-		} else if (t < text_len && text[t] == name[i]) {
-			t++;
-			i++;
-		} else if (star != SIZE_MAX) {
-			t = star;	/* the last star takes one more */
-			i = ++from;
-		} else {
-			return false;
-		}
-	}
-	while (t < text_len && text[t] == '*')
-		t++;
-	return t == text_len;
-}
-
-bool
-filter_cgroup_holds(const char *text, const char *path)
-{
-	for (;;) {
-		size_t text_len, len;
-
-		text += strspn(text, "/");
-		path += strspn(path, "/");
-		text_len = strcspn(text, "/");
-		len = strcspn(path, "/");
-		if (text_len == 0)
-			return true;
-		if (len == 0 || !name_holds(text, text_len, path, len))
-			return false;
-		text += text_len;
-		path += len;
-	}
 }
 
 bool

@@ -31,7 +31,6 @@ uint32_t filter_dims_of(const struct condition *c);
 bool filter_holds(const struct condition *c, const struct filter_view *v);
 
 bool filter_path_holds(const char *text, const char *path);
-bool filter_cgroup_holds(const char *text, const char *path);
 
 /* No more than this does the kernel have of a path in a rule: names of a length that it reads. */
 bool filter_path_fits(const char *text);

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "attach/filter_build.h"
+#include "base/glob.h"
 
 #define NARROW 16		/* a range of users up to this wide is a key for each */
 
@@ -353,7 +354,7 @@ filter_image_cgroup(const struct filter_image *image, uint64_t id, bool is_v2, c
 	ret->key.space = is_v2 ? FILTER_CGROUP_V2 : FILTER_CGROUP_V1;
 	memcpy(ret->key.name, &id, sizeof(id));
 	for (size_t i = 0; i < g->n_rules; i++) {
-		if (filter_cgroup_holds(g->rules[i].text, path))
+		if (glob_holds_path(g->rules[i].text, path))
 			ret->value.act |= g->rules[i].act;
 	}
 	ret->value.ids = filter_ids_that_hold(g->ids, g->n_ids, FILTER_DIM_CGROUP, &v);

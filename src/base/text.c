@@ -180,3 +180,23 @@ text_is_plain(const char *bytes, size_t len)
 	}
 	return true;
 }
+
+size_t
+text_join(const char *const *words, size_t n, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(words[i]);
+
+		if (used + (i > 0) + len + 1 > size)
+			break;
+		if (i > 0)
+			out[used++] = ' ';
+		memcpy(out + used, words[i], len);
+		used += len;
+	}
+	if (size > 0)
+		out[used] = '\0';
+	return used;
+}

@@ -32,6 +32,12 @@ size_t text_unescape(const char *text, size_t len, char *out);
 /* Length (1 to 4) of the UTF-8 character at bytes, or 0 where no valid one starts. len > 0. */
 size_t text_char(const char *bytes, size_t len);
 
+/*
+ * Words with a space between each two, whole ones only: what no longer fits into size bytes, its NUL
+ * included, is left out with all behind it. Returns the length.
+ */
+size_t text_join(const char *const *words, size_t n, char *out, size_t size);
+
 /* True when all of it is valid UTF-8 without NUL and holds nothing that text_escape() changes. */
 bool text_is_plain(const char *bytes, size_t len);
 

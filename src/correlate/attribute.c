@@ -13,6 +13,7 @@
 #include <string.h>
 #include <uuid/uuid.h>
 
+#include "base/text.h"
 #include "correlate/match.h"
 #include "correlate/state.h"
 
@@ -173,18 +174,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		learn(&r->parent_id, around->id);
 	take_place(r, p);
 	if (p->text != NULL && p->text->argv != NULL) {
-		size_t used = 0;
-
-		command[0] = '\0';
-		for (size_t i = 0; i < p->text->argc; i++) {
-			int n = snprintf(command + used, sizeof(command) - used, "%s%s", i > 0 ? " " : "", p->text->argv[i]);
-
-			if (n < 0 || (size_t)n >= sizeof(command) - used) {
-				command[used] = '\0';	/* whole arguments only */
-				break;
-			}
-			used += (size_t)n;
-		}
+		text_join(p->text->argv, p->text->argc, command, sizeof(command));
 		learn(&r->command, command);
 	}
 	return r;

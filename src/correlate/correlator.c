@@ -174,6 +174,18 @@ kept_name(struct correlator *c, const char *name)
 	return k != NULL ? k->text : NULL;
 }
 
+int
+state_set_string(char **to, const char *text)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return -ENOMEM;
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
 int64_t
 state_wall_us(const struct correlator *c, uint64_t boot_ns)
 {

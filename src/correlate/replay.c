@@ -272,19 +272,6 @@ get_name(struct reader *r, size_t size)
 	return name;
 }
 
-/* A copy in place of what is at *to. */
-static int
-set_string(char **to, const char *text)
-{
-	char *copy = text != NULL ? strdup(text) : NULL;
-
-	if (text != NULL && copy == NULL)
-		return -ENOMEM;
-	free(*to);
-	*to = copy;
-	return 0;
-}
-
 static int
 replay_run(struct correlator *c, struct reader *r)
 {
@@ -330,11 +317,11 @@ replay_run(struct correlator *c, struct reader *r)
 	run->source = kept_name(c, strings[1]);
 	run->inner = kept_name(c, strings[2]);
 	run->noted_in = c->journal.checkpoint;
-	if (set_string(&run->pipeline, strings[3]) < 0 || set_string(&run->name, strings[4]) < 0 ||
-	    set_string(&run->command, strings[5]) < 0 || set_string(&run->work_dir, strings[6]) < 0 ||
-	    set_string(&run->root_dir, strings[7]) < 0 || set_string(&run->scheduler, strings[8]) < 0 ||
-	    set_string(&run->job_id, strings[9]) < 0 || set_string(&run->parent_id, strings[10]) < 0 ||
-	    set_string(&run->task, strings[11]) < 0 || set_string(&run->sample, strings[12]) < 0)
+	if (state_set_string(&run->pipeline, strings[3]) < 0 || state_set_string(&run->name, strings[4]) < 0 ||
+	    state_set_string(&run->command, strings[5]) < 0 || state_set_string(&run->work_dir, strings[6]) < 0 ||
+	    state_set_string(&run->root_dir, strings[7]) < 0 || state_set_string(&run->scheduler, strings[8]) < 0 ||
+	    state_set_string(&run->job_id, strings[9]) < 0 || state_set_string(&run->parent_id, strings[10]) < 0 ||
+	    state_set_string(&run->task, strings[11]) < 0 || state_set_string(&run->sample, strings[12]) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -437,8 +424,8 @@ replay_task(struct correlator *c, struct reader *r)
 		return -EBADMSG;
 	if (t == NULL)
 		t = task_new(c, run, number);
-	if (t == NULL || set_string(&t->work_dir, work_dir) < 0 || set_string(&t->scheduler, scheduler) < 0 ||
-	    set_string(&t->job_id, job_id) < 0)
+	if (t == NULL || state_set_string(&t->work_dir, work_dir) < 0 || state_set_string(&t->scheduler, scheduler) < 0 ||
+	    state_set_string(&t->job_id, job_id) < 0)
 		return -ENOMEM;
 	if (t->id_key != NULL && (strcmp(t->task_id, task_id) != 0))
 		return -EBADMSG;

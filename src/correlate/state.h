@@ -326,6 +326,8 @@ struct correlator {
 int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 /* name as a string that lives as long as c; NULL for NULL, and where there is no room for another. */
 const char *kept_name(struct correlator *c, const char *name);
+/* A copy in place of what is at *to; NULL is a value too. 0 or -ENOMEM, with nothing changed. */
+int state_set_string(char **to, const char *text);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 

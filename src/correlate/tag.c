@@ -32,18 +32,11 @@ descends(struct correlator *c, const struct process *p, const struct process *fr
 	return false;
 }
 
+/* What is not said stays. */
 static int
 set(char **to, const char *text)
 {
-	char *copy = text != NULL ? strdup(text) : NULL;
-
-	if (text != NULL && copy == NULL)
-		return -ENOMEM;
-	if (copy != NULL) {
-		free(*to);
-		*to = copy;
-	}
-	return 0;
+	return text != NULL ? state_set_string(to, text) : 0;
 }
 
 int

@@ -30,6 +30,25 @@ escapes_to(const char *bytes, size_t len, const char *want)
 }
 
 static void
+words_are_joined_while_they_fit(void **state)
+{
+	static const char *const words[] = { "bwa", "mem", "", "ref.fa" };
+	char out[32];
+
+	(void)state;
+	assert_int_equal(text_join(words, 4, out, sizeof(out)), 15);
+	assert_string_equal(out, "bwa mem  ref.fa");
+	assert_int_equal(text_join(words, 4, out, 16), 15);
+	assert_int_equal(text_join(words, 4, out, 15), 8);
+	assert_string_equal(out, "bwa mem ");
+	assert_int_equal(text_join(words, 4, out, 4), 3);
+	assert_int_equal(text_join(words, 4, out, 3), 0);
+	assert_string_equal(out, "");
+	assert_int_equal(text_join(words, 0, out, sizeof(out)), 0);
+	assert_int_equal(text_join(words, 4, out, 0), 0);
+}
+
+static void
 valid_text_stays(void **state)
 {
 	(void)state;
@@ -156,6 +175,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_joined_while_they_fit),
 		cmocka_unit_test(valid_text_stays),
 		cmocka_unit_test(other_bytes_become_hex),
 		cmocka_unit_test(the_edges_of_utf8_are_valid),
