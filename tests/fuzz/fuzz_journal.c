@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/rules.h"
 #include "correlate/correlator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -78,6 +79,9 @@ correlator(bool is_run, struct notes *notes)
 	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
 	struct correlator *c;
 
+	if (rules == NULL)
+		rules = rules_shipped();
+	options.rules = rules;
 	if (correlator_new(&options, &ops, notes, &c) < 0)
 		abort();
 	return c;

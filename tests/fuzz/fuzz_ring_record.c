@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "collect/decode.h"
+#include "config/rules.h"
 #include "correlate/correlator.h"
 #include "event.h"
 
@@ -181,12 +182,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.task = size % 5 == 0 ? "task" : NULL };
 	static struct world w;		/* the decoder's, for all inputs: it is half a megabyte */
 	static struct decoder *decoder;
+	static struct ruleset *rules;
 	uint64_t malformed = 0, before;
 	size_t used;
 	void *copy = malloc(size > 0 ? size : 1);	/* aligned, and ASan sees its end */
 
 	memcpy(copy, data, size);
 	w = (struct world){ .now_ns = 1000000000 };
+	if (rules == NULL)
+		rules = rules_shipped();
+	options.rules = rules;
 	if ((decoder == NULL && decoder_new(&decode_to, &w, &decoder) < 0) ||
 	    correlator_new(&options, &ops, &w, &w.correlator) < 0)
 		abort();
