@@ -134,6 +134,11 @@ begin_found(struct agent *a, const struct state_signal *s)
 
 	if (!found_read(a->found, s, &found))
 		return;		/* it ended meanwhile; the ring will tell */
+	/* Or it exec'd before we read its arguments: then they are its next program's, which the ring tells. */
+	while (!agent_drain(a))
+		continue;
+	if (correlator_knows(a->correlator, &s->self))
+		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
 		struct cgroup_signal cgroup = { .is_v2 = is_v2, .path = found_cgroup(a->found, is_v2),
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };

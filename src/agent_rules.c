@@ -44,6 +44,7 @@ agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, 
 {
 	struct ruleset *old = a->rules;
 
+	agent_drain_all(a);	/* what happened under the rules of before is judged by them */
 	a->rules = ruleset_ref(rules);
 	ruleset_unref(old);
 	a->on_rules = done;

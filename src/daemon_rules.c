@@ -69,12 +69,29 @@ find_extra(struct daemon *d, const char *name)
 }
 
 static void
-remove_extra(struct daemon *d, struct rules_extra *e)
+free_extra(struct rules_extra *e)
 {
 	free((char *)e->name);
 	free((char *)e->text);
-	memmove(e, e + 1, (size_t)(&d->extra[d->n_extra] - (e + 1)) * sizeof(*e));
+}
+
+/* There is room: it was taken out, or the list has just grown. */
+static void
+put_extra(struct daemon *d, size_t at, struct rules_extra e)
+{
+	memmove(&d->extra[at + 1], &d->extra[at], (d->n_extra - at) * sizeof(e));
+	d->extra[at] = e;
+	d->n_extra++;
+}
+
+static struct rules_extra
+take_extra(struct daemon *d, size_t at)
+{
+	struct rules_extra e = d->extra[at];
+
 	d->n_extra--;
+	memmove(&d->extra[at], &d->extra[at + 1], (d->n_extra - at) * sizeof(e));
+	return e;
 }
 
 static int
@@ -94,9 +111,7 @@ add_extra(struct daemon *d, const char *name, const char *text)
 		return -ENOMEM;
 	}
 	/* First: the last one that was added wins. */
-	memmove(d->extra + 1, d->extra, d->n_extra * sizeof(*d->extra));
-	d->extra[0] = (struct rules_extra){ own_name, own_text, strlen(own_text) };
-	d->n_extra++;
+	put_extra(d, 0, (struct rules_extra){ own_name, own_text, strlen(own_text) });
 	return 0;
 }
 
@@ -172,8 +187,9 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 {
 	const char *verb = word(args, 0), *name = word(args, 1), *text = word(args, 2);
 	struct daemon *d = arg;
-	struct rules_extra *old, kept = { 0 };
+	struct rules_extra *old, taken;
 	char error[1024];
+	size_t at;
 
 	if (verb == NULL || strcmp(verb, "list") == 0) {
 		list_rules(d, req);
@@ -193,19 +209,15 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 			control_answer_error(req, "no rules of the name %s were added; `sluice ctl rules list` shows which", name);
 			return;
 		}
-		kept = *old;
-		kept.name = strdup(old->name);
-		kept.text = strdup(old->text);
-		remove_extra(d, old);
+		at = (size_t)(old - d->extra);
+		taken = take_extra(d, at);
 		if (!swap(d, error, sizeof(error))) {	/* the files are bad by now */
-			if (kept.name != NULL && kept.text != NULL)
-				add_extra(d, kept.name, kept.text);
+			put_extra(d, at, taken);
 			control_answer_error(req, "%s; the rules in force stay", error);
-		} else {
-			answer_generation(d, req, "removed", name);
+			return;
 		}
-		free((char *)kept.name);
-		free((char *)kept.text);
+		answer_generation(d, req, "removed", name);
+		free_extra(&taken);
 		return;
 	}
 	if (text == NULL || old != NULL || d->n_extra >= EXTRA_MAX) {
@@ -219,7 +231,8 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 		return;
 	}
 	if (!swap(d, error, sizeof(error))) {
-		remove_extra(d, &d->extra[0]);
+		taken = take_extra(d, 0);
+		free_extra(&taken);
 		control_answer_error(req, "%s; the rules in force stay", error);
 		return;
 	}
@@ -329,16 +342,21 @@ daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg
 		return;
 	}
 	w = calloc(1, sizeof(*w));
-	if (w != NULL)
+	if (w != NULL) {
 		w->again = evtimer_new(d->base, on_tag, w);
-	if (w == NULL || w->again == NULL) {
+		w->args = json_deep_copy(args);
+	}
+	if (w == NULL || w->again == NULL || w->args == NULL) {
+		if (w != NULL && w->again != NULL)
+			event_free(w->again);
+		if (w != NULL)
+			json_decref(w->args);
 		free(w);
 		control_answer_error(req, "out of memory");
 		return;
 	}
 	w->daemon = d;
 	w->request = req;
-	w->args = json_deep_copy(args);
 	w->pid = pid;
 	DL_APPEND(d->tags, w);
 	on_tag(-1, 0, w);
@@ -434,10 +452,8 @@ daemon_free_tags(struct daemon *d)
 void
 daemon_free_rules(struct daemon *d)
 {
-	for (size_t i = 0; i < d->n_extra; i++) {
-		free((char *)d->extra[i].name);
-		free((char *)d->extra[i].text);
-	}
+	for (size_t i = 0; i < d->n_extra; i++)
+		free_extra(&d->extra[i]);
 	free(d->extra);
 	ruleset_unref(d->rules);
 }

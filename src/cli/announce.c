@@ -16,7 +16,7 @@
 #include "agent.h"
 #include "base/clock.h"
 
-#define ANSWER_MS 500	/* an agent takes a few; one that is stuck must not hold a run up */
+#define ANSWER_MS 2000	/* an agent takes a few; one that is stuck must not hold a run up */
 
 static json_t *
 text_or_null(const char *text)

@@ -358,6 +358,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	struct process *p = process_of(c, &s->self);
 	struct subject subject;
 	struct text *before;
+	struct program_key above;
 	bool was_announced;
 
 	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
@@ -373,6 +374,10 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 		journal_flush(c);
 		return;
 	}
+	if (p != NULL && p->is_announced && !p->is_forked)
+		above = p->self;	/* what exec replaced */
+	else
+		above = p != NULL && !p->is_forked ? p->above : process_above(c, &s->parent);
 	if (p == NULL) {
 		p = process_add(c, &s->self, &s->parent, &s->anchor);
 		if (p == NULL)
@@ -380,6 +385,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	} else if (s->has_replaced) {
 		replaced(c, p, s);
 	}
+	p->above = above;
 	was_announced = p->is_announced;	/* it lived a second before its first exec */
 	if (was_announced)
 		work_withdraw(c, p);
@@ -426,6 +432,8 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	if (!s->has_execed)
 		forked_text(c, p);
 	if (p->self.index != s->self.index) {	/* an exec was lost: nothing is known of this program */
+		if (p->is_announced)
+			p->above = p->self;
 		program_lose(c, p, end_ns);
 		p->self = s->self;
 		p->is_forked = false;
@@ -438,7 +446,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		p->is_forked = false;
 		process_set_text(c, p, NULL);	/* its parent's */
 	}
-	if (!p->is_announced) {
+	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
 			attribute_fork(c, p, process_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
@@ -530,9 +538,12 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 		if (p == NULL)
 			return;
 	} else if (p->is_forked && !s->has_execed) {
-		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0)
+		struct program_key above = process_above(c, &s->parent);
+
+		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 || memcmp(&p->above, &above, sizeof(above)) != 0)
 			journal_process(c, p, NEWS_ALL);
 		p->parent = s->parent;	/* a kept place now learns whose child it is */
+		p->above = above;
 	}
 	p->pass = c->pass;
 	if (p->unseen_since_ns != 0)

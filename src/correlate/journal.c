@@ -366,7 +366,8 @@ flags_of(const struct process *p, bool was_shown)
 	    (p->is_excluded ? PROCESS_IS_EXCLUDED : 0) | (p->is_inside ? PROCESS_IS_INSIDE : 0) |
 	    (p->observed_us != 0 ? PROCESS_IS_OBSERVED : 0) | (p->gone_ns != 0 ? PROCESS_IS_GONE : 0) |
 	    (p->unseen_since_ns != 0 ? PROCESS_IS_UNSEEN : 0) |
-	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0);
+	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0) |
+	    (memcmp(&p->above, &p->parent, sizeof(p->above)) == 0 ? PROCESS_ABOVE_IS_PARENT : 0);
 }
 
 static void
@@ -387,6 +388,8 @@ note_process(struct correlator *c, struct process *p, bool was_shown)
 	at = put_ancestor(at, &p->parent, start_ns);
 	if ((flags & PROCESS_ANCHOR_IS_PARENT) == 0)
 		at = put_ancestor(at, &p->anchor, start_ns);
+	if ((flags & PROCESS_ABOVE_IS_PARENT) == 0)
+		at = put_ancestor(at, &p->above, start_ns);
 	at = put_u64(at, p->ppid);
 	at = put_u64(at, (uint64_t)p->start_us);
 	at = put_u64(at, (uint64_t)p->program_start_us - (uint64_t)p->start_us);

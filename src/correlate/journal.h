@@ -70,7 +70,8 @@ enum process_flag {
 	PROCESS_IS_EXCLUDED = 1 << 17,
 	PROCESS_IS_INSIDE = 1 << 18,
 	PROCESS_HAS_LATEST = 1 << 19,	/* else what was sent last */
-	PROCESS_FLAGS = (1 << 20) - 1,
+	PROCESS_ABOVE_IS_PARENT = 1 << 20,
+	PROCESS_FLAGS = (1 << 21) - 1,
 };
 
 /* Where a process's text stands. */

@@ -109,6 +109,14 @@ process_forget(struct correlator *c, struct process *p)
 	process_remove(c, p);
 }
 
+struct program_key
+process_above(struct correlator *c, const struct program_key *parent)
+{
+	const struct process *p = process_of(c, parent);
+
+	return p != NULL && p->is_excluded && p->self.index == parent->index ? p->above : *parent;
+}
+
 struct process *
 process_add(struct correlator *c, const struct program_key *self, const struct program_key *parent,
     const struct program_key *anchor)
@@ -119,6 +127,7 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 		return NULL;
 	p->self = *self;
 	p->parent = *parent;
+	p->above = process_above(c, parent);
 	p->anchor = *anchor;
 	p->is_forked = true;
 	p->is_base_known = self->index == 0;

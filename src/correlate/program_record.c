@@ -41,15 +41,8 @@ program_identity_fill(const struct correlator *c, const struct process *p, struc
 	id->program_index = p->self.index;
 	program_id_format(c, &p->self, self);
 	id->program_id = self;
-	if (p->self.index > 0) {
-		/* what exec replaced */
-		struct program_key before = p->self;
-
-		before.index--;
-		program_id_format(c, &before, parent);
-		id->parent_program_id = parent;
-	} else if (p->parent.pid != 0) {
-		program_id_format(c, &p->parent, parent);
+	if (p->above.pid != 0) {
+		program_id_format(c, &p->above, parent);
 		id->parent_program_id = parent;
 	}
 	id->forked = p->is_forked;

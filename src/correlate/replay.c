@@ -522,6 +522,7 @@ get_process(struct correlator *c, struct reader *r, struct told *t)
 	p->self = (struct program_key){ start_ns, (uint32_t)p->id.pid, get_u32(r) };
 	p->parent = get_ancestor(r, start_ns);
 	p->anchor = flags & PROCESS_ANCHOR_IS_PARENT ? p->parent : get_ancestor(r, start_ns);
+	p->above = flags & PROCESS_ABOVE_IS_PARENT ? p->parent : get_ancestor(r, start_ns);
 	p->ppid = get_u32(r);
 	p->start_us = (int64_t)get_u64(r);
 	p->program_start_us = (int64_t)((uint64_t)p->start_us + get_u64(r));

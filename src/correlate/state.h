@@ -207,6 +207,7 @@ struct process {
 	struct program_key self;	/* of the program that it runs now */
 	struct program_key parent;
 	struct program_key anchor;
+	struct program_key above;	/* the nearest program with a record that its own descends from; pid 0: none */
 	uint32_t ppid;
 	int64_t start_us;
 	int64_t program_start_us;
@@ -335,6 +336,8 @@ void program_id_format(const struct correlator *c, const struct program_key *key
 struct process *process_find(struct correlator *c, uint64_t start_ns, uint64_t pid);
 struct process *process_of(struct correlator *c, const struct program_key *key);
 struct process *process_new(struct correlator *c, const struct process_id *id);	/* NULL: no room */
+/* The nearest program with a record, of parent and those that it descends from. */
+struct program_key process_above(struct correlator *c, const struct program_key *parent);
 struct process *process_add(struct correlator *c, const struct program_key *self,
     const struct program_key *parent, const struct program_key *anchor);
 /* No more is heard of it: it ended, or lives on unseen. */

@@ -16,11 +16,12 @@ MARK = "sluice-load"
 class Load:
     """Starts programs at a rate until stopped; .started says how many."""
 
-    def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0):
+    def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0, program="/bin/true"):
         """padding: bytes of one more argument, for records of that size."""
         self.name = f"{name}-{os.getpid()}"  # others may put load on this host, too
         self.rate = rate
         self._more = ["x" * padding] if padding else []
+        self._program = program
         self.started = 0
         self.failed = 0
         self._stop = threading.Event()
@@ -41,7 +42,7 @@ class Load:
         begin = time.monotonic()
         while not self._stop.is_set():
             number = self.started
-            status = os.spawnv(os.P_WAIT, "/bin/true", ["true", MARK, self.name, str(number), *self._more])
+            status = os.spawnv(os.P_WAIT, self._program, ["true", MARK, self.name, str(number), *self._more])
             self.failed += status != 0
             self.started += 1
             ahead = begin + self.started / self.rate - time.monotonic()
