@@ -9,15 +9,10 @@
  *   none       what its parent is; in a job without an engine the job's step is its task
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <uuid/uuid.h>
 
-#include "base/text.h"
+#include "correlate/attribute.h"
 #include "correlate/match.h"
-#include "correlate/state.h"
-
-#define KEY_SIZE (2 * ENGINE_PATH_SIZE)
 
 static const char by_descent[] = "child of the driver";
 
@@ -36,187 +31,6 @@ copy_name(char out[ENGINE_NAME_SIZE], const char *from)
 	out[len] = '\0';
 }
 
-/* Where there is none yet. */
-static void
-learn(char **to, const char *text)
-{
-	if (*to == NULL && text != NULL && text[0] != '\0')
-		*to = strdup(text);
-}
-
-static bool
-is_root(const struct run *r, const struct process *p)
-{
-	return r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns;
-}
-
-static bool
-is_engine(const struct run *r, const char *engine)
-{
-	return r->engine != NULL && strcmp(r->engine, engine) == 0;
-}
-
-/*
- * A run's id, a UUID of version 5: the same for an agent that is started again, and on all hosts
- * where what is put into it is the same.
- */
-static void
-run_id(char out[UUID_STR_LEN], const char *engine, const char *key)
-{
-	/* The name space of sluice's runs: random, and never to be changed. */
-	static const uuid_t space = { 0x5c, 0x1f, 0x7a, 0x0e, 0x93, 0x4b, 0x4d, 0x21, 0x8a, 0x66, 0xf2, 0x09, 0xd7,
-		0x3c, 0xb5, 0x48 };
-	char name[KEY_SIZE + ENGINE_NAME_SIZE];
-	int n = snprintf(name, sizeof(name), "%s\n%s", engine, key);
-	uuid_t id;
-
-	uuid_generate_sha1(id, space, name, n < (int)sizeof(name) ? (size_t)n : sizeof(name) - 1);
-	uuid_unparse_lower(id, out);
-}
-
-/* A new one is filled with what its kind knows; *is_new tells. */
-static struct run *
-run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_new)
-{
-	char id[UUID_STR_LEN];
-	struct run *r;
-
-	run_id(id, engine, key);
-	r = run_find(c, id);
-	*is_new = r == NULL;
-	if (r == NULL)
-		r = run_get(c, id);
-	if (r != NULL && *is_new)
-		r->engine = kept_name(c, engine);
-	return r;
-}
-
-static void
-take_place(struct run *r, const struct process *p)
-{
-	const struct location *l = p->location;
-
-	if (p->has_context && !r->uid.known)
-		r->uid = (struct opt_u64){ p->context.uid, true };
-	if (l == NULL)
-		return;
-	if (l->place.is_batch) {
-		learn(&r->scheduler, l->place.scheduler);
-		learn(&r->job_id, l->place.job);
-	}
-	r->cpus = l->cpus;
-	r->memory_bytes = l->memory_bytes;
-}
-
-/* The job that p runs in; NULL: in none. */
-static struct run *
-run_of_job(struct correlator *c, struct process *p)
-{
-	const struct place *place = p->location != NULL ? &p->location->place : NULL;
-	char key[KEY_SIZE];
-	bool is_new;
-	struct run *r;
-
-	if (place == NULL || place->scheduler == NULL || !place->is_batch || place->job[0] == '\0')
-		return NULL;
-	snprintf(key, sizeof(key), "%s\n%s", place->cluster[0] != '\0' || c->options.cluster == NULL ? place->cluster :
-	    c->options.cluster, place->job);
-	r = run_by_key(c, place->scheduler, key, &is_new);
-	if (r == NULL)
-		return NULL;
-	if (is_new) {
-		r->strength = STRENGTH_JOB;
-		r->source = place->scheduler_source;
-		r->confidence = place->scheduler_confidence;
-		take_place(r, p);
-	}
-	/* The job's script: as it ends, so does the job. What started it is in the job, but in no task of it. */
-	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (place->step[0] == '\0' ||
-	    (strcmp(place->step, "batch") == 0 && place->task[0] != '\0')))
-		r->root = p->id;
-	return r;
-}
-
-/* A job that began before its script was met. */
-static bool
-is_same_job(const struct run *r, const struct run *job)
-{
-	return r == job || (r->job_id != NULL && job->job_id != NULL && strcmp(r->job_id, job->job_id) == 0);
-}
-
-static struct run *
-run_of_driver(struct correlator *c, struct process *p, struct run *around, const struct subject *s,
-    const struct engine_verdict *v)
-{
-	char key[KEY_SIZE], command[4096];
-	bool is_new;
-	struct run *r;
-
-	if (v->run_key[0] != '\0')
-		snprintf(key, sizeof(key), "key\n%s", v->run_key);
-	else
-		snprintf(key, sizeof(key), "%s\n%s\n%u\n%llu", c->options.host_id != NULL ? c->options.host_id : "",
-		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
-	r = run_by_key(c, v->engine, key, &is_new);
-	if (r != NULL && is_root(r, p))
-		r->root_ended = false;	/* found again, after nobody watched */
-	if (r == NULL || !is_new)
-		return r;
-	r->strength = v->strength;
-	r->source = kept_name(c, v->source);
-	r->confidence = v->confidence;
-	r->root = p->id;
-	learn(&r->pipeline, v->pipeline);
-	learn(&r->name, v->run_name);
-	learn(&r->work_dir, s->cwd);
-	learn(&r->root_dir, v->root);
-	if (around != NULL && around->strength == STRENGTH_JOB)
-		learn(&r->parent_id, around->id);
-	take_place(r, p);
-	if (p->text != NULL && p->text->argv != NULL) {
-		text_join(p->text->argv, p->text->argc, command, sizeof(command));
-		learn(&r->command, command);
-	}
-	return r;
-}
-
-/* The run of a task that says what it is; NULL: nothing ties it to any. */
-static struct run *
-run_of_task(struct correlator *c, struct process *p, struct run *around, const struct engine_verdict *v)
-{
-	struct run *r;
-	char key[KEY_SIZE];
-	bool is_new;
-
-	if (around != NULL && (around->strength == STRENGTH_EXPLICIT || is_engine(around, v->engine)))
-		return around;
-	r = fact_find_claim(c, v->engine, v->root, v->task_id);
-	if (r == NULL)
-		r = fact_find_root(c, v->engine, v->run_key);
-	if (r == NULL)
-		r = fact_find_root(c, v->engine, v->root);
-	if (r != NULL || v->role == ENGINE_JOINS)
-		return r;
-	if (around != NULL)
-		return around;
-	if (v->run_key[0] == '\0' && v->root[0] == '\0')
-		return NULL;
-	/* Its driver is on another host, or was never seen: the folder that all its tasks work in. */
-	snprintf(key, sizeof(key), "%s\n%s", v->run_key[0] != '\0' ? "key" : "root",
-	    v->run_key[0] != '\0' ? v->run_key : v->root);
-	r = run_by_key(c, v->engine, key, &is_new);
-	if (r != NULL && is_new) {
-		r->strength = v->strength;
-		r->source = kept_name(c, v->source);
-		r->confidence = v->confidence / 2;
-		learn(&r->pipeline, v->pipeline);
-		learn(&r->name, v->run_name);
-		learn(&r->root_dir, v->root);
-		take_place(r, p);
-	}
-	return r;
-}
-
 /* Where its first program runs. */
 static void
 take_location(struct task *t, const struct process *p)
@@ -225,8 +39,8 @@ take_location(struct task *t, const struct process *p)
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
 		if (p->location->place.is_batch) {
-			learn(&t->scheduler, p->location->place.scheduler);
-			learn(&t->job_id, p->location->place.job);
+			attribute_learn(&t->scheduler, p->location->place.scheduler);
+			attribute_learn(&t->job_id, p->location->place.job);
 		}
 	}
 	if (!t->cpus.known)
@@ -284,7 +98,8 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	char id[ENGINE_NAME_SIZE];
 	struct task *t;
 
-	if (r->strength != STRENGTH_JOB || place == NULL || place->step[0] == '\0' || strcmp(place->job, r->job_id) != 0)
+	if (r->strength != STRENGTH_JOB || place == NULL || place->step[0] == '\0' ||
+	    r->job_id == NULL || strcmp(place->job, r->job_id) != 0)
 		return NULL;
 	snprintf(id, sizeof(id), "%s.%s", place->job, place->step);
 	t = task_find_id(c, r, id, no_attempt);
@@ -315,7 +130,7 @@ static bool
 begins_task(const struct process *p, const struct process *parent)
 {
 	/* A run's own root belongs to no task: it is the driver. */
-	if (is_root(p->run, p))
+	if (attribute_is_root(p->run, p))
 		return false;
 	return parent != NULL && parent->is_driver && parent->run == p->run && p->run != NULL;
 }
@@ -399,59 +214,9 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	t->confidence = v->confidence;
 	t->is_named = true;
 	if (t->work_dir == NULL)
-		learn(&t->work_dir, v->work_dir);
+		attribute_learn(&t->work_dir, v->work_dir);
 	journal_task(c, t);
 	return t;
-}
-
-/* What ties a task to its run ties others to it too. */
-static void
-learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
-{
-	fact_add_root(c, r, v->engine, v->root);
-	fact_add_root(c, r, v->engine, v->run_key);
-}
-
-/* A driver begins a run, or says more of the one that it is in. */
-static struct run *
-drive(struct correlator *c, struct process *p, struct run *run, const struct task *around, const struct subject *s,
-    const struct engine_verdict *v)
-{
-	/* What a named task starts is that task's work, whatever it is. */
-	if (run != NULL && run->strength >= v->strength && around != NULL && around->is_named)
-		return run;
-	if (run == NULL || run->strength < v->strength) {
-		struct run *own = run_of_driver(c, p, run, s, v);
-
-		if (own == NULL)
-			return run;
-		run = own;
-	} else {
-		if (run->inner == NULL && run->strength == STRENGTH_EXPLICIT)
-			run->inner = kept_name(c, v->engine);
-		learn(&run->pipeline, v->pipeline);
-		learn(&run->name, v->run_name);
-	}
-	if (run->strength != STRENGTH_EXPLICIT)
-		learn(&run->sample, v->sample);		/* of all its tasks */
-	journal_run(c, run);
-	learn_ties(c, run, v);
-	p->is_driver = v->has_tasks;
-	return run;
-}
-
-/* What p is part of before it says anything itself. */
-static struct run *
-run_around(struct correlator *c, struct process *p, const struct process *parent)
-{
-	struct run *run = p->run != NULL ? p->run : parent != NULL ? parent->run : NULL, *job;
-
-	if (c->whole != NULL)
-		return c->whole;
-	if (run != NULL && run->strength > STRENGTH_JOB)
-		return run;
-	job = run_of_job(c, p);
-	return job != NULL && (run == NULL || run->strength < STRENGTH_JOB || !is_same_job(run, job)) ? job : run;
 }
 
 static struct task *
@@ -460,49 +225,12 @@ of_run(struct task *t, const struct run *r)
 	return t != NULL && t->run == r ? t : NULL;
 }
 
-/* The run of a program that has exec'd. A verdict without a run to be of becomes none. */
-static struct run *
-find_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
-    const struct subject *s, struct engine_verdict *v)
-{
-	struct run *found;
-
-	switch (v->role) {
-	case ENGINE_DRIVER:
-		return drive(c, p, run, around, s, v);
-	case ENGINE_TASK:
-	case ENGINE_JOINS:
-		/* An engine inside of another's task: all that is that task's work. */
-		if (around != NULL && around->is_named && around->engine != NULL && strcmp(around->engine, v->engine) != 0 &&
-		    run->strength != STRENGTH_JOB)
-			found = NULL;
-		else
-			found = run_of_task(c, p, run, v);
-		if (found == NULL) {
-			v->role = ENGINE_NONE;
-			return run;
-		}
-		if (v->role == ENGINE_TASK)
-			learn_ties(c, found, v);
-		return found;
-	case ENGINE_NAMES:
-		if (run != NULL) {
-			learn_ties(c, run, v);
-			fact_add_claim(c, run, v->engine, v->root, v->task_id);
-		}
-		return run;
-	case ENGINE_NONE:
-		break;
-	}
-	return run;
-}
-
 /* Its task, once its run is known. around: what it descends from is in, of the same run. */
 static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
     const struct subject *s, const struct engine_verdict *v)
 {
-	bool is_command = is_root(c->whole, p) || (p->run->strength == STRENGTH_EXPLICIT && is_root(p->run, p));
+	bool is_command = attribute_is_root(c->whole, p) || (p->run->strength == STRENGTH_EXPLICIT && attribute_is_root(p->run, p));
 
 	if (p->run->task != NULL) {
 		p->is_driver = false;
@@ -534,12 +262,12 @@ static void
 attribute(struct correlator *c, struct process *p, struct process *parent, const struct subject *s)
 {
 	struct task *around = p->task != NULL ? p->task : parent != NULL ? parent->task : NULL, *t;
-	struct run *run = run_around(c, p, parent);
+	struct run *run = attribute_run_around(c, p, parent);
 	struct engine_verdict v;
 
 	engine_judge(c->rules, s, run == NULL ? NULL : run->inner != NULL ? run->inner : run->engine, &v);
 	p->is_driver = false;
-	run = find_run(c, p, run, of_run(around, run), s, &v);
+	run = attribute_run(c, p, run, of_run(around, run), s, &v);
 	around = of_run(around, run);
 	/* What the engine's own doing starts is that too, until it is a task. */
 	p->is_overhead = run != NULL && v.role != ENGINE_TASK && v.role != ENGINE_JOINS && v.role != ENGINE_DRIVER &&
@@ -551,7 +279,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 		return;
 	t = find_task(c, p, parent, around, s, &v);
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
-		learn(&t->work_dir, s->cwd);
+		attribute_learn(&t->work_dir, s->cwd);
 		journal_task(c, t);
 	}
 	task_assign(c, p, t);
@@ -594,7 +322,7 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 
 	location_set(c, p, parent, false);
 	if (p->run == NULL)
-		run_assign(c, p, run_around(c, p, parent));
+		run_assign(c, p, attribute_run_around(c, p, parent));
 	if (parent != NULL) {
 		p->is_inside = parent->is_inside;
 		p->is_excluded = parent->is_excluded;

@@ -487,7 +487,7 @@ void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);
 void tasks_free(struct correlator *c);
 
 /*
- * attribute.c: whose work is it? Sets run, task, location and what follows from the rules, of a
+ * attribute.c, attribute_run.c: whose work is it? Sets run, task, location and what follows from the rules, of a
  * program that has exec'd, or of a child that has not. parent: process_parent()'s; before: what it
  * replaced, NULL nothing; s: of program_text_new().
  */
