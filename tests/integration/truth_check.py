@@ -9,6 +9,7 @@ import argparse
 import collections
 import json
 import os
+import platform
 import random
 import re
 import shutil
@@ -38,6 +39,8 @@ TOLERANCE = {
 }
 
 SHOWN = 100  # mismatches of one run
+READ_AT_EXIT = ("uid", "gid", "pid_ns", "mnt_ns", "net_ns", "cgroup")  # of a process that never exec'd
+SKIPPED_MAX = 3  # exits that a kernel which can preempt programs may pass over in one run: one in a hundred
 
 IO = {  # of /proc/PID/io
     "rchar": "rchar",
@@ -525,7 +528,22 @@ class Check:
         self.stream()
         if not self.is_host_wide:
             self.run_record()
+        self.allow_skipped_exits()
         return self.mismatches
+
+    def allow_skipped_exits(self):
+        """
+        From 7.0 the kernel may run none of a program's copies for an exit (ARCHITECTURE.md, Kernels). That is counted,
+        and costs a process that never exec'd what is read there, and nothing else: of so many processes, and no more.
+        """
+        if int(platform.release().split(".")[0]) < 7:
+            return
+        told = "lost at on_exit: skipped"
+        skipped = sum(m.got for m in self.mismatches if m.field == told)
+        lacking = {m.case for m in self.mismatches if m.got is None and m.field in READ_AT_EXIT}
+        if 0 < len(lacking) <= skipped <= SKIPPED_MAX:
+            self.mismatches = [m for m in self.mismatches if m.field != told and
+                               not (m.case in lacking and m.got is None and m.field in READ_AT_EXIT)]
 
 
 _RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
