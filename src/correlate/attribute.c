@@ -230,7 +230,7 @@ static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
     const struct subject *s, const struct engine_verdict *v)
 {
-	bool is_command = attribute_is_root(c->whole, p) || (p->run->strength == STRENGTH_EXPLICIT && attribute_is_root(p->run, p));
+	bool is_command = p->run->strength == STRENGTH_EXPLICIT && attribute_is_root(p->run, p);
 
 	if (p->run->task != NULL) {
 		p->is_driver = false;

@@ -55,7 +55,7 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		return -ENOSPC;
 	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
 		return -ENOMEM;
-	if (r->strength != STRENGTH_EXPLICIT) {
+	if (!r->has_started && r->strength != STRENGTH_EXPLICIT) {	/* else it stays what it is, and has one more */
 		r->strength = STRENGTH_EXPLICIT;
 		r->engine = kept_name(c, "sluice");
 		r->source = kept_name(c, tag->source);

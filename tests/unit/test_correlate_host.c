@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* correlator without a run: a whole host, for months, with programs that ran before it came. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,6 +168,35 @@ a_runs_id_is_its_drivers(void **state)
 	execs(&w, &b, "snakemake --jobs 2");
 	assert_string_not_equal(note_of(&w, &a, 0, PHASE_START)->run_id, note_of(&w, &b, 0, PHASE_START)->run_id);
 	assert_int_equal(strlen(note_of(&w, &a, 0, PHASE_START)->run_id), 36);
+}
+
+/* A run that an engine drives is not taken over by who is given to it. */
+static void
+a_process_may_be_given_to_a_run_that_is_there(void **state)
+{
+	struct being driver = forks(&w, NULL), stray = forks(&w, NULL), child;
+	struct tag tag = { .source = "sluice ctl tag" };
+	const struct note *run;
+
+	(void)state;
+	execs(&w, &driver, "snakemake --jobs 2");
+	execs(&w, &stray, "bwa mem ref.fa");
+	assert_null(note_of(&w, &stray, 0, PHASE_START)->run_id);
+	tag.run_id = note_of(&w, &driver, 0, PHASE_START)->run_id;
+	assert_int_equal(correlator_tag(w.c, stray.key.pid, &tag, w.now), 1);
+	child = forks(&w, &stray);
+	execs(&w, &child, "samtools view x");
+	assert_string_equal(note_of(&w, &child, 0, PHASE_START)->run_id, tag.run_id);
+	exits(&w, &child, 0);
+	exits(&w, &stray, 0);
+	exits(&w, &driver, 3);
+	w.now += 3 * SECOND;
+	correlator_tick(w.c, w.now, false);
+	run = note_at(&w, TOPIC_RUN, PHASE_END, 0);
+	assert_string_equal(run->engine, "snakemake");
+	assert_int_equal(run->work.programs, 3);
+	assert_int_equal(run->work.exit_code.value, 3);
+	assert_int_equal(correlator_tag(w.c, 4000000, &tag, w.now), -ESRCH);
 }
 
 /* What two hosts see of one job is one run. */
@@ -431,6 +461,7 @@ main(void)
 		TEST(programs_belong_to_no_run),
 		TEST(an_engines_driver_begins_a_run),
 		TEST(a_runs_id_is_its_drivers),
+		TEST(a_process_may_be_given_to_a_run_that_is_there),
 		TEST(a_jobs_run_is_the_same_on_all_its_hosts),
 		TEST(nothing_is_attributed_but_programs_are_counted),
 		TEST(a_found_program_counts_from_when_it_was_found),
