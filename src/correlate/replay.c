@@ -7,187 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "correlate/journal.h"
-#include "correlate/state.h"
-
-struct reader {
-	const uint8_t *at;
-	const uint8_t *end;
-	bool is_bad;
-};
-
-static uint64_t
-get_u64(struct reader *r)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; shift < 64 && r->at < r->end; shift += 7) {
-		uint64_t byte = *r->at++;
-
-		if (shift == 63 && byte > 1)
-			break;
-		value |= (byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
-	r->is_bad = true;
-	return 0;
-}
-
-/* At most max, else the note is bad. */
-static uint64_t
-get_max(struct reader *r, uint64_t max)
-{
-	uint64_t value = get_u64(r);
-
-	if (value > max)
-		r->is_bad = true;
-	return value <= max ? value : 0;
-}
-
-static uint32_t
-get_u32(struct reader *r)
-{
-	return (uint32_t)get_max(r, UINT32_MAX);
-}
-
-/* UTF-8 up to its NUL, in place; "" where there is none. */
-static const char *
-get_string(struct reader *r)
-{
-	const char *s = (const char *)r->at;
-	const uint8_t *nul = r->at < r->end ? memchr(r->at, '\0', (size_t)(r->end - r->at)) : NULL;
-	size_t len = nul != NULL ? (size_t)(nul - r->at) : 0;
-
-	if (nul == NULL) {
-		r->is_bad = true;
-		return "";
-	}
-	for (size_t i = 0, width; i < len; i += width) {
-		width = (unsigned char)s[i] < 0x80 ? 1 : text_char(s + i, len - i);
-		if (width == 0) {
-			r->is_bad = true;
-			return "";
-		}
-	}
-	r->at = nul + 1;
-	return s;
-}
-
-static const char *
-get_string_if(struct reader *r, bool is_there)
-{
-	return is_there ? get_string(r) : NULL;
-}
-
-static void
-get_numbers(struct reader *r, uint64_t *values, size_t n)
-{
-	uint64_t mask = get_max(r, (UINT64_C(1) << n) - 1);
-
-	for (size_t i = 0; i < n; i++)
-		values[i] = mask >> i & 1 ? get_u64(r) : 0;
-}
-
-static void
-get_usage(struct reader *r, struct usage *u)
-{
-	u->known = get_u32(r);
-	get_numbers(r, u->value, USAGE_FIELDS);
-}
-
-static void
-get_counters(struct reader *r, struct counters *c)
-{
-	uint64_t flags = get_max(r, COUNTERS_FLAGS);
-
-	c->has_peak = flags & COUNTERS_HAS_PEAK;
-	c->has_block_io = flags & COUNTERS_HAS_BLOCK_IO;
-	c->is_reaped = flags & COUNTERS_IS_REAPED;
-	c->is_complete = flags & COUNTERS_IS_COMPLETE;
-	get_numbers(r, (uint64_t *)(void *)c, COUNTERS_NUMBERS);
-	c->threads = get_u32(r);
-	c->threads_peak = get_u32(r);
-}
-
-static void
-get_work(struct reader *r, struct work *w)
-{
-	uint64_t v[8];
-
-	get_usage(r, &w->done);
-	get_numbers(r, v, 8);
-	w->programs = v[0];
-	w->failed = v[1];
-	w->live = v[2];
-	w->start_ns = v[3];
-	w->last_ns = v[4];
-	w->end_ns = v[5];
-	w->busy_ns = v[6];
-	w->busy_since_ns = v[7];
-}
-
-static struct process_id
-get_id(struct reader *r)
-{
-	struct process_id id;
-
-	id.start_ns = get_u64(r);
-	id.pid = get_u32(r);
-	return id;
-}
-
-static struct program_key
-get_ancestor(struct reader *r, uint64_t start_ns)
-{
-	struct program_key key = { 0 };
-
-	key.pid = get_u32(r);
-	if (key.pid == 0)
-		return key;
-	key.index = get_u32(r);
-	key.start_ns = start_ns - get_u64(r);
-	return key;
-}
-
-static int
-reader_done(const struct reader *r)
-{
-	return r->is_bad || r->at != r->end ? -EBADMSG : 0;
-}
+#include "correlate/note_reader.h"
 
 /* Where there is no room for another word it is not known. */
 static const char *
-get_kept(struct correlator *c, struct reader *r, bool is_there)
+get_kept(struct correlator *c, struct note_reader *r, bool is_there)
 {
-	return is_there ? kept_name(c, get_string(r)) : NULL;
-}
-
-static double
-get_double(struct reader *r)
-{
-	double value = 0;
-
-	if ((size_t)(r->end - r->at) < sizeof(value)) {
-		r->is_bad = true;
-		return 0;
-	}
-	memcpy(&value, r->at, sizeof(value));
-	r->at += sizeof(value);
-	if (!(value >= 0 && value < 1e15))
-		r->is_bad = true;
-	return value;
-}
-
-static double
-get_confidence(struct reader *r)
-{
-	double value = get_double(r);
-
-	if (value > 1)
-		r->is_bad = true;
-	return value;
+	return is_there ? kept_name(c, note_get_string(r)) : NULL;
 }
 
 /* All that notes told so far is void. */
@@ -220,13 +47,13 @@ forget_all(struct correlator *c)
 }
 
 static int
-replay_beginning(struct correlator *c, struct reader *r)
+replay_beginning(struct correlator *c, struct note_reader *r)
 {
-	const char *boot = get_string(r), *own = c->options.run_id;
-	bool has_run = get_max(r, 1);
-	const char *run = get_string_if(r, has_run);
+	const char *boot = note_get_string(r), *own = c->options.run_id;
+	bool has_run = note_get_max(r, 1);
+	const char *run = note_get_string_if(r, has_run);
 
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	forget_all(c);
 	if (strcmp(boot, c->options.boot_id) != 0 || has_run != (own != NULL) ||
@@ -242,15 +69,15 @@ replay_beginning(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_cgroup(struct correlator *c, struct reader *r)
+replay_cgroup(struct correlator *c, struct note_reader *r)
 {
-	uint64_t id = get_u64(r), flags = get_max(r, 7);
-	struct opt_double cpus = { flags & 2 ? get_double(r) : 0, flags & 2 };
-	struct opt_u64 memory_bytes = { flags & 4 ? get_u64(r) : 0, flags & 4 };
-	const char *path = get_string(r);
+	uint64_t id = note_get_u64(r), flags = note_get_max(r, 7);
+	struct opt_double cpus = { flags & 2 ? note_get_double(r) : 0, flags & 2 };
+	struct opt_u64 memory_bytes = { flags & 4 ? note_get_u64(r) : 0, flags & 4 };
+	const char *path = note_get_string(r);
 	struct cgroup_path *g;
 
-	if (reader_done(r) < 0 || id == 0)
+	if (note_reader_done(r) < 0 || id == 0)
 		return -EBADMSG;
 	g = cgroup_find(c, id, flags & 1);
 	if (g == NULL)
@@ -262,39 +89,29 @@ replay_cgroup(struct correlator *c, struct reader *r)
 	return 0;
 }
 
-static const char *
-get_name(struct reader *r, size_t size)
-{
-	const char *name = get_string(r);
-
-	if (strlen(name) >= size)
-		r->is_bad = true;
-	return name;
-}
-
 static int
-replay_run(struct correlator *c, struct reader *r)
+replay_run(struct correlator *c, struct note_reader *r)
 {
 	struct run told = { 0 }, *run;
-	const char *id = get_name(r, RUN_ID_SIZE), *strings[RUN_STRINGS] = { 0 };
-	uint64_t flags = get_max(r, RUN_FLAGS);
+	const char *id = note_get_name(r, RUN_ID_SIZE), *strings[RUN_STRINGS] = { 0 };
+	uint64_t flags = note_get_max(r, RUN_FLAGS);
 
-	told.strength = (enum engine_strength)get_max(r, STRENGTH_EXPLICIT);
-	told.confidence = get_confidence(r);
-	told.root = get_id(r);
-	told.status = (int32_t)get_u32(r);
-	told.start_ns = get_u64(r);
-	told.lost_before = get_u64(r);
+	told.strength = (enum engine_strength)note_get_max(r, STRENGTH_EXPLICIT);
+	told.confidence = note_get_confidence(r);
+	told.root = note_get_id(r);
+	told.status = (int32_t)note_get_u32(r);
+	told.start_ns = note_get_u64(r);
+	told.lost_before = note_get_u64(r);
 	if (flags & RUN_HAS_UID)
-		told.uid = (struct opt_u64){ get_u64(r), true };
+		told.uid = (struct opt_u64){ note_get_u64(r), true };
 	if (flags & RUN_HAS_CPUS)
-		told.cpus = (struct opt_double){ get_double(r), true };
+		told.cpus = (struct opt_double){ note_get_double(r), true };
 	if (flags & RUN_HAS_MEMORY)
-		told.memory_bytes = (struct opt_u64){ get_u64(r), true };
-	get_work(r, &told.work);
+		told.memory_bytes = (struct opt_u64){ note_get_u64(r), true };
+	note_get_work(r, &told.work);
 	for (int i = 0; i < RUN_STRINGS; i++)
-		strings[i] = get_string_if(r, flags & (uint64_t)RUN_FIRST_STRING << i);
-	if (reader_done(r) < 0 || id[0] == '\0' || (c->whole != NULL) != ((flags & RUN_IS_WHOLE) != 0))
+		strings[i] = note_get_string_if(r, flags & (uint64_t)RUN_FIRST_STRING << i);
+	if (note_reader_done(r) < 0 || id[0] == '\0' || (c->whole != NULL) != ((flags & RUN_IS_WHOLE) != 0))
 		return -EBADMSG;
 	run = run_get(c, id);
 	if (run == NULL)
@@ -327,12 +144,12 @@ replay_run(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_forget_run(struct correlator *c, struct reader *r)
+replay_forget_run(struct correlator *c, struct note_reader *r)
 {
-	const char *id = get_name(r, RUN_ID_SIZE);
+	const char *id = note_get_name(r, RUN_ID_SIZE);
 	struct run *run;
 
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	run = run_find(c, id);
 	if (run == NULL || run->refs > 0 || run == c->whole)
@@ -343,11 +160,11 @@ replay_forget_run(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_losses(struct correlator *c, struct reader *r)
+replay_losses(struct correlator *c, struct note_reader *r)
 {
-	uint64_t events = get_u64(r), ends = get_u64(r);
+	uint64_t events = note_get_u64(r), ends = note_get_u64(r);
 
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	c->lost_events = events;
 	c->lost_ends = ends;
@@ -355,11 +172,11 @@ replay_losses(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_fact(struct correlator *c, struct reader *r)
+replay_fact(struct correlator *c, struct note_reader *r)
 {
-	const char *id = get_name(r, RUN_ID_SIZE), *key;
-	uint32_t n = get_u32(r);
-	uint64_t len = get_u64(r);
+	const char *id = note_get_name(r, RUN_ID_SIZE), *key;
+	uint32_t n = note_get_u32(r);
+	uint64_t len = note_get_u64(r);
 	struct fact *f;
 	struct run *run;
 
@@ -379,12 +196,12 @@ replay_fact(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_task(struct correlator *c, struct reader *r)
+replay_task(struct correlator *c, struct note_reader *r)
 {
-	uint64_t number = get_u64(r), flags;
-	const char *run_id = get_name(r, RUN_ID_SIZE), *task_id, *name, *sample, *engine, *source, *work_dir,
+	uint64_t number = note_get_u64(r), flags;
+	const char *run_id = note_get_name(r, RUN_ID_SIZE), *task_id, *name, *sample, *engine, *source, *work_dir,
 	    *scheduler, *job_id;
-	struct process_id root = get_id(r);
+	struct process_id root = note_get_id(r);
 	struct opt_double cpus = { 0 };
 	struct opt_u64 memory_bytes = { 0 };
 	struct opt_i32 attempt = { 0 };
@@ -394,25 +211,25 @@ replay_task(struct correlator *c, struct reader *r)
 	struct run *run;
 	struct task *t;
 
-	flags = get_max(r, TASK_FLAGS);
-	status = get_u32(r);
-	confidence = get_confidence(r);
+	flags = note_get_max(r, TASK_FLAGS);
+	status = note_get_u32(r);
+	confidence = note_get_confidence(r);
 	if (flags & TASK_HAS_ATTEMPT)
-		attempt = (struct opt_i32){ (int32_t)get_u32(r), true };
+		attempt = (struct opt_i32){ (int32_t)note_get_u32(r), true };
 	if (flags & TASK_HAS_CPUS)
-		cpus = (struct opt_double){ get_double(r), true };
+		cpus = (struct opt_double){ note_get_double(r), true };
 	if (flags & TASK_HAS_MEMORY)
-		memory_bytes = (struct opt_u64){ get_u64(r), true };
-	get_work(r, &work);
-	task_id = get_name(r, ENGINE_NAME_SIZE);
-	name = get_name(r, ENGINE_NAME_SIZE);
-	sample = get_name(r, ENGINE_NAME_SIZE);
-	engine = get_string_if(r, flags & TASK_HAS_ENGINE);
-	source = get_string_if(r, flags & TASK_HAS_SOURCE);
-	work_dir = get_string_if(r, flags & TASK_HAS_WORK_DIR);
-	scheduler = get_string_if(r, flags & TASK_HAS_SCHEDULER);
-	job_id = get_string_if(r, flags & TASK_HAS_JOB);
-	if (reader_done(r) < 0 || number == 0)
+		memory_bytes = (struct opt_u64){ note_get_u64(r), true };
+	note_get_work(r, &work);
+	task_id = note_get_name(r, ENGINE_NAME_SIZE);
+	name = note_get_name(r, ENGINE_NAME_SIZE);
+	sample = note_get_name(r, ENGINE_NAME_SIZE);
+	engine = note_get_string_if(r, flags & TASK_HAS_ENGINE);
+	source = note_get_string_if(r, flags & TASK_HAS_SOURCE);
+	work_dir = note_get_string_if(r, flags & TASK_HAS_WORK_DIR);
+	scheduler = note_get_string_if(r, flags & TASK_HAS_SCHEDULER);
+	job_id = note_get_string_if(r, flags & TASK_HAS_JOB);
+	if (note_reader_done(r) < 0 || number == 0)
 		return -EBADMSG;
 	run = run_find(c, run_id);
 	if (run == NULL) {
@@ -455,11 +272,11 @@ replay_task(struct correlator *c, struct reader *r)
 
 /* The text that a note holds, in place but for the table of arguments. */
 static void
-get_text(struct correlator *c, struct reader *r, struct text_parts *x)
+get_text(struct correlator *c, struct note_reader *r, struct text_parts *x)
 {
-	uint64_t flags = get_max(r, TEXT_FLAGS);
-	uint64_t argc = get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
-	uint64_t n_variables = get_max(r, (uint64_t)(r->end - r->at) / 2);
+	uint64_t flags = note_get_max(r, TEXT_FLAGS);
+	uint64_t argc = note_get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
+	uint64_t n_variables = note_get_max(r, (uint64_t)(r->end - r->at) / 2);
 	struct named_text *variables;
 	const char **argv = NULL;
 
@@ -471,28 +288,28 @@ get_text(struct correlator *c, struct reader *r, struct text_parts *x)
 		if (argv == NULL)
 			r->is_bad = true;
 		for (uint64_t i = 0; i < argc && !r->is_bad; i++)
-			argv[i] = get_string(r);
+			argv[i] = note_get_string(r);
 	} else if (argc != 0) {
 		r->is_bad = true;
 	}
 	x->argv = argv;
 	x->argc = (size_t)argc;
-	x->exe = get_string_if(r, flags & TEXT_HAS_EXE);
-	x->comm = get_string_if(r, flags & TEXT_HAS_COMM);
-	x->cwd = get_string_if(r, flags & TEXT_HAS_CWD);
-	x->tool = get_string_if(r, flags & TEXT_HAS_TOOL);
-	x->words.subcommand = get_string_if(r, flags & TEXT_HAS_SUBCOMMAND);
-	x->words.script = get_string_if(r, flags & TEXT_HAS_SCRIPT);
-	x->words.jar = get_string_if(r, flags & TEXT_HAS_JAR);
-	x->words.class = get_string_if(r, flags & TEXT_HAS_CLASS);
-	x->trace_id = get_string_if(r, flags & TEXT_HAS_TRACE_ID);
-	x->span_id = get_string_if(r, flags & TEXT_HAS_SPAN_ID);
+	x->exe = note_get_string_if(r, flags & TEXT_HAS_EXE);
+	x->comm = note_get_string_if(r, flags & TEXT_HAS_COMM);
+	x->cwd = note_get_string_if(r, flags & TEXT_HAS_CWD);
+	x->tool = note_get_string_if(r, flags & TEXT_HAS_TOOL);
+	x->words.subcommand = note_get_string_if(r, flags & TEXT_HAS_SUBCOMMAND);
+	x->words.script = note_get_string_if(r, flags & TEXT_HAS_SCRIPT);
+	x->words.jar = note_get_string_if(r, flags & TEXT_HAS_JAR);
+	x->words.class = note_get_string_if(r, flags & TEXT_HAS_CLASS);
+	x->trace_id = note_get_string_if(r, flags & TEXT_HAS_TRACE_ID);
+	x->span_id = note_get_string_if(r, flags & TEXT_HAS_SPAN_ID);
 	variables = arena_alloc(&c->arena, (size_t)(n_variables + 1) * sizeof(*variables));
 	if (variables == NULL)
 		r->is_bad = true;
 	for (uint64_t i = 0; i < n_variables && !r->is_bad; i++) {
-		variables[i].name = get_string(r);
-		variables[i].value = get_string(r);
+		variables[i].name = note_get_string(r);
+		variables[i].value = note_get_string(r);
 	}
 	x->variables = variables;
 	x->n_variables = (size_t)n_variables;
@@ -511,28 +328,28 @@ struct told {
 };
 
 static void
-get_process(struct correlator *c, struct reader *r, struct told *t)
+get_process(struct correlator *c, struct note_reader *r, struct told *t)
 {
 	struct process *p = &t->p;
 	uint64_t start_ns, flags, v[7];
 
-	p->id = get_id(r);
+	p->id = note_get_id(r);
 	start_ns = p->id.start_ns;
-	t->flags = flags = get_max(r, PROCESS_FLAGS);
-	p->self = (struct program_key){ start_ns, (uint32_t)p->id.pid, get_u32(r) };
-	p->parent = get_ancestor(r, start_ns);
-	p->anchor = flags & PROCESS_ANCHOR_IS_PARENT ? p->parent : get_ancestor(r, start_ns);
-	p->above = flags & PROCESS_ABOVE_IS_PARENT ? p->parent : get_ancestor(r, start_ns);
-	p->ppid = get_u32(r);
-	p->start_us = (int64_t)get_u64(r);
-	p->program_start_us = (int64_t)((uint64_t)p->start_us + get_u64(r));
-	p->program_start_ns = start_ns + get_u64(r);
+	t->flags = flags = note_get_max(r, PROCESS_FLAGS);
+	p->self = (struct program_key){ start_ns, (uint32_t)p->id.pid, note_get_u32(r) };
+	p->parent = note_get_ancestor(r, start_ns);
+	p->anchor = flags & PROCESS_ANCHOR_IS_PARENT ? p->parent : note_get_ancestor(r, start_ns);
+	p->above = flags & PROCESS_ABOVE_IS_PARENT ? p->parent : note_get_ancestor(r, start_ns);
+	p->ppid = note_get_u32(r);
+	p->start_us = (int64_t)note_get_u64(r);
+	p->program_start_us = (int64_t)((uint64_t)p->start_us + note_get_u64(r));
+	p->program_start_ns = start_ns + note_get_u64(r);
 	if (flags & PROCESS_IS_OBSERVED)
-		p->observed_us = (int64_t)((uint64_t)p->start_us + get_u64(r));
+		p->observed_us = (int64_t)((uint64_t)p->start_us + note_get_u64(r));
 	if (flags & PROCESS_IS_GONE)
-		p->gone_ns = start_ns + get_u64(r);
+		p->gone_ns = start_ns + note_get_u64(r);
 	if (flags & PROCESS_IS_UNSEEN)
-		p->unseen_since_ns = start_ns + get_u64(r);
+		p->unseen_since_ns = start_ns + note_get_u64(r);
 	p->has_context = flags & PROCESS_HAS_CONTEXT;
 	p->is_forked = flags & PROCESS_IS_FORKED;
 	p->is_announced = flags & PROCESS_IS_ANNOUNCED;
@@ -544,32 +361,32 @@ get_process(struct correlator *c, struct reader *r, struct told *t)
 	p->is_excluded = flags & PROCESS_IS_EXCLUDED;
 	p->is_inside = flags & PROCESS_IS_INSIDE;
 	if (p->has_context) {
-		get_numbers(r, v, 7);
+		note_get_numbers(r, v, 7);
 		for (int i = 0; i < 5; i++)
 			r->is_bad |= v[i] > UINT32_MAX;
 		p->context = (struct program_context){ (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2],
 			(uint32_t)v[3], (uint32_t)v[4], v[5], v[6] };
 	}
 	if (flags & PROCESS_HAS_TASK)
-		t->task = get_u64(r);
+		t->task = note_get_u64(r);
 	else if (flags & PROCESS_HAS_RUN)
-		t->run = get_name(r, RUN_ID_SIZE);
+		t->run = note_get_name(r, RUN_ID_SIZE);
 	if (flags & PROCESS_HAS_BASE) {
-		get_counters(r, &p->base.counters);
-		p->base.cpu.user_ns = get_u64(r);
-		p->base.cpu.system_ns = get_u64(r);
+		note_get_counters(r, &p->base.counters);
+		p->base.cpu.user_ns = note_get_u64(r);
+		p->base.cpu.system_ns = note_get_u64(r);
 	}
 	if (flags & PROCESS_HAS_SENT) {
-		get_usage(r, &p->sent);
-		p->sent_ns = start_ns + get_u64(r);
+		note_get_usage(r, &p->sent);
+		p->sent_ns = start_ns + note_get_u64(r);
 	}
 	if (flags & PROCESS_HAS_LATEST)
-		get_usage(r, &p->latest);
+		note_get_usage(r, &p->latest);
 	else if (p->was_usage_sent)
 		p->latest = p->sent;
-	t->place = (enum note_text)get_max(r, NOTE_TEXTS - 1);
+	t->place = (enum note_text)note_get_max(r, NOTE_TEXTS - 1);
 	if (t->place == NOTE_TEXT_OF)
-		t->holder = get_id(r);
+		t->holder = note_get_id(r);
 	else if (t->place == NOTE_TEXT_HERE)
 		get_text(c, r, &t->parts);
 	if (p->id.pid == 0 || (p->is_over && p->is_announced))
@@ -592,7 +409,7 @@ told_text(struct correlator *c, const struct told *t)
 }
 
 static int
-replay_process(struct correlator *c, struct reader *r)
+replay_process(struct correlator *c, struct note_reader *r)
 {
 	struct told t = { 0 };
 	struct process *p;
@@ -602,7 +419,7 @@ replay_process(struct correlator *c, struct reader *r)
 	struct subject s;
 
 	get_process(c, r, &t);
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, t.p.id.start_ns, t.p.id.pid);
 	if (t.place == NOTE_TEXT_HERE || t.place == NOTE_TEXT_OF) {
@@ -658,20 +475,20 @@ replay_process(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_usage(struct correlator *c, struct reader *r)
+replay_usage(struct correlator *c, struct note_reader *r)
 {
-	struct process_id id = get_id(r);
-	uint64_t flags = get_max(r, 3), after_ns;
+	struct process_id id = note_get_id(r);
+	uint64_t flags = note_get_max(r, 3), after_ns;
 	struct usage sent = { 0 }, latest = { 0 };
 	struct process *p;
 
-	get_usage(r, &sent);
-	after_ns = get_u64(r);
+	note_get_usage(r, &sent);
+	after_ns = note_get_u64(r);
 	if (flags & 2)
-		get_usage(r, &latest);
+		note_get_usage(r, &latest);
 	else if (flags & 1)
 		latest = sent;
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);
 	if (p == NULL || !p->is_announced) {
@@ -686,12 +503,12 @@ replay_usage(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_forget(struct correlator *c, struct reader *r)
+replay_forget(struct correlator *c, struct note_reader *r)
 {
-	struct process_id id = get_id(r);
+	struct process_id id = note_get_id(r);
 	struct process *p;
 
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);
 	if (p != NULL)
@@ -702,12 +519,12 @@ replay_forget(struct correlator *c, struct reader *r)
 }
 
 static int
-replay_forget_task(struct correlator *c, struct reader *r)
+replay_forget_task(struct correlator *c, struct note_reader *r)
 {
-	uint64_t number = get_u64(r);
+	uint64_t number = note_get_u64(r);
 	struct task *t;
 
-	if (reader_done(r) < 0)
+	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	t = task_find(c, number);
 	if (t != NULL) {	/* else it went with its last process */
@@ -718,7 +535,7 @@ replay_forget_task(struct correlator *c, struct reader *r)
 }
 
 static int
-replay(struct correlator *c, enum note_kind kind, struct reader *r)
+replay(struct correlator *c, enum note_kind kind, struct note_reader *r)
 {
 	if (kind == NOTE_BEGIN)
 		return replay_beginning(c, r);
@@ -762,7 +579,7 @@ correlator_replay(struct correlator *c, const void *data, size_t len)
 
 	c->journal.is_replaying = true;
 	if (len >= 2 && len <= NOTE_MAX_BYTES && bytes[1] >= NOTE_VERSION_FIRST && bytes[1] <= NOTE_VERSION)
-		error = replay(c, bytes[0], &(struct reader){ bytes + 2, bytes + len, false });
+		error = replay(c, bytes[0], &(struct note_reader){ bytes + 2, bytes + len, false });
 	if (error == 0)
 		told->notes++;
 	else if (error == -ESTALE)
@@ -827,3 +644,4 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 		*ret = *told;
 	c->journal.is_replaying = false;
 }
+
