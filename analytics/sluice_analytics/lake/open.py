@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the lake that a command line names: --lake, --kafka or --table, on --engine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ..errors import UserError
+from .session import Session
+
+DEFAULT_LAKES = ("./sluice-lake", "/var/lib/sluice/lake")
+ENGINES = ("duckdb", "spark", "flink")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that say where records are; the same for every command."""
+    group = parser.add_argument_group("where the records are")
+    one = group.add_mutually_exclusive_group()
+    one.add_argument(
+        "--lake", metavar="DIR", help="a lake of files (default: ./sluice-lake, else /var/lib/sluice/lake)"
+    )
+    one.add_argument("--kafka", metavar="BROKERS", help="topics of a Kafka cluster, read from their beginning to now")
+    one.add_argument("--table", metavar="CATALOG.NAME", help="Iceberg tables, as the streaming jobs write them")
+    group.add_argument("--registry", metavar="URL", help="the schema registry of --kafka")
+    group.add_argument(
+        "--kafka-property", metavar="KEY=VALUE", action="append", default=[], help="any librdkafka property"
+    )
+    group.add_argument("--engine", choices=ENGINES, default="duckdb", help="what runs the queries (default: duckdb)")
+    group.add_argument("--memory-limit", metavar="SIZE", help="what DuckDB may take, such as 1GiB")
+
+
+def open_session(args: argparse.Namespace) -> Session:
+    """The Session that the options of add_arguments name; the caller closes it. UserError says what is missing."""
+    if args.kafka:
+        if not args.registry:
+            raise UserError("--kafka needs --registry URL", "the registry knows the schemas of the records")
+        from .kafka import KafkaSession
+
+        return KafkaSession(args.kafka, args.registry, args.kafka_property, args.memory_limit)
+    if args.table:
+        from .iceberg import open_table
+
+        return open_table(args.table, args.engine, args.memory_limit)
+    lake = args.lake or next((d for d in DEFAULT_LAKES if os.path.isdir(d)), None)
+    if lake is None:
+        raise UserError(
+            "there is no lake in ./sluice-lake or /var/lib/sluice/lake",
+            "name one with --lake DIR, or record one: sluice run -- COMMAND",
+        )
+    if args.engine == "spark":
+        from .spark import SparkSession
+
+        return SparkSession(lake)
+    if args.engine == "flink":
+        from .flink import FlinkSession
+
+        return FlinkSession(lake)
+    from .duck import DuckSession
+
+    return DuckSession(lake, args.memory_limit)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One lake on one engine: the only door through which an analysis gets records."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+import ibis.expr.types as ir
+
+Row = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Which records an analysis needs: engines read no more files than that takes.
+
+    Times are microseconds since 1970 UTC and bound a record's `time` (when it was written), the upper
+    one excluded. None: no bound. hosts are host_ids.
+    """
+
+    since_us: int | None = None
+    until_us: int | None = None
+    run_ids: tuple[str, ...] | None = None
+    hosts: tuple[str, ...] | None = None
+
+
+ALL = Scope()
+
+
+class Session(Protocol):
+    """A lake and the engine that reads it. close() ends what open() began; use it as a context manager."""
+
+    engine: str
+    """duckdb, spark or flink"""
+
+    source: str
+    """The lake as the user named it, for messages"""
+
+    warnings: list[str]
+    """What the reader should know: files that were skipped, schemas from the future"""
+
+    def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
+        """Records of a topic within scope, each (agent_id, seq) once, with the columns of columns.COLUMNS[topic].
+
+        A topic of which the lake has no record is an empty table, not an error.
+        """
+        ...
+
+    def rows(self, expression: ir.Table) -> list[Row]:
+        """Runs an expression and returns its rows as plain Python values, in its order."""
+        ...
+
+    def close(self) -> None:
+        """Ends the engine."""
+        ...
+
+    def __enter__(self) -> Session: ...
+
+    def __exit__(self, *exc: object) -> None: ...
