@@ -725,6 +725,25 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 }
 
 /*
+ * A process that ends without an entry, where all copies can miss an event: was it to be followed? One
+ * that lived long may have had an entry that on_stale took away, and was met by a snapshot.
+ */
+static __always_inline void
+unseen_count(struct task_struct *t)
+{
+	struct task_struct *parent = t->real_parent;
+
+	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > STALE_NS)
+		return;
+	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* there was no room for it: counted */
+		return;
+	if (!proc_of(parent) && !is_wanted(parent, t))
+		return;
+	count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
+	__sync_fetch_and_add(&lost_records, 2);
+}
+
+/*
  * The kernel lets go of a process that was reaped: only now are all its counters final, and
  * equal to what wait4(2) told the parent. Runs in softirq, on top of whatever was there.
  */
@@ -746,8 +765,11 @@ int BPF_PROG(on_free, struct task_struct *t)
 		return 0;
 	key = (u64)t->signal;
 	p = bpf_map_lookup_elem(&procs, &key);
-	if (!p)
+	if (!p) {
+		if (can_be_preempted)
+			unseen_count(t);
 		return 0;
+	}
 	if (can_be_preempted && p->exec_id != t->self_exec_id) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
 		__sync_fetch_and_add(&lost_records, 2);

@@ -392,8 +392,6 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
  * Processes that ended more than STALE_NS ago and are still entered. Most are zombies, which on_task
  * meets too; user space removes the others. Not every kernel runs on_free in every context.
  */
-#define STALE_NS 1500000000
-
 SEC("iter/bpf_map_elem")
 int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 {

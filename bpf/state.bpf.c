@@ -34,4 +34,5 @@ u64 followed SHARED = 0;
 u64 let_go SHARED = 0;
 u64 lost_records SHARED = 0;
 u64 left_out SHARED = 0;
+u64 since_ns SHARED = 0;
 struct filter_table filter_tables[FILTER_SLOTS] SHARED = {};

@@ -178,6 +178,9 @@ struct cgroups_map {	/* cgroups whose path user space has */
 	__type(value, u8);
 };
 
+/* A process that ended so long ago and is still entered: on_stale tells of it. */
+#define STALE_NS 1500000000
+
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 
@@ -194,6 +197,7 @@ extern const volatile u64 deadman_ns;
 
 /* Shared with user space while running; they outlive it, like the maps, where those are pinned. */
 extern u64 owner;		/* the load whose turn it is; 0: nobody's */
+extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
 extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME when user space last said that it reads; 0: does not matter */
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
 extern u32 own_tgid;		/* the agent; 0 none */

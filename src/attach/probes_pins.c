@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "attach/probes_state.h"
+#include "base/clock.h"
 
 /* The maps that outlive us, by their names in the BPF file system. */
 static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "filter_rules",
@@ -132,6 +133,8 @@ probes_pins_take_over(struct probes *p)
 			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
 			    s->progs[i].name, strerror(-r));
 	}
+	if (p->skel->data_shared->since_ns == 0)
+		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
 	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
 	if (p->pin_dir[0] == '\0')
 		return;

@@ -132,24 +132,16 @@ skipped(const struct probes *p, const char *program)
 uint64_t
 probes_skipped(const struct probes *p, const char **ret_program, unsigned i)
 {
-	/* Those whose misses leave no other trace; exec and exit are told by what they left undone. */
+	/*
+	 * Those whose misses leave no other trace. Exec and exit are told by what they left undone; so is
+	 * fork where it has copies, and there is no program of that name to ask.
+	 */
 	static const char *const programs[] = { "on_fork", "on_free", "on_send_length", "on_recv_length" };
-	uint64_t least, again;
 
 	if (i >= sizeof(programs) / sizeof(programs[0]))
 		return UINT64_MAX;
 	*ret_program = programs[i];
-	if (i > 0 || !p->skel->rodata->can_be_preempted)
-		return skipped(p, programs[i]);
-	/* An event is lost only if all copies missed it: no more than the one that missed least. */
-	least = skipped(p, "on_fork_7");
-	again = skipped(p, "on_fork_7_again");
-	if (again < least)
-		least = again;
-	again = skipped(p, "on_fork_7_once_more");
-	if (again < least)
-		least = again;
-	return least;
+	return skipped(p, programs[i]);
 }
 
 const char *
