@@ -317,6 +317,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	probes_heartbeat(a->probes, now);
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
 	agent_snapshot(a, is_due, is_due);
+	agent_read_titles(a);
 	now = clock_ns(CLOCK_BOOTTIME);
 	usage = correlator_attributed_usage(a->correlator);
 	if (now > a->last_second_ns && usage_cpu_ns(&usage) >= usage_cpu_ns(&a->usage_last_second))
@@ -552,6 +553,7 @@ agent_close(struct agent *a)
 	decoder_free(a->decoder);
 	host_close(a->host);
 	found_free(a->found);
+	found_free(a->titles);
 	cgroup_mounts_close(a->mounts);
 	ruleset_unref(a->rules);
 	free(a->unknown);

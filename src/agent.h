@@ -132,6 +132,9 @@ int agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int err
 int agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n);
 /* For those that are still without: after a socket did not answer. */
 void agent_ask_again(struct agent *a);
+/* How that went; NULL: nobody is asked. */
+struct container_names_counts;
+const struct container_names_counts *agent_container_counts(const struct agent *a);
 /* As of container_names_state(), of one of these sockets. */
 int agent_socket_state(const struct agent *a, size_t i);
 /* All that the ring holds now is taken in. */

@@ -41,6 +41,12 @@ agent_ask_again(struct agent *a)
 		correlator_ask_containers(a->correlator);
 }
 
+const struct container_names_counts *
+agent_container_counts(const struct agent *a)
+{
+	return a->names != NULL ? container_names_counts(a->names) : NULL;
+}
+
 int
 agent_socket_state(const struct agent *a, size_t i)
 {

@@ -42,6 +42,7 @@ struct agent {
 	struct host *host;
 	struct spool *spool;		/* the owner's; NULL: the sink is a file sink */
 	struct found *found;		/* while the processes that ran before are met */
+	struct found *titles;		/* reads titles; NULL: none were to be read yet */
 	struct event *on_ring;		/* woken by the kernel side when a quarter is full */
 	struct event *on_drain;		/* timer */
 	struct event *on_second;	/* timer: snapshot, tick */
@@ -122,6 +123,9 @@ void agent_learn_cgroup(struct agent *a, struct cgroup_signal *s);
 
 /* agent_rules.c */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
+
+/* agent_titles.c: after a pass over all processes */
+void agent_read_titles(struct agent *a);
 
 /* agent_containers.c */
 void agent_on_container(const char *runtime, const char *id, void *arg);

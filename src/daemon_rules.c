@@ -239,8 +239,8 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 	answer_generation(d, req, "added", name);
 }
 
-static bool
-get_pid(const json_t *args, uint32_t *ret)
+bool
+daemon_get_pid(const json_t *args, uint32_t *ret)
 {
 	const char *text = json_string_value(json_object_get(args, "pid"));
 	char *end;
@@ -337,7 +337,7 @@ daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg
 	struct waiting_tag *w;
 	uint32_t pid;
 
-	if (!get_pid(args, &pid) || run == NULL || run[0] == '\0') {
+	if (!daemon_get_pid(args, &pid) || run == NULL || run[0] == '\0') {
 		control_answer_error(req, "tag takes --pid PID and --run RUN, and perhaps --pipeline P, --task T, --sample S");
 		return;
 	}
@@ -360,84 +360,6 @@ daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg
 	w->pid = pid;
 	DL_APPEND(d->tags, w);
 	on_tag(-1, 0, w);
-}
-
-static void
-put(json_t *o, FILE *f, const char *name, const char *value)
-{
-	json_object_set_new(o, name, value != NULL ? json_string(value) : json_null());
-	if (value != NULL && f != NULL)
-		fprintf(f, "%-18s %s\n", name, value);
-}
-
-struct shown {
-	json_t *answer;
-	FILE *text;
-};
-
-static void
-on_shown(const struct program_record *r, void *arg)
-{
-	struct shown *s = arg;
-	char number[32];
-
-	put(s->answer, s->text, "program_id", r->id.program_id);
-	put(s->answer, s->text, "exe", r->exe);
-	put(s->answer, s->text, "tool", r->tool);
-	put(s->answer, s->text, "tool_rule", r->tool_rule);
-	put(s->answer, s->text, "cgroup", r->cgroup);
-	put(s->answer, s->text, "scheduler", r->scheduler);
-	put(s->answer, s->text, "job_id", r->job_id);
-	put(s->answer, s->text, "job_step", r->job_step);
-	put(s->answer, s->text, "container_runtime", r->container_runtime);
-	put(s->answer, s->text, "container_id", r->container_id);
-	put(s->answer, s->text, "container_name", r->container_name);
-	put(s->answer, s->text, "container_image", r->container_image);
-	put(s->answer, s->text, "k8s_pod_uid", r->k8s_pod_uid);
-	put(s->answer, s->text, "pipeline", r->head.pipeline);
-	put(s->answer, s->text, "run_id", r->head.run_id);
-	put(s->answer, s->text, "run_source", r->run_source);
-	put(s->answer, s->text, "task", r->head.task);
-	put(s->answer, s->text, "task_id", r->head.task_id);
-	put(s->answer, s->text, "task_source", r->task_source);
-	put(s->answer, s->text, "sample", r->head.sample);
-	if (r->confidence.known) {
-		snprintf(number, sizeof(number), "%.2f", r->confidence.value);
-		put(s->answer, s->text, "confidence", number);
-	}
-	if (r->overhead)
-		put(s->answer, s->text, "overhead", "the engine's own doing");
-}
-
-void
-daemon_on_explain_request(struct control_request *req, const json_t *args, void *arg)
-{
-	struct daemon *d = arg;
-	struct shown shown = { .answer = json_object() };
-	char *text = NULL;
-	size_t size = 0;
-	uint32_t pid;
-	bool is_known;
-
-	if (!get_pid(args, &pid)) {
-		json_decref(shown.answer);
-		control_answer_error(req, "explain takes the PID of a process");
-		return;
-	}
-	agent_drain_all(d->agent);
-	shown.text = open_memstream(&text, &size);
-	is_known = correlator_show(agent_correlator(d->agent), pid, on_shown, &shown);
-	if (shown.text != NULL)
-		fclose(shown.text);
-	if (is_known) {
-		json_object_set_new(shown.answer, "text", json_string(text != NULL ? text : ""));
-		control_answer(req, shown.answer);
-	} else {
-		json_decref(shown.answer);
-		control_answer_error(req, "no program of the pid %u is told: there is no such process, it is a kernel thread "
-		    "or the agent, or the rules leave it out; `sluice check --explain -- COMMAND` says which rule", pid);
-	}
-	free(text);
 }
 
 void

@@ -113,6 +113,10 @@ void daemon_free_rules(struct daemon *d);
 void daemon_free_tags(struct daemon *d);	/* before the control socket closes */
 void daemon_on_rules_request(struct control_request *req, const struct json_t *args, void *arg);
 void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
+/* A request's pid=PID, or its first word; false: it has none. */
+bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
+
+/* daemon_explain.c */
 void daemon_on_explain_request(struct control_request *req, const struct json_t *args, void *arg);
 
 #endif

@@ -12,6 +12,7 @@
 #include "daemon_state.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "runtime/container_names.h"
 #include "stream/kafka.h"
 #include "stream/stream.h"
 
@@ -118,6 +119,21 @@ fill_outlet(struct agent_status *s, struct daemon *d)
 }
 
 static void
+fill_containers(struct agent_status *s, struct daemon *d)
+{
+	const struct container_names_counts *c = agent_container_counts(d->agent);
+
+	if (c == NULL)
+		return;
+	s->containers.is_asked = true;
+	s->containers.requests = c->asked;
+	s->containers.named = c->named;
+	s->containers.unknown = c->unknown;
+	s->containers.failed = c->failed;
+	s->containers.refused = c->refused;
+}
+
+static void
 fill_own(struct agent_status *s)
 {
 	struct dirent *e;
@@ -159,6 +175,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	fill_records(s, d);
 	fill_spool(s, d);
 	fill_outlet(s, d);
+	fill_containers(s, d);
 	fill_own(s);
 }
 

@@ -104,6 +104,7 @@ struct engine {
 	bool is_weak;
 	const struct engine_rule *drivers, *tasks, *overhead;
 	const struct engine_header *headers;
+	const struct condition *titles;		/* programs that write over their arguments; NULL: none */
 	const struct engine *next;
 };
 

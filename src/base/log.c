@@ -52,7 +52,6 @@ static struct {
 	int fd;
 	unsigned burst;
 	uint64_t window_ns;
-	uint64_t lost;
 	uint64_t lost_untold;
 	struct counted counted[EVENTS];
 } the_log = {
@@ -291,12 +290,7 @@ write_event(enum log_level level, const char *event, uint64_t suppressed, const 
 	if (the_log.lost_untold > 0)
 		put_field(&l, &LOG_U64("lines_lost", the_log.lost_untold), is_first);
 	put(&l, the_log.is_json ? "}\n" : "\n");
-	if (write_line(l.text, l.len)) {
-		the_log.lost_untold = 0;
-	} else {
-		the_log.lost++;
-		the_log.lost_untold++;
-	}
+	the_log.lost_untold = write_line(l.text, l.len) ? 0 : the_log.lost_untold + 1;
 }
 
 static struct counted *
@@ -372,12 +366,6 @@ log_open(const struct log_options *o)
 	}
 }
 
-void
-log_set_level(enum log_level level)
-{
-	the_log.level = level;
-}
-
 enum log_level
 log_level(void)
 {
@@ -446,12 +434,6 @@ log_fields(enum log_level level, const char *event, const struct log_field *fiel
 	log_va(level, event, fields, n, format, args);
 	va_end(args);
 	errno = saved;
-}
-
-uint64_t
-log_lost(void)
-{
-	return the_log.lost;
 }
 
 static const char *const level_names[] = { "error", "warning", "info", "debug" };

@@ -80,7 +80,6 @@ struct log_options {
  * Without it: level info, format auto, on stderr.
  */
 void log_open(const struct log_options *o);
-void log_set_level(enum log_level level);
 enum log_level log_level(void);
 
 /*
@@ -97,9 +96,6 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void log_fields(enum log_level level, const char *event, const struct log_field *fields, size_t n,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-/* Lines that could not be written: whoever reads the log is slow, or gone. */
-uint64_t log_lost(void);
 
 /* "error", "warning", "info", "debug" */
 const char *log_level_name(enum log_level level);

@@ -521,12 +521,6 @@ command_free(struct command *c)
 	free(c);
 }
 
-pid_t
-command_pid(const struct command *c)
-{
-	return c->pid;
-}
-
 int
 command_exec_status(int error)
 {

@@ -93,8 +93,6 @@ int command_start(struct event_base *base, const struct command_inherited *inher
 /* Frees what is ours; neither waits for nor kills COMMAND. Signals stay blocked. NULL is fine. */
 void command_free(struct command *c);
 
-pid_t command_pid(const struct command *c);
-
 /* env(1)'s exit status when exec failed with this errno (positive or negative): 127 or 126. */
 int command_exec_status(int error);
 

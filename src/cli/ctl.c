@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * sluice ctl: sends one command to the running agent and tells its answer.
  *
- * It knows no command but status, and that only to choose between text and JSON: what there is, the
- * agent says.
+ * It knows no command but status, and that only to choose between text and JSON, and explain, since it
+ * may read more of a process than the agent may: what there is, the agent says.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/live_process.h"
 #include "config/config.h"
 #include "control/control.h"
 
@@ -33,7 +34,7 @@ static const char help[] =
     "  status       how the agent is: what is wrong first\n"
     "  reload       read the configuration again; a bad one changes nothing, and is told\n"
     "  rules        list; add NAME RULES; remove NAME: for as long as the agent runs\n"
-    "  explain PID  whose work a process is, and by which evidence\n"
+    "  explain PID  whose work a process is, and by which evidence; or which rule leaves it out\n"
     "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: it and all that\n"
     "               it starts is this run's from now on\n\n"
     "      --socket PATH      the agent's control socket\n"
@@ -169,6 +170,25 @@ is_name(const char *word, size_t len)
 	return len > 0 && strspn(word, "abcdefghijklmnopqrstuvwxyz_-") >= len;
 }
 
+/* Of a process that the agent tells nothing of, what its rules make of it hangs on what we can read. */
+static void
+add_process(json_t *args)
+{
+	const char *text = json_string_value(json_object_get(args, "pid"));
+	unsigned long pid;
+	json_t *process;
+	char *end;
+
+	if (text == NULL)
+		text = json_string_value(json_array_get(json_object_get(args, "words"), 0));
+	pid = text != NULL ? strtoul(text, &end, 10) : 0;
+	if (pid == 0 || *end != '\0' || pid > INT32_MAX)
+		return;		/* the agent says what it wants */
+	process = live_process_read("/proc", (uint32_t)pid);
+	if (process != NULL)
+		json_object_set_new(args, "process", process);
+}
+
 /* NAME=VALUE, --NAME=VALUE and --NAME VALUE by its name, all other words in "words". NULL without memory. */
 static json_t *
 make_request(const struct ctl *ctl, char **words)
@@ -197,6 +217,8 @@ make_request(const struct ctl *ctl, char **words)
 			json_object_set_new(args, "words", list = json_array());
 		json_array_append_new(list, json_string(*words));
 	}
+	if (strcmp(command, "explain") == 0)
+		add_process(args);
 	return json_pack("{ss so}", "command", command, "args", args);
 }
 

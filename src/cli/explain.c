@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -64,17 +65,17 @@ line_if(FILE *f, const char *label, const char *value)
 
 /* As one line; in quotes what would else be several words. */
 static void
-explain_arguments(const struct subject *s, FILE *f)
+explain_arguments(const char *const *argv, size_t argc, FILE *f)
 {
 	struct bytes all = { 0 };
 	bool is_whole = true;
 
-	for (size_t i = 0; i < s->argc; i++) {
-		const char *quote = s->argv[i][0] == '\0' || strpbrk(s->argv[i], " \t\n'\"") != NULL ? "'" : "";
+	for (size_t i = 0; i < argc; i++) {
+		const char *quote = argv[i][0] == '\0' || strpbrk(argv[i], " \t\n'\"") != NULL ? "'" : "";
 
 		is_whole = is_whole && (i == 0 || bytes_append(&all, " ", 1) == 0) &&
 		    bytes_append(&all, quote, strlen(quote)) == 0 &&
-		    bytes_append(&all, s->argv[i], strlen(s->argv[i])) == 0 &&
+		    bytes_append(&all, argv[i], strlen(argv[i])) == 0 &&
 		    bytes_append(&all, quote, strlen(quote)) == 0;
 	}
 	line(f, "argv", "%.*s", is_whole ? (int)all.len : 0, all.data != NULL ? (const char *)all.data : "");
@@ -82,10 +83,16 @@ explain_arguments(const struct subject *s, FILE *f)
 }
 
 static void
-explain_program(const struct subject *s, FILE *f)
+explain_program(const struct subject *s, const struct explain_around *around, FILE *f)
 {
-	line(f, "exe", "%s", s->exe != NULL ? s->exe : "unknown: not found in PATH");
-	explain_arguments(s, f);
+	if (s->exe != NULL)
+		line(f, "exe", "%s", s->exe);
+	else
+		line(f, "exe", "unknown: %s", around->no_exe);
+	if (around->argv != NULL)
+		explain_arguments(around->argv, around->argc, f);
+	else
+		explain_arguments(s->argv, s->argc, f);
 	line(f, "cwd", "%s", s->cwd != NULL ? s->cwd : "unknown");
 	line(f, "cgroup", "%s", s->cgroup != NULL ? s->cgroup : "unknown");
 	line_if(f, "v1", s->cgroup_v1);
@@ -105,7 +112,7 @@ place_text(const struct rule_place *p, char *buf, size_t size)
 }
 
 static void
-explain_tool(const struct ruleset *rules, struct subject *s, char tool[TOOL_NAME_SIZE], FILE *f)
+explain_tool(const struct ruleset *rules, struct subject *s, bool has_words, char tool[TOOL_NAME_SIZE], FILE *f)
 {
 	struct tool_reason reason = { 0 };
 	char by[PLACE_TEXT_SIZE];
@@ -118,6 +125,8 @@ explain_tool(const struct ruleset *rules, struct subject *s, char tool[TOOL_NAME
 		    s->is_tool ? "" : ": part of the tool that runs it");
 	else
 		line(f, "tool", "%s, no rule names it: by its %s", tool, reason.rule);
+	if (!has_words)
+		return;
 	line_if(f, "subcommand", s->words.subcommand);
 	line_if(f, "script", s->words.script);
 	line_if(f, "jar", s->words.jar);
@@ -183,6 +192,24 @@ explain_engine(const struct ruleset *rules, const struct subject *s, const char 
 		line(f, "  evidence", "%s, confidence %g", v.source, v.confidence);
 }
 
+/* From Slurm 26.05 on a job's name in its paths says when it was submitted, and in which cluster. */
+static void
+explain_sluid(const char *job, FILE *f)
+{
+	uint32_t cluster;
+	int64_t ms;
+	time_t seconds;
+	struct tm tm;
+	char text[64];
+
+	if (!slurm_sluid_decode(job, &cluster, &ms))
+		return;
+	seconds = (time_t)(ms / 1000);
+	if (gmtime_r(&seconds, &tm) != NULL && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0)
+		line(f, "  submitted", "%s.%03dZ, in the cluster of number %u, as its SLUID says", text, (int)(ms % 1000),
+		    (unsigned)cluster);
+}
+
 static void
 explain_place(const struct place *p, FILE *f)
 {
@@ -191,6 +218,7 @@ explain_place(const struct place *p, FILE *f)
 	} else {
 		line(f, "scheduler", "%s%s", p->scheduler, p->is_batch ? ": its job is a run" : "");
 		line_if(f, "job", p->job);
+		explain_sluid(p->job, f);
 		line_if(f, "step", p->step);
 		line_if(f, "task", p->task);
 		line_if(f, "user", p->user);
@@ -213,19 +241,19 @@ explain_place(const struct place *p, FILE *f)
 }
 
 void
-explain_subject(const struct ruleset *rules, struct subject *s, bool is_inside, const char *engine, FILE *f)
+explain_subject(const struct ruleset *rules, struct subject *s, const struct explain_around *around, FILE *f)
 {
 	char tool[TOOL_NAME_SIZE];
 	struct place place = { 0 };
 
-	explain_program(s, f);
-	explain_tool(rules, s, tool, f);
+	explain_program(s, around, f);
+	explain_tool(rules, s, around->argv == NULL, tool, f);
 	place_of_cgroup(rules, s->cgroup, s->cgroup_v1, &place);
 	place_of_program(rules, s, &place);
 	if (s->image == NULL && place.image[0] != '\0' && !place.is_outside)
 		s->image = place.image;
-	explain_follow(rules, s, is_inside, f);
-	explain_engine(rules, s, engine, f);
+	explain_follow(rules, s, around->is_inside, f);
+	explain_engine(rules, s, around->engine, f);
 	explain_place(&place, f);
 }
 
@@ -440,7 +468,7 @@ explain_command(const struct ruleset *rules, const struct explain_options *o, FI
 	if (r == 0)
 		r = make_subject(o, &a, &s);
 	if (r == 0)
-		explain_subject(rules, &s, false, NULL, f);
+		explain_subject(rules, &s, &(struct explain_around){ .no_exe = "not found in PATH" }, f);
 	arena_done(&a);
 	return r;
 }

@@ -25,12 +25,20 @@ struct explain_options {
 /* The program that the kernel would see: behind symbolic links, and of a script its interpreter. 0 or -ENOMEM. */
 int explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f);
 
+/* What a subject does not say itself. */
+struct explain_around {
+	bool is_inside;			/* as follow_excludes() wants it, ... */
+	const char *engine;		/* ... and engine_judge(); NULL none */
+	const char *const *argv;	/* what may be shown of its arguments; NULL: all, its words too */
+	size_t argc;
+	const char *no_exe;		/* why its path may be unknown */
+};
+
 /*
  * Of a subject that is already known: which tool it is, whether it is followed, its engine, scheduler
- * and container, each with the rule. Fills in s->words, tool and is_tool. is_inside and engine: as
- * follow_excludes() and engine_judge() want them.
+ * and container, each with the rule. Fills in s->words, tool and is_tool.
  */
-void explain_subject(const struct ruleset *rules, struct subject *s, bool is_inside, const char *engine,
+void explain_subject(const struct ruleset *rules, struct subject *s, const struct explain_around *around,
     FILE *f);
 
 #endif

@@ -114,12 +114,6 @@ cgroup_mounts_close(struct cgroup_mounts *m)
 	free(m);
 }
 
-const char *
-cgroup_mounts_v2(const struct cgroup_mounts *m)
-{
-	return m->mount[HIERARCHY_V2].point;
-}
-
 /* What the walk up reads with; lives for one cgroup_limits_read. */
 struct walk {
 	struct file_text value;

@@ -22,9 +22,6 @@ struct cgroup_limits {
 int cgroup_mounts_open(const char *proc, struct cgroup_mounts **ret);
 void cgroup_mounts_close(struct cgroup_mounts *m);	/* NULL is fine */
 
-/* The v2 mount point, NULL where there is none. Ours: lives as long as m. */
-const char *cgroup_mounts_v2(const struct cgroup_mounts *m);
-
 /*
  * The tightest limits on the way from each path up to its hierarchy's root. v2_path is the path in
  * the v2 hierarchy; v1_path the one in v1's memory hierarchy, also tried for cpu and cpuset (the

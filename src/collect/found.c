@@ -93,12 +93,24 @@ read_link(const struct found *f, uint32_t pid, const char *name, char out[PATH_M
 	return out[0] == '/' ? out : NULL;
 }
 
-uint64_t
-found_ticks(uint64_t start_ns)
+static uint64_t
+tick_ns(void)
 {
 	long hz = sysconf(_SC_CLK_TCK);
 
-	return start_ns / (UINT64_C(1000000000) / (uint64_t)(hz > 0 ? hz : 100));
+	return UINT64_C(1000000000) / (uint64_t)(hz > 0 ? hz : 100);
+}
+
+uint64_t
+found_ticks(uint64_t start_ns)
+{
+	return start_ns / tick_ns();
+}
+
+uint64_t
+found_ticks_ns(uint64_t ticks)
+{
+	return ticks * tick_ns();
 }
 
 uint64_t
@@ -134,6 +146,19 @@ read_arguments(struct found *f, uint32_t pid, struct exec_signal *s)
 	}
 	s->argv = f->argv;
 	s->argv_len = f->argv_len;
+}
+
+size_t
+found_title(const struct found *f, uint32_t pid, char *buf, size_t size)
+{
+	ssize_t n = read_file(f, pid, "cmdline", buf, size);
+	size_t len = n > 0 ? strlen(buf) : 0;
+
+	if ((ssize_t)len + 1 >= n)
+		return 0;
+	while (len > 0 && buf[len - 1] == ' ')
+		len--;
+	return len;
 }
 
 static void

@@ -21,8 +21,16 @@ bool found_read(struct found *f, const struct state_signal *state, struct exec_s
 
 /* When a process started, in ticks since boot, as /proc tells it; 0: it is gone. */
 uint64_t found_start_ticks(const struct found *f, uint32_t pid);
-/* The same of a start in nanoseconds. */
+/* The same of a start in nanoseconds, and back: when the tick began. */
 uint64_t found_ticks(uint64_t start_ns);
+uint64_t found_ticks_ns(uint64_t ticks);
+
+/*
+ * The first of a process's arguments as its memory has them now: its title, where it wrote one. Without
+ * the blanks behind it, not terminated; its length, 0: nothing. One that fills the arguments to their last
+ * byte is none: there the kernel goes on into the environment, and shows one string up to its first NUL.
+ */
+size_t found_title(const struct found *f, uint32_t pid, char *buf, size_t size);
 
 /* Of the process read last: the paths of its cgroups; NULL unknown. */
 const char *found_cgroup(const struct found *f, bool is_v2);

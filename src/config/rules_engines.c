@@ -470,7 +470,8 @@ read_headers(struct rules_reader *r, const struct node *n)
 static void
 read_engine(struct rules_reader *r, const struct node *item)
 {
-	static const char *const keys[] = { "engine", "strength", "drivers", "tasks", "overhead", "header", NULL };
+	static const char *const keys[] = { "engine", "strength", "drivers", "tasks", "overhead", "header", "titles",
+		NULL };
 	struct engine *e = alloc(r, sizeof(*e));
 	const struct node *n;
 	const char *strength;
@@ -496,6 +497,9 @@ read_engine(struct rules_reader *r, const struct node *item)
 	e->tasks = read_rules(r, rules_child(item, "tasks"), RULE_TASK);
 	e->overhead = read_rules(r, rules_child(item, "overhead"), RULE_OVERHEAD);
 	e->headers = read_headers(r, rules_child(item, "header"));
+	n = rules_child(item, "titles");
+	if (n != NULL)
+		e->titles = rules_condition(r, n, RULES_ANY_CONDITION);
 	if (r->engines->last != NULL)
 		r->engines->last->next = e;
 	else

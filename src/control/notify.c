@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,23 +139,6 @@ int
 notify_watchdog(struct notify *n)
 {
 	return tell(n, "WATCHDOG=1");
-}
-
-int
-notify_status(struct notify *n, const char *format, ...)
-{
-	char state[512] = "STATUS=";
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(state + 7, sizeof(state) - 7, format, args);
-	va_end(args);
-	/* A newline would begin another variable. */
-	for (char *at = state; *at != '\0'; at++) {
-		if (*at == '\n')
-			*at = ' ';
-	}
-	return tell(n, state);
 }
 
 uint64_t

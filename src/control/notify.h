@@ -24,8 +24,6 @@ int notify_ready(struct notify *n);		/* READY=1: also when a reload is done */
 int notify_reloading(struct notify *n);		/* RELOADING=1, with the time that Type=notify-reload wants */
 int notify_stopping(struct notify *n);
 int notify_watchdog(struct notify *n);
-/* One line for `systemctl status`. */
-int notify_status(struct notify *n, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* How often notify_watchdog() is due at the latest; the manager's limit, to be halved. 0: it does not watch. */
 uint64_t notify_watchdog_us(const struct notify *n);

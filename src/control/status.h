@@ -154,6 +154,15 @@ struct agent_status {
 		unsigned wanted;	/* asked for and not known */
 	} registry;
 
+	struct {
+		bool is_asked;		/* runtimes are, for the names of containers */
+		uint64_t requests;	/* to any of their sockets */
+		uint64_t named;
+		uint64_t unknown;	/* to all of them */
+		uint64_t failed;	/* nobody there, or no sense in the answer; asked again later */
+		uint64_t refused;	/* not asked for: too many waited */
+	} containers;
+
 	uint64_t cpu_ns;		/* own */
 	uint64_t rss_bytes;
 	uint64_t open_fds;

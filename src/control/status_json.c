@@ -176,6 +176,19 @@ registry_json(const struct agent_status *s)
 	    "wanted", number(s->registry.wanted));
 }
 
+static json_t *
+containers_json(const struct agent_status *s)
+{
+	if (!s->containers.is_asked)
+		return json_null();
+	return json_pack("{so so so so so}",
+	    "requests", number(s->containers.requests),
+	    "named", number(s->containers.named),
+	    "unknown", number(s->containers.unknown),
+	    "failed", number(s->containers.failed),
+	    "refused", number(s->containers.refused));
+}
+
 struct json_t *
 status_json(const struct agent_status *s)
 {
@@ -190,7 +203,7 @@ status_json(const struct agent_status *s)
 		json_array_append_new(lost, json_pack("{so so so}", "place", text(s->lost[i].place),
 		    "reason", text(s->lost[i].reason), "count", number(s->lost[i].count)));
 	/* json_pack() frees what it was handed when it fails. */
-	return json_pack("{so sI so so so so so so sb so so so so so so so so so so so so so so s{so so so so}}",
+	return json_pack("{so sI so so so so so so sb so so so so so so so so so so so so so so so s{so so so so}}",
 	    "version", text(s->version),
 	    "pid", (json_int_t)s->pid,
 	    "agent_id", text(s->agent_id),
@@ -214,6 +227,7 @@ status_json(const struct agent_status *s)
 	    "spool", spool_json(s),
 	    "outlet", outlet_json(s),
 	    "registry", registry_json(s),
+	    "containers", containers_json(s),
 	    "process",
 	    "cpu_ns", number(s->cpu_ns),
 	    "rss_bytes", number(s->rss_bytes),

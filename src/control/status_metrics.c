@@ -264,6 +264,20 @@ put_delivery(struct writer *w, const struct agent_status *s)
 	count(w, s->registry.wanted);
 }
 
+static void
+put_containers(struct writer *w, const struct agent_status *s)
+{
+	if (!s->containers.is_asked)
+		return;
+	family(w, "sluice_container_name_requests_total", "counter", "Questions to container runtimes for names and images.");
+	count(w, s->containers.requests);
+	family(w, "sluice_container_names_total", "counter", "Containers whose name was asked for, by what came of it.");
+	count_of(w, "result", "named", NULL, NULL, s->containers.named);
+	count_of(w, "result", "unknown", NULL, NULL, s->containers.unknown);
+	count_of(w, "result", "failed", NULL, NULL, s->containers.failed);
+	count_of(w, "result", "refused", NULL, NULL, s->containers.refused);
+}
+
 int
 status_metrics(const struct agent_status *s, struct bytes *out)
 {
@@ -272,5 +286,6 @@ status_metrics(const struct agent_status *s, struct bytes *out)
 	put_agent(&w, s);
 	put_seeing(&w, s);
 	put_delivery(&w, s);
+	put_containers(&w, s);
 	return w.error;
 }

@@ -149,6 +149,10 @@ put_parts(struct page *p, const struct agent_status *s)
 	if (s->other_processes.known)
 		put(p, ", %s others on this host", count(p, s->other_processes.value));
 	put(p, "\n");
+	if (s->containers.is_asked)
+		put(p, "%-12s%s named, %s unknown, %s failed, %s refused, by %s questions\n", "containers",
+		    count(p, s->containers.named), count(p, s->containers.unknown), count(p, s->containers.failed),
+		    count(p, s->containers.refused), count(p, s->containers.requests));
 	put(p, "%-12s%s CPU (%.2f%% of one), %s, %s open files\n", "itself", duration(p, s->cpu_ns), share * 100,
 	    size(p, s->rss_bytes), count(p, s->open_fds));
 	if (s->privileges != NULL)

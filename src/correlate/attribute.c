@@ -49,6 +49,29 @@ take_location(struct task *t, const struct process *p)
 		t->memory_bytes = t->run->memory_bytes;
 }
 
+/* A container in a task has limits of its own; the shell that started it has none but the run's. */
+static void
+learn_limits(struct correlator *c, struct task *t, const struct location *l)
+{
+	const struct run *r = t->run;
+	bool has_own_cpus = t->cpus.known && !(r->cpus.known && r->cpus.value <= t->cpus.value);
+	bool has_own_memory = t->memory_bytes.known &&
+	    !(r->memory_bytes.known && r->memory_bytes.value <= t->memory_bytes.value);
+	bool is_news = false;
+
+	if (!has_own_cpus && l->cpus.known && !(t->cpus.known && t->cpus.value <= l->cpus.value)) {
+		t->cpus = l->cpus;
+		is_news = true;
+	}
+	if (!has_own_memory && l->memory_bytes.known &&
+	    !(t->memory_bytes.known && t->memory_bytes.value <= l->memory_bytes.value)) {
+		t->memory_bytes = l->memory_bytes;
+		is_news = true;
+	}
+	if (is_news)
+		journal_task(c, t);
+}
+
 static struct task *
 task_begin(struct correlator *c, struct run *r, const struct process *p)
 {
@@ -258,6 +281,12 @@ find_task(struct correlator *c, struct process *p, const struct process *parent,
 	return around;
 }
 
+static const char *
+engine_of(const struct run *r)
+{
+	return r == NULL ? NULL : r->inner != NULL ? r->inner : r->engine;
+}
+
 static void
 attribute(struct correlator *c, struct process *p, struct process *parent, const struct subject *s)
 {
@@ -265,7 +294,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	struct run *run = attribute_run_around(c, p, parent);
 	struct engine_verdict v;
 
-	engine_judge(c->rules, s, run == NULL ? NULL : run->inner != NULL ? run->inner : run->engine, &v);
+	engine_judge(c->rules, s, engine_of(run), &v);
 	p->is_driver = false;
 	run = attribute_run(c, p, run, of_run(around, run), s, &v);
 	around = of_run(around, run);
@@ -310,6 +339,8 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 	p->is_inside = is_inside;
 	p->is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
 	attribute(c, p, parent, s);
+	if (p->task != NULL && p->location != NULL && !p->is_overhead)
+		learn_limits(c, p->task, p->location);
 	s->parent = NULL;
 	s->image = NULL;
 	location_unref(c, begun);
@@ -343,6 +374,72 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 	} else if (parent != NULL && parent->task != NULL && parent->task->run == p->run) {
 		task_assign(c, p, parent->task);
 	}
+}
+
+/* Of a title without one: what the same process does under the same name is one task as long as it lasts. */
+static void
+title_task_id(const struct correlator *c, const struct process *p, struct engine_verdict *v)
+{
+	char id[ENGINE_NAME_SIZE], all[2 * ENGINE_NAME_SIZE];
+
+	program_task_id(c, p, id);
+	snprintf(all, sizeof(all), "%s/%s", id, v->task);
+	copy_name(v->task_id, all);
+}
+
+void
+attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct subject *s,
+    uint64_t now_ns)
+{
+	struct run *around = attribute_run_around(c, p, parent), *run;
+	struct engine_verdict v;
+	bool is_overhead, has_moved;
+	struct task *t = NULL;
+
+	engine_judge(c->rules, s, engine_of(around), &v);
+	is_overhead = v.role == ENGINE_NONE && v.is_overhead;
+	if (v.role != ENGINE_TASK && v.role != ENGINE_JOINS && !is_overhead)
+		return;
+	/* What was said by hand of it holds. */
+	if (around != NULL && (around->task != NULL ||
+	    (around->strength == STRENGTH_EXPLICIT && attribute_is_root(around, p))))
+		return;
+	run = attribute_run(c, p, around, of_run(p->task, around), s, &v);
+	if (run == NULL || (v.role == ENGINE_NONE && !is_overhead))
+		return;
+	if (!is_overhead && v.task_id[0] == '\0')
+		title_task_id(c, p, &v);
+
+	has_moved = run != p->run;
+	if (has_moved) {
+		if (p->is_announced)
+			work_withdraw(c, p);
+		task_assign(c, p, NULL);
+		run_assign(c, p, run);
+	}
+	if (!is_overhead && p->task != NULL && strcmp(p->task->task_id, v.task_id) == 0)
+		t = p->task;
+	else if (!is_overhead)
+		t = task_of_verdict(c, p, NULL, &v);
+	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
+		attribute_learn(&t->work_dir, s->cwd);
+		journal_task(c, t);
+	}
+	if (has_moved || t != p->task || is_overhead != p->is_overhead) {
+		uint64_t since_ns = p->title->is_taken ? now_ns : p->program_start_ns;
+
+		if (p->is_announced && !has_moved)
+			work_leave_task(c, p, now_ns);
+		p->is_overhead = is_overhead;
+		p->is_driver = p->is_driver && is_overhead;
+		task_assign(c, p, t);
+		if (p->is_announced && has_moved)
+			work_enter(c, p, now_ns);
+		else if (p->is_announced)
+			work_enter_task(c, p, since_ns, now_ns);
+	}
+	p->title->is_taken = true;
+	journal_process(c, p, NEWS_ALL);
 }
 
 void

@@ -143,9 +143,12 @@ void
 correlator_set_rules(struct correlator *c, struct ruleset *rules)
 {
 	struct ruleset *old = c->rules;
+	struct process *p;
 
 	c->rules = ruleset_ref(rules);
 	ruleset_unref(old);
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		p->titles = TITLES_UNKNOWN;
 }
 
 void
@@ -153,6 +156,12 @@ correlator_set_redaction(struct correlator *c, struct redaction *redaction)
 {
 	redaction_free(c->redaction);
 	c->redaction = redaction;
+}
+
+const struct redaction *
+correlator_redaction(const struct correlator *c)
+{
+	return c->redaction;
 }
 
 const char *
@@ -493,7 +502,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
 	if (!c->pass_with_usage) {
 		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
-		if (c->ops.note == NULL)
+		if (c->ops.note == NULL || p->title != NULL)
 			p->latest = usage;
 		return;
 	}

@@ -71,6 +71,8 @@ void correlator_free(struct correlator *c);	/* NULL is fine */
 void correlator_set_rules(struct correlator *c, struct ruleset *rules);
 /* How arguments are redacted from here on; takes it over. NULL, and until it is called: the shipped patterns. */
 void correlator_set_redaction(struct correlator *c, struct redaction *redaction);
+/* That; NULL: the shipped patterns. Valid until it is set anew. */
+const struct redaction *correlator_redaction(const struct correlator *c);
 
 /* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
@@ -135,6 +137,28 @@ int correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, ui
 /* What a record on the program that this process runs now would say. False: it is not known, or left out. */
 bool correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct program_record *r, void *arg),
     void *arg);
+
+/*
+ * Programs of some engines write what they do over their arguments (setproctitle). Which do is asked
+ * after a pass over all processes; each gets its turn, max of them a call.
+ */
+struct titled {
+	struct program_key key;
+	uint64_t hash;		/* of what was read last; 0: nothing yet */
+};
+size_t correlator_titled(struct correlator *c, struct titled *titled, size_t max);
+uint64_t correlator_title_hash(const char *title, size_t len);
+/* What stands there now, up to the first NUL: bytes of any kind, redacted as any argument. */
+void correlator_title(struct correlator *c, const struct program_key *key, const char *title, size_t len,
+    uint64_t now_ns);
+
+/* What a process that runs is in; strings live as long as the correlator. */
+struct surroundings {
+	bool is_inside;		/* it is or descends from a program that an include rule holds for */
+	const char *engine;	/* of its run; NULL: none */
+};
+/* False: no such process is known. */
+bool correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings *ret);
 
 /* Was a START sent for the program that this process ran last? */
 bool correlator_knows(struct correlator *c, const struct program_key *key);

@@ -131,6 +131,26 @@ engine_judge(const struct ruleset *rules, const struct subject *s, const char *e
 		judge_overhead(all, &pieces, engine, ret);
 }
 
+bool
+engine_has_titles(const struct ruleset *rules)
+{
+	for (const struct engine *e = rules->engines->first; e != NULL; e = e->next) {
+		if (e->titles != NULL)
+			return true;
+	}
+	return false;
+}
+
+bool
+engine_writes_titles(const struct ruleset *rules, const struct subject *s)
+{
+	for (const struct engine *e = rules->engines->first; e != NULL; e = e->next) {
+		if (e->titles != NULL && match(e->titles, s))
+			return true;
+	}
+	return false;
+}
+
 /* Takes the groups task and sample of a pattern that was found. */
 static void
 take_header(const struct pattern *pattern, const struct pattern_part *parts, char task[ENGINE_NAME_SIZE],

@@ -66,6 +66,10 @@ struct engine_verdict {
 void engine_judge(const struct ruleset *rules, const struct subject *s, const char *engine,
     struct engine_verdict *ret);
 
+/* Is there an engine whose programs write titles over their arguments, and is this one of those? */
+bool engine_has_titles(const struct ruleset *rules);
+bool engine_writes_titles(const struct ruleset *rules, const struct subject *s);
+
 /*
  * The task's name and sample out of the first bytes of verdict.header's file. False: not there.
  */

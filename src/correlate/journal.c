@@ -11,7 +11,7 @@
 #define VARINT_MAX 10
 #define NOTE_NUMBERS_MAX 200		/* in a note, with their masks; the strings come on top */
 #define NOTE_FIXED_MAX (NOTE_NUMBERS_MAX * VARINT_MAX)
-_Static_assert(2 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < NOTE_NUMBERS_MAX, "a process note is longer");
+_Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < NOTE_NUMBERS_MAX, "a process note is longer");
 
 static uint8_t *
 put_u64(uint8_t *at, uint64_t value)
@@ -367,7 +367,8 @@ flags_of(const struct process *p, bool was_shown)
 	    (p->observed_us != 0 ? PROCESS_IS_OBSERVED : 0) | (p->gone_ns != 0 ? PROCESS_IS_GONE : 0) |
 	    (p->unseen_since_ns != 0 ? PROCESS_IS_UNSEEN : 0) |
 	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0) |
-	    (memcmp(&p->above, &p->parent, sizeof(p->above)) == 0 ? PROCESS_ABOVE_IS_PARENT : 0);
+	    (memcmp(&p->above, &p->parent, sizeof(p->above)) == 0 ? PROCESS_ABOVE_IS_PARENT : 0) |
+	    (p->title != NULL && p->title->is_taken ? PROCESS_HAS_TITLE : 0);
 }
 
 static void
@@ -424,6 +425,8 @@ note_process(struct correlator *c, struct process *p, bool was_shown)
 		p->text->noted_by = p->id;
 		p->text->noted_in = c->journal.checkpoint;
 	}
+	if (flags & PROCESS_HAS_TITLE)
+		at = put_usage(at, &p->title->before);
 	p->is_text_noted = p->text != NULL;
 	p->noted_in = c->journal.checkpoint;
 	note_end(c, at);

@@ -29,7 +29,7 @@
 
 #include "base/signal.h"
 
-#define NOTE_VERSION 2
+#define NOTE_VERSION 3
 #define NOTE_VERSION_FIRST 2	/* notes of one run only, before, are nothing to us */
 #define NOTE_MAX_BYTES 65000u	/* of the longest: an owner's buffer of 64 KiB takes it, and its own head */
 #define NOTE_TEXT_MAX 60000u	/* arguments that are longer by far than they were are left out */
@@ -71,7 +71,8 @@ enum process_flag {
 	PROCESS_IS_INSIDE = 1 << 18,
 	PROCESS_HAS_LATEST = 1 << 19,	/* else what was sent last */
 	PROCESS_ABOVE_IS_PARENT = 1 << 20,
-	PROCESS_FLAGS = (1 << 21) - 1,
+	PROCESS_HAS_TITLE = 1 << 21,	/* from version 3 on */
+	PROCESS_FLAGS = (1 << 22) - 1,
 };
 
 /* Where a process's text stands. */

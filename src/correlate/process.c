@@ -75,6 +75,7 @@ void
 process_set_text(struct correlator *c, struct process *p, struct text *t)
 {
 	program_text_unref(c, p->text);
+	title_forget(p);
 	p->text = t;
 	p->is_text_noted = false;
 }
@@ -95,6 +96,7 @@ process_remove(struct correlator *c, struct process *p)
 		c->gone_count--;
 	}
 	program_text_unref(c, p->text);
+	title_forget(p);
 	task_assign(c, p, NULL);
 	run_assign(c, p, NULL);
 	location_unref(c, p->location);

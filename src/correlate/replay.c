@@ -325,6 +325,7 @@ struct told {
 	enum note_text place;
 	struct process_id holder;
 	struct text_parts parts;
+	struct usage before;
 };
 
 static void
@@ -389,6 +390,8 @@ get_process(struct correlator *c, struct note_reader *r, struct told *t)
 		t->holder = note_get_id(r);
 	else if (t->place == NOTE_TEXT_HERE)
 		get_text(c, r, &t->parts);
+	if (flags & PROCESS_HAS_TITLE)
+		note_get_usage(r, &t->before);
 	if (p->id.pid == 0 || (p->is_over && p->is_announced))
 		r->is_bad = true;
 }
@@ -449,6 +452,7 @@ replay_process(struct correlator *c, struct note_reader *r)
 	task_assign(c, p, task);
 	run_assign(c, p, run);
 	location_unref(c, p->location);
+	title_forget(p);
 	t.p.hh = p->hh;
 	t.p.pass = p->pass;
 	t.p.task = task;
@@ -462,6 +466,10 @@ replay_process(struct correlator *c, struct note_reader *r)
 	if (!p->is_forked) {
 		program_subject(c, p, &s);
 		p->location = location_refine(c, p->location, &s);
+	}
+	if (t.flags & PROCESS_HAS_TITLE && title_of(p) != NULL) {
+		p->title->before = t.before;
+		p->title->is_taken = true;
 	}
 	if (t.place == NOTE_TEXT_HERE) {
 		text->noted_by = p->id;

@@ -122,8 +122,11 @@ runs_sum_live(struct correlator *c)
 			continue;
 		if (p->run != NULL)
 			usage_add(&p->run->live, &p->latest);
-		if (p->task != NULL && !p->is_overhead)
-			usage_add(&p->task->live, &p->latest);
+		if (p->task != NULL && !p->is_overhead) {
+			struct usage own = title_usage(p, &p->latest);
+
+			usage_add(&p->task->live, &own);
+		}
 	}
 }
 

@@ -193,6 +193,20 @@ struct row {
 	struct work work;
 };
 
+/* Does its program write titles over its arguments? Asked of the rules when that is wanted. */
+enum titles {
+	TITLES_UNKNOWN,
+	TITLES_NONE,
+	TITLES_READ,
+};
+
+struct title {
+	uint64_t hash;			/* of what was judged last */
+	uint64_t round;			/* in which it was read last */
+	bool is_taken;			/* one gave it to a task, or to its engine */
+	struct usage before;		/* of its program: before the task that it is in now */
+};
+
 /* What is to be noted of a process. */
 enum process_news {
 	NEWS_NONE,
@@ -240,6 +254,8 @@ struct process {
 	struct process *next_dirty;
 	enum process_news news;		/* since its last note */
 	bool is_text_noted;		/* its notes hold the text that it has now */
+	enum titles titles;
+	struct title *title;		/* owned; NULL: none was read */
 	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
 };
 
@@ -317,6 +333,7 @@ struct correlator {
 	uint64_t lost_ends;
 	uint64_t excluded;
 	uint64_t pass;
+	uint64_t title_round;		/* in each of which all titles are read once */
 	bool pass_with_usage;
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;
@@ -446,6 +463,9 @@ void work_enter(struct correlator *c, struct process *p, uint64_t at_ns);
 void work_withdraw(struct correlator *c, struct process *p);
 void work_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns);
+/* Its task's part alone, around a change of task and is_overhead within its run; p->title is there. */
+void work_leave_task(struct correlator *c, struct process *p, uint64_t now_ns);
+void work_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns);
 
 /* runs.c */
 struct run *run_find(struct correlator *c, const char *id);
@@ -495,6 +515,15 @@ void attribute_exec(struct correlator *c, struct process *p, struct process *par
     struct subject *s);
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
 void attribute_by_hand(struct correlator *c, struct process *p);	/* its run was just set */
+/* It has written a title, which s has for its arguments. */
+void attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct subject *s,
+    uint64_t now_ns);
+
+/* title.c */
+struct title *title_of(struct process *p);	/* made where it is not; NULL: no memory */
+void title_forget(struct process *p);
+/* Of what its program has used: the part of the task that it is in now. */
+struct usage title_usage(const struct process *p, const struct usage *usage);
 
 /* rows.c: the table of `sluice run` */
 struct row *row_of(struct correlator *c, const struct process *p);

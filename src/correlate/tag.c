@@ -93,3 +93,15 @@ correlator_show(struct correlator *c, uint32_t pid, void (*fn)(const struct prog
 	program_show(c, p, fn, arg);
 	return true;
 }
+
+bool
+correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings *ret)
+{
+	const struct process *p = live_process(c, pid);
+
+	if (p == NULL)
+		return false;
+	ret->is_inside = p->is_inside;
+	ret->engine = p->run == NULL ? NULL : p->run->inner != NULL ? p->run->inner : p->run->engine;
+	return true;
+}

@@ -51,14 +51,28 @@ work_enter_one(struct work *w, uint64_t at_ns)
 }
 
 void
-work_enter(struct correlator *c, struct process *p, uint64_t at_ns)
+work_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns)
 {
 	struct task *t = p->is_overhead ? NULL : p->task;
 
-	work_enter_one(&c->all, p->program_start_ns);
 	p->row = row_of(c, p);
 	if (p->row != NULL)
 		work_enter_one(&p->row->work, p->program_start_ns);
+	if (t == NULL)
+		return;
+	work_enter_one(&t->work, since_ns);
+	t->has_ended = false;
+	if (!t->has_started) {
+		t->has_started = true;
+		task_emit(c, t, PHASE_START, at_ns);
+	}
+	journal_task(c, t);
+}
+
+void
+work_enter(struct correlator *c, struct process *p, uint64_t at_ns)
+{
+	work_enter_one(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
 		work_enter_one(&p->run->work, p->program_start_ns);
 		p->run->has_ended = false;
@@ -70,15 +84,7 @@ work_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 		}
 		journal_run(c, p->run);
 	}
-	if (t != NULL) {
-		work_enter_one(&t->work, p->program_start_ns);
-		t->has_ended = false;
-		if (!t->has_started) {
-			t->has_started = true;
-			task_emit(c, t, PHASE_START, at_ns);
-		}
-		journal_task(c, t);
-	}
+	work_enter_task(c, p, p->program_start_ns, at_ns);
 }
 
 void
@@ -94,7 +100,9 @@ work_leave(struct correlator *c, struct process *p, const struct usage *usage, b
 		journal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
-		work_add(&p->task->work, usage, has_failed, end_ns);
+		struct usage own = title_usage(p, usage);
+
+		work_add(&p->task->work, &own, has_failed, end_ns);
 		journal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -123,6 +131,27 @@ work_withdraw(struct correlator *c, struct process *p)
 		journal_task(c, p->task);
 	}
 	p->row = NULL;
+}
+
+void
+work_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
+{
+	if (p->row != NULL)
+		work_withdraw_one(&p->row->work);
+	p->row = NULL;
+	if (p->task != NULL && !p->is_overhead) {
+		struct usage own = title_usage(p, &p->latest);
+
+		if (p->title->is_taken)
+			work_add(&p->task->work, &own, false, now_ns);
+		else
+			work_withdraw_one(&p->task->work);	/* it was never that task's */
+		journal_task(c, p->task);
+	}
+	if (p->title->is_taken) {
+		p->title->before = p->latest;
+		p->title->before.known = UINT32_MAX;
+	}
 }
 
 void

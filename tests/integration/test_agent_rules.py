@@ -78,8 +78,10 @@ class RulesTest(SystemTest):
         return a
 
     def explained(self, pid):
+        """Of a process that has a record, else None."""
         done = self.recorder.ctl("explain", str(pid), "--json")
-        return json.loads(done.stdout) if done.returncode == 0 else None
+        e = json.loads(done.stdout) if done.returncode == 0 else {"told": False}
+        return e if e["told"] else None
 
     def wait_explained(self, pid, **fields):
         """Until the agent says that of a process."""
@@ -449,6 +451,48 @@ class ByHand(RulesTest):
             self.assertEqual((4, "a pipeline"), (r["programs"], r["pipeline"]))
         self.assertEqual(("a task", "S1", task_ids.pop()), (task[0]["task"], task[0]["sample"], task[0]["task_id"]))
         self.assertEqual("sluice ctl tag", run[0]["source"])
+
+    def test_explain_of_what_has_no_record_says_which_rule(self):
+        """As sluice check --explain does, of what /proc tells: the agent itself, as nobody, may not read all of that."""
+        sleeper = self.tool("rules_sleep", "sleep")
+        shell = self.tool("rules_shell", "sh")
+        path = self.rules("tools: [{exe: rules_sleep, tool: sleeper, name: our sleeper}]\n"
+                          "exclude:\n"
+                          "  - {name: no sleepers, exe: rules_sleep}\n"
+                          "  - {argv: rules-hidden}\n"
+                          "  - {name: below a shell, exe: sleep, parent: {exe: rules_shell, argv: --token=***}}\n")
+        a = self.start(argv={"redact": ["builtin", "canary-[0-9]+"]})
+        env = {**environment(self.room), "SECRET": "env-canary"}
+        left_out = self.popen(sleeper, "1000", cwd="/", env=env)
+        hidden = self.popen("/bin/sh", "-c", "read x", "rules-hidden", "canary-7", "--password=hunter2", stdin=subprocess.PIPE,
+                            env=env)
+        parent = self.popen(shell, "-c", "/bin/sleep 1000; :", "sh", "--token=hunter2", env=env, start_new_session=True)
+        self.addCleanup(lambda: os.killpg(parent.pid, signal.SIGKILL))
+        time.sleep(1)
+        done = a.ctl("explain", str(left_out.pid), check=True)
+        lines = done.stdout.splitlines()
+        checked = harness.run_sluice(["check", "-c", a.config_path, "--explain", "--cwd", "/", "--", sleeper, "1000"])
+        self.assertEqual(f"read from    /proc/{left_out.pid}, now: it has no record", lines[0])
+        self.assertEqual(checked.stdout.splitlines(), lines[1:])
+        self.assertIn(f"tool         sleeper, by {os.path.basename(path)}:1 (our sleeper)", done.stdout.replace(path, "own.yaml"))
+        self.assertRegex(done.stdout, r"(?m)^followed     no: exclude, by \S*own(\.yaml)?:3 \(no sleepers\)")
+        e = json.loads(a.ctl("explain", str(left_out.pid), "--json", check=True).stdout)
+        self.assertEqual((False, done.stdout), (e["told"], e["text"]))
+
+        text = a.ctl("explain", str(hidden.pid), check=True).stdout
+        self.assertRegex(text, r"(?m)^followed     no: exclude, by \S*own(\.yaml)?:4;")
+        self.assertRegex(text, r"(?m)^argv         /bin/sh -c 'read x' rules-hidden \*\*\* --password=\*\*\*$")
+        child = int(subprocess.run(["pgrep", "-P", str(parent.pid)], stdout=subprocess.PIPE, text=True, check=True).stdout)
+        below = a.ctl("explain", str(child), check=True).stdout
+        self.assertRegex(below, r"(?m)^followed     no: exclude, by \S*own(\.yaml)?:5 \(below a shell\)")
+        for said in done.stdout, text, below:
+            self.assertNotIn("env-canary", said)
+            self.assertNotIn("hunter2", said)
+        self.assertRegex(a.ctl("explain", str(os.getpid()), check=True).stdout, "(?m)^program_id ")
+        self.assert_refused(a.ctl("explain", str(a.pid)), "the agent")
+        hidden.communicate(b"", timeout=30)
+        records = self.stop()
+        self.assertEqual([], [called(r) for r in records.ends.values() if r["pid"] in (left_out.pid, hidden.pid, child)])
 
     def test_sluice_run_in_a_running_agent_has_one_id(self):
         """From COMMAND's first program on, however short it is."""

@@ -276,6 +276,8 @@ class Bare(ContainerTest):
             machine.wait_until(lambda: asked, 20, "question")
             self.recorder.wait(lambda: "called-a" in self.recorder.ctl("explain", r.state("before")["pid"]).stdout, 10,
                                "name in what ctl explain says")
+            self.assertEqual({"requests": 1, "named": 1, "unknown": 0, "failed": 0, "refused": 0},
+                             self.recorder.status()["containers"])
         box.wait(20)
         box.stdout.close()
         records = self.stop()

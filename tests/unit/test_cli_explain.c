@@ -125,6 +125,26 @@ the_rule_that_decides_is_named(void **state)
 }
 
 static void
+an_sluid_tells_when_its_job_was_submitted(void **state)
+{
+	struct explain_options o = options_of(ARGV("bwa"));
+	struct ruleset *rules = rules_shipped();
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	(void)state;
+	o.exe = "/opt/bwa";
+	o.cgroup = "/system.slice/slurmstepd.scope/s8FXKTA79XAR00/step_batch/user/task_0";
+	assert_int_equal(explain_command(rules, &o, f), 0);
+	fclose(f);
+	ruleset_unref(rules);
+	has_line(text, "  job        s8FXKTA79XAR00");
+	has_line(text, "  submitted  2026-06-04T21:05:53.496Z, in the cluster of number 2175, as its SLUID says");
+	free(text);
+}
+
+static void
 secrets_and_control_characters_are_not_shown(void **state)
 {
 	struct explain_options o = options_of(ARGV("bwa", "--password=secret", "a\x1b[2Jb\nc", "\xff"));
@@ -255,6 +275,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_part_has_its_line),
 		cmocka_unit_test(the_rule_that_decides_is_named),
+		cmocka_unit_test(an_sluid_tells_when_its_job_was_submitted),
 		cmocka_unit_test(secrets_and_control_characters_are_not_shown),
 		cmocka_unit_test(a_program_is_found_as_a_shell_would),
 		cmocka_unit_test(a_script_is_its_interpreter),

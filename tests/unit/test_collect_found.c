@@ -155,6 +155,40 @@ many_arguments_are_cut_and_said_to_be(void **state)
 	assert_true(e.argv_truncated);
 }
 
+/* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there on. */
+static void
+write_cmdline(const char *bytes, size_t len)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/77/cmdline", tree.root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
+a_title_ends_within_the_arguments(void **state)
+{
+	static const char padded[] = "ray::IDLE\0\0\0\0", blanks[] = "dask worker   \0\0";
+	static const char beyond[] = "ray::train PATH=/secret";
+	char title[64];
+
+	(void)state;
+	write_cmdline(padded, sizeof(padded) - 1);
+	assert_int_equal(found_title(found, 77, title, sizeof(title)), 9);
+	assert_memory_equal(title, "ray::IDLE", 9);
+	write_cmdline(blanks, sizeof(blanks) - 1);
+	assert_int_equal(found_title(found, 77, title, sizeof(title)), 11);
+	write_cmdline(beyond, sizeof(beyond));		/* with its NUL */
+	assert_int_equal(found_title(found, 77, title, sizeof(title)), 0);
+	write_cmdline(beyond, sizeof(beyond) - 1);
+	assert_int_equal(found_title(found, 77, title, sizeof(title)), 0);
+	assert_int_equal(found_title(found, 78, title, sizeof(title)), 0);
+}
+
 static void
 we_find_ourselves(void **state)
 {
@@ -186,6 +220,7 @@ main(void)
 		TEST(what_cannot_be_read_is_null),
 		TEST(another_process_of_that_pid_is_refused),
 		TEST(many_arguments_are_cut_and_said_to_be),
+		TEST(a_title_ends_within_the_arguments),
 		TEST(we_find_ourselves),
 	};
 

@@ -332,6 +332,44 @@ metrics_have_the_figures(void **state)
 	assert_non_null(strstr(m, "\nsluice_ready 0\n"));
 }
 
+static void
+names_of_containers_are_told_where_they_are_asked_for(void **state)
+{
+	const char *m;
+	json_t *j;
+
+	(void)state;
+	status_sample(&s);
+	j = status_json(&s);
+	assert_true(json_is_null(at(j, "containers")));
+	json_decref(j);
+	assert_null(strstr(text(false), "containers"));
+	assert_null(strstr(metrics(), "sluice_container"));
+
+	s.containers.is_asked = true;
+	s.containers.requests = 15;
+	s.containers.named = 9;
+	s.containers.unknown = 3;
+	s.containers.failed = 2;
+	s.containers.refused = 1;
+	j = status_json(&s);
+	assert_int_equal(number(j, "containers.requests"), 15);
+	assert_int_equal(number(j, "containers.named"), 9);
+	assert_int_equal(number(j, "containers.unknown"), 3);
+	assert_int_equal(number(j, "containers.failed"), 2);
+	assert_int_equal(number(j, "containers.refused"), 1);
+	json_decref(j);
+	assert_non_null(strstr(text(false), "\ncontainers  9 named, 3 unknown, 2 failed, 1 refused, by 15 questions\n"));
+	m = metrics();
+	assert_non_null(strstr(m, "\n# TYPE sluice_container_name_requests_total counter\n"
+	    "sluice_container_name_requests_total 15\n"));
+	assert_non_null(strstr(m, "\n# TYPE sluice_container_names_total counter\n"
+	    "sluice_container_names_total{result=\"named\"} 9\n"
+	    "sluice_container_names_total{result=\"unknown\"} 3\n"
+	    "sluice_container_names_total{result=\"failed\"} 2\n"
+	    "sluice_container_names_total{result=\"refused\"} 1\n"));
+}
+
 int
 main(void)
 {
@@ -346,6 +384,7 @@ main(void)
 		cmocka_unit_test_teardown(text_says_what_is_wrong_first, teardown),
 		cmocka_unit_test_teardown(text_obeys_no_escape_of_others, teardown),
 		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
+		cmocka_unit_test_teardown(names_of_containers_are_told_where_they_are_asked_for, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,211 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * analytics: finds and runs sluice-tune, sluice-sweep and sluice-lake.
+ */
+#include "cli/analytics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/persona.h"
+
+/* From the folder of the running binary: an installed venv, and that of a tree where dev/analytics made it. */
+static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin", "../analytics",
+	"../analytics/base/bin" };
+
+static bool
+is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Our own folder; empty where the kernel does not say. */
+static void
+own_folder(char *ret)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+	char *slash;
+
+	ret[n > 0 ? n : 0] = '\0';
+	slash = strrchr(ret, '/');
+	if (slash != NULL)
+		*slash = '\0';
+}
+
+static bool
+find_in_path(const char *program, char *ret)
+{
+	const char *path = getenv("PATH");
+
+	for (; path != NULL && *path != '\0'; path += strspn(path, ":")) {
+		size_t n = strcspn(path, ":");
+
+		/* A relative folder is wherever the user stands: no place for what root runs. */
+		if (*path == '/' && snprintf(ret, PATH_MAX, "%.*s/%s", (int)n, path, program) < PATH_MAX &&
+		    is_program(ret))
+			return true;
+		path += n;
+	}
+	return false;
+}
+
+bool
+analytics_find(const char *program, char *ret)
+{
+	char own[PATH_MAX];
+
+	if (find_in_path(program, ret))
+		return true;
+	own_folder(own);
+	for (size_t i = 0; own[0] != '\0' && i < sizeof(beside) / sizeof(beside[0]); i++) {
+		if (snprintf(ret, PATH_MAX, "%s/%s/%s", own, beside[i], program) < PATH_MAX && is_program(ret))
+			return true;
+	}
+	return false;
+}
+
+void
+analytics_tell_missing(const char *who, const char *program)
+{
+	char own[PATH_MAX];
+	char *slash;
+
+	own_folder(own);
+	slash = strrchr(own, '/');
+	if (slash != NULL)
+		*slash = '\0';
+	fprintf(stderr, "%s: %s is not installed: it is not in PATH, nor beside sluice; in the folder of sluice's source "
+	    "run\n    python3 -m venv %s/libexec/sluice && %s/libexec/sluice/bin/pip install ./analytics\n",
+	    who, program, own, own);
+}
+
+/* In the child: whatever was changed in us for COMMAND's sake is put back, and we are whom it ran as. */
+static _Noreturn void
+become_tune(const struct analytics_report *o, const struct command_inherited *in, const struct persona *p)
+{
+	char *const argv[] = { (char *)o->tune, (char *)"--lake", (char *)o->lake, (char *)"--format", (char *)"html",
+		(char *)"--output", (char *)o->file, (char *)"--", (char *)o->run_id, NULL };
+	int null = open("/dev/null", O_RDWR);
+
+	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
+		if (in->has_limit[i])
+			setrlimit(i, &in->limits[i]);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+	}
+	if (p->change) {
+		if (setgroups((size_t)p->n_groups, p->groups) < 0 || setresgid(p->gid, p->gid, p->gid) < 0 ||
+		    setresuid(p->uid, p->uid, p->uid) < 0)
+			_exit(126);
+		environ = p->env;
+	}
+	for (int signo = 1; signo < NSIG; signo++)
+		if (signo != SIGKILL && signo != SIGSTOP)
+			signal(signo, sigismember(&in->ignored, signo) == 1 ? SIG_IGN : SIG_DFL);
+	sigprocmask(SIG_SETMASK, &in->mask, NULL);
+	execv(o->tune, argv);
+	_exit(126);
+}
+
+/* Its wait status. What is sent to us meanwhile is meant for what we wait for. */
+static int
+wait_for(pid_t pid, const sigset_t *set)
+{
+	int signo, status;
+
+	for (;;) {
+		pid_t done = waitpid(pid, &status, WNOHANG);
+
+		if (done == pid)
+			return status;
+		if (done < 0 && errno != EINTR)
+			return -1;
+		signo = sigwaitinfo(set, NULL);
+		if (signo > 0 && signo != SIGCHLD)
+			kill(pid, signo);
+	}
+}
+
+int
+analytics_write_report(const struct analytics_report *o, const struct command_inherited *inherited)
+{
+	struct persona persona;
+	sigset_t set, before;
+	int status = -1;
+	pid_t pid = -1;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGQUIT);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	if (persona_init(&persona, o->as_root) == 0) {
+		fflush(NULL);
+		pid = fork();
+		if (pid == 0)
+			become_tune(o, inherited, &persona);
+		if (pid > 0)
+			status = wait_for(pid, &set);
+	}
+	persona_done(&persona);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+
+	if (pid < 0 || status == -1)
+		fprintf(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune, strerror(errno));
+	else if (WIFSIGNALED(status))
+		fprintf(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file, WTERMSIG(status), o->tune);
+	else if (WEXITSTATUS(status) != 0)
+		fprintf(stderr, "sluice run: no report %s: %s ended with exit status %d; the lake %s has the run\n",
+		    o->file, o->tune, WEXITSTATUS(status), o->lake);
+	return status == 0 ? 0 : -1;
+}
+
+static int
+run_program(const char *program, int argc, char **argv)
+{
+	char path[PATH_MAX], who[32];
+
+	(void)argc;
+	snprintf(who, sizeof(who), "sluice %s", argv[0]);
+	if (!analytics_find(program, path)) {
+		analytics_tell_missing(who, program);
+		return EXIT_USAGE;
+	}
+	argv[0] = path;
+	execv(path, argv);
+	fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(errno));
+	return command_exec_status(errno);
+}
+
+int
+cli_tune(int argc, char **argv)
+{
+	return run_program("sluice-tune", argc, argv);
+}
+
+int
+cli_sweep(int argc, char **argv)
+{
+	return run_program("sluice-sweep", argc, argv);
+}
+
+int
+cli_lake(int argc, char **argv)
+{
+	return run_program("sluice-lake", argc, argv);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Titles that programs write over their arguments: whose work they do, by the shipped rules, as it changes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "signals.h"
+
+#define SESSION "/tmp/ray/session_2026-01-02_03-04-05_000006_77"
+#define ARGV(...) (const char *const[]){ __VA_ARGS__, NULL }
+
+static struct world w;
+
+/* The journal, for the next life. */
+static struct {
+	char *data;
+	size_t len;
+} kept[4096];
+static size_t n_kept;
+
+static void
+on_note(const void *data, size_t len, void *arg)
+{
+	(void)arg;
+	assert_true(n_kept < sizeof(kept) / sizeof(kept[0]));
+	kept[n_kept].data = malloc(len);
+	memcpy(kept[n_kept].data, data, len);
+	kept[n_kept++].len = len;
+}
+
+static void
+open_host(void)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note };
+	struct correlator_options options = { .boot_id = BOOT_ID, .host_id = "host", .rules = world_options().rules,
+		.has_network = true };
+
+	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
+	correlator_set_clock(w.c, CLOCK_US * 1000);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	memset(&w, 0, sizeof(w));
+	w.now = 1000 * SECOND;
+	w.next_pid = 100;
+	open_host();
+	correlator_run_start(w.c, w.now);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	for (size_t i = 0; i < n_kept; i++)
+		free(kept[i].data);
+	n_kept = 0;
+	return 0;
+}
+
+static void
+execs_as(struct being *b, const char *exe, const char *const *argv)
+{
+	struct exec_signal s = { .time_ns = w.now, .exe = exe, .cwd = "/w", .argv = argv, .has_replaced = b->execed,
+		.replaced = b->c, .context = b->context };
+	size_t lens[16];
+
+	for (; argv[s.argc] != NULL; s.argc++)
+		lens[s.argc] = strlen(argv[s.argc]);
+	b->key.index += b->execed;
+	b->execed = true;
+	s.argv_len = lens;
+	s.self = b->key;
+	s.parent = b->parent;
+	s.anchor = b->anchor;
+	snprintf(s.comm, sizeof(s.comm), "%.15s", strrchr(exe, '/') + 1);
+	correlator_exec(w.c, &s);
+}
+
+static struct being
+child(const struct being *parent, const char *exe, const char *const *argv)
+{
+	struct being b = forks(&w, parent);
+
+	execs_as(&b, exe, argv);
+	return b;
+}
+
+/* A pass, and then what the agent would read of those that are asked for. Returns how many those are. */
+static size_t
+reads(const struct being *const *beings, size_t n, const struct being *who, const char *title)
+{
+	struct titled titled[16];
+	size_t asked, len = strlen(title);
+
+	snapshot(&w, false, beings, n);
+	asked = correlator_titled(w.c, titled, 16);
+	for (size_t i = 0; i < asked; i++) {
+		if (titled[i].key.pid == who->key.pid && titled[i].hash != correlator_title_hash(title, len))
+			correlator_title(w.c, &titled[i].key, title, len, w.now);
+	}
+	correlator_tick(w.c, w.now, false);
+	return asked;
+}
+
+static const struct note *
+task_note(const char *name, enum record_phase phase)
+{
+	const struct note *n;
+
+	for (size_t i = 0; (n = note_at(&w, TOPIC_TASK, phase, i)) != NULL; i++) {
+		if (n->task != NULL && strcmp(n->task, name) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+static uint64_t
+user_ms(const struct note *n)
+{
+	return n->usage.value[USAGE_CPU_USER_NS] / MS;
+}
+
+static struct being raylet, worker;
+
+static void
+start_ray(void)
+{
+	raylet = child(NULL, "/venv/ray/raylet", ARGV("/venv/ray/raylet", "--session_dir=" SESSION));
+	worker = child(&raylet, "/usr/bin/python3.11", ARGV("python3", "/venv/ray/default_worker.py", "--port=0"));
+}
+
+static size_t
+ray_title(const char *title)
+{
+	return reads((const struct being *const[]){ &raylet, &worker }, 2, &worker, title);
+}
+
+static void
+a_ray_worker_goes_from_task_to_task(void **state)
+{
+	const struct note *f, *g, *end;
+
+	(void)state;
+	start_ray();
+	works(&w, &worker, 100);
+	assert_int_equal(ray_title("ray::IDLE"), 1);
+	works(&w, &worker, 1000);
+	assert_int_equal(ray_title("ray::IDLE"), 1);
+	assert_int_equal(note_count(&w, TOPIC_TASK, -1), 0);
+
+	ray_title("ray::train_step");
+	f = task_note("train_step", PHASE_START);
+	assert_non_null(f);
+	assert_string_equal(f->engine, "ray");
+	assert_string_equal(f->source, "title of the worker");
+	assert_string_equal(f->run_id, note_at(&w, TOPIC_RUN, PHASE_START, 0)->run_id);
+	works(&w, &worker, 3000);
+	ray_title("ray::train_step");
+	ray_title("ray::IDLE");
+	works(&w, &worker, 500);
+	ray_title("ray::IDLE");
+	ray_title("ray::Model.evaluate()");
+	works(&w, &worker, 2000);
+	ray_title("ray::Model.evaluate()");
+	works(&w, &worker, 200);
+	exits(&w, &worker, 3);
+	works(&w, &raylet, 3000);
+	correlator_tick(w.c, w.now, false);
+
+	f = task_note("train_step", PHASE_END);
+	g = task_note("Model.evaluate", PHASE_END);
+	assert_non_null(f);
+	assert_non_null(g);
+	assert_int_equal(user_ms(f), 3000);
+	assert_int_equal(user_ms(g), 2200);
+	assert_int_equal(f->work.wall_ns, 3000 * MS);
+	assert_int_equal(f->work.programs, 1);
+	assert_int_equal(g->work.programs, 1);
+	assert_int_equal(f->work.live_programs, 0);
+	assert_false(f->work.exit_code.known);		/* it did not end with its program */
+	assert_int_equal(g->work.exit_code.value, 3);
+	assert_string_not_equal(f->task_id, g->task_id);
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 2);
+	end = note_of(&w, &worker, 0, PHASE_END);
+	assert_string_equal(end->task, "Model.evaluate");
+	assert_string_equal(end->comm, "kernel-comm");		/* read at the end, not kept from the exec */
+	assert_string_equal(end->argv[1], "/venv/ray/default_worker.py");
+	assert_int_equal(user_ms(end), 6800);
+}
+
+static void
+the_same_title_again_is_the_same_task_while_it_lasts(void **state)
+{
+	const struct note *end;
+
+	(void)state;
+	start_ray();
+	ray_title("ray::f");
+	works(&w, &worker, 400);
+	ray_title("ray::IDLE");
+	works(&w, &worker, 300);
+	ray_title("ray::f");
+	works(&w, &worker, 200);
+	exits(&w, &worker, 0);
+	works(&w, &raylet, 3000);
+	correlator_tick(w.c, w.now, false);
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 1);
+	end = note_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_int_equal(user_ms(end), 600);
+	assert_int_equal(end->work.programs, 2);	/* it came twice */
+}
+
+static void
+what_is_no_title_changes_nothing(void **state)
+{
+	static const char *const titles[] = { "python3", "python3 something else", "", "ray::" };
+
+	(void)state;
+	start_ray();
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		ray_title(titles[i]);
+	assert_int_equal(note_count(&w, TOPIC_TASK, -1), 0);
+	assert_false(note_of(&w, &worker, 0, PHASE_START)->program.overhead);
+	exits(&w, &worker, 0);
+	assert_false(note_of(&w, &worker, 0, PHASE_END)->program.overhead);
+	assert_null(note_of(&w, &worker, 0, PHASE_END)->task);
+}
+
+static void
+a_title_is_redacted(void **state)
+{
+	const struct note *n;
+
+	(void)state;
+	start_ray();
+	ray_title("ray::https://me:hunter2@host/f");
+	n = note_at(&w, TOPIC_TASK, PHASE_START, 0);
+	assert_non_null(n);
+	assert_null(strstr(n->task, "hunter2"));
+	assert_null(strstr(n->task_id, "hunter2"));
+}
+
+static void
+only_those_are_asked_for_that_rules_name_and_each_gets_its_turn(void **state)
+{
+	struct being other;
+	const struct being *all[10] = { &raylet, &other };
+	struct being more[8];
+	uint32_t seen[8], n_seen = 0;
+	struct titled titled[3];
+
+	(void)state;
+	start_ray();
+	other = child(NULL, "/usr/bin/python3.11", ARGV("python3", "train.py"));
+	for (int i = 0; i < 8; i++) {
+		more[i] = child(&raylet, "/usr/bin/python3.11", ARGV("python3", "/v/default_worker.py"));
+		all[i + 2] = &more[i];
+	}
+	exits(&w, &worker, 0);
+	for (int i = 0; i < 3; i++) {
+		size_t n;
+
+		snapshot(&w, false, all, 10);
+		n = correlator_titled(w.c, titled, 3);
+		assert_int_equal(n, i < 2 ? 3 : 2);
+		for (size_t k = 0; k < n; k++) {
+			for (uint32_t j = 0; j < n_seen; j++)
+				assert_int_not_equal(seen[j], titled[k].key.pid);
+			seen[n_seen++] = titled[k].key.pid;
+			assert_true(titled[k].key.pid >= more[0].key.pid);
+		}
+	}
+	assert_int_equal(n_seen, 8);
+	snapshot(&w, false, all, 10);
+	assert_int_equal(correlator_titled(w.c, titled, 3), 3);
+	snapshot(&w, false, all, 4);	/* the others are not met any more */
+	assert_int_equal(correlator_titled(w.c, titled, 3) + correlator_titled(w.c, titled, 3), 2);
+}
+
+static void
+an_airflow_task_that_only_forked_is_in_the_run_of_its_dag(void **state)
+{
+	struct being scheduler, runner;
+	const struct being *all[] = { &scheduler, &runner };
+	const struct note *n;
+
+	(void)state;
+	scheduler = child(NULL, "/usr/bin/python3.11", ARGV("/venv/bin/python3", "/venv/bin/airflow", "scheduler"));
+	runner = forks(&w, &scheduler);
+	works(&w, &runner, 200);
+	/* Known from the first pass on, told after a second. */
+	assert_int_equal(reads(all, 2, &runner, "airflow task runner: rna align manual__2026"), 2);
+	assert_int_equal(note_count(&w, TOPIC_TASK, -1), 0);
+	works(&w, &runner, 1000);
+	reads(all, 2, &runner, "airflow task runner: rna align manual__2026");
+	n = note_at(&w, TOPIC_TASK, PHASE_START, 0);
+	assert_non_null(n);
+	assert_string_equal(n->task_id, "align");
+	assert_string_equal(n->pipeline, "rna");
+	assert_string_equal(note_of(&w, &runner, 0, PHASE_START)->task_id, "align");
+	exits(&w, &runner, 0);
+	works(&w, &scheduler, 3000);
+	correlator_tick(w.c, w.now, false);
+	n = note_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_non_null(n);
+	assert_int_equal(user_ms(n), 1200);
+	assert_null(note_of(&w, &scheduler, 0, PHASE_START)->run_id);
+}
+
+static void
+a_run_that_is_given_by_hand_stays(void **state)
+{
+	const struct tag tag = { .run_id = "mine", .task = "all of it", .source = "sluice ctl tag" };
+
+	(void)state;
+	start_ray();
+	assert_int_equal(correlator_tag(w.c, worker.key.pid, &tag, w.now), 1);
+	ray_title("ray::f");
+	exits(&w, &worker, 0);
+	assert_null(task_note("f", PHASE_START));
+	assert_string_equal(note_of(&w, &worker, 0, PHASE_END)->task, "all of it");
+}
+
+static void
+an_exec_begins_anew(void **state)
+{
+	(void)state;
+	start_ray();
+	ray_title("ray::f");
+	works(&w, &worker, 500);
+	ray_title("ray::g");
+	works(&w, &worker, 300);
+	execs_as(&worker, "/bin/sleep", ARGV("sleep", "1"));
+	works(&w, &worker, 100);
+	assert_int_equal(ray_title("ray::h"), 0);
+	exits(&w, &worker, 0);
+	works(&w, &raylet, 3000);
+	correlator_tick(w.c, w.now, false);
+	assert_int_equal(user_ms(task_note("f", PHASE_END)), 500);
+	assert_int_equal(user_ms(task_note("g", PHASE_END)), 400);
+}
+
+static void
+the_next_life_knows_what_came_before_a_title(void **state)
+{
+	struct replayed replayed;
+	struct titled titled[4];
+	size_t n;
+
+	(void)state;
+	start_ray();
+	ray_title("ray::f");
+	works(&w, &worker, 500);
+	ray_title("ray::f");
+	ray_title("ray::g");
+	works(&w, &worker, 300);
+	snapshot(&w, true, (const struct being *const[]){ &raylet, &worker }, 2);
+
+	correlator_free(w.c);
+	notes_forget(&w);
+	n = n_kept;
+	open_host();
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(correlator_replay(w.c, kept[i].data, kept[i].len), 0);
+	correlator_replay_done(w.c, &replayed);
+	assert_int_equal(replayed.refused + replayed.incomplete, 0);
+	snapshot(&w, false, (const struct being *const[]){ &raylet, &worker }, 2);
+	assert_int_equal(correlator_titled(w.c, titled, 4), 1);
+	correlator_title(w.c, &titled[0].key, "ray::g", 6, w.now);
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_START), 0);
+	works(&w, &worker, 100);
+	exits(&w, &worker, 0);
+	works(&w, &raylet, 3000);
+	correlator_tick(w.c, w.now, false);
+	assert_int_equal(user_ms(task_note("f", PHASE_END)), 500);
+	assert_int_equal(user_ms(task_note("g", PHASE_END)), 400);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_ray_worker_goes_from_task_to_task, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_same_title_again_is_the_same_task_while_it_lasts, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_no_title_changes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_title_is_redacted, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_those_are_asked_for_that_rules_name_and_each_gets_its_turn, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_airflow_task_that_only_forked_is_in_the_run_of_its_dag, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_that_is_given_by_hand_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_exec_begins_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_next_life_knows_what_came_before_a_title, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
