@@ -19,6 +19,9 @@ static const struct {
 	{ "check", cli_check, "tell what is wrong with the configuration and the rules; explain them" },
 	{ "ctl", cli_ctl, "ask or tell the running agent: status, reload" },
 	{ "doctor", cli_doctor, "tell what this kernel and host allow" },
+	{ "tune", cli_tune, "explain a run of a lake: what held it up, why it failed, what would be right" },
+	{ "sweep", cli_sweep, "find capacity in a lake that did nothing" },
+	{ "lake", cli_lake, "keep a lake: compact, retain" },
 };
 
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))

@@ -21,8 +21,8 @@
 #include "cli/persona.h"
 
 /* From the folder of the running binary: an installed venv, and that of a tree where dev/analytics made it. */
-static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin", "../analytics",
-	"../analytics/base/bin" };
+static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin",
+	"../analytics", "../analytics/base/bin" };
 
 static bool
 is_program(const char *path)
@@ -54,7 +54,8 @@ find_in_path(const char *program, char *ret)
 		size_t n = strcspn(path, ":");
 
 		/* A relative folder is wherever the user stands: no place for what root runs. */
-		if (*path == '/' && snprintf(ret, PATH_MAX, "%.*s/%s", (int)n, path, program) < PATH_MAX &&
+		if (*path == '/' &&
+		    snprintf(ret, PATH_MAX, "%.*s/%s", (int)n, path, program) < PATH_MAX &&
 		    is_program(ret))
 			return true;
 		path += n;
@@ -71,7 +72,8 @@ analytics_find(const char *program, char *ret)
 		return true;
 	own_folder(own);
 	for (size_t i = 0; own[0] != '\0' && i < sizeof(beside) / sizeof(beside[0]); i++) {
-		if (snprintf(ret, PATH_MAX, "%s/%s/%s", own, beside[i], program) < PATH_MAX && is_program(ret))
+		if (snprintf(ret, PATH_MAX, "%s/%s/%s", own, beside[i], program) < PATH_MAX &&
+		    is_program(ret))
 			return true;
 	}
 	return false;
@@ -87,17 +89,20 @@ analytics_tell_missing(const char *who, const char *program)
 	slash = strrchr(own, '/');
 	if (slash != NULL)
 		*slash = '\0';
-	fprintf(stderr, "%s: %s is not installed: it is not in PATH, nor beside sluice; in the folder of sluice's source "
-	    "run\n    python3 -m venv %s/libexec/sluice && %s/libexec/sluice/bin/pip install ./analytics\n",
-	    who, program, own, own);
+	fprintf(stderr, "%s: %s is not installed: it is not in PATH, nor beside sluice; ", who, program);
+	fputs("in the folder of sluice's source run\n", stderr);
+	fprintf(stderr, "    python3 -m venv %s/libexec/sluice && ", own);
+	fprintf(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
 }
 
 /* In the child: whatever was changed in us for COMMAND's sake is put back, and we are whom it ran as. */
 static _Noreturn void
-become_tune(const struct analytics_report *o, const struct command_inherited *in, const struct persona *p)
+become_tune(
+    const struct analytics_report *o, const struct command_inherited *in, const struct persona *p)
 {
-	char *const argv[] = { (char *)o->tune, (char *)"--lake", (char *)o->lake, (char *)"--format", (char *)"html",
-		(char *)"--output", (char *)o->file, (char *)"--", (char *)o->run_id, NULL };
+	char *const argv[] = { (char *)o->tune, (char *)"--lake", (char *)o->lake,
+		(char *)"--format", (char *)"html", (char *)"--output", (char *)o->file,
+		(char *)"--", (char *)o->run_id, NULL };
 	int null = open("/dev/null", O_RDWR);
 
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
@@ -108,8 +113,8 @@ become_tune(const struct analytics_report *o, const struct command_inherited *in
 		dup2(null, STDOUT_FILENO);
 	}
 	if (p->change) {
-		if (setgroups((size_t)p->n_groups, p->groups) < 0 || setresgid(p->gid, p->gid, p->gid) < 0 ||
-		    setresuid(p->uid, p->uid, p->uid) < 0)
+		if (setgroups((size_t)p->n_groups, p->groups) < 0 ||
+		    setresgid(p->gid, p->gid, p->gid) < 0 || setresuid(p->uid, p->uid, p->uid) < 0)
 			_exit(126);
 		environ = p->env;
 	}
@@ -166,11 +171,15 @@ analytics_write_report(const struct analytics_report *o, const struct command_in
 	sigprocmask(SIG_SETMASK, &before, NULL);
 
 	if (pid < 0 || status == -1)
-		fprintf(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune, strerror(errno));
+		fprintf(stderr, "sluice run: no report %s: cannot start %s: %s\n", o->file, o->tune,
+		    strerror(errno));
 	else if (WIFSIGNALED(status))
-		fprintf(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file, WTERMSIG(status), o->tune);
+		fprintf(stderr, "sluice run: no report %s: signal %d ended %s\n", o->file,
+		    WTERMSIG(status), o->tune);
 	else if (WEXITSTATUS(status) != 0)
-		fprintf(stderr, "sluice run: no report %s: %s ended with exit status %d; the lake %s has the run\n",
+		fprintf(stderr,
+		    "sluice run: no report %s: %s ended with exit status %d; the lake %s has the "
+		    "run\n",
 		    o->file, o->tune, WEXITSTATUS(status), o->lake);
 	return status == 0 ? 0 : -1;
 }

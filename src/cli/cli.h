@@ -17,5 +17,8 @@ int cli_cat(int argc, char **argv);
 int cli_check(int argc, char **argv);
 int cli_ctl(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_tune(int argc, char **argv);
+int cli_sweep(int argc, char **argv);
+int cli_lake(int argc, char **argv);
 
 #endif

@@ -6,16 +6,19 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "agent.h"
 #include "attach/variables.h"
 #include "base/format.h"
+#include "cli/analytics.h"
 #include "cli/announce.h"
 #include "cli/cli.h"
 #include "cli/command.h"
@@ -35,6 +38,7 @@ static const char help[] =
     "  --sample S       sample, where no step names its own\n"
     "  --lake DIR       write records here (default ./sluice-lake)\n"
     "  --json FILE      also write the summary as JSON; - is standard output\n"
+    "  --report FILE    afterwards write the run as an HTML page, with sluice-tune\n"
     "  --rules DIR      rules for tools and engines beside the shipped ones (default: those\n"
     "                   of " RULES_DIR ")\n"
     "  --control PATH   socket of the agent that runs on this host, if one does: it gives\n"
@@ -56,6 +60,7 @@ struct run {
 	struct command *command;
 	struct event *on_second;
 	FILE *json;			/* NULL: not asked for */
+	char *run_id;			/* owned; of the report, which comes when the agent is gone */
 	const char *pipeline;
 	const char *lake;
 	const char *control;		/* socket of an agent that may run here */
@@ -73,6 +78,8 @@ struct run_options {
 	struct agent_options agent;
 	const char *variables[VARIABLES_MAX];
 	const char *json;
+	const char *report;		/* NULL: none */
+	char tune[PATH_MAX];		/* what writes it */
 	const char *control;		/* NULL: CONTROL_PATH */
 	const char *rules;		/* a folder; NULL: RULES_DIR, if it is there */
 	bool is_quiet;
@@ -227,7 +234,7 @@ add_variable(struct run_options *o, const char *name)
 static int
 parse(int argc, char **argv, struct run_options *o)
 {
-	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_RULES,
+	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_REPORT, OPT_RULES,
 		OPT_CONTROL, OPT_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
 	static const struct option options[] = {
 		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
@@ -236,6 +243,7 @@ parse(int argc, char **argv, struct run_options *o)
 		{ "sample", required_argument, NULL, OPT_SAMPLE },
 		{ "lake", required_argument, NULL, OPT_LAKE },
 		{ "json", required_argument, NULL, OPT_JSON },
+		{ "report", required_argument, NULL, OPT_REPORT },
 		{ "rules", required_argument, NULL, OPT_RULES },
 		{ "control", required_argument, NULL, OPT_CONTROL },
 		{ "headers", no_argument, NULL, OPT_HEADERS },
@@ -273,6 +281,9 @@ parse(int argc, char **argv, struct run_options *o)
 			break;
 		case OPT_JSON:
 			o->json = optarg;
+			break;
+		case OPT_REPORT:
+			o->report = optarg;
 			break;
 		case OPT_RULES:
 			o->rules = optarg;
@@ -385,6 +396,43 @@ open_json(struct run *r, const char *path)
 	return 0;
 }
 
+/*
+ * Before COMMAND runs: may the report be written? Asked as the user that files are made for. What was
+ * there stays until the new one is whole.
+ */
+static int
+check_report_file(const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+	int fd = -1;
+
+	if (path == NULL)
+		return 0;
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		errno = EISDIR;
+	else if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part))
+		errno = ENAMETOOLONG;
+	else
+		fd = open(part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0) {
+		fprintf(stderr, "sluice run: cannot write %s: %s\n", path, strerror(errno));
+		return -1;
+	}
+	close(fd);
+	unlink(part);
+	return 0;
+}
+
+static bool
+find_tune(struct run_options *o)
+{
+	if (o->report == NULL || analytics_find("sluice-tune", o->tune))
+		return true;
+	analytics_tell_missing("sluice run --report", "sluice-tune");
+	return false;
+}
+
 /* 0, or an exit status after telling what is wrong. */
 static int
 load_rules(struct run_options *o)
@@ -440,6 +488,18 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 	return -1;
 }
 
+/* The lake is closed. Whatever becomes of the report, the exit status is COMMAND's. */
+static void
+write_report(const struct run *r, const struct run_options *o,
+    const struct command_inherited *inherited)
+{
+	struct analytics_report report = { .tune = o->tune, .lake = r->lake, .run_id = r->run_id,
+		.file = o->report, .as_root = o->as_root };
+
+	if (analytics_write_report(&report, inherited) == 0 && !r->is_quiet)
+		fprintf(stderr, "report %s\n", o->report);
+}
+
 int
 cli_run(int argc, char **argv)
 {
@@ -454,7 +514,7 @@ cli_run(int argc, char **argv)
 	status = parse(argc, argv, &o);
 	if (status != 0)
 		return status < 0 ? EXIT_DONE : status;
-	if (!names_are_text(&o))
+	if (!names_are_text(&o) || !find_tune(&o))
 		return EXIT_USAGE;
 	if (geteuid() != 0)
 		return refuse_without_root(argc, argv);
@@ -480,7 +540,8 @@ cli_run(int argc, char **argv)
 		fprintf(stderr, "sluice run: %s\n", error);
 		goto out;
 	}
-	if (open_json(&r, o.json) < 0)	/* as the user that files are made for */
+	/* As the user that files are made for. */
+	if (open_json(&r, o.json) < 0 || check_report_file(o.report) < 0)
 		goto out;
 	status = run_command(&r, &o, &inherited);
 	live_line_clear(&r);
@@ -501,11 +562,16 @@ out:
 		event_free(r.on_second);
 	if (r.told >= 0)
 		close(r.told);
+	if (status < 0 && o.report != NULL)
+		r.run_id = strdup(agent_run_id(r.agent));
 	ruleset_unref(o.agent.rules);
 	if (agent_close(r.agent) < 0)
 		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
+	if (r.run_id != NULL)
+		write_report(&r, &o, &inherited);
 	if (status < 0)
 		command_exit(r.command, r.wait_status);
+	free(r.run_id);
 	command_free(r.command);
 	event_base_free(r.base);
 	return status;

@@ -158,7 +158,10 @@ finds_what_lies_beside_this_program(void **state)
 static int
 report(const char *tune, bool as_root)
 {
-	const struct analytics_report o = { .tune = tune, .lake = "-the lake", .run_id = "--run", .file = at("page.html"),
+	const struct analytics_report o = { .tune = tune,
+		.lake = "-the lake",
+		.run_id = "--run",
+		.file = at("page.html"),
 		.as_root = as_root };
 	struct command_inherited inherited = { 0 };
 
@@ -176,7 +179,8 @@ names_lake_run_and_file(void **state)
 	script(at("tune"), "for a; do echo \"$a\"; done >\"$6\"", 0755);
 	assert_int_equal(0, report(at("tune"), true));
 	read_all(at("page.html"), said, sizeof(said));
-	snprintf(expected, sizeof(expected), "--lake\n-the lake\n--format\nhtml\n--output\n%s\n--\n--run\n", at("page.html"));
+	snprintf(expected, sizeof(expected),
+	    "--lake\n-the lake\n--format\nhtml\n--output\n%s\n--\n--run\n", at("page.html"));
 	assert_string_equal(expected, said);
 }
 
@@ -200,7 +204,8 @@ it_is_sudos_user_who_writes(void **state)
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(0, chmod(room, 0777));
-	script(at("tune"), "id -u >\"$6\"; id -g >>\"$6\"; echo \"${SUDO_UID-none}\" >>\"$6\"", 0755);
+	script(
+	    at("tune"), "id -u >\"$6\"; id -g >>\"$6\"; echo \"${SUDO_UID-none}\" >>\"$6\"", 0755);
 	setenv("PATH", "/usr/bin:/bin", 1);
 	setenv("SUDO_UID", "65534", 1);
 	setenv("SUDO_GID", "65534", 1);
@@ -237,10 +242,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(finds_the_first_executable_file_in_path, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    finds_the_first_executable_file_in_path, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(passes_over_what_cannot_be_run, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(takes_nothing_from_where_the_user_stands, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(finds_what_lies_beside_this_program, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    takes_nothing_from_where_the_user_stands, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    finds_what_lies_beside_this_program, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_lake_run_and_file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failure_is_told_and_survived, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_sudos_user_who_writes, set_up, tear_down),
