@@ -52,6 +52,11 @@ def money(amount: float | None, currency: str = "USD") -> str:
     return f"{amount:.2f} {currency}" if abs(amount) >= 0.095 else f"{amount:.4f} {currency}"
 
 
+def counted(n: int, noun: str) -> str:
+    """A number and its noun: 1 run, 3 runs."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def rfc3339(us: int | None) -> str | None:
     """Microseconds since 1970 UTC as RFC 3339 with microseconds, as `sluice cat` prints them."""
     if us is None:

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is advised for one task: its sizes, and what sizes do not mend. With too little evidence, nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from typing import Any
+
+from .. import units
+from ..prices import Price, Prices
+from . import money, sizes
+from .evidence import BY_DESCENT, Execution
+from .percentiles import variation
+from .rank_tests import spearman
+from .run_report import Recommendation
+from .sizes import Basis
+
+VARIES = 0.5
+"""Coefficient of variation of a task's wall time between runs from which it is said to vary much"""
+STALLS = 0.9
+"""Median share of idle time from which a task is said to stall"""
+LONG_NS = 10_000_000_000
+"""Shorter tasks are not said to stall or vary: starting them is most of it"""
+CHEAPER = 0.9
+"""A node shape is told of where it costs less than this part of the present one"""
+
+_GPU = "unknown: no record tells of GPUs; rows with a gpu are left out"
+
+
+@dataclasses.dataclass
+class Advice:
+    """One task of a pipeline. lack says why nothing is recommended; notes what could not be, of what is."""
+
+    pipeline: str | None
+    task: str
+    engine: str | None
+    is_named_by_engine: bool
+    """False: the name is that of the command, for the engine told none"""
+    executions: int
+    successful: int
+    runs: int
+    """Different runs that the successful ones are of"""
+    lack: str = ""
+    recommendations: list[Recommendation] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+    saving: float | None = None
+    """Money a run with all sizes as recommended; None unknown"""
+
+    def of(self, what: str) -> Recommendation | None:
+        """The recommendation of cpus, memory_bytes or time_ns."""
+        return next((r for r in self.recommendations if r.what == what), None)
+
+
+def advise(
+    pipeline: str | None,
+    task: str,
+    found: list[Execution],
+    hosts: dict[str, money.Host],
+    prices: Prices | None,
+    now: int,
+) -> Advice:
+    """All rules for one task. now: microseconds UTC, for the age of the evidence."""
+    good = [e for e in found if e.succeeded]
+    advice = Advice(
+        pipeline, task, next((e.engine for e in found if e.engine), None), all(e.source != BY_DESCENT for e in found),
+        len(found), len(good), sizes.runs_of(good), lack=_lack(found, good),
+    )  # fmt: skip
+    if advice.lack:
+        return advice
+    basis = Basis(pipeline, task, good, found, hosts, now)
+    cpu, no_cpu = sizes.cpus(basis)
+    ram, no_ram = sizes.memory(basis)
+    advice.recommendations += [r for r in (cpu, ram, sizes.time(basis)) if r]
+    advice.notes += [text for text in (no_ram,) if text]
+    if cpu:
+        cpu.saving = sizes.saving(basis, cpu, None)
+    else:
+        advice.recommendations.append(_investigate(basis, "CPUs: " + no_cpu, len(good)))
+    if ram:
+        ram.saving = sizes.saving(basis, None, ram)
+    if cpu or ram:
+        advice.saving = sizes.saving(basis, cpu, ram)
+    if any(e.is_shared_limit for e in found):
+        advice.notes.append("what was requested is the whole run's, shared by its tasks: the saving cannot be told")
+    advice.recommendations += [r for r in (_storage(basis), _stalls(basis), _varies(basis)) if r]
+    if cpu and ram and prices:
+        shape = _node_shape(basis, cpu, ram, prices)
+        advice.recommendations += [shape] if shape else []
+    return advice
+
+
+def _lack(found: list[Execution], good: list[Execution]) -> str:
+    runs = sizes.runs_of(good)
+    if runs >= sizes.RUNS_NEEDED:
+        return ""
+    if len(good) < sizes.RUNS_NEEDED:
+        lack = f"{units.counted(len(good), 'successful execution')}, {sizes.RUNS_NEEDED} needed, in different runs"
+    else:
+        lack = f"{len(good)} successful executions in {units.counted(runs, 'run')}, {sizes.RUNS_NEEDED} runs needed"
+    floor = sizes.oom_floor(found)
+    failed = len(found) - len(good)
+    if floor:
+        lack += f"; killed for memory at {units.size(floor[0])}: it needs more than that"
+    elif failed:
+        lack += f"; {failed} failed or nobody saw how they ended"
+    return lack
+
+
+def _investigate(basis: Basis, sentence: str, executions: int, **evidence: object) -> Recommendation:
+    return Recommendation(
+        basis.pipeline, basis.task, "investigate", None, None, sentence, executions,
+        sizes.confidence(basis, basis.succeeded, [e.wall_ns for e in basis.succeeded]), dict(evidence),
+    )  # fmt: skip
+
+
+def _median(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _storage(basis: Basis) -> Recommendation | None:
+    """For a task that storage or the network holds up in half of its executions: what it moves."""
+    good = basis.succeeded
+    for bound, place in (("IO", "storage"), ("NETWORK", "network")):
+        held = [e for e in good if e.bound == bound]
+        if not held or 2 * len(held) < len(good):
+            continue
+        rates = {
+            name: _median([v * 1e9 / e.wall_ns for e in held if (v := getattr(e, name)) is not None and e.wall_ns])
+            for name in ("read_bytes", "write_bytes", "net_bytes")
+        }
+        moved = {
+            name: _median([float(v) for e in held if (v := getattr(e, name)) is not None]) for name in ("rchar", *rates)
+        }
+        if bound == "IO":
+            sentence = (
+                f"storage holds it up in {len(held)} of {len(good)}: it reads {units.size(rates['read_bytes'])}/s and "
+                f"writes {units.size(rates['write_bytes'])}/s (medians); faster or local storage helps, CPUs do not"
+            )
+            asked, fetched = moved["rchar"], moved["read_bytes"]
+            if asked and fetched is not None and asked > 2 * fetched:
+                sentence += (
+                    f"; of {units.size(asked)} that it read {units.size(fetched)} came from storage: it reads data "
+                    "again, or from pipes"
+                )
+        else:
+            sentence = (
+                f"the network holds it up in {len(held)} of {len(good)}: it moves {units.size(moved['net_bytes'])} at "
+                f"{units.size(rates['net_bytes'])}/s (medians); data nearer to it, or fetched once, helps; CPUs do not"
+            )
+        evidence: dict[str, Any] = {"bound": bound, "executions": len(good), "bound_executions": len(held)}
+        evidence |= {f"median_{n}": v for n, v in moved.items()}
+        evidence |= {f"median_{n}_per_s": v for n, v in rates.items()}
+        sure = sizes.confidence(basis, held, [e.wall_ns for e in held])
+        return Recommendation(
+            basis.pipeline, basis.task, "storage", None, None, sentence, len(good), sure, evidence | {"place": place}
+        )
+    return None
+
+
+def _stalls(basis: Basis) -> Recommendation | None:
+    idle = [e.share_idle for e in basis.succeeded if e.share_idle is not None and e.wall_ns >= LONG_NS]
+    stalled = [e for e in basis.succeeded if e.bound == "IDLE"]
+    if not idle or statistics.median(idle) < STALLS or 2 * len(stalled) < len(basis.succeeded):
+        return None
+    longest = max(e.wall_ns for e in basis.succeeded)
+    sentence = (
+        f"it stalls: {units.percent(statistics.median(idle))} of its time (median of {len(idle)}) none of its programs "
+        f"ran or waited for a CPU or storage; up to {units.duration(longest)} an execution: see what it waits for"
+    )
+    return _investigate(
+        basis, sentence, len(idle), median_share_idle=statistics.median(idle), idle_executions=len(stalled),
+        longest_wall_ns=longest,
+    )  # fmt: skip
+
+
+def _varies(basis: Basis) -> Recommendation | None:
+    """Between runs, by each run's median over the executions of the task: samples of one run are no variance."""
+    by_run: dict[str, list[Execution]] = {}
+    for e in basis.succeeded:
+        by_run.setdefault(e.run_id, []).append(e)
+    walls = [statistics.median([e.wall_ns for e in es]) for es in by_run.values()]
+    spread = variation(walls)
+    if spread is None or spread < VARIES or statistics.median(walls) < LONG_NS:
+        return None
+    pairs = [(float(e.rchar), float(e.wall_ns)) for e in basis.succeeded if e.rchar]
+    rho = spearman([x for x, _ in pairs], [y for _, y in pairs])
+    sentence = (
+        f"its wall time varies between runs: {units.duration(min(walls))} to {units.duration(max(walls))}, coefficient "
+        f"of variation {spread:.2f} over {len(walls)} runs"
+    )
+    if rho is not None and rho >= 0.7:
+        sentence += f"; the bytes that it reads explain it (Spearman {rho:.2f})"
+    return _investigate(
+        basis, sentence, len(basis.succeeded), variation=spread, runs=len(walls), least_wall_ns=min(walls),
+        largest_wall_ns=max(walls), spearman_wall_rchar=rho,
+    )  # fmt: skip
+
+
+def _place_cost(row: Price, cpus: float, memory: float) -> float | None:
+    """Money an hour for so many CPUs and bytes on such a machine; None: it is too small, or its shape unknown."""
+    if not row.vcpu or not row.mem_gib or cpus > row.vcpu or memory > row.mem_gib * (1 << 30):
+        return None
+    return row.per_hour * max(cpus / row.vcpu, memory / (row.mem_gib * (1 << 30)))
+
+
+def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: Prices) -> Recommendation | None:
+    """The row of the price table, of the same provider, region and lifecycle, on which the sizes cost least."""
+    host = basis.hosts.get(basis.newest.host_ids[0])
+    if host is None or cpu.recommended is None or ram.recommended is None:
+        return None
+    now = prices.of_host(host.host_name, host.instance_type, host.region, host.cloud)
+    if now is None:
+        return None
+    costs = []
+    for row in prices.rows:
+        same = (row.provider, row.region, row.lifecycle) == (now.provider, now.region, now.lifecycle)
+        cost = _place_cost(row, cpu.recommended, ram.recommended) if same and not row.gpu and not row.host else None
+        if cost is not None:
+            costs.append((cost, row.instance_type, row))
+    present = _present_cost(host, now, cpu.recommended, ram.recommended)
+    if not costs or present is None:
+        return None
+    cost, name, row = min(costs, key=lambda c: c[:2])
+    if cost >= CHEAPER * present:
+        return None
+    per_cpu = ram.recommended / cpu.recommended
+    sentence = (
+        f"it needs {units.size(per_cpu)} a CPU: {name} ({row.vcpu:g} CPUs, {row.mem_gib:g} GiB) holds it for "
+        f"{cost:.4f} an hour, {now.instance_type or host.host_name} for {present:.4f}, each filled with such tasks"
+    )
+    evidence = {
+        "instance_type": name, "per_hour": row.per_hour, "vcpu": row.vcpu, "mem_gib": row.mem_gib,
+        "memory_bytes_per_cpu": per_cpu, "gpu": _GPU,
+    }  # fmt: skip
+    return Recommendation(
+        basis.pipeline, basis.task, "node_shape", present, cost, sentence, cpu.runs, min_confidence(cpu, ram), evidence
+    )
+
+
+def _present_cost(host: money.Host, now: Price, cpus: float, memory: float) -> float | None:
+    """As _place_cost, of the machine that it ran on: its own size where the table has none."""
+    vcpu = now.vcpu or host.cpus
+    gib = now.mem_gib or (host.memory_bytes / (1 << 30) if host.memory_bytes else None)
+    return _place_cost(dataclasses.replace(now, vcpu=vcpu, mem_gib=gib), cpus, memory)
+
+
+_ORDER = ("low", "medium", "high")
+
+
+def min_confidence(*of: Recommendation) -> str:
+    """The least sure of some recommendations."""
+    return min((r.confidence for r in of), key=_ORDER.index)

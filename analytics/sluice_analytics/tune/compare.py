@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice tune compare`: runs side by side, task by task and tool by tool, against the first of them.
+
+Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run stands
+with their median time and CPU, and their largest peak. Statistics are over the executions of a task that
+succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import prices as price_table
+from ..cli import common
+from ..errors import UserError
+from ..lake import open as lake_open
+from ..lake.session import Session
+from ..prices import Prices
+from ..report.document import Column, Document, Table
+from . import find, money, rank_tests
+from .evidence import scope_of
+from .recommend import add_prices
+from .run import NO_TASK, load
+from .run_report import Resources, RunReport, TaskRow, ToolRow
+
+_PAIRS_NEEDED = 6
+"""Fewer pairs give no p-value below 0.05: 2 / 2^5 is 0.06"""
+
+
+@dataclasses.dataclass
+class Side:
+    """What one run has of a task and sample, or of a tool. count: executions or programs. Ratios: to the first run."""
+
+    run: int
+    """Its place in the order of the command, from 1"""
+    count: int
+    wall_ns: float | None
+    cpu_ns: float | None
+    peak_rss_bytes: int | None
+    read_bytes: float | None
+    write_bytes: float | None
+    cost: float | None
+    bound: str | None
+    exit: str
+    wall_ratio: float | None = None
+    cpu_ratio: float | None = None
+    peak_ratio: float | None = None
+
+
+@dataclasses.dataclass
+class Test:
+    """Executions of a task, or programs of a tool, in the first run against those in another."""
+
+    subject: str
+    run: int
+    figure: str
+    first: int
+    other: int
+    median_ratio: float | None
+    p: float | None
+    test: str
+    verdict: str
+
+
+@dataclasses.dataclass
+class Version:
+    """Executables and container images by which a tool ran in each run; they differ."""
+
+    tool: str
+    run: int
+    exes: list[str]
+    images: list[str]
+
+
+@dataclasses.dataclass
+class Comparison:
+    """Everything, for --format json and the page."""
+
+    runs: list[dict[str, Any]]
+    tasks: list[dict[str, Any]]
+    tools: list[dict[str, Any]]
+    tests: list[Test]
+    versions: list[Version]
+
+
+def compare(session: Session, names: Sequence[str], prices: Prices | None = None) -> Comparison:
+    """Compares runs by id, unique beginning of one, or run_name. UserError below two different ones; NotFound."""
+    ids = [find.find_run(session, name).run_id for name in names]
+    if len(set(ids)) < 2:
+        raise UserError("compare takes two different runs or more", "sluice tune compare RUN RUN")
+    ids = list(dict.fromkeys(ids))
+    reports = [load(session, i, prices=prices, programs_limit=0, with_recommendations=False) for i in ids]
+    versions = _versions(session, ids)
+    tests = [t for n, other in enumerate(reports[1:], 2) for t in _task_tests(reports[0], other, n)]
+    tests += _tool_tests(session, ids, sorted({v.tool for v in versions}))
+    return Comparison(
+        [_run(report, n, reports[0]) for n, report in enumerate(reports, 1)],
+        _sides(reports, _tasks_of, ("task", "sample")),
+        _sides(reports, _tools_of, ("tool",)),
+        tests,
+        versions,
+    )
+
+
+def _ratio(value: float | None, first: float | None) -> float | None:
+    return value / first if value is not None and first else None
+
+
+def _cpu(u: Resources) -> int | None:
+    return None if u.cpu_user_ns is None or u.cpu_system_ns is None else u.cpu_user_ns + u.cpu_system_ns
+
+
+def _run(r: RunReport, n: int, first: RunReport) -> dict[str, Any]:
+    return {
+        "run": n, "run_id": r.run_id, "run_name": r.run_name, "pipeline": r.pipeline, "start_time": r.start_time,
+        "state": r.state, "wall_ns": r.wall_ns, "wall_ratio": _ratio(r.wall_ns, first.wall_ns),
+        "cpu_ns": _cpu(r.usage), "cpu_ratio": _ratio(_cpu(r.usage), _cpu(first.usage)),
+        "peak_rss_bytes": r.usage.peak_rss_bytes,
+        "peak_ratio": _ratio(r.usage.peak_rss_bytes, first.usage.peak_rss_bytes), "read_bytes": r.usage.read_bytes,
+        "write_bytes": r.usage.write_bytes, "cost": r.cost.used, "bound": r.bound, "tasks": len(_tasks(r)),
+        "hosts": [h["host_name"] for h in r.hosts], "warnings": r.warnings,
+    }  # fmt: skip
+
+
+def _tasks(report: RunReport) -> list[TaskRow]:
+    return [t for t in report.tasks if t.task_id != NO_TASK]
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return statistics.median(known) if known else None
+
+
+def _exits(rows: Sequence[TaskRow]) -> str:
+    """0; signal 9; 0, 0, 1 as '0 (2), 1 (1)'; running; unknown."""
+    counts: dict[str, int] = {}
+    for t in rows:
+        if t.exit_signal is not None:
+            word = f"signal {t.exit_signal}"
+        elif t.exit_code is not None:
+            word = str(t.exit_code)
+        else:
+            word = "running" if t.end_time is None else "unknown"
+        counts[word] = counts.get(word, 0) + 1
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{word} ({n})" for word, n in sorted(counts.items()))
+
+
+def _task_side(rows: Sequence[TaskRow], n: int) -> Side:
+    bounds = list(dict.fromkeys(t.bound for t in rows if t.bound))
+    return Side(
+        n, len(rows), _median([t.wall_ns for t in rows]), _median([_cpu(t.usage) for t in rows]),
+        max((t.usage.peak_rss_bytes for t in rows if t.usage.peak_rss_bytes is not None), default=None),
+        _median([t.usage.read_bytes for t in rows]), _median([t.usage.write_bytes for t in rows]),
+        money.add([t.cost.used for t in rows]), ", ".join(bounds) or None, _exits(rows),
+    )  # fmt: skip
+
+
+def _tool_side(t: ToolRow, n: int) -> Side:
+    u = t.usage
+    exits = f"{t.failed} of {t.programs} failed" if t.failed else "0"
+    return Side(
+        n, t.programs, t.wall_ns, _cpu(u), u.peak_rss_bytes, u.read_bytes, u.write_bytes, t.cost.used, t.bound, exits
+    )
+
+
+Sides = dict[tuple[str | None, ...], Side]
+
+
+def _tasks_of(report: RunReport, n: int) -> Sides:
+    by_key: dict[tuple[str | None, ...], list[TaskRow]] = {}
+    for t in _tasks(report):
+        by_key.setdefault((t.name, t.sample), []).append(t)
+    return {key: _task_side(rows, n) for key, rows in by_key.items()}
+
+
+def _tools_of(report: RunReport, n: int) -> Sides:
+    return {(t.tool,): _tool_side(t, n) for t in report.tools}
+
+
+def _sides(
+    reports: Sequence[RunReport], of: Callable[[RunReport, int], Sides], names: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """One row a subject and run that has it, in the order of the first run, with ratios to the first run's."""
+    all_sides = [of(report, n) for n, report in enumerate(reports, 1)]
+    rows = []
+    for key in dict.fromkeys(key for sides in all_sides for key in sides):
+        first = all_sides[0].get(key)
+        for sides in all_sides:
+            side = sides.get(key)
+            if side is None:
+                continue
+            if first is not None:
+                side.wall_ratio = _ratio(side.wall_ns, first.wall_ns)
+                side.cpu_ratio = _ratio(side.cpu_ns, first.cpu_ns)
+                side.peak_ratio = _ratio(side.peak_rss_bytes, first.peak_rss_bytes)
+            rows.append(dict(zip(names, key, strict=True)) | dataclasses.asdict(side))
+    return rows
+
+
+# Statistics
+
+
+def _figures(t: TaskRow) -> dict[str, float | None]:
+    return {"wall_ns": t.wall_ns, "cpu_ns": _cpu(t.usage), "peak_rss_bytes": t.usage.peak_rss_bytes}
+
+
+def _good(report: RunReport) -> dict[str, list[TaskRow]]:
+    found: dict[str, list[TaskRow]] = {}
+    for t in _tasks(report):
+        unseen = t.exit_code is None and t.exit_signal is None and not t.failed_programs
+        if t.end_time is not None and (unseen or (t.exit_code == 0 and t.exit_signal is None)):
+            found.setdefault(t.name, []).append(t)
+    return found
+
+
+def _task_tests(first: RunReport, other: RunReport, n: int) -> list[Test]:
+    one, two = _good(first), _good(other)
+    tests = []
+    for name in one:
+        if name not in two or max(len(one[name]), len(two[name])) < 2:
+            continue
+        for figure in ("wall_ns", "cpu_ns", "peak_rss_bytes"):
+            a = [(t.sample, v) for t in one[name] if (v := _figures(t)[figure]) is not None]
+            b = [(t.sample, v) for t in two[name] if (v := _figures(t)[figure]) is not None]
+            tests.append(judge(name, n, figure, a, b))
+    return tests
+
+
+def judge(
+    subject: str,
+    run: int,
+    figure: str,
+    a: Sequence[tuple[str | None, float]],
+    b: Sequence[tuple[str | None, float]],
+) -> Test:
+    """The test that these values allow: (sample, value) of the first run and of another."""
+    x, y = [v for _, v in a], [v for _, v in b]
+    test = Test(subject, run, figure, len(x), len(y), None, None, "", "not enough executions to say")
+    if not x or not y:
+        return test
+    test.median_ratio = _ratio(statistics.median(y), statistics.median(x))
+    pairs = _pairs(a, b)
+    if pairs is not None and len(pairs) >= _PAIRS_NEEDED:
+        test.test = f"{len(pairs)} pairs of samples, signs exchanged"
+        test.p = rank_tests.paired([math.log(v / u) for u, v in pairs])
+        test.median_ratio = statistics.median([v / u for u, v in pairs])
+    elif 2 / math.comb(len(x) + len(y), len(x)) < rank_tests.SIGNIFICANT:
+        test.test = "Mann-Whitney"
+        test.p = rank_tests.mann_whitney(x, y)
+    else:
+        return test
+    if test.p >= rank_tests.SIGNIFICANT:
+        test.verdict = "no difference to be seen"
+    else:
+        test.verdict = "more" if (test.median_ratio or 0) > 1 else "less"
+    return test
+
+
+def _pairs(
+    a: Sequence[tuple[str | None, float]], b: Sequence[tuple[str | None, float]]
+) -> list[tuple[float, float]] | None:
+    """Values of equal samples, all above 0; None where a sample is unknown, or not one execution's alone."""
+    one, two = dict(a), dict(b)
+    if None in one or None in two or len(one) < len(a) or len(two) < len(b):
+        return None
+    return [(one[s], two[s]) for s in one if s in two and one[s] > 0 and two[s] > 0]
+
+
+# Tools that are not the same
+
+
+def _versions(session: Session, ids: Sequence[str]) -> list[Version]:
+    """Tools whose executables or container images differ between runs."""
+    t = session.table("program", scope_of([find.find_run(session, i) for i in ids]))
+    t = t.filter(t.tool.notnull() & t.exe.notnull() & ~t.overhead.fill_null(False))
+    places: dict[str, dict[str, tuple[set[str], set[str]]]] = {}
+    for row in session.rows(t.select("run_id", "tool", "exe", "container_image").distinct()):
+        exes, images = places.setdefault(row["tool"], {}).setdefault(row["run_id"], (set(), set()))
+        exes.add(row["exe"])
+        if row["container_image"]:
+            images.add(row["container_image"])
+    found = []
+    for tool, by_run in sorted(places.items()):
+        if len({(frozenset(e), frozenset(i)) for e, i in by_run.values()}) < 2:
+            continue
+        found += [
+            Version(tool, n, sorted(by_run[i][0]), sorted(by_run[i][1])) for n, i in enumerate(ids, 1) if i in by_run
+        ]
+    return found
+
+
+def _tool_tests(session: Session, ids: Sequence[str], tools: Sequence[str]) -> list[Test]:
+    """Programs of tools that are not the same, that ended with 0, against those of the first run."""
+    if not tools:
+        return []
+    t = session.table("program", scope_of([find.find_run(session, i) for i in ids]))
+    t = t.filter((t.phase == "END") & t.tool.isin(list(tools)) & (t.exit_code == 0) & ~t.overhead.fill_null(False))
+    t = t.select(
+        "run_id", "tool", "sample", "peak_rss_bytes",
+        wall_ns=(t.end_time - t.program_start_time) * 1000, cpu_ns=t.cpu_user_ns + t.cpu_system_ns,
+    )  # fmt: skip
+    values: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in session.rows(t):
+        values.setdefault((row["run_id"], row["tool"]), []).append(row)
+    tests = []
+    for tool in tools:
+        one = values.get((ids[0], tool), [])
+        for n, other in enumerate(ids[1:], 2):
+            two = values.get((other, tool), [])
+            for figure in ("wall_ns", "cpu_ns", "peak_rss_bytes") if one and two else ():
+                a = [(r["sample"], float(r[figure])) for r in one if r[figure] is not None]
+                b = [(r["sample"], float(r[figure])) for r in two if r[figure] is not None]
+                tests.append(judge(f"tool {tool}", n, figure, a, b))
+    return tests
+
+
+# The answer
+
+_TOOLS_SHOWN = 20
+_FIGURES = {"wall_ns": "wall", "cpu_ns": "CPU", "peak_rss_bytes": "peak"}
+
+
+def document(c: Comparison, source: str, currency: str = "USD") -> Document:
+    """The answer of the command."""
+    both = [
+        Column("wall_ns", "wall", "ns"), Column("wall_times", "ratio"), Column("cpu_ns", "CPU", "ns"),
+        Column("cpu_times", "ratio"), Column("peak_rss_bytes", "peak", "size"), Column("peak_times", "ratio"),
+        Column("read_bytes", "read", "size"), Column("write_bytes", "written", "size"), Column("cost", "cost", "money"),
+        Column("bound", "bound"),
+    ]  # fmt: skip
+    run = Column("run", "run", "count")
+    most = list(dict.fromkeys(r["tool"] for r in c.tools))
+    tools = [_shown(r) for r in c.tools if r["tool"] in most[:_TOOLS_SHOWN]]
+    left_out = f"{len(most) - _TOOLS_SHOWN} more, with less CPU time: --format json" if len(most) > _TOOLS_SHOWN else ""
+    tables = [
+        Table("runs", "Runs", [run, Column("run_id", "id"), Column("start_time", "began", "time"),
+                               Column("state", "state"), *both], [_shown(r) for r in c.runs]),
+        Table("tasks", "Tasks", [Column("task", "task"), Column("sample", "sample"), run,
+                                 Column("count", "executions", "count"), *both, Column("exit", "exit")],
+              [_shown(r) for r in c.tasks]),
+        Table("tests", "Do executions differ from those of run 1?",
+              [Column("subject", "task or tool"), run, Column("what", "figure"), Column("first", "in run 1", "count"),
+               Column("other", "in this", "count"), Column("ratio", "median ratio"), Column("p_text", "p"),
+               Column("test", "test"), Column("verdict", "verdict")],
+              [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
+               "p_text": None if t.p is None else f"{t.p:.4f}"} for t in c.tests],
+              "" if c.tests else "Every task ran once: not enough executions to say whether a difference is chance."),
+        Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
+                                 Column("exit", "exit")], tools, left_out),
+        Table("versions", "Tools that are not the same, by executable and container image",
+              [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
+              [dataclasses.asdict(v) for v in c.versions],
+              "The same path or image name may hold another version: no record tells." if c.versions else ""),
+    ]  # fmt: skip
+    warnings = [f"run {r['run']}: {w}" for r in c.runs for w in r["warnings"]]
+    return Document(
+        f"{len(c.runs)} runs in {source}", tables=tables, warnings=warnings, data=c, main="tasks", currency=currency
+    )
+
+
+def _times(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.2f}"
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {f"{name}_times": _times(row[f"{name}_ratio"]) for name in ("wall", "cpu", "peak")}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `sluice tune compare`."""
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="run id, the beginning of one, or a run's name; two or more"
+    )
+    add_prices(parser)
+    lake_open.add_arguments(parser)
+    common.add_output(parser)
+    sections = ("runs", "tasks", "tests", "tools", "versions")
+    parser.add_argument("--section", choices=sections, help="the table of --format csv (default: tasks)")
+
+
+def main(args: argparse.Namespace) -> int:
+    """`sluice tune compare`: prints the answer; 0."""
+    prices = price_table.read(args.prices) if args.prices else None
+    with lake_open.open_session(args) as session:
+        found = compare(session, args.runs, prices)
+        answer = document(found, session.source, prices.currency if prices else "USD")
+    common.emit(answer, args)
+    return 0

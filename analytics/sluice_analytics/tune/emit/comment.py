@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all forms say beside the settings: evidence, and why a task is left out."""
+
+from __future__ import annotations
+
+import math
+
+from ... import units
+from ...report.terminal import printable
+from ..advice import Advice
+from ..run_report import Recommendation
+
+MIB = 1 << 20
+
+
+def head(mark: str, source: str, how: str) -> list[str]:
+    """The first lines. mark: how a comment begins; how: what to do with the configuration."""
+    return [f"{mark} What tasks used, by sluice tune recommend, from {source}.", f"{mark} {how}"]
+
+
+def value(r: Recommendation, number: float | None) -> str:
+    """A number of a recommendation as people read it."""
+    if number is None:
+        return "not known"
+    if r.what == "memory_bytes":
+        return units.size(number)
+    if r.what == "time_ns":
+        return units.duration(number)
+    return f"{number:g}"
+
+
+_TITLES = {"cpus": "CPUs", "memory_bytes": "memory", "time_ns": "time"}
+
+
+def task(mark: str, advice: Advice) -> list[str]:
+    """The lines over a task's settings."""
+    lines = [f"{mark} {printable(advice.task)}"]
+    for r in advice.recommendations:
+        if r.what in _TITLES:
+            was = "" if r.what == "time_ns" else f" (requested: {value(r, r.current)})"
+            text = f"{_TITLES[r.what]} {value(r, r.recommended)}{was}: {r.sentence}. Confidence {r.confidence}."
+        else:
+            text = f"{r.sentence}."
+        lines.append(f"{mark}   {printable(text)}")
+    return [*lines, *(f"{mark}   {printable(note)}." for note in advice.notes)]
+
+
+def left_out(mark: str, advice: Advice, why: str) -> str:
+    """The line of a task that has no settings."""
+    return f"{mark} {printable(advice.task)}: left out: {why}"
+
+
+def fit_of(r: Recommendation | None) -> dict[str, float] | None:
+    """The line of memory over bytes read, where it is good."""
+    found = r.evidence.get("fit") if r else None
+    return found if isinstance(found, dict) else None
+
+
+def mebibytes(r: Recommendation | None) -> int | None:
+    """Recommended memory in MiB."""
+    return None if r is None or r.recommended is None else math.ceil(r.recommended / MIB)
+
+
+def seconds(r: Recommendation | None) -> int | None:
+    """Recommended time in whole seconds."""
+    return None if r is None or r.recommended is None else math.ceil(r.recommended / 1e9)
+
+
+def whole(r: Recommendation | None) -> int | None:
+    """Recommended CPUs."""
+    return None if r is None or r.recommended is None else math.ceil(r.recommended)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nextflow.config: process selectors (Nextflow documentation, "Process selectors"; its MB are 2^20 bytes)."""
+
+from __future__ import annotations
+
+import re
+
+from ..advice import Advice
+from ..sizes import MEMORY_LEAST, MEMORY_MARGIN
+from . import comment
+
+_PROCESS = re.compile(r"[A-Za-z_]\w*(:[A-Za-z_]\w*)*")
+"""A process, with the workflows that it is called in before it"""
+
+
+def render(advices: list[Advice], source: str) -> str:
+    """A configuration for -c, or to be put into nextflow.config."""
+    lines = comment.head("//", source, "Use it with nextflow run -c FILE, or put it into nextflow.config.")
+    lines.append("process {")
+    for advice in advices:
+        lines += [f"    {line}" if line else "" for line in _process(advice)]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _process(advice: Advice) -> list[str]:
+    if advice.engine != "nextflow":
+        return [comment.left_out("//", advice, f"is no process of Nextflow, but of {advice.engine or 'no engine'}")]
+    if advice.lack:
+        return [comment.left_out("//", advice, advice.lack)]
+    if not advice.is_named_by_engine or not _PROCESS.fullmatch(advice.task):
+        return [comment.left_out("//", advice, "this is no name of a process; record with sluice run --headers")]
+    lines = [*comment.task("//", advice), f"withName: '{advice.task}' {{"]
+    cpus, memory, seconds = advice.of("cpus"), advice.of("memory_bytes"), advice.of("time_ns")
+    if cpus:
+        lines.append(f"    cpus = {comment.whole(cpus)}")
+    if memory:
+        lines.append(f"    memory = '{comment.mebibytes(memory)} MB'")
+        fit = comment.fit_of(memory)
+        if fit:
+            base, each = fit["base_bytes"] * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN
+            by_size = f"Math.max({MEMORY_LEAST}L, ({base:.0f} + {each:.4g} * X.size()) as long)"
+            lines += [
+                "    // By input, if the bytes that it reads are those of its input file X (not checked):",
+                f"    // memory = {{ nextflow.util.MemoryUnit.of({by_size}) }}",
+            ]
+    if seconds:
+        lines.append(f"    time = '{comment.seconds(seconds)}s'")
+    return [*lines, "}"]

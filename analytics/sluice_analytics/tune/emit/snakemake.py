@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Snakemake profile's config.yaml: set-threads and set-resources (Snakemake documentation, "Profiles").
+
+The lists are what both Snakemake 7 and later ones take. mem_mb is 10^6 bytes, runtime minutes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from ..advice import Advice
+from ..sizes import MEMORY_LEAST, MEMORY_MARGIN
+from . import comment
+
+_RULE = re.compile(r"[A-Za-z_]\w*")
+_LEAST_MB = math.ceil(MEMORY_LEAST / 1e6)
+
+
+def render(advices: list[Advice], source: str) -> str:
+    """config.yaml of a profile folder."""
+    lines = comment.head("#", source, "Save it as FOLDER/config.yaml and use it with snakemake --profile FOLDER.")
+    threads: list[str] = []
+    resources: list[str] = []
+    for advice in advices:
+        why = _unfit(advice)
+        if why:
+            lines.append(comment.left_out("#", advice, why))
+            continue
+        lines += comment.task("#", advice)
+        cpus, memory, time = advice.of("cpus"), advice.of("memory_bytes"), advice.of("time_ns")
+        if cpus:
+            threads.append(f"- {advice.task}={comment.whole(cpus)}")
+        if memory and memory.recommended is not None:
+            resources.append(f"- {advice.task}:mem_mb={math.ceil(memory.recommended / 1e6)}")
+            fit = comment.fit_of(memory)
+            if fit:
+                base, each = fit["base_bytes"] / 1e6 * MEMORY_MARGIN, fit["bytes_per_byte"] * MEMORY_MARGIN
+                resources += [
+                    "# By input, if the bytes that it reads are those of its input (not checked); from Snakemake 8 on:",
+                    f'# - "{advice.task}:mem_mb=max({_LEAST_MB}, int({base:.0f} + {each:.4g} * input.size_mb))"',
+                ]
+        seconds = comment.seconds(time)
+        if seconds is not None:
+            resources.append(f"- {advice.task}:runtime={math.ceil(seconds / 60)}")
+    if threads:
+        lines += ["set-threads:", *threads]
+    if resources:
+        lines += ["set-resources:", *resources]
+    return "\n".join(lines) + "\n"
+
+
+def _unfit(advice: Advice) -> str:
+    if advice.engine != "snakemake":
+        return f"is no rule of Snakemake, but of {advice.engine or 'no engine'}"
+    if not advice.is_named_by_engine:
+        return "this is the command of a rule that Snakemake ran itself: the rule's name is not known"
+    if advice.lack:
+        return advice.lack
+    return "" if _RULE.fullmatch(advice.task) else "this is no name of one rule"

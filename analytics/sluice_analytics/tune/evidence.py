@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each execution of a task used, over the runs of a pipeline: what recommendations and comparisons rest on.
+
+A Task record's peak is that of its largest program. Programs that run side by side need more, and a control
+group's limit is on all of them: peak_together_bytes is the largest sum of the peaks of programs that were
+alive at the same moment. It is an upper bound: programs need not peak at once, and pages that a forked child
+shares with its parent count for each. A control group counts the files of a tmpfs and kernel memory as well,
+of which no record tells.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import ibis
+import ibis.expr.types as ir
+
+from ..errors import NotFound
+from ..lake.session import Row, Scope, Session
+from ..model.records import tasks
+from ..prices import Prices
+from . import find, money
+
+BY_DESCENT = "child of the driver"
+"""The source of a task that the engine did not name: its name is that of its command."""
+
+_LATE_US = 3_600_000_000
+_KEY = ("run_id", "task_id", "attempt", "host_id")
+
+
+@dataclasses.dataclass
+class Execution:
+    """One execution of a task that has ended, on all hosts that saw it. Sizes in bytes, times in microseconds UTC."""
+
+    pipeline: str | None
+    run_id: str
+    task: str
+    task_id: str
+    sample: str | None
+    attempt: int | None
+    engine: str | None
+    source: str | None
+    host_ids: list[str]
+    start_time: int
+    end_time: int
+    wall_ns: int
+    """From its first program's start to its last one's end"""
+    cpu_ns: int | None
+    run_delay_ns: int | None
+    peak_program_bytes: int | None
+    read_bytes: int | None
+    write_bytes: int | None
+    rchar: int | None
+    wchar: int | None
+    net_bytes: int | None
+    threads_peak: int | None
+    requested_cpus: float | None
+    requested_memory_bytes: int | None
+    is_shared_limit: bool
+    """What was requested is the whole run's, and other tasks of it share that"""
+    exit_code: int | None
+    exit_signal: int | None
+    bound: str | None
+    share_idle: float | None
+    share_block_io: float | None
+    succeeded: bool
+    """See _ended_well"""
+    peak_together_bytes: int | None = None
+    programs: int = 0
+    """Programs of it that ended"""
+    forked: int = 0
+    unknown_peaks: int = 0
+    oom_killed: int = 0
+    busiest_cpus: float | None = None
+    """CPUs kept busy in the busiest interval of the agent that has a Usage record; null for a short task"""
+
+    @property
+    def parallelism(self) -> float | None:
+        """CPU time / wall time."""
+        return self.cpu_ns / self.wall_ns if self.cpu_ns is not None and self.wall_ns > 0 else None
+
+    @property
+    def wanted_cpus(self) -> float | None:
+        """Threads that ran or could have run, on average: (CPU time + run-queue delay) / wall time."""
+        if self.cpu_ns is None or self.run_delay_ns is None or self.wall_ns <= 0:
+            return None
+        return (self.cpu_ns + self.run_delay_ns) / self.wall_ns
+
+    @property
+    def delay_share(self) -> float | None:
+        """Of the time in which a thread could run, the part that it waited for a CPU."""
+        if self.cpu_ns is None or self.run_delay_ns is None or self.cpu_ns + self.run_delay_ns == 0:
+            return None
+        return self.run_delay_ns / (self.cpu_ns + self.run_delay_ns)
+
+    @property
+    def peak_bytes(self) -> int | None:
+        """Memory that it needs: peak_together_bytes, but no more than a limit that it was held to."""
+        bound, largest = self.peak_together_bytes, self.peak_program_bytes
+        if bound is None or largest is None:
+            return largest if bound is None else bound
+        bound = max(bound, largest)
+        limit = self.requested_memory_bytes
+        return bound if limit is None else min(bound, max(limit, largest))
+
+
+def scope_of(runs: list[find.Run]) -> Scope:
+    """The scope of all records of some runs."""
+    return Scope(
+        since_us=min(r.start_time for r in runs),
+        until_us=max(r.last_time for r in runs) + _LATE_US,
+        run_ids=tuple(r.run_id for r in runs),
+    )
+
+
+def choose_runs(
+    session: Session, pipeline: str | None, last: int | None = None, since_us: int | None = None
+) -> dict[str | None, list[find.Run]]:
+    """Runs by pipeline, the latest first: of each the last so many, or those since a time. NotFound: there are none.
+
+    A run whose pipeline nothing told stands under None.
+    """
+    found = find.all_runs(session, columns=find.HEAD)
+    if not found:
+        raise NotFound(f"{session.source}: holds no run yet", "record one: sluice run -- COMMAND")
+    by_pipeline: dict[str | None, list[find.Run]] = {}
+    for run in found:
+        by_pipeline.setdefault(run.first("pipeline"), []).append(run)
+    if pipeline is not None:
+        if pipeline not in by_pipeline:
+            names = sorted(p for p in by_pipeline if p is not None)
+            raise NotFound(f'no run of a pipeline "{pipeline}" in {session.source}', "there are: " + ", ".join(names))
+        by_pipeline = {pipeline: by_pipeline[pipeline]}
+    chosen = {
+        name: [r for r in runs if since_us is None or r.start_time >= since_us][:last]
+        for name, runs in by_pipeline.items()
+    }
+    if not any(chosen.values()):
+        raise NotFound(f"{session.source}: no run in that time", "choose an earlier --since")
+    ids = tuple(r.run_id for runs in chosen.values() for r in runs)
+    whole = {r.run_id: r for r in find.all_runs(session, ids)}
+    return {name: [whole[r.run_id] for r in runs] for name, runs in chosen.items() if runs}
+
+
+def executions(session: Session, runs: list[find.Run]) -> list[Execution]:
+    """Every execution of a named task in these runs that has ended, the first to start first."""
+    scope = scope_of(runs)
+    ended = _ended(tasks(session, scope))
+    parts = session.rows(ended)
+    whole_runs = {r.run_id: r for r in runs}
+    tasks_of_run: dict[str, set[tuple[str, int | None]]] = {}
+    for part in parts:
+        tasks_of_run.setdefault(part["run_id"], set()).add((part["task_id"], part["attempt"]))
+    found: dict[tuple[str, str, int | None], Execution] = {}
+    for part in sorted(parts, key=lambda p: (p["start_time"], p["host_id"])):
+        key = (part["run_id"], part["task_id"], part["attempt"])
+        one = _execution(part, whole_runs.get(part["run_id"]), len(tasks_of_run[part["run_id"]]))
+        found[key] = _merged(found[key], one) if key in found else one
+    for row in session.rows(_programs_of(session, scope, ended)):
+        _add_programs(found[(row["run_id"], row["task_id"], row["attempt"])], row)
+    attempts: dict[tuple[str, str], list[Execution]] = {}
+    for one in found.values():
+        attempts.setdefault((one.run_id, one.task_id), []).append(one)
+    for row in session.rows(_busiest(session, scope)):
+        same = attempts.get((row["run_id"], row["task_id"]), [])
+        if len(same) == 1 and row["busiest"] is not None:
+            same[0].busiest_cpus = max(row["busiest"], same[0].busiest_cpus or 0.0)
+    return list(found.values())
+
+
+def hosts(session: Session, runs: list[find.Run], prices: Prices | None = None) -> dict[str, money.Host]:
+    """The hosts of these runs by host_id, as their latest Host records have them; prices by the user's table first."""
+    names = {p["host_id"]: p["host_name"] for r in runs for p in r.parts}
+    t = session.table("host", dataclasses.replace(scope_of(runs), run_ids=None, hosts=tuple(sorted(names))))
+    rank = ibis.row_number().over(group_by="host_id", order_by=[t.time.desc(), t.seq.desc()])
+    facts = ("cpus", "memory_bytes", "instance_type", "cloud", "region", "price_per_hour")
+    latest = t.select("host_id", "time", "seq", *facts).mutate(_rank=rank).filter(lambda r: r._rank == 0)
+    found = {host_id: money.Host(host_id, name) for host_id, name in names.items()}
+    for row in session.rows(latest):
+        host = found[row["host_id"]]
+        for name in facts:
+            setattr(host, name, row[name])
+        priced = prices and prices.of_host(host.host_name, host.instance_type, host.region, host.cloud)
+        if priced:
+            host.price_per_hour = priced.per_hour
+    return found
+
+
+def _ended(t: ir.Table) -> ir.Table:
+    t = t.filter((t.phase == "END") & t.end_time.notnull() & t.task_id.notnull() & t.task.notnull())
+    return t.select(
+        *_KEY, "pipeline", "task", "sample", "engine", "source", "start_time", "end_time", "wall_ns", "requested_cpus",
+        "requested_memory_bytes", "exit_code", "exit_signal", "bound", "share_idle", "share_block_io", "cpu_user_ns",
+        "failed_programs",
+        "cpu_system_ns", "run_delay_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar",
+        "net_rx_bytes", "net_tx_bytes", "threads_peak",
+    )  # fmt: skip
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    """Sum of what is known; None where nothing is."""
+    return b if a is None else a if b is None else a + b
+
+
+def _larger(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else max(a, b)
+
+
+def _ended_well(part: Row, run: find.Run | None, tasks_in_run: int) -> bool:
+    """Did its driving program exit with 0?
+
+    A task that has none (`sluice run --task`, the step of a job) succeeded if it is all of a run whose driver
+    exited with 0, or if none of its programs failed.
+    """
+    if part["exit_code"] is not None or part["exit_signal"] is not None:
+        return part["exit_code"] == 0 and part["exit_signal"] is None
+    if run is not None and tasks_in_run == 1 and (run.exit_code is not None or run.exit_signal is not None):
+        return run.exit_code == 0 and run.exit_signal is None
+    return bool(part["failed_programs"] == 0)
+
+
+def _execution(part: Row, run: find.Run | None, tasks_in_run: int) -> Execution:
+    same = ("pipeline", "run_id", "task", "task_id", "sample", "attempt", "engine", "source", "start_time", "end_time",
+            "wall_ns", "run_delay_ns", "read_bytes", "write_bytes", "rchar", "wchar", "threads_peak", "requested_cpus",
+            "requested_memory_bytes", "exit_code", "exit_signal", "bound", "share_idle", "share_block_io")  # fmt: skip
+    asked = ("requested_cpus", "requested_memory_bytes")
+    of_run = run is not None and any(part[name] is not None and part[name] == run.first(name) for name in asked)
+    user, system = part["cpu_user_ns"], part["cpu_system_ns"]
+    return Execution(
+        **{name: part[name] for name in same},
+        host_ids=[part["host_id"]],
+        cpu_ns=None if user is None or system is None else user + system,
+        peak_program_bytes=part["peak_rss_bytes"],
+        net_bytes=_plus(part["net_rx_bytes"], part["net_tx_bytes"]),
+        succeeded=_ended_well(part, run, tasks_in_run),
+        is_shared_limit=of_run and tasks_in_run > 1,
+    )
+
+
+_SUMMED = ("cpu_ns", "run_delay_ns", "read_bytes", "write_bytes", "rchar", "wchar", "net_bytes")
+
+
+def _merged(one: Execution, other: Execution) -> Execution:
+    """The parts of one execution on two hosts: times and bytes add up, memory is that of the host with most."""
+    for name in _SUMMED:
+        setattr(one, name, _plus(getattr(one, name), getattr(other, name)))
+    one.succeeded = one.succeeded and other.succeeded
+    one.host_ids.append(other.host_ids[0])
+    one.end_time = max(one.end_time, other.end_time)
+    one.wall_ns = (one.end_time - one.start_time) * 1000
+    one.peak_program_bytes = _larger(one.peak_program_bytes, other.peak_program_bytes)
+    one.threads_peak = _larger(one.threads_peak, other.threads_peak)
+    if one.exit_code is None or other.exit_code not in (None, 0):
+        one.exit_code = other.exit_code
+    one.exit_signal = one.exit_signal if one.exit_signal is not None else other.exit_signal
+    return one
+
+
+def _programs_of(session: Session, scope: Scope, ended: ir.Table) -> ir.Table:
+    """One row an execution and host: what its programs were, and the largest sum of their peaks at one moment."""
+    program = session.table("program", scope)
+    program = program.filter((program.phase == "END") & program.task_id.notnull() & program.end_time.notnull())
+    program = program.filter(~program.overhead.fill_null(False))
+    span = ended.select(e_run="run_id", e_task="task_id", e_host="host_id", attempt="attempt",
+                        e_start="start_time", e_end="end_time")  # fmt: skip
+    of_execution = [program.run_id == span.e_run, program.task_id == span.e_task, program.host_id == span.e_host,
+                    program.program_start_time <= span.e_end, program.end_time >= span.e_start]  # fmt: skip
+    p = program.inner_join(span, of_execution).select(
+        *_KEY,
+        begin="program_start_time",
+        # One that took no time was there all the same.
+        finish=ibis.greatest(program.end_time, program.program_start_time + 1),
+        peak="peak_rss_bytes",
+        is_forked=program.forked.fill_null(False).cast("int64"),
+        is_oom=program.oom_killed.fill_null(False).cast("int64"),
+    )
+    known = p.filter(p.peak.notnull())
+    # Ends (0) come before starts (1) of the same moment: a program that exec replaces makes room for the next.
+    events = known.select(*_KEY, at=known.begin, turn=ibis.literal(1, "int64"), change=known.peak).union(
+        known.select(*_KEY, at=known.finish, turn=ibis.literal(0, "int64"), change=-known.peak)
+    )
+    so_far = ibis.window(group_by=list(_KEY), order_by=[events.at, events.turn], rows=(None, 0))
+    level = events.select(*_KEY, held=events.change.sum().over(so_far).cast("int64"))
+    together = level.group_by(*_KEY).aggregate(together=level.held.max())
+    together = together.select(
+        t_run="run_id", t_task="task_id", t_attempt="attempt", t_host="host_id", together="together"
+    )
+    counts = p.group_by(*_KEY).aggregate(
+        programs=p.count(),
+        forked=p.is_forked.sum(),
+        oom_killed=p.is_oom.sum(),
+        unknown_peaks=p.count() - p.peak.count(),
+    )
+    same = [counts.run_id == together.t_run, counts.task_id == together.t_task, counts.host_id == together.t_host,
+            counts.attempt.fill_null(-1) == together.t_attempt.fill_null(-1)]  # fmt: skip
+    both = counts.left_join(together, same)
+    return both.select(*_KEY, "programs", "forked", "oom_killed", "unknown_peaks", "together")
+
+
+def _add_programs(one: Execution, row: Row) -> None:
+    one.programs += row["programs"]
+    one.forked += row["forked"]
+    one.oom_killed += row["oom_killed"]
+    one.unknown_peaks += row["unknown_peaks"]
+    one.peak_together_bytes = _larger(one.peak_together_bytes, row["together"])
+
+
+def _busiest(session: Session, scope: Scope) -> ir.Table:
+    """CPUs that the programs of a task kept busy in their busiest interval, by run, task and host.
+
+    An agent asks all programs within some milliseconds: records of one second are one interval.
+    """
+    usage = session.table("usage", scope)
+    usage = usage.filter(usage.task_id.notnull() & (usage.interval_ns >= 500_000_000))
+    second = usage.mutate(_second=usage.time // 1_000_000, _cpu=usage.cpu_user_ns + usage.cpu_system_ns)
+    interval = second.group_by("run_id", "task_id", "host_id", "_second").aggregate(
+        cpu=second._cpu.sum().cast("int64"), length=second.interval_ns.max()
+    )
+    interval = interval.mutate(_cores=interval.cpu.cast("float64") / interval.length.cast("float64"))
+    return interval.group_by("run_id", "task_id", "host_id").aggregate(busiest=interval._cores.max())

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPUs, memory and time that would be right for a task, from its executions.
+
+Rules and their sources (sluice-tune-recommend(7) has them for users):
+
+  memory  largest peak * 1.15, at least 250 MiB, and never below an out-of-memory kill: its peak * 1.2 or
+          + 100 MiB, whichever is more. Margin, least and bump are those of Kubernetes' Vertical Pod Autoscaler
+          (recommendation-margin-fraction, pod-recommendation-min-memory-mb, oom-bump-up-ratio, oom-min-bump-up).
+          The largest peak stands where VPA takes P90: a batch task that exceeds its limit is lost.
+  CPUs    P95 of CPU time / wall time, rounded up but for a twentieth of a CPU. Not where a task waited for
+          CPUs and that hides how many it would have used.
+  time    P95 of wall time * 1.2, at least a minute; AWS Compute Optimizer's headroom, by default, is 20 %.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from .. import units
+from . import money
+from .evidence import Execution
+from .percentiles import percentile, variation
+from .rank_tests import spearman
+from .run_report import Recommendation
+
+RUNS_NEEDED = 3
+MEMORY_MARGIN = 1.15
+MEMORY_LEAST = 250 << 20
+OOM_FACTOR = 1.2
+OOM_STEP = 100 << 20
+TIME_MARGIN = 1.2
+TIME_LEAST_NS = 60_000_000_000
+CPU_TOLERANCE = 0.05
+"""Part of a CPU for which no further one is asked: at most so much longer it takes"""
+STARVED_SHARE = 0.2
+"""Waiting for a CPU, as a part of the time in which a thread could run, from which wall time misleads"""
+AT_LIMIT = 0.9
+"""Part of its CPUs from which a task is said to use all that it has"""
+
+_MIB = 1 << 20
+_DAY_US = 86_400_000_000
+
+
+@dataclasses.dataclass
+class Basis:
+    """What a rule looks at: the successful executions of one task, and all of them. now: microseconds UTC."""
+
+    pipeline: str | None
+    task: str
+    succeeded: list[Execution]
+    all: list[Execution]
+    hosts: dict[str, money.Host]
+    now: int
+
+    @property
+    def newest(self) -> Execution:
+        """The successful execution that began last."""
+        return max(self.succeeded, key=lambda e: e.start_time)
+
+    def said(self, used: Sequence[Execution]) -> str:
+        """How many executions in how many runs, as a sentence has it."""
+        return f"{len(used)} successful executions in {units.counted(runs_of(used), 'run')}"
+
+
+def runs_of(found: Sequence[Execution]) -> int:
+    """How many different runs these executions are of."""
+    return len({e.run_id for e in found})
+
+
+def confidence(basis: Basis, used: Sequence[Execution], values: Sequence[float], certain: bool = True) -> str:
+    """How sure: by the number of executions and runs, their spread (largest / median) and the age of the newest.
+
+    low: fewer than 5 executions, a spread above 2, or older than 90 days. high: 10 executions in 5 runs, a spread
+    up to 1.25, no older than 30 days, and nothing unknown (certain). medium: what lies between.
+    """
+    median = statistics.median(values)
+    spread = max(values) / median if median > 0 else math.inf
+    age = (basis.now - max(e.start_time for e in used)) / _DAY_US
+    if len(used) < 5 or spread > 2 or age > 90:
+        return "low"
+    if len(used) >= 10 and runs_of(used) >= 5 and spread <= 1.25 and age <= 30 and certain:
+        return "high"
+    return "medium"
+
+
+def _numbers(basis: Basis, used: Sequence[Execution], values: Sequence[float], unit: str) -> dict[str, Any]:
+    return {
+        "executions": len(used),
+        "runs": runs_of(used),
+        f"median{unit}": statistics.median(values),
+        f"p95{unit}": percentile(values, 0.95),
+        f"max{unit}": max(values),
+        "variation": variation(values),
+        "newest_days": round((basis.now - max(e.start_time for e in used)) / _DAY_US, 1),
+    }
+
+
+def requested(basis: Basis, name: str) -> float | None:
+    """requested_cpus or requested_memory_bytes of the newest execution that was told one."""
+    newest_first = sorted(basis.all, key=lambda e: e.start_time, reverse=True)
+    return next((getattr(e, name) for e in newest_first if getattr(e, name) is not None), None)
+
+
+def cpus_for(parallelism: float) -> int:
+    """Whole CPUs for so many on average."""
+    return max(1, math.ceil(round(parallelism - CPU_TOLERANCE, 9)))
+
+
+def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
+    """The recommendation of CPUs, or why there is none."""
+    known = [e for e in basis.succeeded if e.parallelism is not None]
+    if runs_of(known) < RUNS_NEEDED:
+        return None, "CPU time is unknown"
+    used, note = known, ""
+    starved = [e for e in known if (e.delay_share or 0.0) >= STARVED_SHARE]
+    wanted_p95 = percentile([e.wanted_cpus or e.parallelism or 0.0 for e in known], 0.95)
+    used_p95 = percentile([e.parallelism or 0.0 for e in known], 0.95)
+    extra: dict[str, Any] = {"starved_executions": len(starved), "wanted_p95_cpus": wanted_p95}
+    if starved and cpus_for(wanted_p95) != cpus_for(used_p95):
+        used = [e for e in known if (e.delay_share or 0.0) < STARVED_SHARE]
+        if runs_of(used) < RUNS_NEEDED:
+            return None, (
+                f"{len(starved)} of {len(known)} executions were starved of CPU: {used_p95:.2f} were busy, "
+                f"{wanted_p95:.2f} wanted (P95, running or waiting to run); more CPUs may be right, and wall time "
+                "cannot tell how many"
+            )
+        note = f"; {len(starved)} that waited for CPUs are left out"
+    values = [e.parallelism or 0.0 for e in used]
+    recommended = cpus_for(percentile(values, 0.95))
+    current = requested(basis, "requested_cpus")
+    busiest = [e.busiest_cpus for e in used if e.busiest_cpus is not None]
+    threads = max((e.threads_peak for e in used if e.threads_peak is not None), default=None)
+    sentence = f"P95 of the CPUs kept busy over {basis.said(used)} is {percentile(values, 0.95):.2f}{note}"
+    if current is not None and max(values) >= AT_LIMIT * current:
+        sentence += f"; it used all of the {current:g} that it had: more may be right"
+    if busiest and percentile(busiest, 0.95) > recommended + 0.5:
+        sentence += (
+            f"; its busiest interval kept {percentile(busiest, 0.95):.1f} busy: that part takes longer with fewer"
+        )
+    extra |= {"busiest_interval_p95_cpus": percentile(busiest, 0.95) if busiest else None, "threads_peak": threads}
+    evidence = _numbers(basis, used, values, "_cpus") | extra | {"rule": "ceil(P95 of CPU time / wall time - 0.05)"}
+    sure = confidence(basis, used, values, all(e.run_delay_ns is not None for e in used))
+    return Recommendation(
+        basis.pipeline, basis.task, "cpus", current, float(recommended), sentence, len(used), sure, evidence
+    ), ""
+
+
+@dataclasses.dataclass
+class Fit:
+    """peak = base_bytes + bytes_per_byte * rchar lies above every execution; r_squared of the line of least squares."""
+
+    base_bytes: float
+    bytes_per_byte: float
+    r_squared: float
+    spearman: float
+
+    def memory_bytes(self, input_bytes: float) -> float:
+        """With the margin."""
+        return max(MEMORY_LEAST, (self.base_bytes + self.bytes_per_byte * input_bytes) * MEMORY_MARGIN)
+
+
+def grows_with_input(used: Sequence[Execution]) -> tuple[float | None, Fit | None]:
+    """Spearman's correlation of peak and bytes read, and the line where it is good enough to compute memory with.
+
+    Asked of 6 executions or more whose bytes read differ by a factor of 2; the line needs an R² of 0.9.
+    """
+    pairs = [(float(e.rchar), float(e.peak_bytes)) for e in used if e.rchar and e.peak_bytes]
+    if len(pairs) < 6 or max(x for x, _ in pairs) < 2 * min(x for x, _ in pairs):
+        return None, None
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    rho = spearman(xs, ys)
+    if rho is None or rho < 0.7:
+        return rho, None
+    line = statistics.linear_regression(xs, ys)
+    r_squared = statistics.correlation(xs, ys) ** 2
+    if r_squared < 0.9 or line.slope <= 0:
+        return rho, None
+    above = max(y - (line.intercept + line.slope * x) for x, y in pairs)
+    return rho, Fit(line.intercept + above, line.slope, r_squared, rho)
+
+
+def _by_input(used: Sequence[Execution]) -> list[dict[str, Any]]:
+    """Thirds of the executions by bytes read, halves where there are fewer than 9."""
+    pairs = sorted((e.rchar, e.peak_bytes) for e in used if e.rchar and e.peak_bytes)
+    parts = 3 if len(pairs) >= 9 else 2
+    found = []
+    for n in range(parts):
+        part = pairs[len(pairs) * n // parts : len(pairs) * (n + 1) // parts]
+        found.append({
+            "rchar_from": part[0][0], "rchar_to": part[-1][0], "executions": len(part),
+            "peak_max_bytes": max(peak for _, peak in part),
+        })  # fmt: skip
+    return found
+
+
+def oom_floor(executions: Sequence[Execution]) -> tuple[int, int] | None:
+    """Of executions in which the kernel killed for memory: (the largest peak at a kill, what is needed at least).
+
+    A task that was killed near its limit (0.8 of it) had reached that: the sum of peaks falls short or beyond.
+    """
+    peaks = []
+    for e in executions:
+        if not e.oom_killed or e.peak_bytes is None:
+            continue
+        limit = e.requested_memory_bytes
+        peaks.append(limit if limit is not None and 0.8 * limit <= e.peak_bytes <= limit else e.peak_bytes)
+    return (max(peaks), math.ceil(max(max(peaks) * OOM_FACTOR, max(peaks) + OOM_STEP))) if peaks else None
+
+
+def memory(basis: Basis) -> tuple[Recommendation | None, str]:
+    """The recommendation of memory, or why there is none."""
+    used = [e for e in basis.succeeded if e.peak_bytes is not None]
+    if runs_of(used) < RUNS_NEEDED:
+        return None, "peak memory is unknown"
+    values = [e.peak_bytes or 0 for e in used]
+    floor = oom_floor(basis.all)
+    wanted = max(max(values) * MEMORY_MARGIN, MEMORY_LEAST, floor[1] if floor else 0)
+    recommended = math.ceil(wanted / _MIB) * _MIB
+    current = requested(basis, "requested_memory_bytes")
+    largest = max(used, key=lambda e: e.peak_bytes or 0)
+    alone = largest.peak_program_bytes
+    sentence = f"the largest peak of {basis.said(used)} is {units.size(max(values))}"
+    if alone is not None and alone < max(values):
+        sentence += f" (programs side by side; the largest alone {units.size(alone)})"
+    sentence += ", + 15 %"
+    if recommended == MEMORY_LEAST:
+        sentence += f"; less than {units.size(MEMORY_LEAST)} is not recommended"
+    killed = [e for e in basis.all if e.oom_killed]
+    if floor:
+        retried = {(e.sample, e.run_id) for e in killed} & {(e.sample, e.run_id) for e in basis.succeeded}
+        sentence += (
+            f"; killed for memory in {len(killed)} executions, at {units.size(floor[0])}"
+            + (f", {len(retried)} succeeded when they were tried again" if retried else "")
+        )  # fmt: skip
+    held_up = sum(e.bound == "MEMORY" for e in basis.succeeded)
+    if held_up * 2 >= len(basis.succeeded):
+        sentence += f"; memory held it up in {held_up} of {len(basis.succeeded)}"
+    rho, fit = grows_with_input(used)
+    evidence = _numbers(basis, used, values, "_bytes") | {
+        "largest_program_bytes": alone,
+        "oom_killed_executions": len(killed),
+        "oom_peak_bytes": floor[0] if floor else None,
+        "spearman_peak_rchar": rho,
+        "peaks_are": "the largest sum of peaks of programs alive at one moment, an upper bound: they need not peak at "
+        "once, and pages that a forked child shares count for each; no more than a limit that held",
+        "forked_programs": largest.forked,
+        "programs_of_unknown_peak": sum(e.unknown_peaks for e in used),
+        "rule": "max(largest peak * 1.15, 250 MiB, largest peak at an OOM kill * 1.2 or + 100 MiB)",
+    }
+    if rho is not None and rho >= 0.7:
+        evidence["by_input_size"] = _by_input(used)
+        sentence += f"; it grows with the bytes that it reads (Spearman {rho:.2f})"
+    if fit:
+        evidence["fit"] = dataclasses.asdict(fit)
+        sentence += f": {fit.bytes_per_byte:.3g} B for each, R² {fit.r_squared:.2f}"
+    sure = confidence(basis, used, values, all(e.unknown_peaks == 0 for e in used))
+    return Recommendation(
+        basis.pipeline, basis.task, "memory_bytes", current, float(recommended), sentence, len(used), sure, evidence
+    ), ""
+
+
+def time(basis: Basis) -> Recommendation:
+    """The recommendation of a time limit. No record tells the one that was asked for."""
+    values = [e.wall_ns for e in basis.succeeded]
+    p95 = percentile(values, 0.95)
+    recommended = math.ceil(max(p95 * TIME_MARGIN, TIME_LEAST_NS) / 1e9) * 1_000_000_000
+    sentence = f"P95 of wall time over {basis.said(basis.succeeded)} is {units.duration(p95)}, + 20 %"
+    if recommended == TIME_LEAST_NS:
+        sentence += "; less than a minute is not recommended"
+    evidence = _numbers(basis, basis.succeeded, values, "_ns") | {"rule": "max(P95 of wall time * 1.2, 1 minute)"}
+    sure = confidence(basis, basis.succeeded, values)
+    return Recommendation(
+        basis.pipeline, basis.task, "time_ns", None, float(recommended), sentence, len(values), sure, evidence
+    )
+
+
+def saving(basis: Basis, cpu: Recommendation | None, ram: Recommendation | None) -> float | None:
+    """Money a run: reserved cost (price * wall * the larger share of CPUs and of memory) as it was asked for, less
+    the same with what is recommended, over the successful executions. None: a price or what was asked for is
+    unknown, or the limit was shared with other tasks.
+    """
+    now_cpus, now_memory = requested(basis, "requested_cpus"), requested(basis, "requested_memory_bytes")
+    if (now_cpus is None and now_memory is None) or any(e.is_shared_limit for e in basis.succeeded):
+        return None
+    new_cpus = cpu.recommended if cpu and now_cpus is not None else now_cpus
+    new_memory = int(ram.recommended) if ram and ram.recommended and now_memory is not None else now_memory
+
+    def cost(asked_cpus: float | None, asked_memory: float | None) -> float | None:
+        memory_bytes = None if asked_memory is None else int(asked_memory)
+        return money.add([
+            money.reserved_cost(basis.hosts.get(e.host_ids[0]), e.wall_ns, asked_cpus, memory_bytes)
+            for e in basis.succeeded
+        ])  # fmt: skip
+
+    before, after = cost(now_cpus, now_memory), cost(new_cpus, new_memory)
+    return None if before is None or after is None else (before - after) / runs_of(basis.succeeded)
