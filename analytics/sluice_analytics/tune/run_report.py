@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclasses.dataclass
 class Resources:
-    """Totals over programs: sums, but for peak_rss_bytes, the largest sum of what was resident at once."""
+    """Totals over programs: sums, but for the two of memory."""
 
     cpu_user_ns: int | None = None
     cpu_system_ns: int | None = None
@@ -103,6 +103,7 @@ class ToolRow:
     bound: str | None
     share_of_cpu: float | None
     share_of_io: float | None
+    cost: Cost = dataclasses.field(default_factory=Cost)
 
 
 @dataclasses.dataclass
@@ -152,7 +153,7 @@ class Failure:
     sentence: str
     evidence: dict[str, Any]
     chain: list[str]
-    """From the program up: the programs that failed because it did"""
+    """From the program's parent up: the programs that failed because it did, each as people read it"""
     victims: list[str]
     recovered: bool = False
     """A later attempt of the task succeeded"""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sluice-tune: why is this run slow or expensive, and what would be right?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from .. import prices
+from ..errors import UserError
+from ..lake import open as lake_open
+from ..model.records import tasks
+from ..prices import Prices
+from ..report.document import Document
+from ..tune import find, present
+from . import common
+
+EPILOG = """commands:
+  sluice tune compare RUN RUN …   two runs or more, task by task
+  sluice tune trend               wall, cost, peak and failures over the runs of a pipeline
+  sluice tune recommend           CPUs, memory and time for each task, and configuration for the engine
+  sluice tune export              a run as OTLP traces, OpenLineage events or Parquet files
+  each has its own --help
+
+examples:
+  sluice tune                             the latest run of ./sluice-lake
+  sluice tune --list                      which runs there are
+  sluice tune tiny_torvalds --prices prices.csv
+  sluice tune 3f2a --format html -o run.html
+  sluice tune --format csv --section tools
+  sluice tune --follow                    the run that runs now, step by step
+
+exit status: 0 done; 1 there is no such run, or the run that was followed failed; 2 wrong usage, or a lake
+that cannot be read
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line of `sluice tune [RUN]`."""
+    p = argparse.ArgumentParser(
+        prog="sluice tune",
+        description="Explains a run: what used CPU, memory, disk and network, what held it up, why it failed.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+        allow_abbrev=False,
+    )
+    p.add_argument("run", nargs="?", metavar="RUN", help="run_id, its beginning, or its name (default: the latest run)")
+    p.add_argument("--list", action="store_true", help="list the runs of the lake, and no more")
+    p.add_argument(
+        "--follow", action="store_true", help="follow a running run until it ends (default: the latest that runs)"
+    )
+    p.add_argument(
+        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="of --follow: time between looks (default: 2)"
+    )
+    p.add_argument(
+        "--prices", metavar="FILE", help="a price table (CSV): costs; without it those of Host records, else unknown"
+    )
+    p.add_argument(
+        "--programs", type=_count, default=5000, metavar="N", help="list at most so many programs (default: 5000)"
+    )
+    lake_open.add_arguments(p)
+    common.add_output(p, (*common.FORMATS, "html"))
+    p.add_argument(
+        "--section", choices=present.SECTIONS, default="tasks", help="of --format csv: which table (default: tasks)"
+    )
+    return p
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f'"{text}" is no number of seconds') from None
+    if not 0.1 <= value <= 86400:
+        raise argparse.ArgumentTypeError("from 0.1 s to a day")
+    return value
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f'"{text}" is no number')
+    return int(text)
+
+
+def _commands() -> dict[
+    str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int], str]
+]:
+    """Subcommand -> its options, its body, what it does."""
+    from ..export import command as export
+    from ..tune import compare, recommend, trend
+
+    return {
+        "compare": (compare.add_arguments, compare.main, "Two runs or more, or two versions of a tool, task by task."),
+        "trend": (trend.add_arguments, trend.main, "Wall time, cost, peak memory and failures over a pipeline's runs."),
+        "recommend": (
+            recommend.add_arguments,
+            recommend.main,
+            "CPUs, memory and time for each task, with the evidence.",
+        ),
+        "export": (
+            export.add_arguments,
+            export.main,
+            "A run for other systems: traces, lineage events, Parquet files.",
+        ),
+    }
+
+
+COMMANDS = ("compare", "trend", "recommend", "export")
+
+
+def body(argv: list[str]) -> int:
+    """Runs a command line; errors as exceptions."""
+    if argv and argv[0] in COMMANDS:
+        add_arguments, main_of, description = _commands()[argv[0]]
+        p = argparse.ArgumentParser(
+            prog=f"sluice tune {argv[0]}",
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        add_arguments(p)
+        return main_of(p.parse_args(argv[1:]))
+    p = parser()
+    args, more = p.parse_known_args(argv)
+    if args.run in COMMANDS:
+        raise UserError(f"{args.run} stands behind options", f"write it first: sluice tune {args.run} …")
+    if more:
+        p.error("unrecognized arguments: " + " ".join(more))
+    if args.follow:
+        from ..tune import follow
+
+        return follow.main(args)
+    if args.list:
+        common.emit(_list(args), args)
+        return 0
+    table = prices.read(args.prices) if args.prices else None
+    return _report(args, table)
+
+
+def _list(args: argparse.Namespace) -> Document:
+    with lake_open.open_session(args) as session:
+        found = find.all_runs(session)
+        t = tasks(session)
+        bad = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
+        counts = t.group_by("run_id").aggregate(n=t.count(), bad=bad.cast("int64").sum())
+        by_run = {row["run_id"]: (row["n"], row["bad"] or 0) for row in session.rows(counts)}
+        document = present.run_list(found, by_run, find.now())
+        document.warnings = list(session.warnings)
+    return document
+
+
+def _report(args: argparse.Namespace, table: Prices | None) -> int:
+    from ..tune import run
+
+    with lake_open.open_session(args) as session:
+        report = run.load(session, args.run, prices=table, programs_limit=args.programs)
+    if args.format == "html":
+        from ..report import html
+
+        common.write(args.output, html.render(report))
+        return 0
+    common.emit(present.document(report, is_short=args.format == "table"), args)
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command sluice-tune: its exit status."""
+    return common.run("sluice tune", body, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lake does not know: times nobody watched, records that never arrived, events that were lost.
+
+Three sources, all in records: the times that Host records leave open; holes in seq, by agent and topic; and
+what Agent records count as lost. Each becomes a Loss with its time; hours with one are marked.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import ibis
+import ibis.expr.types as ir
+
+from ..lake.columns import COLUMNS
+from ..lake.session import Scope, Session
+from ..model import hosts
+from .period import SLACK_US, Period
+
+AWAY_INTERVALS = 2
+"""A host of which nothing was heard for longer than so many of its agent's intervals was not watched"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Loss:
+    """Something unknown of a host between two times (microseconds).
+
+    kind: AWAY (no Host records: nobody watched), SEQ_HOLE (records of a topic that never arrived),
+    LOST_EVENTS (counted by the agent), NOT_RECORDED (between two `sluice run`s, where nobody meant to watch).
+    count: records or events; None for a time.
+    """
+
+    host_id: str
+    kind: str
+    start_us: int
+    end_us: int
+    count: int | None
+    what: str
+
+    @property
+    def hides_use(self) -> bool:
+        """May programs have used CPU of which no record tells?"""
+        return self.kind == "LOST_EVENTS" or (self.kind == "SEQ_HOLE" and self.what in ("program", "usage"))
+
+
+def lost_events(session: Session, scope: Scope) -> ir.Table:
+    """Events that agents counted as lost since their record before: host_id, start_us, end_us, place, reason, count.
+
+    The counts in records are since the agent's start; an agent that began anew counts from 0.
+    """
+    record = session.table("agent", scope)
+    first = record.group_by("agent_id").aggregate(first_seq=record.seq.min())
+    each = record.filter(record.lost.length() > 0)
+    each = each.mutate(_loss=each.lost.unnest())
+    each = each.select(
+        "host_id", "agent_id", "seq", "time", "event", "interval_ns",
+        place=each._loss["place"], reason=each._loss["reason"], total=each._loss["count"],
+    )  # fmt: skip
+    each = each.inner_join(first, "agent_id")
+    window = ibis.window(group_by=[each.agent_id, each.place, each.reason], order_by=each.seq.asc())
+    each = each.mutate(_before=each.total.lag().over(window))
+    base = ibis.cases(
+        (each._before.notnull() & (each._before <= each.total), each._before),
+        # The first that we read of an agent that had begun before: when it lost them is not known.
+        (each._before.isnull() & (each.seq == each.first_seq) & ~each.event.isin(["START", "GAP"]), each.total),
+        else_=ibis.literal(0, type="int64"),
+    )
+    each = each.mutate(count=each.total - base, start_us=each.time - each.interval_ns // 1000, end_us=each.time)
+    return each.filter(each["count"] > 0).select("host_id", "start_us", "end_us", "place", "reason", "count")
+
+
+def _holes(session: Session, topic: str, scope: Scope, agents: list[str]) -> ir.Table:
+    record = session.table(topic, scope)
+    record = record.filter(record.agent_id.isin(agents)).select("host_id", "agent_id", "seq", "time")
+    window = ibis.window(group_by=record.agent_id, order_by=record.seq.asc())
+    record = record.mutate(_seq=record.seq.lag().over(window), start_us=record.time.lag().over(window))
+    record = record.filter(record.seq - record._seq > 1)
+    return record.select("host_id", start_us=record.start_us, end_us=record.time, count=record.seq - record._seq - 1)
+
+
+def seq_holes(session: Session, period: Period) -> list[Loss]:
+    """Records whose seq is missing. A hole lies between the times of the records beside it."""
+    scope = Scope(period.since_us - SLACK_US, period.until_us + SLACK_US)
+    found = []
+    for topic in COLUMNS:
+        record = session.table(topic, scope)
+        spans = record.group_by("agent_id").aggregate(
+            n=record.seq.nunique(), first=record.seq.min(), last=record.seq.max()
+        )
+        broken = [r["agent_id"] for r in session.rows(spans.filter(spans["last"] - spans["first"] + 1 > spans.n))]
+        if not broken:
+            continue
+        for row in session.rows(_holes(session, topic, scope, sorted(broken))):
+            start, end = sorted((row["start_us"], row["end_us"]))
+            if end > period.since_us and start < period.until_us:
+                found.append(Loss(row["host_id"], "SEQ_HOLE", start, end, row["count"], topic))
+    return found
+
+
+def away(session: Session, period: Period) -> list[Loss]:
+    """Times longer than AWAY_INTERVALS of the agent's intervals without a Host record, inside the period."""
+    scope = Scope(period.since_us - SLACK_US, period.until_us + SLACK_US)
+    found = []
+    for row in session.rows(hosts.gaps(session, scope, least_us=1_000_000)):
+        length = row["end_us"] - row["start_us"]
+        if period.inside(row["start_us"], row["end_us"]) == 0:
+            continue
+        if row["only_runs"]:
+            what = "between two `sluice run`s"
+            found.append(Loss(row["host_id"], "NOT_RECORDED", row["start_us"], row["end_us"], None, what))
+        elif length * 1000 > AWAY_INTERVALS * row["interval_ns"]:
+            what = "the host booted meanwhile" if row["restarted"] else "no agent watched the host"
+            found.append(Loss(row["host_id"], "AWAY", row["start_us"], row["end_us"], None, what))
+    return found
+
+
+def find(session: Session, period: Period) -> list[Loss]:
+    """All that is unknown of the period, by host and time."""
+    events = [
+        Loss(r["host_id"], "LOST_EVENTS", r["start_us"], r["end_us"], r["count"], f"{r['place']}: {r['reason']}")
+        for r in session.rows(lost_events(session, Scope(period.since_us - SLACK_US, period.until_us + SLACK_US)))
+        if period.inside(r["start_us"], r["end_us"]) or period.since_us <= r["end_us"] < period.until_us
+    ]
+    return sorted([*away(session, period), *seq_holes(session, period), *events], key=lambda x: (x.host_id, x.start_us))

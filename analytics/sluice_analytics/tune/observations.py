@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is worth knowing of a run beside its numbers, each with the numbers that say so."""
+
+from __future__ import annotations
+
+import bisect
+import statistics
+from collections.abc import Iterable, Sequence
+
+import ibis
+import ibis.expr.types as ir
+
+from .. import units
+from ..lake.session import Scope, Session
+from ..model.records import programs as programs_of
+from .failure import is_failed
+from .money import Host
+from .run_report import Observation, TaskRow, ToolRow
+
+STRAGGLER_Z = 3.5
+"""Modified z-score from which a value is an outlier: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993"""
+
+STRAGGLER_FACTOR = 1.5
+"""A straggler took so many times the median as well"""
+
+STRAGGLER_NS = 1_000_000_000
+"""And so much longer, in nanoseconds"""
+
+STRAGGLER_TASKS = 4
+"""Equal tasks that it takes to speak of a straggler"""
+
+CONTENDED = 0.3
+"""Share of a task's time that it waited for a CPU from which tasks contend: that of bound STARVED in the agent"""
+
+CONTENTION_NS = 1_000_000_000
+"""Shortest task that is looked at"""
+
+PRESSURE = 0.2
+"""Part of an interval in which something stalled (PSI some) that is worth a word"""
+
+IDLE_NS = 10_000_000_000
+"""Shortest idle task that is told of"""
+
+STUCK_US = 60_000_000
+"""A program that used nothing for so long, up to the last that is known, may be stuck (microseconds)"""
+
+CPU_LOW = 0.65
+"""jobstats: a CPU efficiency below it is shown in red"""
+
+MEMORY_LOW = 0.7
+"""jobstats: memory below this share of the request is worth a note"""
+
+UNUSED_NS = 60_000_000_000
+"""Shortest task whose request is judged"""
+
+MANY_BYTES = 256 << 20
+"""Storage I/O of a run from which it is told which tool made it"""
+
+_SHORT = 5
+
+
+def _plural(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHORT]) + (", …" if len(names) > _SHORT else "")
+
+
+def label(task: TaskRow) -> str:
+    """A task for people: its name, and its sample where it has one."""
+    return f"{task.name} ({task.sample})" if task.sample else task.name
+
+
+def modified_z(value: float, median: float, deviations: Sequence[float]) -> float:
+    """Iglewicz and Hoaglin's modified z-score: 0.6745 (x - median) / MAD.
+
+    deviations: |x - median| of all. Where more than half of them are 0, so that MAD is, their mean stands for
+    it: (x - median) / (1.253314 * mean), as the same authors have it. 0 where all values are equal.
+    """
+    mad = statistics.median(deviations)
+    if mad > 0:
+        return 0.6745 * (value - median) / mad
+    mean = statistics.fmean(deviations)
+    return (value - median) / (1.253314 * mean) if mean > 0 else 0.0
+
+
+def stragglers(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks that took much longer than others of the same name."""
+    by_name: dict[str, list[TaskRow]] = {}
+    for task in tasks:
+        if task.end_time is not None and task.wall_ns is not None and not is_failed(task):
+            by_name.setdefault(task.name, []).append(task)
+    found = []
+    for name, equal in by_name.items():
+        if len(equal) < STRAGGLER_TASKS:
+            continue
+        walls = [float(t.wall_ns or 0) for t in equal]
+        median = statistics.median(walls)
+        deviations = [abs(w - median) for w in walls]
+        for task, wall in zip(equal, walls, strict=True):
+            z = modified_z(wall, median, deviations)
+            if z < STRAGGLER_Z or wall < STRAGGLER_FACTOR * median or wall - median < STRAGGLER_NS:
+                continue
+            reason, evidence = _why_longer(task, equal)
+            found.append(
+                Observation(
+                    "STRAGGLER",
+                    "WARNING",
+                    task.task_id,
+                    f"{label(task)} took {units.duration(wall)}, {wall / median:.1f} times the median of "
+                    f"{_plural(len(equal), 'task')} of {name} ({units.duration(median)}){reason}",
+                    {
+                        "wall_ns": task.wall_ns,
+                        "median_wall_ns": median,
+                        "median_deviation_ns": statistics.median(deviations),
+                        "modified_z": round(z, 2),
+                        "tasks": len(equal),
+                    }
+                    | evidence,
+                )
+            )
+    return found
+
+
+def _why_longer(task: TaskRow, equal: list[TaskRow]) -> tuple[str, dict[str, float]]:
+    """What it did more of than the median of its equals: CPU time, waiting for a CPU, bytes."""
+
+    def cpu(t: TaskRow) -> float | None:
+        parts = (t.usage.cpu_user_ns, t.usage.cpu_system_ns)
+        return None if None in parts else float(sum(p or 0 for p in parts))
+
+    def moved(t: TaskRow) -> float | None:
+        parts = (t.usage.rchar, t.usage.wchar)
+        return None if None in parts else float(sum(p or 0 for p in parts))
+
+    def delay(t: TaskRow) -> float | None:
+        return None if t.usage.run_delay_ns is None else float(t.usage.run_delay_ns)
+
+    words, evidence = [], {}
+    for name, of, text in (
+        ("cpu_ns", cpu, "CPU time"),
+        ("run_delay_ns", delay, "waiting for a CPU"),
+        ("rchar_wchar_bytes", moved, "bytes read and written"),
+    ):
+        own, others = of(task), [v for v in map(of, equal) if v is not None]
+        if own is None or not others:
+            continue
+        usual = statistics.median(others)
+        evidence[name], evidence["median_" + name] = own, usual
+        if usual > 0 and own >= STRAGGLER_FACTOR * usual:
+            words.append(f"{own / usual:.1f} times the {text}")
+    return (": with " + ", ".join(words) if words else ""), evidence
+
+
+def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation]:
+    """Tasks that waited for a CPU while others of the run ran beside them, one observation a host."""
+    found = []
+    for host in hosts.values():
+        own = [t for t in tasks if t.host_name == host.host_name and t.end_time is not None]
+        slow = [t for t in own if (t.shares.get("run_delay") or 0) >= CONTENDED and (t.wall_ns or 0) >= CONTENTION_NS]
+        starts, ends = sorted(t.start_time for t in own), sorted(t.end_time or 0 for t in own)
+        beside = {
+            t.task_id: bisect.bisect_left(starts, t.end_time or 0) - bisect.bisect_right(ends, t.start_time)
+            for t in slow
+        }
+        slow = [t for t in slow if beside[t.task_id] > 1]
+        if not slow:
+            continue
+        worst = max(slow, key=lambda t: t.usage.run_delay_ns or 0)
+        waited = sum(t.usage.run_delay_ns or 0 for t in slow)
+        pressure = psi(host, "psi_cpu_some", min(t.start_time for t in slow), max(t.end_time or 0 for t in slow))
+        names = sorted({t.name for t in slow})
+        sentence = (
+            f"{_plural(len(slow), 'task')} on {host.host_name} ({_some(names)}) waited {units.duration(waited)} "
+            "for a CPU while others of this run ran beside them"
+        )
+        if host.cpus:
+            sentence += f", on {_plural(host.cpus, 'CPU')}"
+        found.append(
+            Observation(
+                "CONTENTION",
+                "WARNING",
+                worst.task_id,
+                sentence,
+                {
+                    "tasks": [t.task_id for t in slow],
+                    "run_delay_ns": waited,
+                    "worst_run_delay_share": worst.shares.get("run_delay"),
+                    "beside_at_most": max(beside[t.task_id] for t in slow) - 1,
+                    "cpus": host.cpus,
+                    "psi_cpu_some_mean": pressure,
+                },
+            )
+        )
+    return found
+
+
+def starved(tasks: Iterable[TaskRow], told: list[Observation]) -> list[Observation]:
+    """Tasks that the agent found STARVED beside which none of the run ran: by their own programs, or by other runs."""
+    known = {task_id for o in told for task_id in o.evidence["tasks"]}
+    return [
+        Observation(
+            "STARVED",
+            "WARNING",
+            t.task_id,
+            f"{label(t)} waited {units.percent(t.shares.get('run_delay'))} of its time for a CPU, and no other task "
+            "of this run ran beside it: its own programs share too few, or others of the host take them",
+            {
+                "run_delay_share": t.shares.get("run_delay"),
+                "run_delay_ns": t.usage.run_delay_ns,
+                "parallelism": t.parallelism,
+                "programs": t.programs,
+                "requested_cpus": t.efficiency.requested_cpus,
+            },
+        )
+        for t in tasks
+        if t.bound == "STARVED" and (t.wall_ns or 0) >= CONTENTION_NS and t.task_id not in known
+    ]
+
+
+def pressure_of_hosts(hosts: dict[str, Host], start_us: int, end_us: int) -> list[Observation]:
+    """Hosts on which something stalled for memory or I/O in a good part of the run (PSI, from Host records)."""
+    found = []
+    for host in hosts.values():
+        for name, what in (("psi_memory_some", "memory"), ("psi_io_some", "I/O")):
+            mean = psi(host, name, start_us, end_us)
+            if mean is not None and mean >= PRESSURE:
+                found.append(
+                    Observation(
+                        "PRESSURE",
+                        "WARNING",
+                        None,
+                        f"on {host.host_name} something waited for {what} in {units.percent(mean)} of the run's time",
+                        {"host_name": host.host_name, name + "_mean": mean},
+                    )
+                )
+    return found
+
+
+def psi(host: Host, name: str, start_us: int, end_us: int) -> float | None:
+    """Mean of a PSI figure over a time span, weighed by how much of each interval lies in it; None: not known."""
+    weight = value = 0.0
+    for r in host.records:
+        inside = min(r["time"], end_us) - max(r["time"] - r["interval_ns"] // 1000, start_us)
+        if inside > 0 and r[name] is not None:
+            weight += inside
+            value += inside * r[name]
+    return value / weight if weight else None
+
+
+def idle(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks that the agent found IDLE, of some length."""
+    return [
+        Observation(
+            "IDLE",
+            "INFO",
+            t.task_id,
+            f"{label(t)} was idle for {units.percent(t.shares.get('idle'))} of its {units.duration(t.wall_ns)}",
+            {"wall_ns": t.wall_ns, "idle_share": t.shares.get("idle"), "cpu_share": t.shares.get("cpu")},
+        )
+        for t in tasks
+        if t.bound == "IDLE" and (t.wall_ns or 0) >= IDLE_NS
+    ]
+
+
+def retries(tasks: list[TaskRow]) -> list[Observation]:
+    """Tasks that failed and were started again, with what the failed attempts took."""
+    by_task: dict[tuple[str, str | None], list[TaskRow]] = {}
+    for t in tasks:
+        if t.retried:
+            by_task.setdefault((t.name, t.sample), []).append(t)
+    found = []
+    for lost in by_task.values():
+        wall = sum(t.wall_ns or 0 for t in lost)
+        cpu = sum((t.usage.cpu_user_ns or 0) + (t.usage.cpu_system_ns or 0) for t in lost)
+        found.append(
+            Observation(
+                "RETRIES",
+                "WARNING",
+                lost[-1].task_id,
+                f"{label(lost[-1])} failed {_plural(len(lost), 'time')} and was started again: {units.duration(wall)} "
+                f"and {units.duration(cpu)} of CPU time came to nothing",
+                {"failed_attempts": len(lost), "wall_ns": wall, "cpu_ns": cpu},
+            )
+        )
+    return found
+
+
+def unused(tasks: Iterable[TaskRow]) -> list[Observation]:
+    """Tasks that asked for much more than they used, by jobstats' thresholds."""
+    found = []
+    for t in tasks:
+        e = t.efficiency
+        if e.over_host or (t.wall_ns or 0) < UNUSED_NS or t.end_time is None:
+            continue
+        if e.cpu is not None and e.cpu < CPU_LOW and (e.requested_cpus or 0) > 1:
+            found.append(
+                Observation(
+                    "UNUSED_CPUS",
+                    "INFO",
+                    t.task_id,
+                    f"{label(t)} used {t.parallelism or 0:.1f} of {e.requested_cpus:g} CPUs that it asked for",
+                    {"cpu_efficiency": e.cpu, "requested_cpus": e.requested_cpus, "parallelism": t.parallelism},
+                )
+            )
+        if e.memory is not None and e.memory < MEMORY_LOW:
+            found.append(
+                Observation(
+                    "UNUSED_MEMORY",
+                    "INFO",
+                    t.task_id,
+                    f"{label(t)} used {units.size(t.usage.peak_rss_bytes)} of the "
+                    f"{units.size(e.requested_memory_bytes)} of memory that it asked for",
+                    {
+                        "memory_efficiency": e.memory,
+                        "requested_memory_bytes": e.requested_memory_bytes,
+                        "peak_rss_bytes": t.usage.peak_rss_bytes,
+                    },
+                )
+            )
+    return found
+
+
+def gap_observations(gaps: list[tuple[int, int]], tasks: list[TaskRow], wall_ns: int) -> list[Observation]:
+    """The gaps of a run, the longest first, and which tasks were alive in them."""
+    found = []
+    for start, end in sorted(gaps, key=lambda g: g[0] - g[1])[:_SHORT]:
+        alive = [t for t in tasks if t.start_time < end and (t.end_time is None or t.end_time > start)]
+        names = sorted({t.name for t in alive})
+        who = f"while {_some(names)} waited" if names else "and no task was alive"
+        begin = (units.rfc3339(start) or "")[11:19]
+        found.append(
+            Observation(
+                "GAP",
+                "WARNING" if (end - start) * 10_000 >= wall_ns else "INFO",
+                alive[0].task_id if len(alive) == 1 else None,
+                f"nothing worked for {units.duration((end - start) * 1000)} from {begin}Z, {who}",
+                {
+                    "start_time": start,
+                    "end_time": end,
+                    "share_of_wall": (end - start) * 1000 / wall_ns if wall_ns else None,
+                    "tasks": [t.task_id for t in alive],
+                },
+            )
+        )
+    return found
+
+
+def who_made_io(tools: list[ToolRow]) -> list[Observation]:
+    """The tool that moved the most bytes from and to storage, where that was much."""
+    moved = {t.tool: (t.usage.read_bytes or 0) + (t.usage.write_bytes or 0) for t in tools}
+    if sum(moved.values()) < MANY_BYTES:
+        return []
+    top = max(tools, key=lambda t: moved[t.tool])
+    return [
+        Observation(
+            "IO_BY_TOOL",
+            "INFO",
+            None,
+            f"{top.tool} made {units.percent(top.share_of_io)} of this run's storage I/O: "
+            f"{units.size(top.usage.read_bytes)} read, {units.size(top.usage.write_bytes)} written",
+            {
+                "tool": top.tool,
+                "tasks": top.tasks,
+                "read_bytes": top.usage.read_bytes,
+                "write_bytes": top.usage.write_bytes,
+                "share_of_io": top.share_of_io,
+            },
+        )
+    ]
+
+
+def stuck(session: Session, scope: Scope, activity: ir.Table, last_us: int) -> list[Observation]:
+    """Programs alive at the end of what the lake knows that used no CPU and moved no byte for STUCK_US.
+
+    The agent writes of a live program only in intervals in which it moved, so that the last of those is when
+    it moved last. One with a live child is left out: a shell that waits for what works is not stuck, and for
+    what is stuck, the child is named.
+    """
+    t = programs_of(session, scope)
+    live = t.filter((t.phase != "END") & ~t.overhead.fill_null(False))
+    moved = activity.group_by("program_id").aggregate(moved=activity.end_us.max())
+    joined = live.left_join(moved, "program_id")
+    since = ibis.greatest(ibis.coalesce(joined.moved, joined.program_start_time), joined.program_start_time)
+    rows = session.rows(
+        joined.select(
+            "program_id", "parent_program_id", "task_id", "task", "tool", "comm", "pid", "host_name", since_us=since
+        )
+    )
+    parents = {row["parent_program_id"] for row in rows}
+    found = []
+    for row in rows:
+        silent = last_us - row["since_us"]
+        if row["program_id"] in parents or silent < STUCK_US:
+            continue
+        name = row["tool"] or row["comm"] or "a program"
+        of = f" of {row['task']}" if row["task"] else ""
+        found.append(
+            Observation(
+                "STUCK",
+                "ERROR",
+                row["task_id"],
+                f"{name} (pid {row['pid']} on {row['host_name']}){of} is alive and used no CPU and moved no byte for "
+                f"{units.duration(silent * 1000)}",
+                {"program_id": row["program_id"], "silent_ns": silent * 1000, "moved_time": row["since_us"]},
+            )
+        )
+    return sorted(found, key=lambda o: -int(o.evidence["silent_ns"]))
+
+
+def passed_over(counts: dict[str, int]) -> list[Observation]:
+    """Programs that ended with a code other than 0 and of which nothing came."""
+    if not counts:
+        return []
+    named = ", ".join(
+        f"{tool} ({n})" if n > 1 else tool for tool, n in sorted(counts.items(), key=lambda c: (-c[1], c[0]))
+    )
+    return [
+        Observation(
+            "PASSED_OVER",
+            "INFO",
+            None,
+            f"{_plural(sum(counts.values()), 'program')} ended with a code other than 0, or by a signal, and nothing "
+            f"failed of it: {named}",
+            {"programs": dict(sorted(counts.items()))},
+        )
+    ]

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run's programs used, added up by task, tool and host; and the programs themselves.
+
+The sums are over pieces (model/activity.py), which add up to the END record of each program exactly and
+hold what the agent has told of those that still run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+
+from ..lake.columns import SUMS
+from ..lake.session import Row, Scope, Session
+from ..model.records import programs
+from .money import Host, add, used_cost
+from .run_report import Cost, ProgramRow, Resources, TaskRow, ToolRow
+
+COMMAND_CHARACTERS = 300
+UNNAMED = "unknown"
+"""The tool of a program that has neither a tool, nor a comm"""
+
+
+@dataclasses.dataclass
+class Part:
+    """What programs of one task and tool used on one host; add() makes larger ones."""
+
+    sums: dict[str, int | None] = dataclasses.field(default_factory=lambda: dict.fromkeys(SUMS))
+    peak_rss_bytes: int | None = None
+    rss_byte_ns: int | None = None
+    """Resident bytes times nanoseconds, over all its programs"""
+    programs: int = 0
+    failed: int = 0
+    wall_ns: int = 0
+
+    def add(self, other: Part) -> None:
+        """Adds another's; what is unknown there leaves this as it is."""
+        for name, value in other.sums.items():
+            self.sums[name] = plus(self.sums[name], value)
+        self.peak_rss_bytes = most(self.peak_rss_bytes, other.peak_rss_bytes)
+        self.rss_byte_ns = plus(self.rss_byte_ns, other.rss_byte_ns)
+        self.programs += other.programs
+        self.failed += other.failed
+        self.wall_ns += other.wall_ns
+
+    @property
+    def cpu_ns(self) -> int | None:
+        """CPU time, user and system."""
+        return plus(self.sums["cpu_user_ns"], self.sums["cpu_system_ns"])
+
+
+def plus(a: int | None, b: int | None) -> int | None:
+    """The sum of what is known, as the agent adds programs up."""
+    return b if a is None else a if b is None else a + b
+
+
+def most(a: int | None, b: int | None) -> int | None:
+    """The larger of what is known."""
+    return b if a is None else a if b is None else max(a, b)
+
+
+Key = tuple[str | None, str, str]
+"""task_id (None: no task's), tool, host_id"""
+
+
+def parts_of(activity: ir.Table, all_programs: ir.Table, session: Session, last_us: int) -> dict[Key, Part]:
+    """What each task, tool and host of a run used, from its pieces and its programs."""
+    rss = ibis.coalesce(activity.rss_bytes, activity.peak_rss_bytes)
+    used = activity.mutate(tool=_tool(activity)).group_by("task_id", "tool", "host_id").aggregate(
+        **{name: activity[name].sum() for name in SUMS},
+        peak_rss_bytes=activity.peak_rss_bytes.max(),
+        rss_byte_us=(rss * (activity.end_us - activity.start_us)).cast("float64").sum(),
+    )  # fmt: skip
+    parts: dict[Key, Part] = {}
+    for row in session.rows(used):
+        part = parts.setdefault((row["task_id"], row["tool"] or UNNAMED, row["host_id"]), Part())
+        part.add(
+            Part(
+                {name: row[name] for name in SUMS},
+                row["peak_rss_bytes"],
+                None if row["rss_byte_us"] is None else round(row["rss_byte_us"] * 1000),
+            )
+        )
+    t = all_programs
+    until = ibis.coalesce(t.end_time, ibis.greatest(t.program_start_time, ibis.literal(last_us, "int64")))
+    counted = t.mutate(
+        tool=_tool(t), _wall=(until - t.program_start_time) * 1000, _failed=failed(t).cast("int64")
+    ).group_by("task_id", "tool", "host_id")
+    for row in session.rows(
+        counted.aggregate(
+            programs=lambda g: g.count(), failed=lambda g: g._failed.sum(), wall_ns=lambda g: g._wall.sum()
+        )
+    ):
+        part = parts.setdefault((row["task_id"], row["tool"] or UNNAMED, row["host_id"]), Part())
+        part.add(Part(programs=row["programs"], failed=int(row["failed"]), wall_ns=int(row["wall_ns"])))
+    return parts
+
+
+def _tool(t: ir.Table) -> ir.StringValue:
+    tool: ir.StringValue = ibis.coalesce(t.tool, t.comm)
+    return tool
+
+
+def failed(t: ir.Table) -> ir.BooleanValue:
+    """Did a program end by a signal or with a code other than 0? As failed_programs of Task and Run counts."""
+    is_failed: ir.BooleanValue = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
+    return is_failed
+
+
+def total_of(parts: Iterable[Part]) -> Part:
+    """All of them together."""
+    whole = Part()
+    for part in parts:
+        whole.add(part)
+    return whole
+
+
+def resources_of(part: Part, wall_ns: int | None) -> Resources:
+    """A part as a report has it; mean_rss_bytes over wall_ns."""
+    names = {f.name for f in dataclasses.fields(Resources)} & set(SUMS)
+    mean = part.rss_byte_ns / wall_ns if part.rss_byte_ns is not None and wall_ns else None
+    return Resources(
+        **{name: part.sums[name] for name in names}, peak_rss_bytes=part.peak_rss_bytes, mean_rss_bytes=mean
+    )
+
+
+def tool_rows(parts: dict[Key, Part], tasks: list[TaskRow], wall_ns: int, hosts: dict[str, Host]) -> list[ToolRow]:
+    """One row a tool, the one with the most CPU time first."""
+    by_id = {t.task_id: t for t in tasks}
+    by_tool: dict[str, dict[Key, Part]] = {}
+    for key, part in parts.items():
+        by_tool.setdefault(key[1], {})[key] = part
+    whole = total_of(parts.values())
+    rows = []
+    for tool, own in by_tool.items():
+        part = total_of(own.values())
+        names = {by_id[task_id].name for task_id, _, _ in own if task_id in by_id}
+        bounds = {by_id[task_id].bound if task_id in by_id else None for task_id, _, _ in own}
+        by_host = {h: total_of(p for k, p in own.items() if k[2] == h) for h in {k[2] for k in own}}
+        money = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in by_host.items()])
+        rows.append(
+            ToolRow(
+                tool=tool,
+                tasks=sorted(names),
+                programs=part.programs,
+                failed=part.failed,
+                wall_ns=part.wall_ns,
+                usage=resources_of(part, wall_ns),
+                bound=bounds.pop() if len(bounds) == 1 else None,
+                share_of_cpu=_share(part.cpu_ns, whole.cpu_ns),
+                share_of_io=_share(storage(part), storage(whole)),
+                cost=Cost(used=money),
+            )
+        )
+    return sorted(rows, key=lambda r: (-(r.share_of_cpu or 0), r.tool))
+
+
+def storage(part: Part) -> int | None:
+    """Bytes from and to storage."""
+    return plus(part.sums["read_bytes"], part.sums["write_bytes"])
+
+
+def _share(part: int | None, whole: int | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def program_rows(session: Session, scope: Scope, limit: int | None) -> list[ProgramRow]:
+    """The programs of a run that matter most, by their beginning: failed ones, then the longest; None: all."""
+    t = programs(session, scope)
+    wall = ibis.coalesce(t.end_time, ibis.literal(2**62, "int64")) - t.program_start_time
+    ranked = t.mutate(_failed=failed(t).cast("int64"), _wall=wall)
+    if limit is not None:
+        ranked = ranked.order_by(ranked._failed.desc(), ranked._wall.desc(), ranked.program_id).limit(limit)
+    chosen = (
+        ranked.select(
+            "program_id",
+            "parent_program_id",
+            "tool",
+            "comm",
+            "exe",
+            "argv",
+            "task_id",
+            "task",
+            "host_name",
+            "pid",
+            "program_start_time",
+            "end_time",
+            "exit_code",
+            "exit_signal",
+            "oom_killed",
+            "cpu_user_ns",
+            "cpu_system_ns",
+            "peak_rss_bytes",
+            "read_bytes",
+            "write_bytes",
+            "net_rx_bytes",
+            "net_tx_bytes",
+            "overhead",
+        )
+    )  # fmt: skip
+    rows = [program_row(row) for row in session.rows(chosen)]
+    return sorted(rows, key=lambda p: (p.start_time, p.program_id))
+
+
+def program_row(row: Row) -> ProgramRow:
+    """One program's record as a report has it."""
+    return ProgramRow(
+        program_id=row["program_id"],
+        parent_program_id=row["parent_program_id"],
+        tool=row["tool"] or row["comm"],
+        exe=row["exe"],
+        command=command_of(row),
+        task_id=row["task_id"],
+        task=row["task"],
+        host_name=row["host_name"],
+        pid=row["pid"],
+        start_time=row["program_start_time"],
+        end_time=row["end_time"],
+        exit_code=row["exit_code"],
+        exit_signal=row["exit_signal"],
+        oom_killed=bool(row["oom_killed"]),
+        cpu_ns=plus(row["cpu_user_ns"], row["cpu_system_ns"]),
+        peak_rss_bytes=row["peak_rss_bytes"],
+        read_bytes=row["read_bytes"],
+        write_bytes=row["write_bytes"],
+        net_bytes=plus(row["net_rx_bytes"], row["net_tx_bytes"]),
+        overhead=bool(row["overhead"]),
+    )
+
+
+def command_of(row: dict[str, Any], most_characters: int = COMMAND_CHARACTERS) -> str:
+    """The command line, cut; where arguments are not known, the executable or the kernel's name."""
+    text = " ".join(row["argv"]) if row["argv"] else row["exe"] or row["comm"] or UNNAMED
+    return text if len(text) <= most_characters else text[: most_characters - 1] + "…"

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--follow: a run while it runs. The last tests follow real ones."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+import sluice_binary
+from lakes import LakeMaker, S
+
+from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.tune import follow
+
+COMMAND = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--interval", "0.5"]
+
+
+def watched(maker: LakeMaker) -> tuple[follow.Watch, list[str]]:
+    """What is known of r1, and what was said of it."""
+    maker.write()
+    watch = follow.Watch("r1")
+    said: dict[int, str] = {}
+    with DuckSession(str(maker.path)) as session:
+        lines = list(follow.events(follow.look(session, watch, maker.us(0)), said))
+        assert follow.look(session, watch, maker.us(0)) == []  # what is known is not news
+    return watch, lines
+
+
+def live(maker: LakeMaker, at: float, task_id: str = "t1", **fields: Any) -> None:
+    """A record of a live task."""
+    maker.task(run_id="r1", task_id=task_id, task="align", phase="LIVE", time=maker.us(at), **fields)
+
+
+def test_steps_begin_end_and_fail(maker: LakeMaker) -> None:
+    """One that runs, one that finished, one that failed; counts and lines say so."""
+    maker.run(run_id="r1")
+    maker.task(run_id="r1", task_id="t1", task="align", sample="A")
+    maker.task(run_id="r1", task_id="t2", task="sort", start=1, end=3)
+    maker.task(run_id="r1", task_id="t3", task="call", start=2, end=4, exit_code=1)
+    watch, lines = watched(maker)
+    assert {state: watch.count(state) for state in follow.STATES} == {
+        "active": 1, "stalled": 0, "finished": 1, "failed": 1,
+    }  # fmt: skip
+    assert [line.split("Z  ")[1] for line in lines] == [
+        "align (A) began",
+        "sort began",
+        "call began",
+        "sort finished in 2.0 s",
+        "call failed after 2.0 s: exit code 1",
+    ]
+
+
+def test_stalled_after_three_quiet_records_and_goes_on(maker: LakeMaker) -> None:
+    """Nothing used in three intervals: stalled; a byte moved or CPU used: no more."""
+    maker.run(run_id="r1")
+    live(maker, 10, cpu_user_ns=9 * S)
+    for at in (20, 30, 40):
+        live(maker, at, cpu_user_ns=9 * S + 1_000_000, rchar=1000)
+    watch, _ = watched(maker)
+    assert watch.count("stalled") == 1
+    live(maker, 50, cpu_user_ns=12 * S, rchar=1000)
+    watch, lines = watched(maker)
+    assert watch.count("stalled") == 0 and watch.count("active") == 1
+    assert [re.sub("Z  align (.*?):?( it .*)?$", r"\1", line[19:]) for line in lines] == ["began", "stalled", "goes on"]
+
+
+def test_two_quiet_records_are_not_stalled(maker: LakeMaker) -> None:
+    """A pause of two intervals is none; moved bytes break it."""
+    maker.run(run_id="r1")
+    live(maker, 10)
+    live(maker, 20)
+    live(maker, 30)
+    live(maker, 40, net_rx_bytes=1 << 30)
+    live(maker, 50, net_rx_bytes=1 << 30)
+    watch, _ = watched(maker)
+    assert watch.count("active") == 1
+
+
+def test_late_and_repeated_records(maker: LakeMaker) -> None:
+    """An END tells of a time before the last LIVE, and stays; a record that comes twice counts once."""
+    maker.run(run_id="r1")
+    live(maker, 10, seq=0)
+    end = maker.task(run_id="r1", task_id="t1", task="align", start=0, end=9, phase="END", seq=2)
+    live(maker, 9.5, seq=1)
+    maker.repeat(end)
+    watch, _ = watched(maker)
+    assert watch.count("finished") == 1 and len(watch.steps) == 1
+
+
+def start(lake: pathlib.Path, script: str) -> subprocess.Popen[bytes]:
+    """`sluice run` of a script, in the background."""
+    sluice_binary.record(lake, "true")  # skips where it cannot record
+    options = ["--as-root", "--quiet", "--pipeline", "live", "--lake", str(lake)]
+    return subprocess.Popen(
+        [sluice_binary.path(), "run", *options, "--", "bash", "-c", script], stderr=subprocess.DEVNULL
+    )
+
+
+def test_follows_a_real_run_to_its_end(tmp_path: pathlib.Path) -> None:
+    """Steps are told while they run, from files that are still open; the run's end ends it, with its state."""
+    run = start(tmp_path / "lake", "sleep 2.25; ls /nowhere; sleep 2.5; exit 3")
+    with subprocess.Popen([*COMMAND, "--lake", str(tmp_path / "lake")], stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        seen = []
+        for line in watcher.stdout:
+            seen.append((time.monotonic(), line, run.poll()))
+        status = watcher.wait()
+    assert run.wait() == 3 and status == 1
+    lines = [line for _, line, _ in seen]
+    assert any(re.search(r"Z  sleep began", line) and code is None for _, line, code in seen), lines
+    assert any("ls failed after" in line and "exit code 2" in line for line in lines)
+    assert sum("sleep finished in 2." in line for line in lines) == 2
+    assert any(line.startswith("FAILED, exit code 3 after ") for line in lines)
+    assert "bash ended with exit code 3" in "".join(lines)
+
+
+def test_follows_on_a_terminal(tmp_path: pathlib.Path) -> None:
+    """On a terminal a table is drawn in place; a run that succeeds ends it with 0."""
+    run = start(tmp_path / "lake", "sleep 3; true")
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "--lake", str(tmp_path / "lake")],
+        stdout=follower,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "90"},
+    ) as watcher:
+        os.close(follower)
+        shown = b""
+        try:
+            while data := os.read(leader, 65536):
+                shown += data
+        except OSError:
+            pass  # the other end was closed
+        assert watcher.wait() == 0
+    os.close(leader)
+    assert run.wait() == 0
+    text = shown.decode()
+    assert "1 active" in text and "runs for" in text
+    assert "\x1b[" in text
+    assert re.search(r"SUCCEEDED after [34]\.\d s: 1 finished, 0 failed", text)
+
+
+def run_follow(*args: str) -> subprocess.CompletedProcess[str]:
+    """--follow that ends by itself."""
+    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=60)
+
+
+def test_a_run_that_ended_is_told_at_once(maker: LakeMaker) -> None:
+    """By name; without a name nothing runs, which is said with the latest run."""
+    maker.run(run_id="r1", end=10, run_name="calm_euler", programs=0)
+    maker.task(run_id="r1", end=9)
+    maker.write()
+    done = run_follow("--lake", str(maker.path), "calm_euler")
+    assert done.returncode == 0 and "SUCCEEDED after 10.0 s: 1 finished, 0 failed" in done.stdout
+    done = run_follow("--lake", str(maker.path))
+    assert done.returncode == 1 and "no run of" in done.stderr and "r1, is SUCCEEDED" in done.stderr
+
+
+def test_a_run_that_went_silent(maker: LakeMaker) -> None:
+    """Its last record is old: nobody waits for it for ever."""
+    maker.run(run_id="r1", phase="LIVE", time=maker.us(100))
+    maker.write()
+    done = run_follow("--lake", str(maker.path), "r1")
+    assert done.returncode == 1 and "UNKNOWN: nothing was heard of it since 2026-11-01 12:01:40Z" in done.stdout
+
+
+@pytest.mark.parametrize("more", [["--format", "json"], ["-o", "x"]])
+def test_wrong_options(maker: LakeMaker, more: list[str]) -> None:
+    """It writes to the terminal."""
+    assert run_follow("--lake", str(maker.path), *more).returncode == 2
