@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice tune export`: a run for other systems."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ..errors import UserError
+from ..lake import open as lake_open
+from ..lake.session import Session
+from ..model import records
+from ..tune import run as tune_run
+from ..tune.run_report import RunReport
+
+EPILOG = """examples:
+  sluice tune export --otlp http://collector:4318
+  sluice tune export happy_run --openlineage http://marquez:5000 --namespace lab
+  sluice tune export --parquet run-tables
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `sluice tune export`."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="run_id, its beginning, or name (default: the latest run)"
+    )
+    to = parser.add_argument_group("where to (one or more)")
+    to.add_argument("--otlp", metavar="URL", help="OTLP/HTTP receiver of traces: run -> task -> program spans")
+    to.add_argument(
+        "--header", metavar="NAME=VALUE", action="append", default=[], help="header for --otlp, such as a token"
+    )
+    to.add_argument(
+        "--openlineage", metavar="URL", help="OpenLineage receiver, http://HOST:PORT or kafka://BROKERS/TOPIC"
+    )
+    to.add_argument("--openlineage-file", metavar="FILE", help="the same events, as JSON lines")
+    to.add_argument("--namespace", default="sluice", help="OpenLineage namespace of the jobs (default: sluice)")
+    to.add_argument("--parquet", metavar="DIR", help="tasks.parquet, tools.parquet, programs.parquet")
+    lake_open.add_arguments(parser)
+
+
+def _headers(words: list[str]) -> dict[str, str]:
+    headers = {}
+    for word in words:
+        name, is_there, value = word.partition("=")
+        if not is_there or not name:
+            raise UserError(f'--header: "{word}" is not NAME=VALUE')
+        headers[name] = value
+    return headers
+
+
+def _links(session: Session, run_id: str) -> dict[str, tuple[str, str]]:
+    """program_id -> the trace context that it was given, where it is a whole one."""
+    programs = records.programs(session, records.run_scope(session, run_id))
+    some = programs.filter(programs.trace_id.notnull() & programs.span_id.notnull())
+    found = session.rows(some.select("program_id", "trace_id", "span_id"))
+    return {
+        r["program_id"]: (r["trace_id"], r["span_id"])
+        for r in found
+        if _is_hex(r["trace_id"], 32) and _is_hex(r["span_id"], 16)
+    }
+
+
+def _is_hex(text: str, digits: int) -> bool:
+    return len(text) == digits and all(c in "0123456789abcdef" for c in text.lower())
+
+
+def main(args: argparse.Namespace) -> int:
+    """Exports; prints one line for each destination. 0, or 1 where a receiver rejected a part."""
+    if not (args.otlp or args.openlineage or args.openlineage_file or args.parquet):
+        raise UserError(
+            "nowhere to export to", "name --otlp URL, --openlineage URL, --openlineage-file FILE or --parquet DIR"
+        )
+    headers = _headers(args.header)
+    with lake_open.open_session(args) as session:
+        report = tune_run.load(session, args.run, programs_limit=None, with_recommendations=False)
+        links = _links(session, report.run_id) if args.otlp else {}
+    return _send(args, report, headers, links)
+
+
+def _send(
+    args: argparse.Namespace, report: RunReport, headers: dict[str, str], links: dict[str, tuple[str, str]]
+) -> int:
+    status = 0
+    if args.otlp:
+        from . import otlp
+
+        sent = otlp.send(report, args.otlp, headers, links)
+        running = f", {sent.still_running} still running are not sent" if sent.still_running else ""
+        print(f"{args.otlp}: {sent.spans} spans taken, {sent.rejected} rejected{running}")
+        if sent.rejected:
+            print(f"{args.otlp}: {sent.message}")
+            status = 1
+    if args.openlineage or args.openlineage_file:
+        from . import openlineage
+
+        if args.openlineage:
+            key = os.environ.get("OPENLINEAGE_API_KEY")
+            count = openlineage.send(report, args.openlineage, args.namespace, key)
+            print(f"{args.openlineage}: {count} events taken")
+        if args.openlineage_file:
+            from ..cli.common import write
+
+            lines = [openlineage.to_json(e) for e in openlineage.events(report, args.namespace)]
+            write(args.openlineage_file, "\n".join(lines) + "\n")
+            if args.openlineage_file != "-":
+                print(f"{args.openlineage_file}: {len(lines)} events written")
+    if args.parquet:
+        from . import parquet
+
+        for path, rows in parquet.write(report, args.parquet).items():
+            print(f"{path}: {rows} rows")
+    return status
