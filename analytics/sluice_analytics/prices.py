@@ -2,8 +2,10 @@
 """The user's price table. Unknown prices stay unknown, never 0.
 
 A CSV file with a heading: provider,region,instance_type,lifecycle,usd_per_hour and, where wanted,
-vcpu,mem_gib,gpu,host. A row matches a host by every one of provider, region, instance_type, lifecycle and
-host (host_name, or a pattern with *) that is not empty in the row; the most specific row wins.
+vcpu,mem_gib,gpu,host. A row matches a host by its instance_type or its host (host_name, or a pattern with *),
+and by every other one of provider, region, instance_type, lifecycle and host that is not empty in the row.
+What the records do not tell of a host (they have no lifecycle yet) rules no row out. The most specific row
+wins; where equally specific ones disagree, the price is unknown.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import fnmatch
+import math
 
 from .errors import UserError
 
@@ -48,56 +51,84 @@ class Prices:
         provider: str | None = None,
         lifecycle: str | None = None,
     ) -> Price | None:
-        """The most specific row that fits a host; None: unknown."""
-        best: tuple[int, Price] | None = None
+        """The most specific row that fits a host; None: unknown, for no row fits or equal ones disagree."""
+        rows = self.candidates(host_name, instance_type, region, provider, lifecycle)
+        return rows[0] if rows and len({row.per_hour for row in rows}) == 1 else None
+
+    def candidates(
+        self,
+        host_name: str | None,
+        instance_type: str | None,
+        region: str | None = None,
+        provider: str | None = None,
+        lifecycle: str | None = None,
+    ) -> list[Price]:
+        """The most specific rows that fit a host; several with different prices: the table does not tell which."""
+        best: list[Price] = []
+        heaviest = 0
         for row in self.rows:
             fits = [
                 (row.provider, provider), (row.region, region), (row.instance_type, instance_type),
                 (row.lifecycle, lifecycle), (row.host, host_name),
             ]  # fmt: skip
-            asked = [(want, have) for want, have in fits if want]
-            if asked and all(have is not None and fnmatch.fnmatchcase(have, want) for want, have in asked):
-                weight = len(asked) + (100 if row.host else 0)
-                if best is None or weight > best[0]:
-                    best = (weight, row)
-        return best[1] if best else None
+            known = [(want, have) for want, have in fits if want and have is not None]
+            is_named = bool((row.host and host_name) or (row.instance_type and instance_type))
+            is_sure = not (row.host and host_name is None) and not (row.instance_type and instance_type is None)
+            if not (is_named and is_sure) or not all(fnmatch.fnmatchcase(have, want) for want, have in known):
+                continue
+            weight = len(known) + (100 if row.host else 0)
+            if weight > heaviest:
+                best, heaviest = [], weight
+            if weight == heaviest:
+                best.append(row)
+        return best
 
 
 def read(path: str) -> Prices:
-    """Reads a price table; UserError names file, line and column."""
+    """Reads a price table; UserError names file, line and column. Lines that begin with # are remarks."""
     try:
-        with open(path, newline="", encoding="utf-8") as f:
-            lines = list(csv.DictReader(f))
-            heading = list(lines[0]) if lines else []
+        with open(path, newline="", encoding="utf-8-sig") as f:
+            numbered = [(n, line) for n, line in enumerate(f, 1) if line.strip() and not line.startswith("#")]
+        cells = list(csv.reader((line for _, line in numbered), strict=True))
     except OSError as e:
         raise UserError(f"{path}: {e.strerror}", "name a price table with --prices FILE") from e
     except (UnicodeDecodeError, csv.Error) as e:
         raise UserError(f"{path}: is no CSV file: {e}") from e
+    first = numbered[0][0] if numbered else 1
+    heading = [name.strip() for name in cells[0]] if cells else []
     for name in _REQUIRED:
         if name not in heading:
-            raise UserError(f"{path}: line 1: no column {name}", "the heading is " + ",".join(_KNOWN))
+            raise UserError(f"{path}: line {first}: no column {name}", "the heading is " + ",".join(_KNOWN))
     for name in heading:
         if name not in _KNOWN:
-            raise UserError(f"{path}: line 1: unknown column {name}", "known are " + ",".join(_KNOWN))
-    return Prices([_row(path, n, line) for n, line in enumerate(lines, 2)])
+            raise UserError(f"{path}: line {first}: unknown column {name}", "known are " + ",".join(_KNOWN))
+    if len(cells) != len(numbered):
+        raise UserError(f"{path}: a quoted cell goes over more than one line", "write each row on a line of its own")
+    return Prices([_row(path, n, heading, row) for (n, _), row in zip(numbered[1:], cells[1:], strict=True)])
 
 
-def _row(path: str, n: int, line: dict[str, str | None]) -> Price:
+def _row(path: str, n: int, heading: list[str], cells: list[str]) -> Price:
+    if len(cells) != len(heading):
+        raise UserError(f"{path}: line {n}: has {len(cells)} columns, the heading has {len(heading)}")
+    line = {name: cell.strip() for name, cell in zip(heading, cells, strict=True)}
+
     def number(name: str) -> float | None:
-        text = (line.get(name) or "").strip()
+        text = line.get(name, "")
         if not text:
             return None
         try:
             value = float(text)
         except ValueError:
             raise UserError(f'{path}: line {n}: {name}: "{text}" is no number') from None
-        if value < 0:
-            raise UserError(f"{path}: line {n}: {name}: {text} is below 0")
+        if not (0 <= value < math.inf):
+            raise UserError(f"{path}: line {n}: {name}: {text} is no amount", "write a number from 0 on")
         return value
 
     def text(name: str) -> str:
-        return (line.get(name) or "").strip()
+        return line.get(name, "")
 
+    if not text("instance_type") and not text("host"):
+        raise UserError(f"{path}: line {n}: names neither instance_type nor host", "a row fits a host by one of them")
     per_hour = number("usd_per_hour")
     if per_hour is None:
         raise UserError(f"{path}: line {n}: no usd_per_hour", "leave the row out where the price is unknown")

@@ -15,7 +15,7 @@ import ibis.expr.types as ir
 
 from ..lake.columns import SUMS
 from ..lake.session import ALL, Scope, Session
-from .records import programs
+from .records import ended_programs
 
 IDENTITY = ("host_id", "run_id", "pipeline", "task_id", "task", "sample", "program_id", "tool", "comm")
 
@@ -25,10 +25,10 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
 
     Columns: IDENTITY; start_us, end_us (int64, microseconds UTC, start_us <= end_us); SUMS (int64, the
     amounts of this piece, null where unknown); rss_bytes, peak_rss_bytes (int64, levels in this piece,
-    null where unknown).
+    null where unknown). With a scope that has a beginning, a program that began before it has no piece
+    for what its END tells beyond the last interval: that total reaches back to before the scope.
     """
     usage = session.table("usage", scope)
-    last = programs(session, scope)
     interval = usage.select(
         *IDENTITY,
         start_us=ibis.greatest(usage.time - usage.interval_ns // 1000, usage.program_start_time),
@@ -37,10 +37,16 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
         peak_rss_bytes=usage.peak_rss_bytes,
         **{name: usage[name] for name in SUMS},
     )
-    told = usage.group_by("program_id").aggregate(
-        told_until=usage.time.max(), **{f"told_{name}": usage[name].sum().cast("int64") for name in SUMS}
+    ended = ended_programs(session, scope)
+    if scope.since_us is not None:  # its totals count from before the scope, where we did not look
+        ended = ended.filter(ibis.coalesce(ended.observed_time, ended.program_start_time) >= scope.since_us)
+    counted_from = ended.select(
+        "program_id", counted_from=ibis.coalesce(ended.observed_time, ended.program_start_time)
+    )  # found anew after a gap: END counts from then on, and so do we
+    counted = usage.inner_join(counted_from, "program_id").filter(lambda t: t.time > t.counted_from)
+    told = counted.group_by("program_id").aggregate(
+        told_until=counted.time.max(), **{f"told_{name}": counted[name].sum().cast("int64") for name in SUMS}
     )
-    ended = last.filter(last.phase == "END")
     joined = ended.left_join(told, "program_id")
     start = ibis.coalesce(joined.told_until, joined.observed_time, joined.program_start_time)
     rest = joined.select(
@@ -54,20 +60,34 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     return interval.union(rest)
 
 
-def by_window(table: ir.Table, window_us: int) -> ir.Table:
-    """Pieces cut at multiples of window_us (since 1970): adds window (int64, the start), and scales SUMS.
+def cut(table: ir.Table, window_us: int, since_us: int | None = None, until_us: int | None = None) -> ir.Table:
+    """Rows with start_us and end_us cut at multiples of window_us (since 1970), and to [since_us, until_us).
 
-    Amounts are spread evenly over a piece's time, as float64. A piece of no length falls in the window of
-    its end whole. Pieces over more than 10,000 windows are not cut further.
+    Adds window (int64, its start), from_us and to_us (int64, the part that lies in it) and share (float64,
+    that part of the row's whole time; 1 for a row of no length, which falls in the window of its end).
+    Rows over more than 10,000 windows are not cut further.
     """
-    first = table.start_us // window_us
-    final = ibis.greatest(first, (table.end_us - 1) // window_us)
-    count = ibis.least(final - first + 1, 10_000)
-    cut = table.mutate(_first=first, _step=ibis.range(0, count.cast("int64")).unnest())
-    begin = (cut._first + cut._step) * window_us
-    length = cut.end_us - cut.start_us
-    inside = ibis.least(cut.end_us, begin + window_us) - ibis.greatest(cut.start_us, begin)
+    if since_us is not None:
+        table = table.filter(table.end_us > since_us)
+    if until_us is not None:
+        table = table.filter(table.start_us < until_us)
+    begin = table.start_us if since_us is None else ibis.greatest(table.start_us, since_us)
+    end = table.end_us if until_us is None else ibis.least(table.end_us, until_us)
+    first = ibis.least(begin, end) // window_us
+    final = ibis.greatest(first, (end - 1) // window_us)
+    table = table.mutate(_begin=begin, _end=end, _first=first, _count=ibis.least(final - first + 1, 10_000))
+    steps = table.mutate(_step=ibis.range(0, table._count.cast("int64")).unnest())
+    window = (steps._first + steps._step) * window_us
+    placed = steps.mutate(
+        window=window, from_us=ibis.greatest(steps._begin, window), to_us=ibis.least(steps._end, window + window_us)
+    )
+    length = placed.end_us - placed.start_us
+    inside = placed.to_us - placed.from_us
     share = ibis.cases((length <= 0, 1.0), else_=inside.cast("float64") / length.cast("float64").nullif(0.0))
-    shared = cut.mutate(window=begin, _share=share)
-    amounts = {name: shared[name] * shared._share for name in SUMS}
-    return shared.mutate(**amounts).drop("_first", "_step", "_share")
+    return placed.mutate(share=share).drop("_begin", "_end", "_first", "_count", "_step")
+
+
+def by_window(table: ir.Table, window_us: int, since_us: int | None = None, until_us: int | None = None) -> ir.Table:
+    """Pieces cut as cut() does; their SUMS are scaled by share, as float64: spread evenly over a piece's time."""
+    shared = cut(table, window_us, since_us, until_us)
+    return shared.mutate(**{name: shared[name] * shared.share for name in SUMS})

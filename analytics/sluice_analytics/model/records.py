@@ -31,6 +31,13 @@ def programs(session: Session, scope: Scope = ALL) -> ir.Table:
     return last.mutate(wall_ns=(last.end_time - last.program_start_time) * 1000)
 
 
+def ended_programs(session: Session, scope: Scope = ALL) -> ir.Table:
+    """The rows of programs() whose phase is END, without looking at the records of those that run still."""
+    records = session.table("program", scope)
+    last = _last(records.filter(records.phase == "END"), "program_id")
+    return last.mutate(wall_ns=(last.end_time - last.program_start_time) * 1000)
+
+
 def tasks(session: Session, scope: Scope = ALL) -> ir.Table:
     """One row a run, task (task_id) and host, columns as columns.COLUMNS['task']."""
     return _last(session.table("task", scope), "run_id", "task_id", "attempt", "host_id")

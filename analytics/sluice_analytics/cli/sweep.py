@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sluice-sweep: what do we pay for that does nothing?"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable
+
+from .. import prices, units
+from ..errors import UserError
+from ..lake import open as lake
+from ..sweep import document, groups, period, report
+from ..sweep.thresholds import Thresholds
+from . import common
+
+COMMAND = "sluice-sweep"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=COMMAND,
+        description="Where the hours of hosts went: used, reserved but unused, idle with a run, idle with none, "
+        "unknown; and what was paid for and did nothing, with the records that prove it.",
+        epilog="TAG is a field of program records: " + ", ".join(b for b in groups.BY if b not in _NAMED) + ". "
+        "Money comes from --prices, a CSV file: provider,region,instance_type,lifecycle,usd_per_hour,vcpu,mem_gib,gpu,"
+        "host; a price that is not known stays unknown. Exit status: 0 done, 1 no host was recorded in that time, "
+        "2 wrong usage or a file that cannot be read.",
+    )
+    lake.add_arguments(parser)
+    what = parser.add_argument_group("what to look at")
+    what.add_argument(
+        "--since",
+        metavar="TIME",
+        default="7d",
+        help="7d, 12h, 2026-11-21 or 2026-11-21T08:00Z (default: 7d before --until)",
+    )
+    what.add_argument("--until", metavar="TIME", help="the same; a duration is before now (default: now)")
+    what.add_argument("--by", metavar="GROUP", default="host", help="|".join([*_NAMED, "TAG"]) + " (default: host)")
+    what.add_argument("--prices", metavar="FILE", help="what an hour of each host costs, a CSV file")
+    limits = parser.add_argument_group("when something is told (see sluice-sweep(1))")
+    default = Thresholds()
+    limits.add_argument(
+        "--idle-cores", metavar="N", help=f"a run or task under N CPUs does nothing (default: {default.idle_cores:g})"
+    )
+    limits.add_argument("--least", metavar="TIME", help="shorter waits are not told (default: 30m)")
+    limits.add_argument("--after-run", metavar="TIME", help="how long a host may stay up without a run (default: 15m)")
+    limits.add_argument(
+        "--busy-share",
+        metavar="PART",
+        help=f"busy without runs: this part of its CPUs (default: {default.busy_share:g})",
+    )
+    limits.add_argument(
+        "--oversized-share",
+        metavar="PART",
+        help=f"over-sized: peaks under this part of CPUs and memory (default: {default.oversized_share:g})",
+    )
+    common.add_output(parser)
+    parser.add_argument(
+        "--section", metavar="TABLE", help="which table --format csv prints: by_<GROUP>, findings or losses"
+    )
+    return parser
+
+
+_NAMED = ("host", "run", "pipeline", "task", "tool", "sample", "container", "user", "day")
+
+
+def _number(option: str, text: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= most:
+        raise UserError(f'{option}: "{text}" is no number from 0 to {most:g}')
+    return value
+
+
+def _duration(option: str, text: str) -> int:
+    try:
+        return units.parse_duration_us(text)
+    except ValueError as e:
+        raise UserError(f"{option}: {e}") from e
+
+
+def _limits(args: argparse.Namespace) -> Thresholds:
+    given: dict[str, float | int] = {}
+
+    def take(option: str, name: str, read: Callable[[str, str], float | int]) -> None:
+        text = getattr(args, option[2:].replace("-", "_"))
+        if text is not None:
+            given[name] = read(option, text)
+
+    take("--idle-cores", "idle_cores", lambda o, t: _number(o, t, 1024))
+    take("--least", "least_us", _duration)
+    take("--after-run", "after_run_us", _duration)
+    take("--busy-share", "busy_share", lambda o, t: _number(o, t, 1))
+    take("--oversized-share", "oversized_share", lambda o, t: _number(o, t, 1))
+    return dataclasses.replace(Thresholds(), **given)  # type: ignore[arg-type]
+
+
+def _run(argv: list[str]) -> int:
+    args = _parser().parse_args(argv)
+    groups.check(args.by)
+    when = period.of_options(args.since, args.until)
+    limits = _limits(args)
+    table = prices.read(args.prices) if args.prices else prices.Prices()
+    with lake.open_session(args) as session:
+        answer = report.sweep(session, when, table, args.by, limits)
+        answer.warnings[:0] = [w for w in session.warnings if w not in answer.warnings]
+        common.emit(document.of_report(answer), args)
+    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command; its exit status."""
+    return common.run(COMMAND, _run, argv)

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A finding: something that was paid for and did nothing, and the records that prove it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..lake.session import Session
+from .attribution import Host, HostHour
+from .losses import Loss
+from .period import Period
+from .thresholds import Thresholds
+
+KINDS = {
+    "FORGOTTEN_HOST": "up without any run",
+    "IDLE_AFTER_RUN": "up after its last run ended",
+    "BUSY_WITHOUT_RUNS": "busy, but not with a run",
+    "PERIODIC_SPIKES": "short bursts at a steady distance, no sustained work",
+    "OVERSIZED_HOST": "never used more than a part of its CPUs and memory",
+    "GPU_NOT_OBSERVED": "has GPUs of which records tell nothing",
+    "WAITING_WORKER": "a worker that waits for work",
+    "IDLE_RUN": "a run alive with next to no use",
+    "IDLE_TASK": "a task alive with next to no use",
+    "ZOMBIE_RUN": "a run alive without progress until it was last heard of",
+    "STALLED_RUN": "a run that made no progress for a time, then went on",
+    "CONTAINER_OUTLIVES_TASK": "a container that stays after its task",
+    "SPINNING": "a program that uses CPU and moves nothing",
+    "POLLING": "a program that wakes again and again for nothing",
+    "REPEATED_FAILURE": "fails again and again",
+}
+"""What each kind means, in the words of the table."""
+
+
+@dataclasses.dataclass
+class Finding:
+    """One observation. hours: wall time of it in the period; money: the part of the host's price that it held.
+
+    money None: the host's price is unknown. Findings overlap (an idle run on a forgotten host): they do not
+    add up to anything. evidence: numbers, names and times (`_time`) as they stand in records.
+    """
+
+    kind: str
+    subject: str
+    host_id: str | None
+    host_name: str | None
+    start_us: int
+    end_us: int
+    hours: float | None
+    money: float | None
+    sentence: str
+    evidence: dict[str, Any]
+    run_id: str | None = None
+    pipeline: str | None = None
+    task: str | None = None
+
+
+@dataclasses.dataclass
+class Scene:
+    """What all finders look at."""
+
+    session: Session
+    period: Period
+    limits: Thresholds
+    hosts: dict[str, Host]
+    hours: list[HostHour]
+    losses: list[Loss]
+
+    def name(self, host_id: str) -> str:
+        """A host's name."""
+        host = self.hosts.get(host_id)
+        return host.host_name if host else host_id[:8]
+
+    def money(self, host_id: str, us: float, share: float = 1.0) -> float | None:
+        """What a share of a host cost for a time; None: its price is unknown."""
+        host = self.hosts.get(host_id)
+        if host is None or host.price_per_hour is None:
+            return None
+        return host.price_per_hour * us / 3.6e9 * min(1.0, share)
+
+    def share(self, host_id: str, cores: float | None, memory_bytes: float | None) -> float:
+        """The part of a host that so many cores and so much memory are: the larger of the two (see tune's Cost)."""
+        host = self.hosts.get(host_id)
+        if host is None:
+            return 0.0
+        return min(1.0, max((cores or 0.0) / host.cpus, (memory_bytes or 0.0) / max(1, host.memory_bytes)))
+
+    def away(self, host_id: str) -> list[Loss]:
+        """The times in which nobody watched a host."""
+        return [x for x in self.losses if x.host_id == host_id and x.kind in ("AWAY", "NOT_RECORDED")]
+
+    def alive_until(self, host_id: str, heard_us: int) -> int:
+        """Until when a program without an end is known to live: while its host was watched without a break.
+
+        An agent that comes back after it was away tells anew of each program that it finds.
+        """
+        host = self.hosts.get(host_id)
+        if host is None:
+            return heard_us
+        breaks = [x.start_us for x in self.away(host_id) if x.end_us > heard_us]
+        return max(heard_us, min([*breaks, host.last_us]))
+
+    def watched(self, start_us: int, end_us: int, host_ids: list[str]) -> tuple[int, int]:
+        """The longest part of a time in which all of some hosts were watched."""
+        breaks = sorted(
+            (x.start_us, x.end_us)
+            for host_id in host_ids
+            for x in self.away(host_id)
+            if x.end_us > start_us and x.start_us < end_us
+        )
+        best, at = (start_us, start_us), start_us
+        for begin, end in [*breaks, (end_us, end_us)]:
+            if begin - at > best[1] - best[0]:
+                best = (at, begin)
+            at = max(at, end)
+        return best
+
+
+def total(values: list[float | None]) -> float | None:
+    """A sum of money of which all parts must be known."""
+    known = [v for v in values if v is not None]
+    return sum(known) if len(known) == len(values) else None

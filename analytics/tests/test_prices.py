@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The price table: which row is a host's, and what is wrong with a file."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+from sluice_analytics import prices
+from sluice_analytics.errors import UserError
+
+HEADING = "provider,region,instance_type,lifecycle,usd_per_hour,vcpu,mem_gib,gpu,host\n"
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "config" / "prices.example.csv"
+
+
+def table(tmp_path: pathlib.Path, text: str) -> prices.Prices:
+    path = tmp_path / "prices.csv"
+    path.write_text(text)
+    return prices.read(str(path))
+
+
+def per_hour(t: prices.Prices, *args: str | None, **more: str | None) -> float | None:
+    price = t.of_host(*args, **more)
+    return price.per_hour if price else None
+
+
+def test_the_most_specific_row_wins(tmp_path: pathlib.Path) -> None:
+    t = table(
+        tmp_path,
+        HEADING
+        + "aws,,m5.large,,0.10,2,8,,\n"
+        + "aws,eu-west-1,m5.large,,0.12,2,8,,\n"
+        + ",,,,0.05,64,256,,rack7-*\n"
+        + ",,m5.large,,0.07,,,,rack7-3\n",
+    )
+    assert per_hour(t, "a", "m5.large", "us-east-1", "aws") == 0.10
+    assert per_hour(t, "a", "m5.large", "eu-west-1", "aws") == 0.12
+    assert per_hour(t, "a", "m5.large", "eu-west-1", "azure") is None
+    assert per_hour(t, "rack7-9", None) == 0.05
+    assert per_hour(t, "rack7-3", "m5.large", "eu-west-1", "aws") == 0.07
+    assert per_hour(t, "rack8-1", None) is None
+    assert per_hour(t, None, None) is None
+
+
+def test_what_records_do_not_tell_rules_nothing_out_but_a_tie_is_unknown(tmp_path: pathlib.Path) -> None:
+    one = table(tmp_path, HEADING + "aws,,m5.large,spot,0.04,,,,\n")
+    assert per_hour(one, "a", "m5.large") == 0.04
+    assert per_hour(one, "a", "m5.large", lifecycle="on-demand") is None
+    two = table(tmp_path, HEADING + "aws,,m5.large,spot,0.04,,,,\naws,,m5.large,on-demand,0.10,,,,\n")
+    assert per_hour(two, "a", "m5.large") is None
+    assert len(two.candidates("a", "m5.large")) == 2
+    assert per_hour(two, "a", "m5.large", lifecycle="on-demand") == 0.10
+
+
+def test_columns_may_be_left_out_and_a_price_of_nothing_is_a_price(tmp_path: pathlib.Path) -> None:
+    t = table(tmp_path, "# ours\ninstance_type, usd_per_hour ,gpu\n\np4d,0,8\n")
+    price = t.of_host("a", "p4d")
+    assert price is not None
+    assert (price.per_hour, price.gpu, price.vcpu) == (0.0, 8.0, None)
+    assert t.of_host("a", "p5") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "line 1: no column instance_type"),
+        ("instance_type,price\nm5,1\n", "line 1: no column usd_per_hour"),
+        ("instance_type,usd_per_hour,colour\n", "line 1: unknown column colour"),
+        ("# a\ninstance_type,usd_per_hour\n# b\nm5,cheap\n", 'line 4: usd_per_hour: "cheap" is no number'),
+        ("instance_type,usd_per_hour\nm5,-1\n", "line 2: usd_per_hour: -1 is no amount"),
+        ("instance_type,usd_per_hour\nm5,nan\n", "line 2: usd_per_hour: nan is no amount"),
+        ("instance_type,usd_per_hour\nm5,\n", "line 2: no usd_per_hour"),
+        ("instance_type,usd_per_hour\nm5,1,2\n", "line 2: has 3 columns, the heading has 2"),
+        ("instance_type,usd_per_hour\n,1\n", "line 2: names neither instance_type nor host"),
+        ('instance_type,usd_per_hour\n"m5,1\n', "is no CSV file"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: pathlib.Path, text: str, message: str) -> None:
+    with pytest.raises(UserError) as e:
+        table(tmp_path, text)
+    assert message in str(e.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UserError, match="No such file"):
+        prices.read(str(tmp_path / "none.csv"))
+    with pytest.raises(UserError, match="Is a directory"):
+        prices.read(str(tmp_path))
+    (tmp_path / "x").write_bytes(b"instance_type,usd_per_hour\n\xff\xfe,1\n")
+    with pytest.raises(UserError, match="is no CSV file"):
+        prices.read(str(tmp_path / "x"))
+
+
+def test_the_example_is_a_table() -> None:
+    t = prices.read(str(EXAMPLE))
+    assert t.of_host("login1", None) is not None
+    assert any(row.gpu for row in t.rows)
