@@ -76,8 +76,8 @@ COLUMNS: dict[str, list[Column]] = {
             "phase:s pid:i ppid:i start_time:t program_start_time:t program_index:i program_id:s "
             "parent_program_id:s forked:b exe:s comm:s argv:as cwd:s tool:s uid:i cgroup:s container_id:s "
             "container_runtime:s container_name:s container_image:s k8s_pod_uid:s scheduler:s job_id:s job_step:s "
-            "trace_id:s span_id:s overhead:b confidence:f observed_time:t end_time:t end_reason:s exit_code:i exit_signal:i "
-            "core_dumped:b oom_killed:b"
+            "trace_id:s span_id:s overhead:b confidence:f observed_time:t end_time:t end_reason:s exit_code:i "
+            "exit_signal:i core_dumped:b oom_killed:b"
         ),
         *_USAGE,
     ],
@@ -110,6 +110,25 @@ COLUMNS: dict[str, list[Column]] = {
     ],
 }
 """Topic (without its `sluice.`) -> columns, in the order of the table."""
+
+_UNREAD_ALWAYS = ("schema_version",)
+_UNREAD_USAGE = tuple(f"usage.{kind}_{way}_bytes" for kind in ("tcp", "udp", "unix") for way in ("rx", "tx"))
+
+UNREAD: dict[str, tuple[str, ...]] = {
+    "program": (
+        *_UNREAD_ALWAYS, *_UNREAD_USAGE, "argv_truncated", "tool_rule", "gid", "cgroup_v1", "pid_ns", "mnt_ns",
+        "net_ns", "variables", "run_source", "task_source",
+    ),
+    "usage": (
+        *_UNREAD_ALWAYS, *_UNREAD_USAGE, "ppid", "start_time", "program_index", "parent_program_id", "forked",
+    ),
+    "task": (*_UNREAD_ALWAYS, *_UNREAD_USAGE),
+    "run": (*_UNREAD_ALWAYS, *_UNREAD_USAGE),
+    "host": (*_UNREAD_ALWAYS, "kernel", "architecture", "swap_bytes", "swap_free_bytes", "threads"),
+    "finding": (*_UNREAD_ALWAYS, "evidence", "causes"),
+    "agent": (*_UNREAD_ALWAYS, "config_generation", "events", "probes", "spool_bytes", "spool_age_ns"),
+}  # fmt: skip
+"""Topic -> fields of its schema that no column reads, dots between nested names."""
 
 SCHEMA_VERSION = 2
 """The newest schema_version this page was written for."""

@@ -1,48 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
 """DuckDB: the engine of one machine. Reads a lake of files without a server.
 
-Records go through one view a topic and scope: Avro files by groups of equal schemas, Parquet files of
-compacted days, and at the end each (agent_id, seq) once.
+Records go through one view a topic and scope: Parquet files of compacted days, and Avro files by way of
+stage.py, which reads each of them once. Delivery is at least once: where files overlap in seq, the view
+has each (agent_id, seq) once; where they do not, which is the rule, nothing need be compared.
+
+Files that are still being written are read up to their last whole block.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.resources
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
 import duckdb
 import ibis
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from ..errors import UserError
-from . import files
-from .columns import COLUMNS, Column
+from . import compact, files
+from .columns import COLUMNS, Column, schema
 from .session import ALL, Row, Scope
+from .stage import SQL_TYPES, Part, Stage, literal, paths_list, quoted
 
-_SQL_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "float64": "DOUBLE", "boolean": "BOOLEAN",
-              "array<string>": "VARCHAR[]",
-              "array<struct<place: string, reason: string, count: int64>>":
-                  'STRUCT(place VARCHAR, reason VARCHAR, "count" BIGINT)[]'}  # fmt: skip
-
-
-def literal(value: str) -> str:
-    """A string as SQL writes it."""
-    return "'" + value.replace("'", "''") + "'"
+_TRIES = 4
+_MUCH_AVRO = 2_000_000
 
 
 def connect(memory_limit: str | None = None) -> Any:
     """A DuckDB connection in memory that reads Avro. memory_limit: as DuckDB writes sizes, such as 1GiB."""
-    from duckdb_extensions import import_extension
-
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
+    # It knows a file by name, size and second: another of the same name would be taken for it.
+    con.execute("SET enable_external_file_cache = false")
     if memory_limit:
-        con.execute(f"SET memory_limit = {literal(memory_limit)}")
-    import_extension("avro")
-    con.execute("LOAD avro")
+        try:
+            con.execute(f"SET memory_limit = {literal(memory_limit)}")
+        except duckdb.Error as e:
+            raise UserError(f'--memory-limit "{memory_limit}" is no size', "write it as 1GiB or 512MiB") from e
+    load_extension(con, "avro")
     return con
+
+
+def load_extension(con: Any, name: str) -> None:
+    """Loads an extension from its package, without installing it: there may be no home to install it to."""
+    try:
+        package = importlib.resources.files(f"duckdb_extension_{name}")
+        path = package / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+        con.execute(f"LOAD {literal(str(path))}")
+    except (duckdb.Error, ModuleNotFoundError) as e:
+        raise UserError(
+            f"DuckDB's extension {name} cannot be loaded: {str(e).splitlines()[0]}",
+            f"install duckdb-extension-{name} {duckdb.__version__}",
+        ) from e
 
 
 class DuckSession:
@@ -53,33 +67,49 @@ class DuckSession:
     def __init__(self, lake: str, memory_limit: str | None = None) -> None:
         self.source = lake
         self.warnings: list[str] = []
-        self._topics = files.topics_of(lake)
+        files.topics_of(lake)
         self._con = connect(memory_limit)
+        self._stage = Stage(self._con, self.warnings)
+        self._con.execute(f"SET temp_directory = {literal(self._stage.folder)}")
         self._ibis = ibis.duckdb.from_connection(self._con)
         self._numbers = itertools.count()
 
     @property
     def connection(self) -> Any:
-        """The DuckDB connection, for lake/compact.py alone."""
+        """The DuckDB connection, for lake/ alone."""
         return self._con
 
+    @property
+    def stage(self) -> Stage:
+        """The staged Avro files, for lake/ alone."""
+        return self._stage
+
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
-        """See Session.table."""
+        """See Session.table. Reads what Avro files the scope needs; files that came since are in the next table."""
         name = f"{topic}_{next(self._numbers)}"
-        self._con.execute(f"CREATE VIEW {name} AS {self._select(topic, scope)}")
-        return self._ibis.table(name)
+        with self._errors():
+            self._con.execute(f"CREATE VIEW {name} AS {self.select(topic, scope)}")
+        # As Backend.table() makes it, but for asking DuckDB for the columns that we know.
+        table: ir.Table = ops.DatabaseTable(
+            name, schema=ibis.schema(schema(topic)), source=self._ibis, namespace=ops.Namespace()
+        ).to_expr()
+        return table
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
-        try:
-            result: list[Row] = expression.to_pyarrow().to_pylist()
-        except duckdb.Error as e:
-            raise self._explain(e) from e
-        return result
+        with self._errors():
+            if expression.op().find(ops.InMemoryTable):  # these must be handed to DuckDB first
+                result: list[Row] = expression.to_pyarrow().to_pylist()
+                return result
+            # Not by to_pyarrow(), which takes half a second to import pandas.
+            cursor = self._con.execute(self._ibis.compile(expression))
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Ends the connection and removes what was staged."""
         self._con.close()
+        self._stage.close()
 
     def __enter__(self) -> DuckSession:
         return self
@@ -87,61 +117,62 @@ class DuckSession:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _select(self, topic: str, scope: Scope) -> str:
-        from . import compact
-
+    def select(self, topic: str, scope: Scope) -> str:
+        """The records of a topic in a scope, each once, as SQL with the columns of columns.py."""
+        days, parts = self._look(topic, scope)
         columns = COLUMNS[topic]
-        covered, parquet = compact.parts_of(self.source, topic, scope)
-        groups: dict[str, list[str]] = {}
-        for file in files.avro_files(self.source, topic, scope, covered):
-            groups.setdefault(file.schema, []).append(file.path)
-        known = {c.source.split(".")[0] for c in columns}
-        selects = []
-        for text, paths in groups.items():
-            fields = files.schema_fields(text, paths[0])
-            selects.append(_select_avro(columns, fields, paths, scope))
-            self._warn_of_the_future(topic, fields, known, paths[0])
-        select = " UNION ALL ".join(selects)
-        if select:  # delivery is at least once
-            select = (
-                f"SELECT * FROM ({select}) QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
-            )
-        if parquet:
-            part = f"SELECT {', '.join(_quoted(c.name) for c in columns)} FROM {_list('read_parquet', parquet)}{_where(scope)}"
-            select = f"{part} UNION ALL {select}" if select else part
-        if not select:
-            select = (
-                "SELECT "
-                + ", ".join(f"NULL::{_SQL_TYPES[c.type]} AS {_quoted(c.name)}" for c in columns)
-                + " WHERE false"
-            )
-        return select
+        selects = [_select_avro(columns, parts, days, scope)] if parts else []
+        shapes: dict[tuple[str, ...], list[str]] = {}
+        for day in days:
+            shapes.setdefault(day.columns, []).extend(day.parquet)
+        for shape, paths in shapes.items():
+            if paths:
+                values = ", ".join(f"{_of_parquet(c, shape)} AS {quoted(c.name)}" for c in columns)
+                selects.append(f"SELECT {values} FROM {paths_list('read_parquet', paths)}{_where(scope)}")
+        if not selects:
+            nulls = ", ".join(f"NULL::{SQL_TYPES[c.type]} AS {quoted(c.name)}" for c in columns)
+            return f"SELECT {nulls} WHERE false"
+        return " UNION ALL ".join(selects)
 
-    def _warn_of_the_future(self, topic: str, fields: dict[str, Any], known: set[str], path: str) -> None:
-        if "schema_version" not in fields:
-            raise UserError(f"{path}: is no record of sluice.{topic}", "move it out of the lake")
+    def _look(self, topic: str, scope: Scope) -> tuple[list[compact.Day], list[Part]]:
+        """What is there, at one moment, though an agent writes and sluice-lake compacts meanwhile."""
+        for _ in range(_TRIES):
+            days = compact.days_in(self.source, topic, scope)
+            covered = frozenset(path for day in days for path in day.covered())
+            # Open files first: one that gets its name in between is found twice, not never.
+            opened = files.open_files(self.source, topic, scope)
+            finished = files.avro_files(self.source, topic, scope, covered, self._stage.headers)
+            if compact.days_in(self.source, topic, scope) != days:
+                continue
+            try:
+                parts = self._stage.parts(topic, finished, opened)
+            except FileNotFoundError:
+                continue
+            if sum(p.rows for p in parts) > _MUCH_AVRO:
+                self._stage.warn(
+                    f"{self.source}: reads more than {_MUCH_AVRO:,} records from Avro files, which takes a while; "
+                    "`sluice-lake compact` makes closed days fast"
+                )
+            return days, parts
+        raise UserError(f"{self.source}: its files change faster than they can be read", "try again")
 
-    def _explain(self, e: Exception) -> UserError:
-        """Which file an engine's error is about: tried one by one, since the engine does not say."""
-        for topic in self._topics:
-            for file in files.avro_files(self.source, topic, ALL):
-                try:
-                    self._con.execute(f"SELECT count(*), max(time) FROM read_avro({literal(file.path)})").fetchall()
-                except duckdb.Error as broken:
-                    reason = str(broken).splitlines()[0]
-                    return UserError(
-                        f"{file.path}: is damaged: {reason}",
-                        "move it out of the lake; `sluice cat` prints what can be read of it",
-                    )
-        return UserError(f"{self.source}: {str(e).splitlines()[0]}")
+    @contextlib.contextmanager
+    def _errors(self) -> Any:
+        try:
+            yield
+        except duckdb.OutOfMemoryException as e:
+            raise UserError(
+                f"{self.source}: not enough memory: {_first_line(e)}",
+                "give more with --memory-limit, read less with --since, or run sluice-lake compact",
+            ) from e
+        except duckdb.IOException as e:
+            raise UserError(f"{self.source}: {_first_line(e)}", "if it was compacted meanwhile, try again") from e
+        except duckdb.Error as e:
+            raise UserError(f"{self.source}: {_first_line(e)}") from e
 
 
-def _quoted(name: str) -> str:
-    return f'"{name}"'
-
-
-def _list(function: str, paths: Sequence[str]) -> str:
-    return f"{function}([{', '.join(literal(os.fspath(p)) for p in paths)}])"
+def _first_line(e: Exception) -> str:
+    return str(e).splitlines()[0]
 
 
 def _where(scope: Scope) -> str:
@@ -151,22 +182,56 @@ def _where(scope: Scope) -> str:
     if scope.until_us is not None:
         parts.append(f'"time" < {scope.until_us}')
     if scope.run_ids is not None:
-        parts.append("run_id IN (" + ", ".join(literal(r) for r in scope.run_ids or ("",)) + ")")
+        parts.append(f"run_id IN ({_literals(scope.run_ids)})")
     if scope.hosts is not None:
-        parts.append("host_id IN (" + ", ".join(literal(h) for h in scope.hosts or ("",)) + ")")
+        parts.append(f"host_id IN ({_literals(scope.hosts)})")
     return " WHERE " + " AND ".join(parts) if parts else ""
 
 
-def _value(column: Column, fields: dict[str, Any]) -> str:
-    kind = _SQL_TYPES[column.type]
-    if column.source not in fields:
-        return f"NULL::{kind}"
-    source = ".".join(_quoted(part) for part in column.source.split("."))
-    if column.is_time:
-        return f"epoch_us({source})"
-    return f"{source}::{kind}"
+def _literals(values: Sequence[str]) -> str:
+    return ", ".join(literal(v) for v in values) or "NULL"
 
 
-def _select_avro(columns: list[Column], fields: dict[str, Any], paths: list[str], scope: Scope) -> str:
-    values = ", ".join(f"{_value(c, fields)} AS {_quoted(c.name)}" for c in columns)
-    return f"SELECT * FROM (SELECT {values} FROM {_list('read_avro', paths)}){_where(scope)}"
+def _select_avro(columns: list[Column], parts: list[Part], days: list[compact.Day], scope: Scope) -> str:
+    """Staged records; those that a compacted day has too, and second deliveries, left out."""
+    names = ", ".join(quoted(c.name) for c in columns)
+    select = f"SELECT {names} FROM {paths_list('read_parquet', [p.parquet for p in parts])}{_where(scope)}"
+    if _overlap(parts):
+        select = f"SELECT * FROM ({select}) QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
+    twice = [path for day in days if day.may_have(parts) for path in day.parquet]
+    if twice:
+        select = (
+            f"SELECT a.* FROM ({select}) a ANTI JOIN (SELECT agent_id, seq FROM {paths_list('read_parquet', twice)}) p "
+            "ON a.agent_id = p.agent_id AND a.seq = p.seq"
+        )
+    return select
+
+
+def _overlap(parts: list[Part]) -> bool:
+    """Can a record be in these parts twice?"""
+    last: dict[str, list[tuple[int, int]]] = {}
+    for part in parts:
+        if part.has_duplicates:
+            return True
+        for agent, (low, high) in part.agents.items():
+            before = last.setdefault(agent, [])
+            if any(low <= h and l <= high for l, h in before):  # noqa: E741
+                return True
+            before.append((low, high))
+    return False
+
+
+def _of_parquet(column: Column, names: tuple[str, ...]) -> str:
+    """A column in a compacted day: by its name, or as a field that was no column when the day was compacted."""
+    if column.name in names:
+        return quoted(column.name)
+    if column.source in names:
+        return (
+            f"epoch_us({quoted(column.source)})"
+            if column.is_time
+            else f"{quoted(column.source)}::{SQL_TYPES[column.type]}"
+        )
+    return f"NULL::{SQL_TYPES[column.type]}"
+
+
+__all__ = ["DuckSession", "connect", "literal"]

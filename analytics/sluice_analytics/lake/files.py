@@ -1,54 +1,105 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lake of files: <lake>/sluice.<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro.
 
-A file's date is the day, in UTC, of its first record; it is closed soon after the day ends, so that a
-record's day is its file's day or the next. Days that `sluice-lake compact` has closed have Parquet files
-under <lake>/compact (see compact.py), which stand for the Avro files that their manifest names.
+A file's date is the UTC day of its records' times. A record that comes up to an hour late for a new day
+stays in the newer day's file (src/stream/file_sink.h), so that a record's day is its file's or the one
+before. A file that is being written has a dot in front and .part behind and its writer's lock on it; an
+agent that starts gives the ones that a dead agent left their real names. Days that `sluice-lake compact`
+has closed have Parquet files under <lake>/compact (see compact.py), which stand for the Avro files that
+they were made of.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
+import fcntl
 import json
+import mmap
 import os
 import re
-from pathlib import Path
-from typing import Any
+import struct
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from ..errors import UserError
-from .columns import SCHEMA_VERSION
 from .session import Scope
 
-_DAY_US = 86_400_000_000
+_LATE_US = 3_600_000_000
 _MAGIC = b"Obj\x01"
-_HEAD = 1 << 16
+_SYNC = 16
+_HEAD = 1 << 14
+_HEAD_MAX = 1 << 24
+_DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)$")
+_MOVE = "move it out of the lake; `sluice cat` prints what can be read of it"
 
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A finished Avro file of a lake. schema is its writer's schema, as text."""
+    """An Avro file of a lake. schema is its writer's schema, as text."""
 
     path: str
     day: str
     host: str
     schema: str
 
+    @property
+    def agent_id(self) -> str:
+        """The agent that wrote it, as the name says."""
+        return os.path.basename(self.path).lstrip(".").rpartition("-")[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Header:
+    """What stands before the blocks of an Avro file; size: its bytes, with the sync marker."""
+
+    schema: str
+    codec: str
+    sync: bytes
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """The whole blocks of an Avro file: where they end, how many records they say they have.
+
+    broken: what is wrong with the rest of the file, empty where there is no rest.
+    """
+
+    header: Header
+    end: int
+    records: int
+    broken: str = ""
+
 
 def topics_of(lake: str) -> list[str]:
     """The topics that a lake has a folder of, without their `sluice.`; UserError where there is no lake."""
-    root = Path(lake)
-    if not root.exists():
+    if not os.path.exists(lake):
         raise UserError(f"{lake}: no such folder", "name the lake with --lake DIR; `sluice run` writes ./sluice-lake")
-    if not root.is_dir():
+    if not os.path.isdir(lake):
         raise UserError(f"{lake}: is no folder", "a lake is the folder that `sluice run --lake` or the agent writes")
-    found = [p.name.removeprefix("sluice.") for p in root.iterdir() if p.is_dir() and p.name.startswith("sluice.")]
-    if not found and not (root / "compact").is_dir():
+    names = {e.name for e in folder(lake) if e.is_dir()}
+    if "compact" in names:
+        names.update(e.name for e in folder(os.path.join(lake, "compact")) if e.is_dir())
+    found = [name.removeprefix("sluice.") for name in names if name.startswith("sluice.")]
+    if not found:
         raise UserError(f"{lake}: holds no sluice topics", "a lake has folders such as sluice.program")
     return sorted(found)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def folder(path: str) -> list[os.DirEntry[str]]:
+    """What a folder holds, by name; nothing where there is no such folder, UserError where it cannot be read."""
+    try:
+        with os.scandir(path) as entries:
+            return sorted(entries, key=lambda e: e.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as e:
+        raise UserError(f"{path}: {e.strerror}", "read the lake as its owner or as root") from e
+
+
+def _varint(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
     """A zig-zag integer of Avro's binary encoding (Avro specification, "Binary encoding")."""
     value = shift = 0
     while True:
@@ -60,80 +111,263 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return (value >> 1) ^ -(value & 1), at
 
 
-def avro_schema_text(path: str) -> str:
-    """The writer's schema in the header of an object container file. UserError names a file that is none."""
-    broken = UserError(
-        f"{path}: is no Avro file or its header is damaged",
-        "move it out of the lake; the agent repairs its own at start",
-    )
-    try:
-        with open(path, "rb") as f:
-            data = f.read(_HEAD)
-    except OSError as e:
-        raise UserError(f"{path}: {e.strerror}") from e
+def _parse_header(data: bytes) -> Header | None:
+    """The header at the beginning of data; None where data ends before it does. ValueError where it is none."""
     if not data.startswith(_MAGIC):
-        raise broken
+        if len(data) < len(_MAGIC):
+            return None
+        raise ValueError("is no Avro file")
+    pairs: dict[bytes, bytes] = {}
+    at = len(_MAGIC)
     try:
-        at = len(_MAGIC)
         while True:
             count, at = _varint(data, at)
             if count == 0:
-                raise broken
+                break
             if count < 0:
                 count = -count
                 _, at = _varint(data, at)
             for _ in range(count):
-                length, at = _varint(data, at)
-                key = data[at : at + length]
-                at += length
-                length, at = _varint(data, at)
-                value = data[at : at + length]
-                at += length
-                if key == b"avro.schema":
-                    if len(value) < length:
-                        raise broken
-                    return value.decode()
-    except (IndexError, UnicodeDecodeError) as e:
-        raise broken from e
+                both = []
+                for _ in range(2):
+                    length, at = _varint(data, at)
+                    if not 0 <= length <= _HEAD_MAX:
+                        raise ValueError("its header is damaged")
+                    if at + length > len(data):
+                        return None
+                    both.append(data[at : at + length])
+                    at += length
+                pairs[both[0]] = both[1]
+    except IndexError:
+        return None
+    if at + _SYNC > len(data):
+        return None
+    try:
+        schema, codec = pairs[b"avro.schema"].decode(), pairs.get(b"avro.codec", b"null").decode()
+    except (KeyError, UnicodeDecodeError):
+        raise ValueError("its header is damaged: no schema") from None
+    return Header(schema, codec, data[at : at + _SYNC], at + _SYNC)
+
+
+class Headers:
+    """Reads headers; most files of a lake share one, which is parsed once."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[bytes, Header]] = []
+        self._by_path: dict[str, Header] = {}
+
+    def read(self, path: str) -> Header:
+        """The header of a file. UserError names one that has none, FileNotFoundError is the caller's."""
+        header = self._by_path.get(path) or self._read(path)
+        if not path.endswith(".part"):
+            self._by_path[path] = header
+        return header
+
+    def _read(self, path: str) -> Header:
+        wanted = _HEAD
+        while True:
+            try:
+                with open(path, "rb") as f:
+                    data = f.read(wanted)
+            except FileNotFoundError:
+                raise
+            except OSError as e:
+                raise UserError(f"{path}: {e.strerror}", "read the lake as its owner or as root") from e
+            for prefix, header in self._known:
+                if data.startswith(prefix) and len(data) >= header.size:
+                    return dataclasses.replace(header, sync=data[header.size - _SYNC : header.size])
+            try:
+                found = _parse_header(data)
+            except ValueError as e:
+                raise UserError(f"{path}: {e}", _MOVE) from e
+            if found is not None:
+                self._known.append((data[: found.size - _SYNC], found))
+                return found
+            if len(data) < wanted or wanted >= _HEAD_MAX:
+                raise UserError(f"{path}: ends within its header", _MOVE)
+            wanted *= 8
+
+
+def avro_schema_text(path: str) -> str:
+    """The writer's schema in the header of an object container file. UserError names a file that is none."""
+    try:
+        return Headers().read(path).schema
+    except FileNotFoundError as e:
+        raise UserError(f"{path}: {e.strerror}") from e
+
+
+def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
+    """Walks the blocks of a file by their lengths and sync markers, and reads no record.
+
+    start: where a block begins that is the first to be walked. UserError where there is no header.
+    """
+    header = headers.read(path)
+    at = header.size if start is None else start
+    records = 0
+    with open(path, "rb") as f:
+        size = os.fstat(f.fileno()).st_size
+        if size <= at:
+            return Blocks(header, at, 0)
+        with mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) as data:
+            while at < size:
+                try:
+                    count, inner = _varint(data, at)
+                    length, inner = _varint(data, inner)
+                except IndexError:
+                    return Blocks(header, at, records, f"byte {at}: ends within a block")
+                end = inner + length
+                if count < 0 or length < 0 or end + _SYNC > size:
+                    return Blocks(header, at, records, f"byte {at}: ends within a block, or its length is damaged")
+                if data[end : end + _SYNC] != header.sync:
+                    return Blocks(header, at, records, f"byte {end}: no sync marker behind a block")
+                records += count
+                at = end + _SYNC
+    return Blocks(header, at, records)
+
+
+def _zigzag(value: int) -> bytes:
+    value <<= 1  # never negative here
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def header_bytes(header: Header) -> bytes:
+    """A header as an Avro file has it."""
+    out = _MAGIC + _zigzag(2)
+    for key, value in (("avro.codec", header.codec), ("avro.schema", header.schema)):
+        for text in (key.encode(), value.encode()):
+            out += _zigzag(len(text)) + text
+    return out + _zigzag(0) + header.sync
+
+
+def copy_blocks(path: str, start: int, end: int, sync: bytes, out: BinaryIO) -> int:
+    """Adds a file's blocks from start to end, which blocks_of() has walked, to out, whose marker is sync: bytes."""
+    with open(path, "rb") as f:
+        f.seek(start)
+        data = f.read(end - start)
+    at = 0
+    while at < len(data):
+        _, inner = _varint(data, at)
+        length, inner = _varint(data, inner)
+        out.write(data[at : inner + length] + sync)
+        at = inner + length + _SYNC
+    return at
 
 
 def day_of(us: int) -> str:
     """The UTC day of a time in microseconds, as folders are named."""
-    return datetime.datetime.fromtimestamp(us / 1e6, datetime.UTC).strftime("%Y-%m-%d")
+    return (datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=us)).strftime("%Y-%m-%d")
+
+
+def day_start(day: str) -> int:
+    """The first microsecond of a UTC day, since 1970; ValueError where it is none."""
+    begin = datetime.datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
+    return int(begin.timestamp()) * 1_000_000
 
 
 def days_of(scope: Scope) -> tuple[str | None, str | None]:
     """First and last day whose folders can hold records of a scope, both included."""
-    first = None if scope.since_us is None else day_of(scope.since_us - _DAY_US)
-    last = None if scope.until_us is None else day_of(scope.until_us - 1)
+    first = None if scope.since_us is None else day_of(scope.since_us - _LATE_US)
+    last = None if scope.until_us is None else day_of(scope.until_us - 1 + _LATE_US)
     return first, last
 
 
-_DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)$")
-
-
-def avro_files(lake: str, topic: str, scope: Scope, without: frozenset[str] = frozenset()) -> list[File]:
-    """The finished files that can hold records of a scope, but for those whose paths relative to the lake are in without."""
+def is_day_in(day: str, scope: Scope) -> bool:
+    """Can the folder of a day hold records of a scope?"""
     first, last = days_of(scope)
-    root = os.path.join(lake, "sluice." + topic)
+    return not ((first and day < first) or (last and day > last))
+
+
+def day_folders(root: str, scope: Scope) -> Iterator[tuple[str, str]]:
+    """(day, path) of the date= folders below root that can hold records of a scope, in order."""
+    for entry in folder(root):
+        match = _DATE.match(entry.name)
+        if match and is_day_in(match[1], scope):
+            yield match[1], entry.path
+
+
+def _entries(lake: str, topic: str, scope: Scope) -> Iterator[tuple[str, str, os.DirEntry[str]]]:
+    """(day, host, file) below the folders that can hold records of a scope, in order."""
+    for day, day_path in day_folders(os.path.join(lake, "sluice." + topic), scope):
+        for host in folder(day_path):
+            host_id = host.name.removeprefix("host=")
+            if scope.hosts is None or host_id in scope.hosts:
+                for entry in folder(host.path):
+                    yield day, host_id, entry
+
+
+def avro_files(
+    lake: str,
+    topic: str,
+    scope: Scope,
+    without: frozenset[str] = frozenset(),
+    headers: Headers | None = None,
+) -> list[File]:
+    """The finished files that can hold records of a scope.
+
+    without: paths, relative to the lake, of files to leave out. A file of another topic is a UserError.
+    """
+    headers = headers or Headers()
     found = []
-    schemas: dict[str, str] = {}
-    for day_dir in sorted(os.listdir(root)) if os.path.isdir(root) else []:
-        match = _DATE.match(day_dir)
-        if not match or (first and match[1] < first) or (last and match[1] > last):
+    base = os.path.join(lake, "")
+    kinds: dict[str, str] = {}
+    for day, host, entry in _entries(lake, topic, scope):
+        if not entry.name.endswith(".avro") or entry.name.startswith(".") or not entry.is_file():
             continue
-        for host_dir in sorted(os.listdir(os.path.join(root, day_dir))):
-            host = host_dir.removeprefix("host=")
-            if scope.hosts is not None and host not in scope.hosts:
-                continue
-            at = os.path.join(root, day_dir, host_dir)
-            for name in sorted(os.listdir(at)):
-                path = os.path.join(at, name)
-                if not name.endswith(".avro") or os.path.relpath(path, lake) in without:
-                    continue
-                text = avro_schema_text(path)
-                found.append(File(path, match[1], host, schemas.setdefault(text, text)))
+        if entry.path.removeprefix(base) in without:
+            continue
+        with contextlib.suppress(FileNotFoundError):  # removed between two looks
+            schema = headers.read(entry.path).schema
+            if schema not in kinds:
+                kinds[schema] = record_name(schema, entry.path)
+            if kinds[schema].lower() != topic:
+                raise UserError(f"{entry.path}: holds {kinds[schema]} records, not those of sluice.{topic}", _MOVE)
+            found.append(File(entry.path, day, host, schema))
     return found
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenFile:
+    """A file that is being written (is_live), or was when its writer died."""
+
+    path: str
+    day: str
+    host: str
+    is_live: bool
+
+
+def open_files(lake: str, topic: str, scope: Scope) -> list[OpenFile]:
+    """The files without a final name that can hold records of a scope."""
+    return [
+        OpenFile(entry.path, day, host, _is_locked(entry.path))
+        for day, host, entry in _entries(lake, topic, scope)
+        if entry.name.startswith(".") and entry.name.endswith(".avro.part")
+    ]
+
+
+def _is_locked(path: str) -> bool:
+    """Does a writer hold its lock on a file? (F_OFD_GETLK of fcntl(2), as src/stream/lake.h takes it.)"""
+    try:
+        with open(path, "rb") as f:
+            asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind: int = struct.unpack_from("h", fcntl.fcntl(f.fileno(), fcntl.F_OFD_GETLK, asked))[0]
+            return kind != fcntl.F_UNLCK
+    except OSError:
+        return False
+
+
+def record_name(text: str, path: str) -> str:
+    """The name of a schema's record, such as Program."""
+    try:
+        schema = json.loads(text)
+        name: str = schema["name"].rpartition(".")[2]
+        return name if schema["type"] == "record" else f"{schema['type']}"
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise UserError(f"{path}: its schema cannot be read: {e!r}", _MOVE) from e
 
 
 def schema_fields(text: str, path: str) -> dict[str, Any]:
@@ -144,7 +378,7 @@ def schema_fields(text: str, path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         _collect(record, "", fields, named)
     except (ValueError, KeyError, TypeError) as e:
-        raise UserError(f"{path}: its schema cannot be read: {e}") from e
+        raise UserError(f"{path}: its schema cannot be read: {e!r}", _MOVE) from e
     return fields
 
 
@@ -159,14 +393,3 @@ def _collect(record: dict[str, Any], prefix: str, fields: dict[str, Any], named:
         fields[prefix + field["name"]] = kind
         if isinstance(kind, dict) and kind.get("type") == "record":
             _collect(kind, prefix + field["name"] + ".", fields, named)
-
-
-def is_from_the_future(fields: dict[str, Any], known: set[str]) -> list[str]:
-    """Fields that a newer agent wrote and no analysis here knows."""
-    return sorted(name for name in fields if "." not in name and name not in known)
-
-
-__all__ = [
-    "SCHEMA_VERSION", "File", "avro_files", "avro_schema_text", "day_of", "days_of", "is_from_the_future",
-    "schema_fields", "topics_of",
-]  # fmt: skip

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 
 from ..errors import UserError
@@ -21,13 +22,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lake", metavar="DIR", help="a lake of files (default: ./sluice-lake, else /var/lib/sluice/lake)"
     )
     one.add_argument("--kafka", metavar="BROKERS", help="topics of a Kafka cluster, read from their beginning to now")
-    one.add_argument("--table", metavar="CATALOG.NAME", help="Iceberg tables, as the streaming jobs write them")
-    group.add_argument("--registry", metavar="URL", help="the schema registry of --kafka")
+    one.add_argument(
+        "--table",
+        metavar="CATALOG.NAME",
+        help="Iceberg tables as the streaming jobs write them: CATALOG.NAMESPACE, a catalog of ~/.pyiceberg.yaml "
+        "(--engine spark: of --spark-conf), or the folder of a namespace in a Hadoop catalog, as in "
+        "file:///warehouse/sluice",
+    )
     group.add_argument(
-        "--kafka-property", metavar="KEY=VALUE", action="append", default=[], help="any librdkafka property"
+        "--registry", metavar="URL", help="the schema registry of --kafka: http://[USER:PASSWORD@]HOST:PORT"
+    )
+    group.add_argument(
+        "--kafka-property",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="any librdkafka property, as in security.protocol=SSL",
     )
     group.add_argument("--engine", choices=ENGINES, default="duckdb", help="what runs the queries (default: duckdb)")
     group.add_argument("--memory-limit", metavar="SIZE", help="what DuckDB may take, such as 1GiB")
+    group.add_argument("--spark-master", metavar="URL", help="Spark's cluster (default: the cores of this machine)")
+    group.add_argument(
+        "--spark-conf", metavar="KEY=VALUE", action="append", default=[], help="any Spark property, as spark-submit has"
+    )
 
 
 def open_session(args: argparse.Namespace) -> Session:
@@ -37,21 +54,27 @@ def open_session(args: argparse.Namespace) -> Session:
             raise UserError("--kafka needs --registry URL", "the registry knows the schemas of the records")
         from .kafka import KafkaSession
 
-        return KafkaSession(args.kafka, args.registry, args.kafka_property, args.memory_limit)
+        return KafkaSession(args.kafka, args.registry, args.kafka_property, functools.partial(_on_files, args))
+    if args.registry or args.kafka_property:
+        raise UserError("--registry and --kafka-property are for --kafka", "name the brokers with --kafka BROKERS")
     if args.table:
         from .iceberg import open_table
 
-        return open_table(args.table, args.engine, args.memory_limit)
+        return open_table(args.table, args.engine, args.memory_limit, args.spark_master, args.spark_conf)
     lake = args.lake or next((d for d in DEFAULT_LAKES if os.path.isdir(d)), None)
     if lake is None:
         raise UserError(
             "there is no lake in ./sluice-lake or /var/lib/sluice/lake",
             "name one with --lake DIR, or record one: sluice run -- COMMAND",
         )
+    return _on_files(args, lake)
+
+
+def _on_files(args: argparse.Namespace, lake: str) -> Session:
     if args.engine == "spark":
         from .spark import SparkSession
 
-        return SparkSession(lake)
+        return SparkSession(lake, args.spark_master, args.spark_conf)
     if args.engine == "flink":
         from .flink import FlinkSession
 
