@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the streaming jobs decide without an engine: columns of schemas, schemas of readers, SQL's statements."""
+
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import fastavro
+import lakes
+import pytest
+
+from sluice_analytics.errors import UserError
+from sluice_analytics.lake.columns import COLUMNS
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "streaming"))
+
+import layout
+import run_sql
+import sources
+
+STREAMING = pathlib.Path(layout.__file__).parent
+
+
+def paths(record: dict[str, Any], named: dict[str, Any], at: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    found = []
+    for field in record["fields"]:
+        kind = layout.resolve(field["type"], named)
+        if isinstance(kind, dict) and kind["type"] == "record":
+            found += paths(kind, named, (*at, field["name"]))
+        else:
+            found.append((*at, field["name"]))
+    return found
+
+
+@pytest.mark.parametrize("topic", COLUMNS)
+def test_columns_of_a_schema_are_those_of_columns_py_and_more(topic: str) -> None:
+    schema = lakes.schema_of(topic)
+    found = [layout.column_name(topic, path) for path in paths(schema, layout.named_types(schema))]
+    assert len(found) == len(set(found))
+    assert {c.name for c in COLUMNS[topic]} <= set(found)
+
+
+def test_a_field_that_nobody_knows_yet_is_named_by_the_same_rule() -> None:
+    assert layout.column_name("program", ("energy_nj",)) == "energy_nj"
+    assert layout.column_name("program", ("usage", "gpu_ns")) == "gpu_ns"
+    assert layout.column_name("task", ("shares", "gpu")) == "share_gpu"
+    assert layout.column_name("host", ("psi_irq", "full")) == "psi_irq_full"
+
+
+def test_names_of_topics() -> None:
+    assert layout.topic_of("sluice.program") == layout.topic_of("lab.sluice.program") == "program"
+    for wrong in ("sluice.programs", "program", "other"):
+        with pytest.raises(UserError, match="is no topic of sluice"):
+            layout.topic_of(wrong)
+
+
+@pytest.mark.parametrize("topic", COLUMNS)
+def test_flinks_schema_reads_what_agents_write(topic: str, tmp_path: pathlib.Path) -> None:
+    """A record written by the topic's schema is read by the pruned one, enum and nested records too."""
+    maker = lakes.LakeMaker(tmp_path)
+    program = maker.program(start=1, end=2, cpu_user_ns=7)
+    maker.usage(program, cpu_user_ns=7)
+    maker.task(end=3, share_cpu=0.5)
+    maker.run(end=3)
+    maker.host(psi_cpu_some=0.25)
+    maker.agent(lost=[{"place": "ring", "reason": "full", "count": 4}])
+    maker.finding("FAILED")
+    maker.write()
+    schema = lakes.schema_of(topic)
+    pruned = sources.reader_schema(topic, schema)
+    assert "logicalType" not in json.dumps(pruned)
+    wanted = {c.source for c in COLUMNS[topic]}
+    got = {".".join(path) for path in paths(pruned, layout.named_types(pruned))}
+    assert got == wanted
+    record = maker.written[topic][-1]
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), record)
+    out.seek(0)
+    plain = fastavro.parse_schema(layout.without_logical_types(schema))
+    read = fastavro.schemaless_reader(out, plain, fastavro.parse_schema(pruned))
+    for column in COLUMNS[topic]:
+        value, expected = read, record
+        for name in column.source.split("."):
+            value, expected = value and value[name], expected and expected[name]
+        assert value == expected, column.source
+
+
+def test_types_of_flink() -> None:
+    assert (
+        sources.sql_type("array<struct<place: string, count: int64>>") == "ARRAY<ROW<`place` STRING, `count` BIGINT>>"
+    )
+    assert sources.sql_type("array<string>") == "ARRAY<STRING>"
+
+
+def test_statements_of_a_file() -> None:
+    text = "-- a; comment\nSET 'a' = 'b;c';\nSELECT 'it''s -- none', `x;y` FROM t /* ; */ WHERE a / 2 - 1 > 0;\n\n"
+    assert list(run_sql.split(text)) == ["SET 'a' = 'b;c'", "SELECT 'it''s -- none', `x;y` FROM t  WHERE a / 2 - 1 > 0"]
+
+
+def test_variables() -> None:
+    assert run_sql.fill("a ${x.y} ${z}", {"x.y": "1", "z": "2"}, "f.sql") == "a 1 2"
+    with pytest.raises(UserError, match=r"f\.sql: \$\{warehouse\} has no value"):
+        run_sql.fill("${warehouse}", {}, "f.sql")
+
+
+def test_newest_checkpoint_is_the_last_whole_one(tmp_path: pathlib.Path) -> None:
+    url = run_sql.absolute(str(tmp_path))
+    assert run_sql.newest_checkpoint(url) is None
+    for age, name in enumerate(("job2/chk-1", "job1/chk-9", "job1/chk-8")):
+        (tmp_path / name).mkdir(parents=True)
+        meta = tmp_path / name / "_metadata"
+        meta.touch()
+        os.utime(meta, (1000 - age, 1000 - age))
+    (tmp_path / "job3" / "chk-2").mkdir(parents=True)  # killed before it was whole
+    assert run_sql.newest_checkpoint(url) == f"{url}/job2/chk-1"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (["no-such.sql"], "no-such.sql: No such file"),
+        (["--start", "yesterday", "FILE"], "--start yesterday: is neither earliest, latest nor a time"),
+        (["--kafka-property", "x", "FILE"], "--kafka-property x: is no KEY=VALUE"),
+        (["--registry", "registry:8081", "FILE"], "registry:8081: is no http or https URL"),
+    ],
+)
+def test_errors_are_sentences(
+    wrong: list[str], says: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.sql"
+    file.write_text("SELECT 1;")
+    argv = [str(file) if w == "FILE" else w for w in wrong]
+    given = ["--brokers", "localhost:1", "--registry", "http://127.0.0.1:1", *argv]
+    assert run_sql.common.run("run_sql.py", run_sql.main, given) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["spark_iceberg.py", "maintain.py"])
+def test_without_spark_the_jobs_say_so(script: str, tmp_path: pathlib.Path) -> None:
+    without_spark = tmp_path  # also where it is installed
+    (tmp_path / "pyspark.py").write_text("raise ModuleNotFoundError(name='pyspark')\n")
+    done = subprocess.run(
+        [sys.executable, str(STREAMING / script)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(without_spark)},
+    )
+    assert done.returncode == 2
+    assert f"{script}: no Spark installed; dev/analytics spark makes an environment" in done.stderr
