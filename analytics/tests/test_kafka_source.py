@@ -83,7 +83,8 @@ def delivered(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> tuple[L
     """A lake of files, and the same records in Kafka."""
     lake, case = engines.make_lake(tmp_path_factory.mktemp("made") / "lake")
     for topic in TOPICS:
-        stack.create_topic(f"sluice.{topic}", 3, {"message.timestamp.type": "CreateTime"})
+        # Messages are as old as made records say: the broker's own retention would delete them within a minute.
+        stack.create_topic(f"sluice.{topic}", 3, {"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
     deliver(stack, lake)
     return lake, case
 

@@ -24,6 +24,33 @@ def environment(name):
     return os.path.join(ROOT, "build", "analytics", name, "bin", "python")
 
 
+# Another reader than what wrote them: DuckDB, over the newest metadata of a table's folder.
+_QUERY = """
+import json, sys, duckdb
+from duckdb_extensions import import_extension
+con = duckdb.connect()
+con.execute("SET TimeZone = 'UTC'")
+for name in ("avro", "iceberg"):
+    import_extension(name)
+    con.execute("LOAD " + name)
+print(json.dumps(con.execute("SELECT " + sys.argv[2] + " FROM iceberg_scan('" + sys.argv[1] + "')").fetchall()))
+"""
+
+
+def query(python, table, select):
+    """Rows of a SELECT over an Iceberg table in a folder; None where there is no table yet."""
+    at = os.path.join(table, "metadata")
+    found = [n for n in os.listdir(at) if n.endswith(".metadata.json")] if os.path.isdir(at) else []
+    if not found:
+        return None
+    newest = max(found, key=lambda n: int(n.removeprefix("v").partition(".")[0]))
+    done = subprocess.run([python, "-c", _QUERY, os.path.join(at, newest), select], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=120)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
 class Topics:
     """Topics of a stack, written as the agent writes them: framing, key, the record's time as the message's."""
 

@@ -117,7 +117,7 @@ class Lab(harness.LakeTest):
         self.assertEqual("dd", writer["tool"])
         idle = step("sleep")
         self.assertAlmostEqual(5.0, idle["wall_ns"] / 1e9, delta=0.5)
-        gaps = [[datetime.datetime.fromisoformat(t) for t in gap] for gap in report["gaps"]]
+        gaps = [[datetime.datetime.fromisoformat(g[t]) for t in ("start_time", "end_time")] for g in report["gaps"]]
         self.assertTrue(any((end - start).total_seconds() > 4.5 for start, end in gaps), gaps)
 
     def assert_sums(self, report, programs):

@@ -12,7 +12,7 @@ import time
 import unittest
 
 import harness
-from lake_topics import STREAMING, Topics, environment, with_field
+from lake_topics import STREAMING, Topics, environment, query, with_field
 from lakes import S, LakeMaker
 from stack import Stack
 
@@ -20,15 +20,6 @@ HOUR = 3600
 HOSTS = ("aaaa1111aaaa1111aaaa1111aaaa1111", "bbbb2222bbbb2222bbbb2222bbbb2222")
 LATE = 120  # seconds: --late's default
 SUMS = ("cpu_ns", "run_delay_ns", "read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes")
-COUNT = """
-import json, sys
-from sluice_analytics.lake import iceberg
-from sluice_analytics.lake.duck import connect
-con = connect()
-iceberg._load_extension(con)
-at = iceberg.metadata_of(sys.argv[1])
-print(json.dumps(con.execute("SELECT count(*), count(DISTINCT (agent_id, seq)) FROM iceberg_scan('" + at + "')").fetchone()))
-"""
 SMALL = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx700m"}
 
 
@@ -289,13 +280,9 @@ class Flink(unittest.TestCase):
         return [json.loads(value) for _, value in self.topics.messages("sweep_hourly")]
 
     def rows(self, warehouse, topics):
-        """{topic: [rows, keys]} by DuckDB."""
-        found = {}
-        for topic in topics:
-            done = subprocess.run([self.reader, "-c", COUNT, os.path.join(warehouse, "sluice", topic)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-            found[topic] = json.loads(done.stdout) if done.returncode == 0 else None
-        return found
+        """{topic: [rows, keys]} of the tables."""
+        return {t: (query(self.reader, os.path.join(warehouse, "sluice", t), "count(*), count(DISTINCT (agent_id, seq))")
+                    or [None])[0] for t in topics}
 
 
 if __name__ == "__main__":

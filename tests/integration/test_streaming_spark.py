@@ -14,7 +14,7 @@ import unittest
 
 import harness
 from agent import Agent
-from lake_topics import STREAMING, Topics, environment, with_field
+from lake_topics import STREAMING, Topics, environment, query, with_field
 from lakes import S, LakeMaker
 from load import Load
 from stack import Stack
@@ -24,17 +24,6 @@ SMALL = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx900m"
 SUMS = {"program": ("cpu_user_ns", "read_bytes", "peak_rss_bytes", "pid", "start_time", "time", "tcp_rx_bytes"),
         "usage": ("cpu_user_ns", "interval_ns", "time"), "host": ("cpu_busy_ns", "time", "memory_bytes"),
         "run": ("wall_ns", "time"), "task": ("wall_ns", "time"), "agent": ("delivered", "time")}
-
-# Another reader than what wrote them: DuckDB, over the newest metadata of a table's folder.
-DUMP = """
-import json, sys
-from sluice_analytics.lake import iceberg
-from sluice_analytics.lake.duck import connect
-con = connect()
-iceberg._load_extension(con)
-metadata = iceberg.metadata_of(sys.argv[1])
-print(json.dumps(con.execute("SELECT " + sys.argv[2] + " FROM iceberg_scan('" + metadata + "')").fetchall()))
-"""
 
 # As tune and sweep read them.
 PROGRAMS = """
@@ -129,7 +118,7 @@ class Spark(unittest.TestCase):
         return json.loads(done.stdout)
 
     def query(self, table, select):
-        return self.read(DUMP, os.path.join(self.warehouse, "sluice", table), select)
+        return query(self.python, os.path.join(self.warehouse, "sluice", table), select)
 
     def data_files(self, table):
         at = os.path.join(self.warehouse, "sluice", table, "data")

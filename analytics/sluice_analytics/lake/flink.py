@@ -101,7 +101,7 @@ class FlinkSession:
         from ibis.common.exceptions import IbisError
         from py4j.protocol import Py4JError
 
-        names = list(expression.columns)
+        kinds = expression.schema()
         try:
             self._ibis._run_pre_execute_hooks(expression)
             sql = self._ibis.compile(expression)
@@ -111,10 +111,13 @@ class FlinkSession:
             self._add_range()
         try:
             with self._env.execute_sql(sql).collect() as found:
-                rows = [dict(zip(names, list(row), strict=True)) for row in found]
+                rows = [
+                    {name: _plain(value, kind) for (name, kind), value in zip(kinds.items(), row, strict=True)}
+                    for row in found
+                ]
         except Py4JError as e:
             raise self._explain(e) from e
-        return plain_rows(rows, expression.schema())
+        return plain_rows(rows, kinds)
 
     def close(self) -> None:
         """Removes what was copied; the JVM ends with the process."""
@@ -332,6 +335,17 @@ def _flat_schema(topic: str) -> str:
 
     fields = [{"name": c.name, "type": ["null", kind_of(c)]} for c in COLUMNS[topic]]
     return json.dumps({"type": "record", "name": topic, "fields": fields})
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """A value of Flink's without its Rows: dictionaries, also in arrays. kind: its Ibis type."""
+    if value is None:
+        return None
+    if kind.is_array():
+        return [_plain(item, kind.value_type) for item in value]
+    if kind.is_struct():
+        return {name: _plain(item, k) for (name, k), item in zip(kind.items(), value, strict=True)}
+    return value
 
 
 def _plain_value(column: Column, value: Any) -> Any:
