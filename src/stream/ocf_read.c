@@ -313,7 +313,8 @@ inflate_block(struct ocf_reader *r, size_t len, uint64_t offset, struct ocf_erro
 		out->len += room - z->avail_out;
 		/* Room left over without an end: the input is used up. */
 	} while (status == Z_OK && z->avail_out == 0);
-	if (status != Z_STREAM_END || z->avail_in != 0)
+	/* Some writers leave the rest of zlib's checksum behind. */
+	if (status != Z_STREAM_END || z->avail_in > 4)
 		return fail(err, -EBADMSG, offset, "a block that does not inflate: %s",
 		    z->msg != NULL ? z->msg : status == Z_STREAM_END ? "bytes left over" :
 		    "it ends too early");

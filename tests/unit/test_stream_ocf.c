@@ -237,6 +237,24 @@ lengths_that_lie_are_refused(void **state)
 }
 
 static void
+what_is_left_of_a_checksum_behind_a_deflated_block_does_no_harm(void **state)
+{
+	/* one record, "a" deflated, and three bytes of four, as fastavro leaves them; then more than these */
+	static const char some[] = "\x02\x0c\x4b\x04\x00\x62\x00\x62" "0123456789abcdef";
+	static const char more[] = "\x02\x10\x4b\x04\x00\x62\x00\x62\x00\x00" "0123456789abcdef";
+	char with_marker[2][32];
+	struct ocf_error err;
+
+	(void)state;
+	memcpy(with_marker[0], some, sizeof(some) - 1);
+	memcpy(with_marker[0] + sizeof(some) - 1 - OCF_SYNC_SIZE, sync_marker, OCF_SYNC_SIZE);
+	memcpy(with_marker[1], more, sizeof(more) - 1);
+	memcpy(with_marker[1] + sizeof(more) - 1 - OCF_SYNC_SIZE, sync_marker, OCF_SYNC_SIZE);
+	assert_true(block_result(OCF_DEFLATE, with_marker[0], sizeof(some) - 1, &err) >= 0);
+	assert_int_equal(block_result(OCF_DEFLATE, with_marker[1], sizeof(more) - 1, &err), -EBADMSG);
+}
+
+static void
 a_block_that_inflates_without_end_is_refused(void **state)
 {
 	enum { HUGE_BYTES = OCF_BLOCK_MAX + 1024 };
@@ -327,6 +345,7 @@ main(void)
 		cmocka_unit_test(a_flipped_byte_never_crashes_and_never_gives_more_records),
 		cmocka_unit_test(reading_goes_on_behind_a_damaged_block),
 		cmocka_unit_test(lengths_that_lie_are_refused),
+		cmocka_unit_test(what_is_left_of_a_checksum_behind_a_deflated_block_does_no_harm),
 		cmocka_unit_test(a_block_that_inflates_without_end_is_refused),
 		cmocka_unit_test(foreign_files_and_codecs_are_named),
 		cmocka_unit_test(markers_are_not_repeated),
