@@ -383,13 +383,13 @@ def schema_fields(text: str, path: str) -> dict[str, Any]:
 
 
 def _collect(record: dict[str, Any], prefix: str, fields: dict[str, Any], named: dict[str, Any]) -> None:
-    named[record["name"]] = record
+    named[record["name"].rpartition(".")[2]] = record
     for field in record["fields"]:
         kind = field["type"]
         if isinstance(kind, list):
             kind = next((k for k in kind if k != "null"), "null")
         if isinstance(kind, str):
-            kind = named.get(kind.removeprefix("sluice."), kind)
+            kind = named.get(kind.rpartition(".")[2], kind)
         fields[prefix + field["name"]] = kind
         if isinstance(kind, dict) and kind.get("type") == "record":
             _collect(kind, prefix + field["name"] + ".", fields, named)

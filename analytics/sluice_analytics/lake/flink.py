@@ -304,7 +304,7 @@ def _for_flink(kind: Any, enums: dict[str, bool]) -> Any:
     if isinstance(kind, list):
         return [_for_flink(k, enums) for k in kind]
     if kind.get("type") == "enum":
-        enums[kind["name"]] = True
+        enums[kind["name"].rpartition(".")[2]] = True
         return "int"
     result = {}
     for key, value in kind.items():

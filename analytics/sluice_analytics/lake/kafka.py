@@ -181,6 +181,8 @@ class KafkaSession:
         return result
 
     def _unreachable(self, why: str) -> UserError:
+        if not self._errors:
+            self._consumer.poll(1.0)  # hands over what librdkafka said meanwhile
         said = next((e for e in self._errors if "brokers are down" not in e), why)
         return UserError(
             f"{self.source}: {said}", "look at --kafka, and at --kafka-property for what the agents have there"
@@ -255,7 +257,7 @@ class KafkaSession:
         if data is None:
             passed_over["tombstones"] += 1
             return
-        if len(data) < 6 or data[0] != 0:
+        if len(data) < 5 or data[0] != 0:
             passed_over["without a schema's id"] += 1
             return
         number = int.from_bytes(data[1:5], "big")
