@@ -27,12 +27,11 @@ def environment(name):
 # Another reader than what wrote them: DuckDB, over the newest metadata of a table's folder.
 _QUERY = """
 import json, sys, duckdb
-from duckdb_extensions import import_extension
+from sluice_analytics.lake.duck import load_extension
 con = duckdb.connect()
 con.execute("SET TimeZone = 'UTC'")
 for name in ("avro", "iceberg"):
-    import_extension(name)
-    con.execute("LOAD " + name)
+    load_extension(con, name)
 print(json.dumps(con.execute("SELECT " + sys.argv[2] + " FROM iceberg_scan('" + sys.argv[1] + "')").fetchall()))
 """
 
