@@ -15,6 +15,6 @@ uname -sr
 ./sluice doctor || true # for the reader: what this kernel cannot tell
 # An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
 "$tree/build/venv/bin/python" tests/truth_check.py --tolerance-ms 50 --sluice "$here/sluice" --truth "$here/truth"
-SWAPS=20 FILTER_DRIVER="$here/filter_driver" "$tree/build/venv/bin/python" tests/test_filter.py
+SWAPS=20 FILTER_DRIVER="$here/filter_driver" "$tree/build/venv/bin/python" tests/test_filter.py ${FILTER_TESTS:-}
 exec env SLUICE="$here/sluice" TMPDIR="$here" KILLS=2 LOAD_RATE=30 "$tree/build/venv/bin/python" tests/test_agent_restart.py \
 	Restart.test_kill_9_under_load_loses_and_repeats_nothing Restart.test_what_ran_already_is_found_once
