@@ -27,6 +27,7 @@ from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.registry import Registry
+from sluice_analytics.options import pairs
 
 JARS = "SLUICE_FLINK_JARS"
 """Environment: a folder of jars instead of the environment's own jars/."""
@@ -200,17 +201,6 @@ def environment(args: argparse.Namespace) -> Any:
         configuration.set_string(key, value)
     settings = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration).build()
     return TableEnvironment.create(settings)
-
-
-def pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """KEY=VALUE of an option as a dictionary."""
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"{option} {text}: is no KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
 
 
 def start(when: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.registry import Registry
+from sluice_analytics.options import pairs
 
 PATIENCE_S = 60.0
 """How long a registry may be away before the job stops."""
@@ -98,7 +99,7 @@ def read_properties(path: str | None) -> dict[str, str]:
             lines = [line.strip() for line in file]
     except (OSError, UnicodeDecodeError) as e:
         raise UserError(f"--properties {path}: {getattr(e, 'strerror', e)}") from e
-    return tables.pairs(f"--properties {path}:", [line for line in lines if line and not line.startswith("#")])
+    return pairs(f"--properties {path}:", [line for line in lines if line and not line.startswith("#")])
 
 
 def trigger(text: str) -> dict[str, Any]:
@@ -279,7 +280,7 @@ def main(argv: list[str]) -> int:
     for topic in topics:
         layout.topic_of(topic)
     when = trigger(args.trigger)
-    properties = read_properties(args.properties) | tables.pairs("--kafka-property", args.kafka_property)
+    properties = read_properties(args.properties) | pairs("--kafka-property", args.kafka_property)
     registry = Registry(args.registry, properties.pop("registry.basic.auth", None), PATIENCE_S)
     at = tables.Tables(args)
     reader = (

@@ -15,6 +15,7 @@ from pyspark.sql.types import DataType, StructType
 
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake import spark
+from sluice_analytics.options import pairs
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 
@@ -57,17 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Spark")
     group.add_argument("--spark-master", metavar="URL", help="as spark-submit has it (default: this machine)")
     group.add_argument("--spark-conf", metavar="KEY=VALUE", action="append", default=[], help="any property of Spark")
-
-
-def pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """KEY=VALUE of an option as a dictionary."""
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"{option} {text}: is no KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
 
 
 def absolute(url: str) -> str:

@@ -10,6 +10,7 @@ from ..errors import UserError
 from ..lake import open as lake_open
 from ..lake.session import Session
 from ..model import records
+from ..options import pairs
 from ..tune import run as tune_run
 from ..tune.run_report import RunReport
 
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     to = parser.add_argument_group("where to (one or more)")
     to.add_argument("--otlp", metavar="URL", help="OTLP/HTTP receiver of traces: run -> task -> program spans")
     to.add_argument(
-        "--header", metavar="NAME=VALUE", action="append", default=[], help="header for --otlp, such as a token"
+        "--header", metavar="KEY=VALUE", action="append", default=[], help="header for --otlp, such as a token"
     )
     to.add_argument(
         "--openlineage", metavar="URL", help="OpenLineage receiver, http://HOST:PORT or kafka://BROKERS/TOPIC"
@@ -39,16 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     to.add_argument("--namespace", default="sluice", help="OpenLineage namespace of the jobs (default: sluice)")
     to.add_argument("--parquet", metavar="DIR", help="tasks.parquet, tools.parquet, programs.parquet")
     lake_open.add_arguments(parser)
-
-
-def _headers(words: list[str]) -> dict[str, str]:
-    headers = {}
-    for word in words:
-        name, is_there, value = word.partition("=")
-        if not is_there or not name:
-            raise UserError(f'--header: "{word}" is not NAME=VALUE')
-        headers[name] = value
-    return headers
 
 
 def _links(session: Session, run_id: str) -> dict[str, tuple[str, str]]:
@@ -73,7 +64,7 @@ def main(args: argparse.Namespace) -> int:
         raise UserError(
             "nowhere to export to", "name --otlp URL, --openlineage URL, --openlineage-file FILE or --parquet DIR"
         )
-    headers = _headers(args.header)
+    headers = pairs("--header", args.header)
     with lake_open.open_session(args) as session:
         report = tune_run.load(session, args.run, programs_limit=None, with_recommendations=False)
         links = _links(session, report.run_id) if args.otlp else {}

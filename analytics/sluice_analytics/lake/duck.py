@@ -128,7 +128,7 @@ class DuckSession:
         for shape, paths in shapes.items():
             if paths:
                 values = ", ".join(f"{_of_parquet(c, shape)} AS {quoted(c.name)}" for c in columns)
-                selects.append(f"SELECT {values} FROM {paths_list('read_parquet', paths)}{_where(scope)}")
+                selects.append(f"SELECT {values} FROM {paths_list('read_parquet', paths)}{where(scope)}")
         if not selects:
             nulls = ", ".join(f"NULL::{SQL_TYPES[c.type]} AS {quoted(c.name)}" for c in columns)
             return f"SELECT {nulls} WHERE false"
@@ -175,7 +175,8 @@ def _first_line(e: Exception) -> str:
     return str(e).splitlines()[0]
 
 
-def _where(scope: Scope) -> str:
+def where(scope: Scope) -> str:
+    """A scope as DuckDB's WHERE, with a blank in front; empty where it has no bound."""
     parts = []
     if scope.since_us is not None:
         parts.append(f'"time" >= {scope.since_us}')
@@ -195,7 +196,7 @@ def _literals(values: Sequence[str]) -> str:
 def _select_avro(columns: list[Column], parts: list[Part], days: list[compact.Day], scope: Scope) -> str:
     """Staged records; those that a compacted day has too, and second deliveries, left out."""
     names = ", ".join(quoted(c.name) for c in columns)
-    select = f"SELECT {names} FROM {paths_list('read_parquet', [p.parquet for p in parts])}{_where(scope)}"
+    select = f"SELECT {names} FROM {paths_list('read_parquet', [p.parquet for p in parts])}{where(scope)}"
     if _overlap(parts):
         select = f"SELECT * FROM ({select}) QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
     twice = [path for day in days if day.may_have(parts) for path in day.parquet]

@@ -188,14 +188,6 @@ class Headers:
             wanted *= 8
 
 
-def avro_schema_text(path: str) -> str:
-    """The writer's schema in the header of an object container file. UserError names a file that is none."""
-    try:
-        return Headers().read(path).schema
-    except FileNotFoundError as e:
-        raise UserError(f"{path}: {e.strerror}") from e
-
-
 def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
     """Walks the blocks of a file by their lengths and sync markers, and reads no record.
 

@@ -25,8 +25,7 @@ import ibis.expr.types as ir
 
 from ..errors import UserError
 from .columns import COLUMNS, Column, schema
-from .duck import _where as where
-from .duck import connect, load_extension
+from .duck import connect, load_extension, where
 from .session import ALL, Row, Scope, Session
 from .stage import SQL_TYPES, literal, quoted
 

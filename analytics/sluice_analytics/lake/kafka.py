@@ -24,6 +24,7 @@ from typing import Any
 import ibis.expr.types as ir
 
 from ..errors import UserError
+from ..options import pairs
 from . import avro, files
 from .columns import COLUMNS
 from .registry import Registry
@@ -49,12 +50,7 @@ def client_properties(brokers: str, given: Sequence[str]) -> dict[str, str]:
         "queued.max.messages.kbytes": "16384",
         "log_level": "0",
     }
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"--kafka-property {text}: is no KEY=VALUE", "as in security.protocol=SSL")
-        result[key.strip()] = value.strip()
-    return result
+    return result | pairs("--kafka-property", given, "as in security.protocol=SSL")
 
 
 @dataclasses.dataclass

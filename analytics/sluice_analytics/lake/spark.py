@@ -24,6 +24,7 @@ import ibis
 import ibis.expr.types as ir
 
 from ..errors import UserError
+from ..options import pairs
 from . import files
 from .columns import COLUMNS, Column
 from .listing import look
@@ -51,13 +52,7 @@ def jars() -> list[str]:
 
 def settings(conf: Sequence[str]) -> dict[str, str]:
     """--spark-conf KEY=VALUE as a dictionary."""
-    result = {}
-    for text in conf:
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"--spark-conf {text}: is no KEY=VALUE", "as in --spark-conf spark.executor.memory=4g")
-        result[key.strip()] = value.strip()
-    return result
+    return pairs("--spark-conf", conf, "as in --spark-conf spark.executor.memory=4g")
 
 
 class _Room:

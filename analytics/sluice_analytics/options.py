@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of options that several commands take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .errors import UserError
+
+
+def pairs(option: str, texts: Iterable[str], mend: str = "") -> dict[str, str]:
+    """KEY=VALUE, given once or more, as a dictionary; the last of a key wins. UserError names option and text."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"{option} {text}: is no KEY=VALUE", mend)
+        found[key.strip()] = value.strip()
+    return found
