@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <curl/curl.h>
 #include <jansson.h>
@@ -296,8 +297,12 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 
 /* What to do about it, after libcurl's words. */
 static const char *
-mend_of(int code, const char *detail)
+mend_of(const char *base, int code, const char *detail)
 {
+	/* The other side's word for what it misses, whatever step it came in. */
+	if (strstr(detail, "alert") != NULL)
+		return "it does not accept our TLS: check whether it wants a client certificate, "
+		       "and which (registry.cert_file, registry.key_file)";
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 		return "check the name in registry.urls, and this host's DNS";
@@ -315,14 +320,21 @@ mend_of(int code, const char *detail)
 		return "check registry.cert_file and registry.key_file";
 	case CURLE_WRITE_ERROR:
 		return "its answer is too large for a schema registry's: check registry.urls";
+	case CURLE_SSL_CONNECT_ERROR:
+		return "check that this port speaks TLS";
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+		/* With TLS 1.3 a client has done with the handshake before its certificate is judged: where
+		 * the connection's end is seen before the alert is read, nothing else tells of it. */
+		if (strncasecmp(base, "https:", 6) == 0)
+			return "it hung up once TLS was agreed: check whether it wants a client "
+			       "certificate, and which (registry.cert_file, registry.key_file), and "
+			       "that the registry runs there";
+		break;
 	default:
 		break;
 	}
-	if (strstr(detail, "alert") != NULL)	/* the other side's word for what it misses, whatever step it came in */
-		return "it does not accept our TLS: check whether it wants a client certificate, "
-		       "and which (registry.cert_file, registry.key_file)";
-	if (code == CURLE_SSL_CONNECT_ERROR)
-		return "check that this port speaks TLS";
 	return "check that the registry runs there";
 }
 
@@ -336,7 +348,7 @@ registry_answer_failed(const struct registry_asked *q, int curl_code, const char
 	quote(q, detail, words, sizeof(words));
 	if (curl_code == CURLE_OPERATION_TIMEDOUT)
 		say(ret, REGISTRY_NONE, "no answer from %s within %" PRIu32 " ms%s: %s", q->base,
-		    q->timeout_ms, words, mend_of(curl_code, detail));
+		    q->timeout_ms, words, mend_of(q->base, curl_code, detail));
 	else if (curl_code == CURLE_PEER_FAILED_VERIFICATION)
 		say(ret, REGISTRY_NONE,
 		    "no answer from %s%s: its certificate is not trusted; %s%s%s", q->base, words,
@@ -351,7 +363,7 @@ registry_answer_failed(const struct registry_asked *q, int curl_code, const char
 		    q->base, words, q->ca != NULL ? q->ca : "");
 	else
 		say(ret, REGISTRY_NONE, "no answer from %s%s: %s", q->base, words,
-		    mend_of(curl_code, detail));
+		    mend_of(q->base, curl_code, detail));
 }
 
 char *
