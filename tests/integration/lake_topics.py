@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import fastavro
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 STREAMING = os.path.join(ROOT, "analytics", "streaming")
@@ -139,7 +139,7 @@ def _plain(schema):
 def messages(brokers, topic):
     """(key, value) of all that a topic holds now; nothing where there is no such topic."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "check", "enable.auto.commit": False,
-                         "isolation.level": "read_committed", "log_level": 2})
+                         "isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 2})
     try:
         known = consumer.list_topics(timeout=20).topics
         for p in known[topic].partitions if topic in known else ():
@@ -147,14 +147,15 @@ def messages(brokers, topic):
             low, high = consumer.get_watermark_offsets(at, timeout=20)
             consumer.assign([TopicPartition(topic, p, low)])
             while low < high:
-                got = consumer.consume(5000, timeout=5)
-                for m in got:
-                    if m.error():
+                m = consumer.poll(20)
+                if m is None:
+                    raise AssertionError(f"{topic} [{p}] ended at {low}, before {high}")
+                if m.error():
+                    if m.error().code() != KafkaError._PARTITION_EOF:
                         raise AssertionError(str(m.error()))
-                    low = m.offset() + 1
-                    yield m.key(), m.value()
-                if not got:  # the rest are a transaction's own marks
-                    break
+                    break  # the rest are a transaction's own marks
+                low = m.offset() + 1
+                yield m.key(), m.value()
     finally:
         consumer.close()
 

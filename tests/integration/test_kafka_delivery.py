@@ -45,7 +45,7 @@ def messages(brokers, topic):
             while low < high:
                 if time.monotonic() > deadline:
                     raise AssertionError(f"{topic} [{p}]: stuck at {low} of {high}")
-                for m in consumer.consume(5000, timeout=2):
+                for m in consumer.consume(min(high - low, 5000), timeout=2):
                     if m.error():
                         raise AssertionError(str(m.error()))
                     low = m.offset() + 1
