@@ -30,6 +30,7 @@ import json, sys, duckdb
 from sluice_analytics.lake.duck import load_extension
 con = duckdb.connect()
 con.execute("SET TimeZone = 'UTC'")
+con.execute("SET enable_progress_bar = false")  # python -c counts as a terminal, and what is slow gets a bar
 for name in ("avro", "iceberg"):
     load_extension(con, name)
 print(json.dumps(con.execute("SELECT " + sys.argv[2] + " FROM iceberg_scan('" + sys.argv[1] + "')").fetchall()))
