@@ -296,38 +296,36 @@ on_made(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-static int
-filter_get(struct probes *p, struct filter **ret)
+/* The filter of p, made if it is not there yet; NULL with errno. */
+static struct filter *
+filter_get(struct probes *p)
 {
 	struct filter *f = p->filter;
 
-	if (f == NULL) {
-		f = calloc(1, sizeof(*f));
-		if (f == NULL)
-			return -ENOMEM;
-		f->probes = p;
-		f->now.map_fd = f->made.map_fd = -1;
-		f->made_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (f->made_fd < 0) {
-			int r = -errno;
-
-			free(f);
-			return r;
-		}
-		p->filter = f;
+	if (f != NULL)
+		return f;
+	f = calloc(1, sizeof(*f));
+	if (f == NULL)
+		return NULL;
+	f->probes = p;
+	f->now.map_fd = f->made.map_fd = -1;
+	f->made_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->made_fd < 0) {
+		free(f);	/* leaves errno alone */
+		return NULL;
 	}
-	*ret = f;
-	return 0;
+	p->filter = f;
+	return f;
 }
 
 int
 probes_set_rules_now(struct probes *p, struct ruleset *rules)
 {
-	struct filter *f;
-	int r = filter_get(p, &f);
+	struct filter *f = filter_get(p);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (f == NULL)
+		return -errno;
 	if (f->is_making)
 		return -EBUSY;
 	f->job = (struct job){ .rules = ruleset_ref(rules) };
@@ -341,11 +339,10 @@ probes_set_rules(struct probes *p, struct event_base *base, struct ruleset *rule
     void (*done)(int error, uint64_t generation, void *arg), void *arg)
 {
 	struct job job, dropped;
-	struct filter *f;
-	int r = filter_get(p, &f);
+	struct filter *f = filter_get(p);
 
-	if (r < 0)
-		return r;
+	if (f == NULL)
+		return -errno;
 	if (f->on_made == NULL) {
 		f->on_made = event_new(base, f->made_fd, EV_READ | EV_PERSIST, on_made, f);
 		if (f->on_made == NULL || event_add(f->on_made, NULL) < 0)

@@ -178,10 +178,11 @@ static int
 held_now(cap_flag_t flag, uint64_t *ret)
 {
 	cap_t caps = cap_get_proc();
+	int r = -errno;
 
+	*ret = caps != NULL ? held(caps, flag) : 0;
 	if (caps == NULL)
-		return -errno;
-	*ret = held(caps, flag);
+		return r;
 	cap_free(caps);
 	return 0;
 }
