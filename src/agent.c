@@ -155,6 +155,12 @@ on_run_record(const struct work_record *r, void *arg)
 	stream_run(((struct agent *)arg)->stream, r);
 }
 
+static void
+on_finding_record(const struct finding_record *r, void *arg)
+{
+	stream_finding(((struct agent *)arg)->stream, r);
+}
+
 /* What the kernel side lost since the last look becomes a hole in seq before the next record. */
 static void
 lost_to_holes(struct agent *a)
@@ -428,7 +434,8 @@ agent_open(struct event_base *base, const struct agent_options *options, struct 
 	struct correlator_ops ops = { .program = on_program_record, .usage = on_usage_record,
 		.task = on_task_record, .run = on_run_record,
 		.header = options->reads_headers ? agent_read_header : NULL,
-		.container = options->is_host_wide ? agent_on_container : NULL };
+		.container = options->is_host_wide ? agent_on_container : NULL,
+		.finding = on_finding_record };
 	struct probes_options probes_options = { .ring_bytes = options->ring_bytes,
 		.max_processes = options->max_processes, .follow_all = options->is_host_wide,
 		.variables = options->variables, .n_variables = options->n_variables,

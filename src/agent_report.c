@@ -110,6 +110,8 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
 	loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
 	loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
+	loss_add(lines, n, &found, "correlate", "too_many_findings", totals.findings_left_out);
+	loss_add(lines, n, &found, "correlate", "too_many_failures", totals.failures_left_out);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
 		loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
 	if (a->spool != NULL) {

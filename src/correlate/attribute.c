@@ -295,6 +295,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	struct engine_verdict v;
 
 	engine_judge(c->rules, s, engine_of(run), &v);
+	p->is_engine = v.role == ENGINE_DRIVER;
 	p->is_driver = false;
 	run = attribute_run(c, p, run, of_run(around, run), s, &v);
 	around = of_run(around, run);

@@ -14,13 +14,15 @@
  * ends with journal_flush(): the next life goes on from there.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/text.h"
+#include "correlate/findings.h"
 #include "correlate/redact.h"
-#include "correlate/state.h"
 
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
 #define FORKED_START_NS UINT64_C(1000000000)
@@ -112,6 +114,7 @@ correlator_free(struct correlator *c)
 	facts_forget(c, NULL);
 	tasks_free(c);
 	runs_free(c);
+	failures_free(c);
 	rows_free(c);
 	locations_free(c);
 	HASH_ITER(hh, c->names, name, next_name) {
@@ -218,6 +221,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
 	p->sent_ns = p->program_start_ns;
 	work_enter(c, p, at_ns);
+	failures_begin(c, p);
 	journal_process(c, p, NEWS_SHOWN);
 	r.head.time_us = state_wall_us(c, at_ns);
 	program_emit(c, p, &r);
@@ -241,8 +245,11 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	struct run *r = p->run;
 
 	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
-		if (!t->root_ended && t->attempt.known && *status != 0)
-			task_failed(c, t, end_ns);
+		if (!t->root_ended) {
+			if (t->attempt.known && *status != 0)
+				task_failed(c, t, end_ns);
+			finding_task_ended(c, t, p, *status);
+		}
 		t->root_ended = true;
 		t->status = *status;
 		journal_task(c, t);
@@ -251,6 +258,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 		r->root_ended = true;
 		r->has_status = status != NULL;
 		r->status = status != NULL ? *status : 0;
+		finding_run_ended(c, r, p, r->status);
 		journal_run(c, r);
 	}
 }
@@ -398,6 +406,8 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	was_announced = p->is_announced;	/* it lived a second before its first exec */
 	if (was_announced)
 		work_withdraw(c, p);
+	if (p->self.index != s->self.index)
+		failures_exec(c, p);
 	p->self = s->self;
 	p->parent = s->parent;
 	p->anchor = s->anchor;
@@ -429,7 +439,8 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 {
 	struct program_record r = { .end_reason = END_REASON_EXIT };
 	struct usage usage = { 0 };
-	uint64_t end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns;
+	struct program_end end = { .status = s->status, .end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns };
+	uint64_t end_ns = end.end_ns;
 	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
 
 	if (s->ppid != 0)
@@ -444,6 +455,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		if (p->is_announced)
 			p->above = p->self;
 		program_lose(c, p, end_ns);
+		failures_exec(c, p);
 		p->self = s->self;
 		p->is_forked = false;
 		p->is_base_known = false;
@@ -460,6 +472,17 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 			attribute_fork(c, p, process_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
 	}
+	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
+	if (p->is_announced) {
+		if (p->is_base_known || s->self.index == 0)
+			usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+		end.comm = comm;
+		/* One that was ending already is marked too, and ends as it would have. */
+		end.is_oom = s->oom_killed && WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
+		if (usage_has(&usage, USAGE_PEAK_RSS_BYTES))
+			end.peak_bytes = (struct opt_u64){ usage.value[USAGE_PEAK_RSS_BYTES], true };
+		failures_end(c, p, &end);
+	}
 	root_ended(c, p, &s->status, end_ns);
 	if (!p->is_announced)
 		return;		/* it has no record */
@@ -470,11 +493,9 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 		r.exit_code = (struct opt_i32){ s->status >> 8 & 0xff, true };
 	r.core_dumped = s->status & 0x80;
 	r.oom_killed = s->oom_killed;
-	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	r.comm = comm;
-	if (p->is_base_known || s->self.index == 0)
-		usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
 	program_end(c, p, &r, end_ns, &usage);
+	finding_oom(c, p, &end);
 }
 
 static void
@@ -628,6 +649,7 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
 	if (live)
 		runs_sum_live(c);
+	findings_tick(c, now_ns, false);
 	tasks_tick(c, now_ns, live);
 	runs_tick(c, now_ns, live);
 }
@@ -656,6 +678,12 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 			journal_process(c, p, NEWS_ALL);
 		}
 	}
+	if (c->whole != NULL) {
+		c->whole->root_ended = c->whole->has_status = true;
+		c->whole->status = status;
+		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never met */
+	}
+	findings_tick(c, now_ns, true);
 	runs_sum_live(c);
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
@@ -666,11 +694,8 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 		t->has_ended = true;
 		journal_task(c, t);
 	}
-	if (c->whole != NULL) {
-		c->whole->root_ended = c->whole->has_status = true;
-		c->whole->status = status;
+	if (c->whole != NULL)
 		run_emit(c, c->whole, PHASE_END, now_ns);
-	}
 	journal_flush(c);
 }
 
@@ -738,6 +763,8 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.lost_events = c->lost_events,
 		.lost_ends = c->lost_ends,
 		.refused = c->refused + c->runs_refused,
+		.findings_left_out = c->findings_left_out,
+		.failures_left_out = c->failures_left_out,
 		.lost_notes = c->journal.lost,
 		.wall_ns = now_ns > c->start_ns ? now_ns - c->start_ns : 0,
 		.usage = correlator_attributed_usage(c),

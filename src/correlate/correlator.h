@@ -40,6 +40,7 @@ struct correlator_ops {
 	 * NULL unknown. It may call correlator_name_container() and nothing else. NULL: nobody can tell more.
 	 */
 	void (*container)(const char *runtime, const char *id, void *arg);
+	void (*finding)(const struct finding_record *r, void *arg);	/* NULL: none are made, at no cost */
 };
 
 /*
@@ -217,6 +218,8 @@ struct run_totals {
 	uint64_t lost_events;
 	uint64_t lost_ends;	/* programs that vanished without their end being seen */
 	uint64_t refused;	/* processes beyond the limit of those known at once */
+	uint64_t findings_left_out;	/* beyond what is told of a run or task, as findings.h says */
+	uint64_t failures_left_out;	/* programs that ended badly, and whose causes may be missing in findings */
 	uint64_t lost_notes;	/* for want of memory: a checkpoint is due */
 	uint64_t wall_ns;
 	struct usage usage;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/findings.h"
 #include "correlate/journal.h"
-#include "correlate/state.h"
 
 #define VARINT_MAX 10
 #define NOTE_NUMBERS_MAX 200		/* in a note, with their masks; the strings come on top */
@@ -169,7 +169,9 @@ note_run(struct correlator *c, struct run *r)
 	flags = (r->root_ended ? RUN_ROOT_ENDED : 0) | (r->has_status ? RUN_HAS_STATUS : 0) |
 	    (r->has_started ? RUN_HAS_STARTED : 0) | (r->has_ended ? RUN_HAS_ENDED : 0) |
 	    (r->uid.known ? RUN_HAS_UID : 0) | (r->cpus.known ? RUN_HAS_CPUS : 0) |
-	    (r->memory_bytes.known ? RUN_HAS_MEMORY : 0) | (r == c->whole ? RUN_IS_WHOLE : 0);
+	    (r->memory_bytes.known ? RUN_HAS_MEMORY : 0) | (r == c->whole ? RUN_IS_WHOLE : 0) |
+	    (r->failing == FAILING_DUE ? RUN_FAILING_DUE : 0) | (r->failing == FAILING_OVER ? RUN_FAILING_OVER : 0) |
+	    ((r->findings | r->failed_tasks) != 0 ? RUN_HAS_FINDINGS : 0);
 	for (int i = 0; i < RUN_STRINGS; i++) {
 		size += size_of(strings[i]);
 		flags |= strings[i] != NULL ? (uint64_t)RUN_FIRST_STRING << i : 0;
@@ -196,6 +198,8 @@ note_run(struct correlator *c, struct run *r)
 		if (strings[i] != NULL)
 			at = put_string(at, strings[i]);
 	}
+	if (flags & RUN_HAS_FINDINGS)
+		at = put_u64(put_u64(at, r->findings), r->failed_tasks);
 	r->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
@@ -247,7 +251,8 @@ note_task(struct correlator *c, struct task *t)
 	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0) | (t->id_key != NULL ? TASK_HAS_ID_KEY : 0) |
 	    (t->attempt.known ? TASK_HAS_ATTEMPT : 0) | (t->cpus.known ? TASK_HAS_CPUS : 0) |
 	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0) | (t->scheduler != NULL ? TASK_HAS_SCHEDULER : 0) |
-	    (t->job_id != NULL ? TASK_HAS_JOB : 0));
+	    (t->job_id != NULL ? TASK_HAS_JOB : 0) | (t->failing == FAILING_DUE ? TASK_FAILING_DUE : 0) |
+	    (t->failing == FAILING_OVER ? TASK_FAILING_OVER : 0) | (t->oom_kills > 0 ? TASK_HAS_OOM_KILLS : 0));
 	at = put_u64(at, (uint32_t)t->status);
 	at = put_double(at, t->confidence);
 	if (t->attempt.known)
@@ -270,6 +275,8 @@ note_task(struct correlator *c, struct task *t)
 		at = put_string(at, t->scheduler);
 	if (t->job_id != NULL)
 		at = put_string(at, t->job_id);
+	if (t->oom_kills > 0)
+		at = put_u64(at, t->oom_kills);
 	t->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
@@ -368,7 +375,9 @@ flags_of(const struct process *p, bool was_shown)
 	    (p->unseen_since_ns != 0 ? PROCESS_IS_UNSEEN : 0) |
 	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0) |
 	    (memcmp(&p->above, &p->parent, sizeof(p->above)) == 0 ? PROCESS_ABOVE_IS_PARENT : 0) |
-	    (p->title != NULL && p->title->is_taken ? PROCESS_HAS_TITLE : 0);
+	    (p->title != NULL && p->title->is_taken ? PROCESS_HAS_TITLE : 0) |
+	    (p->is_engine ? PROCESS_IS_ENGINE : 0) | (p->has_failed ? PROCESS_HAS_FAILED : 0) |
+	    (p->failures != NULL && p->failures->n_below > 0 ? PROCESS_HAS_FAILED_CHILD : 0);
 }
 
 static void
@@ -427,6 +436,8 @@ note_process(struct correlator *c, struct process *p, bool was_shown)
 	}
 	if (flags & PROCESS_HAS_TITLE)
 		at = put_usage(at, &p->title->before);
+	if (flags & PROCESS_HAS_FAILED_CHILD)
+		at = put_u64(put_u64(at, p->child_begin_ns), p->failures->last_end_ns);
 	p->is_text_noted = p->text != NULL;
 	p->noted_in = c->journal.checkpoint;
 	note_end(c, at);
@@ -444,6 +455,60 @@ note_usage(struct correlator *c, struct process *p)
 	*at++ = (uint8_t)((p->was_usage_sent ? 1 : 0) | (has_latest(p) ? 2 : 0));
 	at = put_u64(put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
 	note_end(c, has_latest(p) ? put_usage(at, &p->latest) : at);
+}
+
+static uint8_t *
+put_key(uint8_t *at, const struct program_key *key)
+{
+	return put_u64(put_u64(put_u64(at, key->start_ns), key->pid), key->index);
+}
+
+static void
+note_failure(struct correlator *c, struct failure *f)
+{
+	const char *const text[] = { f->tool, f->task_id, f->task, f->sample };
+	uint8_t *at = note_begin(c, NOTE_FAILURE, size_of(f->tool) + size_of(f->task_id) + size_of(f->task) +
+	    size_of(f->sample));
+
+	if (at == NULL)
+		return;
+	at = put_key(at, &f->program);
+	at = put_u64(at, (f->is_oom ? FAILURE_IS_OOM : 0) | (f->is_engine ? FAILURE_IS_ENGINE : 0) |
+	    (f->is_run_root ? FAILURE_IS_RUN_ROOT : 0) | (f->peak_bytes.known ? FAILURE_HAS_PEAK : 0) |
+	    (f->limit_bytes.known ? FAILURE_HAS_LIMIT : 0) | (f->of != NULL ? FAILURE_HAS_OF : 0) |
+	    (f->parent.pid != 0 ? FAILURE_HAS_PARENT : 0));
+	at = put_u64(at, (uint32_t)f->status);
+	at = put_u64(at, f->begin_ns);
+	at = put_u64(at, f->end_ns);
+	at = put_u64(at, f->task_root);
+	at = put_u64(at, f->skipped);
+	if (f->peak_bytes.known)
+		at = put_u64(at, f->peak_bytes.value);
+	if (f->limit_bytes.known)
+		at = put_u64(at, f->limit_bytes.value);
+	if (f->of != NULL)
+		at = put_key(at, &f->of->program);
+	if (f->parent.pid != 0)
+		at = put_key(at, &f->parent);
+	for (int i = 0; i < 4; i++)
+		at = put_string(at, text[i]);
+	f->noted_in = c->journal.checkpoint;
+	note_end(c, at);
+}
+
+/* Those that it goes back to stand before it. */
+static void
+note_chain(struct correlator *c, struct failure *f)
+{
+	while (f->noted_in != c->journal.checkpoint) {
+		struct failure *inner = f;
+
+		while (inner->of != NULL && inner->of->noted_in != c->journal.checkpoint)
+			inner = inner->of;
+		note_failure(c, inner);
+		if (inner->noted_in != c->journal.checkpoint)
+			break;		/* no memory */
+	}
 }
 
 void
@@ -486,6 +551,23 @@ journal_run(struct correlator *c, struct run *r)
 	*(j->dirty_runs != NULL ? j->dirty_runs_end : &j->dirty_runs) = r;
 	j->dirty_runs_end = &r->next_dirty;
 	r->next_dirty = NULL;
+}
+
+void
+journal_failure(struct correlator *c, struct failure *f)
+{
+	if (!journal_is_on(c) || f->is_dirty)
+		return;
+	f->is_dirty = true;
+	DL_APPEND2(c->journal.dirty_failures, f, prev_dirty, next_dirty);
+}
+
+void
+journal_forget_failure(struct correlator *c, struct failure *f)
+{
+	if (f->is_dirty)
+		DL_DELETE2(c->journal.dirty_failures, f, prev_dirty, next_dirty);
+	f->is_dirty = false;
 }
 
 void
@@ -576,13 +658,14 @@ journal_forget_run(struct correlator *c, struct run *r)
 		note_end(c, put_string(at, r->id));
 }
 
-/* In the order in which they were marked, runs before their tasks, these before their processes. */
+/* In the order in which they were marked, runs before their tasks, these before their processes, then failures. */
 void
 journal_flush(struct correlator *c)
 {
 	struct journal *j = &c->journal;
 
-	if (j->dirty == NULL && j->dirty_tasks == NULL && j->dirty_runs == NULL && !j->are_losses_dirty)
+	if (j->dirty == NULL && j->dirty_tasks == NULL && j->dirty_runs == NULL && j->dirty_failures == NULL &&
+	    !j->are_losses_dirty)
 		return;
 	if (!j->has_begun)
 		note_beginning(c);
@@ -605,6 +688,13 @@ journal_flush(struct correlator *c)
 		else
 			note_process(c, p, p->news == NEWS_SHOWN);
 	}
+	while (j->dirty_failures != NULL) {
+		struct failure *f = j->dirty_failures;
+
+		journal_forget_failure(c, f);
+		f->noted_in = 0;
+		note_chain(c, f);
+	}
 }
 
 void
@@ -612,6 +702,7 @@ correlator_checkpoint(struct correlator *c)
 {
 	struct cgroup_path *g;
 	struct process *p;
+	struct failure *l;
 	struct fact *f;
 	struct task *t;
 	struct run *r;
@@ -630,6 +721,8 @@ correlator_checkpoint(struct correlator *c)
 		note_task(c, t);
 	for (p = c->processes; p != NULL; p = p->hh.next)
 		note_process(c, p, false);
+	for (l = c->failures; l != NULL; l = l->hh.next)
+		note_chain(c, l);
 }
 
 void

@@ -17,6 +17,7 @@
  *   FORGET        it is removed
  *   FORGET_TASK   so is this, once no process belongs to it
  *   FORGET_RUN    and this, with its facts
+ *   FAILURE       a program that ended badly, and whose failure it passed on; forgotten with those who hold it
  *
  * Each note tells the whole state of its thing: of several, the last counts. What is not noted is
  * the owner's (the clock), or what the next pass over all processes says.
@@ -29,7 +30,7 @@
 
 #include "base/signal.h"
 
-#define NOTE_VERSION 3
+#define NOTE_VERSION 4
 #define NOTE_VERSION_FIRST 2	/* notes of one run only, before, are nothing to us */
 #define NOTE_MAX_BYTES 65000u	/* of the longest: an owner's buffer of 64 KiB takes it, and its own head */
 #define NOTE_TEXT_MAX 60000u	/* arguments that are longer by far than they were are left out */
@@ -46,6 +47,7 @@ enum note_kind {			/* 0 is left free */
 	NOTE_FORGET_RUN,
 	NOTE_FACT,
 	NOTE_LOSSES,
+	NOTE_FAILURE,			/* from version 4 on */
 	NOTE_KINDS,
 };
 
@@ -72,7 +74,10 @@ enum process_flag {
 	PROCESS_HAS_LATEST = 1 << 19,	/* else what was sent last */
 	PROCESS_ABOVE_IS_PARENT = 1 << 20,
 	PROCESS_HAS_TITLE = 1 << 21,	/* from version 3 on */
-	PROCESS_FLAGS = (1 << 22) - 1,
+	PROCESS_IS_ENGINE = 1 << 22,	/* from version 4 on, as the next two */
+	PROCESS_HAS_FAILED = 1 << 23,
+	PROCESS_HAS_FAILED_CHILD = 1 << 24,
+	PROCESS_FLAGS = (1 << 25) - 1,
 };
 
 /* Where a process's text stands. */
@@ -116,7 +121,10 @@ enum task_flag {
 	TASK_HAS_MEMORY = 1 << 10,
 	TASK_HAS_SCHEDULER = 1 << 11,
 	TASK_HAS_JOB = 1 << 12,
-	TASK_FLAGS = (1 << 13) - 1,
+	TASK_FAILING_DUE = 1 << 13,	/* from version 4 on, as the next two */
+	TASK_FAILING_OVER = 1 << 14,
+	TASK_HAS_OOM_KILLS = 1 << 15,
+	TASK_FLAGS = (1 << 16) - 1,
 };
 
 enum run_flag {
@@ -130,7 +138,21 @@ enum run_flag {
 	RUN_IS_WHOLE = 1 << 7,
 	RUN_FIRST_STRING = 1 << 8,	/* from here on: which of its strings are there */
 	RUN_STRINGS = 13,
-	RUN_FLAGS = (1 << (8 + RUN_STRINGS)) - 1,
+	RUN_FAILING_DUE = 1 << (8 + RUN_STRINGS),	/* from version 4 on, as the next two */
+	RUN_FAILING_OVER = 1 << (9 + RUN_STRINGS),
+	RUN_HAS_FINDINGS = 1 << (10 + RUN_STRINGS),
+	RUN_FLAGS = (1 << (11 + RUN_STRINGS)) - 1,
+};
+
+enum failure_flag {
+	FAILURE_IS_OOM = 1 << 0,
+	FAILURE_IS_ENGINE = 1 << 1,
+	FAILURE_IS_RUN_ROOT = 1 << 2,
+	FAILURE_HAS_PEAK = 1 << 3,
+	FAILURE_HAS_LIMIT = 1 << 4,
+	FAILURE_HAS_OF = 1 << 5,
+	FAILURE_HAS_PARENT = 1 << 6,
+	FAILURE_FLAGS = (1 << 7) - 1,
 };
 
 enum counters_flag {

@@ -142,6 +142,17 @@ note_get_ancestor(struct note_reader *r, uint64_t start_ns)
 	return key;
 }
 
+struct program_key
+note_get_key(struct note_reader *r)
+{
+	struct program_key key = { 0 };
+
+	key.start_ns = note_get_u64(r);
+	key.pid = note_get_u32(r);
+	key.index = note_get_u32(r);
+	return key;
+}
+
 int
 note_reader_done(const struct note_reader *r)
 {

@@ -27,6 +27,7 @@ void note_get_usage(struct note_reader *r, struct usage *u);
 void note_get_counters(struct note_reader *r, struct counters *c);
 void note_get_work(struct note_reader *r, struct work *w);
 struct process_id note_get_id(struct note_reader *r);
+struct program_key note_get_key(struct note_reader *r);
 struct program_key note_get_ancestor(struct note_reader *r, uint64_t start_ns);
 /* Was all of it read, and nothing bad? 0 or -EBADMSG. */
 int note_reader_done(const struct note_reader *r);

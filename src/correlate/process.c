@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/state.h"
+#include "correlate/findings.h"
 
 /* value in lower-case hex at out; returns the end. */
 static char *
@@ -97,6 +97,7 @@ process_remove(struct correlator *c, struct process *p)
 	}
 	program_text_unref(c, p->text);
 	title_forget(p);
+	failures_forget(c, p);
 	task_assign(c, p, NULL);
 	run_assign(c, p, NULL);
 	location_unref(c, p->location);

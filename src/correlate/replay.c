@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/findings.h"
 #include "correlate/journal.h"
 #include "correlate/note_reader.h"
 
@@ -39,9 +40,13 @@ forget_all(struct correlator *c)
 			run_free(c, r);
 	}
 	if (c->whole != NULL) {
+		finding_run_gone(c, c->whole);
+		c->whole->failing = FAILING_NOT;
+		c->whole->findings = c->whole->failed_tasks = 0;
 		c->whole->root = (struct process_id){ 0 };
 		c->whole->work = (struct work){ 0 };
 	}
+	failures_free(c);
 	c->lost_events = c->lost_ends = 0;
 	c->journal.replayed.incomplete = 0;
 }
@@ -89,6 +94,19 @@ replay_cgroup(struct correlator *c, struct note_reader *r)
 	return 0;
 }
 
+static enum failing
+failing(bool is_due, bool is_over)
+{
+	return is_over ? FAILING_OVER : is_due ? FAILING_DUE : FAILING_NOT;
+}
+
+static void
+let_go(struct correlator *c, struct failure **f)
+{
+	failure_unref(c, *f);
+	*f = NULL;
+}
+
 static int
 replay_run(struct correlator *c, struct note_reader *r)
 {
@@ -111,6 +129,10 @@ replay_run(struct correlator *c, struct note_reader *r)
 	note_get_work(r, &told.work);
 	for (int i = 0; i < RUN_STRINGS; i++)
 		strings[i] = note_get_string_if(r, flags & (uint64_t)RUN_FIRST_STRING << i);
+	if (flags & RUN_HAS_FINDINGS) {
+		told.findings = note_get_u32(r);
+		told.failed_tasks = note_get_u32(r);
+	}
 	if (note_reader_done(r) < 0 || id[0] == '\0' || (c->whole != NULL) != ((flags & RUN_IS_WHOLE) != 0))
 		return -EBADMSG;
 	run = run_get(c, id);
@@ -130,6 +152,11 @@ replay_run(struct correlator *c, struct note_reader *r)
 	run->has_status = flags & RUN_HAS_STATUS;
 	run->has_started = flags & RUN_HAS_STARTED;
 	run->has_ended = flags & RUN_HAS_ENDED;
+	run->findings = told.findings;
+	run->failed_tasks = told.failed_tasks;
+	run->failing = failing(flags & RUN_FAILING_DUE, flags & RUN_FAILING_OVER);
+	if (run->failing != FAILING_DUE)
+		let_go(c, &run->failure);
 	run->engine = kept_name(c, strings[0]);
 	run->source = kept_name(c, strings[1]);
 	run->inner = kept_name(c, strings[2]);
@@ -207,7 +234,7 @@ replay_task(struct correlator *c, struct note_reader *r)
 	struct opt_i32 attempt = { 0 };
 	struct work work = { 0 };
 	double confidence;
-	uint32_t status;
+	uint32_t status, oom_kills;
 	struct run *run;
 	struct task *t;
 
@@ -229,6 +256,7 @@ replay_task(struct correlator *c, struct note_reader *r)
 	work_dir = note_get_string_if(r, flags & TASK_HAS_WORK_DIR);
 	scheduler = note_get_string_if(r, flags & TASK_HAS_SCHEDULER);
 	job_id = note_get_string_if(r, flags & TASK_HAS_JOB);
+	oom_kills = flags & TASK_HAS_OOM_KILLS ? note_get_u32(r) : 0;
 	if (note_reader_done(r) < 0 || number == 0)
 		return -EBADMSG;
 	run = run_find(c, run_id);
@@ -266,6 +294,10 @@ replay_task(struct correlator *c, struct note_reader *r)
 	t->has_started = flags & TASK_HAS_STARTED;
 	t->has_ended = flags & TASK_HAS_ENDED;
 	t->root_ended = flags & TASK_ROOT_ENDED;
+	t->oom_kills = oom_kills;
+	t->failing = failing(flags & TASK_FAILING_DUE, flags & TASK_FAILING_OVER);
+	if (t->failing != FAILING_DUE)
+		let_go(c, &t->failure);
 	t->noted_in = c->journal.checkpoint;
 	return 0;
 }
@@ -326,6 +358,7 @@ struct told {
 	struct process_id holder;
 	struct text_parts parts;
 	struct usage before;
+	uint64_t child_end_ns;
 };
 
 static void
@@ -361,6 +394,8 @@ get_process(struct correlator *c, struct note_reader *r, struct told *t)
 	p->is_overhead = flags & PROCESS_IS_OVERHEAD;
 	p->is_excluded = flags & PROCESS_IS_EXCLUDED;
 	p->is_inside = flags & PROCESS_IS_INSIDE;
+	p->is_engine = flags & PROCESS_IS_ENGINE;
+	p->has_failed = flags & PROCESS_HAS_FAILED;
 	if (p->has_context) {
 		note_get_numbers(r, v, 7);
 		for (int i = 0; i < 5; i++)
@@ -392,6 +427,10 @@ get_process(struct correlator *c, struct note_reader *r, struct told *t)
 		get_text(c, r, &t->parts);
 	if (flags & PROCESS_HAS_TITLE)
 		note_get_usage(r, &t->before);
+	if (flags & PROCESS_HAS_FAILED_CHILD) {
+		p->child_begin_ns = note_get_u64(r);
+		t->child_end_ns = note_get_u64(r);
+	}
 	if (p->id.pid == 0 || (p->is_over && p->is_announced))
 		r->is_bad = true;
 }
@@ -409,6 +448,17 @@ told_text(struct correlator *c, const struct told *t)
 		return NULL;
 	}
 	return program_text_ref(holder->text);
+}
+
+/* What a process has of failures lives through a note of it, but for that of programs before its own. */
+static void
+keep_failures(struct correlator *c, struct process *p, struct told *t)
+{
+	if (p->self.index != t->p.self.index || (t->p.is_over && !t->p.has_failed))
+		failures_exec(c, p);
+	t->p.failures = p->failures;
+	if (p->child_begin_ns > t->p.child_begin_ns)
+		t->p.child_begin_ns = p->child_begin_ns;	/* as the notes of its children tell */
 }
 
 static int
@@ -453,6 +503,7 @@ replay_process(struct correlator *c, struct note_reader *r)
 	run_assign(c, p, run);
 	location_unref(c, p->location);
 	title_forget(p);
+	keep_failures(c, p, &t);
 	t.p.hh = p->hh;
 	t.p.pass = p->pass;
 	t.p.task = task;
@@ -479,6 +530,59 @@ replay_process(struct correlator *c, struct note_reader *r)
 		cgroup_use(c, p->context.cgroup_v2, true);
 		cgroup_use(c, p->context.cgroup_v1, false);
 	}
+	failures_known_begin(c, p);
+	failures_child_ended(p, t.child_end_ns);
+	return 0;
+}
+
+static int
+replay_failure(struct correlator *c, struct note_reader *r)
+{
+	struct failure told = { .program = note_get_key(r) }, *f, *of = NULL;
+	struct program_key of_key = { 0 };
+	const char *text[4];
+	uint64_t flags = note_get_max(r, FAILURE_FLAGS);
+
+	told.status = (int32_t)note_get_u32(r);
+	told.begin_ns = note_get_u64(r);
+	told.end_ns = note_get_u64(r);
+	told.task_root = note_get_u64(r);
+	told.skipped = note_get_u32(r);
+	if (flags & FAILURE_HAS_PEAK)
+		told.peak_bytes = (struct opt_u64){ note_get_u64(r), true };
+	if (flags & FAILURE_HAS_LIMIT)
+		told.limit_bytes = (struct opt_u64){ note_get_u64(r), true };
+	if (flags & FAILURE_HAS_OF)
+		of_key = note_get_key(r);
+	if (flags & FAILURE_HAS_PARENT)
+		told.parent = note_get_key(r);
+	for (int i = 0; i < 4; i++)
+		text[i] = note_get_string(r);
+	if (note_reader_done(r) < 0 || told.program.pid == 0 || told.begin_ns > told.end_ns)
+		return -EBADMSG;
+	if (flags & FAILURE_HAS_OF) {
+		of = failure_find(c, &of_key);
+		c->journal.replayed.incomplete += of == NULL;
+	}
+	failure_ref(of);	/* whatever goes to make room */
+	f = failure_get(c, &told.program, text);
+	if (f == NULL || failure_set_of(c, f, of) < 0) {
+		failure_unref(c, of);
+		return f == NULL ? -ENOMEM : -EBADMSG;
+	}
+	failure_unref(c, of);
+	f->status = told.status;
+	f->begin_ns = told.begin_ns;
+	f->end_ns = told.end_ns;
+	f->task_root = told.task_root;
+	f->skipped = told.skipped;
+	f->peak_bytes = told.peak_bytes;
+	f->limit_bytes = told.limit_bytes;
+	f->is_oom = flags & FAILURE_IS_OOM;
+	f->is_engine = flags & FAILURE_IS_ENGINE;
+	f->is_run_root = flags & FAILURE_IS_RUN_ROOT;
+	f->noted_in = c->journal.checkpoint;
+	failure_attach(c, f, &told.parent);
 	return 0;
 }
 
@@ -572,6 +676,8 @@ replay(struct correlator *c, enum note_kind kind, struct note_reader *r)
 		return replay_losses(c, r);
 	case NOTE_FACT:
 		return replay_fact(c, r);
+	case NOTE_FAILURE:
+		return replay_failure(c, r);
 	case NOTE_KINDS:
 		break;
 	}
@@ -650,6 +756,6 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	told->processes = HASH_COUNT(c->processes);
 	if (ret != NULL)
 		*ret = *told;
-	c->journal.is_replaying = false;
+	failures_replayed(c);
 }
 

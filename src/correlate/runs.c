@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/state.h"
+#include "correlate/findings.h"
 
 #define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without a program */
 #define JOB_QUIET_NS UINT64_C(5000000000)	/* of one without a driver: another step may follow */
@@ -64,6 +64,7 @@ void
 run_free(struct correlator *c, struct run *r)
 {
 	facts_forget(c, r);
+	finding_run_gone(c, r);
 	HASH_DEL(c->runs, r);
 	free(r->pipeline);
 	free(r->name);

@@ -9,6 +9,7 @@
  *      └──────► row         one a task name and tool, for the table of `sluice run`
  *
  *   fact ──► run            what a run has said of tasks that are yet to come
+ *   failure ──► failure     of a program that ended badly: whose it passed on; see findings.h
  */
 #ifndef SLUICE_CORRELATE_STATE_H
 #define SLUICE_CORRELATE_STATE_H
@@ -36,6 +37,13 @@
 #define NAMES_MAX 4096			/* of engines, rules and evidence */
 #define RUN_ID_SIZE 128
 
+/* Is its failure to be told? See findings.h. */
+enum failing {
+	FAILING_NOT,
+	FAILING_DUE,
+	FAILING_OVER,			/* told, or left out */
+};
+
 /* Sums over some programs, and when any of them ran. */
 struct work {
 	struct usage done;		/* of ended programs */
@@ -53,6 +61,9 @@ struct process_id {
 	uint64_t start_ns;
 	uint64_t pid;
 };
+
+struct failure;				/* findings.h */
+struct failures;
 
 /* A program's names, in one block of memory: pointers, then all strings in the order below. */
 struct text {
@@ -137,6 +148,10 @@ struct run {
 	uint64_t lost_before;		/* kernel events that were lost before it began */
 	struct work work;
 	struct usage live;		/* of its live programs; see runs_sum_live() */
+	enum failing failing;
+	struct failure *failure;	/* of its root, counted there, while that is due; NULL unknown */
+	uint32_t findings;		/* that were told */
+	uint32_t failed_tasks;		/* with a finding each, and not made good by a later attempt */
 	unsigned refs;			/* processes and tasks */
 	bool is_dirty;
 	uint32_t noted_in;
@@ -183,6 +198,9 @@ struct task {
 	bool has_ended;			/* END was sent */
 	bool root_ended;
 	int32_t status;			/* of the root */
+	enum failing failing;
+	struct failure *failure;	/* as a run's */
+	uint32_t oom_kills;		/* programs that the kernel killed for want of memory */
 };
 
 struct row {
@@ -235,6 +253,8 @@ struct process {
 	bool is_overhead;		/* its program is the engine's own doing: counted to no task */
 	bool is_excluded;		/* its program has no record */
 	bool is_inside;			/* it descends from an included one */
+	bool is_engine;			/* its program drives a run */
+	bool has_failed;		/* its last program ended badly, and is a struct failure */
 	bool is_over;			/* END was sent, the kernel's last word is yet to come */
 	uint64_t gone_ns;		/* the kernel let go of it; kept a while for children that never exec */
 	bool is_base_known;		/* no exec was missed since the last one */
@@ -246,6 +266,8 @@ struct process {
 	struct run *run;		/* NULL: none */
 	struct task *task;		/* of run; NULL: none */
 	struct row *row;		/* while announced */
+	uint64_t child_begin_ns;	/* the latest, of the children that its program started */
+	struct failures *failures;	/* owned; NULL: none */
 	struct usage_base base;
 	struct usage latest;		/* of the current program, at the last snapshot */
 	struct usage sent;		/* of the current program, at the last Usage record */
@@ -296,6 +318,7 @@ struct journal {
 	bool are_losses_dirty;
 	struct run *dirty_runs;
 	struct run **dirty_runs_end;
+	struct failure *dirty_failures;
 	uint64_t lost;
 	enum replay_state replay;
 	struct replayed replayed;
@@ -315,6 +338,12 @@ struct correlator {
 	struct task *tasks_by_id;
 	uint64_t next_task;
 	struct fact *facts;
+	struct failure *failures;
+	uint64_t findings_due;		/* tasks and runs */
+	uint64_t findings_left_out;	/* beyond a limit, as the next */
+	uint64_t failures_left_out;
+	uint64_t minute;		/* in which findings of programs in no run are counted */
+	uint32_t findings_in_minute;
 	struct row *rows;
 	struct location *locations;
 	struct location *idle_locations;	/* idle longest first */
@@ -378,6 +407,8 @@ void journal_process(struct correlator *c, struct process *p, enum process_news 
 void journal_task(struct correlator *c, struct task *t);
 void journal_run(struct correlator *c, struct run *r);		/* NULL is fine */
 void journal_losses(struct correlator *c);
+void journal_failure(struct correlator *c, struct failure *f);
+void journal_forget_failure(struct correlator *c, struct failure *f);	/* it will be freed: no note any more */
 void journal_cgroup(struct correlator *c, const struct cgroup_path *g);	/* at once */
 void journal_fact(struct correlator *c, const struct fact *f);	/* at once; its run before it */
 void journal_forget(struct correlator *c, const struct process *p);	/* at once: it will be removed */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/state.h"
+#include "correlate/findings.h"
 
 #define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
 
@@ -88,6 +88,7 @@ task_free(struct correlator *c, struct task *t)
 {
 	if (t->id_key != NULL)
 		HASH_DELETE(by_id, c->tasks_by_id, t);
+	finding_task_gone(c, t);
 	HASH_DEL(c->tasks, t);
 	run_release(c, t->run);
 	free(t->id_key);

@@ -31,6 +31,12 @@ forget_work(const struct work_record *r, void *arg)
 	(void)r, (void)arg;
 }
 
+static void
+forget_finding(const struct finding_record *r, void *arg)
+{
+	(void)r, (void)arg;
+}
+
 /* As a spool takes them: copied into the batch under way. */
 static void
 keep(const void *data, size_t len, void *arg)
@@ -48,7 +54,7 @@ static void
 open_world(struct world *w, bool has_journal)
 {
 	struct correlator_ops ops = { forget_program, forget_usage, forget_work, forget_work,
-		has_journal ? keep : NULL };
+		has_journal ? keep : NULL, .finding = forget_finding };
 	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules_shipped(),
 		.has_network = true };
 

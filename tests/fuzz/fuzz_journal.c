@@ -52,6 +52,14 @@ on_usage(const struct usage_record *r, void *arg)
 }
 
 static void
+on_finding(const struct finding_record *r, void *arg)
+{
+	(void)arg;
+	if (r->kind == NULL || r->message == NULL || (r->n_causes > 0 && r->causes[r->n_causes - 1] == NULL))
+		abort();
+}
+
+static void
 on_work(const struct work_record *r, void *arg)
 {
 	(void)r, (void)arg;
@@ -74,7 +82,7 @@ on_note(const void *data, size_t len, void *arg)
 static struct correlator *
 correlator(bool is_run, struct notes *notes)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note };
+	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note, .finding = on_finding };
 	static struct ruleset *rules;
 	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
 	struct correlator *c;

@@ -90,6 +90,14 @@ on_usage(const struct usage_record *r, void *arg)
 }
 
 static void
+on_finding(const struct finding_record *r, void *arg)
+{
+	(void)arg;
+	if (r->kind == NULL || r->message == NULL || (r->n_causes > 0 && r->causes[r->n_causes - 1] == NULL))
+		abort();
+}
+
+static void
 on_work(const struct work_record *r, void *arg)
 {
 	(void)arg;
@@ -177,7 +185,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct decode_ops decode_to = { on_exec_signal, on_state_signal, on_cgroup_signal };
-	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work };
+	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
 	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r", .has_network = true,
 		.task = size % 5 == 0 ? "task" : NULL };
 	static struct world w;		/* the decoder's, for all inputs: it is half a megabyte */

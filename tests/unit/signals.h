@@ -33,6 +33,7 @@ struct note {
 	uint64_t interval_ns;
 	bool has_usage;
 	struct usage usage;
+	struct finding_record finding;		/* owned: kind, message and what its arrays point to */
 };
 
 struct world {
@@ -156,6 +157,40 @@ note_run(const struct work_record *r, void *arg)
 }
 
 static inline void
+note_finding(const struct finding_record *r, void *arg)
+{
+	struct note *n = note_add(arg, TOPIC_FINDING, &r->head);
+	struct finding_record *f = &n->finding;
+	struct named_number *evidence = calloc(r->n_evidence + 1, sizeof(*evidence));
+	const char **causes = calloc(r->n_causes + 1, sizeof(*causes));
+
+	*f = *r;
+	for (size_t i = 0; i < r->n_evidence; i++)
+		evidence[i] = (struct named_number){ strdup(r->evidence[i].name), r->evidence[i].value };
+	for (size_t i = 0; i < r->n_causes; i++)
+		causes[i] = strdup(r->causes[i]);
+	f->evidence = evidence;
+	f->causes = causes;
+	f->kind = strdup(r->kind);
+	f->message = note_copy(r->message);
+	n->program_id = note_copy(r->program_id);
+	n->tool = note_copy(r->tool);
+}
+
+static inline void
+note_finding_free(struct finding_record *f)
+{
+	for (size_t i = 0; i < f->n_evidence; i++)
+		free((char *)f->evidence[i].name);
+	for (size_t i = 0; i < f->n_causes; i++)
+		free((char *)f->causes[i]);
+	free((void *)f->evidence);
+	free((void *)f->causes);
+	free((char *)f->kind);
+	free((char *)f->message);
+}
+
+static inline void
 notes_forget(struct world *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
@@ -169,6 +204,7 @@ notes_forget(struct world *w)
 		for (char **arg = n->argv; arg != NULL && *arg != NULL; arg++)
 			free(*arg);
 		free(n->argv);
+		note_finding_free(&n->finding);
 	}
 	w->n = 0;
 }
@@ -188,7 +224,8 @@ world_options(void)
 static inline void
 world_open(struct world *w, const struct correlator_options *options)
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run };
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run,
+		.finding = note_finding };
 
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * SECOND;

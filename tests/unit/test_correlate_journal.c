@@ -30,7 +30,7 @@ struct life {
 	struct encoder *encoder;
 	struct bytes records;
 	struct bytes notes;	/* each behind its length */
-	size_t n_notes, n_records;
+	size_t n_notes, n_records, n_findings;
 	uint64_t lost;
 	int64_t clock_ns;
 	uint64_t random;
@@ -85,6 +85,15 @@ on_run(const struct work_record *r, void *arg)
 }
 
 static void
+on_finding(const struct finding_record *r, void *arg)
+{
+	struct life *l = arg;
+
+	l->n_findings++;
+	store(l, TOPIC_FINDING, r);
+}
+
+static void
 on_note(const void *data, size_t len, void *arg)
 {
 	struct life *l = arg;
@@ -98,7 +107,7 @@ on_note(const void *data, size_t len, void *arg)
 static void
 begins(struct life *l)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note };
+	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note, .finding = on_finding };
 
 	assert_int_equal(correlator_new(&l->options, &ops, l, &l->w.c), 0);
 	correlator_set_clock(l->w.c, l->clock_ns);
@@ -289,10 +298,13 @@ something_happens(struct life *l)
 		b->c.read_bytes += chance(l, 1 << 20);
 		b->c.tcp_rx_bytes += chance(l, 2) * chance(l, UINT64_C(1) << 40);
 	} else if (what < 78) {
-		tells(&l->w, b, chance(l, 10) > 0 ? STATE_EXIT : STATE_STALE, chance(l, 3) > 0 ? 0 : 0x100);
+		tells(&l->w, b, chance(l, 10) > 0 ? STATE_EXIT : STATE_STALE, chance(l, 3) > 0 ? 0 : 0x100 << chance(l, 3));
 		l->is[there] = NOT_THERE;
 	} else if (what < 80) {
-		tells(&l->w, b, STATE_ZOMBIE, 9);
+		struct state_signal s = state_of(&l->w, b, STATE_ZOMBIE, 9);
+
+		s.oom_killed = chance(l, 2);
+		correlator_state(l->w.c, &s);
 		l->is[there] = A_ZOMBIE;
 	} else if (what < 82 && zombie >= 0) {
 		tells(&l->w, &l->beings[zombie], STATE_EXIT, 9);
@@ -351,6 +363,8 @@ restarts_change_nothing(const struct correlator_options *options)
 {
 	static const struct { int kill, checkpoint; } ways[] = { { 1, 0 }, { 1, 1 }, { 7, 3 }, { 50, 0 }, { 97, 40 } };
 
+	size_t findings = 0;
+
 	for (uint64_t seed = 1; seed <= 4; seed++) {
 		struct life whole, broken;
 		struct run_totals a, b;
@@ -362,6 +376,7 @@ restarts_change_nothing(const struct correlator_options *options)
 		if (options->run_id != NULL)
 			correlator_run_end(whole.w.c, whole.w.now, 0);
 		assert_true(whole.n_records > 150);
+		findings += whole.n_findings;
 		for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 			life_open(&broken, options);
 			tell_story(&broken, seed, ways[i].kill == 1 ? 100 : 600, ways[i].kill, ways[i].checkpoint);
@@ -383,6 +398,8 @@ restarts_change_nothing(const struct correlator_options *options)
 		}
 		life_close(&whole);
 	}
+	if (options->task == NULL)
+		assert_true(findings >= 4);
 }
 
 static struct correlator_options

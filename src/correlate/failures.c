@@ -1,0 +1,557 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Programs that ended badly, and which of their failures were passed on; see findings.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "correlate/findings.h"
+
+#define LINKS_MAX 64			/* of a chain that grew after it was made */
+
+/* What a shell's $? would hold. */
+static int
+shell_status(const struct failure *f)
+{
+	return WIFSIGNALED(f->status) ? 128 + WTERMSIG(f->status) : WEXITSTATUS(f->status);
+}
+
+struct failure *
+failure_find(struct correlator *c, const struct program_key *program)
+{
+	struct failure *f;
+
+	HASH_FIND(hh, c->failures, program, sizeof(*program), f);
+	return f;
+}
+
+struct failure *
+failure_ref(struct failure *f)
+{
+	if (f != NULL)
+		f->refs++;
+	return f;
+}
+
+static void
+failure_free(struct correlator *c, struct failure *f)
+{
+	journal_forget_failure(c, f);
+	HASH_DEL(c->failures, f);
+	free(f);
+}
+
+void
+failure_unref(struct correlator *c, struct failure *f)
+{
+	while (f != NULL && --f->refs == 0 && !c->journal.is_replaying) {
+		struct failure *of = f->of;
+
+		failure_free(c, f);
+		f = of;
+	}
+}
+
+/* Those that nobody holds go. */
+static void
+sweep(struct correlator *c)
+{
+	struct failure *f, *next;
+	bool is_done;
+
+	do {
+		is_done = true;
+		HASH_ITER(hh, c->failures, f, next) {
+			if (f->refs > 0)
+				continue;
+			if (f->of != NULL && --f->of->refs == 0)
+				is_done = false;	/* it may stand before this one */
+			failure_free(c, f);
+		}
+	} while (!is_done);
+}
+
+void
+failures_free(struct correlator *c)
+{
+	struct failure *f, *next;
+
+	HASH_ITER(hh, c->failures, f, next)
+		failure_free(c, f);
+}
+
+struct failure *
+failure_get(struct correlator *c, const struct program_key *program, const char *const text[4])
+{
+	struct failure *f = failure_find(c, program);
+	size_t size[4], all = 0;
+	char *at;
+
+	if (f != NULL && f->refs > 0)
+		return f;
+	if (f != NULL) {		/* of a journal: it was let go, and its process met again */
+		failure_unref(c, f->of);
+		failure_free(c, f);
+	}
+	if (HASH_COUNT(c->failures) >= FAILURES_MAX && c->journal.is_replaying)
+		sweep(c);
+	for (int i = 0; i < 4; i++)
+		all += size[i] = strlen(text[i]) + 1;
+	f = HASH_COUNT(c->failures) < FAILURES_MAX ? calloc(1, sizeof(*f) + all) : NULL;
+	if (f == NULL)
+		return NULL;
+	f->program = *program;
+	at = f->text;
+	for (int i = 0; i < 4; i++) {
+		memcpy(at, text[i], size[i]);
+		*(const char **[]){ &f->tool, &f->task_id, &f->task, &f->sample }[i] = at;
+		at += size[i];
+	}
+	HASH_ADD(hh, c->failures, program, sizeof(f->program), f);
+	return f;
+}
+
+const struct failure *
+failure_leaf(const struct failure *f)
+{
+	for (int i = 0; i < LINKS_MAX && f->of != NULL; i++)
+		f = f->of;
+	return f;
+}
+
+int
+failure_set_of(struct correlator *c, struct failure *f, struct failure *of)
+{
+	struct failure *old = f->of;
+	unsigned n = 0;
+
+	for (const struct failure *g = of; g != NULL; g = g->of) {
+		if (g == f || ++n > LINKS_MAX)
+			return -EBADMSG;
+	}
+	f->of = failure_ref(of);
+	failure_unref(c, old);
+	return 0;
+}
+
+/* of passed on by f. In a chain that is full the outermost but f is left out. */
+static void
+pass_on(struct correlator *c, struct failure *f, struct failure *of)
+{
+	uint32_t skipped = 0;
+	unsigned n = 0;
+
+	for (const struct failure *g = of; g != NULL; g = g->of)
+		n++;
+	if (n > FAILURE_CHAIN_MAX) {
+		skipped = of->skipped + 1;
+		of = of->of;
+	}
+	if (of == f->of && skipped == f->skipped)
+		return;
+	if (failure_set_of(c, f, of) < 0)
+		return;
+	f->skipped = skipped;
+	journal_failure(c, f);
+}
+
+struct failure *
+failure_of(const struct process *p)
+{
+	return p->failures != NULL ? p->failures->own : NULL;
+}
+
+/* Who may pass p's failure on: the program with a record that started its process, while that runs it. */
+static struct process *
+starter(struct correlator *c, const struct process *p)
+{
+	struct process *parent = process_of(c, &p->parent);
+	const struct program_key *above;
+
+	if (parent == NULL || parent == p || parent->self.index != p->parent.index)
+		return NULL;
+	if (!parent->is_excluded)
+		return parent;
+	above = &parent->above;
+	parent = process_of(c, above);
+	return parent != NULL && parent != p && parent->self.index == above->index ? parent : NULL;
+}
+
+/* A process that has none of them needs no room for them; but while notes come, more may follow. */
+static void
+shrink(const struct correlator *c, struct process *p)
+{
+	if (c->journal.is_replaying || p->failures == NULL || p->failures->own != NULL || p->failures->n_below > 0)
+		return;
+	free(p->failures);
+	p->failures = NULL;
+}
+
+static void
+drop(struct correlator *c, struct failures *x, unsigned i)
+{
+	struct failure *f = x->below[i];
+
+	x->below[i] = x->below[--x->n_below];
+	f->parent = (struct program_key){ 0 };
+	failure_unref(c, f);
+}
+
+static void
+drop_all(struct correlator *c, struct process *p)
+{
+	struct failures *x = p->failures;
+
+	if (x == NULL)
+		return;
+	while (x->n_below > 0)
+		drop(c, x, x->n_below - 1);
+	x->last_end_ns = 0;
+	x->has_left_out = false;
+}
+
+/* Of two, which is nearer to being what a failed parent passes on? Both orders are total. */
+static bool
+is_earlier(const struct failure *a, const struct failure *b)
+{
+	return b == NULL || a->end_ns < b->end_ns ||
+	    (a->end_ns == b->end_ns && memcmp(&a->program, &b->program, sizeof(a->program)) < 0);
+}
+
+/* Has p begun another child after this one's end? */
+static bool
+is_passed(const struct process *p, const struct failure *f)
+{
+	return p->child_begin_ns >= f->end_ns;
+}
+
+/* The first that goes back to the OOM killer; NULL: none does. */
+static struct failure *
+first_oom(const struct failures *x, uint64_t until_ns)
+{
+	struct failure *first = NULL;
+
+	for (unsigned i = 0; i < x->n_below; i++) {
+		if (x->below[i]->end_ns <= until_ns && failure_leaf(x->below[i])->is_oom && is_earlier(x->below[i], first))
+			first = x->below[i];
+	}
+	return first;
+}
+
+/* Can it not be what p passes on, however p ends? */
+static bool
+is_hopeless(const struct process *p, const struct failure *f)
+{
+	const struct failures *x = p->failures;
+	int status = shell_status(f);
+
+	if (!is_passed(p, f) || f == first_oom(x, UINT64_MAX))
+		return false;
+	if (status <= 1)
+		return true;
+	for (unsigned i = 0; i < x->n_below; i++) {
+		if (shell_status(x->below[i]) == status && is_earlier(f, x->below[i]) && f != x->below[i])
+			return true;
+	}
+	return false;
+}
+
+static void
+prune(struct correlator *c, struct process *p)
+{
+	struct failures *x = p->failures;
+
+	for (unsigned i = x->n_below; i-- > 0;) {
+		if (is_hopeless(p, x->below[i]))
+			drop(c, x, i);
+	}
+}
+
+/* One goes, so that there is room: one that another child followed, else the last to end. */
+static void
+make_room(struct correlator *c, struct process *p)
+{
+	struct failures *x = p->failures;
+	const struct failure *oom = first_oom(x, UINT64_MAX);
+	unsigned victim = 0;
+	int best = -1;
+
+	for (unsigned i = 0; i < x->n_below; i++) {
+		const struct failure *f = x->below[i];
+		int worth = f == oom ? 0 : is_passed(p, f) ? 2 : 1;
+
+		if (worth > best || (worth == best && is_earlier(x->below[victim], f) == (worth == 1))) {
+			best = worth;
+			victim = i;
+		}
+	}
+	drop(c, x, victim);
+	x->has_left_out = true;
+}
+
+static struct failure *
+passed_on(const struct process *p)
+{
+	const struct failures *x = p->failures;
+	const struct failure *own = x->own;
+	struct failure *first = NULL, *same = first_oom(x, own->end_ns);
+	int status = shell_status(own);
+	bool is_same = false;
+	uint64_t last_ns = 0;
+
+	if (same != NULL)
+		return same;
+	for (unsigned i = 0; i < x->n_below; i++) {
+		struct failure *f = x->below[i];
+
+		if (f->end_ns > own->end_ns)
+			continue;
+		if (f->end_ns > last_ns)
+			last_ns = f->end_ns;
+		if (!is_passed(p, f)) {
+			is_same = is_same || shell_status(f) == status;
+			if (is_earlier(f, first))
+				first = f;
+		}
+		if (shell_status(f) == status && status > 1 && (same == NULL || is_earlier(same, f)))
+			same = f;
+	}
+	if (x->last_end_ns <= own->end_ns && x->last_end_ns > last_ns)
+		last_ns = x->last_end_ns;
+	if (first != NULL && (is_same || own->end_ns - last_ns <= FAILURE_PROMPT_NS))
+		return first;
+	return same;
+}
+
+static void
+judge(struct correlator *c, struct process *p)
+{
+	if (failure_of(p) != NULL)
+		pass_on(c, p->failures->own, passed_on(p));
+}
+
+static bool
+failures_make(struct process *p)
+{
+	if (p->failures == NULL)
+		p->failures = calloc(1, sizeof(*p->failures));
+	return p->failures != NULL;
+}
+
+/* f's parent p takes it, unless it cannot be what p failed of. */
+static void
+offer(struct correlator *c, struct process *p, struct failure *f)
+{
+	const struct failure *own = failure_of(p);
+	struct failures *x;
+
+	/* While a journal is replayed, has_failed is told before own. */
+	if (p->is_over && (own == NULL ? !p->has_failed : f->end_ns > own->end_ns))
+		return;
+	if (!failures_make(p))
+		return;
+	x = p->failures;
+	for (unsigned i = 0; i < x->n_below; i++) {
+		if (x->below[i] == f)
+			return;
+	}
+	prune(c, p);
+	if (x->n_below == FAILURES_BELOW_MAX)
+		make_room(c, p);
+	f->parent = p->self;
+	x->below[x->n_below++] = failure_ref(f);
+	if (f->end_ns > x->last_end_ns)
+		x->last_end_ns = f->end_ns;
+	prune(c, p);
+	shrink(c, p);
+}
+
+void
+failures_begin(struct correlator *c, const struct process *p)
+{
+	struct process *parent;
+
+	if (c->ops.finding == NULL || (p->above.pid == p->id.pid && p->above.start_ns == p->id.start_ns))
+		return;
+	parent = starter(c, p);
+	if (parent == NULL || p->program_start_ns <= parent->child_begin_ns)
+		return;
+	parent->child_begin_ns = p->program_start_ns;
+	if (parent->failures == NULL)
+		return;
+	prune(c, parent);
+	if (!c->journal.is_replaying)
+		judge(c, parent);
+	shrink(c, parent);
+}
+
+void
+failures_known_begin(struct correlator *c, const struct process *p)
+{
+	if ((p->is_announced || p->is_over) && !p->is_excluded)
+		failures_begin(c, p);
+}
+
+/* A child ended well, while p may yet fail of another: how soon after it, then? */
+static void
+ended_well(struct correlator *c, struct process *p, uint64_t end_ns)
+{
+	struct failures *x = p->failures;
+	bool is_any = false;
+
+	if (x == NULL || end_ns <= x->last_end_ns || (p->is_over && (x->own == NULL || end_ns > x->own->end_ns)))
+		return;
+	for (unsigned i = 0; i < x->n_below; i++)
+		is_any = is_any || !is_passed(p, x->below[i]);
+	if (!is_any)
+		return;
+	x->last_end_ns = end_ns;
+	journal_process(c, p, NEWS_ALL);
+	judge(c, p);
+}
+
+struct opt_u64
+failure_memory_limit(const struct process *p)
+{
+	static const struct opt_u64 none;
+
+	if (p->location != NULL && p->location->memory_bytes.known)
+		return p->location->memory_bytes;
+	return p->run != NULL ? p->run->memory_bytes : none;
+}
+
+static struct failure *
+failure_new(struct correlator *c, struct process *p, const char *comm)
+{
+	const struct text *x = p->text;
+	const struct task *t = p->is_overhead ? NULL : p->task;
+	const char *text[] = { x != NULL && x->tool != NULL ? x->tool : comm, t != NULL ? t->task_id : "",
+		t != NULL ? t->name : "", t != NULL ? t->sample : p->run->sample != NULL ? p->run->sample : "" };
+	struct failure *f = failures_make(p) ? failure_get(c, &p->self, text) : NULL;
+
+	if (f == NULL) {
+		c->failures_left_out++;
+		shrink(c, p);
+	}
+	return f;
+}
+
+void
+failures_end(struct correlator *c, struct process *p, const struct program_end *end)
+{
+	struct process *parent;
+	struct failure *f;
+
+	if (c->ops.finding == NULL || p->run == NULL)
+		return;
+	if (end->status == 0) {
+		drop_all(c, p);
+		shrink(c, p);
+		if (HASH_COUNT(c->failures) == 0)
+			return;
+		parent = starter(c, p);
+		if (parent != NULL)
+			ended_well(c, parent, end->end_ns);
+		return;
+	}
+	f = failure_new(c, p, end->comm);
+	if (f == NULL)
+		return;
+	p->has_failed = true;
+	if (p->failures->own == NULL)
+		p->failures->own = failure_ref(f);
+	f->status = end->status;
+	f->is_oom = end->is_oom;
+	f->is_engine = p->is_engine;
+	f->begin_ns = p->program_start_ns;
+	f->end_ns = end->end_ns > f->begin_ns ? end->end_ns : f->begin_ns;
+	f->peak_bytes = end->peak_bytes;
+	f->limit_bytes = failure_memory_limit(p);
+	journal_failure(c, f);
+	judge(c, p);
+	if (f->of == NULL && p->failures->has_left_out)
+		c->failures_left_out++;	/* of itself, or of one for which there was no room */
+	parent = starter(c, p);
+	if (parent == NULL || parent->run != p->run)
+		return;
+	offer(c, parent, f);
+	judge(c, parent);
+}
+
+void
+failures_exec(struct correlator *c, struct process *p)
+{
+	p->child_begin_ns = 0;
+	drop_all(c, p);
+	shrink(c, p);
+}
+
+void
+failures_child_ended(struct process *p, uint64_t end_ns)
+{
+	if (end_ns > 0 && failures_make(p) && end_ns > p->failures->last_end_ns)
+		p->failures->last_end_ns = end_ns;
+}
+
+static bool
+is_of(const struct failure *f, const struct process_id *root)
+{
+	return root->pid == f->program.pid && root->start_ns == f->program.start_ns;
+}
+
+void
+failure_attach(struct correlator *c, struct failure *f, const struct program_key *by)
+{
+	struct process *p = process_of(c, &f->program), *parent = process_of(c, by);
+	struct task *t = f->task_root != 0 ? task_find(c, f->task_root) : NULL;
+
+	if (p != NULL && p->is_over && p->has_failed && p->self.index == f->program.index && failures_make(p) &&
+	    p->failures->own == NULL) {
+		p->failures->own = failure_ref(f);
+		for (unsigned i = p->failures->n_below; i-- > 0;) {
+			if (p->failures->below[i]->end_ns > f->end_ns)
+				drop(c, p->failures, i);
+		}
+	}
+	if (f->parent.pid == 0 && parent != NULL && parent != p && parent->self.index == by->index)
+		offer(c, parent, f);
+	if (t != NULL && t->failing == FAILING_DUE && t->failure == NULL && is_of(f, &t->root))
+		t->failure = failure_ref(f);
+	for (struct run *r = f->is_run_root ? c->runs : NULL; r != NULL; r = r->hh.next) {
+		if (r->failing == FAILING_DUE && r->failure == NULL && is_of(f, &r->root))
+			r->failure = failure_ref(f);
+	}
+}
+
+void
+failures_forget(struct correlator *c, struct process *p)
+{
+	struct failures *x = p->failures;
+
+	if (x == NULL)
+		return;
+	drop_all(c, p);
+	failure_unref(c, x->own);
+	free(x);
+	p->failures = NULL;
+}
+
+void
+failures_replayed(struct correlator *c)
+{
+	struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		failures_known_begin(c, p);
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->failures != NULL)
+			prune(c, p);
+	}
+	sweep(c);
+	c->journal.is_replaying = false;
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		shrink(c, p);
+	c->findings_due = findings_due(c);
+}

@@ -1,0 +1,432 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * What is told of failures: which, when, and in what words; see findings.h.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/format.h"
+#include "correlate/findings.h"
+
+#define MESSAGE_SIZE 1024
+#define NAME_SHOWN_MAX 200		/* bytes of a name in it */
+#define EVIDENCE_MAX 16
+#define MINUTE_NS UINT64_C(60000000000)
+
+/* A finding under way. */
+struct draft {
+	struct finding_record r;
+	struct named_number evidence[EVIDENCE_MAX];
+	char message[MESSAGE_SIZE];
+	size_t len;			/* of message */
+	char program_id[PROGRAM_ID_SIZE];
+	char cause_id[FAILURE_CHAIN_MAX][PROGRAM_ID_SIZE];
+	const char *causes[FAILURE_CHAIN_MAX];
+};
+
+static const char *
+or_null(const char *s)
+{
+	return s != NULL && s[0] != '\0' ? s : NULL;
+}
+
+static void
+add_number(struct draft *d, const char *name, double value)
+{
+	if (d->r.n_evidence < EVIDENCE_MAX)
+		d->evidence[d->r.n_evidence++] = (struct named_number){ name, value };
+}
+
+static void
+add_bytes(struct draft *d, const char *name, struct opt_u64 bytes)
+{
+	if (bytes.known)
+		add_number(d, name, (double)bytes.value);
+}
+
+static void
+add_status(struct draft *d, const char *code, const char *signal, int32_t status)
+{
+	if (WIFSIGNALED(status))
+		add_number(d, signal, WTERMSIG(status));
+	else
+		add_number(d, code, WEXITSTATUS(status));
+}
+
+__attribute__((format(printf, 2, 3))) static void
+say(struct draft *d, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(d->message + d->len, sizeof(d->message) - d->len, format, args);
+	va_end(args);
+	if (n > 0)
+		d->len += (size_t)n;
+	if (d->len >= sizeof(d->message))
+		d->len = sizeof(d->message) - 1;
+}
+
+/* Up to a whole character. */
+static int
+shown(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len > NAME_SHOWN_MAX) {
+		len = NAME_SHOWN_MAX;
+		while (len > 0 && ((unsigned char)name[len] & 0xc0) == 0x80)
+			len--;
+	}
+	return (int)len;
+}
+
+static void
+say_program(struct draft *d, const char *tool, uint32_t pid)
+{
+	say(d, "%.*s (pid %u)", shown(tool), tool, pid);
+}
+
+static void
+say_memory(struct draft *d, struct opt_u64 peak, struct opt_u64 limit)
+{
+	char bytes[FORMAT_SIZE];
+
+	if (peak.known)
+		say(d, ", peak %s", format_bytes(peak.value, bytes, sizeof(bytes)));
+	if (limit.known)
+		say(d, ", limit %s", format_bytes(limit.value, bytes, sizeof(bytes)));
+}
+
+static void
+say_status(struct draft *d, int32_t status)
+{
+	const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
+
+	if (name != NULL)
+		say(d, " was ended by SIG%s", name);
+	else if (WIFSIGNALED(status))
+		say(d, " was ended by signal %d", WTERMSIG(status));
+	else
+		say(d, " ended with exit code %d", WEXITSTATUS(status));
+}
+
+static void
+tell(struct correlator *c, struct draft *d)
+{
+	d->r.severity = SEVERITY_ERROR;
+	d->r.message = d->message;
+	d->r.evidence = d->evidence;
+	d->r.causes = d->causes;
+	c->ops.finding(&d->r, c->arg);
+}
+
+/* One more of this run, or of none. */
+static bool
+is_allowed(struct correlator *c, struct run *r, uint64_t now_ns)
+{
+	bool is_allowed;
+
+	if (r == NULL && now_ns / MINUTE_NS != c->minute) {
+		c->minute = now_ns / MINUTE_NS;
+		c->findings_in_minute = 0;
+	}
+	is_allowed = r != NULL ? r->findings < FINDINGS_OF_RUN_MAX : c->findings_in_minute < FINDINGS_OF_NONE_MAX;
+	if (!is_allowed)
+		c->findings_left_out++;
+	else if (r == NULL)
+		c->findings_in_minute++;
+	else
+		r->findings++;
+	journal_run(c, r);
+	return is_allowed;
+}
+
+/* The chain from f down to the program that it goes back to. */
+static void
+add_chain(struct correlator *c, struct draft *d, const struct failure *f)
+{
+	const struct failure *chain[FAILURE_CHAIN_MAX + 1], *leaf = failure_leaf(f);
+	uint64_t left_out = 0;
+	size_t n = 0;
+
+	for (; f != leaf; f = f->of) {
+		left_out += f->skipped;
+		if (n < FAILURE_CHAIN_MAX)
+			chain[n++] = f;
+		else
+			left_out++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		program_id_format(c, &chain[n - 1 - i]->program, d->cause_id[i]);
+		d->causes[i] = d->cause_id[i];
+	}
+	d->r.n_causes = n;
+	program_id_format(c, &leaf->program, d->program_id);
+	d->r.program_id = d->program_id;
+	d->r.tool = or_null(leaf->tool);
+	say_program(d, leaf->tool, leaf->program.pid);
+	if (leaf->is_oom) {
+		say(d, " was killed by the kernel for want of memory");
+		say_memory(d, leaf->peak_bytes, leaf->limit_bytes);
+	} else {
+		say_status(d, leaf->status);
+	}
+	add_status(d, "exit_code", "exit_signal", leaf->status);
+	if (leaf->is_oom)
+		add_number(d, "oom_killed", 1);
+	add_number(d, "wall_ns", (double)(leaf->end_ns - leaf->begin_ns));
+	add_bytes(d, "peak_rss_bytes", leaf->peak_bytes);
+	add_bytes(d, "memory_limit_bytes", leaf->limit_bytes);
+	if (left_out > 0)
+		add_number(d, "causes_left_out", (double)left_out);
+}
+
+/* A program of failed, with what followed from it. r: of the first program. */
+static void
+tell_failed(struct correlator *c, struct run *r, const struct task *t, const struct failure *f, int32_t status,
+    uint64_t end_ns)
+{
+	static const char unknown[] = "a program of which there is no record";
+	struct draft d = { .r.kind = "FAILED" };
+	const struct failure *leaf = f != NULL ? failure_leaf(f) : NULL;
+
+	if (!is_allowed(c, r, end_ns))
+		return;
+	d.r.head = (struct record_head){ .time_us = state_wall_us(c, end_ns), .run_id = r->id, .pipeline = r->pipeline,
+		.sample = r->sample };
+	if (t != NULL) {
+		d.r.head.task_id = or_null(t->task_id);
+		d.r.head.task = or_null(t->name);
+		d.r.head.sample = or_null(t->sample);
+	} else if (leaf != NULL) {
+		d.r.head.task_id = or_null(leaf->task_id);
+		d.r.head.task = or_null(leaf->task);
+		d.r.head.sample = or_null(leaf->sample);
+	}
+	if (f != NULL) {
+		add_chain(c, &d, f);
+		add_number(&d, "before_ns", (double)(end_ns - leaf->end_ns));
+	} else {
+		say(&d, "%s", unknown);
+		say_status(&d, status);
+	}
+	add_status(&d, t != NULL ? "task_exit_code" : "run_exit_code", t != NULL ? "task_exit_signal" : "run_exit_signal",
+	    status);
+	if (t != NULL && t->attempt.known)
+		add_number(&d, "attempt", t->attempt.value);
+	if (t != NULL && t->oom_kills > 0)
+		add_number(&d, "oom_kills", t->oom_kills);
+	if (t == NULL)
+		say(&d, "; the run failed of it");
+	else
+		say(&d, "; task %.*s", shown(t->name[0] != '\0' ? t->name : t->task_id), t->name[0] != '\0' ? t->name : t->task_id);
+	if (t != NULL && t->sample[0] != '\0')
+		say(&d, " (%.*s)", shown(t->sample), t->sample);
+	if (t != NULL)
+		say(&d, " failed of it");
+	tell(c, &d);
+}
+
+void
+finding_oom(struct correlator *c, const struct process *p, const struct program_end *end)
+{
+	struct task *t = p->is_overhead ? NULL : p->task;
+	const struct opt_u64 limit = failure_memory_limit(p);
+	struct draft d = { .r.kind = "OOM_KILLED" };
+	const char *tool = p->text != NULL && p->text->tool != NULL ? p->text->tool : end->comm;
+
+	if (c->ops.finding == NULL || !end->is_oom)
+		return;
+	if (t != NULL) {
+		journal_task(c, t);
+		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
+			c->findings_left_out++;
+			return;
+		}
+	}
+	if (!is_allowed(c, p->run, end->end_ns))
+		return;
+	program_head_fill(c, p, &d.r.head);
+	d.r.head.time_us = state_wall_us(c, end->end_ns);
+	program_id_format(c, &p->self, d.program_id);
+	d.r.program_id = d.program_id;
+	d.r.tool = or_null(tool);
+	say_program(&d, tool, p->self.pid);
+	say(&d, " was killed by the kernel for want of memory");
+	say_memory(&d, end->peak_bytes, limit);
+	add_bytes(&d, "peak_rss_bytes", end->peak_bytes);
+	add_bytes(&d, "memory_limit_bytes", limit);
+	add_bytes(&d, "host_memory_bytes", c->options.host_memory_bytes);
+	add_number(&d, "exit_signal", WTERMSIG(end->status));
+	if (end->end_ns > p->program_start_ns)
+		add_number(&d, "wall_ns", (double)(end->end_ns - p->program_start_ns));
+	tell(c, &d);
+}
+
+/* Started by an engine, not by a script that `sluice run` or a person watches. */
+static bool
+is_driven(const struct task *t)
+{
+	return t->engine != NULL && strcmp(t->engine, "sluice") != 0;
+}
+
+/* A later attempt has made good what those before it did not. */
+static void
+recover(struct correlator *c, const struct task *t)
+{
+	struct run *r = t->run;
+	uint32_t failed;
+
+	if (!t->attempt.known || t->attempt.value < 2 || r->failed_tasks == 0)
+		return;
+	failed = (uint32_t)fact_attempt(c, r, t->name, t->sample) - 1;
+	r->failed_tasks -= failed < r->failed_tasks ? failed : r->failed_tasks;
+	journal_run(c, r);
+}
+
+void
+finding_task_ended(struct correlator *c, struct task *t, const struct process *p, int32_t status)
+{
+	struct failure *f = failure_of(p);
+
+	if (c->ops.finding == NULL || t->failing != FAILING_NOT || !is_driven(t))
+		return;
+	if (status == 0) {
+		recover(c, t);
+		return;
+	}
+	t->failing = FAILING_DUE;
+	t->failure = failure_ref(f);
+	t->run->failed_tasks++;
+	c->findings_due++;
+	if (f != NULL) {
+		f->task_root = t->number;
+		journal_failure(c, f);
+	}
+	journal_task(c, t);
+	journal_run(c, t->run);
+}
+
+void
+finding_run_ended(struct correlator *c, struct run *r, const struct process *p, int32_t status)
+{
+	struct failure *f = p != NULL ? failure_of(p) : NULL;
+
+	if (c->ops.finding == NULL || r->failing != FAILING_NOT || status == 0)
+		return;
+	r->failing = FAILING_DUE;
+	r->failure = failure_ref(f);
+	c->findings_due++;
+	if (f != NULL) {
+		f->is_run_root = true;
+		journal_failure(c, f);
+	}
+	journal_run(c, r);
+}
+
+/* Is what began with f told as the failure of a task that it started? others: tasks of the run that failed. */
+static bool
+is_anothers(const struct failure *f, uint32_t others)
+{
+	const struct failure *leaf = failure_leaf(f), *g = f;
+
+	while (g != leaf) {
+		g = g->of;
+		if (g->task_root != 0)
+			return true;
+	}
+	return leaf == f && f->is_engine && others > 0;
+}
+
+static void
+settle(struct correlator *c, enum failing *failing, struct failure **failure)
+{
+	*failing = FAILING_OVER;
+	failure_unref(c, *failure);
+	*failure = NULL;
+	c->findings_due--;
+}
+
+static uint64_t
+ended_ns(const struct failure *f, const struct work *w)
+{
+	return f != NULL ? f->end_ns : w->last_ns;
+}
+
+static void
+task_settles(struct correlator *c, struct task *t)
+{
+	struct run *r = t->run;
+
+	if (t->failure != NULL && is_anothers(t->failure, r->failed_tasks > 0 ? r->failed_tasks - 1 : 0)) {
+		r->failed_tasks -= r->failed_tasks > 0;
+		journal_run(c, r);
+	} else {
+		tell_failed(c, r, t, t->failure, t->status, ended_ns(t->failure, &t->work));
+	}
+	settle(c, &t->failing, &t->failure);
+	journal_task(c, t);
+}
+
+static void
+run_settles(struct correlator *c, struct run *r)
+{
+	if (r->failed_tasks == 0 && (r->failure == NULL || !is_anothers(r->failure, 0)))
+		tell_failed(c, r, NULL, r->failure, r->status, ended_ns(r->failure, &r->work));
+	settle(c, &r->failing, &r->failure);
+	journal_run(c, r);
+}
+
+void
+findings_tick(struct correlator *c, uint64_t now_ns, bool all)
+{
+	struct task *t;
+	struct run *r;
+
+	if (c->findings_due == 0)
+		return;
+	for (t = c->tasks; t != NULL; t = t->hh.next) {
+		if (t->failing == FAILING_DUE && t->has_started &&
+		    (all || now_ns >= ended_ns(t->failure, &t->work) + FAILURE_SETTLE_NS))
+			task_settles(c, t);
+	}
+	for (r = c->runs; r != NULL; r = r->hh.next) {
+		if (r->failing == FAILING_DUE && r->has_started &&
+		    (all || now_ns >= ended_ns(r->failure, &r->work) + FAILURE_SETTLE_NS))
+			run_settles(c, r);
+	}
+	journal_flush(c);
+}
+
+void
+finding_task_gone(struct correlator *c, struct task *t)
+{
+	if (t->failing == FAILING_DUE)
+		settle(c, &t->failing, &t->failure);
+}
+
+void
+finding_run_gone(struct correlator *c, struct run *r)
+{
+	if (r->failing == FAILING_DUE)
+		settle(c, &r->failing, &r->failure);
+}
+
+uint64_t
+findings_due(const struct correlator *c)
+{
+	const struct task *t;
+	const struct run *r;
+	uint64_t n = 0;
+
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		n += t->failing == FAILING_DUE;
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		n += r->failing == FAILING_DUE;
+	return n;
+}

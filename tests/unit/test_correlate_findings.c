@@ -1,0 +1,704 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* findings: which program a task or a run failed of, what is told of it, and what is no finding. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "correlate/findings.h"
+#include "signals.h"
+
+#define JOB "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'"
+
+static struct world w;
+static char notes[1u << 20];
+static size_t notes_len;
+
+static int
+setup(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	world_open(&w, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static void
+on_note(const void *data, size_t len, void *arg)
+{
+	(void)arg;
+	assert_true(notes_len + sizeof(len) + len <= sizeof(notes));
+	memcpy(notes + notes_len, &len, sizeof(len));
+	memcpy(notes + notes_len + sizeof(len), data, len);
+	notes_len += sizeof(len) + len;
+}
+
+/* Of the whole host, with a journal. */
+static void
+open_host(void)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note,
+		.finding = note_finding };
+	struct correlator_options options = world_options();
+
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	correlator_free(w.c);
+	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
+	correlator_set_clock(w.c, CLOCK_US * 1000);
+	notes_len = 0;
+}
+
+/* kill -9, and the next life. */
+static void
+dies(void)
+{
+	size_t all = notes_len, len;
+	struct replayed told;
+
+	open_host();
+	for (size_t at = 0; at < all; at += len) {
+		memcpy(&len, notes + at, sizeof(len));
+		at += sizeof(len);
+		assert_int_equal(correlator_replay(w.c, notes + at, len), 0);
+	}
+	correlator_replay_done(w.c, &told);
+	assert_int_equal(told.incomplete, 0);
+	notes_len = all;
+}
+
+static struct being
+child(const struct being *parent, const char *command)
+{
+	struct being b = forks(&w, parent);
+
+	execs(&w, &b, command);
+	return b;
+}
+
+/* ms later. */
+static void
+exits_after(struct being *b, uint64_t ms, int code)
+{
+	works(&w, b, ms);
+	exits(&w, b, code);
+}
+
+static void
+is_killed(const struct being *b, int signal, bool is_oom)
+{
+	struct state_signal s = state_of(&w, b, STATE_EXIT, signal);
+
+	s.oom_killed = is_oom;
+	correlator_state(w.c, &s);
+}
+
+static void
+settles(void)
+{
+	w.now += 1100 * MS;
+	correlator_tick(w.c, w.now, false);
+}
+
+static size_t
+findings(void)
+{
+	return note_count(&w, TOPIC_FINDING, -1);
+}
+
+static const struct note *
+finding(size_t i)
+{
+	const struct note *n = note_at(&w, TOPIC_FINDING, -1, i);
+
+	assert_non_null(n);
+	return n;
+}
+
+static double
+evidence(const struct note *n, const char *name)
+{
+	for (size_t i = 0; i < n->finding.n_evidence; i++) {
+		if (strcmp(n->finding.evidence[i].name, name) == 0)
+			return n->finding.evidence[i].value;
+	}
+	return -1;
+}
+
+static const char *
+id_of(const struct being *b)
+{
+	return note_of(&w, b, b->key.index, PHASE_END)->program_id;
+}
+
+/* Its program, then those above it, nearest first; the list ends with a NULL. */
+static void
+assert_chain(const struct note *n, const struct being *cause, ...)
+{
+	const struct being *b;
+	size_t i = 0;
+	va_list above;
+
+	assert_string_equal(n->program_id, id_of(cause));
+	va_start(above, cause);
+	while ((b = va_arg(above, const struct being *)) != NULL) {
+		assert_true(i < n->finding.n_causes);
+		assert_string_equal(n->finding.causes[i++], id_of(b));
+	}
+	va_end(above);
+	assert_int_equal(n->finding.n_causes, i);
+}
+
+static void
+a_tasks_failure_goes_back_to_its_cause(void **state)
+{
+	struct being driver, job, python, tool;
+	const struct note *n;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	python = child(&job, "python3 wrap.py");
+	tool = child(&python, "bwa mem x");
+	exits_after(&tool, 70, 3);
+	exits_after(&python, 200, 1);
+	exits_after(&job, 10, 1);
+	correlator_tick(w.c, w.now + 900 * MS, false);
+	assert_int_equal(findings(), 0);	/* ends may be told in any order */
+	settles();
+	assert_int_equal(findings(), 1);
+	n = finding(0);
+	assert_string_equal(n->finding.kind, "FAILED");
+	assert_int_equal(n->finding.severity, SEVERITY_ERROR);
+	assert_chain(n, &tool, &python, &job, NULL);
+	assert_string_equal(n->tool, "bwa mem");
+	assert_string_equal(n->task, "align");
+	assert_string_equal(n->task_id, "align:sample=A");
+	assert_string_equal(n->sample, "A");
+	assert_string_equal(n->run_id, "run-1");
+	assert_string_equal(n->pipeline, "demo");
+	assert_int_equal(n->time_us, note_of(&w, &job, 0, PHASE_END)->time_us);
+	assert_true(evidence(n, "exit_code") == 3 && evidence(n, "task_exit_code") == 1);
+	assert_true(evidence(n, "exit_signal") < 0 && evidence(n, "causes_left_out") < 0);
+	assert_true(evidence(n, "wall_ns") == 70e6 && evidence(n, "before_ns") == 210e6);
+	assert_true(evidence(n, "peak_rss_bytes") == 70 << 20);
+	assert_non_null(strstr(n->finding.message, "bwa mem (pid "));
+	assert_non_null(strstr(n->finding.message, " ended with exit code 3; task align (A) failed of it"));
+	/* its END follows, and nothing comes twice; the driver fails because its task did */
+	exits_after(&driver, 100, 1);
+	settles();
+	settles();
+	correlator_run_end(w.c, w.now, 1 << 8);
+	assert_int_equal(findings(), 1);
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 1);
+}
+
+static void
+what_succeeds_is_no_finding(void **state)
+{
+	struct being driver, job, grep, a, b;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	grep = child(&job, "grep x y");
+	exits_after(&grep, 5, 1);
+	a = child(&job, "false");
+	b = child(&job, "true");		/* false | true */
+	exits(&w, &a, 1);
+	exits_after(&b, 1, 0);
+	is_killed(&grep, SIGKILL, false);	/* it has ended already */
+	exits_after(&job, 5, 0);
+	exits_after(&driver, 5, 0);
+	settles();
+	correlator_run_end(w.c, w.now, 0);
+	assert_int_equal(findings(), 0);
+	w.now += SECOND;
+	snapshot(&w, false, NULL, 0);	/* those that are gone are forgotten */
+	assert_null(w.c->failures);
+}
+
+static void
+of_a_pipe_the_first_to_end_failed(void **state)
+{
+	struct being driver, job, a, b;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	a = child(&job, "bwa mem x");
+	b = child(&job, "samtools sort -");
+	exits_after(&b, 50, 1);
+	works(&w, &a, 5);
+	is_killed(&a, SIGPIPE, false);
+	exits_after(&job, 1, 1);
+	settles();
+	assert_chain(finding(0), &b, &job, NULL);
+	/* false | true under pipefail */
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
+	a = child(&job, "false");
+	b = child(&job, "true");
+	exits_after(&a, 2, 1);
+	exits_after(&b, 2, 0);
+	exits_after(&job, 1, 1);
+	settles();
+	assert_int_equal(findings(), 2);
+	assert_chain(finding(1), &a, &job, NULL);
+}
+
+static void
+what_a_shell_went_on_after_is_passed_over(void **state)
+{
+	struct being driver, job, grep, tool, rm;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	grep = child(&job, "grep x y");
+	exits_after(&grep, 5, 2);
+	tool = child(&job, "bwa mem x");
+	exits_after(&tool, 5, 2);
+	exits_after(&job, 1, 2);
+	settles();
+	assert_chain(finding(0), &tool, &job, NULL);
+	/* nothing that it started failed last: the shell did itself */
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
+	grep = child(&job, "grep x y");
+	exits_after(&grep, 5, 1);
+	rm = child(&job, "rm x");
+	exits_after(&rm, 5, 0);
+	exits_after(&job, 1, 1);
+	settles();
+	assert_chain(finding(1), &job, NULL);
+	/* a trap ran after it */
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=C'");
+	tool = child(&job, "bwa mem x");
+	exits_after(&tool, 5, 3);
+	rm = child(&job, "rm x");
+	exits_after(&rm, 5, 0);
+	exits_after(&job, 1, 3);
+	settles();
+	assert_chain(finding(2), &tool, &job, NULL);
+	assert_int_equal(findings(), 3);
+}
+
+static void
+another_code_counts_only_promptly(void **state)
+{
+	struct being driver, job, tool, slow;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	tool = child(&job, "bwa mem x");
+	exits_after(&tool, 5, 3);
+	exits_after(&job, 2100, 1);
+	settles();
+	assert_chain(finding(0), &job, NULL);
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
+	tool = child(&job, "bwa mem x");
+	exits_after(&tool, 5, 3);
+	exits_after(&job, 60000, 3);		/* a shell's own: whenever */
+	settles();
+	assert_chain(finding(1), &tool, &job, NULL);
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=C'");
+	tool = child(&job, "bwa mem x");
+	slow = child(&job, "samtools sort x");
+	exits_after(&tool, 5, 3);
+	exits_after(&slow, 60000, 0);		/* xargs -P waits for the others */
+	exits_after(&job, 5, 123);
+	settles();
+	assert_chain(finding(2), &tool, &job, NULL);
+}
+
+static void
+an_end_told_late_counts(void **state)
+{
+	struct being driver, job, tool, next;
+	struct state_signal late;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	tool = child(&job, "bwa mem x");
+	works(&w, &tool, 5);
+	late = state_of(&w, &tool, STATE_EXIT, 4 << 8);
+	exits_after(&job, 1, 4);
+	correlator_state(w.c, &late);
+	settles();
+	assert_chain(finding(0), &tool, &job, NULL);
+	/* what began since it ended was heard of before that */
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
+	tool = child(&job, "grep x y");
+	works(&w, &tool, 5);
+	late = state_of(&w, &tool, STATE_EXIT, 1 << 8);
+	w.now += MS;
+	next = child(&job, "bwa mem x");
+	correlator_state(w.c, &late);
+	exits_after(&next, 5, 0);
+	exits_after(&job, 1, 1);
+	settles();
+	assert_chain(finding(1), &job, NULL);
+}
+
+static void
+exec_and_subshells_stand_for_their_programs(void **state)
+{
+	struct being driver, job, subshell, tool, inner;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	subshell = forks(&w, &job);
+	tool = child(&subshell, "sh tool.sh");
+	inner = child(&tool, "grep x y");
+	exits_after(&inner, 5, 1);
+	execs(&w, &tool, "bwa mem x");		/* what sh's children did is no matter now */
+	works(&w, &tool, 5);
+	is_killed(&tool, SIGSEGV, false);
+	exits_after(&subshell, 1, 139);
+	exits_after(&job, 1, 139);
+	settles();
+	assert_int_equal(findings(), 1);
+	assert_int_equal(tool.key.index, 1);
+	assert_chain(finding(0), &tool, &subshell, &job, NULL);
+	assert_true(evidence(finding(0), "exit_signal") == SIGSEGV && evidence(finding(0), "exit_code") < 0);
+	assert_non_null(strstr(finding(0)->finding.message, " was ended by SIGSEGV; task align"));
+}
+
+static void
+a_long_chain_is_cut_in_its_middle(void **state)
+{
+	enum { DEPTH = 40 };
+	struct being driver, shells[DEPTH];
+	const struct note *n;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	shells[0] = child(&driver, JOB);
+	for (int i = 1; i < DEPTH; i++)
+		shells[i] = child(&shells[i - 1], "sh -c exit_7");
+	for (int i = DEPTH; i-- > 0;)
+		exits_after(&shells[i], 1, 7);
+	settles();
+	n = finding(0);
+	assert_string_equal(n->program_id, id_of(&shells[DEPTH - 1]));
+	assert_int_equal(n->finding.n_causes, FAILURE_CHAIN_MAX);
+	assert_string_equal(n->finding.causes[0], id_of(&shells[DEPTH - 2]));
+	assert_string_equal(n->finding.causes[FAILURE_CHAIN_MAX - 1], id_of(&shells[0]));
+	assert_true(evidence(n, "causes_left_out") == DEPTH - 1 - FAILURE_CHAIN_MAX);
+}
+
+static void
+of_many_children_the_first_is_kept(void **state)
+{
+	enum { CHILDREN = 50 };
+	struct being driver, job, some[CHILDREN];
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	for (int i = 0; i < CHILDREN; i++)
+		some[i] = child(&job, "bwa mem x");
+	for (int i = 0; i < CHILDREN; i++)
+		exits_after(&some[i], 1, 1 + i % 200);
+	assert_int_equal(HASH_COUNT(w.c->failures), CHILDREN);	/* while their processes are kept */
+	exits_after(&job, 1, 123);
+	settles();
+	assert_chain(finding(0), &some[0], &job, NULL);
+	assert_int_equal(totals(&w).failures_left_out, 0);	/* nothing is missing for it */
+	snapshot(&w, false, (const struct being *[]){ &driver }, 1);
+	w.now += 3 * SECOND;
+	snapshot(&w, false, (const struct being *[]){ &driver }, 1);
+	settles();
+	assert_true(HASH_COUNT(w.c->failures) <= 2);	/* what the driver may yet pass on */
+	/* one after the other, each with a code of its own; then the shell ends with the first */
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
+	for (int i = 0; i < CHILDREN; i++) {
+		some[i] = child(&job, "bwa mem x");
+		exits_after(&some[i], 1, 2 + i);
+	}
+	assert_int_equal(totals(&w).failures_left_out, 0);
+	w.now += MS;
+	some[0] = child(&job, "true");
+	exits_after(&some[0], 1, 0);
+	exits_after(&job, 1, 2);
+	settles();
+	assert_chain(finding(1), &job, NULL);
+	assert_int_equal(totals(&w).failures_left_out, 1);
+}
+
+static void
+an_oom_kill_is_told_at_once(void **state)
+{
+	struct cgroup_signal cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
+	struct being driver, job, worker, other;
+	const struct note *n;
+
+	(void)state;
+	correlator_cgroup(w.c, &cgroup);
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	worker = forks(&w, &job);
+	worker.context.cgroup_v2 = 7;
+	execs(&w, &worker, "python3 work.py");
+	works(&w, &worker, 500);
+	is_killed(&worker, SIGKILL, true);
+	assert_int_equal(findings(), 1);
+	n = finding(0);
+	assert_string_equal(n->finding.kind, "OOM_KILLED");
+	assert_string_equal(n->task, "align");
+	assert_chain(n, &worker, NULL);
+	assert_true(evidence(n, "peak_rss_bytes") == 500 << 20 && evidence(n, "memory_limit_bytes") == 512 << 20);
+	assert_true(evidence(n, "host_memory_bytes") == 8.0 * (1 << 30) && evidence(n, "exit_signal") == SIGKILL);
+	assert_non_null(strstr(n->finding.message, "killed by the kernel for want of memory, peak 500 MiB, limit 512 MiB"));
+	/* the task fails of that, whatever it does in between */
+	other = child(&job, "samtools sort x");
+	exits_after(&other, 5000, 4);
+	exits_after(&job, 10, 1);
+	settles();
+	assert_int_equal(findings(), 2);
+	n = finding(1);
+	assert_string_equal(n->finding.kind, "FAILED");
+	assert_chain(n, &worker, &job, NULL);
+	assert_true(evidence(n, "oom_killed") == 1 && evidence(n, "oom_kills") == 1);
+	assert_non_null(strstr(n->finding.message, "memory, peak 500 MiB, limit 512 MiB; task align (A) failed of it"));
+	/* one that was ending as the kernel chose it */
+	worker = child(&driver, "python3 late.py");
+	is_killed(&worker, 0, true);
+	settles();
+	assert_int_equal(findings(), 2);
+}
+
+static void
+a_script_fails_as_a_whole(void **state)
+{
+	struct being sh, tool, grep;
+	const struct note *n;
+
+	(void)state;
+	sh = child(NULL, "bash pipeline.sh");
+	grep = child(&sh, "grep x y");
+	exits_after(&grep, 5, 1);		/* a task by descent, and none that an engine wanted */
+	settles();
+	settles();
+	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 1);
+	tool = child(&sh, "samtools sort x");
+	exits_after(&tool, 5, 2);
+	exits_after(&sh, 5, 2);
+	assert_int_equal(findings(), 0);
+	correlator_run_end(w.c, w.now, 2 << 8);
+	assert_int_equal(findings(), 1);
+	n = finding(0);
+	assert_chain(n, &tool, &sh, NULL);
+	assert_string_equal(n->task, "samtools sort");
+	assert_true(evidence(n, "run_exit_code") == 2 && evidence(n, "task_exit_code") < 0);
+	assert_non_null(strstr(n->finding.message, "exit code 2; the run failed of it"));
+}
+
+static void
+a_run_whose_first_program_was_not_met_still_failed(void **state)
+{
+	const struct note *n;
+
+	(void)state;
+	correlator_run_end(w.c, w.now, SIGKILL);
+	n = finding(0);
+	assert_null(n->program_id);
+	assert_true(evidence(n, "run_exit_signal") == SIGKILL);
+	assert_non_null(strstr(n->finding.message, "SIGKILL; the run failed of it"));
+}
+
+/* bash run.sh, which starts an engine, which starts a task. */
+static void
+engines_within_fail_of_their_tasks(void **state)
+{
+	struct being sh, driver, job, make, recipe;
+
+	(void)state;
+	sh = child(NULL, "bash run.sh");
+	driver = child(&sh, "snakemake -c2");
+	job = child(&driver, JOB);
+	make = child(&driver, "make all");	/* a rule whose work is a make */
+	recipe = child(&make, "bwa mem x");
+	exits_after(&job, 5, 1);
+	exits_after(&recipe, 5, 3);
+	exits_after(&make, 5, 2);
+	exits_after(&driver, 5000, 1);		/* too late to be by descent alone */
+	exits_after(&sh, 5, 1);
+	settles();
+	correlator_run_end(w.c, w.now, 1 << 8);
+	assert_int_equal(findings(), 2);
+	assert_chain(finding(0), &job, NULL);
+	assert_chain(finding(1), &recipe, NULL);
+}
+
+static void
+what_a_later_attempt_made_good_did_not_fail_the_run(void **state)
+{
+	struct being driver, a, b;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	a = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_1");
+	exits_after(&a, 5, 1);
+	b = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_2");
+	exits_after(&b, 5, 0);
+	settles();
+	assert_int_equal(findings(), 1);
+	assert_chain(finding(0), &a, NULL);
+	assert_true(evidence(finding(0), "attempt") == 1);
+	exits_after(&driver, 5, 1);		/* of something else */
+	correlator_run_end(w.c, w.now, 1 << 8);
+	assert_int_equal(findings(), 2);
+	assert_chain(finding(1), &driver, NULL);
+	assert_true(evidence(finding(1), "run_exit_code") == 1);
+}
+
+static void
+there_is_a_limit_to_a_runs_findings(void **state)
+{
+	struct being driver, job;
+	char command[128];
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	for (int i = 0; i < FINDINGS_OF_RUN_MAX + 7; i++) {
+		snprintf(command, sizeof(command), "sh -c python_-m_snakemake_--target-jobs_'align:sample=%d'", i);
+		job = child(&driver, command);
+		exits_after(&job, 1, 1);
+	}
+	settles();
+	assert_int_equal(findings(), FINDINGS_OF_RUN_MAX);
+	assert_int_equal(totals(&w).findings_left_out, 7);
+	assert_true(HASH_COUNT(w.c->failures) < FINDINGS_OF_RUN_MAX + 100);
+}
+
+static void
+there_is_a_limit_to_oom_kills(void **state)
+{
+	struct being driver, job, b;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	for (int i = 0; i < FINDINGS_OF_TASK_MAX + 3; i++) {
+		b = child(&job, "python3 w.py");
+		works(&w, &b, 1);
+		is_killed(&b, SIGKILL, true);
+	}
+	assert_int_equal(findings(), FINDINGS_OF_TASK_MAX);
+	assert_int_equal(totals(&w).findings_left_out, 3);
+	exits_after(&job, 1, 1);
+	settles();
+	assert_int_equal(findings(), FINDINGS_OF_TASK_MAX + 1);
+	assert_true(evidence(finding(FINDINGS_OF_TASK_MAX), "oom_kills") == FINDINGS_OF_TASK_MAX + 3);
+	assert_true(evidence(finding(FINDINGS_OF_TASK_MAX), "oom_killed") == 1);
+}
+
+static void
+programs_of_no_run_are_told_for_oom_alone(void **state)
+{
+	struct being sshd, b;
+
+	(void)state;
+	open_host();
+	sshd = child(NULL, "sshd -D");
+	b = child(&sshd, "false");
+	exits_after(&b, 1, 1);
+	assert_null(w.c->failures);
+	for (int i = 0; i < FINDINGS_OF_NONE_MAX + 5; i++) {
+		b = child(&sshd, "python3 x.py");
+		is_killed(&b, SIGKILL, true);
+	}
+	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX);
+	assert_null(finding(0)->run_id);
+	assert_int_equal(totals(&w).findings_left_out, 5);
+	w.now += 61 * SECOND;
+	b = child(&sshd, "python3 x.py");
+	is_killed(&b, SIGKILL, true);
+	settles();
+	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX + 1);
+}
+
+/* An agent that dies after each step tells the same, once. */
+static void
+restarts_tell_nothing_twice(void **state)
+{
+	struct being sh, driver, job, python, tool, good;
+
+	(void)state;
+	open_host();
+	sh = child(NULL, "bash run.sh");
+	driver = child(&sh, "snakemake -c2");
+	job = child(&driver, JOB);
+	python = child(&job, "python3 wrap.py");
+	good = child(&python, "samtools sort x");
+	tool = child(&python, "bwa mem x");
+	dies();
+	works(&w, &tool, 5);
+	is_killed(&tool, SIGKILL, true);
+	assert_int_equal(findings(), 1);
+	dies();
+	exits_after(&good, 3000, 0);
+	dies();
+	exits_after(&python, 200, 1);
+	dies();
+	exits_after(&job, 10, 1);
+	dies();
+	notes_len = 0;
+	correlator_checkpoint(w.c);
+	dies();
+	settles();
+	assert_int_equal(findings(), 2);
+	assert_chain(finding(1), &tool, &python, &job, NULL);
+	dies();
+	settles();
+	exits_after(&driver, 4000, 1);
+	dies();
+	settles();
+	dies();
+	settles();
+	assert_int_equal(note_count(&w, TOPIC_RUN, PHASE_END), 1);
+	assert_int_equal(findings(), 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_tasks_failure_goes_back_to_its_cause, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_succeeds_is_no_finding, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_a_pipe_the_first_to_end_failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_shell_went_on_after_is_passed_over, setup, teardown),
+		cmocka_unit_test_setup_teardown(another_code_counts_only_promptly, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_end_told_late_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(exec_and_subshells_stand_for_their_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_long_chain_is_cut_in_its_middle, setup, teardown),
+		cmocka_unit_test_setup_teardown(of_many_children_the_first_is_kept, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_oom_kill_is_told_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_script_fails_as_a_whole, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_whose_first_program_was_not_met_still_failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(engines_within_fail_of_their_tasks, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_later_attempt_made_good_did_not_fail_the_run, setup, teardown),
+		cmocka_unit_test_setup_teardown(there_is_a_limit_to_a_runs_findings, setup, teardown),
+		cmocka_unit_test_setup_teardown(there_is_a_limit_to_oom_kills, setup, teardown),
+		cmocka_unit_test_setup_teardown(programs_of_no_run_are_told_for_oom_alone, setup, teardown),
+		cmocka_unit_test_setup_teardown(restarts_tell_nothing_twice, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
