@@ -73,8 +73,7 @@ class Prices:
             ]  # fmt: skip
             known = [(want, have) for want, have in fits if want and have is not None]
             is_named = bool((row.host and host_name) or (row.instance_type and instance_type))
-            is_sure = not (row.host and host_name is None) and not (row.instance_type and instance_type is None)
-            if not (is_named and is_sure) or not all(fnmatch.fnmatchcase(have, want) for want, have in known):
+            if not is_named or not all(fnmatch.fnmatchcase(have, want) for want, have in known):
                 continue
             weight = len(known) + (100 if row.host else 0)
             if weight > heaviest:

@@ -65,6 +65,12 @@ def rfc3339(us: int | None) -> str | None:
     return t.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def clock(us: int | None) -> str:
+    """A time for people: UTC, to the second."""
+    text = rfc3339(us)
+    return DASH if text is None else text[:10] + " " + text[11:19] + "Z"
+
+
 _SINCE = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 

@@ -21,12 +21,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import client
 import sources
 
 from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
-from sluice_analytics.lake.registry import Registry
 from sluice_analytics.options import pairs
 
 JARS = "SLUICE_FLINK_JARS"
@@ -37,21 +37,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="run_sql.py", description=(__doc__ or "").split("\n")[0])
     p.add_argument("files", nargs="+", metavar="FILE.sql", help="as flink/alerts.sql")
-    p.add_argument("--brokers", required=True, metavar="HOST:PORT,…", help="Kafka's bootstrap servers")
-    p.add_argument("--registry", required=True, metavar="URL", help="the schema registry, as the agents have it")
+    client.add_arguments(p)
     p.add_argument("--prefix", default="", help="what stands before sluice. in the names of topics")
-    p.add_argument(
-        "--properties",
-        metavar="FILE",
-        help="lines of KEY=VALUE for Kafka's clients, and registry.basic.auth=USER:PASSWORD",
-    )
-    p.add_argument(
-        "--kafka-property",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="any property of Kafka's Java clients; secrets belong into --properties",
-    )
     p.add_argument(
         "--checkpoint",
         metavar="URL",
@@ -228,11 +215,7 @@ def main(argv: list[str]) -> int:
     """Runs the files until SIGTERM or SIGINT; with --bounded until all is read."""
     args = parser().parse_args(argv)
     texts = {path: read(path) for path in args.files}
-    properties = pairs("--kafka-property", args.kafka_property)
-    if args.properties:
-        lines = [x.strip() for x in read(args.properties).splitlines()]
-        properties = pairs(args.properties, [x for x in lines if x and not x.startswith("#")]) | properties
-    registry = Registry(args.registry, properties.pop("registry.basic.auth", None))
+    properties, registry = client.read(args)
     kafka = {"properties.bootstrap.servers": args.brokers} | {f"properties.{k}": v for k, v in properties.items()}
     variables = {"brokers": args.brokers, "registry": registry.url, "prefix": args.prefix, "late": args.late}
     if args.warehouse:

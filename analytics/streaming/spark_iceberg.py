@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+import client
 import decode
 import layout
 import tables
@@ -28,7 +29,6 @@ from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.registry import Registry
-from sluice_analytics.options import pairs
 
 PATIENCE_S = 60.0
 """How long a registry may be away before the job stops."""
@@ -49,8 +49,7 @@ _EARLIEST_US, _LATEST_US = 946_684_800_000_000, 4_102_444_800_000_000  # 2000 to
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="spark_iceberg.py", description=(__doc__ or "").split("\n")[0])
-    p.add_argument("--brokers", required=True, metavar="HOST:PORT,…", help="Kafka's bootstrap servers")
-    p.add_argument("--registry", required=True, metavar="URL", help="the schema registry, as the agents have it")
+    client.add_arguments(p)
     p.add_argument(
         "--checkpoint", required=True, metavar="URL", help="where this job remembers how far it is; its own, and kept"
     )
@@ -70,36 +69,12 @@ def parser() -> argparse.ArgumentParser:
         "--max-per-batch", metavar="N", type=int, default=200_000, help="messages in a batch at most (default: 200000)"
     )
     p.add_argument(
-        "--properties",
-        metavar="FILE",
-        help="lines of KEY=VALUE for Kafka's clients, and registry.basic.auth=USER:PASSWORD",
-    )
-    p.add_argument(
-        "--kafka-property",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="any property of Kafka's Java clients; secrets belong into --properties",
-    )
-    p.add_argument(
         "--allow-data-loss",
         action="store_true",
         help="go on where Kafka has deleted what was not read yet (default: stop and say so)",
     )
     tables.add_arguments(p)
     return p
-
-
-def read_properties(path: str | None) -> dict[str, str]:
-    """KEY=VALUE lines of a file; # begins a comment."""
-    if path is None:
-        return {}
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.strip() for line in file]
-    except (OSError, UnicodeDecodeError) as e:
-        raise UserError(f"--properties {path}: {getattr(e, 'strerror', e)}") from e
-    return pairs(f"--properties {path}:", [line for line in lines if line and not line.startswith("#")])
 
 
 def trigger(text: str) -> dict[str, Any]:
@@ -280,8 +255,7 @@ def main(argv: list[str]) -> int:
     for topic in topics:
         layout.topic_of(topic)
     when = trigger(args.trigger)
-    properties = read_properties(args.properties) | pairs("--kafka-property", args.kafka_property)
-    registry = Registry(args.registry, properties.pop("registry.basic.auth", None), PATIENCE_S)
+    properties, registry = client.read(args, PATIENCE_S)
     at = tables.Tables(args)
     reader = (
         at.spark.readStream.format("kafka")

@@ -38,7 +38,14 @@ def add_execution(
     program = {k: fields.pop(k) for k in ("oom_killed", "overhead", "tool", "exe", "forked") if k in fields}
     task_id = fields.pop("task_id", f"{task}-{run_id}-{start}")
     peaks = list(programs) or [(0.0, wall, 100.0)]
-    same = {"run_id": run_id, "pipeline": "p", "task_id": task_id, "task": task, "sample": fields.pop("sample", None)}
+    pipeline = fields.pop("pipeline", "p")
+    same = {
+        "run_id": run_id,
+        "pipeline": pipeline,
+        "task_id": task_id,
+        "task": task,
+        "sample": fields.pop("sample", None),
+    }
     for begin, end, peak in peaks:
         lake.program(
             **same, start=start + begin, end=start + end, peak_rss_bytes=round(peak * MIB),

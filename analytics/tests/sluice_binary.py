@@ -32,15 +32,18 @@ def cat(lake: str | os.PathLike[str], topic: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def record(lake: str | os.PathLike[str], *command: str, pipeline: str = "test") -> int:
+def record(lake: str | os.PathLike[str], *command: str, pipeline: str = "test", interval: str = "10s") -> int:
     """`sluice run` of a command into a lake: its exit status. Skips the test where it may not load its probes."""
     if os.geteuid() != 0:
         pytest.skip("only root records")
     done = subprocess.run(
-        [path(), "run", "--as-root", "--quiet", "--pipeline", pipeline, "--lake", os.fspath(lake), "--", *command],
+        [
+            path(), "run", "--as-root", "--quiet", "--pipeline", pipeline, "--interval", interval,
+            "--lake", os.fspath(lake), "--", *command,
+        ],
         capture_output=True,
         text=True,
-    )
+    )  # fmt: skip
     if done.returncode == 125:
         pytest.skip(f"sluice cannot record here: {done.stderr.strip()}")
     return done.returncode

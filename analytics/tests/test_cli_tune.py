@@ -61,7 +61,7 @@ def test_help() -> None:
 def test_help_of_commands(command: str) -> None:
     """Each has its own."""
     done = tune(command, "--help")
-    assert done.returncode == 0 and f"sluice tune {command}" in done.stdout
+    assert done.returncode == 0 and f"sluice-tune {command}" in done.stdout
 
 
 def test_table(lake: str) -> None:
@@ -168,6 +168,17 @@ def test_list(lake: str) -> None:
     ]
 
 
+def test_list_for_programs(lake: str) -> None:
+    """As CSV and JSON; a section of a report's is none of a list's."""
+    done = tune("--lake", lake, "--list", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert [row["run_id"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["new", "old"]
+    done = tune("--lake", lake, "--list", "--format", "json")
+    assert [row["run_id"] for row in json.loads(done.stdout)["runs"]] == ["new", "old"]
+    done = tune("--lake", lake, "--list", "--format", "csv", "--section", "tools")
+    assert done.returncode == 2 and "--section tools" in done.stderr
+
+
 def test_names_of_runs(lake: str) -> None:
     """A beginning is enough."""
     assert tune("o", "--lake", lake).stdout.startswith("run old\n")
@@ -177,7 +188,7 @@ def test_unknown_run(lake: str) -> None:
     """The answer is no: 1, and the runs there are."""
     done = tune("nope", "--lake", lake)
     assert done.returncode == 1
-    assert 'no run "nope"' in done.stderr and "new  2026-11-01T12:01:40Z  demo" in done.stderr
+    assert 'no run "nope"' in done.stderr and "new  2026-11-01 12:01:40Z  demo" in done.stderr
 
 
 def test_prices(lake: str, tmp_path: pathlib.Path) -> None:
@@ -193,6 +204,23 @@ def test_prices(lake: str, tmp_path: pathlib.Path) -> None:
     # 45 of the 4 * 3600 CPU seconds that 3.6 USD buy; 1 GiB of the host's 16 is the smaller share.
     assert json.loads(done.stdout)["tools"][0]["cost"]["used"] == pytest.approx(3.6 * 45 / (4 * 3600))
     assert tune("--lake", lake, "--prices", "/nowhere").returncode == 2
+
+
+def test_a_price_table_without_the_host_is_told_of(lake: str, maker: LakeMaker, tmp_path: pathlib.Path) -> None:
+    """Costs are unknown then: why, and what the host is by its records."""
+    maker.host(start=100, end=110, instance_type="m5.large")
+    maker.write()
+    table = tmp_path / "prices.csv"
+    head = "provider,region,instance_type,lifecycle,usd_per_hour\n"
+    for rows, said in (
+        ("aws,,c5.large,,1\n", "the price table has no row of node1 (instance type m5.large, region unknown)"),
+        ("aws,,m5.large,spot,1\naws,,m5.large,on-demand,2\n", "2 rows of the price table fit node1, and differ"),
+        ("aws,,m5.large,,1\n", ""),
+    ):
+        table.write_text(head + rows)
+        done = tune("--lake", lake, "--prices", str(table), "--format", "json")
+        warnings = json.loads(done.stdout)["warnings"]
+        assert [said in w for w in warnings] == ([True] if said else []), warnings
 
 
 def test_no_lake(tmp_path: pathlib.Path) -> None:

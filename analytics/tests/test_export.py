@@ -245,6 +245,7 @@ def test_parquet_has_all_rows(lake: str, tmp_path: pathlib.Path) -> None:
         (["--otlp", "collector:4318"], "no http or https URL"),
         (["--otlp", "http://127.0.0.1:9"], "Connection refused"),
         (["--openlineage", "ftp://x"], "no OpenLineage receiver"),
+        (["--openlineage", "http://127.0.0.1:9"], "event 1 was not taken: Connection refused\n"),
         (["--otlp", "http://127.0.0.1:9", "--header", "x"], "--header x: is no KEY=VALUE"),
         (["--parquet", "/proc/nowhere"], "/proc/nowhere"),
     ],

@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from sluice_analytics import units
 from sluice_analytics.report import html
+from sluice_analytics.tune.run_report import Lack
 
 CHECKS = pathlib.Path(__file__).with_name("html_checks.js").read_text(encoding="utf-8")
 
@@ -108,6 +109,21 @@ def test_failures_come_first(opener: Opener) -> None:
     assert "bcftools call was killed: the host was out of memory" in card and "signal 9 (KILL)" in card
     assert "after 1m55s" in card and "snakemake (pid 1000, exit code 1)" in card and "sort (pid 1006)" in card
     assert "7 events lost (ring, full)" in page.locator("#warnings").inner_text()
+
+
+def test_it_says_why_nothing_is_recommended(opener: Opener) -> None:
+    """Beside what is recommended, or instead; tasks of one reason together."""
+    report = failed_run()
+    report.lacks = [Lack("call", "too few"), Lack("sort", "too few"), Lack("wait", "none has ended")]
+    wanted = ["call, sort: too few", "wait: none has ended"]
+    assert report.recommendations and report.pipeline
+    page = opener(report)
+    assert texts(page, "#advice .lacks li") == wanted
+    assert page.locator("#advice .card").count() == len(report.recommendations)
+    report.recommendations, report.pipeline = [], None
+    page = opener(report)
+    *first, last = texts(page, "#advice .lacks li")
+    assert first == wanted and "sluice run --pipeline P" in last
 
 
 def test_the_run_in_numbers(opener: Opener) -> None:

@@ -47,6 +47,10 @@ def test_what_records_do_not_tell_rules_nothing_out_but_a_tie_is_unknown(tmp_pat
     one = table(tmp_path, HEADING + "aws,,m5.large,spot,0.04,,,,\n")
     assert per_hour(one, "a", "m5.large") == 0.04
     assert per_hour(one, "a", "m5.large", lifecycle="on-demand") is None
+    both = table(tmp_path, HEADING + ",,m5.large,,0.08,,,,rack7-3\n")
+    assert per_hour(both, "rack7-3", None) == 0.08
+    assert per_hour(both, "rack7-3", "m5.xlarge") is None
+    assert per_hour(both, "rack7-4", "m5.large") is None
     two = table(tmp_path, HEADING + "aws,,m5.large,spot,0.04,,,,\naws,,m5.large,on-demand,0.10,,,,\n")
     assert per_hour(two, "a", "m5.large") is None
     assert len(two.candidates("a", "m5.large")) == 2

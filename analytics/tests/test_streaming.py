@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the streaming jobs decide without an engine: columns of schemas, schemas of readers, SQL's statements."""
 
+import argparse
 import io
 import json
 import os
@@ -15,9 +16,11 @@ import pytest
 
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
+from sluice_analytics.lake.registry import Registry
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "streaming"))
 
+import client
 import layout
 import run_sql
 import sources
@@ -68,12 +71,12 @@ def test_flinks_schema_reads_what_agents_write(topic: str, tmp_path: pathlib.Pat
     maker.run(end=3)
     maker.host(psi_cpu_some=0.25)
     maker.agent(lost=[{"place": "ring", "reason": "full", "count": 4}])
-    maker.finding("FAILED")
+    maker.finding("FAILED", severity="ERROR", evidence={"exit_code": 3, "wall_ns": 5e9}, causes=["b", "a"])
     maker.write()
     schema = lakes.schema_of(topic)
     pruned = sources.reader_schema(topic, schema)
     assert "logicalType" not in json.dumps(pruned)
-    wanted = {c.source for c in COLUMNS[topic]}
+    wanted = {c.source for c in sources.columns_of(topic)}
     got = {".".join(path) for path in paths(pruned, layout.named_types(pruned))}
     assert got == wanted
     record = maker.written[topic][-1]
@@ -82,11 +85,16 @@ def test_flinks_schema_reads_what_agents_write(topic: str, tmp_path: pathlib.Pat
     out.seek(0)
     plain = fastavro.parse_schema(layout.without_logical_types(schema))
     read = fastavro.schemaless_reader(out, plain, fastavro.parse_schema(pruned))
-    for column in COLUMNS[topic]:
+    for column in sources.columns_of(topic):
         value, expected = read, record
         for name in column.source.split("."):
             value, expected = value and value[name], expected and expected[name]
         assert value == expected, column.source
+
+
+def test_findings_are_read_whole() -> None:
+    fields = {f["name"] for f in lakes.schema_of("finding")["fields"]}
+    assert {c.name for c in sources.columns_of("finding")} == fields - {"schema_version"}
 
 
 def test_types_of_flink() -> None:
@@ -137,6 +145,30 @@ def test_errors_are_sentences(
     given = ["--brokers", "localhost:1", "--registry", "http://127.0.0.1:1", *argv]
     assert run_sql.common.run("run_sql.py", run_sql.main, given) == 2
     assert says in capsys.readouterr().err
+
+
+def connection(*argv: str) -> tuple[dict[str, str], Registry]:
+    parser = argparse.ArgumentParser()
+    client.add_arguments(parser)
+    return client.read(parser.parse_args(["--brokers", "kafka:9092", "--registry", "http://registry:8081", *argv]), 9.0)
+
+
+def test_properties_of_both_jobs(tmp_path: pathlib.Path) -> None:
+    """The command line wins over the file; the registry's secret goes to the registry and not to Kafka."""
+    file = tmp_path / "client.properties"
+    file.write_text("# ours\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b\nregistry.basic.auth=me:x\n")
+    properties, registry = connection("--properties", str(file), "--kafka-property", "security.protocol=SSL")
+    assert properties == {"security.protocol": "SSL", "sasl.password": "a=b"}
+    assert registry.auth == "me:x"
+    assert connection()[0] == {} and connection()[1].auth is None
+    with pytest.raises(UserError, match=r"--properties /nowhere: No such file"):
+        connection("--properties", "/nowhere")
+    file.write_text("colour\n")
+    with pytest.raises(UserError, match=r"--properties .*client.properties: colour: is no KEY=VALUE"):
+        connection("--properties", str(file))
+    file.write_bytes(b"\xff=1\n")
+    with pytest.raises(UserError, match=r"--properties .*client.properties: 'utf-8'"):
+        connection("--properties", str(file))
 
 
 @pytest.mark.parametrize("script", ["spark_iceberg.py", "maintain.py"])

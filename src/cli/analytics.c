@@ -24,6 +24,9 @@
 static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin",
 	"../analytics", "../analytics/base/bin" };
 
+/* Environment of the program: the command as its user typed it, for its help and its errors. */
+static const char typed_variable[] = "SLUICE_COMMAND";
+
 static bool
 is_program(const char *path)
 {
@@ -195,7 +198,8 @@ run_program(const char *program, int argc, char **argv)
 		analytics_tell_missing(who, program);
 		return EXIT_USAGE;
 	}
-	argv[0] = path;
+	argv[0] = path; /* which a script never sees */
+	setenv(typed_variable, who, 1);
 	execv(path, argv);
 	fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(errno));
 	return command_exec_status(errno);

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "cli/analytics.h"
+#include "cli/cli.h"
 #include "cli/command.h"
 
 static char room[] = "/tmp/test-analytics-XXXXXX";
@@ -238,6 +239,30 @@ a_signal_is_passed_on(void **state)
 	assert_int_equal(0, WEXITSTATUS(status));
 }
 
+/* `sluice tune` reads its options as they were typed, and can say in its help how it was called. */
+static void
+a_command_knows_how_it_was_called(void **state)
+{
+	char said[256], expected[PATH_MAX];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	snprintf(expected, sizeof(expected), "echo \"$SLUICE_COMMAND|$*\" >%s", at("said"));
+	script(at("first/sluice-sweep"), expected, 0755);
+	path_is("%s/first:%s/second");
+	pid = fork();
+	if (pid == 0) {
+		char *argv[] = { (char *)"sweep", (char *)"--by", (char *)"a b", NULL };
+
+		_exit(cli_sweep(3, argv));
+	}
+	assert_int_equal(pid, waitpid(pid, &status, 0));
+	assert_int_equal(0, status);
+	read_all(at("said"), said, sizeof(said));
+	assert_string_equal("sluice sweep|--by a b\n", said);
+}
+
 int
 main(void)
 {
@@ -253,6 +278,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_failure_is_told_and_survived, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_sudos_user_who_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_is_passed_on, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+		    a_command_knows_how_it_was_called, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sluice-lake`: looks after a lake of files: compaction, retention, and what it holds."""
+"""`sluice lake`: looks after a lake of files: compaction, retention, and what it holds."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ from ..lake.open import DEFAULT_LAKES
 from ..report.document import Column, Document, Table
 from . import common
 
-COMMAND = "sluice-lake"
 _DAY_US = 86_400_000_000
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=COMMAND,
+        prog=common.typed("lake"),
         description="Looks after a lake of files, as `sluice run` and the agent write it.",
         epilog="exit status: 0 done, 1 nothing there, 2 wrong usage or a file that cannot be read",
     )
@@ -265,8 +264,8 @@ def _main(argv: list[str]) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs sluice-lake: its exit status."""
-    return common.run(COMMAND, _main, argv)
+    """The command: its exit status."""
+    return common.run(common.typed("lake"), _main, argv)
 
 
 if __name__ == "__main__":

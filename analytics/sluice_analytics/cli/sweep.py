@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sluice-sweep: what do we pay for that does nothing?"""
+"""`sluice sweep`: what do we pay for that does nothing?"""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from ..sweep import document, groups, period, report
 from ..sweep.thresholds import Thresholds
 from . import common
 
-COMMAND = "sluice-sweep"
-
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=COMMAND,
+        prog=common.typed("sweep"),
         description="Where the hours of hosts went: used, reserved but unused, idle with a run, idle with none, "
         "unknown; and what was paid for and did nothing, with the records that prove it.",
         epilog="TAG is a field of program records: " + ", ".join(b for b in groups.BY if b not in _NAMED) + ". "
@@ -113,4 +111,4 @@ def _run(argv: list[str]) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """The command; its exit status."""
-    return common.run(COMMAND, _run, argv)
+    return common.run(common.typed("sweep"), _run, argv)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sluice-tune: why is this run slow or expensive, and what would be right?"""
+"""`sluice tune`: why is this run slow or expensive, and what would be right?"""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ that cannot be read
 
 def parser() -> argparse.ArgumentParser:
     """The command line of `sluice tune [RUN]`."""
+    name = common.typed("tune")
     p = argparse.ArgumentParser(
-        prog="sluice tune",
+        prog=name,
         description="Explains a run: what used CPU, memory, disk and network, what held it up, why it failed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=EPILOG,
+        epilog=EPILOG.replace("sluice tune", name),
         allow_abbrev=False,
     )
     p.add_argument("run", nargs="?", metavar="RUN", help="run_id, its beginning, or its name (default: the latest run)")
@@ -60,9 +61,7 @@ def parser() -> argparse.ArgumentParser:
     )
     lake_open.add_arguments(p)
     common.add_output(p, (*common.FORMATS, "html"))
-    p.add_argument(
-        "--section", choices=present.SECTIONS, default="tasks", help="of --format csv: which table (default: tasks)"
-    )
+    p.add_argument("--section", choices=present.SECTIONS, help="of --format csv: which table (default: tasks)")
     return p
 
 
@@ -113,17 +112,18 @@ def body(argv: list[str]) -> int:
     if argv and argv[0] in COMMANDS:
         add_arguments, main_of, description = _commands()[argv[0]]
         p = argparse.ArgumentParser(
-            prog=f"sluice tune {argv[0]}",
+            prog=f"{common.typed('tune')} {argv[0]}",
             description=description,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         add_arguments(p)
+        p.epilog = p.epilog and p.epilog.replace("sluice tune", common.typed("tune"))
         return main_of(p.parse_args(argv[1:]))
     p = parser()
     args, more = p.parse_known_args(argv)
     if args.run in COMMANDS:
-        raise UserError(f"{args.run} stands behind options", f"write it first: sluice tune {args.run} …")
+        raise UserError(f"{args.run} stands behind options", f"write it first: {common.typed('tune')} {args.run} …")
     if more:
         p.error("unrecognized arguments: " + " ".join(more))
     if args.follow:
@@ -164,8 +164,8 @@ def _report(args: argparse.Namespace, table: Prices | None) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """The command sluice-tune: its exit status."""
-    return common.run("sluice tune", body, argv)
+    """The command: its exit status."""
+    return common.run(common.typed("tune"), body, argv)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,17 @@ def _transport(url: str, api_key: str | None) -> Transport:
     raise UserError(f"{url}: is no OpenLineage receiver", "write http://HOST:PORT or kafka://BROKERS/TOPIC")
 
 
+def _reason(e: Exception) -> str:
+    """The innermost cause that says something: what the network said, not how often it was asked."""
+    inner: BaseException | None = e
+    said = str(e)
+    while inner is not None:
+        if isinstance(inner, OSError) and inner.strerror:
+            said = inner.strerror
+        inner = inner.__cause__ or inner.__context__
+    return said
+
+
 def send(report: RunReport, url: str, namespace: str, api_key: str | None = None) -> int:
     """Sends all events to an OpenLineage receiver and returns how many. UserError where it refuses."""
     client = OpenLineageClient(transport=_transport(url, api_key))
@@ -140,7 +151,7 @@ def send(report: RunReport, url: str, namespace: str, api_key: str | None = None
         try:
             client.emit(event)
         except Exception as e:  # each transport raises its own library's errors
-            raise UserError(f"{url}: event {count + 1} was not taken: {e}") from e
+            raise UserError(f"{url}: event {count + 1} was not taken: {_reason(e)}") from e
         count += 1
     client.close(timeout=30)
     return count

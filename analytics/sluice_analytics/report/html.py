@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..tune.run import NO_TASK, SHARES
-from ..tune.run_report import ProgramRow, Resources, RunReport, TaskRow
+from ..tune.run_report import UNNAMED, ProgramRow, Resources, RunReport, TaskRow, by_reason
 from . import plots
 
 PROGRAMS = 5_000
@@ -71,6 +71,7 @@ def payload(report: RunReport, command_chars: int = COMMANDS[0]) -> dict[str, An
         "failures": [dataclasses.asdict(f) for f in report.failures[:FAILURES]],
         "observations": [dataclasses.asdict(o) for o in _worst_first(report)[:SENTENCES]],
         "recommendations": [dataclasses.asdict(r) for r in report.recommendations[:SENTENCES]],
+        "lacks": _lacks(report),
         "losses": [dataclasses.asdict(x) for x in report.losses],
         "timeline": _timeline(report),
         "gaps": [[a - report.start_time, b - report.start_time] for a, b in report.gaps[:BINS]],
@@ -92,6 +93,13 @@ def payload(report: RunReport, command_chars: int = COMMANDS[0]) -> dict[str, An
         },
         "command_chars": command_chars,
     }
+
+
+def _lacks(report: RunReport) -> list[str]:
+    """Why tasks have no recommendation: a sentence for each reason."""
+    said = [f"{tasks}: {why}" if tasks else why for tasks, why in by_reason(report.lacks)]
+    is_unnamed = report.pipeline is None and any(x.task for x in report.lacks)
+    return [*said[: SENTENCES - 1], *([UNNAMED] if is_unnamed else [])]
 
 
 class _Texts:

@@ -233,9 +233,9 @@ const WHAT = { cpus: ["CPUs", fmt.number], memory_bytes: ["memory", fmt.size], t
 	node_shape: ["node", null], investigate: ["look into it", null] };
 
 function advice() {
-	if (!DATA.recommendations.length) return RUN.tasks_total ? section("advice", "What would be right", null, el("p.muted", {},
-		"No recommendation: each rests on three or more executions that succeeded, and there are none whose size should change."
-		)) : null;
+	const lacks = DATA.lacks.length ? el("div.lacks", {}, el("p", {}, "Too little evidence, so that nothing is recommended:"),
+		el("ul", {}, DATA.lacks.map(line => el("li", {}, line)))) : null;
+	if (!DATA.recommendations.length) return lacks ? section("advice", "What would be right", null, lacks) : null;
 	const cards = DATA.recommendations.map(r => {
 		const [word, write] = WHAT[r.what] ?? [r.what, fmt.number];
 		const change = write && r.recommended != null ?
@@ -249,7 +249,7 @@ function advice() {
 			.evidence)) : null);
 	});
 	return section("advice", "What would be right", null, el("div.advice", {}, cards), left_out(DATA.left_out.recommendations,
-		"recommendation"));
+		"recommendation"), lacks);
 }
 
 function observations() {

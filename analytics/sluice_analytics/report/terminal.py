@@ -44,19 +44,15 @@ def cell(column: Column, value: Any, currency: str = "USD") -> str:
         case "count":
             return f"{value:,}"
         case "number":
-            return f"{value:g}" if isinstance(value, float) else f"{value}"
+            if isinstance(value, float):
+                return f"{value:g}" if value == 0 or abs(value) >= 0.001 else "<0.001"
+            return f"{value}"
         case "time":
-            return clock(value)
+            return units.clock(value)
         case _:
             if isinstance(value, (list, tuple)):
                 return ", ".join(str(v) for v in value)
             return printable(str(value))
-
-
-def clock(us: int | None) -> str:
-    """A time for people: UTC, to the second."""
-    text = units.rfc3339(us)
-    return units.DASH if text is None else text[:10] + " " + text[11:19] + "Z"
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all commands have in common: how they call themselves, and that their manuals tell of every option."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+from lakes import LakeMaker
+
+from sluice_analytics.cli import lake, sweep, tune
+
+DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+COMMANDS = ("tune", "sweep", "lake")
+
+
+def run(name: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    plain = {k: v for k, v in os.environ.items() if k != "SLUICE_COMMAND"}
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; from sluice_analytics.cli import {name}; sys.exit({name}.main())", *args],
+        capture_output=True, text=True, env=plain | env,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_called_as_its_user_typed_it(name: str) -> None:
+    """By way of sluice, which says so, or by itself; in the usage, in its other lines and in front of errors."""
+    wrong = {"tune": ["--prices", "/nowhere"], "sweep": ["--prices", "/nowhere"], "lake": ["info", "--lake", "/none"]}
+    by_sluice = {"SLUICE_COMMAND": f"sluice {name}"}
+    for env, called, never in (
+        (by_sluice, f"sluice {name}", f"sluice-{name}"),
+        ({}, f"sluice-{name}", f"sluice {name}"),
+        ({"SLUICE_COMMAND": "sluice other"}, f"sluice-{name}", f"sluice {name}"),
+    ):
+        done = run(name, "--help", **env)
+        assert done.stdout.startswith(f"usage: {called} ")
+        text = done.stdout.replace("./sluice-lake", "").replace("lake/sluice-lake", "")
+        assert never not in re.sub(r"sluice-\w+\(1\)", "", text)
+        assert run(name, *wrong[name], **env).stderr.startswith(f"{called}: /no")
+
+
+@pytest.mark.parametrize(("name", "command"), [*(("tune", c) for c in tune.COMMANDS), ("lake", "compact")])
+def test_and_so_are_its_commands(name: str, command: str) -> None:
+    for env, called in (({"SLUICE_COMMAND": f"sluice {name}"}, f"sluice {name}"), ({}, f"sluice-{name}")):
+        done = run(name, command, "--help", **env)
+        assert "sluice " not in done.stdout.replace(called, "")
+        assert done.returncode == 0 and done.stdout.startswith(f"usage: {called} {command} ")
+
+
+@pytest.fixture
+def lake_of_one(maker: LakeMaker) -> str:
+    """A run that ended."""
+    maker.run(run_id="r1", end=10, pipeline="p")
+    maker.task(run_id="r1", end=9)
+    maker.host()
+    maker.write()
+    return str(maker.path)
+
+
+WHOLE = {
+    "tune": [], "sweep": ["--since", "2026-11-01", "--until", "2026-11-02"], "lake": ["info"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_output_that_is_no_file_is_written_to_and_stays(name: str, lake_of_one: str, tmp_path: pathlib.Path) -> None:
+    """A pipe, a device by way of a link: what stands there is not replaced by a file."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("/dev/null")
+    args = [*WHOLE[name], "--lake", lake_of_one, "--format", "json", "-o"]
+    with subprocess.Popen(["timeout", "20", "cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        done = run(name, *args, str(pipe))
+        said, _ = reader.communicate()
+    assert done.returncode == 0, done.stderr
+    assert said.startswith("{") and pipe.is_fifo()
+    assert run(name, *args, str(link)).returncode == 0
+    assert link.is_symlink() and os.path.realpath(link) == "/dev/null"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_link_to_a_file_stays_and_the_file_is_new(lake_of_one: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "report", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    assert run("tune", "--lake", lake_of_one, "-o", str(link)).returncode == 0
+    assert link.is_symlink() and target.read_text().startswith("run r1")
+    assert os.listdir(tmp_path / "there") == ["report"]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("more", [[], ["--format", "json"], ["--help"]])
+def test_standard_output_that_takes_no_more(name: str, more: list[str], lake_of_one: str) -> None:
+    """A sentence and status 2, and nothing of Python's."""
+    code = f"import sys; from sluice_analytics.cli import {name}; sys.exit({name}.main())"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *WHOLE[name], "--lake", lake_of_one, *more],
+            stdout=full, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, f"sluice-{name}: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ctrl_c_while_it_starts(name: str, tmp_path: pathlib.Path) -> None:
+    """Its libraries take a second to load: no traceback then either."""
+    (tmp_path / "ibis.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = subprocess.run(
+        [sys.executable, "-m", f"sluice_analytics.cli.{name}", "--help"],
+        capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def parsers() -> dict[str, list[argparse.ArgumentParser]]:
+    """The parsers behind each manual."""
+    found = {"sluice-tune.1": [tune.parser()], "sluice-sweep.1": [sweep._parser()], "sluice-lake.1": [lake._parser()]}
+    for name in tune.COMMANDS:
+        add_arguments, _, _ = tune._commands()[name]
+        found["sluice-tune.1"].append(argparse.ArgumentParser())
+        add_arguments(found["sluice-tune.1"][-1])
+    for action in lake._parser()._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found["sluice-lake.1"] += action.choices.values()
+    return found
+
+
+def manual(page: str) -> str:
+    """A page as plain text."""
+    done = subprocess.run(
+        ["groff", "-man", "-Tutf8", "-ww", "-rLL=160n", str(DOCS / page)], capture_output=True, text=True,
+        env=os.environ | {"GROFF_NO_SGR": "1"},
+    )  # fmt: skip
+    assert done.stderr == "", f"{page}: {done.stderr}"
+    return re.sub(r".\x08", "", done.stdout).replace("\u2010", "-").replace("\u2212", "-")
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+@pytest.mark.parametrize("page", ["sluice-tune.1", "sluice-sweep.1", "sluice-lake.1"])
+def test_a_manual_tells_of_every_option_and_of_none_that_is_not(page: str) -> None:
+    text = manual(page)
+    there = {o for p in parsers()[page] for a in p._actions for o in a.option_strings if o not in ("-h", "--help")}
+    told = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
+    assert there - told - {"--output"} == set()
+    others = {"-O"}  # of other programs, in examples
+    assert {o for o in told if o.startswith("--")} - there - others == set()
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+@pytest.mark.parametrize("page", sorted(p.name for p in DOCS.glob("*.[157]")))
+def test_a_manual_refers_to_pages_that_there_are(page: str) -> None:
+    """groff finds no fault with it, and it stands in another's SEE ALSO."""
+    known = {f"{p.name.rpartition('.')[0]}({p.suffix[1:]})" for p in DOCS.glob("*.[157]")}
+    text = manual(page)
+    assert {r for r in re.findall(r"sluice[\w.-]*\(\d\)", text) if r.lower() == r} <= known
+    own = f"{page.rpartition('.')[0]}({page[-1]})"
+    others = [p.name for p in DOCS.glob("*.[157]") if p.name != page]
+    assert any(own in manual(o).partition("SEE ALSO")[2] for o in others)
+
+
+def test_every_command_is_installed() -> None:
+    """pyproject.toml names a script for each, and each has its manual."""
+    import tomllib
+
+    with open(DOCS.parent / "analytics" / "pyproject.toml", "rb") as f:
+        scripts = tomllib.load(f)["project"]["scripts"]
+    assert set(scripts) == {f"sluice-{name}" for name in COMMANDS}
+    for script, target in scripts.items():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+        assert (DOCS / f"{script}.1").is_file()
