@@ -21,6 +21,7 @@ from sluice_analytics.tune.advice import Advice
 from sluice_analytics.tune.evidence import Execution, executions
 from sluice_analytics.tune.find import all_runs
 from sluice_analytics.tune.percentiles import percentile, variation
+from sluice_analytics.tune.run import load
 from sluice_analytics.tune.run_report import Recommendation
 
 DAY_US = 86_400_000_000
@@ -484,9 +485,65 @@ def test_pipelines_are_kept_apart(maker: LakeMaker) -> None:
     with DuckSession(str(maker.path)) as session:
         found = recommend.advices_of(session, now_us=NOW)
         assert [(a.pipeline, a.successful) for a in found] == [("p0", 2), ("p1", 1)]
-        assert recommend.recommend(session, "p0", now_us=NOW) == []
+        assert [a.lack != "" for a in recommend.advices_of(session, "p0", now_us=NOW)] == [True]
         with pytest.raises(NotFound, match="there are: p0, p1"):
             recommend.advices_of(session, "p2")
+
+
+def without_pipeline(maker: LakeMaker, n: int, command: str, folder: str = "/data", peak: float = 100) -> None:
+    """The n-th run, of a command that nobody gave a pipeline: an ALIGN in it."""
+    add_run(maker, f"r{n}", start=3600 * n, pipeline=None, command=command, work_dir=folder)
+    add_execution(maker, f"r{n}", start=3600 * n, pipeline=None, programs=[(0, 100, peak)])
+
+
+def test_a_run_without_a_pipeline_is_told_of_its_own_kind(maker: LakeMaker) -> None:
+    """Same command, same folder. What other runs without a pipeline need, or a pipeline, is none of its concern."""
+    for n in range(3):
+        without_pipeline(maker, n, "bash a.sh", peak=300)
+        without_pipeline(maker, 10 + n, "bash b.sh", peak=900)
+    without_pipeline(maker, 20, "bash a.sh", folder="/other", peak=2000)
+    for n in range(30, 33):
+        add_run(maker, f"r{n}", start=3600 * n)
+        add_execution(maker, f"r{n}", start=3600 * n, programs=[(0, 100, 4000)])
+    maker.write()
+    with DuckSession(str(maker.path)) as session:
+        said = {r: load(session, r) for r in ("r0", "r12", "r20", "r30")}
+        found = [a for a in recommend.advices_of(session, now_us=NOW) if a.pipeline is None]
+    sizes_of = {
+        run: [r.recommended for r in report.recommendations if r.what == "memory_bytes"] for run, report in said.items()
+    }
+    assert sizes_of == {"r0": [345.0 * MIB], "r12": [1035.0 * MIB], "r20": [], "r30": [4600.0 * MIB]}
+    assert [(x.task, x.why) for x in said["r20"].lacks] == [
+        ("ALIGN", "1 successful execution, 3 needed, in different runs")
+    ]
+    assert said["r0"].lacks == []
+    # The command, which is asked of the whole lake, keeps them apart too.
+    assert [(a.command, a.work_dir, a.successful, bool(a.recommendations)) for a in found] == [
+        ("bash a.sh", "/data", 3, True), ("bash a.sh", "/other", 1, False), ("bash b.sh", "/data", 3, True)
+    ]  # fmt: skip
+
+
+def test_a_report_says_why_nothing_is_recommended(maker: LakeMaker) -> None:
+    """Of each task; of a run without tasks, that it has none."""
+    for n in range(2):
+        add_run(maker, f"r{n}", start=3600 * n)
+        add_execution(maker, f"r{n}", "ALIGN", start=3600 * n)
+        add_execution(maker, f"r{n}", "SORT", start=3600 * n + 1)
+    add_execution(maker, "r1", "CALL", start=3700, exit_code=1)
+    maker.task(run_id="r1", task_id="now", task="WAIT", start=3600)
+    add_run(maker, "empty", start=9000)
+    maker.write()
+    with DuckSession(str(maker.path)) as session:
+        lacks = {x.task: x.why for x in load(session, "r1").lacks}
+        (none,) = load(session, "empty").lacks
+        left_out = load(session, "r1", with_recommendations=False).lacks
+    two = "2 successful executions, 3 needed, in different runs"
+    assert lacks.keys() == {"ALIGN", "SORT", "CALL", "WAIT"}
+    assert lacks["ALIGN"] == lacks["SORT"] == two
+    assert lacks["CALL"].startswith("0 successful executions, 3 needed")
+    assert lacks["WAIT"] == "no execution of it has ended"
+    assert (none.task, none.why) == (None, "it has no tasks, and sizes are those of tasks")
+    assert left_out == []
 
 
 def command(*argv: str) -> int:
@@ -513,6 +570,24 @@ def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str], tmp_path:
     assert command("--lake", lake, "--format", "csv", "-o", str(tmp_path / "out.csv")) == 0
     heading, row = (tmp_path / "out.csv").read_text().splitlines()
     assert dict(zip(heading.split(","), row.split(","), strict=True))["recommended_memory_bytes"] == str(575.0 * MIB)
+
+
+def test_emit_is_for_one_kind_of_run(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    for n in range(3):
+        without_pipeline(maker, n, "bash a.sh")
+        without_pipeline(maker, 10 + n, "bash b.sh")
+        add_run(maker, f"p{n}", start=3600 * n)
+    maker.write()
+    lake = str(maker.path)
+    assert command("--lake", lake, "--emit", "slurm") == 2
+    assert "sluice run --pipeline" in capsys.readouterr().err
+    assert command("--lake", lake, "--task", "ALIGN") == 0
+    said = capsys.readouterr().out
+    assert "bash a.sh" in said and "bash b.sh" in said
+    assert command("--lake", lake, "--format", "csv") == 0
+    heading, *rows = capsys.readouterr().out.splitlines()
+    at = heading.split(",").index("command")
+    assert [row.split(",")[at] for row in rows] == ["bash a.sh", "bash b.sh"]
 
 
 def test_command_errors(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,6 +174,17 @@ def test_straggler_among_equal_ones(maker: LakeMaker) -> None:
     assert [o.task_id for o in kinds(of(maker), "STRAGGLER")] == ["t9"]
 
 
+def test_tasks_that_share_no_more_than_a_shell_are_not_equal(maker: LakeMaker) -> None:
+    """Named by their command, for the engine named none: those that ran the same tools are compared."""
+    maker.run(run_id="r1", end=100, programs=0)
+    for n, (tool, wall) in enumerate([("rev", 10.0)] * 5 + [("sleep", 40.0), ("rev", 30.0)]):
+        same = {"run_id": "r1", "task_id": f"t{n}", "task": "bash", "end": wall}
+        maker.task(**same, source="child of the driver")
+        maker.program(**same, tool="bash")
+        maker.program(**same, tool=tool)
+    assert [o.task_id for o in kinds(of(maker), "STRAGGLER")] == ["t6"]
+
+
 # Contention, starvation, pressure
 
 

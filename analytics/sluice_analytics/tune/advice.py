@@ -10,7 +10,7 @@ from typing import Any
 from .. import units
 from ..prices import Price, Prices
 from . import money, sizes
-from .evidence import BY_DESCENT, Execution
+from .evidence import BY_DESCENT, Execution, Kind
 from .percentiles import variation
 from .rank_tests import spearman
 from .run_report import Recommendation
@@ -46,6 +46,9 @@ class Advice:
     notes: list[str] = dataclasses.field(default_factory=list)
     saving: float | None = None
     """Money a run with all sizes as recommended; None unknown"""
+    command: str | None = None
+    work_dir: str | None = None
+    """What tells its runs from others, with command, where they have no pipeline"""
 
     def of(self, what: str) -> Recommendation | None:
         """The recommendation of cpus, memory_bytes or time_ns."""
@@ -53,7 +56,7 @@ class Advice:
 
 
 def advise(
-    pipeline: str | None,
+    kind: Kind,
     task: str,
     found: list[Execution],
     hosts: dict[str, money.Host],
@@ -62,9 +65,11 @@ def advise(
 ) -> Advice:
     """All rules for one task. now: microseconds UTC, for the age of the evidence."""
     good = [e for e in found if e.succeeded]
+    pipeline = kind.pipeline
     advice = Advice(
         pipeline, task, next((e.engine for e in found if e.engine), None), all(e.source != BY_DESCENT for e in found),
-        len(found), len(good), sizes.runs_of(good), lack=_lack(found, good),
+        len(found), len(good), sizes.runs_of(good), lack=_lack(found, good), command=kind.command,
+        work_dir=kind.work_dir,
     )  # fmt: skip
     if advice.lack:
         return advice

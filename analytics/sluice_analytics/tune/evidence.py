@@ -11,6 +11,7 @@ of which no record tells.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import ibis
 import ibis.expr.types as ir
@@ -21,11 +22,29 @@ from ..model.records import tasks
 from ..prices import Prices
 from . import find, money
 
+KIND = (*find.HEAD, "command", "work_dir")
+"""What it takes to tell runs of one kind from others"""
+
 BY_DESCENT = "child of the driver"
 """The source of a task that the engine did not name: its name is that of its command."""
 
 _LATE_US = 3_600_000_000
 _KEY = ("run_id", "task_id", "attempt", "host_id")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What runs have in common that do the same: their pipeline; where nothing told one, command and folder."""
+
+    pipeline: str | None
+    command: str | None = None
+    work_dir: str | None = None
+
+    @classmethod
+    def of(cls, run: find.Run) -> Kind:
+        """A run's kind, by the columns of KIND."""
+        pipeline = run.first("pipeline")
+        return cls(pipeline) if pipeline is not None else cls(None, run.first("command"), run.first("work_dir"))
 
 
 @dataclasses.dataclass
@@ -114,32 +133,40 @@ def scope_of(runs: list[find.Run]) -> Scope:
 
 
 def choose_runs(
-    session: Session, pipeline: str | None, last: int | None = None, since_us: int | None = None
-) -> dict[str | None, list[find.Run]]:
-    """Runs by pipeline, the latest first: of each the last so many, or those since a time. NotFound: there are none.
+    session: Session, wanted: Kind | None, last: int | None = None, since_us: int | None = None
+) -> dict[Kind, list[find.Run]]:
+    """Runs by kind (None: of every one), the latest first: of each the last so many, or those since a time.
 
-    A run whose pipeline nothing told stands under None.
+    NotFound: there are none.
     """
-    found = find.all_runs(session, columns=find.HEAD)
+    if wanted is not None and wanted.pipeline is not None:
+        ids = find.latest(session, wanted.pipeline, last, since_us)
+        same = [r for r in find.all_runs(session, ids) if Kind.of(r) == wanted] if ids else []
+        if same:
+            return {wanted: same}
+    found = find.all_runs(session, columns=KIND)
     if not found:
         raise NotFound(f"{session.source}: holds no run yet", "record one: sluice run -- COMMAND")
-    by_pipeline: dict[str | None, list[find.Run]] = {}
+    by_kind: dict[Kind, list[find.Run]] = {}
     for run in found:
-        by_pipeline.setdefault(run.first("pipeline"), []).append(run)
-    if pipeline is not None:
-        if pipeline not in by_pipeline:
-            names = sorted(p for p in by_pipeline if p is not None)
-            raise NotFound(f'no run of a pipeline "{pipeline}" in {session.source}', "there are: " + ", ".join(names))
-        by_pipeline = {pipeline: by_pipeline[pipeline]}
+        by_kind.setdefault(Kind.of(run), []).append(run)
+    if wanted is not None:
+        if wanted not in by_kind:
+            raise NotFound(f'no run of a pipeline "{wanted.pipeline}" in {session.source}', _pipelines(by_kind))
+        by_kind = {wanted: by_kind[wanted]}
     chosen = {
-        name: [r for r in runs if since_us is None or r.start_time >= since_us][:last]
-        for name, runs in by_pipeline.items()
+        kind: [r for r in runs if since_us is None or r.start_time >= since_us][:last] for kind, runs in by_kind.items()
     }
     if not any(chosen.values()):
         raise NotFound(f"{session.source}: no run in that time", "choose an earlier --since")
     ids = tuple(r.run_id for runs in chosen.values() for r in runs)
     whole = {r.run_id: r for r in find.all_runs(session, ids)}
-    return {name: [whole[r.run_id] for r in runs] for name, runs in chosen.items() if runs}
+    return {kind: [whole[r.run_id] for r in runs] for kind, runs in chosen.items() if runs}
+
+
+def _pipelines(kinds: Iterable[Kind]) -> str:
+    names = sorted(k.pipeline for k in kinds if k.pipeline is not None)
+    return "there are: " + ", ".join(names) if names else "none has one: sluice run --pipeline P names it"
 
 
 def executions(session: Session, runs: list[find.Run]) -> list[Execution]:

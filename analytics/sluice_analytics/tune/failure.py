@@ -26,10 +26,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import ibis
+import ibis.expr.types as ir
 
 from .. import units
 from ..lake.session import Row, Scope, Session
-from ..model.records import programs
 from .run_report import Failure, TaskRow
 from .tools import command_of, failed
 
@@ -114,8 +114,15 @@ class Found:
     """Tool -> how many of its programs ended with a code other than 0 that nobody minded"""
 
 
-def find(session: Session, scope: Scope, tasks: list[TaskRow], run_failed: bool, parts_failed: dict[str, int]) -> Found:
-    """The failures of a run, the first first.
+def find(
+    session: Session,
+    scope: Scope,
+    all_programs: ir.Table,
+    tasks: list[TaskRow],
+    run_failed: bool,
+    parts_failed: dict[str, int],
+) -> Found:
+    """The failures of a run, the first first. all_programs: its programs, tools.COLUMNS of them.
 
     run_failed: its driver ended by a signal or with a code other than 0. parts_failed: tool -> how many of its
     programs failed, of which those are taken off that failures explain.
@@ -128,7 +135,7 @@ def find(session: Session, scope: Scope, tasks: list[TaskRow], run_failed: bool,
     explained: dict[str, int] = {}
     failures: list[Failure] = []
     if looked_at or run_failed:
-        nodes = _nodes(session, scope, [t.task_id for t in looked_at], run_failed, scripted)
+        nodes = _nodes(session, all_programs, [t.task_id for t in looked_at], run_failed, scripted)
         disk_full = _disk_full(session, scope)
         for task in looked_at:
             own = [n for n in nodes if not n.is_outside and n.row["task_id"] == task.task_id and _is_of(n, task)]
@@ -184,9 +191,8 @@ def _is_of(node: Node, task: TaskRow) -> bool:
     return node.start >= task.start_time and (task.end_time is None or node.start <= task.end_time)
 
 
-def _nodes(session: Session, scope: Scope, task_ids: list[str], outside: bool, scripted: set[str]) -> list[Node]:
+def _nodes(session: Session, t: ir.Table, task_ids: list[str], outside: bool, scripted: set[str]) -> list[Node]:
     """The programs of these tasks, and those of no engine's task, linked."""
-    t = programs(session, scope)
     mine = t.task_id.isin(task_ids) if task_ids else t.task_id.isnull()
     if outside and task_ids:
         mine = mine | t.task_id.isnull()

@@ -122,6 +122,19 @@ def _candidates(session: Session, wanted: str | None) -> tuple[str, ...]:
     return tuple(row["run_id"] for row in session.rows(each.limit(1) if wanted is None else each))
 
 
+def latest(session: Session, pipeline: str, last: int | None, since_us: int | None = None) -> tuple[str, ...]:
+    """The run_ids of a pipeline, the latest first: the last so many, those that began at since_us or later."""
+    table = session.table("run")
+    each = table.group_by("run_id").aggregate(
+        start_time=table.start_time.min(), is_one=(table.pipeline == pipeline).cast("int64").max()
+    )
+    each = each.filter(each.run_id.notnull() & (each.is_one == 1))
+    if since_us is not None:
+        each = each.filter(each.start_time >= since_us)
+    each = each.order_by(each.start_time.desc(), each.run_id.desc())
+    return tuple(row["run_id"] for row in session.rows(each if last is None else each.limit(last)))
+
+
 def find_run(session: Session, wanted: str | None) -> Run:
     """The run with that run_id, unique prefix of one, or run_name (then the latest); None: the latest of all.
 
@@ -147,7 +160,7 @@ def _listed(found: list[Run], most: int = 10) -> str:
     lines = []
     for r in found[:most]:
         name = " ".join(str(word) for word in (r.first("pipeline"), r.first("run_name")) if word)
-        lines.append(f"  {r.run_id}  {(units.rfc3339(r.start_time) or '')[:19]}Z  {name}".rstrip())
+        lines.append(f"  {r.run_id}  {units.clock(r.start_time)}  {name}".rstrip())
     if len(found) > most:
         lines.append(f"  and {len(found) - most} more: sluice tune --list")
     return "there are:\n" + "\n".join(lines)

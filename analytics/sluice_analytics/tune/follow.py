@@ -25,7 +25,7 @@ from rich.text import Text
 from .. import units
 from ..errors import NotFound, UserError
 from ..lake import open as lake_open
-from ..lake.session import Row, Scope, Session
+from ..lake.session import Growing, Row, Scope, Session
 from ..report import terminal
 from ..report.document import Column, Table
 from . import find, run
@@ -39,7 +39,7 @@ LATE_US = 60_000_000
 """Records this much older than the newest one known are looked for again (microseconds)"""
 
 LOOKS = 100
-"""A session is opened anew after so many looks: what it has staged of open files is put together then"""
+"""A session is opened anew after so many looks: it keeps what it read at each, which is put together then"""
 
 GRACE_S = 5.0
 """How long a run may take to appear (seconds)"""
@@ -211,7 +211,11 @@ def _step_row(name: str, steps: list[Step], now_us: int) -> dict[str, Any]:
 
 
 class Looks:
-    """Looks at a lake again and again. A lake of files is read where it grew; others are opened anew each time."""
+    """Looks at a lake again and again, by one session as long as that stays small.
+
+    Of files, what they grew by is read, of Kafka's topics what came since; of Iceberg's tables the files whose
+    times the look's scope asks for. After LOOKS looks that begins anew, from the time that a look asks for on.
+    """
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
@@ -223,8 +227,9 @@ class Looks:
         if self._left <= 0 or self._session is None:
             self.close()
             self._session = lake_open.open_session(self._args)
-            is_growing = self._session.engine == "duckdb" and not (self._args.kafka or self._args.table)
-            self._left = LOOKS if is_growing else 1
+            self._left = LOOKS
+        elif isinstance(self._session, Growing):
+            self._session.refresh()
         self._left -= 1
         return self._session
 
@@ -285,7 +290,7 @@ def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
             continue
         was = known.get(id(step))
         known[id(step)] = state
-        at = terminal.clock(row["time"])
+        at = units.clock(row["time"])
         wall = units.duration(row["wall_ns"])
         what = {
             "active": "goes on" if was == "stalled" else "began",
@@ -309,7 +314,7 @@ def main(args: argparse.Namespace) -> int:
         out = terminal.console(sys.stdout)
         name = chosen.first("pipeline")
         of = f" of {name}" if name else ""
-        _say(out, f"run {chosen.run_id}{of}, begun {terminal.clock(chosen.start_time)}")
+        _say(out, f"run {chosen.run_id}{of}, begun {units.clock(chosen.start_time)}")
         is_screen = sys.stdout.isatty()
         state = (_on_screen if is_screen else _as_lines)(out, looks, watch, chosen, args.interval)
         return _finish(out, looks, watch, state)
@@ -371,7 +376,7 @@ def _finish(out: Console, looks: Looks, watch: Watch, state: str) -> int:
     """Says how it ended, and why where it failed."""
     r = watch.run
     if state == "UNKNOWN" and r.end_time is None:
-        since = terminal.clock(r.last_time)
+        since = units.clock(r.last_time)
         _say(out, f"UNKNOWN: nothing was heard of it since {since}: its agent ended, or the host did")
         return 1
     how = ended_by(r.exit_code, r.exit_signal)

@@ -11,6 +11,7 @@ not add up to it: the larger of two sums is not the sum of the larger ones.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from ..lake.session import Row, Scope, Session
@@ -39,6 +40,21 @@ class Host:
         """What RunReport.hosts has of it."""
         names = ("host_id", "host_name", "cpus", "memory_bytes", "instance_type", "price_per_hour")
         return {name: getattr(self, name) for name in names}
+
+
+def unpriced(hosts: Iterable[Host], prices: Prices) -> list[str]:
+    """A sentence for each host of which a price table says nothing, or not one thing."""
+    said = []
+    for host in hosts:
+        if host.price_per_hour is not None:
+            continue
+        rows = prices.candidates(host.host_name, host.instance_type, host.region, host.cloud)
+        if rows:
+            said.append(f"{len(rows)} rows of the price table fit {host.host_name}, and differ: its cost is unknown")
+        else:
+            known = f"instance type {host.instance_type or 'unknown'}, region {host.region or 'unknown'}"
+            said.append(f"the price table has no row of {host.host_name} ({known}): its cost is unknown")
+    return said
 
 
 def hosts_of(

@@ -11,8 +11,7 @@ import ibis
 import ibis.expr.types as ir
 
 from .. import units
-from ..lake.session import Scope, Session
-from ..model.records import programs as programs_of
+from ..lake.session import Session
 from .failure import is_failed
 from .money import Host
 from .run_report import Observation, TaskRow, ToolRow
@@ -85,14 +84,17 @@ def modified_z(value: float, median: float, deviations: Sequence[float]) -> floa
     return (value - median) / (1.253314 * mean) if mean > 0 else 0.0
 
 
-def stragglers(tasks: Iterable[TaskRow]) -> list[Observation]:
-    """Tasks that took much longer than others of the same name."""
-    by_name: dict[str, list[TaskRow]] = {}
+def stragglers(tasks: Iterable[TaskRow], tools: dict[str, frozenset[str]]) -> list[Observation]:
+    """Tasks that took much longer than equal ones: of the same name, and of the same tools where these are given.
+
+    tools: by task_id; for tasks whose name is their command's, and so says little of a shell.
+    """
+    groups: dict[tuple[str, frozenset[str]], list[TaskRow]] = {}
     for task in tasks:
         if task.end_time is not None and task.wall_ns is not None and not is_failed(task):
-            by_name.setdefault(task.name, []).append(task)
+            groups.setdefault((task.name, tools.get(task.task_id, frozenset())), []).append(task)
     found = []
-    for name, equal in by_name.items():
+    for (name, _), equal in groups.items():
         if len(equal) < STRAGGLER_TASKS:
             continue
         walls = [float(t.wall_ns or 0) for t in equal]
@@ -371,14 +373,14 @@ def who_made_io(tools: list[ToolRow]) -> list[Observation]:
     ]
 
 
-def stuck(session: Session, scope: Scope, activity: ir.Table, last_us: int) -> list[Observation]:
+def stuck(session: Session, all_programs: ir.Table, activity: ir.Table, last_us: int) -> list[Observation]:
     """Programs alive at the end of what the lake knows that used no CPU and moved no byte for STUCK_US.
 
     The agent writes of a live program only in intervals in which it moved, so that the last of those is when
     it moved last. One with a live child is left out: a shell that waits for what works is not stuck, and for
     what is stuck, the child is named.
     """
-    t = programs_of(session, scope)
+    t = all_programs
     live = t.filter((t.phase != "END") & ~t.overhead.fill_null(False))
     moved = activity.group_by("program_id").aggregate(moved=activity.end_us.max())
     joined = live.left_join(moved, "program_id")

@@ -9,14 +9,13 @@ from typing import Any
 
 from .. import units
 from ..report.document import Column, Document, Kind, Table
-from ..report.terminal import clock
 from .failure import signal_name
 from .find import Run
-from .run_report import Recommendation, Resources, RunReport, TaskRow
+from .run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, by_reason
 
 TOOLS_SHOWN = 20
 TASKS_SHOWN = 200
-SECTIONS = ("tasks", "tools", "programs", "failures", "observations", "recommendations")
+SECTIONS = ("tasks", "tools", "programs", "failures", "observations", "recommendations", "too_little_evidence")
 
 _USAGE = [
     Column("cpu_user_ns", "user", "ns"),
@@ -63,7 +62,7 @@ def _sum(*values: int | None) -> int | None:
 
 
 def _usage(usage: Resources) -> dict[str, Any]:
-    return dataclasses.asdict(usage) | {
+    return vars(usage) | {
         "cpu_ns": _sum(usage.cpu_user_ns, usage.cpu_system_ns),
         "disk_bytes": _sum(usage.read_bytes, usage.write_bytes),
         "call_bytes": _sum(usage.rchar, usage.wchar),
@@ -73,7 +72,7 @@ def _usage(usage: Resources) -> dict[str, Any]:
 
 def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
     """A task's row. For people, efficiency stands only where something was asked for."""
-    row = dataclasses.asdict(task)
+    row = dict(vars(task))  # asdict() copies all that is below, of thousands of tasks
     for name in ("usage", "efficiency", "cost", "shares"):
         row.pop(name)
     e = task.efficiency
@@ -207,7 +206,7 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
         ("engine", report.engine or "-"),
         ("command", report.command or "-"),
         ("hosts", "; ".join(hosts)),
-        ("time", f"{clock(report.start_time)} to {clock(report.end_time) if report.end_time else 'now'}, "
+        ("time", f"{units.clock(report.start_time)} to {units.clock(report.end_time) if report.end_time else 'now'}, "
                  f"{units.duration(report.wall_ns)}"),
         ("CPU", f"{units.duration(cpu)} ({units.duration(usage.cpu_user_ns)} user, "
                 f"{units.duration(usage.cpu_system_ns)} system), "
@@ -269,6 +268,18 @@ def _advice(all_of: list[Recommendation]) -> list[Table]:
     ]
 
 
+def _lacks(report: RunReport, is_short: bool) -> Table:
+    """Why nothing is recommended for tasks: for people, those of one reason together."""
+    title = "Too little evidence: nothing is recommended"
+    if not is_short:
+        columns = [Column("pipeline", "pipeline"), Column("task", "task"), Column("lack", "why")]
+        every = [{"pipeline": report.pipeline, "task": x.task, "lack": x.why} for x in report.lacks]
+        return Table("too_little_evidence", title, columns, every)
+    rows = [{"tasks": tasks or None, "lack": why} for tasks, why in by_reason(report.lacks)]
+    note = UNNAMED if report.pipeline is None and any(x.task for x in report.lacks) else ""
+    return Table("too_little_evidence", title, [Column("tasks", "task"), Column("lack", "why")], rows, note)
+
+
 def _add(values: Iterable[float | None]) -> float | None:
     known = [v for v in values if v is not None]
     return sum(known) if known else None
@@ -317,6 +328,7 @@ def document(report: RunReport, is_short: bool = True) -> Document:
             [dataclasses.asdict(o) for o in report.observations],
         ),
         *(_advice(report.recommendations) if is_short else [_recommendations(report.recommendations)]),
+        _lacks(report, is_short),
     ]  # fmt: skip
     return Document(
         title=f"run {report.run_id}",
@@ -341,7 +353,7 @@ def _worth_showing(tasks: list[TaskRow]) -> list[TaskRow]:
 
 def _data(report: RunReport) -> dict[str, Any]:
     """What --format json prints: the report, with gaps as times by name."""
-    data = dataclasses.asdict(report)
+    data = dict(vars(report))
     data["gaps"] = [{"start_time": a, "end_time": b} for a, b in report.gaps]
     return data
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import Any
 
 from .. import prices as price_table
@@ -16,8 +17,8 @@ from ..prices import Prices
 from ..report.document import Column, Document, Table
 from . import emit, evidence, find
 from .advice import Advice, advise, min_confidence
-from .evidence import Execution
-from .run_report import Recommendation
+from .evidence import Execution, Kind
+from .run_report import Lack, Recommendation
 
 RUNS = 50
 """The latest runs of a pipeline that count, unless told otherwise"""
@@ -25,7 +26,7 @@ RUNS = 50
 
 def advices_of(
     session: Session,
-    pipeline: str | None = None,
+    pipeline: str | Kind | None = None,
     *,
     runs: int | None = RUNS,
     since_us: int | None = None,
@@ -33,35 +34,54 @@ def advices_of(
     prices: Prices | None = None,
     now_us: int | None = None,
 ) -> list[Advice]:
-    """Advice for every task of a pipeline (None: of every pipeline), in the order of their names.
+    """Advice for every task of a pipeline or kind of run (None: of every one), in the order of their names.
 
     runs: the latest so many of each pipeline; since_us: those that began then or later (microseconds UTC).
     NotFound where no run or no such task is there.
     """
     now = find.now() if now_us is None else now_us
+    wanted = Kind(pipeline) if isinstance(pipeline, str) else pipeline
     advices = []
-    for name, chosen in evidence.choose_runs(session, pipeline, runs, since_us).items():
+    for kind, chosen in evidence.choose_runs(session, wanted, runs, since_us).items():
         hosts = evidence.hosts(session, chosen, prices)
         by_task: dict[str, list[Execution]] = {}
         for execution in evidence.executions(session, chosen):
             by_task.setdefault(execution.task, []).append(execution)
-        advices += [advise(name, t, found, hosts, prices, now) for t, found in by_task.items() if task in (None, t)]
+        advices += [advise(kind, t, found, hosts, prices, now) for t, found in by_task.items() if task in (None, t)]
     if task is not None and not advices:
         raise NotFound(f'no execution of a task "{task}" in {session.source}', "sluice tune recommend names the tasks")
-    return sorted(advices, key=lambda a: (a.pipeline or "", a.task))
+    return sorted(advices, key=lambda a: (a.pipeline or "", a.command or "", a.work_dir or "", a.task))
 
 
-def recommend(
-    session: Session, pipeline: str | None = None, *, prices: Prices | None = None, now_us: int | None = None
-) -> list[Recommendation]:
-    """The recommendations alone, over the latest runs: what the report of a run shows of its pipeline."""
-    return [r for a in advices_of(session, pipeline, prices=prices, now_us=now_us) for r in a.recommendations]
+def of_run(
+    session: Session, run: find.Run, tasks: Iterable[str], prices: Prices | None = None
+) -> tuple[list[Recommendation], list[Lack]]:
+    """For these tasks of a run, from the latest runs of its kind: what is recommended, and why the rest has nothing."""
+    names = sorted(set(tasks))
+    if not names:
+        return [], [Lack(None, "it has no tasks, and sizes are those of tasks")]
+    found = {a.task: a for a in advices_of(session, Kind.of(run), prices=prices) if a.task in names}
+    lacks = [
+        Lack(name, found[name].lack if name in found else "no execution of it has ended")
+        for name in names
+        if name not in found or found[name].lack
+    ]
+    return [r for a in found.values() for r in a.recommendations], lacks
 
 
-def document(advices: list[Advice], source: str, currency: str = "USD") -> Document:
-    """The answer of the command."""
+def document(advices: list[Advice], source: str, currency: str = "USD", is_short: bool = True) -> Document:
+    """The answer of the command. is_short: for people; else with every column, for CSV."""
+    # Of runs without a pipeline the command tells which ones they are.
+    needed = {
+        "pipeline": not is_short or any(a.pipeline is not None for a in advices),
+        "command": not is_short or any(a.pipeline is None for a in advices),
+        "work_dir": not is_short or len({a.command for a in advices}) < len({(a.command, a.work_dir) for a in advices}),
+        "task": True,
+    }
+    titles = {"work_dir": "folder"}
+    names = [Column(name, titles.get(name, name)) for name, is_needed in needed.items() if is_needed]
     columns = [
-        Column("pipeline", "pipeline"), Column("task", "task"), Column("successful", "executions", "count"),
+        *names, Column("successful", "executions", "count"),
         Column("runs", "runs", "count"), Column("current_cpus", "CPUs", "number"),
         Column("recommended_cpus", "right", "number"),
         Column("current_memory_bytes", "memory", "size"), Column("recommended_memory_bytes", "right", "size"),
@@ -71,39 +91,44 @@ def document(advices: list[Advice], source: str, currency: str = "USD") -> Docum
     advised = [a for a in advices if not a.lack]
     table = Table("tasks", "What each task should be given", columns, [_row(a) for a in advised])
     why = [
-        {"task": a.task, "what": r.what, "confidence": r.confidence, "sentence": r.sentence, "pipeline": a.pipeline}
+        {"task": a.task, "what": r.what, "confidence": r.confidence, "sentence": r.sentence} | _kind(a)
         for a in advised for r in a.recommendations
     ]  # fmt: skip
-    why += [
-        {"task": a.task, "what": "note", "sentence": note, "pipeline": a.pipeline} for a in advised for note in a.notes
-    ]
+    why += [{"task": a.task, "what": "note", "sentence": note} | _kind(a) for a in advised for note in a.notes]
+    is_one = is_short and len({(a.pipeline, a.command, a.work_dir) for a in advised}) == 1
     because = Table(
         "evidence", "Why, and what sizes do not mend",
-        [Column("task", "task"), Column("what", "what"), Column("confidence", "confidence"),
+        [*(names[-1:] if is_one else names), Column("what", "what"), Column("confidence", "confidence"),
          Column("sentence", "evidence")],
-        sorted(why, key=lambda w: (str(w["pipeline"] or ""), str(w["task"]))),
+        sorted(why, key=lambda w: tuple(str(w[name] or "") for name in needed)),
     )  # fmt: skip
     lack = Table(
         "too_little_evidence", "Too little evidence: nothing is recommended",
-        [Column("pipeline", "pipeline"), Column("task", "task"), Column("lack", "why")],
-        [{"pipeline": a.pipeline, "task": a.task, "lack": a.lack} for a in advices if a.lack],
+        [*names, Column("lack", "why")],
+        [{"task": a.task, "lack": a.lack} | _kind(a) for a in advices if a.lack],
     )  # fmt: skip
     notes = []
     if not advices:
         notes.append("No task of these runs has ended: there is nothing to recommend from.")
     if advised and all(a.saving is None for a in advised):
-        notes.append("No saving can be told: it takes a price table (--prices FILE) and what the engine requested.")
+        notes.append(
+            "No saving can be told: it takes a price of the hosts (--prices FILE) and what the engine requested."
+        )
     return Document(
         f"Recommendations from {source}", tables=[table, because, lack], notes=notes, data={"tasks": _data(advices)},
         main="tasks", currency=currency,
     )  # fmt: skip
 
 
+def _kind(a: Advice) -> dict[str, Any]:
+    return {"pipeline": a.pipeline, "command": a.command, "work_dir": a.work_dir}
+
+
 def _row(a: Advice) -> dict[str, Any]:
     cpus, memory, time = a.of("cpus"), a.of("memory_bytes"), a.of("time_ns")
     sizes = [r for r in (cpus, memory, time) if r]
-    return {
-        "pipeline": a.pipeline, "task": a.task, "successful": a.successful, "runs": a.runs,
+    return _kind(a) | {
+        "task": a.task, "successful": a.successful, "runs": a.runs,
         "current_cpus": cpus.current if cpus else None, "recommended_cpus": cpus.recommended if cpus else None,
         "current_memory_bytes": memory.current if memory else None,
         "recommended_memory_bytes": memory.recommended if memory else None,
@@ -113,7 +138,18 @@ def _row(a: Advice) -> dict[str, Any]:
 
 
 def _data(advices: list[Advice]) -> list[dict[str, Any]]:
-    names = ("pipeline", "task", "engine", "executions", "successful", "runs", "recommendations", "notes")
+    names = (
+        "pipeline",
+        "command",
+        "work_dir",
+        "task",
+        "engine",
+        "executions",
+        "successful",
+        "runs",
+        "recommendations",
+        "notes",
+    )
     return [
         {name: getattr(a, name) for name in names} | {"lack": a.lack or None, "saving_per_run": a.saving}
         for a in advices
@@ -182,12 +218,13 @@ def main(args: argparse.Namespace) -> int:
         warnings = list(session.warnings)
         source = session.source
     if args.emit:
-        if len({a.pipeline for a in advices}) > 1:
-            names = ", ".join(sorted({a.pipeline or units.DASH for a in advices}))
-            raise UserError("--emit is for one pipeline, and there are several", f"name it with --pipeline: {names}")
+        if len({(a.pipeline, a.command, a.work_dir) for a in advices}) > 1:
+            names = ", ".join(sorted({a.pipeline for a in advices if a.pipeline is not None}))
+            mend = f"name it with --pipeline: {names}" if names else "runs get one by sluice run --pipeline P"
+            raise UserError("--emit is for one pipeline, and there are several", mend)
         common.write(args.output, emit.render(args.emit, advices, source))
         return 0
-    answer = document(advices, source, prices.currency if prices else "USD")
+    answer = document(advices, source, prices.currency if prices else "USD", is_short=args.format == "table")
     answer.warnings = warnings
     common.emit(answer, args)
     return 0

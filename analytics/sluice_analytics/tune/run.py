@@ -15,12 +15,13 @@ from ..model.records import programs, run_scope, tasks
 from ..prices import Prices
 from . import failure, observations
 from .critical_path import critical_path
+from .evidence import BY_DESCENT
 from .find import Run, find_run, now
 from .losses import losses_of
-from .money import Host, add, cost, efficiency, hosts_of, reserved_cost, used_cost
-from .run_report import Cost, Efficiency, Recommendation, Resources, RunReport, TaskRow
+from .money import Host, add, cost, efficiency, hosts_of, reserved_cost, unpriced, used_cost
+from .run_report import Cost, Efficiency, Resources, RunReport, TaskRow
 from .timeline import gaps, timeline
-from .tools import Key, Part, parts_of, program_rows, resources_of, tool_rows, total_of
+from .tools import COLUMNS, Key, Part, parts_of, program_rows, resources_of, tool_rows, total_of
 
 NO_TASK = "-"
 """task_id and name of what belongs to the run and to no task"""
@@ -48,7 +49,7 @@ def load(
     usage, last = run.usage, run.last_time
     names = {str(p["host_id"]): str(p["host_name"]) for p in run.parts}
     hosts = hosts_of(session, names, run.start_time, last, prices)
-    all_programs = programs(session, scope)
+    all_programs = session.kept(programs(session, scope).select(*COLUMNS))
     activity = pieces(session, scope)
     parts = parts_of(activity, all_programs, session, last)
     rows = _task_rows(session, scope, parts, hosts, prices)
@@ -60,15 +61,16 @@ def load(
     interval = max((r["interval_ns"] // 1000 for h in hosts.values() for r in h.records), default=0)
     state = run.state(now() if now_us is None else now_us, failed_tasks, interval)
     tools = tool_rows(parts, rows, run.wall_ns, hosts)
-    found = failure.find(session, scope, rows, state == "FAILED", {t.tool: t.failed for t in tools if t.failed})
+    failed = {t.tool: t.failed for t in tools if t.failed}
+    found = failure.find(session, scope, all_programs, rows, state == "FAILED", failed)
     quiet = gaps(session, activity, bool(rows), run.start_time, last)
     everything = total_of(parts.values())
-    listed = program_rows(session, scope, programs_limit)
+    listed = program_rows(session, all_programs, programs_limit)
     contended = observations.contention(rows, hosts)
     own = [*rows, _no_task(run, parts, hosts, prices)]
     seen = [
-        *(observations.stuck(session, scope, activity, last) if run.end_time is None else []),
-        *observations.stragglers(rows),
+        *(observations.stuck(session, all_programs, activity, last) if run.end_time is None else []),
+        *observations.stragglers(rows, _tools_of_unnamed(rows, parts)),
         *contended,
         *observations.starved(rows, contended),
         *observations.pressure_of_hosts(hosts, run.start_time, last),
@@ -111,15 +113,30 @@ def load(
         programs_left_out=max(0, everything.programs - len(listed)),
         failures=found.failures,
         observations=seen,
-        recommendations=_recommendations(session, run, rows, prices) if with_recommendations else [],
+        recommendations=[],
         timeline=timeline(session, activity, all_programs, rows, run.start_time, last),
         gaps=quiet,
         critical_path=[t.task_id for t in path],
         losses=losses_of(session, run, {h: sum(p.programs for k, p in parts.items() if k[2] == h) for h in hosts}),
         warnings=list(session.warnings),
     )  # fmt: skip
+    if with_recommendations:
+        from . import recommend  # what it needs takes long to import
+
+        report.recommendations, report.lacks = recommend.of_run(session, run, (t.name for t in rows), prices)
+    report.warnings += unpriced(hosts.values(), prices) if prices else []
     report.warnings += _warnings(report, found.tasks_left_out)
     return report
+
+
+def _tools_of_unnamed(rows: list[TaskRow], parts: dict[Key, Part]) -> dict[str, frozenset[str]]:
+    """The tools of tasks that have their command's name."""
+    unnamed = {t.task_id for t in rows if t.source == BY_DESCENT}
+    tools: dict[str, set[str]] = {}
+    for task_id, tool, _ in parts:
+        if task_id is not None and task_id in unnamed:
+            tools.setdefault(task_id, set()).add(tool)
+    return {task_id: frozenset(names) for task_id, names in tools.items()}
 
 
 def _task_rows(
@@ -171,6 +188,7 @@ def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None) ->
             used_cost(host, _cpu(row), part.rss_byte_ns), reserved_cost(host, row["wall_ns"], cpus, memory), prices
         ),
         work_dir=row["work_dir"],
+        source=row["source"],
     )  # fmt: skip
 
 
@@ -272,17 +290,6 @@ def _run_cost(
     ]
     reserved = add(own)
     return cost(used, add([t.cost.reserved for t in rows]) if reserved is None else reserved, prices)
-
-
-def _recommendations(session: Session, run: Run, rows: list[TaskRow], prices: Prices | None) -> list[Recommendation]:
-    """Those for this run's tasks, from the latest runs of its pipeline."""
-    from .recommend import recommend
-
-    pipeline = run.first("pipeline")
-    if pipeline is None:
-        return []
-    names = {t.name for t in rows}
-    return [r for r in recommend(session, pipeline, prices=prices) if r.task in names]
 
 
 def _warnings(report: RunReport, failed_left_out: int) -> list[str]:

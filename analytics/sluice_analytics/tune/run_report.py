@@ -87,6 +87,8 @@ class TaskRow:
     retried: bool = False
     on_critical_path: bool = False
     work_dir: str | None = None
+    source: str | None = None
+    """How the agent knew of it; see the Task schema"""
 
 
 @dataclasses.dataclass
@@ -192,6 +194,31 @@ class Recommendation:
 
 
 @dataclasses.dataclass
+class Lack:
+    """Why nothing is recommended for a task; task None: for the whole run."""
+
+    task: str | None
+    why: str
+
+
+UNNAMED = (
+    "runs that have no pipeline count together where command and folder are the same; sluice run --pipeline P names one"
+)
+"""What is said beside the lacks of a run without a pipeline"""
+
+_NAMED = 20
+
+
+def by_reason(lacks: list[Lack]) -> list[tuple[str, str]]:
+    """For people: (tasks, why), those of one reason together; tasks is empty for the whole run."""
+    names: dict[str, list[str]] = {}
+    for x in lacks:
+        names.setdefault(x.why, []).extend([x.task] if x.task is not None else [])
+    more = {why: f" and {len(tasks) - _NAMED} more" for why, tasks in names.items() if len(tasks) > _NAMED}
+    return [(", ".join(tasks[:_NAMED]) + more.get(why, ""), why) for why, tasks in names.items()]
+
+
+@dataclasses.dataclass
 class Timeline:
     """Means over bins of bin_us from start_us on, one number a bin.
 
@@ -258,3 +285,5 @@ class RunReport:
     """task_ids in order"""
     losses: list[Loss]
     warnings: list[str]
+    lacks: list[Lack] = dataclasses.field(default_factory=list)
+    """For which of its tasks nothing is recommended, in the order of their names"""

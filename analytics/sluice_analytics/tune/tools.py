@@ -15,14 +15,21 @@ import ibis
 import ibis.expr.types as ir
 
 from ..lake.columns import SUMS
-from ..lake.session import Row, Scope, Session
-from ..model.records import programs
+from ..lake.session import Row, Session
 from .money import Host, add, used_cost
 from .run_report import Cost, ProgramRow, Resources, TaskRow, ToolRow
 
 COMMAND_CHARACTERS = 300
 UNNAMED = "unknown"
 """The tool of a program that has neither a tool, nor a comm"""
+
+COLUMNS = (
+    "program_id", "parent_program_id", "program_index", "tool", "comm", "exe", "argv", "task_id", "task", "host_id",
+    "host_name", "pid", "phase", "program_start_time", "end_time", "end_reason", "exit_code", "exit_signal",
+    "oom_killed", "cpu_user_ns", "cpu_system_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "net_rx_bytes",
+    "net_tx_bytes", "overhead",
+)  # fmt: skip
+"""What a report asks of programs (model/records.programs)"""
 
 
 @dataclasses.dataclass
@@ -168,40 +175,17 @@ def _share(part: int | None, whole: int | None) -> float | None:
     return part / whole if part is not None and whole else None
 
 
-def program_rows(session: Session, scope: Scope, limit: int | None) -> list[ProgramRow]:
-    """The programs of a run that matter most, by their beginning: failed ones, then the longest; None: all."""
-    t = programs(session, scope)
+def program_rows(session: Session, all_programs: ir.Table, limit: int | None) -> list[ProgramRow]:
+    """The programs of a run that matter most, by their beginning: failed ones, then the longest; None: all.
+
+    all_programs: COLUMNS of its programs.
+    """
+    t = all_programs
     wall = ibis.coalesce(t.end_time, ibis.literal(2**62, "int64")) - t.program_start_time
     ranked = t.mutate(_failed=failed(t).cast("int64"), _wall=wall)
     if limit is not None:
         ranked = ranked.order_by(ranked._failed.desc(), ranked._wall.desc(), ranked.program_id).limit(limit)
-    chosen = (
-        ranked.select(
-            "program_id",
-            "parent_program_id",
-            "tool",
-            "comm",
-            "exe",
-            "argv",
-            "task_id",
-            "task",
-            "host_name",
-            "pid",
-            "program_start_time",
-            "end_time",
-            "exit_code",
-            "exit_signal",
-            "oom_killed",
-            "cpu_user_ns",
-            "cpu_system_ns",
-            "peak_rss_bytes",
-            "read_bytes",
-            "write_bytes",
-            "net_rx_bytes",
-            "net_tx_bytes",
-            "overhead",
-        )
-    )  # fmt: skip
+    chosen = ranked.select(*COLUMNS)
     rows = [program_row(row) for row in session.rows(chosen)]
     return sorted(rows, key=lambda p: (p.start_time, p.program_id))
 

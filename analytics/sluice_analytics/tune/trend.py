@@ -247,8 +247,8 @@ def document(pipeline: str, source: str, found: Sequence[Point], made: Sequence[
               if (n := sum(p.state == state for p in found))]  # fmt: skip
     facts = [
         ("runs", f"{len(found)}: {', '.join(states)}"),
-        ("from", (units.rfc3339(found[0].start_time) or "")[:19] + "Z"),
-        ("to", (units.rfc3339(found[-1].start_time) or "")[:19] + "Z"),
+        ("from", units.clock(found[0].start_time)),
+        ("to", units.clock(found[-1].start_time)),
     ]
     tables = [_metric_table(made), _change_table(made), _run_table(found)]
     tests = sum(m.drift_p is not None for m in made) + sum(m.change_p is not None for m in made)
@@ -352,7 +352,8 @@ def main(args: argparse.Namespace) -> int:
     prices = price_table.read(args.prices) if args.prices else None
     since_us = since(args.since)
     with lake_open.open_session(args) as session:
-        chosen = evidence.choose_runs(session, args.pipeline, runs_of(args, RUNS), since_us)[args.pipeline]
+        kind = evidence.Kind(args.pipeline)
+        chosen = evidence.choose_runs(session, kind, runs_of(args, RUNS), since_us)[kind]
         found = points(session, chosen, prices)
         answer = document(
             args.pipeline, session.source, found, metrics(found, args.last), prices.currency if prices else "USD"
