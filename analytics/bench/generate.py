@@ -30,7 +30,8 @@ from sluice_analytics.lake.columns import COLUMNS, SCHEMA_VERSION, SUMS, Column
 from sluice_analytics.lake.compactor import LEVEL, ROW_GROUP, manifest_of
 from sluice_analytics.lake.duck import DuckSession, connect
 from sluice_analytics.lake.session import ALL
-from sluice_analytics.lake.stage import SQL_TYPES, literal, paths_list, quoted
+from sluice_analytics.lake.sql import literal, quoted
+from sluice_analytics.lake.stage import SQL_TYPES, paths_list
 
 OF_RUNS = ("program", "usage", "task", "run", "finding")
 TIMES_NS = frozenset(("cpu_user_ns", "cpu_system_ns", "run_delay_ns", "block_io_delay_ns"))

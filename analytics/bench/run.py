@@ -4,23 +4,27 @@
     python run.py LAKE [LAKE ...] [--engine duckdb --engine spark] [--what tune ...] [--times 3]
 
 Lakes are those of generate.py. Of several runs of a measurement the least counts: other processes only add.
-CPU is user and system time of the process and its children (a JVM too), memory the largest resident size of
-one process of it. Prints a table in Markdown.
+CPU is user and system time of all processes of a command (Spark's JVM too), memory the sum of the largest
+resident sizes of each (of none less than this one has, some 100 MiB). Prints a table in Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import dataclasses
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.lake.session import ALL
+from sluice_analytics.units import rfc3339
 
 BIN = pathlib.Path(sys.executable).parent
 
@@ -52,12 +56,13 @@ def look(path: str) -> Lake:
 
 def commands(lake: Lake) -> dict[str, list[str]]:
     """What is measured: a name, and the command without its engine."""
+    sweep = ["sluice-sweep", "--until", rfc3339(lake.last_us) or "", "--lake", lake.path, "--format", "json"]
     return {
         "tune, usual run": ["sluice-tune", lake.usual, "--lake", lake.path, "--format", "json"],
         "tune, largest run": ["sluice-tune", lake.largest, "--lake", lake.path, "--format", "json"],
         "tune, latest run": ["sluice-tune", "--lake", lake.path, "--format", "json"],
-        "sweep, 7 days": ["sluice-sweep", "--since", "7d", "--lake", lake.path, "--format", "json"],
-        "sweep, 1 day": ["sluice-sweep", "--since", "1d", "--lake", lake.path, "--format", "json"],
+        "sweep, 7 days": [*sweep, "--since", "7d"],
+        "sweep, 1 day": [*sweep, "--since", "1d"],
         "info": ["sluice-lake", "info", "--lake", lake.path],
     }
 
@@ -72,19 +77,35 @@ class Cost:
     failed: str = ""
 
 
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt() -> None:
+    """Makes this process the parent of what a command leaves behind, such as Spark's JVM, so that it is counted."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
 def measure(command: list[str]) -> Cost:
-    """Runs a command in a child of its own, so that its memory is not mixed with others'."""
+    """Runs a command; its wall time is that of its own process, CPU and memory are those of all it started."""
     begin = time.monotonic()
-    with subprocess.Popen(
-        [str(BIN / command[0]), *command[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stderr is not None
-        said = child.stderr.read()
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.monotonic() - begin
-    failed = said.strip().splitlines()[-1] if child.returncode and said.strip() else ""
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, failed)
+    wall, cpu, rss, exit_code = 0.0, 0.0, 0, 0
+    with tempfile.TemporaryFile("w+") as errors:
+        child = subprocess.Popen(
+            [str(BIN / command[0]), *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+        )
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, used = os.wait4(-1, 0)
+                cpu += used.ru_utime + used.ru_stime
+                rss += used.ru_maxrss * 1024
+                if pid == child.pid:
+                    wall, exit_code = time.monotonic() - begin, os.waitstatus_to_exitcode(status)
+                    child.returncode = exit_code
+        errors.seek(0)
+        said = errors.read().strip()
+    failed = (said.splitlines() or [f"exit {exit_code}"])[-1] if exit_code else ""
+    return Cost(wall, cpu, rss, failed)
 
 
 def least(costs: list[Cost], of: Callable[[Cost], float]) -> float:
@@ -108,6 +129,7 @@ def main() -> int:
     parser.add_argument("--what", action="append", help="measure what begins with this: tune, sweep, info")
     parser.add_argument("--times", type=int, default=3)
     args = parser.parse_args()
+    adopt()
     print(f"{machine()}; {time.strftime('%Y-%m-%d', time.gmtime())}; load {os.getloadavg()[0]:.1f} at the start\n")
     print("| program records | runs | what | engine | wall | CPU | peak memory |")
     print("|---:|---:|---|---|---:|---:|---:|")

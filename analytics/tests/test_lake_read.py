@@ -363,3 +363,27 @@ def test_names_with_quotes(tmp_path: pathlib.Path) -> None:
     maker.program(run_id="r'1", end=1)
     maker.write()
     assert len(rows_of(maker, "program", Scope(run_ids=("r'1",), hosts=("h'1",)))) == 2
+
+
+def test_kept_rows_are_those_of_the_expression_as_of_then(maker: LakeMaker) -> None:
+    huge = 2**60 + 1  # a double would lose the 1
+    maker.program(start=0, end=1, cpu_user_ns=huge, argv=["a", "ü"], tool=None)
+    maker.program(start=2, end=3, cpu_user_ns=huge, argv=None, tool="t")
+    maker.agent(lost=[{"place": "ring", "reason": "full", "count": 3}])
+    maker.write()
+    with DuckSession(str(maker.path)) as session:
+        t = session.table("program")
+        kept = session.kept(t.filter(t.phase == "END"))
+        assert kept.schema() == t.schema()
+        rows = session.rows(kept.order_by("seq"))
+        assert rows == session.rows(t.filter(t.phase == "END").order_by("seq"))
+        assert [(r["cpu_user_ns"], r["argv"], r["tool"]) for r in rows] == [(huge, ["a", "ü"], None), (huge, None, "t")]
+        total = session.kept(t.aggregate(cpu_ns=t.cpu_user_ns.sum()))
+        assert session.rows(total) == [{"cpu_ns": 2 * huge}]
+        agents = session.table("agent")
+        assert session.rows(session.kept(agents.select("lost"))) == session.rows(agents.select("lost"))
+        maker.program(start=4, end=5, cpu_user_ns=1)
+        maker.write()
+        assert session.rows(total) == [{"cpu_ns": 2 * huge}]
+        t = session.table("program")
+        assert session.rows(t.aggregate(cpu_ns=t.cpu_user_ns.sum())) == [{"cpu_ns": 2 * huge + 1}]

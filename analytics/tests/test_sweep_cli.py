@@ -124,10 +124,16 @@ def test_table_and_csv(capsys: pytest.CaptureFixture[str], lake: LakeMaker, tmp_
     assert "IDLE_AFTER_RUN" in {r["kind"] for r in csv.DictReader(target.open())}
 
 
-def test_unknown_prices_are_told(capsys: pytest.CaptureFixture[str], lake: LakeMaker) -> None:
-    _, out, _ = run(capsys, "--lake", str(lake.path), *WHEN)
-    assert "unknown: no host has a price" in out
-    assert "0.00" not in out.split("By host")[1].split("What was paid")[0]
+def test_unknown_prices_are_told(capsys: pytest.CaptureFixture[str], lake: LakeMaker, tmp_path: pathlib.Path) -> None:
+    others = tmp_path / "prices.csv"
+    others.write_text("host,instance_type,usd_per_hour\nelsewhere,,2\n")
+    for options, why in (
+        ([], "no price table (--prices FILE)"),
+        (["--prices", str(others)], "no host of the lake is in"),
+    ):
+        _, out, _ = run(capsys, "--lake", str(lake.path), *WHEN, *options)
+        assert f"unknown: {why}" in out
+        assert "0.00" not in out.split("By host")[1].split("What was paid")[0]
 
 
 def test_thresholds_are_options(capsys: pytest.CaptureFixture[str], lake: LakeMaker) -> None:
@@ -145,7 +151,7 @@ def test_thresholds_are_options(capsys: pytest.CaptureFixture[str], lake: LakeMa
         (["--idle-cores", "few"], 2, '--idle-cores: "few" is no number from 0'),
         (["--least", "5"], 2, "--least"),
         (["--busy-share", "1.5"], 2, "--busy-share"),
-        (["--since", "2025-01-01", "--until", "2025-01-02"], 1, "the last record of a host is of 2026-11-01T14:00:00"),
+        (["--since", "2025-01-01", "--until", "2025-01-02"], 1, "the last record of a host is of 2026-11-01 14:00:00Z"),
         (["--section", "nothing", "--format", "csv"], 2, "--section nothing: there is no such section"),
         (["-o", "/nowhere/x"], 2, "/nowhere/x"),
     ],

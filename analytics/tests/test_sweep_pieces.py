@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import ibis.expr.types as ir
 import pytest
 from lakes import LakeMaker, S
 
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.lake.session import ALL, Scope
 from sluice_analytics.model.activity import by_window, pieces
+from sluice_analytics.model.records import ended_programs, programs
+from sluice_analytics.sweep.period import Period
+from sluice_analytics.sweep.view import without_agents
 
 
 def cpu(lake: LakeMaker, scope: Scope = ALL) -> list[tuple[int, int, int]]:
@@ -53,3 +57,51 @@ def test_windows_are_cut_to_the_period(maker: LakeMaker) -> None:
         (20_000_000, 20_000_000, 22_000_000),
     ]
     assert [r["cpu_user_ns"] / S for r in rows] == [pytest.approx(2), pytest.approx(10), pytest.approx(2)]
+
+
+def phases(session: DuckSession, table: ir.Table) -> dict[str, tuple[str, int | None]]:
+    rows = session.rows(table)
+    assert len(rows) == len({r["program_id"] for r in rows})
+    return {r["program_id"]: (r["phase"], r["cpu_user_ns"]) for r in rows}
+
+
+def test_of_each_program_the_record_that_knows_most(maker: LakeMaker) -> None:
+    ended = maker.program(run_id="r", start=0, end=5, cpu_user_ns=1 * S)["program_id"]
+    alive = maker.program(run_id="r", start=1, phase="START")["program_id"]
+    again = maker.program(run_id="r", start=1, phase="START", program_id=alive, time=maker.us(9))["program_id"]
+    twice = maker.program(run_id="r", start=2, end=6, cpu_user_ns=2 * S)["program_id"]
+    maker.write()
+    assert again == alive
+    expected: dict[str, tuple[str, int | None]] = {
+        ended: ("END", 1 * S), alive: ("START", None), twice: ("END", 2 * S),
+    }  # fmt: skip
+    with DuckSession(str(maker.path)) as session:
+        assert phases(session, programs(session)) == expected
+        assert phases(session, programs(session, Scope(since_us=maker.us(0)))) == expected
+        of = session.table("program").filter(lambda t: t.program_id == alive).select("program_id")
+        assert phases(session, programs(session, of=of)) == {alive: ("START", None)}
+    # A second END: the later one counts, with all of a lake and with one run alike.
+    maker.program(run_id="r", start=2, end=6, phase="END", program_id=twice, time=maker.us(20), cpu_user_ns=3 * S)
+    maker.write()
+    expected[twice] = ("END", 3 * S)
+    with DuckSession(str(maker.path)) as session:
+        assert phases(session, programs(session)) == expected
+        assert phases(session, programs(session, Scope(run_ids=("r",)))) == expected
+        del expected[alive]
+        assert phases(session, ended_programs(session)) == expected
+        assert phases(session, ended_programs(session, Scope(run_ids=("r",)))) == expected
+
+
+def test_a_sweep_asks_the_same_table_each_time(maker: LakeMaker) -> None:
+    maker.program(start=0, end=5)
+    maker.host()
+    maker.write()
+    with DuckSession(str(maker.path)) as session:
+        view, _ = without_agents(session, Period(maker.us(0), maker.us(60)))
+        kept = view.kept(view.table("program").select("program_id"))
+        assert kept is view.kept(view.table("program").select("program_id"))
+        assert kept is not view.kept(view.table("program").select("seq"))
+        maker.program(start=6, end=7)
+        maker.write()
+        assert len(view.rows(view.table("program"))) == 2
+        assert len(session.rows(session.table("program"))) == 4

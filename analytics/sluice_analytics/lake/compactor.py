@@ -24,7 +24,8 @@ from . import compact, files
 from .compact import Day
 from .duck import DuckSession
 from .session import ALL, Scope
-from .stage import Part, literal, paths_list, quoted
+from .sql import literal, quoted
+from .stage import Part, paths_list
 
 ROW_GROUP = 100_000
 """Rows of a row group; analytics/bench/README.md has what others cost."""

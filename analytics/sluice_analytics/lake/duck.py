@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import importlib.resources
 import itertools
-from collections.abc import Sequence
+import os
 from typing import Any
 
 import duckdb
@@ -25,7 +25,8 @@ from ..errors import UserError
 from . import compact, files
 from .columns import COLUMNS, Column, schema
 from .session import ALL, Row, Scope
-from .stage import SQL_TYPES, Part, Stage, literal, paths_list, quoted
+from .sql import literal, quoted, where
+from .stage import SQL_TYPES, Part, Stage, paths_list
 
 _TRIES = 4
 _MUCH_AVRO = 2_000_000
@@ -35,6 +36,7 @@ def connect(memory_limit: str | None = None) -> Any:
     """A DuckDB connection in memory that reads Avro. memory_limit: as DuckDB writes sizes, such as 1GiB."""
     con = duckdb.connect()
     con.execute("SET TimeZone = 'UTC'")
+    con.execute("SET enable_progress_bar = false")
     # It knows a file by name, size and second: another of the same name would be taken for it.
     con.execute("SET enable_external_file_cache = false")
     if memory_limit:
@@ -57,6 +59,34 @@ def load_extension(con: Any, name: str) -> None:
             f"DuckDB's extension {name} cannot be loaded: {str(e).splitlines()[0]}",
             f"install duckdb-extension-{name} {duckdb.__version__}",
         ) from e
+
+
+def keep(con: Any, backend: Any, expression: ir.Table, name: str, folder: str) -> ir.Table:
+    """The rows of an expression as a Parquet file in a folder, and a view of it: it takes no memory, and queries
+    read the columns that they need."""
+    path = os.path.join(folder, name + ".parquet")
+    kinds = expression.schema()
+    backend._run_pre_execute_hooks(expression)
+    # The sum of BIGINTs is a HUGEINT, which Parquet has not.
+    values = ", ".join(
+        f"{quoted(c)}::BIGINT AS {quoted(c)}" if kind.is_int64() else quoted(c) for c, kind in kinds.items()
+    )
+    con.execute("SET preserve_insertion_order = false")
+    try:
+        con.execute(
+            f"COPY (SELECT {values} FROM ({backend.compile(expression)})) TO {literal(path)} "
+            "(FORMAT parquet, COMPRESSION snappy)"
+        )
+    finally:
+        con.execute("SET preserve_insertion_order = true")
+    con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({literal(path)})")
+    return view(backend, name, kinds)
+
+
+def view(backend: Any, name: str, kinds: Any) -> ir.Table:
+    """A view as Backend.table() makes it, but for asking DuckDB for the columns that we know."""
+    table: ir.Table = ops.DatabaseTable(name, schema=kinds, source=backend, namespace=ops.Namespace()).to_expr()
+    return table
 
 
 class DuckSession:
@@ -89,11 +119,12 @@ class DuckSession:
         name = f"{topic}_{next(self._numbers)}"
         with self._errors():
             self._con.execute(f"CREATE VIEW {name} AS {self.select(topic, scope)}")
-        # As Backend.table() makes it, but for asking DuckDB for the columns that we know.
-        table: ir.Table = ops.DatabaseTable(
-            name, schema=ibis.schema(schema(topic)), source=self._ibis, namespace=ops.Namespace()
-        ).to_expr()
-        return table
+        return view(self._ibis, name, ibis.schema(schema(topic)))
+
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """See Session.kept."""
+        with self._errors():
+            return keep(self._con, self._ibis, expression, f"kept_{next(self._numbers)}", self._stage.folder)
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
@@ -175,24 +206,6 @@ def _first_line(e: Exception) -> str:
     return str(e).splitlines()[0]
 
 
-def where(scope: Scope) -> str:
-    """A scope as DuckDB's WHERE, with a blank in front; empty where it has no bound."""
-    parts = []
-    if scope.since_us is not None:
-        parts.append(f'"time" >= {scope.since_us}')
-    if scope.until_us is not None:
-        parts.append(f'"time" < {scope.until_us}')
-    if scope.run_ids is not None:
-        parts.append(f"run_id IN ({_literals(scope.run_ids)})")
-    if scope.hosts is not None:
-        parts.append(f"host_id IN ({_literals(scope.hosts)})")
-    return " WHERE " + " AND ".join(parts) if parts else ""
-
-
-def _literals(values: Sequence[str]) -> str:
-    return ", ".join(literal(v) for v in values) or "NULL"
-
-
 def _select_avro(columns: list[Column], parts: list[Part], days: list[compact.Day], scope: Scope) -> str:
     """Staged records; those that a compacted day has too, and second deliveries, left out."""
     names = ", ".join(quoted(c.name) for c in columns)
@@ -233,6 +246,3 @@ def _of_parquet(column: Column, names: tuple[str, ...]) -> str:
             else f"{quoted(column.source)}::{SQL_TYPES[column.type]}"
         )
     return f"NULL::{SQL_TYPES[column.type]}"
-
-
-__all__ = ["DuckSession", "connect", "literal"]

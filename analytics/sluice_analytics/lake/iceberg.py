@@ -20,14 +20,14 @@ from typing import Any
 
 import duckdb
 import ibis
-import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from ..errors import UserError
 from .columns import COLUMNS, Column, schema
-from .duck import connect, load_extension, where
+from .duck import connect, keep, load_extension, view
 from .session import ALL, Row, Scope, Session
-from .stage import SQL_TYPES, literal, quoted
+from .sql import literal, quoted, where
+from .stage import SQL_TYPES
 
 _HOW = "name CATALOG.NAMESPACE, or the folder of a namespace as in file:///warehouse/sluice"
 
@@ -124,10 +124,14 @@ class IcebergSession:
                 self._con.execute(f"CREATE VIEW {name} AS SELECT {values} FROM {source}{where(scope)}")
         except duckdb.Error as e:
             raise self._explain(e) from e
-        table: ir.Table = ops.DatabaseTable(
-            name, schema=ibis.schema(schema(topic)), source=self._ibis, namespace=ops.Namespace()
-        ).to_expr()
-        return table
+        return view(self._ibis, name, ibis.schema(schema(topic)))
+
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """See Session.kept."""
+        try:
+            return keep(self._con, self._ibis, expression, f"kept_{next(self._numbers)}", self._room)
+        except duckdb.Error as e:
+            raise self._explain(e) from e
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
@@ -253,6 +257,12 @@ def _on_spark(name: str, at: Place, master: str | None, conf: Sequence[str]) -> 
         def exists(self, topic: str) -> bool:
             """Whether there is a topic's table."""
             return bool(self._spark.catalog.tableExists(f"`{catalog}`.{namespace}.`{topic}`"))
+
+        def refresh(self) -> None:
+            """See Growing.refresh: a catalog of Spark keeps what it knows of a table for a while."""
+            for topic in COLUMNS:
+                if self.exists(topic):
+                    self._spark.catalog.refreshTable(f"`{catalog}`.{namespace}.`{topic}`")
 
         def frame(self, topic: str, scope: Scope = ALL) -> Any:
             """See SparkTables."""

@@ -2,8 +2,9 @@
 """Kafka's topics as a lake: what is asked for is landed in a temporary lake of files, which an engine then reads.
 
 A topic is read from its beginning, or from the time that a scope asks for, to where it ended when the
-session began. Each message (Confluent's framing: a byte 0, the schema's id, Avro) is checked by decoding it,
-and goes as it is into a file of its schema, day and host. Memory stays bounded; the disk under TMPDIR takes
+session began, or when it was told to look again: then only what came since is read. Each message
+(Confluent's framing: a byte 0, the schema's id, Avro) is checked by decoding it, and goes as it is into a
+file of its schema, day and host. Memory stays bounded; the disk under TMPDIR takes
 what is landed. For a cluster, or more than one look, the streaming jobs land topics in Iceberg: --table.
 """
 
@@ -18,7 +19,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import ibis.expr.types as ir
@@ -55,9 +56,11 @@ def client_properties(brokers: str, given: Sequence[str]) -> dict[str, str]:
 
 @dataclasses.dataclass
 class _Partition:
-    """The part of a partition that is landed already: from begin to end, where the topic ended at our start."""
+    """Of a partition, offsets: its first and its end when we looked, and between them what is landed already."""
 
+    low: int
     begin: int
+    until: int
     end: int
 
 
@@ -104,13 +107,17 @@ class KafkaSession:
         self._schemas: dict[int, Any] = {}
         self._passed_over: dict[str, collections.Counter[str]] = {}
         self._errors: list[str] = []
+        self._stale: set[str] = set()
         self._consumer = self._connect(client_properties(brokers, properties))
         self._lake = ""
         try:
             self._registry.check()
-            self._partitions = self._look()
+            self._partitions: dict[str, dict[int, _Partition]] = {}
+            self._look(COLUMNS)
+            if not self._partitions:
+                raise UserError(f"{self.source}: has no topics sluice.*", "agents make them: kafka.topics.create")
             self._lake = tempfile.mkdtemp(prefix="sluice-kafka-")
-            for topic in self._partitions:
+            for topic in COLUMNS:
                 os.mkdir(os.path.join(self._lake, "sluice." + topic))
             self._session = over(self._lake)
         except BaseException:
@@ -122,13 +129,25 @@ class KafkaSession:
 
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
         """See Session.table."""
+        if topic in self._stale:
+            self._look((topic,))
+            self._stale.discard(topic)
         if topic in self._partitions:
             self._land(topic, scope)
         return self._session.table(topic, scope)
 
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """See Session.kept."""
+        return self._session.kept(expression)
+
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
         return self._session.rows(expression)
+
+    def refresh(self) -> None:
+        """See Growing.refresh."""
+        self._stale = set(COLUMNS)
+        self._registry.forget_unknown()
 
     def close(self) -> None:
         """Ends the engine and removes what was landed."""
@@ -154,27 +173,23 @@ class KafkaSession:
         except KafkaException as e:
             raise UserError(f"--kafka-property: {e.args[0].str()}", "properties are those of librdkafka") from e
 
-    def _look(self) -> dict[str, dict[int, _Partition]]:
-        """Topic -> partition -> its end now, with nothing landed yet."""
+    def _look(self, topics: Iterable[str]) -> None:
+        """Where the partitions of these topics begin and end by now; of new ones nothing is landed."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
             there = self._consumer.list_topics(timeout=_ANSWER_S).topics
-            result = {}
-            for topic in COLUMNS:
+            for topic in topics:
                 if "sluice." + topic not in there:
                     continue
-                ends = {}
+                known = self._partitions.setdefault(topic, {})
                 for number in there["sluice." + topic].partitions:
                     at = TopicPartition("sluice." + topic, number)
-                    _, high = self._consumer.get_watermark_offsets(at, timeout=_ANSWER_S)
-                    ends[number] = _Partition(high, high)
-                result[topic] = ends
+                    low, high = self._consumer.get_watermark_offsets(at, timeout=_ANSWER_S)
+                    partition = known.setdefault(number, _Partition(low, high, high, high))
+                    partition.low, partition.end = low, high
         except KafkaException as e:
             raise self._unreachable(e.args[0].str()) from e
-        if not result:
-            raise UserError(f"{self.source}: has no topics sluice.*", "agents make them: kafka.topics.create")
-        return result
 
     def _unreachable(self, why: str) -> UserError:
         if not self._errors:
@@ -185,44 +200,24 @@ class KafkaSession:
         )
 
     def _land(self, topic: str, scope: Scope) -> None:
-        """Lands what a scope can need of a topic and is not landed yet."""
-        from confluent_kafka import KafkaError, KafkaException, TopicPartition
+        """Lands what a scope can need of a topic and is not landed yet: before what is, and after it."""
+        from confluent_kafka import KafkaException
 
-        name = "sluice." + topic
         known = self._partitions[topic]
         try:
-            begins = self._begins(name, known, scope)
-            wanted = {n: (b, known[n].begin) for n, b in begins.items() if b < known[n].begin}
-            if not wanted:
+            begins = self._begins("sluice." + topic, known, scope)
+            before = {n: (b, known[n].begin) for n, b in begins.items() if b < known[n].begin}
+            after = {n: (p.until, p.end) for n, p in known.items() if p.until < p.end}
+            if not before and not after:
                 return
             out = _Files(self._lake, topic)
-            passed_over: collections.Counter[str] = self._passed_over.setdefault(topic, collections.Counter())
-            self._consumer.assign([TopicPartition(name, n, begin) for n, (begin, _) in wanted.items()])
-            reading = set(wanted)
-            deadline = time.monotonic() + _STALLED_S
-            while reading:
-                messages = self._consumer.consume(5000, timeout=1.0)
-                if not messages:
-                    if time.monotonic() > deadline:
-                        raise self._unreachable(f"no answer for {_STALLED_S:.0f} s while reading {name}")
-                    continue
-                deadline = time.monotonic() + _STALLED_S
-                for message in messages:
-                    number, error = message.partition(), message.error()
-                    if number not in reading:
-                        continue
-                    if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                        reading.discard(number)
-                    elif error is not None:
-                        raise self._unreachable(error.str())
-                    else:
-                        if message.offset() < wanted[number][1]:
-                            self._take(topic, message, out, passed_over)
-                        if message.offset() + 1 >= wanted[number][1]:
-                            reading.discard(number)
+            for wanted in (before, after):
+                self._read(topic, wanted, out)
             out.flush()
-            for number, (begin, _) in wanted.items():
+            for number, (begin, _) in before.items():
                 known[number].begin = begin
+            for number, (_, until) in after.items():
+                known[number].until = until
         except KafkaException as e:
             raise self._unreachable(e.args[0].str()) from e
         except OSError as e:
@@ -232,15 +227,41 @@ class KafkaSession:
                 self._consumer.unassign()
         self._warn()
 
+    def _read(self, topic: str, wanted: dict[int, tuple[int, int]], out: _Files) -> None:
+        """Takes the messages of some partitions from an offset on to another, which is not taken."""
+        from confluent_kafka import KafkaError, TopicPartition
+
+        name = "sluice." + topic
+        passed_over: collections.Counter[str] = self._passed_over.setdefault(topic, collections.Counter())
+        self._consumer.assign([TopicPartition(name, n, begin) for n, (begin, _) in wanted.items()])
+        reading = set(wanted)
+        deadline = time.monotonic() + _STALLED_S
+        while reading:
+            messages = self._consumer.consume(5000, timeout=0.1)
+            if not messages:
+                if time.monotonic() > deadline:
+                    raise self._unreachable(f"no answer for {_STALLED_S:.0f} s while reading {name}")
+                continue
+            deadline = time.monotonic() + _STALLED_S
+            for message in messages:
+                number, error = message.partition(), message.error()
+                if number not in reading:
+                    continue
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    reading.discard(number)
+                elif error is not None:
+                    raise self._unreachable(error.str())
+                else:
+                    if message.offset() < wanted[number][1]:
+                        self._take(topic, message, out, passed_over)
+                    if message.offset() + 1 >= wanted[number][1]:
+                        reading.discard(number)
+
     def _begins(self, name: str, known: dict[int, _Partition], scope: Scope) -> dict[int, int]:
         """Partition -> the offset from which on there can be records of a scope; its end where there is none."""
         from confluent_kafka import TopicPartition
 
-        lows = {
-            n: self._consumer.get_watermark_offsets(TopicPartition(name, n), timeout=_ANSWER_S)[0]
-            for n, p in known.items()
-            if p.end > 0
-        }
+        lows = {n: p.low for n, p in known.items() if p.end > 0}
         if scope.since_us is None:
             return lows
         # A message is as old as its delivery, or as its record: never older than that.

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import ibis.expr.types as ir
 
@@ -47,6 +47,13 @@ class Session(Protocol):
         """
         ...
 
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """The same rows, for expressions that several others rest on: worked out once, where the engine can.
+
+        Until close(), as of now: records that come later are not in it.
+        """
+        ...
+
     def rows(self, expression: ir.Table) -> list[Row]:
         """Runs an expression and returns its rows as plain Python values, in its order."""
         ...
@@ -58,3 +65,12 @@ class Session(Protocol):
     def __enter__(self) -> Session: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A session whose source is as it was when it began, until it is told to look again. Others look each time."""
+
+    def refresh(self) -> None:
+        """Tables that are made from now on have what the source has by then."""
+        ...

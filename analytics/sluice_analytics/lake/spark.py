@@ -7,6 +7,7 @@ each (agent_id, seq) once. Without a master it runs on the cores of this machine
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import itertools
@@ -59,12 +60,13 @@ class _Room:
     """A folder for what the JVM writes: its log, and the artifacts folder that it makes where it stands.
 
     While it starts, that folder is the current one and standard error is a file in it, both of which the
-    JVM inherits and keeps.
+    JVM inherits and keeps: until this process ends, for the next session has the same JVM.
     """
 
     def __init__(self) -> None:
         self.at = tempfile.mkdtemp(prefix="sluice-spark-")
         self.log = os.path.join(self.at, "log")
+        atexit.register(shutil.rmtree, self.at, ignore_errors=True)
 
     def __enter__(self) -> _Room:
         sys.stderr.flush()
@@ -87,16 +89,17 @@ class _Room:
             lines = [line.strip() for line in f if line.strip() and not line.startswith("WARNING: ")]
         return lines[0] if lines else ""
 
-    def remove(self) -> None:
-        """Removes it, once the JVM has ended."""
-        shutil.rmtree(self.at, ignore_errors=True)
+
+@functools.cache
+def _room() -> _Room:
+    return _Room()
 
 
 class Engine:
     """Spark's own session: the one that runs in this process already, or a new one, which close() ends."""
 
     def __init__(self, master: str | None, conf: dict[str, str]) -> None:
-        self._room: _Room | None = None
+        self._own: str | None = None  # a folder; None where the session is not ours
         try:
             import pyspark
             from pyspark.sql import SparkSession as Spark
@@ -113,32 +116,31 @@ class Engine:
         builder = Spark.builder.appName("sluice " + os.path.basename(sys.argv[0]))
         for key, value in (_defaults(master, conf) | conf).items():
             builder = builder.config(key, value)
-        room = _Room()
+        room = _room()
         try:
             with room:
                 self.session = builder.getOrCreate()
         except Exception as e:  # the JVM's, of any kind
             why = room.said() if "JAVA_GATEWAY_EXITED" in str(e) else reason(e)
-            room.remove()
             raise UserError(
                 f"Spark {pyspark.__version__} does not start: {why}",
                 "it needs Java 17 or newer (java on PATH, or JAVA_HOME), and --spark-master and --spark-conf as "
                 "spark-submit has them",
             ) from e
-        self._room = room
+        self._own = tempfile.mkdtemp(dir=room.at)
 
     def local_folder(self) -> str | None:
         """A folder that lasts as long as this and that Spark sees too; None where it runs on other machines."""
-        if self._room is None or not self.session.sparkContext.master.startswith("local"):
+        if self._own is None or not self.session.sparkContext.master.startswith("local"):
             return None
-        return self._room.at
+        return self._own
 
     def close(self) -> None:
         """Ends Spark, where it was started here."""
-        if self._room is not None:
+        if self._own is not None:
             self.session.stop()
-            self._room.remove()
-            self._room = None
+            shutil.rmtree(self._own, ignore_errors=True)
+            self._own = None
 
 
 def _defaults(master: str | None, conf: dict[str, str]) -> dict[str, str]:
@@ -192,6 +194,19 @@ class SparkTables:
         name = f"{topic}_{next(self._numbers)}"
         try:
             self.frame(topic, scope).createOrReplaceTempView(name)
+            return self._ibis.table(name)
+        except Exception as e:
+            raise self._explain(e) from e
+
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """See Session.kept. On disk: what it takes in memory would not be there for queries."""
+        from pyspark import StorageLevel
+
+        name = f"kept_{next(self._numbers)}"
+        try:
+            self._ibis._run_pre_execute_hooks(expression)
+            frame = self._spark.sql(self._ibis.compile(expression))
+            frame.persist(StorageLevel.DISK_ONLY).createOrReplaceTempView(name)
             return self._ibis.table(name)
         except Exception as e:
             raise self._explain(e) from e

@@ -24,6 +24,7 @@ import duckdb
 from ..errors import UserError
 from . import files
 from .columns import COLUMNS, SCHEMA_VERSION, Column
+from .sql import literal, quoted
 
 SQL_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "float64": "DOUBLE", "boolean": "BOOLEAN",
              "array<string>": "VARCHAR[]",
@@ -37,16 +38,6 @@ _MANY = 16
 _TOGETHER = 64 << 20
 _ROW_GROUP = 20_480
 _DAMAGED = "move it out of the lake; `sluice cat` prints what can be read of it"
-
-
-def literal(value: str) -> str:
-    """A string as SQL writes it."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def paths_list(function: str, paths: Sequence[str]) -> str:

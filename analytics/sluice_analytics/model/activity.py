@@ -27,6 +27,7 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     amounts of this piece, null where unknown); rss_bytes, peak_rss_bytes (int64, levels in this piece,
     null where unknown). With a scope that has a beginning, a program that began before it has no piece
     for what its END tells beyond the last interval: that total reaches back to before the scope.
+    Kept (session.Session), since several questions rest on them.
     """
     usage = session.table("usage", scope)
     interval = usage.select(
@@ -47,6 +48,7 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     told = counted.group_by("program_id").aggregate(
         told_until=counted.time.max(), **{f"told_{name}": counted[name].sum().cast("int64") for name in SUMS}
     )
+    told = session.kept(told)  # so that the wide rows of what ended flow through one query, once
     joined = ended.left_join(told, "program_id")
     start = ibis.coalesce(joined.told_until, joined.observed_time, joined.program_start_time)
     rest = joined.select(
@@ -57,7 +59,7 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
         peak_rss_bytes=joined.peak_rss_bytes,
         **{name: joined[name] - joined[f"told_{name}"].fill_null(0) for name in SUMS},
     )
-    return interval.union(rest)
+    return session.kept(interval.union(rest))
 
 
 def cut(table: ir.Table, window_us: int, since_us: int | None = None, until_us: int | None = None) -> ir.Table:

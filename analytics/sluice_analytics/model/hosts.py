@@ -59,7 +59,7 @@ def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
         cores=ibis.cases((placed.interval_ns >= LEAST_NS, ibis.least(rate, placed.cpus.cast("float64")))),
         **{name: placed[name] * kept for name in AMOUNTS},
     )
-    return placed.drop("_begin", "_told_until")
+    return session.kept(placed.drop("_begin", "_told_until"))
 
 
 def merged(table: ir.Table, *keys: str, slack_us: int = 0, sums: tuple[str, ...] = ()) -> ir.Table:

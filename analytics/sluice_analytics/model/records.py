@@ -21,21 +21,45 @@ def _last(records: ir.Table, *keys: str) -> ir.Table:
     return records.mutate(_rank=rank).filter(lambda t: t._rank == 0).drop("_rank")
 
 
-def programs(session: Session, scope: Scope = ALL) -> ir.Table:
+def programs(session: Session, scope: Scope = ALL, of: ir.Table | None = None) -> ir.Table:
     """One row a program (program_id), columns as columns.COLUMNS['program'].
 
     phase is END for one that ended, else it ran still when the lake heard of it last; then end_time,
     exit_code, exit_signal and all of usage are null. wall_ns (added): end_time - program_start_time.
+    of: a table with program_ids, to which it keeps: of few programs, few records are compared.
     """
-    last = _last(session.table("program", scope), "program_id")
-    return last.mutate(wall_ns=(last.end_time - last.program_start_time) * 1000)
+    records = session.table("program", scope)
+    if of is not None:
+        records = records.semi_join(of, "program_id")
+    if of is not None or scope.run_ids is not None:
+        last = _last(records, "program_id")
+    else:  # to rank all of a lake takes much memory; what ended is known by its END, once
+        ends = _ends(session, records)
+        ended = session.kept(ends.select("program_id"))
+        alive = records.filter(records.phase != "END").anti_join(ended, "program_id")
+        last = ends.union(_last(alive, "program_id"))
+    return _with_wall(last)
 
 
 def ended_programs(session: Session, scope: Scope = ALL) -> ir.Table:
     """The rows of programs() whose phase is END, without looking at the records of those that run still."""
     records = session.table("program", scope)
-    last = _last(records.filter(records.phase == "END"), "program_id")
-    return last.mutate(wall_ns=(last.end_time - last.program_start_time) * 1000)
+    if scope.run_ids is not None:
+        return _with_wall(_last(records.filter(records.phase == "END"), "program_id"))
+    return _with_wall(_ends(session, records))
+
+
+def _ends(session: Session, records: ir.Table) -> ir.Table:
+    """The END records of programs, one each."""
+    ends = records.filter(records.phase == "END")
+    # As a rule there is one, and that is cheap to see.
+    count = ends.group_by("program_id").aggregate(n=ends.count())
+    again = session.kept(count.filter(count.n > 1).select("program_id").limit(1))
+    return _last(ends, "program_id") if session.rows(again) else ends
+
+
+def _with_wall(programs: ir.Table) -> ir.Table:
+    return programs.mutate(wall_ns=(programs.end_time - programs.program_start_time) * 1000)
 
 
 def tasks(session: Session, scope: Scope = ALL) -> ir.Table:

@@ -8,7 +8,6 @@ from typing import Any
 
 from .. import units
 from ..report.document import Column, Document, Table
-from ..report.terminal import clock
 from .attribution import CLASSES, HostHour
 from .finding import KINDS, Finding, total
 from .groups import Group, HostTime
@@ -25,8 +24,9 @@ MOST = 40
 def of_report(report: SweepReport) -> Document:
     """The answer of `sluice sweep`."""
     main = _hosts(report) if report.host_times else _groups(report)
+    since, until = units.clock(report.period.since_us), units.clock(report.period.until_us)
     return Document(
-        title=f"{report.session.source}: {clock(report.period.since_us)} to {clock(report.period.until_us)}",
+        title=f"{report.session.source}: {since} to {until}",
         facts=_headline(report),
         tables=[main, _findings(report), _losses(report)],
         notes=[*report.notes, *_remarks(report)],
@@ -56,7 +56,9 @@ def _headline(report: SweepReport) -> list[tuple[str, str]]:
         ("residue", f"{total.residue_share * 100:.2f}% of capacity"),
     ]  # fmt: skip
     if total.money is None:
-        money = "unknown: no host has a price (--prices FILE)"
+        money = "unknown: " + (
+            "no host of the lake is in the price table" if report.has_prices else "no price table (--prices FILE)"
+        )
     else:
         money = units.money(total.money, report.currency)
         money += f", of it {units.money(total.money_wasted, report.currency)} did nothing"

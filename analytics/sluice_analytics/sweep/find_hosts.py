@@ -83,13 +83,9 @@ def _without_runs(scene: Scene, host: Host, row: Row, others: list[Row]) -> Iter
             "IDLE_AFTER_RUN", host.host_name, host.host_id, host.host_name, row["last_run_us"], end, after / HOUR_US,
             scene.money(host.host_id, after),
             f"{host.host_name} was up for {units.duration(after * 1000)} after its last run ended at "
-            f"{_clock(row['last_run_us'])}; {after_busy * host.cpus:.2f} of {host.cpus} CPUs were busy on average",
+            f"{units.clock(row['last_run_us'])}; {after_busy * host.cpus:.2f} of {host.cpus} CPUs were busy on average",
             evidence,
         )  # fmt: skip
-
-
-def _clock(us: int) -> str:
-    return (units.rfc3339(us) or "")[:19] + "Z"
 
 
 def _spikes(scene: Scene, watched: set[str], others: dict[str, list[Row]]) -> Iterator[Finding]:

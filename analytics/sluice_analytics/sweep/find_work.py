@@ -36,10 +36,6 @@ def find(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
     yield from _failures(scene, work["run"], "run")
 
 
-def _clock(us: int) -> str:
-    return (units.rfc3339(us) or "")[:19] + "Z"
-
-
 def run_label(row: Row) -> str:
     """What a person calls a run: its pipeline or name, and the start of its id."""
     name = row.get("pipeline") or row.get("run_name") or "run"
@@ -109,6 +105,7 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
             quiet[row["run_id"]].append((start, end))
     for run_id, stretches in quiet.items():
         group = by_run[run_id]
+        stretches.sort()
         first = min(group, key=lambda r: r["start_time"])
         last_us = min(max(r["last_us"] for r in group), scene.period.until_us)
         start, end = max(stretches, key=lambda s: s[1] - s[0])
@@ -126,8 +123,9 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
             first["host_id"] if len(group) == 1 else None, ", ".join(sorted(scene.name(r["host_id"]) for r in group)),
             start, end, length / HOUR_US, money,
             f"run {run_label(first)} was alive and made no progress for {units.duration((end - start) * 1000)}, from "
-            f"{_clock(start)} to {_clock(end)}: no program began, none used {scene.limits.quiet_cores:g} CPUs or moved "
-            f"{units.size(scene.limits.quiet_bytes_per_s)} a second" + ("" if is_over else "; then it went on"),
+            f"{units.clock(start)} to {units.clock(end)}: no program began, none used "
+            f"{scene.limits.quiet_cores:g} CPUs or moved {units.size(scene.limits.quiet_bytes_per_s)} a second"
+            + ("" if is_over else "; then it went on"),
             {
                 "silent_ns": length * 1000, "stretches": len(stretches), "resumed": not is_over, "start_time": start,
                 "end_time": end, "live_programs": sum(r["live_programs"] or 0 for r in group),
@@ -199,8 +197,8 @@ def _containers(scene: Scene) -> Iterator[Finding]:
             "CONTAINER_OUTLIVES_TASK", name, row["host_id"], scene.name(row["host_id"]), start, end, length / HOUR_US,
             scene.money(row["host_id"], length, scene.share(row["host_id"], None, row["peak_rss_bytes"])),
             f"container {name} on {scene.name(row['host_id'])} stayed for {units.duration(length * 1000)} after its "
-            f"last task ({row['task']}) ended at {_clock(start)}: {row['programs']} program(s) such as {row['comm']}"
-            + (", still alive when last heard of" if row["alive"] else ""),
+            f"last task ({row['task']}) ended at {units.clock(start)}: {row['programs']} program(s) such as "
+            f"{row['comm']}" + (", still alive when last heard of" if row["alive"] else ""),
             {
                 "container_id": row["container_id"], "task_end_time": start, "programs": row["programs"],
                 "alive": row["alive"], "last_end_time": row["last_end_us"], "comm": row["comm"],
@@ -243,8 +241,8 @@ def _failures(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
             first["host_id"] if len({r["host_id"] for r in group}) == 1 else None,
             ", ".join(sorted({scene.name(r["host_id"]) for r in group})),
             first["start_time"], last["last_us"], wall_us / HOUR_US, money,
-            f"{what} failed {len(group)} times ({', '.join(ends)}) between {_clock(first['start_time'])} and "
-            f"{_clock(last['last_us'])}: {units.duration(wall_us * 1000)} and {units.duration(sum(cpu))} of CPU",
+            f"{what} failed {len(group)} times ({', '.join(ends)}) between {units.clock(first['start_time'])} and "
+            f"{units.clock(last['last_us'])}: {units.duration(wall_us * 1000)} and {units.duration(sum(cpu))} of CPU",
             {
                 "failures": len(group), "ends": ends, "wall_ns": wall_us * 1000, "cpu_ns": sum(cpu) if cpu else None,
                 "runs": sorted({r["run_id"] for r in group}), "first_time": first["start_time"],

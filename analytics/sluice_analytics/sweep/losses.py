@@ -51,10 +51,11 @@ def lost_events(session: Session, scope: Scope) -> ir.Table:
     record = session.table("agent", scope)
     first = record.group_by("agent_id").aggregate(first_seq=record.seq.min())
     each = record.filter(record.lost.length() > 0)
-    each = each.mutate(_loss=each.lost.unnest())
+    each = each.mutate(_at=ibis.range(0, each.lost.length()).unnest())
+    loss = each.lost[each._at]
     each = each.select(
         "host_id", "agent_id", "seq", "time", "event", "interval_ns",
-        place=each._loss["place"], reason=each._loss["reason"], total=each._loss["count"],
+        place=loss["place"], reason=loss["reason"], total=loss["count"],
     )  # fmt: skip
     each = each.inner_join(first, "agent_id")
     window = ibis.window(group_by=[each.agent_id, each.place, each.reason], order_by=each.seq.asc())
@@ -84,9 +85,7 @@ def seq_holes(session: Session, period: Period) -> list[Loss]:
     found = []
     for topic in COLUMNS:
         record = session.table(topic, scope)
-        spans = record.group_by("agent_id").aggregate(
-            n=record.seq.nunique(), first=record.seq.min(), last=record.seq.max()
-        )
+        spans = record.group_by("agent_id").aggregate(n=record.count(), first=record.seq.min(), last=record.seq.max())
         broken = [r["agent_id"] for r in session.rows(spans.filter(spans["last"] - spans["first"] + 1 > spans.n))]
         if not broken:
             continue

@@ -8,7 +8,7 @@ import dataclasses
 import ibis
 import ibis.expr.types as ir
 
-from ..lake.session import Session
+from ..lake.session import Scope, Session
 from ..model import hosts
 from ..model.activity import pieces
 from ..model.records import programs, runs, tasks
@@ -29,13 +29,13 @@ def _sum(table: ir.Table, names: tuple[str, ...]) -> ir.IntegerColumn:
     return total
 
 
-def program_use(session: Session, period: Period) -> ir.Table:
-    """What each program did in the period: host_id, program_id, and
+def program_use(session: Session, period: Period, of: ir.Table) -> ir.Table:
+    """What each program (program_id) of a table did in the period: host_id, program_id, and
 
     cpu_ns, moved_bytes (storage and network), called_bytes (read and write calls, from cache too), calls
     (read and write), voluntary_switches, switches (float64), told_us (int64: time of which records tell).
     """
-    part = parts(session, period, (*_MOVED, *_CALLED, *_CALLS, *_SWITCHES))
+    part = parts(session, period).semi_join(of, "program_id")
     part = part.mutate(
         _moved=_sum(part, _MOVED),
         _called=_sum(part, _CALLED),
@@ -64,6 +64,15 @@ def program_use(session: Session, period: Period) -> ir.Table:
     )
 
 
+def _children(session: Session, scope: Scope, of: ir.Table) -> ir.Table:
+    """program_id, parent_program_id of the programs whose parent is a program of a table."""
+    parents = of.select(parent_program_id=of.program_id).distinct()
+    records = session.table("program", scope)
+    maybe = session.kept(records.semi_join(parents, "parent_program_id").select("program_id").distinct())
+    known = programs(session, scope, maybe)  # by its last record, as all else is
+    return session.kept(known.semi_join(parents, "parent_program_id").select("program_id", "parent_program_id"))
+
+
 def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     """program_use of those that records tell of for least_us or more, or that have not ended, with their families.
 
@@ -72,23 +81,15 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     grandchildren: children, sleeps (children called sleep), family_cpu_ns, family_moved_bytes.
     """
     reach = dataclasses.replace(period.scope, since_us=period.since_us - LOOK_BACK_US)
-    used = program_use(session, period)
-    known = programs(session, reach)
-    of = known.select("program_id", "parent_program_id")
-    child = used.select("program_id", "comm", "cpu_ns", "moved_bytes").inner_join(of, "program_id")
-    child = child.filter(child.parent_program_id.notnull())
-    first = child.group_by("parent_program_id").aggregate(
-        children=child.count(),
-        sleeps=(child.comm == "sleep").cast("int64").sum().cast("int64"),
-        child_cpu_ns=child.cpu_ns.sum(),
-        child_moved=child.moved_bytes.sum(),
-    )
-    above = of.select(parent_program_id=of.program_id, above_program_id=of.parent_program_id)
-    grand = child.inner_join(above, "parent_program_id")
-    grand = grand.filter(grand.above_program_id.notnull())
-    second = grand.group_by("above_program_id").aggregate(
-        grand_cpu_ns=grand.cpu_ns.sum(), grand_moved=grand.moved_bytes.sum()
-    )
+    records = session.table("program", reach)
+    part = parts(session, period)
+    told = part.group_by("program_id").aggregate(_told_us=(part.to_us - part.from_us).sum())
+    ended = records.filter(records.phase == "END").select("program_id")
+    # Few of many: what is asked of them is asked of them alone.
+    chosen = told.filter(told._told_us >= least_us).union(told.anti_join(ended, "program_id"))
+    chosen = session.kept(chosen.select("program_id").distinct())
+    used = program_use(session, period, chosen)
+    known = programs(session, reach, chosen)
     itself = known.select(
         "program_id", "exe", "argv", "container_id", "program_start_time", "end_time", "boot_id", heard_us=known.time
     )
@@ -96,9 +97,27 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     joined = joined.filter(
         (joined.told_us >= least_us) | (joined.end_time.isnull() & joined.program_start_time.notnull())
     )
-    joined = joined.select(
-        *(joined[name] for name in used.columns),
-        *(joined[name] for name in itself.columns if name != "program_id"),
+    joined = session.kept(
+        joined.select(
+            *(joined[name] for name in used.columns),
+            *(joined[name] for name in itself.columns if name != "program_id"),
+        )
+    )
+    young = _children(session, reach, joined)
+    child = program_use(session, period, young).select("program_id", "comm", "cpu_ns", "moved_bytes")
+    child = child.inner_join(young, "program_id")
+    first = child.group_by("parent_program_id").aggregate(
+        children=child.count(),
+        sleeps=(child.comm == "sleep").cast("int64").sum().cast("int64"),
+        child_cpu_ns=child.cpu_ns.sum(),
+        child_moved=child.moved_bytes.sum(),
+    )
+    younger = _children(session, reach, young)
+    grand = program_use(session, period, younger).select("program_id", "cpu_ns", "moved_bytes")
+    above = young.select(parent_program_id=young.program_id, above_program_id=young.parent_program_id)
+    grand = grand.inner_join(younger, "program_id").inner_join(above, "parent_program_id")
+    second = grand.group_by("above_program_id").aggregate(
+        grand_cpu_ns=grand.cpu_ns.sum(), grand_moved=grand.moved_bytes.sum()
     )
     joined = joined.left_join(first, joined.program_id == first.parent_program_id)
     joined = joined.left_join(second, joined.program_id == second.above_program_id)
@@ -167,7 +186,9 @@ def containers(session: Session, period: Period) -> ir.Table:
     that were there after the tasks' end; task: one of the tasks.
     """
     scope = period.scope
-    known = programs(session, scope)
+    records = session.table("program", scope)
+    inside = session.kept(records.filter(records.container_id.notnull()).select("program_id").distinct())
+    known = programs(session, scope, inside)
     known = known.filter(known.container_id.notnull())
     done = tasks(session, scope)
     done = done.select("host_id", "run_id", "task_id", task_end=done.end_time, task_phase=done.phase)

@@ -10,7 +10,7 @@ from ..errors import NotFound
 from ..lake.files import day_of
 from ..lake.session import Scope, Session
 from ..prices import Prices
-from ..units import rfc3339
+from ..units import clock
 from . import attribution, find_hosts, find_programs, find_work, groups, losses, observed
 from .attribution import Host, HostHour
 from .finding import Finding, Scene
@@ -43,6 +43,8 @@ class SweepReport:
     warnings: list[str]
     notes: list[str]
     currency: str = "USD"
+    has_prices: bool = False
+    """A price table was given, whatever it knows"""
 
 
 def host_time(
@@ -65,7 +67,7 @@ def host_time(
         own = groups.find(session, period, hours, by)
     return SweepReport(
         session, period, limits, by, found, hours, groups.add_up("all", hours), host_times, own, [], lost,
-        [*warnings, *more, *_residues(hours, limits)], _notes(period, found), prices.currency,
+        [*warnings, *more, *_residues(hours, limits)], _notes(period, found), prices.currency, bool(prices.rows),
     )  # fmt: skip
 
 
@@ -76,21 +78,23 @@ def sweep(session: Session, period: Period, prices: Prices, by: str, limits: Thr
     scene = Scene(session, period, limits, {h.host_id: h for h in report.hosts}, report.hours, report.losses)
     programs = session.rows(observed.long_programs(session, period, min(limits.spin_us, limits.least_us)))
     report.findings = [*find_hosts.find(scene), *find_work.find(scene, programs), *find_programs.find(scene, programs)]
-    report.findings.sort(key=lambda f: (-(f.money or 0.0), -(f.hours or 0.0), f.kind, f.subject))
+    report.findings.sort(
+        key=lambda f: (-(f.money or 0.0), -(f.hours or 0.0), f.kind, f.subject, f.start_us, f.host_id or "")
+    )
     return report
 
 
 def _nothing(session: Session, period: Period) -> NotFound:
     table = session.table("host", Scope())
     last = session.rows(table.aggregate(last=table.time.max()))[0]["last"]
-    between = f"between {rfc3339(period.since_us)} and {rfc3339(period.until_us)}"
+    between = f"between {clock(period.since_us)} and {clock(period.until_us)}"
     if last is None:
         return NotFound(
             f"{session.source}: no host was ever recorded in it", "the agent and `sluice run` write sluice.host"
         )
     return NotFound(
         f"{session.source}: no host was recorded {between}",
-        f"the last record of a host is of {rfc3339(last)}: move --since and --until",
+        f"the last record of a host is of {clock(last)}: move --since and --until",
     )
 
 
@@ -117,10 +121,10 @@ def _residues(hours: list[HostHour], limits: Thresholds) -> list[str]:
     return [
         f"in {len(off)} of {len(hours)} host-hours the parts miss the capacity by more than "
         f"{limits.residue_share * 100:g} %, at worst by {worst.residue / worst.capacity * 100:.1f} % "
-        f"({worst.host.host_name}, {rfc3339(worst.window)}): programs account for more CPU than the host counted"
+        f"({worst.host.host_name}, {clock(worst.window)}): programs account for more CPU than the host counted"
     ]
 
 
 def _notes(period: Period, found: list[Host]) -> list[str]:
     silent = [h for h in found if h.is_watched and period.until_us - h.last_us > SILENT_INTERVALS_US]
-    return [f"{h.host_name} was last heard of at {rfc3339(h.last_us)}: what came after is not counted" for h in silent]
+    return [f"{h.host_name} was last heard of at {clock(h.last_us)}: what came after is not counted" for h in silent]

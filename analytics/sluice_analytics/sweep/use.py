@@ -14,18 +14,24 @@ from ..model.hosts import merged
 from ..model.records import programs, runs, tasks
 from .period import Period
 
+SUMS = (
+    "read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar", "syscr", "syscw",
+    "voluntary_switches", "involuntary_switches",
+)  # fmt: skip
+"""What parts() has of a program beside CPU time and memory."""
 
-def parts(session: Session, period: Period, sums: tuple[str, ...] = ()) -> ir.Table:
-    """Pieces of programs (model/activity) cut at the hours of the period, with what attribution adds up.
+
+def parts(session: Session, period: Period) -> ir.Table:
+    """Pieces of programs (model/activity) cut at the hours of the period, with what a sweep adds up.
 
     Beside IDENTITY: cpu_ns (float64); memory (float64, resident bytes times ns; a piece that ended with its
-    program counts with the program's peak); from_us, to_us, window, peak_rss_bytes (int64); and those of
-    SUMS that are asked for, as by_window has them.
+    program counts with the program's peak); from_us, to_us, window, peak_rss_bytes (int64); and SUMS, as
+    by_window has them. Kept, since most of a sweep's questions rest on it.
     """
     piece = pieces(session, period.scope)
     piece = piece.select(
         *IDENTITY,
-        *sums,
+        *SUMS,
         "start_us",
         "end_us",
         "peak_rss_bytes",
@@ -33,16 +39,17 @@ def parts(session: Session, period: Period, sums: tuple[str, ...] = ()) -> ir.Ta
         _cpu=piece.cpu_user_ns.fill_null(0) + piece.cpu_system_ns.fill_null(0),
     )
     part = cut(piece, period.window_us, period.since_us, period.until_us)
-    return part.select(
+    part = part.select(
         *IDENTITY,
         "window",
         "from_us",
         "to_us",
         "peak_rss_bytes",
-        **{name: part[name] * part.share for name in sums},
+        **{name: part[name] * part.share for name in SUMS},
         cpu_ns=part._cpu * part.share,
         memory=part._resident * (part.to_us - part.from_us).cast("float64") * 1000.0,
     )
+    return session.kept(part)
 
 
 def by_run(session: Session, period: Period) -> ir.Table:
@@ -112,8 +119,8 @@ def task_requests(session: Session, period: Period) -> ir.Table:
         alive_us=task._alive.sum().cast("int64"),
     )
     asked = asked.filter(asked.requested_cpu_ns.notnull() | asked.requested_memory.notnull())
-    part = parts(session, period)
-    part = part.filter(part.task_id.notnull())
+    asked = session.kept(asked)  # few, as a rule
+    part = parts(session, period).semi_join(asked, keys)
     used = part.group_by(*keys).aggregate(cpu_ns=part.cpu_ns.sum(), memory=part.memory.sum())
     joined = asked.left_join(used, keys)
     columns = {name: joined[name] for name in asked.columns}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lake in which each host is told of once, where `sluice run` and the agent recorded it at the same time."""
+"""A lake as one sweep sees it: the same records for all its questions, and each host told of once, where
+`sluice run` and the agent recorded it at the same time."""
 
 from __future__ import annotations
 
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from ..lake.session import ALL, Row, Scope, Session
@@ -11,7 +13,10 @@ from .period import Period
 
 
 class View:
-    """A Session without the records of some agents."""
+    """A Session without the records of some agents, in which a table is the same each time it is asked for.
+
+    What is kept is kept once, then: equal expressions over equal tables are equal.
+    """
 
     def __init__(self, session: Session, agents: list[str]) -> None:
         self._session = session
@@ -19,11 +24,25 @@ class View:
         self.engine = session.engine
         self.source = session.source
         self.warnings = session.warnings
+        self._tables: dict[tuple[str, Scope], ir.Table] = {}
+        self._kept: dict[ops.Node, ir.Table] = {}
 
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
         """See Session.table."""
-        table = self._session.table(topic, scope)
-        return table.filter(~table.agent_id.isin(self._agents))
+        found = self._tables.get((topic, scope))
+        if found is None:
+            found = self._session.table(topic, scope)
+            if self._agents:
+                found = found.filter(~found.agent_id.isin(self._agents))
+            self._tables[topic, scope] = found
+        return found
+
+    def kept(self, expression: ir.Table) -> ir.Table:
+        """See Session.kept."""
+        key = expression.op()
+        if key not in self._kept:
+            self._kept[key] = self._session.kept(expression)
+        return self._kept[key]
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
@@ -50,7 +69,7 @@ def without_agents(session: Session, period: Period) -> tuple[Session, list[str]
     )
     doubled = [r["host_id"] for r in session.rows(twice.filter((twice.overlap_us > 0) & (twice.agents > 1)))]
     if not doubled:
-        return session, []
+        return View(session, []), []
     record = session.table("host", period.scope)
     record = record.filter(record.host_id.isin(doubled))
     spans = record.mutate(start_us=record.time - record.interval_ns // 1000)
@@ -70,7 +89,7 @@ def without_agents(session: Session, period: Period) -> tuple[Session, list[str]
         )
     ]
     if not inner:
-        return session, []
+        return View(session, []), []
     hosts_of = len({r["host_id"] for r in inner})
     return View(session, sorted(r["agent_id"] for r in inner)), [
         f"{len(inner)} recording(s) of `sluice run` on {hosts_of} host(s) lie within what the host's agent recorded "
