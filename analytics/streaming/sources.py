@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka topics as tables of Flink SQL: the columns of lake/columns.py, each (agent_id, seq) once.
+"""Kafka topics as tables of Flink SQL: the columns of lake/columns.py and ALSO, each (agent_id, seq) once.
 
 Flink's avro-confluent format reads each message by the schema of its id and projects it onto one reader's
-schema, here: what columns.py names of the newest schema that the registry has for the topic. It must be
+schema, here: what these columns name of the newest schema that the registry has for the topic. It must be
 given, since Flink would make one of its own from a table's columns, in which an enum is a string and so
 does not match; and without logical types, of which Flink takes no microseconds.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import layout
 
 from sluice_analytics.errors import UserError
-from sluice_analytics.lake.columns import COLUMNS
+from sluice_analytics.lake.columns import COLUMNS, Column
 from sluice_analytics.lake.registry import Registry
 
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "avro")
@@ -25,9 +25,22 @@ _PLAIN = {
     "string": "STRING", "enum": "STRING", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE",
     "boolean": "BOOLEAN",
 }  # fmt: skip
+ALSO: dict[str, tuple[Column, ...]] = {
+    "finding": (
+        Column("evidence", "array<struct<name: string, value: float64>>"),
+        Column("causes", "array<string>"),
+    ),
+}
+"""Columns of the tables here that columns.py does not have, since no analysis of a lake reads them."""
+
 _SQL_TYPES = {"string": "STRING", "int64": "BIGINT", "float64": "DOUBLE", "boolean": "BOOLEAN"}
 
 Tree = dict[str, "Tree"]
+
+
+def columns_of(topic: str) -> list[Column]:
+    """The columns of a topic's table, in order."""
+    return [*COLUMNS[topic], *ALSO.get(topic, ())]
 
 
 def sql_type(ibis_type: str) -> str:
@@ -56,9 +69,9 @@ def newest_schema(registry: Registry, kafka_topic: str) -> dict[str, Any]:
 
 
 def reader_schema(topic: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """What columns.py names of a schema, without logical types."""
+    """What the table's columns name of a schema, without logical types."""
     wanted: Tree = {}
-    for column in COLUMNS[topic]:
+    for column in columns_of(topic):
         at = wanted
         for name in column.source.split("."):
             at = at.setdefault(name, {})
@@ -130,7 +143,7 @@ def options(values: dict[str, str]) -> str:
 
 
 def statements(registry: Registry, kafka_topic: str, kafka: dict[str, str], late: str) -> tuple[str, str]:
-    """The table kafka_<topic>, every message, and the view <topic>: each record once, columns as columns.py has them.
+    """The table kafka_<topic>, every message, and the view <topic>: each record once, with columns_of(topic).
 
     Both also have ts (TIMESTAMP_LTZ(3), the record's time, of which the watermark is made: late behind the
     newest, as SQL writes an interval) and proc (when it was read). kafka: the connector's options.
@@ -160,7 +173,7 @@ def statements(registry: Registry, kafka_topic: str, kafka: dict[str, str], late
     )
     have = _paths(schema, named)
     values = []
-    for column in COLUMNS[topic]:
+    for column in columns_of(topic):
         at = ".".join(f"`{p}`" for p in column.source.split("."))
         kind = sql_type(column.type)
         value = f"CAST({at if column.source in have else 'NULL'} AS {kind})"

@@ -2,6 +2,7 @@
 """Flink SQL over topics of a real broker and registry: hourly sweep, alerts and Iceberg tables, also after kill -9."""
 import collections
 import json
+import math
 import os
 import random
 import shutil
@@ -172,35 +173,47 @@ class Flink(unittest.TestCase):
         return maker
 
     def failures(self, maker):
-        """Adds to a lake what shall be told of, and what shall not; the sentences."""
+        """Adds to a lake what shall be told of, and what shall not; (kind, severity, message, tool, code, signal)."""
         a = {"host_id": HOSTS[0], "host_name": "node1", "run_id": "r1", "pipeline": "demo", "task_id": "t9", "task": "align"}
-        for more in ({"tool": "samtools sort", "sample": "A", "exit_code": 1},
-                     {"tool": "bwa mem", "sample": "A", "exit_signal": 9, "oom_killed": True},
-                     {"tool": "python", "exit_signal": 11}):
-            maker.program(start=100, end=101, **a, **more)
-        # Not these: outside any task; replaced by exec; ended well; still there.
-        maker.program(start=100, end=101, host_id=HOSTS[0], run_id="r1", exit_code=1)
-        maker.program(start=100, end=101, **a, end_reason="EXEC")
-        maker.program(start=100, end=101, **a)
-        maker.program(start=100, phase="START", **a)
+        sort = "samtools sort (pid 7) ended with exit code 1; task align (A) failed of it"
+        oom = "bwa mem (pid 8) was killed by the kernel for want of memory, peak 2.00 GiB"
+        segv = "python (pid 9) was ended by SIGSEGV; task align failed of it"
+        unknown = "a program of which there is no record ended with exit code 2; task align failed of it"
+        error = {"severity": "ERROR", **a}
+        maker.finding("FAILED", at=101, **error, message=sort, tool="samtools sort", program_id="p7", sample="A",
+                      evidence={"exit_code": 1, "wall_ns": 1e9, "task_exit_code": 141}, causes=["p6", "p5"])
+        maker.finding("OOM_KILLED", at=102, **error, message=oom, tool="bwa mem", program_id="p8",
+                      evidence={"peak_rss_bytes": 2 << 30, "exit_signal": 9, "wall_ns": 1e9})
+        maker.finding("FAILED", at=103, **error, message=segv, tool="python", program_id="p9",
+                      evidence={"exit_signal": 11, "task_exit_code": 139})
+        maker.finding("FAILED", at=104, **error, message=unknown, evidence={"task_exit_code": 2})
+        # Another's, in no run, with numbers that JSON has not.
+        maker.finding("DISK_FULL", at=105, host_id=HOSTS[0], host_name="node1", message="/ is full",
+                      evidence={"free": math.nan, "rate": math.inf, "exit_code": math.nan})
+        # Programs and tasks that end badly are told by findings alone.
+        maker.program(start=100, end=101, **a, exit_code=1)
+        maker.program(start=100, end=101, **a, exit_signal=9, oom_killed=True)
         maker.task(start=90, end=200, **a, exit_code=2)
-        maker.task(start=90, end=200, **{**a, "task_id": "t10"})
         maker.run(start=80, end=300, host_id=HOSTS[0], host_name="node1", run_id="r1", exit_signal=15)
+        maker.run(start=80, end=300, host_id=HOSTS[0], host_name="node1", run_id="r3", sample="B", exit_code=3)
         maker.run(start=80, end=300, host_id=HOSTS[1], run_id="r2")
+        maker.run(start=80, host_id=HOSTS[1], run_id="r4")
         maker.agent("GAP", at=400, host_id=HOSTS[1], host_name="node2", interval_ns=90 * S)
         for n, count in enumerate((0, 4, 4, 9, 2)):  # the last is a new start's
             maker.agent(at=500 + 10 * n, host_id=HOSTS[1], host_name="node2",
                         lost=[{"place": "ring", "reason": "full", "count": count}])
         maker.write()
         loss = "The agent on node2 lost %d events at ring: full."
-        return collections.Counter({
-            ("PROGRAM_FAILED", "samtools sort of task align, sample A, on node1 failed with exit code 1."): 1,
-            ("PROGRAM_OOM_KILLED", "bwa mem of task align, sample A, on node1 was killed for want of memory."): 1,
-            ("PROGRAM_KILLED", "python of task align on node1 was ended by SIGSEGV."): 1,
-            ("TASK_FAILED", "Task align on node1 failed with exit code 2."): 1,
-            ("RUN_KILLED", "Run demo on node1 was ended by SIGTERM."): 1,
-            ("AGENT_GAP", "Nobody watched node2 for 90 s before that."): 1,
-            ("AGENT_LOSS", loss % 4): 1, ("AGENT_LOSS", loss % 5): 1, ("AGENT_LOSS", loss % 2): 1})
+        return [
+            ("FAILED", "ERROR", sort, "samtools sort", 1, None),
+            ("OOM_KILLED", "ERROR", oom, "bwa mem", None, 9),
+            ("FAILED", "ERROR", segv, "python", None, 11),
+            ("FAILED", "ERROR", unknown, None, None, None),
+            ("DISK_FULL", "WARNING", "/ is full", None, None, None),
+            ("RUN_KILLED", "ERROR", "Run demo on node1 was ended by SIGTERM.", None, None, 15),
+            ("RUN_FAILED", "ERROR", "Run demo, sample B, on node1 failed with exit code 3.", None, 3, None),
+            ("AGENT_GAP", "WARNING", "Nobody watched node2 for 90 s before that.", None, None, None),
+            *(("AGENT_LOSS", "WARNING", loss % n, None, None, None) for n in (4, 5, 2))]
 
     def assert_swept(self, maker):
         expected = swept(maker)
@@ -214,10 +227,11 @@ class Flink(unittest.TestCase):
         """What is read to its end is what plain Python adds up, and is told of as written here by hand."""
         rng = random.Random(6)
         maker = self.lake(3, rng)
-        sentences = self.failures(maker)
+        expected = self.failures(maker)
         for topic in ("host", "usage", "program", "task", "run"):
             self.topics.write(topic, in_disorder(maker.written[topic], LATE - 1, rng))
-        self.topics.write("agent", maker.written["agent"] + maker.written["agent"][:3])
+        for topic in ("agent", "finding"):
+            self.topics.write(topic, maker.written[topic] + maker.written[topic][:3])
         # A later version's record: the job's own schema is made of it, those of the others are projected.
         newer = with_field("program", "energy_nj", ["null", "long"], None)
         self.topics.write("program", [maker.written["program"][0] | {"energy_nj": 1}], newer)
@@ -226,14 +240,15 @@ class Flink(unittest.TestCase):
         self.start(["sweep_hourly.sql", "alerts.sql"], "--bounded").finish()
         self.assert_swept(maker)
         alerts = [json.loads(value) for _, value in self.topics.messages("alerts")]
-        self.assertEqual(sentences, collections.Counter((a["kind"], a["message"]) for a in alerts))
-        told = next(a for a in alerts if a["kind"] == "PROGRAM_FAILED")
-        record = next(r for r in maker.written["program"] if r["exit_code"] == 1 and r["sample"])
-        for name in ("host_id", "run_id", "pipeline", "task_id", "task", "sample", "program_id", "tool", "exit_code",
-                     "exit_signal", "agent_id", "seq"):
+        shown = ("kind", "severity", "message", "tool", "exit_code", "exit_signal")
+        found = [tuple(a[name] for name in shown) for a in alerts]
+        self.assertEqual(sorted(expected, key=str), sorted(found, key=str))
+        told = next(a for a in alerts if a["program_id"] == "p7")
+        record = next(r for r in maker.written["finding"] if r["program_id"] == "p7")
+        for name in ("host_id", "host_name", "run_id", "pipeline", "task_id", "task", "sample", "agent_id", "seq"):
             self.assertEqual(record[name], told[name], name)
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record["time"] // 1000000))
-        self.assertEqual((at + ".000Z", self.prefix + "sluice.program"), (told["time"], told["topic"]))
+        self.assertEqual((at + ".000Z", self.prefix + "sluice.finding"), (told["time"], told["topic"]))
 
     def test_killed(self):
         """A job of hours and tables is killed and goes on: nothing twice, nothing missing, what is late told apart."""

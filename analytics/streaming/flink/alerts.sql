@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Live alerts: what failed, as soon as its record is there. One JSON object an alert, topic sluice.alerts, with a
--- sentence. (agent_id, topic, seq) name the record that it is about; after a restart an alert may come again.
+-- Live alerts: findings, runs that ended badly, and what nobody watched, as soon as the record is there. One JSON
+-- object an alert, topic sluice.alerts, with a sentence. (agent_id, topic, seq) name the record that it is about;
+-- after a restart an alert may come again.
 
 CREATE TEMPORARY TABLE alerts (
   `time` STRING, kind STRING, severity STRING, message STRING,
@@ -8,25 +9,6 @@ CREATE TEMPORARY TABLE alerts (
   program_id STRING, tool STRING, exit_code BIGINT, exit_signal BIGINT,
   agent_id STRING, topic STRING, seq BIGINT
 ) WITH (${sink.alerts});
-
--- What ended badly: programs of tasks, tasks and runs. A program that exec replaced has neither code nor signal.
-CREATE TEMPORARY VIEW failures AS
-SELECT `time`, 'PROGRAM' AS subject, COALESCE(oom_killed, FALSE) AS oom,
-  host_id, host_name, run_id, pipeline, task_id, task, sample, program_id,
-  COALESCE(tool, comm, exe) AS tool, exit_code, exit_signal, agent_id, seq
-FROM program
-WHERE phase = 'END' AND task_id IS NOT NULL
-  AND (exit_code <> 0 OR exit_signal IS NOT NULL OR oom_killed)
-UNION ALL
-SELECT `time`, 'TASK', FALSE, host_id, host_name, run_id, pipeline, task_id, task, sample, CAST(NULL AS STRING),
-  COALESCE(task, name, task_id), exit_code, exit_signal, agent_id, seq
-FROM task
-WHERE phase = 'END' AND (exit_code <> 0 OR exit_signal IS NOT NULL)
-UNION ALL
-SELECT `time`, 'RUN', FALSE, host_id, host_name, run_id, pipeline, task_id, task, sample, CAST(NULL AS STRING),
-  COALESCE(pipeline, name, run_id), exit_code, exit_signal, agent_id, seq
-FROM run
-WHERE phase = 'END' AND (exit_code <> 0 OR exit_signal IS NOT NULL);
 
 -- What each agent lost since its record before: it counts from its start, so that less than before is a new start.
 CREATE TEMPORARY VIEW losses AS
@@ -38,26 +20,35 @@ FROM (
   FROM agent AS a CROSS JOIN UNNEST(a.lost) AS l (place, reason, `count`)
 );
 
+-- As the agent tells them. Flink's SQL finds no number in an array by its name, but in JSON it does.
+INSERT INTO alerts
+SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), kind, severity, message,
+  host_id, host_name, run_id, pipeline, task_id, task, sample, program_id, tool,
+  TRY_CAST(JSON_QUERY(JSON_STRING(evidence), '$[?(@.name == "exit_code")].value'
+    RETURNING ARRAY<STRING>)[1] AS BIGINT),
+  TRY_CAST(JSON_QUERY(JSON_STRING(evidence), '$[?(@.name == "exit_signal")].value'
+    RETURNING ARRAY<STRING>)[1] AS BIGINT),
+  agent_id, '${prefix}sluice.finding', seq
+FROM finding;
+
+-- Of each run that ended badly, with findings or without: an older agent makes none.
 INSERT INTO alerts
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''),
-  subject || CASE WHEN oom THEN '_OOM_KILLED' WHEN exit_signal IS NOT NULL THEN '_KILLED' ELSE '_FAILED' END,
-  'ERROR',
-  CASE subject WHEN 'PROGRAM' THEN tool || ' of task ' || COALESCE(task, task_id)
-    WHEN 'TASK' THEN 'Task ' || tool ELSE 'Run ' || tool END
+  CASE WHEN exit_signal IS NOT NULL THEN 'RUN_KILLED' ELSE 'RUN_FAILED' END, 'ERROR',
+  'Run ' || COALESCE(pipeline, name, run_id)
   || CASE WHEN sample IS NULL THEN '' ELSE ', sample ' || sample || ',' END
   || ' on ' || host_name
-  || CASE WHEN oom THEN ' was killed for want of memory'
-    WHEN exit_signal IS NOT NULL THEN ' was ended by '
+  || CASE WHEN exit_signal IS NOT NULL THEN ' was ended by '
       || CASE exit_signal WHEN 1 THEN 'SIGHUP' WHEN 2 THEN 'SIGINT' WHEN 3 THEN 'SIGQUIT' WHEN 4 THEN 'SIGILL'
         WHEN 6 THEN 'SIGABRT' WHEN 7 THEN 'SIGBUS' WHEN 8 THEN 'SIGFPE' WHEN 9 THEN 'SIGKILL' WHEN 11 THEN 'SIGSEGV'
         WHEN 13 THEN 'SIGPIPE' WHEN 14 THEN 'SIGALRM' WHEN 15 THEN 'SIGTERM' WHEN 24 THEN 'SIGXCPU'
         WHEN 25 THEN 'SIGXFSZ' ELSE 'signal ' || CAST(exit_signal AS STRING) END
     ELSE ' failed with exit code ' || CAST(exit_code AS STRING) END
   || '.',
-  host_id, host_name, run_id, pipeline, task_id, task, sample, program_id,
-  CASE WHEN subject = 'PROGRAM' THEN tool END, exit_code, exit_signal, agent_id,
-  '${prefix}sluice.' || LOWER(subject), seq
-FROM failures;
+  host_id, host_name, run_id, pipeline, task_id, task, sample, CAST(NULL AS STRING), CAST(NULL AS STRING),
+  exit_code, exit_signal, agent_id, '${prefix}sluice.run', seq
+FROM run
+WHERE phase = 'END' AND (exit_code <> 0 OR exit_signal IS NOT NULL);
 
 INSERT INTO alerts
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), 'AGENT_GAP', 'WARNING',
