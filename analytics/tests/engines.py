@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same analyses on any engine, and whether their answers are equal.
 
-    python engines.py ENGINE LAKE RUN_ID SINCE_US UNTIL_US [NAME...]
+    with engines.Engine("spark") as engine:
+        assert engines.compare(engine, lake, case, names) == {}
 
-prints, in that engine's own environment, one line of JSON an analysis: its name and rows, or the error that
-it ended with. Tests compare these with what DuckDB says in theirs.
+An Engine is this file as a process in that engine's own environment, which opens lakes as the commands do and
+says of each analysis its rows, or the error that it ended with; so a JVM starts once for all lakes of a test.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 import math
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sluice_analytics.errors import UserError
+from sluice_analytics.lake import open as lake_open
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.session import Scope, Session
 from sluice_analytics.model import activity, hosts, records
@@ -31,6 +35,7 @@ from sluice_analytics.sweep import document as sweep_document
 from sluice_analytics.sweep import losses, observed, report, use
 from sluice_analytics.sweep.period import HOUR_US, Period
 from sluice_analytics.sweep.thresholds import Thresholds
+from sluice_analytics.sweep.view import View
 from sluice_analytics.tune import present
 from sluice_analytics.tune import run as tune_run
 
@@ -148,34 +153,61 @@ def environment(name: str) -> str:
     return str(python)
 
 
-def ask(engine: str, lake: str | os.PathLike[str], case: Case, names: list[str]) -> Iterator[tuple[str, Any]]:
-    """(name, answer) of analyses on an engine, each as it comes."""
-    command = [
-        environment(engine), __file__, engine, os.fspath(lake),
-        case.run_id, str(case.since_us), str(case.until_us), *names,
-    ]  # fmt: skip
-    env = dict(os.environ, PYTHONPATH=os.path.dirname(__file__))
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("{"):
-                said = json.loads(line)
-                yield said["name"], said["answer"]
-    assert process.returncode == 0
+class Engine:
+    """An engine's process. close() ends it; use it as a context manager."""
+
+    def __init__(self, name: str, *python: str) -> None:
+        """name: spark or flink. python: arguments of its Python, for a program that calls main() in the end."""
+        self.name = name
+        env = dict(os.environ, PYTHONPATH=os.path.dirname(__file__))
+        # Half a machine, and queries that run once: to compile them well is not worth its time.
+        env["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx1g"
+        self._process = subprocess.Popen(
+            [environment(name), *(python or (__file__, name))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
+        )  # fmt: skip
+
+    def ask(self, where: Sequence[str], case: Case, names: Sequence[str]) -> dict[str, Any]:
+        """Analysis -> its answer, or an error as {"error": text}. where: options of a command that name a lake."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps([list(where), dataclasses.asdict(case), list(names)]) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):  # an engine may have something to say too
+                found: dict[str, Any] = json.loads(line)
+                return found
+        raise AssertionError(f"{self.name} ended with {self._process.wait()}")
+
+    def close(self) -> None:
+        """Ends it: in good order, or at all."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        finally:
+            self._process.kill()
+            self._process.stdout.close()
+        assert self._process.returncode == 0
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
 
 def compare(
-    engine: str, lake: str | os.PathLike[str], case: Case, names: list[str], asked: str | None = None
+    engine: Engine, lake: str | os.PathLike[str], case: Case, names: Sequence[str], where: Sequence[str] = ()
 ) -> dict[str, str]:
     """Analysis -> where an engine's answer is not DuckDB's, or what it said it cannot do; those not named agree.
 
-    asked: where the engine finds what DuckDB finds in lake, if not there.
+    where: options by which the engine finds what DuckDB finds in lake, if not there.
     """
     from sluice_analytics.lake.duck import DuckSession
 
     found = {}
-    answers = dict(ask(engine, asked or lake, case, names))
-    assert list(answers) == names
+    answers = engine.ask(where or ("--lake", os.fspath(lake)), case, names)
+    assert list(answers) == list(names), answers
     with DuckSession(os.fspath(lake)) as session:
         for name, got in answers.items():
             if isinstance(got, dict) and set(got) == {"error"}:
@@ -184,9 +216,56 @@ def compare(
             wanted = answer(session, name, case)
             if name not in REPORTS:
                 wanted, got = in_order(json.loads(json.dumps(wanted))), in_order(got)
-            if (where := difference(wanted, got)) is not None:
-                found[name] = where
+            if (at := difference(wanted, got)) is not None:
+                found[name] = at
     return found
+
+
+_MAKEFILE = """
+all: sorted copied idle
+sorted:
+	@seq 200000 -1 1 | sort -n | md5sum >/dev/null
+copied:
+	@dd if=/dev/zero of=zeroes bs=1M count=32 conv=fsync 2>/dev/null && cat zeroes >/dev/null && rm zeroes
+idle:
+	@sleep 2.5
+failing:
+	@ls /nowhere 2>/dev/null
+"""
+
+
+class Recorded:
+    """Two runs of make, recorded by sluice, the second of which fails. Skips the test where it cannot.
+
+    files: a lake as it was recorded; lake: the same, but that the first run is in compacted days alone, and the
+    second in files beside them; first, second: questions about these runs.
+    """
+
+    def __init__(self, at: pathlib.Path) -> None:
+        """at: a folder for all of it."""
+        import pytest
+        import sluice_binary
+
+        from sluice_analytics.cli import lake as lake_command
+        from sluice_analytics.lake import compactor
+
+        self.files, self.lake = at / "files", at / "lake"
+        (at / "Makefile").write_text(_MAKEFILE)
+        make = ("make", "-s", "-k", "-j2", "-C", str(at))
+        assert sluice_binary.record(self.files, *make, interval="1s") == 0
+        shutil.copytree(self.files, self.lake)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compactor, "today", lambda: "2999-12-31")
+            assert lake_command.main(["compact", "--lake", str(self.lake), "--remove-avro"]) == 0
+        assert not list(self.lake.rglob("*.avro"))
+        first = {path.relative_to(self.files) for path in self.files.rglob("*.avro")}
+        assert sluice_binary.record(self.files, *make, "failing", "idle", interval="1s") == 2
+        for path in {path.relative_to(self.files) for path in self.files.rglob("*.avro")} - first:
+            (self.lake / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self.files / path, self.lake / path)
+        last = {r["run_id"]: r["time"] for r in sluice_binary.cat(self.files, "run")}
+        since, until = min(last.values()) - HOUR_US, max(last.values()) + HOUR_US
+        self.first, self.second = (Case(run_id, since, until) for run_id in sorted(last, key=lambda r: last[r]))
 
 
 def made_lake(path: pathlib.Path) -> Case:
@@ -250,33 +329,27 @@ def make_lake(path: pathlib.Path) -> tuple[Any, Case]:
     return lake, Case("run-2", lake.us(-3600), lake.us(2 * day))
 
 
-def main(argv: list[str]) -> None:
-    """Prints the answers of one engine."""
-    engine, lake, run_id, since, until, *names = argv
-    case = Case(run_id, int(since), int(until))
-    session: Session
-    if engine == "spark" and "://" in lake:
-        from sluice_analytics.lake.iceberg import open_table
-
-        session = open_table(lake, "spark", None)
-    elif engine == "spark":
-        from sluice_analytics.lake.spark import SparkSession
-
-        session = SparkSession(lake)
-    else:
-        from sluice_analytics.lake.flink import FlinkSession
-
-        session = FlinkSession(lake)
-    with session:
-        for name in names:
-            began = time.monotonic()
-            try:
-                said = answer(session, name, case)
-            except UserError as e:
-                said = {"error": str(e)}
-            print(json.dumps({"name": name, "answer": said}), flush=True)
-            print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr)
+def main(engine: str) -> None:
+    """Answers questions, one a line of standard input, until it ends."""
+    parser = argparse.ArgumentParser()
+    lake_open.add_arguments(parser)
+    for line in sys.stdin:
+        where, case, names = json.loads(line)
+        answers = {}
+        try:
+            with lake_open.open_session(parser.parse_args([*where, "--engine", engine])) as opened:
+                session = View(opened, [])  # what is kept is kept once for all analyses
+                for name in names:
+                    began = time.monotonic()
+                    try:
+                        answers[name] = answer(session, name, Case(**case))
+                    except UserError as e:
+                        answers[name] = {"error": str(e)}
+                    print(f"{name}: {time.monotonic() - began:.1f} s", file=sys.stderr)
+        except UserError as e:
+            answers = {"error": str(e)}
+        print(json.dumps(answers), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

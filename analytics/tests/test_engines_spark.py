@@ -4,16 +4,33 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Iterator
 
 import engines
 import pytest
+import topics
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, engines.Case]:
-    path = tmp_path_factory.mktemp("made") / "a lake, [odd] {name}"
-    return path, engines.made_lake(path)
+def spark() -> Iterator[engines.Engine]:
+    with engines.Engine("spark") as engine:
+        yield engine
 
 
-def test_all_analyses_are_equal(made: tuple[pathlib.Path, engines.Case]) -> None:
-    assert engines.compare("spark", *made, list(engines.ANALYSES)) == {}
+def test_a_made_lake(spark: engines.Engine, tmp_path: pathlib.Path) -> None:
+    lake = tmp_path / "a lake, [odd] {name}"
+    case = engines.made_lake(lake)
+    assert engines.compare(spark, lake, case, list(engines.ANALYSES)) == {}
+
+
+def test_a_recorded_lake(spark: engines.Engine, recorded: engines.Recorded) -> None:
+    """Its compacted days, and the files beside them, have what the files had that DuckDB reads."""
+    where = ("--lake", str(recorded.lake))
+    assert engines.compare(spark, recorded.files, recorded.first, list(engines.REPORTS), where) == {}
+
+
+def test_topics(spark: engines.Engine, recorded: engines.Recorded, stack: topics.Stack) -> None:
+    topics.create(stack)
+    topics.deliver(stack, recorded.files.rglob("*.avro"))
+    where = ("--kafka", stack.brokers, "--registry", stack.registry_url)
+    assert engines.compare(spark, recorded.files, recorded.second, ["tune"], where) == {}

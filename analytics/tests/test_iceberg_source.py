@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pathlib
 import re
-import subprocess
 from typing import Any
 
 import engines
@@ -111,6 +110,23 @@ def test_what_rests_elsewhere_is_fetched_by_pyiceberg(tables: Tables) -> None:
             assert engines.difference(wanted, got) is None
 
 
+@pytest.mark.parametrize("where", ["folder", "catalog"])
+def test_a_table_that_is_made_later_has_what_was_committed_since(
+    where: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `tune --follow` rests on: one session, a table of it for each look."""
+    growing = Tables(tmp_path, monkeypatch)
+    with open_table(growing.folder if where == "folder" else "lab.sluice", "duckdb", None) as there:
+        rows = there.rows(there.table("run"))
+        new = [rows[-1] | {"seq": 1_000_000 + n, "run_id": f"later-{n}", "event_time": 0} for n in range(2)]
+        table = SqlCatalog("lab", **growing.properties).load_table("sluice.run")
+        for row in new:
+            table.append(pa.Table.from_pylist([row | {"schema_version": 2}], table.schema().as_arrow()))
+        later = there.rows(there.table("run", Scope(run_ids=("later-0", "later-1"))))
+        assert sorted(r["run_id"] for r in later) == ["later-0", "later-1"]
+        assert len(there.rows(there.table("run"))) == len(rows) + 2
+
+
 def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None:
     for name, said in (
         ("program", "names no tables"),
@@ -129,6 +145,7 @@ def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None
 
 _MAKE = """
 import sys
+import engines
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.spark import SparkSession
 
@@ -142,6 +159,7 @@ with SparkSession(lake, conf=conf) as session:
         session._spark.sql(
             f"CREATE TABLE lab.sluice.{topic} USING iceberg PARTITIONED BY (days(event_time)) AS SELECT * FROM records"
         )
+engines.main("spark")
 """
 
 
@@ -149,11 +167,12 @@ def test_a_hadoop_catalog_of_spark(tmp_path: pathlib.Path) -> None:
     lake, case = engines.make_lake(tmp_path / "lake")
     assert isinstance(lake, LakeMaker)
     warehouse = tmp_path / "warehouse"
-    subprocess.run([engines.environment("spark"), "-c", _MAKE, str(lake.path), str(warehouse)], check=True)
     folder = f"file://{warehouse}/sluice"
     names = list(engines.TABLES)
+    with engines.Engine("spark", "-c", _MAKE, str(lake.path), str(warehouse)) as spark:
+        some = [*names, "sweep.use.by_run"]
+        assert engines.compare(spark, lake.path, case, some, ("--table", folder)) == {}
     with open_table(folder, "duckdb", None) as there, DuckSession(str(lake.path)) as here:
         for name in names:
             got, wanted = (engines.in_order(engines.answer(s, name, case)) for s in (there, here))
             assert engines.difference(wanted, got) is None, name
-    assert engines.compare("spark", lake.path, case, [*names, "sweep.use.by_run"], folder) == {}

@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,71 +23,26 @@ import engines
 import fastavro
 import pytest
 from confluent_kafka import Producer
-from lakes import TOPICS, LakeMaker, schema_of
+from lakes import LakeMaker, schema_of
+from topics import Stack, create, deliver, register
 
 from sluice_analytics.errors import UserError
-from sluice_analytics.lake import avro
+from sluice_analytics.lake import avro, kafka
+from sluice_analytics.lake import open as lake_open
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.lake.kafka import KafkaSession
 from sluice_analytics.lake.session import Scope
+from sluice_analytics.tune import follow
 
-INTEGRATION = pathlib.Path(__file__).resolve().parents[2] / "tests" / "integration"
-sys.path.insert(0, str(INTEGRATION))
-
-from stack import Stack, StackError  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    try:
-        found = Stack(tls=True)
-    except StackError as e:
-        pytest.skip(str(e))
-    with found:
-        yield found
-
-
-def register(stack: Stack, topic: str, schema: dict[str, Any]) -> int:
-    """A schema's id. Each has a subject of its own: what the future brings need not fit what was before."""
-    text = json.dumps(schema)
-    request = urllib.request.Request(
-        f"{stack.registry_url}/subjects/{topic}-{zlib.crc32(text.encode())}/versions",
-        json.dumps({"schema": text}).encode(),
-        {"Content-Type": "application/vnd.schemaregistry.v1+json"},
-    )
-    with urllib.request.urlopen(request) as response:
-        return int(json.load(response)["id"])
-
-
-def deliver(stack: Stack, lake: LakeMaker) -> None:
-    """Every record of a lake's files with its file's own schema, as a message that is as old as the record."""
-    producer = Producer({"bootstrap.servers": stack.brokers})
-    for path in lake.files:
-        topic = path.parts[-4].removeprefix("sluice.")
-        with open(path, "rb") as f:
-            reader = fastavro.reader(f)
-            schema = reader.writer_schema
-            number = register(stack, topic, {k: v for k, v in schema.items() if not k.startswith("__")})
-            for record in reader:
-                out = io.BytesIO()
-                fastavro.schemaless_writer(out, schema, record)
-                producer.produce(
-                    f"sluice.{topic}",
-                    b"\0" + number.to_bytes(4, "big") + out.getvalue(),
-                    key=f"{record['host_id']}:{record['run_id'] or ''}",
-                    timestamp=int(record["time"].timestamp() * 1000),
-                )
-        producer.flush()
+STACK = {"tls": True}
 
 
 @pytest.fixture(scope="module")
 def delivered(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> tuple[LakeMaker, engines.Case]:
     """A lake of files, and the same records in Kafka."""
     lake, case = engines.make_lake(tmp_path_factory.mktemp("made") / "lake")
-    for topic in TOPICS:
-        # Messages are as old as made records say: the broker's own retention would delete them within a minute.
-        stack.create_topic(f"sluice.{topic}", 3, {"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
-    deliver(stack, lake)
+    create(stack)
+    deliver(stack, lake.files)
     return lake, case
 
 
@@ -97,11 +54,18 @@ def landed(session: KafkaSession) -> int:
     return sum(len(list(avro.records(str(p)))) for p in pathlib.Path(session._lake).rglob("*.avro"))
 
 
-@pytest.mark.parametrize("name", [n for n in engines.ANALYSES if n != "tune"])
-def test_equals_the_lake_of_files(stack: Stack, delivered: tuple[LakeMaker, engines.Case], name: str) -> None:
-    lake, case = delivered
-    with session_over(stack) as there, DuckSession(str(lake.path)) as here:
-        got, wanted = (engines.answer(s, name, case) for s in (there, here))
+@pytest.fixture(scope="module")
+def both(stack: Stack, delivered: tuple[LakeMaker, engines.Case]) -> Iterator[tuple[KafkaSession, DuckSession]]:
+    """The topics and the files, each in one session."""
+    with session_over(stack) as there, DuckSession(str(delivered[0].path)) as here:
+        yield there, here
+
+
+@pytest.mark.parametrize("name", engines.ANALYSES)
+def test_equals_the_lake_of_files(
+    both: tuple[KafkaSession, DuckSession], delivered: tuple[LakeMaker, engines.Case], name: str
+) -> None:
+    got, wanted = (engines.answer(session, name, delivered[1]) for session in both)
     if name in engines.REPORTS:
         for report in (got, wanted):
             report["warnings"] = []  # they name files
@@ -132,7 +96,7 @@ def test_what_came_after_the_start_is_not_read(
     with session_over(stack) as there:
         with LakeMaker(tmp_path, host_id="0" * 32) as more:
             more.finding("KILLED")
-        deliver(stack, more)
+        deliver(stack, more.files)
         assert len(there.rows(there.table("finding"))) == before
     with session_over(stack) as there:
         assert len(there.rows(there.table("finding"))) == before + 1
@@ -172,7 +136,9 @@ def test_messages_that_are_no_records_are_counted(stack: Stack, delivered: tuple
     }
 
 
-def test_properties_reach_librdkafka(stack: Stack, delivered: tuple[LakeMaker, engines.Case]) -> None:
+def test_properties_reach_librdkafka(
+    stack: Stack, delivered: tuple[LakeMaker, engines.Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tls = (
         "security.protocol=SSL",
         f"ssl.ca.location={stack.cert('ca.crt')}",
@@ -181,11 +147,15 @@ def test_properties_reach_librdkafka(stack: Stack, delivered: tuple[LakeMaker, e
     )
     with KafkaSession(stack.listener("mtls"), stack.registry_url, tls, DuckSession) as there:
         assert there.rows(there.table("run"))
+    monkeypatch.setattr(kafka, "_ANSWER_S", 4.0)
     with pytest.raises(UserError, match="certificate"):
         KafkaSession(stack.listener("mtls"), stack.registry_url, tls[:2], DuckSession)
 
 
-def test_errors_say_what_to_mend(stack: Stack, delivered: tuple[LakeMaker, engines.Case]) -> None:
+def test_errors_say_what_to_mend(
+    stack: Stack, delivered: tuple[LakeMaker, engines.Case], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "_ANSWER_S", 4.0)
     with pytest.raises(UserError, match=r"No such configuration property.*colour"):
         session_over(stack, "colour=green")
     with pytest.raises(UserError, match="is no KEY=VALUE"):
@@ -196,6 +166,116 @@ def test_errors_say_what_to_mend(stack: Stack, delivered: tuple[LakeMaker, engin
         KafkaSession(stack.brokers, "http://user:secret@127.0.0.1:1", [], DuckSession)
     with pytest.raises(UserError, match="is no http or https URL"):
         KafkaSession(stack.brokers, "registry:8081", [], DuckSession)
+    parser = argparse.ArgumentParser()
+    lake_open.add_arguments(parser)
+    at = ["--kafka", stack.brokers, "--registry", stack.registry_url, "--engine", "spark"]
+    for cluster in (["--spark-master", "yarn"], ["--spark-conf", "spark.master=spark://host:7077"]):
+        with pytest.raises(UserError, match=r"files of this machine.*--table"):
+            lake_open.open_session(parser.parse_args([*at, *cluster]))
+
+
+class Growing:
+    """A run that goes on now: step() tells more of it."""
+
+    def __init__(self, stack: Stack, at: pathlib.Path) -> None:
+        self.stack = stack
+        self.began = time.time()
+        self.maker = LakeMaker(at, host_id="9" * 32, t0=round(self.began * 1e6))
+        self.maker.run(run_id="growing", pipeline="grows")
+        self.maker.task(run_id="growing", task_id="t1", task="ALIGN")
+        self.deliver()
+
+    def deliver(self) -> None:
+        done = len(self.maker.files)
+        self.maker.write()
+        deliver(self.stack, self.maker.files[done:])
+
+    @property
+    def now(self) -> float:
+        return time.time() - self.began
+
+    def end_task(self) -> None:
+        self.maker.task(run_id="growing", task_id="t1", task="ALIGN", phase="END", start=0, end=self.now)
+        self.maker.task(run_id="growing", task_id="t2", task="SORT", start=self.now)
+        self.deliver()
+
+    def end(self) -> None:
+        self.maker.task(run_id="growing", task_id="t2", task="SORT", phase="END", start=0.5, end=self.now)
+        self.maker.run(run_id="growing", pipeline="grows", phase="END", start=0, end=self.now)
+        self.deliver()
+
+
+def test_what_came_since_is_read_on_from_where_it_was(
+    stack: Stack, delivered: tuple[LakeMaker, engines.Case], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After refresh() a table has what is new, of topics read whole, in part or never; nothing comes twice."""
+    taken: list[str] = []
+    take = KafkaSession._take
+
+    def counted(self: KafkaSession, topic: str, *rest: Any) -> None:
+        taken.append(topic)
+        take(self, topic, *rest)
+
+    monkeypatch.setattr(KafkaSession, "_take", counted)
+    growing = Growing(stack, tmp_path)
+    late = Scope(since_us=growing.maker.us(-1))
+    with session_over(stack) as there:
+        runs, tasks = len(there.rows(there.table("run"))), len(there.rows(there.table("task", late)))
+        assert tasks == 1
+        part = landed(there)
+        growing.end_task()
+        assert len(there.rows(there.table("task", late))) == 1
+        there.refresh()
+        before = len(taken)
+        got = there.rows(there.table("task", late))
+        assert sorted((r["task"], r["phase"]) for r in got) == [("ALIGN", "END"), ("ALIGN", "START"), ("SORT", "START")]
+        assert taken[before:] == ["task", "task"] and landed(there) == part + 2
+        growing.end()
+        there.refresh()
+        assert [r["phase"] for r in there.rows(there.table("task", late))].count("END") == 2
+        assert len(there.rows(there.table("run"))) == runs + 1
+        # Of earlier times nothing of this topic was read yet; with it, it is whole, and each record there once.
+        rows = there.rows(there.table("task"))
+        assert len({(r["agent_id"], r["seq"]) for r in rows}) == len(rows)
+        with session_over(stack) as fresh:
+            assert engines.in_order(rows) == engines.in_order(fresh.rows(fresh.table("task")))
+        assert len(there.rows(there.table("agent"))) > 0
+
+
+def test_follows_a_run_by_one_session(
+    stack: Stack, delivered: tuple[LakeMaker, engines.Case], tmp_path: pathlib.Path
+) -> None:
+    """--follow reads on; what it says is what happened, as soon as it is in the topics."""
+    growing = Growing(stack, tmp_path)
+    at = ["--kafka", stack.brokers, "--registry", stack.registry_url]
+    command = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--interval", "0.3", *at, "growing"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as watcher:
+        assert watcher.stdout is not None
+        lines = []
+        for line in watcher.stdout:
+            lines.append(line)
+            if "ALIGN began" in line:
+                growing.end_task()
+            elif "SORT began" in line:
+                growing.end()
+        assert watcher.wait() == 0, lines
+    said = [line.split("Z  ")[1].strip() for line in lines if "Z  " in line]
+    assert [re.sub(" in .*", "", text) for text in said] == [
+        "ALIGN began", "ALIGN finished", "SORT began", "SORT finished",
+    ]  # fmt: skip
+    assert re.search(r"SUCCEEDED after .*: 2 finished, 0 failed", lines[-1])
+
+
+def test_looks_keep_their_session(stack: Stack, delivered: tuple[LakeMaker, engines.Case]) -> None:
+    parser = argparse.ArgumentParser()
+    lake_open.add_arguments(parser)
+    looks = follow.Looks(parser.parse_args(["--kafka", stack.brokers, "--registry", stack.registry_url]))
+    try:
+        first = looks.session()
+        assert all(looks.session() is first for _ in range(follow.LOOKS - 1))
+        assert looks.session() is not first
+    finally:
+        looks.close()
 
 
 def test_as_the_agent_delivers(stack: Stack) -> None:
@@ -206,6 +286,12 @@ def test_as_the_agent_delivers(stack: Stack) -> None:
     from agent import Agent
     from test_kafka_delivery import messages
 
+    def all_of(topic: str) -> list[dict[str, Any]]:
+        return [r for _, m in messages(stack.brokers, f"sluice.{topic}") if (r := plain(stack, m))]
+
+    def is_sleep(record: dict[str, Any]) -> bool:
+        return record["phase"] == "END" and record["argv"] == ["sleep", "0.317"]
+
     room = tempfile.mkdtemp(prefix="sluice-agent-")  # the agent becomes nobody, who cannot enter pytest's
     agent = Agent(
         room, sluice=sluice_binary.path(),
@@ -215,19 +301,17 @@ def test_as_the_agent_delivers(stack: Stack) -> None:
     try:
         agent.start()
         subprocess.run(["/bin/sh", "-c", "exec sleep 0.317"], check=True)
-        agent.wait_empty()
+        agent.wait(lambda: any(is_sleep(r) for r in all_of("program")), what="the program's end in its topic")
         assert agent.stop() == 0
     finally:
         agent.remove()
         shutil.rmtree(room)
-    told = [r for _, m in messages(stack.brokers, "sluice.agent") if (r := plain(stack, m))]
-    mine = next(r["agent_id"] for r in told if r["event"] == "STOP")
+    mine = next(r["agent_id"] for r in all_of("agent") if r["event"] == "STOP")
     with session_over(stack) as there:
         got = [r for r in there.rows(there.table("program")) if r["agent_id"] == mine]
-    all_records = [r for _, m in messages(stack.brokers, "sluice.program") if (r := plain(stack, m))]
-    wanted = [r for r in all_records if r["agent_id"] == mine]
+    wanted = [r for r in all_of("program") if r["agent_id"] == mine]
     assert sorted(r["seq"] for r in got) == sorted({r["seq"] for r in wanted})
-    (sleep,) = [r for r in got if r["phase"] == "END" and r["argv"] == ["sleep", "0.317"]]
+    (sleep,) = [r for r in got if is_sleep(r)]
     (plainly,) = [r for r in wanted if r["phase"] == "END" and r["seq"] == sleep["seq"]]
     assert sleep["end_time"] - sleep["program_start_time"] >= 317_000
     assert sleep["end_time"] == round(plainly["end_time"].timestamp() * 1e6)

@@ -41,6 +41,8 @@ JARS = "SLUICE_FLINK_JARS"
 """Environment: a folder of jars, instead of the environment's own jars/."""
 
 _MANY = "SPLIT"
+"""What makes an array of as many strings as a range has numbers."""
+
 _BATCH = 10_000
 
 
@@ -408,6 +410,7 @@ def _compiler() -> Any:
             UNNEST_WITH_ORDINALITY = True
 
             def unnest_sql(self, expression: Any) -> str:
+                """Of what visit_IntegerRange made: the numbers of its rows."""
                 found = expression.find(sge.Anonymous)
                 if found is not None and found.name == _MANY:
                     alias = expression.args["alias"]
@@ -454,7 +457,7 @@ def _compiler() -> Any:
         def visit_JoinChain(self, op: Any, *, first: Any, rest: Any, values: Any) -> Any:
             """Flink has no word for semi and anti joins, but runs EXISTS as such."""
             halves = [link for link in rest if link.kind in ("SEMI", "ANTI")]
-            others = [link for link in rest if link not in halves]
+            others = [link for link in rest if link.kind not in ("SEMI", "ANTI")]
             if halves and any(link.side in ("RIGHT", "FULL") for link in others):
                 raise UnsupportedOperationError("a semi join before an outer join")
             query = super().visit_JoinChain(op, first=first, rest=others, values=values)

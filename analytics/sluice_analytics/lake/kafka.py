@@ -262,7 +262,7 @@ class KafkaSession:
         from confluent_kafka import TopicPartition
 
         lows = {n: p.low for n, p in known.items() if p.end > 0}
-        if scope.since_us is None:
+        if scope.since_us is None or not lows:
             return lows
         # A message is as old as its delivery, or as its record: never older than that.
         since_ms = max(0, scope.since_us // 1000 - _LATE_MS)

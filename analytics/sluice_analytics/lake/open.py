@@ -54,6 +54,8 @@ def open_session(args: argparse.Namespace) -> Session:
             raise UserError("--kafka needs --registry URL", "the registry knows the schemas of the records")
         from .kafka import KafkaSession
 
+        if args.engine == "spark":
+            _check_local(args)
         return KafkaSession(args.kafka, args.registry, args.kafka_property, functools.partial(_on_files, args))
     if args.registry or args.kafka_property:
         raise UserError("--registry and --kafka-property are for --kafka", "name the brokers with --kafka BROKERS")
@@ -68,6 +70,17 @@ def open_session(args: argparse.Namespace) -> Session:
             "name one with --lake DIR, or record one: sluice run -- COMMAND",
         )
     return _on_files(args, lake)
+
+
+def _check_local(args: argparse.Namespace) -> None:
+    from .spark import settings
+
+    master = args.spark_master or settings(args.spark_conf).get("spark.master", "local")
+    if not master.startswith("local"):
+        raise UserError(
+            f"--kafka with Spark at {master}: topics are landed in files of this machine, which it does not see",
+            "leave out --spark-master; or let analytics/streaming land topics in tables, and read these with --table",
+        )
 
 
 def _on_files(args: argparse.Namespace, lake: str) -> Session:

@@ -199,14 +199,17 @@ class SparkTables:
             raise self._explain(e) from e
 
     def kept(self, expression: ir.Table) -> ir.Table:
-        """See Session.kept. On disk: what it takes in memory would not be there for queries."""
+        """See Session.kept. On disk: what it takes in memory would not be there for queries.
+
+        Not persist(): the plan of what is kept would be part of every plan that rests on it.
+        """
         from pyspark import StorageLevel
 
         name = f"kept_{next(self._numbers)}"
         try:
             self._ibis._run_pre_execute_hooks(expression)
             frame = self._spark.sql(self._ibis.compile(expression))
-            frame.persist(StorageLevel.DISK_ONLY).createOrReplaceTempView(name)
+            frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY).createOrReplaceTempView(name)
             return self._ibis.table(name)
         except Exception as e:
             raise self._explain(e) from e
