@@ -200,7 +200,7 @@ def _nodes(session: Session, t: ir.Table, task_ids: list[str], outside: bool, sc
         mine = ibis.literal(True)
     chosen = t.filter(mine).mutate(_failed=failed(t).cast("int64"))
     rows = session.rows(
-        chosen.order_by(chosen._failed.desc(), chosen.end_time).limit(PROGRAMS).select(
+        chosen.order_by(chosen._failed.desc(), chosen.end_time, chosen.program_id).limit(PROGRAMS).select(
             "program_id", "parent_program_id", "program_index", "tool", "comm", "exe", "argv", "task_id", "task", "pid",
             "host_name", "program_start_time", "end_time", "end_reason", "exit_code", "exit_signal", "oom_killed",
             "peak_rss_bytes", "write_bytes", "overhead",
