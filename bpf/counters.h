@@ -272,8 +272,8 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 	c->runtime_ns = p->end_runtime_ns;
 	c->utime = p->end_utime;
 	c->stime = p->end_stime;
-	c->prev_utime = 0;
-	c->prev_stime = 0;
+	c->prev_utime = p->end_prev_utime;
+	c->prev_stime = p->end_prev_stime;
 	c->voluntary_switches = p->end_voluntary_switches + 1;	/* the one that takes it off the CPU for good */
 	c->involuntary_switches = p->end_involuntary_switches;
 	c->minor_faults = p->end_minor_faults;

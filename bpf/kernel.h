@@ -224,6 +224,18 @@ struct signal_struct {
 	struct mm_struct *oom_mm;
 };
 
+struct sigaction {
+	void (*sa_handler)(int);
+};
+
+struct k_sigaction {
+	struct sigaction sa;
+};
+
+struct sighand_struct {
+	struct k_sigaction action[64];	/* by number, from 1 */
+};
+
 struct task_struct {
 	unsigned int flags;
 	struct sched_entity se;
@@ -251,6 +263,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct nsproxy *nsproxy;
 	struct signal_struct *signal;
+	struct sighand_struct *sighand;
 	struct task_io_accounting ioac;
 	struct css_set *cgroups;
 	struct task_delay_info *delays;
@@ -310,6 +323,7 @@ struct bpf_array {
 #define PF_FORKNOEXEC 0x40
 #define PF_KTHREAD 0x00200000
 #define SIGCHLD 17
+#define SIG_IGN 1
 #define EEXIST 17
 #define PROC_PID_INIT_INO 0xeffffffcu	/* the first pid namespace's, always */
 #define AF_UNIX 1

@@ -563,11 +563,6 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
 	__sync_fetch_and_add(&sums->block_io_delay_ns, one.block_io_delay_ns);
 }
 
-/*
- * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
- * until the process is freed, and files that it closes last still count: it is read then. With the
- * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
- */
 /* All threads but the leader and t are gone, or as good as gone. */
 static __always_inline void
 end_sums(struct proc *p, struct task_struct *t)
@@ -591,12 +586,22 @@ end_sums(struct proc *p, struct task_struct *t)
 	p->end_runtime_ns = runtime;
 	p->end_utime = utime;
 	p->end_stime = stime;
+	p->end_prev_utime = signal->prev_cputime.utime;
+	p->end_prev_stime = signal->prev_cputime.stime;
 	p->end_voluntary_switches = voluntary;
 	p->end_involuntary_switches = involuntary;
 	p->end_minor_faults = minor;
 	p->end_major_faults = major;
 	thread_read(&p->leader, leader);
 	p->has_end_sums = 1;
+}
+
+/* Not if it asked for no signal, or ignores this one. */
+static __always_inline bool
+will_tell_parent(struct task_struct *t)
+{
+	return t->group_leader->exit_signal == SIGCHLD &&
+	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
 }
 
 /*
@@ -620,6 +625,11 @@ int BPF_PROG(on_signal, int sig)
 	return 0;
 }
 
+/*
+ * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
+ * until the process is freed, and files that it closes last still count: it is read then. With the
+ * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
+ */
 static __always_inline int
 exit_seen(struct task_struct *t, bool group_dead)
 {
@@ -665,7 +675,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 	p->end_status = status_of(signal, t->group_leader);
 	p->end_oom = signal->oom_mm != NULL;
 	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));
-	if (!has_on_signal || t->group_leader->exit_signal != SIGCHLD)
+	if (!has_on_signal || !will_tell_parent(t))
 		end_sums(p, t);
 	if (!p->execed) {
 		struct context context = {};

@@ -81,12 +81,14 @@ struct proc {
 	struct thread_sums dead;	/* of the threads that have exited, but for the leader */
 	struct thread_sums leader;	/* of a leader that exited before its threads, till one execs */
 	/*
-	 * The process's own sums as its parent is told of its end, else as its last thread exits:
-	 * should the kernel's last word never come (see on_stale), they are within microseconds of it.
+	 * The process's own sums as its parent is told of its end, else as its last thread exits: should
+	 * the kernel's last word never come (see on_stale), only the last steps of the exit are missing.
 	 */
 	u64	end_runtime_ns;
 	u64	end_utime;
 	u64	end_stime;
+	u64	end_prev_utime;
+	u64	end_prev_stime;
 	u64	end_voluntary_switches;
 	u64	end_involuntary_switches;
 	u64	end_minor_faults;

@@ -108,6 +108,16 @@ def losses(topics):
     return [(x["place"], x["reason"], x["count"]) for r in last.values() for x in r["lost"] if x["count"]]
 
 
+def events_counted(topics, name):
+    """How many of them the agents count; one that is started anew begins at 0 again."""
+    total, last = 0, 0
+    for r in sorted(topics.get("sluice.agent", []), key=lambda r: (r["agent_id"], r["seq"])):
+        now = sum(x["value"] for x in r["events"] if x["name"] == name)
+        total += now - last if now >= last else now
+        last = now
+    return total
+
+
 def unescape(text):
     """The bytes behind a string of the lake: \\xNN is one byte, all else stands for itself."""
     return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), text.encode("utf-8"))

@@ -104,7 +104,8 @@ def made_up(truth):
     failed = sum(1 for r in ends if r["exit_code"] or r["exit_signal"] is not None)
     run = {"agent_id": "a", "seq": 0, "phase": "END", "programs": len(ends), "lost_events": 0, "exit_code": 0,
            "live_programs": 0, "failed_programs": failed, "usage": total}
-    return {"sluice.program": records, "sluice.run": [run], "sluice.agent": [{"agent_id": "a", "seq": 0, "lost": []}]}
+    agent = {"agent_id": "a", "seq": 0, "events": [], "lost": []}
+    return {"sluice.program": records, "sluice.run": [run], "sluice.agent": [agent]}
 
 
 class Checker(unittest.TestCase):
@@ -178,6 +179,30 @@ class Checker(unittest.TestCase):
         ]:
             with self.subTest(field=field, case=case):
                 self.assert_found(field, case, index, change)
+
+    def test_allows_the_last_steps_of_as_many_as_were_made_up_for(self):
+        def found(made_up, **wrong):
+            """Which of CPU time was found, where user and system of some cases are so many us off."""
+            topics = copy.deepcopy(self.lake)
+            topics["sluice.agent"][0]["events"] = [{"name": "end_made_up", "value": made_up}]
+            for case, (user, system) in wrong.items():
+                usage = self.find(topics, case)["usage"]
+                usage["cpu_user_ns"] += user * 1000
+                usage["cpu_system_ns"] += system * 1000
+                topics["sluice.run"][0]["usage"]["cpu_user_ns"] += user * 1000
+                topics["sluice.run"][0]["usage"]["cpu_system_ns"] += system * 1000
+            return {m.field.partition(" (")[0] for m in self.check(topics)}
+
+        self.assertEqual(set(), found(1, cpu_user=(-200, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(0, cpu_user=(-200, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-200, 0), cpu_both=(-200, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-2000, 0)))
+        tick = (-3000, 3000)
+        self.assertEqual(set(), found(1, cpu_user=tick))
+        self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(1, cpu_user=(-6000, 6000)))
+        many = ("cpu_user", "cpu_both", "exec_chain", "major_faults", "reaps_three", "kill_sigkill", "threads_16",
+                "files", "net_tcp")
+        self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(100, **dict.fromkeys(many, (900, -900))))
 
     def test_finds_time_given_to_the_wrong_program(self):
         def change(r, topics):

@@ -23,9 +23,9 @@ import harness
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
-    "split_made_up_us": 1000,
     "cpu_us": 50,  # total, and user and system apart, where wait4 told them
-    "split_backwards_us": 5000,  # see split_ran_backwards: about a tick of the kernel's clock
+    "cpu_made_up_us": 1000,  # of an end that was made up for: the last steps of its exit are missing
+    "split_us": 5000,  # about a tick of the kernel's clock: see split_ran_backwards, allow_made_up
     "unwaited_cpu_us": 5000,  # nobody waited: from the child's last own figure to its end
     "switches": 1,
     "peak_part": 0.03,  # of the child's own VmHWM
@@ -40,6 +40,7 @@ TOLERANCE = {
 
 SHOWN = 100  # mismatches of one run
 READ_AT_EXIT = ("uid", "gid", "pid_ns", "mnt_ns", "net_ns", "cgroup")  # of a process that never exec'd
+LATE_TICKS_MAX = 8  # processes in whose last steps, which nobody saw, the kernel's clock ticked: one in thirty
 SKIPPED_MAX = 3  # exits that a kernel which can preempt programs may pass over in one run: one in a hundred
 
 IO = {  # of /proc/PID/io
@@ -163,7 +164,7 @@ class Check:
         self.is_host_wide = is_host_wide  # other programs are there too, and no run
         self.mismatches = []
         self.extra_us = extra_us
-        self.split_us = 0  # more where an end may have had to be made up: its sum is exact, its split is not
+        self.made_up = harness.events_counted(topics, "end_made_up")
         self.worst = collections.Counter()  # largest error seen, by quantity
         self.unknown = {}  # field: why this kernel cannot tell it
         for s in doctor["signals"]:
@@ -404,8 +405,8 @@ class Check:
             self.near(p.name(), "cpu_us total", own["user_us"] + own["system_us"], round(user + system), allowed)
             if self.split_ran_backwards(p, own["user_us"] - user):
                 return self.split(p, allowed)
-            self.near(p.name(), "cpu_user_us", own["user_us"], round(user), allowed + self.split_us)
-            self.near(p.name(), "cpu_system_us", own["system_us"], round(system), allowed + self.split_us)
+            self.near(p.name(), "cpu_user_us", own["user_us"], round(user), allowed)
+            self.near(p.name(), "cpu_system_us", own["system_us"], round(system), allowed)
         elif p.end:
             said = p.end[max(p.end)]["cpu_ns"] / 1000
             high = said + TOLERANCE["unwaited_cpu_us"] + self.extra_us
@@ -420,7 +421,7 @@ class Check:
         last = p.ends()[-1]["usage"]
         part = "cpu_user_ns" if user_missing < 0 else "cpu_system_ns"
         return (len(p.ends()) > 1 and last[part] == 0
-                and abs(user_missing) < TOLERANCE["split_backwards_us"] + self.extra_us)
+                and abs(user_missing) < TOLERANCE["split_us"] + self.extra_us)
 
     def split(self, p, allowed):
         """Up to an exec the process has used what it said before, and at most what it said after."""
@@ -529,7 +530,29 @@ class Check:
         if not self.is_host_wide:
             self.run_record()
         self.allow_skipped_exits()
+        self.allow_made_up()
         return self.mismatches
+
+    def allow_made_up(self):
+        """
+        Where the kernel never ran the program for a process's last moment, its end is made up from what was read
+        before its parent was told (ARCHITECTURE.md, the road of a signal), and the agent counts that. Of so many
+        processes the last steps may be missing from the total; and of a few the tick that fell into them.
+        """
+        total, split = {}, {}
+        for m in self.mismatches:
+            part = m.field.partition(" (")[0]
+            if part == "cpu_us total":
+                total[m.case] = abs(m.got - m.expected)
+            elif part in ("cpu_user_us", "cpu_system_us"):
+                split[m.case] = max(abs(m.got - m.expected), split.get(m.case, 0))
+        ticks = {case for case, by in split.items() if by > total.get(case, 0) + TOLERANCE["cpu_us"]}
+        late = total.keys() | split.keys()
+        if (0 < len(late) <= self.made_up and len(ticks) <= LATE_TICKS_MAX
+                and max(total.values(), default=0) <= TOLERANCE["cpu_made_up_us"]
+                and max(split.values(), default=0) <= TOLERANCE["split_us"]):
+            self.mismatches = [m for m in self.mismatches if m.case not in late
+                               or m.field.partition(" (")[0] not in ("cpu_us total", "cpu_user_us", "cpu_system_us")]
 
     def allow_skipped_exits(self):
         """
@@ -604,7 +627,7 @@ def once(args, room):
         wrong, lake = under_agent(args, room, what)
         truth, topics = Truth(told), first_of_each(harness.read_lake(lake))
         check = Check(truth, topics, doctor, args.tolerance_ms * 1000, is_host_wide=True)
-        check.split_us = TOLERANCE["split_made_up_us"]
+        check.made_up += args.kills  # each time perhaps one that it had not told of
         wrong += check.all()
         return wrong, summary_of(truth, check)
     done = harness.run_sluice(["run", "--lake", lake, "--quiet", "--", args.truth, *what], sluice=args.sluice, timeout=600)
