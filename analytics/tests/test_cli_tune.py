@@ -111,7 +111,10 @@ def test_terminal_has_colour_unless_no_color(lake: str) -> None:
 
 def test_json(lake: str) -> None:
     """The whole report, times as RFC 3339, unknown as null."""
-    data = json.loads(tune("--lake", lake, "--format", "json").stdout)
+    text = tune("--lake", lake, "--format", "json").stdout
+    data = json.loads(text)
+    lines = [line.strip().rstrip(",") for line in text.splitlines()]
+    assert all(lines.count(json.dumps(task, ensure_ascii=False)) == 1 for task in data["tasks"])  # each a line
     assert (data["run_id"], data["state"], data["exit_code"]) == ("new", "FAILED", 1)
     assert data["start_time"] == "2026-11-01T12:01:40.000000Z"
     assert datetime.datetime.fromisoformat(data["tasks"][0]["end_time"]).tzinfo is not None

@@ -154,6 +154,7 @@ def test_straggler(maker: LakeMaker) -> None:
         [0.1, 0.1, 0.1, 0.11, 0.5],  # much longer, but by less than a second
         [1.0, 10, 20, 30, 40, 50],  # they differ anyway
         [10.0, 10, 10, 10],
+        [0.0, 0, 0, 0, 5],  # nothing to compare with
     ],
 )
 def test_no_straggler(maker: LakeMaker, walls: list[float]) -> None:
@@ -166,8 +167,8 @@ def test_no_straggler(maker: LakeMaker, walls: list[float]) -> None:
 
 def test_straggler_among_equal_ones(maker: LakeMaker) -> None:
     """The median deviation is 0: the mean one stands for it."""
-    assert observations.modified_z(20, 10, [0, 0, 0, 0, 10]) == pytest.approx(10 / (1.253314 * 2))
-    assert observations.modified_z(10, 10, [0, 0]) == 0
+    assert observations.Spread([10, 10, 10, 10, 20]).modified_z(20) == pytest.approx(10 / (1.253314 * 2))
+    assert observations.Spread([10, 10]).modified_z(10) == 0
     maker.run(run_id="r1", end=100, programs=0)
     for n, wall in enumerate([10.0] * 9 + [40]):
         maker.task(run_id="r1", task_id=f"t{n}", task="align", end=wall)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import io
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from .. import units
@@ -21,17 +23,40 @@ from .document import Document, Table
 
 def plain(value: Any, key: str = "") -> Any:
     """Dataclasses, lists and dicts as JSON has them; an integer under `time` or `*_time` becomes RFC 3339."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name), f.name) for f in dataclasses.fields(value)}
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, int):
+        return units.rfc3339(value) if key == "time" or key.endswith("_time") else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None  # JSON has no such number
     if isinstance(value, dict):
         return {str(k): plain(v, str(k)) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v, key) for v in value]
-    if isinstance(value, int) and not isinstance(value, bool) and (key == "time" or key.endswith("_time")):
-        return units.rfc3339(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # JSON has no such number
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(getattr(value, name), name) for name in _field_names(type(value))}
     return value
+
+
+@functools.cache
+def _field_names(of: type) -> tuple[str, ...]:
+    return tuple(f.name for f in dataclasses.fields(of))
+
+
+def _encoded(value: Any, depth: int = 0) -> Iterator[str]:
+    """JSON in pieces: two levels are indented, and each thing in them is a line, such as a task with all it has."""
+    if depth == 2 or not value or not isinstance(value, (dict, list)):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False)
+        return
+    is_dict = isinstance(value, dict)
+    before = "\n" + "  " * (depth + 1)
+    yield "{" if is_dict else "["
+    for n, item in enumerate(value):
+        yield "," + before if n else before
+        if is_dict:
+            yield json.dumps(item, ensure_ascii=False) + ": "
+        yield from _encoded(value[item] if is_dict else item, depth + 1)
+    yield "\n" + "  " * depth + ("}" if is_dict else "]")
 
 
 def _table_rows(table: Table) -> list[dict[str, Any]]:
@@ -51,7 +76,7 @@ def json_text(document: Document) -> str:
     )
     if isinstance(data, dict) and document.warnings and "warnings" not in data:
         data["warnings"] = document.warnings
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return "".join(_encoded(data)) + "\n"
 
 
 def csv_text(document: Document, section: str | None = None) -> str:

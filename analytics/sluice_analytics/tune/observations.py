@@ -71,17 +71,26 @@ def label(task: TaskRow) -> str:
     return f"{task.name} ({task.sample})" if task.sample else task.name
 
 
-def modified_z(value: float, median: float, deviations: Sequence[float]) -> float:
-    """Iglewicz and Hoaglin's modified z-score: 0.6745 (x - median) / MAD.
+class Spread:
+    """How values lie about their median.
 
-    deviations: |x - median| of all. Where more than half of them are 0, so that MAD is, their mean stands for
-    it: (x - median) / (1.253314 * mean), as the same authors have it. 0 where all values are equal.
+    modified_z: Iglewicz and Hoaglin's modified z-score, 0.6745 (x - median) / MAD. Where more than half of the
+    deviations are 0, so that MAD is, their mean stands for it: (x - median) / (1.253314 * mean), as the same
+    authors have it. 0 where all values are equal.
     """
-    mad = statistics.median(deviations)
-    if mad > 0:
-        return 0.6745 * (value - median) / mad
-    mean = statistics.fmean(deviations)
-    return (value - median) / (1.253314 * mean) if mean > 0 else 0.0
+
+    def __init__(self, values: Sequence[float]) -> None:
+        """values: at least one."""
+        self.median = statistics.median(values)
+        deviations = [abs(v - self.median) for v in values]
+        self.mad = statistics.median(deviations)
+        self._mean = statistics.fmean(deviations)
+
+    def modified_z(self, value: float) -> float:
+        """Of one value, which need not be one of them."""
+        if self.mad > 0:
+            return 0.6745 * (value - self.median) / self.mad
+        return (value - self.median) / (1.253314 * self._mean) if self._mean > 0 else 0.0
 
 
 def stragglers(tasks: Iterable[TaskRow], tools: dict[str, frozenset[str]]) -> list[Observation]:
@@ -97,25 +106,29 @@ def stragglers(tasks: Iterable[TaskRow], tools: dict[str, frozenset[str]]) -> li
     for (name, _), equal in groups.items():
         if len(equal) < STRAGGLER_TASKS:
             continue
-        walls = [float(t.wall_ns or 0) for t in equal]
-        median = statistics.median(walls)
-        deviations = [abs(w - median) for w in walls]
-        for task, wall in zip(equal, walls, strict=True):
-            z = modified_z(wall, median, deviations)
-            if z < STRAGGLER_Z or wall < STRAGGLER_FACTOR * median or wall - median < STRAGGLER_NS:
+        spread = Spread([float(t.wall_ns or 0) for t in equal])
+        if spread.median == 0:
+            continue
+        usual: dict[str, float] | None = None
+        for task in equal:
+            wall = float(task.wall_ns or 0)
+            z, longer_ns = spread.modified_z(wall), wall - spread.median
+            if z < STRAGGLER_Z or wall < STRAGGLER_FACTOR * spread.median or longer_ns < STRAGGLER_NS:
                 continue
-            reason, evidence = _why_longer(task, equal)
+            if usual is None:
+                usual = _usual_amounts(equal)
+            reason, evidence = _why_longer(task, usual)
             found.append(
                 Observation(
                     "STRAGGLER",
                     "WARNING",
                     task.task_id,
-                    f"{label(task)} took {units.duration(wall)}, {wall / median:.1f} times the median of "
-                    f"{_plural(len(equal), 'task')} of {name} ({units.duration(median)}){reason}",
+                    f"{label(task)} took {units.duration(wall)}, {wall / spread.median:.1f} times the median of "
+                    f"{_plural(len(equal), 'task')} of {name} ({units.duration(spread.median)}){reason}",
                     {
                         "wall_ns": task.wall_ns,
-                        "median_wall_ns": median,
-                        "median_deviation_ns": statistics.median(deviations),
+                        "median_wall_ns": spread.median,
+                        "median_deviation_ns": spread.mad,
                         "modified_z": round(z, 2),
                         "tasks": len(equal),
                     }
@@ -125,33 +138,45 @@ def stragglers(tasks: Iterable[TaskRow], tools: dict[str, frozenset[str]]) -> li
     return found
 
 
-def _why_longer(task: TaskRow, equal: list[TaskRow]) -> tuple[str, dict[str, float]]:
-    """What it did more of than the median of its equals: CPU time, waiting for a CPU, bytes."""
+def _sum_known(*parts: int | None) -> float | None:
+    return None if None in parts else float(sum(p or 0 for p in parts))
 
-    def cpu(t: TaskRow) -> float | None:
-        parts = (t.usage.cpu_user_ns, t.usage.cpu_system_ns)
-        return None if None in parts else float(sum(p or 0 for p in parts))
 
-    def moved(t: TaskRow) -> float | None:
-        parts = (t.usage.rchar, t.usage.wchar)
-        return None if None in parts else float(sum(p or 0 for p in parts))
+def _amounts(task: TaskRow) -> dict[str, float | None]:
+    """What a task may have had more of than its equals."""
+    usage = task.usage
+    return {
+        "cpu_ns": _sum_known(usage.cpu_user_ns, usage.cpu_system_ns),
+        "run_delay_ns": _sum_known(usage.run_delay_ns),
+        "rchar_wchar_bytes": _sum_known(usage.rchar, usage.wchar),
+    }
 
-    def delay(t: TaskRow) -> float | None:
-        return None if t.usage.run_delay_ns is None else float(t.usage.run_delay_ns)
 
+_AMOUNTS = {
+    "cpu_ns": "CPU time",
+    "run_delay_ns": "waiting for a CPU",
+    "rchar_wchar_bytes": "bytes read and written",
+}
+
+
+def _usual_amounts(equal: list[TaskRow]) -> dict[str, float]:
+    """The median of each amount over those that tell it."""
+    amounts = [_amounts(t) for t in equal]
+    known = {name: [v for a in amounts if (v := a[name]) is not None] for name in _AMOUNTS}
+    return {name: statistics.median(values) for name, values in known.items() if values}
+
+
+def _why_longer(task: TaskRow, usual: dict[str, float]) -> tuple[str, dict[str, float]]:
+    """What it did more of than is usual among its equals: CPU time, waiting for a CPU, bytes."""
     words, evidence = [], {}
-    for name, of, text in (
-        ("cpu_ns", cpu, "CPU time"),
-        ("run_delay_ns", delay, "waiting for a CPU"),
-        ("rchar_wchar_bytes", moved, "bytes read and written"),
-    ):
-        own, others = of(task), [v for v in map(of, equal) if v is not None]
-        if own is None or not others:
+    own = _amounts(task)
+    for name, text in _AMOUNTS.items():
+        amount = own[name]
+        if amount is None or name not in usual:
             continue
-        usual = statistics.median(others)
-        evidence[name], evidence["median_" + name] = own, usual
-        if usual > 0 and own >= STRAGGLER_FACTOR * usual:
-            words.append(f"{own / usual:.1f} times the {text}")
+        evidence[name], evidence["median_" + name] = amount, usual[name]
+        if usual[name] > 0 and amount >= STRAGGLER_FACTOR * usual[name]:
+            words.append(f"{amount / usual[name]:.1f} times the {text}")
     return (": with " + ", ".join(words) if words else ""), evidence
 
 

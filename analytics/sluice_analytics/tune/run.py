@@ -21,7 +21,7 @@ from .losses import losses_of
 from .money import Host, add, cost, efficiency, hosts_of, reserved_cost, unpriced, used_cost
 from .run_report import Cost, Efficiency, Resources, RunReport, TaskRow
 from .timeline import gaps, timeline
-from .tools import COLUMNS, Key, Part, parts_of, program_rows, resources_of, tool_rows, total_of
+from .tools import COLUMNS, Key, Part, by_host, parts_of, program_rows, resources_of, tool_rows, total_of
 
 NO_TASK = "-"
 """task_id and name of what belongs to the run and to no task"""
@@ -64,7 +64,8 @@ def load(
     failed = {t.tool: t.failed for t in tools if t.failed}
     found = failure.find(session, scope, all_programs, rows, state == "FAILED", failed)
     quiet = gaps(session, activity, bool(rows), run.start_time, last)
-    everything = total_of(parts.values())
+    of_hosts = by_host(parts)
+    everything = total_of(of_hosts.values())
     listed = program_rows(session, all_programs, programs_limit)
     contended = observations.contention(rows, hosts)
     own = [*rows, _no_task(run, parts, hosts, prices)]
@@ -106,7 +107,7 @@ def load(
             _cpu(usage), run.wall_ns, usage["peak_rss_bytes"],
             run.first("requested_cpus"), run.first("requested_memory_bytes"), list(hosts.values()),
         ),
-        cost=_run_cost(run, parts, rows, hosts, prices),
+        cost=_run_cost(run, of_hosts, rows, hosts, prices),
         tasks=own,
         tools=tools,
         programs=listed,
@@ -117,7 +118,7 @@ def load(
         timeline=timeline(session, activity, all_programs, rows, run.start_time, last),
         gaps=quiet,
         critical_path=[t.task_id for t in path],
-        losses=losses_of(session, run, {h: sum(p.programs for k, p in parts.items() if k[2] == h) for h in hosts}),
+        losses=losses_of(session, run, {h: of_hosts[h].programs if h in of_hosts else 0 for h in hosts}),
         warnings=list(session.warnings),
     )  # fmt: skip
     if with_recommendations:
@@ -216,9 +217,9 @@ def _count_attempts(rows: list[TaskRow]) -> None:
 def _no_task(run: Run, parts: dict[Key, Part], hosts: dict[str, Host], prices: Prices | None) -> TaskRow:
     """The row of what belongs to the run and to no task."""
     own = {key: part for key, part in parts.items() if key[0] is None}
-    whole = total_of(own.values())
-    by_host = {h: total_of(p for k, p in own.items() if k[2] == h) for h in {k[2] for k in own}}
-    used = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in by_host.items()])
+    of_hosts = by_host(own)
+    whole = total_of(of_hosts.values())
+    used = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in of_hosts.items()])
     wall = run.wall_ns
     return TaskRow(
         task_id=NO_TASK,
@@ -274,16 +275,11 @@ def _engine(run: Run, rows: list[TaskRow]) -> str | None:
 
 
 def _run_cost(
-    run: Run, parts: dict[Key, Part], rows: list[TaskRow], hosts: dict[str, Host], prices: Prices | None
+    run: Run, of_hosts: dict[str, Part], rows: list[TaskRow], hosts: dict[str, Host], prices: Prices | None
 ) -> Cost:
     """Used: by each host's own share. Reserved: by the run's own request, else its tasks' together."""
-    used = add(
-        [
-            used_cost(host, whole.cpu_ns, whole.rss_byte_ns)
-            for host_id, host in hosts.items()
-            for whole in [total_of(p for key, p in parts.items() if key[2] == host_id)]
-        ]
-    )
+    shares = {h: of_hosts.get(h, Part()) for h in hosts}
+    used = add([used_cost(hosts[h], p.cpu_ns, p.rss_byte_ns) for h, p in shares.items()])
     own = [
         reserved_cost(hosts[p["host_id"]], p["wall_ns"], p["requested_cpus"], p["requested_memory_bytes"])
         for p in run.parts

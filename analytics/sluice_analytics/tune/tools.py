@@ -46,8 +46,11 @@ class Part:
 
     def add(self, other: Part) -> None:
         """Adds another's; what is unknown there leaves this as it is."""
+        sums = self.sums
         for name, value in other.sums.items():
-            self.sums[name] = plus(self.sums[name], value)
+            if value is not None:
+                own = sums[name]
+                sums[name] = value if own is None else own + value
         self.peak_rss_bytes = most(self.peak_rss_bytes, other.peak_rss_bytes)
         self.rss_byte_ns = plus(self.rss_byte_ns, other.rss_byte_ns)
         self.programs += other.programs
@@ -84,14 +87,9 @@ def parts_of(activity: ir.Table, all_programs: ir.Table, session: Session, last_
     )  # fmt: skip
     parts: dict[Key, Part] = {}
     for row in session.rows(used):
-        part = parts.setdefault((row["task_id"], row["tool"] or UNNAMED, row["host_id"]), Part())
-        part.add(
-            Part(
-                {name: row[name] for name in SUMS},
-                row["peak_rss_bytes"],
-                None if row["rss_byte_us"] is None else round(row["rss_byte_us"] * 1000),
-            )
-        )
+        rss_byte_ns = None if row["rss_byte_us"] is None else round(row["rss_byte_us"] * 1000)
+        part = Part({name: row[name] for name in SUMS}, row["peak_rss_bytes"], rss_byte_ns)
+        _put(parts, row, part)
     t = all_programs
     until = ibis.coalesce(t.end_time, ibis.greatest(t.program_start_time, ibis.literal(last_us, "int64")))
     counted = t.mutate(
@@ -102,9 +100,16 @@ def parts_of(activity: ir.Table, all_programs: ir.Table, session: Session, last_
             programs=lambda g: g.count(), failed=lambda g: g._failed.sum(), wall_ns=lambda g: g._wall.sum()
         )
     ):
-        part = parts.setdefault((row["task_id"], row["tool"] or UNNAMED, row["host_id"]), Part())
-        part.add(Part(programs=row["programs"], failed=int(row["failed"]), wall_ns=int(row["wall_ns"])))
+        _put(parts, row, Part(programs=row["programs"], failed=int(row["failed"]), wall_ns=int(row["wall_ns"])))
     return parts
+
+
+def _put(parts: dict[Key, Part], row: Row, part: Part) -> None:
+    key = (row["task_id"], row["tool"] or UNNAMED, row["host_id"])
+    if key in parts:
+        parts[key].add(part)
+    else:
+        parts[key] = part
 
 
 def _tool(t: ir.Table) -> ir.StringValue:
@@ -126,6 +131,14 @@ def total_of(parts: Iterable[Part]) -> Part:
     return whole
 
 
+def by_host(parts: dict[Key, Part]) -> dict[str, Part]:
+    """What was used on each host, by host_id."""
+    found: dict[str, Part] = {}
+    for (_, _, host_id), part in parts.items():
+        found.setdefault(host_id, Part()).add(part)
+    return found
+
+
 def resources_of(part: Part, wall_ns: int | None) -> Resources:
     """A part as a report has it; mean_rss_bytes over wall_ns."""
     names = {f.name for f in dataclasses.fields(Resources)} & set(SUMS)
@@ -141,14 +154,15 @@ def tool_rows(parts: dict[Key, Part], tasks: list[TaskRow], wall_ns: int, hosts:
     by_tool: dict[str, dict[Key, Part]] = {}
     for key, part in parts.items():
         by_tool.setdefault(key[1], {})[key] = part
-    whole = total_of(parts.values())
+    on_hosts = {tool: by_host(own) for tool, own in by_tool.items()}
+    totals = {tool: total_of(shares.values()) for tool, shares in on_hosts.items()}
+    whole = total_of(totals.values())
     rows = []
     for tool, own in by_tool.items():
-        part = total_of(own.values())
+        part = totals[tool]
         names = {by_id[task_id].name for task_id, _, _ in own if task_id in by_id}
         bounds = {by_id[task_id].bound if task_id in by_id else None for task_id, _, _ in own}
-        by_host = {h: total_of(p for k, p in own.items() if k[2] == h) for h in {k[2] for k in own}}
-        money = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in by_host.items()])
+        money = add([used_cost(hosts.get(h), p.cpu_ns, p.rss_byte_ns) for h, p in on_hosts[tool].items()])
         rows.append(
             ToolRow(
                 tool=tool,
