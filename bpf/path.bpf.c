@@ -6,6 +6,7 @@
 #define NAME_SPACE 256	/* NAME_MAX and a NUL */
 
 struct scratch_map scratches SEC(".maps");
+struct cgroups_map cgroups_sent SEC(".maps");
 
 /* Room for one more name at off, which the asm keeps in a range that the verifier believes. */
 #define BOUND(off) asm volatile("%0 &= 0x3fff" : "+r"(off))
@@ -113,4 +114,37 @@ kernfs_append(u32 off)
 		node = parent;
 	}
 	return (off - start) | PATH_CUT;
+}
+
+__noinline u32
+cgroup_announce(u64 id, u32 is_v2)
+{
+	u64 key[2] = { id, is_v2 };
+	struct scratch *s;
+	u32 len;
+	u8 one = 1;
+
+	if (bpf_map_lookup_elem(&cgroups_sent, key))
+		return true;
+	s = scratch_get();
+	if (!s)
+		return false;
+	len = kernfs_append(0);
+	if (len & PATH_CUT)
+		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_CUT);
+	len &= 0x1fff;
+	s->cgroup.head.version = EVENT_VERSION;
+	s->cgroup.head.kind = EVENT_CGROUP;
+	s->cgroup.head.time_ns = bpf_ktime_get_boot_ns();
+	s->cgroup.id = id;
+	s->cgroup.is_v2 = is_v2;
+	s->cgroup.path_len = len;
+	s->cgroup.head.size = sizeof(s->cgroup) + len;
+	if (bpf_ringbuf_output(&ring, &s->cgroup, sizeof(s->cgroup) + len,
+	    wake_flags(s->cgroup.head.time_ns))) {
+		count_loss(EVENT_PROG_CGROUP, EVENT_LOSS_RING);
+		return false;
+	}
+	bpf_map_update_elem(&cgroups_sent, key, &one, BPF_ANY);
+	return true;
 }

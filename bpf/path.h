@@ -38,6 +38,12 @@ u32 path_append(u32 at, u32 off);
 /* The same for a cgroup whose kernfs_node stands in wash[0]. */
 u32 kernfs_append(u32 off);
 
+/*
+ * Sends the path of a cgroup, whose kernfs_node stands in wash[0], the first time that its id is seen.
+ * Returns whether user space has it.
+ */
+u32 cgroup_announce(u64 id, u32 is_v2);
+
 #define PATH_NEAR 8	/* components that path_of() walks by itself */
 
 /*

@@ -185,6 +185,9 @@ struct cgroups_map {	/* cgroups whose path user space has */
 
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
+extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
+extern struct state_map stale_state SEC(".maps");	/* a record from an entry alone */
+extern struct exited_map threads_exited SEC(".maps");
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */

@@ -1,0 +1,165 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * How a process gets its entry: at fork, or later where nobody saw that.
+ */
+#ifndef SLUICE_ENTRY_H
+#define SLUICE_ENTRY_H
+
+#include "judge.h"
+
+/* True where it had a look: scratch.text may be another now. */
+static __always_inline bool
+context_announce(struct scratch *s, const struct context *c, struct proc *p)
+{
+	volatile u64 *wash = s->wash;
+	bool is_new = false;
+
+	if (c->kn_v2 && c->cgroup_v2 != p->cgroup_v2) {
+		is_new = true;
+		wash[0] = (u64)c->kn_v2;
+		if (cgroup_announce(c->cgroup_v2, 1))
+			p->cgroup_v2 = c->cgroup_v2;
+	}
+	if (c->kn_v1 && c->cgroup_v1 != p->cgroup_v1) {
+		is_new = true;
+		wash[0] = (u64)c->kn_v1;
+		if (cgroup_announce(c->cgroup_v1, 0))
+			p->cgroup_v1 = c->cgroup_v1;
+	}
+	return is_new;
+}
+
+static __always_inline void
+send_stale(const struct proc *p, u64 key)
+{
+	struct event_state *e;
+	u32 zero = 0;
+
+	__sync_fetch_and_add(&let_go, 1);
+	e = bpf_map_lookup_elem(&stale_state, &zero);
+	if (!e || !p->told)
+		return;
+	state_fill_from_entry(e, p, key);
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+		count_loss(EVENT_PROG_STALE, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
+	}
+}
+
+/* Is a process whose parent is not followed (or has no entry, for want of room) to be? */
+static __always_inline bool
+is_wanted(struct task_struct *parent, struct task_struct *child)
+{
+	if (adopt_tgid && (u32)parent->tgid == adopt_tgid)
+		return true;
+	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
+}
+
+/* Enters a process. up: its parent's entry, NULL unknown. False: not entered now. */
+static __always_inline bool
+enter(struct task_struct *child, const struct proc *up, u64 exec_id)
+{
+	u64 key = (u64)child->signal;
+	struct proc *p, *old;
+	u32 zero = 0;
+	long error;
+
+	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
+	if (!p)
+		return false;
+	p->self.start_ns = child->start_boottime;
+	p->self.pid = child->tgid;
+	p->exec_id = exec_id;
+	p->program_start_ns = p->self.start_ns;
+	p->threads_peak = 1;
+	if (up) {
+		/* One that is left out is passed through: its child's parent is whoever is told above it. */
+		p->parent = up->told ? up->self : up->parent;
+		p->anchor = up->told && up->execed ? up->self : up->anchor;
+		p->cgroup_v2 = up->cgroup_v2;
+		p->cgroup_v1 = up->cgroup_v1;
+		p->excluded = up->excluded;	/* till it execs it runs that program */
+		p->told = !up->excluded;
+		p->inside = up->inside;
+		p->inside_generation = up->inside_generation;
+		p->forker_start_ns = up->self.start_ns;
+		p->cgroup_verdict = up->cgroup_verdict;
+	} else {
+		p->cgroup_v2 = p->cgroup_v1 = 0;
+		p->excluded = p->inside = 0;
+		p->told = 1;
+		p->inside_generation = generation_now();
+		p->forker_start_ns = 0;
+		p->cgroup_verdict.generation = 0;
+		__builtin_memset(&p->parent, 0, sizeof(p->parent));
+		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
+	}
+	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
+	if (error == -EEXIST) {
+		old = bpf_map_lookup_elem(&procs, &key);
+		if (old && old->self.start_ns == child->start_boottime)
+			return false;	/* another copy was here */
+		/* The address of one whose end we did not hear of: last chance to tell what it used. */
+		if (old)
+			send_stale(old, key);
+		error = bpf_map_update_elem(&procs, &key, p, BPF_ANY);
+	}
+	if (error) {
+		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
+		__sync_fetch_and_add(&lost_records, 2);
+		return false;
+	}
+	__sync_fetch_and_add(&followed, 1);
+	return true;
+}
+
+/*
+ * A process whose fork nobody saw, though it is to be followed: its copies were all skipped, there
+ * was no room for it then, or a kernel thread made it. exec_id: of the last exec before.
+ */
+static __always_inline struct proc *
+adopt_late(struct task_struct *leader, u64 exec_id)
+{
+	struct task_struct *parent = leader->real_parent;
+	struct proc *up;
+
+	if (!can_be_preempted && !follow_all)
+		return NULL;
+	if ((u32)leader->tgid == own_tgid)
+		return NULL;
+	up = proc_of(parent);
+	if (!up && !is_wanted(parent, leader))
+		return NULL;
+	enter(leader, up, exec_id);
+	return proc_of(leader);
+}
+
+/*
+ * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
+ * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
+ */
+static __always_inline int
+fork_seen(struct task_struct *parent, struct task_struct *child)
+{
+	struct signal_struct *signal = child->signal;
+	struct proc *up;
+
+	/* Nobody has read for long: from now on nobody acts, which costs a nanosecond. */
+	if (heartbeat_ns && child->start_boottime > heartbeat_ns + deadman_ns) {
+		owner = 0;
+		return 0;
+	}
+	if (parent->signal == signal) {		/* a thread */
+		up = proc_of(parent);
+		/* live falls before a join returns, nr_threads only when the thread is released */
+		if (up && (u32)signal->live.counter > up->threads_peak)
+			up->threads_peak = signal->live.counter;
+		return 0;
+	}
+	up = proc_of(parent);
+	if (up || is_wanted(parent, child))
+		enter(child, up, child->self_exec_id);
+	return 0;
+}
+
+#endif

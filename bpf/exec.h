@@ -1,0 +1,244 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * A program starts, or replaces another: what on_exec does, and on_exit where nobody saw the exec.
+ */
+#ifndef SLUICE_EXEC_H
+#define SLUICE_EXEC_H
+
+#include "entry.h"
+#include "environ.h"
+
+#define ARGV_FAULT 0x10000
+
+/*
+ * Copies the argument area [from, end) to scratch.text at off, page by page so that one absent page
+ * costs only what follows. Returns the bytes copied, with ARGV_FAULT when one was absent.
+ */
+u32 argv_append(u64 from, u64 end, u32 off);
+
+/* The image that an exec is about to replace still has its mm: take its peak. */
+static __always_inline int
+old_image(struct task_struct *t, struct mm_struct *mm)
+{
+	struct proc *p;
+	u64 high, now;
+
+	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
+	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
+		return 0;
+	p = proc_of(t);
+	if (!p || !p->told)
+		return 0;
+	high = mm->hiwater_rss;
+	now = pages_resident(mm, true);
+	p->old_rss = now;
+	p->old_peak = high > now ? high : now;
+	return 0;
+}
+
+static __always_inline void
+leader_is_dead(struct proc *p)
+{
+	p->dead.rchar += p->leader.rchar;
+	p->dead.wchar += p->leader.wchar;
+	p->dead.syscr += p->leader.syscr;
+	p->dead.syscw += p->leader.syscw;
+	p->dead.read_bytes += p->leader.read_bytes;
+	p->dead.write_bytes += p->leader.write_bytes;
+	p->dead.run_delay_ns += p->leader.run_delay_ns;
+	p->dead.block_io_delay_ns += p->leader.block_io_delay_ns;
+	__builtin_memset(&p->leader, 0, sizeof(p->leader));
+}
+
+/* What the program used that exec has replaced. Returns the flags that say what there is. */
+static __always_inline u32
+exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
+{
+	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+
+	counters_begin(&e->prev, t->signal, p);
+	counters_add_thread(&e->prev, t);
+	counters_add_io(&e->prev, t, &flags);
+	e->prev.runtime_ns += counters_unaccounted(t);
+	e->prev.peak_rss = p->old_peak;
+	e->prev.rss = p->old_rss;
+	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);
+}
+
+/* A program that is left out starts: what was told of its process ends with it. */
+static __always_inline void
+exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
+{
+	struct event_exec *e = &s->exec;
+	u32 flags = EVENT_EXECED | EVENT_EXCLUDED;
+	bool is_end = p->told && (p->execed || p->met);
+
+	__sync_fetch_and_add(&left_out, 1);
+	if (is_end) {
+		__builtin_memset(e, 0, __builtin_offsetof(struct event_exec, prev));
+		if (p->execed)
+			flags |= exec_replaces(e, t, p);
+	}
+	p->self.index += p->execed;
+	p->execed = 1;
+	p->program_start_ns = bpf_ktime_get_boot_ns();
+	p->threads_peak = 1;
+	p->old_peak = 0;
+	p->excluded = 1;
+	p->told = 0;
+	if (!is_end)
+		return;
+	e->head.version = EVENT_VERSION;
+	e->head.kind = EVENT_EXEC;
+	e->head.time_ns = p->program_start_ns;
+	e->head.size = sizeof(*e);
+	e->self = p->self;
+	e->flags = flags;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 1 : 0);
+	}
+}
+
+/*
+ * A program starts. The old image's totals, if there is one, travel in the same record. By now
+ * all other threads of an old image are gone and pid is the leader's.
+ */
+static __always_inline int
+exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
+{
+	struct signal_struct *signal = t->signal;
+	u64 exec_id, missed;
+	struct context context = {};
+	struct event_exec *e;
+	struct scratch *s;
+	struct mm_struct *mm;
+	struct file *exe;
+	struct fs_struct *fs;
+	u64 arg_start, arg_end;
+	u32 flags, off, len, now, act;
+	const struct filter_slot *slot;
+	bool is_out;
+
+	if (!p)
+		p = adopt_late(t, t->self_exec_id - 1);
+	if (!p)
+		return 0;
+	exec_id = t->self_exec_id;
+	if (exec_id == p->exec_id)	/* another copy was here */
+		return 0;
+	missed = exec_id - p->exec_id - 1;
+	p->exec_id = exec_id;
+	p->exec_maxrss = signal->maxrss;
+	if (can_be_preempted && missed > 0) {
+		__sync_fetch_and_add(&lost[EVENT_PROG_EXEC * EVENT_LOSS_COUNT + EVENT_LOSS_SKIPPED], missed);
+		__sync_fetch_and_add(&lost_records, 2 * missed);
+		p->self.index += missed - !p->execed;
+		p->execed = 1;
+	}
+	s = scratch_get();
+	if (!s)
+		return 0;
+	if (old_pid != t->pid)	/* the leader, whose place this thread took, is gone */
+		leader_is_dead(p);
+	*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
+	now = generation_now();
+	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
+	if (slot->is_on) {
+		act = rules_say(t, p, &context, s, scratch_here(), now);
+		is_out = is_left_out(p, slot, act, now);
+		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
+		if (is_out) {
+			if (slot->dims & 1 << FILTER_DIM_CGROUP)	/* a rule may name it */
+				context_announce(s, &context, p);
+			exec_left_out(s, t, p);
+			return 0;
+		}
+	}
+	p->excluded = 0;
+	p->told = 1;
+	if (!context.mnt_ns)
+		context_ids(&context, t);
+	if (context_announce(s, &context, p))	/* may send a record of its own: before ours is begun */
+		*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
+	e = &s->exec;
+	e->head.version = EVENT_VERSION;
+	e->head.kind = EVENT_EXEC;
+	e->head.time_ns = bpf_ktime_get_boot_ns();
+	flags = EVENT_EXECED;
+	if (p->execed) {
+		flags |= exec_replaces(e, t, p);
+		p->self.index++;
+		p->program_start_ns = e->head.time_ns;
+		p->threads_peak = 1;
+	} else {
+		p->execed = 1;
+	}
+	p->old_peak = 0;
+	e->self = p->self;
+	e->parent = p->parent;
+	e->anchor = p->anchor;
+	e->ppid = t->real_parent->tgid;
+	e->uid = context.uid;
+	e->gid = context.gid;
+	e->cgroup_v2 = context.cgroup_v2;
+	e->cgroup_v1 = context.cgroup_v1;
+	e->pid_ns = context.pid_ns;
+	e->mnt_ns = context.mnt_ns;
+	e->net_ns = context.net_ns;
+	e->argc = argc;
+	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
+	e->exe_len = e->cwd_len = e->argv_len = e->env_len = 0;
+
+	off = 0;
+	mm = t->mm;
+	fs = t->fs;
+	if (mm && fs) {
+		exe = mm->exe_file;
+		if (exe) {
+			if (*(volatile u32 *)&s->exe_len == PATH_NOT_WALKED)
+				path_of(s, scratch_here(), exe->f_path.dentry, exe->f_path.mnt,
+				    fs->root.dentry, fs->root.mnt, off, &s->exe_len);
+			len = *(volatile u32 *)&s->exe_len;
+			if (len & PATH_CUT) {
+				flags |= EVENT_EXE_CUT;
+				count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+			}
+			e->exe_len = len & 0xffff;
+			off += e->exe_len;
+		}
+		path_of(s, scratch_here(), fs->pwd.dentry, fs->pwd.mnt, fs->root.dentry, fs->root.mnt, off,
+		    &s->cwd_len);
+		len = *(volatile u32 *)&s->cwd_len;
+		if (len & PATH_CUT) {
+			flags |= EVENT_CWD_CUT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
+		}
+		e->cwd_len = len & 0xffff;
+		off += e->cwd_len;
+		arg_start = mm->arg_start;
+		arg_end = mm->arg_end;
+		if (arg_end - arg_start > EVENT_ARGV_MAX) {
+			arg_end = arg_start + EVENT_ARGV_MAX;
+			flags |= EVENT_ARGV_CUT;
+		}
+		len = argv_append(arg_start, arg_end, off);
+		if (len & ARGV_FAULT) {
+			flags |= EVENT_ARGV_CUT | EVENT_ARGV_FAULT;
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_READ);
+		}
+		e->argv_len = len & 0xffff;
+		off += e->argv_len;
+		off += environ_of(e, mm, off);
+	}
+	e->flags = flags;
+	asm volatile("%0 &= 0xffff" : "+r"(off));
+	e->head.size = sizeof(*e) + off;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
+	}
+	return 0;
+}
+
+#endif

@@ -1,0 +1,164 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * A thread or a process ends: what on_exit does, and what is kept should nothing more be heard of it.
+ */
+#ifndef SLUICE_EXIT_H
+#define SLUICE_EXIT_H
+
+#include "exec.h"
+
+static __always_inline void
+thread_read(struct thread_sums *sums, struct task_struct *t)
+{
+	struct task_delay_info *d = t->delays;
+
+	sums->rchar = t->ioac.rchar;
+	sums->wchar = t->ioac.wchar;
+	sums->syscr = t->ioac.syscr;
+	sums->syscw = t->ioac.syscw;
+	sums->read_bytes = t->ioac.read_bytes;
+	sums->write_bytes = t->ioac.write_bytes;
+	sums->run_delay_ns = t->sched_info.run_delay;
+	sums->block_io_delay_ns = d ? d->blkio_delay : 0;
+}
+
+/* Atomic: threads exit on several CPUs at once. */
+static __always_inline void
+thread_add(struct thread_sums *sums, struct task_struct *t)
+{
+	struct thread_sums one;
+
+	thread_read(&one, t);
+	__sync_fetch_and_add(&sums->rchar, one.rchar);
+	__sync_fetch_and_add(&sums->wchar, one.wchar);
+	__sync_fetch_and_add(&sums->syscr, one.syscr);
+	__sync_fetch_and_add(&sums->syscw, one.syscw);
+	__sync_fetch_and_add(&sums->read_bytes, one.read_bytes);
+	__sync_fetch_and_add(&sums->write_bytes, one.write_bytes);
+	__sync_fetch_and_add(&sums->run_delay_ns, one.run_delay_ns);
+	__sync_fetch_and_add(&sums->block_io_delay_ns, one.block_io_delay_ns);
+}
+
+/* All threads but the leader and t are gone, or as good as gone. */
+static __always_inline void
+end_sums(struct proc *p, struct task_struct *t)
+{
+	struct signal_struct *signal = t->signal;
+	struct task_struct *leader = t->group_leader;
+	u64 runtime = signal->sum_sched_runtime + leader->se.sum_exec_runtime + counters_unaccounted(t);
+	u64 utime = signal->utime + leader->utime, stime = signal->stime + leader->stime;
+	u64 voluntary = signal->nvcsw + leader->nvcsw, involuntary = signal->nivcsw + leader->nivcsw;
+	u64 minor = signal->min_flt + leader->min_flt, major = signal->maj_flt + leader->maj_flt;
+
+	if (t->pid != t->tgid && !t->exit_state) {	/* a worker that is not released yet */
+		runtime += t->se.sum_exec_runtime;
+		utime += t->utime;
+		stime += t->stime;
+		voluntary += t->nvcsw;
+		involuntary += t->nivcsw;
+		minor += t->min_flt;
+		major += t->maj_flt;
+	}
+	p->end_runtime_ns = runtime;
+	p->end_utime = utime;
+	p->end_stime = stime;
+	p->end_prev_utime = signal->prev_cputime.utime;
+	p->end_prev_stime = signal->prev_cputime.stime;
+	p->end_voluntary_switches = voluntary;
+	p->end_involuntary_switches = involuntary;
+	p->end_minor_faults = minor;
+	p->end_major_faults = major;
+	thread_read(&p->leader, leader);
+	p->has_end_sums = 1;
+}
+
+/* Not if it asked for no signal, or ignores this one. */
+static __always_inline bool
+will_tell_parent(struct task_struct *t)
+{
+	return t->group_leader->exit_signal == SIGCHLD &&
+	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
+}
+
+/*
+ * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
+ * until the process is freed, and files that it closes last still count: it is read then. With the
+ * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
+ */
+static __always_inline int
+exit_seen(struct task_struct *t, bool group_dead)
+{
+	struct signal_struct *signal = t->signal;
+	struct proc *p = proc_of(t);
+	struct mm_struct *mm;
+	u64 high, now, key = (u64)t;
+	bool is_last;
+	u8 one = 1;
+
+	if (exit_has_group_dead)
+		is_last = group_dead;
+	else			/* two last threads may both see 0: the first one tells */
+		is_last = signal->live.counter == 0;
+	if (!p && is_last)
+		p = adopt_late(t->group_leader, t->real_parent->self_exec_id);
+	if (!p)
+		return 0;
+	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
+		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* nobody saw its exec: better late */
+	if (!p->told) {		/* only that it ended */
+		if (is_last && !p->end_ns)
+			p->end_ns = bpf_ktime_get_boot_ns();
+		return 0;
+	}
+	if (t->delays)
+		p->has_block_io = 1;
+	if (t->pid != t->tgid || !is_last) {
+		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
+			return 0;	/* another copy was here */
+		if (t->pid != t->tgid)
+			thread_add(&p->dead, t);
+		else		/* counts only if another thread execs and takes its place */
+			thread_read(&p->leader, t);
+	}
+	if (!is_last)
+		return 0;
+	if (p->end_ns)
+		return 0;
+	p->end_ns = bpf_ktime_get_boot_ns();
+	p->ppid = t->real_parent->tgid;
+	/* how it ended is settled here, whether or not its parent will be told */
+	p->end_status = status_of(signal, t->group_leader);
+	p->end_oom = signal->oom_mm != NULL;
+	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));
+	if (!has_on_signal || !will_tell_parent(t))
+		end_sums(p, t);
+	if (!p->execed) {
+		struct context context = {};
+		struct scratch *s = scratch_get();
+
+		context_ids(&context, t);
+		if (s)
+			context_announce(s, &context, p);
+		p->uid = context.uid;
+		p->gid = context.gid;
+		p->pid_ns = context.pid_ns;
+		p->mnt_ns = context.mnt_ns;
+		p->net_ns = context.net_ns;
+	}
+	mm = t->mm;
+	if (mm) {
+		/* A vfork child that never exec'd has no memory of its own. */
+		if (!p->execed && t->real_parent->mm == mm) {
+			p->shares_mm = 1;
+			return 0;
+		}
+		high = mm->hiwater_rss;
+		now = pages_resident(mm, true);
+		p->rss = now;
+		p->peak = high > now ? high : now;
+		p->has_peak = 1;
+	}
+	return 0;
+}
+
+#endif

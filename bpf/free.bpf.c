@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/* The kernel lets go of a process: the last word on it. */
+#include "entry.h"
+
+struct state_map final_state SEC(".maps");
+
+/*
+ * A process that ends without an entry, where all copies can miss an event: was it to be followed? One
+ * that lived long may have had an entry that on_stale took away, and was met by a snapshot.
+ */
+static __always_inline void
+unseen_count(struct task_struct *t)
+{
+	struct task_struct *parent = t->real_parent;
+
+	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > STALE_NS)
+		return;
+	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* there was no room for it: counted */
+		return;
+	if (!proc_of(parent) && !is_wanted(parent, t))
+		return;
+	count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
+	__sync_fetch_and_add(&lost_records, 2);
+}
+
+/*
+ * The kernel lets go of a process that was reaped: only now are all its counters final, and
+ * equal to what wait4(2) told the parent. Runs in softirq, on top of whatever was there.
+ */
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(on_free, struct task_struct *t)
+{
+	struct event_state *e;
+	struct proc *p;
+	u64 key;
+	u32 zero = 0, flags = 0;
+
+	if (!is_my_turn())
+		return 0;
+	if (can_be_preempted) {
+		key = (u64)t;
+		bpf_map_delete_elem(&threads_exited, &key);
+	}
+	if (t->pid != t->tgid)		/* once a process: its leader */
+		return 0;
+	key = (u64)t->signal;
+	p = bpf_map_lookup_elem(&procs, &key);
+	if (!p) {
+		if (can_be_preempted)
+			unseen_count(t);
+		return 0;
+	}
+	if (can_be_preempted && p->exec_id != t->self_exec_id) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
+		__sync_fetch_and_add(&lost_records, 2);
+	}
+	if (!p->told) {
+		bpf_map_delete_elem(&procs, &key);
+		__sync_fetch_and_add(&let_go, 1);
+		return 0;
+	}
+	if (!p->end_ns)
+		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
+	/* Where no hook met the mm, signal_struct knows its peak unless one before was larger. */
+	if (!p->has_peak && !p->shares_mm && t->signal->maxrss > p->exec_maxrss) {
+		p->peak = t->signal->maxrss;
+		p->has_peak = 1;
+	}
+	e = bpf_map_lookup_elem(&final_state, &zero);
+	if (!e)
+		return 0;
+	state_fill(e, t, p);
+	counters_add_io(&e->counters, t, &flags);
+	e->flags |= flags;
+	e->head.kind = EVENT_EXIT;
+	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
+		__sync_fetch_and_add(&lost_records, e->flags & EVENT_EXECED ? 1 : 2);
+	}
+	bpf_map_delete_elem(&procs, &key);
+	__sync_fetch_and_add(&let_go, 1);
+	return 0;
+}
