@@ -7,86 +7,12 @@
 
 #include "correlate/findings.h"
 #include "correlate/journal.h"
+#include "correlate/note_writer.h"
 
 #define VARINT_MAX 10
 #define NOTE_NUMBERS_MAX 200		/* in a note, with their masks; the strings come on top */
 #define NOTE_FIXED_MAX (NOTE_NUMBERS_MAX * VARINT_MAX)
 _Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < NOTE_NUMBERS_MAX, "a process note is longer");
-
-static uint8_t *
-put_u64(uint8_t *at, uint64_t value)
-{
-	while (value >= 0x80) {
-		*at++ = (uint8_t)(value | 0x80);
-		value >>= 7;
-	}
-	*at++ = (uint8_t)value;
-	return at;
-}
-
-/* With its NUL. */
-static uint8_t *
-put_string(uint8_t *at, const char *s)
-{
-	size_t size = strlen(s) + 1;
-
-	memcpy(at, s, size);
-	return at + size;
-}
-
-/* Which of them are not 0, and those. */
-static uint8_t *
-put_numbers(uint8_t *at, const uint64_t *values, size_t n)
-{
-	uint64_t mask = 0;
-
-	for (size_t i = 0; i < n; i++)
-		mask |= (uint64_t)(values[i] != 0) << i;
-	at = put_u64(at, mask);
-	for (; mask != 0; mask &= mask - 1)
-		at = put_u64(at, values[__builtin_ctzll(mask)]);
-	return at;
-}
-
-static uint8_t *
-put_usage(uint8_t *at, const struct usage *u)
-{
-	return put_numbers(put_u64(at, u->known), u->value, USAGE_FIELDS);
-}
-
-static uint8_t *
-put_counters(uint8_t *at, const struct counters *c)
-{
-	at = put_u64(at, (c->has_peak ? COUNTERS_HAS_PEAK : 0) | (c->has_block_io ? COUNTERS_HAS_BLOCK_IO : 0) |
-	    (c->is_reaped ? COUNTERS_IS_REAPED : 0) | (c->is_complete ? COUNTERS_IS_COMPLETE : 0));
-	at = put_numbers(at, (const uint64_t *)(const void *)c, COUNTERS_NUMBERS);
-	at = put_u64(at, c->threads);
-	return put_u64(at, c->threads_peak);
-}
-
-static uint8_t *
-put_work(uint8_t *at, const struct work *w)
-{
-	at = put_usage(at, &w->done);
-	return put_numbers(at, (const uint64_t[]){ w->programs, w->failed, w->live, w->start_ns, w->last_ns,
-	    w->end_ns, w->busy_ns, w->busy_since_ns }, 8);
-}
-
-static uint8_t *
-put_id(uint8_t *at, const struct process_id *id)
-{
-	return put_u64(put_u64(at, id->start_ns), id->pid);
-}
-
-/* start_ns: of who descends from it, a small step away. */
-static uint8_t *
-put_ancestor(uint8_t *at, const struct program_key *key, uint64_t start_ns)
-{
-	at = put_u64(at, key->pid);
-	if (key->pid == 0)
-		return at;
-	return put_u64(put_u64(at, key->index), start_ns - key->start_ns);
-}
 
 /* Room for a note with so many bytes of strings, its head written; NULL: no memory. */
 static uint8_t *
@@ -132,18 +58,11 @@ note_beginning(struct correlator *c)
 	c->journal.checkpoint++;
 	if (at == NULL)
 		return;
-	at = put_string(at, c->options.boot_id);
+	at = note_put_string(at, c->options.boot_id);
 	*at++ = run != NULL;
 	if (run != NULL)
-		at = put_string(at, run);
+		at = note_put_string(at, run);
 	note_end(c, at);
-}
-
-static uint8_t *
-put_double(uint8_t *at, double value)
-{
-	memcpy(at, &value, sizeof(value));
-	return at + sizeof(value);
 }
 
 static void
@@ -153,7 +72,7 @@ note_losses(struct correlator *c)
 
 	c->journal.are_losses_dirty = false;
 	if (at != NULL)
-		note_end(c, put_u64(put_u64(at, c->lost_events), c->lost_ends));
+		note_end(c, note_put_u64(note_put_u64(at, c->lost_events), c->lost_ends));
 }
 
 static void
@@ -179,27 +98,27 @@ note_run(struct correlator *c, struct run *r)
 	at = note_begin(c, NOTE_RUN, size);
 	if (at == NULL)
 		return;
-	at = put_string(at, r->id);
-	at = put_u64(at, flags);
-	at = put_u64(at, r->strength);
-	at = put_double(at, r->confidence);
-	at = put_id(at, &r->root);
-	at = put_u64(at, (uint32_t)r->status);
-	at = put_u64(at, r->start_ns);
-	at = put_u64(at, r->lost_before);
+	at = note_put_string(at, r->id);
+	at = note_put_u64(at, flags);
+	at = note_put_u64(at, r->strength);
+	at = note_put_double(at, r->confidence);
+	at = note_put_id(at, &r->root);
+	at = note_put_u64(at, (uint32_t)r->status);
+	at = note_put_u64(at, r->start_ns);
+	at = note_put_u64(at, r->lost_before);
 	if (r->uid.known)
-		at = put_u64(at, r->uid.value);
+		at = note_put_u64(at, r->uid.value);
 	if (r->cpus.known)
-		at = put_double(at, r->cpus.value);
+		at = note_put_double(at, r->cpus.value);
 	if (r->memory_bytes.known)
-		at = put_u64(at, r->memory_bytes.value);
-	at = put_work(at, &r->work);
+		at = note_put_u64(at, r->memory_bytes.value);
+	at = note_put_work(at, &r->work);
 	for (int i = 0; i < RUN_STRINGS; i++) {
 		if (strings[i] != NULL)
-			at = put_string(at, strings[i]);
+			at = note_put_string(at, strings[i]);
 	}
 	if (flags & RUN_HAS_FINDINGS)
-		at = put_u64(put_u64(at, r->findings), r->failed_tasks);
+		at = note_put_u64(note_put_u64(at, r->findings), r->failed_tasks);
 	r->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
@@ -211,9 +130,9 @@ note_fact(struct correlator *c, const struct fact *f)
 
 	if (at == NULL)
 		return;
-	at = put_string(at, f->run->id);
-	at = put_u64(at, f->n);
-	at = put_u64(at, f->len);
+	at = note_put_string(at, f->run->id);
+	at = note_put_u64(at, f->n);
+	at = note_put_u64(at, f->len);
 	memcpy(at, f->key, f->len);
 	note_end(c, at + f->len);
 }
@@ -225,13 +144,14 @@ note_cgroup(struct correlator *c, const struct cgroup_path *g)
 
 	if (at == NULL)
 		return;
-	at = put_u64(at, g->key.id);
-	at = put_u64(at, (g->key.is_v2 != 0 ? 1 : 0) | (g->cpus.known ? 2 : 0) | (g->memory_bytes.known ? 4 : 0));
+	at = note_put_u64(at, g->key.id);
+	at = note_put_u64(at, (g->key.is_v2 != 0 ? 1 : 0) | (g->cpus.known ? 2 : 0) |
+	    (g->memory_bytes.known ? 4 : 0));
 	if (g->cpus.known)
-		at = put_double(at, g->cpus.value);
+		at = note_put_double(at, g->cpus.value);
 	if (g->memory_bytes.known)
-		at = put_u64(at, g->memory_bytes.value);
-	note_end(c, put_string(at, g->path));
+		at = note_put_u64(at, g->memory_bytes.value);
+	note_end(c, note_put_string(at, g->path));
 }
 
 static void
@@ -242,10 +162,10 @@ note_task(struct correlator *c, struct task *t)
 
 	if (at == NULL)
 		return;
-	at = put_u64(at, t->number);
-	at = put_string(at, t->run->id);
-	at = put_id(at, &t->root);
-	at = put_u64(at, (t->is_named ? TASK_IS_NAMED : 0) | (t->has_started ? TASK_HAS_STARTED : 0) |
+	at = note_put_u64(at, t->number);
+	at = note_put_string(at, t->run->id);
+	at = note_put_id(at, &t->root);
+	at = note_put_u64(at, (t->is_named ? TASK_IS_NAMED : 0) | (t->has_started ? TASK_HAS_STARTED : 0) |
 	    (t->has_ended ? TASK_HAS_ENDED : 0) | (t->root_ended ? TASK_ROOT_ENDED : 0) |
 	    (t->engine != NULL ? TASK_HAS_ENGINE : 0) | (t->source != NULL ? TASK_HAS_SOURCE : 0) |
 	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0) | (t->id_key != NULL ? TASK_HAS_ID_KEY : 0) |
@@ -253,30 +173,30 @@ note_task(struct correlator *c, struct task *t)
 	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0) | (t->scheduler != NULL ? TASK_HAS_SCHEDULER : 0) |
 	    (t->job_id != NULL ? TASK_HAS_JOB : 0) | (t->failing == FAILING_DUE ? TASK_FAILING_DUE : 0) |
 	    (t->failing == FAILING_OVER ? TASK_FAILING_OVER : 0) | (t->oom_kills > 0 ? TASK_HAS_OOM_KILLS : 0));
-	at = put_u64(at, (uint32_t)t->status);
-	at = put_double(at, t->confidence);
+	at = note_put_u64(at, (uint32_t)t->status);
+	at = note_put_double(at, t->confidence);
 	if (t->attempt.known)
-		at = put_u64(at, (uint32_t)t->attempt.value);
+		at = note_put_u64(at, (uint32_t)t->attempt.value);
 	if (t->cpus.known)
-		at = put_double(at, t->cpus.value);
+		at = note_put_double(at, t->cpus.value);
 	if (t->memory_bytes.known)
-		at = put_u64(at, t->memory_bytes.value);
-	at = put_work(at, &t->work);
-	at = put_string(at, t->task_id);
-	at = put_string(at, t->name);
-	at = put_string(at, t->sample);
+		at = note_put_u64(at, t->memory_bytes.value);
+	at = note_put_work(at, &t->work);
+	at = note_put_string(at, t->task_id);
+	at = note_put_string(at, t->name);
+	at = note_put_string(at, t->sample);
 	if (t->engine != NULL)
-		at = put_string(at, t->engine);
+		at = note_put_string(at, t->engine);
 	if (t->source != NULL)
-		at = put_string(at, t->source);
+		at = note_put_string(at, t->source);
 	if (t->work_dir != NULL)
-		at = put_string(at, t->work_dir);
+		at = note_put_string(at, t->work_dir);
 	if (t->scheduler != NULL)
-		at = put_string(at, t->scheduler);
+		at = note_put_string(at, t->scheduler);
 	if (t->job_id != NULL)
-		at = put_string(at, t->job_id);
+		at = note_put_string(at, t->job_id);
 	if (t->oom_kills > 0)
-		at = put_u64(at, t->oom_kills);
+		at = note_put_u64(at, t->oom_kills);
 	t->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
@@ -303,18 +223,18 @@ put_text(uint8_t *at, const struct text *t)
 
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
 		told |= strings[i] != NULL ? flags[i] : 0;
-	at = put_u64(at, told);
-	at = put_u64(at, has_argv ? t->argc : 0);
-	at = put_u64(at, t->n_variables);
+	at = note_put_u64(at, told);
+	at = note_put_u64(at, has_argv ? t->argc : 0);
+	at = note_put_u64(at, t->n_variables);
 	for (size_t i = 0; has_argv && i < t->argc; i++)
-		at = put_string(at, t->argv[i]);
+		at = note_put_string(at, t->argv[i]);
 	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
 		if (strings[i] != NULL)
-			at = put_string(at, strings[i]);
+			at = note_put_string(at, strings[i]);
 	}
 	for (size_t i = 0; i < t->n_variables; i++)
-		at = put_string(put_string(at, t->variables[i].name), t->variables[i].value);
-	return t->tool_rule != NULL ? put_string(at, t->tool_rule) : at;
+		at = note_put_string(note_put_string(at, t->variables[i].name), t->variables[i].value);
+	return t->tool_rule != NULL ? note_put_string(at, t->tool_rule) : at;
 }
 
 /* True when the notes hold t as the text of the process that noted_by names. */
@@ -392,52 +312,52 @@ note_process(struct correlator *c, struct process *p, bool was_shown)
 	p->news = NEWS_NONE;
 	if (at == NULL)
 		return;
-	at = put_id(at, &p->id);
-	at = put_u64(at, flags);
-	at = put_u64(at, p->self.index);
-	at = put_ancestor(at, &p->parent, start_ns);
+	at = note_put_id(at, &p->id);
+	at = note_put_u64(at, flags);
+	at = note_put_u64(at, p->self.index);
+	at = note_put_ancestor(at, &p->parent, start_ns);
 	if ((flags & PROCESS_ANCHOR_IS_PARENT) == 0)
-		at = put_ancestor(at, &p->anchor, start_ns);
+		at = note_put_ancestor(at, &p->anchor, start_ns);
 	if ((flags & PROCESS_ABOVE_IS_PARENT) == 0)
-		at = put_ancestor(at, &p->above, start_ns);
-	at = put_u64(at, p->ppid);
-	at = put_u64(at, (uint64_t)p->start_us);
-	at = put_u64(at, (uint64_t)p->program_start_us - (uint64_t)p->start_us);
-	at = put_u64(at, p->program_start_ns - start_ns);
+		at = note_put_ancestor(at, &p->above, start_ns);
+	at = note_put_u64(at, p->ppid);
+	at = note_put_u64(at, (uint64_t)p->start_us);
+	at = note_put_u64(at, (uint64_t)p->program_start_us - (uint64_t)p->start_us);
+	at = note_put_u64(at, p->program_start_ns - start_ns);
 	if (flags & PROCESS_IS_OBSERVED)
-		at = put_u64(at, (uint64_t)p->observed_us - (uint64_t)p->start_us);
+		at = note_put_u64(at, (uint64_t)p->observed_us - (uint64_t)p->start_us);
 	if (flags & PROCESS_IS_GONE)
-		at = put_u64(at, p->gone_ns - start_ns);
+		at = note_put_u64(at, p->gone_ns - start_ns);
 	if (flags & PROCESS_IS_UNSEEN)
-		at = put_u64(at, p->unseen_since_ns - start_ns);
+		at = note_put_u64(at, p->unseen_since_ns - start_ns);
 	if (p->has_context) {
-		at = put_numbers(at, (const uint64_t[]){ p->context.uid, p->context.gid, p->context.pid_ns,
+		at = note_put_numbers(at, (const uint64_t[]){ p->context.uid, p->context.gid, p->context.pid_ns,
 		    p->context.mnt_ns, p->context.net_ns, p->context.cgroup_v2, p->context.cgroup_v1 }, 7);
 	}
 	if (p->task != NULL)
-		at = put_u64(at, p->task->number);
+		at = note_put_u64(at, p->task->number);
 	else if (p->run != NULL)
-		at = put_string(at, p->run->id);
+		at = note_put_string(at, p->run->id);
 	if (flags & PROCESS_HAS_BASE) {
-		at = put_counters(at, &p->base.counters);
-		at = put_u64(put_u64(at, p->base.cpu.user_ns), p->base.cpu.system_ns);
+		at = note_put_counters(at, &p->base.counters);
+		at = note_put_u64(note_put_u64(at, p->base.cpu.user_ns), p->base.cpu.system_ns);
 	}
 	if (flags & PROCESS_HAS_SENT)
-		at = put_u64(put_usage(at, &p->sent), p->sent_ns - start_ns);
+		at = note_put_u64(note_put_usage(at, &p->sent), p->sent_ns - start_ns);
 	if (flags & PROCESS_HAS_LATEST)
-		at = put_usage(at, &p->latest);
-	at = put_u64(at, place);
+		at = note_put_usage(at, &p->latest);
+	at = note_put_u64(at, place);
 	if (place == NOTE_TEXT_OF)
-		at = put_id(at, &p->text->noted_by);
+		at = note_put_id(at, &p->text->noted_by);
 	if (place == NOTE_TEXT_HERE) {
 		at = put_text(at, p->text);
 		p->text->noted_by = p->id;
 		p->text->noted_in = c->journal.checkpoint;
 	}
 	if (flags & PROCESS_HAS_TITLE)
-		at = put_usage(at, &p->title->before);
+		at = note_put_usage(at, &p->title->before);
 	if (flags & PROCESS_HAS_FAILED_CHILD)
-		at = put_u64(put_u64(at, p->child_begin_ns), p->failures->last_end_ns);
+		at = note_put_u64(note_put_u64(at, p->child_begin_ns), p->failures->last_end_ns);
 	p->is_text_noted = p->text != NULL;
 	p->noted_in = c->journal.checkpoint;
 	note_end(c, at);
@@ -451,16 +371,10 @@ note_usage(struct correlator *c, struct process *p)
 	p->news = NEWS_NONE;
 	if (at == NULL)
 		return;
-	at = put_id(at, &p->id);
+	at = note_put_id(at, &p->id);
 	*at++ = (uint8_t)((p->was_usage_sent ? 1 : 0) | (has_latest(p) ? 2 : 0));
-	at = put_u64(put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
-	note_end(c, has_latest(p) ? put_usage(at, &p->latest) : at);
-}
-
-static uint8_t *
-put_key(uint8_t *at, const struct program_key *key)
-{
-	return put_u64(put_u64(put_u64(at, key->start_ns), key->pid), key->index);
+	at = note_put_u64(note_put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
+	note_end(c, has_latest(p) ? note_put_usage(at, &p->latest) : at);
 }
 
 static void
@@ -472,26 +386,26 @@ note_failure(struct correlator *c, struct failure *f)
 
 	if (at == NULL)
 		return;
-	at = put_key(at, &f->program);
-	at = put_u64(at, (f->is_oom ? FAILURE_IS_OOM : 0) | (f->is_engine ? FAILURE_IS_ENGINE : 0) |
+	at = note_put_key(at, &f->program);
+	at = note_put_u64(at, (f->is_oom ? FAILURE_IS_OOM : 0) | (f->is_engine ? FAILURE_IS_ENGINE : 0) |
 	    (f->is_run_root ? FAILURE_IS_RUN_ROOT : 0) | (f->peak_bytes.known ? FAILURE_HAS_PEAK : 0) |
 	    (f->limit_bytes.known ? FAILURE_HAS_LIMIT : 0) | (f->of != NULL ? FAILURE_HAS_OF : 0) |
 	    (f->parent.pid != 0 ? FAILURE_HAS_PARENT : 0));
-	at = put_u64(at, (uint32_t)f->status);
-	at = put_u64(at, f->begin_ns);
-	at = put_u64(at, f->end_ns);
-	at = put_u64(at, f->task_root);
-	at = put_u64(at, f->skipped);
+	at = note_put_u64(at, (uint32_t)f->status);
+	at = note_put_u64(at, f->begin_ns);
+	at = note_put_u64(at, f->end_ns);
+	at = note_put_u64(at, f->task_root);
+	at = note_put_u64(at, f->skipped);
 	if (f->peak_bytes.known)
-		at = put_u64(at, f->peak_bytes.value);
+		at = note_put_u64(at, f->peak_bytes.value);
 	if (f->limit_bytes.known)
-		at = put_u64(at, f->limit_bytes.value);
+		at = note_put_u64(at, f->limit_bytes.value);
 	if (f->of != NULL)
-		at = put_key(at, &f->of->program);
+		at = note_put_key(at, &f->of->program);
 	if (f->parent.pid != 0)
-		at = put_key(at, &f->parent);
+		at = note_put_key(at, &f->parent);
 	for (int i = 0; i < 4; i++)
-		at = put_string(at, text[i]);
+		at = note_put_string(at, text[i]);
 	f->noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
@@ -622,7 +536,7 @@ journal_forget(struct correlator *c, const struct process *p)
 		return;
 	at = note_begin(c, NOTE_FORGET, 0);
 	if (at != NULL)
-		note_end(c, put_id(at, &p->id));
+		note_end(c, note_put_id(at, &p->id));
 }
 
 void
@@ -643,7 +557,7 @@ journal_forget_task(struct correlator *c, struct task *t)
 		return;
 	bytes = note_begin(c, NOTE_FORGET_TASK, 0);
 	if (bytes != NULL)
-		note_end(c, put_u64(bytes, t->number));
+		note_end(c, note_put_u64(bytes, t->number));
 }
 
 void
@@ -655,7 +569,7 @@ journal_forget_run(struct correlator *c, struct run *r)
 		return;
 	at = note_begin(c, NOTE_FORGET_RUN, RUN_ID_SIZE);
 	if (at != NULL)
-		note_end(c, put_string(at, r->id));
+		note_end(c, note_put_string(at, r->id));
 }
 
 /* In the order in which they were marked, runs before their tasks, these before their processes, then failures. */

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * journal: what a note of the correlator's journal looks like; journal.c writes, replay.c reads.
+ * journal: what a note of the correlator's journal looks like; journal.c writes, replay*.c read.
  *
  * A note is its kind, its version, and fields in a fixed order: numbers as LEB128 varints, strings
  * with their NUL. A later version may only add to the end of a kind or take a new flag, and says so

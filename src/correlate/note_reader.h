@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * note_reader: the fields of a note of the journal, one after the other. Trusts no length: what does not
- * hold marks the note as bad, and reads as 0 or "". Private to replay.c.
+ * hold marks the note as bad, and reads as 0 or "". Private to replay*.c.
  */
 #ifndef SLUICE_CORRELATE_NOTE_READER_H
 #define SLUICE_CORRELATE_NOTE_READER_H

@@ -1,0 +1,406 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The life of a process and of its programs.
+ *
+ *                exec                        exec (replaces: END, START)
+ *   (unknown) ─────────► announced ◄──────────────┐
+ *       │ fork seen          │ └──────────────────┘
+ *       ▼ (child ran 1 s,    │ zombie: END                 exit
+ *     forked   or ended)     ├────────────────► over ────────────► (gone)
+ *       │ 1 s, or its end    │ exit: END
+ *       └───► announced ─────┴──────────────────────────────────► (gone)
+ *
+ * One that ran before we watched comes as an exec too (is_found). Each call that changes something
+ * ends with journal_flush(): the next life goes on from there.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/text.h"
+#include "correlate/findings.h"
+
+#define FORKED_START_NS UINT64_C(1000000000)
+
+/* The current program has begun: START, and one more in its task, row and run. */
+static void
+program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
+{
+	struct program_record r = { .phase = PHASE_START };
+
+	if (p->is_excluded) {
+		c->excluded++;
+		journal_process(c, p, NEWS_ALL);
+		return;
+	}
+	p->is_announced = true;
+	p->was_usage_sent = false;
+	p->latest = (struct usage){ 0 };
+	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
+	p->sent_ns = p->program_start_ns;
+	work_enter(c, p, at_ns);
+	failures_begin(c, p);
+	journal_process(c, p, NEWS_SHOWN);
+	r.head.time_us = state_wall_us(c, at_ns);
+	program_emit(c, p, &r);
+}
+
+/* The current program's end goes to the sums, and it is not live any more. */
+static void
+program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
+    uint64_t end_ns)
+{
+	work_leave(c, p, usage, has_failed, end_ns);
+	p->is_announced = false;
+	p->latest = (struct usage){ 0 };
+}
+
+/* What began with this process has lost its driver. status: wait(2)'s; NULL: nobody knows. */
+static void
+root_ended(struct correlator *c, struct process *p, const int32_t *status, uint64_t end_ns)
+{
+	struct task *t = p->task;
+	struct run *r = p->run;
+
+	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
+		if (!t->root_ended) {
+			if (t->attempt.known && *status != 0)
+				task_failed(c, t, end_ns);
+			finding_task_ended(c, t, p, *status);
+		}
+		t->root_ended = true;
+		t->status = *status;
+		journal_task(c, t);
+	}
+	if (r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns && !r->root_ended) {
+		r->root_ended = true;
+		r->has_status = status != NULL;
+		r->status = status != NULL ? *status : 0;
+		finding_run_ended(c, r, p, r->status);
+		journal_run(c, r);
+	}
+}
+
+/* The record of the current program's end was lost, and with it what it used. */
+static void
+program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
+{
+	const struct usage none = { 0 };
+
+	if (!p->is_announced)
+		return;
+	program_leave(c, p, &none, false, end_ns);
+	c->lost_ends++;
+	journal_losses(c);
+}
+
+/* The whole process's, at that. */
+void
+process_lose(struct correlator *c, struct process *p, uint64_t end_ns)
+{
+	program_lose(c, p, end_ns);
+	root_ended(c, p, NULL, end_ns);
+}
+
+/* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
+static void
+program_end(struct correlator *c, struct process *p, struct program_record *r, uint64_t end_ns,
+    const struct usage *usage)
+{
+	bool has_failed = r->exit_signal.known || (r->exit_code.known && r->exit_code.value != 0);
+
+	r->phase = PHASE_END;
+	r->usage = usage;
+	if (end_ns < p->program_start_ns)
+		end_ns = p->program_start_ns;
+	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };
+	r->head.time_us = (int64_t)r->end_time_us.value;
+	journal_process(c, p, NEWS_SHOWN);
+	program_emit(c, p, r);
+	program_leave(c, p, usage, has_failed, end_ns);
+}
+
+/* A program that never exec'd is what its parent is, under its own name. */
+static void
+forked_text(struct correlator *c, struct process *p)
+{
+	struct process *parent = process_parent(c, p);
+
+	if (p->text == NULL && parent != NULL)
+		process_set_text(c, p, program_text_ref(parent->text));
+	if (!p->has_context && parent != NULL && parent->has_context) {
+		p->context = parent->context;
+		p->has_context = true;
+	}
+	if (!p->is_announced)
+		attribute_fork(c, p, parent);
+}
+
+/* What an exec replaced has ended: with has_replaced its totals are known, if no exec was missed. */
+static void
+replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
+{
+	struct program_record r = { .end_reason = END_REASON_EXEC };
+	struct usage usage = { 0 };
+
+	if (p->is_announced && p->self.index + 1 == s->self.index) {
+		if (p->is_base_known)
+			usage = usage_of_program(&p->base, &s->replaced, c->options.has_network);
+		program_end(c, p, &r, s->time_ns, &usage);
+	} else {
+		/* the exec between was lost: so is the end of the one we knew */
+		program_lose(c, p, s->time_ns);
+	}
+}
+
+/* When the program began, and what the process had used until then. */
+static void
+set_base(struct correlator *c, struct process *p, const struct exec_signal *s)
+{
+	p->observed_us = 0;
+	if (s->is_found) {
+		p->base = (struct usage_base){ 0 };
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->observed_us = state_wall_us(c, s->time_ns);
+	} else if (s->has_replaced) {
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->program_start_us = state_wall_us(c, s->time_ns);
+		p->program_start_ns = s->time_ns;
+	} else {
+		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of us */
+	}
+}
+
+void
+correlator_exec(struct correlator *c, const struct exec_signal *s)
+{
+	struct process *p = process_of(c, &s->self);
+	struct subject subject;
+	struct text *before;
+	struct program_key above;
+	bool was_announced;
+
+	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
+		return;		/* the dead do not exec, and who is known needs no finding */
+	if (s->is_excluded) {
+		/* The kernel tells no more of it; its children are those of whoever is told above it. */
+		if (p == NULL)
+			return;
+		if (s->has_replaced)
+			replaced(c, p, s);
+		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but we do not hear of its end */
+		process_forget(c, p);
+		journal_flush(c);
+		return;
+	}
+	if (p != NULL && p->is_announced && !p->is_forked)
+		above = p->self;	/* what exec replaced */
+	else
+		above = p != NULL && !p->is_forked ? p->above : process_above(c, &s->parent);
+	if (p == NULL) {
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+		if (p == NULL)
+			return;
+	} else if (s->has_replaced) {
+		replaced(c, p, s);
+	}
+	p->above = above;
+	was_announced = p->is_announced;	/* it lived a second before its first exec */
+	if (was_announced)
+		work_withdraw(c, p);
+	if (p->self.index != s->self.index)
+		failures_exec(c, p);
+	p->self = s->self;
+	p->parent = s->parent;
+	p->anchor = s->anchor;
+	p->ppid = s->ppid;
+	p->context = s->context;
+	p->has_context = true;
+	p->is_forked = false;
+	set_base(c, p, s);
+	journal_process(c, p, NEWS_ALL);
+	before = s->has_replaced ? program_text_ref(p->text) : NULL;
+	process_set_text(c, p, program_text_new(c, s, &subject));
+	attribute_exec(c, p, process_parent(c, p), before, &subject);
+	program_text_unref(c, before);
+	if (was_announced) {
+		p->is_excluded = false;		/* its START was sent */
+		work_enter(c, p, s->time_ns);
+	} else {
+		program_begin(c, p, s->time_ns);
+		if (s->is_found)
+			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
+	}
+	journal_flush(c);
+	arena_wipe(&c->arena);	/* arguments as they were before they were redacted */
+}
+
+/* The last word on a process: it was reaped, or is a zombie and counts no more. */
+static void
+process_ended(struct correlator *c, struct process *p, const struct state_signal *s)
+{
+	struct program_record r = { .end_reason = END_REASON_EXIT };
+	struct usage usage = { 0 };
+	struct program_end end = { .status = s->status, .end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns };
+	uint64_t end_ns = end.end_ns;
+	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
+
+	if (s->ppid != 0)
+		p->ppid = s->ppid;
+	if (s->has_context) {
+		p->context = s->context;
+		p->has_context = true;
+	}
+	if (!s->has_execed)
+		forked_text(c, p);
+	if (p->self.index != s->self.index) {	/* an exec was lost: nothing is known of this program */
+		if (p->is_announced)
+			p->above = p->self;
+		program_lose(c, p, end_ns);
+		failures_exec(c, p);
+		p->self = s->self;
+		p->is_forked = false;
+		p->is_base_known = false;
+		p->program_start_ns = s->program_start_ns;
+		p->program_start_us = state_wall_us(c, s->program_start_ns);
+		p->observed_us = 0;
+		process_set_text(c, p, NULL);
+	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, its totals were not */
+		p->is_forked = false;
+		process_set_text(c, p, NULL);	/* its parent's */
+	}
+	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
+		if (p->task == NULL)
+			attribute_fork(c, p, process_parent(c, p));
+		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
+	}
+	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
+	if (p->is_announced) {
+		if (p->is_base_known || s->self.index == 0)
+			usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+		end.comm = comm;
+		/* One that was ending already is marked too, and ends as it would have. */
+		end.is_oom = s->oom_killed && WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
+		if (usage_has(&usage, USAGE_PEAK_RSS_BYTES))
+			end.peak_bytes = (struct opt_u64){ usage.value[USAGE_PEAK_RSS_BYTES], true };
+		failures_end(c, p, &end);
+	}
+	root_ended(c, p, &s->status, end_ns);
+	if (!p->is_announced)
+		return;		/* it has no record */
+
+	if ((s->status & 0x7f) != 0)
+		r.exit_signal = (struct opt_i32){ s->status & 0x7f, true };
+	else
+		r.exit_code = (struct opt_i32){ s->status >> 8 & 0xff, true };
+	r.core_dumped = s->status & 0x80;
+	r.oom_killed = s->oom_killed;
+	r.comm = comm;
+	program_end(c, p, &r, end_ns, &usage);
+	finding_oom(c, p, &end);
+}
+
+static void
+process_lives(struct correlator *c, struct process *p, const struct state_signal *s)
+{
+	struct usage usage, moved;
+
+	if (p->ppid != s->ppid)
+		journal_process(c, p, NEWS_ALL);
+	p->ppid = s->ppid;
+	if (!s->has_execed && p->text == NULL) {
+		const struct task *task = p->task;
+		bool has_context = p->has_context;
+
+		forked_text(c, p);	/* while its parent is still known */
+		if (p->text != NULL || p->task != task || p->has_context != has_context)
+			journal_process(c, p, NEWS_ALL);
+	}
+	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
+	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
+		program_begin(c, p, s->time_ns);
+	}
+	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
+		return;
+	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+	if (!c->pass_with_usage) {
+		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
+		if (c->ops.note == NULL || p->title != NULL)
+			p->latest = usage;
+		return;
+	}
+	if (p->run != NULL && memcmp(&p->latest, &usage, sizeof(usage)) != 0)
+		journal_process(c, p, NEWS_USAGE);
+	p->latest = usage;
+	if (s->is_excluded)
+		return;
+	moved = usage_since(&usage, &p->sent);
+	if (p->was_usage_sent && usage_cpu_ns(&moved) == 0 && moved.value[USAGE_VOLUNTARY_SWITCHES] == 0 &&
+	    moved.value[USAGE_RCHAR] == 0 && moved.value[USAGE_WCHAR] == 0)
+		return;
+	if (s->time_ns > p->sent_ns) {
+		char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
+		struct usage_record r = { .usage = &moved, .interval_ns = s->time_ns - p->sent_ns };
+
+		program_head_fill(c, p, &r.head);
+		r.head.time_us = state_wall_us(c, s->time_ns);
+		program_identity_fill(c, p, &r.id, self, parent);
+		if (p->text != NULL) {
+			r.comm = p->text->comm;
+			r.tool = p->text->tool;
+		}
+		c->ops.usage(&r, c->arg);
+		p->sent = usage;
+		p->sent_ns = s->time_ns;
+		p->was_usage_sent = true;
+		journal_process(c, p, NEWS_USAGE);
+	}
+}
+
+void
+correlator_state(struct correlator *c, const struct state_signal *s)
+{
+	struct process *p;
+
+	if (s->kind == STATE_BYSTANDER || s->kind == STATE_FOUND)
+		return;
+	p = process_of(c, &s->self);
+	if (p == NULL) {
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+		if (p == NULL)
+			return;
+	} else if (p->is_forked && !s->has_execed) {
+		struct program_key above = process_above(c, &s->parent);
+
+		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 || memcmp(&p->above, &above, sizeof(above)) != 0)
+			journal_process(c, p, NEWS_ALL);
+		p->parent = s->parent;	/* a kept place now learns whose child it is */
+		p->above = above;
+	}
+	p->pass = c->pass;
+	if (p->unseen_since_ns != 0)
+		journal_process(c, p, NEWS_ALL);
+	p->unseen_since_ns = 0;
+	if (s->kind == STATE_LIVE) {
+		if (!p->is_over)
+			process_lives(c, p, s);
+		journal_flush(c);
+		return;
+	}
+	if (!p->is_over) {
+		process_ended(c, p, s);
+		p->is_over = true;
+		journal_process(c, p, NEWS_ALL);
+	}
+	if (s->kind == STATE_EXIT || s->kind == STATE_STALE) {
+		if (p->gone_ns == 0)
+			process_gone(c, p);
+		p->gone_ns = s->time_ns != 0 ? s->time_ns : 1;
+		journal_process(c, p, NEWS_ALL);
+	}
+	journal_flush(c);
+	while (c->gone_count > GONE_MAX)
+		process_forget(c, c->gone);
+}
