@@ -80,6 +80,23 @@ will_tell_parent(struct task_struct *t)
 	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
 }
 
+/* The last thread is about to let go of mm. A vfork child that never exec'd has no memory of its own. */
+static __always_inline void
+memory_goes(struct proc *p, struct task_struct *t, struct mm_struct *mm)
+{
+	u64 high, now;
+
+	if (!p->execed && t->real_parent->mm == mm) {
+		p->shares_mm = 1;
+		return;
+	}
+	high = mm->hiwater_rss;
+	now = pages_resident(mm, true);
+	p->rss = now;
+	p->peak = high > now ? high : now;
+	p->has_peak = 1;
+}
+
 /*
  * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
  * until the process is freed, and files that it closes last still count: it is read then. With the
@@ -90,8 +107,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 {
 	struct signal_struct *signal = t->signal;
 	struct proc *p = proc_of(t);
-	struct mm_struct *mm;
-	u64 high, now, key = (u64)t;
+	u64 key = (u64)t;
 	bool is_last;
 	u8 one = 1;
 
@@ -145,19 +161,8 @@ exit_seen(struct task_struct *t, bool group_dead)
 		p->mnt_ns = context.mnt_ns;
 		p->net_ns = context.net_ns;
 	}
-	mm = t->mm;
-	if (mm) {
-		/* A vfork child that never exec'd has no memory of its own. */
-		if (!p->execed && t->real_parent->mm == mm) {
-			p->shares_mm = 1;
-			return 0;
-		}
-		high = mm->hiwater_rss;
-		now = pages_resident(mm, true);
-		p->rss = now;
-		p->peak = high > now ? high : now;
-		p->has_peak = 1;
-	}
+	if (t->mm)
+		memory_goes(p, t, t->mm);
 	return 0;
 }
 

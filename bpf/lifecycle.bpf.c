@@ -83,22 +83,12 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 {
 	struct mm_struct *mm = t->mm;
 	struct proc *p;
-	u64 high, now;
 
 	if (!group_dead || !mm || !is_my_turn())
 		return 0;
 	p = proc_of(t);
-	if (!p || !p->told)
-		return 0;
-	if (!p->execed && t->real_parent->mm == mm) {
-		p->shares_mm = 1;
-		return 0;
-	}
-	high = mm->hiwater_rss;
-	now = pages_resident(mm, true);
-	p->rss = now;
-	p->peak = high > now ? high : now;
-	p->has_peak = 1;
+	if (p && p->told)
+		memory_goes(p, t, mm);
 	return 0;
 }
 
