@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -163,6 +165,24 @@ def test_no_straggler(maker: LakeMaker, walls: list[float]) -> None:
     for n, wall in enumerate(walls):
         maker.task(run_id="r1", task_id=f"t{n}", task="align", end=wall)
     assert kinds(of(maker), "STRAGGLER") == []
+
+
+def test_stragglers_of_many(maker: LakeMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is usual is worked out once for a group, not for each of its tasks or stragglers."""
+    values = 0
+
+    def median(data: Sequence[float]) -> float:
+        nonlocal values
+        values += len(data)
+        return statistics.median(data)
+
+    maker.run(run_id="r1", end=100, programs=0)
+    for n in range(60):
+        maker.task(run_id="r1", task_id=f"t{n}", task="align", end=10 + n % 5 if n < 50 else 90, rchar=n, wchar=n)
+    rows = of(maker).tasks
+    monkeypatch.setattr(observations, "statistics", SimpleNamespace(median=median, fmean=statistics.fmean))
+    assert len(observations.stragglers(rows, {})) == 10
+    assert values <= 5 * 60
 
 
 def test_straggler_among_equal_ones(maker: LakeMaker) -> None:
