@@ -11,9 +11,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 
 import machine
 
+READY_S = 30  # what bpftrace may take to compile and attach
 BPFTRACE = ('BEGIN { printf("ready\\n"); } '
             "tracepoint:sched:sched_process_fork { @fork = count(); } "
             "tracepoint:sched:sched_process_exec { @exec = count(); } "
@@ -132,18 +134,28 @@ def run_strace(bench, command, cwd):
     return Sample(wall, cpu, cpu_all - cpu, None, None, None)
 
 
+def start_bpftrace(errors):
+    """One that has attached its probes. Once in a while it never says so, nor ends: then another."""
+    for _ in range(3):
+        tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", BPFTRACE], stdout=subprocess.PIPE, stderr=errors, text=True)
+        patience = threading.Timer(READY_S, tracer.kill)
+        patience.start()
+        is_ready = any(line.strip() == "ready" for line in tracer.stdout)
+        patience.cancel()
+        if is_ready:
+            return tracer
+        tracer.stdout.close()
+        tracer.wait()
+    with open(errors.name) as f:
+        raise Failed(f"bpftrace did not start: {f.read().strip()}")
+
+
 def run_bpftrace(bench, command, cwd):
     room = bench.place()
     out = os.path.join(room, "timed")
     with open(os.path.join(room, "errors"), "w") as errors:
-        tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", BPFTRACE], stdout=subprocess.PIPE, stderr=errors, text=True)
+        tracer = start_bpftrace(errors)
     try:
-        for line in tracer.stdout:
-            if line.strip() == "ready":
-                break
-        else:
-            with open(errors.name) as f:
-                raise Failed(f"bpftrace did not start: {f.read().strip()}")
         before = machine.cpu_ns(tracer.pid)
         wait([bench.timed, out, *command], **quiet(bench, cwd))
         used = machine.cpu_ns(tracer.pid) - before
