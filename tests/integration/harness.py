@@ -110,12 +110,12 @@ def losses(topics):
 
 def events_counted(topics, name):
     """How many of them the agents count; one that is started anew begins at 0 again."""
-    total, last = 0, 0
-    for r in sorted(topics.get("sluice.agent", []), key=lambda r: (r["agent_id"], r["seq"])):
-        now = sum(x["value"] for x in r["events"] if x["name"] == name)
-        total += now - last if now >= last else now
-        last = now
-    return total
+    total, last = 0, {}
+    for r in sorted(topics.get("sluice.agent", []), key=lambda r: r["seq"]):
+        now, before = sum(x["value"] for x in r["events"] if x["name"] == name), last.get(r["agent_id"], 0)
+        total += now - before if now >= before else now
+        last[r["agent_id"]] = now
+    return int(total)
 
 
 def unescape(text):

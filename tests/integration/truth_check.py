@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the lake of `sluice run -- truth all` to what the kernel itself said of each child.
 
-truth_check.py --sluice PATH --truth PATH [--case NAME] [--runs N] [--tolerance-ms N] [--keep DIR]
+truth_check.py --sluice PATH --truth PATH [--case NAME] [--agent [--kills N]] [--made-up] [--runs N]
+    [--tolerance-ms N] [--keep DIR]
 
 Runs by itself, in a guest too. Exit 0: no mismatch; 1: a list of them; 77: not possible here.
 """
@@ -644,6 +645,8 @@ def once(args, room):
     truth, topics = Truth(told), harness.read_lake(lake)
     check = Check(truth, topics, doctor, args.tolerance_ms * 1000)
     wrong += check.all()
+    if args.made_up and check.made_up < len(truth.processes):
+        wrong.append(Mismatch("-", "ends that were made up for", f"all {len(truth.processes)}", check.made_up))
     wrong += cat_agrees(args.sluice, lake, topics)
     return wrong, summary_of(truth, check)
 
@@ -664,6 +667,7 @@ def main():
     ap.add_argument("--case", help="only this one")
     ap.add_argument("--agent", action="store_true", help="under a host-wide `sluice agent`, in no run")
     ap.add_argument("--kills", type=int, default=0, help="with --agent: kill -9 it so often meanwhile, and start it again")
+    ap.add_argument("--made-up", action="store_true", help="with a sluice to which that happens to every end; not with --agent")
     ap.add_argument("--runs", type=int, default=1)
     ap.add_argument("--tolerance-ms", type=float, default=0, help="more where a child tells its own CPU time or a gap is timed: on an emulated machine")
     ap.add_argument("--keep", metavar="DIR", help="leave lake and truth there")
