@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the integration tests share: running sluice, reading its lake, and saying "not here".
+"""What the integration tests share: the build that they test, running sluice, and reading its lake.
 
-SLUICE and TRUTH in the environment name the two binaries (ctest sets them). The lake is read with
+The build is build/release, the binary that users get; $SLUICE_BUILD names another. The lake is read with
 fastavro, which knows nothing of sluice. Values are as in the file: times are integers.
 """
 import datetime
@@ -10,15 +10,25 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 
 import fastavro
 
-SLUICE = os.environ.get("SLUICE", "")
-TRUTH = os.environ.get("TRUTH", "")
-SKIP = 77  # ctest's SKIP_RETURN_CODE
+import verdict
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+BUILD = os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(ROOT, "build", "release"))
+SLUICE = os.path.abspath(os.environ.get("SLUICE") or os.path.join(BUILD, "sluice"))
+
+
+def built(name):
+    """The path of a program that tests/integration/CMakeLists.txt builds for the tests."""
+    path = os.path.join(BUILD, "tests", "integration", name)
+    if not os.path.exists(path):
+        raise AssertionError(f"{path} is not built; run: cmake --preset release && cmake --build --preset release")
+    return path
+
 
 TOPICS = ["sluice." + t for t in ("program", "usage", "task", "run", "host", "finding", "agent")]
 
@@ -133,8 +143,8 @@ class LakeTest(unittest.TestCase):
     needs_root = True
 
     def setUp(self):
-        if not SLUICE or not os.access(SLUICE, os.X_OK):
-            self.fail("SLUICE names no executable; run this through ctest")
+        if not os.access(SLUICE, os.X_OK):
+            self.fail(f"{SLUICE} is not built; run: cmake --preset release && cmake --build --preset release")
         if self.needs_root and not is_root():
             self.skipTest("loading BPF needs root")
         self.room = tempfile.mkdtemp(prefix="sluice-test-")
@@ -157,12 +167,4 @@ class LakeTest(unittest.TestCase):
         self.assertEqual([], losses(topics))
 
 
-def main():
-    """unittest.main, but a file whose tests were all skipped says so to ctest."""
-    program = unittest.main(exit=False, verbosity=2)
-    result = program.result
-    if not result.wasSuccessful():
-        sys.exit(1)
-    if result.testsRun and len(result.skipped) == result.testsRun:
-        sys.exit(SKIP)
-    sys.exit(0)
+main = verdict.main

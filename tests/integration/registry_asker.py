@@ -7,7 +7,9 @@ import subprocess
 import threading
 import time
 
-REGISTRY_IDS = os.environ.get("REGISTRY_IDS", "")
+import harness
+
+REGISTRY_IDS = harness.built("registry_ids")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMAS = os.path.join(HERE, "..", "..", "schemas", "avro")
 WAIT_S = 20.0

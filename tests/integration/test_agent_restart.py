@@ -153,15 +153,12 @@ class Restart(AgentTest):
         self.assertGreater(self.gap_of(a), 10)
 
     def test_an_agent_of_another_layout_begins_anew_and_says_so(self):
-        other = os.environ.get("SLUICE_OTHER_LAYOUT")
-        if not other:
-            self.skipTest("SLUICE_OTHER_LAYOUT names no executable; run this through ctest")
         a = self.agent().start()
         sleeper = subprocess.Popen(["/bin/sleep", "60.375"])
         self.addCleanup(sleeper.kill)
         time.sleep(1.2)
         self.assertEqual(0, a.stop())
-        a.sluice = other
+        a.sluice = harness.built("sluice_other_layout")
         a.start()
         self.assertIn("another version", a.wait_log("probes.open")["message"])
         self.assertEqual(["other_layout"], os.listdir(a.pins))

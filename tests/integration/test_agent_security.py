@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sluice agent` and brokers that want to know who it is: what works, what is told where it does not, what stays secret.
 
-SLUICE is the program; SLUICE_SYSTEM_RDKAFKA, where CMake built it, the same over the system's librdkafka. Each can
+harness.SLUICE is the program; sluice_system_rdkafka, where CMake built it, the same over the system's librdkafka. Each can
 what its librdkafka can: SCRAM with Kafka 4 needs 2.6.1.
 """
 import base64
@@ -25,7 +25,8 @@ from kafka_check import check, read_dead_letters
 from load import Load
 from stack import PASSWORD, USER, Stack, servers
 
-OLD = os.environ.get("SLUICE_SYSTEM_RDKAFKA", "")
+OLD = os.path.join(harness.BUILD, "tests", "integration", "sluice_system_rdkafka")
+OLD = OLD if os.path.exists(OLD) else ""
 NOBODY = pwd.getpwnam("nobody")
 REGISTRY_USER, REGISTRY_PASSWORD = "registrar", "registry-secret"
 WRONG = "wrong-secret"

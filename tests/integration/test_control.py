@@ -12,10 +12,11 @@ import subprocess
 import tempfile
 import unittest
 
+import harness
 from prometheus_client.parser import text_string_to_metric_families
 
-SLUICE = os.environ["SLUICE"]
-SERVER = os.environ["CONTROL_SERVER"]
+SLUICE = harness.SLUICE
+SERVER = harness.built("control_server")
 
 
 class Control(unittest.TestCase):
@@ -187,4 +188,4 @@ class Control(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -10,6 +10,7 @@ import unittest
 
 import fastavro
 
+import harness
 import kafka_check
 from kafka_check import check, read_schemas
 from kafka_rules import TOPICS, Message, Options, Rules, murmur2, partition_of, ranges, without_logical_types
@@ -372,4 +373,4 @@ class Live(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

@@ -15,10 +15,11 @@ import unittest
 import fastavro
 from confluent_kafka import Consumer, TopicPartition
 
+import harness
 from kafka_rules import partition_of
 from stack import PASSWORD, USER, Stack
 
-DELIVER = os.environ.get("DELIVER", "build/dev/tests/integration/deliver")
+DELIVER = harness.built("deliver")
 SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "avro")
 HOST = "0123456789abcdef0123456789abcdef"
 PARTITIONS = 3
@@ -289,4 +290,4 @@ class Delivery(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    harness.main()

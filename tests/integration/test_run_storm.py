@@ -9,15 +9,11 @@ import harness
 from harness import LakeTest, read_lake
 
 PROCESSES = int(os.environ.get("STORM", "30000"))
-# What people run, where it is built (dev/test does): sanitizers make the agent five times slower.
-RELEASE = os.path.join(os.path.dirname(__file__), "..", "..", "build", "release", "sluice")
 
 
 class Storm(LakeTest):
-    @unittest.skipUnless(harness.TRUTH, "TRUTH names no executable; run this through ctest")
     def test_that_saturates_all_cpus_loses_nothing(self):
-        sluice = RELEASE if os.access(RELEASE, os.X_OK) else harness.SLUICE
-        done = self.sluice_run(harness.TRUTH, "storm", PROCESSES, timeout=540, sluice=sluice)
+        done = self.sluice_run(harness.built("truth"), "storm", PROCESSES, timeout=540)
         self.assertEqual(0, done.returncode, done.stderr)
         told = json.loads(done.stdout)
         self.assertEqual(PROCESSES, told["started"])

@@ -3,7 +3,7 @@
 """`sluice run` changes nothing that COMMAND sees: each case is run once under env(1) and once under
 sluice, and both must end alike. Needs root, as sluice does.
 
-    SLUICE=build/release/sluice tests/integration/test_run_terminal.py [-v] [CASE...]
+    tests/integration/test_run_terminal.py [CASE...]
 """
 import fcntl
 import hashlib
@@ -24,10 +24,10 @@ import termios
 import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SLUICE = os.path.abspath(os.environ.get("SLUICE", os.path.join(ROOT, "build/release/sluice")))
+import harness
+
+SLUICE = harness.SLUICE
 PATIENCE = 20           # seconds until a step counts as hung
-SKIPPED = 77            # ctest's SKIP_RETURN_CODE
 # For the programs under test: one that any user can start, which a virtual environment's may not be.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
@@ -618,13 +618,10 @@ class Jobs(Case):
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
-        print("skipped: needs root, as sluice run does")
-        sys.exit(SKIPPED)
-    if not os.access(SLUICE, os.X_OK):
-        sys.exit(f"{SLUICE}: not there: build it, or set SLUICE")
+        sys.exit("needs root, as sluice run does")
     for name in [name for name in os.environ if name.startswith("SUDO_")]:
         del os.environ[name]    # else sluice would go back to that user, and env(1) would not
     # The shell that starts us may ignore signals (nohup, a background job without job control).
     for signo in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(signo, signal.default_int_handler if signo == signal.SIGINT else signal.SIG_DFL)
-    unittest.main()
+    harness.main()

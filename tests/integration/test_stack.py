@@ -12,6 +12,7 @@ import threading
 import time
 import unittest
 
+import harness
 from proxy import Proxy
 from stack import Servers, Stack
 
@@ -204,4 +205,4 @@ class StackTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main()

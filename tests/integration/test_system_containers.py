@@ -318,7 +318,6 @@ class Bare(ContainerTest):
         self.assertIn(container, asked)
         self.assert_all(records.family(records.only(argv)), container_name="called-a" + container[:4])
 
-    @unittest.skipUnless(os.environ.get("INTO_CGROUP"), "INTO_CGROUP names no executable; run this through ctest")
     def test_started_in_its_control_group_and_never_moved_there(self):
         """clone3 with CLONE_INTO_CGROUP: the kernel tells of no attach."""
         v2 = machine.cgroup_v2()
@@ -334,7 +333,7 @@ class Bare(ContainerTest):
         os.makedirs(f"{v2}/docker/{later}")
         pids = {}
         for name in (container, later):
-            done = machine.run([os.environ["INTO_CGROUP"], f"{v2}/docker/{name}", "/bin/sh", "-c", "/bin/true; exit 4", mark, name[:8]],
+            done = machine.run([harness.built("into_cgroup"), f"{v2}/docker/{name}", "/bin/sh", "-c", "/bin/true; exit 4", mark, name[:8]],
                                check=False)
             self.assertEqual(4, done.returncode, done.stdout)
             pids[name] = int(done.stdout)

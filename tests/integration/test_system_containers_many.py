@@ -14,8 +14,6 @@ from systems.runc import Runc
 CONTAINERS = int(os.environ.get("CONTAINERS", "1000"))
 AT_ONCE = 8
 GROUPS = 17000  # more than an agent knows at once
-# What people run, where it is built (dev/test does): a sanitizer keeps what is freed, which is growth that nobody has.
-RELEASE = os.path.join(os.path.dirname(__file__), "..", "..", "build", "release", "sluice")
 GROWTH = 4 << 20
 
 
@@ -45,12 +43,9 @@ class Many(SystemTest):
             self.assertEqual([], [wrong for found in pool.map(one, numbers) for wrong in found])
         return ids
 
-    def start_release(self):
-        return self.start(sluice=RELEASE if os.access(RELEASE, os.X_OK) else harness.SLUICE)
-
     def test_none_is_unattributed_and_memory_stays_flat(self):
         mark = new_mark()
-        agent = self.start_release()
+        agent = self.start()
         with Runc(self.root) as runc:
             # The first third fills what is bounded: tables, and pages of the allocator.
             ids = self.run_all(runc, mark, range(CONTAINERS // 3))
@@ -73,7 +68,6 @@ class Many(SystemTest):
         self.assertEqual([], wrong[:5], f"{len(wrong)} wrong")
         self.assertEqual([], [(n, who) for n, who in seen.items() if sorted(who) != ["sh", "true"]][:5])
 
-    @unittest.skipUnless(os.environ.get("INTO_CGROUP"), "INTO_CGROUP names no executable; run this through ctest")
     def test_more_control_groups_than_are_remembered(self):
         """What is known of control groups is bounded: the last ones are known, and memory does not grow with their number."""
         v2 = machine.cgroup_v2()
@@ -83,10 +77,10 @@ class Many(SystemTest):
         os.makedirs(v2 + parent)
         self.addCleanup(machine.remove_cgroups, "/docker")
         mark = new_mark()
-        agent = self.start_release()
+        agent = self.start()
 
         def start(first, last):
-            machine.run([os.environ["INTO_CGROUP"], "-n", first, last, v2 + parent, "/bin/true", mark], timeout=300)
+            machine.run([harness.built("into_cgroup"), "-n", first, last, v2 + parent, "/bin/true", mark], timeout=300)
             return resident(agent.pid)
         before = start(1, GROUPS)
         after = start(GROUPS + 1, GROUPS + 3000)

@@ -21,6 +21,7 @@ import time
 
 import agent
 import harness
+import verdict
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
@@ -663,7 +664,7 @@ def summary_of(truth, check):
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--sluice", default=harness.SLUICE)
-    ap.add_argument("--truth", default=harness.TRUTH)
+    ap.add_argument("--truth", help="default: the one of the same build")
     ap.add_argument("--case", help="only this one")
     ap.add_argument("--agent", action="store_true", help="under a host-wide `sluice agent`, in no run")
     ap.add_argument("--kills", type=int, default=0, help="with --agent: kill -9 it so often meanwhile, and start it again")
@@ -674,7 +675,8 @@ def main():
     args = ap.parse_args()
     if not harness.is_root():
         print("skipped: loading BPF needs root")
-        return harness.SKIP
+        return verdict.SKIPPED
+    args.truth = args.truth or harness.built("truth")
     failed = 0
     for i in range(args.runs):
         if args.keep:

@@ -9,6 +9,7 @@ here=/dev/shm/suite
 mkdir "$here"
 cp "$tree/build/release/sluice" "$tree/build/release/tests/integration/"{truth,filter_driver} "$here"
 cp -R "$tree/tests/integration" "$here/tests"
+cp "$tree/tests/skips.tsv" "$here"
 cd "$here"
 
 uname -sr
