@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The closing report of a run of tests: what ran, what was skipped and why, what was slow.
+
+From ctest's JUnit file, from the JSON lines of tests/integration/verdict.py, and from ctest's log, in which the
+programs of cmocka say what they skipped.
+"""
+import json
+import os
+import re
+import sys
+import xml.etree.ElementTree as xml
+
+import times
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
+
+import verdict  # noqa: E402
+
+SLOWEST = 10
+
+
+def read_junit(path):
+    """[(name, seconds, status)]; status is run, fail, skipped or disabled. None where ctest wrote no file."""
+    try:
+        suite = xml.parse(path).getroot()
+    except (FileNotFoundError, xml.ParseError):
+        return None
+    return [(t.get("name"), float(t.get("time") or 0), t.get("status")) for t in suite.iter("testcase")]
+
+
+def read_cases(path):
+    """The JSON lines that the tests told."""
+    if not os.path.exists(path):
+        return []
+    with open(path) as f:
+        return [json.loads(line) for line in f]
+
+
+def read_cmocka(path):
+    """(how many cases ran, [TEST::case that was skipped]) of the programs of cmocka in ctest's log."""
+    ran, skipped, test = 0, [], ""
+    if not os.path.exists(path):
+        return ran, skipped
+    with open(path, errors="replace") as f:
+        for line in f:
+            if m := re.match(r"\d+/\d+ Testing: (\S+)", line):
+                test = m[1].removeprefix("unit.")
+            elif m := re.match(r"\[==========\] .*?(\d+) test\(s\) run", line):
+                ran += int(m[1])
+            elif m := re.match(r"\[  SKIPPED \] (\S+)$", line):
+                skipped.append(f"{test}::{m[1]}")
+    return ran, list(dict.fromkeys(skipped))
+
+
+def seconds(value):
+    return f"{int(value) // 60}:{value % 60:04.1f}" if value >= 60 else f"{value:.1f} s"
+
+
+def closing(junit, cases, log, allowed=None):
+    """([line], [FILE::case that was skipped and may not be])"""
+    tests = read_junit(junit)
+    if tests is None:
+        return ["ctest wrote no results"], []
+    told, (in_c, skipped_in_c) = read_cases(cases), read_cmocka(log)
+    allowed = verdict.allowed_skips() if allowed is None else allowed
+    skipped = [(f"{c['file']}::{c['case']}", c["reason"]) for c in told if c["outcome"] == "skipped"]
+    skipped += [(name, "says so itself") for name in skipped_in_c]
+    refused = [name for name, _ in skipped if not verdict.may_skip(name, allowed)]
+    lines = [f"ran      {len(tests)} tests of {len(told) + in_c} cases in {seconds(sum(s for _, s, _ in tests))} of work, "
+             f"{len(skipped)} skipped"]
+    for name, reason in skipped:
+        listed = next((why for pattern, why in allowed if verdict.may_skip(name, [(pattern, why)])), None)
+        lines.append(f"skipped  {name}: {listed or reason}" + ("" if listed else "  NOT LISTED in tests/skips.tsv"))
+    lines += [f"again    {c['case']}: {c['reason']}" for c in told if c["outcome"] == "repeated"]
+    lines += [f"slower   {line}" for line in times.slower(tests)]
+    for name, took, _ in sorted(tests, key=lambda t: -t[1])[:SLOWEST]:
+        lines.append(f"slowest  {seconds(took):>8}  {name}")
+    return lines, refused
