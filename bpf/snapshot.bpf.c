@@ -26,6 +26,7 @@ u32 snapshot_enter = 0;		/* follow those from now on, instead */
 u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
 u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes of which it has found something new */
 u32 snapshot_left_out = 0;	/* processes that it met and did not write */
+u64 stale_before_ns = 0;	/* on_stale also writes those that ended up to then, to be waited for */
 
 /*
  * One of several threads, reached by list: an address without a type, read through helpers. A
@@ -390,7 +391,8 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 
 /*
  * Processes that ended more than STALE_NS ago and are still entered. Most are zombies, which on_task
- * meets too; user space removes the others. Not every kernel runs on_free in every context.
+ * meets too; user space removes the others. Not every kernel runs on_free in every context. Younger ones,
+ * up to stale_before_ns, have no key: on_free may still come, and nobody is to remove them.
  */
 SEC("iter/bpf_map_elem")
 int on_stale(struct bpf_iter__bpf_map_elem *ctx)
@@ -398,9 +400,13 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	struct proc *p = ctx->value;
 	u64 *key = ctx->key;
 	struct event_state *e;
+	bool is_young;
 	u32 zero = 0;
 
-	if (!p || !key || !p->end_ns || bpf_ktime_get_boot_ns() - p->end_ns < STALE_NS)
+	if (!p || !key || !p->end_ns)
+		return 0;
+	is_young = bpf_ktime_get_boot_ns() - p->end_ns < STALE_NS;
+	if (is_young && (!p->told || p->end_ns > stale_before_ns))
 		return 0;
 	if (!p->told) {		/* nobody waits for its end */
 		u64 gone = *key;
@@ -412,7 +418,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
 		return 0;
-	state_fill_from_entry(e, p, *key);
+	state_fill_from_entry(e, p, is_young ? 0 : *key);
 	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
 }

@@ -67,6 +67,14 @@ forget_later(struct agent *a, uint64_t entry)
 		a->forget[a->n_forget++] = entry;
 }
 
+/* Of a process that has ended there is more to come, for those who asked after its end. */
+static void
+count_ending(struct agent *a, const struct state_signal *s)
+{
+	for (size_t i = 0; i < a->n_settling; i++)
+		a->settling[i].ends += s->end_ns <= a->settling[i].since_ns;
+}
+
 static void
 on_state_signal(const struct state_signal *s, void *arg)
 {
@@ -80,6 +88,10 @@ on_state_signal(const struct state_signal *s, void *arg)
 	if (s->kind == STATE_STALE) {
 		if (a->is_sweeping && correlator_was_met(a->correlator, &s->self))
 			return;		/* a zombie */
+		if (a->is_sweeping && s->entry == 0) {
+			count_ending(a, s);
+			return;
+		}
 		if (a->is_sweeping)
 			forget_later(a, s->entry);
 		a->swept++;
@@ -97,6 +109,7 @@ on_state_signal(const struct state_signal *s, void *arg)
 		a->met_ended += s->kind == STATE_ZOMBIE;
 		if (s->kind == STATE_ZOMBIE && s->time_ns < s->end_ns + ZOMBIE_NS) {
 			a->met_ending++;
+			count_ending(a, s);
 			young = *s;
 			young.kind = STATE_LIVE;
 			s = &young;
@@ -268,9 +281,11 @@ agent_read_states(struct agent *a, int fd)
  * One pass over all processes. The ring is drained first: an exec is known before its usage. Those
  * that are followed but were not met are on their way out, or were forgotten on it.
  */
-void
+bool
 agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 {
+	uint64_t before_ns = 0;
+	bool is_whole = true;
 	int fd;
 
 	while (!agent_drain(a))
@@ -278,34 +293,39 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 	fd = probes_snapshot_open(a->probes, with_bystanders);
 	if (fd < 0) {
 		a->counts.broken_passes++;
-		return;
+		return false;
 	}
 	a->bystanders = a->bystander_threads = 0;
 	a->met = a->met_ended = a->met_ending = a->met_threads = 0;
 	correlator_snapshot_begin(a->correlator, with_usage);
 	if (!agent_read_states(a, fd)) {
 		a->counts.broken_passes++;
-		return;		/* whoever it did not reach is not gone for that */
+		return false;	/* whoever it did not reach is not gone for that */
 	}
 	if (with_bystanders) {
 		a->other_processes = a->bystanders;
 		a->other_threads = a->bystander_threads;
 	}
-	if (probes_followed(a->probes) > a->met) {
-		fd = probes_stale_open(a->probes);
+	for (size_t i = 0; i < a->n_settling; i++) {
+		if (a->settling[i].since_ns > before_ns)
+			before_ns = a->settling[i].since_ns;
+	}
+	/* The count tells for certain only while none ends in the course of the pass. */
+	if (before_ns > 0 || probes_followed(a->probes) > a->met) {
+		fd = probes_stale_open(a->probes, before_ns);
 		a->is_sweeping = true;
-		if (fd >= 0)
-			agent_read_states(a, fd);
+		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->is_sweeping = false;
 	}
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	lost_to_holes(a);
 	if (a->n_forget == 0)
-		return;
+		return is_whole;
 	agent_commit(a);
 	for (size_t i = 0; i < a->n_forget; i++)
 		probes_forget(a->probes, a->forget[i]);
 	a->n_forget = 0;
+	return is_whole;
 }
 
 static void
@@ -322,7 +342,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 		return;		/* on_finish does it more often */
 	probes_heartbeat(a->probes, now);
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	agent_snapshot(a, is_due, is_due);
+	(void)agent_snapshot(a, is_due, is_due);
 	agent_read_titles(a);
 	now = clock_ns(CLOCK_BOOTTIME);
 	usage = correlator_attributed_usage(a->correlator);

@@ -141,6 +141,25 @@ int agent_socket_state(const struct agent *a, size_t i);
 void agent_drain_all(struct agent *a);
 /* And all processes are met, so that children which have not exec'd are known. */
 void agent_meet_all(struct agent *a);
+/*
+ * Host-wide: has all been told that happened before a moment? Of a process that ended (its last thread has
+ * begun to exit) the record is due when the kernel has let go of it, which is tens of milliseconds after its
+ * parent has waited for it; or when the kernel has not said so for 1.5 s; or, while nobody waits for it, when
+ * it has been a zombie for 200 ms. Of one that still gives back what it has, nobody was told that it ended.
+ */
+struct agent_settling {
+	uint64_t since_ns;	/* the moment, CLOCK_BOOTTIME */
+	uint64_t ring_end;	/* agent_ring_end() of then */
+	bool is_read;		/* the ring, up to there */
+	uint64_t ends;		/* processes that ended before it, and of which the last is still to come */
+	struct correlator_held held;	/* of what ended before it */
+};
+uint64_t agent_ring_end(const struct agent *a);
+/*
+ * One pass over all processes for all of these; what is due by now is told and spooled. Fills in all but the
+ * first two of each. False: the pass broke off, and says nothing.
+ */
+bool agent_settle(struct agent *a, struct agent_settling *settling, size_t n);
 /* Takes CPUs before others do; COMMAND must have been forked before. */
 void agent_hurry(void);
 

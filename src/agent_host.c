@@ -291,3 +291,32 @@ agent_stop(struct agent *a)
 	a->is_note_due = true;
 	agent_commit(a);
 }
+
+uint64_t
+agent_ring_end(const struct agent *a)
+{
+	return ring_end(a->ring);
+}
+
+bool
+agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
+{
+	bool is_whole;
+
+	for (size_t i = 0; i < n; i++)
+		settling[i].ends = 0;
+	a->settling = settling;
+	a->n_settling = n;
+	is_whole = agent_snapshot(a, false, false);
+	a->n_settling = 0;
+	/* Those whose last word came while the pass was under way were met by neither half of it. */
+	while (!agent_drain(a))
+		continue;
+	correlator_tick(a->correlator, clock_ns(CLOCK_BOOTTIME), false);
+	for (size_t i = 0; i < n; i++) {
+		settling[i].is_read = ring_position(a->ring) >= settling[i].ring_end;
+		correlator_held(a->correlator, settling[i].since_ns, &settling[i].held);
+	}
+	agent_commit(a);
+	return is_whole;
+}

@@ -64,5 +64,5 @@ agent_drain_all(struct agent *a)
 void
 agent_meet_all(struct agent *a)
 {
-	agent_snapshot(a, false, false);
+	(void)agent_snapshot(a, false, false);
 }

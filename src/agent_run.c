@@ -121,7 +121,7 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	agent_snapshot(a, false, false);
+	(void)agent_snapshot(a, false, false);
 	now = clock_ns(CLOCK_BOOTTIME);
 	is_settled = probes_followed(a->probes) == a->met && a->met_ending == 0;
 	correlator_tick(a->correlator, now, false);

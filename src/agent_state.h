@@ -90,6 +90,8 @@ struct agent {
 	uint64_t forget[1024];		/* whose entries in the kernel are to go */
 	size_t n_forget;
 	uint64_t met_ending;		/* zombies too young to be counted final */
+	struct agent_settling *settling;	/* the caller's of agent_settle(), while it runs */
+	size_t n_settling;
 	uint64_t met_threads;
 	uint64_t other_processes;	/* of the last pass with bystanders */
 	uint64_t other_threads;
@@ -113,8 +115,8 @@ struct agent {
 
 /* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
 bool agent_drain(struct agent *a);
-/* One pass over all followed processes. */
-void agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
+/* One pass over all followed processes; false: it broke off. */
+bool agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
 /* Reads what an iterator writes; false where it broke off. */
 bool agent_read_states(struct agent *a, int fd);
 

@@ -201,14 +201,16 @@ open_doors(struct daemon *d)
 	}
 	if (error[0] != '\0')
 		log_event(LOG_LEVEL_WARNING, "control.open", "%s", error);
-	if (control_handle_status(d->control, daemon_fill_status, d) < 0 ||
+	if (daemon_open_settle(d) < 0 || control_handle_status(d->control, daemon_fill_status, d) < 0 ||
 	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0 ||
 	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules for as long as it runs",
 	    daemon_on_rules_request, d) < 0 ||
 	    control_handle(d->control, "tag", "--pid PID --run RUN ...: a process and what it starts is this run's",
 	    daemon_on_tag_request, d) < 0 ||
 	    control_handle(d->control, "explain", "PID: whose work a process is, and by which evidence",
-	    daemon_on_explain_request, d) < 0)
+	    daemon_on_explain_request, d) < 0 ||
+	    control_handle(d->control, "settle", "wait until all that happened before is recorded; --delivered: and delivered",
+	    settle_on_request, d->settle) < 0)
 		return -1;
 	return open_metrics(d);
 }
@@ -385,6 +387,7 @@ stop(struct daemon *d)
 	event_free_if(d->on_tick);
 	event_free_if(d->on_second);
 	daemon_free_tags(d);
+	settle_close(d->settle);
 	http_close(d->http);
 	control_close(d->control);
 	delivery_close(d->delivery);

@@ -16,6 +16,7 @@
 #include "control/notify.h"
 #include "control/status.h"
 #include "daemon.h"
+#include "settle.h"
 #include "stream/dead_letter.h"
 #include "stream/delivery.h"
 #include "stream/outlet.h"
@@ -40,6 +41,7 @@ struct daemon {
 	struct rules_extra *extra;	/* added at run time; owned, its strings too */
 	size_t n_extra;
 	struct waiting_tag *tags;	/* owned; see daemon_rules.c */
+	struct settle *settle;
 	struct daemon_secrets secrets;
 	struct spool *spool;
 	struct agent *agent;
@@ -115,6 +117,9 @@ void daemon_on_rules_request(struct control_request *req, const struct json_t *a
 void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
 /* A request's pid=PID, or its first word; false: it has none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
+
+/* daemon_settle.c: 0 or -ENOMEM */
+int daemon_open_settle(struct daemon *d);
 
 /* daemon_explain.c */
 void daemon_on_explain_request(struct control_request *req, const struct json_t *args, void *arg);

@@ -442,10 +442,12 @@ probes_found_open(struct probes *p)
 }
 
 int
-probes_stale_open(struct probes *p)
+probes_stale_open(struct probes *p, uint64_t before_ns)
 {
-	int fd = bpf_iter_create(bpf_link__fd(p->stale));
+	int fd;
 
+	__atomic_store_n(&p->skel->bss->stale_before_ns, before_ns, __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(p->stale));
 	return fd < 0 ? -errno : fd;
 }
 

@@ -91,9 +91,10 @@ int probes_found_open(struct probes *p);
 
 /*
  * The same for processes that ended a while ago and are still followed: zombies, and those of whose
- * end the kernel side was not told. probes_forget lets go of one of the latter, by its key.
+ * end the kernel side was not told. probes_forget lets go of one of the latter, by its key. Those that ended
+ * later, but not after before_ns, have the key 0: of those the kernel side may still be told.
  */
-int probes_stale_open(struct probes *p);
+int probes_stale_open(struct probes *p, uint64_t before_ns);
 void probes_forget(struct probes *p, uint64_t key);
 
 /* Takes one sample of the clocks' difference; cheap, best just after a sleep. */

@@ -124,7 +124,7 @@ struct state_signal {
 	uint64_t end_ns;		/* 0: alive */
 	int32_t status;			/* as wait(2) reports it; of ended ones */
 	uint32_t ppid;
-	uint64_t entry;			/* of STATE_STALE: the kernel side's key */
+	uint64_t entry;			/* of STATE_STALE: the kernel side's key; 0: STATE_EXIT may still come */
 	bool has_execed;
 	bool has_context;
 	bool oom_killed;

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  * sluice ctl: sends one command to the running agent and tells its answer.
  *
- * It knows no command but status, and that only to choose between text and JSON, and explain, since it
- * may read more of a process than the agent may: what there is, the agent says.
+ * It knows no command but status, and that only to choose between text and JSON, explain, since it may
+ * read more of a process than the agent may, and settle, whose answer may take longer than others: what
+ * there is, the agent says.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,10 +23,13 @@
 #include "cli/cli.h"
 #include "cli/live_process.h"
 #include "config/config.h"
+#include "config/units.h"
 #include "control/control.h"
 
 #define ANSWER_MAX ((size_t)4 << 20)
-#define DEFAULT_TIMEOUT_S 60
+#define DEFAULT_TIMEOUT_MS 60000
+#define SETTLE_TIMEOUT_MS 30000
+#define SETTLE_GRACE_MS 30000		/* for the agent to say that the time is up, on a host that is busy */
 
 static const char help[] =
     "Usage: sluice ctl [OPTION…] COMMAND [WORD…] [NAME=VALUE…]\n"
@@ -36,19 +40,23 @@ static const char help[] =
     "  rules        list; add NAME RULES; remove NAME: for as long as the agent runs\n"
     "  explain PID  whose work a process is, and by which evidence; or which rule leaves it out\n"
     "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: it and all that\n"
-    "               it starts is this run's from now on\n\n"
+    "               it starts is this run's from now on\n"
+    "  settle       wait until all that happened before is recorded and safe in the spool\n"
+    "                 --delivered  and delivered, to Kafka or the lake\n"
+    "                 --tasks      and tasks and runs that have no program any more are told as ended\n"
+    "               --timeout: how long the agent tries (default 30s, at most 10m)\n\n"
     "      --socket PATH      the agent's control socket\n"
     "  -c, --config FILE      the configuration that names it (key `control`); else that of\n"
     "                         /etc/sluice/sluice.yaml, else /run/sluice/control.sock\n"
     "      --json             the answer as one JSON object\n"
-    "      --timeout SECONDS  how long to wait for it (default 60)\n"
+    "      --timeout TIME     how long to wait for it: 90, 90s, 2m (default 60s)\n"
     "  -h, --help\n\n"
-    "Exit status: 0 done, 1 the agent said no or there is none, 2 wrong usage or configuration.\n";
+    "Exit status: 0 done, 1 the agent said no, not settled in time, or there is none, 2 wrong usage or configuration.\n";
 
 struct ctl {
 	const char *socket;
 	const char *config;
-	int timeout_s;
+	uint64_t timeout_ms;		/* 0: not given */
 	bool as_json;
 };
 
@@ -121,9 +129,9 @@ send_all(int fd, const char *data, size_t len)
 
 /* Up to the newline. 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
 static int
-receive_line(int fd, int timeout_s, struct bytes *line)
+receive_line(int fd, uint64_t timeout_ms, struct bytes *line)
 {
-	int64_t until = clock_ms(CLOCK_MONOTONIC) + (int64_t)timeout_s * 1000;
+	int64_t until = clock_ms(CLOCK_MONOTONIC) + (int64_t)timeout_ms;
 
 	for (;;) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -189,6 +197,13 @@ add_process(json_t *args)
 		json_object_set_new(args, "process", process);
 }
 
+/* Options of a command that stand for themselves; of all others the next word is the value. */
+static bool
+is_flag(const char *command, const char *name)
+{
+	return strcmp(command, "settle") == 0 && (strcmp(name, "delivered") == 0 || strcmp(name, "tasks") == 0);
+}
+
 /* NAME=VALUE, --NAME=VALUE and --NAME VALUE by its name, all other words in "words". NULL without memory. */
 static json_t *
 make_request(const struct ctl *ctl, char **words)
@@ -200,6 +215,8 @@ make_request(const struct ctl *ctl, char **words)
 		json_object_set_new(args, "format", json_string(ctl->as_json ? "json" : "text"));
 		json_object_set_new(args, "colour", json_boolean(wants_colour()));
 	}
+	if (strcmp(command, "settle") == 0 && ctl->timeout_ms > 0)
+		json_object_set_new(args, "timeout", json_real((double)ctl->timeout_ms / 1000));
 	for (; *words != NULL; words++) {
 		bool is_option = strncmp(*words, "--", 2) == 0 && (*words)[2] != '\0';
 		char *name = *words + (is_option ? 2 : 0), *equals = strchr(name, '=');
@@ -207,6 +224,10 @@ make_request(const struct ctl *ctl, char **words)
 		if (equals != NULL && is_name(name, (size_t)(equals - name))) {
 			*equals = '\0';
 			json_object_set_new(args, name, json_string(equals + 1));
+			continue;
+		}
+		if (is_option && is_flag(command, name)) {
+			json_object_set_new(args, name, json_true());
 			continue;
 		}
 		if (is_option && equals == NULL && words[1] != NULL) {
@@ -256,6 +277,8 @@ ask(const struct ctl *ctl, const char *path, char **words)
 	struct bytes line = { 0 };
 	json_t *request = make_request(ctl, words), *answer = NULL;
 	char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
+	bool is_settle = strcmp(words[0], "settle") == 0;
+	uint64_t timeout_ms = ctl->timeout_ms > 0 ? ctl->timeout_ms : is_settle ? SETTLE_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
 	int fd = -1, r, status = EXIT_NO;
 
 	if (text == NULL) {
@@ -270,10 +293,12 @@ ask(const struct ctl *ctl, const char *path, char **words)
 	r = send_all(fd, text, strlen(text));
 	if (r == 0)
 		send_all(fd, "\n", 1);
-	r = receive_line(fd, ctl->timeout_s, &line);
+	if (is_settle)
+		timeout_ms += SETTLE_GRACE_MS;
+	r = receive_line(fd, timeout_ms, &line);
 	if (r == -ETIMEDOUT)
-		fprintf(stderr, "sluice ctl: the agent has not answered within %d s; it may still do what was asked\n",
-		    ctl->timeout_s);
+		fprintf(stderr, "sluice ctl: the agent has not answered within %g s; it may still do what was asked\n",
+		    (double)timeout_ms / 1000);
 	else if (r < 0)
 		fprintf(stderr, "sluice ctl: %s: the agent gave no answer: %s\n", path, strerror(-r));
 	if (r < 0)
@@ -324,6 +349,20 @@ own_options_first(int argc, char **argv)
 	}
 }
 
+/* "90" is seconds; else as in the configuration. */
+static bool
+parse_timeout(const char *text, uint64_t *ret_ms)
+{
+	char why[256], *end;
+	unsigned long seconds = strtoul(text, &end, 10);
+
+	if (text[0] >= '0' && text[0] <= '9' && *end == '\0')
+		*ret_ms = seconds <= 3600 ? (uint64_t)seconds * 1000 : 0;
+	else if (!duration_parse(text, ret_ms, why, sizeof(why)))
+		return false;
+	return *ret_ms > 0 && *ret_ms <= 3600000;
+}
+
 int
 cli_ctl(int argc, char **argv)
 {
@@ -335,8 +374,8 @@ cli_ctl(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct ctl ctl = { .timeout_s = DEFAULT_TIMEOUT_S };
-	char path[4096], *end;
+	struct ctl ctl = { 0 };
+	char path[4096];
 	int c, r;
 
 	own_options_first(argc, argv);
@@ -352,10 +391,9 @@ cli_ctl(int argc, char **argv)
 			ctl.as_json = true;
 			break;
 		case 't':
-			ctl.timeout_s = (int)strtol(optarg, &end, 10);
-			if (*end == '\0' && ctl.timeout_s > 0 && ctl.timeout_s <= 3600)
+			if (parse_timeout(optarg, &ctl.timeout_ms))
 				break;
-			fputs("sluice ctl: --timeout takes seconds, from 1 to 3600\n", stderr);
+			fputs("sluice ctl: --timeout takes a time of up to an hour, as 90, 90s or 2m\n", stderr);
 			return EXIT_USAGE;
 		case 'h':
 			fputs(help, stdout);

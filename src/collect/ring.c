@@ -123,6 +123,12 @@ ring_position(const struct ring *r)
 	return r->at;
 }
 
+uint64_t
+ring_end(const struct ring *r)
+{
+	return __atomic_load_n(r->producer, __ATOMIC_ACQUIRE);
+}
+
 void
 ring_release(struct ring *r)
 {

@@ -29,6 +29,8 @@ void ring_close(struct ring *r);	/* NULL is fine; what was not released is still
 size_t ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max);
 /* Where reading stands: positions only grow, over readers too. */
 uint64_t ring_position(const struct ring *r);
+/* And where the kernel side writes next. */
+uint64_t ring_end(const struct ring *r);
 /* Lets the kernel side write over all that was read: the caller has it safe elsewhere. */
 void ring_release(struct ring *r);
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * units: durations and sizes as people write them. Private to config/.
+ * units: durations and sizes as people write them, in the configuration and in arguments.
  */
 #ifndef SLUICE_CONFIG_UNITS_H
 #define SLUICE_CONFIG_UNITS_H

@@ -18,6 +18,7 @@
 #include <event2/listener.h>
 #include <grp.h>
 #include <jansson.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +141,18 @@ control_answer_error(struct control_request *req, const char *format, ...)
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	control_answer(req, error_json(sentence));
+}
+
+bool
+control_is_gone(const struct control_request *req)
+{
+	struct pollfd p = { .events = 0 };
+
+	if (req->client == NULL)
+		return true;
+	/* Of one that only sends no more, the loop is told the same; it still reads, and does not hang up. */
+	p.fd = bufferevent_getfd(req->client->bev);
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 struct control_peer

@@ -61,6 +61,9 @@ void control_answer(struct control_request *req, struct json_t *answer);
 void control_answer_error(struct control_request *req, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* True once the client has left: nobody would hear the answer, which is still to be given. */
+bool control_is_gone(const struct control_request *req);
+
 /* Who asks: for the log. */
 struct control_peer {
 	int32_t pid;

@@ -254,6 +254,20 @@ correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 }
 
 void
+correlator_held(const struct correlator *c, uint64_t since_ns, struct correlator_held *ret)
+{
+	const struct task *t;
+	const struct run *r;
+
+	*ret = (struct correlator_held){ .failures = findings_held(c, since_ns) };
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		ret->tasks += t->has_started && !t->has_ended && t->work.live == 0 && t->work.end_ns <= since_ns;
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		ret->runs += r->has_started && !r->has_ended && r != c->whole && run_is_idle(r) &&
+		    r->work.end_ns <= since_ns;
+}
+
+void
 correlator_set_lost(struct correlator *c, uint64_t lost_events)
 {
 	if (lost_events == c->lost_events)

@@ -175,6 +175,18 @@ bool correlator_was_met(const struct correlator *c, const struct program_key *ke
 /* Ends tasks that have been over for a moment; live: also LIVE records of tasks and the run. */
 void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);
 
+/*
+ * What has no program any more since a moment or longer, and is not told as ended yet: another program may join
+ * it. A task is told a second after its last program, a run a second after its driver, or five after its last
+ * program where it has none; a failure a second after it.
+ */
+struct correlator_held {
+	uint64_t tasks;
+	uint64_t runs;
+	uint64_t failures;
+};
+void correlator_held(const struct correlator *c, uint64_t since_ns, struct correlator_held *ret);
+
 /* Kernel events that were lost so far; they count to the run. */
 void correlator_set_lost(struct correlator *c, uint64_t lost_events);
 

@@ -418,6 +418,22 @@ finding_run_gone(struct correlator *c, struct run *r)
 }
 
 uint64_t
+findings_held(const struct correlator *c, uint64_t since_ns)
+{
+	const struct task *t;
+	const struct run *r;
+	uint64_t n = 0;
+
+	if (c->findings_due == 0)
+		return 0;
+	for (t = c->tasks; t != NULL; t = t->hh.next)
+		n += t->failing == FAILING_DUE && t->has_started && ended_ns(t->failure, &t->work) <= since_ns;
+	for (r = c->runs; r != NULL; r = r->hh.next)
+		n += r->failing == FAILING_DUE && r->has_started && ended_ns(r->failure, &r->work) <= since_ns;
+	return n;
+}
+
+uint64_t
 findings_due(const struct correlator *c)
 {
 	const struct task *t;

@@ -128,5 +128,7 @@ void findings_tick(struct correlator *c, uint64_t now_ns, bool all);
 void finding_task_gone(struct correlator *c, struct task *t);
 void finding_run_gone(struct correlator *c, struct run *r);
 uint64_t findings_due(const struct correlator *c);	/* counted anew */
+/* Failures up to then that are not told yet. */
+uint64_t findings_held(const struct correlator *c, uint64_t since_ns);
 
 #endif

@@ -131,13 +131,19 @@ runs_sum_live(struct correlator *c)
 	}
 }
 
+bool
+run_is_idle(const struct run *r)
+{
+	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended);
+}
+
 /* Has nothing of it run for so long that it is over? */
 static bool
 is_quiet(const struct run *r, uint64_t now_ns)
 {
 	uint64_t quiet_ns = r->root.pid != 0 ? DRIVEN_QUIET_NS : JOB_QUIET_NS;
 
-	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended) && now_ns > r->work.end_ns + quiet_ns;
+	return run_is_idle(r) && now_ns > r->work.end_ns + quiet_ns;
 }
 
 void

@@ -504,6 +504,8 @@ struct run *run_get(struct correlator *c, const char *id);	/* made where it is n
 void run_release(struct correlator *c, struct run *r);		/* one reference less; NULL is fine */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* NULL: none; its task goes */
 void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
+/* Neither its driver nor any other program of it runs. */
+bool run_is_idle(const struct run *r);
 void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
 void runs_sum_live(struct correlator *c);	/* tasks too; before LIVE records, and ENDs of what goes on */
 void run_free(struct correlator *c, struct run *r);		/* its facts too; nobody may refer to it */

@@ -313,6 +313,14 @@ delivery_tick(struct delivery *d, int64_t now_us)
 }
 
 void
+delivery_hurry(struct delivery *d)
+{
+	delivery_kick(d);
+	if (d->outlet != NULL)
+		d->outlet->ops->hurry(d->outlet);
+}
+
+void
 delivery_drain(struct delivery *d, uint32_t timeout_ms,
     void (*on_done)(bool is_empty, void *arg), void *arg)
 {

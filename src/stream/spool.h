@@ -132,6 +132,23 @@ void spool_rewind(struct spool *s);
  */
 void spool_hand_no_more(struct spool *s);
 bool spool_is_drained(struct spool *s);
+/* All that is committed by now. */
+struct spool_mark {
+	uint64_t number[SPOOL_LANES];		/* of the next record */
+	uint64_t segment[SPOOL_LANES];		/* the last, and how long it is; 0: none */
+	uint64_t size[SPOOL_LANES];
+	uint64_t next_seq[TOPIC_COUNT];
+};
+void spool_mark(const struct spool *s, struct spool_mark *ret);
+/*
+ * Has the disk for certain what was committed up to the mark, or the outlet acknowledged it? If not, it is
+ * synced as soon as it can be. Returns how many records wait for that, at least 1 until it is so.
+ */
+uint64_t spool_sync_up_to(struct spool *s, const struct spool_mark *m);
+/* Is every record up to the mark acknowledged, or given up and counted? */
+bool spool_is_done_up_to(struct spool *s, const struct spool_mark *m);
+/* How many are not, by topic: to be told, exact while records are acknowledged in their order. */
+void spool_waiting_up_to(const struct spool *s, const struct spool_mark *m, uint64_t ret[TOPIC_COUNT]);
 /* Handed out and not yet acknowledged. */
 uint64_t spool_in_flight(const struct spool *s);
 /* Something waits that is not handed out; it may have to be synced first. */

@@ -10,6 +10,7 @@
  *	spool_disk.c       the directory, and a disk that takes nothing
  *	spool_marks.c      the state file
  *	spool_sync.c       the thread that waits for the disk
+ *	spool_mark.c       what has become of all up to a moment
  *	spool_room.c       what is removed, and what is given up
  *	spool_read.c       records out
  *	spool_flight.c     handed out and not yet acknowledged

@@ -113,6 +113,11 @@ class Agent:
     def status(self):
         return json.loads(self.ctl("status", "--json", check=True).stdout)
 
+    def settle(self, delivered=False, tasks=False, timeout=60):
+        """Until all that happened before is recorded, and with delivered, delivered: `sluice ctl settle`."""
+        flags = ["--delivered"] * delivered + ["--tasks"] * tasks
+        self.ctl("settle", *flags, "--timeout", f"{timeout}s", check=True, timeout=timeout + 60)
+
     def wait_empty(self, timeout=60):
         """Until nothing waits in the spool but what the agent itself goes on writing."""
         def empty():
