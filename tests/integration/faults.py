@@ -3,18 +3,18 @@
 
 Each test has topics of its own, by a prefix, on servers that its class starts once.
 """
+import datetime
 import errno
 import http.client
 import os
 import re
 import socket
 import subprocess
-import time
 
 import harness
 import kafka_check
 from agent import AgentTest
-from load import MARK
+from load import MARK, cuts, unforgiven
 from stack import Stack
 
 WAIT = 90  # seconds: a bound against a test that hangs, on a machine ten times as slow; waits end when they can
@@ -77,6 +77,9 @@ class FaultTest(AgentTest):
 
     # --- what the agent says ---
 
+    def wall(self, text):
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
     def topic_status(self, agent, topic="sluice.program"):
         return next(t for t in agent.status()["records"] if t["topic"] == topic)
 
@@ -93,8 +96,7 @@ class FaultTest(AgentTest):
         return agent.wait(look, WAIT, what)
 
     def stop_drained(self, agent):
-        # An END comes when the kernel is done with the process; where that goes unseen, a sweep finds it 2.5 s later.
-        time.sleep(3)
+        agent.settle(timeout=WAIT)
         self.assertEqual(0, agent.stop(2 * WAIT), agent.log_text())
         self.assertTrue(agent.wait_log("agent.stopped")["drained"], agent.log_text())
 
@@ -102,7 +104,10 @@ class FaultTest(AgentTest):
 
     def read(self, **options):
         """kafka_rules.Result of all that this test's agents delivered; its records are the load's and the agents'."""
+        self.cut = 0
+
         def keep(topic, r):
+            self.cut += cuts([r]) if topic == "sluice.program" else 0
             return topic == "sluice.agent" or topic == "sluice.program" and (r["argv"] or ["", ""])[1:2] == [MARK]
         return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix, keep=keep, **options)
 
@@ -123,8 +128,8 @@ class FaultTest(AgentTest):
         return result
 
     def assert_only_lost(self, result, *reasons):
-        # The kernel skips a probe that is under way on that CPU; a second copy or a sweep makes up for it.
-        self.assertEqual([], [x for x in self.lost(result) if x[1] not in ("cut", "skipped", *reasons)])
+        ends = harness.events_counted({"sluice.agent": self.agent_records(result)}, "exit")
+        self.assertEqual([], unforgiven(self.lost(result), ends, self.cut, reasons))
 
     def agent_records(self, result):
         return sorted((r for topic, r in result.records if topic == "sluice.agent"), key=lambda r: r["seq"])

@@ -9,12 +9,11 @@ import os
 import re
 import shutil
 import tempfile
-import time
 import unittest
 
 import harness
 from agent import Agent
-from load import holes, once
+from load import cuts, holes, once, unforgiven
 
 OWNER = re.compile(r"(?:owner=)?step:([^/]*)/([^/]*)/([^/]*)$")
 Step = collections.namedtuple("Step", "run task sample program")
@@ -136,13 +135,13 @@ class SeenTest(unittest.TestCase):
     @classmethod
     def look(cls):
         """Ends the agent and reads its lake."""
-        # An END comes when the kernel is done with the process; where that goes unseen, a sweep finds it 2.5 s later.
-        time.sleep(3)
+        cls.agent.settle(tasks=True)
         if cls.agent.stop() != 0:
             raise AssertionError(cls.agent.log_text())
         cls.seen = Seen(cls.agent.lake)
-        # The kernel skips a probe that is under way on that CPU; a second copy or a sweep makes up for it.
-        lost = [x for x in harness.losses(cls.seen.topics) if x[1] not in ("cut", "skipped")]
+        programs = cls.seen.topics["sluice.program"]
+        lost = unforgiven(harness.losses(cls.seen.topics), sum(r["phase"] == "END" for r in programs),
+                          cuts(programs))
         wrong = [f"{topic}: {text}" for topic, records in cls.seen.topics.items() for text in holes(records)]
         if lost or wrong:
             raise AssertionError(f"the agent lost {lost}; {wrong}")

@@ -5,7 +5,6 @@ import errno
 import os
 import shutil
 import subprocess
-import time
 
 import harness
 from faults import WAIT, DiskFaultTest
@@ -23,7 +22,7 @@ class Disk(DiskFaultTest):
             self.fill(disk)
             self.wait_disk_error(a, os.strerror(errno.ENOSPC))
             self.wait_delivered(a, 300)  # goes on meanwhile
-            time.sleep(2)
+            load.wait_more(200)
             os.unlink(disk + "/fill")
             self.wait_status(a, lambda s: not s["spool"]["disk_error"], "disk back")
             self.wait_delivered(a, 100)
@@ -103,7 +102,7 @@ class Disk(DiskFaultTest):
                 self.assertEqual({"sluice.usage"}, {d["topic"] for d in s["spool"]["dropped"]}, "Usage first")
                 s = self.wait_status(a, lambda s: any(d["topic"] == "sluice.program" for d in s["spool"]["dropped"]),
                                      "drops of programs")
-                time.sleep(1)
+                large.wait_more(100)
             s = a.status()
             self.assertLessEqual(s["spool"]["bytes"], 20 * MIB)
             self.assertTrue(any("dropped by the spool" in p["text"] for p in s["problems"]), s["problems"])

@@ -167,7 +167,8 @@ class Spark(unittest.TestCase):
         self.addCleanup(agent.remove)
         agent.start()
         with Load("streaming", rate=100) as load:
-            time.sleep(4)
+            agent.wait(lambda: load.started >= 400, 60, "load")
+        agent.settle()
         self.assertEqual(0, agent.stop(120), agent.log_text())
         return load
 

@@ -606,7 +606,7 @@ def under_agent(args, room, what):
             a.start()
         if truth.wait(600) != 0:
             wrong.append(Mismatch("-", "exit status of truth", 0, truth.returncode))
-        time.sleep(2.5)  # ends that the kernel did not tell of are made up for
+        a.settle()
         if a.stop() != 0:
             wrong.append(Mismatch("-", "exit status of sluice agent", 0, a.process.returncode))
     finally:
