@@ -22,11 +22,15 @@
 
 #define FORKED_START_NS UINT64_C(1000000000)
 
-/* The current program has begun: START, and one more in its task, row and run. */
+/*
+ * The current program has begun: START, and one more in its task, row and run. name: the kernel's of it, for one
+ * whose arguments, and with them its name, nobody has told; NULL: none.
+ */
 static void
-program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
+program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const char *name)
 {
 	struct program_record r = { .phase = PHASE_START };
+	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
 
 	if (p->is_excluded) {
 		c->excluded++;
@@ -42,6 +46,10 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 	failures_begin(c, p);
 	journal_process(c, p, NEWS_SHOWN);
 	r.head.time_us = state_wall_us(c, at_ns);
+	if (p->text == NULL && name != NULL && name[0] != '\0') {
+		text_escape(name, strlen(name), comm, sizeof(comm), NULL);
+		r.comm = comm;
+	}
 	program_emit(c, p, &r);
 }
 
@@ -229,7 +237,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 		p->is_excluded = false;		/* its START was sent */
 		work_enter(c, p, s->time_ns);
 	} else {
-		program_begin(c, p, s->time_ns);
+		program_begin(c, p, s->time_ns, s->comm);
 		if (s->is_found)
 			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
 	}
@@ -274,7 +282,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
 			attribute_fork(c, p, process_parent(c, p));
-		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
+		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns, s->comm);
 	}
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	if (p->is_announced) {
@@ -320,7 +328,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	}
 	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
-		program_begin(c, p, s->time_ns);
+		program_begin(c, p, s->time_ns, s->comm);
 	}
 	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
 		return;

@@ -191,6 +191,24 @@ a_child_that_never_execs_is_its_parents_program(void **state)
 	assert_int_equal(totals(&w).live, 1);
 }
 
+/* Its parent began before we watched, and is found after its end: what the kernel calls it is known all the same. */
+static void
+a_child_of_nobody_known_has_its_own_name(void **state)
+{
+	struct being unknown = forks(&w, NULL), brief = forks(&w, &unknown), slow = forks(&w, &unknown);
+	const struct being *all[] = { &slow };
+
+	(void)state;
+	exits(&w, &brief, 0);
+	works(&w, &slow, 1100);
+	snapshot(&w, false, all, 1);
+	assert_string_equal(note_of(&w, &brief, 0, PHASE_END)->comm, "kernel-comm");
+	assert_non_null(note_of(&w, &brief, 0, PHASE_START)->comm);
+	assert_string_equal(note_of(&w, &brief, 0, PHASE_START)->comm, "kernel-comm");
+	assert_null(note_of(&w, &brief, 0, PHASE_START)->exe);
+	assert_string_equal(note_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
+}
+
 /* The record of an end comes after the reaping, and a grace period: a start is never later. */
 static void
 a_late_word_does_not_start_a_program_after_its_end(void **state)
@@ -749,6 +767,7 @@ main(void)
 		TEST(a_signal_is_told_from_a_code),
 		TEST(exec_ends_one_program_and_starts_the_next),
 		TEST(a_child_that_never_execs_is_its_parents_program),
+		TEST(a_child_of_nobody_known_has_its_own_name),
 		TEST(a_late_word_does_not_start_a_program_after_its_end),
 		TEST(a_child_that_does_not_exec_is_announced_after_a_second),
 		TEST(a_child_that_execs_late_ends_under_its_own_name),
