@@ -107,7 +107,10 @@ class Agent:
     def ctl(self, *args, check=False, timeout=30):
         done = harness.run_sluice(["ctl", "--socket", self.control, *args], sluice=self.sluice, timeout=timeout)
         if check and done.returncode != 0:
-            raise AssertionError("ctl %s: exit %d: %s%s" % (args, done.returncode, done.stdout, done.stderr))
+            ended = self.process.poll() if self.process is not None else None
+            how = "runs" if ended is None else "ended with %d" % ended
+            raise AssertionError("ctl %s: exit %d: %s%sthe agent %s:\n%s" % (args, done.returncode, done.stdout, done.stderr, how,
+                                                                             self.log_text()))
         return done
 
     def status(self):
