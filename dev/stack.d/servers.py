@@ -466,6 +466,27 @@ class Servers:
                 f"-Dlog4j.configuration=file:{lib}/log4j.properties", "-cp", f"{lib}/*", *args]
 
     def _format(self):
+        """
+        The broker's storage, new. Kafka's own tool makes it once for each version, with and without passwords; each
+        stack then has a copy with a cluster's name of its own, for the tool takes as long to start as the broker.
+        """
+        kept = os.path.join(STACK, f"formatted-{self.state['kafka']}" + ("-scram" if self.state["tls"] else ""))
+        with open(os.path.join(STACK, ".format.lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not os.path.isdir(kept):
+                self._format_by_tool()
+                shutil.rmtree(kept + ".part", ignore_errors=True)
+                shutil.copytree(self.path("data"), kept + ".part")
+                os.rename(kept + ".part", kept)  # last: a half-made one is made again
+                return
+        shutil.copytree(kept, self.path("data"))
+        properties = os.path.join(self.path("data"), "meta.properties")
+        with open(properties) as f:
+            lines = [f"cluster.id={self.state['cluster_id']}\n" if line.startswith("cluster.id=") else line for line in f]
+        with open(properties, "w") as f:
+            f.writelines(lines)
+
+    def _format_by_tool(self):
         scram = []
         if self.state["tls"]:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):

@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Kafka broker and a schema registry for one test: dev/stack's servers, at free ports, in a folder of their own.
+"""A Kafka broker and a schema registry for tests: dev/stack's servers, at free ports, in a folder of their own.
+
+Tests that leave the servers as they are share one pair of them, each with topics of a prefix of its own:
+
+    servers = stack.shared()
+    ... servers.brokers, servers.registry_url, stack.prefix(self) ...
+
+Those that kill, pause, secure or configure them have their own:
 
     with Stack(proxied=True) as stack:
         ... stack.brokers, stack.registry_url ...
         stack.broker_proxy.reset()
         stack.kill_broker(); stack.start_broker()
+
+The shared ones are started by whoever asks first, or by `python stack.py up`; all others find them by their folder
+beside the build. They end once the process that started them has ended and nobody uses them any more; `python stack.py
+down` ends them at once. By `up`, that process is the one that ran it, as ctest and a shell do.
 """
+import argparse
+import contextlib
 import fcntl
 import os
 import random
+import re
+import select
 import shutil
 import subprocess
 import sys
@@ -56,11 +71,47 @@ class Ports:
         self._next += 1
         return self._next - 1
 
+    def fileno(self):
+        """Of the lock: who has it open holds the ports."""
+        return self._lock.fileno()
+
     def close(self):
         self._lock.close()  # the file stays: who removed it could take it from under another's lock
 
 
-class Stack:
+class Clients:
+    """What a test may ask of running servers, whoever started them."""
+
+    @property
+    def brokers(self):
+        return self.servers.brokers
+
+    @property
+    def registry_url(self):
+        return self.servers.registry_url
+
+    def _admin(self, call):
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 2})
+        return call(admin)
+
+    def topics(self):
+        """{name: partitions}, without Kafka's own."""
+        found = self._admin(lambda admin: admin.list_topics(timeout=10).topics)
+        return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
+
+    def create_topic(self, name, partitions=3, config=None):
+        from confluent_kafka.admin import NewTopic
+
+        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        self._admin(lambda admin: [f.result(30) for f in admin.create_topics([new]).values()])
+
+    def delete_topic(self, name):
+        self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])
+
+
+class Stack(Clients):
     """
     kafka: one of servers.KAFKAS. tls: also the listeners with TLS and SASL. authorizer: with ACLs.
     registry_storage "kafka": ids survive a restart of the registry. proxied: clients of proxied_brokers and
@@ -129,14 +180,6 @@ class Stack:
     # --- where ---
 
     @property
-    def brokers(self):
-        return self.servers.brokers
-
-    @property
-    def registry_url(self):
-        return self.servers.registry_url
-
-    @property
     def registry_tls_url(self):
         return self.servers.registry_tls_url
 
@@ -181,24 +224,107 @@ class Stack:
             self.registry_proxy.retarget(port)
         return took
 
-    # --- topics ---
 
-    def _admin(self, call):
-        from confluent_kafka.admin import AdminClient
+# --- one pair of servers for all ---
 
-        admin = AdminClient({"bootstrap.servers": self.brokers, "log_level": 2})
-        return call(admin)
+SHARED = os.path.join(os.path.abspath(os.environ.get("SLUICE_BUILD") or os.path.join(servers.ROOT, "build", "release")),
+                      "tests", "stack")
 
-    def topics(self):
-        """{name: partitions}, without Kafka's own."""
-        found = self._admin(lambda admin: admin.list_topics(timeout=10).topics)
-        return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
 
-    def create_topic(self, name, partitions=3, config=None):
-        from confluent_kafka.admin import NewTopic
+class Shared(Clients):
+    """
+    The servers that many tests use at once. Two files in their folder are locked, always in this order: "users" by
+    each process that needs them, and alone by who ends them; "start" by who starts or ends them, meanwhile. The kernel
+    unlocks what a killed one held.
+    """
 
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
-        self._admin(lambda admin: [f.result(30) for f in admin.create_topics([new]).values()])
+    def __init__(self, at=SHARED):
+        self.at = os.path.abspath(at)
+        os.makedirs(self.at, exist_ok=True)
+        self.servers = Servers(self.at)
 
-    def delete_topic(self, name):
-        self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])
+    def _lock(self, name, how):
+        file = open(os.path.join(self.at, name), "a")
+        fcntl.flock(file, how)
+        return file
+
+    def _answers(self):
+        return bool(self.servers.state and self.servers.broker_pid() and self.servers.registry_pid()
+                    and self.servers.broker_answers() and self.servers.registry_answers())
+
+    def _start_guard(self, owner, *locks):
+        """Another process, which holds these locks and ends the servers when we cannot."""
+        guard = subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "guard", "--at", self.at,
+                                  "--owner", str(owner), "--users", str(locks[0].fileno())],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                 start_new_session=True, pass_fds=[lock.fileno() for lock in locks])
+        guard.returncode = 0  # it outlives us
+
+    def up(self, owner):
+        """They answer, and do so as long as the process of that pid lives. The lock of a user."""
+        users = self._lock("users", fcntl.LOCK_SH)
+        with self._lock("start", fcntl.LOCK_EX):
+            self.servers = Servers(self.at)
+            if self._answers():
+                if owner != os.getpid():
+                    self._start_guard(owner, users)
+                return users
+            self.servers.down()
+            ports = Ports()
+            self._start_guard(owner, users, ports)
+            self.servers.configure({name: ports.base + n for name, n in PORTS.items()})
+            ports.close()  # the guard has them
+            self.servers.up()
+        return users
+
+    def down(self):
+        with self._lock("start", fcntl.LOCK_EX):
+            self.servers.down()
+
+    def guard(self, owner, users):
+        """Ends them once the owner has ended and no other process uses them."""
+        with contextlib.suppress(ProcessLookupError):
+            select.select([os.pidfd_open(owner)], [], [])
+        fcntl.flock(users, fcntl.LOCK_EX)
+        self.down()
+
+
+_shared = None
+
+
+def shared():
+    """The servers of all tests of this build; this process may use them until it ends."""
+    global _shared
+    if _shared is None:
+        found = Shared()
+        found.users = found.up(os.getpid())
+        _shared = found
+    return _shared
+
+
+def prefix(test):
+    """For the topics of a test: no other has them, nor the same one that runs again or beside it."""
+    name = "-".join(test.id().removeprefix("__main__.").split(".")[-2:])
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:80] + f"-{os.getpid()}."
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="stack.py", description="The Kafka broker and the registry that tests share.")
+    parser.add_argument("command", choices=("up", "down", "guard"))
+    parser.add_argument("--at", default=SHARED, help=f"their folder ({SHARED})")
+    parser.add_argument("--owner", type=int, default=os.getppid(),
+                        help="up: the process without which they may end; else the one that runs this")
+    parser.add_argument("--users", type=int, help="guard: the file descriptor of their users' lock")
+    args = parser.parse_args()
+    found = Shared(args.at)
+    if args.command == "up":
+        found.up(args.owner)
+        print(f"Kafka {found.brokers}, registry {found.registry_url}")
+    elif args.command == "down":
+        found.down()
+    else:
+        found.guard(args.owner, args.users)
+
+
+if __name__ == "__main__":
+    main()
