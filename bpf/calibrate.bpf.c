@@ -21,11 +21,13 @@ int calibrate_clock(void *ctx)
 {
 	struct task_struct *t = (void *)bpf_get_current_task();
 	struct rq *rq;
+	u64 clock;
 
 	if (!bpf_core_field_exists(t->se.cfs_rq))
 		return 0;
 	rq = BPF_CORE_READ(t, se.cfs_rq, rq);
-	clock_sample = bpf_ktime_get_ns() - BPF_CORE_READ(rq, clock);
+	clock = BPF_CORE_READ(rq, clock);	/* first: an update in between must not make the sample too small */
+	clock_sample = bpf_ktime_get_ns() - clock;
 	return 0;
 }
 

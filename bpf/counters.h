@@ -73,26 +73,40 @@ counters_add_io(struct event_counters *c, struct task_struct *t, u32 *flags)
 	}
 }
 
+/* A word that an interrupt, or another CPU that wakes a task on this one, may write meanwhile. */
+#define READ_NOW(word) (*(volatile typeof(word) *)&(word))
+
 /*
- * CPU time that the running task has used since the scheduler last brought its
- * sum_exec_runtime up to date (at most a tick ago): time since the run queue's clock was read,
- * plus what that clock has moved since exec_start. clock_task leaves out stolen time.
+ * CPU time that the running task has used since the scheduler last brought its sum_exec_runtime up
+ * to date (at most a tick ago), and that sum: time since the run queue's clock was read, plus what
+ * that clock has moved since exec_start. The scheduler writes clock, clock_task, exec_start, sum. They
+ * are read the other way round, so that an update in between makes the result too small, never too
+ * large; then they are read again. clock_task leaves out time stolen by a hypervisor, but what was
+ * stolen since the clock was read is not known to the kernel either, and counts until the next tick.
  */
 static __always_inline u64
-counters_unaccounted(struct task_struct *current_task)
+counters_unaccounted(struct task_struct *current_task, u64 *sum)
 {
-	struct rq *rq;
-	s64 delta;
+	struct rq *rq = NULL;
+	u64 start, clock;
+	s64 delta = 0;
 
+	*sum = current_task->se.sum_exec_runtime;
 	if (!bpf_core_field_exists(current_task->se.cfs_rq) || clock_offset == 0)
 		return 0;
-	if (!current_task->se.cfs_rq)
-		return 0;
-	rq = current_task->se.cfs_rq->rq;
+	if (current_task->se.cfs_rq)
+		rq = current_task->se.cfs_rq->rq;
 	if (!rq)
 		return 0;
-	delta = (s64)(bpf_ktime_get_ns() - clock_offset - rq->clock) +
-	    (s64)(rq->clock_task - current_task->se.exec_start);
+	for (u32 tries = 0; tries < 4; tries++) {
+		*sum = READ_NOW(current_task->se.sum_exec_runtime);
+		start = READ_NOW(current_task->se.exec_start);
+		delta = READ_NOW(rq->clock_task) - start;
+		clock = READ_NOW(rq->clock);
+		delta += bpf_ktime_get_ns() - clock_offset - clock;
+		if (READ_NOW(current_task->se.exec_start) == start && READ_NOW(rq->clock) == clock)
+			break;
+	}
 	return delta > 0 && delta < 1000000000 ? delta : 0;
 }
 

@@ -55,11 +55,13 @@ static __always_inline u32
 exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
 {
 	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+	u64 unaccounted, sum;
 
 	counters_begin(&e->prev, t->signal, p);
 	counters_add_thread(&e->prev, t);
 	counters_add_io(&e->prev, t, &flags);
-	e->prev.runtime_ns += counters_unaccounted(t);
+	unaccounted = counters_unaccounted(t, &sum);
+	e->prev.runtime_ns = t->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
 	e->prev.peak_rss = p->old_peak;
 	e->prev.rss = p->old_rss;
 	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);

@@ -45,13 +45,14 @@ end_sums(struct proc *p, struct task_struct *t)
 {
 	struct signal_struct *signal = t->signal;
 	struct task_struct *leader = t->group_leader;
-	u64 runtime = signal->sum_sched_runtime + leader->se.sum_exec_runtime + counters_unaccounted(t);
+	u64 sum, unaccounted = counters_unaccounted(t, &sum);
+	u64 runtime = signal->sum_sched_runtime + unaccounted + (t == leader ? sum : leader->se.sum_exec_runtime);
 	u64 utime = signal->utime + leader->utime, stime = signal->stime + leader->stime;
 	u64 voluntary = signal->nvcsw + leader->nvcsw, involuntary = signal->nivcsw + leader->nivcsw;
 	u64 minor = signal->min_flt + leader->min_flt, major = signal->maj_flt + leader->maj_flt;
 
 	if (t->pid != t->tgid && !t->exit_state) {	/* a worker that is not released yet */
-		runtime += t->se.sum_exec_runtime;
+		runtime += sum;
 		utime += t->utime;
 		stime += t->stime;
 		voluntary += t->nvcsw;
