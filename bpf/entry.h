@@ -114,8 +114,9 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 }
 
 /*
- * A process whose fork nobody saw, though it is to be followed: its copies were all skipped, there
- * was no room for it then, or a kernel thread made it. exec_id: of the last exec before.
+ * A process whose fork nobody saw, though it is to be followed: its copies were all skipped, or a
+ * kernel thread made it. One that was seen and had no room is counted, and stays out: it would be
+ * told without its beginning. exec_id: of the last exec before.
  */
 static __always_inline struct proc *
 adopt_late(struct task_struct *leader, u64 exec_id)
@@ -123,7 +124,7 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 	struct task_struct *parent = leader->real_parent;
 	struct proc *up;
 
-	if (!can_be_preempted && !follow_all)
+	if (!can_be_preempted && !(follow_all && parent->flags & PF_KTHREAD))
 		return NULL;
 	if ((u32)leader->tgid == own_tgid)
 		return NULL;
