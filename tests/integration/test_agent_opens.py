@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Of the files of others the agent opens none, and with engines.headers the one that names a task (sluice.yaml(5))."""
+import os
+import subprocess
+
+import harness
+from agent import AgentTest
+from harness import read_lake
+from opens import Opens
+
+HASH = "3f/0123456789abcdef0123456789abcd"
+COMMAND_RUN = """#!/bin/bash
+### ---
+### name: 'ALIGN (sample7)'
+### ---
+bash .command.sh
+"""
+COMMAND_SH = "#!/bin/bash -ue\n/bin/true aligned > aligned.txt\n"
+MAKEFILE = "all:\n\t@/bin/true made > made.txt\n"
+
+
+class AgentOpens(AgentTest):
+    def write(self, path, text, mode=0o644):
+        path = os.path.join(self.room, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def play(self):
+        """What engines leave on the disk, and the programs by which they are known: the file that names the task."""
+        run = self.write(f"work/{HASH}/.command.run", COMMAND_RUN)
+        self.write(f"work/{HASH}/.command.sh", COMMAND_SH)
+        self.write("made/Makefile", MAKEFILE)
+        script = self.write("script.sh", "#!/bin/bash\n/bin/true scripted\n", 0o755)
+        folder = os.path.dirname(run)
+        subprocess.run(["bash", "-ue", run], cwd=folder, check=True)
+        subprocess.run(["sbatch", run], executable="/bin/true", cwd=folder, check=True)
+        subprocess.run(["make"], cwd=os.path.join(self.room, "made"), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([script], check=True)
+        subprocess.run(["python3", "-m", "snakemake", "--snakefile", script, "--target-jobs", "align:sample=A"],
+                       executable="/bin/true", cwd=folder, check=True)
+        return run
+
+    def opened(self, headers):
+        """(what the agent opened that is not its own, the file that names the task, the Task records)."""
+        a = self.agent(engines={"headers": headers}).start()
+        with Opens(a.pid) as opens:
+            run = self.play()
+            self.assertEqual(0, a.stop(), a.log_text())
+        own = {path for path in opens.paths if path.startswith(a.room + "/")}
+        self.assertTrue(any(path.startswith(a.lake) for path in own), "the watch sees nothing")
+        topics = read_lake(a.lake)
+        aligned = [r for r in topics["sluice.program"] if r["phase"] == "START" and (r["argv"] or [""])[-1] == "aligned"]
+        self.assertEqual([HASH], [r["task_id"] for r in aligned], "the layout is not one of Nextflow's")
+        return opens.paths - own, run, [t for t in topics["sluice.task"] if t["task_id"] == HASH]
+
+    def test_without_headers_none(self):
+        others, _, tasks = self.opened(False)
+        self.assertEqual(set(), others)
+        self.assertEqual({None}, {t["sample"] for t in tasks})
+
+    def test_with_headers_the_one_that_names_a_task(self):
+        others, run, tasks = self.opened(True)
+        self.assertEqual({run}, others)
+        self.assertEqual({("ALIGN", "sample7")}, {(t["task"], t["sample"]) for t in tasks})
+
+
+if __name__ == "__main__":
+    harness.main()
