@@ -11,10 +11,11 @@ import time
 
 import harness
 from agent import AgentTest
-from harness import read_cat, read_lake
+from harness import losses, read_cat, read_lake
 from load import once
 
 LIMIT = 64 << 20
+MOST = 1000  # findings of a run
 EATS = "x = bytearray(%d); print(len(x))" % (4 * LIMIT)
 
 MAKEFILE = """
@@ -134,6 +135,21 @@ class RunTest(FindingsTest):
         topics = read_lake(self.lake)
         self.assertTrue([r for r in self.ends(topics) if r["exit_code"] == 1])
         self.assertNotIn("sluice.finding", topics)
+
+    def test_at_most_a_thousand_of_a_run(self):
+        """The others are counted; the tasks themselves are all told."""
+        with open(os.path.join(self.room, "Makefile"), "w") as f:
+            f.write("TARGETS := $(shell seq %d)\nall: $(TARGETS)\n$(TARGETS):\n\t@exit 3\n" % (MOST + 9))
+        done = self.sluice_run("make", "-k", "-j2", cwd=self.room)
+        self.assertEqual(2, done.returncode, done.stderr)
+        topics = read_lake(self.lake)
+        failed = [t for t in topics["sluice.task"] if t["phase"] == "END" and t["exit_code"] == 3]
+        self.assertEqual(MOST + 9, len(failed))
+        found = topics["sluice.finding"]
+        self.assertEqual((MOST, {"FAILED"}), (len(found), {f["kind"] for f in found}))
+        self.assertEqual(MOST, len({f["task_id"] for f in found}))
+        counted = {(place, reason): n for place, reason, n in losses(topics) if reason != "cut"}
+        self.assertEqual({("correlate", "too_many_findings"): 9}, counted)
 
     def test_an_oom_kill(self):
         tasks = self.memory()
