@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* known: who is known to an agent that goes on where another one was. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "signals.h"
+
+static struct world w;
+
+static int
+setup(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	world_open(&w, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static void
+a_program_is_known_from_its_start_on_and_as_a_zombie(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+
+	(void)state;
+	assert_false(correlator_knows(w.c, &sh.key));	/* nobody has told of it */
+	execs(&w, &sh, "sh");
+	assert_true(correlator_knows(w.c, &sh.key));
+	b = forks(&w, &sh);
+	tells(&w, &b, STATE_LIVE, 0);
+	assert_false(correlator_knows(w.c, &b.key));	/* it has no record before it is a second old */
+	works(&w, &b, 1100);
+	tells(&w, &b, STATE_LIVE, 0);
+	assert_true(correlator_knows(w.c, &b.key));
+	tells(&w, &b, STATE_ZOMBIE, 0);
+	assert_true(correlator_knows(w.c, &b.key));	/* its END was sent: it needs no other START */
+	exits(&w, &sh, 0);
+	assert_true(correlator_knows(w.c, &sh.key));
+}
+
+static void
+another_process_of_the_same_pid_is_not_known(void **state)
+{
+	struct being sh = forks(&w, NULL);
+	struct program_key later = sh.key;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	later.start_ns += SECOND;
+	assert_false(correlator_knows(w.c, &later));
+}
+
+static void
+the_live_are_forgotten_as_ends_that_nobody_saw(void **state)
+{
+	struct being sh = forks(&w, NULL), b, done;
+	size_t starts;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	execs(&w, &b, "bwa mem");
+	done = forks(&w, &sh);
+	execs(&w, &done, "true");
+	exits(&w, &done, 0);
+	assert_int_equal(totals(&w).live, 2);
+	starts = note_count(&w, TOPIC_PROGRAM, PHASE_START);
+
+	correlator_forget_live(w.c);
+	assert_int_equal(totals(&w).live, 0);
+	assert_int_equal(correlator_live(w.c), 0);
+	assert_int_equal(totals(&w).lost_ends, 2);	/* not that of the one that had ended */
+	assert_int_equal(totals(&w).programs, 3);
+	assert_false(correlator_knows(w.c, &sh.key));
+	assert_false(correlator_knows(w.c, &b.key));
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);	/* nothing is made up */
+
+	/* It runs after all: it is found as one that nobody knew. */
+	b.execed = false;
+	execs(&w, &b, "bwa mem");
+	assert_true(correlator_knows(w.c, &b.key));
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), starts + 1);
+	exits(&w, &b, 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
+	assert_int_equal(totals(&w).lost_ends, 2);
+}
+
+static void
+where_nothing_lives_nothing_is_lost(void **state)
+{
+	struct being sh = forks(&w, NULL);
+
+	(void)state;
+	correlator_forget_live(w.c);
+	execs(&w, &sh, "sh");
+	exits(&w, &sh, 0);
+	correlator_forget_live(w.c);
+	assert_int_equal(totals(&w).lost_ends, 0);
+	assert_int_equal(totals(&w).programs, 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_program_is_known_from_its_start_on_and_as_a_zombie),
+		T(another_process_of_the_same_pid_is_not_known),
+		T(the_live_are_forgotten_as_ends_that_nobody_saw),
+		T(where_nothing_lives_nothing_is_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
