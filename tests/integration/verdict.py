@@ -18,7 +18,7 @@ SKIPPED = 77  # ctest's SKIP_RETURN_CODE
 def allowed_skips(path=os.path.join(TESTS, "skips.tsv")):
     """[(pattern of FILE::Class.test, reason)]"""
     with open(path) as f:
-        rows = [line.rstrip("\\n").split("\\t") for line in f if line.strip() and not line.startswith("#")]
+        rows = [line.rstrip("\n").split("\t") for line in f if line.strip() and not line.startswith("#")]
     wrong = [row for row in rows if len(row) != 2 or not all(row)]
     if wrong:
         raise ValueError(f"{path}: a row is a test and a reason, with a tab between them: {wrong[0]}")
@@ -37,7 +37,7 @@ def tell(file, case, outcome, seconds, reason=""):
         return
     line = {"file": file, "case": case, "outcome": outcome, "seconds": round(seconds, 3), "reason": reason}
     with open(path, "a") as f:  # one write(2) below PIPE_BUF, so that files that run side by side do not mix
-        f.write(json.dumps(line) + "\\n")
+        f.write(json.dumps(line) + "\n")
 
 
 class Result(unittest.TextTestResult):
