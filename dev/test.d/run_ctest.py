@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run_ctest.py [CTEST-OPTION…]: ctest of build/dev, with what ran, what was skipped and what was slow before its own closing lines.
+"""run_ctest.py NAME [CTEST-OPTION…]: ctest of build/dev, with what ran, what was skipped and what was slow before its own closing lines.
 
-Fails where ctest fails, where no test was run, and where something was skipped that tests/skips.tsv does not list.
+Results are in build/test-results: NAME.xml (JUnit) and NAME.jsonl (the cases). Fails where ctest fails, where no test was run, and where something was skipped that tests/skips.tsv does not list.
 """
 import os
 import re
@@ -18,9 +18,9 @@ RESULTS = os.path.join(ROOT, "build", "test-results")
 CLOSING = re.compile(r"^\d+% tests passed|^No tests were found|^The following tests FAILED")
 
 
-def main(options):
+def main(name, options):
     os.makedirs(RESULTS, exist_ok=True)
-    junit, cases = os.path.join(RESULTS, "junit.xml"), os.path.join(RESULTS, "cases.jsonl")
+    junit, cases = os.path.join(RESULTS, name + ".xml"), os.path.join(RESULTS, name + ".jsonl")
     for path in (junit, cases):
         if os.path.exists(path):
             os.unlink(path)
@@ -46,4 +46,4 @@ def main(options):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

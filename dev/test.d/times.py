@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long each test takes: tests/times.tsv, and what takes more than twice as long.
 
-times.py --keep   writes the times of the last whole run, of build/test-results/junit.xml, into tests/times.tsv
+times.py --keep   writes the times of the last whole run, of build/test-results/whole.xml, into tests/times.tsv
 """
 import os
 import sys
@@ -34,7 +34,7 @@ def slower(tests, kept=None):
 def keep():
     import report
 
-    tests = report.read_junit(os.path.join(ROOT, "build", "test-results", "junit.xml"))
+    tests = report.read_junit(os.path.join(ROOT, "build", "test-results", "whole.xml"))
     if not tests or any(status == "fail" for _, _, status in tests):
         sys.exit("dev/test: no whole run that passed; run: ./dev/test")
     with open(KEPT, "w") as f:

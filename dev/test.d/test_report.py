@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `dev/test` says of a run, and what it lets pass."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import find
+import report
+import times
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+INTEGRATION = os.path.join(ROOT, "tests", "integration")
+
+JUNIT = """<testsuite>
+<testcase name="unit.test_a" time="0.5" status="run"/>
+<testcase name="integration.test_b" time="75" status="run"/>
+<testcase name="integration.test_c" time="12" status="fail"/>
+</testsuite>"""
+LOG = """1/3 Testing: unit.test_a
+[  SKIPPED ] as_nobody
+[==========] tests: 7 test(s) run.
+"""
+CASES = [
+    {"file": "test_b", "case": "B.test_one", "outcome": "passed", "seconds": 1, "reason": ""},
+    {"file": "test_b", "case": "B.test_two", "outcome": "skipped", "seconds": 0, "reason": "no moon"},
+]
+
+
+class Closing(unittest.TestCase):
+    def setUp(self):
+        room = tempfile.TemporaryDirectory()
+        self.addCleanup(room.cleanup)
+        self.room = room.name
+
+    def file(self, name, text):
+        path = os.path.join(self.room, name)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def closing(self, allowed):
+        return report.closing(self.file("junit.xml", JUNIT), self.file("cases", "".join(json.dumps(c) + "\n" for c in CASES)),
+                              self.file("log", LOG), allowed)
+
+    def test_a_skip_that_is_not_listed_is_refused(self):
+        lines, refused = self.closing([("test_b::B.*", "there is no moon")])
+        self.assertEqual(["test_a::as_nobody"], refused)
+        self.assertIn("skipped  test_b::B.test_two: there is no moon", lines)
+        self.assertIn("skipped  test_a::as_nobody: says so itself  NOT LISTED in tests/skips.tsv", lines)
+
+    def test_listed_skips_pass_and_all_cases_are_counted(self):
+        lines, refused = self.closing([("test_b::*", "x"), ("test_a::as_nobody", "y")])
+        self.assertEqual([], refused)
+        self.assertTrue(lines[0].startswith("ran      3 tests of 9 cases in 1:27.5 of work, 2 skipped"), lines[0])
+        self.assertEqual("slowest    1:15.0  integration.test_b", next(x for x in lines if x.startswith("slowest")))
+
+    def test_no_results_are_told(self):
+        self.assertEqual((["ctest wrote no results"], []), report.closing(os.path.join(self.room, "none"), "", ""))
+
+    def test_slower_than_twice_its_time(self):
+        tests = [("a", 25.0, "run"), ("b", 19.9, "run"), ("c", 5.0, "run"), ("d", 11.0, "run"), ("e", 9.0, "run")]
+        said = times.slower(tests, {"a": 12.0, "b": 10.0, "c": 1.0})
+        self.assertEqual(["a took 25 s", "d took 11 s"], [s.split(";")[0] for s in said])
+
+
+class Names(unittest.TestCase):
+    NAMES = ["unit.test_cli_cat", "unit.test_cli_table", "integration.test_control", "unit.test_control_control", "analytics.html",
+             "analytics.html_page"]
+
+    def test_what_a_word_means(self):
+        for word, names in {
+            "unit.test_cli_cat": ["unit.test_cli_cat"], "test_control": ["integration.test_control"],
+            "control": ["integration.test_control"], "html": ["analytics.html"], "test_html": ["analytics.html"],
+            "tests/integration/test_control.py": ["integration.test_control"], "tests/unit/test_cli_cat.c": ["unit.test_cli_cat"],
+            "cli": ["unit.test_cli_cat", "unit.test_cli_table"], "moon": [],
+        }.items():
+            self.assertEqual(names, find.meant(word, self.NAMES), word)
+
+
+class Ends(unittest.TestCase):
+    """A file of tests as its own process, with a list of skips of its own."""
+
+    FILE = """import sys, unittest
+sys.path.insert(0, {path!r})
+import verdict
+class T(unittest.TestCase):
+    def test_good(self):
+        pass
+    def test_skipped(self):
+        self.skipTest("no moon")
+    @unittest.expectedFailure
+    def test_expected(self):
+        self.fail()
+verdict.TESTS = {tests!r}
+verdict.allowed_skips.__defaults__ = ({skips!r},)
+verdict.main()
+"""
+
+    def run_file(self, listed, case=""):
+        with tempfile.TemporaryDirectory() as room:
+            path, skips, told = (os.path.join(room, name) for name in ("test_x.py", "skips.tsv", "told"))
+            with open(skips, "w") as f:
+                f.write("# what\twhy\n" + listed)
+            with open(path, "w") as f:
+                f.write(self.FILE.format(path=INTEGRATION, tests=room, skips=skips))
+            done = subprocess.run([sys.executable, "-B", path], capture_output=True, text=True,
+                                  env=os.environ | {"SLUICE_TEST_REPORT": told, "SLUICE_TEST_CASE": case})
+            lines = []
+            if os.path.exists(told):
+                with open(told) as f:
+                    lines = [json.loads(line) for line in f]
+            return done, {x["case"]: x["outcome"] for x in lines}
+
+    def test_a_skip_fails_unless_it_is_listed(self):
+        done, told = self.run_file("")
+        self.assertEqual(1, done.returncode, done.stderr)
+        self.assertIn("skipped, and not listed in tests/skips.tsv: test_x::T.test_skipped", done.stderr)
+        self.assertEqual("passed", told["T.test_good"])
+        self.assertEqual("skipped", told["T.test_skipped"])
+        done, _ = self.run_file("test_x::T.test_skipped\tno moon here\n")
+        self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_one_case_alone(self):
+        done, told = self.run_file("", "T.test_good")
+        self.assertEqual((0, {"T.test_good": "passed"}), (done.returncode, told), done.stderr)
+        self.assertNotEqual(0, self.run_file("", "T.test_none")[0].returncode)
+
+    def test_only_skips_are_told_to_ctest(self):
+        self.assertEqual(77, self.run_file("test_x::*\tno moon\n", "T.test_skipped")[0].returncode)
+
+    def test_what_measures_has_three_tries(self):
+        with tempfile.TemporaryDirectory() as room:
+            script, told = os.path.join(room, "test_m.py"), os.path.join(room, "told")
+            with open(script, "w") as f:
+                f.write(f"import os\nopen({room!r} + '/n', 'a').write('x')\n"
+                        f"raise SystemExit(int(os.path.getsize({room!r} + '/n') < int(os.environ['WANT'])))\n")
+            command = [sys.executable, "-B", os.path.join(ROOT, "tests", "measured.py"), sys.executable, script]
+            for want, status in (("3", 0), ("7", 1)):
+                env = os.environ | {"SLUICE_TEST_REPORT": told, "WANT": want}
+                done = subprocess.run(command, capture_output=True, text=True, env=env)
+                self.assertEqual(status, done.returncode, done.stdout)
+            with open(told) as f:
+                self.assertEqual(["passed at try 3 of 3"], [json.loads(line)["reason"] for line in f])
+
+
+if __name__ == "__main__":
+    unittest.main()
