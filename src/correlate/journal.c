@@ -528,10 +528,19 @@ journal_cgroup(struct correlator *c, const struct cgroup_path *g)
 }
 
 void
-journal_forget(struct correlator *c, const struct process *p)
+journal_forget(struct correlator *c, struct process *p)
 {
+	struct process **dirty = &c->journal.dirty;
 	uint8_t *at;
 
+	if (p->news != NEWS_NONE) {
+		while (*dirty != p)
+			dirty = &(*dirty)->next_dirty;
+		*dirty = p->next_dirty;
+		if (p->next_dirty == NULL)
+			c->journal.dirty_end = dirty;
+		p->news = NEWS_NONE;
+	}
 	if (!journal_is_on(c) || p->noted_in == 0 || p->noted_in != c->journal.checkpoint)
 		return;
 	at = note_begin(c, NOTE_FORGET, 0);

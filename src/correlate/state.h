@@ -411,7 +411,7 @@ void journal_failure(struct correlator *c, struct failure *f);
 void journal_forget_failure(struct correlator *c, struct failure *f);	/* it will be freed: no note any more */
 void journal_cgroup(struct correlator *c, const struct cgroup_path *g);	/* at once */
 void journal_fact(struct correlator *c, const struct fact *f);	/* at once; its run before it */
-void journal_forget(struct correlator *c, const struct process *p);	/* at once: it will be removed */
+void journal_forget(struct correlator *c, struct process *p);	/* at once: it will be removed */
 void journal_forget_task(struct correlator *c, struct task *t);		/* likewise */
 void journal_forget_run(struct correlator *c, struct run *r);		/* likewise */
 void journal_flush(struct correlator *c);

@@ -704,6 +704,40 @@ notes_of_another_boot_or_run_are_stale(void **state)
 }
 
 /* Who ended while nobody watched, and whose end was not told. */
+/* Its program ends, and of the one that it becomes nothing is told: neither to us nor to the next life. */
+static void
+who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
+{
+	struct correlator_options options = host_options();
+	struct being shell, other;
+	struct exec_signal s;
+	char words[] = "left-out", exe[256];
+	const char *argv[1];
+	size_t argv_len[1];
+	struct program_key was;
+	struct life l;
+
+	(void)state;
+	life_open(&l, &options);
+	shell = forks(&l.w, NULL);
+	other = forks(&l.w, NULL);
+	execs(&l.w, &shell, "sh -c x");
+	execs(&l.w, &other, "sleep 9");
+	was = shell.key;
+	exec_signal_fill(&l.w, &shell, words, argv, argv_len, exe, &s);
+	s.is_excluded = true;
+	assert_true(s.has_replaced);
+	correlator_exec(l.w.c, &s);
+	works(&l.w, &other, 10);
+	exits(&l.w, &other, 0);
+	for (int life = 0; life < 2; life++) {
+		assert_false(correlator_knows(l.w.c, &was));
+		assert_int_equal(correlator_live(l.w.c), 0);
+		dies(&l);
+	}
+	life_close(&l);
+}
+
 static void
 who_died_in_between_is_let_go(void **state)
 {
@@ -745,6 +779,7 @@ main(void)
 		cmocka_unit_test(a_flipped_bit_does_no_harm),
 		cmocka_unit_test(what_is_not_known_is_refused_and_counted),
 		cmocka_unit_test(notes_of_another_boot_or_run_are_stale),
+		cmocka_unit_test(who_becomes_a_program_that_is_left_out_is_forgotten),
 		cmocka_unit_test(who_died_in_between_is_let_go),
 	};
 
