@@ -206,6 +206,42 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 1);
 }
 
+static struct correlator_held
+held(uint64_t since_ns)
+{
+	struct correlator_held h;
+
+	correlator_held(w.c, since_ns, &h);
+	return h;
+}
+
+static void
+what_has_no_program_any_more_is_held_until_it_is_told(void **state)
+{
+	struct being driver, job;
+	uint64_t job_ns;
+
+	(void)state;
+	open_host();
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	assert_int_equal(held(UINT64_MAX).tasks + held(UINT64_MAX).runs, 0);
+	exits_after(&job, 70, 1);
+	job_ns = w.now;
+	assert_int_equal(held(job_ns).tasks, 1);
+	assert_int_equal(held(job_ns).failures, 1);
+	assert_int_equal(held(job_ns).runs, 0);		/* its driver runs */
+	assert_int_equal(held(job_ns - SECOND / 2).tasks, 0);
+	assert_int_equal(held(job_ns - SECOND / 2).failures, 0);
+	w.now += 500 * MS;
+	exits_after(&driver, 70, 1);
+	assert_int_equal(held(w.now).runs, 1);
+	assert_int_equal(held(job_ns).runs, 0);		/* of that moment it is not */
+	settles();
+	assert_int_equal(held(w.now).tasks + held(w.now).runs + held(w.now).failures, 0);
+	assert_int_equal(note_count(&w, TOPIC_RUN, PHASE_END), 1);
+}
+
 static void
 what_succeeds_is_no_finding(void **state)
 {
@@ -681,6 +717,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_tasks_failure_goes_back_to_its_cause, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_has_no_program_any_more_is_held_until_it_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_succeeds_is_no_finding, setup, teardown),
 		cmocka_unit_test_setup_teardown(of_a_pipe_the_first_to_end_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_shell_went_on_after_is_passed_over, setup, teardown),

@@ -383,6 +383,61 @@ sync_first_hands_out_only_what_is_on_the_disk(void **state)
 }
 
 static void
+what_was_committed_up_to_a_mark_is_synced_and_acknowledged(void **state)
+{
+	uint64_t waiting[TOPIC_COUNT];
+	struct spool_record r[8];
+	struct spool_mark none, mark;
+
+	(void)state;
+	spool_mark(k.spool, &none);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_batch(&k, TOPIC_USAGE, 2);
+	spool_mark(k.spool, &mark);
+	assert_int_equal(spool_sync_up_to(k.spool, &mark), 5);	/* there is no thread before the first tick */
+	kit_batch(&k, TOPIC_PROGRAM, 4);
+	assert_true(spool_is_done_up_to(k.spool, &none));
+	assert_false(spool_is_done_up_to(k.spool, &mark));
+	spool_waiting_up_to(k.spool, &mark, waiting);
+	assert_int_equal(waiting[TOPIC_PROGRAM], 3);
+	assert_int_equal(waiting[TOPIC_USAGE], 2);
+	assert_int_equal(waiting[TOPIC_AGENT], 0);
+	for (int i = 0; i < 8; i++)
+		r[i] = next();
+	/* All of one topic but the first, and some that came later. */
+	for (int i = 1; i < 8; i++)
+		spool_ack(k.spool, r[i].id);
+	assert_false(spool_is_done_up_to(k.spool, &mark));
+	spool_ack(k.spool, next().id);
+	spool_ack(k.spool, r[0].id);
+	assert_true(spool_is_done_up_to(k.spool, &mark));
+	spool_waiting_up_to(k.spool, &mark, waiting);
+	assert_int_equal(waiting[TOPIC_PROGRAM] + waiting[TOPIC_USAGE], 0);
+}
+
+static void
+a_mark_hastens_the_sync_and_what_comes_later_does_not_matter(void **state)
+{
+	struct spool_mark mark;
+	uint64_t unsynced = 1;
+
+	(void)state;
+	spool_close(k.spool);
+	k.options.sync_ms = 3600000;
+	kit_open(&k);
+	kit_tick(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	spool_mark(k.spool, &mark);
+	for (int i = 0; i < 2000 && unsynced > 0; i++) {
+		unsynced = spool_sync_up_to(k.spool, &mark);
+		usleep(1000);
+	}
+	assert_int_equal(unsynced, 0);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	assert_int_equal(spool_sync_up_to(k.spool, &mark), 0);
+}
+
+static void
 what_comes_after_a_stop_is_for_the_next_owner(void **state)
 {
 	struct spool_record r;
@@ -505,6 +560,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_place_that_cannot_be_is_a_sentence, setup, teardown),
 		cmocka_unit_test_setup_teardown(commits_of_nothing_write_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(syncs_happen_no_more_often_than_asked, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_committed_up_to_a_mark_is_synced_and_acknowledged, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(a_mark_hastens_the_sync_and_what_comes_later_does_not_matter, setup,
+		    teardown),
 		cmocka_unit_test_setup_teardown(sync_first_hands_out_only_what_is_on_the_disk, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(what_comes_after_a_stop_is_for_the_next_owner, setup,
