@@ -136,14 +136,23 @@ def end(process, wait_s, first=signal.SIGTERM):
         return None
 
 
+def settle(args, room):
+    """Until all that has ended is recorded: the exit status."""
+    return subprocess.run([args.sluice, "ctl", "--socket", os.path.join(room, "control.sock"), "settle"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+
+
 def start_agent(args, config, log):
     # With a place for pins of its own: an agent of this host, or what one left behind, is none of ours.
     agent = subprocess.Popen(["unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh",
                               args.sluice, "agent", "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    time.sleep(3)
-    if agent.poll() is not None:
-        with open(log.name, errors="replace") as f:
-            sys.exit(f"dev/soak: the agent ended with {agent.returncode}:\n{f.read()[-2000:]}")
+    end = time.monotonic() + 60
+    while settle(args, os.path.dirname(config)) != 0:  # it listens, and has met all that runs
+        if agent.poll() is not None or time.monotonic() > end:
+            agent.kill()
+            with open(log.name, errors="replace") as f:
+                sys.exit(f"dev/soak: the agent did not start: {agent.wait()}\n{f.read()[-2000:]}")
+        time.sleep(0.1)
     return agent
 
 
@@ -177,7 +186,8 @@ def soak(args, stack, room):
             for process in load:
                 end(process, 20)
             load = []
-            time.sleep(2)
+            if settle(args, room) != 0:
+                print("the agent did not settle")
             status = end(agent, 60)
         finally:
             for process in [*load, *([agent] if agent else [])]:

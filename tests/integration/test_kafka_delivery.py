@@ -13,7 +13,7 @@ import time
 import unittest
 
 import fastavro
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import harness
 from kafka_rules import partition_of
@@ -51,6 +51,18 @@ def messages(brokers, topic):
                         raise AssertionError(str(m.error()))
                     low = m.offset() + 1
                     yield p, m
+    finally:
+        consumer.close()
+
+
+def arrived(brokers, topic):
+    """How many messages a topic has been given, if it is there."""
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "count", "log_level": 0})
+    try:
+        found = consumer.list_topics(topic, timeout=20).topics[topic]
+        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in found.partitions)
+    except KafkaException:
+        return 0  # it is being made
     finally:
         consumer.close()
 
@@ -104,14 +116,35 @@ class Delivery(unittest.TestCase):
         command = [DELIVER, "--spool", os.path.join(self.dir, "spool"), "--number", str(number), "--prefix", self.prefix,
                    "--dead", os.path.join(self.dir, "dead"), "--brokers", brokers or self.stack.brokers]
         command += ["--create", str(PARTITIONS)] if create else []
-        p = subprocess.Popen(command + list(options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with open(os.path.join(self.dir, "said"), "w") as said:
+            p = subprocess.Popen(command + list(options), stdout=subprocess.PIPE, stderr=said, text=True)
         self.addCleanup(p.communicate)
         self.addCleanup(p.kill)
         return p
 
+    def said(self):
+        """What the last one that was started has said so far."""
+        with open(os.path.join(self.dir, "said"), errors="replace") as f:
+            return f.read()
+
+    def wait(self, p, condition, what):
+        end = time.monotonic() + 120
+        while not condition():
+            self.assertIsNone(p.poll(), f"ended before {what}: {self.said()}")
+            self.assertLess(time.monotonic(), end, f"no {what}: {self.said()}")
+            time.sleep(0.05)
+
+    def wait_arrived(self, p, more):
+        """Until the topic has so many messages more."""
+        goal = arrived(self.stack.brokers, self.topic) + more
+        self.wait(p, lambda: arrived(self.stack.brokers, self.topic) >= goal, f"{more} more messages")
+
+    def wait_said(self, p, text):
+        self.wait(p, lambda: text in self.said(), text)
+
     def finish(self, p, timeout=180):
         """Its report, with what it said."""
-        out, err = p.communicate(timeout=timeout)
+        out, err = p.communicate(timeout=timeout)[0], self.said()
         self.assertIn(p.returncode, (0, 1), err)
         self.assertNotIn("ERROR: AddressSanitizer", err)
         self.assertNotIn("runtime error", err)
@@ -139,9 +172,9 @@ class Delivery(unittest.TestCase):
 
     def test_broker_killed(self):
         p = self.start(100000, "--rate", "10000", "--wait", "60000")
-        time.sleep(3)
+        self.wait_arrived(p, 5000)
         self.stack.kill_broker()
-        time.sleep(2)
+        self.wait_said(p, "deliver: ")  # what the outlet's status says
         self.stack.start_broker()
         report = self.finish(p)
         self.assertTrue(report["is_empty"], report)
@@ -151,9 +184,10 @@ class Delivery(unittest.TestCase):
     def test_away_longer_than_the_message_timeout(self):
         p = self.start(40000, "--rate", "2500", "--wait", "60000", "--property", "message.timeout.ms=3000",
                        "--pause-max", "500")
-        time.sleep(3)
+        self.wait_arrived(p, 2500)
         self.stack.kill_broker()
-        time.sleep(10)
+        self.wait_said(p, "no broker can be reached")
+        time.sleep(5)  # the timeout, and the second in which librdkafka looks for it
         self.stack.start_broker()
         report = self.finish(p)
         self.assertTrue(report["is_empty"], report)
@@ -163,9 +197,10 @@ class Delivery(unittest.TestCase):
         self.assertGreater(found.redelivered, 0)
 
     def test_killed_at_random_moments(self):
-        for wait in (0.7, 1.1, 0.45, 0.9):
+        for wait in (0.1, 0.4, 0.05, 0.2):
             p = self.start(1000000, "--rate", "5000", "--wait", "1")
-            time.sleep(wait + 0.5)
+            self.wait_arrived(p, 1300)
+            time.sleep(wait)
             p.kill()
             p.wait()
         report = self.finish(self.start(1, "--wait", "60000"))
@@ -194,8 +229,7 @@ class Delivery(unittest.TestCase):
 
     def test_a_missing_topic_is_waited_for(self):
         p = self.start(100, "--wait", "60000", create=False)
-        time.sleep(3)
-        self.assertIsNone(p.poll())
+        self.wait_said(p, "kafka-topics.sh")
         for t in ("program", "usage"):
             self.stack.create_topic(f"{self.prefix}sluice.{t}", PARTITIONS)
         report = self.finish(p)
@@ -206,7 +240,7 @@ class Delivery(unittest.TestCase):
 
     def test_a_topic_deleted_and_made_again(self):
         p = self.start(30000, "--rate", "3000", "--wait", "60000", "--pause-max", "500")
-        time.sleep(3)
+        self.wait_arrived(p, 3000)
         self.stack.delete_topic(self.topic)
         report = self.finish(p)
         self.assertTrue(report["is_empty"], report)
@@ -279,7 +313,7 @@ class Delivery(unittest.TestCase):
 
     def test_term_ends_the_wait(self):
         p = self.start(1000, "--wait", "60000", brokers="127.0.0.1:1")
-        time.sleep(2)
+        self.wait_said(p, "deliver: ")
         p.send_signal(signal.SIGTERM)
         report = self.finish(p, timeout=10)
         self.assertFalse(report["is_empty"])
