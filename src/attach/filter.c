@@ -67,6 +67,13 @@ struct filter {
 
 static void job_begin(struct filter *f);
 
+/* Of the rules that the kernel has: their owner's number, which counts those that it never had, too. */
+static uint64_t
+rules_generation(const struct filter *f)
+{
+	return f->now.rules != NULL ? f->now.rules->generation : 0;
+}
+
 static void
 generation_drop(struct generation *g)
 {
@@ -258,7 +265,7 @@ job_end(struct filter *f, int error)
 	}
 	learn_the_rest(f);
 	if (job.done != NULL)
-		job.done(error, f->probes->skel->data_shared->generation, job.arg);
+		job.done(error, rules_generation(f), job.arg);
 }
 
 /* f->job is begun; where no thread can be had it is done here and now. */
@@ -359,7 +366,7 @@ probes_set_rules(struct probes *p, struct event_base *base, struct ruleset *rule
 	if (dropped.rules != NULL) {
 		ruleset_unref(dropped.rules);
 		if (dropped.done != NULL)
-			dropped.done(-ECANCELED, p->skel->data_shared->generation, dropped.arg);
+			dropped.done(-ECANCELED, rules_generation(f), dropped.arg);
 	}
 	return 0;
 }
@@ -434,11 +441,11 @@ probes_judge_open(struct probes *p)
 void
 probes_filter_stats(const struct probes *p, struct filter_stats *ret)
 {
-	if (p->filter != NULL)
+	*ret = (struct filter_stats){ 0 };
+	if (p->filter != NULL) {
 		*ret = p->filter->stats;
-	else
-		*ret = (struct filter_stats){ 0 };
-	ret->generation = __atomic_load_n(&p->skel->data_shared->generation, __ATOMIC_SEQ_CST);
+		ret->generation = rules_generation(p->filter);
+	}
 	ret->excluded = __atomic_load_n(&p->skel->data_shared->left_out, __ATOMIC_RELAXED);
 }
 

@@ -23,7 +23,7 @@
 struct probes;
 
 struct filter_stats {
-	uint64_t generation;	/* of the rules that the kernel has; 0: none yet, all is told */
+	uint64_t generation;	/* the ruleset's, of that which the kernel has; 0: none yet, all is told */
 	uint64_t swaps;
 	uint64_t failures;
 	char error[256];	/* of the last, "" none */
@@ -37,7 +37,7 @@ struct filter_stats {
  * Begins to give the kernel these rules; takes a reference until others are in force. One that is
  * under way is finished first, of several that wait only the last counts: done is called for the
  * others with -ECANCELED. done (may be NULL) is called on the loop: 0, or a negative errno with the
- * old rules in force; generation is the kernel's. After 0 the caller reads probes_judge_open(), so
+ * old rules in force; generation is that of those in force. After 0 the caller reads probes_judge_open(), so
  * that programs that run already are judged anew. 0 or a negative errno (done is not called then).
  */
 int probes_set_rules(struct probes *p, struct event_base *base, struct ruleset *rules,
