@@ -133,6 +133,12 @@ def unescape(text):
     return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), text.encode("utf-8"))
 
 
+def told_lost(table):
+    """How many losses the closing line of `sluice run` tells."""
+    number, = re.findall(r"(?m)^run .* ([0-9,]+) lost$", table)
+    return int(number.replace(",", ""))
+
+
 def is_root():
     return os.geteuid() == 0
 

@@ -181,11 +181,14 @@ class HostTest(FindingsTest):
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.assertEqual(-signal.SIGKILL, eats.returncode)
         make = subprocess.Popen(["make", "SECONDS=4"], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(1.5)
+        self.addCleanup(lambda: make.poll() is None and make.kill())
+        agent.wait(lambda: subprocess.run(["pgrep", "-g", str(os.getpgrp()), "-fx", "sleep 4"], stdout=subprocess.DEVNULL).returncode == 0,
+                   what="the task after its cause")
+        agent.settle()
         agent.kill9()
         agent.start()
-        self.assertEqual(2, make.wait(30))
-        time.sleep(2.5)
+        self.assertEqual(2, make.wait(60))
+        agent.settle(tasks=True)
         self.assertEqual(0, agent.stop())
         topics = {topic: once(records) for topic, records in read_lake(agent.lake).items()}
         runs = {p["run_id"] for p in topics["sluice.program"] if p["pid"] == make.pid and p["run_id"]}
