@@ -80,6 +80,14 @@ usage_since(const struct usage *later, const struct usage *earlier)
 			usage_set(&diff, i, later->value[i] > earlier->value[i] ?
 			    later->value[i] - earlier->value[i] : 0);
 	}
+	/* The kernel guesses the split anew each time, and a part may run backwards; the sum does not. */
+	if (usage_has(&diff, USAGE_CPU_USER_NS) && usage_has(&diff, USAGE_CPU_SYSTEM_NS)) {
+		uint64_t now = usage_cpu_ns(later), then = usage_cpu_ns(earlier), total = now > then ? now - then : 0;
+
+		if (diff.value[USAGE_CPU_USER_NS] > total)
+			diff.value[USAGE_CPU_USER_NS] = total;
+		diff.value[USAGE_CPU_SYSTEM_NS] = total - diff.value[USAGE_CPU_USER_NS];
+	}
 	return diff;
 }
 

@@ -104,6 +104,24 @@ since_is_the_difference_of_counters_and_the_later_level(void **state)
 }
 
 static void
+cpu_time_since_is_exact_in_sum_where_a_part_runs_backwards(void **state)
+{
+	struct usage earlier = all(10), later = all(10), diff;
+
+	(void)state;
+	later.value[USAGE_CPU_USER_NS] = 8;
+	later.value[USAGE_CPU_SYSTEM_NS] = 17;
+	diff = usage_since(&later, &earlier);
+	assert_int_equal(diff.value[USAGE_CPU_USER_NS], 0);
+	assert_int_equal(diff.value[USAGE_CPU_SYSTEM_NS], 5);
+	later.value[USAGE_CPU_USER_NS] = 17;
+	later.value[USAGE_CPU_SYSTEM_NS] = 8;
+	diff = usage_since(&later, &earlier);
+	assert_int_equal(diff.value[USAGE_CPU_USER_NS], 5);
+	assert_int_equal(diff.value[USAGE_CPU_SYSTEM_NS], 0);
+}
+
+static void
 since_knows_a_counter_only_when_both_do(void **state)
 {
 	struct usage full = all(10), none = { 0 }, diff;
@@ -139,6 +157,7 @@ main(void)
 		cmocka_unit_test(what_stands_in_an_unknown_field_is_not_added),
 		cmocka_unit_test(a_sum_does_not_wrap),
 		cmocka_unit_test(since_is_the_difference_of_counters_and_the_later_level),
+		cmocka_unit_test(cpu_time_since_is_exact_in_sum_where_a_part_runs_backwards),
 		cmocka_unit_test(since_knows_a_counter_only_when_both_do),
 		cmocka_unit_test(cpu_time_is_user_and_system_as_far_as_known),
 	};
