@@ -4,6 +4,7 @@ import copy
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -26,7 +27,7 @@ def escaped(data):
 def made_up(truth):
     """The lake that an agent without a fault would write."""
     root = {"pid": truth.clock["pid"], "start_ticks": truth.clock["start_ticks"]}
-    records, seq = [], 0
+    records, live, seq = [], [], 0
 
     def program_id(pid, ticks, index):
         return f"{pid}.{ticks}.{index}"
@@ -99,13 +100,19 @@ def made_up(truth):
                 usage, None if code < 0 else code,
                 told["exit_signal"] if p.told and last and told["exit_signal"] >= 0 else None,
                 told.get("core", False) if last else False, oom if last else False, last)
+            rest = p.rest.get(i)
+            if rest:
+                moved = dict.fromkeys(USAGE, 0) | {k: rest[truth_check.IO.get(k, k)] for k in (
+                    "minor_faults", "voluntary_switches", *truth_check.IO)} | {"cpu_user_ns": rest["cpu_ns"]}
+                live += [{"agent_id": "a", "seq": n, "program_id": program_id(p.pid, p.start_ticks, i), "usage": u}
+                         for n, u in enumerate([moved, dict.fromkeys(USAGE, 0)], len(live))]
     ends = [r for r in records if r["phase"] == "END"]
     total = {k: sum(r["usage"][k] or 0 for r in ends) for k in USAGE}
     failed = sum(1 for r in ends if r["exit_code"] or r["exit_signal"] is not None)
     run = {"agent_id": "a", "seq": 0, "phase": "END", "programs": len(ends), "lost_events": 0, "exit_code": 0,
            "live_programs": 0, "failed_programs": failed, "usage": total}
     agent = {"agent_id": "a", "seq": 0, "events": [], "lost": []}
-    return {"sluice.program": records, "sluice.run": [run], "sluice.agent": [agent]}
+    return {"sluice.program": records, "sluice.usage": live, "sluice.run": [run], "sluice.agent": [agent]}
 
 
 class Checker(unittest.TestCase):
@@ -121,11 +128,11 @@ class Checker(unittest.TestCase):
             cls.truth = Truth(path)
         cls.lake = made_up(cls.truth)
 
-    def check(self, topics, missing=()):
+    def check(self, topics, missing=(), ordinary=False):
         for p in self.truth.processes.values():
             p.programs = {}
         signals = [{"name": name, "hook": "", "state": "missing", "detail": "", "fields": ""} for name in missing]
-        return Check(self.truth, topics, {"signals": signals}, 0).all()
+        return Check(self.truth, topics, {"signals": signals}, 0, is_ordinary=ordinary).all()
 
     def test_finds_nothing_where_nothing_is_wrong(self):
         self.assertEqual([], [str(m) for m in self.check(copy.deepcopy(self.lake))])
@@ -150,10 +157,10 @@ class Checker(unittest.TestCase):
 
         more = lambda n: lambda v: v + n
         for field, case, index, change in [
-            ("cpu_us", "cpu_user", 0, usage("cpu_user_ns", more(60000))),
-            ("cpu_user_us", "cpu_both", 0, usage("cpu_user_ns", more(-60000))),
-            ("cpu_system_us", "cpu_system", 0, usage("cpu_system_ns", more(60000))),
-            ("cpu_us", "large_parent", 0, usage("cpu_user_ns", more(60000))),
+            ("cpu_us", "cpu_user", 0, usage("cpu_user_ns", more(12000))),
+            ("cpu_user_us", "cpu_both", 0, usage("cpu_user_ns", more(-12000))),
+            ("cpu_system_us", "cpu_system", 0, usage("cpu_system_ns", more(12000))),
+            ("cpu_us", "large_parent", 0, usage("cpu_user_ns", more(12000))),
             ("minor_faults", "threads_16", 0, usage("minor_faults", more(1))),
             ("major_faults", "major_faults", 0, usage("major_faults", more(-1))),
             ("voluntary_switches", "sleeper", 0, usage("voluntary_switches", more(2))),
@@ -191,16 +198,73 @@ class Checker(unittest.TestCase):
                 topics["sluice.run"][0]["usage"]["cpu_system_ns"] += system * 1000
             return {m.field.partition(" (")[0] for m in self.check(topics)}
 
-        self.assertEqual(set(), found(1, cpu_user=(-200, 0)))
-        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(0, cpu_user=(-200, 0)))
-        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-200, 0), cpu_both=(-200, 0)))
-        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-2000, 0)))
+        def after_its_last_word(case):
+            p = next(p for p in self.truth.processes.values() if p.case == case and p.told)
+            own = self.truth.own(p)
+            return own["user_us"] + own["system_us"] - p.end[max(p.end)]["cpu_ns"] // 1000
+
+        self.assertEqual(set(), found(1, cpu_user=(-after_its_last_word("cpu_user"), 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-after_its_last_word("cpu_user") - 20, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(0, cpu_user=(-20, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-20, 0), cpu_both=(-20, 0)))
+        self.assertEqual(set(), found(2, cpu_user=(-20, 0), cpu_both=(-20, 0)))
+        self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(2000, 0)))
         tick = (-3000, 3000)
         self.assertEqual(set(), found(1, cpu_user=tick))
         self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(1, cpu_user=(-6000, 6000)))
         many = ("cpu_user", "cpu_both", "exec_chain", "major_faults", "reaps_three", "kill_sigkill", "threads_16",
                 "files", "net_tcp")
         self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(100, **dict.fromkeys(many, (900, -900))))
+
+    def test_takes_few_ends_that_were_made_up_for_or_skipped_where_they_are_the_exception(self):
+        def found(made_up, skipped):
+            topics = copy.deepcopy(self.lake)
+            agent = topics["sluice.agent"][0]
+            agent["events"] = [{"name": "end_made_up", "value": made_up}]
+            agent["lost"] = [{"place": "on_exit", "reason": "skipped", "count": skipped}]
+            return {m.field for m in self.check(topics, ordinary=True)} - {"lost at on_exit: skipped"}
+
+        n = len(self.truth.processes)
+        self.assertEqual(set(), found(n // 20, n // 100))
+        self.assertEqual({"ends that were made up for"}, found(n // 20 + 2, 0))
+        self.assertEqual({"events that were skipped"}, found(0, n // 100 + 2))
+
+    def test_allows_before_an_exec_only_what_was_stolen_between_the_marks_of_two_programs(self):
+        def found(more_us, passed_us):
+            topics = copy.deepcopy(self.lake)
+            p = next(p for p in self.truth.processes.values() if p.case == "cwd_moved")
+            mark = p.start[1]
+            old = dict(mark)
+            mark["mono_ns"] = (p.end[0]["mono_ns"] + mark["cpu_ns"] - p.end[0]["cpu_ns"] +
+                               mark["run_delay_ns"] - p.end[0]["run_delay_ns"] + passed_us * 1000)
+            more = mark["cpu_ns"] - p.end[0]["cpu_ns"] + more_us * 1000  # from its last word to the next program's first
+            try:
+                for index, by in ((0, more), (1, -more)):
+                    self.find(topics, "cwd_moved", index)["usage"]["cpu_user_ns"] += by
+                return {m.field for m in self.check(topics)}
+            finally:
+                mark.update(old)
+
+        self.assertEqual(set(), found(0, 0))
+        self.assertEqual({"cpu_us up to its exec"}, found(700, 0))
+        self.assertEqual(set(), found(700, 800))
+        self.assertEqual({"cpu_us up to its exec"}, found(700, 400))
+        self.assertIn("cpu_us up to its exec", found(11000, 20000))
+
+    def test_finds_usage_records_that_do_not_add_up(self):
+        def change(field, by):
+            def one(r, topics):
+                next(u for u in topics["sluice.usage"] if u["program_id"] == r["program_id"])["usage"][field] += by
+            return one
+
+        def none(r, topics):
+            topics["sluice.usage"] = []
+
+        self.assert_found("cpu_us in Usage records", "long_lived", 0, change("cpu_user_ns", 100000000))
+        self.assert_found("cpu_us in Usage records", "long_lived", 0, change("cpu_user_ns", -20000))
+        self.assert_found("sum of rchar in Usage records", "long_lived", 0, change("rchar", 1 << 20))
+        self.assert_found("sum of syscw in Usage records", "long_lived", 0, change("syscw", -1))
+        self.assert_found("Usage records", "long_lived", 0, none)
 
     def test_finds_time_given_to_the_wrong_program(self):
         def change(r, topics):
@@ -267,6 +331,16 @@ class Checker(unittest.TestCase):
         self.assertEqual([], [str(m) for m in self.check(topics, missing=["network"])])
         self.assertTrue(self.check(topics))
         self.assertTrue(self.check(copy.deepcopy(self.lake), missing=["network"]), "0 for what doctor calls unknown")
+
+
+class OrdinaryArm(unittest.TestCase):
+    def test_fails_where_no_process_has_a_last_word(self):
+        """With an agent that takes no last totals, and makes up each end, nothing of CPU time is exact."""
+        script = os.path.join(os.path.dirname(os.path.abspath(truth_check.__file__)), "truth_check.py")
+        done = subprocess.run([sys.executable, script, "--sluice", harness.built("sluice_last_word_never")],
+                              stdout=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertRegex(done.stdout, r"-: ends that were made up for: expected at most \d+, got \d\d\d")
 
 
 if __name__ == "__main__":

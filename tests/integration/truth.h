@@ -61,6 +61,7 @@ void report_skip(const char *name, const char *reason);
 /* The running program about itself. argv NULL: do not tell it. */
 void report_start(char *const *argv);
 void report_end(int exit_code);			/* -1: not by exit, or not known */
+void report_rest(void);				/* it has done its work, and now only sleeps */
 void image_reset(void);				/* after fork: nothing counted yet */
 /* Waits for c, writes its "process" line and returns its wait status. */
 int reap(const struct child *c);

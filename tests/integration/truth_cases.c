@@ -261,7 +261,7 @@ remove_room(void)
 int
 cases_run(const char *only)
 {
-	pid_t fork_long = 0, zombies[ZOMBIES] = { 0 };
+	pid_t fork_long = 0, long_lived = 0, zombies[ZOMBIES] = { 0 };
 	int run = 0;
 
 	snprintf(room, sizeof(room), "/tmp/truth-XXXXXX");
@@ -275,6 +275,11 @@ cases_run(const char *only)
 	if (!only || !strcmp(only, "fork_long")) {
 		name_case("fork_long");
 		fork_long = start(BY_FORK, "sleep 3000 exit 6");
+		run++;
+	}
+	if (!only || !strcmp(only, "long_lived")) {
+		name_case("long_lived");	/* works over several intervals, then rests for longer than one */
+		long_lived = start(BY_SPAWN, in_room("spin 300 system 100 files @ sleep 300 touch 8 spin 200 rest 2500"));
 		run++;
 	}
 	if (!only || !strcmp(only, "zombie_until_end")) {
@@ -299,6 +304,8 @@ cases_run(const char *only)
 		end(zombies[i], "zombie_until_end", 1, false);
 	if (fork_long)
 		end(fork_long, "fork_long", 1, true);
+	if (long_lived)
+		end(long_lived, "long_lived", 1, false);
 	name_case("clean_up");
 	remove_room();
 	return run;
@@ -307,7 +314,7 @@ cases_run(const char *only)
 void
 cases_list(void)
 {
-	puts("fork_long\nzombie_until_end");
+	puts("fork_long\nlong_lived\nzombie_until_end");
 	for (size_t i = 0; i < COUNT(simple); i++)
 		puts(simple[i].name);
 	for (size_t i = 0; i < COUNT(special); i++)

@@ -386,6 +386,9 @@ run_ops(char *const *ops)
 			system_ms(number(&at));
 		} else if (!strcmp(word, "sleep")) {
 			sleep_ms(number(&at));
+		} else if (!strcmp(word, "rest")) {
+			report_rest();
+			sleep_ms(number(&at));
 		} else if (!strcmp(word, "touch")) {
 			touch(number(&at), false);
 		} else if (!strcmp(word, "keep")) {

@@ -121,13 +121,19 @@ write_text(const char *path, const char *text)
 	return ok;
 }
 
-uint64_t
-process_cpu_ns(void)
+static uint64_t
+clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t
+process_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* Field 22 of /proc/PID/stat: ticks since boot. comm may hold blanks and brackets. */
@@ -192,19 +198,39 @@ report_to(const char *path)
 	close(fd);
 }
 
+/* How long this thread has waited for a CPU. */
+static uint64_t
+run_delay_ns(void)
+{
+	unsigned long long ran = 0, waited = 0;
+	char text[128];
+
+	if (read_text("/proc/thread-self/schedstat", text, sizeof(text)))
+		sscanf(text, "%llu %llu", &ran, &waited);
+	return waited;
+}
+
 /* What turns ticks since boot into wall time, and who the root of the run is. */
 void
 report_clock(void)
 {
-	struct timespec real, boot;
+	uint64_t before, real, after, boot_ns = 0, real_ns = 0, least = UINT64_MAX;
 
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	clock_gettime(CLOCK_REALTIME, &real);
+	/* of several pairs of readings the closest: between others this process may have lost the CPU */
+	for (int i = 0; i < 20; i++) {
+		before = clock_ns(CLOCK_BOOTTIME);
+		real = clock_ns(CLOCK_REALTIME);
+		after = clock_ns(CLOCK_BOOTTIME);
+		if (after - before < least) {
+			least = after - before;
+			boot_ns = before;
+			real_ns = real;
+		}
+	}
 	line_open("clock", NULL);
 	add(",\"pid\":%d,\"start_ticks\":%llu,\"ticks_per_second\":%ld", host_pid(0), start_ticks("self"),
 	    sysconf(_SC_CLK_TCK));
-	add(",\"boot_ns\":%lld,\"real_ns\":%lld", (long long)boot.tv_sec * 1000000000 + boot.tv_nsec,
-	    (long long)real.tv_sec * 1000000000 + real.tv_nsec);
+	add(",\"boot_ns\":%" PRIu64 ",\"real_ns\":%" PRIu64, boot_ns, real_ns);
 	line_close();
 }
 
@@ -278,6 +304,17 @@ add_cgroups(void)
 	}
 }
 
+/* Lines of /proc/PID/io: a name, a colon and a number. */
+static void
+add_pairs(const char *text)
+{
+	const char *colon;
+	char *end;
+
+	for (const char *p = text; *p && (colon = strchr(p, ':')) != NULL; p = end + strspn(end, "\n"))
+		add(",\"%.*s\":%llu", (int)(colon - p), p, strtoull(colon + 1, &end, 10));
+}
+
 void
 image_reset(void)
 {
@@ -292,8 +329,10 @@ report_start(char *const *argv)
 	char comm[64];
 
 	line_open("image", case_name);
-	/* first, so that no more than the start-up of libc lies between exec and this figure */
-	add(",\"at\":\"start\",\"cpu_ns\":%" PRIu64, process_cpu_ns());
+	/* first, so that little more than the start-up of libc lies between exec and these figures */
+	add(",\"at\":\"start\",\"run_delay_ns\":%" PRIu64, run_delay_ns());
+	add(",\"cpu_ns\":%" PRIu64, process_cpu_ns());
+	add(",\"mono_ns\":%" PRIu64, clock_ns(CLOCK_MONOTONIC));
 	add(",\"index\":%d,\"pid\":%d,\"start_ticks\":%llu", image_index, host_pid(0), start_ticks("self"));
 	add(",\"uid\":%u,\"gid\":%u", getuid(), getgid());
 	add_ns("pid");
@@ -330,8 +369,28 @@ report_end(int exit_code)
 	if (read_text("/proc/thread-self/status", status, sizeof(status)) &&
 	    (hwm = strstr(status, "VmHWM:")))
 		add(",\"hwm_kb\":%ld", atol(hwm + 6));
-	/* last, so that little lies between this figure and the exit or exec */
+	/* last, so that little lies between these figures and the exit or exec */
+	add(",\"mono_ns\":%" PRIu64, clock_ns(CLOCK_MONOTONIC));
 	add(",\"cpu_ns\":%" PRIu64, process_cpu_ns());
+	add(",\"run_delay_ns\":%" PRIu64, run_delay_ns());
+	line_close();
+}
+
+/* The running program has done its work, and now only sleeps. */
+void
+report_rest(void)
+{
+	char io[512];
+	struct rusage ru;
+	uint64_t cpu_ns = process_cpu_ns();
+
+	if (!read_text("/proc/self/io", io, sizeof(io)) || getrusage(RUSAGE_SELF, &ru) < 0)
+		fail("/proc/self/io");
+	line_open("image", case_name);
+	add(",\"at\":\"rest\",\"index\":%d,\"pid\":%d,\"start_ticks\":%llu", image_index, host_pid(0),
+	    start_ticks("self"));
+	add(",\"cpu_ns\":%" PRIu64 ",\"minor_faults\":%ld,\"voluntary_switches\":%ld", cpu_ns, ru.ru_minflt, ru.ru_nvcsw);
+	add_pairs(io);
 	line_close();
 }
 
@@ -363,7 +422,7 @@ add_wants(const struct child *c)
 int
 reap(const struct child *c)
 {
-	char pid[16], path[64], io[512], *end;
+	char pid[16], path[64], io[512];
 	struct rusage ru;
 	siginfo_t si;
 	pid_t known;
@@ -394,13 +453,7 @@ reap(const struct child *c)
 	add(",\"minor_faults\":%ld,\"major_faults\":%ld,\"voluntary_switches\":%ld,"
 	    "\"involuntary_switches\":%ld,\"maxrss_kb\":%ld",
 	    ru.ru_minflt, ru.ru_majflt, ru.ru_nvcsw, ru.ru_nivcsw, ru.ru_maxrss);
-	for (char *p = io; *p; p = end + strspn(end, "\n")) {
-		char *colon = strchr(p, ':');
-
-		if (!colon)
-			break;
-		add(",\"%.*s\":%llu", (int)(colon - p), p, strtoull(colon + 1, &end, 10));
-	}
+	add_pairs(io);
 	add(",\"programs\":%d,\"forked\":%s,\"shared_mm\":%s", c->programs, c->forked ? "true" : "false",
 	    c->shared_mm ? "true" : "false");
 	if (c->oom_killed >= 0)
