@@ -365,6 +365,19 @@ trim_skips(struct spool_lane_state *l)
 	l->n_skips = n;
 }
 
+/*
+ * What a killed owner wrote is in the page cache at best. The last segment is synced with what is
+ * added to it; nobody asks again for those before it, and they are handed out first.
+ */
+static void
+make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_clean)
+{
+	seg->is_dirty = is_last;
+	seg->synced_to = is_last ? 0 : seg->size;
+	if (!is_last && !was_clean && (spool_segment_open(s, seg, O_RDWR) < 0 || fdatasync(seg->fd) < 0))
+		seg->has_sync_failed = true;
+}
+
 static int
 recover_lane(struct spool *s, enum spool_lane lane, const struct names *names,
     struct spool_recovery *recovery)
@@ -389,9 +402,7 @@ recover_lane(struct spool *s, enum spool_lane lane, const struct names *names,
 		r = scan(s, seg, &number, recovery);
 		if (r < 0)
 			return r;
-		/* What a killed owner wrote is in the page cache at best. */
-		seg->is_dirty = next == NULL;
-		seg->synced_to = next == NULL ? 0 : seg->size;
+		make_lasting(s, seg, next == NULL, recovery->was_clean);
 	}
 	seal_if_other(s, TAILQ_LAST(&l->segments, spool_segments));
 	return 0;
@@ -411,6 +422,9 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	r = list(s, names);
 	recovery->is_fresh = !marks.is_there && names[SPOOL_MAIN].n + names[SPOOL_USAGE].n == 0;
 	recovery->was_clean = marks.is_clean;
+	/* Their names, too; a file system that has nothing to sync there is not an error. */
+	if (!marks.is_clean)
+		(void)fsync(s->dir_fd);
 	for (int lane = 0; r == 0 && lane < SPOOL_LANES; lane++) {
 		struct spool_lane_state *l = &s->lanes[lane];
 

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A power cut: writes that were not synced are gone, and the spool keeps what it promises (sluice.yaml(5), spool.sync)."""
+import itertools
+import os
+import random
+import subprocess
+
+import harness
+from disk_log import DiskLog, Mounted
+
+CUTS = int(os.environ.get("CUTS", "45"))
+LIVES = ("crash", "crash", "crash", "close", "crash", "crash")  # of the agent, between two power cuts
+BATCHES = 40
+FIRST = 5  # records that a life hands out
+USAGE = 1  # the topic with a lane of its own
+ANOTHER_BOOT = "0d1f1f6e-95a5-4d0b-8a4e-3b7c1f2a9e11"
+
+
+class Told:
+    """What the spool's owners had told when the power was cut."""
+
+    def __init__(self, marks):
+        self.written = {}  # (topic, seq): {(batch, hash)}
+        self.handed, self.acknowledged = set(), set()
+        for mark in marks:
+            if mark == "life":
+                continue
+            kind, topic, seq, *more = mark.split()
+            key = (int(topic), int(seq))
+            if kind == "W":
+                self.written.setdefault(key, set()).add(tuple(int(x) for x in more))
+            elif kind == "H":
+                self.handed.add(key)
+            elif kind == "A":
+                self.acknowledged.add(key)
+
+
+class Found:
+    """What the next owner finds."""
+
+    def __init__(self, lines):
+        self.records = []  # (topic, seq, hash, is handed out again)
+        self.next_seq, self.notes = {}, []
+        self.place = 0
+        for line in lines:
+            kind, *values = line.split()
+            values = [int(x) for x in values]
+            if kind == "R":
+                self.records.append(tuple(values))
+            elif kind == "N":
+                self.next_seq[values[0]] = values[1]
+            elif kind == "P":
+                self.place = values[0]
+            else:
+                self.notes.append((kind, values[0]))
+
+
+class PowerCut(harness.LakeTest):
+    def live(self, disk, rng, *more):
+        for end in LIVES:
+            os.write(disk.marks, b"life\n")
+            subprocess.run([harness.built("power_cut"), "live", os.path.join(disk.path, "spool"), str(rng.getrandbits(32)),
+                            str(BATCHES), end, *more], check=True, stdout=disk.marks, timeout=120)
+
+    def recover(self, image):
+        """The host is up again: another boot, and the disk as the cut left it."""
+        boot = os.path.join(self.room, "boot_id")
+        with open(boot, "w") as f:
+            f.write(ANOTHER_BOOT + "\n")
+        with Mounted(image, os.path.join(self.room, "recovered")) as disk:
+            done = subprocess.run(["unshare", "--mount", "sh", "-c",
+                                   'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"', boot,
+                                   harness.built("power_cut"), "check", os.path.join(disk.path, "spool")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        self.assertEqual(0, done.returncode, done.stdout)
+        return Found(done.stdout.splitlines())
+
+    def check(self, told, found):
+        """[sentence]: what does not hold."""
+        wrong = []
+        there = {(topic, seq): (hash_, again) for topic, seq, hash_, again in found.records}
+        if len(there) != len(found.records):
+            wrong.append("a record waits twice")
+        for key, (hash_, again) in there.items():
+            if hash_ not in {h for _, h in told.written.get(key, ())}:
+                wrong.append("%s is not what was put" % (key,))
+            if key in told.handed and not again:
+                wrong.append("%s was handed out before and is not marked" % (key,))
+        for key in sorted(told.handed - told.acknowledged - set(there)):
+            wrong.append("%s was handed out, never acknowledged, and is gone" % (key,))
+        for topic, seq in sorted(told.handed):
+            if found.next_seq[topic] <= seq:
+                wrong.append("seq %d of topic %d was handed out and comes again: the next is %d" %
+                             (seq, topic, found.next_seq[topic]))
+        # The state: whole, without a hole, up to the place; and not older than what was handed out beside it.
+        batches = [batch for _, batch in found.notes]
+        if batches and (batches != list(range(batches[0], batches[-1] + 1)) or (found.notes[0][0] != "C")):
+            wrong.append("the state has holes: %s" % found.notes)
+        if (batches or [0])[-1] != found.place:
+            wrong.append("the state is of batch %s, the place of %d" % (batches[-1:], found.place))
+        handed = max((min(batch for batch, _ in told.written[key]) for key in told.handed if key[0] != USAGE),
+                     default=0)
+        if found.place < handed:
+            wrong.append("of batch %d something was handed out, the state ends at %d" % (handed, found.place))
+        return wrong
+
+    def cuts(self, disk, rng):
+        """Places in the log, without end: anywhere; behind something that was handed out; and behind what a life handed out first."""
+        handed, first = [], []
+        since = 0
+        for i, entry in enumerate(disk.log):
+            if entry == ("mark", "life"):
+                since = 0
+            elif entry[0] == "mark" and entry[1].startswith("H"):
+                handed.append(i + 1)
+                since += 1
+                if since <= FIRST:
+                    first.append(i + 1)
+        while True:
+            yield rng.randrange(len(disk.log))
+            yield rng.choice(handed)
+            yield rng.choice(first)
+
+    def outcomes(self, seed, *more):
+        """What does not hold, for each of CUTS cuts."""
+        rng = random.Random(seed)
+        with DiskLog(self.room) as disk:
+            self.live(disk, rng, *more)
+        self.assertGreater(sum(entry[0] == "flush" for entry in disk.log), 40, "the disk was hardly synced")
+        image = os.path.join(self.room, "image")
+        for cut in itertools.islice(self.cuts(disk, rng), CUTS):
+            disk.image_at(cut, image, rng)
+            wrong = self.check(Told(disk.marks_before(cut)), self.recover(image))
+            yield ["behind %d of %d entries:" % (cut, len(disk.log)), *wrong[:5]] if wrong else []
+
+    def test_what_was_handed_out_was_on_the_disk(self):
+        seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 1 << 30)
+        for wrong in self.outcomes(seed):
+            self.assertEqual([], wrong, "SEED=%d" % seed)
+
+    def test_one_who_does_not_wait_for_the_disk_is_found_out(self):
+        self.assertTrue(any(self.outcomes(1, "careless")))
+
+
+if __name__ == "__main__":
+    harness.main()
