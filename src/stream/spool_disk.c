@@ -25,8 +25,10 @@ make_dirs(const char *dir)
 		return -ENOMEM;
 	for (char *slash = path + 1; r == 0 && (slash = strchr(slash, '/')) != NULL; slash++) {
 		*slash = '\0';
-		if (mkdir(path, 0755) < 0 && errno != EEXIST && access(path, F_OK) < 0)
-			r = -errno;
+		r = mkdir(path, 0755) < 0 ? -errno : 0;
+		/* It may be there where it could not have been made: on a disk that is read-only, say. */
+		if (r < 0 && access(path, F_OK) == 0)
+			r = 0;
 		*slash = '/';
 	}
 	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)

@@ -17,6 +17,7 @@
 
 #include "stream/sink.h"
 #include "stream/spool.h"
+#include "stream/spool_state.h"
 #include "tree.h"
 
 #define KIT_TIME INT64_C(1795257300123456)
@@ -33,6 +34,58 @@ struct kit {
 };
 
 static inline void
+kit_expect(bool is_so, const char *claim)
+{
+	if (is_so)
+		return;
+	fprintf(stderr, "not so: %s\n", claim);
+	abort();
+}
+
+/* What the spool counts is what there is, whatever has happened to it. */
+static inline void
+kit_check(const struct kit *k)
+{
+	const struct spool *s = k->spool;
+	const struct spool_segment *seg, *marked = NULL, *safe = NULL;
+	uint64_t bytes = 0, memory = 0, waiting = 0;
+	unsigned fds = 0;
+
+	for (int l = 0; l < SPOOL_LANES; l++) {
+		const struct spool_flight *f = &s->lanes[l].flight;
+		uint64_t number = 0, out = 0;
+
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+			kit_expect(seg->number > number, "segments rise");
+			number = seg->number;
+			bytes += seg->size;
+			memory += seg->is_on_disk ? 0 : seg->size;
+			waiting += spool_waiting(seg);
+			fds += seg->fd >= 0;
+			marked = seg == s->checkpoint.seg ? seg : marked;
+			safe = seg == s->safe.seg ? seg : safe;
+		}
+		for (uint64_t i = f->head; i < f->tail; i++) {
+			const struct spool_handed *h = spool_flight_at(f, i);
+
+			out += (h->flags & SPOOL_IS_OUT) != 0;
+			waiting += (h->flags & SPOOL_IS_OUT) != 0 && h->seg == NULL;
+			kit_expect(i == f->head || spool_flight_at(f, i - 1)->number < h->number, "numbers rise");
+			if (i < f->redo)
+				kit_expect((h->flags & (SPOOL_IS_OUT | SPOOL_IS_DONE)) != 0, "none waits before redo");
+		}
+		kit_expect(out == f->n_out, "so many are out");
+		kit_expect(number < s->lanes[l].next_segment, "the next segment has a number of its own");
+	}
+	kit_expect(bytes == s->bytes, "bytes");
+	kit_expect(memory == s->memory_bytes, "bytes in memory");
+	kit_expect(waiting == s->waiting, "records that wait");
+	kit_expect(fds == s->open_fds, "open files");
+	kit_expect(marked == s->checkpoint.seg, "the checkpoint's segment is there");
+	kit_expect(safe == s->safe.seg, "the safe checkpoint's segment is there");
+}
+
+static inline void
 kit_open(struct kit *k)
 {
 	char error[512] = "";
@@ -44,6 +97,7 @@ kit_open(struct kit *k)
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		k->seq[t] = spool_next_seq(k->spool, t);
+	kit_check(k);
 }
 
 static inline void
@@ -97,6 +151,7 @@ kit_tick(struct kit *k)
 {
 	k->now_ns += KIT_SECOND;
 	spool_tick(k->spool, k->now_ns);
+	kit_check(k);
 }
 
 /* The bytes of a record follow from its topic and seq. */
@@ -137,13 +192,19 @@ kit_commit_at(struct kit *k, uint64_t position)
 {
 	struct spool_place place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, position };
 
-	return spool_commit(k->spool, &place, k->seq);
+	int r = spool_commit(k->spool, &place, k->seq);
+
+	kit_check(k);
+	return r;
 }
 
 static inline int
 kit_commit(struct kit *k)
 {
-	return spool_commit(k->spool, NULL, k->seq);
+	int r = spool_commit(k->spool, NULL, k->seq);
+
+	kit_check(k);
+	return r;
 }
 
 /* n records of a topic in a batch of their own. */
@@ -182,6 +243,7 @@ kit_drain(struct kit *k)
 		}
 		spool_ack(k->spool, r.id);
 	}
+	kit_check(k);
 	return n;
 }
 
