@@ -35,6 +35,7 @@ class MaxProcesses(AgentTest):
         forked = forks_of_host() - forked
         with Load("afterwards") as load:
             a.wait(lambda: load.started >= 50, what="load")
+        a.settle()
         self.assertEqual(0, a.stop(), a.log_text())
         topics = read_lake(a.lake)
         phases = collections.defaultdict(list)
