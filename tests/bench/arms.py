@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One workload under nothing, under sluice, under strace, under bpftrace: measured alike.
+"""One workload under nothing, under sluice and under others that watch programs: measured alike.
 
 Each arm runs `timed OUT COMMAND`, so that the workload's CPU time is what wait4(2) says of COMMAND
-and its descendants, whatever stands around it. The tracer's own CPU time is apart.
+and its descendants, whatever stands around it. The tracer's own CPU time is apart, and so is what its
+start and its end cost; the whole is from before its start until after its end.
 """
 import collections
 import json
@@ -11,18 +12,22 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
+import time
 
 import machine
 
 READY_S = 30  # what bpftrace may take to compile and attach
-BPFTRACE = ('BEGIN { printf("ready\\n"); } '
-            "tracepoint:sched:sched_process_fork { @fork = count(); } "
-            "tracepoint:sched:sched_process_exec { @exec = count(); } "
-            "tracepoint:sched:sched_process_exit { @exit = count(); }")
+READY = 'BEGIN { printf("ready\\n"); } '
+COUNTS = ("tracepoint:sched:sched_process_fork { @fork = count(); } "
+          "tracepoint:sched:sched_process_exec { @exec = count(); } "
+          "tracepoint:sched:sched_process_exit { @exit = count(); }")
+# A line for each program that starts and for each that ends, as execsnoop and exitsnoop print them.
+LINES = ('tracepoint:sched:sched_process_exec { printf("exec %llu %d %s %s\\n", nsecs, pid, comm, str(args->filename)); } '
+         'tracepoint:sched:sched_process_exit /pid == tid/ { printf("exit %llu %d %s\\n", nsecs, pid, comm); }')
 
-# All in seconds. tracer is None where there is none; start: what its start and end cost besides.
-Sample = collections.namedtuple("Sample", "wall cpu tracer start lost programs")
+# All in seconds. wall, cpu: the workload's. tracer: CPU of what watches, None where there is nothing; start: of its
+# start and end, where that can be told apart, else it is in tracer. whole: wall time from its start to its end.
+Sample = collections.namedtuple("Sample", "wall cpu tracer start lost programs whole")
 
 
 class Bench:
@@ -54,14 +59,21 @@ class Failed(Exception):
     """A workload or a tracer did not work: there is nothing to report."""
 
 
-def wait(argv, **kw):
-    """Runs argv; its own CPU seconds and those of its reaped descendants."""
-    p = subprocess.Popen(argv, **kw)
+def reap(p):
+    """CPU seconds of a child that ends and of the descendants that it reaped."""
     _, status, used = os.wait4(p.pid, 0)
     p.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def wait(argv, **kw):
+    """Runs argv: CPU and wall seconds."""
+    begin = time.monotonic()
+    p = subprocess.Popen(argv, **kw)
+    cpu = reap(p)
     if p.returncode != 0:
         raise Failed(f"{' '.join(map(str, argv))}: exit {p.returncode}")
-    return used.ru_utime + used.ru_stime
+    return cpu, time.monotonic() - begin
 
 
 def quiet(bench, cwd):
@@ -76,9 +88,9 @@ def read_timed(path):
 
 def run_none(bench, command, cwd):
     out = os.path.join(bench.place(), "timed")
-    wait([bench.timed, out, *command], **quiet(bench, cwd))
+    _, whole = wait([bench.timed, out, *command], **quiet(bench, cwd))
     wall, cpu = read_timed(out)
-    return Sample(wall, cpu, None, None, None, None)
+    return Sample(wall, cpu, None, None, None, None, whole)
 
 
 def agent_records(bench, lake):
@@ -105,8 +117,8 @@ def run_sluice(bench, command, cwd, details=None):
     """details, a dict: gets the STOP record's probes and the number of END records."""
     room = bench.place()
     out, summary, lake = (os.path.join(room, x) for x in ("timed", "summary", "lake"))
-    cpu_all = wait([bench.sluice, "run", "--quiet", "--json", summary, "--lake", lake, "--", bench.timed, out, *command],
-                   **quiet(bench, cwd))
+    cpu_all, whole = wait([bench.sluice, "run", "--quiet", "--json", summary, "--lake", lake, "--", bench.timed, out, *command],
+                          **quiet(bench, cwd))
     wall, cpu = read_timed(out)
     records = agent_records(bench, lake)
     start, stop = records[0], records[-1]
@@ -118,55 +130,85 @@ def run_sluice(bench, command, cwd, details=None):
     lost = max(told["lost"], sum(x["count"] for x in told["losses"]))     # two views of the same
     if details is not None:
         details["probes"] = stop["probes"]
-        details["start"] = start["cpu_ns"] / 1e9
         details["ends"], details["holes"] = program_ends(bench, lake)
         details["losses"] = told["losses"]
     shutil.rmtree(room)
-    return Sample(wall, cpu, tracer, max(0.0, cpu_all - cpu - tracer), lost, told["programs"])
+    return Sample(wall, cpu, tracer, max(0.0, cpu_all - cpu - tracer), lost, told["programs"], whole)
 
 
 def run_strace(bench, command, cwd):
     room = bench.place()
     out = os.path.join(room, "timed")
-    cpu_all = wait(["strace", "-f", "-c", "-e", "trace=process", "-o", os.path.join(room, "counts"),
-                    bench.timed, out, *command], **quiet(bench, cwd))
+    cpu_all, whole = wait(["strace", "-f", "-c", "-e", "trace=process", "-o", os.path.join(room, "counts"),
+                           bench.timed, out, *command], **quiet(bench, cwd))
     wall, cpu = read_timed(out)
-    return Sample(wall, cpu, cpu_all - cpu, None, None, None)
+    return Sample(wall, cpu, cpu_all - cpu, None, None, None, whole)
 
 
-def start_bpftrace(errors):
-    """One that has attached its probes. Once in a while it never says so, nor ends: then another."""
+def start_bpftrace(program, told):
+    """One that has attached its probes and writes to told. Once in a while it never says so, nor ends: then another."""
+    errors = told + ".errors"
     for _ in range(3):
-        tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", BPFTRACE], stdout=subprocess.PIPE, stderr=errors, text=True)
-        patience = threading.Timer(READY_S, tracer.kill)
-        patience.start()
-        is_ready = any(line.strip() == "ready" for line in tracer.stdout)
-        patience.cancel()
-        if is_ready:
-            return tracer
-        tracer.stdout.close()
+        with open(told, "w") as out, open(errors, "w") as err:
+            tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", READY + program], stdout=out, stderr=err)
+        deadline = time.monotonic() + READY_S
+        while tracer.poll() is None and time.monotonic() < deadline:
+            with open(told) as f:
+                if "ready" in f.read():
+                    return tracer
+            time.sleep(0.01)
+        tracer.kill()
         tracer.wait()
-    with open(errors.name) as f:
+    with open(errors) as f:
         raise Failed(f"bpftrace did not start: {f.read().strip()}")
 
 
-def run_bpftrace(bench, command, cwd):
+def run_bpftrace(bench, command, cwd, program, expected):
     room = bench.place()
-    out = os.path.join(room, "timed")
-    with open(os.path.join(room, "errors"), "w") as errors:
-        tracer = start_bpftrace(errors)
+    out, told = os.path.join(room, "timed"), os.path.join(room, "told")
+    begin = time.monotonic()
+    tracer = start_bpftrace(program, told)
     try:
         before = machine.cpu_ns(tracer.pid)
         wait([bench.timed, out, *command], **quiet(bench, cwd))
-        used = machine.cpu_ns(tracer.pid) - before
+        used = (machine.cpu_ns(tracer.pid) - before) / 1e9
     finally:
         tracer.send_signal(signal.SIGINT)
-        counts = tracer.stdout.read()
-        tracer.wait()
-    if "@exec: " not in counts:
-        raise Failed(f"bpftrace counted nothing: {counts!r}")
+        cpu_all = reap(tracer)
+    whole = time.monotonic() - begin
+    with open(told, errors="replace") as f:
+        if expected not in f.read():
+            raise Failed(f"bpftrace told nothing of what it was to tell: no {expected!r}")
     wall, cpu = read_timed(out)
-    return Sample(wall, cpu, used / 1e9, None, None, None)
+    shutil.rmtree(room)
+    return Sample(wall, cpu, used, max(0.0, cpu_all - used), None, None, whole)
+
+
+def run_counts(bench, command, cwd):
+    return run_bpftrace(bench, command, cwd, COUNTS, "@exec: ")
+
+
+def run_lines(bench, command, cwd):
+    return run_bpftrace(bench, command, cwd, LINES, "exit ")
+
+
+def run_accounting(bench, command, cwd):
+    """acct(2): the kernel itself writes 64 bytes of each process that ends; there is nothing to start."""
+    room = bench.place()
+    out, book = os.path.join(room, "timed"), os.path.join(room, "book")
+    open(book, "w").close()
+    begin = time.monotonic()
+    subprocess.run(["accton", book], check=True, stdout=subprocess.DEVNULL)
+    try:
+        wait([bench.timed, out, *command], **quiet(bench, cwd))
+    finally:
+        subprocess.run(["accton", "off"], check=True, stdout=subprocess.DEVNULL)
+    whole = time.monotonic() - begin
+    if os.path.getsize(book) == 0:
+        raise Failed("acct(2) wrote nothing")
+    wall, cpu = read_timed(out)
+    shutil.rmtree(room)
+    return Sample(wall, cpu, 0.0, 0.0, None, None, whole)
 
 
 ARMS = {
@@ -174,15 +216,21 @@ ARMS = {
     "none again": run_none,
     "sluice run": run_sluice,
     "strace -f -c": run_strace,
-    "bpftrace": run_bpftrace,
+    "bpftrace, three counters": run_counts,
+    "bpftrace, a line each": run_lines,
+    "acct": run_accounting,
 }
 
 
-def rounds(bench, n, command, cwd=None, prepare=None, say=print):
+# Without those that only show the scale.
+JUDGED = ("none", "none again", "sluice run")
+
+
+def rounds(bench, n, command, names=tuple(ARMS), prepare=None, say=print):
     """{arm: [Sample]}: each round runs every arm once; the order turns, so that none is always first."""
-    names = list(ARMS)
+    names = list(names)
     samples = {name: [] for name in names}
-    at = prepare() if prepare else cwd
+    at = prepare() if prepare else None
     run_none(bench, command, at)        # not counted: reads all files for the first time
     if prepare:
         shutil.rmtree(at)
@@ -191,7 +239,7 @@ def rounds(bench, n, command, cwd=None, prepare=None, say=print):
         if i % 2:
             order.reverse()
         for name in order:
-            at = prepare() if prepare else cwd
+            at = prepare() if prepare else None
             samples[name].append(ARMS[name](bench, command, at))
             if prepare:
                 shutil.rmtree(at)

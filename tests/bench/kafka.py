@@ -4,6 +4,7 @@
 One broker and one registry serve all arms of a run; each arm has topics of its own.
 """
 import collections
+import contextlib
 import io
 import json
 import os
@@ -22,7 +23,7 @@ from confluent_kafka import Consumer, TopicPartition  # noqa: E402
 import arms  # noqa: E402
 import machine  # noqa: E402
 from agent import Agent  # noqa: E402
-from stack import Stack  # noqa: E402,F401
+from stack import Stack, shared  # noqa: E402
 
 PARTITIONS = 3
 DELIVERY_ARMS = ("direct", "sluice")
@@ -31,11 +32,16 @@ DELIVERY_ARMS = ("direct", "sluice")
 Mark = collections.namedtuple("Mark", "at cpu exits")
 
 
+def servers(is_shared):
+    """A broker and a registry of our own, with nothing else to do; is_shared: those of the tests."""
+    return contextlib.nullcontext(shared()) if is_shared else Stack(partitions=PARTITIONS)
+
+
 # --- delivery alone ---
 
 def delivery_arm(bench, stack, arm, number, records):
     """{figure: value} of one run of bench_delivery, on a topic and a spool of its own."""
-    prefix = f"bench-{number}-{arm}."
+    prefix = f"bench-{os.getpid()}-{number}-{arm}."
     stack.create_topic(prefix + "sluice.program", PARTITIONS)
     try:
         figures = bench.parts(bench.delivery, arm, stack.brokers, prefix, records, os.path.join(bench.place(), "spool"))
@@ -71,7 +77,7 @@ class Daemon:
     def __init__(self, bench, stack, name, settle):
         self.stack = stack
         self.settle = settle
-        self.prefix = name + "."
+        self.prefix = f"bench-{os.getpid()}-{name}."
         self.topic = self.prefix + "sluice.program"
         room = tempfile.mkdtemp(prefix="daemon-", dir=bench.room)
         os.chmod(bench.room, 0o755)
@@ -240,9 +246,9 @@ def threads(pid):
     return used
 
 
-def rest(bench, stack, seconds, alive, alive_seconds, settle):
+def rest(bench, stack, i, seconds, alive, alive_seconds, settle):
     """The agent's share of a CPU and its memory, with nothing to do; and its memory with many processes alive."""
-    with Daemon(bench, stack, "rest", settle) as d:
+    with Daemon(bench, stack, f"rest-{i}", settle) as d:
         before, cpu, by_thread, begin = d.status(), d.cpu(), threads(d.agent.pid), time.monotonic()
         time.sleep(seconds)
         wall = time.monotonic() - begin

@@ -35,7 +35,7 @@ def kernel_programs(bench, rounds, processes, messages):
                 if p["runs"] and re.search("_length$|msg$", p["name"]):
                     programs.setdefault(p["name"], []).append((None, p["run_time_ns"] / p["runs"]))
             sums.append((raw, net))
-        rules = bench.parts(bench.rules, max(1, rounds // 3), max(20, processes // 10), bench.tiny)
+        rules = bench.parts(bench.rules, rounds, max(20, processes // 10), bench.tiny)
     return {"floor": floor, "programs": programs, "raw": [r for r, _ in sums], "net": [n for _, n in sums],
             "rules": rules}
 
@@ -48,7 +48,8 @@ def storm(bench, rounds, processes, say):
     for s in samples["sluice run"]:
         idle.append(arms.run_sluice(bench, ["sleep", f"{s.wall:.2f}"], None))
     agent = [(s.tracer - i.tracer) / processes for s, i in zip(samples["sluice run"], idle)]
-    return {"samples": samples, "agent": agent, "processes": processes, "start": [i.start for i in idle]}
+    return {"samples": samples, "agent": agent, "processes": processes, "start": [i.start for i in idle],
+            "start_wall": [i.whole - i.wall for i in idle]}
 
 
 def idle(bench, rounds, seconds):
@@ -72,28 +73,28 @@ def saturating(bench, rounds, processes):
     return {"lost": lost, "agent": agent, "rate": rate, "processes": processes}
 
 
-def memory(bench, alive, seconds):
+def memory(bench, rounds, alive, seconds):
     """KiB of `sluice run`: idle, and with many processes alive for as long."""
-    result = {}
-    for name, command in (("idle", ["sleep", "1000"]), ("alive", [bench.storm, "hold", str(alive), bench.tiny])):
+    result = {"idle": [], "alive": [], "processes": alive}
+    commands = [("idle", ["sleep", "1000"]), ("alive", [bench.storm, "hold", str(alive), bench.tiny])]
+    for name, command in commands * rounds:
         room = bench.place()
         p = subprocess.Popen([bench.sluice, "run", "--quiet", "--interval", "1s", "--lake", os.path.join(room, "lake"),
                               "--", *command], env=bench.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if name == "alive" and p.stdout.readline() != "ready\n":
             raise arms.Failed("the processes that should stay alive did not start")
         time.sleep(seconds)
-        result[name] = machine.memory_kib(p.pid)
+        result[name].append(machine.memory_kib(p.pid))
         p.stdin.close()
         p.terminate() if name == "idle" else None
         p.wait()
         p.stdout.close()
         shutil.rmtree(room)
-    result["processes"] = alive
     return result
 
 
-def pipeline(bench, rounds, source, snakemake, scale, say):
-    """The demo pipeline, smaller by scale, from scratch each time."""
+def pipeline(bench, rounds, source, snakemake, scale, names, say):
+    """The demo pipeline, smaller by scale, from scratch each time, in the arms of these names."""
     def prepare():
         at = bench.place()
         shutil.copytree(source, at, dirs_exist_ok=True)
@@ -106,7 +107,7 @@ def pipeline(bench, rounds, source, snakemake, scale, say):
     venv = os.path.dirname(snakemake)
     bench.env = {**bench.env, "PATH": venv + ":" + bench.env["PATH"], "XDG_CACHE_HOME": bench.place()}
     command = [snakemake, f"-c{os.cpu_count()}", "--quiet", "all"]
-    return {"samples": arms.rounds(bench, rounds, command, prepare=prepare, say=say)}
+    return {"samples": arms.rounds(bench, rounds, command, names, prepare=prepare, say=say)}
 
 
 def parts(bench, rounds, records, processes):

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""met, missed or undecided: what samples say of a budget, and what they cannot say.
+
+A budget is met where the whole interval of the median lies within it, missed where all of it lies outside.
+The interval is a bootstrap's: the rounds are drawn anew, with replacement, and the middle 95 % of the medians
+are kept. A ratio is of one round, arm ÷ none, so what slows both down leaves it alone.
+"""
+import collections
+import random
+import statistics
+
+ROUNDS_MIN = 5      # fewer say nothing of their spread
+DRAWS = 2000
+MET, MISSED, UNDECIDED = "met", "missed", "undecided"
+
+Verdict = collections.namedtuple("Verdict", "word why")
+
+
+def interval(values):
+    """(low, high) of the median, 95 %; the same for the same values."""
+    values = list(values)
+    draw = random.Random(len(values))
+    medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(DRAWS))
+    return medians[int(DRAWS * 0.025)], medians[int(DRAWS * 0.975) - 1]
+
+
+def judge(values, budget, at_least=False, null=None):
+    """
+    at_least: the budget is a floor, not a ceiling. null: the same ratio of an arm that does nothing; where its own
+    interval is wider than what the budget allows beyond 1, what was measured is the machine.
+    """
+    values = list(values)
+    if len(values) < ROUNDS_MIN:
+        return Verdict(UNDECIDED, f"{len(values)} of {ROUNDS_MIN} rounds")
+    low, high = interval(values)
+    within, outside = (low >= budget, high < budget) if at_least else (high <= budget, low > budget)
+    if outside:
+        middle = statistics.median(values)
+        by = abs(middle - budget)
+        return Verdict(MISSED, f"by {by:.3g}" + (f" ({100 * by / budget:.0f} %)" if budget else ""))
+    if not within:
+        return Verdict(UNDECIDED, "the budget lies within the interval")
+    if null is not None:
+        null_low, null_high = interval(null)
+        if null_high - null_low > abs(budget - 1):
+            return Verdict(UNDECIDED, f"nothing at all reads {null_low:.3f} to {null_high:.3f}")
+    return Verdict(MET, "")
+
+
+def judge_none(counts):
+    """A budget of none: one that was counted is one too many, and needs no second round."""
+    counts = list(counts)
+    if any(counts):
+        return Verdict(MISSED, f"by {max(counts):g}")
+    return Verdict(MET, "") if len(counts) >= ROUNDS_MIN else Verdict(UNDECIDED, f"{len(counts)} of {ROUNDS_MIN} rounds")
