@@ -50,7 +50,8 @@ parse_bool(const json_t *args, const char *name, bool *ret)
 
 	if (value == NULL)
 		return 0;
-	if (!json_is_boolean(value) && (text == NULL || (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)))
+	if (!json_is_boolean(value) &&
+	    (text == NULL || (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)))
 		return -EINVAL;
 	*ret = json_is_true(value) || (text != NULL && strcmp(text, "true") == 0);
 	return 0;
@@ -72,12 +73,15 @@ settle_parse(const json_t *args, struct settle_want *ret, char *error, size_t er
 		    strcmp(key, "words") == 0 ? "other word" : "other option");
 		return -EINVAL;
 	}
-	if (parse_bool(args, "delivered", &want.delivered) < 0 || parse_bool(args, "tasks", &want.tasks) < 0) {
+	if (parse_bool(args, "delivered", &want.delivered) < 0 ||
+	    parse_bool(args, "tasks", &want.tasks) < 0) {
 		snprintf(error, error_size, "settle: delivered and tasks are true or false");
 		return -EINVAL;
 	}
-	if (timeout != NULL && !(json_is_number(timeout) && seconds >= 0.001 && seconds <= SETTLE_MAX_MS / 1000.0)) {
-		snprintf(error, error_size, "settle: the timeout is a number of seconds, of at most %d", SETTLE_MAX_MS / 1000);
+	if (timeout != NULL &&
+	    !(json_is_number(timeout) && seconds >= 0.001 && seconds <= SETTLE_MAX_MS / 1000.0)) {
+		snprintf(error, error_size, "settle: the timeout is a number of seconds, of at most %d",
+		    SETTLE_MAX_MS / 1000);
 		return -EINVAL;
 	}
 	if (timeout != NULL)
@@ -126,11 +130,11 @@ say_waiting(struct sentence *s, const struct settle_rest *rest)
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (rest->waiting[t] == 0)
 			continue;
-		say(s, is_first ? "%llu record%s of %s" : ", %llu record%s of %s", (unsigned long long)rest->waiting[t],
-		    rest->waiting[t] == 1 ? "" : "s", topic_name(t));
+		say(s, is_first ? "%llu record%s of %s" : ", %llu record%s of %s",
+		    (unsigned long long)rest->waiting[t], rest->waiting[t] == 1 ? "" : "s", topic_name(t));
 		is_first = false;
 	}
-	say(s, all == 0 ? "records wait for %s" : all == 1 ? " waits for %s" : " wait for %s", rest->outlet);
+	say(s, "%s for %s", all == 0 ? "records wait" : all == 1 ? " waits" : " wait", rest->outlet);
 	if (rest->error[0] != '\0')
 		say(s, ": %s", rest->error);
 }
@@ -144,17 +148,21 @@ say_pending(struct sentence *s, const struct waiter *w)
 	if (w->stage == SEEING) {
 		if (w->has_looked && !w->at.is_read)
 			say(s, "; the kernel's ring is not read up to then");
-		say_count(s, w->at.ends, "ended process is not told by the kernel", "ended processes are not told by the kernel");
+		say_count(s, w->at.ends, "ended process is not told by the kernel",
+		    "ended processes are not told by the kernel");
 		if (w->want.tasks) {
-			say_count(s, w->at.held.tasks, "task without a program may go on", "tasks without a program may go on");
-			say_count(s, w->at.held.runs, "run without a program may go on", "runs without a program may go on");
+			say_count(s, w->at.held.tasks, "task without a program may go on",
+			    "tasks without a program may go on");
+			say_count(s, w->at.held.runs, "run without a program may go on",
+			    "runs without a program may go on");
 			say_count(s, w->at.held.failures, "failure is not told", "failures are not told");
 		}
 		if (s->len == before)
 			say(s, "; the processes could not be read");
 		return;
 	}
-	say_count(s, w->rest.unsynced, "record is not synced to the spool's disk", "records are not synced to the spool's disk");
+	say_count(s, w->rest.unsynced, "record is not synced to the spool's disk",
+	    "records are not synced to the spool's disk");
 	if (w->rest.disk_error != 0)
 		say(s, ", which takes nothing: %s", strerror(-w->rest.disk_error));
 	if (w->rest.is_waiting)
