@@ -7,12 +7,12 @@ import datetime
 import errno
 import http.client
 import os
-import re
 import socket
 import subprocess
 
 import harness
 import kafka_check
+import stack
 from agent import AgentTest
 from load import MARK, cuts, unforgiven
 from stack import Stack
@@ -43,12 +43,15 @@ def get(agent, path):
 
 
 class FaultTest(AgentTest):
-    stack_options = {}
+    stack_options = {}  # None: the servers that all tests share, for a class that leaves them as they are
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         if not harness.is_root():
+            return
+        if cls.stack_options is None:
+            cls.stack = stack.shared()
             return
         cls.stack = Stack(**cls.stack_options)
         cls.addClassCleanup(cls.stack.close)
@@ -56,10 +59,10 @@ class FaultTest(AgentTest):
 
     def setUp(self):
         super().setUp()
-        self.prefix = re.sub(r"[^a-z0-9]+", "-", self._testMethodName.removeprefix("test_"))[:60] + "."
+        self.prefix = stack.prefix(self)
 
     def tearDown(self):
-        if not self.stack.servers.broker_pid():
+        if self.stack_options is not None and not self.stack.servers.broker_pid():
             self.stack.start_broker()
         super().tearDown()
 

@@ -132,6 +132,8 @@ class Faults(FaultTest):
 
 
 class Clock(FaultTest):
+    stack_options = None
+
     def step(self, clock, seconds):
         clock[:8] = struct.pack("<q", int(seconds * 1e9))
 

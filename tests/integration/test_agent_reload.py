@@ -13,6 +13,8 @@ RELOADS = 200
 
 
 class Reload(FaultTest):
+    stack_options = None
+
     def good(self, a, n):
         a.configure(interval=f"{1 + n % 2}s", drain=f"{90 + n % 10}s",
                     log={"level": ("info", "debug")[n % 2], "format": "json"})

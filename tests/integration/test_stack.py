@@ -8,13 +8,14 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 
 import harness
 from proxy import Proxy
-from stack import Servers, Stack
+from stack import Servers, Shared, Stack
 
 
 class Echo:
@@ -202,6 +203,40 @@ class StackTest(unittest.TestCase):
                 break
             time.sleep(0.1)
         self.assertIsNone(Servers(at).broker_pid(), pid)
+
+
+class SharedTest(unittest.TestCase):
+    def user(self, at):
+        """A process that uses the servers of that folder, and their pids."""
+        script = ("import sys; from stack import Shared; import os; s = Shared(sys.argv[1]); users = s.up(os.getpid()); "
+                  "print(s.servers.broker_pid(), s.servers.registry_pid(), s.brokers, flush=True); sys.stdin.read()")
+        child = subprocess.Popen([sys.executable, "-B", "-c", script, at], cwd=os.path.dirname(os.path.abspath(__file__)),
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate)
+        self.addCleanup(child.kill)
+        return child, child.stdout.readline().split()
+
+    def test_they_end_once_nobody_uses_them_however_their_users_end(self):
+        at = tempfile.mkdtemp(prefix="sluice-stack-")
+        self.addCleanup(shutil.rmtree, at, ignore_errors=True)
+        self.addCleanup(lambda: Shared(at).down())
+        first, found = self.user(at)
+        second, found_too = self.user(at)
+        self.assertEqual(3, len(found))
+        self.assertEqual(found, found_too)
+        first.kill()
+        first.wait()
+        # Who comes now shares with the second, which did not start them.
+        third, found_too = self.user(at)
+        self.assertEqual(found, found_too)
+        for user in second, third:
+            user.kill()
+            user.wait()
+        servers = Servers(at)
+        end = time.monotonic() + 60
+        while servers.broker_pid() or servers.registry_pid():
+            self.assertLess(time.monotonic(), end, "the servers outlive their users")
+            time.sleep(0.05)
 
 
 if __name__ == "__main__":

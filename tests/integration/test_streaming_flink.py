@@ -13,9 +13,9 @@ import time
 import unittest
 
 import harness
+import stack
 from lake_topics import STREAMING, Topics, environment, query, with_field
 from lakes import S, LakeMaker
-from stack import Stack
 
 HOUR = 3600
 HOSTS = ("aaaa1111aaaa1111aaaa1111aaaa1111", "bbbb2222bbbb2222bbbb2222bbbb2222")
@@ -125,14 +125,12 @@ class Flink(unittest.TestCase):
     def setUpClass(cls):
         cls.python = environment("flink")
         cls.reader = environment("base")
-        cls.stack = Stack()
-        cls.addClassCleanup(cls.stack.close)
-        cls.stack.up()
+        cls.stack = stack.shared()
 
     def setUp(self):
         self.room = tempfile.mkdtemp(prefix="sluice-flink-")
         self.addCleanup(shutil.rmtree, self.room, ignore_errors=True)
-        self.prefix = self._testMethodName.removeprefix("test_") + "."
+        self.prefix = stack.prefix(self)
         self.topics = Topics(self.stack, prefix=self.prefix + "sluice.")
 
     def start(self, files, *options):
