@@ -1,21 +1,63 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs in a guest of dev/kernels, in the tree: the truth suite, the filter of rules, then a host-wide agent that is
-# killed under load and goes on. From memory, since exec through 9p takes 40 ms.
+# Runs in a guest of dev/kernels: what can tell one kernel from another. From memory, since exec through 9p takes 40 ms.
+# SUITE=short is what ./dev/test has time for: the truth of all figures, both books of the kernel over a small load, one
+# test of the filter, one kill of the agent. SUITE=whole is all of these and every other test of tests/integration
+# that meets the kernel and needs no server, engine, container or second machine: those say nothing of the kernel
+# that these do not, and start JVMs, which takes minutes here.
 set -euo pipefail
 tree=${SLUICE_TREE:?is set by dev/kernels}
+build=${SLUICE_BUILD:?is set by dev/kernels}
+suite=${SUITE:?is set by dev/kernels}
 here=/dev/shm/suite
+failed=()
 
-mkdir "$here"
-cp "$tree/build/release/sluice" "$tree/build/release/tests/integration/"{truth,filter_driver} "$here"
-cp -R "$tree/tests/integration" "$here/tests"
-cp "$tree/tests/skips.tsv" "$here"
-cd "$here"
+# The tree as it is, but for the tests and the build, which are copied.
+mkdir -p "$here/build" "$here/tests"
+ln -s "$tree"/{LICENSE,config,docs,examples,ops,schemas,src} "$here"
+cp -R "$tree/tests/integration" "$tree/tests/skips.tsv" "$here/tests"
+mkdir -p "$here/build/release/tests/integration"
+cp "$build/sluice" "$here/build/release"
+cp "$build/tests/integration/"{truth,filter_driver} "$here/build/release/tests/integration"
+cd "$here/tests/integration"
+unset SLUICE_BUILD
+export TMPDIR=$here PYTHONDONTWRITEBYTECODE=1
+hosts=$(mktemp) # sudo asks for the machine's name
+{ cat /etc/hosts && echo "127.0.0.1 $(hostname)"; } >"$hosts"
+mount --bind "$hosts" /etc/hosts
+
+# check NAME ARGUMENT…: one file of tests, and what it took.
+check() {
+	local begin=$SECONDS status=0
+	"$tree/build/venv/bin/python" "$@" || status=$?
+	echo "== $*: status $status, $((SECONDS - begin)) s"
+	[ "$status" = 0 ] || failed+=("$*")
+}
 
 uname -sr
-./sluice doctor || true # for the reader: what this kernel cannot tell
+"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
+
 # An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
-"$tree/build/venv/bin/python" tests/truth_check.py --tolerance-ms 50 --sluice "$here/sluice" --truth "$here/truth"
-SWAPS=20 FILTER_DRIVER="$here/filter_driver" "$tree/build/venv/bin/python" tests/test_filter.py ${FILTER_TESTS:-}
-exec env SLUICE="$here/sluice" TMPDIR="$here" KILLS=2 LOAD_RATE=30 "$tree/build/venv/bin/python" tests/test_agent_restart.py \
-	Restart.test_kill_9_under_load_loses_and_repeats_nothing Restart.test_what_ran_already_is_found_once
+slow=(--tolerance-ms 50)
+export SWAPS=20 LOAD_RATE=30 BOOKS_SLOWNESS=20
+if [ "$suite" = short ]; then
+	export KILLS=1 BOOKS_ROUNDS=4
+	check truth_check.py "${slow[@]}"
+	check test_books.py Books.test_each_process_of_a_run
+	check test_filter.py Filter.test_each_condition
+	check test_agent_restart.py Restart.test_kill_9_under_load_loses_and_repeats_nothing
+else
+	cp "$build/tests/integration/sluice_last_word_never" "$here/build/release/tests/integration"
+	export KILLS=5 BOOKS_ROUNDS=12
+	check truth_check.py "${slow[@]}"
+	check truth_check.py "${slow[@]}" --agent
+	check truth_check.py "${slow[@]}" --agent --kills 2
+	check truth_check.py "${slow[@]}" --made-up --sluice "$here/build/release/tests/integration/sluice_last_word_never"
+	for test in books filter agent_restart run_crash run_environment run_exit run_paths run_storm run_survivors; do
+		check "test_$test.py"
+	done
+fi
+[ ${#failed[@]} = 0 ] || {
+	printf 'failed: %s\n' "${failed[@]}"
+	exit 1
+}
