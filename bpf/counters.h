@@ -77,19 +77,34 @@ counters_add_io(struct event_counters *c, struct task_struct *t, u32 *flags)
 #define READ_NOW(word) (*(volatile typeof(word) *)&(word))
 
 /*
+ * One reading of a running task: its sum_exec_runtime, and what it has used since that was brought
+ * up to date. The scheduler writes clock, clock_task, exec_start, sum; they are read the other way
+ * round, so that an update in between makes the result too small, never too large. False if one came.
+ */
+static __always_inline bool
+runtime_read(struct task_struct *t, struct rq *rq, u64 *sum, s64 *since)
+{
+	u64 start, clock;
+
+	*sum = READ_NOW(t->se.sum_exec_runtime);
+	start = READ_NOW(t->se.exec_start);
+	*since = READ_NOW(rq->clock_task) - start;
+	clock = READ_NOW(rq->clock);
+	*since += bpf_ktime_get_ns() - clock_offset - clock;
+	return READ_NOW(t->se.exec_start) == start && READ_NOW(rq->clock) == clock;
+}
+
+/*
  * CPU time that the running task has used since the scheduler last brought its sum_exec_runtime up
  * to date (at most a tick ago), and that sum: time since the run queue's clock was read, plus what
- * that clock has moved since exec_start. The scheduler writes clock, clock_task, exec_start, sum. They
- * are read the other way round, so that an update in between makes the result too small, never too
- * large; then they are read again. clock_task leaves out time stolen by a hypervisor, but what was
- * stolen since the clock was read is not known to the kernel either, and counts until the next tick.
+ * that clock has moved since exec_start. clock_task leaves out time stolen by a hypervisor, but what
+ * was stolen since the clock was read is not known to the kernel either, and counts until the next tick.
  */
 static __always_inline u64
 counters_unaccounted(struct task_struct *current_task, u64 *sum)
 {
 	struct rq *rq = NULL;
-	u64 start, clock;
-	s64 delta = 0;
+	s64 since;
 
 	*sum = current_task->se.sum_exec_runtime;
 	if (!bpf_core_field_exists(current_task->se.cfs_rq) || clock_offset == 0)
@@ -98,16 +113,10 @@ counters_unaccounted(struct task_struct *current_task, u64 *sum)
 		rq = current_task->se.cfs_rq->rq;
 	if (!rq)
 		return 0;
-	for (u32 tries = 0; tries < 4; tries++) {
-		*sum = READ_NOW(current_task->se.sum_exec_runtime);
-		start = READ_NOW(current_task->se.exec_start);
-		delta = READ_NOW(rq->clock_task) - start;
-		clock = READ_NOW(rq->clock);
-		delta += bpf_ktime_get_ns() - clock_offset - clock;
-		if (READ_NOW(current_task->se.exec_start) == start && READ_NOW(rq->clock) == clock)
-			break;
-	}
-	return delta > 0 && delta < 1000000000 ? delta : 0;
+	/* Not a loop: old verifiers take one that is left early for an endless one. */
+	if (!runtime_read(current_task, rq, sum, &since) && !runtime_read(current_task, rq, sum, &since))
+		runtime_read(current_task, rq, sum, &since);
+	return since > 0 && since < 1000000000 ? since : 0;
 }
 
 /* One kind of page: what the counter shows, never below 0. */
