@@ -30,18 +30,17 @@ class TakeOver(AgentTest):
             json.dump({"include": [{"path": self.program}]}, f)
         a.start()
         with self.load("before") as before:
-            a.wait(lambda: before.started >= 50, what="load before")
+            before.wait_more(50)
         a.wait(lambda: next(t["produced"] for t in a.status()["records"] if t["topic"] == "sluice.program") >=
                2 * before.started, what="records of the load before")
         with self.load("during") as during:
-            a.wait(lambda: during.started >= 50, what="load under way")
+            during.wait_more(50)
             a.kill9()
             a.sluice = harness.SLUICE
             a.start()
-            started = during.started
-            a.wait(lambda: during.started >= started + 50, what="load under way")
+            during.wait_more(50)
         with self.load("after") as after:
-            a.wait(lambda: after.started >= 50, what="load afterwards")
+            after.wait_more(50)
         a.settle(delivered=True)
         self.assertEqual(0, a.stop(), a.log_text())
         topics = read_lake(a.lake)
