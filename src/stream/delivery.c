@@ -40,7 +40,6 @@ struct delivery {
 	enum state		 state;
 	bool			 was_asked_back;	/* while GIVING_BACK: the outlet knows */
 	bool			 is_blocked;	/* put said not now */
-	bool			 is_dry;	/* the spool had no more */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
 	struct delivery_stats	 stats;
@@ -164,8 +163,7 @@ hand_over(struct delivery *d)
 		const char *reason = NULL;
 		int r;
 
-		d->is_dry = !spool_next(d->spool, &record);
-		if (d->is_dry)
+		if (!spool_next(d->spool, &record))
 			return;
 		r = d->outlet->ops->put(d->outlet, &record, &reason);
 		if (r == -EAGAIN) {
@@ -216,7 +214,7 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 	if (d->state == GIVING_BACK && d->stats.in_flight == 0) {
 		spool_rewind(d->spool);
 		d->stats.rewinds++;
-		d->is_blocked = d->is_dry = false;
+		d->is_blocked = false;
 		pause_for(d);
 		return;
 	}
@@ -291,8 +289,7 @@ delivery_close(struct delivery *d)
 void
 delivery_kick(struct delivery *d)
 {
-	d->is_dry = !spool_has_more(d->spool);
-	if (d->state == RUNNING && !d->is_blocked && !d->is_dry)
+	if (d->state == RUNNING && !d->is_blocked && spool_has_more(d->spool))
 		wake(d);
 }
 
@@ -307,8 +304,7 @@ delivery_tick(struct delivery *d, int64_t now_us)
 	/* One try costs little, and a missed ready() would cost everything. */
 	d->is_blocked = false;
 	/* Nobody kicks for what was committed before and is synced only now. */
-	d->is_dry = !spool_has_more(d->spool);
-	if (d->state == RUNNING && (!d->is_dry || d->on_drained != NULL))
+	if (d->state == RUNNING && (spool_has_more(d->spool) || d->on_drained != NULL))
 		wake(d);
 }
 
@@ -329,7 +325,6 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 	d->on_drained = on_done;
 	d->drained_arg = arg;
 	spool_hand_no_more(d->spool);
-	d->is_dry = false;
 	event_add(d->deadline, &tv);
 	if (d->outlet != NULL)
 		d->outlet->ops->hurry(d->outlet);

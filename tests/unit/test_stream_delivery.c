@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "samples.h"
 #include "stream/dead_letter.h"
 #include "stream/delivery.h"
@@ -475,6 +476,184 @@ a_drain_outlives_a_failure(void **state)
 	assert_int_equal(drained, 1);
 }
 
+static void
+each_failure_asks_for_all_back_once(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	for (unsigned round = 1; round <= 3; round++) {
+		assert_int_equal(fake->n, 3);
+		fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+		for (int i = 0; i < 3; i++)
+			turn();
+		assert_int_equal(fake->given_back, round);
+		assert_int_equal(stats().rewinds, round - 1);	/* not while it has some */
+		give_all_back();
+		turn();
+		assert_int_equal(stats().rewinds, round);
+		assert_int_equal(stats().in_flight, 0);
+		assert_int_equal(stats().redelivered[TOPIC_PROGRAM], 3 * (round - 1));
+		turn();
+		assert_int_equal(fake->n, 0);			/* a pause first */
+		for (int i = 0; i < 200 && fake->n < 3; i++)
+			turn_for(5);
+	}
+	assert_int_equal(stats().redelivered[TOPIC_PROGRAM], 9);
+	assert_non_null(strstr(stats().failure, "msg_timed_out: a sentence"));
+	assert_true(stats().failure_us > 0);
+	deliver_all();
+	assert_int_equal(stats().delivered[TOPIC_PROGRAM], 3);
+	assert_int_equal(waiting(), 0);
+}
+
+/* Milliseconds from a failure until it is tried again. */
+static int64_t
+pause_after_a_failure(void)
+{
+	int64_t began = clock_us(CLOCK_MONOTONIC);
+
+	fail_one(0, OUTLET_AGAIN, "again");
+	turn();
+	give_all_back();
+	for (int i = 0; i < 2000 && fake->n == 0; i++)
+		turn_for(1);
+	assert_int_equal(fake->n, 1);
+	return (clock_us(CLOCK_MONOTONIC) - began) / 1000;
+}
+
+static void
+pauses_grow_until_one_is_delivered(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	/* No less than these, by a clock as coarse as libevent's; how much more is the machine's. */
+	assert_true(pause_after_a_failure() >= 15);
+	assert_true(pause_after_a_failure() >= 35);
+	assert_true(pause_after_a_failure() >= 44);
+	assert_true(pause_after_a_failure() >= 44);
+	deliver_all();
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	assert_true(pause_after_a_failure() >= 15);
+	assert_true(pause_after_a_failure() >= 35);
+}
+
+static void
+without_a_folder_for_dead_letters_they_are_lost_and_counted(void **state)
+{
+	struct delivery_options o = { .per_turn = 100 };
+	struct delivery *other;
+
+	(void)state;
+	delivery_close(delivery);
+	fake->closed = 0;
+	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &other), 0);
+	delivery_set_outlet(other, &fake->outlet);
+	delivery = other;
+	put(TOPIC_PROGRAM, 1);
+	put(TOPIC_FINDING, 2);
+	turn();
+	fail_one(0, OUTLET_NEVER, "invalid_record");
+	fail_one(0, OUTLET_NEVER, "invalid_record");
+	assert_int_equal(stats().lost_unwritable[TOPIC_PROGRAM], 1);
+	assert_int_equal(stats().lost_unwritable[TOPIC_FINDING], 1);
+	assert_int_equal(stats().lost_full[TOPIC_FINDING], 0);
+	assert_int_equal(stats().n_dead, 1);
+	assert_int_equal(stats().dead[0].count[TOPIC_FINDING], 1);
+	assert_int_equal(stats().in_flight, 1);
+	assert_int_equal(waiting(), 1);
+	deliver_all();
+}
+
+static void
+nothing_happens_before_there_is_an_outlet(void **state)
+{
+	struct delivery_options o = { .per_turn = 100 };
+	struct outlet_events events;
+	struct delivery *other;
+
+	(void)state;
+	drained = 0;
+	assert_int_equal(delivery_open(base, spool, &o, &events, &other), 0);
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	deliver_all();
+	delivery_kick(other);
+	delivery_tick(other, 0);
+	turn();
+	delivery_drain(other, 30, on_drained, NULL);
+	turn();
+	assert_int_equal(drained, 0);
+	for (int i = 0; i < 200 && drained == 0; i++)
+		turn_for(10);
+	assert_int_equal(drained, 2);
+	delivery_close(other);
+	delivery_close(NULL);
+}
+
+static void
+a_drain_hurries_at_each_tick_and_is_told_once(void **state)
+{
+	unsigned hurried;
+
+	(void)state;
+	drained = 0;
+	delivery_tick(delivery, 0);
+	assert_int_equal(fake->hurried, 0);
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	delivery_drain(delivery, 20, on_drained, NULL);
+	hurried = fake->hurried;
+	delivery_tick(delivery, 0);
+	assert_int_equal(fake->hurried, hurried + 1);
+	turn();
+	deliver_all();
+	turn();
+	assert_int_equal(drained, 1);
+	drained = 0;
+	turn_for(60);			/* beyond its deadline */
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(drained, 0);
+	assert_int_equal(fake->hurried, hurried + 1);
+}
+
+static void
+a_record_that_can_never_go_ends_a_drain_too(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 2);
+	turn();
+	delivery_drain(delivery, 5000, on_drained, NULL);
+	turn();
+	deliver(0);
+	fail_one(0, OUTLET_NEVER, "invalid_record");
+	turn();
+	assert_int_equal(drained, 1);
+	assert_int_equal(fake->given_back, 0);
+}
+
+static void
+a_full_outlet_is_asked_again_at_a_tick(void **state)
+{
+	(void)state;
+	fake->capacity = 1;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_int_equal(fake->n, 1);
+	fake->capacity = HELD_MAX;
+	delivery_kick(delivery);
+	turn();
+	assert_int_equal(fake->n, 1);		/* it said not now */
+	delivery_tick(delivery, 0);		/* in case that it forgot to say when */
+	turn();
+	assert_int_equal(fake->n, 3);
+	deliver_all();
+}
+
 int
 main(void)
 {
@@ -491,6 +670,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_drain_of_nothing_ends_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_has_an_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_outlives_a_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_failure_asks_for_all_back_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(pauses_grow_until_one_is_delivered, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_a_folder_for_dead_letters_they_are_lost_and_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_happens_before_there_is_an_outlet, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_hurries_at_each_tick_and_is_told_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_that_can_never_go_ends_a_drain_too, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_outlet_is_asked_again_at_a_tick, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
