@@ -35,6 +35,8 @@ static struct told {
 	int schema_error;	/* what schema_id() returns */
 	unsigned asked;		/* how often */
 	char subject[64];
+	char log[128];
+	int log_level;
 } told;
 
 static void
@@ -630,6 +632,105 @@ after_a_fatal_error_another_producer_goes_on(void **state)
 }
 
 static void
+on_log(int level, const char *facility, const char *text, void *arg)
+{
+	(void)arg;
+	if (strcmp(facility, "BATCH") != 0 && strcmp(facility, "CONFIG") != 0)
+		return;
+	told.log_level = level;
+	snprintf(told.log, sizeof(told.log), "%s", text);
+}
+
+static bool
+has_three_producers(void)
+{
+	struct kafka_stats stats;
+
+	kafka_stats(outlet, &stats);
+	return stats.producers == 3;
+}
+
+static void
+batches_shrink_with_the_next_producer(void **state)
+{
+	char text[16];
+	struct kafka *k;
+
+	(void)state;
+	open_mock("batch.size", "3000");
+	k = (struct kafka *)outlet;
+	k->on_log = on_log;
+	k->wants_smaller = true;
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(is_replaced));
+	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: half of that from now on");
+	assert_int_equal(told.log_level, 4);
+	assert_int_equal(k->batch_bytes, 1500);
+	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");
+	assert_false(k->wants_smaller);
+	told.log[0] = '\0';
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(has_three_producers));
+	assert_string_equal(told.log, "");	/* only where one was too large */
+	assert_int_equal(k->batch_bytes, 1500);
+}
+
+static void
+a_promise_that_is_given_away_is_told(void **state)
+{
+	static const struct {
+		struct kafka_property acks;
+		const char *says;
+	} cases[] = {
+		{ { "acks", "0" }, "with acks=0 a record counts as delivered before a broker has it" },
+		{ { "acks", "1" }, "" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct kafka_property p[] = { { "enable.idempotence", "false" }, cases[i].acks };
+		const char *broker = "127.0.0.1:1";
+		struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+		struct kafka_options o = { .brokers = &broker, .n_brokers = 1, .properties = p, .n_properties = 2,
+			.schema_id = schema_id, .on_log = on_log };
+		char error[256];
+
+		told.log[0] = '\0';
+		assert_int_equal(kafka_open(base, &o, &events, &outlet, error, sizeof(error)), 0);
+		assert_string_equal(told.log, cases[i].says);
+		outlet->ops->close(outlet);
+		outlet = NULL;
+	}
+}
+
+static void
+a_full_queue_has_room_with_a_quarter_gone(void **state)
+{
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	open_mock("queue.buffering.max.messages", "40");
+	assert_true(wait_for(is_taking));
+	assert_true(wait_for(is_settled));
+	while (put(7, 10, &reason) == 0)
+		;
+	k = (struct kafka *)outlet;
+	assert_true(k->is_waiting);
+	assert_int_equal(k->room, status().in_flight - status().in_flight / 4);
+	/* One more than that is no room, that many are. */
+	told.ready = 0;
+	k->room = status().in_flight - 1;
+	outlet->ops->tick(outlet, 0);
+	assert_int_equal(told.ready, 0);
+	k->room = status().in_flight;
+	outlet->ops->tick(outlet, 0);
+	assert_int_equal(told.ready, 1);
+	assert_false(k->is_waiting);
+	assert_true(wait_for(is_settled));
+}
+
+static void
 no_broker_is_a_state_with_a_sentence(void **state)
 {
 	char error[256];
@@ -668,6 +769,9 @@ main(void)
 		T(what_a_broker_forbids_comes_with_the_record),
 		T(a_topic_that_is_gone_is_looked_for),
 		T(after_a_fatal_error_another_producer_goes_on),
+		T(batches_shrink_with_the_next_producer),
+		T(a_promise_that_is_given_away_is_told),
+		T(a_full_queue_has_room_with_a_quarter_gone),
 		T(no_broker_is_a_state_with_a_sentence),
 	};
 
