@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -572,6 +573,30 @@ only_root_and_the_group_are_heard(void **state)
 	assert_int_equal(stats.refused, 1);
 }
 
+static void
+without_descriptors_clients_wait_and_are_heard_later(void **state)
+{
+	struct rlimit before, none;
+	char answer[64];
+	int fd;
+
+	(void)state;
+	open_it(NULL, 0);
+	fd = client();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = 3;		/* accept(2) fails, and the socket stays readable */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	turn();
+	say(fd, "{\"command\":\"echo\",\"args\":{\"a\":1}}\n");
+	turn();
+	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	json_decref(hear(fd));		/* fails the test if there is none */
+	close(fd);
+}
+
 int
 main(void)
 {
@@ -592,6 +617,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_socket_stays, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_group_that_is_missing_means_root_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_root_and_the_group_are_heard, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_descriptors_clients_wait_and_are_heard_later, setup, teardown),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -101,6 +101,40 @@ a_program_starts_and_ends(void **state)
 }
 
 static void
+an_orphans_end_tells_who_has_taken_it(void **state)
+{
+	struct being sh = forks(&w, NULL), a = forks(&w, &sh), b = forks(&w, &sh);
+	struct state_signal s;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	execs(&w, &a, "x");
+	execs(&w, &b, "y");
+	s = state_of(&w, &a, STATE_EXIT, 0);
+	s.ppid = 1;
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &a, 0, PHASE_END)->id.ppid, 1);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.ppid = 0;			/* not known then */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->id.ppid, sh.key.pid);
+}
+
+static void
+usage_is_told_under_the_programs_name(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+
+	(void)state;
+	execs(&w, &b, "bwa mem ref.fa");
+	works(&w, &b, 10);
+	snapshot(&w, true, all, 1);
+	assert_string_equal(note_at(&w, TOPIC_USAGE, -1, 0)->comm, "bwa");
+	assert_string_equal(note_at(&w, TOPIC_USAGE, -1, 0)->tool, "bwa mem");
+}
+
+static void
 a_signal_is_told_from_a_code(void **state)
 {
 	struct being a = forks(&w, NULL), b = forks(&w, &a), c = forks(&w, &a);
@@ -764,6 +798,8 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_program_starts_and_ends),
+		TEST(an_orphans_end_tells_who_has_taken_it),
+		TEST(usage_is_told_under_the_programs_name),
 		TEST(a_signal_is_told_from_a_code),
 		TEST(exec_ends_one_program_and_starts_the_next),
 		TEST(a_child_that_never_execs_is_its_parents_program),

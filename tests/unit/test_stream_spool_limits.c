@@ -545,6 +545,52 @@ what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever(void **state)
 }
 
 static void
+what_lies_in_other_segments_stays_when_one_is_dropped(void **state)
+{
+	struct spool_record r;
+
+	(void)state;
+	k.options.max_bytes = 1 << 20;
+	k.options.segment_bytes = 64 << 10;
+	kit_open(&k);
+	for (int i = 0; i < 20; i++)
+		kit_batch(&k, TOPIC_USAGE, 100);
+	assert_true(kit_files(&k, "usage-", ".seg", NULL) > 2);
+	while (spool_next(k.spool, &r))
+		;
+	spool_rewind(k.spool);
+	for (int i = 0; i < 1500; i++)	/* some of them are out again, in several segments, and some are not */
+		assert_true(spool_next(k.spool, &r));
+	while (stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+		kit_batch(&k, TOPIC_USAGE, 100);
+	kit_check(&k);
+	assert_int_equal(spool_in_flight(k.spool), 1500);
+	spool_rewind(k.spool);
+	assert_int_equal(kit_drain(&k) + stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], stats().put);
+	assert_true(stats().acknowledged > stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL]);
+}
+
+static void
+a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open(void **state)
+{
+	struct spool *other = NULL;
+	char error[256], before[512];
+	unsigned files;
+
+	(void)state;
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(k.tree.root), 0);
+	k.options.dir = "beside";
+	kit_open(&k);
+	files = open_files();
+	assert_int_equal(spool_open(&k.options, &other, NULL, error, sizeof(error)), -EBUSY);
+	assert_int_equal(open_files(), files);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_int_equal(kit_drain(&k), 1);
+	assert_int_equal(chdir(before), 0);
+}
+
+static void
 one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped(void **state)
 {
 	struct spool_record r;
@@ -605,6 +651,8 @@ main(void)
 		T(room_is_made_by_a_checkpoint_that_is_asked_for),
 		T(memory_that_gives_up_notes_wants_a_checkpoint),
 		T(what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever),
+		T(what_lies_in_other_segments_stays_when_one_is_dropped),
+		T(a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open),
 		T(one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped),
 		T(what_waits_in_memory_is_not_delivered_yet),
 	};
