@@ -254,6 +254,112 @@ a_new_folder_wants_a_checkpoint_and_leaves_no_file_open(void **state)
 	assert_int_equal(open_files(), files);
 }
 
+/* Descriptor 0 is one as any other: it is the folder's, and free once the folder was made anew. */
+static void
+use_without_standard_input(struct kit *at)
+{
+	unsigned files = open_files();
+
+	for (int i = 0; i < 3; i++) {
+		struct tree again = at->tree;
+
+		kit_batch(at, TOPIC_PROGRAM, 5);
+		kit_expect(kit_drain(at) == 5, "what was put comes");
+		tree_done(&again);
+		kit_tick(at);
+		kit_expect(access(at->dir, F_OK) == 0, "the folder is there again");
+		kit_batch(at, TOPIC_USAGE, 5);
+		kit_expect(kit_drain(at) == 5, "what was put comes");
+	}
+	/* A segment of each lane and those of each folder that went, until they are reaped. */
+	kit_expect(open_files() <= files + 8, "nothing is left open");
+}
+
+static void
+close_standard_input(struct kit *at)
+{
+	kit_expect(spool_close(at->spool) == 0, "it closes");
+	close(0);
+	kit_open(at);
+	use_without_standard_input(at);
+	kit_expect(spool_close(at->spool) == 0, "it closes");
+	kit_open(at);
+	kit_expect(at->seq[TOPIC_PROGRAM] == 15 && at->seq[TOPIC_USAGE] == 15, "numbering goes on");
+}
+
+static void
+it_works_where_standard_input_is_closed(void **state)
+{
+	(void)state;
+	kit_crash(&k, close_standard_input);
+}
+
+/* The last main segment is on what cannot be synced from now on. */
+static void
+break_syncs(void)
+{
+	struct spool_segment *seg = TAILQ_LAST(&k.spool->lanes[SPOOL_MAIN].segments, spool_segments);
+	int fd = open(k.tree.root, O_PATH | O_CLOEXEC);
+
+	assert_true(seg != NULL && seg->fd >= 0 && fd >= 0);
+	assert_int_equal(dup3(fd, seg->fd, O_CLOEXEC), seg->fd);
+	close(fd);
+}
+
+static void
+a_sync_that_fails_is_told(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	assert_true(k.spool->has_new_names);	/* its own file's */
+	break_syncs();
+	kit_tick(&k);
+	for (int i = 0; i < 500 && stats().syncs == 0; i++) {
+		kit_tick(&k);
+		usleep(2000);
+	}
+	assert_int_equal(stats().last_error, -EBADF);
+	assert_int_equal(stats().write_errors, 1);
+	/* Nothing is added to a file that may not be on the disk. */
+	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 2);
+	for (int i = 0; i < 500 && stats().last_error != 0; i++) {
+		kit_tick(&k);
+		usleep(2000);
+	}
+	assert_int_equal(stats().last_error, 0);
+	assert_false(k.spool->has_new_names);
+	assert_int_equal(stats().write_errors, 1);
+
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	break_syncs();
+	assert_int_equal(spool_close(k.spool), -EBADF);
+	kit_open(&k);
+	assert_int_equal(kit_drain(&k), 9);
+}
+
+static void
+a_round_of_syncs_takes_as_many_files_as_it_has_room_for(void **state)
+{
+	struct spool_segment *seg;
+	unsigned syncing = 0, dirty = 0;
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	for (int i = 0; i < 20; i++)
+		kit_batch(&k, TOPIC_PROGRAM, 30);
+	spool_tick(k.spool, k.now_ns += KIT_SECOND);
+	TAILQ_FOREACH(seg, &k.spool->lanes[SPOOL_MAIN].segments, at) {
+		syncing += seg->is_syncing;
+		dirty += seg->is_dirty;
+	}
+	assert_int_equal(syncing, 7);	/* and the folder */
+	assert_int_equal(dirty, 13);
+}
+
 static void
 without_descriptors_reading_waits(void **state)
 {
@@ -642,6 +748,9 @@ main(void)
 		T(signals_are_not_for_the_thread_that_syncs),
 		T(a_folder_that_cannot_be_made_says_why),
 		T(a_new_folder_wants_a_checkpoint_and_leaves_no_file_open),
+		T(it_works_where_standard_input_is_closed),
+		T(a_sync_that_fails_is_told),
+		T(a_round_of_syncs_takes_as_many_files_as_it_has_room_for),
 		T(without_descriptors_reading_waits),
 		T(a_file_that_cannot_be_read_is_given_up_after_ten_seconds),
 		T(unget_after_none_gives_nothing_back),
