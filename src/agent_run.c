@@ -34,7 +34,7 @@ command_text(const char *const *command)
 		free(out);
 		return NULL;
 	}
-	for (; command[argc] != NULL && argc < 256; argc++) {
+	for (; argc < 256 && command[argc] != NULL; argc++) {
 		size_t len = strlen(command[argc]);
 		char *escaped = arena_bytes(&arena, TEXT_ESCAPE_MAX(len));
 

@@ -41,6 +41,7 @@ enum usage_field {
 struct usage {
 	uint64_t value[USAGE_FIELDS];
 	uint32_t known;		/* bit i: value[i] is known, else Avro's null */
+	uint32_t pad;		/* 0: usages are compared as bytes, so none may be hidden */
 };
 
 const char *usage_name(enum usage_field field);

@@ -143,8 +143,8 @@ spool_marks_open(struct spool *s)
 	if (fd < 0)
 		return -errno;
 	/* Blocks that hold bytes already: writing over them needs none that are free. */
-	if (lseek(fd, 0, SEEK_END) < (off_t)(2 * SLOT)) {
-		r = -posix_fallocate(fd, 0, (off_t)(2 * SLOT));
+	if (lseek(fd, 0, SEEK_END) < 2 * (off_t)SLOT) {
+		r = -posix_fallocate(fd, 0, 2 * (off_t)SLOT);
 		if (r == 0)
 			r = write_slot(fd, empty, 0);
 		if (r == 0)
