@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DMANIFEST=BUILD/install_manifest.txt -P Uninstall.cmake: removes what `cmake --install` put there,
+# and the folders of sluice's own that are empty then. What a user added to them stays.
+if(NOT EXISTS ${MANIFEST})
+	message(FATAL_ERROR "no ${MANIFEST}: nothing was installed from this build")
+endif()
+file(STRINGS ${MANIFEST} files)
+set(folders)
+foreach(file IN LISTS files)
+	file(REMOVE $ENV{DESTDIR}${file})
+	string(REGEX MATCH "^.*/sluice(/|$)" own ${file})
+	get_filename_component(folder ${file} DIRECTORY)
+	while(own AND folder MATCHES "/sluice(/|$)")
+		list(APPEND folders ${folder} ${folder}/rules.d)
+		get_filename_component(folder ${folder} DIRECTORY)
+	endwhile()
+endforeach()
+list(REMOVE_DUPLICATES folders)
+# The deepest first.
+list(SORT folders ORDER DESCENDING)
+foreach(folder IN LISTS folders)
+	file(GLOB left $ENV{DESTDIR}${folder}/* $ENV{DESTDIR}${folder}/.*)
+	list(FILTER left EXCLUDE REGEX "/\\.\\.?$")
+	if(NOT left)
+		file(REMOVE_RECURSE $ENV{DESTDIR}${folder})
+	endif()
+endforeach()
