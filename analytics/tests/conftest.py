@@ -1,14 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all tests share."""
+"""What all tests share: lakes, servers, engines; and that no skip hides (tests/integration/verdict.py)."""
 
 from __future__ import annotations
 
+import gc
 import pathlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+import ibis.backends.duckdb
 import pytest
 from lakes import LakeMaker
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "integration"))
+
+import verdict
+
+
+def _name(item: pytest.Item) -> tuple[str, str]:
+    """A case as tests/skips.tsv and the closing report name it: its file, and Class.test in it."""
+    return item.path.stem, item.nodeid.partition("::")[2].replace("::", ".")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """A skip that nobody has allowed is a failure. Each case is told to the closing report once."""
+    report: Any = yield
+    file, case = _name(item)
+    if report.skipped and not hasattr(report, "wasxfail") and not verdict.may_skip(f"{file}::{case}"):
+        why = call.excinfo.value if call.excinfo is not None else ""
+        report.outcome, report.longrepr = "failed", f"skipped, and not listed in tests/skips.tsv: {why}"
+    if report.when == "call" or not report.passed:
+        reason = "" if report.passed else str(getattr(report.longrepr, "reprcrash", report.longrepr))[:500]
+        verdict.tell(file, case, report.outcome, report.duration, reason)
+    return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_collections() -> None:
+    """What is loaded stays: the commands, too, let the collector of garbage look less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_once() -> Iterator[None]:
+    """To make SQL of an expression takes Ibis longer than DuckDB needs to run it on these lakes, and many tests ask
+    the same of lakes of their own: an expression that was seen has the SQL that it had."""
+    compile_of = ibis.backends.duckdb.Backend.compile
+    known: dict[Any, str] = {}
+
+    def compile(self: Any, expr: Any, **more: Any) -> str:
+        key = expr.op(), repr(more)
+        if key not in known:
+            known[key] = compile_of(self, expr, **more)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ibis.backends.duckdb.Backend, "compile", compile)
+        yield
 
 
 @pytest.fixture
@@ -17,22 +69,35 @@ def maker(tmp_path: pathlib.Path) -> Iterator[LakeMaker]:
     yield LakeMaker(tmp_path / "lake")
 
 
-@pytest.fixture(scope="module")
-def stack(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """A broker and a schema registry (topics.Stack), of the kind that a module's STACK says."""
+@pytest.fixture(scope="session")
+def _servers() -> Iterator[Any]:
+    """One broker, with all its listeners, and one schema registry for all modules."""
     import topics
 
-    try:
-        found = topics.Stack(**getattr(request.module, "STACK", {}))
-    except topics.StackError as e:
-        pytest.skip(str(e))
-    with found:
+    with topics.Stack(tls=True) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
+def stack(_servers: Any) -> Iterator[Any]:
+    """A broker and a schema registry (topics.Stack); a module's topics are gone when the next one begins."""
+    yield _servers
+    for topic in _servers.topics():
+        _servers.delete_topic(topic)
+
+
+@pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A lake that sluice recorded, and the same with its days compacted (engines.Recorded)."""
     import engines
 
     return engines.Recorded(tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """Spark in a process of its own (engines.Engine), for all tests."""
+    import engines
+
+    with engines.Engine("spark") as engine:
+        yield engine

@@ -144,33 +144,45 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def environment(name: str) -> str:
-    """An engine's Python. Skips the test where dev/analytics has not made it."""
-    import pytest  # not there where engines are
+    """An engine's Python."""
+    at = ROOT / "build" / "analytics" / name
+    assert (at / "pinned").exists(), f"{at} is not made; run: dev/analytics {name}"
+    return str(at / "bin" / "python")
 
-    python = ROOT / "build" / "analytics" / name / "bin" / "python"
-    if not (ROOT / "build" / "analytics" / name / "pinned").exists():
-        pytest.skip(f"no build/analytics/{name}: dev/analytics {name} makes it")
-    return str(python)
+
+# A machine of two CPUs, that others use too, and queries over few records.
+SMALL = {
+    "spark": ["--spark-master", "local[2]", "--spark-conf", "spark.ui.enabled=false",
+              "--spark-conf", "spark.sql.shuffle.partitions=2"],
+    "flink": [],
+}  # fmt: skip
 
 
 class Engine:
     """An engine's process. close() ends it; use it as a context manager."""
 
-    def __init__(self, name: str, *python: str) -> None:
-        """name: spark or flink. python: arguments of its Python, for a program that calls main() in the end."""
+    def __init__(self, name: str) -> None:
+        """name: spark or flink."""
         self.name = name
-        env = dict(os.environ, PYTHONPATH=os.path.dirname(__file__))
+        env = dict(os.environ, PYTHONPATH=f"{os.path.dirname(__file__)}:{ROOT / 'analytics'}")
         # Half a machine, and queries that run once: to compile them well is not worth its time.
         env["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx1g"
         self._process = subprocess.Popen(
-            [environment(name), *(python or (__file__, name))],
+            [environment(name), __file__, name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
         )  # fmt: skip
 
     def ask(self, where: Sequence[str], case: Case, names: Sequence[str]) -> dict[str, Any]:
         """Analysis -> its answer, or an error as {"error": text}. where: options of a command that name a lake."""
+        return self._ask([list(where), dataclasses.asdict(case), list(names)])
+
+    def make_tables(self, lake: str, warehouse: str) -> None:
+        """Spark: Iceberg tables of a lake's records, in the namespace sluice of a warehouse."""
+        assert self._ask({"lake": lake, "warehouse": warehouse}) == {}
+
+    def _ask(self, question: Any) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(json.dumps([list(where), dataclasses.asdict(case), list(names)]) + "\n")
+        self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line.startswith("{"):  # an engine may have something to say too
@@ -235,7 +247,7 @@ failing:
 
 
 class Recorded:
-    """Two runs of make, recorded by sluice, the second of which fails. Skips the test where it cannot.
+    """Two runs of make, recorded by sluice, the second of which fails.
 
     files: a lake as it was recorded; lake: the same, but that the first run is in compacted days alone, and the
     second in files beside them; first, second: questions about these runs.
@@ -329,15 +341,35 @@ def make_lake(path: pathlib.Path) -> tuple[Any, Case]:
     return lake, Case("run-2", lake.us(-3600), lake.us(2 * day))
 
 
+def _make_tables(lake: str, warehouse: str) -> None:
+    from sluice_analytics.lake.spark import SparkSession
+
+    at = "spark.sql.catalog.lab"
+    conf = [f"{at}=org.apache.iceberg.spark.SparkCatalog", f"{at}.type=hadoop", f"{at}.warehouse={warehouse}"]
+    with SparkSession(lake, conf=conf) as session:
+        for topic in COLUMNS:
+            frame = session.frame(topic).selectExpr("*", "timestamp_micros(time) AS event_time")
+            frame.createOrReplaceTempView("records")
+            session._spark.sql(
+                f"CREATE TABLE lab.sluice.{topic} USING iceberg PARTITIONED BY (days(event_time)) "
+                "AS SELECT * FROM records"
+            )
+
+
 def main(engine: str) -> None:
     """Answers questions, one a line of standard input, until it ends."""
     parser = argparse.ArgumentParser()
     lake_open.add_arguments(parser)
     for line in sys.stdin:
-        where, case, names = json.loads(line)
-        answers = {}
+        question = json.loads(line)
+        answers: dict[str, Any] = {}
+        if isinstance(question, dict):
+            _make_tables(**question)
+            print("{}", flush=True)
+            continue
+        where, case, names = question
         try:
-            with lake_open.open_session(parser.parse_args([*where, "--engine", engine])) as opened:
+            with lake_open.open_session(parser.parse_args([*where, "--engine", engine, *SMALL[engine]])) as opened:
                 session = View(opened, [])  # what is kept is kept once for all analyses
                 for name in names:
                     began = time.monotonic()

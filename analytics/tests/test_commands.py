@@ -14,20 +14,13 @@ import subprocess
 import sys
 
 import pytest
+from command import line, run
 from lakes import LakeMaker
 
 from sluice_analytics.cli import lake, sweep, tune
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 COMMANDS = ("tune", "sweep", "lake")
-
-
-def run(name: str, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    plain = {k: v for k, v in os.environ.items() if k != "SLUICE_COMMAND"}
-    return subprocess.run(
-        [sys.executable, "-c", f"import sys; from sluice_analytics.cli import {name}; sys.exit({name}.main())", *args],
-        capture_output=True, text=True, env=plain | env,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -100,13 +93,13 @@ def test_a_link_to_a_file_stays_and_the_file_is_new(lake_of_one: str, tmp_path: 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("more", [[], ["--format", "json"], ["--help"]])
 def test_standard_output_that_takes_no_more(name: str, more: list[str], lake_of_one: str) -> None:
-    """A sentence and status 2, and nothing of Python's."""
-    code = f"import sys; from sluice_analytics.cli import {name}; sys.exit({name}.main())"
+    """A sentence and status 2; and nothing of Python's when its process ends, which is tried once a command."""
+    args = [*WHOLE[name], "--lake", lake_of_one, *more]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *WHOLE[name], "--lake", lake_of_one, *more],
-            stdout=full, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        if more:
+            done = run(name, *args, stdout=full)
+        else:
+            done = subprocess.run(line(name, *args), stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, f"sluice-{name}: standard output: No space left on device\n")
 
 

@@ -4,17 +4,9 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator
 
 import engines
-import pytest
 import topics
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[engines.Engine]:
-    with engines.Engine("spark") as engine:
-        yield engine
 
 
 def test_a_made_lake(spark: engines.Engine, tmp_path: pathlib.Path) -> None:

@@ -10,7 +10,6 @@ import pathlib
 import re
 import socket
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -207,23 +206,20 @@ def test_openlineage_events_over_http_and_to_a_file(
     check_events([json.loads(line) for line in pathlib.Path(to).read_text().splitlines()])
 
 
-def test_openlineage_events_to_a_real_broker(lake: str) -> None:
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "integration"))
+def test_openlineage_events_to_a_real_broker(lake: str, stack: Any) -> None:
     from confluent_kafka import Consumer, TopicPartition
-    from stack import Stack
 
-    with Stack(registry=False) as stack:
-        stack.create_topic("lineage", partitions=1)
-        assert export("--lake", lake, "--openlineage", f"kafka://{stack.brokers}/lineage") == 0
-        consumer = Consumer({"bootstrap.servers": stack.brokers, "group.id": "test", "enable.auto.commit": False})
-        consumer.assign([TopicPartition("lineage", 0, 0)])
-        events: list[dict[str, Any]] = []
-        end = time.monotonic() + 30
-        while len(events) < 6 and time.monotonic() < end:
-            message = consumer.poll(1)
-            if message is not None and message.error() is None:
-                events.append(json.loads(message.value()))
-        consumer.close()
+    stack.create_topic("lineage", partitions=1)
+    assert export("--lake", lake, "--openlineage", f"kafka://{stack.brokers}/lineage") == 0
+    consumer = Consumer({"bootstrap.servers": stack.brokers, "group.id": "test", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("lineage", 0, 0)])
+    events: list[dict[str, Any]] = []
+    end = time.monotonic() + 30
+    while len(events) < 6 and time.monotonic() < end:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            events.append(json.loads(message.value()))
+    consumer.close()
     check_events(events)
 
 

@@ -143,35 +143,14 @@ def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None
     assert place("file:///a%20b/c") == place("/a b/c")
 
 
-_MAKE = """
-import sys
-import engines
-from sluice_analytics.lake.columns import COLUMNS
-from sluice_analytics.lake.spark import SparkSession
-
-lake, warehouse = sys.argv[1:]
-at = "spark.sql.catalog.lab"
-conf = [f"{at}=org.apache.iceberg.spark.SparkCatalog", f"{at}.type=hadoop", f"{at}.warehouse={warehouse}"]
-with SparkSession(lake, conf=conf) as session:
-    for topic in COLUMNS:
-        frame = session.frame(topic).selectExpr("*", "timestamp_micros(time) AS event_time")
-        frame.createOrReplaceTempView("records")
-        session._spark.sql(
-            f"CREATE TABLE lab.sluice.{topic} USING iceberg PARTITIONED BY (days(event_time)) AS SELECT * FROM records"
-        )
-engines.main("spark")
-"""
-
-
-def test_a_hadoop_catalog_of_spark(tmp_path: pathlib.Path) -> None:
+def test_a_hadoop_catalog_of_spark(spark: engines.Engine, tmp_path: pathlib.Path) -> None:
     lake, case = engines.make_lake(tmp_path / "lake")
     assert isinstance(lake, LakeMaker)
     warehouse = tmp_path / "warehouse"
     folder = f"file://{warehouse}/sluice"
     names = list(engines.TABLES)
-    with engines.Engine("spark", "-c", _MAKE, str(lake.path), str(warehouse)) as spark:
-        some = [*names, "sweep.use.by_run"]
-        assert engines.compare(spark, lake.path, case, some, ("--table", folder)) == {}
+    spark.make_tables(str(lake.path), str(warehouse))
+    assert engines.compare(spark, lake.path, case, [*names, "sweep.use.by_run"], ("--table", folder)) == {}
     with open_table(folder, "duckdb", None) as there, DuckSession(str(lake.path)) as here:
         for name in names:
             got, wanted = (engines.in_order(engines.answer(s, name, case)) for s in (there, here))

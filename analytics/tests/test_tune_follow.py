@@ -12,10 +12,12 @@ import sys
 import time
 from typing import Any
 
+import command
 import pytest
 import sluice_binary
 from lakes import LakeMaker, S
 
+from sluice_analytics import units
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.tune import follow
 
@@ -94,61 +96,89 @@ def test_late_and_repeated_records(maker: LakeMaker) -> None:
     assert watch.count("finished") == 1 and len(watch.steps) == 1
 
 
-def start(lake: pathlib.Path, script: str) -> subprocess.Popen[bytes]:
-    """`sluice run` of a script, in the background."""
-    sluice_binary.record(lake, "true")  # skips where it cannot record
-    options = ["--as-root", "--quiet", "--pipeline", "live", "--lake", str(lake)]
-    return subprocess.Popen(
-        [sluice_binary.path(), "run", *options, "--", "bash", "-c", script], stderr=subprocess.DEVNULL
-    )
+class Run:
+    """`sluice run` of a script, in the background. Each step of it is a cat that waits for a word of ours."""
+
+    def __init__(self, at: pathlib.Path, script: str, steps: int) -> None:
+        """script: its steps are "step N", from 1 on."""
+        self.lake = at / "lake"
+        self._pipes = [at / f"step{n}" for n in range(1, steps + 1)]
+        for pipe in self._pipes:
+            os.mkfifo(pipe)
+        body = f"step() {{ cat {at}/step$1; }}\n{script}"
+        self.process = subprocess.Popen(
+            sluice_binary.line(self.lake, "bash", "-c", body, pipeline="live", interval="1s"),
+            stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def end_step(self) -> None:
+        """Lets the step that waits end."""
+        with open(self._pipes.pop(0), "w") as pipe:  # opens once a step reads
+            pipe.write("on\n")
+
+    def wait_for_lake(self) -> None:
+        """Until the lake tells of the run: only then can it be followed."""
+        end = time.monotonic() + 60
+        while not list(self.lake.glob("sluice.run/*/*/*")):
+            assert self.process.poll() is None and time.monotonic() < end
+            time.sleep(0.05)
 
 
 def test_follows_a_real_run_to_its_end(tmp_path: pathlib.Path) -> None:
     """Steps are told while they run, from files that are still open; the run's end ends it, with its state."""
-    run = start(tmp_path / "lake", "sleep 2.25; ls /nowhere; sleep 2.5; exit 3")
-    with subprocess.Popen([*COMMAND, "--lake", str(tmp_path / "lake")], stdout=subprocess.PIPE, text=True) as watcher:
+    run = Run(tmp_path, "step 1; ls /nowhere; step 2; exit 3", 2)
+    run.wait_for_lake()
+    lines = []
+    with subprocess.Popen([*COMMAND, "--lake", str(run.lake)], stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout is not None
-        seen = []
         for line in watcher.stdout:
-            seen.append((time.monotonic(), line, run.poll()))
+            lines.append(line)
+            if "Z  cat began" in line:
+                run.end_step()  # it waited until it was told of
         status = watcher.wait()
-    assert run.wait() == 3 and status == 1
-    lines = [line for _, line, _ in seen]
-    assert any(re.search(r"Z  sleep began", line) and code is None for _, line, code in seen), lines
+    assert run.process.wait() == 3 and status == 1
+    assert sum("Z  cat began" in line for line in lines) == 2, lines
     assert any("ls failed after" in line and "exit code 2" in line for line in lines)
-    assert sum("sleep finished in 2." in line for line in lines) == 2
+    told = [m[1] for line in lines if (m := re.search(r"Z  cat finished in (.*)$", line))]
+    ends = [r for r in sluice_binary.cat(run.lake, "task") if r["phase"] == "END" and r["task"] == "cat"]
+    assert told == [units.duration(r["wall_ns"]) for r in sorted(ends, key=lambda r: r["end_time"])]
     assert any(line.startswith("FAILED, exit code 3 after ") for line in lines)
     assert "bash ended with exit code 3" in "".join(lines)
 
 
 def test_follows_on_a_terminal(tmp_path: pathlib.Path) -> None:
     """On a terminal a table is drawn in place; a run that succeeds ends it with 0."""
-    run = start(tmp_path / "lake", "sleep 3; true")
+    run = Run(tmp_path, "step 1; true", 1)
+    run.wait_for_lake()
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [*COMMAND, "--lake", str(tmp_path / "lake")],
+        [*COMMAND, "--lake", str(run.lake)],
         stdout=follower,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "90"},
     ) as watcher:
         os.close(follower)
-        shown = b""
+        shown, is_held = b"", True
         try:
             while data := os.read(leader, 65536):
                 shown += data
+                if is_held and b"runs for" in shown:
+                    is_held = False
+                    run.end_step()
         except OSError:
             pass  # the other end was closed
         assert watcher.wait() == 0
     os.close(leader)
-    assert run.wait() == 0
+    assert run.process.wait() == 0
     text = shown.decode()
     assert "1 active" in text and "runs for" in text
     assert "\x1b[" in text
-    assert re.search(r"SUCCEEDED after [34]\.\d s: 1 finished, 0 failed", text)
+    [end] = [r for r in sluice_binary.cat(run.lake, "run") if r["phase"] == "END"]
+    assert f"SUCCEEDED after {units.duration(end['wall_ns'])}: 1 finished, 0 failed" in text
 
 
 def run_follow(*args: str) -> subprocess.CompletedProcess[str]:
     """--follow that ends by itself."""
-    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, timeout=60)
+    return command.run("tune", "--follow", "--interval", "0.5", *args)
 
 
 def test_a_run_that_ended_is_told_at_once(maker: LakeMaker) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 import json
 import pathlib
-import sys
 import urllib.request
 import zlib
 from collections.abc import Iterable
@@ -15,11 +14,7 @@ from typing import Any
 import fastavro
 from confluent_kafka import Producer
 from lakes import TOPICS
-
-INTEGRATION = pathlib.Path(__file__).resolve().parents[2] / "tests" / "integration"
-sys.path.insert(0, str(INTEGRATION))
-
-from stack import Stack, StackError  # noqa: E402
+from stack import Stack
 
 
 def register(stack: Stack, topic: str, schema: dict[str, Any]) -> int:
@@ -61,4 +56,4 @@ def deliver(stack: Stack, files: Iterable[pathlib.Path]) -> None:
     producer.flush()
 
 
-__all__ = ["Stack", "StackError", "create", "deliver", "register"]
+__all__ = ["Stack", "create", "deliver", "register"]
