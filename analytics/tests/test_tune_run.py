@@ -138,7 +138,7 @@ def test_recorded_timeline_adds_up(recorded: pathlib.Path) -> None:
 
 
 def test_recorded_gap_is_where_only_sleep_ran(recorded: pathlib.Path) -> None:
-    """The sleep of 1.2 s is a gap: from the end of what ran before it at the earliest, to the start of what came next."""
+    """The sleep of 1.2 s is a gap: it lies between what ran before it and what came next, by their records."""
     ends = [r for r in sluice_binary.cat(recorded, "program") if r["phase"] == "END"]
     (sleep,) = [r for r in ends if r["comm"] == "sleep"]
     begin, end = sleep["program_start_time"], sleep["end_time"]
