@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,15 @@ import verdict
 def _name(item: pytest.Item) -> tuple[str, str]:
     """A case as tests/skips.tsv and the closing report name it: its file, and Class.test in it."""
     return item.path.stem, item.nodeid.partition("::")[2].replace("::", ".")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """$SLUICE_TEST_CASE names one case to run alone; without its parameters, all of that name."""
+    case = os.environ.get("SLUICE_TEST_CASE")
+    if case:
+        others = [i for i in items if case not in (_name(i)[1], _name(i)[1].partition("[")[0])]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [i for i in items if i not in others]
 
 
 @pytest.hookimpl(wrapper=True)
