@@ -289,9 +289,12 @@ class Change(RulesTest):
         programs = records.topics["sluice.program"]
         self.assertEqual([], load.check(programs)[:5])
         phases = collections.defaultdict(collections.Counter)
+        late = {r["program_id"] for r in programs if r["phase"] == "START" and r["forked"]}  # as in Load.check()
         for r in programs:
             if other.is_mine(r):
                 phases[int(r["argv"][3])][r["phase"]] += 1
+                if r["phase"] == "END" and r["program_id"] in late:
+                    phases[int(r["argv"][3])]["START"] += 1
         self.assertEqual([], [(n, dict(p)) for n, p in phases.items() if p != {"START": 1, "END": 1}][:5])
         self.assertTrue(0 < len(phases) < other.started, f"{len(phases)} of {other.started}")
         self.assertEqual([], [x for x in a.log_lines() if x["event"] == "rules.kernel" and x["level"] != "info"])
@@ -551,12 +554,13 @@ class ByHand(RulesTest):
     def test_a_run_goes_on_after_kill_9_and_another_agent_gives_it_the_same_id(self):
         name = new_mark()
         a = self.start()
-        driver = make.start(os.path.join(self.room, "work", "killed"), name, SECONDS="4")
+        driver = make.start(os.path.join(self.room, "work", "killed"), name, SECONDS="8")
         self.addCleanup(lambda: driver.end() if driver.process.poll() is None else None)
         driver.wait_for(lambda: os.path.exists(os.path.join(driver.folder, "A.prep")), what="first step")
         a.kill9()
-        a.start()
+        a.start(wait=False)
         late = self.agent("late").start()  # with no memory of anything
+        a.wait_log("agent.started", 60)
         self.assertEqual(0, driver.wait())
         late.settle(tasks=True)
         self.assertEqual(0, late.stop(), late.log_text())
