@@ -703,7 +703,7 @@ def once(args, room):
     """One run, held to the truth: (mismatches, summary)."""
     lake, told = os.path.join(room, "lake"), os.path.join(room, "truth.jsonl")
     what = ["case", args.case, told] if args.case else ["all", told]
-    doctor = json.loads(harness.run_sluice(["doctor", "--json"], sluice=args.sluice).stdout)
+    doctor = json.loads(harness.run_sluice(["doctor", "--json"], sluice=args.sluice, timeout=600).stdout)
     stolen = stolen_us()
     if args.agent:
         wrong, lake = under_agent(args, room, what)

@@ -35,7 +35,6 @@ check() {
 }
 
 uname -sr
-"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
 
 # An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
@@ -47,6 +46,7 @@ if [ "$suite" = short ]; then
 	check test_filter.py Filter.test_each_condition
 	check test_agent_restart.py Restart.test_kill_9_under_load_loses_and_repeats_nothing
 else
+	"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
 	cp "$build/tests/integration/sluice_last_word_never" "$here/build/release/tests/integration"
 	export KILLS=5 BOOKS_ROUNDS=12
 	check truth_check.py "${slow[@]}"
