@@ -477,6 +477,31 @@ a_drain_outlives_a_failure(void **state)
 }
 
 static void
+a_turns_share_is_what_was_asked_for_or_two_thousand(void **state)
+{
+	static const struct {
+		unsigned per_turn;
+		size_t want;
+	} cases[] = { { 1, 1 }, { 0, 2000 } };
+
+	(void)state;
+	put(TOPIC_PROGRAM, 2500);
+	for (size_t i = 0; i < 2; i++) {
+		struct delivery_options o = { .per_turn = cases[i].per_turn };
+
+		delivery_close(delivery);
+		fake->closed = 0;
+		fake->n = 0;
+		spool_rewind(spool);
+		assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
+		delivery_set_outlet(delivery, &fake->outlet);
+		event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+		assert_int_equal(fake->n, cases[i].want);
+	}
+	deliver_all();
+}
+
+static void
 each_failure_asks_for_all_back_once(void **state)
 {
 	(void)state;
@@ -670,6 +695,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_drain_of_nothing_ends_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_has_an_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_outlives_a_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_turns_share_is_what_was_asked_for_or_two_thousand, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_failure_asks_for_all_back_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(pauses_grow_until_one_is_delivered, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_a_folder_for_dead_letters_they_are_lost_and_counted, setup, teardown),
