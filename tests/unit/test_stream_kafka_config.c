@@ -100,8 +100,8 @@ files_are_looked_at_before_librdkafka_does(void **state)
 	assert_true(kafka_files_can_be_read(&o, error, sizeof(error)));
 	o.n_properties = 5;
 	assert_false(kafka_files_can_be_read(&o, error, sizeof(error)));
-	snprintf(want, sizeof(want), "ssl.key.location: %s cannot be read by uid %u, the agent's account: No such file or "
-	    "directory", none, (unsigned)getuid());
+	snprintf(want, sizeof(want), "ssl.key.location: %s cannot be read by uid %u, the agent's account: "
+	    "No such file or directory", none, (unsigned)getuid());
 	assert_string_equal(error, want);
 	p[3].value = there;
 	assert_true(kafka_files_can_be_read(&o, error, sizeof(error)));
@@ -123,7 +123,8 @@ a_batch_is_no_larger_than_a_message_may_be(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct kafka_property p[] = { { "batch.size", cases[i].batch }, { "message.max.bytes", cases[i].message } };
+		struct kafka_property p[] = { { "batch.size", cases[i].batch },
+			{ "message.max.bytes", cases[i].message } };
 		struct kafka_options o = { .properties = p, .n_properties = 2 };
 		rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
 
@@ -148,7 +149,8 @@ scram_is_known_by_its_mechanism(void **state)
 		rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
 
 		assert_non_null(conf);
-		assert_int_equal(kafka_conf_has_broken_scram(conf), cases[i].is_scram && rd_kafka_version() < 0x020601ff);
+		assert_int_equal(kafka_conf_has_broken_scram(conf),
+		    cases[i].is_scram && rd_kafka_version() < 0x020601ff);
 		rd_kafka_conf_destroy(conf);
 	}
 }
@@ -157,8 +159,9 @@ static void
 errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
 {
 	static const rd_kafka_resp_err_t never[] = { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
-		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, RD_KAFKA_RESP_ERR_INVALID_MSG,
-		RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR__INVALID_ARG,
+		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
+		RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_RECORD,
+		RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR__INVALID_ARG,
 		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
 		RD_KAFKA_RESP_ERR_POLICY_VIOLATION, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
 		RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT };
@@ -235,8 +238,16 @@ a_head_is_read_to_its_last_byte(void **state)
 	other[10] = 1;
 	assert_false(has_head(other, len, &h));
 	memcpy(other, head, sizeof(head));
+	other[18] = 4;			/* likewise where no string would follow */
+	assert_false(has_head(other, len, &h));
+	other[18] = 1;
+	assert_false(has_head(other, len, &h));
+	memcpy(other, head, sizeof(head));
 	other[1] = 1;			/* a string of -1 bytes */
 	assert_false(has_head(other, len, &h));
+	assert_true(has_head("\2\0\0\0\0\4\0\0\0\0\0\6", 12, &h));
+	assert_false(has_head("\2\1\0\0\0\4\0\0\0\0\0\6", 12, &h));
+	assert_false(has_head("\2\0\0\0\0\4\0\0\0\0\2\1\6", 13, &h));
 	memcpy(other, head, sizeof(head));
 	other[len - 1] = 5;		/* version -3 */
 	assert_false(has_head(other, len, &h));

@@ -289,7 +289,8 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 static void
 what_was_taken_back_is_no_error(void **state)
 {
-	static const rd_kafka_resp_err_t errors[] = { RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT };
+	static const rd_kafka_resp_err_t errors[] = { RD_KAFKA_RESP_ERR__PURGE_QUEUE,
+		RD_KAFKA_RESP_ERR__PURGE_INFLIGHT };
 
 	(void)state;
 	k.status.state = OUTLET_UP;
@@ -481,8 +482,10 @@ the_slowest_broker_that_is_known_counts(void **state)
 	(void)state;
 	tell_stats("{\"brokers\":{"
 	    "\"boot/bootstrap\":{\"nodeid\":-1,\"state\":\"UP\",\"txretries\":1,\"req_timeouts\":10},"
-	    "\"a:1/0\":{\"nodeid\":0,\"state\":\"UP\",\"txretries\":2,\"req_timeouts\":20,\"rtt\":{\"cnt\":5,\"avg\":300,\"p99\":900}},"
-	    "\"b:1/1\":{\"nodeid\":1,\"state\":\"DOWN\",\"txretries\":4,\"req_timeouts\":40,\"rtt\":{\"cnt\":0,\"avg\":9999,\"p99\":9999}},"
+	    "\"a:1/0\":{\"nodeid\":0,\"state\":\"UP\",\"txretries\":2,\"req_timeouts\":20,"
+	    "\"rtt\":{\"cnt\":5,\"avg\":300,\"p99\":900}},"
+	    "\"b:1/1\":{\"nodeid\":1,\"state\":\"DOWN\",\"txretries\":4,\"req_timeouts\":40,"
+	    "\"rtt\":{\"cnt\":0,\"avg\":9999,\"p99\":9999}},"
 	    "\"d:1/2\":{\"nodeid\":2,\"state\":\"UP\",\"rtt\":{\"cnt\":1,\"avg\":200,\"p99\":1000}}}}");
 	assert_int_equal(k.stats.brokers, 3);
 	assert_int_equal(k.stats.brokers_up, 2);

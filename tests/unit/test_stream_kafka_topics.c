@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_topics: what follows from answers that a test puts into the mailbox, and from those of a stand-in for a broker. */
+/* kafka_topics: what follows from answers, put into the mailbox by a test or by a stand-in for a broker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -141,8 +142,8 @@ one_that_is_missing_is_complained_of_once_it_is_wanted(void **state)
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
 	assert_int_equal(k.status.state, OUTLET_DOWN);
 	assert_string_equal(k.stats.missing_topic, "p.sluice.task");
-	assert_string_equal(k.status.error, "topic p.sluice.task is missing; make it: kafka-topics.sh --bootstrap-server "
-	    "a:1,b:2 --create --topic p.sluice.task");
+	assert_string_equal(k.status.error, "topic p.sluice.task is missing; make it: kafka-topics.sh "
+	    "--bootstrap-server a:1,b:2 --create --topic p.sluice.task");
 	/* Known already: not at each record. */
 	k.status.state = OUTLET_UP;
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
@@ -285,6 +286,46 @@ why_a_topic_cannot_be_created_is_told(void **state)
 	assert_int_equal(k.status.state, OUTLET_DOWN);
 }
 
+static struct {
+	atomic_bool is_done;
+	bool was_detached, had_signals;
+} thread;
+
+static void *
+look_at_oneself(void *arg)
+{
+	sigset_t blocked;
+	int detached = PTHREAD_CREATE_JOINABLE;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	thread.had_signals = !sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGINT);
+	/* Who has started it may have to be given a moment. */
+	for (int i = 0; i < 500 && detached != PTHREAD_CREATE_DETACHED; i++) {
+		pthread_attr_t attributes;
+
+		if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+			pthread_attr_getdetachstate(&attributes, &detached);
+			pthread_attr_destroy(&attributes);
+		}
+		usleep(1000);
+	}
+	thread.was_detached = detached == PTHREAD_CREATE_DETACHED;
+	atomic_store(&thread.is_done, true);
+	return arg;
+}
+
+static void
+threads_are_nobodys_and_hear_no_signals(void **state)
+{
+	(void)state;
+	assert_int_equal(kafka_thread_start(look_at_oneself, NULL), 0);
+	for (int i = 0; i < 5000 && !atomic_load(&thread.is_done); i++)
+		usleep(1000);
+	assert_true(atomic_load(&thread.is_done));
+	assert_true(thread.was_detached);
+	assert_false(thread.had_signals);
+}
+
 static void
 without_a_producer_nothing_is_done(void **state)
 {
@@ -315,6 +356,7 @@ main(void)
 		T(asking_has_its_time_and_its_reasons),
 		T(creating_waits_for_a_reason),
 		T(why_a_topic_cannot_be_created_is_told),
+		T(threads_are_nobodys_and_hear_no_signals),
 		T(without_a_producer_nothing_is_done),
 	};
 

@@ -516,7 +516,8 @@ what_cannot_work_is_a_sentence(void **state)
 
 		o.n_urls = i > 0;
 		o.urls = urls;
-		assert_int_equal(registry_open(base, &o, on_change, &changes, &r, error, sizeof(error)), cases[i].error);
+		assert_int_equal(registry_open(base, &o, on_change, &changes, &r, error, sizeof(error)),
+		    cases[i].error);
 		assert_null(r);
 		if (strstr(error, cases[i].says) == NULL)
 			fail_msg("%s", error);
