@@ -158,11 +158,9 @@ open_file(struct file_sink *s, struct lane *l, int64_t day, uint64_t seq)
 		r = l->dir_fd;
 		goto fail;
 	}
-	if ((size_t)snprintf(l->part, sizeof(l->part), ".%s-%" PRIu64 LAKE_PART_SUFFIX, s->agent_id,
-	    seq) >= sizeof(l->part)) {
-		r = -ENAMETOOLONG;
+	r = lake_part_name(l->dir_fd, s->agent_id, seq, l->part, sizeof(l->part));
+	if (r < 0)
 		goto fail;
-	}
 	r = l->fd = create_part(s, l->dir_fd, l->part);
 	if (r < 0)
 		goto fail;

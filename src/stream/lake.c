@@ -143,6 +143,30 @@ rename_new(int dir_fd, const char *from, const char *to)
 	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
 }
 
+/* Is there a file of that name, open or settled? */
+static bool
+is_taken(int dir_fd, const char *part)
+{
+	char name[NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%.*s.avro", (int)(strlen(part) - strlen(LAKE_PART_SUFFIX)) - 1, part + 1);
+	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    faccessat(dir_fd, part, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int
+lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size)
+{
+	int n = snprintf(ret, size, ".%s-%" PRIu64 LAKE_PART_SUFFIX, agent_id, seq);
+
+	for (int i = 2; n > 0 && (size_t)n < size && is_taken(dir_fd, ret); i++) {
+		if (i == PUBLISH_TRIES)
+			return -EEXIST;
+		n = snprintf(ret, size, ".%s-%" PRIu64 ".%d" LAKE_PART_SUFFIX, agent_id, seq, i);
+	}
+	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
 int
 lake_publish(int dir_fd, const char *part)
 {

@@ -30,6 +30,13 @@ int64_t lake_day(int64_t time_us);
 int lake_lock(int fd);
 
 /*
+ * The name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". Where the name that it
+ * will have is taken, as by an agent that delivers again what a killed one had written, ".<agent_id>-<seq>.2.avro.part"
+ * and so on: a reader takes an open name beside its settled one for the same file. 0, or a negative errno.
+ */
+int lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size);
+
+/*
  * ".x.avro.part" becomes "x.avro", or where that exists "x.2.avro" and so on: nothing is ever
  * overwritten. 0, or a negative errno.
  */

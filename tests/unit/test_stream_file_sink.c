@@ -326,8 +326,11 @@ a_crash_is_repaired_at_the_next_open(void **state)
 	assert_int_equal(repair.records, 4);
 	assert_int_equal(repair.torn_bytes, 0);
 	assert_int_equal(find(DONE, path), 1);
-	/* the same agent goes on, and even the same first seq overwrites nothing */
+	/* the same agent goes on, and even the same first seq overwrites nothing: also while the file is open */
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.2.avro.part", NULL), 1);
+	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.avro.part", NULL), 0);
 	assert_int_equal(s->ops->close(s), 0);
 	assert_int_equal(find(DONE, NULL), 2);
 	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.2.avro", path), 1);
