@@ -227,4 +227,6 @@ def test_the_idle_run_is_told_and_the_busy_one_is_not(played: Played) -> None:
     told = [f for f in about[other] if f.kind in ("IDLE_RUN", "IDLE_TASK", "ZOMBIE_RUN")]
     assert told
     assert told[0].hours is not None
-    assert_between(told[0].hours * 3600, played.sleep.length(), 0.05 * SLEEP_S)
+    # The interval of a second in which the run begins is not idle where its beginning took the CPU.
+    least, most = played.sleep.length()
+    assert_between(told[0].hours * 3600, (least - 1, most), 0.05 * SLEEP_S)

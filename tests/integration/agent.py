@@ -53,6 +53,12 @@ class Agent:
             f.write(text)
         os.rename(new, self.config_path)
 
+    def follow_only(self, path):
+        """A rule for what starts from now on: programs of that path, or folder with its slash, alone. Others may put any load on this host."""
+        os.makedirs(self.config["rules"], exist_ok=True)
+        with open(os.path.join(self.config["rules"], "follow-only.yaml"), "w") as f:
+            json.dump({"include": [{"path": path}]}, f)
+
     def start(self, wait=True, timeout=60, env=None):
         self.runs += 1
         self.log_path = os.path.join(self.room, "agent-%d.log" % self.runs)

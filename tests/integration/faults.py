@@ -14,7 +14,7 @@ import harness
 import kafka_check
 import stack
 from agent import AgentTest
-from load import MARK, cuts, unforgiven
+from load import MARK, cuts, own_folder, unforgiven
 from stack import Stack
 
 WAIT = 90  # seconds: a bound against a test that hangs, on a machine ten times as slow; waits end when they can
@@ -67,7 +67,7 @@ class FaultTest(AgentTest):
         super().tearDown()
 
     def kafka_agent(self, name="agent", kafka=None, registry=None, **keys):
-        """An agent that delivers to the stack. kafka, registry: merged into those sections."""
+        """An agent that delivers to the stack what the loads run. kafka, registry: merged into those sections."""
         k = {"brokers": [self.stack.brokers],
              "topics": {"partitions": 3, "replication": 1, "prefix": self.prefix}}
         # Topics and brokers that went away are looked for more often than every so many minutes.
@@ -75,8 +75,9 @@ class FaultTest(AgentTest):
         for section, value in (kafka or {}).items():
             k[section] = {**k[section], **value} if isinstance(value, dict) else value
         keys = {"drain": f"{WAIT}s", **keys}
-        return self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s",
-                                                   **(registry or {})}, **keys)
+        a = self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s", **(registry or {})}, **keys)
+        a.follow_only(own_folder())
+        return a
 
     # --- what the agent says ---
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A steady load of numbered programs, and the question whether a lake knows each of them once.
 
-Each program is `/bin/true sluice-load <name> <number>`, started by its own shell loop's fork and exec,
-so that what ran is known without asking anybody that is under test.
+Each program is `true sluice-load <name> <number>`, a copy of /bin/true that only this process's loads run, so that
+what ran is known without asking anybody that is under test, and an agent can be told to follow nothing else.
 """
+import atexit
 import collections
+import functools
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -18,15 +22,30 @@ MARK = "sluice-load"
 SKIPPED_MAX = 0.01
 
 
+@functools.cache
+def own_folder():
+    """Of copies of programs that only this process starts; it is removed when that ends. With a slash, as a rule's path."""
+    folder = tempfile.mkdtemp(prefix="sluice-load-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.chmod(folder, 0o755)
+    return folder + "/"
+
+
+@functools.cache
+def own(program):
+    """The path of a copy of a program of /bin."""
+    return shutil.copy(os.path.realpath("/bin/" + program), own_folder() + program)
+
+
 class Load:
     """Starts programs at a rate until stopped; .started says how many."""
 
-    def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0, program="/bin/true"):
+    def __init__(self, name, rate=int(os.environ.get("LOAD_RATE", "200")), padding=0, program=None):
         """padding: bytes of one more argument, for records of that size."""
         self.name = f"{name}-{os.getpid()}"  # others may put load on this host, too
         self.rate = rate
         self._more = ["x" * padding] if padding else []
-        self._program = program
+        self._program = program or own("true")
         self.started = 0
         self.failed = 0
         self._stop = threading.Event()

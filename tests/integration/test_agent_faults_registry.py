@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry is away, fails, refuses or moves under load: records wait, the state is visible, and then all arrive."""
 import json
+import subprocess
 import urllib.request
 
 import harness
 from faults import FaultTest, get
-from load import Load
+from load import Load, own
 
 FAILS = b'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}'
 
@@ -56,6 +57,9 @@ class Registry(FaultTest):
 
     def test_away_later_with_ids_known_and_cached(self):
         a = self.kafka_agent().start()
+        sleeper = subprocess.Popen([own("sleep"), "300"])  # of what ends at once there is no Usage
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
         with Load("later", rate=100) as load:
             self.wait_delivered(a, 100)
             for topic in ("usage", "host", "agent"):

@@ -8,7 +8,7 @@ import subprocess
 
 import harness
 from faults import WAIT, DiskFaultTest
-from load import Load
+from load import Load, own
 
 MIB = 1 << 20
 
@@ -92,7 +92,7 @@ class Disk(DiskFaultTest):
     def test_over_its_bound(self):
         """Usage goes first; what is missing in the end is exactly what was counted, topic by topic."""
         a = self.kafka_agent(spool={"max": "16MiB"}).start()
-        sleepers = [subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) for _ in range(2)]
+        sleepers = [subprocess.Popen([own("sh"), "-c", "while :; do :; done"]) for _ in range(2)]
         self.addCleanup(lambda: [(p.kill(), p.wait()) for p in sleepers])
         with Load("small", rate=100) as small:
             self.wait_delivered(a, 50)

@@ -9,7 +9,7 @@ import unittest
 import harness
 from agent import AgentTest
 from harness import read_lake
-from load import Load, cuts, duplicates, holes, once, unforgiven
+from load import Load, cuts, duplicates, holes, once, own_folder, unforgiven
 
 KILLS = int(os.environ.get("KILLS", "20"))
 
@@ -30,7 +30,9 @@ class Restart(AgentTest):
         return topics
 
     def test_kill_9_under_load_loses_and_repeats_nothing(self):
-        a = self.agent().start()
+        a = self.agent()
+        a.follow_only(own_folder())
+        a.start()
         seed = random.randrange(1 << 30)
         rng = random.Random(seed)
         with Load("kill") as load:
@@ -71,7 +73,9 @@ class Restart(AgentTest):
         self.assertIsNone(ends[0]["observed_time"])
 
     def test_clean_stop_and_start(self):
-        a = self.agent().start()
+        a = self.agent()
+        a.follow_only(own_folder())
+        a.start()
         with Load("stop", rate=200) as load:
             for _ in range(4):
                 load.wait_more(60)

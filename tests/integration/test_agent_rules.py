@@ -12,7 +12,7 @@ import time
 
 import harness
 from agent import Agent
-from load import Load
+from load import Load, own
 from seen import Seen
 from systems import make
 from systems.driver import environment
@@ -264,7 +264,7 @@ class Change(RulesTest):
     def test_a_hundred_changes_under_load(self):
         """Whom no rule concerns is there once; whom they concern is there once or not at all, and never by halves."""
         toggled = self.tool("rules_toggled", "true")
-        real = os.path.realpath("/bin/true")
+        real = own("true")
         texts = ["exclude: [{exe: rules_toggled}]",
                  "exclude: [{argv_matches: '^toggled-[0-9]+$'}]",
                  f"exclude: [{{path: {os.path.realpath(os.path.dirname(toggled))}/}}]",

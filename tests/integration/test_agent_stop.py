@@ -3,14 +3,16 @@
 import harness
 from agent import AgentTest
 from harness import losses, read_lake, seq_holes
-from load import Load
+from load import Load, own_folder
 
 
 class Stop(AgentTest):
     def test_a_second_sigterm_ends_it_at_once(self):
         """Nobody takes the records, so that the first would go on for ten minutes."""
         nowhere = {"brokers": ["127.0.0.1:1"]}
-        a = self.agent(drain="10m", kafka=nowhere, registry={"urls": ["http://127.0.0.1:1"]}).start()
+        a = self.agent(drain="10m", kafka=nowhere, registry={"urls": ["http://127.0.0.1:1"]})
+        a.follow_only(own_folder())
+        a.start()
         with Load("stop") as load:
             a.wait(lambda: a.status()["spool"]["records"] >= 100 and load.started >= 100, what="records that wait")
             a.signal(15)
