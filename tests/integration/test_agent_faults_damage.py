@@ -50,7 +50,8 @@ class Damage(DiskFaultTest):
         with Load("cut", rate=150) as load:
             self.fill_and_kill(a, load)
             last = self.segments(a)[-1]
-            os.truncate(last, os.path.getsize(last) - 50)
+            # More than one batch: the ring's room of the very last may not have been given back when it was killed.
+            os.truncate(last, os.path.getsize(last) - min(20000, os.path.getsize(last) // 2))
             a.start()
             self.assertGreater(a.wait_log("spool.recovered")["torn_bytes"], 0)
             self.assertGreater(a.wait_log("spool.behind")["bytes"], 0)
