@@ -9,7 +9,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 KEPT = os.path.join(ROOT, "tests", "times.tsv")
-HEADER = "# Seconds that each test took in a whole run on two CPUs, beside three others: test, seconds. `dev/test times` writes it.\n"
+HEADER = "# Seconds that each test took in a whole run on two CPUs, beside others: test, seconds. `dev/test times` writes it.\n"
 FACTOR = 2
 # Shorter ones are as long as the machine is busy; naming them would hide the others.
 FLOOR_S = 10
