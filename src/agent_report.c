@@ -233,7 +233,7 @@ agent_sink_error(struct agent *a)
 	a->sink_error[0] = '\0';
 	if (stats.refused > 0 || stats.dropped > 0)
 		snprintf(a->sink_error, sizeof(a->sink_error), "%llu records could not be written: %s",
-		    (unsigned long long)(stats.refused + stats.dropped),
+		    (unsigned long long)stats.refused + stats.dropped,
 		    stats.last_error != 0 ? strerror(-stats.last_error) : "see above");
 	return a->sink_error;
 }

@@ -278,7 +278,8 @@ ask(const struct ctl *ctl, const char *path, char **words)
 	json_t *request = make_request(ctl, words), *answer = NULL;
 	char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
 	bool is_settle = strcmp(words[0], "settle") == 0;
-	uint64_t timeout_ms = ctl->timeout_ms > 0 ? ctl->timeout_ms : is_settle ? SETTLE_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
+	uint64_t usual_ms = is_settle ? SETTLE_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
+	uint64_t timeout_ms = ctl->timeout_ms > 0 ? ctl->timeout_ms : usual_ms;
 	int fd = -1, r, status = EXIT_NO;
 
 	if (text == NULL) {

@@ -61,7 +61,7 @@ void delivery_close(struct delivery *d);
 
 void delivery_kick(struct delivery *d);		/* the spool has more: after each spool_commit() */
 void delivery_tick(struct delivery *d, int64_t now_us);	/* about ten times a second */
-void delivery_hurry(struct delivery *d);	/* what can be handed over is, and the outlet sends at once what it has */
+void delivery_hurry(struct delivery *d);	/* all that can be is handed over, and sent at once */
 
 /*
  * Hurries the outlet on and calls on_done once, from the loop: when the spool has nothing that waits

@@ -10,8 +10,9 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 
 def git(*args):
     """What git prints; the tree may belong to another user than root, who runs the tests."""
-    return subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *args], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout
+    command = ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *args]
+    # A seed of a fuzzer, which a diff shows, is no text.
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, errors="replace", check=True).stdout
 
 
 def files(*patterns):
