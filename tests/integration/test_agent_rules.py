@@ -439,6 +439,7 @@ class ByHand(RulesTest):
                            f"/bin/sh -c '/bin/true {mark} deeper; :'; :", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.wait_explained(shell.pid)
         self.assertEqual(b"\n", shell.stdout.readline())
+        a.settle()  # the agent knows that its first child has ended, and does not count it
         run_id = f"by-hand-{mark}"
         done = a.ctl("tag", "--pid", str(shell.pid), "--pipeline", "a pipeline", "--run", run_id, "--task", "a task",
                      "--sample", "S1", check=True)
