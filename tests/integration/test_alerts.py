@@ -6,6 +6,7 @@ it is silent. Values are in promtool's notation: `A+BxN` is A, A+B, … with N s
 """
 import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -13,6 +14,8 @@ import unittest
 import yaml
 
 import harness
+from agent import AgentTest
+from faults import get
 
 ALERTS = os.path.join(harness.ROOT, "ops", "prometheus", "alerts.yaml")
 PROMTOOL = os.path.join(harness.ROOT, "build", "checkers", "promtool")
@@ -113,6 +116,22 @@ class Alerts(unittest.TestCase):
         for name, rule in alerts().items():
             self.assertEqual({"summary", "description", "mend"}, set(rule["annotations"]), name)
             self.assertIn(rule["labels"]["severity"], ("warning", "critical"), name)
+
+
+class Page(AgentTest):
+    """What a running agent shows is what promtool takes and what the alerts ask for."""
+
+    def test_a_running_agents_page(self):
+        a = self.agent().start()
+        a.settle()
+        status, text = get(a, "/metrics")
+        self.assertEqual(200, status, text)
+        done = promtool("check", "metrics", given=text)
+        self.assertEqual((0, ""), (done.returncode, done.stdout))
+        shown = set(re.findall(r"(?m)^# TYPE (\w+) ", text))
+        asked = {name for rule in alerts().values() for name in re.findall(r"\bsluice_\w+", rule["expr"])}
+        self.assertGreaterEqual(len(asked), len(alerts()) - 1)  # up is Prometheus's own
+        self.assertEqual(set(), asked - shown)
 
 
 if __name__ == "__main__":
