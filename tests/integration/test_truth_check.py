@@ -10,11 +10,12 @@ import unittest
 
 import harness
 import truth_check
-from truth_check import Check, Truth
+from truth_compare import NET, NULL_WITHOUT, Check
+from truth_told import IO, SWITCHES, TOTALS, Truth
 
 USAGE = ["cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "minor_faults",
          "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw",
-         "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak", *(f"{k}_bytes" for k in truth_check.NET)]
+         "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak", *(f"{k}_bytes" for k in NET)]
 
 
 def escaped(data):
@@ -54,7 +55,7 @@ def made_up(truth):
         told = p.told or {}
         wants = {w["index"]: w for w in told.get("wants", [])}
         start_us = truth.start_us(p.start_ticks) + 4000
-        own = truth.own(p) if p.told else {k: 0 for k in truth_check.TOTALS} | {
+        own = truth.own(p) if p.told else {k: 0 for k in TOTALS} | {
             "user_us": p.end[max(p.end)]["cpu_ns"] // 1000}
         used = 0
         for i in range(p.n_programs):
@@ -62,12 +63,12 @@ def made_up(truth):
             usage = dict.fromkeys(USAGE, 0)
             usage["peak_rss_bytes"] = None if told.get("shared_mm") else ended.get("hwm_kb", 4000) << 10
             usage["threads_peak"] = ended.get("threads_peak", 1)
-            for k in truth_check.NET:
+            for k in NET:
                 usage[f"{k}_bytes"] = ended.get(k, 0)
             usage["net_rx_bytes"] = ended.get("tcp_rx", 0) + ended.get("udp_rx", 0)
             usage["net_tx_bytes"] = ended.get("tcp_tx", 0) + ended.get("udp_tx", 0)
             if last:
-                for k in ("minor_faults", "major_faults", *truth_check.SWITCHES, *truth_check.IO):
+                for k in ("minor_faults", "major_faults", *SWITCHES, *IO):
                     usage[k] = own[k]
                 usage["cpu_system_ns"] = own["system_us"] * 1000
                 usage["cpu_user_ns"] = own["user_us"] * 1000 - used
@@ -102,8 +103,8 @@ def made_up(truth):
                 told.get("core", False) if last else False, oom if last else False, last)
             rest = p.rest.get(i)
             if rest:
-                moved = dict.fromkeys(USAGE, 0) | {k: rest[truth_check.IO.get(k, k)] for k in (
-                    "minor_faults", "voluntary_switches", *truth_check.IO)} | {"cpu_user_ns": rest["cpu_ns"]}
+                moved = dict.fromkeys(USAGE, 0) | {k: rest[IO.get(k, k)] for k in (
+                    "minor_faults", "voluntary_switches", *IO)} | {"cpu_user_ns": rest["cpu_ns"]}
                 live += [{"agent_id": "a", "seq": n, "program_id": program_id(p.pid, p.start_ticks, i), "usage": u}
                          for n, u in enumerate([moved, dict.fromkeys(USAGE, 0)], len(live))]
     ends = [r for r in records if r["phase"] == "END"]
@@ -327,7 +328,7 @@ class Checker(unittest.TestCase):
         topics = copy.deepcopy(self.lake)
         for r in topics["sluice.program"]:
             if r["usage"]:
-                r["usage"].update(dict.fromkeys(truth_check.NULL_WITHOUT["network"]))
+                r["usage"].update(dict.fromkeys(NULL_WITHOUT["network"]))
         self.assertEqual([], [str(m) for m in self.check(topics, missing=["network"])])
         self.assertTrue(self.check(topics))
         self.assertTrue(self.check(copy.deepcopy(self.lake), missing=["network"]), "0 for what doctor calls unknown")

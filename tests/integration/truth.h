@@ -4,7 +4,7 @@
  *
  * The output is JSON lines: "process" by whoever reaped it (wait4 and /proc/PID/io, both with the
  * children that it reaped in turn), "image" by the program itself at its start and its end, "clock"
- * and "note" once a run. truth_check.py reads them. Bytes are written in hex: names may hold
+ * and "note" once a run. truth_told.py reads them. Bytes are written in hex: names may hold
  * anything.
  *
  * truth.c         the command line, the storm
