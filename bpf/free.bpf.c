@@ -45,6 +45,9 @@ int BPF_PROG(on_free, struct task_struct *t)
 		return 0;
 	key = (u64)t->signal;
 	p = bpf_map_lookup_elem(&procs, &key);
+	/* The address of one whose free we did not hear of: on_stale makes up for that one's end. */
+	if (p && p->self.start_ns != t->start_boottime)
+		p = NULL;
 	if (!p) {
 		if (can_be_preempted)
 			unseen_count(t);
