@@ -43,9 +43,15 @@ class Seen:
         found = [p for p in self.programs.values() if p["pid"] == pid and p["start_time"] >= since_us - 1000000]
         return sorted(found, key=lambda p: p["program_index"])
 
+    def of_driver(self, driver):
+        """Its process's programs. Once it has ended, another may have its number: pids come round in seconds beside a storm."""
+        found = self.of_pid(driver.pid, driver.started_us)
+        began = min((p["start_time"] for p in found), key=lambda us: abs(us - driver.started_us), default=None)
+        return [p for p in found if p["start_time"] == began]
+
     def run_of(self, driver):
         """The Run record of a driver; its programs must all be in that one."""
-        programs = self.of_pid(driver.pid, driver.started_us)
+        programs = self.of_driver(driver)
         if not programs:
             raise AssertionError(f"no program of the driver {driver.argv[:3]} (pid {driver.pid}) in the lake")
         ids = {p["run_id"] for p in programs}

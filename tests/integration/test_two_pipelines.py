@@ -4,9 +4,12 @@ import collections
 import os
 import signal
 import time
+import types
+import unittest
+from unittest import mock
 
 import harness
-from seen import SeenTest
+from seen import Seen, SeenTest
 from systems import make
 from systems.driver import ended_well
 from systems.nextflow import Nextflow
@@ -34,6 +37,33 @@ class AtOnceTest(SeenTest):
     def assert_overlapped(self, *runs):
         """They did run at once, or nothing was shown."""
         self.assertLess(max(r["start_time"] for r in runs), min(r["end_time"] for r in runs))
+
+
+class NumbersOfProcesses(unittest.TestCase):
+    """What is asked of a lake in which one pid is that of several processes, one after another."""
+
+    def seen(self, *processes):
+        """processes: (start in microseconds, run, [program_index])."""
+        programs = [{"agent_id": "a", "seq": 0, "phase": "END", "program_id": f"{start}-{index}", "pid": 7, "start_time": start,
+                     "program_index": index, "run_id": run, "argv": ["x"]}
+                    for start, run, indexes in processes for index in indexes]
+        for seq, r in enumerate(programs):
+            r["seq"] = seq
+        runs = [{"agent_id": "a", "seq": seq, "run_id": run, "start_time": start}
+                for seq, (start, run, _) in enumerate(processes) if run is not None]
+        with mock.patch.object(harness, "read_lake", return_value={"sluice.program": programs, "sluice.run": runs}):
+            return Seen("")
+
+    def test_a_driver_is_the_process_that_began_with_it(self):
+        driver = types.SimpleNamespace(pid=7, started_us=5000000, argv=["x"])
+        seen = self.seen((4200000, None, [0]), (5000300, "its", [0, 1]), (9000000, None, [0]), (9500000, "another", [0]))
+        self.assertEqual("its", seen.run_of(driver)["run_id"])
+
+    def test_a_driver_in_two_runs_is_refused(self):
+        driver = types.SimpleNamespace(pid=7, started_us=5000000, argv=["x"])
+        seen = self.seen((5000300, "its", [0]), (5000300, None, [1]))
+        with self.assertRaisesRegex(AssertionError, "is in runs"):
+            seen.run_of(driver)
 
 
 class SameName(AtOnceTest):
