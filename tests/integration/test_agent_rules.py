@@ -16,6 +16,7 @@ from load import Load, own
 from seen import Seen
 from systems import make
 from systems.driver import environment
+from systems.gate import Gate
 from systems.recorded import SystemTest, called, new_mark
 
 CHANGES = int(os.environ.get("CHANGES", "100"))
@@ -555,13 +556,16 @@ class ByHand(RulesTest):
     def test_a_run_goes_on_after_kill_9_and_another_agent_gives_it_the_same_id(self):
         name = new_mark()
         a = self.start()
-        driver = make.start(os.path.join(self.room, "work", "killed"), name, SECONDS="8")
+        gate = Gate(os.path.join(self.room, "work"))
+        self.addCleanup(gate.close)
+        driver = make.start(os.path.join(self.room, "work", "killed"), name, GATE=gate.path)
         self.addCleanup(lambda: driver.end() if driver.process.poll() is None else None)
-        driver.wait_for(lambda: os.path.exists(os.path.join(driver.folder, "A.prep")), what="first step")
+        gate.wait_for(2, driver)
         a.kill9()
         a.start(wait=False)
         late = self.agent("late").start()  # with no memory of anything
         a.wait_log("agent.started", 60)
+        gate.open()
         self.assertEqual(0, driver.wait())
         late.settle(tasks=True)
         self.assertEqual(0, late.stop(), late.log_text())

@@ -12,6 +12,7 @@ import harness
 from seen import Seen, SeenTest
 from systems import make
 from systems.driver import ended_well
+from systems.gate import Gate
 from systems.nextflow import Nextflow
 from systems.snakemake import Snakemake
 
@@ -22,6 +23,22 @@ class AtOnceTest(SeenTest):
     """play() fills cls.drivers: {the run's name in its programs' arguments: driver}."""
 
     agent_keys = {"engines": {"headers": True}}
+
+    @classmethod
+    def gate(cls, name):
+        gate = Gate(cls.room, f"gate-{name}")
+        cls.addClassCleanup(gate.close)
+        return gate
+
+    @classmethod
+    def play_at_once(cls, gates, timeout=120):
+        """To the end of cls.drivers; none goes on before two steps of each are at its gate."""
+        for name, gate in gates.items():
+            gate.wait_for(2, cls.drivers[name], timeout)
+        for gate in gates.values():
+            gate.open()
+        for driver in cls.drivers.values():
+            ended_well(driver, timeout=timeout)
 
     def assert_apart(self, programs):
         """{name: how many step programs}. Each run has those of its driver, all of them, and no other."""
@@ -73,12 +90,12 @@ class SameName(AtOnceTest):
     def play(cls):
         cls.snakemakes = {name: Snakemake(cls.folder(name, "pipeline")) for name in ("sm1", "sm2")}
         cls.nextflows = {name: Nextflow(cls.folder(name, "pipeline")) for name in ("nf1", "nf2")}
-        cls.drivers = {name: n.start("main.nf", "same", run=name, failing="false", bytes=1000000)
+        gates = {name: cls.gate(name) for name in (*cls.nextflows, *cls.snakemakes, "mk")}
+        cls.drivers = {name: n.start("main.nf", "same", run=name, failing="false", bytes=1000000, gate=gates[name].path)
                        for name, n in cls.nextflows.items()}
-        cls.drivers |= {name: s.start(name, seconds=1) for name, s in cls.snakemakes.items()}
-        cls.drivers["mk"] = make.start(cls.folder("mk"), "mk", SECONDS=3)
-        for driver in cls.drivers.values():
-            ended_well(driver, timeout=200)
+        cls.drivers |= {name: s.start(name, gate=gates[name].path) for name, s in cls.snakemakes.items()}
+        cls.drivers["mk"] = make.start(cls.folder("mk"), "mk", GATE=gates["mk"].path)
+        cls.play_at_once(gates, 200)
 
     def test_no_program_is_in_the_wrong_run(self):
         # Snakemake: 9 jobs, two of them twice. Nextflow: 5 tasks a sample, one of them twice, and one at the end.
@@ -105,10 +122,10 @@ class TwoUsers(AtOnceTest):
     @classmethod
     def play(cls):
         cls.snakemakes = {name: Snakemake(cls.folder(name)) for name in ("root", "nobody")}
-        cls.drivers = {"root": cls.snakemakes["root"].start("root", seconds=1),
-                       "nobody": cls.snakemakes["nobody"].start("nobody", seconds=1, user=NOBODY)}
-        for driver in cls.drivers.values():
-            ended_well(driver)
+        gates = {name: cls.gate(name) for name in cls.snakemakes}
+        cls.drivers = {name: s.start(name, user=NOBODY if name == "nobody" else None, gate=gates[name].path)
+                       for name, s in cls.snakemakes.items()}
+        cls.play_at_once(gates)
 
     def test_each_has_a_run_of_its_own(self):
         runs = self.assert_apart({"root": 22, "nobody": 22})
@@ -124,20 +141,19 @@ class RestartedDriver(AtOnceTest):
     @classmethod
     def play(cls):
         s = cls.snakemake = Snakemake(cls.folder("sm"))
-        first = s.start("first", seconds=4)
-        first.wait_for(lambda: len(cls.preps(s)) == 2, 60, "both steps that come first")
-        time.sleep(1)
+        gate = cls.gate("first")
+        first = s.start("first", gate=gate.path)
+        gate.wait_for(2, first)  # both steps that come first
         os.kill(first.pid, signal.SIGKILL)  # alone: its tasks live on
         first.process.wait(30)
         cls.killed_us = time.time_ns() // 1000
         second = s.start("second", "--rerun-incomplete")
         ended_well(second)
+        # The second run is told as over a second after its driver's end: so would be the first, if none of it ran.
+        cls.agent.settle(tasks=True)
+        gate.open()
+        gate.wait_over()
         cls.drivers = {"first": first, "second": second}
-
-    @staticmethod
-    def preps(s):
-        return [n for n in os.listdir(os.path.join(s.folder, "out")) if n.endswith(".prep")] \
-            if os.path.isdir(os.path.join(s.folder, "out")) else []
 
     def test_each_driver_is_a_run(self):
         runs = self.assert_apart({"first": 4, "second": 22})
@@ -157,9 +173,12 @@ class OutlivedTask(AtOnceTest):
     @classmethod
     def play(cls):
         s = cls.snakemake = Snakemake(cls.folder("sm"))
-        cls.drivers = {"left": ended_well(s.start("left", "outlived", seconds=6))}
+        gate = cls.gate("left")
+        cls.drivers = {"left": ended_well(s.start("left", "outlived", gate=gate.path))}
         cls.over_us = time.time_ns() // 1000
-        cls.drivers["left"].wait_for(lambda: os.path.exists(os.path.join(s.folder, "out", "late")), 30, "what was left")
+        gate.wait_for(1, cls.drivers["left"])
+        gate.open()
+        gate.wait_over()
 
     def test_what_is_left_belongs_to_its_task(self):
         runs = self.assert_apart({"left": 2})
@@ -181,17 +200,15 @@ class RestartedAgent(AtOnceTest):
     @classmethod
     def play(cls):
         cls.snakemakes = {name: Snakemake(cls.folder(name)) for name in ("one", "two")}
-        cls.drivers = {name: s.start(name, seconds=6) for name, s in cls.snakemakes.items()}
+        gates = {name: cls.gate(name) for name in cls.snakemakes}
+        cls.drivers = {name: s.start(name, gate=gates[name].path) for name, s in cls.snakemakes.items()}
         for name, driver in cls.drivers.items():
-            driver.wait_for(lambda: RestartedDriver.preps(cls.snakemakes[name]), 60, "a first step")
-        cls.agent.wait_empty()
-        time.sleep(1)
+            gates[name].wait_for(2, driver)
+        cls.agent.settle()
         cls.agent.kill9()
         cls.killed_us = time.time_ns() // 1000
-        time.sleep(1)
         cls.agent.start()
-        for driver in cls.drivers.values():
-            ended_well(driver)
+        cls.play_at_once(gates)
 
     def test_runs_go_on_under_their_ids(self):
         runs = self.assert_apart({"one": 22, "two": 22})

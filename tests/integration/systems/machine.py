@@ -55,6 +55,15 @@ def wait_until(condition, timeout, what):
         time.sleep(0.05)
 
 
+def has_ended(pid):
+    """Whether a process is gone, or a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def free_ports(count):
     """TCP ports of 127.0.0.1 that nobody has now."""
     with contextlib.ExitStack() as open_until_all_are_known:

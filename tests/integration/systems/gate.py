@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gate in a pipeline: steps wait at it until the test opens it, so that what overlaps does not hang on a clock.
+
+A step sources the gate's path with `.`: the shell says that it is there, and reads a line of a FIFO, without a
+program of its own. Pipelines source /dev/null where no gate is given.
+"""
+import contextlib
+import os
+import shlex
+
+from systems import machine
+
+MOST = 1000  # that one gate lets through
+
+
+class Gate:
+    """Open it with open(), from then on for everybody who comes; after close() whoever comes, or waits, fails."""
+
+    def __init__(self, folder, name="gate"):
+        os.makedirs(folder, exist_ok=True)
+        self.path = os.path.join(folder, name)
+        self._fifo = self.path + ".fifo"
+        self._pids = self.path + ".pids"
+        os.mkfifo(self._fifo)
+        with open(self._pids, "w"), open(self.path, "w") as f:
+            f.write(f"echo $$ >>{shlex.quote(self._pids)}\nread line <{shlex.quote(self._fifo)}\n")
+        for path in (self._fifo, self._pids):
+            os.chmod(path, 0o666)
+        # Both ends: no step waits for a writer, and lines stay until they are read.
+        self._fd = os.open(self._fifo, os.O_RDWR)
+
+    def pids(self):
+        """Of the shells that have come, whether or not they still wait."""
+        with open(self._pids) as f:
+            return [int(line) for line in f if line.endswith("\n")]
+
+    def wait_for(self, count, driver, timeout=120):
+        """Until so many steps of a driver have come."""
+        driver.wait_for(lambda: len(self.pids()) >= count, timeout, f"{count} steps at the gate, but {self.pids()}")
+
+    def open(self):
+        os.write(self._fd, b"\n" * MOST)
+
+    def wait_over(self, timeout=60):
+        """Until all shells that came have ended."""
+        machine.wait_until(lambda: all(map(machine.has_ended, self.pids())), timeout, f"end of those at the gate, {self.pids()}")
+
+    def close(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._fifo)
+        os.close(self._fd)
