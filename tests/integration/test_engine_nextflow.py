@@ -9,6 +9,7 @@ from seen import SeenTest
 from systems import machine, rootfs
 from systems.docker import Dockerd
 from systems.driver import ended_well
+from systems.gate import Gate
 from systems.nextflow import Nextflow
 from systems.podman import Podman
 from systems.slurm import Slurm
@@ -107,7 +108,13 @@ class Local(NextflowTest):
         n = cls.nextflow = Nextflow(cls.folder("nf"))
         cls.drivers = {"one": ended_well(n.start("main.nf", "one"))}
         cls.drivers["two"] = ended_well(n.start("main.nf", "two", "-resume", run="one", failing="false", samples="S1,S2,S3"))
-        cls.drivers["three"] = ended_well(n.start("fail.nf", "three"), 1)
+        gate = Gate(cls.room)
+        cls.addClassCleanup(gate.close)
+        failing = cls.drivers["three"] = n.start("fail.nf", "three", gate=gate.path)
+        # What still runs as FATAL fails is ended with it: KILLED is to be in trace.txt by then.
+        failing.wait_for(lambda: any(row["process"] == "KILLED" for row in n.trace("three")), 120, "row of KILLED in trace.txt")
+        gate.open()
+        ended_well(failing, 1)
 
     def test_the_pipeline_ran_as_written(self):
         """Or all that follows would say little."""

@@ -54,6 +54,8 @@ class Nextflow:
     def trace(self, name):
         """[row] of a run's trace.txt: every field a string, None where Nextflow knows nothing; numbers as numbers."""
         rows = []
+        if not os.path.exists(self.trace_path(name)):
+            return rows
         with open(self.trace_path(name), newline="") as f:
             for row in csv.DictReader(f, delimiter="\t"):
                 row = {k: None if v in ("-", "", None) else v for k, v in row.items()}
