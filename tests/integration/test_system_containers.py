@@ -9,7 +9,6 @@ import socketserver
 import subprocess
 import tempfile
 import threading
-import time
 import unittest
 import urllib.parse
 
@@ -25,6 +24,8 @@ from systems.runc import Crun, Runc
 # What every container runs: it says its namespaces, and ends with 7 after a program that ended with 3.
 SCRIPT = '''/bin/readlink /proc/self/ns/mnt /proc/self/ns/pid /proc/self/ns/net
 /bin/true "$0"; /bin/sh -c "exit 3" "$0"; /bin/sleep 0.1 & wait; exit 7'''
+# One that waits until its standard input is closed: an END has what a runtime answered by then.
+WAITS = '/bin/cat; /bin/true "$0"'
 ENDED = [("readlink", 0), ("sh", 3), ("sh", 7), ("sleep", 0), ("true", 0)]
 IMAGE = "tools:1"
 
@@ -79,6 +80,15 @@ class ContainerTest(SystemTest):
         self.assert_all(records.both(family), **fields)
         return first
 
+    def run_until_named(self, command, env, pid, name):
+        """Runs a container whose script is WAITS, until the agent knows its name. pid: asks for its first process."""
+        with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
+            self.addCleanup(lambda: p.poll() is None and p.kill())
+            first = machine.wait_until(pid, 60, "container")
+            self.recorder.wait(lambda: name in self.recorder.ctl("explain", first).stdout, 60, "name in what ctl explain says")
+            said, _ = p.communicate(timeout=60)
+        self.assertEqual((0, ""), (p.returncode, said))
+
     def check_infrastructure(self, records, *names):
         """What manages containers is in none."""
         found = [r for r in records.ends.values() if r["comm"] in {n[:15] for n in names}]
@@ -128,28 +138,28 @@ class Managed(ContainerTest):
         self.check_infrastructure(records, "dockerd", "containerd", "docker", "containerd-shim-runc-v2")
 
     def test_docker_tells_names_and_images_to_who_may_ask(self):
-        mark = new_mark()
+        argv = ["/bin/sh", "-c", WAITS, new_mark()]
         with Dockerd(cgroup="/docker") as d:
             d.import_image(self.root, IMAGE)
             # dockerd lets in its group, which the test's account is not in.
             self.start(user="root", containers={"sockets": [d.socket]})
-            done = d("run", "--name", "well-named", "--network", "none", IMAGE, "/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark)
+            self.run_until_named(d.command("run", "--interactive", "--name", "well-named", "--network", "none", IMAGE, *argv), d.env,
+                                 lambda: d.pid("well-named"), "well-named")
             seen = d.inspect("well-named")
-        self.assertEqual("", done.stdout)
         records = self.stop()
-        first = records.only(["/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark])
+        first = records.only(argv)
         # A START may come before the answer.
         self.assert_all(records.family(first), container_id=seen["Id"], container_name=seen["Name"].lstrip("/"),
                         container_image=seen["Config"]["Image"])
 
     def test_podman_tells_names_and_images_too(self):
-        mark = new_mark()
-        argv = ["/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark]
+        argv = ["/bin/sh", "-c", WAITS, new_mark()]
         with Podman() as p:
             image = p.import_image(rootfs.make_tar(self.root, os.path.join(self.room, "root.tar")), IMAGE)
             with p.service() as socket_path:
                 self.start(user="root", containers={"sockets": [socket_path]})
-                p("run", "--name", "well-named", *p.run_options, image, *argv)
+                self.run_until_named(p.command("run", "--interactive", "--name", "well-named", *p.run_options, image, *argv), p.env,
+                                     lambda: p.pid("well-named"), "well-named")
                 seen = p.inspect("well-named")
         records = self.stop()
         self.assert_all(records.family(records.only(argv)), container_id=seen["Id"], container_name="well-named",
@@ -270,11 +280,11 @@ class Bare(ContainerTest):
         argv = ["/bin/sh", "-c", "/bin/sleep 300; exit 1", mark]
         with Runc(self.root) as r:
             box = r.start("before", argv, cgroup=f"/docker/{container}")
-            machine.wait_until(lambda: (r.state("before") or {}).get("status") == "running", 20, "container")
-            time.sleep(0.5)
+            pid = machine.wait_until(lambda: r.pid("before"), 60, "container")
+            machine.wait_until(lambda: machine.children(pid), 60, "program of the container's shell")
             self.start(containers={"sockets": [path]})
             machine.wait_until(lambda: asked, 20, "question")
-            self.recorder.wait(lambda: "called-a" in self.recorder.ctl("explain", r.state("before")["pid"]).stdout, 10,
+            self.recorder.wait(lambda: "called-a" in self.recorder.ctl("explain", pid).stdout, 60,
                                "name in what ctl explain says")
             self.assertEqual({"requests": 1, "named": 1, "unknown": 0, "failed": 0, "refused": 0},
                              self.recorder.status()["containers"])
@@ -309,10 +319,11 @@ class Bare(ContainerTest):
         self.start(containers={"sockets": [path]})
         self.recorder.wait_log("containers.socket")
         os.chmod(path, 0o666)
-        mark, container = new_mark(), secrets.token_hex(32)
-        argv = ["/bin/sh", "-c", '/bin/sleep 2; /bin/true "$0"', mark]
+        container = secrets.token_hex(32)
+        argv = ["/bin/sh", "-c", WAITS, new_mark()]
         with Runc(self.root) as r:
-            self.assertEqual(0, r.run("later", argv, cgroup=f"/docker/{container}").returncode)
+            self.run_until_named(r.command("later", r.bundle("later", argv, cgroup=f"/docker/{container}")), machine.environment(),
+                                 lambda: r.pid("later"), "called-a" + container[:4])
         self.assertEqual("info", self.recorder.wait_log("containers.socket", count=2)["level"])
         records = self.stop()
         self.assertIn(container, asked)

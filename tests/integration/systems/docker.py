@@ -58,13 +58,21 @@ class Dockerd:
     def __exit__(self, *exc):
         self.close()
 
+    def command(self, *args):
+        return [DOCKER, *args]
+
     def __call__(self, *args, check=True, quiet=False, timeout=300, **kw):
         """`docker ARGS`; its output as text in .stdout, both streams together."""
-        return machine.run([DOCKER, *args], check=check, quiet=quiet, timeout=timeout, env=self.env, **kw)
+        return machine.run(self.command(*args), check=check, quiet=quiet, timeout=timeout, env=self.env, **kw)
 
     def inspect(self, name):
         """What docker knows of a container, as it says it itself."""
         return json.loads(self("inspect", name).stdout)[0]
+
+    def pid(self, name):
+        """Of the first process of a container that runs; 0 where none is called so yet."""
+        done = self("inspect", "--format", "{{.State.Pid}}", name, check=False, quiet=True)
+        return int(done.stdout) if done.returncode == 0 else 0
 
     def import_image(self, folder, name):
         """The files under folder as an image of one layer."""

@@ -64,6 +64,15 @@ def has_ended(pid):
         return True
 
 
+def children(pid):
+    """Pids of a process's children; none where it is gone."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            return f.read().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def free_ports(count):
     """TCP ports of 127.0.0.1 that nobody has now."""
     with contextlib.ExitStack() as open_until_all_are_known:

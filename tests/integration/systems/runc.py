@@ -72,6 +72,11 @@ class Runc:
         done = machine.run([self.path, "--root", os.path.join(self.at, "state"), "state", name], check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
+    def pid(self, name):
+        """Of the first process of a container that runs; 0 where there is none yet."""
+        state = self.state(name)
+        return state["pid"] if state is not None and state["status"] == "running" else 0
+
     def close(self):
         """Containers that still run, their control groups and files."""
         state = os.path.join(self.at, "state")
