@@ -9,14 +9,13 @@ import tempfile
 import time
 
 import harness
-from systems import rootfs
+from systems import machine, rootfs
+from systems.gate import Gate
 from systems.recorded import SystemTest, ended, new_mark
 from systems.runc import Runc
 from systems.slurm import Slurm
 
 MIB = 1 << 20
-# What a job asked for is read in the files of its control groups, which a shorter one takes with it.
-LIVE = "/bin/sleep 1"
 
 
 def slurm_time(text):
@@ -30,6 +29,21 @@ class SlurmTest(SystemTest):
         cls.slurm = Slurm()
         cls.addClassCleanup(cls.slurm.close)
         cls.slurm.__enter__()
+
+    def gate(self, name):
+        gate = Gate(self.room, name)
+        self.addCleanup(gate.close)
+        return gate
+
+    def start(self):
+        """
+        With the agent self.live, a line of scripts: what a job asked for is read in the files of its control groups,
+        which the job takes with it. There it waits until they were read.
+        """
+        agent, gate = super().start(), self.gate("live")
+        self.live = f". {gate.path}"
+        self.enterContext(gate.kept(agent.settle))
+        return agent
 
     # --- what the records have of a job ---
 
@@ -104,9 +118,9 @@ class Jobs(SlurmTest):
         self.start()
         mark = new_mark()
         array = self.slurm.sbatch(f"""#!/bin/sh
-{LIVE}
+{self.live}
 /bin/true {mark} batch $SLURM_JOB_ID
-srun -n1 /bin/sh -c '{LIVE}; /bin/true {mark} step $SLURM_JOB_ID $SLURM_STEP_ID; exit 0'
+srun -n1 /bin/sh -c '{self.live}; /bin/true {mark} step $SLURM_JOB_ID $SLURM_STEP_ID; exit 0'
 exit $((SLURM_ARRAY_TASK_ID == 2 ? 3 : 0))
 """, "-J", "arr", "-a", "1-3", "-n1", "--mem=100")
         jobs = self.slurm.wait(array)
@@ -131,11 +145,11 @@ exit $((SLURM_ARRAY_TASK_ID == 2 ? 3 : 0))
 
     def test_known_tools_of_a_batch_job(self):
         self.start()
-        job = self.slurm.sbatch("""#!/bin/bash
+        job = self.slurm.sbatch(f"""#!/bin/bash
 set -e
 mkdir tools; cd tools
 printf '>chr1\\n%s\\n' "$(printf 'ACGT%.0s' $(seq 500))" >ref.fa
-/bin/sleep 1
+{self.live}
 samtools faidx ref.fa
 bwa index ref.fa
 printf '@r\\nACGTACGTACGTACGTACGTACGTACGTACGT\\n+\\nIIIIIIIIIIIIIIIIIIIIIIIIIIIIIIII\\n' >r.fq
@@ -152,7 +166,7 @@ bwa mem ref.fa r.fq | samtools sort -o r.bam -
 
     def test_two_users_and_the_same_one_twice(self):
         self.start()
-        script = "#!/bin/sh\n/bin/sleep 1\n/usr/bin/id -u\n"
+        script = f"#!/bin/sh\n{self.live}\n/usr/bin/id -u\n"
         jobs = [self.slurm.sbatch(script, "-n1", "--mem=50", "-J", "same", uid=uid) for uid in (None, None, 65534)]
         shown = [self.slurm.wait(job)[0] for job in jobs]
         records = self.stop()
@@ -167,14 +181,16 @@ bwa mem ref.fa r.fq | samtools sort -o r.bam -
         self.start()
 
         def submit(script):
-            return self.slurm.sbatch(f"#!/bin/sh\n{LIVE}\n{script}\n", "-n1", "--mem=50")
+            return self.slurm.sbatch(f"#!/bin/sh\n{self.live}\n{script}\n", "-n1", "--mem=50")
         failed = submit("exit 5")
         killed = submit("kill -9 $$")
         memory = submit("exec dd if=/dev/zero of=/dev/null bs=300M count=1")
-        step = submit("srun -n1 /bin/sh -c '/bin/sleep 1; kill -SEGV $$'")
-        cancelled = submit("exec /bin/sleep 60")
-        self.slurm.wait_running(cancelled, 60)
-        time.sleep(1)
+        step = submit(f"srun -n1 /bin/sh -c '{self.live}; kill -SEGV $$'")
+        gate = self.gate("cancelled")
+        cancelled = submit(f". {gate.path}; exec /bin/sleep 600")
+        pid, = machine.wait_until(gate.pids, 120, "job that is to be cancelled")
+        gate.open()
+        machine.wait_until(lambda: machine.comm(pid) == "sleep", 60, "program of the job that is to be cancelled")
         self.slurm("scancel", cancelled)
         shown = {job: self.slurm.wait(job)[0] for job in (failed, killed, memory, step, cancelled)}
         records = self.stop()
@@ -190,11 +206,16 @@ bwa mem ref.fa r.fq | samtools sort -o r.bam -
         self.assert_all(records.works("task", run_id=runs[step], task_id=f"{step}.0"), exit_signal=11)
 
     def submit_ten(self, mark):
-        """A job that starts a program each second, numbered, and ends with 4 after ten."""
-        return self.slurm.sbatch(f"""#!/bin/sh
-for i in 1 2 3 4 5 6 7 8 9 10; do /bin/sleep 1; /bin/true {mark} $i; done
+        """The gate at which a job waits that starts ten programs, numbered, five before it and five behind, and ends with 4; the job."""
+        gate = self.gate("ten")
+        job = self.slurm.sbatch(f"""#!/bin/sh
+for i in 1 2 3 4 5; do /bin/true {mark} $i; done
+. {gate.path}
+for i in 6 7 8 9 10; do /bin/true {mark} $i; done
 exit 4
 """, "-n1", "--mem=50")
+        machine.wait_until(gate.pids, 120, "job at the gate")
+        return gate, job
 
     def check_ten(self, records, job, mark, first):
         """All programs are there, of the numbered ones those from a number up to first on; all are of the one job."""
@@ -215,21 +236,19 @@ exit 4
 
     def test_a_job_that_runs_already(self):
         mark = new_mark()
-        job = self.submit_ten(mark)
-        self.slurm.wait_running(job)
-        time.sleep(0.5)
+        gate, job = self.submit_ten(mark)
         self.start()
+        gate.open()
         self.slurm.wait(job)
-        script = self.check_ten(self.stop(), job, mark, 9)
+        script = self.check_ten(self.stop(), job, mark, 6)
         self.assertIsNotNone(script["observed_time"])
 
     def test_an_agent_that_is_killed_during_a_job(self):
         mark = new_mark()
         agent = self.start()
-        job = self.submit_ten(mark)
-        self.slurm.wait_running(job)
-        time.sleep(2.5)
+        gate, job = self.submit_ten(mark)
         agent.kill9()
+        gate.open()
         agent.start()
         self.slurm.wait(job)
         self.check_ten(self.stop(), job, mark, 1)

@@ -7,6 +7,7 @@ program of its own. Pipelines source /dev/null where no gate is given.
 import contextlib
 import os
 import shlex
+import threading
 
 from systems import machine
 
@@ -38,8 +39,30 @@ class Gate:
         """Until so many steps of a driver have come."""
         driver.wait_for(lambda: len(self.pids()) >= count, timeout, f"{count} steps at the gate, but {self.pids()}")
 
-    def open(self):
-        os.write(self._fd, b"\n" * MOST)
+    def open(self, count=MOST):
+        """For so many, those who wait first."""
+        os.write(self._fd, b"\n" * count)
+
+    @contextlib.contextmanager
+    def kept(self, before):
+        """Meanwhile each who comes goes on as soon as before(), called after its arrival, has returned."""
+        is_over = threading.Event()
+
+        def keep():
+            gone_on = 0
+            while not is_over.wait(0.02):
+                come = len(self.pids())
+                if come > gone_on:
+                    before()
+                    self.open(come - gone_on)
+                    gone_on = come
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            keeper.join()
 
     def wait_over(self, timeout=60):
         """Until all shells that came have ended."""

@@ -64,6 +64,15 @@ def has_ended(pid):
         return True
 
 
+def comm(pid):
+    """What the kernel calls a process; None where it is gone."""
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().rstrip("\n")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
 def children(pid):
     """Pids of a process's children; none where it is gone."""
     try:

@@ -167,9 +167,6 @@ class Slurm:
             return tasks if tasks and all(t["JobState"] in ENDED for t in tasks) else None
         return machine.wait_until(ended, timeout, f"end of job {job}")
 
-    def wait_running(self, job, timeout=30):
-        return machine.wait_until(lambda: all(t["JobState"] == "RUNNING" for t in self.show(job)), timeout, f"start of job {job}")
-
     def output(self, job):
         """What a job printed; job is the raw id."""
         with open(os.path.join(self.work, f"{job}.out"), errors="replace") as f:
