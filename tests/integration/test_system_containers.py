@@ -34,6 +34,12 @@ def box(mark):
     return ["/bin/sh", "-c", SCRIPT, mark]
 
 
+def first_pid(engine, name):
+    """Of a container of docker or podman that runs; 0 where none is called so yet."""
+    done = engine("inspect", "--format", "{{.State.Pid}}", name, check=False, quiet=True)
+    return int(done.stdout) if done.returncode == 0 else 0
+
+
 class Teller(socketserver.ThreadingUnixStreamServer):
     """Names every container that it is asked for, in Docker's words."""
 
@@ -83,7 +89,6 @@ class ContainerTest(SystemTest):
     def run_until_named(self, command, env, pid, name):
         """Runs a container whose script is WAITS, until the agent knows its name. pid: asks for its first process."""
         with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as p:
-            self.addCleanup(lambda: p.poll() is None and p.kill())
             first = machine.wait_until(pid, 60, "container")
             self.recorder.wait(lambda: name in self.recorder.ctl("explain", first).stdout, 60, "name in what ctl explain says")
             said, _ = p.communicate(timeout=60)
@@ -144,7 +149,7 @@ class Managed(ContainerTest):
             # dockerd lets in its group, which the test's account is not in.
             self.start(user="root", containers={"sockets": [d.socket]})
             self.run_until_named(d.command("run", "--interactive", "--name", "well-named", "--network", "none", IMAGE, *argv), d.env,
-                                 lambda: d.pid("well-named"), "well-named")
+                                 lambda: first_pid(d, "well-named"), "well-named")
             seen = d.inspect("well-named")
         records = self.stop()
         first = records.only(argv)
@@ -159,7 +164,7 @@ class Managed(ContainerTest):
             with p.service() as socket_path:
                 self.start(user="root", containers={"sockets": [socket_path]})
                 self.run_until_named(p.command("run", "--interactive", "--name", "well-named", *p.run_options, image, *argv), p.env,
-                                     lambda: p.pid("well-named"), "well-named")
+                                     lambda: first_pid(p, "well-named"), "well-named")
                 seen = p.inspect("well-named")
         records = self.stop()
         self.assert_all(records.family(records.only(argv)), container_id=seen["Id"], container_name="well-named",

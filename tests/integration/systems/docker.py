@@ -69,11 +69,6 @@ class Dockerd:
         """What docker knows of a container, as it says it itself."""
         return json.loads(self("inspect", name).stdout)[0]
 
-    def pid(self, name):
-        """Of the first process of a container that runs; 0 where none is called so yet."""
-        done = self("inspect", "--format", "{{.State.Pid}}", name, check=False, quiet=True)
-        return int(done.stdout) if done.returncode == 0 else 0
-
     def import_image(self, folder, name):
         """The files under folder as an image of one layer."""
         tar = subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE)

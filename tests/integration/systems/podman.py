@@ -58,11 +58,6 @@ class Podman:
     def inspect(self, name):
         return json.loads(self("inspect", name).stdout)[0]
 
-    def pid(self, name):
-        """Of the first process of a container that runs; 0 where none is called so yet."""
-        done = self("inspect", "--format", "{{.State.Pid}}", name, check=False, quiet=True)
-        return int(done.stdout) if done.returncode == 0 else 0
-
     def close(self):
         self("rm", "--all", "--force", "--time", "1", check=False)
         machine.unmount_below(self.at)
