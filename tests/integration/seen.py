@@ -2,7 +2,8 @@
 """What an agent saw of pipelines: its lake as runs, tasks and programs, and the steps that say whose they are.
 
 A step is a program with an argument `step:RUN/TASK/SAMPLE` (or `owner=step:...`): what a pipeline of
-tests/fixtures/pipelines ran, told by itself and not by what is under test.
+tests/fixtures/pipelines ran, told by itself and not by what is under test. Steps of tests that run beside this
+one have another RUN, whatever they call it (systems/driver.py).
 """
 import collections
 import os
@@ -14,8 +15,9 @@ import unittest
 import harness
 from agent import Agent
 from load import cuts, holes, once, unforgiven
+from systems.driver import OURS
 
-OWNER = re.compile(r"(?:owner=)?step:([^/]*)/([^/]*)/([^/]*)$")
+OWNER = re.compile(rf"(?:owner=)?step:([^/]*){re.escape(OURS)}/([^/]*)/([^/]*)$")
 Step = collections.namedtuple("Step", "run task sample program")
 
 

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from systems.driver import PIPELINES, STEP, Driver, engine, environment
+from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
 
 def inputs(folder, run, samples=("A", "B")):
@@ -14,7 +14,7 @@ def inputs(folder, run, samples=("A", "B")):
     shutil.copytree(os.path.join(PIPELINES, "cwl"), folder, dirs_exist_ok=True)
     path = os.path.join(folder, f"{run}.json")
     with open(path, "w") as f:
-        json.dump({"step": STEP, "run": run, "samples": list(samples)}, f)
+        json.dump({"step": STEP, "run": owner(run), "samples": list(samples)}, f)
     return path
 
 
@@ -22,7 +22,7 @@ def start(folder, run, workflow="workflow.cwl"):
     order = inputs(folder, run)
     if workflow != "workflow.cwl":
         with open(order, "w") as f:
-            json.dump({"step": STEP, "run": run}, f)
+            json.dump({"step": STEP, "run": owner(run)}, f)
     at = engine("cwltool")
     return Driver([os.path.join(at, "bin", "cwltool"), "--parallel", "--no-container", "--outdir", f"out-{run}", workflow,
                    os.path.basename(order)], folder, env=environment(folder), name=f"cwltool-{run}")

@@ -3,7 +3,7 @@
 import json
 import os
 
-from systems.driver import PIPELINES, STEP, Driver, engine, environment
+from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
 
 class Dask:
@@ -40,7 +40,7 @@ class Dask:
 
     def run(self, run):
         """The client's own account: pids of the workers, and [number, status, worker's pid] of each step."""
-        client = Driver([os.path.join(self.bin, "python"), os.path.join(PIPELINES, "dask", "client.py"), self.file, run,
+        client = Driver([os.path.join(self.bin, "python"), os.path.join(PIPELINES, "dask", "client.py"), self.file, owner(run),
                          STEP], self.folder, env=self.env, name="client")
         if client.wait(60) != 0:
             raise AssertionError(client.output)

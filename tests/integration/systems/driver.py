@@ -11,6 +11,13 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."
 PIPELINES = os.path.join(ROOT, "tests", "fixtures", "pipelines")
 STEP = os.path.join(PIPELINES, "step.sh")
 
+OURS = f".{os.getpid()}"  # behind the name of a run in its programs' arguments: tests that run at once have the same names
+
+
+def owner(run):
+    """The name of a run as its programs are told it."""
+    return run + OURS
+
 
 def engine(name):
     """The folder of an engine that dev/engines fetches; there from its first use on."""

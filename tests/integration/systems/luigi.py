@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 
-from systems.driver import PIPELINES, STEP, Driver, engine, environment
+from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
 FAILED = 30  # the status of a run in which a task failed
 
@@ -12,7 +12,7 @@ FAILED = 30  # the status of a run in which a task failed
 def start(folder, run, samples="A,B"):
     os.makedirs(folder, exist_ok=True)
     shutil.copy(os.path.join(PIPELINES, "luigi", "steps.py"), folder)
-    return Driver([os.path.join(engine("luigi"), "bin", "luigi"), "--module", "steps", "All", "--run-name", run, "--step",
+    return Driver([os.path.join(engine("luigi"), "bin", "luigi"), "--module", "steps", "All", "--run-name", owner(run), "--step",
                    STEP, "--samples", samples, "--local-scheduler", "--workers", "2", "--no-lock",
                    "--worker-keep-alive", "--scheduler-retry-delay", "1", "--worker-wait-interval", "0.2",
                    "--retcode-task-failed", str(FAILED)],

@@ -4,7 +4,7 @@ import csv
 import os
 import shutil
 
-from systems.driver import PIPELINES, STEP, Driver, engine, environment
+from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
 # What the launcher opens to it; 16 arguments that stand before anything which names the run.
 OPENED = ("java.lang", "java.util", "java.io", "java.nio", "java.nio.file", "java.nio.file.spi", "java.net",
@@ -44,7 +44,7 @@ class Nextflow:
         config = f"{name}.config"
         with open(os.path.join(self.folder, config), "w") as f:
             f.write(CONFIG % {"trace": self.trace_path(name), "fields": ",".join(FIELDS), "more": self.config})
-        params = {"step": STEP, "run": name, **params}
+        params = {"step": STEP, **params, "run": owner(params.get("run", name))}
         return Driver(["java", "-Xms64m", "-Xmx512m", "-XX:TieredStopAtLevel=1",
                        *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in OPENED), "-cp", f"{self.lib}/*",
                        "nextflow.cli.Launcher", "-C", config, "run", script, "-name", name, *options,

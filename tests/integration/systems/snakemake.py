@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from systems.driver import PIPELINES, STEP, Driver, engine, environment
+from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
 DEBIAN = "/usr/bin/snakemake"
 
@@ -71,7 +71,7 @@ class Snakemake:
             for at, _, names in os.walk(self.folder):
                 for path in (at, *(os.path.join(at, n) for n in names)):
                     os.chown(path, user, user)
-        pairs = [f"{k}={v}" for k, v in {"run": run, "step": STEP, **config}.items()]
+        pairs = [f"{k}={v}" for k, v in {"run": owner(run), "step": STEP, **config}.items()]
         return Driver([self.program, "--nolock", *(["--cores", cores] if cores else []), *args, "--config", *pairs],
                       self.folder, env=environment(self.folder, **(env or {})), user=user, name="snakemake")
 
