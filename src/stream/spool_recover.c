@@ -319,6 +319,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 		recovery->corrupt_batches++;
 		recovery->corrupt_bytes += seg->size - w.at;
 		seg->is_sealed = true;
+		shorten(s, seg, w.at);
 		return 0;
 	}
 	if (w.passed > 0 && is_last) {

@@ -1,0 +1,220 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * faults: calls of the C library that fail. The linker gives a test that includes this what its sources
+ * call in FAULTS_WRAPPED (CMakeLists.txt); only the thread that has set a fault meets it.
+ */
+#ifndef SLUICE_TESTS_UNIT_FAULTS_H
+#define SLUICE_TESTS_UNIT_FAULTS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum fault_call {
+	FAULT_MEMORY = 1 << 0,		/* malloc, calloc, realloc, strdup */
+	FAULT_OPEN = 1 << 1,		/* open, openat of what is there */
+	FAULT_DIR = 1 << 2,		/* mkdir, mkdirat */
+	FAULT_LOCK = 1 << 3,
+	FAULT_READ = 1 << 4,		/* pread */
+	FAULT_WRITE = 1 << 5,		/* write, pwritev */
+	FAULT_ROOM = 1 << 6,		/* posix_fallocate */
+	FAULT_CUT = 1 << 7,		/* ftruncate */
+	FAULT_SYNC = 1 << 8,		/* fdatasync, fsync */
+	FAULT_NAME = 1 << 9,		/* rename, renameat */
+	FAULT_UNLINK = 1 << 10,		/* unlink, unlinkat */
+	FAULT_DUP = 1 << 11,		/* fcntl */
+	FAULT_THREAD = 1 << 12,		/* pthread_create */
+	FAULT_REWRITE = 1 << 13,	/* pwrite */
+	FAULT_CREATE = 1 << 14,		/* open, openat with O_CREAT */
+};
+
+struct fault {
+	unsigned calls;			/* enum fault_call: those that count */
+	unsigned skip;			/* so many work */
+	unsigned times;			/* and so many then fail */
+	int error;			/* with this errno; 0: half of what was asked is read or written */
+	unsigned count;			/* calls so far */
+	unsigned hit;			/* enum fault_call: those that failed */
+};
+
+static _Thread_local struct fault fault;
+
+/* Does this call fail? errno is set then. */
+static inline bool
+fault_is_due(enum fault_call call)
+{
+	unsigned n;
+
+	if (!(fault.calls & (unsigned)call))
+		return false;
+	n = fault.count++;
+	if (n < fault.skip || n - fault.skip >= fault.times)
+		return false;
+	fault.hit |= (unsigned)call;
+	errno = fault.error;
+	return true;
+}
+
+#define FAULT_WRAP(type, name, ...)				\
+	type __real_##name(__VA_ARGS__);			\
+	type __wrap_##name(__VA_ARGS__);			\
+	type __wrap_##name(__VA_ARGS__)
+
+FAULT_WRAP(void *, malloc, size_t size)
+{
+	return fault_is_due(FAULT_MEMORY) ? NULL : __real_malloc(size);
+}
+
+FAULT_WRAP(void *, calloc, size_t n, size_t size)
+{
+	return fault_is_due(FAULT_MEMORY) ? NULL : __real_calloc(n, size);
+}
+
+FAULT_WRAP(void *, realloc, void *data, size_t size)
+{
+	return fault_is_due(FAULT_MEMORY) ? NULL : __real_realloc(data, size);
+}
+
+FAULT_WRAP(char *, strdup, const char *text)
+{
+	return fault_is_due(FAULT_MEMORY) ? NULL : __real_strdup(text);
+}
+
+FAULT_WRAP(int, open, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return fault_is_due(flags & O_CREAT ? FAULT_CREATE : FAULT_OPEN) ? -1 : __real_open(path, flags, mode);
+}
+
+FAULT_WRAP(int, openat, int dir, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	return fault_is_due(flags & O_CREAT ? FAULT_CREATE : FAULT_OPEN) ? -1 : __real_openat(dir, path, flags, mode);
+}
+
+FAULT_WRAP(int, mkdir, const char *path, mode_t mode)
+{
+	return fault_is_due(FAULT_DIR) ? -1 : __real_mkdir(path, mode);
+}
+
+FAULT_WRAP(int, mkdirat, int dir, const char *path, mode_t mode)
+{
+	return fault_is_due(FAULT_DIR) ? -1 : __real_mkdirat(dir, path, mode);
+}
+
+FAULT_WRAP(int, flock, int fd, int how)
+{
+	return fault_is_due(FAULT_LOCK) ? -1 : __real_flock(fd, how);
+}
+
+FAULT_WRAP(ssize_t, pread, int fd, void *data, size_t len, off_t at)
+{
+	if (!fault_is_due(FAULT_READ))
+		return __real_pread(fd, data, len, at);
+	return fault.error != 0 ? -1 : __real_pread(fd, data, (len + 1) / 2, at);
+}
+
+FAULT_WRAP(ssize_t, write, int fd, const void *data, size_t len)
+{
+	if (!fault_is_due(FAULT_WRITE))
+		return __real_write(fd, data, len);
+	return fault.error != 0 ? -1 : __real_write(fd, data, (len + 1) / 2);
+}
+
+FAULT_WRAP(ssize_t, pwrite, int fd, const void *data, size_t len, off_t at)
+{
+	if (!fault_is_due(FAULT_REWRITE))
+		return __real_pwrite(fd, data, len, at);
+	return fault.error != 0 ? -1 : __real_pwrite(fd, data, (len + 1) / 2, at);
+}
+
+FAULT_WRAP(ssize_t, pwritev, int fd, const struct iovec *iov, int n, off_t at)
+{
+	struct iovec some[8];
+	size_t len = 0;
+
+	if (!fault_is_due(FAULT_WRITE))
+		return __real_pwritev(fd, iov, n, at);
+	if (fault.error != 0)
+		return -1;
+	/* All but the last two bytes: the end lies in the last part that has any. */
+	for (int i = 0; i < n && i < 8; i++) {
+		some[i] = iov[i];
+		len = iov[i].iov_len > 0 ? (size_t)i : len;
+	}
+	some[len].iov_len -= some[len].iov_len > 2 ? 2 : 0;
+	return __real_pwritev(fd, some, (int)len + 1, at);
+}
+
+FAULT_WRAP(int, posix_fallocate, int fd, off_t at, off_t len)
+{
+	return fault_is_due(FAULT_ROOM) ? fault.error : __real_posix_fallocate(fd, at, len);
+}
+
+FAULT_WRAP(int, ftruncate, int fd, off_t len)
+{
+	return fault_is_due(FAULT_CUT) ? -1 : __real_ftruncate(fd, len);
+}
+
+FAULT_WRAP(int, fdatasync, int fd)
+{
+	return fault_is_due(FAULT_SYNC) ? -1 : __real_fdatasync(fd);
+}
+
+FAULT_WRAP(int, fsync, int fd)
+{
+	return fault_is_due(FAULT_SYNC) ? -1 : __real_fsync(fd);
+}
+
+FAULT_WRAP(int, renameat, int from_dir, const char *from, int to_dir, const char *to)
+{
+	return fault_is_due(FAULT_NAME) ? -1 : __real_renameat(from_dir, from, to_dir, to);
+}
+
+FAULT_WRAP(int, rename, const char *from, const char *to)
+{
+	return fault_is_due(FAULT_NAME) ? -1 : __real_rename(from, to);
+}
+
+FAULT_WRAP(int, unlink, const char *path)
+{
+	return fault_is_due(FAULT_UNLINK) ? -1 : __real_unlink(path);
+}
+
+FAULT_WRAP(int, unlinkat, int dir, const char *path, int flags)
+{
+	return fault_is_due(FAULT_UNLINK) ? -1 : __real_unlinkat(dir, path, flags);
+}
+
+FAULT_WRAP(int, fcntl, int fd, int command, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, command);
+	arg = va_arg(args, long);
+	va_end(args);
+	return fault_is_due(FAULT_DUP) ? -1 : __real_fcntl(fd, command, arg);
+}
+
+FAULT_WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+{
+	return fault_is_due(FAULT_THREAD) ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
+}
+
+#endif
