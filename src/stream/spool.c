@@ -358,6 +358,7 @@ commit_lane(struct spool *s, enum spool_lane lane, const struct spool_place *pla
 	if (r < 0 && !commit_memory(s, lane, place)) {
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			s->stats.dropped[t][SPOOL_DROP_MEMORY] += l->counts[t];
+		s->committed += l->records;	/* as those that were dropped later: on_delivered() takes all off */
 		s->needs_checkpoint = s->needs_checkpoint || l->has_notes;
 	}
 	reset_batch(l);

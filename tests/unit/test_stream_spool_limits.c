@@ -735,6 +735,61 @@ what_waits_in_memory_is_not_delivered_yet(void **state)
 	assert_int_equal(sink->ops->delivered(sink), 204);
 }
 
+static void
+what_found_no_room_in_memory_is_not_delivered(void **state)
+{
+	struct sink *sink;
+
+	(void)state;
+	k.options.memory_bytes = 1;
+	kit_open(&k);
+	sink = spool_sink(k.spool);
+	kit_batch(&k, TOPIC_PROGRAM, 4);
+	limit_files(8192);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		for (int i = 0; i < 20; i++)
+			kit_put_len(&k, t, 1000);
+	kit_commit(&k);
+	lift_limit();
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		assert_int_equal(stats().dropped[t][SPOOL_DROP_MEMORY], 20);
+	assert_int_equal(sink->ops->delivered(sink), 4);
+	kit_tick(&k);
+	assert_int_equal(kit_drain(&k), 4);
+}
+
+static void
+open_without_rights(struct kit *at)
+{
+	struct spool *spool = NULL;
+	char error[512] = "";
+
+	if (geteuid() == 0 && seteuid(65534) < 0)
+		abort();
+	kit_expect(spool_open(&at->options, &spool, NULL, error, sizeof(error)) == -EACCES, "it is refused");
+	kit_expect(strstr(error, "no permission to write in the spool's directory") != NULL, error);
+	kit_expect(strstr(error, at->dir) != NULL, "the folder is named");
+}
+
+static void
+a_folder_that_is_not_ours_says_so(void **state)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)state;
+	snprintf(k.dir, sizeof(k.dir), "%s/others", k.tree.root);
+	assert_int_equal(chmod(k.tree.root, 0755), 0);
+	assert_int_equal(mkdir(k.dir, 0555), 0);
+	pid = fork();
+	if (pid == 0) {
+		open_without_rights(&k);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -764,6 +819,8 @@ main(void)
 		T(a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open),
 		T(one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped),
 		T(what_waits_in_memory_is_not_delivered_yet),
+		T(what_found_no_room_in_memory_is_not_delivered),
+		T(a_folder_that_is_not_ours_says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
