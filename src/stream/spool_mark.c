@@ -7,7 +7,6 @@
 void
 spool_mark(const struct spool *s, struct spool_mark *ret)
 {
-	*ret = (struct spool_mark){ 0 };
 	for (int lane = 0; lane < SPOOL_LANES; lane++) {
 		const struct spool_lane_state *l = &s->lanes[lane];
 		const struct spool_segment *last = TAILQ_LAST(&l->segments, spool_segments);

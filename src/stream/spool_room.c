@@ -30,10 +30,8 @@ remove_segment(struct spool *s, struct spool_segment *seg)
 	spool_cursor_leave(s, seg);
 	if (s->safe.seg == seg)
 		s->safe = (struct spool_checkpoint){ 0 };
-	if (s->checkpoint.seg == seg) {
+	if (s->checkpoint.seg == seg)
 		s->checkpoint = (struct spool_checkpoint){ 0 };
-		s->needs_checkpoint = true;
-	}
 	if (seg->is_on_disk) {
 		spool_segment_name(seg, name);
 		unlinkat(s->dir_fd, name, 0);
