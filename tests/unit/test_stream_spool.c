@@ -539,6 +539,91 @@ many_in_flight_over_many_segments(void **state)
 	assert_int_equal(stats().records, 0);
 }
 
+static void
+what_is_acknowledged_is_done_before_anybody_asks_for_more(void **state)
+{
+	struct spool_record r[3];
+	struct spool_mark mark;
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	for (int i = 0; i < 3; i++)
+		r[i] = next();
+	spool_ack(k.spool, r[1].id);
+	spool_ack(k.spool, r[2].id);
+	kit_reopen(&k);
+	spool_mark(k.spool, &mark);
+	spool_hand_no_more(k.spool);
+	r[0] = next();
+	assert_false(spool_is_done_up_to(k.spool, &mark));
+	assert_false(spool_is_drained(k.spool));
+	spool_ack(k.spool, r[0].id);
+	assert_true(spool_is_done_up_to(k.spool, &mark));
+	assert_true(spool_is_drained(k.spool));
+}
+
+static void
+one_lane_that_is_drained_is_not_both(void **state)
+{
+	struct spool_record main, usage;
+	struct spool_mark mark;
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	kit_batch(&k, TOPIC_USAGE, 1);
+	assert_false(spool_is_drained(k.spool));	/* nobody has said up to where */
+	spool_mark(k.spool, &mark);
+	spool_hand_no_more(k.spool);
+	main = next();
+	usage = next();
+	assert_int_equal(usage.topic, TOPIC_USAGE);
+	spool_ack(k.spool, main.id);
+	assert_false(spool_is_drained(k.spool));
+	assert_false(spool_is_done_up_to(k.spool, &mark));
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	spool_ack(k.spool, usage.id);
+	assert_true(spool_is_drained(k.spool));
+	assert_true(spool_is_done_up_to(k.spool, &mark));
+}
+
+static void
+a_single_record_has_an_age_at_once(void **state)
+{
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_true(stats().oldest_us == KIT_TIME);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_true(stats().oldest_us == KIT_TIME);
+	kit_reopen(&k);			/* and while nobody has asked for it */
+	kit_tick(&k);
+	assert_true(stats().oldest_us == KIT_TIME);
+	assert_int_equal(kit_drain(&k), 2);
+	kit_tick(&k);
+	assert_int_equal(stats().oldest_us, 0);
+}
+
+static void
+a_folder_put_in_its_place_is_taken(void **state)
+{
+	char aside[160], path[512];
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_tick(&k);
+	snprintf(aside, sizeof(aside), "%s-aside", k.dir);
+	assert_int_equal(rename(k.dir, aside), 0);
+	assert_int_equal(mkdir(k.dir, 0700), 0);
+	kit_tick(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 2);
+	/* Nothing more goes to where nobody looks. */
+	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
+	assert_int_equal(kit_files(&k, "state", "", NULL), 1);
+	assert_int_equal(stats().last_error, 0);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 2);
+	assert_int_equal(k.seq[TOPIC_PROGRAM], 5);
+}
+
 int
 main(void)
 {
@@ -556,6 +641,11 @@ main(void)
 		cmocka_unit_test_setup_teardown(large_records_pass_and_too_large_ones_do_not, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(a_batch_is_bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_acknowledged_is_done_before_anybody_asks_for_more,
+		    setup, teardown),
+		cmocka_unit_test_setup_teardown(one_lane_that_is_drained_is_not_both, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_single_record_has_an_age_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_folder_put_in_its_place_is_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_second_owner_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_place_that_cannot_be_is_a_sentence, setup, teardown),
 		cmocka_unit_test_setup_teardown(commits_of_nothing_write_nothing, setup, teardown),

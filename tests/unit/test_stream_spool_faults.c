@@ -339,6 +339,87 @@ a_disk_with_an_error_loses_nothing_else(void **state)
 	assert_true(sweep(FILES, EIO, nothing_is_lost_but_what_could_not_be_read) > 60);
 }
 
+static void
+texts_are_on_the_disk_before_the_loop_which_waits_for_none(void **state)
+{
+	(void)state;
+	fault = (struct fault){ .calls = FAULT_SYNC };	/* which counts them */
+	open_spool();
+	assert_true(fault.count >= TOPIC_COUNT);
+	tick();
+	fault.count = 0;
+	put_some(TOPIC_PROGRAM, 3);
+	commit(1);
+	tree_done(&k.tree);
+	tick();
+	tick();
+	commit(2);
+	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_files(&k, "schemas", "", NULL), 1);
+	assert_int_equal(fault.count, 0);
+}
+
+static void
+a_cut_that_fails_leaves_what_is_passed_over(void **state)
+{
+	struct spool_record r;
+	char path[512];
+
+	(void)state;
+	open_spool();
+	put_some(TOPIC_PROGRAM, 3);
+	commit(1);
+	/* The end of the next batch cannot be written, nor can its beginning be taken back. */
+	for (int with_cut = 0; with_cut < 2; with_cut++) {
+		fault = (struct fault){ .calls = FAULT_WRITE, .times = 10, .error = ENOSPC };
+		fault.calls |= with_cut ? FAULT_CUT : 0;
+		put_some(TOPIC_PROGRAM, 2);
+		assert_int_equal(kit_commit_at(&k, 2), -ENOSPC);
+		fault.calls = 0;
+		assert_true(stats().memory_bytes > 0);
+		tick();
+		assert_int_equal(stats().memory_bytes, 0);
+	}
+	assert_true(kit_files(&k, "main-", ".seg", path) >= 2);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 7);
+	assert_int_equal(k.recovery.torn_bytes, 0);
+	while (spool_next(k.spool, &r))
+		take(&r, true);
+	assert_int_equal(lost(), 0);
+}
+
+static void
+a_folder_that_cannot_be_made_or_locked_says_why(void **state)
+{
+	static const unsigned calls[] = { FAULT_DIR, FAULT_LOCK, FAULT_OPEN };
+	unsigned slashes = 0;
+	char error[512];
+
+	(void)state;
+	for (const char *c = k.dir; *c != '\0'; c++)
+		slashes += *c == '/';
+	for (size_t i = 0; i < 3; i++) {
+		for (unsigned n = 2; n > 0; n--) {		/* the one above it, and itself */
+			struct spool *spool = NULL;
+			unsigned files = open_files();
+
+			int r;
+
+			fault = (struct fault){ .calls = calls[i], .times = 1,
+			    .skip = calls[i] == FAULT_DIR ? slashes - n : 0,
+			    .error = calls[i] == FAULT_DIR ? ENOSPC : ENOLCK };
+			r = spool_open(&k.options, &spool, NULL, error, sizeof(error));
+			assert_int_equal(r, -fault.error);
+			fault.calls = 0;
+			assert_null(spool);
+			assert_non_null(strstr(error, k.dir));
+			assert_non_null(strstr(error, strerror(fault.error)));
+			assert_int_equal(open_files(), files);
+		}
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -351,6 +432,9 @@ main(void)
 		T(want_of_memory_for_a_moment_loses_nothing),
 		T(a_thread_that_cannot_begin_is_begun_later),
 		T(a_disk_with_an_error_loses_nothing_else),
+		T(texts_are_on_the_disk_before_the_loop_which_waits_for_none),
+		T(a_cut_that_fails_leaves_what_is_passed_over),
+		T(a_folder_that_cannot_be_made_or_locked_says_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

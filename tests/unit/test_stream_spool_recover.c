@@ -8,7 +8,9 @@
 
 #include <errno.h>
 
+#include "base/endian.h"
 #include "spool_kit.h"
+#include "stream/crc32c.h"
 #include "stream/spool_format.h"
 
 #define BATCHES 4
@@ -627,6 +629,233 @@ seq_counts_without_records(void **state)
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_HOST), 77);
 }
 
+/* The number of the slot that was written last. */
+static int
+newer_slot(const struct kit_file *f)
+{
+	return le_get64(f->data + 4096 + 8) > le_get64(f->data + 8);
+}
+
+static void
+a_record_that_is_lost_takes_no_others_number(void **state)
+{
+	const size_t head = spool_batch_head_size(TOPIC_COUNT), entry = spool_entry_size(strlen("host:run-3"), 20);
+
+	(void)state;
+	for (uint64_t gone = 0; gone < EACH; gone++) {
+		struct left l = leave();
+		uint64_t waits = EACH + (gone == EACH - 1 ? 0 : EACH - 1), n = 0;
+		struct spool_record r;
+
+		/* In the middle of the record's bytes, which are behind all of the entry's lengths. */
+		l.segment.data[l.ends[1] + head + (gone + 1) * entry - 10] ^= 1;
+		put_back(&l, l.segment.len);
+		kit_open(&k);
+		assert_int_equal(k.recovery.records, BATCHES * EACH - 1);
+		for (; spool_next(k.spool, &r); n++) {
+			assert_int_not_equal(r.seq, EACH + gone);
+			if (r.seq != waits)
+				spool_ack(k.spool, r.id);
+		}
+		assert_int_equal(n, BATCHES * EACH - 1);
+		kit_check(&k);
+		kit_reopen(&k);
+		assert_int_equal(k.recovery.records, 1);
+		assert_true(spool_next(k.spool, &r));
+		assert_true(kit_is_whole(&r));
+		assert_true(r.is_again);
+		assert_int_equal(r.seq, waits);
+		spool_ack(k.spool, r.id);
+		assert_false(spool_next(k.spool, &r));
+		kit_done(&k);
+		kit_init(&k);
+		forget(&l);
+	}
+}
+
+static void
+a_batch_of_which_nothing_is_left_is_done_with(void **state)
+{
+	const size_t head = spool_batch_head_size(TOPIC_COUNT);
+	struct left l = leave();
+	struct spool_mark mark;
+
+	(void)state;
+	for (size_t i = l.ends[BATCHES - 1] + head; i < l.segment.len; i++)
+		l.segment.data[i] = 0xff;
+	put_back(&l, l.segment.len);
+	kit_open(&k);
+	spool_mark(k.spool, &mark);
+	assert_int_equal(k.recovery.corrupt_batches, 1);
+	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], EACH);
+	kit_put(&k, TOPIC_USAGE);	/* one that waits, so that it is not over for want of records */
+	kit_commit(&k);
+	for (uint64_t i = 0; i < (BATCHES - 1) * EACH; i++) {
+		struct spool_record r;
+
+		assert_false(spool_is_done_up_to(k.spool, &mark));
+		assert_true(spool_next(k.spool, &r));
+		spool_ack(k.spool, r.id);
+	}
+	kit_tick(&k);
+	assert_true(spool_is_done_up_to(k.spool, &mark));
+	assert_int_equal(stats().records, 1);
+	/* The numbers behind it are not used twice. */
+	kit_batch(&k, TOPIC_PROGRAM, EACH);
+	assert_int_equal(kit_drain(&k), EACH + 1);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 0);
+	kit_batch(&k, TOPIC_PROGRAM, EACH);
+	assert_int_equal(kit_drain(&k), EACH);
+	forget(&l);
+}
+
+static void
+a_state_that_claims_more_than_there_was_is_not_believed(void **state)
+{
+	struct spool_record r[6];
+	struct kit_file f;
+	uint8_t *slot;
+	char path[512];
+
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 6);
+	for (int i = 0; i < 6; i++)
+		assert_true(spool_next(k.spool, &r[i]));
+	spool_ack(k.spool, r[2].id);
+	spool_ack(k.spool, r[3].id);
+	assert_int_equal(spool_close(k.spool), 0);
+	k.spool = NULL;
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	f = kit_load(path);
+	slot = f.data + newer_slot(&f) * 4096;
+	assert_int_equal(le_get32(slot + 132), 1);	/* a range: two records from number 2 on */
+	assert_int_equal(le_get64(slot + 2048), 2);
+	assert_int_equal(le_get32(slot + 2056), 2);
+	le_put32(slot + 2056, 1000);
+	le_put32(slot + 132, 2);			/* and one that begins where nobody has been */
+	le_put64(slot + 2064, 2000);
+	le_put32(slot + 2072, 5);
+	le_put32(slot + 4, crc32c(0, slot + 8, 4096 - 8));
+	kit_store(path, f.data, f.len);
+	free(f.data);
+	kit_open(&k);
+	assert_true(k.recovery.was_clean);
+	assert_int_equal(k.recovery.records, 2);
+	kit_batch(&k, TOPIC_PROGRAM, 10);
+	assert_int_equal(kit_drain(&k), 12);
+	assert_int_equal(stats().records, 0);
+}
+
+static void
+acknowledged_out_of_order_by_two_owners_stays_away(void **state)
+{
+	struct spool_record r[12];
+
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 12);
+	for (int i = 0; i < 12; i++)
+		assert_true(spool_next(k.spool, &r[i]));
+	spool_ack(k.spool, r[4].id);
+	spool_ack(k.spool, r[5].id);
+	spool_ack(k.spool, r[8].id);
+	kit_reopen(&k);
+	for (int i = 0; i < 9; i++)
+		assert_true(spool_next(k.spool, &r[i]));
+	assert_int_equal(r[7].seq, 10);
+	spool_ack(k.spool, r[7].id);
+	spool_ack(k.spool, r[3].id);	/* beside one that the first owner had acknowledged */
+	for (int round = 0; round < 2; round++) {
+		static const uint64_t rest[] = { 0, 1, 2, 6, 7, 9, 11 };
+
+		kit_reopen(&k);
+		assert_int_equal(k.recovery.records, 7);
+		for (size_t i = 0; i < 7; i++) {
+			assert_true(spool_next(k.spool, &r[i]));
+			assert_int_equal(r[i].seq, rest[i]);
+		}
+		assert_false(spool_next(k.spool, &r[7]));
+	}
+}
+
+static void
+numbering_goes_on_from_a_segments_head(void **state)
+{
+	char path[512], first[512];
+	struct kit_file f;
+	size_t at;
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_TASK, 7);
+	kit_files(&k, "main-", ".seg", first);
+	for (int i = 0; kit_files(&k, "main-", ".seg", path) < 2; i++)
+		kit_batch(&k, TOPIC_PROGRAM, 10);
+	assert_int_equal(spool_close(k.spool), 0);
+	k.spool = NULL;
+	/* All that is left is the head of the last segment: not even its one batch is whole. */
+	f = kit_load(path);
+	for (at = 0; memcmp(f.data + at, SPOOL_BATCH_MAGIC, 4) != 0; at++)
+		;
+	kit_store(path, f.data, at + 20);
+	free(f.data);
+	assert_int_equal(unlink(first), 0);
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	assert_int_equal(unlink(path), 0);
+	kit_open(&k);
+	assert_int_equal(k.recovery.torn_bytes, 20);
+	assert_int_equal(spool_next_seq(k.spool, TOPIC_TASK), 7);
+	assert_int_equal(spool_next_seq(k.spool, TOPIC_PROGRAM) % 10, 0);
+	assert_true(spool_next_seq(k.spool, TOPIC_PROGRAM) > 0);
+}
+
+static void
+a_file_that_somebody_cuts_is_given_up_at_once(void **state)
+{
+	struct spool_record r;
+	char path[512];
+
+	(void)state;
+	kit_open(&k);
+	put_batches(&k);
+	kit_files(&k, "main-", ".seg", path);
+	assert_int_equal(truncate(path, 10), 0);
+	errno = EIO;	/* of something before */
+	assert_false(spool_next(k.spool, &r));
+	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], BATCHES * EACH);
+	assert_int_equal(stats().records, 0);
+}
+
+static void
+texts_that_somebody_removes_are_there_again_after_a_failure(void **state)
+{
+	const uint64_t old = spool_fingerprint("sluice.program", 14);
+	struct tree schemas;
+	struct spool_record r;
+
+	(void)state;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 2);
+	spool_close(k.spool);
+	k.options.schemas[TOPIC_PROGRAM] = "the next version";
+	k.options.schemas[TOPIC_USAGE] = NULL;		/* one that has none */
+	kit_open(&k);
+	assert_string_equal(spool_schema(k.spool, old), "sluice.program");
+	snprintf(schemas.root, sizeof(schemas.root), "%s/schemas", k.dir);
+	tree_done(&schemas);
+	spool_disk_failed(k.spool, -EIO);
+	k.now_ns += 10 * KIT_SECOND;
+	kit_tick(&k);
+	assert_int_equal(stats().last_error, 0);
+	kit_reopen(&k);
+	assert_true(spool_next(k.spool, &r));
+	assert_int_equal(r.schema, old);
+	assert_string_equal(spool_schema(k.spool, r.schema), "sluice.program");
+}
+
 int
 main(void)
 {
@@ -654,6 +883,19 @@ main(void)
 		cmocka_unit_test_setup_teardown(segments_that_a_replay_needs_are_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_notes_want_a_checkpoint, setup, teardown),
 		cmocka_unit_test_setup_teardown(seq_counts_without_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_that_is_lost_takes_no_others_number, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(a_batch_of_which_nothing_is_left_is_done_with, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(a_state_that_claims_more_than_there_was_is_not_believed,
+		    setup, teardown),
+		cmocka_unit_test_setup_teardown(acknowledged_out_of_order_by_two_owners_stays_away, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(numbering_goes_on_from_a_segments_head, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_somebody_cuts_is_given_up_at_once, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(
+		    texts_that_somebody_removes_are_there_again_after_a_failure, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
