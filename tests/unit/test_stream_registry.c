@@ -307,6 +307,33 @@ url_that_is_none_is_refused_without_its_password(void **state)
 }
 
 static void
+url_that_is_none_is_told_what_it_should_be(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} cases[] = {
+		{ "localhost", "it must begin with http:// or https://" },
+		{ "/path", "it must begin with http:// or https://" },
+		{ "ftp://h", "it must begin with http:// or https://" },
+		{ "http://", "write http://host:port or https://host:port" },
+		{ "http://h:99999", "write http://host:port or https://host:port" },
+		{ "http://h?x", "a base URL has neither ? nor #" },
+		{ "http://h#x", "a base URL has neither ? nor #" },
+		{ "http://h/\xff", "it has characters that no URL has" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_url u = { 0 };
+		char error[256] = "";
+
+		assert_int_equal(registry_url_parse(cases[i].text, &u, error, sizeof(error)), -EINVAL);
+		if (strstr(error, cases[i].says) == NULL)
+			fail_msg("%s: %s (no \"%s\")", cases[i].text, error, cases[i].says);
+	}
+}
+
+static void
 question_has_the_exact_text(void **state)
 {
 	const char *schema = "{\n\t\"type\": \"record\", \"doc\": \"a \\\"b\\\" é\"\n}\n";
@@ -603,6 +630,7 @@ main(void)
 		cmocka_unit_test(each_failure_has_its_mend),
 		cmocka_unit_test(url_is_taken_apart),
 		cmocka_unit_test(url_that_is_none_is_refused_without_its_password),
+		cmocka_unit_test(url_that_is_none_is_told_what_it_should_be),
 		cmocka_unit_test(question_has_the_exact_text),
 		cmocka_unit_test(waits_double_up_to_the_maximum),
 		cmocka_unit_test(cache_gives_back_what_was_put),
