@@ -679,6 +679,43 @@ a_full_outlet_is_asked_again_at_a_tick(void **state)
 	deliver_all();
 }
 
+static void
+a_hurry_hands_over_what_waits_and_hastens_the_outlet(void **state)
+{
+	struct sink *s = spool_sink(spool);
+
+	(void)state;
+	turn();
+	assert_int_equal(s->ops->put(s, TOPIC_PROGRAM, SAMPLE_TIME, next_seq[TOPIC_PROGRAM]++, "h:r", "abc", 3), 0);
+	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* and nobody kicks */
+	turn();
+	assert_int_equal(fake->n, 0);
+	delivery_hurry(delivery);
+	assert_int_equal(fake->hurried, 1);
+	turn();
+	assert_int_equal(fake->n, 1);
+	deliver_all();
+}
+
+static void
+a_drain_waits_for_the_last_that_is_on_its_way(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	delivery_drain(delivery, 5000, on_drained, NULL);
+	put(TOPIC_PROGRAM, 3);		/* these are for the next owner */
+	for (int i = 0; i < 3; i++)
+		turn();
+	assert_int_equal(fake->n, 1);
+	assert_int_equal(drained, 0);
+	deliver_all();
+	turn();
+	assert_int_equal(drained, 1);
+	assert_int_equal(waiting(), 3);
+}
+
 int
 main(void)
 {
@@ -693,6 +730,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(many_reasons_end_in_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_ends_when_all_is_delivered, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_of_nothing_ends_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_waits_for_the_last_that_is_on_its_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_hurry_hands_over_what_waits_and_hastens_the_outlet, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_has_an_end, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_drain_outlives_a_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_turns_share_is_what_was_asked_for_or_two_thousand, setup, teardown),
