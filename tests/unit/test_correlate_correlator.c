@@ -792,6 +792,55 @@ each_live_process_is_visited(void **state)
 	assert_int_equal(correlator_live(w.c), 1);
 }
 
+static void
+an_end_is_when_the_kernel_says(void **state)
+{
+	struct being a = forks(&w, NULL), b = forks(&w, NULL), c = forks(&w, NULL);
+	uint64_t began_ns = w.now;
+	struct state_signal s;
+
+	(void)state;
+	execs(&w, &a, "x");
+	execs(&w, &b, "y");
+	works(&w, &c, 40);
+	execs(&w, &c, "z");
+	execs(&w, &c, "zz");
+	works(&w, &a, 100);
+	s = state_of(&w, &a, STATE_EXIT, 0);
+	s.end_ns = w.now - 50 * MS;	/* told later */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &a, 0, PHASE_END)->time_us, wall_us(w.now - 50 * MS));
+	assert_int_equal(note_of(&w, &a, 0, PHASE_END)->program.end_time_us.value, wall_us(w.now - 50 * MS));
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.end_ns = 0;			/* not known: when it was told */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->time_us, wall_us(w.now));
+	s = state_of(&w, &c, STATE_EXIT, 0);
+	s.end_ns = began_ns;		/* never before its start */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &c, 1, PHASE_END)->time_us, note_of(&w, &c, 1, PHASE_START)->time_us);
+}
+
+static void
+of_what_is_not_known_an_exec_tells_nothing(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	b.key.index = 1;		/* its first exec was lost, and this one tells no totals */
+	execs(&w, &b, "sh");
+	works(&w, &b, 50);
+	execs(&w, &b, "true");
+	n = note_of(&w, &b, 1, PHASE_END);
+	assert_non_null(n);
+	assert_int_equal(n->program.end_reason, END_REASON_EXEC);
+	assert_int_equal(n->usage.known, 0);
+	works(&w, &b, 7);
+	exits(&w, &b, 0);
+	assert_cpu(note_of(&w, &b, 2, PHASE_END), 7);	/* from here on it is known again */
+}
+
 int
 main(void)
 {
@@ -814,6 +863,8 @@ main(void)
 		TEST(a_lost_exec_leaves_unknown_rather_than_wrong),
 		TEST(a_lost_last_exec_leaves_an_end_without_usage),
 		TEST(a_lost_first_exec_keeps_its_totals),
+		TEST(an_end_is_when_the_kernel_says),
+		TEST(of_what_is_not_known_an_exec_tells_nothing),
 		TEST(a_snapshot_ahead_of_the_ring_does_no_harm),
 		TEST(a_process_that_no_pass_meets_for_long_is_gone),
 		TEST(a_missed_pass_is_forgiven),

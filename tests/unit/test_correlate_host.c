@@ -327,6 +327,25 @@ what_a_found_process_execs_is_seen_from_its_start(void **state)
 }
 
 static void
+what_was_found_and_execs_unheard_ends_as_seen_from_its_start(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	works(&w, &b, 500);
+	finds(&b, "bash");
+	works(&w, &b, 20);
+	execs_unheard(&w, &b);
+	works(&w, &b, 7);
+	exits(&w, &b, 0);
+	n = note_of(&w, &b, 1, PHASE_END);
+	assert_non_null(n);
+	assert_false(n->program.observed_time_us.known);
+	assert_int_equal(n->id.program_start_time_us, wall_us(b.program_start));
+}
+
+static void
 who_is_known_is_not_found(void **state)
 {
 	struct being b = forks(&w, NULL), same;
@@ -468,6 +487,7 @@ main(void)
 		TEST(what_a_found_process_execs_is_seen_from_its_start),
 		TEST(who_is_known_is_not_found),
 		TEST(a_kept_place_is_found_too),
+		TEST(what_was_found_and_execs_unheard_ends_as_seen_from_its_start),
 		TEST(what_has_ended_is_forgotten_even_without_passes),
 		TEST(lost_ends_do_not_pile_up),
 		TEST(there_is_a_limit_to_those_alive),
