@@ -45,8 +45,8 @@ enum event_flag {
 	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
 	/*
 	 * exec: the rules leave the new program out; only head, self and prev are set. Sent only where
-	 * something of the process was told before: a program (EVENT_REPLACED), or by a snapshot the
-	 * process that had not exec'd yet.
+	 * something of the process was told before: a program, or by a snapshot the process that had not
+	 * exec'd yet, whose index is the new program's too. EVENT_REPLACED is set with both.
 	 * snapshot: they leave it out since it began; it is told as alive and as ended, no more.
 	 */
 	EVENT_EXCLUDED = 1 << 12,

@@ -78,8 +78,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 	__sync_fetch_and_add(&left_out, 1);
 	if (is_end) {
 		__builtin_memset(e, 0, __builtin_offsetof(struct event_exec, prev));
-		if (p->execed)
-			flags |= exec_replaces(e, t, p);
+		flags |= exec_replaces(e, t, p);
 	}
 	p->self.index += p->execed;
 	p->execed = 1;
@@ -98,7 +97,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 	e->flags = flags;
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
-		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 1 : 0);
+		__sync_fetch_and_add(&lost_records, 1);
 	}
 }
 

@@ -151,7 +151,8 @@ replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
 	struct program_record r = { .end_reason = END_REASON_EXEC };
 	struct usage usage = { 0 };
 
-	if (p->is_announced && p->self.index + 1 == s->self.index) {
+	/* An excluded program has the index of the process that was told before its first exec. */
+	if (p->is_announced && (p->self.index + 1 == s->self.index || (s->is_excluded && p->self.index == s->self.index))) {
 		if (p->is_base_known)
 			usage = usage_of_program(&p->base, &s->replaced, c->options.has_network);
 		program_end(c, p, &r, s->time_ns, &usage);
@@ -198,6 +199,8 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 			return;
 		if (s->has_replaced)
 			replaced(c, p, s);
+		else
+			program_lose(c, p, s->time_ns);
 		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but we do not hear of its end */
 		process_forget(c, p);
 		journal_flush(c);

@@ -286,6 +286,38 @@ a_child_that_does_not_exec_is_announced_after_a_second(void **state)
 	assert_cpu(note_of(&w, &b, 0, PHASE_END), 1100);
 }
 
+/* The kernel says what the child used until then, or, where that was lost, only that it is another now. */
+static void
+a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
+{
+	struct being sh = forks(&w, NULL), children[2];
+	const struct being *all[] = { &sh, &children[0], &children[1] };
+
+	(void)state;
+	execs(&w, &sh, "bash run.sh");
+	children[0] = forks(&w, &sh);
+	children[1] = forks(&w, &sh);
+	for (int i = 0; i < 2; i++)
+		works(&w, &children[i], 1500);
+	snapshot(&w, false, all, 3);
+	for (int i = 0; i < 2; i++) {
+		char words[] = "left-out", exe[256];
+		const char *argv[1];
+		size_t argv_len[1];
+		struct exec_signal s;
+
+		works(&w, &children[i], 100);
+		exec_signal_fill(&w, &children[i], words, argv, argv_len, exe, &s);
+		s.is_excluded = true;
+		s.has_replaced = i == 0;
+		correlator_exec(w.c, &s);
+		assert_int_equal(totals(&w).live, 2 - i);
+		assert_int_equal(totals(&w).lost_ends, i);
+	}
+	assert_cpu(note_of(&w, &children[0], 0, PHASE_END), 1600);
+	assert_null(note_of(&w, &children[1], 0, PHASE_END));
+}
+
 static void
 a_child_that_execs_late_ends_under_its_own_name(void **state)
 {
@@ -855,6 +887,7 @@ main(void)
 		TEST(a_child_of_nobody_known_has_its_own_name),
 		TEST(a_late_word_does_not_start_a_program_after_its_end),
 		TEST(a_child_that_does_not_exec_is_announced_after_a_second),
+		TEST(a_child_that_becomes_what_is_left_out_late_has_its_end),
 		TEST(a_child_that_execs_late_ends_under_its_own_name),
 		TEST(a_driver_that_execs_late_still_drives),
 		TEST(a_zombie_ends_once),

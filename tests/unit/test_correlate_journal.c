@@ -703,7 +703,6 @@ notes_of_another_boot_or_run_are_stale(void **state)
 	life_close(&r);
 }
 
-/* Who ended while nobody watched, and whose end was not told. */
 /* Its program ends, and of the one that it becomes nothing is told: neither to us nor to the next life. */
 static void
 who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
@@ -738,6 +737,7 @@ who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
 	life_close(&l);
 }
 
+/* Who ended while nobody watched, and whose end was not told. */
 static void
 who_died_in_between_is_let_go(void **state)
 {
