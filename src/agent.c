@@ -74,10 +74,10 @@ on_exec_signal(const struct exec_signal *s, void *arg)
  * safe. Who finds no room here is swept again, and known then.
  */
 static void
-forget_later(struct agent *a, uint64_t entry)
+forget_later(struct agent *a, const struct state_signal *s)
 {
 	if (a->n_forget < sizeof(a->forget) / sizeof(a->forget[0]))
-		a->forget[a->n_forget++] = entry;
+		a->forget[a->n_forget++] = (struct stale_entry){ s->entry, s->self.start_ns };
 }
 
 /* Of a process that has ended there is more to come, for those who asked after its end. */
@@ -106,7 +106,7 @@ on_state_signal(const struct state_signal *s, void *arg)
 			return;
 		}
 		if (a->is_sweeping)
-			forget_later(a, s->entry);
+			forget_later(a, s);
 		a->swept++;
 	} else if (s->kind == STATE_EXIT) {
 		a->counts.exit++;
@@ -336,7 +336,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 		return is_whole;
 	agent_commit(a);
 	for (size_t i = 0; i < a->n_forget; i++)
-		probes_forget(a->probes, a->forget[i]);
+		probes_forget(a->probes, a->forget[i].key, a->forget[i].start_ns);
 	a->n_forget = 0;
 	return is_whole;
 }

@@ -87,7 +87,10 @@ struct agent {
 	uint64_t met_ended;
 	bool is_sweeping;		/* states come from the map, not from the kernel's last word */
 	uint64_t swept;			/* ends that were made up for */
-	uint64_t forget[1024];		/* whose entries in the kernel are to go */
+	struct stale_entry {
+		uint64_t key;
+		uint64_t start_ns;
+	} forget[1024];			/* whose entries in the kernel are to go */
 	size_t n_forget;
 	uint64_t met_ending;		/* zombies too young to be counted final */
 	struct agent_settling *settling;	/* the caller's of agent_settle(), while it runs */

@@ -91,11 +91,15 @@ int probes_found_open(struct probes *p);
 
 /*
  * The same for processes that ended a while ago and are still followed: zombies, and those of whose
- * end the kernel side was not told. probes_forget lets go of one of the latter, by its key. Those that ended
- * later, but not after before_ns, have the key 0: of those the kernel side may still be told.
+ * end the kernel side was not told. Those that ended later, but not after before_ns, have the key 0: of
+ * those the kernel side may still be told.
  */
 int probes_stale_open(struct probes *p, uint64_t before_ns);
-void probes_forget(struct probes *p, uint64_t key);
+/*
+ * Lets go of one of whose end the kernel side was not told, by its key and its start: the key is an
+ * address, which may be another process's by now.
+ */
+void probes_forget(struct probes *p, uint64_t key, uint64_t start_ns);
 
 /* Takes one sample of the clocks' difference; cheap, best just after a sleep. */
 void probes_calibrate(struct probes *p);
