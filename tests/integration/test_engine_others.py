@@ -132,6 +132,9 @@ class DaskCluster(OthersTest):
     def play(cls):
         with Dask(cls.folder("dask")) as d:
             cls.dask = d
+            # A worker's title is read once a second; until then it is a task of another id.
+            for worker in d.workers:
+                worker.wait_for(lambda: "tcp://" in cls.agent.ctl("explain", worker.pid).stdout, 60, "address in what ctl explain says")
             cls.account = d.run("fine")
 
     def test_steps_are_below_the_workers_that_ran_them(self):
