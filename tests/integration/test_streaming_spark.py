@@ -35,6 +35,20 @@ with open_table(sys.argv[1], "duckdb", None) as session:
     print(json.dumps(session.rows(found.aggregate(programs=found.count(), cpu=found.cpu_user_ns.sum().cast("int64")))))
 """
 
+# maintain.py again and again in one process, whose JVM starts once: of each line of arguments
+# its status, its output and its errors.
+MAINTAIN = """
+import contextlib, io, json, runpy, sys
+for line in sys.stdin:
+    sys.argv, status, out, err = json.loads(line), 0, io.StringIO(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as e:
+        status = e.code
+    print(json.dumps([status, out.getvalue(), err.getvalue()]), flush=True)
+"""
+
 
 def once(records):
     return list({(r["agent_id"], r["seq"]): r for r in records}.values())
@@ -103,11 +117,23 @@ class Spark(unittest.TestCase):
         p.wait()
         p.stdout.close()
 
-    def maintain(self, *args, status=0):
-        done = subprocess.run(self.command("maintain.py", *args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=280, env=self.environment)
-        self.assertEqual(status, done.returncode, done.stdout + done.stderr)
-        return {row["table"]: row for row in map(json.loads, done.stdout.splitlines())}
+    def maintainer(self):
+        """maintain(*args): maintain.py of those arguments, {table: what it says of it}."""
+        p = subprocess.Popen([self.python, "-c", MAINTAIN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             env=self.environment | {"PYTHONPATH": STREAMING})
+        self.addCleanup(p.communicate)
+        self.addCleanup(p.kill)
+
+        def maintain(*args):
+            p.stdin.write(json.dumps(self.command("maintain.py", *args)[1:]) + "\n")
+            p.stdin.flush()
+            answer = p.stdout.readline()
+            self.assertTrue(answer, "maintain.py took its process along")
+            status, out, err = json.loads(answer)
+            self.assertEqual(0, status, out + err)
+            return {row["table"]: row for row in map(json.loads, out.splitlines())}
+
+        return maintain
 
     # --- the tables ---
 
@@ -229,23 +255,24 @@ class Spark(unittest.TestCase):
 
     def maintained(self, maker):
         """Compaction keeps the rows and makes fewer files; what expires, is forgotten or is nobody's goes."""
+        maintain = self.maintainer()
         before, rows = self.data_files("program"), self.query("program", "count(*), sum(hash(program_id, seq, argv))::VARCHAR")
-        done = self.maintain("compact", "--since", "all")["program"]
+        done = maintain("compact", "--since", "all")["program"]
         self.assertGreater(done["files_before"], done["files_after"])
         self.assertEqual(rows, self.query("program", "count(*), sum(hash(program_id, seq, argv))::VARCHAR"))
         stray = os.path.join(os.path.dirname(before[0]), "stray.parquet")
         shutil.copy(before[0], stray)
         os.utime(stray, (time.time() - 5 * DAY,) * 2)
-        self.maintain("expire", "--older-than", "0s", "--retain-last", "1", "--tables", "program")
+        maintain("expire", "--older-than", "0s", "--retain-last", "1", "--tables", "program")
         self.assertLess(len(self.data_files("program")), len(before))
         self.assertEqual(rows, self.query("program", "count(*), sum(hash(program_id, seq, argv))::VARCHAR"))
-        removed = self.maintain("orphans", "--tables", "program")["program"]["files"]
+        removed = maintain("orphans", "--tables", "program")["program"]["files"]
         self.assertIn("stray.parquet", [os.path.basename(f) for f in removed])
         self.assertFalse(os.path.exists(stray))
-        self.assertEqual(0, self.maintain("check", "--tables", "program")["program"]["repeated"])
+        self.assertEqual(0, maintain("check", "--tables", "program")["program"]["repeated"])
         first = (int(time.time()) // DAY - 1) * DAY * 1000000
         records = once(self.topics.records("program"))
-        self.maintain("retain", "--days", "2", "--tables", "program")
+        maintain("retain", "--days", "2", "--tables", "program")
         self.assertEqual([[sum(r["time"] >= first for r in records)]], self.query("program", "count(*)"))
 
 
