@@ -164,6 +164,8 @@ process_parent(struct correlator *c, const struct process *p)
 	if (parent == NULL)
 		return anchor;
 	process_set_text(c, parent, program_text_ref(anchor->text));
+	parent->context = anchor->context;
+	parent->has_context = anchor->has_context;
 	attribute_fork(c, parent, anchor);
 	return parent;
 }

@@ -286,6 +286,26 @@ a_child_that_does_not_exec_is_announced_after_a_second(void **state)
 	assert_cpu(note_of(&w, &b, 0, PHASE_END), 1100);
 }
 
+/* A child is told a second after its fork, and its parent, that ended, may be told of later still. */
+static void
+a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
+{
+	struct being sh = forks(&w, NULL), between, b;
+	const struct being *all[] = { &sh, &b };
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &sh, "bash run.sh");
+	between = forks(&w, &sh);
+	b = forks(&w, &between);
+	works(&w, &b, 1500);
+	snapshot(&w, false, all, 2);
+	n = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(n);
+	assert_string_equal(n->exe, "/usr/bin/bash");
+	assert_true(n->program.uid.known && n->program.uid.value == 1000);
+}
+
 /* The kernel says what the child used until then, or, where that was lost, only that it is another now. */
 static void
 a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
@@ -887,6 +907,7 @@ main(void)
 		TEST(a_child_of_nobody_known_has_its_own_name),
 		TEST(a_late_word_does_not_start_a_program_after_its_end),
 		TEST(a_child_that_does_not_exec_is_announced_after_a_second),
+		TEST(a_child_of_one_that_is_not_told_yet_is_what_both_come_from),
 		TEST(a_child_that_becomes_what_is_left_out_late_has_its_end),
 		TEST(a_child_that_execs_late_ends_under_its_own_name),
 		TEST(a_driver_that_execs_late_still_drives),
