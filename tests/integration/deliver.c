@@ -132,6 +132,8 @@ drain(struct driver *d)
 	if (d->is_draining)
 		return;
 	d->is_draining = true;
+	if (!d->is_quiet)
+		fprintf(stderr, "deliver: %.1f s: %" PRIu64 " were put\n", seconds_since(&d->started), (uint64_t)d->put);
 	event_del(d->put_timer);
 	delivery_drain(d->delivery, d->wait_ms, on_drained, d);
 }

@@ -313,9 +313,9 @@ class Delivery(unittest.TestCase):
 
     def test_term_ends_the_wait(self):
         p = self.start(1000, "--wait", "60000", brokers="127.0.0.1:1")
-        self.wait_said(p, "deliver: ")
+        self.wait_said(p, "1000 were put")
         p.send_signal(signal.SIGTERM)
-        report = self.finish(p, timeout=10)
+        report = self.finish(p, timeout=30)
         self.assertFalse(report["is_empty"])
         self.assertEqual(report["delivered"], {})
         report = self.finish(self.start(1))
