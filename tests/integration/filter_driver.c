@@ -10,8 +10,8 @@
  *	stats				"stats EXCLUDED LOST POSITION" of the ring
  *	quit
  *
- * Of the ring: "exec PID INDEX PARENT ANCHOR HAS_REPLACED EXE ARGV1", "left PID INDEX HAS_REPLACED",
- * "exit PID INDEX", "cgroup". Paths have no spaces there.
+ * Of the ring: "exec PID INDEX PARENT ANCHOR HAS_REPLACED EXE ARGV1 START", "left PID INDEX HAS_REPLACED",
+ * "exit PID INDEX PARENT START", "cgroup". Paths have no spaces there; START is the process's, in nanoseconds.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -51,8 +51,8 @@ on_exec(const struct exec_signal *s, void *arg)
 	if (s->is_excluded)
 		printf("left %u %u %d\n", s->self.pid, s->self.index, s->has_replaced);
 	else
-		printf("exec %u %u %u %u %d %s %s\n", s->self.pid, s->self.index, s->parent.pid, s->anchor.pid,
-		    s->has_replaced, s->exe != NULL ? s->exe : "?", s->argc > 1 ? s->argv[1] : "-");
+		printf("exec %u %u %u %u %d %s %s %" PRIu64 "\n", s->self.pid, s->self.index, s->parent.pid, s->anchor.pid,
+		    s->has_replaced, s->exe != NULL ? s->exe : "?", s->argc > 1 ? s->argv[1] : "-", s->self.start_ns);
 }
 
 static void
@@ -62,8 +62,8 @@ on_state(const struct state_signal *s, void *arg)
 		[STATE_LIVE] = "live", [STATE_FOUND] = "found", [STATE_BYSTANDER] = "bystander" };
 
 	(void)arg;
-	printf("%s %u %u %u\n", s->is_excluded && s->kind == STATE_LIVE ? "muted" : names[s->kind], s->self.pid,
-	    s->self.index, s->parent.pid);
+	printf("%s %u %u %u %" PRIu64 "\n", s->is_excluded && s->kind == STATE_LIVE ? "muted" : names[s->kind], s->self.pid,
+	    s->self.index, s->parent.pid, s->self.start_ns);
 }
 
 static void

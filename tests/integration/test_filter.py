@@ -367,9 +367,9 @@ class Filter(unittest.TestCase):
         execs, exits = {}, {}
         for e in events:
             if e[0] == "exec" and e[6].startswith(self.room + "/d"):
-                execs.setdefault(e[7], []).append((e[1], e[2]))
-            elif e[0] == "exit":
-                exits[(e[1], e[2])] = exits.get((e[1], e[2]), 0) + 1
+                execs.setdefault(e[7], []).append((e[1], e[2], e[-1]))
+            elif e[0] == "exit":  # pids come round meanwhile
+                exits[e[1], e[2], e[-1]] = exits.get((e[1], e[2], e[-1]), 0) + 1
         self.assertEqual([], [x for x in execs.values() if len(x) != 1], "told twice")
         rounds = 0
         left_out = 0

@@ -279,7 +279,7 @@ cases_run(const char *only)
 	}
 	if (!only || !strcmp(only, "long_lived")) {
 		name_case("long_lived");	/* works over several intervals, then rests for longer than one */
-		long_lived = start(BY_SPAWN, in_room("spin 300 system 100 files @ sleep 300 touch 8 spin 200 rest 2500"));
+		long_lived = start(BY_SPAWN, in_room("spin 300 system 100 files @ sleep 1500 touch 8 spin 200 rest 2500"));
 		run++;
 	}
 	if (!only || !strcmp(only, "zombie_until_end")) {

@@ -29,7 +29,8 @@ class Process:
         self.programs = {}  # index: {"START": [record], "END": [record]}
 
     def name(self, index=None):
-        return f"{self.case} pid {self.pid}" + ("" if index is None else f" program {index}")
+        """With the tick of its start: pid_reused has several of one pid."""
+        return f"{self.case} pid {self.pid}@{self.start_ticks}" + ("" if index is None else f" program {index}")
 
     @property
     def n_programs(self):
