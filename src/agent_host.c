@@ -173,7 +173,8 @@ agent_find_state(struct agent *a, const struct state_signal *s)
 static int
 by_start(const void *a, const void *b)
 {
-	uint64_t x = ((const struct state_signal *)a)->self.start_ns, y = ((const struct state_signal *)b)->self.start_ns;
+	uint64_t x = ((const struct state_signal *)a)->self.start_ns;
+	uint64_t y = ((const struct state_signal *)b)->self.start_ns;
 
 	return (x > y) - (x < y);
 }

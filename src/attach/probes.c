@@ -454,7 +454,8 @@ probes_stale_open(struct probes *p, uint64_t before_ns)
 void
 probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
 {
-	struct event_id *entry = calloc(1, bpf_map__value_size(p->skel->maps.procs));	/* with which struct proc begins */
+	/* With which struct proc begins. */
+	struct event_id *entry = calloc(1, bpf_map__value_size(p->skel->maps.procs));
 	int fd = bpf_map__fd(p->skel->maps.procs);
 	bool is_its = entry != NULL && bpf_map_lookup_elem(fd, &key, entry) == 0 && entry->start_ns == start_ns;
 

@@ -35,7 +35,7 @@ enum condition_kind {
 	CONDITION_CLASS,		/* of java */
 	CONDITION_CWD,			/* as CONDITION_PATH; /data itself is below /data/ */
 	CONDITION_CWD_MATCHES,
-	CONDITION_CGROUP,		/* the path, v2's or v1's, is text or below it; * stands for a part of one name */
+	CONDITION_CGROUP,		/* the path, v2's or v1's, is text or below it; * is a part of one name */
 	CONDITION_CGROUP_MATCHES,
 	CONDITION_UID,			/* low to high, both included */
 	CONDITION_IMAGE,		/* of the container; * stands for any characters */

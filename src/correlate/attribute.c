@@ -268,7 +268,7 @@ find_task(struct correlator *c, struct process *p, const struct process *parent,
 		if (p->task == NULL)
 			return task_default(c, p, s);
 		if (is_task_root(p->task, p) && !p->task->is_named && !p->task->has_started)
-			engine_default_task(c->rules, s, p->task->name);	/* its fork was named after its parent */
+			engine_default_task(c->rules, s, p->task->name);	/* it forked as its parent */
 		return p->task;
 	}
 	/* A step's task may have begun with what starts the step: then this is its first own program. */

@@ -253,7 +253,8 @@ attribute_run(struct correlator *c, struct process *p, struct run *run, const st
 	case ENGINE_TASK:
 	case ENGINE_JOINS:
 		/* An engine inside of another's task: all that is that task's work. */
-		if (around != NULL && around->is_named && around->engine != NULL && strcmp(around->engine, v->engine) != 0 &&
+		if (around != NULL && around->is_named && around->engine != NULL &&
+		    strcmp(around->engine, v->engine) != 0 &&
 		    run->strength != STRENGTH_JOB)
 			found = NULL;
 		else

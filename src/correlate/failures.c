@@ -234,7 +234,8 @@ first_oom(const struct failures *x, uint64_t until_ns)
 	struct failure *first = NULL;
 
 	for (unsigned i = 0; i < x->n_below; i++) {
-		if (x->below[i]->end_ns <= until_ns && failure_leaf(x->below[i])->is_oom && is_earlier(x->below[i], first))
+		if (x->below[i]->end_ns <= until_ns && failure_leaf(x->below[i])->is_oom &&
+		    is_earlier(x->below[i], first))
 			first = x->below[i];
 	}
 	return first;

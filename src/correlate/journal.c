@@ -288,7 +288,8 @@ flags_of(const struct process *p, bool was_shown)
 	    (p->was_usage_sent ? PROCESS_WAS_USAGE_SENT : 0) |
 	    (!p->is_over && !is_zero(&p->base) ? PROCESS_HAS_BASE : 0) |
 	    (p->is_announced && !p->is_over ? PROCESS_HAS_SENT : 0) |
-	    (has_latest(p) ? PROCESS_HAS_LATEST : 0) | (p->run != NULL ? PROCESS_HAS_RUN : 0) | (p->task != NULL ? PROCESS_HAS_TASK : 0) |
+	    (has_latest(p) ? PROCESS_HAS_LATEST : 0) | (p->run != NULL ? PROCESS_HAS_RUN : 0) |
+	    (p->task != NULL ? PROCESS_HAS_TASK : 0) |
 	    (was_shown ? PROCESS_WAS_SHOWN : 0) | (p->is_overhead ? PROCESS_IS_OVERHEAD : 0) |
 	    (p->is_excluded ? PROCESS_IS_EXCLUDED : 0) | (p->is_inside ? PROCESS_IS_INSIDE : 0) |
 	    (p->observed_us != 0 ? PROCESS_IS_OBSERVED : 0) | (p->gone_ns != 0 ? PROCESS_IS_GONE : 0) |

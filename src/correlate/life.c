@@ -152,7 +152,8 @@ replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
 	struct usage usage = { 0 };
 
 	/* An excluded program has the index of the process that was told before its first exec. */
-	if (p->is_announced && (p->self.index + 1 == s->self.index || (s->is_excluded && p->self.index == s->self.index))) {
+	if (p->is_announced && (p->self.index + 1 == s->self.index ||
+	    (s->is_excluded && p->self.index == s->self.index))) {
 		if (p->is_base_known)
 			usage = usage_of_program(&p->base, &s->replaced, c->options.has_network);
 		program_end(c, p, &r, s->time_ns, &usage);
@@ -385,7 +386,8 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 	} else if (p->is_forked && !s->has_execed) {
 		struct program_key above = process_above(c, &s->parent);
 
-		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 || memcmp(&p->above, &above, sizeof(above)) != 0)
+		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 ||
+		    memcmp(&p->above, &above, sizeof(above)) != 0)
 			journal_process(c, p, NEWS_ALL);
 		p->parent = s->parent;	/* a kept place now learns whose child it is */
 		p->above = above;

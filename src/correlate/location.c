@@ -178,7 +178,8 @@ location_set(struct correlator *c, struct process *p, const struct process *pare
 	    from->key.v2 == known->context.cgroup_v2 && from->key.v1 == known->context.cgroup_v1)
 		p->location = location_ref(from);
 	else
-		p->location = location_inherit(c, location_of(c, known->context.cgroup_v2, known->context.cgroup_v1), from);
+		p->location = location_inherit(c, location_of(c, known->context.cgroup_v2, known->context.cgroup_v1),
+		    from);
 	location_unref(c, old);
 }
 

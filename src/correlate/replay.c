@@ -263,7 +263,8 @@ replay_task(struct correlator *c, struct note_reader *r)
 		return -EBADMSG;
 	if (t == NULL)
 		t = task_new(c, run, number);
-	if (t == NULL || state_set_string(&t->work_dir, work_dir) < 0 || state_set_string(&t->scheduler, scheduler) < 0 ||
+	if (t == NULL || state_set_string(&t->work_dir, work_dir) < 0 ||
+	    state_set_string(&t->scheduler, scheduler) < 0 ||
 	    state_set_string(&t->job_id, job_id) < 0)
 		return -ENOMEM;
 	if (t->id_key != NULL && (strcmp(t->task_id, task_id) != 0))

@@ -346,7 +346,8 @@ main(int argc, char **argv)
 	}
 	mallopt(M_MXFAST, 0);	/* as the agent does; it makes both arms faster */
 	b.kafka = (struct kafka_options){ .brokers = (const char *const *)&argv[2], .n_brokers = 1,
-		.topic_prefix = argv[3], .agent_version = SLUICE_VERSION, .schema_id = schema_id, .properties = properties };
+		.topic_prefix = argv[3], .agent_version = SLUICE_VERSION, .schema_id = schema_id,
+		.properties = properties };
 	for (int i = 6; i < argc && b.kafka.n_properties < PROPERTIES_MAX; i++) {
 		char *equals = strchr(argv[i], '=');
 

@@ -221,7 +221,8 @@ main(int argc, char **argv)
 	char error[512];
 	int result = 1;
 
-	if (rounds == 0 || rounds > ROUNDS_MAX || spawns == 0 || spawns > SPAWNS_MAX || argc != 4 || argv[3][0] != '/') {
+	if (rounds == 0 || rounds > ROUNDS_MAX || spawns == 0 || spawns > SPAWNS_MAX || argc != 4 ||
+	    argv[3][0] != '/') {
 		fputs("usage: bench_rules ROUNDS SPAWNS /TINY\n", stderr);
 		return 2;
 	}

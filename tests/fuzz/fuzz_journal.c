@@ -82,7 +82,8 @@ on_note(const void *data, size_t len, void *arg)
 static struct correlator *
 correlator(bool is_run, struct notes *notes)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note, .finding = on_finding };
+	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note,
+		.finding = on_finding };
 	static struct ruleset *rules;
 	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
 	struct correlator *c;

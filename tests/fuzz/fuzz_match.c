@@ -52,7 +52,8 @@ check_pattern(struct pattern *p, const struct subject *s)
 			continue;
 		is_found = true;
 		for (size_t g = 0; pattern_group(p, g) != NULL; g++) {
-			if (parts[g].at != NULL && (parts[g].at < arg || parts[g].at + parts[g].len > arg + strlen(arg)))
+			if (parts[g].at != NULL && (parts[g].at < arg ||
+			    parts[g].at + parts[g].len > arg + strlen(arg)))
 				abort();
 		}
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any paths and arguments get a place: bounded, of one line each, in UTF-8. Lines: paths of v2 and v1, cwd, script, exe, argv. */
+/* Any paths and arguments get a place: bounded, of one line each, in UTF-8.
+ * Lines: paths of v2 and v1, cwd, script, exe, argv. */
 #include "args.h"
 #include "base/text.h"
 #include "config/rules.h"

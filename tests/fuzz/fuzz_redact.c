@@ -26,7 +26,8 @@ check_user(const struct args *args, struct arena *a, size_t space)
 {
 	static const char *const fixed = "--pin=(?<secret>.*)";
 	const char *patterns[] = { REDACT_BUILTIN, fixed, args->v[0] }, *argv[ARGS_MAX + 1];
-	struct redaction_options o = { patterns, 3, args->n > 1 ? (enum redact_keep)((unsigned char)args->v[1][0] % 3) : REDACT_KEEP_ALL,
+	struct redaction_options o = { patterns, 3,
+		args->n > 1 ? (enum redact_keep)((unsigned char)args->v[1][0] % 3) : REDACT_KEEP_ALL,
 		"host" };
 	struct redaction *r = NULL;
 	size_t argc = 0, kept;

@@ -107,7 +107,8 @@ read_pass(int fd)
 	size_t have = 0;
 	ssize_t n;
 
-	while ((n = read(fd, buffer + have, sizeof(buffer) - have)) > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) {
+	while ((n = read(fd, buffer + have, sizeof(buffer) - have)) > 0 ||
+	    (n < 0 && (errno == EAGAIN || errno == EINTR))) {
 		size_t used;
 
 		have += n > 0 ? (size_t)n : 0;

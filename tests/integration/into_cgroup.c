@@ -105,7 +105,8 @@ main(int argc, char **argv)
 	if (command == NULL)
 		return fail("calloc");
 	memcpy(command, argv + 5, (size_t)(argc - 5) * sizeof(*command));
-	status = start_each(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv[4], command, command + argc - 5);
+	status = start_each(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10), argv[4], command,
+	    command + argc - 5);
 	free(command);
 	return status;
 }

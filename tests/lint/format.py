@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""format.py [--all]: changed lines of C (--all: every line) are as .clang-format says, and no line ends in blanks.
+"""format.py [--all]: changed lines of C (--all: every line) are as .clang-format says; no line is too long or ends in blanks.
 
 Where a statement is broken into lines, and which columns are lined up by hand, is its author's: clang-format would undo
 both. So a difference counts only where something else than that differs: spaces around what C knows, the indentation
@@ -82,18 +82,21 @@ def check_c(path, lines, style):
         if tag != "equal" and (lines is None or lines & set(range(a + 1, max(b, a + 1) + 1))) and differs(old[a:b], new[c:d]):
             yield f"{path}:{a + 1}: clang-format would have:\n" + "\n".join("-" + x for x in old[a:b]) + "\n" + \
                 "\n".join("+" + x for x in new[c:d])
-    for number, line in enumerate(old, 1):
-        if (lines is None or number in lines) and len(line.expandtabs()) > LONGEST and '"' not in line:
-            yield f"{path}:{number}: {len(line.expandtabs())} columns, more than {LONGEST}"
 
 
-def check_text(path, lines):
-    """What git calls whitespace errors, and a last line without an end."""
+def check_text(path, is_c):
+    """Lines that are too long in C, what git calls whitespace errors, and a last line without an end.
+
+    Every line of the tree, whatever changed: what is wrong in a commit is found in each that follows.
+    """
     with open(os.path.join(tree.ROOT, path), "rb") as f:
         text = f.read()
     for number, line in enumerate(text.splitlines(), 1):
-        if (lines is None or number in lines) and re.search(rb"[ \t\r]$", line):
+        if re.search(rb"[ \t\r]$", line):
             yield f"{path}:{number}: blanks at the end"
+        columns = len(line.decode(errors="replace").expandtabs())
+        if is_c and columns > LONGEST and b'"' not in line:
+            yield f"{path}:{number}: {columns} columns, more than {LONGEST}"
     if text and not text.endswith(b"\n"):
         yield f"{path}: the last line has no end"
 
@@ -107,13 +110,12 @@ def main():
             open(os.path.join(tree.ROOT, ".clang-format")) as f:
         style.write(without_limit(f.read()))
         style.flush()
-        for path, lines in sorted(changed.items()):
-            if path.startswith("tests/fuzz/corpus/") or path.startswith("tests/fixtures/"):
+        for path in sorted(c_files | text_files):
+            if path.startswith(("tests/fuzz/corpus/", "tests/fixtures/")):
                 continue
-            if path in c_files:
-                wrong += check_c(path, lines, style.name)
-            if path in text_files:
-                wrong += check_text(path, lines)
+            if path in c_files and path in changed:
+                wrong += check_c(path, changed[path], style.name)
+            wrong += check_text(path, path in c_files)
     tree.verdict(wrong, f"{len(changed)} files changed since {base[:10]}")
 
 

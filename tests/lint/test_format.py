@@ -42,7 +42,7 @@ class Format(unittest.TestCase):
         style = os.path.join(self.at, "style")
         with open(os.path.join(tree.ROOT, ".clang-format")) as f, open(style, "w") as to:
             to.write(formatting.without_limit(f.read()))
-        return [*formatting.check_c(path, lines, style), *formatting.check_text(path, lines)]
+        return [*formatting.check_c(path, lines, style), *formatting.check_text(path, True)]
 
     def test_lines_broken_by_hand_are_let_be(self):
         self.assertEqual([], self.wrong(GOOD))
@@ -61,6 +61,10 @@ class Format(unittest.TestCase):
         number = bad[:bad.index("+=t")].count("\n") + 1
         self.assertEqual([], self.wrong(bad, {number + 3}))
         self.assertNotEqual([], self.wrong(bad, {number}))
+
+    def test_length_and_blanks_count_on_every_line(self):
+        for bad in (GOOD.replace("n + e.size", "n + " + "e.size + " * 20 + "0"), GOOD.replace("e.size;", "e.size; ")):
+            self.assertNotEqual([], self.wrong(bad, {1}))
 
     def test_changed_lines_are_those_of_git(self):
         def git(*args):

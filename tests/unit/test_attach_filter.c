@@ -76,7 +76,9 @@ has_bit(const struct filter_image *image, uint64_t hash)
 {
 	uint32_t bit = (uint32_t)hash & image->slot.bits_mask;
 
-	return (image->slot.bits_mask < FILTER_BITS_MIN ? image->slot.few_bits : image->table.bits)[bit / 64] >> (bit & 63) & 1;
+	const __u64 *bits = image->slot.bits_mask < FILTER_BITS_MIN ? image->slot.few_bits : image->table.bits;
+
+	return bits[bit / 64] >> (bit & 63) & 1;
 }
 
 static const struct filter_value *

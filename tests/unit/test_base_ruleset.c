@@ -259,7 +259,8 @@ paths_are_found_where_they_begin(void **state)
 	strcpy(same, long_path);
 	same[1500] = 'y';
 	for (size_t i = 0; i < 10; i++) {
-		c[i] = i < 4 ? leaf(CONDITION_PATH, paths[i]) : leaf(CONDITION_CGROUP, i < 9 ? cgroups[i - 4] : long_path);
+		c[i] = i < 4 ? leaf(CONDITION_PATH, paths[i]) :
+		    leaf(CONDITION_CGROUP, i < 9 ? cgroups[i - 4] : long_path);
 		rules[i] = (struct follow_rule){ .when = &c[i] };
 	}
 	x = follow_index_new(r, rules, 10);

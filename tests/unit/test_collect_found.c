@@ -155,7 +155,7 @@ many_arguments_are_cut_and_said_to_be(void **state)
 	assert_true(e.argv_truncated);
 }
 
-/* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there on. */
+/* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there. */
 static void
 write_cmdline(const char *bytes, size_t len)
 {

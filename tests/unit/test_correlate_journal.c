@@ -107,7 +107,8 @@ on_note(const void *data, size_t len, void *arg)
 static void
 begins(struct life *l)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note, .finding = on_finding };
+	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note,
+		.finding = on_finding };
 
 	assert_int_equal(correlator_new(&l->options, &ops, l, &l->w.c), 0);
 	correlator_set_clock(l->w.c, l->clock_ns);
@@ -298,7 +299,8 @@ something_happens(struct life *l)
 		b->c.read_bytes += chance(l, 1 << 20);
 		b->c.tcp_rx_bytes += chance(l, 2) * chance(l, UINT64_C(1) << 40);
 	} else if (what < 78) {
-		tells(&l->w, b, chance(l, 10) > 0 ? STATE_EXIT : STATE_STALE, chance(l, 3) > 0 ? 0 : 0x100 << chance(l, 3));
+		tells(&l->w, b, chance(l, 10) > 0 ? STATE_EXIT : STATE_STALE,
+		    chance(l, 3) > 0 ? 0 : 0x100 << chance(l, 3));
 		l->is[there] = NOT_THERE;
 	} else if (what < 80) {
 		struct state_signal s = state_of(&l->w, b, STATE_ZOMBIE, 9);

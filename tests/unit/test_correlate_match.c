@@ -13,7 +13,8 @@
 #include "base/follow_index.h"
 #include "correlate/match.h"
 
-#define ARGS(...) .argv = (const char *const[]){ __VA_ARGS__ }, .argc = sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
+#define ARGS(...) .argv = (const char *const[]){ __VA_ARGS__ }, \
+	.argc = sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
 
 static const struct subject nothing;	/* all unknown */
 
@@ -314,7 +315,8 @@ include_and_exclude_decide_together(void **state)
 	const struct condition both = leaf(CONDITION_EXE, "bash");
 	const struct follow_rule include[] = { { .when = &science }, { .when = &both } };
 	const struct follow_rule exclude[] = { { .when = &noise }, { .when = &both } };
-	const struct follow_rules rules = { include, exclude, 2, 2 }, only_exclude = { NULL, exclude, 0, 2 }, none = { 0 };
+	const struct follow_rules rules = { include, exclude, 2, 2 };
+	const struct follow_rules only_exclude = { NULL, exclude, 0, 2 }, none = { 0 };
 	static const struct {
 		const char *exe;
 		bool is_inside, is_excluded, inside_after;

@@ -131,7 +131,8 @@ settle(void)
 
 		event_base_loop(base, EVLOOP_NONBLOCK);
 		usleep(1000);
-		if (i > 20 && n->asked + n->named + n->unknown + n->failed == before && n->named + n->unknown + n->failed > 0)
+		if (i > 20 && n->asked + n->named + n->unknown + n->failed == before &&
+		    n->named + n->unknown + n->failed > 0)
 			return;
 	}
 }

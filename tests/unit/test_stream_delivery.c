@@ -722,7 +722,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_record_is_released_when_it_is_delivered, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_turn_of_the_loop_has_a_bound, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first, teardown),
+		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first,
+		    teardown),
 		cmocka_unit_test_setup_teardown(a_full_outlet_is_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_failure_all_comes_again_in_order_and_marked, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_can_never_be_delivered_is_a_dead_letter, setup, teardown),
