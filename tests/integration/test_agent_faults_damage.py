@@ -58,7 +58,10 @@ class Damage(DiskFaultTest):
             self.stack.start_broker()
             self.wait_delivered(a, 400)
         self.stop_drained(a)
-        result = self.read(duplicates=1 << 60, ends_without_start=1 << 30)
+        # The state file may know of a number that was cut off: none is given twice, and the reader sees a hole.
+        result = self.read(duplicates=1 << 60, ends_without_start=1 << 30, cut_topics=TOPICS)
+        for (_, topic), seqs in result.holes.items():
+            self.assertEqual(len(seqs), seqs[-1] - seqs[0] + 1, f"{topic}: {seqs}")
         self.assert_gap(result)
         wrong = load.check([r for t, r in result.records if t == "sluice.program"])
         self.assertTrue(0 < len(wrong) < 60, wrong)
