@@ -29,23 +29,6 @@ context_announce(struct scratch *s, const struct context *c, struct proc *p)
 	return is_new;
 }
 
-static __always_inline void
-send_stale(const struct proc *p, u64 key)
-{
-	struct event_state *e;
-	u32 zero = 0;
-
-	__sync_fetch_and_add(&let_go, 1);
-	e = bpf_map_lookup_elem(&stale_state, &zero);
-	if (!e || !p->told)
-		return;
-	state_fill_from_entry(e, p, key);
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
-		count_loss(EVENT_PROG_STALE, EVENT_LOSS_RING);
-		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
-	}
-}
-
 /* Is a process whose parent is not followed (or has no entry, for want of room) to be? */
 static __always_inline bool
 is_wanted(struct task_struct *parent, struct task_struct *child)
@@ -59,8 +42,8 @@ is_wanted(struct task_struct *parent, struct task_struct *child)
 static __always_inline bool
 enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 {
-	u64 key = (u64)child->signal;
-	struct proc *p, *old;
+	struct proc_key key = { (u64)child->signal, child->start_boottime };
+	struct proc *p;
 	u32 zero = 0;
 	long error;
 
@@ -95,15 +78,8 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 		__builtin_memset(&p->anchor, 0, sizeof(p->anchor));
 	}
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
-	if (error == -EEXIST) {
-		old = bpf_map_lookup_elem(&procs, &key);
-		if (old && old->self.start_ns == child->start_boottime)
-			return false;	/* another copy was here */
-		/* The address of one whose end we did not hear of: last chance to tell what it used. */
-		if (old)
-			send_stale(old, key);
-		error = bpf_map_update_elem(&procs, &key, p, BPF_ANY);
-	}
+	if (error == -EEXIST)
+		return false;	/* another copy was here */
 	if (error) {
 		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 		__sync_fetch_and_add(&lost_records, 2);

@@ -67,7 +67,6 @@ enum event_program {
 	EVENT_PROG_EXIT,
 	EVENT_PROG_FREE,
 	EVENT_PROG_ITER,
-	EVENT_PROG_STALE,
 	EVENT_PROG_CGROUP,
 	EVENT_PROG_COUNT,
 };
@@ -166,7 +165,7 @@ struct event_state {
 	__u64	cgroup_v2;
 	__u64	cgroup_v1;
 	char	comm[EVENT_COMM_LEN];
-	__u64	key;		/* EVENT_STALE: of the entry, to remove it by */
+	__u64	key;		/* EVENT_STALE: of the entry, to remove it by, with self.start_ns */
 	struct event_counters	counters;
 };
 

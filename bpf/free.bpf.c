@@ -31,23 +31,19 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *t)
 {
 	struct event_state *e;
+	struct proc_key key;
 	struct proc *p;
-	u64 key;
+	u64 thread = (u64)t;
 	u32 zero = 0, flags = 0;
 
 	if (!is_my_turn())
 		return 0;
-	if (can_be_preempted) {
-		key = (u64)t;
-		bpf_map_delete_elem(&threads_exited, &key);
-	}
+	if (can_be_preempted)
+		bpf_map_delete_elem(&threads_exited, &thread);
 	if (t->pid != t->tgid)		/* once a process: its leader */
 		return 0;
-	key = (u64)t->signal;
+	key = (struct proc_key){ (u64)t->signal, t->start_boottime };
 	p = bpf_map_lookup_elem(&procs, &key);
-	/* The address of one whose free we did not hear of: on_stale makes up for that one's end. */
-	if (p && p->self.start_ns != t->start_boottime)
-		p = NULL;
 	if (!p) {
 		if (can_be_preempted)
 			unseen_count(t);

@@ -112,7 +112,7 @@ add_threads_until_5_16(u64 head)
 static __always_inline struct proc *
 enter_found(struct task_struct *t)
 {
-	u64 key = (u64)t->signal;
+	struct proc_key key = proc_key_of(t);
 	struct proc *p, *up;
 	u32 zero = 0;
 	long error;
@@ -226,7 +226,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	signal = t->signal;
 	p = proc_of(t);
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
-		u64 key = (u64)signal;
+		struct proc_key key = proc_key_of(t);
 
 		if (p && !bpf_map_delete_elem(&procs, &key))	/* the agent before followed us */
 			__sync_fetch_and_add(&let_go, 1);
@@ -398,7 +398,7 @@ SEC("iter/bpf_map_elem")
 int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct proc *p = ctx->value;
-	u64 *key = ctx->key;
+	struct proc_key *key = ctx->key;
 	struct event_state *e;
 	bool is_young;
 	u32 zero = 0;
@@ -409,7 +409,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	if (is_young && (!p->told || p->end_ns > stale_before_ns))
 		return 0;
 	if (!p->told) {		/* nobody waits for its end */
-		u64 gone = *key;
+		struct proc_key gone = *key;
 
 		if (!bpf_map_delete_elem(&procs, &gone))
 			__sync_fetch_and_add(&let_go, 1);
@@ -418,7 +418,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
 		return 0;
-	state_fill_from_entry(e, p, is_young ? 0 : *key);
+	state_fill_from_entry(e, p, is_young ? 0 : key->signal);
 	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
 }

@@ -7,7 +7,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct procs_map procs SEC(".maps");
 struct ring_map ring SEC(".maps");
 struct fresh_map fresh_proc SEC(".maps");
-struct state_map stale_state SEC(".maps");
 struct exited_map threads_exited SEC(".maps");
 
 const volatile u32 ncpu = 1;

@@ -4,9 +4,10 @@
  * state.bpf.c.
  *
  * A followed process has one entry in procs, made at its fork and removed when the kernel frees
- * its leader. The key is the address of its signal_struct: all threads share it, it survives an
- * exec by a thread that is not the leader (which a task's local storage does not), it is unique
- * until the entry is gone, and it works on 5.10, which has no task storage for these programs.
+ * its leader. The key is the address of its signal_struct, which all threads share and which survives
+ * an exec by a thread that is not the leader (a task's local storage does not, and 5.10 has none for
+ * these programs), and the start of the process: the kernel may use the address again while the entry
+ * of one whose last moment no program saw is still there.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -138,10 +139,15 @@ struct scratch {
 	char	text[TEXT_MAX];
 };
 
+struct proc_key {
+	u64	signal;			/* address */
+	u64	start_ns;		/* CLOCK_BOOTTIME */
+};
+
 struct procs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROCS_MAX);
-	__type(key, u64);
+	__type(key, struct proc_key);
 	__type(value, struct proc);
 };
 struct ring_map {
@@ -186,7 +192,6 @@ struct cgroups_map {	/* cgroups whose path user space has */
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
-extern struct state_map stale_state SEC(".maps");	/* a record from an entry alone */
 extern struct exited_map threads_exited SEC(".maps");
 
 /* Set between open and load. */
@@ -258,24 +263,28 @@ proc_flags(const struct proc *p)
 	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
 }
 
-/* The entry of a task's process. One whose address came back for another process is none of it. */
+static __always_inline struct proc_key
+proc_key_of(struct task_struct *t)
+{
+	return (struct proc_key){ (u64)t->signal, t->group_leader->start_boottime };
+}
+
+/* The entry of a task's process. */
 static __always_inline struct proc *
 proc_of(struct task_struct *t)
 {
-	u64 key = (u64)t->signal;
-	struct proc *p = bpf_map_lookup_elem(&procs, &key);
+	struct proc_key key = proc_key_of(t);
 
-	return p && p->self.start_ns == t->group_leader->start_boottime ? p : NULL;
+	return bpf_map_lookup_elem(&procs, &key);
 }
 
 /* The same for a task without a type. */
 static __always_inline struct proc *
 proc_of_address(struct task_struct *t)
 {
-	u64 key = (u64)BPF_CORE_READ(t, signal);
-	struct proc *p = bpf_map_lookup_elem(&procs, &key);
+	struct proc_key key = { (u64)BPF_CORE_READ(t, signal), BPF_CORE_READ(t, group_leader, start_boottime) };
 
-	return p && p->self.start_ns == BPF_CORE_READ(t, group_leader, start_boottime) ? p : NULL;
+	return bpf_map_lookup_elem(&procs, &key);
 }
 
 #endif

@@ -454,12 +454,8 @@ probes_stale_open(struct probes *p, uint64_t before_ns)
 void
 probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
 {
-	/* With which struct proc begins. */
-	struct event_id *entry = calloc(1, bpf_map__value_size(p->skel->maps.procs));
-	int fd = bpf_map__fd(p->skel->maps.procs);
-	bool is_its = entry != NULL && bpf_map_lookup_elem(fd, &key, entry) == 0 && entry->start_ns == start_ns;
+	const uint64_t whole[] = { key, start_ns };	/* struct proc_key */
 
-	free(entry);
-	if (is_its && bpf_map_delete_elem(fd, &key) == 0)
+	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), whole) == 0)
 		__atomic_fetch_add(&p->skel->data_shared->let_go, 1, __ATOMIC_SEQ_CST);
 }

@@ -95,10 +95,7 @@ int probes_found_open(struct probes *p);
  * those the kernel side may still be told.
  */
 int probes_stale_open(struct probes *p, uint64_t before_ns);
-/*
- * Lets go of one of whose end the kernel side was not told, by its key and its start: the key is an
- * address, which may be another process's by now.
- */
+/* Lets go of one of whose end the kernel side was not told. */
 void probes_forget(struct probes *p, uint64_t key, uint64_t start_ns);
 
 /* Takes one sample of the clocks' difference; cheap, best just after a sleep. */

@@ -153,7 +153,6 @@ probes_program_name(unsigned program)
 		[EVENT_PROG_EXIT] = "on_exit",
 		[EVENT_PROG_FREE] = "on_free",
 		[EVENT_PROG_ITER] = "on_task",
-		[EVENT_PROG_STALE] = "on_stale",
 		[EVENT_PROG_CGROUP] = "cgroup_announce",
 	};
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The kernel uses an address again: a process that nobody follows ends under the key of one whose last moment no
-program saw. Neither is taken for the other.
+The kernel uses an address again: a process has the address of one whose last moment no program saw. Neither is
+taken for the other.
 
 It happens by itself where many more programs want to run than there are CPUs. Here it is arranged: by bpftool, the
-entry of a program that runs becomes that of one which ended a second before it.
+entry of one which began a second before, and has ended, is put beside that of a program that runs.
 """
 import json
 import os
@@ -18,6 +18,7 @@ from harness import LakeTest
 
 ENTRY = struct.Struct("=QII56xQ")  # struct proc of bpf/state.h: start, pid, index of self, and end_ns
 END_AT = ENTRY.size - 8
+KEY = struct.Struct("=QQ")  # struct proc_key: address, start
 
 
 def bpftool(*args):
@@ -48,33 +49,40 @@ class Reused(LakeTest):
         (found,) = [m["id"] for m in bpftool("map", "show") if m.get("name") == "procs" and m["id"] in held]
         return str(found)
 
-    def entry(self, map_id, pid):
-        """(key, value) of a process; None where it has none."""
-        for e in bpftool("map", "dump", "id", map_id):
-            if ENTRY.unpack_from(octets(e["value"]))[1] == pid:
-                return octets(e["key"]), octets(e["value"])
-        return None
+    def entries(self, map_id, pid):
+        """[(key, value)] of processes with that number."""
+        found = [(octets(e["key"]), octets(e["value"])) for e in bpftool("map", "dump", "id", map_id)]
+        return [(key, value) for key, value in found if ENTRY.unpack_from(value)[1] == pid]
 
     def test_the_end_of_another_is_not_its_end(self):
         run = subprocess.Popen([harness.SLUICE, "run", "--lake", self.lake, "--quiet", "--", "sh", "-c",
-                                "sleep 60 & echo $!; wait; read x"], cwd=self.room, env=harness.plain_environment(),
+                                "sleep 61 & echo $!; sleep 60 & echo $!; wait; read x"], cwd=self.room, env=harness.plain_environment(),
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(lambda: run.poll() is None and (run.kill(), run.wait()))
-        pid = int(run.stdout.readline())
+        other, pid = int(run.stdout.readline()), int(run.stdout.readline())
         map_id = self.map_of(run)
-        key, value = self.entry(map_id, pid)
+        ((key, value),) = self.entries(map_id, pid)
         start_ns, _, _, end_ns = ENTRY.unpack_from(value)
         with open(f"/proc/{pid}/stat") as f:
             ticks = int(f.read().rsplit(")", 1)[1].split()[19])
         self.assertEqual((ticks, 0), (start_ns * os.sysconf("SC_CLK_TCK") // 10**9, end_ns), "struct proc has changed")
-        struct.pack_into("=Q", value, 0, start_ns - 10**9)
+        self.assertEqual(start_ns, KEY.unpack(key)[1], "struct proc_key has changed")
+        for where, at in ((key, KEY.size - 8), (value, 0)):
+            struct.pack_into("=Q", where, at, start_ns - 10**9)
         struct.pack_into("=Q", value, END_AT, time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+        # In the place of another's, so that there are as many entries as the kernel side has counted.
+        ((others_key, _),) = self.entries(map_id, other)
+        bpftool("map", "delete", "id", map_id, "key", *map(str, others_key))
         bpftool("map", "update", "id", map_id, "key", *map(str, key), "value", *map(str, value))
+        os.kill(other, signal.SIGKILL)
+        self.wait(lambda: len(self.entries(map_id, pid)) == 1, "the end that is made up for")
         os.kill(pid, signal.SIGTERM)
-        self.wait(lambda: self.entry(map_id, pid) is None, "its end, told or made up for")
+        self.wait(lambda: not self.entries(map_id, pid), "the end of the one that ran")
         run.communicate(b"\n", timeout=60)
-        ends = [r for r in self.ends() if r["pid"] == pid]
-        self.assertEqual([], [r for r in ends if r["exit_signal"] == signal.SIGTERM])
+        ends = sorted((r for r in self.ends() if r["pid"] == pid), key=lambda r: r["start_time"])
+        self.assertEqual([None, signal.SIGTERM], [r["exit_signal"] for r in ends])
+        self.assertAlmostEqual(10**6, ends[1]["start_time"] - ends[0]["start_time"], delta=2)
+        self.assertEqual(["sleep", "60"], ends[1]["argv"])
 
 
 if __name__ == "__main__":
