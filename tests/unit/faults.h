@@ -12,7 +12,10 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 
 enum fault_call {
@@ -31,12 +34,16 @@ enum fault_call {
 	FAULT_THREAD = 1 << 12,		/* pthread_create */
 	FAULT_REWRITE = 1 << 13,	/* pwrite */
 	FAULT_CREATE = 1 << 14,		/* open, openat with O_CREAT */
+	FAULT_TEXT = 1 << 15,		/* asprintf */
+	FAULT_EVENT = 1 << 16,		/* eventfd */
+	FAULT_LIBRARY = 1 << 17,	/* what a library asks for by functions that the test has given to it */
 };
 
 struct fault {
 	unsigned calls;			/* enum fault_call: those that count */
 	unsigned skip;			/* so many work */
 	unsigned times;			/* and so many then fail */
+	size_t size;			/* of memory only pieces of so many bytes count; 0: all */
 	int error;			/* with this errno; 0: half of what was asked is read or written */
 	unsigned count;			/* calls so far */
 	unsigned hit;			/* enum fault_call: those that failed */
@@ -60,6 +67,13 @@ fault_is_due(enum fault_call call)
 	return true;
 }
 
+/* The same of memory, where a library that is linked in and ends without memory asks by the same calls. */
+static inline bool
+fault_is_due_for(size_t size)
+{
+	return (fault.size == 0 || fault.size == size) && fault_is_due(FAULT_MEMORY);
+}
+
 #define FAULT_WRAP(type, name, ...)				\
 	type __real_##name(__VA_ARGS__);			\
 	type __wrap_##name(__VA_ARGS__);			\
@@ -67,22 +81,42 @@ fault_is_due(enum fault_call call)
 
 FAULT_WRAP(void *, malloc, size_t size)
 {
-	return fault_is_due(FAULT_MEMORY) ? NULL : __real_malloc(size);
+	return fault_is_due_for(size) ? NULL : __real_malloc(size);
 }
 
 FAULT_WRAP(void *, calloc, size_t n, size_t size)
 {
-	return fault_is_due(FAULT_MEMORY) ? NULL : __real_calloc(n, size);
+	return fault_is_due_for(n * size) ? NULL : __real_calloc(n, size);
 }
 
 FAULT_WRAP(void *, realloc, void *data, size_t size)
 {
-	return fault_is_due(FAULT_MEMORY) ? NULL : __real_realloc(data, size);
+	return fault_is_due_for(size) ? NULL : __real_realloc(data, size);
 }
 
 FAULT_WRAP(char *, strdup, const char *text)
 {
-	return fault_is_due(FAULT_MEMORY) ? NULL : __real_strdup(text);
+	return fault_is_due_for(strlen(text) + 1) ? NULL : __real_strdup(text);
+}
+
+FAULT_WRAP(int, asprintf, char **ret, const char *format, ...)
+{
+	va_list args;
+	int r;
+
+	/* What *ret is then, nobody promises. */
+	*ret = (char *)1;
+	if (fault_is_due(FAULT_TEXT))
+		return -1;
+	va_start(args, format);
+	r = vasprintf(ret, format, args);
+	va_end(args);
+	return r;
+}
+
+FAULT_WRAP(int, eventfd, unsigned value, int flags)
+{
+	return fault_is_due(FAULT_EVENT) ? -1 : __real_eventfd(value, flags);
 }
 
 FAULT_WRAP(int, open, const char *path, int flags, ...)

@@ -17,6 +17,7 @@
 #include "stream/delivery.h"
 #include "stream/encode.h"
 #include "stream/sink.h"
+#include "timers.h"
 
 enum {
 	HELD_MAX = 10000,
@@ -208,6 +209,7 @@ setup(void **state)
 		spool_options.schemas[t] = encode_schema(t, NULL);
 	memset(next_seq, 0, sizeof(next_seq));
 	base = event_base_new();
+	timers = (struct timers){ 0 };
 	assert_int_equal(spool_open(&spool_options, &spool, &recovery, error, sizeof(error)), 0);
 	assert_int_equal(dead_letters_open(dead_dir, 2000, &dead), 0);
 	o.dead = dead;
@@ -716,6 +718,129 @@ a_drain_waits_for_the_last_that_is_on_its_way(void **state)
 	assert_int_equal(waiting(), 3);
 }
 
+/* Another delivery, of these options, in place of the one that setup() has made. */
+static void
+open_anew(const struct delivery_options *o)
+{
+	delivery_close(delivery);
+	fake->closed = 0;
+	fake->n = 0;
+	spool_rewind(spool);
+	assert_int_equal(delivery_open(base, spool, o, &fake->events, &delivery), 0);
+	timers.arg = delivery;
+	delivery_set_outlet(delivery, &fake->outlet);
+}
+
+static void
+pauses_are_those_of_the_options_to_the_millisecond(void **state)
+{
+	static const struct {
+		uint32_t min_ms, max_ms;
+		int64_t want_ms[6];
+	} cases[] = {
+		{ 0, 0, { 100, 200, 400, 800, 1600, 3200 } },
+		{ 1, 1, { 1, 1, 1, 1, 1, 1 } },
+		{ 1, 9, { 1, 2, 4, 8, 9, 9 } },
+		{ 1999, 100000, { 1999, 3998, 7996, 15992, 31984, 63968 } },
+		{ 3000, 6000, { 3000, 6000, 6000, 6000, 6000, 6000 } },
+		{ 0, 1, { 100, 1, 1, 1, 1, 1 } },
+		{ 1600, 0, { 1600, 3200, 5000, 5000, 5000, 5000 } },
+	};
+
+	(void)state;
+	put(TOPIC_PROGRAM, 1);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct delivery_options o = { .pause_min_ms = cases[i].min_ms, .pause_max_ms = cases[i].max_ms };
+
+		open_anew(&o);
+		timers.is_over_at_once = true;
+		turn();
+		for (int n = 0; n < 7; n++) {
+			assert_int_equal(fake->n, 1);
+			timers.n = 0;
+			fail_one(0, OUTLET_AGAIN, "again");
+			turn();
+			give_all_back();
+			/* At once to give back, then after the pause. */
+			assert_int_equal(timers.n, 2);
+			assert_int_equal(timers.waits_us[0], 0);
+			assert_int_equal(timers.waits_us[1], cases[i].want_ms[n % 6] * 1000);
+			fake->events.ready(fake->events.arg);
+			turn();
+			if (n == 5) {		/* a delivery, and they begin anew */
+				deliver_all();
+				put(TOPIC_PROGRAM, 1);
+				turn();
+			}
+		}
+	}
+	deliver_all();
+	timers.arg = NULL;
+}
+
+static void
+a_drain_has_its_time_to_the_millisecond(void **state)
+{
+	static const uint32_t times_ms[] = { 1, 999, 1000, 1001, 5000, 5999, 123456 };
+
+	(void)state;
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	timers.arg = delivery;
+	for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
+		timers.n = 0;
+		delivery_drain(delivery, times_ms[i], on_drained, NULL);
+		assert_int_equal(timers.waits_us[0], (int64_t)times_ms[i] * 1000);
+	}
+	timers.arg = NULL;
+	deliver_all();
+}
+
+/* The last failure is of the record that is given up, with what is counted of it. */
+static void
+what_is_given_up_is_the_last_failure(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_string_equal(stats().failure, "");
+	assert_int_equal(stats().failure_us, 0);
+	fail_one(0, OUTLET_NEVER, "invalid_record");
+	assert_string_equal(stats().failure, "invalid_record: a sentence");
+	assert_true(stats().failure_us > 0);
+	assert_int_equal(stats().in_flight, 2);
+	assert_int_equal(stats().rewinds, 0);
+	assert_int_equal(stats().n_dead, 1);
+	fail_one(0, OUTLET_NEVER, "invalid_timestamp");
+	assert_string_equal(stats().failure, "invalid_timestamp: a sentence");
+	deliver_all();
+	fake->refuses = true;
+	put(TOPIC_PROGRAM, 1);
+	turn();
+	assert_memory_equal(stats().failure, "never_ever: ", 12);
+}
+
+/* As many as are told apart, and one more. */
+static void
+the_last_place_for_a_reason_is_for_all_others(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, DELIVERY_REASONS + 2);
+	turn();
+	for (int i = 0; i < DELIVERY_REASONS + 2; i++) {
+		char reason[16];
+
+		snprintf(reason, sizeof(reason), "reason_%d", i);
+		fail_one(0, OUTLET_NEVER, reason);
+		assert_int_equal(stats().n_dead, i < DELIVERY_REASONS ? i + 1 : DELIVERY_REASONS);
+		if (i < DELIVERY_REASONS - 1)
+			assert_string_equal(stats().dead[i].reason, reason);
+	}
+	for (int i = 0; i < DELIVERY_REASONS; i++)
+		assert_int_equal(stats().dead[i].count[TOPIC_PROGRAM], i < DELIVERY_REASONS - 1 ? 1 : 3);
+	assert_string_equal(stats().dead[DELIVERY_REASONS - 1].reason, "other");
+}
+
 int
 main(void)
 {
@@ -744,6 +869,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_drain_hurries_at_each_tick_and_is_told_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_that_can_never_go_ends_a_drain_too, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_outlet_is_asked_again_at_a_tick, setup, teardown),
+		cmocka_unit_test_setup_teardown(pauses_are_those_of_the_options_to_the_millisecond, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_has_its_time_to_the_millisecond, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_given_up_is_the_last_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_last_place_for_a_reason_is_for_all_others, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

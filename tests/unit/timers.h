@@ -1,0 +1,72 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * timers: which waits a source asks its loop for, without waiting, and what its clock and its dice say. The linker
+ * gives a test that includes this what its sources call in TIMERS_WRAPPED (CMakeLists.txt).
+ */
+#ifndef SLUICE_TESTS_UNIT_TIMERS_H
+#define SLUICE_TESTS_UNIT_TIMERS_H
+
+#include <event2/event.h>
+#include <event2/util.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+static struct timers {
+	const void *arg;	/* the timers with this argument are kept; NULL: none are */
+	bool is_over_at_once;	/* nobody waits for these, but the clock below goes on by as much */
+	int64_t waits_us[64];	/* the last ones, in a ring */
+	size_t n;
+	int64_t now_us;		/* what the monotonic clock says; 0: as it is */
+	bool has_random;
+	uint32_t random;	/* then all that are drawn are these */
+} timers;
+
+int __real_event_add(struct event *ev, const struct timeval *tv);
+int __wrap_event_add(struct event *ev, const struct timeval *tv);
+int
+__wrap_event_add(struct event *ev, const struct timeval *tv)
+{
+	static const struct timeval none;
+
+	if (timers.arg == NULL || tv == NULL || event_get_callback_arg(ev) != timers.arg)
+		return __real_event_add(ev, tv);
+	timers.waits_us[timers.n++ % 64] = (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
+	if (!timers.is_over_at_once)
+		return __real_event_add(ev, tv);
+	timers.now_us += (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
+	return __real_event_add(ev, &none);
+}
+
+int __real_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int
+__wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+	if (timers.now_us == 0 || id != CLOCK_MONOTONIC)
+		return __real_clock_gettime(id, ret);
+	*ret = (struct timespec){ timers.now_us / 1000000, timers.now_us % 1000000 * 1000 };
+	return 0;
+}
+
+void __real_evutil_secure_rng_get_bytes(void *data, size_t n);
+void __wrap_evutil_secure_rng_get_bytes(void *data, size_t n);
+void
+__wrap_evutil_secure_rng_get_bytes(void *data, size_t n)
+{
+	if (!timers.has_random || n != sizeof(timers.random)) {
+		__real_evutil_secure_rng_get_bytes(data, n);
+		return;
+	}
+	memcpy(data, &timers.random, n);
+}
+
+/* The wait that was asked for last; -1: none since timers.n was 0. */
+static inline int64_t
+last_wait_us(void)
+{
+	return timers.n > 0 ? timers.waits_us[(timers.n - 1) % 64] : -1;
+}
+
+#endif
