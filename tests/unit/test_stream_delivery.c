@@ -753,7 +753,7 @@ pauses_are_those_of_the_options_to_the_millisecond(void **state)
 		struct delivery_options o = { .pause_min_ms = cases[i].min_ms, .pause_max_ms = cases[i].max_ms };
 
 		open_anew(&o);
-		timers.is_over_at_once = true;
+		timers.over_at_once = SIZE_MAX;
 		turn();
 		for (int n = 0; n < 7; n++) {
 			assert_int_equal(fake->n, 1);

@@ -29,13 +29,13 @@ static const struct outlet_events events;	/* nobody is told, for nothing is deli
 static void *
 event_alloc(size_t size)
 {
-	return fault_is_due(FAULT_LIBRARY) ? NULL : malloc(size);
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_malloc(size);
 }
 
 static void *
 event_grow(void *data, size_t size)
 {
-	return fault_is_due(FAULT_LIBRARY) ? NULL : realloc(data, size);
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
 }
 
 static int

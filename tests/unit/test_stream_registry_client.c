@@ -14,12 +14,15 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
+#include <jansson.h>
 
 #include "base/clock.h"
+#include "faults.h"
 #include "stream/registry.h"
 #include "stream/registry_answer.h"
 #include "stream/registry_cache.h"
 #include "stream/registry_http.h"
+#include "timers.h"
 #include "tree.h"
 
 #define SCHEMA "\"int\""
@@ -36,6 +39,10 @@ static struct {
 	enum evhttp_cmd_type method;
 	char uri[256], asked[512], authorization[128], type[128], accept[128];
 	int64_t at_us[64];
+	const char *refuses;			/* 409 for what has this in its address */
+	const char *afters[4];			/* Retry-After of the first answers, before the one above */
+	char uris[64][64];			/* likewise of the first */
+	uint16_t ports[64];			/* and where they came from: another is another connection */
 } server;
 
 static struct event_base *base;
@@ -61,7 +68,14 @@ on_request(struct evhttp_request *q, void *arg)
 	struct evbuffer *body = evhttp_request_get_input_buffer(q), *answer;
 	size_t n = evbuffer_get_length(body);
 
+	const char *after;
+	char *address;
+
 	(void)arg;
+	if (server.requests < 64) {
+		snprintf(server.uris[server.requests], sizeof(server.uris[0]), "%s", evhttp_request_get_uri(q));
+		evhttp_connection_get_peer(evhttp_request_get_connection(q), &address, &server.ports[server.requests]);
+	}
 	server.at_us[server.requests++ % 64] = clock_us(CLOCK_MONOTONIC);
 	server.method = evhttp_request_get_command(q);
 	snprintf(server.uri, sizeof(server.uri), "%s", evhttp_request_get_uri(q));
@@ -75,8 +89,10 @@ on_request(struct evhttp_request *q, void *arg)
 		server.held = q;
 		return;
 	}
-	if (server.retry_after != NULL)
-		evhttp_add_header(out, "Retry-After", server.retry_after);
+	after = server.requests <= 4 && server.afters[server.requests - 1] != NULL ? server.afters[server.requests - 1] :
+	    server.retry_after;
+	if (after != NULL)
+		evhttp_add_header(out, "Retry-After", after);
 	if (server.location != NULL)
 		evhttp_add_header(out, "Location", server.location);
 	for (size_t i = 0; i < server.header_bytes; i += 1000) {
@@ -91,7 +107,8 @@ on_request(struct evhttp_request *q, void *arg)
 	evbuffer_add_printf(answer, "%s", server.body);
 	for (size_t i = strlen(server.body); i < server.body_bytes; i++)
 		evbuffer_add(answer, " ", 1);
-	evhttp_send_reply(q, server.status, NULL, answer);
+	evhttp_send_reply(q, server.refuses != NULL && strstr(server.uri, server.refuses) != NULL ? 409 : server.status,
+	    NULL, answer);
 	evbuffer_free(answer);
 }
 
@@ -114,6 +131,7 @@ setup(void **state)
 	server.body = "{\"id\":7}";
 	changes = 0;
 	r = NULL;
+	timers = (struct timers){ 0 };
 	base = event_base_new();
 	http = evhttp_new(base);
 	bound = evhttp_bind_socket_with_handle(http, "127.0.0.1", 0);
@@ -130,7 +148,9 @@ static int
 teardown(void **state)
 {
 	(void)state;
+	fault = (struct fault){ 0 };
 	registry_close(r);
+	timers = (struct timers){ 0 };
 	evhttp_free(http);
 	event_base_free(base);
 	tree_done(&tree);
@@ -572,6 +592,362 @@ each_state_has_a_name(void **state)
 	assert_string_equal(registry_state_name(REGISTRY_REFUSED), "refused");
 }
 
+/* --- when it asks, by a clock that goes on by what it waits for --- */
+
+#define MS INT64_C(1000)
+#define START_US (INT64_C(1000) * 1000 * MS)
+
+/* The waits are over at once; what is drawn is the least or the most. */
+static void
+opens_at_once(const struct registry_options *o, bool is_most)
+{
+	opens(o);
+	timers = (struct timers){ .arg = r, .over_at_once = SIZE_MAX, .now_us = START_US, .has_random = true,
+		.random = is_most ? UINT32_MAX : 0 };
+}
+
+static unsigned wanted_waits;
+
+static bool
+has_waited(void)
+{
+	return timers.n >= wanted_waits;
+}
+
+/* After the first, which is none: what was asked for goes through the loop. */
+static void
+expect_waits(const int64_t *want_ms, unsigned n)
+{
+	wanted_waits = n + 1;
+	timers.over_at_once = n;		/* that after the last does not come */
+	assert_true(n < 63 && wait_for(has_waited));
+	assert_int_equal(timers.waits_us[0], 0);
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(timers.waits_us[i + 1], want_ms[i] * MS);
+}
+
+static void
+waits_without_an_answer_double_for_each_round_of_addresses(void **state)
+{
+	static const int64_t one[] = { 100, 200, 400, 800, 1000, 1000 };
+	static const int64_t two[] = { 100, 100, 200, 200, 400, 400, 800, 800, 1000 };
+	static const int64_t defaults[] = { 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000 };
+	char other[72];
+	const char *urls[] = { url, other };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/2", url);
+	server.status = 500;
+	o.retry_min_ms = 100;
+	o.retry_max_ms = 1000;
+	opens_at_once(&o, true);
+	id_of("a-value", 15);
+	expect_waits(one, 6);
+	registry_close(r);
+	o.n_urls = 2;
+	server.requests = 0;
+	opens_at_once(&o, true);
+	id_of("a-value", 15);
+	expect_waits(two, 9);
+	assert_string_equal(server.uris[0], "/base/subjects/a-value/versions");
+	assert_string_equal(server.uris[1], "/base/2/subjects/a-value/versions");
+	assert_string_equal(server.uris[2], "/base/subjects/a-value/versions");
+	registry_close(r);
+	o = options(urls, 1);
+	o.retry_min_ms = o.retry_max_ms = 0;
+	opens_at_once(&o, true);
+	id_of("a-value", 15);
+	expect_waits(defaults, 8);
+}
+
+static void
+a_refusal_waits_for_half_of_the_longest_wait_and_by_chance_for_all(void **state)
+{
+	static const struct {
+		uint32_t max_ms;
+		bool is_most;
+		int64_t want_ms[4];
+	} cases[] = {
+		{ 1000, false, { 500, 500, 500, 500 } },
+		{ 1000, true, { 999, 999, 999, 999 } },
+		{ 1001, false, { 501, 501, 501, 501 } },
+		{ 10000, false, { 5000, 5000, 5000, 5000 } },	/* as long as a connection is kept: no wait of its own */
+		{ 10002, false, { 5000, 1, 5000, 1 } },		/* the connection is given up in between */
+		{ 20000, false, { 5000, 5000, 5000, 5000 } },
+		{ 20000, true, { 5000, 14999, 5000, 14999 } },
+	};
+	const char *urls[] = { url };
+
+	(void)state;
+	server.status = 409;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_options o = options(urls, 1);
+
+		o.retry_max_ms = cases[i].max_ms;
+		opens_at_once(&o, cases[i].is_most);
+		id_of("a-value", 15);
+		expect_waits(cases[i].want_ms, 4);
+		registry_close(r);
+		r = NULL;
+	}
+}
+
+static void
+an_id_is_asked_for_again_by_chance_half_as_late(void **state)
+{
+	static const struct {
+		uint32_t recheck_ms;
+		bool is_most;
+		int64_t want_ms[4];
+	} cases[] = {
+		{ 3000, false, { 1500, 1500, 1500, 1500 } },
+		{ 3000, true, { 2999, 2999, 2999, 2999 } },
+		{ 3001, false, { 1501, 1501, 1501, 1501 } },
+		{ 0, false, { 5000, 1795000, 5000, 1795000 } },
+		{ 0, true, { 5000, 3594999, 5000, 3594999 } },
+	};
+	const char *urls[] = { url };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_options o = options(urls, 1);
+
+		o.recheck_ms = cases[i].recheck_ms;
+		server.requests = 0;
+		opens_at_once(&o, cases[i].is_most);
+		id_of("a-value", 15);
+		expect_waits(cases[i].want_ms, 4);
+		assert_true(wait_for(is_asked_twice));
+		/* A connection without a question is given up after five seconds, and not before. */
+		if (cases[i].recheck_ms != 0)
+			assert_int_equal(server.ports[0], server.ports[1]);
+		else
+			assert_int_not_equal(server.ports[0], server.ports[1]);
+		assert_int_equal(changes, i + 1);	/* the same id is no news */
+		registry_close(r);
+		r = NULL;
+	}
+}
+
+static void
+who_says_when_is_asked_then(void **state)
+{
+	static const struct {
+		const char *after;
+		int64_t want_ms;
+	} cases[] = { { "2", 2000 }, { "1", 1000 }, { "29", 29000 }, { "30", 30000 }, { "31", 30000 }, { "3600", 30000 },
+		{ "0", 100 } };
+	const char *urls[] = { url };
+
+	(void)state;
+	server.status = 429;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_options o = options(urls, 1);
+
+		o.retry_min_ms = 100;
+		o.retry_max_ms = 30000;
+		server.retry_after = cases[i].after;
+		opens_at_once(&o, true);
+		id_of("a-value", 15);
+		expect_waits(&cases[i].want_ms, 1);
+		registry_close(r);
+		r = NULL;
+	}
+}
+
+static void
+of_those_that_say_when_the_first_has_its_turn(void **state)
+{
+	static const int64_t want_ms[] = { 2000, 1000, 4000, 4000 };
+	static const bool is_other[] = { false, true, true, false, false };
+	char other[72];
+	const char *urls[] = { url, other };
+	struct registry_options o = options(urls, 2);
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/2", url);
+	server.status = 429;
+	server.afters[0] = "3";		/* at its second 0 */
+	server.afters[1] = "2";		/* of the other, which is asked at once */
+	server.afters[2] = "9";		/* of the same, at 2 */
+	server.retry_after = "4";	/* of the first, at 3 */
+	o.retry_max_ms = 30000;
+	opens_at_once(&o, false);
+	id_of("a-value", 15);
+	expect_waits(want_ms, 4);
+	assert_int_equal(server.requests, 5);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(strncmp(server.uris[i], "/base/2", 7) == 0, is_other[i]);
+}
+
+static void
+a_question_without_an_answer_does_not_hold_up_others(void **state)
+{
+	static const char *const want[] = { "/s0", "/s1", "/s2", "/s0", "/s1", "/s2" };
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	server.status = 500;
+	opens_at_once(&o, true);
+	id_of("s0", 1);
+	id_of("s1", 1);
+	id_of("s2", 1);
+	wanted_waits = timers.over_at_once = 10;
+	assert_true(wait_for(has_waited));
+	for (int i = 0; i < 6; i++)
+		assert_non_null(strstr(server.uris[i], want[i]));
+}
+
+static void
+what_is_wanted_goes_before_what_is_known(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+	char text[512];
+
+	(void)state;
+	snprintf(text, sizeof(text), "{\"version\":1,\"ids\":[{\"url\":\"%s\",\"subject\":\"known\","
+	    "\"fingerprint\":\"000000000000000f\",\"id\":5}]}", url);
+	tree_write(&tree, "ids.json", text);
+	o.cache_file = cache;
+	o.retry_max_ms = o.recheck_ms = 1000;
+	server.refuses = "/refused";
+	opens_at_once(&o, false);
+	assert_int_equal(id_of("known", 15), 5);
+	assert_int_equal(id_of("refused", 1), -EAGAIN);
+	wanted_waits = timers.over_at_once = 6;
+	assert_true(wait_for(has_waited));
+	/* At first both are due, and half a second later again. */
+	assert_non_null(strstr(server.uris[0], "/refused"));
+	assert_non_null(strstr(server.uris[1], "/known"));
+	assert_non_null(strstr(server.uris[2], "/refused"));
+	assert_non_null(strstr(server.uris[3], "/known"));
+	assert_int_equal(id_of("refused", 1), -EACCES);
+	assert_int_equal(id_of("known", 15), 7);
+	assert_int_equal(status().known, 1);
+	assert_int_equal(status().wanted, 1);
+	assert_int_equal(status().unverified, 0);
+}
+
+static void
+who_lets_nobody_in_is_asked_after_a_pause(void **state)
+{
+	static const int64_t want_ms[] = { 500, 500, 500 };
+	char other[72];
+	const char *urls[] = { url, other };
+	struct registry_options o = options(urls, 2);
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/2", url);
+	server.status = 401;
+	o.retry_max_ms = 1000;
+	opens_at_once(&o, false);
+	id_of("a-value", 15);
+	expect_waits(want_ms, 3);
+	for (unsigned i = 0; i < 4; i++)
+		assert_string_equal(server.uris[i], i % 2 ? "/base/2/subjects/a-value/versions" :
+		    "/base/subjects/a-value/versions");
+}
+
+/* --- without memory --- */
+
+static void *
+library_alloc(size_t size)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_malloc(size);
+}
+
+static void *
+library_grow(void *data, size_t size)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
+}
+
+static void
+without_memory_it_does_not_open(void **state)
+{
+	const char *urls[] = { url, "http://b/x" };
+	char there[128];
+	unsigned n;
+
+	(void)state;
+	tree_write(&tree, "there", "x");
+	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
+	for (n = 0; n < 1000; n++) {
+		struct registry_options o = options(urls, 2);
+		int opened;
+
+		o.user = "me";
+		o.password = "hunter2";
+		o.ca_file = o.cert_file = o.key_file = there;
+		o.cache_file = cache;
+		error[0] = '\0';
+		fault = (struct fault){ .calls = FAULT_MEMORY | FAULT_TEXT | FAULT_LIBRARY, .skip = n, .times = 1,
+			.error = ENOMEM };
+		opened = registry_open(base, &o, on_change, &changes, &r, error, sizeof(error));
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(opened, -ENOMEM);
+		assert_null(r);
+		assert_string_equal(error, "no memory for the registry client");
+	}
+	assert_in_range(n, 10, 999);
+	assert_non_null(r);
+	assert_string_equal(error, "");
+	registry_close(r);
+	/* The bearer's word is another copy. */
+	for (n = 0; n < 1000; n++) {
+		struct registry_options o = options(urls, 1);
+
+		o.token = "t0ken";
+		r = NULL;
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		(void)registry_open(base, &o, on_change, &changes, &r, error, sizeof(error));
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_null(r);
+	}
+	assert_in_range(n, 4, 999);
+}
+
+static void
+without_memory_an_id_is_asked_for_later(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+	unsigned n;
+
+	(void)state;
+	o.retry_max_ms = 700;
+	opens_at_once(&o, true);
+	for (n = 0; n < 100; n++) {
+		int id;
+
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		id = id_of("a-value", 15);
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(id, -ENOMEM);
+		assert_int_equal(status().wanted, 0);
+	}
+	assert_in_range(n, 2, 99);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	/* Its address cannot be made: that is tried again after the longest wait. */
+	fault = (struct fault){ .calls = FAULT_TEXT, .times = 2, .error = ENOMEM };
+	timers.over_at_once = 3;
+	assert_true(wait_for(is_ok));
+	assert_int_equal(timers.waits_us[1], 700 * MS);
+	assert_int_equal(timers.waits_us[2], 700 * MS);
+	assert_int_equal(server.requests, 1);
+	assert_int_equal(status().requests, 1);
+	assert_int_equal(id_of("a-value", 15), 7);
+}
+
 /* --- one POST --- */
 
 static struct {
@@ -824,6 +1200,16 @@ main(void)
 		T(what_cannot_work_is_a_sentence),
 		T(a_cache_that_cannot_be_written_is_told_once),
 		T(each_state_has_a_name),
+		T(waits_without_an_answer_double_for_each_round_of_addresses),
+		T(a_refusal_waits_for_half_of_the_longest_wait_and_by_chance_for_all),
+		T(an_id_is_asked_for_again_by_chance_half_as_late),
+		T(who_says_when_is_asked_then),
+		T(of_those_that_say_when_the_first_has_its_turn),
+		T(a_question_without_an_answer_does_not_hold_up_others),
+		T(what_is_wanted_goes_before_what_is_known),
+		T(who_lets_nobody_in_is_asked_after_a_pause),
+		T(without_memory_it_does_not_open),
+		T(without_memory_an_id_is_asked_for_later),
 		T(an_answer_comes_once_and_whole),
 		T(an_answer_has_a_largest_size),
 		T(silence_has_an_end),
@@ -833,6 +1219,9 @@ main(void)
 		T(files_of_tls_are_used),
 	};
 
+	/* Before these libraries do anything. */
+	event_set_mem_functions(library_alloc, library_grow, free);
+	json_set_alloc_funcs(malloc, free);
 	/* A proxy of the environment would stand between the two. */
 	setenv("no_proxy", "*", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,9 +15,9 @@
 
 static struct timers {
 	const void *arg;	/* the timers with this argument are kept; NULL: none are */
-	bool is_over_at_once;	/* nobody waits for these, but the clock below goes on by as much */
-	int64_t waits_us[64];	/* the last ones, in a ring */
-	size_t n;
+	size_t over_at_once;	/* so many of them are not waited for, but the clock below goes on by as much */
+	int64_t waits_us[64];	/* the first of them */
+	size_t n;		/* so far */
 	int64_t now_us;		/* what the monotonic clock says; 0: as it is */
 	bool has_random;
 	uint32_t random;	/* then all that are drawn are these */
@@ -32,8 +32,9 @@ __wrap_event_add(struct event *ev, const struct timeval *tv)
 
 	if (timers.arg == NULL || tv == NULL || event_get_callback_arg(ev) != timers.arg)
 		return __real_event_add(ev, tv);
-	timers.waits_us[timers.n++ % 64] = (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
-	if (!timers.is_over_at_once)
+	if (timers.n < 64)
+		timers.waits_us[timers.n] = (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
+	if (timers.n++ >= timers.over_at_once)
 		return __real_event_add(ev, tv);
 	timers.now_us += (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
 	return __real_event_add(ev, &none);
@@ -60,13 +61,6 @@ __wrap_evutil_secure_rng_get_bytes(void *data, size_t n)
 		return;
 	}
 	memcpy(data, &timers.random, n);
-}
-
-/* The wait that was asked for last; -1: none since timers.n was 0. */
-static inline int64_t
-last_wait_us(void)
-{
-	return timers.n > 0 ? timers.waits_us[(timers.n - 1) % 64] : -1;
 }
 
 #endif
