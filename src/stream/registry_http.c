@@ -91,7 +91,10 @@ watch_free(struct watch *w)
 	free(w);
 }
 
-/* libcurl: watch this socket, or watch it no more. A failure ends in the request's timeout. */
+/*
+ * libcurl: watch this socket, or watch it no more. A failure ends in the request's timeout: were libcurl told, it would
+ * call nobody any more, and no answer would ever come.
+ */
 static int
 on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
@@ -113,7 +116,7 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 	if (w == NULL) {
 		w = calloc(1, sizeof(*w));
 		if (w == NULL)
-			return -1;
+			return 0;
 		w->http = h;
 		LIST_INSERT_HEAD(&h->watches, w, link);
 		curl_multi_assign(h->multi, fd, w);
@@ -124,8 +127,8 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 		event_free(w->event);
 	w->what = events;
 	w->event = event_new(h->base, fd, events, on_ready, w);
-	if (w->event == NULL || event_add(w->event, NULL) < 0)
-		return -1;
+	if (w->event != NULL)
+		event_add(w->event, NULL);
 	return 0;
 }
 

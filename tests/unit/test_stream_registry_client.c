@@ -1181,6 +1181,39 @@ files_of_tls_are_used(void **state)
 	}
 }
 
+static void
+without_memory_a_question_has_an_end_too(void **state)
+{
+	struct registry_http *h = http_opens(200);
+	unsigned n;
+
+	(void)state;
+	/* Its timer, before anything is sent. */
+	fault = (struct fault){ .calls = FAULT_LIBRARY, .times = 1, .error = ENOMEM };
+	assert_int_equal(registry_http_post(h, &question), -ENOMEM);
+	assert_int_equal(fault.hit, FAULT_LIBRARY);
+	fault.calls = 0;
+	posts(h);
+	assert_int_equal(answer.code, 0);
+	/* What watches its connection, or keeps its answer. */
+	for (n = 0; n < 20; n++) {
+		registry_http_rest(h);
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		answer.n = 0;
+		assert_int_equal(registry_http_post(h, &question), 0);
+		assert_true(wait_for(is_answered));
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(answer.n, 1);
+		assert_int_not_equal(answer.code, 0);
+	}
+	assert_in_range(n, 2, 19);
+	assert_int_equal(answer.code, 0);
+	assert_string_equal(answer.body, "{\"id\":7}");
+	registry_http_close(h);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -1217,6 +1250,7 @@ main(void)
 		T(a_redirect_keeps_the_question_and_the_scheme),
 		T(credentials_are_those_of_this_question),
 		T(files_of_tls_are_used),
+		T(without_memory_a_question_has_an_end_too),
 	};
 
 	/* Before these libraries do anything. */
