@@ -767,6 +767,65 @@ who_died_in_between_is_let_go(void **state)
 	life_close(&l);
 }
 
+/* Whose child it is was learnt once, while the parent was known, and is not learnt again. */
+static void
+what_a_child_has_of_its_parent_outlives_the_parent(void **state)
+{
+	struct correlator_options options = host_options();
+	struct being shell, b;
+	struct life l;
+
+	(void)state;
+	for (int deaths = 0; deaths < 2; deaths++) {
+		life_open(&l, &options);
+		shell = forks(&l.w, NULL);
+		b = forks(&l.w, &shell);
+		tells(&l.w, &b, STATE_LIVE, 0);		/* before anything is known of its parent */
+		execs(&l.w, &shell, "bash run.sh");
+		tells(&l.w, &b, STATE_LIVE, 0);
+		exits(&l.w, &shell, 0);
+		l.w.now += 11 * SECOND;
+		snapshot(&l.w, false, NULL, 0);		/* the shell is forgotten */
+		if (deaths > 0)
+			dies(&l);
+		l.records.len = 0;
+		snapshot(&l.w, false, (const struct being *[]){ &b }, 1);
+		assert_true(l.records.len > 0);		/* its START */
+		assert_non_null(memmem(l.records.data, l.records.len, "/usr/bin/bash", 13));
+		life_close(&l);
+	}
+}
+
+/* A zombie that was let go is kept for a while for what its children have of it, and then no more. */
+static void
+that_a_zombie_is_gone_is_known_in_the_next_life(void **state)
+{
+	struct correlator_options options = host_options();
+	struct being shell, b, late;
+	struct life l;
+
+	(void)state;
+	for (int deaths = 0; deaths < 2; deaths++) {
+		life_open(&l, &options);
+		shell = forks(&l.w, NULL);
+		execs(&l.w, &shell, "sh -c x");
+		b = forks(&l.w, &shell);
+		execs(&l.w, &b, "python3 work.py");
+		late = forks(&l.w, &b);
+		tells(&l.w, &b, STATE_ZOMBIE, 0);
+		exits(&l.w, &b, 0);
+		if (deaths > 0)
+			dies(&l);
+		l.w.now += 11 * SECOND;
+		snapshot(&l.w, false, (const struct being *[]){ &shell }, 1);
+		assert_false(correlator_knows(l.w.c, &b.key));
+		l.records.len = 0;
+		exits(&l.w, &late, 0);
+		assert_null(memmem(l.records.data, l.records.len, "work.py", 7));
+		life_close(&l);
+	}
+}
+
 int
 main(void)
 {
@@ -783,6 +842,8 @@ main(void)
 		cmocka_unit_test(notes_of_another_boot_or_run_are_stale),
 		cmocka_unit_test(who_becomes_a_program_that_is_left_out_is_forgotten),
 		cmocka_unit_test(who_died_in_between_is_let_go),
+		cmocka_unit_test(what_a_child_has_of_its_parent_outlives_the_parent),
+		cmocka_unit_test(that_a_zombie_is_gone_is_known_in_the_next_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

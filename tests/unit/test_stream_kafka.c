@@ -709,10 +709,202 @@ a_promise_that_is_given_away_is_told(void **state)
 	}
 }
 
+/* The least is one byte, and stays so. */
+static void
+a_batch_shrinks_to_a_byte_and_no_further(void **state)
+{
+	static const int sizes[] = { 3, 2, 1 };
+	char text[16];
+	struct kafka *k;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		open_mock("batch.size", "3000");
+		k = (struct kafka *)outlet;
+		k->batch_bytes = sizes[i];
+		k->wants_smaller = true;
+		outlet->ops->give_back(outlet);
+		assert_true(wait_for(is_replaced));
+		assert_int_equal(k->batch_bytes, 1);
+		assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1");
+		outlet->ops->close(outlet);
+		outlet = NULL;
+	}
+}
+
+/* All that an outlet says of itself while nothing is wrong, and as a producer after another is counted. */
+static void
+what_was_retried_is_summed_over_all_producers(void **state)
+{
+	struct kafka_stats stats;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	k = (struct kafka *)outlet;
+	assert_string_equal(status().kind, "kafka");
+	assert_int_equal(status().state, OUTLET_STARTING);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 1);
+	k->retried_before = 5;
+	k->retried_now = 3;
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(is_replaced));
+	assert_int_equal(k->retried_before, 8);
+	assert_int_equal(k->retried_now, 0);
+	assert_false(k->is_giving_back || k->is_failed || k->is_waiting || k->is_creating);
+	assert_int_equal(told.ready > 0, true);
+}
+
+/* Between the error and the loop's next turn records may still come. */
+static void
+after_a_fatal_error_no_record_is_taken(void **state)
+{
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	assert_true(wait_for(is_taking));
+	assert_true(wait_for(is_settled));
+	k = (struct kafka *)outlet;
+	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
+	assert_int_equal(put(42, 10, &reason), -EAGAIN);
+	assert_true(k->is_failed);
+	assert_int_equal(status().in_flight, 0);
+	assert_int_equal(status().queued_bytes, 0);
+	assert_int_equal(put(43, 10, &reason), -EAGAIN);
+	assert_true(wait_for(is_replaced));
+	assert_true(wait_for(is_taking));
+}
+
+/* Its time is measured from the last one's, so that one which fails at once is not made all the time. */
+static void
+a_producer_that_failed_is_replaced_after_a_while(void **state)
+{
+	struct kafka_stats stats;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	k = (struct kafka *)outlet;
+	k->is_failed = true;
+	k->replace_at_us = INT64_MAX;
+	for (int i = 0; i < 3; i++)
+		outlet->ops->tick(outlet, 0);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 1);
+	assert_true(k->is_giving_back);		/* so much is done at once */
+	k->replace_at_us = 0;
+	outlet->ops->tick(outlet, 0);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 2);
+	assert_false(k->is_failed || k->is_giving_back);
+	assert_int_equal(k->replace_at_us, k->now_us + 2000000);
+	/* Where none could be made the next try has to wait too. */
+	kafka_client_release(k->client);
+	k->client = NULL;
+	outlet->ops->tick(outlet, 0);
+	assert_null(k->client);
+	k->replace_at_us = 0;
+	outlet->ops->tick(outlet, 0);
+	assert_non_null(k->client);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 3);
+}
+
 static bool
 is_there(void)
 {
 	return kafka_topic_is_there((struct kafka *)outlet, TOPIC_PROGRAM);
+}
+
+/* The message that was delivered last, as librdkafka had it. */
+static struct {
+	void (*then)(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg);
+	unsigned n;
+	char key[64], headers[256];
+	size_t len;
+	uint8_t value[16];
+} sent;
+
+static void
+on_sent(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
+{
+	rd_kafka_headers_t *headers;
+	const char *name;
+	const void *value;
+	size_t size, at = 0;
+
+	sent.n++;
+	snprintf(sent.key, sizeof(sent.key), "%.*s", (int)m->key_len, (const char *)m->key);
+	sent.len = m->len;
+	memcpy(sent.value, m->payload, m->len < sizeof(sent.value) ? m->len : sizeof(sent.value));
+	sent.headers[0] = '\0';
+	if (rd_kafka_message_headers(m, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) == 0; i++)
+			at += (size_t)snprintf(sent.headers + at, sizeof(sent.headers) - at, "%s=%.*s;", name, (int)size,
+			    (const char *)value);
+	}
+	sent.then(rk, m, arg);
+}
+
+/* Puts it and waits until it is delivered. */
+static void
+deliver_one(const struct spool_record *r)
+{
+	const char *reason;
+	unsigned n = sent.n;
+
+	assert_int_equal(outlet->ops->put(outlet, r, &reason), 0);
+	assert_true(wait_for(is_settled));
+	assert_int_equal(sent.n, n + 1);
+}
+
+static void
+a_message_is_the_frame_under_the_records_key_with_its_headers(void **state)
+{
+	struct spool_record r = { .id = 9, .topic = TOPIC_PROGRAM, .schema = 77, .time_us = SAMPLE_TIME,
+		.key = "host:run-1" };
+	const struct program_record program = sample_program_start();
+	char headers[128];
+	const uint8_t *data;
+	struct kafka *k;
+	void *p;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	assert_true(wait_for(is_there));
+	/* The next producer tells us first. */
+	k = (struct kafka *)outlet;
+	memset(&sent, 0, sizeof(sent));
+	assert_int_equal(sscanf(kafka_conf_get(k->conf, "dr_msg_cb", headers, sizeof(headers)), "%p", &p), 1);
+	memcpy(&sent.then, &p, sizeof(p));
+	rd_kafka_conf_set_dr_msg_cb(k->conf, on_sent);
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(is_replaced));
+	rd_kafka_mock_topic_create(rd_kafka_handle_mock_cluster(k->client->rk), "t.sluice.program", 1, 1);
+	assert_int_equal(encode(encoder, TOPIC_PROGRAM, &program, 9, &data, &r.len), 0);
+	r.data = data;
+	for (int again = 0; again < 3; again++) {
+		r.is_again = again == 1;
+		deliver_one(&r);
+		assert_string_equal(sent.key, "host:run-1");
+		assert_int_equal(sent.len, KAFKA_FRAME_BYTES + r.len);
+		assert_memory_equal(sent.value, "\0\1\2\3\4", 5);
+		assert_memory_equal(sent.value + 5, r.data, 11);
+		snprintf(headers, sizeof(headers), "schema_version=%d;agent_version=1.2.3;%s", RECORD_SCHEMA_VERSION,
+		    again == 1 ? "redelivery=1;" : "");
+		assert_string_equal(sent.headers, headers);
+	}
+	/* What is no record of ours has no version; another version is not the one before's. */
+	r.len = 3;
+	deliver_one(&r);
+	assert_string_equal(sent.headers, "agent_version=1.2.3;");
+	r.data = "\2\0\0\0\0\4\0\0\0\0\0\6";
+	r.len = 12;
+	deliver_one(&r);
+	assert_string_equal(sent.headers, "schema_version=3;agent_version=1.2.3;");
 }
 
 static void
@@ -797,9 +989,14 @@ main(void)
 		T(a_topic_that_is_gone_is_looked_for),
 		T(after_a_fatal_error_another_producer_goes_on),
 		T(batches_shrink_with_the_next_producer),
+		T(a_batch_shrinks_to_a_byte_and_no_further),
+		T(what_was_retried_is_summed_over_all_producers),
+		T(after_a_fatal_error_no_record_is_taken),
+		T(a_producer_that_failed_is_replaced_after_a_while),
 		T(a_promise_that_is_given_away_is_told),
 		T(a_full_queue_has_room_with_a_quarter_gone),
 		T(each_schema_is_asked_for_once),
+		T(a_message_is_the_frame_under_the_records_key_with_its_headers),
 		T(no_broker_is_a_state_with_a_sentence),
 	};
 

@@ -69,7 +69,7 @@ open_one(const char *prefix)
 	return kafka_open(base, &o, &events, &outlet, error, sizeof(error));
 }
 
-/* The outlet is not there, a sentence says why, and the next try works: with a thread less, nothing is left behind. */
+/* The outlet is not there, a sentence says why, and the next try works; nothing is left behind. */
 static void
 expect_refused(struct fault f, int want)
 {
@@ -83,6 +83,7 @@ expect_refused(struct fault f, int want)
 	assert_int_equal(r, want);
 	assert_null(outlet);
 	assert_true(error[0] != '\0');
+	assert_int_not_equal(fcntl(STDIN_FILENO, F_GETFD, 0), -1);	/* not ours to close */
 }
 
 static void

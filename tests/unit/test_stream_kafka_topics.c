@@ -286,6 +286,26 @@ why_a_topic_cannot_be_created_is_told(void **state)
 	assert_int_equal(k.status.state, OUTLET_DOWN);
 }
 
+/* With two that are missing only the one that is wanted is complained of. */
+static void
+the_other_topics_are_left_as_they_are(void **state)
+{
+	(void)state;
+	k.is_asking = true;
+	k.mailbox->error = RD_KAFKA_RESP_ERR_NO_ERROR;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		k.mailbox->topic_errors[t] = t < 2 ? RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART : 0;
+	k.topics[1].is_wanted = true;
+	k.mailbox->is_full = true;
+	kafka_topics_work(&k);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		assert_int_equal(k.topics[t].state, t < 2 ? KAFKA_TOPIC_MISSING : KAFKA_TOPIC_THERE);
+		assert_int_equal(k.topics[t].is_wanted, t == 1);
+	}
+	assert_string_equal(k.stats.missing_topic, k.topics[1].name);
+	assert_int_equal(ready, 1);
+}
+
 static struct {
 	atomic_bool is_done;
 	bool was_detached, had_signals;
@@ -356,6 +376,7 @@ main(void)
 		T(asking_has_its_time_and_its_reasons),
 		T(creating_waits_for_a_reason),
 		T(why_a_topic_cannot_be_created_is_told),
+		T(the_other_topics_are_left_as_they_are),
 		T(threads_are_nobodys_and_hear_no_signals),
 		T(without_a_producer_nothing_is_done),
 	};

@@ -502,6 +502,11 @@ cache_that_cannot_be_a_file_of_ours_is_told(void **state)
 	close(fd);
 	assert_int_equal(0, registry_cache_open(tree_path(&t, "big"), &c, error, sizeof(error)));
 	assert_non_null(strstr(error, "too large to be ours"));
+	assert_int_equal(0, registry_cache_save(c));	/* ours takes its place, also with nothing in it */
+	registry_cache_close(c);
+	assert_int_equal(0, registry_cache_open(tree_path(&t, "big"), &c, error, sizeof(error)));
+	assert_string_equal("", error);
+	assert_int_equal(0, registry_cache_count(c));
 	registry_cache_close(c);
 	tree_done(&t);
 }

@@ -89,8 +89,9 @@ on_request(struct evhttp_request *q, void *arg)
 		server.held = q;
 		return;
 	}
-	after = server.requests <= 4 && server.afters[server.requests - 1] != NULL ? server.afters[server.requests - 1] :
-	    server.retry_after;
+	after = server.requests <= 4 ? server.afters[server.requests - 1] : NULL;
+	if (after == NULL)
+		after = server.retry_after;
 	if (after != NULL)
 		evhttp_add_header(out, "Retry-After", after);
 	if (server.location != NULL)
@@ -672,7 +673,7 @@ a_refusal_waits_for_half_of_the_longest_wait_and_by_chance_for_all(void **state)
 		{ 1000, false, { 500, 500, 500, 500 } },
 		{ 1000, true, { 999, 999, 999, 999 } },
 		{ 1001, false, { 501, 501, 501, 501 } },
-		{ 10000, false, { 5000, 5000, 5000, 5000 } },	/* as long as a connection is kept: no wait of its own */
+		{ 10000, false, { 5000, 5000, 5000, 5000 } },	/* as long as a connection is kept */
 		{ 10002, false, { 5000, 1, 5000, 1 } },		/* the connection is given up in between */
 		{ 20000, false, { 5000, 5000, 5000, 5000 } },
 		{ 20000, true, { 5000, 14999, 5000, 14999 } },
