@@ -893,6 +893,117 @@ of_what_is_not_known_an_exec_tells_nothing(void **state)
 	assert_cpu(note_of(&w, &b, 2, PHASE_END), 7);	/* from here on it is known again */
 }
 
+static void
+a_second_is_a_second(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	struct state_signal s;
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	b = forks(&w, &sh);
+	works(&w, &b, 1000);
+	s = state_of(&w, &b, STATE_LIVE, 0);
+	s.time_ns--;
+	correlator_state(w.c, &s);
+	assert_null(note_of(&w, &b, 0, PHASE_START));
+	s.time_ns++;
+	correlator_state(w.c, &s);
+	assert_non_null(note_of(&w, &b, 0, PHASE_START));
+	assert_int_equal(note_of(&w, &b, 0, PHASE_START)->time_us, wall_us(w.now));
+}
+
+/* Each of them alone is something that a program did; that time went by is nothing. */
+static void
+whatever_moved_is_told_and_nothing_is_not(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+	uint64_t *const counters[] = { &b.c.runtime_ns, &b.c.voluntary_switches, &b.c.rchar, &b.c.wchar };
+	uint64_t told_ns;
+
+	(void)state;
+	execs(&w, &b, "bwa mem");
+	works(&w, &b, 100);
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 1);
+	told_ns = w.now;
+	for (size_t i = 0; i < 4; i++) {
+		w.now += SECOND;
+		snapshot(&w, true, all, 1);
+		assert_int_equal(note_count(&w, TOPIC_USAGE, -1), i + 1);
+		w.now += SECOND;
+		*counters[i] += i == 0 ? MS : 1;
+		b.c.utime += i == 0;
+		snapshot(&w, true, all, 1);
+		assert_int_equal(note_count(&w, TOPIC_USAGE, -1), i + 2);
+		/* Since the last record, not since the last look. */
+		assert_int_equal(note_at(&w, TOPIC_USAGE, -1, i + 1)->interval_ns, w.now - told_ns);
+		assert_int_equal(note_at(&w, TOPIC_USAGE, -1, i + 1)->time_us, wall_us(w.now));
+		told_ns = w.now;
+	}
+	b.c.rchar += 1000;		/* of no time at all nothing is told, but it is with the next */
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 5);
+	w.now += 1;
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 6);
+	assert_int_equal(note_at(&w, TOPIC_USAGE, -1, 5)->usage.value[USAGE_RCHAR], 1000);
+	assert_int_equal(note_at(&w, TOPIC_USAGE, -1, 5)->interval_ns, 1);
+}
+
+/* One that was ending when the kernel chose it ends as it would have: that is no finding. */
+static void
+only_who_was_killed_was_killed_for_memory(void **state)
+{
+	static const struct {
+		int status;
+		bool is_marked;
+		size_t findings;
+	} cases[] = { { 15, true, 0 }, { 0, true, 0 }, { 9, false, 0 }, { 9, true, 1 } };
+	struct being sh = forks(&w, NULL);
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct being b = forks(&w, &sh);
+		struct state_signal s;
+		size_t n = 0;
+
+		execs(&w, &b, "bwa mem");
+		works(&w, &b, 10);
+		s = state_of(&w, &b, STATE_EXIT, cases[i].status);
+		s.oom_killed = cases[i].is_marked;
+		correlator_state(w.c, &s);
+		for (size_t k = 0; k < w.n; k++)
+			n += w.notes[k].topic == TOPIC_FINDING && strcmp(w.notes[k].finding.kind, "OOM_KILLED") == 0;
+		assert_int_equal(n, cases[i].findings);
+		assert_int_equal(note_of(&w, &b, 0, PHASE_END)->program.oom_killed, cases[i].is_marked);
+	}
+}
+
+/* A program that another agent may have told of is told of once. */
+static void
+who_is_over_is_not_alive_again(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	const struct being *all[] = { &b };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	execs(&w, &b, "x");
+	works(&w, &b, 5);
+	tells(&w, &b, STATE_ZOMBIE, 0);
+	works(&w, &b, 2000);
+	snapshot(&w, true, all, 1);
+	tells(&w, &b, STATE_FOUND, 0);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
+	assert_int_equal(correlator_live(w.c), 1);
+	assert_int_equal(totals(&w).live, 1);
+}
+
 int
 main(void)
 {
@@ -930,6 +1041,10 @@ main(void)
 		TEST(the_cgroup_that_says_something_is_shown),
 		TEST(the_cgroups_used_least_are_forgotten),
 		TEST(each_live_process_is_visited),
+		TEST(a_second_is_a_second),
+		TEST(whatever_moved_is_told_and_nothing_is_not),
+		TEST(only_who_was_killed_was_killed_for_memory),
+		TEST(who_is_over_is_not_alive_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
