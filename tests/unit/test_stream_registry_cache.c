@@ -88,11 +88,17 @@ a_write_in_part_or_interrupted_goes_on(void **state)
 		fault.calls = 0;
 		expect_kept((size_t)i + 1, (uint64_t)i, i);
 	}
+	/* Half of the rest each time, down to the last byte. */
+	assert_int_equal(registry_cache_put(cache, "http://a", "s", 99, 99), 0);
+	fault = (struct fault){ .calls = FAULT_WRITE, .times = 1000 };
+	assert_int_equal(registry_cache_save(cache), 0);
+	fault.calls = 0;
+	expect_kept(21, 99, 99);
 	/* What went wrong before does not count, and what takes nothing does not go on for ever. */
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 100, 100), 0);
 	errno = EINTR;
 	assert_int_equal(registry_cache_save(cache), 0);
-	expect_kept(21, 100, 100);
+	expect_kept(22, 100, 100);
 }
 
 static void
@@ -134,6 +140,12 @@ without_memory_nothing_is_taken_for_kept(void **state)
 		assert_int_equal(registry_cache_save(cache), 0);
 		assert_int_equal(access(path, F_OK), -1);
 	}
+	/* Nor is it saved without the name of the file that comes before it. */
+	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 6), 0);
+	fault = (struct fault){ .calls = FAULT_TEXT, .times = 1, .error = ENOMEM };
+	assert_int_equal(registry_cache_save(cache), -ENOMEM);
+	fault.calls = 0;
+	assert_int_equal(access(path, F_OK), -1);
 	/* One that was known and cannot be changed is forgotten: the registry is asked again. */
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 7), 0);
 	assert_int_equal(registry_cache_save(cache), 0);
