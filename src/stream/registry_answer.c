@@ -272,7 +272,6 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 	json_t *root = len <= PARSE_MAX ? json_loadb(body, len, 0, NULL) : NULL;
 	const json_t *code = json_object_get(root, "error_code");
 
-	ret->id = 0;
 	ret->sentence[0] = '\0';
 	quote(asked, json_string_value(json_object_get(root, "message")), q.message,
 	    sizeof(q.message));
@@ -344,7 +343,6 @@ registry_answer_failed(const struct registry_asked *q, int curl_code, const char
 {
 	char words[MESSAGE_MAX + 1];
 
-	ret->id = 0;
 	quote(q, detail, words, sizeof(words));
 	if (curl_code == CURLE_OPERATION_TIMEDOUT)
 		say(ret, REGISTRY_NONE, "no answer from %s within %" PRIu32 " ms%s: %s", q->base,
