@@ -14,6 +14,7 @@
 
 #include "faults.h"
 #include "stream/kafka_client.h"
+#include "stream/kafka_frame.h"
 
 #define SECOND INT64_C(1000000)
 
@@ -214,6 +215,20 @@ without_a_thread_the_topics_are_asked_for_later(void **state)
 	}
 }
 
+static void
+a_frame_without_memory_is_none(void **state)
+{
+	struct bytes b = { 0 };
+
+	(void)state;
+	fault = (struct fault){ .calls = FAULT_MEMORY, .times = 1, .error = ENOMEM };
+	assert_int_equal(kafka_frame(&b, 7, "abc", 3), -ENOMEM);
+	assert_int_equal(b.len, 0);
+	assert_int_equal(kafka_frame(&b, 7, "abc", 3), 0);
+	assert_int_equal(b.len, KAFKA_FRAME_BYTES + 3);
+	bytes_done(&b);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -226,6 +241,7 @@ main(void)
 		T(a_topics_name_that_is_too_long_is_told),
 		T(without_a_thread_a_producer_is_taken_down_at_once),
 		T(without_a_thread_the_topics_are_asked_for_later),
+		T(a_frame_without_memory_is_none),
 	};
 
 	/* Before libevent does anything. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults.h"
 #include "samples.h"
 #include "stream/encode.h"
 #include "stream/kafka_client.h"
@@ -237,6 +238,25 @@ keys_of_any_length_come_whole(void **state)
 		k.budget = 100;
 		key[len] = (char)('a' + len % 26);
 		key[len + 1 < sizeof(key) ? len + 1 : len] = '\0';
+	}
+}
+
+/* It is told all the same, with what needs no memory. */
+static void
+a_failure_without_memory_has_no_key(void **state)
+{
+	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR_INVALID_RECORD, 78, "host:run");
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		fault = (struct fault){ .calls = FAULT_MEMORY, .times = i == 0, .error = ENOMEM };
+		tell(&m);
+		fault.calls = 0;
+		assert_int_equal(told.failed, i + 1);
+		assert_int_equal(told.id, 78);
+		assert_int_equal(told.seq, 4321);
+		assert_int_equal(told.time_us, SAMPLE_TIME);
+		assert_string_equal(told.key, i == 0 ? "" : "host:run");
 	}
 }
 
@@ -522,6 +542,7 @@ main(void)
 		T(a_delivery_is_told_and_counted),
 		T(a_failure_comes_with_its_record),
 		T(keys_of_any_length_come_whole),
+		T(a_failure_without_memory_has_no_key),
 		T(a_message_without_a_record_is_told_by_its_id),
 		T(what_passes_is_an_outage_with_the_first_reason),
 		T(what_was_taken_back_is_no_error),
