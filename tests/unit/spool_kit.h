@@ -154,6 +154,25 @@ kit_tick(struct kit *k)
 	kit_check(k);
 }
 
+/* Ticks until it is so, however slow the thread that syncs is. */
+#define KIT_UNTIL(k, condition)						\
+	do {								\
+		for (int kit_turns = 0; !(condition); kit_turns++) {	\
+			kit_expect(kit_turns < 60000, #condition);	\
+			kit_tick(k);					\
+			usleep(1000);					\
+		}							\
+	} while (0)
+
+static inline struct spool_stats
+kit_stats(const struct kit *k)
+{
+	struct spool_stats st;
+
+	spool_stats(k->spool, &st);
+	return st;
+}
+
 /* The bytes of a record follow from its topic and seq. */
 static inline size_t
 kit_data(enum topic topic, uint64_t seq, size_t len, uint8_t *data)

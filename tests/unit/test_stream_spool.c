@@ -50,15 +50,6 @@ expect_none(void)
 	assert_false(spool_next(k.spool, &r));
 }
 
-static struct spool_stats
-stats(void)
-{
-	struct spool_stats st;
-
-	spool_stats(k.spool, &st);
-	return st;
-}
-
 static void
 checksums_are_the_standard_ones(void **state)
 {
@@ -122,9 +113,9 @@ records_come_whole_in_order_and_the_main_lane_first(void **state)
 	assert_int_equal(r.topic, TOPIC_USAGE);
 	expect_none();
 	assert_int_equal(spool_in_flight(k.spool), 4);
-	assert_int_equal(stats().records, 4);
-	assert_int_equal(stats().put, 4);
-	assert_true(stats().bytes > 0);
+	assert_int_equal(kit_stats(&k).records, 4);
+	assert_int_equal(kit_stats(&k).put, 4);
+	assert_true(kit_stats(&k).bytes > 0);
 	assert_null(spool_schema(k.spool, 4711));
 }
 
@@ -139,13 +130,13 @@ acknowledgements_come_in_any_order(void **state)
 		ids[i] = next().id;
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(spool_in_flight(k.spool), 100 - i);
-		assert_int_equal(stats().records, 100 - i);
+		assert_int_equal(kit_stats(&k).records, 100 - i);
 		spool_ack(k.spool, ids[i * 37 % 100]);
 		spool_ack(k.spool, ids[i * 37 % 100]);	/* a second time: nothing */
 	}
 	spool_ack(k.spool, 12345);
-	assert_int_equal(stats().acknowledged, 100);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).acknowledged, 100);
+	assert_int_equal(kit_stats(&k).records, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	spool_ack(k.spool, next().id);
 }
@@ -172,7 +163,7 @@ unget_returns_the_same_record(void **state)
 	assert_int_equal(next().topic, TOPIC_PROGRAM);
 	assert_int_equal(next().seq, 2);
 	expect_none();
-	assert_int_equal(stats().handed_again, 0);
+	assert_int_equal(kit_stats(&k).handed_again, 0);
 }
 
 static void
@@ -204,10 +195,10 @@ rewind_hands_out_again_what_is_not_acknowledged(void **state)
 		}
 	}
 	expect_none();
-	assert_int_equal(stats().handed_again, 3);
+	assert_int_equal(kit_stats(&k).handed_again, 3);
 	spool_rewind(k.spool);
 	assert_int_equal(kit_drain(&k), 7);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -227,7 +218,7 @@ what_is_acknowledged_is_removed(void **state)
 	kit_tick(&k);
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
 	assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
-	assert_true(stats().bytes < 2 * (64 << 10));
+	assert_true(kit_stats(&k).bytes < 2 * (64 << 10));
 	/* And numbering goes on, even where nothing is left. */
 	kit_reopen(&k);
 	assert_true(k.recovery.was_clean);
@@ -251,16 +242,16 @@ the_oldest_record_has_an_age(void **state)
 	struct spool_record r;
 
 	(void)state;
-	assert_int_equal(stats().oldest_us, 0);
+	assert_int_equal(kit_stats(&k).oldest_us, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
-	assert_true(stats().oldest_us == KIT_TIME);
+	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	r = next();
 	spool_ack(k.spool, r.id);
 	kit_tick(&k);
-	assert_true(stats().oldest_us == KIT_TIME + 1);
+	assert_true(kit_stats(&k).oldest_us == KIT_TIME + 1);
 	kit_drain(&k);
 	kit_tick(&k);
-	assert_int_equal(stats().oldest_us, 0);
+	assert_int_equal(kit_stats(&k).oldest_us, 0);
 }
 
 static void
@@ -293,7 +284,7 @@ a_batch_is_bounded(void **state)
 	for (int i = 0; i < 100 && r == 0; i++)
 		r = kit_put_len(&k, TOPIC_PROGRAM, 1 << 20);
 	assert_int_equal(r, -EMSGSIZE);
-	assert_int_equal(stats().put, 63);
+	assert_int_equal(kit_stats(&k).put, 63);
 }
 
 static void
@@ -329,12 +320,12 @@ commits_of_nothing_write_nothing(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	assert_int_equal(kit_commit_at(&k, 100), 0);
-	bytes = stats().bytes;
+	bytes = kit_stats(&k).bytes;
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(kit_commit_at(&k, 100), 0);
-	assert_int_equal(stats().bytes, bytes);
+	assert_int_equal(kit_stats(&k).bytes, bytes);
 	assert_int_equal(kit_commit_at(&k, 101), 0);
-	assert_true(stats().bytes > bytes);
+	assert_true(kit_stats(&k).bytes > bytes);
 }
 
 static void
@@ -344,25 +335,27 @@ syncs_happen_no_more_often_than_asked(void **state)
 	for (int i = 0; i < 50; i++) {
 		kit_batch(&k, TOPIC_PROGRAM, 1);
 		spool_tick(k.spool, KIT_SECOND + (uint64_t)i * 10000000);	/* each 10 ms */
-		usleep(2000);
+		spool_sync_stop(k.spool);	/* waits for it */
+		assert_int_equal(kit_stats(&k).syncs, i / 10 + 1);
 	}
-	assert_in_range(stats().syncs, 1, 6);
 	spool_close(k.spool);
 	k.options.sync_ms = 0;
 	kit_open(&k);
-	kit_tick(&k);		/* starts the thread */
-	for (int i = 0; i < 20; i++) {
+	kit_tick(&k);
+	spool_sync_stop(k.spool);
+	for (uint64_t syncs = kit_stats(&k).syncs; syncs < 20; syncs++) {
+		kit_tick(&k);		/* starts the thread, and nothing has to be synced */
 		kit_batch(&k, TOPIC_PROGRAM, 1);
-		usleep(20000);
+		spool_sync_stop(k.spool);
+		assert_int_equal(kit_stats(&k).syncs, syncs + 1);
 	}
-	assert_in_range(stats().syncs, 2, 20);	/* by the ticks it would be one */
 }
 
 static void
 sync_first_hands_out_only_what_is_on_the_disk(void **state)
 {
 	struct spool_record r;
-	unsigned n = 0;
+	uint64_t n = 0;
 
 	(void)state;
 	spool_close(k.spool);
@@ -371,15 +364,11 @@ sync_first_hands_out_only_what_is_on_the_disk(void **state)
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	assert_false(spool_next(k.spool, &r));
-	for (int i = 0; i < 500 && n == 0; i++) {
-		kit_tick(&k);
-		usleep(5000);
-		n = (unsigned)kit_drain(&k);
-	}
+	KIT_UNTIL(&k, (n = kit_drain(&k)) > 0);
 	assert_int_equal(n, 10);
 	kit_batch(&k, TOPIC_USAGE, 10);
 	assert_false(spool_next(k.spool, &r));
-	assert_int_equal(stats().records, 10);
+	assert_int_equal(kit_stats(&k).records, 10);
 }
 
 static void
@@ -419,7 +408,6 @@ static void
 a_mark_hastens_the_sync_and_what_comes_later_does_not_matter(void **state)
 {
 	struct spool_mark mark;
-	uint64_t unsynced = 1;
 
 	(void)state;
 	spool_close(k.spool);
@@ -428,11 +416,7 @@ a_mark_hastens_the_sync_and_what_comes_later_does_not_matter(void **state)
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	spool_mark(k.spool, &mark);
-	for (int i = 0; i < 2000 && unsynced > 0; i++) {
-		unsynced = spool_sync_up_to(k.spool, &mark);
-		usleep(1000);
-	}
-	assert_int_equal(unsynced, 0);
+	KIT_UNTIL(&k, spool_sync_up_to(k.spool, &mark) == 0);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	assert_int_equal(spool_sync_up_to(k.spool, &mark), 0);
 }
@@ -456,7 +440,7 @@ what_comes_after_a_stop_is_for_the_next_owner(void **state)
 	}
 	expect_none();
 	assert_true(spool_is_drained(k.spool));
-	assert_int_equal(stats().records, 8);
+	assert_int_equal(kit_stats(&k).records, 8);
 	kit_reopen(&k);
 	for (int i = 0; i < 8; i++)
 		assert_false(next().is_again);
@@ -481,7 +465,7 @@ acknowledged_segments_go_under_constant_load(void **state)
 		kit_drain(&k);
 		if (i % 5 == 0) {
 			kit_tick(&k);
-			usleep(1000);
+			spool_sync_stop(k.spool);
 			files = kit_files(&k, "main-", ".seg", NULL);
 			most = files > most ? files : most;
 		}
@@ -536,7 +520,7 @@ many_in_flight_over_many_segments(void **state)
 	assert_int_equal(kit_drain(&k), n / 2);
 	kit_tick(&k);
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -591,15 +575,15 @@ a_single_record_has_an_age_at_once(void **state)
 {
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	assert_true(stats().oldest_us == KIT_TIME);
+	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	assert_true(stats().oldest_us == KIT_TIME);
+	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	kit_reopen(&k);			/* and while nobody has asked for it */
 	kit_tick(&k);
-	assert_true(stats().oldest_us == KIT_TIME);
+	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	assert_int_equal(kit_drain(&k), 2);
 	kit_tick(&k);
-	assert_int_equal(stats().oldest_us, 0);
+	assert_int_equal(kit_stats(&k).oldest_us, 0);
 }
 
 static void
@@ -618,7 +602,7 @@ a_folder_put_in_its_place_is_taken(void **state)
 	/* Nothing more goes to where nobody looks. */
 	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
 	assert_int_equal(kit_files(&k, "state", "", NULL), 1);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	kit_reopen(&k);
 	assert_int_equal(k.recovery.records, 2);
 	assert_int_equal(k.seq[TOPIC_PROGRAM], 5);

@@ -36,15 +36,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_stats
-stats(void)
-{
-	struct spool_stats st;
-
-	spool_stats(k.spool, &st);
-	return st;
-}
-
 /* A disk of one's own that is soon full. False: not allowed here. */
 static bool
 mount_small(const char *size)
@@ -111,12 +102,12 @@ a_full_disk_stops_nothing(void **state)
 	fill_disk();
 	for (int i = 0; i < 20; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
-	assert_int_equal(stats().last_error, -ENOSPC);
-	assert_true(stats().write_errors > 0);
-	assert_true(stats().memory_bytes > 0);
-	assert_int_equal(stats().records, 2010);
+	assert_int_equal(kit_stats(&k).last_error, -ENOSPC);
+	assert_true(kit_stats(&k).write_errors > 0);
+	assert_true(kit_stats(&k).memory_bytes > 0);
+	assert_int_equal(kit_stats(&k).records, 2010);
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, -ENOSPC);
+	assert_int_equal(kit_stats(&k).last_error, -ENOSPC);
 	/* Handed out, in order, partly acknowledged, while it is full. */
 	for (uint64_t seq = 0; seq < 1000; seq++) {
 		assert_true(spool_next(k.spool, &r));
@@ -126,8 +117,8 @@ a_full_disk_stops_nothing(void **state)
 	}
 	free_disk();
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, 0);
-	assert_int_equal(stats().memory_bytes, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_int_equal(kit_stats(&k).memory_bytes, 0);
 	assert_int_equal(kit_commit_at(&k, 1), 0);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	spool_rewind(k.spool);
@@ -181,15 +172,12 @@ a_disk_that_fills_in_the_middle_of_a_batch_keeps_what_is_whole(void **state)
 	kit_open(&k);
 	for (int i = 0; i < 40; i++)	/* about 0.8 MB: the disk is full at some odd place */
 		kit_batch(&k, TOPIC_PROGRAM, 150);
-	assert_int_equal(stats().last_error, -ENOSPC);
+	assert_int_equal(kit_stats(&k).last_error, -ENOSPC);
 	kit_tick(&k);
 	assert_int_equal(drain_from(TOPIC_PROGRAM, 0), 6000);
 	/* What is acknowledged makes room for the rest, once the thread that syncs has let go of it. */
-	for (int i = 0; i < 200 && stats().last_error != 0; i++) {
-		kit_tick(&k);
-		usleep(2000);
-	}
-	assert_int_equal(stats().last_error, 0);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 5);
 	kit_reopen(&k);
 	assert_int_equal(k.recovery.records, 5);
@@ -214,13 +202,13 @@ memory_is_bounded_and_usage_goes_first(void **state)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 		kit_batch(&k, TOPIC_USAGE, 300);
 	}
-	st = stats();
+	st = kit_stats(&k);
 	assert_true(st.memory_bytes <= 1 << 20);
 	assert_true(st.dropped[TOPIC_USAGE][SPOOL_DROP_MEMORY] > 0);
 	assert_int_equal(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY], 0);
 	for (int i = 0; i < 100; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
-	st = stats();
+	st = kit_stats(&k);
 	assert_true(st.memory_bytes <= 1 << 20);
 	assert_int_equal(st.dropped[TOPIC_USAGE][SPOOL_DROP_MEMORY], 6000);
 	assert_true(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY] > 0);
@@ -229,7 +217,7 @@ memory_is_bounded_and_usage_goes_first(void **state)
 	assert_int_equal(st.records, 1 + 12000 + 6000 - main - usage);
 	/* One batch that is more than all of it. */
 	kit_batch(&k, TOPIC_FINDING, 20000);
-	assert_int_equal(stats().dropped[TOPIC_FINDING][SPOOL_DROP_MEMORY], 20000);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_FINDING][SPOOL_DROP_MEMORY], 20000);
 	assert_int_equal(kit_drain(&k), 1 + 12000 - main);
 	free_disk();
 }
@@ -247,10 +235,10 @@ a_removed_directory_is_made_anew(void **state)
 	tree_done(&k.tree);
 	assert_int_equal(access(k.dir, F_OK), -1);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
-	assert_int_equal(stats().last_error, -ENOENT);
-	assert_int_equal(stats().records, 20);
+	assert_int_equal(kit_stats(&k).last_error, -ENOENT);
+	assert_int_equal(kit_stats(&k).records, 20);
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	assert_int_equal(access(k.dir, F_OK), 0);
 	assert_true(spool_wants_checkpoint(k.spool));
 	kit_batch(&k, TOPIC_PROGRAM, 10);
@@ -281,7 +269,7 @@ a_directory_removed_in_idle_is_noticed(void **state)
 	kit_tick(&k);
 	kit_tick(&k);
 	assert_int_equal(access(k.dir, F_OK), 0);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	kit_reopen(&k);
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_PROGRAM), 10);
 }
@@ -303,7 +291,7 @@ a_read_only_disk_is_waited_for(void **state)
 	assert_int_equal(k.recovery.records, 10);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, -EROFS);
+	assert_int_equal(kit_stats(&k).last_error, -EROFS);
 	for (uint64_t seq = 0; seq < 15; seq++) {
 		assert_true(spool_next(k.spool, &r));
 		assert_true(kit_is_whole(&r));
@@ -313,7 +301,7 @@ a_read_only_disk_is_waited_for(void **state)
 	kit_tick(&k);
 	assert_int_equal(mount(NULL, k.tree.root, NULL, MS_REMOUNT, NULL), 0);
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	kit_reopen(&k);
 	assert_int_equal(k.recovery.records, 15);
@@ -333,15 +321,15 @@ the_oldest_usage_goes_first_when_full(void **state)
 	for (int i = 0; i < 100; i++) {
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 		kit_batch(&k, TOPIC_USAGE, 300);
-		assert_true(stats().bytes <= 4 << 20);
+		assert_true(kit_stats(&k).bytes <= 4 << 20);
 	}
-	st = stats();
+	st = kit_stats(&k);
 	assert_true(st.dropped[TOPIC_USAGE][SPOOL_DROP_FULL] > 0);
 	assert_int_equal(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
 	assert_int_equal(st.records + st.dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 40000);
 	for (int i = 0; i < 400; i++)
 		kit_batch(&k, i % 2 ? TOPIC_PROGRAM : TOPIC_RUN, 100);
-	st = stats();
+	st = kit_stats(&k);
 	assert_true(st.bytes <= 4 << 20);
 	assert_int_equal(st.dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 30000);
 	assert_true(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
@@ -359,7 +347,7 @@ the_oldest_usage_goes_first_when_full(void **state)
 	assert_int_equal(n[TOPIC_PROGRAM], 30000 - st.dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL]);
 	assert_int_equal(n[TOPIC_RUN], 20000 - st.dropped[TOPIC_RUN][SPOOL_DROP_FULL]);
 	assert_int_equal(last[TOPIC_RUN], 19999);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -376,32 +364,32 @@ what_the_outlet_has_is_not_counted_as_dropped(void **state)
 		assert_true(spool_next(k.spool, &r));
 		ids[i] = r.id;
 	}
-	while (stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+	while (kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
-	assert_int_equal(stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 100);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 100);
 	for (int i = 0; i < 60; i++)
 		spool_ack(k.spool, ids[i]);
-	assert_int_equal(stats().acknowledged, 60);
-	dropped = stats().records;
+	assert_int_equal(kit_stats(&k).acknowledged, 60);
+	dropped = kit_stats(&k).records;
 	/* The outlet failed to deliver the others: now they are lost, and that is said. */
 	spool_rewind(k.spool);
-	assert_int_equal(stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 140);
-	assert_int_equal(stats().records, dropped - 40);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 140);
+	assert_int_equal(kit_stats(&k).records, dropped - 40);
 	dropped = kit_drain(&k);
-	assert_int_equal(stats().acknowledged, dropped + 60);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).acknowledged, dropped + 60);
+	assert_int_equal(kit_stats(&k).records, 0);
 	/* The same for one that is given back at once. */
 	kit_batch(&k, TOPIC_USAGE, 1);
 	assert_true(spool_next(k.spool, &r));
 	kit_batch(&k, TOPIC_PROGRAM, 3000);
 	kit_batch(&k, TOPIC_PROGRAM, 3000);
 	kit_batch(&k, TOPIC_PROGRAM, 3000);
-	dropped = stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
+	dropped = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
 	assert_int_equal(dropped, 140);
 	spool_unget(k.spool);
-	assert_int_equal(stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 141);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 141);
 	kit_drain(&k);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -421,10 +409,10 @@ dropping_waits_for_a_new_checkpoint(void **state)
 	spool_checkpoint_begin(k.spool);
 	spool_note(k.spool, "one", 3);
 	kit_commit(&k);
-	while (stats().bytes < 4 << 20)
+	while (kit_stats(&k).bytes < 4 << 20)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 	kit_batch(&k, TOPIC_PROGRAM, 100);
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
 	assert_true(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
 	spool_replay(k.spool, on_note, text);
@@ -433,8 +421,8 @@ dropping_waits_for_a_new_checkpoint(void **state)
 	spool_checkpoint_begin(k.spool);
 	spool_note(k.spool, "two", 3);
 	kit_commit(&k);
-	assert_true(stats().bytes <= 4 << 20);
-	assert_true(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
+	assert_true(kit_stats(&k).bytes <= 4 << 20);
+	assert_true(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
 	kit_reopen(&k);
 	text[0] = '\0';
 	spool_replay(k.spool, on_note, text);
@@ -442,7 +430,7 @@ dropping_waits_for_a_new_checkpoint(void **state)
 	/* An owner that never makes one: the disk is bounded all the same. */
 	for (int i = 0; i < 1000; i++) {
 		kit_batch(&k, TOPIC_PROGRAM, 100);
-		assert_true(stats().bytes <= (4 << 20) + (1 << 20));
+		assert_true(kit_stats(&k).bytes <= (4 << 20) + (1 << 20));
 	}
 	assert_true(spool_wants_checkpoint(k.spool));
 }
@@ -457,7 +445,7 @@ segments_beyond_the_open_files_are_read_too(void **state)
 		kit_batch(&k, TOPIC_PROGRAM, 30);
 	for (int i = 0; i < 100; i++) {
 		kit_tick(&k);
-		usleep(1000);
+		spool_sync_stop(k.spool);
 	}
 	assert_true(kit_files(&k, "main-", ".seg", NULL) >= 300);
 	kit_reopen(&k);

@@ -46,15 +46,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_stats
-stats(void)
-{
-	struct spool_stats st;
-
-	spool_stats(k.spool, &st);
-	return st;
-}
-
 static unsigned
 open_files(void)
 {
@@ -96,7 +87,7 @@ open_spool(void)
 static void
 look(void)
 {
-	struct spool_stats st = stats();
+	struct spool_stats st = kit_stats(&k);
 
 	write_errors += st.write_errors;
 	for (int t = 0; t < TOPIC_COUNT; t++)
@@ -129,8 +120,8 @@ static void
 tick(void)
 {
 	kit_tick(&k);
-	if (stats().last_error < 0)
-		last_error = stats().last_error;
+	if (kit_stats(&k).last_error < 0)
+		last_error = kit_stats(&k).last_error;
 }
 
 static void
@@ -194,8 +185,8 @@ use(void)
 	for (int i = 0; i < 2; i++, tick())
 		while (spool_next(k.spool, &r))
 			take(&r, true);
-	assert_int_equal(stats().records, 0);
-	assert_int_equal(stats().memory_bytes, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
+	assert_int_equal(kit_stats(&k).memory_bytes, 0);
 	assert_int_equal(kit_commit_at(&k, 4), 0);
 	look();
 }
@@ -354,7 +345,7 @@ texts_are_on_the_disk_before_the_loop_which_waits_for_none(void **state)
 	tick();
 	tick();
 	commit(2);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	assert_int_equal(kit_files(&k, "schemas", "", NULL), 1);
 	assert_int_equal(fault.count, 0);
 }
@@ -376,9 +367,9 @@ a_cut_that_fails_leaves_what_is_passed_over(void **state)
 		put_some(TOPIC_PROGRAM, 2);
 		assert_int_equal(kit_commit_at(&k, 2), -ENOSPC);
 		fault.calls = 0;
-		assert_true(stats().memory_bytes > 0);
+		assert_true(kit_stats(&k).memory_bytes > 0);
 		tick();
-		assert_int_equal(stats().memory_bytes, 0);
+		assert_int_equal(kit_stats(&k).memory_bytes, 0);
 	}
 	assert_true(kit_files(&k, "main-", ".seg", path) >= 2);
 	kit_reopen(&k);

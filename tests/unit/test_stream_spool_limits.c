@@ -34,15 +34,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_stats
-stats(void)
-{
-	struct spool_stats st;
-
-	spool_stats(k.spool, &st);
-	return st;
-}
-
 /* No file may be written beyond so many bytes: the disk fails with EFBIG. */
 static void
 limit_files(rlim_t bytes)
@@ -134,12 +125,12 @@ what_a_failed_write_left_is_not_there(void **state)
 	for (int i = 0; i < 10; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 50);
 	lift_limit();
-	assert_int_equal(stats().last_error, -EFBIG);
-	assert_true(stats().write_errors > 0);
-	assert_true(stats().memory_bytes > 0);
+	assert_int_equal(kit_stats(&k).last_error, -EFBIG);
+	assert_true(kit_stats(&k).write_errors > 0);
+	assert_true(kit_stats(&k).memory_bytes > 0);
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, 0);
-	assert_int_equal(stats().memory_bytes, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_int_equal(kit_stats(&k).memory_bytes, 0);
 	kit_reopen(&k);
 	assert_int_equal(k.recovery.torn_bytes, 0);
 	assert_int_equal(k.recovery.corrupt_bytes, 0);
@@ -156,13 +147,10 @@ a_disk_that_works_makes_no_errors(void **state)
 		kit_batch(&k, TOPIC_USAGE, 10);
 		kit_tick(&k);
 	}
-	for (int i = 0; i < 500 && stats().syncs == 0; i++) {
-		kit_tick(&k);
-		usleep(2000);
-	}
-	assert_true(stats().syncs > 0);
-	assert_int_equal(stats().write_errors, 0);
-	assert_int_equal(stats().last_error, 0);
+	KIT_UNTIL(&k, kit_stats(&k).syncs > 0);
+	assert_true(kit_stats(&k).syncs > 0);
+	assert_int_equal(kit_stats(&k).write_errors, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 }
 
 /* SigBlk of a thread. */
@@ -241,10 +229,7 @@ a_new_folder_wants_a_checkpoint_and_leaves_no_file_open(void **state)
 	assert_int_equal(spool_close(k.spool), 0);	/* nothing is in flight to the disk */
 	kit_open(&k);
 	kit_tick(&k);
-	for (int i = 0; i < 500 && stats().syncs == 0; i++) {
-		kit_tick(&k);
-		usleep(2000);
-	}
+	KIT_UNTIL(&k, kit_stats(&k).syncs > 0);
 	assert_false(spool_wants_checkpoint(k.spool));
 	files = open_files();
 	tree_done(&k.tree);
@@ -315,23 +300,17 @@ a_sync_that_fails_is_told(void **state)
 	assert_true(k.spool->has_new_names);	/* its own file's */
 	break_syncs();
 	kit_tick(&k);
-	for (int i = 0; i < 500 && stats().syncs == 0; i++) {
-		kit_tick(&k);
-		usleep(2000);
-	}
-	assert_int_equal(stats().last_error, -EBADF);
-	assert_int_equal(stats().write_errors, 1);
+	KIT_UNTIL(&k, kit_stats(&k).syncs > 0);
+	assert_int_equal(kit_stats(&k).last_error, -EBADF);
+	assert_int_equal(kit_stats(&k).write_errors, 1);
 	/* Nothing is added to a file that may not be on the disk. */
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 2);
-	for (int i = 0; i < 500 && stats().last_error != 0; i++) {
-		kit_tick(&k);
-		usleep(2000);
-	}
-	assert_int_equal(stats().last_error, 0);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	assert_false(k.spool->has_new_names);
-	assert_int_equal(stats().write_errors, 1);
+	assert_int_equal(kit_stats(&k).write_errors, 1);
 
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	break_syncs();
@@ -387,7 +366,7 @@ without_descriptors_reading_waits(void **state)
 	assert_false(spool_next(k.spool, &r));
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_true(n < 3000);
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 0);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 0);
 	kit_tick(&k);
 	spool_rewind(k.spool);
 	assert_int_equal(kit_drain(&k), 3000);
@@ -422,14 +401,14 @@ a_file_that_cannot_be_read_is_given_up_after_ten_seconds(void **state)
 		kit_tick(&k);
 		assert_int_equal(kit_drain(&k), 0);
 	}
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 0);
-	assert_true(stats().records > lost);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 0);
+	assert_true(kit_stats(&k).records > lost);
 	kit_tick(&k);
 	kit_tick(&k);
 	assert_true(kit_drain(&k) > 0);
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], lost);
-	assert_int_equal(stats().records, 0);
-	assert_int_equal(stats().acknowledged, 3000 - lost);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], lost);
+	assert_int_equal(kit_stats(&k).records, 0);
+	assert_int_equal(kit_stats(&k).acknowledged, 3000 - lost);
 }
 
 static void
@@ -489,7 +468,7 @@ a_damaged_end_of_an_older_segment_does_not_count(void **state)
 	k.options.schemas[TOPIC_PROGRAM] = "another";	/* in a segment of its own */
 	kit_reopen(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
-	bytes = stats().bytes;
+	bytes = kit_stats(&k).bytes;
 	assert_int_equal(spool_close(k.spool), 0);
 	k.spool = NULL;
 	assert_int_equal(kit_files(&k, "main-", "1.seg", path), 1);
@@ -502,7 +481,7 @@ a_damaged_end_of_an_older_segment_does_not_count(void **state)
 	assert_int_equal(k.recovery.corrupt_bytes, f.len - at);
 	assert_int_equal(k.recovery.corrupt_batches, 1);
 	assert_int_equal(k.recovery.torn_bytes, 0);
-	assert_int_equal(stats().bytes, bytes - (f.len - at));
+	assert_int_equal(kit_stats(&k).bytes, bytes - (f.len - at));
 	assert_int_equal(kit_drain(&k), 6);
 }
 
@@ -547,7 +526,7 @@ a_batch_whose_counts_are_not_its_entries_is_damaged(void **state)
 		kit_open(&k);
 		assert_int_equal(k.recovery.corrupt_batches, cases[i].damaged);
 		assert_in_range(kit_drain(&k), 1, 3);
-		assert_int_equal(stats().records, 0);
+		assert_int_equal(kit_stats(&k).records, 0);
 		kit_done(&k);
 	}
 	setup(NULL);
@@ -563,20 +542,20 @@ room_is_made_by_a_checkpoint_that_is_asked_for(void **state)
 	spool_checkpoint_begin(k.spool);
 	note(600000);		/* so large that nothing but want of room asks for another soon */
 	kit_commit(&k);
-	while (stats().bytes < (2 << 20) - (64 << 10)) {
+	while (kit_stats(&k).bytes < (2 << 20) - (64 << 10)) {
 		assert_false(spool_wants_checkpoint(k.spool));
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 	}
 	for (int i = 0; i < 10; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 	assert_true(spool_wants_checkpoint(k.spool));
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
 	/* One that never comes is waited for up to a quarter more, and no further. */
 	for (int i = 0; i < 200; i++) {
 		kit_batch(&k, TOPIC_PROGRAM, 100);
-		assert_true(stats().bytes <= (2 << 20) + (2 << 20) / 4);
+		assert_true(kit_stats(&k).bytes <= (2 << 20) + (2 << 20) / 4);
 	}
-	assert_true(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
+	assert_true(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
 	assert_true(spool_wants_checkpoint(k.spool));
 }
 
@@ -595,10 +574,10 @@ memory_that_gives_up_notes_wants_a_checkpoint(void **state)
 		if (with_notes)
 			note(10);
 		kit_batch(&k, TOPIC_PROGRAM, 1);
-		while (stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY] == 0) {
+		while (kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY] == 0) {
 			assert_false(spool_wants_checkpoint(k.spool));
 			kit_batch(&k, TOPIC_PROGRAM, 100);
-			assert_true(stats().memory_bytes <= 1 << 20);
+			assert_true(kit_stats(&k).memory_bytes <= 1 << 20);
 		}
 		assert_int_equal(spool_wants_checkpoint(k.spool), with_notes);
 		/* Notes that found no room at all are missed as well. */
@@ -631,23 +610,23 @@ what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever(void **state)
 		ids[i] = r.id;
 	}
 	spool_ack(k.spool, ids[0]);
-	while (stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+	while (kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_USAGE, 100);
 	kit_check(&k);
-	before = stats().records;
+	before = kit_stats(&k).records;
 	assert_int_equal(spool_in_flight(k.spool), 19);
 	for (int i = 1; i < 10; i++)
 		spool_ack(k.spool, ids[i]);
-	assert_int_equal(stats().acknowledged, 10);
-	assert_int_equal(stats().records, before - 9);
+	assert_int_equal(kit_stats(&k).acknowledged, 10);
+	assert_int_equal(kit_stats(&k).records, before - 9);
 	assert_int_equal(spool_in_flight(k.spool), 10);
-	before = stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
+	before = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
 	spool_rewind(k.spool);		/* the outlet has lost the others: now they are gone */
-	assert_int_equal(stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], before + 10);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], before + 10);
 	assert_int_equal(spool_in_flight(k.spool), 0);
 	kit_check(&k);
 	kit_drain(&k);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -667,13 +646,13 @@ what_lies_in_other_segments_stays_when_one_is_dropped(void **state)
 	spool_rewind(k.spool);
 	for (int i = 0; i < 1500; i++)	/* some of them are out again, in several segments, and some are not */
 		assert_true(spool_next(k.spool, &r));
-	while (stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+	while (kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_USAGE, 100);
 	kit_check(&k);
 	assert_int_equal(spool_in_flight(k.spool), 1500);
 	spool_rewind(k.spool);
-	assert_int_equal(kit_drain(&k) + stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], stats().put);
-	assert_true(stats().acknowledged > stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL]);
+	assert_int_equal(kit_drain(&k) + kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], kit_stats(&k).put);
+	assert_true(kit_stats(&k).acknowledged > kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL]);
 }
 
 static void
@@ -708,11 +687,11 @@ one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped(void **state)
 	kit_open(&k);
 	kit_batch(&k, TOPIC_USAGE, 1);
 	assert_true(spool_next(k.spool, &r));
-	while (k.spool->lanes[SPOOL_USAGE].flight.n_out > 0 && stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+	while (k.spool->lanes[SPOOL_USAGE].flight.n_out > 0 && kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_USAGE, 100);
-	before = stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
+	before = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
 	spool_unget(k.spool);
-	assert_int_equal(stats().dropped[TOPIC_USAGE][SPOOL_DROP_FULL], before + 1);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], before + 1);
 	assert_int_equal(spool_in_flight(k.spool), 0);
 	kit_check(&k);
 }
@@ -752,7 +731,7 @@ what_found_no_room_in_memory_is_not_delivered(void **state)
 	kit_commit(&k);
 	lift_limit();
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		assert_int_equal(stats().dropped[t][SPOOL_DROP_MEMORY], 20);
+		assert_int_equal(kit_stats(&k).dropped[t][SPOOL_DROP_MEMORY], 20);
 	assert_int_equal(sink->ops->delivered(sink), 4);
 	kit_tick(&k);
 	assert_int_equal(kit_drain(&k), 4);

@@ -34,15 +34,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_stats
-stats(void)
-{
-	struct spool_stats st;
-
-	spool_stats(k.spool, &st);
-	return st;
-}
-
 /* A few batches with a place each, none of them handed out. */
 static void
 put_batches(struct kit *at)
@@ -187,7 +178,7 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 		assert_in_range(lost, 1, EACH);
 		salvaged += lost < EACH;
 		alone += lost == 1;
-		st = stats();
+		st = kit_stats(&k);
 		/* Where the batch's head is good, it says how many are lost. */
 		if (at >= l.ends[1] + spool_batch_head_size(TOPIC_COUNT))
 			assert_int_equal(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], lost);
@@ -247,8 +238,8 @@ a_file_that_changes_while_it_is_read_is_counted(void **state)
 	for (; spool_next(k.spool, &r); n++)
 		assert_true(kit_is_whole(&r));
 	assert_int_equal(n, BATCHES * EACH - 1);
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 1);
-	assert_int_equal(stats().records, n);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 1);
+	assert_int_equal(kit_stats(&k).records, n);
 	/* And where one is read for the second time. */
 	file.data[file.len - 10] ^= 1;
 	for (size_t i = file.len / 2; i < file.len; i++)
@@ -260,7 +251,7 @@ a_file_that_changes_while_it_is_read_is_counted(void **state)
 	kit_put(&k, TOPIC_USAGE);	/* makes the window move away */
 	spool_rewind(k.spool);
 	kit_drain(&k);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 	kit_commit(&k);
 	assert_int_equal(kit_drain(&k), 1);
 	free(file.data);
@@ -357,7 +348,7 @@ after_a_clean_close_exactly_the_rest_comes(void **state)
 		n++;
 	}
 	assert_false(spool_next(k.spool, &r));
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -588,11 +579,7 @@ segments_that_a_replay_needs_are_kept(void **state)
 	/* Only once it is synced do the old ones go: the first tick just asks for that. */
 	kit_tick(&k);
 	assert_true(kit_files(&k, "main-", ".seg", NULL) > 5);
-	for (int i = 0; i < 100 && kit_files(&k, "main-", ".seg", NULL) > 1; i++) {
-		kit_tick(&k);
-		usleep(5000);
-	}
-	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
+	KIT_UNTIL(&k, kit_files(&k, "main-", ".seg", NULL) == 1);
 	kit_reopen(&k);
 	assert_string_equal(replay(), "again ");
 }
@@ -687,7 +674,7 @@ a_batch_of_which_nothing_is_left_is_done_with(void **state)
 	kit_open(&k);
 	spool_mark(k.spool, &mark);
 	assert_int_equal(k.recovery.corrupt_batches, 1);
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], EACH);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], EACH);
 	kit_put(&k, TOPIC_USAGE);	/* one that waits, so that it is not over for want of records */
 	kit_commit(&k);
 	for (uint64_t i = 0; i < (BATCHES - 1) * EACH; i++) {
@@ -699,7 +686,7 @@ a_batch_of_which_nothing_is_left_is_done_with(void **state)
 	}
 	kit_tick(&k);
 	assert_true(spool_is_done_up_to(k.spool, &mark));
-	assert_int_equal(stats().records, 1);
+	assert_int_equal(kit_stats(&k).records, 1);
 	/* The numbers behind it are not used twice. */
 	kit_batch(&k, TOPIC_PROGRAM, EACH);
 	assert_int_equal(kit_drain(&k), EACH + 1);
@@ -745,7 +732,7 @@ a_state_that_claims_more_than_there_was_is_not_believed(void **state)
 	assert_int_equal(k.recovery.records, 2);
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	assert_int_equal(kit_drain(&k), 12);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -825,8 +812,8 @@ a_file_that_somebody_cuts_is_given_up_at_once(void **state)
 	assert_int_equal(truncate(path, 10), 0);
 	errno = EIO;	/* of something before */
 	assert_false(spool_next(k.spool, &r));
-	assert_int_equal(stats().dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], BATCHES * EACH);
-	assert_int_equal(stats().records, 0);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], BATCHES * EACH);
+	assert_int_equal(kit_stats(&k).records, 0);
 }
 
 static void
@@ -849,7 +836,7 @@ texts_that_somebody_removes_are_there_again_after_a_failure(void **state)
 	spool_disk_failed(k.spool, -EIO);
 	k.now_ns += 10 * KIT_SECOND;
 	kit_tick(&k);
-	assert_int_equal(stats().last_error, 0);
+	assert_int_equal(kit_stats(&k).last_error, 0);
 	kit_reopen(&k);
 	assert_true(spool_next(k.spool, &r));
 	assert_int_equal(r.schema, old);
