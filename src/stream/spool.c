@@ -547,7 +547,6 @@ spool_open(const struct spool_options *o, struct spool **ret, struct spool_recov
 	}
 	spool_reap(s);
 	/* A disk that takes nothing now may later: not a reason to fail. Also marks the state unclean. */
-	s->is_state_moved = true;
 	r = spool_disk_retry(s);
 	/* A clean state is believed after a power cut, too: it must be gone before anything is handed out. */
 	if (r == 0 && recovery->was_clean && fdatasync(s->state_fd) < 0)

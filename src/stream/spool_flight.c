@@ -27,7 +27,7 @@ spool_flight_find(const struct spool_flight *f, uint64_t number, uint64_t *index
 		return NULL;
 	/* Where the numbers have no gap, the first guess is right. */
 	*index = low + (number - spool_flight_at(f, low)->number);
-	if (*index >= low && *index < high && spool_flight_at(f, *index)->number == number)
+	if (*index < high && spool_flight_at(f, *index)->number == number)
 		return spool_flight_at(f, *index);
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;

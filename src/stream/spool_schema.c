@@ -112,7 +112,7 @@ spool_schema(struct spool *s, uint64_t fingerprint)
 		if (text->fingerprint == fingerprint)
 			return text->text;
 	path_of(path, fingerprint, "");
-	if (s->dir_fd < 0 || file_read(s->dir_fd, path, &file, SPOOL_SCHEMA_MAX) < 0 ||
+	if (file_read(s->dir_fd, path, &file, SPOOL_SCHEMA_MAX) < 0 ||
 	    spool_fingerprint(file.text, file.len) != fingerprint)
 		goto out;
 	text = malloc(sizeof(*text) + file.len + 1);

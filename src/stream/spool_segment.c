@@ -245,16 +245,15 @@ fill(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_
 		return error;
 	if (r->seg != NULL && r->seg != seg)
 		spool_segment_rest(s, r->seg);
+	r->seg = NULL;
 	if (r->cap < cap || (r->cap > SPOOL_READ_BYTES && len <= SPOOL_READ_BYTES)) {
 		free(r->data);
-		r->seg = NULL;
 		r->cap = 0;
 		r->data = malloc(cap);
 		if (r->data == NULL)
 			return -ENOMEM;
 		r->cap = cap;
 	}
-	r->seg = NULL;
 	r->len = 0;
 	while (r->len < len) {
 		ssize_t n = pread(seg->fd, r->data + r->len, want - r->len, (off_t)(at + r->len));
