@@ -107,6 +107,9 @@ finish(struct spool *s, int error)
 			else if (seg->is_syncing)
 				seg->synced_to = seg->syncing_to;
 			seg->is_syncing = false;
+			/* It was dirty still when the next one began. */
+			if (TAILQ_NEXT(seg, at) != NULL)
+				spool_segment_rest(s, seg);
 		}
 	}
 	s->stats.syncs++;

@@ -45,6 +45,7 @@ struct fault {
 	unsigned times;			/* and so many then fail */
 	size_t size;			/* of memory only pieces of so many bytes count; 0: all */
 	int error;			/* with this errno; 0: half of what was asked is read or written */
+	int then;			/* not 0: one more fails, with this errno */
 	unsigned count;			/* calls so far */
 	unsigned hit;			/* enum fault_call: those that failed */
 };
@@ -60,7 +61,9 @@ fault_is_due(enum fault_call call)
 	if (!(fault.calls & (unsigned)call))
 		return false;
 	n = fault.count++;
-	if (n < fault.skip || n - fault.skip >= fault.times)
+	if (fault.then != 0 && n == fault.skip + fault.times)
+		fault.error = fault.then;
+	else if (n < fault.skip || n - fault.skip >= fault.times)
 		return false;
 	fault.hit |= (unsigned)call;
 	errno = fault.error;
