@@ -363,7 +363,6 @@ spool_rewind(struct spool *s)
 			spool_flight_finish(f, h);
 		}
 	}
-	s->has_last = false;
 	s->was_ungot = false;
 }
 
