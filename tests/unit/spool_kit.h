@@ -50,6 +50,7 @@ kit_check(const struct kit *k)
 	const struct spool_segment *seg, *marked = NULL, *safe = NULL;
 	uint64_t bytes = 0, memory = 0, waiting = 0;
 	unsigned fds = 0;
+	struct stat st;
 
 	for (int l = 0; l < SPOOL_LANES; l++) {
 		const struct spool_flight *f = &s->lanes[l].flight;
@@ -62,6 +63,8 @@ kit_check(const struct kit *k)
 			memory += seg->is_on_disk ? 0 : seg->size;
 			waiting += spool_waiting(seg);
 			fds += seg->fd >= 0;
+			if (seg->fd >= 0 && seg->is_on_disk && fstat(seg->fd, &st) == 0 && S_ISREG(st.st_mode))
+				kit_expect((uint64_t)st.st_size >= seg->size, "the file has all of the segment");
 			marked = seg == s->checkpoint.seg ? seg : marked;
 			safe = seg == s->safe.seg ? seg : safe;
 		}

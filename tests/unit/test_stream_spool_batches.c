@@ -420,6 +420,19 @@ a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out(void **state)
 }
 
 static void
+what_was_put_last_is_committed_at_the_end(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	kit_put(&k, TOPIC_PROGRAM);
+	kit_put(&k, TOPIC_USAGE);
+	close_spool();
+	kit_open(&k);
+	assert_int_equal(k.recovery.records, 2);
+	assert_int_equal(kit_drain(&k), 2);
+}
+
+static void
 an_end_that_is_not_on_the_disk_is_told(void **state)
 {
 	static const unsigned calls[] = { FAULT_REWRITE, FAULT_SYNC };
@@ -491,6 +504,7 @@ main(void)
 		T(a_disk_that_fails_is_tried_once_a_second),
 		T(the_folder_is_looked_at_once_a_second),
 		T(a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out),
+		T(what_was_put_last_is_committed_at_the_end),
 		T(an_end_that_is_not_on_the_disk_is_told),
 		T(what_is_given_up_in_memory_is_a_small_part_of_it),
 	};

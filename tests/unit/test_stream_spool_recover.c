@@ -115,6 +115,8 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 		kit_open(&k);
 		assert_int_equal(k.recovery.records, whole * EACH);
 		assert_int_equal(k.recovery.torn_bytes, tail);
+		assert_int_equal(k.recovery.corrupt_bytes, 0);
+		assert_int_equal(kit_stats(&k).bytes, len >= l.ends[0] ? l.ends[whole] : 0);
 		assert_int_equal(k.recovery.corrupt_batches, 0);
 		assert_int_equal(k.recovery.unreadable, 0);
 		assert_false(k.recovery.was_clean);
@@ -144,12 +146,13 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 static void
 a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 {
+	const size_t head = spool_batch_head_size(TOPIC_COUNT), entry = spool_entry_size(strlen("host:run-3"), 20);
 	struct left l = leave();
 	unsigned salvaged = 0, alone = 0;
 
 	(void)state;
 	for (size_t at = l.ends[1]; at < l.ends[2]; at++) {
-		uint64_t came[BATCHES * EACH] = { 0 }, lost = 0;
+		uint64_t came[BATCHES * EACH] = { 0 }, lost = 0, bytes;
 		struct spool_record r;
 		struct spool_stats st;
 
@@ -158,7 +161,7 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 		l.segment.data[at] ^= 0x10;
 		kit_open(&k);
 		assert_int_equal(k.recovery.corrupt_batches, 1);
-		assert_in_range(k.recovery.corrupt_bytes, 1, l.ends[2] - l.ends[1]);
+		bytes = k.recovery.corrupt_bytes;
 		assert_int_equal(k.recovery.torn_bytes, 0);
 		assert_int_equal(k.seq[TOPIC_PROGRAM], BATCHES * EACH);
 		while (spool_next(k.spool, &r)) {
@@ -176,6 +179,13 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 			}
 		}
 		assert_in_range(lost, 1, EACH);
+		/* All behind what cannot be passed over by itself. */
+		if (at < l.ends[1] + head)
+			assert_int_equal(bytes, l.ends[2] - l.ends[1]);
+		else if (lost == 1)
+			assert_int_equal(bytes, entry);
+		else
+			assert_int_equal(bytes, lost * entry);
 		salvaged += lost < EACH;
 		alone += lost == 1;
 		st = kit_stats(&k);

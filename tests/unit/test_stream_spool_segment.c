@@ -190,6 +190,33 @@ a_file_that_may_only_be_read_is_read(void **state)
 	}
 }
 
+/* One that was closed is opened again: only to be read, where it may not be written. */
+static void
+a_file_that_cannot_be_opened_again_is_waited_for(void **state)
+{
+	static const int errors[] = { EACCES, EROFS, EIO, EMFILE };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		uint64_t came;
+
+		k.options.segment_bytes = 4096;
+		kit_open(&k);
+		for (int n = 0; n < 100; n++)
+			kit_batch(&k, TOPIC_PROGRAM, 30);
+		kit_reopen(&k);
+		fault = (struct fault){ .calls = FAULT_OPEN, .times = 1, .error = errors[i] };
+		came = kit_drain(&k);
+		assert_true(fault.hit);
+		fault.calls = 0;
+		assert_int_equal(came == 3000, i < 2);
+		kit_tick(&k);
+		assert_int_equal(came + kit_drain(&k), 3000);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
 static void
 few_files_stay_open(void **state)
 {
@@ -353,6 +380,7 @@ main(void)
 		T(without_memory_for_a_window_reading_waits),
 		T(a_torn_write_goes_on_where_it_began),
 		T(a_file_that_may_only_be_read_is_read),
+		T(a_file_that_cannot_be_opened_again_is_waited_for),
 		T(few_files_stay_open),
 		T(all_rounds_are_made_and_the_first_error_is_told),
 		T(a_folder_that_has_nothing_to_sync_is_no_error),
