@@ -304,7 +304,8 @@ put_takes_keys_and_batches_up_to_their_limits(void **state)
 	key[UINT16_MAX] = '\0';
 	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 0, key, data, 1), 0);
 	/* A batch is at most half of what there may be. */
-	left = (1 << 19) - spool_batch_head_size(TOPIC_COUNT) - spool_entry_size(UINT16_MAX, 1) - spool_entry_size(1, 0);
+	left = (1 << 19) - spool_batch_head_size(TOPIC_COUNT) - spool_entry_size(UINT16_MAX, 1) -
+	    spool_entry_size(1, 0);
 	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 1, "k", data, left + 1), -EMSGSIZE);
 	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 1, "k", data, left), 0);
 	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 2, "", data, 0), -EMSGSIZE);

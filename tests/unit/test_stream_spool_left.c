@@ -394,6 +394,36 @@ what_cannot_be_read_is_not_written_over(void **state)
 	assert_true(n_bad > 1);
 }
 
+static void
+a_torn_end_that_cannot_be_cut_off_is_not_added_to(void **state)
+{
+	(void)state;
+	for (int is_failing = 0; is_failing < 2; is_failing++) {
+		struct kit_file f;
+
+		kit_open(&k);
+		kit_batch(&k, TOPIC_PROGRAM, 3);
+		kit_batch(&k, TOPIC_PROGRAM, 3);
+		close_spool();
+		f = kit_load(in_dir("main-0000000001.seg"));
+		kit_store(in_dir("main-0000000001.seg"), f.data, f.len - 5);
+		free(f.data);
+		fault = (struct fault){ .calls = FAULT_CUT, .times = (unsigned)is_failing, .error = EIO };
+		kit_open(&k);
+		fault.calls = 0;
+		assert_true(k.recovery.torn_bytes > 0);
+		assert_int_equal(k.recovery.records, 3);
+		kit_batch(&k, TOPIC_PROGRAM, 2);
+		assert_int_equal(is_there("main-0000000002.seg"), is_failing);
+		kit_reopen(&k);
+		assert_int_equal(k.recovery.torn_bytes, 0);
+		assert_int_equal(k.recovery.corrupt_batches, is_failing);
+		assert_int_equal(kit_drain(&k), 5);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -408,6 +438,7 @@ main(void)
 		T(not_one_that_was_handed_out_before_a_kill_comes_unmarked),
 		T(what_nobody_needs_any_more_is_removed),
 		T(what_cannot_be_read_is_not_written_over),
+		T(a_torn_end_that_cannot_be_cut_off_is_not_added_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,8 @@ the_state_of_a_closed_spool_is_as_described(void **state)
 	le_put32(want + 132, 1);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		snprintf((char *)want + 136 + t * 40, 32, "%s", topic_name(t));
-		le_put64(want + 136 + t * 40 + 32, t == TOPIC_PROGRAM ? 10 : t == TOPIC_USAGE ? 6 : t == TOPIC_HOST ? 77 : 0);
+		le_put64(want + 136 + t * 40 + 32,
+		    t == TOPIC_PROGRAM ? 10 : t == TOPIC_USAGE ? 6 : t == TOPIC_HOST ? 77 : 0);
 	}
 	le_put64(want + 2048, 4);
 	le_put32(want + 2056, 2);
@@ -627,6 +628,49 @@ what_waits_up_to_a_mark_is_told_by_topic(void **state)
 	}
 }
 
+static void
+put_three(struct kit *at)
+{
+	kit_batch(at, TOPIC_PROGRAM, 3);
+	kit_batch(at, TOPIC_USAGE, 3);
+}
+
+/* The state is not synced: of another boot, or gone, it may not know what was handed out. */
+static void
+only_a_state_of_this_boot_knows_what_was_not_handed_out(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 3; what++) {
+		struct kit_file f;
+		char path[512];
+
+		close_spool();
+		kit_crash(&k, put_three);
+		f = load_state();
+		if (what == 1) {
+			/* Both, of which only one can be whole where the power was cut. */
+			f.data[24] ^= 1;
+			f.data[SLOT + 24] ^= 1;
+			mend(f.data);
+			mend(f.data + SLOT);
+		}
+		store_state(&f);
+		snprintf(path, sizeof(path), "%s/state", k.dir);
+		if (what == 2)
+			assert_int_equal(unlink(path), 0);
+		kit_open(&k);
+		assert_int_equal(k.recovery.records, 6);
+		for (int i = 0; i < 6; i++) {
+			struct spool_record r;
+
+			assert_true(spool_next(k.spool, &r));
+			assert_int_equal(r.is_again, what > 0);
+		}
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -645,6 +689,7 @@ main(void)
 		T(more_ranges_than_there_is_room_for_are_not_read),
 		T(topics_are_found_by_their_names),
 		T(without_memory_for_ranges_what_they_say_comes_again),
+		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
 		T(a_mark_says_all_of_where_it_is),
 		T(a_mark_waits_for_its_own_records_and_no_others),
 		T(what_is_in_memory_is_not_on_the_disk_and_what_could_not_be_synced_never_is),
