@@ -292,10 +292,12 @@ static void
 put_takes_keys_and_batches_up_to_their_limits(void **state)
 {
 	static char key[UINT16_MAX + 2], data[1 << 20];
+	struct spool_record r;
 	struct sink *sink;
 	size_t left;
 
 	(void)state;
+	data[0] = 'd';
 	k.options.max_bytes = 1 << 20;
 	kit_open(&k);
 	sink = spool_sink(k.spool);
@@ -313,6 +315,16 @@ put_takes_keys_and_batches_up_to_their_limits(void **state)
 	assert_int_equal(kit_stats(&k).put, 3);
 	kit_commit(&k);
 	assert_int_equal(kit_stats(&k).records, 3);
+	assert_true(spool_next(k.spool, &r));
+	assert_string_equal(r.key, key);
+	assert_int_equal(r.len, 1);
+	assert_memory_equal(r.data, "d", 1);
+	assert_true(spool_next(k.spool, &r));
+	assert_string_equal(r.key, "k");
+	assert_int_equal(r.len, left);
+	assert_true(spool_next(k.spool, &r));
+	assert_string_equal(r.key, "");
+	assert_int_equal(r.len, 0);
 	for (int reason = 0; reason < SPOOL_DROPS; reason++)
 		assert_non_null(strstr(spool_drop_name(reason), "spool_"));
 	assert_null(spool_drop_name(SPOOL_DROPS));
