@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* life: what is told of a process whose story has a hole, of one that changes hands, and of the last of a run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "signals.h"
+
+static struct world w;
+static size_t n_notes;
+
+static int
+setup(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	world_open(&w, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);
+	return 0;
+}
+
+static void
+on_note(const void *data, size_t len, void *arg)
+{
+	(void)data;
+	(void)len;
+	(void)arg;
+	n_notes++;
+}
+
+/* With a journal, of which the notes are counted. */
+static void
+open_with_journal(void)
+{
+	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note,
+		.finding = note_finding };
+	struct correlator_options options = world_options();
+
+	correlator_free(w.c);
+	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
+	correlator_set_clock(w.c, CLOCK_US * 1000);
+	correlator_run_start(w.c, w.now);
+}
+
+static struct being
+child(const struct being *parent, const char *command)
+{
+	struct being b = forks(&w, parent);
+
+	execs(&w, &b, command);
+	return b;
+}
+
+/* How many notes a word makes that a pass has of it. */
+static size_t
+notes_of(const struct being *b, uint32_t ppid)
+{
+	struct state_signal s = state_of(&w, b, STATE_LIVE, 0);
+	size_t before = n_notes;
+
+	s.ppid = ppid;
+	correlator_state(w.c, &s);
+	return n_notes - before;
+}
+
+static void
+a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
+{
+	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
+	struct state_signal s;
+	const struct note *n;
+
+	(void)state;
+	works(&w, &b, 5);
+	execs_unheard(&w, &b);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	strcpy(s.comm, "R");
+	correlator_state(w.c, &s);
+	n = note_of(&w, &b, 1, PHASE_START);
+	assert_non_null(n);
+	assert_string_equal(n->comm, "R");	/* all that is known of it */
+	assert_string_equal(n->parent_program_id, note_of(&w, &b, 0, PHASE_START)->program_id);
+	assert_non_null(note_of(&w, &b, 1, PHASE_END));
+	/* What the lost end was, nobody knows: not that it failed. */
+	assert_null(note_of(&w, &b, 0, PHASE_END));
+	assert_int_equal(totals(&w).lost_ends, 1);
+	assert_int_equal(totals(&w).failed, 0);
+}
+
+static void
+a_program_without_a_name_has_none(void **state)
+{
+	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
+	struct state_signal s;
+
+	(void)state;
+	execs_unheard(&w, &b);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.comm[0] = '\0';
+	correlator_state(w.c, &s);
+	assert_null(note_of(&w, &b, 1, PHASE_START)->comm);
+}
+
+static void
+who_has_taken_an_orphan_is_known_while_it_lives(void **state)
+{
+	struct being sh = child(NULL, "sh"), b = child(&sh, "x");
+	struct state_signal s = state_of(&w, &b, STATE_LIVE, 0);
+
+	(void)state;
+	s.ppid = 1;
+	correlator_state(w.c, &s);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.ppid = 0;			/* not known any more */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->id.ppid, 1);
+}
+
+static void
+a_child_is_the_one_of_whom_the_kernel_says_at_last(void **state)
+{
+	struct being a = child(NULL, "sh"), other = child(&a, "bash"), b = forks(&w, &a);
+
+	(void)state;
+	w.now += 100 * MS;
+	tells(&w, &b, STATE_LIVE, 0);
+	b.parent = other.key;
+	w.now += 1000 * MS;
+	tells(&w, &b, STATE_LIVE, 0);
+	assert_string_equal(note_of(&w, &b, 0, PHASE_START)->parent_program_id,
+	    note_of(&w, &other, 0, PHASE_START)->program_id);
+	assert_string_equal(note_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* whose copy it was told to be */
+}
+
+static void
+a_pass_that_brings_nothing_new_is_not_noted(void **state)
+{
+	struct being sh, other, b, late, nobodys;
+
+	(void)state;
+	open_with_journal();
+	late = forks(&w, NULL);
+	nobodys = forks(&w, &late);
+	sh = child(NULL, "sh");
+	other = child(&sh, "bash");
+	b = forks(&w, &sh);
+	w.now += 100 * MS;
+	assert_int_not_equal(notes_of(&b, sh.key.pid), 0);	/* it is new */
+	assert_int_equal(notes_of(&b, sh.key.pid), 0);
+	assert_int_not_equal(notes_of(&b, 1), 0);		/* whose child it is */
+	assert_int_equal(notes_of(&b, 1), 0);
+	b.parent = other.key;
+	assert_int_not_equal(notes_of(&b, 1), 0);		/* and whose copy */
+	assert_int_equal(notes_of(&b, 1), 0);
+	assert_int_equal(notes_of(&other, sh.key.pid), 0);
+	assert_int_not_equal(notes_of(&nobodys, 1), 0);		/* new, and of a parent that nobody has told of */
+	assert_int_equal(notes_of(&nobodys, 1), 0);
+	execs(&w, &late, "bash");
+	assert_int_not_equal(notes_of(&nobodys, 1), 0);		/* what it is */
+	assert_int_equal(notes_of(&nobodys, 1), 0);
+	assert_int_not_equal(notes_of(&other, 1), 0);
+}
+
+/* A driver that the kernel tells no more of: how it ends, nobody will know. */
+static void
+a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
+{
+	struct correlator_options options = world_options();
+	struct being driver, job;
+	struct exec_signal s;
+	char words[] = "left-out", exe[256];
+	const char *argv[1];
+	size_t argv_len[1];
+	const struct note *n;
+
+	(void)state;
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_close(&w);
+	world_open(&w, &options);
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_1");
+	works(&w, &job, 5);
+	exits(&w, &job, 0);
+	exec_signal_fill(&w, &driver, words, argv, argv_len, exe, &s);
+	s.is_excluded = true;
+	correlator_exec(w.c, &s);
+	for (int i = 0; i < 200; i++) {
+		w.now += SECOND;
+		correlator_tick(w.c, w.now, false);
+	}
+	n = note_at(&w, TOPIC_RUN, PHASE_END, 0);
+	assert_non_null(n);
+	assert_false(n->work.exit_code.known);
+	assert_false(n->work.exit_signal.known);
+	assert_int_equal(note_count(&w, TOPIC_FINDING, -1), 0);
+}
+
+static void
+tries(const struct being *driver, const char *sample, int attempt, int code)
+{
+	char command[128];
+	struct being b;
+
+	snprintf(command, sizeof(command),
+	    "sh -c python_-m_snakemake_--target-jobs_'align:sample=%s'_--attempt_%d", sample, attempt);
+	b = child(driver, command);
+	works(&w, &b, 5);
+	exits(&w, &b, code);
+}
+
+/* How many findings the run has of its own, when it fails. */
+static size_t
+own_findings(struct being *driver)
+{
+	size_t before;
+
+	w.now += 1100 * MS;
+	correlator_tick(w.c, w.now, false);
+	before = note_count(&w, TOPIC_FINDING, -1);
+	works(&w, driver, 5);
+	exits(&w, driver, 1);
+	correlator_run_end(w.c, w.now, 1 << 8);
+	return note_count(&w, TOPIC_FINDING, -1) - before;
+}
+
+static void
+each_attempt_that_failed_is_made_good_by_the_one_that_did_not(void **state)
+{
+	struct being driver = child(NULL, "snakemake -c2");
+
+	(void)state;
+	tries(&driver, "A", 1, 1);
+	tries(&driver, "A", 2, 1);
+	tries(&driver, "A", 3, 0);
+	assert_int_equal(own_findings(&driver), 1);
+}
+
+static void
+what_nobody_made_good_is_why_the_run_failed(void **state)
+{
+	struct being driver = child(NULL, "snakemake -c2");
+
+	(void)state;
+	tries(&driver, "B", 1, 1);
+	tries(&driver, "A", 1, 1);
+	tries(&driver, "A", 2, 0);
+	assert_int_equal(own_findings(&driver), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_program_whose_exec_was_lost_comes_of_the_one_before, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(a_program_without_a_name_has_none, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_has_taken_an_orphan_is_known_while_it_lives, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_child_is_the_one_of_whom_the_kernel_says_at_last, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_pass_that_brings_nothing_new_is_not_noted, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_run_whose_drivers_end_is_not_heard_has_not_failed, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_attempt_that_failed_is_made_good_by_the_one_that_did_not, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(what_nobody_made_good_is_why_the_run_failed, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
