@@ -104,6 +104,8 @@ files_are_looked_at_before_librdkafka_does(void **state)
 	    "No such file or directory", none, (unsigned)getuid());
 	assert_string_equal(error, want);
 	p[3].value = there;
+	assert_false(kafka_files_can_be_read(&(struct kafka_options){ .properties = (struct kafka_property[]){
+	    { "ssl.ca.location", none } }, .n_properties = 1 }, error, sizeof(error)));
 	assert_true(kafka_files_can_be_read(&o, error, sizeof(error)));
 	p[1].value = none;		/* of nine letters, which is the shortest that counts */
 	assert_false(kafka_files_can_be_read(&o, error, sizeof(error)));

@@ -54,6 +54,10 @@ id_is_read(void **state)
 	assert_int_equal(7, a.id);
 	assert_string_equal("", a.sentence);
 	assert_int_equal(INT32_MAX, answer_to(true, 201, "{\"id\":2147483647}").id);
+	a = answer_to(true, 299, "{\"id\":0}");
+	assert_int_equal(REGISTRY_ID, a.verdict);
+	assert_int_equal(0, a.id);
+	assert_int_not_equal(REGISTRY_ID, answer_to(true, 300, "{\"id\":7}").verdict);	/* it is elsewhere */
 }
 
 static void
