@@ -39,11 +39,13 @@ static struct told {
 	int log_level;
 } told;
 
+static enum topic used;		/* of all records that are put and come back */
+
 static void
 on_delivered(enum topic topic, uint64_t id, void *arg)
 {
 	(void)arg;
-	assert_int_equal(topic, TOPIC_PROGRAM);
+	assert_int_equal(topic, used);
 	told.delivered[told.n_delivered++] = id;
 }
 
@@ -53,7 +55,7 @@ on_failed(const struct spool_record *r, enum outlet_failure failure, const char 
 {
 	(void)arg;
 	assert_true(strlen(detail) > 0);
-	assert_int_equal(r->topic, TOPIC_PROGRAM);
+	assert_int_equal(r->topic, used);
 	told.failed[told.n_failed++] = r->id;
 	told.failure = failure;
 	snprintf(told.reason, sizeof(told.reason), "%s", reason);
@@ -117,6 +119,7 @@ setup(void **state)
 
 	(void)state;
 	memset(&told, 0, sizeof(told));
+	used = TOPIC_PROGRAM;
 	outlet = NULL;
 	base = event_base_new();
 	return encoder_open(&identity, &encoder, error, sizeof(error));
@@ -142,7 +145,7 @@ put_with(uint64_t id, uint64_t schema, size_t argument, const char **reason)
 	char *text = malloc(argument + 1);
 	const char *argv[] = { text };
 	struct program_record program = sample_program_start();
-	struct spool_record r = { .id = id, .topic = TOPIC_PROGRAM, .schema = schema, .seq = id,
+	struct spool_record r = { .id = id, .topic = used, .schema = schema, .seq = id,
 	    .time_us = SAMPLE_TIME, .key = "host:run-1" };
 	const uint8_t *data;
 	int error;
@@ -428,6 +431,22 @@ a_record_is_delivered_by_its_report(void **state)
 	assert_int_equal(status().state, OUTLET_UP);
 	assert_int_equal(told.asked, 1);	/* an id is asked for once */
 	assert_string_equal(told.subject, "t.sluice.program-value");
+}
+
+static void
+a_record_comes_back_as_one_of_its_topic(void **state)
+{
+	(void)state;
+	open_mock(NULL, NULL);
+	for (used = 0; used < TOPIC_COUNT; used++) {
+		char subject[64];
+
+		assert_true(wait_for(is_taking));
+		assert_true(wait_for(is_settled));
+		assert_int_equal(told.n_delivered, (size_t)used + 1);
+		snprintf(subject, sizeof(subject), "t.%s-value", topic_name(used));
+		assert_string_equal(told.subject, subject);
+	}
 }
 
 static void
@@ -979,6 +998,7 @@ main(void)
 		T(scram_with_an_old_library_is_known),
 		T(the_library_says_what_it_can_do),
 		T(a_record_is_delivered_by_its_report),
+		T(a_record_comes_back_as_one_of_its_topic),
 		T(a_record_that_is_too_large_never_goes),
 		T(a_full_queue_is_told_when_it_has_room),
 		T(a_schema_without_an_id_is_waited_for),
