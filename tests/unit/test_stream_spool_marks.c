@@ -229,6 +229,24 @@ flip(uint8_t *slot, uint64_t at)
 }
 
 static void
+next_segment_is(uint8_t *slot, uint64_t with)
+{
+	le_put64(slot + LANES_AT + 24, with);
+}
+
+static void
+a_segments_number_is_not_given_twice(void **state)
+{
+	(void)state;
+	reopen_with(next_segment_is, 77);
+	kit_put(&k, TOPIC_PROGRAM);
+	kit_commit(&k);
+	assert_int_equal(TAILQ_FIRST(&k.spool->lanes[SPOOL_MAIN].segments)->number, 77);
+	reopen_with(next_segment_is, 5);	/* its files know better */
+	assert_int_equal(k.spool->lanes[SPOOL_MAIN].next_segment, 78);
+}
+
+static void
 no_other_version_is_believed(void **state)
 {
 	static const uint64_t at[] = { 0, 3, 16, 19 };
@@ -680,6 +698,7 @@ main(void)
 		T(the_state_of_a_closed_spool_is_as_described),
 		T(the_two_slots_are_written_in_turn),
 		T(a_number_that_nobody_can_have_reached_is_not_believed),
+		T(a_segments_number_is_not_given_twice),
 		T(no_other_version_is_believed),
 		T(any_byte_that_is_another_makes_the_older_slot_count),
 		T(a_state_without_its_end_is_half_believed),
