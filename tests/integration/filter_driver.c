@@ -7,6 +7,7 @@
  *	set				these rules from now on: "set ERROR GENERATION RULES OUTSIDE"
  *	judge				"found ..." of those told from now on, "live ..." of the others; "judged"
  *	pass				"live PID INDEX" or "muted PID INDEX" of all that are told; "passed"
+ *	sweep				"stale PID INDEX PARENT START" of those that have ended and are not told so yet; "swept"
  *	stats				"stats EXCLUDED LOST POSITION" of the ring
  *	quit
  *
@@ -58,7 +59,7 @@ on_exec(const struct exec_signal *s, void *arg)
 static void
 on_state(const struct state_signal *s, void *arg)
 {
-	static const char *const names[] = { [STATE_EXIT] = "exit", [STATE_STALE] = "exit", [STATE_ZOMBIE] = "zombie",
+	static const char *const names[] = { [STATE_EXIT] = "exit", [STATE_STALE] = "stale", [STATE_ZOMBIE] = "zombie",
 		[STATE_LIVE] = "live", [STATE_FOUND] = "found", [STATE_BYSTANDER] = "bystander" };
 
 	(void)arg;
@@ -219,6 +220,10 @@ command(char *line)
 		drain();
 		read_pass(probes_snapshot_open(driver.probes, false));
 		puts("passed");
+	} else if (strcmp(line, "sweep") == 0) {
+		drain();
+		read_pass(probes_stale_open(driver.probes, clock_ns(CLOCK_BOOTTIME)));
+		puts("swept");
 	} else if (strcmp(line, "stats") == 0) {
 		drain();
 		probes_filter_stats(driver.probes, &stats);

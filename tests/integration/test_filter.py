@@ -360,10 +360,11 @@ class Filter(unittest.TestCase):
             pass
         for p in storms:
             self.assertEqual(0, p.wait(60))
-        time.sleep(0.5)
+        d.ask("sweep", "swept")  # the kernel runs no program at the last moment of a few, and lets go of some a while later
         events = d.take()
         excluded, lost, _ = d.stats()
         self.assertEqual(0, lost)
+        stale = {(e[1], e[2], e[-1]) for e in events if e[0] == "stale"}
         execs, exits = {}, {}
         for e in events:
             if e[0] == "exec" and e[6].startswith(self.room + "/d"):
@@ -385,10 +386,11 @@ class Filter(unittest.TestCase):
                             self.assertIsNotNone(one, f"{w}-{i}-{a}-{b} is not told")
                         left_out += one is None
                         if one is not None:
-                            self.assertEqual(1, exits.get(one[0], 0), f"{w}-{i}-{a}-{b}: {one}")
+                            self.assertIn(exits.get(one[0], 0), (0, 1) if one[0] in stale else (1,), f"{w}-{i}-{a}-{b}: {one}")
         self.assertGreater(left_out, 0)
         self.assertGreaterEqual(excluded, left_out)
-        print(f"\n{SWAPS} swaps, {rounds * WORDS * WORDS} programs, {left_out} left out; a swap took "
+        self.assertLess(len(stale), 100 + rounds * WORDS * WORDS // 20)
+        print(f"\n{SWAPS} swaps, {rounds * WORDS * WORDS} programs, {left_out} left out, {len(stale)} ends swept up; a swap took "
               f"{sorted(took)[len(took) // 2] / 1e6:.1f} ms, {max(took) / 1e6:.1f} at most")
 
     def test_ten_thousand(self):
