@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include <ftw.h>
+
 #include "faults.h"
 #include "spool_kit.h"
 
@@ -47,6 +49,28 @@ put_sizes(void)
 		assert_int_equal(kit_commit(&k), 0);
 	}
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
+}
+
+static int
+is_private(const char *path, const struct stat *st, int flag, struct FTW *where)
+{
+	(void)where;
+	if ((st->st_mode & 0777) != (flag == FTW_D ? 0700 : 0600))
+		fail_msg("%s: mode %o", path, (unsigned)st->st_mode);
+	return 0;
+}
+
+/* Arguments of programs are in it. */
+static void
+what_waits_is_for_its_owner_alone(void **state)
+{
+	mode_t mask = umask(0);
+
+	(void)state;
+	kit_open(&k);
+	put_sizes();
+	umask(mask);
+	assert_int_equal(nftw(k.dir, is_private, 8, FTW_PHYS), 0);
 }
 
 /* Whatever happens to the n-th read, each record comes once, and again when it is asked for again. */
@@ -376,6 +400,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(what_waits_is_for_its_owner_alone),
 		T(what_a_window_holds_is_never_taken_for_something_else),
 		T(without_memory_for_a_window_reading_waits),
 		T(a_torn_write_goes_on_where_it_began),
