@@ -132,8 +132,10 @@ open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_he
 	ssize_t n;
 	int r = spool_segment_open(s, seg, O_RDWR | O_NONBLOCK);
 
-	if (r == -EROFS || r == -EACCES)
+	if (r == -EROFS || r == -EACCES) {
 		r = spool_segment_open(s, seg, O_RDONLY | O_NONBLOCK);
+		seg->is_sealed = true;		/* also once the disk takes something again */
+	}
 	if (r < 0)
 		return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : -EBADMSG;
 	if (fstat(seg->fd, &st) < 0 || !S_ISREG(st.st_mode))

@@ -424,6 +424,40 @@ a_torn_end_that_cannot_be_cut_off_is_not_added_to(void **state)
 	}
 }
 
+/* A disk that was read-only as the spool was opened, and is not any more. */
+static void
+what_could_only_be_read_is_not_added_to(void **state)
+{
+	struct spool_segment *old;
+	unsigned seen = 0;
+
+	(void)state;
+	for (unsigned n = 0; n < 8; n++) {
+		kit_open(&k);
+		kit_put(&k, TOPIC_PROGRAM);
+		kit_put(&k, TOPIC_USAGE);
+		assert_int_equal(kit_commit(&k), 0);
+		spool_close(k.spool);
+		k.spool = NULL;
+		fault = (struct fault){ .calls = FAULT_OPEN, .skip = n, .times = 1, .error = EROFS };
+		if (spool_open(&k.options, &k.spool, &k.recovery, (char[512]){ 0 }, 512) < 0) {
+			k.spool = NULL;		/* it was the folder itself */
+			continue;
+		}
+		fault.calls = 0;
+		for (int l = 0; l < SPOOL_LANES; l++) {
+			old = TAILQ_LAST(&k.spool->lanes[l].segments, spool_segments);
+			seen += old != NULL && old->fd >= 0 && (fcntl(old->fd, F_GETFL, 0) & O_ACCMODE) == O_RDONLY;
+		}
+		kit_put(&k, TOPIC_PROGRAM);
+		kit_put(&k, TOPIC_USAGE);
+		assert_int_equal(kit_commit(&k), 0);
+		spool_close(k.spool);
+		k.spool = NULL;
+	}
+	assert_int_equal(seen, SPOOL_LANES);	/* of the lanes' last, each once */
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -439,6 +473,7 @@ main(void)
 		T(what_nobody_needs_any_more_is_removed),
 		T(what_cannot_be_read_is_not_written_over),
 		T(a_torn_end_that_cannot_be_cut_off_is_not_added_to),
+		T(what_could_only_be_read_is_not_added_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
