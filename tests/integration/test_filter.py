@@ -80,6 +80,7 @@ class Filter(unittest.TestCase):
         os.mkdir(self.room, 0o755)
         self.addCleanup(shutil.rmtree, self.room, ignore_errors=True)
         self.running = []
+        self.swept = 0
 
     def tearDown(self):
         for p in self.running:
@@ -114,13 +115,22 @@ class Filter(unittest.TestCase):
         return bool(kinds)
 
     def of(self, d, pid):
-        """What was told of a process that has ended; the kernel lets go of it a little later."""
+        """
+        What was told of a process that has ended; the kernel lets go of it a little later. It runs no program at the
+        last moment of a few: such an end is swept up, as the agent does.
+        """
         mine = []
-        for _ in range(100):
+        for n in range(100):
             time.sleep(0.1)
+            if n == 30:
+                d.ask("sweep", "swept")
             mine += [e for e in d.take() if len(e) > 1 and e[1] == str(pid)]
+            if mine and mine[-1][0] == "stale":
+                mine[-1][0] = "exit"
+                self.swept += 1
             if not mine or mine[-1][0] == "exit":
                 break
+        self.assertLessEqual(self.swept, 1, "more than one end of this test that the kernel told nobody of")
         return mine
 
     def by_argument(self, events, argument):

@@ -99,13 +99,15 @@ class Lake(AgentTest):
         zombie.wait()
         a.settle(delivered=True)
         self.assert_there(a, "zombie", 1)
-        mine = [r["phase"] for r in harness.read_cat(a.lake, "program") if r["argv"] == ["/bin/sleep", "60.625"]]
-        self.assertEqual(["START"], mine)
+
+        def told():
+            return [r["phase"] for r in harness.read_cat(a.lake, "program")
+                    if r["pid"] == sleeper.pid and r["argv"] == sleeper.args]
+        self.assertEqual(["START"], told())
         sleeper.kill()
         sleeper.wait()
         a.settle(delivered=True)
-        mine = [r["phase"] for r in harness.read_cat(a.lake, "program") if r["argv"] == ["/bin/sleep", "60.625"]]
-        self.assertEqual(["START", "END"], mine)
+        self.assertEqual(["START", "END"], told())
 
     def test_while_others_end_at_every_moment(self):
         """What ended before a call is there after it; what ends meanwhile keeps nobody waiting."""
