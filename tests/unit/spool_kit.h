@@ -141,11 +141,18 @@ kit_crash(struct kit *k, void (*use)(struct kit *k))
 		abort();
 }
 
+/* Closes the spool, and without an error. */
+static inline void
+kit_close(struct kit *k)
+{
+	kit_expect(spool_close(k->spool) == 0, "the spool is closed");
+	k->spool = NULL;
+}
+
 static inline void
 kit_reopen(struct kit *k)
 {
-	if (spool_close(k->spool) != 0)
-		abort();
+	kit_close(k);
 	kit_open(k);
 }
 
@@ -251,6 +258,25 @@ kit_is_whole(const struct spool_record *r)
 	    memcmp(r->data, data, r->len) == 0;
 }
 
+/* The next record, which is what was put. */
+static inline struct spool_record
+kit_next(struct kit *k)
+{
+	struct spool_record r;
+
+	kit_expect(spool_next(k->spool, &r), "there is a next record");
+	kit_expect(kit_is_whole(&r), "the record is what was put");
+	return r;
+}
+
+static inline void
+kit_expect_none(struct kit *k)
+{
+	struct spool_record r;
+
+	kit_expect(!spool_next(k->spool, &r), "there is no next record");
+}
+
 /* Hands out and acknowledges everything: how many came. Aborts where one is not what was put. */
 static inline uint64_t
 kit_drain(struct kit *k)
@@ -292,6 +318,20 @@ kit_files(const struct kit *k, const char *prefix, const char *suffix, char path
 		closedir(dir);
 	if (path != NULL)
 		snprintf(path, 512, "%s/%s", k->dir, best);
+	return n;
+}
+
+/* How many files this process has open, and a few that are always there. */
+static inline unsigned
+kit_open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	kit_expect(dir != NULL, "/proc is there");
+	while (readdir(dir) != NULL)
+		n++;
+	closedir(dir);
 	return n;
 }
 

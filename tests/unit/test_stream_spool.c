@@ -32,24 +32,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_record
-next(void)
-{
-	struct spool_record r;
-
-	assert_true(spool_next(k.spool, &r));
-	assert_true(kit_is_whole(&r));
-	return r;
-}
-
-static void
-expect_none(void)
-{
-	struct spool_record r;
-
-	assert_false(spool_next(k.spool, &r));
-}
-
 static void
 checksums_are_the_standard_ones(void **state)
 {
@@ -80,7 +62,7 @@ a_new_spool_is_empty_and_private(void **state)
 	(void)state;
 	assert_true(k.recovery.is_fresh);
 	assert_false(k.recovery.was_clean);
-	expect_none();
+	kit_expect_none(&k);
 	assert_false(spool_place(k.spool, &place));
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_PROGRAM), 0);
 	assert_int_equal(stat(k.dir, &st), 0);
@@ -98,20 +80,20 @@ records_come_whole_in_order_and_the_main_lane_first(void **state)
 	kit_put(&k, TOPIC_USAGE);
 	kit_put(&k, TOPIC_PROGRAM);
 	kit_put(&k, TOPIC_TASK);
-	expect_none();		/* not before the commit */
+	kit_expect_none(&k);		/* not before the commit */
 	assert_int_equal(kit_commit(&k), 0);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	r = next();
+	r = kit_next(&k);
 	assert_int_equal(r.topic, TOPIC_PROGRAM);
 	assert_int_equal(r.seq, 0);
 	assert_false(r.is_again);
 	assert_true(r.schema == spool_fingerprint("sluice.program", 14));
 	assert_string_equal(spool_schema(k.spool, r.schema), "sluice.program");
-	assert_int_equal(next().topic, TOPIC_TASK);
-	assert_int_equal(next().seq, 1);
-	r = next();
+	assert_int_equal(kit_next(&k).topic, TOPIC_TASK);
+	assert_int_equal(kit_next(&k).seq, 1);
+	r = kit_next(&k);
 	assert_int_equal(r.topic, TOPIC_USAGE);
-	expect_none();
+	kit_expect_none(&k);
 	assert_int_equal(spool_in_flight(k.spool), 4);
 	assert_int_equal(kit_stats(&k).records, 4);
 	assert_int_equal(kit_stats(&k).put, 4);
@@ -127,7 +109,7 @@ acknowledgements_come_in_any_order(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 100);
 	for (int i = 0; i < 100; i++)
-		ids[i] = next().id;
+		ids[i] = kit_next(&k).id;
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(spool_in_flight(k.spool), 100 - i);
 		assert_int_equal(kit_stats(&k).records, 100 - i);
@@ -138,7 +120,7 @@ acknowledgements_come_in_any_order(void **state)
 	assert_int_equal(kit_stats(&k).acknowledged, 100);
 	assert_int_equal(kit_stats(&k).records, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	spool_ack(k.spool, next().id);
+	spool_ack(k.spool, kit_next(&k).id);
 }
 
 static void
@@ -148,21 +130,21 @@ unget_returns_the_same_record(void **state)
 
 	(void)state;
 	kit_batch(&k, TOPIC_USAGE, 3);
-	assert_int_equal(next().seq, 0);
-	r = next();
+	assert_int_equal(kit_next(&k).seq, 0);
+	r = kit_next(&k);
 	assert_int_equal(r.seq, 1);
 	spool_unget(k.spool);
 	assert_int_equal(spool_in_flight(k.spool), 1);
 	spool_unget(k.spool);		/* only once */
 	assert_int_equal(spool_in_flight(k.spool), 1);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	r = next();			/* before the main lane, since it was asked for */
+	r = kit_next(&k);			/* before the main lane, since it was asked for */
 	assert_int_equal(r.topic, TOPIC_USAGE);
 	assert_int_equal(r.seq, 1);
 	assert_false(r.is_again);
-	assert_int_equal(next().topic, TOPIC_PROGRAM);
-	assert_int_equal(next().seq, 2);
-	expect_none();
+	assert_int_equal(kit_next(&k).topic, TOPIC_PROGRAM);
+	assert_int_equal(kit_next(&k).seq, 2);
+	kit_expect_none(&k);
 	assert_int_equal(kit_stats(&k).handed_again, 0);
 }
 
@@ -175,7 +157,7 @@ rewind_hands_out_again_what_is_not_acknowledged(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 10);
 	for (int i = 0; i < 6; i++)
-		ids[i] = next().id;
+		ids[i] = kit_next(&k).id;
 	spool_ack(k.spool, ids[1]);
 	spool_ack(k.spool, ids[4]);
 	spool_rewind(k.spool);
@@ -184,17 +166,17 @@ rewind_hands_out_again_what_is_not_acknowledged(void **state)
 	for (uint64_t want = 0; want < 10; want++) {
 		if (want == 1 || want == 2 || want == 4)
 			continue;
-		r = next();
+		r = kit_next(&k);
 		assert_int_equal(r.seq, want);
 		assert_int_equal(r.is_again, want < 6);
 		if (want == 3) {	/* in the middle of a second round */
 			spool_unget(k.spool);
-			r = next();
+			r = kit_next(&k);
 			assert_int_equal(r.seq, 3);
 			assert_true(r.is_again);
 		}
 	}
-	expect_none();
+	kit_expect_none(&k);
 	assert_int_equal(kit_stats(&k).handed_again, 3);
 	spool_rewind(k.spool);
 	assert_int_equal(kit_drain(&k), 7);
@@ -225,7 +207,7 @@ what_is_acknowledged_is_removed(void **state)
 	assert_int_equal(k.recovery.records, 0);
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_USAGE), 5000);
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_PROGRAM), 5000);
-	expect_none();
+	kit_expect_none(&k);
 	spool_close(k.spool);
 	char path[512];
 	while (kit_files(&k, "", ".seg", path) > 0)
@@ -245,7 +227,7 @@ the_oldest_record_has_an_age(void **state)
 	assert_int_equal(kit_stats(&k).oldest_us, 0);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
-	r = next();
+	r = kit_next(&k);
 	spool_ack(k.spool, r.id);
 	kit_tick(&k);
 	assert_true(kit_stats(&k).oldest_us == KIT_TIME + 1);
@@ -266,13 +248,13 @@ large_records_pass_and_too_large_ones_do_not(void **state)
 	assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, (16 << 20) + 1), -EMSGSIZE);
 	assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, 100), 0);
 	assert_int_equal(kit_commit(&k), 0);
-	assert_int_equal(next().len, 0);
-	assert_int_equal(next().len, 1 << 20);
+	assert_int_equal(kit_next(&k).len, 0);
+	assert_int_equal(kit_next(&k).len, 1 << 20);
 	assert_true(spool_next(k.spool, &r));
 	assert_int_equal(r.len, 16 << 20);
-	assert_int_equal(next().seq, 4);
+	assert_int_equal(kit_next(&k).seq, 4);
 	spool_rewind(k.spool);
-	assert_int_equal(next().len, 0);
+	assert_int_equal(kit_next(&k).len, 0);
 }
 
 static void
@@ -392,12 +374,12 @@ what_was_committed_up_to_a_mark_is_synced_and_acknowledged(void **state)
 	assert_int_equal(waiting[TOPIC_USAGE], 2);
 	assert_int_equal(waiting[TOPIC_AGENT], 0);
 	for (int i = 0; i < 8; i++)
-		r[i] = next();
+		r[i] = kit_next(&k);
 	/* All of one topic but the first, and some that came later. */
 	for (int i = 1; i < 8; i++)
 		spool_ack(k.spool, r[i].id);
 	assert_false(spool_is_done_up_to(k.spool, &mark));
-	spool_ack(k.spool, next().id);
+	spool_ack(k.spool, kit_next(&k).id);
 	spool_ack(k.spool, r[0].id);
 	assert_true(spool_is_done_up_to(k.spool, &mark));
 	spool_waiting_up_to(k.spool, &mark, waiting);
@@ -434,17 +416,17 @@ what_comes_after_a_stop_is_for_the_next_owner(void **state)
 	kit_batch(&k, TOPIC_USAGE, 4);
 	assert_false(spool_is_drained(k.spool));
 	for (int i = 0; i < 5; i++) {
-		r = next();
+		r = kit_next(&k);
 		assert_false(spool_is_drained(k.spool));
 		spool_ack(k.spool, r.id);
 	}
-	expect_none();
+	kit_expect_none(&k);
 	assert_true(spool_is_drained(k.spool));
 	assert_int_equal(kit_stats(&k).records, 8);
 	kit_reopen(&k);
 	for (int i = 0; i < 8; i++)
-		assert_false(next().is_again);
-	expect_none();
+		assert_false(kit_next(&k).is_again);
+	kit_expect_none(&k);
 }
 
 static void
@@ -504,7 +486,7 @@ many_in_flight_over_many_segments(void **state)
 	for (int i = 0; i < 60; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 1000);
 	while (n < 60000)
-		ids[n++] = next().id;
+		ids[n++] = kit_next(&k).id;
 	for (unsigned i = n - 1; i > 0; i--) {
 		x = x * 1664525u + 1013904223u;
 		unsigned j = (x >> 8) % (i + 1);
@@ -532,13 +514,13 @@ what_is_acknowledged_is_done_before_anybody_asks_for_more(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	for (int i = 0; i < 3; i++)
-		r[i] = next();
+		r[i] = kit_next(&k);
 	spool_ack(k.spool, r[1].id);
 	spool_ack(k.spool, r[2].id);
 	kit_reopen(&k);
 	spool_mark(k.spool, &mark);
 	spool_hand_no_more(k.spool);
-	r[0] = next();
+	r[0] = kit_next(&k);
 	assert_false(spool_is_done_up_to(k.spool, &mark));
 	assert_false(spool_is_drained(k.spool));
 	spool_ack(k.spool, r[0].id);
@@ -558,8 +540,8 @@ one_lane_that_is_drained_is_not_both(void **state)
 	assert_false(spool_is_drained(k.spool));	/* nobody has said up to where */
 	spool_mark(k.spool, &mark);
 	spool_hand_no_more(k.spool);
-	main = next();
-	usage = next();
+	main = kit_next(&k);
+	usage = kit_next(&k);
 	assert_int_equal(usage.topic, TOPIC_USAGE);
 	spool_ack(k.spool, main.id);
 	assert_false(spool_is_drained(k.spool));

@@ -30,13 +30,6 @@ teardown(void **state)
 }
 
 static void
-close_spool(void)
-{
-	assert_int_equal(spool_close(k.spool), 0);
-	k.spool = NULL;
-}
-
-static void
 note(size_t len)
 {
 	static const char text[1 << 17];
@@ -199,7 +192,7 @@ a_place_or_a_seq_alone_outlives_a_crash(void **state)
 		kit_open(&k);
 		assert_true(spool_place(k.spool, &place));
 		assert_memory_equal(&place, &places[at_place], sizeof(place));
-		close_spool();
+		kit_close(&k);
 	}
 	kit_crash(&k, commit_a_seq);
 	kit_open(&k);
@@ -416,7 +409,7 @@ a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out(void **state)
 	(void)state;
 	kit_open(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
-	close_spool();
+	kit_close(&k);
 	for (int is_failing = 0; is_failing < 2; is_failing++) {
 		fault = (struct fault){ .calls = FAULT_SYNC, .times = is_failing ? 1 : 0, .error = EIO };
 		kit_open(&k);
@@ -428,7 +421,7 @@ a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out(void **state)
 		kit_tick(&k);
 		kit_tick(&k);
 		assert_int_equal(kit_stats(&k).last_error, 0);
-		close_spool();
+		kit_close(&k);
 	}
 }
 
@@ -439,7 +432,7 @@ what_was_put_last_is_committed_at_the_end(void **state)
 	kit_open(&k);
 	kit_put(&k, TOPIC_PROGRAM);
 	kit_put(&k, TOPIC_USAGE);
-	close_spool();
+	kit_close(&k);
 	kit_open(&k);
 	assert_int_equal(k.recovery.records, 2);
 	assert_int_equal(kit_drain(&k), 2);
@@ -458,14 +451,14 @@ an_end_that_is_not_on_the_disk_is_told(void **state)
 		fault.calls = 0;
 		k.spool = NULL;
 		kit_open(&k);
-		close_spool();
+		kit_close(&k);
 	}
 	/* What was in memory gets its place on the disk at the end. */
 	kit_open(&k);
 	fault = (struct fault){ .calls = FAULT_CREATE, .times = 1, .error = ENOSPC };
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	assert_int_equal(kit_stats(&k).last_error, -ENOSPC);
-	close_spool();
+	kit_close(&k);
 	kit_open(&k);
 	assert_true(k.recovery.was_clean);
 	assert_int_equal(kit_drain(&k), 3);

@@ -46,26 +46,13 @@ teardown(void **state)
 	return 0;
 }
 
-static unsigned
-open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 /* What cannot be opened says why, and can be opened once the fault is over. True: it was so at first. */
 static bool
 open_spool(void)
 {
 	char error[512] = "";
 	struct spool *spool = NULL;
-	unsigned files = open_files();
+	unsigned files = kit_open_files();
 	int r = spool_open(&k.options, &spool, &k.recovery, error, sizeof(error));
 	bool is_first = r == 0;
 
@@ -73,7 +60,7 @@ open_spool(void)
 		assert_int_equal(r, fault.hit == FAULT_MEMORY ? -ENOMEM : -fault.error);
 		assert_null(spool);
 		assert_non_null(strstr(error, k.dir));
-		assert_int_equal(open_files(), files);
+		assert_int_equal(kit_open_files(), files);
 		assert_int_equal(spool_open(&k.options, &spool, &k.recovery, error, sizeof(error)), 0);
 	}
 	k.spool = spool;
@@ -229,14 +216,14 @@ sweep(unsigned calls, int error, void (*check)(void))
 		unsigned files;
 
 		setup(NULL);
-		files = open_files();
+		files = kit_open_files();
 		fault = (struct fault){ .calls = calls, .skip = n, .times = 1, .error = error };
 		use();
 		is_over = fault.hit == 0;
 		check();
 		assert_int_equal(spool_close(k.spool), 0);
 		k.spool = NULL;
-		assert_int_equal(open_files(), files);
+		assert_int_equal(kit_open_files(), files);
 		/* And the next owner finds the end of it. */
 		kit_open(&k);
 		assert_true(k.recovery.was_clean);
@@ -393,7 +380,7 @@ a_folder_that_cannot_be_made_or_locked_says_why(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		for (unsigned n = 2; n > 0; n--) {		/* the one above it, and itself */
 			struct spool *spool = NULL;
-			unsigned files = open_files();
+			unsigned files = kit_open_files();
 
 			int r;
 
@@ -406,7 +393,7 @@ a_folder_that_cannot_be_made_or_locked_says_why(void **state)
 			assert_null(spool);
 			assert_non_null(strstr(error, k.dir));
 			assert_non_null(strstr(error, strerror(fault.error)));
-			assert_int_equal(open_files(), files);
+			assert_int_equal(kit_open_files(), files);
 		}
 	}
 }

@@ -29,13 +29,6 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-close_spool(void)
-{
-	assert_int_equal(spool_close(k.spool), 0);
-	k.spool = NULL;
-}
-
 static const char *
 in_dir(const char *name)
 {
@@ -90,7 +83,7 @@ a_segment_of_an_older_program_is_read_and_left_as_it_is(void **state)
 
 	(void)state;
 	kit_open(&k);
-	close_spool();
+	kit_close(&k);
 	make_segment("main-0000000004.seg", &older, 3);
 	kit_open(&k);
 	assert_int_equal(k.recovery.records, 3);
@@ -125,7 +118,7 @@ a_segment_that_is_not_what_its_name_says_is_put_aside(void **state)
 	strcpy(h[5].topics[1].name, "sluice.gpu");
 	for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
 		kit_open(&k);
-		close_spool();
+		kit_close(&k);
 		make_segment("main-0000000004.seg", &h[i], 2);
 		kit_open(&k);
 		assert_int_equal(k.recovery.unreadable, !good[i]);
@@ -147,7 +140,7 @@ files_of_other_names_and_kinds_are_left_alone(void **state)
 
 	(void)state;
 	kit_open(&k);
-	close_spool();
+	kit_close(&k);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		kit_store(in_dir(names[i]), "text", 4);
 	kit_store(in_dir("usage-0000000007.seg.bad"), "text", 4);
@@ -161,7 +154,7 @@ files_of_other_names_and_kinds_are_left_alone(void **state)
 		assert_int_equal(k.recovery.unreadable, turn == 0 ? 3 : 0);
 		assert_int_equal(k.recovery.torn_bytes, 0);
 		assert_false(k.recovery.is_fresh);
-		close_spool();
+		kit_close(&k);
 	}
 	kit_open(&k);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -187,7 +180,7 @@ no_spool_was_there_only_if_nothing_of_one_is(void **state)
 		assert_true(k.recovery.is_fresh);
 		if (what > 0)
 			kit_batch(&k, what == 1 ? TOPIC_PROGRAM : TOPIC_USAGE, 1);
-		close_spool();
+		kit_close(&k);
 		if (what > 0)
 			assert_int_equal(unlink(in_dir("state")), 0);
 		if (what == 3)
@@ -248,7 +241,7 @@ what_a_kill_left_is_put_on_the_disk(void **state)
 		spool_mark(k.spool, &mark);
 		assert_int_equal(spool_sync_up_to(k.spool, &mark), n == 0 ? 0 : 30);
 		assert_int_equal(kit_drain(&k), 90);
-		close_spool();
+		kit_close(&k);
 		fault = (struct fault){ .calls = FAULT_SYNC };
 		kit_open(&k);		/* after a clean end none is needed but the state's */
 		assert_int_equal(fault.count, 1);
@@ -330,7 +323,7 @@ what_nobody_needs_any_more_is_removed(void **state)
 		}
 		kit_tick(&k);
 		assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
-		close_spool();
+		kit_close(&k);
 		for (int i = 0; i < 3; i++) {
 			for (int l = 0; l < SPOOL_LANES; l++) {
 				snprintf(name, sizeof(name), "%s-%010d.seg", l == SPOOL_MAIN ? "main" : "usage", i + 1);
@@ -368,7 +361,7 @@ what_cannot_be_read_is_not_written_over(void **state)
 			assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, 150000), 0);
 			kit_commit(&k);
 		}
-		close_spool();
+		kit_close(&k);
 		before = kit_load(in_dir("main-0000000001.seg"));
 		fault = (struct fault){ .calls = FAULT_READ, .skip = n, .times = 1, .error = EIO };
 		kit_open(&k);
@@ -404,7 +397,7 @@ a_torn_end_that_cannot_be_cut_off_is_not_added_to(void **state)
 		kit_open(&k);
 		kit_batch(&k, TOPIC_PROGRAM, 3);
 		kit_batch(&k, TOPIC_PROGRAM, 3);
-		close_spool();
+		kit_close(&k);
 		f = kit_load(in_dir("main-0000000001.seg"));
 		kit_store(in_dir("main-0000000001.seg"), f.data, f.len - 5);
 		free(f.data);

@@ -58,18 +58,6 @@ lift_limit(void)
 	limit_files(limit.rlim_max);
 }
 
-static unsigned
-open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void
 note(size_t len)
 {
@@ -231,19 +219,19 @@ a_new_folder_wants_a_checkpoint_and_leaves_no_file_open(void **state)
 	kit_tick(&k);
 	KIT_UNTIL(&k, kit_stats(&k).syncs > 0);
 	assert_false(spool_wants_checkpoint(k.spool));
-	files = open_files();
+	files = kit_open_files();
 	tree_done(&k.tree);
 	kit_tick(&k);
 	assert_int_equal(access(k.dir, F_OK), 0);
 	assert_true(spool_wants_checkpoint(k.spool));
-	assert_int_equal(open_files(), files);
+	assert_int_equal(kit_open_files(), files);
 }
 
 /* Descriptor 0 is one as any other: it is the folder's, and free once the folder was made anew. */
 static void
 use_without_standard_input(struct kit *at)
 {
-	unsigned files = open_files();
+	unsigned files = kit_open_files();
 
 	for (int i = 0; i < 3; i++) {
 		struct tree again = at->tree;
@@ -257,7 +245,7 @@ use_without_standard_input(struct kit *at)
 		kit_expect(kit_drain(at) == 5, "what was put comes");
 	}
 	/* A segment of each lane and those of each folder that went, until they are reaped. */
-	kit_expect(open_files() <= files + 8, "nothing is left open");
+	kit_expect(kit_open_files() <= files + 8, "nothing is left open");
 }
 
 static void
@@ -671,9 +659,9 @@ a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open(void **state)
 	assert_int_equal(chdir(k.tree.root), 0);
 	k.options.dir = "beside";
 	kit_open(&k);
-	files = open_files();
+	files = kit_open_files();
 	assert_int_equal(spool_open(&k.options, &other, NULL, error, sizeof(error)), -EBUSY);
-	assert_int_equal(open_files(), files);
+	assert_int_equal(kit_open_files(), files);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	assert_int_equal(kit_drain(&k), 1);
 	assert_int_equal(chdir(before), 0);

@@ -52,13 +52,6 @@ load_state(void)
 	return f;
 }
 
-static void
-close_spool(void)
-{
-	assert_int_equal(spool_close(k.spool), 0);
-	k.spool = NULL;
-}
-
 /* The slot that was written last. */
 static uint8_t *
 newest(const struct kit_file *f)
@@ -88,7 +81,7 @@ reopen_with(void (*change)(uint8_t *slot, uint64_t with), uint64_t with)
 {
 	struct kit_file f;
 
-	close_spool();
+	kit_close(&k);
 	f = load_state();
 	change(newest(&f), with);
 	mend(newest(&f));
@@ -123,12 +116,12 @@ the_state_of_a_closed_spool_is_as_described(void **state)
 	kit_batch(&k, TOPIC_USAGE, 6);
 	hand_out(10, 0x037);	/* 0, 1, 2; 4, 5; 8, 9 */
 	k.options.schemas[TOPIC_RUN] = "another";
-	close_spool();
+	kit_close(&k);
 	kit_open(&k);
 	hand_out(1, 0);
 	k.seq[TOPIC_HOST] = 77;
 	kit_commit(&k);
-	close_spool();
+	kit_close(&k);
 	f = load_state();
 	generation = le_get64(newest(&f) + 8);
 	assert_int_equal(host_id_read("", &host), 0);
@@ -181,7 +174,7 @@ the_two_slots_are_written_in_turn(void **state)
 		if (k.spool == NULL) {
 			kit_open(&k);
 		} else if (i % 3 == 1) {
-			close_spool();
+			kit_close(&k);
 		} else {
 			hand_out(1, ~UINT64_C(0));
 			kit_tick(&k);
@@ -266,7 +259,7 @@ static void
 any_byte_that_is_another_makes_the_older_slot_count(void **state)
 {
 	(void)state;
-	close_spool();
+	kit_close(&k);
 	for (size_t at = 0; at < SLOT; at += at < 2100 ? 1 : 97) {
 		struct kit_file f = load_state();
 
@@ -275,7 +268,7 @@ any_byte_that_is_another_makes_the_older_slot_count(void **state)
 		kit_open(&k);
 		assert_false(k.recovery.was_clean);
 		assert_false(k.recovery.is_fresh);
-		close_spool();
+		kit_close(&k);
 	}
 	kit_open(&k);
 	assert_true(k.recovery.was_clean);
@@ -290,7 +283,7 @@ a_state_without_its_end_is_half_believed(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "%s/state", k.dir);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
-	close_spool();
+	kit_close(&k);
 	f = load_state();
 	/* The first slot is the only one, and the one that was written last. */
 	if (newest(&f) != f.data)
@@ -298,12 +291,12 @@ a_state_without_its_end_is_half_believed(void **state)
 	kit_store(path, f.data, 2 * SLOT - 1);
 	kit_open(&k);
 	assert_true(k.recovery.was_clean);
-	close_spool();
+	kit_close(&k);
 	kit_store(path, f.data, SLOT - 1);
 	kit_open(&k);
 	assert_false(k.recovery.was_clean);
 	assert_int_equal(kit_drain(&k), 3);
-	close_spool();
+	kit_close(&k);
 	free(f.data);
 	free(load_state().data);	/* it has its whole length again */
 }
@@ -323,7 +316,7 @@ as_many_ranges_are_kept_as_there_is_room_for(void **state)
 		kit_reopen(&k);
 		/* The rest comes again, marked. */
 		assert_int_equal(k.recovery.records, n - SKIPS_MAX + 2);
-		close_spool();
+		kit_close(&k);
 		f = load_state();
 		assert_int_equal(le_get32(newest(&f) + 132), SKIPS_MAX);
 		assert_int_equal(le_get64(newest(&f) + SKIPS_AT), 1);
@@ -491,7 +484,7 @@ without_memory_for_ranges_what_they_say_comes_again(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 4);
 	hand_out(4, 4);
-	close_spool();
+	kit_close(&k);
 	/* All that opening asks for, one after the other: one of them is it. */
 	for (unsigned n = 0, came = 0;; n++) {
 		struct spool *spool = NULL;
@@ -516,7 +509,7 @@ without_memory_for_ranges_what_they_say_comes_again(void **state)
 				if (r.seq == 2)
 					spool_ack(k.spool, r.id);
 		if (r2 == 0)
-			close_spool();
+			kit_close(&k);
 	}
 	assert_int_equal(k.recovery.records, 3);
 }
@@ -662,7 +655,7 @@ only_a_state_of_this_boot_knows_what_was_not_handed_out(void **state)
 		struct kit_file f;
 		char path[512];
 
-		close_spool();
+		kit_close(&k);
 		kit_crash(&k, put_three);
 		f = load_state();
 		if (what == 1) {

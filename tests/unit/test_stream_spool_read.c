@@ -29,24 +29,6 @@ teardown(void **state)
 	return 0;
 }
 
-static struct spool_record
-next(void)
-{
-	struct spool_record r;
-
-	assert_true(spool_next(k.spool, &r));
-	assert_true(kit_is_whole(&r));
-	return r;
-}
-
-static void
-expect_none(void)
-{
-	struct spool_record r;
-
-	assert_false(spool_next(k.spool, &r));
-}
-
 static void
 tick_at(uint64_t now_ns)
 {
@@ -70,25 +52,25 @@ a_disk_that_cannot_be_read_is_waited_for_ten_seconds_and_no_more(void **state)
 	tick_at(began);
 	fail_reads(EIO);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
-	expect_none();
+	kit_expect_none(&k);
 	tick_at(over - 1);
-	expect_none();
+	kit_expect_none(&k);
 	assert_int_equal(kit_stats(&k).records, 3);
 	/* What can be read once more makes it begin anew. */
 	fault.calls = 0;
 	tick_at(over - 1);
-	spool_ack(k.spool, next().id);
+	spool_ack(k.spool, kit_next(&k).id);
 	fail_reads(EIO);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	spool_sync_stop(k.spool);
 	k.spool->lanes[SPOOL_MAIN].reader.seg = NULL;	/* nothing of it is in the window */
 	tick_at(over);
-	expect_none();
+	kit_expect_none(&k);
 	tick_at(over + SPOOL_READ_PATIENCE_NS - 1);
-	expect_none();
+	kit_expect_none(&k);
 	assert_int_equal(kit_stats(&k).records, 3);
 	tick_at(over + SPOOL_READ_PATIENCE_NS + 1);
-	expect_none();
+	kit_expect_none(&k);
 	assert_int_equal(kit_stats(&k).records, 0);
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 3);
 	fault.calls = 0;
@@ -106,16 +88,16 @@ what_was_out_before_is_given_up_one_by_one(void **state)
 	kit_batch(&k, TOPIC_PROGRAM, 2);
 	kit_batch(&k, TOPIC_TASK, 1);
 	for (int i = 0; i < 3; i++)
-		(void)next();
+		(void)kit_next(&k);
 	tick_at(began);
 	spool_rewind(k.spool);
 	k.spool->lanes[SPOOL_MAIN].reader.seg = NULL;
 	fail_reads(EIO);
-	expect_none();
+	kit_expect_none(&k);
 	for (uint64_t i = 0; i < 3; i++) {
 		assert_int_equal(kit_stats(&k).records, 3 - i);
 		tick_at(began + (i + 1) * (SPOOL_READ_PATIENCE_NS + KIT_SECOND));
-		expect_none();
+		kit_expect_none(&k);
 	}
 	assert_int_equal(kit_stats(&k).records, 0);
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 2);
@@ -136,7 +118,7 @@ want_of_memory_and_files_is_nobodys_damage(void **state)
 		kit_batch(&k, TOPIC_PROGRAM, 3);
 		for (int n = 0; n < 30; n++) {
 			kit_tick(&k);
-			expect_none();
+			kit_expect_none(&k);
 		}
 		fault.calls = 0;
 		kit_tick(&k);
@@ -156,24 +138,24 @@ nothing_is_given_back_that_is_not_out(void **state)
 	spool_unget(k.spool);			/* of none */
 	kit_batch(&k, TOPIC_PROGRAM, 4);
 	assert_true(spool_has_more(k.spool));
-	a = next();
-	b = next();
+	a = kit_next(&k);
+	b = kit_next(&k);
 	spool_ack(k.spool, b.id);
 	spool_unget(k.spool);			/* it is acknowledged */
 	assert_int_equal(spool_in_flight(k.spool), 1);
 	spool_ack(k.spool, a.id);
 	spool_unget(k.spool);			/* and gone */
 	assert_int_equal(spool_in_flight(k.spool), 0);
-	assert_int_equal(next().seq, 2);
+	assert_int_equal(kit_next(&k).seq, 2);
 	assert_true(spool_has_more(k.spool));
-	assert_int_equal(next().seq, 3);
+	assert_int_equal(kit_next(&k).seq, 3);
 	assert_false(spool_has_more(k.spool));
 	spool_rewind(k.spool);
 	assert_true(spool_has_more(k.spool));
 	spool_unget(k.spool);			/* nor is it out now */
 	assert_int_equal(kit_stats(&k).handed_again, 0);
 	for (int i = 0; i < 2; i++) {
-		a = next();
+		a = kit_next(&k);
 		assert_int_equal(a.seq, 2);
 		assert_true(a.is_again);
 		assert_int_equal(kit_stats(&k).handed_again, 1);
@@ -183,13 +165,13 @@ nothing_is_given_back_that_is_not_out(void **state)
 	spool_ack(k.spool, a.id ^ 1);		/* one of the other lane, which is not there */
 	assert_int_equal(kit_stats(&k).records, 2);
 	kit_batch(&k, TOPIC_USAGE, 1);
-	b = next();
+	b = kit_next(&k);
 	assert_int_equal(b.seq, 3);
-	b = next();
+	b = kit_next(&k);
 	assert_int_equal(b.topic, TOPIC_USAGE);
 	spool_unget(k.spool);
 	spool_rewind(k.spool);			/* the order is as it ever was */
-	assert_int_equal(next().seq, 2);
+	assert_int_equal(kit_next(&k).seq, 2);
 	assert_int_equal(kit_drain(&k), 2);
 	spool_rewind(k.spool);
 	assert_int_equal(kit_drain(&k), 1);

@@ -268,19 +268,6 @@ few_files_stay_open(void **state)
 	assert_int_equal(n, 6000);
 }
 
-static unsigned
-open_files(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir) != NULL)
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void
 put_segments(int n)
 {
@@ -297,14 +284,14 @@ all_rounds_are_made_and_the_first_error_is_told(void **state)
 	k.options.segment_bytes = 4096;
 	kit_open(&k);
 	put_segments(20);
-	files = open_files();
+	files = kit_open_files();
 	fault = (struct fault){ .calls = FAULT_SYNC };	/* which counts them */
 	assert_int_equal(spool_sync_all(k.spool), 0);
 	/* A file each, and the folder once, in as few rounds as there is room for. */
 	assert_int_equal(fault.count,
 	    kit_files(&k, "main-", ".seg", NULL) + kit_files(&k, "usage-", ".seg", NULL) + 1);
 	assert_int_equal(kit_stats(&k).syncs, (fault.count + 5) / 7);
-	assert_int_equal(open_files(), files);
+	assert_int_equal(kit_open_files(), files);
 	assert_int_equal(spool_sync_all(k.spool), 0);
 	assert_int_equal(kit_stats(&k).last_error, 0);
 	for (unsigned n = 0;; n++) {
