@@ -221,19 +221,35 @@ world_options(void)
 		.host_memory_bytes = { UINT64_C(8) << 30, true } };
 }
 
+/* A correlator in place of the one before, if any. Its records are notes of w; its journal's notes go to on_note. */
 static inline void
-world_open(struct world *w, const struct correlator_options *options)
+world_begin(struct world *w, const struct correlator_options *options,
+    void (*on_note)(const void *data, size_t len, void *arg))
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run,
+	const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note,
 		.finding = note_finding };
 
-	memset(w, 0, sizeof(*w));
-	w->now = 1000 * SECOND;
-	w->next_pid = 100;
+	correlator_free(w->c);
 	if (correlator_new(options, &ops, w, &w->c) < 0)
 		abort();
 	correlator_set_clock(w->c, CLOCK_US * 1000);
+}
+
+static inline void
+world_open_noted(struct world *w, const struct correlator_options *options,
+    void (*on_note)(const void *data, size_t len, void *arg))
+{
+	memset(w, 0, sizeof(*w));
+	w->now = 1000 * SECOND;
+	w->next_pid = 100;
+	world_begin(w, options, on_note);
 	correlator_run_start(w->c, w->now);
+}
+
+static inline void
+world_open(struct world *w, const struct correlator_options *options)
+{
+	world_open_noted(w, options, NULL);
 }
 
 static inline void
@@ -242,6 +258,12 @@ world_close(struct world *w)
 	correlator_free(w->c);
 	notes_forget(w);
 	free(w->notes);
+}
+
+static inline int64_t
+wall_us(uint64_t boot_ns)
+{
+	return CLOCK_US + (int64_t)(boot_ns / 1000);
 }
 
 /* The i-th note of a topic and phase (any phase: -1); NULL: there are fewer. */
@@ -280,6 +302,14 @@ note_of(const struct world *w, const struct being *b, uint32_t index, enum recor
 			found = n;
 	}
 	return found;
+}
+
+/* Has it used so much CPU time, all of it in user space? */
+static inline bool
+note_has_cpu(const struct note *n, uint64_t ms)
+{
+	return n != NULL && n->has_usage && usage_has(&n->usage, USAGE_CPU_USER_NS) &&
+	    usage_cpu_ns(&n->usage) == ms * MS;
 }
 
 /* A child is forked; parent NULL: by sluice itself. */

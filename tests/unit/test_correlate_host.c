@@ -30,17 +30,11 @@ on_note(const void *data, size_t len, void *arg)
 static int
 setup(void **state)
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note };
 	struct correlator_options options = { .boot_id = BOOT_ID, .rules = world_options().rules,
 		.has_network = true };
 
 	(void)state;
-	memset(&w, 0, sizeof(w));
-	w.now = 1000 * SECOND;
-	w.next_pid = 100;
-	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
-	correlator_set_clock(w.c, CLOCK_US * 1000);
-	correlator_run_start(w.c, w.now);
+	world_open_noted(&w, &options, on_note);
 	return 0;
 }
 
@@ -74,12 +68,6 @@ finds(struct being *b, const char *command)
 	s.replaced = b->c;
 	s.is_found = true;
 	correlator_exec(w.c, &s);
-}
-
-static int64_t
-wall_us(uint64_t boot_ns)
-{
-	return CLOCK_US + (int64_t)(boot_ns / 1000);
 }
 
 static void
@@ -203,7 +191,6 @@ a_process_may_be_given_to_a_run_that_is_there(void **state)
 static void
 a_jobs_run_is_the_same_on_all_its_hosts(void **state)
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run };
 	static const char path[] = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_";
 	const struct note *runs[2];
 	static struct world hosts[2];
@@ -219,8 +206,7 @@ a_jobs_run_is_the_same_on_all_its_hosts(void **state)
 		memset(h, 0, sizeof(*h));
 		h->now = (uint64_t)(1000 + 7 * i) * SECOND;
 		h->next_pid = (uint32_t)(100 + 13 * i);
-		assert_int_equal(correlator_new(&options, &ops, h, &h->c), 0);
-		correlator_set_clock(h->c, CLOCK_US * 1000);
+		world_begin(h, &options, NULL);
 		snprintf(own, sizeof(own), "%s%d", path, i);
 		correlator_cgroup(h->c, &(struct cgroup_signal){ .id = 9, .is_v2 = true, .path = own });
 		step = forks(h, NULL);

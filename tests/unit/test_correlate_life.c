@@ -45,13 +45,9 @@ on_note(const void *data, size_t len, void *arg)
 static void
 open_with_journal(void)
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note,
-		.finding = note_finding };
 	struct correlator_options options = world_options();
 
-	correlator_free(w.c);
-	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
-	correlator_set_clock(w.c, CLOCK_US * 1000);
+	world_begin(&w, &options, on_note);
 	correlator_run_start(w.c, w.now);
 }
 

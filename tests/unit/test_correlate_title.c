@@ -33,26 +33,20 @@ on_note(const void *data, size_t len, void *arg)
 	kept[n_kept++].len = len;
 }
 
-static void
-open_host(void)
+static struct correlator_options
+host(void)
 {
-	static const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note };
-	struct correlator_options options = { .boot_id = BOOT_ID, .host_id = "host", .rules = world_options().rules,
+	return (struct correlator_options){ .boot_id = BOOT_ID, .host_id = "host", .rules = world_options().rules,
 		.has_network = true };
-
-	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
-	correlator_set_clock(w.c, CLOCK_US * 1000);
 }
 
 static int
 setup(void **state)
 {
+	struct correlator_options options = host();
+
 	(void)state;
-	memset(&w, 0, sizeof(w));
-	w.now = 1000 * SECOND;
-	w.next_pid = 100;
-	open_host();
-	correlator_run_start(w.c, w.now);
+	world_open_noted(&w, &options, on_note);
 	return 0;
 }
 
@@ -354,6 +348,7 @@ an_exec_begins_anew(void **state)
 static void
 the_next_life_knows_what_came_before_a_title(void **state)
 {
+	struct correlator_options options = host();
 	struct replayed replayed;
 	struct titled titled[4];
 	size_t n;
@@ -367,10 +362,9 @@ the_next_life_knows_what_came_before_a_title(void **state)
 	works(&w, &worker, 300);
 	snapshot(&w, true, (const struct being *const[]){ &raylet, &worker }, 2);
 
-	correlator_free(w.c);
 	notes_forget(&w);
 	n = n_kept;
-	open_host();
+	world_begin(&w, &options, on_note);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(correlator_replay(w.c, kept[i].data, kept[i].len), 0);
 	correlator_replay_done(w.c, &replayed);

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlator: what comes late, twice, in another order, or never; nothing wrong is told of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "signals.h"
+
+static struct world w;
+
+static int
+setup(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	world_open(&w, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
+	return 0;
+}
+
+/* Its parent began before we watched, and is found after its end: what the kernel calls it is known all the same. */
+static void
+a_child_of_nobody_known_has_its_own_name(void **state)
+{
+	struct being unknown = forks(&w, NULL), brief = forks(&w, &unknown), slow = forks(&w, &unknown);
+	const struct being *all[] = { &slow };
+
+	(void)state;
+	exits(&w, &brief, 0);
+	works(&w, &slow, 1100);
+	snapshot(&w, false, all, 1);
+	assert_string_equal(note_of(&w, &brief, 0, PHASE_END)->comm, "kernel-comm");
+	assert_non_null(note_of(&w, &brief, 0, PHASE_START)->comm);
+	assert_string_equal(note_of(&w, &brief, 0, PHASE_START)->comm, "kernel-comm");
+	assert_null(note_of(&w, &brief, 0, PHASE_START)->exe);
+	assert_string_equal(note_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
+}
+
+/* The record of an end comes after the reaping, and a grace period: a start is never later. */
+static void
+a_late_word_does_not_start_a_program_after_its_end(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	struct state_signal s;
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	b = forks(&w, &sh);
+	works(&w, &b, 7);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.time_ns += 30 * MS;
+	correlator_state(w.c, &s);
+	assert_true(note_of(&w, &b, 0, PHASE_START)->time_us <= note_of(&w, &b, 0, PHASE_END)->time_us);
+}
+
+static void
+a_child_that_does_not_exec_is_announced_after_a_second(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	const struct being *all[] = { &sh, &b };
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &sh, "python3 x.py");
+	b = forks(&w, &sh);
+	works(&w, &b, 900);
+	snapshot(&w, false, all, 2);
+	assert_null(note_of(&w, &b, 0, PHASE_START));
+	assert_int_equal(correlator_live(w.c), 2);
+	works(&w, &b, 200);
+	snapshot(&w, false, all, 2);
+	n = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(n);
+	assert_true(n->id.forked);
+	assert_string_equal(n->exe, "/usr/bin/python3");
+	snapshot(&w, false, all, 2);
+	exits(&w, &b, 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), 2);	/* once */
+	assert_true(note_has_cpu(note_of(&w, &b, 0, PHASE_END), 1100));
+}
+
+/* A child is told a second after its fork, and its parent, that ended, may be told of later still. */
+static void
+a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
+{
+	struct being sh = forks(&w, NULL), between, b;
+	const struct being *all[] = { &sh, &b };
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &sh, "bash run.sh");
+	between = forks(&w, &sh);
+	b = forks(&w, &between);
+	works(&w, &b, 1500);
+	snapshot(&w, false, all, 2);
+	n = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(n);
+	assert_string_equal(n->exe, "/usr/bin/bash");
+	assert_true(n->program.uid.known && n->program.uid.value == 1000);
+}
+
+/* The kernel says what the child used until then, or, where that was lost, only that it is another now. */
+static void
+a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
+{
+	struct being sh = forks(&w, NULL), children[2];
+	const struct being *all[] = { &sh, &children[0], &children[1] };
+
+	(void)state;
+	execs(&w, &sh, "bash run.sh");
+	children[0] = forks(&w, &sh);
+	children[1] = forks(&w, &sh);
+	for (int i = 0; i < 2; i++)
+		works(&w, &children[i], 1500);
+	snapshot(&w, false, all, 3);
+	for (int i = 0; i < 2; i++) {
+		char words[] = "left-out", exe[256];
+		const char *argv[1];
+		size_t argv_len[1];
+		struct exec_signal s;
+
+		works(&w, &children[i], 100);
+		exec_signal_fill(&w, &children[i], words, argv, argv_len, exe, &s);
+		s.is_excluded = true;
+		s.has_replaced = i == 0;
+		correlator_exec(w.c, &s);
+		assert_int_equal(totals(&w).live, 2 - i);
+		assert_int_equal(totals(&w).lost_ends, i);
+	}
+	assert_true(note_has_cpu(note_of(&w, &children[0], 0, PHASE_END), 1600));
+	assert_null(note_of(&w, &children[1], 0, PHASE_END));
+}
+
+static void
+a_child_that_execs_late_ends_under_its_own_name(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	const struct being *all[] = { &sh, &b };
+	const struct summary_row *rows;
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &sh, "bash run.sh");
+	b = forks(&w, &sh);
+	works(&w, &b, 1500);
+	snapshot(&w, false, all, 2);
+	assert_true(note_of(&w, &b, 0, PHASE_START)->id.forked);
+	execs(&w, &b, "samtools sort");
+	works(&w, &b, 10);
+	exits(&w, &b, 0);
+	n = note_of(&w, &b, 0, PHASE_END);
+	assert_true(note_has_cpu(n, 1510));
+	assert_string_equal(n->tool, "samtools sort");
+	assert_false(n->id.forked);
+	assert_int_equal(totals(&w).programs, 2);
+	assert_int_equal(totals(&w).live, 1);
+	/* and stands in the table under it */
+	for (size_t i = 0, rows_n = correlator_summary(w.c, &rows); i < rows_n; i++) {
+		if (rows[i].tool == NULL || strcmp(rows[i].tool, "samtools sort") != 0)
+			continue;
+		assert_int_equal(rows[i].programs, 1);
+		assert_int_equal(usage_cpu_ns(&rows[i].usage), 1510 * MS);
+		return;
+	}
+	fail();
+}
+
+static void
+a_driver_that_execs_late_still_drives(void **state)
+{
+	struct being sh = forks(&w, NULL), b, c;
+	const struct being *all[] = { &sh, &b };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	works(&w, &b, 1500);
+	snapshot(&w, false, all, 2);
+	execs(&w, &b, "snakemake -c2");
+	c = forks(&w, &b);
+	execs(&w, &c, "samtools sort");
+	assert_string_equal(note_of(&w, &c, 0, PHASE_START)->task, "samtools sort");
+}
+
+static void
+an_exec_after_the_end_changes_nothing(void **state)
+{
+	struct being sh = forks(&w, NULL), b, again;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = again = forks(&w, &sh);
+	execs(&w, &b, "x");
+	tells(&w, &b, STATE_ZOMBIE, 0);
+	execs(&w, &again, "x");
+	exits(&w, &b, 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+/* The parent's own end may be told first. */
+static void
+a_late_child_still_knows_its_parent(void **state)
+{
+	struct being sh = forks(&w, NULL), parent, b, c;
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	parent = forks(&w, &sh);
+	execs(&w, &parent, "python3 work.py");
+	b = forks(&w, &parent);
+	c = forks(&w, &parent);
+	exits(&w, &parent, 0);
+	works(&w, &b, 3);
+	exits(&w, &b, 0);
+	assert_string_equal(note_of(&w, &b, 0, PHASE_END)->tool, "work.py");
+	execs(&w, &c, "samtools sort");
+	assert_string_equal(note_of(&w, &c, 0, PHASE_START)->task, "work.py");
+	snapshot(&w, false, NULL, 0);
+	w.now += 10 * SECOND;
+	snapshot(&w, false, NULL, 0);	/* but not for ever */
+	b = forks(&w, &parent);
+	exits(&w, &b, 0);
+	assert_null(note_of(&w, &b, 0, PHASE_END)->tool);
+}
+
+static void
+a_lost_exec_leaves_unknown_rather_than_wrong(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &b, "sh");
+	works(&w, &b, 5);
+	execs_unheard(&w, &b);		/* program 1 */
+	works(&w, &b, 50);
+	execs(&w, &b, "samtools sort");	/* program 2, with the totals at the end of program 1 */
+	works(&w, &b, 500);
+	exits(&w, &b, 0);
+	assert_null(note_of(&w, &b, 0, PHASE_END));	/* its end was in the lost record */
+	assert_null(note_of(&w, &b, 1, PHASE_START));
+	n = note_of(&w, &b, 2, PHASE_END);
+	assert_true(note_has_cpu(n, 500));
+	assert_string_equal(n->tool, "samtools sort");
+	assert_int_equal(totals(&w).lost_ends, 1);
+	assert_int_equal(totals(&w).live, 0);
+}
+
+static void
+a_lost_last_exec_leaves_an_end_without_usage(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &b, "sh");
+	works(&w, &b, 5);
+	execs_unheard(&w, &b);
+	works(&w, &b, 50);
+	exits(&w, &b, 2);
+	n = note_of(&w, &b, 1, PHASE_END);
+	assert_non_null(n);
+	assert_true(n->has_usage);
+	assert_int_equal(n->usage.known, 0);
+	assert_null(n->exe);		/* not the one before's */
+	assert_null(n->argv);
+	assert_null(n->tool);
+	assert_string_equal(n->comm, "kernel-comm");
+	assert_int_equal(n->program.exit_code.value, 2);
+	assert_int_equal(n->id.program_start_time_us, wall_us(b.program_start));
+	assert_int_equal(totals(&w).lost_ends, 1);
+	assert_int_equal(totals(&w).live, 0);
+	assert_int_equal(totals(&w).programs, 2);
+}
+
+static void
+a_lost_first_exec_keeps_its_totals(void **state)
+{
+	struct being sh = forks(&w, NULL), b, c;
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	b = forks(&w, &sh);
+	execs_unheard(&w, &b);
+	works(&w, &b, 50);
+	exits(&w, &b, 0);
+	n = note_of(&w, &b, 0, PHASE_END);
+	assert_true(note_has_cpu(n, 50));
+	assert_false(n->id.forked);
+	assert_null(n->tool);
+	/* announced as its parent's copy before */
+	c = forks(&w, &sh);
+	works(&w, &c, 1100);
+	tells(&w, &c, STATE_LIVE, 0);
+	assert_string_equal(note_of(&w, &c, 0, PHASE_START)->exe, "/usr/bin/bash");
+	execs_unheard(&w, &c);
+	exits(&w, &c, 0);
+	n = note_of(&w, &c, 0, PHASE_END);
+	assert_true(note_has_cpu(n, 1100));
+	assert_false(n->id.forked);
+	assert_null(n->exe);		/* which it is no longer */
+	assert_int_equal(totals(&w).lost_ends, 0);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+/* The iterator is ahead of the ring by what happened since the ring was drained. */
+static void
+a_snapshot_ahead_of_the_ring_does_no_harm(void **state)
+{
+	struct being sh = forks(&w, NULL), b, ahead;
+	const struct being *all[] = { &ahead };
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	b = ahead = forks(&w, &sh);
+	execs_unheard(&w, &ahead);	/* unheard yet */
+	works(&w, &ahead, 5);
+	execs_unheard(&w, &ahead);
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 0);
+	execs(&w, &b, "sh -c x");
+	works(&w, &b, 5);
+	execs(&w, &b, "bwa mem");
+	assert_true(note_has_cpu(note_of(&w, &b, 0, PHASE_END), 5));
+	works(&w, &b, 6);
+	exits(&w, &b, 0);
+	assert_true(note_has_cpu(note_of(&w, &b, 1, PHASE_END), 6));
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
+	assert_int_equal(totals(&w).lost_ends, 0);
+}
+
+static void
+a_process_that_no_pass_meets_for_long_is_gone(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	const struct being *all[] = { &sh };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	execs(&w, &b, "x");
+	/* a burst of passes proves nothing: the kernel may still be about to let go of it */
+	for (int i = 0; i < 50; i++) {
+		w.now += 20 * MS;
+		snapshot(&w, false, all, 1);
+	}
+	assert_int_equal(totals(&w).lost_ends, 0);
+	assert_int_equal(totals(&w).live, 2);
+	for (int i = 0; i < 20; i++) {
+		w.now += SECOND;
+		snapshot(&w, false, all, 1);
+	}
+	assert_int_equal(totals(&w).lost_ends, 1);
+	assert_int_equal(totals(&w).live, 1);
+	assert_int_equal(correlator_live(w.c), 1);
+	assert_null(note_of(&w, &b, 0, PHASE_END));
+}
+
+static void
+a_missed_pass_is_forgiven(void **state)
+{
+	struct being sh = forks(&w, NULL);
+	const struct being *all[] = { &sh };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	for (int i = 0; i < 100; i++) {
+		w.now += SECOND;
+		snapshot(&w, false, all, i % 10 == 0);
+	}
+	assert_int_equal(totals(&w).lost_ends, 0);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+static void
+what_the_last_pass_did_not_meet_is_lost_at_the_end(void **state)
+{
+	struct being sh = forks(&w, NULL), b, c;
+	const struct being *all[] = { &c };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	execs(&w, &b, "x");
+	c = forks(&w, &sh);
+	execs(&w, &c, "sleep 100");
+	exits(&w, &sh, 0);
+	w.now += 20 * MS;
+	snapshot(&w, false, all, 1);
+	correlator_run_end(w.c, w.now, 0);
+	assert_int_equal(totals(&w).lost_ends, 1);	/* b: nobody will hear of its end */
+	assert_int_equal(totals(&w).live, 1);		/* c goes on */
+	assert_int_equal(correlator_live(w.c), 1);
+	assert_int_equal(note_at(&w, TOPIC_RUN, PHASE_END, 0)->work.live_programs, 1);
+}
+
+static void
+of_what_is_not_known_an_exec_tells_nothing(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct note *n;
+
+	(void)state;
+	b.key.index = 1;		/* its first exec was lost, and this one tells no totals */
+	execs(&w, &b, "sh");
+	works(&w, &b, 50);
+	execs(&w, &b, "true");
+	n = note_of(&w, &b, 1, PHASE_END);
+	assert_non_null(n);
+	assert_int_equal(n->program.end_reason, END_REASON_EXEC);
+	assert_int_equal(n->usage.known, 0);
+	works(&w, &b, 7);
+	exits(&w, &b, 0);
+	assert_true(note_has_cpu(note_of(&w, &b, 2, PHASE_END), 7));	/* from here on it is known again */
+}
+
+/* A program that another agent may have told of is told of once. */
+static void
+who_is_over_is_not_alive_again(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	const struct being *all[] = { &b };
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	b = forks(&w, &sh);
+	execs(&w, &b, "x");
+	works(&w, &b, 5);
+	tells(&w, &b, STATE_ZOMBIE, 0);
+	works(&w, &b, 2000);
+	snapshot(&w, true, all, 1);
+	tells(&w, &b, STATE_FOUND, 0);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
+	assert_int_equal(correlator_live(w.c), 1);
+	assert_int_equal(totals(&w).live, 1);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_child_of_nobody_known_has_its_own_name),
+		TEST(a_late_word_does_not_start_a_program_after_its_end),
+		TEST(a_child_that_does_not_exec_is_announced_after_a_second),
+		TEST(a_child_of_one_that_is_not_told_yet_is_what_both_come_from),
+		TEST(a_child_that_becomes_what_is_left_out_late_has_its_end),
+		TEST(a_child_that_execs_late_ends_under_its_own_name),
+		TEST(a_driver_that_execs_late_still_drives),
+		TEST(an_exec_after_the_end_changes_nothing),
+		TEST(a_late_child_still_knows_its_parent),
+		TEST(a_lost_exec_leaves_unknown_rather_than_wrong),
+		TEST(a_lost_last_exec_leaves_an_end_without_usage),
+		TEST(a_lost_first_exec_keeps_its_totals),
+		TEST(a_snapshot_ahead_of_the_ring_does_no_harm),
+		TEST(a_process_that_no_pass_meets_for_long_is_gone),
+		TEST(a_missed_pass_is_forgiven),
+		TEST(what_the_last_pass_did_not_meet_is_lost_at_the_end),
+		TEST(of_what_is_not_known_an_exec_tells_nothing),
+		TEST(who_is_over_is_not_alive_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* correlator: what programs and the run have used, as differences that add up, and the cgroups it was in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "signals.h"
+
+static struct world w;
+
+static int
+setup(void **state)
+{
+	struct correlator_options options = world_options();
+
+	(void)state;
+	world_open(&w, &options);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
+	return 0;
+}
+
+static void
+usage_is_told_under_the_programs_name(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+
+	(void)state;
+	execs(&w, &b, "bwa mem ref.fa");
+	works(&w, &b, 10);
+	snapshot(&w, true, all, 1);
+	assert_string_equal(note_at(&w, TOPIC_USAGE, -1, 0)->comm, "bwa");
+	assert_string_equal(note_at(&w, TOPIC_USAGE, -1, 0)->tool, "bwa mem");
+}
+
+static void
+usage_records_are_differences_that_add_up(void **state)
+{
+	struct being b = forks(&w, NULL), idle;
+	const struct being *all[] = { &b, &idle };
+	uint64_t cpu = 0, rchar = 0, interval = 0;
+
+	(void)state;
+	execs(&w, &b, "bwa mem");
+	idle = forks(&w, &b);
+	execs(&w, &idle, "sleep 100");
+	for (int i = 1; i <= 4; i++) {
+		works(&w, &b, (uint64_t)i * 100);
+		snapshot(&w, false, all, 2);		/* these tell nobody */
+		snapshot(&w, true, all, 2);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		const struct note *n = NULL;
+
+		for (size_t k = 0, met = 0; n == NULL && k < w.n; k++) {
+			if (w.notes[k].topic == TOPIC_USAGE && w.notes[k].id.pid == b.key.pid && met++ == i)
+				n = &w.notes[k];
+		}
+		assert_non_null(n);
+		assert_string_equal(n->tool, "bwa mem");
+		assert_string_equal(n->program_id, note_of(&w, &b, 0, PHASE_START)->program_id);
+		assert_true(usage_has(&n->usage, USAGE_CPU_USER_NS));
+		assert_true(usage_has(&n->usage, USAGE_RCHAR));
+		cpu += usage_cpu_ns(&n->usage);
+		rchar += n->usage.value[USAGE_RCHAR];
+		interval += n->interval_ns;
+		assert_int_equal(n->usage.value[USAGE_PEAK_RSS_BYTES], (i + 1) * 100 << 20);
+	}
+	assert_int_equal(cpu, 1000 * MS);
+	assert_int_equal(rchar, 1000 * 1024);
+	assert_int_equal(interval, w.now - b.key.start_ns);
+	/* the sleeper said once that it is there */
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 5);
+}
+
+static void
+usage_starts_anew_with_each_program(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+	const struct note *n;
+
+	(void)state;
+	execs(&w, &b, "sh");
+	works(&w, &b, 100);
+	snapshot(&w, true, all, 1);
+	works(&w, &b, 30);
+	execs(&w, &b, "bwa mem");
+	works(&w, &b, 20);
+	snapshot(&w, true, all, 1);
+	n = note_at(&w, TOPIC_USAGE, -1, 1);
+	assert_int_equal(n->id.program_index, 1);
+	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
+	assert_int_equal(n->interval_ns, 20 * MS);
+}
+
+static void
+the_runs_usage_is_of_the_ended_and_the_live(void **state)
+{
+	struct being a = forks(&w, NULL), b;
+	const struct being *all[] = { &a, &b };
+	struct usage u;
+
+	(void)state;
+	execs(&w, &a, "sh");
+	b = forks(&w, &a);
+	execs(&w, &b, "bwa mem");
+	works(&w, &b, 100);
+	works(&w, &a, 10);
+	snapshot(&w, false, all, 2);
+	u = correlator_attributed_usage(w.c);
+	assert_int_equal(usage_cpu_ns(&u), 110 * MS);
+	assert_int_equal(correlator_attributed_rss(w.c), UINT64_C(110) << 20);
+	assert_int_equal(u.value[USAGE_RSS_BYTES], UINT64_C(110) << 20);
+	exits(&w, &b, 0);
+	u = correlator_attributed_usage(w.c);
+	assert_int_equal(usage_cpu_ns(&u), 110 * MS);
+	assert_int_equal(u.value[USAGE_RSS_BYTES], UINT64_C(10) << 20);	/* what is gone holds none */
+	assert_int_equal(u.value[USAGE_PEAK_RSS_BYTES], UINT64_C(100) << 20);
+	assert_int_equal(correlator_attributed_rss(w.c), UINT64_C(10) << 20);
+}
+
+static void
+cgroup_is(const char *v2, const char *v1)
+{
+	const struct note *n = note_at(&w, TOPIC_PROGRAM, PHASE_START, note_count(&w, TOPIC_PROGRAM, PHASE_START) - 1);
+
+	if (v2 == NULL)
+		assert_null(n->cgroup);
+	else
+		assert_string_equal(n->cgroup, v2);
+	if (v1 == NULL)
+		assert_null(n->cgroup_v1);
+	else
+		assert_string_equal(n->cgroup_v1, v1);
+}
+
+static void
+in_cgroups(uint64_t v2, uint64_t v1)
+{
+	struct being b = forks(&w, NULL);
+
+	b.context.cgroup_v2 = v2;
+	b.context.cgroup_v1 = v1;
+	execs(&w, &b, "x");
+}
+
+static void
+the_cgroup_that_says_something_is_shown(void **state)
+{
+	(void)state;
+	correlator_cgroup(w.c, &(struct cgroup_signal){ 1, true, "/" });
+	correlator_cgroup(w.c, &(struct cgroup_signal){ 2, true, "/slice/x" });
+	correlator_cgroup(w.c, &(struct cgroup_signal){ 2, false, "/slurm/\xff" });
+	in_cgroups(2, 0);
+	cgroup_is("/slice/x", NULL);
+	in_cgroups(2, 2);
+	cgroup_is("/slice/x", "/slurm/\\xff");
+	in_cgroups(1, 2);		/* hybrid: v2 is there and empty */
+	cgroup_is("/slurm/\\xff", "/slurm/\\xff");
+	in_cgroups(1, 0);
+	cgroup_is("/", NULL);
+	in_cgroups(0, 2);
+	cgroup_is("/slurm/\\xff", "/slurm/\\xff");
+	in_cgroups(0, 0);
+	cgroup_is(NULL, NULL);
+	in_cgroups(77, 78);		/* never announced */
+	cgroup_is(NULL, NULL);
+}
+
+static void
+the_cgroups_used_least_are_forgotten(void **state)
+{
+	(void)state;
+	for (uint64_t id = 1; id <= 16384; id++)
+		correlator_cgroup(w.c, &(struct cgroup_signal){ id, true, "/x" });
+	in_cgroups(1, 0);	/* used, so not the oldest any more */
+	cgroup_is("/x", NULL);
+	correlator_cgroup(w.c, &(struct cgroup_signal){ 20000, true, "/new" });
+	in_cgroups(20000, 0);
+	cgroup_is("/new", NULL);
+	in_cgroups(1, 0);
+	cgroup_is("/x", NULL);
+	in_cgroups(2, 0);
+	cgroup_is(NULL, NULL);
+	in_cgroups(3, 0);
+	cgroup_is("/x", NULL);
+}
+
+static void
+a_second_is_a_second(void **state)
+{
+	struct being sh = forks(&w, NULL), b;
+	struct state_signal s;
+
+	(void)state;
+	execs(&w, &sh, "bash");
+	b = forks(&w, &sh);
+	works(&w, &b, 1000);
+	s = state_of(&w, &b, STATE_LIVE, 0);
+	s.time_ns--;
+	correlator_state(w.c, &s);
+	assert_null(note_of(&w, &b, 0, PHASE_START));
+	s.time_ns++;
+	correlator_state(w.c, &s);
+	assert_non_null(note_of(&w, &b, 0, PHASE_START));
+	assert_int_equal(note_of(&w, &b, 0, PHASE_START)->time_us, wall_us(w.now));
+}
+
+/* Each of them alone is something that a program did; that time went by is nothing. */
+static void
+whatever_moved_is_told_and_nothing_is_not(void **state)
+{
+	struct being b = forks(&w, NULL);
+	const struct being *all[] = { &b };
+	uint64_t *const counters[] = { &b.c.runtime_ns, &b.c.voluntary_switches, &b.c.rchar, &b.c.wchar };
+	uint64_t told_ns;
+
+	(void)state;
+	execs(&w, &b, "bwa mem");
+	works(&w, &b, 100);
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 1);
+	told_ns = w.now;
+	for (size_t i = 0; i < 4; i++) {
+		w.now += SECOND;
+		snapshot(&w, true, all, 1);
+		assert_int_equal(note_count(&w, TOPIC_USAGE, -1), i + 1);
+		w.now += SECOND;
+		*counters[i] += i == 0 ? MS : 1;
+		b.c.utime += i == 0;
+		snapshot(&w, true, all, 1);
+		assert_int_equal(note_count(&w, TOPIC_USAGE, -1), i + 2);
+		/* Since the last record, not since the last look. */
+		assert_int_equal(note_at(&w, TOPIC_USAGE, -1, i + 1)->interval_ns, w.now - told_ns);
+		assert_int_equal(note_at(&w, TOPIC_USAGE, -1, i + 1)->time_us, wall_us(w.now));
+		told_ns = w.now;
+	}
+	b.c.rchar += 1000;		/* of no time at all nothing is told, but it is with the next */
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 5);
+	w.now += 1;
+	snapshot(&w, true, all, 1);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 6);
+	assert_int_equal(note_at(&w, TOPIC_USAGE, -1, 5)->usage.value[USAGE_RCHAR], 1000);
+	assert_int_equal(note_at(&w, TOPIC_USAGE, -1, 5)->interval_ns, 1);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(usage_is_told_under_the_programs_name),
+		TEST(usage_records_are_differences_that_add_up),
+		TEST(usage_starts_anew_with_each_program),
+		TEST(the_runs_usage_is_of_the_ended_and_the_live),
+		TEST(the_cgroup_that_says_something_is_shown),
+		TEST(the_cgroups_used_least_are_forgotten),
+		TEST(a_second_is_a_second),
+		TEST(whatever_moved_is_told_and_nothing_is_not),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
