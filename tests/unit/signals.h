@@ -36,10 +36,18 @@ struct note {
 	struct finding_record finding;		/* owned: kind, message and what its arrays point to */
 };
 
+/* What the correlator noted of itself, for its next life: each note behind its length. */
+struct kept_notes {
+	char *data;
+	size_t len, cap;
+	size_t n;
+};
+
 struct world {
 	struct correlator *c;
 	struct note *notes;
 	size_t n, cap;
+	struct kept_notes kept;		/* where it has a journal */
 	uint64_t now;
 	uint32_t next_pid;
 };
@@ -221,13 +229,34 @@ world_options(void)
 		.host_memory_bytes = { UINT64_C(8) << 30, true } };
 }
 
-/* A correlator in place of the one before, if any. Its records are notes of w; its journal's notes go to on_note. */
 static inline void
-world_begin(struct world *w, const struct correlator_options *options,
-    void (*on_note)(const void *data, size_t len, void *arg))
+keep_note(const void *data, size_t len, void *arg)
 {
-	const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run, on_note,
-		.finding = note_finding };
+	struct kept_notes *kept = &((struct world *)arg)->kept;
+
+	if (kept->len + sizeof(len) + len > kept->cap) {
+		kept->cap = 2 * (kept->len + sizeof(len) + len);
+		kept->data = realloc(kept->data, kept->cap);
+	}
+	memcpy(kept->data + kept->len, &len, sizeof(len));
+	memcpy(kept->data + kept->len + sizeof(len), data, len);
+	kept->len += sizeof(len) + len;
+	kept->n++;
+}
+
+static inline void
+forget_kept(struct world *w)
+{
+	free(w->kept.data);
+	w->kept = (struct kept_notes){ 0 };
+}
+
+/* A correlator in place of the one before, if any, whose records are notes of w; with a journal its own are kept. */
+static inline void
+world_begin(struct world *w, const struct correlator_options *options, bool has_journal)
+{
+	const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run,
+		has_journal ? keep_note : NULL, .finding = note_finding };
 
 	correlator_free(w->c);
 	if (correlator_new(options, &ops, w, &w->c) < 0)
@@ -236,20 +265,42 @@ world_begin(struct world *w, const struct correlator_options *options,
 }
 
 static inline void
-world_open_noted(struct world *w, const struct correlator_options *options,
-    void (*on_note)(const void *data, size_t len, void *arg))
+world_open_as(struct world *w, const struct correlator_options *options, bool has_journal)
 {
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * SECOND;
 	w->next_pid = 100;
-	world_begin(w, options, on_note);
+	world_begin(w, options, has_journal);
 	correlator_run_start(w->c, w->now);
 }
 
 static inline void
 world_open(struct world *w, const struct correlator_options *options)
 {
-	world_open_noted(w, options, NULL);
+	world_open_as(w, options, false);
+}
+
+/* kill -9, and the next life, which knows what the notes say. */
+static inline void
+world_dies(struct world *w, const struct correlator_options *options)
+{
+	struct kept_notes kept = w->kept;
+	struct replayed told;
+	size_t len;
+
+	w->kept = (struct kept_notes){ 0 };
+	world_begin(w, options, true);
+	for (size_t at = 0; at < kept.len; at += len) {
+		memcpy(&len, kept.data + at, sizeof(len));
+		at += sizeof(len);
+		if (correlator_replay(w->c, kept.data + at, len) != 0)
+			abort();
+	}
+	correlator_replay_done(w->c, &told);
+	if (told.refused + told.incomplete != 0)
+		abort();
+	forget_kept(w);
+	w->kept = kept;
 }
 
 static inline void
@@ -258,6 +309,7 @@ world_close(struct world *w)
 	correlator_free(w->c);
 	notes_forget(w);
 	free(w->notes);
+	forget_kept(w);
 }
 
 static inline int64_t

@@ -16,8 +16,6 @@
 #define JOB "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'"
 
 static struct world w;
-static char notes[1u << 20];
-static size_t notes_len;
 
 static int
 setup(void **state)
@@ -37,43 +35,32 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-on_note(const void *data, size_t len, void *arg)
+static struct correlator_options
+host(void)
 {
-	(void)arg;
-	assert_true(notes_len + sizeof(len) + len <= sizeof(notes));
-	memcpy(notes + notes_len, &len, sizeof(len));
-	memcpy(notes + notes_len + sizeof(len), data, len);
-	notes_len += sizeof(len) + len;
+	struct correlator_options options = world_options();
+
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	return options;
 }
 
 /* Of the whole host, with a journal. */
 static void
 open_host(void)
 {
-	struct correlator_options options = world_options();
+	struct correlator_options options = host();
 
-	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
-	world_begin(&w, &options, on_note);
-	notes_len = 0;
+	world_begin(&w, &options, true);
+	forget_kept(&w);
 }
 
 /* kill -9, and the next life. */
 static void
 dies(void)
 {
-	size_t all = notes_len, len;
-	struct replayed told;
+	struct correlator_options options = host();
 
-	open_host();
-	for (size_t at = 0; at < all; at += len) {
-		memcpy(&len, notes + at, sizeof(len));
-		at += sizeof(len);
-		assert_int_equal(correlator_replay(w.c, notes + at, len), 0);
-	}
-	correlator_replay_done(w.c, &told);
-	assert_int_equal(told.incomplete, 0);
-	notes_len = all;
+	world_dies(&w, &options);
 }
 
 static struct being
@@ -691,7 +678,7 @@ restarts_tell_nothing_twice(void **state)
 	dies();
 	exits_after(&job, 10, 1);
 	dies();
-	notes_len = 0;
+	forget_kept(&w);
 	correlator_checkpoint(w.c);
 	dies();
 	settles();

@@ -12,7 +12,6 @@
 #include "signals.h"
 
 static struct world w;
-static size_t n_notes;
 
 static int
 setup(void **state)
@@ -32,22 +31,13 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-on_note(const void *data, size_t len, void *arg)
-{
-	(void)data;
-	(void)len;
-	(void)arg;
-	n_notes++;
-}
-
-/* With a journal, of which the notes are counted. */
+/* With a journal. */
 static void
 open_with_journal(void)
 {
 	struct correlator_options options = world_options();
 
-	world_begin(&w, &options, on_note);
+	world_begin(&w, &options, true);
 	correlator_run_start(w.c, w.now);
 }
 
@@ -65,11 +55,11 @@ static size_t
 notes_of(const struct being *b, uint32_t ppid)
 {
 	struct state_signal s = state_of(&w, b, STATE_LIVE, 0);
-	size_t before = n_notes;
+	size_t before = w.kept.n;
 
 	s.ppid = ppid;
 	correlator_state(w.c, &s);
-	return n_notes - before;
+	return w.kept.n - before;
 }
 
 static void

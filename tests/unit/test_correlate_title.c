@@ -17,22 +17,6 @@
 static struct world w;
 
 /* The journal, for the next life. */
-static struct {
-	char *data;
-	size_t len;
-} kept[4096];
-static size_t n_kept;
-
-static void
-on_note(const void *data, size_t len, void *arg)
-{
-	(void)arg;
-	assert_true(n_kept < sizeof(kept) / sizeof(kept[0]));
-	kept[n_kept].data = malloc(len);
-	memcpy(kept[n_kept].data, data, len);
-	kept[n_kept++].len = len;
-}
-
 static struct correlator_options
 host(void)
 {
@@ -46,7 +30,7 @@ setup(void **state)
 	struct correlator_options options = host();
 
 	(void)state;
-	world_open_noted(&w, &options, on_note);
+	world_open_as(&w, &options, true);
 	return 0;
 }
 
@@ -55,9 +39,6 @@ teardown(void **state)
 {
 	(void)state;
 	world_close(&w);
-	for (size_t i = 0; i < n_kept; i++)
-		free(kept[i].data);
-	n_kept = 0;
 	return 0;
 }
 
@@ -349,9 +330,7 @@ static void
 the_next_life_knows_what_came_before_a_title(void **state)
 {
 	struct correlator_options options = host();
-	struct replayed replayed;
 	struct titled titled[4];
-	size_t n;
 
 	(void)state;
 	start_ray();
@@ -363,12 +342,7 @@ the_next_life_knows_what_came_before_a_title(void **state)
 	snapshot(&w, true, (const struct being *const[]){ &raylet, &worker }, 2);
 
 	notes_forget(&w);
-	n = n_kept;
-	world_begin(&w, &options, on_note);
-	for (size_t i = 0; i < n; i++)
-		assert_int_equal(correlator_replay(w.c, kept[i].data, kept[i].len), 0);
-	correlator_replay_done(w.c, &replayed);
-	assert_int_equal(replayed.refused + replayed.incomplete, 0);
+	world_dies(&w, &options);
 	snapshot(&w, false, (const struct being *const[]){ &raylet, &worker }, 2);
 	assert_int_equal(correlator_titled(w.c, titled, 4), 1);
 	correlator_title(w.c, &titled[0].key, "ray::g", 6, w.now);
