@@ -34,7 +34,6 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 
 	if (p->is_excluded) {
 		c->excluded++;
-		journal_process(c, p, NEWS_ALL);
 		return;
 	}
 	p->is_announced = true;
@@ -169,7 +168,6 @@ set_base(struct correlator *c, struct process *p, const struct exec_signal *s)
 {
 	p->observed_us = 0;
 	if (s->is_found) {
-		p->base = (struct usage_base){ 0 };
 		usage_base_set(&p->base, &s->replaced);
 		p->is_base_known = true;
 		p->observed_us = state_wall_us(c, s->time_ns);
@@ -408,9 +406,9 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 		journal_process(c, p, NEWS_ALL);
 	}
 	if (s->kind == STATE_EXIT || s->kind == STATE_STALE) {
-		if (p->gone_ns == 0)
+		if (p->prev_gone == NULL)
 			process_gone(c, p);
-		p->gone_ns = s->time_ns != 0 ? s->time_ns : 1;
+		p->gone_ns = s->time_ns;
 		journal_process(c, p, NEWS_ALL);
 	}
 	journal_flush(c);

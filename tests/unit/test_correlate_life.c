@@ -246,6 +246,103 @@ what_nobody_made_good_is_why_the_run_failed(void **state)
 	assert_int_equal(own_findings(&driver), 0);
 }
 
+/* The last word is told once, by whichever life hears it. */
+static void
+a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
+{
+	struct correlator_options options = world_options();
+	struct being sh, b;
+
+	(void)state;
+	open_with_journal();
+	sh = child(NULL, "sh");
+	b = child(&sh, "x");
+	for (int i = 0; i < 3; i++) {	/* passes meet it for as long as nobody waits for it */
+		correlator_snapshot_begin(w.c, true);
+		tells(&w, &b, STATE_ZOMBIE, 3 << 8);
+		tells(&w, &sh, STATE_LIVE, 0);
+		w.now += 10 * SECOND;
+		correlator_snapshot_end(w.c, w.now);
+	}
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	world_dies(&w, &options);
+	tells(&w, &b, STATE_EXIT, 3 << 8);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+}
+
+static void
+where_it_was_at_its_end_is_told_by_who_knows(void **state)
+{
+	struct being sh = child(NULL, "sh"), a = child(&sh, "a"), b = child(&sh, "b");
+	struct state_signal s = state_of(&w, &a, STATE_EXIT, 0);
+
+	(void)state;
+	s.has_context = true;
+	s.context = a.context;
+	s.context.uid = 4711;
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
+	s = state_of(&w, &b, STATE_EXIT, 0);
+	s.has_context = false;
+	s.context.uid = 4711;		/* nobody said so */
+	correlator_state(w.c, &s);
+	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+}
+
+/* Of the program that a shell became nobody told but its end: it did not fail of what the shell had started. */
+static void
+an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
+{
+	struct being driver = child(NULL, "snakemake -c2"), job, x;
+	struct state_signal s;
+	const struct note *n;
+
+	(void)state;
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
+	x = child(&job, "x");
+	works(&w, &x, 5);
+	exits(&w, &x, 3);
+	works(&w, &job, 5);
+	execs_unheard(&w, &job);
+	works(&w, &job, 5);
+	s = state_of(&w, &job, STATE_EXIT, 3 << 8);
+	correlator_state(w.c, &s);
+	w.now += 1100 * MS;
+	correlator_tick(w.c, w.now, false);
+	n = note_at(&w, TOPIC_FINDING, -1, 0);
+	assert_non_null(n);
+	assert_string_equal(n->program_id, note_of(&w, &job, 1, PHASE_END)->program_id);
+	assert_int_equal(n->finding.n_causes, 0);
+}
+
+static void
+what_the_rules_leave_out_is_counted_and_never_told(void **state)
+{
+	const struct condition noise = { .kind = CONDITION_EXE, .text = "noise" };
+	const struct follow_rule exclude = { .when = &noise };
+	struct correlator_options options = world_options();
+	struct ruleset rules = *options.rules;
+	struct being sh, b;
+
+	(void)state;
+	rules.follow = (struct follow_rules){ .exclude = &exclude, .n_exclude = 1 };
+	options.rules = &rules;
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_begin(&w, &options, true);
+	sh = child(NULL, "sh");
+	b = child(&sh, "noise");
+	assert_int_equal(totals(&w).excluded, 1);
+	world_dies(&w, &options);
+	works(&w, &b, 5);
+	exits(&w, &b, 1);
+	works(&w, &sh, 5);
+	exits(&w, &sh, 0);
+	assert_int_equal(note_count(&w, TOPIC_PROGRAM, -1), 2);
+	assert_non_null(note_of(&w, &sh, 0, PHASE_END));
+	world_close(&w);	/* before the rules go */
+	memset(&w, 0, sizeof(w));
+}
+
 int
 main(void)
 {
@@ -259,6 +356,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_run_whose_drivers_end_is_not_heard_has_not_failed, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_attempt_that_failed_is_made_good_by_the_one_that_did_not, setup,
 		    teardown),
+		cmocka_unit_test_setup_teardown(a_zombie_that_was_told_is_not_told_again_by_the_next_life, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(where_it_was_at_its_end_is_told_by_who_knows, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_unheard_program_did_not_fail_of_the_children_before_it, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(what_the_rules_leave_out_is_counted_and_never_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_nobody_made_good_is_why_the_run_failed, setup, teardown),
 	};
 
