@@ -96,6 +96,7 @@ class Agent:
         return self.wait(found, timeout, "log event " + event)
 
     def wait(self, condition, timeout=30, what="condition"):
+        timeout *= harness.PATIENCE
         end = time.monotonic() + timeout
         while True:
             value = condition()
@@ -125,7 +126,7 @@ class Agent:
     def settle(self, delivered=False, tasks=False, timeout=60):
         """Until all that happened before is recorded, and with delivered, delivered: `sluice ctl settle`."""
         flags = ["--delivered"] * delivered + ["--tasks"] * tasks
-        self.ctl("settle", *flags, "--timeout", f"{timeout}s", check=True, timeout=timeout + 60)
+        self.ctl("settle", *flags, "--timeout", f"{timeout * harness.PATIENCE}s", check=True, timeout=timeout + 60)
 
     def wait_empty(self, timeout=60):
         """Until nothing waits in the spool but what the agent itself goes on writing."""
@@ -150,7 +151,7 @@ class Agent:
             return None if self.process is None else self.process.returncode
         self.process.send_signal(signal.SIGTERM)
         try:
-            return self.process.wait(timeout)
+            return self.process.wait(timeout * harness.PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(10)

@@ -30,6 +30,9 @@ def built(name):
     return path
 
 
+# How many times longer than usual to wait for what has to come: tests/kernels sets it, whose machines are emulated.
+PATIENCE = int(os.environ.get("PATIENCE", "1"))
+
 TOPICS = ["sluice." + t for t in ("program", "usage", "task", "run", "host", "finding", "agent")]
 
 
@@ -47,7 +50,7 @@ def run_sluice(args, sluice=None, timeout=120, env=None, **kw):
     kw.setdefault("stdin", subprocess.DEVNULL)
     kw.setdefault("text", True)
     kw.setdefault("errors", "surrogateescape")
-    return subprocess.run([sluice or SLUICE, *map(str, args)], timeout=timeout, env=env or plain_environment(), **kw)
+    return subprocess.run([sluice or SLUICE, *map(str, args)], timeout=timeout * PATIENCE, env=env or plain_environment(), **kw)
 
 
 def lake_files(lake):
@@ -166,11 +169,12 @@ class LakeTest(unittest.TestCase):
         topics = topics or read_lake(self.lake)
         return [r for r in topics.get("sluice.program", []) if r["phase"] == "END"]
 
-    def assert_nothing_lost(self, topics=None):
+    def assert_nothing_lost(self, topics=None, but=()):
+        """but: losses (place, reason, count) that are known and say nothing here."""
         topics = topics or read_lake(self.lake)
         for topic, records in topics.items():
             self.assertEqual([], seq_holes(records), topic)
-        self.assertEqual([], losses(topics))
+        self.assertEqual([], [x for x in losses(topics) if x not in but])
 
 
 main = verdict.main
