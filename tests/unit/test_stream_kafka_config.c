@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_config, kafka_errors and kafka_frame to the byte: properties, files, sizes, errors. */
+/* kafka_config and kafka_errors: properties, files, sizes, errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,12 +7,12 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "stream/kafka_client.h"
-#include "stream/kafka_frame.h"
 #include "tree.h"
 
 static char error[256];
@@ -60,6 +60,36 @@ ours_are_what_is_promised(void **state)
 	o.properties = stderr_log;	/* the one that does not win */
 	o.n_properties = 1;
 	assert_string_equal(value(&o, "log.queue"), "true");
+}
+
+static void
+no_broker_is_an_error_of_the_configuration(void **state)
+{
+	struct kafka_options o = { 0 };
+
+	(void)state;
+	assert_int_equal(kafka_check(&o, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "broker"));
+}
+
+static void
+the_users_properties_win(void **state)
+{
+	const char *broker = "a:1";
+	struct kafka_property p[] = { { "linger.ms", "7" }, { "client.id", "other" } };
+	struct kafka_options o = { .brokers = &broker, .n_brokers = 1, .properties = p, .n_properties = 2 };
+	char text[64];
+	rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
+
+	(void)state;
+	assert_non_null(conf);
+	assert_string_equal(kafka_conf_get(conf, "client.id", text, sizeof(text)), "other");
+	assert_int_equal(atof(kafka_conf_get(conf, "linger.ms", text, sizeof(text))), 7);
+	assert_string_equal(kafka_conf_get(conf, "enable.idempotence", text, sizeof(text)), "true");
+	assert_string_equal(kafka_conf_get(conf, "partitioner", text, sizeof(text)), "murmur2_random");
+	assert_string_equal(kafka_conf_get(conf, "compression.codec", text, sizeof(text)), "lz4");
+	assert_null(kafka_conf_get(conf, "no.such", text, sizeof(text)));
+	rd_kafka_conf_destroy(conf);
 }
 
 static void
@@ -158,6 +188,41 @@ scram_is_known_by_its_mechanism(void **state)
 }
 
 static void
+errors_pass_or_never_will(void **state)
+{
+	static const struct {
+		rd_kafka_resp_err_t err;
+		enum outlet_failure failure;
+		const char *reason;
+		bool is_topic_gone;
+	} want[] = {
+		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, OUTLET_NEVER, "msg_size_too_large" },
+		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, OUTLET_NEVER, "topic_authorization_failed" },
+		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, OUTLET_NEVER, "invalid_record" },
+		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, OUTLET_AGAIN, "msg_timed_out" },
+		{ RD_KAFKA_RESP_ERR__TRANSPORT, OUTLET_AGAIN, "transport" },
+		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, OUTLET_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, OUTLET_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, OUTLET_AGAIN, "authentication" },
+		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, OUTLET_AGAIN, "not_enough_replicas" },
+		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ 4711, OUTLET_AGAIN, "broker_error" },
+		{ -4711, OUTLET_AGAIN, "library_error" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct kafka_failure f = kafka_failure(want[i].err);
+
+		assert_int_equal(f.failure, want[i].failure);
+		assert_string_equal(f.reason, want[i].reason);
+		assert_int_equal(f.is_topic_gone, want[i].is_topic_gone);
+	}
+}
+
+static void
 errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
 {
 	static const rd_kafka_resp_err_t never[] = { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
@@ -189,91 +254,19 @@ errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
 	assert_string_equal(kafka_failure(199).reason, "broker_error");
 }
 
-static void
-a_frame_is_made_anew_each_time(void **state)
-{
-	struct bytes b = { 0 };
-
-	(void)state;
-	assert_int_equal(kafka_frame(&b, -2, "abcdef", 6), 0);
-	assert_memory_equal(b.data, "\0\xff\xff\xff\xfe" "abcdef", 11);
-	assert_int_equal(kafka_frame_id(b.data), -2);
-	assert_int_equal(kafka_frame(&b, 0x7f80ff01, "x", 1), 0);
-	assert_int_equal(b.len, 6);
-	assert_memory_equal(b.data, "\0\x7f\x80\xff\x01x", 6);
-	assert_int_equal(kafka_frame_id(b.data), 0x7f80ff01);
-	bytes_done(&b);
-}
-
-/* Bytes of a head, at their end in memory so that reading on is noticed. */
-static bool
-has_head(const char *bytes, size_t len, struct kafka_record_head *ret)
-{
-	char *copy = malloc(len);
-	bool has;
-
-	memcpy(copy, bytes, len);
-	has = kafka_record_head(copy, len, ret);
-	free(copy);
-	return has;
-}
-
-static void
-a_head_is_read_to_its_last_byte(void **state)
-{
-	/* time 1, "h" "n" "b" "a", seq 2, "r", null, "t", null, null, version 3 */
-	static const char head[] = "\2\2h\2n\2b\2a\4\2\2r\0\2\2t\0\0\6";
-	const size_t len = sizeof(head) - 1;
-	struct kafka_record_head h = { 0 };
-	char other[sizeof(head)];
-
-	(void)state;
-	assert_true(has_head(head, len, &h));
-	assert_int_equal(h.time_us, 1);
-	assert_int_equal(h.seq, 2);
-	assert_int_equal(h.schema_version, 3);
-	for (size_t n = 1; n < len; n++)
-		assert_false(has_head(head, n, &h));
-	memcpy(other, head, sizeof(head));
-	other[10] = 4;			/* a branch that there is not */
-	assert_false(has_head(other, len, &h));
-	other[10] = 1;
-	assert_false(has_head(other, len, &h));
-	memcpy(other, head, sizeof(head));
-	other[18] = 4;			/* likewise where no string would follow */
-	assert_false(has_head(other, len, &h));
-	other[18] = 1;
-	assert_false(has_head(other, len, &h));
-	memcpy(other, head, sizeof(head));
-	other[1] = 1;			/* a string of -1 bytes */
-	assert_false(has_head(other, len, &h));
-	assert_true(has_head("\2\0\0\0\0\4\0\0\0\0\0\6", 12, &h));
-	assert_false(has_head("\2\1\0\0\0\4\0\0\0\0\0\6", 12, &h));
-	assert_false(has_head("\2\0\0\0\0\4\0\0\0\0\2\1\6", 13, &h));
-	memcpy(other, head, sizeof(head));
-	other[len - 1] = 5;		/* version -3 */
-	assert_false(has_head(other, len, &h));
-	other[len - 1] = 0;
-	assert_true(has_head(other, len, &h));
-	assert_int_equal(h.schema_version, 0);
-	/* The largest version, and one more. */
-	assert_true(has_head("\2\0\0\0\0\4\0\0\0\0\0\xfe\xff\xff\xff\x0f", 16, &h));
-	assert_int_equal(h.schema_version, INT32_MAX);
-	assert_false(has_head("\2\0\0\0\0\4\0\0\0\0\0\x80\x80\x80\x80\x10", 16, &h));
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ours_are_what_is_promised),
+		cmocka_unit_test(no_broker_is_an_error_of_the_configuration),
+		cmocka_unit_test(the_users_properties_win),
 		cmocka_unit_test(brokers_are_joined),
 		cmocka_unit_test(files_are_looked_at_before_librdkafka_does),
 		cmocka_unit_test(a_batch_is_no_larger_than_a_message_may_be),
 		cmocka_unit_test(scram_is_known_by_its_mechanism),
+		cmocka_unit_test(errors_pass_or_never_will),
 		cmocka_unit_test(errors_that_pass_are_told_apart_from_those_that_never_will),
-		cmocka_unit_test(a_frame_is_made_anew_each_time),
-		cmocka_unit_test(a_head_is_read_to_its_last_byte),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

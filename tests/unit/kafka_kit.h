@@ -1,0 +1,230 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * kafka_kit: an outlet over librdkafka's own stand-in for a broker, records for it, and what it told.
+ */
+#ifndef SLUICE_TESTS_UNIT_KAFKA_KIT_H
+#define SLUICE_TESTS_UNIT_KAFKA_KIT_H
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "samples.h"
+#include "stream/encode.h"
+#include "stream/kafka_client.h"
+
+/* What an outlet told, and what it was told. */
+static struct told {
+	uint64_t delivered[4096];
+	size_t n_delivered;
+	uint64_t failed[4096];
+	size_t n_failed;
+	enum outlet_failure failure;	/* of the last */
+	char reason[64];
+	char key[64];
+	uint64_t seq, schema;
+	size_t len;
+	unsigned ready;
+	int schema_error;	/* what schema_id() returns */
+	unsigned asked;		/* how often */
+	char subject[64];
+	char log[128];
+	int log_level;
+} told;
+
+static enum topic used;		/* of all records that are put and come back */
+
+static inline void
+on_delivered(enum topic topic, uint64_t id, void *arg)
+{
+	(void)arg;
+	assert_int_equal(topic, used);
+	told.delivered[told.n_delivered++] = id;
+}
+
+static inline void
+on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+    const char *detail, void *arg)
+{
+	(void)arg;
+	assert_true(strlen(detail) > 0);
+	assert_int_equal(r->topic, used);
+	told.failed[told.n_failed++] = r->id;
+	told.failure = failure;
+	snprintf(told.reason, sizeof(told.reason), "%s", reason);
+	snprintf(told.key, sizeof(told.key), "%s", r->key);
+	told.seq = r->seq;
+	told.schema = r->schema;
+	told.len = r->len;
+}
+
+static inline void
+on_ready(void *arg)
+{
+	(void)arg;
+	told.ready++;
+}
+
+static inline int
+schema_id(void *arg, const char *subject, const struct spool_record *r, int32_t *ret)
+{
+	(void)arg;
+	told.asked++;
+	snprintf(told.subject, sizeof(told.subject), "%s", subject);
+	assert_true(r->schema == 77 || r->schema == 78);
+	*ret = 0x01020304;
+	return told.schema_error;
+}
+
+static inline void
+on_log(int level, const char *facility, const char *text, void *arg)
+{
+	(void)arg;
+	if (strcmp(facility, "BATCH") != 0 && strcmp(facility, "CONFIG") != 0)
+		return;
+	told.log_level = level;
+	snprintf(told.log, sizeof(told.log), "%s", text);
+}
+
+static struct event_base *base;
+static struct outlet *outlet;
+static struct encoder *encoder;
+
+static inline int
+open_with(const char *broker, const struct kafka_property *properties, size_t n, char *error,
+    size_t error_size)
+{
+	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+	struct kafka_options o = { .brokers = &broker, .n_brokers = broker != NULL, .properties = properties,
+	    .n_properties = n, .topic_prefix = "t.", .create_topics = true, .partitions = 2,
+	    .agent_version = "1.2.3", .schema_id = schema_id };
+
+	return kafka_open(base, &o, &events, &outlet, error, error_size);
+}
+
+/* librdkafka's own stand-in for a broker, within the process. */
+static inline void
+open_mock(const char *name, const char *value)
+{
+	struct kafka_property properties[] = { { "test.mock.num.brokers", "1" }, { "linger.ms", "1" },
+		{ name, value } };
+	char error[256] = "";
+
+	if (open_with(NULL, properties, name != NULL ? 3 : 2, error, sizeof(error)) < 0)
+		fail_msg("%s", error);
+}
+
+static inline int
+setup(void **state)
+{
+	struct stream_identity identity = sample_identity();
+	char error[256];
+
+	(void)state;
+	memset(&told, 0, sizeof(told));
+	used = TOPIC_PROGRAM;
+	outlet = NULL;
+	base = event_base_new();
+	return encoder_open(&identity, &encoder, error, sizeof(error));
+}
+
+static inline int
+teardown(void **state)
+{
+	struct timespec moment = { 0, 300 * 1000 * 1000 };
+
+	(void)state;
+	if (outlet != NULL)
+		outlet->ops->close(outlet);
+	encoder_close(encoder);
+	event_base_free(base);
+	nanosleep(&moment, NULL);	/* the thread that takes the producer down */
+	return 0;
+}
+
+static inline int
+put_with(uint64_t id, uint64_t schema, size_t argument, const char **reason)
+{
+	char *text = malloc(argument + 1);
+	const char *argv[] = { text };
+	struct program_record program = sample_program_start();
+	struct spool_record r = { .id = id, .topic = used, .schema = schema, .seq = id,
+	    .time_us = SAMPLE_TIME, .key = "host:run-1" };
+	const uint8_t *data;
+	int error;
+
+	memset(text, 'x', argument);
+	text[argument] = '\0';
+	program.argv = argv;
+	program.argc = 1;
+	assert_int_equal(encode(encoder, TOPIC_PROGRAM, &program, id, &data, &r.len), 0);
+	r.data = data;
+	error = outlet->ops->put(outlet, &r, reason);
+	free(text);
+	return error;
+}
+
+static inline int
+put(uint64_t id, size_t argument, const char **reason)
+{
+	return put_with(id, 77, argument, reason);
+}
+
+/* Turns of the loop with ticks, until what is wanted or for a few seconds. */
+static inline bool
+wait_for(bool (*is_done)(void))
+{
+	for (int i = 0; i < 500; i++) {
+		struct timeval tv = { 0, 10000 };
+
+		event_base_loopexit(base, &tv);
+		event_base_dispatch(base);
+		if (is_done())
+			return true;
+		if (outlet != NULL && i % 10 == 9)
+			outlet->ops->tick(outlet, 0);
+	}
+	return false;
+}
+
+static inline struct outlet_status
+status(void)
+{
+	struct outlet_status s;
+
+	outlet->ops->status(outlet, &s);
+	return s;
+}
+
+static inline bool
+is_taking(void)
+{
+	static uint64_t id;
+	const char *reason;
+
+	return put(id++, 10, &reason) == 0;
+}
+
+static inline bool
+is_settled(void)
+{
+	return status().in_flight == 0;
+}
+
+static inline bool
+is_there(void)
+{
+	return kafka_topic_is_there((struct kafka *)outlet, TOPIC_PROGRAM);
+}
+
+static inline bool
+is_replaced(void)
+{
+	struct kafka_stats stats;
+
+	kafka_stats(outlet, &stats);
+	return stats.producers == 2 && status().in_flight == 0;
+}
+
+#endif

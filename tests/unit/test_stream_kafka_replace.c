@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kafka: records that are given back, and the producer that follows one that failed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "kafka_kit.h"
+
+static void
+what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
+{
+	struct kafka_stats stats;
+	const char *reason;
+	uint64_t sum = 0;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_taking));
+	for (uint64_t id = 500; id < 600; id++)
+		assert_int_equal(put(id, 10, &reason), 0);
+	told.ready = 0;
+	outlet->ops->give_back(outlet);
+	assert_int_equal(put(1, 10, &reason), -EAGAIN);
+	assert_true(wait_for(is_settled));
+	assert_int_equal(told.n_failed, 101);
+	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_string_equal(told.reason, "given_back");
+	assert_string_equal(told.key, "host:run-1");
+	assert_int_equal(told.seq, told.failed[100]);
+	assert_int_equal(told.schema, 77);
+	for (size_t i = 0; i < 101; i++)
+		sum += told.failed[i] >= 500 ? told.failed[i] : 0;
+	assert_int_equal(sum, 100 * (500 + 599) / 2);
+	for (int i = 0; i < 50 && told.ready == 0; i++)
+		wait_for(is_settled);
+	assert_int_equal(told.ready, 1);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 2);
+}
+
+static void
+after_a_fatal_error_another_producer_goes_on(void **state)
+{
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_taking));
+	assert_int_equal(put(42, 10, &reason), 0);
+	k = (struct kafka *)outlet;
+	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
+	assert_true(wait_for(is_replaced));
+	assert_int_equal(told.n_failed, 2);
+	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_non_null(strstr(status().error, "made up"));
+	assert_true(wait_for(is_taking));
+}
+
+/* Between the error and the loop's next turn records may still come. */
+static void
+after_a_fatal_error_no_record_is_taken(void **state)
+{
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	assert_true(wait_for(is_taking));
+	assert_true(wait_for(is_settled));
+	k = (struct kafka *)outlet;
+	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
+	assert_int_equal(put(42, 10, &reason), -EAGAIN);
+	assert_true(k->is_failed);
+	assert_int_equal(status().in_flight, 0);
+	assert_int_equal(status().queued_bytes, 0);
+	assert_int_equal(put(43, 10, &reason), -EAGAIN);
+	assert_true(wait_for(is_replaced));
+	assert_true(wait_for(is_taking));
+}
+
+/* Its time is measured from the last one's, so that one which fails at once is not made all the time. */
+static void
+a_producer_that_failed_is_replaced_after_a_while(void **state)
+{
+	struct kafka_stats stats;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	k = (struct kafka *)outlet;
+	k->is_failed = true;
+	k->replace_at_us = INT64_MAX;
+	for (int i = 0; i < 3; i++)
+		outlet->ops->tick(outlet, 0);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 1);
+	assert_true(k->is_giving_back);		/* so much is done at once */
+	k->replace_at_us = 0;
+	outlet->ops->tick(outlet, 0);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 2);
+	assert_false(k->is_failed || k->is_giving_back);
+	assert_int_equal(k->replace_at_us, k->now_us + 2000000);
+	/* Where none could be made the next try has to wait too. */
+	kafka_client_release(k->client);
+	k->client = NULL;
+	outlet->ops->tick(outlet, 0);
+	assert_null(k->client);
+	k->replace_at_us = 0;
+	outlet->ops->tick(outlet, 0);
+	assert_non_null(k->client);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 3);
+}
+
+/* All that an outlet says of itself while nothing is wrong, and as a producer after another is counted. */
+static void
+what_was_retried_is_summed_over_all_producers(void **state)
+{
+	struct kafka_stats stats;
+	struct kafka *k;
+
+	(void)state;
+	open_mock(NULL, NULL);
+	k = (struct kafka *)outlet;
+	assert_string_equal(status().kind, "kafka");
+	assert_int_equal(status().state, OUTLET_STARTING);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 1);
+	k->retried_before = 5;
+	k->retried_now = 3;
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(is_replaced));
+	assert_int_equal(k->retried_before, 8);
+	assert_int_equal(k->retried_now, 0);
+	assert_false(k->is_giving_back || k->is_failed || k->is_waiting || k->is_creating);
+	assert_int_equal(told.ready > 0, true);
+}
+
+static bool
+has_three_producers(void)
+{
+	struct kafka_stats stats;
+
+	kafka_stats(outlet, &stats);
+	return stats.producers == 3;
+}
+
+static void
+batches_shrink_with_the_next_producer(void **state)
+{
+	char text[16];
+	struct kafka *k;
+
+	(void)state;
+	open_mock("batch.size", "3000");
+	k = (struct kafka *)outlet;
+	k->on_log = on_log;
+	k->wants_smaller = true;
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(is_replaced));
+	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: half of that from now on");
+	assert_int_equal(told.log_level, 4);
+	assert_int_equal(k->batch_bytes, 1500);
+	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");
+	assert_false(k->wants_smaller);
+	told.log[0] = '\0';
+	outlet->ops->give_back(outlet);
+	assert_true(wait_for(has_three_producers));
+	assert_string_equal(told.log, "");	/* only where one was too large */
+	assert_int_equal(k->batch_bytes, 1500);
+}
+
+/* The least is one byte, and stays so. */
+static void
+a_batch_shrinks_to_a_byte_and_no_further(void **state)
+{
+	static const int sizes[] = { 3, 2, 1 };
+	char text[16];
+	struct kafka *k;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		open_mock("batch.size", "3000");
+		k = (struct kafka *)outlet;
+		k->batch_bytes = sizes[i];
+		k->wants_smaller = true;
+		outlet->ops->give_back(outlet);
+		assert_true(wait_for(is_replaced));
+		assert_int_equal(k->batch_bytes, 1);
+		assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1");
+		outlet->ops->close(outlet);
+		outlet = NULL;
+	}
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(what_is_given_back_has_the_same_ids_and_another_producer_follows),
+		T(after_a_fatal_error_another_producer_goes_on),
+		T(batches_shrink_with_the_next_producer),
+		T(a_batch_shrinks_to_a_byte_and_no_further),
+		T(what_was_retried_is_summed_over_all_producers),
+		T(after_a_fatal_error_no_record_is_taken),
+		T(a_producer_that_failed_is_replaced_after_a_while),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
