@@ -162,8 +162,19 @@ each_schema_is_asked_for_once(void **state)
 	for (uint64_t id = 0; id < 6; id++)
 		assert_int_equal(put_with(id, 77 + id % 2, 10, &reason), 0);
 	assert_int_equal(told.asked, 2);	/* an older program's records and ours, in turn */
+	/* As many as four at once; of a fifth one the eldest is forgotten, and nothing else. */
+	for (uint64_t id = 6; id < 14; id++)
+		assert_int_equal(put_with(id, 77 + id % 4, 10, &reason), 0);
+	assert_int_equal(told.asked, 4);
+	assert_int_equal(put_with(14, 81, 10, &reason), 0);
+	assert_int_equal(told.asked, 5);
+	for (uint64_t schema = 78; schema <= 81; schema++)
+		assert_int_equal(put_with(15, schema, 10, &reason), 0);
+	assert_int_equal(told.asked, 5);
+	assert_int_equal(put_with(16, 77, 10, &reason), 0);
+	assert_int_equal(told.asked, 6);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_delivered, 6);
+	assert_int_equal(told.n_delivered, 20);
 }
 
 static void
@@ -245,6 +256,27 @@ a_topic_that_is_gone_is_looked_for(void **state)
 	assert_true(wait_for(is_settled));
 }
 
+static bool
+is_settled_in_a_hurry(void)
+{
+	outlet->ops->hurry(outlet);
+	return is_settled();
+}
+
+/* As an agent that is about to stop asks for at each tick. */
+static void
+what_lingers_is_sent_in_a_hurry(void **state)
+{
+	const char *reason;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_there));
+	assert_int_equal(put(42, 10, &reason), 0);
+	assert_true(wait_for(is_settled_in_a_hurry));
+	assert_int_equal(told.n_delivered, 1);
+}
+
 /* The message that was delivered last, as librdkafka had it. */
 static struct {
 	void (*then)(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg);
@@ -268,9 +300,11 @@ on_sent(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	memcpy(sent.value, m->payload, m->len < sizeof(sent.value) ? m->len : sizeof(sent.value));
 	sent.headers[0] = '\0';
 	if (rd_kafka_message_headers(m, &headers) == RD_KAFKA_RESP_ERR_NO_ERROR) {
-		for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) == 0; i++)
+		for (size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) == 0; i++) {
+			assert_int_equal(strnlen(value, size), size);	/* a text, without its end */
 			at += (size_t)snprintf(sent.headers + at, sizeof(sent.headers) - at, "%s=%.*s;", name, (int)size,
 			    (const char *)value);
+		}
 	}
 	sent.then(rk, m, arg);
 }
@@ -350,8 +384,9 @@ main(void)
 		T(a_topic_that_is_gone_is_looked_for),
 		T(a_full_queue_has_room_with_a_quarter_gone),
 		T(each_schema_is_asked_for_once),
+		T(what_lingers_is_sent_in_a_hurry),
 		T(a_message_is_the_frame_under_the_records_key_with_its_headers),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }

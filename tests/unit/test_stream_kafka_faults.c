@@ -15,6 +15,7 @@
 #include "faults.h"
 #include "stream/kafka_client.h"
 #include "stream/kafka_frame.h"
+#include "threads.h"
 
 #define SECOND INT64_C(1000000)
 
@@ -25,7 +26,16 @@
 static struct event_base *base;
 static struct outlet *outlet;
 static char error[256];
-static const struct outlet_events events;	/* nobody is told, for nothing is delivered */
+static unsigned ready;
+
+static void
+on_ready(void *arg)
+{
+	(void)arg;
+	ready++;
+}
+
+static const struct outlet_events events = { .ready = on_ready };	/* nothing is delivered */
 
 static void *
 event_alloc(size_t size)
@@ -218,6 +228,49 @@ without_a_thread_the_topics_are_asked_for_later(void **state)
 	}
 }
 
+/* The outlet stays without one, says so, and tries again after a while. */
+static void
+without_memory_a_producer_is_not_replaced_yet(void **state)
+{
+	const struct spool_record r = { .topic = TOPIC_RUN, .key = "k", .data = "x", .len = 1 };
+	struct outlet_status status;
+	struct kafka_stats stats;
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	assert_int_equal(open_one("p."), 0);
+	k = (struct kafka *)outlet;
+	k->retried_now = 5;
+	outlet->ops->give_back(outlet);
+	ready = 0;
+	for (int i = 0; i < 2; i++) {
+		fault = (struct fault){ .calls = FAULT_MEMORY, .size = sizeof(struct kafka_client), .times = 1,
+			.error = ENOMEM };
+		k->replace_at_us = 0;
+		outlet->ops->tick(outlet, 0);
+		fault.calls = 0;
+		assert_int_equal(fault.hit, FAULT_MEMORY);
+		outlet->ops->status(outlet, &status);
+		assert_int_equal(status.state, OUTLET_DOWN);
+		assert_string_equal(status.error, "no producer could be made: out of memory");
+		assert_int_equal(ready, 0);
+		assert_int_equal(outlet->ops->put(outlet, &r, &reason), -EAGAIN);
+		outlet->ops->hurry(outlet);
+		outlet->ops->give_back(outlet);
+		outlet->ops->tick(outlet, 0);		/* not at once */
+		event_base_loop(base, EVLOOP_NONBLOCK);
+		kafka_stats(outlet, &stats);
+		assert_int_equal(stats.producers, 1);
+	}
+	k->replace_at_us = 0;
+	outlet->ops->tick(outlet, 0);
+	kafka_stats(outlet, &stats);
+	assert_int_equal(stats.producers, 2);
+	assert_int_equal(ready, 1);
+	assert_int_equal(k->retried_before, 5);
+}
+
 static void
 a_frame_without_memory_is_none(void **state)
 {
@@ -244,10 +297,11 @@ main(void)
 		T(a_topics_name_that_is_too_long_is_told),
 		T(without_a_thread_a_producer_is_taken_down_at_once),
 		T(without_a_thread_the_topics_are_asked_for_later),
+		T(without_memory_a_producer_is_not_replaced_yet),
 		T(a_frame_without_memory_is_none),
 	};
 
 	/* Before libevent does anything. */
 	event_set_mem_functions(event_alloc, event_grow, free);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }

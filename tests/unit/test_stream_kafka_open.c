@@ -102,5 +102,5 @@ main(void)
 		T(no_broker_is_a_state_with_a_sentence),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }

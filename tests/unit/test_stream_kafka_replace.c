@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "kafka_kit.h"
@@ -201,6 +202,65 @@ a_batch_shrinks_to_a_byte_and_no_further(void **state)
 	}
 }
 
+/* More than a turn of the loop takes: the rest comes with the next turns, without a tick. */
+static void
+any_number_of_records_comes_back(void **state)
+{
+	struct pollfd p = { .events = POLLIN };
+	const char *reason;
+	bool is_quiet = false;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_there));
+	for (uint64_t id = 0; id < 8100; id++)
+		assert_int_equal(put(id, 0, &reason), 0);
+	outlet->ops->give_back(outlet);
+	assert_true(wait_in_the_loop_for(is_replaced));
+	assert_int_equal(told.n_delivered + told.n_failed, 8100);	/* full batches do not linger */
+	/* And then there is nothing to do for the loop. */
+	p.fd = ((struct kafka *)outlet)->fd;
+	for (int i = 0; i < 500 && !is_quiet; i++) {
+		wait_in_the_loop_for(is_replaced);
+		is_quiet = poll(&p, 1, 0) == 0;
+	}
+	assert_true(is_quiet);
+}
+
+static unsigned warnings;
+
+static void
+on_warning(int level, const char *facility, const char *text, void *arg)
+{
+	(void)level;
+	(void)arg;
+	warnings += strcmp(facility, "CONFWARN") == 0 && strstr(text, "group.id") != NULL;
+}
+
+static bool
+has_warned(void)
+{
+	return warnings > 0;
+}
+
+/* librdkafka tells of a queue's first event only, and that is there before it knows whom to tell. */
+static void
+what_a_producer_says_as_it_is_made_is_heard(void **state)
+{
+	struct kafka *k;
+
+	(void)state;
+	open_mock("group.id", "a consumer's");
+	assert_true(wait_for(is_there));
+	k = (struct kafka *)outlet;
+	k->on_log = on_warning;
+	warnings = 0;
+	outlet->ops->give_back(outlet);
+	assert_true(wait_in_the_loop_for(is_replaced));
+	assert_true(wait_in_the_loop_for(has_warned));
+	assert_int_equal(warnings, 1);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -211,10 +271,12 @@ main(void)
 		T(after_a_fatal_error_another_producer_goes_on),
 		T(batches_shrink_with_the_next_producer),
 		T(a_batch_shrinks_to_a_byte_and_no_further),
+		T(any_number_of_records_comes_back),
+		T(what_a_producer_says_as_it_is_made_is_heard),
 		T(what_was_retried_is_summed_over_all_producers),
 		T(after_a_fatal_error_no_record_is_taken),
 		T(a_producer_that_failed_is_replaced_after_a_while),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }

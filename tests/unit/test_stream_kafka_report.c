@@ -36,7 +36,7 @@ static void (*error)(rd_kafka_t *rk, int err, const char *text, void *arg);
 static int (*stats)(rd_kafka_t *rk, char *text, size_t len, void *arg);
 
 static struct kafka k;
-static rd_kafka_t *rk;
+static rd_kafka_t *rk;	/* one for all tests: the library takes a second to end it */
 static rd_kafka_topic_t *topic;
 static struct encoder *encoder;
 static struct bytes frame;
@@ -92,13 +92,44 @@ callback(const rd_kafka_conf_t *conf, const char *name)
 }
 
 static int
-setup(void **state)
+setup_group(void **state)
 {
-	struct stream_identity identity = sample_identity();
 	rd_kafka_conf_t *conf = rd_kafka_conf_new();
 	rd_kafka_topic_conf_t *topic_conf = rd_kafka_topic_conf_new();
 	char text[256];
 	void *p;
+
+	(void)state;
+	rd_kafka_conf_set_opaque(conf, &k);
+	kafka_report_set(conf);
+	p = callback(conf, "dr_msg_cb");
+	memcpy(&dr_msg, &p, sizeof(p));
+	p = callback(conf, "error_cb");
+	memcpy(&error, &p, sizeof(p));
+	p = callback(conf, "stats_cb");
+	memcpy(&stats, &p, sizeof(p));
+	rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+	assert_non_null(rk);
+	rd_kafka_topic_conf_set_opaque(topic_conf, (void *)(uintptr_t)TOPIC_TASK);
+	topic = rd_kafka_topic_new(rk, "t.sluice.task", topic_conf);
+	assert_non_null(topic);
+	return 0;
+}
+
+static int
+teardown_group(void **state)
+{
+	(void)state;
+	rd_kafka_topic_destroy(topic);
+	rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	struct stream_identity identity = sample_identity();
+	char text[256];
 
 	(void)state;
 	memset(&told, 0, sizeof(told));
@@ -113,19 +144,6 @@ setup(void **state)
 		k.topics[t].name = topic_name_of_all;
 		k.topics[t].state = KAFKA_TOPIC_THERE;
 	}
-	rd_kafka_conf_set_opaque(conf, &k);
-	kafka_report_set(conf);
-	p = callback(conf, "dr_msg_cb");
-	memcpy(&dr_msg, &p, sizeof(p));
-	p = callback(conf, "error_cb");
-	memcpy(&error, &p, sizeof(p));
-	p = callback(conf, "stats_cb");
-	memcpy(&stats, &p, sizeof(p));
-	rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
-	assert_non_null(rk);
-	rd_kafka_topic_conf_set_opaque(topic_conf, (void *)(uintptr_t)TOPIC_TASK);
-	topic = rd_kafka_topic_new(rk, "t.sluice.task", topic_conf);
-	assert_non_null(topic);
 	return encoder_open(&identity, &encoder, text, sizeof(text));
 }
 
@@ -136,8 +154,6 @@ teardown(void **state)
 	encoder_close(encoder);
 	bytes_done(&frame);
 	free(k.key);
-	rd_kafka_topic_destroy(topic);
-	rd_kafka_destroy_flags(rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 	return 0;
 }
 
@@ -552,11 +568,11 @@ main(void)
 		T(no_broker_is_down_for_the_reason_that_came_before),
 		T(refused_credentials_are_an_outage_at_once),
 		T(what_the_librarys_words_do_not_say_stands_before_them),
-		T(a_fatal_error_ends_this_producer),
 		T(what_would_move_a_cursor_is_blanked),
 		T(the_log_comes_with_its_level),
 		T(the_slowest_broker_that_is_known_counts),
+		T(a_fatal_error_ends_this_producer),	/* the last: it can do no more */
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup_group, teardown_group);
 }

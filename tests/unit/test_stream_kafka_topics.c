@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "stream/kafka_client.h"
+#include "threads.h"
 
 #define SECOND INT64_C(1000000)
 
@@ -58,7 +60,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	kafka_client_unref(k.client);
+	kafka_client_release(k.client);
 	kafka_topics_done(&k);
 	rd_kafka_conf_destroy(k.conf);
 	close(k.fd);
@@ -306,6 +308,61 @@ the_other_topics_are_left_as_they_are(void **state)
 	assert_int_equal(ready, 1);
 }
 
+static unsigned n_told;
+
+static void
+on_told(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
+{
+	(void)rk;
+	(void)m;
+	(void)arg;
+	n_told++;
+}
+
+/* A message that is taken back at once. */
+static void
+make_event(struct kafka_client *c)
+{
+	char text[] = "x";
+
+	n_told = 0;
+	while (rd_kafka_poll(c->rk, 0) > 0)
+		;	/* it is told of the first in a queue only */
+	assert_int_equal(rd_kafka_produce(c->topics[0], 0, RD_KAFKA_MSG_F_COPY, text, 1, NULL, 0, NULL), 0);
+	rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+	for (int i = 0; i < 100 && n_told == 0; i++)
+		rd_kafka_poll(c->rk, 100);
+	assert_int_equal(n_told, 1);
+}
+
+/* The descriptor may be closed by then, and its number somebody else's. */
+static void
+a_producer_that_was_released_wakes_nobody(void **state)
+{
+	struct pollfd p = { .fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), .events = POLLIN };
+	rd_kafka_conf_t *conf = rd_kafka_conf_dup(k.conf);
+	struct kafka_client *c;
+	eventfd_t n;
+
+	(void)state;
+	rd_kafka_conf_set_dr_msg_cb(conf, on_told);
+	c = kafka_client_new(conf, k.topics, p.fd, error, sizeof(error));
+	assert_non_null(c);
+	make_event(c);
+	assert_int_equal(poll(&p, 1, 0), 1);	/* of one that is ours it is told */
+	kafka_client_ref(c);
+	kafka_client_release(c);
+	for (int i = 0; i < 5000 && atomic_load(&c->refs) > 1; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&c->refs), 1);	/* ours: the other was given back, once */
+	assert_int_equal(eventfd_read(p.fd, &n), 0);
+	make_event(c);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	kafka_client_unref(c);
+	rd_kafka_conf_destroy(conf);
+	close(p.fd);
+}
+
 static struct {
 	atomic_bool is_done;
 	bool was_detached, had_signals;
@@ -337,8 +394,12 @@ look_at_oneself(void *arg)
 static void
 threads_are_nobodys_and_hear_no_signals(void **state)
 {
+	sigset_t blocked;
+
 	(void)state;
 	assert_int_equal(kafka_thread_start(look_at_oneself, NULL), 0);
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);	/* who started it goes on to hear them */
+	assert_false(sigismember(&blocked, SIGTERM) || sigismember(&blocked, SIGINT));
 	for (int i = 0; i < 5000 && !atomic_load(&thread.is_done); i++)
 		usleep(1000);
 	assert_true(atomic_load(&thread.is_done));
@@ -377,9 +438,10 @@ main(void)
 		T(creating_waits_for_a_reason),
 		T(why_a_topic_cannot_be_created_is_told),
 		T(the_other_topics_are_left_as_they_are),
+		T(a_producer_that_was_released_wakes_nobody),
 		T(threads_are_nobodys_and_hear_no_signals),
 		T(without_a_producer_nothing_is_done),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }
