@@ -5,6 +5,7 @@
 #include "stream/kafka_client.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

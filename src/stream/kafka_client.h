@@ -6,7 +6,6 @@
 #define SLUICE_STREAM_KAFKA_CLIENT_H
 
 #include <librdkafka/rdkafka.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/bytes.h"
@@ -42,12 +41,11 @@ struct kafka_topic {
 	unsigned		 next_id;	/* the slot that is given up next */
 };
 
-/* What a thread that asked for the topics brings back. */
+/* What a thread that asked for the topics brings back; there is one such thread at a time. */
 struct kafka_mailbox {
-	pthread_mutex_t		 lock;
-	unsigned		 refs;		/* under lock */
+	atomic_uint		 refs;
 	int			 fd;		/* owned: an eventfd of the loop's, written when is_full */
-	bool			 is_full;	/* under lock, as what follows */
+	atomic_bool		 is_full;	/* what follows is the thread's until it is set, then the loop's */
 	rd_kafka_resp_err_t	 error;		/* of the whole answer */
 	rd_kafka_resp_err_t	 topic_errors[TOPIC_COUNT];
 };

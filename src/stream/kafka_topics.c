@@ -36,18 +36,10 @@ struct errand {
 static void
 mailbox_unref(struct kafka_mailbox *m)
 {
-	unsigned left;
-
-	if (m == NULL)
-		return;
-	pthread_mutex_lock(&m->lock);
-	left = --m->refs;
-	pthread_mutex_unlock(&m->lock);
-	if (left > 0)
+	if (m == NULL || atomic_fetch_sub(&m->refs, 1) > 1)
 		return;
 	if (m->fd >= 0)
 		close(m->fd);
-	pthread_mutex_destroy(&m->lock);
 	free(m);
 }
 
@@ -68,17 +60,13 @@ ask(void *arg)
 	struct kafka_client *c = e->client;
 	struct kafka_mailbox *m = e->mailbox;
 	const struct rd_kafka_metadata *md = NULL;
-	rd_kafka_resp_err_t error;
 
 	/* Of the topics that this producer has handles of. */
-	error = rd_kafka_metadata(c->rk, 0, NULL, &md, ASK_TIMEOUT_MS);
-	pthread_mutex_lock(&m->lock);
-	m->error = error;
-	for (int t = 0; t < TOPIC_COUNT && error == RD_KAFKA_RESP_ERR_NO_ERROR; t++)
+	m->error = rd_kafka_metadata(c->rk, 0, NULL, &md, ASK_TIMEOUT_MS);
+	for (int t = 0; t < TOPIC_COUNT && m->error == RD_KAFKA_RESP_ERR_NO_ERROR; t++)
 		m->topic_errors[t] = find_topic(md, rd_kafka_topic_name(c->topics[t]));
-	m->is_full = true;
+	atomic_store(&m->is_full, true);
 	(void)!eventfd_write(m->fd, 1);
-	pthread_mutex_unlock(&m->lock);
 	if (md != NULL)
 		rd_kafka_metadata_destroy(md);
 	free(e);
@@ -97,9 +85,7 @@ start_asking(struct kafka *k)
 		return;
 	*e = (struct errand){ k->client, k->mailbox };
 	kafka_client_ref(k->client);
-	pthread_mutex_lock(&k->mailbox->lock);
-	k->mailbox->refs++;
-	pthread_mutex_unlock(&k->mailbox->lock);
+	atomic_fetch_add(&k->mailbox->refs, 1);
 	if (kafka_thread_start(ask, e) < 0) {
 		mailbox_unref(k->mailbox);
 		kafka_client_unref(k->client);	/* not the last: the loop has one */
@@ -226,12 +212,9 @@ take_answer(struct kafka *k)
 	struct kafka_mailbox *m = k->mailbox;
 	bool is_new_there = false;
 
-	pthread_mutex_lock(&m->lock);
-	if (!m->is_full) {
-		pthread_mutex_unlock(&m->lock);
+	if (!atomic_load(&m->is_full))
 		return;
-	}
-	m->is_full = false;
+	atomic_store(&m->is_full, false);
 	k->is_asking = false;
 	k->ask_at_us = k->now_us + k->ask_pause_us;
 	for (int t = 0; t < TOPIC_COUNT && m->error == RD_KAFKA_RESP_ERR_NO_ERROR; t++) {
@@ -247,8 +230,6 @@ take_answer(struct kafka *k)
 			topic->is_wanted = false;
 		}
 	}
-	pthread_mutex_unlock(&m->lock);
-
 	if (is_new_there) {
 		k->ask_pause_us = PAUSE_MIN_US;
 		k->is_waiting = false;
@@ -338,8 +319,7 @@ kafka_topics_init(struct kafka *k, const char *prefix)
 	m = calloc(1, sizeof(*m));
 	if (m == NULL)
 		return -ENOMEM;
-	pthread_mutex_init(&m->lock, NULL);
-	m->refs = 1;
+	atomic_init(&m->refs, 1);
 	/* Its own: the loop may close its one before a thread is done. */
 	m->fd = fcntl(k->fd, F_DUPFD_CLOEXEC, 0);
 	k->mailbox = m;
