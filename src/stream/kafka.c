@@ -180,12 +180,12 @@ new_headers(struct kafka *k, const struct spool_record *r)
 			k->version_len = snprintf(k->version_text, sizeof(k->version_text), "%" PRId32,
 			    k->version);
 		}
-		(void)rd_kafka_header_add(h, "schema_version", 14, k->version_text, k->version_len);
+		(void)rd_kafka_header_add(h, "schema_version", -1, k->version_text, k->version_len);
 	}
 	if (k->agent_version != NULL)
-		(void)rd_kafka_header_add(h, "agent_version", 13, k->agent_version, -1);
+		(void)rd_kafka_header_add(h, "agent_version", -1, k->agent_version, -1);
 	if (r->is_again)
-		(void)rd_kafka_header_add(h, "redelivery", 10, "1", 1);
+		(void)rd_kafka_header_add(h, "redelivery", -1, "1", 1);
 	return h;
 }
 

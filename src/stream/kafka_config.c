@@ -135,7 +135,7 @@ kafka_conf_batch_bytes(const rd_kafka_conf_t *conf)
 	const char *message = kafka_conf_get(conf, "message.max.bytes", text, sizeof(text));
 	int most = message != NULL ? atoi(message) : 0;
 
-	return bytes == 0 || (most > 0 && most < bytes) ? most : bytes;
+	return most < bytes ? most : bytes;
 }
 
 bool
