@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry's client without memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include "faults.h"
+#include "registry_kit.h"
+#include "timers.h"
+
+static void
+without_memory_it_does_not_open(void **state)
+{
+	const char *urls[] = { url, "http://b/x" };
+	char there[128];
+	unsigned n;
+
+	(void)state;
+	tree_write(&tree, "there", "x");
+	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
+	for (n = 0; n < 1000; n++) {
+		struct registry_options o = options(urls, 2);
+		int opened;
+
+		o.user = "me";
+		o.password = "hunter2";
+		o.ca_file = o.cert_file = o.key_file = there;
+		o.cache_file = cache;
+		error[0] = '\0';
+		fault = (struct fault){ .calls = FAULT_MEMORY | FAULT_TEXT | FAULT_LIBRARY, .skip = n, .times = 1,
+			.error = ENOMEM };
+		opened = registry_open(base, &o, on_change, &changes, &r, error, sizeof(error));
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(opened, -ENOMEM);
+		assert_null(r);
+		assert_string_equal(error, "no memory for the registry client");
+	}
+	assert_in_range(n, 10, 999);
+	assert_non_null(r);
+	assert_string_equal(error, "");
+	registry_close(r);
+	/* The bearer's word is another copy. */
+	for (n = 0; n < 1000; n++) {
+		struct registry_options o = options(urls, 1);
+
+		o.token = "t0ken";
+		r = NULL;
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		(void)registry_open(base, &o, on_change, &changes, &r, error, sizeof(error));
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_null(r);
+	}
+	assert_in_range(n, 4, 999);
+}
+
+static void
+without_memory_an_id_is_asked_for_later(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+	unsigned n;
+
+	(void)state;
+	o.retry_max_ms = 700;
+	opens_at_once(&o, true);
+	for (n = 0; n < 100; n++) {
+		int id;
+
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		id = id_of("a-value", 15);
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(id, -ENOMEM);
+		assert_int_equal(status().wanted, 0);
+	}
+	assert_in_range(n, 2, 99);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	/* Its address cannot be made: that is tried again after the longest wait. */
+	fault = (struct fault){ .calls = FAULT_TEXT, .times = 2, .error = ENOMEM };
+	timers.over_at_once = 3;
+	assert_true(wait_for(is_ok));
+	assert_int_equal(timers.waits_us[1], 700 * MS);
+	assert_int_equal(timers.waits_us[2], 700 * MS);
+	assert_int_equal(server.requests, 1);
+	assert_int_equal(status().requests, 1);
+	assert_int_equal(id_of("a-value", 15), 7);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(without_memory_it_does_not_open),
+		T(without_memory_an_id_is_asked_for_later),
+	};
+
+	prepare_libraries();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
