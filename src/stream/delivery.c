@@ -54,8 +54,8 @@ wake(struct delivery *d)
 {
 	static const struct timeval now;
 
-	if (d->state != PAUSED && !evtimer_pending(d->pump, NULL))
-		evtimer_add(d->pump, &now);
+	if (!evtimer_pending(d->pump, NULL))
+		evtimer_add(d->pump, &now);	/* without memory for it: the next tick tries again */
 }
 
 static void
@@ -187,9 +187,8 @@ check_drained(struct delivery *d)
 {
 	void (*on_drained)(bool is_empty, void *arg) = d->on_drained;
 
-	/* Dry is not empty: what is not yet synced is not handed out. */
-	if (on_drained == NULL || d->stats.in_flight > 0 || spool_in_flight(d->spool) > 0 ||
-	    !spool_is_drained(d->spool))
+	/* Dry is not drained: what is not yet synced is not handed out, and what is in flight is not acknowledged. */
+	if (on_drained == NULL || !spool_is_drained(d->spool))
 		return;
 	d->on_drained = NULL;
 	event_del(d->deadline);
@@ -275,7 +274,6 @@ delivery_close(struct delivery *d)
 {
 	if (d == NULL)
 		return;
-	d->on_drained = NULL;
 	/* First: it may still tell what it delivered. */
 	if (d->outlet != NULL)
 		d->outlet->ops->close(d->outlet);
@@ -303,8 +301,8 @@ delivery_tick(struct delivery *d, int64_t now_us)
 		d->outlet->ops->hurry(d->outlet);
 	/* One try costs little, and a missed ready() would cost everything. */
 	d->is_blocked = false;
-	/* Nobody kicks for what was committed before and is synced only now. */
-	if (d->state == RUNNING && (spool_has_more(d->spool) || d->on_drained != NULL))
+	/* Nobody kicks for what was committed before and is synced only now, nor where the pump could not be set. */
+	if (d->state != RUNNING || spool_has_more(d->spool) || d->on_drained != NULL)
 		wake(d);
 }
 
@@ -325,7 +323,8 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 	d->on_drained = on_done;
 	d->drained_arg = arg;
 	spool_hand_no_more(d->spool);
-	event_add(d->deadline, &tv);
+	if (event_add(d->deadline, &tv) < 0)
+		event_active(d->deadline, EV_TIMEOUT, 0);	/* better no time than no end */
 	if (d->outlet != NULL)
 		d->outlet->ops->hurry(d->outlet);
 	wake(d);

@@ -36,7 +36,7 @@ enum fault_call {
 	FAULT_CREATE = 1 << 14,		/* open, openat with O_CREAT */
 	FAULT_TEXT = 1 << 15,		/* asprintf */
 	FAULT_EVENT = 1 << 16,		/* eventfd */
-	FAULT_LIBRARY = 1 << 17,	/* what a library asks for by functions that the test has given to it */
+	FAULT_LIBRARY = 1 << 17,	/* what a library asks for by the functions below, given to it by the test */
 };
 
 struct fault {
@@ -252,6 +252,18 @@ FAULT_WRAP(int, fcntl, int fd, int command, ...)
 FAULT_WRAP(int, pthread_create, pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
 {
 	return fault_is_due(FAULT_THREAD) ? EAGAIN : __real_pthread_create(thread, attr, run, arg);
+}
+
+static inline void *
+fault_library_alloc(size_t size)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_malloc(size);
+}
+
+static inline void *
+fault_library_grow(void *data, size_t size)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
 }
 
 #endif

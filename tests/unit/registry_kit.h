@@ -284,27 +284,13 @@ expect_waits(const int64_t *want_ms, unsigned n)
 		assert_int_equal(timers.waits_us[i + 1], want_ms[i] * MS);
 }
 
-/* --- without memory --- */
-
-static inline void *
-library_alloc(size_t size)
-{
-	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_malloc(size);
-}
-
-static inline void *
-library_grow(void *data, size_t size)
-{
-	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
-}
-
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* What main() does before these libraries do anything. */
 static inline void
 prepare_libraries(void)
 {
-	event_set_mem_functions(library_alloc, library_grow, free);
+	event_set_mem_functions(fault_library_alloc, fault_library_grow, free);
 	json_set_alloc_funcs(malloc, free);
 	/* A proxy of the environment would stand between the two. */
 	setenv("no_proxy", "*", 1);

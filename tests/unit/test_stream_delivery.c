@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "faults.h"
 #include "samples.h"
 #include "stream/dead_letter.h"
 #include "stream/delivery.h"
@@ -35,6 +36,8 @@ struct fake {
 	size_t n_seen;
 	bool refuses;		/* the next put says never */
 	bool is_giving_back;
+	unsigned tried;		/* puts */
+	int64_t ticked_us;	/* of the last tick */
 	unsigned given_back, hurried, closed;
 };
 
@@ -52,6 +55,7 @@ on_put(struct outlet *o, const struct spool_record *r, const char **reason)
 {
 	struct fake *f = (struct fake *)o;
 
+	f->tried++;
 	if (f->n >= f->capacity || f->is_giving_back)
 		return -EAGAIN;
 	if (f->refuses) {
@@ -70,8 +74,7 @@ on_put(struct outlet *o, const struct spool_record *r, const char **reason)
 static void
 on_tick(struct outlet *o, int64_t now_us)
 {
-	(void)o;
-	(void)now_us;
+	((struct fake *)o)->ticked_us = now_us;
 }
 
 static void
@@ -371,6 +374,7 @@ what_can_never_be_delivered_is_a_dead_letter(void **state)
 	assert_int_equal(stats().dead[1].count[TOPIC_PROGRAM], 1);
 	assert_true(dead_letters_bytes(dead) > 0);
 	assert_int_equal(stats().lost_full[TOPIC_PROGRAM], 0);
+	assert_int_equal(stats().lost_unwritable[TOPIC_PROGRAM], 0);
 }
 
 static void
@@ -415,8 +419,7 @@ static int drained;	/* 1: empty, 2: out of time */
 static void
 on_drained(bool is_empty, void *arg)
 {
-	(void)arg;
-	drained = is_empty ? 1 : 2;
+	*(int *)arg = is_empty ? 1 : 2;
 }
 
 static void
@@ -425,7 +428,7 @@ a_drain_ends_when_all_is_delivered(void **state)
 	(void)state;
 	drained = 0;
 	put(TOPIC_PROGRAM, 250);
-	delivery_drain(delivery, 5000, on_drained, NULL);
+	delivery_drain(delivery, 5000, on_drained, &drained);
 	assert_true(fake->hurried > 0);
 	for (int i = 0; i < 5; i++)
 		turn();
@@ -440,7 +443,8 @@ a_drain_of_nothing_ends_at_once(void **state)
 {
 	(void)state;
 	drained = 0;
-	delivery_drain(delivery, 5000, on_drained, NULL);
+	turn();
+	delivery_drain(delivery, 5000, on_drained, &drained);
 	assert_int_equal(drained, 0);	/* never from within the call */
 	turn();
 	assert_int_equal(drained, 1);
@@ -452,7 +456,7 @@ a_drain_has_an_end(void **state)
 	(void)state;
 	drained = 0;
 	put(TOPIC_PROGRAM, 2);
-	delivery_drain(delivery, 30, on_drained, NULL);
+	delivery_drain(delivery, 30, on_drained, &drained);
 	turn_for(80);
 	assert_int_equal(drained, 2);
 	assert_int_equal(waiting(), 2);
@@ -464,7 +468,7 @@ a_drain_outlives_a_failure(void **state)
 	(void)state;
 	drained = 0;
 	put(TOPIC_PROGRAM, 4);
-	delivery_drain(delivery, 5000, on_drained, NULL);
+	delivery_drain(delivery, 5000, on_drained, &drained);
 	turn();
 	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
 	turn();
@@ -610,7 +614,7 @@ nothing_happens_before_there_is_an_outlet(void **state)
 	delivery_kick(other);
 	delivery_tick(other, 0);
 	turn();
-	delivery_drain(other, 30, on_drained, NULL);
+	delivery_drain(other, 30, on_drained, &drained);
 	turn();
 	assert_int_equal(drained, 0);
 	for (int i = 0; i < 200 && drained == 0; i++)
@@ -631,9 +635,10 @@ a_drain_hurries_at_each_tick_and_is_told_once(void **state)
 	assert_int_equal(fake->hurried, 0);
 	put(TOPIC_PROGRAM, 1);
 	turn();
-	delivery_drain(delivery, 20, on_drained, NULL);
+	delivery_drain(delivery, 20, on_drained, &drained);
 	hurried = fake->hurried;
-	delivery_tick(delivery, 0);
+	delivery_tick(delivery, 1234);
+	assert_int_equal(fake->ticked_us, 1234);
 	assert_int_equal(fake->hurried, hurried + 1);
 	turn();
 	deliver_all();
@@ -654,7 +659,7 @@ a_record_that_can_never_go_ends_a_drain_too(void **state)
 	drained = 0;
 	put(TOPIC_PROGRAM, 2);
 	turn();
-	delivery_drain(delivery, 5000, on_drained, NULL);
+	delivery_drain(delivery, 5000, on_drained, &drained);
 	turn();
 	deliver(0);
 	fail_one(0, OUTLET_NEVER, "invalid_record");
@@ -706,7 +711,7 @@ a_drain_waits_for_the_last_that_is_on_its_way(void **state)
 	drained = 0;
 	put(TOPIC_PROGRAM, 1);
 	turn();
-	delivery_drain(delivery, 5000, on_drained, NULL);
+	delivery_drain(delivery, 5000, on_drained, &drained);
 	put(TOPIC_PROGRAM, 3);		/* these are for the next owner */
 	for (int i = 0; i < 3; i++)
 		turn();
@@ -789,7 +794,7 @@ a_drain_has_its_time_to_the_millisecond(void **state)
 	timers.arg = delivery;
 	for (size_t i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
 		timers.n = 0;
-		delivery_drain(delivery, times_ms[i], on_drained, NULL);
+		delivery_drain(delivery, times_ms[i], on_drained, &drained);
 		assert_int_equal(timers.waits_us[0], (int64_t)times_ms[i] * 1000);
 	}
 	timers.arg = NULL;
@@ -818,6 +823,7 @@ what_is_given_up_is_the_last_failure(void **state)
 	put(TOPIC_PROGRAM, 1);
 	turn();
 	assert_memory_equal(stats().failure, "never_ever: ", 12);
+	assert_int_equal(stats().in_flight, 0);
 }
 
 /* As many as are told apart, and one more. */
@@ -839,6 +845,190 @@ the_last_place_for_a_reason_is_for_all_others(void **state)
 	for (int i = 0; i < DELIVERY_REASONS; i++)
 		assert_int_equal(stats().dead[i].count[TOPIC_PROGRAM], i < DELIVERY_REASONS - 1 ? 1 : 3);
 	assert_string_equal(stats().dead[DELIVERY_REASONS - 1].reason, "other");
+}
+
+/* It has said not now, or gives back: each put more would be in vain. */
+static void
+an_outlet_that_takes_nothing_is_not_asked_to(void **state)
+{
+	(void)state;
+	fake->capacity = 2;
+	put(TOPIC_PROGRAM, 4);
+	turn();
+	assert_int_equal(fake->tried, 3);
+	drained = 0;
+	delivery_drain(delivery, 3600000, on_drained, &drained);
+	turn();
+	assert_int_equal(fake->tried, 3);
+	fake->events.ready(fake->events.arg);
+	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	turn();
+	assert_int_equal(fake->given_back, 1);
+	fake->events.ready(fake->events.arg);
+	turn();
+	assert_int_equal(fake->tried, 3);
+	give_all_back();
+	turn();
+	assert_int_equal(drained, 0);
+	/* Once all is back there is room again, whether the outlet says so or not. */
+	for (int i = 0; i < 2000 && fake->n == 0; i++)
+		turn_for(5);
+	assert_int_equal(fake->n, 2);
+	deliver_all();
+	fake->events.ready(fake->events.arg);
+	turn();
+	deliver_all();
+	turn();
+	assert_int_equal(drained, 1);
+}
+
+static void
+a_pause_ends_what_the_outlet_said_before_it(void **state)
+{
+	(void)state;
+	fake->capacity = 2;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	assert_int_equal(fake->n, 2);
+	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	turn();
+	give_all_back();
+	turn();
+	assert_int_equal(stats().rewinds, 1);
+	/* Nobody says that it is ready, and no tick comes. */
+	for (int i = 0; i < 2000 && fake->n == 0; i++)
+		turn_for(5);
+	assert_int_equal(fake->n, 2);
+	deliver_all();
+}
+
+static void
+without_memory_it_does_not_open(void **state)
+{
+	struct delivery_options o = { .per_turn = 100 };
+	struct outlet_events events = { 0 };
+	struct delivery *other = NULL;
+	unsigned n;
+
+	(void)state;
+	for (n = 0; n < 100; n++) {
+		int opened;
+
+		fault = (struct fault){ .calls = FAULT_MEMORY | FAULT_LIBRARY, .skip = n, .times = 1, .error = ENOMEM };
+		opened = delivery_open(base, spool, &o, &events, &other);
+		fault.calls = 0;
+		if (fault.hit == 0)
+			break;
+		assert_int_equal(opened, -ENOMEM);
+		assert_null(other);
+		assert_null(events.delivered);
+	}
+	assert_int_equal(n, 3);
+	assert_non_null(other);
+	delivery_close(other);
+}
+
+/* The outlet gives back what it can; the rest it has sent, and hears so. */
+static void
+what_is_delivered_while_the_rest_is_given_back_ends_that_too(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 3);
+	turn();
+	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	turn();
+	assert_int_equal(fake->given_back, 1);
+	fail_one(0, OUTLET_AGAIN, "given_back");
+	turn();
+	assert_int_equal(stats().rewinds, 0);
+	deliver_all();
+	fake->is_giving_back = false;
+	turn();
+	assert_int_equal(stats().rewinds, 1);
+	turn_for(60);
+	assert_int_equal(fake->n, 2);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+}
+
+/* Each time that it is woken costs a program's time. */
+static void
+it_is_woken_for_work_only(void **state)
+{
+	(void)state;
+	for (int is_given_up = 0; is_given_up < 2; is_given_up++) {
+		put(TOPIC_PROGRAM, 2);
+		turn();
+		timers.arg = delivery;
+		deliver(0);
+		if (is_given_up)
+			fail_one(0, OUTLET_NEVER, "invalid_record");
+		deliver_all();
+		delivery_kick(delivery);
+		delivery_tick(delivery, 0);
+		assert_int_equal(timers.n, 0);
+		timers.arg = NULL;
+	}
+}
+
+static void
+without_memory_for_a_timer_it_goes_on_at_a_tick(void **state)
+{
+	(void)state;
+	put(TOPIC_PROGRAM, 2);
+	turn();
+	timers.arg = delivery;
+	deliver_all();
+	/* When there is more, */
+	timers.fails = 1;
+	put(TOPIC_PROGRAM, 2);
+	turn();
+	assert_int_equal(fake->n, 0);
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(fake->n, 2);
+	/* when one has failed, */
+	timers.fails = 1;
+	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	turn();
+	assert_int_equal(fake->given_back, 0);
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(fake->given_back, 1);
+	/* and for the pause after that. */
+	give_all_back();
+	timers.fails = 1;
+	turn();
+	assert_int_equal(timers.fails, 0);
+	assert_int_equal(stats().rewinds, 1);
+	assert_int_equal(fake->n, 0);
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(fake->n, 2);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+}
+
+static void
+a_drain_that_cannot_be_timed_ends_at_once(void **state)
+{
+	(void)state;
+	drained = 0;
+	put(TOPIC_PROGRAM, 2);
+	turn();
+	timers.arg = delivery;
+	timers.fails = 1;
+	delivery_drain(delivery, 3600000, on_drained, &drained);
+	assert_int_equal(timers.fails, 0);
+	assert_int_equal(drained, 0);	/* never from within the call */
+	turn();
+	assert_int_equal(drained, 2);
+	deliver_all();
+	drained = 0;
+	turn();
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(drained, 0);	/* it is told once */
 }
 
 int
@@ -873,7 +1063,17 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_drain_has_its_time_to_the_millisecond, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_given_up_is_the_last_failure, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_last_place_for_a_reason_is_for_all_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_delivered_while_the_rest_is_given_back_ends_that_too,
+		    setup, teardown),
+		cmocka_unit_test_setup_teardown(an_outlet_that_takes_nothing_is_not_asked_to, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_pause_ends_what_the_outlet_said_before_it, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_memory_it_does_not_open, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_is_woken_for_work_only, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_memory_for_a_timer_it_goes_on_at_a_tick, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_drain_that_cannot_be_timed_ends_at_once, setup, teardown),
 	};
 
+	/* Before libevent does anything. */
+	event_set_mem_functions(fault_library_alloc, fault_library_grow, free);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,18 +37,6 @@ on_ready(void *arg)
 
 static const struct outlet_events events = { .ready = on_ready };	/* nothing is delivered */
 
-static void *
-event_alloc(size_t size)
-{
-	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_malloc(size);
-}
-
-static void *
-event_grow(void *data, size_t size)
-{
-	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
-}
-
 static int
 setup(void **state)
 {
@@ -302,6 +290,6 @@ main(void)
 	};
 
 	/* Before libevent does anything. */
-	event_set_mem_functions(event_alloc, event_grow, free);
+	event_set_mem_functions(fault_library_alloc, fault_library_grow, free);
 	return cmocka_run_group_tests(tests, threads_begin, threads_end);
 }

@@ -15,6 +15,8 @@
 
 static struct timers {
 	const void *arg;	/* the timers with this argument are kept; NULL: none are */
+	size_t fails;		/* so many of them cannot be set, as where libevent has no memory for one more, */
+	size_t works;		/* after so many that can */
 	size_t over_at_once;	/* so many of them are not waited for, but the clock below goes on by as much */
 	int64_t waits_us[64];	/* the first of them */
 	size_t n;		/* so far */
@@ -32,6 +34,11 @@ __wrap_event_add(struct event *ev, const struct timeval *tv)
 
 	if (timers.arg == NULL || tv == NULL || event_get_callback_arg(ev) != timers.arg)
 		return __real_event_add(ev, tv);
+	if (timers.fails > 0 && timers.works-- == 0) {
+		timers.fails--;
+		timers.works = 0;
+		return -1;
+	}
 	if (timers.n < 64)
 		timers.waits_us[timers.n] = (int64_t)tv->tv_sec * 1000000 + tv->tv_usec;
 	if (timers.n++ >= timers.over_at_once)
