@@ -117,13 +117,14 @@ random_bits(void)
 	return bits;
 }
 
-static void
+/* Negative where libevent has no memory for one timer more. */
+static int
 wake_at(struct registry *r, int64_t at_us, int64_t now_us)
 {
 	int64_t wait_us = at_us > now_us ? at_us - now_us : 0;
 	struct timeval tv = { .tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000 };
 
-	evtimer_add(r->wake, &tv);
+	return evtimer_add(r->wake, &tv);
 }
 
 static enum registry_state
@@ -274,7 +275,7 @@ step(struct registry *r)
 		at_us = r->last_us + REST_US;
 	}
 	if (at_us != INT64_MAX)
-		wake_at(r, at_us, now_us);
+		(void)wake_at(r, at_us, now_us);	/* without memory for it id_of() does */
 	if (save(r))
 		r->on_change(r->arg);	/* last: it may make something due */
 }
@@ -407,7 +408,8 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 	if (!text_is_plain(subject, strlen(subject)))
 		return -EINVAL;
 	*e = (struct entry){ .subject = strdup(subject), .question = registry_question(schema) };
-	if (e->subject == NULL || e->question == NULL) {
+	/* Through the loop: nobody is called back from within registry_id(). */
+	if (e->subject == NULL || e->question == NULL || wake_at(r, 0, 0) < 0) {
 		int err = e->subject == NULL || text_is_plain(schema, strlen(schema)) ? -ENOMEM
 										      : -EINVAL;
 
@@ -421,16 +423,17 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 				r->cache, r->urls[i].parts.base, subject, fingerprint, &e->id) == 0;
 	r->fingerprints[r->n] = fingerprint;
 	r->n++;
-	/* Through the loop: nobody is called back from within registry_id(). */
-	wake_at(r, 0, 0);
 	return 0;
 }
 
 static int
-id_of(const struct entry *e, int32_t *ret_id)
+id_of(struct registry *r, const struct entry *e, int32_t *ret_id)
 {
-	if (!e->has_id)
+	if (!e->has_id) {
+		if (!evtimer_pending(r->wake, NULL))
+			(void)wake_at(r, 0, 0);	/* step() had no memory for that */
 		return e->is_refused ? -EACCES : -EAGAIN;
+	}
 	*ret_id = e->id;
 	return 0;
 }
@@ -448,15 +451,15 @@ registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const
 	int err;
 
 	if (r->last < r->n && is_entry(r, r->last, subject, fingerprint))
-		return id_of(&r->entries[r->last], ret_id);
+		return id_of(r, &r->entries[r->last], ret_id);
 	for (size_t i = 0; i < r->n; i++) {
 		if (is_entry(r, i, subject, fingerprint)) {
 			r->last = i;
-			return id_of(&r->entries[i], ret_id);
+			return id_of(r, &r->entries[i], ret_id);
 		}
 	}
 	err = add(r, subject, fingerprint, schema);
-	return err < 0 ? err : id_of(&r->entries[r->n - 1], ret_id);
+	return err < 0 ? err : id_of(r, &r->entries[r->n - 1], ret_id);
 }
 
 void

@@ -321,6 +321,8 @@ mend_of(const char *base, int code, const char *detail)
 		return "its answer is too large for a schema registry's: check registry.urls";
 	case CURLE_SSL_CONNECT_ERROR:
 		return "check that this port speaks TLS";
+	case CURLE_OUT_OF_MEMORY:
+		return "check what limits the agent's memory";
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:

@@ -53,15 +53,14 @@ struct registry_http {
 	char			 detail[CURL_ERROR_SIZE];
 };
 
-static void check_done(struct registry_http *h);
+static void check_done(struct registry_http *h, CURLMcode r);
 
 static void
 act(struct registry_http *h, curl_socket_t fd, int what)
 {
 	int running;
 
-	curl_multi_socket_action(h->multi, fd, what, &running);
-	check_done(h);
+	check_done(h, curl_multi_socket_action(h->multi, fd, what, &running));
 }
 
 static void
@@ -132,7 +131,10 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 	return 0;
 }
 
-/* libcurl: wake me then. It must not be called from here, so 0 ms too goes through the loop. */
+/*
+ * libcurl: wake me then. It must not be called from here, so 0 ms too goes through the loop. Where that fails, libcurl
+ * tells whoever called it, and not even the request's timeout would come any more.
+ */
 static int
 on_timer(CURLM *multi, long ms, void *arg)
 {
@@ -254,15 +256,17 @@ registry_http_post(struct registry_http *h, const struct registry_http_request *
 	    h->easy, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
 	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE, (long)q->len);
 	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, q->body);
-	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK)	/* wakes it by on_timer, 0 ms */
+	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* wakes it by on_timer, 0 ms */
+		registry_http_rest(h);	/* what is left of it in there depends on libcurl's version */
 		return -ENOMEM;
+	}
 	h->is_busy = true;
 	return 0;
 }
 
-/* Tells the caller, once the transfer has ended. */
+/* Tells the caller, once the transfer has ended; r: what libcurl said of itself. */
 static void
-check_done(struct registry_http *h)
+check_done(struct registry_http *h, CURLMcode r)
 {
 	struct registry_http_answer a = { 0 };
 	curl_off_t retry_after = 0;
@@ -271,9 +275,9 @@ check_done(struct registry_http *h)
 
 	while ((m = curl_multi_info_read(h->multi, &left)) != NULL && m->msg != CURLMSG_DONE)
 		;
-	if (m == NULL)
+	if (m == NULL && (r == CURLM_OK || !h->is_busy))
 		return;
-	a.code = (int)m->data.result;	/* m is gone with the handle */
+	a.code = m != NULL ? (int)m->data.result : CURLE_OUT_OF_MEMORY;	/* m is gone with the handle */
 	curl_multi_remove_handle(h->multi, h->easy);
 	h->is_busy = false;
 	a.detail = h->detail[0] != '\0' ? h->detail : curl_easy_strerror((CURLcode)a.code);

@@ -34,7 +34,7 @@ struct registry_http_request {
 	size_t len;
 };
 
-/* Valid during the callback. */
+/* Valid during the callback, until it posts again. */
 struct registry_http_answer {
 	int code;			/* CURLcode; 0: there is a status */
 	const char *detail;		/* libcurl's words, when code is not 0 */

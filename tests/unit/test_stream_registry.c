@@ -233,6 +233,7 @@ each_failure_has_its_mend(void **state)
 		{ CURLE_WRITE_ERROR, "", "too large" },
 		{ CURLE_UNSUPPORTED_PROTOCOL, "", "final address" },
 		{ CURLE_COULDNT_RESOLVE_PROXY, "", "http_proxy" },
+		{ CURLE_OUT_OF_MEMORY, "", "what limits the agent's memory" },
 		/* Who closes after a handshake of TLS 1.3 may have missed our certificate, and said so too late. */
 		{ CURLE_SEND_ERROR, "SSL_write() error", "wants a client certificate" },
 		{ CURLE_GOT_NOTHING, "hunter2", "(\"*******\"): it hung up once TLS was agreed" },

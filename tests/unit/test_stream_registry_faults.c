@@ -94,12 +94,45 @@ without_memory_an_id_is_asked_for_later(void **state)
 	assert_int_equal(id_of("a-value", 15), 7);
 }
 
+static void
+without_memory_for_its_timer_it_is_asked_once_there_is_some(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+	unsigned asked;
+
+	(void)state;
+	opens(&o);
+	timers.arg = r;
+	timers.fails = 1;
+	assert_int_equal(id_of("a-value", 15), -ENOMEM);
+	assert_int_equal(timers.fails, 0);
+	assert_int_equal(status().wanted, 0);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	assert_true(wait_for(is_ok));
+	assert_int_equal(id_of("a-value", 15), 7);
+	/* That of the wait after a question without an answer: whoever wants the id sets it. */
+	server.status = 500;
+	timers.works = timers.fails = 1;
+	assert_int_equal(id_of("b-value", 15), -EAGAIN);
+	assert_true(wait_for(is_away));
+	assert_int_equal(timers.fails, 0);
+	server.status = 200;
+	asked = server.requests;
+	turn_for(100);
+	assert_int_equal(server.requests, asked);
+	assert_int_equal(id_of("b-value", 15), -EAGAIN);
+	assert_true(wait_for(is_ok));
+	assert_int_equal(id_of("b-value", 15), 7);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(without_memory_it_does_not_open),
 		T(without_memory_an_id_is_asked_for_later),
+		T(without_memory_for_its_timer_it_is_asked_once_there_is_some),
 	};
 
 	prepare_libraries();

@@ -278,6 +278,71 @@ without_memory_a_question_has_an_end_too(void **state)
 	registry_http_close(h);
 }
 
+/* Were libcurl's word not heeded, nobody would call it any more: not even the time that it has would end it. */
+static void
+a_question_that_cannot_be_timed_ends_at_once(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n < 2; n++) {
+		struct registry_http *h = http_opens(3600000);
+
+		server.is_silent = true;
+		timers = (struct timers){ .arg = h, .works = n, .fails = 1 };
+		if (n == 0) {
+			assert_int_equal(registry_http_post(h, &question), -ENOMEM);
+			assert_int_equal(answer.n, 0);
+		} else {
+			assert_int_equal(registry_http_post(h, &question), 0);
+			assert_true(wait_for(is_answered));
+			assert_int_equal(answer.n, 1);
+			assert_int_equal(answer.code, CURLE_OUT_OF_MEMORY);
+			assert_true(answer.detail[0] != '\0');
+		}
+		assert_int_equal(timers.fails, 0);
+		timers.arg = NULL;
+		server.is_silent = false;
+		posts(h);
+		assert_int_equal(answer.code, 0);
+		assert_int_equal(answer.status, 200);
+		registry_http_close(h);
+	}
+}
+
+static int64_t
+longest_wait_us(void)
+{
+	int64_t most_us = 0;
+
+	for (size_t i = 0; i < timers.n && i < 64; i++)
+		most_us = timers.waits_us[i] > most_us ? timers.waits_us[i] : most_us;
+	return most_us;
+}
+
+static bool
+waits_for_minutes(void)
+{
+	return longest_wait_us() > 60 * 1000 * MS;
+}
+
+/* In milliseconds, as libcurl counts; what has gone by already is not waited for again. */
+static void
+silence_is_waited_for_as_long_as_was_asked(void **state)
+{
+	int64_t began_us = clock_us(CLOCK_MONOTONIC), gone_us;
+	struct registry_http *h = http_opens(3600000);
+
+	(void)state;
+	server.is_silent = true;
+	timers.arg = h;
+	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_true(wait_for(waits_for_minutes));	/* after shorter ones, of its own */
+	gone_us = clock_us(CLOCK_MONOTONIC) - began_us;
+	assert_in_range(longest_wait_us(), 3600000 * MS - gone_us - 2 * MS, 3600000 * MS);
+	assert_int_equal(longest_wait_us() % MS, 0);
+	timers.arg = NULL;
+	registry_http_close(h);
+}
+
 int
 main(void)
 {
@@ -290,6 +355,8 @@ main(void)
 		T(credentials_are_those_of_this_question),
 		T(files_of_tls_are_used),
 		T(without_memory_a_question_has_an_end_too),
+		T(a_question_that_cannot_be_timed_ends_at_once),
+		T(silence_is_waited_for_as_long_as_was_asked),
 	};
 
 	prepare_libraries();
