@@ -29,7 +29,6 @@ struct watch {
 	LIST_ENTRY(watch) link;
 	struct registry_http *http;
 	struct event	*event;		/* owned */
-	short		 what;		/* EV_READ, EV_WRITE of the event */
 };
 
 struct registry_http {
@@ -56,11 +55,12 @@ struct registry_http {
 static void check_done(struct registry_http *h, CURLMcode r);
 
 static void
-act(struct registry_http *h, curl_socket_t fd, int what)
+act(struct registry_http *h, curl_socket_t fd)
 {
 	int running;
 
-	check_done(h, curl_multi_socket_action(h->multi, fd, what, &running));
+	/* 0: libcurl looks for itself what the socket is ready for. */
+	check_done(h, curl_multi_socket_action(h->multi, fd, 0, &running));
 }
 
 static void
@@ -68,9 +68,8 @@ on_ready(evutil_socket_t fd, short what, void *arg)
 {
 	struct watch *w = arg;
 
-	/* w may be gone after this. */
-	act(w->http, fd,
-	    (what & EV_READ ? CURL_CSELECT_IN : 0) | (what & EV_WRITE ? CURL_CSELECT_OUT : 0));
+	(void)what;
+	act(w->http, fd);	/* w may be gone after this */
 }
 
 static void
@@ -78,7 +77,7 @@ on_timeout(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	act(arg, CURL_SOCKET_TIMEOUT, 0);
+	act(arg, CURL_SOCKET_TIMEOUT);
 }
 
 static void
@@ -105,7 +104,6 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 	if (what == CURL_POLL_REMOVE) {
 		if (w != NULL)
 			watch_free(w);
-		curl_multi_assign(h->multi, fd, NULL);
 		return 0;
 	}
 	if (what & CURL_POLL_IN)
@@ -120,11 +118,8 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 		LIST_INSERT_HEAD(&h->watches, w, link);
 		curl_multi_assign(h->multi, fd, w);
 	}
-	if (w->event != NULL && w->what == events)
-		return 0;
 	if (w->event != NULL)
 		event_free(w->event);
-	w->what = events;
 	w->event = event_new(h->base, fd, events, on_ready, w);
 	if (w->event != NULL)
 		event_add(w->event, NULL);
@@ -294,8 +289,7 @@ check_done(struct registry_http *h, CURLMcode r)
 void
 registry_http_rest(struct registry_http *h)
 {
-	if (h->is_busy)
-		curl_multi_remove_handle(h->multi, h->easy);
+	curl_multi_remove_handle(h->multi, h->easy);	/* if it is there */
 	h->is_busy = false;
 	curl_easy_cleanup(h->easy);
 	curl_multi_cleanup(h->multi);	/* closes the connection: on_socket may be called until here */

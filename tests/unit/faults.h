@@ -266,4 +266,16 @@ fault_library_grow(void *data, size_t size)
 	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_realloc(data, size);
 }
 
+static inline void *
+fault_library_zeroes(size_t n, size_t size)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_calloc(n, size);
+}
+
+static inline char *
+fault_library_copy(const char *text)
+{
+	return fault_is_due(FAULT_LIBRARY) ? NULL : __real_strdup(text);
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <curl/curl.h>
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <event2/http.h>
@@ -292,6 +293,9 @@ prepare_libraries(void)
 {
 	event_set_mem_functions(fault_library_alloc, fault_library_grow, free);
 	json_set_alloc_funcs(malloc, free);
+	/* One of a whole program's: it stays until its end. */
+	curl_global_init_mem(CURL_GLOBAL_DEFAULT, fault_library_alloc, free, fault_library_grow, fault_library_copy,
+	    fault_library_zeroes);
 	/* A proxy of the environment would stand between the two. */
 	setenv("no_proxy", "*", 1);
 }
