@@ -303,6 +303,41 @@ a_cache_that_cannot_be_written_is_told_once(void **state)
 	assert_int_equal(changes, 3);
 }
 
+static bool
+is_failed_again(void)
+{
+	return status().failures >= 2;
+}
+
+static bool
+is_not_kept(void)
+{
+	return strstr(status().error, "schema ids cannot be kept on disk") != NULL;
+}
+
+static void
+a_cache_that_can_be_written_no_more_is_told_and_hides_no_other_error(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.cache_file = cache;
+	opens(&o);
+	id_of("a-value", 15);
+	assert_true(wait_for(is_ok));
+	assert_string_equal(status().error, "");
+	assert_int_equal(unlink(cache), 0);
+	tree_mkdir(&tree, "ids.json");
+	id_of("b-value", 15);
+	assert_true(wait_for(is_not_kept));
+	server.status = 503;
+	id_of("c-value", 15);
+	assert_true(wait_for(is_away));
+	assert_true(wait_for(is_failed_again));
+	assert_non_null(strstr(status().error, "answers 503"));
+}
+
 static void
 each_state_has_a_name(void **state)
 {
@@ -328,6 +363,7 @@ main(void)
 		T(all_that_are_wanted_are_asked_for),
 		T(what_cannot_work_is_a_sentence),
 		T(a_cache_that_cannot_be_written_is_told_once),
+		T(a_cache_that_can_be_written_no_more_is_told_and_hides_no_other_error),
 		T(each_state_has_a_name),
 	};
 

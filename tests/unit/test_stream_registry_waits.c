@@ -208,6 +208,52 @@ of_those_that_say_when_the_first_has_its_turn(void **state)
 }
 
 static void
+who_waits_to_be_asked_is_passed_by_in_their_order(void **state)
+{
+	static const int64_t want_ms[] = { 100, 100, 100, 200, 200, 200 };
+	static const char *const want[] = { "/base/subjects/", "/base/2/", "/base/3/", "/base/2/", "/base/3/", "/base/2/" };
+	char second[72], third[72];
+	const char *urls[] = { url, second, third };
+	struct registry_options o = options(urls, 3);
+
+	(void)state;
+	snprintf(second, sizeof(second), "%s/2", url);
+	snprintf(third, sizeof(third), "%s/3", url);
+	server.status = 429;
+	server.afters[0] = "3";
+	o.retry_min_ms = 100;
+	o.retry_max_ms = 30000;
+	opens_at_once(&o, true);
+	id_of("a-value", 15);
+	expect_waits(want_ms, 6);
+	for (int i = 0; i < 6; i++)
+		assert_memory_equal(server.uris[i], want[i], strlen(want[i]));
+}
+
+static void
+of_those_that_say_the_same_the_next_has_its_turn(void **state)
+{
+	static const int64_t want_ms[] = { 1000, 2000, 2000 };
+	char other[72];
+	const char *urls[] = { url, other };
+	struct registry_options o = options(urls, 2);
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/2", url);
+	server.status = 429;
+	server.afters[0] = "3";		/* at second 0 */
+	server.afters[1] = "2";		/* of the other, at 1 */
+	o.retry_min_ms = 1000;
+	o.retry_max_ms = 30000;
+	opens_at_once(&o, true);
+	id_of("a-value", 15);
+	expect_waits(want_ms, 3);
+	assert_string_equal(server.uris[0], "/base/subjects/a-value/versions");
+	assert_string_equal(server.uris[1], "/base/2/subjects/a-value/versions");
+	assert_string_equal(server.uris[2], "/base/subjects/a-value/versions");
+}
+
+static void
 a_question_without_an_answer_does_not_hold_up_others(void **state)
 {
 	static const char *const want[] = { "/s0", "/s1", "/s2", "/s0", "/s1", "/s2" };
@@ -288,6 +334,8 @@ main(void)
 		T(an_id_is_asked_for_again_by_chance_half_as_late),
 		T(who_says_when_is_asked_then),
 		T(of_those_that_say_when_the_first_has_its_turn),
+		T(who_waits_to_be_asked_is_passed_by_in_their_order),
+		T(of_those_that_say_the_same_the_next_has_its_turn),
 		T(a_question_without_an_answer_does_not_hold_up_others),
 		T(what_is_wanted_goes_before_what_is_known),
 		T(who_lets_nobody_in_is_asked_after_a_pause),
