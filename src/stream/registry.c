@@ -264,10 +264,11 @@ step(struct registry *r)
 		at_us = choose_url(r, now_us);
 		if (at_us < r->away_until_us)
 			at_us = r->away_until_us;
-		if (at_us <= now_us && ask(r, e) == 0)
-			return;
-		if (at_us <= now_us)	/* no memory */
-			at_us = now_us + (int64_t)r->retry_max_ms * 1000;
+		if (at_us <= now_us) {
+			if (ask(r, e) == 0)
+				return;
+			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
+		}
 	} else if (!r->is_resting && now_us - r->last_us >= REST_US) {
 		registry_http_rest(r->http);
 		r->is_resting = true;

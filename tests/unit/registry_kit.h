@@ -35,7 +35,8 @@ static struct {
 	enum evhttp_cmd_type method;
 	char uri[256], asked[512], authorization[128], type[128], accept[128];
 	int64_t at_us[64];
-	const char *refuses;			/* 409 for what has this in its address */
+	const char *refuses;			/* 409, or what is below, for what has this in its address */
+	int refusal;
 	const char *afters[4];			/* Retry-After of the first answers, before the one above */
 	char uris[64][64];			/* likewise of the first */
 	uint16_t ports[64];			/* and where they came from: another is another connection */
@@ -104,8 +105,10 @@ on_request(struct evhttp_request *q, void *arg)
 	evbuffer_add_printf(answer, "%s", server.body);
 	for (size_t i = strlen(server.body); i < server.body_bytes; i++)
 		evbuffer_add(answer, " ", 1);
-	evhttp_send_reply(q, server.refuses != NULL && strstr(server.uri, server.refuses) != NULL ? 409 : server.status,
-	    NULL, answer);
+	if (server.refuses != NULL && strstr(server.uri, server.refuses) != NULL)
+		evhttp_send_reply(q, server.refusal != 0 ? server.refusal : 409, NULL, answer);
+	else
+		evhttp_send_reply(q, server.status, NULL, answer);
 	evbuffer_free(answer);
 }
 

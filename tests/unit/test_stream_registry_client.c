@@ -137,6 +137,8 @@ a_no_is_asked_again_until_it_is_a_yes(void **state)
 	assert_int_equal(id_of("a-value", 15), 9);
 	assert_int_equal(status().failures, before);
 	assert_int_equal(changes, 2);
+	id_of("b-value", 15);		/* nothing is left of it */
+	assert_int_equal(status().state, REGISTRY_ASKING);
 }
 
 static void
@@ -208,6 +210,35 @@ who_does_not_let_us_in_is_passed_by(void **state)
 	assert_true(server.at_us[1] - server.at_us[0] < 500000);
 	turn_for(100);
 	assert_int_equal(server.requests, 2);
+}
+
+static bool
+is_asked_at_the_first(void)
+{
+	return strncmp(server.uri, "/base/subjects", 14) == 0;
+}
+
+/* A yes ends the row of those that let nobody in, behind which a pause comes. */
+static void
+who_let_nobody_in_before_a_yes_does_not_count(void **state)
+{
+	char other[72];
+	const char *urls[] = { url, other };
+	struct registry_options o = options(urls, 2);
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/2", url);
+	server.refuses = "/base/subjects";
+	server.refusal = 401;
+	o.retry_max_ms = 3600000;
+	o.recheck_ms = 20;
+	opens(&o);
+	id_of("a-value", 15);
+	assert_true(wait_for(is_ok));
+	assert_string_equal(status().url, other);
+	server.refuses = "/base/2/";
+	assert_true(wait_for(is_asked_at_the_first));
+	assert_true(wait_for(is_ok));
 }
 
 static void
@@ -360,6 +391,7 @@ main(void)
 		T(an_id_that_is_taken_back_is_forgotten_on_disk_too),
 		T(without_an_answer_the_next_has_its_turn),
 		T(who_does_not_let_us_in_is_passed_by),
+		T(who_let_nobody_in_before_a_yes_does_not_count),
 		T(all_that_are_wanted_are_asked_for),
 		T(what_cannot_work_is_a_sentence),
 		T(a_cache_that_cannot_be_written_is_told_once),
