@@ -37,6 +37,9 @@ FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS = 2, 3, 4, 14, 15, 16, 17
 RELEASE, FSYNC, FLUSH, INIT, INTERRUPT, DESTROY, BATCH_FORGET = 18, 20, 25, 26, 36, 38, 42
 BIG_WRITES = 1 << 5
 
+CLONE_NEWNS = 0x20000
+MS_REC, MS_PRIVATE = 1 << 14, 1 << 18
+
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -125,6 +128,17 @@ def make_file_system(path):
                     "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", path], check=True)
 
 
+def own_mounts():
+    """
+    From here on nobody but this process and its children sees what it mounts. A mount namespace that another program
+    of the host makes meanwhile, as each container has one, would keep a copy of each mount, and the disk below it busy.
+    """
+    for r in (libc.unshare(CLONE_NEWNS), libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)):
+        if r < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, "a mount namespace: " + os.strerror(code))
+
+
 class Mounted:
     """The ext4 of a file, by a loop device."""
 
@@ -188,8 +202,13 @@ class DiskLog:
         """Afterwards the log is there, up to here."""
         os.write(self.marks, b"end\n")
         os.close(self.marks)
-        self._mounted.__exit__()
-        subprocess.run(["umount", self._file], check=True)
+        try:
+            self._mounted.__exit__()
+            subprocess.run(["umount", self._file], check=True)
+        except BaseException:
+            os.kill(self._server, signal.SIGKILL)  # nobody else would end it
+            os.waitpid(self._server, 0)
+            raise
         _, status = os.waitpid(self._server, 0)
         if status != 0:
             raise AssertionError("the disk ended with %d" % status)

@@ -6,7 +6,7 @@ import random
 import subprocess
 
 import harness
-from disk_log import DiskLog, Mounted
+from disk_log import DiskLog, Mounted, own_mounts
 
 CUTS = int(os.environ.get("CUTS", "45"))
 LIVES = ("crash", "crash", "crash", "close", "crash", "crash")  # of the agent, between two power cuts
@@ -56,6 +56,11 @@ class Found:
 
 
 class PowerCut(harness.LakeTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        own_mounts()
+
     def live(self, disk, rng, *more):
         for end in LIVES:
             os.write(disk.marks, b"life\n")
