@@ -41,7 +41,10 @@ setup_broker(void **state)
 		snprintf(name, sizeof(name), "t.%s", topic_name(t));
 		broker_make(&broker, name);
 	}
-	return open_with(broker.address, p, 3, error, sizeof(error));
+	if (open_with(broker.address, p, 3, error, sizeof(error)) == 0)
+		return 0;
+	teardown_broker(state);
+	return -1;
 }
 
 static bool
