@@ -418,6 +418,8 @@ no_broker_is_down_for_the_reason_that_came_before(void **state)
 	error(rk, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "2/2 brokers are down", &k);
 	assert_int_equal(k.status.state, OUTLET_DOWN);
 	assert_string_equal(k.status.error, "no broker can be reached: 2/2 brokers are down");
+	error(rk, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "3/3 brokers are down", &k);
+	assert_string_equal(k.status.error, "no broker can be reached: 3/3 brokers are down");
 	k.status.state = OUTLET_UP;
 	error(rk, RD_KAFKA_RESP_ERR__TRANSPORT, "b:1: connection refused", &k);
 	assert_int_equal(k.status.state, OUTLET_UP);	/* others may be there */
