@@ -68,7 +68,6 @@ kafka_client_release(struct kafka_client *c)
 		return;
 	/* Nothing of it wakes the loop any more, whose fd may be closed soon. */
 	rd_kafka_queue_io_event_enable(c->main_queue, -1, NULL, 0);
-	rd_kafka_queue_io_event_enable(c->admin_queue, -1, NULL, 0);
 	/* Without a thread it waits here, for some milliseconds as a rule. */
 	if (kafka_thread_start(unref, c) < 0)
 		kafka_client_unref(c);
@@ -106,7 +105,6 @@ kafka_client_new(const rd_kafka_conf_t *template, const struct kafka_topic *topi
 	c->main_queue = rd_kafka_queue_get_main(c->rk);
 	c->admin_queue = rd_kafka_queue_new(c->rk);
 	rd_kafka_queue_io_event_enable(c->main_queue, fd, &one, sizeof(one));
-	rd_kafka_queue_io_event_enable(c->admin_queue, fd, &one, sizeof(one));
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		c->topics[t] = new_topic(c->rk, topics[t].name, t);
 		if (c->topics[t] == NULL) {

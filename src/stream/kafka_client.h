@@ -18,7 +18,7 @@ struct kafka_client {
 	rd_kafka_t		*rk;		/* owned */
 	rd_kafka_topic_t	*topics[TOPIC_COUNT];	/* owned; the opaque of each is its enum topic */
 	rd_kafka_queue_t	*main_queue;	/* owned */
-	rd_kafka_queue_t	*admin_queue;	/* owned: answers to CreateTopics */
+	rd_kafka_queue_t	*admin_queue;	/* owned: answers to CreateTopics, for the tick */
 	atomic_uint		 refs;
 };
 
