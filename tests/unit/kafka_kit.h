@@ -38,7 +38,7 @@ static enum topic used;		/* of all records that are put and come back */
 static inline void
 on_delivered(enum topic topic, uint64_t id, void *arg)
 {
-	(void)arg;
+	assert_ptr_equal(arg, &told);
 	assert_int_equal(topic, used);
 	told.delivered[told.n_delivered++] = id;
 }
@@ -47,7 +47,7 @@ static inline void
 on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
     const char *detail, void *arg)
 {
-	(void)arg;
+	assert_ptr_equal(arg, &told);
 	assert_true(strlen(detail) > 0);
 	assert_int_equal(r->topic, used);
 	told.failed[told.n_failed++] = r->id;
@@ -62,14 +62,14 @@ on_failed(const struct spool_record *r, enum outlet_failure failure, const char 
 static inline void
 on_ready(void *arg)
 {
-	(void)arg;
+	assert_ptr_equal(arg, &told);
 	told.ready++;
 }
 
 static inline int
 schema_id(void *arg, const char *subject, const struct spool_record *r, int32_t *ret)
 {
-	(void)arg;
+	assert_ptr_equal(arg, &told);
 	told.asked++;
 	snprintf(told.subject, sizeof(told.subject), "%s", subject);
 	assert_true(r->schema >= 77 && r->schema < 87);
@@ -95,10 +95,10 @@ static inline int
 open_with(const char *broker, const struct kafka_property *properties, size_t n, char *error,
     size_t error_size)
 {
-	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+	struct outlet_events events = { on_delivered, on_failed, on_ready, &told };
 	struct kafka_options o = { .brokers = &broker, .n_brokers = broker != NULL, .properties = properties,
 	    .n_properties = n, .topic_prefix = "t.", .create_topics = true, .partitions = 2,
-	    .agent_version = "1.2.3", .schema_id = schema_id };
+	    .agent_version = "1.2.3", .schema_id = schema_id, .arg = &told };
 
 	return kafka_open(base, &o, &events, &outlet, error, error_size);
 }

@@ -35,7 +35,7 @@ open_here(struct kafka_options o)
 {
 	/* This broker gives no producer a number, which idempotence takes. */
 	const struct kafka_property p[] = { { "enable.idempotence", "false" } };
-	const struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+	const struct outlet_events events = { on_delivered, on_failed, on_ready, &told };
 	const char *address = broker.address;
 	char error[256] = "";
 
@@ -45,6 +45,7 @@ open_here(struct kafka_options o)
 	o.n_properties = 1;
 	o.topic_prefix = "t.";
 	o.schema_id = schema_id;
+	o.arg = &told;
 	if (kafka_open(base, &o, &events, &outlet, error, sizeof(error)) < 0)
 		fail_msg("%s", error);
 }
