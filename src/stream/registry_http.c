@@ -192,7 +192,6 @@ wake(struct registry_http *h)
 	/* A name server that is silent: without this, giving up waits for the resolver's thread. */
 	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)h->timeout_ms);
-	curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)h->timeout_ms);
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);

@@ -123,7 +123,11 @@ each_refusal_has_its_sentence(void **state)
 		    " application/vnd.schemaregistry.v1+json' --data-binary @- " BASE
 		    "/subjects/" SUBJECT "/versions" },
 		{ false, 407, "", REGISTRY_DENIED, "the proxy before " BASE },
+		{ false, 300, "", REGISTRY_DENIED, "sends us elsewhere" },
 		{ false, 301, "", REGISTRY_DENIED, "sends us elsewhere" },
+		{ false, 399, "", REGISTRY_DENIED, "sends us elsewhere" },
+		{ false, 400, "", REGISTRY_DENIED, "answers 400 to our question" },
+		{ false, 499, "", REGISTRY_DENIED, "answers 499 to our question" },
 		{ false, 405, "{\"message\":\"no\"}", REGISTRY_DENIED,
 		    "answers 405 (\"no\") to our question" },
 		{ false, 500, "{\"message\":\"db\"}", REGISTRY_NONE,
@@ -211,6 +215,25 @@ longest_names_leave_a_whole_sentence(void **state)
 		base[300] = subject[pad + 3 * 300] = '\0';
 		registry_answer_read(&q, 404, "{\"error_code\":40401}", 20, &a);
 		assert_says(&a, REGISTRY_NO, "has no subject");
+	}
+}
+
+/* One character of three bytes among letters, wherever the end cuts. */
+static void
+a_sentence_that_is_cut_ends_in_a_whole_character(void **state)
+{
+	char subject[1200];
+	struct registry_asked q = { .base = BASE, .subject = subject };
+	struct registry_answer a;
+
+	(void)state;
+	for (size_t at = 800; at < REGISTRY_SENTENCE; at++) {
+		memset(subject, 'x', sizeof(subject));
+		memcpy(subject + at, "€", 3);
+		subject[sizeof(subject) - 1] = '\0';
+		registry_answer_read(&q, 401, "", 0, &a);
+		assert_says(&a, REGISTRY_DENIED, "does not accept our credentials for subject xxx");
+		assert_in_range(strlen(a.sentence), REGISTRY_SENTENCE - 4, REGISTRY_SENTENCE - 1);
 	}
 }
 
@@ -637,6 +660,7 @@ main(void)
 		cmocka_unit_test(servers_words_are_one_line_cut_and_without_secrets),
 		cmocka_unit_test(credentials_that_come_back_as_they_were_sent_are_hidden),
 		cmocka_unit_test(longest_names_leave_a_whole_sentence),
+		cmocka_unit_test(a_sentence_that_is_cut_ends_in_a_whole_character),
 		cmocka_unit_test(each_failure_has_its_mend),
 		cmocka_unit_test(url_is_taken_apart),
 		cmocka_unit_test(url_that_is_none_is_refused_without_its_password),

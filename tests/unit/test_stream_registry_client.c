@@ -107,6 +107,43 @@ credentials_go_with_each_question(void **state)
 }
 
 static void
+credentials_that_the_server_repeats_are_in_no_error(void **state)
+{
+	char with_user[96];
+	const char *plain[] = { url }, *own[] = { with_user };
+	const struct {
+		const char *const *urls;
+		const char *user, *password, *token, *secret, *header;
+	} cases[] = {
+		{ plain, "me", "hunter2", NULL, "hunter2", "bWU6aHVudGVyMg==" },
+		{ plain, NULL, NULL, "t0ken", "t0ken", "t0ken" },
+		{ own, "me", "hunter2", NULL, "S3cret", "eW91OlMzY3JldA==" },
+	};
+
+	(void)state;
+	snprintf(with_user, sizeof(with_user), "http://you:S3cret@%s", url + strlen("http://"));
+	server.status = 401;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_options o = options(cases[i].urls, 1);
+		char body[128];
+
+		snprintf(body, sizeof(body), "{\"message\":\"neither %s nor %s\"}", cases[i].secret, cases[i].header);
+		server.body = body;
+		o.user = cases[i].user;
+		o.password = cases[i].password;
+		o.token = cases[i].token;
+		opens(&o);
+		id_of("a-value", i);
+		assert_true(wait_for(is_refused));
+		assert_non_null(strstr(status().error, "neither *"));
+		assert_null(strstr(status().error, cases[i].secret));
+		assert_null(strstr(status().error, cases[i].header));
+		registry_close(r);
+		r = NULL;
+	}
+}
+
+static void
 a_no_is_asked_again_until_it_is_a_yes(void **state)
 {
 	const char *urls[] = { url };
@@ -387,6 +424,7 @@ main(void)
 		T(an_id_is_asked_for_once),
 		T(a_lookup_registers_nothing),
 		T(credentials_go_with_each_question),
+		T(credentials_that_the_server_repeats_are_in_no_error),
 		T(a_no_is_asked_again_until_it_is_a_yes),
 		T(an_id_that_is_taken_back_is_forgotten_on_disk_too),
 		T(without_an_answer_the_next_has_its_turn),
