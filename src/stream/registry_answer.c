@@ -37,7 +37,7 @@ struct about {
 	const char *subject;
 	bool lookup_only;
 	long status;
-	long code;			/* error_code, 0: none */
+	json_int_t code;		/* error_code, 0: none */
 	char message[MESSAGE_MAX + 1];	/* " (\"…\")", or "" */
 };
 
@@ -275,9 +275,7 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 	ret->sentence[0] = '\0';
 	quote(asked, json_string_value(json_object_get(root, "message")), q.message,
 	    sizeof(q.message));
-	if (json_is_integer(code) && json_integer_value(code) >= 0 &&
-	    json_integer_value(code) <= INT32_MAX)
-		q.code = (long)json_integer_value(code);
+	q.code = json_integer_value(code);	/* 0 where it is none */
 
 	if (status >= 200 && status < 300)
 		read_id(&q, root, ret);

@@ -434,6 +434,16 @@ cache_gives_back_what_was_put(void **state)
 	assert_int_equal(0, registry_cache_put(c, "http://a", SUBJECT, 3, 3));
 	registry_cache_drop(c, "http://a", SUBJECT, 3);
 	registry_cache_drop(c, "http://a", SUBJECT, 4);
+	/* Those behind one that is dropped stay. */
+	assert_int_equal(0, registry_cache_put(c, "http://a", SUBJECT, 5, 5));
+	assert_int_equal(0, registry_cache_put(c, "http://a", SUBJECT, 6, 6));
+	assert_int_equal(0, registry_cache_put(c, "http://a", SUBJECT, 7, 7));
+	registry_cache_drop(c, "http://a", SUBJECT, 5);
+	assert_id(c, "http://a", 5, -1);
+	assert_id(c, "http://a", 6, 6);
+	assert_id(c, "http://a", 7, 7);
+	registry_cache_drop(c, "http://a", SUBJECT, 6);
+	registry_cache_drop(c, "http://a", SUBJECT, 7);
 	/* A left-over of a save that was cut short, and a link that somebody put there. */
 	tree_write(&t, "victim", "whole");
 	assert_int_equal(0, symlink(tree_path(&t, "victim"), tree_path(&t, "ids.json.tmp")));
@@ -473,6 +483,9 @@ damaged_cache_gives_what_is_whole_and_tells(void **state)
 		{ "{\"version\":1,\"ids\":[1,%s,null,{\"url\":\"u\",\"subject\":\"s\",\"fingerprint\":\"g000000000000000\",\"id\":1}]}", 5, "3 of" },
 		{ "{\"version\":1,\"ids\":[{\"url\":\"u\",\"subject\":\"s\",\"fingerprint\":\"f\",\"id\":1},%s]}", 5, "1 of" },
 		{ "{\"version\":1,\"ids\":[{\"url\":\"u\",\"subject\":\"s\",\"fingerprint\":\"000000000000000f\",\"id\":-1},%s]}", 5, "1 of" },
+		{ "{\"version\":1,\"ids\":[{\"subject\":\"s\",\"fingerprint\":\"000000000000000f\",\"id\":1},%s]}", 5, "1 of" },
+		{ "{\"version\":1,\"ids\":[{\"url\":\"u\",\"fingerprint\":\"000000000000000f\",\"id\":1},%s]}", 5, "1 of" },
+		{ "{\"version\":1,\"ids\":[{\"url\":\"u\",\"subject\":\"s\",\"id\":1},%s]}", 5, "1 of" },
 		{ "{\"version\":1,\"ids\":[%s]", -1, "damaged: the schema ids" },
 		{ "{\"version\":2,\"ids\":[%s]}", -1, "damaged: the schema ids" },
 		{ "{\"version\":1,\"ids\":{\"a\":%s}}", -1, "damaged: the schema ids" },

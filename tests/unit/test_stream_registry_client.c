@@ -226,6 +226,7 @@ without_an_answer_the_next_has_its_turn(void **state)
 	assert_int_equal(status().failures, 1);
 	assert_int_equal(changes, 2);		/* away, and known */
 	assert_non_null(strstr(status().error, "http://127.0.0.1:9/none"));
+	assert_non_null(strstr(status().error, "port 9"));	/* libcurl's own words, which say more than its code */
 }
 
 static void
