@@ -52,6 +52,31 @@ expect_kept(size_t n, uint64_t fingerprint, int32_t want)
 	registry_cache_close(c);
 }
 
+/* The one that the next file gets. */
+static int
+lowest_free_descriptor(void)
+{
+	int fd = dup(STDERR_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void
+a_save_leaves_no_file_open(void **state)
+{
+	int lowest = lowest_free_descriptor();
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(registry_cache_put(cache, "http://a", "s", (uint64_t)i, i), 0);
+		fault = (struct fault){ .calls = i % 2 ? FAULT_WRITE : 0, .times = 1, .error = ENOSPC };
+		assert_int_equal(registry_cache_save(cache), i % 2 ? -ENOSPC : 0);
+		fault.calls = 0;
+		assert_int_equal(lowest_free_descriptor(), lowest);
+	}
+}
+
 static void
 a_save_that_fails_leaves_what_was_there_and_is_made_up_for(void **state)
 {
@@ -161,6 +186,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(a_save_leaves_no_file_open),
 		T(a_save_that_fails_leaves_what_was_there_and_is_made_up_for),
 		T(a_write_in_part_or_interrupted_goes_on),
 		T(what_is_on_the_disk_is_not_written_again),
