@@ -114,19 +114,24 @@ is_inside_char(struct slice t, size_t i)
 
 /* Whole characters: a pattern knows bytes only, and half a character is no text. */
 static void
-add_part(struct slice t, struct pattern_part part, struct spans *spans)
+add_chars(struct slice t, size_t start, size_t end, struct spans *spans)
 {
-	size_t start, end;
-
-	if (part.at == NULL || part.len == 0)
-		return;
-	start = (size_t)(part.at - t.p);
-	end = start + part.len;
 	while (start > 0 && is_inside_char(t, start))
 		start--;
 	while (is_inside_char(t, end))
 		end++;
 	spans_add(spans, start, end);
+}
+
+static void
+add_part(struct slice t, struct pattern_part part, struct spans *spans)
+{
+	size_t start;
+
+	if (part.at == NULL || part.len == 0)
+		return;
+	start = (size_t)(part.at - t.p);
+	add_chars(t, start, start + part.len, spans);
 }
 
 /* All that one pattern finds; false where it took too long. */
@@ -141,7 +146,7 @@ find_all(const struct user_pattern *u, struct slice t, struct spans *spans)
 		int found;
 
 		if (finds == FINDS_MAX) {
-			spans_add(spans, from, t.len);
+			add_chars(t, from, t.len, spans);
 			return true;
 		}
 		found = pattern_find_from(u->pattern, t.p, t.len, from, &whole, parts, PARTS_MAX);

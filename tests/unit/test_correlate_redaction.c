@@ -155,6 +155,7 @@ static void
 more_finds_than_are_noted_all_go(void **state)
 {
 	struct redaction *r = MADE(REDACT_KEEP_ALL, NULL, "n[0-9]+;"), *empty = MADE(REDACT_KEEP_ALL, NULL, "(?<secret>)n[0-9]+;");
+	struct redaction *nothing = MADE(REDACT_KEEP_ALL, NULL, "y*");
 	char text[8192];
 	size_t len = 0;
 	const char *out;
@@ -169,8 +170,15 @@ more_finds_than_are_noted_all_go(void **state)
 	out = redacted(empty, text);
 	assert_memory_equal(out, "n0;on1;o", 8);
 	assert_null(strstr(out, "n999;"));
+	/* From a whole character on, though 256 empty finds end within one. */
+	memset(text, 'x', 255);
+	strcpy(text + 255, "\xc3\xa9zz");
+	out = redacted(nothing, text);
+	assert_memory_equal(out, text, 255);
+	assert_string_equal(out + 255, "***");
 	redaction_free(r);
 	redaction_free(empty);
+	redaction_free(nothing);
 }
 
 /* Nobody can say what is in it: it goes as a whole, and does not hold up the others for long. */
