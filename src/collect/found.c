@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process → an exec signal.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +17,9 @@
 
 #define ARGS_MAX 4096
 #define DELETED " (deleted)"
-#define START_FIELD 22		/* of /proc/PID/stat, from 1; proc(5) */
+#define STAT_START 22		/* fields of /proc/PID/stat, from 1; proc(5) */
+#define STAT_VSIZE 23
+#define TASK_SIZE 40		/* below /proc: PID, or PID/task/TID */
 
 struct found {
 	char proc[PATH_MAX];
@@ -50,22 +53,28 @@ found_free(struct found *f)
 }
 
 static void
-path_of(const struct found *f, uint32_t pid, const char *name, char out[PATH_MAX])
+path_of(const struct found *f, const char *task, const char *name, char out[PATH_MAX])
 {
-	if (snprintf(out, PATH_MAX, "%s/%u/%s", f->proc, pid, name) >= PATH_MAX)
+	if (snprintf(out, PATH_MAX, "%s/%s/%s", f->proc, task, name) >= PATH_MAX)
 		out[0] = '\0';
+}
+
+static void
+task_of(uint32_t pid, char out[TASK_SIZE])
+{
+	snprintf(out, TASK_SIZE, "%u", pid);
 }
 
 /* Up to size - 1 bytes, NUL-terminated; -errno. */
 static ssize_t
-read_file(const struct found *f, uint32_t pid, const char *name, char *out, size_t size)
+read_file(const struct found *f, const char *task, const char *name, char *out, size_t size)
 {
 	char path[PATH_MAX];
 	size_t len = 0;
 	ssize_t n;
 	int fd;
 
-	path_of(f, pid, name, path);
+	path_of(f, task, name, path);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -78,12 +87,12 @@ read_file(const struct found *f, uint32_t pid, const char *name, char *out, size
 
 /* The target of a link, without the mark of a deleted one; NULL: not to be had. */
 static const char *
-read_link(const struct found *f, uint32_t pid, const char *name, char out[PATH_MAX + 1])
+read_link(const struct found *f, const char *task, const char *name, char out[PATH_MAX + 1])
 {
 	char path[PATH_MAX];
 	ssize_t n;
 
-	path_of(f, pid, name, path);
+	path_of(f, task, name, path);
 	n = readlink(path, out, PATH_MAX);
 	if (n <= 0 || n == PATH_MAX)
 		return NULL;
@@ -113,24 +122,34 @@ found_ticks_ns(uint64_t ticks)
 	return ticks * tick_ns();
 }
 
-uint64_t
-found_start_ticks(const struct found *f, uint32_t pid)
+/* A number of /proc/.../stat; 0: it is gone. */
+static uint64_t
+stat_field(const struct found *f, const char *task, int wanted)
 {
 	char text[1024];
 	const char *at;
 
-	if (read_file(f, pid, "stat", text, sizeof(text)) <= 0)
+	if (read_file(f, task, "stat", text, sizeof(text)) <= 0)
 		return 0;
 	at = strrchr(text, ')');	/* comm may hold anything, spaces and parentheses too */
-	for (int field = 2; at != NULL && field < START_FIELD; field++)
+	for (int field = 2; at != NULL && field < wanted; field++)
 		at = strchr(at + 1, ' ');
 	return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-static void
-read_arguments(struct found *f, uint32_t pid, struct exec_signal *s)
+uint64_t
+found_start_ticks(const struct found *f, uint32_t pid)
 {
-	ssize_t len = read_file(f, pid, "cmdline", f->cmdline, sizeof(f->cmdline));
+	char task[TASK_SIZE];
+
+	task_of(pid, task);
+	return stat_field(f, task, STAT_START);
+}
+
+static void
+read_arguments(struct found *f, const char *task, struct exec_signal *s)
+{
+	ssize_t len = read_file(f, task, "cmdline", f->cmdline, sizeof(f->cmdline));
 
 	if (len <= 0)
 		return;		/* a process may have written over its arguments, or have none */
@@ -151,9 +170,13 @@ read_arguments(struct found *f, uint32_t pid, struct exec_signal *s)
 size_t
 found_title(const struct found *f, uint32_t pid, char *buf, size_t size)
 {
-	ssize_t n = read_file(f, pid, "cmdline", buf, size);
-	size_t len = n > 0 ? strlen(buf) : 0;
+	char task[TASK_SIZE];
+	size_t len;
+	ssize_t n;
 
+	task_of(pid, task);
+	n = read_file(f, task, "cmdline", buf, size);
+	len = n > 0 ? strlen(buf) : 0;
 	if ((ssize_t)len + 1 >= n)
 		return 0;
 	while (len > 0 && buf[len - 1] == ' ')
@@ -162,10 +185,10 @@ found_title(const struct found *f, uint32_t pid, char *buf, size_t size)
 }
 
 static void
-read_cgroups(struct found *f, uint32_t pid)
+read_cgroups(struct found *f, const char *task)
 {
 	char text[8192];
-	ssize_t len = read_file(f, pid, "cgroup", text, sizeof(text));
+	ssize_t len = read_file(f, task, "cgroup", text, sizeof(text));
 	const char *at = text;
 	size_t left = len > 0 ? (size_t)len : 0;
 	struct proc_cgroup g;
@@ -184,10 +207,49 @@ read_cgroups(struct found *f, uint32_t pid)
 	}
 }
 
+/*
+ * What only a task with memory tells. False: it has none, so that what was read may be half of it. Why a
+ * link cannot be read does not say which: without memory the kernel may refuse what it grants with it.
+ */
+static bool
+read_memory(struct found *f, const char *task, struct exec_signal *s)
+{
+	s->argv = NULL;
+	s->argc = 0;
+	read_arguments(f, task, s);
+	s->cwd = read_link(f, task, "cwd", f->cwd);
+	s->exe = read_link(f, task, "exe", f->exe);	/* last: then what was read before is whole */
+	return s->exe != NULL || stat_field(f, task, STAT_VSIZE) > 0;
+}
+
+/* The same through another thread: a process whose first one has ended shows nothing of itself. */
+static bool
+read_through_thread(struct found *f, uint32_t pid, struct exec_signal *s)
+{
+	char path[PATH_MAX], task[TASK_SIZE];
+	const struct dirent *e;
+	bool is_read = false;
+	DIR *dir;
+
+	task_of(pid, task);
+	path_of(f, task, "task", path);
+	dir = opendir(path);
+	while (dir != NULL && !is_read && (e = readdir(dir)) != NULL) {
+		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
+
+		snprintf(task, sizeof(task), "%u/task/%u", pid, tid);
+		is_read = tid != 0 && tid != pid && read_memory(f, task, s);
+	}
+	if (dir != NULL)
+		closedir(dir);
+	return is_read;
+}
+
 bool
 found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret)
 {
 	uint32_t pid = state->self.pid;
+	char task[TASK_SIZE];
 
 	memset(ret, 0, sizeof(*ret));
 	ret->is_found = true;
@@ -199,10 +261,11 @@ found_read(struct found *f, const struct state_signal *state, struct exec_signal
 	ret->context = state->context;
 	ret->replaced = state->counters;	/* the base of what it will have used */
 	memcpy(ret->comm, state->comm, sizeof(ret->comm));
-	read_arguments(f, pid, ret);
-	ret->exe = read_link(f, pid, "exe", f->exe);
-	ret->cwd = read_link(f, pid, "cwd", f->cwd);
-	read_cgroups(f, pid);
+	task_of(pid, task);
+	/* One that is ending is not told: what is no longer to be seen of it might have left it out. */
+	if (!read_memory(f, task, ret) && !read_through_thread(f, pid, ret))
+		return false;
+	read_cgroups(f, task);
 	/* last: then all that was read was its own */
 	return found_start_ticks(f, pid) == found_ticks(state->self.start_ns);
 }

@@ -14,8 +14,8 @@ int found_new(const char *proc, struct found **ret);	/* proc: "/proc"; copied. 0
 void found_free(struct found *f);			/* NULL is fine */
 
 /*
- * Makes an exec signal (is_found) of a state. What cannot be read is NULL. Text lives until the next
- * call. False: the process is gone, or its pid is another's by now.
+ * Makes an exec signal (is_found) of a state. What we may not read is NULL. Text lives until the next
+ * call. False: the process is gone or going, or its pid is another's by now.
  */
 bool found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret);
 

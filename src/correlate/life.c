@@ -185,6 +185,7 @@ void
 correlator_exec(struct correlator *c, const struct exec_signal *s)
 {
 	struct process *p = process_of(c, &s->self);
+	const struct text *known = NULL;
 	struct subject subject;
 	struct text *before;
 	struct program_key above;
@@ -216,6 +217,9 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	} else if (s->has_replaced) {
 		replaced(c, p, s);
 	}
+	/* It was left out when it began, and is judged anew: of its exe /proc may tell us nothing by now. */
+	if (s->is_found && !p->is_forked && p->self.index == s->self.index)
+		known = p->text;
 	p->above = above;
 	was_announced = p->is_announced;	/* it lived a second before its first exec */
 	if (was_announced)
@@ -232,7 +236,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	set_base(c, p, s);
 	journal_process(c, p, NEWS_ALL);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
-	process_set_text(c, p, program_text_new(c, s, &subject));
+	process_set_text(c, p, program_text_new(c, s, known, &subject));
 	attribute_exec(c, p, process_parent(c, p), before, &subject);
 	program_text_unref(c, before);
 	if (was_announced) {

@@ -113,7 +113,7 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 }
 
 struct text *
-program_text_new(struct correlator *c, const struct exec_signal *s, struct subject *ret)
+program_text_new(struct correlator *c, const struct exec_signal *s, const struct text *known, struct subject *ret)
 {
 	struct arena *a = &c->arena;
 	const char **argv = NULL, **kept;
@@ -129,9 +129,13 @@ program_text_new(struct correlator *c, const struct exec_signal *s, struct subje
 	arena_reset(a);
 	if (s->exe != NULL)
 		exe = escape(a, s->exe, strlen(s->exe));
+	else if (known != NULL && known->exe != NULL)
+		exe = arena_copy(a, known->exe, strlen(known->exe));
 	comm = escape(a, s->comm, strlen(s->comm));
 	if (s->cwd != NULL)
 		cwd = escape(a, s->cwd, strlen(s->cwd));
+	else if (known != NULL && known->cwd != NULL)
+		cwd = arena_copy(a, known->cwd, strlen(known->cwd));
 	if (s->argv != NULL)
 		argv = arena_alloc(a, (s->argc + 1) * sizeof(*argv));
 	is_cut |= s->argv != NULL && argv == NULL;

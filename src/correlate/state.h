@@ -469,8 +469,12 @@ struct text_parts {
 	bool is_tool;
 };
 struct text *program_text_of(struct correlator *c, const struct text_parts *parts);	/* within the budget */
-/* *ret: with all arguments, also those that are not to be kept; valid until the arena is used again. */
-struct text *program_text_new(struct correlator *c, const struct exec_signal *s, struct subject *ret);
+/*
+ * *ret: with all arguments, also those that are not to be kept; valid until the arena is used again. known:
+ * what was told of the same program before, for an exe and a cwd that s has not; NULL nothing.
+ */
+struct text *program_text_new(struct correlator *c, const struct exec_signal *s, const struct text *known,
+    struct subject *ret);
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine */
 

@@ -214,7 +214,7 @@ class Change(RulesTest):
                 for word in words:
                     self.assertIn(word, text)
             self.assertEqual(before, {**self.generation(), "excluded": before["excluded"]})
-        self.sh('"$1" "$2" left-out; /bin/true "$2" 1', hidden, shown)
+        self.sh('"$1" "$2" left-out-1; /bin/true "$2" 1', hidden, shown)
 
         self.rules("exclude:\n  - exe: rules_other\n")
         a.signal(signal.SIGHUP)
@@ -223,10 +223,10 @@ class Change(RulesTest):
         self.sh('"$1" "$2" 2', hidden, shown)
         self.rules("exclude:\n  - exe: rules_hidden\n")
         self.assertIn(f"generation {before['generation'] + 2} is in force", a.ctl("reload", check=True).stdout)
-        self.sh('"$1" "$2" left-out; /bin/true "$2" 3', hidden, shown)  # at once: the agent makes up for the kernel
+        self.sh('"$1" "$2" left-out-2; /bin/true "$2" 3', hidden, shown)  # at once: the agent makes up for the kernel
         records = self.stop()
-        mine = [r["argv"] for r in records.ends.values() if (r["argv"] or [])[1:2] == [shown]]
-        self.assertEqual(["1", "2", "3"], sorted(argv[2] for argv in mine))
+        mine = {r["argv"][2]: r for r in records.ends.values() if (r["argv"] or [])[1:2] == [shown]}
+        self.assertEqual(["1", "2", "3"], sorted(mine), mine)
         events = collections.Counter(r["event"] for r in records.topics["sluice.agent"])
         self.assertEqual((2, len(bad)), (events["RELOAD"], events["RELOAD_FAILED"]))
 
@@ -299,6 +299,23 @@ class Change(RulesTest):
         self.assertEqual([], [(n, dict(p)) for n, p in phases.items() if p != {"START": 1, "END": 1}][:5])
         self.assertTrue(0 < len(phases) < other.started, f"{len(phases)} of {other.started}")
         self.assertEqual([], [x for x in a.log_lines() if x["event"] == "rules.kernel" and x["level"] != "info"])
+
+    def test_what_the_agent_leaves_out_stays_so_while_others_change(self):
+        """The kernel does not look at arguments and tells of these; each change judges those that run just then anew."""
+        tool, shown = self.tool("rules_hidden", "true"), new_mark()
+        text = "exclude:\n  - {exe: rules_hidden, argv_matches: left-out}\n"
+        self.rules(text)
+        a = self.start()
+        self.popen("/bin/sh", "-c", 'while :; do "$1" "$2" left-out; done', "sh", tool, shown)
+        for n in range(30):
+            self.rules(text + f"  - exe: rules_other_{n}\n")
+            a.ctl("reload", check=True)
+            self.wait_kernel()
+        self.sh('"$1" "$2" told', tool, shown)
+        self.end_all()
+        records = self.stop()
+        mine = [r for r in records.topics["sluice.program"] if (r["argv"] or [])[1:2] == [shown]]
+        self.assertEqual([("told", "START"), ("told", "END")], [(r["argv"][2], r["phase"]) for r in mine], mine)
 
     def test_changes_that_come_faster_than_the_kernel_takes_them(self):
         """Those that newer ones overtake are never in the kernel, which has the newest in the end and says so."""

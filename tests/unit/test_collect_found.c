@@ -14,7 +14,7 @@
 #include "collect/found.h"
 #include "tree.h"
 
-#define STAT "77 (a (b) c) S 1 77 77 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 %s 1000 1 184\n"
+#define STAT "77 (a (b) c) S 1 77 77 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 %s %s 1 184\n"
 
 static struct tree tree;
 static struct found *found;
@@ -37,13 +37,20 @@ teardown(void **state)
 	return 0;
 }
 
+/* memory: what it takes of it, in bytes; "0": it has let go of it. */
 static void
-write_stat(const char *start)
+write_stat_of(const char *name, const char *start, const char *memory)
 {
 	char text[512];
 
-	snprintf(text, sizeof(text), STAT, start);
-	tree_write(&tree, "77/stat", text);
+	snprintf(text, sizeof(text), STAT, start, memory);
+	tree_write(&tree, name, text);
+}
+
+static void
+write_stat(const char *start)
+{
+	write_stat_of("77/stat", start, "1000");
 }
 
 static struct state_signal
@@ -99,6 +106,20 @@ everything_is_read(void **state)
 	assert_string_equal(found_cgroup(found, false), "/old");
 }
 
+/* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there. */
+static void
+write_cmdline(const char *bytes, size_t len)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/77/cmdline", tree.root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, len, f), len);
+	assert_int_equal(fclose(f), 0);
+}
+
 static void
 what_cannot_be_read_is_null(void **state)
 {
@@ -106,7 +127,7 @@ what_cannot_be_read_is_null(void **state)
 	struct exec_signal e;
 
 	(void)state;
-	write_stat("123");
+	write_stat("123");		/* it has memory: its links are not for us */
 	tree_write(&tree, "77/cgroup", "");
 	tree_write(&tree, "77/cmdline", "");
 	assert_true(found_read(found, &s, &e));
@@ -115,6 +136,48 @@ what_cannot_be_read_is_null(void **state)
 	assert_null(e.argv);
 	assert_null(found_cgroup(found, true));
 	assert_null(found_cgroup(found, false));
+}
+
+/* Its arguments may have been read before its memory went, its path not: rules would miss what it was. */
+static void
+one_that_is_ending_is_not_told(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+
+	(void)state;
+	write_stat_of("77/stat", "123", "0");
+	tree_write(&tree, "77/cgroup", "");
+	write_cmdline("tool", sizeof("tool"));
+	assert_false(found_read(found, &s, &e));
+	tree_write(&tree, "77/task/77/cmdline", "");	/* no other thread */
+	write_stat_of("77/task/77/stat", "123", "4096");
+	assert_false(found_read(found, &s, &e));
+	tree_write(&tree, "77/task/78/cmdline", "");	/* one that is ending, too */
+	write_stat_of("77/task/78/stat", "123", "0");
+	assert_false(found_read(found, &s, &e));
+}
+
+static void
+one_whose_first_thread_has_ended_is_read_through_another(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	struct exec_signal e;
+
+	(void)state;
+	write_stat_of("77/stat", "123", "0");
+	tree_write(&tree, "77/cgroup", "0::/job\n");
+	tree_write(&tree, "77/cmdline", "");
+	write_stat_of("77/task/79/stat", "124", "4096");	/* a thread began later */
+	tree_write(&tree, "77/task/79/cmdline", "tool");
+	link_to("77/task/79/exe", "/opt/tool");
+	link_to("77/task/79/cwd", "/srv");
+	assert_true(found_read(found, &s, &e));
+	assert_string_equal(e.exe, "/opt/tool");
+	assert_string_equal(e.cwd, "/srv");
+	assert_int_equal(e.argc, 1);
+	assert_string_equal(e.argv[0], "tool");
+	assert_string_equal(found_cgroup(found, true), "/job");
 }
 
 /* Between the iterator and us a process can end, and its pid be given to another. */
@@ -153,20 +216,6 @@ many_arguments_are_cut_and_said_to_be(void **state)
 	assert_true(found_read(found, &s, &e));
 	assert_int_equal(e.argc, 4096);
 	assert_true(e.argv_truncated);
-}
-
-/* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there. */
-static void
-write_cmdline(const char *bytes, size_t len)
-{
-	char path[4096];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/77/cmdline", tree.root);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, len, f), len);
-	assert_int_equal(fclose(f), 0);
 }
 
 static void
@@ -218,6 +267,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_read),
 		TEST(what_cannot_be_read_is_null),
+		TEST(one_that_is_ending_is_not_told),
+		TEST(one_whose_first_thread_has_ended_is_read_through_another),
 		TEST(another_process_of_that_pid_is_refused),
 		TEST(many_arguments_are_cut_and_said_to_be),
 		TEST(a_title_ends_within_the_arguments),

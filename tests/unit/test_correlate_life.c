@@ -343,6 +343,70 @@ what_the_rules_leave_out_is_counted_and_never_told(void **state)
 	memset(&w, 0, sizeof(w));
 }
 
+/* /proc tells an agent that has given up its privileges the arguments, and neither exe nor cwd. */
+static void
+finds(const struct being *b, const char *comm)
+{
+	const size_t argv_len[] = { strlen(comm) };
+	struct exec_signal s = { .is_found = true, .time_ns = w.now, .self = b->key, .parent = b->parent,
+		.anchor = b->anchor, .argv = &comm, .argv_len = argv_len, .argc = 1, .replaced = b->c,
+		.context = b->context };
+
+	snprintf(s.comm, sizeof(s.comm), "%s", comm);
+	correlator_exec(w.c, &s);
+}
+
+static void
+what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
+{
+	const struct condition noise = { .kind = CONDITION_EXE, .text = "noise" };
+	const struct follow_rule exclude = { .when = &noise };
+	struct correlator_options options = world_options();
+	struct ruleset rules = *options.rules, none = rules;
+	struct being sh, b, replaced;
+	const struct note *n;
+
+	(void)state;
+	rules.follow = (struct follow_rules){ .exclude = &exclude, .n_exclude = 1 };
+	none.follow = (struct follow_rules){ 0 };
+	options.rules = &rules;
+	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
+	world_begin(&w, &options, false);
+	sh = child(NULL, "sh");
+	b = child(&sh, "noise");
+	replaced = child(&sh, "noise");
+	works(&w, &b, 5);
+	finds(&b, "noise");
+	assert_null(note_of(&w, &b, 0, PHASE_START));	/* rules have changed, those on it have not */
+
+	correlator_set_rules(w.c, &none);
+	finds(&b, "noise");
+	n = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(n);
+	assert_string_equal(n->exe, "/usr/bin/noise");
+	assert_string_equal(n->cwd, "/w");
+	works(&w, &b, 3);
+	exits(&w, &b, 0);
+	assert_true(note_has_cpu(note_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
+
+	/* Of a program whose exec nobody heard what was told of the one before says nothing. */
+	execs_unheard(&w, &replaced);
+	finds(&replaced, "other");
+	n = note_of(&w, &replaced, 1, PHASE_START);
+	assert_non_null(n);
+	assert_null(n->exe);
+	assert_null(n->cwd);
+	/* Nor what a child has from its parent. */
+	replaced = forks(&w, &sh);
+	tells(&w, &replaced, STATE_LIVE, 0);
+	finds(&replaced, "other");
+	n = note_of(&w, &replaced, 0, PHASE_START);
+	assert_non_null(n);
+	assert_null(n->exe);
+	world_close(&w);	/* before the rules go */
+	memset(&w, 0, sizeof(w));
+}
+
 int
 main(void)
 {
@@ -362,6 +426,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_unheard_program_did_not_fail_of_the_children_before_it, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(what_the_rules_leave_out_is_counted_and_never_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_runs_already_is_judged_anew_by_what_was_told_of_it, setup,
+		    teardown),
 		cmocka_unit_test_setup_teardown(what_nobody_made_good_is_why_the_run_failed, setup, teardown),
 	};
 
