@@ -4,6 +4,7 @@ import io
 import json
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -40,10 +41,11 @@ print(json.dumps(con.execute("SELECT " + sys.argv[2] + " FROM iceberg_scan('" + 
 def query(python, table, select):
     """Rows of a SELECT over an Iceberg table in a folder; None where there is no table yet."""
     at = os.path.join(table, "metadata")
-    found = [n for n in os.listdir(at) if n.endswith(".metadata.json")] if os.path.isdir(at) else []
+    # One that is being written has another name yet.
+    found = [n for n in os.listdir(at) if re.fullmatch(r"v\d+\.metadata\.json", n)] if os.path.isdir(at) else []
     if not found:
         return None
-    newest = max(found, key=lambda n: int(n.removeprefix("v").partition(".")[0]))
+    newest = max(found, key=lambda n: int(n[1:].partition(".")[0]))
     done = subprocess.run([python, "-c", _QUERY, os.path.join(at, newest), select], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120)
     if done.returncode:
