@@ -31,6 +31,13 @@ enum broker_mood {
 	BROKER_IS_SILENT,	/* it does not answer that at all */
 };
 
+/* What it was asked for. */
+struct broker_seen {
+	unsigned produced;		/* requests with records, to which it never has an answer */
+	unsigned created;		/* requests to make topics */
+	char wanted[1024];		/* of the last of created: "NAME PARTITIONS REPLICATION CONFIG=VALUE;" for each */
+};
+
 struct broker {
 	char address[32];
 	int fds[32];			/* the listener, then connections */
@@ -44,9 +51,7 @@ struct broker {
 	bool leaves_out;		/* those that are not there, instead of saying so */
 	int16_t error;			/* not 0: no topic is made, for this reason */
 	const char *text;		/* with these words, or NULL */
-	unsigned produced;		/* requests with records, to which it never has an answer */
-	unsigned created;		/* requests to make topics */
-	char wanted[1024];		/* of the last of created: "NAME PARTITIONS REPLICATION CONFIG=VALUE;" for each */
+	struct broker_seen seen;
 };
 
 struct broker_bytes {
@@ -170,10 +175,11 @@ static inline void
 broker_create(struct broker *k, struct broker_bytes *in, struct broker_bytes *out)
 {
 	uint32_t n = broker_take(in, 4);
-	size_t at = 0;
+	char *wanted = k->seen.wanted;
+	size_t at = 0, size = sizeof(k->seen.wanted);
 
-	k->created++;
-	k->wanted[0] = '\0';
+	k->seen.created++;
+	wanted[0] = '\0';
 	broker_add(out, 4, 0);
 	broker_add(out, 4, n);
 	for (uint32_t i = 0; i < n; i++) {
@@ -184,13 +190,13 @@ broker_create(struct broker *k, struct broker_bytes *in, struct broker_bytes *ou
 		partitions = (int32_t)broker_take(in, 4);
 		replication = (int16_t)broker_take(in, 2);
 		(void)broker_take(in, 4);	/* no assignments */
-		at += (size_t)snprintf(k->wanted + at, sizeof(k->wanted) - at, "%s %d %d", name, partitions, replication);
+		at += (size_t)snprintf(wanted + at, size - at, "%s %d %d", name, partitions, replication);
 		for (uint32_t c = broker_take(in, 4); c > 0; c--) {
 			broker_take_text(in, key, sizeof(key));
 			broker_take_text(in, value, sizeof(value));
-			at += (size_t)snprintf(k->wanted + at, sizeof(k->wanted) - at, " %s=%s", key, value);
+			at += (size_t)snprintf(wanted + at, size - at, " %s=%s", key, value);
 		}
-		at += (size_t)snprintf(k->wanted + at, sizeof(k->wanted) - at, ";");
+		at += (size_t)snprintf(wanted + at, size - at, ";");
 		if (k->error == 0)
 			broker_make(k, name);
 		broker_add_text(out, name);
@@ -227,7 +233,7 @@ broker_serve(struct broker *k, int fd)
 	else if (api == BROKER_CREATE_TOPICS)
 		broker_create(k, &in, &out);
 	else if (api == BROKER_PRODUCE)
-		k->produced++;
+		k->seen.produced++;
 	if (api == BROKER_PRODUCE || (api == BROKER_CREATE_TOPICS && k->mood == BROKER_IS_SILENT))
 		out.len = 0;
 	pthread_mutex_unlock(&k->lock);
@@ -270,14 +276,14 @@ broker_run(void *arg)
 	}
 }
 
-/* As it is now. */
-static inline struct broker
+/* Until now. */
+static inline struct broker_seen
 broker_look(struct broker *k)
 {
-	struct broker now;
+	struct broker_seen now;
 
 	pthread_mutex_lock(&k->lock);
-	now = *k;
+	now = k->seen;
 	pthread_mutex_unlock(&k->lock);
 	return now;
 }
