@@ -9,27 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
-	return 0;
-}
+#include "one_world.h"
 
 static void
 a_program_starts_and_ends(void **state)
@@ -343,18 +323,17 @@ only_who_was_killed_was_killed_for_memory(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(a_program_starts_and_ends),
-		TEST(an_orphans_end_tells_who_has_taken_it),
-		TEST(a_signal_is_told_from_a_code),
-		TEST(exec_ends_one_program_and_starts_the_next),
-		TEST(a_child_that_never_execs_is_its_parents_program),
-		TEST(a_zombie_ends_once),
-		TEST(a_pid_that_comes_back_is_another_process),
-		TEST(each_live_process_is_visited),
-		TEST(an_end_is_when_the_kernel_says),
-		TEST(only_who_was_killed_was_killed_for_memory),
+		T(a_program_starts_and_ends),
+		T(an_orphans_end_tells_who_has_taken_it),
+		T(a_signal_is_told_from_a_code),
+		T(exec_ends_one_program_and_starts_the_next),
+		T(a_child_that_never_execs_is_its_parents_program),
+		T(a_zombie_ends_once),
+		T(a_pid_that_comes_back_is_another_process),
+		T(each_live_process_is_visited),
+		T(an_end_is_when_the_kernel_says),
+		T(only_who_was_killed_was_killed_for_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

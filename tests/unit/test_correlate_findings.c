@@ -11,29 +11,9 @@
 #include <cmocka.h>
 
 #include "correlate/findings.h"
-#include "signals.h"
+#include "one_world.h"
 
 #define JOB "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
 
 static struct correlator_options
 host(void)
@@ -699,25 +679,25 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_tasks_failure_goes_back_to_its_cause, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_has_no_program_any_more_is_held_until_it_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_succeeds_is_no_finding, setup, teardown),
-		cmocka_unit_test_setup_teardown(of_a_pipe_the_first_to_end_failed, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_a_shell_went_on_after_is_passed_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(another_code_counts_only_promptly, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_end_told_late_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(exec_and_subshells_stand_for_their_programs, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_long_chain_is_cut_in_its_middle, setup, teardown),
-		cmocka_unit_test_setup_teardown(of_many_children_the_first_is_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_oom_kill_is_told_at_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_script_fails_as_a_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_run_whose_first_program_was_not_met_still_failed, setup, teardown),
-		cmocka_unit_test_setup_teardown(engines_within_fail_of_their_tasks, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_a_later_attempt_made_good_did_not_fail_the_run, setup, teardown),
-		cmocka_unit_test_setup_teardown(there_is_a_limit_to_a_runs_findings, setup, teardown),
-		cmocka_unit_test_setup_teardown(there_is_a_limit_to_oom_kills, setup, teardown),
-		cmocka_unit_test_setup_teardown(programs_of_no_run_are_told_for_oom_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(restarts_tell_nothing_twice, setup, teardown),
+		T(a_tasks_failure_goes_back_to_its_cause),
+		T(what_has_no_program_any_more_is_held_until_it_is_told),
+		T(what_succeeds_is_no_finding),
+		T(of_a_pipe_the_first_to_end_failed),
+		T(what_a_shell_went_on_after_is_passed_over),
+		T(another_code_counts_only_promptly),
+		T(an_end_told_late_counts),
+		T(exec_and_subshells_stand_for_their_programs),
+		T(a_long_chain_is_cut_in_its_middle),
+		T(of_many_children_the_first_is_kept),
+		T(an_oom_kill_is_told_at_once),
+		T(a_script_fails_as_a_whole),
+		T(a_run_whose_first_program_was_not_met_still_failed),
+		T(engines_within_fail_of_their_tasks),
+		T(what_a_later_attempt_made_good_did_not_fail_the_run),
+		T(there_is_a_limit_to_a_runs_findings),
+		T(there_is_a_limit_to_oom_kills),
+		T(programs_of_no_run_are_told_for_oom_alone),
+		T(restarts_tell_nothing_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,27 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
+#include "one_world.h"
 
 static void
 a_program_is_known_from_its_start_on_and_as_a_zombie(void **state)
@@ -112,8 +92,6 @@ where_nothing_lives_nothing_is_lost(void **state)
 	assert_int_equal(totals(&w).lost_ends, 0);
 	assert_int_equal(totals(&w).programs, 1);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)

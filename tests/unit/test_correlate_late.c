@@ -9,27 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
-	return 0;
-}
+#include "one_world.h"
 
 /* Its parent began before we watched, and is found after its end: what the kernel calls it is known all the same. */
 static void
@@ -456,26 +436,25 @@ who_is_over_is_not_alive_again(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(a_child_of_nobody_known_has_its_own_name),
-		TEST(a_late_word_does_not_start_a_program_after_its_end),
-		TEST(a_child_that_does_not_exec_is_announced_after_a_second),
-		TEST(a_child_of_one_that_is_not_told_yet_is_what_both_come_from),
-		TEST(a_child_that_becomes_what_is_left_out_late_has_its_end),
-		TEST(a_child_that_execs_late_ends_under_its_own_name),
-		TEST(a_driver_that_execs_late_still_drives),
-		TEST(an_exec_after_the_end_changes_nothing),
-		TEST(a_late_child_still_knows_its_parent),
-		TEST(a_lost_exec_leaves_unknown_rather_than_wrong),
-		TEST(a_lost_last_exec_leaves_an_end_without_usage),
-		TEST(a_lost_first_exec_keeps_its_totals),
-		TEST(a_snapshot_ahead_of_the_ring_does_no_harm),
-		TEST(a_process_that_no_pass_meets_for_long_is_gone),
-		TEST(a_missed_pass_is_forgiven),
-		TEST(what_the_last_pass_did_not_meet_is_lost_at_the_end),
-		TEST(of_what_is_not_known_an_exec_tells_nothing),
-		TEST(who_is_over_is_not_alive_again),
+		T(a_child_of_nobody_known_has_its_own_name),
+		T(a_late_word_does_not_start_a_program_after_its_end),
+		T(a_child_that_does_not_exec_is_announced_after_a_second),
+		T(a_child_of_one_that_is_not_told_yet_is_what_both_come_from),
+		T(a_child_that_becomes_what_is_left_out_late_has_its_end),
+		T(a_child_that_execs_late_ends_under_its_own_name),
+		T(a_driver_that_execs_late_still_drives),
+		T(an_exec_after_the_end_changes_nothing),
+		T(a_late_child_still_knows_its_parent),
+		T(a_lost_exec_leaves_unknown_rather_than_wrong),
+		T(a_lost_last_exec_leaves_an_end_without_usage),
+		T(a_lost_first_exec_keeps_its_totals),
+		T(a_snapshot_ahead_of_the_ring_does_no_harm),
+		T(a_process_that_no_pass_meets_for_long_is_gone),
+		T(a_missed_pass_is_forgiven),
+		T(what_the_last_pass_did_not_meet_is_lost_at_the_end),
+		T(of_what_is_not_known_an_exec_tells_nothing),
+		T(who_is_over_is_not_alive_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,27 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
+#include "one_world.h"
 
 /* With a journal. */
 static void
@@ -411,24 +391,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_program_whose_exec_was_lost_comes_of_the_one_before, setup,
-		    teardown),
-		cmocka_unit_test_setup_teardown(a_program_without_a_name_has_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_has_taken_an_orphan_is_known_while_it_lives, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_child_is_the_one_of_whom_the_kernel_says_at_last, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_pass_that_brings_nothing_new_is_not_noted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_run_whose_drivers_end_is_not_heard_has_not_failed, setup, teardown),
-		cmocka_unit_test_setup_teardown(each_attempt_that_failed_is_made_good_by_the_one_that_did_not, setup,
-		    teardown),
-		cmocka_unit_test_setup_teardown(a_zombie_that_was_told_is_not_told_again_by_the_next_life, setup,
-		    teardown),
-		cmocka_unit_test_setup_teardown(where_it_was_at_its_end_is_told_by_who_knows, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_unheard_program_did_not_fail_of_the_children_before_it, setup,
-		    teardown),
-		cmocka_unit_test_setup_teardown(what_the_rules_leave_out_is_counted_and_never_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_runs_already_is_judged_anew_by_what_was_told_of_it, setup,
-		    teardown),
-		cmocka_unit_test_setup_teardown(what_nobody_made_good_is_why_the_run_failed, setup, teardown),
+		T(a_program_whose_exec_was_lost_comes_of_the_one_before),
+		T(a_program_without_a_name_has_none),
+		T(who_has_taken_an_orphan_is_known_while_it_lives),
+		T(a_child_is_the_one_of_whom_the_kernel_says_at_last),
+		T(a_pass_that_brings_nothing_new_is_not_noted),
+		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
+		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
+		T(a_zombie_that_was_told_is_not_told_again_by_the_next_life),
+		T(where_it_was_at_its_end_is_told_by_who_knows),
+		T(an_unheard_program_did_not_fail_of_the_children_before_it),
+		T(what_the_rules_leave_out_is_counted_and_never_told),
+		T(what_runs_already_is_judged_anew_by_what_was_told_of_it),
+		T(what_nobody_made_good_is_why_the_run_failed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

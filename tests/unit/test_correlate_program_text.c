@@ -11,29 +11,9 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "signals.h"
+#include "one_world.h"
 
 #define MANY 2500
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
 
 static const struct note *
 run(const char *exe, const char *cwd, const char *const *argv, size_t argc, bool is_cut)
@@ -202,13 +182,12 @@ children_share_their_parents_text(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(bytes_of_any_kind_are_escaped_reversibly),
-		TEST(secrets_leave_neither_as_arguments_nor_as_names),
-		TEST(what_is_unknown_is_null),
-		TEST(memory_is_bounded_and_records_still_come),
-		TEST(children_share_their_parents_text),
+		T(bytes_of_any_kind_are_escaped_reversibly),
+		T(secrets_leave_neither_as_arguments_nor_as_names),
+		T(what_is_unknown_is_null),
+		T(memory_is_bounded_and_records_still_come),
+		T(children_share_their_parents_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

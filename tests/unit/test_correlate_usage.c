@@ -9,27 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
-	return 0;
-}
+#include "one_world.h"
 
 static void
 usage_is_told_under_the_programs_name(void **state)
@@ -261,16 +241,15 @@ whatever_moved_is_told_and_nothing_is_not(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(usage_is_told_under_the_programs_name),
-		TEST(usage_records_are_differences_that_add_up),
-		TEST(usage_starts_anew_with_each_program),
-		TEST(the_runs_usage_is_of_the_ended_and_the_live),
-		TEST(the_cgroup_that_says_something_is_shown),
-		TEST(the_cgroups_used_least_are_forgotten),
-		TEST(a_second_is_a_second),
-		TEST(whatever_moved_is_told_and_nothing_is_not),
+		T(usage_is_told_under_the_programs_name),
+		T(usage_records_are_differences_that_add_up),
+		T(usage_starts_anew_with_each_program),
+		T(the_runs_usage_is_of_the_ended_and_the_live),
+		T(the_cgroup_that_says_something_is_shown),
+		T(the_cgroups_used_least_are_forgotten),
+		T(a_second_is_a_second),
+		T(whatever_moved_is_told_and_nothing_is_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,27 +10,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
-#include "signals.h"
-
-static struct world w;
-
-static int
-setup(void **state)
-{
-	struct correlator_options options = world_options();
-
-	(void)state;
-	world_open(&w, &options);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	world_close(&w);
-	return 0;
-}
+#include "one_world.h"
 
 static const char *
 task_of(const struct being *b)
@@ -480,23 +460,22 @@ ten_thousand_tasks_are_told_in_one_pass(void **state)
 int
 main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(each_child_of_the_command_is_a_task),
-		TEST(exec_stays_in_its_task),
-		TEST(what_a_driver_forks_are_tasks_wherever_it_stands),
-		TEST(an_engine_names_its_own_jobs),
-		TEST(a_retry_is_another_task),
-		TEST(commands_of_one_subshell_are_one_task),
-		TEST(with_task_all_is_one),
-		TEST(a_lost_exec_stays_with_its_parents_task),
-		TEST(a_task_ends_after_a_quiet_second),
-		TEST(live_records_hold_the_ended_and_the_live),
-		TEST(the_run_is_the_sum_of_its_programs),
-		TEST(the_table_has_a_row_for_each_task_and_tool),
-		TEST(wall_time_counts_overlapping_programs_once),
-		TEST(a_program_told_late_counts_from_its_start),
-		TEST(ten_thousand_tasks_are_told_in_one_pass),
+		T(each_child_of_the_command_is_a_task),
+		T(exec_stays_in_its_task),
+		T(what_a_driver_forks_are_tasks_wherever_it_stands),
+		T(an_engine_names_its_own_jobs),
+		T(a_retry_is_another_task),
+		T(commands_of_one_subshell_are_one_task),
+		T(with_task_all_is_one),
+		T(a_lost_exec_stays_with_its_parents_task),
+		T(a_task_ends_after_a_quiet_second),
+		T(live_records_hold_the_ended_and_the_live),
+		T(the_run_is_the_sum_of_its_programs),
+		T(the_table_has_a_row_for_each_task_and_tool),
+		T(wall_time_counts_overlapping_programs_once),
+		T(a_program_told_late_counts_from_its_start),
+		T(ten_thousand_tasks_are_told_in_one_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

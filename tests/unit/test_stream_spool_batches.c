@@ -8,26 +8,7 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "spool_kit.h"
-
-static struct kit k;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	kit_init(&k);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	fault = (struct fault){ 0 };
-	kit_done(&k);
-	return 0;
-}
+#include "one_spool.h"
 
 static void
 note(size_t len)
@@ -494,8 +475,6 @@ what_is_given_up_in_memory_is_a_small_part_of_it(void **state)
 		kit_init(&k);
 	}
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)

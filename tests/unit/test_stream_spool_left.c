@@ -8,26 +8,7 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "spool_kit.h"
-
-static struct kit k;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	kit_init(&k);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	fault = (struct fault){ 0 };
-	kit_done(&k);
-	return 0;
-}
+#include "one_spool.h"
 
 static const char *
 in_dir(const char *name)
@@ -450,8 +431,6 @@ what_could_only_be_read_is_not_added_to(void **state)
 	}
 	assert_int_equal(seen, SPOOL_LANES);	/* of the lanes' last, each once */
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)

@@ -8,26 +8,7 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "spool_kit.h"
-
-static struct kit k;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	kit_init(&k);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	fault = (struct fault){ 0 };
-	kit_done(&k);
-	return 0;
-}
+#include "one_spool.h"
 
 static void
 tick_at(uint64_t now_ns)
@@ -269,8 +250,6 @@ memory_holds_what_it_is_allowed_to_the_byte(void **state)
 		setup(NULL);
 	}
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)

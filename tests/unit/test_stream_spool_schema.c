@@ -8,26 +8,7 @@
 #include <cmocka.h>
 
 #include "faults.h"
-#include "spool_kit.h"
-
-static struct kit k;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	kit_init(&k);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	fault = (struct fault){ 0 };
-	kit_done(&k);
-	return 0;
-}
+#include "one_spool.h"
 
 static const char *
 path_of(const char *text, const char *suffix)
@@ -208,8 +189,6 @@ an_older_text_is_read_once_and_believed_only_if_it_is_that(void **state)
 	}
 	free(large);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)

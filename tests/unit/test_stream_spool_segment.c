@@ -10,26 +10,7 @@
 #include <ftw.h>
 
 #include "faults.h"
-#include "spool_kit.h"
-
-static struct kit k;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	kit_init(&k);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	fault = (struct fault){ 0 };
-	kit_done(&k);
-	return 0;
-}
+#include "one_spool.h"
 
 static void
 put_len(size_t len)
@@ -380,8 +361,6 @@ without_a_thread_it_is_told_until_there_is_one(void **state)
 	kit_tick(&k);
 	assert_int_equal(kit_stats(&k).last_error, -ENOMEM);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)
