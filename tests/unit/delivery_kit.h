@@ -1,0 +1,247 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * delivery_kit: a delivery from a spool of its own to an outlet that does what a test says.
+ */
+#ifndef SLUICE_TESTS_UNIT_DELIVERY_KIT_H
+#define SLUICE_TESTS_UNIT_DELIVERY_KIT_H
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "samples.h"
+#include "stream/dead_letter.h"
+#include "stream/delivery.h"
+#include "stream/encode.h"
+#include "stream/sink.h"
+#include "timers.h"
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+enum {
+	HELD_MAX = 10000,
+};
+
+/* An outlet that does with its records what a test says. */
+struct fake {
+	struct outlet outlet;
+	struct outlet_events events;
+	struct spool_record held[HELD_MAX];	/* taken and not answered; without their data */
+	size_t n;
+	size_t capacity;
+	uint64_t seen[HELD_MAX];	/* the seq of each that was taken, in order */
+	bool again[HELD_MAX];
+	size_t n_seen;
+	bool refuses;		/* the next put says never */
+	bool is_giving_back;
+	unsigned tried;		/* puts */
+	int64_t ticked_us;	/* of the last tick */
+	unsigned given_back, hurried, closed;
+};
+
+static char spool_dir[64], dead_dir[80];
+static struct event_base *base;
+static struct spool *spool;
+static struct dead_letters *dead;
+static struct delivery *delivery;
+static struct fake *fake;
+static uint64_t next_seq[TOPIC_COUNT];
+static bool is_sync_first;	/* for the next setup() */
+
+static inline int
+on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+{
+	struct fake *f = (struct fake *)o;
+
+	f->tried++;
+	if (f->n >= f->capacity || f->is_giving_back)
+		return -EAGAIN;
+	if (f->refuses) {
+		f->refuses = false;
+		*reason = "never_ever";
+		return -EMSGSIZE;
+	}
+	f->again[f->n_seen] = r->is_again;
+	f->seen[f->n_seen++] = r->seq;
+	f->held[f->n] = *r;
+	f->held[f->n].data = f->held[f->n].key = NULL;	/* the spool's, and good no longer */
+	f->n++;
+	return 0;
+}
+
+static inline void
+on_tick(struct outlet *o, int64_t now_us)
+{
+	((struct fake *)o)->ticked_us = now_us;
+}
+
+static inline void
+on_hurry(struct outlet *o)
+{
+	((struct fake *)o)->hurried++;
+}
+
+static inline void
+on_give_back(struct outlet *o)
+{
+	struct fake *f = (struct fake *)o;
+
+	f->given_back++;
+	f->is_giving_back = true;
+}
+
+static inline void
+on_status(const struct outlet *o, struct outlet_status *ret)
+{
+	(void)o;
+	*ret = (struct outlet_status){ .kind = "fake" };
+}
+
+static inline void
+on_close(struct outlet *o)
+{
+	((struct fake *)o)->closed++;
+}
+
+static const struct outlet_ops ops = { on_put, on_tick, on_hurry, on_give_back, on_status, on_close };
+
+/* Takes the i-th of what the outlet holds out. */
+static inline struct spool_record
+take(size_t i)
+{
+	struct spool_record r = fake->held[i];
+
+	memmove(&fake->held[i], &fake->held[i + 1], (fake->n - i - 1) * sizeof(r));
+	fake->n--;
+	return r;
+}
+
+static inline void
+deliver(size_t i)
+{
+	struct spool_record r = take(i);
+
+	fake->events.delivered(r.topic, r.id, fake->events.arg);
+}
+
+static inline void
+deliver_all(void)
+{
+	while (fake->n > 0)
+		deliver(0);
+}
+
+static inline void
+fail_one(size_t i, enum outlet_failure failure, const char *reason)
+{
+	struct spool_record r = take(i);
+
+	r.key = "h:r";
+	r.data = "abc";
+	r.len = 3;
+	fake->events.failed(&r, failure, reason, "a sentence", fake->events.arg);
+}
+
+static inline void
+give_all_back(void)
+{
+	while (fake->n > 0)
+		fail_one(0, OUTLET_AGAIN, "given_back");
+	fake->is_giving_back = false;
+}
+
+static inline void
+turn(void)
+{
+	event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+/* Until the pause after a rewind is over. */
+static inline void
+turn_for(unsigned ms)
+{
+	struct timeval tv = { 0, ms * 1000 };
+
+	event_base_loopexit(base, &tv);
+	event_base_dispatch(base);
+}
+
+static inline void
+put(enum topic topic, unsigned n)
+{
+	struct sink *s = spool_sink(spool);
+
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(s->ops->put(s, topic, SAMPLE_TIME, next_seq[topic]++, "h:r", "abc", 3), 0);
+	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);
+	delivery_kick(delivery);
+}
+
+static inline struct delivery_stats
+stats(void)
+{
+	struct delivery_stats s;
+
+	delivery_stats(delivery, &s);
+	return s;
+}
+
+static inline uint64_t
+waiting(void)
+{
+	struct spool_stats s;
+
+	spool_stats(spool, &s);
+	return s.records;
+}
+
+static inline int
+setup(void **state)
+{
+	struct spool_options spool_options = { .dir = spool_dir, .sync_ms = 100, .is_sync_first = is_sync_first };
+	struct delivery_options o = { .per_turn = 100, .pause_min_ms = 20, .pause_max_ms = 50 };
+	struct spool_recovery recovery;
+	char error[256];
+
+	(void)state;
+	assert_non_null(sample_folder(spool_dir));
+	snprintf(dead_dir, sizeof(dead_dir), "%s/dead", spool_dir);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		spool_options.schemas[t] = encode_schema(t, NULL);
+	memset(next_seq, 0, sizeof(next_seq));
+	base = event_base_new();
+	timers = (struct timers){ 0 };
+	assert_int_equal(spool_open(&spool_options, &spool, &recovery, error, sizeof(error)), 0);
+	assert_int_equal(dead_letters_open(dead_dir, 2000, &dead), 0);
+	o.dead = dead;
+	fake = calloc(1, sizeof(*fake));
+	fake->outlet.ops = &ops;
+	fake->capacity = HELD_MAX;
+	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
+	delivery_set_outlet(delivery, &fake->outlet);
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	(void)state;
+	delivery_close(delivery);
+	assert_int_equal(fake->closed, 1);
+	free(fake);
+	dead_letters_close(dead);
+	spool_close(spool);
+	event_base_free(base);
+	sample_remove(spool_dir);
+	return 0;
+}
+
+/* *arg, an int: 1: empty, 2: out of time. */
+static inline void
+on_drained(bool is_empty, void *arg)
+{
+	*(int *)arg = is_empty ? 1 : 2;
+}
+
+#endif
