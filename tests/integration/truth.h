@@ -93,6 +93,7 @@ void cases_list(void);
 const char *room_path(const char *name);	/* in the run's own directory; valid until the next call */
 void copy_self(const char *name);		/* this binary there, under that name */
 int end(pid_t pid, const char *name, int programs, bool forked);	/* reap() with the usual answers */
+void wait_stopped(pid_t pid);	/* until it has stopped itself */
 
 /* truth_exec.c */
 void case_argv_bytes(void);

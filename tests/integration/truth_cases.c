@@ -113,6 +113,15 @@ end(pid_t pid, const char *name, int programs, bool forked)
 	return reap(&c);
 }
 
+void
+wait_stopped(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
+		fail("a stopped child");
+}
+
 const char *
 room_path(const char *name)
 {
@@ -176,7 +185,7 @@ killed_from_outside(void)
 {
 	pid_t pid = start(BY_SPAWN, "keep 8 wait-kill");
 
-	sleep_ms(100);
+	wait_stopped(pid);
 	kill(pid, SIGKILL);
 	end(pid, case_name, 1, false);
 }
@@ -186,10 +195,8 @@ static void
 stopped(void)
 {
 	pid_t pid = start(BY_SPAWN, "stop spin 3");
-	int status;
 
-	if (waitpid(pid, &status, WUNTRACED) != pid || !WIFSTOPPED(status))
-		fail("a stopped child");
+	wait_stopped(pid);
 	sleep_ms(20);
 	kill(pid, SIGCONT);
 	end(pid, case_name, 1, false);

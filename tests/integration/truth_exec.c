@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,9 +131,10 @@ case_deleted_exe(void)
 	pid_t pid;
 
 	copy_self("deleted");
-	pid = start_path(room_path("deleted"), argv, "sleep 60 spin 1 next spin 1", 0);
-	sleep_ms(20);
+	pid = start_path(room_path("deleted"), argv, "stop spin 1 next spin 1", 0);
+	wait_stopped(pid);
 	unlink(room_path("deleted"));
+	kill(pid, SIGCONT);
 	end(pid, case_name, 2, false);
 }
 

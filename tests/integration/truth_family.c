@@ -62,6 +62,14 @@ tree(int depth)
 		reap_one(kids[i], 1, true);
 }
 
+/* Until parent is no longer ours. */
+static void
+wait_orphaned(pid_t parent)
+{
+	for (int i = 0; i < 60000 && getppid() == parent; i++)
+		sleep_ms(1);
+}
+
 /* Waits until nothing of it is left but perhaps a zombie that its new parent has not reaped. */
 static void
 wait_gone(pid_t pid)
@@ -84,7 +92,7 @@ static void
 daemonize(void)
 {
 	int tell[2];
-	pid_t mid, demon;
+	pid_t mid, parent, demon;
 
 	if (pipe(tell) < 0)
 		fail("pipe");
@@ -96,11 +104,13 @@ daemonize(void)
 		image_index = 0;
 		report_start(NULL);
 		setsid();
+		parent = getpid();
 		demon = fork();
 		if (demon == 0) {
 			image_reset();
 			report_start(NULL);
-			sleep_ms(150);
+			wait_orphaned(parent);
+			sleep_ms(50);
 			spin_ms(5);
 			report_end(0);
 			_exit(0);
@@ -132,7 +142,7 @@ subreaper(void)
 	if (mid < 0)
 		fail("fork");
 	if (mid == 0) {
-		pid_t kid;
+		pid_t parent = getpid(), kid;
 
 		image_reset();
 		image_index = 0;
@@ -141,7 +151,8 @@ subreaper(void)
 		if (kid == 0) {
 			image_reset();
 			report_start(NULL);
-			sleep_ms(60);
+			wait_orphaned(parent);
+			sleep_ms(50);
 			spin_ms(5);
 			report_end(9);
 			_exit(9);
@@ -295,8 +306,10 @@ family_op(char *const **at)
 	} else if (!strcmp(word, "silent-clone")) {
 		silent_clone(count(at));
 	} else if (!strcmp(word, "leave-zombie")) {
-		start(BY_FORK, "spin 3 exit 8");
-		sleep_ms(80);
+		siginfo_t zombie;
+
+		if (waitid(P_PID, (id_t)start(BY_FORK, "spin 3 exit 8"), &zombie, WEXITED | WNOWAIT) < 0)
+			fail("waitid");
 	} else if (!strcmp(word, "cgroup")) {
 		join_cgroup(*(*at)++);
 	} else if (!strcmp(word, "nobody")) {

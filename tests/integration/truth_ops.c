@@ -366,6 +366,7 @@ last_op(const char *word, char *const *at)
 		*nowhere = 1;
 	} else if (!strcmp(word, "wait-kill")) {
 		report_end(-1);
+		raise(SIGSTOP);		/* now it may come */
 		for (;;)
 			pause();
 	}
