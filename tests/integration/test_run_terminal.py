@@ -31,16 +31,22 @@ PATIENCE = 20           # seconds until a step counts as hung
 # For the programs under test: one that any user can start, which a virtual environment's may not be.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
-# Writes a line for each signal it gets; ends by itself when told to or when left alone.
+# Writes a line for each signal it gets; ends a while after as many as it is told of, and without them at last.
 COUNTER = r"""
 import signal, sys, time
+count = 0
 def on(signo, frame):
+    global count
+    count += 1
     print("got", signal.Signals(signo).name, flush=True)
 for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2,
               signal.SIGALRM, signal.SIGCONT, signal.SIGWINCH, signal.SIGQUIT, signal.SIGRTMIN):
     signal.signal(signo, on)
 print("ready", flush=True)
-end = time.monotonic() + float(sys.argv[1])
+end = time.monotonic() + 15
+while count < int(sys.argv[1]) and time.monotonic() < end:
+    time.sleep(0.01)
+end = time.monotonic() + 0.4
 while time.monotonic() < end:
     time.sleep(0.01)
 sys.exit(5)
@@ -166,10 +172,10 @@ class Case(unittest.TestCase):
     def bash(self, script, **how):
         return self.run_it(["bash", "-c", script], **how)
 
-    def start_counter(self, prefix, seconds=0.8, **how):
+    def start_counter(self, prefix, signals=1):
         """A program that says which signals it gets, in a session of its own, and ready."""
-        p = subprocess.Popen(prefix + [PYTHON, "-c", COUNTER, str(seconds)], text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True, **how)
+        p = subprocess.Popen(prefix + [PYTHON, "-c", COUNTER, str(signals)], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
         self.assertEqual(p.stdout.readline(), "ready\n")
         return p
 
@@ -363,7 +369,7 @@ class Signals(Case):
                 signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT, signal.SIGRTMIN):
             with self.subTest(signal.Signals(signo).name):
                 def scenario(prefix):
-                    p = self.start_counter(prefix, 0.4)
+                    p = self.start_counter(prefix)
                     os.kill(p.pid, signo)
                     return self.finish(p)
 
@@ -373,7 +379,7 @@ class Signals(Case):
         for signo in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
             with self.subTest(signal.Signals(signo).name):
                 def scenario(prefix):
-                    p = self.start_counter(prefix, 0.5)
+                    p = self.start_counter(prefix)
                     os.killpg(p.pid, signo)
                     return self.finish(p)
 
@@ -381,13 +387,14 @@ class Signals(Case):
 
     def test_group_and_then_alone_come_twice(self):
         def scenario(prefix):
-            p = self.start_counter(prefix, 1.2)
+            p = self.start_counter(prefix, 2)
             os.killpg(p.pid, signal.SIGUSR1)
+            first = p.stdout.readline()
             time.sleep(0.4)
             os.kill(p.pid, signal.SIGUSR1)
-            return self.finish(p)
+            return first, self.finish(p)
 
-        self.assertEqual(self.same(scenario), (5, ["got SIGUSR1", "got SIGUSR1", ""]))
+        self.assertEqual(self.same(scenario), ("got SIGUSR1\n", (5, ["got SIGUSR1", ""])))
 
     def test_its_own_signal_to_the_group_comes_once(self):
         script = 'n=0; trap "n=\\$((n+1))" USR1; kill -USR1 0; sleep 0.3; echo $n'
@@ -445,7 +452,7 @@ class Keys(Case):
 
     def test_interrupt_is_caught_once(self):
         def scenario(prefix):
-            t = Terminal(prefix + [PYTHON, "-c", COUNTER, "0.8"])
+            t = Terminal(prefix + [PYTHON, "-c", COUNTER, "1"])
             t.expect("ready\r\n")
             t.send("\x03")
             return t.end()
@@ -498,8 +505,12 @@ class Keys(Case):
 
     def test_window_resize(self):
         program = ("import os, signal, sys, time\n"
-            "signal.signal(signal.SIGWINCH, lambda *a: print(os.get_terminal_size(), flush=True))\n"
-            "print('ready', flush=True); time.sleep(0.8)")
+            "sizes = []\n"
+            "signal.signal(signal.SIGWINCH, lambda *a: sizes.append(os.get_terminal_size()))\n"
+            "print('ready', flush=True)\n"
+            "end = time.monotonic() + 15\n"
+            "while not sizes and time.monotonic() < end: time.sleep(0.01)\n"
+            "time.sleep(0.4); print(sizes)")
 
         def scenario(prefix):
             t = Terminal(prefix + [PYTHON, "-c", program])
@@ -525,6 +536,7 @@ class Jobs(Case):
             t.send("jobs -l\n")
             kind = t.expect(r"\[1\]\+ +\d+ (Stopped(?: \([^)]*\))?)")[1]
             t.send("fg\n")
+            t.expect("exit 9")      # bash says what it continues, and gives it the terminal
             time.sleep(0.3)
             t.send("hello\n")
             t.expect("got hello\r\n")
@@ -547,6 +559,7 @@ class Jobs(Case):
                 t.expect(r"Stopped")
                 t.expect("PROMPT> ")
                 t.send(resume + "\n")
+                t.expect("echo do''ne")
             t.expect("done\r\n")
             t.send("wait; echo status=$?\n")
             status = t.expect(r"status=(\d+)")[1]
@@ -604,6 +617,7 @@ class Jobs(Case):
                         kind = None if kind.startswith("Running") else kind
                         t.expect("PROMPT> ")
                     t.send("fg\n")
+                    t.expect(program)
                     if program == "cat":
                         time.sleep(0.3)
                         t.send("\x04")
