@@ -31,7 +31,7 @@ struct registry_cache {
 	struct row	*rows;		/* owned; oldest first */
 	size_t		 n;
 	size_t		 cap;
-	bool		 is_dirty;	/* the file holds something else */
+	bool		 is_dirty;	/* the file may hold something else */
 };
 
 static size_t
@@ -54,6 +54,7 @@ remove_at(struct registry_cache *c, size_t i)
 	free(c->rows[i].subject);
 	c->n--;
 	memmove(c->rows + i, c->rows + i + 1, (c->n - i) * sizeof(*c->rows));
+	c->is_dirty = true;
 }
 
 static int
@@ -81,6 +82,7 @@ add(struct registry_cache *c, const char *url, const char *subject, uint64_t fin
 		return -ENOMEM;
 	}
 	c->n++;
+	c->is_dirty = true;
 	return 0;
 }
 
@@ -89,16 +91,12 @@ registry_cache_put(struct registry_cache *c, const char *url, const char *subjec
     uint64_t fingerprint, int32_t id)
 {
 	size_t i = find(c, url, subject, fingerprint);
-	int r;
 
 	if (i < c->n && c->rows[i].id == id)
 		return 0;
 	if (i < c->n)
 		remove_at(c, i);
-	r = add(c, url, subject, fingerprint, id);
-	if (r == 0 || i < c->n)
-		c->is_dirty = true;
-	return r;
+	return add(c, url, subject, fingerprint, id);
 }
 
 void
@@ -107,10 +105,8 @@ registry_cache_drop(struct registry_cache *c, const char *url, const char *subje
 {
 	size_t i = find(c, url, subject, fingerprint);
 
-	if (i == c->n)
-		return;
-	remove_at(c, i);
-	c->is_dirty = true;
+	if (i < c->n)
+		remove_at(c, i);
 }
 
 int
@@ -296,9 +292,9 @@ registry_cache_save(struct registry_cache *c)
 	r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
 	if (r == 0 && rename(tmp, c->path) < 0)
 		r = -errno;
-	if (r < 0 && fd >= 0)
+	if (r < 0)
 		unlink(tmp);
-	if (r == 0)
+	else
 		c->is_dirty = false;
 out:
 	if (fd >= 0)

@@ -137,6 +137,9 @@ what_is_on_the_disk_is_not_written_again(void **state)
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 7), 0);	/* nothing new */
 	registry_cache_drop(cache, "http://a", "s", 2);				/* nor that */
 	assert_int_equal(registry_cache_save(cache), 0);
+	registry_cache_close(cache);
+	assert_int_equal(registry_cache_open(path, &cache, error, sizeof(error)), 0);	/* nor what was read */
+	assert_int_equal(registry_cache_save(cache), 0);
 	assert_int_equal(fault.count, 0);
 	registry_cache_drop(cache, "http://a", "s", 1);
 	assert_int_equal(registry_cache_save(cache), 0);
@@ -178,6 +181,44 @@ without_memory_nothing_is_taken_for_kept(void **state)
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 8), -ENOMEM);
 	fault.calls = 0;
 	assert_int_equal(registry_cache_count(cache), 0);
+	assert_int_equal(registry_cache_save(cache), 0);
+	expect_kept(0, 1, -1);
+}
+
+/* Whichever of many it is, and however much room there is. */
+static void
+one_that_is_dropped_takes_no_other_with_it(void **state)
+{
+	int32_t id;
+
+	(void)state;
+	for (size_t n = 1; n <= 33; n++) {
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(registry_cache_put(cache, "http://a", "s", i, (int32_t)i), 0);
+		/* From the end, each with one behind it that was put anew. */
+		for (size_t i = n; i-- > 0;) {
+			registry_cache_drop(cache, "http://a", "s", i);
+			assert_int_equal(registry_cache_put(cache, "http://a", "s", 99, (int32_t)n), 0);
+			assert_int_equal(registry_cache_count(cache), i + 1);
+			for (size_t j = 0; j < n; j++)
+				assert_int_equal(registry_cache_get(cache, "http://a", "s", j, &id), j < i ? 0 : -ENOENT);
+		}
+		registry_cache_drop(cache, "http://a", "s", 99);
+	}
+}
+
+static void
+there_need_be_no_room_for_a_sentence(void **state)
+{
+	struct registry_cache *c;
+	char one[] = "x";
+
+	(void)state;
+	assert_int_equal(registry_cache_open(NULL, &c, NULL, 0), 0);
+	registry_cache_close(c);
+	assert_int_equal(registry_cache_open(NULL, &c, one, 1), 0);
+	assert_string_equal(one, "");
+	registry_cache_close(c);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -191,6 +232,8 @@ main(void)
 		T(a_write_in_part_or_interrupted_goes_on),
 		T(what_is_on_the_disk_is_not_written_again),
 		T(without_memory_nothing_is_taken_for_kept),
+		T(one_that_is_dropped_takes_no_other_with_it),
+		T(there_need_be_no_room_for_a_sentence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
