@@ -90,7 +90,6 @@ struct registry {
 	unsigned	 away;		/* requests in a row without an answer */
 	int64_t		 away_until_us;	/* monotonic */
 	int64_t		 last_us;	/* monotonic; of the last answer */
-	bool		 is_resting;	/* the connection is given up */
 	bool		 is_save_told;	/* that the cache cannot be written */
 
 	char		 error[REGISTRY_SENTENCE];
@@ -119,9 +118,8 @@ random_bits(void)
 
 /* Negative where libevent has no memory for one timer more. */
 static int
-wake_at(struct registry *r, int64_t at_us, int64_t now_us)
+wake_in(struct registry *r, int64_t wait_us)
 {
-	int64_t wait_us = at_us > now_us ? at_us - now_us : 0;
 	struct timeval tv = { .tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000 };
 
 	return evtimer_add(r->wake, &tv);
@@ -233,7 +231,6 @@ ask(struct registry *r, struct entry *e)
 		.password = u->parts.user != NULL ? u->parts.password : r->password,
 		.token = u->parts.user != NULL ? NULL : r->token,
 		.body = e->question,
-		.len = strlen(e->question),
 	};
 	int err;
 
@@ -246,7 +243,6 @@ ask(struct registry *r, struct entry *e)
 	r->asked = e;
 	r->next = (size_t)(e - r->entries) + 1;
 	r->requests++;
-	r->is_resting = false;
 	return 0;
 }
 
@@ -269,14 +265,13 @@ step(struct registry *r)
 				return;
 			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
 		}
-	} else if (!r->is_resting && now_us - r->last_us >= REST_US) {
-		registry_http_rest(r->http);
-		r->is_resting = true;
-	} else if (!r->is_resting && at_us > r->last_us + REST_US) {
+	} else if (now_us - r->last_us >= REST_US) {
+		registry_http_rest(r->http);	/* if it does not rest already */
+	} else if (at_us > r->last_us + REST_US) {
 		at_us = r->last_us + REST_US;
 	}
 	if (at_us != INT64_MAX)
-		(void)wake_at(r, at_us, now_us);	/* without memory for it id_of() does */
+		(void)wake_in(r, at_us - now_us);	/* without memory for it id_of() does */
 	if (save(r))
 		r->on_change(r->arg);	/* last: it may make something due */
 }
@@ -312,7 +307,7 @@ take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 static bool
 take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
 {
-	bool had_id = e->has_id, was_refused = e->is_refused;
+	bool was_refused = e->is_refused;
 	uint32_t half = r->retry_max_ms / 2;
 
 	e->ask_at_us = now_us +
@@ -329,7 +324,7 @@ take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_u
 		else
 			e->is_refused = !e->has_id;
 	}
-	return had_id != e->has_id || was_refused != e->is_refused;
+	return was_refused != e->is_refused;	/* which none is that has an id */
 }
 
 /* There was no answer: all wait, longer each time that every URL has had its turn. */
@@ -410,7 +405,7 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 		return -EINVAL;
 	*e = (struct entry){ .subject = strdup(subject), .question = registry_question(schema) };
 	/* Through the loop: nobody is called back from within registry_id(). */
-	if (e->subject == NULL || e->question == NULL || wake_at(r, 0, 0) < 0) {
+	if (e->subject == NULL || e->question == NULL || wake_in(r, 0) < 0) {
 		int err = e->subject == NULL || text_is_plain(schema, strlen(schema)) ? -ENOMEM
 										      : -EINVAL;
 
@@ -432,7 +427,7 @@ id_of(struct registry *r, const struct entry *e, int32_t *ret_id)
 {
 	if (!e->has_id) {
 		if (!evtimer_pending(r->wake, NULL))
-			(void)wake_at(r, 0, 0);	/* step() had no memory for that */
+			(void)wake_in(r, 0);	/* step() had no memory for that */
 		return e->is_refused ? -EACCES : -EAGAIN;
 	}
 	*ret_id = e->id;
@@ -607,7 +602,6 @@ registry_open(struct event_base *base, const struct registry_options *o,
 	r->retry_min_ms = o->retry_min_ms > 0 ? o->retry_min_ms : DEFAULT_RETRY_MIN_MS;
 	r->retry_max_ms = o->retry_max_ms > 0 ? o->retry_max_ms : DEFAULT_RETRY_MAX_MS;
 	r->recheck_ms = o->recheck_ms > 0 ? o->recheck_ms : DEFAULT_RECHECK_MS;
-	r->is_resting = true;
 	err = parse_urls(r, o, &is_https, error, error_size);
 	if (err < 0)
 		goto fail;

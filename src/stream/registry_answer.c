@@ -91,7 +91,6 @@ basic(const char *user, const char *password)
 	}
 	if (out != NULL)
 		*at = '\0';
-	explicit_bzero(plain, (size_t)len);
 	free(plain);
 	return out;
 }
@@ -105,8 +104,6 @@ hide_secrets(const struct registry_asked *q, char *text)
 	hide(text, header);
 	for (size_t i = 0; i < sizeof(q->secrets) / sizeof(q->secrets[0]); i++)
 		hide(text, q->secrets[i]);
-	if (header != NULL)
-		explicit_bzero(header, strlen(header));
 	free(header);
 }
 
@@ -227,8 +224,6 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 			    "of a version that it accepts, or change the rule",
 			    q->base, q->message, q->subject);
 		return;
-	default:
-		break;
 	}
 	if (q->status >= 300 && q->status < 400)
 		say(ret, REGISTRY_DENIED,
@@ -330,9 +325,6 @@ mend_of(const char *base, int code, const char *detail)
 			return "it hung up once TLS was agreed: check whether it wants a client "
 			       "certificate, and which (registry.cert_file, registry.key_file), and "
 			       "that the registry runs there";
-		break;
-	default:
-		break;
 	}
 	return "check that the registry runs there";
 }
@@ -413,7 +405,6 @@ registry_url_done(struct registry_url *u)
 	free(u->base);
 	free(u->user);
 	free(u->password);
-	*u = (struct registry_url){ 0 };
 }
 
 /* What is wrong with the parts, or NULL. */
@@ -423,13 +414,12 @@ objection(
 {
 	if (!text_is_plain(text, strlen(text)))
 		return "it has characters that no URL has";
-	if (parsed == CURLUE_OK && scheme != NULL && strcmp(scheme, "http") != 0 &&
-	    strcmp(scheme, "https") != 0)
-		return "it must begin with http:// or https://";
-	if (parsed != CURLUE_OK || scheme == NULL)
+	if (parsed != CURLUE_OK)
 		return strstr(text, "://") == NULL ? "it must begin with http:// or https://"
 						   : "write http://host:port or https://host:port, "
 						   "with a path where the registry has one";
+	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+		return "it must begin with http:// or https://";
 	if (query != NULL || fragment != NULL)
 		return "a base URL has neither ? nor #";
 	if (strlen(text) > URL_MAX)
@@ -470,15 +460,14 @@ registry_url_parse(const char *text, struct registry_url *ret, char *error, size
 	    curl_url_set(c, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
 	    part(c, CURLUPART_URL, 0, &u.base) < 0 || u.base == NULL)
 		goto out;
-	for (size_t len = strlen(u.base); len > 0 && u.base[len - 1] == '/'; len--)
+	/* It begins with its scheme, before which no slash stands. */
+	for (size_t len = strlen(u.base); u.base[len - 1] == '/'; len--)
 		u.base[len - 1] = '\0';
 	u.is_https = strcmp(scheme, "https") == 0;
 	*ret = u;
 	u = (struct registry_url){ 0 };
 	r = 0;
 out:
-	if (r == -ENOMEM)
-		snprintf(error, error_size, "out of memory");
 	curl_url_cleanup(c);
 	free(scheme);
 	free(query);

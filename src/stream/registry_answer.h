@@ -18,7 +18,7 @@ struct registry_url {
 	bool is_https;
 };
 
-/* 0, or -EINVAL / -ENOMEM with a sentence that shows no credentials. */
+/* 0, -ENOMEM, or -EINVAL with a sentence that shows no credentials. */
 int registry_url_parse(const char *text, struct registry_url *ret, char *error, size_t error_size);
 void registry_url_done(struct registry_url *u);
 

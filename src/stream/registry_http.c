@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -223,7 +224,7 @@ fail:
 int
 registry_http_post(struct registry_http *h, const struct registry_http_request *q)
 {
-	const char *scheme = strncasecmp(q->url, "https:", 6) == 0 ? "https" : "http";
+	char scheme[sizeof("https")];
 	CURLcode r;
 
 	if (h->is_busy)
@@ -232,8 +233,8 @@ registry_http_post(struct registry_http *h, const struct registry_http_request *
 		return -ENOMEM;
 	h->body.len = 0;
 	h->header_bytes = 0;
-	h->detail[0] = '\0';
 
+	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(q->url, ":"), q->url);
 	r = curl_easy_setopt(h->easy, CURLOPT_URL, q->url);
 	if (r == CURLE_OK)	/* never down to http with what was meant for https, nor up by surprise */
 		r = curl_easy_setopt(h->easy, CURLOPT_REDIR_PROTOCOLS_STR, scheme);
@@ -248,7 +249,6 @@ registry_http_post(struct registry_http *h, const struct registry_http_request *
 		return -ENOMEM;
 	curl_easy_setopt(
 	    h->easy, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
-	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDSIZE, (long)q->len);
 	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, q->body);
 	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* wakes it by on_timer, 0 ms */
 		registry_http_rest(h);	/* what is left of it in there depends on libcurl's version */
@@ -263,7 +263,6 @@ static void
 check_done(struct registry_http *h, CURLMcode r)
 {
 	struct registry_http_answer a = { 0 };
-	curl_off_t retry_after = 0;
 	const CURLMsg *m;
 	int left;
 
@@ -277,8 +276,7 @@ check_done(struct registry_http *h, CURLMcode r)
 	a.detail = h->detail[0] != '\0' ? h->detail : curl_easy_strerror((CURLcode)a.code);
 	if (a.code == CURLE_OK) {
 		curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &a.status);
-		curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &retry_after);
-		a.retry_after_s = retry_after > 0 ? retry_after : 0;
+		curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &a.retry_after_s);
 		a.body = h->body.len > 0 ? (const char *)h->body.data : "";
 		a.len = h->body.len;
 	}

@@ -30,8 +30,7 @@ struct registry_http_request {
 	const char *user;		/* basic auth, or NULL */
 	const char *password;
 	const char *token;		/* bearer, or NULL */
-	const char *body;
-	size_t len;
+	const char *body;		/* a text */
 };
 
 /* Valid during the callback, until it posts again. */
@@ -39,7 +38,7 @@ struct registry_http_answer {
 	int code;			/* CURLcode; 0: there is a status */
 	const char *detail;		/* libcurl's words, when code is not 0 */
 	long status;
-	int64_t retry_after_s;		/* 0: the answer did not say */
+	int64_t retry_after_s;		/* 0 or less: the answer did not say when, or that it is now */
 	const char *body;
 	size_t len;
 };

@@ -11,6 +11,7 @@
 
 #include <curl/curl.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/http.h>
 #include <jansson.h>
@@ -33,7 +34,8 @@ static struct {
 	struct evhttp_request *held;		/* while it is silent */
 	unsigned requests;
 	enum evhttp_cmd_type method;
-	char uri[256], asked[512], authorization[128], type[128], accept[128];
+	char uri[256], asked[512], authorization[128], type[128], accept[128], agent[128];
+	size_t asked_bytes, answer_bytes;	/* all of the question's body; all of the answer, with its headers */
 	int64_t at_us[64];
 	const char *refuses;			/* 409, or what is below, for what has this in its address */
 	int refusal;
@@ -63,8 +65,7 @@ on_request(struct evhttp_request *q, void *arg)
 {
 	struct evkeyvalq *in = evhttp_request_get_input_headers(q), *out = evhttp_request_get_output_headers(q);
 	struct evbuffer *body = evhttp_request_get_input_buffer(q), *answer;
-	size_t n = evbuffer_get_length(body);
-
+	struct bufferevent *connection = evhttp_connection_get_bufferevent(evhttp_request_get_connection(q));
 	const char *after;
 	char *address;
 
@@ -79,9 +80,9 @@ on_request(struct evhttp_request *q, void *arg)
 	keep(server.authorization, sizeof(server.authorization), in, "Authorization");
 	keep(server.type, sizeof(server.type), in, "Content-Type");
 	keep(server.accept, sizeof(server.accept), in, "Accept");
-	assert_true(n < sizeof(server.asked));
-	evbuffer_remove(body, server.asked, n);
-	server.asked[n] = '\0';
+	keep(server.agent, sizeof(server.agent), in, "User-Agent");
+	server.asked_bytes = evbuffer_get_length(body);
+	server.asked[evbuffer_remove(body, server.asked, sizeof(server.asked) - 1)] = '\0';
 	if (server.is_silent) {
 		server.held = q;
 		return;
@@ -94,11 +95,13 @@ on_request(struct evhttp_request *q, void *arg)
 	if (server.location != NULL)
 		evhttp_add_header(out, "Location", server.location);
 	for (size_t i = 0; i < server.header_bytes; i += 1000) {
+		size_t len = server.header_bytes - i < 1000 ? server.header_bytes - i : 1000;
 		char name[16], value[1000];
 
 		snprintf(name, sizeof(name), "X-%zu", i);
 		memset(value, 'v', sizeof(value));
-		value[sizeof(value) - strlen(name) - 5] = '\0';	/* with ": " and the line's end 1,000 */
+		assert_true(len > strlen(name) + 4);
+		value[len - strlen(name) - 4] = '\0';	/* with ": " and the line's end as long as that */
 		evhttp_add_header(out, name, value);
 	}
 	answer = evbuffer_new();
@@ -109,6 +112,7 @@ on_request(struct evhttp_request *q, void *arg)
 		evhttp_send_reply(q, server.refusal != 0 ? server.refusal : 409, NULL, answer);
 	else
 		evhttp_send_reply(q, server.status, NULL, answer);
+	server.answer_bytes = evbuffer_get_length(bufferevent_get_output(connection));
 	evbuffer_free(answer);
 }
 

@@ -6,9 +6,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <curl/curl.h>
+#include <event2/listener.h>
 #include "faults.h"
 #include "registry_kit.h"
 #include "stream/registry_http.h"
@@ -24,7 +31,7 @@ static struct {
 	struct registry_http *again;	/* to post by once more, from within */
 } answer;
 
-static struct registry_http_request question = { .body = "what?", .len = 5 };
+static struct registry_http_request question = { .body = "what?" };
 
 static void
 on_answer(const struct registry_http_answer *a, void *arg)
@@ -35,6 +42,7 @@ on_answer(const struct registry_http_answer *a, void *arg)
 	answer.status = a->status;
 	answer.retry_after_s = a->retry_after_s;
 	answer.len = a->len;
+	assert_int_equal(a->body == NULL, a->code != 0);
 	snprintf(answer.body, sizeof(answer.body), "%.*s", (int)a->len, a->body != NULL ? a->body : "");
 	snprintf(answer.detail, sizeof(answer.detail), "%s", a->detail != NULL ? a->detail : "");
 	if (answer.again != NULL && answer.n < 3)
@@ -122,16 +130,124 @@ an_answer_has_a_largest_size(void **state)
 	assert_true(answer.detail[0] != '\0');
 	assert_int_equal(answer.len, 0);
 	server.body_bytes = 0;
-	server.header_bytes = 120 * 1000;
+	server.body = "";
 	posts(h);
+	server.header_bytes = 128 * 1024 - server.answer_bytes;
+	posts(h);
+	assert_int_equal(server.answer_bytes, 128 * 1024);
 	assert_int_equal(answer.code, 0);
-	server.header_bytes = 140 * 1000;
+	server.header_bytes++;
 	posts(h);
 	assert_int_equal(answer.code, CURLE_WRITE_ERROR);
-	server.header_bytes = 0;
+	server.header_bytes--;
 	posts(h);				/* counted anew for each */
 	assert_int_equal(answer.code, 0);
 	registry_http_close(h);
+}
+
+/* In parts, as the connection takes it. */
+static void
+a_long_question_arrives_whole(void **state)
+{
+	const size_t len = 8 * 1024 * 1024;
+	char *text = malloc(len + 1);
+	struct registry_http *h = http_opens(5000);
+
+	(void)state;
+	memset(text, 'q', len);
+	text[len] = '\0';
+	question.body = text;
+	posts(h);
+	question.body = "what?";
+	free(text);
+	assert_int_equal(answer.code, 0);
+	assert_int_equal(server.asked_bytes, len);
+	registry_http_close(h);
+}
+
+static void
+one_connection_is_kept_and_no_other(void **state)
+{
+	struct registry_http *h = http_opens(5000);
+	char other[64];
+
+	(void)state;
+	assert_int_equal(evhttp_bind_socket(http, "127.0.0.2", (uint16_t)atoi(strrchr(url, ':') + 1)), 0);
+	snprintf(other, sizeof(other), "http://127.0.0.2%s", strrchr(url, ':'));
+	posts(h);
+	posts(h);
+	assert_int_equal(server.ports[0], server.ports[1]);
+	question.url = other;
+	posts(h);
+	question.url = url;
+	posts(h);
+	assert_int_equal(server.requests, 4);
+	assert_int_not_equal(server.ports[0], server.ports[3]);
+	registry_http_close(h);
+}
+
+static void
+nothing_but_http_is_spoken(void **state)
+{
+	struct registry_http *h = http_opens(5000);
+
+	(void)state;
+	question.url = "file:///etc/hostname";
+	posts(h);
+	assert_int_equal(answer.code, CURLE_UNSUPPORTED_PROTOCOL);
+	registry_http_close(h);
+}
+
+/* A name that is looked up until it is let go, on a thread of libcurl's. */
+#define SILENT "name.silent.example"
+static struct {
+	atomic_bool is_asked, is_let_go, is_done;
+} lookup;
+
+int
+getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **ret)
+{
+	static typeof(getaddrinfo) *real;
+
+	if (name == NULL || strcmp(name, SILENT) != 0) {
+		real = (typeof(real))dlsym(RTLD_NEXT, "getaddrinfo");
+		return real(name, service, hints, ret);
+	}
+	lookup.is_asked = true;
+	for (int i = 0; i < 4000 && !lookup.is_let_go; i++)
+		usleep(1000);
+	lookup.is_done = true;
+	return EAI_AGAIN;
+}
+
+static bool
+is_looked_up(void)
+{
+	return lookup.is_asked;
+}
+
+static bool
+is_one_thread(void)
+{
+	struct stat st;
+
+	/* Its own folder, and those of "." and "..". */
+	return stat("/proc/self/task", &st) == 0 && st.st_nlink == 3;
+}
+
+static void
+a_name_server_that_is_silent_does_not_hold_up_the_end(void **state)
+{
+	struct registry_http *h = http_opens(60000);
+
+	(void)state;
+	question.url = "http://" SILENT;
+	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_true(wait_for(is_looked_up));
+	registry_http_close(h);
+	assert_false(lookup.is_done);
+	lookup.is_let_go = true;
+	assert_true(wait_for(is_one_thread));	/* which frees what is its own */
 }
 
 static void
@@ -243,6 +359,76 @@ files_of_tls_are_used(void **state)
 		assert_int_equal(answer.code, codes[i]);
 		registry_http_close(h);
 	}
+}
+
+/* The first that a client of TLS says. */
+static struct {
+	struct bufferevent *connection;
+	unsigned char text[4096];
+	size_t len;
+} hello;
+
+static void
+on_hello(struct bufferevent *connection, void *arg)
+{
+	(void)arg;
+	hello.len = bufferevent_read(connection, hello.text, sizeof(hello.text));
+}
+
+static void
+on_connection(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *at, int at_len, void *arg)
+{
+	(void)listener;
+	(void)at;
+	(void)at_len;
+	(void)arg;
+	hello.connection = bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE);
+	bufferevent_setcb(hello.connection, on_hello, NULL, NULL, NULL);
+	bufferevent_enable(hello.connection, EV_READ);
+}
+
+static bool
+is_greeted(void)
+{
+	return hello.len > 0;
+}
+
+/* However much more this host's OpenSSL lets its programs offer. */
+static void
+tls_is_offered_from_1_2_on_with_http_1_1_in_it(void **state)
+{
+	static const char versions[] = "\x00\x2b\x00\x05\x04\x03\x04\x03\x03", protocols[] = "\x00\x09\x08http/1.1";
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t len = sizeof(at);
+	struct registry_http *h = http_opens(5000);
+	struct evconnlistener *listener = evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_CLOSE_ON_FREE, 1,
+	    (struct sockaddr *)&at, len);
+	char https[64];
+
+	(void)state;
+	assert_int_equal(getsockname(evconnlistener_get_fd(listener), (struct sockaddr *)&at, &len), 0);
+	snprintf(https, sizeof(https), "https://127.0.0.1:%u", ntohs(at.sin_port));
+	question.url = https;
+	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_true(wait_for(is_greeted));
+	assert_non_null(memmem(hello.text, hello.len, versions, sizeof(versions) - 1));
+	assert_non_null(memmem(hello.text, hello.len, protocols, sizeof(protocols) - 1));
+	registry_http_close(h);
+	bufferevent_free(hello.connection);
+	evconnlistener_free(listener);
+}
+
+/* Read by OpenSSL when it begins: old versions too, which each program must refuse by itself then. */
+static void
+let_openssl_offer_all(void)
+{
+	char path[32];
+	int fd = memfd_create("openssl.cnf", MFD_CLOEXEC);
+
+	dprintf(fd, "openssl_conf = all\n[all]\nssl_conf = ssl\n[ssl]\nsystem_default = default\n"
+	    "[default]\nMinProtocol = TLSv1\nCipherString = DEFAULT:@SECLEVEL=0\n");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	setenv("OPENSSL_CONF", path, 1);
 }
 
 static void
@@ -409,11 +595,16 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_answer_comes_once_and_whole),
 		T(an_answer_has_a_largest_size),
+		T(a_long_question_arrives_whole),
+		T(one_connection_is_kept_and_no_other),
+		T(nothing_but_http_is_spoken),
+		T(a_name_server_that_is_silent_does_not_hold_up_the_end),
 		T(silence_has_an_end),
 		T(what_is_in_flight_when_it_closes_is_not_told),
 		T(a_redirect_keeps_the_question_and_the_scheme),
 		T(credentials_are_those_of_this_question),
 		T(files_of_tls_are_used),
+		T(tls_is_offered_from_1_2_on_with_http_1_1_in_it),
 		T(without_memory_a_question_has_an_end_too),
 		T(a_question_that_cannot_be_timed_ends_at_once),
 		T(between_two_questions_nothing_is_watched),
@@ -421,6 +612,7 @@ main(void)
 		T(silence_is_waited_for_as_long_as_was_asked),
 	};
 
+	let_openssl_offer_all();
 	prepare_libraries();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
