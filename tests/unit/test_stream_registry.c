@@ -31,6 +31,7 @@ answer_to(bool lookup_only, long status, const char *body)
 		.secrets = { "hunter2" } };
 	struct registry_answer a;
 
+	memset(&a, 'x', sizeof(a));
 	registry_answer_read(&q, status, body, strlen(body), &a);
 	return a;
 }
@@ -58,27 +59,45 @@ id_is_read(void **state)
 	assert_int_equal(REGISTRY_ID, a.verdict);
 	assert_int_equal(0, a.id);
 	assert_int_not_equal(REGISTRY_ID, answer_to(true, 300, "{\"id\":7}").verdict);	/* it is elsewhere */
+	assert_int_equal(8, answer_to(true, 200, "{\"id\":7,\"id\":8}").id);	/* as most readers of JSON take it */
 }
 
 static void
 what_promises_an_id_and_has_none_is_no_answer(void **state)
 {
-	static const char *const bodies[] = { "", "7", "null", "[7]", "{}", "{\"id\": \"7\"}",
-		"{\"id\": -1}", "{\"id\": 2147483648}", "{\"id\": 7.0}", "{\"id\": 7", "<html>",
-		"{\"id\": 99999999999999999999}", "\xff\xfe" };
+	static const struct {
+		const char *body, *has;
+	} cases[] = {
+		{ "", "what is not JSON" },
+		{ "7", "what is not JSON" },
+		{ "null", "what is not JSON" },
+		{ "[7]", "JSON that has no id" },
+		{ "{}", "JSON that has no id" },
+		{ "{\"id\": \"7\"}", "an id that is none" },
+		{ "{\"id\": -1}", "an id that is none" },
+		{ "{\"id\": 2147483648}", "an id that is none" },
+		{ "{\"id\": 7.0}", "an id that is none" },
+		{ "{\"id\": 7", "what is not JSON" },
+		{ "<html>", "what is not JSON" },
+		{ "{\"id\": 99999999999999999999}", "what is not JSON" },
+		{ "\xff\xfe", "what is not JSON" },
+	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-		struct registry_answer a = answer_to(false, 200, bodies[i]);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct registry_answer a = answer_to(false, 200, cases[i].body);
+		char want[256];
 
-		assert_says(&a, REGISTRY_NONE, BASE " answers 200 for subject " SUBJECT);
+		snprintf(want, sizeof(want), "%s answers 200 for subject %s, but with %s: check", BASE, SUBJECT,
+		    cases[i].has);
+		assert_says(&a, REGISTRY_NONE, want);
 	}
 }
 
 static void
 body_that_is_too_long_is_not_parsed(void **state)
 {
-	size_t len = 65 * 1024;
+	size_t len = 64 * 1024 + 1;
 	char *body = malloc(len + 1);
 	struct registry_answer a;
 
@@ -88,6 +107,8 @@ body_that_is_too_long_is_not_parsed(void **state)
 	memcpy(body, "{\"id\": 7}", 9);
 	a = answer_to(false, 200, body);
 	assert_says(&a, REGISTRY_NONE, "not JSON");
+	body[len - 1] = '\0';
+	assert_int_equal(REGISTRY_ID, answer_to(false, 200, body).verdict);
 	free(body);
 }
 
@@ -132,6 +153,8 @@ each_refusal_has_its_sentence(void **state)
 		    "answers 405 (\"no\") to our question" },
 		{ false, 500, "{\"message\":\"db\"}", REGISTRY_NONE,
 		    "answers 500 (\"db\"): the registry" },
+		{ false, 500, "{\"message\":\"x\"}", REGISTRY_NONE, "answers 500 (\"x\"): the registry" },
+		{ false, 500, "{\"message\":\"\"}", REGISTRY_NONE, "answers 500: the registry" },
 		{ false, 503, "<html>", REGISTRY_NONE, "answers 503: the registry" },
 		{ false, 408, "", REGISTRY_NONE, "asked too much" },
 		{ false, 429, "", REGISTRY_NONE, "asked too much" },
@@ -157,6 +180,14 @@ servers_words_are_one_line_cut_and_without_secrets(void **state)
 
 	(void)state;
 	assert_says(&a, REGISTRY_NONE, "(\"a b  ******* is wrong\")");
+	for (int len = 231; len <= 232; len++) {
+		char want[256];
+
+		snprintf(body, sizeof(body), "{\"message\":\"%0*d\"}", len, 0);
+		a = answer_to(false, 500, body);
+		snprintf(want, sizeof(want), "(\"%0231d%s\")", 0, len > 231 ? "…" : "");
+		assert_says(&a, REGISTRY_NONE, want);
+	}
 	snprintf(body, sizeof(body), "{\"message\":\"%0*d hunter2\"}", 225, 0);	/* at the cut */
 	a = answer_to(false, 500, body);
 	assert_null(strstr(a.sentence, "hunter"));
@@ -337,6 +368,7 @@ url_that_is_none_is_refused_without_its_password(void **state)
 static void
 url_that_is_none_is_told_what_it_should_be(void **state)
 {
+	static char longest[255 + 2] = "http://h/";
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
@@ -348,17 +380,22 @@ url_that_is_none_is_told_what_it_should_be(void **state)
 		{ "http://h?x", "a base URL has neither ? nor #" },
 		{ "http://h#x", "a base URL has neither ? nor #" },
 		{ "http://h/\xff", "it has characters that no URL has" },
+		{ "http://a:hunter2@h?x", "registry URL \"h?x\": a base URL has neither ? nor #" },
+		{ longest, "it is longer than any that we take" },
 	};
+	struct registry_url u = { 0 };
+	char error[512];
 
 	(void)state;
+	memset(longest + strlen("http://h/"), 'x', 256 - strlen("http://h/"));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct registry_url u = { 0 };
-		char error[256] = "";
-
 		assert_int_equal(registry_url_parse(cases[i].text, &u, error, sizeof(error)), -EINVAL);
 		if (strstr(error, cases[i].says) == NULL)
 			fail_msg("%s: %s (no \"%s\")", cases[i].text, error, cases[i].says);
 	}
+	longest[255] = '\0';
+	assert_int_equal(registry_url_parse(longest, &u, error, sizeof(error)), 0);
+	registry_url_done(&u);
 }
 
 static void
@@ -479,6 +516,7 @@ damaged_cache_gives_what_is_whole_and_tells(void **state)
 		const char *text;	/* of the error */
 	} cases[] = {
 		{ "{\"version\":1,\"ids\":[%s]}", 5, NULL },
+		{ "{\"version\":2,\"version\":1,\"ids\":[%s]}", 5, NULL },	/* the last counts */
 		{ "{\"version\":1,\"ids\":[%s,{}]}", 5, "1 of the schema ids" },
 		{ "{\"version\":1,\"ids\":[1,%s,null,{\"url\":\"u\",\"subject\":\"s\",\"fingerprint\":\"g000000000000000\",\"id\":1}]}", 5, "3 of" },
 		{ "{\"version\":1,\"ids\":[{\"url\":\"u\",\"subject\":\"s\",\"fingerprint\":\"f\",\"id\":1},%s]}", 5, "1 of" },
@@ -576,6 +614,8 @@ full_cache_loses_its_oldest_and_fits_its_file(void **state)
 	    0, registry_cache_open(tree_path(&t, "ids.json"), &c, error, sizeof(error)));
 	assert_string_equal("", error);
 	assert_int_equal(REGISTRY_CACHE_MAX, registry_cache_count(c));
+	for (int i = 10; i < REGISTRY_CACHE_MAX + 10; i++)
+		assert_id(c, url, (uint64_t)i, i);
 	registry_cache_close(c);
 	tree_done(&t);
 }

@@ -34,6 +34,7 @@ an_id_is_asked_for_once(void **state)
 	assert_string_equal(server.asked, question);
 	assert_string_equal(server.type, "application/vnd.schemaregistry.v1+json");
 	assert_non_null(strstr(server.accept, "application/json"));
+	assert_string_equal(server.agent, "sluice/" SLUICE_VERSION);
 	assert_string_equal(server.authorization, "");
 	assert_int_equal(changes, 1);
 	assert_int_equal(status().requests, 1);
@@ -69,7 +70,7 @@ a_lookup_registers_nothing(void **state)
 	(void)state;
 	o.lookup_only = true;
 	opens(&o);
-	id_of("a-value", 15);
+	id_of("a-value", 0);	/* which is a fingerprint as any other */
 	assert_true(wait_for(is_ok));
 	assert_string_equal(server.uri, "/base/subjects/a-value");
 }
@@ -176,6 +177,80 @@ a_no_is_asked_again_until_it_is_a_yes(void **state)
 	assert_int_equal(changes, 2);
 	id_of("b-value", 15);		/* nothing is left of it */
 	assert_int_equal(status().state, REGISTRY_ASKING);
+}
+
+static bool
+is_refused_twice(void)
+{
+	return status().failures == 2;
+}
+
+/* The sentence and the state are what they were, and yet one more id is known to be refused. */
+static void
+each_schema_that_is_refused_is_news(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	server.status = 409;
+	o.retry_max_ms = 3600000;
+	opens(&o);
+	id_of("a-value", 1);
+	id_of("a-value", 2);
+	assert_true(wait_for(is_refused_twice));
+	assert_int_equal(id_of("a-value", 1), -EACCES);
+	assert_int_equal(id_of("a-value", 2), -EACCES);
+	assert_int_equal(changes, 2);
+}
+
+static void
+an_answer_of_any_kind_ends_being_away(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	server.status = 503;
+	opens(&o);
+	id_of("a-value", 1);
+	assert_true(wait_for(is_away));
+	server.status = 409;
+	assert_true(wait_for(is_refused));
+}
+
+static void
+silence_is_told_with_the_time_that_there_was(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	server.is_silent = true;
+	o.timeout_ms = 1;
+	opens(&o);
+	id_of("a-value", 1);
+	assert_true(wait_for(is_away));
+	assert_non_null(strstr(status().error, " within 1 ms"));
+}
+
+static void
+a_ca_file_that_is_given_is_the_one_in_use(void **state)
+{
+	char https[72], there[128], want[256];
+	const char *urls[] = { https };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	snprintf(https, sizeof(https), "https%s", url + strlen("http"));
+	tree_write(&tree, "there", "x");
+	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
+	o.ca_file = there;
+	opens(&o);
+	id_of("a-value", 1);
+	assert_true(wait_for(is_away));
+	snprintf(want, sizeof(want), "the CA file %s cannot be used", there);
+	assert_non_null(strstr(status().error, want));
 }
 
 static void
@@ -370,6 +445,11 @@ a_cache_that_cannot_be_written_is_told_once(void **state)
 	assert_true(wait_for(is_ok));
 	turn_for(20);
 	assert_int_equal(changes, 3);
+	/* The end is one more occasion. */
+	assert_int_equal(rmdir(o.cache_file), 0);
+	registry_close(r);
+	r = NULL;
+	assert_int_equal(access(o.cache_file, F_OK), 0);
 }
 
 static bool
@@ -427,6 +507,10 @@ main(void)
 		T(credentials_go_with_each_question),
 		T(credentials_that_the_server_repeats_are_in_no_error),
 		T(a_no_is_asked_again_until_it_is_a_yes),
+		T(each_schema_that_is_refused_is_news),
+		T(an_answer_of_any_kind_ends_being_away),
+		T(silence_is_told_with_the_time_that_there_was),
+		T(a_ca_file_that_is_given_is_the_one_in_use),
 		T(an_id_that_is_taken_back_is_forgotten_on_disk_too),
 		T(without_an_answer_the_next_has_its_turn),
 		T(who_does_not_let_us_in_is_passed_by),

@@ -95,6 +95,7 @@ a_refusal_waits_for_half_of_the_longest_wait_and_by_chance_for_all(void **state)
 		bool is_most;
 		int64_t want_ms[4];
 	} cases[] = {
+		{ 1, false, { 1, 1, 1, 1 } },
 		{ 1000, false, { 500, 500, 500, 500 } },
 		{ 1000, true, { 999, 999, 999, 999 } },
 		{ 1001, false, { 501, 501, 501, 501 } },
@@ -127,6 +128,7 @@ an_id_is_asked_for_again_by_chance_half_as_late(void **state)
 		bool is_most;
 		int64_t want_ms[4];
 	} cases[] = {
+		{ 1, false, { 1, 1, 1, 1 } },
 		{ 3000, false, { 1500, 1500, 1500, 1500 } },
 		{ 3000, true, { 2999, 2999, 2999, 2999 } },
 		{ 3001, false, { 1501, 1501, 1501, 1501 } },
@@ -162,8 +164,9 @@ who_says_when_is_asked_then(void **state)
 	static const struct {
 		const char *after;
 		int64_t want_ms;
+		uint32_t max_ms;	/* 0: 30000 */
 	} cases[] = { { "2", 2000 }, { "1", 1000 }, { "29", 29000 }, { "30", 30000 }, { "31", 30000 }, { "3600", 30000 },
-		{ "0", 100 } };
+		{ "0", 100 }, { "2000", 2000000, 2000001 }, { "2001", 2000001, 2000001 } };
 	const char *urls[] = { url };
 
 	(void)state;
@@ -172,7 +175,7 @@ who_says_when_is_asked_then(void **state)
 		struct registry_options o = options(urls, 1);
 
 		o.retry_min_ms = 100;
-		o.retry_max_ms = 30000;
+		o.retry_max_ms = cases[i].max_ms > 0 ? cases[i].max_ms : 30000;
 		server.retry_after = cases[i].after;
 		opens_at_once(&o, true);
 		id_of("a-value", 15);
@@ -307,20 +310,49 @@ static void
 who_lets_nobody_in_is_asked_after_a_pause(void **state)
 {
 	static const int64_t want_ms[] = { 500, 500, 500 };
-	char other[72];
-	const char *urls[] = { url, other };
-	struct registry_options o = options(urls, 2);
+	static const char *const want[] = { "/base/subjects/", "/base/2/", "/base/3/" };
+	char second[72], third[72];
+	const char *urls[] = { url, second, third };
 
 	(void)state;
-	snprintf(other, sizeof(other), "%s/2", url);
+	snprintf(second, sizeof(second), "%s/2", url);
+	snprintf(third, sizeof(third), "%s/3", url);
 	server.status = 401;
-	o.retry_max_ms = 1000;
-	opens_at_once(&o, false);
-	id_of("a-value", 15);
-	expect_waits(want_ms, 3);
-	for (unsigned i = 0; i < 4; i++)
-		assert_string_equal(server.uris[i], i % 2 ? "/base/2/subjects/a-value/versions" :
-		    "/base/subjects/a-value/versions");
+	for (size_t n = 2; n <= 3; n++) {
+		struct registry_options o = options(urls, n);
+
+		o.retry_max_ms = 1000;
+		server.requests = 0;
+		opens_at_once(&o, false);
+		id_of("a-value", 15);
+		expect_waits(want_ms, 3);
+		assert_int_equal(server.requests, 3 * n);
+		for (size_t i = 0; i < 3 * n; i++)
+			assert_memory_equal(server.uris[i], want[i % n], strlen(want[i % n]));
+		registry_close(r);
+		r = NULL;
+	}
+}
+
+/* However often it goes without an answer. */
+static void
+what_was_not_refused_goes_before_what_was(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	server.status = 500;
+	server.refuses = "/refused";
+	o.retry_min_ms = o.retry_max_ms = 1000;
+	opens_at_once(&o, true);
+	id_of("refused", 1);
+	id_of("wanted", 1);
+	wanted_waits = timers.over_at_once = 4;
+	assert_true(wait_for(has_waited));
+	assert_non_null(strstr(server.uris[0], "/refused"));
+	assert_non_null(strstr(server.uris[1], "/wanted"));
+	assert_non_null(strstr(server.uris[2], "/wanted"));
 }
 
 int
@@ -339,6 +371,7 @@ main(void)
 		T(a_question_without_an_answer_does_not_hold_up_others),
 		T(what_is_wanted_goes_before_what_is_known),
 		T(who_lets_nobody_in_is_asked_after_a_pause),
+		T(what_was_not_refused_goes_before_what_was),
 	};
 
 	prepare_libraries();
