@@ -155,6 +155,7 @@ each_refusal_has_its_sentence(void **state)
 		    "answers 500 (\"db\"): the registry" },
 		{ false, 500, "{\"message\":\"x\"}", REGISTRY_NONE, "answers 500 (\"x\"): the registry" },
 		{ false, 500, "{\"message\":\"\"}", REGISTRY_NONE, "answers 500: the registry" },
+		{ false, 500, "{\"message\":\"\\nx\"}", REGISTRY_NONE, "answers 500 (\" x\"): the registry" },
 		{ false, 503, "<html>", REGISTRY_NONE, "answers 503: the registry" },
 		{ false, 408, "", REGISTRY_NONE, "asked too much" },
 		{ false, 429, "", REGISTRY_NONE, "asked too much" },

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include "base/ca_bundle.h"
 #include "faults.h"
 #include "registry_kit.h"
 #include "timers.h"
@@ -58,6 +59,26 @@ without_memory_it_does_not_open(void **state)
 		assert_null(r);
 	}
 	assert_in_range(n, 4, 999);
+}
+
+/* Seen by the room that its name needs. Of a host that has none there is nothing to see. */
+static void
+the_systems_ca_file_is_taken_for_https_alone(void **state)
+{
+	const char *urls[] = { "http://127.0.0.1:9", "https://127.0.0.1:9" }, *ca = ca_bundle_find(ca_bundle_paths);
+
+	(void)state;
+	for (size_t i = 0; ca != NULL && i < 2; i++) {
+		struct registry_options o = options(urls + i, 1);
+		int opened;
+
+		fault = (struct fault){ .calls = FAULT_MEMORY, .size = strlen(ca) + 1, .times = 1, .error = ENOMEM };
+		opened = registry_open(base, &o, on_change, &changes, &r, error, sizeof(error));
+		fault.calls = 0;
+		assert_int_equal(opened, i == 0 ? 0 : -ENOMEM);
+		registry_close(r);
+		r = NULL;
+	}
 }
 
 static void
@@ -131,6 +152,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(without_memory_it_does_not_open),
+		T(the_systems_ca_file_is_taken_for_https_alone),
 		T(without_memory_an_id_is_asked_for_later),
 		T(without_memory_for_its_timer_it_is_asked_once_there_is_some),
 	};

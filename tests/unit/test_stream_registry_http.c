@@ -338,16 +338,32 @@ credentials_are_those_of_this_question(void **state)
 	registry_http_close(h);
 }
 
+/* Signed by itself; its key was thrown away. */
+static const char certificate[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBbjCCARWgAwIBAgIUbIb48rBW1gZ12sum/0vp8P54K1owCgYIKoZIzj0EAwIw\n"
+    "DDEKMAgGA1UEAwwBeDAgFw0yNjExMjMwNjA2MzFaGA8yMTI2MTAzMDA2MDYzMVow\n"
+    "DDEKMAgGA1UEAwwBeDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABLN/c2hWrvTh\n"
+    "bOV/LCWa5or4HTQuC6p6xwZ7ZLopS+X65Nvpo10MBUPwjq8Wrc2yCRjde624/sGj\n"
+    "aoIPQm1kN52jUzBRMB0GA1UdDgQWBBQBvAAYnHjqVGEHOQgxL8nLcxNMBTAfBgNV\n"
+    "HSMEGDAWgBQBvAAYnHjqVGEHOQgxL8nLcxNMBTAPBgNVHRMBAf8EBTADAQH/MAoG\n"
+    "CCqGSM49BAMCA0cAMEQCIFV5vn5pFFfVdfnYEkDXZPasMrfDu3EIFTstX0WXRTs6\n"
+    "AiAUx7z5y1fsvMXkCzcBSJH25io1klRP740ynJgPwC/kIA==\n"
+    "-----END CERTIFICATE-----\n";
+
 static void
 files_of_tls_are_used(void **state)
 {
-	char none[128];
-	struct registry_http_options cases[] = { { .ca_file = none }, { .cert_file = none, .key_file = none } };
-	static const int codes[] = { CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM };
+	char none[128], there[128];
+	struct registry_http_options cases[] = { { .ca_file = none }, { .cert_file = none, .key_file = none },
+		{ .cert_file = there, .key_file = none } };
+	static const int codes[] = { CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CERTPROBLEM };
 
 	(void)state;
 	snprintf(none, sizeof(none), "%s", tree_path(&tree, "none"));
-	for (size_t i = 0; i < 2; i++) {
+	tree_write(&tree, "there", certificate);
+	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
+	for (size_t i = 0; i < 3; i++) {
 		struct registry_http *h;
 		char https[64];
 
@@ -361,6 +377,7 @@ files_of_tls_are_used(void **state)
 		assert_int_equal(answer.code, codes[i]);
 		registry_http_close(h);
 	}
+	assert_non_null(strstr(answer.detail, none));	/* the key, not one beside the certificate */
 }
 
 /* The first that a client of TLS says. */
