@@ -398,7 +398,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_record_is_released_when_it_is_delivered),
 		T(a_turn_of_the_loop_has_a_bound),
-		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first, teardown),
+		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first,
+		    teardown),
 		T(a_full_outlet_is_waited_for),
 		T(after_a_failure_all_comes_again_in_order_and_marked),
 		T(what_can_never_be_delivered_is_a_dead_letter),
