@@ -64,6 +64,16 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	assert_null(note_of(&w, &b, 0, PHASE_END));
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).failed, 0);
+
+	/* Two lost execs of one that was known as a copy of its parent. */
+	b = forks(&w, &sh);
+	tells(&w, &b, STATE_LIVE, 0);
+	execs_unheard(&w, &b);
+	execs_unheard(&w, &b);
+	exits(&w, &b, 0);
+	n = note_of(&w, &b, 1, PHASE_END);
+	assert_non_null(n);
+	assert_false(n->id.forked);
 }
 
 static void
@@ -138,6 +148,32 @@ a_pass_that_brings_nothing_new_is_not_noted(void **state)
 	assert_int_not_equal(notes_of(&nobodys, 1), 0);		/* what it is */
 	assert_int_equal(notes_of(&nobodys, 1), 0);
 	assert_int_not_equal(notes_of(&other, 1), 0);
+}
+
+static void
+usage_is_noted_where_there_is_some(void **state)
+{
+	const struct being *all[1];
+	struct being sh;
+	size_t before;
+
+	(void)state;
+	open_with_journal();
+	sh = child(NULL, "sh");
+	all[0] = &sh;
+	for (int i = 0; i < 2; i++) {
+		works(&w, &sh, 5);
+		before = w.kept.n;
+		snapshot(&w, true, all, 1);
+		assert_int_not_equal(w.kept.n, before);
+	}
+	w.now += 10 * SECOND;
+	before = w.kept.n;
+	snapshot(&w, true, all, 1);
+	assert_int_equal(w.kept.n, before);
+	sh.c.rss_bytes += 1 << 20;		/* nothing that a record is made of */
+	snapshot(&w, true, all, 1);
+	assert_int_not_equal(w.kept.n, before);
 }
 
 /* A driver that the kernel tells no more of: how it ends, nobody will know. */
@@ -368,6 +404,15 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	works(&w, &b, 3);
 	exits(&w, &b, 0);
 	assert_true(note_has_cpu(note_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
+	/* The same of one that nobody told of before. */
+	b = forks(&w, &sh);
+	b.execed = true;
+	b.key.index = 3;
+	works(&w, &b, 7);
+	finds(&b, "noise");
+	works(&w, &b, 4);
+	exits(&w, &b, 0);
+	assert_true(note_has_cpu(note_of(&w, &b, 3, PHASE_END), 4));
 
 	/* Of a program whose exec nobody heard what was told of the one before says nothing. */
 	execs_unheard(&w, &replaced);
@@ -396,6 +441,7 @@ main(void)
 		T(who_has_taken_an_orphan_is_known_while_it_lives),
 		T(a_child_is_the_one_of_whom_the_kernel_says_at_last),
 		T(a_pass_that_brings_nothing_new_is_not_noted),
+		T(usage_is_noted_where_there_is_some),
 		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
 		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
 		T(a_zombie_that_was_told_is_not_told_again_by_the_next_life),
