@@ -225,8 +225,8 @@ class Change(RulesTest):
         self.assertIn(f"generation {before['generation'] + 2} is in force", a.ctl("reload", check=True).stdout)
         self.sh('"$1" "$2" left-out-2; /bin/true "$2" 3', hidden, shown)  # at once: the agent makes up for the kernel
         records = self.stop()
-        mine = {r["argv"][2]: r for r in records.ends.values() if (r["argv"] or [])[1:2] == [shown]}
-        self.assertEqual(["1", "2", "3"], sorted(mine), mine)
+        mine = [r["argv"][2] for r in records.ends.values() if (r["argv"] or [])[1:2] == [shown]]
+        self.assertEqual(["1", "2", "3"], sorted(mine))
         events = collections.Counter(r["event"] for r in records.topics["sluice.agent"])
         self.assertEqual((2, len(bad)), (events["RELOAD"], events["RELOAD_FAILED"]))
 
