@@ -20,6 +20,7 @@
 #define STAT_START 22		/* fields of /proc/PID/stat, from 1; proc(5) */
 #define STAT_VSIZE 23
 #define TASK_SIZE 40		/* below /proc: PID, or PID/task/TID */
+#define ASKED_MAX 64		/* threads of a process whose first one has ended */
 
 struct found {
 	char proc[PATH_MAX];
@@ -229,16 +230,20 @@ read_through_thread(struct found *f, uint32_t pid, struct exec_signal *s)
 	char path[PATH_MAX], task[TASK_SIZE];
 	const struct dirent *e;
 	bool is_read = false;
+	int asked = 0;
 	DIR *dir;
 
 	task_of(pid, task);
 	path_of(f, task, "task", path);
 	dir = opendir(path);
-	while (dir != NULL && !is_read && (e = readdir(dir)) != NULL) {
+	while (dir != NULL && !is_read && asked < ASKED_MAX && (e = readdir(dir)) != NULL) {
 		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
 
+		if (tid == 0 || tid == pid)
+			continue;
+		asked++;
 		snprintf(task, sizeof(task), "%u/task/%u", pid, tid);
-		is_read = tid != 0 && tid != pid && read_memory(f, task, s);
+		is_read = read_memory(f, task, s);
 	}
 	if (dir != NULL)
 		closedir(dir);

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
+
 #include "collect/found.h"
 #include "tree.h"
 
@@ -180,6 +182,38 @@ one_whose_first_thread_has_ended_is_read_through_another(void **state)
 	assert_string_equal(found_cgroup(found, true), "/job");
 }
 
+/* In the order in which they are read, 64 are asked: one that is ending may have very many. */
+static void
+only_so_many_threads_are_asked(void **state)
+{
+	struct state_signal s = state_of(1230000000);
+	char names[100][32], dir[4096];
+	struct exec_signal e;
+	const struct dirent *d;
+	size_t n = 0;
+	DIR *tasks;
+
+	(void)state;
+	write_stat_of("77/stat", "123", "0");
+	for (int tid = 100; tid < 200; tid++) {
+		snprintf(names[0], sizeof(names[0]), "77/task/%d/stat", tid);
+		write_stat_of(names[0], "123", "0");
+	}
+	snprintf(dir, sizeof(dir), "%s", tree_path(&tree, "77/task"));
+	tasks = opendir(dir);
+	assert_non_null(tasks);
+	while ((d = readdir(tasks)) != NULL && n < 100) {
+		if (d->d_name[0] != '.')
+			snprintf(names[n++], sizeof(names[0]), "77/task/%.8s/stat", d->d_name);
+	}
+	closedir(tasks);
+	assert_int_equal(n, 100);
+	write_stat_of(names[64], "123", "4096");
+	assert_false(found_read(found, &s, &e));
+	write_stat_of(names[63], "123", "4096");
+	assert_true(found_read(found, &s, &e));
+}
+
 /* Between the iterator and us a process can end, and its pid be given to another. */
 static void
 another_process_of_that_pid_is_refused(void **state)
@@ -269,6 +303,7 @@ main(void)
 		TEST(what_cannot_be_read_is_null),
 		TEST(one_that_is_ending_is_not_told),
 		TEST(one_whose_first_thread_has_ended_is_read_through_another),
+		TEST(only_so_many_threads_are_asked),
 		TEST(another_process_of_that_pid_is_refused),
 		TEST(many_arguments_are_cut_and_said_to_be),
 		TEST(a_title_ends_within_the_arguments),
