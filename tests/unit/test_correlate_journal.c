@@ -826,6 +826,43 @@ that_a_zombie_is_gone_is_known_in_the_next_life(void **state)
 	}
 }
 
+/* The control group that no record needed for the longest time is let go first, in the next life as in this one. */
+static void
+what_was_needed_last_is_known_in_the_next_life(void **state)
+{
+	static const struct cgroup_signal groups[] = { { .id = 7, .is_v2 = true, .path = "/a" },
+		{ .id = 8, .is_v2 = true, .path = "/b" } };
+	struct correlator_options options = host_options();
+	char *before = NULL;
+	struct life l;
+
+	(void)state;
+	for (int deaths = 0; deaths < 2; deaths++) {
+		struct being b[2];
+
+		life_open(&l, &options);
+		for (int i = 0; i < 2; i++) {
+			correlator_cgroup(l.w.c, &groups[i]);
+			b[i] = forks(&l.w, NULL);
+			b[i].context.cgroup_v2 = groups[i].id;
+			execs(&l.w, &b[i], "python3 work.py");
+		}
+		exits(&l.w, &b[0], 0);	/* its END was the last to need /a */
+		if (deaths > 0)
+			dies(&l);
+		checkpoints(&l);	/* in the order in which they would be let go */
+		if (deaths == 0) {
+			before = malloc(l.notes.len);
+			memcpy(before, l.notes.data, l.notes.len);
+			assert_true((char *)memmem(before, l.notes.len, "/b", 2) < (char *)memmem(before, l.notes.len, "/a", 2));
+		} else {
+			assert_memory_equal(l.notes.data, before, l.notes.len);
+		}
+		life_close(&l);
+	}
+	free(before);
+}
+
 int
 main(void)
 {
@@ -844,6 +881,7 @@ main(void)
 		cmocka_unit_test(who_died_in_between_is_let_go),
 		cmocka_unit_test(what_a_child_has_of_its_parent_outlives_the_parent),
 		cmocka_unit_test(that_a_zombie_is_gone_is_known_in_the_next_life),
+		cmocka_unit_test(what_was_needed_last_is_known_in_the_next_life),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

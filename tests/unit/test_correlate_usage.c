@@ -238,6 +238,29 @@ whatever_moved_is_told_and_nothing_is_not(void **state)
 	assert_int_equal(note_at(&w, TOPIC_USAGE, -1, 5)->interval_ns, 1);
 }
 
+/* Neither of a program whose exec was lost, nor of one whose start came without the totals up to it. */
+static void
+usage_of_which_program_is_not_known_is_of_none(void **state)
+{
+	struct being known = forks(&w, NULL), late = forks(&w, NULL);
+	const struct being *all[] = { &known, &late };
+
+	(void)state;
+	execs(&w, &known, "bash");
+	execs_unheard(&w, &known);
+	late.key.index = 1;		/* and not what the exec replaced */
+	execs(&w, &late, "bash");
+	works(&w, &known, 10);
+	works(&w, &late, 10);
+	snapshot(&w, true, all, 2);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 0);
+	execs(&w, &late, "R");		/* this one replaced a known one */
+	works(&w, &late, 10);
+	snapshot(&w, true, all, 2);
+	assert_int_equal(note_count(&w, TOPIC_USAGE, -1), 1);
+	assert_true(note_has_cpu(note_at(&w, TOPIC_USAGE, -1, 0), 10));
+}
+
 int
 main(void)
 {
@@ -250,6 +273,7 @@ main(void)
 		T(the_cgroups_used_least_are_forgotten),
 		T(a_second_is_a_second),
 		T(whatever_moved_is_told_and_nothing_is_not),
+		T(usage_of_which_program_is_not_known_is_of_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
