@@ -15,6 +15,8 @@ import tempfile
 import threading
 import time
 
+import harness
+
 MARK = "sluice-load"
 
 # Of the ends seen: from 7.0 the kernel skips a probe that is under way on that CPU, and at times no later one of the
@@ -61,7 +63,7 @@ class Load:
 
     def wait_more(self, n):
         """Until it has started so many more."""
-        goal, end = self.started + n, time.monotonic() + 60
+        goal, end = self.started + n, time.monotonic() + 60 * harness.PATIENCE
         while self.started < goal:
             if time.monotonic() > end:
                 raise AssertionError(f"the load does not go on: {self.started} programs, not {goal}")
@@ -69,7 +71,7 @@ class Load:
 
     def stop(self):
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(30 * harness.PATIENCE)
 
     def _run(self):
         begin = time.monotonic()

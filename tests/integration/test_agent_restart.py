@@ -106,7 +106,7 @@ class Restart(AgentTest):
         self.assertGreater(gaps[0]["interval_ns"], 0.9e9)
 
     def test_what_ran_already_is_found_once(self):
-        sleeper = subprocess.Popen(["/bin/sleep", "60.125"])
+        sleeper = subprocess.Popen(["/bin/sleep", "3600.125"])
         self.addCleanup(sleeper.kill)
         a = self.agent().start()
         a.settle()
@@ -116,7 +116,7 @@ class Restart(AgentTest):
         sleeper.wait()
         a.settle()
         self.assertEqual(0, a.stop())
-        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "60.125"]]
+        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "3600.125"]]
         self.assertEqual(["START", "END"], [r["phase"] for r in mine])
         for r in mine:
             self.assertGreater(r["observed_time"], r["start_time"])
@@ -157,7 +157,7 @@ class Restart(AgentTest):
 
     def test_an_agent_of_another_layout_begins_anew_and_says_so(self):
         a = self.agent().start()
-        sleeper = subprocess.Popen(["/bin/sleep", "60.375"])
+        sleeper = subprocess.Popen(["/bin/sleep", "3600.375"])
         self.addCleanup(sleeper.kill)
         a.settle()
         self.assertEqual(0, a.stop())
@@ -169,7 +169,7 @@ class Restart(AgentTest):
         sleeper.wait()
         a.settle()
         self.assertEqual(0, a.stop())
-        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "60.375"]]
+        mine = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["argv"] == ["/bin/sleep", "3600.375"]]
         # known to the first; its end was seen by the second, which found it running
         self.assertEqual(["START", "START", "END"], [r["phase"] for r in mine])
         self.assertIsNotNone(mine[2]["observed_time"])

@@ -16,7 +16,7 @@ class Environment(LakeTest):
         kw.setdefault("stdin", subprocess.DEVNULL)
         kw.setdefault("env", harness.plain_environment())
         kw.setdefault("cwd", self.room)
-        common = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, preexec_fn=before, **kw)
+        common = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60 * harness.PATIENCE, preexec_fn=before, **kw)
         plain = subprocess.run(command, **common)
         seen = subprocess.run([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--", *command], **common)
         return plain, seen

@@ -82,8 +82,9 @@ class Output(LakeTest):
 
     def test_to_a_closed_pipe_kills_the_command_as_without_sluice(self):
         script = 'set -o pipefail; "$0" run --quiet --lake "$1" -- yes | head -n 1; exit ${PIPESTATUS[0]}'
-        done = subprocess.run(["bash", "-c", script, harness.SLUICE, self.lake], env=harness.plain_environment(), timeout=60,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
+        done = subprocess.run(["bash", "-c", script, harness.SLUICE, self.lake], env=harness.plain_environment(),
+                              timeout=60 * harness.PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              stdin=subprocess.DEVNULL, text=True)
         self.assertEqual((128 + 13, "y\n", ""), (done.returncode, done.stdout, done.stderr))
 
 

@@ -10,7 +10,7 @@ from harness import LakeTest, read_lake
 
 
 # It is what it is called by now, and not a copy of its shell any more.
-SLEEPS = "sleep 20 & echo $! >pid; until read name </proc/$!/comm && [ $name = sleep ]; do :; done"
+SLEEPS = "sleep 3600 & echo $! >pid; until read name </proc/$!/comm && [ $name = sleep ]; do :; done"
 
 
 class Survivors(LakeTest):
@@ -21,7 +21,7 @@ class Survivors(LakeTest):
         with open(path, "w+") as f:
             done = subprocess.run([harness.SLUICE, "run", "--lake", self.lake, *options, "--", "sh", "-c", script],
                                   env=harness.plain_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=f,
-                                  timeout=60, cwd=self.room)
+                                  timeout=60 * harness.PATIENCE, cwd=self.room)
             f.seek(0)
             return done.returncode, f.read(), time.monotonic() - began
 
@@ -30,11 +30,10 @@ class Survivors(LakeTest):
             return int(f.read())
 
     def test_are_named_and_not_waited_for(self):
-        code, err, took = self.run_command(f"{SLEEPS}; exit 3")
+        code, err, _ = self.run_command(f"{SLEEPS}; exit 3")
         pid = self.pid_from("pid")
         self.addCleanup(os.kill, pid, signal.SIGKILL)
         self.assertEqual(3, code)
-        self.assertLess(took, 10)
         self.assertRegex(err, r"sleep")
         self.assertRegex(err, r"still run")
         os.kill(pid, 0)  # and it does
@@ -62,9 +61,8 @@ class Survivors(LakeTest):
         self.assertEqual([0], [r["exit_code"] for r in ends if r["comm"] == "sleep"])
 
     def test_wait_does_not_wait_for_what_never_was(self):
-        code, err, took = self.run_command("true", "--wait", "--quiet")
+        code, err, _ = self.run_command("true", "--wait", "--quiet")
         self.assertEqual((0, ""), (code, err))
-        self.assertLess(took, 10)
 
     def test_none_are_named_where_there_are_none(self):
         _, err, _ = self.run_command("sleep 0.1")
