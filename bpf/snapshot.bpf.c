@@ -113,8 +113,8 @@ static __always_inline struct proc *
 enter_found(struct task_struct *t)
 {
 	struct proc_key key = proc_key_of(t);
-	struct proc *p, *up;
 	u32 zero = 0;
+	struct proc *p;
 	long error;
 
 	/* Whose last thread has begun to exit may be past on_exit: it would never be told as ended. */
@@ -131,8 +131,8 @@ enter_found(struct task_struct *t)
 	p->threads_peak = t->signal->live.counter;
 	p->excluded = 1;		/* till it is judged */
 	p->inside_generation = generation_now() - 1;
-	up = proc_of(t->real_parent);
-	p->forker_start_ns = up ? up->self.start_ns : 0;
+	/* Of one with a higher pid too, which is not entered yet: pids come round. */
+	p->forker_start_ns = t->real_parent->group_leader->start_boottime;
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (!error)
 		__sync_fetch_and_add(&followed, 1);

@@ -100,27 +100,49 @@ class Filter(unittest.TestCase):
         return path
 
     def start(self, *argv, **kw):
+        """One that sleeps by now: its exec is told a moment after Popen() knows of it, and before it can sleep."""
         p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **kw)
         self.running.append(p)
-        time.sleep(0.2)
+        self.asleep(p.pid)
         return p
+
+    def asleep(self, pid):
+        deadline = time.monotonic() + 30 * harness.PATIENCE
+        state = None
+        while state != "S":
+            self.assertLess(time.monotonic(), deadline, f"process {pid} never slept")
+            with open(f"/proc/{pid}/stat") as f:
+                state = f.read().rpartition(")")[2].split()[0]
+
+    def nap_of(self, p):
+        """The process `nap` that p started in its session, once it sleeps."""
+        deadline = time.monotonic() + 30 * harness.PATIENCE
+        while True:
+            found = subprocess.run(["pgrep", "-s", str(p.pid), "-x", "nap"], stdout=subprocess.PIPE, check=False).stdout.split()
+            if found:
+                break
+            self.assertLess(time.monotonic(), deadline, "nothing takes a nap")
+        pid, = map(int, found)
+        self.asleep(pid)
+        return pid
 
     def told(self, d, *argv, **kw):
         """Is this program told? Then its end is too, and nothing twice."""
         p = subprocess.Popen(argv, **kw)
         p.wait()
-        mine = self.of(d, p.pid)
+        mine = self.of(d, p.pid, is_due=False)
         kinds = [e[0] for e in mine]
         self.assertIn(kinds, ([], ["exec", "exit"]), mine)
         return bool(kinds)
 
-    def of(self, d, pid):
+    def of(self, d, pid, is_due=True):
         """
         What was told of a process that has ended; the kernel lets go of it a little later. It runs no program at the
-        last moment of a few: such an end is swept up, as the agent does.
+        last moment of a few: such an end is swept up, as the agent does. is_due: its end is to come; without, it is
+        where something else has come of it.
         """
         mine = []
-        for n in range(100):
+        for n in range(100 * harness.PATIENCE):
             time.sleep(0.1)
             if n == 30:
                 d.ask("sweep", "swept")
@@ -128,7 +150,7 @@ class Filter(unittest.TestCase):
             if mine and mine[-1][0] == "stale":
                 mine[-1][0] = "exit"
                 self.swept += 1
-            if not mine or mine[-1][0] == "exit":
+            if mine and mine[-1][0] == "exit" or not mine and not is_due:
                 break
         self.assertLessEqual(self.swept, 1, "more than one end of this test that the kernel told nobody of")
         return mine
@@ -296,14 +318,10 @@ class Filter(unittest.TestCase):
 
     def test_descent_of_what_runs_already(self):
         """An include rule comes: whoever descends from what it names is told, at any depth."""
-        nap, root, sh = self.tool("nap", "sleep"), self.tool("root", "bash"), self.tool("glue", "dash")
-        script = f"{sh} -c '{sh} -c \"{nap} 200; true\"; true'; true"
+        tool, root, sh = self.tool("nap", "sleep"), self.tool("root", "bash"), self.tool("glue", "dash")
+        script = f"{sh} -c '{sh} -c \"{tool} 200; true\"; true'; true"
         inside, outside = (self.start(x, "-c", script, start_new_session=True) for x in (root, sh))
-
-        def naps(of):
-            return [int(x) for x in subprocess.run(["pgrep", "-g", str(os.getpgid(of.pid)), "-x", "nap"], text=True,
-                                                   stdout=subprocess.PIPE, check=False).stdout.split()]
-        (nap_inside,), (nap_outside,) = naps(inside), naps(outside)
+        nap_inside, nap_outside = self.nap_of(inside), self.nap_of(outside)
         d = self.driver()
         d.take()
         d.set("include exe=root")
@@ -321,9 +339,26 @@ class Filter(unittest.TestCase):
         d.judge()
         subprocess.run([root, "-c", f"{sh} -c '{alpha} deep; true'; true"], check=True)
         self.assertFalse(self.told(d, alpha, "elsewhere"))
-        for p in (inside, outside):
-            for pid in naps(p):
-                os.kill(pid, 9)
+        for pid in (nap_inside, nap_outside):
+            os.kill(pid, 9)
+
+    def test_descent_of_a_child_that_is_met_before_its_parent(self):
+        """Processes are met in the order of their pids. These come round: a child may have a lower one than its parent."""
+        tool, root = self.tool("nap", "sleep"), self.tool("root", "bash")
+        last_pid = "/proc/sys/kernel/ns_last_pid"
+        with open(last_pid, "w") as f:
+            f.write("20000")
+        parent = self.start(root, "-c", f"echo 10000 >{last_pid}; {tool} 200; true", start_new_session=True)
+        nap = self.nap_of(parent)
+        self.assertLess(nap, parent.pid)
+        d = self.driver()
+        d.take()
+        for rule, verdict in (("include exe=root", "live"), ("include exe=no-such", "muted")):
+            d.set(rule)
+            seen = {e[1]: e[0] for e in d.judge() if len(e) > 1}
+            with self.subTest(rule=rule):
+                self.assertEqual((verdict, verdict), (seen.get(str(parent.pid)), seen.get(str(nap))))
+        os.kill(nap, 9)
 
     def test_descends_through_glue(self):
         root, sh, alpha = self.tool("root", "bash"), self.tool("glue", "dash"), self.tool("alpha")
