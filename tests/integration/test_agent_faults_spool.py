@@ -40,8 +40,8 @@ class Disk(DiskFaultTest):
             self.stack.kill_broker()
             self.fill(disk)
             self.wait_disk_error(a, os.strerror(errno.ENOSPC))
-            s = self.wait_status(a, lambda s: s["spool"]["memory_bytes"] > 256 << 10, "records in memory")
-            self.assertGreater(s["spool"]["records"], 200)
+            # How many records a batch has, and so what they take, depends on how fast they come.
+            self.wait_status(a, lambda s: s["spool"]["memory_bytes"] > 256 << 10 and s["spool"]["records"] > 200, "records in memory")
             os.unlink(disk + "/fill")
             self.wait_status(a, lambda s: not s["spool"]["disk_error"] and s["spool"]["memory_bytes"] == 0, "disk back")
             a.kill9()
