@@ -32,6 +32,7 @@ def built(name):
 
 # How many times longer than usual to wait for what has to come: tests/kernels sets it, whose machines are emulated.
 PATIENCE = int(os.environ.get("PATIENCE", "1"))
+IS_EMULATED = os.environ.get("EMULATED") == "1"  # set there too: what takes microseconds elsewhere takes milliseconds
 
 TOPICS = ["sluice." + t for t in ("program", "usage", "task", "run", "host", "finding", "agent")]
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lake, held to two books that the kernel keeps by itself: taskstats and acct(2), over real programs.
 
-BOOKS_ROUNDS: how many times each load does its work (default 40); BOOKS_EMULATED=1: the machine is emulated.
+BOOKS_ROUNDS: how many times each load does its work (default 40); EMULATED=1: the machine is emulated.
 """
 import copy
 import os
@@ -13,7 +13,6 @@ from agent import AgentTest
 from harness import read_lake
 
 ROUNDS = int(os.environ.get("BOOKS_ROUNDS", "40"))
-IS_EMULATED = os.environ.get("BOOKS_EMULATED") == "1"
 TRIES = 3  # of a load whose records did not all reach the reader
 
 LOADS = {
@@ -51,7 +50,7 @@ class Books(AgentTest):
     def compare(self, topics, book):
         processes = books.processes_of(topics["sluice.program"], self.uid)
         peak_is_known = any(p[-1]["usage"]["peak_rss_bytes"] is not None for p in processes.values())  # here at all
-        by_kernel, largest = books.against_taskstats(processes, book.tasks, self.uid, IS_EMULATED, peak_is_known)
+        by_kernel, largest = books.against_taskstats(processes, book.tasks, self.uid, harness.IS_EMULATED, peak_is_known)
         account = books.read_acct(self.acct, self.uid)
         print(f"{len(processes)} processes, taskstats version {book.version}, {sum(account.values())} in acct(2); "
               f"largest differences: {dict(largest)}")
@@ -80,7 +79,7 @@ class Books(AgentTest):
         self.assertEqual((0, True), (done.returncode, os.path.exists(self.acct)), done.stderr)
         topics = read_lake(self.lake)
         # A page that the kernel moves at that moment cannot be read, which a slow machine may meet; no argument is compared.
-        self.assert_nothing_lost(topics, but=[("on_exec", "read_failed", 1)] if IS_EMULATED else [])
+        self.assert_nothing_lost(topics, but=[("on_exec", "read_failed", 1)] if harness.IS_EMULATED else [])
         processes, account = self.compare(topics, book)
         self.assert_faults_are_found(processes, book, account)
 
@@ -89,7 +88,7 @@ class Books(AgentTest):
         def found(change):
             spoilt = copy.deepcopy(processes)
             change(spoilt)
-            return (books.against_taskstats(spoilt, book.tasks, self.uid, IS_EMULATED, False)[0],
+            return (books.against_taskstats(spoilt, book.tasks, self.uid, harness.IS_EMULATED, False)[0],
                     books.against_acct(spoilt, account))
 
         def more(field, n):

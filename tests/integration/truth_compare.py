@@ -434,7 +434,7 @@ class Check:
                 end, name = phases["END"][0], p.name(index)
                 got = sums[end["program_id"]]
                 cpu, whole = (sum(usage[field] or 0 for field in CPU) / 1000 for usage in (got, end["usage"]))
-                lacking = TOLERANCE["cpu_made_up_us" if self.made_up else "cpu_us"]
+                lacking = TOLERANCE["cpu_made_up_us"] + self.extra_us if self.made_up else TOLERANCE["cpu_us"]
                 if cpu > whole + lacking:  # of its two parts the kernel guesses anew each time
                     self.wrong(name, "cpu_us in Usage records", f"at most {whole:.0f}, as at END", round(cpu))
                 for field in (*FAULTS, *SWITCHES, *IO):

@@ -38,7 +38,7 @@ uname -sr
 
 # An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
-export SWAPS=20 LOAD_RATE=30 BOOKS_EMULATED=1 PATIENCE=4
+export SWAPS=20 LOAD_RATE=30 EMULATED=1 PATIENCE=4
 if [ "$suite" = short ]; then
 	export KILLS=1 BOOKS_ROUNDS=4
 	check truth_check.py "${slow[@]}"
