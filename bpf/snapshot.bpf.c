@@ -6,6 +6,8 @@
 #define THREADS_MAX 65536
 #define THREADS_MAX_UNTIL_5_16 512
 
+#define ABOVE_MAX 8		/* who is left out, one above the other, till nobody looks further */
+
 struct snapshot_map {		/* one reader at a time: ours */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -190,26 +192,50 @@ judge_inside(struct task_struct *t, struct proc *p)
 	snapshot_changes++;
 }
 
+/* Whoever is told above p, or will be when this pass meets it, which may be later. */
+static __always_inline void
+above_of(struct task_struct *t, struct proc *p)
+{
+	const struct proc *of = p, *up;
+
+	for (int i = 0; i < ABOVE_MAX; i++) {
+		up = forker_of(t, of);
+		if (!up)
+			break;
+		if (up->told || up->excluded == EXCLUDED_YET) {
+			p->parent = up->self;
+			p->anchor = !up->told || up->execed ? up->self : up->anchor;
+			break;
+		}
+		p->parent = up->parent;
+		p->anchor = up->anchor;
+		t = t->real_parent;
+		of = up;
+	}
+}
+
 /* True: from now on it is told, and was not. */
 static __always_inline bool
 judge_anew(struct task_struct *t, struct proc *p)
 {
 	u32 now = generation_now();
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
-	struct proc *up;
+	bool is_mark = snapshot_judge == FILTER_JUDGE_ENTERED;
 
 	if (p->end_ns || !t->mm)	/* too late */
+		return false;
+	if (is_mark && p->told)
 		return false;
 	p->excluded = slot->is_on && is_left_out(p, slot, running_say(t, p, slot, now), now);
 	if (p->excluded || p->told)
 		return false;
+	if (is_mark) {
+		p->excluded = EXCLUDED_YET;
+		return false;
+	}
 	p->told = 1;
 	p->execed = 1;		/* a child that runs what its parent did is a program of its own now */
-	up = forker_of(t, p);
-	if (up) {
-		p->parent = up->told ? up->self : up->parent;
-		p->anchor = up->told && up->execed ? up->self : up->anchor;
-	}
+	above_of(t, p);
 	return true;
 }
 
@@ -237,8 +263,10 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		if (!p)
 			return NULL;
 	}
-	if (p && snapshot_judge == FILTER_JUDGE_ALL)
+	if (p && (snapshot_judge == FILTER_JUDGE_ENTERED || snapshot_judge == FILTER_JUDGE_ALL))
 		is_found = judge_anew(t, p);
+	if (snapshot_judge == FILTER_JUDGE_ENTERED)
+		return NULL;
 	if (snapshot_judge == FILTER_JUDGE_INSIDE) {
 		if (p && t->mm)
 			judge_inside(t, p);

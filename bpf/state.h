@@ -21,6 +21,7 @@
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
 #define NAMES_MAX 128	/* of a path; more than are ever walked */
+#define EXCLUDED_YET 2
 
 /* What a thread counts for itself, and the kernel sums up nowhere (without reaped children). */
 struct thread_sums {
@@ -60,7 +61,7 @@ struct proc {
 	 * leave it out; both are set where they changed while it ran. inside: it descends from a program
 	 * that is included, by the rules of inside_generation.
 	 */
-	u32	excluded;
+	u32	excluded;		/* EXCLUDED_YET: till the pass that is under way meets it */
 	u32	told;
 	u32	met;			/* a snapshot told of it before its first exec */
 	u32	inside;

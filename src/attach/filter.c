@@ -387,6 +387,24 @@ probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *path)
 	learn(f, id, is_v2, path);
 }
 
+/* One pass over all processes that writes nothing. */
+static int
+judge_quietly(struct probes *p, enum filter_judging judging)
+{
+	char nothing[64];
+	ssize_t n;
+	int fd;
+
+	__atomic_store_n(&p->skel->bss->snapshot_judge, judging, __ATOMIC_SEQ_CST);
+	fd = bpf_iter_create(bpf_link__fd(p->iterator));
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, nothing, sizeof(nothing))) > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		continue;
+	close(fd);
+	return 0;
+}
+
 /* Over all processes, till nobody more is found to descend from an included program. */
 static int
 judge_descent(struct probes *p)
@@ -396,19 +414,13 @@ judge_descent(struct probes *p)
 
 	if (!p->skel->data_shared->filter_slots[generation & (FILTER_SLOTS - 1)].is_include_on)
 		return 0;
-	__atomic_store_n(&bss->snapshot_judge, FILTER_JUDGE_INSIDE, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < PASSES_MAX; i++) {
-		char nothing[64];
-		ssize_t n;
-		int fd;
+		int r;
 
 		__atomic_store_n(&bss->snapshot_changes, 0, __ATOMIC_SEQ_CST);
-		fd = bpf_iter_create(bpf_link__fd(p->iterator));
-		if (fd < 0)
-			return -errno;
-		while ((n = read(fd, nothing, sizeof(nothing))) > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
-			continue;
-		close(fd);
+		r = judge_quietly(p, FILTER_JUDGE_INSIDE);
+		if (r < 0)
+			return r;
 		if (__atomic_load_n(&bss->snapshot_changes, __ATOMIC_SEQ_CST) == 0)
 			break;
 	}
@@ -424,6 +436,8 @@ filter_judge_open(struct probes *p, bool enter)
 	__atomic_store_n(&bss->snapshot_enter, enter, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&bss->snapshot_all, 0, __ATOMIC_SEQ_CST);
 	r = judge_descent(p);
+	if (r == 0)
+		r = judge_quietly(p, FILTER_JUDGE_ENTERED);
 	__atomic_store_n(&bss->snapshot_judge, FILTER_JUDGE_ALL, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&bss->snapshot_left_out, 0, __ATOMIC_SEQ_CST);
 	if (r < 0)

@@ -177,6 +177,29 @@ class LeftOut(RulesTest):
         self.assert_only("include: [{argv_matches: '^rules-root$'}]\nexclude: [{exe: rules_env}]\n",
                          os.path.realpath("/bin/sh"), new_mark())
 
+    def test_who_ran_before_descends_from_who_is_told_above_it(self):
+        """An agent meets processes in the order of their pids. These come round: one may have a lower pid than its parent."""
+        glue, sleeper = self.tool("rules_glue", "dash"), self.tool("rules_nap", "sleep")
+        last_pid = "/proc/sys/kernel/ns_last_pid"
+        with open(last_pid, "w") as f:
+            f.write("20000")
+        top = self.popen("/bin/sh", "-c", f"echo 15000 >{last_pid}; {glue} -c 'echo 10000 >{last_pid}; {sleeper} 1000; :'; :",
+                         start_new_session=True)
+        self.addCleanup(lambda: os.killpg(top.pid, signal.SIGKILL))
+        deadline = time.monotonic() + 60
+        pids = []
+        while not pids:
+            self.assertLess(time.monotonic(), deadline)
+            pids = subprocess.run(["pgrep", "-s", str(top.pid), "-x", "rules_nap"], stdout=subprocess.PIPE).stdout.split()
+        nap = int(pids[0])
+        self.assertLess(nap, top.pid)
+        self.rules("exclude:\n  - exe: rules_glue\n")
+        self.start()
+        self.stop()
+        told = {r["pid"]: r for r in harness.read_lake(self.recorder.lake)["sluice.program"]}
+        self.assertIsNotNone(told[nap]["observed_time"])
+        self.assertEqual(told[top.pid]["program_id"], told[nap]["parent_program_id"])
+
 
 class Change(RulesTest):
     def test_a_bad_file_is_told_by_line_and_key_and_changes_nothing(self):
