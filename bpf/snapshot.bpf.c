@@ -302,8 +302,11 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		e->flags |= EVENT_EXCLUDED;
 	if (!p->execed)
 		p->met = 1;
-	/* The reader may not know those either that were entered before. The dead have no namespaces. */
-	if ((snapshot_enter || is_found) && signal->live.counter > 0) {
+	/*
+	 * The reader may not know those either that were entered before, and of one that never exec'd nobody
+	 * has told it. The dead have no namespaces.
+	 */
+	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};
 
 		context_ids(&c, t);

@@ -316,6 +316,13 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	finding_oom(c, p, &end);
 }
 
+static bool
+is_same_context(const struct program_context *a, const struct program_context *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->pid_ns == b->pid_ns && a->mnt_ns == b->mnt_ns &&
+	    a->net_ns == b->net_ns && a->cgroup_v2 == b->cgroup_v2 && a->cgroup_v1 == b->cgroup_v1;
+}
+
 static void
 process_lives(struct correlator *c, struct process *p, const struct state_signal *s)
 {
@@ -324,6 +331,11 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	if (p->ppid != s->ppid)
 		journal_process(c, p, NEWS_ALL);
 	p->ppid = s->ppid;
+	if (s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
+		p->context = s->context;	/* of one that never exec'd: not what its parent has */
+		p->has_context = true;
+		journal_process(c, p, NEWS_ALL);
+	}
 	if (!s->has_execed && p->text == NULL) {
 		const struct task *task = p->task;
 		bool has_context = p->has_context;

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 
 import harness
@@ -115,6 +116,14 @@ class Background(LakeTest):
         ends = self.ends()
         self.assertIn("sleep", [r["comm"] for r in ends])
         self.assertEqual(1, len({r["run_id"] for r in ends}))
+
+    def test_a_child_that_never_execs_begins_as_what_it_has_become(self):
+        """Its START comes when it has lived for a second, and says whose it is by then."""
+        script = "import os, time\nif os.fork() == 0:\n\tos.setgid(4711)\n\ttime.sleep(2)\n\tos._exit(0)\nos.wait()"
+        done = self.sluice_run(sys.executable, "-c", script, options=["--quiet"])
+        self.assertEqual(0, done.returncode, done.stderr)
+        told = [(r["phase"], r["gid"]) for r in harness.read_lake(self.lake)["sluice.program"] if r["forked"]]
+        self.assertEqual([("START", 4711), ("END", 4711)], told)
 
 
 if __name__ == "__main__":

@@ -455,7 +455,7 @@ state_of(const struct world *w, const struct being *b, enum state_kind kind, int
 
 	if (kind != STATE_LIVE)
 		s.end_ns = w->now;
-	if (!b->execed && kind != STATE_LIVE) {
+	if (!b->execed) {
 		s.has_context = true;
 		s.context = b->context;
 	}

@@ -76,6 +76,27 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	assert_false(n->id.forked);
 }
 
+/* It has been through setuid(2) or unshare(2) since its parent forked it. */
+static void
+a_child_that_never_execs_begins_as_what_it_is(void **state)
+{
+	struct being sh = child(NULL, "sh"), b = forks(&w, &sh);
+	const struct note *n;
+
+	(void)state;
+	b.context = (struct program_context){ .uid = 4711, .gid = 4712, .pid_ns = 21, .mnt_ns = 22, .net_ns = 23 };
+	works(&w, &b, 1100);
+	tells(&w, &b, STATE_LIVE, 0);
+	n = note_of(&w, &b, 0, PHASE_START);
+	assert_non_null(n);
+	assert_int_equal(n->program.uid.value, 4711);
+	assert_int_equal(n->program.gid.value, 4712);
+	assert_int_equal(n->program.pid_ns.value, 21);
+	assert_int_equal(n->program.mnt_ns.value, 22);
+	assert_int_equal(n->program.net_ns.value, 23);
+	assert_int_equal(note_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
+}
+
 static void
 a_program_without_a_name_has_none(void **state)
 {
@@ -437,6 +458,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_program_whose_exec_was_lost_comes_of_the_one_before),
+		T(a_child_that_never_execs_begins_as_what_it_is),
 		T(a_program_without_a_name_has_none),
 		T(who_has_taken_an_orphan_is_known_while_it_lives),
 		T(a_child_is_the_one_of_whom_the_kernel_says_at_last),
