@@ -17,6 +17,7 @@ GROUPS = 17000  # more than an agent knows at once
 STEP, STEPS, STEPS_MAX = 1500, 3, 12
 BYTES_A_GROUP = 50  # of growth are half of what the smallest trace of one would take
 GROWTH = 4 << 20
+os.environ.setdefault("ASAN_OPTIONS", "quarantine_size_mb=0:thread_local_quarantine_size_kb=0")  # it would keep what was freed
 
 
 def resident(pid):

@@ -128,7 +128,7 @@ def summary_of(truth, check):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--sluice", default=harness.SLUICE)
+    ap.add_argument("--sluice", help="default: the one of the same build")
     ap.add_argument("--truth", help="default: the one of the same build")
     ap.add_argument("--case", help="only this one")
     ap.add_argument("--agent", action="store_true", help="under a host-wide `sluice agent`, in no run")
@@ -142,6 +142,7 @@ def main():
         print("skipped: loading BPF needs root")
         return verdict.SKIPPED
     args.truth = args.truth or harness.built("truth")
+    args.sluice = args.sluice or (harness.built("sluice_last_word_never") if args.made_up else harness.SLUICE)
     failed = 0
     for i in range(args.runs):
         if args.keep:

@@ -52,7 +52,7 @@ else
 	check truth_check.py "${slow[@]}"
 	check truth_check.py "${slow[@]}" --agent
 	check truth_check.py "${slow[@]}" --agent --kills 2
-	check truth_check.py "${slow[@]}" --made-up --sluice "$here/build/release/tests/integration/sluice_last_word_never"
+	check truth_check.py "${slow[@]}" --made-up
 	for test in books filter agent_restart run_crash run_environment run_exit run_paths run_storm run_survivors; do
 		check "test_$test.py"
 	done
