@@ -50,7 +50,7 @@ enum filter_act {
 enum filter_judging {
 	FILTER_JUDGE_NOT,
 	FILTER_JUDGE_INSIDE,		/* finds who descends from an included program; writes nothing */
-	FILTER_JUDGE_ENTERED,		/* marks whom the next tells, which meets some before their parents; writes nothing */
+	FILTER_JUDGE_ENTERED,		/* marks whom the next tells, some before their parents; writes nothing */
 	FILTER_JUDGE_ALL,		/* and whom the rules leave out now */
 };
 
