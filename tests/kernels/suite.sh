@@ -52,7 +52,8 @@ else
 	check truth_check.py "${slow[@]}"
 	check truth_check.py "${slow[@]}" --agent
 	check truth_check.py "${slow[@]}" --agent --kills 2
-	check truth_check.py "${slow[@]}" --made-up
+	# From 7.0 the kernel may skip an exit: only the program that this arm takes away makes up for that.
+	[ "$(uname -r | cut -d. -f1)" -ge 7 ] || check truth_check.py "${slow[@]}" --made-up
 	for test in books filter agent_restart run_crash run_environment run_exit run_paths run_storm run_survivors; do
 		check "test_$test.py"
 	done
