@@ -331,8 +331,9 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	if (p->ppid != s->ppid)
 		journal_process(c, p, NEWS_ALL);
 	p->ppid = s->ppid;
-	if (s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
-		p->context = s->context;	/* of one that never exec'd: not what its parent has */
+	/* One that never exec'd is not what its parent is; any other is told as what it was at its exec. */
+	if (!s->has_execed && s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
+		p->context = s->context;
 		p->has_context = true;
 		journal_process(c, p, NEWS_ALL);
 	}

@@ -97,6 +97,21 @@ a_child_that_never_execs_begins_as_what_it_is(void **state)
 	assert_int_equal(note_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
 }
 
+/* A pass of an agent that starts has the credentials of all: an END says whose the program was at its exec. */
+static void
+a_program_ends_as_whose_it_began(void **state)
+{
+	struct being b = child(NULL, "sshd");
+	struct state_signal s = state_of(&w, &b, STATE_LIVE, 0);
+
+	(void)state;
+	s.has_context = true;
+	s.context = (struct program_context){ .uid = 4711 };
+	correlator_state(w.c, &s);
+	exits(&w, &b, 0);
+	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+}
+
 static void
 a_program_without_a_name_has_none(void **state)
 {
@@ -459,6 +474,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_program_whose_exec_was_lost_comes_of_the_one_before),
 		T(a_child_that_never_execs_begins_as_what_it_is),
+		T(a_program_ends_as_whose_it_began),
 		T(a_program_without_a_name_has_none),
 		T(who_has_taken_an_orphan_is_known_while_it_lives),
 		T(a_child_is_the_one_of_whom_the_kernel_says_at_last),
