@@ -24,11 +24,13 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "daemon_state.h"
+#include "stream/kafka.h"
 
 #define TICK_MS 100
 #define TICK_IDLE_MS 500		/* while nothing waits in the spool */
 #define QUIET_TICKS 20
 #define MMAP_BYTES (128 << 10)
+#define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
 
@@ -412,8 +414,7 @@ daemon_run(const struct daemon_options *o)
 	/* Another's pipe may close, and a limit on file size is a failed write: neither ends us. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	/* librdkafka frees in one thread what another allocated: fastbins are then merged again and again */
-	mallopt(M_MXFAST, 0);
+	kafka_process_init();
 	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* fixed: else one large batch makes all of them heap */
 	d.start_us = clock_us(CLOCK_REALTIME);
 	d.start_ns = clock_ns(CLOCK_BOOTTIME);
@@ -429,5 +430,7 @@ daemon_run(const struct daemon_options *o)
 		}
 	}
 	stop(&d);
+	/* Longer where a name is looked up or a broker asked: nothing is lost with that. */
+	kafka_process_wait(PRODUCERS_WAIT_MS);
 	return status;
 }

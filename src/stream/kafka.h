@@ -61,6 +61,16 @@ struct kafka_stats {
 };
 
 /*
+ * Once, before any other call of librdkafka, libcurl or OpenSSL: what a process with producers needs of
+ * malloc, and of OpenSSL, which else gives up its tables at exit under threads that are in a handshake.
+ */
+void kafka_process_init(void);
+/*
+ * Waits until the outlets that were closed have let go of all they had, for so long at most: the last thing
+ * before the process ends. False: something is still under way, and ends with the process.
+ */
+bool kafka_process_wait(unsigned ms);
+/*
  * 0, or a negative errno with *ret untouched and a sentence in error that names the property. That
  * no broker can be reached is no error here: see the outlet's status.
  */

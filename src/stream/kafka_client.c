@@ -5,10 +5,68 @@
 #include "stream/kafka_client.h"
 
 #include <errno.h>
+#include <malloc.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* How many producers there are, with those that are being taken down. */
+static struct {
+	pthread_mutex_t	 mutex;
+	pthread_cond_t	 is_none;
+	unsigned	 n;
+} producers = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
+
+static void
+count_producer(void)
+{
+	pthread_mutex_lock(&producers.mutex);
+	producers.n++;
+	pthread_mutex_unlock(&producers.mutex);
+}
+
+static void
+uncount_producer(void)
+{
+	pthread_mutex_lock(&producers.mutex);
+	if (--producers.n == 0)
+		pthread_cond_broadcast(&producers.is_none);
+	pthread_mutex_unlock(&producers.mutex);
+}
+
+bool
+kafka_process_wait(unsigned ms)
+{
+	struct timespec end;
+	bool is_none;
+	int r = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += ms / 1000;
+	end.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (end.tv_nsec >= 1000000000) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&producers.mutex);
+	while (producers.n > 0 && r == 0)
+		r = pthread_cond_clockwait(&producers.is_none, &producers.mutex, CLOCK_MONOTONIC, &end);
+	is_none = producers.n == 0;
+	pthread_mutex_unlock(&producers.mutex);
+	return is_none;
+}
+
+void
+kafka_process_init(void)
+{
+	/* librdkafka frees in one thread what another allocated: fastbins are then merged again and again. */
+	mallopt(M_MXFAST, 0);
+	/* Whoever comes first here decides for all. */
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
 
 int
 kafka_thread_start(void *(*run)(void *arg), void *arg)
@@ -36,6 +94,8 @@ kafka_client_ref(struct kafka_client *c)
 void
 kafka_client_unref(struct kafka_client *c)
 {
+	bool is_counted;
+
 	if (c == NULL || atomic_fetch_sub(&c->refs, 1) > 1)
 		return;
 	if (c->admin_queue != NULL)
@@ -46,12 +106,15 @@ kafka_client_unref(struct kafka_client *c)
 		if (c->topics[t] != NULL)
 			rd_kafka_topic_destroy(c->topics[t]);
 	}
+	is_counted = c->rk != NULL;
 	if (c->rk != NULL) {
 		rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
 		    RD_KAFKA_PURGE_F_NON_BLOCKING);
 		rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 	}
 	free(c);
+	if (is_counted)
+		uncount_producer();
 }
 
 static void *
@@ -101,6 +164,7 @@ kafka_client_new(const rd_kafka_conf_t *template, const struct kafka_topic *topi
 		rd_kafka_conf_destroy(conf);
 		goto fail;
 	}
+	count_producer();
 	rd_kafka_set_log_queue(c->rk, NULL);	/* to the main queue */
 	c->main_queue = rd_kafka_queue_get_main(c->rk);
 	c->admin_queue = rd_kafka_queue_new(c->rk);

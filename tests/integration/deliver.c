@@ -11,13 +11,13 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "stream/dead_letter.h"
 #include "stream/delivery.h"
@@ -45,7 +45,7 @@ struct driver {
 	size_t n_properties;
 	uint64_t number, rate, dead_max, keys, usage_every, argument_bytes, spool_max;
 	int64_t schema_id;
-	uint32_t partitions, wait_ms, sync_ms, pause_max_ms;
+	uint32_t partitions, wait_ms, sync_ms, pause_max_ms, linger_ms;
 	bool create, is_quiet;
 
 	struct event_base *base;
@@ -384,7 +384,7 @@ parse_options(struct driver *d, int argc, char **argv)
 		{ "keys", 1, NULL, 'k' }, { "usage-every", 1, NULL, 'u' }, { "argument", 1, NULL, 'a' },
 		{ "schema-id", 1, NULL, 'i' }, { "create", 1, NULL, 'c' }, { "wait", 1, NULL, 'w' },
 		{ "sync", 1, NULL, 'y' }, { "pause-max", 1, NULL, 'P' }, { "spool-max", 1, NULL, 'm' },
-		{ "quiet", 0, NULL, 'q' }, { 0 },
+		{ "linger", 1, NULL, 'L' }, { "quiet", 0, NULL, 'q' }, { 0 },
 	};
 	char *equals;
 	int c;
@@ -418,6 +418,7 @@ parse_options(struct driver *d, int argc, char **argv)
 		case 'y': d->sync_ms = (uint32_t)parse("--sync", optarg); break;
 		case 'P': d->pause_max_ms = (uint32_t)parse("--pause-max", optarg); break;
 		case 'm': d->spool_max = parse("--spool-max", optarg); break;
+		case 'L': d->linger_ms = (uint32_t)parse("--linger", optarg); break;
 		case 'q': d->is_quiet = true; break;
 		default: exit(2);
 		}
@@ -426,7 +427,7 @@ parse_options(struct driver *d, int argc, char **argv)
 		fprintf(stderr, "Usage: deliver --spool DIR --brokers B|--lake DIR [--number N] [--rate PER_S] "
 		    "[--keys N] [--usage-every N] [--argument BYTES] [--schema-id N] [--create PARTITIONS] "
 		    "[--prefix P] [--property NAME=VALUE]... [--dead DIR] [--dead-max BYTES] [--wait MS] "
-		    "[--sync MS] [--pause-max MS] [--spool-max BYTES] [--quiet]\n");
+		    "[--sync MS] [--pause-max MS] [--spool-max BYTES] [--linger MS] [--quiet]\n");
 		exit(2);
 	}
 }
@@ -450,6 +451,18 @@ measure_encoding(struct driver *d)
 	d->encode_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / rounds;
 }
 
+/*
+ * Of the process's end, for which then nothing is waited: the libraries have let go of what they had, and what
+ * still uses it shows.
+ */
+static uint32_t linger_ms;
+
+static void
+linger(void)
+{
+	usleep(linger_ms * 1000);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -457,14 +470,18 @@ main(int argc, char **argv)
 	    .wait_ms = 60000, .sync_ms = 100, .dead_max = 0 };
 	struct spool_recovery recovery = { 0 };
 
-	/* As the agent does: librdkafka's many small blocks are else gathered up again and again. */
-	mallopt(M_MXFAST, 0);
 	parse_options(&d, argc, argv);
+	/* The first to be registered is the last to run at exit. */
+	linger_ms = d.linger_ms;
+	atexit(linger);
+	kafka_process_init();
 	open_all(&d, &recovery);
 	measure_encoding(&d);
 	d.cpu_started_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	event_base_dispatch(d.base);
 	report(&d, &recovery);
 	close_all(&d);
+	if (linger_ms == 0)
+		kafka_process_wait(10000);
 	return d.is_empty ? 0 : 1;
 }

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delivery alone, against a real broker: what the driver puts into its spool arrives whole, in order, whatever happens."""
 import collections
+import contextlib
 import glob
 import io
 import json
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -90,6 +94,37 @@ def read(brokers, topic, name="program"):
     return Read(seqs, redelivered, sum(n - 1 for n in seqs.values()), backwards[:5], wrong[:5])
 
 
+class SlowHandshakes:
+    """A server on loopback whose handshakes take a client tenths of a second: Diffie-Hellman with 8192 bits."""
+
+    def __init__(self, directory, cert, key):
+        group = os.path.join(directory, "group.pem")
+        subprocess.run(["openssl", "genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe8192",
+                        "-out", group], check=True, stderr=subprocess.DEVNULL)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(cert, key)
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+        self.context.load_dh_params(group)
+        self.context.set_ciphers("DHE-RSA-AES128-GCM-SHA256")
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.brokers = "localhost:%d" % self.listener.getsockname()[1]
+        self.done = 0
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):  # closed
+            while True:
+                threading.Thread(target=self.shake, args=(self.listener.accept()[0],), daemon=True).start()
+
+    def shake(self, connection):
+        with connection, contextlib.suppress(OSError):
+            self.context.wrap_socket(connection, server_side=True).close()
+            self.done += 1
+
+    def close(self):
+        self.listener.close()
+
+
 def options(properties):
     return [x for name, value in properties.items() for x in ("--property", f"{name}={value}")]
 
@@ -112,12 +147,13 @@ class Delivery(unittest.TestCase):
         self.prefix = self._testMethodName.replace("test_", "") + "."
         self.topic = self.prefix + "sluice.program"
 
-    def start(self, number, *options, brokers=None, create=True):
+    def start(self, number, *options, brokers=None, create=True, env=None):
         command = [DELIVER, "--spool", os.path.join(self.dir, "spool"), "--number", str(number), "--prefix", self.prefix,
                    "--dead", os.path.join(self.dir, "dead"), "--brokers", brokers or self.stack.brokers]
         command += ["--create", str(PARTITIONS)] if create else []
         with open(os.path.join(self.dir, "said"), "w") as said:
-            p = subprocess.Popen(command + list(options), stdout=subprocess.PIPE, stderr=said, text=True)
+            p = subprocess.Popen(command + list(options), stdout=subprocess.PIPE, stderr=said, text=True,
+                                 env={**os.environ, **(env or {})})
         self.addCleanup(p.communicate)
         self.addCleanup(p.kill)
         return p
@@ -147,6 +183,7 @@ class Delivery(unittest.TestCase):
         out, err = p.communicate(timeout=timeout)[0], self.said()
         self.assertIn(p.returncode, (0, 1), err)
         self.assertNotIn("ERROR: AddressSanitizer", err)
+        self.assertNotIn("ERROR: LeakSanitizer", err)
         self.assertNotIn("runtime error", err)
         report = json.loads(out)
         report["said"] = err
@@ -289,6 +326,20 @@ class Delivery(unittest.TestCase):
         self.assertFalse(report["is_empty"])
         self.assertEqual(report["delivered"], {})
         self.assertRegex(report["error"], "certificate verify failed")
+
+    def test_the_process_ends_in_the_middle_of_a_handshake(self):
+        slow = SlowHandshakes(self.dir, self.stack.cert("server.crt"), self.stack.cert("server.key"))
+        self.addCleanup(slow.close)
+        properties = {"security.protocol": "SSL", "ssl.ca.location": self.stack.cert("ca.crt"),
+                      "reconnect.backoff.ms": "0"}
+        # What a thread has that is cut off is no leak.
+        no_leaks = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        for wait in ("500", "700", "900"):
+            report = self.finish(self.start(50, "--wait", wait, "--linger", "1000", *options(properties),
+                                            brokers=slow.brokers, env=no_leaks))
+            self.assertFalse(report["is_empty"])
+        self.finish(self.start(50, "--wait", "500", *options(properties), brokers=slow.brokers))
+        self.assertGreater(slow.done, 0)
 
     def test_wrong_credentials_lose_nothing(self):
         where = self.stack.listener("sasl_plaintext")

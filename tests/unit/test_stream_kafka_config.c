@@ -50,6 +50,7 @@ ours_are_what_is_promised(void **state)
 	};
 	struct kafka_options o = { 0 };
 	struct kafka_property stderr_log[] = { { "log.queue", "false" } };
+	struct kafka_property metrics[] = { { "enable.metrics.push", "true" } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
@@ -60,6 +61,14 @@ ours_are_what_is_promised(void **state)
 	o.properties = stderr_log;	/* the one that does not win */
 	o.n_properties = 1;
 	assert_string_equal(value(&o, "log.queue"), "true");
+	if (rd_kafka_version() < 0x020500ff) {
+		o.n_properties = 0;
+		assert_null(value(&o, "enable.metrics.push"));
+		return;
+	}
+	assert_string_equal(value(&o, "enable.metrics.push"), "false");
+	o.properties = metrics;
+	assert_string_equal(value(&o, "enable.metrics.push"), "true");
 }
 
 static void

@@ -91,6 +91,17 @@ no_broker_is_a_state_with_a_sentence(void **state)
 	assert_true(status().error_us > 0);
 }
 
+static void
+the_end_of_a_process_waits_for_those_that_were_closed(void **state)
+{
+	(void)state;
+	open_mock(NULL, NULL);
+	assert_false(kafka_process_wait(20));
+	outlet->ops->close(outlet);
+	outlet = NULL;
+	assert_true(kafka_process_wait(30000));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -100,6 +111,7 @@ main(void)
 		T(a_wrong_property_is_named),
 		T(a_promise_that_is_given_away_is_told),
 		T(no_broker_is_a_state_with_a_sentence),
+		T(the_end_of_a_process_waits_for_those_that_were_closed),
 	};
 
 	return cmocka_run_group_tests(tests, threads_begin, threads_end);
