@@ -81,6 +81,14 @@ class Names(unittest.TestCase):
             self.assertEqual(names, find.meant(word, self.NAMES), word)
 
 
+class Calls(unittest.TestCase):
+    def test_a_second_name_is_not_passed_over(self):
+        done = subprocess.run([os.path.join(ROOT, "dev", "test"), "unit.test_a", "unit.test_b"], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual((2, ""), (done.returncode, done.stdout))
+        self.assertIn("one NAME a call", done.stderr)
+
+
 class Ends(unittest.TestCase):
     """A file of tests as its own process, with a list of skips of its own."""
 
