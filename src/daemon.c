@@ -383,6 +383,14 @@ event_free_if(struct event *ev)
 static void
 stop(struct daemon *d)
 {
+	sigset_t signals;
+
+	/* All that is left is bounded; cut off, it would leave the next agent more to mend. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	event_free_if(d->on_term);
 	event_free_if(d->on_int);
 	event_free_if(d->on_hup);
