@@ -174,6 +174,16 @@ kit_tick(struct kit *k)
 		}							\
 	} while (0)
 
+/* The same while the time stands still: nothing else falls due, however long it takes. */
+#define KIT_UNTIL_SYNCED(k, condition)					\
+	do {								\
+		for (int kit_turns = 0; !(condition); kit_turns++) {	\
+			kit_expect(kit_turns < 60000, #condition);	\
+			spool_tick((k)->spool, (k)->now_ns);		\
+			usleep(1000);					\
+		}							\
+	} while (0)
+
 static inline struct spool_stats
 kit_stats(const struct kit *k)
 {
