@@ -66,8 +66,8 @@ struct kafka_stats {
  */
 void kafka_process_init(void);
 /*
- * Waits until the outlets that were closed have let go of all they had, for so long at most: the last thing
- * before the process ends. False: something is still under way, and ends with the process.
+ * Waits until the outlets that were closed have let go of all they had, for about so long at most: the last
+ * thing before the process ends. False: something is still under way, and ends with the process.
  */
 bool kafka_process_wait(unsigned ms);
 /*

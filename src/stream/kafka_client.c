@@ -11,52 +11,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <unistd.h>
 
-/* How many producers there are, with those that are being taken down. */
-static struct {
-	pthread_mutex_t	 mutex;
-	pthread_cond_t	 is_none;
-	unsigned	 n;
-} producers = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
-
-static void
-count_producer(void)
-{
-	pthread_mutex_lock(&producers.mutex);
-	producers.n++;
-	pthread_mutex_unlock(&producers.mutex);
-}
-
-static void
-uncount_producer(void)
-{
-	pthread_mutex_lock(&producers.mutex);
-	if (--producers.n == 0)
-		pthread_cond_broadcast(&producers.is_none);
-	pthread_mutex_unlock(&producers.mutex);
-}
+/* How many there are, with those that are being taken down. */
+static atomic_uint producers;
 
 bool
 kafka_process_wait(unsigned ms)
 {
-	struct timespec end;
-	bool is_none;
-	int r = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += ms / 1000;
-	end.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (end.tv_nsec >= 1000000000) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000;
-	}
-	pthread_mutex_lock(&producers.mutex);
-	while (producers.n > 0 && r == 0)
-		r = pthread_cond_clockwait(&producers.is_none, &producers.mutex, CLOCK_MONOTONIC, &end);
-	is_none = producers.n == 0;
-	pthread_mutex_unlock(&producers.mutex);
-	return is_none;
+	for (; ms > 0 && atomic_load(&producers) > 0; ms--)
+		usleep(1000);
+	return atomic_load(&producers) == 0;
 }
 
 void
@@ -114,7 +79,7 @@ kafka_client_unref(struct kafka_client *c)
 	}
 	free(c);
 	if (is_counted)
-		uncount_producer();
+		atomic_fetch_sub(&producers, 1);
 }
 
 static void *
@@ -164,7 +129,7 @@ kafka_client_new(const rd_kafka_conf_t *template, const struct kafka_topic *topi
 		rd_kafka_conf_destroy(conf);
 		goto fail;
 	}
-	count_producer();
+	atomic_fetch_add(&producers, 1);
 	rd_kafka_set_log_queue(c->rk, NULL);	/* to the main queue */
 	c->main_queue = rd_kafka_queue_get_main(c->rk);
 	c->admin_queue = rd_kafka_queue_new(c->rk);
