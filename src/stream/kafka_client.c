@@ -59,8 +59,6 @@ kafka_client_ref(struct kafka_client *c)
 void
 kafka_client_unref(struct kafka_client *c)
 {
-	bool is_counted;
-
 	if (c == NULL || atomic_fetch_sub(&c->refs, 1) > 1)
 		return;
 	if (c->admin_queue != NULL)
@@ -71,15 +69,13 @@ kafka_client_unref(struct kafka_client *c)
 		if (c->topics[t] != NULL)
 			rd_kafka_topic_destroy(c->topics[t]);
 	}
-	is_counted = c->rk != NULL;
 	if (c->rk != NULL) {
 		rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
 		    RD_KAFKA_PURGE_F_NON_BLOCKING);
 		rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 	}
 	free(c);
-	if (is_counted)
-		atomic_fetch_sub(&producers, 1);
+	atomic_fetch_sub(&producers, 1);
 }
 
 static void *
@@ -123,13 +119,13 @@ kafka_client_new(const rd_kafka_conf_t *template, const struct kafka_topic *topi
 		return NULL;
 	}
 	atomic_init(&c->refs, 1);
+	atomic_fetch_add(&producers, 1);
 	conf = rd_kafka_conf_dup(template);
 	c->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, error, error_size);
 	if (c->rk == NULL) {
 		rd_kafka_conf_destroy(conf);
 		goto fail;
 	}
-	atomic_fetch_add(&producers, 1);
 	rd_kafka_set_log_queue(c->rk, NULL);	/* to the main queue */
 	c->main_queue = rd_kafka_queue_get_main(c->rk);
 	c->admin_queue = rd_kafka_queue_new(c->rk);
