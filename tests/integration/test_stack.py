@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -160,6 +161,40 @@ class ProxyTest(unittest.TestCase):
         self.assertEqual(self.proxy.bytes_up, 0)
 
 
+class HeldBroker:
+    """It stands still for some seconds from when the registry's log says that once more."""
+
+    def __init__(self, servers, words, seconds=4):
+        self.log = servers.path("registry.log")
+        self.words = words
+        self.seconds = seconds
+        self.pid = servers.broker_pid()
+        self.ended = threading.Event()
+        self.was_held = False
+        self.thread = threading.Thread(target=self.hold, args=(self.said(),))
+
+    def said(self):
+        with open(self.log, errors="replace") as f:
+            return f.read().count(self.words)
+
+    def hold(self, said_before):
+        while self.said() == said_before:
+            if self.ended.wait(0.001):
+                return
+        os.kill(self.pid, signal.SIGSTOP)
+        self.was_held = True
+        self.ended.wait(self.seconds)
+        os.kill(self.pid, signal.SIGCONT)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self.ended.set()
+        self.thread.join()
+
+
 class StackTest(unittest.TestCase):
     def test_killed_and_started_at_another_port_it_has_what_it_acknowledged(self):
         from confluent_kafka import Consumer, Producer, TopicPartition
@@ -187,6 +222,14 @@ class StackTest(unittest.TestCase):
             stack.create_topic("t", partitions=2)
             self.assertEqual(stack.topics(), {"t": 2})
 
+    def test_a_registry_has_started_once_it_has_read_what_it_kept(self):
+        """It takes requests before, when it knows of no rule, and then refuses to set one that it finds in Kafka meanwhile."""
+        with Stack(registry_storage="kafka") as stack:
+            stack.kill_registry()
+            with HeldBroker(stack.servers, "Subscribing to") as held:
+                stack.start_registry()
+            self.assertTrue(held.was_held)
+            self.assertEqual({"compatibilityLevel": "BACKWARD"}, stack.servers.ask_registry("/config"))
 
     def test_a_killed_test_leaves_no_broker(self):
         script = ("import time; from stack import Stack; s = Stack(registry=False); s.up(); "
