@@ -21,6 +21,7 @@ class Agent:
     def __init__(self, room, sluice=None, **keys):
         self.room = room
         self.sluice = sluice or harness.SLUICE
+        self.command_prefix = []  # a command that execs the rest of its command line; harness.under_boot()
         self.process = None
         self.runs = 0
         os.chmod(room, 0o755)
@@ -63,7 +64,8 @@ class Agent:
         self.runs += 1
         self.log_path = os.path.join(self.room, "agent-%d.log" % self.runs)
         with open(self.log_path, "w") as log:
-            self.process = subprocess.Popen([self.sluice, "agent", "-c", self.config_path, "--pins", self.pins],
+            self.process = subprocess.Popen([*self.command_prefix, self.sluice, "agent", "-c", self.config_path,
+                                             "--pins", self.pins],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=env or harness.plain_environment())
         if wait:

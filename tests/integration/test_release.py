@@ -16,11 +16,14 @@ class Release(AgentTest):
             for path in (at, *(os.path.join(at, name) for name in files)):
                 os.chown(path, uid, uid)
 
-    def check_spool(self, name):
+    def check_spool(self, name, is_same_boot):
         a = self.agent(name)
         expected = releases.unpack(name, a.room)
-        os.rename(a.lake, a.lake + ".kept")
+        kept = a.lake + ".kept"
+        os.rename(a.lake, kept)
         self.own(a.spool, 65534)
+        boot = read_cat(kept, "agent")[0]["boot_id"]
+        a.command_prefix = harness.under_boot(a.room, boot if is_same_boot else harness.ANOTHER_BOOT)
         a.start()
         a.settle(delivered=True)
         self.assertEqual(0, a.stop(), a.log_text())
@@ -30,10 +33,13 @@ class Release(AgentTest):
             self.assertEqual([], seq_holes(topics[topic]), topic)  # nor is one there twice
             self.assertEqual(known, releases.digests({topic: topics[topic][:len(known)]})[topic])
         self.assertEqual({expected["agent_id"]}, {r["agent_id"] for records in topics.values() for r in records})
-        events = collections.Counter(r["event"] for r in topics["sluice.agent"])
+        agent = topics["sluice.agent"]
+        events = collections.Counter(r["event"] for r in agent)
         self.assertEqual((1, 2), (events["GAP"], events["START"]), events)
-        # The journal knows them; they ended while nobody looked.
-        self.assertEqual([("correlate", "end_unseen", expected["alive"])], [x for x in losses(topics) if x[1] != "cut"])
+        self.assertEqual((boot, is_same_boot), (agent[0]["boot_id"], agent[-1]["boot_id"] == boot))
+        # The journal knows who ran; they ended while nobody looked. One of another boot tells of nobody.
+        unseen = [("correlate", "end_unseen", expected["alive"])] if is_same_boot else []
+        self.assertEqual(unseen, [x for x in losses(topics) if x[1] != "cut"])
 
     def check_lake(self, name):
         room = os.path.join(self.room, name)
@@ -47,7 +53,12 @@ class Release(AgentTest):
         self.assertTrue(releases.names())
         for name in releases.names():
             with self.subTest(name):
-                self.check_spool(name)
+                self.check_spool(name, is_same_boot=True)
+
+    def test_its_spool_is_delivered_after_a_reboot(self):
+        for name in releases.names():
+            with self.subTest(name):
+                self.check_spool(name, is_same_boot=False)
 
     def test_its_lake_is_read(self):
         for name in releases.names():
