@@ -130,11 +130,11 @@ class Checker(unittest.TestCase):
             cls.truth = Truth(path)
         cls.lake = made_up(cls.truth)
 
-    def check(self, topics, missing=(), ordinary=False):
+    def check(self, topics, missing=(), ordinary=False, extra_us=0):
         for p in self.truth.processes.values():
             p.programs = {}
         signals = [{"name": name, "hook": "", "state": "missing", "detail": "", "fields": ""} for name in missing]
-        return Check(self.truth, topics, {"signals": signals}, 0, is_ordinary=ordinary).all()
+        return Check(self.truth, topics, {"signals": signals}, extra_us, is_ordinary=ordinary).all()
 
     def test_finds_nothing_where_nothing_is_wrong(self):
         self.assertEqual([], [str(m) for m in self.check(copy.deepcopy(self.lake))])
@@ -263,6 +263,26 @@ class Checker(unittest.TestCase):
         self.assertEqual(set(), found(700, 800))
         self.assertEqual({"cpu_us up to its exec"}, found(700, 400))
         self.assertIn("cpu_us up to its exec", found(11000, 20000))
+
+    def test_takes_of_an_emulated_cpu_no_more_than_has_passed_since_the_last_word(self):
+        children = [p for p in self.truth.processes.values() if p.case == "sigchld_ignored" and not p.told]
+
+        def found(more_ms, passed_ms, extra_us=50000, of=1):
+            topics = copy.deepcopy(self.lake)
+            for p in children[:of]:
+                for r in topics["sluice.program"]:
+                    if r["phase"] == "END" and self.truth.find(r["pid"], r["start_time"]) is p:
+                        r["usage"]["cpu_user_ns"] = p.end[0]["cpu_ns"] + more_ms * 1000000
+                        r["usage"]["cpu_system_ns"] = 0
+                        r["end_time"] = r["time"] = self.truth.real_us(p.end[0]["mono_ns"]) + passed_ms * 1000
+            return sum(m.field == "cpu_us" for m in self.check(topics, extra_us=extra_us))
+
+        self.assertEqual(0, found(54, 1))
+        self.assertEqual(0, found(70, 70))
+        self.assertEqual(1, found(70, 68))
+        self.assertEqual(1, found(70, 70, extra_us=0))
+        with unittest.mock.patch("truth_compare.HELD_UP_MAX", 1 / len(self.truth.processes)):
+            self.assertEqual(len(children) - 1, found(70, 70, of=len(children)))
 
     def test_finds_usage_records_that_do_not_add_up(self):
         def change(field, by):
