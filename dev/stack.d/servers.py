@@ -583,7 +583,7 @@ class Servers:
             return json.load(answer)
 
     def registry_answers(self):
-        """And has read what it keeps in Kafka: it takes requests before that, and knows of no subject and no rule then."""
+        """The registry takes requests, and has read what it keeps in Kafka: before that it knows of no subject and no rule."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port('registry')}/health/ready", timeout=5.0):
                 return True

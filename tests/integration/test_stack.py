@@ -162,7 +162,7 @@ class ProxyTest(unittest.TestCase):
 
 
 class HeldBroker:
-    """It stands still for some seconds from when the registry's log says that once more."""
+    """A broker that stands still for some seconds, from when the registry's log has the given words once more."""
 
     def __init__(self, servers, words, seconds=4):
         self.log = servers.path("registry.log")

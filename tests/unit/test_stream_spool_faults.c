@@ -213,10 +213,8 @@ sweep(unsigned calls, int error, void (*check)(void))
 	unsigned n = 0;
 
 	for (bool is_over = false; !is_over; n++) {
-		unsigned files;
+		unsigned files = kit_open_files();
 
-		setup(NULL);
-		files = kit_open_files();
 		fault = (struct fault){ .calls = calls, .skip = n, .times = 1, .error = error };
 		use();
 		is_over = fault.hit == 0;
@@ -235,8 +233,8 @@ sweep(unsigned calls, int error, void (*check)(void))
 		assert_int_equal(k.seq[TOPIC_USAGE], 2);
 		assert_int_equal(k.seq[TOPIC_TASK], 2);
 		kit_done(&k);
+		setup(NULL);
 	}
-	setup(NULL);
 	return n;
 }
 

@@ -503,7 +503,6 @@ a_batch_whose_counts_are_not_its_entries_is_damaged(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		kit_init(&k);
 		kit_open(&k);
 		kit_put(&k, TOPIC_PROGRAM);
 		kit_put(&k, TOPIC_PROGRAM);
@@ -518,8 +517,8 @@ a_batch_whose_counts_are_not_its_entries_is_damaged(void **state)
 		assert_in_range(kit_drain(&k), 1, 3);
 		assert_int_equal(kit_stats(&k).records, 0);
 		kit_done(&k);
+		setup(NULL);
 	}
-	setup(NULL);
 }
 
 static void
@@ -558,7 +557,6 @@ memory_that_gives_up_notes_wants_a_checkpoint(void **state)
 {
 	(void)state;
 	for (int with_notes = 0; with_notes < 2; with_notes++) {
-		kit_init(&k);
 		k.options.memory_bytes = 1 << 20;
 		kit_open(&k);
 		spool_checkpoint_begin(k.spool);
@@ -584,8 +582,8 @@ memory_that_gives_up_notes_wants_a_checkpoint(void **state)
 		}
 		lift_limit();
 		kit_done(&k);
+		setup(NULL);
 	}
-	setup(NULL);
 }
 
 static void
