@@ -156,6 +156,7 @@ def environment(name: str) -> str:
 SMALL = {
     "spark": ["--spark-master", "local[2]", "--spark-conf", "spark.ui.enabled=false",
               "--spark-conf", "spark.sql.shuffle.partitions=2"],
+    "flink": [],
 }  # fmt: skip
 
 
@@ -163,7 +164,7 @@ class Engine:
     """An engine's process. close() ends it; use it as a context manager."""
 
     def __init__(self, name: str) -> None:
-        """name: of one of SMALL."""
+        """name: spark or flink."""
         self.name = name
         env = dict(os.environ, PYTHONPATH=f"{os.path.dirname(__file__)}:{ROOT / 'analytics'}")
         # Half a machine, and queries that run once: to compile them well is not worth its time.
