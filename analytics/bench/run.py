@@ -125,7 +125,7 @@ def main() -> int:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lakes", metavar="LAKE", nargs="+")
-    parser.add_argument("--engine", action="append", choices=("duckdb", "spark", "flink"))
+    parser.add_argument("--engine", action="append", choices=("duckdb", "spark"))
     parser.add_argument("--what", action="append", help="measure what begins with this: tune, sweep, info")
     parser.add_argument("--times", type=int, default=3)
     args = parser.parse_args()

@@ -156,7 +156,6 @@ def environment(name: str) -> str:
 SMALL = {
     "spark": ["--spark-master", "local[2]", "--spark-conf", "spark.ui.enabled=false",
               "--spark-conf", "spark.sql.shuffle.partitions=2"],
-    "flink": [],
 }  # fmt: skip
 
 
@@ -164,7 +163,7 @@ class Engine:
     """An engine's process. close() ends it; use it as a context manager."""
 
     def __init__(self, name: str) -> None:
-        """name: spark or flink."""
+        """name: of one of SMALL."""
         self.name = name
         env = dict(os.environ, PYTHONPATH=f"{os.path.dirname(__file__)}:{ROOT / 'analytics'}")
         # Half a machine, and queries that run once: to compile them well is not worth its time.

@@ -138,8 +138,6 @@ def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None
     ):
         with pytest.raises(UserError, match=said):
             open_table(name, "duckdb", None)
-    with pytest.raises(UserError, match="flink does not read --table"):
-        open_table(tables.folder, "flink", None)
     assert place("file:///a%20b/c") == place("/a b/c")
 
 

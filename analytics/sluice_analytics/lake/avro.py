@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Avro records in Python, by fastavro, where no engine's own reader fits: Kafka's messages, and Flink."""
+"""Avro records in Python, by fastavro, where no engine's own reader fits: Kafka's messages."""
 
 from __future__ import annotations
 

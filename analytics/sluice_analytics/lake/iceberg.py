@@ -60,8 +60,6 @@ def open_table(
 ) -> Session:
     """The Session over the tables that --table names."""
     at = place(name)
-    if engine == "flink":
-        raise UserError("--engine flink does not read --table", "run it with --engine duckdb or --engine spark")
     if engine == "spark":
         return _on_spark(name, at, spark_master, spark_conf)
     return IcebergSession(name, at, memory_limit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark and Flink read of a lake of files, for a topic and scope, at one moment."""
+"""What Spark reads of a lake of files, for a topic and scope, at one moment."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ..errors import UserError
 from .session import Session
 
 DEFAULT_LAKES = ("./sluice-lake", "/var/lib/sluice/lake")
-ENGINES = ("duckdb", "spark", "flink")
+ENGINES = ("duckdb", "spark")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,10 +88,6 @@ def _on_files(args: argparse.Namespace, lake: str) -> Session:
         from .spark import SparkSession
 
         return SparkSession(lake, args.spark_master, args.spark_conf)
-    if args.engine == "flink":
-        from .flink import FlinkSession
-
-        return FlinkSession(lake)
     from .duck import DuckSession
 
     return DuckSession(lake, args.memory_limit)

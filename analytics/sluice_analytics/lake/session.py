@@ -32,7 +32,7 @@ class Session(Protocol):
     """A lake and the engine that reads it. close() ends what open() began; use it as a context manager."""
 
     engine: str
-    """duckdb, spark or flink"""
+    """duckdb or spark"""
 
     source: str
     """The lake as the user named it, for messages"""

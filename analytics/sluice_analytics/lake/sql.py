@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL that DuckDB and Flink write alike."""
+"""SQL as DuckDB writes it."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from .session import Scope
 
@@ -18,14 +16,14 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def where(scope: Scope, quote: Callable[[str], str] = quoted) -> str:
-    """A scope as a WHERE, with a blank in front; empty where it has no bound. quote: how the engine writes names."""
+def where(scope: Scope) -> str:
+    """A scope as a WHERE, with a blank in front; empty where it has no bound."""
     parts = []
     if scope.since_us is not None:
-        parts.append(f"{quote('time')} >= {scope.since_us}")
+        parts.append(f"{quoted('time')} >= {scope.since_us}")
     if scope.until_us is not None:
-        parts.append(f"{quote('time')} < {scope.until_us}")
+        parts.append(f"{quoted('time')} < {scope.until_us}")
     for name, values in (("run_id", scope.run_ids), ("host_id", scope.hosts)):
         if values is not None:
-            parts.append(f"{quote(name)} IN ({', '.join(literal(v) for v in values)})" if values else "FALSE")
+            parts.append(f"{quoted(name)} IN ({', '.join(literal(v) for v in values)})" if values else "FALSE")
     return " WHERE " + " AND ".join(parts) if parts else ""
