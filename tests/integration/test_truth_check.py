@@ -281,7 +281,7 @@ class Checker(unittest.TestCase):
         self.assertEqual(0, found(70, 70))
         self.assertEqual(1, found(70, 68))
         self.assertEqual(1, found(70, 70, extra_us=0))
-        with unittest.mock.patch("truth_compare.HELD_UP_MAX", 1 / len(self.truth.processes)):
+        with unittest.mock.patch("truth_compare.ENDS_EMULATED_MAX", 1 / len(self.truth.processes)):
             self.assertEqual(len(children) - 1, found(70, 70, of=len(children)))
 
     def test_finds_usage_records_that_do_not_add_up(self):

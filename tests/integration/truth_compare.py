@@ -28,8 +28,7 @@ TOLERANCE = {
 READ_AT_EXIT = ("uid", "gid", "pid_ns", "mnt_ns", "net_ns", "cgroup")  # of a process that never exec'd
 MADE_UP_MAX = 0.05  # of the ends, where a kernel runs the program at the last moment of most
 SKIPPED_MAX = 0.01  # of the exits: what a kernel that can preempt programs may pass over
-LATE_ZOMBIES_MAX = 0.02  # of the processes on an emulated machine: see left_its_cpu_late
-HELD_UP_MAX = 0.02  # of them too: see was_held_up
+ENDS_EMULATED_MAX = 0.02  # of the processes: those in whose last steps the host took the emulated CPU away
 SKIPPED_EMULATED_MAX = 0.05  # where each program takes ten times as long, and the host takes the emulated CPU away in it
 LATE_TICKS_MAX = 1 / 30  # of the ends made up for: in their last steps, which nobody saw, the kernel's clock ticked
 # Before 6.2 a thread counts its pages for itself and adds them up after 64 faults, each of which may
@@ -70,7 +69,7 @@ class Check:
         self.is_host_wide = is_host_wide  # other programs are there too, and no run
         self.mismatches = []
         self.extra_us = extra_us
-        self.late_zombies = self.held_up = 0
+        self.ends_emulated = 0
         self.skipped_max = self.most(SKIPPED_EMULATED_MAX if extra_us else SKIPPED_MAX)
         self.made_up = harness.events_counted(topics, "end_made_up")
         self.skipped = sum(n for _, reason, n in harness.losses(topics) if reason == "skipped")
@@ -330,9 +329,9 @@ class Check:
         wait4(2) adds up what a zombie has used when it finds it; the kernel's last sum, which is the record's, is taken
         when the zombie has left its CPU. Between the two lie microseconds, but where a host takes an emulated CPU away.
         """
-        if not TOLERANCE["cpu_us"] < more < self.extra_us or self.late_zombies == self.most(LATE_ZOMBIES_MAX):
+        if not TOLERANCE["cpu_us"] < more < self.extra_us or self.ends_emulated == self.most(ENDS_EMULATED_MAX):
             return False
-        self.late_zombies += 1
+        self.ends_emulated += 1
         return True
 
     def was_held_up(self, p, last, more):
@@ -341,9 +340,9 @@ class Check:
         guest takes that for time of the process. There is never more of it than has passed since its last word.
         """
         passed = p.ends()[-1]["end_time"] - self.truth.real_us(last["mono_ns"])
-        if not 0 < self.extra_us < more <= passed + START_SLEW_US or self.held_up == self.most(HELD_UP_MAX):
+        if not 0 < self.extra_us < more <= passed + START_SLEW_US or self.ends_emulated == self.most(ENDS_EMULATED_MAX):
             return False
-        self.held_up += 1
+        self.ends_emulated += 1
         return True
 
     def split_ran_backwards(self, p, user_missing):
