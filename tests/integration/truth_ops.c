@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -372,6 +373,15 @@ last_op(const char *word, char *const *at)
 	}
 }
 
+static int
+remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
 void
 run_ops(char *const *ops)
 {
@@ -404,6 +414,9 @@ run_ops(char *const *ops)
 				pthread_join(threads[i], NULL);
 		} else if (!strcmp(word, "files")) {
 			file_io(*at++);
+		} else if (!strcmp(word, "remove")) {
+			if (nftw(*at++, remove_one, 8, FTW_DEPTH | FTW_PHYS) < 0)
+				fail("removing a tree");
 		} else if (!strcmp(word, "direct")) {
 			direct_io(*at++);
 		} else if (!strcmp(word, "major")) {
