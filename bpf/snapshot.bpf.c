@@ -28,7 +28,6 @@ u32 snapshot_enter = 0;		/* follow those from now on, instead */
 u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
 u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes of which it has found something new */
 u32 snapshot_left_out = 0;	/* processes that it met and did not write */
-u64 stale_before_ns = 0;	/* on_stale also writes those that ended up to then, to be waited for */
 
 /*
  * One of several threads, reached by list: an address without a type, read through helpers. A
@@ -251,6 +250,8 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 
 	signal = t->signal;
 	p = proc_of(t);
+	if (p && p->end_ns)
+		p->zombie_ns = bpf_ktime_get_boot_ns();
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
 		struct proc_key key = proc_key_of(t);
 
@@ -421,9 +422,8 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 }
 
 /*
- * Processes that ended more than STALE_NS ago and are still entered. Most are zombies, which on_task
- * meets too; user space removes the others. Not every kernel runs on_free in every context. Younger ones,
- * up to stale_before_ns, have no key: on_free may still come, and nobody is to remove them.
+ * Processes that ended more than STALE_NS ago, are no zombies since, and are still entered: user space
+ * removes them. Younger ones have no key: on_free may still come, and nobody is to remove them.
  */
 SEC("iter/bpf_map_elem")
 int on_stale(struct bpf_iter__bpf_map_elem *ctx)
@@ -431,18 +431,18 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	struct proc *p = ctx->value;
 	struct proc_key *key = ctx->key;
 	struct event_state *e;
+	u64 last_ns;
 	bool is_young;
 	u32 zero = 0;
 
 	if (!p || !key || !p->end_ns)
 		return 0;
-	is_young = bpf_ktime_get_boot_ns() - p->end_ns < STALE_NS;
-	if (is_young && (!p->told || p->end_ns > stale_before_ns))
-		return 0;
+	last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
+	is_young = bpf_ktime_get_boot_ns() - last_ns < STALE_NS;
 	if (!p->told) {		/* nobody waits for its end */
 		struct proc_key gone = *key;
 
-		if (!bpf_map_delete_elem(&procs, &gone))
+		if (!is_young && !bpf_map_delete_elem(&procs, &gone))
 			__sync_fetch_and_add(&let_go, 1);
 		return 0;
 	}

@@ -43,6 +43,7 @@ struct proc {
 	u64	exec_maxrss;		/* pages; signal_struct's, of all before that exec */
 	u64	program_start_ns;
 	u64	end_ns;
+	u64	zombie_ns;		/* when a pass last met it after that, not reaped yet */
 	/* Threads on several CPUs store to these: one word a fact, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
 	u32	has_peak;
@@ -187,8 +188,11 @@ struct cgroups_map {	/* cgroups whose path user space has */
 	__type(value, u8);
 };
 
-/* A process that ended so long ago and is still entered: on_stale tells of it. */
-#define STALE_NS 1500000000
+/*
+ * A process that ended and was reaped so long ago and is still entered: on_stale tells of it. sched_process_free is
+ * called by RCU, commonly 20 ms after the reaping; on machines whose CPUs are taken away it was 2 s late.
+ */
+#define STALE_NS 5000000000
 
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");

@@ -103,6 +103,7 @@ on_state_signal(const struct state_signal *s, void *arg)
 			return;		/* a zombie */
 		if (a->is_sweeping && s->entry == 0) {
 			count_ending(a, s);
+			correlator_ending(a->correlator, s);
 			return;
 		}
 		if (a->is_sweeping)
@@ -297,7 +298,6 @@ agent_read_states(struct agent *a, int fd)
 bool
 agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 {
-	uint64_t before_ns = 0;
 	bool is_whole = true;
 	int fd;
 
@@ -319,16 +319,14 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 		a->other_processes = a->bystanders;
 		a->other_threads = a->bystander_threads;
 	}
-	for (size_t i = 0; i < a->n_settling; i++) {
-		if (a->settling[i].since_ns > before_ns)
-			before_ns = a->settling[i].since_ns;
-	}
 	/* The count tells for certain only while none ends in the course of the pass. */
-	if (before_ns > 0 || probes_followed(a->probes) > a->met) {
-		fd = probes_stale_open(a->probes, before_ns);
+	if (a->n_settling > 0 || probes_followed(a->probes) > a->met) {
+		fd = probes_stale_open(a->probes);
 		a->is_sweeping = true;
 		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->is_sweeping = false;
+		while (!agent_drain(a))		/* who was freed before the sweep came to it */
+			continue;
 	}
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	lost_to_holes(a);

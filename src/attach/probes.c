@@ -442,12 +442,10 @@ probes_found_open(struct probes *p)
 }
 
 int
-probes_stale_open(struct probes *p, uint64_t before_ns)
+probes_stale_open(struct probes *p)
 {
-	int fd;
+	int fd = bpf_iter_create(bpf_link__fd(p->stale));
 
-	__atomic_store_n(&p->skel->bss->stale_before_ns, before_ns, __ATOMIC_SEQ_CST);
-	fd = bpf_iter_create(bpf_link__fd(p->stale));
 	return fd < 0 ? -errno : fd;
 }
 

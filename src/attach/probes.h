@@ -90,11 +90,10 @@ int probes_snapshot_open(struct probes *p, bool all);
 int probes_found_open(struct probes *p);
 
 /*
- * The same for processes that ended a while ago and are still followed: zombies, and those of whose
- * end the kernel side was not told. Those that ended later, but not after before_ns, have the key 0: of
- * those the kernel side may still be told.
+ * The same for processes that have ended and are still followed: zombies, and those of whose end the
+ * kernel side was not told. Those of whom it may still be told, which are all but the oldest, have the key 0.
  */
-int probes_stale_open(struct probes *p, uint64_t before_ns);
+int probes_stale_open(struct probes *p);
 /* Lets go of one of whose end the kernel side was not told. */
 void probes_forget(struct probes *p, uint64_t key, uint64_t start_ns);
 

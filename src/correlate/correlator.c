@@ -211,6 +211,21 @@ correlator_was_met(const struct correlator *c, const struct program_key *key)
 }
 
 void
+correlator_ending(struct correlator *c, const struct state_signal *s)
+{
+	const struct program_key *above[] = { &s->parent, &s->anchor };
+	struct process *p;
+
+	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+		p = process_of(c, above[i]);
+		if (p != NULL)
+			p->ending_in = c->pass;
+		if (p != NULL && p->is_excluded && (p = process_of(c, &p->above)) != NULL)
+			p->ending_in = c->pass;
+	}
+}
+
+void
 correlator_snapshot_begin(struct correlator *c, bool with_usage)
 {
 	c->pass++;
@@ -225,7 +240,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 	/* Whoever no pass has met for a while is gone, and the record of its end was lost. */
 	HASH_ITER(hh, c->processes, p, next) {
 		if (p->gone_ns != 0) {
-			if (now_ns > p->gone_ns + GONE_KEPT_NS)
+			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)
 				process_forget(c, p);
 			continue;
 		}

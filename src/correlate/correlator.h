@@ -169,6 +169,12 @@ bool correlator_knows(struct correlator *c, const struct program_key *key);
  */
 void correlator_forget_live(struct correlator *c);
 
+/*
+ * In a pass, of one that has ended and was reaped: the kernel's last word on it, a STATE_EXIT, may still come.
+ * Till then those above it are kept, and no finding is made of their failures.
+ */
+void correlator_ending(struct correlator *c, const struct state_signal *s);
+
 /* True if the last pass met this process: it is alive, or a zombie. */
 bool correlator_was_met(const struct correlator *c, const struct program_key *key);
 

@@ -382,6 +382,26 @@ run_settles(struct correlator *c, struct run *r)
 	journal_run(c, r);
 }
 
+/* May f go back to a child that has ended and is not told yet? */
+static bool
+is_ending(struct correlator *c, const struct failure *f)
+{
+	const struct process *p;
+
+	for (; f != NULL; f = f->of) {
+		p = process_of(c, &f->program);
+		if (p != NULL && p->ending_in != 0 && p->ending_in == c->pass)
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_settled(struct correlator *c, const struct failure *f, const struct work *w, uint64_t now_ns)
+{
+	return now_ns >= ended_ns(f, w) + FAILURE_SETTLE_NS && !is_ending(c, f);
+}
+
 void
 findings_tick(struct correlator *c, uint64_t now_ns, bool all)
 {
@@ -392,12 +412,12 @@ findings_tick(struct correlator *c, uint64_t now_ns, bool all)
 		return;
 	for (t = c->tasks; t != NULL; t = t->hh.next) {
 		if (t->failing == FAILING_DUE && t->has_started &&
-		    (all || now_ns >= ended_ns(t->failure, &t->work) + FAILURE_SETTLE_NS))
+		    (all || is_settled(c, t->failure, &t->work, now_ns)))
 			task_settles(c, t);
 	}
 	for (r = c->runs; r != NULL; r = r->hh.next) {
 		if (r->failing == FAILING_DUE && r->has_started &&
-		    (all || now_ns >= ended_ns(r->failure, &r->work) + FAILURE_SETTLE_NS))
+		    (all || is_settled(c, r->failure, &r->work, now_ns)))
 			run_settles(c, r);
 	}
 	journal_flush(c);

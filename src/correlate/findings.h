@@ -18,7 +18,8 @@
  * finding. So a chain leads from a task's first program down to the one that it failed of.
  *
  * The kernel tells ends in any order, and zombies' a pass later: FAILED waits for FAILURE_SETTLE_NS after the
- * end of the first program, and is never later than the END of its task or run.
+ * end of the first program, and as long as a child of one of the chain has ended and is not told yet
+ * (correlator_ending()). It is never later than the END of its task or run.
  *
  * No finding is made of a task whose chain leads into another task that has one of its own, nor of an engine
  * that failed of itself while tasks of its run have some, nor of a run as long as tasks of it failed that no

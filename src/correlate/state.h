@@ -261,6 +261,7 @@ struct process {
 	bool was_usage_sent;
 	uint64_t unseen_since_ns;	/* passes of the iterator have not met it since; 0: the last did */
 	uint64_t pass;			/* the last that did */
+	uint64_t ending_in;		/* the last that found a child of it ended and not told; 0: none did */
 	struct text *text;		/* NULL: nothing known */
 	struct location *location;	/* NULL unknown */
 	struct run *run;		/* NULL: none */

@@ -222,7 +222,7 @@ command(char *line)
 		puts("passed");
 	} else if (strcmp(line, "sweep") == 0) {
 		drain();
-		read_pass(probes_stale_open(driver.probes, clock_ns(CLOCK_BOOTTIME)));
+		read_pass(probes_stale_open(driver.probes));
 		puts("swept");
 	} else if (strcmp(line, "stats") == 0) {
 		drain();

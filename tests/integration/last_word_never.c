@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * last_word_never: linked into an agent whose kernel never runs the program at sched_process_free,
- * as some do not in every context: each end is made up from what was kept at exit.
+ * as one that is too late with it: each end is made up from what was kept at exit.
  */
 #include <bpf/libbpf.h>
 

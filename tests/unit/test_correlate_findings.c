@@ -169,6 +169,43 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	assert_int_equal(note_count(&w, TOPIC_TASK, PHASE_END), 1);
 }
 
+/* A second later: a pass that finds this one ended, and its last word yet to come. */
+static void
+pass_while_ending(const struct state_signal *s)
+{
+	w.now += SECOND;
+	correlator_snapshot_begin(w.c, false);
+	if (s != NULL)
+		correlator_ending(w.c, s);
+	correlator_snapshot_end(w.c, w.now);
+	correlator_tick(w.c, w.now, false);
+}
+
+/* The kernel's last word on the cause is seconds late; all above it have ended, and are told. */
+static void
+a_cause_that_has_ended_and_is_not_told_is_waited_for(void **state)
+{
+	struct being driver, job, python, tool;
+	struct state_signal late;
+
+	(void)state;
+	driver = child(NULL, "snakemake -c2");
+	job = child(&driver, JOB);
+	python = child(&job, "python3 wrap.py");
+	tool = child(&python, "bwa mem x");
+	works(&w, &tool, 70);
+	late = state_of(&w, &tool, STATE_EXIT, 3 << 8);
+	exits_after(&python, 200, 1);
+	exits_after(&job, 10, 1);
+	for (int i = 0; i < 4; i++)
+		pass_while_ending(&late);
+	assert_int_equal(findings(), 0);
+	correlator_state(w.c, &late);
+	pass_while_ending(NULL);
+	assert_int_equal(findings(), 1);
+	assert_chain(finding(0), &tool, &python, &job, NULL);
+}
+
 static struct correlator_held
 held(uint64_t since_ns)
 {
@@ -680,6 +717,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_tasks_failure_goes_back_to_its_cause),
+		T(a_cause_that_has_ended_and_is_not_told_is_waited_for),
 		T(what_has_no_program_any_more_is_held_until_it_is_told),
 		T(what_succeeds_is_no_finding),
 		T(of_a_pipe_the_first_to_end_failed),
