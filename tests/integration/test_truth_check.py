@@ -188,8 +188,8 @@ class Checker(unittest.TestCase):
                 self.assert_found(field, case, index, change)
 
     def test_allows_the_last_steps_of_as_many_as_were_made_up_for(self):
-        def found(made_up, **wrong):
-            """Which of CPU time was found, where user and system of some cases are so many us off."""
+        def mismatches(made_up, **wrong):
+            """What was found, where user and system of some cases are so many us off."""
             topics = copy.deepcopy(self.lake)
             topics["sluice.agent"][0]["events"] = [{"name": "end_made_up", "value": made_up}]
             for case, (user, system) in wrong.items():
@@ -198,7 +198,10 @@ class Checker(unittest.TestCase):
                 usage["cpu_system_ns"] += system * 1000
                 topics["sluice.run"][0]["usage"]["cpu_user_ns"] += user * 1000
                 topics["sluice.run"][0]["usage"]["cpu_system_ns"] += system * 1000
-            return {m.field.partition(" (")[0] for m in self.check(topics)}
+            return self.check(topics)
+
+        def found(made_up, **wrong):
+            return {m.field.partition(" (")[0] for m in mismatches(made_up, **wrong)}
 
         def after_its_last_word(case):
             p = next(p for p in self.truth.processes.values() if p.case == case and p.told)
@@ -211,6 +214,8 @@ class Checker(unittest.TestCase):
         self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(-20, 0), cpu_both=(-20, 0)))
         self.assertEqual(set(), found(2, cpu_user=(-20, 0), cpu_both=(-20, 0)))
         self.assertEqual({"cpu_us total", "cpu_user_us"}, found(1, cpu_user=(2000, 0)))
+        for wrong in ((2000, 0), (-6000, 6000)):  # each is judged by itself
+            self.assertEqual({"cpu_both"}, {m.case.split()[0] for m in mismatches(2, cpu_user=(-20, 0), cpu_both=wrong)})
         tick = (-3000, 3000)
         self.assertEqual(set(), found(1, cpu_user=tick))
         self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(1, cpu_user=(-6000, 6000)))
