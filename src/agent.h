@@ -144,7 +144,7 @@ void agent_meet_all(struct agent *a);
 /*
  * Host-wide: has all been told that happened before a moment? Of a process that ended (its last thread has
  * begun to exit) the record is due when the kernel has let go of it, which is tens of milliseconds after its
- * parent has waited for it; or when the kernel has not said so for 1.5 s; or, while nobody waits for it, when
+ * parent has waited for it; or when the kernel has not said so for 5 s; or, while nobody waits for it, when
  * it has been a zombie for 200 ms. Of one that still gives back what it has, nobody was told that it ended.
  */
 struct agent_settling {

@@ -26,7 +26,7 @@ TOLERANCE = {
 }
 
 READ_AT_EXIT = ("uid", "gid", "pid_ns", "mnt_ns", "net_ns", "cgroup")  # of a process that never exec'd
-MADE_UP_MAX = 0.05  # of the ends, where a kernel runs the program at the last moment of most
+MADE_UP_MAX = 0.05  # of the ends: of some the kernel may tell too late
 SKIPPED_MAX = 0.01  # of the exits: what a kernel that can preempt programs may pass over
 ENDS_EMULATED_MAX = 0.02  # of the processes: those in whose last steps the host took the emulated CPU away
 SKIPPED_EMULATED_MAX = 0.05  # where each program takes ten times as long, and the host takes the emulated CPU away in it
