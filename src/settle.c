@@ -177,6 +177,20 @@ forget(struct settle *s, struct waiter *w)
 	free(w);
 }
 
+/* Those whose client has left: they would keep others from waiting. */
+static void
+forget_gone(struct settle *s)
+{
+	struct waiter *w, *next;
+
+	DL_FOREACH_SAFE(s->waiters, w, next) {
+		if (!control_is_gone(w->request))
+			continue;
+		control_answer(w->request, NULL);
+		forget(s, w);
+	}
+}
+
 static void
 answer_done(struct settle *s, struct waiter *w, uint64_t now_ns)
 {
@@ -258,12 +272,7 @@ on_again(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	DL_FOREACH_SAFE(s->waiters, w, next) {
-		if (!control_is_gone(w->request))
-			continue;
-		control_answer(w->request, NULL);
-		forget(s, w);
-	}
+	forget_gone(s);
 	look(s);
 	now_ns = clock_ns(CLOCK_MONOTONIC);
 	DL_FOREACH_SAFE(s->waiters, w, next) {
@@ -288,6 +297,8 @@ settle_on_request(struct control_request *req, const json_t *args, void *arg)
 		control_answer_error(req, "%s", error);
 		return;
 	}
+	if (s->n >= SETTLE_CLIENTS)
+		forget_gone(s);
 	if (s->n >= SETTLE_CLIENTS) {
 		control_answer_error(req, "%d clients wait for this already; try again in a moment", SETTLE_CLIENTS);
 		return;

@@ -336,6 +336,15 @@ one_that_leaves_is_forgotten(void **state)
 }
 
 static void
+those_who_have_left_before_the_next_look_take_no_room(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SETTLE_CLIENTS; i++)
+		close(client("{\"timeout\":600}"));
+	assert_done(client("{}"));	/* the loop finds all of them at once */
+}
+
+static void
 one_that_only_sends_no_more_is_answered(void **state)
 {
 	int fd;
@@ -413,6 +422,7 @@ main(void)
 		TEST(what_is_pending_is_named),
 		TEST(its_own_timeout_is_honoured_beyond_that_of_silent_clients),
 		TEST(one_that_leaves_is_forgotten),
+		TEST(those_who_have_left_before_the_next_look_take_no_room),
 		TEST(one_that_only_sends_no_more_is_answered),
 		TEST(one_too_many_is_told_so_and_the_others_get_their_answers),
 		TEST(each_waits_for_its_own_moment),
