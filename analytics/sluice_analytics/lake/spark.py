@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -300,42 +300,45 @@ def explain(e: Exception, source: str) -> Exception:
 
 def _of_avro(frame: Any, columns: list[Column], fields: dict[str, Any]) -> Any:
     """The columns of columns.py, of records as Avro has them; fields: what their schema has."""
-    from pyspark.sql import functions as f
 
-    def value(column: Column) -> Any:
+    def value(column: Column) -> str:
         if column.source not in fields:
-            return f.lit(None).cast(_spark_type(column.type))
-        source = f.col(".".join(f"`{part}`" for part in column.source.split(".")))
-        return f.unix_micros(source) if column.is_time else _cast(source, column)
+            return _null(column)
+        source = ".".join(f"`{part}`" for part in column.source.split("."))
+        return f"unix_micros({source})" if column.is_time else _cast(source, column)
 
-    return frame.select(*[value(c).alias(c.name) for c in columns])
+    return _selected(frame, columns, value)
 
 
 def of_table(frame: Any, columns: list[Column]) -> Any:
     """The columns of columns.py, of a table that was made of them, perhaps by a version that knew fewer."""
-    from pyspark.sql import functions as f
-
     types = dict(frame.dtypes)
 
-    def value(column: Column) -> Any:
+    def value(column: Column) -> str:
         # A field that was no column then may be there under its name in Avro.
         name = next((n for n in (column.name, column.source) if n in types), None)
         if name is None:
-            return f.lit(None).cast(_spark_type(column.type))
-        source = f.col(f"`{name}`")
-        return f.unix_micros(source) if types[name].startswith("timestamp") else _cast(source, column)
+            return _null(column)
+        return f"unix_micros(`{name}`)" if types[name].startswith("timestamp") else _cast(f"`{name}`", column)
 
-    return frame.select(*[value(c).alias(c.name) for c in columns])
+    return _selected(frame, columns, value)
 
 
-def _cast(source: Any, column: Column) -> Any:
-    from pyspark.sql import functions as f
+def _selected(frame: Any, columns: list[Column], value: Callable[[Column], str]) -> Any:
+    """The columns as SQL: to build each with calls of pyspark's functions takes thousands of turns to the JVM."""
+    return frame.selectExpr(*[f"{value(column)} AS `{column.name}`" for column in columns])
 
+
+def _null(column: Column) -> str:
+    return f"CAST(NULL AS {_spark_type(column.type)})"
+
+
+def _cast(source: str, column: Column) -> str:
     if column.type.startswith("array<struct<"):  # by name: a cast of structs goes by position
         inner = column.type.removeprefix("array<struct<").removesuffix(">>")
         names = [part.split(":")[0].strip() for part in inner.split(",")]
-        source = f.transform(source, lambda item: f.struct(*[item[n].alias(n) for n in names]))
-    return source.cast(_spark_type(column.type))
+        source = f"transform({source}, item -> struct({', '.join(f'item.`{n}` AS `{n}`' for n in names)}))"
+    return f"CAST({source} AS {_spark_type(column.type)})"
 
 
 def within(frame: Any, scope: Scope) -> Any:
