@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
@@ -12,8 +13,6 @@ from typing import Any
 import layout
 
 try:
-    from pyspark.sql import Column
-    from pyspark.sql import functions as f
     from pyspark.sql.types import ArrayType, DataType, MapType, StructType, _parse_datatype_string
 except ModuleNotFoundError:
     print(
@@ -62,35 +61,51 @@ def _fields(
             yield layout.column_name(topic, path), path, type_of(kind, named)
 
 
-def value(record: Column, source: DataType, path: tuple[str, ...], kind: DataType) -> Column:
-    """The value at path of a struct column of type source, as the table's type kind has it."""
+def value(record: str, source: DataType, path: tuple[str, ...], kind: DataType) -> str:
+    """The value at path of a struct column of type source, as the table's type kind has it: an expression of SQL."""
     for name in path:
         assert isinstance(source, StructType)
-        record, source = record.getField(name), source[name].dataType
+        record, source = f"{record}.`{name}`", source[name].dataType
     return _fit(record, source, kind)
 
 
-def _fit(at: Column, source: DataType, kind: DataType) -> Column:
-    """Nested fields go by their names, those that the record lacks are null."""
+def _fit(at: str, source: DataType, kind: DataType, depth: int = 0) -> str:
+    """Nested fields go by their names, those that the record lacks are null. depth: of arrays around it."""
     if isinstance(source, ArrayType) and isinstance(kind, ArrayType):
-        inner, wanted = source.elementType, kind.elementType
-        return f.transform(at, lambda x: _fit(x, inner, wanted))
+        item = f"item_{depth}"
+        return f"transform({at}, {item} -> {_fit(item, source.elementType, kind.elementType, depth + 1)})"
     if isinstance(source, StructType) and isinstance(kind, StructType):
         have = {x.name: x.dataType for x in source.fields}
         parts = [
-            (
-                _fit(at.getField(x.name), have[x.name], x.dataType) if x.name in have else f.lit(None).cast(x.dataType)
-            ).alias(x.name)
+            (_fit(f"{at}.`{x.name}`", have[x.name], x.dataType, depth) if x.name in have else null(x.dataType))
+            + f" AS `{x.name}`"
             for x in kind.fields
         ]
-        return f.when(at.isNotNull(), f.struct(*parts))
+        return f"CASE WHEN {at} IS NOT NULL THEN struct({', '.join(parts)}) END"
     if isinstance(source, StructType):
-        return f.to_json(at)
-    return at.cast(kind)
+        return f"to_json({at})"
+    return f"CAST({at} AS {_sql(kind)})"
 
 
+def null(kind: DataType) -> str:
+    """No value of a type, as SQL."""
+    return f"CAST(NULL AS {_sql(kind)})"
+
+
+def _sql(kind: DataType) -> str:
+    """A type as SQL writes it, whatever its fields are called."""
+    if isinstance(kind, ArrayType):
+        return f"array<{_sql(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{_sql(kind.keyType)}, {_sql(kind.valueType)}>"
+    if isinstance(kind, StructType):
+        return "struct<" + ", ".join(f"`{x.name}`: {_sql(x.dataType)}" for x in kind.fields) + ">"
+    return kind.simpleString()
+
+
+@functools.cache
 def parse_type(text: str) -> DataType:
-    """A type as SQL writes it."""
+    """A type that SQL writes so. Kept: the JVM takes several turns for each, and there are few of them."""
     return _parse_datatype_string(text)
 
 

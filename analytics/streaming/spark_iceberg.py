@@ -226,13 +226,13 @@ def _as_rows(decoded: list[_Decoded], target: StructType) -> DataFrame:
         values = []
         for column in target.fields:
             if column.name == "event_time":
-                value = f.timestamp_micros(f.col("r.time"))
+                value = "timestamp_micros(r.time)"
             elif column.name in paths:
-                value = decode.value(f.col("r"), record, paths[column.name], column.dataType)
+                value = decode.value("r", record, paths[column.name], column.dataType)
             else:
-                value = f.lit(None).cast(column.dataType)
-            values.append(value.alias(column.name))
-        parts.append(rows.where("good").select(*values))
+                value = decode.null(column.dataType)
+            values.append(f"{value} AS `{column.name}`")
+        parts.append(rows.where("good").selectExpr(*values))
     return functools.reduce(DataFrame.union, parts)
 
 
