@@ -28,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "dev", "stack.d"))
@@ -101,14 +102,26 @@ class Clients:
         found = self._admin(lambda admin: admin.list_topics(timeout=10).topics)
         return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
 
+    def _until_told(self, name, partitions):
+        """The controller answers once it has decided; the broker tells its clients once it has read that decision."""
+        until = time.monotonic() + 30
+        while (told := self.topics().get(name)) != partitions:
+            if time.monotonic() > until:
+                raise StackError(f"the broker still tells of {told} partitions of {name}, not of {partitions}")
+            time.sleep(0.02)
+
     def create_topic(self, name, partitions=3, config=None):
+        """Once it returns, the broker tells of the topic."""
         from confluent_kafka.admin import NewTopic
 
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         self._admin(lambda admin: [f.result(30) for f in admin.create_topics([new]).values()])
+        self._until_told(name, partitions)
 
     def delete_topic(self, name):
+        """Once it returns, the broker tells of the topic no more."""
         self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])
+        self._until_told(name, None)
 
 
 class Stack(Clients):

@@ -322,8 +322,8 @@ class Fails(SecurityTest):
 
 class Rights(SecurityTest):
     def test_a_topic_that_is_forbidden_becomes_dead_letters(self):
-        from confluent_kafka.admin import (AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType,
-                                           ResourceType)
+        from confluent_kafka.admin import (AclBinding, AclBindingFilter, AclOperation, AclPermissionType, AdminClient,
+                                           ResourcePatternType, ResourceType)
         prefix = "acl."
         for name in harness.TOPICS:
             self.stack.create_topic(prefix + name, 1)
@@ -338,7 +338,11 @@ class Rights(SecurityTest):
                  acl("sluice.usage", AclOperation.ALL, AclPermissionType.DENY)]
         for f in admin.create_acls(rules).values():
             f.result(30)
-        a = self.agent("acl", **self.sasl(prefix, "PLAIN")).start()
+        every = AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY,
+                                 AclPermissionType.ANY)
+        a = self.agent("acl", **self.sasl(prefix, "PLAIN"))
+        a.wait(lambda: len(admin.describe_acls(every).result(30)) == len(rules), 30, "broker that goes by all the rules")
+        a.start()
         sleeper = subprocess.Popen(["/bin/sleep", "300"])
         self.addCleanup(sleeper.kill)
         with Load(prefix, rate=20) as load:
