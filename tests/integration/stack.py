@@ -102,12 +102,23 @@ class Clients:
         found = self._admin(lambda admin: admin.list_topics(timeout=10).topics)
         return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
 
-    def _until_told(self, name, partitions):
+    def _topic_id(self, name):
+        """None: the broker tells of no such topic."""
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+        try:
+            return self._admin(lambda admin: str(admin.describe_topics(TopicCollection([name]))[name].result(30).topic_id))
+        except KafkaException as e:
+            if e.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return None
+
+    def _until_told(self, what, is_told):
         """The controller answers once it has decided; the broker tells its clients once it has read that decision."""
         until = time.monotonic() + 30
-        while (told := self.topics().get(name)) != partitions:
+        while not is_told():
             if time.monotonic() > until:
-                raise StackError(f"the broker still tells of {told} partitions of {name}, not of {partitions}")
+                raise StackError(f"the broker does not tell that {what}")
             time.sleep(0.02)
 
     def create_topic(self, name, partitions=3, config=None):
@@ -116,12 +127,13 @@ class Clients:
 
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         self._admin(lambda admin: [f.result(30) for f in admin.create_topics([new]).values()])
-        self._until_told(name, partitions)
+        self._until_told(f"{name} is there", lambda: self._topic_id(name) is not None)
 
     def delete_topic(self, name):
-        """Once it returns, the broker tells of the topic no more."""
+        """Once it returns, the broker tells of that topic no more; there may be a new one, made by who missed it."""
+        old = self._topic_id(name)
         self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])
-        self._until_told(name, None)
+        self._until_told(f"{name} is gone", lambda: self._topic_id(name) != old)
 
 
 class Stack(Clients):
