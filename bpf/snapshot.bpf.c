@@ -243,10 +243,10 @@ static __always_inline struct event_state *
 process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
 {
 	struct signal_struct *signal;
-	struct event_state *e;
 	bool is_found = false;
+	struct event_state *e;
 	struct proc *p;
-	u32 zero = 0;
+	u32 zero = 0, ended;
 
 	signal = t->signal;
 	p = proc_of(t);
@@ -297,7 +297,11 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 		return NULL;
 	}
+	/* Looked at before anything is read: one that ends meanwhile, on another CPU, was read while it ran. */
+	ended = signal->nr_threads == 1 && t->exit_state && p->end_ns ? EVENT_ENDED : 0;
+	barrier_var(ended);
 	state_fill(e, t, p);
+	e->flags |= ended;
 	e->head.kind = is_found ? EVENT_FOUND : EVENT_SNAPSHOT;
 	if (p->excluded)
 		e->flags |= EVENT_EXCLUDED;
@@ -327,14 +331,12 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 }
 
 static __always_inline void
-add_only_thread(struct event_state *e, struct task_struct *t, const struct proc *p)
+add_only_thread(struct event_state *e, struct task_struct *t)
 {
 	u32 flags = 0;
 
 	counters_add_thread(&e->counters, t);
 	counters_add_io(&e->counters, t, &flags);
-	if (t->exit_state && p->end_ns)
-		flags |= EVENT_ENDED;
 	e->flags |= flags;
 }
 
@@ -373,7 +375,7 @@ int on_task(struct bpf_iter__task *ctx)
 	if (!e || !p)
 		return 0;
 	if (t->signal->nr_threads == 1) {
-		add_only_thread(e, t, p);
+		add_only_thread(e, t);
 	} else {
 		wash = &e->head.time_ns;	/* a trip through memory makes a number of it */
 		time_ns = *wash;
@@ -406,7 +408,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 	if (!e || !p)
 		return 0;
 	if (t->signal->nr_threads == 1) {
-		add_only_thread(e, t, p);
+		add_only_thread(e, t);
 	} else {
 		/* A trip through memory makes a number of it: pointers may not be passed. */
 		time_ns = e->head.time_ns;

@@ -28,19 +28,31 @@ string(SHA256 BPF_LAYOUT "${BPF_LAYOUT}")
 string(SUBSTRING ${BPF_LAYOUT} 0 12 BPF_LAYOUT)
 add_compile_definitions(SLUICE_STATE_LAYOUT="${BPF_LAYOUT}")
 set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
+
+# bpf_object(SOURCE OBJECT)
+function(bpf_object source object)
+	get_filename_component(dir ${object} DIRECTORY)
+	get_filename_component(name ${source} NAME_WE)
+	add_custom_command(OUTPUT ${object}
+		COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
+		COMMAND ${BPF_CLANG} -target bpf -mcpu=v2 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter
+			-D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
+		DEPENDS ${source} ${BPF_SOURCES} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
+endfunction()
+
+# bpf_skeleton(DIR OBJECT…): DIR/sluice.skel.h of all these objects.
+function(bpf_skeleton dir)
+	add_custom_command(OUTPUT ${dir}/sluice.skel.h
+		COMMAND ${BPFTOOL} gen object ${dir}/sluice.bpf.linked.o ${ARGN}
+		COMMAND sh -c "${BPFTOOL} gen skeleton ${dir}/sluice.bpf.linked.o name sluice_bpf > ${dir}/sluice.skel.h"
+		DEPENDS ${ARGN} COMMENT "BPF skeleton" VERBATIM)
+endfunction()
+
 set(BPF_OBJECTS "")
 foreach(source IN LISTS BPF_SOURCES)
 	get_filename_component(name ${source} NAME_WE)
-	set(object ${BPF_GEN}/${name}.bpf.o)
-	add_custom_command(OUTPUT ${object}
-		COMMAND ${CMAKE_COMMAND} -E make_directory ${BPF_GEN}
-		COMMAND ${BPF_CLANG} -target bpf -mcpu=v2 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter
-			-D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
-		DEPENDS ${source} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
-	list(APPEND BPF_OBJECTS ${object})
+	bpf_object(${source} ${BPF_GEN}/${name}.bpf.o)
+	list(APPEND BPF_OBJECTS ${BPF_GEN}/${name}.bpf.o)
 endforeach()
 set(BPF_SKELETON ${BPF_GEN}/sluice.skel.h)
-add_custom_command(OUTPUT ${BPF_SKELETON}
-	COMMAND ${BPFTOOL} gen object ${BPF_GEN}/sluice.bpf.linked.o ${BPF_OBJECTS}
-	COMMAND sh -c "${BPFTOOL} gen skeleton ${BPF_GEN}/sluice.bpf.linked.o name sluice_bpf > ${BPF_SKELETON}"
-	DEPENDS ${BPF_OBJECTS} COMMENT "BPF skeleton" VERBATIM)
+bpf_skeleton(${BPF_GEN} ${BPF_OBJECTS})

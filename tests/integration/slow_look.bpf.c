@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+/*
+ * slow_look: snapshot.bpf.c, but that a millisecond passes between a look at a process and its counters, as it
+ * does where the CPU of a virtual machine is taken away just then. On another CPU the process may end meanwhile.
+ */
+#include "judge.h"
+
+#define TURNS 300000	/* about 2 ns each */
+
+static int
+turn(u32 i, void *turns)
+{
+	(*(volatile u64 *)turns)++;
+	return 0;
+}
+
+static __always_inline void
+counters_add_thread_slowly(struct event_counters *c, struct task_struct *t)
+{
+	u64 turns = 0;
+
+	bpf_loop(TURNS, turn, &turns, 0);
+	counters_add_thread(c, t);
+}
+
+#define counters_add_thread counters_add_thread_slowly
+#include "snapshot.bpf.c"
