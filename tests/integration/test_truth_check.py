@@ -223,6 +223,22 @@ class Checker(unittest.TestCase):
                 "files", "net_tcp")
         self.assertEqual({"cpu_user_us", "cpu_system_us"}, found(100, **dict.fromkeys(many, (900, -900))))
 
+    def test_allows_two_waits_for_others_in_the_last_steps_of_two_that_were_made_up_for(self):
+        def found(made_up, *cases, by=-2, field="involuntary_switches"):
+            topics = copy.deepcopy(self.lake)
+            topics["sluice.agent"][0]["events"] = [{"name": "end_made_up", "value": made_up}]
+            for case in cases:
+                for usage in (self.find(topics, case)["usage"], topics["sluice.run"][0]["usage"]):
+                    usage[field] += by
+            return {m.field.partition(" (")[0] for m in self.check(topics)} - {f"sum of {field} in Usage records"}
+
+        told = {"involuntary_switches"}
+        two = ("cpu_user", "cpu_both")
+        self.assertEqual((set(), told), (found(1, "cpu_user"), found(0, "cpu_user")))
+        self.assertEqual((set(), told, told), (found(9, *two), found(1, *two), found(9, *two, "major_faults")))
+        self.assertEqual((told, told), (found(9, "cpu_user", by=-3), found(9, "cpu_user", by=2)))
+        self.assertEqual({"voluntary_switches"}, found(9, "cpu_user", field="voluntary_switches"))
+
     def test_takes_few_ends_that_were_made_up_for_or_skipped_where_they_are_the_exception(self):
         def found(made_up, skipped):
             topics = copy.deepcopy(self.lake)
