@@ -243,8 +243,8 @@ static __always_inline struct event_state *
 process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
 {
 	struct signal_struct *signal;
-	bool is_found = false;
 	struct event_state *e;
+	bool is_found = false;
 	struct proc *p;
 	u32 zero = 0, ended;
 

@@ -29,7 +29,7 @@ string(SUBSTRING ${BPF_LAYOUT} 0 12 BPF_LAYOUT)
 add_compile_definitions(SLUICE_STATE_LAYOUT="${BPF_LAYOUT}")
 set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
 
-# bpf_object(SOURCE OBJECT)
+# bpf_object(SOURCE OBJECT [INCLUDED…]): compiled anew when SOURCE, a header or another source that it includes changes.
 function(bpf_object source object)
 	get_filename_component(dir ${object} DIRECTORY)
 	get_filename_component(name ${source} NAME_WE)
@@ -37,7 +37,7 @@ function(bpf_object source object)
 		COMMAND ${CMAKE_COMMAND} -E make_directory ${dir}
 		COMMAND ${BPF_CLANG} -target bpf -mcpu=v2 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter
 			-D__TARGET_ARCH_${BPF_ARCH} -I${CMAKE_SOURCE_DIR}/bpf -idirafter /usr/include/${BPF_MULTIARCH} -c ${source} -o ${object}
-		DEPENDS ${source} ${BPF_SOURCES} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
+		DEPENDS ${source} ${ARGN} ${BPF_HEADERS} COMMENT "BPF ${name}" VERBATIM)
 endfunction()
 
 # bpf_skeleton(DIR OBJECT…): DIR/sluice.skel.h of all these objects.
