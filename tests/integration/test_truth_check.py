@@ -253,15 +253,20 @@ class Checker(unittest.TestCase):
         self.assertEqual({"events that were skipped"}, found(0, n // 100 + 2))
 
     def test_takes_an_exit_that_was_skipped_where_the_kernel_may_skip_one(self):
-        """Of one that has exec'd it costs nothing: that it is counted is no mismatch by itself."""
-        def found(release, skipped):
+        """Of one that has exec'd it costs at most the peak, and that it is counted is no mismatch by itself."""
+        def found(release, skipped, *without_peak):
             topics = copy.deepcopy(self.lake)
             topics["sluice.agent"][0]["lost"] = [{"place": "on_exit", "reason": "skipped", "count": skipped}]
+            for case in without_peak:
+                self.find(topics, case)["usage"]["peak_rss_bytes"] = None
             with unittest.mock.patch("platform.release", lambda: release):
                 return {m.field for m in self.check(topics)}
 
-        told, most = {"lost at on_exit: skipped"}, len(self.truth.processes) // 100
+        told, most, peak = {"lost at on_exit: skipped"}, len(self.truth.processes) // 100, {"peak of EXIT"}
         self.assertEqual((told, set(), told), (found("6.18.0", 1), found("7.2.13", most), found("7.2.13", most + 2)))
+        self.assertEqual(set(), found("7.2.13", 1, "cpu_user"))
+        self.assertEqual(told | peak, found("7.2.13", 1, "cpu_user", "cpu_both"))
+        self.assertEqual((told | peak, peak), (found("6.18.0", 1, "cpu_user"), found("7.2.13", 0, "cpu_user")))
 
     def test_allows_before_an_exec_only_what_was_stolen_between_the_marks_of_two_programs(self):
         def found(more_us, passed_us):
@@ -287,23 +292,25 @@ class Checker(unittest.TestCase):
 
     def test_takes_of_an_emulated_cpu_no_more_than_has_passed_since_the_last_word(self):
         children = [p for p in self.truth.processes.values() if p.case == "sigchld_ignored" and not p.told]
+        mark = next(p for p in self.truth.processes.values() if p.case == "sigchld_ignored" and p.told).end[0]
 
         def found(more_ms, passed_ms, extra_us=50000, of=1):
             topics = copy.deepcopy(self.lake)
-            for p in children[:of]:
-                for r in topics["sluice.program"]:
-                    if r["phase"] == "END" and self.truth.find(r["pid"], r["start_time"]) is p:
-                        r["usage"]["cpu_user_ns"] = p.end[0]["cpu_ns"] + more_ms * 1000000
-                        r["usage"]["cpu_system_ns"] = 0
-                        r["end_time"] = r["time"] = self.truth.real_us(p.end[0]["mono_ns"]) + passed_ms * 1000
-            return sum(m.field == "cpu_us" for m in self.check(topics, extra_us=extra_us))
+            for r in topics["sluice.program"]:
+                p = self.truth.find(r["pid"], r["start_time"])
+                if r["phase"] == "END" and p in children[:of]:
+                    r["usage"]["cpu_user_ns"] = p.end[0]["cpu_ns"] + more_ms * 1000000
+                    r["usage"]["cpu_system_ns"] = 0
+            seen = max(p.end[0]["mono_ns"] for p in children[:of]) + passed_ms * 1000000
+            with unittest.mock.patch.dict(mark, mono_ns=seen):
+                return sum(m.field == "cpu_us" for m in self.check(topics, extra_us=extra_us))
 
         self.assertEqual(0, found(54, 1))
-        self.assertEqual(0, found(70, 70))
-        self.assertEqual(1, found(70, 68))
-        self.assertEqual(1, found(70, 70, extra_us=0))
+        self.assertEqual(0, found(75, 26))
+        self.assertEqual(1, found(75, 24))
+        self.assertEqual(1, found(75, 75, extra_us=0))
         with unittest.mock.patch("truth_compare.ENDS_EMULATED_MAX", 1 / len(self.truth.processes)):
-            self.assertEqual(len(children) - 1, found(70, 70, of=len(children)))
+            self.assertEqual(len(children) - 1, found(75, 75, of=len(children)))
 
     def test_finds_usage_records_that_do_not_add_up(self):
         def change(field, by):

@@ -71,10 +71,6 @@ class Truth:
             self.by_pid[p.pid].append(p)
         self.boot_us = (self.clock["real_ns"] - self.clock["boot_ns"]) // 1000
 
-    def real_us(self, mono_ns):
-        """When that was by the wall clock, on a machine that has not slept since it was booted: a guest."""
-        return self.boot_us + mono_ns // 1000
-
     def start_us(self, ticks):
         return self.boot_us + ticks * 1000000 // self.clock["ticks_per_second"]
 
