@@ -7,7 +7,7 @@ import platform
 import re
 
 import harness
-from truth_told import CPU, FAULTS, IO, START_SLEW_US, SWITCHES, Process
+from truth_told import CPU, FAULTS, IO, SWITCHES, Process
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
