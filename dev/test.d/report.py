@@ -21,7 +21,7 @@ SLOWEST = 10
 
 
 def read_junit(path):
-    """[(name, seconds, status)]; status is run, fail, skipped or disabled. None where ctest wrote no file."""
+    """[(name, seconds, status)]; status is run, fail, notrun (skipped) or disabled. None where ctest wrote no file."""
     try:
         suite = xml.parse(path).getroot()
     except (FileNotFoundError, xml.ParseError):
@@ -57,22 +57,32 @@ def seconds(value):
     return f"{int(value) // 60}:{value % 60:04.1f}" if value >= 60 else f"{value:.1f} s"
 
 
+def is_of(name, case):
+    """Whether a case that was told is one of ctest's test of this name."""
+    return name.partition(".")[2] == case["file"] or name == f"{case['file']}.{case['case']}"
+
+
 def closing(junit, cases, log, allowed=None):
     """([line], [FILE::case that was skipped and may not be])"""
     tests = read_junit(junit)
     if tests is None:
         return ["ctest wrote no results"], []
-    told, (in_c, skipped_in_c) = read_cases(cases), read_cmocka(log)
+    said, (in_c, skipped_in_c) = read_cases(cases), read_cmocka(log)
+    told = [c for c in said if c["outcome"] != "measured"]
     allowed = verdict.allowed_skips() if allowed is None else allowed
     skipped = [(f"{c['file']}::{c['case']}", c["reason"]) for c in told if c["outcome"] == "skipped"]
     skipped += [(name, "says so itself") for name in skipped_in_c]
+    # A test that ctest itself calls skipped or disabled: its cases have to say why.
+    skipped += [(name, f"{status}, without a case that says why") for name, _, status in tests
+                if status not in ("run", "fail") and not any(is_of(name, c) for c in told if c["outcome"] == "skipped")]
     refused = [name for name, _ in skipped if not verdict.may_skip(name, allowed)]
     lines = [f"ran      {len(tests)} tests of {len(told) + in_c} cases in {seconds(sum(s for _, s, _ in tests))} of work, "
              f"{len(skipped)} skipped"]
     for name, reason in skipped:
         listed = next((why for pattern, why in allowed if verdict.may_skip(name, [(pattern, why)])), None)
         lines.append(f"skipped  {name}: {listed or reason}" + ("" if listed else "  NOT LISTED in tests/skips.tsv"))
-    lines += [f"again    {c['case']}: {c['reason']}" for c in told if c["outcome"] == "repeated"]
+    lines += [f"measured {c['file']}{', ' + c['case'] if c['case'] != c['file'] else ''}: {c['reason']}"
+              for c in said if c["outcome"] == "measured"]
     lines += [f"slower   {line}" for line in times.slower(tests)]
     for name, took, _ in sorted(tests, key=lambda t: -t[1])[:SLOWEST]:
         lines.append(f"slowest  {seconds(took):>8}  {name}")

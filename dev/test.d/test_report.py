@@ -34,7 +34,7 @@ class Closing(unittest.TestCase):
     def setUp(self):
         room = tempfile.TemporaryDirectory()
         self.addCleanup(room.cleanup)
-        self.room = room.name
+        self.room, self.junit, self.cases = room.name, JUNIT, CASES
 
     def file(self, name, text):
         path = os.path.join(self.room, name)
@@ -43,7 +43,8 @@ class Closing(unittest.TestCase):
         return path
 
     def closing(self, allowed):
-        return report.closing(self.file("junit.xml", JUNIT), self.file("cases", "".join(json.dumps(c) + "\n" for c in CASES)),
+        return report.closing(self.file("junit.xml", self.junit),
+                              self.file("cases", "".join(json.dumps(c) + "\n" for c in self.cases)),
                               self.file("log", LOG), allowed)
 
     def test_a_skip_that_is_not_listed_is_refused(self):
@@ -51,6 +52,20 @@ class Closing(unittest.TestCase):
         self.assertEqual(["test_a::as_nobody"], refused)
         self.assertIn("skipped  test_b::B.test_two: there is no moon", lines)
         self.assertIn("skipped  test_a::as_nobody: says so itself  NOT LISTED in tests/skips.tsv", lines)
+
+    def test_what_ctest_itself_skips_has_a_case_that_says_why(self):
+        self.junit = JUNIT.replace('"75" status="run"', '"75" status="notrun"').replace('status="fail"', 'status="disabled"')
+        lines, refused = self.closing([("test_b::*", "x"), ("test_a::as_nobody", "y")])
+        self.assertEqual(["integration.test_c"], refused)
+        self.assertIn("skipped  integration.test_c: disabled, without a case that says why  NOT LISTED in tests/skips.tsv", lines)
+
+    def test_what_was_measured_is_told_and_is_no_case(self):
+        self.cases = CASES + [{"file": "truth", "case": "agent", "outcome": "measured", "seconds": 1, "reason": "0 made up"},
+                              {"file": "test_m", "case": "test_m", "outcome": "measured", "seconds": 1, "reason": "passed at try 1 of 3"}]
+        lines, _ = self.closing([])
+        self.assertIn("of 9 cases", lines[0])
+        self.assertIn("measured truth, agent: 0 made up", lines)
+        self.assertIn("measured test_m: passed at try 1 of 3", lines)
 
     def test_listed_skips_pass_and_all_cases_are_counted(self):
         lines, refused = self.closing([("test_b::*", "x"), ("test_a::as_nobody", "y")])
@@ -131,6 +146,13 @@ verdict.main()
         self.assertEqual("skipped", told["T.test_skipped"])
         done, _ = self.run_file("test_x::T.test_skipped\tno moon here\n")
         self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_a_row_that_holds_only_without_root(self):
+        row = "test_x::T.test_skipped\tno moon here\twithout root\n"
+        self.assertEqual(1 if os.geteuid() == 0 else 0, self.run_file(row)[0].returncode)
+        done, _ = self.run_file(row.replace("without root", "now and then"))
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("a row is a test, a reason and perhaps", done.stderr)
 
     def test_one_case_alone(self):
         done, told = self.run_file("", "T.test_good")

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 import unittest.mock
 
@@ -394,12 +395,24 @@ class Checker(unittest.TestCase):
         self.assertTrue(self.check(copy.deepcopy(self.lake), missing=["network"]), "0 for what doctor calls unknown")
 
 
+class Skips(unittest.TestCase):
+    def test_a_case_that_could_not_be_tried_fails_unless_it_is_listed(self):
+        skips = [{"case": "pid_reused", "reason": "ns_last_pid cannot be set"}, {"case": "cgroup_v1", "reason": "not mounted"}]
+        args = types.SimpleNamespace(made_up=False, kills=0, agent=False)
+        check = types.SimpleNamespace(made_up=0, skipped=0, skipped_max=1, most=lambda share: 1)
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop("SLUICE_TEST_REPORT", None)
+            wrong = truth_check.tell(args, types.SimpleNamespace(skips=skips), check, 0)
+        self.assertEqual([("pid_reused", "ns_last_pid cannot be set")], [(w.case, w.got) for w in wrong])
+
+
 class OrdinaryArm(unittest.TestCase):
     def test_fails_where_no_process_has_a_last_word(self):
         """With an agent that takes no last totals, and makes up each end, nothing of CPU time is exact."""
         script = os.path.join(os.path.dirname(os.path.abspath(truth_check.__file__)), "truth_check.py")
+        own = {k: v for k, v in os.environ.items() if k not in ("SLUICE_TEST_CASE", "SLUICE_TEST_REPORT")}
         done = subprocess.run([sys.executable, script, "--sluice", harness.built("sluice_last_word_never")],
-                              stdout=subprocess.PIPE, text=True, timeout=300)
+                              stdout=subprocess.PIPE, text=True, timeout=300, env=own)
         self.assertEqual(1, done.returncode, done.stdout)
         self.assertRegex(done.stdout, r"-: ends that were made up for: expected at most \d+, got \d\d\d")
 

@@ -86,13 +86,13 @@ def once(args, room):
     lake, told = os.path.join(room, "lake"), os.path.join(room, "truth.jsonl")
     what = ["case", args.case, told] if args.case else ["all", told]
     doctor = json.loads(harness.run_sluice(["doctor", "--json"], sluice=args.sluice, timeout=600).stdout)
-    stolen = stolen_us()
+    stolen, began = stolen_us(), time.monotonic()
     if args.agent:
         wrong, lake = under_agent(args, room, what)
         truth, topics = Truth(told), first_of_each(harness.read_lake(lake))
         check = Check(truth, topics, doctor, args.tolerance_ms * 1000, is_host_wide=True, is_ordinary=True,
                       stolen_us=stolen_us() - stolen, kills=args.kills)
-        wrong += check.all()
+        wrong += check.all() + tell(args, truth, check, time.monotonic() - began)
         return wrong, summary_of(truth, check)
     done = harness.run_sluice(["run", "--lake", lake, "--quiet", "--interval", INTERVAL, "--", args.truth, *what], sluice=args.sluice, timeout=600)
     wrong = []
@@ -108,7 +108,7 @@ def once(args, room):
     truth, topics = Truth(told), harness.read_lake(lake)
     check = Check(truth, topics, doctor, args.tolerance_ms * 1000, is_ordinary=not args.made_up,
                   stolen_us=stolen_us() - stolen)
-    wrong += check.all()
+    wrong += check.all() + tell(args, truth, check, time.monotonic() - began)
     if args.made_up and check.made_up < len(truth.processes):
         wrong.append(Mismatch("-", "ends that were made up for", f"all {len(truth.processes)}", check.made_up))
     wrong += cat_agrees(args.sluice, lake, topics)
@@ -126,11 +126,27 @@ def summary_of(truth, check):
     return "\n".join(summary)
 
 
+def arm_of(args):
+    """What of all arms this is, in a word or two."""
+    return "made up" if args.made_up else f"agent, {args.kills} kills" if args.kills else "agent" if args.agent else "ordinary"
+
+
+def tell(args, truth, check, took):
+    """Tells the closing report what was made up for and skipped by the kernel, and each case that could not be tried: [Mismatch]
+    of those that nobody has allowed."""
+    verdict.tell("truth", arm_of(args), "measured", took, f"{check.made_up} ends made up for (ordinary: at most {check.most(MADE_UP_MAX)}), "
+                 f"{check.skipped} events skipped (at most {check.skipped_max})")
+    for skip in truth.skips:
+        verdict.tell("truth", skip["case"], "skipped", 0, skip["reason"])
+    return [Mismatch(skip["case"], "skipped, and not listed in tests/skips.tsv", None, skip["reason"])
+            for skip in truth.skips if not verdict.may_skip(f"truth::{skip['case']}")]
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--sluice", help="default: the one of the same build")
     ap.add_argument("--truth", help="default: the one of the same build")
-    ap.add_argument("--case", help="only this one")
+    ap.add_argument("--case", default=os.environ.get("SLUICE_TEST_CASE"), help="only this one; default: $SLUICE_TEST_CASE, or all")
     ap.add_argument("--agent", action="store_true", help="under a host-wide `sluice agent`, in no run")
     ap.add_argument("--kills", type=int, default=0, help="with --agent: kill -9 it so often meanwhile, and start it again")
     ap.add_argument("--made-up", action="store_true", help="with a sluice to which that happens to every end; not with --agent")
