@@ -20,7 +20,7 @@ class Registry(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         if not os.access(REGISTRY_IDS, os.X_OK):
-            raise AssertionError("REGISTRY_IDS names no executable; run this through ctest")
+            raise AssertionError("registry_ids is not built; run: ./dev/test test_registry")
         cls.at = tempfile.mkdtemp(prefix="sluice-registry-")
         cls.ports = Ports()
         cls.addClassCleanup(shutil.rmtree, cls.at, ignore_errors=True)
