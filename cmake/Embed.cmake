@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Puts texts into the binary, each kind as a table of { file name, text, length }:
-# schemas/avro/*.avsc as gen/schemas.c, read through stream/schema.h, and
-# config/rules.d/*.yaml as gen/rules.c, read through config/rules.h.
+# schemas/avro/*.avsc as gen/schemas.c, read through codec/schema.h, and
+# config/rules.d/*.yaml as gen/rules.c, read through rules/rules.h.
 
 # embed(OUT HEADER STRUCT TABLE NAMES FOLDER PATTERN): NAMES is STEM (program) or FULL (exclude.yaml).
 function(embed out header struct table names folder pattern)
@@ -15,6 +15,6 @@ function(embed out header struct table names folder pattern)
 endfunction()
 
 set(SCHEMA_SOURCE ${CMAKE_BINARY_DIR}/gen/schemas.c)
-embed(${SCHEMA_SOURCE} stream/schema.h schema_text schema_texts STEM schemas/avro *.avsc)
+embed(${SCHEMA_SOURCE} codec/schema.h schema_text schema_texts STEM schemas/avro *.avsc)
 set(RULES_SOURCE ${CMAKE_BINARY_DIR}/gen/rules.c)
-embed(${RULES_SOURCE} config/rules.h rules_text rules_texts_shipped FULL config/rules.d *.yaml)
+embed(${RULES_SOURCE} rules/rules.h rules_text rules_texts_shipped FULL config/rules.d *.yaml)

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/ruleset.h"
+#include "model/ruleset.h"
 
 struct probes;
 

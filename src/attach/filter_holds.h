@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * filter_holds: conditions as far as the kernel can see. Each function says the same as
- * correlate/match.h does; tests/unit/test_attach_filter.c holds them together.
+ * identify/match.h does; tests/unit/test_attach_filter.c holds them together.
  */
 #ifndef SLUICE_ATTACH_FILTER_HOLDS_H
 #define SLUICE_ATTACH_FILTER_HOLDS_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/ruleset.h"
+#include "model/ruleset.h"
 #include "filter_map.h"
 
 /* Stands for every name that no rule has. */

@@ -52,19 +52,6 @@ made_uid(struct build *b, uint32_t uid)
 	return made_name(b, FILTER_UID, (const char *)&uid, sizeof(uid));
 }
 
-uint64_t
-filter_hash_path_name(uint64_t hash, const char *name, size_t len)
-{
-	hash = filter_hash_word(hash, len);
-	for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
-		uint64_t word = 0;
-
-		memcpy(&word, name + at, len - at < sizeof(word) ? len - at : sizeof(word));
-		hash = filter_hash_word(hash, word);
-	}
-	return hash;
-}
-
 /* "/a/b" and "/a/b/" are the same key. NULL: out of memory. */
 static struct made *
 made_path(struct build *b, const char *path)

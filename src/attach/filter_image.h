@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/ruleset.h"
+#include "model/ruleset.h"
 #include "filter_map.h"
 
 struct filter_entry {
@@ -38,7 +38,7 @@ struct filter_image {
 int filter_image_new(const struct follow_rules *rules, struct filter_image **ret);
 void filter_image_free(struct filter_image *image);	/* NULL is fine */
 
-/* The hash of a path's names so far, and one more. */
+/* The hash of a path's names so far, and of one more, as bpf/path.h computes it. */
 uint64_t filter_hash_path_name(uint64_t hash, const char *name, size_t len);
 
 /* The entry of a cgroup. Only where image->cgroups. May be called by two threads at once. */

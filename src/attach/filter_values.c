@@ -10,6 +10,19 @@
 #include "attach/filter_build.h"
 
 uint64_t
+filter_hash_path_name(uint64_t hash, const char *name, size_t len)
+{
+	hash = filter_hash_word(hash, len);
+	for (size_t at = 0; at < len; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, name + at, len - at < sizeof(word) ? len - at : sizeof(word));
+		hash = filter_hash_word(hash, word);
+	}
+	return hash;
+}
+
+uint64_t
 filter_ids_that_hold(const struct conjunct *ids, unsigned n, enum filter_dim dim,
     const struct filter_view *v)
 {

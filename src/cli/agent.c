@@ -11,7 +11,7 @@
 
 #include "attach/pins.h"
 #include "cli/cli.h"
-#include "daemon.h"
+#include "daemon/daemon.h"
 
 static const char help[] =
     "Usage: sluice agent [-c FILE]\n"

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "agent/agent.h"
 #include "base/clock.h"
 
 #define ANSWER_MS 2000	/* an agent takes a few; one that is stuck must not hold a run up */

@@ -23,10 +23,10 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
-#include "cli/lake_files.h"
-#include "stream/avro_json.h"
-#include "stream/file_sink.h"
-#include "stream/ocf.h"
+#include "codec/avro_json.h"
+#include "codec/ocf.h"
+#include "lake/file_sink.h"
+#include "lake/files.h"
 
 #define DEFAULT_LAKE "./sluice-lake"
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/explain.h"
 #include "config/config.h"
-#include "config/rules.h"
+#include "explain/explain.h"
+#include "rules/rules.h"
 
 static const char help[] =
     "Usage: sluice check [-c FILE] [--dump]\n"

@@ -6,10 +6,7 @@
 #ifndef SLUICE_CLI_CLI_H
 #define SLUICE_CLI_CLI_H
 
-#define EXIT_DONE 0
-#define EXIT_NO 1		/* the answer is no */
-#define EXIT_USAGE 2		/* wrong usage or configuration */
-#define EXIT_OWN_FAILURE 125	/* of `sluice run` itself, as env(1) does */
+#include "base/exit_codes.h"
 
 int cli_run(int argc, char **argv);
 int cli_agent(int argc, char **argv);

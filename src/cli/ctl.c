@@ -21,10 +21,10 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/live_process.h"
 #include "config/config.h"
 #include "config/units.h"
 #include "control/control.h"
+#include "explain/live_process.h"
 
 #define ANSWER_MAX ((size_t)4 << 20)
 #define DEFAULT_TIMEOUT_MS 60000

@@ -16,7 +16,7 @@
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "cli/cli.h"
-#include "stream/kafka.h"
+#include "kafka/kafka.h"
 
 static const char help[] =
     "Usage: sluice doctor [--json]\n"

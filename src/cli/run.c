@@ -15,7 +15,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "agent.h"
+#include "agent/agent.h"
 #include "attach/variables.h"
 #include "base/format.h"
 #include "cli/analytics.h"
@@ -23,8 +23,8 @@
 #include "cli/cli.h"
 #include "cli/command.h"
 #include "cli/summary.h"
-#include "config/rules.h"
 #include "control/control.h"
+#include "rules/rules.h"
 
 static const char help[] =
     "Usage: sluice run [OPTION…] [--] COMMAND [ARG…]\n"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "agent.h"
+#include "agent/agent.h"
 #include "base/text.h"
 #include "cli/summary.h"
 #include "cli/table.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/record.h"
+#include "model/record.h"
 
 /* One task and tool. All pointers are the caller's; NULL is unknown. */
 struct table_row {

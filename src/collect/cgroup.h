@@ -5,7 +5,7 @@
 #ifndef SLUICE_COLLECT_CGROUP_H
 #define SLUICE_COLLECT_CGROUP_H
 
-#include "base/record.h"
+#include "model/record.h"
 
 struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset and memory */
 

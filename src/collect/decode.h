@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * decode: bytes from the ring or the iterator → checked signals (base/signal.h).
+ * decode: bytes from the ring or the iterator → checked signals (model/signal.h).
  *
  * Nothing is believed: version, kind, sizes and terminators are checked, and a record that does
  * not hold is refused whole.
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/signal.h"
+#include "model/signal.h"
 
 struct decoder;			/* opaque: room for one signal's text */
 

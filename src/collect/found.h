@@ -6,7 +6,7 @@
 #ifndef SLUICE_COLLECT_FOUND_H
 #define SLUICE_COLLECT_FOUND_H
 
-#include "base/signal.h"
+#include "model/signal.h"
 
 struct found;		/* opaque: room for one process's text */
 

@@ -5,7 +5,7 @@
 #ifndef SLUICE_COLLECT_HOST_H
 #define SLUICE_COLLECT_HOST_H
 
-#include "base/record.h"
+#include "model/record.h"
 
 struct host;			/* opaque: open /proc files and the counters of the last sample */
 

@@ -9,7 +9,7 @@
 #ifndef SLUICE_COLLECT_PROCTEXT_H
 #define SLUICE_COLLECT_PROCTEXT_H
 
-#include "base/record.h"
+#include "model/record.h"
 
 /* A piece of the text that was given: not NUL-terminated, lives as long as it. */
 struct proc_word {

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/record.h"
+#include "model/record.h"
 
 struct bytes;
 struct json_t;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "correlate/attribute.h"
-#include "correlate/match.h"
+#include "identify/match.h"
 
 static const char by_descent[] = "child of the driver";
 

@@ -34,7 +34,7 @@
 
 #include <stdint.h>
 
-#include "base/record.h"
+#include "model/record.h"
 
 #define BOUND_SHORT_NS			UINT64_C(10000000)
 #define BOUND_STARVED_SHARE		0.30

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "correlate/findings.h"
-#include "correlate/redact.h"
+#include "identify/redact.h"
 
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
 /*

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/record.h"
-#include "base/ruleset.h"
-#include "base/signal.h"
+#include "model/record.h"
+#include "model/ruleset.h"
+#include "model/signal.h"
 
 struct correlator;
 struct redaction;

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/signal.h"
-#include "base/usage.h"
+#include "model/signal.h"
+#include "model/usage.h"
 
 struct cputime {
 	uint64_t user_ns;

@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/signal.h"
+#include "model/signal.h"
 
 #define NOTE_VERSION 4
 #define NOTE_VERSION_FIRST 2	/* notes of one run only, before, are nothing to us */

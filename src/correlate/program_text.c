@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "correlate/redact.h"
 #include "correlate/state.h"
-#include "correlate/tool.h"
-#include "correlate/traceparent.h"
+#include "identify/redact.h"
+#include "identify/tool.h"
+#include "identify/traceparent.h"
 
 #define VARIABLES_MAX 16
 

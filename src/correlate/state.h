@@ -20,8 +20,8 @@
 #include "base/arena.h"
 #include "correlate/correlator.h"
 #include "correlate/cputime.h"
-#include "correlate/engine.h"
-#include "correlate/place.h"
+#include "identify/engine.h"
+#include "identify/place.h"
 
 #define PROGRAM_ID_SIZE 64
 #define TEXT_BUDGET_BYTES (64u << 20)	/* of argv that is kept for END records */

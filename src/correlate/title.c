@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "correlate/redact.h"
 #include "correlate/state.h"
+#include "identify/redact.h"
 
 static bool
 asks(struct correlator *c, struct process *p)

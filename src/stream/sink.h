@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/record.h"
+#include "model/record.h"
 
 struct sink;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stream/encode.h"
+#include "codec/encode.h"
 #include "stream/sink.h"
 
 struct lane {
@@ -36,7 +36,7 @@ stream_open_error(void)
 }
 
 int
-stream_open(const struct stream_identity *id, struct sink *sink, struct stream **ret_stream)
+stream_open(const struct agent_identity *id, struct sink *sink, struct stream **ret_stream)
 {
 	struct stream *s;
 	int r = -ENOMEM;

@@ -7,22 +7,13 @@
 
 #include <stdint.h>
 
-#include "base/record.h"
+#include "model/record.h"
 
 struct sink;
 struct stream;
 
-/* Strings are copied. */
-struct stream_identity {
-	const char *host_id;
-	const char *host_name;
-	const char *boot_id;
-	const char *agent_id;
-	uint64_t first_seq[TOPIC_COUNT];	/* where an agent_id that lives on goes on; else 0 */
-};
-
 /* sink becomes the stream's, also on failure. 0, or a negative errno with *ret_stream untouched. */
-int stream_open(const struct stream_identity *id, struct sink *sink, struct stream **ret_stream);
+int stream_open(const struct agent_identity *id, struct sink *sink, struct stream **ret_stream);
 /* After a stream_open() that failed: a sentence that says why. */
 const char *stream_open_error(void);
 /* Closes the sink too. 0, or the sink's error. NULL is fine. */

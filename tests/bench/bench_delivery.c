@@ -16,12 +16,12 @@
 
 #include "../unit/samples.h"
 #include "sample.h"
-#include "stream/delivery.h"
-#include "stream/encode.h"
-#include "stream/kafka_client.h"
-#include "stream/kafka_frame.h"
+#include "deliver/delivery.h"
+#include "codec/encode.h"
+#include "kafka/client.h"
+#include "kafka/frame.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
+#include "spool/spool.h"
 
 enum {
 	POOL = 4096,		/* different records */
@@ -96,7 +96,7 @@ end(struct bench *b)
 static void
 make_records(struct bench *b)
 {
-	struct stream_identity identity = sample_identity();
+	struct agent_identity identity = sample_identity();
 	struct program_record records[2] = { sample_program_start(), sample_program_end() };
 	struct usage usage = *sample_usage();
 	struct encoder *e;

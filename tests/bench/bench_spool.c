@@ -11,7 +11,7 @@
 #include "../unit/samples.h"
 #include "sample.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
+#include "spool/spool.h"
 
 enum {
 	ROUNDS_MAX = 1000,

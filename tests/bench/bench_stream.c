@@ -8,8 +8,8 @@
 
 #include "../unit/samples.h"
 #include "sample.h"
-#include "stream/encode.h"
-#include "stream/file_sink.h"
+#include "codec/encode.h"
+#include "lake/file_sink.h"
 #include "stream/sink.h"
 
 #define ROUNDS_MAX 1000
@@ -83,7 +83,7 @@ fill(struct stream *s, unsigned long n)
 }
 
 static int
-bench_encode(const struct stream_identity *id, unsigned rounds, unsigned long n)
+bench_encode(const struct agent_identity *id, unsigned rounds, unsigned long n)
 {
 	struct program_record records[2] = { sample_program_start(), sample_program_end() };
 	struct usage usage = *sample_usage();
@@ -116,7 +116,7 @@ bench_encode(const struct stream_identity *id, unsigned rounds, unsigned long n)
 }
 
 static int
-bench_stream(const struct stream_identity *id, unsigned rounds, unsigned long n)
+bench_stream(const struct agent_identity *id, unsigned rounds, unsigned long n)
 {
 	struct sink sink = { &forget };
 	struct stream *s;
@@ -138,7 +138,7 @@ bench_stream(const struct stream_identity *id, unsigned rounds, unsigned long n)
 
 /* A lake of its own each round; opening and closing it counts too. */
 static int
-bench_file(const struct stream_identity *id, unsigned rounds, unsigned long n)
+bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 {
 	double values[ROUNDS_MAX];
 
@@ -172,7 +172,7 @@ main(int argc, char **argv)
 {
 	unsigned rounds = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
 	unsigned long n = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 
 	if (rounds == 0 || rounds > ROUNDS_MAX || n == 0) {
 		fputs("usage: bench_stream ROUNDS RECORDS\n", stderr);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/rules.h"
-#include "correlate/tool.h"
+#include "rules/rules.h"
+#include "identify/tool.h"
 #include "sample.h"
 
 enum { ROUNDS_MAX = 1000, PROGRAMS = 1024 };

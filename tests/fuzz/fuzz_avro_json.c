@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stream/avro_json.h"
+#include "codec/avro_json.h"
 
 enum {
 	RECORDS_MAX = 16,	/* of one input: more of them find nothing new */

@@ -2,9 +2,9 @@
 /* Any program gets a verdict within its bounds and in UTF-8. Lines: exe, cwd, parent's argv to an empty one, argv. */
 #include "args.h"
 #include "base/text.h"
-#include "config/rules.h"
-#include "correlate/engine.h"
-#include "correlate/tool.h"
+#include "rules/rules.h"
+#include "identify/engine.h"
+#include "identify/tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

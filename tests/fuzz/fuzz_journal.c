@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/rules.h"
+#include "rules/rules.h"
 #include "correlate/correlator.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

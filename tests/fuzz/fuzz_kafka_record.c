@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "stream/kafka_frame.h"
+#include "kafka/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "args.h"
-#include "base/template.h"
+#include "model/template.h"
 #include "base/text.h"
-#include "correlate/match.h"
+#include "identify/match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stream/file_sink.h"
-#include "stream/ocf.h"
+#include "lake/file_sink.h"
+#include "codec/ocf.h"
 
 #define HOST "fuzz"
 

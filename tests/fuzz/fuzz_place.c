@@ -3,8 +3,8 @@
  * Lines: paths of v2 and v1, cwd, script, exe, argv. */
 #include "args.h"
 #include "base/text.h"
-#include "config/rules.h"
-#include "correlate/place.h"
+#include "rules/rules.h"
+#include "identify/place.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

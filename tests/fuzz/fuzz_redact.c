@@ -5,7 +5,7 @@
 #include "args.h"
 #include "base/arena.h"
 #include "base/text.h"
-#include "correlate/redact.h"
+#include "identify/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

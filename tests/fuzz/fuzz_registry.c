@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "stream/registry_answer.h"
-#include "stream/registry_cache.h"
+#include "registry/answer.h"
+#include "registry/cache.h"
 
 #define SECRET "hunter2"
 

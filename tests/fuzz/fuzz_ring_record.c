@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "collect/decode.h"
-#include "config/rules.h"
+#include "rules/rules.h"
 #include "correlate/correlator.h"
 #include "event.h"
 

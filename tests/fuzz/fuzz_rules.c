@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/engine_rules.h"
-#include "base/place_rules.h"
-#include "base/tool_rules.h"
-#include "config/rules.h"
-#include "correlate/match.h"
+#include "model/engine_rules.h"
+#include "model/place_rules.h"
+#include "model/tool_rules.h"
+#include "rules/rules.h"
+#include "identify/match.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stream/crc32c.h"
+#include "base/crc32c.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
-#include "stream/spool_format.h"
+#include "spool/spool.h"
+#include "spool/format.h"
 
 static char root[64], dir[80];
 

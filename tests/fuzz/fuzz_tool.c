@@ -2,8 +2,8 @@
 /* Any exe, argv and comm get a name: bounded, one line of UTF-8, and a rule. Lines: exe, argv. */
 #include "args.h"
 #include "base/text.h"
-#include "config/rules.h"
-#include "correlate/tool.h"
+#include "rules/rules.h"
+#include "identify/tool.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/traceparent.h"
+#include "identify/traceparent.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -19,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stream/dead_letter.h"
-#include "stream/delivery.h"
-#include "stream/encode.h"
-#include "stream/file_outlet.h"
-#include "stream/kafka.h"
+#include "deliver/dead_letter.h"
+#include "deliver/delivery.h"
+#include "codec/encode.h"
+#include "deliver/file_outlet.h"
+#include "kafka/kafka.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
+#include "spool/spool.h"
 #include "stream/stream.h"
 
 #define HOST_ID "0123456789abcdef0123456789abcdef"
@@ -250,7 +250,7 @@ open_outlet(struct driver *d, const struct outlet_events *events)
 static void
 open_all(struct driver *d, struct spool_recovery *recovery)
 {
-	struct stream_identity identity = { .host_id = HOST_ID, .host_name = "node7",
+	struct agent_identity identity = { .host_id = HOST_ID, .host_name = "node7",
 	    .boot_id = "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", .agent_id = AGENT_ID };
 	struct spool_options spool = { .dir = d->spool_dir, .max_bytes = d->spool_max, .sync_ms = d->sync_ms };
 	struct delivery_options delivery = { .pause_max_ms = d->pause_max_ms };

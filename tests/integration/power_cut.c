@@ -20,9 +20,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "stream/crc32c.h"
+#include "base/crc32c.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
+#include "spool/spool.h"
 
 enum {
 	SEGMENT_BYTES = 6 << 10,	/* so that there are many */

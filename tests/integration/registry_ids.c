@@ -17,8 +17,8 @@
 #include <event2/event.h>
 #include <jansson.h>
 
-#include "stream/registry.h"
-#include "stream/schema.h"
+#include "registry/registry.h"
+#include "codec/schema.h"
 
 enum { TICK_MS = 5 };
 

@@ -12,9 +12,9 @@
 #include "../unit/signals.h"
 #include "collect/decode.h"
 #include "event.h"
-#include "stream/encode.h"
+#include "codec/encode.h"
 #include "stream/sink.h"
-#include "stream/spool.h"
+#include "spool/spool.h"
 
 enum {
 	ALIVE = 200,		/* processes that stay, as a host has */
@@ -317,7 +317,7 @@ static void
 stage_encode(unsigned long n)
 {
 	struct program_record records[2] = { sample_program_start(), sample_program_end() };
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 	struct encoder *e;
 	const uint8_t *data;
 	char err[256];

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "samples.h"
-#include "stream/dead_letter.h"
-#include "stream/delivery.h"
-#include "stream/encode.h"
+#include "deliver/dead_letter.h"
+#include "deliver/delivery.h"
+#include "codec/encode.h"
 #include "stream/sink.h"
 #include "timers.h"
 

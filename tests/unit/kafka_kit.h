@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "samples.h"
-#include "stream/encode.h"
-#include "stream/kafka_client.h"
+#include "codec/encode.h"
+#include "kafka/client.h"
 #include "threads.h"
 
 /* What an outlet told, and what it was told. */
@@ -118,7 +118,7 @@ open_mock(const char *name, const char *value)
 static inline int
 setup(void **state)
 {
-	struct stream_identity identity = sample_identity();
+	struct agent_identity identity = sample_identity();
 	char error[256];
 
 	(void)state;

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "faults.h"
-#include "stream/registry.h"
+#include "registry/registry.h"
 #include "timers.h"
 #include "tree.h"
 

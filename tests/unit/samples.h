@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/record.h"
+#include "model/record.h"
 #include "stream/stream.h"
 
 #define SAMPLE_TIME INT64_C(1795257300123456)	/* 2026-11-21T10:35:00.123456Z */
 #define SAMPLE_HOST "0123456789abcdef0123456789abcdef"
 #define SAMPLE_AGENT "6f1e0a52-7d0f-4c35-9a3d-0d6c3b1f7a10"
 
-static inline struct stream_identity
+static inline struct agent_identity
 sample_identity(void)
 {
-	return (struct stream_identity){ .host_id = SAMPLE_HOST, .host_name = "node7",
+	return (struct agent_identity){ .host_id = SAMPLE_HOST, .host_name = "node7",
 	    .boot_id = "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", .agent_id = SAMPLE_AGENT };
 }
 

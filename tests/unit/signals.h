@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/rules.h"
+#include "rules/rules.h"
 #include "correlate/correlator.h"
 
 #define MS UINT64_C(1000000)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "stream/sink.h"
-#include "stream/spool.h"
-#include "stream/spool_state.h"
+#include "spool/spool.h"
+#include "spool/state.h"
 #include "tree.h"
 
 #define KIT_TIME INT64_C(1795257300123456)

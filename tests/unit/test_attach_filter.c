@@ -17,7 +17,7 @@
 #include "attach/filter_cgroups.h"
 #include "attach/filter_holds.h"
 #include "attach/filter_image.h"
-#include "correlate/match.h"
+#include "identify/match.h"
 
 #define POOL 200000
 #define RULES 32

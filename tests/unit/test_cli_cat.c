@@ -23,7 +23,7 @@
 
 #include "cli/cat.h"
 #include "samples.h"
-#include "stream/file_sink.h"
+#include "lake/file_sink.h"
 
 static char lake[64];
 static char out[1 << 20], err[1 << 16];	/* of the last run */
@@ -47,7 +47,7 @@ static struct stream *
 open_stream(const char *agent_id)
 {
 	struct file_sink_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = agent_id };
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 	struct sink *sink = NULL;
 	struct stream *s = NULL;
 

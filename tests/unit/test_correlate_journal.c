@@ -13,7 +13,7 @@
 #include "correlate/journal.h"
 #include "samples.h"
 #include "signals.h"
-#include "stream/encode.h"
+#include "codec/encode.h"
 
 #define BEINGS 48
 #define NOTE_COPY 512
@@ -117,7 +117,7 @@ begins(struct life *l)
 static void
 life_open(struct life *l, const struct correlator_options *options)
 {
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 	char err[256];
 
 	memset(l, 0, sizeof(*l));

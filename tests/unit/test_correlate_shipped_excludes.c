@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "base/tool_rules.h"
-#include "config/rules.h"
-#include "correlate/match.h"
+#include "model/tool_rules.h"
+#include "rules/rules.h"
+#include "identify/match.h"
 
 #define SESSION "/user.slice/user-1000.slice/session-3.scope"
 

@@ -65,7 +65,7 @@ static const struct sink_ops ops = { on_put, on_tick, on_delivered, on_close };
 static struct stream *
 open_on(struct fake *f)
 {
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 	struct stream *s = NULL;
 
 	*f = (struct fake){ .sink = { &ops } };
@@ -144,7 +144,7 @@ a_long_run_id_makes_a_whole_key(void **state)
 static void
 an_open_that_fails_says_why_and_closes_the_sink(void **state)
 {
-	struct stream_identity id = sample_identity();
+	struct agent_identity id = sample_identity();
 	struct fake f = { .sink = { &ops } };
 	struct stream *s = NULL;
 

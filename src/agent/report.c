@@ -1,0 +1,239 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * What the agent says of the host and of itself: Host and Agent records, losses.
+ */
+#include <bpf/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/state.h"
+#include "event.h"
+#include "base/clock.h"
+#include "base/own.h"
+#include "lake/file_sink.h"
+#include "spool/spool.h"
+
+#define COSTS_MAX 32
+#define EVENTS_MAX 16
+#define LOSSES_MAX 64
+
+static struct opt_u64
+attributed(const struct usage *u, enum usage_field field)
+{
+	return (struct opt_u64){ u->value[field], usage_has(u, field) };
+}
+
+/* How much of the host the run used since the last such record, and how much it did not. */
+void
+agent_write_host(struct agent *a)
+{
+	struct usage usage = correlator_attributed_usage(a->correlator);
+	struct usage moved = usage;
+	struct host_record r = { 0 };
+	struct host_sample s;
+
+	if (a->usage_last_record.known != 0)
+		moved = usage_since(&usage, &a->usage_last_record);
+	if (host_sample(a->host, &s) < 0)
+		return;
+	a->usage_last_record = usage;
+	a->host_last = s;
+	r.head.time_us = clock_us(CLOCK_REALTIME);
+	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
+	r.head.pipeline = a->pipeline;
+	r.interval_ns = s.interval_ns;
+	r.kernel = a->host_id.kernel;
+	r.architecture = a->host_id.architecture;
+	r.cpus = s.cpus;
+	r.memory_bytes = s.memory_bytes;
+	r.memory_available_bytes = s.memory_available_bytes;
+	r.swap_bytes = s.swap_bytes;
+	r.swap_free_bytes = s.swap_free_bytes;
+	r.processes = a->other_processes + a->met;
+	r.threads = a->other_threads + a->met_threads;
+	r.cpu_capacity_ns = s.cpu_capacity_ns;
+	r.cpu_busy_ns = s.cpu_busy_ns;
+	r.cpu_iowait_ns = s.cpu_iowait_ns;
+	r.cpu_steal_ns = s.cpu_steal_ns;
+	r.cpu_attributed_ns = usage_cpu_ns(&moved);
+	r.cpu_unattributed_ns = s.cpu_busy_ns > r.cpu_attributed_ns ? s.cpu_busy_ns - r.cpu_attributed_ns : 0;
+	r.rss_attributed_bytes = correlator_attributed_rss(a->correlator);
+	r.load1 = s.load1;
+	r.psi_cpu = s.psi_cpu;
+	r.psi_memory = s.psi_memory;
+	r.psi_io = s.psi_io;
+	r.disk_read_bytes = s.disk_read_bytes;
+	r.disk_write_bytes = s.disk_write_bytes;
+	r.disk_read_attributed_bytes = attributed(&moved, USAGE_READ_BYTES);
+	r.disk_write_attributed_bytes = attributed(&moved, USAGE_WRITE_BYTES);
+	r.net_rx_bytes = s.net_rx_bytes;
+	r.net_tx_bytes = s.net_tx_bytes;
+	r.net_rx_attributed_bytes = attributed(&moved, USAGE_NET_RX_BYTES);
+	r.net_tx_attributed_bytes = attributed(&moved, USAGE_NET_TX_BYTES);
+	stream_host(a->stream, &r);
+}
+
+static void
+loss_add(struct agent_loss_line *lines, size_t n, size_t *found, const char *place,
+    const char *reason, uint64_t count)
+{
+	if (count == 0)
+		return;
+	if (*found < n)
+		lines[*found] = (struct agent_loss_line){ place, reason, count };
+	++*found;
+}
+
+size_t
+agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
+{
+	struct run_totals totals = correlator_totals(a->correlator, a->start_ns);
+	size_t found = 0;
+
+	for (unsigned program = 0; program < EVENT_PROG_COUNT; program++) {
+		for (unsigned reason = 0; reason < EVENT_LOSS_COUNT; reason++)
+			loss_add(lines, n, &found, probes_program_name(program), probes_loss_name(reason),
+			    probes_lost(a->probes, program, reason));
+	}
+	for (unsigned i = 0;; i++) {
+		const char *program;
+		uint64_t skipped = probes_skipped(a->probes, &program, i);
+
+		if (skipped == UINT64_MAX)
+			break;
+		loss_add(lines, n, &found, program, "skipped", skipped);
+	}
+	loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
+	loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
+	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
+	loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
+	loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
+	loss_add(lines, n, &found, "correlate", "too_many_findings", totals.findings_left_out);
+	loss_add(lines, n, &found, "correlate", "too_many_failures", totals.failures_left_out);
+	for (int topic = 0; topic < TOPIC_COUNT; topic++)
+		loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
+	if (a->spool != NULL) {
+		struct spool_stats spool;
+
+		spool_stats(a->spool, &spool);
+		for (int topic = 0; topic < TOPIC_COUNT; topic++) {
+			for (int reason = 0; reason < SPOOL_DROPS; reason++)
+				loss_add(lines, n, &found, topic_name(topic), spool_drop_name(reason),
+				    spool.dropped[topic][reason]);
+		}
+	}
+	if (a->owner.losses != NULL)
+		found = a->owner.losses(lines, found < n ? found : n, n, a->owner.arg);
+	return found < n ? found : n;
+}
+
+static bool
+bpf_stats_are_on(void)
+{
+	int c;
+	FILE *f = fopen("/proc/sys/kernel/bpf_stats_enabled", "re");
+
+	if (f == NULL)
+		return false;
+	c = fgetc(f);
+	fclose(f);
+	return c == '1';
+}
+
+size_t
+agent_events(const struct agent *a, struct named_number *events, size_t max)
+{
+	const struct named_number all[] = {
+		{ "exec", (double)a->counts.exec },
+		{ "exit", (double)a->counts.exit },
+		{ "cgroup", (double)a->counts.cgroup },
+		{ "snapshot", (double)a->counts.snapshot },
+		{ "drain", (double)a->counts.drains },
+		{ "end_made_up", (double)a->swept },
+		{ "found", (double)a->n_found },
+		{ "lost_before_seq", (double)a->lost_records },
+		{ "followed", (double)probes_followed(a->probes) },
+		{ "others_alive", (double)a->other_processes },
+	};
+	size_t n = sizeof(all) / sizeof(all[0]);
+
+	memcpy(events, all, (n < max ? n : max) * sizeof(all[0]));
+	return n;
+}
+
+void
+agent_tell(struct agent *a, const char *event, const char *message)
+{
+	a->message = message;
+	agent_write_agent(a, event, clock_ns(CLOCK_BOOTTIME));
+	a->message = NULL;
+	agent_commit(a);
+}
+
+void
+agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
+{
+	struct named_number events[EVENTS_MAX];
+	struct agent_loss_line lines[LOSSES_MAX];
+	struct agent_loss losses[LOSSES_MAX];
+	struct probe_cost costs[COSTS_MAX];
+	struct agent_probe probes[COSTS_MAX];
+	struct agent_record r = { 0 };
+	bool has_stats = bpf_stats_are_on();
+	size_t n;
+
+	r.head.time_us = clock_us(CLOCK_REALTIME);
+	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
+	r.head.pipeline = a->pipeline;
+	r.event = event;
+	r.version = SLUICE_VERSION;
+	r.config_generation = 0;
+	r.interval_ns = now_ns - a->last_record_ns;
+	r.events = events;
+	r.n_events = agent_events(a, events, EVENTS_MAX);
+	n = agent_losses(a, lines, LOSSES_MAX);
+	for (size_t i = 0; i < n; i++)
+		losses[i] = (struct agent_loss){ lines[i].place, lines[i].reason, lines[i].count };
+	r.lost = losses;
+	r.n_lost = n;
+	n = probes_costs(a->probes, costs, COSTS_MAX);
+	if (n > COSTS_MAX)
+		n = COSTS_MAX;
+	for (size_t i = 0; i < n; i++)
+		probes[i] = (struct agent_probe){ costs[i].name, costs[i].runs,
+			{ costs[i].run_time_ns, has_stats } };
+	r.probes = probes;
+	r.n_probes = n;
+	r.delivered = stream_delivered(a->stream);
+	r.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	r.rss_bytes = own_rss_bytes();
+	r.message = a->message;
+	if (a->spool != NULL) {
+		struct spool_stats spool;
+
+		spool_stats(a->spool, &spool);
+		r.spool_records = (struct opt_u64){ spool.records, true };
+		r.spool_bytes = (struct opt_u64){ spool.bytes, true };
+		if (spool.oldest_us != 0 && r.head.time_us > spool.oldest_us)
+			r.spool_age_ns = (struct opt_u64){ (uint64_t)(r.head.time_us - spool.oldest_us) * 1000, true };
+	}
+	if (a->owner.describe != NULL)
+		a->owner.describe(&r, a->owner.arg);
+	stream_agent(a->stream, &r);
+}
+
+const char *
+agent_sink_error(struct agent *a)
+{
+	struct file_sink_stats stats;
+
+	file_sink_stats(a->sink, &stats);
+	a->sink_error[0] = '\0';
+	if (stats.refused > 0 || stats.dropped > 0)
+		snprintf(a->sink_error, sizeof(a->sink_error), "%llu records could not be written: %s",
+		    (unsigned long long)stats.refused + stats.dropped,
+		    stats.last_error != 0 ? strerror(-stats.last_error) : "see above");
+	return a->sink_error;
+}

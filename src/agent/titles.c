@@ -1,0 +1,35 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Titles that programs write over their arguments, from /proc to the correlator: once a second, of those
+ * alone whose engine's rules want that.
+ */
+#include <string.h>
+
+#include "agent/state.h"
+#include "base/clock.h"
+
+enum {
+	TITLES_EACH = 256,	/* read in one pass; the others are next */
+	TITLE_BYTES = 4096,
+};
+
+void
+agent_read_titles(struct agent *a)
+{
+	struct titled titled[TITLES_EACH];
+	char title[TITLE_BYTES];
+	size_t n = correlator_titled(a->correlator, titled, TITLES_EACH);
+
+	if (n > 0 && a->titles == NULL && found_new("/proc", &a->titles) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct program_key *key = &titled[i].key;
+		size_t len = found_title(a->titles, key->pid, title, sizeof(title));
+
+		/* Last, then all that was read was its own. */
+		if (len > 0 && correlator_title_hash(title, len) != titled[i].hash &&
+		    found_start_ticks(a->titles, key->pid) == found_ticks(key->start_ns))
+			correlator_title(a->correlator, key, title, len, clock_ns(CLOCK_BOOTTIME));
+	}
+	explicit_bzero(title, sizeof(title));	/* not yet redacted */
+}

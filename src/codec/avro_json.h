@@ -1,0 +1,36 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * avro_json: Avro binary of any schema as lines of JSON.
+ *
+ * Field names are exactly the schema's; a union is its value alone; null is null. A
+ * timestamp-micros or timestamp-millis is RFC 3339 in UTC, unless is_raw. Bytes that are not UTF-8
+ * become \xNN; within the types bytes and fixed a backslash that looks like one becomes \x5c, so
+ * that it can be undone. NaN and the infinities are strings, since JSON has no such numbers.
+ */
+#ifndef SLUICE_CODEC_AVRO_JSON_H
+#define SLUICE_CODEC_AVRO_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+struct avro_json;		/* a parsed schema */
+
+/* 0, or a negative errno with *ret untouched and err saying what is wrong with the schema. */
+int avro_json_open(const char *schema, size_t len, struct avro_json **ret, char *err,
+    size_t err_size);
+void avro_json_close(struct avro_json *j);	/* NULL is fine */
+/* Full name of the schema, as "sluice.Program"; "" when it has none. */
+const char *avro_json_name(const struct avro_json *j);
+
+/*
+ * Adds one value and a newline to out; *ret_used bytes of data were its own. 0, or a negative
+ * errno with out->len as it was: -EBADMSG when the data is not of the schema, -EMSGSIZE when its
+ * line would be too long. Then err says why and *ret_used is where in data.
+ */
+int avro_json_line(const struct avro_json *j, const uint8_t *data, size_t len, bool is_raw,
+    struct bytes *out, size_t *ret_used, char *err, size_t err_size);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * ocf: makes the headers and blocks of Avro object container files.
+ */
+#include "codec/ocf.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <zlib.h>
+
+#include "codec/varint.h"
+
+enum {
+	DEFLATE_LEVEL = 1,	/* the cheapest: the agent's CPU counts for more than the lake's bytes */
+};
+
+struct ocf_packer {
+	enum ocf_codec	codec;
+	z_stream	z;		/* used when codec is OCF_DEFLATE */
+	bool		has_z;
+};
+
+int
+ocf_packer_new(enum ocf_codec codec, struct ocf_packer **ret)
+{
+	struct ocf_packer *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return -ENOMEM;
+	p->codec = codec;
+	if (codec == OCF_DEFLATE) {
+		/* Negative window bits: no zlib header, no checksum. */
+		if (deflateInit2(&p->z, DEFLATE_LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL - 1,
+		    Z_DEFAULT_STRATEGY) != Z_OK) {
+			free(p);
+			return -ENOMEM;
+		}
+		p->has_z = true;
+	}
+	*ret = p;
+	return 0;
+}
+
+void
+ocf_packer_free(struct ocf_packer *p)
+{
+	if (p == NULL)
+		return;
+	if (p->has_z)
+		deflateEnd(&p->z);
+	free(p);
+}
+
+int
+ocf_sync_make(uint8_t sync[OCF_SYNC_SIZE])
+{
+	ssize_t n;
+
+	do {
+		n = getrandom(sync, OCF_SYNC_SIZE, 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != OCF_SYNC_SIZE)
+		return n < 0 ? -errno : -EIO;
+	return 0;
+}
+
+static int
+add_long(struct bytes *out, int64_t value)
+{
+	int r = bytes_reserve(out, VARINT_MAX_BYTES);
+
+	if (r == 0)
+		out->len += varint_write(out->data + out->len, value);
+	return r;
+}
+
+static int
+add_text(struct bytes *out, const void *text, size_t len)
+{
+	int r = add_long(out, (int64_t)len);
+
+	return r < 0 ? r : bytes_append(out, text, len);
+}
+
+static int
+add_pair(struct bytes *out, const char *name, const void *text, size_t len)
+{
+	int r = add_text(out, name, strlen(name));
+
+	return r < 0 ? r : add_text(out, text, len);
+}
+
+int
+ocf_pack_header(struct ocf_packer *p, const char *schema, size_t len,
+    const uint8_t sync[OCF_SYNC_SIZE], struct bytes *out)
+{
+	const char *codec = p->codec == OCF_DEFLATE ? "deflate" : "null";
+	size_t start = out->len;
+	int r;
+
+	r = bytes_append(out, "Obj\1", 4);
+	if (r == 0)
+		r = add_long(out, 2);	/* one map block of two pairs */
+	if (r == 0)
+		r = add_pair(out, "avro.schema", schema, len);
+	if (r == 0)
+		r = add_pair(out, "avro.codec", codec, strlen(codec));
+	if (r == 0)
+		r = add_long(out, 0);	/* the end of the map */
+	if (r == 0)
+		r = bytes_append(out, sync, OCF_SYNC_SIZE);
+	if (r < 0)
+		out->len = start;
+	return r;
+}
+
+/* Compresses to the end of out, which has room for bound more; returns the length, 0 on failure. */
+static size_t
+compress_to(struct ocf_packer *p, const void *data, size_t len, struct bytes *out, size_t bound)
+{
+	z_stream *z = &p->z;
+
+	if (deflateReset(z) != Z_OK)
+		return 0;
+	z->next_in = (Bytef *)(uintptr_t)data;
+	z->avail_in = (uInt)len;
+	z->next_out = out->data + out->len;
+	z->avail_out = (uInt)bound;
+	return deflate(z, Z_FINISH) == Z_STREAM_END ? bound - z->avail_out : 0;
+}
+
+int
+ocf_pack_block(struct ocf_packer *p, const void *data, size_t len, uint64_t count,
+    const uint8_t sync[OCF_SYNC_SIZE], struct bytes *out)
+{
+	size_t bound, stored, start = out->len, body, moved;
+	int r;
+
+	if (len > OCF_BLOCK_MAX || count > INT64_MAX)
+		return -EMSGSIZE;
+	bound = p->codec == OCF_DEFLATE ? deflateBound(&p->z, (uLong)len) : len;
+	r = bytes_reserve(out, 2 * VARINT_MAX_BYTES + bound + OCF_SYNC_SIZE);
+	if (r < 0)
+		return r;
+	/* The stored length stands before the body: leave it the room that it can need at most. */
+	body = start + 2 * VARINT_MAX_BYTES;
+	out->len = body;
+	if (p->codec == OCF_DEFLATE) {
+		stored = compress_to(p, data, len, out, bound);
+		if (stored == 0) {
+			out->len = start;
+			return -EIO;
+		}
+	} else {
+		stored = len;
+		if (len > 0)
+			memcpy(out->data + body, data, len);
+	}
+	out->len = start;
+	out->len += varint_write(out->data + out->len, (int64_t)count);
+	out->len += varint_write(out->data + out->len, (int64_t)stored);
+	moved = out->len;
+	memmove(out->data + moved, out->data + body, stored);
+	out->len = moved + stored;
+	memcpy(out->data + out->len, sync, OCF_SYNC_SIZE);
+	out->len += OCF_SYNC_SIZE;
+	return 0;
+}

@@ -1,0 +1,444 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The daemon's start, loop and end. The order of the start is the order of privileges: as root the
+ * configuration and secrets are read, the sockets bound, the probes loaded and the processes met
+ * that run already; then all but what is still needed is given up; and only then come the threads
+ * (librdkafka's, the spool's) and whatever talks to the network.
+ */
+#include "daemon/daemon.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "attach/privileges.h"
+#include "attach/probes.h"
+#include "base/clock.h"
+#include "base/exit_codes.h"
+#include "base/log.h"
+#include "daemon/state.h"
+#include "kafka/kafka.h"
+
+#define TICK_MS 100
+#define TICK_IDLE_MS 500		/* while nothing waits in the spool */
+#define QUIET_TICKS 20
+#define MMAP_BYTES (128 << 10)
+#define PRODUCERS_WAIT_MS 1000
+#define TRIM_EACH_S 60
+#define METRICS_RETRY_NS UINT64_C(10000000000)
+
+/* Does any record wait, handed out or not? */
+static bool
+is_spool_empty(const struct daemon *d)
+{
+	struct spool_stats spool;
+
+	spool_stats(d->spool, &spool);
+	return spool.records == 0;
+}
+
+static void
+set_pace(struct daemon *d, bool is_idle)
+{
+	const struct timeval every = { 0, (is_idle ? TICK_IDLE_MS : TICK_MS) * 1000 };
+
+	if (is_idle == d->is_idle)
+		return;
+	d->is_idle = is_idle;
+	event_add(d->on_tick, &every);
+}
+
+static void
+on_committed(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (d->delivery == NULL)
+		return;
+	if (d->is_idle && !is_spool_empty(d)) {
+		d->quiet_ticks = 0;
+		set_pace(d, false);
+	}
+	delivery_kick(d->delivery);
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)fd;
+	(void)what;
+	spool_tick(d->spool, clock_ns(CLOCK_MONOTONIC));
+	delivery_tick(d->delivery, clock_us(CLOCK_REALTIME));
+	d->quiet_ticks = is_spool_empty(d) ? d->quiet_ticks + 1 : 0;
+	set_pace(d, d->quiet_ticks >= QUIET_TICKS);
+}
+
+/* 0 also where there are to be none. -EADDRINUSE is no reason to see nothing of this host: it is tried again. */
+static int
+open_metrics(struct daemon *d)
+{
+	struct http_options o = { .address = d->config->metrics, .allow_remote = d->config->metrics_public,
+		.group = d->config->control_group };
+	char error[512] = "";
+	int r;
+
+	if (strcmp(d->config->metrics, "off") == 0)
+		return 0;
+	r = http_open(d->base, &o, daemon_fill_status, d, &d->http, error, sizeof(error));
+	/* Anybody may take a port before us. */
+	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
+		if (d->metrics_retry_ns == 0)
+			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
+		d->metrics_retry_ns = clock_ns(CLOCK_BOOTTIME) + METRICS_RETRY_NS;
+		return 0;
+	}
+	if (r < 0)
+		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
+	else if (d->metrics_retry_ns != 0)
+		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are there", d->config->metrics);
+	d->metrics_retry_ns = 0;
+	return r;
+}
+
+static void
+on_second(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)fd;
+	(void)what;
+	daemon_watch_delivery(d);
+	daemon_watch_containers(d);
+	/* What a burst of processes or records took is free again, but in pieces that malloc(3) keeps. */
+	if (++d->seconds % TRIM_EACH_S == 0)
+		malloc_trim(0);
+	if (d->metrics_retry_ns != 0 && clock_ns(CLOCK_BOOTTIME) >= d->metrics_retry_ns)
+		(void)open_metrics(d);
+	if (notify_watchdog_us(d->notify) > 0)
+		notify_watchdog(d->notify);
+	log_tick();
+}
+
+static void
+on_drained(bool is_empty, void *arg)
+{
+	struct daemon *d = arg;
+	struct spool_stats spool;
+
+	spool_stats(d->spool, &spool);
+	log_fields(LOG_LEVEL_INFO, "agent.stopped", LOG_FIELDS(LOG_BOOL("drained", is_empty),
+	    LOG_U64("spooled", spool.records)), is_empty ? "everything is delivered" :
+	    "what is not delivered stays in the spool for the next agent");
+	event_base_loopbreak(d->base);
+}
+
+static void
+on_stop_signal(evutil_socket_t signo, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)what;
+	if (d->is_stopping) {		/* asked twice: now */
+		on_drained(false, d);
+		return;
+	}
+	d->is_stopping = true;
+	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", strsignal((int)signo))),
+	    "delivering what waits, for %.1f s at most", (double)d->config->drain_ms / 1000);
+	notify_stopping(d->notify);
+	agent_stop(d->agent);
+	delivery_drain(d->delivery, (uint32_t)d->config->drain_ms, on_drained, d);
+}
+
+static void
+on_reload_signal(evutil_socket_t signo, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)signo;
+	(void)what;
+	if (!d->is_stopping)
+		daemon_reload(d);
+}
+
+static int
+open_events(struct daemon *d)
+{
+	const struct timeval tick = { 0, TICK_MS * 1000 }, second = { 1, 0 };
+
+	d->on_term = evsignal_new(d->base, SIGTERM, on_stop_signal, d);
+	d->on_int = evsignal_new(d->base, SIGINT, on_stop_signal, d);
+	d->on_hup = evsignal_new(d->base, SIGHUP, on_reload_signal, d);
+	d->on_tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
+	d->on_second = event_new(d->base, -1, EV_PERSIST, on_second, d);
+	if (d->on_term == NULL || d->on_int == NULL || d->on_hup == NULL || d->on_tick == NULL ||
+	    d->on_second == NULL || event_add(d->on_term, NULL) < 0 || event_add(d->on_int, NULL) < 0 ||
+	    event_add(d->on_hup, NULL) < 0 || event_add(d->on_tick, &tick) < 0 ||
+	    event_add(d->on_second, &second) < 0)
+		return -1;
+	return 0;
+}
+
+/* The sockets that others ask at: bound as root, served as whoever we become. */
+static int
+open_doors(struct daemon *d)
+{
+	struct control_options control = { .path = d->config->control, .group = d->config->control_group };
+	char error[512] = "";
+	int r;
+
+	r = control_open(d->base, &control, &d->control, error, sizeof(error));
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "control.open", "%s", error);
+		return -1;
+	}
+	if (error[0] != '\0')
+		log_event(LOG_LEVEL_WARNING, "control.open", "%s", error);
+	if (daemon_open_settle(d) < 0 || control_handle_status(d->control, daemon_fill_status, d) < 0 ||
+	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0 ||
+	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules for as long as it runs",
+	    daemon_on_rules_request, d) < 0 ||
+	    control_handle(d->control, "tag", "--pid PID --run RUN ...: a process and what it starts is this run's",
+	    daemon_on_tag_request, d) < 0 ||
+	    control_handle(d->control, "explain", "PID: whose work a process is, and by which evidence",
+	    daemon_on_explain_request, d) < 0 ||
+	    control_handle(d->control, "settle", "wait until all that happened before is recorded; --delivered: and delivered",
+	    settle_on_request, d->settle) < 0)
+		return -1;
+	return open_metrics(d);
+}
+
+static int
+open_agent(struct daemon *d)
+{
+	const struct config *c = d->config;
+	struct agent_options o = {
+		.is_host_wide = true,
+		.spool = d->spool,
+		.agent_id = d->agent_id,
+		.pin_dir = d->options->pins,
+		.deadman_ns = c->probes.deadman_ms * 1000000,
+		.max_processes = (uint32_t)c->probes.max_processes,
+		.ring_bytes = c->probes.ring_bytes,
+		.interval_ms = c->interval_ms,
+		.variables = (const char *const *)c->trace_env.list,
+		.n_variables = c->trace_env.n,
+		.rules = d->rules,
+		.cluster = c->cluster,
+		.reads_headers = c->engines.headers,
+		.has_file_owner = true,
+		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
+	};
+	static const char *const origins[] = {
+		[PROBES_FRESH] = "the probes are in",
+		[PROBES_RESUMED] = "the probes of the agent before are taken over: nothing was missed",
+		[PROBES_WERE_QUIET] = "the probes of the agent before had gone quiet: what happened since was not seen",
+		[PROBES_WERE_OTHER] = "another version's probes were replaced: what happened meanwhile was not seen",
+	};
+	struct redaction_options redaction = daemon_redaction(c);
+	struct probes *probes;
+	char error[768];
+
+	o.redaction = &redaction;
+	privileges_user_ids(c->user, &o.file_uid, &o.file_gid);	/* checked before: it is there */
+	if (agent_open(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_ERROR, "probes.open", "%s", error);
+		return -1;
+	}
+	agent_set_argv_max(d->agent, c->argv.max_bytes);
+	probes = agent_probes(d->agent);
+	log_fields(probes_origin(probes) > PROBES_RESUMED ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "probes.open",
+	    LOG_FIELDS(LOG_U64("processes", probes_followed(probes))), "%s", origins[probes_origin(probes)]);
+	if (agent_unspooled_bytes(d->agent) > 0)
+		log_fields(LOG_LEVEL_WARNING, "spool.behind", LOG_FIELDS(LOG_U64("bytes", agent_unspooled_bytes(d->agent))),
+		    "the agent before took events from the kernel that never reached the spool's disk: they are a gap");
+	if (*probes_pin_error(probes) != '\0')
+		log_event(LOG_LEVEL_WARNING, "probes.pin", "the probes end with this agent: %s", probes_pin_error(probes));
+	if (probes_ring_bytes(probes) != c->probes.ring_bytes)
+		log_fields(LOG_LEVEL_WARNING, "probes.ring", LOG_FIELDS(LOG_U64("bytes", probes_ring_bytes(probes))),
+		    "the ring of the agent before is kept; `sluice agent --uninstall` before the start makes a new one");
+	return 0;
+}
+
+static bool
+is_permitted(cap_value_t capability)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t own = cap_get_proc();
+
+	if (own == NULL)
+		return false;
+	cap_get_flag(own, capability, CAP_PERMITTED, &value);
+	cap_free(own);
+	return value == CAP_SET;
+}
+
+/*
+ * CAP_BPF: new rules will be new maps, and before 6.1 every call on a map or an iterator asks for it.
+ * A container's runtime that knows no CAP_BPF gives CAP_SYS_ADMIN in its place, which is too much to
+ * keep where descriptors suffice.
+ */
+static uint64_t
+privileges_to_keep(const struct daemon *d)
+{
+	struct utsname kernel;
+	unsigned major = 0, minor = 0;
+
+	uint64_t reads = d->config->engines.headers ? PRIVILEGE(CAP_DAC_READ_SEARCH) : 0;
+
+	if (is_permitted(CAP_BPF))
+		return PRIVILEGE(CAP_BPF) | reads;
+	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+	    (major > 6 || (major == 6 && minor >= 1)))
+		return reads;
+	return PRIVILEGE(CAP_SYS_ADMIN) | reads;
+}
+
+static int
+give_up_privileges(struct daemon *d)
+{
+	struct privileges_options o = { .user = d->config->user, .keep = privileges_to_keep(d),
+		.no_new_privs = true };
+	char error[256];
+
+	if (privileges_drop(&o, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_ERROR, "privileges.drop", "%s", error);
+		return -1;
+	}
+	privileges_text(d->privileges, sizeof(d->privileges));
+	log_event(LOG_LEVEL_INFO, "privileges.dropped", "%s", d->privileges);
+	return 0;
+}
+
+static int
+read_config(struct daemon *d)
+{
+	struct config_errors errors = { 0 };
+	int r;
+
+	r = config_load(d->options->config, &d->config, &errors);
+	if (r == 0)
+		r = daemon_read_rules(d, d->config, &d->rules, &errors);
+	if (r == 0)
+		d->rules->generation = 1;
+	daemon_config_errors(&errors);
+	if (r < 0 && errors.n == 0)
+		log_event(LOG_LEVEL_ERROR, "config.error", "%s", strerror(-r));
+	config_errors_done(&errors);
+	if (r < 0)
+		return -1;
+	daemon_apply_log(d->config);
+	return 0;
+}
+
+static int
+start(struct daemon *d)
+{
+	char error[256] = "";
+
+	if (geteuid() != 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.root", "loading probes into the kernel needs root; run it with sudo, "
+		    "or as the service sluice-agent");
+		return EXIT_OWN_FAILURE;
+	}
+	if (read_config(d) < 0)
+		return EXIT_USAGE;
+	d->generation = 1;
+	d->base = event_base_new();
+	if (d->base == NULL)
+		return EXIT_OWN_FAILURE;
+	if (notify_open(&d->notify, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_WARNING, "notify.open", "%s", error);
+		if (d->notify == NULL)
+			return EXIT_OWN_FAILURE;
+	}
+	if (daemon_fetch_secrets(d) < 0)
+		return EXIT_USAGE;
+	if (open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
+		return EXIT_OWN_FAILURE;
+	agent_hurry();
+	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
+	    open_events(d) < 0)
+		return EXIT_OWN_FAILURE;
+	daemon_forget_secrets(d);
+	return EXIT_DONE;
+}
+
+static void
+event_free_if(struct event *ev)
+{
+	if (ev != NULL)
+		event_free(ev);
+}
+
+static void
+stop(struct daemon *d)
+{
+	sigset_t signals;
+
+	/* All that is left is bounded; cut off, it would leave the next agent more to mend. */
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	event_free_if(d->on_term);
+	event_free_if(d->on_int);
+	event_free_if(d->on_hup);
+	event_free_if(d->on_tick);
+	event_free_if(d->on_second);
+	daemon_free_tags(d);
+	settle_close(d->settle);
+	http_close(d->http);
+	control_close(d->control);
+	delivery_close(d->delivery);
+	dead_letters_close(d->dead);
+	registry_close(d->registry);
+	agent_close(d->agent);
+	daemon_free_rules(d);
+	spool_close(d->spool);
+	daemon_forget_secrets(d);
+	config_free(d->config);
+	notify_close(d->notify);
+	if (d->base != NULL)
+		event_base_free(d->base);
+}
+
+int
+daemon_run(const struct daemon_options *o)
+{
+	struct daemon d = { .options = o };
+	int status;
+
+	/* Another's pipe may close, and a limit on file size is a failed write: neither ends us. */
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	kafka_process_init();
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* fixed: else one large batch makes all of them heap */
+	d.start_us = clock_us(CLOCK_REALTIME);
+	d.start_ns = clock_ns(CLOCK_BOOTTIME);
+	status = start(&d);
+	if (status == EXIT_DONE) {
+		log_limit_begin();
+		log_fields(LOG_LEVEL_INFO, "agent.started", LOG_FIELDS(LOG_TEXT("version", SLUICE_VERSION),
+		    LOG_TEXT("agent_id", d.agent_id), LOG_U64("generation", d.generation)), "following this host");
+		notify_ready(d.notify);
+		if (event_base_dispatch(d.base) < 0) {
+			log_event(LOG_LEVEL_ERROR, "agent.loop", "the event loop failed");
+			status = EXIT_OWN_FAILURE;
+		}
+	}
+	stop(&d);
+	/* Longer where a name is looked up or a broker asked: nothing is lost with that. */
+	kafka_process_wait(PRODUCERS_WAIT_MS);
+	return status;
+}

@@ -1,0 +1,447 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * The daemon's half behind the stream: spool, registry, Kafka or files, as the configuration has it.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uuid/uuid.h>
+
+#include "attach/privileges.h"
+#include "base/host_id.h"
+#include "base/log.h"
+#include "codec/encode.h"
+#include "daemon/state.h"
+#include "deliver/file_outlet.h"
+#include "kafka/kafka.h"
+
+#define AGENT_ID_FILE "agent-id"
+#define REGISTRY_CACHE_FILE "registry-ids.json"
+#define PATH_SPACE 4096
+
+/* Nothing in it but what makes a file system. An error counts as something. */
+static bool
+is_empty(int fd)
+{
+	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+	const struct dirent *e;
+	bool found = d == NULL;
+
+	if (d == NULL && copy >= 0)
+		close(copy);
+	while (!found && (e = readdir(d)) != NULL)
+		found = strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    strcmp(e->d_name, "lost+found") != 0;
+	if (d != NULL)
+		closedir(d);
+	return !found;
+}
+
+/*
+ * Gives an open folder to the account. We are root, so not just any: what holds others' files, as /tmp
+ * or a home does, would be taken from them.
+ */
+static int
+give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != uid && (st.st_uid != 0 || !is_empty(fd))) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s belongs to uid %u%s: name another folder, or give it to "
+		    "the agent's account: chown -R %u:%u %s", path, (unsigned)st.st_uid,
+		    st.st_uid == 0 ? " and is not empty" : "", (unsigned)uid, (unsigned)gid, path);
+		return -EPERM;
+	}
+	/* A private one is closed, while it is still ours; who may read a lake is its owner's business. */
+	if ((mode & 077) == 0 && (st.st_mode & 077) != 0 && fchmod(fd, mode) < 0)
+		return -errno;
+	if ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * Makes a folder and those above it; the last is the account's, so that it can be written later on. A
+ * link that root has made is followed: whoever else made one could have any folder given away.
+ */
+static int
+make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
+{
+	char at[PATH_SPACE];
+	struct stat st;
+	int fd, r;
+
+	if (snprintf(at, sizeof(at), "%s", path) >= (int)sizeof(at))
+		return -ENAMETOOLONG;
+	for (char *slash = strchr(at + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(at, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(at, mode) < 0 && errno != EEXIST)
+		return -errno;
+	if (lstat(at, &st) < 0)
+		return -errno;
+	if (S_ISLNK(st.st_mode) && st.st_uid != 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s is a symbolic link of uid %u: only one of root's is "
+		    "followed", at, (unsigned)st.st_uid);
+		return -ELOOP;
+	}
+	fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (S_ISLNK(st.st_mode) ? 0 : O_NOFOLLOW));
+	if (fd < 0)
+		return -errno;
+	r = give_folder(fd, at, mode, uid, gid);
+	close(fd);
+	return r;
+}
+
+/* The file below the spool's folder. False: the path is too long. */
+static bool
+spool_file(const struct daemon *d, const char *name, char out[PATH_SPACE])
+{
+	return snprintf(out, PATH_SPACE, "%s/%s", d->config->spool.dir, name) < PATH_SPACE;
+}
+
+/* The agent's id, kept beside the spool; made with the first one. */
+static int
+read_agent_id(struct daemon *d)
+{
+	char path[PATH_SPACE], text[DAEMON_UUID_SIZE] = "";
+	uuid_t id;
+	ssize_t n;
+	int fd;
+
+	if (!spool_file(d, AGENT_ID_FILE, path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		if (n == (ssize_t)sizeof(text) - 1 && uuid_parse(text, id) == 0) {
+			uuid_unparse_lower(id, d->agent_id);
+			return 0;
+		}
+		log_event(LOG_LEVEL_WARNING, "agent.id", "%s holds no UUID: this agent is a new one", path);
+	} else if (errno != ENOENT) {
+		return -errno;
+	}
+	uuid_generate_random(id);
+	uuid_unparse_lower(id, d->agent_id);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	n = write(fd, d->agent_id, strlen(d->agent_id));
+	if (n == (ssize_t)strlen(d->agent_id) && fsync(fd) == 0)
+		n = 0;
+	else
+		n = -EIO;
+	close(fd);
+	return (int)n;
+}
+
+int
+daemon_open_spool(struct daemon *d)
+{
+	const struct config *c = d->config;
+	struct spool_options o = { .dir = c->spool.dir, .max_bytes = c->spool.max_bytes,
+		.memory_bytes = c->spool.memory_bytes, .sync_ms = (uint32_t)c->spool.sync_ms,
+		.is_sync_first = true };
+	struct spool_recovery found;
+	char error[512] = "";
+	uid_t uid = 0;
+	gid_t gid = 0;
+	int r;
+
+	r = privileges_user_ids(c->user, &uid, &gid);
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.user", "there is no account '%s' to become; make it "
+		    "(useradd --system --no-create-home --shell /usr/sbin/nologin %s) or set `user: root`",
+		    c->user, c->user);
+		return -1;
+	}
+	r = make_folder(c->spool.dir, 0700, uid, gid);
+	if (r == 0)
+		r = make_folder(c->dead_letters, 0700, uid, gid);
+	if (r == 0 && !c->kafka.is_set)
+		r = make_folder(c->lake, 0750, uid, gid);	/* what every user ran */
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot make the folders of spool, dead letters "
+		    "and lake: %s", strerror(-r));
+		return -1;
+	}
+	/* As the account that we will be: all files in it are that account's. */
+	if (setegid(gid) < 0 || seteuid(uid) < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.user", "cannot become '%s': %s", c->user, strerror(errno));
+		return -1;
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		o.schemas[t] = encode_schema((enum topic)t, NULL);
+	r = spool_open(&o, &d->spool, &found, error, sizeof(error));
+	if (r == 0) {
+		r = read_agent_id(d);
+		if (r < 0)
+			snprintf(error, sizeof(error), "cannot keep the agent's id in %s: %s", c->spool.dir, strerror(-r));
+	}
+	if (seteuid(0) < 0 || setegid(0) < 0)
+		r = -EPERM;
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "spool.open", "%s", error);
+		return -1;
+	}
+	if (found.torn_bytes > 0 || found.corrupt_batches > 0 || found.unreadable > 0)
+		log_fields(LOG_LEVEL_WARNING, "spool.recovered", LOG_FIELDS(LOG_U64("torn_bytes", found.torn_bytes),
+		    LOG_U64("corrupt_batches", found.corrupt_batches), LOG_U64("corrupt_bytes", found.corrupt_bytes),
+		    LOG_U64("unreadable_segments", found.unreadable), LOG_U64("records", found.records)),
+		    "what a crash left damaged in the spool was passed over");
+	else if (!found.is_fresh)
+		log_fields(LOG_LEVEL_INFO, "spool.opened", LOG_FIELDS(LOG_U64("records", found.records),
+		    LOG_BOOL("clean", found.was_clean)), "the spool goes on");
+	return 0;
+}
+
+/* One secret, if it is configured. */
+static int
+fetch(const struct config_secret *from, const char *what, char **ret)
+{
+	char error[512];
+
+	if (!config_secret_is_set(from))
+		return 0;
+	if (config_secret_read(from, ret, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.secret", "%s: %s", what, error);
+		return -1;
+	}
+	return 0;
+}
+
+int
+daemon_fetch_secrets(struct daemon *d)
+{
+	const struct config_secrets *kafka = &d->config->kafka.secrets;
+
+	if (kafka->n > 0) {
+		d->secrets.kafka = calloc(kafka->n, sizeof(*d->secrets.kafka));
+		if (d->secrets.kafka == NULL)
+			return -1;
+		d->secrets.n_kafka = kafka->n;
+	}
+	for (size_t i = 0; i < kafka->n; i++) {
+		if (fetch(&kafka->list[i].secret, kafka->list[i].name, &d->secrets.kafka[i]) < 0)
+			return -1;
+	}
+	if (fetch(&d->config->registry.password, "registry.password", &d->secrets.registry_password) < 0 ||
+	    fetch(&d->config->registry.token, "registry.token", &d->secrets.registry_token) < 0)
+		return -1;
+	return 0;
+}
+
+void
+daemon_forget_secrets(struct daemon *d)
+{
+	for (size_t i = 0; i < d->secrets.n_kafka; i++)
+		config_secret_free(d->secrets.kafka[i]);
+	free(d->secrets.kafka);
+	config_secret_free(d->secrets.registry_password);
+	config_secret_free(d->secrets.registry_token);
+	d->secrets = (struct daemon_secrets){ 0 };
+}
+
+static void
+on_registry_change(void *arg)
+{
+	struct daemon *d = arg;
+
+	if (d->outlet != NULL && d->is_kafka)
+		kafka_registry_changed(d->outlet);
+}
+
+static int
+on_schema_id(void *arg, const char *subject, const struct spool_record *r, int32_t *ret_id)
+{
+	struct daemon *d = arg;
+	const char *text = spool_schema(d->spool, r->schema);
+
+	if (text == NULL)
+		return -ENOENT;
+	return registry_id(d->registry, subject, r->schema, text, ret_id);
+}
+
+static void
+on_kafka_log(int level, const char *facility, const char *text, void *arg)
+{
+	(void)arg;
+	/* librdkafka's errors are about connections, which it mends itself: a warning of ours */
+	log_fields(level <= 4 ? LOG_LEVEL_WARNING : level <= 6 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "kafka.log",
+	    LOG_FIELDS(LOG_TEXT("facility", facility)), "%s", text);
+}
+
+static int
+open_registry(struct daemon *d, char *error, size_t error_size)
+{
+	const struct config *c = d->config;
+	char cache[PATH_SPACE];
+	struct registry_options o = {
+		.urls = (const char *const *)c->registry.urls.list,
+		.n_urls = c->registry.urls.n,
+		.user = c->registry.user,
+		.password = d->secrets.registry_password,
+		.token = d->secrets.registry_token,
+		.ca_file = c->registry.ca_file,
+		.cert_file = c->registry.cert_file,
+		.key_file = c->registry.key_file,
+		.lookup_only = !c->registry.auto_register,
+		.cache_file = spool_file(d, REGISTRY_CACHE_FILE, cache) ? cache : NULL,
+		.timeout_ms = (uint32_t)c->registry.timeout_ms,
+	};
+
+	return registry_open(d->base, &o, on_registry_change, d, &d->registry, error, error_size);
+}
+
+static int
+open_kafka(struct daemon *d, const struct outlet_events *events, char *error, size_t error_size)
+{
+	const struct config *c = d->config;
+	size_t n = c->kafka.properties.n + d->secrets.n_kafka;
+	struct kafka_property *properties = calloc(n > 0 ? n : 1, sizeof(*properties));
+	struct kafka_options o = {
+		.brokers = (const char *const *)c->kafka.brokers.list,
+		.n_brokers = c->kafka.brokers.n,
+		.properties = properties,
+		.n_properties = n,
+		.topic_prefix = c->kafka.topics.prefix,
+		.create_topics = c->kafka.topics.create,
+		.partitions = (uint32_t)c->kafka.topics.partitions,
+		.replication = (uint32_t)c->kafka.topics.replication,
+		.retention_ms = (int64_t)c->kafka.topics.retention_ms,
+		.agent_version = SLUICE_VERSION,
+		.schema_id = on_schema_id,
+		.on_log = on_kafka_log,
+		.arg = d,
+	};
+	int r;
+
+	if (properties == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < c->kafka.properties.n; i++)
+		properties[i] = (struct kafka_property){ c->kafka.properties.list[i].name,
+			c->kafka.properties.list[i].value };
+	for (size_t i = 0; i < d->secrets.n_kafka; i++)
+		properties[c->kafka.properties.n + i] = (struct kafka_property){
+			c->kafka.secrets.list[i].name, d->secrets.kafka[i] };
+	r = kafka_open(d->base, &o, events, &d->outlet, error, error_size);
+	free(properties);
+	return r;
+}
+
+static const char *
+on_schema_text(void *arg, uint64_t fingerprint)
+{
+	return spool_schema(((struct daemon *)arg)->spool, fingerprint);
+}
+
+static int
+open_files(struct daemon *d, const struct outlet_events *events, char *error, size_t error_size)
+{
+	struct file_outlet_options o = { .sink = { .lake = d->config->lake, .agent_id = d->agent_id },
+		.schema = on_schema_text, .schema_arg = d };
+	struct file_sink_repair repair = { 0 };
+	struct host_id host;
+	int r;
+
+	r = host_id_read("", &host);
+	if (r == 0) {
+		o.sink.host_id = host.id;
+		r = file_outlet_open(d->base, &o, events, &d->outlet, &repair);
+	}
+	if (r < 0)
+		snprintf(error, error_size, "cannot write the lake %s: %s", d->config->lake, strerror(-r));
+	else if (repair.files > 0 || repair.empty > 0)
+		log_fields(LOG_LEVEL_INFO, "lake.repaired", LOG_FIELDS(LOG_U64("files", repair.files + repair.empty),
+		    LOG_U64("records", repair.records), LOG_U64("torn_bytes", repair.torn_bytes)),
+		    "files that a dead agent left open were made whole");
+	return r;
+}
+
+int
+daemon_open_delivery(struct daemon *d)
+{
+	const struct config *c = d->config;
+	struct delivery_options o = { 0 };
+	struct outlet_events events;
+	char error[512] = "out of memory";
+	int r;
+
+	r = dead_letters_open(c->dead_letters, c->dead_letters_max_bytes, &d->dead);
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "dead_letters.open", "cannot use %s: %s", c->dead_letters, strerror(-r));
+		return -1;
+	}
+	o.dead = d->dead;
+	r = delivery_open(d->base, d->spool, &o, &events, &d->delivery);
+	d->is_kafka = c->kafka.is_set;
+	if (r == 0 && d->is_kafka) {
+		r = open_registry(d, error, sizeof(error));
+		if (r == 0 && error[0] != '\0')
+			log_event(LOG_LEVEL_WARNING, "registry.cache", "%s", error);
+		if (r == 0)
+			r = open_kafka(d, &events, error, sizeof(error));
+	} else if (r == 0) {
+		r = open_files(d, &events, error, sizeof(error));
+	}
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "outlet.open", "%s", error);
+		return -1;
+	}
+	delivery_set_outlet(d->delivery, d->outlet);
+	return 0;
+}
+
+void
+daemon_watch_delivery(struct daemon *d)
+{
+	struct outlet_status outlet;
+	struct spool_stats spool;
+
+	d->outlet->ops->status(d->outlet, &outlet);
+	if (outlet.state != d->outlet_state) {
+		if (outlet.state == OUTLET_DOWN)
+			log_event(LOG_LEVEL_WARNING, "outlet.down", "records wait in the spool: %s", outlet.error);
+		else if (outlet.state == OUTLET_UP)
+			log_fields(LOG_LEVEL_INFO, "outlet.up", LOG_FIELDS(LOG_TEXT("kind", outlet.kind)),
+			    "records are delivered");
+		d->outlet_state = outlet.state;
+	}
+	if (d->registry != NULL) {
+		struct registry_status registry;
+
+		registry_status(d->registry, &registry);
+		if (registry.state != d->registry_state) {
+			if (registry.state == REGISTRY_AWAY || registry.state == REGISTRY_REFUSED)
+				log_fields(registry.state == REGISTRY_AWAY ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+				    registry.state == REGISTRY_AWAY ? "registry.away" : "registry.refused",
+				    LOG_FIELDS(LOG_TEXT("url", registry.url)), "%s", registry.error);
+			else if (registry.state == REGISTRY_OK)
+				log_fields(LOG_LEVEL_INFO, "registry.ok", LOG_FIELDS(LOG_TEXT("url", registry.url),
+				    LOG_U64("ids", registry.known)), "schema ids are known");
+			d->registry_state = registry.state;
+		}
+	}
+	spool_stats(d->spool, &spool);
+	if (spool.last_error != d->disk_error) {
+		if (spool.last_error != 0)
+			log_fields(LOG_LEVEL_ERROR, "spool.disk", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir)),
+			    "the spool's disk takes nothing: %s; records wait in memory", strerror(-spool.last_error));
+		else
+			log_event(LOG_LEVEL_INFO, "spool.disk_back", "the spool's disk takes records again");
+		d->disk_error = spool.last_error;
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * `sluice ctl settle`: what settling.h asks of a running daemon.
+ */
+#include <stdio.h>
+
+#include "daemon/state.h"
+
+static uint64_t
+on_ring_end(void *arg)
+{
+	return agent_ring_end(((struct daemon *)arg)->agent);
+}
+
+static bool
+on_look(struct agent_settling *settling, size_t n, void *arg)
+{
+	return agent_settle(((struct daemon *)arg)->agent, settling, n);
+}
+
+static void
+on_mark(struct spool_mark *ret, void *arg)
+{
+	spool_mark(((struct daemon *)arg)->spool, ret);
+}
+
+static bool
+on_keep(const struct spool_mark *m, bool delivered, struct settle_rest *ret, void *arg)
+{
+	struct daemon *d = arg;
+	struct outlet_status outlet;
+	struct spool_stats spool;
+
+	*ret = (struct settle_rest){ .unsynced = spool_sync_up_to(d->spool, m) };
+	if (ret->unsynced > 0) {
+		spool_stats(d->spool, &spool);
+		ret->disk_error = spool.last_error;
+	}
+	if (!delivered)
+		return ret->unsynced == 0;
+	if (spool_is_done_up_to(d->spool, m))
+		return true;
+	delivery_hurry(d->delivery);
+	d->outlet->ops->status(d->outlet, &outlet);
+	ret->is_waiting = true;
+	ret->outlet = d->is_kafka ? "the broker" : "the lake";
+	if (outlet.state == OUTLET_DOWN)
+		snprintf(ret->error, sizeof(ret->error), "%s", outlet.error);
+	spool_waiting_up_to(d->spool, m, ret->waiting);
+	return false;
+}
+
+int
+daemon_open_settle(struct daemon *d)
+{
+	static const struct settle_ops ops = { on_ring_end, on_look, on_mark, on_keep };
+
+	return settle_open(d->base, &ops, d, &d->settle);
+}

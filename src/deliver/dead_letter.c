@@ -1,0 +1,339 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * dead_letter: a folder of Avro files with the records that can never be delivered, and why.
+ */
+#include "deliver/dead_letter.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "codec/ocf.h"
+#include "codec/schema.h"
+#include "codec/varint.h"
+#include "lake/folders.h"
+
+#define DEFAULT_MAX_BYTES (UINT64_C(100) << 20)
+#define RESCAN_US INT64_C(10000000)	/* a full folder is looked at again this often */
+
+/* The file of a topic that is open; one day's. */
+struct lane {
+	int		 fd;		/* -1: none */
+	int64_t		 day;
+	uint64_t	 size;		/* of whole blocks, and the header */
+	uint8_t		 sync[OCF_SYNC_SIZE];
+};
+
+struct dead_letters {
+	char			*dir;		/* owned */
+	uint64_t		 max_bytes;
+	uint64_t		 bytes;		/* in dir */
+	int64_t			 scanned_us;	/* monotonic; 0: never */
+	struct ocf_packer	*packer;	/* owned */
+	struct bytes		 record;	/* the letter, encoded */
+	struct bytes		 packed;	/* its block, or a header */
+	struct lane		 lanes[TOPIC_COUNT];
+};
+
+static const struct schema_text *
+schema(void)
+{
+	const struct schema_text *s = schema_texts;
+
+	while (s->name != NULL && strcmp(s->name, "dead_letter") != 0)
+		s++;
+	return s->name != NULL ? s : NULL;
+}
+
+/* Sums up what is in the folder. */
+static void
+scan(struct dead_letters *d)
+{
+	DIR *dir = opendir(d->dir);
+	struct dirent *entry;
+	struct stat st;
+
+	d->bytes = 0;
+	d->scanned_us = clock_us(CLOCK_MONOTONIC);
+	if (dir == NULL)
+		return;
+	while ((entry = readdir(dir)) != NULL) {
+		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode))
+			d->bytes += (uint64_t)st.st_size;
+	}
+	closedir(dir);
+}
+
+int
+dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret)
+{
+	struct dead_letters *d = calloc(1, sizeof(*d));
+	int r = -ENOMEM;
+
+	if (d == NULL)
+		return -ENOMEM;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		d->lanes[t].fd = -1;
+	d->max_bytes = max_bytes != 0 ? max_bytes : DEFAULT_MAX_BYTES;
+	d->dir = strdup(dir);
+	if (d->dir == NULL)
+		goto fail;
+	r = schema() == NULL ? -ENOENT : ocf_packer_new(OCF_DEFLATE, &d->packer);
+	if (r < 0)
+		goto fail;
+	scan(d);
+	*ret = d;
+	return 0;
+
+fail:
+	dead_letters_close(d);
+	return r;
+}
+
+static void
+forget(struct lane *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+}
+
+void
+dead_letters_close(struct dead_letters *d)
+{
+	if (d == NULL)
+		return;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		forget(&d->lanes[t]);
+	ocf_packer_free(d->packer);
+	bytes_done(&d->record);
+	bytes_done(&d->packed);
+	free(d->dir);
+	free(d);
+}
+
+uint64_t
+dead_letters_bytes(const struct dead_letters *d)
+{
+	return d->bytes;
+}
+
+static int
+write_at(struct lane *l, const struct bytes *b)
+{
+	size_t done = 0;
+
+	while (done < b->len) {
+		ssize_t n = pwrite(l->fd, b->data + done, b->len - done, (off_t)(l->size + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			int r = n < 0 ? -errno : -EIO;
+
+			/* Where this fails too, the next one overwrites from the same place. */
+			(void)!ftruncate(l->fd, (off_t)l->size);
+			return r;
+		}
+		done += (size_t)n;
+	}
+	l->size += b->len;
+	return 0;
+}
+
+/* Goes on behind the last whole block of a file that an earlier agent began. 0 or a negative errno. */
+static int
+resume(struct lane *l)
+{
+	struct ocf_reader *reader = NULL;
+	struct ocf_error err;
+	struct ocf_block block;
+	int r;
+
+	r = ocf_reader_open(l->fd, &reader, &err);
+	if (r < 0)
+		return r;
+	l->size = ocf_reader_offset(reader);
+	if (pread(l->fd, l->sync, sizeof(l->sync), (off_t)(l->size - sizeof(l->sync))) !=
+	    (ssize_t)sizeof(l->sync))
+		r = -EIO;
+	while (r == 0 && (r = ocf_reader_next(reader, &block, &err)) == 1) {
+		l->size = ocf_reader_offset(reader);
+		r = 0;
+	}
+	ocf_reader_close(reader);
+	if (r == -ENODATA)	/* the end is torn */
+		r = 0;
+	if (r == 0 && ftruncate(l->fd, (off_t)l->size) < 0)
+		r = -errno;
+	return r;
+}
+
+static int
+begin(struct dead_letters *d, struct lane *l)
+{
+	const struct schema_text *s = schema();
+	int r = ocf_sync_make(l->sync);
+
+	l->size = 0;
+	d->packed.len = 0;
+	if (r == 0)
+		r = ocf_pack_header(d->packer, s->text, s->len, l->sync, &d->packed);
+	if (r == 0 && ftruncate(l->fd, 0) < 0)
+		r = -errno;
+	if (r == 0)
+		r = write_at(l, &d->packed);
+	if (r == 0)
+		d->bytes += d->packed.len;
+	return r;
+}
+
+/* Command lines are in there: for the agent's user alone. 0 or a negative errno. */
+static int
+make_folder(const char *dir)
+{
+	static const struct lake_owner nobody;
+	int r;
+
+	if (mkdir(dir, 0700) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	r = lake_make(dir, &nobody);
+	if (r == 0 && chmod(dir, 0700) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Opens the topic's file of that day, where it is not open. 0 or a negative errno. */
+static int
+open_lane(struct dead_letters *d, enum topic topic, int64_t day)
+{
+	struct lane *l = &d->lanes[topic];
+	time_t seconds = (time_t)(day * 86400);
+	char path[PATH_MAX], date[16];
+	struct stat st;
+	struct tm tm;
+	int r;
+
+	/* Somebody may have taken the file away, to read it elsewhere. */
+	if (l->fd >= 0 && l->day == day && fstat(l->fd, &st) == 0 && st.st_nlink > 0)
+		return 0;
+	forget(l);
+	if (gmtime_r(&seconds, &tm) == NULL || strftime(date, sizeof(date), "%Y-%m-%d", &tm) == 0)
+		return -EOVERFLOW;
+	r = make_folder(d->dir);
+	if (r < 0)
+		return r;
+	for (int i = 1; i <= 100; i++) {
+		char again[8] = "";
+
+		if (i > 1)
+			snprintf(again, sizeof(again), ".%d", i);
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s-%s%s.avro", d->dir, topic_name(topic),
+		    date, again) >= sizeof(path))
+			return -ENAMETOOLONG;
+		l->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (l->fd < 0)
+			return -errno;
+		l->day = day;
+		if (fstat(l->fd, &st) < 0)
+			r = -errno;
+		else
+			r = st.st_size > 0 ? resume(l) : -ENODATA;
+		if (r == -ENODATA)	/* new, or not even its header is whole */
+			r = begin(d, l);
+		if (r == 0)
+			return 0;
+		forget(l);
+		if (r != -EBADMSG && r != -ENOTSUP)
+			return r;
+		/* Damaged, or no file of ours: left alone, and another one begun beside it. */
+	}
+	return r;
+}
+
+static int
+add_long(struct bytes *b, int64_t value)
+{
+	int r = bytes_reserve(b, VARINT_MAX_BYTES);
+
+	if (r == 0)
+		b->len += varint_write(b->data + b->len, value);
+	return r;
+}
+
+static int
+add_bytes(struct bytes *b, const void *data, size_t len)
+{
+	int r = add_long(b, (int64_t)len);
+
+	return r < 0 ? r : bytes_append(b, data, len);
+}
+
+static int
+add_string(struct bytes *b, const char *text)
+{
+	return add_bytes(b, text, strlen(text));
+}
+
+/* In the order of dead_letter.avsc. */
+static int
+encode_letter(struct bytes *b, const struct spool_record *r, const char *reason,
+    const char *detail, int64_t now_us)
+{
+	char fingerprint[17];
+	int error;
+
+	snprintf(fingerprint, sizeof(fingerprint), "%016" PRIx64, r->schema);
+	b->len = 0;
+	if ((error = add_string(b, topic_name(r->topic))) < 0 ||
+	    (error = add_string(b, reason)) < 0 ||
+	    (error = add_string(b, detail)) < 0 ||
+	    (error = add_long(b, now_us)) < 0 ||
+	    (error = add_long(b, r->time_us)) < 0 ||
+	    (error = add_long(b, (int64_t)r->seq)) < 0 ||
+	    (error = add_string(b, r->key)) < 0 ||
+	    (error = add_string(b, fingerprint)) < 0 ||
+	    (error = add_bytes(b, r->data, r->len)) < 0)
+		return error;
+	return 0;
+}
+
+int
+dead_letters_put(struct dead_letters *d, const struct spool_record *r, const char *reason,
+    const char *detail)
+{
+	struct lane *l = &d->lanes[r->topic];
+	int64_t now_us = clock_us(CLOCK_REALTIME);
+	int error;
+
+	error = encode_letter(&d->record, r, reason, detail, now_us);
+	if (error < 0)
+		return error;
+	if (d->bytes >= d->max_bytes && clock_us(CLOCK_MONOTONIC) - d->scanned_us >= RESCAN_US)
+		scan(d);
+	if (d->bytes + d->record.len > d->max_bytes)
+		return -EDQUOT;
+	error = open_lane(d, r->topic, lake_day(now_us));
+	if (error < 0)
+		return error;
+	d->packed.len = 0;
+	error = ocf_pack_block(d->packer, d->record.data, d->record.len, 1, l->sync, &d->packed);
+	if (error == 0)
+		error = write_at(l, &d->packed);
+	if (error == 0)
+		d->bytes += d->packed.len;
+	return error;
+}

@@ -1,0 +1,337 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * delivery: hands the spool's records to an outlet, and releases in the spool what that delivered.
+ *
+ * One event, pump, does all that changes the state; what the outlet tells only counts and wakes it.
+ * So nothing is handed over, given back or rewound from within a call of the outlet.
+ */
+#include "deliver/delivery.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "deliver/dead_letter.h"
+
+#define DEFAULT_PER_TURN 2000
+#define DEFAULT_PAUSE_MIN_MS 100
+#define DEFAULT_PAUSE_MAX_MS 5000
+
+enum state {
+	RUNNING,
+	GIVING_BACK,	/* a record failed: until nothing is in flight */
+	PAUSED,		/* until the pump's timer */
+};
+
+struct delivery {
+	struct event		*pump;		/* owned */
+	struct event		*deadline;	/* owned; of a drain */
+	struct spool		*spool;		/* the caller's */
+	struct outlet		*outlet;	/* owned; NULL before delivery_set_outlet() */
+	struct dead_letters	*dead;		/* the caller's, or NULL */
+	unsigned		 per_turn;
+	uint32_t		 pause_min_ms;
+	uint32_t		 pause_max_ms;
+	uint32_t		 pause_ms;	/* the next */
+	enum state		 state;
+	bool			 was_asked_back;	/* while GIVING_BACK: the outlet knows */
+	bool			 is_blocked;	/* put said not now */
+	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
+	void			*drained_arg;
+	struct delivery_stats	 stats;
+};
+
+/*
+ * Has the pump run in the next turn of the loop. By a timer: libevent runs what is made active from
+ * within an event in the same turn, and timers and sockets would have to wait until the spool is dry.
+ */
+static void
+wake(struct delivery *d)
+{
+	static const struct timeval now;
+
+	if (!evtimer_pending(d->pump, NULL))
+		evtimer_add(d->pump, &now);	/* without memory for it: the next tick tries again */
+}
+
+static void
+remember(struct delivery *d, const char *reason, const char *detail)
+{
+	snprintf(d->stats.failure, sizeof(d->stats.failure), "%s: %s", reason, detail);
+	d->stats.failure_us = clock_us(CLOCK_REALTIME);
+}
+
+static void
+count_dead(struct delivery *d, enum topic topic, const char *reason)
+{
+	struct delivery_stats *s = &d->stats;
+	size_t i;
+
+	for (i = 0; i < s->n_dead; i++) {
+		if (strcmp(s->dead[i].reason, reason) == 0)
+			break;
+	}
+	if (i == s->n_dead && i == DELIVERY_REASONS) {
+		i--;	/* the last one's name is "other" since it was made */
+	} else if (i == s->n_dead) {
+		snprintf(s->dead[i].reason, sizeof(s->dead[i].reason), "%s",
+		    i == DELIVERY_REASONS - 1 ? "other" : reason);
+		s->n_dead++;
+	}
+	s->dead[i].count[topic]++;
+}
+
+/* Gives a record up: to the dead letters, counted whether they take it or not. */
+static void
+bury(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
+{
+	int error = -ENOENT;
+
+	remember(d, reason, detail);
+	count_dead(d, r->topic, reason);
+	if (d->dead != NULL)
+		error = dead_letters_put(d->dead, r, reason, detail);
+	if (error == -EDQUOT)
+		d->stats.lost_full[r->topic]++;
+	else if (error < 0)
+		d->stats.lost_unwritable[r->topic]++;
+	spool_ack(d->spool, r->id);
+}
+
+static void
+on_delivered(enum topic topic, uint64_t id, void *arg)
+{
+	struct delivery *d = arg;
+
+	d->stats.delivered[topic]++;
+	d->stats.in_flight--;
+	d->pause_ms = d->pause_min_ms;
+	spool_ack(d->spool, id);
+	if (d->stats.in_flight == 0 && (d->state == GIVING_BACK || d->on_drained != NULL))
+		wake(d);
+}
+
+static void
+on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+    const char *detail, void *arg)
+{
+	struct delivery *d = arg;
+
+	d->stats.in_flight--;
+	if (failure == OUTLET_NEVER) {
+		bury(d, r, reason, detail);
+	} else if (d->state == RUNNING) {
+		/* The first tells why; those that are given back after it only say that they are. */
+		remember(d, reason, detail);
+		d->state = GIVING_BACK;
+		d->was_asked_back = false;
+	}
+	if (d->state == GIVING_BACK || (d->on_drained != NULL && d->stats.in_flight == 0))
+		wake(d);
+}
+
+static void
+on_ready(void *arg)
+{
+	struct delivery *d = arg;
+
+	d->is_blocked = false;
+	wake(d);
+}
+
+static void
+pause_for(struct delivery *d)
+{
+	struct timeval tv = { d->pause_ms / 1000, d->pause_ms % 1000 * 1000 };
+
+	d->state = PAUSED;
+	d->pause_ms = d->pause_ms > d->pause_max_ms / 2 ? d->pause_max_ms : 2 * d->pause_ms;
+	evtimer_add(d->pump, &tv);
+}
+
+/* Hands over until the spool is dry, the outlet full, or this turn's share is done. */
+static void
+hand_over(struct delivery *d)
+{
+	struct spool_record record;
+
+	for (unsigned n = 0; n < d->per_turn; n++) {
+		const char *reason = NULL;
+		int r;
+
+		if (!spool_next(d->spool, &record))
+			return;
+		r = d->outlet->ops->put(d->outlet, &record, &reason);
+		if (r == -EAGAIN) {
+			spool_unget(d->spool);
+			d->is_blocked = true;
+			return;
+		}
+		if (r < 0) {
+			bury(d, &record, reason != NULL ? reason : "refused", strerror(-r));
+			continue;
+		}
+		d->stats.in_flight++;
+		if (record.is_again)
+			d->stats.redelivered[record.topic]++;
+	}
+	wake(d);
+}
+
+static void
+check_drained(struct delivery *d)
+{
+	void (*on_drained)(bool is_empty, void *arg) = d->on_drained;
+
+	/* Dry is not drained: what is not yet synced is not handed out, and what is in flight is not acknowledged. */
+	if (on_drained == NULL || !spool_is_drained(d->spool))
+		return;
+	d->on_drained = NULL;
+	event_del(d->deadline);
+	on_drained(true, d->drained_arg);	/* last: it may close us */
+}
+
+static void
+on_pump(evutil_socket_t fd, short what, void *arg)
+{
+	struct delivery *d = arg;
+
+	(void)fd;
+	(void)what;
+	if (d->outlet == NULL)
+		return;
+	if (d->state == PAUSED)
+		d->state = RUNNING;
+	if (d->state == GIVING_BACK && !d->was_asked_back) {
+		d->was_asked_back = true;
+		d->outlet->ops->give_back(d->outlet);
+	}
+	if (d->state == GIVING_BACK && d->stats.in_flight == 0) {
+		spool_rewind(d->spool);
+		d->stats.rewinds++;
+		d->is_blocked = false;
+		pause_for(d);
+		return;
+	}
+	if (d->state == RUNNING && !d->is_blocked)
+		hand_over(d);
+	if (d->state == RUNNING)
+		check_drained(d);
+}
+
+static void
+on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct delivery *d = arg;
+	void (*on_drained)(bool is_empty, void *arg) = d->on_drained;
+
+	(void)fd;
+	(void)what;
+	d->on_drained = NULL;
+	if (on_drained != NULL)
+		on_drained(false, d->drained_arg);
+}
+
+int
+delivery_open(struct event_base *base, struct spool *spool, const struct delivery_options *o,
+    struct outlet_events *ret_events, struct delivery **ret)
+{
+	struct delivery *d = calloc(1, sizeof(*d));
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->spool = spool;
+	d->dead = o->dead;
+	d->per_turn = o->per_turn != 0 ? o->per_turn : DEFAULT_PER_TURN;
+	d->pause_min_ms = o->pause_min_ms != 0 ? o->pause_min_ms : DEFAULT_PAUSE_MIN_MS;
+	d->pause_max_ms = o->pause_max_ms != 0 ? o->pause_max_ms : DEFAULT_PAUSE_MAX_MS;
+	d->pause_ms = d->pause_min_ms;
+	d->pump = evtimer_new(base, on_pump, d);
+	d->deadline = evtimer_new(base, on_deadline, d);
+	if (d->pump == NULL || d->deadline == NULL) {
+		delivery_close(d);
+		return -ENOMEM;
+	}
+	*ret_events = (struct outlet_events){ .delivered = on_delivered, .failed = on_failed,
+	    .ready = on_ready, .arg = d };
+	*ret = d;
+	return 0;
+}
+
+void
+delivery_set_outlet(struct delivery *d, struct outlet *outlet)
+{
+	d->outlet = outlet;
+	wake(d);
+}
+
+void
+delivery_close(struct delivery *d)
+{
+	if (d == NULL)
+		return;
+	/* First: it may still tell what it delivered. */
+	if (d->outlet != NULL)
+		d->outlet->ops->close(d->outlet);
+	if (d->pump != NULL)
+		event_free(d->pump);
+	if (d->deadline != NULL)
+		event_free(d->deadline);
+	free(d);
+}
+
+void
+delivery_kick(struct delivery *d)
+{
+	if (d->state == RUNNING && !d->is_blocked && spool_has_more(d->spool))
+		wake(d);
+}
+
+void
+delivery_tick(struct delivery *d, int64_t now_us)
+{
+	if (d->outlet == NULL)
+		return;
+	d->outlet->ops->tick(d->outlet, now_us);
+	if (d->on_drained != NULL)
+		d->outlet->ops->hurry(d->outlet);
+	/* One try costs little, and a missed ready() would cost everything. */
+	d->is_blocked = false;
+	/* Nobody kicks for what was committed before and is synced only now, nor where the pump could not be set. */
+	if (d->state != RUNNING || spool_has_more(d->spool) || d->on_drained != NULL)
+		wake(d);
+}
+
+void
+delivery_hurry(struct delivery *d)
+{
+	delivery_kick(d);
+	if (d->outlet != NULL)
+		d->outlet->ops->hurry(d->outlet);
+}
+
+void
+delivery_drain(struct delivery *d, uint32_t timeout_ms,
+    void (*on_done)(bool is_empty, void *arg), void *arg)
+{
+	struct timeval tv = { timeout_ms / 1000, timeout_ms % 1000 * 1000 };
+
+	d->on_drained = on_done;
+	d->drained_arg = arg;
+	spool_hand_no_more(d->spool);
+	if (event_add(d->deadline, &tv) < 0)
+		event_active(d->deadline, EV_TIMEOUT, 0);	/* better no time than no end */
+	if (d->outlet != NULL)
+		d->outlet->ops->hurry(d->outlet);
+	wake(d);
+}
+
+void
+delivery_stats(const struct delivery *d, struct delivery_stats *ret)
+{
+	*ret = d->stats;
+}

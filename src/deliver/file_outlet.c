@@ -1,0 +1,287 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * file_outlet: the file lake as an outlet, for a daemon without Kafka.
+ *
+ * The sink writes each topic's records in the order in which it took them, and says how many a block
+ * had: their ids wait here in the same order.
+ */
+#include "base/clock.h"
+#include "deliver/file_outlet.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define TICK_US INT64_C(1000000)
+
+/* A topic's records that the sink has: ids[first] to ids[first + n - 1], of which the first `written` are in blocks. */
+struct queue {
+	uint64_t	*ids;		/* owned */
+	size_t		 cap;
+	size_t		 first;
+	size_t		 n;
+	size_t		 written;
+	size_t		 discarded;	/* at the end: given back */
+	uint64_t	 schema;	/* fingerprint of the records */
+	bool		 has_schema;
+};
+
+struct file_outlet {
+	struct outlet		 outlet;	/* first: outlets are cast */
+	struct outlet_events	 events;
+	struct event		*tell;		/* owned: what happened is told from the loop */
+	struct sink		*sink;		/* owned */
+	const char		*(*schema)(void *arg, uint64_t fingerprint);
+	void			*schema_arg;
+	char			*lake;		/* owned; for messages */
+	struct outlet_status	 status;
+	int64_t			 ticked_us;	/* wall clock */
+	bool			 is_waiting;	/* put has said not now */
+	struct queue		 queues[TOPIC_COUNT];
+};
+
+static void
+note_error(struct file_outlet *f, int error)
+{
+	f->status.state = OUTLET_DOWN;
+	f->status.error_us = clock_us(CLOCK_REALTIME);
+	snprintf(f->status.error, sizeof(f->status.error), "the lake %s cannot be written: %s", f->lake,
+	    strerror(-error));
+}
+
+static void
+on_block(enum topic topic, uint64_t records, int error, void *arg)
+{
+	struct file_outlet *f = arg;
+
+	if (error < 0) {
+		note_error(f, error);
+		return;
+	}
+	f->status.state = OUTLET_UP;
+	f->queues[topic].written += records;
+	event_active(f->tell, EV_TIMEOUT, 0);
+}
+
+/* Tells of what is in blocks, and then of what was given back. */
+static void
+tell_queue(struct file_outlet *f, enum topic topic)
+{
+	struct queue *q = &f->queues[topic];
+
+	for (; q->written > 0; q->written--, q->n--) {
+		f->status.delivered++;
+		f->status.in_flight--;
+		f->events.delivered(topic, q->ids[q->first++], f->events.arg);
+	}
+	for (; q->discarded > 0; q->discarded--, q->n--) {
+		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
+
+		f->status.in_flight--;
+		f->events.failed(&r, OUTLET_AGAIN, "given_back", f->status.error, f->events.arg);
+	}
+	if (q->n == 0)
+		q->first = 0;
+}
+
+static void
+on_tell(evutil_socket_t fd, short what, void *arg)
+{
+	struct file_outlet *f = arg;
+
+	(void)fd;
+	(void)what;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		tell_queue(f, t);
+	if (f->is_waiting) {
+		f->is_waiting = false;
+		f->events.ready(f->events.arg);
+	}
+}
+
+/* Room for one id more. 0 or -ENOMEM. */
+static int
+reserve(struct queue *q)
+{
+	uint64_t *grown;
+	size_t cap;
+
+	if (q->first + q->n < q->cap)
+		return 0;
+	if (q->first > q->cap / 2) {
+		memmove(q->ids, q->ids + q->first, q->n * sizeof(*q->ids));
+		q->first = 0;
+		return 0;
+	}
+	cap = q->cap > 0 ? 2 * q->cap : 256;
+	grown = realloc(q->ids, cap * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	q->ids = grown;
+	q->cap = cap;
+	return 0;
+}
+
+/* The lane's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the sink says. */
+static int
+use_schema(struct file_outlet *f, const struct spool_record *r)
+{
+	struct queue *q = &f->queues[r->topic];
+	const char *text;
+	int error;
+
+	if (f->schema == NULL || (q->has_schema && q->schema == r->schema))
+		return 0;
+	text = f->schema(f->schema_arg, r->schema);
+	if (text == NULL)
+		return -ENOKEY;
+	error = file_sink_set_schema(f->sink, r->topic, text);
+	if (error == 0) {
+		q->schema = r->schema;
+		q->has_schema = true;
+	}
+	return error;
+}
+
+static int
+on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+{
+	struct file_outlet *f = (struct file_outlet *)o;
+	struct queue *q = &f->queues[r->topic];
+	int error;
+
+	if (q->discarded > 0)
+		goto not_now;
+	error = use_schema(f, r);
+	if (error == -ENOKEY) {
+		*reason = "schema_unknown";
+		return error;
+	}
+	if (error == 0)
+		error = reserve(q);
+	if (error < 0)
+		goto not_now;
+	/* In the queue first: the sink may tell of it before it returns. */
+	q->ids[q->first + q->n++] = r->id;
+	error = f->sink->ops->put(f->sink, r->topic, r->time_us, r->seq, r->key, r->data, r->len);
+	if (error == 0) {
+		f->status.in_flight++;
+		return 0;
+	}
+	q->n--;
+	if (error == -EMSGSIZE) {
+		*reason = "msg_size_too_large";
+		return error;
+	}
+	note_error(f, error);
+
+not_now:
+	f->is_waiting = true;	/* until a block is written, or the next tick */
+	return -EAGAIN;
+}
+
+static void
+flush(struct file_outlet *f, int64_t now_us)
+{
+	f->ticked_us = now_us;
+	f->sink->ops->tick(f->sink, now_us);
+	if (f->is_waiting)
+		event_active(f->tell, EV_TIMEOUT, 0);
+}
+
+static void
+on_tick(struct outlet *o, int64_t now_us)
+{
+	struct file_outlet *f = (struct file_outlet *)o;
+
+	/* A block a second while little happens: smaller ones do not compress. */
+	if (now_us - f->ticked_us >= TICK_US || now_us < f->ticked_us)
+		flush(f, now_us);
+}
+
+static void
+on_hurry(struct outlet *o)
+{
+	flush((struct file_outlet *)o, clock_us(CLOCK_REALTIME));
+}
+
+static void
+on_give_back(struct outlet *o)
+{
+	struct file_outlet *f = (struct file_outlet *)o;
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		f->queues[t].discarded += (size_t)file_sink_discard(f->sink, t);
+	event_active(f->tell, EV_TIMEOUT, 0);
+}
+
+static void
+on_status(const struct outlet *o, struct outlet_status *ret)
+{
+	*ret = ((const struct file_outlet *)o)->status;
+}
+
+static void
+on_close(struct outlet *o)
+{
+	struct file_outlet *f = (struct file_outlet *)o;
+
+	if (f == NULL)
+		return;
+	/* The sink's last blocks are told of as well, or the next agent would write them once more. */
+	if (f->sink != NULL)
+		f->sink->ops->close(f->sink);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		tell_queue(f, t);
+		free(f->queues[t].ids);
+	}
+	if (f->tell != NULL)
+		event_free(f->tell);
+	free(f->lake);
+	free(f);
+}
+
+static const struct outlet_ops ops = {
+	.put = on_put,
+	.tick = on_tick,
+	.hurry = on_hurry,
+	.give_back = on_give_back,
+	.status = on_status,
+	.close = on_close,
+};
+
+int
+file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
+    const struct outlet_events *events, struct outlet **ret, struct file_sink_repair *repair)
+{
+	struct file_sink_options sink = o->sink;
+	struct file_outlet *f = calloc(1, sizeof(*f));
+	int r = -ENOMEM;
+
+	if (f == NULL)
+		return -ENOMEM;
+	f->outlet.ops = &ops;
+	f->events = *events;
+	f->schema = o->schema;
+	f->schema_arg = o->schema_arg;
+	f->status.kind = "files";
+	f->tell = evtimer_new(base, on_tell, f);
+	f->lake = strdup(sink.lake != NULL ? sink.lake : "");
+	if (f->tell == NULL || f->lake == NULL)
+		goto fail;
+	sink.on_block = on_block;
+	sink.on_block_arg = f;
+	r = file_sink_open(&sink, &f->sink, repair);
+	if (r < 0)
+		goto fail;
+	*ret = &f->outlet;
+	return 0;
+
+fail:
+	on_close(&f->outlet);
+	return r;
+}

@@ -1,0 +1,30 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * file_outlet: the file lake as an outlet, for a daemon without Kafka.
+ *
+ * A record counts as delivered once the block that it is in has been written. What cannot be written
+ * (full disk, folder gone) is tried again about once a second; meanwhile the rest waits in the spool.
+ */
+#ifndef SLUICE_DELIVER_FILE_OUTLET_H
+#define SLUICE_DELIVER_FILE_OUTLET_H
+
+#include "deliver/outlet.h"
+#include "lake/file_sink.h"
+
+struct event_base;
+
+struct file_outlet_options {
+	struct file_sink_options sink;	/* its on_block is ours to set */
+	/*
+	 * The text of a schema by its fingerprint, good as long as the outlet; NULL unknown: its
+	 * records are refused for good. For records that an older version left in the spool.
+	 */
+	const char *(*schema)(void *arg, uint64_t fingerprint);
+	void *schema_arg;
+};
+
+/* 0, or a negative errno with *ret untouched. repair: as of file_sink_open(). */
+int file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
+    const struct outlet_events *events, struct outlet **ret, struct file_sink_repair *repair);
+
+#endif

@@ -1,0 +1,545 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * place: patterns searched in paths and arguments, and which of several findings counts.
+ */
+#include "identify/place.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "identify/match.h"
+#include "model/place_rules.h"
+
+enum {
+	NESTED_MAX = 64,		/* containers of one rule on one path that are looked at */
+	COMMAND_MAX = 8192,		/* bytes of joined arguments that are searched */
+	VALUE_MAX = 1024,		/* before it is changed: escapes take four bytes for one */
+};
+
+static const char by_cgroup[] = "cgroup";
+
+#define FIELD(member) { offsetof(struct place, member), sizeof(((struct place *)0)->member) }
+
+static const struct {
+	size_t offset;
+	size_t size;
+} fields[PLACE_FIELDS] = {
+	[PLACE_JOB] = FIELD(job),
+	[PLACE_STEP] = FIELD(step),
+	[PLACE_TASK] = FIELD(task),
+	[PLACE_USER] = FIELD(user),
+	[PLACE_CLUSTER] = FIELD(cluster),
+	[PLACE_NODE] = FIELD(node),
+	[PLACE_ID] = FIELD(container),
+	[PLACE_POD] = FIELD(pod),
+	[PLACE_NAME] = FIELD(name),
+	[PLACE_IMAGE] = FIELD(image),
+};
+
+static char *
+field_of(struct place *p, int field)
+{
+	return (char *)p + fields[field].offset;
+}
+
+/* A finder's success in a text. */
+struct found {
+	const struct place_finder *finder;
+	struct pattern_part parts[PLACE_GROUPS_MAX];
+};
+
+static bool
+find(const struct place_finder *f, const char *text, size_t len, struct found *ret)
+{
+	memset(ret->parts, 0, sizeof(ret->parts));
+	ret->finder = f;
+	return pattern_find(f->pattern, text, len, ret->parts, PLACE_GROUPS_MAX);
+}
+
+/* Where its first group begins; that of a pattern without any is the text's beginning. */
+static size_t
+first_at(const struct found *found, const char *text)
+{
+	size_t at = SIZE_MAX;
+
+	for (int i = 0; i < PLACE_GROUPS_MAX; i++)
+		if (found->parts[i].at != NULL && (size_t)(found->parts[i].at - text) < at)
+			at = (size_t)(found->parts[i].at - text);
+	return at != SIZE_MAX ? at : 0;
+}
+
+/* Behind its last group. */
+static size_t
+last_end(const struct found *found, const char *text)
+{
+	size_t end = 0;
+
+	for (int i = 0; i < PLACE_GROUPS_MAX; i++)
+		if (found->parts[i].at != NULL &&
+		    (size_t)(found->parts[i].at - text) + found->parts[i].len > end)
+			end = (size_t)(found->parts[i].at - text) + found->parts[i].len;
+	return end;
+}
+
+/* What a template's name stands for: a group. */
+static bool
+group_value(const char *name, const char **ret, size_t *ret_len, void *arg)
+{
+	struct found *found = arg;
+	const char *group;
+
+	for (size_t i = 0; i < PLACE_GROUPS_MAX && found->finder->pattern != NULL &&
+	    (group = pattern_group(found->finder->pattern, i)) != NULL; i++) {
+		if (strcmp(group, name) == 0 && found->parts[i].at != NULL) {
+			*ret = found->parts[i].at;
+			*ret_len = found->parts[i].len;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * systemd's names have \x2d for a hyphen, and where paths are text a backslash that stands before an
+ * x is \x5c (base/text.h): two ways back, and one to text again.
+ */
+static size_t
+unescape(char *value, size_t len, size_t size)
+{
+	char bytes[VALUE_MAX];
+
+	len = text_unescape(value, len, bytes);
+	len = text_unescape(bytes, len, bytes);
+	return text_escape(bytes, len, value, size, NULL);
+}
+
+/* Text of one line that fits, else nothing: the rest of an id is another id. */
+static void
+set(char *out, size_t size, const char *value, size_t len)
+{
+	out[0] = '\0';
+	if (len >= size)
+		return;
+	for (size_t i = 0, width; i < len; i += width) {
+		width = text_char(value + i, len - i);
+		if (width == 0 || (unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+			return;
+	}
+	memcpy(out, value, len);
+	out[len] = '\0';
+}
+
+/* Writes what was found of one field. */
+static void
+fill_field(struct found *found, int field, char *out)
+{
+	const struct place_finder *f = found->finder;
+	const struct pattern_part *part = f->group[field] >= 0 ? &found->parts[f->group[field]] : NULL;
+	char text[VALUE_MAX];
+	size_t len = 0;
+
+	out[0] = '\0';
+	if (f->value[field] != NULL) {
+		if (!template_fill(f->value[field], text, sizeof(text), group_value, found))
+			return;
+		len = strlen(text);
+	} else if (part != NULL && part->at != NULL) {
+		len = part->len;
+		if (len >= sizeof(text))
+			return;
+		memcpy(text, part->at, len);
+	}
+	if (f->change[field] & PLACE_UNESCAPE)
+		len = unescape(text, len, sizeof(text));
+	for (size_t i = 0; f->change[field] & PLACE_DASHES && i < len; i++)
+		if (text[i] == '_')
+			text[i] = '-';
+	set(out, fields[field].size, text, len);
+}
+
+static void
+fill(struct found *found, int first, int end, struct place *ret)
+{
+	for (int i = first; i < end; i++)
+		fill_field(found, i, field_of(ret, i));
+}
+
+static void
+fill_job(const struct place_rule *rule, struct found *found, const char *source, struct place *ret)
+{
+	fill(found, 0, PLACE_FIELDS_JOB, ret);
+	ret->scheduler = rule->system;
+	ret->is_batch = rule->is_batch;
+	ret->scheduler_source = source;
+	ret->scheduler_confidence = found->finder->confidence;
+}
+
+static void
+fill_container(const struct place_rule *rule, struct found *found, const char *source, struct place *ret)
+{
+	fill(found, PLACE_FIELDS_JOB, PLACE_FIELDS, ret);
+	ret->has_container = rule->system != NULL || ret->container[0] != '\0';
+	ret->runtime = rule->system;
+	ret->container_source = source;
+	ret->container_confidence = found->finder->confidence;
+}
+
+/* All that is the container's own. */
+static void
+copy_container(struct place *to, const struct place *from)
+{
+	memcpy(to->container, from->container, sizeof(to->container));
+	memcpy(to->name, from->name, sizeof(to->name));
+	memcpy(to->image, from->image, sizeof(to->image));
+	to->has_container = from->has_container;
+	to->runtime = from->runtime;
+	to->container_source = from->container_source;
+	to->container_confidence = from->container_confidence;
+}
+
+/* The best so far on both paths. */
+struct search {
+	struct place *place;
+	struct found found;		/* scratch */
+	const char *job_path;		/* on which the job was found; NULL none */
+	const char *container_path;
+	const char *pod_path;
+	size_t job_at, container_at, pod_at;
+	bool is_outside;
+};
+
+/*
+ * A batch scheduler's job before all else; of several on one path the outermost. Of others that of
+ * the first rule. What the first path has, stays.
+ */
+static bool
+is_better_job(const struct search *s, const struct place_rule *rule, const char *path, size_t at)
+{
+	if (s->job_path == NULL || rule->is_batch != s->place->is_batch)
+		return s->job_path == NULL || rule->is_batch;
+	return rule->is_batch && path == s->job_path && at < s->job_at;
+}
+
+static void
+search_job(struct search *s, const struct place_rule *rule, const char *path)
+{
+	size_t len = strlen(path), at;
+
+	for (size_t i = 0; i < rule->n_cgroup; i++) {
+		if (!find(&rule->cgroup[i], path, len, &s->found))
+			continue;
+		at = first_at(&s->found, path);
+		if (!is_better_job(s, rule, path, at))
+			continue;
+		fill_job(rule, &s->found, by_cgroup, s->place);
+		s->job_path = path;
+		s->job_at = at;
+	}
+}
+
+/* One finding that ends at path + end: a container, or only its pod. */
+static void
+found_container(struct search *s, const struct place_rule *rule, const char *path, size_t end)
+{
+	struct place here;
+
+	memset(&here, 0, sizeof(here));
+	if (rule->is_outside) {
+		s->is_outside = true;
+		return;
+	}
+	fill_container(rule, &s->found, by_cgroup, &here);
+	/* The pod may be another rule's finding than the container in it. */
+	if (here.pod[0] != '\0' && (s->pod_path == NULL || (path == s->pod_path && end > s->pod_at))) {
+		memcpy(s->place->pod, here.pod, sizeof(here.pod));
+		s->pod_path = path;
+		s->pod_at = end;
+	}
+	if (here.has_container &&
+	    (s->container_path == NULL || (path == s->container_path && end > s->container_at))) {
+		copy_container(s->place, &here);
+		s->container_path = path;
+		s->container_at = end;
+	}
+}
+
+static void
+search_container(struct search *s, const struct place_rule *rule, const char *path)
+{
+	for (size_t i = 0; i < rule->n_cgroup; i++) {
+		size_t from = 0;
+
+		for (int n = 0; n < NESTED_MAX; n++) {
+			const char *slash;
+			size_t end;
+
+			if (!find(&rule->cgroup[i], path + from, strlen(path + from), &s->found))
+				break;
+			end = from + last_end(&s->found, path + from);
+			found_container(s, rule, path, end);
+			/* What follows is a path of its own: that of a runtime inside. */
+			slash = end > from ? strchr(path + end, '/') : NULL;
+			if (slash == NULL)
+				break;
+			from = (size_t)(slash - path);
+		}
+	}
+}
+
+static bool
+is_equal(const char *a, const char *b)
+{
+	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+bool
+place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct place *ret)
+{
+	const struct place_rules *r = rules->places;
+	const char *const paths[] = { cgroup, cgroup_v1 };
+	struct search s = { .place = ret };
+
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < 2; i++) {
+		if (paths[i] == NULL || strcmp(paths[i], "/") == 0 || (i > 0 && is_equal(paths[0], paths[1])))
+			continue;
+		for (size_t k = 0; k < r->n_schedulers; k++)
+			search_job(&s, &r->schedulers[k], paths[i]);
+		for (size_t k = 0; k < r->n_containers; k++)
+			search_container(&s, &r->containers[k], paths[i]);
+	}
+	/* What serves containers may be in one itself. */
+	ret->is_outside = s.is_outside && !ret->has_container;
+	return ret->scheduler != NULL || ret->has_container || ret->is_outside || ret->pod[0] != '\0';
+}
+
+static bool
+is_by_cgroup(const char *source)
+{
+	return source != NULL && strcmp(source, by_cgroup) == 0;
+}
+
+/* Fields that place does not know, from another place that is the same one. */
+static bool
+fill_unknown(struct place *place, const struct place *from, int first, int last)
+{
+	bool has_filled = false;
+
+	for (int i = first; i < last; i++) {
+		const char *value = field_of((struct place *)(uintptr_t)from, i);
+
+		if (field_of(place, i)[0] == '\0' && value[0] != '\0') {
+			memcpy(field_of(place, i), value, fields[i].size);
+			has_filled = true;
+		}
+	}
+	return has_filled;
+}
+
+/* The other's job where there is none, or a mere unit in place of a job; else what it knows more of the same job. */
+static bool
+take_job(struct place *place, const struct place *from)
+{
+	if (from->scheduler == NULL)
+		return false;
+	if (place->scheduler == NULL || (from->is_batch && !place->is_batch)) {
+		for (int i = 0; i < PLACE_FIELDS_JOB; i++)
+			field_of(place, i)[0] = '\0';
+		fill_unknown(place, from, 0, PLACE_FIELDS_JOB);
+		place->scheduler = from->scheduler;
+		place->is_batch = from->is_batch;
+		place->scheduler_source = from->scheduler_source;
+		place->scheduler_confidence = from->scheduler_confidence;
+		return true;
+	}
+	if (!is_equal(place->scheduler, from->scheduler) || strcmp(place->job, from->job) != 0)
+		return false;
+	return fill_unknown(place, from, 0, PLACE_FIELDS_JOB);
+}
+
+/* Likewise for a container. One without an id may be any of its runtime's, of the same pod. */
+static bool
+take_container(struct place *place, const struct place *from)
+{
+	bool has_filled;
+
+	if (!from->has_container)
+		return false;
+	if (!place->has_container) {
+		copy_container(place, from);
+		if (place->pod[0] == '\0')
+			memcpy(place->pod, from->pod, sizeof(place->pod));
+		return true;
+	}
+	if (from->container[0] != '\0' && strcmp(place->container, from->container) != 0)
+		return false;
+	if (place->runtime != NULL && !is_equal(place->runtime, from->runtime))
+		return false;
+	has_filled = fill_unknown(place, from, PLACE_FIELDS_JOB, PLACE_FIELDS);
+	if (place->runtime == NULL && from->runtime != NULL) {
+		place->runtime = from->runtime;
+		has_filled = true;
+	}
+	return has_filled;
+}
+
+bool
+place_inherit(const struct place *parent, struct place *place, bool is_same)
+{
+	bool has_changed = false;
+
+	/* A job is left by nobody who descends from it, wherever a container's runtime puts him. */
+	if (!is_by_cgroup(parent->scheduler_source) || parent->is_batch ||
+	    (place->scheduler != NULL && is_equal(place->scheduler, parent->scheduler)))
+		has_changed = take_job(place, parent);
+	if (place->is_outside && !place->has_container)
+		return has_changed;
+	if (!is_by_cgroup(parent->container_source) ||
+	    (place->container[0] != '\0' && strcmp(place->container, parent->container) == 0))
+		has_changed |= take_container(place, parent);
+	if (is_same && parent->is_outside && parent->has_group && place->has_container) {
+		has_changed |= !place->is_outside;
+		place->is_outside = place->has_group = true;
+	}
+	return has_changed;
+}
+
+/* All arguments, joined by spaces, as far as they fit. */
+static size_t
+join(const struct subject *s, char *buf, size_t size)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < s->argc && len < size; i++) {
+		size_t n = strlen(s->argv[i]);
+
+		if (i > 0)
+			buf[len++] = ' ';
+		if (n > size - len)
+			n = size - len;
+		memcpy(buf + len, s->argv[i], n);
+		len += n;
+	}
+	return len;
+}
+
+static bool
+find_text(const struct place_finder *f, const char *text, struct found *ret)
+{
+	return text != NULL && text[0] != '\0' && find(f, text, strlen(text), ret);
+}
+
+/* Does the program show what the rule looks for? buf has COMMAND_MAX bytes and holds what was found. */
+static bool
+find_in_program(const struct place_program *p, const struct subject *s, char *buf, struct found *ret)
+{
+	if (!match(p->when, s))
+		return false;
+	switch (p->text) {
+	case PLACE_TEXT_NONE:
+		memset(ret->parts, 0, sizeof(ret->parts));
+		ret->finder = &p->find;
+		return true;
+	case PLACE_TEXT_ARGV:
+		for (size_t i = 1; s->argv != NULL && i < s->argc; i++)
+			if (find_text(&p->find, s->argv[i], ret))
+				return true;
+		return false;
+	case PLACE_TEXT_COMMAND:
+		return s->argv != NULL && find(&p->find, buf, join(s, buf, COMMAND_MAX), ret);
+	case PLACE_TEXT_SCRIPT:
+		return find_text(&p->find, s->words.script, ret);
+	case PLACE_TEXT_EXE:
+		return find_text(&p->find, s->exe, ret);
+	case PLACE_TEXT_CWD:
+		return find_text(&p->find, s->cwd, ret);
+	}
+	return false;
+}
+
+/* The first of the rules whose evidence the program shows. */
+static const struct place_program *
+find_program(const struct place_rule *rules, size_t n, const struct subject *s, char *buf,
+    const struct place_rule **ret_rule, struct found *ret)
+{
+	const char *slash = s->exe != NULL ? strrchr(s->exe, '/') : NULL;
+	uint64_t exe = s->exe != NULL ? place_exe_bit(slash != NULL ? slash + 1 : s->exe) : 0;
+
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < rules[i].n_programs; k++) {
+			const struct place_program *p = &rules[i].programs[k];
+
+			if ((p->exes == 0 || (p->exes & exe) != 0) && find_in_program(p, s, buf, ret)) {
+				*ret_rule = &rules[i];
+				return p;
+			}
+		}
+	}
+	return NULL;
+}
+
+bool
+place_of_program(const struct ruleset *rules, const struct subject *s, struct place *place)
+{
+	const struct place_rules *r = rules->places;
+	const struct place_program *program;
+	const struct place_rule *rule;
+	struct place here;
+	struct found found;
+	char buf[COMMAND_MAX];
+	bool has_changed = false;
+
+	program = find_program(r->schedulers, r->n_schedulers, s, buf, &rule, &found);
+	if (program != NULL) {
+		memset(&here, 0, sizeof(here));
+		fill_job(rule, &found, program->find.source, &here);
+		has_changed = take_job(place, &here);
+	}
+	program = find_program(r->containers, r->n_containers, s, buf, &rule, &found);
+	if (program != NULL) {
+		memset(&here, 0, sizeof(here));
+		fill_container(rule, &found, program->find.source, &here);
+		if (!program->is_outside) {
+			has_changed |= take_container(place, &here);
+		} else if (!is_by_cgroup(place->container_source)) {
+			/* It starts one inside of what its own starter is in, or serves that one. */
+			if (here.has_container)
+				copy_container(place, &here);
+			has_changed |= here.has_container || place->is_outside != place->has_container;
+			place->is_outside = place->has_container;
+			place->has_group = place->has_container && program->has_group;
+		}
+	}
+	return has_changed;
+}
+
+/* Crockford's base 32: no I, L, O, U. */
+static int
+base32_digit(char c)
+{
+	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+	const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+	return at != NULL ? (int)(at - digits) : -1;
+}
+
+bool
+slurm_sluid_decode(const char *sluid, uint32_t *ret_cluster, int64_t *ret_submit_ms)
+{
+	enum { DIGITS = 13, SEQUENCE_BITS = 10, TIME_BITS = 42 };
+	uint64_t value = 0;
+
+	if (sluid[0] != 's' || strlen(sluid) != 1 + DIGITS)
+		return false;
+	for (int i = 1; i <= DIGITS; i++) {
+		int digit = base32_digit(sluid[i]);
+
+		if (digit < 0 || value >> (64 - 5) != 0)
+			return false;
+		value = value << 5 | (uint64_t)digit;
+	}
+	*ret_cluster = (uint32_t)(value >> (SEQUENCE_BITS + TIME_BITS));
+	*ret_submit_ms = (int64_t)(value >> SEQUENCE_BITS & ((UINT64_C(1) << TIME_BITS) - 1));
+	return true;
+}

@@ -1,0 +1,206 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * redaction: what the user says of arguments: own patterns, and how much is kept at all.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/pattern.h"
+#include "base/sha256.h"
+#include "identify/redact.h"
+#include "identify/spans.h"
+
+#define SECRET_GROUP "secret"
+#define PARTS_MAX 64		/* named groups of a pattern; it has no more */
+#define FINDS_MAX 256		/* in an argument; one with more goes from there to its end */
+#define STRIKES_MAX 3		/* see redaction_find() */
+#define HASH_BYTES 16		/* that are shown: enough that no two texts meet by chance */
+#define HASH_SIZE (sizeof(REDACT_HASH_PREFIX) + 2 * HASH_BYTES)
+
+struct user_pattern {
+	struct pattern *pattern;	/* owned */
+	size_t secret;			/* index of that group; PARTS_MAX: it has none */
+};
+
+struct redaction {
+	bool has_builtin;
+	enum redact_keep keep;
+	char *salt;			/* owned; NULL none */
+	struct user_pattern *patterns;	/* owned */
+	size_t n;
+};
+
+void
+redaction_free(struct redaction *r)
+{
+	if (r == NULL)
+		return;
+	for (size_t i = 0; i < r->n; i++)
+		pattern_free(r->patterns[i].pattern);
+	free(r->patterns);
+	free(r->salt);
+	free(r);
+}
+
+static size_t
+secret_group(const struct pattern *p)
+{
+	const char *name;
+
+	for (size_t i = 0; i < PARTS_MAX && (name = pattern_group(p, i)) != NULL; i++) {
+		if (strcmp(name, SECRET_GROUP) == 0)
+			return i;
+	}
+	return PARTS_MAX;
+}
+
+int
+redaction_new(const struct redaction_options *o, struct redaction **ret, char *error, size_t error_size)
+{
+	struct redaction *r = calloc(1, sizeof(*r));
+	char why[256];
+
+	snprintf(error, error_size, "no memory");
+	if (r == NULL)
+		return -ENOMEM;
+	r->keep = o->keep;
+	r->patterns = calloc(o->n_patterns + 1, sizeof(*r->patterns));
+	r->salt = o->salt != NULL ? strdup(o->salt) : NULL;
+	if (r->patterns == NULL || (r->salt == NULL && o->salt != NULL)) {
+		redaction_free(r);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < o->n_patterns; i++) {
+		struct pattern *p;
+
+		if (strcmp(o->patterns[i], REDACT_BUILTIN) == 0) {
+			r->has_builtin = true;
+			continue;
+		}
+		p = pattern_new(o->patterns[i], why, sizeof(why));
+		if (p == NULL) {
+			snprintf(error, error_size, "'%s': %s", o->patterns[i], why);
+			redaction_free(r);
+			return -EINVAL;
+		}
+		r->patterns[r->n++] = (struct user_pattern){ p, secret_group(p) };
+	}
+	if (error_size > 0)
+		error[0] = '\0';
+	*ret = r;
+	return 0;
+}
+
+bool
+redaction_has_builtin(const struct redaction *r)
+{
+	return r == NULL || r->has_builtin;
+}
+
+bool
+redaction_has_patterns(const struct redaction *r)
+{
+	return r != NULL && r->n > 0;
+}
+
+static bool
+is_inside_char(struct slice t, size_t i)
+{
+	return i < t.len && ((unsigned char)t.p[i] & 0xc0) == 0x80;
+}
+
+/* Whole characters: a pattern knows bytes only, and half a character is no text. */
+static void
+add_chars(struct slice t, size_t start, size_t end, struct spans *spans)
+{
+	while (start > 0 && is_inside_char(t, start))
+		start--;
+	while (is_inside_char(t, end))
+		end++;
+	spans_add(spans, start, end);
+}
+
+static void
+add_part(struct slice t, struct pattern_part part, struct spans *spans)
+{
+	size_t start;
+
+	if (part.at == NULL || part.len == 0)
+		return;
+	start = (size_t)(part.at - t.p);
+	add_chars(t, start, start + part.len, spans);
+}
+
+/* All that one pattern finds; false where it took too long. */
+static bool
+find_all(const struct user_pattern *u, struct slice t, struct spans *spans)
+{
+	struct pattern_part whole, parts[PARTS_MAX];
+	size_t from = 0;
+
+	for (unsigned finds = 0; from <= t.len; finds++) {
+		size_t end;
+		int found;
+
+		if (finds == FINDS_MAX) {
+			add_chars(t, from, t.len, spans);
+			return true;
+		}
+		found = pattern_find_from(u->pattern, t.p, t.len, from, &whole, parts, PARTS_MAX);
+		if (found <= 0)
+			return found == 0;
+		add_part(t, u->secret < PARTS_MAX ? parts[u->secret] : whole, spans);
+		end = (size_t)(whole.at - t.p) + whole.len;
+		from = end > from ? end : from + 1;
+	}
+	return true;
+}
+
+void
+redaction_find(const struct redaction *r, struct slice t, unsigned *strikes, struct spans *spans)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		if (*strikes < STRIKES_MAX && find_all(&r->patterns[i], t, spans))
+			continue;
+		*strikes += *strikes < STRIKES_MAX;
+		spans_add(spans, 0, t.len);
+		return;
+	}
+}
+
+bool
+redaction_drops(const struct redaction *r)
+{
+	return r != NULL && r->keep != REDACT_KEEP_ALL;
+}
+
+size_t
+redaction_keep(const struct redaction *r, const char **argv, size_t argc, struct arena *a)
+{
+	uint8_t hash[SHA256_SIZE];
+	struct sha256 h;
+	char *text, *at;
+
+	if (!redaction_drops(r) || argc <= 1)
+		return argc;
+	if (r->keep == REDACT_KEEP_FIRST)
+		return 1;
+	text = arena_bytes(a, HASH_SIZE);
+	if (text == NULL)
+		return 1;
+	/* Each text with its NUL, so that no two lists are the same bytes. */
+	sha256_init(&h);
+	if (r->salt != NULL)
+		sha256_add(&h, r->salt, strlen(r->salt) + 1);
+	for (size_t i = 1; i < argc; i++)
+		sha256_add(&h, argv[i], strlen(argv[i]) + 1);
+	sha256_done(&h, hash);
+	at = stpcpy(text, REDACT_HASH_PREFIX);
+	for (size_t i = 0; i < HASH_BYTES; i++)
+		at += sprintf(at, "%02x", hash[i]);
+	argv[1] = text;
+	return 2;
+}

@@ -1,0 +1,427 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * kafka: an outlet over librdkafka: an idempotent producer on the caller's loop.
+ *
+ * librdkafka's threads write to an eventfd when its queue has something for us; rd_kafka_poll() then
+ * calls the callbacks below, on the loop's thread, for at most POLL_BUDGET messages a turn.
+ *
+ * Giving back: what is still queued is purged at once; what is on its way to a broker has
+ * INFLIGHT_US to be answered, since purging that would deliver it twice. Purging leaves holes in an
+ * idempotent producer's numbering, so afterwards the producer is replaced.
+ */
+#include "kafka/kafka.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "kafka/client.h"
+#include "kafka/frame.h"
+
+#define INFLIGHT_US INT64_C(3000000)
+#define REPLACE_US INT64_C(2000000)
+
+enum {
+	POLL_BUDGET = 4000,
+};
+
+/* Has on_readable() run in the next turn of the loop; event_active() would be in the same one. */
+static void
+wake(struct kafka *k)
+{
+	(void)!eventfd_write(k->fd, 1);
+}
+
+/* --- the producer --- */
+
+/* A broker takes less at once than we thought: half as much, until it does, or a message is alone. */
+static void
+shrink_batches(struct kafka *k)
+{
+	char value[16], error[256], text[96];
+
+	k->wants_smaller = false;
+	snprintf(text, sizeof(text), "a broker refuses batches of %d bytes: half of that from now on", k->batch_bytes);
+	k->batch_bytes = k->batch_bytes > 1 ? k->batch_bytes / 2 : 1;
+	snprintf(value, sizeof(value), "%d", k->batch_bytes);
+	(void)rd_kafka_conf_set(k->conf, "batch.size", value, error, sizeof(error));
+	if (k->on_log != NULL)
+		k->on_log(4, "BATCH", text, k->arg);
+}
+
+static void
+replace_client(struct kafka *k)
+{
+	char error[256];
+
+	if (k->wants_smaller)
+		shrink_batches(k);
+	k->replace_at_us = k->now_us + REPLACE_US;
+	kafka_client_release(k->client);
+	k->retried_before += k->retried_now;
+	k->retried_now = 0;
+	k->is_creating = false;		/* its answer went with the queue */
+	k->client = kafka_client_new(k->conf, k->topics, k->fd, error, sizeof(error));
+	if (k->client == NULL) {
+		kafka_set_down(k, "no producer could be made: %s", error);
+		return;
+	}
+	wake(k);	/* for what it had to say before it had our fd: librdkafka tells of a queue's first only */
+	k->stats.producers++;
+	k->is_failed = k->is_giving_back = false;
+	k->is_waiting = false;
+	k->events.ready(k->events.arg);
+}
+
+static void
+give_back(struct kafka *k)
+{
+	if (k->is_giving_back)
+		return;
+	k->is_giving_back = true;
+	k->given_back_us = k->now_us;
+	if (k->client != NULL)
+		rd_kafka_purge(k->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING |
+		    (k->is_failed ? RD_KAFKA_PURGE_F_INFLIGHT : 0));
+}
+
+/* What was about to be sent may have come back to a queue since the last purge. */
+static void
+purge_again(struct kafka *k)
+{
+	int flags = RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING;
+
+	if (k->now_us - k->given_back_us > INFLIGHT_US)
+		flags |= RD_KAFKA_PURGE_F_INFLIGHT;
+	if (k->is_giving_back && k->status.in_flight > 0)
+		rd_kafka_purge(k->client->rk, flags);
+}
+
+/* What has to follow from what was told: never from within a callback. */
+static void
+settle(struct kafka *k)
+{
+	kafka_topics_work(k);
+	if (k->is_failed)
+		give_back(k);
+	if (k->is_giving_back && k->status.in_flight > 0)
+		return;
+	if (k->client == NULL || k->is_giving_back) {
+		/* One that fails at once, for want of rights say, is not tried all the time. */
+		if ((k->client != NULL && !k->is_failed) || k->now_us >= k->replace_at_us)
+			replace_client(k);
+	} else if (k->is_waiting && k->status.in_flight <= k->room) {
+		k->is_waiting = false;
+		k->events.ready(k->events.arg);
+	}
+}
+
+static void
+on_readable(evutil_socket_t fd, short what, void *arg)
+{
+	struct kafka *k = arg;
+	eventfd_t n;
+
+	(void)what;
+	(void)eventfd_read(fd, &n);
+	k->now_us = clock_us(CLOCK_MONOTONIC);
+	k->budget = POLL_BUDGET;
+	k->has_more = false;
+	if (k->client != NULL)
+		rd_kafka_poll(k->client->rk, 0);
+	/* librdkafka wakes us for the first of a queue only: for the rest we wake ourselves. */
+	if (k->has_more)
+		wake(k);
+	if (k->is_waiting || k->is_failed || k->is_giving_back || k->is_asking || k->is_creating)
+		settle(k);
+}
+
+/* --- the outlet --- */
+
+/* The schema's id; as schema_id() of the options says. */
+static int
+schema_id(struct kafka *k, const struct spool_record *r, int32_t *ret)
+{
+	struct kafka_topic *t = &k->topics[r->topic];
+	int error;
+
+	for (size_t i = 0; i < sizeof(t->ids) / sizeof(t->ids[0]); i++) {
+		if (t->ids[i].is_set && t->ids[i].fingerprint == r->schema) {
+			*ret = t->ids[i].id;
+			return 0;
+		}
+	}
+	error = k->schema_id(k->arg, t->subject, r, ret);
+	if (error < 0)
+		return error;
+	t->ids[t->next_id].fingerprint = r->schema;
+	t->ids[t->next_id].id = *ret;
+	t->ids[t->next_id].is_set = true;
+	t->next_id = (t->next_id + 1) % (sizeof(t->ids) / sizeof(t->ids[0]));
+	return 0;
+}
+
+static rd_kafka_headers_t *
+new_headers(struct kafka *k, const struct spool_record *r)
+{
+	rd_kafka_headers_t *h = rd_kafka_headers_new(3);
+	struct kafka_record_head head;
+
+	if (kafka_record_head(r->data, r->len, &head)) {
+		if (head.schema_version != k->version || k->version_len == 0) {
+			k->version = head.schema_version;
+			k->version_len = snprintf(k->version_text, sizeof(k->version_text), "%" PRId32,
+			    k->version);
+		}
+		(void)rd_kafka_header_add(h, "schema_version", -1, k->version_text, k->version_len);
+	}
+	if (k->agent_version != NULL)
+		(void)rd_kafka_header_add(h, "agent_version", -1, k->agent_version, -1);
+	if (r->is_again)
+		(void)rd_kafka_header_add(h, "redelivery", -1, "1", 1);
+	return h;
+}
+
+static rd_kafka_resp_err_t
+produce(struct kafka *k, const struct spool_record *r, size_t key_len)
+{
+	rd_kafka_headers_t *headers = new_headers(k, r);
+	rd_kafka_resp_err_t err;
+
+	err = rd_kafka_producev(k->client->rk, RD_KAFKA_V_RKT(k->client->topics[r->topic]),
+	    RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(k->frame.data, k->frame.len),
+	    RD_KAFKA_V_KEY(r->key, key_len), RD_KAFKA_V_TIMESTAMP(r->time_us / 1000),
+	    RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE((void *)(uintptr_t)r->id), RD_KAFKA_V_END);
+	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
+		rd_kafka_headers_destroy(headers);	/* else librdkafka's */
+	return err;
+}
+
+static int
+not_now(struct kafka *k, uint64_t room)
+{
+	k->is_waiting = true;
+	k->room = room;
+	return -EAGAIN;
+}
+
+static int
+on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+{
+	struct kafka *k = (struct kafka *)o;
+	size_t key_len = strlen(r->key);
+	rd_kafka_resp_err_t err;
+	struct kafka_failure f;
+	int32_t id;
+	int error;
+
+	/* These have a ready() of their own. */
+	if (k->is_giving_back || k->is_failed || k->client == NULL || !kafka_topic_is_there(k, r->topic))
+		return -EAGAIN;
+	error = schema_id(k, r, &id);
+	if (error == -ENOENT) {
+		*reason = "schema_unknown";
+		return error;
+	}
+	if (error < 0)
+		return -EAGAIN;		/* kafka_registry_changed() follows */
+	if (kafka_frame(&k->frame, id, r->data, r->len) < 0)
+		return not_now(k, UINT64_MAX);
+	err = produce(k, r, key_len);
+	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		k->status.in_flight++;
+		k->status.queued_bytes += k->frame.len + key_len;
+		return 0;
+	}
+	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
+		return not_now(k, k->status.in_flight - k->status.in_flight / 4);
+	if (err == RD_KAFKA_RESP_ERR__FATAL) {
+		k->is_failed = true;
+		wake(k);
+		return -EAGAIN;
+	}
+	f = kafka_failure(err);
+	if (f.is_topic_gone)
+		kafka_topic_lost(k, r->topic);
+	if (f.failure == OUTLET_AGAIN)
+		return f.is_topic_gone ? -EAGAIN : not_now(k, UINT64_MAX);
+	*reason = f.reason;
+	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? -EMSGSIZE : -EPERM;
+}
+
+static void
+on_tick(struct outlet *o, int64_t now_us)
+{
+	struct kafka *k = (struct kafka *)o;
+
+	(void)now_us;	/* the wall's; what is measured here must not jump */
+	k->now_us = clock_us(CLOCK_MONOTONIC);
+	purge_again(k);
+	settle(k);
+}
+
+static void
+on_hurry(struct outlet *o)
+{
+	struct kafka *k = (struct kafka *)o;
+
+	/* Ends lingering. With no time it does not wait, but it may call back: so not in a poll. */
+	k->budget = POLL_BUDGET;
+	if (k->client != NULL)
+		(void)rd_kafka_flush(k->client->rk, 0);
+	wake(k);
+}
+
+static void
+on_give_back(struct outlet *o)
+{
+	struct kafka *k = (struct kafka *)o;
+
+	k->now_us = clock_us(CLOCK_MONOTONIC);
+	give_back(k);
+	wake(k);	/* where nothing is in flight: to end it */
+}
+
+static void
+on_status(const struct outlet *o, struct outlet_status *ret)
+{
+	*ret = ((const struct kafka *)o)->status;
+}
+
+static void
+on_close(struct outlet *o)
+{
+	struct kafka *k = (struct kafka *)o;
+
+	if (k == NULL)
+		return;
+	kafka_client_release(k->client);
+	if (k->readable != NULL)
+		event_free(k->readable);
+	kafka_topics_done(k);
+	if (k->fd >= 0)
+		close(k->fd);
+	if (k->conf != NULL)
+		rd_kafka_conf_destroy(k->conf);
+	bytes_done(&k->frame);
+	free(k->key);
+	free(k->brokers);
+	free(k->agent_version);
+	free(k);
+}
+
+static const struct outlet_ops ops = {
+	.put = on_put,
+	.tick = on_tick,
+	.hurry = on_hurry,
+	.give_back = on_give_back,
+	.status = on_status,
+	.close = on_close,
+};
+
+void
+kafka_registry_changed(struct outlet *o)
+{
+	struct kafka *k = (struct kafka *)o;
+
+	k->events.ready(k->events.arg);
+}
+
+void
+kafka_stats(const struct outlet *o, struct kafka_stats *ret)
+{
+	*ret = ((const struct kafka *)o)->stats;
+}
+
+/* Says what of the user's properties gives the promise away that no record is lost. */
+static void
+warn(const struct kafka *k)
+{
+	static const char text[] = "with acks=0 a record counts as delivered before a broker has it";
+	char acks[16];
+
+	if (k->on_log != NULL && kafka_conf_get(k->conf, "acks", acks, sizeof(acks)) != NULL &&
+	    strcmp(acks, "0") == 0)
+		k->on_log(4, "CONFIG", text, k->arg);
+}
+
+static int
+start(struct kafka *k, struct event_base *base, const struct kafka_options *o, char *error,
+    size_t error_size)
+{
+	int r;
+
+	k->conf = kafka_conf_new(o, error, error_size);
+	if (k->conf == NULL || !kafka_files_can_be_read(o, error, error_size))
+		return -EINVAL;
+	rd_kafka_conf_set_opaque(k->conf, k);
+	kafka_report_set(k->conf);
+	k->is_scram_broken = kafka_conf_has_broken_scram(k->conf);
+	k->batch_bytes = kafka_conf_batch_bytes(k->conf);
+
+	snprintf(error, error_size, "out of memory");
+	k->brokers = kafka_join_brokers(o);
+	if (k->brokers == NULL)
+		return -ENOMEM;
+	if (o->agent_version != NULL && (k->agent_version = strdup(o->agent_version)) == NULL)
+		return -ENOMEM;
+	k->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (k->fd < 0) {
+		r = -errno;
+		snprintf(error, error_size, "eventfd: %s", strerror(errno));
+		return r;
+	}
+	r = kafka_topics_init(k, o->topic_prefix);
+	if (r < 0)
+		return r;
+	k->readable = event_new(base, k->fd, EV_READ | EV_PERSIST, on_readable, k);
+	if (k->readable == NULL || event_add(k->readable, NULL) < 0)
+		return -ENOMEM;
+	k->client = kafka_client_new(k->conf, k->topics, k->fd, error, error_size);
+	if (k->client == NULL)
+		return -EINVAL;
+	wake(k);	/* as in replace_client() */
+	k->stats.producers = 1;
+	warn(k);
+	kafka_topics_work(k);	/* asks at once which topics there are */
+	return 0;
+}
+
+int
+kafka_open(struct event_base *base, const struct kafka_options *o,
+    const struct outlet_events *events, struct outlet **ret, char *error, size_t error_size)
+{
+	struct kafka *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (k == NULL) {
+		snprintf(error, error_size, "out of memory");
+		return -ENOMEM;
+	}
+	k->outlet.ops = &ops;
+	k->events = *events;
+	k->schema_id = o->schema_id;
+	k->on_log = o->on_log;
+	k->arg = o->arg;
+	k->create_topics = o->create_topics;
+	k->partitions = o->partitions != 0 ? (int)o->partitions : -1;
+	k->replication = o->replication != 0 ? (int)o->replication : -1;
+	k->retention_ms = o->retention_ms;
+	k->status.kind = "kafka";
+	k->fd = -1;
+	k->now_us = clock_us(CLOCK_MONOTONIC);
+	r = start(k, base, o, error, error_size);
+	if (r < 0) {
+		on_close(&k->outlet);
+		return r;
+	}
+	*ret = &k->outlet;
+	return 0;
+}

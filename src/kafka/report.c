@@ -1,0 +1,214 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * report: what librdkafka tells: deliveries, errors, its log, its statistics.
+ *
+ * All from within rd_kafka_poll(), on the loop's thread. Nothing here touches the producer: what has
+ * to follow is left to kafka.c, after the poll.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "kafka/client.h"
+#include "kafka/frame.h"
+
+/* What librdkafka's words do not say, in front of them, so that no cut takes it away. */
+static const char *
+hint(const struct kafka *k, const char *text)
+{
+	/* The broker's TLS tells but a number; Java's says "certificate unknown" of one that has expired. */
+	if (strstr(text, "alert certificate") != NULL || strstr(text, "alert bad certificate") != NULL ||
+	    strstr(text, "alert unknown ca") != NULL || strstr(text, "certificate required") != NULL)
+		return "the broker does not accept our certificate (ssl.certificate.location): none, expired, or of a "
+		    "CA that it does not trust: ";
+	if (k->is_scram_broken)
+		return "this librdkafka is older than 2.6.1: its SCRAM is refused by Kafka 4 (`sluice doctor` tells "
+		    "more): ";
+	return "";
+}
+
+/* The record that a message was made of; only what is left of it there. */
+static struct spool_record
+message_record(struct kafka *k, const rd_kafka_message_t *m)
+{
+	enum topic topic = (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt);
+	struct spool_record r = { .id = (uint64_t)(uintptr_t)m->_private, .topic = topic, .key = "" };
+	const struct kafka_topic *t = &k->topics[topic];
+	struct kafka_record_head head;
+
+	if (m->payload == NULL || m->len < KAFKA_FRAME_BYTES)
+		return r;
+	r.data = (const uint8_t *)m->payload + KAFKA_FRAME_BYTES;
+	r.len = m->len - KAFKA_FRAME_BYTES;
+	if (kafka_record_head(r.data, r.len, &head)) {
+		r.time_us = head.time_us;
+		r.seq = head.seq;
+	}
+	for (size_t i = 0; i < sizeof(t->ids) / sizeof(t->ids[0]); i++) {
+		if (t->ids[i].is_set && t->ids[i].id == kafka_frame_id(m->payload))
+			r.schema = t->ids[i].fingerprint;
+	}
+	if (m->key_len >= k->key_size) {
+		char *grown = realloc(k->key, m->key_len + 1);
+
+		if (grown == NULL)
+			return r;
+		k->key = grown;
+		k->key_size = m->key_len + 1;
+	}
+	memcpy(k->key, m->key, m->key_len);
+	k->key[m->key_len] = '\0';
+	r.key = k->key;
+	return r;
+}
+
+static void
+on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
+{
+	struct kafka_failure f = kafka_failure(m->err);
+	struct spool_record r = message_record(k, m);
+	const char *detail = rd_kafka_err2str(m->err);
+
+	/* Brokers judge whole batches: only a message that was alone in its own is too large itself. */
+	if ((m->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || m->err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE) &&
+	    m->len + m->key_len < (size_t)k->batch_bytes) {
+		f = (struct kafka_failure){ OUTLET_AGAIN, "batch_too_large", false };
+		k->wants_smaller = true;
+	}
+	if (f.is_topic_gone) {
+		kafka_topic_lost(k, r.topic);
+	} else if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
+		/* Down already: then with a better reason than that a record's time ran out. */
+		if (k->status.state != OUTLET_DOWN && f.failure == OUTLET_AGAIN)
+			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
+		else if (f.failure == OUTLET_NEVER)
+			kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
+	}
+	k->events.failed(&r, f.failure, f.reason, detail, k->events.arg);
+}
+
+static void
+on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
+{
+	struct kafka *k = arg;
+
+	k->status.in_flight--;
+	k->status.queued_bytes -= m->len + m->key_len;
+	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+		k->status.delivered++;
+		k->status.state = OUTLET_UP;
+		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),
+		    (uint64_t)(uintptr_t)m->_private, k->events.arg);
+	} else {
+		on_message_failed(k, m);
+	}
+	if (--k->budget == 0) {
+		k->has_more = true;
+		rd_kafka_yield(rk);
+	}
+}
+
+static void
+on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
+{
+	struct kafka *k = arg;
+	char fatal[200];
+
+	switch (err) {
+	case RD_KAFKA_RESP_ERR__FATAL:
+		rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
+		kafka_set_down(k, "%s; beginning anew", fatal);
+		k->is_failed = true;
+		break;
+	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
+		/* A broker's own reason came before. */
+		if (k->cause[0] != '\0')
+			text = k->cause;
+		kafka_set_down(k, "no broker can be reached: %s%s", hint(k, text), text);
+		break;
+	default:
+		snprintf(k->cause, sizeof(k->cause), "%s", text);
+		/* With others up this is no outage; refused credentials are one. */
+		if (err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL)
+			kafka_set_down(k, "%s%s", hint(k, text), text);
+	}
+}
+
+static void
+on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+	const struct kafka *k = rd_kafka_opaque(rk);
+
+	if (k->on_log != NULL)
+		k->on_log(level, facility, text, k->arg);
+}
+
+static int64_t
+number(const json_t *object, const char *name)
+{
+	return json_integer_value(json_object_get(object, name));
+}
+
+/* One broker of librdkafka's statistics. */
+static void
+add_broker(struct kafka_stats *s, uint64_t *retried, const json_t *broker)
+{
+	const char *state = json_string_value(json_object_get(broker, "state"));
+	const json_t *rtt = json_object_get(broker, "rtt");
+
+	*retried += (uint64_t)number(broker, "txretries");
+	s->request_timeouts += (uint64_t)number(broker, "req_timeouts");
+	if (number(broker, "nodeid") < 0)	/* an address that was given, not a broker that is known */
+		return;
+	s->brokers++;
+	if (state != NULL && strcmp(state, "UP") == 0)
+		s->brokers_up++;
+	if (number(rtt, "cnt") == 0)
+		return;
+	if (number(rtt, "avg") > s->rtt_us)
+		s->rtt_us = number(rtt, "avg");
+	if (number(rtt, "p99") > s->rtt_p99_us)
+		s->rtt_p99_us = number(rtt, "p99");
+}
+
+static int
+on_stats(rd_kafka_t *rk, char *text, size_t len, void *arg)
+{
+	struct kafka *k = arg;
+	json_t *root = json_loadb(text, len, 0, NULL), *broker;
+	struct kafka_stats s = k->stats;
+	const char *name;
+	uint64_t retried = 0;
+
+	(void)rk;
+	s.brokers = s.brokers_up = 0;
+	s.request_timeouts = 0;
+	s.rtt_us = s.rtt_p99_us = 0;
+	json_object_foreach(json_object_get(root, "brokers"), name, broker) {
+		(void)name;
+		add_broker(&s, &retried, broker);
+	}
+	json_decref(root);
+	if (s.rtt_us == 0) {	/* nothing was sent since the last: the figures stay */
+		s.rtt_us = k->stats.rtt_us;
+		s.rtt_p99_us = k->stats.rtt_p99_us;
+	}
+	k->retried_now = retried;
+	s.retried = k->retried_before + retried;
+	k->status.retried = s.retried;
+	k->stats = s;
+	return 0;	/* librdkafka frees text */
+}
+
+void
+kafka_report_set(rd_kafka_conf_t *conf)
+{
+	rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+	rd_kafka_conf_set_error_cb(conf, on_error);
+	rd_kafka_conf_set_log_cb(conf, on_log);
+	rd_kafka_conf_set_stats_cb(conf, on_stats);
+}

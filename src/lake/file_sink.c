@@ -1,0 +1,492 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * file_sink: the lake as a folder of Avro object container files.
+ *
+ * A lane is one topic's place: records gather in its block, whole blocks go to its file. A block
+ * that cannot be written (full disk, folder gone) stays and is tried again after a pause; meanwhile
+ * put refuses what no longer fits, so that memory stays bounded and nothing is reordered.
+ */
+#include "lake/file_sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "codec/encode.h"
+#include "codec/ocf.h"
+#include "lake/folders.h"
+
+#define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
+#define DEFAULT_ROTATE_US (INT64_C(3600) * 1000000)
+#define DEFAULT_RETRY_US INT64_C(1000000)
+#define LATE_US (INT64_C(3600) * 1000000)	/* a record this late stays in the newer day's file */
+
+enum {
+	BLOCK_BYTES = 64 * 1024,	/* a block is written once it has this many */
+	OPEN_TRIES = 8,
+};
+
+struct lane {
+	enum topic	 topic;
+	const char	*schema;	/* the caller's, of the records; NULL: the one built in */
+	int		 fd;		/* of the file, -1 for none */
+	int		 dir_fd;	/* of its folder, -1 for none */
+	char		 part[NAME_MAX + 1];
+	int64_t		 day;		/* of the file, days since 1970 */
+	int64_t		 opened_us;	/* wall clock of the first tick that saw it; 0: none has */
+	uint64_t	 size;		/* bytes of whole blocks, and the header */
+	uint64_t	 records;	/* in those */
+	uint8_t		 sync[OCF_SYNC_SIZE];
+	struct bytes	 block;		/* records that are not written yet */
+	uint64_t	 block_records;
+	uint64_t	 block_seq;	/* of its first record */
+	int64_t		 block_day;
+	int		 error;		/* of the last attempt, a negative errno; 0: it worked */
+	int64_t		 retry_at_us;	/* monotonic; no attempt before, while error is set */
+};
+
+struct file_sink {
+	struct sink		 sink;		/* first: sinks are cast */
+	char			*lake;		/* owned, absolute */
+	char			*host_id;	/* owned */
+	char			*agent_id;	/* owned */
+	uint64_t		 rotate_bytes;
+	int64_t			 rotate_us;
+	int64_t			 retry_us;
+	struct lake_owner	 owner;
+	struct ocf_packer	*packer;	/* owned, shared by the lanes */
+	struct bytes		 packed;	/* the block or header that is being written */
+	struct file_sink_stats	 stats;
+	struct file_sink_stats	*final_stats;	/* the caller's, or NULL */
+	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
+	void			*on_block_arg;	/* the caller's */
+	struct lane		 lanes[TOPIC_COUNT];
+};
+
+/* Remembers how an attempt went, and passes r on. */
+static int
+note(struct file_sink *s, struct lane *l, int r)
+{
+	l->error = r;
+	if (r < 0) {
+		s->stats.last_error = r;
+		s->stats.errors++;
+		l->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
+	}
+	return r;
+}
+
+static bool
+is_pausing(const struct lane *l)
+{
+	return l->error < 0 && clock_us(CLOCK_MONOTONIC) < l->retry_at_us;
+}
+
+static int
+write_at(int fd, const uint8_t *data, size_t len, uint64_t offset)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(fd, data, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+		offset += (size_t)n;
+	}
+	return 0;
+}
+
+static void
+forget_file(struct lane *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->dir_fd >= 0)
+		close(l->dir_fd);
+	l->fd = l->dir_fd = -1;
+	l->size = l->records = 0;
+	l->opened_us = 0;
+}
+
+/* A new file, locked before anyone can take it for a dead writer's. An fd, or a negative errno. */
+static int
+create_part(const struct file_sink *s, int dir_fd, const char *name)
+{
+	for (int i = 0; i < OPEN_TRIES; i++) {
+		struct stat st;
+		int r, fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0644);
+
+		if (fd < 0)
+			return -errno;
+		/* A repair that came in between has the lock, and removes the file as empty. */
+		r = lake_lock(fd);
+		if (r == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+			if (!s->owner.is_set || fchown(fd, s->owner.uid, s->owner.gid) == 0)
+				return fd;
+			r = -errno;
+			unlinkat(dir_fd, name, 0);
+		}
+		close(fd);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+	}
+	return -EBUSY;
+}
+
+/* Opens the file that the lane's block, or the record seq, is the first of. */
+static int
+open_file(struct file_sink *s, struct lane *l, int64_t day, uint64_t seq)
+{
+	const char *schema;
+	size_t len = 0;
+	int r;
+
+	l->dir_fd = lake_open_folder(s->lake, topic_name(l->topic), day, s->host_id, &s->owner);
+	if (l->dir_fd < 0) {
+		r = l->dir_fd;
+		goto fail;
+	}
+	r = lake_part_name(l->dir_fd, s->agent_id, seq, l->part, sizeof(l->part));
+	if (r < 0)
+		goto fail;
+	r = l->fd = create_part(s, l->dir_fd, l->part);
+	if (r < 0)
+		goto fail;
+	schema = l->schema;
+	if (schema != NULL)
+		len = strlen(schema);
+	else
+		schema = encode_schema(l->topic, &len);
+	s->packed.len = 0;
+	r = schema == NULL ? -ENOENT : ocf_sync_make(l->sync);
+	if (r == 0)
+		r = ocf_pack_header(s->packer, schema, len, l->sync, &s->packed);
+	if (r == 0)
+		r = write_at(l->fd, s->packed.data, s->packed.len, 0);
+	if (r < 0) {
+		unlinkat(l->dir_fd, l->part, 0);
+		goto fail;
+	}
+	l->size = s->packed.len;
+	l->day = day;
+	return 0;
+
+fail:
+	forget_file(l);
+	return r;
+}
+
+/* Was the file removed under us? Then what it held is gone, and the next one starts anew. */
+static void
+check_removed(struct lane *l)
+{
+	struct stat st;
+
+	if (l->fd >= 0 && fstat(l->fd, &st) == 0 && st.st_nlink == 0)
+		forget_file(l);
+}
+
+static void
+tell(const struct file_sink *s, const struct lane *l, uint64_t records, int error)
+{
+	if (s->on_block != NULL)
+		s->on_block(l->topic, records, error, s->on_block_arg);
+}
+
+/* Writes the block. 0, also when there is none, or a negative errno with the block kept. */
+static int
+flush(struct file_sink *s, struct lane *l)
+{
+	int r = 0;
+
+	if (l->block_records == 0)
+		return 0;
+	if (is_pausing(l))
+		return l->error;
+	check_removed(l);
+	if (l->fd < 0)
+		r = open_file(s, l, l->block_day, l->block_seq);
+	s->packed.len = 0;
+	if (r == 0)
+		r = ocf_pack_block(s->packer, l->block.data, l->block.len, l->block_records, l->sync,
+		    &s->packed);
+	if (r == 0) {
+		r = write_at(l->fd, s->packed.data, s->packed.len, l->size);
+		/* Where this fails too, the next attempt overwrites from the same offset. */
+		if (r < 0)
+			(void)!ftruncate(l->fd, (off_t)l->size);
+	}
+	if (note(s, l, r) < 0) {
+		tell(s, l, 0, r);
+		return r;
+	}
+	l->size += s->packed.len;
+	l->records += l->block_records;
+	s->stats.delivered += l->block_records;
+	tell(s, l, l->block_records, 0);
+	l->block_records = 0;
+	l->block.len = 0;
+	return 0;
+}
+
+/* Gives the file its real name. The block must be written. 0, or a negative errno. */
+static int
+publish(struct file_sink *s, struct lane *l)
+{
+	int r = 0;
+
+	check_removed(l);
+	if (l->fd < 0)
+		return 0;
+	if (l->records == 0) {
+		unlinkat(l->dir_fd, l->part, 0);
+		forget_file(l);
+		return 0;
+	}
+	if (fdatasync(l->fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = lake_publish(l->dir_fd, l->part);
+	if (r == 0) {
+		s->stats.files++;
+	} else {
+		s->stats.errors++;
+		s->stats.last_error = r;
+	}
+	/* Where that failed the file keeps its .part name, readable, for the next start to repair. */
+	forget_file(l);
+	return r;
+}
+
+/* The day of the file that a record belongs in: that of its time, unless it is only a bit late. */
+static int64_t
+day_for(const struct lane *l, int64_t time_us)
+{
+	int64_t day = lake_day(time_us);
+
+	if ((l->fd >= 0 || l->block_records > 0) && day < l->day &&
+	    lake_day(time_us + LATE_US) >= l->day)
+		return l->day;
+	return day;
+}
+
+static int
+take(struct file_sink *s, struct lane *l, int64_t time_us, uint64_t seq, const void *data,
+    size_t len)
+{
+	int64_t day = day_for(l, time_us);
+	int r = 0;
+
+	if (len > OCF_BLOCK_MAX / 2)
+		return -EMSGSIZE;
+	if (day != l->day && (l->fd >= 0 || l->block_records > 0)) {
+		r = flush(s, l);
+		if (r < 0)
+			return r;
+		(void)publish(s, l);
+	}
+	/* Full: an earlier attempt to write it has failed. */
+	if (l->block.len >= BLOCK_BYTES) {
+		r = flush(s, l);
+		if (r < 0)
+			return r;
+	}
+	if (l->fd < 0 && l->block_records == 0) {
+		if (is_pausing(l))
+			return l->error;
+		r = note(s, l, open_file(s, l, day, seq));
+		if (r < 0)
+			return r;
+	}
+	r = bytes_append(&l->block, data, len);
+	if (r < 0)
+		return r;
+	if (l->block_records++ == 0) {
+		l->block_seq = seq;
+		l->block_day = l->day;
+	}
+	/* The record is taken, whatever becomes of this attempt. */
+	if (l->block.len >= BLOCK_BYTES && flush(s, l) == 0 && l->size >= s->rotate_bytes)
+		(void)publish(s, l);
+	return 0;
+}
+
+static int
+on_put(struct sink *sink, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
+    const void *data, size_t len)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	int r = take(s, &s->lanes[topic], time_us, seq, data, len);
+
+	(void)key;	/* a folder has no partitions to choose between */
+	if (r < 0)
+		s->stats.refused++;
+	else
+		s->stats.accepted++;
+	return r;
+}
+
+static void
+on_tick(struct sink *sink, int64_t now_us)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		struct lane *l = &s->lanes[t];
+
+		if (flush(s, l) < 0 || l->fd < 0)
+			continue;
+		if (l->opened_us == 0 || now_us < l->opened_us)	/* new, or the clock went back */
+			l->opened_us = now_us;
+		if (l->size >= s->rotate_bytes || now_us - l->opened_us >= s->rotate_us)
+			(void)publish(s, l);
+	}
+}
+
+static uint64_t
+on_delivered(const struct sink *sink)
+{
+	return ((const struct file_sink *)sink)->stats.delivered;
+}
+
+static int
+on_close(struct sink *sink)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	int first = 0;
+
+	if (s == NULL)
+		return 0;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		struct lane *l = &s->lanes[t];
+		int r;
+
+		l->error = 0;	/* the last chance waits for nothing */
+		r = flush(s, l);
+		if (r < 0) {
+			s->stats.dropped += l->block_records;
+			l->block_records = 0;
+		}
+		if (first == 0)
+			first = r;
+		r = publish(s, l);
+		if (first == 0)
+			first = r;
+		bytes_done(&l->block);
+	}
+	if (s->final_stats != NULL)
+		*s->final_stats = s->stats;
+	ocf_packer_free(s->packer);
+	bytes_done(&s->packed);
+	free(s->lake);
+	free(s->host_id);
+	free(s->agent_id);
+	free(s);
+	return first;
+}
+
+static const struct sink_ops ops = {
+	.put = on_put,
+	.tick = on_tick,
+	.delivered = on_delivered,
+	.close = on_close,
+};
+
+void
+file_sink_stats(const struct sink *sink, struct file_sink_stats *ret)
+{
+	*ret = ((const struct file_sink *)sink)->stats;
+}
+
+int
+file_sink_set_schema(struct sink *sink, enum topic topic, const char *text)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	struct lane *l = &s->lanes[topic];
+	int r;
+
+	if (l->schema == text)
+		return 0;
+	r = flush(s, l);
+	if (r < 0)
+		return r;
+	(void)publish(s, l);	/* a file has one schema */
+	l->schema = text;
+	return 0;
+}
+
+uint64_t
+file_sink_discard(struct sink *sink, enum topic topic)
+{
+	struct file_sink *s = (struct file_sink *)sink;
+	struct lane *l = &s->lanes[topic];
+	uint64_t n = l->block_records;
+
+	s->stats.accepted -= n;
+	l->block_records = 0;
+	l->block.len = 0;
+	return n;
+}
+
+int
+file_sink_open(const struct file_sink_options *o, struct sink **ret,
+    struct file_sink_repair *repair)
+{
+	struct file_sink_repair unused;
+	struct file_sink *s;
+	int r;
+
+	if (o->lake == NULL || o->host_id == NULL || o->agent_id == NULL ||
+	    strchr(o->host_id, '/') != NULL || strchr(o->agent_id, '/') != NULL)
+		return -EINVAL;
+	s = calloc(1, sizeof(*s));
+	if (s == NULL)
+		return -ENOMEM;
+	s->sink.ops = &ops;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		s->lanes[t] = (struct lane){ .topic = t, .fd = -1, .dir_fd = -1 };
+	s->rotate_bytes = o->rotate_bytes != 0 ? o->rotate_bytes : DEFAULT_ROTATE_BYTES;
+	s->rotate_us = o->rotate_us != 0 ? o->rotate_us : DEFAULT_ROTATE_US;
+	s->retry_us = o->retry_us != 0 ? o->retry_us : DEFAULT_RETRY_US;
+	s->owner = (struct lake_owner){ o->has_owner, o->owner, o->group };
+	r = lake_make(o->lake, &s->owner);
+	if (r < 0)
+		goto fail;
+	r = -ENOMEM;
+	s->lake = realpath(o->lake, NULL);
+	s->host_id = strdup(o->host_id);
+	s->agent_id = strdup(o->agent_id);
+	if (s->lake == NULL || s->host_id == NULL || s->agent_id == NULL)
+		goto fail;
+	if (faccessat(AT_FDCWD, s->lake, W_OK | X_OK, AT_EACCESS) < 0) {
+		r = -errno;
+		goto fail;
+	}
+	r = ocf_packer_new(OCF_DEFLATE, &s->packer);
+	if (r < 0)
+		goto fail;
+	r = file_sink_repair_lake(s->lake, s->host_id, repair != NULL ? repair : &unused);
+	if (r < 0)
+		goto fail;
+	s->final_stats = o->final_stats;
+	s->on_block = o->on_block;
+	s->on_block_arg = o->on_block_arg;
+	*ret = &s->sink;
+	return 0;
+
+fail:
+	on_close(&s->sink);
+	return r;
+}

@@ -1,0 +1,168 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * file_sink_repair: finds files that dead writers left open, cuts what is torn, gives the rest its
+ * real name.
+ *
+ * Only folders of our own host: on a shared file system another host's lock may be invisible here.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/ocf.h"
+#include "lake/file_sink.h"
+#include "lake/folders.h"
+
+static bool
+is_part(const char *name)
+{
+	size_t len = strlen(name);
+
+	return name[0] == '.' && len > strlen(LAKE_PART_SUFFIX) + 1 &&
+	    strcmp(name + len - strlen(LAKE_PART_SUFFIX), LAKE_PART_SUFFIX) == 0;
+}
+
+/* How much of the file is whole: *ret_end bytes with *ret_records. 0, or a negative errno. */
+static int
+measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
+{
+	struct ocf_reader *reader = NULL;
+	struct ocf_error err;
+	struct ocf_block block;
+	int r;
+
+	*ret_end = 0;
+	*ret_records = 0;
+	r = ocf_reader_open(fd, &reader, &err);
+	if (r == -ENODATA)
+		return 0;	/* it died within the header: nothing is whole */
+	if (r < 0)
+		return r;
+	while ((r = ocf_reader_next(reader, &block, &err)) == 1) {
+		*ret_records += block.count;
+		*ret_end = ocf_reader_offset(reader);
+	}
+	ocf_reader_close(reader);
+	return r == -ENODATA || r == -EBADMSG ? 0 : r;
+}
+
+/* One file below dir_fd. 0, or a negative errno when it is as it was. */
+static int
+repair_file(int dir_fd, const char *name, struct file_sink_repair *ret)
+{
+	struct stat st, named;
+	uint64_t end, records;
+	int fd, r;
+
+	fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	r = lake_lock(fd);
+	if (r == -EAGAIN) {
+		ret->live++;
+		r = 0;
+		goto out;
+	}
+	if (r < 0)
+		goto out;
+	/* Its writer may have closed and renamed it between our open and our lock. */
+	if (fstat(fd, &st) < 0 || fstatat(dir_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_ino != named.st_ino || st.st_dev != named.st_dev)
+		goto out;
+	r = measure(fd, &end, &records);
+	if (r < 0)
+		goto out;
+	if (records == 0) {
+		r = unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
+		if (r < 0)
+			goto out;
+		ret->empty++;
+		ret->torn_bytes += (uint64_t)st.st_size;
+		goto out;
+	}
+	if (end < (uint64_t)st.st_size && ftruncate(fd, (off_t)end) < 0)
+		r = -errno;
+	if (r == 0 && fdatasync(fd) < 0)
+		r = -errno;
+	if (r == 0)
+		r = lake_publish(dir_fd, name);
+	if (r < 0)
+		goto out;
+	ret->files++;
+	ret->records += records;
+	ret->torn_bytes += (uint64_t)st.st_size - end;
+
+out:
+	close(fd);
+	return r;
+}
+
+static void
+note_failure(struct file_sink_repair *ret, int error, const char *path, const char *name)
+{
+	if (ret->failed++ > 0)
+		return;
+	ret->error = error;
+	/* A path that does not fit is cut: it is for a person to read. */
+	if (snprintf(ret->failed_path, sizeof(ret->failed_path), "%s/%s", path, name) < 0)
+		ret->failed_path[0] = '\0';
+}
+
+static void
+repair_folder(const char *path, struct file_sink_repair *ret)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+
+	if (dir == NULL) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			note_failure(ret, -errno, path, "");
+		return;
+	}
+	while ((entry = readdir(dir)) != NULL) {
+		int r;
+
+		if (!is_part(entry->d_name))
+			continue;
+		r = repair_file(dirfd(dir), entry->d_name, ret);
+		if (r < 0)
+			note_failure(ret, r, path, entry->d_name);
+	}
+	closedir(dir);
+}
+
+int
+file_sink_repair_lake(const char *lake, const char *host_id, struct file_sink_repair *ret)
+{
+	*ret = (struct file_sink_repair){ 0 };
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		char path[PATH_MAX];
+		struct dirent *entry;
+		DIR *dir;
+
+		if ((size_t)snprintf(path, sizeof(path), "%s/%s", lake, topic_name(t)) >=
+		    sizeof(path))
+			return -ENAMETOOLONG;
+		dir = opendir(path);
+		if (dir == NULL && errno == ENOENT)
+			continue;
+		if (dir == NULL)
+			return -errno;
+		while ((entry = readdir(dir)) != NULL) {
+			char folder[PATH_MAX + NAME_MAX + 16];
+
+			if (strncmp(entry->d_name, "date=", 5) != 0)
+				continue;
+			snprintf(folder, sizeof(folder), "%s/%s/host=%s", path, entry->d_name,
+			    host_id);
+			repair_folder(folder, ret);
+		}
+		closedir(dir);
+	}
+	return 0;
+}

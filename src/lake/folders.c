@@ -1,0 +1,187 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * folders: the folders and names of the file lake.
+ */
+#include "lake/folders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lake/file_sink.h"
+
+#define DAY_US INT64_C(86400000000)
+
+enum {
+	PUBLISH_TRIES = 1000,
+};
+
+/* One folder below dir_fd, or one of a path when that is AT_FDCWD. 0 also when it was there. */
+static int
+make_folder(int dir_fd, const char *name, const struct lake_owner *owner)
+{
+	if (mkdirat(dir_fd, name, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	if (owner->is_set &&
+	    fchownat(dir_fd, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return 0;
+}
+
+int
+lake_make(const char *path, const struct lake_owner *owner)
+{
+	char parent[PATH_MAX];
+	size_t len = strlen(path);
+	struct stat st;
+	int r;
+
+	if (len == 0)
+		return -ENOENT;
+	if (len >= sizeof(parent))
+		return -ENAMETOOLONG;
+	memcpy(parent, path, len + 1);
+	for (char *slash = strchr(parent + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		/* A parent that we may not make may be there all the same. */
+		r = make_folder(AT_FDCWD, parent, owner);
+		if (r < 0 && stat(parent, &st) < 0)
+			return r;
+		*slash = '/';
+	}
+	r = make_folder(AT_FDCWD, path, owner);
+	if (stat(path, &st) < 0)
+		return r < 0 ? r : -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int64_t
+lake_day(int64_t time_us)
+{
+	int64_t day = time_us / DAY_US;
+
+	return time_us % DAY_US < 0 ? day - 1 : day;
+}
+
+/* The folder name below dir_fd, which is closed. Links are not followed: root writes here. */
+static int
+enter(int dir_fd, const char *name, const struct lake_owner *owner)
+{
+	int fd, r;
+
+	r = make_folder(dir_fd, name, owner);
+	if (r == 0) {
+		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = fd < 0 ? -errno : fd;
+	}
+	close(dir_fd);
+	return r;
+}
+
+int
+lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
+    const struct lake_owner *owner)
+{
+	time_t seconds = (time_t)(day * (DAY_US / 1000000));
+	char date[64], host[NAME_MAX + 1];
+	struct tm tm;
+	int fd, r;
+
+	if (gmtime_r(&seconds, &tm) == NULL ||
+	    strftime(date, sizeof(date), "date=%Y-%m-%d", &tm) == 0)
+		return -EOVERFLOW;
+	if ((size_t)snprintf(host, sizeof(host), "host=%s", host_id) >= sizeof(host))
+		return -ENAMETOOLONG;
+	r = lake_make(lake, owner);
+	if (r < 0)
+		return r;
+	fd = open(lake, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	fd = enter(fd, topic, owner);
+	if (fd >= 0)
+		fd = enter(fd, date, owner);
+	if (fd >= 0)
+		fd = enter(fd, host, owner);
+	return fd;
+}
+
+int
+lake_lock(int fd)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+	if (fcntl(fd, F_OFD_SETLK, &lock) < 0)
+		return errno == EACCES ? -EAGAIN : -errno;
+	return 0;
+}
+
+bool
+file_sink_is_live(int fd)
+{
+	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* rename(2) that refuses to overwrite, also on file systems that lack the flag. */
+static int
+rename_new(int dir_fd, const char *from, const char *to)
+{
+	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
+}
+
+/* Is there a file of that name, open or settled? */
+static bool
+is_taken(int dir_fd, const char *part)
+{
+	char name[NAME_MAX + 1];
+
+	snprintf(name, sizeof(name), "%.*s.avro", (int)(strlen(part) - strlen(LAKE_PART_SUFFIX)) - 1, part + 1);
+	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	    faccessat(dir_fd, part, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int
+lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size)
+{
+	int n = snprintf(ret, size, ".%s-%" PRIu64 LAKE_PART_SUFFIX, agent_id, seq);
+
+	for (int i = 2; n > 0 && (size_t)n < size && is_taken(dir_fd, ret); i++) {
+		if (i == PUBLISH_TRIES)
+			return -EEXIST;
+		n = snprintf(ret, size, ".%s-%" PRIu64 ".%d" LAKE_PART_SUFFIX, agent_id, seq, i);
+	}
+	return n > 0 && (size_t)n < size ? 0 : -ENAMETOOLONG;
+}
+
+int
+lake_publish(int dir_fd, const char *part)
+{
+	char name[NAME_MAX + 1];
+	int stem = (int)(strlen(part) - strlen(LAKE_PART_SUFFIX)) - 1;
+	int r;
+
+	snprintf(name, sizeof(name), "%.*s.avro", stem, part + 1);
+	r = rename_new(dir_fd, part, name);
+	for (int i = 2; r == -EEXIST && i < PUBLISH_TRIES; i++) {
+		snprintf(name, sizeof(name), "%.*s.%d.avro", stem, part + 1, i);
+		r = rename_new(dir_fd, part, name);
+	}
+	/* The name is as lasting as the bytes; a file system without folder sync is not an error. */
+	if (r == 0)
+		(void)fsync(dir_fd);
+	return r;
+}

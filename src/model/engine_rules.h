@@ -1,0 +1,141 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * engine_rules: the rules `engines` as plain data: what tells that a program drives a workflow, is a
+ * task of one, or only serves the engine, and where the names stand. All of it is the ruleset's.
+ *
+ * A rule gathers named pieces of text (options, words, what its patterns find) and makes the fields
+ * of the verdict out of them by templates.
+ */
+#ifndef SLUICE_MODEL_ENGINE_RULES_H
+#define SLUICE_MODEL_ENGINE_RULES_H
+
+#include "model/ruleset.h"
+#include "model/template.h"
+
+/* Named pieces that one rule may have, those of the program itself (cwd, exe ...) aside. */
+#define ENGINE_PIECES_MAX 32
+
+/* A piece that is the value of one of these options: -w X, --directory=X. */
+struct engine_option {
+	const char *name;
+	const char *const *words;	/* NULL-terminated */
+	const struct engine_option *next;
+};
+
+/* A piece that is the first word behind one of these which is no option, nor an option's value. */
+struct engine_after {
+	const char *name;
+	const char *const *words;	/* NULL-terminated; a whole argument, or its base name */
+	const struct engine_after *next;
+};
+
+enum engine_text {
+	ENGINE_TEXT_CWD,
+	ENGINE_TEXT_ARGV,		/* each argument by itself, the first in which it is found */
+	ENGINE_TEXT_COMMAND,		/* all of argv, joined by spaces */
+	ENGINE_TEXT_EXE,
+	ENGINE_TEXT_PARENT_COMMAND,
+	ENGINE_TEXT_PARENT_CWD,
+	ENGINE_TEXT_PIECE,		/* one that was gathered before */
+};
+
+/* Where to look; the first of the list that is found counts. */
+struct engine_look {
+	enum engine_text text;
+	const char *piece;		/* ENGINE_TEXT_PIECE */
+	const struct pattern *pattern;
+	const struct engine_look *next;
+};
+
+/* Its named groups become pieces. */
+struct engine_find {
+	const struct engine_look *look;
+	bool is_optional;		/* else the rule does not hold without it */
+	const struct engine_find *next;
+};
+
+/* The first that can be filled counts. */
+struct engine_templates {
+	const struct template *template;
+	const struct engine_templates *next;
+};
+
+/* In the order in which files name them; paths last. */
+enum engine_field {
+	ENGINE_FIELD_PIPELINE,
+	ENGINE_FIELD_RUN_NAME,
+	ENGINE_FIELD_RUN_KEY,
+	ENGINE_FIELD_TASK_ID,
+	ENGINE_FIELD_TASK,
+	ENGINE_FIELD_SAMPLE,
+	ENGINE_FIELD_ATTEMPT,
+	ENGINE_FIELD_ROOT,
+	ENGINE_FIELD_WORK_DIR,
+	ENGINE_FIELD_HEADER,
+	ENGINE_FIELDS,
+};
+
+struct engine_rule {
+	struct rule_place place;
+	const struct condition *when;		/* NULL: holds */
+	uint64_t names_bits;			/* of a program whose names share none it cannot hold; 0 unknown */
+	const struct engine_option *options;
+	const char *const *values;		/* further options that take the next word; NULL: none */
+	const struct engine_after *after;
+	const struct engine_find *finds;
+	/* NULL: the piece of the field's name, if there is one */
+	const struct engine_templates *fields[ENGINE_FIELDS];
+	bool has_tasks;				/* driver: what it forks are tasks */
+	bool joins, names;			/* of a task; never both */
+	bool counts_attempts;
+	const char *source;
+	double confidence;
+	const struct engine_rule *next;
+};
+
+struct engine_header {
+	const struct pattern *pattern;		/* has a group task */
+	const struct engine_header *next;
+};
+
+/* There may be several of one name, each of another file. */
+struct engine {
+	const char *name;
+	bool is_weak;
+	const struct engine_rule *drivers, *tasks, *overhead;
+	const struct engine_header *headers;
+	const struct condition *titles;		/* programs that write over their arguments; NULL: none */
+	const struct engine *next;
+};
+
+struct engine_rules {
+	const struct engine *first;		/* in the order in which they count */
+};
+
+/*
+ * The bit that stands for a name of a program: its executable's or its script's base name, or its
+ * class. Most rules want one of a few, and a program has two or three.
+ */
+static inline uint64_t
+engine_name_bit(const char *name)
+{
+	uint32_t hash = 2166136261;	/* FNV-1a */
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619;
+	return UINT64_C(1) << (hash >> 26);
+}
+
+/* As files spell it: "run_key". */
+static inline const char *
+engine_field_name(enum engine_field field)
+{
+	static const char *const names[ENGINE_FIELDS] = {
+		"pipeline", "run_name", "run_key", "task_id", "task", "sample", "attempt", "root", "work_dir",
+		"header",
+	};
+
+	return names[field];
+}
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * follow_index: which of many rules may hold for a program, without asking each.
+ *
+ * A rule that can hold only for certain names, paths or cgroups stands under each of those keys, all
+ * others in one list. A key is what must be there, not what suffices: the rule is still to be asked.
+ * Plain data of the set.
+ */
+#ifndef SLUICE_MODEL_FOLLOW_INDEX_H
+#define SLUICE_MODEL_FOLLOW_INDEX_H
+
+#include "model/ruleset.h"
+
+/* Numbers of rules, ascending. */
+struct follow_numbers {
+	const uint32_t *list;
+	size_t n;
+};
+
+/* NULL: out of memory. */
+const struct follow_index *follow_index_new(struct ruleset *set, const struct follow_rule *rules, size_t n);
+
+/* Under no key: to be asked always. */
+struct follow_numbers follow_index_others(const struct follow_index *x);
+
+/* kind: CONDITION_EXE or CONDITION_COMM, whose text is exactly this. */
+struct follow_numbers follow_index_find(const struct follow_index *x, enum condition_kind kind, const char *name);
+
+/* On the way along a path. Zeroed is its beginning. */
+struct follow_walk {
+	size_t at;
+	uint64_t hash;
+};
+
+/*
+ * kind: CONDITION_PATH or CONDITION_CGROUP, whose text up to its first star is a beginning of path:
+ * one list after the other. False: there is no more.
+ */
+bool follow_index_walk(const struct follow_index *x, enum condition_kind kind, const char *path,
+    struct follow_walk *w, struct follow_numbers *ret);
+
+#endif

@@ -1,0 +1,87 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * record: the names of topics and of the values that records spell out.
+ */
+#include "model/record.h"
+
+const char *
+topic_name(enum topic topic)
+{
+	static const char *const names[TOPIC_COUNT] = {
+		[TOPIC_PROGRAM] = "sluice.program",
+		[TOPIC_USAGE] = "sluice.usage",
+		[TOPIC_TASK] = "sluice.task",
+		[TOPIC_RUN] = "sluice.run",
+		[TOPIC_HOST] = "sluice.host",
+		[TOPIC_FINDING] = "sluice.finding",
+		[TOPIC_AGENT] = "sluice.agent",
+	};
+
+	return (unsigned)topic < TOPIC_COUNT ? names[topic] : NULL;
+}
+
+const char *
+record_phase_name(enum record_phase phase)
+{
+	switch (phase) {
+	case PHASE_START:
+		return "START";
+	case PHASE_LIVE:
+		return "LIVE";
+	case PHASE_END:
+		return "END";
+	}
+	return NULL;
+}
+
+const char *
+end_reason_name(enum end_reason reason)
+{
+	switch (reason) {
+	case END_REASON_NONE:
+		return NULL;
+	case END_REASON_EXIT:
+		return "EXIT";
+	case END_REASON_EXEC:
+		return "EXEC";
+	}
+	return NULL;
+}
+
+const char *
+bound_name(enum bound bound)
+{
+	switch (bound) {
+	case BOUND_NONE:
+		return NULL;
+	case BOUND_COMPUTE:
+		return "COMPUTE";
+	case BOUND_MEMORY:
+		return "MEMORY";
+	case BOUND_IO:
+		return "IO";
+	case BOUND_NETWORK:
+		return "NETWORK";
+	case BOUND_STARVED:
+		return "STARVED";
+	case BOUND_IDLE:
+		return "IDLE";
+	case BOUND_MIXED:
+		return "MIXED";
+	}
+	return NULL;
+}
+
+const char *
+finding_severity_name(enum finding_severity severity)
+{
+	switch (severity) {
+	case SEVERITY_INFO:
+		return "INFO";
+	case SEVERITY_WARNING:
+		return "WARNING";
+	case SEVERITY_ERROR:
+		return "ERROR";
+	}
+	return NULL;
+}

@@ -1,0 +1,304 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * record: the plain values that correlate/ hands to stream/, one struct a topic.
+ *
+ * Every string is NUL-terminated, valid UTF-8 and owned by whoever filled the struct; NULL is
+ * Avro's null. Times are microseconds since 1970 UTC, durations nanoseconds, sizes bytes. An
+ * optional number is a struct opt_u64; 0 never stands for "unknown".
+ */
+#ifndef SLUICE_MODEL_RECORD_H
+#define SLUICE_MODEL_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/opt.h"
+#include "model/usage.h"
+
+#define RECORD_SCHEMA_VERSION 2
+
+/* The topics, in the order of their names in topic_name(). */
+enum topic {
+	TOPIC_PROGRAM,
+	TOPIC_USAGE,
+	TOPIC_TASK,
+	TOPIC_RUN,
+	TOPIC_HOST,
+	TOPIC_FINDING,
+	TOPIC_AGENT,
+	TOPIC_COUNT,
+};
+
+/* The part of the common fields that varies; host, agent, seq and version are the stream's. */
+struct record_head {
+	int64_t time_us;
+	const char *run_id;
+	const char *pipeline;
+	const char *task_id;
+	const char *task;
+	const char *sample;
+};
+
+enum record_phase {
+	PHASE_START,
+	PHASE_LIVE,	/* Task, Run and Agent only */
+	PHASE_END,
+};
+
+enum end_reason {
+	END_REASON_NONE,	/* null: not ended */
+	END_REASON_EXIT,
+	END_REASON_EXEC,
+};
+
+/* Why a program's time went where it went; decided in one place, correlate/bound.c. */
+enum bound {
+	BOUND_NONE,		/* null: too short or too little known to say */
+	BOUND_COMPUTE,
+	BOUND_MEMORY,
+	BOUND_IO,
+	BOUND_NETWORK,
+	BOUND_STARVED,
+	BOUND_IDLE,
+	BOUND_MIXED,
+};
+
+/* The shares behind a bound: parts of wall time, 0 to 1. */
+struct bound_shares {
+	struct opt_double cpu;		/* on a CPU */
+	struct opt_double run_delay;	/* runnable, waiting for a CPU */
+	struct opt_double block_io;	/* waiting for block I/O; unknown without delay accounting */
+	struct opt_double memory;	/* peak RSS as a part of the memory limit or of the host's memory */
+	struct opt_double idle;		/* the rest */
+};
+
+/* Which program: shared by Program and Usage. */
+struct program_identity {
+	uint32_t pid;
+	uint32_t ppid;
+	int64_t start_time_us;		/* the process's */
+	int64_t program_start_time_us;
+	uint32_t program_index;
+	const char *program_id;
+	const char *parent_program_id;
+	bool forked;			/* never exec'd: exe is the parent's */
+};
+
+/* A variable of the environment, by a name that the configuration lists. */
+struct named_text {
+	const char *name;
+	const char *value;
+};
+
+struct program_record {
+	struct record_head head;
+	enum record_phase phase;	/* START or END */
+	struct program_identity id;
+	/* what */
+	const char *exe;
+	const char *comm;
+	const char *const *argv;	/* NULL: unknown, which is not the same as argc 0 */
+	size_t argc;
+	bool argv_truncated;
+	const char *cwd;
+	const char *tool;
+	const char *tool_rule;
+	struct opt_u64 uid;
+	struct opt_u64 gid;
+	/* where */
+	const char *cgroup;		/* the v2 path, or where that is "/" the v1 one */
+	const char *cgroup_v1;		/* memory hierarchy; NULL where v1 is not mounted */
+	const char *container_id;
+	const char *container_runtime;
+	const char *container_name;	/* where the runtime's socket or arguments told */
+	const char *container_image;
+	const char *k8s_pod_uid;
+	struct opt_u64 pid_ns;
+	struct opt_u64 mnt_ns;
+	struct opt_u64 net_ns;
+	const char *scheduler;
+	const char *job_id;
+	const char *job_step;
+	/* trace */
+	const char *trace_id;
+	const char *span_id;
+	const struct named_text *variables;
+	size_t n_variables;
+	/* evidence */
+	bool overhead;			/* the engine's own doing, no work of a task */
+	const char *run_source;
+	const char *task_source;
+	struct opt_double confidence;	/* 0 to 1 */
+	/* when it was found running; known: what it used before that is not in usage */
+	struct opt_u64 observed_time_us;
+	/* at END */
+	struct opt_u64 end_time_us;
+	enum end_reason end_reason;
+	struct opt_i32 exit_code;	/* null when a signal ended it or exec replaced it */
+	struct opt_i32 exit_signal;
+	bool core_dumped;
+	bool oom_killed;
+	const struct usage *usage;	/* NULL at START */
+};
+
+struct usage_record {
+	struct record_head head;
+	struct program_identity id;
+	const char *comm;
+	const char *tool;
+	uint64_t interval_ns;
+	const struct usage *usage;	/* differences; rss, peak and threads are levels */
+};
+
+/* Task and Run: two topics, one shape. */
+struct work_record {
+	struct record_head head;
+	enum record_phase phase;
+	const char *run_name;		/* Run: as the engine or its user calls this execution */
+	const char *scheduler;		/* whose job it is, or runs in */
+	const char *job_id;
+	const char *parent_run_id;	/* Run: that of the job that it runs in */
+	struct opt_u64 uid;		/* Run: who started it */
+	const char *engine;		/* sluice, nextflow, snakemake, slurm ... */
+	const char *command;		/* Run: the driver's command line; Task: null */
+	int64_t start_time_us;
+	struct opt_u64 end_time_us;
+	struct opt_i32 attempt;
+	const char *work_dir;
+	const char *source;		/* the evidence for this task or run */
+	struct opt_double confidence;
+	struct opt_double requested_cpus;
+	struct opt_u64 requested_memory_bytes;
+	const struct usage *usage;	/* summed over its programs; peak_rss is the largest program's */
+	uint64_t wall_ns;
+	double parallelism;		/* CPU time / wall */
+	uint64_t programs;
+	uint64_t live_programs;
+	uint64_t failed_programs;	/* ended with a code other than 0, or by a signal */
+	uint64_t lost_events;		/* kernel events known to be lost while it ran */
+	struct opt_i32 exit_code;
+	struct opt_i32 exit_signal;
+	enum bound bound;
+	struct bound_shares shares;
+};
+
+/* One resource's pressure stall figures: share of time since the last record, 0 to 1. */
+struct pressure {
+	struct opt_double some;
+	struct opt_double full;
+};
+
+struct host_record {
+	struct record_head head;
+	uint64_t interval_ns;		/* that the differences below cover */
+	const char *kernel;
+	const char *architecture;
+	uint32_t cpus;			/* online */
+	uint64_t memory_bytes;
+	uint64_t memory_available_bytes;
+	uint64_t swap_bytes;
+	uint64_t swap_free_bytes;
+	uint64_t processes;
+	uint64_t threads;
+	/* CPU time of the whole host in the interval, and the part of it that runs account for */
+	uint64_t cpu_capacity_ns;	/* cpus x interval */
+	uint64_t cpu_busy_ns;
+	uint64_t cpu_iowait_ns;
+	uint64_t cpu_steal_ns;
+	uint64_t cpu_attributed_ns;
+	uint64_t cpu_unattributed_ns;	/* busy - attributed, not below 0 */
+	uint64_t rss_attributed_bytes;	/* now, of the programs of runs that are alive */
+	double load1;
+	struct pressure psi_cpu;
+	struct pressure psi_memory;
+	struct pressure psi_io;
+	struct opt_u64 disk_read_bytes;
+	struct opt_u64 disk_write_bytes;
+	struct opt_u64 disk_read_attributed_bytes;
+	struct opt_u64 disk_write_attributed_bytes;
+	struct opt_u64 net_rx_bytes;	/* all interfaces but lo */
+	struct opt_u64 net_tx_bytes;
+	struct opt_u64 net_rx_attributed_bytes;	/* the runs' sockets, lo too */
+	struct opt_u64 net_tx_attributed_bytes;
+	const char *instance_type;
+	struct opt_double price_per_hour;
+	const char *cloud;
+	const char *region;
+};
+
+/* A named number: evidence, a loss, a cost. */
+struct named_number {
+	const char *name;
+	double value;
+};
+
+enum finding_severity {
+	SEVERITY_INFO,
+	SEVERITY_WARNING,
+	SEVERITY_ERROR,
+};
+
+struct finding_record {
+	struct record_head head;
+	const char *kind;		/* FAILED, OOM_KILLED, KILLED, STUCK, IDLE, THROTTLED, DISK_FULL ... */
+	enum finding_severity severity;
+	const char *program_id;
+	const char *tool;
+	const char *message;
+	const struct named_number *evidence;
+	size_t n_evidence;
+	const char *const *causes;	/* program ids, nearest first */
+	size_t n_causes;
+};
+
+struct agent_loss {
+	const char *place;		/* the BPF program or the stage */
+	const char *reason;
+	uint64_t count;			/* since the agent started */
+};
+
+struct agent_probe {
+	const char *name;
+	uint64_t runs;
+	struct opt_u64 run_time_ns;	/* null unless kernel.bpf_stats_enabled */
+};
+
+struct agent_record {
+	struct record_head head;
+	const char *event;		/* START, LIVE, RELOAD, RELOAD_FAILED, STOP, GAP */
+	const char *version;
+	uint64_t config_generation;
+	uint64_t interval_ns;
+	const struct named_number *events;	/* by kind, since start */
+	size_t n_events;
+	const struct agent_loss *lost;
+	size_t n_lost;
+	const struct agent_probe *probes;
+	size_t n_probes;
+	struct opt_u64 spool_records;
+	struct opt_u64 spool_bytes;
+	struct opt_u64 spool_age_ns;
+	uint64_t delivered;		/* records that the sink has for good */
+	uint64_t retried;
+	uint64_t cpu_ns;		/* the agent's own, since start */
+	uint64_t rss_bytes;
+	const char *message;
+};
+
+const char *topic_name(enum topic topic);		/* "sluice.program" ... */
+const char *record_phase_name(enum record_phase phase);
+const char *end_reason_name(enum end_reason reason);	/* NULL for NONE */
+const char *bound_name(enum bound bound);		/* NULL for NONE */
+const char *finding_severity_name(enum finding_severity severity);
+
+/* Who writes the records of a stream: what each record begins with. Whoever is given one copies the strings. */
+struct agent_identity {
+	const char *host_id;
+	const char *host_name;
+	const char *boot_id;
+	const char *agent_id;
+	uint64_t first_seq[TOPIC_COUNT];	/* where an agent_id that lives on goes on; else 0 */
+};
+
+#endif

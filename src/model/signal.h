@@ -1,0 +1,145 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * signal: what the kernel told us, checked: the values that collect/ hands to correlate/.
+ *
+ * Text is bytes as the kernel has them, NUL-terminated, of any encoding; it lives until the
+ * callback returns. Times are nanoseconds of CLOCK_BOOTTIME.
+ */
+#ifndef SLUICE_MODEL_SIGNAL_H
+#define SLUICE_MODEL_SIGNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/opt.h"
+
+#define SIGNAL_COMM_SIZE 17
+
+/* A program: index counts the execs of the process after its first. pid 0: none. */
+struct program_key {
+	uint64_t start_ns;
+	uint32_t pid;
+	uint32_t index;
+};
+
+/* Totals of a process since its fork, without reaped children; see bpf/event.h. */
+struct counters {
+	uint64_t runtime_ns;
+	uint64_t utime;
+	uint64_t stime;
+	uint64_t prev_utime;
+	uint64_t prev_stime;
+	uint64_t voluntary_switches;
+	uint64_t involuntary_switches;
+	uint64_t minor_faults;
+	uint64_t major_faults;
+	uint64_t rchar;
+	uint64_t wchar;
+	uint64_t syscr;
+	uint64_t syscw;
+	uint64_t read_bytes;
+	uint64_t write_bytes;
+	uint64_t run_delay_ns;
+	uint64_t block_io_delay_ns;
+	uint64_t peak_rss_bytes;
+	uint64_t rss_bytes;
+	uint64_t tcp_rx_bytes;
+	uint64_t tcp_tx_bytes;
+	uint64_t udp_rx_bytes;
+	uint64_t udp_tx_bytes;
+	uint64_t other_rx_bytes;
+	uint64_t other_tx_bytes;
+	uint64_t unix_rx_bytes;
+	uint64_t unix_tx_bytes;
+	uint32_t threads;
+	uint32_t threads_peak;
+	bool has_peak;
+	bool has_block_io;
+	bool is_reaped;		/* prev is what the parent's wait(2) was told */
+	bool is_complete;	/* false: more threads than the kernel side walks */
+};
+
+/* Who runs it and where. */
+struct program_context {
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t pid_ns;	/* inode numbers; 0 unknown */
+	uint32_t mnt_ns;
+	uint32_t net_ns;
+	uint64_t cgroup_v2;	/* ids; 0 none */
+	uint64_t cgroup_v1;
+};
+
+/* A variable of the environment that the configuration names; all others are never read. */
+struct exec_variable {
+	const char *name;
+	const char *value;
+};
+
+struct exec_signal {
+	uint64_t time_ns;
+	struct program_key self;
+	struct program_key parent;	/* who forked the process */
+	struct program_key anchor;	/* its nearest ancestor that has exec'd */
+	uint32_t ppid;
+	struct program_context context;
+	char comm[SIGNAL_COMM_SIZE];
+	const char *exe;		/* NULL: unknown */
+	const char *cwd;		/* NULL: unknown */
+	const char *const *argv;	/* NULL: unknown */
+	const size_t *argv_len;		/* each argument's bytes */
+	size_t argc;			/* in argv; fewer than there were when truncated */
+	bool argv_truncated;
+	bool has_replaced;		/* replaced holds the totals at the end of the program before */
+	bool is_found;			/* it ran before we watched: time_ns is when it was found, replaced
+					 * holds its own totals then, has_replaced is false */
+	struct counters replaced;
+	/*
+	 * The kernel's filter leaves this program out: it has no record, only the end of what it
+	 * replaced is told. Nothing of it is known but self and time_ns. Without has_replaced: a snapshot
+	 * told of the process before its first exec, and nothing more comes of that.
+	 */
+	bool is_excluded;
+	const struct exec_variable *variables;
+	size_t n_variables;
+};
+
+enum state_kind {
+	STATE_EXIT,		/* final, and it was reaped */
+	STATE_ZOMBIE,		/* final, not yet reaped */
+	STATE_LIVE,		/* so far */
+	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
+	STATE_FOUND,		/* so far, of a process that ran before we watched; becomes an exec_signal */
+	STATE_BYSTANDER,	/* a process that we do not follow: key, ppid, comm, threads only */
+};
+
+struct state_signal {
+	enum state_kind kind;
+	uint64_t time_ns;
+	struct program_key self;
+	struct program_key parent;
+	struct program_key anchor;
+	uint64_t program_start_ns;
+	uint64_t end_ns;		/* 0: alive */
+	int32_t status;			/* as wait(2) reports it; of ended ones */
+	uint32_t ppid;
+	uint64_t entry;			/* of STATE_STALE: the kernel side's key; 0: STATE_EXIT may still come */
+	bool has_execed;
+	bool has_context;
+	bool oom_killed;
+	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
+	struct program_context context;
+	char comm[SIGNAL_COMM_SIZE];
+	struct counters counters;
+};
+
+struct cgroup_signal {
+	uint64_t id;
+	bool is_v2;
+	const char *path;		/* "/" for the root */
+	struct opt_double cpus;		/* its limits, its own or the strictest of those above it */
+	struct opt_u64 memory_bytes;
+};
+
+#endif

@@ -1,0 +1,489 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * answer: what a schema registry's answer means, and the sentence that explains it; how an
+ * URL is taken apart; how long to wait.
+ */
+#include "registry/answer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <curl/curl.h>
+#include <jansson.h>
+
+#include "base/text.h"
+
+enum {
+	PARSE_MAX = 64 * 1024,	/* longer bodies are no answer of a registry: parsing costs memory many times that */
+	URL_MAX = 255,
+	MESSAGE_MAX = 240,	/* of the server's own words in a sentence */
+};
+
+/* Confluent's error_code, where it says more than the status. */
+enum {
+	CODE_SUBJECT_NOT_FOUND = 40401,
+	CODE_SCHEMA_NOT_FOUND = 40403,
+	CODE_READ_ONLY = 42205,
+};
+
+/* What the sentence is about. */
+struct about {
+	const char *base;		/* these three of struct registry_asked */
+	const char *subject;
+	bool lookup_only;
+	long status;
+	json_int_t code;		/* error_code, 0: none */
+	char message[MESSAGE_MAX + 1];	/* " (\"…\")", or "" */
+};
+
+__attribute__((format(printf, 3, 4))) static void
+say(struct registry_answer *a, enum registry_verdict verdict, const char *format, ...)
+{
+	va_list ap;
+	int len;
+
+	a->verdict = verdict;
+	va_start(ap, format);
+	len = vsnprintf(a->sentence, sizeof(a->sentence), format, ap);
+	va_end(ap);
+	/* Where it was cut, no half of a character stays behind. */
+	if (len >= (int)sizeof(a->sentence))
+		for (size_t i = sizeof(a->sentence) - 1; i > 0 && (a->sentence[i - 1] & 0x80) != 0;
+		     i--)
+			a->sentence[i - 1] = '\0';
+}
+
+/* A server, or a proxy, may repeat in its message what we sent to it. */
+static void
+hide(char *text, const char *secret)
+{
+	size_t len = secret != NULL ? strlen(secret) : 0;
+
+	if (len == 0)
+		return;
+	for (char *at = text; (at = strstr(at, secret)) != NULL; at += len)
+		memset(at, '*', len);
+}
+
+/* "dTpw": what basic authentication sends of "u" and "p". malloc'd, NULL without memory. */
+static char *
+basic(const char *user, const char *password)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *plain = NULL, *out = NULL, *at;
+	int len = asprintf(&plain, "%s:%s", user, password);
+
+	if (len < 0)
+		return NULL;
+	at = out = malloc(((size_t)len + 2) / 3 * 4 + 1);
+	for (int i = 0; out != NULL && i < len; i += 3) {
+		uint32_t three = 0;
+
+		for (int j = 0; j < 3; j++)
+			three = three << 8 | (i + j < len ? (unsigned char)plain[i + j] : 0);
+		for (int j = 0; j < 4; j++)
+			*at++ = i + j > len ? '=' : digits[three >> (18 - 6 * j) & 63];
+	}
+	if (out != NULL)
+		*at = '\0';
+	free(plain);
+	return out;
+}
+
+/* All forms of our secrets that went over the wire. */
+static void
+hide_secrets(const struct registry_asked *q, char *text)
+{
+	char *header = q->user != NULL && q->secrets[0] != NULL ? basic(q->user, q->secrets[0]) : NULL;
+
+	hide(text, header);
+	for (size_t i = 0; i < sizeof(q->secrets) / sizeof(q->secrets[0]); i++)
+		hide(text, q->secrets[i]);
+	free(header);
+}
+
+/* Foreign words: one line, UTF-8, without our secrets, cut. Empty when there are none. */
+static void
+quote(const struct registry_asked *q, const char *words, char *out, size_t out_size)
+{
+	char text[MESSAGE_MAX - 8], *bare;
+	size_t used, len;
+
+	out[0] = '\0';
+	bare = words != NULL && words[0] != '\0' ? strdup(words) : NULL;
+	if (bare == NULL)
+		return;
+	hide_secrets(q, bare);	/* before the cut, which might leave half of one */
+	len = text_escape(bare, strlen(bare), text, sizeof(text), &used);
+	for (size_t i = 0; i < len; i++) {
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			text[i] = ' ';
+	}
+	snprintf(out, out_size, " (\"%s%s\")", text, used < strlen(bare) ? "…" : "");
+	free(bare);
+}
+
+/* The file that a subject's schema stands in: ours are "sluice.<name>-value". */
+static void
+schema_file(const char *subject, char *out, size_t out_size)
+{
+	const char *name = strrchr(subject, '.'), *end;
+
+	name = name != NULL ? name + 1 : subject;
+	end = strrchr(name, '-');
+	snprintf(
+	    out, out_size, "%.*s.avsc", end != NULL ? (int)(end - name) : (int)strlen(name), name);
+}
+
+static void
+read_not_found(const struct about *q, struct registry_answer *ret)
+{
+	char file[128], *url;
+
+	if (q->code != CODE_SUBJECT_NOT_FOUND && q->code != CODE_SCHEMA_NOT_FOUND) {
+		say(ret, REGISTRY_DENIED,
+		    "%s answers 404%s: there is no schema registry at this address; check its path "
+		    "in registry.urls (Apicurio's ends in /apis/ccompat/v7)",
+		    q->base, q->message);
+		return;
+	}
+	if (!q->lookup_only) {
+		say(ret, REGISTRY_NO,
+		    "%s has no subject %s and does not make it: 404%s; let the agent register "
+		    "schemas there, or register them and set registry.auto_register: false",
+		    q->base, q->subject, q->message);
+		return;
+	}
+	schema_file(q->subject, file, sizeof(file));
+	url = registry_url_of_subject(q->base, q->subject, false);
+	say(ret, REGISTRY_NO,
+	    "%s has %s %s: 404%s, and registry.auto_register is false; register it with: jq -Rs "
+	    "'{schema: .}' %s | curl -sS -H 'Content-Type: application/vnd.schemaregistry.v1+json' "
+	    "--data-binary @- %s",
+	    q->base,
+	    q->code == CODE_SUBJECT_NOT_FOUND ? "no subject" : "not this agent's schema under",
+	    q->subject, q->message, file, url != NULL ? url : q->base);
+	free(url);
+}
+
+static void
+read_refusal(const struct about *q, struct registry_answer *ret)
+{
+	switch (q->status) {
+	case 401:
+		say(ret, REGISTRY_DENIED,
+		    "%s answers 401%s: it does not accept our credentials for subject %s; check "
+		    "registry.user and registry.password, or registry.token",
+		    q->base, q->message, q->subject);
+		return;
+	case 403:
+		say(ret, REGISTRY_DENIED,
+		    "%s answers 403%s: our user may not %s subject %s; give it that right%s",
+		    q->base, q->message, q->lookup_only ? "read" : "register schemas under",
+		    q->subject,
+		    q->lookup_only ? "" :
+		    ", or register the schemas yourself and set registry.auto_register: false");
+		return;
+	case 404:
+		read_not_found(q, ret);
+		return;
+	case 407:
+		say(ret, REGISTRY_DENIED,
+		    "the proxy before %s answers 407%s: it wants credentials; put them into the "
+		    "proxy's URL (https_proxy, http_proxy in the agent's environment), or the "
+		    "registry's host into no_proxy",
+		    q->base, q->message);
+		return;
+	case 409:
+		/* Apicurio takes a subject's NONE for "no rule of its own", and then its global one holds. */
+		say(ret, REGISTRY_NO,
+		    "%s answers 409%s: the schema of this agent (sluice " SLUICE_VERSION
+		    ") is not compatible with what is registered under subject %s; set the "
+		    "subject's compatibility to one that allows the change (curl -X PUT -H "
+		    "'Content-Type: application/vnd.schemaregistry.v1+json' -d "
+		    "'{\"compatibility\": \"FORWARD\"}' %s/config/%s; or NONE, which in Apicurio "
+		    "must be set globally), or run the agent of the version that registered it",
+		    q->base, q->message, q->subject, q->base, q->subject);
+		return;
+	case 422:
+		if (q->code == CODE_READ_ONLY)
+			say(ret, REGISTRY_NO,
+			    "%s answers 422%s: subject %s is read-only there; set its mode to "
+			    "READWRITE, or register the schemas yourself and set "
+			    "registry.auto_register: false",
+			    q->base, q->message, q->subject);
+		else
+			say(ret, REGISTRY_NO,
+			    "%s answers 422%s: it takes the schema for subject %s as invalid; it "
+			    "may not know Avro, or have a rule of its own for names: run the agent "
+			    "of a version that it accepts, or change the rule",
+			    q->base, q->message, q->subject);
+		return;
+	}
+	if (q->status >= 300 && q->status < 400)
+		say(ret, REGISTRY_DENIED,
+		    "%s answers %ld and sends us elsewhere: put the address that it names (curl "
+		    "-sI %s) into registry.urls",
+		    q->base, q->status, q->base);
+	else
+		say(ret, REGISTRY_DENIED,
+		    "%s answers %ld%s to our question for subject %s: check that registry.urls "
+		    "names a schema registry with Confluent's interface",
+		    q->base, q->status, q->message, q->subject);
+}
+
+/* A status that promises an id. */
+static void
+read_id(const struct about *q, const json_t *root, struct registry_answer *ret)
+{
+	const json_t *id = json_object_get(root, "id");
+
+	if (json_is_integer(id) && json_integer_value(id) >= 0 &&
+	    json_integer_value(id) <= INT32_MAX) {
+		ret->verdict = REGISTRY_ID;
+		ret->id = (int32_t)json_integer_value(id);
+		return;
+	}
+	say(ret, REGISTRY_NONE,
+	    "%s answers %ld for subject %s, but with %s: check that registry.urls names a schema "
+	    "registry with Confluent's interface (something before it, such as a login page, may "
+	    "answer in its place)",
+	    q->base, q->status, q->subject,
+	    root == NULL     ? "what is not JSON"
+		: id == NULL ? "JSON that has no id"
+			     : "an id that is none");
+}
+
+void
+registry_answer_read(const struct registry_asked *asked, long status, const char *body, size_t len,
+    struct registry_answer *ret)
+{
+	struct about q = { asked->base, asked->subject, asked->lookup_only, .status = status };
+	json_t *root = len <= PARSE_MAX ? json_loadb(body, len, 0, NULL) : NULL;
+	const json_t *code = json_object_get(root, "error_code");
+
+	ret->sentence[0] = '\0';
+	quote(asked, json_string_value(json_object_get(root, "message")), q.message,
+	    sizeof(q.message));
+	q.code = json_integer_value(code);	/* 0 where it is none */
+
+	if (status >= 200 && status < 300)
+		read_id(&q, root, ret);
+	else if (status == 408 || status == 429)
+		say(ret, REGISTRY_NONE, "%s answers %ld%s: it is asked too much; waiting", q.base,
+		    status, q.message);
+	else if (status >= 300 && status < 500)
+		read_refusal(&q, ret);
+	else
+		say(ret, REGISTRY_NONE,
+		    "%s answers %ld%s: the registry, or what stands before it, has failed; see its "
+		    "log",
+		    q.base, status, q.message);
+	json_decref(root);
+}
+
+/* What to do about it, after libcurl's words. */
+static const char *
+mend_of(const char *base, int code, const char *detail)
+{
+	/* The other side's word for what it misses, whatever step it came in. */
+	if (strstr(detail, "alert") != NULL)
+		return "it does not accept our TLS: check whether it wants a client certificate, "
+		       "and which (registry.cert_file, registry.key_file)";
+	switch (code) {
+	case CURLE_COULDNT_RESOLVE_HOST:
+		return "check the name in registry.urls, and this host's DNS";
+	case CURLE_COULDNT_RESOLVE_PROXY:
+		return "check http_proxy and https_proxy in the agent's environment";
+	case CURLE_COULDNT_CONNECT:
+		return "check that the registry runs there and that no firewall is between";
+	case CURLE_OPERATION_TIMEDOUT:
+		return "check that the registry runs there and that no firewall is between, or "
+		       "give it more time (registry.timeout)";
+	case CURLE_TOO_MANY_REDIRECTS:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+		return "it sends us elsewhere: put its final address into registry.urls";
+	case CURLE_SSL_CERTPROBLEM:
+		return "check registry.cert_file and registry.key_file";
+	case CURLE_WRITE_ERROR:
+		return "its answer is too large for a schema registry's: check registry.urls";
+	case CURLE_SSL_CONNECT_ERROR:
+		return "check that this port speaks TLS";
+	case CURLE_OUT_OF_MEMORY:
+		return "check what limits the agent's memory";
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+		/* With TLS 1.3 a client has done with the handshake before its certificate is judged: where
+		 * the connection's end is seen before the alert is read, nothing else tells of it. */
+		if (strncasecmp(base, "https:", 6) == 0)
+			return "it hung up once TLS was agreed: check whether it wants a client "
+			       "certificate, and which (registry.cert_file, registry.key_file), and "
+			       "that the registry runs there";
+	}
+	return "check that the registry runs there";
+}
+
+void
+registry_answer_failed(const struct registry_asked *q, int curl_code, const char *detail,
+    struct registry_answer *ret)
+{
+	char words[MESSAGE_MAX + 1];
+
+	quote(q, detail, words, sizeof(words));
+	if (curl_code == CURLE_OPERATION_TIMEDOUT)
+		say(ret, REGISTRY_NONE, "no answer from %s within %" PRIu32 " ms%s: %s", q->base,
+		    q->timeout_ms, words, mend_of(q->base, curl_code, detail));
+	else if (curl_code == CURLE_PEER_FAILED_VERIFICATION)
+		say(ret, REGISTRY_NONE,
+		    "no answer from %s%s: its certificate is not trusted; %s%s%s", q->base, words,
+		    q->ca != NULL ? "compared with "
+				  : "this system has no CA file in any of the usual places",
+		    q->ca != NULL ? q->ca : "",
+		    ": name the file (PEM) of the CA that signed it in registry.ca_file");
+	else if (curl_code == CURLE_SSL_CACERT_BADFILE)
+		say(ret, REGISTRY_NONE,
+		    "no answer from %s%s: the CA file %s cannot be used: it must hold certificates "
+		    "in PEM",
+		    q->base, words, q->ca != NULL ? q->ca : "");
+	else
+		say(ret, REGISTRY_NONE, "no answer from %s%s: %s", q->base, words,
+		    mend_of(q->base, curl_code, detail));
+}
+
+char *
+registry_url_of_subject(const char *base, const char *subject, bool lookup_only)
+{
+	char *name = curl_easy_escape(NULL, subject, (int)strlen(subject)), *url = NULL;
+
+	if (name == NULL ||
+	    asprintf(&url, "%s/subjects/%s%s", base, name, lookup_only ? "" : "/versions") < 0)
+		url = NULL;
+	curl_free(name);
+	return url;
+}
+
+char *
+registry_question(const char *schema)
+{
+	json_t *root = json_pack("{s:s}", "schema", schema);
+	char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;
+
+	json_decref(root);
+	return text;
+}
+
+/* Behind the last @: what stands before it may be a password, also where the URL is none. */
+static const char *
+without_credentials(const char *text)
+{
+	const char *at = strrchr(text, '@');
+
+	return at != NULL ? at + 1 : text;
+}
+
+/* One part of u as malloc'd text of ours; NULL where it has none. 0 or -ENOMEM. */
+static int
+part(CURLU *u, CURLUPart what, unsigned flags, char **ret)
+{
+	char *text = NULL;
+	CURLUcode r = curl_url_get(u, what, &text, flags);
+
+	*ret = text != NULL ? strdup(text) : NULL;
+	curl_free(text);
+	return r == CURLUE_OUT_OF_MEMORY || (text != NULL && *ret == NULL) ? -ENOMEM : 0;
+}
+
+void
+registry_url_done(struct registry_url *u)
+{
+	free(u->base);
+	free(u->user);
+	free(u->password);
+}
+
+/* What is wrong with the parts, or NULL. */
+static const char *
+objection(
+    const char *text, CURLUcode parsed, const char *scheme, const char *query, const char *fragment)
+{
+	if (!text_is_plain(text, strlen(text)))
+		return "it has characters that no URL has";
+	if (parsed != CURLUE_OK)
+		return strstr(text, "://") == NULL ? "it must begin with http:// or https://"
+						   : "write http://host:port or https://host:port, "
+						   "with a path where the registry has one";
+	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
+		return "it must begin with http:// or https://";
+	if (query != NULL || fragment != NULL)
+		return "a base URL has neither ? nor #";
+	if (strlen(text) > URL_MAX)
+		return "it is longer than any that we take";
+	return NULL;
+}
+
+int
+registry_url_parse(const char *text, struct registry_url *ret, char *error, size_t error_size)
+{
+	struct registry_url u = { 0 };
+	char *scheme = NULL, *query = NULL, *fragment = NULL;
+	const char *wrong;
+	CURLU *c = curl_url();
+	CURLUcode parsed;
+	int r = -ENOMEM;
+
+	if (c == NULL)
+		goto out;
+	/* A scheme that libcurl does not know is ours to refuse, with a better sentence. */
+	parsed = curl_url_set(c, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
+	if (parsed == CURLUE_OUT_OF_MEMORY)
+		goto out;
+	if (part(c, CURLUPART_SCHEME, 0, &scheme) < 0 || part(c, CURLUPART_QUERY, 0, &query) < 0 ||
+	    part(c, CURLUPART_FRAGMENT, 0, &fragment) < 0 ||
+	    part(c, CURLUPART_USER, CURLU_URLDECODE, &u.user) < 0 ||
+	    part(c, CURLUPART_PASSWORD, CURLU_URLDECODE, &u.password) < 0)
+		goto out;
+	wrong = objection(text, parsed, scheme, query, fragment);
+	r = -EINVAL;
+	if (wrong != NULL) {
+		snprintf(
+		    error, error_size, "registry URL \"%s\": %s", without_credentials(text), wrong);
+		goto out;
+	}
+	r = -ENOMEM;
+	if (curl_url_set(c, CURLUPART_USER, NULL, 0) != CURLUE_OK ||
+	    curl_url_set(c, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
+	    part(c, CURLUPART_URL, 0, &u.base) < 0 || u.base == NULL)
+		goto out;
+	/* It begins with its scheme, before which no slash stands. */
+	for (size_t len = strlen(u.base); u.base[len - 1] == '/'; len--)
+		u.base[len - 1] = '\0';
+	u.is_https = strcmp(scheme, "https") == 0;
+	*ret = u;
+	u = (struct registry_url){ 0 };
+	r = 0;
+out:
+	curl_url_cleanup(c);
+	free(scheme);
+	free(query);
+	free(fragment);
+	registry_url_done(&u);
+	return r;
+}
+
+uint32_t
+registry_wait_ms(uint32_t min_ms, uint32_t max_ms, unsigned round, uint32_t random)
+{
+	uint64_t ceiling = min_ms;
+
+	for (unsigned i = 0; i < round && ceiling < max_ms; i++)
+		ceiling *= 2;
+	if (ceiling > max_ms)
+		ceiling = max_ms;
+	return (uint32_t)(((uint64_t)random * (ceiling + 1)) >> 32);
+}

@@ -1,0 +1,351 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * http: one POST at a time over libcurl's multi interface, on the caller's loop.
+ *
+ * libcurl says which sockets to watch (on_socket) and when to wake it (on_timer); we tell it what
+ * happened (curl_multi_socket_action) and then look whether the transfer is done.
+ */
+#include "registry/http.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+#include <curl/curl.h>
+#include <event2/event.h>
+
+#include "base/bytes.h"
+
+enum {
+	HEADER_MAX = 128 * 1024,	/* libcurl keeps headers in memory, without a bound of its own */
+	REDIRECTS_MAX = 3,
+	CA_CACHE_S = 60,		/* a renewed CA file is seen after this, not after libcurl's day */
+};
+
+/* A socket that libcurl wants to be watched. */
+struct watch {
+	LIST_ENTRY(watch) link;
+	struct registry_http *http;
+	struct event	*event;		/* owned */
+};
+
+struct registry_http {
+	struct event_base	*base;		/* the caller's */
+	registry_http_cb	 cb;
+	void			*arg;		/* the caller's */
+	char			*ca_file;	/* owned, as the two below */
+	char			*cert_file;
+	char			*key_file;
+	uint32_t		 timeout_ms;
+
+	CURLM			*multi;		/* owned; NULL while resting, as the rest of this block */
+	CURL			*easy;		/* owned; of multi while is_busy */
+	struct curl_slist	*headers;	/* owned */
+	struct event		*timer;		/* owned */
+	LIST_HEAD(, watch)	 watches;	/* owned */
+
+	bool			 is_busy;
+	struct bytes		 body;		/* of the answer so far */
+	size_t			 header_bytes;
+	char			 detail[CURL_ERROR_SIZE];
+};
+
+static void check_done(struct registry_http *h, CURLMcode r);
+
+static void
+act(struct registry_http *h, curl_socket_t fd)
+{
+	int running;
+
+	/* 0: libcurl looks for itself what the socket is ready for. */
+	check_done(h, curl_multi_socket_action(h->multi, fd, 0, &running));
+}
+
+static void
+on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct watch *w = arg;
+
+	(void)what;
+	act(w->http, fd);	/* w may be gone after this */
+}
+
+static void
+on_timeout(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	act(arg, CURL_SOCKET_TIMEOUT);
+}
+
+static void
+watch_free(struct watch *w)
+{
+	LIST_REMOVE(w, link);
+	if (w->event != NULL)
+		event_free(w->event);
+	free(w);
+}
+
+/*
+ * libcurl: watch this socket, or watch it no more. A failure ends in the request's timeout: were libcurl told, it would
+ * call nobody any more, and no answer would ever come.
+ */
+static int
+on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+	struct registry_http *h = arg;
+	struct watch *w = socket_arg;
+	short events = EV_PERSIST;
+
+	(void)easy;
+	if (what == CURL_POLL_REMOVE) {
+		if (w != NULL)
+			watch_free(w);
+		return 0;
+	}
+	if (what & CURL_POLL_IN)
+		events |= EV_READ;
+	if (what & CURL_POLL_OUT)
+		events |= EV_WRITE;
+	if (w == NULL) {
+		w = calloc(1, sizeof(*w));
+		if (w == NULL)
+			return 0;
+		w->http = h;
+		LIST_INSERT_HEAD(&h->watches, w, link);
+		curl_multi_assign(h->multi, fd, w);
+	}
+	if (w->event != NULL)
+		event_free(w->event);
+	w->event = event_new(h->base, fd, events, on_ready, w);
+	if (w->event != NULL)
+		event_add(w->event, NULL);
+	return 0;
+}
+
+/*
+ * libcurl: wake me then. It must not be called from here, so 0 ms too goes through the loop. Where that fails, libcurl
+ * tells whoever called it, and not even the request's timeout would come any more.
+ */
+static int
+on_timer(CURLM *multi, long ms, void *arg)
+{
+	struct registry_http *h = arg;
+	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
+
+	(void)multi;
+	if (ms < 0)
+		return event_del(h->timer);
+	return event_add(h->timer, &tv);
+}
+
+/* A part of the body. Taking less than was given ends the transfer with CURLE_WRITE_ERROR. */
+static size_t
+on_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct registry_http *h = arg;
+
+	n *= size;
+	if (n > REGISTRY_HTTP_MAX - h->body.len || bytes_append(&h->body, data, n) < 0)
+		return 0;
+	return n;
+}
+
+static size_t
+on_header(char *data, size_t size, size_t n, void *arg)
+{
+	struct registry_http *h = arg;
+
+	(void)data;
+	n *= size;
+	h->header_bytes += n;
+	return h->header_bytes > HEADER_MAX ? 0 : n;
+}
+
+/* The multi and easy handles, and what stays the same from one request to the next. */
+static int
+wake(struct registry_http *h)
+{
+	CURLcode r = CURLE_OK;
+	CURL *e;
+
+	h->multi = curl_multi_init();
+	h->easy = e = curl_easy_init();
+	h->timer = evtimer_new(h->base, on_timeout, h);
+	h->headers = curl_slist_append(
+	    NULL, "Content-Type: application/vnd.schemaregistry.v1+json");
+	if (h->multi == NULL || e == NULL || h->timer == NULL || h->headers == NULL ||
+	    curl_slist_append(h->headers,
+		"Accept: application/vnd.schemaregistry.v1+json, application/json") == NULL)
+		goto fail;
+	curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+	curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
+	curl_multi_setopt(h->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+	curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
+	curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, 1L);
+
+	/* Numbers cannot fail; strings are copied, which can. */
+	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+	/* A name server that is silent: without this, giving up waits for the resolver's thread. */
+	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
+	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)h->timeout_ms);
+	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(e, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
+	curl_easy_setopt(e, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);	/* else a GET comes of it */
+	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->detail);
+	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
+	curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(e, CURLOPT_HEADERDATA, h);
+	curl_easy_setopt(e, CURLOPT_HTTPHEADER, h->headers);
+	r = curl_easy_setopt(e, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
+	if (r == CURLE_OK)
+		r = curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+	if (r == CURLE_OK && h->ca_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca_file);
+	if (r == CURLE_OK && h->cert_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_SSLCERT, h->cert_file);
+	if (r == CURLE_OK && h->key_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_SSLKEY, h->key_file);
+	if (r == CURLE_OK)
+		return 0;
+fail:
+	registry_http_rest(h);
+	return -ENOMEM;
+}
+
+int
+registry_http_post(struct registry_http *h, const struct registry_http_request *q)
+{
+	char scheme[sizeof("https")];
+	CURLcode r;
+
+	if (h->is_busy)
+		return -EBUSY;
+	if (h->multi == NULL && wake(h) < 0)
+		return -ENOMEM;
+	h->body.len = 0;
+	h->header_bytes = 0;
+
+	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(q->url, ":"), q->url);
+	r = curl_easy_setopt(h->easy, CURLOPT_URL, q->url);
+	if (r == CURLE_OK)	/* never down to http with what was meant for https, nor up by surprise */
+		r = curl_easy_setopt(h->easy, CURLOPT_REDIR_PROTOCOLS_STR, scheme);
+	if (r == CURLE_OK)
+		r = curl_easy_setopt(h->easy, CURLOPT_USERNAME, q->token == NULL ? q->user : NULL);
+	if (r == CURLE_OK)
+		r = curl_easy_setopt(
+		    h->easy, CURLOPT_PASSWORD, q->token == NULL ? q->password : NULL);
+	if (r == CURLE_OK)
+		r = curl_easy_setopt(h->easy, CURLOPT_XOAUTH2_BEARER, q->token);
+	if (r != CURLE_OK)
+		return -ENOMEM;
+	curl_easy_setopt(
+	    h->easy, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
+	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, q->body);
+	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* wakes it by on_timer, 0 ms */
+		registry_http_rest(h);	/* what is left of it in there depends on libcurl's version */
+		return -ENOMEM;
+	}
+	h->is_busy = true;
+	return 0;
+}
+
+/* Tells the caller, once the transfer has ended; r: what libcurl said of itself. */
+static void
+check_done(struct registry_http *h, CURLMcode r)
+{
+	struct registry_http_answer a = { 0 };
+	const CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(h->multi, &left)) != NULL && m->msg != CURLMSG_DONE)
+		;
+	if (m == NULL && (r == CURLM_OK || !h->is_busy))
+		return;
+	a.code = m != NULL ? (int)m->data.result : CURLE_OUT_OF_MEMORY;	/* m is gone with the handle */
+	curl_multi_remove_handle(h->multi, h->easy);
+	h->is_busy = false;
+	a.detail = h->detail[0] != '\0' ? h->detail : curl_easy_strerror((CURLcode)a.code);
+	if (a.code == CURLE_OK) {
+		curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &a.status);
+		curl_easy_getinfo(h->easy, CURLINFO_RETRY_AFTER, &a.retry_after_s);
+		a.body = h->body.len > 0 ? (const char *)h->body.data : "";
+		a.len = h->body.len;
+	}
+	h->cb(&a, h->arg);
+}
+
+void
+registry_http_rest(struct registry_http *h)
+{
+	curl_multi_remove_handle(h->multi, h->easy);	/* if it is there */
+	h->is_busy = false;
+	curl_easy_cleanup(h->easy);
+	curl_multi_cleanup(h->multi);	/* closes the connection: on_socket may be called until here */
+	while (!LIST_EMPTY(&h->watches))
+		watch_free(LIST_FIRST(&h->watches));
+	if (h->timer != NULL)
+		event_free(h->timer);
+	curl_slist_free_all(h->headers);
+	bytes_done(&h->body);
+	h->easy = NULL;
+	h->multi = NULL;
+	h->timer = NULL;
+	h->headers = NULL;
+}
+
+static int
+copy(char **ret, const char *text)
+{
+	*ret = text != NULL ? strdup(text) : NULL;
+	return text == NULL || *ret != NULL ? 0 : -ENOMEM;
+}
+
+int
+registry_http_open(struct event_base *base, const struct registry_http_options *o,
+    registry_http_cb cb, void *arg, struct registry_http **ret)
+{
+	struct registry_http *h;
+
+	/* Counted by libcurl: librdkafka's own call does not disturb ours. */
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return -ENOMEM;
+	h = calloc(1, sizeof(*h));
+	if (h == NULL) {
+		curl_global_cleanup();
+		return -ENOMEM;
+	}
+	h->base = base;
+	h->cb = cb;
+	h->arg = arg;
+	h->timeout_ms = o->timeout_ms;
+	LIST_INIT(&h->watches);
+	if (copy(&h->ca_file, o->ca_file) < 0 || copy(&h->cert_file, o->cert_file) < 0 ||
+	    copy(&h->key_file, o->key_file) < 0) {
+		registry_http_close(h);
+		return -ENOMEM;
+	}
+	*ret = h;
+	return 0;
+}
+
+void
+registry_http_close(struct registry_http *h)
+{
+	if (h == NULL)
+		return;
+	registry_http_rest(h);
+	free(h->ca_file);
+	free(h->cert_file);
+	free(h->key_file);
+	free(h);
+	curl_global_cleanup();
+}

@@ -1,0 +1,659 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * registry: the ids that a schema registry (Confluent's HTTP interface, v1) gives our schemas.
+ *
+ * An entry is one schema under one subject. Each has the moment at which it is to be asked for; step()
+ * takes the most urgent one that is due and asks, one at a time, so that one connection does for all.
+ *
+ *	            registry_id()                 an id
+ *	(not there) ------------> unknown ------------------> known, asked again after recheck_ms
+ *	     |                    |    ^                        |            ^
+ *	     | in the cache       no   | retry_max_ms           no           | the same id, or another
+ *	     |                    v    |                        v            |
+ *	     |                   refused <----------------------+            |
+ *	     +----> known, unverified: usable at once, asked for soon -------+
+ *
+ * No answer moves no entry: it holds all of them back for a while, and the next URL gets its turn.
+ *
+ * The cache and a registry that was replaced. A cached id is usable at once, without a question: the
+ * agent must go on while the registry is away. But it may be wrong by now, for the registry behind the
+ * same URL may have been set up anew, with other ids; then no reader could decode what we write. So a
+ * cached id is asked for once in the background as soon as the registry can be reached, and every id
+ * again each recheck_ms: a registry may lose its memory while an agent runs for months, and an agent
+ * that registers by itself heals that by asking. Another id replaces ours; "I do not know that schema"
+ * takes it back, and records wait in the spool. A no that is not about the schema (credentials, a wrong
+ * path) or no answer leaves it, since it says nothing about the id.
+ */
+#include "registry/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+#include <event2/util.h>
+
+#include "base/ca_bundle.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "registry/answer.h"
+#include "registry/cache.h"
+#include "registry/http.h"
+
+#define DEFAULT_TIMEOUT_MS 10000
+#define DEFAULT_RETRY_MIN_MS 500
+#define DEFAULT_RETRY_MAX_MS 30000
+#define DEFAULT_RECHECK_MS (60 * 60 * 1000)
+#define REST_US INT64_C(5000000)	/* a connection without a question for so long is given up */
+
+struct entry {
+	char		*subject;	/* owned */
+	char		*question;	/* owned, the request's body */
+	int64_t		 ask_at_us;	/* monotonic; not before */
+	int32_t		 id;		/* with has_id */
+	bool		 has_id;
+	bool		 is_verified;	/* the registry itself gave that id since we started */
+	bool		 is_refused;	/* its last answer was no, and there is no id */
+	unsigned	 denials;	/* in a row, that were not about the schema */
+};
+
+struct url {
+	struct registry_url parts;	/* owned */
+	int64_t		 not_before_us;	/* monotonic; it told us to wait (Retry-After) */
+};
+
+struct registry {
+	void		(*on_change)(void *arg);
+	void		*arg;		/* the caller's */
+	struct registry_http *http;	/* owned */
+	struct registry_cache *cache;	/* owned */
+	struct event	*wake;		/* owned; the one timer, of step() */
+	struct url	*urls;		/* owned */
+	size_t		 n_urls;
+	size_t		 url;		/* in use */
+	char		*user;		/* owned, as the three below */
+	char		*password;
+	char		*token;
+	char		*ca_file;	/* NULL: none was found */
+	bool		 lookup_only;
+	uint32_t	 timeout_ms;
+	uint32_t	 retry_min_ms;
+	uint32_t	 retry_max_ms;
+	uint32_t	 recheck_ms;
+
+	struct entry	*asked;		/* of entries; what is in flight, or NULL */
+	char		*asked_url;	/* owned */
+	size_t		 next;		/* where the search for the next question begins */
+	unsigned	 away;		/* requests in a row without an answer */
+	int64_t		 away_until_us;	/* monotonic */
+	int64_t		 last_us;	/* monotonic; of the last answer */
+	bool		 is_save_told;	/* that the cache cannot be written */
+
+	char		 error[REGISTRY_SENTENCE];
+	int64_t		 error_us;	/* wall clock */
+	uint64_t	 requests;
+	uint64_t	 failures;
+
+	/*
+	 * Looked through for each record: apart from the rest, so that all are in one or two cache lines;
+	 * the hit of last time comes first, as records of one topic come in rows.
+	 */
+	size_t		 last;
+	size_t		 n;
+	uint64_t	 fingerprints[REGISTRY_MAX];
+	struct entry	 entries[REGISTRY_MAX];
+};
+
+static uint32_t
+random_bits(void)
+{
+	uint32_t bits;
+
+	evutil_secure_rng_get_bytes(&bits, sizeof(bits));
+	return bits;
+}
+
+/* Negative where libevent has no memory for one timer more. */
+static int
+wake_in(struct registry *r, int64_t wait_us)
+{
+	struct timeval tv = { .tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000 };
+
+	return evtimer_add(r->wake, &tv);
+}
+
+static enum registry_state
+state_of(const struct registry *r)
+{
+	bool is_refused = false, is_wanted = false;
+
+	for (size_t i = 0; i < r->n; i++) {
+		is_wanted |= !r->entries[i].has_id;
+		is_refused |= r->entries[i].is_refused;
+	}
+	if (r->n == 0)
+		return REGISTRY_IDLE;
+	if (!is_wanted)
+		return REGISTRY_OK;
+	if (r->away > 0)
+		return REGISTRY_AWAY;
+	return is_refused ? REGISTRY_REFUSED : REGISTRY_ASKING;
+}
+
+/* The last error; true when it says something else than the one before. */
+static bool
+note_error(struct registry *r, const char *sentence)
+{
+	bool is_new = strcmp(sentence, r->error) != 0;
+
+	snprintf(r->error, sizeof(r->error), "%s", sentence);
+	r->error_us = clock_us(CLOCK_REALTIME);
+	return is_new;
+}
+
+/* How urgent a question is: 0 most. */
+static int
+urgency(const struct entry *e)
+{
+	return e->has_id ? 2 : e->is_refused ? 1 : 0;
+}
+
+/*
+ * The most urgent entry that is due, or NULL with the moment at which the next one will be. Begins
+ * behind the one that was asked last: a question that the server chokes on does not hold up others.
+ */
+static struct entry *
+next_entry(struct registry *r, int64_t now_us, int64_t *ret_at_us)
+{
+	struct entry *best = NULL;
+
+	*ret_at_us = INT64_MAX;
+	for (size_t i = 0; i < r->n; i++) {
+		struct entry *e = &r->entries[(r->next + i) % r->n];
+
+		if (e->ask_at_us > now_us) {
+			if (e->ask_at_us < *ret_at_us)
+				*ret_at_us = e->ask_at_us;
+		} else if (best == NULL || urgency(e) < urgency(best)) {
+			best = e;
+		}
+	}
+	return best;
+}
+
+/* The URL whose turn it is: from the one in use on, the first that did not tell us to wait longer. */
+static int64_t
+choose_url(struct registry *r, int64_t now_us)
+{
+	size_t best = r->url;
+
+	for (size_t i = 0; i < r->n_urls; i++) {
+		size_t at = (r->url + i) % r->n_urls;
+
+		if (r->urls[at].not_before_us <= now_us) {
+			best = at;
+			break;
+		}
+		if (r->urls[at].not_before_us < r->urls[best].not_before_us)
+			best = at;
+	}
+	r->url = best;
+	return r->urls[best].not_before_us;
+}
+
+/* Writes the cache; a failure costs questions at the next start, nothing more. */
+static bool
+save(struct registry *r)
+{
+	int e = registry_cache_save(r->cache);
+	bool is_told = r->is_save_told;
+	char text[REGISTRY_SENTENCE];
+
+	r->is_save_told = e < 0;
+	if (e == 0 || is_told)
+		return false;
+	snprintf(text, sizeof(text),
+	    "schema ids cannot be kept on disk (%s): after a restart the registry is asked for "
+	    "them again",
+	    strerror(-e));
+	return note_error(r, text);
+}
+
+static int
+ask(struct registry *r, struct entry *e)
+{
+	const struct url *u = &r->urls[r->url];
+	struct registry_http_request q = {
+		.user = u->parts.user != NULL ? u->parts.user : r->user,
+		.password = u->parts.user != NULL ? u->parts.password : r->password,
+		.token = u->parts.user != NULL ? NULL : r->token,
+		.body = e->question,
+	};
+	int err;
+
+	free(r->asked_url);
+	r->asked_url = registry_url_of_subject(u->parts.base, e->subject, r->lookup_only);
+	q.url = r->asked_url;
+	err = q.url != NULL ? registry_http_post(r->http, &q) : -ENOMEM;
+	if (err < 0)
+		return err;
+	r->asked = e;
+	r->next = (size_t)(e - r->entries) + 1;
+	r->requests++;
+	return 0;
+}
+
+/* Asks what is due, or sees to it that we wake when something is. */
+static void
+step(struct registry *r)
+{
+	int64_t now_us = clock_us(CLOCK_MONOTONIC), at_us;
+	struct entry *e;
+
+	if (r->asked != NULL)
+		return;		/* its answer comes here */
+	e = next_entry(r, now_us, &at_us);
+	if (e != NULL) {
+		at_us = choose_url(r, now_us);
+		if (at_us < r->away_until_us)
+			at_us = r->away_until_us;
+		if (at_us <= now_us) {
+			if (ask(r, e) == 0)
+				return;
+			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
+		}
+	} else if (now_us - r->last_us >= REST_US) {
+		registry_http_rest(r->http);	/* if it does not rest already */
+	} else if (at_us > r->last_us + REST_US) {
+		at_us = r->last_us + REST_US;
+	}
+	if (at_us != INT64_MAX)
+		(void)wake_in(r, at_us - now_us);	/* without memory for it id_of() does */
+	if (save(r))
+		r->on_change(r->arg);	/* last: it may make something due */
+}
+
+static void
+on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	step(arg);
+}
+
+/* The registry gave an id. True when that is news. */
+static bool
+take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
+{
+	const char *base = r->urls[r->url].parts.base;
+	uint64_t half = r->recheck_ms / 2, spread = (half * random_bits()) >> 32;
+	bool is_news = !e->has_id || e->id != id || !e->is_verified;
+
+	e->id = id;
+	e->has_id = e->is_verified = true;
+	e->is_refused = false;
+	e->denials = 0;
+	/* Spread, so that hosts that started together do not come together each hour. */
+	e->ask_at_us = now_us + (int64_t)(r->recheck_ms - half + spread) * 1000;
+	/* No memory: asked for again at the next start. */
+	(void)registry_cache_put(r->cache, base, e->subject, r->fingerprints[e - r->entries], id);
+	return is_news;
+}
+
+/* It answered no. True when that is news. */
+static bool
+take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
+{
+	bool was_refused = e->is_refused;
+	uint32_t half = r->retry_max_ms / 2;
+
+	e->ask_at_us = now_us +
+	    ((int64_t)(r->retry_max_ms - half) + (((uint64_t)half * random_bits()) >> 32)) * 1000;
+	if (is_about_schema) {
+		e->has_id = e->is_verified = false;
+		e->is_refused = true;
+		registry_cache_drop(r->cache, r->urls[r->url].parts.base, e->subject,
+		    r->fingerprints[e - r->entries]);
+	} else {
+		r->url = (r->url + 1) % r->n_urls;
+		if (++e->denials % r->n_urls != 0)
+			e->ask_at_us = now_us;	/* another one may let us in */
+		else
+			e->is_refused = !e->has_id;
+	}
+	return was_refused != e->is_refused;	/* which none is that has an id */
+}
+
+/* There was no answer: all wait, longer each time that every URL has had its turn. */
+static void
+take_none(struct registry *r, int64_t retry_after_s, int64_t now_us)
+{
+	uint32_t wait_ms = registry_wait_ms(
+	    r->retry_min_ms, r->retry_max_ms, r->away / (unsigned)r->n_urls, random_bits());
+	int64_t max_us = (int64_t)r->retry_max_ms * 1000;
+
+	r->away++;
+	r->away_until_us = now_us + (int64_t)wait_ms * 1000;
+	if (retry_after_s > 0)
+		r->urls[r->url].not_before_us = now_us +
+		    (retry_after_s > max_us / 1000000 ? max_us : retry_after_s * 1000000);
+	r->url = (r->url + 1) % r->n_urls;
+}
+
+static void
+on_answer(const struct registry_http_answer *http, void *arg)
+{
+	struct registry *r = arg;
+	int64_t now_us = clock_us(CLOCK_MONOTONIC);
+	enum registry_state before = state_of(r);
+	const struct registry_url *u = &r->urls[r->url].parts;
+	struct entry *e = r->asked;
+	struct registry_asked q = {
+		.base = u->base,
+		.subject = e->subject,
+		.lookup_only = r->lookup_only,
+		.timeout_ms = r->timeout_ms,
+		.ca = r->ca_file,
+		.user = u->user != NULL ? u->user : r->user,
+		.secrets = { u->user != NULL ? u->password : r->password, r->token },
+	};
+	struct registry_answer a;
+	bool is_news = false;
+
+	r->asked = NULL;
+	r->last_us = now_us;
+	if (http->code != 0)
+		registry_answer_failed(&q, http->code, http->detail, &a);
+	else
+		registry_answer_read(&q, http->status, http->body, http->len, &a);
+
+	if (a.verdict != REGISTRY_NONE)
+		r->away = 0;
+	if (a.verdict != REGISTRY_ID) {
+		r->failures++;
+		is_news |= note_error(r, a.sentence);
+	}
+	switch (a.verdict) {
+	case REGISTRY_ID:
+		is_news |= take_id(r, e, a.id, now_us);
+		break;
+	case REGISTRY_NO:
+	case REGISTRY_DENIED:
+		is_news |= take_no(r, e, a.verdict == REGISTRY_NO, now_us);
+		break;
+	case REGISTRY_NONE:
+		take_none(r, http->retry_after_s, now_us);
+		break;
+	}
+	step(r);
+	if (is_news || state_of(r) != before)
+		r->on_change(r->arg);
+}
+
+/* A new entry, known from the cache or not. 0 or a negative errno. */
+static int
+add(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema)
+{
+	struct entry *e = &r->entries[r->n];
+
+	if (r->n == REGISTRY_MAX)
+		return -ENOSPC;
+	if (!text_is_plain(subject, strlen(subject)))
+		return -EINVAL;
+	*e = (struct entry){ .subject = strdup(subject), .question = registry_question(schema) };
+	/* Through the loop: nobody is called back from within registry_id(). */
+	if (e->subject == NULL || e->question == NULL || wake_in(r, 0) < 0) {
+		int err = e->subject == NULL || text_is_plain(schema, strlen(schema)) ? -ENOMEM
+										      : -EINVAL;
+
+		free(e->subject);
+		free(e->question);
+		return err;
+	}
+	/* URLs of one registry share its ids: what any of them gave will do. */
+	for (size_t i = 0; i < r->n_urls && !e->has_id; i++)
+		e->has_id = registry_cache_get(
+				r->cache, r->urls[i].parts.base, subject, fingerprint, &e->id) == 0;
+	r->fingerprints[r->n] = fingerprint;
+	r->n++;
+	return 0;
+}
+
+static int
+id_of(struct registry *r, const struct entry *e, int32_t *ret_id)
+{
+	if (!e->has_id) {
+		if (!evtimer_pending(r->wake, NULL))
+			(void)wake_in(r, 0);	/* step() had no memory for that */
+		return e->is_refused ? -EACCES : -EAGAIN;
+	}
+	*ret_id = e->id;
+	return 0;
+}
+
+static inline bool
+is_entry(const struct registry *r, size_t i, const char *subject, uint64_t fingerprint)
+{
+	return r->fingerprints[i] == fingerprint && strcmp(r->entries[i].subject, subject) == 0;
+}
+
+int
+registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema,
+    int32_t *ret_id)
+{
+	int err;
+
+	if (r->last < r->n && is_entry(r, r->last, subject, fingerprint))
+		return id_of(r, &r->entries[r->last], ret_id);
+	for (size_t i = 0; i < r->n; i++) {
+		if (is_entry(r, i, subject, fingerprint)) {
+			r->last = i;
+			return id_of(r, &r->entries[i], ret_id);
+		}
+	}
+	err = add(r, subject, fingerprint, schema);
+	return err < 0 ? err : id_of(r, &r->entries[r->n - 1], ret_id);
+}
+
+void
+registry_status(const struct registry *r, struct registry_status *ret)
+{
+	*ret = (struct registry_status){
+		.state = state_of(r),
+		.error_us = r->error_us,
+		.requests = r->requests,
+		.failures = r->failures,
+	};
+	snprintf(ret->url, sizeof(ret->url), "%s", r->urls[r->url].parts.base);
+	memcpy(ret->error, r->error, sizeof(ret->error));
+	for (size_t i = 0; i < r->n; i++) {
+		const struct entry *e = &r->entries[i];
+
+		ret->known += e->has_id;
+		ret->unverified += e->has_id && !e->is_verified;
+		ret->wanted += !e->has_id;
+	}
+}
+
+const char *
+registry_state_name(enum registry_state state)
+{
+	switch (state) {
+	case REGISTRY_IDLE:
+		return "idle";
+	case REGISTRY_OK:
+		return "ok";
+	case REGISTRY_ASKING:
+		return "asking";
+	case REGISTRY_AWAY:
+		return "away";
+	case REGISTRY_REFUSED:
+		return "refused";
+	}
+	return "unknown";
+}
+
+/* A control character would end the header that it stands in. NULL is fine. */
+static bool
+is_header_text(const char *text)
+{
+	for (; text != NULL && *text != '\0'; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+/* What cannot work, told before anything is tried: a sentence, or NULL. */
+static const char *
+objection(const struct registry_options *o)
+{
+	if (o->n_urls == 0)
+		return "the registry has no URL: give at least one";
+	if (o->token != NULL && o->user != NULL)
+		return "the registry has both a user and a token: give one of them";
+	if (o->password != NULL && o->user == NULL)
+		return "the registry has a password and no user: give both";
+	if (o->user != NULL && strchr(o->user, ':') != NULL)
+		return "the registry's user has a colon in it, which basic auth does not allow";
+	if (!is_header_text(o->user) || !is_header_text(o->password) || !is_header_text(o->token))
+		return "the registry's credentials hold a control character, such as the newline "
+		       "at a file's end: remove it";
+	if ((o->cert_file != NULL) != (o->key_file != NULL))
+		return "the registry has a certificate without a key, or the other way round: give "
+		       "both";
+	return NULL;
+}
+
+/* Can the file be read? NULL is fine. */
+static int
+check_file(const char *what, const char *path, char *error, size_t error_size)
+{
+	int err;
+
+	if (path == NULL || access(path, R_OK) == 0)
+		return 0;
+	err = -errno;
+	snprintf(error, error_size, "the registry's %s %s cannot be read: %s", what, path,
+	    strerror(-err));
+	return err;
+}
+
+static int
+parse_urls(struct registry *r, const struct registry_options *o, bool *ret_is_https, char *error,
+    size_t error_size)
+{
+	int err;
+
+	r->urls = calloc(o->n_urls, sizeof(*r->urls));
+	if (r->urls == NULL)
+		return -ENOMEM;
+	for (; r->n_urls < o->n_urls; r->n_urls++) {
+		struct registry_url *u = &r->urls[r->n_urls].parts;
+
+		err = registry_url_parse(o->urls[r->n_urls], u, error, error_size);
+		if (err < 0)
+			return err;
+		*ret_is_https |= u->is_https;
+	}
+	return 0;
+}
+
+static int
+copy(char **ret, const char *text)
+{
+	*ret = text != NULL ? strdup(text) : NULL;
+	return text == NULL || *ret != NULL ? 0 : -ENOMEM;
+}
+
+int
+registry_open(struct event_base *base, const struct registry_options *o,
+    void (*on_change)(void *arg), void *arg, struct registry **ret, char *error, size_t error_size)
+{
+	struct registry_http_options http = { .cert_file = o->cert_file, .key_file = o->key_file };
+	struct registry *r = NULL;
+	const char *wrong = objection(o);
+	bool is_https = false;
+	int err;
+
+	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
+	if (wrong != NULL)
+		return -EINVAL;
+	err = check_file("CA file", o->ca_file, error, error_size);
+	if (err == 0)
+		err = check_file("certificate", o->cert_file, error, error_size);
+	if (err == 0)
+		err = check_file("key", o->key_file, error, error_size);
+	if (err < 0)
+		return err;
+
+	r = calloc(1, sizeof(*r));
+	if (r == NULL) {
+		err = -ENOMEM;
+		goto fail;
+	}
+	r->on_change = on_change;
+	r->arg = arg;
+	r->lookup_only = o->lookup_only;
+	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
+	r->retry_min_ms = o->retry_min_ms > 0 ? o->retry_min_ms : DEFAULT_RETRY_MIN_MS;
+	r->retry_max_ms = o->retry_max_ms > 0 ? o->retry_max_ms : DEFAULT_RETRY_MAX_MS;
+	r->recheck_ms = o->recheck_ms > 0 ? o->recheck_ms : DEFAULT_RECHECK_MS;
+	err = parse_urls(r, o, &is_https, error, error_size);
+	if (err < 0)
+		goto fail;
+	err = -ENOMEM;
+	if (copy(&r->user, o->user) < 0 || copy(&r->password, o->password) < 0 ||
+	    copy(&r->token, o->token) < 0 ||
+	    copy(&r->ca_file,
+		o->ca_file != NULL || !is_https ? o->ca_file : ca_bundle_find(ca_bundle_paths)) < 0)
+		goto fail;
+	http.ca_file = r->ca_file;
+	http.timeout_ms = r->timeout_ms;
+	r->wake = evtimer_new(base, on_wake, r);
+	if (r->wake == NULL)
+		goto fail;
+	err = registry_http_open(base, &http, on_answer, r, &r->http);
+	if (err < 0)
+		goto fail;
+	err = registry_cache_open(o->cache_file, &r->cache, error, error_size);
+	if (err < 0)
+		goto fail;
+	*ret = r;
+	return 0;
+
+fail:
+	if (err == -ENOMEM)
+		snprintf(error, error_size, "no memory for the registry client");
+	registry_close(r);
+	return err;
+}
+
+void
+registry_close(struct registry *r)
+{
+	if (r == NULL)
+		return;
+	if (r->cache != NULL)
+		(void)registry_cache_save(r->cache);	/* nobody is left to be told */
+	registry_http_close(r->http);
+	registry_cache_close(r->cache);
+	if (r->wake != NULL)
+		event_free(r->wake);
+	for (size_t i = 0; i < r->n; i++) {
+		free(r->entries[i].subject);
+		free(r->entries[i].question);
+	}
+	for (size_t i = 0; i < r->n_urls; i++)
+		registry_url_done(&r->urls[i].parts);
+	free(r->urls);
+	free(r->asked_url);
+	free(r->user);
+	free(r->password);
+	free(r->token);
+	free(r->ca_file);
+	free(r);
+}

@@ -1,0 +1,224 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * rules: the files of rules.d into one struct ruleset.
+ */
+#include "rules/rules.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/errors.h"
+#include "config/files.h"
+#include "config/suggest.h"
+#include "config/values.h"
+#include "rules/reader.h"
+
+static const struct files_policy policy = {
+	.bytes_max = RULES_FILE_BYTES_MAX,
+	.too_large = "larger than 4 MiB: make several files of it",
+	.harm = "hide what runs here",
+	.files_max = 256,
+	.too_many = "more than 256 files: merge some",
+};
+
+static const struct yaml_form form = {
+	.nodes_max = 1 << 18,
+	.beyond = "make several files of it",
+	.name = "exclude",
+	.line = "exclude: [{exe: sshd}]",
+};
+
+static const struct {
+	void (*read)(struct rules_reader *r, const struct node *section);
+} sections[RULE_SECTIONS] = {
+	[RULE_INCLUDE] = { rules_read_include },
+	[RULE_EXCLUDE] = { rules_read_exclude },
+	[RULE_TOOLS] = { rules_read_tools },
+	[RULE_ENGINES] = { rules_read_engines },
+	[RULE_SCHEDULERS] = { rules_read_schedulers },
+	[RULE_CONTAINERS] = { rules_read_containers },
+};
+
+struct load {
+	const struct rules_options *o;
+	struct rules_reader r;
+	struct config_strings paths;	/* in the order of reading: errors are sorted by it */
+	struct config_strings names;	/* of the folder's files */
+	size_t bytes;			/* read so far */
+};
+
+static const struct rules_text *
+shipped(const struct load *l, const char *name)
+{
+	const struct rules_text *t = rules_texts_shipped;
+
+	while (t->name != NULL && strcmp(t->name, name) != 0)
+		t++;
+	return t->name != NULL && !l->o->is_without_shipped ? t : NULL;
+}
+
+static void
+unknown_section(struct load *l, const struct node *n)
+{
+	const struct node at = { .line = n->name_line, .column = n->name_column };
+	char show[SHOWN_SIZE], all[128] = "";
+	struct suggestion s = { 0 };
+
+	for (unsigned i = 0; i < RULE_SECTIONS; i++) {
+		size_t len = strlen(all);
+
+		suggest_offer(&s, n->name, rule_section_name(i));
+		snprintf(all + len, sizeof(all) - len, "%s%s", len > 0 ? ", " : "", rule_section_name(i));
+	}
+	if (s.name != NULL)
+		rules_error(&l->r, &at, "no section '%s': did you mean '%s'?", shown(n->name, show), s.name);
+	else
+		rules_error(&l->r, &at, "no section '%s': there are %s", shown(n->name, show), all);
+}
+
+static void
+read_section(struct load *l, const struct node *n)
+{
+	unsigned i = 0;
+
+	while (i < RULE_SECTIONS && strcmp(rule_section_name(i), n->name) != 0)
+		i++;
+	if (i == RULE_SECTIONS) {
+		unknown_section(l, n);
+		return;
+	}
+	if (n->kind == NODE_NULL)
+		return;
+	for (const struct node *item = n->first; n->kind == NODE_LIST && item != NULL; item = item->next) {
+		l->r.set->counts[i]++;
+		l->r.set->n_rules++;
+	}
+	sections[i].read(&l->r, n);
+}
+
+/* 0 with errors added for what is wrong, or -ENOMEM. */
+static int
+read_text(struct load *l, const char *path, const char *text, size_t len)
+{
+	const char *slash = strrchr(path, '/');
+	struct node *root = NULL;
+	int r = strings_add(&l->paths, path);
+
+	if (r < 0)
+		return r;
+	l->r.path = path;
+	l->r.file = slash != NULL ? slash + 1 : path;
+	l->r.file = ruleset_string(l->r.set, l->r.file, strlen(l->r.file));
+	if (l->r.file == NULL)
+		return -ENOMEM;
+	if (len > RULES_FILE_BYTES_MAX || l->bytes + len > RULES_BYTES_MAX) {
+		config_error_add(l->r.errors, path, 0, 0, "%s", len > RULES_FILE_BYTES_MAX ? policy.too_large :
+		    "with this file all rules together are larger than 16 MiB");
+		return 0;
+	}
+	l->bytes += len;
+	r = yaml_read(&form, path, text, len, &root, l->r.errors);
+	for (const struct node *n = r == 0 ? root->first : NULL; n != NULL && l->r.error == 0; n = n->next)
+		read_section(l, n);
+	node_free(root);
+	return r == -ENOMEM ? r : l->r.error;
+}
+
+static int
+read_file(struct load *l, const char *name)
+{
+	struct file_text text = { 0 };
+	char path[PATH_MAX];
+	int r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->o->dir, name) >= sizeof(path))
+		return 0;	/* the folder could not be read either */
+	r = files_read(&policy, path, &text, NULL, l->r.errors);
+	if (r == 0)
+		r = read_text(l, path, text.text, text.len);
+	file_text_done(&text);
+	return r == -ENOMEM ? r : 0;
+}
+
+static bool
+is_in_folder(const struct load *l, const char *name)
+{
+	for (size_t i = 0; i < l->names.n; i++) {
+		if (strcmp(l->names.list[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* In the order in which rules count: added ones, the user's files, and the shipped or in their place. */
+static int
+read_all(struct load *l)
+{
+	const struct rules_options *o = l->o;
+	int r = 0;
+
+	if (o->dir != NULL)
+		r = files_list(&policy, o->dir, &l->names, l->r.errors);
+	for (size_t i = 0; i < o->n_extra && r == 0; i++)
+		r = read_text(l, o->extra[i].name, o->extra[i].text, o->extra[i].len);
+	for (size_t i = 0; i < l->names.n && r == 0; i++) {
+		if (shipped(l, l->names.list[i]) == NULL)
+			r = read_file(l, l->names.list[i]);
+	}
+	for (const struct rules_text *t = rules_texts_shipped; t->name != NULL && r == 0; t++) {
+		if (o->is_without_shipped)
+			break;
+		r = is_in_folder(l, t->name) ? read_file(l, t->name) : read_text(l, t->name, t->text, t->len);
+	}
+	return r;
+}
+
+int
+rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors)
+{
+	size_t before = errors->n + errors->untold;
+	struct load l = { .o = o, .r.errors = errors };
+	int r;
+
+	l.r.set = ruleset_new();
+	if (l.r.set == NULL)
+		return -ENOMEM;
+	r = read_all(&l);
+	rules_finish_follow(&l.r);
+	rules_finish_tools(&l.r);
+	rules_finish_engines(&l.r);
+	rules_finish_places(&l.r);
+	if (r == 0)
+		r = l.r.error;
+	if (r == 0 && errors->n + errors->untold > before) {
+		config_errors_sort(errors, &l.paths);
+		r = -EINVAL;
+	}
+	strings_done(&l.paths);
+	strings_done(&l.names);
+	if (r < 0) {
+		ruleset_unref(l.r.set);
+		return r;
+	}
+	*ret = l.r.set;
+	return 0;
+}
+
+struct ruleset *
+rules_shipped(void)
+{
+	static const struct rules_options none;
+	struct config_errors errors = { 0 };
+	struct ruleset *set = NULL;
+	int r = rules_load(&none, &set, &errors);
+
+	if (r == -EINVAL) {
+		/* This program was built wrongly; its tests say so. */
+		config_errors_print(&errors, stderr);
+		abort();
+	}
+	config_errors_done(&errors);
+	return set;
+}

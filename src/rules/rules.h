@@ -1,0 +1,52 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * rules: the files of rules.d into one struct ruleset.
+ *
+ * The shipped files are in the program. A file of the same name in the folder takes the place of a
+ * shipped one (an empty one switches it off); others are added, and come first. Within a kind the
+ * first rule that holds wins, so a user's rule wins over a shipped one.
+ */
+#ifndef SLUICE_RULES_RULES_H
+#define SLUICE_RULES_RULES_H
+
+#include "config/config.h"
+#include "model/ruleset.h"
+
+#define RULES_DIR "/etc/sluice/rules.d"
+
+enum {
+	RULES_FILE_BYTES_MAX = 4 << 20,
+	RULES_BYTES_MAX = 16 << 20,	/* of all files together */
+};
+
+struct rules_options {
+	const char *dir;		/* its *.yaml in the order of their names; NULL: none; need not be there */
+	bool is_without_shipped;
+	/* Rules that were added at run time, as the text of a file each; before all others. */
+	const struct rules_extra {
+		const char *name;
+		const char *text;
+		size_t len;
+	} *extra;
+	size_t n_extra;
+};
+
+/*
+ * 0, *ret the caller's reference. -EINVAL: errors has everything that is wrong, and there is no set;
+ * or -ENOMEM.
+ */
+int rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors);
+
+/* The shipped ones; NULL only without memory. */
+struct ruleset *rules_shipped(void);
+
+/* Their files, in the order of their names; ends with a NULL name. Made by the build. */
+struct rules_text {
+	const char *name;	/* "exclude.yaml" */
+	const char *text;
+	size_t len;
+};
+
+extern const struct rules_text rules_texts_shipped[];
+
+#endif

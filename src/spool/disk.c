@@ -1,0 +1,150 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * disk: the directory, and what to do while it takes nothing. Batches gather in memory behind
+ * what is on disk; once a second the disk is tried again, and gets them in their order.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "spool/state.h"
+
+/* The directory and those above it. */
+static int
+make_dirs(const char *dir)
+{
+	char *path = strdup(dir);
+	int r = 0;
+
+	if (path == NULL)
+		return -ENOMEM;
+	for (char *slash = path + 1; r == 0 && (slash = strchr(slash, '/')) != NULL; slash++) {
+		*slash = '\0';
+		r = mkdir(path, 0755) < 0 ? -errno : 0;
+		/* It may be there where it could not have been made: on a disk that is read-only, say. */
+		if (r < 0 && access(path, F_OK) == 0)
+			r = 0;
+		*slash = '/';
+	}
+	if (r == 0 && mkdir(path, 0700) < 0 && errno != EEXIST)
+		r = -errno;
+	free(path);
+	return r;
+}
+
+/* Makes, opens and locks it. A file descriptor, or a negative errno. */
+static int
+lock_dir(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0 && errno == ENOENT) {
+		r = make_dirs(dir);
+		if (r < 0)
+			return r;
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int
+spool_dir_open(struct spool *s, char *error, size_t error_size)
+{
+	int fd = lock_dir(s->dir);
+
+	if (fd == -EBUSY)
+		snprintf(error, error_size, "%s: another agent has this spool open", s->dir);
+	else if (fd < 0)
+		snprintf(error, error_size, "%s: cannot open or make the spool's directory: %s", s->dir,
+		    strerror(-fd));
+	if (fd < 0)
+		return fd;
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) < 0 && errno == EACCES) {
+		snprintf(error, error_size, "%s: no permission to write in the spool's directory", s->dir);
+		close(fd);
+		return -EACCES;
+	}
+	s->dir_fd = fd;
+	return 0;
+}
+
+int
+spool_disk_failed(struct spool *s, int r)
+{
+	s->stats.write_errors++;
+	s->failed = r;
+	s->retry_ns = s->now_ns + SPOOL_RETRY_NS;
+	return r;
+}
+
+bool
+spool_dir_is_there(const struct spool *s)
+{
+	struct stat ours, named;
+
+	return fstat(s->dir_fd, &ours) == 0 && stat(s->dir, &named) == 0 &&
+	    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+/* A new directory under the old name: nothing of ours is in it. */
+static int
+move_in(struct spool *s)
+{
+	struct spool_segment *seg;
+	int fd = lock_dir(s->dir);
+
+	if (fd < 0)
+		return fd;
+	close(s->dir_fd);
+	s->dir_fd = fd;
+	if (s->state_fd >= 0)
+		close(s->state_fd);
+	s->state_fd = -1;
+	for (int l = 0; l < SPOOL_LANES; l++)
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at)
+			seg->is_sealed = seg->is_sealed || seg->is_on_disk;
+	/* A checkpoint that went with the old one helps nobody after a restart. */
+	s->safe = (struct spool_checkpoint){ 0 };
+	s->needs_checkpoint = true;
+	return 0;
+}
+
+int
+spool_disk_retry(struct spool *s)
+{
+	struct spool_segment *seg;
+	int r = 0;
+
+	s->looked_ns = s->now_ns;
+	if (!spool_dir_is_there(s))
+		r = move_in(s);
+	if (r == 0)
+		r = spool_marks_open(s);
+	if (r == 0 && s->is_state_moved)
+		r = spool_marks_write(s, false);
+	if (r == 0)
+		r = spool_schemas_write(s);
+	for (int l = SPOOL_LANES - 1; l >= 0; l--) {
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+			if (r < 0 || seg->is_on_disk)
+				continue;
+			r = spool_segment_settle(s, seg);
+		}
+	}
+	if (r < 0)
+		return spool_disk_failed(s, r);
+	s->failed = 0;
+	return 0;
+}

@@ -1,0 +1,332 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * read: records to the outlet, what it gives back, and what it is done with.
+ *
+ * A record's id is its number in the lane, and the lane in the lowest bit. First come records that
+ * are handed out again (they are in the flight, behind redo), then the next ones at the cursor.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "spool/state.h"
+
+void
+spool_hand_no_more(struct spool *s)
+{
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		s->lanes[lane].limit = s->lanes[lane].next_number;
+		s->lanes[lane].has_limit = true;
+	}
+}
+
+bool
+spool_is_drained(struct spool *s)
+{
+	for (int lane = 0; lane < SPOOL_LANES && s->waiting > 0; lane++) {
+		if (!s->lanes[lane].has_limit || spool_done_below(s, lane) < s->lanes[lane].limit)
+			return false;
+	}
+	return true;
+}
+
+/* Records that the cursor has passed without reading them. */
+static void
+write_off(struct spool *s, struct spool_lane_state *l, struct spool_segment *seg)
+{
+	uint64_t left[TOPIC_COUNT];
+
+	if (spool_waiting(seg) == 0)
+		return;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		left[t] = seg->waiting[t];
+	for (uint64_t i = l->flight.head; i < l->flight.tail; i++) {
+		const struct spool_handed *h = spool_flight_at(&l->flight, i);
+
+		if (h->seg == seg && left[h->topic] > 0)
+			left[h->topic]--;
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		s->stats.dropped[t][SPOOL_DROP_CORRUPT] += left[t];
+		seg->waiting[t] -= left[t];
+		s->waiting -= left[t];
+	}
+}
+
+/* True: give the bytes up; false: try again later. */
+static bool
+is_read_hopeless(struct spool *s, struct spool_lane_state *l, int error)
+{
+	if (error == -EBADMSG || error == -ENOENT || error == -ENODATA)
+		return true;
+	if (error != -ENOMEM && error != -EMFILE && error != -ENFILE) {
+		if (l->read_failing_ns == 0)
+			l->read_failing_ns = s->now_ns | 1;
+		if (s->now_ns >= l->read_failing_ns + SPOOL_READ_PATIENCE_NS) {
+			l->read_failing_ns = 0;
+			return true;
+		}
+	}
+	l->is_read_failing = true;
+	return false;
+}
+
+/* The cursor is at the end of what its segment has. False: it stays there. */
+static bool
+end_segment(struct spool *s, struct spool_lane_state *l)
+{
+	struct spool_segment *seg = l->cursor.seg, *next = TAILQ_NEXT(seg, at);
+
+	if (l->has_passed_over || next != NULL)
+		write_off(s, l, seg);
+	l->has_passed_over = false;
+	if (next == NULL)
+		return false;
+	spool_cursor_leave(s, seg);
+	spool_segment_rest(s, seg);
+	return true;
+}
+
+/* The record at the lane's cursor. 1, or 0: none now. */
+static int
+peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
+{
+	struct spool_walk *w = &l->cursor;
+	struct spool_batch_head head;
+	int r;
+
+	while (w->seg != NULL && !l->is_read_failing) {
+		r = spool_walk_entry(s, &l->reader, w, ret);
+		if (r == 1) {
+			if (ret->kind == SPOOL_ENTRY_RECORD && w->number >= l->done_below &&
+			    !spool_is_skipped(l, w->number))
+				return !l->has_limit || w->number < l->limit;
+			spool_walk_on(w, ret);
+			continue;
+		}
+		if (r == -EBADMSG) {
+			l->has_passed_over = true;
+			if (!spool_walk_over(s, &l->reader, w))
+				spool_walk_leave(w);
+			continue;
+		}
+		if (r == 0) {
+			if (s->is_sync_first && w->seg->is_on_disk && !w->seg->has_sync_failed &&
+			    w->at >= w->seg->synced_to && w->at < w->seg->size)
+				return 0;
+			r = spool_walk_batch(s, &l->reader, w, &head);
+			l->has_passed_over = l->has_passed_over || w->passed > 0;
+			/* Most batches of the main lane may have no record at all. */
+			if (r == 1 && (head.records == 0 || w->number_end <= l->done_below))
+				spool_walk_leave(w);
+			if (r == 0 && !end_segment(s, l))
+				return 0;
+		}
+		if (r < 0 && is_read_hopeless(s, l, r)) {
+			l->has_passed_over = true;
+			w->is_in_batch = false;
+			w->at = w->seg->size;
+		}
+	}
+	return 0;
+}
+
+/* To the outlet: h is of the record e. */
+static void
+hand(struct spool *s, enum spool_lane lane, uint64_t index, const struct spool_entry *e,
+    struct spool_record *ret)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_handed *h = spool_flight_at(&l->flight, index);
+	unsigned i = e->topic;
+
+	*ret = (struct spool_record){
+		.id = h->number << 1 | lane,
+		.topic = h->topic,
+		.is_again = (h->flags & SPOOL_IS_AGAIN) != 0,
+		.schema = h->seg->schemas[i],
+		.seq = e->seq,
+		.time_us = e->time_us,
+		.key = e->key,
+		.data = e->data,
+		.len = e->data_len,
+	};
+	h->flags |= SPOOL_IS_OUT;
+	l->flight.n_out++;
+	l->flight.redo = index + 1;
+	l->read_failing_ns = 0;
+	s->stats.handed_again += ret->is_again;
+	s->last_lane = lane;
+	s->last_index = index;
+	s->has_last = true;
+	s->was_ungot = false;
+}
+
+/* What was handed out before, and is to be handed out again. */
+static bool
+next_again(struct spool *s, enum spool_lane lane, struct spool_record *ret)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_flight *f = &l->flight;
+
+	while (f->redo < f->tail && !l->is_read_failing) {
+		struct spool_handed *h = spool_flight_at(f, f->redo);
+		struct spool_entry e;
+		int r;
+
+		if (h->flags & (SPOOL_IS_DONE | SPOOL_IS_OUT)) {
+			f->redo++;
+			continue;
+		}
+		r = spool_read_entry(s, &l->reader, h->seg, h->at, h->seg->size, &e);
+		if (r == 0) {
+			hand(s, lane, f->redo, &e, ret);
+			return true;
+		}
+		if (is_read_hopeless(s, l, r)) {
+			h->seg->waiting[h->topic]--;
+			s->waiting--;
+			s->stats.dropped[h->topic][SPOOL_DROP_CORRUPT]++;
+			spool_flight_finish(f, h);
+		}
+	}
+	return false;
+}
+
+static bool
+next_new(struct spool *s, enum spool_lane lane, struct spool_record *ret)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_handed h;
+	struct spool_entry e;
+
+	if (peek(s, l, &e) == 0)
+		return false;
+	h = (struct spool_handed){
+		.number = l->cursor.number,
+		.seg = l->cursor.seg,
+		.time_us = e.time_us,
+		.at = (uint32_t)l->cursor.at,
+		.topic = (uint8_t)l->cursor.seg->topics[e.topic],
+		.flags = l->cursor.number < l->again_below ? SPOOL_IS_AGAIN : 0,
+	};
+	if (spool_flight_push(&l->flight, &h) < 0)
+		return false;
+	spool_walk_on(&l->cursor, &e);
+	/* Written ahead of the first that the mark does not cover, so that a crash cannot hide one. */
+	if (h.number >= l->handed_mark) {
+		l->handed_mark = h.number + SPOOL_HANDED_AHEAD;
+		if (spool_marks_write(s, false) < 0)
+			s->is_state_moved = true;
+	}
+	hand(s, lane, l->flight.tail - 1, &e, ret);
+	return true;
+}
+
+bool
+spool_next(struct spool *s, struct spool_record *ret)
+{
+	enum spool_lane first = s->was_ungot ? s->last_lane : SPOOL_MAIN;
+
+	s->has_last = false;
+	for (int i = 0; i < SPOOL_LANES; i++) {
+		enum spool_lane lane = i == 0 ? first : SPOOL_LANES - 1 - first;
+
+		if (next_again(s, lane, ret) || next_new(s, lane, ret))
+			return true;
+	}
+	return false;
+}
+
+void
+spool_unget(struct spool *s)
+{
+	struct spool_flight *f = &s->lanes[s->last_lane].flight;
+	struct spool_handed *h;
+
+	if (!s->has_last || s->last_index < f->head || s->last_index >= f->tail)
+		return;
+	s->has_last = false;
+	h = spool_flight_at(f, s->last_index);
+	if (!(h->flags & SPOOL_IS_OUT))
+		return;
+	if (h->flags & SPOOL_IS_AGAIN)
+		s->stats.handed_again--;
+	h->flags &= (uint8_t)~SPOOL_IS_OUT;
+	f->n_out--;
+	if (h->seg == NULL) {	/* given up meanwhile */
+		s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
+		s->waiting--;
+		spool_flight_finish(f, h);
+		return;
+	}
+	f->redo = s->last_index;
+	s->was_ungot = true;
+}
+
+void
+spool_ack(struct spool *s, uint64_t id)
+{
+	struct spool_flight *f = &s->lanes[id & 1].flight;
+	uint64_t index;
+	struct spool_handed *h = spool_flight_find(f, id >> 1, &index);
+
+	if (h == NULL || (h->flags & SPOOL_IS_DONE))
+		return;
+	if (h->seg != NULL)
+		h->seg->waiting[h->topic]--;
+	s->waiting--;
+	s->stats.acknowledged++;
+	s->is_state_moved = true;
+	spool_flight_finish(f, h);
+}
+
+void
+spool_rewind(struct spool *s)
+{
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		struct spool_flight *f = &s->lanes[lane].flight;
+
+		f->redo = f->head;
+		for (uint64_t i = f->head; i < f->tail; i++) {
+			struct spool_handed *h = spool_flight_at(f, i);
+
+			if (!(h->flags & SPOOL_IS_OUT))
+				continue;
+			h->flags = (uint8_t)((h->flags & ~SPOOL_IS_OUT) | SPOOL_IS_AGAIN);
+			f->n_out--;
+			if (h->seg != NULL)
+				continue;
+			/* Its segment is gone, and now the outlet's copy too. */
+			s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
+			s->waiting--;
+			spool_flight_finish(f, h);
+		}
+	}
+	s->was_ungot = false;
+}
+
+uint64_t
+spool_in_flight(const struct spool *s)
+{
+	return s->lanes[SPOOL_MAIN].flight.n_out + s->lanes[SPOOL_USAGE].flight.n_out;
+}
+
+bool
+spool_has_more(const struct spool *s)
+{
+	return s->waiting > spool_in_flight(s);
+}
+
+void
+spool_find_oldest(struct spool *s, enum spool_lane lane)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_entry e;
+
+	if (l->flight.head < l->flight.tail)
+		l->oldest_us = spool_flight_at(&l->flight, l->flight.head)->time_us;
+	else if (peek(s, l, &e) == 1)
+		l->oldest_us = e.time_us;
+	else
+		l->oldest_us = 0;
+}

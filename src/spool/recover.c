@@ -1,0 +1,502 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * recover: what an earlier owner left. Segments of which everything is acknowledged and that no
+ * replay needs are removed unread; all others are read once from end to end, a window at a time.
+ *
+ * What stands behind the last whole batch of a lane is the batch that a crash tore: cut off. Anywhere
+ * else, what cannot be read is passed over, and stays as it is.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/host_id.h"
+#include "spool/state.h"
+
+struct names {
+	uint64_t *numbers;
+	size_t n;
+	size_t cap;
+};
+
+static int
+add(struct names *names, uint64_t number)
+{
+	if (names->n == names->cap) {
+		size_t cap = names->cap > 0 ? names->cap * 2 : 64;
+		uint64_t *more = realloc(names->numbers, cap * sizeof(*more));
+
+		if (more == NULL)
+			return -ENOMEM;
+		names->numbers = more;
+		names->cap = cap;
+	}
+	names->numbers[names->n++] = number;
+	return 0;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The numbers of each lane's segments, rising. */
+static int
+list(struct spool *s, struct names names[SPOOL_LANES])
+{
+	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry;
+
+	if (dir == NULL) {
+		r = -errno;
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+	while (r == 0 && (entry = readdir(dir)) != NULL) {
+		for (int lane = 0; r == 0 && lane < SPOOL_LANES; lane++) {
+			struct spool_segment named = { .lane = lane };
+			struct spool_lane_state *l = &s->lanes[lane];
+			size_t prefix = lane == SPOOL_MAIN ? strlen("main-") : strlen("usage-");
+			char name[64];
+
+			if (strlen(entry->d_name) <= prefix)
+				continue;
+			named.number = strtoull(entry->d_name + prefix, NULL, 10);
+			spool_segment_name(&named, name);
+			/* Also those that were put aside: their names are taken. */
+			if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
+			    named.number > UINT64_MAX / 2)
+				continue;
+			if (named.number >= l->next_segment)
+				l->next_segment = named.number + 1;
+			if (strcmp(entry->d_name, name) == 0)
+				r = add(&names[lane], named.number);
+		}
+	}
+	closedir(dir);
+	for (int lane = 0; lane < SPOOL_LANES; lane++)
+		if (names[lane].n > 1)
+			qsort(names[lane].numbers, names[lane].n, sizeof(uint64_t), by_number);
+	return r;
+}
+
+/* The topics of the segment as this program knows them. -EBADMSG: one is of a newer program. */
+static int
+map_topics(struct spool *s, struct spool_segment *seg, const struct spool_segment_head *h)
+{
+	seg->n_topics = h->n_topics;
+	for (unsigned i = 0; i < h->n_topics; i++) {
+		int t = 0;
+
+		while (t < TOPIC_COUNT && strcmp(h->topics[i].name, topic_name(t)) != 0)
+			t++;
+		if (t == TOPIC_COUNT)
+			return -EBADMSG;
+		seg->topics[i] = t;
+		seg->schemas[i] = h->topics[i].schema;
+		if (h->topics[i].next_seq > s->next_seq[t])
+			s->next_seq[t] = h->topics[i].next_seq;
+	}
+	return 0;
+}
+
+/* A crash before the first batch was whole leaves less than a head. */
+static bool
+is_torn_head(const uint8_t *head, size_t len)
+{
+	uint32_t topics;
+
+	if (len < SPOOL_SEGMENT_HEAD_MIN)
+		return true;
+	memcpy(&topics, head + 36, sizeof(topics));
+	return topics <= SPOOL_TOPICS_MAX && len < SPOOL_SEGMENT_HEAD_MIN + (size_t)topics * 48;
+}
+
+/* Opens a segment and reads its head. 0; -EBADMSG: unreadable; -ENODATA: torn, or another errno. */
+static int
+open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_head *h)
+{
+	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
+	struct stat st;
+	ssize_t n;
+	int r = spool_segment_open(s, seg, O_RDWR | O_NONBLOCK);
+
+	if (r == -EROFS || r == -EACCES) {
+		r = spool_segment_open(s, seg, O_RDONLY | O_NONBLOCK);
+		seg->is_sealed = true;		/* also once the disk takes something again */
+	}
+	if (r < 0)
+		return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : -EBADMSG;
+	if (fstat(seg->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EBADMSG;
+	seg->is_on_disk = true;
+	seg->size = (uint64_t)st.st_size;
+	n = pread(seg->fd, head, sizeof(head), 0);
+	if (n < 0)
+		return -EBADMSG;
+	if (spool_segment_head_unpack(head, (size_t)n, h) < 0)
+		return is_torn_head(head, (size_t)n) ? -ENODATA : -EBADMSG;
+	if (h->lane != seg->lane || h->number != seg->number || h->first > UINT64_MAX / 4)
+		return -EBADMSG;
+	seg->start = h->len;
+	seg->first = h->first;
+	return map_topics(s, seg, h);
+}
+
+static void
+put_aside(struct spool *s, const struct spool_segment *seg, struct spool_recovery *recovery)
+{
+	char name[64], bad[80];
+
+	spool_segment_name(seg, name);
+	snprintf(bad, sizeof(bad), "%s.bad", name);
+	(void)!renameat(s->dir_fd, name, s->dir_fd, bad);
+	recovery->unreadable++;
+}
+
+/* Opens all segments of a lane whose heads are good, in order. *needed_from is the last head's. */
+static int
+open_lane(struct spool *s, enum spool_lane lane, const struct names *names,
+    uint64_t *needed_from, struct spool_recovery *recovery)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		struct spool_segment_head h;
+		struct spool_segment *seg = spool_segment_new(s, lane, names->numbers[i]);
+		int r;
+
+		if (seg == NULL)
+			return -ENOMEM;
+		r = open_segment(s, seg, &h);
+		if (r == 0) {
+			*needed_from = h.needed_from;
+			s->bytes += seg->size;
+			spool_lane_append(s, seg);
+			continue;
+		}
+		if (r == -ENODATA && i + 1 == names->n) {
+			char name[64];
+
+			recovery->torn_bytes += seg->size;
+			spool_segment_name(seg, name);
+			unlinkat(s->dir_fd, name, 0);
+		} else if (r == -ENODATA || r == -EBADMSG) {
+			put_aside(s, seg, recovery);
+		}
+		spool_segment_free(s, seg);
+		if (r != -ENODATA && r != -EBADMSG)
+			return r;
+	}
+	return 0;
+}
+
+static void
+discard(struct spool *s, struct spool_segment *seg)
+{
+	char name[64];
+
+	spool_segment_name(seg, name);
+	unlinkat(s->dir_fd, name, 0);
+	spool_cursor_leave(s, seg);
+	s->bytes -= seg->size;
+	TAILQ_REMOVE(&s->lanes[seg->lane].segments, seg, at);
+	spool_segment_free(s, seg);
+}
+
+/* The segment counts as ending at an offset. */
+static void
+shorten(struct spool *s, struct spool_segment *seg, uint64_t at)
+{
+	s->bytes -= seg->size - at;
+	seg->size = at;
+}
+
+static void
+take_note(struct spool *s, const struct spool_walk *w, const struct spool_entry *e)
+{
+	w->seg->has_notes = true;
+	if (e->kind == SPOOL_ENTRY_CHECKPOINT) {
+		s->checkpoint = (struct spool_checkpoint){ w->seg, w->batch_at };
+		s->safe = s->checkpoint;
+		s->checkpoint_bytes = w->batch_end - w->batch_at;
+		s->since_checkpoint = 0;
+		s->notes_since = 0;
+	} else {
+		s->notes_since += e->len;
+	}
+}
+
+/* The entries of one batch. 0, or a negative errno: reading failed. */
+static int
+scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
+    const struct spool_batch_head *h, struct spool_recovery *recovery)
+{
+	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
+	struct spool_entry e;
+	bool is_damaged = false;
+	int r;
+
+	if (w->number_end > l->next_number)
+		l->next_number = w->number_end;
+	for (unsigned i = 0; i < w->seg->n_topics; i++)
+		if (h->next_seq[i] > s->next_seq[w->seg->topics[i]])
+			s->next_seq[w->seg->topics[i]] = h->next_seq[i];
+	if (h->flags & SPOOL_BATCH_PLACE) {
+		s->place = h->place;
+		s->has_place = true;
+	}
+	s->since_checkpoint += h->len;
+	for (;;) {
+		uint64_t at = w->at;
+
+		r = spool_walk_entry(s, &l->reader, w, &e);
+		if (r == -EBADMSG && spool_walk_over(s, &l->reader, w)) {
+			recovery->corrupt_bytes += w->at - at;
+			is_damaged = true;
+			continue;
+		}
+		if (r != 1)
+			break;
+		if (e.kind != SPOOL_ENTRY_RECORD) {
+			take_note(s, w, &e);
+		} else {
+			good[e.topic]++;
+			if (w->number >= l->done_below && !spool_is_skipped(l, w->number)) {
+				w->seg->waiting[w->seg->topics[e.topic]]++;
+				s->waiting++;
+			}
+		}
+		spool_walk_on(w, &e);
+	}
+	if (r == -EBADMSG)
+		recovery->corrupt_bytes += w->batch_end - w->at;
+	if (r == -EBADMSG || is_damaged) {
+		recovery->corrupt_batches++;
+		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > l->done_below; i++)
+			if (h->counts[i] > good[i])
+				s->stats.dropped[w->seg->topics[i]][SPOOL_DROP_CORRUPT] +=
+				    h->counts[i] - good[i];
+	}
+	return r == -EBADMSG ? 0 : r;
+}
+
+static int
+scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_recovery *recovery)
+{
+	struct spool_lane_state *l = &s->lanes[seg->lane];
+	bool is_last = TAILQ_NEXT(seg, at) == NULL;
+	struct spool_batch_head h;
+	struct spool_walk w;
+	int r;
+
+	spool_walk_start(&w, seg, 0, *number);
+	for (;;) {
+		r = spool_walk_batch(s, &l->reader, &w, &h);
+		if (r == 1 && w.passed > 0) {
+			recovery->corrupt_batches++;
+			recovery->corrupt_bytes += w.passed;
+		}
+		if (r == 1)
+			r = scan_batch(s, l, &w, &h, recovery);
+		else
+			break;
+		if (r < 0)
+			break;
+	}
+	*number = w.is_in_batch ? w.number_end : w.number;
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+		return r;
+	if (r < 0) {
+		/* Not even readable: what was read of it counts, the rest does not. */
+		recovery->corrupt_batches++;
+		recovery->corrupt_bytes += seg->size - w.at;
+		seg->is_sealed = true;
+		shorten(s, seg, w.at);
+		return 0;
+	}
+	if (w.passed > 0 && is_last) {
+		recovery->torn_bytes += w.passed;
+		if (ftruncate(seg->fd, (off_t)w.passed_at) < 0)
+			seg->is_sealed = true;
+		l->reader.seg = NULL;
+		shorten(s, seg, w.passed_at);
+	} else if (w.passed > 0) {
+		recovery->corrupt_batches++;
+		recovery->corrupt_bytes += w.passed;
+		shorten(s, seg, w.passed_at);
+	}
+	return 0;
+}
+
+/* Can the next batch go there? Its schemas must be the ones that are used now. */
+static void
+seal_if_other(struct spool *s, struct spool_segment *seg)
+{
+	if (seg == NULL)
+		return;
+	seg->is_sealed = seg->is_sealed || seg->n_topics != TOPIC_COUNT;
+	for (int t = 0; t < TOPIC_COUNT && !seg->is_sealed; t++)
+		if (seg->topics[t] != (enum topic)t || seg->schemas[t] != s->fingerprints[t])
+			seg->is_sealed = true;
+}
+
+/* Numbers that no record had are not acknowledged, whatever the state file says. */
+static void
+trim_skips(struct spool_lane_state *l)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n_skips; i++) {
+		struct spool_skip skip = l->skips[i];
+
+		if (skip.from >= l->next_number)
+			continue;
+		if (skip.count > l->next_number - skip.from)
+			skip.count = l->next_number - skip.from;
+		l->skips[n++] = skip;
+	}
+	l->n_skips = n;
+}
+
+/*
+ * What a killed owner wrote is in the page cache at best. The last segment is synced with what is
+ * added to it; nobody asks again for those before it, and they are handed out first.
+ */
+static void
+make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_clean)
+{
+	seg->is_dirty = is_last;
+	seg->synced_to = is_last ? 0 : seg->size;
+	if (!is_last && !was_clean && (spool_segment_open(s, seg, O_RDWR) < 0 || fdatasync(seg->fd) < 0))
+		seg->has_sync_failed = true;
+}
+
+static int
+recover_lane(struct spool *s, enum spool_lane lane, const struct names *names,
+    struct spool_recovery *recovery)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_segment *seg, *next;
+	uint64_t needed_from = 0, number = 0;
+	int r = open_lane(s, lane, names, &needed_from, recovery);
+
+	if (r < 0)
+		return r;
+	for (seg = TAILQ_FIRST(&l->segments); seg != NULL; seg = next) {
+		next = TAILQ_NEXT(seg, at);
+		/* All of its records are numbered below those of the next. */
+		if (next != NULL && next->first <= l->done_below &&
+		    (lane == SPOOL_USAGE || seg->number < needed_from)) {
+			discard(s, seg);
+			continue;
+		}
+		if (seg->first > l->next_number)
+			l->next_number = seg->first;
+		r = scan(s, seg, &number, recovery);
+		if (r < 0)
+			return r;
+		make_lasting(s, seg, next == NULL, recovery->was_clean);
+	}
+	seal_if_other(s, TAILQ_LAST(&l->segments, spool_segments));
+	return 0;
+}
+
+int
+spool_recover(struct spool *s, struct spool_recovery *recovery)
+{
+	struct names names[SPOOL_LANES] = { 0 };
+	struct spool_marks marks;
+	struct host_id host;
+	int r;
+
+	if (host_id_read("", &host) == 0)
+		memcpy(s->boot_id, host.boot_id, sizeof(s->boot_id));
+	spool_marks_read(s, &marks);
+	r = list(s, names);
+	recovery->is_fresh = !marks.is_there && names[SPOOL_MAIN].n + names[SPOOL_USAGE].n == 0;
+	recovery->was_clean = marks.is_clean;
+	/* Their names, too; a file system that has nothing to sync there is not an error. */
+	if (!marks.is_clean)
+		(void)fsync(s->dir_fd);
+	for (int lane = 0; r == 0 && lane < SPOOL_LANES; lane++) {
+		struct spool_lane_state *l = &s->lanes[lane];
+
+		r = recover_lane(s, lane, &names[lane], recovery);
+		if (l->done_below > l->next_number)
+			l->next_number = l->done_below;
+		trim_skips(l);
+		/* The state file is not synced: of another boot, its mark may be too old. */
+		if (!marks.is_there || (!marks.is_clean && strcmp(marks.boot_id, s->boot_id) != 0) ||
+		    s->boot_id[0] == '\0' || l->handed_mark > l->next_number)
+			l->handed_mark = l->next_number;
+		l->again_below = l->handed_mark;
+	}
+	recovery->records = s->waiting;
+	for (int lane = 0; lane < SPOOL_LANES; lane++)
+		free(names[lane].numbers);
+	return r;
+}
+
+/* Checkpoints in the batch at a walk's place: notes before the last of them are not replayed. */
+static unsigned
+count_checkpoints(struct spool *s, struct spool_walk w)
+{
+	struct spool_reader *r = &s->lanes[SPOOL_MAIN].reader;
+	struct spool_batch_head h;
+	struct spool_entry e;
+	unsigned n = 0;
+
+	if (spool_walk_batch(s, r, &w, &h) != 1)
+		return 0;
+	for (; spool_walk_entry(s, r, &w, &e) == 1; spool_walk_on(&w, &e))
+		n += e.kind == SPOOL_ENTRY_CHECKPOINT;
+	return n;
+}
+
+void
+spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg)
+{
+	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_segment *seg = s->checkpoint.seg;
+	struct spool_batch_head h;
+	struct spool_entry e;
+	struct spool_walk w;
+	unsigned skip = 0;
+
+	if (seg == NULL)
+		seg = TAILQ_FIRST(&l->segments);
+	spool_walk_start(&w, seg, s->checkpoint.seg != NULL ? s->checkpoint.at : 0, 0);
+	if (s->checkpoint.seg != NULL)
+		skip = count_checkpoints(s, w);
+	for (; seg != NULL; seg = TAILQ_NEXT(seg, at)) {
+		if (w.seg != seg)
+			spool_walk_start(&w, seg, 0, w.number);
+		while (spool_walk_batch(s, &l->reader, &w, &h) == 1) {
+			if (!(h.flags & (SPOOL_BATCH_NOTES | SPOOL_BATCH_CHECKPOINT)))
+				continue;
+			for (;;) {
+				int r = spool_walk_entry(s, &l->reader, &w, &e);
+
+				if (r == -EBADMSG && spool_walk_over(s, &l->reader, &w))
+					continue;
+				if (r != 1)
+					break;
+				if (e.kind == SPOOL_ENTRY_CHECKPOINT && skip > 0)
+					skip--;
+				else if (e.kind == SPOOL_ENTRY_NOTE && skip == 0)
+					cb(e.data, e.data_len, arg);
+				spool_walk_on(&w, &e);
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * room: what is removed because it is acknowledged, and what is given up because there is no
+ * room: Usage first, and only when none of it is left the oldest of the main lane.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spool/state.h"
+
+/* Takes a segment of which nothing waits any more out of the world. */
+static void
+remove_segment(struct spool *s, struct spool_segment *seg)
+{
+	char name[64];
+
+	spool_cursor_leave(s, seg);
+	if (s->safe.seg == seg)
+		s->safe = (struct spool_checkpoint){ 0 };
+	if (s->checkpoint.seg == seg)
+		s->checkpoint = (struct spool_checkpoint){ 0 };
+	if (seg->is_on_disk) {
+		spool_segment_name(seg, name);
+		unlinkat(s->dir_fd, name, 0);
+	} else {
+		s->memory_bytes -= seg->size;
+	}
+	s->bytes -= seg->size;
+	TAILQ_REMOVE(&s->lanes[seg->lane].segments, seg, at);
+	spool_segment_free(s, seg);
+}
+
+void
+spool_reap(struct spool *s)
+{
+	struct spool_segment *needed, *seg, *next;
+
+	/* The older checkpoint goes once the newer one is on the disk for certain. */
+	seg = s->checkpoint.seg;
+	if (seg != NULL && seg->synced_to > s->checkpoint.at)
+		s->safe = s->checkpoint;
+	needed = spool_needed_from(s);
+	for (int l = 0; l < SPOOL_LANES; l++) {
+		for (seg = TAILQ_FIRST(&s->lanes[l].segments); seg != NULL; seg = next) {
+			next = TAILQ_NEXT(seg, at);
+			/* The last one is kept: it is written to, and its head knows the numbers. */
+			if (next == NULL ||
+			    (l == SPOOL_MAIN && needed != NULL && seg->number >= needed->number))
+				break;
+			if (spool_waiting(seg) == 0)
+				remove_segment(s, seg);
+		}
+	}
+}
+
+void
+spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
+{
+	struct spool_flight *f = &s->lanes[seg->lane].flight;
+
+	for (uint64_t i = f->head; i < f->tail; i++) {
+		struct spool_handed *h = spool_flight_at(f, i);
+
+		if (h->seg != seg)
+			continue;
+		if (h->flags & SPOOL_IS_OUT) {
+			/* The outlet has a copy, and may yet deliver it. */
+			h->seg = NULL;
+			seg->waiting[h->topic]--;
+			continue;
+		}
+		/* Counted with the rest below. */
+		spool_flight_finish(f, h);
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		s->stats.dropped[t][reason] += seg->waiting[t];
+		s->waiting -= seg->waiting[t];
+		seg->waiting[t] = 0;
+	}
+	s->is_state_moved = true;
+	remove_segment(s, seg);
+}
+
+/* The oldest main segment may go only when the latest checkpoint lies behind it. */
+static bool
+is_needed(const struct spool *s, const struct spool_segment *seg)
+{
+	const struct spool_segment *needed = s->checkpoint.seg;
+
+	if (needed == NULL || !needed->is_on_disk)
+		needed = spool_needed_from(s);
+	return needed != NULL && seg->number >= needed->number;
+}
+
+void
+spool_make_room(struct spool *s, uint64_t more)
+{
+	while (s->bytes + more > s->max_bytes) {
+		struct spool_segment *seg = TAILQ_FIRST(&s->lanes[SPOOL_USAGE].segments);
+
+		if (seg == NULL) {
+			seg = TAILQ_FIRST(&s->lanes[SPOOL_MAIN].segments);
+			if (seg == NULL)
+				return;
+			/* A quarter more, for as long as the owner takes to make a checkpoint. */
+			if (is_needed(s, seg)) {
+				s->needs_checkpoint = true;
+				if (s->bytes + more <= s->max_bytes + s->max_bytes / 4)
+					return;
+			}
+		}
+		spool_give_up(s, seg, SPOOL_DROP_FULL);
+	}
+}
+
+static struct spool_segment *
+oldest_in_memory(struct spool *s, enum spool_lane lane)
+{
+	struct spool_segment *seg;
+
+	TAILQ_FOREACH(seg, &s->lanes[lane].segments, at)
+		if (!seg->is_on_disk)
+			return seg;
+	return NULL;
+}
+
+bool
+spool_make_memory(struct spool *s, uint64_t more)
+{
+	if (more > s->memory_max)
+		return false;
+	while (s->memory_bytes + more > s->memory_max) {
+		struct spool_segment *seg = oldest_in_memory(s, SPOOL_USAGE);
+
+		if (seg == NULL) {
+			seg = oldest_in_memory(s, SPOOL_MAIN);
+			if (seg == NULL)
+				return false;
+			s->needs_checkpoint = s->needs_checkpoint || seg->has_notes;
+		}
+		spool_give_up(s, seg, SPOOL_DROP_MEMORY);
+	}
+	return true;
+}

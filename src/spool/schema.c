@@ -1,0 +1,139 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * schema: the text of every schema that a record in the spool was encoded with.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "spool/state.h"
+
+#define FOLDER "schemas"
+
+void
+spool_schemas_init(struct spool *s, const char *const schemas[TOPIC_COUNT])
+{
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		s->schemas[t] = schemas[t];
+		if (schemas[t] != NULL)
+			s->fingerprints[t] = spool_fingerprint(schemas[t], strlen(schemas[t]));
+	}
+}
+
+static void
+path_of(char path[64], uint64_t fingerprint, const char *suffix)
+{
+	snprintf(path, 64, FOLDER "/%016" PRIx64 ".avsc%s", fingerprint, suffix);
+}
+
+static int
+write_whole(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Under its name once it is whole; on the disk too, unless the loop runs, which must not wait. */
+static int
+write_text(const struct spool *s, uint64_t fingerprint, const char *text)
+{
+	int dir_fd = s->dir_fd;
+	char part[64], path[64];
+	struct stat st;
+	int fd, r;
+
+	path_of(path, fingerprint, "");
+	if (fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && (size_t)st.st_size == strlen(text))
+		return 0;
+	path_of(part, fingerprint, ".part");
+	fd = openat(dir_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	r = write_whole(fd, text, strlen(text));
+	if (r == 0 && s->syncer == NULL && fdatasync(fd) < 0)
+		r = -errno;
+	close(fd);
+	if (r == 0 && renameat(dir_fd, part, dir_fd, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir_fd, part, 0);
+	return r;
+}
+
+int
+spool_schemas_write(struct spool *s)
+{
+	int r;
+
+	if (mkdirat(s->dir_fd, FOLDER, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (s->schemas[t] == NULL)
+			continue;
+		r = write_text(s, s->fingerprints[t], s->schemas[t]);
+		if (r < 0)
+			return r;
+	}
+	/* Older ones that are known, in case that the directory was made anew. */
+	for (const struct spool_text *text = s->texts; text != NULL; text = text->next) {
+		r = write_text(s, text->fingerprint, text->text);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+const char *
+spool_schema(struct spool *s, uint64_t fingerprint)
+{
+	struct file_text file = { 0 };
+	struct spool_text *text;
+	char path[64];
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		if (s->schemas[t] != NULL && s->fingerprints[t] == fingerprint)
+			return s->schemas[t];
+	for (text = s->texts; text != NULL; text = text->next)
+		if (text->fingerprint == fingerprint)
+			return text->text;
+	path_of(path, fingerprint, "");
+	if (file_read(s->dir_fd, path, &file, SPOOL_SCHEMA_MAX) < 0 ||
+	    spool_fingerprint(file.text, file.len) != fingerprint)
+		goto out;
+	text = malloc(sizeof(*text) + file.len + 1);
+	if (text == NULL)
+		goto out;
+	text->fingerprint = fingerprint;
+	memcpy(text->text, file.text, file.len + 1);
+	text->next = s->texts;
+	s->texts = text;
+out:
+	file_text_done(&file);
+	return text != NULL ? text->text : NULL;
+}
+
+void
+spool_schemas_done(struct spool *s)
+{
+	while (s->texts != NULL) {
+		struct spool_text *next = s->texts->next;
+
+		free(s->texts);
+		s->texts = next;
+	}
+}

@@ -1,0 +1,299 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * segment: one segment, as a file or as the same bytes in memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "spool/state.h"
+
+static const char *const lane_names[SPOOL_LANES] = { "main", "usage" };
+
+struct spool_segment *
+spool_segment_new(struct spool *s, enum spool_lane lane, uint64_t number)
+{
+	struct spool_segment *seg = calloc(1, sizeof(*seg));
+
+	if (seg == NULL)
+		return NULL;
+	seg->lane = lane;
+	seg->number = number;
+	seg->fd = -1;
+	seg->first = s->lanes[lane].next_number;
+	seg->n_topics = TOPIC_COUNT;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		seg->topics[t] = t;
+		seg->schemas[t] = s->fingerprints[t];
+	}
+	return seg;
+}
+
+static void
+close_fd(struct spool *s, struct spool_segment *seg)
+{
+	if (seg->fd < 0)
+		return;
+	close(seg->fd);
+	seg->fd = -1;
+	s->open_fds--;
+}
+
+void
+spool_segment_free(struct spool *s, struct spool_segment *seg)
+{
+	if (seg == NULL)
+		return;
+	for (int l = 0; l < SPOOL_LANES; l++)
+		if (s->lanes[l].reader.seg == seg)
+			s->lanes[l].reader.seg = NULL;
+	close_fd(s, seg);
+	bytes_done(&seg->memory);
+	free(seg);
+}
+
+void
+spool_segment_name(const struct spool_segment *seg, char name[64])
+{
+	snprintf(name, 64, "%s-%010" PRIu64 ".seg", lane_names[seg->lane], seg->number);
+}
+
+struct spool_segment *
+spool_needed_from(const struct spool *s)
+{
+	struct spool_segment *seg;
+
+	if (s->safe.seg != NULL)
+		return s->safe.seg;
+	TAILQ_FOREACH(seg, &s->lanes[SPOOL_MAIN].segments, at)
+		if (seg->has_notes)
+			return seg;
+	return NULL;
+}
+
+int
+spool_segment_open(struct spool *s, struct spool_segment *seg, int flags)
+{
+	char name[64];
+
+	if (seg->fd >= 0)
+		return 0;
+	spool_segment_name(seg, name);
+	seg->fd = openat(s->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (seg->fd < 0)
+		return -errno;
+	s->open_fds++;
+	if (flags & O_CREAT)
+		s->has_new_names = true;
+	return 0;
+}
+
+void
+spool_segment_rest(struct spool *s, struct spool_segment *seg)
+{
+	if (s->open_fds > SPOOL_FDS_KEPT && !seg->is_dirty && seg->is_on_disk)
+		close_fd(s, seg);
+}
+
+/* All of both at an offset, in one write where the kernel takes it whole. */
+static int
+write_at(int fd, struct iovec iov[2], uint64_t at)
+{
+	while (iov[0].iov_len + iov[1].iov_len > 0) {
+		ssize_t n = pwritev(fd, iov, 2, (off_t)at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		at += (size_t)n;
+		for (int i = 0; i < 2 && n > 0; i++) {
+			size_t part = (size_t)n < iov[i].iov_len ? (size_t)n : iov[i].iov_len;
+
+			iov[i].iov_base = (uint8_t *)iov[i].iov_base + part;
+			iov[i].iov_len -= part;
+			n -= (ssize_t)part;
+		}
+	}
+	return 0;
+}
+
+/* The head of a segment that begins now. */
+static size_t
+pack_head(const struct spool *s, const struct spool_segment *seg, uint8_t *to)
+{
+	const struct spool_segment *needed = spool_needed_from(s);
+	struct spool_segment_head h = {
+		.lane = (uint16_t)seg->lane,
+		.number = seg->number,
+		.first = seg->first,
+		.needed_from = needed != NULL && seg->lane == SPOOL_MAIN ? needed->number : seg->number,
+		.n_topics = seg->n_topics,
+	};
+
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		snprintf(h.topics[t].name, sizeof(h.topics[t].name), "%s", topic_name(t));
+		h.topics[t].schema = seg->schemas[t];
+		h.topics[t].next_seq = s->committed_seq[t];
+	}
+	return spool_segment_head_pack(to, &h);
+}
+
+static void
+grown(struct spool *s, struct spool_segment *seg, size_t len)
+{
+	seg->size += len;
+	s->bytes += len;
+}
+
+int
+spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batch, size_t len)
+{
+	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
+	struct iovec iov[2] = { { head, 0 }, { (void *)(uintptr_t)batch, len } };
+	struct stat st;
+	int r;
+
+	if (seg->size == 0) {
+		r = spool_segment_open(s, seg, O_RDWR | O_CREAT | O_EXCL);
+		if (r < 0)
+			return r;
+		iov[0].iov_len = pack_head(s, seg, head);
+	} else {
+		r = spool_segment_open(s, seg, O_RDWR);
+		if (r < 0)
+			return r;
+		/* Written to a file that nobody can open any more, it would be gone with us. */
+		if (fstat(seg->fd, &st) < 0 || st.st_nlink == 0)
+			return -ENOENT;
+	}
+	len += iov[0].iov_len;
+	seg->start = seg->size == 0 ? iov[0].iov_len : seg->start;
+	r = write_at(seg->fd, iov, seg->size);
+	if (r < 0) {
+		/* Where this fails too, the torn batch is passed over by whoever reads it. */
+		if (ftruncate(seg->fd, (off_t)seg->size) < 0)
+			seg->is_sealed = true;
+		return r;
+	}
+	seg->is_on_disk = true;
+	seg->is_dirty = true;
+	grown(s, seg, len);
+	return 0;
+}
+
+int
+spool_segment_remember(struct spool *s, struct spool_segment *seg, const void *batch, size_t len)
+{
+	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
+	size_t head_len = 0;
+
+	if (seg->size == 0)
+		head_len = pack_head(s, seg, head);
+	if (bytes_reserve(&seg->memory, head_len + len) < 0)
+		return -ENOMEM;
+	(void)bytes_append(&seg->memory, head, head_len);
+	(void)bytes_append(&seg->memory, batch, len);
+	if (seg->size == 0)
+		seg->start = head_len;
+	s->memory_bytes += head_len + len;
+	grown(s, seg, head_len + len);
+	return 0;
+}
+
+int
+spool_segment_settle(struct spool *s, struct spool_segment *seg)
+{
+	struct iovec iov[2] = { { seg->memory.data, seg->memory.len }, { NULL, 0 } };
+	char name[64];
+	int r = spool_segment_open(s, seg, O_RDWR | O_CREAT | O_EXCL);
+
+	if (r < 0)
+		return r;
+	r = write_at(seg->fd, iov, 0);
+	if (r < 0) {
+		spool_segment_name(seg, name);
+		unlinkat(s->dir_fd, name, 0);
+		close_fd(s, seg);
+		return r;
+	}
+	s->memory_bytes -= seg->size;
+	bytes_done(&seg->memory);
+	seg->is_on_disk = true;
+	seg->is_dirty = true;
+	return 0;
+}
+
+/* Fills the window from an offset on. */
+static int
+fill(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_t at, size_t len)
+{
+	size_t cap = len > SPOOL_READ_BYTES ? len : SPOOL_READ_BYTES;
+	size_t want = seg->size - at < cap ? (size_t)(seg->size - at) : cap;
+	int error = spool_segment_open(s, seg, O_RDWR);
+
+	if (error == -EROFS || error == -EACCES)
+		error = spool_segment_open(s, seg, O_RDONLY);
+	if (error < 0)
+		return error;
+	if (r->seg != NULL && r->seg != seg)
+		spool_segment_rest(s, r->seg);
+	r->seg = NULL;
+	if (r->cap < cap || (r->cap > SPOOL_READ_BYTES && len <= SPOOL_READ_BYTES)) {
+		free(r->data);
+		r->cap = 0;
+		r->data = malloc(cap);
+		if (r->data == NULL)
+			return -ENOMEM;
+		r->cap = cap;
+	}
+	r->len = 0;
+	while (r->len < len) {
+		ssize_t n = pread(seg->fd, r->data + r->len, want - r->len, (off_t)(at + r->len));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;	/* somebody has cut the file */
+		r->len += (size_t)n;
+	}
+	r->seg = seg;
+	r->at = at;
+	return 0;
+}
+
+int
+spool_read(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_t at,
+    size_t len, const uint8_t **ret)
+{
+	int error;
+
+	if (at > seg->size || len > seg->size - at)
+		return -ENODATA;
+	if (!seg->is_on_disk) {
+		*ret = seg->memory.data + at;
+		return 0;
+	}
+	if (r->seg != seg || at < r->at || at - r->at > r->len || len > r->len - (at - r->at)) {
+		error = fill(s, r, seg, at, len);
+		if (error < 0)
+			return error;
+	}
+	*ret = r->data + (at - r->at);
+	return 0;
+}
+
+void
+spool_reader_done(struct spool_reader *r)
+{
+	free(r->data);
+	*r = (struct spool_reader){ 0 };
+}

@@ -1,0 +1,582 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * spool: batches in, and what happens about ten times a second. state.h says where the rest is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spool/state.h"
+
+#define DEFAULT_MAX_BYTES (UINT64_C(1) << 30)
+#define DEFAULT_SEGMENT_BYTES (UINT64_C(8) << 20)
+#define DEFAULT_MEMORY_BYTES (UINT64_C(16) << 20)
+#define SEGMENT_BYTES_MAX (UINT64_C(1) << 30)	/* offsets in the flight have 32 bits */
+#define MEMORY_SEGMENT_MAX (UINT64_C(1) << 20)	/* a smaller step in what is given up */
+#define MEMORY_SEGMENT_MIN (UINT64_C(64) << 10)
+#define BATCH_KEPT (UINT64_C(1) << 20)		/* a larger buffer is freed after its batch */
+
+const char *
+spool_drop_name(enum spool_drop reason)
+{
+	static const char *const names[SPOOL_DROPS] = {
+		[SPOOL_DROP_FULL] = "spool_full",
+		[SPOOL_DROP_MEMORY] = "spool_memory_full",
+		[SPOOL_DROP_CORRUPT] = "spool_corrupt",
+	};
+
+	return (unsigned)reason < SPOOL_DROPS ? names[reason] : NULL;
+}
+
+/* Room for an entry in the batch under way. NULL: no memory. */
+static uint8_t *
+add_entry(struct spool_lane_state *l, size_t len)
+{
+	size_t head = l->batch.len == 0 ? spool_batch_head_size(TOPIC_COUNT) : 0;
+	uint8_t *to;
+
+	if (bytes_reserve(&l->batch, head + len) < 0)
+		return NULL;
+	to = l->batch.data + l->batch.len + head;
+	l->batch.len += head + len;
+	l->entries++;
+	return to;
+}
+
+static void
+reset_batch(struct spool_lane_state *l)
+{
+	l->batch.len = 0;
+	if (l->batch.cap > BATCH_KEPT)
+		bytes_done(&l->batch);
+	l->entries = 0;
+	l->records = 0;
+	memset(l->counts, 0, sizeof(l->counts));
+	l->note_bytes = 0;
+	l->has_notes = false;
+	l->has_checkpoint = false;
+}
+
+static int
+on_put(struct sink *sink, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
+    const void *data, size_t len)
+{
+	struct spool *s = ((struct spool_sink *)sink)->spool;
+	struct spool_lane_state *l = &s->lanes[topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
+	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)topic, .seq = seq,
+	    .time_us = time_us, .key = key, .key_len = strlen(key), .data = data, .data_len = len };
+	uint8_t *to;
+
+	if (e.key_len > UINT16_MAX || len > SPOOL_RECORD_MAX ||
+	    l->batch.len + spool_entry_size(e.key_len, len) > s->batch_max)
+		return -EMSGSIZE;
+	to = add_entry(l, spool_entry_size(e.key_len, len));
+	if (to == NULL)
+		return -ENOMEM;
+	spool_entry_pack(to, &e);
+	if (l->records++ == 0)
+		l->first_us = time_us;
+	l->counts[topic]++;
+	if (seq >= s->next_seq[topic]) {
+		s->next_seq[topic] = seq + 1;
+		s->has_seq_moved = true;
+	}
+	s->stats.put++;
+	return 0;
+}
+
+static void
+on_tick(struct sink *sink, int64_t now_us)
+{
+	(void)sink;
+	(void)now_us;	/* the owner calls spool_tick() */
+}
+
+/* What was put and would survive the process: all but what is in memory. */
+static uint64_t
+on_delivered(const struct sink *sink)
+{
+	const struct spool *s = ((const struct spool_sink *)(const void *)sink)->spool;
+	uint64_t away = 0;
+
+	for (int l = 0; l < SPOOL_LANES; l++) {
+		const struct spool_segment *seg;
+
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at)
+			if (!seg->is_on_disk)
+				away += spool_waiting(seg);
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		away += s->stats.dropped[t][SPOOL_DROP_MEMORY];
+	return s->committed > away ? s->committed - away : 0;
+}
+
+static int
+on_close(struct sink *sink)
+{
+	(void)sink;	/* a view: the spool stays */
+	return 0;
+}
+
+static const struct sink_ops ops = {
+	.put = on_put,
+	.tick = on_tick,
+	.delivered = on_delivered,
+	.close = on_close,
+};
+
+struct sink *
+spool_sink(struct spool *s)
+{
+	return &s->sink.sink;
+}
+
+static int
+add_note(struct spool *s, enum spool_entry_kind kind, const void *data, size_t len)
+{
+	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_entry e = { .kind = kind, .data = data, .data_len = len };
+	uint8_t *to;
+
+	if (len > SPOOL_RECORD_MAX || l->batch.len + spool_entry_size(0, len) > SPOOL_BATCH_MAX)
+		return -ENOMEM;
+	to = add_entry(l, spool_entry_size(0, len));
+	if (to == NULL)
+		return -ENOMEM;
+	spool_entry_pack(to, &e);
+	return 0;
+}
+
+int
+spool_note(struct spool *s, const void *data, size_t len)
+{
+	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	int r = add_note(s, SPOOL_ENTRY_NOTE, data, len);
+
+	if (r < 0)
+		return r;
+	l->has_notes = true;
+	l->note_bytes += spool_entry_size(0, len);
+	return 0;
+}
+
+void
+spool_checkpoint_begin(struct spool *s)
+{
+	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+
+	/* Without memory it is not one, and is still wanted after the commit. */
+	if (add_note(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
+		return;
+	l->has_checkpoint = true;
+	l->has_notes = true;
+	l->note_bytes = 0;
+}
+
+bool
+spool_wants_checkpoint(const struct spool *s)
+{
+	const struct spool_segment *last =
+	    TAILQ_LAST(&s->lanes[SPOOL_MAIN].segments, spool_segments);
+	uint64_t large = s->checkpoint_bytes * 4;
+
+	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
+		return true;
+	/* A state that is large beside a segment is not written out for each of them. */
+	if (s->checkpoint.seg != last && s->since_checkpoint >= large)
+		return true;
+	return s->notes_since > (large > s->segment_bytes / 4 ? large : s->segment_bytes / 4);
+}
+
+static uint64_t
+memory_segment_bytes(const struct spool *s)
+{
+	uint64_t bytes = s->memory_max / 16;
+
+	if (bytes > MEMORY_SEGMENT_MAX)
+		bytes = MEMORY_SEGMENT_MAX;
+	if (bytes < MEMORY_SEGMENT_MIN)
+		bytes = MEMORY_SEGMENT_MIN;
+	return bytes < s->segment_bytes ? bytes : s->segment_bytes;
+}
+
+/* Room of the head of the batch, which lies in front of its entries. */
+static void
+pack_batch(struct spool *s, enum spool_lane lane, const struct spool_segment *seg,
+    const struct spool_place *place)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	size_t head = spool_batch_head_size(TOPIC_COUNT);
+	struct spool_batch_head h = {
+		.len = (uint32_t)(l->batch.len - head),
+		.entries = l->entries,
+		.records = l->records,
+		.flags = (uint16_t)((place != NULL ? SPOOL_BATCH_PLACE : 0) |
+		    (l->has_notes ? SPOOL_BATCH_NOTES : 0) |
+		    (l->has_checkpoint ? SPOOL_BATCH_CHECKPOINT : 0)),
+		.lane = (uint16_t)lane,
+		.segment = seg->number,
+		.offset = seg->size,
+		.first = l->next_number,
+	};
+
+	/* The head of a segment that has no bytes yet is written with its first batch. */
+	if (seg->size == 0)
+		h.offset = SPOOL_SEGMENT_HEAD_MIN + TOPIC_COUNT * 48;
+	if (place != NULL)
+		h.place = *place;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		h.next_seq[t] = s->next_seq[t];
+		h.counts[t] = l->counts[t];
+	}
+	spool_batch_head_pack(l->batch.data, &h, TOPIC_COUNT);
+}
+
+/* The batch is in seg: its records wait. */
+static void
+count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
+{
+	struct spool_lane_state *l = &s->lanes[seg->lane];
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		seg->waiting[t] += l->counts[t];
+	s->waiting += l->records;
+	s->committed += l->records;
+	l->next_number += l->records;
+	if (l->oldest_us == 0 && l->records > 0)
+		l->oldest_us = l->first_us;
+	seg->has_notes = seg->has_notes || l->has_notes;
+	if (seg->lane != SPOOL_MAIN)
+		return;
+	s->since_checkpoint += l->batch.len;
+	s->notes_since += l->note_bytes;
+	if (l->has_checkpoint) {
+		s->checkpoint = (struct spool_checkpoint){ seg, at };
+		s->checkpoint_bytes = l->batch.len;
+		s->since_checkpoint = 0;
+		s->notes_since = 0;
+		s->needs_checkpoint = false;
+	}
+}
+
+/* To the disk: the last segment, or a new one. 0 or a negative errno. */
+static int
+commit_disk(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_segment *seg = TAILQ_LAST(&l->segments, spool_segments);
+	bool is_new = seg == NULL || seg->is_sealed ||
+	    seg->size + l->batch.len > s->segment_bytes;
+	uint64_t at;
+	int r;
+
+	if (is_new) {
+		seg = spool_segment_new(s, lane, l->next_segment);
+		if (seg == NULL)
+			return -ENOMEM;
+		l->next_segment++;
+	}
+	pack_batch(s, lane, seg, place);
+	r = spool_segment_write(s, seg, l->batch.data, l->batch.len);
+	if (r < 0 && is_new) {
+		char name[64];
+
+		spool_segment_name(seg, name);
+		if (seg->fd >= 0)
+			unlinkat(s->dir_fd, name, 0);
+		spool_segment_free(s, seg);
+	}
+	if (r < 0)
+		return r;
+	at = seg->size - l->batch.len;
+	if (is_new)
+		spool_lane_append(s, seg);
+	count_batch(s, seg, at);
+	return 0;
+}
+
+/* To memory, behind all else. False: there is none. */
+static bool
+commit_memory(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_segment *seg;
+	bool is_new;
+
+	if (!spool_make_memory(s, l->batch.len + SPOOL_SEGMENT_HEAD_MAX))
+		return false;
+	seg = TAILQ_LAST(&l->segments, spool_segments);
+	is_new = seg == NULL || seg->is_on_disk ||
+	    seg->size + l->batch.len > memory_segment_bytes(s);
+	if (is_new) {
+		seg = spool_segment_new(s, lane, l->next_segment);
+		if (seg == NULL)
+			return false;
+		l->next_segment++;
+	}
+	pack_batch(s, lane, seg, place);
+	if (spool_segment_remember(s, seg, l->batch.data, l->batch.len) < 0) {
+		if (is_new)
+			spool_segment_free(s, seg);
+		return false;
+	}
+	if (is_new)
+		spool_lane_append(s, seg);
+	count_batch(s, seg, seg->size - l->batch.len);
+	s->is_state_moved = true;
+	return true;
+}
+
+/* The batch of a lane, wherever it can go. */
+static void
+commit_lane(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+{
+	struct spool_lane_state *l = &s->lanes[lane];
+	const struct spool_segment *last;
+	int r = s->failed;
+
+	if (l->batch.len == 0) {
+		if (lane == SPOOL_USAGE)
+			return;
+		/* No entries: the place, and what the records of the other lane are numbered with. */
+		if (bytes_reserve(&l->batch, spool_batch_head_size(TOPIC_COUNT)) < 0)
+			return;
+		l->batch.len = spool_batch_head_size(TOPIC_COUNT);
+	}
+	spool_make_room(s, l->batch.len);
+	last = TAILQ_LAST(&l->segments, spool_segments);
+	if (r == 0 && last != NULL && !last->is_on_disk)
+		r = -EAGAIN;	/* order: what is in memory goes to the disk first */
+	if (r == 0) {
+		r = commit_disk(s, lane, place);
+		if (r < 0)
+			spool_disk_failed(s, r);
+	}
+	if (r < 0 && !commit_memory(s, lane, place)) {
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			s->stats.dropped[t][SPOOL_DROP_MEMORY] += l->counts[t];
+		s->committed += l->records;	/* as those that were dropped later: on_delivered() takes all off */
+		s->needs_checkpoint = s->needs_checkpoint || l->has_notes;
+	}
+	reset_batch(l);
+}
+
+int
+spool_commit(struct spool *s, const struct spool_place *place, const uint64_t next_seq[TOPIC_COUNT])
+{
+	bool has_moved = s->has_seq_moved;
+
+	for (int t = 0; t < TOPIC_COUNT && next_seq != NULL; t++) {
+		if (next_seq[t] <= s->next_seq[t])
+			continue;
+		s->next_seq[t] = next_seq[t];
+		has_moved = true;
+	}
+	if (place != NULL && (!s->has_place || place->position != s->place.position ||
+	    place->ring_id != s->place.ring_id || strcmp(place->boot_id, s->place.boot_id) != 0))
+		has_moved = true;
+	if (!has_moved && s->lanes[SPOOL_MAIN].batch.len == 0 && s->lanes[SPOOL_USAGE].batch.len == 0)
+		return s->failed;
+	if (place != NULL) {
+		s->place = *place;
+		s->has_place = true;
+	}
+	s->has_seq_moved = false;
+	/* The place comes last: a crash between the two leaves no record that it claims and that is not there. */
+	commit_lane(s, SPOOL_USAGE, NULL);
+	commit_lane(s, SPOOL_MAIN, s->has_place ? &s->place : NULL);
+	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
+	spool_make_room(s, 0);
+	s->stats.commits++;
+	/* What is only in memory is handed on too: its seq must not be given out again. */
+	if (s->failed < 0 && spool_marks_write(s, false) < 0)
+		s->is_state_moved = true;
+	spool_sync_poll(s, s->sync_ns == 0);
+	return s->failed;
+}
+
+void
+spool_tick(struct spool *s, uint64_t now_ns)
+{
+	s->now_ns = now_ns;
+	/* A clock that a test or a suspend has moved must not put this off for long. */
+	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
+		s->retry_ns = now_ns;
+	if (s->failed == 0 && (now_ns < s->looked_ns || now_ns - s->looked_ns >= SPOOL_RETRY_NS)) {
+		s->looked_ns = now_ns;
+		if (!spool_dir_is_there(s)) {
+			spool_disk_failed(s, -ENOENT);
+			s->retry_ns = now_ns;
+		}
+	}
+	if (s->failed < 0 && now_ns >= s->retry_ns)
+		(void)spool_disk_retry(s);
+	if (s->syncer == NULL)		/* without memory for it: at the next tick */
+		s->sync_failed = spool_sync_start(s);
+	spool_sync_poll(s, now_ns < s->synced_ns || now_ns - s->synced_ns >= s->sync_ns);
+	spool_reap(s);
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		s->lanes[lane].is_read_failing = false;
+		spool_find_oldest(s, lane);
+		spool_flight_shrink(&s->lanes[lane].flight);
+	}
+	if (s->is_state_moved && s->failed == 0) {
+		int r = spool_marks_write(s, false);
+
+		if (r < 0)
+			spool_disk_failed(s, r);
+	}
+}
+
+uint64_t
+spool_next_seq(const struct spool *s, enum topic topic)
+{
+	return s->next_seq[topic];
+}
+
+bool
+spool_place(const struct spool *s, struct spool_place *ret)
+{
+	if (s->has_place)
+		*ret = s->place;
+	return s->has_place;
+}
+
+void
+spool_stats(const struct spool *s, struct spool_stats *ret)
+{
+	*ret = s->stats;
+	ret->records = s->waiting;
+	ret->bytes = s->bytes;
+	ret->memory_bytes = s->memory_bytes;
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		int64_t oldest = s->lanes[lane].oldest_us;
+
+		if (oldest != 0 && s->waiting > 0 &&
+		    (ret->oldest_us == 0 || oldest < ret->oldest_us))
+			ret->oldest_us = oldest;
+	}
+	ret->last_error = s->failed != 0 ? s->failed : s->sync_failed;
+}
+
+/* Frees all, whatever was opened of it. */
+static void
+free_spool(struct spool *s)
+{
+	spool_sync_stop(s);
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		struct spool_lane_state *l = &s->lanes[lane];
+		struct spool_segment *seg;
+
+		while ((seg = TAILQ_FIRST(&l->segments)) != NULL) {
+			TAILQ_REMOVE(&l->segments, seg, at);
+			spool_segment_free(s, seg);
+		}
+		bytes_done(&l->batch);
+		spool_reader_done(&l->reader);
+		spool_flight_done(&l->flight);
+		free(l->skips);
+	}
+	spool_schemas_done(s);
+	if (s->state_fd >= 0)
+		close(s->state_fd);
+	if (s->dir_fd >= 0)
+		close(s->dir_fd);	/* and with it the lock */
+	free(s->dir);
+	free(s);
+}
+
+static struct spool *
+new_spool(const struct spool_options *o)
+{
+	struct spool *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->sink = (struct spool_sink){ { &ops }, s };
+	s->dir_fd = -1;
+	s->state_fd = -1;
+	s->max_bytes = o->max_bytes != 0 ? o->max_bytes : DEFAULT_MAX_BYTES;
+	s->segment_bytes = o->segment_bytes != 0 ? o->segment_bytes : DEFAULT_SEGMENT_BYTES;
+	if (s->segment_bytes > s->max_bytes / 8)
+		s->segment_bytes = s->max_bytes / 8;
+	if (s->segment_bytes > SEGMENT_BYTES_MAX)
+		s->segment_bytes = SEGMENT_BYTES_MAX;
+	s->memory_max = o->memory_bytes != 0 ? o->memory_bytes : DEFAULT_MEMORY_BYTES;
+	s->batch_max = s->max_bytes / 2 < SPOOL_BATCH_MAX ? s->max_bytes / 2 : SPOOL_BATCH_MAX;
+	s->sync_ns = (uint64_t)o->sync_ms * 1000000;
+	s->is_sync_first = o->is_sync_first;
+	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		TAILQ_INIT(&s->lanes[lane].segments);
+		s->lanes[lane].next_segment = 1;
+	}
+	spool_schemas_init(s, o->schemas);
+	s->dir = strdup(o->dir);
+	if (s->dir == NULL) {
+		free_spool(s);
+		return NULL;
+	}
+	return s;
+}
+
+int
+spool_open(const struct spool_options *o, struct spool **ret, struct spool_recovery *recovery,
+    char *error, size_t error_size)
+{
+	struct spool_recovery unused;
+	struct spool *s = new_spool(o);
+	int r;
+
+	if (recovery == NULL)
+		recovery = &unused;
+	*recovery = (struct spool_recovery){ 0 };
+	if (s == NULL) {
+		snprintf(error, error_size, "%s: no memory for the spool", o->dir);
+		return -ENOMEM;
+	}
+	r = spool_dir_open(s, error, error_size);
+	if (r < 0)
+		goto fail;
+	r = spool_recover(s, recovery);
+	if (r < 0) {
+		snprintf(error, error_size, "%s: cannot read the spool: %s", o->dir, strerror(-r));
+		goto fail;
+	}
+	spool_reap(s);
+	/* A disk that takes nothing now may later: not a reason to fail. Also marks the state unclean. */
+	r = spool_disk_retry(s);
+	/* A clean state is believed after a power cut, too: it must be gone before anything is handed out. */
+	if (r == 0 && recovery->was_clean && fdatasync(s->state_fd) < 0)
+		(void)spool_disk_failed(s, -errno);
+	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
+	*ret = s;
+	return 0;
+
+fail:
+	free_spool(s);
+	return r;
+}
+
+int
+spool_close(struct spool *s)
+{
+	int r, synced;
+
+	if (s == NULL)
+		return 0;
+	(void)spool_commit(s, NULL, NULL);
+	r = s->failed < 0 ? spool_disk_retry(s) : 0;
+	synced = spool_sync_all(s);
+	spool_reap(s);
+	for (int lane = 0; lane < SPOOL_LANES; lane++)
+		s->lanes[lane].handed_mark = spool_handed_below(s, lane);
+	if (r == 0)
+		r = spool_marks_write(s, true);
+	if (r == 0 && fdatasync(s->state_fd) < 0)
+		r = -errno;
+	free_spool(s);
+	return r < 0 ? r : synced;
+}

@@ -1,0 +1,208 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sync: the thread that waits in fdatasync(2) so that the loop does not. It gets duplicates of
+ * file descriptors and gives back one errno; all else stays with the loop's thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spool/state.h"
+
+enum {
+	FDS = 8,		/* of one round: the directory, and segments */
+};
+
+struct spool_syncer {
+	pthread_t	 thread;
+	pthread_mutex_t	 mutex;
+	pthread_cond_t	 changed;
+	int		 fds[FDS];	/* the thread's, from has_work to is_done */
+	int		 n_fds;
+	bool		 has_work;
+	bool		 is_stopping;
+	int		 error;
+	int		 is_done;	/* atomic: the loop looks at it without the mutex */
+	bool		 is_busy;	/* the loop's: asked for, and not taken note of */
+};
+
+static int
+sync_fds(int *fds, int n)
+{
+	int first = 0;
+
+	for (int i = 0; i < n; i++) {
+		/* EINVAL: a directory of a file system that has nothing to sync there. */
+		if (fdatasync(fds[i]) < 0 && errno != EINVAL && first == 0)
+			first = -errno;
+		close(fds[i]);
+	}
+	return first;
+}
+
+static void *
+run(void *arg)
+{
+	struct spool_syncer *y = arg;
+
+	pthread_mutex_lock(&y->mutex);
+	for (;;) {
+		int error;
+
+		while (!y->has_work && !y->is_stopping)
+			pthread_cond_wait(&y->changed, &y->mutex);
+		if (!y->has_work)
+			break;
+		pthread_mutex_unlock(&y->mutex);
+		error = sync_fds(y->fds, y->n_fds);
+		pthread_mutex_lock(&y->mutex);
+		y->has_work = false;
+		y->error = error;
+		__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&y->mutex);
+	return NULL;
+}
+
+int
+spool_sync_start(struct spool *s)
+{
+	struct spool_syncer *y = calloc(1, sizeof(*y));
+	sigset_t all, before;
+	int r;
+
+	if (y == NULL)
+		return -ENOMEM;
+	pthread_mutex_init(&y->mutex, NULL);
+	pthread_cond_init(&y->changed, NULL);
+	/* Signals are the loop's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&y->thread, NULL, run, y);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r != 0) {
+		pthread_cond_destroy(&y->changed);
+		pthread_mutex_destroy(&y->mutex);
+		free(y);
+		return -r;
+	}
+	s->syncer = y;
+	return 0;
+}
+
+/* Takes note of how a round went. */
+static void
+finish(struct spool *s, int error)
+{
+	struct spool_segment *seg;
+
+	for (int l = 0; l < SPOOL_LANES; l++) {
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+			/* What did not reach the disk once is not asked for again: the kernel has let go of it. */
+			if (seg->is_syncing && error < 0)
+				seg->is_sealed = seg->has_sync_failed = true;
+			else if (seg->is_syncing)
+				seg->synced_to = seg->syncing_to;
+			seg->is_syncing = false;
+			/* It was dirty still when the next one began. */
+			if (TAILQ_NEXT(seg, at) != NULL)
+				spool_segment_rest(s, seg);
+		}
+	}
+	s->stats.syncs++;
+	s->sync_failed = error;
+	if (error < 0) {
+		s->stats.write_errors++;
+		s->has_new_names = true;
+	}
+}
+
+/* Duplicates of what has to be synced, and the directory for the names of new ones. */
+static int
+gather(struct spool *s, int fds[FDS])
+{
+	struct spool_segment *seg;
+	int n = 0, fd;
+
+	for (int l = 0; l < SPOOL_LANES; l++) {
+		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+			if (!seg->is_dirty || n == FDS - 1)
+				continue;
+			fd = seg->fd >= 0 ? fcntl(seg->fd, F_DUPFD_CLOEXEC, 0) : -1;
+			if (fd < 0)
+				continue;
+			fds[n++] = fd;
+			seg->is_dirty = false;
+			seg->is_syncing = true;
+			seg->syncing_to = seg->size;
+		}
+	}
+	if (n > 0 && s->has_new_names && (fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 0)) >= 0) {
+		fds[n++] = fd;
+		s->has_new_names = false;
+	}
+	return n;
+}
+
+void
+spool_sync_poll(struct spool *s, bool is_due)
+{
+	struct spool_syncer *y = s->syncer;
+
+	if (y == NULL)
+		return;
+	if (y->is_busy && __atomic_load_n(&y->is_done, __ATOMIC_ACQUIRE)) {
+		y->is_busy = false;
+		finish(s, y->error);
+	}
+	if (y->is_busy || !is_due)
+		return;
+	y->n_fds = gather(s, y->fds);
+	if (y->n_fds == 0)
+		return;
+	y->is_busy = true;
+	s->synced_ns = s->now_ns;
+	pthread_mutex_lock(&y->mutex);
+	y->is_done = 0;
+	y->has_work = true;
+	pthread_cond_signal(&y->changed);
+	pthread_mutex_unlock(&y->mutex);
+}
+
+void
+spool_sync_stop(struct spool *s)
+{
+	struct spool_syncer *y = s->syncer;
+
+	if (y == NULL)
+		return;
+	pthread_mutex_lock(&y->mutex);
+	y->is_stopping = true;
+	pthread_cond_signal(&y->changed);
+	pthread_mutex_unlock(&y->mutex);
+	pthread_join(y->thread, NULL);
+	if (y->is_busy)
+		finish(s, y->error);
+	pthread_cond_destroy(&y->changed);
+	pthread_mutex_destroy(&y->mutex);
+	free(y);
+	s->syncer = NULL;
+}
+
+int
+spool_sync_all(struct spool *s)
+{
+	int fds[FDS], n, r, first = 0;
+
+	spool_sync_stop(s);
+	while ((n = gather(s, fds)) > 0) {
+		r = sync_fds(fds, n);
+		finish(s, r);
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}

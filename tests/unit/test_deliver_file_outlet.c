@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "samples.h"
+#include "codec/encode.h"
+#include "deliver/file_outlet.h"
+#include "codec/ocf.h"
+
+#define OLD_SCHEMA "{\"type\": \"string\", \"doc\": \"as it was\"}"
+
+static char lake[64];
+static struct event_base *base;
+static struct outlet *outlet;
+static uint64_t told[1000];	/* ids, in order; those that failed with the top bit */
+static size_t n_told;
+static unsigned ready;
+
+#define FAILED (UINT64_C(1) << 63)
+
+static void
+on_delivered(enum topic topic, uint64_t id, void *arg)
+{
+	(void)arg;
+	assert_true(topic == TOPIC_PROGRAM || topic == TOPIC_USAGE);
+	told[n_told++] = id;
+}
+
+static void
+on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+    const char *detail, void *arg)
+{
+	(void)arg;
+	(void)detail;
+	assert_int_equal(failure, OUTLET_AGAIN);
+	assert_non_null(reason);
+	told[n_told++] = r->id | FAILED;
+}
+
+static void
+on_ready(void *arg)
+{
+	(void)arg;
+	ready++;
+}
+
+static const char *
+schema_text(void *arg, uint64_t fingerprint)
+{
+	(void)arg;
+	return fingerprint == 1 ? encode_schema(TOPIC_PROGRAM, NULL) : fingerprint == 2 ? OLD_SCHEMA : NULL;
+}
+
+static int
+open_outlet(const char *where)
+{
+	struct file_outlet_options o = {
+		.sink = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
+		.schema = schema_text,
+	};
+	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+
+	return file_outlet_open(base, &o, &events, &outlet, NULL);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	n_told = ready = 0;
+	outlet = NULL;
+	base = event_base_new();
+	return sample_folder(lake) == NULL || open_outlet(lake) < 0 ? -1 : 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (outlet != NULL)
+		outlet->ops->close(outlet);
+	event_base_free(base);
+	umount2(lake, MNT_DETACH);
+	sample_remove(lake);
+	return 0;
+}
+
+static int
+put_with(uint64_t id, uint64_t schema, size_t len, const char **reason)
+{
+	static char data[100000];
+	struct spool_record r = { .id = id, .topic = TOPIC_PROGRAM, .schema = schema, .seq = id,
+	    .time_us = SAMPLE_TIME, .key = "k", .data = data, .len = len };
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (char)rand();
+	return outlet->ops->put(outlet, &r, reason);
+}
+
+static int
+put(uint64_t id, size_t len)
+{
+	const char *reason = NULL;
+
+	return put_with(id, 1, len, &reason);
+}
+
+static void
+turn(void)
+{
+	event_base_loop(base, EVLOOP_NONBLOCK);
+}
+
+static struct outlet_status
+status(void)
+{
+	struct outlet_status s;
+
+	outlet->ops->status(outlet, &s);
+	return s;
+}
+
+static size_t
+files(glob_t *g)
+{
+	char pattern[PATH_MAX];
+
+	snprintf(pattern, sizeof(pattern), "%s/sluice.program/date=*/host=*/[!.]*.avro", lake);
+	return glob(pattern, 0, NULL, g) == 0 ? g->gl_pathc : 0;
+}
+
+static void
+a_record_is_delivered_once_its_block_is_written(void **state)
+{
+	(void)state;
+	for (uint64_t id = 10; id < 13; id++)
+		assert_int_equal(put(id, 100), 0);
+	turn();
+	assert_int_equal(n_told, 0);
+	assert_int_equal(status().in_flight, 3);
+	outlet->ops->tick(outlet, SAMPLE_TIME);
+	assert_int_equal(n_told, 0);	/* only from the loop */
+	turn();
+	assert_int_equal(n_told, 3);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(told[i], 10 + i);
+	assert_int_equal(status().in_flight, 0);
+	assert_int_equal(status().state, OUTLET_UP);
+}
+
+static void
+a_full_block_is_told_without_a_tick(void **state)
+{
+	(void)state;
+	for (uint64_t id = 0; id < 100; id++)
+		assert_int_equal(put(id, 1000), 0);
+	assert_int_equal(n_told, 0);
+	turn();
+	assert_true(n_told >= 64 && n_told < 100);
+	outlet->ops->hurry(outlet);
+	turn();
+	assert_int_equal(n_told, 100);
+	for (uint64_t i = 0; i < 100; i++)
+		assert_int_equal(told[i], i);
+}
+
+static void
+closing_tells_what_it_writes(void **state)
+{
+	(void)state;
+	assert_int_equal(put(5, 100), 0);
+	outlet->ops->close(outlet);
+	outlet = NULL;
+	assert_int_equal(n_told, 1);
+	assert_int_equal(told[0], 5);
+}
+
+static void
+a_full_disk_delays_and_loses_nothing(void **state)
+{
+	uint64_t id = 0, refused;
+	int tries;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	outlet->ops->close(outlet);
+	outlet = NULL;
+	assert_int_equal(mount("tmpfs", lake, "tmpfs", 0, "size=256k"), 0);
+	assert_int_equal(open_outlet(lake), 0);
+	while (put(id, 1000) == 0)
+		assert_true(++id < 1000);
+	refused = id;
+	turn();
+	assert_int_equal(status().state, OUTLET_DOWN);
+	assert_non_null(strstr(status().error, "No space left on device"));
+	assert_true(n_told < refused);
+	assert_int_equal(mount("tmpfs", lake, "tmpfs", MS_REMOUNT, "size=4m"), 0);
+	assert_int_equal(put(refused, 1000), -EAGAIN);
+	ready = 0;
+	for (tries = 0; tries < 5000 && n_told < refused; tries++) {
+		usleep(2000);
+		outlet->ops->tick(outlet, SAMPLE_TIME + tries * 1000000);
+		turn();
+	}
+	assert_int_equal(n_told, refused);
+	assert_true(ready > 0);
+	for (uint64_t i = 0; i < refused; i++)
+		assert_int_equal(told[i], i);
+	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(put(refused, 1000), 0);
+}
+
+static void
+what_is_given_back_is_not_written(void **state)
+{
+	glob_t g;
+
+	(void)state;
+	assert_int_equal(put(1, 100), 0);
+	assert_int_equal(put(2, 100), 0);
+	outlet->ops->give_back(outlet);
+	assert_int_equal(put(3, 100), -EAGAIN);
+	turn();
+	assert_int_equal(n_told, 2);
+	assert_int_equal(told[0], 1 | FAILED);
+	assert_int_equal(told[1], 2 | FAILED);
+	assert_int_equal(ready, 1);
+	outlet->ops->close(outlet);
+	outlet = NULL;
+	assert_int_equal(n_told, 2);
+	assert_int_equal(files(&g), 0);
+}
+
+static void
+records_of_an_older_schema_get_a_file_of_theirs(void **state)
+{
+	const char *reason = NULL;
+	bool has_old = false, has_new = false;
+	glob_t g;
+
+	(void)state;
+	assert_int_equal(put_with(1, 2, 10, &reason), 0);
+	assert_int_equal(put_with(2, 2, 10, &reason), 0);
+	assert_int_equal(put_with(3, 1, 10, &reason), 0);
+	assert_int_equal(put_with(4, 9, 10, &reason), -ENOKEY);
+	assert_string_equal(reason, "schema_unknown");
+	outlet->ops->close(outlet);
+	outlet = NULL;
+	assert_int_equal(files(&g), 2);
+	for (size_t i = 0; i < g.gl_pathc; i++) {
+		int fd = open(g.gl_pathv[i], O_RDONLY);
+		struct ocf_reader *r = NULL;
+		struct ocf_block b;
+		struct ocf_error e;
+		const char *text;
+		size_t len;
+
+		assert_int_equal(ocf_reader_open(fd, &r, &e), 0);
+		text = ocf_reader_schema(r, &len);
+		assert_int_equal(ocf_reader_next(r, &b, &e), 1);
+		if (len == strlen(OLD_SCHEMA) && memcmp(text, OLD_SCHEMA, len) == 0) {
+			has_old = true;
+			assert_int_equal(b.count, 2);
+		} else {
+			has_new = true;
+			assert_int_equal(b.count, 1);
+		}
+		ocf_reader_close(r);
+		close(fd);
+	}
+	assert_true(has_old && has_new);
+	globfree(&g);
+}
+
+static void
+a_lake_that_cannot_be_made_is_an_error(void **state)
+{
+	struct outlet *before = outlet;
+
+	(void)state;
+	assert_int_equal(open_outlet("/proc/no/lake"), -ENOENT);
+	assert_ptr_equal(outlet, before);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_record_is_delivered_once_its_block_is_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_block_is_told_without_a_tick, setup, teardown),
+		cmocka_unit_test_setup_teardown(closing_tells_what_it_writes, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_given_back_is_not_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(records_of_an_older_schema_get_a_file_of_theirs, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_lake_that_cannot_be_made_is_an_error, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redact: secrets go, everything else stays as it was. No root, no kernel. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "identify/redact.h"
+
+#define ARGS_MAX 8
+
+struct expectation {
+	const char *before[ARGS_MAX];
+	const char *after[ARGS_MAX];
+};
+
+static const struct expectation secrets[] = {
+	/* options */
+	{ { "x", "--password=hunter2" }, { "x", "--password=***" } },
+	{ { "x", "--password=a b=c;d" }, { "x", "--password=***" } },
+	{ { "x", "--password", "hunter2", "y" }, { "x", "--password", "***", "y" } },
+	{ { "x", "--password", "-Abc123" }, { "x", "--password", "***" } },
+	{ { "x", "--db-passwd", "p" }, { "x", "--db-passwd", "***" } },
+	{ { "x", "--token", "t" }, { "x", "--token", "***" } },
+	{ { "x", "--api-key=k" }, { "x", "--api-key=***" } },
+	{ { "x", "--API_KEY", "k" }, { "x", "--API_KEY", "***" } },
+	{ { "x", "--apikey", "k" }, { "x", "--apikey", "***" } },
+	{ { "x", "--secret", "s" }, { "x", "--secret", "***" } },
+	{ { "x", "--secret-key=s" }, { "x", "--secret-key=***" } },
+	{ { "x", "--client-secret", "s" }, { "x", "--client-secret", "***" } },
+	{ { "x", "--secretAccessKey=s" }, { "x", "--secretAccessKey=***" } },
+	{ { "java", "-storepass", "s", "-Ddb.password=s" },
+	    { "java", "-storepass", "***", "-Ddb.password=***" } },
+	{ { "openssl", "rsa", "-passin", "pass:s" }, { "openssl", "rsa", "-passin", "***" } },
+	{ { "x", "--set", "db.password=s,replicas=2" }, { "x", "--set", "db.password=***" } },
+	{ { "x", "--opts=user=me,password=s,uid=2" }, { "x", "--opts=user=me,password=***,uid=2" } },
+	/* assignments */
+	{ { "env", "AWS_SECRET_ACCESS_KEY=abc/def+g", "ls" },
+	    { "env", "AWS_SECRET_ACCESS_KEY=***", "ls" } },
+	{ { "env", "PRIVATE_KEY=x", "ls" }, { "env", "PRIVATE_KEY=***", "ls" } },
+	{ { "env", "PGPASSWORD=a b", "psql" }, { "env", "PGPASSWORD=***", "psql" } },
+	{ { "docker", "run", "-e", "GITHUB_TOKEN=x", "img" },
+	    { "docker", "run", "-e", "GITHUB_TOKEN=***", "img" } },
+	{ { "docker", "run", "-eDB_PASS=x", "img" }, { "docker", "run", "-eDB_PASS=***", "img" } },
+	{ { "psql", "host=h password=x dbname=d" }, { "psql", "host=h password=*** dbname=d" } },
+	{ { "x", "jdbc:sqlserver://h;user=u;password=x;a=b" },
+	    { "x", "jdbc:sqlserver://h;user=u;password=***;a=b" } },
+	/* commands with short options of their own */
+	{ { "mysql", "-u", "root", "-phunter2", "db" }, { "mysql", "-u", "root", "-p***", "db" } },
+	{ { "/usr/bin/mysqldump", "-px" }, { "/usr/bin/mysqldump", "-p***" } },
+	{ { "sudo", "-u", "bob", "mysql", "-px" }, { "sudo", "-u", "bob", "mysql", "-p***" } },
+	{ { "timeout", "10", "sshpass", "-p", "x", "ssh", "h" },
+	    { "timeout", "10", "sshpass", "-p", "***", "ssh", "h" } },
+	{ { "redis-cli", "-a", "x", "get" }, { "redis-cli", "-a", "***", "get" } },
+	{ { "curl", "-u", "me:x", "h" }, { "curl", "-u", "me:***", "h" } },
+	{ { "curl", "-ume:x", "h" }, { "curl", "-ume:***", "h" } },
+	{ { "curl", "--user=me:x", "h" }, { "curl", "--user=me:***", "h" } },
+	{ { "docker", "login", "-u", "me", "-p", "x" }, { "docker", "login", "-u", "me", "-p", "***" } },
+	/* headers */
+	{ { "curl", "-H", "Authorization: Bearer abc.def" }, { "curl", "-H", "Authorization: Bearer ***" } },
+	{ { "curl", "-H", "authorization: basic Zm9v" }, { "curl", "-H", "authorization: basic ***" } },
+	{ { "curl", "-H", "Authorization: xyz" }, { "curl", "-H", "Authorization: ***" } },
+	{ { "curl", "-HX-Api-Key: k" }, { "curl", "-HX-Api-Key: ***" } },
+	{ { "curl", "-H", "Cookie: a=b; c=d" }, { "curl", "-H", "Cookie: ***" } },
+	{ { "x", "use Bearer abcdefghijkl now" }, { "x", "use Bearer *** now" } },
+	/* URLs */
+	{ { "git", "clone", "https://me:x@h/r.git" }, { "git", "clone", "https://me:***@h/r.git" } },
+	{ { "x", "postgres://u:p/w#d@h:5432/db?a=b" }, { "x", "postgres://u:***@h:5432/db?a=b" } },
+	{ { "x", "--proxy=http://u:a@b@h:80/" }, { "x", "--proxy=http://u:***@h:80/" } },
+	{ { "x", "https://abcdefghijklmnopqrstuv@h/r" }, { "x", "https://***@h/r" } },
+	{ { "x", "https://h/f?a=1&token=t&b=2" }, { "x", "https://h/f?a=1&token=***&b=2" } },
+	{ { "x", "https://h/f?X-Amz-Date=1&X-Amz-Signature=00ff" },
+	    { "x", "https://h/f?X-Amz-Date=1&X-Amz-Signature=***" } },
+	{ { "x", "https://h/f?sv=1&sig=a%2Bb&se=2" }, { "x", "https://h/f?sv=1&sig=***&se=2" } },
+	{ { "x", "https://h/?signature=s" }, { "x", "https://h/?signature=***" } },
+	/* JSON and other text */
+	{ { "curl", "-d", "{\"user\": \"me\", \"password\": \"a,b\", \"n\": 1}" },
+	    { "curl", "-d", "{\"user\": \"me\", \"password\": \"***\", \"n\": 1}" } },
+	{ { "python3", "-c", "connect(password = 'x', port=1)" },
+	    { "python3", "-c", "connect(password = '***', port=1)" } },
+	{ { "x", "ghp_abcdefghijklmnopqrstuvwxyz0123456789" }, { "x", "***" } },
+	/* scripts */
+	{ { "sh", "-c", "PGPASSWORD=x psql -h h" }, { "sh", "-c", "PGPASSWORD=*** psql -h h" } },
+	{ { "bash", "-euc", "x --password 'a b' y" }, { "bash", "-euc", "x --password '***' y" } },
+	{ { "sh", "-c", "x '--password=a b' y" }, { "sh", "-c", "x '--password=***' y" } },
+	{ { "sh", "-c", "x --password=\"a b\" y" }, { "sh", "-c", "x --password=\"***\" y" } },
+	{ { "sh", "-c", "x --token \\\n  t \\\n  y" }, { "sh", "-c", "x --token \\\n  *** \\\n  y" } },
+	{ { "sh", "-c", "cd /x && mysql -px db; mysql -p" }, { "sh", "-c", "cd /x && mysql -p*** db; mysql -p" } },
+	{ { "sh", "-c", "curl -H 'Authorization: Bearer t' -u a:b h" },
+	    { "sh", "-c", "curl -H 'Authorization: Bearer ***' -u a:*** h" } },
+	{ { "sh", "-c", "bash -c \"mysql -px\" && y" }, { "sh", "-c", "bash -c \"mysql -p***\" && y" } },
+	{ { "ssh", "h", "mysql -px db" }, { "ssh", "h", "mysql -p*** db" } },
+	{ { "sh", "-c", "curl -d \"{\\\"token\\\": \\\"t\\\"}\" h" },
+	    { "sh", "-c", "curl -d \"{\\\"token\\\": \\\"***\\\"}\" h" } },
+	{ { "sh", "-c", "it's; mysql --password x" }, { "sh", "-c", "it's; mysql --password ***" } },
+	{ { "mysql --password x" }, { "mysql --password x" } },	/* argv[0] is no script */
+	{ { "x", "-v", "--user bob --password x" }, { "x", "-v", "--user bob --password ***" } },
+	/* two in one, and one that is masked already */
+	{ { "x", "https://a:b@h/?token=c" }, { "x", "https://a:***@h/?token=***" } },
+	{ { "x", "--password=***" }, { "x", "--password=***" } },
+};
+
+/* What looks a little like a secret and is none. */
+static const char *const harmless[][ARGS_MAX] = {
+	{ "bwa", "mem", "-t", "2", "-R", "@RG\\tID:S1\\tSM:S1", "ref.fa" },
+	{ "x", "--tokens-per-second", "5" },
+	{ "x", "--max-tokens=5", "--tokenizer", "bpe" },
+	{ "x", "--password-file", "/run/pw" },
+	{ "x", "--secret-name", "db", "--secrets-file=/x" },
+	{ "x", "--secretome", "s.fa" },
+	{ "x", "--no-password", "db" },
+	{ "x", "--pad-token", "<pad>" },
+	{ "sort", "-k1,1", "--key=2,2n" },
+	{ "x", "--min-pass", "3", "FILTER=PASS" },
+	{ "bcftools", "view", "-i", "FILTER=\"PASS\" && QUAL>20", "-p", "x" },
+	{ "samtools", "view", "-u", "a:b", "-p", "x" },
+	{ "mysql", "-p", "db", "-u", "a:b" },
+	{ "docker", "run", "-p", "80:80", "img" },
+	{ "curl", "-u", "me", "https://h:8443/a@b?key2=1&page=2" },
+	{ "git", "clone", "ssh://git@h/r.git", "git@h:r.git" },
+	{ "x", "docker://h/img@sha256:00" },
+	{ "env", "PWD=/x", "OLDPWD=/y", "SSH_AUTH_SOCK=/z" },
+	{ "x", "--password", "--verbose" },
+	{ "sh", "-c", "PASSWORD= x y" },
+	{ "python3", "-c", "if token == x: pass" },
+	{ "awk", "{ pass = $1 }" },
+	{ "x", "chr1:100-200", "s3://bucket/key", "a=b", "" },
+	{ "ssh", "-i", "~/.ssh/id_rsa", "--private-key", "/k.pem" },
+};
+
+static size_t
+count_args(const char *const *argv)
+{
+	size_t n = 0;
+
+	while (n < ARGS_MAX && argv[n] != NULL)
+		n++;
+	return n;
+}
+
+static void
+setup_arena(struct arena *a, size_t size)
+{
+	assert_int_equal(arena_init(a, size), 0);
+}
+
+static void
+secrets_become_stars(void **state)
+{
+	struct arena a;
+	int wrong = 0;
+
+	(void)state;
+	setup_arena(&a, 4096);
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+		const char *argv[ARGS_MAX];
+		size_t argc = count_args(secrets[i].before);
+
+		arena_reset(&a);
+		memcpy(argv, secrets[i].before, sizeof(argv));
+		redact_argv(argv, argc, &a);
+		for (size_t k = 0; k < argc; k++) {
+			const char *want = secrets[i].after[k];
+
+			if (want == NULL || strcmp(argv[k], want) != 0) {
+				print_error("row %zu: %s: got \"%s\", not \"%s\"\n", i, argv[0], argv[k], want);
+				wrong++;
+			}
+		}
+	}
+	assert_int_equal(wrong, 0);
+	arena_done(&a);
+}
+
+static void
+all_else_stays(void **state)
+{
+	struct arena a;
+	int wrong = 0;
+
+	(void)state;
+	setup_arena(&a, 4096);
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		const char *argv[ARGS_MAX];
+		size_t argc = count_args(harmless[i]);
+
+		memcpy(argv, harmless[i], sizeof(argv));
+		assert_true(redact_argv(argv, argc, &a) <= argc);
+		for (size_t k = 0; k < argc; k++) {
+			if (argv[k] != harmless[i][k]) {	/* not even a copy */
+				print_error("row %zu: %s became %s\n", i, harmless[i][k], argv[k]);
+				wrong++;
+			}
+		}
+	}
+	assert_int_equal(wrong, 0);
+	assert_int_equal(a.used, 0);
+	arena_done(&a);
+}
+
+static void
+a_full_arena_leaks_nothing(void **state)
+{
+	const char *argv[] = { "x", "--password=hunter2", "--quiet" };
+	struct arena a;
+
+	(void)state;
+	setup_arena(&a, 8);
+	assert_int_equal(redact_argv(argv, 3, &a), 1);
+	assert_string_equal(argv[1], REDACTED);
+	assert_string_equal(argv[2], "--quiet");
+	arena_done(&a);
+}
+
+static void
+more_secrets_than_there_is_room_to_note_all_go(void **state)
+{
+	static char text[20000];
+	const char *argv[] = { "sh", "-c", text };
+	struct arena a;
+	size_t len = 0;
+
+	(void)state;
+	for (int i = 0; i < 500; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "x --password hunter%d; ", i);
+	setup_arena(&a, 65536);
+	assert_int_equal(redact_argv(argv, 3, &a), 1);
+	assert_null(strstr(argv[2], "hunter"));
+	assert_non_null(strstr(argv[2], "x --password ***; x --password ***"));
+	arena_done(&a);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(secrets_become_stars),
+		cmocka_unit_test(all_else_stays),
+		cmocka_unit_test(a_full_arena_leaks_nothing),
+		cmocka_unit_test(more_secrets_than_there_is_room_to_note_all_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

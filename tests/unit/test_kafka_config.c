@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kafka_config and kafka_errors: properties, files, sizes, errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kafka/client.h"
+#include "tree.h"
+
+static char error[256];
+
+/* A property's value, as it is with these of the user's. */
+static const char *
+value(const struct kafka_options *o, const char *name)
+{
+	static char text[512];
+	rd_kafka_conf_t *conf = kafka_conf_new(o, error, sizeof(error));
+	const char *found;
+
+	assert_non_null(conf);
+	found = kafka_conf_get(conf, name, text, sizeof(text));
+	rd_kafka_conf_destroy(conf);
+	return found;
+}
+
+static void
+ours_are_what_is_promised(void **state)
+{
+	static const struct kafka_property want[] = {
+		{ "client.id", "sluice" },
+		{ "enable.idempotence", "true" },
+		{ "acks", "-1" },
+		{ "compression.codec", "lz4" },
+		{ "partitioner", "murmur2_random" },
+		{ "queue.buffering.max.messages", "20000" },
+		{ "queue.buffering.max.kbytes", "16384" },
+		{ "socket.keepalive.enable", "true" },
+		{ "topic.metadata.propagation.max.ms", "5000" },
+		{ "message.timeout.ms", "300000" },
+		{ "statistics.interval.ms", "30000" },
+		{ "log.queue", "true" },
+	};
+	struct kafka_options o = { 0 };
+	struct kafka_property stderr_log[] = { { "log.queue", "false" } };
+	struct kafka_property metrics[] = { { "enable.metrics.push", "true" } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		assert_string_equal(value(&o, want[i].name), want[i].value);
+	assert_int_equal(atof(value(&o, "linger.ms")), 50);
+	o.stats_ms = 1234;
+	assert_string_equal(value(&o, "statistics.interval.ms"), "1234");
+	o.properties = stderr_log;	/* the one that does not win */
+	o.n_properties = 1;
+	assert_string_equal(value(&o, "log.queue"), "true");
+	if (rd_kafka_version() < 0x020500ff) {
+		o.n_properties = 0;
+		assert_null(value(&o, "enable.metrics.push"));
+		return;
+	}
+	assert_string_equal(value(&o, "enable.metrics.push"), "false");
+	o.properties = metrics;
+	assert_string_equal(value(&o, "enable.metrics.push"), "true");
+}
+
+static void
+no_broker_is_an_error_of_the_configuration(void **state)
+{
+	struct kafka_options o = { 0 };
+
+	(void)state;
+	assert_int_equal(kafka_check(&o, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "broker"));
+}
+
+static void
+the_users_properties_win(void **state)
+{
+	const char *broker = "a:1";
+	struct kafka_property p[] = { { "linger.ms", "7" }, { "client.id", "other" } };
+	struct kafka_options o = { .brokers = &broker, .n_brokers = 1, .properties = p, .n_properties = 2 };
+	char text[64];
+	rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
+
+	(void)state;
+	assert_non_null(conf);
+	assert_string_equal(kafka_conf_get(conf, "client.id", text, sizeof(text)), "other");
+	assert_int_equal(atof(kafka_conf_get(conf, "linger.ms", text, sizeof(text))), 7);
+	assert_string_equal(kafka_conf_get(conf, "enable.idempotence", text, sizeof(text)), "true");
+	assert_string_equal(kafka_conf_get(conf, "partitioner", text, sizeof(text)), "murmur2_random");
+	assert_string_equal(kafka_conf_get(conf, "compression.codec", text, sizeof(text)), "lz4");
+	assert_null(kafka_conf_get(conf, "no.such", text, sizeof(text)));
+	rd_kafka_conf_destroy(conf);
+}
+
+static void
+brokers_are_joined(void **state)
+{
+	const char *brokers[] = { "a:1", "b.example:9092", "[::1]:2" };
+	static const char *const want[] = { "", "a:1", "a:1,b.example:9092", "a:1,b.example:9092,[::1]:2" };
+
+	(void)state;
+	for (size_t n = 0; n <= 3; n++) {
+		struct kafka_options o = { .brokers = brokers, .n_brokers = n };
+		char *joined = kafka_join_brokers(&o);
+
+		assert_string_equal(joined, want[n]);
+		free(joined);
+		assert_int_equal(kafka_check(&o, error, sizeof(error)), n > 0 ? 0 : -22);
+		if (n > 0)
+			assert_string_equal(value(&o, "bootstrap.servers"), want[n]);
+	}
+	assert_int_equal(kafka_check(&(struct kafka_options){ 0 }, error, sizeof(error)), -22);
+	assert_string_equal(error, "no broker is named");
+}
+
+static void
+files_are_looked_at_before_librdkafka_does(void **state)
+{
+	struct tree t;
+	char there[128], none[128], want[400];
+	struct kafka_property p[] = { { "ssl.ca.location", "probe" }, { ".location", there }, { "location", none },
+		{ "ssl.key.location", none }, { "ssl.certificate.location", there } };
+	struct kafka_options o = { .properties = p, .n_properties = 3 };
+
+	(void)state;
+	tree_init(&t);
+	tree_write(&t, "there", "x");
+	snprintf(there, sizeof(there), "%s", tree_path(&t, "there"));
+	snprintf(none, sizeof(none), "%s", tree_path(&t, "none"));
+	assert_true(kafka_files_can_be_read(&o, error, sizeof(error)));
+	o.n_properties = 5;
+	assert_false(kafka_files_can_be_read(&o, error, sizeof(error)));
+	snprintf(want, sizeof(want), "ssl.key.location: %s cannot be read by uid %u, the agent's account: "
+	    "No such file or directory", none, (unsigned)getuid());
+	assert_string_equal(error, want);
+	p[3].value = there;
+	assert_false(kafka_files_can_be_read(&(struct kafka_options){ .properties = (struct kafka_property[]){
+	    { "ssl.ca.location", none } }, .n_properties = 1 }, error, sizeof(error)));
+	assert_true(kafka_files_can_be_read(&o, error, sizeof(error)));
+	p[1].value = none;		/* of nine letters, which is the shortest that counts */
+	assert_false(kafka_files_can_be_read(&o, error, sizeof(error)));
+	tree_done(&t);
+}
+
+static void
+a_batch_is_no_larger_than_a_message_may_be(void **state)
+{
+	static const struct {
+		const char *batch, *message;
+		int want;
+	} cases[] = {
+		{ "1000", "5000", 1000 }, { "5000", "5000", 5000 }, { "5001", "5000", 5000 }, { "1", "5000", 1 },
+		{ "1000000", "1000", 1000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kafka_property p[] = { { "batch.size", cases[i].batch },
+			{ "message.max.bytes", cases[i].message } };
+		struct kafka_options o = { .properties = p, .n_properties = 2 };
+		rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
+
+		assert_non_null(conf);
+		assert_int_equal(kafka_conf_batch_bytes(conf), cases[i].want);
+		rd_kafka_conf_destroy(conf);
+	}
+}
+
+static void
+scram_is_known_by_its_mechanism(void **state)
+{
+	static const struct {
+		const char *mechanism;
+		bool is_scram;
+	} cases[] = { { "SCRAM-SHA-256", true }, { "scram-sha-512", true }, { "PLAIN", false }, { "GSSAPI", false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct kafka_property p[] = { { "sasl.mechanisms", cases[i].mechanism } };
+		struct kafka_options o = { .properties = p, .n_properties = 1 };
+		rd_kafka_conf_t *conf = kafka_conf_new(&o, error, sizeof(error));
+
+		assert_non_null(conf);
+		assert_int_equal(kafka_conf_has_broken_scram(conf),
+		    cases[i].is_scram && rd_kafka_version() < 0x020601ff);
+		rd_kafka_conf_destroy(conf);
+	}
+}
+
+static void
+errors_pass_or_never_will(void **state)
+{
+	static const struct {
+		rd_kafka_resp_err_t err;
+		enum outlet_failure failure;
+		const char *reason;
+		bool is_topic_gone;
+	} want[] = {
+		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, OUTLET_NEVER, "msg_size_too_large" },
+		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, OUTLET_NEVER, "topic_authorization_failed" },
+		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, OUTLET_NEVER, "invalid_record" },
+		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, OUTLET_AGAIN, "msg_timed_out" },
+		{ RD_KAFKA_RESP_ERR__TRANSPORT, OUTLET_AGAIN, "transport" },
+		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, OUTLET_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, OUTLET_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, OUTLET_AGAIN, "authentication" },
+		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, OUTLET_AGAIN, "not_enough_replicas" },
+		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, OUTLET_AGAIN, "unknown_topic_or_partition", true },
+		{ 4711, OUTLET_AGAIN, "broker_error" },
+		{ -4711, OUTLET_AGAIN, "library_error" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct kafka_failure f = kafka_failure(want[i].err);
+
+		assert_int_equal(f.failure, want[i].failure);
+		assert_string_equal(f.reason, want[i].reason);
+		assert_int_equal(f.is_topic_gone, want[i].is_topic_gone);
+	}
+}
+
+static void
+errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
+{
+	static const rd_kafka_resp_err_t never[] = { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
+		RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_RECORD,
+		RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR__INVALID_ARG,
+		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
+		RD_KAFKA_RESP_ERR_POLICY_VIOLATION, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
+		RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT };
+	unsigned found = 0;
+
+	(void)state;
+	for (int err = -200; err < 200; err++) {
+		struct kafka_failure f = kafka_failure(err);
+		bool is_never = false;
+
+		for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+			is_never |= (int)never[i] == err;
+		assert_int_equal(f.failure, is_never ? OUTLET_NEVER : OUTLET_AGAIN);
+		if (is_never)
+			found++;
+		assert_true(strlen(f.reason) > 0);
+		assert_int_equal(f.is_topic_gone, strcmp(f.reason, "unknown_topic_or_partition") == 0);
+	}
+	assert_int_equal(found, sizeof(never) / sizeof(never[0]));
+	assert_string_equal(kafka_failure(RD_KAFKA_RESP_ERR__FATAL).reason, "fatal");
+	assert_true(kafka_failure(100).is_topic_gone);	/* UNKNOWN_TOPIC_ID */
+	assert_string_equal(kafka_failure(-1).reason, "library_error");
+	assert_string_equal(kafka_failure(199).reason, "broker_error");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ours_are_what_is_promised),
+		cmocka_unit_test(no_broker_is_an_error_of_the_configuration),
+		cmocka_unit_test(the_users_properties_win),
+		cmocka_unit_test(brokers_are_joined),
+		cmocka_unit_test(files_are_looked_at_before_librdkafka_does),
+		cmocka_unit_test(a_batch_is_no_larger_than_a_message_may_be),
+		cmocka_unit_test(scram_is_known_by_its_mechanism),
+		cmocka_unit_test(errors_pass_or_never_will),
+		cmocka_unit_test(errors_that_pass_are_told_apart_from_those_that_never_will),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "samples.h"
+#include "lake/file_sink.h"
+#include "codec/ocf.h"
+
+#define DAY_US INT64_C(86400000000)
+
+static char lake[64];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return sample_folder(lake) == NULL ? -1 : 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	sample_remove(lake);
+	return 0;
+}
+
+static struct file_sink_options
+options(void)
+{
+	return (struct file_sink_options){ .lake = lake, .host_id = SAMPLE_HOST,
+	    .agent_id = SAMPLE_AGENT };
+}
+
+static struct sink *
+open_sink(struct file_sink_options o, struct file_sink_repair *repair)
+{
+	struct sink *s = NULL;
+
+	assert_int_equal(file_sink_open(&o, &s, repair), 0);
+	return s;
+}
+
+/* Any bytes will do: a sink does not look into records. */
+static int
+put(struct sink *s, int64_t time_us, uint64_t seq, size_t len)
+{
+	static char data[200000];
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (char)rand();		/* nothing that compresses */
+	return s->ops->put(s, TOPIC_PROGRAM, time_us, seq, "key", data, len);
+}
+
+/* Files that match, below the lake; the first one's path in path. */
+static size_t
+find(const char *pattern, char *path)
+{
+	char full[PATH_MAX];
+	size_t n = 0;
+	glob_t g;
+
+	snprintf(full, sizeof(full), "%s/%s", lake, pattern);
+	if (glob(full, GLOB_PERIOD, NULL, &g) == 0) {
+		n = g.gl_pathc;
+		if (path != NULL)
+			snprintf(path, PATH_MAX, "%s", g.gl_pathv[0]);
+		globfree(&g);
+	}
+	return n;
+}
+
+#define DONE "sluice.*/date=*/host=" SAMPLE_HOST "/[!.]*.avro"
+#define OPEN "sluice.*/date=*/host=" SAMPLE_HOST "/.*.avro.part"
+
+/* Records and bytes of a file that must be whole. */
+static uint64_t
+count(const char *path)
+{
+	int fd = open(path, O_RDONLY), r;
+	struct ocf_reader *reader = NULL;
+	struct ocf_error err;
+	struct ocf_block b;
+	uint64_t n = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(ocf_reader_open(fd, &reader, &err), 0);
+	while ((r = ocf_reader_next(reader, &b, &err)) == 1)
+		n += b.count;
+	assert_int_equal(r, 0);
+	ocf_reader_close(reader);
+	close(fd);
+	return n;
+}
+
+static void
+a_file_has_a_hidden_name_until_it_is_closed(void **state)
+{
+	struct sink *s = open_sink(options(), NULL);
+	char path[PATH_MAX], want[PATH_MAX];
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(put(s, SAMPLE_TIME, 7, 100), 0);
+	assert_int_equal(find(DONE, NULL), 0);
+	assert_int_equal(find(OPEN, path), 1);
+	snprintf(want, sizeof(want), "%s/sluice.program/date=2026-11-21/host=" SAMPLE_HOST "/."
+	    SAMPLE_AGENT "-7.avro.part", lake);
+	assert_string_equal(path, want);
+	assert_int_equal(s->ops->delivered(s), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	assert_int_equal(s->ops->delivered(s), 1);
+	assert_int_equal(count(path), 1);
+	assert_int_equal(put(s, SAMPLE_TIME, 8, 100), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find(OPEN, NULL), 0);
+	assert_int_equal(find(DONE, path), 1);
+	assert_int_equal(count(path), 2);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777 & ~0644, 0);
+}
+
+static void
+a_sink_without_records_leaves_no_file(void **state)
+{
+	struct sink *s = open_sink(options(), NULL);
+
+	(void)state;
+	s->ops->tick(s, SAMPLE_TIME);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find("*", NULL), 2);	/* . and .. */
+}
+
+static void
+files_end_at_their_size(void **state)
+{
+	struct file_sink_options o = options();
+	char path[PATH_MAX];
+	struct sink *s;
+	struct stat st;
+
+	(void)state;
+	o.rotate_bytes = 200 * 1024;
+	s = open_sink(o, NULL);
+	for (uint64_t seq = 0; seq < 100; seq++)
+		assert_int_equal(put(s, SAMPLE_TIME, seq, 10000), 0);
+	assert_int_equal(find(DONE, path), 4);	/* 1 MB of random bytes, a bit above 200 KiB each */
+	assert_int_equal(stat(path, &st), 0);
+	assert_in_range(st.st_size, 200 * 1024, 300 * 1024);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find(DONE, NULL), 5);
+}
+
+static void
+files_end_at_their_age(void **state)
+{
+	struct file_sink_options o = options();
+	struct sink *s;
+
+	(void)state;
+	o.rotate_us = 5000000;
+	s = open_sink(o, NULL);
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 10), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	s->ops->tick(s, SAMPLE_TIME + 4999999);
+	assert_int_equal(find(DONE, NULL), 0);
+	s->ops->tick(s, SAMPLE_TIME + 5000000);
+	assert_int_equal(find(DONE, NULL), 1);
+	assert_int_equal(find(OPEN, NULL), 0);
+	assert_int_equal(s->ops->close(s), 0);
+}
+
+static void
+a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place(void **state)
+{
+	struct sink *s = open_sink(options(), NULL);
+	char path[PATH_MAX];
+
+	(void)state;
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 10), 0);
+	assert_int_equal(put(s, SAMPLE_TIME + DAY_US, 1, 10), 0);
+	assert_int_equal(find("sluice.program/date=2026-11-21/*/[!.]*", path), 1);
+	assert_int_equal(count(path), 1);
+	/* 00:00 of the 22nd is 13 h 25 min before: 23:59 of the 21st comes after a record of 00:10 */
+	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US + 600000000, 2, 10), 0);
+	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US - 60000000, 3, 10), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find(DONE, NULL), 2);
+	assert_int_equal(find("sluice.program/date=2026-11-22/*/[!.]*", path), 1);
+	assert_int_equal(count(path), 3);
+}
+
+static void
+a_clock_that_was_days_ahead_does_not_keep_its_file(void **state)
+{
+	struct sink *s = open_sink(options(), NULL);
+
+	(void)state;
+	assert_int_equal(put(s, SAMPLE_TIME + 30 * DAY_US, 0, 10), 0);
+	assert_int_equal(put(s, SAMPLE_TIME, 1, 10), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find("sluice.program/date=2026-12-21/*/*-0.avro", NULL), 1);
+	assert_int_equal(find("sluice.program/date=2026-11-21/*/*-1.avro", NULL), 1);
+}
+
+/* Leaves an open file of blocks whole blocks, two records each, as a crash does. */
+static void
+crash(int blocks)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct file_sink_options o = options();
+		struct sink *s = NULL;
+		int r = file_sink_open(&o, &s, NULL);
+
+		for (int i = 0; i < blocks && r == 0; i++) {
+			r = put(s, SAMPLE_TIME, (uint64_t)(2 * i), 20);
+			if (r == 0)
+				r = put(s, SAMPLE_TIME, (uint64_t)(2 * i + 1), 20);
+			s->ops->tick(s, SAMPLE_TIME);
+		}
+		_exit(r == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static size_t
+read_file(const char *path, char *data, size_t size)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, data, size);
+
+	assert_true(n >= 0 && (size_t)n < size);
+	close(fd);
+	return (size_t)n;
+}
+
+static void
+write_file(const char *path, const char *data, size_t len)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_int_equal(write(fd, data, len), len);
+	close(fd);
+}
+
+static void
+a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block(void **state)
+{
+	static char data[65536];
+	char part[PATH_MAX], done[PATH_MAX];
+	size_t len, ends[4], n_ends = 0;
+	struct ocf_reader *reader = NULL;
+	struct ocf_error err;
+	struct ocf_block b;
+	int fd;
+
+	(void)state;
+	crash(3);
+	assert_int_equal(find(OPEN, part), 1);
+	len = read_file(part, data, sizeof(data));
+	fd = open(part, O_RDONLY);
+	assert_int_equal(ocf_reader_open(fd, &reader, &err), 0);
+	do {
+		ends[n_ends++] = ocf_reader_offset(reader);
+	} while (ocf_reader_next(reader, &b, &err) == 1);
+	assert_int_equal(n_ends, 4);
+	ocf_reader_close(reader);
+	close(fd);
+
+	for (size_t cut = 0; cut <= len; cut++) {
+		struct file_sink_repair repair;
+		size_t whole = 0;
+
+		while (whole < 3 && cut >= ends[whole + 1])
+			whole++;
+		if (whole == 0 && cut > 300 && cut < ends[0] - 20)
+			continue;	/* within the schema text: all alike */
+		write_file(part, data, cut);
+		assert_int_equal(file_sink_repair_lake(lake, SAMPLE_HOST, &repair), 0);
+		assert_int_equal(repair.failed, 0);
+		assert_int_equal(find(OPEN, NULL), 0);
+		assert_int_equal(repair.records, 2 * whole);
+		assert_int_equal(repair.torn_bytes, whole > 0 ? cut - ends[whole] : cut);
+		assert_int_equal(repair.files, whole > 0);
+		assert_int_equal(repair.empty, whole == 0);
+		if (whole > 0) {
+			assert_int_equal(find(DONE, done), 1);
+			assert_int_equal(count(done), 2 * whole);
+			assert_int_equal(unlink(done), 0);
+		}
+	}
+}
+
+static void
+a_crash_is_repaired_at_the_next_open(void **state)
+{
+	struct file_sink_repair repair;
+	struct sink *s;
+	char path[PATH_MAX];
+
+	(void)state;
+	crash(2);
+	s = open_sink(options(), &repair);
+	assert_int_equal(repair.files, 1);
+	assert_int_equal(repair.records, 4);
+	assert_int_equal(repair.torn_bytes, 0);
+	assert_int_equal(find(DONE, path), 1);
+	/* the same agent goes on, and even the same first seq overwrites nothing: also while the file is open */
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.2.avro.part", NULL), 1);
+	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.avro.part", NULL), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find(DONE, NULL), 2);
+	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.2.avro", path), 1);
+	assert_int_equal(count(path), 1);
+	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.avro", path), 1);
+	assert_int_equal(count(path), 4);
+}
+
+static void
+a_file_that_is_not_ours_is_left_alone_and_named(void **state)
+{
+	struct file_sink_repair repair;
+	char part[PATH_MAX];
+	struct stat st;
+
+	(void)state;
+	crash(1);
+	assert_int_equal(find(OPEN, part), 1);
+	write_file(part, "something else", 14);
+	assert_int_equal(file_sink_repair_lake(lake, SAMPLE_HOST, &repair), 0);
+	assert_int_equal(repair.failed, 1);
+	assert_int_equal(repair.error, -EBADMSG);
+	assert_non_null(strstr(repair.failed_path, ".avro.part"));
+	assert_int_equal(stat(part, &st), 0);
+}
+
+static void
+another_hosts_file_is_left_alone(void **state)
+{
+	struct file_sink_repair repair;
+
+	(void)state;
+	crash(1);
+	assert_int_equal(file_sink_repair_lake(lake, "another", &repair), 0);
+	assert_int_equal(repair.files + repair.empty + repair.live + repair.failed, 0);
+	assert_int_equal(find(OPEN, NULL), 1);
+}
+
+static void
+two_writers_do_not_repair_each_other(void **state)
+{
+	struct file_sink_options o = options();
+	struct file_sink_repair repair;
+	struct sink *first = open_sink(o, NULL), *second;
+	char path[PATH_MAX];
+	int fd;
+
+	(void)state;
+	assert_int_equal(put(first, SAMPLE_TIME, 0, 20), 0);
+	first->ops->tick(first, SAMPLE_TIME);
+	o.agent_id = "11111111-2222-3333-4444-555555555555";
+	second = open_sink(o, &repair);
+	assert_int_equal(repair.live, 1);
+	assert_int_equal(repair.files + repair.empty + repair.failed, 0);
+	assert_int_equal(find(OPEN, path), 1);
+	fd = open(path, O_RDONLY);
+	assert_true(file_sink_is_live(fd));
+	assert_int_equal(put(second, SAMPLE_TIME, 0, 20), 0);
+	assert_int_equal(put(first, SAMPLE_TIME, 1, 20), 0);
+	assert_int_equal(first->ops->close(first), 0);
+	assert_false(file_sink_is_live(fd));
+	close(fd);
+	assert_int_equal(second->ops->close(second), 0);
+	assert_int_equal(find(DONE, NULL), 2);
+	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.avro", path), 1);
+	assert_int_equal(count(path), 2);
+}
+
+static void
+a_lake_that_was_removed_is_made_again(void **state)
+{
+	struct sink *s = open_sink(options(), NULL);
+	char path[PATH_MAX];
+
+	(void)state;
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	sample_remove(lake);
+	assert_int_equal(put(s, SAMPLE_TIME, 1, 20), 0);
+	s->ops->tick(s, SAMPLE_TIME);
+	assert_int_equal(find(OPEN, path), 1);
+	assert_int_equal(put(s, SAMPLE_TIME, 2, 20), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-1.avro", path), 1);
+	assert_int_equal(count(path), 2);
+}
+
+static void
+where_no_folder_can_be_made_put_says_so_and_tries_again(void **state)
+{
+	struct file_sink_options o = options();
+	struct file_sink_stats stats;
+	char blocker[PATH_MAX];
+	struct sink *s;
+
+	(void)state;
+	o.retry_us = 20000;
+	o.final_stats = &stats;
+	s = open_sink(o, NULL);
+	snprintf(blocker, sizeof(blocker), "%s/sluice.program", lake);
+	write_file(blocker, "x", 1);	/* a file where a folder should be: for root as well */
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), -ENOTDIR);
+	assert_int_equal(unlink(blocker), 0);
+	assert_int_equal(put(s, SAMPLE_TIME, 1, 20), -ENOTDIR);	/* it pauses */
+	usleep(30000);
+	assert_int_equal(put(s, SAMPLE_TIME, 2, 20), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(stats.accepted, 1);
+	assert_int_equal(stats.refused, 2);
+	assert_int_equal(stats.delivered, 1);
+	assert_int_equal(stats.errors, 1);
+	assert_int_equal(stats.files, 1);
+}
+
+static void
+a_full_disk_loses_only_what_put_refused(void **state)
+{
+	struct file_sink_options o = options();
+	struct file_sink_stats stats;
+	char small[PATH_MAX], filler[PATH_MAX], path[PATH_MAX];
+	uint64_t seq = 0, taken = 0;
+	struct sink *s;
+	int fd, r = 0;
+
+	(void)state;
+	snprintf(small, sizeof(small), "%s/disk", lake);
+	assert_int_equal(mkdir(small, 0755), 0);
+	if (geteuid() != 0 || mount("tmpfs", small, "tmpfs", 0, "size=512k") < 0) {
+		print_message("skipped: mounting a small tmpfs needs root\n");
+		skip();
+	}
+	o.lake = small;
+	o.retry_us = 1;
+	o.final_stats = &stats;
+	s = open_sink(o, NULL);
+	for (; seq < 300 && r == 0; seq++) {
+		r = put(s, SAMPLE_TIME, seq, 10000);
+		taken += r == 0;
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_in_range(taken, 30, 60);
+	assert_int_equal(put(s, SAMPLE_TIME, seq++, 10000), -ENOSPC);
+	/* room again: what had been taken is written first, then what comes */
+	assert_int_equal(mount("tmpfs", small, "tmpfs", MS_REMOUNT, "size=8m"), 0);
+	usleep(1000);
+	assert_int_equal(put(s, SAMPLE_TIME, seq, 10000), 0);
+	taken++;
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(stats.accepted, taken);
+	assert_int_equal(stats.delivered, taken);
+	assert_int_equal(stats.dropped, 0);
+	assert_int_equal(find("disk/" DONE, path), 1);
+	assert_int_equal(count(path), taken);
+
+	/* full until the end: close says so, and counts what it had to drop */
+	snprintf(filler, sizeof(filler), "%s/filler", small);
+	s = open_sink(o, NULL);
+	assert_int_equal(put(s, SAMPLE_TIME, ++seq, 20), 0);
+	fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	assert_int_equal(fallocate(fd, 0, 0, 4096), 0);
+	for (off_t at = 4096; fallocate(fd, 0, at, 4096) == 0; at += 4096)
+		;
+	for (int i = 0; i < 12; i++)
+		(void)put(s, SAMPLE_TIME, ++seq, 10000);
+	r = s->ops->close(s);
+	close(fd);
+	assert_int_equal(umount(small), 0);
+	assert_int_equal(r, -ENOSPC);
+	assert_true(stats.dropped > 0);
+	assert_int_equal(stats.accepted, stats.delivered + stats.dropped);
+}
+
+static void
+files_and_folders_go_to_the_owner(void **state)
+{
+	struct file_sink_options o = options();
+	char path[PATH_MAX], nested[PATH_MAX];
+	struct stat st;
+	struct sink *s;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: giving files away needs root\n");
+		skip();
+	}
+	snprintf(nested, sizeof(nested), "%s/new", lake);
+	o.lake = nested;
+	o.has_owner = true;
+	o.owner = 12345;
+	o.group = 12346;
+	s = open_sink(o, NULL);
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(find("new/" DONE, path), 1);
+	while (strcmp(path, lake) != 0) {
+		assert_int_equal(stat(path, &st), 0);
+		assert_int_equal(st.st_uid, 12345);
+		assert_int_equal(st.st_gid, 12346);
+		*strrchr(path, '/') = '\0';
+	}
+}
+
+static void
+an_unusable_lake_is_refused_at_open(void **state)
+{
+	struct file_sink_options o = options();
+	struct sink *s = NULL;
+	char path[PATH_MAX];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/file", lake);
+	write_file(path, "x", 1);
+	o.lake = path;
+	assert_int_equal(file_sink_open(&o, &s, NULL), -ENOTDIR);
+	o.lake = "/proc/nowhere/lake";
+	assert_true(file_sink_open(&o, &s, NULL) < 0);
+	o.lake = lake;
+	o.host_id = "../x/y";
+	assert_int_equal(file_sink_open(&o, &s, NULL), -EINVAL);
+	assert_null(s);
+}
+
+int
+main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_file_has_a_hidden_name_until_it_is_closed),
+		TEST(a_sink_without_records_leaves_no_file),
+		TEST(files_end_at_their_size),
+		TEST(files_end_at_their_age),
+		TEST(a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place),
+		TEST(a_clock_that_was_days_ahead_does_not_keep_its_file),
+		TEST(a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block),
+		TEST(a_crash_is_repaired_at_the_next_open),
+		TEST(a_file_that_is_not_ours_is_left_alone_and_named),
+		TEST(another_hosts_file_is_left_alone),
+		TEST(two_writers_do_not_repair_each_other),
+		TEST(a_lake_that_was_removed_is_made_again),
+		TEST(where_no_folder_can_be_made_put_says_so_and_tries_again),
+		TEST(a_full_disk_loses_only_what_put_refused),
+		TEST(files_and_folders_go_to_the_owner),
+		TEST(an_unusable_lake_is_refused_at_open),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
