@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Names and images of containers, from the sockets of their runtimes to the correlator.
+ * containers: names and images of containers, from the sockets of their runtimes to the correlator.
  */
-#include "agent/state.h"
+#include "agent/host_state.h"
 #include "runtime/container_names.h"
 
 static void
@@ -14,20 +14,20 @@ on_named(const char *id, const char *name, const char *image, void *arg)
 }
 
 void
-agent_on_container(const char *runtime, const char *id, void *arg)
+host_on_container(const char *runtime, const char *id, void *arg)
 {
-	struct agent *a = arg;
+	struct host_agent *h = arg;
 	const char *name, *image;
 
 	(void)runtime;		/* the id is enough for whoever is asked */
-	if (a->names != NULL && container_names_find(a->names, id, &name, &image))
-		correlator_name_container(a->correlator, id, name, image);
+	if (h->names != NULL && container_names_find(h->names, id, &name, &image))
+		correlator_name_container(h->agent.correlator, id, name, image);
 }
 
 int
 agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n)
 {
-	int r = container_names_open(a->base, sockets, n, on_named, a, &a->names);
+	int r = container_names_open(a->base, sockets, n, on_named, a, &host_agent(a)->names);
 
 	if (r == 0)
 		correlator_ask_containers(a->correlator);
@@ -37,18 +37,20 @@ agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n)
 void
 agent_ask_again(struct agent *a)
 {
-	if (a->names != NULL)
+	if (host_agent(a)->names != NULL)
 		correlator_ask_containers(a->correlator);
 }
 
 const struct container_names_counts *
 agent_container_counts(const struct agent *a)
 {
-	return a->names != NULL ? container_names_counts(a->names) : NULL;
+	const struct host_agent *h = host_agent_const(a);
+
+	return h->names != NULL ? container_names_counts(h->names) : NULL;
 }
 
 int
 agent_socket_state(const struct agent *a, size_t i)
 {
-	return container_names_state(a->names, i);
+	return container_names_state(host_agent_const(a)->names, i);
 }

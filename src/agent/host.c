@@ -1,19 +1,22 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What only a host-wide agent needs: its predecessor's memory, the processes that ran before it, and
- * the commit by which records, memory and the place in the ring become safe together.
+ * host: its predecessor's memory, and the commit by which records, memory and the position in the ring
+ * become safe together.
  */
+#include "agent/host.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/state.h"
+#include "agent/host_state.h"
 #include "attach/filter.h"
+#include "attach/variables.h"
 #include "base/clock.h"
+#include "runtime/container_names.h"
 #include "spool/spool.h"
-
-#define UNKNOWN_MAX 65536
 
 /* Notes in the spool begin with whose they are. */
 enum note_owner {
@@ -36,25 +39,26 @@ struct agent_note {
 static void
 on_note(const void *data, size_t len, void *arg)
 {
-	struct agent *a = arg;
+	struct host_agent *h = arg;
 	char note[64 << 10];
 
 	if (len + 1 > sizeof(note))
 		return;		/* the correlator makes none that long */
 	note[0] = NOTE_CORRELATOR;
 	memcpy(note + 1, data, len);
-	if (spool_note(a->spool, note, len + 1) < 0)
-		a->is_checkpoint_due = true;	/* without this one the others say too little */
+	if (spool_note(h->spool, note, len + 1) < 0)
+		h->is_checkpoint_due = true;	/* without this one the others say too little */
 }
 
 static void
-put_agent_note(struct agent *a)
+put_agent_note(struct host_agent *h)
 {
+	struct agent *a = &h->agent;
 	struct agent_note note = { .owner = NOTE_AGENT, .version = AGENT_NOTE_VERSION,
 		.ring_id = probes_ring_id(a->probes), .kernel_lost_seen = a->kernel_lost_seen,
 		.lost_records = a->lost_records, .alive_us = clock_us(CLOCK_REALTIME) };
 
-	spool_note(a->spool, &note, sizeof(note));
+	spool_note(h->spool, &note, sizeof(note));
 	a->is_note_due = false;
 }
 
@@ -62,7 +66,8 @@ static void
 on_replay(const void *data, size_t len, void *arg)
 {
 	const char *bytes = data;
-	struct agent *a = arg;
+	struct host_agent *h = arg;
+	struct agent *a = &h->agent;
 	struct agent_note note;
 	int r;
 
@@ -77,7 +82,7 @@ on_replay(const void *data, size_t len, void *arg)
 		return;
 	}
 	memcpy(&note, data, sizeof(note));
-	a->last_alive_us = note.alive_us;
+	h->last_alive_us = note.alive_us;
 	a->lost_records = note.lost_records;
 	if (note.ring_id == probes_ring_id(a->probes))
 		a->kernel_lost_seen = note.kernel_lost_seen;
@@ -88,184 +93,35 @@ on_replay(const void *data, size_t len, void *arg)
  * watched, nor when a batch was in memory only, for want of a disk, or the disk has lost it.
  */
 static bool
-is_unbroken(const struct agent *a)
+is_unbroken(const struct host_agent *h)
 {
-	return probes_origin(a->probes) == PROBES_RESUMED && a->unspooled_bytes == 0;
+	return probes_origin(h->agent.probes) == PROBES_RESUMED && h->unspooled_bytes == 0;
 }
 
-int
-agent_open_host(struct agent *a, const struct correlator_ops *ops)
+static bool
+is_self(const struct agent *a, const struct program_key *key)
 {
-	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id,
-		.cluster = a->cluster, .rules = a->rules };
-	struct correlator_ops with_notes = *ops;
-	int r;
+	const struct host_agent *h = host_agent_const(a);
 
-	c.has_network = probes_have(a->probes, "network");
-	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
-	with_notes.note = on_note;
-	r = correlator_new(&c, &with_notes, a, &a->correlator);
-	if (r < 0)
-		return r;
-	r = found_new("/proc", &a->found);
-	if (r < 0)
-		return r;
-	a->own_pid = (uint32_t)getpid();
-	a->own_start_ticks = found_start_ticks(a->found, a->own_pid);
-	spool_replay(a->spool, on_replay, a);
-	correlator_replay_done(a->correlator, NULL);
-	if (!is_unbroken(a))
-		correlator_forget_live(a->correlator);	/* nobody watched: whether they live is not known */
-	a->is_note_due = true;
-	return 0;
+	return key->pid == h->own_pid && found_ticks(key->start_ns) == h->own_start_ticks;
 }
 
-bool
-agent_is_self(const struct agent *a, const struct program_key *key)
-{
-	return key->pid == a->own_pid && found_ticks(key->start_ns) == a->own_start_ticks;
-}
-
-/* One that was running already, with what /proc says of it. */
 static void
-begin_found(struct agent *a, const struct state_signal *s)
+commit(struct agent *a)
 {
-	struct exec_signal found;
-
-	if (!found_read(a->found, s, &found))
-		return;		/* it ended meanwhile; the ring will tell */
-	/* Or it exec'd before we read its arguments: then they are its next program's, which the ring tells. */
-	while (!agent_drain(a))
-		continue;
-	if (correlator_knows(a->correlator, &s->self))
-		return;
-	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
-		struct cgroup_signal cgroup = { .is_v2 = is_v2, .path = found_cgroup(a->found, is_v2),
-			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
-
-		if (cgroup.id != 0 && cgroup.path != NULL)
-			agent_learn_cgroup(a, &cgroup);
-	}
-	correlator_exec(a->correlator, &found);
-	a->n_found++;
-}
-
-bool
-agent_find_state(struct agent *a, const struct state_signal *s)
-{
-	struct state_signal *grown;
-
-	if (s->kind != STATE_FOUND &&
-	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
-		return false;
-	/* Its exec is perhaps in the ring: ask again once that is read. And parents go first. */
-	if (a->n_unknown % 1024 == 0 && a->n_unknown < UNKNOWN_MAX) {
-		grown = realloc(a->unknown, (a->n_unknown + 1024) * sizeof(*grown));
-		if (grown == NULL)
-			return true;
-		a->unknown = grown;
-	}
-	if (a->n_unknown < UNKNOWN_MAX)
-		a->unknown[a->n_unknown++] = *s;
-	return true;
-}
-
-static int
-by_start(const void *a, const void *b)
-{
-	uint64_t x = ((const struct state_signal *)a)->self.start_ns;
-	uint64_t y = ((const struct state_signal *)b)->self.start_ns;
-
-	return (x > y) - (x < y);
-}
-
-/* All whom a pass over the running processes finds. */
-static void
-begin_all(struct agent *a, int fd)
-{
-	correlator_snapshot_begin(a->correlator, false);
-	if (!agent_read_states(a, fd))
-		a->counts.broken_passes++;
-	while (!agent_drain(a))
-		continue;
-	if (a->n_unknown > 0)
-		qsort(a->unknown, a->n_unknown, sizeof(*a->unknown), by_start);
-	for (size_t i = 0; i < a->n_unknown; i++) {
-		if (!correlator_knows(a->correlator, &a->unknown[i].self))
-			begin_found(a, &a->unknown[i]);
-	}
-	free(a->unknown);
-	a->unknown = NULL;
-	a->n_unknown = 0;
-	found_free(a->found);
-	a->found = NULL;
-}
-
-int
-agent_find_told(struct agent *a)
-{
-	int fd = probes_judge_open(a->probes), r;
-
-	if (fd < 0)
-		return fd;
-	r = found_new("/proc", &a->found);
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	begin_all(a, fd);
-	agent_commit(a);
-	return 0;
-}
-
-int
-agent_find(struct agent *a)
-{
-	int fd, r;
-
-	if (probes_origin(a->probes) == PROBES_RESUMED) {
-		while (!agent_drain(a))		/* what happened while nobody read */
-			continue;
-	}
-	/* Before they are met: what the rules leave out is not found. */
-	r = probes_set_rules_now(a->probes, a->rules);
-	fd = r == 0 ? probes_found_open(a->probes) : r;
-	if (fd < 0)
-		return fd;
-	begin_all(a, fd);
-	if (a->last_alive_us != 0 && !is_unbroken(a)) {
-		int64_t now = clock_us(CLOCK_REALTIME);
-		uint64_t gap_ns = now > a->last_alive_us ? (uint64_t)(now - a->last_alive_us) * 1000 : 0;
-
-		a->last_record_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
-		if (probes_origin(a->probes) == PROBES_RESUMED)
-			a->message = "what was seen last did not reach the spool's disk";
-		agent_write_agent(a, "GAP", a->start_ns);
-		a->message = NULL;
-		a->last_record_ns = a->start_ns;
-	}
-	return 0;
-}
-
-void
-agent_commit(struct agent *a)
-{
+	struct host_agent *h = host_agent(a);
 	uint64_t next_seq[TOPIC_COUNT], lost_notes;
 	struct spool_place place;
 
-	if (a->spool == NULL) {
-		ring_release(a->ring);
-		return;
-	}
 	lost_notes = correlator_totals(a->correlator, a->start_ns).lost_notes;
-	if (a->is_checkpoint_due || lost_notes != a->lost_notes_seen || spool_wants_checkpoint(a->spool)) {
-		a->is_checkpoint_due = false;
-		a->lost_notes_seen = lost_notes;
-		spool_checkpoint_begin(a->spool);
-		put_agent_note(a);
+	if (h->is_checkpoint_due || lost_notes != h->lost_notes_seen || spool_wants_checkpoint(h->spool)) {
+		h->is_checkpoint_due = false;
+		h->lost_notes_seen = lost_notes;
+		spool_checkpoint_begin(h->spool);
+		put_agent_note(h);
 		correlator_checkpoint(a->correlator);
 	} else if (a->is_note_due) {
-		put_agent_note(a);
+		put_agent_note(h);
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		next_seq[t] = stream_next_seq(a->stream, (enum topic)t);
@@ -273,10 +129,173 @@ agent_commit(struct agent *a)
 	place.ring_id = probes_ring_id(a->probes);
 	place.position = ring_position(a->ring);
 	/* Where the disk takes nothing the batch is in memory: either way it is the spool's now. */
-	spool_commit(a->spool, &place, next_seq);
+	spool_commit(h->spool, &place, next_seq);
 	ring_release(a->ring);
-	if (a->owner.committed != NULL)
-		a->owner.committed(a->owner.arg);
+	if (h->owner.committed != NULL)
+		h->owner.committed(h->owner.arg);
+}
+
+static void
+describe(struct agent *a, struct agent_record *r)
+{
+	const struct host_agent *h = host_agent(a);
+	struct spool_stats spool;
+
+	spool_stats(h->spool, &spool);
+	r->delivered = spool_delivered(h->spool);
+	r->spool_records = (struct opt_u64){ spool.records, true };
+	r->spool_bytes = (struct opt_u64){ spool.bytes, true };
+	if (spool.oldest_us != 0 && r->head.time_us > spool.oldest_us)
+		r->spool_age_ns = (struct opt_u64){ (uint64_t)(r->head.time_us - spool.oldest_us) * 1000, true };
+	if (h->owner.describe != NULL)
+		h->owner.describe(r, h->owner.arg);
+}
+
+static size_t
+losses(const struct agent *a, struct agent_loss_line *lines, size_t found, size_t max)
+{
+	const struct host_agent *h = host_agent_const(a);
+	struct spool_stats spool;
+
+	spool_stats(h->spool, &spool);
+	for (int topic = 0; topic < TOPIC_COUNT; topic++) {
+		for (int reason = 0; reason < SPOOL_DROPS; reason++)
+			agent_loss_add(lines, max, &found, topic_name(topic), spool_drop_name(reason),
+			    spool.dropped[topic][reason]);
+	}
+	if (h->owner.losses != NULL)
+		found = h->owner.losses(lines, found < max ? found : max, max, h->owner.arg);
+	return found;
+}
+
+static int
+on_close(struct agent *a)
+{
+	struct host_agent *h = host_agent(a);
+
+	container_names_close(h->names);
+	found_free(h->found);
+	free(h->unknown);
+	return 0;
+}
+
+static const struct agent_scope scope = {
+	.calibrate_each = 5,		/* several times a second will do */
+	.rests = true,
+	.leaves_out = is_self,
+	.takes_state = host_discover_state,
+	.commit = commit,
+	.describe = describe,
+	.losses = losses,
+	.close = on_close,
+};
+
+/* Where the batches in the spool end, if they were made from this very ring; 0: no idea. */
+static uint64_t
+spooled_position(const struct host_agent *h)
+{
+	const struct agent *a = &h->agent;
+	struct spool_place place;
+
+	if (!spool_place(h->spool, &place) || place.ring_id != probes_ring_id(a->probes) ||
+	    strcmp(place.boot_id, a->host_id.boot_id) != 0)
+		return 0;
+	return place.position;
+}
+
+/* A correlator that knows what the one before knew. 0 or a negative errno. */
+static int
+open_correlator(struct host_agent *h, const struct agent_host_options *o)
+{
+	struct agent *a = &h->agent;
+	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id,
+		.cluster = o->cluster, .rules = a->rules };
+	struct correlator_ops ops = agent_correlator_ops(&o->agent);
+	int r;
+
+	c.has_network = probes_have(a->probes, "network");
+	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
+	ops.note = on_note;
+	ops.container = host_on_container;
+	r = correlator_new(&c, &ops, h, &a->correlator);
+	if (r == 0)
+		r = found_new("/proc", &h->found);
+	if (r < 0)
+		return r;
+	h->own_pid = (uint32_t)getpid();
+	h->own_start_ticks = found_start_ticks(h->found, h->own_pid);
+	spool_replay(h->spool, on_replay, h);
+	correlator_replay_done(a->correlator, NULL);
+	if (!is_unbroken(h))
+		correlator_forget_live(a->correlator);	/* nobody watched: whether they live is not known */
+	a->is_note_due = true;
+	return 0;
+}
+
+/* A GAP record, where the agent before did not see or keep all up to now. */
+static void
+write_gap(struct host_agent *h)
+{
+	struct agent *a = &h->agent;
+	int64_t now = clock_us(CLOCK_REALTIME);
+	uint64_t gap_ns = now > h->last_alive_us ? (uint64_t)(now - h->last_alive_us) * 1000 : 0;
+
+	if (h->last_alive_us == 0 || is_unbroken(h))
+		return;
+	a->last_record_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
+	if (probes_origin(a->probes) == PROBES_RESUMED)
+		a->message = "what was seen last did not reach the spool's disk";
+	agent_write_agent(a, "GAP", a->start_ns);
+	a->message = NULL;
+	a->last_record_ns = a->start_ns;
+}
+
+int
+agent_open_host(struct event_base *base, const struct agent_host_options *o, struct agent **ret, char *error,
+    size_t error_size)
+{
+	const struct probes_options probes = { .max_processes = o->max_processes, .follow_all = true,
+		.pin_dir = o->pin_dir, .deadman_ns = o->deadman_ns };
+	struct host_agent *h = calloc(1, sizeof(*h));
+	uint64_t first_seq[TOPIC_COUNT], position;
+	struct agent *a = &h->agent;
+	int r;
+
+	snprintf(error, error_size, "out of memory");
+	if (h == NULL)
+		return -ENOMEM;
+	h->spool = o->spool;
+	h->owner = o->owner;
+	snprintf(a->agent_id, sizeof(a->agent_id), "%s", o->agent_id);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		first_seq[t] = spool_next_seq(o->spool, (enum topic)t);
+	r = agent_init(a, base, &scope, &o->agent, &probes, error, error_size);
+	if (r == 0)
+		r = agent_open_stream(a, (struct stream_output){ spool_put, h->spool }, first_seq, error, error_size);
+	position = r == 0 ? spooled_position(h) : 0;
+	if (r == 0)
+		r = agent_open_ring(a, position, error, error_size);
+	if (r < 0)
+		goto fail;
+	if (position != 0 && position < ring_position(a->ring))
+		h->unspooled_bytes = ring_position(a->ring) - position;
+	snprintf(error, error_size, "out of memory");
+	r = open_correlator(h, o);
+	if (r == 0)
+		r = agent_begin(a, &o->agent, error, error_size);
+	if (r == 0)
+		r = host_discover(h);
+	if (r < 0)
+		goto fail;
+	write_gap(h);
+	agent_announce(a);
+	commit(a);
+	*ret = a;
+	return 0;
+
+fail:
+	agent_close(a);
+	return r;
 }
 
 void
@@ -290,7 +309,7 @@ agent_stop(struct agent *a)
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
 	a->is_note_due = true;
-	agent_commit(a);
+	commit(a);
 }
 
 uint64_t
@@ -318,6 +337,86 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 		settling[i].is_read = ring_position(a->ring) >= settling[i].ring_end;
 		correlator_held(a->correlator, settling[i].since_ns, &settling[i].held);
 	}
-	agent_commit(a);
+	commit(a);
 	return is_whole;
+}
+
+uint64_t
+agent_unspooled_bytes(const struct agent *a)
+{
+	return host_agent_const(a)->unspooled_bytes;
+}
+
+void
+agent_tell(struct agent *a, const char *event, const char *message)
+{
+	a->message = message;
+	agent_write_agent(a, event, clock_ns(CLOCK_BOOTTIME));
+	a->message = NULL;
+	commit(a);
+}
+
+void
+agent_set_interval(struct agent *a, uint64_t interval_ms)
+{
+	a->interval_ns = interval_ms * 1000000;
+}
+
+void
+agent_set_argv_max(struct agent *a, uint64_t bytes)
+{
+	decoder_set_argv_max(a->decoder, bytes);
+}
+
+int
+agent_set_variables(struct agent *a, const char *const *names, size_t n)
+{
+	return probes_set_variables(a->probes, names, n);
+}
+
+int
+agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error, size_t error_size)
+{
+	return agent_redact(a, options, error, error_size);
+}
+
+static void
+on_rules_in_kernel(int error, uint64_t generation, void *arg)
+{
+	struct host_agent *h = arg;
+
+	if (error == 0)
+		error = host_discover_included(h);
+	if (h->on_rules != NULL)
+		h->on_rules(error, generation, h->on_rules_arg);
+}
+
+int
+agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, uint64_t generation, void *arg),
+    void *arg)
+{
+	struct host_agent *h = host_agent(a);
+	struct ruleset *old = a->rules;
+
+	agent_drain_all(a);	/* what happened under the rules of before is judged by them */
+	a->rules = ruleset_ref(rules);
+	ruleset_unref(old);
+	h->on_rules = done;
+	h->on_rules_arg = arg;
+	/* First: what the kernel leaves out, the correlator would have left out too. */
+	correlator_set_rules(a->correlator, rules);
+	return probes_set_rules(a->probes, a->base, rules, on_rules_in_kernel, h);
+}
+
+void
+agent_drain_all(struct agent *a)
+{
+	while (!agent_drain(a))
+		continue;
+}
+
+void
+agent_meet_all(struct agent *a)
+{
+	(void)agent_snapshot(a, false, false);
 }

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What the agent says of the host and of itself: Host and Agent records, losses.
+ * report: the Host and Agent records, and all losses by component and reason.
  */
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -12,8 +12,6 @@
 #include "event.h"
 #include "base/clock.h"
 #include "base/own.h"
-#include "lake/file_sink.h"
-#include "spool/spool.h"
 
 #define COSTS_MAX 32
 #define EVENTS_MAX 16
@@ -51,8 +49,8 @@ agent_write_host(struct agent *a)
 	r.memory_available_bytes = s.memory_available_bytes;
 	r.swap_bytes = s.swap_bytes;
 	r.swap_free_bytes = s.swap_free_bytes;
-	r.processes = a->other_processes + a->met;
-	r.threads = a->other_threads + a->met_threads;
+	r.processes = a->other_processes + a->pass.met;
+	r.threads = a->other_threads + a->pass.met_threads;
 	r.cpu_capacity_ns = s.cpu_capacity_ns;
 	r.cpu_busy_ns = s.cpu_busy_ns;
 	r.cpu_iowait_ns = s.cpu_iowait_ns;
@@ -75,8 +73,8 @@ agent_write_host(struct agent *a)
 	stream_host(a->stream, &r);
 }
 
-static void
-loss_add(struct agent_loss_line *lines, size_t n, size_t *found, const char *place,
+void
+agent_loss_add(struct agent_loss_line *lines, size_t n, size_t *found, const char *place,
     const char *reason, uint64_t count)
 {
 	if (count == 0)
@@ -94,7 +92,7 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 
 	for (unsigned program = 0; program < EVENT_PROG_COUNT; program++) {
 		for (unsigned reason = 0; reason < EVENT_LOSS_COUNT; reason++)
-			loss_add(lines, n, &found, probes_program_name(program), probes_loss_name(reason),
+			agent_loss_add(lines, n, &found, probes_program_name(program), probes_loss_name(reason),
 			    probes_lost(a->probes, program, reason));
 	}
 	for (unsigned i = 0;; i++) {
@@ -103,29 +101,19 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 
 		if (skipped == UINT64_MAX)
 			break;
-		loss_add(lines, n, &found, program, "skipped", skipped);
+		agent_loss_add(lines, n, &found, program, "skipped", skipped);
 	}
-	loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
-	loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
-	loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
-	loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
-	loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
-	loss_add(lines, n, &found, "correlate", "too_many_findings", totals.findings_left_out);
-	loss_add(lines, n, &found, "correlate", "too_many_failures", totals.failures_left_out);
+	agent_loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
+	agent_loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
+	agent_loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
+	agent_loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
+	agent_loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
+	agent_loss_add(lines, n, &found, "correlate", "too_many_findings", totals.findings_left_out);
+	agent_loss_add(lines, n, &found, "correlate", "too_many_failures", totals.failures_left_out);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
-		loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
-	if (a->spool != NULL) {
-		struct spool_stats spool;
-
-		spool_stats(a->spool, &spool);
-		for (int topic = 0; topic < TOPIC_COUNT; topic++) {
-			for (int reason = 0; reason < SPOOL_DROPS; reason++)
-				loss_add(lines, n, &found, topic_name(topic), spool_drop_name(reason),
-				    spool.dropped[topic][reason]);
-		}
-	}
-	if (a->owner.losses != NULL)
-		found = a->owner.losses(lines, found < n ? found : n, n, a->owner.arg);
+		agent_loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
+	if (a->scope->losses != NULL)
+		found = a->scope->losses(a, lines, found, n);
 	return found < n ? found : n;
 }
 
@@ -151,8 +139,8 @@ agent_events(const struct agent *a, struct named_number *events, size_t max)
 		{ "cgroup", (double)a->counts.cgroup },
 		{ "snapshot", (double)a->counts.snapshot },
 		{ "drain", (double)a->counts.drains },
-		{ "end_made_up", (double)a->swept },
-		{ "found", (double)a->n_found },
+		{ "end_made_up", (double)a->counts.made_up },
+		{ "found", (double)a->counts.found },
 		{ "lost_before_seq", (double)a->lost_records },
 		{ "followed", (double)probes_followed(a->probes) },
 		{ "others_alive", (double)a->other_processes },
@@ -161,15 +149,6 @@ agent_events(const struct agent *a, struct named_number *events, size_t max)
 
 	memcpy(events, all, (n < max ? n : max) * sizeof(all[0]));
 	return n;
-}
-
-void
-agent_tell(struct agent *a, const char *event, const char *message)
-{
-	a->message = message;
-	agent_write_agent(a, event, clock_ns(CLOCK_BOOTTIME));
-	a->message = NULL;
-	agent_commit(a);
 }
 
 void
@@ -206,34 +185,9 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 			{ costs[i].run_time_ns, has_stats } };
 	r.probes = probes;
 	r.n_probes = n;
-	r.delivered = stream_delivered(a->stream);
 	r.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	r.rss_bytes = own_rss_bytes();
 	r.message = a->message;
-	if (a->spool != NULL) {
-		struct spool_stats spool;
-
-		spool_stats(a->spool, &spool);
-		r.spool_records = (struct opt_u64){ spool.records, true };
-		r.spool_bytes = (struct opt_u64){ spool.bytes, true };
-		if (spool.oldest_us != 0 && r.head.time_us > spool.oldest_us)
-			r.spool_age_ns = (struct opt_u64){ (uint64_t)(r.head.time_us - spool.oldest_us) * 1000, true };
-	}
-	if (a->owner.describe != NULL)
-		a->owner.describe(&r, a->owner.arg);
+	a->scope->describe(a, &r);
 	stream_agent(a->stream, &r);
-}
-
-const char *
-agent_sink_error(struct agent *a)
-{
-	struct file_sink_stats stats;
-
-	file_sink_stats(a->sink, &stats);
-	a->sink_error[0] = '\0';
-	if (stats.refused > 0 || stats.dropped > 0)
-		snprintf(a->sink_error, sizeof(a->sink_error), "%llu records could not be written: %s",
-		    (unsigned long long)stats.refused + stats.dropped,
-		    stats.last_error != 0 ? strerror(-stats.last_error) : "see above");
-	return a->sink_error;
 }

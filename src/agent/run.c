@@ -1,7 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What only `sluice run` needs: the command's text and limits, whom to follow, and when all is over.
+ * run: the command's text and limits, whom to follow, and when all is over.
  */
+#include "agent/run.h"
+
 #include <errno.h>
 #include <event2/event.h>
 #include <stdio.h>
@@ -14,12 +16,31 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "collect/cgroup.h"
-#include "identify/redact.h"
+#include "lake/writer.h"
 
 #define FINISH_MS 20
 #define FINISH_MS_LATER 200		/* once it has taken half a second */
 #define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to let go of what has ended */
 #define COMMAND_TEXT_MAX 8192
+
+struct run_agent {
+	struct agent agent;		/* first: an agent of this scope is cast */
+	struct lake_writer *lake;	/* owned */
+	char lake_error[256];
+	struct event *on_finish;	/* owned timer, while finishing; as all below */
+	bool is_finish_slow;
+	bool wait_for_all;
+	int wait_status;
+	uint64_t finish_since_ns;
+	void (*on_done)(void *arg);
+	void *done_arg;
+};
+
+static struct run_agent *
+run_agent(struct agent *a)
+{
+	return (struct run_agent *)a;
+}
 
 /* The command line as one string, redacted; the caller frees it. NULL: no memory. */
 static char *
@@ -49,9 +70,11 @@ command_text(const char *const *command)
 	return out;
 }
 
-int
-agent_open_run(struct agent *a, const struct agent_options *o, const struct correlator_ops *ops)
+/* The run, with the command's text and limits. 0 or a negative errno. */
+static int
+open_correlator(struct agent *a, const struct agent_run_options *o)
 {
+	struct correlator_ops ops = agent_correlator_ops(&o->agent);
 	struct correlator_options c = { 0 };
 	struct cgroup_limits limits = { 0 };
 	char *command = command_text(o->command), *cwd = getcwd(NULL, 0), *work_dir = NULL;
@@ -79,10 +102,115 @@ agent_open_run(struct agent *a, const struct agent_options *o, const struct corr
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	c.memory_limit_bytes = limits.memory_bytes;
 	c.cpu_limit = limits.cpus;
-	r = correlator_new(&c, ops, a, &a->correlator);
+	r = correlator_new(&c, &ops, a, &a->correlator);
 	free(command);
 	free(cwd);
 	free(work_dir);
+	return r;
+}
+
+static int
+open_lake(struct run_agent *run, const struct agent_run_options *o, char *error, size_t error_size)
+{
+	const struct lake_writer_options options = { .lake = o->lake, .host_id = run->agent.host_id.id,
+		.agent_id = run->agent.agent_id };
+	struct lake_repair repair = { 0 };
+	int r;
+
+	r = lake_writer_open(&options, &run->lake, &repair);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot write the lake %s: %s; name another with --lake DIR",
+		    o->lake, strerror(-r));
+		return r;
+	}
+	if (repair.files > 0 || repair.empty > 0)
+		fprintf(stderr, "sluice: repaired %u file%s that a dead agent left in %s: %llu records "
+		    "kept, %llu torn bytes cut off\n", repair.files + repair.empty,
+		    repair.files + repair.empty == 1 ? "" : "s", o->lake,
+		    (unsigned long long)repair.records, (unsigned long long)repair.torn_bytes);
+	if (repair.failed > 0)
+		fprintf(stderr, "sluice: cannot repair %s: %s\n", repair.failed_path, strerror(-repair.error));
+	return 0;
+}
+
+static void
+commit(struct agent *a)
+{
+	ring_release(a->ring);
+}
+
+static void
+tick(struct agent *a, int64_t now_us)
+{
+	lake_writer_tick(run_agent(a)->lake, now_us);
+}
+
+static void
+describe(struct agent *a, struct agent_record *r)
+{
+	r->delivered = lake_writer_delivered(run_agent(a)->lake);
+}
+
+static int
+on_close(struct agent *a)
+{
+	struct run_agent *run = run_agent(a);
+
+	if (run->on_finish != NULL)
+		event_free(run->on_finish);
+	return lake_writer_close(run->lake);
+}
+
+static const struct agent_scope scope = {
+	.calibrate_each = 1,
+	.commit = commit,
+	.tick = tick,
+	.describe = describe,
+	.close = on_close,
+};
+
+int
+agent_open_run(struct event_base *base, const struct agent_run_options *o, struct agent **ret, char *error,
+    size_t error_size)
+{
+	const struct probes_options probes = { 0 };
+	struct run_agent *run = calloc(1, sizeof(*run));
+	struct agent *a = &run->agent;
+	int r;
+
+	snprintf(error, error_size, "out of memory");
+	if (run == NULL)
+		return -ENOMEM;
+	agent_uuid_new(a->agent_id);
+	if (o->run_id != NULL)
+		snprintf(a->run_id, sizeof(a->run_id), "%s", o->run_id);
+	else
+		agent_uuid_new(a->run_id);
+	if (o->pipeline != NULL)
+		a->pipeline = strdup(o->pipeline);
+	r = agent_init(a, base, &scope, &o->agent, &probes, error, error_size);
+	if (r == 0)
+		r = open_lake(run, o, error, error_size);
+	if (r == 0)
+		r = agent_open_stream(a, (struct stream_output){ lake_writer_put, run->lake }, NULL, error, error_size);
+	if (r == 0)
+		r = agent_open_ring(a, 0, error, error_size);
+	if (r < 0)
+		goto fail;
+	snprintf(error, error_size, "out of memory");
+	r = open_correlator(a, o);
+	if (r == 0)
+		r = agent_begin(a, &o->agent, error, error_size);
+	if (r < 0)
+		goto fail;
+	agent_announce(a);
+	correlator_run_start(a->correlator, a->start_ns);
+	commit(a);
+	*ret = a;
+	return 0;
+
+fail:
+	agent_close(a);
 	return r;
 }
 
@@ -93,19 +221,20 @@ agent_adopt(struct agent *a, bool on)
 }
 
 static void
-finish(struct agent *a)
+finish(struct run_agent *run)
 {
+	struct agent *a = &run->agent;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
-	correlator_run_end(a->correlator, now, a->wait_status);
+	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
-	stream_tick(a->stream, clock_us(CLOCK_REALTIME));
-	event_del(a->on_finish);
+	lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
+	event_del(run->on_finish);
 	event_del(a->on_drain);
 	event_del(a->on_second);
 	event_del(a->on_ring);
-	a->on_done(a->done_arg);
+	run->on_done(run->done_arg);
 }
 
 /*
@@ -115,7 +244,8 @@ finish(struct agent *a)
 static void
 on_finish_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct agent *a = arg;
+	struct run_agent *run = arg;
+	struct agent *a = &run->agent;
 	uint64_t now;
 	bool is_settled;
 
@@ -123,24 +253,24 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	(void)agent_snapshot(a, false, false);
 	now = clock_ns(CLOCK_BOOTTIME);
-	is_settled = probes_followed(a->probes) == a->met && a->met_ending == 0;
+	is_settled = probes_followed(a->probes) == a->pass.met && a->pass.met_ending == 0;
 	correlator_tick(a->correlator, now, false);
-	if (is_settled && (!a->wait_for_all || a->met == a->met_ended)) {
+	if (is_settled && (!run->wait_for_all || a->pass.met == a->pass.met_ended)) {
 		while (!agent_drain(a))
 			continue;
-		finish(a);
-	} else if (!a->wait_for_all && now - a->finish_since_ns > FINISH_LIMIT_NS) {
-		finish(a);
-	} else if (a->wait_for_all && now - a->last_record_ns >= a->interval_ns) {
+		finish(run);
+	} else if (!run->wait_for_all && now - run->finish_since_ns > FINISH_LIMIT_NS) {
+		finish(run);
+	} else if (run->wait_for_all && now - a->last_record_ns >= a->interval_ns) {
 		agent_write_host(a);
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
-		stream_tick(a->stream, clock_us(CLOCK_REALTIME));
-	} else if (!a->is_finish_slow && now - a->finish_since_ns > 500000000) {
+		lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
+	} else if (!run->is_finish_slow && now - run->finish_since_ns > 500000000) {
 		const struct timeval later = { 0, FINISH_MS_LATER * 1000 };
 
-		a->is_finish_slow = true;
-		event_add(a->on_finish, &later);
+		run->is_finish_slow = true;
+		event_add(run->on_finish, &later);
 	}
 }
 
@@ -148,22 +278,39 @@ void
 agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done)(void *arg), void *arg)
 {
 	const struct timeval every = { 0, FINISH_MS * 1000 };
+	struct run_agent *run = run_agent(a);
 
-	a->is_finishing = true;
-	a->wait_status = wait_status;
-	a->wait_for_all = wait_for_all;
-	a->on_done = on_done;
-	a->done_arg = arg;
-	a->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
-	a->on_finish = event_new(a->base, -1, EV_PERSIST, on_finish_timer, a);
-	if (a->on_finish == NULL || event_add(a->on_finish, &every) < 0)
-		finish(a);
+	event_del(a->on_second);	/* on_finish does it more often */
+	run->wait_status = wait_status;
+	run->wait_for_all = wait_for_all;
+	run->on_done = on_done;
+	run->done_arg = arg;
+	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
+	run->on_finish = event_new(a->base, -1, EV_PERSIST, on_finish_timer, run);
+	if (run->on_finish == NULL || event_add(run->on_finish, &every) < 0)
+		finish(run);
 }
 
 void
 agent_finish_now(struct agent *a)
 {
-	a->wait_for_all = false;
-	a->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
+	struct run_agent *run = run_agent(a);
+
+	run->wait_for_all = false;
+	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
 }
 
+const char *
+agent_lake_error(struct agent *a)
+{
+	struct run_agent *run = run_agent(a);
+	struct lake_writer_stats stats;
+
+	lake_writer_stats(run->lake, &stats);
+	run->lake_error[0] = '\0';
+	if (stats.refused > 0 || stats.dropped > 0)
+		snprintf(run->lake_error, sizeof(run->lake_error), "%llu records could not be written: %s",
+		    (unsigned long long)stats.refused + stats.dropped,
+		    stats.last_error != 0 ? strerror(-stats.last_error) : "see above");
+	return run->lake_error;
+}

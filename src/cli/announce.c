@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/run.h"
 #include "base/clock.h"
 
 #define ANSWER_MS 2000	/* an agent takes a few; one that is stuck must not hold a run up */
@@ -57,7 +57,7 @@ wait_for_answer(int fd)
 }
 
 int
-announce(const char *path, pid_t pid, const char *run_id, const struct agent_options *names)
+announce(const char *path, pid_t pid, const char *run_id, const struct agent_run_options *names)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	json_t *request;

@@ -8,13 +8,13 @@
 
 #include <sys/types.h>
 
-struct agent_options;
+struct agent_run_options;
 
 /*
  * Before COMMAND execs, so that its first program has the run already: waits for the agent's answer,
  * but never long. Says nothing where there is no agent. names: pipeline, task, sample. Returns the
  * connection where there is no answer yet, to be closed when the run is over, or -1.
  */
-int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_options *names);
+int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_run_options *names);
 
 #endif

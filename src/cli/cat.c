@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "codec/avro_json.h"
 #include "codec/ocf.h"
-#include "lake/file_sink.h"
+#include "lake/folders.h"
 #include "lake/files.h"
 
 #define DEFAULT_LAKE "./sluice-lake"
@@ -231,7 +231,7 @@ static void
 read_source(struct cat *c, struct source *s)
 {
 	/* Asked first: what a writer that is gone by now wrote is there to be read. */
-	bool is_live = file_sink_is_live(s->fd) || (c->is_following && s->is_named && !stop);
+	bool is_live = lake_is_open(s->fd) || (c->is_following && s->is_named && !stop);
 	bool is_over = !is_live || !c->is_following;
 	struct ocf_error err;
 	struct ocf_block block;

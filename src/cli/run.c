@@ -15,7 +15,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/run.h"
 #include "attach/variables.h"
 #include "base/format.h"
 #include "cli/analytics.h"
@@ -64,7 +64,7 @@ struct run {
 	const char *pipeline;
 	const char *lake;
 	const char *control;		/* socket of an agent that may run here */
-	const struct agent_options *names;
+	const struct agent_run_options *names;
 	int told;			/* a connection to it; -1: none */
 	bool is_quiet;
 	bool wait_for_all;
@@ -75,7 +75,7 @@ struct run {
 #define VARIABLES_MAX 8
 
 struct run_options {
-	struct agent_options agent;
+	struct agent_run_options agent;
 	const char *variables[VARIABLES_MAX];
 	const char *json;
 	const char *report;		/* NULL: none */
@@ -221,12 +221,12 @@ add_variable(struct run_options *o, const char *name)
 		    "TRACEPARENT, of up to 63 characters\n", stderr);
 		return false;
 	}
-	if (o->agent.n_variables == VARIABLES_MAX) {
+	if (o->agent.agent.n_variables == VARIABLES_MAX) {
 		fprintf(stderr, "sluice run: --trace-env may stand %d times\n", VARIABLES_MAX);
 		return false;
 	}
-	o->variables[o->agent.n_variables++] = name;
-	o->agent.variables = o->variables;
+	o->variables[o->agent.agent.n_variables++] = name;
+	o->agent.agent.variables = o->variables;
 	return true;
 }
 
@@ -292,11 +292,11 @@ parse(int argc, char **argv, struct run_options *o)
 			o->control = optarg;
 			break;
 		case OPT_HEADERS:
-			o->agent.reads_headers = true;
+			o->agent.agent.reads_headers = true;
 			break;
 		case OPT_INTERVAL:
-			o->agent.interval_ms = parse_interval_ms(optarg);
-			if (o->agent.interval_ms == 0) {
+			o->agent.agent.interval_ms = parse_interval_ms(optarg);
+			if (o->agent.agent.interval_ms == 0) {
 				fprintf(stderr, "sluice run: --interval %s is no time from 100ms to 24h, such as "
 				    "500ms, 10s or 1m\n", optarg);
 				return EXIT_USAGE;
@@ -445,7 +445,7 @@ load_rules(struct run_options *o)
 		fprintf(stderr, "sluice run: --rules %s: %s\n", o->rules, strerror(errno));
 		return EXIT_USAGE;
 	}
-	r = rules_load(&options, &o->agent.rules, &errors);
+	r = rules_load(&options, &o->agent.agent.rules, &errors);
 	config_errors_print(&errors, stderr);
 	config_errors_done(&errors);
 	if (r == -ENOMEM)
@@ -522,7 +522,7 @@ cli_run(int argc, char **argv)
 	if (status != 0)
 		return status;
 	if (!o.as_root)
-		set_file_owner(&o.agent);
+		set_file_owner(&o.agent.agent);
 
 	r.pipeline = o.agent.pipeline;
 	r.control = o.control != NULL ? o.control : CONTROL_PATH;
@@ -536,7 +536,7 @@ cli_run(int argc, char **argv)
 		return EXIT_OWN_FAILURE;
 	}
 	status = EXIT_OWN_FAILURE;
-	if (agent_open(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
+	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
 		fprintf(stderr, "sluice run: %s\n", error);
 		goto out;
 	}
@@ -553,8 +553,8 @@ cli_run(int argc, char **argv)
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
 			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
 	}
-	if (*agent_sink_error(r.agent) != '\0')
-		fprintf(stderr, "sluice run: %s\n", agent_sink_error(r.agent));
+	if (*agent_lake_error(r.agent) != '\0')
+		fprintf(stderr, "sluice run: %s\n", agent_lake_error(r.agent));
 out:
 	if (r.json != NULL)
 		fclose(r.json);
@@ -564,7 +564,7 @@ out:
 		close(r.told);
 	if (status < 0 && o.report != NULL)
 		r.run_id = strdup(agent_run_id(r.agent));
-	ruleset_unref(o.agent.rules);
+	ruleset_unref(o.agent.agent.rules);
 	if (agent_close(r.agent) < 0)
 		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
 	if (r.run_id != NULL)

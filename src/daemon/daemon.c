@@ -221,21 +221,22 @@ static int
 open_agent(struct daemon *d)
 {
 	const struct config *c = d->config;
-	struct agent_options o = {
-		.is_host_wide = true,
+	struct agent_host_options o = {
+		.agent = {
+			.rules = d->rules,
+			.reads_headers = c->engines.headers,
+			.interval_ms = c->interval_ms,
+			.ring_bytes = c->probes.ring_bytes,
+			.variables = (const char *const *)c->trace_env.list,
+			.n_variables = c->trace_env.n,
+			.has_file_owner = true,
+		},
 		.spool = d->spool,
 		.agent_id = d->agent_id,
+		.cluster = c->cluster,
 		.pin_dir = d->options->pins,
 		.deadman_ns = c->probes.deadman_ms * 1000000,
 		.max_processes = (uint32_t)c->probes.max_processes,
-		.ring_bytes = c->probes.ring_bytes,
-		.interval_ms = c->interval_ms,
-		.variables = (const char *const *)c->trace_env.list,
-		.n_variables = c->trace_env.n,
-		.rules = d->rules,
-		.cluster = c->cluster,
-		.reads_headers = c->engines.headers,
-		.has_file_owner = true,
 		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
 	};
 	static const char *const origins[] = {
@@ -248,9 +249,9 @@ open_agent(struct daemon *d)
 	struct probes *probes;
 	char error[768];
 
-	o.redaction = &redaction;
-	privileges_user_ids(c->user, &o.file_uid, &o.file_gid);	/* checked before: it is there */
-	if (agent_open(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
+	o.agent.redaction = &redaction;
+	privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid);	/* checked before: it is there */
+	if (agent_open_host(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "probes.open", "%s", error);
 		return -1;
 	}

@@ -351,15 +351,15 @@ on_schema_text(void *arg, uint64_t fingerprint)
 static int
 open_files(struct daemon *d, const struct outlet_events *events, char *error, size_t error_size)
 {
-	struct file_outlet_options o = { .sink = { .lake = d->config->lake, .agent_id = d->agent_id },
+	struct file_outlet_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id },
 		.schema = on_schema_text, .schema_arg = d };
-	struct file_sink_repair repair = { 0 };
+	struct lake_repair repair = { 0 };
 	struct host_id host;
 	int r;
 
 	r = host_id_read("", &host);
 	if (r == 0) {
-		o.sink.host_id = host.id;
+		o.writer.host_id = host.id;
 		r = file_outlet_open(d->base, &o, events, &d->outlet, &repair);
 	}
 	if (r < 0)

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/agent.h"
+#include "agent/host.h"
 #include "spool/spool.h"
 
 struct control_request;

@@ -7,7 +7,7 @@
 
 #include <event2/event.h>
 
-#include "agent/agent.h"
+#include "agent/host.h"
 #include "attach/filter.h"
 #include "config/config.h"
 #include "control/control.h"

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * file_outlet: the file lake as an outlet, for a daemon without Kafka.
  *
- * The sink writes each topic's records in the order in which it took them, and says how many a block
+ * The writer writes each topic's records in the order in which it took them, and says how many a block
  * had: their ids wait here in the same order.
  */
 #include "base/clock.h"
@@ -18,7 +18,7 @@
 
 #define TICK_US INT64_C(1000000)
 
-/* A topic's records that the sink has: ids[first] to ids[first + n - 1], of which the first `written` are in blocks. */
+/* A topic's records that the writer has: n ids from ids[first] on, of which the first `written` are in blocks. */
 struct queue {
 	uint64_t	*ids;		/* owned */
 	size_t		 cap;
@@ -34,7 +34,7 @@ struct file_outlet {
 	struct outlet		 outlet;	/* first: outlets are cast */
 	struct outlet_events	 events;
 	struct event		*tell;		/* owned: what happened is told from the loop */
-	struct sink		*sink;		/* owned */
+	struct lake_writer	*writer;	/* owned */
 	const char		*(*schema)(void *arg, uint64_t fingerprint);
 	void			*schema_arg;
 	char			*lake;		/* owned; for messages */
@@ -126,7 +126,7 @@ reserve(struct queue *q)
 	return 0;
 }
 
-/* The lane's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the sink says. */
+/* The lane's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the writer says. */
 static int
 use_schema(struct file_outlet *f, const struct spool_record *r)
 {
@@ -139,7 +139,7 @@ use_schema(struct file_outlet *f, const struct spool_record *r)
 	text = f->schema(f->schema_arg, r->schema);
 	if (text == NULL)
 		return -ENOKEY;
-	error = file_sink_set_schema(f->sink, r->topic, text);
+	error = lake_writer_set_schema(f->writer, r->topic, text);
 	if (error == 0) {
 		q->schema = r->schema;
 		q->has_schema = true;
@@ -165,9 +165,10 @@ on_put(struct outlet *o, const struct spool_record *r, const char **reason)
 		error = reserve(q);
 	if (error < 0)
 		goto not_now;
-	/* In the queue first: the sink may tell of it before it returns. */
+	/* In the queue first: the writer may tell of it before it returns. */
 	q->ids[q->first + q->n++] = r->id;
-	error = f->sink->ops->put(f->sink, r->topic, r->time_us, r->seq, r->key, r->data, r->len);
+	error = lake_writer_put(f->writer,
+	    &(struct encoded_record){ r->topic, r->time_us, r->seq, r->key, r->data, r->len });
 	if (error == 0) {
 		f->status.in_flight++;
 		return 0;
@@ -188,7 +189,7 @@ static void
 flush(struct file_outlet *f, int64_t now_us)
 {
 	f->ticked_us = now_us;
-	f->sink->ops->tick(f->sink, now_us);
+	lake_writer_tick(f->writer, now_us);
 	if (f->is_waiting)
 		event_active(f->tell, EV_TIMEOUT, 0);
 }
@@ -215,7 +216,7 @@ on_give_back(struct outlet *o)
 	struct file_outlet *f = (struct file_outlet *)o;
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		f->queues[t].discarded += (size_t)file_sink_discard(f->sink, t);
+		f->queues[t].discarded += (size_t)lake_writer_discard(f->writer, t);
 	event_active(f->tell, EV_TIMEOUT, 0);
 }
 
@@ -232,9 +233,8 @@ on_close(struct outlet *o)
 
 	if (f == NULL)
 		return;
-	/* The sink's last blocks are told of as well, or the next agent would write them once more. */
-	if (f->sink != NULL)
-		f->sink->ops->close(f->sink);
+	/* The writer's last blocks are told of as well, or the next agent would write them once more. */
+	lake_writer_close(f->writer);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		tell_queue(f, t);
 		free(f->queues[t].ids);
@@ -256,9 +256,9 @@ static const struct outlet_ops ops = {
 
 int
 file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
-    const struct outlet_events *events, struct outlet **ret, struct file_sink_repair *repair)
+    const struct outlet_events *events, struct outlet **ret, struct lake_repair *repair)
 {
-	struct file_sink_options sink = o->sink;
+	struct lake_writer_options writer = o->writer;
 	struct file_outlet *f = calloc(1, sizeof(*f));
 	int r = -ENOMEM;
 
@@ -270,12 +270,12 @@ file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
 	f->schema_arg = o->schema_arg;
 	f->status.kind = "files";
 	f->tell = evtimer_new(base, on_tell, f);
-	f->lake = strdup(sink.lake != NULL ? sink.lake : "");
+	f->lake = strdup(writer.lake != NULL ? writer.lake : "");
 	if (f->tell == NULL || f->lake == NULL)
 		goto fail;
-	sink.on_block = on_block;
-	sink.on_block_arg = f;
-	r = file_sink_open(&sink, &f->sink, repair);
+	writer.on_block = on_block;
+	writer.on_block_arg = f;
+	r = lake_writer_open(&writer, &f->writer, repair);
 	if (r < 0)
 		goto fail;
 	*ret = &f->outlet;

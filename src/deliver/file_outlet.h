@@ -9,12 +9,12 @@
 #define SLUICE_DELIVER_FILE_OUTLET_H
 
 #include "deliver/outlet.h"
-#include "lake/file_sink.h"
+#include "lake/writer.h"
 
 struct event_base;
 
 struct file_outlet_options {
-	struct file_sink_options sink;	/* its on_block is ours to set */
+	struct lake_writer_options writer;	/* its on_block is ours to set */
 	/*
 	 * The text of a schema by its fingerprint, good as long as the outlet; NULL unknown: its
 	 * records are refused for good. For records that an older version left in the spool.
@@ -23,8 +23,8 @@ struct file_outlet_options {
 	void *schema_arg;
 };
 
-/* 0, or a negative errno with *ret untouched. repair: as of file_sink_open(). */
+/* 0, or a negative errno with *ret untouched. repair: as of lake_writer_open(). */
 int file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
-    const struct outlet_events *events, struct outlet **ret, struct file_sink_repair *repair);
+    const struct outlet_events *events, struct outlet **ret, struct lake_repair *repair);
 
 #endif

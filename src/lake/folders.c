@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "lake/file_sink.h"
-
 #define DAY_US INT64_C(86400000000)
 
 enum {
@@ -123,7 +121,7 @@ lake_lock(int fd)
 }
 
 bool
-file_sink_is_live(int fd)
+lake_is_open(int fd)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * folders: the folders and names of the file lake; private to file_sink*.c.
+ * folders: the folders and names of the file lake; private to lake/, but for lake_is_open().
  */
 #ifndef SLUICE_LAKE_FOLDERS_H
 #define SLUICE_LAKE_FOLDERS_H
@@ -28,6 +28,8 @@ int64_t lake_day(int64_t time_us);
 
 /* Write lock of the open file description. 0, or -EAGAIN when another has it. */
 int lake_lock(int fd);
+/* Does a writer have the file behind fd open? Takes no lock itself. */
+bool lake_is_open(int fd);
 
 /*
  * The name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". Where the name that it

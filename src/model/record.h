@@ -279,7 +279,7 @@ struct agent_record {
 	struct opt_u64 spool_records;
 	struct opt_u64 spool_bytes;
 	struct opt_u64 spool_age_ns;
-	uint64_t delivered;		/* records that the sink has for good */
+	uint64_t delivered;		/* records that the output has for good */
 	uint64_t retried;
 	uint64_t cpu_ns;		/* the agent's own, since start */
 	uint64_t rss_bytes;
@@ -299,6 +299,16 @@ struct agent_identity {
 	const char *boot_id;
 	const char *agent_id;
 	uint64_t first_seq[TOPIC_COUNT];	/* where an agent_id that lives on goes on; else 0 */
+};
+
+/* One record as it is stored and sent. Whoever is given one copies what it points to. */
+struct encoded_record {
+	enum topic topic;
+	int64_t time_us;
+	uint64_t seq;		/* the record's own */
+	const char *key;	/* "<host_id>:<run_id>" */
+	const void *data;	/* Avro binary, without framing */
+	size_t len;
 };
 
 #endif

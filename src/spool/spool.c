@@ -60,46 +60,36 @@ reset_batch(struct spool_lane_state *l)
 	l->has_checkpoint = false;
 }
 
-static int
-on_put(struct sink *sink, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
-    const void *data, size_t len)
+int
+spool_put(void *spool, const struct encoded_record *r)
 {
-	struct spool *s = ((struct spool_sink *)sink)->spool;
-	struct spool_lane_state *l = &s->lanes[topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
-	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)topic, .seq = seq,
-	    .time_us = time_us, .key = key, .key_len = strlen(key), .data = data, .data_len = len };
+	struct spool *s = spool;
+	struct spool_lane_state *l = &s->lanes[r->topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
+	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)r->topic, .seq = r->seq,
+	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len };
 	uint8_t *to;
 
-	if (e.key_len > UINT16_MAX || len > SPOOL_RECORD_MAX ||
-	    l->batch.len + spool_entry_size(e.key_len, len) > s->batch_max)
+	if (e.key_len > UINT16_MAX || r->len > SPOOL_RECORD_MAX ||
+	    l->batch.len + spool_entry_size(e.key_len, r->len) > s->batch_max)
 		return -EMSGSIZE;
-	to = add_entry(l, spool_entry_size(e.key_len, len));
+	to = add_entry(l, spool_entry_size(e.key_len, r->len));
 	if (to == NULL)
 		return -ENOMEM;
 	spool_entry_pack(to, &e);
 	if (l->records++ == 0)
-		l->first_us = time_us;
-	l->counts[topic]++;
-	if (seq >= s->next_seq[topic]) {
-		s->next_seq[topic] = seq + 1;
+		l->first_us = r->time_us;
+	l->counts[r->topic]++;
+	if (r->seq >= s->next_seq[r->topic]) {
+		s->next_seq[r->topic] = r->seq + 1;
 		s->has_seq_moved = true;
 	}
 	s->stats.put++;
 	return 0;
 }
 
-static void
-on_tick(struct sink *sink, int64_t now_us)
+uint64_t
+spool_delivered(const struct spool *s)
 {
-	(void)sink;
-	(void)now_us;	/* the owner calls spool_tick() */
-}
-
-/* What was put and would survive the process: all but what is in memory. */
-static uint64_t
-on_delivered(const struct sink *sink)
-{
-	const struct spool *s = ((const struct spool_sink *)(const void *)sink)->spool;
 	uint64_t away = 0;
 
 	for (int l = 0; l < SPOOL_LANES; l++) {
@@ -112,26 +102,6 @@ on_delivered(const struct sink *sink)
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		away += s->stats.dropped[t][SPOOL_DROP_MEMORY];
 	return s->committed > away ? s->committed - away : 0;
-}
-
-static int
-on_close(struct sink *sink)
-{
-	(void)sink;	/* a view: the spool stays */
-	return 0;
-}
-
-static const struct sink_ops ops = {
-	.put = on_put,
-	.tick = on_tick,
-	.delivered = on_delivered,
-	.close = on_close,
-};
-
-struct sink *
-spool_sink(struct spool *s)
-{
-	return &s->sink.sink;
 }
 
 static int
@@ -496,7 +466,6 @@ new_spool(const struct spool_options *o)
 
 	if (s == NULL)
 		return NULL;
-	s->sink = (struct spool_sink){ { &ops }, s };
 	s->dir_fd = -1;
 	s->state_fd = -1;
 	s->max_bytes = o->max_bytes != 0 ? o->max_bytes : DEFAULT_MAX_BYTES;

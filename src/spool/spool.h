@@ -23,7 +23,6 @@
 
 #include "model/record.h"
 
-struct sink;
 struct spool;
 
 enum spool_lane {
@@ -93,8 +92,13 @@ bool spool_place(const struct spool *s, struct spool_place *ret);	/* of the last
 /* Calls cb for the notes since the last checkpoint, oldest first. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
-/* The spool as the stream's sink: put adds to the batch under way. Closing the sink leaves the spool. */
-struct sink *spool_sink(struct spool *s);
+/*
+ * Adds a record to the batch under way: the put of a struct stream_output whose `to` is the spool. 0;
+ * -EMSGSIZE: too large for any batch; -ENOMEM.
+ */
+int spool_put(void *spool, const struct encoded_record *r);
+/* Records that would survive the process: all but what is in memory for want of a disk. */
+uint64_t spool_delivered(const struct spool *s);
 
 /* Adds a note to the batch: the owner's state, for spool_replay(). Opaque here. 0 or -ENOMEM. */
 int spool_note(struct spool *s, const void *data, size_t len);

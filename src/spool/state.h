@@ -31,7 +31,6 @@
 #include "base/bytes.h"
 #include "spool/format.h"
 #include "spool/spool.h"
-#include "stream/sink.h"
 
 enum {
 	SPOOL_READ_BYTES = 256 * 1024,
@@ -169,13 +168,7 @@ struct spool_text {
 
 struct spool_syncer;
 
-struct spool_sink {
-	struct sink	 sink;			/* first: sinks are cast */
-	struct spool	*spool;
-};
-
 struct spool {
-	struct spool_sink sink;
 	char		*dir;			/* owned */
 	int		 dir_fd;
 	int		 state_fd;		/* -1: cannot be written now */

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * stream: numbers each record, has it encoded and hands it to the sink.
+ * stream: numbers each record, has it encoded and hands it to the output.
  */
 #include "stream/stream.h"
 
@@ -10,18 +10,17 @@
 #include <string.h>
 
 #include "codec/encode.h"
-#include "stream/sink.h"
 
-struct lane {
+struct topic_state {
 	uint64_t seq;		/* of the next record */
 	uint64_t written;
 	uint64_t lost;
 };
 
 struct stream {
-	struct sink	*sink;		/* owned */
+	struct stream_output output;
 	struct encoder	*encoder;	/* owned */
-	struct lane	 lanes[TOPIC_COUNT];
+	struct topic_state topics[TOPIC_COUNT];
 	char		*host_id;	/* owned; the first part of every key */
 	char		*key;		/* owned; "<host_id>:<run_id>", grown as needed */
 	size_t		 key_size;
@@ -36,18 +35,16 @@ stream_open_error(void)
 }
 
 int
-stream_open(const struct agent_identity *id, struct sink *sink, struct stream **ret_stream)
+stream_open(const struct agent_identity *id, struct stream_output output, struct stream **ret_stream)
 {
 	struct stream *s;
 	int r = -ENOMEM;
 
 	snprintf(open_error, sizeof(open_error), "out of memory");
 	s = calloc(1, sizeof(*s));
-	if (s == NULL) {
-		sink->ops->close(sink);
+	if (s == NULL)
 		return -ENOMEM;
-	}
-	s->sink = sink;
+	s->output = output;
 	r = encoder_open(id, &s->encoder, open_error, sizeof(open_error));
 	if (r < 0)
 		goto fail;
@@ -58,7 +55,7 @@ stream_open(const struct agent_identity *id, struct sink *sink, struct stream **
 	if (s->host_id == NULL || s->key == NULL)
 		goto fail;
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		s->lanes[t].seq = id->first_seq[t];
+		s->topics[t].seq = id->first_seq[t];
 	open_error[0] = '\0';
 	*ret_stream = s;
 	return 0;
@@ -68,20 +65,15 @@ fail:
 	return r;
 }
 
-int
+void
 stream_close(struct stream *s)
 {
-	int r = 0;
-
 	if (s == NULL)
-		return 0;
-	if (s->sink != NULL)
-		r = s->sink->ops->close(s->sink);
+		return;
 	encoder_close(s->encoder);
 	free(s->host_id);
 	free(s->key);
 	free(s);
-	return r;
 }
 
 /* "<host_id>:<run_id>", so that a host's run keeps its order; NULL without memory. */
@@ -111,26 +103,25 @@ key(struct stream *s, const char *run_id)
 static int
 put(struct stream *s, enum topic topic, const struct record_head *head, const void *record)
 {
-	struct lane *lane = &s->lanes[topic];
-	uint64_t seq = lane->seq++;	/* taken even if what follows fails: the hole tells */
+	struct topic_state *t = &s->topics[topic];
+	uint64_t seq = t->seq++;	/* taken even if what follows fails: the hole tells */
+	struct encoded_record out = { .topic = topic, .time_us = head->time_us, .seq = seq };
 	const uint8_t *data;
-	const char *k;
-	size_t len;
 	int r;
 
-	r = encode(s->encoder, topic, record, seq, &data, &len);
+	r = encode(s->encoder, topic, record, seq, &data, &out.len);
 	if (r < 0)
 		goto fail;
-	k = key(s, head->run_id);
-	r = k == NULL ? -ENOMEM :
-	    s->sink->ops->put(s->sink, topic, head->time_us, seq, k, data, len);
+	out.data = data;
+	out.key = key(s, head->run_id);
+	r = out.key == NULL ? -ENOMEM : s->output.put(s->output.to, &out);
 	if (r < 0)
 		goto fail;
-	lane->written++;
+	t->written++;
 	return 0;
 
 fail:
-	lane->lost++;
+	t->lost++;
 	return r;
 }
 
@@ -179,35 +170,23 @@ stream_agent(struct stream *s, const struct agent_record *r)
 void
 stream_skip(struct stream *s, enum topic topic, uint64_t n)
 {
-	s->lanes[topic].seq += n;
+	s->topics[topic].seq += n;
 }
 
 uint64_t
 stream_next_seq(const struct stream *s, enum topic topic)
 {
-	return s->lanes[topic].seq;
-}
-
-void
-stream_tick(struct stream *s, int64_t now_us)
-{
-	s->sink->ops->tick(s->sink, now_us);
+	return s->topics[topic].seq;
 }
 
 uint64_t
 stream_written(const struct stream *s, enum topic topic)
 {
-	return s->lanes[topic].written;
+	return s->topics[topic].written;
 }
 
 uint64_t
 stream_lost(const struct stream *s, enum topic topic)
 {
-	return s->lanes[topic].lost;
-}
-
-uint64_t
-stream_delivered(const struct stream *s)
-{
-	return s->sink->ops->delivered(s->sink);
+	return s->topics[topic].lost;
 }

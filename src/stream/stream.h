@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * stream: records in, numbered and encoded, to a sink. One thread; nothing here blocks but disk.
+ * stream: records in, numbered and encoded, to a spool or a lake. One thread.
  */
 #ifndef SLUICE_STREAM_STREAM_H
 #define SLUICE_STREAM_STREAM_H
@@ -9,15 +9,22 @@
 
 #include "model/record.h"
 
-struct sink;
 struct stream;
 
-/* sink becomes the stream's, also on failure. 0, or a negative errno with *ret_stream untouched. */
-int stream_open(const struct agent_identity *id, struct sink *sink, struct stream **ret_stream);
+/*
+ * Where encoded records go. put() takes a copy; 0, or a negative errno: the record is lost, and the
+ * stream counts it. `to` is the caller's and outlives the stream.
+ */
+struct stream_output {
+	int (*put)(void *to, const struct encoded_record *r);
+	void *to;
+};
+
+/* 0, or a negative errno with *ret_stream untouched. */
+int stream_open(const struct agent_identity *id, struct stream_output output, struct stream **ret_stream);
 /* After a stream_open() that failed: a sentence that says why. */
 const char *stream_open_error(void);
-/* Closes the sink too. 0, or the sink's error. NULL is fine. */
-int stream_close(struct stream *s);
+void stream_close(struct stream *s);	/* NULL is fine */
 
 /*
  * Encodes one record with the next seq of its topic and puts it. 0, or a negative errno: the
@@ -34,10 +41,8 @@ int stream_agent(struct stream *s, const struct agent_record *r);
 /* Leaves a hole of n in a topic's seq: records that were lost before they got one. */
 void stream_skip(struct stream *s, enum topic topic, uint64_t n);
 uint64_t stream_next_seq(const struct stream *s, enum topic topic);
-void stream_tick(struct stream *s, int64_t now_us);
 
-uint64_t stream_written(const struct stream *s, enum topic topic);	/* handed to the sink */
+uint64_t stream_written(const struct stream *s, enum topic topic);	/* that the output took */
 uint64_t stream_lost(const struct stream *s, enum topic topic);		/* encode or put failed */
-uint64_t stream_delivered(const struct stream *s);
 
 #endif

@@ -20,7 +20,6 @@
 #include "codec/encode.h"
 #include "kafka/client.h"
 #include "kafka/frame.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 
 enum {
@@ -134,10 +133,10 @@ static void
 put_one(struct bench *b)
 {
 	const struct bytes *value = &b->values[b->put % POOL];
-	struct sink *sink = spool_sink(b->spool);
 
-	if (sink->ops->put(sink, TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)b->put, b->seq[TOPIC_PROGRAM]++,
-	    b->keys[b->put % KEYS], value->data + KAFKA_FRAME_BYTES, value->len - KAFKA_FRAME_BYTES) < 0)
+	if (spool_put(b->spool, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)b->put,
+	    b->seq[TOPIC_PROGRAM]++, b->keys[b->put % KEYS], value->data + KAFKA_FRAME_BYTES,
+	    value->len - KAFKA_FRAME_BYTES }) < 0)
 		die("spool", "takes no record");
 	b->put++;
 }

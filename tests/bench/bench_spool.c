@@ -10,7 +10,6 @@
 
 #include "../unit/samples.h"
 #include "sample.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 
 enum {
@@ -43,13 +42,12 @@ put_batch(struct spool *s, unsigned long i)
 {
 	static const char key[] = SAMPLE_HOST ":run-1";
 	static char data[RECORD_BYTES];
-	struct sink *sink = spool_sink(s);
 	struct spool_place place = { "", 1, i };
 
 	for (unsigned n = 0; n < BATCH; n++) {
 		memcpy(data + i % 200, &i, sizeof(i));
-		if (sink->ops->put(sink, TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)i,
-			seq[TOPIC_PROGRAM]++, key, data, sizeof(data)) < 0)
+		if (spool_put(s, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)i,
+			seq[TOPIC_PROGRAM]++, key, data, sizeof(data) }) < 0)
 			return -1;
 		i++;
 	}

@@ -9,44 +9,20 @@
 #include "../unit/samples.h"
 #include "sample.h"
 #include "codec/encode.h"
-#include "lake/file_sink.h"
-#include "stream/sink.h"
+#include "lake/writer.h"
 
 #define ROUNDS_MAX 1000
 #define IDS 4096		/* different programs: as redundant as a real lake, not more */
 
 static char ids[IDS][24], parents[IDS][24];
 
-/* A sink that takes and forgets: what is left is the stream itself. */
+/* An output that takes and forgets: what is left is the stream itself. */
 static int
-on_put(struct sink *s, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
-    const void *data, size_t len)
+forget(void *to, const struct encoded_record *r)
 {
-	(void)s, (void)topic, (void)time_us, (void)seq, (void)key, (void)data, (void)len;
+	(void)to, (void)r;
 	return 0;
 }
-
-static void
-on_tick(struct sink *s, int64_t now_us)
-{
-	(void)s, (void)now_us;
-}
-
-static uint64_t
-on_delivered(const struct sink *s)
-{
-	(void)s;
-	return 0;
-}
-
-static int
-on_close(struct sink *s)
-{
-	(void)s;
-	return 0;
-}
-
-static const struct sink_ops forget = { on_put, on_tick, on_delivered, on_close };
 
 /* START and END of the i-th program in turn, no two alike. */
 static void
@@ -118,11 +94,10 @@ bench_encode(const struct agent_identity *id, unsigned rounds, unsigned long n)
 static int
 bench_stream(const struct agent_identity *id, unsigned rounds, unsigned long n)
 {
-	struct sink sink = { &forget };
 	struct stream *s;
 	double values[ROUNDS_MAX];
 
-	if (stream_open(id, &sink, &s) < 0)
+	if (stream_open(id, (struct stream_output){ forget, NULL }, &s) < 0)
 		return -1;
 	for (unsigned round = 0; round < rounds; round++) {
 		double start = sample_cpu_ns();
@@ -144,10 +119,10 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 
 	for (unsigned round = 0; round < rounds; round++) {
 		char folder[64];
-		struct file_sink_stats stats = { 0 };
-		struct file_sink_options o = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
+		struct lake_writer_stats stats = { 0 };
+		struct lake_writer_options o = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
 			.final_stats = &stats };
-		struct sink *sink;
+		struct lake_writer *writer;
 		struct stream *s;
 		double start;
 
@@ -155,8 +130,11 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 		if (o.lake == NULL)
 			return -1;
 		start = sample_cpu_ns();
-		if (file_sink_open(&o, &sink, NULL) < 0 || stream_open(id, sink, &s) < 0 ||
-		    fill(s, n) < 0 || stream_close(s) < 0)
+		if (lake_writer_open(&o, &writer, NULL) < 0 ||
+		    stream_open(id, (struct stream_output){ lake_writer_put, writer }, &s) < 0 || fill(s, n) < 0)
+			return -1;
+		stream_close(s);
+		if (lake_writer_close(writer) < 0)
 			return -1;
 		values[round] = (sample_cpu_ns() - start) / (double)n;
 		sample_remove(folder);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lake/file_sink.h"
+#include "lake/writer.h"
 #include "codec/ocf.h"
 
 #define HOST "fuzz"
@@ -51,7 +51,7 @@ make_lake(void)
 
 /* The repaired file: a prefix of data, whole, with as many records as was said. */
 static void
-check_repaired(const uint8_t *data, size_t size, const struct file_sink_repair *repair)
+check_repaired(const uint8_t *data, size_t size, const struct lake_repair *repair)
 {
 	static uint8_t kept[1 << 20];
 	struct ocf_reader *reader = NULL;
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct file_sink_repair repair;
+	struct lake_repair repair;
 	int fd;
 
 	if (folder[0] == '\0')
@@ -92,7 +92,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	close(fd);
-	if (file_sink_repair_lake(lake, HOST, &repair) != 0 ||
+	if (lake_repair(lake, HOST, &repair) != 0 ||
 	    repair.files + repair.empty + repair.failed != 1 || repair.live != 0)
 		abort();
 	if (repair.files == 1)

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 #include "spool/format.h"
 
@@ -200,13 +199,13 @@ check(void)
 	struct spool_recovery recovery;
 	struct spool_stats stats;
 	struct spool *s = open_spool(&recovery);
-	struct sink *sink = spool_sink(s);
+	struct spool *spool = s;
 
 	spool_replay(s, on_note, &notes);
 	want = recovery.records;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		seq[t] = spool_next_seq(s, t);
-	if (sink->ops->put(sink, TOPIC_RUN, 1, seq[TOPIC_RUN]++, "k", "data", 4) != 0)
+	if (spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, seq[TOPIC_RUN]++, "k", "data", 4 }) != 0)
 		abort();
 	if (spool_commit(s, NULL, seq) != 0)
 		abort();

@@ -24,7 +24,6 @@
 #include "codec/encode.h"
 #include "deliver/file_outlet.h"
 #include "kafka/kafka.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 #include "stream/stream.h"
 
@@ -103,7 +102,7 @@ put_one(struct driver *d)
 	struct program_record program = { .head = head, .phase = PHASE_START, .id = id,
 	    .exe = "/usr/bin/tool", .comm = "tool", .argv = argv, .argc = 2, .cwd = "/data/run" };
 	struct usage_record use = { .head = head, .id = id, .comm = "tool", .usage = &usage };
-	struct sink *sink = spool_sink(d->spool);
+	struct spool *spool = d->spool;
 	const uint8_t *data;
 	size_t len;
 
@@ -111,7 +110,7 @@ put_one(struct driver *d)
 	snprintf(key, sizeof(key), HOST_ID ":%s", run);
 	snprintf(program_id, sizeof(program_id), "p-%" PRIu64, d->put);
 	if (encode(d->encoder, topic, is_usage ? (void *)&use : (void *)&program, d->seq[topic], &data, &len) < 0 ||
-	    sink->ops->put(sink, topic, head.time_us, d->seq[topic], key, data, len) < 0)
+	    spool_put(spool, &(struct encoded_record){ topic, head.time_us, d->seq[topic], key, data, len }) < 0)
 		d->lost++;
 	d->seq[topic]++;
 	d->put++;
@@ -232,7 +231,7 @@ open_outlet(struct driver *d, const struct outlet_events *events)
 	    .create_topics = d->create, .partitions = d->partitions, .agent_version = SLUICE_VERSION,
 	    .stats_ms = 1000, .schema_id = schema_id, .on_log = on_log, .arg = d };
 	struct file_outlet_options files = {
-	    .sink = { .lake = d->lake, .host_id = HOST_ID, .agent_id = AGENT_ID },
+	    .writer = { .lake = d->lake, .host_id = HOST_ID, .agent_id = AGENT_ID },
 	    .schema = schema_text, .schema_arg = d };
 	char error[512] = "";
 	int r;

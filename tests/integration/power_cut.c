@@ -21,7 +21,6 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 
 enum {
@@ -113,13 +112,12 @@ static void
 put(enum topic topic, uint64_t seq)
 {
 	static uint8_t data[RECORD_MAX];
-	struct sink *sink = spool_sink(spool);
 	size_t len = 1 + random_below(RECORD_MAX);
 
 	for (size_t i = 0; i < len; i++)
 		data[i] = (uint8_t)random_below(256);
 	tell("W %d %" PRIu64 " %" PRIu64 " %" PRIu32 "\n", topic, seq, batch, crc32c(0, data, len));
-	if (sink->ops->put(sink, topic, 1, seq, "host:run", data, len) < 0)
+	if (spool_put(spool, &(struct encoded_record){ topic, 1, seq, "host:run", data, len }) < 0)
 		exit(7);
 }
 

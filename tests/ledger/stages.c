@@ -13,7 +13,6 @@
 #include "collect/decode.h"
 #include "event.h"
 #include "codec/encode.h"
-#include "stream/sink.h"
 #include "spool/spool.h"
 
 enum {
@@ -349,11 +348,9 @@ stage_spool(unsigned long n)
 	struct spool_options o = { .dir = sample_folder(folder), .sync_ms = 1000000000 };
 	struct spool_record r;
 	struct spool *s;
-	struct sink *sink;
 
 	if (o.dir == NULL || spool_open(&o, &s, NULL, error, sizeof(error)) < 0)
 		die("no spool");
-	sink = spool_sink(s);
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		seq[t] = spool_next_seq(s, t);
 	for (unsigned long i = 0; i < n;) {
@@ -361,8 +358,8 @@ stage_spool(unsigned long n)
 
 		for (unsigned k = 0; k < BATCH; k++, i++) {
 			memcpy(data + i % 200, &i, sizeof(i));
-			if (sink->ops->put(sink, TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)i, seq[TOPIC_PROGRAM]++, key,
-				data, sizeof(data)) < 0)
+			if (spool_put(s, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME + (int64_t)i,
+				seq[TOPIC_PROGRAM]++, key, data, sizeof(data) }) < 0)
 				die("a record was not put");
 		}
 		if (spool_commit(s, &place, seq) < 0)

@@ -14,7 +14,6 @@
 #include "deliver/dead_letter.h"
 #include "deliver/delivery.h"
 #include "codec/encode.h"
-#include "stream/sink.h"
 #include "timers.h"
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -170,10 +169,10 @@ turn_for(unsigned ms)
 static inline void
 put(enum topic topic, unsigned n)
 {
-	struct sink *s = spool_sink(spool);
+	struct spool *s = spool;
 
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(s->ops->put(s, topic, SAMPLE_TIME, next_seq[topic]++, "h:r", "abc", 3), 0);
+		assert_int_equal(spool_put(s, &(struct encoded_record){ topic, SAMPLE_TIME, next_seq[topic]++, "h:r", "abc", 3 }), 0);
 	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);
 	delivery_kick(delivery);
 }

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "stream/sink.h"
 #include "spool/spool.h"
 #include "spool/state.h"
 #include "tree.h"
@@ -210,13 +209,13 @@ static inline int
 kit_put_len(struct kit *k, enum topic topic, size_t len)
 {
 	static uint8_t data[17 << 20];
-	struct sink *sink = spool_sink(k->spool);
+	struct spool *spool = k->spool;
 	uint64_t seq = k->seq[topic]++;
 	char key[64];
 
 	snprintf(key, sizeof(key), "host:run-%" PRIu64, seq);
-	return sink->ops->put(sink, topic, KIT_TIME + (int64_t)seq, seq, key, data,
-	    kit_data(topic, seq, len, data));
+	return spool_put(spool, &(struct encoded_record){ topic, KIT_TIME + (int64_t)seq, seq, key, data,
+	    kit_data(topic, seq, len, data) });
 }
 
 static inline void

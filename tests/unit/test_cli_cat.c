@@ -23,7 +23,7 @@
 
 #include "cli/cat.h"
 #include "samples.h"
-#include "lake/file_sink.h"
+#include "lake/writer.h"
 
 static char lake[64];
 static char out[1 << 20], err[1 << 16];	/* of the last run */
@@ -43,18 +43,26 @@ teardown(void **state)
 	return 0;
 }
 
+static struct lake_writer *writer;	/* of the stream that is open */
+
 static struct stream *
 open_stream(const char *agent_id)
 {
-	struct file_sink_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = agent_id };
+	struct lake_writer_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = agent_id };
 	struct agent_identity id = sample_identity();
-	struct sink *sink = NULL;
 	struct stream *s = NULL;
 
 	id.agent_id = agent_id;
-	assert_int_equal(file_sink_open(&o, &sink, NULL), 0);
-	assert_int_equal(stream_open(&id, sink, &s), 0);
+	assert_int_equal(lake_writer_open(&o, &writer, NULL), 0);
+	assert_int_equal(stream_open(&id, (struct stream_output){ lake_writer_put, writer }, &s), 0);
 	return s;
+}
+
+static void
+close_stream(struct stream *s)
+{
+	stream_close(s);
+	assert_int_equal(lake_writer_close(writer), 0);
 }
 
 /* Two programs and a host record, each program in a block of its own. */
@@ -67,9 +75,9 @@ make_lake(void)
 
 	assert_int_equal(stream_host(s, &host), 0);
 	assert_int_equal(stream_program(s, &start), 0);
-	stream_tick(s, SAMPLE_TIME);
+	lake_writer_tick(writer, SAMPLE_TIME);
 	assert_int_equal(stream_program(s, &end), 0);
-	assert_int_equal(stream_close(s), 0);
+	close_stream(s);
 }
 
 static void
@@ -262,7 +270,7 @@ files_come_in_the_order_of_date_agent_and_first_seq(void **state)
 		r.head.time_us = SAMPLE_TIME + (i % 2) * INT64_C(86400000000);
 		assert_int_equal(stream_program(s, &r), 0);
 	}
-	assert_int_equal(stream_close(s), 0);
+	close_stream(s);
 	assert_int_equal(RUN(lake), 0);
 	assert_int_equal(lines(), 4);
 	for (size_t i = 0; i < 4; i++) {
@@ -285,7 +293,7 @@ a_live_agents_open_file_is_read_quietly(void **state)
 
 	(void)state;
 	assert_int_equal(stream_program(s, &r), 0);
-	stream_tick(s, SAMPLE_TIME);
+	lake_writer_tick(writer, SAMPLE_TIME);
 	snprintf(path, sizeof(path), "%s/*/*/*/.*.part", lake);
 	assert_int_equal(glob(path, 0, NULL, &g), 0);
 	fd = open(g.gl_pathv[0], O_WRONLY | O_APPEND);
@@ -295,7 +303,7 @@ a_live_agents_open_file_is_read_quietly(void **state)
 	assert_int_equal(RUN(lake), 0);
 	assert_string_equal(err, "");
 	assert_int_equal(lines(), 1);
-	assert_int_equal(stream_close(s), 0);
+	close_stream(s);
 }
 
 static void
@@ -426,11 +434,11 @@ follow_prints_what_arrives_over_files_until_interrupted(void **state)
 	wait_lines(out_pipe[0], 3);
 	s = open_stream("22222222-2222-3333-4444-555555555555");
 	assert_int_equal(stream_program(s, &r), 0);
-	stream_tick(s, SAMPLE_TIME);
+	lake_writer_tick(writer, SAMPLE_TIME);
 	wait_lines(out_pipe[0], 4);
 	assert_int_equal(stream_program(s, &r), 0);
 	assert_int_equal(stream_host(s, &host), 0);
-	assert_int_equal(stream_close(s), 0);
+	close_stream(s);
 	wait_lines(out_pipe[0], 6);
 	assert_int_equal(kill(pid, SIGINT), 0);
 	assert_int_equal(finish(pid), 0);

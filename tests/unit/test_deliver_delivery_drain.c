@@ -119,11 +119,11 @@ a_record_that_can_never_go_ends_a_drain_too(void **state)
 static void
 a_hurry_hands_over_what_waits_and_hastens_the_outlet(void **state)
 {
-	struct sink *s = spool_sink(spool);
+	struct spool *s = spool;
 
 	(void)state;
 	turn();
-	assert_int_equal(s->ops->put(s, TOPIC_PROGRAM, SAMPLE_TIME, next_seq[TOPIC_PROGRAM]++, "h:r", "abc", 3), 0);
+	assert_int_equal(spool_put(s, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, next_seq[TOPIC_PROGRAM]++, "h:r", "abc", 3 }), 0);
 	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* and nobody kicks */
 	turn();
 	assert_int_equal(fake->n, 0);

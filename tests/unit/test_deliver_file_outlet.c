@@ -70,7 +70,7 @@ static int
 open_outlet(const char *where)
 {
 	struct file_outlet_options o = {
-		.sink = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
+		.writer = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
 		.schema = schema_text,
 	};
 	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };

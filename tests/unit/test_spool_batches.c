@@ -267,25 +267,25 @@ put_takes_keys_and_batches_up_to_their_limits(void **state)
 {
 	static char key[UINT16_MAX + 2], data[1 << 20];
 	struct spool_record r;
-	struct sink *sink;
+	struct spool *spool;
 	size_t left;
 
 	(void)state;
 	data[0] = 'd';
 	k.options.max_bytes = 1 << 20;
 	kit_open(&k);
-	sink = spool_sink(k.spool);
+	spool = k.spool;
 	memset(key, 'k', UINT16_MAX + 1);
-	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 0, key, data, 1), -EMSGSIZE);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, 0, key, data, 1 }), -EMSGSIZE);
 	key[UINT16_MAX] = '\0';
-	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 0, key, data, 1), 0);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, 0, key, data, 1 }), 0);
 	/* A batch is at most half of what there may be. */
 	left = (1 << 19) - spool_batch_head_size(TOPIC_COUNT) - spool_entry_size(UINT16_MAX, 1) -
 	    spool_entry_size(1, 0);
-	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 1, "k", data, left + 1), -EMSGSIZE);
-	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 1, "k", data, left), 0);
-	assert_int_equal(sink->ops->put(sink, TOPIC_RUN, 1, 2, "", data, 0), -EMSGSIZE);
-	assert_int_equal(sink->ops->put(sink, TOPIC_USAGE, 1, 0, "", data, 0), 0);	/* in a batch of its own */
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, 1, "k", data, left + 1 }), -EMSGSIZE);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, 1, "k", data, left }), 0);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_RUN, 1, 2, "", data, 0 }), -EMSGSIZE);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ TOPIC_USAGE, 1, 0, "", data, 0 }), 0);	/* in a batch of its own */
 	assert_int_equal(kit_stats(&k).put, 3);
 	kit_commit(&k);
 	assert_int_equal(kit_stats(&k).records, 3);

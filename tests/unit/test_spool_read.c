@@ -186,11 +186,11 @@ static void
 put_bytes(enum topic topic, size_t bytes)
 {
 	size_t without = spool_batch_head_size(TOPIC_COUNT) + spool_entry_size(0, 0);
-	struct sink *sink = spool_sink(k.spool);
+	struct spool *spool = k.spool;
 	static uint8_t data[1 << 20];
 
 	assert_in_range(bytes, without, without + sizeof(data));
-	assert_int_equal(sink->ops->put(sink, topic, KIT_TIME, k.seq[topic]++, "", data, bytes - without), 0);
+	assert_int_equal(spool_put(spool, &(struct encoded_record){ topic, KIT_TIME, k.seq[topic]++, "", data, bytes - without }), 0);
 	kit_commit(&k);
 }
 

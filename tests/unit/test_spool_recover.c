@@ -406,7 +406,7 @@ a_torn_state_file_costs_only_repetition(void **state)
 static void
 what_looks_like_a_batch_inside_of_a_record_is_not_one(void **state)
 {
-	struct sink *sink;
+	struct spool *spool;
 	struct left l = leave();
 	struct spool_record r;
 	struct kit_file file;
@@ -418,8 +418,8 @@ what_looks_like_a_batch_inside_of_a_record_is_not_one(void **state)
 	/* A record that is a whole segment, in a batch whose head is then broken. */
 	kit_open(&k);
 	kit_drain(&k);
-	sink = spool_sink(k.spool);
-	sink->ops->put(sink, TOPIC_TASK, 1, 0, "k", l.segment.data, l.segment.len);
+	spool = k.spool;
+	spool_put(spool, &(struct encoded_record){ TOPIC_TASK, 1, 0, "k", l.segment.data, l.segment.len });
 	k.seq[TOPIC_TASK] = 1;
 	kit_commit(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 2);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file_sink: the lake as a folder of Avro object container files.
+ * writer: the lake as a folder of Avro object container files.
  *
  *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro
  *
@@ -9,16 +9,20 @@
  * name once it is whole on disk. The date is that of the records' time, in UTC; a record that comes
  * up to an hour late for a new day stays in the newer file, so that files never break the order.
  */
-#ifndef SLUICE_LAKE_FILE_SINK_H
-#define SLUICE_LAKE_FILE_SINK_H
+#ifndef SLUICE_LAKE_WRITER_H
+#define SLUICE_LAKE_WRITER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "stream/sink.h"
+#include "lake/repair.h"
+#include "model/record.h"
 
-struct file_sink_stats {
+
+struct lake_writer;
+
+struct lake_writer_stats {
 	uint64_t accepted;		/* records that put took */
 	uint64_t refused;		/* that it did not take */
 	uint64_t delivered;		/* in written blocks */
@@ -28,7 +32,7 @@ struct file_sink_stats {
 	int last_error;			/* the last of those, a negative errno; 0: none */
 };
 
-struct file_sink_options {
+struct lake_writer_options {
 	const char *lake;		/* created when missing; strings are copied */
 	const char *host_id;
 	const char *agent_id;
@@ -38,7 +42,7 @@ struct file_sink_options {
 	bool has_owner;			/* files and folders that we make go to owner and group */
 	uid_t owner;
 	gid_t group;
-	struct file_sink_stats *final_stats;	/* NULL, or filled at close: the caller's */
+	struct lake_writer_stats *final_stats;	/* NULL, or filled at close: the caller's */
 	/*
 	 * NULL, or told of each attempt to write a topic's block: 0 with the number of its records,
 	 * which are the oldest that put took and that were not told yet; or a negative errno and no
@@ -48,38 +52,30 @@ struct file_sink_options {
 	void *on_block_arg;
 };
 
-/* What was done about files that earlier agents of this host left open. */
-struct file_sink_repair {
-	unsigned files;			/* repaired, now under their real names */
-	unsigned empty;			/* removed: not one whole block */
-	unsigned live;			/* left alone: their writer is alive */
-	unsigned failed;		/* left alone: unreadable, foreign, or no permission */
-	uint64_t records;		/* kept */
-	uint64_t torn_bytes;		/* cut off, or removed */
-	int error;			/* of the first that failed, a negative errno */
-	char failed_path[256];		/* the first that failed, cut if longer */
-};
-
 /*
  * Makes the lake, checks that it can be written, repairs what this host's dead agents left. 0, or a
- * negative errno with *ret untouched. Close with (*ret)->ops->close(). repair may be NULL.
+ * negative errno with *ret untouched. repair may be NULL.
  */
-int file_sink_open(const struct file_sink_options *o, struct sink **ret,
-    struct file_sink_repair *repair);
-void file_sink_stats(const struct sink *s, struct file_sink_stats *ret);
+int lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret,
+    struct lake_repair *repair);
+/* Delivers what is pending and frees w. 0, or the first negative errno. NULL is fine. */
+int lake_writer_close(struct lake_writer *w);
+/*
+ * Takes a copy of one record: the put of a struct stream_output whose `to` is the writer. 0, or a negative
+ * errno: it was not taken.
+ */
+int lake_writer_put(void *writer, const struct encoded_record *r);
+/* To be called about once a second: writes what waits, closes what is old or large. now_us: wall clock. */
+void lake_writer_tick(struct lake_writer *w, int64_t now_us);
+/* Records that rest where a crash of this process cannot lose them. */
+uint64_t lake_writer_delivered(const struct lake_writer *w);
+void lake_writer_stats(const struct lake_writer *w, struct lake_writer_stats *ret);
 /*
  * The records of topic that follow were encoded with this schema: they go to a file of their own.
- * text must stay as long as s; NULL: the one built in. 0, or a negative errno with all as it was.
+ * text must stay as long as w; NULL: the one built in. 0, or a negative errno with all as it was.
  */
-int file_sink_set_schema(struct sink *s, enum topic topic, const char *text);
+int lake_writer_set_schema(struct lake_writer *w, enum topic topic, const char *text);
 /* Forgets what put took and no block has: how many records. For a caller that still has them. */
-uint64_t file_sink_discard(struct sink *s, enum topic topic);
-
-/* The parts of file_sink_open() that stand alone. */
-
-/* Repairs the files that dead writers left in the folders of host_id. 0 or a negative errno. */
-int file_sink_repair_lake(const char *lake, const char *host_id, struct file_sink_repair *ret);
-/* Is somebody writing the file behind fd? Takes no lock itself. */
-bool file_sink_is_live(int fd);
+uint64_t lake_writer_discard(struct lake_writer *w, enum topic topic);
 
 #endif

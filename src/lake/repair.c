@@ -1,10 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file_sink_repair: finds files that dead writers left open, cuts what is torn, gives the rest its
+ * lake_writer_repair: finds files that dead writers left open, cuts what is torn, gives the rest its
  * real name.
  *
  * Only folders of our own host: on a shared file system another host's lock may be invisible here.
  */
+#include "lake/repair.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +17,8 @@
 #include <unistd.h>
 
 #include "codec/ocf.h"
-#include "lake/file_sink.h"
 #include "lake/folders.h"
+#include "model/record.h"
 
 static bool
 is_part(const char *name)
@@ -53,7 +55,7 @@ measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
 
 /* One file below dir_fd. 0, or a negative errno when it is as it was. */
 static int
-repair_file(int dir_fd, const char *name, struct file_sink_repair *ret)
+repair_file(int dir_fd, const char *name, struct lake_repair *ret)
 {
 	struct stat st, named;
 	uint64_t end, records;
@@ -103,7 +105,7 @@ out:
 }
 
 static void
-note_failure(struct file_sink_repair *ret, int error, const char *path, const char *name)
+note_failure(struct lake_repair *ret, int error, const char *path, const char *name)
 {
 	if (ret->failed++ > 0)
 		return;
@@ -114,7 +116,7 @@ note_failure(struct file_sink_repair *ret, int error, const char *path, const ch
 }
 
 static void
-repair_folder(const char *path, struct file_sink_repair *ret)
+repair_folder(const char *path, struct lake_repair *ret)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -137,9 +139,9 @@ repair_folder(const char *path, struct file_sink_repair *ret)
 }
 
 int
-file_sink_repair_lake(const char *lake, const char *host_id, struct file_sink_repair *ret)
+lake_repair(const char *lake, const char *host_id, struct lake_repair *ret)
 {
-	*ret = (struct file_sink_repair){ 0 };
+	*ret = (struct lake_repair){ 0 };
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		char path[PATH_MAX];
 		struct dirent *entry;

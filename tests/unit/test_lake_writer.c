@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 #include "samples.h"
-#include "lake/file_sink.h"
+#include "lake/folders.h"
+#include "lake/writer.h"
 #include "codec/ocf.h"
 
 #define DAY_US INT64_C(86400000000)
@@ -41,31 +42,31 @@ teardown(void **state)
 	return 0;
 }
 
-static struct file_sink_options
+static struct lake_writer_options
 options(void)
 {
-	return (struct file_sink_options){ .lake = lake, .host_id = SAMPLE_HOST,
+	return (struct lake_writer_options){ .lake = lake, .host_id = SAMPLE_HOST,
 	    .agent_id = SAMPLE_AGENT };
 }
 
-static struct sink *
-open_sink(struct file_sink_options o, struct file_sink_repair *repair)
+static struct lake_writer *
+open_writer(struct lake_writer_options o, struct lake_repair *repair)
 {
-	struct sink *s = NULL;
+	struct lake_writer *s = NULL;
 
-	assert_int_equal(file_sink_open(&o, &s, repair), 0);
+	assert_int_equal(lake_writer_open(&o, &s, repair), 0);
 	return s;
 }
 
 /* Any bytes will do: a sink does not look into records. */
 static int
-put(struct sink *s, int64_t time_us, uint64_t seq, size_t len)
+put(struct lake_writer *s, int64_t time_us, uint64_t seq, size_t len)
 {
 	static char data[200000];
 
 	for (size_t i = 0; i < len; i++)
 		data[i] = (char)rand();		/* nothing that compresses */
-	return s->ops->put(s, TOPIC_PROGRAM, time_us, seq, "key", data, len);
+	return lake_writer_put(s, &(struct encoded_record){ TOPIC_PROGRAM, time_us, seq, "key", data, len });
 }
 
 /* Files that match, below the lake; the first one's path in path. */
@@ -112,7 +113,7 @@ count(const char *path)
 static void
 a_file_has_a_hidden_name_until_it_is_closed(void **state)
 {
-	struct sink *s = open_sink(options(), NULL);
+	struct lake_writer *s = open_writer(options(), NULL);
 	char path[PATH_MAX], want[PATH_MAX];
 	struct stat st;
 
@@ -123,12 +124,12 @@ a_file_has_a_hidden_name_until_it_is_closed(void **state)
 	snprintf(want, sizeof(want), "%s/sluice.program/date=2026-11-21/host=" SAMPLE_HOST "/."
 	    SAMPLE_AGENT "-7.avro.part", lake);
 	assert_string_equal(path, want);
-	assert_int_equal(s->ops->delivered(s), 0);
-	s->ops->tick(s, SAMPLE_TIME);
-	assert_int_equal(s->ops->delivered(s), 1);
+	assert_int_equal(lake_writer_delivered(s), 0);
+	lake_writer_tick(s, SAMPLE_TIME);
+	assert_int_equal(lake_writer_delivered(s), 1);
 	assert_int_equal(count(path), 1);
 	assert_int_equal(put(s, SAMPLE_TIME, 8, 100), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find(OPEN, NULL), 0);
 	assert_int_equal(find(DONE, path), 1);
 	assert_int_equal(count(path), 2);
@@ -139,57 +140,57 @@ a_file_has_a_hidden_name_until_it_is_closed(void **state)
 static void
 a_sink_without_records_leaves_no_file(void **state)
 {
-	struct sink *s = open_sink(options(), NULL);
+	struct lake_writer *s = open_writer(options(), NULL);
 
 	(void)state;
-	s->ops->tick(s, SAMPLE_TIME);
-	assert_int_equal(s->ops->close(s), 0);
+	lake_writer_tick(s, SAMPLE_TIME);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find("*", NULL), 2);	/* . and .. */
 }
 
 static void
 files_end_at_their_size(void **state)
 {
-	struct file_sink_options o = options();
+	struct lake_writer_options o = options();
 	char path[PATH_MAX];
-	struct sink *s;
+	struct lake_writer *s;
 	struct stat st;
 
 	(void)state;
 	o.rotate_bytes = 200 * 1024;
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	for (uint64_t seq = 0; seq < 100; seq++)
 		assert_int_equal(put(s, SAMPLE_TIME, seq, 10000), 0);
 	assert_int_equal(find(DONE, path), 4);	/* 1 MB of random bytes, a bit above 200 KiB each */
 	assert_int_equal(stat(path, &st), 0);
 	assert_in_range(st.st_size, 200 * 1024, 300 * 1024);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find(DONE, NULL), 5);
 }
 
 static void
 files_end_at_their_age(void **state)
 {
-	struct file_sink_options o = options();
-	struct sink *s;
+	struct lake_writer_options o = options();
+	struct lake_writer *s;
 
 	(void)state;
 	o.rotate_us = 5000000;
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 10), 0);
-	s->ops->tick(s, SAMPLE_TIME);
-	s->ops->tick(s, SAMPLE_TIME + 4999999);
+	lake_writer_tick(s, SAMPLE_TIME);
+	lake_writer_tick(s, SAMPLE_TIME + 4999999);
 	assert_int_equal(find(DONE, NULL), 0);
-	s->ops->tick(s, SAMPLE_TIME + 5000000);
+	lake_writer_tick(s, SAMPLE_TIME + 5000000);
 	assert_int_equal(find(DONE, NULL), 1);
 	assert_int_equal(find(OPEN, NULL), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 }
 
 static void
 a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place(void **state)
 {
-	struct sink *s = open_sink(options(), NULL);
+	struct lake_writer *s = open_writer(options(), NULL);
 	char path[PATH_MAX];
 
 	(void)state;
@@ -200,7 +201,7 @@ a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place(void **state)
 	/* 00:00 of the 22nd is 13 h 25 min before: 23:59 of the 21st comes after a record of 00:10 */
 	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US + 600000000, 2, 10), 0);
 	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US - 60000000, 3, 10), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find(DONE, NULL), 2);
 	assert_int_equal(find("sluice.program/date=2026-11-22/*/[!.]*", path), 1);
 	assert_int_equal(count(path), 3);
@@ -209,12 +210,12 @@ a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place(void **state)
 static void
 a_clock_that_was_days_ahead_does_not_keep_its_file(void **state)
 {
-	struct sink *s = open_sink(options(), NULL);
+	struct lake_writer *s = open_writer(options(), NULL);
 
 	(void)state;
 	assert_int_equal(put(s, SAMPLE_TIME + 30 * DAY_US, 0, 10), 0);
 	assert_int_equal(put(s, SAMPLE_TIME, 1, 10), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find("sluice.program/date=2026-12-21/*/*-0.avro", NULL), 1);
 	assert_int_equal(find("sluice.program/date=2026-11-21/*/*-1.avro", NULL), 1);
 }
@@ -228,15 +229,15 @@ crash(int blocks)
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		struct file_sink_options o = options();
-		struct sink *s = NULL;
-		int r = file_sink_open(&o, &s, NULL);
+		struct lake_writer_options o = options();
+		struct lake_writer *s = NULL;
+		int r = lake_writer_open(&o, &s, NULL);
 
 		for (int i = 0; i < blocks && r == 0; i++) {
 			r = put(s, SAMPLE_TIME, (uint64_t)(2 * i), 20);
 			if (r == 0)
 				r = put(s, SAMPLE_TIME, (uint64_t)(2 * i + 1), 20);
-			s->ops->tick(s, SAMPLE_TIME);
+			lake_writer_tick(s, SAMPLE_TIME);
 		}
 		_exit(r == 0 ? 0 : 1);
 	}
@@ -289,7 +290,7 @@ a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block(void **state)
 	close(fd);
 
 	for (size_t cut = 0; cut <= len; cut++) {
-		struct file_sink_repair repair;
+		struct lake_repair repair;
 		size_t whole = 0;
 
 		while (whole < 3 && cut >= ends[whole + 1])
@@ -297,7 +298,7 @@ a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block(void **state)
 		if (whole == 0 && cut > 300 && cut < ends[0] - 20)
 			continue;	/* within the schema text: all alike */
 		write_file(part, data, cut);
-		assert_int_equal(file_sink_repair_lake(lake, SAMPLE_HOST, &repair), 0);
+		assert_int_equal(lake_repair(lake, SAMPLE_HOST, &repair), 0);
 		assert_int_equal(repair.failed, 0);
 		assert_int_equal(find(OPEN, NULL), 0);
 		assert_int_equal(repair.records, 2 * whole);
@@ -315,23 +316,23 @@ a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block(void **state)
 static void
 a_crash_is_repaired_at_the_next_open(void **state)
 {
-	struct file_sink_repair repair;
-	struct sink *s;
+	struct lake_repair repair;
+	struct lake_writer *s;
 	char path[PATH_MAX];
 
 	(void)state;
 	crash(2);
-	s = open_sink(options(), &repair);
+	s = open_writer(options(), &repair);
 	assert_int_equal(repair.files, 1);
 	assert_int_equal(repair.records, 4);
 	assert_int_equal(repair.torn_bytes, 0);
 	assert_int_equal(find(DONE, path), 1);
 	/* the same agent goes on, and even the same first seq overwrites nothing: also while the file is open */
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
-	s->ops->tick(s, SAMPLE_TIME);
+	lake_writer_tick(s, SAMPLE_TIME);
 	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.2.avro.part", NULL), 1);
 	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.avro.part", NULL), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find(DONE, NULL), 2);
 	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.2.avro", path), 1);
 	assert_int_equal(count(path), 1);
@@ -342,7 +343,7 @@ a_crash_is_repaired_at_the_next_open(void **state)
 static void
 a_file_that_is_not_ours_is_left_alone_and_named(void **state)
 {
-	struct file_sink_repair repair;
+	struct lake_repair repair;
 	char part[PATH_MAX];
 	struct stat st;
 
@@ -350,7 +351,7 @@ a_file_that_is_not_ours_is_left_alone_and_named(void **state)
 	crash(1);
 	assert_int_equal(find(OPEN, part), 1);
 	write_file(part, "something else", 14);
-	assert_int_equal(file_sink_repair_lake(lake, SAMPLE_HOST, &repair), 0);
+	assert_int_equal(lake_repair(lake, SAMPLE_HOST, &repair), 0);
 	assert_int_equal(repair.failed, 1);
 	assert_int_equal(repair.error, -EBADMSG);
 	assert_non_null(strstr(repair.failed_path, ".avro.part"));
@@ -360,11 +361,11 @@ a_file_that_is_not_ours_is_left_alone_and_named(void **state)
 static void
 another_hosts_file_is_left_alone(void **state)
 {
-	struct file_sink_repair repair;
+	struct lake_repair repair;
 
 	(void)state;
 	crash(1);
-	assert_int_equal(file_sink_repair_lake(lake, "another", &repair), 0);
+	assert_int_equal(lake_repair(lake, "another", &repair), 0);
 	assert_int_equal(repair.files + repair.empty + repair.live + repair.failed, 0);
 	assert_int_equal(find(OPEN, NULL), 1);
 }
@@ -372,28 +373,28 @@ another_hosts_file_is_left_alone(void **state)
 static void
 two_writers_do_not_repair_each_other(void **state)
 {
-	struct file_sink_options o = options();
-	struct file_sink_repair repair;
-	struct sink *first = open_sink(o, NULL), *second;
+	struct lake_writer_options o = options();
+	struct lake_repair repair;
+	struct lake_writer *first = open_writer(o, NULL), *second;
 	char path[PATH_MAX];
 	int fd;
 
 	(void)state;
 	assert_int_equal(put(first, SAMPLE_TIME, 0, 20), 0);
-	first->ops->tick(first, SAMPLE_TIME);
+	lake_writer_tick(first, SAMPLE_TIME);
 	o.agent_id = "11111111-2222-3333-4444-555555555555";
-	second = open_sink(o, &repair);
+	second = open_writer(o, &repair);
 	assert_int_equal(repair.live, 1);
 	assert_int_equal(repair.files + repair.empty + repair.failed, 0);
 	assert_int_equal(find(OPEN, path), 1);
 	fd = open(path, O_RDONLY);
-	assert_true(file_sink_is_live(fd));
+	assert_true(lake_is_open(fd));
 	assert_int_equal(put(second, SAMPLE_TIME, 0, 20), 0);
 	assert_int_equal(put(first, SAMPLE_TIME, 1, 20), 0);
-	assert_int_equal(first->ops->close(first), 0);
-	assert_false(file_sink_is_live(fd));
+	assert_int_equal(lake_writer_close(first), 0);
+	assert_false(lake_is_open(fd));
 	close(fd);
-	assert_int_equal(second->ops->close(second), 0);
+	assert_int_equal(lake_writer_close(second), 0);
 	assert_int_equal(find(DONE, NULL), 2);
 	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-0.avro", path), 1);
 	assert_int_equal(count(path), 2);
@@ -402,18 +403,18 @@ two_writers_do_not_repair_each_other(void **state)
 static void
 a_lake_that_was_removed_is_made_again(void **state)
 {
-	struct sink *s = open_sink(options(), NULL);
+	struct lake_writer *s = open_writer(options(), NULL);
 	char path[PATH_MAX];
 
 	(void)state;
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
-	s->ops->tick(s, SAMPLE_TIME);
+	lake_writer_tick(s, SAMPLE_TIME);
 	sample_remove(lake);
 	assert_int_equal(put(s, SAMPLE_TIME, 1, 20), 0);
-	s->ops->tick(s, SAMPLE_TIME);
+	lake_writer_tick(s, SAMPLE_TIME);
 	assert_int_equal(find(OPEN, path), 1);
 	assert_int_equal(put(s, SAMPLE_TIME, 2, 20), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find("*/*/*/" SAMPLE_AGENT "-1.avro", path), 1);
 	assert_int_equal(count(path), 2);
 }
@@ -421,15 +422,15 @@ a_lake_that_was_removed_is_made_again(void **state)
 static void
 where_no_folder_can_be_made_put_says_so_and_tries_again(void **state)
 {
-	struct file_sink_options o = options();
-	struct file_sink_stats stats;
+	struct lake_writer_options o = options();
+	struct lake_writer_stats stats;
 	char blocker[PATH_MAX];
-	struct sink *s;
+	struct lake_writer *s;
 
 	(void)state;
 	o.retry_us = 20000;
 	o.final_stats = &stats;
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	snprintf(blocker, sizeof(blocker), "%s/sluice.program", lake);
 	write_file(blocker, "x", 1);	/* a file where a folder should be: for root as well */
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), -ENOTDIR);
@@ -437,7 +438,7 @@ where_no_folder_can_be_made_put_says_so_and_tries_again(void **state)
 	assert_int_equal(put(s, SAMPLE_TIME, 1, 20), -ENOTDIR);	/* it pauses */
 	usleep(30000);
 	assert_int_equal(put(s, SAMPLE_TIME, 2, 20), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(stats.accepted, 1);
 	assert_int_equal(stats.refused, 2);
 	assert_int_equal(stats.delivered, 1);
@@ -448,11 +449,11 @@ where_no_folder_can_be_made_put_says_so_and_tries_again(void **state)
 static void
 a_full_disk_loses_only_what_put_refused(void **state)
 {
-	struct file_sink_options o = options();
-	struct file_sink_stats stats;
+	struct lake_writer_options o = options();
+	struct lake_writer_stats stats;
 	char small[PATH_MAX], filler[PATH_MAX], path[PATH_MAX];
 	uint64_t seq = 0, taken = 0;
-	struct sink *s;
+	struct lake_writer *s;
 	int fd, r = 0;
 
 	(void)state;
@@ -465,7 +466,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 	o.lake = small;
 	o.retry_us = 1;
 	o.final_stats = &stats;
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	for (; seq < 300 && r == 0; seq++) {
 		r = put(s, SAMPLE_TIME, seq, 10000);
 		taken += r == 0;
@@ -478,7 +479,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 	usleep(1000);
 	assert_int_equal(put(s, SAMPLE_TIME, seq, 10000), 0);
 	taken++;
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(stats.accepted, taken);
 	assert_int_equal(stats.delivered, taken);
 	assert_int_equal(stats.dropped, 0);
@@ -487,7 +488,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 
 	/* full until the end: close says so, and counts what it had to drop */
 	snprintf(filler, sizeof(filler), "%s/filler", small);
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	assert_int_equal(put(s, SAMPLE_TIME, ++seq, 20), 0);
 	fd = open(filler, O_WRONLY | O_CREAT, 0600);
 	assert_int_equal(fallocate(fd, 0, 0, 4096), 0);
@@ -495,7 +496,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 		;
 	for (int i = 0; i < 12; i++)
 		(void)put(s, SAMPLE_TIME, ++seq, 10000);
-	r = s->ops->close(s);
+	r = lake_writer_close(s);
 	close(fd);
 	assert_int_equal(umount(small), 0);
 	assert_int_equal(r, -ENOSPC);
@@ -506,10 +507,10 @@ a_full_disk_loses_only_what_put_refused(void **state)
 static void
 files_and_folders_go_to_the_owner(void **state)
 {
-	struct file_sink_options o = options();
+	struct lake_writer_options o = options();
 	char path[PATH_MAX], nested[PATH_MAX];
 	struct stat st;
-	struct sink *s;
+	struct lake_writer *s;
 
 	(void)state;
 	if (geteuid() != 0) {
@@ -521,9 +522,9 @@ files_and_folders_go_to_the_owner(void **state)
 	o.has_owner = true;
 	o.owner = 12345;
 	o.group = 12346;
-	s = open_sink(o, NULL);
+	s = open_writer(o, NULL);
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
-	assert_int_equal(s->ops->close(s), 0);
+	assert_int_equal(lake_writer_close(s), 0);
 	assert_int_equal(find("new/" DONE, path), 1);
 	while (strcmp(path, lake) != 0) {
 		assert_int_equal(stat(path, &st), 0);
@@ -536,20 +537,20 @@ files_and_folders_go_to_the_owner(void **state)
 static void
 an_unusable_lake_is_refused_at_open(void **state)
 {
-	struct file_sink_options o = options();
-	struct sink *s = NULL;
+	struct lake_writer_options o = options();
+	struct lake_writer *s = NULL;
 	char path[PATH_MAX];
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/file", lake);
 	write_file(path, "x", 1);
 	o.lake = path;
-	assert_int_equal(file_sink_open(&o, &s, NULL), -ENOTDIR);
+	assert_int_equal(lake_writer_open(&o, &s, NULL), -ENOTDIR);
 	o.lake = "/proc/nowhere/lake";
-	assert_true(file_sink_open(&o, &s, NULL) < 0);
+	assert_true(lake_writer_open(&o, &s, NULL) < 0);
 	o.lake = lake;
 	o.host_id = "../x/y";
-	assert_int_equal(file_sink_open(&o, &s, NULL), -EINVAL);
+	assert_int_equal(lake_writer_open(&o, &s, NULL), -EINVAL);
 	assert_null(s);
 }
 

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file_sink: the lake as a folder of Avro object container files.
+ * writer: the lake as a folder of Avro object container files.
  *
  * A lane is one topic's place: records gather in its block, whole blocks go to its file. A block
  * that cannot be written (full disk, folder gone) stays and is tried again after a pause; meanwhile
  * put refuses what no longer fits, so that memory stays bounded and nothing is reordered.
  */
-#include "lake/file_sink.h"
+#include "lake/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +53,7 @@ struct lane {
 	int64_t		 retry_at_us;	/* monotonic; no attempt before, while error is set */
 };
 
-struct file_sink {
-	struct sink		 sink;		/* first: sinks are cast */
+struct lake_writer {
 	char			*lake;		/* owned, absolute */
 	char			*host_id;	/* owned */
 	char			*agent_id;	/* owned */
@@ -64,8 +63,8 @@ struct file_sink {
 	struct lake_owner	 owner;
 	struct ocf_packer	*packer;	/* owned, shared by the lanes */
 	struct bytes		 packed;	/* the block or header that is being written */
-	struct file_sink_stats	 stats;
-	struct file_sink_stats	*final_stats;	/* the caller's, or NULL */
+	struct lake_writer_stats	 stats;
+	struct lake_writer_stats	*final_stats;	/* the caller's, or NULL */
 	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
 	void			*on_block_arg;	/* the caller's */
 	struct lane		 lanes[TOPIC_COUNT];
@@ -73,7 +72,7 @@ struct file_sink {
 
 /* Remembers how an attempt went, and passes r on. */
 static int
-note(struct file_sink *s, struct lane *l, int r)
+note(struct lake_writer *s, struct lane *l, int r)
 {
 	l->error = r;
 	if (r < 0) {
@@ -121,7 +120,7 @@ forget_file(struct lane *l)
 
 /* A new file, locked before anyone can take it for a dead writer's. An fd, or a negative errno. */
 static int
-create_part(const struct file_sink *s, int dir_fd, const char *name)
+create_part(const struct lake_writer *s, int dir_fd, const char *name)
 {
 	for (int i = 0; i < OPEN_TRIES; i++) {
 		struct stat st;
@@ -147,7 +146,7 @@ create_part(const struct file_sink *s, int dir_fd, const char *name)
 
 /* Opens the file that the lane's block, or the record seq, is the first of. */
 static int
-open_file(struct file_sink *s, struct lane *l, int64_t day, uint64_t seq)
+open_file(struct lake_writer *s, struct lane *l, int64_t day, uint64_t seq)
 {
 	const char *schema;
 	size_t len = 0;
@@ -199,7 +198,7 @@ check_removed(struct lane *l)
 }
 
 static void
-tell(const struct file_sink *s, const struct lane *l, uint64_t records, int error)
+tell(const struct lake_writer *s, const struct lane *l, uint64_t records, int error)
 {
 	if (s->on_block != NULL)
 		s->on_block(l->topic, records, error, s->on_block_arg);
@@ -207,7 +206,7 @@ tell(const struct file_sink *s, const struct lane *l, uint64_t records, int erro
 
 /* Writes the block. 0, also when there is none, or a negative errno with the block kept. */
 static int
-flush(struct file_sink *s, struct lane *l)
+flush(struct lake_writer *s, struct lane *l)
 {
 	int r = 0;
 
@@ -243,7 +242,7 @@ flush(struct file_sink *s, struct lane *l)
 
 /* Gives the file its real name. The block must be written. 0, or a negative errno. */
 static int
-publish(struct file_sink *s, struct lane *l)
+publish(struct lake_writer *s, struct lane *l)
 {
 	int r = 0;
 
@@ -283,13 +282,12 @@ day_for(const struct lane *l, int64_t time_us)
 }
 
 static int
-take(struct file_sink *s, struct lane *l, int64_t time_us, uint64_t seq, const void *data,
-    size_t len)
+take(struct lake_writer *s, struct lane *l, const struct encoded_record *record)
 {
-	int64_t day = day_for(l, time_us);
+	int64_t day = day_for(l, record->time_us);
 	int r = 0;
 
-	if (len > OCF_BLOCK_MAX / 2)
+	if (record->len > OCF_BLOCK_MAX / 2)
 		return -EMSGSIZE;
 	if (day != l->day && (l->fd >= 0 || l->block_records > 0)) {
 		r = flush(s, l);
@@ -306,15 +304,15 @@ take(struct file_sink *s, struct lane *l, int64_t time_us, uint64_t seq, const v
 	if (l->fd < 0 && l->block_records == 0) {
 		if (is_pausing(l))
 			return l->error;
-		r = note(s, l, open_file(s, l, day, seq));
+		r = note(s, l, open_file(s, l, day, record->seq));
 		if (r < 0)
 			return r;
 	}
-	r = bytes_append(&l->block, data, len);
+	r = bytes_append(&l->block, record->data, record->len);
 	if (r < 0)
 		return r;
 	if (l->block_records++ == 0) {
-		l->block_seq = seq;
+		l->block_seq = record->seq;
 		l->block_day = l->day;
 	}
 	/* The record is taken, whatever becomes of this attempt. */
@@ -323,14 +321,12 @@ take(struct file_sink *s, struct lane *l, int64_t time_us, uint64_t seq, const v
 	return 0;
 }
 
-static int
-on_put(struct sink *sink, enum topic topic, int64_t time_us, uint64_t seq, const char *key,
-    const void *data, size_t len)
+int
+lake_writer_put(void *writer, const struct encoded_record *record)
 {
-	struct file_sink *s = (struct file_sink *)sink;
-	int r = take(s, &s->lanes[topic], time_us, seq, data, len);
+	struct lake_writer *s = writer;
+	int r = take(s, &s->lanes[record->topic], record);
 
-	(void)key;	/* a folder has no partitions to choose between */
 	if (r < 0)
 		s->stats.refused++;
 	else
@@ -338,11 +334,9 @@ on_put(struct sink *sink, enum topic topic, int64_t time_us, uint64_t seq, const
 	return r;
 }
 
-static void
-on_tick(struct sink *sink, int64_t now_us)
+void
+lake_writer_tick(struct lake_writer *s, int64_t now_us)
 {
-	struct file_sink *s = (struct file_sink *)sink;
-
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		struct lane *l = &s->lanes[t];
 
@@ -355,16 +349,15 @@ on_tick(struct sink *sink, int64_t now_us)
 	}
 }
 
-static uint64_t
-on_delivered(const struct sink *sink)
+uint64_t
+lake_writer_delivered(const struct lake_writer *s)
 {
-	return ((const struct file_sink *)sink)->stats.delivered;
+	return s->stats.delivered;
 }
 
-static int
-on_close(struct sink *sink)
+int
+lake_writer_close(struct lake_writer *s)
 {
-	struct file_sink *s = (struct file_sink *)sink;
 	int first = 0;
 
 	if (s == NULL)
@@ -397,23 +390,15 @@ on_close(struct sink *sink)
 	return first;
 }
 
-static const struct sink_ops ops = {
-	.put = on_put,
-	.tick = on_tick,
-	.delivered = on_delivered,
-	.close = on_close,
-};
-
 void
-file_sink_stats(const struct sink *sink, struct file_sink_stats *ret)
+lake_writer_stats(const struct lake_writer *s, struct lake_writer_stats *ret)
 {
-	*ret = ((const struct file_sink *)sink)->stats;
+	*ret = s->stats;
 }
 
 int
-file_sink_set_schema(struct sink *sink, enum topic topic, const char *text)
+lake_writer_set_schema(struct lake_writer *s, enum topic topic, const char *text)
 {
-	struct file_sink *s = (struct file_sink *)sink;
 	struct lane *l = &s->lanes[topic];
 	int r;
 
@@ -428,9 +413,8 @@ file_sink_set_schema(struct sink *sink, enum topic topic, const char *text)
 }
 
 uint64_t
-file_sink_discard(struct sink *sink, enum topic topic)
+lake_writer_discard(struct lake_writer *s, enum topic topic)
 {
-	struct file_sink *s = (struct file_sink *)sink;
 	struct lane *l = &s->lanes[topic];
 	uint64_t n = l->block_records;
 
@@ -441,11 +425,11 @@ file_sink_discard(struct sink *sink, enum topic topic)
 }
 
 int
-file_sink_open(const struct file_sink_options *o, struct sink **ret,
-    struct file_sink_repair *repair)
+lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret,
+    struct lake_repair *repair)
 {
-	struct file_sink_repair unused;
-	struct file_sink *s;
+	struct lake_repair unused;
+	struct lake_writer *s;
 	int r;
 
 	if (o->lake == NULL || o->host_id == NULL || o->agent_id == NULL ||
@@ -454,7 +438,6 @@ file_sink_open(const struct file_sink_options *o, struct sink **ret,
 	s = calloc(1, sizeof(*s));
 	if (s == NULL)
 		return -ENOMEM;
-	s->sink.ops = &ops;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		s->lanes[t] = (struct lane){ .topic = t, .fd = -1, .dir_fd = -1 };
 	s->rotate_bytes = o->rotate_bytes != 0 ? o->rotate_bytes : DEFAULT_ROTATE_BYTES;
@@ -477,16 +460,16 @@ file_sink_open(const struct file_sink_options *o, struct sink **ret,
 	r = ocf_packer_new(OCF_DEFLATE, &s->packer);
 	if (r < 0)
 		goto fail;
-	r = file_sink_repair_lake(s->lake, s->host_id, repair != NULL ? repair : &unused);
+	r = lake_repair(s->lake, s->host_id, repair != NULL ? repair : &unused);
 	if (r < 0)
 		goto fail;
 	s->final_stats = o->final_stats;
 	s->on_block = o->on_block;
 	s->on_block_arg = o->on_block_arg;
-	*ret = &s->sink;
+	*ret = s;
 	return 0;
 
 fail:
-	on_close(&s->sink);
+	lake_writer_close(s);
 	return r;
 }

@@ -1,0 +1,128 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * discover: processes that ran before the probes, or that the rules before left out.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "agent/host_state.h"
+#include "attach/filter.h"
+
+#define UNKNOWN_MAX 65536
+
+/* One that was running already, with what /proc says of it. */
+static void
+begin_found(struct host_agent *h, const struct state_signal *s)
+{
+	struct agent *a = &h->agent;
+	struct exec_signal found;
+
+	if (!found_read(h->found, s, &found))
+		return;		/* it ended meanwhile; the ring will tell */
+	/* Or it exec'd before we read its arguments: then they are its next program's, which the ring tells. */
+	while (!agent_drain(a))
+		continue;
+	if (correlator_knows(a->correlator, &s->self))
+		return;
+	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
+		struct cgroup_signal cgroup = { .is_v2 = is_v2, .path = found_cgroup(h->found, is_v2),
+			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
+
+		if (cgroup.id != 0 && cgroup.path != NULL)
+			agent_learn_cgroup(a, &cgroup);
+	}
+	correlator_exec(a->correlator, &found);
+	a->counts.found++;
+}
+
+bool
+host_discover_state(struct agent *a, const struct state_signal *s)
+{
+	struct host_agent *h = host_agent(a);
+	struct state_signal *grown;
+
+	if (h->found == NULL)
+		return false;
+	if (s->kind != STATE_FOUND &&
+	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
+		return false;
+	/* Its exec is perhaps in the ring: ask again once that is read. And parents go first. */
+	if (h->n_unknown % 1024 == 0 && h->n_unknown < UNKNOWN_MAX) {
+		grown = realloc(h->unknown, (h->n_unknown + 1024) * sizeof(*grown));
+		if (grown == NULL)
+			return true;
+		h->unknown = grown;
+	}
+	if (h->n_unknown < UNKNOWN_MAX)
+		h->unknown[h->n_unknown++] = *s;
+	return true;
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	uint64_t x = ((const struct state_signal *)a)->self.start_ns;
+	uint64_t y = ((const struct state_signal *)b)->self.start_ns;
+
+	return (x > y) - (x < y);
+}
+
+/* All whom a pass over the running processes finds. */
+static void
+begin_all(struct host_agent *h, int fd)
+{
+	struct agent *a = &h->agent;
+
+	correlator_snapshot_begin(a->correlator, false);
+	if (!agent_read_states(a, fd))
+		a->counts.broken_passes++;
+	while (!agent_drain(a))
+		continue;
+	if (h->n_unknown > 0)
+		qsort(h->unknown, h->n_unknown, sizeof(*h->unknown), by_start);
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (!correlator_knows(a->correlator, &h->unknown[i].self))
+			begin_found(h, &h->unknown[i]);
+	}
+	free(h->unknown);
+	h->unknown = NULL;
+	h->n_unknown = 0;
+	found_free(h->found);
+	h->found = NULL;
+}
+
+int
+host_discover_included(struct host_agent *h)
+{
+	int fd = probes_judge_open(h->agent.probes), r;
+
+	if (fd < 0)
+		return fd;
+	r = found_new("/proc", &h->found);
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	begin_all(h, fd);
+	h->agent.scope->commit(&h->agent);
+	return 0;
+}
+
+int
+host_discover(struct host_agent *h)
+{
+	struct agent *a = &h->agent;
+	int fd, r;
+
+	if (probes_origin(a->probes) == PROBES_RESUMED) {
+		while (!agent_drain(a))		/* what happened while nobody read */
+			continue;
+	}
+	/* Before they are met: what the rules leave out is not found. */
+	r = probes_set_rules_now(a->probes, a->rules);
+	fd = r == 0 ? probes_found_open(a->probes) : r;
+	if (fd < 0)
+		return fd;
+	begin_all(h, fd);
+	return 0;
+}

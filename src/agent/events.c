@@ -1,0 +1,280 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * events: from the ring and the iterators to the correlator, and its records to the stream.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/host.h"
+#include "agent/state.h"
+#include "attach/filter.h"
+#include "base/clock.h"
+#include "collect/cgroup.h"
+
+#define DRAIN_BATCH 512			/* records between two looks at the loop's other events */
+#define DRAIN_BATCHES 16
+#define SNAPSHOT_BYTES (256u << 10)
+/*
+ * A zombie may still be on its way out of the CPU, and a tick may yet fall on it; after this its
+ * counters are final. Most processes are reaped long before.
+ */
+#define ZOMBIE_NS UINT64_C(200000000)
+
+/* collect → correlate */
+
+static void
+on_exec_signal(const struct exec_signal *s, void *arg)
+{
+	struct agent *a = arg;
+
+	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
+		return;
+	a->counts.exec++;
+	correlator_exec(a->correlator, s);
+}
+
+/*
+ * The kernel side's entry is all that is left of such a process: it goes once what was made of it is
+ * safe. Who finds no room here is swept again, and known then.
+ */
+static void
+forget_later(struct agent *a, const struct state_signal *s)
+{
+	if (a->n_forget < sizeof(a->forget) / sizeof(a->forget[0]))
+		a->forget[a->n_forget++] = (struct stale_entry){ s->entry, s->self.start_ns };
+}
+
+/* Of a process that has ended there is more to come, for those who asked after its end. */
+static void
+count_ending(struct agent *a, const struct state_signal *s)
+{
+	for (size_t i = 0; i < a->n_settling; i++)
+		a->settling[i].ends += s->end_ns <= a->settling[i].since_ns;
+}
+
+static void
+on_state_signal(const struct state_signal *s, void *arg)
+{
+	struct agent *a = arg;
+	struct state_signal young;
+
+	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
+		return;
+	if (a->scope->takes_state != NULL && a->scope->takes_state(a, s))
+		return;
+	if (s->kind == STATE_STALE) {
+		if (a->is_sweeping && correlator_was_met(a->correlator, &s->self))
+			return;		/* a zombie */
+		if (a->is_sweeping && s->entry == 0) {
+			count_ending(a, s);
+			correlator_ending(a->correlator, s);
+			return;
+		}
+		if (a->is_sweeping)
+			forget_later(a, s);
+		a->counts.made_up++;
+	} else if (s->kind == STATE_EXIT) {
+		a->counts.exit++;
+	} else {
+		a->counts.snapshot++;
+		if (s->kind == STATE_BYSTANDER) {
+			a->pass.bystanders++;
+			a->pass.bystander_threads += s->counters.threads;
+			return;
+		}
+		a->pass.met++;
+		a->pass.met_threads += s->counters.threads;
+		a->pass.met_ended += s->kind == STATE_ZOMBIE;
+		if (s->kind == STATE_ZOMBIE && s->time_ns < s->end_ns + ZOMBIE_NS) {
+			a->pass.met_ending++;
+			count_ending(a, s);
+			young = *s;
+			young.kind = STATE_LIVE;
+			s = &young;
+		}
+	}
+	correlator_state(a->correlator, s);
+}
+
+void
+agent_learn_cgroup(struct agent *a, struct cgroup_signal *s)
+{
+	struct cgroup_limits limits = { 0 };
+
+	if (a->mounts != NULL)
+		cgroup_limits_read(a->mounts, s->is_v2 ? s->path : NULL, s->is_v2 ? NULL : s->path, a->cpus,
+		    a->host_last.memory_bytes, &limits);
+	s->cpus = limits.cpus;
+	s->memory_bytes = limits.memory_bytes;
+	correlator_cgroup(a->correlator, s);
+	probes_learn_cgroup(a->probes, s->id, s->is_v2, s->path);
+}
+
+static void
+on_cgroup_signal(const struct cgroup_signal *s, void *arg)
+{
+	struct cgroup_signal with_limits = *s;
+	struct agent *a = arg;
+
+	a->counts.cgroup++;
+	agent_learn_cgroup(a, &with_limits);
+}
+
+const struct decode_ops agent_decode_ops = { on_exec_signal, on_state_signal, on_cgroup_signal };
+
+/* correlate → stream */
+
+static void
+on_program_record(const struct program_record *r, void *arg)
+{
+	stream_program(((struct agent *)arg)->stream, r);
+}
+
+static void
+on_usage_record(const struct usage_record *r, void *arg)
+{
+	stream_usage(((struct agent *)arg)->stream, r);
+}
+
+static void
+on_task_record(const struct work_record *r, void *arg)
+{
+	stream_task(((struct agent *)arg)->stream, r);
+}
+
+static void
+on_run_record(const struct work_record *r, void *arg)
+{
+	stream_run(((struct agent *)arg)->stream, r);
+}
+
+static void
+on_finding_record(const struct finding_record *r, void *arg)
+{
+	stream_finding(((struct agent *)arg)->stream, r);
+}
+
+void
+agent_record_ops(struct correlator_ops *ops)
+{
+	ops->program = on_program_record;
+	ops->usage = on_usage_record;
+	ops->task = on_task_record;
+	ops->run = on_run_record;
+	ops->finding = on_finding_record;
+}
+
+/* What the kernel side lost since the last look becomes a hole in seq before the next record. */
+static void
+lost_to_holes(struct agent *a)
+{
+	uint64_t kernel = probes_lost_records(a->probes);
+	uint64_t lost = kernel - a->kernel_lost_seen + a->counts.malformed - a->malformed_seen;
+
+	if (lost == 0)
+		return;
+	stream_skip(a->stream, TOPIC_PROGRAM, lost);
+	a->kernel_lost_seen = kernel;
+	a->malformed_seen = a->counts.malformed;
+	a->lost_records += lost;
+	a->is_note_due = true;
+	correlator_set_lost(a->correlator, a->lost_records);
+}
+
+static void
+on_ring_record(const void *data, size_t len, void *arg)
+{
+	struct agent *a = arg;
+
+	if (decode(a->decoder, data, len) < 0)
+		a->counts.malformed++;
+}
+
+bool
+agent_drain(struct agent *a)
+{
+	a->counts.drains++;
+	probes_wake_rearm(a->probes);
+	for (int i = 0; i < DRAIN_BATCHES; i++) {
+		size_t n = ring_drain(a->ring, on_ring_record, a, DRAIN_BATCH);
+
+		lost_to_holes(a);
+		a->scope->commit(a);
+		if (n < DRAIN_BATCH)
+			return true;
+	}
+	return false;
+}
+
+bool
+agent_read_states(struct agent *a, int fd)
+{
+	static _Alignas(8) char buffer[SNAPSHOT_BYTES];	/* one thread, one agent */
+	size_t have = 0;
+	ssize_t n;
+
+	for (;;) {
+		size_t used;
+
+		n = read(fd, buffer + have, sizeof(buffer) - have);
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+		used = decode_stream(a->decoder, buffer, have, &a->counts.malformed);
+		memmove(buffer, buffer + used, have - used);
+		have -= used;
+	}
+	close(fd);
+	return n == 0;
+}
+
+/*
+ * One pass over all processes. The ring is drained first: an exec is known before its usage. Those
+ * that are followed but were not met are on their way out, or were forgotten on it.
+ */
+bool
+agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
+{
+	bool is_whole = true;
+	int fd;
+
+	while (!agent_drain(a))
+		continue;
+	fd = probes_snapshot_open(a->probes, with_bystanders);
+	if (fd < 0) {
+		a->counts.broken_passes++;
+		return false;
+	}
+	a->pass = (struct agent_pass){ 0 };
+	correlator_snapshot_begin(a->correlator, with_usage);
+	if (!agent_read_states(a, fd)) {
+		a->counts.broken_passes++;
+		return false;	/* whoever it did not reach is not gone for that */
+	}
+	if (with_bystanders) {
+		a->other_processes = a->pass.bystanders;
+		a->other_threads = a->pass.bystander_threads;
+	}
+	/* The count tells for certain only while none ends in the course of the pass. */
+	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.met) {
+		fd = probes_stale_open(a->probes);
+		a->is_sweeping = true;
+		is_whole = fd >= 0 && agent_read_states(a, fd);
+		a->is_sweeping = false;
+		while (!agent_drain(a))		/* who was freed before the sweep came to it */
+			continue;
+	}
+	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
+	lost_to_holes(a);
+	if (a->n_forget == 0)
+		return is_whole;
+	a->scope->commit(a);
+	for (size_t i = 0; i < a->n_forget; i++)
+		probes_forget(a->probes, a->forget[i].key, a->forget[i].start_ns);
+	a->n_forget = 0;
+	return is_whole;
+}
