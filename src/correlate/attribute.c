@@ -319,7 +319,7 @@ void
 attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
     struct subject *s)
 {
-	struct process *above = before != NULL ? parent : parent != NULL ? process_parent(c, parent) : NULL;
+	struct process *above = before != NULL ? parent : parent != NULL ? attribute_parent(c, parent) : NULL;
 	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside);
 	struct subject up, higher;
 	struct location *begun;
@@ -377,6 +377,31 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 	}
 }
 
+/*
+ * Who p descends from, for its task: its parent, or where that was never seen (it forked and has
+ * not exec'd) a place kept for it, a child of p's nearest ancestor that exec'd.
+ */
+struct process *
+attribute_parent(struct correlator *c, const struct process *p)
+{
+	struct process *parent = process_of(c, &p->parent), *anchor;
+
+	if (parent != NULL || p->parent.pid == 0)
+		return parent;
+	anchor = process_of(c, &p->anchor);
+	if (anchor == NULL ||
+	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
+		return anchor;
+	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
+	if (parent == NULL)
+		return anchor;
+	process_set_text(c, parent, program_text_ref(anchor->text));
+	parent->context = anchor->context;
+	parent->has_context = anchor->has_context;
+	attribute_fork(c, parent, anchor);
+	return parent;
+}
+
 /* Of a title without one: what the same process does under the same name is one task as long as it lasts. */
 static void
 title_task_id(const struct correlator *c, const struct process *p, struct engine_verdict *v)
@@ -414,7 +439,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 	has_moved = run != p->run;
 	if (has_moved) {
 		if (p->is_announced)
-			work_withdraw(c, p);
+			account_withdraw(c, p);
 		task_assign(c, p, NULL);
 		run_assign(c, p, run);
 	}
@@ -430,14 +455,14 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 		uint64_t since_ns = p->title->is_taken ? now_ns : p->program_start_ns;
 
 		if (p->is_announced && !has_moved)
-			work_leave_task(c, p, now_ns);
+			account_leave_task(c, p, now_ns);
 		p->is_overhead = is_overhead;
 		p->is_driver = p->is_driver && is_overhead;
 		task_assign(c, p, t);
 		if (p->is_announced && has_moved)
-			work_enter(c, p, now_ns);
+			account_enter(c, p, now_ns);
 		else if (p->is_announced)
-			work_enter_task(c, p, since_ns, now_ns);
+			account_enter_task(c, p, since_ns, now_ns);
 	}
 	p->title->is_taken = true;
 	journal_process(c, p, NEWS_ALL);

@@ -151,43 +151,6 @@ correlator_redaction(const struct correlator *c)
 	return c->redaction;
 }
 
-const char *
-kept_name(struct correlator *c, const char *name)
-{
-	size_t len = name != NULL ? strlen(name) : 0;
-	struct kept_name *k;
-
-	if (name == NULL)
-		return NULL;
-	HASH_FIND(hh, c->names, name, len, k);
-	if (k == NULL && HASH_COUNT(c->names) < NAMES_MAX && len < ENGINE_NAME_SIZE) {
-		k = calloc(1, sizeof(*k) + len + 1);
-		if (k == NULL)
-			return NULL;
-		memcpy(k->text, name, len);
-		HASH_ADD(hh, c->names, text, len, k);
-	}
-	return k != NULL ? k->text : NULL;
-}
-
-int
-state_set_string(char **to, const char *text)
-{
-	char *copy = text != NULL ? strdup(text) : NULL;
-
-	if (text != NULL && copy == NULL)
-		return -ENOMEM;
-	free(*to);
-	*to = copy;
-	return 0;
-}
-
-int64_t
-state_wall_us(const struct correlator *c, uint64_t boot_ns)
-{
-	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
-}
-
 void
 correlator_run_start(struct correlator *c, uint64_t now_ns)
 {

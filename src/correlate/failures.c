@@ -554,5 +554,4 @@ failures_replayed(struct correlator *c)
 	c->journal.is_replaying = false;
 	for (p = c->processes; p != NULL; p = p->hh.next)
 		shrink(c, p);
-	c->findings_due = findings_due(c);
 }

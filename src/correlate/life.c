@@ -41,7 +41,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 	p->latest = (struct usage){ 0 };
 	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
 	p->sent_ns = p->program_start_ns;
-	work_enter(c, p, at_ns);
+	account_enter(c, p, at_ns);
 	failures_begin(c, p);
 	journal_process(c, p, NEWS_SHOWN);
 	r.head.time_us = state_wall_us(c, at_ns);
@@ -57,7 +57,7 @@ static void
 program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns)
 {
-	work_leave(c, p, usage, has_failed, end_ns);
+	account_leave(c, p, usage, has_failed, end_ns);
 	p->is_announced = false;
 	p->latest = (struct usage){ 0 };
 }
@@ -131,7 +131,7 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 static void
 forked_text(struct correlator *c, struct process *p)
 {
-	struct process *parent = process_parent(c, p);
+	struct process *parent = attribute_parent(c, p);
 
 	if (p->text == NULL && parent != NULL)
 		process_set_text(c, p, program_text_ref(parent->text));
@@ -223,7 +223,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	p->above = above;
 	was_announced = p->is_announced;	/* it lived a second before its first exec */
 	if (was_announced)
-		work_withdraw(c, p);
+		account_withdraw(c, p);
 	if (p->self.index != s->self.index)
 		failures_exec(c, p);
 	p->self = s->self;
@@ -237,11 +237,11 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 	journal_process(c, p, NEWS_ALL);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	process_set_text(c, p, program_text_new(c, s, known, &subject));
-	attribute_exec(c, p, process_parent(c, p), before, &subject);
+	attribute_exec(c, p, attribute_parent(c, p), before, &subject);
 	program_text_unref(c, before);
 	if (was_announced) {
 		p->is_excluded = false;		/* its START was sent */
-		work_enter(c, p, s->time_ns);
+		account_enter(c, p, s->time_ns);
 	} else {
 		program_begin(c, p, s->time_ns, s->comm);
 		if (s->is_found)
@@ -287,7 +287,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	}
 	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
-			attribute_fork(c, p, process_parent(c, p));
+			attribute_fork(c, p, attribute_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns, s->comm);
 	}
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);

@@ -1,75 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The table of processes: who is known, whose child each is, and what is kept of the dead.
+ * process: who joins the table of processes, whose child each is, and what is kept of the dead.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/findings.h"
-
-/* value in lower-case hex at out; returns the end. */
-static char *
-put_hex(char *out, uint64_t value)
-{
-	int shift = value != 0 ? (63 - __builtin_clzll(value)) & ~3 : 0;
-
-	for (; shift >= 0; shift -= 4)
-		*out++ = "0123456789abcdef"[value >> shift & 15];
-	return out;
-}
-
-/*
- * Unique among all programs of all boots of a host: the first part of the boot id, pid, start and
- * index, in hex. By hand: there are four in the records of each program.
- */
-void
-program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])
-{
-	size_t n = strnlen(c->options.boot_id, 8);
-
-	memcpy(out, c->options.boot_id, n);
-	out += n;
-	*out++ = '-';
-	out = put_hex(out, key->pid);
-	*out++ = '-';
-	out = put_hex(out, key->start_ns);
-	*out++ = '-';
-	out = put_hex(out, key->index);
-	*out = '\0';
-}
-
-struct process *
-process_find(struct correlator *c, uint64_t start_ns, uint64_t pid)
-{
-	struct process_id id = { start_ns, pid };
-	struct process *p;
-
-	if (pid == 0)
-		return NULL;
-	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
-	return p;
-}
-
-struct process *
-process_of(struct correlator *c, const struct program_key *key)
-{
-	return process_find(c, key->start_ns, key->pid);
-}
-
-struct process *
-process_new(struct correlator *c, const struct process_id *id)
-{
-	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
-
-	if (p == NULL) {
-		c->refused++;
-		return NULL;
-	}
-	p->id = *id;
-	p->pass = c->pass;
-	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
-	return p;
-}
 
 void
 process_set_text(struct correlator *c, struct process *p, struct text *t)
@@ -143,29 +79,4 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	}
 	journal_process(c, p, NEWS_ALL);
 	return p;
-}
-
-/*
- * Who p descends from, for its task: its parent, or where that was never seen (it forked and has
- * not exec'd) a place kept for it, a child of p's nearest ancestor that exec'd.
- */
-struct process *
-process_parent(struct correlator *c, const struct process *p)
-{
-	struct process *parent = process_of(c, &p->parent), *anchor;
-
-	if (parent != NULL || p->parent.pid == 0)
-		return parent;
-	anchor = process_of(c, &p->anchor);
-	if (anchor == NULL ||
-	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
-		return anchor;
-	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
-	if (parent == NULL)
-		return anchor;
-	process_set_text(c, parent, program_text_ref(anchor->text));
-	parent->context = anchor->context;
-	parent->has_context = anchor->has_context;
-	attribute_fork(c, parent, anchor);
-	return parent;
 }

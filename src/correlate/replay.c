@@ -424,5 +424,5 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	if (ret != NULL)
 		*ret = *told;
 	failures_replayed(c);
+	c->findings_due = findings_due(c);
 }
-

@@ -12,33 +12,6 @@
 #define JOB_QUIET_NS UINT64_C(5000000000)	/* of one without a driver: another step may follow */
 #define RUN_KEPT_NS UINT64_C(60000000000)	/* after its end */
 
-struct run *
-run_find(struct correlator *c, const char *id)
-{
-	struct run *r;
-
-	HASH_FIND_STR(c->runs, id, r);
-	return r;
-}
-
-struct run *
-run_get(struct correlator *c, const char *id)
-{
-	struct run *r = run_find(c, id);
-	size_t len = strlen(id);
-
-	if (r != NULL)
-		return r;
-	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
-	if (r == NULL) {
-		c->runs_refused++;
-		return NULL;
-	}
-	memcpy(r->id, id, len + 1);
-	HASH_ADD_STR(c->runs, id, r);
-	return r;
-}
-
 void
 run_release(struct correlator *c, struct run *r)
 {

@@ -371,6 +371,9 @@ struct correlator {
 	struct journal journal;
 };
 
+/* state.c */
+
+/* A time since boot as microseconds since 1970. */
 int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 /* name as a string that lives as long as c; NULL for NULL, and where there is no room for another. */
 const char *kept_name(struct correlator *c, const char *name);
@@ -379,17 +382,20 @@ int state_set_string(char **to, const char *text);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 
-/* process.c */
+/* Each NULL: not known. */
 struct process *process_find(struct correlator *c, uint64_t start_ns, uint64_t pid);
 struct process *process_of(struct correlator *c, const struct program_key *key);
-struct process *process_new(struct correlator *c, const struct process_id *id);	/* NULL: no room */
+struct task *task_find(struct correlator *c, uint64_t number);
+struct run *run_find(struct correlator *c, const char *id);
+/* Each makes an entry of its table, run_get() where there is none yet. NULL: no room, counted. */
+struct process *process_new(struct correlator *c, const struct process_id *id);
+struct run *run_get(struct correlator *c, const char *id);
+
+/* process.c */
 /* The nearest program with a record, of parent and those that it descends from. */
 struct program_key process_above(struct correlator *c, const struct program_key *parent);
 struct process *process_add(struct correlator *c, const struct program_key *self,
     const struct program_key *parent, const struct program_key *anchor);
-/* No more is heard of it: it ended, or lives on unseen. */
-void process_lose(struct correlator *c, struct process *p, uint64_t end_ns);
-struct process *process_parent(struct correlator *c, const struct process *p);
 void process_remove(struct correlator *c, struct process *p);
 void process_forget(struct correlator *c, struct process *p);	/* noted, and removed */
 void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes t over */
@@ -444,6 +450,9 @@ void locations_free(struct correlator *c);
 struct container *container_get(struct correlator *c, const struct place *place);
 void container_unref(struct correlator *c, struct container *k);	/* NULL is fine */
 
+/* life.c: no more is heard of it: it ended, or lives on unseen. */
+void process_lose(struct correlator *c, struct process *p, uint64_t end_ns);
+
 /* program_record.c: fills what is the same in each record on a program; strings are p's and c's */
 void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
 void program_identity_fill(const struct correlator *c, const struct process *p,
@@ -493,19 +502,17 @@ void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
 void work_set_status(struct work_record *r, int status);
-/* What its task, its run and the host have of one more program, and of its end. */
-void work_enter(struct correlator *c, struct process *p, uint64_t at_ns);
+/* account.c: what a program is to the sums of its task, its run, its row and the host */
+void account_enter(struct correlator *c, struct process *p, uint64_t at_ns);
 /* As if it had never entered: it is another's. */
-void work_withdraw(struct correlator *c, struct process *p);
-void work_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
+void account_withdraw(struct correlator *c, struct process *p);
+void account_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns);
 /* Its task's part alone, around a change of task and is_overhead within its run; p->title is there. */
-void work_leave_task(struct correlator *c, struct process *p, uint64_t now_ns);
-void work_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns);
+void account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns);
+void account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns);
 
 /* runs.c */
-struct run *run_find(struct correlator *c, const char *id);
-struct run *run_get(struct correlator *c, const char *id);	/* made where it is not; NULL: no room */
 void run_release(struct correlator *c, struct run *r);		/* one reference less; NULL is fine */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* NULL: none; its task goes */
 void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
@@ -531,7 +538,6 @@ struct fact *fact_get(struct correlator *c, struct run *r, const char *key, size
 void facts_forget(struct correlator *c, const struct run *r);	/* NULL: of all */
 
 /* tasks.c */
-struct task *task_find(struct correlator *c, uint64_t number);
 struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt);
 struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
 void task_set_id_key(struct correlator *c, struct task *t);	/* by its run, task_id and attempt */
@@ -546,13 +552,18 @@ void tasks_free(struct correlator *c);
 
 /*
  * attribute.c, attribute_run.c: whose work is it? Sets run, task, location and what follows from the rules, of a
- * program that has exec'd, or of a child that has not. parent: process_parent()'s; before: what it
+ * program that has exec'd, or of a child that has not. parent: attribute_parent()'s; before: what it
  * replaced, NULL nothing; s: of program_text_new().
  */
 void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
     struct subject *s);
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
 void attribute_by_hand(struct correlator *c, struct process *p);	/* its run was just set */
+/*
+ * The process that p descends from, for its task: its parent, or where that was never seen a place kept for it;
+ * NULL: none is known.
+ */
+struct process *attribute_parent(struct correlator *c, const struct process *p);
 /* It has written a title, which s has for its arguments. */
 void attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct subject *s,
     uint64_t now_ns);

@@ -68,13 +68,13 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		if (p->is_over || !descends(c, p, root))
 			continue;
 		if (p->is_announced)
-			work_withdraw(c, p);
+			account_withdraw(c, p);
 		task_assign(c, p, NULL);
 		run_assign(c, p, r);
 		p->is_driver = p == root && r->task == NULL;
 		attribute_by_hand(c, p);
 		if (p->is_announced)
-			work_enter(c, p, now_ns);
+			account_enter(c, p, now_ns);
 		journal_process(c, p, NEWS_ALL);
 		n++;
 	}

@@ -10,15 +10,6 @@
 
 #define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
 
-struct task *
-task_find(struct correlator *c, uint64_t number)
-{
-	struct task *t;
-
-	HASH_FIND(hh, c->tasks, &number, sizeof(number), t);
-	return t;
-}
-
 #define ID_KEY_SIZE (RUN_ID_SIZE + ENGINE_NAME_SIZE + 16)
 
 static size_t

@@ -1,0 +1,117 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * account: programs enter and leave the sums of their task, their run, their row and the host. The first of a
+ * task or of a run is its START.
+ */
+#include "correlate/state.h"
+
+static void
+enter_one(struct work *w, uint64_t at_ns)
+{
+	work_begin(w, at_ns);
+	w->programs++;
+}
+
+void
+account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns)
+{
+	struct task *t = p->is_overhead ? NULL : p->task;
+
+	p->row = row_of(c, p);
+	if (p->row != NULL)
+		enter_one(&p->row->work, p->program_start_ns);
+	if (t == NULL)
+		return;
+	enter_one(&t->work, since_ns);
+	t->has_ended = false;
+	if (!t->has_started) {
+		t->has_started = true;
+		task_emit(c, t, PHASE_START, at_ns);
+	}
+	journal_task(c, t);
+}
+
+void
+account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
+{
+	enter_one(&c->all, p->program_start_ns);
+	if (p->run != NULL) {
+		enter_one(&p->run->work, p->program_start_ns);
+		p->run->has_ended = false;
+		if (!p->run->has_started) {
+			p->run->has_started = true;
+			p->run->start_ns = p->program_start_ns;
+			p->run->lost_before = c->lost_events;
+			run_emit(c, p->run, PHASE_START, at_ns);
+		}
+		journal_run(c, p->run);
+	}
+	account_enter_task(c, p, p->program_start_ns, at_ns);
+}
+
+void
+account_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed, uint64_t end_ns)
+{
+	static const struct usage none;
+
+	work_add(&c->all, p->run != NULL ? usage : &none, has_failed, end_ns);
+	if (p->row != NULL)
+		work_add(&p->row->work, usage, has_failed, end_ns);
+	if (p->run != NULL) {
+		work_add(&p->run->work, usage, has_failed, end_ns);
+		journal_run(c, p->run);
+	}
+	if (p->task != NULL && !p->is_overhead) {
+		struct usage own = title_usage(p, usage);
+
+		work_add(&p->task->work, &own, has_failed, end_ns);
+		journal_task(c, p->task);
+	}
+	p->row = NULL;
+}
+
+static void
+withdraw_one(struct work *w)
+{
+	w->programs--;
+	if (w->live > 0 && --w->live == 0)
+		w->end_ns = w->last_ns;
+}
+
+void
+account_withdraw(struct correlator *c, struct process *p)
+{
+	withdraw_one(&c->all);
+	if (p->row != NULL)
+		withdraw_one(&p->row->work);
+	if (p->run != NULL) {
+		withdraw_one(&p->run->work);
+		journal_run(c, p->run);
+	}
+	if (p->task != NULL && !p->is_overhead) {
+		withdraw_one(&p->task->work);
+		journal_task(c, p->task);
+	}
+	p->row = NULL;
+}
+
+void
+account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
+{
+	if (p->row != NULL)
+		withdraw_one(&p->row->work);
+	p->row = NULL;
+	if (p->task != NULL && !p->is_overhead) {
+		struct usage own = title_usage(p, &p->latest);
+
+		if (p->title->is_taken)
+			work_add(&p->task->work, &own, false, now_ns);
+		else
+			withdraw_one(&p->task->work);	/* it was never that task's */
+		journal_task(c, p->task);
+	}
+	if (p->title->is_taken) {
+		p->title->before = p->latest;
+		p->title->before.known = UINT32_MAX;
+	}
+}

@@ -1,0 +1,146 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * state: looks things up in the correlator's tables, and makes the entries of processes and runs.
+ */
+#include "correlate/state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *
+kept_name(struct correlator *c, const char *name)
+{
+	size_t len = name != NULL ? strlen(name) : 0;
+	struct kept_name *k;
+
+	if (name == NULL)
+		return NULL;
+	HASH_FIND(hh, c->names, name, len, k);
+	if (k == NULL && HASH_COUNT(c->names) < NAMES_MAX && len < ENGINE_NAME_SIZE) {
+		k = calloc(1, sizeof(*k) + len + 1);
+		if (k == NULL)
+			return NULL;
+		memcpy(k->text, name, len);
+		HASH_ADD(hh, c->names, text, len, k);
+	}
+	return k != NULL ? k->text : NULL;
+}
+
+int
+state_set_string(char **to, const char *text)
+{
+	char *copy = text != NULL ? strdup(text) : NULL;
+
+	if (text != NULL && copy == NULL)
+		return -ENOMEM;
+	free(*to);
+	*to = copy;
+	return 0;
+}
+
+int64_t
+state_wall_us(const struct correlator *c, uint64_t boot_ns)
+{
+	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
+}
+
+/* value in lower-case hex at out; returns the end. */
+static char *
+put_hex(char *out, uint64_t value)
+{
+	int shift = value != 0 ? (63 - __builtin_clzll(value)) & ~3 : 0;
+
+	for (; shift >= 0; shift -= 4)
+		*out++ = "0123456789abcdef"[value >> shift & 15];
+	return out;
+}
+
+/*
+ * Unique among all programs of all boots of a host: the first part of the boot id, pid, start and
+ * index, in hex. By hand: there are four in the records of each program.
+ */
+void
+program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])
+{
+	size_t n = strnlen(c->options.boot_id, 8);
+
+	memcpy(out, c->options.boot_id, n);
+	out += n;
+	*out++ = '-';
+	out = put_hex(out, key->pid);
+	*out++ = '-';
+	out = put_hex(out, key->start_ns);
+	*out++ = '-';
+	out = put_hex(out, key->index);
+	*out = '\0';
+}
+
+struct process *
+process_find(struct correlator *c, uint64_t start_ns, uint64_t pid)
+{
+	struct process_id id = { start_ns, pid };
+	struct process *p;
+
+	if (pid == 0)
+		return NULL;
+	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
+	return p;
+}
+
+struct process *
+process_of(struct correlator *c, const struct program_key *key)
+{
+	return process_find(c, key->start_ns, key->pid);
+}
+
+struct process *
+process_new(struct correlator *c, const struct process_id *id)
+{
+	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+
+	if (p == NULL) {
+		c->refused++;
+		return NULL;
+	}
+	p->id = *id;
+	p->pass = c->pass;
+	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
+	return p;
+}
+
+struct run *
+run_find(struct correlator *c, const char *id)
+{
+	struct run *r;
+
+	HASH_FIND_STR(c->runs, id, r);
+	return r;
+}
+
+struct run *
+run_get(struct correlator *c, const char *id)
+{
+	struct run *r = run_find(c, id);
+	size_t len = strlen(id);
+
+	if (r != NULL)
+		return r;
+	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
+	if (r == NULL) {
+		c->runs_refused++;
+		return NULL;
+	}
+	memcpy(r->id, id, len + 1);
+	HASH_ADD_STR(c->runs, id, r);
+	return r;
+}
+
+struct task *
+task_find(struct correlator *c, uint64_t number)
+{
+	struct task *t;
+
+	HASH_FIND(hh, c->tasks, &number, sizeof(number), t);
+	return t;
+}

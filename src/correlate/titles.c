@@ -1,0 +1,93 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * titles: programs of some engines write what they work on over their own arguments, and go on to the
+ * next. Who does is a matter of the rules; what stands there the agent reads once in a while.
+ *
+ * A program is one task's at a time. What it had used when another title was met stays with the task
+ * before; the first title that is met holds for all that came before it.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "correlate/state.h"
+#include "identify/redact.h"
+
+static bool
+asks(struct correlator *c, struct process *p)
+{
+	struct subject s;
+
+	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
+		program_subject(c, p, &s);
+		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
+	}
+	return p->titles == TITLES_READ;
+}
+
+uint64_t
+correlator_title_hash(const char *title, size_t len)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);		/* FNV-1a */
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)title[i]) * UINT64_C(1099511628211);
+	return hash;
+}
+
+size_t
+correlator_titled(struct correlator *c, struct titled *titled, size_t max)
+{
+	struct process *p;
+	size_t n = 0;
+
+	if (!engine_has_titles(c->rules))
+		return 0;
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->is_over || p->is_excluded || p->pass != c->pass || !asks(c, p) || title_of(p) == NULL ||
+		    p->title->round == c->title_round + 1)
+			continue;
+		if (n == max)
+			return n;	/* the others are next */
+		p->title->round = c->title_round + 1;
+		titled[n++] = (struct titled){ p->self, p->title->hash };
+	}
+	c->title_round++;
+	return n;
+}
+
+void
+correlator_title(struct correlator *c, const struct program_key *key, const char *title, size_t len,
+    uint64_t now_ns)
+{
+	struct process *p = process_of(c, key), *parent;
+	struct subject s, up;
+	const char *argv[1];
+	char *text;
+
+	if (p == NULL || p->title == NULL || p->text == NULL || p->is_over || p->is_excluded ||
+	    p->self.index != key->index)
+		return;
+	p->title->hash = correlator_title_hash(title, len);
+	arena_reset(&c->arena);
+	text = arena_bytes(&c->arena, TEXT_ESCAPE_MAX(len));
+	if (text == NULL)
+		return;
+	text_escape(title, len, text, TEXT_ESCAPE_MAX(len), NULL);
+	argv[0] = text;
+	redaction_apply(c->redaction, argv, 1, &c->arena);
+	/* Else these are the arguments that it was started with. */
+	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {
+		program_subject(c, p, &s);
+		s.argv = argv;
+		s.argc = 1;
+		s.words = (struct subject_words){ 0 };
+		parent = attribute_parent(c, p);
+		if (parent != NULL) {
+			program_subject(c, parent, &up);
+			s.parent = &up;
+		}
+		attribute_title(c, p, parent, &s, now_ns);
+	}
+	journal_flush(c);
+	arena_wipe(&c->arena);
+}
