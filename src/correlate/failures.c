@@ -38,7 +38,7 @@ failure_ref(struct failure *f)
 static void
 failure_free(struct correlator *c, struct failure *f)
 {
-	journal_forget_failure(c, f);
+	journal_forget_failure(c, &f->mark);
 	HASH_DEL(c->failures, f);
 	free(f);
 }
@@ -154,7 +154,7 @@ pass_on(struct correlator *c, struct failure *f, struct failure *of)
 	if (failure_set_of(c, f, of) < 0)
 		return;
 	f->skipped = skipped;
-	journal_failure(c, f);
+	journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 }
 
 struct failure *
@@ -470,7 +470,7 @@ failures_end(struct correlator *c, struct process *p, const struct program_end *
 	f->end_ns = end->end_ns > f->begin_ns ? end->end_ns : f->begin_ns;
 	f->peak_bytes = end->peak_bytes;
 	f->limit_bytes = failure_memory_limit(p);
-	journal_failure(c, f);
+	journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	judge(c, p);
 	if (f->of == NULL && p->failures->has_left_out)
 		c->failures_left_out++;	/* of itself, or of one for which there was no room */

@@ -306,7 +306,7 @@ finding_task_ended(struct correlator *c, struct task *t, const struct process *p
 	c->findings_due++;
 	if (f != NULL) {
 		f->task_root = t->number;
-		journal_failure(c, f);
+		journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	}
 	journal_task(c, t);
 	journal_run(c, t->run);
@@ -324,7 +324,7 @@ finding_run_ended(struct correlator *c, struct run *r, const struct process *p, 
 	c->findings_due++;
 	if (f != NULL) {
 		f->is_run_root = true;
-		journal_failure(c, f);
+		journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	}
 	journal_run(c, r);
 }

@@ -60,9 +60,7 @@ struct failure {
 	const char *task_id;
 	const char *task;
 	const char *sample;
-	bool is_dirty;
-	uint32_t noted_in;
-	struct failure *prev_dirty, *next_dirty;
+	struct mark mark;
 	char text[];
 };
 

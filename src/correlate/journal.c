@@ -1,18 +1,29 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What changed, as notes; see journal.h. Marked while a signal is taken in, written at its end.
+ * journal: what changed, as notes; see journal.h. It is marked while an event is taken in, and written at its end.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/findings.h"
 #include "correlate/journal.h"
-#include "correlate/note_writer.h"
+#include "correlate/note_codec.h"
+#include "correlate/note_rows.h"
 
 #define VARINT_MAX 10
 #define NOTE_NUMBERS_MAX 200		/* in a note, with their masks; the strings come on top */
 #define NOTE_FIXED_MAX (NOTE_NUMBERS_MAX * VARINT_MAX)
 _Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < NOTE_NUMBERS_MAX, "a process note is longer");
+
+NOTE_WRITER(cgroup, struct cgroup_path, CGROUP_ROWS)
+NOTE_WRITER(run, struct run, RUN_ROWS)
+NOTE_WRITER(task, struct task, TASK_ROWS)
+NOTE_WRITER(process, struct process, PROCESS_ROWS)
+NOTE_WRITER(usage, struct process, PROCESS_USAGE_ROWS)
+NOTE_WRITER(text, struct text, TEXT_ROWS)
+NOTE_WRITER(failure, struct failure, FAILURE_ROWS)
+
+#define OF_MARK(m, type) ((type *)(void *)((char *)(m) - offsetof(type, mark)))
 
 /* Room for a note with so many bytes of strings, its head written; NULL: no memory. */
 static uint8_t *
@@ -70,56 +81,20 @@ note_losses(struct correlator *c)
 {
 	uint8_t *at = note_begin(c, NOTE_LOSSES, 0);
 
-	c->journal.are_losses_dirty = false;
+	c->journal.has_lost = false;
 	if (at != NULL)
-		note_end(c, note_put_u64(note_put_u64(at, c->lost_events), c->lost_ends));
+		note_end(c, note_put(note_put(at, c->lost_events), c->lost_ends));
 }
 
 static void
 note_run(struct correlator *c, struct run *r)
 {
-	/* In the order of replay_run(). */
-	const char *const strings[RUN_STRINGS] = { r->engine, r->source, r->inner, r->pipeline, r->name, r->command,
-		r->work_dir, r->root_dir, r->scheduler, r->job_id, r->parent_id, r->task, r->sample };
-	size_t size = RUN_ID_SIZE;
-	uint64_t flags;
-	uint8_t *at;
+	uint8_t *at = note_begin(c, NOTE_RUN, run_strings(r));
 
-	flags = (r->root_ended ? RUN_ROOT_ENDED : 0) | (r->has_status ? RUN_HAS_STATUS : 0) |
-	    (r->has_started ? RUN_HAS_STARTED : 0) | (r->has_ended ? RUN_HAS_ENDED : 0) |
-	    (r->uid.known ? RUN_HAS_UID : 0) | (r->cpus.known ? RUN_HAS_CPUS : 0) |
-	    (r->memory_bytes.known ? RUN_HAS_MEMORY : 0) | (r == c->whole ? RUN_IS_WHOLE : 0) |
-	    (r->failing == FAILING_DUE ? RUN_FAILING_DUE : 0) | (r->failing == FAILING_OVER ? RUN_FAILING_OVER : 0) |
-	    ((r->findings | r->failed_tasks) != 0 ? RUN_HAS_FINDINGS : 0);
-	for (int i = 0; i < RUN_STRINGS; i++) {
-		size += size_of(strings[i]);
-		flags |= strings[i] != NULL ? (uint64_t)RUN_FIRST_STRING << i : 0;
-	}
-	at = note_begin(c, NOTE_RUN, size);
 	if (at == NULL)
 		return;
-	at = note_put_string(at, r->id);
-	at = note_put_u64(at, flags);
-	at = note_put_u64(at, r->strength);
-	at = note_put_double(at, r->confidence);
-	at = note_put_id(at, &r->root);
-	at = note_put_u64(at, (uint32_t)r->status);
-	at = note_put_u64(at, r->start_ns);
-	at = note_put_u64(at, r->lost_before);
-	if (r->uid.known)
-		at = note_put_u64(at, r->uid.value);
-	if (r->cpus.known)
-		at = note_put_double(at, r->cpus.value);
-	if (r->memory_bytes.known)
-		at = note_put_u64(at, r->memory_bytes.value);
-	at = note_put_work(at, &r->work);
-	for (int i = 0; i < RUN_STRINGS; i++) {
-		if (strings[i] != NULL)
-			at = note_put_string(at, strings[i]);
-	}
-	if (flags & RUN_HAS_FINDINGS)
-		at = note_put_u64(note_put_u64(at, r->findings), r->failed_tasks);
-	r->noted_in = c->journal.checkpoint;
+	at = run_write(at, r, run_flags(r) | (r == c->whole ? NOTE_BIT(RUN_IS_WHOLE) : 0));
+	r->mark.noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
 
@@ -131,8 +106,7 @@ note_fact(struct correlator *c, const struct fact *f)
 	if (at == NULL)
 		return;
 	at = note_put_string(at, f->run->id);
-	at = note_put_u64(at, f->n);
-	at = note_put_u64(at, f->len);
+	at = note_put(note_put(at, f->n), f->len);
 	memcpy(at, f->key, f->len);
 	note_end(c, at + f->len);
 }
@@ -142,96 +116,45 @@ note_cgroup(struct correlator *c, const struct cgroup_path *g)
 {
 	uint8_t *at = note_begin(c, NOTE_CGROUP, size_of(g->path));
 
-	if (at == NULL)
-		return;
-	at = note_put_u64(at, g->key.id);
-	at = note_put_u64(at, (g->key.is_v2 != 0 ? 1 : 0) | (g->cpus.known ? 2 : 0) |
-	    (g->memory_bytes.known ? 4 : 0));
-	if (g->cpus.known)
-		at = note_put_double(at, g->cpus.value);
-	if (g->memory_bytes.known)
-		at = note_put_u64(at, g->memory_bytes.value);
-	note_end(c, note_put_string(at, g->path));
+	if (at != NULL)
+		note_end(c, note_put_string(cgroup_write(at, g, cgroup_flags(g)), g->path));
 }
 
 static void
 note_task(struct correlator *c, struct task *t)
 {
-	uint8_t *at = note_begin(c, NOTE_TASK, RUN_ID_SIZE + 3 * ENGINE_NAME_SIZE + size_of(t->engine) +
-	    size_of(t->source) + size_of(t->work_dir) + size_of(t->scheduler) + size_of(t->job_id));
+	uint8_t *at = note_begin(c, NOTE_TASK, RUN_ID_SIZE + task_strings(t));
 
 	if (at == NULL)
 		return;
-	at = note_put_u64(at, t->number);
-	at = note_put_string(at, t->run->id);
-	at = note_put_id(at, &t->root);
-	at = note_put_u64(at, (t->is_named ? TASK_IS_NAMED : 0) | (t->has_started ? TASK_HAS_STARTED : 0) |
-	    (t->has_ended ? TASK_HAS_ENDED : 0) | (t->root_ended ? TASK_ROOT_ENDED : 0) |
-	    (t->engine != NULL ? TASK_HAS_ENGINE : 0) | (t->source != NULL ? TASK_HAS_SOURCE : 0) |
-	    (t->work_dir != NULL ? TASK_HAS_WORK_DIR : 0) | (t->id_key != NULL ? TASK_HAS_ID_KEY : 0) |
-	    (t->attempt.known ? TASK_HAS_ATTEMPT : 0) | (t->cpus.known ? TASK_HAS_CPUS : 0) |
-	    (t->memory_bytes.known ? TASK_HAS_MEMORY : 0) | (t->scheduler != NULL ? TASK_HAS_SCHEDULER : 0) |
-	    (t->job_id != NULL ? TASK_HAS_JOB : 0) | (t->failing == FAILING_DUE ? TASK_FAILING_DUE : 0) |
-	    (t->failing == FAILING_OVER ? TASK_FAILING_OVER : 0) | (t->oom_kills > 0 ? TASK_HAS_OOM_KILLS : 0));
-	at = note_put_u64(at, (uint32_t)t->status);
-	at = note_put_double(at, t->confidence);
-	if (t->attempt.known)
-		at = note_put_u64(at, (uint32_t)t->attempt.value);
-	if (t->cpus.known)
-		at = note_put_double(at, t->cpus.value);
-	if (t->memory_bytes.known)
-		at = note_put_u64(at, t->memory_bytes.value);
-	at = note_put_work(at, &t->work);
-	at = note_put_string(at, t->task_id);
-	at = note_put_string(at, t->name);
-	at = note_put_string(at, t->sample);
-	if (t->engine != NULL)
-		at = note_put_string(at, t->engine);
-	if (t->source != NULL)
-		at = note_put_string(at, t->source);
-	if (t->work_dir != NULL)
-		at = note_put_string(at, t->work_dir);
-	if (t->scheduler != NULL)
-		at = note_put_string(at, t->scheduler);
-	if (t->job_id != NULL)
-		at = note_put_string(at, t->job_id);
-	if (t->oom_kills > 0)
-		at = note_put_u64(at, t->oom_kills);
-	t->noted_in = c->journal.checkpoint;
+	at = note_put_string(note_put(at, t->number), t->run->id);
+	at = task_write(at, t, task_flags(t) | (t->id_key != NULL ? NOTE_BIT(TASK_HAS_ID_KEY) : 0));
+	t->mark.noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
 
 /*
- * Arguments that grew beyond a note when they were made UTF-8 are not in it: the next life tells
+ * Arguments that grew beyond a note when they were made UTF-8 are not in it: records of the next life have
  * them as truncated.
  */
 static uint8_t *
 put_text(uint8_t *at, const struct text *t)
 {
-	/* In the order of the block, which get_text() reads again. */
-	const char *const strings[] = { t->exe, t->comm, t->cwd, t->tool, t->words.subcommand, t->words.script,
-		t->words.jar, t->words.class, t->trace_id, t->span_id };
-	static const uint32_t flags[] = { TEXT_HAS_EXE, TEXT_HAS_COMM, TEXT_HAS_CWD, TEXT_HAS_TOOL,
-		TEXT_HAS_SUBCOMMAND, TEXT_HAS_SCRIPT, TEXT_HAS_JAR, TEXT_HAS_CLASS, TEXT_HAS_TRACE_ID,
-		TEXT_HAS_SPAN_ID };
 	size_t tables = t->n_variables * sizeof(*t->variables) +
 	    (t->argv != NULL ? (t->argc + 1) * sizeof(*t->argv) : 0);
 	bool has_argv = t->argv != NULL && t->size - tables <= NOTE_TEXT_MAX;
-	bool is_cut = t->argv_truncated || has_argv != (t->argv != NULL);
-	uint32_t told = (t->is_tool ? TEXT_IS_TOOL : 0) | (is_cut ? TEXT_ARGV_TRUNCATED : 0) |
-	    (has_argv ? TEXT_HAS_ARGV : 0) | (t->tool_rule != NULL ? TEXT_HAS_RULE : 0);
+	uint64_t flags = text_flags(t);
 
-	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		told |= strings[i] != NULL ? flags[i] : 0;
-	at = note_put_u64(at, told);
-	at = note_put_u64(at, has_argv ? t->argc : 0);
-	at = note_put_u64(at, t->n_variables);
+	if (has_argv)
+		flags |= NOTE_BIT(TEXT_HAS_ARGV);
+	if (t->argv_truncated || has_argv != (t->argv != NULL))
+		flags |= NOTE_BIT(TEXT_ARGV_TRUNCATED);
+	if (t->tool_rule != NULL)
+		flags |= NOTE_BIT(TEXT_HAS_RULE);
+	at = note_put(note_put(note_put(at, flags), has_argv ? t->argc : 0), t->n_variables);
 	for (size_t i = 0; has_argv && i < t->argc; i++)
 		at = note_put_string(at, t->argv[i]);
-	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-		if (strings[i] != NULL)
-			at = note_put_string(at, strings[i]);
-	}
+	at = text_write(at, t, flags);
 	for (size_t i = 0; i < t->n_variables; i++)
 		at = note_put_string(note_put_string(at, t->variables[i].name), t->variables[i].value);
 	return t->tool_rule != NULL ? note_put_string(at, t->tool_rule) : at;
@@ -247,7 +170,7 @@ text_is_held(struct correlator *c, const struct text *t)
 		return false;
 	holder = process_find(c, t->noted_by.start_ns, t->noted_by.pid);
 	return holder != NULL && holder->text == t && holder->is_text_noted &&
-	    holder->noted_in == c->journal.checkpoint;
+	    holder->mark.noted_in == c->journal.checkpoint;
 }
 
 static enum note_text
@@ -255,7 +178,7 @@ text_place(struct correlator *c, const struct process *p)
 {
 	if (p->text == NULL)
 		return NOTE_TEXT_NONE;
-	if (p->is_text_noted && p->noted_in == c->journal.checkpoint)
+	if (p->is_text_noted && p->mark.noted_in == c->journal.checkpoint)
 		return NOTE_TEXT_KEPT;
 	return text_is_held(c, p->text) ? NOTE_TEXT_OF : NOTE_TEXT_HERE;
 }
@@ -279,88 +202,54 @@ has_latest(const struct process *p)
 	    memcmp(&p->latest, p->was_usage_sent ? &p->sent : &none, sizeof(p->latest)) != 0;
 }
 
-static uint32_t
+static uint64_t
 flags_of(const struct process *p, bool was_shown)
 {
-	return (p->has_context ? PROCESS_HAS_CONTEXT : 0) | (p->is_forked ? PROCESS_IS_FORKED : 0) |
-	    (p->is_announced ? PROCESS_IS_ANNOUNCED : 0) | (p->is_driver ? PROCESS_IS_DRIVER : 0) |
-	    (p->is_over ? PROCESS_IS_OVER : 0) | (p->is_base_known ? PROCESS_IS_BASE_KNOWN : 0) |
-	    (p->was_usage_sent ? PROCESS_WAS_USAGE_SENT : 0) |
-	    (!p->is_over && !is_zero(&p->base) ? PROCESS_HAS_BASE : 0) |
-	    (p->is_announced && !p->is_over ? PROCESS_HAS_SENT : 0) |
-	    (has_latest(p) ? PROCESS_HAS_LATEST : 0) | (p->run != NULL ? PROCESS_HAS_RUN : 0) |
-	    (p->task != NULL ? PROCESS_HAS_TASK : 0) |
-	    (was_shown ? PROCESS_WAS_SHOWN : 0) | (p->is_overhead ? PROCESS_IS_OVERHEAD : 0) |
-	    (p->is_excluded ? PROCESS_IS_EXCLUDED : 0) | (p->is_inside ? PROCESS_IS_INSIDE : 0) |
-	    (p->observed_us != 0 ? PROCESS_IS_OBSERVED : 0) | (p->gone_ns != 0 ? PROCESS_IS_GONE : 0) |
-	    (p->unseen_since_ns != 0 ? PROCESS_IS_UNSEEN : 0) |
-	    (memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0 ? PROCESS_ANCHOR_IS_PARENT : 0) |
-	    (memcmp(&p->above, &p->parent, sizeof(p->above)) == 0 ? PROCESS_ABOVE_IS_PARENT : 0) |
-	    (p->title != NULL && p->title->is_taken ? PROCESS_HAS_TITLE : 0) |
-	    (p->is_engine ? PROCESS_IS_ENGINE : 0) | (p->has_failed ? PROCESS_HAS_FAILED : 0) |
-	    (p->failures != NULL && p->failures->n_below > 0 ? PROCESS_HAS_FAILED_CHILD : 0);
+	bool has_sent = p->is_announced && !p->is_over;
+
+	return process_flags(p) |
+	    (uint64_t)(!p->is_over && !is_zero(&p->base)) << PROCESS_HAS_BASE |
+	    (uint64_t)has_sent << PROCESS_HAS_SENT |
+	    (uint64_t)has_latest(p) << PROCESS_HAS_LATEST |
+	    (uint64_t)(p->run != NULL) << PROCESS_HAS_RUN |
+	    (uint64_t)(p->task != NULL) << PROCESS_HAS_TASK |
+	    (uint64_t)was_shown << PROCESS_WAS_SHOWN |
+	    (uint64_t)(memcmp(&p->anchor, &p->parent, sizeof(p->anchor)) == 0) << PROCESS_ANCHOR_IS_PARENT |
+	    (uint64_t)(memcmp(&p->above, &p->parent, sizeof(p->above)) == 0) << PROCESS_ABOVE_IS_PARENT |
+	    (uint64_t)(p->title != NULL && p->title->is_taken) << PROCESS_HAS_TITLE |
+	    (uint64_t)(p->failures != NULL && p->failures->n_below > 0) << PROCESS_HAS_FAILED_CHILD;
 }
 
 static void
 note_process(struct correlator *c, struct process *p, bool was_shown)
 {
 	enum note_text place = text_place(c, p);
-	uint32_t flags = flags_of(p, was_shown);
-	uint64_t start_ns = p->id.start_ns;
+	uint64_t flags = flags_of(p, was_shown);
 	size_t strings = RUN_ID_SIZE + (place == NOTE_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
 	uint8_t *at = note_begin(c, NOTE_PROCESS, strings);
 
-	p->news = NEWS_NONE;
 	if (at == NULL)
 		return;
-	at = note_put_id(at, &p->id);
-	at = note_put_u64(at, flags);
-	at = note_put_u64(at, p->self.index);
-	at = note_put_ancestor(at, &p->parent, start_ns);
-	if ((flags & PROCESS_ANCHOR_IS_PARENT) == 0)
-		at = note_put_ancestor(at, &p->anchor, start_ns);
-	if ((flags & PROCESS_ABOVE_IS_PARENT) == 0)
-		at = note_put_ancestor(at, &p->above, start_ns);
-	at = note_put_u64(at, p->ppid);
-	at = note_put_u64(at, (uint64_t)p->start_us);
-	at = note_put_u64(at, (uint64_t)p->program_start_us - (uint64_t)p->start_us);
-	at = note_put_u64(at, p->program_start_ns - start_ns);
-	if (flags & PROCESS_IS_OBSERVED)
-		at = note_put_u64(at, (uint64_t)p->observed_us - (uint64_t)p->start_us);
-	if (flags & PROCESS_IS_GONE)
-		at = note_put_u64(at, p->gone_ns - start_ns);
-	if (flags & PROCESS_IS_UNSEEN)
-		at = note_put_u64(at, p->unseen_since_ns - start_ns);
-	if (p->has_context) {
-		at = note_put_numbers(at, (const uint64_t[]){ p->context.uid, p->context.gid, p->context.pid_ns,
-		    p->context.mnt_ns, p->context.net_ns, p->context.cgroup_v2, p->context.cgroup_v1 }, 7);
-	}
+	at = process_write(at, p, flags);
 	if (p->task != NULL)
-		at = note_put_u64(at, p->task->number);
+		at = note_put(at, p->task->number);
 	else if (p->run != NULL)
 		at = note_put_string(at, p->run->id);
-	if (flags & PROCESS_HAS_BASE) {
-		at = note_put_counters(at, &p->base.counters);
-		at = note_put_u64(note_put_u64(at, p->base.cpu.user_ns), p->base.cpu.system_ns);
-	}
-	if (flags & PROCESS_HAS_SENT)
-		at = note_put_u64(note_put_usage(at, &p->sent), p->sent_ns - start_ns);
-	if (flags & PROCESS_HAS_LATEST)
-		at = note_put_usage(at, &p->latest);
-	at = note_put_u64(at, place);
+	at = usage_write(at, p, flags);
+	at = note_put(at, place);
 	if (place == NOTE_TEXT_OF)
-		at = note_put_id(at, &p->text->noted_by);
+		at = put_id(at, &p->text->noted_by);
 	if (place == NOTE_TEXT_HERE) {
 		at = put_text(at, p->text);
 		p->text->noted_by = p->id;
 		p->text->noted_in = c->journal.checkpoint;
 	}
-	if (flags & PROCESS_HAS_TITLE)
-		at = note_put_usage(at, &p->title->before);
-	if (flags & PROCESS_HAS_FAILED_CHILD)
-		at = note_put_u64(note_put_u64(at, p->child_begin_ns), p->failures->last_end_ns);
+	if (flags & NOTE_BIT(PROCESS_HAS_TITLE))
+		at = put_usage(at, &p->title->before);
+	if (flags & NOTE_BIT(PROCESS_HAS_FAILED_CHILD))
+		at = note_put(note_put(at, p->child_begin_ns), p->failures->last_end_ns);
 	p->is_text_noted = p->text != NULL;
-	p->noted_in = c->journal.checkpoint;
+	p->mark.noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
 
@@ -369,140 +258,137 @@ note_usage(struct correlator *c, struct process *p)
 {
 	uint8_t *at = note_begin(c, NOTE_USAGE, 0);
 
-	p->news = NEWS_NONE;
 	if (at == NULL)
 		return;
-	at = note_put_id(at, &p->id);
+	at = put_id(at, &p->id);
 	*at++ = (uint8_t)((p->was_usage_sent ? 1 : 0) | (has_latest(p) ? 2 : 0));
-	at = note_put_u64(note_put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
-	note_end(c, has_latest(p) ? note_put_usage(at, &p->latest) : at);
+	at = note_put(put_usage(at, &p->sent), p->sent_ns - p->id.start_ns);
+	note_end(c, has_latest(p) ? put_usage(at, &p->latest) : at);
 }
 
 static void
 note_failure(struct correlator *c, struct failure *f)
 {
 	const char *const text[] = { f->tool, f->task_id, f->task, f->sample };
+	uint64_t flags = failure_flags(f) | (uint64_t)(f->of != NULL) << FAILURE_HAS_OF |
+	    (uint64_t)(f->parent.pid != 0) << FAILURE_HAS_PARENT;
 	uint8_t *at = note_begin(c, NOTE_FAILURE, size_of(f->tool) + size_of(f->task_id) + size_of(f->task) +
 	    size_of(f->sample));
 
 	if (at == NULL)
 		return;
-	at = note_put_key(at, &f->program);
-	at = note_put_u64(at, (f->is_oom ? FAILURE_IS_OOM : 0) | (f->is_engine ? FAILURE_IS_ENGINE : 0) |
-	    (f->is_run_root ? FAILURE_IS_RUN_ROOT : 0) | (f->peak_bytes.known ? FAILURE_HAS_PEAK : 0) |
-	    (f->limit_bytes.known ? FAILURE_HAS_LIMIT : 0) | (f->of != NULL ? FAILURE_HAS_OF : 0) |
-	    (f->parent.pid != 0 ? FAILURE_HAS_PARENT : 0));
-	at = note_put_u64(at, (uint32_t)f->status);
-	at = note_put_u64(at, f->begin_ns);
-	at = note_put_u64(at, f->end_ns);
-	at = note_put_u64(at, f->task_root);
-	at = note_put_u64(at, f->skipped);
-	if (f->peak_bytes.known)
-		at = note_put_u64(at, f->peak_bytes.value);
-	if (f->limit_bytes.known)
-		at = note_put_u64(at, f->limit_bytes.value);
+	at = failure_write(at, f, flags);
 	if (f->of != NULL)
-		at = note_put_key(at, &f->of->program);
+		at = put_key(at, &f->of->program);
 	if (f->parent.pid != 0)
-		at = note_put_key(at, &f->parent);
+		at = put_key(at, &f->parent);
 	for (int i = 0; i < 4; i++)
 		at = note_put_string(at, text[i]);
-	f->noted_in = c->journal.checkpoint;
+	f->mark.noted_in = c->journal.checkpoint;
 	note_end(c, at);
 }
 
-/* Those that it goes back to stand before it. */
+/* Those that it goes back to are noted before it. */
 static void
 note_chain(struct correlator *c, struct failure *f)
 {
-	while (f->noted_in != c->journal.checkpoint) {
+	while (f->mark.noted_in != c->journal.checkpoint) {
 		struct failure *inner = f;
 
-		while (inner->of != NULL && inner->of->noted_in != c->journal.checkpoint)
+		while (inner->of != NULL && inner->of->mark.noted_in != c->journal.checkpoint)
 			inner = inner->of;
 		note_failure(c, inner);
-		if (inner->noted_in != c->journal.checkpoint)
+		if (inner->mark.noted_in != c->journal.checkpoint)
 			break;		/* no memory */
 	}
 }
 
 void
-journal_process(struct correlator *c, struct process *p, enum process_news news)
+journal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news)
 {
-	struct journal *j = &c->journal;
-
 	if (!journal_is_on(c))
 		return;
-	if (p->news == NEWS_NONE) {
-		*(j->dirty != NULL ? j->dirty_end : &j->dirty) = p;
-		j->dirty_end = &p->next_dirty;
-		p->next_dirty = NULL;
-	}
-	if (news > p->news)
-		p->news = news;
+	c->journal.has_marked = true;
+	if (m->news == NEWS_NONE)
+		DL_APPEND(c->journal.marked[kind], m);
+	if (news > m->news)
+		m->news = news;
 }
 
-void
-journal_task(struct correlator *c, struct task *t)
+static void
+unmark(struct correlator *c, enum marked kind, struct mark *m)
 {
-	struct journal *j = &c->journal;
-
-	if (!journal_is_on(c) || t->is_dirty)
-		return;
-	t->is_dirty = true;
-	*(j->dirty_tasks != NULL ? j->dirty_tasks_end : &j->dirty_tasks) = t;
-	j->dirty_tasks_end = &t->next_dirty;
-	t->next_dirty = NULL;
+	if (m->news != NEWS_NONE)
+		DL_DELETE(c->journal.marked[kind], m);
+	m->news = NEWS_NONE;
 }
 
 void
 journal_run(struct correlator *c, struct run *r)
 {
-	struct journal *j = &c->journal;
-
-	if (!journal_is_on(c) || r == NULL || r->is_dirty)
-		return;
-	r->is_dirty = true;
-	*(j->dirty_runs != NULL ? j->dirty_runs_end : &j->dirty_runs) = r;
-	j->dirty_runs_end = &r->next_dirty;
-	r->next_dirty = NULL;
-}
-
-void
-journal_failure(struct correlator *c, struct failure *f)
-{
-	if (!journal_is_on(c) || f->is_dirty)
-		return;
-	f->is_dirty = true;
-	DL_APPEND2(c->journal.dirty_failures, f, prev_dirty, next_dirty);
-}
-
-void
-journal_forget_failure(struct correlator *c, struct failure *f)
-{
-	if (f->is_dirty)
-		DL_DELETE2(c->journal.dirty_failures, f, prev_dirty, next_dirty);
-	f->is_dirty = false;
+	if (r != NULL)
+		journal_mark(c, MARKED_RUNS, &r->mark, NEWS_ALL);
 }
 
 void
 journal_losses(struct correlator *c)
 {
-	c->journal.are_losses_dirty = journal_is_on(c);
+	c->journal.has_lost = journal_is_on(c);
+	c->journal.has_marked = c->journal.has_marked || c->journal.has_lost;
 }
 
-static void
-flush_runs(struct correlator *c)
+/* Inline, since kind is known where it is called. */
+static inline void
+flush_kind(struct correlator *c, enum marked kind)
+{
+	struct mark *m = c->journal.marked[kind], *next;
+
+	c->journal.marked[kind] = NULL;
+	for (; m != NULL; m = next) {
+		enum news news = m->news;
+
+		next = m->next;
+		m->news = NEWS_NONE;
+		switch (kind) {
+		case MARKED_RUNS:
+			note_run(c, OF_MARK(m, struct run));
+			break;
+		case MARKED_TASKS:
+			note_task(c, OF_MARK(m, struct task));
+			break;
+		case MARKED_PROCESSES:
+			if (news == NEWS_USAGE)
+				note_usage(c, OF_MARK(m, struct process));
+			else
+				note_process(c, OF_MARK(m, struct process), news == NEWS_SHOWN);
+			break;
+		case MARKED_FAILURES:
+			m->noted_in = 0;
+			note_chain(c, OF_MARK(m, struct failure));
+			break;
+		case MARKED_KINDS:
+			break;
+		}
+	}
+}
+
+/* In the order in which they were marked, runs before their tasks, these before their processes, then failures. */
+void
+journal_flush(struct correlator *c)
 {
 	struct journal *j = &c->journal;
 
-	while (j->dirty_runs != NULL) {
-		struct run *r = j->dirty_runs;
-
-		j->dirty_runs = r->next_dirty;
-		r->is_dirty = false;
-		note_run(c, r);
-	}
+	if (!j->has_marked)
+		return;
+	j->has_marked = false;
+	if (!j->has_begun)
+		note_beginning(c);
+	if (j->has_lost)
+		note_losses(c);
+	flush_kind(c, MARKED_RUNS);
+	flush_kind(c, MARKED_TASKS);
+	flush_kind(c, MARKED_PROCESSES);
+	flush_kind(c, MARKED_FAILURES);
 }
 
 void
@@ -512,9 +398,9 @@ journal_fact(struct correlator *c, const struct fact *f)
 		return;
 	if (!c->journal.has_begun)
 		note_beginning(c);
-	if (f->run->noted_in != c->journal.checkpoint)
+	if (f->run->mark.noted_in != c->journal.checkpoint)
 		journal_run(c, f->run);
-	flush_runs(c);
+	flush_kind(c, MARKED_RUNS);
 	note_fact(c, f);
 }
 
@@ -528,97 +414,47 @@ journal_cgroup(struct correlator *c, const struct cgroup_path *g)
 	note_cgroup(c, g);
 }
 
+/* Room for the note that the thing of this mark is gone, of which there is no news any more; NULL: no note is due. */
+static uint8_t *
+forget(struct correlator *c, enum marked marked, struct mark *m, enum note_kind kind)
+{
+	unmark(c, marked, m);
+	if (!journal_is_on(c) || m->noted_in == 0 || m->noted_in != c->journal.checkpoint)
+		return NULL;
+	return note_begin(c, kind, RUN_ID_SIZE);
+}
+
 void
 journal_forget(struct correlator *c, struct process *p)
 {
-	struct process **dirty = &c->journal.dirty;
-	uint8_t *at;
+	uint8_t *at = forget(c, MARKED_PROCESSES, &p->mark, NOTE_FORGET);
 
-	if (p->news != NEWS_NONE) {
-		while (*dirty != p)
-			dirty = &(*dirty)->next_dirty;
-		*dirty = p->next_dirty;
-		if (p->next_dirty == NULL)
-			c->journal.dirty_end = dirty;
-		p->news = NEWS_NONE;
-	}
-	if (!journal_is_on(c) || p->noted_in == 0 || p->noted_in != c->journal.checkpoint)
-		return;
-	at = note_begin(c, NOTE_FORGET, 0);
 	if (at != NULL)
-		note_end(c, note_put_id(at, &p->id));
+		note_end(c, put_id(at, &p->id));
 }
 
 void
 journal_forget_task(struct correlator *c, struct task *t)
 {
-	struct task **at = &c->journal.dirty_tasks;
-	uint8_t *bytes;
+	uint8_t *at = forget(c, MARKED_TASKS, &t->mark, NOTE_FORGET_TASK);
 
-	if (t->is_dirty) {
-		while (*at != t)
-			at = &(*at)->next_dirty;
-		*at = t->next_dirty;
-		if (t->next_dirty == NULL)
-			c->journal.dirty_tasks_end = at;
-		t->is_dirty = false;
-	}
-	if (!journal_is_on(c) || t->noted_in == 0 || t->noted_in != c->journal.checkpoint)
-		return;
-	bytes = note_begin(c, NOTE_FORGET_TASK, 0);
-	if (bytes != NULL)
-		note_end(c, note_put_u64(bytes, t->number));
+	if (at != NULL)
+		note_end(c, note_put(at, t->number));
 }
 
 void
 journal_forget_run(struct correlator *c, struct run *r)
 {
-	uint8_t *at;
+	uint8_t *at = forget(c, MARKED_RUNS, &r->mark, NOTE_FORGET_RUN);
 
-	if (!journal_is_on(c) || r->noted_in == 0 || r->noted_in != c->journal.checkpoint)
-		return;
-	at = note_begin(c, NOTE_FORGET_RUN, RUN_ID_SIZE);
 	if (at != NULL)
 		note_end(c, note_put_string(at, r->id));
 }
 
-/* In the order in which they were marked, runs before their tasks, these before their processes, then failures. */
 void
-journal_flush(struct correlator *c)
+journal_forget_failure(struct correlator *c, struct mark *m)
 {
-	struct journal *j = &c->journal;
-
-	if (j->dirty == NULL && j->dirty_tasks == NULL && j->dirty_runs == NULL && j->dirty_failures == NULL &&
-	    !j->are_losses_dirty)
-		return;
-	if (!j->has_begun)
-		note_beginning(c);
-	if (j->are_losses_dirty)
-		note_losses(c);
-	flush_runs(c);
-	while (j->dirty_tasks != NULL) {
-		struct task *t = j->dirty_tasks;
-
-		j->dirty_tasks = t->next_dirty;
-		t->is_dirty = false;
-		note_task(c, t);
-	}
-	while (j->dirty != NULL) {
-		struct process *p = j->dirty;
-
-		j->dirty = p->next_dirty;
-		if (p->news == NEWS_USAGE)
-			note_usage(c, p);
-		else
-			note_process(c, p, p->news == NEWS_SHOWN);
-	}
-	while (j->dirty_failures != NULL) {
-		struct failure *f = j->dirty_failures;
-
-		journal_forget_failure(c, f);
-		f->noted_in = 0;
-		note_chain(c, f);
-	}
+	unmark(c, MARKED_FAILURES, m);
 }
 
 void
@@ -643,8 +479,10 @@ correlator_checkpoint(struct correlator *c)
 		note_fact(c, f);
 	for (t = c->tasks; t != NULL; t = t->hh.next)
 		note_task(c, t);
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		unmark(c, MARKED_PROCESSES, &p->mark);
 		note_process(c, p, false);
+	}
 	for (l = c->failures; l != NULL; l = l->hh.next)
 		note_chain(c, l);
 }

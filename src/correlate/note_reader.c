@@ -1,17 +1,17 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * note_reader: the fields of a note, checked; journal.c writes them.
+ * note_reader: the values of a note, checked.
  */
-#include "correlate/note_reader.h"
+#include "correlate/note_codec.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "correlate/journal.h"
 
-uint64_t
-note_get_u64(struct note_reader *r)
+/* LEB128. */
+static uint64_t
+get(struct note_reader *r)
 {
 	uint64_t value = 0;
 
@@ -31,17 +31,11 @@ note_get_u64(struct note_reader *r)
 uint64_t
 note_get_max(struct note_reader *r, uint64_t max)
 {
-	uint64_t value = note_get_u64(r);
+	uint64_t value = get(r);
 
 	if (value > max)
 		r->is_bad = true;
 	return value <= max ? value : 0;
-}
-
-uint32_t
-note_get_u32(struct note_reader *r)
-{
-	return (uint32_t)note_get_max(r, UINT32_MAX);
 }
 
 const char *
@@ -67,9 +61,14 @@ note_get_string(struct note_reader *r)
 }
 
 const char *
-note_get_string_if(struct note_reader *r, bool is_there)
+note_get_name(struct note_reader *r, size_t size)
 {
-	return is_there ? note_get_string(r) : NULL;
+	const char *name = note_get_string(r);
+
+	if (strlen(name) < size)
+		return name;
+	r->is_bad = true;
+	return "";
 }
 
 void
@@ -78,18 +77,111 @@ note_get_numbers(struct note_reader *r, uint64_t *values, size_t n)
 	uint64_t mask = note_get_max(r, (UINT64_C(1) << n) - 1);
 
 	for (size_t i = 0; i < n; i++)
-		values[i] = mask >> i & 1 ? note_get_u64(r) : 0;
+		values[i] = mask >> i & 1 ? get(r) : 0;
 }
 
 void
-note_get_usage(struct note_reader *r, struct usage *u)
+get_u64(struct note_reader *r, uint64_t *value)
 {
-	u->known = note_get_u32(r);
+	*value = get(r);
+}
+
+void
+get_i64(struct note_reader *r, int64_t *value)
+{
+	*value = (int64_t)get(r);
+}
+
+void
+get_u32(struct note_reader *r, uint32_t *value)
+{
+	*value = (uint32_t)note_get_max(r, UINT32_MAX);
+}
+
+void
+get_i32(struct note_reader *r, int32_t *value)
+{
+	*value = (int32_t)(uint32_t)note_get_max(r, UINT32_MAX);
+}
+
+void
+get_real(struct note_reader *r, double *value)
+{
+	*value = 0;
+	if ((size_t)(r->end - r->at) < sizeof(*value)) {
+		r->is_bad = true;
+		return;
+	}
+	memcpy(value, r->at, sizeof(*value));
+	r->at += sizeof(*value);
+	if (!(*value >= 0 && *value < 1e15))
+		r->is_bad = true;
+}
+
+void
+get_confidence(struct note_reader *r, double *value)
+{
+	get_real(r, value);
+	if (*value > 1)
+		r->is_bad = true;
+}
+
+void
+get_strength(struct note_reader *r, enum engine_strength *value)
+{
+	*value = (enum engine_strength)note_get_max(r, STRENGTH_EXPLICIT);
+}
+
+void
+get_id(struct note_reader *r, struct process_id *id)
+{
+	uint32_t pid;
+
+	get_u64(r, &id->start_ns);
+	get_u32(r, &pid);
+	id->pid = pid;
+}
+
+void
+get_key(struct note_reader *r, struct program_key *key)
+{
+	get_u64(r, &key->start_ns);
+	get_u32(r, &key->pid);
+	get_u32(r, &key->index);
+}
+
+void
+get_ancestor(struct note_reader *r, struct program_key *key, uint64_t start_ns)
+{
+	*key = (struct program_key){ 0 };
+	get_u32(r, &key->pid);
+	if (key->pid == 0)
+		return;
+	get_u32(r, &key->index);
+	key->start_ns = start_ns - get(r);
+}
+
+void
+get_context(struct note_reader *r, struct program_context *x)
+{
+	uint64_t v[7];
+
+	note_get_numbers(r, v, 7);
+	for (int i = 0; i < 5; i++)
+		r->is_bad |= v[i] > UINT32_MAX;
+	*x = (struct program_context){ (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3],
+		(uint32_t)v[4], v[5], v[6] };
+}
+
+void
+get_usage(struct note_reader *r, struct usage *u)
+{
+	u->known = (__typeof__(u->known))note_get_max(r, (__typeof__(u->known))-1);
 	note_get_numbers(r, u->value, USAGE_FIELDS);
 }
 
 void
-note_get_counters(struct note_reader *r, struct counters *c)
+get_counters(struct note_reader *r, struct counters *c)
 {
 	uint64_t flags = note_get_max(r, COUNTERS_FLAGS);
 
@@ -98,16 +190,16 @@ note_get_counters(struct note_reader *r, struct counters *c)
 	c->is_reaped = flags & COUNTERS_IS_REAPED;
 	c->is_complete = flags & COUNTERS_IS_COMPLETE;
 	note_get_numbers(r, (uint64_t *)(void *)c, COUNTERS_NUMBERS);
-	c->threads = note_get_u32(r);
-	c->threads_peak = note_get_u32(r);
+	get_u32(r, &c->threads);
+	get_u32(r, &c->threads_peak);
 }
 
 void
-note_get_work(struct note_reader *r, struct work *w)
+get_work(struct note_reader *r, struct work *w)
 {
 	uint64_t v[8];
 
-	note_get_usage(r, &w->done);
+	get_usage(r, &w->done);
 	note_get_numbers(r, v, 8);
 	w->programs = v[0];
 	w->failed = v[1];
@@ -119,78 +211,8 @@ note_get_work(struct note_reader *r, struct work *w)
 	w->busy_since_ns = v[7];
 }
 
-struct process_id
-note_get_id(struct note_reader *r)
-{
-	struct process_id id;
-
-	id.start_ns = note_get_u64(r);
-	id.pid = note_get_u32(r);
-	return id;
-}
-
-struct program_key
-note_get_ancestor(struct note_reader *r, uint64_t start_ns)
-{
-	struct program_key key = { 0 };
-
-	key.pid = note_get_u32(r);
-	if (key.pid == 0)
-		return key;
-	key.index = note_get_u32(r);
-	key.start_ns = start_ns - note_get_u64(r);
-	return key;
-}
-
-struct program_key
-note_get_key(struct note_reader *r)
-{
-	struct program_key key = { 0 };
-
-	key.start_ns = note_get_u64(r);
-	key.pid = note_get_u32(r);
-	key.index = note_get_u32(r);
-	return key;
-}
-
 int
 note_reader_done(const struct note_reader *r)
 {
 	return r->is_bad || r->at != r->end ? -EBADMSG : 0;
-}
-
-double
-note_get_double(struct note_reader *r)
-{
-	double value = 0;
-
-	if ((size_t)(r->end - r->at) < sizeof(value)) {
-		r->is_bad = true;
-		return 0;
-	}
-	memcpy(&value, r->at, sizeof(value));
-	r->at += sizeof(value);
-	if (!(value >= 0 && value < 1e15))
-		r->is_bad = true;
-	return value;
-}
-
-double
-note_get_confidence(struct note_reader *r)
-{
-	double value = note_get_double(r);
-
-	if (value > 1)
-		r->is_bad = true;
-	return value;
-}
-
-const char *
-note_get_name(struct note_reader *r, size_t size)
-{
-	const char *name = note_get_string(r);
-
-	if (strlen(name) >= size)
-		r->is_bad = true;
-	return name;
 }

@@ -6,7 +6,7 @@
 #ifndef SLUICE_CORRELATE_REPLAY_H
 #define SLUICE_CORRELATE_REPLAY_H
 
-#include "correlate/note_reader.h"
+#include "correlate/note_codec.h"
 
 int replay_process(struct correlator *c, struct note_reader *r);
 int replay_usage(struct correlator *c, struct note_reader *r);

@@ -1,35 +1,33 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What notes tell of processes, and of how they failed.
+ * replay_process: notes of processes, and of how they failed.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "correlate/findings.h"
 #include "correlate/journal.h"
+#include "correlate/note_rows.h"
 #include "correlate/replay.h"
 
-/* Where there is no room for another word it is not known. */
-static const char *
-get_kept(struct correlator *c, struct note_reader *r, bool is_there)
-{
-	return is_there ? kept_name(c, note_get_string(r)) : NULL;
-}
+NOTE_READER(process, struct process, PROCESS_ROWS)
+NOTE_READER(usage, struct process, PROCESS_USAGE_ROWS)
+NOTE_READER(text, struct text_parts, TEXT_ROWS)
+NOTE_READER(failure, struct failure, FAILURE_ROWS)
+NOTE_KEEPER(failure, struct failure, FAILURE_ROWS)
 
 /* The text that a note holds, in place but for the table of arguments. */
 static void
 get_text(struct correlator *c, struct note_reader *r, struct text_parts *x)
 {
-	uint64_t flags = note_get_max(r, TEXT_FLAGS);
+	uint64_t flags = note_get_max(r, NOTE_BIT(TEXT_FLAGS) - 1);
 	uint64_t argc = note_get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
 	uint64_t n_variables = note_get_max(r, (uint64_t)(r->end - r->at) / 2);
 	struct named_text *variables;
 	const char **argv = NULL;
 
 	arena_reset(&c->arena);
-	x->is_tool = flags & TEXT_IS_TOOL;
-	x->argv_truncated = flags & TEXT_ARGV_TRUNCATED;
-	if (flags & TEXT_HAS_ARGV) {
+	if (flags & NOTE_BIT(TEXT_HAS_ARGV)) {
 		argv = arena_alloc(&c->arena, (size_t)(argc + 1) * sizeof(*argv));
 		if (argv == NULL)
 			r->is_bad = true;
@@ -40,16 +38,8 @@ get_text(struct correlator *c, struct note_reader *r, struct text_parts *x)
 	}
 	x->argv = argv;
 	x->argc = (size_t)argc;
-	x->exe = note_get_string_if(r, flags & TEXT_HAS_EXE);
-	x->comm = note_get_string_if(r, flags & TEXT_HAS_COMM);
-	x->cwd = note_get_string_if(r, flags & TEXT_HAS_CWD);
-	x->tool = note_get_string_if(r, flags & TEXT_HAS_TOOL);
-	x->words.subcommand = note_get_string_if(r, flags & TEXT_HAS_SUBCOMMAND);
-	x->words.script = note_get_string_if(r, flags & TEXT_HAS_SCRIPT);
-	x->words.jar = note_get_string_if(r, flags & TEXT_HAS_JAR);
-	x->words.class = note_get_string_if(r, flags & TEXT_HAS_CLASS);
-	x->trace_id = note_get_string_if(r, flags & TEXT_HAS_TRACE_ID);
-	x->span_id = note_get_string_if(r, flags & TEXT_HAS_SPAN_ID);
+	x->argv_truncated = flags & NOTE_BIT(TEXT_ARGV_TRUNCATED);
+	text_read(r, x, flags);
 	variables = arena_alloc(&c->arena, (size_t)(n_variables + 1) * sizeof(*variables));
 	if (variables == NULL)
 		r->is_bad = true;
@@ -59,7 +49,8 @@ get_text(struct correlator *c, struct note_reader *r, struct text_parts *x)
 	}
 	x->variables = variables;
 	x->n_variables = (size_t)n_variables;
-	x->tool_rule = get_kept(c, r, flags & TEXT_HAS_RULE);
+	/* Where there is no room for another word it is not known. */
+	x->tool_rule = flags & NOTE_BIT(TEXT_HAS_RULE) ? kept_name(c, note_get_string(r)) : NULL;
 }
 
 /* A process note, read. */
@@ -79,71 +70,32 @@ static void
 get_process(struct correlator *c, struct note_reader *r, struct told *t)
 {
 	struct process *p = &t->p;
-	uint64_t start_ns, flags, v[7];
+	uint64_t flags = process_read(r, p, 0);
 
-	p->id = note_get_id(r);
-	start_ns = p->id.start_ns;
-	t->flags = flags = note_get_max(r, PROCESS_FLAGS);
-	p->self = (struct program_key){ start_ns, (uint32_t)p->id.pid, note_get_u32(r) };
-	p->parent = note_get_ancestor(r, start_ns);
-	p->anchor = flags & PROCESS_ANCHOR_IS_PARENT ? p->parent : note_get_ancestor(r, start_ns);
-	p->above = flags & PROCESS_ABOVE_IS_PARENT ? p->parent : note_get_ancestor(r, start_ns);
-	p->ppid = note_get_u32(r);
-	p->start_us = (int64_t)note_get_u64(r);
-	p->program_start_us = (int64_t)((uint64_t)p->start_us + note_get_u64(r));
-	p->program_start_ns = start_ns + note_get_u64(r);
-	if (flags & PROCESS_IS_OBSERVED)
-		p->observed_us = (int64_t)((uint64_t)p->start_us + note_get_u64(r));
-	if (flags & PROCESS_IS_GONE)
-		p->gone_ns = start_ns + note_get_u64(r);
-	if (flags & PROCESS_IS_UNSEEN)
-		p->unseen_since_ns = start_ns + note_get_u64(r);
-	p->has_context = flags & PROCESS_HAS_CONTEXT;
-	p->is_forked = flags & PROCESS_IS_FORKED;
-	p->is_announced = flags & PROCESS_IS_ANNOUNCED;
-	p->is_driver = flags & PROCESS_IS_DRIVER;
-	p->is_over = flags & PROCESS_IS_OVER;
-	p->is_base_known = flags & PROCESS_IS_BASE_KNOWN;
-	p->was_usage_sent = flags & PROCESS_WAS_USAGE_SENT;
-	p->is_overhead = flags & PROCESS_IS_OVERHEAD;
-	p->is_excluded = flags & PROCESS_IS_EXCLUDED;
-	p->is_inside = flags & PROCESS_IS_INSIDE;
-	p->is_engine = flags & PROCESS_IS_ENGINE;
-	p->has_failed = flags & PROCESS_HAS_FAILED;
-	if (p->has_context) {
-		note_get_numbers(r, v, 7);
-		for (int i = 0; i < 5; i++)
-			r->is_bad |= v[i] > UINT32_MAX;
-		p->context = (struct program_context){ (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2],
-			(uint32_t)v[3], (uint32_t)v[4], v[5], v[6] };
-	}
-	if (flags & PROCESS_HAS_TASK)
-		t->task = note_get_u64(r);
-	else if (flags & PROCESS_HAS_RUN)
+	t->flags = flags;
+	p->self.start_ns = p->id.start_ns;
+	p->self.pid = (uint32_t)p->id.pid;
+	if (flags & NOTE_BIT(PROCESS_ANCHOR_IS_PARENT))
+		p->anchor = p->parent;
+	if (flags & NOTE_BIT(PROCESS_ABOVE_IS_PARENT))
+		p->above = p->parent;
+	if (flags & NOTE_BIT(PROCESS_HAS_TASK))
+		get_u64(r, &t->task);
+	else if (flags & NOTE_BIT(PROCESS_HAS_RUN))
 		t->run = note_get_name(r, RUN_ID_SIZE);
-	if (flags & PROCESS_HAS_BASE) {
-		note_get_counters(r, &p->base.counters);
-		p->base.cpu.user_ns = note_get_u64(r);
-		p->base.cpu.system_ns = note_get_u64(r);
-	}
-	if (flags & PROCESS_HAS_SENT) {
-		note_get_usage(r, &p->sent);
-		p->sent_ns = start_ns + note_get_u64(r);
-	}
-	if (flags & PROCESS_HAS_LATEST)
-		note_get_usage(r, &p->latest);
-	else if (p->was_usage_sent)
+	usage_read(r, p, flags);
+	if ((flags & NOTE_BIT(PROCESS_HAS_LATEST)) == 0 && p->was_usage_sent)
 		p->latest = p->sent;
 	t->place = (enum note_text)note_get_max(r, NOTE_TEXTS - 1);
 	if (t->place == NOTE_TEXT_OF)
-		t->holder = note_get_id(r);
+		get_id(r, &t->holder);
 	else if (t->place == NOTE_TEXT_HERE)
 		get_text(c, r, &t->parts);
-	if (flags & PROCESS_HAS_TITLE)
-		note_get_usage(r, &t->before);
-	if (flags & PROCESS_HAS_FAILED_CHILD) {
-		p->child_begin_ns = note_get_u64(r);
-		t->child_end_ns = note_get_u64(r);
+	if (flags & NOTE_BIT(PROCESS_HAS_TITLE))
+		get_usage(r, &t->before);
+	if (flags & NOTE_BIT(PROCESS_HAS_FAILED_CHILD)) {
+		get_u64(r, &p->child_begin_ns);
+		get_u64(r, &t->child_end_ns);
 	}
 	if (p->id.pid == 0 || (p->is_over && p->is_announced))
 		r->is_bad = true;
@@ -205,13 +157,13 @@ replay_process(struct correlator *c, struct note_reader *r)
 		program_text_unref(c, text);
 		return -ENOMEM;
 	}
-	if (t.flags & PROCESS_HAS_TASK) {
+	if (t.flags & NOTE_BIT(PROCESS_HAS_TASK)) {
 		task = task_find(c, t.task);
 		run = task != NULL ? task->run : NULL;
-	} else if (t.flags & PROCESS_HAS_RUN) {
+	} else if (t.flags & NOTE_BIT(PROCESS_HAS_RUN)) {
 		run = run_find(c, t.run);
 	}
-	c->journal.replayed.incomplete += (t.flags & PROCESS_HAS_RUN) != 0 && run == NULL;
+	c->journal.replayed.incomplete += (t.flags & NOTE_BIT(PROCESS_HAS_RUN)) != 0 && run == NULL;
 	program_text_unref(c, p->text);
 	task_assign(c, p, task);
 	run_assign(c, p, run);
@@ -225,14 +177,14 @@ replay_process(struct correlator *c, struct note_reader *r)
 	t.p.location = NULL;
 	t.p.text = text;
 	t.p.is_text_noted = text != NULL;
-	t.p.noted_in = c->journal.checkpoint;
+	t.p.mark.noted_in = c->journal.checkpoint;
 	*p = t.p;
 	location_set(c, p, process_of(c, &p->parent), !p->is_forked);
 	if (!p->is_forked) {
 		program_subject(c, p, &s);
 		p->location = location_refine(c, p->location, &s);
 	}
-	if (t.flags & PROCESS_HAS_TITLE && title_of(p) != NULL) {
+	if (t.flags & NOTE_BIT(PROCESS_HAS_TITLE) && title_of(p) != NULL) {
 		p->title->before = t.before;
 		p->title->is_taken = true;
 	}
@@ -240,7 +192,7 @@ replay_process(struct correlator *c, struct note_reader *r)
 		text->noted_by = p->id;
 		text->noted_in = c->journal.checkpoint;
 	}
-	if (t.flags & PROCESS_WAS_SHOWN && p->has_context) {	/* in the order of program_emit() */
+	if (t.flags & NOTE_BIT(PROCESS_WAS_SHOWN) && p->has_context) {	/* in the order of program_emit() */
 		cgroup_use(c, p->context.cgroup_v2, true);
 		cgroup_use(c, p->context.cgroup_v1, false);
 	}
@@ -252,66 +204,50 @@ replay_process(struct correlator *c, struct note_reader *r)
 int
 replay_failure(struct correlator *c, struct note_reader *r)
 {
-	struct failure told = { .program = note_get_key(r) }, *f, *of = NULL;
-	struct program_key of_key = { 0 };
+	struct failure read = { 0 }, *f, *of = NULL;
+	struct program_key of_key = { 0 }, parent = { 0 };
 	const char *text[4];
-	uint64_t flags = note_get_max(r, FAILURE_FLAGS);
+	uint64_t flags = failure_read(r, &read, 0);
 
-	told.status = (int32_t)note_get_u32(r);
-	told.begin_ns = note_get_u64(r);
-	told.end_ns = note_get_u64(r);
-	told.task_root = note_get_u64(r);
-	told.skipped = note_get_u32(r);
-	if (flags & FAILURE_HAS_PEAK)
-		told.peak_bytes = (struct opt_u64){ note_get_u64(r), true };
-	if (flags & FAILURE_HAS_LIMIT)
-		told.limit_bytes = (struct opt_u64){ note_get_u64(r), true };
-	if (flags & FAILURE_HAS_OF)
-		of_key = note_get_key(r);
-	if (flags & FAILURE_HAS_PARENT)
-		told.parent = note_get_key(r);
+	if (flags & NOTE_BIT(FAILURE_HAS_OF))
+		get_key(r, &of_key);
+	if (flags & NOTE_BIT(FAILURE_HAS_PARENT))
+		get_key(r, &parent);
 	for (int i = 0; i < 4; i++)
 		text[i] = note_get_string(r);
-	if (note_reader_done(r) < 0 || told.program.pid == 0 || told.begin_ns > told.end_ns)
+	if (note_reader_done(r) < 0 || read.program.pid == 0 || read.begin_ns > read.end_ns)
 		return -EBADMSG;
-	if (flags & FAILURE_HAS_OF) {
+	if (flags & NOTE_BIT(FAILURE_HAS_OF)) {
 		of = failure_find(c, &of_key);
 		c->journal.replayed.incomplete += of == NULL;
 	}
 	failure_ref(of);	/* whatever goes to make room */
-	f = failure_get(c, &told.program, text);
+	f = failure_get(c, &read.program, text);
 	if (f == NULL || failure_set_of(c, f, of) < 0) {
 		failure_unref(c, of);
 		return f == NULL ? -ENOMEM : -EBADMSG;
 	}
 	failure_unref(c, of);
-	f->status = told.status;
-	f->begin_ns = told.begin_ns;
-	f->end_ns = told.end_ns;
-	f->task_root = told.task_root;
-	f->skipped = told.skipped;
-	f->peak_bytes = told.peak_bytes;
-	f->limit_bytes = told.limit_bytes;
-	f->is_oom = flags & FAILURE_IS_OOM;
-	f->is_engine = flags & FAILURE_IS_ENGINE;
-	f->is_run_root = flags & FAILURE_IS_RUN_ROOT;
-	f->noted_in = c->journal.checkpoint;
-	failure_attach(c, f, &told.parent);
+	(void)failure_keep(c, f, &read);	/* it has no strings */
+	f->mark.noted_in = c->journal.checkpoint;
+	failure_attach(c, f, &parent);
 	return 0;
 }
 
 int
 replay_usage(struct correlator *c, struct note_reader *r)
 {
-	struct process_id id = note_get_id(r);
-	uint64_t flags = note_get_max(r, 3), after_ns;
 	struct usage sent = { 0 }, latest = { 0 };
+	struct process_id id;
 	struct process *p;
+	uint64_t flags, after_ns;
 
-	note_get_usage(r, &sent);
-	after_ns = note_get_u64(r);
+	get_id(r, &id);
+	flags = note_get_max(r, 3);
+	get_usage(r, &sent);
+	get_u64(r, &after_ns);
 	if (flags & 2)
-		note_get_usage(r, &latest);
+		get_usage(r, &latest);
 	else if (flags & 1)
 		latest = sent;
 	if (note_reader_done(r) < 0)
@@ -331,9 +267,10 @@ replay_usage(struct correlator *c, struct note_reader *r)
 int
 replay_forget(struct correlator *c, struct note_reader *r)
 {
-	struct process_id id = note_get_id(r);
+	struct process_id id;
 	struct process *p;
 
+	get_id(r, &id);
 	if (note_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);

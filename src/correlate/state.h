@@ -44,6 +44,21 @@ enum failing {
 	FAILING_OVER,			/* told, or left out */
 };
 
+/* What is to be noted of a thing; of a process more than that. */
+enum news {
+	NEWS_NONE,
+	NEWS_USAGE,			/* sent, latest */
+	NEWS_ALL,
+	NEWS_SHOWN,			/* all, and a record was made of it */
+};
+
+/* What the journal keeps of each thing that it has notes of. */
+struct mark {
+	struct mark *prev, *next;	/* while there is news */
+	enum news news;			/* since its last note */
+	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
+};
+
 /* Sums over some programs, and when any of them ran. */
 struct work {
 	struct usage done;		/* of ended programs */
@@ -153,9 +168,7 @@ struct run {
 	uint32_t findings;		/* that were told */
 	uint32_t failed_tasks;		/* with a finding each, and not made good by a later attempt */
 	unsigned refs;			/* processes and tasks */
-	bool is_dirty;
-	uint32_t noted_in;
-	struct run *next_dirty;
+	struct mark mark;
 };
 
 /* What a run has said, by a key that says what it is about. */
@@ -189,9 +202,7 @@ struct task {
 	struct opt_u64 memory_bytes;
 	struct work work;
 	struct usage live;		/* of its live programs; see runs_sum_live() */
-	struct task *next_dirty;
-	bool is_dirty;			/* changed since its last note */
-	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
+	struct mark mark;
 	unsigned refs;			/* processes that point here */
 	bool is_named;			/* by a rule: a program inside does not rename it */
 	bool has_started;		/* START was sent */
@@ -223,14 +234,6 @@ struct title {
 	uint64_t round;			/* in which it was read last */
 	bool is_taken;			/* one gave it to a task, or to its engine */
 	struct usage before;		/* of its program: before the task that it is in now */
-};
-
-/* What is to be noted of a process. */
-enum process_news {
-	NEWS_NONE,
-	NEWS_USAGE,			/* sent, latest */
-	NEWS_ALL,
-	NEWS_SHOWN,			/* all, and a record was made of it */
 };
 
 struct process {
@@ -274,12 +277,10 @@ struct process {
 	struct usage sent;		/* of the current program, at the last Usage record */
 	uint64_t sent_ns;
 	struct process *prev_gone, *next_gone;	/* while gone_ns != 0, and no journal is replayed */
-	struct process *next_dirty;
-	enum process_news news;		/* since its last note */
+	struct mark mark;
 	bool is_text_noted;		/* its notes hold the text that it has now */
 	enum titles titles;
 	struct title *title;		/* owned; NULL: none was read */
-	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
 };
 
 struct cgroup_path {
@@ -305,6 +306,15 @@ enum replay_state {
 	REPLAY_STALE,			/* notes of another boot or run */
 };
 
+/* In the order in which they are noted: whatever refers to another stands behind it. */
+enum marked {
+	MARKED_RUNS,
+	MARKED_TASKS,
+	MARKED_PROCESSES,
+	MARKED_FAILURES,
+	MARKED_KINDS,
+};
+
 /* journal.c and replay.c */
 struct journal {
 	uint8_t *buffer;		/* owned: the note under way */
@@ -312,14 +322,9 @@ struct journal {
 	bool has_begun;			/* a beginning was noted, or replayed */
 	bool is_replaying;
 	uint32_t checkpoint;		/* counted from 1 */
-	struct process *dirty;		/* first marked first */
-	struct process **dirty_end;
-	struct task *dirty_tasks;
-	struct task **dirty_tasks_end;
-	bool are_losses_dirty;
-	struct run *dirty_runs;
-	struct run **dirty_runs_end;
-	struct failure *dirty_failures;
+	struct mark *marked[MARKED_KINDS];	/* first marked first */
+	bool has_marked;		/* since the last flush: else nothing is to be noted */
+	bool has_lost;			/* to be noted */
 	uint64_t lost;
 	enum replay_state replay;
 	struct replayed replayed;
@@ -410,19 +415,32 @@ journal_is_on(const struct correlator *c)
 {
 	return c->ops.note != NULL && !c->journal.is_replaying;
 }
-void journal_process(struct correlator *c, struct process *p, enum process_news news);
-void journal_task(struct correlator *c, struct task *t);
+/* There is news of the thing of this mark. */
+void journal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news);
 void journal_run(struct correlator *c, struct run *r);		/* NULL is fine */
 void journal_losses(struct correlator *c);
-void journal_failure(struct correlator *c, struct failure *f);
-void journal_forget_failure(struct correlator *c, struct failure *f);	/* it will be freed: no note any more */
-void journal_cgroup(struct correlator *c, const struct cgroup_path *g);	/* at once */
-void journal_fact(struct correlator *c, const struct fact *f);	/* at once; its run before it */
-void journal_forget(struct correlator *c, struct process *p);	/* at once: it will be removed */
-void journal_forget_task(struct correlator *c, struct task *t);		/* likewise */
-void journal_forget_run(struct correlator *c, struct run *r);		/* likewise */
+/* At once, and a fact's run before it. */
+void journal_cgroup(struct correlator *c, const struct cgroup_path *g);
+void journal_fact(struct correlator *c, const struct fact *f);
+/* At once: it will be freed. */
+void journal_forget(struct correlator *c, struct process *p);
+void journal_forget_task(struct correlator *c, struct task *t);
+void journal_forget_run(struct correlator *c, struct run *r);
+void journal_forget_failure(struct correlator *c, struct mark *m);	/* without a note: it goes with who holds it */
 void journal_flush(struct correlator *c);
 void journal_done(struct correlator *c);
+
+static inline void
+journal_process(struct correlator *c, struct process *p, enum news news)
+{
+	journal_mark(c, MARKED_PROCESSES, &p->mark, news);
+}
+
+static inline void
+journal_task(struct correlator *c, struct task *t)
+{
+	journal_mark(c, MARKED_TASKS, &t->mark, NEWS_ALL);
+}
 
 /* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup signal */
 struct cgroup_path *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);

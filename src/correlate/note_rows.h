@@ -1,0 +1,369 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * note_rows: what each note of the journal holds, a row a member. Writing, reading and taking over are made of
+ * these rows alone.
+ *
+ *	ROW(kind, since, bit, how, member)
+ *
+ * since is the version from which on notes have it; bit is one of the note's flags, which stand where the row
+ * FLAGS is. A row may be added at the end of a table, with a new bit and the version that has it first; none may
+ * go, move or change. how depends on the kind:
+ *
+ *	VALUE     how: type of note_codec.h
+ *	NAME      an array of characters
+ *	FLAGS     bit: all flags that there are
+ *	BOOL      true where the bit is set
+ *	FAILING   enum failing, in two bits from this one on
+ *	OPT       struct opt_*; how: type of its value. There where the bit is set
+ *	SOME      there unless it is 0 (several may share a bit); how: type
+ *	IF        there where the writer has set the bit; how: type
+ *	AFTER, AFTER_SOME, AFTER_IF   likewise, as the difference to the member how
+ *	ANCESTOR, ANCESTOR_UNLESS     struct program_key, as seen from a process with the start how
+ *	STRING    there unless it is NULL, as the next two
+ *	KEPT      a kept_name()
+ *	TEXT      a string that the struct owns
+ */
+#ifndef SLUICE_CORRELATE_NOTE_ROWS_H
+#define SLUICE_CORRELATE_NOTE_ROWS_H
+
+#include "correlate/note_codec.h"
+
+#define CGROUP_ROWS(ROW) \
+	ROW(VALUE, 2, 0, u64, key.id) \
+	ROW(FLAGS, 2, 3, , ) \
+	ROW(BOOL, 2, 0, , key.is_v2) \
+	ROW(OPT, 2, 1, real, cpus) \
+	ROW(OPT, 2, 2, u64, memory_bytes)
+
+#define RUN_IS_WHOLE 7
+#define RUN_ROWS(ROW) \
+	ROW(NAME, 2, 0, , id) \
+	ROW(FLAGS, 2, 24, , ) \
+	ROW(BOOL, 2, 0, , root_ended) \
+	ROW(BOOL, 2, 1, , has_status) \
+	ROW(BOOL, 2, 2, , has_started) \
+	ROW(BOOL, 2, 3, , has_ended) \
+	ROW(VALUE, 2, 0, strength, strength) \
+	ROW(VALUE, 2, 0, confidence, confidence) \
+	ROW(VALUE, 2, 0, id, root) \
+	ROW(VALUE, 2, 0, i32, status) \
+	ROW(VALUE, 2, 0, u64, start_ns) \
+	ROW(VALUE, 2, 0, u64, lost_before) \
+	ROW(OPT, 2, 4, u64, uid) \
+	ROW(OPT, 2, 5, real, cpus) \
+	ROW(OPT, 2, 6, u64, memory_bytes) \
+	ROW(VALUE, 2, 0, work, work) \
+	ROW(KEPT, 2, 8, , engine) \
+	ROW(KEPT, 2, 9, , source) \
+	ROW(KEPT, 2, 10, , inner) \
+	ROW(TEXT, 2, 11, , pipeline) \
+	ROW(TEXT, 2, 12, , name) \
+	ROW(TEXT, 2, 13, , command) \
+	ROW(TEXT, 2, 14, , work_dir) \
+	ROW(TEXT, 2, 15, , root_dir) \
+	ROW(TEXT, 2, 16, , scheduler) \
+	ROW(TEXT, 2, 17, , job_id) \
+	ROW(TEXT, 2, 18, , parent_id) \
+	ROW(TEXT, 2, 19, , task) \
+	ROW(TEXT, 2, 20, , sample) \
+	ROW(FAILING, 4, 21, , failing) \
+	ROW(SOME, 4, 23, u32, findings) \
+	ROW(SOME, 4, 23, u32, failed_tasks)
+
+/* Behind its number and the id of its run. */
+#define TASK_HAS_ID_KEY 7
+#define TASK_ROWS(ROW) \
+	ROW(VALUE, 2, 0, id, root) \
+	ROW(FLAGS, 2, 16, , ) \
+	ROW(BOOL, 2, 0, , is_named) \
+	ROW(BOOL, 2, 1, , has_started) \
+	ROW(BOOL, 2, 2, , has_ended) \
+	ROW(BOOL, 2, 3, , root_ended) \
+	ROW(VALUE, 2, 0, i32, status) \
+	ROW(VALUE, 2, 0, confidence, confidence) \
+	ROW(OPT, 2, 8, i32, attempt) \
+	ROW(OPT, 2, 9, real, cpus) \
+	ROW(OPT, 2, 10, u64, memory_bytes) \
+	ROW(VALUE, 2, 0, work, work) \
+	ROW(NAME, 2, 0, , task_id) \
+	ROW(NAME, 2, 0, , name) \
+	ROW(NAME, 2, 0, , sample) \
+	ROW(KEPT, 2, 4, , engine) \
+	ROW(KEPT, 2, 5, , source) \
+	ROW(TEXT, 2, 6, , work_dir) \
+	ROW(TEXT, 2, 11, , scheduler) \
+	ROW(TEXT, 2, 12, , job_id) \
+	ROW(FAILING, 4, 13, , failing) \
+	ROW(SOME, 4, 15, u32, oom_kills)
+
+/* A process, up to whose it is; then the number of its task, or else the id of its run. */
+enum process_bit {
+	PROCESS_HAS_BASE = 7,		/* else all 0 */
+	PROCESS_HAS_SENT = 8,
+	PROCESS_HAS_RUN = 9,
+	PROCESS_HAS_TASK = 10,
+	PROCESS_WAS_SHOWN = 11,		/* a record was made of it: its cgroups were used */
+	PROCESS_ANCHOR_IS_PARENT = 12,
+	PROCESS_HAS_LATEST = 19,	/* else what was sent last */
+	PROCESS_ABOVE_IS_PARENT = 20,
+	PROCESS_HAS_TITLE = 21,		/* from version 3 on */
+	PROCESS_HAS_FAILED_CHILD = 24,	/* from version 4 on */
+};
+#define PROCESS_ROWS(ROW) \
+	ROW(VALUE, 2, 0, id, id) \
+	ROW(FLAGS, 2, 25, , ) \
+	ROW(BOOL, 2, 0, , has_context) \
+	ROW(BOOL, 2, 1, , is_forked) \
+	ROW(BOOL, 2, 2, , is_announced) \
+	ROW(BOOL, 2, 3, , is_driver) \
+	ROW(BOOL, 2, 4, , is_over) \
+	ROW(BOOL, 2, 5, , is_base_known) \
+	ROW(BOOL, 2, 6, , was_usage_sent) \
+	ROW(BOOL, 2, 16, , is_overhead) \
+	ROW(BOOL, 2, 17, , is_excluded) \
+	ROW(BOOL, 2, 18, , is_inside) \
+	ROW(BOOL, 4, 22, , is_engine) \
+	ROW(BOOL, 4, 23, , has_failed) \
+	ROW(VALUE, 2, 0, u32, self.index) \
+	ROW(ANCESTOR, 2, 0, id.start_ns, parent) \
+	ROW(ANCESTOR_UNLESS, 2, PROCESS_ANCHOR_IS_PARENT, id.start_ns, anchor) \
+	ROW(ANCESTOR_UNLESS, 2, PROCESS_ABOVE_IS_PARENT, id.start_ns, above) \
+	ROW(VALUE, 2, 0, u32, ppid) \
+	ROW(VALUE, 2, 0, i64, start_us) \
+	ROW(AFTER, 2, 0, start_us, program_start_us) \
+	ROW(AFTER, 2, 0, id.start_ns, program_start_ns) \
+	ROW(AFTER_SOME, 2, 13, start_us, observed_us) \
+	ROW(AFTER_SOME, 2, 14, id.start_ns, gone_ns) \
+	ROW(AFTER_SOME, 2, 15, id.start_ns, unseen_since_ns) \
+	ROW(IF, 2, 0, context, context)
+
+/* And behind that; then its text, and what it has of a title and of failures. */
+#define PROCESS_USAGE_ROWS(ROW) \
+	ROW(IF, 2, PROCESS_HAS_BASE, counters, base.counters) \
+	ROW(IF, 2, PROCESS_HAS_BASE, u64, base.cpu.user_ns) \
+	ROW(IF, 2, PROCESS_HAS_BASE, u64, base.cpu.system_ns) \
+	ROW(IF, 2, PROCESS_HAS_SENT, usage, sent) \
+	ROW(AFTER_IF, 2, PROCESS_HAS_SENT, id.start_ns, sent_ns) \
+	ROW(IF, 2, PROCESS_HAS_LATEST, usage, latest)
+
+/* Where a process's text is. */
+enum note_text {
+	NOTE_TEXT_NONE,			/* it has none */
+	NOTE_TEXT_HERE,
+	NOTE_TEXT_KEPT,			/* the one of its last note */
+	NOTE_TEXT_OF,			/* another process has it */
+	NOTE_TEXTS,
+};
+
+/* Flags, the number of arguments and of variables, the arguments; then this, the variables, and tool_rule. */
+enum text_bit {
+	TEXT_ARGV_TRUNCATED = 1,
+	TEXT_HAS_ARGV = 2,
+	TEXT_HAS_RULE = 7,
+};
+#define TEXT_FLAGS 14
+#define TEXT_ROWS(ROW) \
+	ROW(BOOL, 2, 0, , is_tool) \
+	ROW(STRING, 2, 3, , exe) \
+	ROW(STRING, 2, 4, , comm) \
+	ROW(STRING, 2, 5, , cwd) \
+	ROW(STRING, 2, 6, , tool) \
+	ROW(STRING, 2, 8, , words.subcommand) \
+	ROW(STRING, 2, 9, , words.script) \
+	ROW(STRING, 2, 10, , words.jar) \
+	ROW(STRING, 2, 11, , words.class) \
+	ROW(STRING, 2, 12, , trace_id) \
+	ROW(STRING, 2, 13, , span_id)
+
+/* Then the program whose failure it passed on, if any, and who may pass this one on, and its strings. */
+enum failure_bit {
+	FAILURE_HAS_OF = 5,
+	FAILURE_HAS_PARENT = 6,
+};
+#define FAILURE_ROWS(ROW) \
+	ROW(VALUE, 4, 0, key, program) \
+	ROW(FLAGS, 4, 7, , ) \
+	ROW(BOOL, 4, 0, , is_oom) \
+	ROW(BOOL, 4, 1, , is_engine) \
+	ROW(BOOL, 4, 2, , is_run_root) \
+	ROW(VALUE, 4, 0, i32, status) \
+	ROW(VALUE, 4, 0, u64, begin_ns) \
+	ROW(VALUE, 4, 0, u64, end_ns) \
+	ROW(VALUE, 4, 0, u64, task_root) \
+	ROW(VALUE, 4, 0, u32, skipped) \
+	ROW(OPT, 4, 3, u64, peak_bytes) \
+	ROW(OPT, 4, 4, u64, limit_bytes)
+
+#define NOTE_BIT(bit) (UINT64_C(1) << (bit))
+
+/*
+ * Writing. NOTE_WRITER(name, type, ROWS) makes of rows:
+ *	uint64_t name_flags(const type *x)	the bits that follow from x; the writer adds those of IF and UNLESS
+ *	size_t name_strings(const type *x)	bytes of its strings, with their NULs
+ *	uint8_t *name_write(uint8_t *at, const type *x, uint64_t flags)
+ */
+#define NOTE_FLAG(kind, since, bit, how, member) NOTE_FLAG_##kind(bit, member)
+#define NOTE_FLAG_VALUE(bit, member)
+#define NOTE_FLAG_NAME(bit, member)
+#define NOTE_FLAG_FLAGS(bit, member)
+#define NOTE_FLAG_BOOL(bit, member) flags |= (uint64_t)(x->member != 0) << (bit);
+#define NOTE_FLAG_FAILING(bit, member) flags |= (uint64_t)x->member << (bit);
+#define NOTE_FLAG_OPT(bit, member) flags |= (uint64_t)x->member.known << (bit);
+#define NOTE_FLAG_SOME(bit, member) NOTE_FLAG_BOOL(bit, member)
+#define NOTE_FLAG_IF(bit, member)
+#define NOTE_FLAG_AFTER(bit, member)
+#define NOTE_FLAG_AFTER_SOME(bit, member) NOTE_FLAG_BOOL(bit, member)
+#define NOTE_FLAG_AFTER_IF(bit, member)
+#define NOTE_FLAG_ANCESTOR(bit, member)
+#define NOTE_FLAG_ANCESTOR_UNLESS(bit, member)
+#define NOTE_FLAG_STRING(bit, member) flags |= (uint64_t)(x->member != NULL) << (bit);
+#define NOTE_FLAG_KEPT(bit, member) NOTE_FLAG_STRING(bit, member)
+#define NOTE_FLAG_TEXT(bit, member) NOTE_FLAG_STRING(bit, member)
+
+#define NOTE_SIZE(kind, since, bit, how, member) NOTE_SIZE_##kind(member)
+#define NOTE_SIZE_VALUE(member)
+#define NOTE_SIZE_NAME(member) n += sizeof(x->member);
+#define NOTE_SIZE_FLAGS(member)
+#define NOTE_SIZE_BOOL(member)
+#define NOTE_SIZE_FAILING(member)
+#define NOTE_SIZE_OPT(member)
+#define NOTE_SIZE_SOME(member)
+#define NOTE_SIZE_IF(member)
+#define NOTE_SIZE_AFTER(member)
+#define NOTE_SIZE_AFTER_SOME(member)
+#define NOTE_SIZE_AFTER_IF(member)
+#define NOTE_SIZE_ANCESTOR(member)
+#define NOTE_SIZE_ANCESTOR_UNLESS(member)
+#define NOTE_SIZE_STRING(member) n += x->member != NULL ? strlen(x->member) + 1 : 0;
+#define NOTE_SIZE_KEPT(member) NOTE_SIZE_STRING(member)
+#define NOTE_SIZE_TEXT(member) NOTE_SIZE_STRING(member)
+
+#define NOTE_PUT(kind, since, bit, how, member) NOTE_PUT_##kind(bit, how, member)
+#define NOTE_PUT_VALUE(bit, how, member) at = put_##how(at, &x->member);
+#define NOTE_PUT_NAME(bit, how, member) at = note_put_string(at, x->member);
+#define NOTE_PUT_FLAGS(bit, how, member) at = note_put(at, flags);
+#define NOTE_PUT_BOOL(bit, how, member)
+#define NOTE_PUT_FAILING(bit, how, member)
+#define NOTE_PUT_OPT(bit, how, member) if (flags & NOTE_BIT(bit)) at = put_##how(at, &x->member.value);
+#define NOTE_PUT_SOME(bit, how, member) NOTE_PUT_IF(bit, how, member)
+#define NOTE_PUT_IF(bit, how, member) if (flags & NOTE_BIT(bit)) at = put_##how(at, &x->member);
+#define NOTE_PUT_AFTER(bit, how, member) at = note_put(at, (uint64_t)x->member - (uint64_t)x->how);
+#define NOTE_PUT_AFTER_SOME(bit, how, member) if (flags & NOTE_BIT(bit)) NOTE_PUT_AFTER(bit, how, member)
+#define NOTE_PUT_AFTER_IF(bit, how, member) NOTE_PUT_AFTER_SOME(bit, how, member)
+#define NOTE_PUT_ANCESTOR(bit, how, member) at = put_ancestor(at, &x->member, x->how);
+#define NOTE_PUT_ANCESTOR_UNLESS(bit, how, member) if (!(flags & NOTE_BIT(bit))) NOTE_PUT_ANCESTOR(bit, how, member)
+#define NOTE_PUT_STRING(bit, how, member) if (flags & NOTE_BIT(bit)) at = note_put_string(at, x->member);
+#define NOTE_PUT_KEPT(bit, how, member) NOTE_PUT_STRING(bit, how, member)
+#define NOTE_PUT_TEXT(bit, how, member) NOTE_PUT_STRING(bit, how, member)
+
+#define NOTE_WRITER(name, type, ROWS) \
+	__attribute__((unused)) static inline uint64_t \
+	name##_flags(const type *x) \
+	{ \
+		uint64_t flags = 0; \
+ \
+		(void)x; \
+		ROWS(NOTE_FLAG) \
+		return flags; \
+	} \
+	__attribute__((unused)) static inline size_t \
+	name##_strings(const type *x) \
+	{ \
+		size_t n = 0; \
+ \
+		(void)x; \
+		ROWS(NOTE_SIZE) \
+		return n; \
+	} \
+	__attribute__((unused)) static inline uint8_t * \
+	name##_write(uint8_t *at, const type *x, uint64_t flags) \
+	{ \
+		ROWS(NOTE_PUT) \
+		return at; \
+	}
+
+/*
+ * Reading. NOTE_READER(name, type, ROWS) makes of rows:
+ *	uint64_t name_read(struct note_reader *r, type *x, uint64_t flags)
+ * which returns the flags (those given, where the rows have none) and leaves strings in the note. A flag of a
+ * later version than the note's makes it bad.
+ */
+#define NOTE_GET(kind, since, bit, how, member) NOTE_GET_##kind(since, bit, how, member)
+#define NOTE_GET_VALUE(since, bit, how, member) get_##how(r, &x->member);
+#define NOTE_GET_NAME(since, bit, how, member) strcpy(x->member, note_get_name(r, sizeof(x->member)));
+#define NOTE_GET_FLAGS(since, bit, how, member) flags = note_get_max(r, NOTE_BIT(bit) - 1);
+#define NOTE_GET_BOOL(since, bit, how, member) x->member = NOTE_HAS(since, bit);
+#define NOTE_GET_FAILING(since, bit, how, member) \
+	x->member = NOTE_HAS(since, (bit) + 1) ? FAILING_OVER : NOTE_HAS(since, bit) ? FAILING_DUE : FAILING_NOT;
+#define NOTE_GET_OPT(since, bit, how, member) \
+	if (NOTE_HAS(since, bit)) { \
+		x->member.known = true; \
+		get_##how(r, &x->member.value); \
+	}
+#define NOTE_GET_SOME(since, bit, how, member) NOTE_GET_IF(since, bit, how, member)
+#define NOTE_GET_IF(since, bit, how, member) if (NOTE_HAS(since, bit)) get_##how(r, &x->member);
+#define NOTE_GET_AFTER(since, bit, how, member) \
+	{ \
+		uint64_t after; \
+ \
+		get_u64(r, &after); \
+		x->member = (__typeof__(x->member))((uint64_t)x->how + after); \
+	}
+#define NOTE_GET_AFTER_SOME(since, bit, how, member) if (NOTE_HAS(since, bit)) NOTE_GET_AFTER(since, bit, how, member)
+#define NOTE_GET_AFTER_IF(since, bit, how, member) NOTE_GET_AFTER_SOME(since, bit, how, member)
+#define NOTE_GET_ANCESTOR(since, bit, how, member) get_ancestor(r, &x->member, x->how);
+#define NOTE_GET_ANCESTOR_UNLESS(since, bit, how, member) \
+	if (!NOTE_HAS(since, bit)) NOTE_GET_ANCESTOR(since, bit, how, member)
+#define NOTE_GET_STRING(since, bit, how, member) \
+	x->member = NOTE_HAS(since, bit) ? (__typeof__(x->member))(uintptr_t)note_get_string(r) : NULL;
+#define NOTE_GET_KEPT(since, bit, how, member) NOTE_GET_STRING(since, bit, how, member)
+#define NOTE_GET_TEXT(since, bit, how, member) NOTE_GET_STRING(since, bit, how, member)
+#define NOTE_HAS(since, bit) note_has(r, flags, since, bit)
+
+static inline bool
+note_has(struct note_reader *r, uint64_t flags, unsigned since, unsigned bit)
+{
+	if ((flags & NOTE_BIT(bit)) == 0)
+		return false;
+	r->is_bad = r->is_bad || r->version < since;
+	return true;
+}
+
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type in a declaration takes none. */
+#define NOTE_READER(name, type, ROWS) \
+	__attribute__((unused)) static inline uint64_t \
+	name##_read(struct note_reader *r, type *x, uint64_t flags) \
+	{ \
+		ROWS(NOTE_GET) \
+		return flags; \
+	}
+
+/*
+ * Taking over. NOTE_KEEPER(name, type, ROWS) makes of rows:
+ *	int name_keep(struct correlator *c, type *to, const type *x)
+ * which copies what was read, strings too. 0 or -ENOMEM.
+ */
+#define NOTE_KEEP(kind, since, bit, how, member) NOTE_KEEP_##kind(member)
+#define NOTE_KEEP_VALUE(member) memcpy(&to->member, &x->member, sizeof(to->member));
+#define NOTE_KEEP_NAME(member) NOTE_KEEP_VALUE(member)
+#define NOTE_KEEP_FLAGS(member)
+#define NOTE_KEEP_BOOL(member) NOTE_KEEP_VALUE(member)
+#define NOTE_KEEP_FAILING(member) NOTE_KEEP_VALUE(member)
+#define NOTE_KEEP_OPT(member) NOTE_KEEP_VALUE(member)
+#define NOTE_KEEP_SOME(member) NOTE_KEEP_VALUE(member)
+#define NOTE_KEEP_KEPT(member) to->member = kept_name(c, x->member);
+#define NOTE_KEEP_TEXT(member) r = state_set_string(&to->member, x->member) < 0 ? -ENOMEM : r;
+
+#define NOTE_KEEPER(name, type, ROWS) \
+	__attribute__((unused)) static inline int \
+	name##_keep(struct correlator *c, type *to, const type *x) \
+	{ \
+		int r = 0; \
+ \
+		(void)c; \
+		ROWS(NOTE_KEEP) \
+		return r; \
+	}
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+#endif
