@@ -17,7 +17,7 @@ import shutil
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -30,7 +30,6 @@ from . import files
 from .columns import COLUMNS, Column
 from .listing import look
 from .session import ALL, Row, Scope
-from .values import plain_rows
 
 JARS = "SLUICE_SPARK_JARS"
 """Environment: a folder of jars, or jars with colons between, instead of the environment's own jars/."""
@@ -221,7 +220,7 @@ class SparkTables:
             found = self._spark.sql(self._ibis.compile(expression)).collect()
         except Exception as e:
             raise self._explain(e) from e
-        return plain_rows((row.asDict(recursive=True) for row in found), expression.schema())
+        return _plain_rows((row.asDict(recursive=True) for row in found), expression.schema())
 
     def close(self) -> None:
         """Ends Spark, where it was started here."""
@@ -235,6 +234,22 @@ class SparkTables:
 
     def _explain(self, e: Exception) -> Exception:
         return explain(e, self.source)
+
+
+def _plain_rows(found: Iterable[Row], schema: Any) -> list[Row]:
+    """The rows with each value of its column's Ibis type in schema: Spark widens sums to decimals."""
+    made: dict[str, Callable[[Any], Any]] = {}
+    for name, kind in schema.items():
+        if kind.is_integer():
+            made[name] = int
+        elif kind.is_floating():
+            made[name] = float
+        elif kind.is_boolean():
+            made[name] = bool
+    return [
+        {name: made[name](value) if value is not None and name in made else value for name, value in row.items()}
+        for row in found
+    ]
 
 
 class SparkSession(SparkTables):
