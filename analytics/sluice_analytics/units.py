@@ -2,6 +2,7 @@
 """Numbers as people read them, and back. Null is a dash, never 0."""
 
 import datetime
+import signal
 
 DASH = "-"
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -55,6 +56,16 @@ def money(amount: float | None, currency: str = "USD") -> str:
 def counted(n: int, noun: str) -> str:
     """A number and its noun: 1 run, 3 runs."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def is_signal(number: int) -> bool:
+    """Has a signal this number, and a name?"""
+    return number in signal.Signals.__members__.values()
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15; 'signal 40' where it has no name."""
+    return signal.Signals(number).name if is_signal(number) else f"signal {number}"
 
 
 def rfc3339(us: int | None) -> str | None:

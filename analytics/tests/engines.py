@@ -29,11 +29,11 @@ from sluice_analytics.errors import UserError
 from sluice_analytics.lake import open as lake_open
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.session import Scope, Session
-from sluice_analytics.model import activity, hosts, records
+from sluice_analytics.model import activity, hosts, losses, records
 from sluice_analytics.prices import Prices
 from sluice_analytics.report import machine
 from sluice_analytics.sweep import document as sweep_document
-from sluice_analytics.sweep import losses, observed, report, use
+from sluice_analytics.sweep import observed, report, use
 from sluice_analytics.sweep.period import HOUR_US, Period
 from sluice_analytics.sweep.thresholds import Thresholds
 from sluice_analytics.sweep.view import View
@@ -87,7 +87,7 @@ EXPRESSIONS: dict[str, _Analysis] = {
     "sweep.observed.long_programs": lambda s, c: observed.long_programs(s, c.period, 0),
     "sweep.observed.silences": lambda s, c: observed.silences(s, c.period, Thresholds()),
     "sweep.observed.without_run": lambda s, c: observed.without_run(s, c.period),
-    "sweep.losses.lost_events": lambda s, c: losses.lost_events(s, c.period.scope),
+    "model.losses.lost_events": lambda s, c: losses.lost_events(s, c.period.scope),
 }
 """What the analyses are made of: expressions, each one query."""
 

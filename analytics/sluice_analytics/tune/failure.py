@@ -84,7 +84,7 @@ class Node:
         if self.row["exit_signal"] is not None:
             return int(self.row["exit_signal"])
         code = self.row["exit_code"]
-        return code - _BIG_EXIT if code is not None and code > _BIG_EXIT and _is_signal(code - _BIG_EXIT) else None
+        return code - _BIG_EXIT if code is not None and code > _BIG_EXIT and units.is_signal(code - _BIG_EXIT) else None
 
     @property
     def failed(self) -> bool:
@@ -355,7 +355,7 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
         return "DISK_FULL", f"{cause.name} failed when the disk was full"
     if row["exit_signal"] is not None:
         number = int(row["exit_signal"])
-        sentence = f"{cause.name} was ended by {signal_name(number)}{_meaning_of_signal(number)}"
+        sentence = f"{cause.name} was ended by {units.signal_name(number)}{_meaning_of_signal(number)}"
         if number == signal.SIGKILL and limit and peak is not None and peak >= _NEAR_LIMIT * limit:
             sentence += f"; it stood{memory}, so that a memory limit is likely"
         return "SIGNAL", sentence
@@ -367,21 +367,12 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
     if code is None:
         return "EXIT", f"{cause.name} failed; how it ended is not known"
     number = code - _BIG_EXIT
-    if code > _BIG_EXIT and _is_signal(number):
+    if code > _BIG_EXIT and units.is_signal(number):
         return "SIGNAL", (
-            f"{cause.name} ended with exit code {code}, as a shell does when {signal_name(number)} ends what it "
+            f"{cause.name} ended with exit code {code}, as a shell does when {units.signal_name(number)} ends what it "
             f"ran{_meaning_of_signal(number)}"
         )
     return "EXIT", f"{cause.name} ended with exit code {code}"
-
-
-def _is_signal(number: int) -> bool:
-    return number in signal.Signals.__members__.values()
-
-
-def signal_name(number: int) -> str:
-    """SIGTERM for 15; 'signal 40' where it has no name."""
-    return signal.Signals(number).name if _is_signal(number) else f"signal {number}"
 
 
 _MEANINGS = {
@@ -401,14 +392,14 @@ _MEANINGS = {
 
 
 def _meaning_of_signal(number: int) -> str:
-    meaning = _MEANINGS.get(signal.Signals(number)) if _is_signal(number) else None
+    meaning = _MEANINGS.get(signal.Signals(number)) if units.is_signal(number) else None
     return f" ({meaning})" if meaning else ""
 
 
 def _said(node: Node) -> str:
     """A program and how it ended, for people."""
     if node.row["exit_signal"] is not None:
-        how = signal_name(int(node.row["exit_signal"]))
+        how = units.signal_name(int(node.row["exit_signal"]))
     else:
         how = f"exit code {node.row['exit_code']}"
     return f"{node.name} (pid {node.row['pid']}, {how})"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..lake.session import Scope, Session
-from ..sweep.losses import lost_events
+from ..model.losses import lost_events
 from .find import Run
 from .run_report import Loss
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from .. import units
 from ..report.document import Column, Document, Kind, Table
-from .failure import signal_name
 from .find import Run
 from .run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, by_reason
 
@@ -45,14 +44,14 @@ _SHORT = [
 def exit_text(code: int | None, number: int | None) -> str | None:
     """How something ended: 0, 1, SIGKILL; None: not known, or it runs."""
     if number is not None:
-        return signal_name(number)
+        return units.signal_name(number)
     return None if code is None else str(code)
 
 
 def ended_by(code: int | None, number: int | None) -> str:
     """The same in a sentence: exit code 1, SIGKILL; empty where there is nothing to say."""
     if number is not None:
-        return signal_name(number)
+        return units.signal_name(number)
     return f"exit code {code}" if code else ""
 
 
