@@ -32,12 +32,13 @@ from sluice_analytics.lake.session import Scope, Session
 from sluice_analytics.model import activity, hosts, losses, records
 from sluice_analytics.prices import Prices
 from sluice_analytics.report import machine
-from sluice_analytics.sweep import document as sweep_document
+from sluice_analytics.report import run as present
+from sluice_analytics.report import sweep as sweep_document
 from sluice_analytics.sweep import observed, report, use
 from sluice_analytics.sweep.period import HOUR_US, Period
 from sluice_analytics.sweep.thresholds import Thresholds
 from sluice_analytics.sweep.view import View
-from sluice_analytics.tune import find, present
+from sluice_analytics.tune import find
 from sluice_analytics.tune import run as tune_run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

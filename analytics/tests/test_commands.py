@@ -105,15 +105,28 @@ def test_standard_output_that_takes_no_more(name: str, more: list[str], lake_of_
     assert (done.returncode, done.stderr) == (2, f"sluice-{name}: standard output: No space left on device\n")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_while_it_starts(name: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "library", "status"),
+    [
+        ("tune", "argparse", -signal.SIGINT), ("tune", "ibis", 130),  # which tune loads once it knows what is asked
+        ("sweep", "ibis", -signal.SIGINT), ("lake", "ibis", -signal.SIGINT),
+    ],
+)  # fmt: skip
+def test_ctrl_c_while_it_starts(name: str, library: str, status: int, lake_of_one: str, tmp_path: pathlib.Path) -> None:
     """Its libraries take a second to load: no traceback then either."""
-    (tmp_path / "ibis.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    (tmp_path / f"{library}.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     done = subprocess.run(
-        [sys.executable, "-m", f"sluice_analytics.cli.{name}", "--help"],
+        [sys.executable, "-m", f"sluice_analytics.cli.{name}", *WHOLE[name], "--lake", lake_of_one],
         capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
-    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert (done.returncode, done.stderr) == (status, "")
+
+
+def test_help_loads_no_library_that_answers() -> None:
+    """tune is asked for its options far more often than they change: they are there at once."""
+    heavy = {"ibis", "duckdb", "pandas", "pyarrow", "altair", "rich"}
+    code = f"import sys; from sluice_analytics.cli import tune; tune.parser(); print({heavy} & sys.modules.keys())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
 
 
 def parsers() -> dict[str, list[argparse.ArgumentParser]]:

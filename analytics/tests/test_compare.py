@@ -10,7 +10,7 @@ import pytest
 from executions import MIB, add_execution, add_run
 from lakes import LakeMaker
 
-from sluice_analytics.cli import common
+from sluice_analytics.cli import common, tune_compare
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.tune import compare
@@ -134,8 +134,8 @@ def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
     def command(*argv: str) -> int:
         def main(rest: list[str]) -> int:
             parser = argparse.ArgumentParser()
-            compare.add_arguments(parser)
-            return compare.main(parser.parse_args(rest))
+            tune_compare.add_arguments(parser)
+            return tune_compare.main(parser.parse_args(rest))
 
         return common.run("sluice tune compare", main, [*argv, "--lake", str(maker.path)])
 

@@ -16,7 +16,8 @@ from executions import MIB, NEXTFLOW, SNAKEMAKE, add_execution, add_run
 from lakes import LakeMaker
 
 from sluice_analytics.lake.duck import DuckSession
-from sluice_analytics.tune import emit, recommend
+from sluice_analytics.report import emit
+from sluice_analytics.tune import recommend
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -12,7 +12,7 @@ import pytest
 from executions import GIB, MIB, add_execution, add_run, same_in_runs
 from lakes import T0, LakeMaker
 
-from sluice_analytics.cli import common
+from sluice_analytics.cli import common, tune_recommend
 from sluice_analytics.errors import NotFound
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.prices import Price, Prices
@@ -549,8 +549,8 @@ def test_a_report_says_why_nothing_is_recommended(maker: LakeMaker) -> None:
 def command(*argv: str) -> int:
     def main(rest: list[str]) -> int:
         parser = argparse.ArgumentParser(prog="sluice tune recommend")
-        recommend.add_arguments(parser)
-        return recommend.main(parser.parse_args(rest))
+        tune_recommend.add_arguments(parser)
+        return tune_recommend.main(parser.parse_args(rest))
 
     return common.run("sluice tune recommend", main, list(argv))
 

@@ -11,8 +11,9 @@ import pytest
 from executions import MIB, S, add_execution, add_run
 from lakes import T0, LakeMaker
 
-from sluice_analytics.cli import common
+from sluice_analytics.cli import common, tune_trend
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.report.trend import sparkline
 from sluice_analytics.tune import rank_tests, trend
 from sluice_analytics.tune.find import all_runs
 
@@ -181,10 +182,10 @@ def test_cost_by_memory(maker: LakeMaker) -> None:
 
 
 def test_sparkline() -> None:
-    assert trend.sparkline([1, 2, 3, 4, 5, 6, 7, 8]) == "▁▂▃▄▅▆▇█"
-    assert trend.sparkline([3, 3]) == "▅▅"
-    assert trend.sparkline([]) == ""
-    assert len(trend.sparkline(list(range(100)))) == 40
+    assert sparkline([1, 2, 3, 4, 5, 6, 7, 8]) == "▁▂▃▄▅▆▇█"
+    assert sparkline([3, 3]) == "▅▅"
+    assert sparkline([]) == ""
+    assert len(sparkline(list(range(100)))) == 40
 
 
 def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,8 +194,8 @@ def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
 
     def main(argv: list[str]) -> int:
         parser = argparse.ArgumentParser()
-        trend.add_arguments(parser)
-        return trend.main(parser.parse_args(argv))
+        tune_trend.add_arguments(parser)
+        return tune_trend.main(parser.parse_args(argv))
 
     lake = ["--lake", str(maker.path)]
     assert common.run("sluice tune trend", main, [*lake, "--pipeline", "p"]) == 0

@@ -19,6 +19,7 @@ from lakes import LakeMaker, S
 
 from sluice_analytics import units
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.report.follow import events
 from sluice_analytics.tune import follow
 
 COMMAND = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--interval", "0.5"]
@@ -30,7 +31,7 @@ def watched(maker: LakeMaker) -> tuple[follow.Watch, list[str]]:
     watch = follow.Watch("r1")
     said: dict[int, str] = {}
     with DuckSession(str(maker.path)) as session:
-        lines = list(follow.events(follow.look(session, watch, maker.us(0)), said))
+        lines = list(events(follow.look(session, watch, maker.us(0)), said))
         assert follow.look(session, watch, maker.us(0)) == []  # what is known is not news
     return watch, lines
 

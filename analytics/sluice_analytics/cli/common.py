@@ -10,10 +10,12 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..errors import NotFound, UserError
-from ..report import machine, terminal
-from ..report.document import Document
+
+if TYPE_CHECKING:
+    from ..report.document import Document
 
 FORMATS = ("table", "json", "csv")
 
@@ -35,6 +37,8 @@ def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...] = FORMA
 
 def emit(document: Document, args: argparse.Namespace) -> None:
     """Writes an answer as --format and -o say; for CSV, --section (where a command has it) names the table."""
+    from ..report import machine, terminal
+
     if args.format == "json":
         text = machine.json_text(document)
     elif args.format == "csv":

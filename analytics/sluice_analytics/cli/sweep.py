@@ -10,7 +10,8 @@ from collections.abc import Callable
 from .. import prices, units
 from ..errors import UserError
 from ..lake import open as lake
-from ..sweep import document, groups, period, report
+from ..report import sweep as answer_of
+from ..sweep import groups, period, report
 from ..sweep.thresholds import Thresholds
 from . import common
 
@@ -105,7 +106,7 @@ def _run(argv: list[str]) -> int:
     with lake.open_session(args) as session:
         answer = report.sweep(session, when, table, args.by, limits)
         answer.warnings[:0] = [w for w in session.warnings if w not in answer.warnings]
-        common.emit(document.of_report(answer), args)
+        common.emit(answer_of.of_report(answer), args)
     return 0
 
 

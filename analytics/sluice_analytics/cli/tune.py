@@ -6,13 +6,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from .. import prices
 from ..errors import UserError
 from ..lake import open as lake_open
-from ..model.records import tasks
-from ..prices import Prices
-from ..report.document import Document
-from ..tune import find, present
+from ..report import run as answer_of
 from . import common
 
 EPILOG = """commands:
@@ -61,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     )
     lake_open.add_arguments(p)
     common.add_output(p, (*common.FORMATS, "html"))
-    p.add_argument("--section", choices=present.SECTIONS, help="of --format csv: which table (default: tasks)")
+    p.add_argument("--section", choices=answer_of.SECTIONS, help="of --format csv: which table (default: tasks)")
     return p
 
 
@@ -85,8 +81,10 @@ def _commands() -> dict[
     str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int], str]
 ]:
     """Subcommand -> its options, its body, what it does."""
-    from ..export import command as export
-    from ..tune import compare, recommend, trend
+    from . import tune_compare as compare
+    from . import tune_export as export
+    from . import tune_recommend as recommend
+    from . import tune_trend as trend
 
     return {
         "compare": (compare.add_arguments, compare.main, "Two runs or more, or two versions of a tool, task by task."),
@@ -108,7 +106,7 @@ COMMANDS = ("compare", "trend", "recommend", "export")
 
 
 def body(argv: list[str]) -> int:
-    """Runs a command line; errors as exceptions."""
+    """Runs a command line; errors as exceptions. What is asked is known before the libraries that answer it load."""
     if argv and argv[0] in COMMANDS:
         add_arguments, main_of, description = _commands()[argv[0]]
         p = argparse.ArgumentParser(
@@ -127,39 +125,35 @@ def body(argv: list[str]) -> int:
     if more:
         p.error("unrecognized arguments: " + " ".join(more))
     if args.follow:
-        from ..tune import follow
+        from . import tune_follow
 
-        return follow.main(args)
-    if args.list:
-        common.emit(_list(args), args)
-        return 0
-    table = prices.read(args.prices) if args.prices else None
-    return _report(args, table)
+        return tune_follow.main(args)
+    return _list(args) if args.list else _report(args)
 
 
-def _list(args: argparse.Namespace) -> Document:
+def _list(args: argparse.Namespace) -> int:
+    from ..tune import find
+
     with lake_open.open_session(args) as session:
-        found = find.all_runs(session)
-        t = tasks(session)
-        bad = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
-        counts = t.group_by("run_id").aggregate(n=t.count(), bad=bad.cast("int64").sum())
-        by_run = {row["run_id"]: (row["n"], row["bad"] or 0) for row in session.rows(counts)}
-        document = present.run_list(found, by_run, find.now())
+        document = answer_of.run_list(find.all_runs(session), find.tasks_of_runs(session), find.now())
         document.warnings = list(session.warnings)
-    return document
+    common.emit(document, args)
+    return 0
 
 
-def _report(args: argparse.Namespace, table: Prices | None) -> int:
+def _report(args: argparse.Namespace) -> int:
     from ..tune import run
+    from .tune_options import prices_of
 
+    prices = prices_of(args)
     with lake_open.open_session(args) as session:
-        report = run.load(session, args.run, prices=table, programs_limit=args.programs)
+        report = run.load(session, args.run, prices=prices, programs_limit=args.programs)
     if args.format == "html":
         from ..report import html
 
         common.write(args.output, html.render(report))
         return 0
-    common.emit(present.document(report, is_short=args.format == "table"), args)
+    common.emit(answer_of.document(report, is_short=args.format == "table"), args)
     return 0
 
 

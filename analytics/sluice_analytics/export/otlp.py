@@ -26,6 +26,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 
 from .. import __version__
 from ..errors import UserError
+from ..lake.session import Session
+from ..model import records
 from ..tune.run import NO_TASK
 from ..tune.run_report import ProgramRow, RunReport, TaskRow
 from . import ids
@@ -45,6 +47,22 @@ class Sent:
     rejected: int = 0
     still_running: int = 0
     message: str = ""
+
+
+def links(session: Session, run_id: str) -> dict[str, tuple[str, str]]:
+    """program_id -> the trace context that it was given, where it is a whole one."""
+    programs = records.programs(session, records.run_scope(session, run_id))
+    some = programs.filter(programs.trace_id.notnull() & programs.span_id.notnull())
+    found = session.rows(some.select("program_id", "trace_id", "span_id"))
+    return {
+        r["program_id"]: (r["trace_id"], r["span_id"])
+        for r in found
+        if _is_hex(r["trace_id"], 32) and _is_hex(r["span_id"], 16)
+    }
+
+
+def _is_hex(text: str, digits: int) -> bool:
+    return len(text) == digits and all(c in "0123456789abcdef" for c in text.lower())
 
 
 def _value(value: Value) -> AnyValue:

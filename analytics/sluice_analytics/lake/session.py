@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import ibis.expr.types as ir
+if TYPE_CHECKING:  # Ibis takes 0.3 s to load, and options are read without it
+    import ibis.expr.types as ir
 
 Row = dict[str, Any]
 

@@ -8,23 +8,17 @@ succeeded: pairs of equal samples where every execution has its own sample, else
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import prices as price_table
-from ..cli import common
 from ..errors import UserError
-from ..lake import open as lake_open
 from ..lake.session import Session
 from ..prices import Prices
-from ..report.document import Column, Document, Table
 from . import find, money, rank_tests
 from .evidence import scope_of
-from .recommend import add_prices
 from .run import NO_TASK, load
 from .run_report import Resources, RunReport, TaskRow, ToolRow
 
@@ -319,77 +313,3 @@ def _tool_tests(session: Session, ids: Sequence[str], tools: Sequence[str]) -> l
                 b = [(r["sample"], float(r[figure])) for r in two if r[figure] is not None]
                 tests.append(judge(f"tool {tool}", n, figure, a, b))
     return tests
-
-
-# The answer
-
-_TOOLS_SHOWN = 20
-_FIGURES = {"wall_ns": "wall", "cpu_ns": "CPU", "peak_rss_bytes": "peak"}
-
-
-def document(c: Comparison, source: str, currency: str = "USD") -> Document:
-    """The answer of the command."""
-    both = [
-        Column("wall_ns", "wall", "ns"), Column("wall_times", "ratio"), Column("cpu_ns", "CPU", "ns"),
-        Column("cpu_times", "ratio"), Column("peak_rss_bytes", "peak", "size"), Column("peak_times", "ratio"),
-        Column("read_bytes", "read", "size"), Column("write_bytes", "written", "size"), Column("cost", "cost", "money"),
-        Column("bound", "bound"),
-    ]  # fmt: skip
-    run = Column("run", "run", "count")
-    most = list(dict.fromkeys(r["tool"] for r in c.tools))
-    tools = [_shown(r) for r in c.tools if r["tool"] in most[:_TOOLS_SHOWN]]
-    left_out = f"{len(most) - _TOOLS_SHOWN} more, with less CPU time: --format json" if len(most) > _TOOLS_SHOWN else ""
-    tables = [
-        Table("runs", "Runs", [run, Column("run_id", "id"), Column("start_time", "began", "time"),
-                               Column("state", "state"), *both], [_shown(r) for r in c.runs]),
-        Table("tasks", "Tasks", [Column("task", "task"), Column("sample", "sample"), run,
-                                 Column("count", "executions", "count"), *both, Column("exit", "exit")],
-              [_shown(r) for r in c.tasks]),
-        Table("tests", "Do executions differ from those of run 1?",
-              [Column("subject", "task or tool"), run, Column("what", "figure"), Column("first", "in run 1", "count"),
-               Column("other", "in this", "count"), Column("ratio", "median ratio"), Column("p_text", "p"),
-               Column("test", "test"), Column("verdict", "verdict")],
-              [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
-               "p_text": None if t.p is None else f"{t.p:.4f}"} for t in c.tests],
-              "" if c.tests else "Every task ran once: not enough executions to say whether a difference is chance."),
-        Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
-                                 Column("exit", "exit")], tools, left_out),
-        Table("versions", "Tools that are not the same, by executable and container image",
-              [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
-              [dataclasses.asdict(v) for v in c.versions],
-              "The same path or image name may hold another version: no record tells." if c.versions else ""),
-    ]  # fmt: skip
-    warnings = [f"run {r['run']}: {w}" for r in c.runs for w in r["warnings"]]
-    return Document(
-        f"{len(c.runs)} runs in {source}", tables=tables, warnings=warnings, data=c, main="tasks", currency=currency
-    )
-
-
-def _times(ratio: float | None) -> str | None:
-    return None if ratio is None else f"{ratio:.2f}"
-
-
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {f"{name}_times": _times(row[f"{name}_ratio"]) for name in ("wall", "cpu", "peak")}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `sluice tune compare`."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="run id, the beginning of one, or a run's name; two or more"
-    )
-    add_prices(parser)
-    lake_open.add_arguments(parser)
-    common.add_output(parser)
-    sections = ("runs", "tasks", "tests", "tools", "versions")
-    parser.add_argument("--section", choices=sections, help="the table of --format csv (default: tasks)")
-
-
-def main(args: argparse.Namespace) -> int:
-    """`sluice tune compare`: prints the answer; 0."""
-    prices = price_table.read(args.prices) if args.prices else None
-    with lake_open.open_session(args) as session:
-        found = compare(session, args.runs, prices)
-        answer = document(found, session.source, prices.currency if prices else "USD")
-    common.emit(answer, args)
-    return 0

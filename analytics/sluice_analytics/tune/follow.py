@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sluice tune --follow`: a run while it runs, step by step.
+"""A run while it runs, step by step.
 
 What is known comes from Run and Task records: START when a step begins, one each interval of the agent
 (10 s by default), END. The agent writes them to its files within a second, so that a step's beginning and
@@ -12,24 +12,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
-import time
-from collections.abc import Iterator
-from typing import Any
 
 import ibis
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.text import Text
 
-from .. import units
-from ..errors import NotFound, UserError
+from ..errors import NotFound
 from ..lake import open as lake_open
 from ..lake.session import Growing, Row, Scope, Session
-from ..report import terminal
-from ..report.document import Column, Table
-from . import find, run
-from .present import ended_by
+from . import find
 from .timeline import WORK_BYTES_PER_S, WORK_CPU_SHARE
 
 STALLED_RECORDS = 3
@@ -41,11 +30,7 @@ LATE_US = 60_000_000
 LOOKS = 100
 """A session is opened anew after so many looks: it keeps what it read at each, which is put together then"""
 
-GRACE_S = 5.0
-"""How long a run may take to appear (seconds)"""
-
 _MOVED = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
-_STEPS_SHOWN = 30
 STATES = ("active", "stalled", "finished", "failed")
 
 
@@ -164,51 +149,6 @@ class Watch:
         """The run as it is known now."""
         return find.Run(self.run_id, sorted(self.parts.values(), key=lambda p: int(p["start_time"])))
 
-    def status(self, now_us: int) -> str:
-        """One line."""
-        r = self.run
-        counts = ", ".join(f"{n} {state}" for state in STATES if (n := self.count(state)))
-        cpus = sum(c for c, _ in self.rates.values())
-        memory = sum(m for _, m in self.rates.values())
-        use = ""
-        wall_ns = r.wall_ns if r.end_time is not None else (now_us - r.start_time) * 1000
-        if self.rates:
-            alive = sum(p["live_programs"] or 0 for p in self.parts.values())
-            use = f"; {alive} of {r.total('programs')} programs alive; {cpus:.1f} CPUs, {units.size(memory)}"
-        return f"{units.duration(wall_ns)}: {counts or 'no step yet'}{use}"
-
-    def table(self, now_us: int) -> Table:
-        """Steps by name, those that run first."""
-        names: dict[str, list[Step]] = {}
-        for step in self.steps.values():
-            names.setdefault(step.name, []).append(step)
-        rows = [_step_row(name, steps, now_us) for name, steps in names.items()]
-        rows.sort(key=lambda r: (r["running_ns"] is None, -(r["running_ns"] or 0), str(r["task"])))
-        columns = [
-            Column("task", "task"), Column("active", "active", "count"), Column("stalled", "stalled", "count"),
-            Column("finished", "finished", "count"), Column("failed", "failed", "count"),
-            Column("mean_wall_ns", "mean", "ns"), Column("running_ns", "runs for", "ns"), Column("samples", "now"),
-            Column("bound", "bound"),
-        ]  # fmt: skip
-        left_out = len(rows) - _STEPS_SHOWN
-        note = f"{left_out} more" if left_out > 0 else ""
-        return Table("steps", "", columns, rows[:_STEPS_SHOWN], note)
-
-
-def _step_row(name: str, steps: list[Step], now_us: int) -> dict[str, Any]:
-    """All executions of one task as a line of the table."""
-    count = {state: sum(1 for s in steps if s.state == state) for state in STATES}
-    done = [s.row["wall_ns"] for s in steps if s.state == "finished"]
-    live = [s for s in steps if s.state in ("active", "stalled")]
-    return {
-        "task": name,
-        **{state: n or None for state, n in count.items()},
-        "mean_wall_ns": sum(done) / len(done) if done else None,
-        "running_ns": max(((now_us - s.row["start_time"]) * 1000 for s in live), default=None),
-        "samples": [str(s.row["sample"]) for s in live if s.row["sample"]][:5],
-        "bound": live[0].row["bound"] if len(live) == 1 else None,
-    }
-
 
 class Looks:
     """Looks at a lake again and again, by one session as long as that stays small.
@@ -265,129 +205,3 @@ def choose(session: Session, wanted: str | None) -> find.Run:
         f"no run of {session.source} is running; the latest, {found[0].run_id}, is {found[0].state(now)}",
         f"see it with: sluice tune {found[0].run_id}",
     )
-
-
-def _wait(looks: Looks, wanted: str | None) -> find.Run:
-    """choose(), which gives a run that was started just now some time to appear."""
-    until = time.monotonic() + GRACE_S
-    while True:
-        try:
-            return choose(looks.session(), wanted)
-        except UserError:
-            if time.monotonic() >= until:
-                raise
-            looks.close()
-        time.sleep(0.5)
-
-
-def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
-    """A line for each step that began, ended, stalled or went on. known: what was said last of each step."""
-    for news in new:
-        row, step, state = news.row, news.step, news.state
-        if step is None:
-            continue
-        if known.get(id(step)) == state:
-            continue
-        was = known.get(id(step))
-        known[id(step)] = state
-        at = units.clock(row["time"])
-        wall = units.duration(row["wall_ns"])
-        what = {
-            "active": "goes on" if was == "stalled" else "began",
-            "stalled": f"stalled: it used no CPU and moved no byte in {STALLED_RECORDS} intervals",
-            "finished": f"finished in {wall}",
-            "failed": f"failed after {wall}: {ended_by(row['exit_code'], row['exit_signal'])}",
-        }[state]
-        yield f"{at}  {terminal.printable(step.label)} {what}"
-
-
-def main(args: argparse.Namespace) -> int:
-    """Follows until the run ends: 0 where it succeeded, 1 where it failed or nothing more is heard of it."""
-    if args.format != "table" or args.output:
-        raise UserError(
-            "--follow prints to the terminal", "leave --format and -o out; sluice tune RUN reports afterwards"
-        )
-    looks = Looks(args)
-    try:
-        chosen = _wait(looks, args.run)
-        watch = Watch(chosen.run_id)
-        out = terminal.console(sys.stdout)
-        name = chosen.first("pipeline")
-        of = f" of {name}" if name else ""
-        _say(out, f"run {chosen.run_id}{of}, begun {units.clock(chosen.start_time)}")
-        is_screen = sys.stdout.isatty()
-        state = (_on_screen if is_screen else _as_lines)(out, looks, watch, chosen, args.interval)
-        return _finish(out, looks, watch, state)
-    finally:
-        looks.close()
-
-
-def _say(out: Console, line: str, style: str = "") -> None:
-    """A line that the terminal may wrap, and nobody else."""
-    out.print(Text(line, style=style), soft_wrap=True)
-
-
-def _state(watch: Watch) -> str:
-    """The run's state by what is known; it runs as long as records come, as often as it has told."""
-    return watch.run.state(find.now(), bool(watch.count("failed")) if watch.steps else None)
-
-
-def _as_lines(out: Console, looks: Looks, watch: Watch, chosen: find.Run, interval: float) -> str:
-    said: dict[int, str] = {}
-    while True:
-        new = look(looks.session(), watch, chosen.start_time)
-        for line in events(new, said):
-            _say(out, line)
-        state = _state(watch)
-        if new:
-            _say(out, "  " + watch.status(find.now()))
-        if state != "RUNNING":
-            return state
-        out.file.flush()
-        time.sleep(interval)
-
-
-def _on_screen(out: Console, looks: Looks, watch: Watch, chosen: find.Run, interval: float) -> str:
-    said: dict[int, str] = {}
-    with Live(console=out, auto_refresh=False, transient=True) as live:
-        while True:
-            for line in events(look(looks.session(), watch, chosen.start_time), said):
-                if " failed after " in line or " stalled: " in line:
-                    _say(live.console, line, "red" if " failed after " in line else "yellow")
-            state = _state(watch)
-            live.update(_screen(watch), refresh=True)
-            if state != "RUNNING":
-                return state
-            time.sleep(interval)
-
-
-def _screen(watch: Watch) -> RenderableType:
-    now = find.now()
-    table = watch.table(now)
-    parts: list[RenderableType] = [Text(watch.status(now), style="bold")]
-    if table.rows:
-        parts.append(terminal.table_of(table))
-    if table.note:
-        parts.append(Text(table.note, style="dim"))
-    return Group(*parts)
-
-
-def _finish(out: Console, looks: Looks, watch: Watch, state: str) -> int:
-    """Says how it ended, and why where it failed."""
-    r = watch.run
-    if state == "UNKNOWN" and r.end_time is None:
-        since = units.clock(r.last_time)
-        _say(out, f"UNKNOWN: nothing was heard of it since {since}: its agent ended, or the host did")
-        return 1
-    how = ended_by(r.exit_code, r.exit_signal)
-    counts = f"{watch.count('finished')} finished, {watch.count('failed')} failed"
-    _say(out, f"{state}{f', {how}' if how else ''} after {units.duration(r.wall_ns)}: {counts}")
-    if state != "FAILED":
-        return 0 if state == "SUCCEEDED" else 1
-    report = run.load(looks.session(), r.run_id, programs_limit=0, with_recommendations=False)
-    for failure in report.failures:
-        where = f"{failure.task}: " if failure.task else ""
-        again = "; a later attempt succeeded" if failure.recovered else ""
-        _say(out, f"  {terminal.printable(where + failure.sentence)}{again}")
-    _say(out, f"more: sluice tune {r.run_id}")
-    return 1

@@ -13,7 +13,7 @@ from ..lake.session import Row, Scope, Session
 from ..model.activity import pieces
 from ..model.records import programs, run_scope, tasks
 from ..prices import Prices
-from . import failure, observations
+from . import failure, observations, recommend
 from .critical_path import critical_path
 from .evidence import BY_DESCENT
 from .find import Run, find_run, now
@@ -122,8 +122,6 @@ def load(
         warnings=list(session.warnings),
     )  # fmt: skip
     if with_recommendations:
-        from . import recommend  # what it needs takes long to import
-
         report.recommendations, report.lacks = recommend.of_run(session, run, (t.name for t in rows), prices)
     report.warnings += unpriced(hosts.values(), prices) if prices else []
     report.warnings += _warnings(report, found.tasks_left_out)

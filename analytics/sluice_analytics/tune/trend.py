@@ -9,26 +9,19 @@ effect. Both look at runs that succeeded; failures are counted over all that end
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal
 
 import ibis
 
-from .. import prices as price_table
-from .. import units
-from ..cli import common
-from ..lake import open as lake_open
 from ..lake.session import Session
 from ..model.activity import pieces
 from ..model.records import tasks
 from ..prices import Prices
-from ..report.document import Column, Document, Kind, Table
 from . import evidence, find, money, rank_tests
-from .recommend import add_prices, add_run_choice, positive, runs_of, since
 from .tools import failed
 
 RUNS = 100
@@ -40,8 +33,8 @@ CHANGE_RUNS = 8
 NOTABLE = 0.05
 """A step of a smaller part of the median is told, but is no regression"""
 
-_BARS = "▁▂▃▄▅▆▇█"
-_WIDTH = 40
+
+Unit = Literal["ns", "size", "money", "count"]
 
 
 @dataclasses.dataclass
@@ -68,7 +61,7 @@ class Metric:
 
     name: str
     title: str
-    kind: Kind
+    kind: Unit
     values: list[float]
     run_ids: list[str]
     slope_per_run: float | None = None
@@ -155,7 +148,7 @@ def _costs(session: Session, runs: Sequence[find.Run], hosts: dict[str, money.Ho
     }  # fmt: skip
 
 
-_METRICS: tuple[tuple[str, str, Kind], ...] = (
+_METRICS: tuple[tuple[str, str, Unit], ...] = (
     ("wall_ns", "wall", "ns"), ("cpu_ns", "CPU", "ns"), ("peak_rss_bytes", "peak of the largest program", "size"),
     ("rchar", "bytes read", "size"), ("storage_bytes", "storage I/O", "size"), ("cost", "cost", "money"),
     ("failed_tasks", "failed tasks", "count"),
@@ -228,136 +221,3 @@ def _too_few_for_change(n: int, last: int | None) -> str:
     if last is not None:
         return f"too few runs to set the last {last} against those before: {n}"
     return f"too few runs to look for a step: {n}, {CHANGE_RUNS} needed"
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """The last 40 values as bars, from the least to the largest of them."""
-    shown = list(values)[-_WIDTH:]
-    if not shown:
-        return ""
-    low, high = min(shown), max(shown)
-    if high == low:
-        return _BARS[len(_BARS) // 2] * len(shown)
-    return "".join(_BARS[min(len(_BARS) - 1, int((v - low) / (high - low) * len(_BARS)))] for v in shown)
-
-
-def document(pipeline: str, source: str, found: Sequence[Point], made: Sequence[Metric], currency: str) -> Document:
-    """The answer of the command."""
-    states = [f"{n} {state}" for state in ("SUCCEEDED", "FAILED", "RUNNING", "UNKNOWN")
-              if (n := sum(p.state == state for p in found))]  # fmt: skip
-    facts = [
-        ("runs", f"{len(found)}: {', '.join(states)}"),
-        ("from", units.clock(found[0].start_time)),
-        ("to", units.clock(found[-1].start_time)),
-    ]
-    tables = [_metric_table(made), _change_table(made), _run_table(found)]
-    tests = sum(m.drift_p is not None for m in made) + sum(m.change_p is not None for m in made)
-    notes = []
-    if tests:
-        notes.append(
-            f"{units.counted(tests, 'test')} at 5 %: of 20 tests of nothing but chance one says that there is "
-            "something. Runs that read more take longer: see bytes read."
-        )
-    return Document(
-        f"Trend of {pipeline} in {source}", facts=facts, tables=tables, notes=notes, main="runs", currency=currency,
-        data={"pipeline": pipeline, "metrics": [_metric_data(m) for m in made],
-              "runs": [dataclasses.asdict(p) for p in found]},
-    )  # fmt: skip
-
-
-def _metric_data(m: Metric) -> dict[str, Any]:
-    return dataclasses.asdict(m) | {"median": m.median}
-
-
-def _text(m: Metric, value: float | None) -> str:
-    """Rows of the tables have different kinds: written here."""
-    if value is None:
-        return units.DASH
-    sign = "-" if value < 0 else ""
-    if m.kind == "ns":
-        return sign + units.duration(abs(value))
-    if m.kind == "size":
-        return units.size(value)
-    return units.money(value) if m.kind == "money" else f"{value:g}"
-
-
-def _p(p: float | None) -> str:
-    return units.DASH if p is None else "< 0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def _metric_table(made: Sequence[Metric]) -> Table:
-    columns = [
-        Column("title", "figure"), Column("runs", "runs", "count"), Column("sparkline", "over runs"),
-        Column("median", "median"), Column("least", "least"), Column("most", "most"), Column("latest", "latest"),
-        Column("slope", "slope a run"), Column("share", "of median"), Column("drift_p", "p"),
-        Column("verdict", "verdict"),
-    ]  # fmt: skip
-    rows = []
-    for m in made:
-        share = m.slope_per_run / m.median if m.slope_per_run is not None and m.median else None
-        rows.append({
-            "title": m.title, "runs": len(m.values), "sparkline": sparkline(m.values), "median": _text(m, m.median),
-            "least": _text(m, min(m.values)), "most": _text(m, max(m.values)), "latest": _text(m, m.values[-1]),
-            "slope": _text(m, m.slope_per_run), "share": units.DASH if share is None else f"{share * 100:+.1f}%",
-            "drift_p": _p(m.drift_p), "verdict": m.verdict,
-        })  # fmt: skip
-    return Table("metrics", "Drift: slope of Theil and Sen, p of Mann and Kendall", columns, rows,
-                 "" if rows else "No run of it has succeeded: nothing to compare.")  # fmt: skip
-
-
-def _change_table(made: Sequence[Metric]) -> Table:
-    columns = [
-        Column("title", "figure"), Column("since", "from run"), Column("before", "runs before", "count"),
-        Column("after", "runs after", "count"), Column("median_before", "median before"),
-        Column("median_after", "median after"), Column("ratio", "ratio"), Column("delta", "Cliff's delta"),
-        Column("p", "p"), Column("test", "test"),
-    ]  # fmt: skip
-    rows = [
-        {
-            "title": m.title, "since": m.change_run_id, "before": m.change_before, "after": m.change_after,
-            "median_before": _text(m, m.median_before), "median_after": _text(m, m.median_after),
-            "ratio": f"{m.median_after / m.median_before:.2f}" if m.median_before and m.median_after else units.DASH,
-            "delta": f"{m.cliffs_delta:+.2f}", "p": _p(m.change_p), "test": m.change_test,
-        }
-        for m in made if m.change_run_id is not None
-    ]  # fmt: skip
-    return Table("changes", "Steps: the split at which runs before and after differ most", columns, rows)
-
-
-def _run_table(found: Sequence[Point]) -> Table:
-    columns = [
-        Column("start_time", "began", "time"), Column("run_id", "run"), Column("state", "state"),
-        Column("wall_ns", "wall", "ns"), Column("cpu_ns", "CPU", "ns"), Column("peak_rss_bytes", "peak", "size"),
-        Column("rchar", "bytes read", "size"), Column("storage_bytes", "storage I/O", "size"),
-        Column("cost", "cost", "money"), Column("tasks", "tasks", "count"), Column("failed_tasks", "failed", "count"),
-    ]  # fmt: skip
-    return Table("runs", "Runs", columns, [dataclasses.asdict(p) for p in found])
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `sluice tune trend`."""
-    parser.add_argument("--pipeline", metavar="P", required=True, help="the pipeline")
-    add_run_choice(parser, RUNS)
-    parser.add_argument(
-        "--last", metavar="K", type=positive, help="set the last K runs against those before (default: look for a step)"
-    )
-    add_prices(parser)
-    lake_open.add_arguments(parser)
-    common.add_output(parser)
-    parser.add_argument("--section", choices=("metrics", "changes", "runs"), help="the table of --format csv")
-
-
-def main(args: argparse.Namespace) -> int:
-    """`sluice tune trend`: prints the answer; 0."""
-    prices = price_table.read(args.prices) if args.prices else None
-    since_us = since(args.since)
-    with lake_open.open_session(args) as session:
-        kind = evidence.Kind(args.pipeline)
-        chosen = evidence.choose_runs(session, kind, runs_of(args, RUNS), since_us)[kind]
-        found = points(session, chosen, prices)
-        answer = document(
-            args.pipeline, session.source, found, metrics(found, args.last), prices.currency if prices else "USD"
-        )
-        answer.warnings = list(session.warnings)
-    common.emit(answer, args)
-    return 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import re
 
-from ..advice import Advice
-from ..sizes import MEMORY_LEAST, MEMORY_MARGIN
+from ...tune.advice import Advice
+from ...tune.sizes import MEMORY_LEAST, MEMORY_MARGIN
 from . import comment
 
 _PROCESS = re.compile(r"[A-Za-z_]\w*(:[A-Za-z_]\w*)*")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ..advice import Advice
+from ...tune.advice import Advice
 from . import comment
 
 

@@ -7,12 +7,12 @@ import dataclasses
 from typing import Any
 
 from .. import units
-from ..report.document import Column, Document, Table
-from .attribution import CLASSES, HostHour
-from .finding import KINDS, Finding, total
-from .groups import Group, HostTime
-from .losses import Loss
-from .report import SweepReport
+from ..sweep.attribution import CLASSES, HostHour
+from ..sweep.finding import KINDS, Finding, total
+from ..sweep.groups import Group, HostTime
+from ..sweep.losses import Loss
+from ..sweep.report import SweepReport
+from .document import Column, Document, Table
 
 GIB_HOUR = float(1 << 30) * 3.6e12
 """A GiB for an hour, in bytes times nanoseconds."""

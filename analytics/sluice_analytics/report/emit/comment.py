@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 
 from ... import units
-from ...report.terminal import printable
-from ..advice import Advice
-from ..run_report import Recommendation
+from ...tune.advice import Advice
+from ...tune.run_report import Recommendation
+from ..terminal import printable
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...report.terminal import printable
-from ..advice import Advice
+from ...tune.advice import Advice
+from ..terminal import printable
 from . import kubernetes, nextflow, slurm, snakemake
 
 FORMATS: dict[str, Callable[[list[Advice], str], str]] = {

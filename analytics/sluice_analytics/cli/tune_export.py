@@ -8,11 +8,10 @@ import os
 
 from ..errors import UserError
 from ..lake import open as lake_open
-from ..lake.session import Session
-from ..model import records
 from ..options import pairs
 from ..tune import run as tune_run
 from ..tune.run_report import RunReport
+from . import common
 
 EPILOG = """examples:
   sluice tune export --otlp http://collector:4318
@@ -42,22 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lake_open.add_arguments(parser)
 
 
-def _links(session: Session, run_id: str) -> dict[str, tuple[str, str]]:
-    """program_id -> the trace context that it was given, where it is a whole one."""
-    programs = records.programs(session, records.run_scope(session, run_id))
-    some = programs.filter(programs.trace_id.notnull() & programs.span_id.notnull())
-    found = session.rows(some.select("program_id", "trace_id", "span_id"))
-    return {
-        r["program_id"]: (r["trace_id"], r["span_id"])
-        for r in found
-        if _is_hex(r["trace_id"], 32) and _is_hex(r["span_id"], 16)
-    }
-
-
-def _is_hex(text: str, digits: int) -> bool:
-    return len(text) == digits and all(c in "0123456789abcdef" for c in text.lower())
-
-
 def main(args: argparse.Namespace) -> int:
     """Exports; prints one line for each destination. 0, or 1 where a receiver rejected a part."""
     if not (args.otlp or args.openlineage or args.openlineage_file or args.parquet):
@@ -67,7 +50,11 @@ def main(args: argparse.Namespace) -> int:
     headers = pairs("--header", args.header)
     with lake_open.open_session(args) as session:
         report = tune_run.load(session, args.run, programs_limit=None, with_recommendations=False)
-        links = _links(session, report.run_id) if args.otlp else {}
+        links = {}
+        if args.otlp:
+            from ..export import otlp
+
+            links = otlp.links(session, report.run_id)
     return _send(args, report, headers, links)
 
 
@@ -76,7 +63,7 @@ def _send(
 ) -> int:
     status = 0
     if args.otlp:
-        from . import otlp
+        from ..export import otlp
 
         sent = otlp.send(report, args.otlp, headers, links)
         running = f", {sent.still_running} still running are not sent" if sent.still_running else ""
@@ -85,21 +72,19 @@ def _send(
             print(f"{args.otlp}: {sent.message}")
             status = 1
     if args.openlineage or args.openlineage_file:
-        from . import openlineage
+        from ..export import openlineage
 
         if args.openlineage:
             key = os.environ.get("OPENLINEAGE_API_KEY")
             count = openlineage.send(report, args.openlineage, args.namespace, key)
             print(f"{args.openlineage}: {count} events taken")
         if args.openlineage_file:
-            from ..cli.common import write
-
             lines = [openlineage.to_json(e) for e in openlineage.events(report, args.namespace)]
-            write(args.openlineage_file, "\n".join(lines) + "\n")
+            common.write(args.openlineage_file, "\n".join(lines) + "\n")
             if args.openlineage_file != "-":
                 print(f"{args.openlineage_file}: {len(lines)} events written")
     if args.parquet:
-        from . import parquet
+        from ..export import parquet
 
         for path, rows in parquet.write(report, args.parquet).items():
             print(f"{path}: {rows} rows")

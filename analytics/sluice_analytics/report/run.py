@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import units
-from ..report.document import Column, Document, Kind, Table
-from .find import Run
-from .run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, by_reason
+from ..tune.run_report import UNNAMED, Recommendation, Resources, RunReport, TaskRow, by_reason
+from .document import Column, Document, Kind, Table
+
+if TYPE_CHECKING:  # it loads Ibis, and the sections of CSV are read without it
+    from ..tune.find import Run
 
 TOOLS_SHOWN = 20
 TASKS_SHOWN = 200

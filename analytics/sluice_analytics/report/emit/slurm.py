@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..advice import Advice
+from ...tune.advice import Advice
 from . import comment
 
 _NAME = re.compile(r"[\w.+:-]+")

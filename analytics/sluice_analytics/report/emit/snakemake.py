@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 
-from ..advice import Advice
-from ..sizes import MEMORY_LEAST, MEMORY_MARGIN
+from ...tune.advice import Advice
+from ...tune.sizes import MEMORY_LEAST, MEMORY_MARGIN
 from . import comment
 
 _RULE = re.compile(r"[A-Za-z_]\w*")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that several commands of `sluice tune` take."""
+
+from __future__ import annotations
+
+import argparse
+
+from .. import prices, units
+from ..errors import UserError
+from ..prices import Prices
+from ..tune import find
+
+
+def positive(text: str) -> int:
+    """A whole number above 0, for argparse."""
+    if not text.isdigit() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f'"{text}" is no whole number above 0')
+    return int(text)
+
+
+def since(text: str | None) -> int | None:
+    """--since as microseconds UTC; UserError says what is allowed."""
+    if text is None:
+        return None
+    try:
+        return find.now() - units.parse_duration_us(text)
+    except ValueError as e:
+        raise UserError(f"--since: {e}") from e
+
+
+def add_run_choice(parser: argparse.ArgumentParser, default: int) -> None:
+    """--runs and --since: which runs of a pipeline count."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--runs", metavar="N", type=positive, help=f"the latest N runs (default: {default}, or all of --since)"
+    )
+    which.add_argument("--since", metavar="TIME", help="runs that began so long ago or later, such as 30d")
+
+
+def runs_of(args: argparse.Namespace, default: int) -> int | None:
+    """How many runs --runs and --since leave: None for all."""
+    return args.runs or (None if args.since else default)
+
+
+def prices_of(args: argparse.Namespace) -> Prices | None:
+    """The table that --prices names."""
+    return prices.read(args.prices) if args.prices else None
+
+
+def add_prices(parser: argparse.ArgumentParser) -> None:
+    """--prices."""
+    parser.add_argument("--prices", metavar="FILE", help="your price table, a CSV file")

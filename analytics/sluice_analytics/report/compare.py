@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Comparison as a Document: runs, tasks and tools of each run beside each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..tune.compare import Comparison
+from .document import Column, Document, Table
+
+_TOOLS_SHOWN = 20
+_FIGURES = {"wall_ns": "wall", "cpu_ns": "CPU", "peak_rss_bytes": "peak"}
+
+
+def document(c: Comparison, source: str, currency: str = "USD") -> Document:
+    """The answer of the command."""
+    both = [
+        Column("wall_ns", "wall", "ns"), Column("wall_times", "ratio"), Column("cpu_ns", "CPU", "ns"),
+        Column("cpu_times", "ratio"), Column("peak_rss_bytes", "peak", "size"), Column("peak_times", "ratio"),
+        Column("read_bytes", "read", "size"), Column("write_bytes", "written", "size"), Column("cost", "cost", "money"),
+        Column("bound", "bound"),
+    ]  # fmt: skip
+    run = Column("run", "run", "count")
+    most = list(dict.fromkeys(r["tool"] for r in c.tools))
+    tools = [_shown(r) for r in c.tools if r["tool"] in most[:_TOOLS_SHOWN]]
+    left_out = f"{len(most) - _TOOLS_SHOWN} more, with less CPU time: --format json" if len(most) > _TOOLS_SHOWN else ""
+    tables = [
+        Table("runs", "Runs", [run, Column("run_id", "id"), Column("start_time", "began", "time"),
+                               Column("state", "state"), *both], [_shown(r) for r in c.runs]),
+        Table("tasks", "Tasks", [Column("task", "task"), Column("sample", "sample"), run,
+                                 Column("count", "executions", "count"), *both, Column("exit", "exit")],
+              [_shown(r) for r in c.tasks]),
+        Table("tests", "Do executions differ from those of run 1?",
+              [Column("subject", "task or tool"), run, Column("what", "figure"), Column("first", "in run 1", "count"),
+               Column("other", "in this", "count"), Column("ratio", "median ratio"), Column("p_text", "p"),
+               Column("test", "test"), Column("verdict", "verdict")],
+              [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
+               "p_text": None if t.p is None else f"{t.p:.4f}"} for t in c.tests],
+              "" if c.tests else "Every task ran once: not enough executions to say whether a difference is chance."),
+        Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
+                                 Column("exit", "exit")], tools, left_out),
+        Table("versions", "Tools that are not the same, by executable and container image",
+              [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
+              [dataclasses.asdict(v) for v in c.versions],
+              "The same path or image name may hold another version: no record tells." if c.versions else ""),
+    ]  # fmt: skip
+    warnings = [f"run {r['run']}: {w}" for r in c.runs for w in r["warnings"]]
+    return Document(
+        f"{len(c.runs)} runs in {source}", tables=tables, warnings=warnings, data=c, main="tasks", currency=currency
+    )
+
+
+def _times(ratio: float | None) -> str | None:
+    return None if ratio is None else f"{ratio:.2f}"
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {f"{name}_times": _times(row[f"{name}_ratio"]) for name in ("wall", "cpu", "peak")}
