@@ -21,19 +21,19 @@ _REQUIRED = ("instance_type", "usd_per_hour")
 _KNOWN = ("provider", "region", "instance_type", "lifecycle", "usd_per_hour", "vcpu", "mem_gib", "gpu", "host")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Price:
     """One row: money an hour, and the shape of that machine where the row has it."""
 
-    provider: str
-    region: str
-    instance_type: str
-    lifecycle: str
-    host: str
     per_hour: float
-    vcpu: float | None
-    mem_gib: float | None
-    gpu: float | None
+    provider: str = ""
+    region: str = ""
+    instance_type: str = ""
+    lifecycle: str = ""
+    host: str = ""
+    vcpu: float | None = None
+    mem_gib: float | None = None
+    gpu: float | None = None
 
 
 @dataclasses.dataclass
@@ -132,6 +132,7 @@ def _row(path: str, n: int, heading: list[str], cells: list[str]) -> Price:
     if per_hour is None:
         raise UserError(f"{path}: line {n}: no usd_per_hour", "leave the row out where the price is unknown")
     return Price(
-        text("provider"), text("region"), text("instance_type"), text("lifecycle"), text("host"), per_hour,
-        number("vcpu"), number("mem_gib"), number("gpu"),
+        per_hour=per_hour, provider=text("provider"), region=text("region"), instance_type=text("instance_type"),
+        lifecycle=text("lifecycle"), host=text("host"), vcpu=number("vcpu"), mem_gib=number("mem_gib"),
+        gpu=number("gpu"),
     )  # fmt: skip

@@ -205,9 +205,13 @@ def failed_run() -> RunReport:
         Observation("STUCK", "WARNING", "task-3", "sort did nothing for 4 s", {}),
     ]
     cpus = Recommendation(
-        "rnaseq", "align", "cpus", 4.0, 1.0, "align used 0.5 CPUs of 4", 3, "medium", {"runs": 3}, 0.25
-    )
-    memory = Recommendation("rnaseq", "call", "memory_bytes", GIB, 4 * GIB, "call ran out of memory", 3, "low", {})
+        pipeline="rnaseq", task="align", what="cpus", current=4.0, recommended=1.0,
+        sentence="align used 0.5 CPUs of 4", runs=3, confidence="medium", evidence={"runs": 3}, saving=0.25,
+    )  # fmt: skip
+    memory = Recommendation(
+        pipeline="rnaseq", task="call", what="memory_bytes", current=GIB, recommended=4 * GIB,
+        sentence="call ran out of memory", runs=3, confidence="low", evidence={},
+    )  # fmt: skip
     return run(
         [*align, odd, call, driver], programs, 120, state="FAILED", exit_code=1, failed_programs=3, failures=[failure],
         gaps=[(T0 + 66 * S, T0 + 70 * S)], losses=[Loss("node1", "ring", "full", 7)], observations=observations,

@@ -53,7 +53,7 @@ def found_in(lake: LakeMaker) -> list[Execution]:
 
 
 def price(name: str, per_hour: float, vcpu: float | None, gib: float | None, gpu: float | None = None) -> Price:
-    return Price("", "", name, "", "", per_hour, vcpu, gib, gpu)
+    return Price(instance_type=name, per_hour=per_hour, vcpu=vcpu, mem_gib=gib, gpu=gpu)
 
 
 # Sizes
@@ -434,8 +434,12 @@ def _basis(walls: list[float], runs: int, age_days: float) -> tuple[sizes.Basis,
     now = T0
     used = [
         Execution(
-            "p", f"r{n % runs}", "t", f"t{n}", None, None, None, None, ["h"], now - round(age_days * DAY_US), now,
-            round(w * 1e9), 1, 0, 1, 0, 0, 0, 0, 0, 1, None, None, False, 0, None, None, None, None, True,
+            pipeline="p", run_id=f"r{n % runs}", task="t", task_id=f"t{n}", sample=None, attempt=None, engine=None,
+            source=None, host_ids=["h"], start_time=now - round(age_days * DAY_US), end_time=now,
+            wall_ns=round(w * 1e9), cpu_ns=1, run_delay_ns=0, peak_program_bytes=1, read_bytes=0, write_bytes=0,
+            rchar=0, wchar=0, net_bytes=0, threads_peak=1, requested_cpus=None, requested_memory_bytes=None,
+            is_shared_limit=False, exit_code=0, exit_signal=None, bound=None, share_idle=None, share_block_io=None,
+            succeeded=True,
         )
         for n, w in enumerate(walls)
     ]  # fmt: skip

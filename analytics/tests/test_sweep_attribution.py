@@ -20,7 +20,7 @@ HOUR = 3600
 
 
 def price(per_hour: float, host: str = "node1", gpu: float | None = None) -> Prices:
-    return Prices([Price("", "", "", "", host, per_hour, None, None, gpu)])
+    return Prices([Price(host=host, per_hour=per_hour, gpu=gpu)])
 
 
 def sweep(

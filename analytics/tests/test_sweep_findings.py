@@ -18,7 +18,7 @@ from sluice_analytics.sweep.period import Period
 from sluice_analytics.sweep.thresholds import Thresholds
 
 HOUR = 3600
-PRICES = Prices([Price("", "", "", "", "node1", 4.0, None, None, 2.0)])
+PRICES = Prices([Price(host="node1", per_hour=4.0, gpu=2.0)])
 
 
 def find(lake: LakeMaker, until: float, kind: str | None = None, limits: Thresholds | None = None) -> list[Finding]:

@@ -164,7 +164,7 @@ def played() -> Iterator[Played]:
 
 
 def _answer(lake: str, since: int, until: int) -> report.SweepReport:
-    prices = Prices([Price("", "", "", "", "*", 3600.0, None, None, None)])  # a unit of money a second
+    prices = Prices([Price(host="*", per_hour=3600.0)])  # a unit of money a second
     limits = Thresholds(least_us=4_000_000, idle_cores=0.2)
     with DuckSession(lake) as session:
         return report.sweep(session, Period(since, until), prices, "run", limits)

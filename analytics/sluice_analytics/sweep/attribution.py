@@ -36,7 +36,7 @@ MEMORY_CLASSES = ("runs", "other", "reserved", "free", "unknown")
 runs but free, free, unknown."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Host:
     """A host in the period. price_per_hour and gpu are None where unknown."""
 
@@ -55,7 +55,7 @@ class Host:
     gpu: float | None
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class HostHour:
     """One host and hour, or its part in the period. Times in microseconds, CPU in ns, memory in bytes times ns."""
 
@@ -67,20 +67,28 @@ class HostHour:
     run_us: int
     capacity: float
     cpu: dict[str, float]
-    """CLASSES; they and residue add up to capacity"""
-    residue: float
+    """CLASSES"""
     iowait_ns: float
     """Of the idle time, what waited for I/O"""
     memory_capacity: float
     memory: dict[str, float]
-    """MEMORY_CLASSES; they and memory_residue add up to memory_capacity"""
-    memory_residue: float
+    """MEMORY_CLASSES"""
     busiest_cores: float | None
     fullest_bytes: int | None
     lost: int
     """Records and events of this hour that are known to be missing"""
     from_us: int
     to_us: int
+
+    @property
+    def residue(self) -> float:
+        """What cpu lacks of capacity; below 0: what it has beyond that."""
+        return self.capacity - sum(self.cpu.values())
+
+    @property
+    def memory_residue(self) -> float:
+        """The same of memory."""
+        return self.memory_capacity - sum(self.memory.values())
 
     @property
     def cost(self) -> float | None:
@@ -108,9 +116,10 @@ def read_hosts(session: Session, period: Period, prices: Prices) -> tuple[list[H
         source = "price table" if price else "records" if per_hour is not None else "unknown"
         found.append(
             Host(
-                row["host_id"], row["host_name"], row["cpus"], row["memory_bytes"], row["instance_type"], row["region"],
-                row["first_us"], row["last_us"], row["daemon_records"] > 0, per_hour, source,
-                price.gpu if price else None,
+                host_id=row["host_id"], host_name=row["host_name"], cpus=row["cpus"], memory_bytes=row["memory_bytes"],
+                instance_type=row["instance_type"], region=row["region"], first_us=row["first_us"],
+                last_us=row["last_us"], is_watched=row["daemon_records"] > 0, price_per_hour=per_hour,
+                price_source=source, gpu=price.gpu if price else None,
             )
         )  # fmt: skip
     return found, warnings
@@ -192,8 +201,9 @@ def attribute(session: Session, period: Period, found: list[Host], losses: list[
             if length > 0:
                 hidden = [x for x in own if x.count is not None and x.start_us < end and x.end_us >= start]
                 result.append(
-                    _hour(host, window, length, told, programs[host.host_id, window],
-                          reserved.get((host.host_id, window), (0.0, 0.0)), hidden, start, end)
+                    _hour(host, window, length, told, programs=programs[host.host_id, window],
+                          reserved=reserved.get((host.host_id, window), (0.0, 0.0)), losses=hidden, start_us=start,
+                          end_us=end)
                 )  # fmt: skip
     return result
 
@@ -209,6 +219,7 @@ def _hour(
     window: int,
     length_us: int,
     row: Row | None,
+    *,
     programs: list[float],
     reserved: tuple[float, float],
     losses: list[Loss],
@@ -244,10 +255,10 @@ def _hour(
     else:
         cpu["unknown" if any(x.hides_use for x in losses) else "other"] += busy - told
     return HostHour(
-        host, window, length_us, covered_us, row["run_us"] if row else 0, capacity, cpu,
-        capacity - sum(cpu.values()), row["cpu_iowait_ns"] if row else 0.0, memory_capacity, memory,
-        memory_capacity - sum(memory.values()), row["busiest_cores"] if row else None,
-        row["fullest_bytes"] if row else None,
-        sum(x.count or 0 for x in losses if start_us <= x.end_us < end_us),  # told once, where it ends
-        start_us, end_us,
+        host=host, window=window, length_us=length_us, covered_us=covered_us, run_us=row["run_us"] if row else 0,
+        capacity=capacity, cpu=cpu, iowait_ns=row["cpu_iowait_ns"] if row else 0.0, memory_capacity=memory_capacity,
+        memory=memory, busiest_cores=row["busiest_cores"] if row else None,
+        fullest_bytes=row["fullest_bytes"] if row else None,
+        lost=sum(x.count or 0 for x in losses if start_us <= x.end_us < end_us),  # told once, where it ends
+        from_us=start_us, to_us=end_us,
     )  # fmt: skip

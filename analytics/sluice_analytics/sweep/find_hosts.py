@@ -14,7 +14,6 @@ from ..model import hosts
 from . import observed, use
 from .attribution import Host
 from .finding import Finding, Scene
-from .period import HOUR_US
 
 
 def find(scene: Scene) -> Iterator[Finding]:
@@ -56,35 +55,32 @@ def _without_runs(scene: Scene, host: Host, row: Row, others: list[Row]) -> Iter
         "programs": top,
     }  # fmt: skip
     start, end = max(host.first_us, scene.period.since_us), min(host.last_us, scene.period.until_us)
-    hours = no_run_us / HOUR_US
     if busy >= limits.busy_share and no_run_us >= limits.least_us:
-        yield Finding(
-            "BUSY_WITHOUT_RUNS", host.host_name, host.host_id, host.host_name, start, end, hours,
-            scene.money(host.host_id, no_run_us),
-            f"{host.host_name} had {units.duration(no_run_us * 1000)} without a run and was {units.percent(busy)} busy "
-            f"in it ({busy * host.cpus:.2f} of {host.cpus} CPUs), most of it by {_names(top)}",
-            evidence,
+        yield scene.finding(
+            "BUSY_WITHOUT_RUNS", host.host_id, no_run_us, subject=host.host_name, start_us=start, end_us=end,
+            sentence=f"{host.host_name} had {units.duration(no_run_us * 1000)} without a run and was "
+            f"{units.percent(busy)} busy in it ({busy * host.cpus:.2f} of {host.cpus} CPUs), most of it by "
+            f"{_names(top)}",
+            evidence=evidence,
         )  # fmt: skip
     if row["last_run_us"] is None:
         if no_run_us >= limits.forgotten_us and busy < limits.busy_share:
-            yield Finding(
-                "FORGOTTEN_HOST", host.host_name, host.host_id, host.host_name, start, end, hours,
-                scene.money(host.host_id, no_run_us),
-                f"{host.host_name} was watched for {units.duration(no_run_us * 1000)} and had no run; "
+            yield scene.finding(
+                "FORGOTTEN_HOST", host.host_id, no_run_us, subject=host.host_name, start_us=start, end_us=end,
+                sentence=f"{host.host_name} was watched for {units.duration(no_run_us * 1000)} and had no run; "
                 f"{busy * host.cpus:.2f} of {host.cpus} CPUs were busy on average",
-                evidence,
+                evidence=evidence,
             )  # fmt: skip
         return
     after = row["after_us"]
     after_busy = row["after_busy_ns"] / row["after_capacity_ns"] if row["after_capacity_ns"] else 0.0
     if after >= limits.after_run_us and after_busy < limits.busy_share:
         evidence |= {"watched_ns": after * 1000, "busy_cores": after_busy * host.cpus, "busy_share": after_busy}
-        yield Finding(
-            "IDLE_AFTER_RUN", host.host_name, host.host_id, host.host_name, row["last_run_us"], end, after / HOUR_US,
-            scene.money(host.host_id, after),
-            f"{host.host_name} was up for {units.duration(after * 1000)} after its last run ended at "
+        yield scene.finding(
+            "IDLE_AFTER_RUN", host.host_id, after, subject=host.host_name, start_us=row["last_run_us"], end_us=end,
+            sentence=f"{host.host_name} was up for {units.duration(after * 1000)} after its last run ended at "
             f"{units.clock(row['last_run_us'])}; {after_busy * host.cpus:.2f} of {host.cpus} CPUs were busy on average",
-            evidence,
+            evidence=evidence,
         )  # fmt: skip
 
 
@@ -108,13 +104,13 @@ def _spikes(scene: Scene, watched: set[str], others: dict[str, list[Row]]) -> It
         span = rows[-1]["end_us"] - rows[0]["start_us"]
         cores = sum(r["cpu_busy_ns"] for r in rows) / (sum(lengths) * 1000)
         top = _by_whom(others[host_id])
-        yield Finding(
-            "PERIODIC_SPIKES", host.host_name, host_id, host.host_name, rows[0]["start_us"], rows[-1]["end_us"],
-            span / HOUR_US, scene.money(host_id, span),
-            f"{host.host_name} had {len(rows)} bursts of {units.duration(statistics.median(lengths) * 1000)} "
+        yield scene.finding(
+            "PERIODIC_SPIKES", host_id, span, subject=host.host_name, start_us=rows[0]["start_us"],
+            end_us=rows[-1]["end_us"],
+            sentence=f"{host.host_name} had {len(rows)} bursts of {units.duration(statistics.median(lengths) * 1000)} "
             f"({cores:.2f} CPUs), one about every {units.duration(middle * 1000)}, and no run in them; "
             f"outside runs most CPU went to {_names(top)}",
-            {
+            evidence={
                 "bursts": len(rows), "median_distance_ns": middle * 1000,
                 "median_length_ns": statistics.median(lengths) * 1000,
                 "steady_distances": steady, "distances": len(distances), "mean_cores": cores,
@@ -165,15 +161,16 @@ def _oversized(scene: Scene, with_runs: set[str]) -> Iterator[Finding]:
             for p in PERCENTILES
         }
         start, end = min(h.from_us for h in own), max(h.to_us for h in own)
-        yield Finding(
-            "OVERSIZED_HOST", host.host_name, host_id, host.host_name, start, end, watched / HOUR_US,
-            scene.money(host_id, watched, 1.0 - share),
-            f"{host.host_name} never used more than {cores:.2f} of {host.cpus} CPUs (99 % of the time under "
+        yield scene.finding(
+            "OVERSIZED_HOST", host_id, watched, subject=host.host_name, start_us=start, end_us=end, share=1.0 - share,
+            sentence=f"{host.host_name} never used more than {cores:.2f} of {host.cpus} CPUs (99 % of the time under "
             f"{cpu['p99_cores']:.2f}) and {units.size(memory)} of {units.size(host.memory_bytes)} in "
             f"{units.duration(watched * 1000)} watched; {units.percent(1 - share)} of it was never needed",
-            {"peak_cores": cores, "cpus": host.cpus, "peak_memory_bytes": memory, "memory_bytes": host.memory_bytes,
-             "watched_ns": watched * 1000, "unused_share": 1.0 - share, "percentile": "nearest rank by time",
-             **cpu, **mem},
+            evidence={
+                "peak_cores": cores, "cpus": host.cpus, "peak_memory_bytes": memory, "memory_bytes": host.memory_bytes,
+                "watched_ns": watched * 1000, "unused_share": 1.0 - share, "percentile": "nearest rank by time",
+                **cpu, **mem,
+            },
         )  # fmt: skip
 
 
@@ -182,8 +179,9 @@ def _gpus(scene: Scene) -> Iterator[Finding]:
         if host.gpu:
             start, end = max(host.first_us, scene.period.since_us), min(host.last_us, scene.period.until_us)
             yield Finding(
-                "GPU_NOT_OBSERVED", host.host_name, host.host_id, host.host_name, start, end, None, None,
-                f"{host.host_name} has {host.gpu:g} GPU{'s' if host.gpu != 1 else ''} by the price table; no record "
-                "tells of GPUs, so whether they worked is not known",
-                {"gpus": host.gpu, "source": "price table"},
+                kind="GPU_NOT_OBSERVED", subject=host.host_name, host_id=host.host_id, host_name=host.host_name,
+                start_us=start, end_us=end, hours=None, money=None,
+                sentence=f"{host.host_name} has {host.gpu:g} GPU{'s' if host.gpu != 1 else ''} by the price table; no "
+                "record tells of GPUs, so whether they worked is not known",
+                evidence={"gpus": host.gpu, "source": "price table"},
             )  # fmt: skip

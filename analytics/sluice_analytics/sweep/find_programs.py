@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from .. import units
 from ..lake.session import Row
 from .finding import Finding, Scene
-from .period import HOUR_US
 
 
 def find(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
@@ -27,19 +26,17 @@ def _finding(scene: Scene, kind: str, row: Row, sentence: str) -> Finding:
     name = row["tool"] or row["comm"] or row["program_id"]
     length = row["told_us"]
     cores = row["cpu_ns"] / (length * 1000)
-    host = scene.name(row["host_id"])
-    return Finding(
-        kind, name, row["host_id"], host, row["told_from_us"], row["told_to_us"], length / HOUR_US,
-        scene.money(row["host_id"], length, scene.share(row["host_id"], cores, row["peak_rss_bytes"])),
-        f"{name} on {host} {sentence}",
-        {
+    return scene.finding(
+        kind, row["host_id"], length, subject=name, start_us=row["told_from_us"], end_us=row["told_to_us"],
+        share=scene.share(row["host_id"], cores, row["peak_rss_bytes"]), of=row,
+        sentence=f"{name} on {scene.name(row['host_id'])} {sentence}",
+        evidence={
             "program_id": row["program_id"], "comm": row["comm"], "argv": row["argv"], "told_ns": length * 1000,
             "cpu_ns": row["cpu_ns"], "cores": cores, "moved_bytes": row["moved_bytes"],
             "called_bytes": row["called_bytes"], "calls": row["calls"], "switches": row["switches"],
             "voluntary_switches": row["voluntary_switches"], "children": row["children"], "sleeps": row["sleeps"],
             "task_id": row["task_id"],
         },
-        row["run_id"], row["pipeline"], row["task"],
     )  # fmt: skip
 
 

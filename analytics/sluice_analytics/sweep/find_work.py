@@ -72,22 +72,22 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
         ])  # fmt: skip
         what = f"run {run_label(first)}" if topic == "run" else f"task {_task_label(first)} of {run_label(first)}"
         yield Finding(
-            "IDLE_RUN" if topic == "run" else "IDLE_TASK",
-            run_label(first) if topic == "run" else _task_label(first),
-            first["host_id"] if len(group) == 1 else None,
-            ", ".join(sorted(scene.name(r["host_id"]) for r in group)),
-            max(first["start_time"], period.since_us),
-            min(max(r["last_us"] for r in group), period.until_us),
-            sum(alive.values()) / HOUR_US,
-            money,
-            f"{what} lived {units.duration(wall_us * 1000)} and used {units.duration(cpu_ns)} of CPU ({cores:.3f} "
-            f"cores) and moved {units.size(moved)}",
-            {
+            kind="IDLE_RUN" if topic == "run" else "IDLE_TASK",
+            subject=run_label(first) if topic == "run" else _task_label(first),
+            host_id=first["host_id"] if len(group) == 1 else None,
+            host_name=", ".join(sorted(scene.name(r["host_id"]) for r in group)),
+            start_us=max(first["start_time"], period.since_us),
+            end_us=min(max(r["last_us"] for r in group), period.until_us),
+            hours=sum(alive.values()) / HOUR_US,
+            money=money,
+            sentence=f"{what} lived {units.duration(wall_us * 1000)} and used {units.duration(cpu_ns)} of CPU "
+            f"({cores:.3f} cores) and moved {units.size(moved)}",
+            evidence={
                 "wall_ns": wall_us * 1000, "cpu_ns": cpu_ns, "cores": cores, "moved_bytes": moved,
                 "task_id": first["task_id"], "live_programs": sum(r["live_programs"] or 0 for r in group),
                 "requested_cpus": first["requested_cpus"], "ended": all(r["phase"] == "END" for r in group),
             },
-            first["run_id"], first["pipeline"], first["task"],
+            run_id=first["run_id"], pipeline=first["pipeline"], task=first["task"],
         )  # fmt: skip
 
 
@@ -119,19 +119,22 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
             for r in group
         ])  # fmt: skip
         yield Finding(
-            "ZOMBIE_RUN" if is_over else "STALLED_RUN", run_label(first),
-            first["host_id"] if len(group) == 1 else None, ", ".join(sorted(scene.name(r["host_id"]) for r in group)),
-            start, end, length / HOUR_US, money,
-            f"run {run_label(first)} was alive and made no progress for {units.duration((end - start) * 1000)}, from "
-            f"{units.clock(start)} to {units.clock(end)}: no program began, none used "
-            f"{scene.limits.quiet_cores:g} CPUs or moved {units.size(scene.limits.quiet_bytes_per_s)} a second"
+            kind="ZOMBIE_RUN" if is_over else "STALLED_RUN",
+            subject=run_label(first),
+            host_id=first["host_id"] if len(group) == 1 else None,
+            host_name=", ".join(sorted(scene.name(r["host_id"]) for r in group)),
+            start_us=start, end_us=end, hours=length / HOUR_US, money=money,
+            sentence=f"run {run_label(first)} was alive and made no progress for "
+            f"{units.duration((end - start) * 1000)}, from {units.clock(start)} to {units.clock(end)}: no program "
+            f"began, none used {scene.limits.quiet_cores:g} CPUs or moved "
+            f"{units.size(scene.limits.quiet_bytes_per_s)} a second"
             + ("" if is_over else "; then it went on"),
-            {
+            evidence={
                 "silent_ns": length * 1000, "stretches": len(stretches), "resumed": not is_over, "start_time": start,
                 "end_time": end, "live_programs": sum(r["live_programs"] or 0 for r in group),
                 "ended": all(r["phase"] == "END" for r in group), "task_id": None,
             },
-            run_id, first["pipeline"], None,
+            run_id=run_id, pipeline=first["pipeline"],
         )  # fmt: skip
 
 
@@ -166,20 +169,19 @@ def _workers(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
             continue
         if row["family_moved_bytes"] >= limits.quiet_bytes_per_s * alive / 1e6:
             continue
-        yield Finding(
-            "WAITING_WORKER", worker, row["host_id"], scene.name(row["host_id"]), start, end, alive / HOUR_US,
-            scene.money(row["host_id"], alive, scene.share(row["host_id"], cores, row["peak_rss_bytes"])),
-            f"{worker} on {scene.name(row['host_id'])} was alive for {units.duration(alive * 1000)} and used, with its "
-            f"children, {units.duration(row['family_cpu_ns'])} of CPU ({cores:.3f} cores) and moved "
+        yield scene.finding(
+            "WAITING_WORKER", row["host_id"], alive, subject=worker, start_us=start, end_us=end,
+            share=scene.share(row["host_id"], cores, row["peak_rss_bytes"]), of=row,
+            sentence=f"{worker} on {scene.name(row['host_id'])} was alive for {units.duration(alive * 1000)} and used, "
+            f"with its children, {units.duration(row['family_cpu_ns'])} of CPU ({cores:.3f} cores) and moved "
             f"{units.size(row['family_moved_bytes'])}",
-            {
+            evidence={
                 "program_id": row["program_id"], "argv": row["argv"], "comm": row["comm"], "cpu_ns": row["cpu_ns"],
                 "family_cpu_ns": row["family_cpu_ns"], "cores": cores, "children": row["children"],
                 "moved_bytes": row["family_moved_bytes"], "alive_ns": alive * 1000,
                 "peak_rss_bytes": row["peak_rss_bytes"],
                 "task_id": row["task_id"],
             },
-            row["run_id"], row["pipeline"], row["task"],
         )  # fmt: skip
 
 
@@ -193,18 +195,17 @@ def _containers(scene: Scene) -> Iterator[Finding]:
         if length < scene.limits.after_run_us:
             continue
         name = row["container_name"] or row["container_id"][:12]
-        yield Finding(
-            "CONTAINER_OUTLIVES_TASK", name, row["host_id"], scene.name(row["host_id"]), start, end, length / HOUR_US,
-            scene.money(row["host_id"], length, scene.share(row["host_id"], None, row["peak_rss_bytes"])),
-            f"container {name} on {scene.name(row['host_id'])} stayed for {units.duration(length * 1000)} after its "
-            f"last task ({row['task']}) ended at {units.clock(start)}: {row['programs']} program(s) such as "
+        yield scene.finding(
+            "CONTAINER_OUTLIVES_TASK", row["host_id"], length, subject=name, start_us=start, end_us=end,
+            share=scene.share(row["host_id"], None, row["peak_rss_bytes"]), of=row,
+            sentence=f"container {name} on {scene.name(row['host_id'])} stayed for {units.duration(length * 1000)} "
+            f"after its last task ({row['task']}) ended at {units.clock(start)}: {row['programs']} program(s) such as "
             f"{row['comm']}" + (", still alive when last heard of" if row["alive"] else ""),
-            {
+            evidence={
                 "container_id": row["container_id"], "task_end_time": start, "programs": row["programs"],
                 "alive": row["alive"], "last_end_time": row["last_end_us"], "comm": row["comm"],
                 "peak_rss_bytes": row["peak_rss_bytes"],
             },
-            row["run_id"], row["pipeline"], row["task"],
         )  # fmt: skip
 
 
@@ -237,17 +238,20 @@ def _failures(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
             else f"run {first['pipeline']}"
         )
         yield Finding(
-            "REPEATED_FAILURE", _task_label(first) if topic == "task" else str(first["pipeline"]),
-            first["host_id"] if len({r["host_id"] for r in group}) == 1 else None,
-            ", ".join(sorted({scene.name(r["host_id"]) for r in group})),
-            first["start_time"], last["last_us"], wall_us / HOUR_US, money,
-            f"{what} failed {len(group)} times ({', '.join(ends)}) between {units.clock(first['start_time'])} and "
-            f"{units.clock(last['last_us'])}: {units.duration(wall_us * 1000)} and {units.duration(sum(cpu))} of CPU",
-            {
+            kind="REPEATED_FAILURE",
+            subject=_task_label(first) if topic == "task" else str(first["pipeline"]),
+            host_id=first["host_id"] if len({r["host_id"] for r in group}) == 1 else None,
+            host_name=", ".join(sorted({scene.name(r["host_id"]) for r in group})),
+            start_us=first["start_time"], end_us=last["last_us"], hours=wall_us / HOUR_US, money=money,
+            sentence=f"{what} failed {len(group)} times ({', '.join(ends)}) between {units.clock(first['start_time'])} "
+            f"and {units.clock(last['last_us'])}: {units.duration(wall_us * 1000)} and "
+            f"{units.duration(sum(cpu))} of CPU",
+            evidence={
                 "failures": len(group), "ends": ends, "wall_ns": wall_us * 1000, "cpu_ns": sum(cpu) if cpu else None,
                 "runs": sorted({r["run_id"] for r in group}), "first_time": first["start_time"],
                 "last_time": last["last_us"],
                 "failed_time": [r["last_us"] for r in group],
             },
-            last["run_id"] if len({r["run_id"] for r in group}) == 1 else None, first["pipeline"], first["task"],
+            run_id=last["run_id"] if len({r["run_id"] for r in group}) == 1 else None,
+            pipeline=first["pipeline"], task=first["task"],
         )  # fmt: skip

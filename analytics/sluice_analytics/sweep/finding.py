@@ -6,10 +6,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..lake.session import Session
+from ..lake.session import Row, Session
 from .attribution import Host, HostHour
 from .losses import Loss
-from .period import Period
+from .period import HOUR_US, Period
 from .thresholds import Thresholds
 
 KINDS = {
@@ -32,7 +32,7 @@ KINDS = {
 """What each kind means, in the words of the table."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Finding:
     """One observation. hours: wall time of it in the period; money: the part of the host's price that it held.
 
@@ -77,6 +77,28 @@ class Scene:
         if host is None or host.price_per_hour is None:
             return None
         return host.price_per_hour * us / 3.6e9 * min(1.0, share)
+
+    def finding(
+        self,
+        kind: str,
+        host_id: str,
+        told_us: int,
+        *,
+        subject: str,
+        start_us: int,
+        end_us: int,
+        sentence: str,
+        evidence: dict[str, Any],
+        share: float = 1.0,
+        of: Row | None = None,
+    ) -> Finding:
+        """A finding of one host: told_us of it, at a share of the host's price. of: a row with run and task."""
+        of = of or dict.fromkeys(("run_id", "pipeline", "task"))
+        return Finding(
+            kind=kind, subject=subject, host_id=host_id, host_name=self.name(host_id), start_us=start_us,
+            end_us=end_us, hours=told_us / HOUR_US, money=self.money(host_id, told_us, share), sentence=sentence,
+            evidence=evidence, run_id=of["run_id"], pipeline=of["pipeline"], task=of["task"],
+        )  # fmt: skip
 
     def share(self, host_id: str, cores: float | None, memory_bytes: float | None) -> float:
         """The part of a host that so many cores and so much memory are: the larger of the two (see tune's Cost)."""

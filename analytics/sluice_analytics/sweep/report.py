@@ -24,7 +24,7 @@ SILENT_INTERVALS_US = 600_000_000
 """A host that was not heard of for this long before the period's end is told of"""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class SweepReport:
     """Everything. by: the name of what groups or host_times are of; exactly one of the two is filled."""
 
@@ -66,8 +66,10 @@ def host_time(
     else:
         own = groups.find(session, period, hours, by)
     return SweepReport(
-        session, period, limits, by, found, hours, groups.add_up("all", hours), host_times, own, [], lost,
-        [*warnings, *more, *_residues(hours, limits)], _notes(period, found), prices.currency, bool(prices.rows),
+        session=session, period=period, limits=limits, by=by, hosts=found, hours=hours,
+        total=groups.add_up("all", hours), host_times=host_times, groups=own, findings=[], losses=lost,
+        warnings=[*warnings, *more, *_residues(hours, limits)], notes=_notes(period, found),
+        currency=prices.currency, has_prices=bool(prices.rows),
     )  # fmt: skip
 
 

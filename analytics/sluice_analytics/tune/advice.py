@@ -113,10 +113,8 @@ def _lack(found: list[Execution], good: list[Execution]) -> str:
 
 
 def _investigate(basis: Basis, sentence: str, executions: int, **evidence: object) -> Recommendation:
-    return Recommendation(
-        basis.pipeline, basis.task, "investigate", None, None, sentence, executions,
-        sizes.confidence(basis, basis.succeeded, [e.wall_ns for e in basis.succeeded]), dict(evidence),
-    )  # fmt: skip
+    sure = sizes.confidence(basis, basis.succeeded, [e.wall_ns for e in basis.succeeded])
+    return basis.recommendation("investigate", sentence, runs=executions, confidence=sure, evidence=dict(evidence))
 
 
 def _median(values: list[float]) -> float | None:
@@ -157,9 +155,8 @@ def _storage(basis: Basis) -> Recommendation | None:
         evidence |= {f"median_{n}": v for n, v in moved.items()}
         evidence |= {f"median_{n}_per_s": v for n, v in rates.items()}
         sure = sizes.confidence(basis, held, [e.wall_ns for e in held])
-        return Recommendation(
-            basis.pipeline, basis.task, "storage", None, None, sentence, len(good), sure, evidence | {"place": place}
-        )
+        evidence["place"] = place
+        return basis.recommendation("storage", sentence, runs=len(good), confidence=sure, evidence=evidence)
     return None
 
 
@@ -238,9 +235,10 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
         "instance_type": name, "per_hour": row.per_hour, "vcpu": row.vcpu, "mem_gib": row.mem_gib,
         "memory_bytes_per_cpu": per_cpu, "gpu": _GPU,
     }  # fmt: skip
-    return Recommendation(
-        basis.pipeline, basis.task, "node_shape", present, cost, sentence, cpu.runs, min_confidence(cpu, ram), evidence
-    )
+    return basis.recommendation(
+        "node_shape", sentence, current=present, recommended=cost, runs=cpu.runs,
+        confidence=min_confidence(cpu, ram), evidence=evidence,
+    )  # fmt: skip
 
 
 def _present_cost(host: money.Host, now: Price, cpus: float, memory: float) -> float | None:

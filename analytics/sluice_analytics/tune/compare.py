@@ -26,7 +26,7 @@ _PAIRS_NEEDED = 6
 """Fewer pairs give no p-value below 0.05: 2 / 2^5 is 0.06"""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Side:
     """What one run has of a task and sample, or of a tool. count: executions or programs. Ratios: to the first run."""
 
@@ -55,10 +55,10 @@ class Test:
     figure: str
     first: int
     other: int
-    median_ratio: float | None
-    p: float | None
-    test: str
-    verdict: str
+    median_ratio: float | None = None
+    p: float | None = None
+    test: str = ""
+    verdict: str = "not enough executions to say"
 
 
 @dataclasses.dataclass
@@ -149,10 +149,12 @@ def _exits(rows: Sequence[TaskRow]) -> str:
 def _task_side(rows: Sequence[TaskRow], n: int) -> Side:
     bounds = list(dict.fromkeys(t.bound for t in rows if t.bound))
     return Side(
-        n, len(rows), _median([t.wall_ns for t in rows]), _median([_cpu(t.usage) for t in rows]),
-        max((t.usage.peak_rss_bytes for t in rows if t.usage.peak_rss_bytes is not None), default=None),
-        _median([t.usage.read_bytes for t in rows]), _median([t.usage.write_bytes for t in rows]),
-        money.add([t.cost.used for t in rows]), ", ".join(bounds) or None, _exits(rows),
+        run=n, count=len(rows), wall_ns=_median([t.wall_ns for t in rows]),
+        cpu_ns=_median([_cpu(t.usage) for t in rows]),
+        peak_rss_bytes=max((t.usage.peak_rss_bytes for t in rows if t.usage.peak_rss_bytes is not None), default=None),
+        read_bytes=_median([t.usage.read_bytes for t in rows]),
+        write_bytes=_median([t.usage.write_bytes for t in rows]), cost=money.add([t.cost.used for t in rows]),
+        bound=", ".join(bounds) or None, exit=_exits(rows),
     )  # fmt: skip
 
 
@@ -160,8 +162,9 @@ def _tool_side(t: ToolRow, n: int) -> Side:
     u = t.usage
     exits = f"{t.failed} of {t.programs} failed" if t.failed else "0"
     return Side(
-        n, t.programs, t.wall_ns, _cpu(u), u.peak_rss_bytes, u.read_bytes, u.write_bytes, t.cost.used, t.bound, exits
-    )
+        run=n, count=t.programs, wall_ns=t.wall_ns, cpu_ns=_cpu(u), peak_rss_bytes=u.peak_rss_bytes,
+        read_bytes=u.read_bytes, write_bytes=u.write_bytes, cost=t.cost.used, bound=t.bound, exit=exits,
+    )  # fmt: skip
 
 
 Sides = dict[tuple[str | None, ...], Side]
@@ -236,7 +239,7 @@ def judge(
 ) -> Test:
     """The test that these values allow: (sample, value) of the first run and of another."""
     x, y = [v for _, v in a], [v for _, v in b]
-    test = Test(subject, run, figure, len(x), len(y), None, None, "", "not enough executions to say")
+    test = Test(subject, run, figure, len(x), len(y))
     if not x or not y:
         return test
     test.median_ratio = _ratio(statistics.median(y), statistics.median(x))

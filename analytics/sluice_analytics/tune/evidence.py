@@ -47,7 +47,7 @@ class Kind:
         return cls(pipeline) if pipeline is not None else cls(None, run.first("command"), run.first("work_dir"))
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Execution:
     """One execution of a task that has ended, on all hosts that saw it. Sizes in bytes, times in microseconds UTC."""
 

@@ -61,7 +61,7 @@ class Cost:
     currency: str = "USD"
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class TaskRow:
     """One execution of a task. attempt counts from 1; on_critical_path: the run could not end sooner than it."""
 
@@ -91,7 +91,7 @@ class TaskRow:
     """How the agent knew of it; see the Task schema"""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class ToolRow:
     """All programs of one tool in the run; share_of_io: of the run's storage bytes."""
 
@@ -108,7 +108,7 @@ class ToolRow:
     cost: Cost = dataclasses.field(default_factory=Cost)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class ProgramRow:
     """One program, for the Gantt and the search."""
 
@@ -135,7 +135,7 @@ class ProgramRow:
     overhead: bool
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Failure:
     """Why it failed: the first program that did, and what followed from it.
 
@@ -173,7 +173,7 @@ class Observation:
     evidence: dict[str, Any]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Recommendation:
     """What would be right, with its evidence; see tune/recommend.py for the rules."""
 
@@ -242,7 +242,7 @@ class Loss:
     count: int
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class RunReport:
     """Everything. state: RUNNING, SUCCEEDED, FAILED, UNKNOWN (the lake ends before the run does)."""
 

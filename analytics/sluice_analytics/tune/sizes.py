@@ -61,6 +61,23 @@ class Basis:
         """The successful execution that began last."""
         return max(self.succeeded, key=lambda e: e.start_time)
 
+    def recommendation(
+        self,
+        what: str,
+        sentence: str,
+        *,
+        current: float | None = None,
+        recommended: float | None = None,
+        runs: int,
+        confidence: str,
+        evidence: dict[str, Any],
+    ) -> Recommendation:
+        """One for this task."""
+        return Recommendation(
+            pipeline=self.pipeline, task=self.task, what=what, current=current, recommended=recommended,
+            sentence=sentence, runs=runs, confidence=confidence, evidence=evidence,
+        )  # fmt: skip
+
     def said(self, used: Sequence[Execution]) -> str:
         """How many executions in how many runs, as a sentence has it."""
         return f"{len(used)} successful executions in {units.counted(runs_of(used), 'run')}"
@@ -144,9 +161,10 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
     extra |= {"busiest_interval_p95_cpus": percentile(busiest, 0.95) if busiest else None, "threads_peak": threads}
     evidence = _numbers(basis, used, values, "_cpus") | extra | {"rule": "ceil(P95 of CPU time / wall time - 0.05)"}
     sure = confidence(basis, used, values, all(e.run_delay_ns is not None for e in used))
-    return Recommendation(
-        basis.pipeline, basis.task, "cpus", current, float(recommended), sentence, len(used), sure, evidence
-    ), ""
+    return basis.recommendation(
+        "cpus", sentence, current=current, recommended=float(recommended), runs=len(used), confidence=sure,
+        evidence=evidence,
+    ), ""  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -258,9 +276,10 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         evidence["fit"] = dataclasses.asdict(fit)
         sentence += f": {fit.bytes_per_byte:.3g} B for each, R² {fit.r_squared:.2f}"
     sure = confidence(basis, used, values, all(e.unknown_peaks == 0 for e in used))
-    return Recommendation(
-        basis.pipeline, basis.task, "memory_bytes", current, float(recommended), sentence, len(used), sure, evidence
-    ), ""
+    return basis.recommendation(
+        "memory_bytes", sentence, current=current, recommended=float(recommended), runs=len(used), confidence=sure,
+        evidence=evidence,
+    ), ""  # fmt: skip
 
 
 def time(basis: Basis) -> Recommendation:
@@ -273,8 +292,8 @@ def time(basis: Basis) -> Recommendation:
         sentence += "; less than a minute is not recommended"
     evidence = _numbers(basis, basis.succeeded, values, "_ns") | {"rule": "max(P95 of wall time * 1.2, 1 minute)"}
     sure = confidence(basis, basis.succeeded, values)
-    return Recommendation(
-        basis.pipeline, basis.task, "time_ns", None, float(recommended), sentence, len(values), sure, evidence
+    return basis.recommendation(
+        "time_ns", sentence, recommended=float(recommended), runs=len(values), confidence=sure, evidence=evidence
     )
 
 

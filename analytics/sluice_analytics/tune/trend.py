@@ -37,7 +37,7 @@ NOTABLE = 0.05
 Unit = Literal["ns", "size", "money", "count"]
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(kw_only=True)
 class Point:
     """One run. state as in find.Run.state; failed_tasks counts executions, retries too, and of a run that failed 1."""
 
@@ -104,17 +104,17 @@ def points(
         state = run.state(now, bad > 0 if done else None)
         found.append(
             Point(
-                run.run_id,
-                run.start_time,
-                state,
-                run.wall_ns,
-                _sum(usage["cpu_user_ns"], usage["cpu_system_ns"]),
-                usage["peak_rss_bytes"],
-                usage["rchar"],
-                _sum(usage["read_bytes"], usage["write_bytes"]),
-                costs.get(run.run_id),
-                done,
-                max(bad, int(state == "FAILED")),
+                run_id=run.run_id,
+                start_time=run.start_time,
+                state=state,
+                wall_ns=run.wall_ns,
+                cpu_ns=_sum(usage["cpu_user_ns"], usage["cpu_system_ns"]),
+                peak_rss_bytes=usage["peak_rss_bytes"],
+                rchar=usage["rchar"],
+                storage_bytes=_sum(usage["read_bytes"], usage["write_bytes"]),
+                cost=costs.get(run.run_id),
+                tasks=done,
+                failed_tasks=max(bad, int(state == "FAILED")),
             )
         )
     return found
