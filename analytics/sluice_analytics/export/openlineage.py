@@ -33,7 +33,7 @@ set_producer(PRODUCER)
 
 
 @attr.define
-class SluiceResources(RunFacet):  # type: ignore[misc]
+class SluiceResources(RunFacet):
     """What a run used, from the kernel's own counters: names and units as in sluice's records."""
 
     usage: dict[str, Any] = attr.field(factory=dict)
@@ -123,8 +123,10 @@ def to_json(event: RunEvent) -> str:
 def _transport(url: str, api_key: str | None) -> Transport:
     """http(s)://HOST:PORT, or kafka://BROKERS/TOPIC."""
     if url.startswith(("http://", "https://")):
-        auth = {"auth": ApiKeyTokenProvider({"api_key": api_key})} if api_key else {}
-        return HttpTransport(HttpConfig(url=url, **auth))
+        http = HttpConfig(url=url)
+        if api_key:
+            http.auth = ApiKeyTokenProvider({"api_key": api_key})
+        return HttpTransport(http)
     brokers, _, topic = url.removeprefix("kafka://").partition("/")
     if url.startswith("kafka://") and brokers and topic:
         config = {"bootstrap.servers": brokers, "acks": "all"}

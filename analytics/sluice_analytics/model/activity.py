@@ -10,6 +10,8 @@ divides and loses nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ibis
 import ibis.expr.types as ir
 
@@ -40,9 +42,9 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     )
     ended = ended_programs(session, scope)
     if scope.since_us is not None:  # its totals count from before the scope, where we did not look
-        ended = ended.filter(ibis.coalesce(ended.observed_time, ended.program_start_time) >= scope.since_us)
+        ended = ended.filter(ended.observed_time.fill_null(ended.program_start_time) >= scope.since_us)
     counted_from = ended.select(
-        "program_id", counted_from=ibis.coalesce(ended.observed_time, ended.program_start_time)
+        "program_id", counted_from=ended.observed_time.fill_null(ended.program_start_time)
     )  # found anew after a gap: END counts from then on, and so do we
     counted = usage.inner_join(counted_from, "program_id").filter(lambda t: t.time > t.counted_from)
     told = counted.group_by("program_id").aggregate(
@@ -73,12 +75,14 @@ def cut(table: ir.Table, window_us: int, since_us: int | None = None, until_us: 
         table = table.filter(table.end_us > since_us)
     if until_us is not None:
         table = table.filter(table.start_us < until_us)
-    begin = table.start_us if since_us is None else ibis.greatest(table.start_us, since_us)
-    end = table.end_us if until_us is None else ibis.least(table.end_us, until_us)
-    first = ibis.least(begin, end) // window_us
-    final = ibis.greatest(first, (end - 1) // window_us)
+    # Ibis calls the least of two numbers a Value, with which mypy lets nobody reckon.
+    begin: Any = table.start_us if since_us is None else ibis.greatest(table.start_us, since_us)
+    end: Any = table.end_us if until_us is None else ibis.least(table.end_us, until_us)
+    least: Any = ibis.least(begin, end)
+    first = least // window_us
+    final: Any = ibis.greatest(first, (end - 1) // window_us)
     table = table.mutate(_begin=begin, _end=end, _first=first, _count=ibis.least(final - first + 1, 10_000))
-    steps = table.mutate(_step=ibis.range(0, table._count.cast("int64")).unnest())
+    steps = table.mutate(_step=ibis.range(0, table._count.cast("int64"), 1).unnest())
     window = (steps._first + steps._step) * window_us
     placed = steps.mutate(
         window=window, from_us=ibis.greatest(steps._begin, window), to_us=ibis.least(steps._end, window + window_us)

@@ -9,6 +9,8 @@ an interval may lie in two windows.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ibis
 import ibis.expr.types as ir
 
@@ -98,7 +100,8 @@ def with_presence(session: Session, scope: Scope, window_us: int, since_us: int,
     alive = cut(presence(session, scope), window_us, since_us, until_us)
     alive = alive.select("host_id", "window", alive_from=alive.from_us, alive_to=alive.to_us)
     met = parts.select("host_id", "window", "from_us", "to_us").inner_join(alive, ["host_id", "window"])
-    met = met.mutate(_both=ibis.least(met.to_us, met.alive_to) - ibis.greatest(met.from_us, met.alive_from))
+    until: Any = ibis.least(met.to_us, met.alive_to)
+    met = met.mutate(_both=until - ibis.greatest(met.from_us, met.alive_from))
     met = met.filter(met._both > 0)
     present = met.group_by("host_id", "window", "from_us").aggregate(_run_us=met._both.sum().cast("int64"))
     joined = parts.left_join(present, ["host_id", "window", "from_us"])

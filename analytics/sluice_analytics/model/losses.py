@@ -17,7 +17,7 @@ def lost_events(session: Session, scope: Scope) -> ir.Table:
     record = session.table("agent", scope)
     first = record.group_by("agent_id").aggregate(first_seq=record.seq.min())
     each = record.filter(record.lost.length() > 0)
-    each = each.mutate(_at=ibis.range(0, each.lost.length()).unnest())
+    each = each.mutate(_at=ibis.range(0, each.lost.length(), 1).unnest())
     loss = each.lost[each._at]
     each = each.select(
         "host_id", "agent_id", "seq", "time", "event", "interval_ns",

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -23,9 +26,7 @@ _SWITCHES = ("voluntary_switches", "involuntary_switches")
 
 
 def _sum(table: ir.Table, names: tuple[str, ...]) -> ir.IntegerColumn:
-    total = table[names[0]].fill_null(0)
-    for name in names[1:]:
-        total = total + table[name].fill_null(0)
+    total: ir.IntegerColumn = functools.reduce(operator.add, (table[name].fill_null(0) for name in names))
     return total
 
 
@@ -149,7 +150,8 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     interval = interval.select("host_id", usual_us=interval.interval_ns // 1000)
     piece = pieces(session, scope).semi_join(alive, "run_id").left_join(interval, "host_id")
     start = ibis.greatest(piece.start_us, piece.end_us - ibis.coalesce(piece.usual_us, piece.end_us))
-    seconds = ibis.greatest(piece.end_us - start, 1).cast("float64") / 1e6
+    length: Any = ibis.greatest(piece.end_us - start, 1)
+    seconds = length.cast("float64") / 1e6
     cpu_s = (piece.cpu_user_ns.fill_null(0) + piece.cpu_system_ns.fill_null(0)).cast("float64") / 1e9
     known = programs(session, scope)
     overhead = known.filter(known.overhead).select("program_id")

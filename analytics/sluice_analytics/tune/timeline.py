@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 
 import ibis
 import ibis.expr.types as ir
@@ -116,13 +118,8 @@ def is_work(t: ir.Table) -> ir.BooleanValue:
     """Did a program work in this piece? CPU of WORK_CPU_SHARE or bytes of WORK_BYTES_PER_S, in integers."""
     length = t.end_us - t.start_us
     cpu = t.cpu_user_ns.fill_null(0) + t.cpu_system_ns.fill_null(0)
-    moved = sum(
-        (
-            t[name].fill_null(0)
-            for name in ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
-        ),
-        ibis.literal(0, "int64"),
-    )
+    names = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
+    moved = functools.reduce(operator.add, (t[name].fill_null(0) for name in names))
     share = round(WORK_CPU_SHARE * 1000)
     work: ir.BooleanValue = (cpu > length * share) | (moved * 1_000_000 > length * WORK_BYTES_PER_S)
     return work

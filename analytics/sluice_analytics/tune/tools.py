@@ -113,7 +113,7 @@ def _put(parts: dict[Key, Part], row: Row, part: Part) -> None:
 
 
 def _tool(t: ir.Table) -> ir.StringValue:
-    tool: ir.StringValue = ibis.coalesce(t.tool, t.comm)
+    tool: ir.StringValue = t.tool.fill_null(t.comm)
     return tool
 
 
