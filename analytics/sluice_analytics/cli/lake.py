@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import os
 import re
 import sys
 import time
@@ -21,7 +20,7 @@ from ..lake import compactor, files, retain
 from ..lake.columns import COLUMNS
 from ..lake.duck import DuckSession
 from ..lake.info import topic_info
-from ..lake.open import DEFAULT_LAKES
+from ..lake.open import DEFAULT_LAKES, folder_of
 from ..report.document import Column, Document, Table
 from . import common
 
@@ -79,16 +78,6 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--memory-limit", metavar="SIZE", help="what DuckDB may take, such as 1GiB")
 
 
-def _lake_of(args: argparse.Namespace) -> str:
-    lake: str | None = args.lake or next((d for d in DEFAULT_LAKES if os.path.isdir(d)), None)
-    if lake is None:
-        raise UserError(
-            "there is no lake in ./sluice-lake or /var/lib/sluice/lake",
-            "name one with --lake DIR, or record one: sluice run -- COMMAND",
-        )
-    return lake
-
-
 def _topics_of(lake: str, args: argparse.Namespace) -> list[str]:
     there = [t for t in files.topics_of(lake) if t in COLUMNS]
     if args.topic is None:
@@ -100,7 +89,7 @@ def _topics_of(lake: str, args: argparse.Namespace) -> list[str]:
 
 
 def _info(args: argparse.Namespace) -> int:
-    lake = _lake_of(args)
+    lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     with DuckSession(lake, args.memory_limit) as session, _progress("reading", len(topics)) as done:
         found = []
@@ -122,7 +111,7 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _compact(args: argparse.Namespace) -> int:
-    lake = _lake_of(args)
+    lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     until = _until(args.until)
     rows = []
@@ -191,7 +180,7 @@ def _until(text: str | None) -> str:
 
 
 def _retain(args: argparse.Namespace) -> int:
-    lake = _lake_of(args)
+    lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     keep = _keep("--keep", args.keep)
     usage = keep if args.keep_usage is None else _keep("--keep-usage", args.keep_usage)

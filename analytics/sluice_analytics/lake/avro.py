@@ -12,6 +12,7 @@ import fastavro
 
 from ..errors import UserError
 from .columns import Column
+from .files import MOVE
 
 Record = dict[str, Any]
 
@@ -69,10 +70,7 @@ def records(path: str) -> Iterator[Record]:
     except OSError as e:
         raise UserError(f"{path}: {e.strerror or e}") from e
     except (EOFError, IndexError, ValueError, TypeError, KeyError, OverflowError, AssertionError) as e:
-        raise UserError(
-            f"{path}: is damaged: {e or type(e).__name__}",
-            "move it out of the lake; `sluice cat` prints what can be read of it",
-        ) from e
+        raise UserError(f"{path}: is damaged: {e or type(e).__name__}", MOVE) from e
 
 
 def getter(column: Column) -> Callable[[Record], Any]:

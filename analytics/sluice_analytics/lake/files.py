@@ -24,15 +24,16 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from ..errors import UserError
-from .session import Scope
+from .columns import SCHEMA_VERSION
+from .session import LATE_US, Scope
 
-_LATE_US = 3_600_000_000
 _MAGIC = b"Obj\x01"
 _SYNC = 16
 _HEAD = 1 << 14
 _HEAD_MAX = 1 << 24
 _DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)$")
-_MOVE = "move it out of the lake; `sluice cat` prints what can be read of it"
+MOVE = "move it out of the lake; `sluice cat` prints what can be read of it"
+"""What to do about a damaged file"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,6 +98,10 @@ def folder(path: str) -> list[os.DirEntry[str]]:
         return []
     except OSError as e:
         raise UserError(f"{path}: {e.strerror}", "read the lake as its owner or as root") from e
+
+
+# Headers and blocks are read by hand: fastavro takes 25 ms to load, reads all that it walks over, and does not say
+# at which byte a file is damaged; DuckDB's reader says nothing at all of that.
 
 
 def _varint(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
@@ -179,12 +184,12 @@ class Headers:
             try:
                 found = _parse_header(data)
             except ValueError as e:
-                raise UserError(f"{path}: {e}", _MOVE) from e
+                raise UserError(f"{path}: {e}", MOVE) from e
             if found is not None:
                 self._known.append((data[: found.size - _SYNC], found))
                 return found
             if len(data) < wanted or wanted >= _HEAD_MAX:
-                raise UserError(f"{path}: ends within its header", _MOVE)
+                raise UserError(f"{path}: ends within its header", MOVE)
             wanted *= 8
 
 
@@ -263,8 +268,8 @@ def day_start(day: str) -> int:
 
 def days_of(scope: Scope) -> tuple[str | None, str | None]:
     """First and last day whose folders can hold records of a scope, both included."""
-    first = None if scope.since_us is None else day_of(scope.since_us - _LATE_US)
-    last = None if scope.until_us is None else day_of(scope.until_us - 1 + _LATE_US)
+    first = None if scope.since_us is None else day_of(scope.since_us - LATE_US)
+    last = None if scope.until_us is None else day_of(scope.until_us - 1 + LATE_US)
     return first, last
 
 
@@ -317,9 +322,18 @@ def avro_files(
             if schema not in kinds:
                 kinds[schema] = record_name(schema, entry.path)
             if kinds[schema].lower() != topic:
-                raise UserError(f"{entry.path}: holds {kinds[schema]} records, not those of sluice.{topic}", _MOVE)
+                raise UserError(f"{entry.path}: holds {kinds[schema]} records, not those of sluice.{topic}", MOVE)
             found.append(File(entry.path, day, host, schema))
     return found
+
+
+def of_the_future(group: list[str], version: int, topic: str) -> str:
+    """What is said of files with a schema that this version does not know whole."""
+    others = f" and {len(group) - 1} more" if len(group) > 1 else ""
+    return (
+        f"{group[0]}{others}: written with schema_version {version} of sluice.{topic}, this version knows "
+        f"{SCHEMA_VERSION}: newer fields are not read"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -330,6 +344,13 @@ class OpenFile:
     day: str
     host: str
     is_live: bool
+
+    def of_the_dead(self, what: str = "its whole blocks are read") -> str:
+        """What is said of one whose writer died. what: what of it counts."""
+        return (
+            f"{self.path}: was left open by a writer that died; {what}; "
+            "the agent or `sluice run --lake` mends it when it starts next on that host"
+        )
 
 
 def open_files(lake: str, topic: str, scope: Scope) -> list[OpenFile]:
@@ -359,7 +380,7 @@ def record_name(text: str, path: str) -> str:
         name: str = schema["name"].rpartition(".")[2]
         return name if schema["type"] == "record" else f"{schema['type']}"
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise UserError(f"{path}: its schema cannot be read: {e!r}", _MOVE) from e
+        raise UserError(f"{path}: its schema cannot be read: {e!r}", MOVE) from e
 
 
 def schema_fields(text: str, path: str) -> dict[str, Any]:
@@ -370,7 +391,7 @@ def schema_fields(text: str, path: str) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         _collect(record, "", fields, named)
     except (ValueError, KeyError, TypeError) as e:
-        raise UserError(f"{path}: its schema cannot be read: {e!r}", _MOVE) from e
+        raise UserError(f"{path}: its schema cannot be read: {e!r}", MOVE) from e
     return fields
 
 

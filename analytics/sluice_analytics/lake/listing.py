@@ -52,10 +52,7 @@ def look(lake: str, topic: str, scope: Scope, copies: str | None) -> Found:
                 if copy is not None:
                     finished.append(copy)
             if not file.is_live:
-                warnings.append(
-                    f"{file.path}: was left open by a writer that died; its whole blocks are read; "
-                    "the agent or `sluice run --lake` mends it when it starts next on that host"
-                )
+                warnings.append(file.of_the_dead())
     return Found(days, finished, warnings + _from_the_future(topic, finished))
 
 
@@ -69,11 +66,7 @@ def _from_the_future(topic: str, found: list[files.File]) -> list[str]:
         with contextlib.suppress(UserError):  # damaged: its reader finds out
             first = next(avro.records(group[0].path), None)
             if first is not None and first["schema_version"] > SCHEMA_VERSION:
-                others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-                warnings.append(
-                    f"{group[0].path}{others}: written with schema_version {first['schema_version']} of "
-                    f"sluice.{topic}, this version knows {SCHEMA_VERSION}: newer fields are not read"
-                )
+                warnings.append(files.of_the_future([f.path for f in group], first["schema_version"], topic))
     return warnings
 
 

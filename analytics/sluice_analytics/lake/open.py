@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import functools
 import os
+from collections.abc import Sequence
 
 from ..errors import UserError
 from .session import Session
@@ -63,13 +64,18 @@ def open_session(args: argparse.Namespace) -> Session:
         from .iceberg import open_table
 
         return open_table(args.table, args.engine, args.memory_limit, args.spark_master, args.spark_conf)
-    lake = args.lake or next((d for d in DEFAULT_LAKES if os.path.isdir(d)), None)
+    return _on_files(args, folder_of(args.lake, DEFAULT_LAKES))
+
+
+def folder_of(named: str | None, usual: Sequence[str]) -> str:
+    """The lake that --lake names, else the first usual one that is there."""
+    lake = named or next((d for d in usual if os.path.isdir(d)), None)
     if lake is None:
         raise UserError(
             "there is no lake in ./sluice-lake or /var/lib/sluice/lake",
             "name one with --lake DIR, or record one: sluice run -- COMMAND",
         )
-    return _on_files(args, lake)
+    return lake
 
 
 def _check_local(args: argparse.Namespace) -> None:

@@ -28,6 +28,9 @@ class Scope:
 
 ALL = Scope()
 
+LATE_US = 3_600_000_000
+"""Records are written, and files closed, up to so much later than what they tell of (microseconds)"""
+
 
 class Session(Protocol):
     """A lake and the engine that reads it. close() ends what open() began; use it as a context manager."""

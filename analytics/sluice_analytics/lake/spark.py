@@ -306,10 +306,7 @@ def explain(e: Exception, source: str) -> Exception:
         if path.endswith(".avro"):
             with contextlib.suppress(OSError, UserError):
                 what = files.blocks_of(path, files.Headers()).broken
-        return UserError(
-            f"{path}: is damaged: {what or reason(e)}",
-            "move it out of the lake; `sluice cat` prints what can be read of it",
-        )
+        return UserError(f"{path}: is damaged: {what or reason(e)}", files.MOVE)
     return UserError(f"{source}: Spark: {reason(e)}")
 
 

@@ -37,7 +37,6 @@ _SMALL = 1 << 20
 _MANY = 16
 _TOGETHER = 64 << 20
 _ROW_GROUP = 20_480
-_DAMAGED = "move it out of the lake; `sluice cat` prints what can be read of it"
 
 
 def paths_list(function: str, paths: Sequence[str]) -> str:
@@ -149,7 +148,7 @@ class Stage:
         """All of a finished file, its blocks walked. UserError where it is damaged."""
         blocks = files.blocks_of(file.path, self._headers)
         if blocks.broken:
-            raise UserError(f"{file.path}: is damaged: {blocks.broken}", _DAMAGED)
+            raise UserError(f"{file.path}: is damaged: {blocks.broken}", files.MOVE)
         return Source(file.path, file.day, blocks.header, blocks.header.size, blocks.end, blocks.records, False)
 
     def _opened(self, topic: str, file: files.OpenFile) -> Source | None:
@@ -160,14 +159,11 @@ class Stage:
             blocks = None  # renamed since, or its header is not on disk yet
         if not file.is_live:
             what = "nothing can be read of it" if blocks is None else "its whole blocks are read"
-            self.warn(
-                f"{file.path}: was left open by a writer that died; {what}; "
-                "the agent or `sluice run --lake` mends it when it starts next on that host"
-            )
+            self.warn(file.of_the_dead(what))
         if blocks is None:
             return None
         if files.record_name(blocks.header.schema, file.path).lower() != topic:
-            raise UserError(f"{file.path}: holds no records of sluice.{topic}", _DAMAGED)
+            raise UserError(f"{file.path}: holds no records of sluice.{topic}", files.MOVE)
         start = self._open_until.get(file.path, blocks.header.size)
         return Source(file.path, file.day, blocks.header, start, blocks.end, blocks.records, True)
 
@@ -203,7 +199,7 @@ class Stage:
         for (text, _), group in groups.items():
             fields = files.schema_fields(text, group[0].path)
             if "schema_version" not in fields or any(name not in fields for name in ("time", "agent_id", "seq")):
-                raise UserError(f"{group[0].path}: is no record of sluice.{topic}", _DAMAGED)
+                raise UserError(f"{group[0].path}: is no record of sluice.{topic}", files.MOVE)
             values = [f"{value_of(c, fields)} AS {quoted(c.name)}" for c in columns]
             if unread:
                 values += _unread(columns, fields)
@@ -242,11 +238,7 @@ class Stage:
         except duckdb.Error:
             return  # damaged: copy finds out
         if row is not None and row[0] > SCHEMA_VERSION:
-            others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-            self.warn(
-                f"{group[0].path}{others}: written with schema_version {row[0]} of sluice.{topic}, this version knows "
-                f"{SCHEMA_VERSION}: newer fields are not read"
-            )
+            self.warn(files.of_the_future([s.path for s in group], row[0], topic))
 
     def _readable(self, group: list[Source]) -> list[str]:
         """Paths that the Avro reader can take: of one schema and codec, open files cut, small ones together."""
@@ -276,8 +268,8 @@ class Stage:
             try:
                 (count,) = self._con.execute(f"SELECT count(seq) FROM read_avro({literal(path)})").fetchall()[0]
             except duckdb.Error as e:
-                raise UserError(f"{source.path}: is damaged: {str(e).splitlines()[0]}", _DAMAGED) from e
+                raise UserError(f"{source.path}: is damaged: {str(e).splitlines()[0]}", files.MOVE) from e
             if count != source.records:
                 raise UserError(
-                    f"{source.path}: is damaged: {count} of its {source.records} records can be read", _DAMAGED
+                    f"{source.path}: is damaged: {count} of its {source.records} records can be read", files.MOVE
                 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ibis
 import ibis.expr.types as ir
 
-from ..lake.session import ALL, Scope, Session
+from ..lake.session import ALL, LATE_US, Scope, Session
 
 
 def _last(records: ir.Table, *keys: str) -> ir.Table:
@@ -82,4 +82,4 @@ def run_scope(session: Session, run_id: str) -> Scope:
     found = session.rows(records.aggregate(first=records.start_time.min(), last=records.time.max()))[0]
     if found["first"] is None:
         return Scope(run_ids=(run_id,))
-    return Scope(since_us=found["first"], until_us=found["last"] + 3_600_000_000, run_ids=(run_id,))
+    return Scope(since_us=found["first"], until_us=found["last"] + LATE_US, run_ids=(run_id,))

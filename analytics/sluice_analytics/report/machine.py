@@ -44,7 +44,10 @@ def _field_names(of: type) -> tuple[str, ...]:
 
 
 def _encoded(value: Any, depth: int = 0) -> Iterator[str]:
-    """JSON in pieces: two levels are indented, and each thing in them is a line, such as a task with all it has."""
+    """JSON in pieces: two levels are indented, and each thing in them is a line, such as a task with all it has.
+
+    json.dumps, which writes the lines, indents all levels or none.
+    """
     if depth == 2 or not value or not isinstance(value, (dict, list)):
         yield json.dumps(value, ensure_ascii=False, allow_nan=False)
         return

@@ -8,12 +8,11 @@ import datetime
 import time
 
 from ..errors import UserError
-from ..lake.session import Scope
+from ..lake.session import LATE_US, Scope
 from ..units import parse_duration_us
 
 HOUR_US = 3_600_000_000
-SLACK_US = HOUR_US
-"""Records are written up to some time after what they tell of: so much later ones are read too"""
+SLACK_US = LATE_US
 
 
 @dataclasses.dataclass(frozen=True)

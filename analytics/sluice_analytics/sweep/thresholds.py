@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 
-HOUR_US = 3_600_000_000
+from .period import HOUR_US
+
 MINUTE_US = 60_000_000
 
 

@@ -17,7 +17,7 @@ import ibis
 import ibis.expr.types as ir
 
 from ..errors import NotFound
-from ..lake.session import Row, Scope, Session
+from ..lake.session import LATE_US, Row, Scope, Session
 from ..model.records import tasks
 from ..prices import Prices
 from . import find, money
@@ -28,7 +28,6 @@ KIND = (*find.HEAD, "command", "work_dir")
 BY_DESCENT = "child of the driver"
 """The source of a task that the engine did not name: its name is that of its command."""
 
-_LATE_US = 3_600_000_000
 _KEY = ("run_id", "task_id", "attempt", "host_id")
 
 
@@ -127,7 +126,7 @@ def scope_of(runs: list[find.Run]) -> Scope:
     """The scope of all records of some runs."""
     return Scope(
         since_us=min(r.start_time for r in runs),
-        until_us=max(r.last_time for r in runs) + _LATE_US,
+        until_us=max(r.last_time for r in runs) + LATE_US,
         run_ids=tuple(r.run_id for r in runs),
     )
 

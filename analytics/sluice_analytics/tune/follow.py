@@ -19,7 +19,7 @@ from ..errors import NotFound
 from ..lake import open as lake_open
 from ..lake.session import Growing, Row, Scope, Session
 from . import find
-from .timeline import WORK_BYTES_PER_S, WORK_CPU_SHARE
+from .timeline import MOVED, WORK_BYTES_PER_S, WORK_CPU_SHARE
 
 STALLED_RECORDS = 3
 """So many records of a live step in a row, one an interval, in which it used nothing: it is stalled"""
@@ -30,7 +30,6 @@ LATE_US = 60_000_000
 LOOKS = 100
 """A session is opened anew after so many looks: it keeps what it read at each, which is put together then"""
 
-_MOVED = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
 STATES = ("active", "stalled", "finished", "failed")
 
 
@@ -79,7 +78,7 @@ def is_quiet(before: Row, after: Row) -> bool:
     if us <= 0:
         return False
     cpu = sum((after[n] or 0) - (before[n] or 0) for n in ("cpu_user_ns", "cpu_system_ns"))
-    moved = sum((after[n] or 0) - (before[n] or 0) for n in _MOVED)
+    moved = sum((after[n] or 0) - (before[n] or 0) for n in MOVED)
     return bool(cpu <= us * 1000 * WORK_CPU_SHARE and moved * 1_000_000 <= us * WORK_BYTES_PER_S)
 
 

@@ -21,8 +21,11 @@ _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400
 WORK_CPU_SHARE = 0.01
 """A piece in which a program used this part of one CPU, or more, is work"""
 
+MOVED = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
+"""Bytes that a program moves: storage, network, reads and writes of any kind"""
+
 WORK_BYTES_PER_S = 64 * 1024
-"""So is one in which it moved so many bytes a second: storage, network, reads and writes of any kind"""
+"""So is one in which it moved so many bytes of MOVED a second"""
 
 GAP_US = 1_000_000
 """Shortest gap that is told of, in microseconds; at least GAP_SHARE of the run's wall time too"""
@@ -118,8 +121,7 @@ def is_work(t: ir.Table) -> ir.BooleanValue:
     """Did a program work in this piece? CPU of WORK_CPU_SHARE or bytes of WORK_BYTES_PER_S, in integers."""
     length = t.end_us - t.start_us
     cpu = t.cpu_user_ns.fill_null(0) + t.cpu_system_ns.fill_null(0)
-    names = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar")
-    moved = functools.reduce(operator.add, (t[name].fill_null(0) for name in names))
+    moved = functools.reduce(operator.add, (t[name].fill_null(0) for name in MOVED))
     share = round(WORK_CPU_SHARE * 1000)
     work: ir.BooleanValue = (cpu > length * share) | (moved * 1_000_000 > length * WORK_BYTES_PER_S)
     return work

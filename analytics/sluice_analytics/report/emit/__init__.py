@@ -3,7 +3,8 @@
 
 A task without enough evidence, or with a name that the engine cannot be told, has a comment that says so
 and nothing else. Names reach the configuration only when they have the engine's own form; in comments they
-are made printable, so that no name can end a line and begin a setting.
+are made printable, so that no name can end a line and begin a setting. The lines are written by hand: a library for
+YAML keeps no comments, and the other forms have none.
 """
 
 from __future__ import annotations
