@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs for other systems: OpenLineage, OpenTelemetry traces, Parquet."""
+"""Presentation to other systems: runs as OpenLineage events, OpenTelemetry traces, Parquet."""

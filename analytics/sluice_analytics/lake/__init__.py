@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where records come from: a lake of files, Kafka topics or Iceberg tables, on DuckDB or Spark."""
+"""Sessions: records from a lake of files, Kafka topics or Iceberg tables, on DuckDB or Spark."""

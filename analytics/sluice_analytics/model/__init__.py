@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records made into tables of programs, tasks, runs, hosts and activity: Ibis expressions, the same on every engine."""
+"""The model: records as tables of programs, tasks, runs, hosts and activity, the same Ibis on every engine."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers as tables, JSON, CSV and one HTML page; emit/ has them as configuration for an engine."""
+"""Presentation: answers as tables, JSON, CSV and one HTML page; emit/ has them as configuration for an engine."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is paid for and does nothing."""
+"""The question of what is paid for and does nothing."""

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a run was slow or expensive, and what would be right."""
+"""Questions about runs: why one was slow or expensive, and what would be right."""
