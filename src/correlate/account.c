@@ -23,12 +23,7 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 	if (t == NULL)
 		return;
 	enter_one(&t->work, since_ns);
-	t->has_ended = false;
-	if (!t->has_started) {
-		t->has_started = true;
-		task_emit(c, t, PHASE_START, at_ns);
-	}
-	journal_task(c, t);
+	task_joined(c, t, at_ns);
 }
 
 void
@@ -37,14 +32,7 @@ account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 	enter_one(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
 		enter_one(&p->run->work, p->program_start_ns);
-		p->run->has_ended = false;
-		if (!p->run->has_started) {
-			p->run->has_started = true;
-			p->run->start_ns = p->program_start_ns;
-			p->run->lost_before = c->lost_events;
-			run_emit(c, p->run, PHASE_START, at_ns);
-		}
-		journal_run(c, p->run);
+		run_joined(c, p->run, p->program_start_ns, at_ns);
 	}
 	account_enter_task(c, p, p->program_start_ns, at_ns);
 }

@@ -100,9 +100,7 @@ run_of_job(struct correlator *c, struct process *p)
 	if (r == NULL)
 		return NULL;
 	if (is_new) {
-		r->strength = STRENGTH_JOB;
-		r->source = place->scheduler_source;
-		r->confidence = place->scheduler_confidence;
+		run_set_origin(c, r, STRENGTH_JOB, place->scheduler_source, place->scheduler_confidence);
 		take_place(r, p);
 	}
 	/* The job's script: as it ends, so does the job. What started it is in the job, but in no task of it. */
@@ -137,9 +135,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		r->root_ended = false;	/* found again, after nobody watched */
 	if (r == NULL || !is_new)
 		return r;
-	r->strength = v->strength;
-	r->source = kept_name(c, v->source);
-	r->confidence = v->confidence;
+	run_set_origin(c, r, v->strength, v->source, v->confidence);
 	r->root = p->id;
 	attribute_learn(&r->pipeline, v->pipeline);
 	attribute_learn(&r->name, v->run_name);
@@ -181,9 +177,7 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	    v->run_key[0] != '\0' ? v->run_key : v->root);
 	r = run_by_key(c, v->engine, key, &is_new);
 	if (r != NULL && is_new) {
-		r->strength = v->strength;
-		r->source = kept_name(c, v->source);
-		r->confidence = v->confidence / 2;
+		run_set_origin(c, r, v->strength, v->source, v->confidence / 2);
 		attribute_learn(&r->pipeline, v->pipeline);
 		attribute_learn(&r->name, v->run_name);
 		attribute_learn(&r->root_dir, v->root);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * A correlator: made, told of passes, clock and losses, asked. What signals of programs do is in life.c.
+ * correlator: made, set and asked. What events of programs do is in life.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,12 +10,6 @@
 #include "identify/redact.h"
 
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
-/*
- * A child that never execs takes its names from its parent, and may be heard of only after the
- * parent's end: at its own end, or a snapshot (one a second) later.
- */
-#define GONE_KEPT_NS UINT64_C(1500000000)
-#define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without a process in any pass: its end was lost */
 
 static char *
 copy_or_null(const char *s)
@@ -33,10 +27,7 @@ open_whole(struct correlator *c)
 	if (r == NULL)
 		return -ENOMEM;
 	c->whole = r;
-	r->strength = STRENGTH_EXPLICIT;
-	r->engine = kept_name(c, "sluice");
-	r->source = kept_name(c, "sluice run");
-	r->confidence = 1;
+	run_set_by_hand(c, r, "sluice run");
 	r->pipeline = copy_or_null(o->pipeline);
 	r->task = copy_or_null(o->task);
 	r->sample = copy_or_null(o->sample);
@@ -163,64 +154,6 @@ correlator_run_start(struct correlator *c, uint64_t now_ns)
 	journal_flush(c);
 }
 
-bool
-correlator_was_met(const struct correlator *c, const struct program_key *key)
-{
-	struct process_id id = { key->start_ns, key->pid };
-	struct process *p;
-
-	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
-	return p != NULL && p->pass == c->pass && p->unseen_since_ns == 0;
-}
-
-void
-correlator_ending(struct correlator *c, const struct state_signal *s)
-{
-	const struct program_key *above[] = { &s->parent, &s->anchor };
-	struct process *p;
-
-	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
-		p = process_of(c, above[i]);
-		if (p != NULL)
-			p->ending_in = c->pass;
-		if (p != NULL && p->is_excluded && (p = process_of(c, &p->above)) != NULL)
-			p->ending_in = c->pass;
-	}
-}
-
-void
-correlator_snapshot_begin(struct correlator *c, bool with_usage)
-{
-	c->pass++;
-	c->pass_with_usage = with_usage;
-}
-
-void
-correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
-{
-	struct process *p, *next;
-
-	/* Whoever no pass has met for a while is gone, and the record of its end was lost. */
-	HASH_ITER(hh, c->processes, p, next) {
-		if (p->gone_ns != 0) {
-			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)
-				process_forget(c, p);
-			continue;
-		}
-		if (p->pass == c->pass)
-			continue;
-		if (p->unseen_since_ns == 0) {
-			p->unseen_since_ns = now_ns;
-			journal_process(c, p, NEWS_ALL);
-		}
-		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
-			continue;
-		process_lose(c, p, now_ns);
-		process_forget(c, p);
-	}
-	journal_flush(c);
-}
-
 void
 correlator_tick(struct correlator *c, uint64_t now_ns, bool live)
 {
@@ -258,20 +191,11 @@ correlator_set_lost(struct correlator *c, uint64_t lost_events)
 void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
-	struct process *p;
 	struct task *t, *next;
 
-	/* Whom the last pass did not meet is not alive, and no record of its end will come any more. */
-	for (p = c->processes; p != NULL; p = p->hh.next) {
-		if (p->pass != c->pass && !p->is_over) {
-			process_lose(c, p, now_ns);
-			p->is_over = true;
-			journal_process(c, p, NEWS_ALL);
-		}
-	}
+	processes_lose_unseen(c, now_ns);
 	if (c->whole != NULL) {
-		c->whole->root_ended = c->whole->has_status = true;
-		c->whole->status = status;
+		run_root_ended(c, c->whole, &(int32_t){ status });
 		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never met */
 	}
 	findings_tick(c, now_ns, true);
@@ -281,9 +205,7 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 			continue;
 		if (t->work.live > 0)	/* it goes on without us: until now, then */
 			t->work.end_ns = now_ns;
-		task_emit(c, t, PHASE_END, now_ns);
-		t->has_ended = true;
-		journal_task(c, t);
+		task_end(c, t, now_ns);
 	}
 	if (c->whole != NULL)
 		run_emit(c, c->whole, PHASE_END, now_ns);

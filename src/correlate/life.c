@@ -20,6 +20,12 @@
 #include "base/text.h"
 #include "correlate/findings.h"
 
+/*
+ * A child that never execs takes its names from its parent, and may be heard of only after the
+ * parent's end: at its own end, or a snapshot (one a second) later.
+ */
+#define GONE_KEPT_NS UINT64_C(1500000000)
+#define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without a process in any pass: its end was lost */
 #define FORKED_START_NS UINT64_C(1000000000)
 
 /*
@@ -75,16 +81,11 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 				task_failed(c, t, end_ns);
 			finding_task_ended(c, t, p, *status);
 		}
-		t->root_ended = true;
-		t->status = *status;
-		journal_task(c, t);
+		task_root_ended(c, t, *status);
 	}
 	if (r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns && !r->root_ended) {
-		r->root_ended = true;
-		r->has_status = status != NULL;
-		r->status = status != NULL ? *status : 0;
+		run_root_ended(c, r, status);
 		finding_run_ended(c, r, p, r->status);
-		journal_run(c, r);
 	}
 }
 
@@ -431,4 +432,76 @@ correlator_state(struct correlator *c, const struct state_signal *s)
 	journal_flush(c);
 	while (c->gone_count > GONE_MAX)
 		process_forget(c, c->gone);
+}
+
+void
+correlator_snapshot_begin(struct correlator *c, bool with_usage)
+{
+	c->pass++;
+	c->pass_with_usage = with_usage;
+}
+
+void
+correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
+{
+	struct process *p, *next;
+
+	/* Whoever no pass has met for a while is gone, and the record of its end was lost. */
+	HASH_ITER(hh, c->processes, p, next) {
+		if (p->gone_ns != 0) {
+			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)
+				process_forget(c, p);
+			continue;
+		}
+		if (p->pass == c->pass)
+			continue;
+		if (p->unseen_since_ns == 0) {
+			p->unseen_since_ns = now_ns;
+			journal_process(c, p, NEWS_ALL);
+		}
+		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
+			continue;
+		process_lose(c, p, now_ns);
+		process_forget(c, p);
+	}
+	journal_flush(c);
+}
+
+void
+processes_lose_unseen(struct correlator *c, uint64_t now_ns)
+{
+	struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->pass != c->pass && !p->is_over) {
+			process_lose(c, p, now_ns);
+			p->is_over = true;
+			journal_process(c, p, NEWS_ALL);
+		}
+	}
+}
+
+void
+correlator_ending(struct correlator *c, const struct state_signal *s)
+{
+	const struct program_key *above[] = { &s->parent, &s->anchor };
+	struct process *p;
+
+	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+		p = process_of(c, above[i]);
+		if (p != NULL)
+			p->ending_in = c->pass;
+		if (p != NULL && p->is_excluded && (p = process_of(c, &p->above)) != NULL)
+			p->ending_in = c->pass;
+	}
+}
+
+bool
+correlator_was_met(const struct correlator *c, const struct program_key *key)
+{
+	struct process_id id = { key->start_ns, key->pid };
+	struct process *p;
+
+	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
+	return p != NULL && p->pass == c->pass && p->unseen_since_ns == 0;
 }

@@ -79,6 +79,44 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 	c->ops.run(&rec, c->arg);
 }
 
+void
+run_set_origin(struct correlator *c, struct run *r, enum engine_strength strength, const char *source,
+    double confidence)
+{
+	r->strength = strength;
+	r->source = kept_name(c, source);
+	r->confidence = confidence;
+}
+
+void
+run_set_by_hand(struct correlator *c, struct run *r, const char *source)
+{
+	run_set_origin(c, r, STRENGTH_EXPLICIT, source, 1);
+	r->engine = kept_name(c, "sluice");
+}
+
+void
+run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns)
+{
+	r->has_ended = false;
+	if (!r->has_started) {
+		r->has_started = true;
+		r->start_ns = start_ns;
+		r->lost_before = c->lost_events;
+		run_emit(c, r, PHASE_START, at_ns);
+	}
+	journal_run(c, r);
+}
+
+void
+run_root_ended(struct correlator *c, struct run *r, const int32_t *status)
+{
+	r->root_ended = true;
+	r->has_status = status != NULL;
+	r->status = status != NULL ? *status : 0;
+	journal_run(c, r);
+}
+
 /* All of them in one walk over the processes: there may be thousands of either. */
 void
 runs_sum_live(struct correlator *c)

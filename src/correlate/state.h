@@ -470,6 +470,8 @@ void container_unref(struct correlator *c, struct container *k);	/* NULL is fine
 
 /* life.c: no more is heard of it: it ended, or lives on unseen. */
 void process_lose(struct correlator *c, struct process *p, uint64_t end_ns);
+/* Whom the last pass did not meet is not alive, and no record of its end will come any more. */
+void processes_lose_unseen(struct correlator *c, uint64_t now_ns);
 
 /* program_record.c: fills what is the same in each record on a program; strings are p's and c's */
 void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
@@ -534,6 +536,15 @@ void account_enter_task(struct correlator *c, struct process *p, uint64_t since_
 void run_release(struct correlator *c, struct run *r);		/* one reference less; NULL is fine */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* NULL: none; its task goes */
 void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
+/* By which evidence it is a run, and how sure that is: 0 to 1. */
+void run_set_origin(struct correlator *c, struct run *r, enum engine_strength strength, const char *source,
+    double confidence);
+/* It is one because somebody said so. */
+void run_set_by_hand(struct correlator *c, struct run *r, const char *source);
+/* One more program is in it, from start_ns on: the first is its START. */
+void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns);
+/* Its driver has ended. status: wait(2)'s; NULL: nobody knows. */
+void run_root_ended(struct correlator *c, struct run *r, const int32_t *status);
 /* Neither its driver nor any other program of it runs. */
 bool run_is_idle(const struct run *r);
 void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
@@ -562,7 +573,12 @@ void task_set_id_key(struct correlator *c, struct task *t);	/* by its run, task_
 void task_unset_id_key(struct correlator *c, struct task *t);
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees one that is over and unused */
-void task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns);
+/* One more program is in it: the first is its START. */
+void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
+/* Writes its END. */
+void task_end(struct correlator *c, struct task *t, uint64_t now_ns);
+/* Its first program has ended. status: wait(2)'s. */
+void task_root_ended(struct correlator *c, struct task *t, int32_t status);
 /* Its driving program failed: the attempts after it count one more. Some began before that was told. */
 void task_failed(struct correlator *c, struct task *t, uint64_t end_ns);
 void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);

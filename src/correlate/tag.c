@@ -56,10 +56,7 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
 		return -ENOMEM;
 	if (!r->has_started && r->strength != STRENGTH_EXPLICIT) {	/* else it stays what it is, and has one more */
-		r->strength = STRENGTH_EXPLICIT;
-		r->engine = kept_name(c, "sluice");
-		r->source = kept_name(c, tag->source);
-		r->confidence = 1;
+		run_set_by_hand(c, r, tag->source);
 		r->root = root->id;
 		if (root->has_context)
 			r->uid = (struct opt_u64){ root->context.uid, true };

@@ -120,7 +120,7 @@ or_null(const char *s)
 	return s[0] != '\0' ? s : NULL;
 }
 
-void
+static void
 task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns)
 {
 	struct work_record r = { .phase = phase };
@@ -149,6 +149,33 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 }
 
 void
+task_joined(struct correlator *c, struct task *t, uint64_t at_ns)
+{
+	t->has_ended = false;
+	if (!t->has_started) {
+		t->has_started = true;
+		task_emit(c, t, PHASE_START, at_ns);
+	}
+	journal_task(c, t);
+}
+
+void
+task_end(struct correlator *c, struct task *t, uint64_t now_ns)
+{
+	task_emit(c, t, PHASE_END, now_ns);
+	t->has_ended = true;
+	journal_task(c, t);
+}
+
+void
+task_root_ended(struct correlator *c, struct task *t, int32_t status)
+{
+	t->root_ended = true;
+	t->status = status;
+	journal_task(c, t);
+}
+
+void
 task_failed(struct correlator *c, struct task *t, uint64_t end_ns)
 {
 	struct task *later;
@@ -172,9 +199,7 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 		if (!t->has_started || t->has_ended)
 			continue;
 		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
-			task_emit(c, t, PHASE_END, now_ns);
-			t->has_ended = true;
-			journal_task(c, t);
+			task_end(c, t, now_ns);
 			journal_flush(c);	/* while it is there */
 			task_reap(c, t);
 		} else if (live) {
