@@ -19,16 +19,14 @@
 
 struct agent;
 struct event_base;
+struct loss_list;
 struct named_number;
 struct probes;
 struct ruleset;
 struct stream;
 
-/* A loss: how many, of which component and for which reason. Both are static strings. */
-struct agent_loss_line {
-	const char *place;
-	const char *reason;
-	uint64_t count;
+enum {
+	AGENT_EVENTS = 10,	/* kinds of events that are counted */
 };
 
 /* What both kinds of agent are opened with. The caller's, until the call returns. */
@@ -64,9 +62,9 @@ uint32_t agent_cpus(const struct agent *a);
 /* CPUs that all runs have used over the last second. */
 double agent_cores_now(const struct agent *a);
 
-/* Fills up to max numbers of events by kind; returns how many. */
-size_t agent_events(const struct agent *a, struct named_number *events, size_t max);
-/* Fills lines with up to n losses whose count is not 0; returns their number. */
-size_t agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n);
+/* The numbers of events since the start, by kind. */
+void agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS]);
+/* Appends all losses whose count is not 0. */
+void agent_losses(const struct agent *a, struct loss_list *to);
 
 #endif

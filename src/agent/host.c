@@ -15,6 +15,7 @@
 #include "attach/filter.h"
 #include "attach/variables.h"
 #include "base/clock.h"
+#include "model/losses.h"
 #include "runtime/container_names.h"
 #include "spool/spool.h"
 
@@ -151,8 +152,8 @@ describe(struct agent *a, struct agent_record *r)
 		h->owner.describe(r, h->owner.arg);
 }
 
-static size_t
-losses(const struct agent *a, struct agent_loss_line *lines, size_t found, size_t max)
+static void
+losses(const struct agent *a, struct loss_list *to)
 {
 	const struct host_agent *h = host_agent_const(a);
 	struct spool_stats spool;
@@ -160,12 +161,10 @@ losses(const struct agent *a, struct agent_loss_line *lines, size_t found, size_
 	spool_stats(h->spool, &spool);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++) {
 		for (int reason = 0; reason < SPOOL_DROPS; reason++)
-			agent_loss_add(lines, max, &found, topic_name(topic), spool_drop_name(reason),
-			    spool.dropped[topic][reason]);
+			losses_add(to, topic_name(topic), spool_drop_name(reason), spool.dropped[topic][reason]);
 	}
 	if (h->owner.losses != NULL)
-		found = h->owner.losses(lines, found < max ? found : max, max, h->owner.arg);
-	return found;
+		h->owner.losses(to, h->owner.arg);
 }
 
 static int

@@ -18,8 +18,8 @@ struct agent_owner {
 	void (*committed)(void *arg);
 	/* Adds what the owner knows to an Agent record: generation, delivered, retried. */
 	void (*describe)(struct agent_record *r, void *arg);
-	/* Adds the owner's losses to lines; returns how many there are now. */
-	size_t (*losses)(struct agent_loss_line *lines, size_t found, size_t max, void *arg);
+	/* Appends the owner's losses. */
+	void (*losses)(struct loss_list *to, void *arg);
 	void *arg;
 };
 

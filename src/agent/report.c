@@ -12,10 +12,7 @@
 #include "event.h"
 #include "base/clock.h"
 #include "base/own.h"
-
-#define COSTS_MAX 32
-#define EVENTS_MAX 16
-#define LOSSES_MAX 64
+#include "model/losses.h"
 
 static struct opt_u64
 attributed(const struct usage *u, enum usage_field field)
@@ -74,25 +71,13 @@ agent_write_host(struct agent *a)
 }
 
 void
-agent_loss_add(struct agent_loss_line *lines, size_t n, size_t *found, const char *place,
-    const char *reason, uint64_t count)
-{
-	if (count == 0)
-		return;
-	if (*found < n)
-		lines[*found] = (struct agent_loss_line){ place, reason, count };
-	++*found;
-}
-
-size_t
-agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
+agent_losses(const struct agent *a, struct loss_list *to)
 {
 	struct run_totals totals = correlator_totals(a->correlator, a->start_ns);
-	size_t found = 0;
 
 	for (unsigned program = 0; program < EVENT_PROG_COUNT; program++) {
 		for (unsigned reason = 0; reason < EVENT_LOSS_COUNT; reason++)
-			agent_loss_add(lines, n, &found, probes_program_name(program), probes_loss_name(reason),
+			losses_add(to, probes_program_name(program), probes_loss_name(reason),
 			    probes_lost(a->probes, program, reason));
 	}
 	for (unsigned i = 0;; i++) {
@@ -101,20 +86,19 @@ agent_losses(const struct agent *a, struct agent_loss_line *lines, size_t n)
 
 		if (skipped == UINT64_MAX)
 			break;
-		agent_loss_add(lines, n, &found, program, "skipped", skipped);
+		losses_add(to, program, "skipped", skipped);
 	}
-	agent_loss_add(lines, n, &found, "decode", "malformed", a->counts.malformed);
-	agent_loss_add(lines, n, &found, "snapshot", "broken_off", a->counts.broken_passes);
-	agent_loss_add(lines, n, &found, "correlate", "end_unseen", totals.lost_ends);
-	agent_loss_add(lines, n, &found, "correlate", "note_refused", a->counts.bad_notes);
-	agent_loss_add(lines, n, &found, "correlate", "too_many_processes", totals.refused);
-	agent_loss_add(lines, n, &found, "correlate", "too_many_findings", totals.findings_left_out);
-	agent_loss_add(lines, n, &found, "correlate", "too_many_failures", totals.failures_left_out);
+	losses_add(to, "decode", "malformed", a->counts.malformed);
+	losses_add(to, "snapshot", "broken_off", a->counts.broken_passes);
+	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
+	losses_add(to, "correlate", "note_refused", a->counts.bad_notes);
+	losses_add(to, "correlate", "too_many_processes", totals.refused);
+	losses_add(to, "correlate", "too_many_findings", totals.findings_left_out);
+	losses_add(to, "correlate", "too_many_failures", totals.failures_left_out);
 	for (int topic = 0; topic < TOPIC_COUNT; topic++)
-		agent_loss_add(lines, n, &found, topic_name(topic), "not_written", stream_lost(a->stream, topic));
+		losses_add(to, topic_name(topic), "not_written", stream_lost(a->stream, topic));
 	if (a->scope->losses != NULL)
-		found = a->scope->losses(a, lines, found, n);
-	return found < n ? found : n;
+		a->scope->losses(a, to);
 }
 
 static bool
@@ -130,8 +114,8 @@ bpf_stats_are_on(void)
 	return c == '1';
 }
 
-size_t
-agent_events(const struct agent *a, struct named_number *events, size_t max)
+void
+agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS])
 {
 	const struct named_number all[] = {
 		{ "exec", (double)a->counts.exec },
@@ -145,20 +129,18 @@ agent_events(const struct agent *a, struct named_number *events, size_t max)
 		{ "followed", (double)probes_followed(a->probes) },
 		{ "others_alive", (double)a->other_processes },
 	};
-	size_t n = sizeof(all) / sizeof(all[0]);
 
-	memcpy(events, all, (n < max ? n : max) * sizeof(all[0]));
-	return n;
+	_Static_assert(sizeof(all) == AGENT_EVENTS * sizeof(ret[0]), "AGENT_EVENTS is their number");
+	memcpy(ret, all, sizeof(all));
 }
 
 void
 agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 {
-	struct named_number events[EVENTS_MAX];
-	struct agent_loss_line lines[LOSSES_MAX];
-	struct agent_loss losses[LOSSES_MAX];
-	struct probe_cost costs[COSTS_MAX];
-	struct agent_probe probes[COSTS_MAX];
+	struct named_number events[AGENT_EVENTS];
+	struct loss_list losses = { 0 };
+	struct probe_cost costs[PROBES_PROGRAMS];
+	struct agent_probe probes[PROBES_PROGRAMS];
 	struct agent_record r = { 0 };
 	bool has_stats = bpf_stats_are_on();
 	size_t n;
@@ -171,15 +153,12 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	r.config_generation = 0;
 	r.interval_ns = now_ns - a->last_record_ns;
 	r.events = events;
-	r.n_events = agent_events(a, events, EVENTS_MAX);
-	n = agent_losses(a, lines, LOSSES_MAX);
-	for (size_t i = 0; i < n; i++)
-		losses[i] = (struct agent_loss){ lines[i].place, lines[i].reason, lines[i].count };
-	r.lost = losses;
-	r.n_lost = n;
-	n = probes_costs(a->probes, costs, COSTS_MAX);
-	if (n > COSTS_MAX)
-		n = COSTS_MAX;
+	r.n_events = AGENT_EVENTS;
+	agent_events(a, events);
+	agent_losses(a, &losses);
+	r.lost = losses.list;
+	r.n_lost = losses.n;
+	n = probes_costs(a->probes, costs);
 	for (size_t i = 0; i < n; i++)
 		probes[i] = (struct agent_probe){ costs[i].name, costs[i].runs,
 			{ costs[i].run_time_ns, has_stats } };
@@ -190,4 +169,5 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	r.message = a->message;
 	a->scope->describe(a, &r);
 	stream_agent(a->stream, &r);
+	losses_free(&losses);
 }

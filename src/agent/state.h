@@ -66,8 +66,8 @@ struct agent_scope {
 	void (*tick)(struct agent *a, int64_t now_us);	/* each second; NULL: nothing is due */
 	/* Adds to an Agent record what became of records. */
 	void (*describe)(struct agent *a, struct agent_record *r);
-	/* Adds losses of its own to the first `found` lines, max at most; returns how many there are. NULL: none. */
-	size_t (*losses)(const struct agent *a, struct agent_loss_line *lines, size_t found, size_t max);
+	/* Appends losses of its own. NULL: it has none. */
+	void (*losses)(const struct agent *a, struct loss_list *to);
 	/* Closes what it opened beside the stages. 0 or a negative errno. */
 	int (*close)(struct agent *a);
 };
@@ -173,8 +173,5 @@ void agent_read_titles(struct agent *a);
 /* report.c */
 void agent_write_host(struct agent *a);
 void agent_write_agent(struct agent *a, const char *event, uint64_t now_ns);
-/* Counts a loss that is not 0 in *found, and writes it to lines while there are fewer than n. Strings are static. */
-void agent_loss_add(struct agent_loss_line *lines, size_t n, size_t *found, const char *place, const char *reason,
-    uint64_t count);
 
 #endif

@@ -11,21 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "model/health.h"
+
 struct probes;
 
-enum signal_state {
-	SIGNAL_OK,
-	SIGNAL_FALLBACK,	/* another hook does it, as well or nearly: see detail */
-	SIGNAL_MISSING,		/* its fields are null */
-};
-
-/* One signal as doctor tells it. All strings are static or the probes'. */
-struct signal_status {
-	const char *name;	/* "lifecycle", "peak_rss" ... */
-	const char *hook;	/* what serves it; "" when missing */
-	enum signal_state state;
-	const char *detail;	/* what is lost and the mend; "" when all is well */
-	const char *fields;	/* the record fields that it fills */
+enum {
+	PROBES_PROGRAMS = 48,	/* at least as many as bpf/ has */
 };
 
 struct probes_options {
@@ -118,7 +109,7 @@ struct probe_cost {
 	uint64_t runs;
 	uint64_t run_time_ns;
 };
-/* Fills up to n; returns how many there are. */
-size_t probes_costs(const struct probes *p, struct probe_cost *costs, size_t n);
+/* Returns how many there are. */
+size_t probes_costs(const struct probes *p, struct probe_cost ret[PROBES_PROGRAMS]);
 
 #endif

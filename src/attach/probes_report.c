@@ -174,24 +174,19 @@ probes_loss_name(unsigned reason)
 }
 
 size_t
-probes_costs(const struct probes *p, struct probe_cost *costs, size_t n)
+probes_costs(const struct probes *p, struct probe_cost ret[PROBES_PROGRAMS])
 {
 	struct bpf_program *prog;
-	size_t found = 0;
+	size_t n = 0;
 
+	_Static_assert(sizeof(p->skel->progs) <= PROBES_PROGRAMS * sizeof(prog), "PROBES_PROGRAMS is too small");
 	bpf_object__for_each_program(prog, p->skel->obj) {
 		struct bpf_prog_info info = { 0 };
 		__u32 len = sizeof(info);
 		int fd = bpf_program__fd(prog);
 
-		if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
-			continue;
-		if (found < n) {
-			costs[found].name = bpf_program__name(prog);
-			costs[found].runs = info.run_cnt;
-			costs[found].run_time_ns = info.run_time_ns;
-		}
-		found++;
+		if (fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0)
+			ret[n++] = (struct probe_cost){ bpf_program__name(prog), info.run_cnt, info.run_time_ns };
 	}
-	return found;
+	return n;
 }

@@ -12,10 +12,10 @@
 #include "base/text.h"
 #include "cli/summary.h"
 #include "cli/table.h"
+#include "model/losses.h"
 
 #define ROWS_SHOWN 40
 #define SURVIVORS_SHOWN 10
-#define LOSSES_SHOWN 32
 #define LABEL_SIZE 300
 #define GLUE_MIN_NS UINT64_C(50000000)	/* shells below this are not worth a row */
 
@@ -87,13 +87,14 @@ on_survivor(uint32_t pid, const char *comm, const char *exe, void *arg)
 static uint64_t
 lost_in_all(const struct agent *a)
 {
-	struct agent_loss_line losses[LOSSES_SHOWN];
-	size_t n = agent_losses(a, losses, LOSSES_SHOWN);
+	struct loss_list losses = { 0 };
 	uint64_t lost = agent_totals(a).lost_events + agent_totals(a).lost_ends;
 
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(losses[i].reason, "not_written") == 0)
-			lost += losses[i].count;
+	agent_losses(a, &losses);
+	for (size_t i = 0; i < losses.n; i++)
+		if (strcmp(losses.list[i].reason, "not_written") == 0)
+			lost += losses.list[i].count;
+	losses_free(&losses);
 	return lost;
 }
 
@@ -159,8 +160,7 @@ summary_print(FILE *f, const struct summary_options *o)
 		.usage = &totals.usage, .programs = totals.programs, .failed = totals.failed,
 		.lost = lost_in_all(o->agent) };
 	struct survivor_list survivors = { .f = f };
-	struct agent_loss_line losses[LOSSES_SHOWN];
-	size_t n;
+	struct loss_list losses = { 0 };
 
 	print_rows(f, o);
 	if (WIFSIGNALED(o->wait_status))
@@ -168,10 +168,11 @@ summary_print(FILE *f, const struct summary_options *o)
 	else
 		footer.exit_code = (struct opt_i32){ WEXITSTATUS(o->wait_status), true };
 	table_footer(f, &footer);
-	n = agent_losses(o->agent, losses, LOSSES_SHOWN);
-	for (size_t i = 0; i < n; i++)
-		fprintf(f, "sluice: %s: %s %llu\n", losses[i].place, losses[i].reason,
-		    (unsigned long long)losses[i].count);
+	agent_losses(o->agent, &losses);
+	for (size_t i = 0; i < losses.n; i++)
+		fprintf(f, "sluice: %s: %s %llu\n", losses.list[i].place, losses.list[i].reason,
+		    (unsigned long long)losses.list[i].count);
+	losses_free(&losses);
 	correlator_each_live(agent_correlator(o->agent), on_survivor, &survivors);
 	if (survivors.n > SURVIVORS_SHOWN)
 		fprintf(f, "sluice: and %zu more; --wait waits for them\n", survivors.n - SURVIVORS_SHOWN);
@@ -220,16 +221,17 @@ summary_print_json(FILE *f, const struct summary_options *o)
 	struct run_totals totals = agent_totals(o->agent);
 	const struct summary_row *rows;
 	size_t n = correlator_summary(agent_correlator(o->agent), &rows);
-	struct agent_loss_line losses[LOSSES_SHOWN];
+	struct loss_list losses = { 0 };
 	json_t *root, *list = json_array(), *lost = json_array(), *alive = json_array();
 	int r;
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, row_json(&rows[i]));
-	n = agent_losses(o->agent, losses, LOSSES_SHOWN);
-	for (size_t i = 0; i < n; i++)
-		json_array_append_new(lost, json_pack("{ss ss sI}", "place", losses[i].place, "reason",
-		    losses[i].reason, "count", (json_int_t)losses[i].count));
+	agent_losses(o->agent, &losses);
+	for (size_t i = 0; i < losses.n; i++)
+		json_array_append_new(lost, json_pack("{ss ss sI}", "place", losses.list[i].place, "reason",
+		    losses.list[i].reason, "count", (json_int_t)losses.list[i].count));
+	losses_free(&losses);
 	correlator_each_live(agent_correlator(o->agent), on_survivor_json, alive);
 	root = json_pack("{ss ss? ss ss so so sI si sI sI sI so so so so}", "run_id",
 	    agent_run_id(o->agent), "pipeline", o->pipeline, "host_id", agent_host_id(o->agent), "lake",

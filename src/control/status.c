@@ -13,32 +13,8 @@
 /* Of the spool: there is a reason to look before it is full. */
 #define SPOOL_FULL_SHARE 0.8
 
-const char *
-status_outlet_state_name(enum status_outlet_state state)
-{
-	static const char *const names[] = { "starting", "up", "down" };
-
-	return names[state];
-}
-
-const char *
-status_registry_state_name(enum status_registry_state state)
-{
-	static const char *const names[] = { "none", "idle", "ok", "asking", "away", "refused" };
-
-	return names[state];
-}
-
-const char *
-status_signal_state_name(enum status_signal_state state)
-{
-	static const char *const names[] = { "ok", "fallback", "missing" };
-
-	return names[state];
-}
-
 bool
-status_probe_is_counted(const struct status_probe *p)
+status_probe_is_counted(const struct agent_probe *p)
 {
 	return p->run_time_ns.known || p->runs > 0;
 }
@@ -46,9 +22,9 @@ status_probe_is_counted(const struct status_probe *p)
 uint64_t
 status_oldest_age_ns(const struct agent_status *s)
 {
-	if (s->spool.records == 0 || s->spool.oldest_us <= 0 || s->spool.oldest_us >= s->time_us)
+	if (s->spool.records == 0 || s->spool.oldest_us <= 0 || s->spool.oldest_us >= s->agent.time_us)
 		return 0;
-	return (uint64_t)(s->time_us - s->spool.oldest_us) * 1000;
+	return (uint64_t)(s->agent.time_us - s->spool.oldest_us) * 1000;
 }
 
 bool
@@ -58,37 +34,37 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 
 	if (size > 0)
 		reason[0] = '\0';
-	if (s->is_stopping) {
+	if (s->agent.is_stopping) {
 		snprintf(reason, size, "the agent is stopping");
 		return false;
 	}
 	/* The registry first: without ids the outlet cannot have delivered anything. */
 	switch (s->registry.state) {
-	case STATUS_REGISTRY_NONE:
-	case STATUS_REGISTRY_IDLE:
-	case STATUS_REGISTRY_OK:
+	case REGISTRY_UNUSED:
+	case REGISTRY_IDLE:
+	case REGISTRY_OK:
 		break;
-	case STATUS_REGISTRY_ASKING:
-	case STATUS_REGISTRY_AWAY:
-	case STATUS_REGISTRY_REFUSED:
+	case REGISTRY_ASKING:
+	case REGISTRY_AWAY:
+	case REGISTRY_REFUSED:
 		if (s->registry.wanted == 0)
 			break;	/* every id that is needed is known */
-		snprintf(reason, size, "the schema registry at %s %s, %u of %u schema ids are missing%s%s",
+		snprintf(reason, size, "the schema registry at %s %s, %" PRIu64 " of %" PRIu64 " schema ids are missing%s%s",
 		    s->registry.url,
-		    s->registry.state == STATUS_REGISTRY_ASKING ? "has not answered yet" :
-		    s->registry.state == STATUS_REGISTRY_AWAY ? "is away" : "refuses",
+		    s->registry.state == REGISTRY_ASKING ? "has not answered yet" :
+		    s->registry.state == REGISTRY_AWAY ? "is away" : "refuses",
 		    s->registry.wanted, s->registry.wanted + s->registry.known,
 		    s->registry.error[0] != '\0' ? ": " : "", s->registry.error);
 		return false;
 	}
 	switch (s->outlet.state) {
-	case STATUS_OUTLET_UP:
+	case OUTLET_UP:
 		return true;
-	case STATUS_OUTLET_STARTING:
+	case OUTLET_STARTING:
 		snprintf(reason, size, "%s: nothing has been delivered yet%s%s", kind,
 		    s->outlet.error[0] != '\0' ? ": " : "", s->outlet.error);
 		return false;
-	case STATUS_OUTLET_DOWN:
+	case OUTLET_DOWN:
 		break;
 	}
 	snprintf(reason, size, "%s is down%s%s", kind, s->outlet.error[0] != '\0' ? ": " : "", s->outlet.error);
@@ -130,11 +106,11 @@ status_problems(const struct agent_status *s,
 
 	if (!status_is_ready(s, reason, sizeof(reason))) {
 		/* One that has just come up is no error yet. */
-		bool is_young = s->outlet.state == STATUS_OUTLET_STARTING && s->outlet.error[0] == '\0' &&
-		    s->uptime_ns < UINT64_C(30000000000);
+		bool is_young = s->outlet.state == OUTLET_STARTING && s->outlet.error[0] == '\0' &&
+		    s->agent.uptime_ns < UINT64_C(30000000000);
 
 		snprintf(text, sizeof(text), "not delivering: %s", reason);
-		cb(is_young || s->is_stopping ? STATUS_WARNING : STATUS_ERROR, text, arg);
+		cb(is_young || s->agent.is_stopping ? STATUS_WARNING : STATUS_ERROR, text, arg);
 	}
 	if (s->spool.disk_error != 0) {
 		snprintf(text, sizeof(text),
@@ -143,7 +119,7 @@ status_problems(const struct agent_status *s,
 		    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}
-	n = sum(s->spool.dropped, s->spool.n_dropped);
+	n = sum(s->dropped, s->n_dropped);
 	if (n > 0) {
 		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most",
 		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)));
@@ -155,9 +131,9 @@ status_problems(const struct agent_status *s,
 		    some_records(n, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}
-	if (s->reload_failed) {
-		snprintf(text, sizeof(text), "the last reload failed, generation %" PRIu64 " goes on: %s", s->generation,
-		    s->reload_error != NULL ? s->reload_error : "no reason known");
+	if (s->config.reload_failed) {
+		snprintf(text, sizeof(text), "the last reload failed, generation %" PRIu64 " goes on: %s", s->config.generation,
+		    s->config.reload_error != NULL ? s->config.reload_error : "no reason known");
 		cb(STATUS_ERROR, text, arg);
 	}
 	n = 0;
@@ -172,12 +148,12 @@ status_problems(const struct agent_status *s,
 		snprintf(text, sizeof(text), "the spool is %s full", format_percent(spool_share(s), a, sizeof(a)));
 		cb(STATUS_WARNING, text, arg);
 	}
-	if (s->restart_wanted != NULL) {
-		snprintf(text, sizeof(text), "these settings wait for a restart: %s", s->restart_wanted);
+	if (s->config.restart_wanted != NULL) {
+		snprintf(text, sizeof(text), "these settings wait for a restart: %s", s->config.restart_wanted);
 		cb(STATUS_WARNING, text, arg);
 	}
 	for (size_t i = 0; i < s->n_signals; i++) {
-		if (s->signals[i].state != STATUS_SIGNAL_MISSING)
+		if (s->signals[i].state != SIGNAL_MISSING)
 			continue;
 		snprintf(text, sizeof(text), "%s is missing%s%s", s->signals[i].name,
 		    s->signals[i].detail[0] != '\0' ? ": " : "", s->signals[i].detail);

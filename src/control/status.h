@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status: how the agent is, as one plain value, and the three ways to say it: JSON for programs, text
- * for people, metrics for Prometheus.
+ * status: the state of the agent as one plain value, whose figures are listed in figures.def, and its three
+ * outputs: JSON for programs, text for people, metrics for Prometheus.
  *
- * The agent fills it on demand; nothing here reads anything. A const char * is the filler's and must
- * live until the callback's caller is done with it, which is before the loop turns.
+ * The agent fills it on demand; nothing here reads anything. Pointers are the filler's and must live until
+ * the callback's caller is done with them, which is before the loop turns.
  */
 #ifndef SLUICE_CONTROL_STATUS_H
 #define SLUICE_CONTROL_STATUS_H
@@ -13,68 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/health.h"
 #include "model/record.h"
 
 struct bytes;
 struct json_t;
 
 enum {
-	STATUS_SIGNALS = 24,
 	STATUS_PROBES = 48,
 	STATUS_EVENTS = 24,
-	STATUS_LOSSES = 96,
-	STATUS_COUNTS = 32,
+	STATUS_COUNTS = 112,
 	STATUS_PROBLEM_SIZE = 768,
-};
-
-enum status_outlet_state {
-	STATUS_OUTLET_STARTING,		/* nothing has been delivered yet */
-	STATUS_OUTLET_UP,
-	STATUS_OUTLET_DOWN,
-};
-
-enum status_registry_state {
-	STATUS_REGISTRY_NONE,		/* not wanted: files */
-	STATUS_REGISTRY_IDLE,
-	STATUS_REGISTRY_OK,
-	STATUS_REGISTRY_ASKING,
-	STATUS_REGISTRY_AWAY,
-	STATUS_REGISTRY_REFUSED,
-};
-
-enum status_signal_state {
-	STATUS_SIGNAL_OK,
-	STATUS_SIGNAL_FALLBACK,
-	STATUS_SIGNAL_MISSING,
-};
-
-/* One kind of signal, and the hook that serves it. */
-struct status_signal {
-	const char *name;
-	const char *hook;		/* "" missing */
-	enum status_signal_state state;
-	const char *detail;		/* "" when all is well */
-};
-
-/*
- * One BPF program, and what it cost since it was loaded. The kernel counts only while
- * kernel.bpf_stats_enabled is on: without a time, 0 runs are unknown too.
- */
-struct status_probe {
-	const char *name;
-	uint64_t runs;
-	struct opt_u64 run_time_ns;
-};
-
-struct status_event {
-	const char *kind;
-	uint64_t count;
-};
-
-struct status_loss {
-	const char *place;
-	const char *reason;
-	uint64_t count;
 };
 
 struct status_count {
@@ -89,83 +38,44 @@ struct status_topic {
 	uint64_t redelivered;		/* handed to the outlet once more */
 };
 
+/* A struct for each part of figures.def, with its figures as members; then the lists. */
 struct agent_status {
-	const char *version;
-	int64_t pid;
-	const char *agent_id;
-	const char *host_id;
-	const char *host_name;
-	int64_t time_us;		/* now */
-	int64_t start_us;
-	uint64_t uptime_ns;
-	bool is_stopping;
+#define PART(part) struct {
+#define END(part) } part;	/* NOLINT(bugprone-macro-parentheses): a member's name */
+#define MEMBER(part, declaration) declaration;
+#define FIGURE(part, member, type, ...) FIGURE_MEMBER_##type(member);
+#define DERIVED(part, name, type, ...)
+#define LIST(part, name)
+#define FIGURE_MEMBER_TEXT(name) const char *name
+#define FIGURE_MEMBER_SENTENCE(name) char name[512]
+#define FIGURE_MEMBER_COUNT(name) uint64_t name
+#define FIGURE_MEMBER_NUMBER(name) uint64_t name
+#define FIGURE_MEMBER_MAYBE(name) struct opt_u64 name
+#define FIGURE_MEMBER_BYTES(name) uint64_t name
+#define FIGURE_MEMBER_NS(name) uint64_t name
+#define FIGURE_MEMBER_TIME(name) int64_t name
+#define FIGURE_MEMBER_FLAG(name) bool name
+#include "control/figures.def"
+#undef PART
+#undef END
+#undef MEMBER
+#undef FIGURE
+#undef DERIVED
+#undef LIST
 
-	const char *config_file;	/* NULL: none was given */
-	uint64_t generation;
-	int64_t reload_us;		/* of the last attempt; 0: none since the start */
-	bool reload_failed;
-	const char *reload_error;	/* of that attempt, or NULL */
-	const char *restart_wanted;	/* the keys that wait for a restart; NULL: none */
-	const char *privileges;		/* a sentence: "CAP_BPF, no_new_privs" */
-
-	struct status_signal signals[STATUS_SIGNALS];
+	const struct signal_status *signals;
 	size_t n_signals;
-	struct status_probe probes[STATUS_PROBES];
+	struct agent_probe probes[STATUS_PROBES];	/* the kernel counts while kernel.bpf_stats_enabled is on */
 	size_t n_probes;
-	struct status_event events[STATUS_EVENTS];
+	struct named_number events[STATUS_EVENTS];	/* by kind */
 	size_t n_events;
-	uint64_t followed;		/* processes */
-	struct opt_u64 other_processes;	/* of the host that are not followed */
-
 	struct status_topic topics[TOPIC_COUNT];
 	struct status_count dead[STATUS_COUNTS];	/* dead letters by topic and reason */
 	size_t n_dead;
-	struct status_loss lost[STATUS_LOSSES];
+	const struct agent_loss *lost;
 	size_t n_lost;
-
-	struct {
-		uint64_t records;
-		uint64_t bytes;
-		uint64_t max_bytes;
-		uint64_t memory_bytes;	/* held for want of a disk */
-		int64_t oldest_us;	/* 0: nothing waits */
-		struct status_count dropped[STATUS_COUNTS];
-		size_t n_dropped;
-		int disk_error;		/* a negative errno while the disk takes nothing; 0 */
-		const char *dir;
-	} spool;
-
-	struct {
-		const char *kind;	/* "kafka", "files" */
-		enum status_outlet_state state;
-		char error[512];	/* the last one; "" none */
-		int64_t error_us;
-		uint64_t in_flight;
-		uint64_t queued_bytes;
-		uint64_t retried;
-	} outlet;
-
-	struct {
-		enum status_registry_state state;
-		char url[256];
-		char error[512];
-		int64_t error_us;
-		unsigned known;
-		unsigned wanted;	/* asked for and not known */
-	} registry;
-
-	struct {
-		bool is_asked;		/* runtimes are, for the names of containers */
-		uint64_t requests;	/* to any of their sockets */
-		uint64_t named;
-		uint64_t unknown;	/* to all of them */
-		uint64_t failed;	/* nobody there, or no sense in the answer; asked again later */
-		uint64_t refused;	/* not asked for: too many waited */
-	} containers;
-
-	uint64_t cpu_ns;		/* own */
-	uint64_t rss_bytes;
-	uint64_t open_fds;
+	struct status_count dropped[STATUS_COUNTS];	/* by the spool */
+	size_t n_dropped;
 };
 
 /* Fills *s, which is zeroed. */
@@ -187,11 +97,7 @@ void status_problems(const struct agent_status *s,
     void (*cb)(enum status_severity severity, const char *sentence, void *arg), void *arg);
 
 /* Did the kernel count its runs? */
-bool status_probe_is_counted(const struct status_probe *p);
-
-const char *status_outlet_state_name(enum status_outlet_state state);
-const char *status_registry_state_name(enum status_registry_state state);
-const char *status_signal_state_name(enum status_signal_state state);
+bool status_probe_is_counted(const struct agent_probe *p);
 
 /* A new reference, or NULL without memory. Field names are a contract; see sluice(1). */
 struct json_t *status_json(const struct agent_status *s);

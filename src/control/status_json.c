@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "control/status.h"
+#include "control/figures.h"
 
 #define TEXT_MAX 1024
 
@@ -76,18 +76,12 @@ on_problem(enum status_severity severity, const char *sentence, void *arg)
 }
 
 static json_t *
-config_json(const struct agent_status *s)
+problems_json(const struct agent_status *s)
 {
-	const char *result = s->reload_us == 0 ? NULL : s->reload_failed ? "failed" : "ok";
+	json_t *list = json_array();
 
-	return json_pack("{so so so s{so so so}}",
-	    "file", text(s->config_file),
-	    "generation", number(s->generation),
-	    "restart_wanted", text(s->restart_wanted),
-	    "last_reload",
-	    "time", stamp(s->reload_us),
-	    "result", text(result),
-	    "error", text(s->reload_failed ? s->reload_error : NULL));
+	status_problems(s, on_problem, list);
+	return list;
 }
 
 static json_t *
@@ -98,7 +92,7 @@ signals_json(const struct agent_status *s)
 	for (size_t i = 0; i < s->n_signals; i++)
 		json_array_append_new(list, json_pack("{so so ss so}", "name", text(s->signals[i].name),
 		    "hook", text_or_null(s->signals[i].hook),
-		    "state", status_signal_state_name(s->signals[i].state),
+		    "state", signal_state_name(s->signals[i].state),
 		    "detail", text_or_null(s->signals[i].detail)));
 	return list;
 }
@@ -116,7 +110,7 @@ probes_json(const struct agent_status *s)
 }
 
 static json_t *
-topics_json(const struct agent_status *s)
+records_json(const struct agent_status *s)
 {
 	json_t *list = json_array();
 
@@ -135,102 +129,121 @@ topics_json(const struct agent_status *s)
 }
 
 static json_t *
-spool_json(const struct agent_status *s)
+dead_letters_json(const struct agent_status *s)
 {
-	return json_pack("{so so so so so so so so so}",
-	    "dir", text(s->spool.dir),
-	    "records", number(s->spool.records),
-	    "bytes", number(s->spool.bytes),
-	    "max_bytes", number(s->spool.max_bytes),
-	    "memory_bytes", number(s->spool.memory_bytes),
-	    "oldest_time", s->spool.records > 0 ? stamp(s->spool.oldest_us) : json_null(),
-	    "oldest_age_ns", number(status_oldest_age_ns(s)),
-	    "disk_error", text(s->spool.disk_error != 0 ? strerror(-s->spool.disk_error) : NULL),
-	    "dropped", counts_json(s->spool.dropped, s->spool.n_dropped));
+	return counts_json(s->dead, s->n_dead);
 }
 
 static json_t *
-outlet_json(const struct agent_status *s)
+dropped_json(const struct agent_status *s)
 {
-	return json_pack("{so ss so so so so so}",
-	    "kind", text(s->outlet.kind),
-	    "state", status_outlet_state_name(s->outlet.state),
-	    "last_error", text_or_null(s->outlet.error),
-	    "last_error_time", stamp(s->outlet.error_us),
-	    "in_flight", number(s->outlet.in_flight),
-	    "queued_bytes", number(s->outlet.queued_bytes),
-	    "retried", number(s->outlet.retried));
+	return counts_json(s->dropped, s->n_dropped);
 }
 
 static json_t *
-registry_json(const struct agent_status *s)
+events_json(const struct agent_status *s)
 {
-	if (s->registry.state == STATUS_REGISTRY_NONE)
+	json_t *events = json_object();
+
+	for (size_t i = 0; i < s->n_events; i++)
+		json_object_set_new(events, s->events[i].name, number((uint64_t)s->events[i].value));
+	return events;
+}
+
+static json_t *
+lost_json(const struct agent_status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_lost; i++)
+		json_array_append_new(list, json_pack("{so so so}", "place", text(s->lost[i].place),
+		    "reason", text(s->lost[i].reason), "count", number(s->lost[i].count)));
+	return list;
+}
+
+static const struct {
+	const char *key;
+	json_t *(*make)(const struct agent_status *s);
+} lists[FIGURE_LISTS] = {
+	[FIGURE_LIST_problems] = { "problems", problems_json },
+	[FIGURE_LIST_signals] = { "signals", signals_json },
+	[FIGURE_LIST_probes] = { "probes", probes_json },
+	[FIGURE_LIST_events] = { "events", events_json },
+	[FIGURE_LIST_records] = { "records", records_json },
+	[FIGURE_LIST_dead_letters] = { "dead_letters", dead_letters_json },
+	[FIGURE_LIST_lost] = { "lost", lost_json },
+	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
+};
+
+/* Null where it is not known. */
+static json_t *
+figure_json(const struct figure *f, const struct figure_value *v)
+{
+	if (!v->is_known)
 		return json_null();
-	return json_pack("{ss so so so so so}",
-	    "state", status_registry_state_name(s->registry.state),
-	    "url", text_or_null(s->registry.url),
-	    "last_error", text_or_null(s->registry.error),
-	    "last_error_time", stamp(s->registry.error_us),
-	    "known", number(s->registry.known),
-	    "wanted", number(s->registry.wanted));
+	switch (f->type) {
+	case FIGURE_TEXT:
+	case FIGURE_SENTENCE:
+		return text(v->text);
+	case FIGURE_TIME:
+		return stamp((int64_t)v->number);
+	case FIGURE_FLAG:
+		return json_boolean(v->number != 0);
+	case FIGURE_COUNT:
+	case FIGURE_NUMBER:
+	case FIGURE_MAYBE:
+	case FIGURE_BYTES:
+	case FIGURE_NS:
+		break;
+	}
+	return number(v->number);
 }
 
-static json_t *
-containers_json(const struct agent_status *s)
+/* Takes the reference to value. path: "config.last_reload.time"; the objects on it are made where they are missing. */
+static int
+set(json_t *object, const char *path, json_t *value)
 {
-	if (!s->containers.is_asked)
-		return json_null();
-	return json_pack("{so so so so so}",
-	    "requests", number(s->containers.requests),
-	    "named", number(s->containers.named),
-	    "unknown", number(s->containers.unknown),
-	    "failed", number(s->containers.failed),
-	    "refused", number(s->containers.refused));
+	const char *dot;
+
+	while ((dot = strchr(path, '.')) != NULL) {
+		json_t *inner = json_object_getn(object, path, (size_t)(dot - path));
+
+		if (inner == NULL) {
+			inner = json_object();
+			if (json_object_setn_new(object, path, (size_t)(dot - path), inner) < 0) {
+				json_decref(value);
+				return -1;
+			}
+		}
+		object = inner;
+		path = dot + 1;
+	}
+	return json_object_set_new(object, path, value);
 }
 
 struct json_t *
 status_json(const struct agent_status *s)
 {
-	char reason[STATUS_PROBLEM_SIZE];
-	bool is_ready = status_is_ready(s, reason, sizeof(reason));
-	json_t *problems = json_array(), *events = json_object(), *lost = json_array();
+	json_t *status = json_object();
+	struct figure_value v;
+	int r = status != NULL ? 0 : -1;
 
-	status_problems(s, on_problem, problems);
-	for (size_t i = 0; i < s->n_events; i++)
-		json_object_set_new(events, s->events[i].kind, number(s->events[i].count));
-	for (size_t i = 0; i < s->n_lost; i++)
-		json_array_append_new(lost, json_pack("{so so so}", "place", text(s->lost[i].place),
-		    "reason", text(s->lost[i].reason), "count", number(s->lost[i].count)));
-	/* json_pack() frees what it was handed when it fails. */
-	return json_pack("{so sI so so so so so so sb so so so so so so so so so so so so so so so s{so so so so}}",
-	    "version", text(s->version),
-	    "pid", (json_int_t)s->pid,
-	    "agent_id", text(s->agent_id),
-	    "host_id", text(s->host_id),
-	    "host_name", text(s->host_name),
-	    "time", stamp(s->time_us),
-	    "start_time", stamp(s->start_us),
-	    "uptime_ns", number(s->uptime_ns),
-	    "ready", is_ready,
-	    "not_ready_reason", text_or_null(reason),
-	    "problems", problems,
-	    "config", config_json(s),
-	    "signals", signals_json(s),
-	    "probes", probes_json(s),
-	    "events", events,
-	    "followed_processes", number(s->followed),
-	    "other_processes", optional(s->other_processes),
-	    "records", topics_json(s),
-	    "dead_letters", counts_json(s->dead, s->n_dead),
-	    "lost", lost,
-	    "spool", spool_json(s),
-	    "outlet", outlet_json(s),
-	    "registry", registry_json(s),
-	    "containers", containers_json(s),
-	    "process",
-	    "cpu_ns", number(s->cpu_ns),
-	    "rss_bytes", number(s->rss_bytes),
-	    "open_fds", number(s->open_fds),
-	    "privileges", text(s->privileges));
+	for (const struct figure *f = figures; r == 0 && f < figures + n_figures; f++) {
+		const char *key = f->list != FIGURE_NO_LIST ? lists[f->list].key : f->key;
+
+		if (key == NULL)
+			continue;
+		if (!figure_part_exists(f->part, s)) {
+			r = json_object_setn_new(status, key, strcspn(key, "."), json_null());
+		} else if (f->list != FIGURE_NO_LIST) {
+			r = set(status, key, lists[f->list].make(s));
+		} else {
+			figure_get(f, s, &v);
+			r = set(status, key, figure_json(f, &v));
+		}
+	}
+	if (r == 0)
+		return status;
+	json_decref(status);
+	return NULL;
 }

@@ -7,11 +7,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/text.h"
-#include "control/status.h"
+#include "control/figures.h"
 
 enum {
 	LABEL_MAX = 256,	/* bytes of a label's value, before escaping */
@@ -89,12 +90,6 @@ count_of(struct writer *w, const char *name1, const char *value1, const char *na
 	sample(w, name1, value1, name2, value2, number);
 }
 
-static void
-count(struct writer *w, uint64_t n)
-{
-	count_of(w, NULL, NULL, NULL, NULL, n);
-}
-
 /* Exact decimals, whatever the locale. */
 static const char *
 seconds(uint64_t ns, char buf[32])
@@ -131,45 +126,20 @@ tallies(struct writer *w, const char *name1, const char *name2, struct tally *t,
 }
 
 static void
-put_agent(struct writer *w, const struct agent_status *s)
+put_signals(struct writer *w, const struct agent_status *s)
 {
-	char buf[32], reason[STATUS_PROBLEM_SIZE];
-
-	family(w, "sluice_build_info", "gauge", "1; the version is its label.");
-	sample(w, "version", s->version, NULL, NULL, "1");
-	family(w, "sluice_agent_info", "gauge", "1; the agent and its host are its labels.");
-	sample(w, "agent_id", s->agent_id, "host_id", s->host_id, "1");
-	family(w, "sluice_ready", "gauge", "1 while records reach the place where they are to rest.");
-	count(w, status_is_ready(s, reason, sizeof(reason)));
-	family(w, "process_cpu_seconds_total", "counter", "CPU time of the agent, user and system.");
-	sample(w, NULL, NULL, NULL, NULL, seconds(s->cpu_ns, buf));
-	family(w, "process_resident_memory_bytes", "gauge", "Resident memory of the agent.");
-	count(w, s->rss_bytes);
-	family(w, "process_start_time_seconds", "gauge", "When the agent started, since 1970.");
-	sample(w, NULL, NULL, NULL, NULL, seconds((uint64_t)s->start_us * 1000, buf));
-	family(w, "process_open_fds", "gauge", "Open file descriptors of the agent.");
-	count(w, s->open_fds);
-	family(w, "sluice_config_generation", "gauge", "Number of the configuration in use; grows by 1 at each reload that worked.");
-	count(w, s->generation);
-	family(w, "sluice_config_last_reload_successful", "gauge", "0 when the last reload was refused.");
-	count(w, !s->reload_failed);
-	if (s->reload_us > 0) {
-		family(w, "sluice_config_last_reload_timestamp_seconds", "gauge", "When a reload was last tried.");
-		sample(w, NULL, NULL, NULL, NULL, seconds((uint64_t)s->reload_us * 1000, buf));
-	}
-}
-
-static void
-put_seeing(struct writer *w, const struct agent_status *s)
-{
-	struct tally t[STATUS_LOSSES];	/* the longest of the lists */
-	char buf[32];
-	bool has_runs = false, has_times = false;
-
 	family(w, "sluice_signal_up", "gauge", "1 when a hook of this kernel serves the signal, 0 when its fields are null.");
 	for (size_t i = 0; i < s->n_signals; i++)
 		count_of(w, "signal", s->signals[i].name, "hook", s->signals[i].hook,
-		    s->signals[i].state != STATUS_SIGNAL_MISSING);
+		    s->signals[i].state != SIGNAL_MISSING);
+}
+
+static void
+put_probes(struct writer *w, const struct agent_status *s)
+{
+	char buf[32];
+	bool has_runs = false, has_times = false;
+
 	for (size_t i = 0; i < s->n_probes; i++) {
 		has_runs |= status_probe_is_counted(&s->probes[i]);
 		has_times |= s->probes[i].run_time_ns.known;
@@ -186,16 +156,33 @@ put_seeing(struct writer *w, const struct agent_status *s)
 		if (s->probes[i].run_time_ns.known)
 			sample(w, "probe", s->probes[i].name, NULL, NULL, seconds(s->probes[i].run_time_ns.value, buf));
 	}
+}
+
+static void
+put_events(struct writer *w, const struct agent_status *s)
+{
+	struct tally t[STATUS_EVENTS];
+
 	family(w, "sluice_events_total", "counter", "What was seen, by kind.");
 	for (size_t i = 0; i < s->n_events; i++)
-		t[i] = (struct tally){ s->events[i].kind, NULL, s->events[i].count };
+		t[i] = (struct tally){ s->events[i].name, NULL, (uint64_t)s->events[i].value };
 	tallies(w, "kind", NULL, t, s->n_events);
-	family(w, "sluice_followed_processes", "gauge", "Processes that the kernel side follows now.");
-	count(w, s->followed);
+}
+
+static void
+put_lost(struct writer *w, const struct agent_status *s)
+{
+	struct tally *t = calloc(s->n_lost + 1, sizeof(*t));
+
+	if (t == NULL) {
+		w->error = -ENOMEM;
+		return;
+	}
 	family(w, "sluice_lost_total", "counter", "Events and records that were lost, by place and reason.");
 	for (size_t i = 0; i < s->n_lost; i++)
 		t[i] = (struct tally){ s->lost[i].place, s->lost[i].reason, s->lost[i].count };
 	tallies(w, "place", "reason", t, s->n_lost);
+	free(t);
 }
 
 static void
@@ -219,73 +206,75 @@ put_counts(struct writer *w, const char *name, const char *help, const struct st
 }
 
 static void
-put_delivery(struct writer *w, const struct agent_status *s)
+put_records(struct writer *w, const struct agent_status *s)
 {
-	char buf[32];
-
 	put_topics(w, "sluice_records_produced_total", "Records that were given a sequence number.", s,
 	    offsetof(struct status_topic, produced));
 	put_topics(w, "sluice_records_delivered_total", "Records that rest where they are to rest.", s,
 	    offsetof(struct status_topic, delivered));
 	put_topics(w, "sluice_records_redelivered_total", "Records that were handed over once more.", s,
 	    offsetof(struct status_topic, redelivered));
-	put_counts(w, "sluice_records_dead_lettered_total", "Records that were refused for good.", s->dead, s->n_dead);
-
-	family(w, "sluice_spool_records", "gauge", "Records that wait in the spool.");
-	count(w, s->spool.records);
-	family(w, "sluice_spool_bytes", "gauge", "Bytes that the spool takes up.");
-	count(w, s->spool.bytes);
-	family(w, "sluice_spool_limit_bytes", "gauge", "Bytes that the spool may take up.");
-	count(w, s->spool.max_bytes);
-	family(w, "sluice_spool_memory_bytes", "gauge", "Bytes of the spool that are held in memory for want of a disk.");
-	count(w, s->spool.memory_bytes);
-	family(w, "sluice_spool_oldest_age_seconds", "gauge", "Age of the record that waits longest, 0 when none waits.");
-	sample(w, NULL, NULL, NULL, NULL, seconds(status_oldest_age_ns(s), buf));
-	family(w, "sluice_spool_writable", "gauge", "0 while the spool's disk takes nothing.");
-	count(w, s->spool.disk_error == 0);
-	put_counts(w, "sluice_spool_dropped_total", "Records that the spool gave up.", s->spool.dropped, s->spool.n_dropped);
-
-	family(w, "sluice_outlet_up", "gauge", "1 while the outlet delivers.");
-	count_of(w, "kind", s->outlet.kind != NULL ? s->outlet.kind : "", NULL, NULL,
-	    s->outlet.state == STATUS_OUTLET_UP);
-	family(w, "sluice_outlet_in_flight_records", "gauge", "Records handed over and not yet acknowledged.");
-	count(w, s->outlet.in_flight);
-	family(w, "sluice_outlet_queued_bytes", "gauge", "Bytes that the outlet holds in memory.");
-	count(w, s->outlet.queued_bytes);
-	family(w, "sluice_outlet_retried_total", "counter", "Deliveries that the outlet tried again.");
-	count(w, s->outlet.retried);
-	if (s->registry.state == STATUS_REGISTRY_NONE)
-		return;
-	family(w, "sluice_registry_up", "gauge", "0 while the schema registry is away or refuses.");
-	count(w, s->registry.state != STATUS_REGISTRY_AWAY && s->registry.state != STATUS_REGISTRY_REFUSED);
-	family(w, "sluice_registry_schemas_known", "gauge", "Schemas whose id is known.");
-	count(w, s->registry.known);
-	family(w, "sluice_registry_schemas_wanted", "gauge", "Schemas whose id was asked for and is not known.");
-	count(w, s->registry.wanted);
 }
 
 static void
-put_containers(struct writer *w, const struct agent_status *s)
+put_dead_letters(struct writer *w, const struct agent_status *s)
 {
-	if (!s->containers.is_asked)
+	put_counts(w, "sluice_records_dead_lettered_total", "Records that were refused for good.", s->dead, s->n_dead);
+}
+
+static void
+put_dropped(struct writer *w, const struct agent_status *s)
+{
+	put_counts(w, "sluice_spool_dropped_total", "Records that the spool gave up.", s->dropped, s->n_dropped);
+}
+
+/* Problems are for people: what they are made of has metrics, and an alert judges these. */
+static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_status *s) = {
+	[FIGURE_LIST_signals] = put_signals,
+	[FIGURE_LIST_probes] = put_probes,
+	[FIGURE_LIST_events] = put_events,
+	[FIGURE_LIST_records] = put_records,
+	[FIGURE_LIST_dead_letters] = put_dead_letters,
+	[FIGURE_LIST_lost] = put_lost,
+	[FIGURE_LIST_dropped] = put_dropped,
+};
+
+static void
+put_figure(struct writer *w, const struct agent_status *s, const struct figure *f)
+{
+	struct figure_value v;
+	char number[32];
+
+	figure_get(f, s, &v);
+	if (!v.is_known)
 		return;
-	family(w, "sluice_container_name_requests_total", "counter", "Questions to container runtimes for names and images.");
-	count(w, s->containers.requests);
-	family(w, "sluice_container_names_total", "counter", "Containers whose name was asked for, by what came of it.");
-	count_of(w, "result", "named", NULL, NULL, s->containers.named);
-	count_of(w, "result", "unknown", NULL, NULL, s->containers.unknown);
-	count_of(w, "result", "failed", NULL, NULL, s->containers.failed);
-	count_of(w, "result", "refused", NULL, NULL, s->containers.refused);
+	if (w->family == NULL || strcmp(w->family, f->metric) != 0)
+		family(w, f->metric, f->is_counter ? "counter" : "gauge", f->help);
+	if (f->type == FIGURE_NS || f->type == FIGURE_TIME)
+		seconds(f->type == FIGURE_NS ? v.number : v.number * 1000, number);
+	else
+		snprintf(number, sizeof(number), "%" PRIu64, v.number);
+	sample(w, f->label[0], v.label[0], f->label[1], v.label[1], number);
 }
 
 int
 status_metrics(const struct agent_status *s, struct bytes *out)
 {
+	static const enum figure_part order[] = { FIGURE_PART_agent, FIGURE_PART_process, FIGURE_PART_config,
+		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_outlet,
+		FIGURE_PART_registry, FIGURE_PART_containers };
 	struct writer w = { .out = out };
 
-	put_agent(&w, s);
-	put_seeing(&w, s);
-	put_delivery(&w, s);
-	put_containers(&w, s);
+	_Static_assert(sizeof(order) / sizeof(order[0]) == FIGURE_PARTS, "each part has metrics");
+	for (size_t i = 0; i < FIGURE_PARTS; i++) {
+		for (const struct figure *f = figures; f < figures + n_figures; f++) {
+			if (f->part != order[i] || !figure_part_exists(f->part, s))
+				continue;
+			if (f->metric != NULL)
+				put_figure(&w, s, f);
+			else if (lists[f->list] != NULL)
+				lists[f->list](&w, s);
+		}
+	}
 	return w.error;
 }

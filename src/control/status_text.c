@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/format.h"
-#include "control/status.h"
+#include "control/figures.h"
 
 #define RED "\033[1;31m"
 #define YELLOW "\033[33m"
@@ -78,12 +78,6 @@ duration(struct page *p, uint64_t ns)
 	return format_duration(ns, room(p), FORMAT_SIZE);
 }
 
-static const char *
-ago(struct page *p, const struct agent_status *s, int64_t then_us)
-{
-	return duration(p, then_us < s->time_us ? (uint64_t)(s->time_us - then_us) * 1000 : 0);
-}
-
 static void
 on_problem(enum status_severity severity, const char *sentence, void *arg)
 {
@@ -102,62 +96,83 @@ put_top(struct page *p, const struct agent_status *s)
 	bool is_ready = status_is_ready(s, reason, sizeof(reason));
 
 	colour(p, is_ready ? GREEN : RED);
-	put(p, "%s", s->is_stopping ? "stopping" : is_ready ? "delivering" : "not delivering");
+	put(p, "%s", s->agent.is_stopping ? "stopping" : is_ready ? "delivering" : "not delivering");
 	colour(p, PLAIN);
-	put(p, "  sluice %s on %s, pid %" PRId64 ", up %s\n", s->version, s->host_name, s->pid,
-	    duration(p, s->uptime_ns));
+	put(p, "  sluice %s on %s, pid %" PRIu64 ", up %s\n", s->agent.version, s->agent.host_name, s->agent.pid,
+	    duration(p, s->agent.uptime_ns));
 	status_problems(s, on_problem, p);
 	put(p, "\n");
+}
+
+static const char *
+figure_text(struct page *p, const struct agent_status *s, const struct figure *f, const struct figure_value *v)
+{
+	uint64_t now_us = (uint64_t)s->agent.time_us;
+	char *buf;
+
+	if (!v->is_known)
+		return f->otherwise;
+	switch (f->type) {
+	case FIGURE_TEXT:
+	case FIGURE_SENTENCE:
+		return v->text;
+	case FIGURE_COUNT:
+	case FIGURE_MAYBE:
+		return count(p, v->number);
+	case FIGURE_BYTES:
+		return size(p, v->number);
+	case FIGURE_NS:
+		return duration(p, v->number);
+	case FIGURE_TIME:
+		return duration(p, v->number < now_us ? (now_us - v->number) * 1000 : 0);
+	case FIGURE_FLAG:
+		return v->number != 0 ? "yes" : "no";
+	case FIGURE_NUMBER:
+		break;
+	}
+	buf = room(p);
+	snprintf(buf, FORMAT_SIZE, "%" PRIu64, v->number);
+	return buf;
+}
+
+/* One line a part, or a few; has_line: whether a line is to be ended before the next. */
+static void
+put_part(struct page *p, const struct agent_status *s, enum figure_part part, bool *has_line)
+{
+	for (const struct figure *f = figures; f < figures + n_figures; f++) {
+		struct figure_value v;
+		const char *phrase, *text, *at;
+
+		if (f->part != part || f->phrase == NULL || (f->is_shown != NULL && !f->is_shown(s)))
+			continue;
+		figure_get(f, s, &v);
+		text = figure_text(p, s, f, &v);
+		if (text == NULL)
+			continue;
+		if (f->line != NULL) {
+			put(p, "%s%-12s", *has_line ? "\n" : "", f->line);
+			*has_line = true;
+		}
+		phrase = f->phrase_many != NULL && v.number != 1 ? f->phrase_many : f->phrase;
+		at = strstr(phrase, "%s");
+		put(p, "%s%.*s%s%s", f->line != NULL || phrase[0] == ' ' ? "" : ", ", (int)(at - phrase), phrase, text,
+		    at + strlen("%s"));
+	}
 }
 
 static void
 put_parts(struct page *p, const struct agent_status *s)
 {
-	double share = s->uptime_ns > 0 ? (double)s->cpu_ns / (double)s->uptime_ns : 0;
+	static const enum figure_part order[] = { FIGURE_PART_config, FIGURE_PART_outlet, FIGURE_PART_registry,
+		FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_process,
+		FIGURE_PART_agent };
+	bool has_line = false;
 
-	put(p, "%-12s", "settings");
-	put(p, "%s, generation %" PRIu64, s->config_file != NULL ? s->config_file : "built in", s->generation);
-	if (s->reload_us > 0)
-		put(p, ", %s %s ago", s->reload_failed ? "a reload was refused" : "reloaded", ago(p, s, s->reload_us));
-	put(p, "\n");
-
-	put(p, "%-12s%s %s", "delivery", s->outlet.kind != NULL ? s->outlet.kind : "-",
-	    status_outlet_state_name(s->outlet.state));
-	put(p, ", %s in flight, %s queued, %s retried\n", count(p, s->outlet.in_flight),
-	    size(p, s->outlet.queued_bytes), count(p, s->outlet.retried));
-	if (s->outlet.error[0] != '\0')
-		put(p, "%-12slast error %s ago: %s\n", "", ago(p, s, s->outlet.error_us), s->outlet.error);
-
-	if (s->registry.state != STATUS_REGISTRY_NONE) {
-		put(p, "%-12s%s, %s, %u of %u schemas known\n", "registry",
-		    status_registry_state_name(s->registry.state), s->registry.url, s->registry.known,
-		    s->registry.known + s->registry.wanted);
-		if (s->registry.error[0] != '\0')
-			put(p, "%-12slast error %s ago: %s\n", "", ago(p, s, s->registry.error_us),
-			    s->registry.error);
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		if (figure_part_exists(order[i], s))
+			put_part(p, s, order[i], &has_line);
 	}
-
-	put(p, "%-12s%s record%s, %s of %s", "spool", count(p, s->spool.records),
-	    s->spool.records == 1 ? "" : "s", size(p, s->spool.bytes), size(p, s->spool.max_bytes));
-	if (s->spool.records > 0)
-		put(p, ", oldest %s", duration(p, status_oldest_age_ns(s)));
-	if (s->spool.memory_bytes > 0)
-		put(p, ", %s in memory", size(p, s->spool.memory_bytes));
 	put(p, "\n");
-
-	put(p, "%-12s%s process%s", "follows", count(p, s->followed), s->followed == 1 ? "" : "es");
-	if (s->other_processes.known)
-		put(p, ", %s others on this host", count(p, s->other_processes.value));
-	put(p, "\n");
-	if (s->containers.is_asked)
-		put(p, "%-12s%s named, %s unknown, %s failed, %s refused, by %s questions\n", "containers",
-		    count(p, s->containers.named), count(p, s->containers.unknown), count(p, s->containers.failed),
-		    count(p, s->containers.refused), count(p, s->containers.requests));
-	put(p, "%-12s%s CPU (%.2f%% of one), %s, %s open files\n", "itself", duration(p, s->cpu_ns), share * 100,
-	    size(p, s->rss_bytes), count(p, s->open_fds));
-	if (s->privileges != NULL)
-		put(p, "%-12s%s\n", "privileges", s->privileges);
-	put(p, "%-12sagent %s, host %s\n", "identity", s->agent_id, s->host_id);
 }
 
 static void
@@ -210,12 +225,12 @@ put_seeing(struct page *p, const struct agent_status *s)
 	if (s->n_signals > 0)
 		put(p, "\n%-18s%-10s%s\n", "signals", "state", "hook");
 	for (size_t i = 0; i < s->n_signals; i++) {
-		const struct status_signal *signal = &s->signals[i];
+		const struct signal_status *signal = &s->signals[i];
 
-		colour(p, signal->state == STATUS_SIGNAL_MISSING ? YELLOW : "");
-		put(p, "  %-16s%-10s%s", signal->name, status_signal_state_name(signal->state),
+		colour(p, signal->state == SIGNAL_MISSING ? YELLOW : "");
+		put(p, "  %-16s%-10s%s", signal->name, signal_state_name(signal->state),
 		    signal->hook[0] != '\0' ? signal->hook : "-");
-		colour(p, signal->state == STATUS_SIGNAL_MISSING ? PLAIN : "");
+		colour(p, signal->state == SIGNAL_MISSING ? PLAIN : "");
 		put(p, "\n");
 	}
 	for (size_t i = 0; i < s->n_probes; i++)
@@ -226,7 +241,7 @@ put_seeing(struct page *p, const struct agent_status *s)
 		put(p, "\n%-18s%zu; `sysctl kernel.bpf_stats_enabled=1` makes the kernel count what they cost\n",
 		    "programs", s->n_probes);
 	for (size_t i = 0; i < s->n_probes; i++) {
-		const struct status_probe *probe = &s->probes[i];
+		const struct agent_probe *probe = &s->probes[i];
 
 		if (!status_probe_is_counted(probe))
 			continue;
@@ -246,7 +261,7 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 	put_parts(&p, s);
 	put_topics(&p, s);
 	put_counts(&p, "refused for good", s->dead, s->n_dead);
-	put_counts(&p, "dropped by the spool", s->spool.dropped, s->spool.n_dropped);
+	put_counts(&p, "dropped by the spool", s->dropped, s->n_dropped);
 	put_lost(&p, s);
 	put_seeing(&p, s);
 	return p.error;

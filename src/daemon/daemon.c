@@ -406,6 +406,7 @@ stop(struct daemon *d)
 	registry_close(d->registry);
 	agent_close(d->agent);
 	daemon_free_rules(d);
+	losses_free(&d->losses);
 	spool_close(d->spool);
 	daemon_forget_secrets(d);
 	config_free(d->config);

@@ -19,6 +19,7 @@
 #include "deliver/dead_letter.h"
 #include "deliver/delivery.h"
 #include "deliver/outlet.h"
+#include "model/losses.h"
 #include "registry/registry.h"
 #include "rules/rules.h"
 #include "spool/spool.h"
@@ -49,6 +50,7 @@ struct daemon {
 	struct dead_letters *dead;
 	struct delivery *delivery;
 	struct delivery_stats stats;	/* as last asked for: names in a status point into it */
+	struct loss_list losses;	/* likewise */
 	struct outlet *outlet;		/* delivery's; NULL until it is open */
 	bool is_kafka;
 	struct control *control;
@@ -97,7 +99,7 @@ void daemon_watch_containers(struct daemon *d);
 /* status.c */
 void daemon_fill_status(struct agent_status *s, void *arg);
 void daemon_describe(struct agent_record *r, void *arg);
-size_t daemon_losses(struct agent_loss_line *lines, size_t found, size_t max, void *arg);
+void daemon_losses(struct loss_list *to, void *arg);
 
 /* reload.c */
 void daemon_config_errors(const struct config_errors *errors);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/health.h"
 #include "spool/spool.h"
 
 struct outlet;
@@ -30,12 +31,6 @@ struct outlet_events {
 	    const char *detail, void *arg);
 	void (*ready)(void *arg);	/* put() is worth another try */
 	void *arg;
-};
-
-enum outlet_state {
-	OUTLET_STARTING,	/* nothing has been delivered yet */
-	OUTLET_UP,
-	OUTLET_DOWN,		/* see error */
 };
 
 struct outlet_status {

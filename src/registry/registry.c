@@ -478,24 +478,6 @@ registry_status(const struct registry *r, struct registry_status *ret)
 	}
 }
 
-const char *
-registry_state_name(enum registry_state state)
-{
-	switch (state) {
-	case REGISTRY_IDLE:
-		return "idle";
-	case REGISTRY_OK:
-		return "ok";
-	case REGISTRY_ASKING:
-		return "asking";
-	case REGISTRY_AWAY:
-		return "away";
-	case REGISTRY_REFUSED:
-		return "refused";
-	}
-	return "unknown";
-}
-
 /* A control character would end the header that it stands in. NULL is fine. */
 static bool
 is_header_text(const char *text)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/health.h"
+
 struct event_base;
 struct registry;
 
@@ -33,14 +35,6 @@ struct registry_options {
 	uint32_t recheck_ms;		/* a known id is asked for again, by chance half as late; 0: 1 h */
 };
 
-enum registry_state {
-	REGISTRY_IDLE,		/* nothing was asked yet */
-	REGISTRY_OK,		/* every id that was asked for is known */
-	REGISTRY_ASKING,
-	REGISTRY_AWAY,		/* no answer, or one that is none (5xx): trying again */
-	REGISTRY_REFUSED,	/* it answered no (see error): trying again at retry_max_ms */
-};
-
 struct registry_status {
 	enum registry_state state;
 	char url[256];		/* the one in use, without credentials */
@@ -52,8 +46,6 @@ struct registry_status {
 	unsigned unverified;	/* of those: from the cache, this registry has not been asked yet */
 	unsigned wanted;	/* that were asked for and are not known */
 };
-
-const char *registry_state_name(enum registry_state state);	/* "ok", "away" ... */
 
 /*
  * on_change: an id became known, changed or was taken back, or the state or the last error changed.

@@ -19,7 +19,6 @@
 #include "sample.h"
 
 #define ROUNDS_MAX 1000
-#define COSTS_MAX 64
 #define SPAWNS_MAX 10000
 #define SETTLE_US 100000
 #define FREE_US 2000	/* the kernel lets go of a process a little later */
@@ -44,10 +43,10 @@ struct sum {
 static struct sum
 costs_read(const struct probes *p, const struct probe_cost *before, struct probe_cost *costs)
 {
-	size_t n = probes_costs(p, costs, COSTS_MAX);
+	size_t n = probes_costs(p, costs);
 	struct sum s = { 0 };
 
-	for (size_t i = 0; i < n && i < COSTS_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		uint64_t runs = costs[i].runs - before[i].runs, ns = costs[i].run_time_ns - before[i].run_time_ns;
 
 		if (strncmp(costs[i].name, "on_", 3) != 0 || strstr(costs[i].name, "_length") != NULL ||
@@ -181,7 +180,7 @@ spawn(void)
 static int
 measure(struct probes *p, struct ring *ring, unsigned n, double *ret_exec, double *ret_all)
 {
-	static struct probe_cost costs[2][COSTS_MAX];
+	static struct probe_cost costs[2][PROBES_PROGRAMS];
 	static double exec[SPAWNS_MAX], all[SPAWNS_MAX];
 	size_t n_exec = 0, n_all = 0;
 

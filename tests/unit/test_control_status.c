@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "base/bytes.h"
-#include "control/status.h"
+#include "control/figures.h"
 #include "status_sample.h"
 
 static struct agent_status s;
@@ -68,24 +68,24 @@ ready_means_that_records_arrive(void **state)
 	assert_true(is_ready());
 	assert_string_equal(reason, "");
 
-	s.outlet.state = STATUS_OUTLET_DOWN;
+	s.outlet.state = OUTLET_DOWN;
 	strcpy(s.outlet.error, "all brokers are down");
 	assert_false(is_ready());
 	assert_string_equal(reason, "kafka is down: all brokers are down");
 
 	status_sample(&s);
-	s.outlet.state = STATUS_OUTLET_STARTING;
+	s.outlet.state = OUTLET_STARTING;
 	assert_false(is_ready());
 	assert_string_equal(reason, "kafka: nothing has been delivered yet");
 
 	status_sample(&s);
-	s.is_stopping = true;
+	s.agent.is_stopping = true;
 	assert_false(is_ready());
 
 	/* Files need no registry. */
 	status_sample(&s);
 	s.outlet.kind = "files";
-	s.registry.state = STATUS_REGISTRY_NONE;
+	s.registry.state = REGISTRY_UNUSED;
 	assert_true(is_ready());
 }
 
@@ -94,7 +94,7 @@ a_registry_matters_while_ids_are_missing(void **state)
 {
 	(void)state;
 	status_sample(&s);
-	s.registry.state = STATUS_REGISTRY_AWAY;
+	s.registry.state = REGISTRY_AWAY;
 	strcpy(s.registry.error, "connection refused");
 	assert_true(is_ready());	/* all ids are known: the cache does it */
 	s.registry.wanted = 2;
@@ -102,7 +102,7 @@ a_registry_matters_while_ids_are_missing(void **state)
 	assert_false(is_ready());
 	assert_string_equal(reason, "the schema registry at http://localhost:8081 is away, "
 	    "2 of 7 schema ids are missing: connection refused");
-	s.registry.state = STATUS_REGISTRY_REFUSED;
+	s.registry.state = REGISTRY_REFUSED;
 	assert_false(is_ready());
 	assert_non_null(strstr(reason, "refuses"));
 }
@@ -113,7 +113,7 @@ an_age_is_never_negative(void **state)
 	(void)state;
 	status_sample(&s);
 	assert_int_equal(status_oldest_age_ns(&s), 480000000);
-	s.spool.oldest_us = s.time_us + 5;	/* the clock was set back */
+	s.spool.oldest_us = s.agent.time_us + 5;	/* the clock was set back */
 	assert_int_equal(status_oldest_age_ns(&s), 0);
 	s.spool.oldest_us = 5;
 	s.spool.records = 0;
@@ -155,8 +155,8 @@ one_that_has_just_started_is_no_error(void **state)
 	(void)state;
 	errors = warnings = 0;
 	status_sample(&s);
-	s.outlet.state = STATUS_OUTLET_STARTING;
-	s.uptime_ns = 1000000000;
+	s.outlet.state = OUTLET_STARTING;
+	s.agent.uptime_ns = 1000000000;
 	status_problems(&s, on_problem, NULL);
 	assert_int_equal(errors, 0);
 	assert_int_equal(warnings, 1);
@@ -228,8 +228,8 @@ json_names_are_a_contract(void **state)
 	assert_string_equal(word(j, "process.privileges"), "CAP_BPF CAP_SYS_PTRACE, no_new_privs");
 	json_decref(j);
 
-	s.registry.state = STATUS_REGISTRY_NONE;
-	s.reload_us = 0;
+	s.registry.state = REGISTRY_UNUSED;
+	s.config.reload_us = 0;
 	j = status_json(&s);
 	assert_true(json_is_null(at(j, "registry")));
 	assert_true(json_is_null(at(j, "config.last_reload.result")));
@@ -297,7 +297,7 @@ text_obeys_no_escape_of_others(void **state)
 {
 	(void)state;
 	status_sample(&s);
-	s.outlet.state = STATUS_OUTLET_DOWN;
+	s.outlet.state = OUTLET_DOWN;
 	strcpy(s.outlet.error, "\033[2Jgone\r\x07");
 	assert_null(strpbrk(text(false), "\033\r\x07"));
 }
@@ -370,6 +370,101 @@ names_of_containers_are_told_where_they_are_asked_for(void **state)
 	    "sluice_container_names_total{result=\"refused\"} 1\n"));
 }
 
+static void
+each_row_fits_its_outputs(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < n_figures; i++) {
+		const struct figure *f = &figures[i];
+
+		for (size_t j = 0; j < i; j++)
+			assert_true(f->key == NULL || figures[j].key == NULL || strcmp(f->key, figures[j].key) != 0);
+		assert_true(f->list != FIGURE_NO_LIST || f->key != NULL || f->phrase != NULL || f->metric != NULL);
+		assert_true(f->phrase == NULL || (strchr(f->phrase, '%') == strstr(f->phrase, "%s")));
+		if (f->metric == NULL)
+			continue;
+		assert_true(f->type != FIGURE_TEXT && f->type != FIGURE_SENTENCE);
+		assert_int_equal(f->is_counter, strcmp(f->metric + strlen(f->metric) - 6, "_total") == 0);
+		if (i > 0 && figures[i - 1].metric != NULL && strcmp(figures[i - 1].metric, f->metric) == 0)
+			continue;	/* the next sample of the same metric */
+		assert_string_not_equal(f->help, "");
+		for (size_t j = 0; j < i; j++)
+			assert_true(figures[j].metric == NULL || strcmp(f->metric, figures[j].metric) != 0);
+	}
+}
+
+/* The file of the source tree, NUL-terminated; the caller frees it. */
+static char *
+read_source(const char *path)
+{
+	char name[512];
+	struct bytes b = { 0 };
+	char part[4096];
+	size_t n;
+	FILE *f;
+
+	snprintf(name, sizeof(name), SOURCE_TREE "/%s", path);
+	f = fopen(name, "re");
+	assert_non_null(f);
+	while ((n = fread(part, 1, sizeof(part), f)) > 0)
+		assert_int_equal(bytes_append(&b, part, n), 0);
+	fclose(f);
+	assert_int_equal(bytes_append(&b, "", 1), 0);
+	return (char *)b.data;
+}
+
+/* Is there such a metric in an agent that has every part? */
+static bool
+is_metric(const char *name, size_t len)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "\n# TYPE %.*s ", (int)len, name);
+	return strstr(out, line) != NULL;
+}
+
+static void
+manual_and_alerts_name_what_there_is(void **state)
+{
+	static const char *const files[] = { "docs/sluice.1", "ops/prometheus/alerts.yaml" };
+	char *manual = read_source("docs/sluice.1");
+	const char *list = strstr(manual, "The names of the JSON object stay:"), *end;
+	unsigned named = 0;
+
+	(void)state;
+	status_sample_bad(&s);
+	s.containers.is_asked = true;
+	metrics();
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		char *text = read_source(files[i]);
+
+		for (const char *at = text; (at = strstr(at, "sluice_")) != NULL; named++) {
+			size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz_");
+
+			if (!is_metric(at, len))
+				fail_msg("%s: there is no metric %.*s", files[i], (int)len, at);
+			at += len;
+		}
+		free(text);
+	}
+	assert_true(named > 10);
+
+	assert_non_null(list);
+	end = strchr(list, '.');
+	for (size_t i = 0; i < n_figures; i++) {
+		char word[64];
+		const char *found;
+
+		if (figures[i].key == NULL)
+			continue;
+		snprintf(word, sizeof(word), "%.*s", (int)strcspn(figures[i].key, "."), figures[i].key);
+		found = strstr(list, word);
+		if (found == NULL || found > end)
+			fail_msg("docs/sluice.1 does not name %s of the JSON object", word);
+	}
+	free(manual);
+}
+
 int
 main(void)
 {
@@ -384,6 +479,8 @@ main(void)
 		cmocka_unit_test_teardown(text_says_what_is_wrong_first, teardown),
 		cmocka_unit_test_teardown(text_obeys_no_escape_of_others, teardown),
 		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
+		cmocka_unit_test(each_row_fits_its_outputs),
+		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),
 		cmocka_unit_test_teardown(names_of_containers_are_told_where_they_are_asked_for, teardown),
 	};
 

@@ -1,0 +1,94 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * figures: the rows of figures.def as a table, which the outputs of a status loop over.
+ */
+#ifndef SLUICE_CONTROL_FIGURES_H
+#define SLUICE_CONTROL_FIGURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "control/status.h"
+
+/* See figures.def. */
+enum figure_type {
+	FIGURE_TEXT,
+	FIGURE_SENTENCE,
+	FIGURE_COUNT,
+	FIGURE_NUMBER,
+	FIGURE_MAYBE,
+	FIGURE_BYTES,
+	FIGURE_NS,
+	FIGURE_TIME,
+	FIGURE_FLAG,
+};
+
+enum figure_part {
+#define PART(part) FIGURE_PART_##part,
+#define END(part)
+#define MEMBER(part, declaration)
+#define FIGURE(part, member, type, ...)
+#define DERIVED(part, name, type, ...)
+#define LIST(part, name)
+#include "control/figures.def"
+#undef PART
+#undef LIST
+	FIGURE_PARTS,
+};
+
+enum figure_list {
+	FIGURE_NO_LIST,
+#define PART(part)
+#define LIST(part, name) FIGURE_LIST_##name,
+#include "control/figures.def"
+#undef PART
+#undef END
+#undef MEMBER
+#undef FIGURE
+#undef DERIVED
+#undef LIST
+	FIGURE_LISTS,
+};
+
+enum {
+	FIGURE_LABELS = 2,
+};
+
+struct figure_value {
+	bool is_known;
+	const char *text;	/* of TEXT and SENTENCE; the status's, static, or buf */
+	uint64_t number;	/* of all others: FLAG is 0 or 1, TIME microseconds */
+	const char *label[FIGURE_LABELS];	/* values of the metric's labels */
+	char buf[STATUS_PROBLEM_SIZE];
+};
+
+struct figure {
+	enum figure_part part;
+	enum figure_list list;	/* the row is a list, and the rest of it zero */
+	enum figure_type type;
+	size_t offset;		/* of the member in struct agent_status, where get is NULL */
+	void (*get)(const struct agent_status *s, struct figure_value *v);	/* *v is zeroed, but known */
+	const char *key;	/* NULL: not in the JSON */
+	const char *line;	/* the title of the line that it begins, or NULL */
+	const char *phrase;	/* with one %s; NULL: not in the text */
+	const char *phrase_many;	/* where the number is not 1; NULL: phrase */
+	const char *otherwise;
+	bool (*is_shown)(const struct agent_status *s);	/* NULL: in the text whenever it is known */
+	const char *metric;	/* NULL: none */
+	const char *help;
+	bool is_counter;
+	const char *label[FIGURE_LABELS];
+	const char *label_value;	/* of the first label; NULL: figure_value has it */
+};
+
+/* All rows, of each part in a row. */
+extern const struct figure figures[];
+extern const size_t n_figures;
+
+/* What it is in *s; *ret lives no longer than *s. */
+void figure_get(const struct figure *f, const struct agent_status *s, struct figure_value *ret);
+/* Has this agent such a part? One that it lacks is null in the JSON, and in no other output. */
+bool figure_part_exists(enum figure_part part, const struct agent_status *s);
+
+#endif

@@ -1,0 +1,21 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * losses: a list of losses by component and reason, which the components fill in turn.
+ */
+#ifndef SLUICE_MODEL_LOSSES_H
+#define SLUICE_MODEL_LOSSES_H
+
+#include "model/record.h"
+
+/* Begins as all zeroes. Whoever has it sets n to 0 to fill it anew, and frees it at the end. */
+struct loss_list {
+	struct agent_loss *list;	/* owned; the strings are static */
+	size_t n;
+	size_t size;			/* for how many there is room */
+};
+
+/* Appends a loss that is not 0. Without memory it is left out; its counter is not touched, and the next list has it. */
+void losses_add(struct loss_list *l, const char *place, const char *reason, uint64_t count);
+void losses_free(struct loss_list *l);
+
+#endif
