@@ -39,14 +39,15 @@
 #include "base/ca_bundle.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/client.h"
 #include "registry/answer.h"
 #include "registry/cache.h"
-#include "registry/http.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
 #define DEFAULT_RETRY_MIN_MS 500
 #define DEFAULT_RETRY_MAX_MS 30000
 #define DEFAULT_RECHECK_MS (60 * 60 * 1000)
+#define BODY_MAX (1024 * 1024)	/* bytes of an answer */
 #define REST_US INT64_C(5000000)	/* a connection without a question for so long is given up */
 
 struct entry {
@@ -68,16 +69,18 @@ struct url {
 struct registry {
 	void		(*on_change)(void *arg);
 	void		*arg;		/* the caller's */
-	struct registry_http *http;	/* owned */
+	struct http_client *http;	/* owned */
 	struct registry_cache *cache;	/* owned */
 	struct event	*wake;		/* owned; the one timer, of step() */
 	struct url	*urls;		/* owned */
 	size_t		 n_urls;
 	size_t		 url;		/* in use */
-	char		*user;		/* owned, as the three below */
+	char		*user;		/* owned, as the five below */
 	char		*password;
 	char		*token;
 	char		*ca_file;	/* NULL: none was found */
+	char		*cert_file;
+	char		*key_file;
 	bool		 lookup_only;
 	uint32_t	 timeout_ms;
 	uint32_t	 retry_min_ms;
@@ -226,7 +229,7 @@ static int
 ask(struct registry *r, struct entry *e)
 {
 	const struct url *u = &r->urls[r->url];
-	struct registry_http_request q = {
+	struct http_client_request q = {
 		.user = u->parts.user != NULL ? u->parts.user : r->user,
 		.password = u->parts.user != NULL ? u->parts.password : r->password,
 		.token = u->parts.user != NULL ? NULL : r->token,
@@ -237,7 +240,7 @@ ask(struct registry *r, struct entry *e)
 	free(r->asked_url);
 	r->asked_url = registry_url_of_subject(u->parts.base, e->subject, r->lookup_only);
 	q.url = r->asked_url;
-	err = q.url != NULL ? registry_http_post(r->http, &q) : -ENOMEM;
+	err = q.url != NULL ? http_client_send(r->http, &q) : -ENOMEM;
 	if (err < 0)
 		return err;
 	r->asked = e;
@@ -266,7 +269,7 @@ step(struct registry *r)
 			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
 		}
 	} else if (now_us - r->last_us >= REST_US) {
-		registry_http_rest(r->http);	/* if it does not rest already */
+		http_client_rest(r->http);	/* if it does not rest already */
 	} else if (at_us > r->last_us + REST_US) {
 		at_us = r->last_us + REST_US;
 	}
@@ -344,7 +347,7 @@ take_none(struct registry *r, int64_t retry_after_s, int64_t now_us)
 }
 
 static void
-on_answer(const struct registry_http_answer *http, void *arg)
+on_answer(const struct http_client_answer *http, void *arg)
 {
 	struct registry *r = arg;
 	int64_t now_us = clock_us(CLOCK_MONOTONIC);
@@ -544,21 +547,47 @@ parse_urls(struct registry *r, const struct registry_options *o, bool *ret_is_ht
 	return 0;
 }
 
+/* Takes over what the options say. 0, or a negative errno, with a sentence where it is not about memory. */
 static int
-copy(char **ret, const char *text)
+take_options(struct registry *r, const struct registry_options *o, char *error, size_t error_size)
 {
-	*ret = text != NULL ? strdup(text) : NULL;
-	return text == NULL || *ret != NULL ? 0 : -ENOMEM;
+	struct {
+		char **to;
+		const char *from;
+	} texts[] = { { &r->ca_file, o->ca_file }, { &r->cert_file, o->cert_file }, { &r->key_file, o->key_file },
+		{ &r->user, o->user }, { &r->password, o->password }, { &r->token, o->token } };
+	bool is_https = false;
+	int err;
+
+	r->lookup_only = o->lookup_only;
+	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
+	r->retry_min_ms = o->retry_min_ms > 0 ? o->retry_min_ms : DEFAULT_RETRY_MIN_MS;
+	r->retry_max_ms = o->retry_max_ms > 0 ? o->retry_max_ms : DEFAULT_RETRY_MAX_MS;
+	r->recheck_ms = o->recheck_ms > 0 ? o->recheck_ms : DEFAULT_RECHECK_MS;
+	err = parse_urls(r, o, &is_https, error, error_size);
+	if (err < 0)
+		return err;
+	if (o->ca_file == NULL && is_https)
+		texts[0].from = ca_bundle_find(ca_bundle_paths);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		if (texts[i].from == NULL)
+			continue;
+		*texts[i].to = strdup(texts[i].from);
+		if (*texts[i].to == NULL)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 int
 registry_open(struct event_base *base, const struct registry_options *o,
     void (*on_change)(void *arg), void *arg, struct registry **ret, char *error, size_t error_size)
 {
-	struct registry_http_options http = { .cert_file = o->cert_file, .key_file = o->key_file };
+	static const char *const headers[] = { "Content-Type: application/vnd.schemaregistry.v1+json",
+		"Accept: application/vnd.schemaregistry.v1+json, application/json", NULL };
+	struct http_client_options http = { .headers = headers, .body_max = BODY_MAX };
 	struct registry *r = NULL;
 	const char *wrong = objection(o);
-	bool is_https = false;
 	int err;
 
 	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
@@ -579,26 +608,18 @@ registry_open(struct event_base *base, const struct registry_options *o,
 	}
 	r->on_change = on_change;
 	r->arg = arg;
-	r->lookup_only = o->lookup_only;
-	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TIMEOUT_MS;
-	r->retry_min_ms = o->retry_min_ms > 0 ? o->retry_min_ms : DEFAULT_RETRY_MIN_MS;
-	r->retry_max_ms = o->retry_max_ms > 0 ? o->retry_max_ms : DEFAULT_RETRY_MAX_MS;
-	r->recheck_ms = o->recheck_ms > 0 ? o->recheck_ms : DEFAULT_RECHECK_MS;
-	err = parse_urls(r, o, &is_https, error, error_size);
+	err = take_options(r, o, error, error_size);
 	if (err < 0)
 		goto fail;
-	err = -ENOMEM;
-	if (copy(&r->user, o->user) < 0 || copy(&r->password, o->password) < 0 ||
-	    copy(&r->token, o->token) < 0 ||
-	    copy(&r->ca_file,
-		o->ca_file != NULL || !is_https ? o->ca_file : ca_bundle_find(ca_bundle_paths)) < 0)
-		goto fail;
 	http.ca_file = r->ca_file;
+	http.cert_file = r->cert_file;
+	http.key_file = r->key_file;
 	http.timeout_ms = r->timeout_ms;
+	err = -ENOMEM;
 	r->wake = evtimer_new(base, on_wake, r);
 	if (r->wake == NULL)
 		goto fail;
-	err = registry_http_open(base, &http, on_answer, r, &r->http);
+	err = http_client_open(base, &http, on_answer, r, &r->http);
 	if (err < 0)
 		goto fail;
 	err = registry_cache_open(o->cache_file, &r->cache, error, error_size);
@@ -621,7 +642,7 @@ registry_close(struct registry *r)
 		return;
 	if (r->cache != NULL)
 		(void)registry_cache_save(r->cache);	/* nobody is left to be told */
-	registry_http_close(r->http);
+	http_client_close(r->http);
 	registry_cache_close(r->cache);
 	if (r->wake != NULL)
 		event_free(r->wake);
@@ -637,5 +658,7 @@ registry_close(struct registry *r)
 	free(r->password);
 	free(r->token);
 	free(r->ca_file);
+	free(r->cert_file);
+	free(r->key_file);
 	free(r);
 }

@@ -18,14 +18,18 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "runtime/unix_http.h"
+#include "http/client.h"
 
 #define HASH_NONFATAL_OOM 1
 #define uthash_nonfatal_oom(e) ((e)->is_lost = true)
 #include <uthash.h>
 
+/* The host is whom the socket belongs to; it is in the request, and no name is looked up for it. */
+#define URL_FORMAT "http://localhost/containers/json?all=1&filters=%%7B%%22id%%22%%3A%%5B%%22%s%%22%%5D%%7D"
+
 enum {
 	ID_LEN = 64,
+	ANSWER_MAX = 256 * 1024,
 	TIMEOUT_MS = 2000,
 	REST_NS_S = 30,			/* seconds for which a socket without answer is left alone */
 };
@@ -46,7 +50,7 @@ struct entry {
 };
 
 struct container_names {
-	struct event_base	*base;		/* the caller's */
+	struct http_client	*http;		/* owned */
 	container_names_cb	 cb;
 	void			*arg;		/* the caller's */
 	struct {
@@ -58,9 +62,10 @@ struct container_names {
 	size_t			 socket;	/* that is asked now */
 	bool			 has_failed;	/* one of those asked for the queue's first */
 	struct entry		*entries;	/* owned; the oldest first */
-	struct entry		*queue;		/* of entries; the first is under way */
+	struct entry		*queue;		/* of entries; the first is under way, or about to be */
 	size_t			 n_queue;
-	struct unix_http	*request;	/* owned; NULL none is under way */
+	bool			 is_asking;
+	char			 url[ID_LEN + 96];	/* of what is under way */
 	struct container_names_counts counts;
 };
 
@@ -161,14 +166,14 @@ go_on(struct container_names *c)
 }
 
 static void
-on_answer(const struct unix_http_answer *a, void *arg)
+on_answer(const struct http_client_answer *a, void *arg)
 {
 	char name[CONTAINER_NAME_SIZE], image[CONTAINER_NAME_SIZE];
 	struct container_names *c = arg;
 	struct entry *e = c->queue;
 	int r = a->error;
 
-	c->request = NULL;
+	c->is_asking = false;
 	if (r == 0)
 		r = a->status == 200 ? container_names_parse(a->body, a->len, e->id, name, image) : -EBADMSG;
 	c->sockets[c->socket].state = r < 0 ? r : 0;
@@ -194,9 +199,7 @@ on_answer(const struct unix_http_answer *a, void *arg)
 static void
 ask(struct container_names *c)
 {
-	char target[ID_LEN + 80];
-
-	while (c->request == NULL && c->queue != NULL) {
+	while (!c->is_asking && c->queue != NULL) {
 		struct entry *e = c->queue;
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
@@ -205,10 +208,11 @@ ask(struct container_names *c)
 			c->socket++;
 		}
 		if (c->socket < c->n_sockets) {
-			snprintf(target, sizeof(target),
-			    "/containers/json?all=1&filters=%%7B%%22id%%22%%3A%%5B%%22%s%%22%%5D%%7D", e->id);
-			if (unix_http_get(c->base, c->sockets[c->socket].path, target, TIMEOUT_MS, on_answer, c,
-			    &c->request) == 0) {
+			struct http_client_request q = { .url = c->url, .unix_socket = c->sockets[c->socket].path };
+
+			snprintf(c->url, sizeof(c->url), URL_FORMAT, e->id);
+			c->is_asking = http_client_send(c->http, &q) == 0;
+			if (c->is_asking) {
 				c->counts.asked++;
 				return;
 			}
@@ -224,6 +228,7 @@ int
 container_names_open(struct event_base *base, const char *const *sockets, size_t n,
     container_names_cb cb, void *arg, struct container_names **ret)
 {
+	const struct http_client_options o = { .timeout_ms = TIMEOUT_MS, .body_max = ANSWER_MAX };
 	struct container_names *c;
 
 	if (n > CONTAINER_NAMES_SOCKETS)
@@ -231,19 +236,22 @@ container_names_open(struct event_base *base, const char *const *sockets, size_t
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
 		return -ENOMEM;
-	c->base = base;
 	c->cb = cb;
 	c->arg = arg;
 	for (; c->n_sockets < n; c->n_sockets++) {
 		c->sockets[c->n_sockets].state = CONTAINER_NAMES_NOT_ASKED;
 		c->sockets[c->n_sockets].path = strdup(sockets[c->n_sockets]);
-		if (c->sockets[c->n_sockets].path == NULL) {
-			container_names_close(c);
-			return -ENOMEM;
-		}
+		if (c->sockets[c->n_sockets].path == NULL)
+			goto fail;
 	}
+	if (http_client_open(base, &o, on_answer, c, &c->http) < 0)
+		goto fail;
 	*ret = c;
 	return 0;
+
+fail:
+	container_names_close(c);
+	return -ENOMEM;
 }
 
 void
@@ -253,7 +261,7 @@ container_names_close(struct container_names *c)
 
 	if (c == NULL)
 		return;
-	unix_http_cancel(c->request);
+	http_client_close(c->http);
 	HASH_ITER(hh, c->entries, e, next)
 		forget(c, e);
 	for (size_t i = 0; i < c->n_sockets; i++)

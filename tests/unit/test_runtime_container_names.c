@@ -20,7 +20,6 @@
 #include <event2/listener.h>
 
 #include "runtime/container_names.h"
-#include "runtime/unix_http.h"
 #include "tree.h"
 
 #define ID "7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8027b3a6c51"
@@ -358,20 +357,40 @@ names_are_one_line_of_sensible_length(void **state)
 	assert_int_equal(container_names_parse("", 0, ID, name, image), -EBADMSG);
 }
 
+/* Not by its host, which must not be looked up, nor through a proxy. */
 static void
-requests_that_cannot_be_made_are_refused(void **state)
+nothing_of_the_environment_stands_between(void **state)
 {
-	char path[200];
-	struct unix_http *h = NULL;
+	const char *name, *image;
 
 	(void)state;
-	memset(path, 'x', sizeof(path) - 1);
-	path[sizeof(path) - 1] = '\0';
-	assert_int_equal(unix_http_get(base, path, "/", 100, NULL, NULL, &h), -ENAMETOOLONG);
-	assert_int_equal(unix_http_get(base, "/x", "/a b", 100, NULL, NULL, &h), -EINVAL);
-	assert_int_equal(unix_http_get(base, "/x", "/a\r\nHost: y", 100, NULL, NULL, &h), -EINVAL);
-	assert_int_equal(unix_http_get(base, "/x", "http://x/", 100, NULL, NULL, &h), -EINVAL);
-	assert_null(h);
+	serve("d.sock", answer);
+	open_names("d.sock", NULL);
+	setenv("http_proxy", "http://127.0.0.1:9", 1);
+	container_names_find(names, ID, &name, &image);
+	settle();
+	unsetenv("http_proxy");
+	assert_int_equal(told.calls, 1);
+	assert_string_equal(server.asked, "GET /containers/json?all=1&filters=%7B%22id%22%3A%5B%22" ID "%22%5D%7D HTTP/1.0");
+}
+
+static void
+an_answer_has_a_largest_size(void **state)
+{
+	static const char head[] = "HTTP/1.0 200 OK\r\n\r\n[";
+	char *text = malloc(256 * 1024 + sizeof(head));
+	const char *name, *image;
+
+	(void)state;
+	memset(text, ' ', 256 * 1024 + sizeof(head));
+	memcpy(text, head, sizeof(head) - 1);
+	text[256 * 1024 + sizeof(head) - 1] = '\0';
+	serve("d.sock", text);
+	open_names("d.sock", NULL);
+	container_names_find(names, ID, &name, &image);
+	settle();
+	assert_int_equal(container_names_state(names, 0), -EFBIG);
+	free(text);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -389,7 +408,8 @@ main(void)
 		TEST(only_ids_are_asked_for),
 		TEST(what_is_known_is_bounded),
 		TEST(names_are_one_line_of_sensible_length),
-		TEST(requests_that_cannot_be_made_are_refused),
+		TEST(nothing_of_the_environment_stands_between),
+		TEST(an_answer_has_a_largest_size),
 	};
 
 	signal(SIGPIPE, SIG_IGN);	/* as the daemon does */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One POST after the other over libcurl. */
+/* One request after the other over libcurl. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,27 +18,30 @@
 #include <event2/listener.h>
 #include "faults.h"
 #include "registry_kit.h"
-#include "registry/http.h"
+#include "http/client.h"
 #include "timers.h"
 
 static struct {
 	unsigned n;
-	int code;
+	int code, error;
 	long status;
 	int64_t retry_after_s;
 	size_t len;
 	char body[64], detail[256];
-	struct registry_http *again;	/* to post by once more, from within */
+	struct http_client *again;	/* to post by once more, from within */
 } answer;
 
-static struct registry_http_request question = { .body = "what?" };
+#define BODY_MAX (1024 * 1024)
+
+static struct http_client_request question = { .body = "what?" };
 
 static void
-on_answer(const struct registry_http_answer *a, void *arg)
+on_answer(const struct http_client_answer *a, void *arg)
 {
 	assert_ptr_equal(arg, &answer);
 	answer.n++;
 	answer.code = a->code;
+	answer.error = a->error;
 	answer.status = a->status;
 	answer.retry_after_s = a->retry_after_s;
 	answer.len = a->len;
@@ -46,7 +49,7 @@ on_answer(const struct registry_http_answer *a, void *arg)
 	snprintf(answer.body, sizeof(answer.body), "%.*s", (int)a->len, a->body != NULL ? a->body : "");
 	snprintf(answer.detail, sizeof(answer.detail), "%s", a->detail != NULL ? a->detail : "");
 	if (answer.again != NULL && answer.n < 3)
-		assert_int_equal(registry_http_post(answer.again, &question), 0);
+		assert_int_equal(http_client_send(answer.again, &question), 0);
 }
 
 static bool
@@ -55,24 +58,24 @@ is_answered(void)
 	return answer.n > 0;
 }
 
-static struct registry_http *
+static struct http_client *
 http_opens(uint32_t timeout_ms)
 {
-	struct registry_http_options o = { .timeout_ms = timeout_ms };
-	struct registry_http *h;
+	struct http_client_options o = { .timeout_ms = timeout_ms, .body_max = BODY_MAX };
+	struct http_client *h;
 
 	memset(&answer, 0, sizeof(answer));
 	question.url = url;
-	assert_int_equal(registry_http_open(base, &o, on_answer, &answer, &h), 0);
+	assert_int_equal(http_client_open(base, &o, on_answer, &answer, &h), 0);
 	return h;
 }
 
 static void
-posts(struct registry_http *h)
+posts(struct http_client *h)
 {
 	answer.n = 0;
-	assert_int_equal(registry_http_post(h, &question), 0);
-	assert_int_equal(registry_http_post(h, &question), -EBUSY);
+	assert_int_equal(http_client_send(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), -EBUSY);
 	assert_int_equal(answer.n, 0);		/* never from within */
 	assert_true(wait_for(is_answered));
 	assert_int_equal(answer.n, 1);
@@ -81,7 +84,7 @@ posts(struct registry_http *h)
 static void
 an_answer_comes_once_and_whole(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	server.body = "the answer";
@@ -99,8 +102,8 @@ an_answer_comes_once_and_whole(void **state)
 	assert_int_equal(answer.len, 0);
 	assert_string_equal(answer.body, "");
 	assert_int_equal(answer.retry_after_s, 0);
-	registry_http_rest(h);			/* and it goes on after that */
-	registry_http_rest(h);
+	http_client_rest(h);			/* and it goes on after that */
+	http_client_rest(h);
 	posts(h);				/* nor is there a body then, as yet */
 	assert_int_equal(answer.len, 0);
 	server.body = "again";
@@ -108,24 +111,24 @@ an_answer_comes_once_and_whole(void **state)
 	assert_string_equal(answer.body, "again");
 	answer.n = 0;
 	answer.again = h;
-	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), 0);
 	for (int i = 0; i < 500 && answer.n < 3; i++)
 		turn_for(5);
 	assert_int_equal(answer.n, 3);
-	registry_http_close(h);
-	registry_http_close(NULL);
+	http_client_close(h);
+	http_client_close(NULL);
 }
 
 static void
 an_answer_has_a_largest_size(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
-	server.body_bytes = REGISTRY_HTTP_MAX;
+	server.body_bytes = BODY_MAX;
 	posts(h);
 	assert_int_equal(answer.code, 0);
-	assert_int_equal(answer.len, REGISTRY_HTTP_MAX);
+	assert_int_equal(answer.len, BODY_MAX);
 	server.body_bytes++;
 	posts(h);
 	assert_int_equal(answer.code, CURLE_WRITE_ERROR);
@@ -144,7 +147,7 @@ an_answer_has_a_largest_size(void **state)
 	server.header_bytes--;
 	posts(h);				/* counted anew for each */
 	assert_int_equal(answer.code, 0);
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 /* In parts, as the connection takes it. */
@@ -153,7 +156,7 @@ a_long_question_arrives_whole(void **state)
 {
 	const size_t len = 8 * 1024 * 1024;
 	char *text = malloc(len + 1);
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	memset(text, 'q', len);
@@ -164,13 +167,13 @@ a_long_question_arrives_whole(void **state)
 	free(text);
 	assert_int_equal(answer.code, 0);
 	assert_int_equal(server.asked_bytes, len);
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static void
 one_connection_is_kept_and_no_other(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 	char other[64];
 
 	(void)state;
@@ -185,19 +188,97 @@ one_connection_is_kept_and_no_other(void **state)
 	posts(h);
 	assert_int_equal(server.requests, 4);
 	assert_int_not_equal(server.ports[0], server.ports[3]);
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static void
 nothing_but_http_is_spoken(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	question.url = "file:///etc/hostname";
 	posts(h);
 	assert_int_equal(answer.code, CURLE_UNSUPPORTED_PROTOCOL);
-	registry_http_close(h);
+	http_client_close(h);
+}
+
+static void
+requests_that_cannot_be_made_are_refused(void **state)
+{
+	struct http_client *h = http_opens(5000);
+	char path[200], bad[80];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(bad, sizeof(bad), "%s%s", url, i == 0 ? "/a b" : "/a\r\nHost: y");
+		question.url = bad;
+		posts(h);
+		assert_int_equal(answer.code, CURLE_URL_MALFORMAT);
+		assert_int_equal(answer.error, -EBADMSG);
+	}
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	question.url = url;
+	question.unix_socket = path;
+	posts(h);
+	question.unix_socket = NULL;
+	assert_int_not_equal(answer.code, 0);
+	assert_int_equal(server.requests, 0);
+	posts(h);
+	assert_int_equal(answer.error, 0);
+	http_client_close(h);
+}
+
+/* Nobody at a port or a socket, one that may not be opened, silence, too much. */
+static void
+a_failure_has_the_systems_number(void **state)
+{
+	struct http_client *h = http_opens(100);
+	char none[128], there[128];
+	const struct {
+		const char *url, *unix_socket;
+		int error;
+	} cases[] = {
+		{ "http://127.0.0.1:9", NULL, -ECONNREFUSED },
+		{ "http://localhost", none, -ENOENT },
+		{ "http://localhost", there, -ECONNREFUSED },
+	};
+
+	(void)state;
+	snprintf(none, sizeof(none), "%s", tree_path(&tree, "none"));
+	tree_write(&tree, "there", "x");
+	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		question.url = cases[i].url;
+		question.unix_socket = cases[i].unix_socket;
+		posts(h);
+		assert_int_equal(answer.error, cases[i].error);
+	}
+	question.url = url;
+	question.unix_socket = NULL;
+	server.body_bytes = BODY_MAX + 1;
+	posts(h);
+	assert_int_equal(answer.error, -EFBIG);
+	server.is_silent = true;
+	posts(h);
+	assert_int_equal(answer.error, -ETIMEDOUT);
+	http_client_close(h);
+}
+
+static void
+without_a_body_it_is_a_get(void **state)
+{
+	struct http_client *h = http_opens(5000);
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		question.body = i == 1 ? NULL : "what?";
+		posts(h);
+		assert_int_equal(server.method, i == 1 ? EVHTTP_REQ_GET : EVHTTP_REQ_POST);
+		assert_string_equal(server.asked, i == 1 ? "" : "what?");
+	}
+	http_client_close(h);
 }
 
 /* A name that is looked up until it is let go, on a thread of libcurl's. */
@@ -240,13 +321,13 @@ is_one_thread(void)
 static void
 a_name_server_that_is_silent_does_not_hold_up_the_end(void **state)
 {
-	struct registry_http *h = http_opens(60000);
+	struct http_client *h = http_opens(60000);
 
 	(void)state;
 	question.url = "http://" SILENT;
-	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), 0);
 	assert_true(wait_for(is_looked_up));
-	registry_http_close(h);
+	http_client_close(h);
 	assert_false(lookup.is_done);
 	lookup.is_let_go = true;
 	assert_true(wait_for(is_one_thread));	/* which frees what is its own */
@@ -255,7 +336,7 @@ a_name_server_that_is_silent_does_not_hold_up_the_end(void **state)
 static void
 silence_has_an_end(void **state)
 {
-	struct registry_http *h = http_opens(100);
+	struct http_client *h = http_opens(100);
 
 	(void)state;
 	server.is_silent = true;
@@ -267,29 +348,29 @@ silence_has_an_end(void **state)
 	posts(h);
 	assert_int_equal(answer.code, 0);
 	assert_int_equal(answer.status, 200);
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static void
 what_is_in_flight_when_it_closes_is_not_told(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	server.is_silent = true;
-	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), 0);
 	for (int i = 0; i < 500 && server.held == NULL; i++)
 		turn_for(5);
 	assert_non_null(server.held);
-	registry_http_rest(h);
+	http_client_rest(h);
 	turn_for(50);
 	assert_int_equal(answer.n, 0);
 	server.is_silent = false;
 	posts(h);			/* the one that was given up is in nobody's way */
 	assert_int_equal(answer.status, 200);
 	server.is_silent = true;
-	assert_int_equal(registry_http_post(h, &question), 0);
-	registry_http_close(h);
+	assert_int_equal(http_client_send(h, &question), 0);
+	http_client_close(h);
 	turn_for(50);
 	assert_int_equal(answer.n, 1);
 }
@@ -297,7 +378,7 @@ what_is_in_flight_when_it_closes_is_not_told(void **state)
 static void
 a_redirect_keeps_the_question_and_the_scheme(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 	char elsewhere[80];
 
 	(void)state;
@@ -316,13 +397,13 @@ a_redirect_keeps_the_question_and_the_scheme(void **state)
 	server.location = "file:///etc/passwd";
 	posts(h);
 	assert_int_equal(answer.code, CURLE_UNSUPPORTED_PROTOCOL);
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static void
 credentials_are_those_of_this_question(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	question.user = "me";
@@ -335,7 +416,7 @@ credentials_are_those_of_this_question(void **state)
 	question.user = question.password = question.token = NULL;
 	posts(h);
 	assert_string_equal(server.authorization, "");
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 /* Signed by itself; its key was thrown away. */
@@ -355,7 +436,7 @@ static void
 files_of_tls_are_used(void **state)
 {
 	char none[128], there[128];
-	struct registry_http_options cases[] = { { .ca_file = none }, { .cert_file = none, .key_file = none },
+	struct http_client_options cases[] = { { .ca_file = none }, { .cert_file = none, .key_file = none },
 		{ .cert_file = there, .key_file = none } };
 	static const int codes[] = { CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CERTPROBLEM };
 
@@ -364,18 +445,18 @@ files_of_tls_are_used(void **state)
 	tree_write(&tree, "there", certificate);
 	snprintf(there, sizeof(there), "%s", tree_path(&tree, "there"));
 	for (size_t i = 0; i < 3; i++) {
-		struct registry_http *h;
+		struct http_client *h;
 		char https[64];
 
 		memset(&answer, 0, sizeof(answer));
 		cases[i].timeout_ms = 5000;
-		assert_int_equal(registry_http_open(base, &cases[i], on_answer, &answer, &h), 0);
+		assert_int_equal(http_client_open(base, &cases[i], on_answer, &answer, &h), 0);
 		/* They are read once a connection stands, whoever it is that listens there. */
 		snprintf(https, sizeof(https), "https%s", url + strlen("http"));
 		question.url = https;
 		posts(h);
 		assert_int_equal(answer.code, codes[i]);
-		registry_http_close(h);
+		http_client_close(h);
 	}
 	assert_non_null(strstr(answer.detail, none));	/* the key, not one beside the certificate */
 }
@@ -419,7 +500,7 @@ tls_is_offered_from_1_2_on_with_http_1_1_in_it(void **state)
 	static const char versions[] = "\x00\x2b\x00\x05\x04\x03\x04\x03\x03", protocols[] = "\x00\x09\x08http/1.1";
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	socklen_t len = sizeof(at);
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 	struct evconnlistener *listener = evconnlistener_new_bind(base, on_connection, NULL, LEV_OPT_CLOSE_ON_FREE, 1,
 	    (struct sockaddr *)&at, len);
 	char https[64];
@@ -428,11 +509,11 @@ tls_is_offered_from_1_2_on_with_http_1_1_in_it(void **state)
 	assert_int_equal(getsockname(evconnlistener_get_fd(listener), (struct sockaddr *)&at, &len), 0);
 	snprintf(https, sizeof(https), "https://127.0.0.1:%u", ntohs(at.sin_port));
 	question.url = https;
-	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), 0);
 	assert_true(wait_for(is_greeted));
 	assert_non_null(memmem(hello.text, hello.len, versions, sizeof(versions) - 1));
 	assert_non_null(memmem(hello.text, hello.len, protocols, sizeof(protocols) - 1));
-	registry_http_close(h);
+	http_client_close(h);
 	bufferevent_free(hello.connection);
 	evconnlistener_free(listener);
 }
@@ -453,24 +534,24 @@ let_openssl_offer_all(void)
 static void
 without_memory_a_question_has_an_end_too(void **state)
 {
-	struct registry_http *h = http_opens(200);
+	struct http_client *h = http_opens(200);
 	unsigned n;
 
 	(void)state;
 	server.body = "7";
 	/* Its timer, before anything is sent. */
 	fault = (struct fault){ .calls = FAULT_LIBRARY, .times = 1, .error = ENOMEM };
-	assert_int_equal(registry_http_post(h, &question), -ENOMEM);
+	assert_int_equal(http_client_send(h, &question), -ENOMEM);
 	assert_int_equal(fault.hit, FAULT_LIBRARY);
 	fault.calls = 0;
 	posts(h);
 	assert_int_equal(answer.code, 0);
 	/* What watches its connection, or keeps its answer. */
 	for (n = 0; n < 20; n++) {
-		registry_http_rest(h);
+		http_client_rest(h);
 		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
 		answer.n = 0;
-		assert_int_equal(registry_http_post(h, &question), 0);
+		assert_int_equal(http_client_send(h, &question), 0);
 		assert_true(wait_for(is_answered));
 		fault.calls = 0;
 		if (fault.hit == 0)
@@ -481,7 +562,7 @@ without_memory_a_question_has_an_end_too(void **state)
 	assert_in_range(n, 2, 19);
 	assert_int_equal(answer.code, 0);
 	assert_string_equal(answer.body, "7");
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 /* Were libcurl's word not heeded, nobody would call it any more: not even the time that it has would end it. */
@@ -490,15 +571,15 @@ a_question_that_cannot_be_timed_ends_at_once(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n < 2; n++) {
-		struct registry_http *h = http_opens(3600000);
+		struct http_client *h = http_opens(3600000);
 
 		server.is_silent = true;
 		timers = (struct timers){ .arg = h, .works = n, .fails = 1 };
 		if (n == 0) {
-			assert_int_equal(registry_http_post(h, &question), -ENOMEM);
+			assert_int_equal(http_client_send(h, &question), -ENOMEM);
 			assert_int_equal(answer.n, 0);
 		} else {
-			assert_int_equal(registry_http_post(h, &question), 0);
+			assert_int_equal(http_client_send(h, &question), 0);
 			assert_true(wait_for(is_answered));
 			assert_int_equal(answer.n, 1);
 			assert_int_equal(answer.code, CURLE_OUT_OF_MEMORY);
@@ -510,7 +591,7 @@ a_question_that_cannot_be_timed_ends_at_once(void **state)
 		posts(h);
 		assert_int_equal(answer.code, 0);
 		assert_int_equal(answer.status, 200);
-		registry_http_close(h);
+		http_client_close(h);
 	}
 }
 
@@ -526,7 +607,7 @@ is_as_before(void)
 static void
 between_two_questions_nothing_is_watched(void **state)
 {
-	struct registry_http *h = http_opens(5000);
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
 	posts(h);
@@ -535,7 +616,7 @@ between_two_questions_nothing_is_watched(void **state)
 	for (int i = 0; i < 5; i++)
 		posts(h);
 	assert_true(wait_for(is_as_before));
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 /* Whatever it is that libcurl has none for, nothing of the question is left out. */
@@ -543,22 +624,23 @@ static void
 without_memory_in_libcurl_a_question_is_refused(void **state)
 {
 	/* Which nobody reads for http. */
-	struct registry_http_options o = { .ca_file = "/ca", .cert_file = "/cert", .key_file = "/key", .timeout_ms = 5000 };
-	struct registry_http *h;
+	struct http_client_options o = { .ca_file = "/ca", .cert_file = "/cert", .key_file = "/key",
+		.timeout_ms = 5000, .body_max = BODY_MAX };
+	struct http_client *h;
 	unsigned n;
 
 	(void)state;
 	memset(&answer, 0, sizeof(answer));
 	question.url = url;
 	question.token = "t0ken";
-	assert_int_equal(registry_http_open(base, &o, on_answer, &answer, &h), 0);
+	assert_int_equal(http_client_open(base, &o, on_answer, &answer, &h), 0);
 	for (n = 0; n < 1000; n++) {
 		int posted;
 
-		registry_http_rest(h);
+		http_client_rest(h);
 		answer.n = 0;
 		fault = (struct fault){ .calls = FAULT_LIBRARY, .skip = n, .times = 1, .error = ENOMEM };
-		posted = registry_http_post(h, &question);
+		posted = http_client_send(h, &question);
 		fault.calls = 0;
 		if (fault.hit == 0)
 			break;
@@ -570,7 +652,7 @@ without_memory_in_libcurl_a_question_is_refused(void **state)
 	assert_int_equal(answer.code, 0);
 	assert_string_equal(server.authorization, "Bearer t0ken");
 	question.token = NULL;
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static int64_t
@@ -594,18 +676,18 @@ static void
 silence_is_waited_for_as_long_as_was_asked(void **state)
 {
 	int64_t began_us = clock_us(CLOCK_MONOTONIC), gone_us;
-	struct registry_http *h = http_opens(3600000);
+	struct http_client *h = http_opens(3600000);
 
 	(void)state;
 	server.is_silent = true;
 	timers.arg = h;
-	assert_int_equal(registry_http_post(h, &question), 0);
+	assert_int_equal(http_client_send(h, &question), 0);
 	assert_true(wait_for(waits_for_minutes));	/* after shorter ones, of its own */
 	gone_us = clock_us(CLOCK_MONOTONIC) - began_us;
 	assert_in_range(longest_wait_us(), 3600000 * MS - gone_us - 2 * MS, 3600000 * MS);
 	assert_int_equal(longest_wait_us() % MS, 0);
 	timers.arg = NULL;
-	registry_http_close(h);
+	http_client_close(h);
 }
 
 static unsigned pieces;
@@ -621,13 +703,13 @@ count_alloc(size_t size)
 static void
 libcurl_is_given_up_as_often_as_it_is_begun(void **state)
 {
-	const struct registry_http_options o = { .timeout_ms = 5000 };
-	struct registry_http *h = http_opens(5000);
+	const struct http_client_options o = { .timeout_ms = 5000, .body_max = BODY_MAX };
+	struct http_client *h = http_opens(5000);
 
 	(void)state;
-	registry_http_close(h);
+	http_client_close(h);
 	fault = (struct fault){ .calls = FAULT_MEMORY, .times = 1, .error = ENOMEM };
-	assert_int_equal(registry_http_open(base, &o, on_answer, &answer, &h), -ENOMEM);
+	assert_int_equal(http_client_open(base, &o, on_answer, &answer, &h), -ENOMEM);
 	fault.calls = 0;
 	curl_global_cleanup();		/* that of prepare_libraries() */
 	curl_global_init_mem(CURL_GLOBAL_DEFAULT, count_alloc, free, realloc, strdup, calloc);
@@ -647,6 +729,9 @@ main(void)
 		T(a_long_question_arrives_whole),
 		T(one_connection_is_kept_and_no_other),
 		T(nothing_but_http_is_spoken),
+		T(requests_that_cannot_be_made_are_refused),
+		T(a_failure_has_the_systems_number),
+		T(without_a_body_it_is_a_get),
 		T(a_name_server_that_is_silent_does_not_hold_up_the_end),
 		T(silence_has_an_end),
 		T(what_is_in_flight_when_it_closes_is_not_told),

@@ -1,11 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * http: one POST at a time over libcurl's multi interface, on the caller's loop.
+ * client: one HTTP request at a time over libcurl's multi interface, on the caller's loop.
  *
  * libcurl says which sockets to watch (on_socket) and when to wake it (on_timer); we tell it what
  * happened (curl_multi_socket_action) and then look whether the transfer is done.
  */
-#include "registry/http.h"
+#include "http/client.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -28,18 +28,15 @@ enum {
 /* A socket that libcurl wants to be watched. */
 struct watch {
 	LIST_ENTRY(watch) link;
-	struct registry_http *http;
+	struct http_client *http;
 	struct event	*event;		/* owned */
 };
 
-struct registry_http {
+struct http_client {
 	struct event_base	*base;		/* the caller's */
-	registry_http_cb	 cb;
+	http_client_cb	 cb;
 	void			*arg;		/* the caller's */
-	char			*ca_file;	/* owned, as the two below */
-	char			*cert_file;
-	char			*key_file;
-	uint32_t		 timeout_ms;
+	struct http_client_options o;		/* strings: the caller's */
 
 	CURLM			*multi;		/* owned; NULL while resting, as the rest of this block */
 	CURL			*easy;		/* owned; of multi while is_busy */
@@ -53,10 +50,10 @@ struct registry_http {
 	char			 detail[CURL_ERROR_SIZE];
 };
 
-static void check_done(struct registry_http *h, CURLMcode r);
+static void check_done(struct http_client *h, CURLMcode r);
 
 static void
-act(struct registry_http *h, curl_socket_t fd)
+act(struct http_client *h, curl_socket_t fd)
 {
 	int running;
 
@@ -97,7 +94,7 @@ watch_free(struct watch *w)
 static int
 on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
-	struct registry_http *h = arg;
+	struct http_client *h = arg;
 	struct watch *w = socket_arg;
 	short events = EV_PERSIST;
 
@@ -134,7 +131,7 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 static int
 on_timer(CURLM *multi, long ms, void *arg)
 {
-	struct registry_http *h = arg;
+	struct http_client *h = arg;
 	struct timeval tv = { .tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000 };
 
 	(void)multi;
@@ -147,10 +144,10 @@ on_timer(CURLM *multi, long ms, void *arg)
 static size_t
 on_body(char *data, size_t size, size_t n, void *arg)
 {
-	struct registry_http *h = arg;
+	struct http_client *h = arg;
 
 	n *= size;
-	if (n > REGISTRY_HTTP_MAX - h->body.len || bytes_append(&h->body, data, n) < 0)
+	if (n > h->o.body_max - h->body.len || bytes_append(&h->body, data, n) < 0)
 		return 0;
 	return n;
 }
@@ -158,7 +155,7 @@ on_body(char *data, size_t size, size_t n, void *arg)
 static size_t
 on_header(char *data, size_t size, size_t n, void *arg)
 {
-	struct registry_http *h = arg;
+	struct http_client *h = arg;
 
 	(void)data;
 	n *= size;
@@ -166,9 +163,31 @@ on_header(char *data, size_t size, size_t n, void *arg)
 	return h->header_bytes > HEADER_MAX ? 0 : n;
 }
 
+/* What an answer said may be more than was wanted of it: nothing of it is left in memory. */
+static void
+wipe(struct http_client *h)
+{
+	if (h->body.len > 0)
+		explicit_bzero(h->body.data, h->body.len);
+	h->body.len = 0;
+}
+
+static int
+add_headers(struct http_client *h)
+{
+	for (const char *const *text = h->o.headers; text != NULL && *text != NULL; text++) {
+		struct curl_slist *all = curl_slist_append(h->headers, *text);
+
+		if (all == NULL)
+			return -ENOMEM;
+		h->headers = all;
+	}
+	return 0;
+}
+
 /* The multi and easy handles, and what stays the same from one request to the next. */
 static int
-wake(struct registry_http *h)
+wake(struct http_client *h)
 {
 	CURLcode r = CURLE_OK;
 	CURL *e;
@@ -176,11 +195,7 @@ wake(struct registry_http *h)
 	h->multi = curl_multi_init();
 	h->easy = e = curl_easy_init();
 	h->timer = evtimer_new(h->base, on_timeout, h);
-	h->headers = curl_slist_append(
-	    NULL, "Content-Type: application/vnd.schemaregistry.v1+json");
-	if (h->multi == NULL || e == NULL || h->timer == NULL || h->headers == NULL ||
-	    curl_slist_append(h->headers,
-		"Accept: application/vnd.schemaregistry.v1+json, application/json") == NULL)
+	if (h->multi == NULL || e == NULL || h->timer == NULL || add_headers(h) < 0)
 		goto fail;
 	curl_multi_setopt(h->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
 	curl_multi_setopt(h->multi, CURLMOPT_SOCKETDATA, h);
@@ -192,11 +207,9 @@ wake(struct registry_http *h)
 	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
 	/* A name server that is silent: without this, giving up waits for the resolver's thread. */
 	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)h->timeout_ms);
-	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)h->o.timeout_ms);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
-	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 1L);
 	curl_easy_setopt(e, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
 	curl_easy_setopt(e, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);	/* else a GET comes of it */
 	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->detail);
@@ -208,61 +221,98 @@ wake(struct registry_http *h)
 	r = curl_easy_setopt(e, CURLOPT_USERAGENT, "sluice/" SLUICE_VERSION);
 	if (r == CURLE_OK)
 		r = curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
-	if (r == CURLE_OK && h->ca_file != NULL)
-		r = curl_easy_setopt(e, CURLOPT_CAINFO, h->ca_file);
-	if (r == CURLE_OK && h->cert_file != NULL)
-		r = curl_easy_setopt(e, CURLOPT_SSLCERT, h->cert_file);
-	if (r == CURLE_OK && h->key_file != NULL)
-		r = curl_easy_setopt(e, CURLOPT_SSLKEY, h->key_file);
+	if (r == CURLE_OK && h->o.ca_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_CAINFO, h->o.ca_file);
+	if (r == CURLE_OK && h->o.cert_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_SSLCERT, h->o.cert_file);
+	if (r == CURLE_OK && h->o.key_file != NULL)
+		r = curl_easy_setopt(e, CURLOPT_SSLKEY, h->o.key_file);
 	if (r == CURLE_OK)
 		return 0;
 fail:
-	registry_http_rest(h);
+	http_client_rest(h);
 	return -ENOMEM;
 }
 
-int
-registry_http_post(struct registry_http *h, const struct registry_http_request *q)
+/* What is this request's own. */
+static CURLcode
+set_request(CURL *e, const struct http_client_request *q)
 {
+	bool is_unix = q->unix_socket != NULL;
 	char scheme[sizeof("https")];
-	CURLcode r;
+	const struct {
+		CURLoption option;
+		const char *text;
+	} texts[] = {
+		{ CURLOPT_URL, q->url },
+		{ CURLOPT_UNIX_SOCKET_PATH, q->unix_socket },
+		/* Never down to http with what was meant for https, nor up by surprise. */
+		{ CURLOPT_REDIR_PROTOCOLS_STR, scheme },
+		{ CURLOPT_USERNAME, q->token == NULL ? q->user : NULL },
+		{ CURLOPT_PASSWORD, q->token == NULL ? q->password : NULL },
+		{ CURLOPT_XOAUTH2_BEARER, q->token },
+	};
+	CURLcode r = CURLE_OK;
 
+	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(q->url, ":"), q->url);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == CURLE_OK; i++)
+		r = curl_easy_setopt(e, texts[i].option, texts[i].text);
+	curl_easy_setopt(e, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
+	/* What answers at a unix socket is asked seldom: its connection ends with the answer, as 1.0 has it. */
+	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)(is_unix ? CURL_HTTP_VERSION_1_0 : CURL_HTTP_VERSION_1_1));
+	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, (long)!is_unix);
+	curl_easy_setopt(e, CURLOPT_POSTFIELDS, q->body);
+	curl_easy_setopt(e, q->body != NULL ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
+	return r;
+}
+
+int
+http_client_send(struct http_client *h, const struct http_client_request *q)
+{
 	if (h->is_busy)
 		return -EBUSY;
 	if (h->multi == NULL && wake(h) < 0)
 		return -ENOMEM;
-	h->body.len = 0;
+	wipe(h);
 	h->header_bytes = 0;
-
-	snprintf(scheme, sizeof(scheme), "%.*s", (int)strcspn(q->url, ":"), q->url);
-	r = curl_easy_setopt(h->easy, CURLOPT_URL, q->url);
-	if (r == CURLE_OK)	/* never down to http with what was meant for https, nor up by surprise */
-		r = curl_easy_setopt(h->easy, CURLOPT_REDIR_PROTOCOLS_STR, scheme);
-	if (r == CURLE_OK)
-		r = curl_easy_setopt(h->easy, CURLOPT_USERNAME, q->token == NULL ? q->user : NULL);
-	if (r == CURLE_OK)
-		r = curl_easy_setopt(
-		    h->easy, CURLOPT_PASSWORD, q->token == NULL ? q->password : NULL);
-	if (r == CURLE_OK)
-		r = curl_easy_setopt(h->easy, CURLOPT_XOAUTH2_BEARER, q->token);
-	if (r != CURLE_OK)
+	if (set_request(h->easy, q) != CURLE_OK)
 		return -ENOMEM;
-	curl_easy_setopt(
-	    h->easy, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
-	curl_easy_setopt(h->easy, CURLOPT_POSTFIELDS, q->body);
 	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* wakes it by on_timer, 0 ms */
-		registry_http_rest(h);	/* what is left of it in there depends on libcurl's version */
+		http_client_rest(h);	/* what is left of it in there depends on libcurl's version */
 		return -ENOMEM;
 	}
 	h->is_busy = true;
 	return 0;
 }
 
+static int
+error_of(CURL *e, int code)
+{
+	long os = 0;
+
+	switch (code) {
+	case CURLE_OK:
+		return 0;
+	case CURLE_OPERATION_TIMEDOUT:
+		return -ETIMEDOUT;
+	case CURLE_OUT_OF_MEMORY:
+		return -ENOMEM;
+	case CURLE_WRITE_ERROR:		/* on_body() or on_header() had enough */
+		return -EFBIG;
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+		curl_easy_getinfo(e, CURLINFO_OS_ERRNO, &os);
+		return os > 0 ? (int)-os : -EIO;
+	}
+	return -EBADMSG;
+}
+
 /* Tells the caller, once the transfer has ended; r: what libcurl said of itself. */
 static void
-check_done(struct registry_http *h, CURLMcode r)
+check_done(struct http_client *h, CURLMcode r)
 {
-	struct registry_http_answer a = { 0 };
+	struct http_client_answer a = { 0 };
 	const CURLMsg *m;
 	int left;
 
@@ -273,6 +323,7 @@ check_done(struct registry_http *h, CURLMcode r)
 	a.code = m != NULL ? (int)m->data.result : CURLE_OUT_OF_MEMORY;	/* m is gone with the handle */
 	curl_multi_remove_handle(h->multi, h->easy);
 	h->is_busy = false;
+	a.error = error_of(h->easy, a.code);
 	a.detail = h->detail[0] != '\0' ? h->detail : curl_easy_strerror((CURLcode)a.code);
 	if (a.code == CURLE_OK) {
 		curl_easy_getinfo(h->easy, CURLINFO_RESPONSE_CODE, &a.status);
@@ -281,10 +332,12 @@ check_done(struct registry_http *h, CURLMcode r)
 		a.len = h->body.len;
 	}
 	h->cb(&a, h->arg);
+	if (!h->is_busy)
+		wipe(h);	/* else it is the next one's already */
 }
 
 void
-registry_http_rest(struct registry_http *h)
+http_client_rest(struct http_client *h)
 {
 	curl_multi_remove_handle(h->multi, h->easy);	/* if it is there */
 	h->is_busy = false;
@@ -295,6 +348,7 @@ registry_http_rest(struct registry_http *h)
 	if (h->timer != NULL)
 		event_free(h->timer);
 	curl_slist_free_all(h->headers);
+	wipe(h);
 	bytes_done(&h->body);
 	h->easy = NULL;
 	h->multi = NULL;
@@ -302,18 +356,11 @@ registry_http_rest(struct registry_http *h)
 	h->headers = NULL;
 }
 
-static int
-copy(char **ret, const char *text)
-{
-	*ret = text != NULL ? strdup(text) : NULL;
-	return text == NULL || *ret != NULL ? 0 : -ENOMEM;
-}
-
 int
-registry_http_open(struct event_base *base, const struct registry_http_options *o,
-    registry_http_cb cb, void *arg, struct registry_http **ret)
+http_client_open(struct event_base *base, const struct http_client_options *o,
+    http_client_cb cb, void *arg, struct http_client **ret)
 {
-	struct registry_http *h;
+	struct http_client *h;
 
 	/* Counted by libcurl: librdkafka's own call does not disturb ours. */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
@@ -326,26 +373,18 @@ registry_http_open(struct event_base *base, const struct registry_http_options *
 	h->base = base;
 	h->cb = cb;
 	h->arg = arg;
-	h->timeout_ms = o->timeout_ms;
+	h->o = *o;
 	LIST_INIT(&h->watches);
-	if (copy(&h->ca_file, o->ca_file) < 0 || copy(&h->cert_file, o->cert_file) < 0 ||
-	    copy(&h->key_file, o->key_file) < 0) {
-		registry_http_close(h);
-		return -ENOMEM;
-	}
 	*ret = h;
 	return 0;
 }
 
 void
-registry_http_close(struct registry_http *h)
+http_client_close(struct http_client *h)
 {
 	if (h == NULL)
 		return;
-	registry_http_rest(h);
-	free(h->ca_file);
-	free(h->cert_file);
-	free(h->key_file);
+	http_client_rest(h);
 	free(h);
 	curl_global_cleanup();
 }
