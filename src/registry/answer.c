@@ -15,6 +15,7 @@
 
 #include <curl/curl.h>
 #include <jansson.h>
+#include <openssl/evp.h>
 
 #include "base/text.h"
 
@@ -74,23 +75,14 @@ hide(char *text, const char *secret)
 static char *
 basic(const char *user, const char *password)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *plain = NULL, *out = NULL, *at;
+	char *plain = NULL, *out;
 	int len = asprintf(&plain, "%s:%s", user, password);
 
 	if (len < 0)
 		return NULL;
-	at = out = malloc(((size_t)len + 2) / 3 * 4 + 1);
-	for (int i = 0; out != NULL && i < len; i += 3) {
-		uint32_t three = 0;
-
-		for (int j = 0; j < 3; j++)
-			three = three << 8 | (i + j < len ? (unsigned char)plain[i + j] : 0);
-		for (int j = 0; j < 4; j++)
-			*at++ = i + j > len ? '=' : digits[three >> (18 - 6 * j) & 63];
-	}
+	out = malloc(((size_t)len + 2) / 3 * 4 + 1);
 	if (out != NULL)
-		*at = '\0';
+		EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)plain, len);
 	free(plain);
 	return out;
 }
@@ -407,20 +399,21 @@ registry_url_done(struct registry_url *u)
 	free(u->password);
 }
 
-/* What is wrong with the parts, or NULL. */
+/* What is wrong, or NULL. base: what libcurl made of the text, or NULL. */
 static const char *
-objection(
-    const char *text, CURLUcode parsed, const char *scheme, const char *query, const char *fragment)
+objection(const char *text, const char *base)
 {
+	static const char no_scheme[] = "it must begin with http:// or https://";
+
 	if (!text_is_plain(text, strlen(text)))
 		return "it has characters that no URL has";
-	if (parsed != CURLUE_OK)
-		return strstr(text, "://") == NULL ? "it must begin with http:// or https://"
+	if (base == NULL)
+		return strstr(text, "://") == NULL ? no_scheme
 						   : "write http://host:port or https://host:port, "
 						   "with a path where the registry has one";
-	if (strcmp(scheme, "http") != 0 && strcmp(scheme, "https") != 0)
-		return "it must begin with http:// or https://";
-	if (query != NULL || fragment != NULL)
+	if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
+		return no_scheme;
+	if (strpbrk(text, "?#") != NULL)
 		return "a base URL has neither ? nor #";
 	if (strlen(text) > URL_MAX)
 		return "it is longer than any that we take";
@@ -431,47 +424,34 @@ int
 registry_url_parse(const char *text, struct registry_url *ret, char *error, size_t error_size)
 {
 	struct registry_url u = { 0 };
-	char *scheme = NULL, *query = NULL, *fragment = NULL;
 	const char *wrong;
 	CURLU *c = curl_url();
-	CURLUcode parsed;
 	int r = -ENOMEM;
 
-	if (c == NULL)
-		goto out;
 	/* A scheme that libcurl does not know is ours to refuse, with a better sentence. */
-	parsed = curl_url_set(c, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME);
-	if (parsed == CURLUE_OUT_OF_MEMORY)
-		goto out;
-	if (part(c, CURLUPART_SCHEME, 0, &scheme) < 0 || part(c, CURLUPART_QUERY, 0, &query) < 0 ||
-	    part(c, CURLUPART_FRAGMENT, 0, &fragment) < 0 ||
+	if (c == NULL || curl_url_set(c, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OUT_OF_MEMORY ||
 	    part(c, CURLUPART_USER, CURLU_URLDECODE, &u.user) < 0 ||
-	    part(c, CURLUPART_PASSWORD, CURLU_URLDECODE, &u.password) < 0)
+	    part(c, CURLUPART_PASSWORD, CURLU_URLDECODE, &u.password) < 0 ||
+	    curl_url_set(c, CURLUPART_USER, NULL, 0) != CURLUE_OK ||
+	    curl_url_set(c, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
+	    part(c, CURLUPART_URL, 0, &u.base) < 0)
 		goto out;
-	wrong = objection(text, parsed, scheme, query, fragment);
+	wrong = objection(text, u.base);
 	r = -EINVAL;
 	if (wrong != NULL) {
 		snprintf(
 		    error, error_size, "registry URL \"%s\": %s", without_credentials(text), wrong);
 		goto out;
 	}
-	r = -ENOMEM;
-	if (curl_url_set(c, CURLUPART_USER, NULL, 0) != CURLUE_OK ||
-	    curl_url_set(c, CURLUPART_PASSWORD, NULL, 0) != CURLUE_OK ||
-	    part(c, CURLUPART_URL, 0, &u.base) < 0 || u.base == NULL)
-		goto out;
 	/* It begins with its scheme, before which no slash stands. */
 	for (size_t len = strlen(u.base); u.base[len - 1] == '/'; len--)
 		u.base[len - 1] = '\0';
-	u.is_https = strcmp(scheme, "https") == 0;
+	u.is_https = strncmp(u.base, "https:", 6) == 0;
 	*ret = u;
 	u = (struct registry_url){ 0 };
 	r = 0;
 out:
 	curl_url_cleanup(c);
-	free(scheme);
-	free(query);
-	free(fragment);
 	registry_url_done(&u);
 	return r;
 }
