@@ -57,7 +57,7 @@ size_t redaction_apply(const struct redaction *r, const char **argv, size_t argc
 
 /*
  * Drops what is not to be kept, once nothing more is named after it; argv was redacted, so that no
- * secret is in a hash. A string that it makes is in a; where that is full there is none. r NULL:
+ * secret is in a hash. A string that it makes is in a; without room there, or memory, there is none. r NULL:
  * all is kept. Returns the new argc.
  */
 size_t redaction_keep(const struct redaction *r, const char **argv, size_t argc, struct arena *a);

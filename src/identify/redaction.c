@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <openssl/evp.h>
+
 #include "base/arena.h"
 #include "base/pattern.h"
-#include "base/sha256.h"
 #include "identify/redact.h"
 #include "identify/spans.h"
 
@@ -29,6 +30,7 @@ struct redaction {
 	bool has_builtin;
 	enum redact_keep keep;
 	char *salt;			/* owned; NULL none */
+	EVP_MD *sha256;			/* owned; NULL where no hash is kept */
 	struct user_pattern *patterns;	/* owned */
 	size_t n;
 };
@@ -42,6 +44,7 @@ redaction_free(struct redaction *r)
 		pattern_free(r->patterns[i].pattern);
 	free(r->patterns);
 	free(r->salt);
+	EVP_MD_free(r->sha256);
 	free(r);
 }
 
@@ -72,6 +75,12 @@ redaction_new(const struct redaction_options *o, struct redaction **ret, char *e
 	if (r->patterns == NULL || (r->salt == NULL && o->salt != NULL)) {
 		redaction_free(r);
 		return -ENOMEM;
+	}
+	/* Here, since it reads OpenSSL's configuration and takes a millisecond the first time. */
+	if (r->keep == REDACT_KEEP_HASH && (r->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) == NULL) {
+		snprintf(error, error_size, "this system's OpenSSL gives no SHA-256 to hash arguments with");
+		redaction_free(r);
+		return -EINVAL;
 	}
 	for (size_t i = 0; i < o->n_patterns; i++) {
 		struct pattern *p;
@@ -177,11 +186,26 @@ redaction_drops(const struct redaction *r)
 	return r != NULL && r->keep != REDACT_KEEP_ALL;
 }
 
+/* False without memory. Each text is hashed with its NUL, so that no two lists are the same bytes. */
+static bool
+hash_of(const struct redaction *r, const char **argv, size_t argc, unsigned char out[EVP_MAX_MD_SIZE])
+{
+	EVP_MD_CTX *c = EVP_MD_CTX_new();
+	bool is_ok = c != NULL && EVP_DigestInit_ex(c, r->sha256, NULL);
+
+	if (r->salt != NULL)
+		is_ok = is_ok && EVP_DigestUpdate(c, r->salt, strlen(r->salt) + 1);
+	for (size_t i = 0; i < argc; i++)
+		is_ok = is_ok && EVP_DigestUpdate(c, argv[i], strlen(argv[i]) + 1);
+	is_ok = is_ok && EVP_DigestFinal_ex(c, out, NULL);
+	EVP_MD_CTX_free(c);
+	return is_ok;
+}
+
 size_t
 redaction_keep(const struct redaction *r, const char **argv, size_t argc, struct arena *a)
 {
-	uint8_t hash[SHA256_SIZE];
-	struct sha256 h;
+	unsigned char hash[EVP_MAX_MD_SIZE];
 	char *text, *at;
 
 	if (!redaction_drops(r) || argc <= 1)
@@ -189,15 +213,8 @@ redaction_keep(const struct redaction *r, const char **argv, size_t argc, struct
 	if (r->keep == REDACT_KEEP_FIRST)
 		return 1;
 	text = arena_bytes(a, HASH_SIZE);
-	if (text == NULL)
+	if (text == NULL || !hash_of(r, argv + 1, argc - 1, hash))
 		return 1;
-	/* Each text with its NUL, so that no two lists are the same bytes. */
-	sha256_init(&h);
-	if (r->salt != NULL)
-		sha256_add(&h, r->salt, strlen(r->salt) + 1);
-	for (size_t i = 1; i < argc; i++)
-		sha256_add(&h, argv[i], strlen(argv[i]) + 1);
-	sha256_done(&h, hash);
 	at = stpcpy(text, REDACT_HASH_PREFIX);
 	for (size_t i = 0; i < HASH_BYTES; i++)
 		at += sprintf(at, "%02x", hash[i]);

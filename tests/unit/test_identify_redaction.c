@@ -273,6 +273,42 @@ all_the_first_or_a_hash_is_kept(void **state)
 	redaction_free(hash);
 }
 
+/* At the edges of its blocks too. By another implementation: printf 'HOST\0aaa\0' | sha256sum. */
+static void
+a_hash_is_sha256_whatever_the_length(void **state)
+{
+	static const struct {
+		size_t n;
+		const char *hash;
+	} rows[] = {
+		{ 0, "02930b4fd59229f4c5bdbd5b673389ec" },
+		{ 1, "1e851857624249d0e988a527e896f1e0" },
+		{ 21, "3b428a252fed72e10bba6d3d2bf6b0c5" },
+		{ 22, "c963a9e1d2156c38b16c10d94aae7c7e" },
+		{ 23, "7833eae04168101e357df47d864eedd0" },
+		{ 30, "5b0cb3ef42011f946e390623bffd5ce0" },
+		{ 31, "7540867c907a0559fbeb2f343ab627cd" },
+		{ 64, "0c1f633a02916acd4d7a088dbdb0886d" },
+		{ 65, "76604ef6d517d9edefffb136eaa20b71" },
+		{ 119, "d26179e7071390323d0c8ebeefa67e8d" },
+		{ 128, "ed900d38273fdba20f96666eb877d5a4" },
+		{ 32000, "5cf2c8c2d8be0a13830528ad1f6ebe43" },
+	};
+	struct redaction *r = MADE(REDACT_KEEP_HASH, HOST, "builtin");
+	static char text[32001];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *argv[] = { "x", text };
+
+		memset(text, 'a', rows[i].n);
+		text[rows[i].n] = '\0';
+		assert_int_equal(redaction_keep(r, argv, 2, &arena), 2);
+		assert_string_equal(argv[1] + strlen(REDACT_HASH_PREFIX), rows[i].hash);
+	}
+	redaction_free(r);
+}
+
 static void
 hashes_tell_command_lines_apart_and_secrets_not(void **state)
 {
@@ -307,6 +343,7 @@ main(void)
 		cmocka_unit_test(a_full_arena_leaks_nothing),
 		cmocka_unit_test(a_wrong_pattern_says_where),
 		cmocka_unit_test(all_the_first_or_a_hash_is_kept),
+		cmocka_unit_test(a_hash_is_sha256_whatever_the_length),
 		cmocka_unit_test(hashes_tell_command_lines_apart_and_secrets_not),
 	};
 
