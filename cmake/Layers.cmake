@@ -7,7 +7,7 @@
 # What the table calls a library, and the target behind it.
 set(LAYERS_LIBRARY_librdkafka Rdkafka)
 set(LAYERS_LIBRARIES Rdkafka)
-foreach(library IN ITEMS libbpf avro-c libevent libcurl libcrypto libyaml libpcre2 libcap jansson libsmartcols libuuid zlib)
+foreach(library IN ITEMS libbpf avro-c libevent libcurl libcrypto libyaml libpcre2 libcap jansson libsmartcols libuuid libdeflate)
 	set(LAYERS_LIBRARY_${library} PkgConfig::${library})
 	list(APPEND LAYERS_LIBRARIES PkgConfig::${library})
 endforeach()

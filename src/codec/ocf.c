@@ -5,22 +5,23 @@
 #include "codec/ocf.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <zlib.h>
+
+#include <libdeflate.h>
 
 #include "codec/varint.h"
 
 enum {
-	DEFLATE_LEVEL = 1,	/* the cheapest: the agent's CPU counts for more than the lake's bytes */
+	/* The cheapest, since the agent's CPU counts for more than the lake's bytes: zlib's takes twice the time,
+	 * for 2 to 4 % fewer bytes. */
+	DEFLATE_LEVEL = 1,
 };
 
 struct ocf_packer {
-	enum ocf_codec	codec;
-	z_stream	z;		/* used when codec is OCF_DEFLATE */
-	bool		has_z;
+	enum ocf_codec			 codec;
+	struct libdeflate_compressor	*z;	/* owned; NULL unless codec is OCF_DEFLATE */
 };
 
 int
@@ -32,13 +33,11 @@ ocf_packer_new(enum ocf_codec codec, struct ocf_packer **ret)
 		return -ENOMEM;
 	p->codec = codec;
 	if (codec == OCF_DEFLATE) {
-		/* Negative window bits: no zlib header, no checksum. */
-		if (deflateInit2(&p->z, DEFLATE_LEVEL, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL - 1,
-		    Z_DEFAULT_STRATEGY) != Z_OK) {
+		p->z = libdeflate_alloc_compressor(DEFLATE_LEVEL);
+		if (p->z == NULL) {
 			free(p);
 			return -ENOMEM;
 		}
-		p->has_z = true;
 	}
 	*ret = p;
 	return 0;
@@ -49,8 +48,7 @@ ocf_packer_free(struct ocf_packer *p)
 {
 	if (p == NULL)
 		return;
-	if (p->has_z)
-		deflateEnd(&p->z);
+	libdeflate_free_compressor(p->z);
 	free(p);
 }
 
@@ -117,21 +115,6 @@ ocf_pack_header(struct ocf_packer *p, const char *schema, size_t len,
 	return r;
 }
 
-/* Compresses to the end of out, which has room for bound more; returns the length, 0 on failure. */
-static size_t
-compress_to(struct ocf_packer *p, const void *data, size_t len, struct bytes *out, size_t bound)
-{
-	z_stream *z = &p->z;
-
-	if (deflateReset(z) != Z_OK)
-		return 0;
-	z->next_in = (Bytef *)(uintptr_t)data;
-	z->avail_in = (uInt)len;
-	z->next_out = out->data + out->len;
-	z->avail_out = (uInt)bound;
-	return deflate(z, Z_FINISH) == Z_STREAM_END ? bound - z->avail_out : 0;
-}
-
 int
 ocf_pack_block(struct ocf_packer *p, const void *data, size_t len, uint64_t count,
     const uint8_t sync[OCF_SYNC_SIZE], struct bytes *out)
@@ -141,7 +124,7 @@ ocf_pack_block(struct ocf_packer *p, const void *data, size_t len, uint64_t coun
 
 	if (len > OCF_BLOCK_MAX || count > INT64_MAX)
 		return -EMSGSIZE;
-	bound = p->codec == OCF_DEFLATE ? deflateBound(&p->z, (uLong)len) : len;
+	bound = p->codec == OCF_DEFLATE ? libdeflate_deflate_compress_bound(p->z, len) : len;
 	r = bytes_reserve(out, 2 * VARINT_MAX_BYTES + bound + OCF_SYNC_SIZE);
 	if (r < 0)
 		return r;
@@ -149,7 +132,7 @@ ocf_pack_block(struct ocf_packer *p, const void *data, size_t len, uint64_t coun
 	body = start + 2 * VARINT_MAX_BYTES;
 	out->len = body;
 	if (p->codec == OCF_DEFLATE) {
-		stored = compress_to(p, data, len, out, bound);
+		stored = libdeflate_deflate_compress(p->z, data, len, out->data + body, bound);
 		if (stored == 0) {
 			out->len = start;
 			return -EIO;

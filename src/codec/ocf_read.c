@@ -14,7 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
+
+#include <libdeflate.h>
 
 #include "codec/ocf.h"
 #include "codec/varint.h"
@@ -22,7 +23,8 @@
 enum {
 	HEADER_FIRST_READ = 32 * 1024,
 	RESYNC_CHUNK = 256 * 1024,
-	INFLATE_FIRST = 128 * 1024,
+	INFLATE_FIRST = 128 * 1024,	/* bytes of room for a block, at least, */
+	INFLATE_TIMES = 8,		/* and so many times what is stored; doubled while it is not enough */
 	KEEP_MAX = 1024 * 1024,		/* buffers that one large block made larger are not kept */
 };
 
@@ -35,8 +37,7 @@ struct ocf_reader {
 	uint64_t	 offset;	/* of the next block */
 	struct bytes	 raw;		/* the block as stored */
 	struct bytes	 inflated;
-	z_stream	 z;
-	bool		 has_z;
+	struct libdeflate_decompressor *z;	/* owned; NULL unless codec is OCF_DEFLATE */
 };
 
 static int __attribute__((format(printf, 4, 5)))
@@ -242,11 +243,11 @@ ocf_reader_open(int fd, struct ocf_reader **ret, struct ocf_error *err)
 	if (e < 0)
 		goto fail;
 	if (r->codec == OCF_DEFLATE) {
-		if (inflateInit2(&r->z, -MAX_WBITS) != Z_OK) {
+		r->z = libdeflate_alloc_decompressor();
+		if (r->z == NULL) {
 			e = fail(err, -ENOMEM, 0, "out of memory");
 			goto fail;
 		}
-		r->has_z = true;
 	}
 	*ret = r;
 	return 0;
@@ -261,8 +262,8 @@ ocf_reader_close(struct ocf_reader *r)
 {
 	if (r == NULL)
 		return;
-	if (r->has_z)
-		inflateEnd(&r->z);
+	if (r->z != NULL)
+		libdeflate_free_decompressor(r->z);
 	bytes_done(&r->raw);
 	bytes_done(&r->inflated);
 	free(r->schema);
@@ -288,36 +289,31 @@ static int
 inflate_block(struct ocf_reader *r, size_t len, uint64_t offset, struct ocf_error *err)
 {
 	struct bytes *out = &r->inflated;
-	z_stream *z = &r->z;
-	int status;
+	enum libdeflate_result result;
+	size_t room = len * INFLATE_TIMES, used = 0;
 
-	out->len = 0;
-	inflateReset(z);
-	z->next_in = r->raw.data;
-	z->avail_in = (uInt)len;
-	do {
-		size_t room;
-
-		if (out->len >= OCF_BLOCK_MAX)
+	if (room < INFLATE_FIRST)
+		room = INFLATE_FIRST;
+	for (;; room *= 2) {
+		if (room > OCF_BLOCK_MAX)
+			room = OCF_BLOCK_MAX;
+		out->len = 0;
+		if (bytes_reserve(out, room) < 0)
+			return fail(err, -ENOMEM, offset, "out of memory");
+		result = libdeflate_deflate_decompress_ex(
+		    r->z, r->raw.data, len, out->data, room, &used, &out->len);
+		if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+			break;
+		if (room == OCF_BLOCK_MAX)
 			return fail(err, -EBADMSG, offset, "a block that inflates to more than %d MiB",
 			    OCF_BLOCK_MAX >> 20);
-		if (out->len == out->cap &&
-		    bytes_reserve(out, out->cap > 0 ? out->cap : INFLATE_FIRST) < 0)
-			return fail(err, -ENOMEM, offset, "out of memory");
-		room = out->cap - out->len;
-		if (room > OCF_BLOCK_MAX - out->len)
-			room = OCF_BLOCK_MAX - out->len;
-		z->next_out = out->data + out->len;
-		z->avail_out = (uInt)room;
-		status = inflate(z, Z_NO_FLUSH);
-		out->len += room - z->avail_out;
-		/* Room left over without an end: the input is used up. */
-	} while (status == Z_OK && z->avail_out == 0);
+	}
 	/* Some writers leave the rest of zlib's checksum behind. */
-	if (status != Z_STREAM_END || z->avail_in > 4)
+	if (result != LIBDEFLATE_SUCCESS || len - used > 4) {
+		out->len = 0;
 		return fail(err, -EBADMSG, offset, "a block that does not inflate: %s",
-		    z->msg != NULL ? z->msg : status == Z_STREAM_END ? "bytes left over" :
-		    "it ends too early");
+		    result == LIBDEFLATE_SUCCESS ? "bytes left over" : "its bytes are damaged, or end too early");
+	}
 	return 0;
 }
 
