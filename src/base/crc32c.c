@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * crc32c: x86-64 has the instruction since SSE 4.2, arm64 as an option that every server has;
- * everything else takes four bits at a time from a table.
+ * everything else takes four bits at a time from a table. By hand, since ISA-L's crc32_iscsi() takes twice as long for
+ * 100 bytes and half as long for 400, which is 13 ns of a record's microseconds: not worth another library.
  */
 #include "base/crc32c.h"
 

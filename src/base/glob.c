@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * glob: texts in which a star stands for any bytes.
+ * glob: texts in which a star stands for any bytes. By hand, since fnmatch(3) takes ? and [ for patterns too,
+ * where rules promise that only the star is one, and wants texts that end in a NUL.
  */
 #include "base/glob.h"
 

@@ -6,6 +6,8 @@
  * timestamp-micros or timestamp-millis is RFC 3339 in UTC, unless is_raw. Bytes that are not UTF-8
  * become \xNN; within the types bytes and fixed a backslash that looks like one becomes \x5c, so
  * that it can be undone. NaN and the infinities are strings, since JSON has no such numbers.
+ *
+ * Not through avro-c: its schemas have no logicalType, and its readers believe the lengths in the data.
  */
 #ifndef SLUICE_CODEC_AVRO_JSON_H
 #define SLUICE_CODEC_AVRO_JSON_H

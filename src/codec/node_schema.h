@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * node_schema: a schema as a graph of nodes, for the decoder; private to json.c.
+ * node_schema: a schema as a graph of nodes, for the decoder; private to avro_json.c. Not avro-c's schema, which keeps
+ * no logicalType.
  *
  * Names and symbols are kept as the JSON that they will be printed as.
  */
