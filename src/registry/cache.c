@@ -17,73 +17,58 @@
 
 #include "base/file.h"
 
-enum { VERSION = 1 };
-
-struct row {
-	char		*url;		/* owned */
-	char		*subject;	/* owned */
-	uint64_t	 fingerprint;
-	int32_t		 id;
+enum {
+	VERSION = 1,
+	FINGERPRINT_SIZE = 17,	/* of its text, with the NUL */
 };
 
 struct registry_cache {
-	char		*path;		/* owned; NULL: in memory only */
-	struct row	*rows;		/* owned; oldest first */
-	size_t		 n;
-	size_t		 cap;
-	bool		 is_dirty;	/* the file may hold something else */
+	char	*path;		/* owned; NULL: in memory only */
+	json_t	*root;		/* owned; the file's text, as it will be written */
+	json_t	*ids;		/* of root; oldest first */
+	bool	 is_dirty;	/* the file may hold something else */
 };
 
+static void
+print_fingerprint(uint64_t fingerprint, char out[FINGERPRINT_SIZE])
+{
+	snprintf(out, FINGERPRINT_SIZE, "%016" PRIx64, fingerprint);
+}
+
+static bool
+is_text(const json_t *row, const char *name, const char *text)
+{
+	return strcmp(json_string_value(json_object_get(row, name)), text) == 0;
+}
+
+/* The index of a row, or their count. */
 static size_t
 find(const struct registry_cache *c, const char *url, const char *subject, uint64_t fingerprint)
 {
+	char hex[FINGERPRINT_SIZE];
 	size_t i;
 
-	for (i = 0; i < c->n; i++) {
-		if (c->rows[i].fingerprint == fingerprint &&
-		    strcmp(c->rows[i].subject, subject) == 0 && strcmp(c->rows[i].url, url) == 0)
+	print_fingerprint(fingerprint, hex);
+	for (i = 0; i < json_array_size(c->ids); i++) {
+		const json_t *row = json_array_get(c->ids, i);
+
+		if (is_text(row, "fingerprint", hex) && is_text(row, "subject", subject) && is_text(row, "url", url))
 			break;
 	}
 	return i;
 }
 
+static int32_t
+id_at(const struct registry_cache *c, size_t i)
+{
+	return (int32_t)json_integer_value(json_object_get(json_array_get(c->ids, i), "id"));
+}
+
 static void
 remove_at(struct registry_cache *c, size_t i)
 {
-	free(c->rows[i].url);
-	free(c->rows[i].subject);
-	c->n--;
-	memmove(c->rows + i, c->rows + i + 1, (c->n - i) * sizeof(*c->rows));
+	json_array_remove(c->ids, i);
 	c->is_dirty = true;
-}
-
-static int
-add(struct registry_cache *c, const char *url, const char *subject, uint64_t fingerprint,
-    int32_t id)
-{
-	struct row *row;
-
-	if (c->n == REGISTRY_CACHE_MAX)
-		remove_at(c, 0);
-	if (c->n == c->cap) {
-		size_t cap = c->cap > 0 ? c->cap * 2 : 16;
-		struct row *rows = realloc(c->rows, cap * sizeof(*rows));
-
-		if (rows == NULL)
-			return -ENOMEM;
-		c->rows = rows;
-		c->cap = cap;
-	}
-	row = &c->rows[c->n];
-	*row = (struct row){ strdup(url), strdup(subject), fingerprint, id };
-	if (row->url == NULL || row->subject == NULL) {
-		free(row->url);
-		free(row->subject);
-		return -ENOMEM;
-	}
-	c->n++;
-	c->is_dirty = true;
-	return 0;
 }
 
 int
@@ -91,12 +76,21 @@ registry_cache_put(struct registry_cache *c, const char *url, const char *subjec
     uint64_t fingerprint, int32_t id)
 {
 	size_t i = find(c, url, subject, fingerprint);
+	char hex[FINGERPRINT_SIZE];
 
-	if (i < c->n && c->rows[i].id == id)
-		return 0;
-	if (i < c->n)
+	if (i < json_array_size(c->ids)) {
+		if (id_at(c, i) == id)
+			return 0;
 		remove_at(c, i);
-	return add(c, url, subject, fingerprint, id);
+	}
+	if (json_array_size(c->ids) == REGISTRY_CACHE_MAX)
+		remove_at(c, 0);
+	print_fingerprint(fingerprint, hex);
+	if (json_array_append_new(c->ids, json_pack("{s:s, s:s, s:s, s:i}", "url", url, "subject", subject,
+		"fingerprint", hex, "id", (int)id)) < 0)
+		return -ENOMEM;
+	c->is_dirty = true;
+	return 0;
 }
 
 void
@@ -105,7 +99,7 @@ registry_cache_drop(struct registry_cache *c, const char *url, const char *subje
 {
 	size_t i = find(c, url, subject, fingerprint);
 
-	if (i < c->n)
+	if (i < json_array_size(c->ids))
 		remove_at(c, i);
 }
 
@@ -115,16 +109,16 @@ registry_cache_get(const struct registry_cache *c, const char *url, const char *
 {
 	size_t i = find(c, url, subject, fingerprint);
 
-	if (i == c->n)
+	if (i == json_array_size(c->ids))
 		return -ENOENT;
-	*ret_id = c->rows[i].id;
+	*ret_id = id_at(c, i);
 	return 0;
 }
 
 size_t
 registry_cache_count(const struct registry_cache *c)
 {
-	return c->n;
+	return json_array_size(c->ids);
 }
 
 /* Sixteen hex digits, no more and no less. */
@@ -207,14 +201,15 @@ registry_cache_open(const char *path, struct registry_cache **ret, char *error, 
 		error[0] = '\0';
 	if (c == NULL)
 		return -ENOMEM;
-	if (path != NULL) {
-		c->path = strdup(path);
-		if (c->path == NULL) {
-			free(c);
-			return -ENOMEM;
-		}
-		load(c, error, error_size);
+	c->path = path != NULL ? strdup(path) : NULL;
+	c->root = json_pack("{s:i, s:[]}", "version", VERSION, "ids");
+	c->ids = json_object_get(c->root, "ids");
+	if (c->ids == NULL || (path != NULL && c->path == NULL)) {
+		registry_cache_close(c);
+		return -ENOMEM;
 	}
+	if (path != NULL)
+		load(c, error, error_size);
 	*ret = c;
 	return 0;
 }
@@ -224,34 +219,9 @@ registry_cache_close(struct registry_cache *c)
 {
 	if (c == NULL)
 		return;
-	while (c->n > 0)
-		remove_at(c, c->n - 1);
-	free(c->rows);
+	json_decref(c->root);
 	free(c->path);
 	free(c);
-}
-
-/* The file's text; malloc'd, NULL without memory. */
-static char *
-print(const struct registry_cache *c)
-{
-	json_t *ids = json_array(), *root = json_pack("{s:i, s:o}", "version", VERSION, "ids", ids);
-	char *text = NULL;
-
-	for (size_t i = 0; i < c->n; i++) {
-		const struct row *row = &c->rows[i];
-		char hex[17];
-
-		snprintf(hex, sizeof(hex), "%016" PRIx64, row->fingerprint);
-		if (json_array_append_new(ids,
-			json_pack("{s:s, s:s, s:s, s:i}", "url", row->url, "subject", row->subject,
-			    "fingerprint", hex, "id", (int)row->id)) < 0)
-			goto out;
-	}
-	text = json_dumps(root, JSON_INDENT(1));
-out:
-	json_decref(root);
-	return text;
 }
 
 static int
@@ -278,7 +248,7 @@ registry_cache_save(struct registry_cache *c)
 
 	if (!c->is_dirty || c->path == NULL)
 		return 0;
-	text = print(c);
+	text = json_dumps(c->root, JSON_INDENT(1));
 	if (text == NULL || asprintf(&tmp, "%s.tmp", c->path) < 0) {
 		tmp = NULL;
 		goto out;

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <unistd.h>
 
 #include "faults.h"
@@ -154,13 +155,14 @@ without_memory_nothing_is_taken_for_kept(void **state)
 	int32_t id;
 
 	(void)state;
-	for (unsigned n = 0; n < 2; n++) {
-		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+	for (unsigned n = 0; n < 5; n++) {
+		fault = (struct fault){ .calls = FAULT_MEMORY | FAULT_LIBRARY, .skip = n, .times = 1, .error = ENOMEM };
 		assert_int_equal(registry_cache_open(path, &other, error, sizeof(error)), -ENOMEM);
 		assert_null(other);
 	}
 	for (unsigned n = 0; n < 3; n++) {
-		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n > 0 ? n - 1 : 0, .times = 1, .error = ENOMEM };
+		fault = (struct fault){ .calls = FAULT_LIBRARY, .skip = n > 0 ? n - 1 : 0, .times = 1,
+			.error = ENOMEM };
 		assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 7), -ENOMEM);
 		fault.calls = 0;
 		assert_int_equal(registry_cache_count(cache), 0);
@@ -177,7 +179,7 @@ without_memory_nothing_is_taken_for_kept(void **state)
 	/* One that was known and cannot be changed is forgotten: the registry is asked again. */
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 7), 0);
 	assert_int_equal(registry_cache_save(cache), 0);
-	fault = (struct fault){ .calls = FAULT_MEMORY, .times = 1, .error = ENOMEM };
+	fault = (struct fault){ .calls = FAULT_LIBRARY, .times = 1, .error = ENOMEM };
 	assert_int_equal(registry_cache_put(cache, "http://a", "s", 1, 8), -ENOMEM);
 	fault.calls = 0;
 	assert_int_equal(registry_cache_count(cache), 0);
@@ -236,5 +238,6 @@ main(void)
 		T(there_need_be_no_room_for_a_sentence),
 	};
 
+	json_set_alloc_funcs(fault_library_alloc, free);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
