@@ -12,28 +12,14 @@
 static __always_inline void
 counters_begin(struct event_counters *c, struct signal_struct *s, const struct proc *p)
 {
-	c->runtime_ns = s->sum_sched_runtime;
-	c->utime = s->utime;
-	c->stime = s->stime;
-	c->prev_utime = s->prev_cputime.utime;
-	c->prev_stime = s->prev_cputime.stime;
-	c->voluntary_switches = s->nvcsw;
-	c->involuntary_switches = s->nivcsw;
-	c->minor_faults = s->min_flt;
-	c->major_faults = s->maj_flt;
 	/* signal->ioac is of no use: it includes the children that were reaped */
-	c->rchar = p->dead.rchar;
-	c->wchar = p->dead.wchar;
-	c->syscr = p->dead.syscr;
-	c->syscw = p->dead.syscw;
-	c->read_bytes = p->dead.read_bytes;
-	c->write_bytes = p->dead.write_bytes;
-	c->run_delay_ns = p->dead.run_delay_ns;
-	c->block_io_delay_ns = p->dead.block_io_delay_ns;
-	c->peak_rss = p->peak;
-	c->rss = p->rss;
-	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
-	__builtin_memcpy(c->net_tx, p->net_tx, sizeof(c->net_tx));
+#define COUNTER_SIGNAL(name, thread, gone) c->name = s->gone;
+#define COUNTER_GONE(name, gone) c->name = s->gone;
+#define COUNTER_TASK(name, thread) c->name = p->dead.name;
+#define COUNTER_DELAY(name, thread) c->name = p->dead.name;
+#define COUNTER_PAGES(name, entry) c->name = p->entry;
+#define COUNTER_ENTRY(name, entry) c->name = p->entry;
+#include "resources.h"
 	c->threads = s->live.counter;
 	c->threads_peak = p->threads_peak;
 }
@@ -42,13 +28,8 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 static __always_inline void
 counters_add_thread(struct event_counters *c, struct task_struct *t)
 {
-	c->runtime_ns += t->se.sum_exec_runtime;
-	c->utime += t->utime;
-	c->stime += t->stime;
-	c->voluntary_switches += t->nvcsw;
-	c->involuntary_switches += t->nivcsw;
-	c->minor_faults += t->min_flt;
-	c->major_faults += t->maj_flt;
+#define COUNTER_SIGNAL(name, thread, gone) c->name += t->thread;
+#include "resources.h"
 }
 
 /*
@@ -56,19 +37,15 @@ counters_add_thread(struct event_counters *c, struct task_struct *t)
  * as long as the process, and for threads that have not exited.
  */
 static __always_inline void
-counters_add_io(struct event_counters *c, struct task_struct *t, u32 *flags)
+counters_add_own(struct event_counters *c, struct task_struct *t, u32 *flags)
 {
 	struct task_delay_info *d = t->delays;
 
-	c->rchar += t->ioac.rchar;
-	c->wchar += t->ioac.wchar;
-	c->syscr += t->ioac.syscr;
-	c->syscw += t->ioac.syscw;
-	c->read_bytes += t->ioac.read_bytes;
-	c->write_bytes += t->ioac.write_bytes;
-	c->run_delay_ns += t->sched_info.run_delay;
+#define COUNTER_TASK(name, thread) c->name += t->thread;
+#include "resources.h"
 	if (d) {
-		c->block_io_delay_ns += d->blkio_delay;
+#define COUNTER_DELAY(name, thread) c->name += d->thread;
+#include "resources.h"
 		*flags |= EVENT_HAS_BLOCK_IO;
 	}
 }
@@ -292,27 +269,14 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 	e->status = p->end_status;
 	e->key = key;
 	__builtin_memcpy(e->comm, p->end_comm, sizeof(e->comm));
-	c->runtime_ns = p->end_runtime_ns;
-	c->utime = p->end_utime;
-	c->stime = p->end_stime;
-	c->prev_utime = p->end_prev_utime;
-	c->prev_stime = p->end_prev_stime;
-	c->voluntary_switches = p->end_voluntary_switches + 1;	/* the one that takes it off the CPU for good */
-	c->involuntary_switches = p->end_involuntary_switches;
-	c->minor_faults = p->end_minor_faults;
-	c->major_faults = p->end_major_faults;
-	c->rchar = p->dead.rchar + p->leader.rchar;
-	c->wchar = p->dead.wchar + p->leader.wchar;
-	c->syscr = p->dead.syscr + p->leader.syscr;
-	c->syscw = p->dead.syscw + p->leader.syscw;
-	c->read_bytes = p->dead.read_bytes + p->leader.read_bytes;
-	c->write_bytes = p->dead.write_bytes + p->leader.write_bytes;
-	c->run_delay_ns = p->dead.run_delay_ns + p->leader.run_delay_ns;
-	c->block_io_delay_ns = p->dead.block_io_delay_ns + p->leader.block_io_delay_ns;
-	c->peak_rss = p->peak;
-	c->rss = p->rss;
-	__builtin_memcpy(c->net_rx, p->net_rx, sizeof(c->net_rx));
-	__builtin_memcpy(c->net_tx, p->net_tx, sizeof(c->net_tx));
+#define COUNTER_SIGNAL(name, thread, gone) c->name = p->end_##name;
+#define COUNTER_GONE(name, gone) c->name = p->end_##name;
+#define COUNTER_TASK(name, thread) c->name = p->dead.name + p->leader.name;
+#define COUNTER_DELAY(name, thread) c->name = p->dead.name + p->leader.name;
+#define COUNTER_PAGES(name, entry) c->name = p->entry;
+#define COUNTER_ENTRY(name, entry) c->name = p->entry;
+#include "resources.h"
+	c->voluntary_switches++;	/* the one that takes it off the CPU for good */
 	c->threads = 0;
 	c->threads_peak = p->threads_peak;
 }

@@ -96,32 +96,19 @@ struct event_id {
 
 /*
  * Totals of a process since its fork, over all threads, living and dead, without the children
- * that it reaped. cpu: runtime is exact; utime and stime are tick samples that give its split.
+ * that it reaped; see resources.h.
  */
 struct event_counters {
-	__u64	runtime_ns;
-	__u64	utime;
-	__u64	stime;
-	__u64	prev_utime;	/* what the kernel last told anybody: its split never goes back */
-	__u64	prev_stime;
-	__u64	voluntary_switches;
-	__u64	involuntary_switches;
-	__u64	minor_faults;
-	__u64	major_faults;
-	__u64	rchar;
-	__u64	wchar;
-	__u64	syscr;
-	__u64	syscw;
-	__u64	read_bytes;
-	__u64	write_bytes;
-	__u64	run_delay_ns;
-	__u64	block_io_delay_ns;
-	__u64	peak_rss;	/* pages, of the current program */
-	__u64	rss;		/* pages */
-	__u64	net_rx[EVENT_NET_COUNT];	/* bytes */
-	__u64	net_tx[EVENT_NET_COUNT];
+#define COUNTER(name) __u64 name;
+#include "resources.h"
 	__u32	threads;
 	__u32	threads_peak;	/* of the current program */
+};
+
+enum event_counter {		/* places in it of those that resources.h names, in words of 8 bytes */
+#define COUNTER(name) EVENT_COUNTER_##name,
+#include "resources.h"
+	EVENT_COUNTERS,
 };
 
 struct event_exec {
@@ -178,10 +165,11 @@ struct event_cgroup {
 
 _Static_assert(sizeof(struct event_head) == 16, "event_head changed size");
 _Static_assert(sizeof(struct event_id) == 16, "event_id changed size");
-_Static_assert(sizeof(struct event_counters) == 224, "event_counters changed size");
-_Static_assert(sizeof(struct event_exec) == 64 + 80 + 224, "event_exec changed size");
+_Static_assert(sizeof(struct event_counters) == 8 * EVENT_COUNTERS + 8, "event_counters changed size");
+_Static_assert(sizeof(struct event_exec) == 64 + 80 + sizeof(struct event_counters), "event_exec changed size");
 _Static_assert(__builtin_offsetof(struct event_exec, prev) == 144, "hidden padding");
-_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + 224, "event_state changed size");
+_Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + sizeof(struct event_counters),
+    "event_state changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
 
 #endif

@@ -39,14 +39,9 @@ old_image(struct task_struct *t, struct mm_struct *mm)
 static __always_inline void
 leader_is_dead(struct proc *p)
 {
-	p->dead.rchar += p->leader.rchar;
-	p->dead.wchar += p->leader.wchar;
-	p->dead.syscr += p->leader.syscr;
-	p->dead.syscw += p->leader.syscw;
-	p->dead.read_bytes += p->leader.read_bytes;
-	p->dead.write_bytes += p->leader.write_bytes;
-	p->dead.run_delay_ns += p->leader.run_delay_ns;
-	p->dead.block_io_delay_ns += p->leader.block_io_delay_ns;
+#define COUNTER_TASK(name, thread) p->dead.name += p->leader.name;
+#define COUNTER_DELAY(name, thread) p->dead.name += p->leader.name;
+#include "resources.h"
 	__builtin_memset(&p->leader, 0, sizeof(p->leader));
 }
 
@@ -59,7 +54,7 @@ exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
 
 	counters_begin(&e->prev, t->signal, p);
 	counters_add_thread(&e->prev, t);
-	counters_add_io(&e->prev, t, &flags);
+	counters_add_own(&e->prev, t, &flags);
 	unaccounted = counters_unaccounted(t, &sum);
 	e->prev.runtime_ns = t->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
 	e->prev.peak_rss = p->old_peak;

@@ -12,14 +12,9 @@ thread_read(struct thread_sums *sums, struct task_struct *t)
 {
 	struct task_delay_info *d = t->delays;
 
-	sums->rchar = t->ioac.rchar;
-	sums->wchar = t->ioac.wchar;
-	sums->syscr = t->ioac.syscr;
-	sums->syscw = t->ioac.syscw;
-	sums->read_bytes = t->ioac.read_bytes;
-	sums->write_bytes = t->ioac.write_bytes;
-	sums->run_delay_ns = t->sched_info.run_delay;
-	sums->block_io_delay_ns = d ? d->blkio_delay : 0;
+#define COUNTER_TASK(name, thread) sums->name = t->thread;
+#define COUNTER_DELAY(name, thread) sums->name = d ? d->thread : 0;
+#include "resources.h"
 }
 
 /* Atomic: threads exit on several CPUs at once. */
@@ -29,14 +24,9 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
 	struct thread_sums one;
 
 	thread_read(&one, t);
-	__sync_fetch_and_add(&sums->rchar, one.rchar);
-	__sync_fetch_and_add(&sums->wchar, one.wchar);
-	__sync_fetch_and_add(&sums->syscr, one.syscr);
-	__sync_fetch_and_add(&sums->syscw, one.syscw);
-	__sync_fetch_and_add(&sums->read_bytes, one.read_bytes);
-	__sync_fetch_and_add(&sums->write_bytes, one.write_bytes);
-	__sync_fetch_and_add(&sums->run_delay_ns, one.run_delay_ns);
-	__sync_fetch_and_add(&sums->block_io_delay_ns, one.block_io_delay_ns);
+#define COUNTER_TASK(name, thread) __sync_fetch_and_add(&sums->name, one.name);
+#define COUNTER_DELAY(name, thread) __sync_fetch_and_add(&sums->name, one.name);
+#include "resources.h"
 }
 
 /* All threads but the leader and t are gone, or as good as gone. */
@@ -47,28 +37,18 @@ end_sums(struct proc *p, struct task_struct *t)
 	struct task_struct *leader = t->group_leader;
 	u64 sum, unaccounted = counters_unaccounted(t, &sum);
 	u64 runtime = signal->sum_sched_runtime + unaccounted + (t == leader ? sum : leader->se.sum_exec_runtime);
-	u64 utime = signal->utime + leader->utime, stime = signal->stime + leader->stime;
-	u64 voluntary = signal->nvcsw + leader->nvcsw, involuntary = signal->nivcsw + leader->nivcsw;
-	u64 minor = signal->min_flt + leader->min_flt, major = signal->maj_flt + leader->maj_flt;
+#define COUNTER_SIGNAL(name, thread, gone) u64 name = signal->gone + leader->thread;
+#include "resources.h"
 
 	if (t->pid != t->tgid && !t->exit_state) {	/* a worker that is not released yet */
 		runtime += sum;
-		utime += t->utime;
-		stime += t->stime;
-		voluntary += t->nvcsw;
-		involuntary += t->nivcsw;
-		minor += t->min_flt;
-		major += t->maj_flt;
+#define COUNTER_SIGNAL(name, thread, gone) name += t->thread;
+#include "resources.h"
 	}
-	p->end_runtime_ns = runtime;
-	p->end_utime = utime;
-	p->end_stime = stime;
-	p->end_prev_utime = signal->prev_cputime.utime;
-	p->end_prev_stime = signal->prev_cputime.stime;
-	p->end_voluntary_switches = voluntary;
-	p->end_involuntary_switches = involuntary;
-	p->end_minor_faults = minor;
-	p->end_major_faults = major;
+#define COUNTER_SIGNAL(name, thread, gone) p->end_##name = name;
+#define COUNTER_GONE(name, gone) p->end_##name = signal->gone;
+#include "resources.h"
+	p->end_runtime_ns = runtime;	/* with what the scheduler has not accounted for yet */
 	thread_read(&p->leader, leader);
 	p->has_end_sums = 1;
 }

@@ -69,7 +69,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (!e)
 		return 0;
 	state_fill(e, t, p);
-	counters_add_io(&e->counters, t, &flags);
+	counters_add_own(&e->counters, t, &flags);
 	e->flags |= flags;
 	e->head.kind = EVENT_EXIT;
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {

@@ -46,25 +46,16 @@ add_thread(u64 task)
 	if (!e)
 		return 1;
 	c = &e->counters;
-	c->runtime_ns += BPF_CORE_READ(t, se.sum_exec_runtime);
-	c->utime += BPF_CORE_READ(t, utime);
-	c->stime += BPF_CORE_READ(t, stime);
-	c->voluntary_switches += BPF_CORE_READ(t, nvcsw);
-	c->involuntary_switches += BPF_CORE_READ(t, nivcsw);
-	c->minor_faults += BPF_CORE_READ(t, min_flt);
-	c->major_faults += BPF_CORE_READ(t, maj_flt);
+#define COUNTER_SIGNAL(name, thread, gone) c->name += BPF_CORE_READ(t, thread);
+#include "resources.h"
 	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
 		return 0;	/* on_exit has or will have added the rest */
-	c->rchar += BPF_CORE_READ(t, ioac.rchar);
-	c->wchar += BPF_CORE_READ(t, ioac.wchar);
-	c->syscr += BPF_CORE_READ(t, ioac.syscr);
-	c->syscw += BPF_CORE_READ(t, ioac.syscw);
-	c->read_bytes += BPF_CORE_READ(t, ioac.read_bytes);
-	c->write_bytes += BPF_CORE_READ(t, ioac.write_bytes);
-	c->run_delay_ns += BPF_CORE_READ(t, sched_info.run_delay);
+#define COUNTER_TASK(name, thread) c->name += BPF_CORE_READ(t, thread);
+#include "resources.h"
 	d = BPF_CORE_READ(t, delays);
 	if (d) {
-		c->block_io_delay_ns += BPF_CORE_READ(d, blkio_delay);
+#define COUNTER_DELAY(name, thread) c->name += BPF_CORE_READ(d, thread);
+#include "resources.h"
 		e->flags |= EVENT_HAS_BLOCK_IO;
 	}
 	return 0;
@@ -336,7 +327,7 @@ add_only_thread(struct event_state *e, struct task_struct *t)
 	u32 flags = 0;
 
 	counters_add_thread(&e->counters, t);
-	counters_add_io(&e->counters, t, &flags);
+	counters_add_own(&e->counters, t, &flags);
 	e->flags |= flags;
 }
 

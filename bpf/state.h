@@ -25,14 +25,9 @@
 
 /* What a thread counts for itself, and the kernel sums up nowhere (without reaped children). */
 struct thread_sums {
-	u64	rchar;
-	u64	wchar;
-	u64	syscr;
-	u64	syscw;
-	u64	read_bytes;
-	u64	write_bytes;
-	u64	run_delay_ns;
-	u64	block_io_delay_ns;
+#define COUNTER_TASK(name, thread) u64 name;
+#define COUNTER_DELAY(name, thread) u64 name;
+#include "resources.h"
 };
 
 struct proc {
@@ -87,15 +82,9 @@ struct proc {
 	 * The process's own sums as its parent is told of its end, else as its last thread exits: should
 	 * the kernel's last word never come (see on_stale), only the last steps of the exit are missing.
 	 */
-	u64	end_runtime_ns;
-	u64	end_utime;
-	u64	end_stime;
-	u64	end_prev_utime;
-	u64	end_prev_stime;
-	u64	end_voluntary_switches;
-	u64	end_involuntary_switches;
-	u64	end_minor_faults;
-	u64	end_major_faults;
+#define COUNTER_SIGNAL(name, thread, gone) u64 end_##name;
+#define COUNTER_GONE(name, gone) u64 end_##name;
+#include "resources.h"
 	s32	end_status;
 	u32	end_oom;
 	char	end_comm[EVENT_COMM_LEN];

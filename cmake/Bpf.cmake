@@ -19,7 +19,7 @@ list(PREPEND BPF_SOURCES ${BPF_FIRST})
 file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
 # What outlives an agent is found again only by one that reads it alike.
 set(BPF_LAYOUT "")
-foreach(file bpf/event.h bpf/filter_map.h bpf/state.h bpf/state.bpf.c bpf/filter.bpf.c)
+foreach(file bpf/event.h bpf/resources.h bpf/filter_map.h bpf/state.h bpf/state.bpf.c bpf/filter.bpf.c)
 	file(SHA256 ${CMAKE_SOURCE_DIR}/${file} hash)
 	string(APPEND BPF_LAYOUT ${hash})
 	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})

@@ -89,33 +89,9 @@ static void
 counters_decode(const struct decoder *d, const struct event_counters *in, uint32_t flags,
     struct counters *out)
 {
-	out->runtime_ns = in->runtime_ns;
-	out->utime = in->utime;
-	out->stime = in->stime;
-	out->prev_utime = in->prev_utime;
-	out->prev_stime = in->prev_stime;
-	out->voluntary_switches = in->voluntary_switches;
-	out->involuntary_switches = in->involuntary_switches;
-	out->minor_faults = in->minor_faults;
-	out->major_faults = in->major_faults;
-	out->rchar = in->rchar;
-	out->wchar = in->wchar;
-	out->syscr = in->syscr;
-	out->syscw = in->syscw;
-	out->read_bytes = in->read_bytes;
-	out->write_bytes = in->write_bytes;
-	out->run_delay_ns = in->run_delay_ns;
-	out->block_io_delay_ns = in->block_io_delay_ns;
-	out->peak_rss_bytes = in->peak_rss * d->page_bytes;
-	out->rss_bytes = in->rss * d->page_bytes;
-	out->tcp_rx_bytes = in->net_rx[EVENT_NET_TCP];
-	out->tcp_tx_bytes = in->net_tx[EVENT_NET_TCP];
-	out->udp_rx_bytes = in->net_rx[EVENT_NET_UDP];
-	out->udp_tx_bytes = in->net_tx[EVENT_NET_UDP];
-	out->other_rx_bytes = in->net_rx[EVENT_NET_OTHER];
-	out->other_tx_bytes = in->net_tx[EVENT_NET_OTHER];
-	out->unix_rx_bytes = in->net_rx[EVENT_NET_UNIX];
-	out->unix_tx_bytes = in->net_tx[EVENT_NET_UNIX];
+#define COUNTER(name) out->name = in->name;
+#define COUNTER_PAGES(name, entry) out->name##_bytes = in->name * d->page_bytes;
+#include "resources.h"
 	out->threads = in->threads;
 	out->threads_peak = in->threads_peak;
 	out->has_peak = flags & EVENT_HAS_PEAK;

@@ -100,6 +100,6 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 	}
 	if (p->title->is_taken) {
 		p->title->before = p->latest;
-		p->title->before.known = UINT32_MAX;
+		p->title->before.known = USAGE_ALL;
 	}
 }

@@ -247,7 +247,7 @@ correlator_attributed_usage(const struct correlator *c)
 			usage_add(&u, &p->latest);
 	}
 	if (c->all.programs == 0 || c->whole == NULL)	/* nothing is a run's: that much is known */
-		u.known |= (UINT32_C(1) << USAGE_FIELDS) - 1;
+		u.known |= USAGE_ALL;
 	return u;
 }
 

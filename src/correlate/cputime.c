@@ -67,50 +67,29 @@ struct usage
 usage_of_program(const struct usage_base *base, const struct counters *now, bool has_network)
 {
 	const struct counters *then = &base->counters;
-	struct cputime cpu = cputime_since(base, now);
+	bool is_complete = now->is_complete, has_block_io = is_complete && now->has_block_io;
+	bool has_peak = now->has_peak, is_always = true;
 	struct usage u = { 0 };
 
-	if (now->is_complete) {
+#define COUNTED_SUM(name) since(now->name, then->name)
+#define COUNTED_LEVEL(name) now->name
+#define COUNTED_PEAK(name) now->name
+#define RESOURCE_MADE(NAME, name, unit, kind, when, first, doc)
+#define RESOURCE(NAME, name, unit, kind, when, first, doc) \
+	if (when) \
+		usage_set(&u, USAGE_##NAME, COUNTED_##kind(name));
+#include "resources.h"
+	if (is_complete) {
+		struct cputime cpu = cputime_since(base, now);
+
 		usage_set(&u, USAGE_CPU_USER_NS, cpu.user_ns);
 		usage_set(&u, USAGE_CPU_SYSTEM_NS, cpu.system_ns);
-		usage_set(&u, USAGE_RUN_DELAY_NS, since(now->run_delay_ns, then->run_delay_ns));
-		usage_set(&u, USAGE_VOLUNTARY_SWITCHES,
-		    since(now->voluntary_switches, then->voluntary_switches));
-		usage_set(&u, USAGE_INVOLUNTARY_SWITCHES,
-		    since(now->involuntary_switches, then->involuntary_switches));
-		usage_set(&u, USAGE_MINOR_FAULTS, since(now->minor_faults, then->minor_faults));
-		usage_set(&u, USAGE_MAJOR_FAULTS, since(now->major_faults, then->major_faults));
-		usage_set(&u, USAGE_READ_BYTES, since(now->read_bytes, then->read_bytes));
-		usage_set(&u, USAGE_WRITE_BYTES, since(now->write_bytes, then->write_bytes));
-		usage_set(&u, USAGE_RCHAR, since(now->rchar, then->rchar));
-		usage_set(&u, USAGE_WCHAR, since(now->wchar, then->wchar));
-		usage_set(&u, USAGE_SYSCR, since(now->syscr, then->syscr));
-		usage_set(&u, USAGE_SYSCW, since(now->syscw, then->syscw));
-		if (now->has_block_io)
-			usage_set(&u, USAGE_BLOCK_IO_DELAY_NS,
-			    since(now->block_io_delay_ns, then->block_io_delay_ns));
 	}
-	if (now->has_peak) {
-		usage_set(&u, USAGE_PEAK_RSS_BYTES, now->peak_rss_bytes);
-		usage_set(&u, USAGE_RSS_BYTES, now->rss_bytes);
-	}
-	usage_set(&u, USAGE_THREADS_PEAK, now->threads_peak);
 	if (has_network) {
-		uint64_t tcp_rx = since(now->tcp_rx_bytes, then->tcp_rx_bytes);
-		uint64_t tcp_tx = since(now->tcp_tx_bytes, then->tcp_tx_bytes);
-		uint64_t udp_rx = since(now->udp_rx_bytes, then->udp_rx_bytes);
-		uint64_t udp_tx = since(now->udp_tx_bytes, then->udp_tx_bytes);
-
-		usage_set(&u, USAGE_NET_RX_BYTES,
-		    tcp_rx + udp_rx + since(now->other_rx_bytes, then->other_rx_bytes));
-		usage_set(&u, USAGE_NET_TX_BYTES,
-		    tcp_tx + udp_tx + since(now->other_tx_bytes, then->other_tx_bytes));
-		usage_set(&u, USAGE_TCP_RX_BYTES, tcp_rx);
-		usage_set(&u, USAGE_TCP_TX_BYTES, tcp_tx);
-		usage_set(&u, USAGE_UDP_RX_BYTES, udp_rx);
-		usage_set(&u, USAGE_UDP_TX_BYTES, udp_tx);
-		usage_set(&u, USAGE_UNIX_RX_BYTES, since(now->unix_rx_bytes, then->unix_rx_bytes));
-		usage_set(&u, USAGE_UNIX_TX_BYTES, since(now->unix_tx_bytes, then->unix_tx_bytes));
+		usage_set(&u, USAGE_NET_RX_BYTES, since(now->tcp_rx_bytes, then->tcp_rx_bytes) +
+		    since(now->udp_rx_bytes, then->udp_rx_bytes) + since(now->other_rx_bytes, then->other_rx_bytes));
+		usage_set(&u, USAGE_NET_TX_BYTES, since(now->tcp_tx_bytes, then->tcp_tx_bytes) +
+		    since(now->udp_tx_bytes, then->udp_tx_bytes) + since(now->other_tx_bytes, then->other_tx_bytes));
 	}
 	return u;
 }

@@ -45,7 +45,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 	p->is_announced = true;
 	p->was_usage_sent = false;
 	p->latest = (struct usage){ 0 };
-	p->sent = (struct usage){ .known = UINT32_MAX };	/* of everything nothing */
+	p->sent = (struct usage){ .known = USAGE_ALL };	/* of everything nothing */
 	p->sent_ns = p->program_start_ns;
 	account_enter(c, p, at_ns);
 	failures_begin(c, p);

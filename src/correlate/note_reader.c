@@ -176,7 +176,7 @@ get_context(struct note_reader *r, struct program_context *x)
 void
 get_usage(struct note_reader *r, struct usage *u)
 {
-	u->known = (__typeof__(u->known))note_get_max(r, (__typeof__(u->known))-1);
+	u->known = get(r);
 	note_get_numbers(r, u->value, USAGE_FIELDS);
 }
 

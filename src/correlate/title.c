@@ -13,7 +13,7 @@ title_of(struct process *p)
 	if (p->title == NULL)
 		p->title = calloc(1, sizeof(*p->title));
 	if (p->title != NULL)
-		p->title->before.known = UINT32_MAX;	/* of everything that many */
+		p->title->before.known = USAGE_ALL;	/* of everything that many */
 	return p->title;
 }
 

@@ -37,7 +37,7 @@ work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t en
 {
 	struct usage ended = *usage;
 
-	ended.known &= ~(UINT32_C(1) << USAGE_RSS_BYTES);	/* what has ended holds no memory */
+	ended.known &= ~USAGE_BIT(USAGE_RSS_BYTES);	/* what has ended holds no memory */
 	usage_add(&w->done, &ended);
 	w->failed += has_failed;
 	work_end(w, end_ns);

@@ -23,35 +23,11 @@ struct program_key {
 	uint32_t index;
 };
 
-/* Totals of a process since its fork, without reaped children; see bpf/event.h. */
+/* Totals of a process since its fork, without reaped children; see bpf/resources.h. */
 struct counters {
-	uint64_t runtime_ns;
-	uint64_t utime;
-	uint64_t stime;
-	uint64_t prev_utime;
-	uint64_t prev_stime;
-	uint64_t voluntary_switches;
-	uint64_t involuntary_switches;
-	uint64_t minor_faults;
-	uint64_t major_faults;
-	uint64_t rchar;
-	uint64_t wchar;
-	uint64_t syscr;
-	uint64_t syscw;
-	uint64_t read_bytes;
-	uint64_t write_bytes;
-	uint64_t run_delay_ns;
-	uint64_t block_io_delay_ns;
-	uint64_t peak_rss_bytes;
-	uint64_t rss_bytes;
-	uint64_t tcp_rx_bytes;
-	uint64_t tcp_tx_bytes;
-	uint64_t udp_rx_bytes;
-	uint64_t udp_tx_bytes;
-	uint64_t other_rx_bytes;
-	uint64_t other_tx_bytes;
-	uint64_t unix_rx_bytes;
-	uint64_t unix_tx_bytes;
+#define COUNTER(name) uint64_t name;
+#define COUNTER_PAGES(name, entry) uint64_t name##_bytes;
+#include "resources.h"
 	uint32_t threads;
 	uint32_t threads_peak;
 	bool has_peak;

@@ -8,40 +8,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Order and names are those of the fields of Resources in schemas/avro; see usage_name(). */
+/* The fields of Resources, in the order of bpf/resources.h and schemas/avro. */
 enum usage_field {
-	USAGE_CPU_USER_NS,
-	USAGE_CPU_SYSTEM_NS,
-	USAGE_RUN_DELAY_NS,
-	USAGE_VOLUNTARY_SWITCHES,
-	USAGE_INVOLUNTARY_SWITCHES,
-	USAGE_MINOR_FAULTS,
-	USAGE_MAJOR_FAULTS,
-	USAGE_PEAK_RSS_BYTES,		/* level: the largest counts */
-	USAGE_RSS_BYTES,		/* level */
-	USAGE_READ_BYTES,		/* storage */
-	USAGE_WRITE_BYTES,
-	USAGE_RCHAR,
-	USAGE_WCHAR,
-	USAGE_SYSCR,
-	USAGE_SYSCW,
-	USAGE_NET_RX_BYTES,		/* TCP + UDP + other internet sockets */
-	USAGE_NET_TX_BYTES,
-	USAGE_BLOCK_IO_DELAY_NS,
-	USAGE_THREADS_PEAK,		/* level: the largest counts */
-	USAGE_TCP_RX_BYTES,
-	USAGE_TCP_TX_BYTES,
-	USAGE_UDP_RX_BYTES,
-	USAGE_UDP_TX_BYTES,
-	USAGE_UNIX_RX_BYTES,
-	USAGE_UNIX_TX_BYTES,
+#define RESOURCE(NAME, name, unit, kind, when, since, doc) USAGE_##NAME,
+#include "resources.h"
 	USAGE_FIELDS,
 };
 
+/* How the values of two programs make one, see usage_add(). */
+enum usage_kind {
+	USAGE_SUM,
+	USAGE_LEVEL,
+	USAGE_PEAK,
+};
+
+#define USAGE_BIT(field) (UINT64_C(1) << (field))
+#define USAGE_ALL (USAGE_BIT(USAGE_FIELDS) - 1)
+_Static_assert(USAGE_FIELDS < 64, "struct usage has 64 bits for what is known");
+
 struct usage {
 	uint64_t value[USAGE_FIELDS];
-	uint32_t known;		/* bit i: value[i] is known, else Avro's null */
-	uint32_t pad;		/* 0: usages are compared as bytes, so none may be hidden */
+	uint64_t known;		/* USAGE_BIT(i): value[i] is known, else Avro's null */
 };
 
 const char *usage_name(enum usage_field field);
@@ -56,12 +43,12 @@ static inline void
 usage_set(struct usage *u, enum usage_field field, uint64_t value)
 {
 	u->value[field] = value;
-	u->known |= UINT32_C(1) << field;
+	u->known |= USAGE_BIT(field);
 }
 
-/* Adds part to sum: counters add up; peak_rss and threads_peak take the larger, rss adds up. */
+/* Adds part to sum: sums and levels add up; of peaks the larger counts. */
 void usage_add(struct usage *sum, const struct usage *part);
-/* later - earlier for counters (0 where that would be negative), later's own levels. */
+/* later - earlier for sums (0 where that would be negative), later's own levels and peaks. */
 struct usage usage_since(const struct usage *later, const struct usage *earlier);
 /* User and system CPU time together. */
 uint64_t usage_cpu_ns(const struct usage *u);

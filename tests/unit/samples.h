@@ -38,7 +38,7 @@ sample_usage(void)
 
 	for (int i = 0; i < USAGE_FIELDS; i++)
 		usage_set(&u, i, 1000 + (uint64_t)i);
-	u.known &= ~(UINT32_C(1) << USAGE_BLOCK_IO_DELAY_NS);
+	u.known &= ~USAGE_BIT(USAGE_BLOCK_IO_DELAY_NS);
 	return &u;
 }
 

@@ -125,12 +125,12 @@ assert_numbers(const struct counters *c, uint64_t from)
 	assert_int_equal(c->peak_rss_bytes, (from + 17) * page);
 	assert_int_equal(c->rss_bytes, (from + 18) * page);
 	assert_int_equal(c->tcp_rx_bytes, from + 19);
-	assert_int_equal(c->udp_rx_bytes, from + 20);
-	assert_int_equal(c->other_rx_bytes, from + 21);
-	assert_int_equal(c->unix_rx_bytes, from + 22);
-	assert_int_equal(c->tcp_tx_bytes, from + 23);
-	assert_int_equal(c->udp_tx_bytes, from + 24);
-	assert_int_equal(c->other_tx_bytes, from + 25);
+	assert_int_equal(c->tcp_tx_bytes, from + 20);
+	assert_int_equal(c->udp_rx_bytes, from + 21);
+	assert_int_equal(c->udp_tx_bytes, from + 22);
+	assert_int_equal(c->other_rx_bytes, from + 23);
+	assert_int_equal(c->other_tx_bytes, from + 24);
+	assert_int_equal(c->unix_rx_bytes, from + 25);
 	assert_int_equal(c->unix_tx_bytes, from + 26);
 	assert_int_equal(c->threads, 3);
 	assert_int_equal(c->threads_peak, 7);

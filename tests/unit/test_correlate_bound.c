@@ -63,7 +63,7 @@ unknown_cpu_is_none(void **state)
 	struct bound_shares s;
 
 	(void)state;
-	u.known &= ~(UINT32_C(1) << USAGE_CPU_SYSTEM_NS);
+	u.known &= ~USAGE_BIT(USAGE_CPU_SYSTEM_NS);
 	assert_int_equal(bound_decide(&u, S, &host, &s), BOUND_NONE);
 	assert_false(s.cpu.known);
 	assert_false(s.idle.known);
@@ -184,7 +184,7 @@ shares_add_up_to_one(void **state)
 	bound_decide(&u, 500 * MS, &host, &s);
 	assert_true(s.idle.value < 1e-9 && s.cpu.value > 0.571 && s.cpu.value < 0.572);
 	/* What is unknown has no share and counts as idle. */
-	u.known &= ~(UINT32_C(1) << USAGE_BLOCK_IO_DELAY_NS | UINT32_C(1) << USAGE_RUN_DELAY_NS);
+	u.known &= ~(USAGE_BIT(USAGE_BLOCK_IO_DELAY_NS) | USAGE_BIT(USAGE_RUN_DELAY_NS));
 	bound_decide(&u, S, &host, &s);
 	assert_false(s.block_io.known || s.run_delay.known);
 	assert_true(s.idle.value > 0.599999 && s.idle.value < 0.600001);

@@ -142,7 +142,7 @@ the_first_program_has_all_the_totals(void **state)
 	assert_field(&u, USAGE_NET_TX_BYTES, 116 + 118 + 120);
 	assert_field(&u, USAGE_UNIX_RX_BYTES, 121);
 	assert_field(&u, USAGE_UNIX_TX_BYTES, 122);
-	assert_int_equal(u.known, (UINT32_C(1) << USAGE_FIELDS) - 1);
+	assert_int_equal(u.known, USAGE_ALL);
 }
 
 static void
@@ -245,12 +245,12 @@ what_cannot_be_told_is_not_known(void **state)
 	now = numbers(100);
 	now.is_complete = false;	/* some threads are missing in the sums, but not here: */
 	u = usage_of_program(&nothing, &now, true);
-	assert_int_equal(u.known, UINT32_C(1) << USAGE_PEAK_RSS_BYTES | UINT32_C(1) << USAGE_RSS_BYTES |
-	    UINT32_C(1) << USAGE_THREADS_PEAK | UINT32_C(1) << USAGE_NET_RX_BYTES |
-	    UINT32_C(1) << USAGE_NET_TX_BYTES | UINT32_C(1) << USAGE_TCP_RX_BYTES |
-	    UINT32_C(1) << USAGE_TCP_TX_BYTES | UINT32_C(1) << USAGE_UDP_RX_BYTES |
-	    UINT32_C(1) << USAGE_UDP_TX_BYTES | UINT32_C(1) << USAGE_UNIX_RX_BYTES |
-	    UINT32_C(1) << USAGE_UNIX_TX_BYTES);
+	assert_int_equal(u.known, USAGE_BIT(USAGE_PEAK_RSS_BYTES) | USAGE_BIT(USAGE_RSS_BYTES) |
+	    USAGE_BIT(USAGE_THREADS_PEAK) | USAGE_BIT(USAGE_NET_RX_BYTES) |
+	    USAGE_BIT(USAGE_NET_TX_BYTES) | USAGE_BIT(USAGE_TCP_RX_BYTES) |
+	    USAGE_BIT(USAGE_TCP_TX_BYTES) | USAGE_BIT(USAGE_UDP_RX_BYTES) |
+	    USAGE_BIT(USAGE_UDP_TX_BYTES) | USAGE_BIT(USAGE_UNIX_RX_BYTES) |
+	    USAGE_BIT(USAGE_UNIX_TX_BYTES));
 }
 
 int

@@ -1,0 +1,147 @@
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * The table of what is counted of a program: the counters that the kernel side adds up, and the fields of the Avro
+ * record Resources. bpf/ and src/ include it once for each thing that they make of it, with the macros defined that
+ * they need; it undefines all of them. dev/records makes the schemas, the analytics' columns and sluice-records(5)
+ * of it. A new counter is one row at the end; CONTRIBUTING.md has the recipe.
+ *
+ * What adds up a counter of a process, in struct event_counters and struct counters:
+ *
+ *   COUNTER_SIGNAL(name, thread, gone)  thread: of each task_struct; gone: of signal_struct, where the kernel adds up
+ *                                       what threads leave that are released
+ *   COUNTER_GONE(name, gone)            of signal_struct alone
+ *   COUNTER_TASK(name, thread)          of each task_struct; sluice adds up what threads leave
+ *   COUNTER_DELAY(name, thread)         the same in task_delay_info, which a thread may lack
+ *   COUNTER_PAGES(name, entry)          a number of pages in struct proc; in struct counters bytes, as name_bytes
+ *   COUNTER_ENTRY(name, entry)          of struct proc
+ *
+ * One that is not defined is COUNTER(name), and that is nothing unless it is defined. Their order is that of the
+ * structs and of the journal's notes.
+ *
+ *   RESOURCE(NAME, name, unit, kind, when, since, doc)
+ *
+ * is a field whose value is the counter of that name; RESOURCE_MADE() one that cputime.c computes of several; else
+ * the same, which RESOURCE_MADE() is unless it is defined. Their order is that of the Avro record.
+ *
+ *   unit   of the value
+ *   kind   SUM: adds up over programs and time; LEVEL: adds up over programs that run at once; PEAK: the largest counts
+ *   when   what must hold for the value to be known, see usage_of_program()
+ *   since  the schema_version of the first records that have it
+ *   doc    of the field in schemas/avro, word for word
+ *
+ * SUM_OF_SIGNAL(), SUM_OF_TASKS() and SUM_OF_SOCKETS() are both, a counter and its field. Where the two orders differ,
+ * which neither notes nor records allow to change, rows of version 1 are apart.
+ */
+#ifndef COUNTER
+#define COUNTER(name)
+#endif
+#ifndef COUNTER_SIGNAL
+#define COUNTER_SIGNAL(name, thread, gone) COUNTER(name)
+#endif
+#ifndef COUNTER_GONE
+#define COUNTER_GONE(name, gone) COUNTER(name)
+#endif
+#ifndef COUNTER_TASK
+#define COUNTER_TASK(name, thread) COUNTER(name)
+#endif
+#ifndef COUNTER_DELAY
+#define COUNTER_DELAY(name, thread) COUNTER(name)
+#endif
+#ifndef COUNTER_PAGES
+#define COUNTER_PAGES(name, entry) COUNTER(name)
+#endif
+#ifndef COUNTER_ENTRY
+#define COUNTER_ENTRY(name, entry) COUNTER(name)
+#endif
+#ifndef RESOURCE
+#define RESOURCE(NAME, name, unit, kind, when, since, doc)
+#endif
+#ifndef RESOURCE_MADE
+#define RESOURCE_MADE(NAME, name, unit, kind, when, since, doc) RESOURCE(NAME, name, unit, kind, when, since, doc)
+#endif
+
+#define SUM_OF_SIGNAL(NAME, name, unit, thread, gone, since, doc) \
+	COUNTER_SIGNAL(name, thread, gone) RESOURCE(NAME, name, unit, SUM, is_complete, since, doc)
+#define SUM_OF_TASKS(NAME, name, unit, thread, since, doc) \
+	COUNTER_TASK(name, thread) RESOURCE(NAME, name, unit, SUM, is_complete, since, doc)
+#define SUM_OF_SOCKETS(NAME, name, unit, entry, since, doc) \
+	COUNTER_ENTRY(name, entry) RESOURCE(NAME, name, unit, SUM, has_network, since, doc)
+
+/* CPU time: runtime is exact; utime and stime are samples at each tick, which give its split. */
+COUNTER_SIGNAL(runtime_ns, se.sum_exec_runtime, sum_sched_runtime)
+COUNTER_SIGNAL(utime, utime, utime)
+COUNTER_SIGNAL(stime, stime, stime)
+/* The split that the kernel last reported: it never goes back. */
+COUNTER_GONE(prev_utime, prev_cputime.utime)
+COUNTER_GONE(prev_stime, prev_cputime.stime)
+RESOURCE_MADE(CPU_USER_NS, cpu_user_ns, nanoseconds, SUM, is_complete, 1,
+    "CPU time in user mode in nanoseconds, split from system time as the kernel splits it for wait4(2)")
+RESOURCE_MADE(CPU_SYSTEM_NS, cpu_system_ns, nanoseconds, SUM, is_complete, 1,
+    "CPU time in the kernel in nanoseconds")
+RESOURCE(RUN_DELAY_NS, run_delay_ns, nanoseconds, SUM, is_complete, 1,
+    "Nanoseconds that its threads were runnable and waited for a CPU, from the scheduler's run_delay")
+SUM_OF_SIGNAL(VOLUNTARY_SWITCHES, voluntary_switches, switches, nvcsw, nvcsw, 1,
+    "Context switches because it waited")
+SUM_OF_SIGNAL(INVOLUNTARY_SWITCHES, involuntary_switches, switches, nivcsw, nivcsw, 1,
+    "Context switches because its turn was over or another task went first")
+SUM_OF_SIGNAL(MINOR_FAULTS, minor_faults, faults, min_flt, min_flt, 1,
+    "Page faults served without reading from storage")
+SUM_OF_SIGNAL(MAJOR_FAULTS, major_faults, faults, maj_flt, maj_flt, 1,
+    "Page faults that had to read from storage")
+RESOURCE(PEAK_RSS_BYTES, peak_rss_bytes, bytes, PEAK, has_peak, 1,
+    "Largest resident memory in bytes, the high-water mark of this program's own address space; a level, not a sum")
+RESOURCE(RSS_BYTES, rss_bytes, bytes, LEVEL, has_peak, 1,
+    "Resident memory in bytes at this moment; a level, not a sum")
+RESOURCE(READ_BYTES, read_bytes, bytes, SUM, is_complete, 1,
+    "Bytes that it caused to be fetched from storage, as read_bytes of /proc/PID/io")
+RESOURCE(WRITE_BYTES, write_bytes, bytes, SUM, is_complete, 1,
+    "Bytes that it caused to be sent to storage, as write_bytes of /proc/PID/io")
+SUM_OF_TASKS(RCHAR, rchar, bytes, ioac.rchar, 1,
+    "Bytes that read calls returned, from cache or pipe as well, as rchar of /proc/PID/io")
+SUM_OF_TASKS(WCHAR, wchar, bytes, ioac.wchar, 1,
+    "Bytes that write calls took, as wchar of /proc/PID/io")
+SUM_OF_TASKS(SYSCR, syscr, calls, ioac.syscr, 1,
+    "Read system calls, as syscr of /proc/PID/io")
+SUM_OF_TASKS(SYSCW, syscw, calls, ioac.syscw, 1,
+    "Write system calls, as syscw of /proc/PID/io")
+COUNTER_TASK(read_bytes, ioac.read_bytes)
+COUNTER_TASK(write_bytes, ioac.write_bytes)
+COUNTER_TASK(run_delay_ns, sched_info.run_delay)
+COUNTER_DELAY(block_io_delay_ns, blkio_delay)
+COUNTER_PAGES(peak_rss, peak)
+COUNTER_PAGES(rss, rss)
+RESOURCE_MADE(NET_RX_BYTES, net_rx_bytes, bytes, SUM, has_network, 1,
+    "Bytes received on internet sockets of any protocol, loopback too, without headers")
+RESOURCE_MADE(NET_TX_BYTES, net_tx_bytes, bytes, SUM, has_network, 1,
+    "Bytes sent on internet sockets of any protocol, loopback too, without headers")
+RESOURCE(BLOCK_IO_DELAY_NS, block_io_delay_ns, nanoseconds, SUM, has_block_io, 1,
+    "Nanoseconds that its threads waited for block I/O; null unless the kernel's delay accounting is on")
+RESOURCE(THREADS_PEAK, threads_peak, threads, PEAK, is_always, 1,
+    "Largest number of threads alive at once, counted in the kernel as each starts; a level, not a sum")
+SUM_OF_SOCKETS(TCP_RX_BYTES, tcp_rx_bytes, bytes, net_rx[EVENT_NET_TCP], 1,
+    "Bytes received on TCP sockets")
+SUM_OF_SOCKETS(TCP_TX_BYTES, tcp_tx_bytes, bytes, net_tx[EVENT_NET_TCP], 1,
+    "Bytes sent on TCP sockets")
+SUM_OF_SOCKETS(UDP_RX_BYTES, udp_rx_bytes, bytes, net_rx[EVENT_NET_UDP], 1,
+    "Bytes received on UDP sockets")
+SUM_OF_SOCKETS(UDP_TX_BYTES, udp_tx_bytes, bytes, net_tx[EVENT_NET_UDP], 1,
+    "Bytes sent on UDP sockets")
+COUNTER_ENTRY(other_rx_bytes, net_rx[EVENT_NET_OTHER])
+COUNTER_ENTRY(other_tx_bytes, net_tx[EVENT_NET_OTHER])
+SUM_OF_SOCKETS(UNIX_RX_BYTES, unix_rx_bytes, bytes, net_rx[EVENT_NET_UNIX], 1,
+    "Bytes received on Unix domain sockets")
+SUM_OF_SOCKETS(UNIX_TX_BYTES, unix_tx_bytes, bytes, net_tx[EVENT_NET_UNIX], 1,
+    "Bytes sent on Unix domain sockets")
+
+#undef COUNTER
+#undef COUNTER_SIGNAL
+#undef COUNTER_GONE
+#undef COUNTER_TASK
+#undef COUNTER_DELAY
+#undef COUNTER_PAGES
+#undef COUNTER_ENTRY
+#undef RESOURCE
+#undef RESOURCE_MADE
+#undef SUM_OF_SIGNAL
+#undef SUM_OF_TASKS
+#undef SUM_OF_SOCKETS
