@@ -10,16 +10,28 @@ is ignored. A test compares this page with schemas/avro.
 
 import dataclasses
 
-RESOURCES = (
+# --- from here on dev/records writes ---
+
+FIELDS = (
     "cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches",
-    "minor_faults", "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes",
-    "rchar", "wchar", "syscr", "syscw", "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns",
-    "threads_peak",
+    "minor_faults", "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar",
+    "wchar", "syscr", "syscw", "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak",
+    "tcp_rx_bytes", "tcp_tx_bytes", "udp_rx_bytes", "udp_tx_bytes", "unix_rx_bytes", "unix_tx_bytes",
 )  # fmt: skip
-"""The columns of a flattened `usage`, all int64, null where the kernel could not tell."""
+"""The fields of Resources in schemas/avro, in their order."""
 
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
-"""Those of RESOURCES that are levels: they have a largest value, no sum."""
+"""Those of them that are levels: they have a largest value, no sum."""
+
+SCHEMA_VERSION = 2
+"""The newest schema_version that these are the fields of."""
+
+# --- up to here ---
+
+_SPLIT = tuple(f"{kind}_{way}_bytes" for kind in ("tcp", "udp", "unix") for way in ("rx", "tx"))
+
+RESOURCES = tuple(name for name in FIELDS if name not in _SPLIT)
+"""The columns of a flattened `usage`, all int64, null where the kernel could not tell."""
 
 SUMS = tuple(name for name in RESOURCES if name not in LEVELS)
 """Those of RESOURCES that add up over programs and over time."""
@@ -112,7 +124,7 @@ COLUMNS: dict[str, list[Column]] = {
 """Topic (without its `sluice.`) -> columns, in the order of the table."""
 
 _UNREAD_ALWAYS = ("schema_version",)
-_UNREAD_USAGE = tuple(f"usage.{kind}_{way}_bytes" for kind in ("tcp", "udp", "unix") for way in ("rx", "tx"))
+_UNREAD_USAGE = tuple(f"usage.{name}" for name in _SPLIT)
 
 UNREAD: dict[str, tuple[str, ...]] = {
     "program": (
@@ -129,9 +141,6 @@ UNREAD: dict[str, tuple[str, ...]] = {
     "agent": (*_UNREAD_ALWAYS, "config_generation", "events", "probes", "spool_bytes", "spool_age_ns"),
 }  # fmt: skip
 """Topic -> fields of its schema that no column reads, dots between nested names."""
-
-SCHEMA_VERSION = 2
-"""The newest schema_version this page was written for."""
 
 
 def schema(topic: str) -> dict[str, str]:
