@@ -75,6 +75,7 @@ struct cfs_rq {
 struct sched_entity {
 	u64 exec_start;
 	u64 sum_exec_runtime;
+	u64 nr_migrations;
 	struct cfs_rq *cfs_rq;		/* with CONFIG_FAIR_GROUP_SCHED */
 };
 

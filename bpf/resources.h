@@ -132,6 +132,8 @@ SUM_OF_SOCKETS(UNIX_RX_BYTES, unix_rx_bytes, bytes, net_rx[EVENT_NET_UNIX], 1,
     "Bytes received on Unix domain sockets")
 SUM_OF_SOCKETS(UNIX_TX_BYTES, unix_tx_bytes, bytes, net_tx[EVENT_NET_UNIX], 1,
     "Bytes sent on Unix domain sockets")
+SUM_OF_TASKS(CPU_MIGRATIONS, cpu_migrations, migrations, se.nr_migrations, 3,
+    "Times that the scheduler moved one of its threads to another CPU, as se.nr_migrations of /proc/PID/sched")
 
 #undef COUNTER
 #undef COUNTER_SIGNAL

@@ -27,7 +27,10 @@
 #define SLUICE_CORRELATE_JOURNAL_H
 
 
-#define NOTE_VERSION 4
+#define NOTE_VERSION 5
+/* Another number of them is another version: their masks have a bit more. */
+#define NOTE_COUNTERS 28	/* numbers of struct counters */
+#define NOTE_USAGE_FIELDS 26	/* of struct usage */
 #define NOTE_VERSION_FIRST 2	/* notes of one run only, before, are nothing to us */
 #define NOTE_MAX_BYTES 65000u	/* of the longest: an owner's buffer of 64 KiB takes it, and its own head */
 #define NOTE_TEXT_MAX 60000u	/* arguments that are longer by far than they were are left out */

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "correlate/journal.h"
 #include "correlate/state.h"
 
 struct note_reader {
@@ -49,9 +50,9 @@ void get_ancestor(struct note_reader *r, struct program_key *key, uint64_t start
 
 /* struct counters as an array: its first members are all uint64_t. */
 #define COUNTERS_NUMBERS (offsetof(struct counters, threads) / sizeof(uint64_t))
-_Static_assert(offsetof(struct counters, unix_tx_bytes) == 26 * sizeof(uint64_t) &&
-    offsetof(struct counters, threads) == 27 * sizeof(uint64_t), "notes hold other counters: a new version?");
-_Static_assert(sizeof(struct counters) == 27 * sizeof(uint64_t) + 2 * sizeof(uint32_t) + 8,
+_Static_assert(COUNTERS_NUMBERS == NOTE_COUNTERS && USAGE_FIELDS == NOTE_USAGE_FIELDS,
+    "notes hold other numbers: a new version, and its counts in journal.h");
+_Static_assert(sizeof(struct counters) == COUNTERS_NUMBERS * sizeof(uint64_t) + 2 * sizeof(uint32_t) + 8,
     "notes hold other counters: a new version?");
 
 enum counters_flag {

@@ -16,7 +16,7 @@
 #include "model/opt.h"
 #include "model/usage.h"
 
-#define RECORD_SCHEMA_VERSION 2
+#define RECORD_SCHEMA_VERSION 3
 
 /* The topics, in the order of their names in topic_name(). */
 enum topic {

@@ -132,6 +132,7 @@ assert_numbers(const struct counters *c, uint64_t from)
 	assert_int_equal(c->other_tx_bytes, from + 24);
 	assert_int_equal(c->unix_rx_bytes, from + 25);
 	assert_int_equal(c->unix_tx_bytes, from + 26);
+	assert_int_equal(c->cpu_migrations, from + 27);
 	assert_int_equal(c->threads, 3);
 	assert_int_equal(c->threads_peak, 7);
 }

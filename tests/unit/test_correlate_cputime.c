@@ -98,8 +98,8 @@ numbers(uint64_t from)
 		.peak_rss_bytes = from + 13, .rss_bytes = from + 14, .tcp_rx_bytes = from + 15,
 		.tcp_tx_bytes = from + 16, .udp_rx_bytes = from + 17, .udp_tx_bytes = from + 18,
 		.other_rx_bytes = from + 19, .other_tx_bytes = from + 20, .unix_rx_bytes = from + 21,
-		.unix_tx_bytes = from + 22, .threads = 2, .threads_peak = 5, .has_peak = true,
-		.has_block_io = true, .is_complete = true };
+		.unix_tx_bytes = from + 22, .cpu_migrations = from + 23, .threads = 2, .threads_peak = 5,
+		.has_peak = true, .has_block_io = true, .is_complete = true };
 }
 
 static void
@@ -142,6 +142,7 @@ the_first_program_has_all_the_totals(void **state)
 	assert_field(&u, USAGE_NET_TX_BYTES, 116 + 118 + 120);
 	assert_field(&u, USAGE_UNIX_RX_BYTES, 121);
 	assert_field(&u, USAGE_UNIX_TX_BYTES, 122);
+	assert_field(&u, USAGE_CPU_MIGRATIONS, 123);
 	assert_int_equal(u.known, USAGE_ALL);
 }
 

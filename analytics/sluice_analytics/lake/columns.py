@@ -17,13 +17,14 @@ FIELDS = (
     "minor_faults", "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar",
     "wchar", "syscr", "syscw", "net_rx_bytes", "net_tx_bytes", "block_io_delay_ns", "threads_peak",
     "tcp_rx_bytes", "tcp_tx_bytes", "udp_rx_bytes", "udp_tx_bytes", "unix_rx_bytes", "unix_tx_bytes",
+    "cpu_migrations",
 )  # fmt: skip
 """The fields of Resources in schemas/avro, in their order."""
 
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
 """Those of them that are levels: they have a largest value, no sum."""
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """The newest schema_version that these are the fields of."""
 
 # --- up to here ---
