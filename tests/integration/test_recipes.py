@@ -9,20 +9,14 @@ import faults
 import harness
 
 HEADING = "## A figure of the status"
-PLACES = ("CONTRIBUTING.md", "docs/recipes-signals.md.part")
 
 
 def recipe():
     """{path: [hunk]} of the recipe's blocks; a hunk is a list of lines, each with its mark."""
-    for place in PLACES:
-        path = os.path.join(harness.ROOT, place)
-        if os.path.exists(path):
-            with open(path) as f:
-                _, found, text = f.read().partition(HEADING + "\n")
-            if found:
-                break
-    else:
-        raise AssertionError(f"no file has the section {HEADING}")
+    with open(os.path.join(harness.ROOT, "CONTRIBUTING.md")) as f:
+        _, found, text = f.read().partition(HEADING + "\n")
+    if not found:
+        raise AssertionError(f"CONTRIBUTING.md has no section {HEADING}")
     text = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
     files = {}
     for block in re.findall(r"^```diff\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):

@@ -106,7 +106,8 @@ def main():
             sys.exit("the journal takes other numbers than its version has")
         # 3
         copy.edit("src/correlate/journal.h", r"^#define NOTE_VERSION \d+$", one_more)
-        copy.edit("src/correlate/journal.h", r"COUNTERS_NUMBERS == \d+ && USAGE_FIELDS == \d+", one_more)
+        copy.edit("src/correlate/journal.h", r"^#define NOTE_COUNTERS \d+", one_more)
+        copy.edit("src/correlate/journal.h", r"^#define NOTE_USAGE_FIELDS \d+", one_more)
         copy.must("cmake", "--build", "--preset", "dev", "--target", "sluice", *UNITS)
         for unit in UNITS:
             copy.must(copy.path(f"build/dev/tests/{unit}"))
