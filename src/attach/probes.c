@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Chooses hooks by what the kernel's own type information (BTF) names, loads, attaches.
+ * Chooses for each signal the hook that serves it on this kernel, loads, attaches.
  *
  * Every optional hook is a BPF program of its own, so that a missing one is left out of the load
  * instead of failing the rest. Tracepoints by BTF (tp_btf) come first; fentry, which a locked-down
@@ -27,30 +27,15 @@
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
 
-static const struct {
-	const char *function;
-	const char *program;
-} old_net[] = {
-	{ "inet_sendmsg", "on_inet_sendmsg" },
-	{ "inet6_sendmsg", "on_inet6_sendmsg" },
-	{ "unix_stream_sendmsg", "on_unix_stream_sendmsg" },
-	{ "unix_dgram_sendmsg", "on_unix_dgram_sendmsg" },
-	{ "unix_seqpacket_sendmsg", "on_unix_seqpacket_sendmsg" },
-	{ "inet_recvmsg", "on_inet_recvmsg" },
-	{ "inet6_recvmsg", "on_inet6_recvmsg" },
-	{ "unix_stream_recvmsg", "on_unix_stream_recvmsg" },
-	{ "unix_dgram_recvmsg", "on_unix_dgram_recvmsg" },
-	{ "unix_seqpacket_recvmsg", "on_unix_seqpacket_recvmsg" },
-	{ "inet_sendpage", "on_inet_sendpage" },
-	{ "unix_stream_sendpage", "on_unix_stream_sendpage" },
-};
+/* The copies of a program where tracepoints may be preempted (lifecycle.bpf.c): "on_exec_7" for "on_exec". */
+static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
-/*
- * Programs that have another form where tracepoints may be preempted (lifecycle.bpf.c): "on_exec"
- * gives way to "on_exec_7" and its copies.
- */
-static const char *const two_forms[] = { "on_fork", "on_prepare_exec", "on_exec", "on_exit" };
-static const char *const forms_7[] = { "_7", "_7_again", "_7_once_more" };
+/* What decides the load, read once: which hooks of the signals this kernel has, and two more facts. */
+struct offer {
+	bool has[SIGNALS][SIGNAL_HOOKS];
+	bool has_current_task_btf;	/* the helper, from 5.11 */
+	bool can_be_preempted;		/* programs on tracepoints */
+};
 
 /* The first warning of libbpf's says why a load failed; the rest repeats it. */
 static char libbpf_first_warning[512];
@@ -69,50 +54,11 @@ on_libbpf_print(enum libbpf_print_level level, const char *format, va_list ap)
 	return 0;
 }
 
-static bool
-has_function(const struct btf *btf, const char *name)
-{
-	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
-}
-
-/* The number of arguments of a raw tracepoint, without the data pointer; -1: not there. */
 static int
-tracepoint_args(const struct btf *btf, const char *name)
+offer_read(struct offer *o, char *error, size_t error_size)
 {
-	char type_name[128];
-	const struct btf_type *t;
-	int id;
-
-	snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
-	if (id < 0)
-		return -1;
-	t = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);	/* pointer */
-	t = btf__type_by_id(btf, t->type);				/* prototype */
-	return btf_vlen(t) - 1;
-}
-
-static bool
-has_member(const struct btf *btf, const char *type_name, const char *member_name)
-{
-	const struct btf_type *t;
-	const struct btf_member *m;
-	int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
-
-	if (id < 0)
-		return false;
-	t = btf__type_by_id(btf, id);
-	m = btf_members(t);
-	for (unsigned i = 0; i < btf_vlen(t); i++) {
-		if (strcmp(btf__name_by_offset(btf, m[i].name_off), member_name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
-{
+	static const struct kernel_test task_btf = { KERNEL_FUNCTION, "bpf_get_current_task_btf" };
+	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 	struct btf *btf = btf__load_vmlinux_btf();
 
 	if (btf == NULL) {
@@ -122,37 +68,92 @@ hooks_find(struct kernel_hooks *h, char *error, size_t error_size)
 		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
 		return r;
 	}
-	memset(h, 0, sizeof(*h));
-	h->has_prepare_exec = tracepoint_args(btf, "sched_prepare_exec") >= 0;
-	h->has_begin_new_exec = has_function(btf, "begin_new_exec");
-	h->exit_has_group_dead = tracepoint_args(btf, "sched_process_exit") >= 2;
-	h->has_taskstats_exit = has_function(btf, "taskstats_exit");
-	h->has_sock_length = tracepoint_args(btf, "sock_send_length") >= 0 &&
-	    tracepoint_args(btf, "sock_recv_length") >= 0;
-	h->has_cfs_rq = has_member(btf, "sched_entity", "cfs_rq");
-	h->has_current_task_btf = has_function(btf, "bpf_get_current_task_btf");
-	h->can_be_preempted = btf__find_by_name_kind(btf, "class_srcu_fast_notrace_t", BTF_KIND_TYPEDEF) > 0;
-	h->has_bpf_loop = has_function(btf, "bpf_loop");
-	h->has_old_net = has_function(btf, "inet_sendmsg") && has_function(btf, "inet_recvmsg");
+	for (int i = 0; i < SIGNALS; i++) {
+		for (int h = 0; h < SIGNAL_HOOKS; h++) {
+			const struct signal_hook *hook = &signals[i].hooks[h];
+
+			o->has[i][h] = hook->name != NULL;
+			for (int t = 0; t < SIGNAL_TESTS; t++)
+				o->has[i][h] = o->has[i][h] && kernel_test_holds(btf, &hook->tests[t]);
+		}
+	}
+	o->has_current_task_btf = kernel_test_holds(btf, &task_btf);
+	o->can_be_preempted = kernel_test_holds(btf, &preempted);
 	btf__free(btf);
 	return 0;
 }
 
-static void
-autoload(struct sluice_bpf *skel, const char *program, bool on)
+/* Chooses for each signal the first of its hooks that can serve it; true if any is fentry. */
+static bool
+hooks_choose(struct probes *p, const struct offer *o, bool with_fentry)
 {
-	struct bpf_program *prog = bpf_object__find_program_by_name(skel->obj, program);
+	bool has_fentry = false;
 
-	if (prog != NULL)
-		bpf_program__set_autoload(prog, on);
+	for (int i = 0; i < SIGNALS; i++) {
+		p->hooks[i] = NULL;
+		for (int h = SIGNAL_HOOKS - 1; h >= 0; h--) {
+			if (o->has[i][h] && (with_fentry || !signals[i].hooks[h].is_fentry))
+				p->hooks[i] = &signals[i].hooks[h];
+		}
+		has_fentry |= p->hooks[i] != NULL && p->hooks[i]->is_fentry;
+	}
+	return has_fentry;
 }
 
-/* Opens and loads with the given set of hooks; 0 or a negative errno. */
+/* Is the kernel function there that the program is attached to? */
+static bool
+has_target(const struct btf *btf, const struct bpf_program *prog)
+{
+	const char *slash = strchr(bpf_program__section_name(prog), '/');
+	struct kernel_test function = { KERNEL_FUNCTION, slash != NULL ? slash + 1 : "" };
+
+	return kernel_test_holds(btf, &function);
+}
+
+/* Of a program and its copies those are loaded that this kernel asks for. btf: of a hook by fentry, else NULL. */
+static void
+program_switch(struct probes *p, const char *name, bool on, bool can_be_preempted, const struct btf *btf)
+{
+	struct bpf_program *prog = bpf_object__find_program_by_name(p->skel->obj, name), *copy;
+	bool has_copies = false;
+	char copy_name[64];
+
+	for (size_t i = 0; i < sizeof(copies_7) / sizeof(copies_7[0]); i++) {
+		snprintf(copy_name, sizeof(copy_name), "%s%s", name, copies_7[i]);
+		copy = bpf_object__find_program_by_name(p->skel->obj, copy_name);
+		if (copy == NULL)
+			continue;
+		has_copies = true;
+		bpf_program__set_autoload(copy, on && can_be_preempted);
+	}
+	if (prog != NULL)
+		bpf_program__set_autoload(prog, on && !(has_copies && can_be_preempted) &&
+		    (btf == NULL || has_target(btf, prog)));
+}
+
+/* Loads the programs of the hooks that serve, and no others of the table. */
+static void
+signals_switch(struct probes *p, bool can_be_preempted, bool has_fentry)
+{
+	struct btf *btf = has_fentry ? btf__load_vmlinux_btf() : NULL;
+
+	for (int i = 0; i < SIGNALS; i++) {
+		for (int h = 0; h < SIGNAL_HOOKS; h++) {
+			const struct signal_hook *hook = &signals[i].hooks[h];
+
+			for (const char *const *name = hook->programs; name != NULL && *name != NULL; name++)
+				program_switch(p, *name, p->hooks[i] == hook && (!hook->is_fentry || btf != NULL),
+				    can_be_preempted, hook->is_fentry ? btf : NULL);
+		}
+	}
+	btf__free(btf);
+}
+
+/* Opens and loads with the hooks that were chosen; 0 or a negative errno. */
 static int
-skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
+skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 {
 	int cpus = libbpf_num_possible_cpus();
-	struct btf *btf;
 	int r;
 
 	libbpf_first_warning[0] = '\0';
@@ -164,37 +165,15 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 	p->skel->data_shared->owner = 0;	/* nobody's turn until all are attached */
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
-	p->skel->rodata->exit_has_group_dead = h->exit_has_group_dead;
-	p->skel->rodata->can_be_preempted = h->can_be_preempted;
+	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
+	p->skel->rodata->can_be_preempted = o->can_be_preempted;
 	/* each of three counters may hold back a batch on each CPU; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
-	for (size_t i = 0; i < sizeof(two_forms) / sizeof(two_forms[0]); i++) {
-		bool is_there = h->has_prepare_exec || strcmp(two_forms[i], "on_prepare_exec") != 0;
-		char name[64];
-
-		autoload(p->skel, two_forms[i], is_there && !h->can_be_preempted);
-		for (size_t form = 0; form < sizeof(forms_7) / sizeof(forms_7[0]); form++) {
-			snprintf(name, sizeof(name), "%s%s", two_forms[i], forms_7[form]);
-			autoload(p->skel, name, is_there && h->can_be_preempted);
-		}
-	}
-	autoload(p->skel, "on_signal", h->has_current_task_btf);
-	p->skel->rodata->has_on_signal = h->has_current_task_btf;
+	signals_switch(p, o->can_be_preempted, has_fentry);
+	bpf_program__set_autoload(p->skel->progs.on_signal, o->has_current_task_btf);
+	p->skel->rodata->has_on_signal = o->has_current_task_btf;
 	bpf_program__set_autoattach(p->skel->progs.on_stale, false);
-	autoload(p->skel, "on_begin_new_exec",
-	    with_fentry && !h->has_prepare_exec && h->has_begin_new_exec);
-	autoload(p->skel, "on_taskstats_exit",
-	    with_fentry && !h->exit_has_group_dead && h->has_taskstats_exit);
-	autoload(p->skel, "on_send_length", h->has_sock_length);
-	autoload(p->skel, "on_recv_length", h->has_sock_length);
-	autoload(p->skel, "on_task", h->has_bpf_loop);
-	autoload(p->skel, "on_task_until_5_16", !h->has_bpf_loop);
-	btf = with_fentry && !h->has_sock_length ? btf__load_vmlinux_btf() : NULL;
-	for (size_t i = 0; i < sizeof(old_net) / sizeof(old_net[0]); i++)
-		autoload(p->skel, old_net[i].program, btf != NULL && has_function(btf, old_net[i].function));
-	btf__free(btf);
-
 	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
@@ -204,7 +183,7 @@ skel_load(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
 		r = probes_pins_use(p);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, (cpus > 0 ? cpus : 1) + 1);
-	if (r == 0 && !h->can_be_preempted)
+	if (r == 0 && !o->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
 	if (r == 0)
 		r = sluice_bpf__load(p->skel);
@@ -282,14 +261,14 @@ int
 probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size)
 {
-	struct kernel_hooks hooks;
+	struct offer offer;
 	struct probes *p;
-	bool with_fentry;
+	bool has_fentry;
 	int r;
 
 	libbpf_set_print(on_libbpf_print);
 	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
-	r = hooks_find(&hooks, error, error_size);
+	r = offer_read(&offer, error, error_size);
 	if (r < 0)
 		return r;
 	p = calloc(1, sizeof(*p));
@@ -306,11 +285,11 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		probes_pins_find(p);
 	}
 
-	with_fentry = !hooks.has_prepare_exec || !hooks.exit_has_group_dead || !hooks.has_sock_length;
-	r = skel_load(p, &hooks, with_fentry);
-	if (r < 0 && with_fentry) {
-		with_fentry = false;
-		r = skel_load(p, &hooks, false);
+	has_fentry = hooks_choose(p, &offer, true);
+	r = skel_load(p, &offer, has_fentry);
+	if (r < 0 && has_fentry) {
+		hooks_choose(p, &offer, false);
+		r = skel_load(p, &offer, false);
 	}
 	if (r < 0) {
 		snprintf(error, error_size, "cannot load the BPF programs: %s%s%s", strerror(-r),
@@ -342,8 +321,8 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	if (p->pin_dir[0] != '\0')
 		probes_heartbeat(p, clock_ns(CLOCK_BOOTTIME));
 	probes_pins_take_over(p);
-	p->iterator = hooks.has_bpf_loop ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
-	probes_describe(p, &hooks, with_fentry);
+	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
+	probes_describe(p);
 	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
 	*ret = p;
 	return 0;

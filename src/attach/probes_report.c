@@ -8,95 +8,32 @@
 
 #include "attach/probes_state.h"
 
-static bool
-delay_accounting_is_on(void)
-{
-	char c = '0';
-	FILE *f = fopen("/proc/sys/kernel/task_delayacct", "re");
-
-	if (f == NULL)
-		return true;	/* before 5.14 it is on unless booted with nodelayacct */
-	if (fread(&c, 1, 1, f) != 1)
-		c = '0';
-	fclose(f);
-	return c == '1';
-}
-
-static void
-signal_add(struct probes *p, const char *name, const char *hook, enum signal_state state,
-    const char *detail, const char *fields)
-{
-	if (p->n_signals < SIGNALS_MAX) {
-		p->signals[p->n_signals++] = (struct signal_status){ name, hook, state, detail, fields };
-	}
-}
-
 void
-probes_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry)
+probes_describe(struct probes *p)
 {
-	p->n_signals = 0;
-	signal_add(p, "lifecycle", "tp_btf/sched_process_{fork,exec,exit,free}", SIGNAL_OK, "",
-	    "every program, its argv, cwd, cgroup, namespaces, counters and exit status");
-	if (h->has_prepare_exec)
-		signal_add(p, "replaced_peak", "tp_btf/sched_prepare_exec", SIGNAL_OK, "",
-		    "peak_rss_bytes of a program that exec replaced");
-	else if (h->has_begin_new_exec && with_fentry)
-		signal_add(p, "replaced_peak", "fentry/begin_new_exec", SIGNAL_FALLBACK,
-		    "kernels before 6.10 lack sched_prepare_exec; as exact",
-		    "peak_rss_bytes of a program that exec replaced");
-	else
-		signal_add(p, "replaced_peak", "", SIGNAL_MISSING,
-		    "no sched_prepare_exec (6.10) and fentry is refused: null for replaced programs; "
-		    "use a newer kernel, or boot without lockdown", "peak_rss_bytes of a program that exec replaced");
-	if (h->exit_has_group_dead)
-		signal_add(p, "peak_rss", "tp_btf/sched_process_exit", SIGNAL_OK, "",
-		    "peak_rss_bytes, rss_bytes");
-	else if (h->has_taskstats_exit && with_fentry)
-		signal_add(p, "peak_rss", "fentry/taskstats_exit", SIGNAL_FALLBACK,
-		    "before 6.16 the exit tracepoint comes too late for memory; as exact",
-		    "peak_rss_bytes, rss_bytes");
-	else
-		signal_add(p, "peak_rss", "", SIGNAL_MISSING,
-		    "the exit tracepoint comes too late for memory before 6.16 and fentry is refused: "
-		    "null; use a newer kernel, or boot without lockdown", "peak_rss_bytes, rss_bytes");
-	if (h->has_sock_length)
-		signal_add(p, "network", "tp_btf/sock_{send,recv}_length", SIGNAL_OK, "",
-		    "net_*, tcp_*, udp_*, unix_* bytes");
-	else if (h->has_old_net && with_fentry)
-		signal_add(p, "network", "fexit/{inet,inet6,unix}_{send,recv}msg", SIGNAL_FALLBACK,
-		    "kernels before 6.3 lack sock_send_length", "net_*, tcp_*, udp_*, unix_* bytes");
-	else
-		signal_add(p, "network", "", SIGNAL_MISSING,
-		    "no sock_send_length (6.3) and fexit is refused: null; use a newer kernel, or boot "
-		    "without lockdown", "net_*, tcp_*, udp_*, unix_* bytes");
-	if (delay_accounting_is_on())
-		signal_add(p, "block_io_delay", "task_struct.delays", SIGNAL_OK, "", "block_io_delay_ns");
-	else
-		signal_add(p, "block_io_delay", "", SIGNAL_MISSING,
-		    "delay accounting is off: null; `sysctl kernel.task_delayacct=1` turns it on for "
-		    "programs that start afterwards", "block_io_delay_ns");
-	if (h->has_cfs_rq)
-		signal_add(p, "cpu_split", "run queue clock", SIGNAL_OK, "",
-		    "CPU time of each of the programs that one process ran");
-	else
-		signal_add(p, "cpu_split", "sum_exec_runtime", SIGNAL_FALLBACK,
-		    "no CONFIG_FAIR_GROUP_SCHED: the CPU time of programs that replace one another is "
-		    "split to a tick (their sum is exact)",
-		    "CPU time of each of the programs that one process ran");
-	signal_add(p, "snapshot", "iter/task", SIGNAL_OK, "", "sluice.usage");
+	for (int i = 0; i < SIGNALS; i++) {
+		const struct signal *s = &signals[i];
+		const struct signal_hook *h = p->hooks[i];
+
+		if (h == NULL)
+			p->signals[i] = (struct signal_status){ s->name, "", SIGNAL_MISSING, s->missing, s->fields };
+		else
+			p->signals[i] = (struct signal_status){ s->name, h->name, h->state,
+				h->detail != NULL ? h->detail : "", s->fields };
+	}
 }
 
 const struct signal_status *
 probes_signals(const struct probes *p, size_t *ret_n)
 {
-	*ret_n = p->n_signals;
+	*ret_n = SIGNALS;
 	return p->signals;
 }
 
 bool
 probes_have(const struct probes *p, const char *signal)
 {
-	for (size_t i = 0; i < p->n_signals; i++) {
+	for (int i = 0; i < SIGNALS; i++) {
 		if (strcmp(p->signals[i].name, signal) == 0)
 			return p->signals[i].state != SIGNAL_MISSING;
 	}

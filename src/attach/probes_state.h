@@ -9,6 +9,7 @@
 
 #include "attach/pins.h"
 #include "attach/probes.h"
+#include "attach/signals.h"
 #include "event.h"
 #include "filter_map.h"
 
@@ -16,8 +17,6 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int64_t s64;
 #include "sluice.skel.h"
-
-#define SIGNALS_MAX 8
 
 struct probes {
 	struct sluice_bpf *skel;	/* owned */
@@ -31,26 +30,12 @@ struct probes {
 	enum probes_origin origin;
 	char pin_dir[PINS_PATH_MAX];	/* "": none */
 	char pin_error[256];
-	struct signal_status signals[SIGNALS_MAX];
-	size_t n_signals;
+	const struct signal_hook *hooks[SIGNALS];	/* that serve; NULL: none */
+	struct signal_status signals[SIGNALS];
 	bool has_clock_samples;
 	int64_t clock_window_min;	/* smallest sample of the window under way */
 	uint64_t clock_window_start_ns;
 	struct filter *filter;		/* owned; NULL: no rules were ever set */
-};
-
-/* What the kernel offers, before anything is loaded. */
-struct kernel_hooks {
-	bool has_prepare_exec;
-	bool has_begin_new_exec;
-	bool exit_has_group_dead;	/* and with it: the mm is still there */
-	bool has_taskstats_exit;
-	bool has_sock_length;
-	bool has_cfs_rq;
-	bool has_old_net;
-	bool has_bpf_loop;
-	bool has_current_task_btf;	/* the helper, from 5.11 */
-	bool can_be_preempted;		/* programs on tracepoints */
 };
 
 /* probes_pins.c: what outlives us in the BPF file system */
@@ -68,7 +53,7 @@ void probes_pins_take_over(struct probes *p);
 int filter_judge_open(struct probes *p, bool enter);
 void filter_close(struct filter *f);	/* NULL is fine */
 
-/* probes_report.c: says what serves each signal, given what was loaded */
-void probes_describe(struct probes *p, const struct kernel_hooks *h, bool with_fentry);
+/* probes_report.c: fills signals, given the hooks */
+void probes_describe(struct probes *p);
 
 #endif

@@ -39,19 +39,6 @@ struct findings {
 	int maps_ask;			/* of privileges_maps_ask() */
 };
 
-static const char *
-state_name(enum signal_state state)
-{
-	switch (state) {
-	case SIGNAL_OK:
-		return "ok";
-	case SIGNAL_FALLBACK:
-		return "fallback";
-	default:
-		return "missing";
-	}
-}
-
 /* "bpf"; NUL-terminated. Returns buf. */
 static char *
 capability_name(int cap, char *buf, size_t size)
@@ -96,7 +83,7 @@ print_json(const struct findings *f)
 
 	for (size_t i = 0; i < f->n_signals; i++)
 		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", f->signals[i].name, "state",
-		    state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
+		    signal_state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
 		    "detail", f->signals[i].detail));
 	root = json_pack("{ss ss ss ss so so so}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
 	    "architecture", f->host.architecture, "host_id", f->host.id, "signals", list,
@@ -167,7 +154,7 @@ print_table(const struct findings *f)
 		if (line == NULL)
 			break;
 		scols_line_set_data(line, 0, signals[i].name);
-		scols_line_set_data(line, 1, state_name(signals[i].state));
+		scols_line_set_data(line, 1, signal_state_name(signals[i].state));
 		scols_line_set_data(line, 2, signals[i].hook[0] != '\0' ? signals[i].hook : "-");
 		scols_line_set_data(line, 3, signals[i].fields);
 	}

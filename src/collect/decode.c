@@ -145,13 +145,15 @@ variables_decode(struct decoder *d, const char *bytes, size_t len)
 }
 
 static int
-decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
+decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
+	const struct event_exec *ev = record;
 	const char *text = (const char *)(ev + 1);
 	size_t text_len = len - sizeof(*ev), argv_len;
 	struct exec_signal s = { 0 };
 	int n;
 
+	(void)kind;
 	if (ev->exe_len > EVENT_PATH_MAX || ev->cwd_len > EVENT_PATH_MAX ||
 	    ev->argv_len > EVENT_ARGV_MAX || ev->env_len > EVENT_ENV_MAX ||
 	    (size_t)ev->exe_len + ev->cwd_len + ev->argv_len + ev->env_len != text_len || ev->self.pid == 0)
@@ -196,23 +198,15 @@ decode_exec(struct decoder *d, const struct event_exec *ev, size_t len)
 }
 
 static int
-decode_state(struct decoder *d, const struct event_state *ev, size_t len)
+decode_state(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
+	const struct event_state *ev = record;
 	struct state_signal s = { 0 };
 
 	if (len != sizeof(*ev) || ev->self.pid == 0 ||
 	    memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
 		return -EBADMSG;
-	if (ev->head.kind == EVENT_EXIT)
-		s.kind = STATE_EXIT;
-	else if (ev->head.kind == EVENT_STALE)
-		s.kind = STATE_STALE;
-	else if (ev->head.kind == EVENT_ALIVE)
-		s.kind = STATE_BYSTANDER;
-	else if (ev->head.kind == EVENT_FOUND)
-		s.kind = STATE_FOUND;
-	else
-		s.kind = ev->flags & EVENT_ENDED ? STATE_ZOMBIE : STATE_LIVE;
+	s.kind = kind == STATE_LIVE && ev->flags & EVENT_ENDED ? STATE_ZOMBIE : kind;
 	s.time_ns = ev->head.time_ns;
 	s.self = key_decode(&ev->self);
 	s.parent = key_decode(&ev->parent);
@@ -236,10 +230,12 @@ decode_state(struct decoder *d, const struct event_state *ev, size_t len)
 }
 
 static int
-decode_cgroup(struct decoder *d, const struct event_cgroup *ev, size_t len)
+decode_cgroup(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
+	const struct event_cgroup *ev = record;
 	struct cgroup_signal s = { .id = ev->id, .is_v2 = ev->is_v2 };
 
+	(void)kind;
 	if (ev->path_len > EVENT_PATH_MAX || ev->path_len != len - sizeof(*ev) ||
 	    path_join((const char *)(ev + 1), ev->path_len, d->exe, sizeof(d->exe)) < 0)
 		return -EBADMSG;
@@ -247,6 +243,21 @@ decode_cgroup(struct decoder *d, const struct event_cgroup *ev, size_t len)
 	d->ops.cgroup(&s, d->arg);
 	return 0;
 }
+
+/* By enum event_kind: the least bytes of a record, what unpacks it, and for a state what it is of. */
+static const struct {
+	size_t least;
+	int (*decode)(struct decoder *d, const void *record, size_t len, enum state_kind kind);
+	enum state_kind state;
+} kinds[] = {
+	[EVENT_EXEC] = { sizeof(struct event_exec), decode_exec },
+	[EVENT_CGROUP] = { sizeof(struct event_cgroup), decode_cgroup },
+	[EVENT_EXIT] = { sizeof(struct event_state), decode_state, STATE_EXIT },
+	[EVENT_SNAPSHOT] = { sizeof(struct event_state), decode_state, STATE_LIVE },
+	[EVENT_ALIVE] = { sizeof(struct event_state), decode_state, STATE_BYSTANDER },
+	[EVENT_FOUND] = { sizeof(struct event_state), decode_state, STATE_FOUND },
+	[EVENT_STALE] = { sizeof(struct event_state), decode_state, STATE_STALE },
+};
 
 int
 decode(struct decoder *d, const void *data, size_t len)
@@ -256,20 +267,10 @@ decode(struct decoder *d, const void *data, size_t len)
 	if (len < sizeof(*head) || (uintptr_t)data % 8 != 0 || head->version != EVENT_VERSION ||
 	    head->size != len)
 		return -EBADMSG;
-	switch (head->kind) {
-	case EVENT_EXEC:
-		return len >= sizeof(struct event_exec) ? decode_exec(d, data, len) : -EBADMSG;
-	case EVENT_EXIT:
-	case EVENT_SNAPSHOT:
-	case EVENT_ALIVE:
-	case EVENT_FOUND:
-	case EVENT_STALE:
-		return decode_state(d, data, len);
-	case EVENT_CGROUP:
-		return len >= sizeof(struct event_cgroup) ? decode_cgroup(d, data, len) : -EBADMSG;
-	default:
+	if (head->kind >= sizeof(kinds) / sizeof(kinds[0]) || kinds[head->kind].decode == NULL ||
+	    len < kinds[head->kind].least)
 		return -EBADMSG;
-	}
+	return kinds[head->kind].decode(d, data, len, kinds[head->kind].state);
 }
 
 size_t
