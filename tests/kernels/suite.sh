@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs in a guest of dev/kernels: what can tell one kernel from another. From memory, since exec through 9p takes 40 ms.
-# SUITE=short is what ./dev/test has time for: the truth of all figures, both books of the kernel over a small load, one
-# test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the other tests of
-# tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine, container
-# or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here. So are
-# findings and places, which want the controllers of a host that systemd has set up; run_ending, whose slow look 5.10 does
-# not load; max_processes, which 7.2 does not pass: all are told there, and those beyond the limit are counted as lost
+# SUITE=short is what ./dev/test has time for: what the verifier counts, the truth of all figures, both books of the kernel
+# over a small load, one test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the
+# other tests of tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
+# container or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here.
+# So are findings and places, which want the controllers of a host that systemd has set up; run_ending, whose slow look 5.10
+# does not load; max_processes, which 7.2 does not pass: all are told there, and those beyond the limit are counted as lost
 # nevertheless; and what is about the agent's own answers: stop, settle, terminals, users, privacy, power cuts.
 set -euo pipefail
 tree=${SLUICE_TREE:?is set by dev/kernels}
@@ -38,6 +38,7 @@ check() {
 }
 
 uname -sr
+SLUICE_BUILD=$build check "$tree/tests/kernels/test_verifier.py" Running
 
 # An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
