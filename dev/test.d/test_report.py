@@ -3,6 +3,7 @@
 """What `dev/test` says of a run, and what it lets pass."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -102,6 +103,16 @@ class Calls(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual((2, ""), (done.returncode, done.stdout))
         self.assertIn("one NAME a call", done.stderr)
+
+
+class Forge(unittest.TestCase):
+    def test_its_nights_have_every_part_that_needs_no_quiet_machine(self):
+        with open(os.path.join(ROOT, ".github", "workflows", "ci.yml")) as f:
+            named = re.search(r"\n +part:\n((?: +- \S+\n)+)", f.read())[1].split()[1::2]
+        done = subprocess.run([os.path.join(ROOT, "dev", "test"), "nightly", "--list"], stdout=subprocess.PIPE, text=True,
+                              check=True)
+        parts = [line.split()[0] for line in done.stdout.splitlines()]
+        self.assertEqual([part for part in parts if part not in ("soak", "bench", "bench-delivery")], named)
 
 
 class Ends(unittest.TestCase):
