@@ -38,7 +38,7 @@ const struct signal signals[SIGNALS] = {
 		.missing = "the exit tracepoint comes too late for memory before 6.16 and fentry is refused: "
 		    "null; use a newer kernel, or boot without lockdown",
 		.hooks = {
-			/* Where the tracepoint has its second argument, the process still has its memory: on_exit reads it. */
+			/* With a second argument the tracepoint comes while there is memory: on_exit reads it. */
 			{ .name = "tp_btf/sched_process_exit",
 			    .tests = { { KERNEL_TRACEPOINT, "sched_process_exit", .arguments = 2 } } },
 			{ .name = "fentry/taskstats_exit", .state = SIGNAL_FALLBACK,

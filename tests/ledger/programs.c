@@ -27,7 +27,7 @@ int __wrap_bpf_object__load_skeleton(struct bpf_object_skeleton *skeleton);
 int __wrap_libbpf_num_possible_cpus(void);
 
 static int cpus;
-static char logs[PROGRAMS_MAX][LOG_MAX];	/* of each program, in the order of the object; memory only where written */
+static char logs[PROGRAMS_MAX][LOG_MAX];	/* of each program, in the object's order; memory where written */
 
 int
 __wrap_libbpf_num_possible_cpus(void)
