@@ -57,6 +57,25 @@ teardown(void **state)
 	return 0;
 }
 
+/* Until the child's first argument is this, which an exec sets last; for ten seconds at most. */
+static void
+waits_for_name(const char *name)
+{
+	char path[32], got[64] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)child);
+	for (int i = 0; i < 1000 && strcmp(got, name) != 0; i++) {
+		int fd = open(path, O_RDONLY);
+		ssize_t n = fd >= 0 ? read(fd, got, sizeof(got) - 1) : 0;
+
+		got[n > 0 ? n : 0] = '\0';
+		if (fd >= 0)
+			close(fd);
+		usleep(10000);
+	}
+	assert_string_equal(got, name);
+}
+
 static void
 what_proc_tells_is_sent_redacted_with_those_above(void **state)
 {
@@ -66,7 +85,7 @@ what_proc_tells_is_sent_redacted_with_those_above(void **state)
 
 	(void)state;
 	start((const char *[]){ "/usr/bin/env", "sleep", "100", NULL });
-	usleep(100000);		/* env execs once more */
+	waits_for_name("sleep");	/* env execs once more */
 	j = live_process_read("/proc", (uint32_t)child);
 	assert_non_null(j);
 	dump = json_dumps(j, JSON_COMPACT);

@@ -234,7 +234,7 @@ requests_that_cannot_be_made_are_refused(void **state)
 static void
 a_failure_has_the_systems_number(void **state)
 {
-	struct http_client *h = http_opens(100);
+	struct http_client *h = http_opens(5000);
 	char none[128], there[128];
 	const struct {
 		const char *url, *unix_socket;
@@ -260,6 +260,8 @@ a_failure_has_the_systems_number(void **state)
 	server.body_bytes = BODY_MAX + 1;
 	posts(h);
 	assert_int_equal(answer.error, -EFBIG);
+	http_client_close(h);
+	h = http_opens(100);
 	server.is_silent = true;
 	posts(h);
 	assert_int_equal(answer.error, -ETIMEDOUT);
