@@ -124,6 +124,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	/* Nobody has read for long: from now on nobody acts, which costs a nanosecond. */
 	if (heartbeat_ns && child->start_boottime > heartbeat_ns + deadman_ns) {
 		owner = 0;
+		network_owner = 0;
 		return 0;
 	}
 	if (parent->signal == signal) {		/* a thread */

@@ -22,6 +22,8 @@ const volatile u64 deadman_ns = 0;
 #define SHARED SEC(".data.shared")
 
 u64 owner SHARED = 1;
+u64 network_owner SHARED = 1;
+u64 network_since_ns SHARED = 0;
 u32 generation SHARED = 0;
 struct filter_slot filter_slots[FILTER_SLOTS] SHARED = {};
 u64 heartbeat_ns SHARED = 0;

@@ -201,6 +201,8 @@ extern const volatile u64 deadman_ns;
 
 /* Shared with user space while running; they outlive it, like the maps, where those are pinned. */
 extern u64 owner;		/* the load whose turn it is; 0: nobody's */
+extern u64 network_owner;	/* the same of the socket hooks, which can be switched off */
+extern u64 network_since_ns;	/* user space's: since when they count without a break; 0: from the first hook on */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
 extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME when user space last said that it reads; 0: does not matter */
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */

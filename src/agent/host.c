@@ -213,6 +213,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	int r;
 
 	c.has_network = probes_have(a->probes, "network");
+	c.network_since_ns = probes_network_since_ns(a->probes);
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	ops.note = on_note;
 	ops.container = host_on_container;

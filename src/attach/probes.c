@@ -332,6 +332,31 @@ fail:
 	return r;
 }
 
+int
+probes_switch(struct probes *p, const char *signal, bool on)
+{
+	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
+	int id = signal_optional(signal);
+
+	if (id < 0)
+		return id;
+	if (p->hooks[id] == NULL)
+		return -ENOTSUP;
+	if (on != p->is_off[id])
+		return 0;
+	p->is_off[id] = !on;
+	probes_describe(p);
+	if (id == SIGNAL_NETWORK)
+		probes_switch_network(shared, on ? p->owner : 0);
+	return 0;
+}
+
+uint64_t
+probes_network_since_ns(const struct probes *p)
+{
+	return p->hooks[SIGNAL_NETWORK] != NULL ? p->skel->data_shared->network_since_ns : UINT64_MAX;
+}
+
 void
 probes_close(struct probes *p)
 {

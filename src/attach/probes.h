@@ -53,7 +53,19 @@ uint32_t probes_ring_id(const struct probes *p);	/* the map's, unique within a b
 void probes_heartbeat(struct probes *p, uint64_t now_ns);
 
 const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);
-bool probes_have(const struct probes *p, const char *signal);	/* OK or FALLBACK */
+/* Does a hook of this kernel serve it, switched off or not? */
+bool probes_have(const struct probes *p, const char *signal);
+/*
+ * Switches an optional signal (signals.h) on or off from now on. Its programs stay loaded; switched off they
+ * return at once, and what happens meanwhile is not counted. 0, -ENOENT: there is no such optional signal, or
+ * -ENOTSUP: no hook of this kernel serves it.
+ */
+int probes_switch(struct probes *p, const char *signal, bool on);
+/*
+ * Since when the bytes of sockets are counted without a break, CLOCK_BOOTTIME: of programs that began before, they
+ * are not known. 0: of all; UINT64_MAX: of none.
+ */
+uint64_t probes_network_since_ns(const struct probes *p);
 
 int probes_ring_fd(const struct probes *p);
 size_t probes_ring_bytes(const struct probes *p);

@@ -11,6 +11,8 @@
 #include "attach/probes_state.h"
 #include "base/clock.h"
 
+#define SWITCH_MARGIN_NS UINT64_C(1000000)	/* by which clocks of the kernel side may differ from ours */
+
 /* The maps that outlive us, by their names in the BPF file system. */
 static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "filter_rules",
 	"shared" };
@@ -113,6 +115,17 @@ probes_pins_find(struct probes *p)
 	}
 }
 
+void
+probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t owner)
+{
+	uint64_t before = __atomic_exchange_n(&shared->network_owner, owner, __ATOMIC_SEQ_CST);
+
+	if (owner == 0)
+		shared->network_since_ns = UINT64_MAX;
+	else if (before == 0)
+		shared->network_since_ns = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
+}
+
 /* Names the attached programs, makes it our turn, and lets go of the load before. */
 void
 probes_pins_take_over(struct probes *p)
@@ -136,6 +149,7 @@ probes_pins_take_over(struct probes *p)
 	if (p->skel->data_shared->since_ns == 0)
 		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
 	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
+	probes_switch_network(p->skel->data_shared, p->owner);
 	if (p->pin_dir[0] == '\0')
 		return;
 	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->owner : 0);

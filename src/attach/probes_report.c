@@ -17,6 +17,9 @@ probes_describe(struct probes *p)
 
 		if (h == NULL)
 			p->signals[i] = (struct signal_status){ s->name, "", SIGNAL_MISSING, s->missing, s->fields };
+		else if (p->is_off[i])
+			p->signals[i] = (struct signal_status){ s->name, "", SIGNAL_DETACHED,
+				"switched off: its fields are null", s->fields };
 		else
 			p->signals[i] = (struct signal_status){ s->name, h->name, h->state,
 				h->detail != NULL ? h->detail : "", s->fields };
@@ -35,7 +38,7 @@ probes_have(const struct probes *p, const char *signal)
 {
 	for (int i = 0; i < SIGNALS; i++) {
 		if (strcmp(p->signals[i].name, signal) == 0)
-			return p->signals[i].state != SIGNAL_MISSING;
+			return p->hooks[i] != NULL;
 	}
 	return false;
 }

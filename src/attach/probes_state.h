@@ -31,6 +31,7 @@ struct probes {
 	char pin_dir[PINS_PATH_MAX];	/* "": none */
 	char pin_error[256];
 	const struct signal_hook *hooks[SIGNALS];	/* that serve; NULL: none */
+	bool is_off[SIGNALS];		/* optional, and switched off */
 	struct signal_status signals[SIGNALS];
 	bool has_clock_samples;
 	int64_t clock_window_min;	/* smallest sample of the window under way */
@@ -46,6 +47,9 @@ void probes_pins_find(struct probes *p);
 int probes_pins_use(struct probes *p);
 /* After attach: names the programs, makes it our turn, and lets go of the load before. */
 void probes_pins_take_over(struct probes *p);
+
+/* Makes it the turn of that load's socket hooks (0: they are off), and keeps since when they count. */
+void probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t owner);
 
 /* filter.c: the rules in the kernel */
 

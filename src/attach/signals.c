@@ -4,10 +4,14 @@
  */
 #include "attach/signals.h"
 
+#include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #define PROGRAMS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
+/* clang-format off */
 const struct signal signals[SIGNALS] = {
 	[SIGNAL_LIFECYCLE] = {
 		.name = "lifecycle",
@@ -49,12 +53,14 @@ const struct signal signals[SIGNALS] = {
 	},
 	[SIGNAL_NETWORK] = {
 		.name = "network",
+		.is_optional = true,
 		.fields = "net_*, tcp_*, udp_*, unix_* bytes",
 		.missing = "no sock_send_length (6.3) and fexit is refused: null; use a newer kernel, or boot "
 		    "without lockdown",
 		.hooks = {
 			{ .name = "tp_btf/sock_{send,recv}_length",
-			    .tests = { { KERNEL_TRACEPOINT, "sock_send_length" }, { KERNEL_TRACEPOINT, "sock_recv_length" } },
+			    .tests = { { KERNEL_TRACEPOINT, "sock_send_length" },
+			    { KERNEL_TRACEPOINT, "sock_recv_length" } },
 			    .programs = PROGRAMS("on_send_length", "on_recv_length") },
 			{ .name = "fexit/{inet,inet6,unix}_{send,recv}msg", .state = SIGNAL_FALLBACK,
 			    .detail = "kernels before 6.3 lack sock_send_length",
@@ -92,3 +98,39 @@ const struct signal signals[SIGNALS] = {
 		},
 	},
 };
+/* clang-format on */
+
+int
+signal_optional(const char *name)
+{
+	for (int i = 0; i < SIGNALS; i++) {
+		if (signals[i].is_optional && strcmp(signals[i].name, name) == 0)
+			return i;
+	}
+	return -ENOENT;
+}
+
+char *
+signal_optional_names(char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (int i = 0; i < SIGNALS && used < size; i++) {
+		if (signals[i].is_optional)
+			used += (size_t)snprintf(buf + used, size - used, "%s%s", used > 0 ? ", " : "", signals[i].name);
+	}
+	return buf;
+}
+
+bool
+signal_is_wanted(enum signal_id id, char *const *words, size_t n)
+{
+	bool is_wanted = true;
+
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(words[i] + (words[i][0] == '-'), signals[id].name) == 0)
+			is_wanted = words[i][0] != '-';
+	}
+	return is_wanted;
+}

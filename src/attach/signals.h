@@ -8,6 +8,7 @@
 #define SLUICE_ATTACH_SIGNALS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "attach/kernel.h"
 #include "model/health.h"
@@ -47,8 +48,19 @@ struct signal {
 	const char *fields;		/* of the records; null without it */
 	const char *missing;		/* why no hook serves it, and what can be done */
 	struct signal_hook hooks[SIGNAL_HOOKS];
+	bool is_optional;		/* `sluice ctl attach` and `detach` switch it; see probes_switch() */
 };
 
 extern const struct signal signals[SIGNALS];
+
+/* The optional signal of that name, or -ENOENT. */
+int signal_optional(const char *name);
+/* The names of all optional signals: "network". Returns buf. */
+char *signal_optional_names(char *buf, size_t size);
+/*
+ * Whether an optional signal is wanted by a list (probes.detail): without a word on it, it is; "-network" leaves
+ * it out, "network" asks for it, and the last word on it counts.
+ */
+bool signal_is_wanted(enum signal_id id, char *const *words, size_t n);
 
 #endif

@@ -38,6 +38,8 @@ static const char help[] =
     "  status       how the agent is: what is wrong first\n"
     "  reload       read the configuration again; a bad one changes nothing, and is told\n"
     "  rules        list; add NAME RULES; remove NAME: for as long as the agent runs\n"
+    "  attach NAME  an optional signal (sluice doctor): its fields are known from now on\n"
+    "  detach NAME  likewise: its fields are null from now on\n"
     "  explain PID  whose work a process is, and by which evidence; or which rule leaves it out\n"
     "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: it and all that\n"
     "               it starts is this run's from now on\n"

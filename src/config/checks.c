@@ -12,6 +12,7 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "attach/signals.h"
 #include "base/pattern.h"
 #include "config/errors.h"
 #include "config/suggest.h"
@@ -181,10 +182,12 @@ check_redaction(const char *text, char *why, size_t why_size)
 bool
 check_detail(const char *text, char *why, size_t why_size)
 {
-	char show[SHOWN_SIZE];
+	char show[SHOWN_SIZE], names[256];
 
-	return REFUSE("this version has no detail probe '%s', nor any other yet: leave the list empty",
-	    shown(text, show));
+	if (signal_optional(text + (text[0] == '-')) >= 0)
+		return true;
+	return REFUSE("'%s' is no optional signal: those are %s; with a '-' before it, one is left out",
+	    shown(text, show), signal_optional_names(names, sizeof(names)));
 }
 
 bool

@@ -66,7 +66,7 @@ const struct key config_keys[] = {
 	    .what = "paths of sockets", .check = check_socket_path },
 
 	{ "probes", KEY_SECTION, NO_FIELD },
-	{ "probes.detail", KEY_LIST, F(probes.detail), "", RELOAD, 0, 16, .what = "detail probes",
+	{ "probes.detail", KEY_LIST, F(probes.detail), "", RELOAD, 0, 16, .what = "optional signals",
 	    .check = check_detail },
 	{ "probes.max_processes", KEY_NUMBER, F(probes.max_processes), "16384", RESTART, 1024,
 	    4194304 },

@@ -131,7 +131,7 @@ put_signals(struct writer *w, const struct agent_status *s)
 	family(w, "sluice_signal_up", "gauge", "1 when a hook of this kernel serves the signal, 0 when its fields are null.");
 	for (size_t i = 0; i < s->n_signals; i++)
 		count_of(w, "signal", s->signals[i].name, "hook", s->signals[i].hook,
-		    s->signals[i].state != SIGNAL_MISSING);
+		    s->signals[i].hook[0] != '\0');
 }
 
 static void

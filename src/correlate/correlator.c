@@ -118,6 +118,12 @@ correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns)
 }
 
 void
+correlator_set_network(struct correlator *c, uint64_t since_ns)
+{
+	c->options.network_since_ns = since_ns;
+}
+
+void
 correlator_set_rules(struct correlator *c, struct ruleset *rules)
 {
 	struct ruleset *old = c->rules;

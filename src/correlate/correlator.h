@@ -58,7 +58,8 @@ struct correlator_options {
 	const char *sample;
 	const char *command;		/* the run's command line, UTF-8, redacted */
 	const char *work_dir;
-	bool has_network;		/* counters of sockets mean something */
+	bool has_network;		/* counters of sockets mean something, */
+	uint64_t network_since_ns;	/* of programs that began at or after it: correlator_set_network() */
 	struct opt_u64 host_memory_bytes;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
 	struct opt_double cpu_limit;
@@ -77,6 +78,8 @@ const struct redaction *correlator_redaction(const struct correlator *c);
 
 /* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
+/* From now on the bytes of sockets are known of programs alone that began at or after since_ns. */
+void correlator_set_network(struct correlator *c, uint64_t since_ns);
 
 /*
  * Before any signal: one note of the journal, in the order in which they were made. 0; -EBADMSG: it

@@ -144,6 +144,14 @@ forked_text(struct correlator *c, struct process *p)
 		attribute_fork(c, p, parent);
 }
 
+/* Are its bytes of sockets counted since it began? Its first program counts from the fork of the process on. */
+static bool
+knows_network(const struct correlator *c, const struct process *p)
+{
+	return c->options.has_network &&
+	    (p->self.index == 0 ? p->self.start_ns : p->program_start_ns) >= c->options.network_since_ns;
+}
+
 /* What an exec replaced has ended: with has_replaced its totals are known, if no exec was missed. */
 static void
 replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
@@ -155,7 +163,7 @@ replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
 	if (p->is_announced && (p->self.index + 1 == s->self.index ||
 	    (s->is_excluded && p->self.index == s->self.index))) {
 		if (p->is_base_known)
-			usage = usage_of_program(&p->base, &s->replaced, c->options.has_network);
+			usage = usage_of_program(&p->base, &s->replaced, knows_network(c, p));
 		program_end(c, p, &r, s->time_ns, &usage);
 	} else {
 		/* the exec between was lost: so is the end of the one we knew */
@@ -294,7 +302,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_signal
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	if (p->is_announced) {
 		if (p->is_base_known || s->self.index == 0)
-			usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+			usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
 		end.comm = comm;
 		/* One that was ending already is marked too, and ends as it would have. */
 		end.is_oom = s->oom_killed && WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
@@ -352,7 +360,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 	}
 	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
 		return;
-	usage = usage_of_program(&p->base, &s->counters, c->options.has_network);
+	usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
 	if (!c->pass_with_usage) {
 		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
 		if (c->ops.note == NULL || p->title != NULL)

@@ -209,6 +209,10 @@ open_doors(struct daemon *d)
 	    daemon_on_rules_request, d) < 0 ||
 	    control_handle(d->control, "tag", "--pid PID --run RUN ...: a process and what it starts is this run's",
 	    daemon_on_tag_request, d) < 0 ||
+	    control_handle(d->control, "attach", "NAME: an optional signal, whose fields are known from now on",
+	    daemon_on_attach_request, d) < 0 ||
+	    control_handle(d->control, "detach", "NAME: an optional signal, whose fields are null from now on",
+	    daemon_on_detach_request, d) < 0 ||
 	    control_handle(d->control, "explain", "PID: whose work a process is, and by which evidence",
 	    daemon_on_explain_request, d) < 0 ||
 	    control_handle(d->control, "settle", "wait until all that happened before is recorded; --delivered: and delivered",
@@ -256,6 +260,7 @@ open_agent(struct daemon *d)
 		return -1;
 	}
 	agent_set_argv_max(d->agent, c->argv.max_bytes);
+	daemon_switch_signals(d, NULL, c);
 	probes = agent_probes(d->agent);
 	log_fields(probes_origin(probes) > PROBES_RESUMED ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "probes.open",
 	    LOG_FIELDS(LOG_U64("processes", probes_followed(probes))), "%s", origins[probes_origin(probes)]);

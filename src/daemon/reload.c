@@ -101,6 +101,8 @@ take_over(struct daemon *d, struct config *next)
 	d->config->argv.keep = next->argv.keep;
 	swap_strings(&d->config->argv.redact, &next->argv.redact);
 	swap_strings(&d->config->trace_env, &next->trace_env);
+	daemon_switch_signals(d, d->config, next);
+	swap_strings(&d->config->probes.detail, &next->probes.detail);
 	agent_set_interval(d->agent, next->interval_ms);
 	agent_set_argv_max(d->agent, next->argv.max_bytes);
 	apply_privacy(d);

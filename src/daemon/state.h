@@ -120,6 +120,12 @@ void daemon_on_tag_request(struct control_request *req, const struct json_t *arg
 /* A request's pid=PID, or its first word; false: it has none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
 
+/* signals.c */
+/* Switches the optional signals of which the two configurations differ; before NULL: they are all on. */
+void daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after);
+void daemon_on_attach_request(struct control_request *req, const struct json_t *args, void *arg);
+void daemon_on_detach_request(struct control_request *req, const struct json_t *args, void *arg);
+
 /* settle.c: 0 or -ENOMEM */
 int daemon_open_settle(struct daemon *d);
 

@@ -27,7 +27,7 @@ const char *
 signal_state_name(enum signal_state state)
 {
 	static const char *const names[] = { [SIGNAL_OK] = "ok", [SIGNAL_FALLBACK] = "fallback",
-		[SIGNAL_MISSING] = "missing" };
+		[SIGNAL_MISSING] = "missing", [SIGNAL_DETACHED] = "detached" };
 
 	return names[state];
 }

@@ -25,6 +25,7 @@ enum signal_state {
 	SIGNAL_OK,
 	SIGNAL_FALLBACK,	/* another hook serves it, as well or nearly */
 	SIGNAL_MISSING,		/* its fields are null */
+	SIGNAL_DETACHED,	/* so are they, because somebody switched it off */
 };
 
 struct signal_status {

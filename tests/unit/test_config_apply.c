@@ -99,8 +99,8 @@ choices_are_listed(void **state)
 	wrong_is("argv: {keep: none}\n", "f:1:14: argv.keep: 'none' is not one of all, first, hash\n");
 	wrong_is("kafka: {brokers: []}\n" "registry: {urls: [\"http://h\"]}\n",
 	    "f:1:18: kafka.brokers: the list is empty: it needs at least one item\n");
-	wrong_is("probes: {detail: [sched]}\n", "f:1:19: probes.detail: this version has no detail probe "
-	    "'sched', nor any other yet: leave the list empty\n");
+	wrong_is("probes: {detail: [sched]}\n", "f:1:19: probes.detail: 'sched' is no optional signal: "
+	    "those are network; with a '-' before it, one is left out\n");
 }
 
 static void

@@ -25,6 +25,40 @@ usage_is_told_under_the_programs_name(void **state)
 	assert_string_equal(note_at(&w, TOPIC_USAGE, -1, 0)->tool, "bwa mem");
 }
 
+static bool
+knows_network(struct being *b)
+{
+	const struct being *all[] = { b };
+	const struct note *last = NULL;
+
+	works(&w, b, 10);
+	snapshot(&w, true, all, 1);
+	for (size_t i = 0; i < w.n; i++)
+		last = w.notes[i].topic == TOPIC_USAGE ? &w.notes[i] : last;
+	assert_non_null(last);
+	assert_int_equal(last->id.pid, b->key.pid);
+	return usage_has(&last->usage, USAGE_NET_RX_BYTES);
+}
+
+static void
+bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning(void **state)
+{
+	struct being b = forks(&w, NULL), later;
+
+	(void)state;
+	execs(&w, &b, "bwa mem");
+	assert_true(knows_network(&b));
+	correlator_set_network(w.c, UINT64_MAX);
+	assert_false(knows_network(&b));
+	correlator_set_network(w.c, w.now);
+	assert_false(knows_network(&b));	/* some of its bytes were counted by nobody */
+	later = forks(&w, &b);
+	execs(&w, &later, "samtools sort");
+	assert_true(knows_network(&later));
+	execs(&w, &b, "gatk");
+	assert_true(knows_network(&b));		/* another program of the same process */
+}
+
 static void
 usage_records_are_differences_that_add_up(void **state)
 {
@@ -265,6 +299,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning),
 		T(usage_is_told_under_the_programs_name),
 		T(usage_records_are_differences_that_add_up),
 		T(usage_starts_anew_with_each_program),

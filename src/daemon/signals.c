@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Optional signals: attached and detached as the configuration asks for at the start and where a reload changes it,
+ * and by `sluice ctl attach` and `detach` in between.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attach/probes.h"
+#include "attach/signals.h"
+#include "base/log.h"
+#include "daemon/state.h"
+
+/* Nothing is made of counters that are no longer complete: they are unknown before the hook is off. */
+static int
+switch_signal(struct daemon *d, const char *name, bool on)
+{
+	struct probes *probes = agent_probes(d->agent);
+	int r;
+
+	agent_drain_all(d->agent);
+	if (!on && signal_optional(name) == SIGNAL_NETWORK)
+		correlator_set_network(agent_correlator(d->agent), UINT64_MAX);
+	r = probes_switch(probes, name, on);
+	correlator_set_network(agent_correlator(d->agent), probes_network_since_ns(probes));
+	if (r == 0)
+		log_fields(LOG_LEVEL_INFO, on ? "signal.attached" : "signal.detached",
+		    LOG_FIELDS(LOG_TEXT("signal", name)),
+		    on ? "its fields are known of programs that begin from now on" : "its fields are null from now on");
+	return r;
+}
+
+void
+daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after)
+{
+	for (int i = 0; i < SIGNALS; i++) {
+		bool was = before == NULL || signal_is_wanted(i, before->probes.detail.list, before->probes.detail.n);
+		bool is = signal_is_wanted(i, after->probes.detail.list, after->probes.detail.n);
+
+		if (signals[i].is_optional && was != is)
+			switch_signal(d, signals[i].name, is);
+	}
+}
+
+static void
+answer(struct control_request *req, const json_t *args, struct daemon *d, bool on)
+{
+	const char *word = on ? "attach" : "detach";
+	const char *name = json_string_value(json_array_get(json_object_get(args, "words"), 0));
+	struct control_peer peer = control_request_peer(req);
+	char names[256], message[256];
+	json_t *done;
+	int r;
+
+	signal_optional_names(names, sizeof(names));
+	if (name == NULL || json_array_size(json_object_get(args, "words")) > 1) {
+		control_answer_error(req, "%s takes the name of one optional signal: %s", word, names);
+		return;
+	}
+	log_fields(LOG_LEVEL_INFO, "signal.asked", LOG_FIELDS(LOG_TEXT("signal", name), LOG_TEXT("to", word),
+	    LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)), "through the control socket");
+	r = switch_signal(d, name, on);
+	if (r == -ENOENT) {
+		control_answer_error(req, "'%s' is no optional signal; these can be attached and detached: %s", name, names);
+		return;
+	}
+	if (r < 0) {
+		control_answer_error(req, "no hook of this kernel serves %s: `sluice doctor` says why", name);
+		return;
+	}
+	done = json_object();
+	snprintf(message, sizeof(message), on ? "%s is attached: its fields are known of programs that begin from now on" :
+	    "%s is detached: its fields are null from now on", name);
+	json_object_set_new(done, "message", json_string(message));
+	json_object_set_new(done, "signal", json_string(name));
+	control_answer(req, done);
+}
+
+void
+daemon_on_attach_request(struct control_request *req, const json_t *args, void *arg)
+{
+	answer(req, args, arg, true);
+}
+
+void
+daemon_on_detach_request(struct control_request *req, const json_t *args, void *arg)
+{
+	answer(req, args, arg, false);
+}
