@@ -64,6 +64,7 @@ struct kafka {
 	int			 partitions;	/* -1: the broker's default */
 	int			 replication;
 	int64_t			 retention_ms;
+	bool			 is_unacknowledged;	/* acks=0: brokers name no offsets */
 	bool			 is_scram_broken;	/* asked for, with a librdkafka that Kafka 4 refuses */
 
 	rd_kafka_conf_t		*conf;		/* owned; copied for each producer */

@@ -340,15 +340,15 @@ kafka_stats(const struct outlet *o, struct kafka_stats *ret)
 	*ret = ((const struct kafka *)o)->stats;
 }
 
-/* Says what of the user's properties gives the promise away that no record is lost. */
+/* acks=0 gives the promise away that no record is lost: the user may, and is warned. */
 static void
-warn(const struct kafka *k)
+look_at_acks(struct kafka *k)
 {
 	static const char text[] = "with acks=0 a record counts as delivered before a broker has it";
 	char acks[16];
 
-	if (k->on_log != NULL && kafka_conf_get(k->conf, "acks", acks, sizeof(acks)) != NULL &&
-	    strcmp(acks, "0") == 0)
+	k->is_unacknowledged = kafka_conf_get(k->conf, "acks", acks, sizeof(acks)) != NULL && strcmp(acks, "0") == 0;
+	if (k->is_unacknowledged && k->on_log != NULL)
 		k->on_log(4, "CONFIG", text, k->arg);
 }
 
@@ -389,7 +389,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 		return -EINVAL;
 	wake(k);	/* as in replace_client() */
 	k->stats.producers = 1;
-	warn(k);
+	look_at_acks(k);
 	kafka_topics_work(k);	/* asks at once which topics there are */
 	return 0;
 }

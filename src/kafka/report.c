@@ -91,6 +91,26 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	k->events.failed(&r, f.failure, f.reason, detail, k->events.arg);
 }
 
+/*
+ * Whether a broker has named the record's offset. librdkafka reports a batch as delivered, without one, when a later
+ * batch of its partition was: a broker that keeps the state of an idempotent producer would have refused the later one.
+ * A broker that has taken nothing of this producer in this partition yet keeps none, as after a restart: it accepts the
+ * later batch, and the first one is lost. Only acks=0 has no offsets at all.
+ */
+static bool
+is_confirmed(const struct kafka *k, const rd_kafka_message_t *m)
+{
+	return m->offset >= 0 || k->is_unacknowledged;
+}
+
+static void
+on_message_unconfirmed(struct kafka *k, const rd_kafka_message_t *m)
+{
+	struct spool_record r = message_record(k, m);
+
+	k->events.failed(&r, OUTLET_AGAIN, "unconfirmed", "no broker has named an offset", k->events.arg);
+}
+
 static void
 on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 {
@@ -98,7 +118,9 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 
 	k->status.in_flight--;
 	k->status.queued_bytes -= m->len + m->key_len;
-	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR && !is_confirmed(k, m)) {
+		on_message_unconfirmed(k, m);
+	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.delivered++;
 		k->status.state = OUTLET_UP;
 		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),

@@ -104,6 +104,7 @@ class Result:
     redelivered: int = 0  # marked so
     holes: dict = dataclasses.field(default_factory=dict)  # (agent_id, topic) → sorted seqs
     accounted: dict = dataclasses.field(default_factory=dict)  # agent_id → records that it says it lost
+    losses: dict = dataclasses.field(default_factory=dict)  # agent_id → its last record's {(place, reason): count}
     agents: dict = dataclasses.field(default_factory=dict)  # agent_id → {topic: highest seq}
     unended: dict = dataclasses.field(default_factory=dict)  # program_id → its START, of those without END
     records: list = dataclasses.field(default_factory=list)  # (topic, record) that Options.keep took; no duplicates
@@ -123,6 +124,8 @@ class Result:
         for (agent, topic), seqs in sorted(self.holes.items()):
             lines.append(f"hole: {agent} {topic}: {len(seqs)} records: {ranges(seqs)} "
                          f"(the agent accounts for {self.accounted.get(agent, 0)})")
+        for agent, losses in sorted(self.losses.items()):
+            lines += [f"lost: {agent} {place} {reason} {count}" for (place, reason), count in sorted(losses.items())]
         for kind, (count, examples) in sorted(self.faults.items()):
             lines.append(f"FAULT {kind}: {count}")
             lines += [f"    {e}" for e in examples[:5]]
@@ -357,6 +360,7 @@ class Rules:
             if event == "START":
                 total += sum(life.values())
                 life = {}
+            self.result.losses[agent] = losses
             for (place, reason), count in losses.items():
                 if reason not in NO_RECORD_LOST:
                     count *= 1 if place in TOPICS else 2
