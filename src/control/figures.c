@@ -126,16 +126,16 @@ get_writable(const struct agent_status *s, struct figure_value *v)
 }
 
 static void
-get_outlet_state(const struct agent_status *s, struct figure_value *v)
+get_output_state(const struct agent_status *s, struct figure_value *v)
 {
-	set_text(v, outlet_state_name(s->outlet.state));
+	set_text(v, output_state_name(s->output.state));
 }
 
 static void
-get_outlet_up(const struct agent_status *s, struct figure_value *v)
+get_output_up(const struct agent_status *s, struct figure_value *v)
 {
-	v->number = s->outlet.state == OUTLET_UP;
-	v->label[0] = s->outlet.kind != NULL ? s->outlet.kind : "";
+	v->number = s->output.state == OUTPUT_UP;
+	v->label[0] = s->output.kind != NULL ? s->output.kind : "";
 }
 
 /* "3s ago: connection refused" */
@@ -150,9 +150,9 @@ set_trouble(const struct agent_status *s, const char *error, int64_t error_us, s
 }
 
 static void
-get_outlet_trouble(const struct agent_status *s, struct figure_value *v)
+get_output_trouble(const struct agent_status *s, struct figure_value *v)
 {
-	set_trouble(s, s->outlet.error, s->outlet.error_us, v);
+	set_trouble(s, s->output.error, s->output.error_us, v);
 }
 
 static void
@@ -218,6 +218,7 @@ const struct figure figures[] = {
 #define IF(name) .is_shown = is_##name
 #define GAUGE(name, sentence) .metric = (name), .help = (sentence)
 #define COUNTER(name, sentence) .metric = (name), .help = (sentence), .is_counter = true
+#define FORMERLY(name) .former_metric = (name)
 #define LABELS(...) .label = { __VA_ARGS__ }
 #define LABELLED(name, value) .label = { (name) }, .label_value = (value)
 #include "control/figures.def"

@@ -76,6 +76,7 @@ struct figure {
 	const char *otherwise;
 	bool (*is_shown)(const struct agent_status *s);	/* NULL: in the text whenever it is known */
 	const char *metric;	/* NULL: none */
+	const char *former_metric;	/* its name in an earlier version; NULL: none */
 	const char *help;
 	bool is_counter;
 	const char *label[FIGURE_LABELS];

@@ -30,7 +30,7 @@ status_oldest_age_ns(const struct agent_status *s)
 bool
 status_is_ready(const struct agent_status *s, char *reason, size_t size)
 {
-	const char *kind = s->outlet.kind != NULL ? s->outlet.kind : "the outlet";
+	const char *kind = s->output.kind != NULL ? s->output.kind : "the output";
 
 	if (size > 0)
 		reason[0] = '\0';
@@ -38,7 +38,7 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 		snprintf(reason, size, "the agent is stopping");
 		return false;
 	}
-	/* The registry first: without ids the outlet cannot have delivered anything. */
+	/* The registry first: without ids the output cannot have delivered anything. */
 	switch (s->registry.state) {
 	case REGISTRY_UNUSED:
 	case REGISTRY_IDLE:
@@ -57,17 +57,17 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 		    s->registry.error[0] != '\0' ? ": " : "", s->registry.error);
 		return false;
 	}
-	switch (s->outlet.state) {
-	case OUTLET_UP:
+	switch (s->output.state) {
+	case OUTPUT_UP:
 		return true;
-	case OUTLET_STARTING:
+	case OUTPUT_STARTING:
 		snprintf(reason, size, "%s: nothing has been delivered yet%s%s", kind,
-		    s->outlet.error[0] != '\0' ? ": " : "", s->outlet.error);
+		    s->output.error[0] != '\0' ? ": " : "", s->output.error);
 		return false;
-	case OUTLET_DOWN:
+	case OUTPUT_DOWN:
 		break;
 	}
-	snprintf(reason, size, "%s is down%s%s", kind, s->outlet.error[0] != '\0' ? ": " : "", s->outlet.error);
+	snprintf(reason, size, "%s is down%s%s", kind, s->output.error[0] != '\0' ? ": " : "", s->output.error);
 	return false;
 }
 
@@ -106,7 +106,7 @@ status_problems(const struct agent_status *s,
 
 	if (!status_is_ready(s, reason, sizeof(reason))) {
 		/* One that has just come up is no error yet. */
-		bool is_young = s->outlet.state == OUTLET_STARTING && s->outlet.error[0] == '\0' &&
+		bool is_young = s->output.state == OUTPUT_STARTING && s->output.error[0] == '\0' &&
 		    s->agent.uptime_ns < UINT64_C(30000000000);
 
 		snprintf(text, sizeof(text), "not delivering: %s", reason);

@@ -35,7 +35,7 @@ struct status_count {
 struct status_topic {
 	uint64_t produced;		/* given a seq since the start */
 	uint64_t delivered;
-	uint64_t redelivered;		/* handed to the outlet once more */
+	uint64_t redelivered;		/* handed to the output once more */
 };
 
 /* A struct for each part of figures.def, with its figures as members; then the lists. */

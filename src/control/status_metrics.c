@@ -240,7 +240,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 };
 
 static void
-put_figure(struct writer *w, const struct agent_status *s, const struct figure *f)
+put_metric(struct writer *w, const struct agent_status *s, const struct figure *f, const char *name)
 {
 	struct figure_value v;
 	char number[32];
@@ -248,8 +248,8 @@ put_figure(struct writer *w, const struct agent_status *s, const struct figure *
 	figure_get(f, s, &v);
 	if (!v.is_known)
 		return;
-	if (w->family == NULL || strcmp(w->family, f->metric) != 0)
-		family(w, f->metric, f->is_counter ? "counter" : "gauge", f->help);
+	if (w->family == NULL || strcmp(w->family, name) != 0)
+		family(w, name, f->is_counter ? "counter" : "gauge", f->help);
 	if (f->type == FIGURE_NS || f->type == FIGURE_TIME)
 		seconds(f->type == FIGURE_NS ? v.number : v.number * 1000, number);
 	else
@@ -261,7 +261,7 @@ int
 status_metrics(const struct agent_status *s, struct bytes *out)
 {
 	static const enum figure_part order[] = { FIGURE_PART_agent, FIGURE_PART_process, FIGURE_PART_config,
-		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_outlet,
+		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_output,
 		FIGURE_PART_registry, FIGURE_PART_containers };
 	struct writer w = { .out = out };
 
@@ -271,9 +271,11 @@ status_metrics(const struct agent_status *s, struct bytes *out)
 			if (f->part != order[i] || !figure_part_exists(f->part, s))
 				continue;
 			if (f->metric != NULL)
-				put_figure(&w, s, f);
+				put_metric(&w, s, f, f->metric);
 			else if (lists[f->list] != NULL)
 				lists[f->list](&w, s);
+			if (f->former_metric != NULL)
+				put_metric(&w, s, f, f->former_metric);
 		}
 	}
 	return w.error;

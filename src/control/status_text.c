@@ -163,7 +163,7 @@ put_part(struct page *p, const struct agent_status *s, enum figure_part part, bo
 static void
 put_parts(struct page *p, const struct agent_status *s)
 {
-	static const enum figure_part order[] = { FIGURE_PART_config, FIGURE_PART_outlet, FIGURE_PART_registry,
+	static const enum figure_part order[] = { FIGURE_PART_config, FIGURE_PART_output, FIGURE_PART_registry,
 		FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_process,
 		FIGURE_PART_agent };
 	bool has_line = false;

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "codec/encode.h"
 #include "daemon/state.h"
-#include "deliver/file_outlet.h"
+#include "deliver/file_output.h"
 #include "kafka/kafka.h"
 
 #define AGENT_ID_FILE "agent-id"
@@ -260,8 +260,8 @@ on_registry_change(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->outlet != NULL && d->is_kafka)
-		kafka_registry_changed(d->outlet);
+	if (d->output != NULL && d->is_kafka)
+		kafka_registry_changed(d->output);
 }
 
 static int
@@ -307,7 +307,7 @@ open_registry(struct daemon *d, char *error, size_t error_size)
 }
 
 static int
-open_kafka(struct daemon *d, const struct outlet_events *events, char *error, size_t error_size)
+open_kafka(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
 	const struct config *c = d->config;
 	size_t n = c->kafka.properties.n + d->secrets.n_kafka;
@@ -337,7 +337,7 @@ open_kafka(struct daemon *d, const struct outlet_events *events, char *error, si
 	for (size_t i = 0; i < d->secrets.n_kafka; i++)
 		properties[c->kafka.properties.n + i] = (struct kafka_property){
 			c->kafka.secrets.list[i].name, d->secrets.kafka[i] };
-	r = kafka_open(d->base, &o, events, &d->outlet, error, error_size);
+	r = kafka_open(d->base, &o, events, &d->output, error, error_size);
 	free(properties);
 	return r;
 }
@@ -349,9 +349,9 @@ on_schema_text(void *arg, uint64_t fingerprint)
 }
 
 static int
-open_files(struct daemon *d, const struct outlet_events *events, char *error, size_t error_size)
+open_files(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
-	struct file_outlet_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id },
+	struct file_output_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id },
 		.schema = on_schema_text, .schema_arg = d };
 	struct lake_repair repair = { 0 };
 	struct host_id host;
@@ -360,7 +360,7 @@ open_files(struct daemon *d, const struct outlet_events *events, char *error, si
 	r = host_id_read("", &host);
 	if (r == 0) {
 		o.writer.host_id = host.id;
-		r = file_outlet_open(d->base, &o, events, &d->outlet, &repair);
+		r = file_output_open(d->base, &o, events, &d->output, &repair);
 	}
 	if (r < 0)
 		snprintf(error, error_size, "cannot write the lake %s: %s", d->config->lake, strerror(-r));
@@ -376,7 +376,7 @@ daemon_open_delivery(struct daemon *d)
 {
 	const struct config *c = d->config;
 	struct delivery_options o = { 0 };
-	struct outlet_events events;
+	struct output_events events;
 	char error[512] = "out of memory";
 	int r;
 
@@ -398,27 +398,27 @@ daemon_open_delivery(struct daemon *d)
 		r = open_files(d, &events, error, sizeof(error));
 	}
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "outlet.open", "%s", error);
+		log_event(LOG_LEVEL_ERROR, "output.open", "%s", error);
 		return -1;
 	}
-	delivery_set_outlet(d->delivery, d->outlet);
+	delivery_set_output(d->delivery, d->output);
 	return 0;
 }
 
 void
 daemon_watch_delivery(struct daemon *d)
 {
-	struct outlet_status outlet;
+	struct output_status output;
 	struct spool_stats spool;
 
-	d->outlet->ops->status(d->outlet, &outlet);
-	if (outlet.state != d->outlet_state) {
-		if (outlet.state == OUTLET_DOWN)
-			log_event(LOG_LEVEL_WARNING, "outlet.down", "records wait in the spool: %s", outlet.error);
-		else if (outlet.state == OUTLET_UP)
-			log_fields(LOG_LEVEL_INFO, "outlet.up", LOG_FIELDS(LOG_TEXT("kind", outlet.kind)),
+	d->output->ops->status(d->output, &output);
+	if (output.state != d->output_state) {
+		if (output.state == OUTPUT_DOWN)
+			log_event(LOG_LEVEL_WARNING, "output.down", "records wait in the spool: %s", output.error);
+		else if (output.state == OUTPUT_UP)
+			log_fields(LOG_LEVEL_INFO, "output.up", LOG_FIELDS(LOG_TEXT("kind", output.kind)),
 			    "records are delivered");
-		d->outlet_state = outlet.state;
+		d->output_state = output.state;
 	}
 	if (d->registry != NULL) {
 		struct registry_status registry;

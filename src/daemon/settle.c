@@ -28,7 +28,7 @@ static bool
 on_keep(const struct spool_mark *m, bool delivered, struct settle_rest *ret, void *arg)
 {
 	struct daemon *d = arg;
-	struct outlet_status outlet;
+	struct output_status output;
 	struct spool_stats spool;
 
 	*ret = (struct settle_rest){ .unsynced = spool_sync_up_to(d->spool, m) };
@@ -41,11 +41,11 @@ on_keep(const struct spool_mark *m, bool delivered, struct settle_rest *ret, voi
 	if (spool_is_done_up_to(d->spool, m))
 		return true;
 	delivery_hurry(d->delivery);
-	d->outlet->ops->status(d->outlet, &outlet);
+	d->output->ops->status(d->output, &output);
 	ret->is_waiting = true;
-	ret->outlet = d->is_kafka ? "the broker" : "the lake";
-	if (outlet.state == OUTLET_DOWN)
-		snprintf(ret->error, sizeof(ret->error), "%s", outlet.error);
+	ret->output = d->is_kafka ? "the broker" : "the lake";
+	if (output.state == OUTPUT_DOWN)
+		snprintf(ret->error, sizeof(ret->error), "%s", output.error);
 	spool_waiting_up_to(d->spool, m, ret->waiting);
 	return false;
 }

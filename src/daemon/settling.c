@@ -134,7 +134,7 @@ say_waiting(struct sentence *s, const struct settle_rest *rest)
 		    (unsigned long long)rest->waiting[t], rest->waiting[t] == 1 ? "" : "s", topic_name(t));
 		is_first = false;
 	}
-	say(s, "%s for %s", all == 0 ? "records wait" : all == 1 ? " waits" : " wait", rest->outlet);
+	say(s, "%s for %s", all == 0 ? "records wait" : all == 1 ? " waits" : " wait", rest->output);
 	if (rest->error[0] != '\0')
 		say(s, ": %s", rest->error);
 }

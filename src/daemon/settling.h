@@ -31,7 +31,7 @@ enum {
 };
 
 struct settle_want {
-	bool delivered;		/* and acknowledged by the outlet, or given up and counted */
+	bool delivered;		/* and acknowledged by the output, or given up and counted */
 	bool tasks;		/* and tasks and runs without a program told as ended, and their failures */
 	uint32_t timeout_ms;
 };
@@ -40,10 +40,10 @@ struct settle_want {
 struct settle_rest {
 	uint64_t unsynced;		/* records that the spool's disk does not have for certain */
 	int disk_error;			/* a negative errno; 0: it takes records */
-	bool is_waiting;		/* with delivered: for the outlet */
+	bool is_waiting;		/* with delivered: for the output */
 	uint64_t waiting[TOPIC_COUNT];
-	const char *outlet;		/* "the broker", "the lake": static */
-	char error[512];		/* the outlet's, while it is down; else "" */
+	const char *output;		/* "the broker", "the lake": static */
+	char error[512];		/* the output's, while it is down; else "" */
 };
 
 struct settle_ops {

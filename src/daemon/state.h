@@ -18,7 +18,7 @@
 #include "daemon/settling.h"
 #include "deliver/dead_letter.h"
 #include "deliver/delivery.h"
-#include "deliver/outlet.h"
+#include "deliver/output.h"
 #include "model/losses.h"
 #include "registry/registry.h"
 #include "rules/rules.h"
@@ -51,7 +51,7 @@ struct daemon {
 	struct delivery *delivery;
 	struct delivery_stats stats;	/* as last asked for: names in a status point into it */
 	struct loss_list losses;	/* likewise */
-	struct outlet *outlet;		/* delivery's; NULL until it is open */
+	struct output *output;		/* delivery's; NULL until it is open */
 	bool is_kafka;
 	struct control *control;
 	struct http *http;		/* NULL: no metrics, or not yet */
@@ -77,7 +77,7 @@ struct daemon {
 	bool is_idle;
 	uint64_t seconds;		/* since the start */
 	int status;			/* to exit with */
-	enum outlet_state outlet_state;	/* as last told in the log */
+	enum output_state output_state;	/* as last told in the log */
 	enum registry_state registry_state;
 	int disk_error;
 	int socket_states[CONFIG_SOCKETS_MAX];	/* likewise; as of agent_socket_state() */

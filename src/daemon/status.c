@@ -85,19 +85,19 @@ fill_spool(struct agent_status *s, struct daemon *d)
 }
 
 static void
-fill_outlet(struct agent_status *s, struct daemon *d)
+fill_output(struct agent_status *s, struct daemon *d)
 {
-	struct outlet_status outlet;
+	struct output_status output;
 	struct registry_status registry;
 
-	d->outlet->ops->status(d->outlet, &outlet);
-	s->outlet.kind = outlet.kind;
-	s->outlet.state = outlet.state;
-	snprintf(s->outlet.error, sizeof(s->outlet.error), "%s", outlet.error);
-	s->outlet.error_us = outlet.error_us;
-	s->outlet.in_flight = outlet.in_flight;
-	s->outlet.queued_bytes = outlet.queued_bytes;
-	s->outlet.retried = outlet.retried;
+	d->output->ops->status(d->output, &output);
+	s->output.kind = output.kind;
+	s->output.state = output.state;
+	snprintf(s->output.error, sizeof(s->output.error), "%s", output.error);
+	s->output.error_us = output.error_us;
+	s->output.in_flight = output.in_flight;
+	s->output.queued_bytes = output.queued_bytes;
+	s->output.retried = output.retried;
 	if (d->registry == NULL)
 		return;		/* REGISTRY_UNUSED */
 	registry_status(d->registry, &registry);
@@ -165,7 +165,7 @@ daemon_fill_status(struct agent_status *s, void *arg)
 	fill_probes(s, d);
 	fill_records(s, d);
 	fill_spool(s, d);
-	fill_outlet(s, d);
+	fill_output(s, d);
 	fill_containers(s, d);
 	fill_own(s);
 }
@@ -175,19 +175,19 @@ daemon_describe(struct agent_record *r, void *arg)
 {
 	struct daemon *d = arg;
 	const struct delivery_stats *delivery = &d->stats;
-	struct outlet_status outlet;
+	struct output_status output;
 
 	r->config_generation = d->generation;
 	r->delivered = 0;
-	if (d->delivery == NULL || d->outlet == NULL)
+	if (d->delivery == NULL || d->output == NULL)
 		return;		/* the START record */
 	delivery_stats(d->delivery, &d->stats);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		r->delivered += delivery->delivered[t];
 		r->retried += delivery->redelivered[t];
 	}
-	d->outlet->ops->status(d->outlet, &outlet);
-	r->retried += outlet.retried;
+	d->output->ops->status(d->output, &output);
+	r->retried += output.retried;
 }
 
 void

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * delivery: hands the spool's records to an outlet, and releases in the spool what that delivered.
+ * delivery: hands the spool's records to an output, and releases in the spool what that delivered.
  *
- * One event, pump, does all that changes the state; what the outlet tells only counts and wakes it.
- * So nothing is handed over, given back or rewound from within a call of the outlet.
+ * One event, pump, does all that changes the state; what the output tells only counts and wakes it.
+ * So nothing is handed over, given back or rewound from within a call of the output.
  */
 #include "deliver/delivery.h"
 
@@ -31,14 +31,14 @@ struct delivery {
 	struct event		*pump;		/* owned */
 	struct event		*deadline;	/* owned; of a drain */
 	struct spool		*spool;		/* the caller's */
-	struct outlet		*outlet;	/* owned; NULL before delivery_set_outlet() */
+	struct output		*output;	/* owned; NULL before delivery_set_output() */
 	struct dead_letters	*dead;		/* the caller's, or NULL */
 	unsigned		 per_turn;
 	uint32_t		 pause_min_ms;
 	uint32_t		 pause_max_ms;
 	uint32_t		 pause_ms;	/* the next */
 	enum state		 state;
-	bool			 was_asked_back;	/* while GIVING_BACK: the outlet knows */
+	bool			 was_asked_back;	/* while GIVING_BACK: the output knows */
 	bool			 is_blocked;	/* put said not now */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
@@ -116,13 +116,13 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 }
 
 static void
-on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+on_failed(const struct spool_record *r, enum output_failure failure, const char *reason,
     const char *detail, void *arg)
 {
 	struct delivery *d = arg;
 
 	d->stats.in_flight--;
-	if (failure == OUTLET_NEVER) {
+	if (failure == OUTPUT_NEVER) {
 		bury(d, r, reason, detail);
 	} else if (d->state == RUNNING) {
 		/* The first tells why; those that are given back after it only say that they are. */
@@ -153,7 +153,7 @@ pause_for(struct delivery *d)
 	evtimer_add(d->pump, &tv);
 }
 
-/* Hands over until the spool is dry, the outlet full, or this turn's share is done. */
+/* Hands over until the spool is dry, the output full, or this turn's share is done. */
 static void
 hand_over(struct delivery *d)
 {
@@ -165,7 +165,7 @@ hand_over(struct delivery *d)
 
 		if (!spool_next(d->spool, &record))
 			return;
-		r = d->outlet->ops->put(d->outlet, &record, &reason);
+		r = d->output->ops->put(d->output, &record, &reason);
 		if (r == -EAGAIN) {
 			spool_unget(d->spool);
 			d->is_blocked = true;
@@ -202,13 +202,13 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (d->outlet == NULL)
+	if (d->output == NULL)
 		return;
 	if (d->state == PAUSED)
 		d->state = RUNNING;
 	if (d->state == GIVING_BACK && !d->was_asked_back) {
 		d->was_asked_back = true;
-		d->outlet->ops->give_back(d->outlet);
+		d->output->ops->give_back(d->output);
 	}
 	if (d->state == GIVING_BACK && d->stats.in_flight == 0) {
 		spool_rewind(d->spool);
@@ -238,7 +238,7 @@ on_deadline(evutil_socket_t fd, short what, void *arg)
 
 int
 delivery_open(struct event_base *base, struct spool *spool, const struct delivery_options *o,
-    struct outlet_events *ret_events, struct delivery **ret)
+    struct output_events *ret_events, struct delivery **ret)
 {
 	struct delivery *d = calloc(1, sizeof(*d));
 
@@ -256,16 +256,16 @@ delivery_open(struct event_base *base, struct spool *spool, const struct deliver
 		delivery_close(d);
 		return -ENOMEM;
 	}
-	*ret_events = (struct outlet_events){ .delivered = on_delivered, .failed = on_failed,
+	*ret_events = (struct output_events){ .delivered = on_delivered, .failed = on_failed,
 	    .ready = on_ready, .arg = d };
 	*ret = d;
 	return 0;
 }
 
 void
-delivery_set_outlet(struct delivery *d, struct outlet *outlet)
+delivery_set_output(struct delivery *d, struct output *output)
 {
-	d->outlet = outlet;
+	d->output = output;
 	wake(d);
 }
 
@@ -275,8 +275,8 @@ delivery_close(struct delivery *d)
 	if (d == NULL)
 		return;
 	/* First: it may still tell what it delivered. */
-	if (d->outlet != NULL)
-		d->outlet->ops->close(d->outlet);
+	if (d->output != NULL)
+		d->output->ops->close(d->output);
 	if (d->pump != NULL)
 		event_free(d->pump);
 	if (d->deadline != NULL)
@@ -294,11 +294,11 @@ delivery_kick(struct delivery *d)
 void
 delivery_tick(struct delivery *d, int64_t now_us)
 {
-	if (d->outlet == NULL)
+	if (d->output == NULL)
 		return;
-	d->outlet->ops->tick(d->outlet, now_us);
+	d->output->ops->tick(d->output, now_us);
 	if (d->on_drained != NULL)
-		d->outlet->ops->hurry(d->outlet);
+		d->output->ops->hurry(d->output);
 	/* One try costs little, and a missed ready() would cost everything. */
 	d->is_blocked = false;
 	/* Nobody kicks for what was committed before and is synced only now, nor where the pump could not be set. */
@@ -310,8 +310,8 @@ void
 delivery_hurry(struct delivery *d)
 {
 	delivery_kick(d);
-	if (d->outlet != NULL)
-		d->outlet->ops->hurry(d->outlet);
+	if (d->output != NULL)
+		d->output->ops->hurry(d->output);
 }
 
 void
@@ -325,8 +325,8 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 	spool_hand_no_more(d->spool);
 	if (event_add(d->deadline, &tv) < 0)
 		event_active(d->deadline, EV_TIMEOUT, 0);	/* better no time than no end */
-	if (d->outlet != NULL)
-		d->outlet->ops->hurry(d->outlet);
+	if (d->output != NULL)
+		d->output->ops->hurry(d->output);
 	wake(d);
 }
 

@@ -1,11 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * delivery: hands the spool's records to an outlet, and releases in the spool what that delivered.
+ * delivery: hands the spool's records to an output, and releases in the spool what that delivered.
  *
  *	RUNNING ──a record failed──► GIVING_BACK ──nothing in flight──► PAUSED ──time──► RUNNING
  *
  * A record that failed for now is not sent again on its own, which would put it behind later ones:
- * the outlet gives back all that it has, the spool goes back to the oldest that is not delivered,
+ * the output gives back all that it has, the spool goes back to the oldest that is not delivered,
  * and all is handed over again in order, marked as a redelivery. One that can never be delivered
  * goes to the dead letters. Everything happens on the loop's thread.
  */
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "deliver/outlet.h"
+#include "deliver/output.h"
 
 struct dead_letters;
 struct delivery;
@@ -51,12 +51,12 @@ struct delivery_stats {
 	int64_t failure_us;			/* when; 0: never */
 };
 
-/* ret_events: for the outlet, which is opened next. 0 or -ENOMEM. base and spool must outlive it. */
+/* ret_events: for the output, which is opened next. 0 or -ENOMEM. base and spool must outlive it. */
 int delivery_open(struct event_base *base, struct spool *spool, const struct delivery_options *o,
-    struct outlet_events *ret_events, struct delivery **ret);
-/* outlet becomes delivery's. Hands over what waits from the next turn of the loop on. */
-void delivery_set_outlet(struct delivery *d, struct outlet *outlet);
-/* Closes the outlet too. The spool keeps what is not delivered. NULL is fine. */
+    struct output_events *ret_events, struct delivery **ret);
+/* output becomes delivery's. Hands over what waits from the next turn of the loop on. */
+void delivery_set_output(struct delivery *d, struct output *output);
+/* Closes the output too. The spool keeps what is not delivered. NULL is fine. */
 void delivery_close(struct delivery *d);
 
 void delivery_kick(struct delivery *d);		/* the spool has more: after each spool_commit() */
@@ -64,7 +64,7 @@ void delivery_tick(struct delivery *d, int64_t now_us);	/* about ten times a sec
 void delivery_hurry(struct delivery *d);	/* all that can be is handed over, and sent at once */
 
 /*
- * Hurries the outlet on and calls on_done once, from the loop: when the spool has nothing that waits
+ * Hurries the output on and calls on_done once, from the loop: when the spool has nothing that waits
  * and all is delivered (is_empty), or after timeout_ms.
  */
 void delivery_drain(struct delivery *d, uint32_t timeout_ms,

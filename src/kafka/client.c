@@ -66,7 +66,7 @@ kafka_set_down(struct kafka *k, const char *format, ...)
 	va_start(ap, format);
 	set_error(k, format, ap);
 	va_end(ap);
-	k->status.state = OUTLET_DOWN;
+	k->status.state = OUTPUT_DOWN;
 }
 
 int

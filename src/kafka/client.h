@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * client: what the files of the Kafka outlet share; private to kafka*.c.
+ * client: what the files of the Kafka output share; private to kafka*.c.
  */
 #ifndef SLUICE_KAFKA_CLIENT_H
 #define SLUICE_KAFKA_CLIENT_H
@@ -51,8 +51,8 @@ struct kafka_mailbox {
 };
 
 struct kafka {
-	struct outlet		 outlet;	/* first: outlets are cast */
-	struct outlet_events	 events;
+	struct output		 output;	/* first: outputs are cast */
+	struct output_events	 events;
 	/* options */
 	int			(*schema_id)(void *arg, const char *subject, const struct spool_record *r,
 				    int32_t *ret_id);
@@ -82,7 +82,7 @@ struct kafka {
 	int64_t			 given_back_us;	/* when that began */
 	int64_t			 replace_at_us;	/* a producer that failed, not before */
 	uint64_t		 room;		/* put is worth another try with this few in flight */
-	struct outlet_status	 status;
+	struct output_status	 status;
 	struct kafka_stats	 stats;
 	uint64_t		 retried_before;	/* by the producers that are gone */
 	uint64_t		 retried_now;
@@ -120,7 +120,7 @@ int kafka_conf_batch_bytes(const rd_kafka_conf_t *conf);
 /* errors.c */
 
 struct kafka_failure {
-	enum outlet_failure failure;
+	enum output_failure failure;
 	const char *reason;	/* static */
 	bool is_topic_gone;	/* the topic has to be looked for */
 };

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kafka: an outlet over librdkafka: an idempotent producer on the caller's loop.
+ * kafka: an output over librdkafka: an idempotent producer on the caller's loop.
  *
  * librdkafka's threads write to an eventfd when its queue has something for us; rd_kafka_poll() then
  * calls the callbacks below, on the loop's thread, for at most POLL_BUDGET messages a turn.
@@ -143,7 +143,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 		settle(k);
 }
 
-/* --- the outlet --- */
+/* --- the output --- */
 
 /* The schema's id; as schema_id() of the options says. */
 static int
@@ -213,7 +213,7 @@ not_now(struct kafka *k, uint64_t room)
 }
 
 static int
-on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+on_put(struct output *o, const struct spool_record *r, const char **reason)
 {
 	struct kafka *k = (struct kafka *)o;
 	size_t key_len = strlen(r->key);
@@ -250,14 +250,14 @@ on_put(struct outlet *o, const struct spool_record *r, const char **reason)
 	f = kafka_failure(err);
 	if (f.is_topic_gone)
 		kafka_topic_lost(k, r->topic);
-	if (f.failure == OUTLET_AGAIN)
+	if (f.failure == OUTPUT_AGAIN)
 		return f.is_topic_gone ? -EAGAIN : not_now(k, UINT64_MAX);
 	*reason = f.reason;
 	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? -EMSGSIZE : -EPERM;
 }
 
 static void
-on_tick(struct outlet *o, int64_t now_us)
+on_tick(struct output *o, int64_t now_us)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -268,7 +268,7 @@ on_tick(struct outlet *o, int64_t now_us)
 }
 
 static void
-on_hurry(struct outlet *o)
+on_hurry(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -280,7 +280,7 @@ on_hurry(struct outlet *o)
 }
 
 static void
-on_give_back(struct outlet *o)
+on_give_back(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -290,13 +290,13 @@ on_give_back(struct outlet *o)
 }
 
 static void
-on_status(const struct outlet *o, struct outlet_status *ret)
+on_status(const struct output *o, struct output_status *ret)
 {
 	*ret = ((const struct kafka *)o)->status;
 }
 
 static void
-on_close(struct outlet *o)
+on_close(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -317,7 +317,7 @@ on_close(struct outlet *o)
 	free(k);
 }
 
-static const struct outlet_ops ops = {
+static const struct output_ops ops = {
 	.put = on_put,
 	.tick = on_tick,
 	.hurry = on_hurry,
@@ -327,7 +327,7 @@ static const struct outlet_ops ops = {
 };
 
 void
-kafka_registry_changed(struct outlet *o)
+kafka_registry_changed(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -335,7 +335,7 @@ kafka_registry_changed(struct outlet *o)
 }
 
 void
-kafka_stats(const struct outlet *o, struct kafka_stats *ret)
+kafka_stats(const struct output *o, struct kafka_stats *ret)
 {
 	*ret = ((const struct kafka *)o)->stats;
 }
@@ -396,7 +396,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 
 int
 kafka_open(struct event_base *base, const struct kafka_options *o,
-    const struct outlet_events *events, struct outlet **ret, char *error, size_t error_size)
+    const struct output_events *events, struct output **ret, char *error, size_t error_size)
 {
 	struct kafka *k = calloc(1, sizeof(*k));
 	int r;
@@ -405,7 +405,7 @@ kafka_open(struct event_base *base, const struct kafka_options *o,
 		snprintf(error, error_size, "out of memory");
 		return -ENOMEM;
 	}
-	k->outlet.ops = &ops;
+	k->output.ops = &ops;
 	k->events = *events;
 	k->schema_id = o->schema_id;
 	k->on_log = o->on_log;
@@ -419,9 +419,9 @@ kafka_open(struct event_base *base, const struct kafka_options *o,
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	r = start(k, base, o, error, error_size);
 	if (r < 0) {
-		on_close(&k->outlet);
+		on_close(&k->output);
 		return r;
 	}
-	*ret = &k->outlet;
+	*ret = &k->output;
 	return 0;
 }

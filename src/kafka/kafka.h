@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kafka: an outlet over librdkafka: an idempotent producer on the caller's loop.
+ * kafka: an output over librdkafka: an idempotent producer on the caller's loop.
  *
  * Value: byte 0, the schema's id (four bytes, big-endian), the Avro record. Key: the record's, so
  * that a host's run keeps its order in one partition. Headers: schema_version, agent_version, and
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "deliver/outlet.h"
+#include "deliver/output.h"
 
 struct event_base;
 
@@ -66,21 +66,21 @@ struct kafka_stats {
  */
 void kafka_process_init(void);
 /*
- * Waits until the outlets that were closed have let go of all they had, for about so long at most: the last
+ * Waits until the outputs that were closed have let go of all they had, for about so long at most: the last
  * thing before the process ends. False: something is still under way, and ends with the process.
  */
 bool kafka_process_wait(unsigned ms);
 /*
  * 0, or a negative errno with *ret untouched and a sentence in error that names the property. That
- * no broker can be reached is no error here: see the outlet's status.
+ * no broker can be reached is no error here: see the output's status.
  */
 int kafka_open(struct event_base *base, const struct kafka_options *o,
-    const struct outlet_events *events, struct outlet **ret, char *error, size_t error_size);
+    const struct output_events *events, struct output **ret, char *error, size_t error_size);
 /* Checks what kafka_open() would, without a thread or a connection. */
 int kafka_check(const struct kafka_options *o, char *error, size_t error_size);
 
-void kafka_registry_changed(struct outlet *o);
-void kafka_stats(const struct outlet *o, struct kafka_stats *ret);
+void kafka_registry_changed(struct output *o);
+void kafka_stats(const struct output *o, struct kafka_stats *ret);
 
 enum {
 	KAFKA_ABILITIES = 8,

@@ -76,16 +76,16 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	/* Brokers judge whole batches: only a message that was alone in its own is too large itself. */
 	if ((m->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || m->err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE) &&
 	    m->len + m->key_len < (size_t)k->batch_bytes) {
-		f = (struct kafka_failure){ OUTLET_AGAIN, "batch_too_large", false };
+		f = (struct kafka_failure){ OUTPUT_AGAIN, "batch_too_large", false };
 		k->wants_smaller = true;
 	}
 	if (f.is_topic_gone) {
 		kafka_topic_lost(k, r.topic);
 	} else if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
 		/* Down already: then with a better reason than that a record's time ran out. */
-		if (k->status.state != OUTLET_DOWN && f.failure == OUTLET_AGAIN)
+		if (k->status.state != OUTPUT_DOWN && f.failure == OUTPUT_AGAIN)
 			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
-		else if (f.failure == OUTLET_NEVER)
+		else if (f.failure == OUTPUT_NEVER)
 			kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
 	}
 	k->events.failed(&r, f.failure, f.reason, detail, k->events.arg);
@@ -108,7 +108,7 @@ on_message_unconfirmed(struct kafka *k, const rd_kafka_message_t *m)
 {
 	struct spool_record r = message_record(k, m);
 
-	k->events.failed(&r, OUTLET_AGAIN, "unconfirmed", "no broker has named an offset", k->events.arg);
+	k->events.failed(&r, OUTPUT_AGAIN, "unconfirmed", "no broker has named an offset", k->events.arg);
 }
 
 static void
@@ -122,7 +122,7 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 		on_message_unconfirmed(k, m);
 	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.delivered++;
-		k->status.state = OUTLET_UP;
+		k->status.state = OUTPUT_UP;
 		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),
 		    (uint64_t)(uintptr_t)m->_private, k->events.arg);
 	} else {

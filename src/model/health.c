@@ -5,10 +5,10 @@
 #include "model/health.h"
 
 const char *
-outlet_state_name(enum outlet_state state)
+output_state_name(enum output_state state)
 {
-	static const char *const names[] = { [OUTLET_STARTING] = "starting", [OUTLET_UP] = "up",
-		[OUTLET_DOWN] = "down" };
+	static const char *const names[] = { [OUTPUT_STARTING] = "starting", [OUTPUT_UP] = "up",
+		[OUTPUT_DOWN] = "down" };
 
 	return names[state];
 }

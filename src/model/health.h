@@ -5,14 +5,14 @@
 #ifndef SLUICE_MODEL_HEALTH_H
 #define SLUICE_MODEL_HEALTH_H
 
-enum outlet_state {
-	OUTLET_STARTING,	/* nothing has been delivered yet */
-	OUTLET_UP,
-	OUTLET_DOWN,		/* the outlet's last error says why */
+enum output_state {
+	OUTPUT_STARTING,	/* nothing has been delivered yet */
+	OUTPUT_UP,
+	OUTPUT_DOWN,		/* the output's last error says why */
 };
 
 enum registry_state {
-	REGISTRY_UNUSED,	/* the outlet needs no schema ids */
+	REGISTRY_UNUSED,	/* the output needs no schema ids */
 	REGISTRY_IDLE,		/* nothing was asked yet */
 	REGISTRY_OK,		/* every id that was asked for is known */
 	REGISTRY_ASKING,
@@ -37,7 +37,7 @@ struct signal_status {
 };
 
 /* The words of a status and of the log; static. */
-const char *outlet_state_name(enum outlet_state state);
+const char *output_state_name(enum output_state state);
 const char *registry_state_name(enum registry_state state);
 const char *signal_state_name(enum signal_state state);
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * read: records to the outlet, what it gives back, and what it is done with.
+ * read: records to the output, what it gives back, and what it is done with.
  *
  * A record's id is its number in the lane, and the lane in the lowest bit. First come records that
  * are handed out again (they are in the flight, behind redo), then the next ones at the cursor.
@@ -130,7 +130,7 @@ peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
 	return 0;
 }
 
-/* To the outlet: h is of the record e. */
+/* To the output: h is of the record e. */
 static void
 hand(struct spool *s, enum spool_lane lane, uint64_t index, const struct spool_entry *e,
     struct spool_record *ret)
@@ -296,7 +296,7 @@ spool_rewind(struct spool *s)
 			f->n_out--;
 			if (h->seg != NULL)
 				continue;
-			/* Its segment is gone, and now the outlet's copy too. */
+			/* Its segment is gone, and now the output's copy too. */
 			s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
 			s->waiting--;
 			spool_flight_finish(f, h);

@@ -64,7 +64,7 @@ spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason
 		if (h->seg != seg)
 			continue;
 		if (h->flags & SPOOL_IS_OUT) {
-			/* The outlet has a copy, and may yet deliver it. */
+			/* The output has a copy, and may yet deliver it. */
 			h->seg = NULL;
 			seg->waiting[h->topic]--;
 			continue;

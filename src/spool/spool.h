@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * spool: the disk between the stream and an outlet. A record is here before anybody hands it on,
- * and goes only once the outlet has said that it rests elsewhere.
+ * spool: the disk between the stream and an output. A record is here before anybody hands it on,
+ * and goes only once the output has said that it rests elsewhere.
  *
  *	<dir>/main-<number>.seg   <dir>/usage-<number>.seg    segments, oldest first
  *	<dir>/state                                           acknowledged up to where, next seq
@@ -57,7 +57,7 @@ struct spool_place {
 struct spool_recovery {
 	bool is_fresh;			/* no spool was there */
 	bool was_clean;			/* the last owner closed it */
-	uint64_t records;		/* that wait for an outlet */
+	uint64_t records;		/* that wait for an output */
 	uint64_t torn_bytes;		/* at the end of a lane's last segment, cut off */
 	uint64_t corrupt_batches;	/* whose checksum is wrong; skipped */
 	uint64_t corrupt_bytes;		/* passed over */
@@ -112,7 +112,7 @@ void spool_checkpoint_begin(struct spool *s);
 /*
  * Writes the batch. next_seq of each topic is stored with it, also where no record was put. place
  * may be NULL: no ring is behind it. 0; or a negative errno: the disk did not take it. The batch is
- * then kept in memory (bounded, oldest Usage dropped first, counted) and still reaches the outlet.
+ * then kept in memory (bounded, oldest Usage dropped first, counted) and still reaches the output.
  */
 int spool_commit(struct spool *s, const struct spool_place *place, const uint64_t next_seq[TOPIC_COUNT]);
 
@@ -122,11 +122,11 @@ int spool_commit(struct spool *s, const struct spool_place *place, const uint64_
  */
 void spool_tick(struct spool *s, uint64_t now_ns);
 
-/* To the outlet: the next record, main lane first; false: none. Records of failed reads are counted. */
+/* To the output: the next record, main lane first; false: none. Records of failed reads are counted. */
 bool spool_next(struct spool *s, struct spool_record *ret);
-/* Another call of spool_next() will return what this one returned: the outlet did not take it. */
+/* Another call of spool_next() will return what this one returned: the output did not take it. */
 void spool_unget(struct spool *s);
-/* The outlet has it for good, or it is given up and counted elsewhere. Any order. Unknown ids: ignored. */
+/* The output has it for good, or it is given up and counted elsewhere. Any order. Unknown ids: ignored. */
 void spool_ack(struct spool *s, uint64_t id);
 /* Everything handed out and not acknowledged is handed out again, in order, with is_again set. */
 void spool_rewind(struct spool *s);
@@ -145,7 +145,7 @@ struct spool_mark {
 };
 void spool_mark(const struct spool *s, struct spool_mark *ret);
 /*
- * Has the disk for certain what was committed up to the mark, or the outlet acknowledged it? If not, it is
+ * Has the disk for certain what was committed up to the mark, or the output acknowledged it? If not, it is
  * synced as soon as it can be. Returns how many records wait for that, at least 1 until it is so.
  */
 uint64_t spool_sync_up_to(struct spool *s, const struct spool_mark *m);

@@ -79,7 +79,7 @@ struct spool_reader {
 
 /*
  * A walk through the entries of one segment, past what cannot be read. Recovery, replay and the
- * outlet's cursor all walk by this one, so that they agree on what is there.
+ * output's cursor all walk by this one, so that they agree on what is there.
  */
 struct spool_walk {
 	struct spool_segment *seg;		/* NULL: nowhere */
@@ -96,7 +96,7 @@ struct spool_walk {
 
 struct spool_handed {
 	uint64_t	 number;
-	struct spool_segment *seg;		/* NULL: given up while the outlet had it */
+	struct spool_segment *seg;		/* NULL: given up while the output had it */
 	int64_t		 time_us;
 	uint32_t	 at;
 	uint8_t		 topic;
@@ -104,12 +104,12 @@ struct spool_handed {
 };
 
 enum spool_handed_flag {
-	SPOOL_IS_OUT = 1,			/* the outlet has it */
+	SPOOL_IS_OUT = 1,			/* the output has it */
 	SPOOL_IS_AGAIN = 2,			/* it had it before */
 	SPOOL_IS_DONE = 4,			/* acknowledged or given up */
 };
 
-/* A ring of what was read for the outlet, by rising number; indices count from 0 without end. */
+/* A ring of what was read for the output, by rising number; indices count from 0 without end. */
 struct spool_flight {
 	struct spool_handed *ring;		/* owned; cap is 0 or a power of two */
 	size_t		 cap;
@@ -140,7 +140,7 @@ struct spool_lane_state {
 	uint64_t	 note_bytes;		/* since the checkpoint in it, if there is one */
 	bool		 has_notes;
 	bool		 has_checkpoint;
-	/* to the outlet */
+	/* to the output */
 	struct spool_reader reader;
 	struct spool_walk cursor;		/* the next record to be read */
 	bool		 has_passed_over;	/* bytes in the cursor's segment */

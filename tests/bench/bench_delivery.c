@@ -49,7 +49,7 @@ struct bench {
 	struct event		*put_timer, *tick_timer;
 	struct spool		*spool;
 	struct delivery		*delivery;
-	struct outlet		*outlet;	/* delivery's */
+	struct output		*output;	/* delivery's */
 	uint64_t		 due;		/* to be put by now */
 	uint64_t		 put;
 	uint64_t		 seq[TOPIC_COUNT];
@@ -166,7 +166,7 @@ on_put_timer(evutil_socket_t fd, short what, void *arg)
 		has_put = true;
 	}
 	if (b->put == b->due)
-		b->outlet->ops->hurry(b->outlet);
+		b->output->ops->hurry(b->output);
 	if (clock_ns(CLOCK_MONOTONIC) > b->wall_ns + WAIT_MS * 1e6)
 		die("kafka", "did not take everything in time");
 	event_add(b->put_timer, has_put ? &now : &later);
@@ -209,7 +209,7 @@ run_sluice(struct bench *b, const char *folder)
 	static const struct timeval tick = { 0, TICK_MS * 1000 };
 	struct spool_options spool = { .dir = folder, .sync_ms = 100, .is_sync_first = true };
 	struct delivery_options delivery = { 0 };
-	struct outlet_events events;
+	struct output_events events;
 	struct delivery_stats stats;
 	char error[512];
 
@@ -220,9 +220,9 @@ run_sluice(struct bench *b, const char *folder)
 		die("spool", error);
 	if (delivery_open(b->base, b->spool, &delivery, &events, &b->delivery) < 0)
 		die("delivery", "out of memory");
-	if (kafka_open(b->base, &b->kafka, &events, &b->outlet, error, sizeof(error)) < 0)
+	if (kafka_open(b->base, &b->kafka, &events, &b->output, error, sizeof(error)) < 0)
 		die("kafka", error);
-	delivery_set_outlet(b->delivery, b->outlet);
+	delivery_set_output(b->delivery, b->output);
 	b->put_timer = evtimer_new(b->base, on_put_timer, b);
 	b->tick_timer = event_new(b->base, -1, EV_PERSIST, on_tick, b);
 	event_add(b->tick_timer, &tick);

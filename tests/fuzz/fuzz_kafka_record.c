@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The head of any bytes that are taken for a record, as the Kafka outlet reads it.
+ * The head of any bytes that are taken for a record, as the Kafka output reads it.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -22,7 +22,7 @@
 #include "deliver/dead_letter.h"
 #include "deliver/delivery.h"
 #include "codec/encode.h"
-#include "deliver/file_outlet.h"
+#include "deliver/file_output.h"
 #include "kafka/kafka.h"
 #include "spool/spool.h"
 #include "stream/stream.h"
@@ -53,7 +53,7 @@ struct driver {
 	struct encoder *encoder;
 	struct dead_letters *dead;
 	struct delivery *delivery;
-	struct outlet *outlet;
+	struct output *output;
 	uint64_t seq[TOPIC_COUNT];
 	char *argument;
 	uint64_t put, lost;
@@ -168,13 +168,13 @@ static void
 on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct driver *d = arg;
-	struct outlet_status status;
+	struct output_status status;
 
 	(void)fd;
 	(void)what;
 	spool_tick(d->spool, clock_ns(CLOCK_MONOTONIC));
 	delivery_tick(d->delivery, (int64_t)(clock_ns(CLOCK_REALTIME) / 1000));
-	d->outlet->ops->status(d->outlet, &status);
+	d->output->ops->status(d->output, &status);
 	if (!d->is_quiet && strcmp(status.error, d->said) != 0) {
 		strcpy(d->said, status.error);
 		fprintf(stderr, "deliver: %.1f s: %s\n", seconds_since(&d->started), status.error);
@@ -224,26 +224,26 @@ on_log(int level, const char *facility, const char *text, void *arg)
 }
 
 static void
-open_outlet(struct driver *d, const struct outlet_events *events)
+open_output(struct driver *d, const struct output_events *events)
 {
 	struct kafka_options kafka = { .brokers = &d->brokers, .n_brokers = 1,
 	    .properties = d->properties, .n_properties = d->n_properties, .topic_prefix = d->prefix,
 	    .create_topics = d->create, .partitions = d->partitions, .agent_version = SLUICE_VERSION,
 	    .stats_ms = 1000, .schema_id = schema_id, .on_log = on_log, .arg = d };
-	struct file_outlet_options files = {
+	struct file_output_options files = {
 	    .writer = { .lake = d->lake, .host_id = HOST_ID, .agent_id = AGENT_ID },
 	    .schema = schema_text, .schema_arg = d };
 	char error[512] = "";
 	int r;
 
 	if (d->lake != NULL) {
-		r = file_outlet_open(d->base, &files, events, &d->outlet, NULL);
+		r = file_output_open(d->base, &files, events, &d->output, NULL);
 		if (r < 0)
 			die(d->lake, strerror(-r));
-	} else if (kafka_open(d->base, &kafka, events, &d->outlet, error, sizeof(error)) < 0) {
+	} else if (kafka_open(d->base, &kafka, events, &d->output, error, sizeof(error)) < 0) {
 		die("kafka", error);
 	}
-	delivery_set_outlet(d->delivery, d->outlet);
+	delivery_set_output(d->delivery, d->output);
 }
 
 static void
@@ -253,7 +253,7 @@ open_all(struct driver *d, struct spool_recovery *recovery)
 	    .boot_id = "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", .agent_id = AGENT_ID };
 	struct spool_options spool = { .dir = d->spool_dir, .max_bytes = d->spool_max, .sync_ms = d->sync_ms };
 	struct delivery_options delivery = { .pause_max_ms = d->pause_max_ms };
-	struct outlet_events events;
+	struct output_events events;
 	struct timeval put = { 0, PUT_MS * 1000 }, tick = { 0, TICK_MS * 1000 };
 	char error[512] = "";
 
@@ -275,7 +275,7 @@ open_all(struct driver *d, struct spool_recovery *recovery)
 	if (delivery_open(d->base, d->spool, &delivery, &events, &d->delivery) < 0)
 		die("delivery", "out of memory");
 	clock_gettime(CLOCK_MONOTONIC, &d->started);
-	open_outlet(d, &events);
+	open_output(d, &events);
 	d->put_timer = event_new(d->base, -1, EV_PERSIST, on_put_timer, d);
 	d->tick_timer = event_new(d->base, -1, EV_PERSIST, on_tick, d);
 	d->term = evsignal_new(d->base, SIGTERM, on_term, d);
@@ -312,7 +312,7 @@ report(struct driver *d, const struct spool_recovery *recovery)
 	double seconds = seconds_since(&d->started);
 	uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - d->cpu_started_ns;
 	struct delivery_stats delivery;
-	struct outlet_status status;
+	struct output_status status;
 	struct spool_stats spool;
 	struct kafka_stats kafka = { 0 };
 	json_t *dead = json_object(), *root;
@@ -324,9 +324,9 @@ report(struct driver *d, const struct spool_recovery *recovery)
 	getrusage(RUSAGE_SELF, &usage);
 	delivery_stats(d->delivery, &delivery);
 	spool_stats(d->spool, &spool);
-	d->outlet->ops->status(d->outlet, &status);
+	d->output->ops->status(d->output, &status);
 	if (d->lake == NULL)
-		kafka_stats(d->outlet, &kafka);
+		kafka_stats(d->output, &kafka);
 	for (size_t i = 0; i < delivery.n_dead; i++)
 		json_object_set_new(dead, delivery.dead[i].reason, by_topic(delivery.dead[i].count));
 	delivered = sum(delivery.delivered);

@@ -32,8 +32,8 @@ class Broker(FaultTest):
         with Load("away", rate=150) as load:
             self.wait_delivered(a, 50)
             self.stack.kill_broker()
-            s = self.wait_status(a, lambda s: s["outlet"]["state"] == "down", "outlet down")
-            self.assertIn("127.0.0.1", s["outlet"]["last_error"])
+            s = self.wait_status(a, lambda s: s["output"]["state"] == "down", "output down")
+            self.assertIn("127.0.0.1", s["output"]["last_error"])
             s = self.wait_status(a, lambda s: s["spool"]["records"] > 1000 and s["spool"]["oldest_age_ns"] > 8e9,
                                  "records that have waited for longer than the message timeout")
             self.assertFalse(s["ready"])
@@ -68,7 +68,7 @@ class Broker(FaultTest):
         with Load("mute", rate=150) as load:
             self.wait_delivered(a, 50)
             self.stack.broker_proxy.pause()
-            self.wait_status(a, lambda s: s["outlet"]["state"] == "down", "outlet down")
+            self.wait_status(a, lambda s: s["output"]["state"] == "down", "output down")
             self.wait_status(a, lambda s: s["spool"]["records"] > 300, "waiting records")
             self.stack.broker_proxy.resume()
             self.wait_delivered(a, 300)

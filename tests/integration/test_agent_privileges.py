@@ -106,7 +106,7 @@ class Running(PrivilegesTest):
 
     def test_it_keeps_no_file_of_roots_open(self):
         a = self.agent().start()
-        a.wait_log("outlet.up", 60)
+        a.wait_log("output.up", 60)
         allowed = (a.room, "/proc", "/sys", "/dev/null", "anon_inode:", "socket:", "pipe:")
         for fd in os.listdir(f"/proc/{a.pid}/fd"):
             try:
@@ -173,7 +173,7 @@ class Doors(PrivilegesTest):
         a = self.agent().start()
         for path in (a.spool, a.config["dead_letters"]):
             self.assertEqual((NOBODY.pw_uid, NOBODY.pw_gid, 0o700), self.owner(path), path)
-        a.wait_log("outlet.up", 60)
+        a.wait_log("output.up", 60)
         for at, _, names in os.walk(a.spool):
             for name in names:
                 s = os.stat(os.path.join(at, name))

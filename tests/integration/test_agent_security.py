@@ -176,7 +176,7 @@ class SecurityTest(AgentTest):
         a.sluice = sluice or a.sluice
         a.start()
         with Load(prefix, rate=50) as load:
-            a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+            a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
             a.wait(lambda: load.started >= 20, 60, "load")
         a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness")
         self.wait_delivered(a, prefix, load)
@@ -191,13 +191,13 @@ class SecurityTest(AgentTest):
         a.start()
 
         def told():
-            delivery = a.status()["outlet"]
+            delivery = a.status()["output"]
             return delivery if re.search(says, delivery["last_error"] or "", re.I) else None
 
         with Load(prefix, rate=50) as load:
             delivery = a.wait(told, 60, "an error like " + says)
             self.assertEqual("down", delivery["state"], delivery)
-            line = a.wait_log("outlet.down", 30)
+            line = a.wait_log("output.down", 30)
             a.wait(lambda: load.started >= 20, 60, "load")
         self.assertRegex(line["message"] + a.log_text(), "(?i)" + says)
         self.assertRegex(a.ctl("status", check=True).stdout, "(?i)" + says)
@@ -210,7 +210,7 @@ class SecurityTest(AgentTest):
         a.configure(drain="20s", **good)
         a.sluice = mended or a.sluice
         a.start()
-        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
         self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
         self.assert_delivered(prefix, load)
@@ -354,7 +354,7 @@ class Rights(SecurityTest):
         self.assertEqual({"topic_authorization_failed"}, {reason for _, reason in letters})
         a.wait(lambda: ask_metrics(a, "/readyz")[0] == 200, 60, "readiness: the other topics are delivered")
         self.assertRegex(ask_metrics(a, "/metrics")[1], r'dead_lettered_total\{[^}]*topic_authorization_failed[^}]*\} [1-9]')
-        self.assertRegex(a.status()["outlet"]["last_error"], "uthorization failed")
+        self.assertRegex(a.status()["output"]["last_error"], "uthorization failed")
         sleeper.kill()
         sleeper.wait()
         self.wait_delivered(a, prefix, load)
@@ -411,7 +411,7 @@ class Registry(SecurityTest):
         self.assertEqual(0, a.stop(), a.log_text())
         a.configure(drain="20s", **self.kafka_keys(prefix, "ssl", security_protocol="ssl"))
         a.start()
-        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
         self.wait_delivered(a, prefix, load)
         self.assertEqual(0, a.stop(), a.log_text())
         self.assert_delivered(prefix, load)
@@ -426,7 +426,7 @@ class Secrets(SecurityTest):
         prefix = "secret."
         keys = self.sasl(prefix, "PLAIN", self.command("password", PASSWORD), debug="all")
         a = self.agent("secret", log={"level": "debug", "format": "json"}, **keys).start()
-        a.wait(lambda: a.status()["outlet"]["state"] == "up", 90, "delivery")
+        a.wait(lambda: a.status()["output"]["state"] == "up", 90, "delivery")
         a.ctl("reload", check=True)
         said = {"status": a.ctl("status").stdout, "status --json": a.ctl("status", "--json").stdout,
                 "metrics": ask_metrics(a, "/metrics")[1], "readyz": ask_metrics(a, "/readyz")[1]}

@@ -179,12 +179,12 @@ class Control(unittest.TestCase):
         self.assertEqual(1000, got["sluice_records_produced_total", (("topic", "sluice.program"),)])
         self.assertEqual(0.48, got["sluice_spool_oldest_age_seconds", ()])
         self.assertEqual(12.1, got["process_cpu_seconds_total", ()])
-        self.assertEqual(1, got["sluice_outlet_up", (("kind", "kafka"),)])
+        self.assertEqual(1, got["sluice_output_up", (("kind", "kafka"),)])
         self.ctl("break")
         got = self.check_metrics(self.get("/metrics")[1])
         # Quotes, backslashes, newlines and what is not UTF-8 come back as they were, the last escaped.
         self.assertEqual(1, got["sluice_lost_total", (("place", 'a"b\\c\nd\\xfe'), ("reason", "x y"))])
-        self.assertEqual(0, got["sluice_outlet_up", (("kind", "kafka"),)])
+        self.assertEqual(0, got["sluice_output_up", (("kind", "kafka"),)])
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ class Delivery(unittest.TestCase):
         p = self.start(100000, "--rate", "10000", "--wait", "60000")
         self.wait_arrived(p, 5000)
         self.stack.kill_broker()
-        self.wait_said(p, "deliver: ")  # what the outlet's status says
+        self.wait_said(p, "deliver: ")  # what the output's status says
         self.stack.start_broker()
         report = self.finish(p)
         self.assertTrue(report["is_empty"], report)

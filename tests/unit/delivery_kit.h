@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * delivery_kit: a delivery from a spool of its own to an outlet that does what a test says.
+ * delivery_kit: a delivery from a spool of its own to an output that does what a test says.
  */
 #ifndef SLUICE_TESTS_UNIT_DELIVERY_KIT_H
 #define SLUICE_TESTS_UNIT_DELIVERY_KIT_H
@@ -22,10 +22,10 @@ enum {
 	HELD_MAX = 10000,
 };
 
-/* An outlet that does with its records what a test says. */
+/* An output that does with its records what a test says. */
 struct fake {
-	struct outlet outlet;
-	struct outlet_events events;
+	struct output output;
+	struct output_events events;
 	struct spool_record held[HELD_MAX];	/* taken and not answered; without their data */
 	size_t n;
 	size_t capacity;
@@ -49,7 +49,7 @@ static uint64_t next_seq[TOPIC_COUNT];
 static bool is_sync_first;	/* for the next setup() */
 
 static inline int
-on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+on_put(struct output *o, const struct spool_record *r, const char **reason)
 {
 	struct fake *f = (struct fake *)o;
 
@@ -70,19 +70,19 @@ on_put(struct outlet *o, const struct spool_record *r, const char **reason)
 }
 
 static inline void
-on_tick(struct outlet *o, int64_t now_us)
+on_tick(struct output *o, int64_t now_us)
 {
 	((struct fake *)o)->ticked_us = now_us;
 }
 
 static inline void
-on_hurry(struct outlet *o)
+on_hurry(struct output *o)
 {
 	((struct fake *)o)->hurried++;
 }
 
 static inline void
-on_give_back(struct outlet *o)
+on_give_back(struct output *o)
 {
 	struct fake *f = (struct fake *)o;
 
@@ -91,21 +91,21 @@ on_give_back(struct outlet *o)
 }
 
 static inline void
-on_status(const struct outlet *o, struct outlet_status *ret)
+on_status(const struct output *o, struct output_status *ret)
 {
 	(void)o;
-	*ret = (struct outlet_status){ .kind = "fake" };
+	*ret = (struct output_status){ .kind = "fake" };
 }
 
 static inline void
-on_close(struct outlet *o)
+on_close(struct output *o)
 {
 	((struct fake *)o)->closed++;
 }
 
-static const struct outlet_ops ops = { on_put, on_tick, on_hurry, on_give_back, on_status, on_close };
+static const struct output_ops ops = { on_put, on_tick, on_hurry, on_give_back, on_status, on_close };
 
-/* Takes the i-th of what the outlet holds out. */
+/* Takes the i-th of what the output holds out. */
 static inline struct spool_record
 take(size_t i)
 {
@@ -132,7 +132,7 @@ deliver_all(void)
 }
 
 static inline void
-fail_one(size_t i, enum outlet_failure failure, const char *reason)
+fail_one(size_t i, enum output_failure failure, const char *reason)
 {
 	struct spool_record r = take(i);
 
@@ -146,7 +146,7 @@ static inline void
 give_all_back(void)
 {
 	while (fake->n > 0)
-		fail_one(0, OUTLET_AGAIN, "given_back");
+		fail_one(0, OUTPUT_AGAIN, "given_back");
 	fake->is_giving_back = false;
 }
 
@@ -215,10 +215,10 @@ setup(void **state)
 	assert_int_equal(dead_letters_open(dead_dir, 2000, &dead), 0);
 	o.dead = dead;
 	fake = calloc(1, sizeof(*fake));
-	fake->outlet.ops = &ops;
+	fake->output.ops = &ops;
 	fake->capacity = HELD_MAX;
 	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
-	delivery_set_outlet(delivery, &fake->outlet);
+	delivery_set_output(delivery, &fake->output);
 	return 0;
 }
 

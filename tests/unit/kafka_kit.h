@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kafka_kit: an outlet over librdkafka's own stand-in for a broker, records for it, and what it told.
+ * kafka_kit: an output over librdkafka's own stand-in for a broker, records for it, and what it told.
  */
 #ifndef SLUICE_TESTS_UNIT_KAFKA_KIT_H
 #define SLUICE_TESTS_UNIT_KAFKA_KIT_H
@@ -14,13 +14,13 @@
 #include "kafka/client.h"
 #include "threads.h"
 
-/* What an outlet told, and what it was told. */
+/* What an output told, and what it was told. */
 static struct told {
 	uint64_t delivered[8192];
 	size_t n_delivered;
 	uint64_t failed[8192];
 	size_t n_failed;
-	enum outlet_failure failure;	/* of the last */
+	enum output_failure failure;	/* of the last */
 	char reason[64];
 	char key[64];
 	uint64_t seq, schema;
@@ -44,7 +44,7 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 }
 
 static inline void
-on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+on_failed(const struct spool_record *r, enum output_failure failure, const char *reason,
     const char *detail, void *arg)
 {
 	assert_ptr_equal(arg, &told);
@@ -88,19 +88,19 @@ on_log(int level, const char *facility, const char *text, void *arg)
 }
 
 static struct event_base *base;
-static struct outlet *outlet;
+static struct output *output;
 static struct encoder *encoder;
 
 static inline int
 open_with(const char *broker, const struct kafka_property *properties, size_t n, char *error,
     size_t error_size)
 {
-	struct outlet_events events = { on_delivered, on_failed, on_ready, &told };
+	struct output_events events = { on_delivered, on_failed, on_ready, &told };
 	struct kafka_options o = { .brokers = &broker, .n_brokers = broker != NULL, .properties = properties,
 	    .n_properties = n, .topic_prefix = "t.", .create_topics = true, .partitions = 2,
 	    .agent_version = "1.2.3", .schema_id = schema_id, .arg = &told };
 
-	return kafka_open(base, &o, &events, &outlet, error, error_size);
+	return kafka_open(base, &o, &events, &output, error, error_size);
 }
 
 /* librdkafka's own stand-in for a broker, within the process. */
@@ -124,7 +124,7 @@ setup(void **state)
 	(void)state;
 	memset(&told, 0, sizeof(told));
 	used = TOPIC_PROGRAM;
-	outlet = NULL;
+	output = NULL;
 	base = event_base_new();
 	return encoder_open(&identity, &encoder, error, sizeof(error));
 }
@@ -133,8 +133,8 @@ static inline int
 teardown(void **state)
 {
 	(void)state;
-	if (outlet != NULL)
-		outlet->ops->close(outlet);
+	if (output != NULL)
+		output->ops->close(output);
 	encoder_close(encoder);
 	event_base_free(base);
 	return 0;
@@ -157,7 +157,7 @@ put_with(uint64_t id, uint64_t schema, size_t argument, const char **reason)
 	program.argc = 1;
 	assert_int_equal(encode(encoder, TOPIC_PROGRAM, &program, id, &data, &r.len), 0);
 	r.data = data;
-	error = outlet->ops->put(outlet, &r, reason);
+	error = output->ops->put(output, &r, reason);
 	free(text);
 	return error;
 }
@@ -179,13 +179,13 @@ wait_for(bool (*is_done)(void))
 		event_base_dispatch(base);
 		if (is_done())
 			return true;
-		if (outlet != NULL && i % 10 == 9)
-			outlet->ops->tick(outlet, 0);
+		if (output != NULL && i % 10 == 9)
+			output->ops->tick(output, 0);
 	}
 	return false;
 }
 
-/* The same without ticks: by what the outlet tells its loop. */
+/* The same without ticks: by what the output tells its loop. */
 static inline bool
 wait_in_the_loop_for(bool (*is_done)(void))
 {
@@ -200,12 +200,12 @@ wait_in_the_loop_for(bool (*is_done)(void))
 	return false;
 }
 
-static inline struct outlet_status
+static inline struct output_status
 status(void)
 {
-	struct outlet_status s;
+	struct output_status s;
 
-	outlet->ops->status(outlet, &s);
+	output->ops->status(output, &s);
 	return s;
 }
 
@@ -227,7 +227,7 @@ is_settled(void)
 static inline bool
 is_there(void)
 {
-	return kafka_topic_is_there((struct kafka *)outlet, TOPIC_PROGRAM);
+	return kafka_topic_is_there((struct kafka *)output, TOPIC_PROGRAM);
 }
 
 static inline bool
@@ -235,7 +235,7 @@ is_replaced(void)
 {
 	struct kafka_stats stats;
 
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	return stats.producers == 2 && status().in_flight == 0;
 }
 

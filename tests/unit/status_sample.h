@@ -43,7 +43,7 @@ status_sample(struct agent_status *s)
 		.seeing = { .followed = 231, .other_processes = { 12, true } },
 		.spool = { .records = 3, .bytes = 4096, .max_bytes = UINT64_C(1) << 30,
 		    .oldest_us = 1795262400000000 - 480000, .dir = "/var/lib/sluice/spool" },
-		.outlet = { .kind = "kafka", .state = OUTLET_UP, .in_flight = 3, .queued_bytes = 900 },
+		.output = { .kind = "kafka", .state = OUTPUT_UP, .in_flight = 3, .queued_bytes = 900 },
 		.registry = { .state = REGISTRY_OK, .url = "http://localhost:8081", .known = 7 },
 		.process = { .cpu_ns = UINT64_C(12100000000), .rss_bytes = 19 << 20, .open_fds = 37,
 		    .privileges = "CAP_BPF CAP_SYS_PTRACE, no_new_privs" },
@@ -61,9 +61,9 @@ status_sample_bad(struct agent_status *s)
 	s->config.reload_failed = true;
 	s->config.reload_error = "conf.d/x.yaml:3: kafka.brokerz: no such key; did you mean brokers?";
 	s->config.restart_wanted = "spool.dir";
-	s->outlet.state = OUTLET_DOWN;
-	snprintf(s->outlet.error, sizeof(s->outlet.error), "2 of 3 brokers are down");
-	s->outlet.error_us = s->agent.time_us - 1000000;
+	s->output.state = OUTPUT_DOWN;
+	snprintf(s->output.error, sizeof(s->output.error), "2 of 3 brokers are down");
+	s->output.error_us = s->agent.time_us - 1000000;
 	s->registry.state = REGISTRY_AWAY;
 	s->registry.wanted = 2;
 	s->registry.known = 5;

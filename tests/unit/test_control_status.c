@@ -68,13 +68,13 @@ ready_means_that_records_arrive(void **state)
 	assert_true(is_ready());
 	assert_string_equal(reason, "");
 
-	s.outlet.state = OUTLET_DOWN;
-	strcpy(s.outlet.error, "all brokers are down");
+	s.output.state = OUTPUT_DOWN;
+	strcpy(s.output.error, "all brokers are down");
 	assert_false(is_ready());
 	assert_string_equal(reason, "kafka is down: all brokers are down");
 
 	status_sample(&s);
-	s.outlet.state = OUTLET_STARTING;
+	s.output.state = OUTPUT_STARTING;
 	assert_false(is_ready());
 	assert_string_equal(reason, "kafka: nothing has been delivered yet");
 
@@ -84,7 +84,7 @@ ready_means_that_records_arrive(void **state)
 
 	/* Files need no registry. */
 	status_sample(&s);
-	s.outlet.kind = "files";
+	s.output.kind = "files";
 	s.registry.state = REGISTRY_UNUSED;
 	assert_true(is_ready());
 }
@@ -155,7 +155,7 @@ one_that_has_just_started_is_no_error(void **state)
 	(void)state;
 	errors = warnings = 0;
 	status_sample(&s);
-	s.outlet.state = OUTLET_STARTING;
+	s.output.state = OUTPUT_STARTING;
 	s.agent.uptime_ns = 1000000000;
 	status_problems(&s, on_problem, NULL);
 	assert_int_equal(errors, 0);
@@ -218,7 +218,8 @@ json_names_are_a_contract(void **state)
 	assert_int_equal(number(j, "records.6.delivered"), 997);
 	assert_int_equal(number(j, "spool.oldest_age_ns"), 480000000);
 	assert_true(json_is_null(at(j, "spool.disk_error")));
-	assert_string_equal(word(j, "outlet.state"), "up");
+	assert_string_equal(word(j, "output.state"), "up");
+	assert_string_equal(word(j, "outlet.state"), "up");	/* as it was called before */
 	assert_string_equal(word(j, "registry.url"), "http://localhost:8081");
 	assert_int_equal(number(j, "events.exec"), 1000);
 	assert_string_equal(word(j, "signals.1.state"), "fallback");
@@ -297,8 +298,8 @@ text_obeys_no_escape_of_others(void **state)
 {
 	(void)state;
 	status_sample(&s);
-	s.outlet.state = OUTLET_DOWN;
-	strcpy(s.outlet.error, "\033[2Jgone\r\x07");
+	s.output.state = OUTPUT_DOWN;
+	strcpy(s.output.error, "\033[2Jgone\r\x07");
 	assert_null(strpbrk(text(false), "\033\r\x07"));
 }
 
@@ -316,6 +317,8 @@ metrics_have_the_figures(void **state)
 	assert_non_null(strstr(m, "\nsluice_spool_oldest_age_seconds 0.480000000\n"));
 	assert_non_null(strstr(m, "\nprocess_cpu_seconds_total 12.100000000\n"));
 	assert_non_null(strstr(m, "\nprocess_start_time_seconds 1795258800.000000000\n"));
+	assert_non_null(strstr(m, "\nsluice_output_up{kind=\"kafka\"} 1\n"));
+	assert_non_null(strstr(m, "\nsluice_outlet_up{kind=\"kafka\"} 1\n"));
 	assert_non_null(strstr(m, "\nsluice_outlet_up{kind=\"kafka\"} 1\n"));
 	assert_non_null(strstr(m, "\nsluice_probe_run_seconds_total{probe=\"on_exec\"} 0.000812000\n"));
 	assert_null(strstr(m, "sluice_probe_run_seconds_total{probe=\"on_exit\"}"));	/* unknown: no sample */

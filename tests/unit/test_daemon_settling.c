@@ -289,7 +289,7 @@ what_is_pending_is_named(void **state)
 	now.rest = (struct settle_rest){ .unsynced = 12, .disk_error = -ENOSPC };
 	assert_says(client("{\"timeout\":0.03}"),
 	    "within 0.03 s: 12 records are not synced to the spool's disk, which takes nothing: No space left on device\"");
-	now.rest = (struct settle_rest){ .outlet = "the broker", .error = "it is away" };
+	now.rest = (struct settle_rest){ .output = "the broker", .error = "it is away" };
 	now.rest.waiting[TOPIC_USAGE] = 3;
 	assert_says(client("{\"delivered\":true,\"timeout\":0.03}"),
 	    "within 0.03 s: 3 records of sluice.usage wait for the broker: it is away\"");
@@ -297,7 +297,7 @@ what_is_pending_is_named(void **state)
 	now.rest.error[0] = '\0';
 	assert_says(client("{\"delivered\":true,\"timeout\":0.03}"),
 	    "within 0.03 s: 1 record of sluice.program, 3 records of sluice.usage wait for the broker\"");
-	now.rest = (struct settle_rest){ .outlet = "the lake" };
+	now.rest = (struct settle_rest){ .output = "the lake" };
 	assert_says(client("{\"delivered\":true,\"timeout\":0.03}"), "within 0.03 s: records wait for the lake\"");
 }
 

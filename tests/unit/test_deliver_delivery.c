@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delivery: what is released, what is given up, and an outlet that is full or not there yet. */
+/* delivery: what is released, what is given up, and an output that is full or not there yet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ what_is_synced_later_is_handed_over_by_a_tick(void **state)
 }
 
 static void
-a_full_outlet_is_waited_for(void **state)
+a_full_output_is_waited_for(void **state)
 {
 	(void)state;
 	fake->capacity = 10;
@@ -105,7 +105,7 @@ after_a_failure_all_comes_again_in_order_and_marked(void **state)
 	turn();
 	deliver(0);		/* 0 */
 	deliver(3);		/* 4 */
-	fail_one(1, OUTLET_AGAIN, "msg_timed_out");	/* 2 */
+	fail_one(1, OUTPUT_AGAIN, "msg_timed_out");	/* 2 */
 	turn();
 	assert_int_equal(fake->given_back, 1);
 	put(TOPIC_PROGRAM, 1);
@@ -139,7 +139,7 @@ what_can_never_be_delivered_is_a_dead_letter(void **state)
 	put(TOPIC_PROGRAM, 3);
 	turn();
 	assert_int_equal(fake->n, 2);
-	fail_one(0, OUTLET_NEVER, "invalid_record");
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	assert_int_equal(fake->given_back, 0);
 	deliver_all();
 	assert_int_equal(waiting(), 0);
@@ -161,7 +161,7 @@ dead_letters_beyond_the_bound_are_counted_as_lost(void **state)
 	put(TOPIC_PROGRAM, 60);
 	turn();
 	while (fake->n > 0)
-		fail_one(0, OUTLET_NEVER, "invalid_record");
+		fail_one(0, OUTPUT_NEVER, "invalid_record");
 	lost = stats().lost_full[TOPIC_PROGRAM];
 	assert_true(lost > 0 && lost <= 60);
 	assert_int_equal(stats().dead[0].count[TOPIC_PROGRAM], 60);
@@ -180,7 +180,7 @@ many_reasons_end_in_other(void **state)
 		char reason[16];
 
 		snprintf(reason, sizeof(reason), "reason_%d", i);
-		fail_one(0, OUTLET_NEVER, reason);
+		fail_one(0, OUTPUT_NEVER, reason);
 	}
 	assert_int_equal(stats().n_dead, DELIVERY_REASONS);
 	assert_string_equal(stats().dead[DELIVERY_REASONS - 1].reason, "other");
@@ -207,7 +207,7 @@ a_turns_share_is_what_was_asked_for_or_two_thousand(void **state)
 		fake->n = 0;
 		spool_rewind(spool);
 		assert_int_equal(delivery_open(base, spool, &o, &fake->events, &delivery), 0);
-		delivery_set_outlet(delivery, &fake->outlet);
+		delivery_set_output(delivery, &fake->output);
 		event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 		assert_int_equal(fake->n, cases[i].want);
 	}
@@ -224,13 +224,13 @@ without_a_folder_for_dead_letters_they_are_lost_and_counted(void **state)
 	delivery_close(delivery);
 	fake->closed = 0;
 	assert_int_equal(delivery_open(base, spool, &o, &fake->events, &other), 0);
-	delivery_set_outlet(other, &fake->outlet);
+	delivery_set_output(other, &fake->output);
 	delivery = other;
 	put(TOPIC_PROGRAM, 1);
 	put(TOPIC_FINDING, 2);
 	turn();
-	fail_one(0, OUTLET_NEVER, "invalid_record");
-	fail_one(0, OUTLET_NEVER, "invalid_record");
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	assert_int_equal(stats().lost_unwritable[TOPIC_PROGRAM], 1);
 	assert_int_equal(stats().lost_unwritable[TOPIC_FINDING], 1);
 	assert_int_equal(stats().lost_full[TOPIC_FINDING], 0);
@@ -242,10 +242,10 @@ without_a_folder_for_dead_letters_they_are_lost_and_counted(void **state)
 }
 
 static void
-nothing_happens_before_there_is_an_outlet(void **state)
+nothing_happens_before_there_is_an_output(void **state)
 {
 	struct delivery_options o = { .per_turn = 100 };
-	struct outlet_events events;
+	struct output_events events;
 	struct delivery *other;
 
 	(void)state;
@@ -268,7 +268,7 @@ nothing_happens_before_there_is_an_outlet(void **state)
 }
 
 static void
-a_full_outlet_is_asked_again_at_a_tick(void **state)
+a_full_output_is_asked_again_at_a_tick(void **state)
 {
 	(void)state;
 	fake->capacity = 1;
@@ -294,13 +294,13 @@ what_is_given_up_is_the_last_failure(void **state)
 	turn();
 	assert_string_equal(stats().failure, "");
 	assert_int_equal(stats().failure_us, 0);
-	fail_one(0, OUTLET_NEVER, "invalid_record");
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	assert_string_equal(stats().failure, "invalid_record: a sentence");
 	assert_true(stats().failure_us > 0);
 	assert_int_equal(stats().in_flight, 2);
 	assert_int_equal(stats().rewinds, 0);
 	assert_int_equal(stats().n_dead, 1);
-	fail_one(0, OUTLET_NEVER, "invalid_timestamp");
+	fail_one(0, OUTPUT_NEVER, "invalid_timestamp");
 	assert_string_equal(stats().failure, "invalid_timestamp: a sentence");
 	deliver_all();
 	fake->refuses = true;
@@ -321,7 +321,7 @@ the_last_place_for_a_reason_is_for_all_others(void **state)
 		char reason[16];
 
 		snprintf(reason, sizeof(reason), "reason_%d", i);
-		fail_one(0, OUTLET_NEVER, reason);
+		fail_one(0, OUTPUT_NEVER, reason);
 		assert_int_equal(stats().n_dead, i < DELIVERY_REASONS ? i + 1 : DELIVERY_REASONS);
 		if (i < DELIVERY_REASONS - 1)
 			assert_string_equal(stats().dead[i].reason, reason);
@@ -333,7 +333,7 @@ the_last_place_for_a_reason_is_for_all_others(void **state)
 
 /* It has said not now, or gives back: each put more would be in vain. */
 static void
-an_outlet_that_takes_nothing_is_not_asked_to(void **state)
+an_output_that_takes_nothing_is_not_asked_to(void **state)
 {
 	(void)state;
 	fake->capacity = 2;
@@ -345,7 +345,7 @@ an_outlet_that_takes_nothing_is_not_asked_to(void **state)
 	turn();
 	assert_int_equal(fake->tried, 3);
 	fake->events.ready(fake->events.arg);
-	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
 	assert_int_equal(fake->given_back, 1);
 	fake->events.ready(fake->events.arg);
@@ -354,7 +354,7 @@ an_outlet_that_takes_nothing_is_not_asked_to(void **state)
 	give_all_back();
 	turn();
 	assert_int_equal(drained, 0);
-	/* Once all is back there is room again, whether the outlet says so or not. */
+	/* Once all is back there is room again, whether the output says so or not. */
 	for (int i = 0; i < 2000 && fake->n == 0; i++)
 		turn_for(5);
 	assert_int_equal(fake->n, 2);
@@ -370,7 +370,7 @@ static void
 without_memory_it_does_not_open(void **state)
 {
 	struct delivery_options o = { .per_turn = 100 };
-	struct outlet_events events = { 0 };
+	struct output_events events = { 0 };
 	struct delivery *other = NULL;
 	unsigned n;
 
@@ -400,18 +400,18 @@ main(void)
 		T(a_turn_of_the_loop_has_a_bound),
 		cmocka_unit_test_setup_teardown(what_is_synced_later_is_handed_over_by_a_tick, setup_sync_first,
 		    teardown),
-		T(a_full_outlet_is_waited_for),
+		T(a_full_output_is_waited_for),
 		T(after_a_failure_all_comes_again_in_order_and_marked),
 		T(what_can_never_be_delivered_is_a_dead_letter),
 		T(dead_letters_beyond_the_bound_are_counted_as_lost),
 		T(many_reasons_end_in_other),
 		T(a_turns_share_is_what_was_asked_for_or_two_thousand),
 		T(without_a_folder_for_dead_letters_they_are_lost_and_counted),
-		T(nothing_happens_before_there_is_an_outlet),
-		T(a_full_outlet_is_asked_again_at_a_tick),
+		T(nothing_happens_before_there_is_an_output),
+		T(a_full_output_is_asked_again_at_a_tick),
 		T(what_is_given_up_is_the_last_failure),
 		T(the_last_place_for_a_reason_is_for_all_others),
-		T(an_outlet_that_takes_nothing_is_not_asked_to),
+		T(an_output_that_takes_nothing_is_not_asked_to),
 		T(without_memory_it_does_not_open),
 	};
 

@@ -60,7 +60,7 @@ a_drain_outlives_a_failure(void **state)
 	put(TOPIC_PROGRAM, 4);
 	delivery_drain(delivery, 5000, on_drained, &drained);
 	turn();
-	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
 	give_all_back();
 	turn();
@@ -110,14 +110,14 @@ a_record_that_can_never_go_ends_a_drain_too(void **state)
 	delivery_drain(delivery, 5000, on_drained, &drained);
 	turn();
 	deliver(0);
-	fail_one(0, OUTLET_NEVER, "invalid_record");
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	turn();
 	assert_int_equal(drained, 1);
 	assert_int_equal(fake->given_back, 0);
 }
 
 static void
-a_hurry_hands_over_what_waits_and_hastens_the_outlet(void **state)
+a_hurry_hands_over_what_waits_and_hastens_the_output(void **state)
 {
 	struct spool *s = spool;
 
@@ -203,7 +203,7 @@ main(void)
 		T(a_drain_outlives_a_failure),
 		T(a_drain_hurries_at_each_tick_and_is_told_once),
 		T(a_record_that_can_never_go_ends_a_drain_too),
-		T(a_hurry_hands_over_what_waits_and_hastens_the_outlet),
+		T(a_hurry_hands_over_what_waits_and_hastens_the_output),
 		T(a_drain_waits_for_the_last_that_is_on_its_way),
 		T(a_drain_has_its_time_to_the_millisecond),
 		T(a_drain_that_cannot_be_timed_ends_at_once),

@@ -19,7 +19,7 @@ each_failure_asks_for_all_back_once(void **state)
 	turn();
 	for (unsigned round = 1; round <= 3; round++) {
 		assert_int_equal(fake->n, 3);
-		fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+		fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 		for (int i = 0; i < 3; i++)
 			turn();
 		assert_int_equal(fake->given_back, round);
@@ -48,7 +48,7 @@ pause_after_a_failure(void)
 {
 	int64_t began = clock_us(CLOCK_MONOTONIC);
 
-	fail_one(0, OUTLET_AGAIN, "again");
+	fail_one(0, OUTPUT_AGAIN, "again");
 	turn();
 	give_all_back();
 	for (int i = 0; i < 2000 && fake->n == 0; i++)
@@ -85,7 +85,7 @@ open_anew(const struct delivery_options *o)
 	spool_rewind(spool);
 	assert_int_equal(delivery_open(base, spool, o, &fake->events, &delivery), 0);
 	timers.arg = delivery;
-	delivery_set_outlet(delivery, &fake->outlet);
+	delivery_set_output(delivery, &fake->output);
 }
 
 static void
@@ -115,7 +115,7 @@ pauses_are_those_of_the_options_to_the_millisecond(void **state)
 		for (int n = 0; n < 7; n++) {
 			assert_int_equal(fake->n, 1);
 			timers.n = 0;
-			fail_one(0, OUTLET_AGAIN, "again");
+			fail_one(0, OUTPUT_AGAIN, "again");
 			turn();
 			give_all_back();
 			/* At once to give back, then after the pause. */
@@ -136,14 +136,14 @@ pauses_are_those_of_the_options_to_the_millisecond(void **state)
 }
 
 static void
-a_pause_ends_what_the_outlet_said_before_it(void **state)
+a_pause_ends_what_the_output_said_before_it(void **state)
 {
 	(void)state;
 	fake->capacity = 2;
 	put(TOPIC_PROGRAM, 3);
 	turn();
 	assert_int_equal(fake->n, 2);
-	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
 	give_all_back();
 	turn();
@@ -155,17 +155,17 @@ a_pause_ends_what_the_outlet_said_before_it(void **state)
 	deliver_all();
 }
 
-/* The outlet gives back what it can; the rest it has sent, and hears so. */
+/* The output gives back what it can; the rest it has sent, and hears so. */
 static void
 what_is_delivered_while_the_rest_is_given_back_ends_that_too(void **state)
 {
 	(void)state;
 	put(TOPIC_PROGRAM, 3);
 	turn();
-	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
 	assert_int_equal(fake->given_back, 1);
-	fail_one(0, OUTLET_AGAIN, "given_back");
+	fail_one(0, OUTPUT_AGAIN, "given_back");
 	turn();
 	assert_int_equal(stats().rewinds, 0);
 	deliver_all();
@@ -189,7 +189,7 @@ it_is_woken_for_work_only(void **state)
 		timers.arg = delivery;
 		deliver(0);
 		if (is_given_up)
-			fail_one(0, OUTLET_NEVER, "invalid_record");
+			fail_one(0, OUTPUT_NEVER, "invalid_record");
 		deliver_all();
 		delivery_kick(delivery);
 		delivery_tick(delivery, 0);
@@ -216,7 +216,7 @@ without_memory_for_a_timer_it_goes_on_at_a_tick(void **state)
 	assert_int_equal(fake->n, 2);
 	/* when one has failed, */
 	timers.fails = 1;
-	fail_one(0, OUTLET_AGAIN, "msg_timed_out");
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
 	assert_int_equal(fake->given_back, 0);
 	delivery_tick(delivery, 0);
@@ -243,7 +243,7 @@ main(void)
 		T(each_failure_asks_for_all_back_once),
 		T(pauses_grow_until_one_is_delivered),
 		T(pauses_are_those_of_the_options_to_the_millisecond),
-		T(a_pause_ends_what_the_outlet_said_before_it),
+		T(a_pause_ends_what_the_output_said_before_it),
 		T(what_is_delivered_while_the_rest_is_given_back_ends_that_too),
 		T(it_is_woken_for_work_only),
 		T(without_memory_for_a_timer_it_goes_on_at_a_tick),

@@ -35,7 +35,7 @@ a_record_is_delivered_by_its_report(void **state)
 	assert_int_equal(told.n_failed, 0);
 	assert_int_equal(status().delivered, 101);
 	assert_int_equal(status().queued_bytes, 0);
-	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(status().state, OUTPUT_UP);
 	assert_int_equal(told.asked, 1);	/* an id is asked for once */
 	assert_string_equal(told.subject, "t.sluice.program-value");
 }
@@ -101,16 +101,16 @@ a_full_queue_has_room_with_a_quarter_gone(void **state)
 	assert_true(wait_for(is_settled));
 	while (put(7, 10, &reason) == 0)
 		;
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	assert_true(k->is_waiting);
 	assert_int_equal(k->room, status().in_flight - status().in_flight / 4);
 	/* One more than that is no room, that many are. */
 	told.ready = 0;
 	k->room = status().in_flight - 1;
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	assert_int_equal(told.ready, 0);
 	k->room = status().in_flight;
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	assert_int_equal(told.ready, 1);
 	assert_false(k->is_waiting);
 	assert_true(wait_for(is_settled));
@@ -131,7 +131,7 @@ a_schema_without_an_id_is_waited_for(void **state)
 	assert_true(told.asked > 0);
 	told.ready = 0;
 	told.schema_error = 0;
-	kafka_registry_changed(outlet);
+	kafka_registry_changed(output);
 	assert_int_equal(told.ready, 1);
 	assert_int_equal(put(1, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
@@ -194,9 +194,9 @@ time_that_runs_out_gives_a_record_back(void **state)
 		assert_true(wait_for(is_taking));
 		assert_true(wait_for(is_settled));
 	}
-	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(status().state, OUTPUT_UP);
 	told.n_failed = 0;
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	mock = rd_kafka_handle_mock_cluster(k->client->rk);
 	assert_non_null(mock);
 	rd_kafka_mock_broker_set_down(mock, 1);
@@ -204,9 +204,9 @@ time_that_runs_out_gives_a_record_back(void **state)
 	assert_true(wait_for(is_settled));
 	assert_int_equal(told.n_failed, 1);
 	assert_int_equal(told.failed[0], 42);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_string_equal(told.reason, "msg_timed_out");
-	assert_int_equal(status().state, OUTLET_DOWN);
+	assert_int_equal(status().state, OUTPUT_DOWN);
 }
 
 static void
@@ -219,13 +219,13 @@ what_a_broker_forbids_comes_with_the_record(void **state)
 	open_mock(NULL, NULL);
 	assert_true(wait_for(is_taking));
 	assert_true(wait_for(is_settled));
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	rd_kafka_mock_push_request_errors(rd_kafka_handle_mock_cluster(k->client->rk), 0 /* Produce */, 1,
 	    RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
 	assert_int_equal(put(42, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
 	assert_int_equal(told.n_failed, 1);
-	assert_int_equal(told.failure, OUTLET_NEVER);
+	assert_int_equal(told.failure, OUTPUT_NEVER);
 	assert_string_equal(told.reason, "topic_authorization_failed");
 	assert_string_equal(told.key, "host:run-1");
 	assert_int_equal(told.seq, 42);
@@ -244,7 +244,7 @@ a_topic_that_is_gone_is_looked_for(void **state)
 	open_mock(NULL, NULL);
 	assert_true(wait_for(is_taking));
 	assert_true(wait_for(is_settled));
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	/* At once for all tries that librdkafka makes of its own. */
 	rd_kafka_mock_topic_set_error(rd_kafka_handle_mock_cluster(k->client->rk), "t.sluice.program",
 	    RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
@@ -264,7 +264,7 @@ a_topic_that_is_gone_is_looked_for(void **state)
 static bool
 is_settled_in_a_hurry(void)
 {
-	outlet->ops->hurry(outlet);
+	output->ops->hurry(output);
 	return is_settled();
 }
 
@@ -321,7 +321,7 @@ deliver_one(const struct spool_record *r)
 	const char *reason;
 	unsigned n = sent.n;
 
-	assert_int_equal(outlet->ops->put(outlet, r, &reason), 0);
+	assert_int_equal(output->ops->put(output, r, &reason), 0);
 	assert_true(wait_for(is_settled));
 	assert_int_equal(sent.n, n + 1);
 }
@@ -341,12 +341,12 @@ a_message_is_the_frame_under_the_records_key_with_its_headers(void **state)
 	open_mock(NULL, NULL);
 	assert_true(wait_for(is_there));
 	/* The next producer tells us first. */
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	memset(&sent, 0, sizeof(sent));
 	assert_int_equal(sscanf(kafka_conf_get(k->conf, "dr_msg_cb", headers, sizeof(headers)), "%p", &p), 1);
 	memcpy(&sent.then, &p, sizeof(p));
 	rd_kafka_conf_set_dr_msg_cb(k->conf, on_sent);
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_for(is_replaced));
 	rd_kafka_mock_topic_create(rd_kafka_handle_mock_cluster(k->client->rk), "t.sluice.program", 1, 1);
 	assert_int_equal(encode(encoder, TOPIC_PROGRAM, &program, 9, &data, &r.len), 0);

@@ -201,24 +201,24 @@ errors_pass_or_never_will(void **state)
 {
 	static const struct {
 		rd_kafka_resp_err_t err;
-		enum outlet_failure failure;
+		enum output_failure failure;
 		const char *reason;
 		bool is_topic_gone;
 	} want[] = {
-		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, OUTLET_NEVER, "msg_size_too_large" },
-		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, OUTLET_NEVER, "topic_authorization_failed" },
-		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, OUTLET_NEVER, "invalid_record" },
-		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, OUTLET_AGAIN, "msg_timed_out" },
-		{ RD_KAFKA_RESP_ERR__TRANSPORT, OUTLET_AGAIN, "transport" },
-		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, OUTLET_AGAIN, "given_back" },
-		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, OUTLET_AGAIN, "given_back" },
-		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, OUTLET_AGAIN, "authentication" },
-		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, OUTLET_AGAIN, "not_enough_replicas" },
-		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, OUTLET_AGAIN, "unknown_topic_or_partition", true },
-		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, OUTLET_AGAIN, "unknown_topic_or_partition", true },
-		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, OUTLET_AGAIN, "unknown_topic_or_partition", true },
-		{ 4711, OUTLET_AGAIN, "broker_error" },
-		{ -4711, OUTLET_AGAIN, "library_error" },
+		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, OUTPUT_NEVER, "msg_size_too_large" },
+		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, OUTPUT_NEVER, "topic_authorization_failed" },
+		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, OUTPUT_NEVER, "invalid_record" },
+		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, OUTPUT_AGAIN, "msg_timed_out" },
+		{ RD_KAFKA_RESP_ERR__TRANSPORT, OUTPUT_AGAIN, "transport" },
+		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, OUTPUT_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, OUTPUT_AGAIN, "given_back" },
+		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, OUTPUT_AGAIN, "authentication" },
+		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, OUTPUT_AGAIN, "not_enough_replicas" },
+		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
+		{ 4711, OUTPUT_AGAIN, "broker_error" },
+		{ -4711, OUTPUT_AGAIN, "library_error" },
 	};
 
 	(void)state;
@@ -250,7 +250,7 @@ errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
 
 		for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
 			is_never |= (int)never[i] == err;
-		assert_int_equal(f.failure, is_never ? OUTLET_NEVER : OUTLET_AGAIN);
+		assert_int_equal(f.failure, is_never ? OUTPUT_NEVER : OUTPUT_AGAIN);
 		if (is_never)
 			found++;
 		assert_true(strlen(f.reason) > 0);

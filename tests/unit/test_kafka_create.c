@@ -35,7 +35,7 @@ open_here(struct kafka_options o)
 {
 	/* This broker gives no producer a number, which idempotence takes. */
 	const struct kafka_property p[] = { { "enable.idempotence", "false" } };
-	const struct outlet_events events = { on_delivered, on_failed, on_ready, &told };
+	const struct output_events events = { on_delivered, on_failed, on_ready, &told };
 	const char *address = broker.address;
 	char error[256] = "";
 
@@ -46,14 +46,14 @@ open_here(struct kafka_options o)
 	o.topic_prefix = "t.";
 	o.schema_id = schema_id;
 	o.arg = &told;
-	if (kafka_open(base, &o, &events, &outlet, error, sizeof(error)) < 0)
+	if (kafka_open(base, &o, &events, &output, error, sizeof(error)) < 0)
 		fail_msg("%s", error);
 }
 
 static bool
 are_all_there(void)
 {
-	const struct kafka *k = (struct kafka *)outlet;
+	const struct kafka *k = (struct kafka *)output;
 
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (k->topics[t].state != KAFKA_TOPIC_THERE)
@@ -72,7 +72,7 @@ was_asked_to_create(void)
 static bool
 is_complained_of(void)
 {
-	return status().state == OUTLET_DOWN && strstr(status().error, "cannot be created") != NULL;
+	return status().state == OUTPUT_DOWN && strstr(status().error, "cannot be created") != NULL;
 }
 
 /* What a broker is asked for: each of these topics in this way. */
@@ -100,9 +100,9 @@ missing_topics_are_made_as_is_wanted(void **state)
 	assert_int_equal(broker_look(&broker).created, 1);
 	expect_wanted(0, "3 2 retention.ms=86400000");
 	assert_true(told.ready > 0);
-	assert_int_equal(status().state, OUTLET_STARTING);
+	assert_int_equal(status().state, OUTPUT_STARTING);
 	assert_string_equal(status().error, "");
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	assert_string_equal(stats.missing_topic, "");
 }
 
@@ -155,7 +155,7 @@ one_that_is_left_out_is_missing_too(void **state)
 static bool
 is_left_to_a_person(void)
 {
-	return status().state == OUTLET_DOWN && strstr(status().error, "make it: ") != NULL;
+	return status().state == OUTPUT_DOWN && strstr(status().error, "make it: ") != NULL;
 }
 
 static void
@@ -214,9 +214,9 @@ a_refusal_is_told_in_the_brokers_words(void **state)
 		/* It is tried again, and then there is nothing to complain of any more. */
 		refuse(0, NULL);
 		assert_true(wait_for(are_all_there));
-		assert_string_equal(((struct kafka *)outlet)->topics[TOPIC_PROGRAM].error, "");
-		outlet->ops->close(outlet);
-		outlet = NULL;
+		assert_string_equal(((struct kafka *)output)->topics[TOPIC_PROGRAM].error, "");
+		output->ops->close(output);
+		output = NULL;
 	}
 }
 
@@ -266,7 +266,7 @@ the_next_producer_asks_anew(void **state)
 	assert_true(wait_for(was_asked_to_create));
 	set_mood(BROKER_ANSWERS);
 	refuse(0, NULL);
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_for(is_replaced));
 	assert_true(wait_for(are_all_there));
 	assert_int_equal(broker_look(&broker).created, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Kafka outlet on a host that is short of memory, of descriptors and of threads. */
+/* The Kafka output on a host that is short of memory, of descriptors and of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,11 +20,11 @@
 #define SECOND INT64_C(1000000)
 
 /* Texts of lengths that nothing else has: so that their copies can be told. */
-#define BROKER "a-broker-of-a-name-that-is-as-long-as-no-other-text-that-is-copied-while-an-outlet-opens.example:9092"
-#define VERSION "1.2.3-of-a-version-that-is-as-long-as-no-other-text-that-is-copied-while-an-outlet-opens+another-length"
+#define BROKER "a-broker-of-a-name-that-is-as-long-as-no-other-text-that-is-copied-while-an-output-opens.example:9092"
+#define VERSION "1.2.3-of-a-version-that-is-as-long-as-no-other-text-that-is-copied-while-an-output-opens+another-length"
 
 static struct event_base *base;
-static struct outlet *outlet;
+static struct output *output;
 static char error[256];
 static unsigned ready;
 
@@ -35,7 +35,7 @@ on_ready(void *arg)
 	ready++;
 }
 
-static const struct outlet_events events = { .ready = on_ready };	/* nothing is delivered */
+static const struct output_events events = { .ready = on_ready };	/* nothing is delivered */
 
 static int
 setup(void **state)
@@ -45,7 +45,7 @@ setup(void **state)
 	if (fcntl(STDIN_FILENO, F_GETFD, 0) < 0 && open("/dev/null", O_RDONLY) != STDIN_FILENO)
 		return -1;
 	base = event_base_new();
-	outlet = NULL;
+	output = NULL;
 	error[0] = '\0';
 	return base == NULL ? -1 : 0;
 }
@@ -55,8 +55,8 @@ teardown(void **state)
 {
 	(void)state;
 	fault = (struct fault){ 0 };
-	if (outlet != NULL)
-		outlet->ops->close(outlet);
+	if (output != NULL)
+		output->ops->close(output);
 	event_base_free(base);
 	return 0;
 }
@@ -68,10 +68,10 @@ open_one(const char *prefix)
 	struct kafka_options o = { .brokers = brokers, .n_brokers = 1, .agent_version = VERSION,
 		.topic_prefix = prefix };
 
-	return kafka_open(base, &o, &events, &outlet, error, sizeof(error));
+	return kafka_open(base, &o, &events, &output, error, sizeof(error));
 }
 
-/* The outlet is not there, a sentence says why, and the next try works; nothing is left behind. */
+/* The output is not there, a sentence says why, and the next try works; nothing is left behind. */
 static void
 expect_refused(struct fault f, int want)
 {
@@ -83,13 +83,13 @@ expect_refused(struct fault f, int want)
 	fault.calls = 0;
 	assert_int_not_equal(fault.hit, 0);
 	assert_int_equal(r, want);
-	assert_null(outlet);
+	assert_null(output);
 	assert_true(error[0] != '\0');
 	assert_int_not_equal(fcntl(STDIN_FILENO, F_GETFD, 0), -1);	/* not ours to close */
 }
 
 static void
-without_memory_no_outlet_opens(void **state)
+without_memory_no_output_opens(void **state)
 {
 	static const struct {
 		size_t size;
@@ -120,7 +120,7 @@ without_memory_no_outlet_opens(void **state)
 }
 
 static void
-without_room_in_the_loop_no_outlet_opens(void **state)
+without_room_in_the_loop_no_output_opens(void **state)
 {
 	unsigned n;
 
@@ -137,15 +137,15 @@ without_room_in_the_loop_no_outlet_opens(void **state)
 		if (fault.hit == 0)
 			break;
 		assert_int_equal(r, -ENOMEM);
-		assert_null(outlet);
+		assert_null(output);
 		assert_string_equal(error, "out of memory");
 	}
 	assert_true(n >= 2);		/* the event, and the loop's list of them */
-	assert_non_null(outlet);
+	assert_non_null(output);
 }
 
 static void
-without_descriptors_no_outlet_opens(void **state)
+without_descriptors_no_output_opens(void **state)
 {
 	(void)state;
 	expect_refused((struct fault){ .calls = FAULT_EVENT, .times = 1, .error = EMFILE }, -EMFILE);
@@ -163,7 +163,7 @@ a_topics_name_that_is_too_long_is_told(void **state)
 	memset(prefix, 'x', sizeof(prefix));
 	prefix[sizeof(prefix) - 1] = '\0';
 	assert_int_equal(open_one(prefix), -EINVAL);
-	assert_null(outlet);
+	assert_null(output);
 	assert_memory_equal(error, "topic xxx", 9);
 }
 
@@ -174,8 +174,8 @@ without_a_thread_a_producer_is_taken_down_at_once(void **state)
 	(void)state;
 	assert_int_equal(open_one("p."), 0);
 	fault = (struct fault){ .calls = FAULT_THREAD, .times = 1 };
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(fault.hit, FAULT_THREAD);
 	assert_int_equal(fault.count, 1);
 }
@@ -216,44 +216,44 @@ without_a_thread_the_topics_are_asked_for_later(void **state)
 	}
 }
 
-/* The outlet stays without one, says so, and tries again after a while. */
+/* The output stays without one, says so, and tries again after a while. */
 static void
 without_memory_a_producer_is_not_replaced_yet(void **state)
 {
 	const struct spool_record r = { .topic = TOPIC_RUN, .key = "k", .data = "x", .len = 1 };
-	struct outlet_status status;
+	struct output_status status;
 	struct kafka_stats stats;
 	const char *reason;
 	struct kafka *k;
 
 	(void)state;
 	assert_int_equal(open_one("p."), 0);
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	k->retried_now = 5;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	ready = 0;
 	for (int i = 0; i < 2; i++) {
 		fault = (struct fault){ .calls = FAULT_MEMORY, .size = sizeof(struct kafka_client), .times = 1,
 			.error = ENOMEM };
 		k->replace_at_us = 0;
-		outlet->ops->tick(outlet, 0);
+		output->ops->tick(output, 0);
 		fault.calls = 0;
 		assert_int_equal(fault.hit, FAULT_MEMORY);
-		outlet->ops->status(outlet, &status);
-		assert_int_equal(status.state, OUTLET_DOWN);
+		output->ops->status(output, &status);
+		assert_int_equal(status.state, OUTPUT_DOWN);
 		assert_string_equal(status.error, "no producer could be made: out of memory");
 		assert_int_equal(ready, 0);
-		assert_int_equal(outlet->ops->put(outlet, &r, &reason), -EAGAIN);
-		outlet->ops->hurry(outlet);
-		outlet->ops->give_back(outlet);
-		outlet->ops->tick(outlet, 0);		/* not at once */
+		assert_int_equal(output->ops->put(output, &r, &reason), -EAGAIN);
+		output->ops->hurry(output);
+		output->ops->give_back(output);
+		output->ops->tick(output, 0);		/* not at once */
 		event_base_loop(base, EVLOOP_NONBLOCK);
-		kafka_stats(outlet, &stats);
+		kafka_stats(output, &stats);
 		assert_int_equal(stats.producers, 1);
 	}
 	k->replace_at_us = 0;
-	outlet->ops->tick(outlet, 0);
-	kafka_stats(outlet, &stats);
+	output->ops->tick(output, 0);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 2);
 	assert_int_equal(ready, 1);
 	assert_int_equal(k->retried_before, 5);
@@ -279,9 +279,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(without_memory_no_outlet_opens),
-		T(without_room_in_the_loop_no_outlet_opens),
-		T(without_descriptors_no_outlet_opens),
+		T(without_memory_no_output_opens),
+		T(without_room_in_the_loop_no_output_opens),
+		T(without_descriptors_no_output_opens),
 		T(a_topics_name_that_is_too_long_is_told),
 		T(without_a_thread_a_producer_is_taken_down_at_once),
 		T(without_a_thread_the_topics_are_asked_for_later),

@@ -27,7 +27,7 @@ teardown_broker(void **state)
 	return r;
 }
 
-/* An outlet that sends a record and then waits for the answer before it sends the next. */
+/* An output that sends a record and then waits for the answer before it sends the next. */
 static int
 setup_broker(void **state)
 {
@@ -86,35 +86,35 @@ put_two(void)
 static void
 what_is_on_its_way_may_still_be_answered(void **state)
 {
-	struct kafka *k = (struct kafka *)outlet;
+	struct kafka *k = (struct kafka *)output;
 	struct kafka_stats stats;
 
 	(void)state;
 	put_two();
 	for (int i = 0; i < 3; i++)
-		outlet->ops->tick(outlet, 0);
+		output->ops->tick(output, 0);
 	turn(20);
 	assert_int_equal(told.n_failed, 0);		/* nobody wants anything back yet */
 	assert_int_equal(status().in_flight, 2);
 
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_in_the_loop_for(has_one_failed));
 	assert_int_equal(told.failed[0], 43);
 	assert_string_equal(told.reason, "given_back");
 	k->given_back_us = clock_us(CLOCK_MONOTONIC) + 60 * SECOND;	/* as long as its time is not over */
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	turn(20);
 	assert_int_equal(told.n_failed, 1);
 	assert_int_equal(status().in_flight, 1);
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
 
 	k->given_back_us = clock_us(CLOCK_MONOTONIC) - 3 * SECOND - 1;
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	assert_true(wait_in_the_loop_for(is_settled));
 	assert_int_equal(told.n_failed, 2);
 	assert_int_equal(told.failed[1], 42);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_string_equal(told.reason, "given_back");
 	assert_true(wait_in_the_loop_for(is_replaced));
 }
@@ -123,17 +123,17 @@ what_is_on_its_way_may_still_be_answered(void **state)
 static void
 the_time_of_an_answer_begins_as_records_are_given_back(void **state)
 {
-	struct kafka *k = (struct kafka *)outlet;
+	struct kafka *k = (struct kafka *)output;
 	int64_t before, after;
 
 	(void)state;
 	put_two();
 	before = clock_us(CLOCK_MONOTONIC);
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	after = clock_us(CLOCK_MONOTONIC);
 	assert_in_range(k->given_back_us, before, after);
 	k->given_back_us = 1;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_int_equal(k->given_back_us, 1);
 }
 
@@ -141,25 +141,25 @@ the_time_of_an_answer_begins_as_records_are_given_back(void **state)
 static void
 what_a_failed_producer_sent_comes_back_at_once(void **state)
 {
-	struct kafka *k = (struct kafka *)outlet;
+	struct kafka *k = (struct kafka *)output;
 
 	(void)state;
 	put_two();
 	k->is_failed = true;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_in_the_loop_for(is_settled));
 	assert_int_equal(told.n_failed, 2);
 	assert_string_equal(told.reason, "given_back");
 }
 
-/* An outlet that is closed then takes its producer along, with all that is on its way. */
+/* An output that is closed then takes its producer along, with all that is on its way. */
 static void
-an_outlet_closes_without_an_answer(void **state)
+an_output_closes_without_an_answer(void **state)
 {
 	(void)state;
 	put_two();
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(told.n_failed, 0);
 	assert_int_equal(told.n_delivered, 0);
 }
@@ -173,7 +173,7 @@ main(void)
 		T(what_is_on_its_way_may_still_be_answered),
 		T(the_time_of_an_answer_begins_as_records_are_given_back),
 		T(what_a_failed_producer_sent_comes_back_at_once),
-		T(an_outlet_closes_without_an_answer),
+		T(an_output_closes_without_an_answer),
 	};
 
 	return cmocka_run_group_tests(tests, threads_begin, threads_end);

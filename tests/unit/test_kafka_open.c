@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka: what an outlet says of its properties and of its brokers as it opens. */
+/* kafka: what an output says of its properties and of its brokers as it opens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ a_wrong_property_is_named(void **state)
 		char error[256] = "";
 
 		assert_int_equal(open_with(broker, &wrong[i].property, 1, error, sizeof(error)), -EINVAL);
-		assert_null(outlet);
+		assert_null(output);
 		assert_non_null(strstr(error, wrong[i].error));
 		if (i < 3) {
 			error[0] = '\0';
@@ -58,23 +58,23 @@ a_promise_that_is_given_away_is_told(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		const struct kafka_property p[] = { { "enable.idempotence", "false" }, cases[i].acks };
 		const char *broker = "127.0.0.1:1";
-		struct outlet_events events = { on_delivered, on_failed, on_ready, &told };
+		struct output_events events = { on_delivered, on_failed, on_ready, &told };
 		struct kafka_options o = { .brokers = &broker, .n_brokers = 1, .properties = p, .n_properties = 2,
 			.schema_id = schema_id, .on_log = on_log };
 		char error[256];
 
 		told.log[0] = '\0';
-		assert_int_equal(kafka_open(base, &o, &events, &outlet, error, sizeof(error)), 0);
+		assert_int_equal(kafka_open(base, &o, &events, &output, error, sizeof(error)), 0);
 		assert_string_equal(told.log, cases[i].says);
-		outlet->ops->close(outlet);
-		outlet = NULL;
+		output->ops->close(output);
+		output = NULL;
 	}
 }
 
 static bool
 is_down(void)
 {
-	return status().state == OUTLET_DOWN;
+	return status().state == OUTPUT_DOWN;
 }
 
 static void
@@ -84,7 +84,7 @@ no_broker_is_a_state_with_a_sentence(void **state)
 
 	(void)state;
 	assert_int_equal(open_with("127.0.0.1:1", NULL, 0, error, sizeof(error)), 0);
-	assert_int_equal(status().state, OUTLET_STARTING);
+	assert_int_equal(status().state, OUTPUT_STARTING);
 	assert_true(wait_for(is_down));
 	assert_non_null(strstr(status().error, "no broker can be reached"));
 	assert_non_null(strstr(status().error, "127.0.0.1:1"));
@@ -97,8 +97,8 @@ the_end_of_a_process_waits_for_those_that_were_closed(void **state)
 	(void)state;
 	open_mock(NULL, NULL);
 	assert_false(kafka_process_wait(20));
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_true(kafka_process_wait(30000));
 }
 

@@ -26,11 +26,11 @@ what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
 	for (uint64_t id = 500; id < 600; id++)
 		assert_int_equal(put(id, 10, &reason), 0);
 	told.ready = 0;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
 	assert_true(wait_for(is_settled));
 	assert_int_equal(told.n_failed, 101);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_string_equal(told.reason, "given_back");
 	assert_string_equal(told.key, "host:run-1");
 	assert_int_equal(told.seq, told.failed[100]);
@@ -41,7 +41,7 @@ what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
 	for (int i = 0; i < 50 && told.ready == 0; i++)
 		wait_for(is_settled);
 	assert_int_equal(told.ready, 1);
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 2);
 }
 
@@ -55,11 +55,11 @@ after_a_fatal_error_another_producer_goes_on(void **state)
 	open_mock("linger.ms", "60000");
 	assert_true(wait_for(is_taking));
 	assert_int_equal(put(42, 10, &reason), 0);
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
 	assert_true(wait_for(is_replaced));
 	assert_int_equal(told.n_failed, 2);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_non_null(strstr(status().error, "made up"));
 	assert_true(wait_for(is_taking));
 }
@@ -75,7 +75,7 @@ after_a_fatal_error_no_record_is_taken(void **state)
 	open_mock(NULL, NULL);
 	assert_true(wait_for(is_taking));
 	assert_true(wait_for(is_settled));
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
 	assert_int_equal(put(42, 10, &reason), -EAGAIN);
 	assert_true(k->is_failed);
@@ -95,33 +95,33 @@ a_producer_that_failed_is_replaced_after_a_while(void **state)
 
 	(void)state;
 	open_mock(NULL, NULL);
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	k->is_failed = true;
 	k->replace_at_us = INT64_MAX;
 	for (int i = 0; i < 3; i++)
-		outlet->ops->tick(outlet, 0);
-	kafka_stats(outlet, &stats);
+		output->ops->tick(output, 0);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
 	assert_true(k->is_giving_back);		/* so much is done at once */
 	k->replace_at_us = 0;
-	outlet->ops->tick(outlet, 0);
-	kafka_stats(outlet, &stats);
+	output->ops->tick(output, 0);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 2);
 	assert_false(k->is_failed || k->is_giving_back);
 	assert_int_equal(k->replace_at_us, k->now_us + 2000000);
 	/* Where none could be made the next try has to wait too. */
 	kafka_client_release(k->client);
 	k->client = NULL;
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	assert_null(k->client);
 	k->replace_at_us = 0;
-	outlet->ops->tick(outlet, 0);
+	output->ops->tick(output, 0);
 	assert_non_null(k->client);
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 3);
 }
 
-/* All that an outlet says of itself while nothing is wrong, and as a producer after another is counted. */
+/* All that an output says of itself while nothing is wrong, and as a producer after another is counted. */
 static void
 what_was_retried_is_summed_over_all_producers(void **state)
 {
@@ -130,14 +130,14 @@ what_was_retried_is_summed_over_all_producers(void **state)
 
 	(void)state;
 	open_mock(NULL, NULL);
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	assert_string_equal(status().kind, "kafka");
-	assert_int_equal(status().state, OUTLET_STARTING);
-	kafka_stats(outlet, &stats);
+	assert_int_equal(status().state, OUTPUT_STARTING);
+	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
 	k->retried_before = 5;
 	k->retried_now = 3;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_for(is_replaced));
 	assert_int_equal(k->retried_before, 8);
 	assert_int_equal(k->retried_now, 0);
@@ -150,7 +150,7 @@ has_three_producers(void)
 {
 	struct kafka_stats stats;
 
-	kafka_stats(outlet, &stats);
+	kafka_stats(output, &stats);
 	return stats.producers == 3;
 }
 
@@ -162,10 +162,10 @@ batches_shrink_with_the_next_producer(void **state)
 
 	(void)state;
 	open_mock("batch.size", "3000");
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	k->on_log = on_log;
 	k->wants_smaller = true;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_for(is_replaced));
 	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: half of that from now on");
 	assert_int_equal(told.log_level, 4);
@@ -173,7 +173,7 @@ batches_shrink_with_the_next_producer(void **state)
 	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");
 	assert_false(k->wants_smaller);
 	told.log[0] = '\0';
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_for(has_three_producers));
 	assert_string_equal(told.log, "");	/* only where one was too large */
 	assert_int_equal(k->batch_bytes, 1500);
@@ -190,15 +190,15 @@ a_batch_shrinks_to_a_byte_and_no_further(void **state)
 	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		open_mock("batch.size", "3000");
-		k = (struct kafka *)outlet;
+		k = (struct kafka *)output;
 		k->batch_bytes = sizes[i];
 		k->wants_smaller = true;
-		outlet->ops->give_back(outlet);
+		output->ops->give_back(output);
 		assert_true(wait_for(is_replaced));
 		assert_int_equal(k->batch_bytes, 1);
 		assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1");
-		outlet->ops->close(outlet);
-		outlet = NULL;
+		output->ops->close(output);
+		output = NULL;
 	}
 }
 
@@ -215,11 +215,11 @@ any_number_of_records_comes_back(void **state)
 	assert_true(wait_for(is_there));
 	for (uint64_t id = 0; id < 8100; id++)
 		assert_int_equal(put(id, 0, &reason), 0);
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
 	assert_int_equal(told.n_delivered + told.n_failed, 8100);	/* full batches do not linger */
 	/* And then there is nothing to do for the loop. */
-	p.fd = ((struct kafka *)outlet)->fd;
+	p.fd = ((struct kafka *)output)->fd;
 	for (int i = 0; i < 500 && !is_quiet; i++) {
 		wait_in_the_loop_for(is_replaced);
 		is_quiet = poll(&p, 1, 0) == 0;
@@ -252,10 +252,10 @@ what_a_producer_says_as_it_is_made_is_heard(void **state)
 	(void)state;
 	open_mock("group.id", "a consumer's");
 	assert_true(wait_for(is_there));
-	k = (struct kafka *)outlet;
+	k = (struct kafka *)output;
 	k->on_log = on_warning;
 	warnings = 0;
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
 	assert_true(wait_in_the_loop_for(has_warned));
 	assert_int_equal(warnings, 1);

@@ -21,7 +21,7 @@ static struct {
 	enum topic topic;
 	uint64_t id;
 	unsigned delivered, failed;
-	enum outlet_failure failure;
+	enum output_failure failure;
 	char reason[64], detail[128], key[128];
 	uint64_t seq, schema;
 	int64_t time_us;
@@ -52,7 +52,7 @@ on_delivered(enum topic t, uint64_t id, void *arg)
 }
 
 static void
-on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason, const char *detail,
+on_failed(const struct spool_record *r, enum output_failure failure, const char *reason, const char *detail,
     void *arg)
 {
 	assert_ptr_equal(arg, &told);
@@ -134,7 +134,7 @@ setup(void **state)
 	(void)state;
 	memset(&told, 0, sizeof(told));
 	memset(&k, 0, sizeof(k));
-	k.events = (struct outlet_events){ .delivered = on_delivered, .failed = on_failed, .arg = &told };
+	k.events = (struct output_events){ .delivered = on_delivered, .failed = on_failed, .arg = &told };
 	k.on_log = on_log;
 	k.arg = &told;
 	k.budget = 100;
@@ -185,7 +185,7 @@ a_delivery_is_told_and_counted(void **state)
 	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR_NO_ERROR, 77, "host:run");
 
 	(void)state;
-	k.status.state = OUTLET_DOWN;
+	k.status.state = OUTPUT_DOWN;
 	k.status.in_flight = 5;
 	k.status.queued_bytes = 1000;
 	tell(&m);
@@ -196,7 +196,7 @@ a_delivery_is_told_and_counted(void **state)
 	assert_int_equal(k.status.in_flight, 5);
 	assert_int_equal(k.status.queued_bytes, 1000);
 	assert_int_equal(k.status.delivered, 1);
-	assert_int_equal(k.status.state, OUTLET_UP);
+	assert_int_equal(k.status.state, OUTPUT_UP);
 	assert_false(k.has_more);
 }
 
@@ -216,7 +216,7 @@ a_failure_comes_with_its_record(void **state)
 	k.topics[TOPIC_TASK].ids[0].fingerprint = 444;
 	tell(&m);
 	assert_int_equal(told.failed, 1);
-	assert_int_equal(told.failure, OUTLET_NEVER);
+	assert_int_equal(told.failure, OUTPUT_NEVER);
 	assert_string_equal(told.reason, "invalid_record");
 	assert_int_equal(told.topic, TOPIC_TASK);
 	assert_int_equal(told.id, 78);
@@ -229,7 +229,7 @@ a_failure_comes_with_its_record(void **state)
 	assert_int_equal(k.status.queued_bytes, 0);
 	assert_int_equal(k.status.delivered, 0);
 	/* It is the record's fault: no outage. */
-	assert_int_equal(k.status.state, OUTLET_STARTING);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);
 	assert_non_null(strstr(k.status.error, "t.sluice.task: "));
 	assert_non_null(strstr(k.status.error, told.detail));
 	assert_true(k.status.error_us > 0);
@@ -285,7 +285,7 @@ a_message_without_a_record_is_told_by_its_id(void **state)
 	m.payload = NULL;
 	m.len = 0;
 	tell(&m);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_int_equal(told.id, 79);
 	assert_int_equal(told.len, 0);
 	assert_string_equal(told.key, "");
@@ -306,11 +306,11 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1, "key");
 
 	(void)state;
-	k.status.state = OUTLET_UP;
+	k.status.state = OUTPUT_UP;
 	tell(&m);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_string_equal(told.reason, "not_enough_replicas");
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
 	m.err = RD_KAFKA_RESP_ERR__MSG_TIMED_OUT;
 	tell(&m);
@@ -319,7 +319,7 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 	m.err = RD_KAFKA_RESP_ERR_INVALID_RECORD;
 	tell(&m);
 	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 }
 
 static void
@@ -329,14 +329,14 @@ what_was_taken_back_is_no_error(void **state)
 		RD_KAFKA_RESP_ERR__PURGE_INFLIGHT };
 
 	(void)state;
-	k.status.state = OUTLET_UP;
+	k.status.state = OUTPUT_UP;
 	for (size_t i = 0; i < 2; i++) {
 		rd_kafka_message_t m = message(errors[i], 1, "key");
 
 		tell(&m);
 		assert_int_equal(told.failed, i + 1);
 		assert_string_equal(told.reason, "given_back");
-		assert_int_equal(k.status.state, OUTLET_UP);
+		assert_int_equal(k.status.state, OUTPUT_UP);
 		assert_string_equal(k.status.error, "");
 	}
 }
@@ -348,10 +348,10 @@ a_topic_that_is_gone_is_missing(void **state)
 
 	(void)state;
 	tell(&m);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_string_equal(k.status.error, "topic t.sluice.task is missing; make it: kafka-topics.sh "
 	    "--bootstrap-server b:1 --create --topic t.sluice.task");
 	assert_string_equal(k.stats.missing_topic, "t.sluice.task");
@@ -370,7 +370,7 @@ a_batch_that_is_too_large_is_the_batchs_fault(void **state)
 		k.wants_smaller = false;
 		k.batch_bytes = (int)(m.len + m.key_len + 1);
 		tell(&m);
-		assert_int_equal(told.failure, OUTLET_AGAIN);
+		assert_int_equal(told.failure, OUTPUT_AGAIN);
 		assert_string_equal(told.reason, "batch_too_large");
 		assert_true(k.wants_smaller);
 
@@ -378,7 +378,7 @@ a_batch_that_is_too_large_is_the_batchs_fault(void **state)
 		k.wants_smaller = false;
 		k.batch_bytes--;
 		tell(&m);
-		assert_int_equal(told.failure, OUTLET_NEVER);
+		assert_int_equal(told.failure, OUTPUT_NEVER);
 		assert_false(k.wants_smaller);
 	}
 }
@@ -416,15 +416,15 @@ no_broker_is_down_for_the_reason_that_came_before(void **state)
 {
 	(void)state;
 	error(rk, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "2/2 brokers are down", &k);
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_string_equal(k.status.error, "no broker can be reached: 2/2 brokers are down");
 	error(rk, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "3/3 brokers are down", &k);
 	assert_string_equal(k.status.error, "no broker can be reached: 3/3 brokers are down");
-	k.status.state = OUTLET_UP;
+	k.status.state = OUTPUT_UP;
 	error(rk, RD_KAFKA_RESP_ERR__TRANSPORT, "b:1: connection refused", &k);
-	assert_int_equal(k.status.state, OUTLET_UP);	/* others may be there */
+	assert_int_equal(k.status.state, OUTPUT_UP);	/* others may be there */
 	error(rk, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, "2/2 brokers are down", &k);
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_string_equal(k.status.error, "no broker can be reached: b:1: connection refused");
 	assert_false(k.is_failed);
 }
@@ -436,9 +436,9 @@ refused_credentials_are_an_outage_at_once(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		k.status.state = OUTLET_UP;
+		k.status.state = OUTPUT_UP;
 		error(rk, errors[i], "who are you?", &k);
-		assert_int_equal(k.status.state, OUTLET_DOWN);
+		assert_int_equal(k.status.state, OUTPUT_DOWN);
 		assert_string_equal(k.status.error, "who are you?");
 	}
 }
@@ -468,7 +468,7 @@ a_fatal_error_ends_this_producer(void **state)
 	rd_kafka_test_fatal_error(rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
 	error(rk, RD_KAFKA_RESP_ERR__FATAL, "fatal", &k);
 	assert_true(k.is_failed);
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_non_null(strstr(k.status.error, "made up"));
 	assert_non_null(strstr(k.status.error, "; beginning anew"));
 }
@@ -479,10 +479,10 @@ what_would_move_a_cursor_is_blanked(void **state)
 	(void)state;
 	kafka_set_error(&k, "a\033b\nc\x7f" "d %d", 5);
 	assert_string_equal(k.status.error, "a b c d 5");
-	assert_int_equal(k.status.state, OUTLET_STARTING);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);
 	kafka_set_down(&k, "%s", "gone");
 	assert_string_equal(k.status.error, "gone");
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 }
 
 static void

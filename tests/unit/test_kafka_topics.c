@@ -140,21 +140,21 @@ one_that_is_missing_is_complained_of_once_it_is_wanted(void **state)
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
-	assert_int_equal(k.status.state, OUTLET_STARTING);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_string_equal(k.stats.missing_topic, "p.sluice.task");
 	assert_string_equal(k.status.error, "topic p.sluice.task is missing; make it: kafka-topics.sh "
 	    "--bootstrap-server a:1,b:2 --create --topic p.sluice.task");
 	/* Known already: not at each record. */
-	k.status.state = OUTLET_UP;
+	k.status.state = OUTPUT_UP;
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
-	assert_int_equal(k.status.state, OUTLET_UP);
+	assert_int_equal(k.status.state, OUTPUT_UP);
 	/* But with each answer. */
 	k.partitions = 1;
 	k.replication = 1;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_non_null(strstr(k.status.error, "--topic p.sluice.task --partitions 1 --replication-factor 1"));
 	k.partitions = k.replication = -1;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
@@ -193,7 +193,7 @@ one_that_was_lost_is_looked_for_at_once(void **state)
 	(void)state;
 	kafka_topic_lost(&k, TOPIC_TASK);	/* not known to be there: no news */
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_UNKNOWN);
-	assert_int_equal(k.status.state, OUTLET_STARTING);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
 	strcpy(k.topics[TOPIC_TASK].error, "of another time");
 	k.ask_pause_us = 8 * SECOND;
@@ -205,7 +205,7 @@ one_that_was_lost_is_looked_for_at_once(void **state)
 	assert_int_equal(k.ask_at_us, k.now_us);
 	assert_int_equal(k.ask_pause_us, SECOND / 2);
 	assert_string_equal(k.stats.missing_topic, "p.sluice.task");
-	assert_int_equal(k.status.state, OUTLET_STARTING);	/* it will be made: no complaint yet */
+	assert_int_equal(k.status.state, OUTPUT_STARTING);	/* it will be made: no complaint yet */
 }
 
 /* Works until the mailbox has been filled and taken, for some seconds. */
@@ -285,7 +285,7 @@ why_a_topic_cannot_be_created_is_told(void **state)
 	assert_non_null(strstr(k.topics[TOPIC_TASK].error, "num_partitions"));
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
 	assert_non_null(strstr(k.status.error, "topic p.sluice.task is missing and cannot be created: num_partitions"));
-	assert_int_equal(k.status.state, OUTLET_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
 }
 
 /* With two that are missing only the one that is wanted is complained of. */

@@ -28,7 +28,7 @@ put_two_and_refuse_the_first(void)
 	assert_true(wait_for(is_taking));
 	assert_true(wait_for(is_settled));
 	told.n_delivered = 0;
-	mock = rd_kafka_handle_mock_cluster(((struct kafka *)outlet)->client->rk);
+	mock = rd_kafka_handle_mock_cluster(((struct kafka *)output)->client->rk);
 	rd_kafka_mock_broker_set_rtt(mock, 1, RTT_MS);
 	rd_kafka_mock_push_request_errors(mock, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
 	assert_int_equal(put(42, 10, &reason), 0);
@@ -46,10 +46,10 @@ a_record_without_an_offset_is_given_back(void **state)
 	assert_int_equal(told.delivered[0], 43);
 	assert_int_equal(told.n_failed, 1);
 	assert_int_equal(told.failed[0], 42);
-	assert_int_equal(told.failure, OUTLET_AGAIN);
+	assert_int_equal(told.failure, OUTPUT_AGAIN);
 	assert_string_equal(told.reason, "unconfirmed");
 	assert_int_equal(status().delivered, told.n_delivered + 1);	/* and the one before */
-	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(status().state, OUTPUT_UP);
 }
 
 /* Without an acknowledgement no record has an offset: the user has asked for that. */

@@ -351,7 +351,7 @@ the_oldest_usage_goes_first_when_full(void **state)
 }
 
 static void
-what_the_outlet_has_is_not_counted_as_dropped(void **state)
+what_the_output_has_is_not_counted_as_dropped(void **state)
 {
 	uint64_t ids[100], dropped;
 	struct spool_record r;
@@ -371,7 +371,7 @@ what_the_outlet_has_is_not_counted_as_dropped(void **state)
 		spool_ack(k.spool, ids[i]);
 	assert_int_equal(kit_stats(&k).acknowledged, 60);
 	dropped = kit_stats(&k).records;
-	/* The outlet failed to deliver the others: now they are lost, and that is said. */
+	/* The output failed to deliver the others: now they are lost, and that is said. */
 	spool_rewind(k.spool);
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 140);
 	assert_int_equal(kit_stats(&k).records, dropped - 40);
@@ -467,7 +467,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_directory_removed_in_idle_is_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_read_only_disk_is_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_usage_goes_first_when_full, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_the_outlet_has_is_not_counted_as_dropped, setup,
+		cmocka_unit_test_setup_teardown(what_the_output_has_is_not_counted_as_dropped, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(dropping_waits_for_a_new_checkpoint, setup, teardown),
 		cmocka_unit_test_setup_teardown(segments_beyond_the_open_files_are_read_too, setup,

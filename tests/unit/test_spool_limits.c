@@ -587,7 +587,7 @@ memory_that_gives_up_notes_wants_a_checkpoint(void **state)
 }
 
 static void
-what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever(void **state)
+what_the_output_has_of_a_dropped_segment_is_acknowledged_as_ever(void **state)
 {
 	struct spool_record r;
 	uint64_t ids[20], before;
@@ -613,7 +613,7 @@ what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever(void **state)
 	assert_int_equal(kit_stats(&k).records, before - 9);
 	assert_int_equal(spool_in_flight(k.spool), 10);
 	before = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
-	spool_rewind(k.spool);		/* the outlet has lost the others: now they are gone */
+	spool_rewind(k.spool);		/* the output has lost the others: now they are gone */
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], before + 10);
 	assert_int_equal(spool_in_flight(k.spool), 0);
 	kit_check(&k);
@@ -668,7 +668,7 @@ a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open(void **state)
 }
 
 static void
-one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped(void **state)
+one_that_the_output_did_not_take_of_a_dropped_segment_is_dropped(void **state)
 {
 	struct spool_record r;
 	uint64_t before;
@@ -785,10 +785,10 @@ main(void)
 		T(a_batch_whose_counts_are_not_its_entries_is_damaged),
 		T(room_is_made_by_a_checkpoint_that_is_asked_for),
 		T(memory_that_gives_up_notes_wants_a_checkpoint),
-		T(what_the_outlet_has_of_a_dropped_segment_is_acknowledged_as_ever),
+		T(what_the_output_has_of_a_dropped_segment_is_acknowledged_as_ever),
 		T(what_lies_in_other_segments_stays_when_one_is_dropped),
 		T(a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open),
-		T(one_that_the_outlet_did_not_take_of_a_dropped_segment_is_dropped),
+		T(one_that_the_output_did_not_take_of_a_dropped_segment_is_dropped),
 		T(what_waits_in_memory_is_not_delivered_yet),
 		T(what_found_no_room_in_memory_is_not_delivered),
 		T(a_folder_that_is_not_ours_says_so),

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file_outlet: the file lake as an outlet, for a daemon without Kafka.
+ * file_output: the file lake as an output, for a daemon without Kafka.
  *
  * The writer writes each topic's records in the order in which it took them, and says how many a block
  * had: their ids wait here in the same order.
  */
 #include "base/clock.h"
-#include "deliver/file_outlet.h"
+#include "deliver/file_output.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -30,24 +30,24 @@ struct queue {
 	bool		 has_schema;
 };
 
-struct file_outlet {
-	struct outlet		 outlet;	/* first: outlets are cast */
-	struct outlet_events	 events;
+struct file_output {
+	struct output		 output;	/* first: outputs are cast */
+	struct output_events	 events;
 	struct event		*tell;		/* owned: what happened is told from the loop */
 	struct lake_writer	*writer;	/* owned */
 	const char		*(*schema)(void *arg, uint64_t fingerprint);
 	void			*schema_arg;
 	char			*lake;		/* owned; for messages */
-	struct outlet_status	 status;
+	struct output_status	 status;
 	int64_t			 ticked_us;	/* wall clock */
 	bool			 is_waiting;	/* put has said not now */
 	struct queue		 queues[TOPIC_COUNT];
 };
 
 static void
-note_error(struct file_outlet *f, int error)
+note_error(struct file_output *f, int error)
 {
-	f->status.state = OUTLET_DOWN;
+	f->status.state = OUTPUT_DOWN;
 	f->status.error_us = clock_us(CLOCK_REALTIME);
 	snprintf(f->status.error, sizeof(f->status.error), "the lake %s cannot be written: %s", f->lake,
 	    strerror(-error));
@@ -56,20 +56,20 @@ note_error(struct file_outlet *f, int error)
 static void
 on_block(enum topic topic, uint64_t records, int error, void *arg)
 {
-	struct file_outlet *f = arg;
+	struct file_output *f = arg;
 
 	if (error < 0) {
 		note_error(f, error);
 		return;
 	}
-	f->status.state = OUTLET_UP;
+	f->status.state = OUTPUT_UP;
 	f->queues[topic].written += records;
 	event_active(f->tell, EV_TIMEOUT, 0);
 }
 
 /* Tells of what is in blocks, and then of what was given back. */
 static void
-tell_queue(struct file_outlet *f, enum topic topic)
+tell_queue(struct file_output *f, enum topic topic)
 {
 	struct queue *q = &f->queues[topic];
 
@@ -82,7 +82,7 @@ tell_queue(struct file_outlet *f, enum topic topic)
 		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
 
 		f->status.in_flight--;
-		f->events.failed(&r, OUTLET_AGAIN, "given_back", f->status.error, f->events.arg);
+		f->events.failed(&r, OUTPUT_AGAIN, "given_back", f->status.error, f->events.arg);
 	}
 	if (q->n == 0)
 		q->first = 0;
@@ -91,7 +91,7 @@ tell_queue(struct file_outlet *f, enum topic topic)
 static void
 on_tell(evutil_socket_t fd, short what, void *arg)
 {
-	struct file_outlet *f = arg;
+	struct file_output *f = arg;
 
 	(void)fd;
 	(void)what;
@@ -128,7 +128,7 @@ reserve(struct queue *q)
 
 /* The lane's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the writer says. */
 static int
-use_schema(struct file_outlet *f, const struct spool_record *r)
+use_schema(struct file_output *f, const struct spool_record *r)
 {
 	struct queue *q = &f->queues[r->topic];
 	const char *text;
@@ -148,9 +148,9 @@ use_schema(struct file_outlet *f, const struct spool_record *r)
 }
 
 static int
-on_put(struct outlet *o, const struct spool_record *r, const char **reason)
+on_put(struct output *o, const struct spool_record *r, const char **reason)
 {
-	struct file_outlet *f = (struct file_outlet *)o;
+	struct file_output *f = (struct file_output *)o;
 	struct queue *q = &f->queues[r->topic];
 	int error;
 
@@ -186,7 +186,7 @@ not_now:
 }
 
 static void
-flush(struct file_outlet *f, int64_t now_us)
+flush(struct file_output *f, int64_t now_us)
 {
 	f->ticked_us = now_us;
 	lake_writer_tick(f->writer, now_us);
@@ -195,9 +195,9 @@ flush(struct file_outlet *f, int64_t now_us)
 }
 
 static void
-on_tick(struct outlet *o, int64_t now_us)
+on_tick(struct output *o, int64_t now_us)
 {
-	struct file_outlet *f = (struct file_outlet *)o;
+	struct file_output *f = (struct file_output *)o;
 
 	/* A block a second while little happens: smaller ones do not compress. */
 	if (now_us - f->ticked_us >= TICK_US || now_us < f->ticked_us)
@@ -205,15 +205,15 @@ on_tick(struct outlet *o, int64_t now_us)
 }
 
 static void
-on_hurry(struct outlet *o)
+on_hurry(struct output *o)
 {
-	flush((struct file_outlet *)o, clock_us(CLOCK_REALTIME));
+	flush((struct file_output *)o, clock_us(CLOCK_REALTIME));
 }
 
 static void
-on_give_back(struct outlet *o)
+on_give_back(struct output *o)
 {
-	struct file_outlet *f = (struct file_outlet *)o;
+	struct file_output *f = (struct file_output *)o;
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		f->queues[t].discarded += (size_t)lake_writer_discard(f->writer, t);
@@ -221,15 +221,15 @@ on_give_back(struct outlet *o)
 }
 
 static void
-on_status(const struct outlet *o, struct outlet_status *ret)
+on_status(const struct output *o, struct output_status *ret)
 {
-	*ret = ((const struct file_outlet *)o)->status;
+	*ret = ((const struct file_output *)o)->status;
 }
 
 static void
-on_close(struct outlet *o)
+on_close(struct output *o)
 {
-	struct file_outlet *f = (struct file_outlet *)o;
+	struct file_output *f = (struct file_output *)o;
 
 	if (f == NULL)
 		return;
@@ -245,7 +245,7 @@ on_close(struct outlet *o)
 	free(f);
 }
 
-static const struct outlet_ops ops = {
+static const struct output_ops ops = {
 	.put = on_put,
 	.tick = on_tick,
 	.hurry = on_hurry,
@@ -255,16 +255,16 @@ static const struct outlet_ops ops = {
 };
 
 int
-file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
-    const struct outlet_events *events, struct outlet **ret, struct lake_repair *repair)
+file_output_open(struct event_base *base, const struct file_output_options *o,
+    const struct output_events *events, struct output **ret, struct lake_repair *repair)
 {
 	struct lake_writer_options writer = o->writer;
-	struct file_outlet *f = calloc(1, sizeof(*f));
+	struct file_output *f = calloc(1, sizeof(*f));
 	int r = -ENOMEM;
 
 	if (f == NULL)
 		return -ENOMEM;
-	f->outlet.ops = &ops;
+	f->output.ops = &ops;
 	f->events = *events;
 	f->schema = o->schema;
 	f->schema_arg = o->schema_arg;
@@ -278,10 +278,10 @@ file_outlet_open(struct event_base *base, const struct file_outlet_options *o,
 	r = lake_writer_open(&writer, &f->writer, repair);
 	if (r < 0)
 		goto fail;
-	*ret = &f->outlet;
+	*ret = &f->output;
 	return 0;
 
 fail:
-	on_close(&f->outlet);
+	on_close(&f->output);
 	return r;
 }

@@ -19,14 +19,14 @@
 
 #include "samples.h"
 #include "codec/encode.h"
-#include "deliver/file_outlet.h"
+#include "deliver/file_output.h"
 #include "codec/ocf.h"
 
 #define OLD_SCHEMA "{\"type\": \"string\", \"doc\": \"as it was\"}"
 
 static char lake[64];
 static struct event_base *base;
-static struct outlet *outlet;
+static struct output *output;
 static uint64_t told[1000];	/* ids, in order; those that failed with the top bit */
 static size_t n_told;
 static unsigned ready;
@@ -42,12 +42,12 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 }
 
 static void
-on_failed(const struct spool_record *r, enum outlet_failure failure, const char *reason,
+on_failed(const struct spool_record *r, enum output_failure failure, const char *reason,
     const char *detail, void *arg)
 {
 	(void)arg;
 	(void)detail;
-	assert_int_equal(failure, OUTLET_AGAIN);
+	assert_int_equal(failure, OUTPUT_AGAIN);
 	assert_non_null(reason);
 	told[n_told++] = r->id | FAILED;
 }
@@ -67,15 +67,15 @@ schema_text(void *arg, uint64_t fingerprint)
 }
 
 static int
-open_outlet(const char *where)
+open_output(const char *where)
 {
-	struct file_outlet_options o = {
+	struct file_output_options o = {
 		.writer = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
 		.schema = schema_text,
 	};
-	struct outlet_events events = { on_delivered, on_failed, on_ready, NULL };
+	struct output_events events = { on_delivered, on_failed, on_ready, NULL };
 
-	return file_outlet_open(base, &o, &events, &outlet, NULL);
+	return file_output_open(base, &o, &events, &output, NULL);
 }
 
 static int
@@ -83,17 +83,17 @@ setup(void **state)
 {
 	(void)state;
 	n_told = ready = 0;
-	outlet = NULL;
+	output = NULL;
 	base = event_base_new();
-	return sample_folder(lake) == NULL || open_outlet(lake) < 0 ? -1 : 0;
+	return sample_folder(lake) == NULL || open_output(lake) < 0 ? -1 : 0;
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	if (outlet != NULL)
-		outlet->ops->close(outlet);
+	if (output != NULL)
+		output->ops->close(output);
 	event_base_free(base);
 	umount2(lake, MNT_DETACH);
 	sample_remove(lake);
@@ -109,7 +109,7 @@ put_with(uint64_t id, uint64_t schema, size_t len, const char **reason)
 
 	for (size_t i = 0; i < len; i++)
 		data[i] = (char)rand();
-	return outlet->ops->put(outlet, &r, reason);
+	return output->ops->put(output, &r, reason);
 }
 
 static int
@@ -126,12 +126,12 @@ turn(void)
 	event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-static struct outlet_status
+static struct output_status
 status(void)
 {
-	struct outlet_status s;
+	struct output_status s;
 
-	outlet->ops->status(outlet, &s);
+	output->ops->status(output, &s);
 	return s;
 }
 
@@ -153,14 +153,14 @@ a_record_is_delivered_once_its_block_is_written(void **state)
 	turn();
 	assert_int_equal(n_told, 0);
 	assert_int_equal(status().in_flight, 3);
-	outlet->ops->tick(outlet, SAMPLE_TIME);
+	output->ops->tick(output, SAMPLE_TIME);
 	assert_int_equal(n_told, 0);	/* only from the loop */
 	turn();
 	assert_int_equal(n_told, 3);
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(told[i], 10 + i);
 	assert_int_equal(status().in_flight, 0);
-	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(status().state, OUTPUT_UP);
 }
 
 static void
@@ -172,7 +172,7 @@ a_full_block_is_told_without_a_tick(void **state)
 	assert_int_equal(n_told, 0);
 	turn();
 	assert_true(n_told >= 64 && n_told < 100);
-	outlet->ops->hurry(outlet);
+	output->ops->hurry(output);
 	turn();
 	assert_int_equal(n_told, 100);
 	for (uint64_t i = 0; i < 100; i++)
@@ -184,8 +184,8 @@ closing_tells_what_it_writes(void **state)
 {
 	(void)state;
 	assert_int_equal(put(5, 100), 0);
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(n_told, 1);
 	assert_int_equal(told[0], 5);
 }
@@ -199,15 +199,15 @@ a_full_disk_delays_and_loses_nothing(void **state)
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", 0, "size=256k"), 0);
-	assert_int_equal(open_outlet(lake), 0);
+	assert_int_equal(open_output(lake), 0);
 	while (put(id, 1000) == 0)
 		assert_true(++id < 1000);
 	refused = id;
 	turn();
-	assert_int_equal(status().state, OUTLET_DOWN);
+	assert_int_equal(status().state, OUTPUT_DOWN);
 	assert_non_null(strstr(status().error, "No space left on device"));
 	assert_true(n_told < refused);
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", MS_REMOUNT, "size=4m"), 0);
@@ -215,14 +215,14 @@ a_full_disk_delays_and_loses_nothing(void **state)
 	ready = 0;
 	for (tries = 0; tries < 5000 && n_told < refused; tries++) {
 		usleep(2000);
-		outlet->ops->tick(outlet, SAMPLE_TIME + tries * 1000000);
+		output->ops->tick(output, SAMPLE_TIME + tries * 1000000);
 		turn();
 	}
 	assert_int_equal(n_told, refused);
 	assert_true(ready > 0);
 	for (uint64_t i = 0; i < refused; i++)
 		assert_int_equal(told[i], i);
-	assert_int_equal(status().state, OUTLET_UP);
+	assert_int_equal(status().state, OUTPUT_UP);
 	assert_int_equal(put(refused, 1000), 0);
 }
 
@@ -234,15 +234,15 @@ what_is_given_back_is_not_written(void **state)
 	(void)state;
 	assert_int_equal(put(1, 100), 0);
 	assert_int_equal(put(2, 100), 0);
-	outlet->ops->give_back(outlet);
+	output->ops->give_back(output);
 	assert_int_equal(put(3, 100), -EAGAIN);
 	turn();
 	assert_int_equal(n_told, 2);
 	assert_int_equal(told[0], 1 | FAILED);
 	assert_int_equal(told[1], 2 | FAILED);
 	assert_int_equal(ready, 1);
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(n_told, 2);
 	assert_int_equal(files(&g), 0);
 }
@@ -260,8 +260,8 @@ records_of_an_older_schema_get_a_file_of_theirs(void **state)
 	assert_int_equal(put_with(3, 1, 10, &reason), 0);
 	assert_int_equal(put_with(4, 9, 10, &reason), -ENOKEY);
 	assert_string_equal(reason, "schema_unknown");
-	outlet->ops->close(outlet);
-	outlet = NULL;
+	output->ops->close(output);
+	output = NULL;
 	assert_int_equal(files(&g), 2);
 	for (size_t i = 0; i < g.gl_pathc; i++) {
 		int fd = open(g.gl_pathv[i], O_RDONLY);
@@ -291,11 +291,11 @@ records_of_an_older_schema_get_a_file_of_theirs(void **state)
 static void
 a_lake_that_cannot_be_made_is_an_error(void **state)
 {
-	struct outlet *before = outlet;
+	struct output *before = output;
 
 	(void)state;
-	assert_int_equal(open_outlet("/proc/no/lake"), -ENOENT);
-	assert_ptr_equal(outlet, before);
+	assert_int_equal(open_output("/proc/no/lake"), -ENOENT);
+	assert_ptr_equal(output, before);
 }
 
 int
