@@ -27,7 +27,7 @@
 #define RESCAN_US INT64_C(10000000)	/* a full folder is looked at again this often */
 
 /* The file of a topic that is open; one day's. */
-struct lane {
+struct topic_state {
 	int		 fd;		/* -1: none */
 	int64_t		 day;
 	uint64_t	 size;		/* of whole blocks, and the header */
@@ -42,7 +42,7 @@ struct dead_letters {
 	struct ocf_packer	*packer;	/* owned */
 	struct bytes		 record;	/* the letter, encoded */
 	struct bytes		 packed;	/* its block, or a header */
-	struct lane		 lanes[TOPIC_COUNT];
+	struct topic_state	 topics[TOPIC_COUNT];
 };
 
 static const struct schema_text *
@@ -84,7 +84,7 @@ dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret
 	if (d == NULL)
 		return -ENOMEM;
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		d->lanes[t].fd = -1;
+		d->topics[t].fd = -1;
 	d->max_bytes = max_bytes != 0 ? max_bytes : DEFAULT_MAX_BYTES;
 	d->dir = strdup(dir);
 	if (d->dir == NULL)
@@ -102,11 +102,11 @@ fail:
 }
 
 static void
-forget(struct lane *l)
+forget(struct topic_state *ts)
 {
-	if (l->fd >= 0)
-		close(l->fd);
-	l->fd = -1;
+	if (ts->fd >= 0)
+		close(ts->fd);
+	ts->fd = -1;
 }
 
 void
@@ -115,7 +115,7 @@ dead_letters_close(struct dead_letters *d)
 	if (d == NULL)
 		return;
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		forget(&d->lanes[t]);
+		forget(&d->topics[t]);
 	ocf_packer_free(d->packer);
 	bytes_done(&d->record);
 	bytes_done(&d->packed);
@@ -130,12 +130,12 @@ dead_letters_bytes(const struct dead_letters *d)
 }
 
 static int
-write_at(struct lane *l, const struct bytes *b)
+write_at(struct topic_state *ts, const struct bytes *b)
 {
 	size_t done = 0;
 
 	while (done < b->len) {
-		ssize_t n = pwrite(l->fd, b->data + done, b->len - done, (off_t)(l->size + done));
+		ssize_t n = pwrite(ts->fd, b->data + done, b->len - done, (off_t)(ts->size + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -143,57 +143,57 @@ write_at(struct lane *l, const struct bytes *b)
 			int r = n < 0 ? -errno : -EIO;
 
 			/* Where this fails too, the next one overwrites from the same place. */
-			(void)!ftruncate(l->fd, (off_t)l->size);
+			(void)!ftruncate(ts->fd, (off_t)ts->size);
 			return r;
 		}
 		done += (size_t)n;
 	}
-	l->size += b->len;
+	ts->size += b->len;
 	return 0;
 }
 
 /* Goes on behind the last whole block of a file that an earlier agent began. 0 or a negative errno. */
 static int
-resume(struct lane *l)
+resume(struct topic_state *ts)
 {
 	struct ocf_reader *reader = NULL;
 	struct ocf_error err;
 	struct ocf_block block;
 	int r;
 
-	r = ocf_reader_open(l->fd, &reader, &err);
+	r = ocf_reader_open(ts->fd, &reader, &err);
 	if (r < 0)
 		return r;
-	l->size = ocf_reader_offset(reader);
-	if (pread(l->fd, l->sync, sizeof(l->sync), (off_t)(l->size - sizeof(l->sync))) !=
-	    (ssize_t)sizeof(l->sync))
+	ts->size = ocf_reader_offset(reader);
+	if (pread(ts->fd, ts->sync, sizeof(ts->sync), (off_t)(ts->size - sizeof(ts->sync))) !=
+	    (ssize_t)sizeof(ts->sync))
 		r = -EIO;
 	while (r == 0 && (r = ocf_reader_next(reader, &block, &err)) == 1) {
-		l->size = ocf_reader_offset(reader);
+		ts->size = ocf_reader_offset(reader);
 		r = 0;
 	}
 	ocf_reader_close(reader);
 	if (r == -ENODATA)	/* the end is torn */
 		r = 0;
-	if (r == 0 && ftruncate(l->fd, (off_t)l->size) < 0)
+	if (r == 0 && ftruncate(ts->fd, (off_t)ts->size) < 0)
 		r = -errno;
 	return r;
 }
 
 static int
-begin(struct dead_letters *d, struct lane *l)
+begin(struct dead_letters *d, struct topic_state *ts)
 {
 	const struct schema_text *s = schema();
-	int r = ocf_sync_make(l->sync);
+	int r = ocf_sync_make(ts->sync);
 
-	l->size = 0;
+	ts->size = 0;
 	d->packed.len = 0;
 	if (r == 0)
-		r = ocf_pack_header(d->packer, s->text, s->len, l->sync, &d->packed);
-	if (r == 0 && ftruncate(l->fd, 0) < 0)
+		r = ocf_pack_header(d->packer, s->text, s->len, ts->sync, &d->packed);
+	if (r == 0 && ftruncate(ts->fd, 0) < 0)
 		r = -errno;
 	if (r == 0)
-		r = write_at(l, &d->packed);
+		r = write_at(ts, &d->packed);
 	if (r == 0)
 		d->bytes += d->packed.len;
 	return r;
@@ -220,7 +220,7 @@ make_folder(const char *dir)
 static int
 open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 {
-	struct lane *l = &d->lanes[topic];
+	struct topic_state *ts = &d->topics[topic];
 	time_t seconds = (time_t)(day * 86400);
 	char path[PATH_MAX], date[16];
 	struct stat st;
@@ -228,9 +228,9 @@ open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 	int r;
 
 	/* Somebody may have taken the file away, to read it elsewhere. */
-	if (l->fd >= 0 && l->day == day && fstat(l->fd, &st) == 0 && st.st_nlink > 0)
+	if (ts->fd >= 0 && ts->day == day && fstat(ts->fd, &st) == 0 && st.st_nlink > 0)
 		return 0;
-	forget(l);
+	forget(ts);
 	if (gmtime_r(&seconds, &tm) == NULL || strftime(date, sizeof(date), "%Y-%m-%d", &tm) == 0)
 		return -EOVERFLOW;
 	r = make_folder(d->dir);
@@ -244,19 +244,19 @@ open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s-%s%s.avro", d->dir, topic_name(topic),
 		    date, again) >= sizeof(path))
 			return -ENAMETOOLONG;
-		l->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (l->fd < 0)
+		ts->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (ts->fd < 0)
 			return -errno;
-		l->day = day;
-		if (fstat(l->fd, &st) < 0)
+		ts->day = day;
+		if (fstat(ts->fd, &st) < 0)
 			r = -errno;
 		else
-			r = st.st_size > 0 ? resume(l) : -ENODATA;
+			r = st.st_size > 0 ? resume(ts) : -ENODATA;
 		if (r == -ENODATA)	/* new, or not even its header is whole */
-			r = begin(d, l);
+			r = begin(d, ts);
 		if (r == 0)
 			return 0;
-		forget(l);
+		forget(ts);
 		if (r != -EBADMSG && r != -ENOTSUP)
 			return r;
 		/* Damaged, or no file of ours: left alone, and another one begun beside it. */
@@ -315,7 +315,7 @@ int
 dead_letters_put(struct dead_letters *d, const struct spool_record *r, const char *reason,
     const char *detail)
 {
-	struct lane *l = &d->lanes[r->topic];
+	struct topic_state *ts = &d->topics[r->topic];
 	int64_t now_us = clock_us(CLOCK_REALTIME);
 	int error;
 
@@ -330,9 +330,9 @@ dead_letters_put(struct dead_letters *d, const struct spool_record *r, const cha
 	if (error < 0)
 		return error;
 	d->packed.len = 0;
-	error = ocf_pack_block(d->packer, d->record.data, d->record.len, 1, l->sync, &d->packed);
+	error = ocf_pack_block(d->packer, d->record.data, d->record.len, 1, ts->sync, &d->packed);
 	if (error == 0)
-		error = write_at(l, &d->packed);
+		error = write_at(ts, &d->packed);
 	if (error == 0)
 		d->bytes += d->packed.len;
 	return error;

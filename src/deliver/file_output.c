@@ -126,7 +126,7 @@ reserve(struct queue *q)
 	return 0;
 }
 
-/* The lane's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the writer says. */
+/* The topic's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the writer says. */
 static int
 use_schema(struct file_output *f, const struct spool_record *r)
 {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * writer: the lake as a folder of Avro object container files.
  *
- * A lane is one topic's place: records gather in its block, whole blocks go to its file. A block
+ * Each topic has a state of its own: records gather in its block, whole blocks go to its file. A block
  * that cannot be written (full disk, folder gone) stays and is tried again after a pause; meanwhile
  * put refuses what no longer fits, so that memory stays bounded and nothing is reordered.
  */
@@ -34,7 +34,7 @@ enum {
 	OPEN_TRIES = 8,
 };
 
-struct lane {
+struct topic_state {
 	enum topic	 topic;
 	const char	*schema;	/* the caller's, of the records; NULL: the one built in */
 	int		 fd;		/* of the file, -1 for none */
@@ -61,32 +61,32 @@ struct lake_writer {
 	int64_t			 rotate_us;
 	int64_t			 retry_us;
 	struct lake_owner	 owner;
-	struct ocf_packer	*packer;	/* owned, shared by the lanes */
+	struct ocf_packer	*packer;	/* owned, shared by the topics */
 	struct bytes		 packed;	/* the block or header that is being written */
 	struct lake_writer_stats	 stats;
 	struct lake_writer_stats	*final_stats;	/* the caller's, or NULL */
 	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
 	void			*on_block_arg;	/* the caller's */
-	struct lane		 lanes[TOPIC_COUNT];
+	struct topic_state	 topics[TOPIC_COUNT];
 };
 
 /* Remembers how an attempt went, and passes r on. */
 static int
-note(struct lake_writer *s, struct lane *l, int r)
+note(struct lake_writer *s, struct topic_state *ts, int r)
 {
-	l->error = r;
+	ts->error = r;
 	if (r < 0) {
 		s->stats.last_error = r;
 		s->stats.errors++;
-		l->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
+		ts->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
 	}
 	return r;
 }
 
 static bool
-is_pausing(const struct lane *l)
+is_pausing(const struct topic_state *ts)
 {
-	return l->error < 0 && clock_us(CLOCK_MONOTONIC) < l->retry_at_us;
+	return ts->error < 0 && clock_us(CLOCK_MONOTONIC) < ts->retry_at_us;
 }
 
 static int
@@ -107,15 +107,15 @@ write_at(int fd, const uint8_t *data, size_t len, uint64_t offset)
 }
 
 static void
-forget_file(struct lane *l)
+forget_file(struct topic_state *ts)
 {
-	if (l->fd >= 0)
-		close(l->fd);
-	if (l->dir_fd >= 0)
-		close(l->dir_fd);
-	l->fd = l->dir_fd = -1;
-	l->size = l->records = 0;
-	l->opened_us = 0;
+	if (ts->fd >= 0)
+		close(ts->fd);
+	if (ts->dir_fd >= 0)
+		close(ts->dir_fd);
+	ts->fd = ts->dir_fd = -1;
+	ts->size = ts->records = 0;
+	ts->opened_us = 0;
 }
 
 /* A new file, locked before anyone can take it for a dead writer's. An fd, or a negative errno. */
@@ -144,120 +144,120 @@ create_part(const struct lake_writer *s, int dir_fd, const char *name)
 	return -EBUSY;
 }
 
-/* Opens the file that the lane's block, or the record seq, is the first of. */
+/* Opens the file that the topic's block, or the record seq, is the first of. */
 static int
-open_file(struct lake_writer *s, struct lane *l, int64_t day, uint64_t seq)
+open_file(struct lake_writer *s, struct topic_state *ts, int64_t day, uint64_t seq)
 {
 	const char *schema;
 	size_t len = 0;
 	int r;
 
-	l->dir_fd = lake_open_folder(s->lake, topic_name(l->topic), day, s->host_id, &s->owner);
-	if (l->dir_fd < 0) {
-		r = l->dir_fd;
+	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner);
+	if (ts->dir_fd < 0) {
+		r = ts->dir_fd;
 		goto fail;
 	}
-	r = lake_part_name(l->dir_fd, s->agent_id, seq, l->part, sizeof(l->part));
+	r = lake_part_name(ts->dir_fd, s->agent_id, seq, ts->part, sizeof(ts->part));
 	if (r < 0)
 		goto fail;
-	r = l->fd = create_part(s, l->dir_fd, l->part);
+	r = ts->fd = create_part(s, ts->dir_fd, ts->part);
 	if (r < 0)
 		goto fail;
-	schema = l->schema;
+	schema = ts->schema;
 	if (schema != NULL)
 		len = strlen(schema);
 	else
-		schema = encode_schema(l->topic, &len);
+		schema = encode_schema(ts->topic, &len);
 	s->packed.len = 0;
-	r = schema == NULL ? -ENOENT : ocf_sync_make(l->sync);
+	r = schema == NULL ? -ENOENT : ocf_sync_make(ts->sync);
 	if (r == 0)
-		r = ocf_pack_header(s->packer, schema, len, l->sync, &s->packed);
+		r = ocf_pack_header(s->packer, schema, len, ts->sync, &s->packed);
 	if (r == 0)
-		r = write_at(l->fd, s->packed.data, s->packed.len, 0);
+		r = write_at(ts->fd, s->packed.data, s->packed.len, 0);
 	if (r < 0) {
-		unlinkat(l->dir_fd, l->part, 0);
+		unlinkat(ts->dir_fd, ts->part, 0);
 		goto fail;
 	}
-	l->size = s->packed.len;
-	l->day = day;
+	ts->size = s->packed.len;
+	ts->day = day;
 	return 0;
 
 fail:
-	forget_file(l);
+	forget_file(ts);
 	return r;
 }
 
 /* Was the file removed under us? Then what it held is gone, and the next one starts anew. */
 static void
-check_removed(struct lane *l)
+check_removed(struct topic_state *ts)
 {
 	struct stat st;
 
-	if (l->fd >= 0 && fstat(l->fd, &st) == 0 && st.st_nlink == 0)
-		forget_file(l);
+	if (ts->fd >= 0 && fstat(ts->fd, &st) == 0 && st.st_nlink == 0)
+		forget_file(ts);
 }
 
 static void
-tell(const struct lake_writer *s, const struct lane *l, uint64_t records, int error)
+tell(const struct lake_writer *s, const struct topic_state *ts, uint64_t records, int error)
 {
 	if (s->on_block != NULL)
-		s->on_block(l->topic, records, error, s->on_block_arg);
+		s->on_block(ts->topic, records, error, s->on_block_arg);
 }
 
 /* Writes the block. 0, also when there is none, or a negative errno with the block kept. */
 static int
-flush(struct lake_writer *s, struct lane *l)
+flush(struct lake_writer *s, struct topic_state *ts)
 {
 	int r = 0;
 
-	if (l->block_records == 0)
+	if (ts->block_records == 0)
 		return 0;
-	if (is_pausing(l))
-		return l->error;
-	check_removed(l);
-	if (l->fd < 0)
-		r = open_file(s, l, l->block_day, l->block_seq);
+	if (is_pausing(ts))
+		return ts->error;
+	check_removed(ts);
+	if (ts->fd < 0)
+		r = open_file(s, ts, ts->block_day, ts->block_seq);
 	s->packed.len = 0;
 	if (r == 0)
-		r = ocf_pack_block(s->packer, l->block.data, l->block.len, l->block_records, l->sync,
+		r = ocf_pack_block(s->packer, ts->block.data, ts->block.len, ts->block_records, ts->sync,
 		    &s->packed);
 	if (r == 0) {
-		r = write_at(l->fd, s->packed.data, s->packed.len, l->size);
+		r = write_at(ts->fd, s->packed.data, s->packed.len, ts->size);
 		/* Where this fails too, the next attempt overwrites from the same offset. */
 		if (r < 0)
-			(void)!ftruncate(l->fd, (off_t)l->size);
+			(void)!ftruncate(ts->fd, (off_t)ts->size);
 	}
-	if (note(s, l, r) < 0) {
-		tell(s, l, 0, r);
+	if (note(s, ts, r) < 0) {
+		tell(s, ts, 0, r);
 		return r;
 	}
-	l->size += s->packed.len;
-	l->records += l->block_records;
-	s->stats.delivered += l->block_records;
-	tell(s, l, l->block_records, 0);
-	l->block_records = 0;
-	l->block.len = 0;
+	ts->size += s->packed.len;
+	ts->records += ts->block_records;
+	s->stats.delivered += ts->block_records;
+	tell(s, ts, ts->block_records, 0);
+	ts->block_records = 0;
+	ts->block.len = 0;
 	return 0;
 }
 
 /* Gives the file its real name. The block must be written. 0, or a negative errno. */
 static int
-publish(struct lake_writer *s, struct lane *l)
+publish(struct lake_writer *s, struct topic_state *ts)
 {
 	int r = 0;
 
-	check_removed(l);
-	if (l->fd < 0)
+	check_removed(ts);
+	if (ts->fd < 0)
 		return 0;
-	if (l->records == 0) {
-		unlinkat(l->dir_fd, l->part, 0);
-		forget_file(l);
+	if (ts->records == 0) {
+		unlinkat(ts->dir_fd, ts->part, 0);
+		forget_file(ts);
 		return 0;
 	}
-	if (fdatasync(l->fd) < 0)
+	if (fdatasync(ts->fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = lake_publish(l->dir_fd, l->part);
+		r = lake_publish(ts->dir_fd, ts->part);
 	if (r == 0) {
 		s->stats.files++;
 	} else {
@@ -265,59 +265,59 @@ publish(struct lake_writer *s, struct lane *l)
 		s->stats.last_error = r;
 	}
 	/* Where that failed the file keeps its .part name, readable, for the next start to repair. */
-	forget_file(l);
+	forget_file(ts);
 	return r;
 }
 
 /* The day of the file that a record belongs in: that of its time, unless it is only a bit late. */
 static int64_t
-day_for(const struct lane *l, int64_t time_us)
+day_for(const struct topic_state *ts, int64_t time_us)
 {
 	int64_t day = lake_day(time_us);
 
-	if ((l->fd >= 0 || l->block_records > 0) && day < l->day &&
-	    lake_day(time_us + LATE_US) >= l->day)
-		return l->day;
+	if ((ts->fd >= 0 || ts->block_records > 0) && day < ts->day &&
+	    lake_day(time_us + LATE_US) >= ts->day)
+		return ts->day;
 	return day;
 }
 
 static int
-take(struct lake_writer *s, struct lane *l, const struct encoded_record *record)
+take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record *record)
 {
-	int64_t day = day_for(l, record->time_us);
+	int64_t day = day_for(ts, record->time_us);
 	int r = 0;
 
 	if (record->len > OCF_BLOCK_MAX / 2)
 		return -EMSGSIZE;
-	if (day != l->day && (l->fd >= 0 || l->block_records > 0)) {
-		r = flush(s, l);
+	if (day != ts->day && (ts->fd >= 0 || ts->block_records > 0)) {
+		r = flush(s, ts);
 		if (r < 0)
 			return r;
-		(void)publish(s, l);
+		(void)publish(s, ts);
 	}
 	/* Full: an earlier attempt to write it has failed. */
-	if (l->block.len >= BLOCK_BYTES) {
-		r = flush(s, l);
+	if (ts->block.len >= BLOCK_BYTES) {
+		r = flush(s, ts);
 		if (r < 0)
 			return r;
 	}
-	if (l->fd < 0 && l->block_records == 0) {
-		if (is_pausing(l))
-			return l->error;
-		r = note(s, l, open_file(s, l, day, record->seq));
+	if (ts->fd < 0 && ts->block_records == 0) {
+		if (is_pausing(ts))
+			return ts->error;
+		r = note(s, ts, open_file(s, ts, day, record->seq));
 		if (r < 0)
 			return r;
 	}
-	r = bytes_append(&l->block, record->data, record->len);
+	r = bytes_append(&ts->block, record->data, record->len);
 	if (r < 0)
 		return r;
-	if (l->block_records++ == 0) {
-		l->block_seq = record->seq;
-		l->block_day = l->day;
+	if (ts->block_records++ == 0) {
+		ts->block_seq = record->seq;
+		ts->block_day = ts->day;
 	}
 	/* The record is taken, whatever becomes of this attempt. */
-	if (l->block.len >= BLOCK_BYTES && flush(s, l) == 0 && l->size >= s->rotate_bytes)
-		(void)publish(s, l);
+	if (ts->block.len >= BLOCK_BYTES && flush(s, ts) == 0 && ts->size >= s->rotate_bytes)
+		(void)publish(s, ts);
 	return 0;
 }
 
@@ -325,7 +325,7 @@ int
 lake_writer_put(void *writer, const struct encoded_record *record)
 {
 	struct lake_writer *s = writer;
-	int r = take(s, &s->lanes[record->topic], record);
+	int r = take(s, &s->topics[record->topic], record);
 
 	if (r < 0)
 		s->stats.refused++;
@@ -338,14 +338,14 @@ void
 lake_writer_tick(struct lake_writer *s, int64_t now_us)
 {
 	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct lane *l = &s->lanes[t];
+		struct topic_state *ts = &s->topics[t];
 
-		if (flush(s, l) < 0 || l->fd < 0)
+		if (flush(s, ts) < 0 || ts->fd < 0)
 			continue;
-		if (l->opened_us == 0 || now_us < l->opened_us)	/* new, or the clock went back */
-			l->opened_us = now_us;
-		if (l->size >= s->rotate_bytes || now_us - l->opened_us >= s->rotate_us)
-			(void)publish(s, l);
+		if (ts->opened_us == 0 || now_us < ts->opened_us)	/* new, or the clock went back */
+			ts->opened_us = now_us;
+		if (ts->size >= s->rotate_bytes || now_us - ts->opened_us >= s->rotate_us)
+			(void)publish(s, ts);
 	}
 }
 
@@ -363,21 +363,21 @@ lake_writer_close(struct lake_writer *s)
 	if (s == NULL)
 		return 0;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct lane *l = &s->lanes[t];
+		struct topic_state *ts = &s->topics[t];
 		int r;
 
-		l->error = 0;	/* the last chance waits for nothing */
-		r = flush(s, l);
+		ts->error = 0;	/* the last chance waits for nothing */
+		r = flush(s, ts);
 		if (r < 0) {
-			s->stats.dropped += l->block_records;
-			l->block_records = 0;
+			s->stats.dropped += ts->block_records;
+			ts->block_records = 0;
 		}
 		if (first == 0)
 			first = r;
-		r = publish(s, l);
+		r = publish(s, ts);
 		if (first == 0)
 			first = r;
-		bytes_done(&l->block);
+		bytes_done(&ts->block);
 	}
 	if (s->final_stats != NULL)
 		*s->final_stats = s->stats;
@@ -399,28 +399,28 @@ lake_writer_stats(const struct lake_writer *s, struct lake_writer_stats *ret)
 int
 lake_writer_set_schema(struct lake_writer *s, enum topic topic, const char *text)
 {
-	struct lane *l = &s->lanes[topic];
+	struct topic_state *ts = &s->topics[topic];
 	int r;
 
-	if (l->schema == text)
+	if (ts->schema == text)
 		return 0;
-	r = flush(s, l);
+	r = flush(s, ts);
 	if (r < 0)
 		return r;
-	(void)publish(s, l);	/* a file has one schema */
-	l->schema = text;
+	(void)publish(s, ts);	/* a file has one schema */
+	ts->schema = text;
 	return 0;
 }
 
 uint64_t
 lake_writer_discard(struct lake_writer *s, enum topic topic)
 {
-	struct lane *l = &s->lanes[topic];
-	uint64_t n = l->block_records;
+	struct topic_state *ts = &s->topics[topic];
+	uint64_t n = ts->block_records;
 
 	s->stats.accepted -= n;
-	l->block_records = 0;
-	l->block.len = 0;
+	ts->block_records = 0;
+	ts->block.len = 0;
 	return n;
 }
 
@@ -439,7 +439,7 @@ lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret,
 	if (s == NULL)
 		return -ENOMEM;
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		s->lanes[t] = (struct lane){ .topic = t, .fd = -1, .dir_fd = -1 };
+		s->topics[t] = (struct topic_state){ .topic = t, .fd = -1, .dir_fd = -1 };
 	s->rotate_bytes = o->rotate_bytes != 0 ? o->rotate_bytes : DEFAULT_ROTATE_BYTES;
 	s->rotate_us = o->rotate_us != 0 ? o->rotate_us : DEFAULT_ROTATE_US;
 	s->retry_us = o->retry_us != 0 ? o->retry_us : DEFAULT_RETRY_US;

@@ -112,8 +112,8 @@ move_in(struct spool *s)
 	if (s->state_fd >= 0)
 		close(s->state_fd);
 	s->state_fd = -1;
-	for (int l = 0; l < SPOOL_LANES; l++)
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at)
+	for (int q = 0; q < SPOOL_QUEUES; q++)
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			seg->is_sealed = seg->is_sealed || seg->is_on_disk;
 	/* A checkpoint that went with the old one helps nobody after a restart. */
 	s->safe = (struct spool_checkpoint){ 0 };
@@ -136,8 +136,8 @@ spool_disk_retry(struct spool *s)
 		r = spool_marks_write(s, false);
 	if (r == 0)
 		r = spool_schemas_write(s);
-	for (int l = SPOOL_LANES - 1; l >= 0; l--) {
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+	for (int q = SPOOL_QUEUES - 1; q >= 0; q--) {
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			if (r < 0 || seg->is_on_disk)
 				continue;
 			r = spool_segment_settle(s, seg);

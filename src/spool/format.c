@@ -28,7 +28,7 @@ spool_segment_head_pack(uint8_t *to, const struct spool_segment_head *h)
 	memset(to, 0, len);
 	memcpy(to, SEGMENT_MAGIC, 4);
 	le_put16(to + 4, SPOOL_VERSION);
-	le_put16(to + 6, h->lane);
+	le_put16(to + 6, h->queue);
 	le_put64(to + 8, h->number);
 	le_put64(to + 16, h->first);
 	le_put64(to + 24, h->needed_from);
@@ -51,13 +51,13 @@ spool_segment_head_unpack(const uint8_t *from, size_t len, struct spool_segment_
 	if (len < SPOOL_SEGMENT_HEAD_MIN || memcmp(from, SEGMENT_MAGIC, 4) != 0 ||
 	    le_get16(from + 4) != SPOOL_VERSION)
 		return -EBADMSG;
-	ret->lane = le_get16(from + 6);
+	ret->queue = le_get16(from + 6);
 	ret->number = le_get64(from + 8);
 	ret->first = le_get64(from + 16);
 	ret->needed_from = le_get64(from + 24);
 	ret->len = le_get32(from + 32);
 	ret->n_topics = le_get32(from + 36);
-	if (ret->lane >= SPOOL_LANES || ret->n_topics > SPOOL_TOPICS_MAX || ret->len > len ||
+	if (ret->queue >= SPOOL_QUEUES || ret->n_topics > SPOOL_TOPICS_MAX || ret->len > len ||
 	    ret->len != SEGMENT_FIXED + ret->n_topics * SEGMENT_TOPIC + sizeof(uint32_t) ||
 	    le_get32(from + ret->len - 4) != crc32c(0, from, ret->len - 4))
 		return -EBADMSG;
@@ -89,7 +89,7 @@ spool_batch_head_pack(uint8_t *to, const struct spool_batch_head *h, unsigned n_
 	le_put32(to + 12, h->entries);
 	le_put32(to + 16, h->records);
 	le_put16(to + 20, h->flags);
-	le_put16(to + 22, h->lane);
+	le_put16(to + 22, h->queue);
 	le_put64(to + 24, h->segment);
 	le_put64(to + 32, h->offset);
 	le_put64(to + 40, h->first);
@@ -116,7 +116,7 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 	ret->entries = le_get32(from + 12);
 	ret->records = le_get32(from + 16);
 	ret->flags = le_get16(from + 20);
-	ret->lane = le_get16(from + 22);
+	ret->queue = le_get16(from + 22);
 	ret->segment = le_get64(from + 24);
 	ret->offset = le_get64(from + 32);
 	ret->first = le_get64(from + 40);

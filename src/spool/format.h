@@ -6,14 +6,14 @@
  * entries. Every head has a CRC-32C of its own, an entry's covers its key and data too, so any byte
  * of a segment is covered by exactly one.
  *
- *	segment head	 0 u32 "SLSG"	 4 u16 version	 6 u16 lane	 8 u64 number of the segment
+ *	segment head	 0 u32 "SLSG"	 4 u16 version	 6 u16 queue	 8 u64 number of the segment
  *			16 u64 number of its first record	24 u64 oldest segment that a replay needs
  *			32 u32 length of the head	36 u32 topics n
  *			40 n times: char name[32], u64 fingerprint of the schema, u64 next seq
  *			length-4 u32 CRC of all before
  *	batch head	 0 u32 "SLBT"	 4 u32 CRC of the rest of the head
  *			 8 u32 bytes of entries	12 u32 entries	16 u32 records among them
- *			20 u16 flags	22 u16 lane
+ *			20 u16 flags	22 u16 queue
  *			24 u64 number of the segment	32 u64 offset of this head in it
  *			40 u64 number of the first record
  *			48 u64 position in the ring	56 u32 ring id	60 char boot id[36]
@@ -26,7 +26,7 @@
  * A batch head says where it stands, so that one which is found by its magic inside of a record, or
  * in a block of another file that a power cut left in this one, is not taken for a batch.
  *
- * Records of a lane are numbered from 0 without end; the numbers may have gaps and never go back.
+ * Records of a queue are numbered from 0 without end; the numbers may have gaps and never go back.
  */
 #ifndef SLUICE_SPOOL_FORMAT_H
 #define SLUICE_SPOOL_FORMAT_H
@@ -63,7 +63,7 @@ enum spool_batch_flag {
 };
 
 struct spool_segment_head {
-	uint16_t lane;
+	uint16_t queue;
 	uint64_t number;
 	uint64_t first;
 	uint64_t needed_from;
@@ -81,7 +81,7 @@ struct spool_batch_head {
 	uint32_t entries;
 	uint32_t records;
 	uint16_t flags;
-	uint16_t lane;
+	uint16_t queue;
 	uint64_t segment;
 	uint64_t offset;
 	uint64_t first;

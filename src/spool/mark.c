@@ -7,13 +7,13 @@
 void
 spool_mark(const struct spool *s, struct spool_mark *ret)
 {
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		const struct spool_lane_state *l = &s->lanes[lane];
-		const struct spool_segment *last = TAILQ_LAST(&l->segments, spool_segments);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		const struct spool_queue_state *q = &s->queues[queue];
+		const struct spool_segment *last = TAILQ_LAST(&q->segments, spool_segments);
 
-		ret->number[lane] = l->next_number;
-		ret->segment[lane] = last != NULL ? last->number : 0;
-		ret->size[lane] = last != NULL ? last->size : 0;
+		ret->number[queue] = q->next_number;
+		ret->segment[queue] = last != NULL ? last->number : 0;
+		ret->size[queue] = last != NULL ? last->size : 0;
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		ret->next_seq[t] = s->next_seq[t];
@@ -26,14 +26,14 @@ spool_sync_up_to(struct spool *s, const struct spool_mark *m)
 	uint64_t waiting = 0;
 
 	spool_sync_poll(s, true);
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		const struct spool_segment *seg;
 
-		TAILQ_FOREACH(seg, &s->lanes[lane].segments, at) {
-			if (seg->number > m->segment[lane])
+		TAILQ_FOREACH(seg, &s->queues[queue].segments, at) {
+			if (seg->number > m->segment[queue])
 				break;
 			if (seg->is_on_disk && !seg->has_sync_failed &&
-			    seg->synced_to >= (seg->number == m->segment[lane] ? m->size[lane] : seg->size))
+			    seg->synced_to >= (seg->number == m->segment[queue] ? m->size[queue] : seg->size))
 				continue;
 			is_synced = false;
 			waiting += spool_waiting(seg);
@@ -45,8 +45,8 @@ spool_sync_up_to(struct spool *s, const struct spool_mark *m)
 bool
 spool_is_done_up_to(struct spool *s, const struct spool_mark *m)
 {
-	for (int lane = 0; lane < SPOOL_LANES && s->waiting > 0; lane++) {
-		if (spool_done_below(s, lane) < m->number[lane])
+	for (int queue = 0; queue < SPOOL_QUEUES && s->waiting > 0; queue++) {
+		if (spool_done_below(s, queue) < m->number[queue])
 			return false;
 	}
 	return true;
@@ -59,10 +59,10 @@ spool_waiting_up_to(const struct spool *s, const struct spool_mark *m, uint64_t 
 		uint64_t newer = s->next_seq[t] - m->next_seq[t];
 
 		ret[t] = 0;
-		for (int lane = 0; lane < SPOOL_LANES; lane++) {
+		for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 			const struct spool_segment *seg;
 
-			TAILQ_FOREACH(seg, &s->lanes[lane].segments, at)
+			TAILQ_FOREACH(seg, &s->queues[queue].segments, at)
 				ret[t] += seg->waiting[t];
 		}
 		ret[t] -= ret[t] < newer ? ret[t] : newer;

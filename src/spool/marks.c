@@ -5,11 +5,11 @@
  *
  *	slot	 0 u32 "SLST"	 4 u32 CRC of the rest	 8 u64 generation	16 u32 version
  *		20 u32 clean	24 char boot id[40]
- *		64 for each lane: u64 all below is acknowledged, u64 none from here on was handed out,
+ *		64 for each queue: u64 all below is acknowledged, u64 none from here on was handed out,
  *		   u64 number of the next record, u64 number of the next segment
  *		128 u32 topics n	132 u32 skips m
  *		136 n times: char name[32], u64 next seq
- *		2048 m times: u64 first number, u32 count, u32 lane: acknowledged out of order
+ *		2048 m times: u64 first number, u32 count, u32 queue: acknowledged out of order
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 
 enum {
 	SLOT = 4096,
-	LANES_AT = 64,
-	LANE_SIZE = 32,
+	QUEUES_AT = 64,
+	QUEUE_SIZE = 32,
 	COUNTS_AT = 128,
 	TOPICS_AT = 136,
 	TOPIC_SIZE = SPOOL_NAME_SIZE + 8,
@@ -37,13 +37,13 @@ enum {
 	VERSION = 1,
 };
 
-_Static_assert(LANES_AT + SPOOL_LANES * LANE_SIZE <= COUNTS_AT, "lanes overlap");
+_Static_assert(QUEUES_AT + SPOOL_QUEUES * QUEUE_SIZE <= COUNTS_AT, "queues overlap");
 _Static_assert(TOPICS_AT + SPOOL_TOPICS_MAX * TOPIC_SIZE <= SKIPS_AT, "topics overlap");
 _Static_assert(SKIPS_AT + SPOOL_SKIPS * SKIP_SIZE <= SLOT, "skips overlap");
 
 /* Room for one more range, unless the file has none. */
 static bool
-put_skip(uint8_t *slot, uint32_t *n, enum spool_lane lane, uint64_t from, uint64_t count)
+put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, uint64_t from, uint64_t count)
 {
 	uint8_t *to = slot + SKIPS_AT + *n * SKIP_SIZE;
 
@@ -51,7 +51,7 @@ put_skip(uint8_t *slot, uint32_t *n, enum spool_lane lane, uint64_t from, uint64
 		return *n < SPOOL_SKIPS;
 	le_put64(to, from);
 	le_put32(to + 8, (uint32_t)count);
-	le_put32(to + 12, (uint32_t)lane);
+	le_put32(to + 12, (uint32_t)queue);
 	++*n;
 	return true;
 }
@@ -65,12 +65,12 @@ pack_skips(struct spool *s, uint8_t *slot, bool is_clean)
 {
 	uint32_t n = 0;
 
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		const struct spool_lane_state *l = &s->lanes[lane];
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		const struct spool_queue_state *q = &s->queues[queue];
 		uint64_t from = 0, count = 0;
 
-		for (uint64_t i = l->flight.head; is_clean && i < l->flight.tail; i++) {
-			const struct spool_handed *h = spool_flight_at(&l->flight, i);
+		for (uint64_t i = q->flight.head; is_clean && i < q->flight.tail; i++) {
+			const struct spool_handed *h = spool_flight_at(&q->flight, i);
 
 			if (!(h->flags & SPOOL_IS_DONE))
 				continue;
@@ -78,15 +78,15 @@ pack_skips(struct spool *s, uint8_t *slot, bool is_clean)
 				count++;
 				continue;
 			}
-			if (!put_skip(slot, &n, lane, from, count))
+			if (!put_skip(slot, &n, queue, from, count))
 				break;
 			from = h->number;
 			count = 1;
 		}
-		put_skip(slot, &n, lane, from, count);
-		for (size_t i = 0; i < l->n_skips; i++)
-			if (l->skips[i].from + l->skips[i].count > l->done_below)
-				put_skip(slot, &n, lane, l->skips[i].from, l->skips[i].count);
+		put_skip(slot, &n, queue, from, count);
+		for (size_t i = 0; i < q->n_skips; i++)
+			if (q->skips[i].from + q->skips[i].count > q->done_below)
+				put_skip(slot, &n, queue, q->skips[i].from, q->skips[i].count);
 	}
 	le_put32(slot + COUNTS_AT + 4, n);
 }
@@ -100,14 +100,14 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 	le_put32(slot + 16, VERSION);
 	le_put32(slot + 20, is_clean);
 	memcpy(slot + 24, s->boot_id, sizeof(s->boot_id));
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		struct spool_lane_state *l = &s->lanes[lane];
-		uint8_t *to = slot + LANES_AT + lane * LANE_SIZE;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		struct spool_queue_state *q = &s->queues[queue];
+		uint8_t *to = slot + QUEUES_AT + queue * QUEUE_SIZE;
 
-		le_put64(to, spool_done_below(s, lane));
-		le_put64(to + 8, l->handed_mark);
-		le_put64(to + 16, l->next_number);
-		le_put64(to + 24, l->next_segment);
+		le_put64(to, spool_done_below(s, queue));
+		le_put64(to + 8, q->handed_mark);
+		le_put64(to + 16, q->next_number);
+		le_put64(to + 24, q->next_segment);
 	}
 	le_put32(slot + COUNTS_AT, TOPIC_COUNT);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
@@ -186,22 +186,22 @@ by_from(const void *a, const void *b)
 
 /* Rising, and no two that touch: what spool_is_skipped() searches. */
 static void
-arrange_skips(struct spool_lane_state *l)
+arrange_skips(struct spool_queue_state *q)
 {
 	size_t n = 0;
 
-	if (l->n_skips == 0)
+	if (q->n_skips == 0)
 		return;
-	qsort(l->skips, l->n_skips, sizeof(*l->skips), by_from);
-	for (size_t i = 1; i < l->n_skips; i++) {
-		struct spool_skip *last = &l->skips[n], next = l->skips[i];
+	qsort(q->skips, q->n_skips, sizeof(*q->skips), by_from);
+	for (size_t i = 1; i < q->n_skips; i++) {
+		struct spool_skip *last = &q->skips[n], next = q->skips[i];
 
 		if (next.from > last->from + last->count)
-			l->skips[++n] = next;
+			q->skips[++n] = next;
 		else if (next.from + next.count > last->from + last->count)
 			last->count = next.from + next.count - last->from;
 	}
-	l->n_skips = n + 1;
+	q->n_skips = n + 1;
 }
 
 static void
@@ -211,20 +211,20 @@ unpack_skips(struct spool *s, const uint8_t *slot)
 
 	for (uint32_t i = 0; i < n && i < SPOOL_SKIPS; i++) {
 		const uint8_t *from = slot + SKIPS_AT + i * SKIP_SIZE;
-		uint32_t lane = le_get32(from + 12);
-		struct spool_lane_state *l;
+		uint32_t queue = le_get32(from + 12);
+		struct spool_queue_state *q;
 
-		if (lane >= SPOOL_LANES || le_get64(from) > UINT64_MAX / 4)
+		if (queue >= SPOOL_QUEUES || le_get64(from) > UINT64_MAX / 4)
 			continue;
-		l = &s->lanes[lane];
-		if (l->skips == NULL)
-			l->skips = calloc(SPOOL_SKIPS, sizeof(*l->skips));
-		if (l->skips == NULL)
+		q = &s->queues[queue];
+		if (q->skips == NULL)
+			q->skips = calloc(SPOOL_SKIPS, sizeof(*q->skips));
+		if (q->skips == NULL)
 			return;		/* they come again, marked */
-		l->skips[l->n_skips++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
+		q->skips[q->n_skips++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
 	}
-	for (int lane = 0; lane < SPOOL_LANES; lane++)
-		arrange_skips(&s->lanes[lane]);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		arrange_skips(&s->queues[queue]);
 }
 
 /* Whole, and with numbers that can have been reached. */
@@ -234,7 +234,7 @@ is_slot(const uint8_t *slot)
 	if (memcmp(slot, MAGIC, 4) != 0 || le_get32(slot + 16) != VERSION ||
 	    le_get32(slot + 4) != crc32c(0, slot + 8, SLOT - 8))
 		return false;
-	for (int at = LANES_AT; at < LANES_AT + SPOOL_LANES * LANE_SIZE; at += 8)
+	for (int at = QUEUES_AT; at < QUEUES_AT + SPOOL_QUEUES * QUEUE_SIZE; at += 8)
 		if (le_get64(slot + at) > UINT64_MAX / 4)
 			return false;
 	return true;
@@ -249,15 +249,15 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 	ret->is_clean = le_get32(slot + 20) == 1;
 	memcpy(ret->boot_id, slot + 24, sizeof(ret->boot_id) - 1);
 	s->generation = le_get64(slot + 8);
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		struct spool_lane_state *l = &s->lanes[lane];
-		const uint8_t *from = slot + LANES_AT + lane * LANE_SIZE;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		struct spool_queue_state *q = &s->queues[queue];
+		const uint8_t *from = slot + QUEUES_AT + queue * QUEUE_SIZE;
 
-		l->done_below = le_get64(from);
-		l->handed_mark = le_get64(from + 8);
-		l->next_number = le_get64(from + 16);
-		if (le_get64(from + 24) > l->next_segment)
-			l->next_segment = le_get64(from + 24);
+		q->done_below = le_get64(from);
+		q->handed_mark = le_get64(from + 8);
+		q->next_number = le_get64(from + 16);
+		if (le_get64(from + 24) > q->next_segment)
+			q->next_segment = le_get64(from + 24);
 	}
 	for (uint32_t i = 0; i < topics && i < SPOOL_TOPICS_MAX; i++) {
 		const uint8_t *from = slot + TOPICS_AT + i * TOPIC_SIZE;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * read: records to the output, what it gives back, and what it is done with.
  *
- * A record's id is its number in the lane, and the lane in the lowest bit. First come records that
+ * A record's id is its number in the queue, and the queue in the lowest bit. First come records that
  * are handed out again (they are in the flight, behind redo), then the next ones at the cursor.
  */
 #include <errno.h>
@@ -13,17 +13,17 @@
 void
 spool_hand_no_more(struct spool *s)
 {
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		s->lanes[lane].limit = s->lanes[lane].next_number;
-		s->lanes[lane].has_limit = true;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		s->queues[queue].limit = s->queues[queue].next_number;
+		s->queues[queue].has_limit = true;
 	}
 }
 
 bool
 spool_is_drained(struct spool *s)
 {
-	for (int lane = 0; lane < SPOOL_LANES && s->waiting > 0; lane++) {
-		if (!s->lanes[lane].has_limit || spool_done_below(s, lane) < s->lanes[lane].limit)
+	for (int queue = 0; queue < SPOOL_QUEUES && s->waiting > 0; queue++) {
+		if (!s->queues[queue].has_limit || spool_done_below(s, queue) < s->queues[queue].limit)
 			return false;
 	}
 	return true;
@@ -31,7 +31,7 @@ spool_is_drained(struct spool *s)
 
 /* Records that the cursor has passed without reading them. */
 static void
-write_off(struct spool *s, struct spool_lane_state *l, struct spool_segment *seg)
+write_off(struct spool *s, struct spool_queue_state *q, struct spool_segment *seg)
 {
 	uint64_t left[TOPIC_COUNT];
 
@@ -39,8 +39,8 @@ write_off(struct spool *s, struct spool_lane_state *l, struct spool_segment *seg
 		return;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		left[t] = seg->waiting[t];
-	for (uint64_t i = l->flight.head; i < l->flight.tail; i++) {
-		const struct spool_handed *h = spool_flight_at(&l->flight, i);
+	for (uint64_t i = q->flight.head; i < q->flight.tail; i++) {
+		const struct spool_handed *h = spool_flight_at(&q->flight, i);
 
 		if (h->seg == seg && left[h->topic] > 0)
 			left[h->topic]--;
@@ -54,31 +54,31 @@ write_off(struct spool *s, struct spool_lane_state *l, struct spool_segment *seg
 
 /* True: give the bytes up; false: try again later. */
 static bool
-is_read_hopeless(struct spool *s, struct spool_lane_state *l, int error)
+is_read_hopeless(struct spool *s, struct spool_queue_state *q, int error)
 {
 	if (error == -EBADMSG || error == -ENOENT || error == -ENODATA)
 		return true;
 	if (error != -ENOMEM && error != -EMFILE && error != -ENFILE) {
-		if (l->read_failing_ns == 0)
-			l->read_failing_ns = s->now_ns | 1;
-		if (s->now_ns >= l->read_failing_ns + SPOOL_READ_PATIENCE_NS) {
-			l->read_failing_ns = 0;
+		if (q->read_failing_ns == 0)
+			q->read_failing_ns = s->now_ns | 1;
+		if (s->now_ns >= q->read_failing_ns + SPOOL_READ_PATIENCE_NS) {
+			q->read_failing_ns = 0;
 			return true;
 		}
 	}
-	l->is_read_failing = true;
+	q->is_read_failing = true;
 	return false;
 }
 
 /* The cursor is at the end of what its segment has. False: it stays there. */
 static bool
-end_segment(struct spool *s, struct spool_lane_state *l)
+end_segment(struct spool *s, struct spool_queue_state *q)
 {
-	struct spool_segment *seg = l->cursor.seg, *next = TAILQ_NEXT(seg, at);
+	struct spool_segment *seg = q->cursor.seg, *next = TAILQ_NEXT(seg, at);
 
-	if (l->has_passed_over || next != NULL)
-		write_off(s, l, seg);
-	l->has_passed_over = false;
+	if (q->has_passed_over || next != NULL)
+		write_off(s, q, seg);
+	q->has_passed_over = false;
 	if (next == NULL)
 		return false;
 	spool_cursor_leave(s, seg);
@@ -86,26 +86,26 @@ end_segment(struct spool *s, struct spool_lane_state *l)
 	return true;
 }
 
-/* The record at the lane's cursor. 1, or 0: none now. */
+/* The record at the queue's cursor. 1, or 0: none now. */
 static int
-peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
+peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
 {
-	struct spool_walk *w = &l->cursor;
+	struct spool_walk *w = &q->cursor;
 	struct spool_batch_head head;
 	int r;
 
-	while (w->seg != NULL && !l->is_read_failing) {
-		r = spool_walk_entry(s, &l->reader, w, ret);
+	while (w->seg != NULL && !q->is_read_failing) {
+		r = spool_walk_entry(s, &q->reader, w, ret);
 		if (r == 1) {
-			if (ret->kind == SPOOL_ENTRY_RECORD && w->number >= l->done_below &&
-			    !spool_is_skipped(l, w->number))
-				return !l->has_limit || w->number < l->limit;
+			if (ret->kind == SPOOL_ENTRY_RECORD && w->number >= q->done_below &&
+			    !spool_is_skipped(q, w->number))
+				return !q->has_limit || w->number < q->limit;
 			spool_walk_on(w, ret);
 			continue;
 		}
 		if (r == -EBADMSG) {
-			l->has_passed_over = true;
-			if (!spool_walk_over(s, &l->reader, w))
+			q->has_passed_over = true;
+			if (!spool_walk_over(s, &q->reader, w))
 				spool_walk_leave(w);
 			continue;
 		}
@@ -113,16 +113,16 @@ peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
 			if (s->is_sync_first && w->seg->is_on_disk && !w->seg->has_sync_failed &&
 			    w->at >= w->seg->synced_to && w->at < w->seg->size)
 				return 0;
-			r = spool_walk_batch(s, &l->reader, w, &head);
-			l->has_passed_over = l->has_passed_over || w->passed > 0;
-			/* Most batches of the main lane may have no record at all. */
-			if (r == 1 && (head.records == 0 || w->number_end <= l->done_below))
+			r = spool_walk_batch(s, &q->reader, w, &head);
+			q->has_passed_over = q->has_passed_over || w->passed > 0;
+			/* Most batches of the main queue may have no record at all. */
+			if (r == 1 && (head.records == 0 || w->number_end <= q->done_below))
 				spool_walk_leave(w);
-			if (r == 0 && !end_segment(s, l))
+			if (r == 0 && !end_segment(s, q))
 				return 0;
 		}
-		if (r < 0 && is_read_hopeless(s, l, r)) {
-			l->has_passed_over = true;
+		if (r < 0 && is_read_hopeless(s, q, r)) {
+			q->has_passed_over = true;
 			w->is_in_batch = false;
 			w->at = w->seg->size;
 		}
@@ -132,15 +132,15 @@ peek(struct spool *s, struct spool_lane_state *l, struct spool_entry *ret)
 
 /* To the output: h is of the record e. */
 static void
-hand(struct spool *s, enum spool_lane lane, uint64_t index, const struct spool_entry *e,
+hand(struct spool *s, enum spool_queue queue, uint64_t index, const struct spool_entry *e,
     struct spool_record *ret)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
-	struct spool_handed *h = spool_flight_at(&l->flight, index);
+	struct spool_queue_state *q = &s->queues[queue];
+	struct spool_handed *h = spool_flight_at(&q->flight, index);
 	unsigned i = e->topic;
 
 	*ret = (struct spool_record){
-		.id = h->number << 1 | lane,
+		.id = h->number << 1 | queue,
 		.topic = h->topic,
 		.is_again = (h->flags & SPOOL_IS_AGAIN) != 0,
 		.schema = h->seg->schemas[i],
@@ -151,11 +151,11 @@ hand(struct spool *s, enum spool_lane lane, uint64_t index, const struct spool_e
 		.len = e->data_len,
 	};
 	h->flags |= SPOOL_IS_OUT;
-	l->flight.n_out++;
-	l->flight.redo = index + 1;
-	l->read_failing_ns = 0;
+	q->flight.n_out++;
+	q->flight.redo = index + 1;
+	q->read_failing_ns = 0;
 	s->stats.handed_again += ret->is_again;
-	s->last_lane = lane;
+	s->last_queue = queue;
 	s->last_index = index;
 	s->has_last = true;
 	s->was_ungot = false;
@@ -163,12 +163,12 @@ hand(struct spool *s, enum spool_lane lane, uint64_t index, const struct spool_e
 
 /* What was handed out before, and is to be handed out again. */
 static bool
-next_again(struct spool *s, enum spool_lane lane, struct spool_record *ret)
+next_again(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
-	struct spool_flight *f = &l->flight;
+	struct spool_queue_state *q = &s->queues[queue];
+	struct spool_flight *f = &q->flight;
 
-	while (f->redo < f->tail && !l->is_read_failing) {
+	while (f->redo < f->tail && !q->is_read_failing) {
 		struct spool_handed *h = spool_flight_at(f, f->redo);
 		struct spool_entry e;
 		int r;
@@ -177,12 +177,12 @@ next_again(struct spool *s, enum spool_lane lane, struct spool_record *ret)
 			f->redo++;
 			continue;
 		}
-		r = spool_read_entry(s, &l->reader, h->seg, h->at, h->seg->size, &e);
+		r = spool_read_entry(s, &q->reader, h->seg, h->at, h->seg->size, &e);
 		if (r == 0) {
-			hand(s, lane, f->redo, &e, ret);
+			hand(s, queue, f->redo, &e, ret);
 			return true;
 		}
-		if (is_read_hopeless(s, l, r)) {
+		if (is_read_hopeless(s, q, r)) {
 			h->seg->waiting[h->topic]--;
 			s->waiting--;
 			s->stats.dropped[h->topic][SPOOL_DROP_CORRUPT]++;
@@ -193,45 +193,45 @@ next_again(struct spool *s, enum spool_lane lane, struct spool_record *ret)
 }
 
 static bool
-next_new(struct spool *s, enum spool_lane lane, struct spool_record *ret)
+next_new(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_handed h;
 	struct spool_entry e;
 
-	if (peek(s, l, &e) == 0)
+	if (peek(s, q, &e) == 0)
 		return false;
 	h = (struct spool_handed){
-		.number = l->cursor.number,
-		.seg = l->cursor.seg,
+		.number = q->cursor.number,
+		.seg = q->cursor.seg,
 		.time_us = e.time_us,
-		.at = (uint32_t)l->cursor.at,
-		.topic = (uint8_t)l->cursor.seg->topics[e.topic],
-		.flags = l->cursor.number < l->again_below ? SPOOL_IS_AGAIN : 0,
+		.at = (uint32_t)q->cursor.at,
+		.topic = (uint8_t)q->cursor.seg->topics[e.topic],
+		.flags = q->cursor.number < q->again_below ? SPOOL_IS_AGAIN : 0,
 	};
-	if (spool_flight_push(&l->flight, &h) < 0)
+	if (spool_flight_push(&q->flight, &h) < 0)
 		return false;
-	spool_walk_on(&l->cursor, &e);
+	spool_walk_on(&q->cursor, &e);
 	/* Written ahead of the first that the mark does not cover, so that a crash cannot hide one. */
-	if (h.number >= l->handed_mark) {
-		l->handed_mark = h.number + SPOOL_HANDED_AHEAD;
+	if (h.number >= q->handed_mark) {
+		q->handed_mark = h.number + SPOOL_HANDED_AHEAD;
 		if (spool_marks_write(s, false) < 0)
 			s->is_state_moved = true;
 	}
-	hand(s, lane, l->flight.tail - 1, &e, ret);
+	hand(s, queue, q->flight.tail - 1, &e, ret);
 	return true;
 }
 
 bool
 spool_next(struct spool *s, struct spool_record *ret)
 {
-	enum spool_lane first = s->was_ungot ? s->last_lane : SPOOL_MAIN;
+	enum spool_queue first = s->was_ungot ? s->last_queue : SPOOL_MAIN;
 
 	s->has_last = false;
-	for (int i = 0; i < SPOOL_LANES; i++) {
-		enum spool_lane lane = i == 0 ? first : SPOOL_LANES - 1 - first;
+	for (int i = 0; i < SPOOL_QUEUES; i++) {
+		enum spool_queue queue = i == 0 ? first : SPOOL_QUEUES - 1 - first;
 
-		if (next_again(s, lane, ret) || next_new(s, lane, ret))
+		if (next_again(s, queue, ret) || next_new(s, queue, ret))
 			return true;
 	}
 	return false;
@@ -240,7 +240,7 @@ spool_next(struct spool *s, struct spool_record *ret)
 void
 spool_unget(struct spool *s)
 {
-	struct spool_flight *f = &s->lanes[s->last_lane].flight;
+	struct spool_flight *f = &s->queues[s->last_queue].flight;
 	struct spool_handed *h;
 
 	if (!s->has_last || s->last_index < f->head || s->last_index >= f->tail)
@@ -266,7 +266,7 @@ spool_unget(struct spool *s)
 void
 spool_ack(struct spool *s, uint64_t id)
 {
-	struct spool_flight *f = &s->lanes[id & 1].flight;
+	struct spool_flight *f = &s->queues[id & 1].flight;
 	uint64_t index;
 	struct spool_handed *h = spool_flight_find(f, id >> 1, &index);
 
@@ -283,8 +283,8 @@ spool_ack(struct spool *s, uint64_t id)
 void
 spool_rewind(struct spool *s)
 {
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		struct spool_flight *f = &s->lanes[lane].flight;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		struct spool_flight *f = &s->queues[queue].flight;
 
 		f->redo = f->head;
 		for (uint64_t i = f->head; i < f->tail; i++) {
@@ -308,7 +308,7 @@ spool_rewind(struct spool *s)
 uint64_t
 spool_in_flight(const struct spool *s)
 {
-	return s->lanes[SPOOL_MAIN].flight.n_out + s->lanes[SPOOL_USAGE].flight.n_out;
+	return s->queues[SPOOL_MAIN].flight.n_out + s->queues[SPOOL_USAGE].flight.n_out;
 }
 
 bool
@@ -318,15 +318,15 @@ spool_has_more(const struct spool *s)
 }
 
 void
-spool_find_oldest(struct spool *s, enum spool_lane lane)
+spool_find_oldest(struct spool *s, enum spool_queue queue)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_entry e;
 
-	if (l->flight.head < l->flight.tail)
-		l->oldest_us = spool_flight_at(&l->flight, l->flight.head)->time_us;
-	else if (peek(s, l, &e) == 1)
-		l->oldest_us = e.time_us;
+	if (q->flight.head < q->flight.tail)
+		q->oldest_us = spool_flight_at(&q->flight, q->flight.head)->time_us;
+	else if (peek(s, q, &e) == 1)
+		q->oldest_us = e.time_us;
 	else
-		l->oldest_us = 0;
+		q->oldest_us = 0;
 }

@@ -3,7 +3,7 @@
  * recover: what an earlier owner left. Segments of which everything is acknowledged and that no
  * replay needs are removed unread; all others are read once from end to end, a window at a time.
  *
- * What stands behind the last whole batch of a lane is the batch that a crash tore: cut off. Anywhere
+ * What stands behind the last whole batch of a queue is the batch that a crash tore: cut off. Anywhere
  * else, what cannot be read is passed over, and stays as it is.
  */
 #include <dirent.h>
@@ -49,9 +49,9 @@ by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The numbers of each lane's segments, rising. */
+/* The numbers of each queue's segments, rising. */
 static int
-list(struct spool *s, struct names names[SPOOL_LANES])
+list(struct spool *s, struct names names[SPOOL_QUEUES])
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -64,10 +64,10 @@ list(struct spool *s, struct names names[SPOOL_LANES])
 		return r;
 	}
 	while (r == 0 && (entry = readdir(dir)) != NULL) {
-		for (int lane = 0; r == 0 && lane < SPOOL_LANES; lane++) {
-			struct spool_segment named = { .lane = lane };
-			struct spool_lane_state *l = &s->lanes[lane];
-			size_t prefix = lane == SPOOL_MAIN ? strlen("main-") : strlen("usage-");
+		for (int queue = 0; r == 0 && queue < SPOOL_QUEUES; queue++) {
+			struct spool_segment named = { .queue = queue };
+			struct spool_queue_state *q = &s->queues[queue];
+			size_t prefix = queue == SPOOL_MAIN ? strlen("main-") : strlen("usage-");
 			char name[64];
 
 			if (strlen(entry->d_name) <= prefix)
@@ -78,16 +78,16 @@ list(struct spool *s, struct names names[SPOOL_LANES])
 			if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
 			    named.number > UINT64_MAX / 2)
 				continue;
-			if (named.number >= l->next_segment)
-				l->next_segment = named.number + 1;
+			if (named.number >= q->next_segment)
+				q->next_segment = named.number + 1;
 			if (strcmp(entry->d_name, name) == 0)
-				r = add(&names[lane], named.number);
+				r = add(&names[queue], named.number);
 		}
 	}
 	closedir(dir);
-	for (int lane = 0; lane < SPOOL_LANES; lane++)
-		if (names[lane].n > 1)
-			qsort(names[lane].numbers, names[lane].n, sizeof(uint64_t), by_number);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		if (names[queue].n > 1)
+			qsort(names[queue].numbers, names[queue].n, sizeof(uint64_t), by_number);
 	return r;
 }
 
@@ -147,7 +147,7 @@ open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_he
 		return -EBADMSG;
 	if (spool_segment_head_unpack(head, (size_t)n, h) < 0)
 		return is_torn_head(head, (size_t)n) ? -ENODATA : -EBADMSG;
-	if (h->lane != seg->lane || h->number != seg->number || h->first > UINT64_MAX / 4)
+	if (h->queue != seg->queue || h->number != seg->number || h->first > UINT64_MAX / 4)
 		return -EBADMSG;
 	seg->start = h->len;
 	seg->first = h->first;
@@ -165,14 +165,14 @@ put_aside(struct spool *s, const struct spool_segment *seg, struct spool_recover
 	recovery->unreadable++;
 }
 
-/* Opens all segments of a lane whose heads are good, in order. *needed_from is the last head's. */
+/* Opens all segments of a queue whose heads are good, in order. *needed_from is the last head's. */
 static int
-open_lane(struct spool *s, enum spool_lane lane, const struct names *names,
+open_queue(struct spool *s, enum spool_queue queue, const struct names *names,
     uint64_t *needed_from, struct spool_recovery *recovery)
 {
 	for (size_t i = 0; i < names->n; i++) {
 		struct spool_segment_head h;
-		struct spool_segment *seg = spool_segment_new(s, lane, names->numbers[i]);
+		struct spool_segment *seg = spool_segment_new(s, queue, names->numbers[i]);
 		int r;
 
 		if (seg == NULL)
@@ -181,7 +181,7 @@ open_lane(struct spool *s, enum spool_lane lane, const struct names *names,
 		if (r == 0) {
 			*needed_from = h.needed_from;
 			s->bytes += seg->size;
-			spool_lane_append(s, seg);
+			spool_queue_append(s, seg);
 			continue;
 		}
 		if (r == -ENODATA && i + 1 == names->n) {
@@ -209,7 +209,7 @@ discard(struct spool *s, struct spool_segment *seg)
 	unlinkat(s->dir_fd, name, 0);
 	spool_cursor_leave(s, seg);
 	s->bytes -= seg->size;
-	TAILQ_REMOVE(&s->lanes[seg->lane].segments, seg, at);
+	TAILQ_REMOVE(&s->queues[seg->queue].segments, seg, at);
 	spool_segment_free(s, seg);
 }
 
@@ -238,7 +238,7 @@ take_note(struct spool *s, const struct spool_walk *w, const struct spool_entry 
 
 /* The entries of one batch. 0, or a negative errno: reading failed. */
 static int
-scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
+scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
     const struct spool_batch_head *h, struct spool_recovery *recovery)
 {
 	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
@@ -246,8 +246,8 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 	bool is_damaged = false;
 	int r;
 
-	if (w->number_end > l->next_number)
-		l->next_number = w->number_end;
+	if (w->number_end > q->next_number)
+		q->next_number = w->number_end;
 	for (unsigned i = 0; i < w->seg->n_topics; i++)
 		if (h->next_seq[i] > s->next_seq[w->seg->topics[i]])
 			s->next_seq[w->seg->topics[i]] = h->next_seq[i];
@@ -259,8 +259,8 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 	for (;;) {
 		uint64_t at = w->at;
 
-		r = spool_walk_entry(s, &l->reader, w, &e);
-		if (r == -EBADMSG && spool_walk_over(s, &l->reader, w)) {
+		r = spool_walk_entry(s, &q->reader, w, &e);
+		if (r == -EBADMSG && spool_walk_over(s, &q->reader, w)) {
 			recovery->corrupt_bytes += w->at - at;
 			is_damaged = true;
 			continue;
@@ -271,7 +271,7 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 			take_note(s, w, &e);
 		} else {
 			good[e.topic]++;
-			if (w->number >= l->done_below && !spool_is_skipped(l, w->number)) {
+			if (w->number >= q->done_below && !spool_is_skipped(q, w->number)) {
 				w->seg->waiting[w->seg->topics[e.topic]]++;
 				s->waiting++;
 			}
@@ -282,7 +282,7 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 		recovery->corrupt_bytes += w->batch_end - w->at;
 	if (r == -EBADMSG || is_damaged) {
 		recovery->corrupt_batches++;
-		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > l->done_below; i++)
+		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > q->done_below; i++)
 			if (h->counts[i] > good[i])
 				s->stats.dropped[w->seg->topics[i]][SPOOL_DROP_CORRUPT] +=
 				    h->counts[i] - good[i];
@@ -293,7 +293,7 @@ scan_batch(struct spool *s, struct spool_lane_state *l, struct spool_walk *w,
 static int
 scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_recovery *recovery)
 {
-	struct spool_lane_state *l = &s->lanes[seg->lane];
+	struct spool_queue_state *q = &s->queues[seg->queue];
 	bool is_last = TAILQ_NEXT(seg, at) == NULL;
 	struct spool_batch_head h;
 	struct spool_walk w;
@@ -301,13 +301,13 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 
 	spool_walk_start(&w, seg, 0, *number);
 	for (;;) {
-		r = spool_walk_batch(s, &l->reader, &w, &h);
+		r = spool_walk_batch(s, &q->reader, &w, &h);
 		if (r == 1 && w.passed > 0) {
 			recovery->corrupt_batches++;
 			recovery->corrupt_bytes += w.passed;
 		}
 		if (r == 1)
-			r = scan_batch(s, l, &w, &h, recovery);
+			r = scan_batch(s, q, &w, &h, recovery);
 		else
 			break;
 		if (r < 0)
@@ -328,7 +328,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 		recovery->torn_bytes += w.passed;
 		if (ftruncate(seg->fd, (off_t)w.passed_at) < 0)
 			seg->is_sealed = true;
-		l->reader.seg = NULL;
+		q->reader.seg = NULL;
 		shorten(s, seg, w.passed_at);
 	} else if (w.passed > 0) {
 		recovery->corrupt_batches++;
@@ -352,20 +352,20 @@ seal_if_other(struct spool *s, struct spool_segment *seg)
 
 /* Numbers that no record had are not acknowledged, whatever the state file says. */
 static void
-trim_skips(struct spool_lane_state *l)
+trim_skips(struct spool_queue_state *q)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < l->n_skips; i++) {
-		struct spool_skip skip = l->skips[i];
+	for (size_t i = 0; i < q->n_skips; i++) {
+		struct spool_skip skip = q->skips[i];
 
-		if (skip.from >= l->next_number)
+		if (skip.from >= q->next_number)
 			continue;
-		if (skip.count > l->next_number - skip.from)
-			skip.count = l->next_number - skip.from;
-		l->skips[n++] = skip;
+		if (skip.count > q->next_number - skip.from)
+			skip.count = q->next_number - skip.from;
+		q->skips[n++] = skip;
 	}
-	l->n_skips = n;
+	q->n_skips = n;
 }
 
 /*
@@ -382,39 +382,39 @@ make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_
 }
 
 static int
-recover_lane(struct spool *s, enum spool_lane lane, const struct names *names,
+recover_queue(struct spool *s, enum spool_queue queue, const struct names *names,
     struct spool_recovery *recovery)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_segment *seg, *next;
 	uint64_t needed_from = 0, number = 0;
-	int r = open_lane(s, lane, names, &needed_from, recovery);
+	int r = open_queue(s, queue, names, &needed_from, recovery);
 
 	if (r < 0)
 		return r;
-	for (seg = TAILQ_FIRST(&l->segments); seg != NULL; seg = next) {
+	for (seg = TAILQ_FIRST(&q->segments); seg != NULL; seg = next) {
 		next = TAILQ_NEXT(seg, at);
 		/* All of its records are numbered below those of the next. */
-		if (next != NULL && next->first <= l->done_below &&
-		    (lane == SPOOL_USAGE || seg->number < needed_from)) {
+		if (next != NULL && next->first <= q->done_below &&
+		    (queue == SPOOL_USAGE || seg->number < needed_from)) {
 			discard(s, seg);
 			continue;
 		}
-		if (seg->first > l->next_number)
-			l->next_number = seg->first;
+		if (seg->first > q->next_number)
+			q->next_number = seg->first;
 		r = scan(s, seg, &number, recovery);
 		if (r < 0)
 			return r;
 		make_lasting(s, seg, next == NULL, recovery->was_clean);
 	}
-	seal_if_other(s, TAILQ_LAST(&l->segments, spool_segments));
+	seal_if_other(s, TAILQ_LAST(&q->segments, spool_segments));
 	return 0;
 }
 
 int
 spool_recover(struct spool *s, struct spool_recovery *recovery)
 {
-	struct names names[SPOOL_LANES] = { 0 };
+	struct names names[SPOOL_QUEUES] = { 0 };
 	struct spool_marks marks;
 	struct host_id host;
 	int r;
@@ -428,22 +428,22 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	/* Their names, too; a file system that has nothing to sync there is not an error. */
 	if (!marks.is_clean)
 		(void)fsync(s->dir_fd);
-	for (int lane = 0; r == 0 && lane < SPOOL_LANES; lane++) {
-		struct spool_lane_state *l = &s->lanes[lane];
+	for (int queue = 0; r == 0 && queue < SPOOL_QUEUES; queue++) {
+		struct spool_queue_state *q = &s->queues[queue];
 
-		r = recover_lane(s, lane, &names[lane], recovery);
-		if (l->done_below > l->next_number)
-			l->next_number = l->done_below;
-		trim_skips(l);
+		r = recover_queue(s, queue, &names[queue], recovery);
+		if (q->done_below > q->next_number)
+			q->next_number = q->done_below;
+		trim_skips(q);
 		/* The state file is not synced: of another boot, its mark may be too old. */
 		if (!marks.is_there || (!marks.is_clean && strcmp(marks.boot_id, s->boot_id) != 0) ||
-		    s->boot_id[0] == '\0' || l->handed_mark > l->next_number)
-			l->handed_mark = l->next_number;
-		l->again_below = l->handed_mark;
+		    s->boot_id[0] == '\0' || q->handed_mark > q->next_number)
+			q->handed_mark = q->next_number;
+		q->again_below = q->handed_mark;
 	}
 	recovery->records = s->waiting;
-	for (int lane = 0; lane < SPOOL_LANES; lane++)
-		free(names[lane].numbers);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		free(names[queue].numbers);
 	return r;
 }
 
@@ -451,7 +451,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 static unsigned
 count_checkpoints(struct spool *s, struct spool_walk w)
 {
-	struct spool_reader *r = &s->lanes[SPOOL_MAIN].reader;
+	struct spool_reader *r = &s->queues[SPOOL_MAIN].reader;
 	struct spool_batch_head h;
 	struct spool_entry e;
 	unsigned n = 0;
@@ -466,7 +466,7 @@ count_checkpoints(struct spool *s, struct spool_walk w)
 void
 spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg)
 {
-	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 	struct spool_segment *seg = s->checkpoint.seg;
 	struct spool_batch_head h;
 	struct spool_entry e;
@@ -474,20 +474,20 @@ spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg
 	unsigned skip = 0;
 
 	if (seg == NULL)
-		seg = TAILQ_FIRST(&l->segments);
+		seg = TAILQ_FIRST(&q->segments);
 	spool_walk_start(&w, seg, s->checkpoint.seg != NULL ? s->checkpoint.at : 0, 0);
 	if (s->checkpoint.seg != NULL)
 		skip = count_checkpoints(s, w);
 	for (; seg != NULL; seg = TAILQ_NEXT(seg, at)) {
 		if (w.seg != seg)
 			spool_walk_start(&w, seg, 0, w.number);
-		while (spool_walk_batch(s, &l->reader, &w, &h) == 1) {
+		while (spool_walk_batch(s, &q->reader, &w, &h) == 1) {
 			if (!(h.flags & (SPOOL_BATCH_NOTES | SPOOL_BATCH_CHECKPOINT)))
 				continue;
 			for (;;) {
-				int r = spool_walk_entry(s, &l->reader, &w, &e);
+				int r = spool_walk_entry(s, &q->reader, &w, &e);
 
-				if (r == -EBADMSG && spool_walk_over(s, &l->reader, &w))
+				if (r == -EBADMSG && spool_walk_over(s, &q->reader, &w))
 					continue;
 				if (r != 1)
 					break;

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * room: what is removed because it is acknowledged, and what is given up because there is no
- * room: Usage first, and only when none of it is left the oldest of the main lane.
+ * room: Usage first, and only when none of it is left the oldest of the main queue.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ remove_segment(struct spool *s, struct spool_segment *seg)
 		s->memory_bytes -= seg->size;
 	}
 	s->bytes -= seg->size;
-	TAILQ_REMOVE(&s->lanes[seg->lane].segments, seg, at);
+	TAILQ_REMOVE(&s->queues[seg->queue].segments, seg, at);
 	spool_segment_free(s, seg);
 }
 
@@ -40,12 +40,12 @@ spool_reap(struct spool *s)
 	if (seg != NULL && seg->synced_to > s->checkpoint.at)
 		s->safe = s->checkpoint;
 	needed = spool_needed_from(s);
-	for (int l = 0; l < SPOOL_LANES; l++) {
-		for (seg = TAILQ_FIRST(&s->lanes[l].segments); seg != NULL; seg = next) {
+	for (int q = 0; q < SPOOL_QUEUES; q++) {
+		for (seg = TAILQ_FIRST(&s->queues[q].segments); seg != NULL; seg = next) {
 			next = TAILQ_NEXT(seg, at);
 			/* The last one is kept: it is written to, and its head knows the numbers. */
 			if (next == NULL ||
-			    (l == SPOOL_MAIN && needed != NULL && seg->number >= needed->number))
+			    (q == SPOOL_MAIN && needed != NULL && seg->number >= needed->number))
 				break;
 			if (spool_waiting(seg) == 0)
 				remove_segment(s, seg);
@@ -56,7 +56,7 @@ spool_reap(struct spool *s)
 void
 spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
 {
-	struct spool_flight *f = &s->lanes[seg->lane].flight;
+	struct spool_flight *f = &s->queues[seg->queue].flight;
 
 	for (uint64_t i = f->head; i < f->tail; i++) {
 		struct spool_handed *h = spool_flight_at(f, i);
@@ -96,10 +96,10 @@ void
 spool_make_room(struct spool *s, uint64_t more)
 {
 	while (s->bytes + more > s->max_bytes) {
-		struct spool_segment *seg = TAILQ_FIRST(&s->lanes[SPOOL_USAGE].segments);
+		struct spool_segment *seg = TAILQ_FIRST(&s->queues[SPOOL_USAGE].segments);
 
 		if (seg == NULL) {
-			seg = TAILQ_FIRST(&s->lanes[SPOOL_MAIN].segments);
+			seg = TAILQ_FIRST(&s->queues[SPOOL_MAIN].segments);
 			if (seg == NULL)
 				return;
 			/* A quarter more, for as long as the owner takes to make a checkpoint. */
@@ -114,11 +114,11 @@ spool_make_room(struct spool *s, uint64_t more)
 }
 
 static struct spool_segment *
-oldest_in_memory(struct spool *s, enum spool_lane lane)
+oldest_in_memory(struct spool *s, enum spool_queue queue)
 {
 	struct spool_segment *seg;
 
-	TAILQ_FOREACH(seg, &s->lanes[lane].segments, at)
+	TAILQ_FOREACH(seg, &s->queues[queue].segments, at)
 		if (!seg->is_on_disk)
 			return seg;
 	return NULL;

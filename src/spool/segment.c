@@ -14,19 +14,19 @@
 
 #include "spool/state.h"
 
-static const char *const lane_names[SPOOL_LANES] = { "main", "usage" };
+static const char *const queue_names[SPOOL_QUEUES] = { "main", "usage" };
 
 struct spool_segment *
-spool_segment_new(struct spool *s, enum spool_lane lane, uint64_t number)
+spool_segment_new(struct spool *s, enum spool_queue queue, uint64_t number)
 {
 	struct spool_segment *seg = calloc(1, sizeof(*seg));
 
 	if (seg == NULL)
 		return NULL;
-	seg->lane = lane;
+	seg->queue = queue;
 	seg->number = number;
 	seg->fd = -1;
-	seg->first = s->lanes[lane].next_number;
+	seg->first = s->queues[queue].next_number;
 	seg->n_topics = TOPIC_COUNT;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		seg->topics[t] = t;
@@ -50,9 +50,9 @@ spool_segment_free(struct spool *s, struct spool_segment *seg)
 {
 	if (seg == NULL)
 		return;
-	for (int l = 0; l < SPOOL_LANES; l++)
-		if (s->lanes[l].reader.seg == seg)
-			s->lanes[l].reader.seg = NULL;
+	for (int q = 0; q < SPOOL_QUEUES; q++)
+		if (s->queues[q].reader.seg == seg)
+			s->queues[q].reader.seg = NULL;
 	close_fd(s, seg);
 	bytes_done(&seg->memory);
 	free(seg);
@@ -61,7 +61,7 @@ spool_segment_free(struct spool *s, struct spool_segment *seg)
 void
 spool_segment_name(const struct spool_segment *seg, char name[64])
 {
-	snprintf(name, 64, "%s-%010" PRIu64 ".seg", lane_names[seg->lane], seg->number);
+	snprintf(name, 64, "%s-%010" PRIu64 ".seg", queue_names[seg->queue], seg->number);
 }
 
 struct spool_segment *
@@ -71,7 +71,7 @@ spool_needed_from(const struct spool *s)
 
 	if (s->safe.seg != NULL)
 		return s->safe.seg;
-	TAILQ_FOREACH(seg, &s->lanes[SPOOL_MAIN].segments, at)
+	TAILQ_FOREACH(seg, &s->queues[SPOOL_MAIN].segments, at)
 		if (seg->has_notes)
 			return seg;
 	return NULL;
@@ -130,10 +130,10 @@ pack_head(const struct spool *s, const struct spool_segment *seg, uint8_t *to)
 {
 	const struct spool_segment *needed = spool_needed_from(s);
 	struct spool_segment_head h = {
-		.lane = (uint16_t)seg->lane,
+		.queue = (uint16_t)seg->queue,
 		.number = seg->number,
 		.first = seg->first,
-		.needed_from = needed != NULL && seg->lane == SPOOL_MAIN ? needed->number : seg->number,
+		.needed_from = needed != NULL && seg->queue == SPOOL_MAIN ? needed->number : seg->number,
 		.n_topics = seg->n_topics,
 	};
 

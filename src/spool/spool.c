@@ -33,52 +33,52 @@ spool_drop_name(enum spool_drop reason)
 
 /* Room for an entry in the batch under way. NULL: no memory. */
 static uint8_t *
-add_entry(struct spool_lane_state *l, size_t len)
+add_entry(struct spool_queue_state *q, size_t len)
 {
-	size_t head = l->batch.len == 0 ? spool_batch_head_size(TOPIC_COUNT) : 0;
+	size_t head = q->batch.len == 0 ? spool_batch_head_size(TOPIC_COUNT) : 0;
 	uint8_t *to;
 
-	if (bytes_reserve(&l->batch, head + len) < 0)
+	if (bytes_reserve(&q->batch, head + len) < 0)
 		return NULL;
-	to = l->batch.data + l->batch.len + head;
-	l->batch.len += head + len;
-	l->entries++;
+	to = q->batch.data + q->batch.len + head;
+	q->batch.len += head + len;
+	q->entries++;
 	return to;
 }
 
 static void
-reset_batch(struct spool_lane_state *l)
+reset_batch(struct spool_queue_state *q)
 {
-	l->batch.len = 0;
-	if (l->batch.cap > BATCH_KEPT)
-		bytes_done(&l->batch);
-	l->entries = 0;
-	l->records = 0;
-	memset(l->counts, 0, sizeof(l->counts));
-	l->note_bytes = 0;
-	l->has_notes = false;
-	l->has_checkpoint = false;
+	q->batch.len = 0;
+	if (q->batch.cap > BATCH_KEPT)
+		bytes_done(&q->batch);
+	q->entries = 0;
+	q->records = 0;
+	memset(q->counts, 0, sizeof(q->counts));
+	q->note_bytes = 0;
+	q->has_notes = false;
+	q->has_checkpoint = false;
 }
 
 int
 spool_put(void *spool, const struct encoded_record *r)
 {
 	struct spool *s = spool;
-	struct spool_lane_state *l = &s->lanes[r->topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[r->topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
 	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)r->topic, .seq = r->seq,
 	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len };
 	uint8_t *to;
 
 	if (e.key_len > UINT16_MAX || r->len > SPOOL_RECORD_MAX ||
-	    l->batch.len + spool_entry_size(e.key_len, r->len) > s->batch_max)
+	    q->batch.len + spool_entry_size(e.key_len, r->len) > s->batch_max)
 		return -EMSGSIZE;
-	to = add_entry(l, spool_entry_size(e.key_len, r->len));
+	to = add_entry(q, spool_entry_size(e.key_len, r->len));
 	if (to == NULL)
 		return -ENOMEM;
 	spool_entry_pack(to, &e);
-	if (l->records++ == 0)
-		l->first_us = r->time_us;
-	l->counts[r->topic]++;
+	if (q->records++ == 0)
+		q->first_us = r->time_us;
+	q->counts[r->topic]++;
 	if (r->seq >= s->next_seq[r->topic]) {
 		s->next_seq[r->topic] = r->seq + 1;
 		s->has_seq_moved = true;
@@ -92,10 +92,10 @@ spool_delivered(const struct spool *s)
 {
 	uint64_t away = 0;
 
-	for (int l = 0; l < SPOOL_LANES; l++) {
+	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		const struct spool_segment *seg;
 
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at)
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			if (!seg->is_on_disk)
 				away += spool_waiting(seg);
 	}
@@ -107,13 +107,13 @@ spool_delivered(const struct spool *s)
 static int
 add_note(struct spool *s, enum spool_entry_kind kind, const void *data, size_t len)
 {
-	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 	struct spool_entry e = { .kind = kind, .data = data, .data_len = len };
 	uint8_t *to;
 
-	if (len > SPOOL_RECORD_MAX || l->batch.len + spool_entry_size(0, len) > SPOOL_BATCH_MAX)
+	if (len > SPOOL_RECORD_MAX || q->batch.len + spool_entry_size(0, len) > SPOOL_BATCH_MAX)
 		return -ENOMEM;
-	to = add_entry(l, spool_entry_size(0, len));
+	to = add_entry(q, spool_entry_size(0, len));
 	if (to == NULL)
 		return -ENOMEM;
 	spool_entry_pack(to, &e);
@@ -123,34 +123,34 @@ add_note(struct spool *s, enum spool_entry_kind kind, const void *data, size_t l
 int
 spool_note(struct spool *s, const void *data, size_t len)
 {
-	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 	int r = add_note(s, SPOOL_ENTRY_NOTE, data, len);
 
 	if (r < 0)
 		return r;
-	l->has_notes = true;
-	l->note_bytes += spool_entry_size(0, len);
+	q->has_notes = true;
+	q->note_bytes += spool_entry_size(0, len);
 	return 0;
 }
 
 void
 spool_checkpoint_begin(struct spool *s)
 {
-	struct spool_lane_state *l = &s->lanes[SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 
 	/* Without memory it is not one, and is still wanted after the commit. */
 	if (add_note(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
 		return;
-	l->has_checkpoint = true;
-	l->has_notes = true;
-	l->note_bytes = 0;
+	q->has_checkpoint = true;
+	q->has_notes = true;
+	q->note_bytes = 0;
 }
 
 bool
 spool_wants_checkpoint(const struct spool *s)
 {
 	const struct spool_segment *last =
-	    TAILQ_LAST(&s->lanes[SPOOL_MAIN].segments, spool_segments);
+	    TAILQ_LAST(&s->queues[SPOOL_MAIN].segments, spool_segments);
 	uint64_t large = s->checkpoint_bytes * 4;
 
 	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
@@ -175,22 +175,22 @@ memory_segment_bytes(const struct spool *s)
 
 /* Room of the head of the batch, which lies in front of its entries. */
 static void
-pack_batch(struct spool *s, enum spool_lane lane, const struct spool_segment *seg,
+pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *seg,
     const struct spool_place *place)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	size_t head = spool_batch_head_size(TOPIC_COUNT);
 	struct spool_batch_head h = {
-		.len = (uint32_t)(l->batch.len - head),
-		.entries = l->entries,
-		.records = l->records,
+		.len = (uint32_t)(q->batch.len - head),
+		.entries = q->entries,
+		.records = q->records,
 		.flags = (uint16_t)((place != NULL ? SPOOL_BATCH_PLACE : 0) |
-		    (l->has_notes ? SPOOL_BATCH_NOTES : 0) |
-		    (l->has_checkpoint ? SPOOL_BATCH_CHECKPOINT : 0)),
-		.lane = (uint16_t)lane,
+		    (q->has_notes ? SPOOL_BATCH_NOTES : 0) |
+		    (q->has_checkpoint ? SPOOL_BATCH_CHECKPOINT : 0)),
+		.queue = (uint16_t)queue,
 		.segment = seg->number,
 		.offset = seg->size,
-		.first = l->next_number,
+		.first = q->next_number,
 	};
 
 	/* The head of a segment that has no bytes yet is written with its first batch. */
@@ -200,32 +200,32 @@ pack_batch(struct spool *s, enum spool_lane lane, const struct spool_segment *se
 		h.place = *place;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		h.next_seq[t] = s->next_seq[t];
-		h.counts[t] = l->counts[t];
+		h.counts[t] = q->counts[t];
 	}
-	spool_batch_head_pack(l->batch.data, &h, TOPIC_COUNT);
+	spool_batch_head_pack(q->batch.data, &h, TOPIC_COUNT);
 }
 
 /* The batch is in seg: its records wait. */
 static void
 count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 {
-	struct spool_lane_state *l = &s->lanes[seg->lane];
+	struct spool_queue_state *q = &s->queues[seg->queue];
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		seg->waiting[t] += l->counts[t];
-	s->waiting += l->records;
-	s->committed += l->records;
-	l->next_number += l->records;
-	if (l->oldest_us == 0 && l->records > 0)
-		l->oldest_us = l->first_us;
-	seg->has_notes = seg->has_notes || l->has_notes;
-	if (seg->lane != SPOOL_MAIN)
+		seg->waiting[t] += q->counts[t];
+	s->waiting += q->records;
+	s->committed += q->records;
+	q->next_number += q->records;
+	if (q->oldest_us == 0 && q->records > 0)
+		q->oldest_us = q->first_us;
+	seg->has_notes = seg->has_notes || q->has_notes;
+	if (seg->queue != SPOOL_MAIN)
 		return;
-	s->since_checkpoint += l->batch.len;
-	s->notes_since += l->note_bytes;
-	if (l->has_checkpoint) {
+	s->since_checkpoint += q->batch.len;
+	s->notes_since += q->note_bytes;
+	if (q->has_checkpoint) {
 		s->checkpoint = (struct spool_checkpoint){ seg, at };
-		s->checkpoint_bytes = l->batch.len;
+		s->checkpoint_bytes = q->batch.len;
 		s->since_checkpoint = 0;
 		s->notes_since = 0;
 		s->needs_checkpoint = false;
@@ -234,23 +234,23 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 
 /* To the disk: the last segment, or a new one. 0 or a negative errno. */
 static int
-commit_disk(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
-	struct spool_segment *seg = TAILQ_LAST(&l->segments, spool_segments);
+	struct spool_queue_state *q = &s->queues[queue];
+	struct spool_segment *seg = TAILQ_LAST(&q->segments, spool_segments);
 	bool is_new = seg == NULL || seg->is_sealed ||
-	    seg->size + l->batch.len > s->segment_bytes;
+	    seg->size + q->batch.len > s->segment_bytes;
 	uint64_t at;
 	int r;
 
 	if (is_new) {
-		seg = spool_segment_new(s, lane, l->next_segment);
+		seg = spool_segment_new(s, queue, q->next_segment);
 		if (seg == NULL)
 			return -ENOMEM;
-		l->next_segment++;
+		q->next_segment++;
 	}
-	pack_batch(s, lane, seg, place);
-	r = spool_segment_write(s, seg, l->batch.data, l->batch.len);
+	pack_batch(s, queue, seg, place);
+	r = spool_segment_write(s, seg, q->batch.data, q->batch.len);
 	if (r < 0 && is_new) {
 		char name[64];
 
@@ -261,77 +261,77 @@ commit_disk(struct spool *s, enum spool_lane lane, const struct spool_place *pla
 	}
 	if (r < 0)
 		return r;
-	at = seg->size - l->batch.len;
+	at = seg->size - q->batch.len;
 	if (is_new)
-		spool_lane_append(s, seg);
+		spool_queue_append(s, seg);
 	count_batch(s, seg, at);
 	return 0;
 }
 
 /* To memory, behind all else. False: there is none. */
 static bool
-commit_memory(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_segment *seg;
 	bool is_new;
 
-	if (!spool_make_memory(s, l->batch.len + SPOOL_SEGMENT_HEAD_MAX))
+	if (!spool_make_memory(s, q->batch.len + SPOOL_SEGMENT_HEAD_MAX))
 		return false;
-	seg = TAILQ_LAST(&l->segments, spool_segments);
+	seg = TAILQ_LAST(&q->segments, spool_segments);
 	is_new = seg == NULL || seg->is_on_disk ||
-	    seg->size + l->batch.len > memory_segment_bytes(s);
+	    seg->size + q->batch.len > memory_segment_bytes(s);
 	if (is_new) {
-		seg = spool_segment_new(s, lane, l->next_segment);
+		seg = spool_segment_new(s, queue, q->next_segment);
 		if (seg == NULL)
 			return false;
-		l->next_segment++;
+		q->next_segment++;
 	}
-	pack_batch(s, lane, seg, place);
-	if (spool_segment_remember(s, seg, l->batch.data, l->batch.len) < 0) {
+	pack_batch(s, queue, seg, place);
+	if (spool_segment_remember(s, seg, q->batch.data, q->batch.len) < 0) {
 		if (is_new)
 			spool_segment_free(s, seg);
 		return false;
 	}
 	if (is_new)
-		spool_lane_append(s, seg);
-	count_batch(s, seg, seg->size - l->batch.len);
+		spool_queue_append(s, seg);
+	count_batch(s, seg, seg->size - q->batch.len);
 	s->is_state_moved = true;
 	return true;
 }
 
-/* The batch of a lane, wherever it can go. */
+/* The batch of a queue, wherever it can go. */
 static void
-commit_lane(struct spool *s, enum spool_lane lane, const struct spool_place *place)
+commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
-	struct spool_lane_state *l = &s->lanes[lane];
+	struct spool_queue_state *q = &s->queues[queue];
 	const struct spool_segment *last;
 	int r = s->failed;
 
-	if (l->batch.len == 0) {
-		if (lane == SPOOL_USAGE)
+	if (q->batch.len == 0) {
+		if (queue == SPOOL_USAGE)
 			return;
-		/* No entries: the place, and what the records of the other lane are numbered with. */
-		if (bytes_reserve(&l->batch, spool_batch_head_size(TOPIC_COUNT)) < 0)
+		/* No entries: the place, and what the records of the other queue are numbered with. */
+		if (bytes_reserve(&q->batch, spool_batch_head_size(TOPIC_COUNT)) < 0)
 			return;
-		l->batch.len = spool_batch_head_size(TOPIC_COUNT);
+		q->batch.len = spool_batch_head_size(TOPIC_COUNT);
 	}
-	spool_make_room(s, l->batch.len);
-	last = TAILQ_LAST(&l->segments, spool_segments);
+	spool_make_room(s, q->batch.len);
+	last = TAILQ_LAST(&q->segments, spool_segments);
 	if (r == 0 && last != NULL && !last->is_on_disk)
 		r = -EAGAIN;	/* order: what is in memory goes to the disk first */
 	if (r == 0) {
-		r = commit_disk(s, lane, place);
+		r = commit_disk(s, queue, place);
 		if (r < 0)
 			spool_disk_failed(s, r);
 	}
-	if (r < 0 && !commit_memory(s, lane, place)) {
+	if (r < 0 && !commit_memory(s, queue, place)) {
 		for (int t = 0; t < TOPIC_COUNT; t++)
-			s->stats.dropped[t][SPOOL_DROP_MEMORY] += l->counts[t];
-		s->committed += l->records;	/* as those that were dropped later: on_delivered() takes all off */
-		s->needs_checkpoint = s->needs_checkpoint || l->has_notes;
+			s->stats.dropped[t][SPOOL_DROP_MEMORY] += q->counts[t];
+		s->committed += q->records;	/* as those that were dropped later: on_delivered() takes all off */
+		s->needs_checkpoint = s->needs_checkpoint || q->has_notes;
 	}
-	reset_batch(l);
+	reset_batch(q);
 }
 
 int
@@ -348,7 +348,7 @@ spool_commit(struct spool *s, const struct spool_place *place, const uint64_t ne
 	if (place != NULL && (!s->has_place || place->position != s->place.position ||
 	    place->ring_id != s->place.ring_id || strcmp(place->boot_id, s->place.boot_id) != 0))
 		has_moved = true;
-	if (!has_moved && s->lanes[SPOOL_MAIN].batch.len == 0 && s->lanes[SPOOL_USAGE].batch.len == 0)
+	if (!has_moved && s->queues[SPOOL_MAIN].batch.len == 0 && s->queues[SPOOL_USAGE].batch.len == 0)
 		return s->failed;
 	if (place != NULL) {
 		s->place = *place;
@@ -356,8 +356,8 @@ spool_commit(struct spool *s, const struct spool_place *place, const uint64_t ne
 	}
 	s->has_seq_moved = false;
 	/* The place comes last: a crash between the two leaves no record that it claims and that is not there. */
-	commit_lane(s, SPOOL_USAGE, NULL);
-	commit_lane(s, SPOOL_MAIN, s->has_place ? &s->place : NULL);
+	commit_queue(s, SPOOL_USAGE, NULL);
+	commit_queue(s, SPOOL_MAIN, s->has_place ? &s->place : NULL);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	spool_make_room(s, 0);
 	s->stats.commits++;
@@ -388,10 +388,10 @@ spool_tick(struct spool *s, uint64_t now_ns)
 		s->sync_failed = spool_sync_start(s);
 	spool_sync_poll(s, now_ns < s->synced_ns || now_ns - s->synced_ns >= s->sync_ns);
 	spool_reap(s);
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		s->lanes[lane].is_read_failing = false;
-		spool_find_oldest(s, lane);
-		spool_flight_shrink(&s->lanes[lane].flight);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		s->queues[queue].is_read_failing = false;
+		spool_find_oldest(s, queue);
+		spool_flight_shrink(&s->queues[queue].flight);
 	}
 	if (s->is_state_moved && s->failed == 0) {
 		int r = spool_marks_write(s, false);
@@ -422,8 +422,8 @@ spool_stats(const struct spool *s, struct spool_stats *ret)
 	ret->records = s->waiting;
 	ret->bytes = s->bytes;
 	ret->memory_bytes = s->memory_bytes;
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		int64_t oldest = s->lanes[lane].oldest_us;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		int64_t oldest = s->queues[queue].oldest_us;
 
 		if (oldest != 0 && s->waiting > 0 &&
 		    (ret->oldest_us == 0 || oldest < ret->oldest_us))
@@ -437,18 +437,18 @@ static void
 free_spool(struct spool *s)
 {
 	spool_sync_stop(s);
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		struct spool_lane_state *l = &s->lanes[lane];
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		struct spool_queue_state *q = &s->queues[queue];
 		struct spool_segment *seg;
 
-		while ((seg = TAILQ_FIRST(&l->segments)) != NULL) {
-			TAILQ_REMOVE(&l->segments, seg, at);
+		while ((seg = TAILQ_FIRST(&q->segments)) != NULL) {
+			TAILQ_REMOVE(&q->segments, seg, at);
 			spool_segment_free(s, seg);
 		}
-		bytes_done(&l->batch);
-		spool_reader_done(&l->reader);
-		spool_flight_done(&l->flight);
-		free(l->skips);
+		bytes_done(&q->batch);
+		spool_reader_done(&q->reader);
+		spool_flight_done(&q->flight);
+		free(q->skips);
 	}
 	spool_schemas_done(s);
 	if (s->state_fd >= 0)
@@ -478,9 +478,9 @@ new_spool(const struct spool_options *o)
 	s->batch_max = s->max_bytes / 2 < SPOOL_BATCH_MAX ? s->max_bytes / 2 : SPOOL_BATCH_MAX;
 	s->sync_ns = (uint64_t)o->sync_ms * 1000000;
 	s->is_sync_first = o->is_sync_first;
-	for (int lane = 0; lane < SPOOL_LANES; lane++) {
-		TAILQ_INIT(&s->lanes[lane].segments);
-		s->lanes[lane].next_segment = 1;
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		TAILQ_INIT(&s->queues[queue].segments);
+		s->queues[queue].next_segment = 1;
 	}
 	spool_schemas_init(s, o->schemas);
 	s->dir = strdup(o->dir);
@@ -540,8 +540,8 @@ spool_close(struct spool *s)
 	r = s->failed < 0 ? spool_disk_retry(s) : 0;
 	synced = spool_sync_all(s);
 	spool_reap(s);
-	for (int lane = 0; lane < SPOOL_LANES; lane++)
-		s->lanes[lane].handed_mark = spool_handed_below(s, lane);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		s->queues[queue].handed_mark = spool_handed_below(s, queue);
 	if (r == 0)
 		r = spool_marks_write(s, true);
 	if (r == 0 && fdatasync(s->state_fd) < 0)

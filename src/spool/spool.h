@@ -11,7 +11,7 @@
  * crash it is there whole or not at all, with the place in the ring up to which it was made. The
  * owner moves the ring's consumer position only after spool_commit().
  *
- * Two lanes: Usage records in one, all else in the other, so that giving up the one when the disk
+ * Two queues: Usage records in one, all else in the other, so that giving up the one when the disk
  * is full never touches the other. One thread; fdatasync(2) is done by a thread of the spool's own.
  */
 #ifndef SLUICE_SPOOL_SPOOL_H
@@ -25,10 +25,10 @@
 
 struct spool;
 
-enum spool_lane {
+enum spool_queue {
 	SPOOL_MAIN,
 	SPOOL_USAGE,
-	SPOOL_LANES,
+	SPOOL_QUEUES,
 };
 
 struct spool_options {
@@ -58,7 +58,7 @@ struct spool_recovery {
 	bool is_fresh;			/* no spool was there */
 	bool was_clean;			/* the last owner closed it */
 	uint64_t records;		/* that wait for an output */
-	uint64_t torn_bytes;		/* at the end of a lane's last segment, cut off */
+	uint64_t torn_bytes;		/* at the end of a queue's last segment, cut off */
 	uint64_t corrupt_batches;	/* whose checksum is wrong; skipped */
 	uint64_t corrupt_bytes;		/* passed over */
 	unsigned unreadable;		/* segments put aside as <name>.bad */
@@ -66,7 +66,7 @@ struct spool_recovery {
 
 /* One record, as it waits. Pointers are valid until the next call on the spool. */
 struct spool_record {
-	uint64_t id;			/* for spool_ack(): ascending within a lane */
+	uint64_t id;			/* for spool_ack(): ascending within a queue */
 	enum topic topic;
 	bool is_again;			/* was handed out before: a redelivery */
 	uint64_t schema;		/* fingerprint of the schema it was encoded with */
@@ -122,7 +122,7 @@ int spool_commit(struct spool *s, const struct spool_place *place, const uint64_
  */
 void spool_tick(struct spool *s, uint64_t now_ns);
 
-/* To the output: the next record, main lane first; false: none. Records of failed reads are counted. */
+/* To the output: the next record, main queue first; false: none. Records of failed reads are counted. */
 bool spool_next(struct spool *s, struct spool_record *ret);
 /* Another call of spool_next() will return what this one returned: the output did not take it. */
 void spool_unget(struct spool *s);
@@ -138,9 +138,9 @@ void spool_hand_no_more(struct spool *s);
 bool spool_is_drained(struct spool *s);
 /* All that is committed by now. */
 struct spool_mark {
-	uint64_t number[SPOOL_LANES];		/* of the next record */
-	uint64_t segment[SPOOL_LANES];		/* the last, and how long it is; 0: none */
-	uint64_t size[SPOOL_LANES];
+	uint64_t number[SPOOL_QUEUES];		/* of the next record */
+	uint64_t segment[SPOOL_QUEUES];		/* the last, and how long it is; 0: none */
+	uint64_t size[SPOOL_QUEUES];
 	uint64_t next_seq[TOPIC_COUNT];
 };
 void spool_mark(const struct spool *s, struct spool_mark *ret);

@@ -6,7 +6,7 @@
  *	format.c    bytes of a segment
  *	segment.c   one segment: make, append, read, put on disk
  *	walk.c      through its batches and entries, past what is broken
- *	lane.c      segments in their order, and the cursor in them
+ *	queue.c      segments in their order, and the cursor in them
  *	recover.c   what an earlier owner left
  *	disk.c      the directory, and a disk that takes nothing
  *	marks.c     the state file
@@ -18,7 +18,7 @@
  *	schema.c    texts by fingerprint
  *
  * A segment is a file, or, while the disk takes nothing, the same bytes in memory; offsets do not
- * change when it gets its file. Only the last segment of a lane is appended to.
+ * change when it gets its file. Only the last segment of a queue is appended to.
  */
 #ifndef SLUICE_SPOOL_STATE_H
 #define SLUICE_SPOOL_STATE_H
@@ -45,7 +45,7 @@ enum {
 
 struct spool_segment {
 	TAILQ_ENTRY(spool_segment) at;
-	enum spool_lane	 lane;
+	enum spool_queue	 queue;
 	uint64_t	 number;
 	int		 fd;			/* -1: not open */
 	bool		 is_on_disk;
@@ -125,7 +125,7 @@ struct spool_skip {
 	uint64_t	 count;
 };
 
-struct spool_lane_state {
+struct spool_queue_state {
 	struct spool_segments segments;		/* oldest first */
 	uint64_t	 next_segment;
 	uint64_t	 next_number;
@@ -185,7 +185,7 @@ struct spool {
 	const char	*schemas[TOPIC_COUNT];	/* the caller's */
 	uint64_t	 fingerprints[TOPIC_COUNT];
 	struct spool_text *texts;		/* owned: of older versions, once asked for */
-	struct spool_lane_state lanes[SPOOL_LANES];
+	struct spool_queue_state queues[SPOOL_QUEUES];
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* of the last batch: heads promise no more */
 	bool		 has_seq_moved;		/* since the last batch */
@@ -197,10 +197,10 @@ struct spool {
 	uint64_t	 since_checkpoint;	/* bytes of main batches */
 	uint64_t	 notes_since;		/* bytes of notes */
 	bool		 needs_checkpoint;
-	enum spool_lane	 last_lane;		/* of the record that spool_next() returned last */
+	enum spool_queue	 last_queue;		/* of the record that spool_next() returned last */
 	uint64_t	 last_index;
 	bool		 has_last;
-	bool		 was_ungot;		/* last_lane comes first */
+	bool		 was_ungot;		/* last_queue comes first */
 	uint64_t	 bytes;			/* of all segments */
 	uint64_t	 memory_bytes;
 	uint64_t	 waiting;		/* records */
@@ -218,8 +218,8 @@ struct spool {
 
 /* segment.c */
 
-/* A segment of s without file or bytes, not in its lane yet. NULL: no memory. */
-struct spool_segment *spool_segment_new(struct spool *s, enum spool_lane lane, uint64_t number);
+/* A segment of s without file or bytes, not in its queue yet. NULL: no memory. */
+struct spool_segment *spool_segment_new(struct spool *s, enum spool_queue queue, uint64_t number);
 /* Closes its file, which stays. */
 void spool_segment_free(struct spool *s, struct spool_segment *seg);
 void spool_segment_name(const struct spool_segment *seg, char name[64]);
@@ -263,17 +263,17 @@ bool spool_walk_over(struct spool *s, struct spool_reader *r, struct spool_walk 
 int spool_read_entry(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_t at,
     uint64_t end, struct spool_entry *ret);
 
-/* lane.c */
+/* queue.c */
 
-/* Makes seg the last of its lane. */
-void spool_lane_append(struct spool *s, struct spool_segment *seg);
-/* Moves the lane's cursor to the segment behind seg, if it is there. */
+/* Makes seg the last of its queue. */
+void spool_queue_append(struct spool *s, struct spool_segment *seg);
+/* Moves the queue's cursor to the segment behind seg, if it is there. */
 void spool_cursor_leave(struct spool *s, struct spool_segment *seg);
 /* Every number that was ever handed out is below. */
-uint64_t spool_handed_below(const struct spool *s, enum spool_lane lane);
+uint64_t spool_handed_below(const struct spool *s, enum spool_queue queue);
 /* Every number below is acknowledged. */
-uint64_t spool_done_below(struct spool *s, enum spool_lane lane);
-bool spool_is_skipped(const struct spool_lane_state *l, uint64_t number);
+uint64_t spool_done_below(struct spool *s, enum spool_queue queue);
+bool spool_is_skipped(const struct spool_queue_state *q, uint64_t number);
 
 /* recover.c */
 int spool_recover(struct spool *s, struct spool_recovery *recovery);
@@ -319,7 +319,7 @@ void spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop r
 
 /* read.c */
 /* Finds the time of the oldest record that waits. */
-void spool_find_oldest(struct spool *s, enum spool_lane lane);
+void spool_find_oldest(struct spool *s, enum spool_queue queue);
 
 /* flight.c */
 struct spool_handed *spool_flight_at(const struct spool_flight *f, uint64_t index);

@@ -99,8 +99,8 @@ finish(struct spool *s, int error)
 {
 	struct spool_segment *seg;
 
-	for (int l = 0; l < SPOOL_LANES; l++) {
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+	for (int q = 0; q < SPOOL_QUEUES; q++) {
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			/* What did not reach the disk once is not asked for again: the kernel has let go of it. */
 			if (seg->is_syncing && error < 0)
 				seg->is_sealed = seg->has_sync_failed = true;
@@ -127,8 +127,8 @@ gather(struct spool *s, int fds[FDS])
 	struct spool_segment *seg;
 	int n = 0, fd;
 
-	for (int l = 0; l < SPOOL_LANES; l++) {
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+	for (int q = 0; q < SPOOL_QUEUES; q++) {
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			if (!seg->is_dirty || n == FDS - 1)
 				continue;
 			fd = seg->fd >= 0 ? fcntl(seg->fd, F_DUPFD_CLOEXEC, 0) : -1;

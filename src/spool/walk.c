@@ -28,7 +28,7 @@ read_batch(struct spool *s, struct spool_reader *r, const struct spool_walk *w, 
 		error = spool_batch_head_unpack(from, seg->n_topics, ret);
 	if (error < 0)
 		return error == -ENODATA ? -EBADMSG : error;
-	if (ret->segment != seg->number || ret->lane != seg->lane || ret->offset != at ||
+	if (ret->segment != seg->number || ret->queue != seg->queue || ret->offset != at ||
 	    ret->len > seg->size - at - size || ret->first < w->number)
 		return -EBADMSG;
 	return 0;

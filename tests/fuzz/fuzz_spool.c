@@ -3,7 +3,7 @@
  * Any bytes as a segment that an earlier owner left: opening the spool, replaying and reading it ends,
  * whatever the bytes say, with as many records as were counted, and the spool works afterwards.
  *
- * The first byte chooses: bit 0 the lane; bit 1 whether checksums are put right first, so that what
+ * The first byte chooses: bit 0 the queue; bit 1 whether checksums are put right first, so that what
  * lies behind them is reached; bit 2 whether a whole segment follows; bit 3 whether the bytes are
  * the state file instead, beside a small segment.
  */
@@ -91,7 +91,7 @@ put32(uint8_t *to, uint32_t v)
 
 /* Heads and entries as the lengths in them say, as far as they go, get magics and checksums. */
 static void
-put_right(uint8_t *data, size_t size, int lane)
+put_right(uint8_t *data, size_t size, int queue)
 {
 	uint32_t head = 44 + 48 * 2;
 	size_t at, end;
@@ -99,7 +99,7 @@ put_right(uint8_t *data, size_t size, int lane)
 	if (size < head)
 		return;
 	memcpy(data, "SLSG\1\0", 6);
-	data[6] = (uint8_t)lane;
+	data[6] = (uint8_t)queue;
 	data[7] = 0;
 	memcpy(data + 8, "\1\0\0\0\0\0\0\0", 8);
 	put32(data + 32, head);
@@ -115,7 +115,7 @@ put_right(uint8_t *data, size_t size, int lane)
 		end = entry + get32(batch + 8) % (size - entry + 1);
 		memcpy(batch, SPOOL_BATCH_MAGIC, 4);
 		put32(batch + 8, (uint32_t)(end - entry));
-		batch[22] = (uint8_t)lane;
+		batch[22] = (uint8_t)queue;
 		batch[23] = 0;
 		memcpy(batch + 24, "\1\0\0\0\0\0\0\0", 8);
 		memcpy(batch + 32, &offset, 8);
@@ -133,16 +133,16 @@ put_right(uint8_t *data, size_t size, int lane)
 
 /* A segment of one batch with one record. */
 static void
-store_whole(int lane, uint64_t number, const char *name)
+store_whole(int queue, uint64_t number, const char *name)
 {
 	uint8_t data[SPOOL_SEGMENT_HEAD_MAX + SPOOL_BATCH_HEAD_MAX + 64];
-	struct spool_segment_head h = { .lane = (uint16_t)lane, .number = number, .first = 1 << 20,
+	struct spool_segment_head h = { .queue = (uint16_t)queue, .number = number, .first = 1 << 20,
 	    .needed_from = 1, .n_topics = 1, .topics = { { .name = "sluice.program" } } };
 	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .key = "k", .key_len = 1,
 	    .data = (const uint8_t *)"d", .data_len = 1, .seq = 9 };
 	size_t head = spool_segment_head_pack(data, &h), len = spool_entry_size(1, 1);
 	struct spool_batch_head b = { .len = (uint32_t)len, .entries = 1, .records = 1,
-	    .lane = (uint16_t)lane, .segment = number, .offset = head, .first = 1 << 20,
+	    .queue = (uint16_t)queue, .segment = number, .offset = head, .first = 1 << 20,
 	    .next_seq = { 10 }, .counts = { 1 } };
 
 	spool_batch_head_pack(data + head, &b, 1);
@@ -229,14 +229,14 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static uint8_t copy[1 << 20];
-	int lane;
+	int queue;
 
 	if (size == 0 || size > sizeof(copy))
 		return -1;
 	if (root[0] == '\0')
 		make_root();
 	clear();
-	lane = data[0] & 1;
+	queue = data[0] & 1;
 	memcpy(copy, data + 1, size - 1);
 	if (data[0] & 8) {
 		for (size_t at = 0; (data[0] & 2) && at + 4096 <= size - 1 && at < 8192; at += 4096) {
@@ -248,11 +248,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		store_whole(SPOOL_MAIN, 1, "main-0000000001.seg");
 	} else {
 		if (data[0] & 2)
-			put_right(copy, size - 1, lane);
-		store(lane == SPOOL_MAIN ? "main-0000000001.seg" : "usage-0000000001.seg", copy, size - 1);
+			put_right(copy, size - 1, queue);
+		store(queue == SPOOL_MAIN ? "main-0000000001.seg" : "usage-0000000001.seg", copy, size - 1);
 		if (data[0] & 4)
-			store_whole(lane, 2,
-			    lane == SPOOL_MAIN ? "main-0000000002.seg" : "usage-0000000002.seg");
+			store_whole(queue, 2,
+			    queue == SPOOL_MAIN ? "main-0000000002.seg" : "usage-0000000002.seg");
 	}
 	check();
 	return 0;

@@ -99,15 +99,15 @@ def read_messages(brokers, prefix="", properties=None, follow=False, wait_s=60.0
                     if m.error().code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
                         continue
                     raise RuntimeError(str(m.error()))
-                lane = (m.topic(), m.partition())
-                if follow or m.offset() < end[lane]:
+                partition = (m.topic(), m.partition())
+                if follow or m.offset() < end[partition]:
                     yield Message(m.topic(), m.partition(), counts[m.topic()], m.offset(), m.key(), m.value(),
                                   m.headers())
-                if not follow and m.offset() >= end[lane] - 1:
-                    waiting.discard(lane)
+                if not follow and m.offset() >= end[partition] - 1:
+                    waiting.discard(partition)
             # The last offsets may hold no message: a marker, or what compaction took.
             if waiting and not follow and time.monotonic() - heard > 1.0:
-                for at in consumer.position([TopicPartition(*lane) for lane in waiting]):
+                for at in consumer.position([TopicPartition(*partition) for partition in waiting]):
                     if at.offset >= end[at.topic, at.partition]:
                         waiting.discard((at.topic, at.partition))
             if waiting and not follow and time.monotonic() - heard > wait_s:

@@ -207,11 +207,11 @@ class Rules:
         self._check_headers(headers, r, at)
         is_redelivery = "redelivery" in headers
         self.result.redelivered += is_redelivery
-        lane = (topic, m.partition, agent)
-        last = self._last.get(lane, -1)
+        partition = (topic, m.partition, agent)
+        last = self._last.get(partition, -1)
         if r["seq"] <= last and not is_redelivery:
             self.fault("order", f"{at} of {agent} after {last}, and it is not marked as a redelivery")
-        self._last[lane] = max(last, r["seq"])
+        self._last[partition] = max(last, r["seq"])
 
         digest = hashlib.blake2b((m.key or b"") + b"\0" + m.value[5:], digest_size=8).digest()
         seen = self._seqs[agent, topic]

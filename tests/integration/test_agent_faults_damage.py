@@ -11,8 +11,8 @@ from load import Load
 
 
 class Damage(DiskFaultTest):
-    def segments(self, a, lane="main"):
-        return sorted(glob.glob(f"{a.spool}/{lane}-*.seg"))
+    def segments(self, a, queue="main"):
+        return sorted(glob.glob(f"{a.spool}/{queue}-*.seg"))
 
     def fill_and_kill(self, a, load):
         """Records wait in segments, the agent is dead and the broker away."""

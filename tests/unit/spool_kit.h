@@ -51,11 +51,11 @@ kit_check(const struct kit *k)
 	unsigned fds = 0;
 	struct stat st;
 
-	for (int l = 0; l < SPOOL_LANES; l++) {
-		const struct spool_flight *f = &s->lanes[l].flight;
+	for (int q = 0; q < SPOOL_QUEUES; q++) {
+		const struct spool_flight *f = &s->queues[q].flight;
 		uint64_t number = 0, out = 0;
 
-		TAILQ_FOREACH(seg, &s->lanes[l].segments, at) {
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			kit_expect(seg->number > number, "segments rise");
 			number = seg->number;
 			bytes += seg->size;
@@ -77,7 +77,7 @@ kit_check(const struct kit *k)
 				kit_expect((h->flags & (SPOOL_IS_OUT | SPOOL_IS_DONE)) != 0, "none waits before redo");
 		}
 		kit_expect(out == f->n_out, "so many are out");
-		kit_expect(number < s->lanes[l].next_segment, "the next segment has a number of its own");
+		kit_expect(number < s->queues[q].next_segment, "the next segment has a number of its own");
 	}
 	kit_expect(bytes == s->bytes, "bytes");
 	kit_expect(memory == s->memory_bytes, "bytes in memory");

@@ -72,7 +72,7 @@ a_new_spool_is_empty_and_private(void **state)
 }
 
 static void
-records_come_whole_in_order_and_the_main_lane_first(void **state)
+records_come_whole_in_order_and_the_main_queue_first(void **state)
 {
 	struct spool_record r;
 
@@ -138,7 +138,7 @@ unget_returns_the_same_record(void **state)
 	spool_unget(k.spool);		/* only once */
 	assert_int_equal(spool_in_flight(k.spool), 1);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
-	r = kit_next(&k);			/* before the main lane, since it was asked for */
+	r = kit_next(&k);			/* before the main queue, since it was asked for */
 	assert_int_equal(r.topic, TOPIC_USAGE);
 	assert_int_equal(r.seq, 1);
 	assert_false(r.is_again);
@@ -527,7 +527,7 @@ what_is_acknowledged_is_done_before_anybody_asks_for_more(void **state)
 }
 
 static void
-one_lane_that_is_drained_is_not_both(void **state)
+one_queue_that_is_drained_is_not_both(void **state)
 {
 	struct spool_record main, usage;
 	struct spool_mark mark;
@@ -594,7 +594,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(checksums_are_the_standard_ones, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_new_spool_is_empty_and_private, setup, teardown),
-		cmocka_unit_test_setup_teardown(records_come_whole_in_order_and_the_main_lane_first,
+		cmocka_unit_test_setup_teardown(records_come_whole_in_order_and_the_main_queue_first,
 		    setup, teardown),
 		cmocka_unit_test_setup_teardown(acknowledgements_come_in_any_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(unget_returns_the_same_record, setup, teardown),
@@ -607,7 +607,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_batch_is_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_acknowledged_is_done_before_anybody_asks_for_more,
 		    setup, teardown),
-		cmocka_unit_test_setup_teardown(one_lane_that_is_drained_is_not_both, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_queue_that_is_drained_is_not_both, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_single_record_has_an_age_at_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_folder_put_in_its_place_is_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_second_owner_is_refused, setup, teardown),

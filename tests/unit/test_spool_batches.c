@@ -65,10 +65,10 @@ heads_say_what_is_behind_them(void **state)
 
 	assert_int_equal(kit_files(&k, "usage-", ".seg", path), 1);
 	h = batch_of(path, 0, &s);
-	assert_int_equal(s.lane, SPOOL_USAGE);
+	assert_int_equal(s.queue, SPOOL_USAGE);
 	assert_int_equal(s.number, 1);
 	assert_int_equal(s.needed_from, 1);
-	assert_int_equal(h.lane, SPOOL_USAGE);
+	assert_int_equal(h.queue, SPOOL_USAGE);
 	assert_int_equal(h.records, 1);
 	assert_int_equal(h.flags, 0);
 	assert_int_equal(h.counts[TOPIC_USAGE], 1);
@@ -76,7 +76,7 @@ heads_say_what_is_behind_them(void **state)
 
 	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
 	h = batch_of(path, 0, &s);
-	assert_int_equal(s.lane, SPOOL_MAIN);
+	assert_int_equal(s.queue, SPOOL_MAIN);
 	assert_int_equal(s.first, 0);
 	assert_int_equal(s.n_topics, TOPIC_COUNT);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
@@ -88,7 +88,7 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.entries, 3);
 	assert_int_equal(h.records, 3);
 	assert_int_equal(h.flags, SPOOL_BATCH_PLACE);
-	assert_int_equal(h.lane, SPOOL_MAIN);
+	assert_int_equal(h.queue, SPOOL_MAIN);
 	assert_int_equal(h.segment, 1);
 	assert_int_equal(h.first, 0);
 	assert_int_equal(h.place.position, 77);
@@ -305,7 +305,7 @@ put_takes_keys_and_batches_up_to_their_limits(void **state)
 }
 
 static void
-the_oldest_is_of_whichever_lane(void **state)
+the_oldest_is_of_whichever_queue(void **state)
 {
 	(void)state;
 	kit_open(&k);
@@ -467,7 +467,7 @@ what_is_given_up_in_memory_is_a_small_part_of_it(void **state)
 			kit_commit(&k);
 			each = kit_stats(&k).memory_bytes - before;
 		}
-		TAILQ_FOREACH(seg, &k.spool->lanes[SPOOL_MAIN].segments, at)
+		TAILQ_FOREACH(seg, &k.spool->queues[SPOOL_MAIN].segments, at)
 			largest = seg->size > largest ? seg->size : largest;
 		assert_in_range(largest, cases[i].step - 2 * each, cases[i].step);
 		fault.calls = 0;
@@ -485,7 +485,7 @@ main(void)
 		T(notes_want_a_checkpoint_at_a_quarter_of_a_segment),
 		T(a_large_checkpoint_is_wanted_again_after_four_times_its_size),
 		T(put_takes_keys_and_batches_up_to_their_limits),
-		T(the_oldest_is_of_whichever_lane),
+		T(the_oldest_is_of_whichever_queue),
 		T(a_disk_that_fails_is_tried_once_a_second),
 		T(the_folder_is_looked_at_once_a_second),
 		T(a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out),

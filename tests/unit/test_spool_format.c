@@ -15,11 +15,11 @@
 #include "spool/format.h"
 
 /* Written as the table in spool/format.h says, by hand. */
-static const struct spool_segment_head segment = { .lane = 1, .number = 0x1122334455667788, .first = 0x0102030405060708,
+static const struct spool_segment_head segment = { .queue = 1, .number = 0x1122334455667788, .first = 0x0102030405060708,
 	.needed_from = 0x99, .n_topics = 2, .topics = { { "sluice.program", 0xaabbccdd, 77 }, { "x", 5, 6 } } };
 
 static const struct spool_batch_head batch = { .len = 3000, .entries = 50, .records = 40, .flags = SPOOL_BATCH_PLACE,
-	.lane = 1, .segment = 0x1234567890, .offset = 0x42, .first = 0x7000,
+	.queue = 1, .segment = 0x1234567890, .offset = 0x42, .first = 0x7000,
 	.place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 9, 0x123456789abc }, .next_seq = { 1000, 2000 },
 	.counts = { 30, 10 } };
 
@@ -64,7 +64,7 @@ a_segments_head_is_as_described(void **state)
 
 	assert_int_equal(spool_segment_head_unpack(to, 140, &back), 0);
 	assert_int_equal(spool_segment_head_unpack(to, sizeof(to), &back), 0);	/* more may follow */
-	assert_int_equal(back.lane, 1);
+	assert_int_equal(back.queue, 1);
 	assert_true(back.number == segment.number && back.first == segment.first && back.needed_from == 0x99);
 	assert_int_equal(back.len, 140);
 	assert_int_equal(back.n_topics, 2);
@@ -100,7 +100,7 @@ no_other_segments_head_is_taken(void **state)
 	} wrong[] = {
 		{ 0, 'X' }, { 3, 'T' },		/* magic */
 		{ 4, 0 }, { 4, 2 }, { 5, 1 },	/* version */
-		{ 6, 2 }, { 7, 1 },		/* lane */
+		{ 6, 2 }, { 7, 1 },		/* queue */
 		{ 32, 139 }, { 32, 141 }, { 33, 1 },	/* length */
 		{ 36, 1 }, { 36, 3 }, { 36, 33 },	/* topics */
 	};
@@ -175,7 +175,7 @@ a_batchs_head_is_as_described(void **state)
 	assert_int_equal(back.entries, 50);
 	assert_int_equal(back.records, 40);
 	assert_int_equal(back.flags, SPOOL_BATCH_PLACE);
-	assert_int_equal(back.lane, 1);
+	assert_int_equal(back.queue, 1);
 	assert_true(back.segment == batch.segment && back.offset == 0x42 && back.first == 0x7000);
 	assert_string_equal(back.place.boot_id, batch.place.boot_id);
 	assert_int_equal(back.place.ring_id, 9);

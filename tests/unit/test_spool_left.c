@@ -32,7 +32,7 @@ static void
 make_segment(const char *name, const struct spool_segment_head *h, unsigned records)
 {
 	uint8_t data[8192], text[100];
-	struct spool_batch_head b = { .entries = records, .records = records, .lane = h->lane, .segment = h->number,
+	struct spool_batch_head b = { .entries = records, .records = records, .queue = h->queue, .segment = h->number,
 	    .first = h->first, .counts = { records }, .next_seq = { records, 55 } };
 	size_t len = spool_segment_head_pack(data, h), at = len + spool_batch_head_size(h->n_topics);
 
@@ -54,7 +54,7 @@ make_segment(const char *name, const struct spool_segment_head *h, unsigned reco
 	kit_store(in_dir(name), data, at);
 }
 
-static const struct spool_segment_head older = { .lane = SPOOL_MAIN, .number = 4, .first = 10, .needed_from = 4,
+static const struct spool_segment_head older = { .queue = SPOOL_MAIN, .number = 4, .first = 10, .needed_from = 4,
 	.n_topics = 2, .topics = { { "sluice.task", 4711, 2 }, { "sluice.program", 4712, 54 } } };
 
 static void
@@ -94,7 +94,7 @@ a_segment_that_is_not_what_its_name_says_is_put_aside(void **state)
 	(void)state;
 	h[1].first = UINT64_MAX / 4;
 	h[2].first = UINT64_MAX / 4 + 1;
-	h[3].lane = SPOOL_USAGE;
+	h[3].queue = SPOOL_USAGE;
 	h[4].number = 3;
 	strcpy(h[5].topics[1].name, "sluice.gpu");
 	for (size_t i = 0; i < sizeof(h) / sizeof(h[0]); i++) {
@@ -288,15 +288,15 @@ what_nobody_needs_any_more_is_removed(void **state)
 			kit_batch(&k, TOPIC_USAGE, 30);
 		}
 		for (int i = 0; i < 3; i++) {
-			for (int l = 0; l < SPOOL_LANES; l++) {
-				snprintf(name, sizeof(name), "%s-%010d.seg", l == SPOOL_MAIN ? "main" : "usage", i + 1);
-				files[i][l] = kit_load(in_dir(name));
+			for (int q = 0; q < SPOOL_QUEUES; q++) {
+				snprintf(name, sizeof(name), "%s-%010d.seg", q == SPOOL_MAIN ? "main" : "usage", i + 1);
+				files[i][q] = kit_load(in_dir(name));
 				/* Damaged, so that whoever reads it says so. */
 				if (!with_notes)
-					files[i][l].data[files[i][l].len - 10] ^= 1;
+					files[i][q].data[files[i][q].len - 10] ^= 1;
 			}
 		}
-		/* All but the last segment of each lane. */
+		/* All but the last segment of each queue. */
 		for (int i = 0; i < 2 * 90 + 30; i++) {
 			assert_true(spool_next(k.spool, &r));
 			if (r.seq < 90)
@@ -306,10 +306,10 @@ what_nobody_needs_any_more_is_removed(void **state)
 		assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
 		kit_close(&k);
 		for (int i = 0; i < 3; i++) {
-			for (int l = 0; l < SPOOL_LANES; l++) {
-				snprintf(name, sizeof(name), "%s-%010d.seg", l == SPOOL_MAIN ? "main" : "usage", i + 1);
-				kit_store(in_dir(name), files[i][l].data, files[i][l].len);
-				free(files[i][l].data);
+			for (int q = 0; q < SPOOL_QUEUES; q++) {
+				snprintf(name, sizeof(name), "%s-%010d.seg", q == SPOOL_MAIN ? "main" : "usage", i + 1);
+				kit_store(in_dir(name), files[i][q].data, files[i][q].len);
+				free(files[i][q].data);
 			}
 		}
 		kit_open(&k);
@@ -419,8 +419,8 @@ what_could_only_be_read_is_not_added_to(void **state)
 			continue;
 		}
 		fault.calls = 0;
-		for (int l = 0; l < SPOOL_LANES; l++) {
-			old = TAILQ_LAST(&k.spool->lanes[l].segments, spool_segments);
+		for (int q = 0; q < SPOOL_QUEUES; q++) {
+			old = TAILQ_LAST(&k.spool->queues[q].segments, spool_segments);
 			seen += old != NULL && old->fd >= 0 && (fcntl(old->fd, F_GETFL, 0) & O_ACCMODE) == O_RDONLY;
 		}
 		kit_put(&k, TOPIC_PROGRAM);
@@ -429,7 +429,7 @@ what_could_only_be_read_is_not_added_to(void **state)
 		spool_close(k.spool);
 		k.spool = NULL;
 	}
-	assert_int_equal(seen, SPOOL_LANES);	/* of the lanes' last, each once */
+	assert_int_equal(seen, SPOOL_QUEUES);	/* of the queues' last, each once */
 }
 
 int

@@ -78,7 +78,7 @@ a_batch_holds_its_largest_size_to_the_byte(void **state)
 	assert_int_equal(spool_note(k.spool, text, SPOOL_RECORD_MAX + 1), -ENOMEM);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(spool_note(k.spool, text, SPOOL_RECORD_MAX), 0);
-	left = SPOOL_BATCH_MAX - k.spool->lanes[SPOOL_MAIN].batch.len - spool_entry_size(0, 0);
+	left = SPOOL_BATCH_MAX - k.spool->queues[SPOOL_MAIN].batch.len - spool_entry_size(0, 0);
 	assert_int_equal(spool_note(k.spool, text, left + 1), -ENOMEM);
 	assert_int_equal(spool_note(k.spool, text, left), 0);
 	assert_int_equal(spool_note(k.spool, text, 0), -ENOMEM);
@@ -244,7 +244,7 @@ use_without_standard_input(struct kit *at)
 		kit_batch(at, TOPIC_USAGE, 5);
 		kit_expect(kit_drain(at) == 5, "what was put comes");
 	}
-	/* A segment of each lane; those of the folders that went are reaped when their syncs have come back. */
+	/* A segment of each queue; those of the folders that went are reaped when their syncs have come back. */
 	KIT_UNTIL(at, kit_open_files() <= files + 2);
 }
 
@@ -271,7 +271,7 @@ it_works_where_standard_input_is_closed(void **state)
 static void
 break_syncs(void)
 {
-	struct spool_segment *seg = TAILQ_LAST(&k.spool->lanes[SPOOL_MAIN].segments, spool_segments);
+	struct spool_segment *seg = TAILQ_LAST(&k.spool->queues[SPOOL_MAIN].segments, spool_segments);
 	int fd = open(k.tree.root, O_PATH | O_CLOEXEC);
 
 	assert_true(seg != NULL && seg->fd >= 0 && fd >= 0);
@@ -321,7 +321,7 @@ a_round_of_syncs_takes_as_many_files_as_it_has_room_for(void **state)
 	for (int i = 0; i < 20; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 30);
 	spool_tick(k.spool, k.now_ns += KIT_SECOND);
-	TAILQ_FOREACH(seg, &k.spool->lanes[SPOOL_MAIN].segments, at) {
+	TAILQ_FOREACH(seg, &k.spool->queues[SPOOL_MAIN].segments, at) {
 		syncing += seg->is_syncing;
 		dirty += seg->is_dirty;
 	}
@@ -375,7 +375,7 @@ a_file_that_cannot_be_read_is_given_up_after_ten_seconds(void **state)
 	for (int i = 0; i < 100; i++)
 		kit_batch(&k, TOPIC_PROGRAM, 30);
 	kit_reopen(&k);
-	TAILQ_FOREACH(seg, &k.spool->lanes[SPOOL_MAIN].segments, at)
+	TAILQ_FOREACH(seg, &k.spool->queues[SPOOL_MAIN].segments, at)
 		if (closed == NULL && seg->fd < 0)
 			closed = seg;
 	assert_non_null(closed);
@@ -679,7 +679,7 @@ one_that_the_output_did_not_take_of_a_dropped_segment_is_dropped(void **state)
 	kit_open(&k);
 	kit_batch(&k, TOPIC_USAGE, 1);
 	assert_true(spool_next(k.spool, &r));
-	while (k.spool->lanes[SPOOL_USAGE].flight.n_out > 0 && kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
+	while (k.spool->queues[SPOOL_USAGE].flight.n_out > 0 && kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_USAGE, 100);
 	before = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];
 	spool_unget(k.spool);

@@ -15,7 +15,7 @@
 
 enum {
 	SLOT = 4096,
-	LANES_AT = 64,
+	QUEUES_AT = 64,
 	SKIPS_AT = 2048,
 	SKIPS_MAX = 128,
 };
@@ -205,7 +205,7 @@ static void
 a_number_that_nobody_can_have_reached_is_not_believed(void **state)
 {
 	(void)state;
-	for (uint64_t at = LANES_AT; at < LANES_AT + SPOOL_LANES * 32; at += 8) {
+	for (uint64_t at = QUEUES_AT; at < QUEUES_AT + SPOOL_QUEUES * 32; at += 8) {
 		reopen_with(put65_at, at);
 		assert_false(k.recovery.was_clean);
 		reopen_with(put64_at, at);
@@ -224,7 +224,7 @@ flip(uint8_t *slot, uint64_t at)
 static void
 next_segment_is(uint8_t *slot, uint64_t with)
 {
-	le_put64(slot + LANES_AT + 24, with);
+	le_put64(slot + QUEUES_AT + 24, with);
 }
 
 static void
@@ -234,9 +234,9 @@ a_segments_number_is_not_given_twice(void **state)
 	reopen_with(next_segment_is, 77);
 	kit_put(&k, TOPIC_PROGRAM);
 	kit_commit(&k);
-	assert_int_equal(TAILQ_FIRST(&k.spool->lanes[SPOOL_MAIN].segments)->number, 77);
+	assert_int_equal(TAILQ_FIRST(&k.spool->queues[SPOOL_MAIN].segments)->number, 77);
 	reopen_with(next_segment_is, 5);	/* its files know better */
-	assert_int_equal(k.spool->lanes[SPOOL_MAIN].next_segment, 78);
+	assert_int_equal(k.spool->queues[SPOOL_MAIN].next_segment, 78);
 }
 
 static void
@@ -330,7 +330,7 @@ as_many_ranges_are_kept_as_there_is_room_for(void **state)
 }
 
 static void
-ranges_are_of_their_lane_and_go_once_they_are_passed(void **state)
+ranges_are_of_their_queue_and_go_once_they_are_passed(void **state)
 {
 	struct spool_record r;
 	struct kit_file f;
@@ -359,7 +359,7 @@ ranges_are_of_their_lane_and_go_once_they_are_passed(void **state)
 		assert_int_equal(le_get32(skips + 44), SPOOL_USAGE);
 		free(f.data);
 	}
-	/* One of another lane's numbers is passed: only what lies above it is kept. */
+	/* One of another queue's numbers is passed: only what lies above it is kept. */
 	for (int i = 0; i < 3; i++) {
 		assert_true(spool_next(k.spool, &r));
 		spool_ack(k.spool, r.id);
@@ -381,7 +381,7 @@ ranges_are_of_their_lane_and_go_once_they_are_passed(void **state)
 	free(f.data);
 }
 
-/* What stands in the state as ranges of the main lane: from and count of each. */
+/* What stands in the state as ranges of the main queue: from and count of each. */
 static uint64_t ranges[SKIPS_MAX][3];
 
 static void
@@ -696,7 +696,7 @@ main(void)
 		T(any_byte_that_is_another_makes_the_older_slot_count),
 		T(a_state_without_its_end_is_half_believed),
 		T(as_many_ranges_are_kept_as_there_is_room_for),
-		T(ranges_are_of_their_lane_and_go_once_they_are_passed),
+		T(ranges_are_of_their_queue_and_go_once_they_are_passed),
 		T(ranges_in_any_order_that_overlap_count_once),
 		T(more_ranges_than_there_is_room_for_are_not_read),
 		T(topics_are_found_by_their_names),

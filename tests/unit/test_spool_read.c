@@ -44,7 +44,7 @@ a_disk_that_cannot_be_read_is_waited_for_ten_seconds_and_no_more(void **state)
 	fail_reads(EIO);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	spool_sync_stop(k.spool);
-	k.spool->lanes[SPOOL_MAIN].reader.seg = NULL;	/* nothing of it is in the window */
+	k.spool->queues[SPOOL_MAIN].reader.seg = NULL;	/* nothing of it is in the window */
 	tick_at(over);
 	kit_expect_none(&k);
 	tick_at(over + SPOOL_READ_PATIENCE_NS - 1);
@@ -72,7 +72,7 @@ what_was_out_before_is_given_up_one_by_one(void **state)
 		(void)kit_next(&k);
 	tick_at(began);
 	spool_rewind(k.spool);
-	k.spool->lanes[SPOOL_MAIN].reader.seg = NULL;
+	k.spool->queues[SPOOL_MAIN].reader.seg = NULL;
 	fail_reads(EIO);
 	kit_expect_none(&k);
 	for (uint64_t i = 0; i < 3; i++) {
@@ -143,7 +143,7 @@ nothing_is_given_back_that_is_not_out(void **state)
 		if (i == 0)
 			spool_unget(k.spool);
 	}
-	spool_ack(k.spool, a.id ^ 1);		/* one of the other lane, which is not there */
+	spool_ack(k.spool, a.id ^ 1);		/* one of the other queue, which is not there */
 	assert_int_equal(kit_stats(&k).records, 2);
 	kit_batch(&k, TOPIC_USAGE, 1);
 	b = kit_next(&k);
@@ -181,7 +181,7 @@ a_checkpoint_counts_once_its_own_bytes_are_synced(void **state)
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
 }
 
-/* A batch of one record that takes so many bytes, in the lane of its topic. */
+/* A batch of one record that takes so many bytes, in the queue of its topic. */
 static void
 put_bytes(enum topic topic, size_t bytes)
 {

@@ -55,7 +55,7 @@ struct left {
 };
 
 static void
-put_back(const struct left *l, size_t len)
+put_back(const struct left *q, size_t len)
 {
 	char path[512];
 
@@ -63,60 +63,60 @@ put_back(const struct left *l, size_t len)
 		unlink(path);
 	while (kit_files(&k, "", ".bad", path) > 0)
 		unlink(path);
-	kit_store(l->path, l->segment.data, len);
+	kit_store(q->path, q->segment.data, len);
 	snprintf(path, sizeof(path), "%s/state", k.dir);
-	kit_store(path, l->state.data, l->state.len);
+	kit_store(path, q->state.data, q->state.len);
 }
 
 static struct left
 leave(void)
 {
-	struct left l = { .ends = { 0 } };
+	struct left q = { .ends = { 0 } };
 	char path[512];
 	unsigned n = 0;
 
 	kit_crash(&k, put_batches);
-	assert_int_equal(kit_files(&k, "main-", ".seg", l.path), 1);
-	l.segment = kit_load(l.path);
+	assert_int_equal(kit_files(&k, "main-", ".seg", q.path), 1);
+	q.segment = kit_load(q.path);
 	snprintf(path, sizeof(path), "%s/state", k.dir);
-	l.state = kit_load(path);
-	for (size_t i = 0; i + 4 < l.segment.len; i++)
-		if (memcmp(l.segment.data + i, SPOOL_BATCH_MAGIC, 4) == 0)
-			l.ends[n++] = i;
+	q.state = kit_load(path);
+	for (size_t i = 0; i + 4 < q.segment.len; i++)
+		if (memcmp(q.segment.data + i, SPOOL_BATCH_MAGIC, 4) == 0)
+			q.ends[n++] = i;
 	assert_int_equal(n, BATCHES);
-	l.ends[BATCHES] = l.segment.len;
-	return l;
+	q.ends[BATCHES] = q.segment.len;
+	return q;
 }
 
 static void
-forget(struct left *l)
+forget(struct left *q)
 {
-	free(l->segment.data);
-	free(l->state.data);
+	free(q->segment.data);
+	free(q->state.data);
 }
 
 static void
 a_torn_tail_loses_only_the_torn_batch(void **state)
 {
-	struct left l = leave();
+	struct left q = leave();
 
 	(void)state;
-	for (size_t len = 0; len <= l.segment.len; len++) {
+	for (size_t len = 0; len <= q.segment.len; len++) {
 		struct spool_place place = { .position = 0 };
 		uint64_t whole = 0, tail = len;
 		struct spool_record r;
 
 		for (int b = 0; b < BATCHES; b++)
-			if (l.ends[b + 1] <= len)
+			if (q.ends[b + 1] <= len)
 				whole = (uint64_t)b + 1;
-		if (len >= l.ends[0])
-			tail = len - l.ends[whole];
-		put_back(&l, len);
+		if (len >= q.ends[0])
+			tail = len - q.ends[whole];
+		put_back(&q, len);
 		kit_open(&k);
 		assert_int_equal(k.recovery.records, whole * EACH);
 		assert_int_equal(k.recovery.torn_bytes, tail);
 		assert_int_equal(k.recovery.corrupt_bytes, 0);
-		assert_int_equal(kit_stats(&k).bytes, len >= l.ends[0] ? l.ends[whole] : 0);
+		assert_int_equal(kit_stats(&k).bytes, len >= q.ends[0] ? q.ends[whole] : 0);
 		assert_int_equal(k.recovery.corrupt_batches, 0);
 		assert_int_equal(k.recovery.unreadable, 0);
 		assert_false(k.recovery.was_clean);
@@ -140,25 +140,25 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 		spool_close(k.spool);
 		k.spool = NULL;
 	}
-	forget(&l);
+	forget(&q);
 }
 
 static void
 a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 {
 	const size_t head = spool_batch_head_size(TOPIC_COUNT), entry = spool_entry_size(strlen("host:run-3"), 20);
-	struct left l = leave();
+	struct left q = leave();
 	unsigned salvaged = 0, alone = 0;
 
 	(void)state;
-	for (size_t at = l.ends[1]; at < l.ends[2]; at++) {
+	for (size_t at = q.ends[1]; at < q.ends[2]; at++) {
 		uint64_t came[BATCHES * EACH] = { 0 }, lost = 0, bytes;
 		struct spool_record r;
 		struct spool_stats st;
 
-		l.segment.data[at] ^= 0x10;
-		put_back(&l, l.segment.len);
-		l.segment.data[at] ^= 0x10;
+		q.segment.data[at] ^= 0x10;
+		put_back(&q, q.segment.len);
+		q.segment.data[at] ^= 0x10;
 		kit_open(&k);
 		assert_int_equal(k.recovery.corrupt_batches, 1);
 		bytes = k.recovery.corrupt_bytes;
@@ -180,8 +180,8 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 		}
 		assert_in_range(lost, 1, EACH);
 		/* All behind what cannot be passed over by itself. */
-		if (at < l.ends[1] + head)
-			assert_int_equal(bytes, l.ends[2] - l.ends[1]);
+		if (at < q.ends[1] + head)
+			assert_int_equal(bytes, q.ends[2] - q.ends[1]);
 		else if (lost == 1)
 			assert_int_equal(bytes, entry);
 		else
@@ -190,7 +190,7 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 		alone += lost == 1;
 		st = kit_stats(&k);
 		/* Where the batch's head is good, it says how many are lost. */
-		if (at >= l.ends[1] + spool_batch_head_size(TOPIC_COUNT))
+		if (at >= q.ends[1] + spool_batch_head_size(TOPIC_COUNT))
 			assert_int_equal(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], lost);
 		assert_int_equal(st.records, 0);
 		kit_batch(&k, TOPIC_PROGRAM, 2);
@@ -200,21 +200,21 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 	}
 	assert_true(salvaged > 0);
 	/* All but a batch's head and the lengths in those of its entries. */
-	assert_true(alone > (l.ends[2] - l.ends[1] - spool_batch_head_size(TOPIC_COUNT)) * 3 / 4);
-	forget(&l);
+	assert_true(alone > (q.ends[2] - q.ends[1] - spool_batch_head_size(TOPIC_COUNT)) * 3 / 4);
+	forget(&q);
 }
 
 static void
 a_flipped_byte_in_the_head_puts_the_segment_aside(void **state)
 {
-	struct left l = leave();
+	struct left q = leave();
 	char path[512];
 
 	(void)state;
-	for (size_t at = 0; at < l.ends[0]; at++) {
-		l.segment.data[at] ^= 0x01;
-		put_back(&l, l.segment.len);
-		l.segment.data[at] ^= 0x01;
+	for (size_t at = 0; at < q.ends[0]; at++) {
+		q.segment.data[at] ^= 0x01;
+		put_back(&q, q.segment.len);
+		q.segment.data[at] ^= 0x01;
 		kit_open(&k);
 		assert_int_equal(k.recovery.unreadable, 1);
 		assert_int_equal(k.recovery.records, 0);
@@ -224,7 +224,7 @@ a_flipped_byte_in_the_head_puts_the_segment_aside(void **state)
 		spool_close(k.spool);
 		k.spool = NULL;
 	}
-	forget(&l);
+	forget(&q);
 }
 
 static void
@@ -407,7 +407,7 @@ static void
 what_looks_like_a_batch_inside_of_a_record_is_not_one(void **state)
 {
 	struct spool *spool;
-	struct left l = leave();
+	struct left q = leave();
 	struct spool_record r;
 	struct kit_file file;
 	char path[512];
@@ -419,26 +419,26 @@ what_looks_like_a_batch_inside_of_a_record_is_not_one(void **state)
 	kit_open(&k);
 	kit_drain(&k);
 	spool = k.spool;
-	spool_put(spool, &(struct encoded_record){ TOPIC_TASK, 1, 0, "k", l.segment.data, l.segment.len });
+	spool_put(spool, &(struct encoded_record){ TOPIC_TASK, 1, 0, "k", q.segment.data, q.segment.len });
 	k.seq[TOPIC_TASK] = 1;
 	kit_commit(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 2);
 	assert_int_equal(spool_close(k.spool), 0);
 	kit_files(&k, "main-", ".seg", path);
 	file = kit_load(path);
-	for (size_t i = l.segment.len; at == 0; i++)
+	for (size_t i = q.segment.len; at == 0; i++)
 		if (memcmp(file.data + i, SPOOL_BATCH_MAGIC, 4) == 0)
 			at = i;
 	file.data[at + 9] ^= 4;
 	kit_store(path, file.data, file.len);
 	kit_open(&k);
 	assert_int_equal(k.recovery.corrupt_batches, 1);
-	assert_true(k.recovery.corrupt_bytes > l.segment.len);
+	assert_true(k.recovery.corrupt_bytes > q.segment.len);
 	for (; spool_next(k.spool, &r); n++)
 		assert_int_equal(r.seq, BATCHES * EACH + n);
 	assert_int_equal(n, 2);
 	free(file.data);
-	forget(&l);
+	forget(&q);
 }
 
 static void
@@ -474,7 +474,7 @@ old_schemas_outlive_a_new_one(void **state)
 static void
 a_topic_of_a_newer_program_is_left_alone(void **state)
 {
-	struct spool_segment_head h = { .lane = SPOOL_MAIN, .number = 9, .needed_from = 9,
+	struct spool_segment_head h = { .queue = SPOOL_MAIN, .number = 9, .needed_from = 9,
 	    .n_topics = 1, .topics = { { .name = "sluice.gpu" } } };
 	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
 	char path[512];
@@ -640,13 +640,13 @@ a_record_that_is_lost_takes_no_others_number(void **state)
 
 	(void)state;
 	for (uint64_t gone = 0; gone < EACH; gone++) {
-		struct left l = leave();
+		struct left q = leave();
 		uint64_t waits = EACH + (gone == EACH - 1 ? 0 : EACH - 1), n = 0;
 		struct spool_record r;
 
 		/* In the middle of the record's bytes, which are behind all of the entry's lengths. */
-		l.segment.data[l.ends[1] + head + (gone + 1) * entry - 10] ^= 1;
-		put_back(&l, l.segment.len);
+		q.segment.data[q.ends[1] + head + (gone + 1) * entry - 10] ^= 1;
+		put_back(&q, q.segment.len);
 		kit_open(&k);
 		assert_int_equal(k.recovery.records, BATCHES * EACH - 1);
 		for (; spool_next(k.spool, &r); n++) {
@@ -667,7 +667,7 @@ a_record_that_is_lost_takes_no_others_number(void **state)
 		assert_false(spool_next(k.spool, &r));
 		kit_done(&k);
 		kit_init(&k);
-		forget(&l);
+		forget(&q);
 	}
 }
 
@@ -675,13 +675,13 @@ static void
 a_batch_of_which_nothing_is_left_is_done_with(void **state)
 {
 	const size_t head = spool_batch_head_size(TOPIC_COUNT);
-	struct left l = leave();
+	struct left q = leave();
 	struct spool_mark mark;
 
 	(void)state;
-	for (size_t i = l.ends[BATCHES - 1] + head; i < l.segment.len; i++)
-		l.segment.data[i] = 0xff;
-	put_back(&l, l.segment.len);
+	for (size_t i = q.ends[BATCHES - 1] + head; i < q.segment.len; i++)
+		q.segment.data[i] = 0xff;
+	put_back(&q, q.segment.len);
 	kit_open(&k);
 	spool_mark(k.spool, &mark);
 	assert_int_equal(k.recovery.corrupt_batches, 1);
@@ -705,7 +705,7 @@ a_batch_of_which_nothing_is_left_is_done_with(void **state)
 	assert_int_equal(k.recovery.records, 0);
 	kit_batch(&k, TOPIC_PROGRAM, EACH);
 	assert_int_equal(kit_drain(&k), EACH);
-	forget(&l);
+	forget(&q);
 }
 
 static void
