@@ -12,10 +12,10 @@
 
 /* One that was running already, with what /proc says of it. */
 static void
-begin_found(struct host_agent *h, const struct state_signal *s)
+begin_found(struct host_agent *h, const struct state_event *s)
 {
 	struct agent *a = &h->agent;
-	struct exec_signal found;
+	struct exec_event found;
 
 	if (!found_read(h->found, s, &found))
 		return;		/* it ended meanwhile; the ring will tell */
@@ -25,7 +25,7 @@ begin_found(struct host_agent *h, const struct state_signal *s)
 	if (correlator_knows(a->correlator, &s->self))
 		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
-		struct cgroup_signal cgroup = { .is_v2 = is_v2, .path = found_cgroup(h->found, is_v2),
+		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = found_cgroup(h->found, is_v2),
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
 
 		if (cgroup.id != 0 && cgroup.path != NULL)
@@ -36,10 +36,10 @@ begin_found(struct host_agent *h, const struct state_signal *s)
 }
 
 bool
-host_discover_state(struct agent *a, const struct state_signal *s)
+host_discover_state(struct agent *a, const struct state_event *s)
 {
 	struct host_agent *h = host_agent(a);
-	struct state_signal *grown;
+	struct state_event *grown;
 
 	if (h->found == NULL)
 		return false;
@@ -61,8 +61,8 @@ host_discover_state(struct agent *a, const struct state_signal *s)
 static int
 by_start(const void *a, const void *b)
 {
-	uint64_t x = ((const struct state_signal *)a)->self.start_ns;
-	uint64_t y = ((const struct state_signal *)b)->self.start_ns;
+	uint64_t x = ((const struct state_event *)a)->self.start_ns;
+	uint64_t y = ((const struct state_event *)b)->self.start_ns;
 
 	return (x > y) - (x < y);
 }

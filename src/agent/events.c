@@ -25,7 +25,7 @@
 /* collect → correlate */
 
 static void
-on_exec_signal(const struct exec_signal *s, void *arg)
+on_exec_event(const struct exec_event *s, void *arg)
 {
 	struct agent *a = arg;
 
@@ -40,7 +40,7 @@ on_exec_signal(const struct exec_signal *s, void *arg)
  * safe. Who finds no room here is swept again, and known then.
  */
 static void
-forget_later(struct agent *a, const struct state_signal *s)
+forget_later(struct agent *a, const struct state_event *s)
 {
 	if (a->n_forget < sizeof(a->forget) / sizeof(a->forget[0]))
 		a->forget[a->n_forget++] = (struct stale_entry){ s->entry, s->self.start_ns };
@@ -48,17 +48,17 @@ forget_later(struct agent *a, const struct state_signal *s)
 
 /* Of a process that has ended there is more to come, for those who asked after its end. */
 static void
-count_ending(struct agent *a, const struct state_signal *s)
+count_ending(struct agent *a, const struct state_event *s)
 {
 	for (size_t i = 0; i < a->n_settling; i++)
 		a->settling[i].ends += s->end_ns <= a->settling[i].since_ns;
 }
 
 static void
-on_state_signal(const struct state_signal *s, void *arg)
+on_state_event(const struct state_event *s, void *arg)
 {
 	struct agent *a = arg;
-	struct state_signal young;
+	struct state_event young;
 
 	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
 		return;
@@ -99,7 +99,7 @@ on_state_signal(const struct state_signal *s, void *arg)
 }
 
 void
-agent_learn_cgroup(struct agent *a, struct cgroup_signal *s)
+agent_learn_cgroup(struct agent *a, struct cgroup_event *s)
 {
 	struct cgroup_limits limits = { 0 };
 
@@ -113,16 +113,16 @@ agent_learn_cgroup(struct agent *a, struct cgroup_signal *s)
 }
 
 static void
-on_cgroup_signal(const struct cgroup_signal *s, void *arg)
+on_cgroup_event(const struct cgroup_event *s, void *arg)
 {
-	struct cgroup_signal with_limits = *s;
+	struct cgroup_event with_limits = *s;
 	struct agent *a = arg;
 
 	a->counts.cgroup++;
 	agent_learn_cgroup(a, &with_limits);
 }
 
-const struct decode_ops agent_decode_ops = { on_exec_signal, on_state_signal, on_cgroup_signal };
+const struct decode_ops agent_decode_ops = { on_exec_event, on_state_event, on_cgroup_event };
 
 /* correlate → stream */
 

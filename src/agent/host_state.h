@@ -24,7 +24,7 @@ struct host_agent {
 	uint32_t own_pid;
 	uint64_t own_start_ticks;
 	struct found *found;		/* owned; while the processes that ran before are met */
-	struct state_signal *unknown;	/* owned: processes that the first pass met, to be found */
+	struct state_event *unknown;	/* owned: processes that the first pass met, to be found */
 	size_t n_unknown;
 };
 
@@ -47,7 +47,7 @@ int host_discover(struct host_agent *h);
 /* Those that the rules before left out, and that these do not. */
 int host_discover_included(struct host_agent *h);
 /* A state of the first pass: true if it was dealt with. */
-bool host_discover_state(struct agent *a, const struct state_signal *s);
+bool host_discover_state(struct agent *a, const struct state_event *s);
 
 /* containers.c: as of correlator_ops. */
 void host_on_container(const char *runtime, const char *id, void *arg);

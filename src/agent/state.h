@@ -60,7 +60,7 @@ struct agent_scope {
 	/* Is this process left out of all records? NULL: none is. */
 	bool (*leaves_out)(const struct agent *a, const struct program_key *key);
 	/* Takes a state that the correlator is not to have now. NULL: none. */
-	bool (*takes_state)(struct agent *a, const struct state_signal *s);
+	bool (*takes_state)(struct agent *a, const struct state_event *s);
 	/* What was made since the last commit is safe, then the ring's room is the kernel's again. */
 	void (*commit)(struct agent *a);
 	void (*tick)(struct agent *a, int64_t now_us);	/* each second; NULL: nothing is due */
@@ -160,7 +160,7 @@ bool agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
 /* Reads what an iterator writes, and closes fd; false where it broke off. */
 bool agent_read_states(struct agent *a, int fd);
 /* A cgroup's path and limits, and what the rules in the kernel make of it. */
-void agent_learn_cgroup(struct agent *a, struct cgroup_signal *s);
+void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
 /* Records to the stream; what fails is counted there. */
 void agent_record_ops(struct correlator_ops *ops);
 

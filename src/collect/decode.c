@@ -150,7 +150,7 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	const struct event_exec *ev = record;
 	const char *text = (const char *)(ev + 1);
 	size_t text_len = len - sizeof(*ev), argv_len;
-	struct exec_signal s = { 0 };
+	struct exec_event s = { 0 };
 	int n;
 
 	(void)kind;
@@ -201,7 +201,7 @@ static int
 decode_state(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
 	const struct event_state *ev = record;
-	struct state_signal s = { 0 };
+	struct state_event s = { 0 };
 
 	if (len != sizeof(*ev) || ev->self.pid == 0 ||
 	    memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
@@ -233,7 +233,7 @@ static int
 decode_cgroup(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
 	const struct event_cgroup *ev = record;
-	struct cgroup_signal s = { .id = ev->id, .is_v2 = ev->is_v2 };
+	struct cgroup_event s = { .id = ev->id, .is_v2 = ev->is_v2 };
 
 	(void)kind;
 	if (ev->path_len > EVENT_PATH_MAX || ev->path_len != len - sizeof(*ev) ||

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * decode: bytes from the ring or the iterator → checked signals (model/signal.h).
+ * decode: bytes from the ring or the iterator → checked events (model/event.h).
  *
  * Nothing is believed: version, kind, sizes and terminators are checked, and a record that does
  * not hold is refused whole.
@@ -11,14 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/signal.h"
+#include "model/event.h"
 
-struct decoder;			/* opaque: room for one signal's text */
+struct decoder;			/* opaque: room for the text of one event */
 
 struct decode_ops {
-	void (*exec)(const struct exec_signal *signal, void *arg);
-	void (*state)(const struct state_signal *signal, void *arg);
-	void (*cgroup)(const struct cgroup_signal *signal, void *arg);
+	void (*exec)(const struct exec_event *event, void *arg);
+	void (*state)(const struct state_event *event, void *arg);
+	void (*cgroup)(const struct cgroup_event *event, void *arg);
 };
 
 /* ops is copied; arg goes to each call. 0 or -ENOMEM. */

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process → an exec signal.
+ * /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process → an exec event.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -148,7 +148,7 @@ found_start_ticks(const struct found *f, uint32_t pid)
 }
 
 static void
-read_arguments(struct found *f, const char *task, struct exec_signal *s)
+read_arguments(struct found *f, const char *task, struct exec_event *s)
 {
 	ssize_t len = read_file(f, task, "cmdline", f->cmdline, sizeof(f->cmdline));
 
@@ -213,7 +213,7 @@ read_cgroups(struct found *f, const char *task)
  * link cannot be read does not say which: without memory the kernel may refuse what it grants with it.
  */
 static bool
-read_memory(struct found *f, const char *task, struct exec_signal *s)
+read_memory(struct found *f, const char *task, struct exec_event *s)
 {
 	s->argv = NULL;
 	s->argc = 0;
@@ -225,7 +225,7 @@ read_memory(struct found *f, const char *task, struct exec_signal *s)
 
 /* The same through another thread: a process whose first one has ended shows nothing of itself. */
 static bool
-read_through_thread(struct found *f, uint32_t pid, struct exec_signal *s)
+read_through_thread(struct found *f, uint32_t pid, struct exec_event *s)
 {
 	char path[PATH_MAX], task[TASK_SIZE];
 	const struct dirent *e;
@@ -251,7 +251,7 @@ read_through_thread(struct found *f, uint32_t pid, struct exec_signal *s)
 }
 
 bool
-found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret)
+found_read(struct found *f, const struct state_event *state, struct exec_event *ret)
 {
 	uint32_t pid = state->self.pid;
 	char task[TASK_SIZE];

@@ -6,7 +6,7 @@
 #ifndef SLUICE_COLLECT_FOUND_H
 #define SLUICE_COLLECT_FOUND_H
 
-#include "model/signal.h"
+#include "model/event.h"
 
 struct found;		/* opaque: room for one process's text */
 
@@ -14,10 +14,10 @@ int found_new(const char *proc, struct found **ret);	/* proc: "/proc"; copied. 0
 void found_free(struct found *f);			/* NULL is fine */
 
 /*
- * Makes an exec signal (is_found) of a state. What we may not read is NULL. Text lives until the next
+ * Makes an exec event (is_found) of a state. What we may not read is NULL. Text lives until the next
  * call. False: the process is gone or going, or its pid is another's by now.
  */
-bool found_read(struct found *f, const struct state_signal *state, struct exec_signal *ret);
+bool found_read(struct found *f, const struct state_event *state, struct exec_event *ret);
 
 /* When a process started, in ticks since boot, as /proc tells it; 0: it is gone. */
 uint64_t found_start_ticks(const struct found *f, uint32_t pid);

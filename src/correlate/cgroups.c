@@ -57,7 +57,7 @@ cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size
 }
 
 void
-correlator_cgroup(struct correlator *c, const struct cgroup_signal *s)
+correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 {
 	size_t len = strlen(s->path);
 	struct cgroup_path *g;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * correlator: signals in, records out: whose program each was, what it used, and what its task and
+ * correlator: events in, records out: whose program each was, what it used, and what its task and
  * its run add up to.
  *
  * Pure: no clock, no file, no kernel. Everything it knows comes through these calls, and its
@@ -15,7 +15,7 @@
 
 #include "model/record.h"
 #include "model/ruleset.h"
-#include "model/signal.h"
+#include "model/event.h"
 
 struct correlator;
 struct redaction;
@@ -76,13 +76,13 @@ void correlator_set_redaction(struct correlator *c, struct redaction *redaction)
 /* That; NULL: the shipped patterns. Valid until it is set anew. */
 const struct redaction *correlator_redaction(const struct correlator *c);
 
-/* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any signal. */
+/* What to add to CLOCK_BOOTTIME for microseconds since 1970; to be set before any event. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
 /* From now on the bytes of sockets are known of programs alone that began at or after since_ns. */
 void correlator_set_network(struct correlator *c, uint64_t since_ns);
 
 /*
- * Before any signal: one note of the journal, in the order in which they were made. 0; -EBADMSG: it
+ * Before any event: one note of the journal, in the order in which they were made. 0; -EBADMSG: it
  * is not whole, or of a version that we do not know; -ESTALE: of another boot or run; -ENOMEM. Such
  * a note changes nothing, but that the beginning of another boot voids what was before it. No
  * records and no notes come of it.
@@ -112,12 +112,12 @@ void correlator_replay_done(struct correlator *c, struct replayed *ret);
 void correlator_checkpoint(struct correlator *c);
 
 void correlator_run_start(struct correlator *c, uint64_t now_ns);
-void correlator_exec(struct correlator *c, const struct exec_signal *s);
-void correlator_state(struct correlator *c, const struct state_signal *s);
-void correlator_cgroup(struct correlator *c, const struct cgroup_signal *s);
+void correlator_exec(struct correlator *c, const struct exec_event *s);
+void correlator_state(struct correlator *c, const struct state_event *s);
+void correlator_cgroup(struct correlator *c, const struct cgroup_event *s);
 
 /*
- * Around the state signals of one pass over all processes. with_usage: Usage records for the
+ * Around the state events of one pass over all processes. with_usage: Usage records for the
  * programs that moved since the last such pass.
  */
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
@@ -176,7 +176,7 @@ void correlator_forget_live(struct correlator *c);
  * In a pass, of one that has ended and was reaped: the kernel's last word on it, a STATE_EXIT, may still come.
  * Till then those above it are kept, and no finding is made of their failures.
  */
-void correlator_ending(struct correlator *c, const struct state_signal *s);
+void correlator_ending(struct correlator *c, const struct state_event *s);
 
 /* True if the last pass met this process: it is alive, or a zombie. */
 bool correlator_was_met(const struct correlator *c, const struct program_key *key);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/signal.h"
+#include "model/event.h"
 #include "model/usage.h"
 
 struct cputime {

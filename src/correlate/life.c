@@ -154,7 +154,7 @@ knows_network(const struct correlator *c, const struct process *p)
 
 /* What an exec replaced has ended: with has_replaced its totals are known, if no exec was missed. */
 static void
-replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
+replaced(struct correlator *c, struct process *p, const struct exec_event *s)
 {
 	struct program_record r = { .end_reason = END_REASON_EXEC };
 	struct usage usage = { 0 };
@@ -173,7 +173,7 @@ replaced(struct correlator *c, struct process *p, const struct exec_signal *s)
 
 /* When the program began, and what the process had used until then. */
 static void
-set_base(struct correlator *c, struct process *p, const struct exec_signal *s)
+set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 {
 	p->observed_us = 0;
 	if (s->is_found) {
@@ -191,7 +191,7 @@ set_base(struct correlator *c, struct process *p, const struct exec_signal *s)
 }
 
 void
-correlator_exec(struct correlator *c, const struct exec_signal *s)
+correlator_exec(struct correlator *c, const struct exec_event *s)
 {
 	struct process *p = process_of(c, &s->self);
 	const struct text *known = NULL;
@@ -262,7 +262,7 @@ correlator_exec(struct correlator *c, const struct exec_signal *s)
 
 /* The last word on a process: it was reaped, or is a zombie and counts no more. */
 static void
-process_ended(struct correlator *c, struct process *p, const struct state_signal *s)
+process_ended(struct correlator *c, struct process *p, const struct state_event *s)
 {
 	struct program_record r = { .end_reason = END_REASON_EXIT };
 	struct usage usage = { 0 };
@@ -333,7 +333,7 @@ is_same_context(const struct program_context *a, const struct program_context *b
 }
 
 static void
-process_lives(struct correlator *c, struct process *p, const struct state_signal *s)
+process_lives(struct correlator *c, struct process *p, const struct state_event *s)
 {
 	struct usage usage, moved;
 
@@ -396,7 +396,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_signal
 }
 
 void
-correlator_state(struct correlator *c, const struct state_signal *s)
+correlator_state(struct correlator *c, const struct state_event *s)
 {
 	struct process *p;
 
@@ -490,7 +490,7 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 }
 
 void
-correlator_ending(struct correlator *c, const struct state_signal *s)
+correlator_ending(struct correlator *c, const struct state_event *s)
 {
 	const struct program_key *above[] = { &s->parent, &s->anchor };
 	struct process *p;

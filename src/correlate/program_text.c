@@ -113,7 +113,7 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 }
 
 struct text *
-program_text_new(struct correlator *c, const struct exec_signal *s, const struct text *known, struct subject *ret)
+program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known, struct subject *ret)
 {
 	struct arena *a = &c->arena;
 	const char **argv = NULL, **kept;

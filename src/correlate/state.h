@@ -442,7 +442,7 @@ journal_task(struct correlator *c, struct task *t)
 	journal_mark(c, MARKED_TASKS, &t->mark, NEWS_ALL);
 }
 
-/* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup signal */
+/* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup event */
 struct cgroup_path *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);
 /* For a record: the same, and those that are not used go first when there is no room. */
 struct cgroup_path *cgroup_use(struct correlator *c, uint64_t id, bool is_v2);
@@ -503,7 +503,7 @@ struct text *program_text_of(struct correlator *c, const struct text_parts *part
  * *ret: with all arguments, also those that are not to be kept; valid until the arena is used again. known:
  * what was told of the same program before, for an exe and a cwd that s has not; NULL nothing.
  */
-struct text *program_text_new(struct correlator *c, const struct exec_signal *s, const struct text *known,
+struct text *program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known,
     struct subject *ret);
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* NULL is fine */

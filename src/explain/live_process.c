@@ -45,7 +45,7 @@ put(json_t *o, struct arena *a, const char *name, const char *bytes)
 
 /* Redacted before it is cut: half a secret is not recognised. */
 static void
-put_arguments(json_t *o, struct arena *a, const struct exec_signal *s, size_t max)
+put_arguments(json_t *o, struct arena *a, const struct exec_event *s, size_t max)
 {
 	const char **argv = s->argv != NULL ? arena_alloc(a, s->argc * sizeof(*argv)) : NULL;
 	json_t *list;
@@ -90,9 +90,9 @@ read_file(const char *proc, uint32_t pid, const char *name, struct file_text *re
 static json_t *
 read_one(struct found *f, const char *proc, uint32_t pid, struct arena *a, size_t argv_max, uint32_t *ret_ppid)
 {
-	struct state_signal state = { .self = { .pid = pid } };
+	struct state_event state = { .self = { .pid = pid } };
 	struct file_text status = { 0 }, comm = { 0 };
-	struct exec_signal s;
+	struct exec_event s;
 	uint32_t uid;
 	json_t *o = NULL;
 

@@ -3,7 +3,7 @@
  * bench_journal ROUNDS PROGRAMS: CPU time of a program's life (fork, exec, end) in the correlator of
  * a whole host, without and with a journal, and the bytes of its notes; of a checkpoint and a replay.
  */
-#include "../unit/signals.h"
+#include "../unit/events.h"
 #include "sample.h"
 
 #define ROUNDS_MAX 1000

@@ -100,7 +100,7 @@ correlator(bool is_run, struct notes *notes)
 static void
 live_on(struct correlator *c)
 {
-	struct state_signal s = { .kind = STATE_LIVE, .time_ns = 5000000000, .has_execed = true };
+	struct state_event s = { .kind = STATE_LIVE, .time_ns = 5000000000, .has_execed = true };
 
 	correlator_snapshot_begin(c, true);
 	for (uint32_t pid = 1; pid < 16; pid++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as ring records and as what the iterator writes: each call of decode() ends in one
- * signal or in none, and whatever the signals say, the correlator's records are whole strings and
+ * event or in none, and whatever the events say, the correlator's records are whole strings and
  * its sums agree with them.
  *
  * Input: records one after the other as decode_stream() takes them; the time field's low bits also
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct world {
 	struct correlator *correlator;
-	uint64_t signals;
+	uint64_t events;
 	uint64_t starts;
 	uint64_t ends;
 	uint64_t now_ns;
@@ -148,11 +148,11 @@ between(struct world *w, uint64_t choice)
 }
 
 static void
-on_exec_signal(const struct exec_signal *s, void *arg)
+on_exec_event(const struct exec_event *s, void *arg)
 {
 	struct world *w = arg;
 
-	w->signals++;
+	w->events++;
 	for (size_t i = 0; s->argv != NULL && i < s->argc; i++)
 		if (strlen(s->argv[i]) != s->argv_len[i])
 			abort();
@@ -161,21 +161,21 @@ on_exec_signal(const struct exec_signal *s, void *arg)
 }
 
 static void
-on_state_signal(const struct state_signal *s, void *arg)
+on_state_event(const struct state_event *s, void *arg)
 {
 	struct world *w = arg;
 
-	w->signals++;
+	w->events++;
 	correlator_state(w->correlator, s);
 	between(w, s->time_ns);
 }
 
 static void
-on_cgroup_signal(const struct cgroup_signal *s, void *arg)
+on_cgroup_event(const struct cgroup_event *s, void *arg)
 {
 	struct world *w = arg;
 
-	w->signals++;
+	w->events++;
 	if (s->path[0] != '/')
 		abort();
 	correlator_cgroup(w->correlator, s);
@@ -184,7 +184,7 @@ on_cgroup_signal(const struct cgroup_signal *s, void *arg)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct decode_ops decode_to = { on_exec_signal, on_state_signal, on_cgroup_signal };
+	static const struct decode_ops decode_to = { on_exec_event, on_state_event, on_cgroup_event };
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
 	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r", .has_network = true,
 		.task = size % 5 == 0 ? "task" : NULL };
@@ -205,11 +205,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	correlator_run_start(w.correlator, w.now_ns);
 
-	if ((decode(decoder, copy, size) == 0) != (w.signals == 1))
+	if ((decode(decoder, copy, size) == 0) != (w.events == 1))
 		abort();
-	before = w.signals;
+	before = w.events;
 	used = decode_stream(decoder, copy, size, &malformed);
-	if (used > size || (malformed == 0 && used == 0 && w.signals != before))
+	if (used > size || (malformed == 0 && used == 0 && w.events != before))
 		abort();
 	/* What is left over is never refused for good: the rest of it may be on its way. */
 	if (used < size && size - used >= sizeof(struct event_head) &&

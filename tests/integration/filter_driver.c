@@ -46,7 +46,7 @@ struct driver {
 static struct driver driver;
 
 static void
-on_exec(const struct exec_signal *s, void *arg)
+on_exec(const struct exec_event *s, void *arg)
 {
 	(void)arg;
 	if (s->is_excluded)
@@ -57,7 +57,7 @@ on_exec(const struct exec_signal *s, void *arg)
 }
 
 static void
-on_state(const struct state_signal *s, void *arg)
+on_state(const struct state_event *s, void *arg)
 {
 	static const char *const names[] = { [STATE_EXIT] = "exit", [STATE_STALE] = "stale", [STATE_ZOMBIE] = "zombie",
 		[STATE_LIVE] = "live", [STATE_FOUND] = "found", [STATE_BYSTANDER] = "bystander" };
@@ -68,7 +68,7 @@ on_state(const struct state_signal *s, void *arg)
 }
 
 static void
-on_cgroup(const struct cgroup_signal *s, void *arg)
+on_cgroup(const struct cgroup_event *s, void *arg)
 {
 	(void)arg;
 	probes_learn_cgroup(driver.probes, s->id, s->is_v2, s->path);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../unit/samples.h"
-#include "../unit/signals.h"
+#include "../unit/events.h"
 #include "collect/decode.h"
 #include "event.h"
 #include "codec/encode.h"
@@ -63,21 +63,21 @@ struct raw {
 };
 
 static void
-take_exec(const struct exec_signal *s, void *arg)
+take_exec(const struct exec_event *s, void *arg)
 {
 	(void)arg;
 	taken += s->argc;
 }
 
 static void
-take_state(const struct state_signal *s, void *arg)
+take_state(const struct state_event *s, void *arg)
 {
 	(void)arg;
 	taken += s->self.pid;
 }
 
 static void
-take_cgroup(const struct cgroup_signal *s, void *arg)
+take_cgroup(const struct cgroup_event *s, void *arg)
 {
 	(void)s, (void)arg;
 }
@@ -154,8 +154,8 @@ struct life {
 	const char *argv[ARGS_MAX];
 	size_t argv_len[ARGS_MAX];
 	char exe[64];
-	struct exec_signal exec;
-	struct state_signal end;
+	struct exec_event exec;
+	struct state_event end;
 };
 
 static void
@@ -208,10 +208,10 @@ open_correlator(void)
 static void
 life_prepare(struct life *life, const char *argv, size_t len)
 {
-	struct exec_signal *s = &life->exec;
-	struct state_signal *e = &life->end;
+	struct exec_event *s = &life->exec;
+	struct state_event *e = &life->end;
 
-	*s = (struct exec_signal){ .exe = life->exe, .cwd = "/scratch/project/run", .argv = life->argv,
+	*s = (struct exec_event){ .exe = life->exe, .cwd = "/scratch/project/run", .argv = life->argv,
 		.argv_len = life->argv_len, .context = { 1000, 1000, NAMESPACE, NAMESPACE, NAMESPACE, 4711, 0 } };
 	for (const char *at = argv; at < argv + len; at += strlen(at) + 1) {
 		life->argv[s->argc] = at;
@@ -219,7 +219,7 @@ life_prepare(struct life *life, const char *argv, size_t len)
 	}
 	snprintf(life->exe, sizeof(life->exe), "/usr/bin/%s", argv);
 	snprintf(s->comm, sizeof(s->comm), "%s", argv);
-	*e = (struct state_signal){ .kind = STATE_EXIT, .has_execed = true };
+	*e = (struct state_event){ .kind = STATE_EXIT, .has_execed = true };
 	e->counters.runtime_ns = 3 * MS;
 	e->counters.minor_faults = 300;
 	e->counters.threads = e->counters.threads_peak = 1;
@@ -230,7 +230,7 @@ life_prepare(struct life *life, const char *argv, size_t len)
 static void
 life_begins(struct correlator *c, struct life *life, struct program_key self, struct program_key parent)
 {
-	struct exec_signal *s = &life->exec;
+	struct exec_event *s = &life->exec;
 
 	s->time_ns = self.start_ns;
 	s->self = self;
@@ -244,7 +244,7 @@ static void
 life_tells(struct correlator *c, struct life *life, enum state_kind kind, struct program_key self,
     struct program_key parent, uint64_t now_ns)
 {
-	struct state_signal *e = &life->end;
+	struct state_event *e = &life->end;
 
 	e->kind = kind;
 	e->time_ns = now_ns;

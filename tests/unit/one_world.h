@@ -5,7 +5,7 @@
 #ifndef SLUICE_TESTS_UNIT_ONE_WORLD_H
 #define SLUICE_TESTS_UNIT_ONE_WORLD_H
 
-#include "signals.h"
+#include "events.h"
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 

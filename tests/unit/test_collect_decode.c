@@ -21,9 +21,9 @@
 /* What the last call of ops was, with its text copied. */
 struct seen {
 	unsigned execs, states, cgroups;
-	struct exec_signal exec;
-	struct state_signal state;
-	struct cgroup_signal cgroup;
+	struct exec_event exec;
+	struct state_event state;
+	struct cgroup_event cgroup;
 	char exe[TEXT_SIZE], cwd[TEXT_SIZE], path[TEXT_SIZE];
 	char argv[ARGC_MAX][64];
 	size_t argv_len[ARGC_MAX];
@@ -36,7 +36,7 @@ static struct seen seen;
 static struct decoder *decoder;
 
 static void
-on_exec(const struct exec_signal *s, void *arg)
+on_exec(const struct exec_event *s, void *arg)
 {
 	assert_ptr_equal(arg, &seen);
 	seen.execs++;
@@ -60,7 +60,7 @@ on_exec(const struct exec_signal *s, void *arg)
 }
 
 static void
-on_state(const struct state_signal *s, void *arg)
+on_state(const struct state_event *s, void *arg)
 {
 	(void)arg;
 	seen.states++;
@@ -68,7 +68,7 @@ on_state(const struct state_signal *s, void *arg)
 }
 
 static void
-on_cgroup(const struct cgroup_signal *s, void *arg)
+on_cgroup(const struct cgroup_event *s, void *arg)
 {
 	(void)arg;
 	seen.cgroups++;
@@ -276,7 +276,7 @@ teardown(void **state)
 static void
 exec_carries_every_field(void **state)
 {
-	const struct exec_signal *s = &seen.exec;
+	const struct exec_event *s = &seen.exec;
 
 	(void)state;
 	good_exec();
@@ -327,7 +327,7 @@ exec_carries_what_it_replaced(void **state)
 static void
 state_carries_every_field(void **state)
 {
-	const struct state_signal *s = &seen.state;
+	const struct state_event *s = &seen.state;
 
 	(void)state;
 	good_state(EVENT_EXIT);

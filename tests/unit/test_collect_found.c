@@ -55,10 +55,10 @@ write_stat(const char *start)
 	write_stat_of("77/stat", start, "1000");
 }
 
-static struct state_signal
+static struct state_event
 state_of(uint64_t start_ns)
 {
-	return (struct state_signal){ .kind = STATE_FOUND, .time_ns = 9000000000, .self = { start_ns, 77, 2 },
+	return (struct state_event){ .kind = STATE_FOUND, .time_ns = 9000000000, .self = { start_ns, 77, 2 },
 		.parent = { 5, 1, 0 }, .ppid = 1, .context = { .uid = 12, .cgroup_v2 = 34 }, .comm = "a (b) c",
 		.counters = { .runtime_ns = 56 } };
 }
@@ -72,8 +72,8 @@ link_to(const char *name, const char *target)
 static void
 everything_is_read(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 
 	(void)state;
 	write_stat("123");
@@ -125,8 +125,8 @@ write_cmdline(const char *bytes, size_t len)
 static void
 what_cannot_be_read_is_null(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 
 	(void)state;
 	write_stat("123");		/* it has memory: its links are not for us */
@@ -144,8 +144,8 @@ what_cannot_be_read_is_null(void **state)
 static void
 one_that_is_ending_is_not_told(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 
 	(void)state;
 	write_stat_of("77/stat", "123", "0");
@@ -163,8 +163,8 @@ one_that_is_ending_is_not_told(void **state)
 static void
 one_whose_first_thread_has_ended_is_read_through_another(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 
 	(void)state;
 	write_stat_of("77/stat", "123", "0");
@@ -186,9 +186,9 @@ one_whose_first_thread_has_ended_is_read_through_another(void **state)
 static void
 only_so_many_threads_are_asked(void **state)
 {
-	struct state_signal s = state_of(1230000000);
+	struct state_event s = state_of(1230000000);
 	char names[100][32], dir[4096];
-	struct exec_signal e;
+	struct exec_event e;
 	const struct dirent *d;
 	size_t n = 0;
 	DIR *tasks;
@@ -218,8 +218,8 @@ only_so_many_threads_are_asked(void **state)
 static void
 another_process_of_that_pid_is_refused(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 
 	(void)state;
 	assert_false(found_read(found, &s, &e));	/* no stat: it is gone */
@@ -237,8 +237,8 @@ another_process_of_that_pid_is_refused(void **state)
 static void
 many_arguments_are_cut_and_said_to_be(void **state)
 {
-	struct state_signal s = state_of(1230000000);
-	struct exec_signal e;
+	struct state_event s = state_of(1230000000);
+	struct exec_event e;
 	FILE *f;
 
 	(void)state;
@@ -275,9 +275,9 @@ a_title_ends_within_the_arguments(void **state)
 static void
 we_find_ourselves(void **state)
 {
-	struct state_signal s = { .kind = STATE_FOUND, .self = { .pid = (uint32_t)getpid() } };
+	struct state_event s = { .kind = STATE_FOUND, .self = { .pid = (uint32_t)getpid() } };
 	struct found *real;
-	struct exec_signal e;
+	struct exec_event e;
 	char exe[4096];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	long hz = sysconf(_SC_CLK_TCK);

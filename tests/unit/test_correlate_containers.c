@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "correlate/state.h"
-#include "signals.h"
+#include "events.h"
 
 #define A "a3b1f2c4d5e6f708192a3b4c5d6e7f80a1b2c3d4e5f60718293a4b5c6d7e8f90"
 #define B "b3b1f2c4d5e6f708192a3b4c5d6e7f80a1b2c3d4e5f60718293a4b5c6d7e8f90"
@@ -99,7 +99,7 @@ begins(void)
 static void
 learns(uint64_t id, const char *path)
 {
-	correlator_cgroup(w.c, &(struct cgroup_signal){ .id = id, .is_v2 = true, .path = path });
+	correlator_cgroup(w.c, &(struct cgroup_event){ .id = id, .is_v2 = true, .path = path });
 }
 
 static void
@@ -291,7 +291,7 @@ images_by_arguments_are_asked_for_too(void **state)
 {
 	const char *argv[] = { "Apptainer runtime parent: /images/a.sif" };
 	size_t argv_len[] = { strlen(argv[0]) };
-	struct exec_signal s = { .exe = "/usr/libexec/apptainer/bin/starter", .comm = "starter", .cwd = "/w",
+	struct exec_event s = { .exe = "/usr/libexec/apptainer/bin/starter", .comm = "starter", .cwd = "/w",
 		.argv = argv, .argv_len = argv_len, .argc = 1 };
 	struct being starter, inside;
 

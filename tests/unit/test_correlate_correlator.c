@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlator: life stories of processes, told as signals, and the records that come of them. */
+/* correlator: life stories of processes, as events, and the records that come of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void
 an_orphans_end_tells_who_has_taken_it(void **state)
 {
 	struct being sh = forks(&w, NULL), a = forks(&w, &sh), b = forks(&w, &sh);
-	struct state_signal s;
+	struct state_event s;
 
 	(void)state;
 	execs(&w, &sh, "sh");
@@ -89,7 +89,7 @@ static void
 a_signal_is_told_from_a_code(void **state)
 {
 	struct being a = forks(&w, NULL), b = forks(&w, &a), c = forks(&w, &a);
-	struct state_signal s;
+	struct state_event s;
 	const struct note *n;
 
 	(void)state;
@@ -266,7 +266,7 @@ an_end_is_when_the_kernel_says(void **state)
 {
 	struct being a = forks(&w, NULL), b = forks(&w, NULL), c = forks(&w, NULL);
 	uint64_t began_ns = w.now;
-	struct state_signal s;
+	struct state_event s;
 
 	(void)state;
 	execs(&w, &a, "x");
@@ -305,7 +305,7 @@ only_who_was_killed_was_killed_for_memory(void **state)
 	execs(&w, &sh, "sh");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct being b = forks(&w, &sh);
-		struct state_signal s;
+		struct state_event s;
 		size_t n = 0;
 
 		execs(&w, &b, "bwa mem");

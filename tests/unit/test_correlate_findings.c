@@ -63,7 +63,7 @@ exits_after(struct being *b, uint64_t ms, int code)
 static void
 is_killed(const struct being *b, int signal, bool is_oom)
 {
-	struct state_signal s = state_of(&w, b, STATE_EXIT, signal);
+	struct state_event s = state_of(&w, b, STATE_EXIT, signal);
 
 	s.oom_killed = is_oom;
 	correlator_state(w.c, &s);
@@ -171,7 +171,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 
 /* A second later: a pass that finds this one ended, and its last word yet to come. */
 static void
-pass_while_ending(const struct state_signal *s)
+pass_while_ending(const struct state_event *s)
 {
 	w.now += SECOND;
 	correlator_snapshot_begin(w.c, false);
@@ -186,7 +186,7 @@ static void
 a_cause_that_has_ended_and_is_not_told_is_waited_for(void **state)
 {
 	struct being driver, job, python, tool;
-	struct state_signal late;
+	struct state_event late;
 
 	(void)state;
 	driver = child(NULL, "snakemake -c2");
@@ -364,7 +364,7 @@ static void
 an_end_told_late_counts(void **state)
 {
 	struct being driver, job, tool, next;
-	struct state_signal late;
+	struct state_event late;
 
 	(void)state;
 	driver = child(NULL, "snakemake -c2");
@@ -480,7 +480,7 @@ of_many_children_the_first_is_kept(void **state)
 static void
 an_oom_kill_is_told_at_once(void **state)
 {
-	struct cgroup_signal cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
+	struct cgroup_event cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
 	struct being driver, job, worker, other;
 	const struct note *n;
 

@@ -12,7 +12,7 @@
 
 #include "correlate/journal.h"
 #include "correlate/state.h"
-#include "signals.h"
+#include "events.h"
 
 static struct world w;
 static size_t noted[NOTE_KINDS], noted_bytes;
@@ -60,10 +60,10 @@ finds(struct being *b, const char *command)
 	char words[1024], exe[256];
 	const char *argv[64];
 	size_t argv_len[64];
-	struct exec_signal s;
+	struct exec_event s;
 
 	snprintf(words, sizeof(words), "%s", command);
-	exec_signal_fill(&w, b, words, argv, argv_len, exe, &s);
+	exec_event_fill(&w, b, words, argv, argv_len, exe, &s);
 	s.replaced = b->c;
 	s.is_found = true;
 	correlator_exec(w.c, &s);
@@ -207,7 +207,7 @@ a_jobs_run_is_the_same_on_all_its_hosts(void **state)
 		h->next_pid = (uint32_t)(100 + 13 * i);
 		world_begin(h, &options, false);
 		snprintf(own, sizeof(own), "%s%d", path, i);
-		correlator_cgroup(h->c, &(struct cgroup_signal){ .id = 9, .is_v2 = true, .path = own });
+		correlator_cgroup(h->c, &(struct cgroup_event){ .id = 9, .is_v2 = true, .path = own });
 		step = forks(h, NULL);
 		step.context.cgroup_v2 = 9;
 		execs(h, &step, "xhpl");
@@ -452,7 +452,7 @@ there_is_a_limit_to_cgroup_paths(void **state)
 	path[sizeof(path) - 1] = '\0';
 	path[0] = '/';
 	for (uint64_t id = 1; id <= 3 * CGROUPS_BYTES_MAX / sizeof(path); id++)
-		correlator_cgroup(w.c, &(struct cgroup_signal){ .id = id, .is_v2 = true, .path = path });
+		correlator_cgroup(w.c, &(struct cgroup_event){ .id = id, .is_v2 = true, .path = path });
 	count_kept();
 	assert_int_equal(noted[NOTE_CGROUP], CGROUPS_BYTES_MAX / (sizeof(path) - 1));
 }

@@ -12,7 +12,7 @@
 
 #include "correlate/journal.h"
 #include "samples.h"
-#include "signals.h"
+#include "events.h"
 #include "codec/encode.h"
 
 #define BEINGS 48
@@ -25,7 +25,7 @@ struct bytes {
 
 /* A correlator, its notes, and its records as they would be stored. */
 struct life {
-	struct world w;		/* first: callbacks of signals.h take it; c is replaced at each death */
+	struct world w;		/* first: callbacks of events.h take it; c is replaced at each death */
 	struct correlator_options options;
 	struct encoder *encoder;
 	struct bytes records;
@@ -230,7 +230,7 @@ static void
 cgroup_appears(struct life *l, struct being *b)
 {
 	char path[64];
-	struct cgroup_signal s = { .id = 1 + chance(l, 20), .is_v2 = chance(l, 3) > 0, .path = path };
+	struct cgroup_event s = { .id = 1 + chance(l, 20), .is_v2 = chance(l, 3) > 0, .path = path };
 
 	snprintf(path, sizeof(path), chance(l, 9) > 0 ? "/slice/%llu" : "/\xff/%llu", (unsigned long long)s.id);
 	correlator_cgroup(l->w.c, &s);
@@ -260,7 +260,7 @@ is_found(struct life *l, struct being *b)
 {
 	static const char *const argv[] = { "sshd", "-D" };
 	static const size_t argv_len[] = { 4, 2 };
-	struct exec_signal s = { .exe = "/usr/sbin/sshd", .cwd = "/", .argv = argv, .argv_len = argv_len,
+	struct exec_event s = { .exe = "/usr/sbin/sshd", .cwd = "/", .argv = argv, .argv_len = argv_len,
 		.argc = 2, .is_found = true, .comm = "sshd" };
 
 	works(&l->w, b, chance(l, 500));
@@ -303,7 +303,7 @@ something_happens(struct life *l)
 		    chance(l, 3) > 0 ? 0 : 0x100 << chance(l, 3));
 		l->is[there] = NOT_THERE;
 	} else if (what < 80) {
-		struct state_signal s = state_of(&l->w, b, STATE_ZOMBIE, 9);
+		struct state_event s = state_of(&l->w, b, STATE_ZOMBIE, 9);
 
 		s.oom_killed = chance(l, 2);
 		correlator_state(l->w.c, &s);
@@ -330,10 +330,10 @@ something_happens(struct life *l)
 }
 
 static void
-tell_story(struct life *l, uint64_t seed, int signals, int kill_every, int checkpoint_every)
+tell_story(struct life *l, uint64_t seed, int events, int kill_every, int checkpoint_every)
 {
 	l->random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-	for (int i = 1; i <= signals; i++) {
+	for (int i = 1; i <= events; i++) {
 		something_happens(l);
 		if (checkpoint_every > 0 && i % checkpoint_every == 0)
 			checkpoints(l);
@@ -523,7 +523,7 @@ a_text_too_long_for_a_note_is_cut_there(void **state)
 	static char strange[20000];
 	const char *argv[] = { "strange", strange };
 	size_t argv_len[] = { 7, sizeof(strange) };
-	struct exec_signal s = { .exe = "/bin/strange", .argv = argv, .argv_len = argv_len, .argc = 2,
+	struct exec_event s = { .exe = "/bin/strange", .argv = argv, .argv_len = argv_len, .argc = 2,
 		.comm = "strange" };
 	struct being b;
 	struct life l;
@@ -711,7 +711,7 @@ who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
 {
 	struct correlator_options options = host_options();
 	struct being shell, other;
-	struct exec_signal s;
+	struct exec_event s;
 	char words[] = "left-out", exe[256];
 	const char *argv[1];
 	size_t argv_len[1];
@@ -725,7 +725,7 @@ who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
 	execs(&l.w, &shell, "sh -c x");
 	execs(&l.w, &other, "sleep 9");
 	was = shell.key;
-	exec_signal_fill(&l.w, &shell, words, argv, argv_len, exe, &s);
+	exec_event_fill(&l.w, &shell, words, argv, argv_len, exe, &s);
 	s.is_excluded = true;
 	assert_true(s.has_replaced);
 	correlator_exec(l.w.c, &s);
@@ -830,7 +830,7 @@ that_a_zombie_is_gone_is_known_in_the_next_life(void **state)
 static void
 what_was_needed_last_is_known_in_the_next_life(void **state)
 {
-	static const struct cgroup_signal groups[] = { { .id = 7, .is_v2 = true, .path = "/a" },
+	static const struct cgroup_event groups[] = { { .id = 7, .is_v2 = true, .path = "/a" },
 		{ .id = 8, .is_v2 = true, .path = "/b" } };
 	struct correlator_options options = host_options();
 	char *before = NULL;

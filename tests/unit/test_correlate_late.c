@@ -34,7 +34,7 @@ static void
 a_late_word_does_not_start_a_program_after_its_end(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
-	struct state_signal s;
+	struct state_event s;
 
 	(void)state;
 	execs(&w, &sh, "bash");
@@ -110,10 +110,10 @@ a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
 		char words[] = "left-out", exe[256];
 		const char *argv[1];
 		size_t argv_len[1];
-		struct exec_signal s;
+		struct exec_event s;
 
 		works(&w, &children[i], 100);
-		exec_signal_fill(&w, &children[i], words, argv, argv_len, exe, &s);
+		exec_event_fill(&w, &children[i], words, argv, argv_len, exe, &s);
 		s.is_excluded = true;
 		s.has_replaced = i == 0;
 		correlator_exec(w.c, &s);

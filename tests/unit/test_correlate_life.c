@@ -34,7 +34,7 @@ child(const struct being *parent, const char *command)
 static size_t
 notes_of(const struct being *b, uint32_t ppid)
 {
-	struct state_signal s = state_of(&w, b, STATE_LIVE, 0);
+	struct state_event s = state_of(&w, b, STATE_LIVE, 0);
 	size_t before = w.kept.n;
 
 	s.ppid = ppid;
@@ -46,7 +46,7 @@ static void
 a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
-	struct state_signal s;
+	struct state_event s;
 	const struct note *n;
 
 	(void)state;
@@ -102,7 +102,7 @@ static void
 a_program_ends_as_whose_it_began(void **state)
 {
 	struct being b = child(NULL, "sshd");
-	struct state_signal s = state_of(&w, &b, STATE_LIVE, 0);
+	struct state_event s = state_of(&w, &b, STATE_LIVE, 0);
 
 	(void)state;
 	s.has_context = true;
@@ -116,7 +116,7 @@ static void
 a_program_without_a_name_has_none(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
-	struct state_signal s;
+	struct state_event s;
 
 	(void)state;
 	execs_unheard(&w, &b);
@@ -130,7 +130,7 @@ static void
 who_has_taken_an_orphan_is_known_while_it_lives(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = child(&sh, "x");
-	struct state_signal s = state_of(&w, &b, STATE_LIVE, 0);
+	struct state_event s = state_of(&w, &b, STATE_LIVE, 0);
 
 	(void)state;
 	s.ppid = 1;
@@ -218,7 +218,7 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 {
 	struct correlator_options options = world_options();
 	struct being driver, job;
-	struct exec_signal s;
+	struct exec_event s;
 	char words[] = "left-out", exe[256];
 	const char *argv[1];
 	size_t argv_len[1];
@@ -232,7 +232,7 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_1");
 	works(&w, &job, 5);
 	exits(&w, &job, 0);
-	exec_signal_fill(&w, &driver, words, argv, argv_len, exe, &s);
+	exec_event_fill(&w, &driver, words, argv, argv_len, exe, &s);
 	s.is_excluded = true;
 	correlator_exec(w.c, &s);
 	for (int i = 0; i < 200; i++) {
@@ -326,7 +326,7 @@ static void
 where_it_was_at_its_end_is_told_by_who_knows(void **state)
 {
 	struct being sh = child(NULL, "sh"), a = child(&sh, "a"), b = child(&sh, "b");
-	struct state_signal s = state_of(&w, &a, STATE_EXIT, 0);
+	struct state_event s = state_of(&w, &a, STATE_EXIT, 0);
 
 	(void)state;
 	s.has_context = true;
@@ -346,7 +346,7 @@ static void
 an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 {
 	struct being driver = child(NULL, "snakemake -c2"), job, x;
-	struct state_signal s;
+	struct state_event s;
 	const struct note *n;
 
 	(void)state;
@@ -400,7 +400,7 @@ static void
 finds(const struct being *b, const char *comm)
 {
 	const size_t argv_len[] = { strlen(comm) };
-	struct exec_signal s = { .is_found = true, .time_ns = w.now, .self = b->key, .parent = b->parent,
+	struct exec_event s = { .is_found = true, .time_ns = w.now, .self = b->key, .parent = b->parent,
 		.anchor = b->anchor, .argv = &comm, .argv_len = argv_len, .argc = 1, .replaced = b->c,
 		.context = b->context };
 

@@ -20,7 +20,7 @@ run(const char *exe, const char *cwd, const char *const *argv, size_t argc, bool
 {
 	struct being b = forks(&w, NULL);
 	size_t lengths[16];
-	struct exec_signal s = { .time_ns = w.now, .self = b.key, .exe = exe, .cwd = cwd, .argv = argv,
+	struct exec_event s = { .time_ns = w.now, .self = b.key, .exe = exe, .cwd = cwd, .argv = argv,
 		.argv_len = lengths, .argc = argc, .argv_truncated = is_cut, .comm = "c\xffmm" };
 
 	for (size_t i = 0; i < argc; i++)
@@ -110,7 +110,7 @@ memory_is_bounded_and_records_still_come(void **state)
 	for (size_t i = 0; i < MANY; i++) {
 		const char *argv[] = { "bwa", "mem", big };
 		size_t lengths[] = { 3, 3, sizeof(big) - 1 };
-		struct exec_signal s = { .time_ns = w.now, .exe = "/usr/bin/bwa", .cwd = "/w",
+		struct exec_event s = { .time_ns = w.now, .exe = "/usr/bin/bwa", .cwd = "/w",
 			.argv = argv, .argv_len = lengths, .argc = 3, .comm = "bwa" };
 		const struct note *n;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "signals.h"
+#include "events.h"
 
 #define SESSION "/tmp/ray/session_2026-01-02_03-04-05_000006_77"
 #define ARGV(...) (const char *const[]){ __VA_ARGS__, NULL }
@@ -45,7 +45,7 @@ teardown(void **state)
 static void
 execs_as(struct being *b, const char *exe, const char *const *argv)
 {
-	struct exec_signal s = { .time_ns = w.now, .exe = exe, .cwd = "/w", .argv = argv, .has_replaced = b->execed,
+	struct exec_event s = { .time_ns = w.now, .exe = exe, .cwd = "/w", .argv = argv, .has_replaced = b->execed,
 		.replaced = b->c, .context = b->context };
 	size_t lens[16];
 

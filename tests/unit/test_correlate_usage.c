@@ -175,9 +175,9 @@ static void
 the_cgroup_that_says_something_is_shown(void **state)
 {
 	(void)state;
-	correlator_cgroup(w.c, &(struct cgroup_signal){ 1, true, "/" });
-	correlator_cgroup(w.c, &(struct cgroup_signal){ 2, true, "/slice/x" });
-	correlator_cgroup(w.c, &(struct cgroup_signal){ 2, false, "/slurm/\xff" });
+	correlator_cgroup(w.c, &(struct cgroup_event){ 1, true, "/" });
+	correlator_cgroup(w.c, &(struct cgroup_event){ 2, true, "/slice/x" });
+	correlator_cgroup(w.c, &(struct cgroup_event){ 2, false, "/slurm/\xff" });
 	in_cgroups(2, 0);
 	cgroup_is("/slice/x", NULL);
 	in_cgroups(2, 2);
@@ -199,10 +199,10 @@ the_cgroups_used_least_are_forgotten(void **state)
 {
 	(void)state;
 	for (uint64_t id = 1; id <= 16384; id++)
-		correlator_cgroup(w.c, &(struct cgroup_signal){ id, true, "/x" });
+		correlator_cgroup(w.c, &(struct cgroup_event){ id, true, "/x" });
 	in_cgroups(1, 0);	/* used, so not the oldest any more */
 	cgroup_is("/x", NULL);
-	correlator_cgroup(w.c, &(struct cgroup_signal){ 20000, true, "/new" });
+	correlator_cgroup(w.c, &(struct cgroup_event){ 20000, true, "/new" });
 	in_cgroups(20000, 0);
 	cgroup_is("/new", NULL);
 	in_cgroups(1, 0);
@@ -217,7 +217,7 @@ static void
 a_second_is_a_second(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
-	struct state_signal s;
+	struct state_event s;
 
 	(void)state;
 	execs(&w, &sh, "bash");

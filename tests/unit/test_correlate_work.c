@@ -396,7 +396,7 @@ wall_time_counts_overlapping_programs_once(void **state)
 	w.now += 100 * MS;
 	exits(&w, &b, 0);
 	{
-		struct state_signal s = state_of(&w, &c, STATE_EXIT, 0);
+		struct state_event s = state_of(&w, &c, STATE_EXIT, 0);
 
 		s.end_ns = w.now - 50 * MS;
 		correlator_state(w.c, &s);

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signal: what the kernel told us, checked: the values that collect/ hands to correlate/.
+ * event: what the kernel reported, checked: the values that collect/ hands to correlate/.
  *
  * Text is bytes as the kernel has them, NUL-terminated, of any encoding; it lives until the
  * callback returns. Times are nanoseconds of CLOCK_BOOTTIME.
  */
-#ifndef SLUICE_MODEL_SIGNAL_H
-#define SLUICE_MODEL_SIGNAL_H
+#ifndef SLUICE_MODEL_EVENT_H
+#define SLUICE_MODEL_EVENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ struct exec_variable {
 	const char *value;
 };
 
-struct exec_signal {
+struct exec_event {
 	uint64_t time_ns;
 	struct program_key self;
 	struct program_key parent;	/* who forked the process */
@@ -86,11 +86,11 @@ enum state_kind {
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
-	STATE_FOUND,		/* so far, of a process that ran before we watched; becomes an exec_signal */
+	STATE_FOUND,		/* so far, of a process that ran before we watched; becomes an exec_event */
 	STATE_BYSTANDER,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 
-struct state_signal {
+struct state_event {
 	enum state_kind kind;
 	uint64_t time_ns;
 	struct program_key self;
@@ -110,7 +110,7 @@ struct state_signal {
 	struct counters counters;
 };
 
-struct cgroup_signal {
+struct cgroup_event {
 	uint64_t id;
 	bool is_v2;
 	const char *path;		/* "/" for the root */

@@ -397,10 +397,10 @@ works(struct world *w, struct being *b, uint64_t ms)
 
 /* The exec of command (words), as a signal whose text stands in the caller's buffers. */
 static inline void
-exec_signal_fill(const struct world *w, struct being *b, char *words, const char **argv, size_t *argv_len,
-    char *exe, struct exec_signal *s)
+exec_event_fill(const struct world *w, struct being *b, char *words, const char **argv, size_t *argv_len,
+    char *exe, struct exec_event *s)
 {
-	*s = (struct exec_signal){ .time_ns = w->now, .exe = exe, .cwd = "/w", .argv = argv,
+	*s = (struct exec_event){ .time_ns = w->now, .exe = exe, .cwd = "/w", .argv = argv,
 		.argv_len = argv_len, .has_replaced = b->execed, .replaced = b->c, .context = b->context };
 	if (b->execed)
 		b->key.index++;
@@ -427,10 +427,10 @@ execs(struct world *w, struct being *b, const char *command)
 	char words[1024], exe[256];
 	const char *argv[64];
 	size_t argv_len[64];
-	struct exec_signal s;
+	struct exec_event s;
 
 	snprintf(words, sizeof(words), "%s", command);
-	exec_signal_fill(w, b, words, argv, argv_len, exe, &s);
+	exec_event_fill(w, b, words, argv, argv_len, exe, &s);
 	correlator_exec(w->c, &s);
 }
 
@@ -441,15 +441,15 @@ execs_unheard(struct world *w, struct being *b)
 	char words[] = "lost", exe[256];
 	const char *argv[64];
 	size_t argv_len[64];
-	struct exec_signal s;
+	struct exec_event s;
 
-	exec_signal_fill(w, b, words, argv, argv_len, exe, &s);
+	exec_event_fill(w, b, words, argv, argv_len, exe, &s);
 }
 
-static inline struct state_signal
+static inline struct state_event
 state_of(const struct world *w, const struct being *b, enum state_kind kind, int status)
 {
-	struct state_signal s = { .kind = kind, .time_ns = w->now, .self = b->key, .parent = b->parent,
+	struct state_event s = { .kind = kind, .time_ns = w->now, .self = b->key, .parent = b->parent,
 		.anchor = b->anchor, .program_start_ns = b->program_start, .status = status,
 		.ppid = b->parent.pid, .has_execed = b->execed, .counters = b->c };
 
@@ -467,7 +467,7 @@ state_of(const struct world *w, const struct being *b, enum state_kind kind, int
 static inline void
 tells(struct world *w, const struct being *b, enum state_kind kind, int status)
 {
-	struct state_signal s = state_of(w, b, kind, status);
+	struct state_event s = state_of(w, b, kind, status);
 
 	correlator_state(w->c, &s);
 }
