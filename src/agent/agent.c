@@ -104,7 +104,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 		agent_write_host(a);
 		agent_write_agent(a, "LIVE", now);
 		a->last_record_ns = now;
-		a->is_note_due = true;
+		a->is_entry_due = true;
 	}
 	if (a->scope->tick != NULL)
 		a->scope->tick(a, clock_us(CLOCK_REALTIME));

@@ -179,7 +179,7 @@ lost_to_holes(struct agent *a)
 	a->kernel_lost_seen = kernel;
 	a->malformed_seen = a->counts.malformed;
 	a->lost_records += lost;
-	a->is_note_due = true;
+	a->is_entry_due = true;
 	correlator_set_lost(a->correlator, a->lost_records);
 }
 

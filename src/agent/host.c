@@ -19,48 +19,48 @@
 #include "runtime/container_names.h"
 #include "spool/spool.h"
 
-/* Notes in the spool begin with whose they are. */
-enum note_owner {
-	NOTE_AGENT = 'a',
-	NOTE_CORRELATOR = 'c',
+/* Entries in the spool begin with whose they are. */
+enum wal_owner {
+	WAL_AGENT = 'a',
+	WAL_CORRELATOR = 'c',
 };
 
-/* What the next agent must know of this one; a note of NOTE_AGENT, in this machine's byte order. */
-struct agent_note {
+/* What the next agent must know of this one; an entry of WAL_AGENT, in this machine's byte order. */
+struct agent_entry {
 	char owner;
-	char version;			/* AGENT_NOTE_VERSION */
+	char version;			/* AGENT_ENTRY_VERSION */
 	char pad[2];
 	uint32_t ring_id;		/* which probes the count is of */
 	uint64_t kernel_lost_seen;
 	uint64_t lost_records;
 	int64_t alive_us;
 };
-#define AGENT_NOTE_VERSION 2
+#define AGENT_ENTRY_VERSION 2
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
 	struct host_agent *h = arg;
-	char note[64 << 10];
+	char entry[64 << 10];
 
-	if (len + 1 > sizeof(note))
+	if (len + 1 > sizeof(entry))
 		return;		/* the correlator makes none that long */
-	note[0] = NOTE_CORRELATOR;
-	memcpy(note + 1, data, len);
-	if (spool_note(h->spool, note, len + 1) < 0)
+	entry[0] = WAL_CORRELATOR;
+	memcpy(entry + 1, data, len);
+	if (spool_put_wal(h->spool, entry, len + 1) < 0)
 		h->is_checkpoint_due = true;	/* without this one the others say too little */
 }
 
 static void
-put_agent_note(struct host_agent *h)
+put_agent_entry(struct host_agent *h)
 {
 	struct agent *a = &h->agent;
-	struct agent_note note = { .owner = NOTE_AGENT, .version = AGENT_NOTE_VERSION,
+	struct agent_entry entry = { .owner = WAL_AGENT, .version = AGENT_ENTRY_VERSION,
 		.ring_id = probes_ring_id(a->probes), .kernel_lost_seen = a->kernel_lost_seen,
 		.lost_records = a->lost_records, .alive_us = clock_us(CLOCK_REALTIME) };
 
-	spool_note(h->spool, &note, sizeof(note));
-	a->is_note_due = false;
+	spool_put_wal(h->spool, &entry, sizeof(entry));
+	a->is_entry_due = false;
 }
 
 static void
@@ -69,24 +69,24 @@ on_replay(const void *data, size_t len, void *arg)
 	const char *bytes = data;
 	struct host_agent *h = arg;
 	struct agent *a = &h->agent;
-	struct agent_note note;
+	struct agent_entry entry;
 	int r;
 
-	if (len > 1 && bytes[0] == NOTE_CORRELATOR) {
+	if (len > 1 && bytes[0] == WAL_CORRELATOR) {
 		r = correlator_replay(a->correlator, bytes + 1, len - 1);
 		if (r < 0 && r != -ESTALE)	/* of another boot: none of those lives */
-			a->counts.bad_notes++;
+			a->counts.refused_entries++;
 		return;
 	}
-	if (len != sizeof(note) || bytes[0] != NOTE_AGENT || bytes[1] != AGENT_NOTE_VERSION) {
-		a->counts.bad_notes++;
+	if (len != sizeof(entry) || bytes[0] != WAL_AGENT || bytes[1] != AGENT_ENTRY_VERSION) {
+		a->counts.refused_entries++;
 		return;
 	}
-	memcpy(&note, data, sizeof(note));
-	h->last_alive_us = note.alive_us;
-	a->lost_records = note.lost_records;
-	if (note.ring_id == probes_ring_id(a->probes))
-		a->kernel_lost_seen = note.kernel_lost_seen;
+	memcpy(&entry, data, sizeof(entry));
+	h->last_alive_us = entry.alive_us;
+	a->lost_records = entry.lost_records;
+	if (entry.ring_id == probes_ring_id(a->probes))
+		a->kernel_lost_seen = entry.kernel_lost_seen;
 }
 
 /*
@@ -111,18 +111,18 @@ static void
 commit(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
-	uint64_t next_seq[TOPIC_COUNT], lost_notes;
+	uint64_t next_seq[TOPIC_COUNT], lost_entries;
 	struct spool_place place;
 
-	lost_notes = correlator_totals(a->correlator, a->start_ns).lost_notes;
-	if (h->is_checkpoint_due || lost_notes != h->lost_notes_seen || spool_wants_checkpoint(h->spool)) {
+	lost_entries = correlator_totals(a->correlator, a->start_ns).lost_entries;
+	if (h->is_checkpoint_due || lost_entries != h->lost_entries_seen || spool_wants_checkpoint(h->spool)) {
 		h->is_checkpoint_due = false;
-		h->lost_notes_seen = lost_notes;
+		h->lost_entries_seen = lost_entries;
 		spool_checkpoint_begin(h->spool);
-		put_agent_note(h);
+		put_agent_entry(h);
 		correlator_checkpoint(a->correlator);
-	} else if (a->is_note_due) {
-		put_agent_note(h);
+	} else if (a->is_entry_due) {
+		put_agent_entry(h);
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		next_seq[t] = stream_next_seq(a->stream, (enum topic)t);
@@ -215,7 +215,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	c.has_network = probes_have(a->probes, "network");
 	c.network_since_ns = probes_network_since_ns(a->probes);
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
-	ops.note = on_note;
+	ops.wal = on_wal_entry;
 	ops.container = host_on_container;
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)
@@ -228,7 +228,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	correlator_replay_done(a->correlator, NULL);
 	if (!is_unbroken(h))
 		correlator_forget_live(a->correlator);	/* nobody watched: whether they live is not known */
-	a->is_note_due = true;
+	a->is_entry_due = true;
 	return 0;
 }
 
@@ -308,7 +308,7 @@ agent_stop(struct agent *a)
 	now = clock_ns(CLOCK_BOOTTIME);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
-	a->is_note_due = true;
+	a->is_entry_due = true;
 	commit(a);
 }
 

@@ -16,8 +16,8 @@ struct host_agent {
 	void (*on_rules)(int error, uint64_t generation, void *arg);
 	void *on_rules_arg;
 
-	bool is_checkpoint_due;		/* a note was lost: all of them again */
-	uint64_t lost_notes_seen;
+	bool is_checkpoint_due;		/* an entry was lost: all of them again */
+	uint64_t lost_entries_seen;
 	int64_t last_alive_us;		/* of the agent before; 0: there was none */
 	uint64_t unspooled_bytes;	/* of the ring: taken from it, and in no batch of the spool */
 

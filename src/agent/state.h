@@ -40,7 +40,7 @@ struct agent_counts {
 	uint64_t made_up;		/* ends that the kernel did not report in time */
 	uint64_t broken_passes;		/* of the iterator */
 	uint64_t malformed;		/* refused by the decoder */
-	uint64_t bad_notes;		/* of the agent before, refused */
+	uint64_t refused_entries;		/* of the agent before, refused */
 };
 
 /* One pass over all processes. */
@@ -101,7 +101,7 @@ struct agent {
 	uint64_t kernel_lost_seen;	/* already turned into holes, as the next two */
 	uint64_t malformed_seen;
 	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
-	bool is_note_due;		/* what the next agent of this agent_id must know has changed */
+	bool is_entry_due;		/* what the next agent of this agent_id must know has changed */
 	unsigned quiet_drains;		/* in a row, with nothing in the ring */
 	bool is_slow;
 	const char *message;		/* of the Agent record under way */

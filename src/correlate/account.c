@@ -47,13 +47,13 @@ account_leave(struct correlator *c, struct process *p, const struct usage *usage
 		work_add(&p->row->work, usage, has_failed, end_ns);
 	if (p->run != NULL) {
 		work_add(&p->run->work, usage, has_failed, end_ns);
-		journal_run(c, p->run);
+		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, usage);
 
 		work_add(&p->task->work, &own, has_failed, end_ns);
-		journal_task(c, p->task);
+		wal_task(c, p->task);
 	}
 	p->row = NULL;
 }
@@ -74,11 +74,11 @@ account_withdraw(struct correlator *c, struct process *p)
 		withdraw_one(&p->row->work);
 	if (p->run != NULL) {
 		withdraw_one(&p->run->work);
-		journal_run(c, p->run);
+		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
 		withdraw_one(&p->task->work);
-		journal_task(c, p->task);
+		wal_task(c, p->task);
 	}
 	p->row = NULL;
 }
@@ -96,7 +96,7 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 			work_add(&p->task->work, &own, false, now_ns);
 		else
 			withdraw_one(&p->task->work);	/* it was never that task's */
-		journal_task(c, p->task);
+		wal_task(c, p->task);
 	}
 	if (p->title->is_taken) {
 		p->title->before = p->latest;

@@ -69,7 +69,7 @@ learn_limits(struct correlator *c, struct task *t, const struct location *l)
 		is_news = true;
 	}
 	if (is_news)
-		journal_task(c, t);
+		wal_task(c, t);
 }
 
 static struct task *
@@ -108,7 +108,7 @@ task_of_run(struct correlator *c, struct run *r, const struct process *p)
 	t->confidence = 1;
 	t->is_named = true;
 	task_set_id_key(c, t);
-	journal_task(c, t);
+	wal_task(c, t);
 	return t;
 }
 
@@ -128,7 +128,7 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	t = task_find_id(c, r, id, no_attempt);
 	if (t != NULL && t->root.pid == 0 && place->task[0] != '\0') {
 		t->root = p->id;
-		journal_task(c, t);
+		wal_task(c, t);
 	}
 	if (t != NULL)
 		return t;
@@ -144,7 +144,7 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	t->confidence = place->scheduler_confidence;
 	t->is_named = true;
 	task_set_id_key(c, t);
-	journal_task(c, t);
+	wal_task(c, t);
 	return t;
 }
 
@@ -182,7 +182,7 @@ task_default(struct correlator *c, const struct process *p, const struct subject
 	t->engine = p->run->inner != NULL ? p->run->inner : p->run->engine;
 	t->source = kept_name(c, by_descent);
 	t->confidence = 0.5;
-	journal_task(c, t);
+	wal_task(c, t);
 	return t;
 }
 
@@ -238,7 +238,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	t->is_named = true;
 	if (t->work_dir == NULL)
 		attribute_learn(&t->work_dir, v->work_dir);
-	journal_task(c, t);
+	wal_task(c, t);
 	return t;
 }
 
@@ -310,7 +310,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	t = find_task(c, p, parent, around, s, &v);
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
 		attribute_learn(&t->work_dir, s->cwd);
-		journal_task(c, t);
+		wal_task(c, t);
 	}
 	task_assign(c, p, t);
 }
@@ -449,7 +449,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 		t = task_of_verdict(c, p, NULL, &v);
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
 		attribute_learn(&t->work_dir, s->cwd);
-		journal_task(c, t);
+		wal_task(c, t);
 	}
 	if (has_moved || t != p->task || is_overhead != p->is_overhead) {
 		uint64_t since_ns = p->title->is_taken ? now_ns : p->program_start_ns;
@@ -465,7 +465,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 			account_enter_task(c, p, since_ns, now_ns);
 	}
 	p->title->is_taken = true;
-	journal_process(c, p, NEWS_ALL);
+	wal_process(c, p, NEWS_ALL);
 }
 
 void

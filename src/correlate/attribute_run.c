@@ -216,7 +216,7 @@ drive(struct correlator *c, struct process *p, struct run *run, const struct tas
 	}
 	if (run->strength != STRENGTH_EXPLICIT)
 		attribute_learn(&run->sample, v->sample);		/* of all its tasks */
-	journal_run(c, run);
+	wal_run(c, run);
 	learn_ties(c, run, v);
 	p->is_driver = v->has_tasks;
 	return run;

@@ -77,5 +77,5 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 		return;
 	g->cpus = s->cpus;
 	g->memory_bytes = s->memory_bytes;
-	journal_cgroup(c, g);
+	wal_cgroup(c, g);
 }

@@ -28,7 +28,7 @@ container_get(struct correlator *c, const struct place *place)
 	k->runtime = place->runtime;
 	k->refs = 1;
 	HASH_ADD(hh, c->containers, id, len, k);
-	if (c->ops.container != NULL && !c->journal.is_replaying)
+	if (c->ops.container != NULL && !c->wal.is_replaying)
 		c->ops.container(k->runtime, k->id, c->arg);
 	return k;
 }

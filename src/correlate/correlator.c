@@ -78,14 +78,14 @@ correlator_free(struct correlator *c)
 
 	if (c == NULL)
 		return;
-	c->ops.note = NULL;	/* nothing of this is news */
+	c->ops.wal = NULL;	/* nothing of this is news */
 	HASH_ITER(hh, c->processes, p, next)
 		process_remove(c, p);
 	HASH_ITER(hh, c->cgroups, g, next_g) {
 		HASH_DEL(c->cgroups, g);
 		free(g);
 	}
-	journal_done(c);
+	wal_done(c);
 	facts_forget(c, NULL);
 	tasks_free(c);
 	runs_free(c);
@@ -154,10 +154,10 @@ correlator_run_start(struct correlator *c, uint64_t now_ns)
 	c->start_ns = now_ns;
 	if (c->whole != NULL) {
 		c->whole->start_ns = now_ns;
-		journal_run(c, c->whole);
+		wal_run(c, c->whole);
 		run_emit(c, c->whole, PHASE_START, now_ns);
 	}
-	journal_flush(c);
+	wal_flush(c);
 }
 
 void
@@ -190,8 +190,8 @@ correlator_set_lost(struct correlator *c, uint64_t lost_events)
 	if (lost_events == c->lost_events)
 		return;
 	c->lost_events = lost_events;
-	journal_losses(c);
-	journal_flush(c);
+	wal_losses(c);
+	wal_flush(c);
 }
 
 void
@@ -215,7 +215,7 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 	}
 	if (c->whole != NULL)
 		run_emit(c, c->whole, PHASE_END, now_ns);
-	journal_flush(c);
+	wal_flush(c);
 }
 
 size_t
@@ -284,7 +284,7 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.refused = c->refused + c->runs_refused,
 		.findings_left_out = c->findings_left_out,
 		.failures_left_out = c->failures_left_out,
-		.lost_notes = c->journal.lost,
+		.lost_entries = c->wal.lost,
 		.wall_ns = now_ns > c->start_ns ? now_ns - c->start_ns : 0,
 		.usage = correlator_attributed_usage(c),
 	};

@@ -26,17 +26,17 @@ struct correlator_ops {
 	void (*task)(const struct work_record *r, void *arg);
 	void (*run)(const struct work_record *r, void *arg);
 	/*
-	 * The journal: what changed, as small opaque notes to be kept in order and given to
+	 * The write-ahead log: what changed, as small opaque entries to be kept in order and given to
 	 * correlator_replay() by the next life. NULL: none is kept, at no cost.
 	 */
-	void (*note)(const void *data, size_t len, void *arg);
+	void (*wal)(const void *data, size_t len, void *arg);
 	/*
 	 * The name and sample of an engine's task out of the head of a file that names it; see
 	 * engine_read_header(), whose sizes these are. NULL: such files are not read.
 	 */
 	bool (*header)(const char *engine, const char *path, char *task, char *sample, void *arg);
 	/*
-	 * Programs run in a container that was not known: once, but not while a journal is replayed. runtime:
+	 * Programs run in a container that was not known: once, but not while a write-ahead log is replayed. runtime:
 	 * NULL unknown. It may call correlator_name_container() and nothing else. NULL: nobody can tell more.
 	 */
 	void (*container)(const char *runtime, const char *id, void *arg);
@@ -82,10 +82,10 @@ void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
 void correlator_set_network(struct correlator *c, uint64_t since_ns);
 
 /*
- * Before any event: one note of the journal, in the order in which they were made. 0; -EBADMSG: it
+ * Before any event: one entry of the write-ahead log, in the order in which they were made. 0; -EBADMSG: it
  * is not whole, or of a version that we do not know; -ESTALE: of another boot or run; -ENOMEM. Such
- * a note changes nothing, but that the beginning of another boot voids what was before it. No
- * records and no notes come of it.
+ * an entry changes nothing, but that the beginning of another boot voids what was before it. No
+ * records and no entries come of it.
  */
 int correlator_replay(struct correlator *c, const void *data, size_t len);
 
@@ -98,17 +98,17 @@ void correlator_name_container(struct correlator *c, const char *container_id, c
 void correlator_ask_containers(struct correlator *c);
 
 struct replayed {
-	uint64_t notes;		/* that were applied */
+	uint64_t entries;		/* that were applied */
 	uint64_t refused;	/* -EBADMSG or -ENOMEM */
 	uint64_t stale;		/* -ESTALE */
-	uint64_t incomplete;	/* applied, but they refer to what no note before told */
+	uint64_t incomplete;	/* applied, but they refer to what no entry before told */
 	size_t processes;	/* known now */
 };
 
-/* After the last note; ret may be NULL. From here on it is as if the correlator had never died. */
+/* After the last entry; ret may be NULL. From here on it is as if the correlator had never died. */
 void correlator_replay_done(struct correlator *c, struct replayed *ret);
 
-/* Notes for all that is known: whatever was noted before can be forgotten. */
+/* Entries for all that is known: whatever was logged before can be forgotten. */
 void correlator_checkpoint(struct correlator *c);
 
 void correlator_run_start(struct correlator *c, uint64_t now_ns);
@@ -241,7 +241,7 @@ struct run_totals {
 	uint64_t refused;	/* processes beyond the limit of those known at once */
 	uint64_t findings_left_out;	/* beyond what is told of a run or task, as findings.h says */
 	uint64_t failures_left_out;	/* programs that ended badly, and whose causes may be missing in findings */
-	uint64_t lost_notes;	/* for want of memory: a checkpoint is due */
+	uint64_t lost_entries;	/* for want of memory: a checkpoint is due */
 	uint64_t wall_ns;
 	struct usage usage;
 };

@@ -78,7 +78,7 @@ say(struct correlator *c, struct run *r, const char *key, size_t len)
 		return;
 	f = fact_get(c, r, key, len);
 	if (f != NULL)
-		journal_fact(c, f);
+		wal_fact(c, f);
 }
 
 static struct run *
@@ -139,7 +139,7 @@ fact_add_failure(struct correlator *c, struct run *r, const char *task, const ch
 	if (f == NULL)
 		return;
 	f->n++;
-	journal_fact(c, f);
+	wal_fact(c, f);
 }
 
 void

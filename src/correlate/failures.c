@@ -38,7 +38,7 @@ failure_ref(struct failure *f)
 static void
 failure_free(struct correlator *c, struct failure *f)
 {
-	journal_forget_failure(c, &f->mark);
+	wal_forget_failure(c, &f->mark);
 	HASH_DEL(c->failures, f);
 	free(f);
 }
@@ -46,7 +46,7 @@ failure_free(struct correlator *c, struct failure *f)
 void
 failure_unref(struct correlator *c, struct failure *f)
 {
-	while (f != NULL && --f->refs == 0 && !c->journal.is_replaying) {
+	while (f != NULL && --f->refs == 0 && !c->wal.is_replaying) {
 		struct failure *of = f->of;
 
 		failure_free(c, f);
@@ -91,11 +91,11 @@ failure_get(struct correlator *c, const struct program_key *program, const char 
 
 	if (f != NULL && f->refs > 0)
 		return f;
-	if (f != NULL) {		/* of a journal: it was let go, and its process met again */
+	if (f != NULL) {		/* of a write-ahead log: it was let go, and its process met again */
 		failure_unref(c, f->of);
 		failure_free(c, f);
 	}
-	if (HASH_COUNT(c->failures) >= FAILURES_MAX && c->journal.is_replaying)
+	if (HASH_COUNT(c->failures) >= FAILURES_MAX && c->wal.is_replaying)
 		sweep(c);
 	for (int i = 0; i < 4; i++)
 		all += size[i] = strlen(text[i]) + 1;
@@ -154,7 +154,7 @@ pass_on(struct correlator *c, struct failure *f, struct failure *of)
 	if (failure_set_of(c, f, of) < 0)
 		return;
 	f->skipped = skipped;
-	journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
+	wal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 }
 
 struct failure *
@@ -179,11 +179,11 @@ starter(struct correlator *c, const struct process *p)
 	return parent != NULL && parent != p && parent->self.index == above->index ? parent : NULL;
 }
 
-/* A process that has none of them needs no room for them; but while notes come, more may follow. */
+/* A process that has none of them needs no room for them; but while entries come, more may follow. */
 static void
 shrink(const struct correlator *c, struct process *p)
 {
-	if (c->journal.is_replaying || p->failures == NULL || p->failures->own != NULL || p->failures->n_below > 0)
+	if (c->wal.is_replaying || p->failures == NULL || p->failures->own != NULL || p->failures->n_below > 0)
 		return;
 	free(p->failures);
 	p->failures = NULL;
@@ -348,7 +348,7 @@ offer(struct correlator *c, struct process *p, struct failure *f)
 	const struct failure *own = failure_of(p);
 	struct failures *x;
 
-	/* While a journal is replayed, has_failed is told before own. */
+	/* While a write-ahead log is replayed, has_failed is told before own. */
 	if (p->is_over && (own == NULL ? !p->has_failed : f->end_ns > own->end_ns))
 		return;
 	if (!failures_make(p))
@@ -383,7 +383,7 @@ failures_begin(struct correlator *c, const struct process *p)
 	if (parent->failures == NULL)
 		return;
 	prune(c, parent);
-	if (!c->journal.is_replaying)
+	if (!c->wal.is_replaying)
 		judge(c, parent);
 	shrink(c, parent);
 }
@@ -409,7 +409,7 @@ ended_well(struct correlator *c, struct process *p, uint64_t end_ns)
 	if (!is_any)
 		return;
 	x->last_end_ns = end_ns;
-	journal_process(c, p, NEWS_ALL);
+	wal_process(c, p, NEWS_ALL);
 	judge(c, p);
 }
 
@@ -470,7 +470,7 @@ failures_end(struct correlator *c, struct process *p, const struct program_end *
 	f->end_ns = end->end_ns > f->begin_ns ? end->end_ns : f->begin_ns;
 	f->peak_bytes = end->peak_bytes;
 	f->limit_bytes = failure_memory_limit(p);
-	journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
+	wal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	judge(c, p);
 	if (f->of == NULL && p->failures->has_left_out)
 		c->failures_left_out++;	/* of itself, or of one for which there was no room */
@@ -551,7 +551,7 @@ failures_replayed(struct correlator *c)
 			prune(c, p);
 	}
 	sweep(c);
-	c->journal.is_replaying = false;
+	c->wal.is_replaying = false;
 	for (p = c->processes; p != NULL; p = p->hh.next)
 		shrink(c, p);
 }

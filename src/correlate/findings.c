@@ -142,7 +142,7 @@ is_allowed(struct correlator *c, struct run *r, uint64_t now_ns)
 		c->findings_in_minute++;
 	else
 		r->findings++;
-	journal_run(c, r);
+	wal_run(c, r);
 	return is_allowed;
 }
 
@@ -243,7 +243,7 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	if (c->ops.finding == NULL || !end->is_oom)
 		return;
 	if (t != NULL) {
-		journal_task(c, t);
+		wal_task(c, t);
 		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
 			c->findings_left_out++;
 			return;
@@ -286,7 +286,7 @@ recover(struct correlator *c, const struct task *t)
 		return;
 	failed = (uint32_t)fact_attempt(c, r, t->name, t->sample) - 1;
 	r->failed_tasks -= failed < r->failed_tasks ? failed : r->failed_tasks;
-	journal_run(c, r);
+	wal_run(c, r);
 }
 
 void
@@ -306,10 +306,10 @@ finding_task_ended(struct correlator *c, struct task *t, const struct process *p
 	c->findings_due++;
 	if (f != NULL) {
 		f->task_root = t->number;
-		journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
+		wal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	}
-	journal_task(c, t);
-	journal_run(c, t->run);
+	wal_task(c, t);
+	wal_run(c, t->run);
 }
 
 void
@@ -324,9 +324,9 @@ finding_run_ended(struct correlator *c, struct run *r, const struct process *p, 
 	c->findings_due++;
 	if (f != NULL) {
 		f->is_run_root = true;
-		journal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
+		wal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	}
-	journal_run(c, r);
+	wal_run(c, r);
 }
 
 /* Is what began with f told as the failure of a task that it started? others: tasks of the run that failed. */
@@ -365,12 +365,12 @@ task_settles(struct correlator *c, struct task *t)
 
 	if (t->failure != NULL && is_anothers(t->failure, r->failed_tasks > 0 ? r->failed_tasks - 1 : 0)) {
 		r->failed_tasks -= r->failed_tasks > 0;
-		journal_run(c, r);
+		wal_run(c, r);
 	} else {
 		tell_failed(c, r, t, t->failure, t->status, ended_ns(t->failure, &t->work));
 	}
 	settle(c, &t->failing, &t->failure);
-	journal_task(c, t);
+	wal_task(c, t);
 }
 
 static void
@@ -379,7 +379,7 @@ run_settles(struct correlator *c, struct run *r)
 	if (r->failed_tasks == 0 && (r->failure == NULL || !is_anothers(r->failure, 0)))
 		tell_failed(c, r, NULL, r->failure, r->status, ended_ns(r->failure, &r->work));
 	settle(c, &r->failing, &r->failure);
-	journal_run(c, r);
+	wal_run(c, r);
 }
 
 /* May f go back to a child that has ended and is not told yet? */
@@ -420,7 +420,7 @@ findings_tick(struct correlator *c, uint64_t now_ns, bool all)
 		    (all || is_settled(c, r->failure, &r->work, now_ns)))
 			run_settles(c, r);
 	}
-	journal_flush(c);
+	wal_flush(c);
 }
 
 void

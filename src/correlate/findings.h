@@ -102,7 +102,7 @@ const struct failure *failure_leaf(const struct failure *f);
 /* Of memory, where p runs; else its run's. */
 struct opt_u64 failure_memory_limit(const struct process *p);
 
-/* For the journal, as what follows. text: tool, task_id, task, sample; NULL: there is no room. */
+/* For the write-ahead log, as what follows. text: tool, task_id, task, sample; NULL: there is no room. */
 struct failure *failure_find(struct correlator *c, const struct program_key *program);
 struct failure *failure_get(struct correlator *c, const struct program_key *program, const char *const text[4]);
 /* NULL: of itself. -EBADMSG: it would go round in a circle. */
@@ -113,7 +113,7 @@ void failure_attach(struct correlator *c, struct failure *f, const struct progra
 void failures_known_begin(struct correlator *c, const struct process *p);
 /* p has had one of them at least, and a child that ended then. */
 void failures_child_ended(struct process *p, uint64_t end_ns);
-void failures_replayed(struct correlator *c);	/* after the last note */
+void failures_replayed(struct correlator *c);	/* after the last entry */
 
 /* findings.c */
 

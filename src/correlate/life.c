@@ -11,7 +11,7 @@
  *       └───► announced ─────┴──────────────────────────────────► (gone)
  *
  * One that ran before we watched comes as an exec too (is_found). Each call that changes something
- * ends with journal_flush(): the next life goes on from there.
+ * ends with wal_flush(): the next life goes on from there.
  */
 #include <signal.h>
 #include <string.h>
@@ -49,7 +49,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 	p->sent_ns = p->program_start_ns;
 	account_enter(c, p, at_ns);
 	failures_begin(c, p);
-	journal_process(c, p, NEWS_SHOWN);
+	wal_process(c, p, NEWS_SHOWN);
 	r.head.time_us = state_wall_us(c, at_ns);
 	if (p->text == NULL && name != NULL && name[0] != '\0') {
 		text_escape(name, strlen(name), comm, sizeof(comm), NULL);
@@ -99,7 +99,7 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 		return;
 	program_leave(c, p, &none, false, end_ns);
 	c->lost_ends++;
-	journal_losses(c);
+	wal_losses(c);
 }
 
 /* The whole process's, at that. */
@@ -123,7 +123,7 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 		end_ns = p->program_start_ns;
 	r->end_time_us = (struct opt_u64){ (uint64_t)state_wall_us(c, end_ns), true };
 	r->head.time_us = (int64_t)r->end_time_us.value;
-	journal_process(c, p, NEWS_SHOWN);
+	wal_process(c, p, NEWS_SHOWN);
 	program_emit(c, p, r);
 	program_leave(c, p, usage, has_failed, end_ns);
 }
@@ -212,7 +212,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 			program_lose(c, p, s->time_ns);
 		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but we do not hear of its end */
 		process_forget(c, p);
-		journal_flush(c);
+		wal_flush(c);
 		return;
 	}
 	if (p != NULL && p->is_announced && !p->is_forked)
@@ -243,7 +243,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	p->has_context = true;
 	p->is_forked = false;
 	set_base(c, p, s);
-	journal_process(c, p, NEWS_ALL);
+	wal_process(c, p, NEWS_ALL);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	process_set_text(c, p, program_text_new(c, s, known, &subject));
 	attribute_exec(c, p, attribute_parent(c, p), before, &subject);
@@ -256,7 +256,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 		if (s->is_found)
 			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
 	}
-	journal_flush(c);
+	wal_flush(c);
 	arena_wipe(&c->arena);	/* arguments as they were before they were redacted */
 }
 
@@ -338,13 +338,13 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	struct usage usage, moved;
 
 	if (p->ppid != s->ppid)
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 	p->ppid = s->ppid;
 	/* One that never exec'd is not what its parent is; any other is told as what it was at its exec. */
 	if (!s->has_execed && s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
 		p->context = s->context;
 		p->has_context = true;
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 	}
 	if (!s->has_execed && p->text == NULL) {
 		const struct task *task = p->task;
@@ -352,7 +352,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 
 		forked_text(c, p);	/* while its parent is still known */
 		if (p->text != NULL || p->task != task || p->has_context != has_context)
-			journal_process(c, p, NEWS_ALL);
+			wal_process(c, p, NEWS_ALL);
 	}
 	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
@@ -363,12 +363,12 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
 	if (!c->pass_with_usage) {
 		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
-		if (c->ops.note == NULL || p->title != NULL)
+		if (c->ops.wal == NULL || p->title != NULL)
 			p->latest = usage;
 		return;
 	}
 	if (p->run != NULL && memcmp(&p->latest, &usage, sizeof(usage)) != 0)
-		journal_process(c, p, NEWS_USAGE);
+		wal_process(c, p, NEWS_USAGE);
 	p->latest = usage;
 	if (s->is_excluded)
 		return;
@@ -391,7 +391,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		p->sent = usage;
 		p->sent_ns = s->time_ns;
 		p->was_usage_sent = true;
-		journal_process(c, p, NEWS_USAGE);
+		wal_process(c, p, NEWS_USAGE);
 	}
 }
 
@@ -412,32 +412,32 @@ correlator_state(struct correlator *c, const struct state_event *s)
 
 		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 ||
 		    memcmp(&p->above, &above, sizeof(above)) != 0)
-			journal_process(c, p, NEWS_ALL);
+			wal_process(c, p, NEWS_ALL);
 		p->parent = s->parent;	/* a kept place now learns whose child it is */
 		p->above = above;
 	}
 	p->pass = c->pass;
 	if (p->unseen_since_ns != 0)
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 	p->unseen_since_ns = 0;
 	if (s->kind == STATE_LIVE) {
 		if (!p->is_over)
 			process_lives(c, p, s);
-		journal_flush(c);
+		wal_flush(c);
 		return;
 	}
 	if (!p->is_over) {
 		process_ended(c, p, s);
 		p->is_over = true;
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 	}
 	if (s->kind == STATE_EXIT || s->kind == STATE_STALE) {
 		if (p->prev_gone == NULL)
 			process_gone(c, p);
 		p->gone_ns = s->time_ns;
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 	}
-	journal_flush(c);
+	wal_flush(c);
 	while (c->gone_count > GONE_MAX)
 		process_forget(c, c->gone);
 }
@@ -465,14 +465,14 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 			continue;
 		if (p->unseen_since_ns == 0) {
 			p->unseen_since_ns = now_ns;
-			journal_process(c, p, NEWS_ALL);
+			wal_process(c, p, NEWS_ALL);
 		}
 		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
 		process_lose(c, p, now_ns);
 		process_forget(c, p);
 	}
-	journal_flush(c);
+	wal_flush(c);
 }
 
 void
@@ -484,7 +484,7 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 		if (p->pass != c->pass && !p->is_over) {
 			process_lose(c, p, now_ns);
 			p->is_over = true;
-			journal_process(c, p, NEWS_ALL);
+			wal_process(c, p, NEWS_ALL);
 		}
 	}
 }

@@ -13,7 +13,7 @@ process_set_text(struct correlator *c, struct process *p, struct text *t)
 	program_text_unref(c, p->text);
 	title_forget(p);
 	p->text = t;
-	p->is_text_noted = false;
+	p->is_text_logged = false;
 }
 
 void
@@ -44,7 +44,7 @@ process_remove(struct correlator *c, struct process *p)
 void
 process_forget(struct correlator *c, struct process *p)
 {
-	journal_forget(c, p);
+	wal_forget(c, p);
 	process_remove(c, p);
 }
 
@@ -75,8 +75,8 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	p->program_start_ns = self->start_ns;
 	if (c->whole != NULL && parent->pid == 0 && c->whole->root.pid == 0) {
 		c->whole->root = p->id;	/* we forked it ourselves: COMMAND */
-		journal_run(c, c->whole);
+		wal_run(c, c->whole);
 	}
-	journal_process(c, p, NEWS_ALL);
+	wal_process(c, p, NEWS_ALL);
 	return p;
 }

@@ -1,25 +1,25 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * replay: notes of the journal back into a fresh correlator; see journal.h. Trusts no length, count or
- * flag: a note is read whole before it changes anything.
+ * replay: entries of the write-ahead log back into a fresh correlator; see wal.h. Trusts no length, count or
+ * flag: an entry is read whole before it changes anything.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/findings.h"
-#include "correlate/journal.h"
-#include "correlate/note_codec.h"
-#include "correlate/note_rows.h"
+#include "correlate/wal.h"
+#include "correlate/wal_codec.h"
+#include "correlate/wal_rows.h"
 #include "correlate/replay.h"
 
-NOTE_READER(cgroup, struct cgroup_path, CGROUP_ROWS)
-NOTE_READER(run, struct run, RUN_ROWS)
-NOTE_KEEPER(run, struct run, RUN_ROWS)
-NOTE_READER(task, struct task, TASK_ROWS)
-NOTE_KEEPER(task, struct task, TASK_ROWS)
+WAL_READER(cgroup, struct cgroup_path, CGROUP_ROWS)
+WAL_READER(run, struct run, RUN_ROWS)
+WAL_KEEPER(run, struct run, RUN_ROWS)
+WAL_READER(task, struct task, TASK_ROWS)
+WAL_KEEPER(task, struct task, TASK_ROWS)
 
-/* All that notes held so far is void. */
+/* All that entries held so far is void. */
 static void
 forget_all(struct correlator *c)
 {
@@ -49,40 +49,40 @@ forget_all(struct correlator *c)
 	}
 	failures_free(c);
 	c->lost_events = c->lost_ends = 0;
-	c->journal.replayed.incomplete = 0;
+	c->wal.replayed.incomplete = 0;
 }
 
 static int
-replay_beginning(struct correlator *c, struct note_reader *r)
+replay_beginning(struct correlator *c, struct wal_reader *r)
 {
-	const char *boot = note_get_string(r), *own = c->options.run_id;
-	bool has_run = note_get_max(r, 1);
-	const char *run = has_run ? note_get_string(r) : NULL;
+	const char *boot = wal_get_string(r), *own = c->options.run_id;
+	bool has_run = wal_get_max(r, 1);
+	const char *run = has_run ? wal_get_string(r) : NULL;
 
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	forget_all(c);
 	if (strcmp(boot, c->options.boot_id) != 0 || has_run != (own != NULL) ||
 	    (has_run && strcmp(run, own) != 0)) {
-		c->journal.replay = REPLAY_STALE;
-		c->journal.has_begun = false;
+		c->wal.replay = REPLAY_STALE;
+		c->wal.has_begun = false;
 		return -ESTALE;
 	}
-	c->journal.replay = REPLAY_OURS;
-	c->journal.has_begun = true;
-	c->journal.checkpoint = 1;
+	c->wal.replay = REPLAY_OURS;
+	c->wal.has_begun = true;
+	c->wal.checkpoint = 1;
 	return 0;
 }
 
 static int
-replay_cgroup(struct correlator *c, struct note_reader *r)
+replay_cgroup(struct correlator *c, struct wal_reader *r)
 {
 	struct cgroup_path read = { 0 }, *g;
 	const char *path;
 
 	cgroup_read(r, &read, 0);
-	path = note_get_string(r);
-	if (note_reader_done(r) < 0 || read.key.id == 0)
+	path = wal_get_string(r);
+	if (wal_reader_done(r) < 0 || read.key.id == 0)
 		return -EBADMSG;
 	g = cgroup_find(c, read.key.id, read.key.is_v2);
 	if (g == NULL)
@@ -102,48 +102,48 @@ let_go(struct correlator *c, struct failure **f)
 }
 
 static int
-replay_run(struct correlator *c, struct note_reader *r)
+replay_run(struct correlator *c, struct wal_reader *r)
 {
 	struct run read = { 0 }, *run;
 	uint64_t flags = run_read(r, &read, 0);
 
-	if (note_reader_done(r) < 0 || read.id[0] == '\0' ||
-	    (c->whole != NULL) != ((flags & NOTE_BIT(RUN_IS_WHOLE)) != 0))
+	if (wal_reader_done(r) < 0 || read.id[0] == '\0' ||
+	    (c->whole != NULL) != ((flags & WAL_BIT(RUN_IS_WHOLE)) != 0))
 		return -EBADMSG;
 	run = run_get(c, read.id);
 	if (run == NULL)
 		return -ENOMEM;
 	if (read.failing != FAILING_DUE)
 		let_go(c, &run->failure);
-	run->mark.noted_in = c->journal.checkpoint;
+	run->mark.logged_in = c->wal.checkpoint;
 	return run_keep(c, run, &read);
 }
 
 static int
-replay_forget_run(struct correlator *c, struct note_reader *r)
+replay_forget_run(struct correlator *c, struct wal_reader *r)
 {
-	const char *id = note_get_name(r, RUN_ID_SIZE);
+	const char *id = wal_get_name(r, RUN_ID_SIZE);
 	struct run *run;
 
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	run = run_find(c, id);
 	if (run == NULL || run->refs > 0 || run == c->whole)
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 	else
 		run_free(c, run);
 	return 0;
 }
 
 static int
-replay_losses(struct correlator *c, struct note_reader *r)
+replay_losses(struct correlator *c, struct wal_reader *r)
 {
 	uint64_t events, ends;
 
 	get_u64(r, &events);
 	get_u64(r, &ends);
 
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	c->lost_events = events;
 	c->lost_ends = ends;
@@ -151,9 +151,9 @@ replay_losses(struct correlator *c, struct note_reader *r)
 }
 
 static int
-replay_fact(struct correlator *c, struct note_reader *r)
+replay_fact(struct correlator *c, struct wal_reader *r)
 {
-	const char *id = note_get_name(r, RUN_ID_SIZE), *key;
+	const char *id = wal_get_name(r, RUN_ID_SIZE), *key;
 	struct fact *f;
 	struct run *run;
 	uint64_t len;
@@ -166,7 +166,7 @@ replay_fact(struct correlator *c, struct note_reader *r)
 	key = (const char *)r->at;
 	run = run_find(c, id);
 	if (run == NULL) {
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 		return 0;
 	}
 	f = fact_get(c, run, key, (size_t)len);
@@ -177,7 +177,7 @@ replay_fact(struct correlator *c, struct note_reader *r)
 }
 
 static int
-replay_task(struct correlator *c, struct note_reader *r)
+replay_task(struct correlator *c, struct wal_reader *r)
 {
 	struct task read = { 0 }, *t;
 	struct run *run;
@@ -185,13 +185,13 @@ replay_task(struct correlator *c, struct note_reader *r)
 	uint64_t flags;
 
 	get_u64(r, &read.number);
-	run_id = note_get_name(r, RUN_ID_SIZE);
+	run_id = wal_get_name(r, RUN_ID_SIZE);
 	flags = task_read(r, &read, 0);
-	if (note_reader_done(r) < 0 || read.number == 0)
+	if (wal_reader_done(r) < 0 || read.number == 0)
 		return -EBADMSG;
 	run = run_find(c, run_id);
 	if (run == NULL) {
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 		return 0;
 	}
 	t = task_find(c, read.number);
@@ -201,26 +201,26 @@ replay_task(struct correlator *c, struct note_reader *r)
 		t = task_new(c, run, read.number);
 	if (t == NULL)
 		return -ENOMEM;
-	if ((flags & NOTE_BIT(TASK_HAS_ID_KEY)) == 0)
+	if ((flags & WAL_BIT(TASK_HAS_ID_KEY)) == 0)
 		task_unset_id_key(c, t);
 	if (read.failing != FAILING_DUE)
 		let_go(c, &t->failure);
 	if (task_keep(c, t, &read) < 0)
 		return -ENOMEM;
-	if (flags & NOTE_BIT(TASK_HAS_ID_KEY))
+	if (flags & WAL_BIT(TASK_HAS_ID_KEY))
 		task_set_id_key(c, t);
-	t->mark.noted_in = c->journal.checkpoint;
+	t->mark.logged_in = c->wal.checkpoint;
 	return 0;
 }
 
 static int
-replay_forget_task(struct correlator *c, struct note_reader *r)
+replay_forget_task(struct correlator *c, struct wal_reader *r)
 {
 	uint64_t number;
 	struct task *t;
 
 	get_u64(r, &number);
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	t = task_find(c, number);
 	if (t != NULL) {	/* else it went with its last process */
@@ -231,38 +231,38 @@ replay_forget_task(struct correlator *c, struct note_reader *r)
 }
 
 static int
-replay(struct correlator *c, enum note_kind kind, struct note_reader *r)
+replay(struct correlator *c, enum wal_kind kind, struct wal_reader *r)
 {
-	if (kind == NOTE_BEGIN)
+	if (kind == WAL_BEGIN)
 		return replay_beginning(c, r);
-	if (c->journal.replay != REPLAY_OURS)
-		return c->journal.replay == REPLAY_STALE ? -ESTALE : -EBADMSG;
+	if (c->wal.replay != REPLAY_OURS)
+		return c->wal.replay == REPLAY_STALE ? -ESTALE : -EBADMSG;
 	switch (kind) {
-	case NOTE_BEGIN:
+	case WAL_BEGIN:
 		break;
-	case NOTE_CGROUP:
+	case WAL_CGROUP:
 		return replay_cgroup(c, r);
-	case NOTE_RUN:
+	case WAL_RUN:
 		return replay_run(c, r);
-	case NOTE_TASK:
+	case WAL_TASK:
 		return replay_task(c, r);
-	case NOTE_PROCESS:
+	case WAL_PROCESS:
 		return replay_process(c, r);
-	case NOTE_USAGE:
+	case WAL_USAGE:
 		return replay_usage(c, r);
-	case NOTE_FORGET:
+	case WAL_FORGET:
 		return replay_forget(c, r);
-	case NOTE_FORGET_TASK:
+	case WAL_FORGET_TASK:
 		return replay_forget_task(c, r);
-	case NOTE_FORGET_RUN:
+	case WAL_FORGET_RUN:
 		return replay_forget_run(c, r);
-	case NOTE_LOSSES:
+	case WAL_LOSSES:
 		return replay_losses(c, r);
-	case NOTE_FACT:
+	case WAL_FACT:
 		return replay_fact(c, r);
-	case NOTE_FAILURE:
+	case WAL_FAILURE:
 		return replay_failure(c, r);
-	case NOTE_KINDS:
+	case WAL_KINDS:
 		break;
 	}
 	return -EBADMSG;
@@ -272,14 +272,14 @@ int
 correlator_replay(struct correlator *c, const void *data, size_t len)
 {
 	const uint8_t *bytes = data;
-	struct replayed *told = &c->journal.replayed;
+	struct replayed *told = &c->wal.replayed;
 	int error = -EBADMSG;
 
-	c->journal.is_replaying = true;
-	if (len >= 2 && len <= NOTE_MAX_BYTES && bytes[1] >= NOTE_VERSION_FIRST && bytes[1] <= NOTE_VERSION)
-		error = replay(c, bytes[0], &(struct note_reader){ bytes + 2, bytes + len, bytes[1], false });
+	c->wal.is_replaying = true;
+	if (len >= 2 && len <= WAL_MAX_BYTES && bytes[1] >= WAL_VERSION_FIRST && bytes[1] <= WAL_VERSION)
+		error = replay(c, bytes[0], &(struct wal_reader){ bytes + 2, bytes + len, bytes[1], false });
 	if (error == 0)
-		told->notes++;
+		told->entries++;
 	else if (error == -ESTALE)
 		told->stale++;
 	else
@@ -324,7 +324,7 @@ queue_gone(struct correlator *c)
 void
 correlator_replay_done(struct correlator *c, struct replayed *ret)
 {
-	struct replayed *told = &c->journal.replayed;
+	struct replayed *told = &c->wal.replayed;
 	struct process *p;
 	struct task *t, *next;
 

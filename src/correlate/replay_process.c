@@ -1,65 +1,65 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * replay_process: notes of processes, and of how they failed.
+ * replay_process: entries of processes, and of how they failed.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "correlate/findings.h"
-#include "correlate/journal.h"
-#include "correlate/note_rows.h"
+#include "correlate/wal.h"
+#include "correlate/wal_rows.h"
 #include "correlate/replay.h"
 
-NOTE_READER(process, struct process, PROCESS_ROWS)
-NOTE_READER(usage, struct process, PROCESS_USAGE_ROWS)
-NOTE_READER(text, struct text_parts, TEXT_ROWS)
-NOTE_READER(failure, struct failure, FAILURE_ROWS)
-NOTE_KEEPER(failure, struct failure, FAILURE_ROWS)
+WAL_READER(process, struct process, PROCESS_ROWS)
+WAL_READER(usage, struct process, PROCESS_USAGE_ROWS)
+WAL_READER(text, struct text_parts, TEXT_ROWS)
+WAL_READER(failure, struct failure, FAILURE_ROWS)
+WAL_KEEPER(failure, struct failure, FAILURE_ROWS)
 
-/* The text that a note holds, in place but for the table of arguments. */
+/* The text that an entry holds, in place but for the table of arguments. */
 static void
-get_text(struct correlator *c, struct note_reader *r, struct text_parts *x)
+get_text(struct correlator *c, struct wal_reader *r, struct text_parts *x)
 {
-	uint64_t flags = note_get_max(r, NOTE_BIT(TEXT_FLAGS) - 1);
-	uint64_t argc = note_get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
-	uint64_t n_variables = note_get_max(r, (uint64_t)(r->end - r->at) / 2);
+	uint64_t flags = wal_get_max(r, WAL_BIT(TEXT_FLAGS) - 1);
+	uint64_t argc = wal_get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
+	uint64_t n_variables = wal_get_max(r, (uint64_t)(r->end - r->at) / 2);
 	struct named_text *variables;
 	const char **argv = NULL;
 
 	arena_reset(&c->arena);
-	if (flags & NOTE_BIT(TEXT_HAS_ARGV)) {
+	if (flags & WAL_BIT(TEXT_HAS_ARGV)) {
 		argv = arena_alloc(&c->arena, (size_t)(argc + 1) * sizeof(*argv));
 		if (argv == NULL)
 			r->is_bad = true;
 		for (uint64_t i = 0; i < argc && !r->is_bad; i++)
-			argv[i] = note_get_string(r);
+			argv[i] = wal_get_string(r);
 	} else if (argc != 0) {
 		r->is_bad = true;
 	}
 	x->argv = argv;
 	x->argc = (size_t)argc;
-	x->argv_truncated = flags & NOTE_BIT(TEXT_ARGV_TRUNCATED);
+	x->argv_truncated = flags & WAL_BIT(TEXT_ARGV_TRUNCATED);
 	text_read(r, x, flags);
 	variables = arena_alloc(&c->arena, (size_t)(n_variables + 1) * sizeof(*variables));
 	if (variables == NULL)
 		r->is_bad = true;
 	for (uint64_t i = 0; i < n_variables && !r->is_bad; i++) {
-		variables[i].name = note_get_string(r);
-		variables[i].value = note_get_string(r);
+		variables[i].name = wal_get_string(r);
+		variables[i].value = wal_get_string(r);
 	}
 	x->variables = variables;
 	x->n_variables = (size_t)n_variables;
 	/* Where there is no room for another word it is not known. */
-	x->tool_rule = flags & NOTE_BIT(TEXT_HAS_RULE) ? kept_name(c, note_get_string(r)) : NULL;
+	x->tool_rule = flags & WAL_BIT(TEXT_HAS_RULE) ? kept_name(c, wal_get_string(r)) : NULL;
 }
 
-/* A process note, read. */
+/* A process entry, read. */
 struct told {
 	struct process p;		/* its values; no pointers */
 	uint64_t flags;
 	uint64_t task;
 	const char *run;
-	enum note_text place;
+	enum wal_text place;
 	struct process_id holder;
 	struct text_parts parts;
 	struct usage before;
@@ -67,7 +67,7 @@ struct told {
 };
 
 static void
-get_process(struct correlator *c, struct note_reader *r, struct told *t)
+get_process(struct correlator *c, struct wal_reader *r, struct told *t)
 {
 	struct process *p = &t->p;
 	uint64_t flags = process_read(r, p, 0);
@@ -75,25 +75,25 @@ get_process(struct correlator *c, struct note_reader *r, struct told *t)
 	t->flags = flags;
 	p->self.start_ns = p->id.start_ns;
 	p->self.pid = (uint32_t)p->id.pid;
-	if (flags & NOTE_BIT(PROCESS_ANCHOR_IS_PARENT))
+	if (flags & WAL_BIT(PROCESS_ANCHOR_IS_PARENT))
 		p->anchor = p->parent;
-	if (flags & NOTE_BIT(PROCESS_ABOVE_IS_PARENT))
+	if (flags & WAL_BIT(PROCESS_ABOVE_IS_PARENT))
 		p->above = p->parent;
-	if (flags & NOTE_BIT(PROCESS_HAS_TASK))
+	if (flags & WAL_BIT(PROCESS_HAS_TASK))
 		get_u64(r, &t->task);
-	else if (flags & NOTE_BIT(PROCESS_HAS_RUN))
-		t->run = note_get_name(r, RUN_ID_SIZE);
+	else if (flags & WAL_BIT(PROCESS_HAS_RUN))
+		t->run = wal_get_name(r, RUN_ID_SIZE);
 	usage_read(r, p, flags);
-	if ((flags & NOTE_BIT(PROCESS_HAS_LATEST)) == 0 && p->was_usage_sent)
+	if ((flags & WAL_BIT(PROCESS_HAS_LATEST)) == 0 && p->was_usage_sent)
 		p->latest = p->sent;
-	t->place = (enum note_text)note_get_max(r, NOTE_TEXTS - 1);
-	if (t->place == NOTE_TEXT_OF)
+	t->place = (enum wal_text)wal_get_max(r, WAL_TEXTS - 1);
+	if (t->place == WAL_TEXT_OF)
 		get_id(r, &t->holder);
-	else if (t->place == NOTE_TEXT_HERE)
+	else if (t->place == WAL_TEXT_HERE)
 		get_text(c, r, &t->parts);
-	if (flags & NOTE_BIT(PROCESS_HAS_TITLE))
+	if (flags & WAL_BIT(PROCESS_HAS_TITLE))
 		get_usage(r, &t->before);
-	if (flags & NOTE_BIT(PROCESS_HAS_FAILED_CHILD)) {
+	if (flags & WAL_BIT(PROCESS_HAS_FAILED_CHILD)) {
 		get_u64(r, &p->child_begin_ns);
 		get_u64(r, &t->child_end_ns);
 	}
@@ -106,17 +106,17 @@ told_text(struct correlator *c, const struct told *t)
 {
 	struct process *holder;
 
-	if (t->place != NOTE_TEXT_OF)
+	if (t->place != WAL_TEXT_OF)
 		return program_text_of(c, &t->parts);
 	holder = process_find(c, t->holder.start_ns, t->holder.pid);
 	if (holder == NULL || holder->text == NULL) {
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 		return NULL;
 	}
 	return program_text_ref(holder->text);
 }
 
-/* What a process has of failures lives through a note of it, but for that of programs before its own. */
+/* What a process has of failures lives through an entry of it, but for that of programs before its own. */
 static void
 keep_failures(struct correlator *c, struct process *p, struct told *t)
 {
@@ -124,11 +124,11 @@ keep_failures(struct correlator *c, struct process *p, struct told *t)
 		failures_exec(c, p);
 	t->p.failures = p->failures;
 	if (p->child_begin_ns > t->p.child_begin_ns)
-		t->p.child_begin_ns = p->child_begin_ns;	/* as the notes of its children tell */
+		t->p.child_begin_ns = p->child_begin_ns;	/* as the entries of its children tell */
 }
 
 int
-replay_process(struct correlator *c, struct note_reader *r)
+replay_process(struct correlator *c, struct wal_reader *r)
 {
 	struct told t = { 0 };
 	struct process *p;
@@ -138,16 +138,16 @@ replay_process(struct correlator *c, struct note_reader *r)
 	struct subject s;
 
 	get_process(c, r, &t);
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, t.p.id.start_ns, t.p.id.pid);
-	if (t.place == NOTE_TEXT_HERE || t.place == NOTE_TEXT_OF) {
+	if (t.place == WAL_TEXT_HERE || t.place == WAL_TEXT_OF) {
 		text = told_text(c, &t);
-		if (text == NULL && t.place == NOTE_TEXT_HERE)
+		if (text == NULL && t.place == WAL_TEXT_HERE)
 			return -ENOMEM;
-	} else if (t.place == NOTE_TEXT_KEPT) {
+	} else if (t.place == WAL_TEXT_KEPT) {
 		if (p == NULL || p->text == NULL)
-			c->journal.replayed.incomplete++;
+			c->wal.replayed.incomplete++;
 		else
 			text = program_text_ref(p->text);
 	}
@@ -157,13 +157,13 @@ replay_process(struct correlator *c, struct note_reader *r)
 		program_text_unref(c, text);
 		return -ENOMEM;
 	}
-	if (t.flags & NOTE_BIT(PROCESS_HAS_TASK)) {
+	if (t.flags & WAL_BIT(PROCESS_HAS_TASK)) {
 		task = task_find(c, t.task);
 		run = task != NULL ? task->run : NULL;
-	} else if (t.flags & NOTE_BIT(PROCESS_HAS_RUN)) {
+	} else if (t.flags & WAL_BIT(PROCESS_HAS_RUN)) {
 		run = run_find(c, t.run);
 	}
-	c->journal.replayed.incomplete += (t.flags & NOTE_BIT(PROCESS_HAS_RUN)) != 0 && run == NULL;
+	c->wal.replayed.incomplete += (t.flags & WAL_BIT(PROCESS_HAS_RUN)) != 0 && run == NULL;
 	program_text_unref(c, p->text);
 	task_assign(c, p, task);
 	run_assign(c, p, run);
@@ -176,23 +176,23 @@ replay_process(struct correlator *c, struct note_reader *r)
 	t.p.run = run;
 	t.p.location = NULL;
 	t.p.text = text;
-	t.p.is_text_noted = text != NULL;
-	t.p.mark.noted_in = c->journal.checkpoint;
+	t.p.is_text_logged = text != NULL;
+	t.p.mark.logged_in = c->wal.checkpoint;
 	*p = t.p;
 	location_set(c, p, process_of(c, &p->parent), !p->is_forked);
 	if (!p->is_forked) {
 		program_subject(c, p, &s);
 		p->location = location_refine(c, p->location, &s);
 	}
-	if (t.flags & NOTE_BIT(PROCESS_HAS_TITLE) && title_of(p) != NULL) {
+	if (t.flags & WAL_BIT(PROCESS_HAS_TITLE) && title_of(p) != NULL) {
 		p->title->before = t.before;
 		p->title->is_taken = true;
 	}
-	if (t.place == NOTE_TEXT_HERE) {
-		text->noted_by = p->id;
-		text->noted_in = c->journal.checkpoint;
+	if (t.place == WAL_TEXT_HERE) {
+		text->logged_by = p->id;
+		text->logged_in = c->wal.checkpoint;
 	}
-	if (t.flags & NOTE_BIT(PROCESS_WAS_SHOWN) && p->has_context) {	/* in the order of program_emit() */
+	if (t.flags & WAL_BIT(PROCESS_WAS_SHOWN) && p->has_context) {	/* in the order of program_emit() */
 		cgroup_use(c, p->context.cgroup_v2, true);
 		cgroup_use(c, p->context.cgroup_v1, false);
 	}
@@ -202,24 +202,24 @@ replay_process(struct correlator *c, struct note_reader *r)
 }
 
 int
-replay_failure(struct correlator *c, struct note_reader *r)
+replay_failure(struct correlator *c, struct wal_reader *r)
 {
 	struct failure read = { 0 }, *f, *of = NULL;
 	struct program_key of_key = { 0 }, parent = { 0 };
 	const char *text[4];
 	uint64_t flags = failure_read(r, &read, 0);
 
-	if (flags & NOTE_BIT(FAILURE_HAS_OF))
+	if (flags & WAL_BIT(FAILURE_HAS_OF))
 		get_key(r, &of_key);
-	if (flags & NOTE_BIT(FAILURE_HAS_PARENT))
+	if (flags & WAL_BIT(FAILURE_HAS_PARENT))
 		get_key(r, &parent);
 	for (int i = 0; i < 4; i++)
-		text[i] = note_get_string(r);
-	if (note_reader_done(r) < 0 || read.program.pid == 0 || read.begin_ns > read.end_ns)
+		text[i] = wal_get_string(r);
+	if (wal_reader_done(r) < 0 || read.program.pid == 0 || read.begin_ns > read.end_ns)
 		return -EBADMSG;
-	if (flags & NOTE_BIT(FAILURE_HAS_OF)) {
+	if (flags & WAL_BIT(FAILURE_HAS_OF)) {
 		of = failure_find(c, &of_key);
-		c->journal.replayed.incomplete += of == NULL;
+		c->wal.replayed.incomplete += of == NULL;
 	}
 	failure_ref(of);	/* whatever goes to make room */
 	f = failure_get(c, &read.program, text);
@@ -229,13 +229,13 @@ replay_failure(struct correlator *c, struct note_reader *r)
 	}
 	failure_unref(c, of);
 	(void)failure_keep(c, f, &read);	/* it has no strings */
-	f->mark.noted_in = c->journal.checkpoint;
+	f->mark.logged_in = c->wal.checkpoint;
 	failure_attach(c, f, &parent);
 	return 0;
 }
 
 int
-replay_usage(struct correlator *c, struct note_reader *r)
+replay_usage(struct correlator *c, struct wal_reader *r)
 {
 	struct usage sent = { 0 }, latest = { 0 };
 	struct process_id id;
@@ -243,18 +243,18 @@ replay_usage(struct correlator *c, struct note_reader *r)
 	uint64_t flags, after_ns;
 
 	get_id(r, &id);
-	flags = note_get_max(r, 3);
+	flags = wal_get_max(r, 3);
 	get_usage(r, &sent);
 	get_u64(r, &after_ns);
 	if (flags & 2)
 		get_usage(r, &latest);
 	else if (flags & 1)
 		latest = sent;
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);
 	if (p == NULL || !p->is_announced) {
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 		return 0;
 	}
 	p->sent = sent;
@@ -265,18 +265,18 @@ replay_usage(struct correlator *c, struct note_reader *r)
 }
 
 int
-replay_forget(struct correlator *c, struct note_reader *r)
+replay_forget(struct correlator *c, struct wal_reader *r)
 {
 	struct process_id id;
 	struct process *p;
 
 	get_id(r, &id);
-	if (note_reader_done(r) < 0)
+	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, id.start_ns, id.pid);
 	if (p != NULL)
 		process_remove(c, p);
 	else
-		c->journal.replayed.incomplete++;
+		c->wal.replayed.incomplete++;
 	return 0;
 }

@@ -105,7 +105,7 @@ run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_n
 		r->lost_before = c->lost_events;
 		run_emit(c, r, PHASE_START, at_ns);
 	}
-	journal_run(c, r);
+	wal_run(c, r);
 }
 
 void
@@ -114,7 +114,7 @@ run_root_ended(struct correlator *c, struct run *r, const int32_t *status)
 	r->root_ended = true;
 	r->has_status = status != NULL;
 	r->status = status != NULL ? *status : 0;
-	journal_run(c, r);
+	wal_run(c, r);
 }
 
 /* All of them in one walk over the processes: there may be thousands of either. */
@@ -166,7 +166,7 @@ runs_tick(struct correlator *c, uint64_t now_ns, bool live)
 		if (r->has_started && !r->has_ended && r != c->whole && is_quiet(r, now_ns)) {
 			run_emit(c, r, PHASE_END, now_ns);
 			r->has_ended = true;
-			journal_run(c, r);
+			wal_run(c, r);
 		} else if (live && r->has_started && !r->has_ended) {
 			run_emit(c, r, PHASE_LIVE, now_ns);
 		}
@@ -175,12 +175,12 @@ runs_tick(struct correlator *c, uint64_t now_ns, bool live)
 		if (r->idle_ns == 0)
 			r->idle_ns = now_ns;
 		if (now_ns - r->idle_ns > RUN_KEPT_NS) {
-			journal_flush(c);
-			journal_forget_run(c, r);
+			wal_flush(c);
+			wal_forget_run(c, r);
 			run_free(c, r);
 		}
 	}
-	journal_flush(c);
+	wal_flush(c);
 }
 
 void

@@ -44,7 +44,7 @@ enum failing {
 	FAILING_OVER,			/* told, or left out */
 };
 
-/* What is to be noted of a thing; of a process more than that. */
+/* What is to be logged of a thing; of a process more than that. */
 enum news {
 	NEWS_NONE,
 	NEWS_USAGE,			/* sent, latest */
@@ -52,11 +52,11 @@ enum news {
 	NEWS_SHOWN,			/* all, and a record was made of it */
 };
 
-/* What the journal keeps of each thing that it has notes of. */
+/* What the write-ahead log keeps of each thing that it has entries of. */
 struct mark {
 	struct mark *prev, *next;	/* while there is news */
-	enum news news;			/* since its last note */
-	uint32_t noted_in;		/* the checkpoint since which there are notes; 0: none */
+	enum news news;			/* since its last entry */
+	uint32_t logged_in;		/* the checkpoint since which there are entries; 0: none */
 };
 
 /* Sums over some programs, and when any of them ran. */
@@ -84,8 +84,8 @@ struct failures;
 struct text {
 	unsigned refs;
 	size_t size;			/* of the block, towards the budget */
-	struct process_id noted_by;	/* whose note holds it ... */
-	uint32_t noted_in;		/* ... since this checkpoint; 0: nobody's */
+	struct process_id logged_by;	/* whose entry holds it ... */
+	uint32_t logged_in;		/* ... since this checkpoint; 0: nobody's */
 	const char *exe;
 	const char *comm;
 	const char *cwd;
@@ -276,9 +276,9 @@ struct process {
 	struct usage latest;		/* of the current program, at the last snapshot */
 	struct usage sent;		/* of the current program, at the last Usage record */
 	uint64_t sent_ns;
-	struct process *prev_gone, *next_gone;	/* while gone_ns != 0, and no journal is replayed */
+	struct process *prev_gone, *next_gone;	/* while gone_ns != 0, and no write-ahead log is replayed */
 	struct mark mark;
-	bool is_text_noted;		/* its notes hold the text that it has now */
+	bool is_text_logged;		/* its entries hold the text that it has now */
 	enum titles titles;
 	struct title *title;		/* owned; NULL: none was read */
 };
@@ -303,10 +303,10 @@ struct kept_name {
 enum replay_state {
 	REPLAY_NONE,			/* no beginning was seen */
 	REPLAY_OURS,
-	REPLAY_STALE,			/* notes of another boot or run */
+	REPLAY_STALE,			/* entries of another boot or run */
 };
 
-/* In the order in which they are noted: whatever refers to another stands behind it. */
+/* In the order in which they are logged: whatever refers to another stands behind it. */
 enum marked {
 	MARKED_RUNS,
 	MARKED_TASKS,
@@ -315,16 +315,16 @@ enum marked {
 	MARKED_KINDS,
 };
 
-/* journal.c and replay.c */
-struct journal {
-	uint8_t *buffer;		/* owned: the note under way */
+/* wal.c and replay.c */
+struct wal {
+	uint8_t *buffer;		/* owned: the entry under way */
 	size_t size;
-	bool has_begun;			/* a beginning was noted, or replayed */
+	bool has_begun;			/* a beginning was logged, or replayed */
 	bool is_replaying;
 	uint32_t checkpoint;		/* counted from 1 */
 	struct mark *marked[MARKED_KINDS];	/* first marked first */
-	bool has_marked;		/* since the last flush: else nothing is to be noted */
-	bool has_lost;			/* to be noted */
+	bool has_marked;		/* since the last flush: else nothing is to be logged */
+	bool has_lost;			/* to be logged */
 	uint64_t lost;
 	enum replay_state replay;
 	struct replayed replayed;
@@ -373,7 +373,7 @@ struct correlator {
 	struct summary_row *summary;	/* owned */
 	uint64_t refused;
 	uint64_t runs_refused;
-	struct journal journal;
+	struct wal wal;
 };
 
 /* state.c */
@@ -402,44 +402,44 @@ struct program_key process_above(struct correlator *c, const struct program_key 
 struct process *process_add(struct correlator *c, const struct program_key *self,
     const struct program_key *parent, const struct program_key *anchor);
 void process_remove(struct correlator *c, struct process *p);
-void process_forget(struct correlator *c, struct process *p);	/* noted, and removed */
+void process_forget(struct correlator *c, struct process *p);	/* logged, and removed */
 void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes t over */
 void process_gone(struct correlator *c, struct process *p);	/* to the end of the line */
 
 /*
- * journal.c: what changed is marked, and noted by journal_flush() at the end of each call. Without
- * a journal, and while one is replayed, nothing is marked.
+ * wal.c: what changed is marked, and logged by wal_flush() at the end of each call. Without
+ * a write-ahead log, and while one is replayed, nothing is marked.
  */
 static inline bool
-journal_is_on(const struct correlator *c)
+wal_is_on(const struct correlator *c)
 {
-	return c->ops.note != NULL && !c->journal.is_replaying;
+	return c->ops.wal != NULL && !c->wal.is_replaying;
 }
 /* There is news of the thing of this mark. */
-void journal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news);
-void journal_run(struct correlator *c, struct run *r);		/* NULL is fine */
-void journal_losses(struct correlator *c);
+void wal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news);
+void wal_run(struct correlator *c, struct run *r);		/* NULL is fine */
+void wal_losses(struct correlator *c);
 /* At once, and a fact's run before it. */
-void journal_cgroup(struct correlator *c, const struct cgroup_path *g);
-void journal_fact(struct correlator *c, const struct fact *f);
+void wal_cgroup(struct correlator *c, const struct cgroup_path *g);
+void wal_fact(struct correlator *c, const struct fact *f);
 /* At once: it will be freed. */
-void journal_forget(struct correlator *c, struct process *p);
-void journal_forget_task(struct correlator *c, struct task *t);
-void journal_forget_run(struct correlator *c, struct run *r);
-void journal_forget_failure(struct correlator *c, struct mark *m);	/* without a note: it goes with who holds it */
-void journal_flush(struct correlator *c);
-void journal_done(struct correlator *c);
+void wal_forget(struct correlator *c, struct process *p);
+void wal_forget_task(struct correlator *c, struct task *t);
+void wal_forget_run(struct correlator *c, struct run *r);
+void wal_forget_failure(struct correlator *c, struct mark *m);	/* without an entry: it goes with who holds it */
+void wal_flush(struct correlator *c);
+void wal_done(struct correlator *c);
 
 static inline void
-journal_process(struct correlator *c, struct process *p, enum news news)
+wal_process(struct correlator *c, struct process *p, enum news news)
 {
-	journal_mark(c, MARKED_PROCESSES, &p->mark, news);
+	wal_mark(c, MARKED_PROCESSES, &p->mark, news);
 }
 
 static inline void
-journal_task(struct correlator *c, struct task *t)
+wal_task(struct correlator *c, struct task *t)
 {
-	journal_mark(c, MARKED_TASKS, &t->mark, NEWS_ALL);
+	wal_mark(c, MARKED_TASKS, &t->mark, NEWS_ALL);
 }
 
 /* cgroups.c: NULL where the path is not known, or id is 0; valid until the next cgroup event */

@@ -72,11 +72,11 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		attribute_by_hand(c, p);
 		if (p->is_announced)
 			account_enter(c, p, now_ns);
-		journal_process(c, p, NEWS_ALL);
+		wal_process(c, p, NEWS_ALL);
 		n++;
 	}
-	journal_run(c, r);
-	journal_flush(c);
+	wal_run(c, r);
+	wal_flush(c);
 	return n;
 }
 

@@ -71,7 +71,7 @@ task_unset_id_key(struct correlator *c, struct task *t)
 	HASH_DELETE(by_id, c->tasks_by_id, t);
 	free(t->id_key);
 	t->id_key = NULL;
-	journal_task(c, t);
+	wal_task(c, t);
 }
 
 static void
@@ -110,7 +110,7 @@ task_reap(struct correlator *c, struct task *t)
 {
 	if (t->refs > 0 || !(t->has_ended || !t->has_started))
 		return;
-	journal_forget_task(c, t);
+	wal_forget_task(c, t);
 	task_free(c, t);
 }
 
@@ -156,7 +156,7 @@ task_joined(struct correlator *c, struct task *t, uint64_t at_ns)
 		t->has_started = true;
 		task_emit(c, t, PHASE_START, at_ns);
 	}
-	journal_task(c, t);
+	wal_task(c, t);
 }
 
 void
@@ -164,7 +164,7 @@ task_end(struct correlator *c, struct task *t, uint64_t now_ns)
 {
 	task_emit(c, t, PHASE_END, now_ns);
 	t->has_ended = true;
-	journal_task(c, t);
+	wal_task(c, t);
 }
 
 void
@@ -172,7 +172,7 @@ task_root_ended(struct correlator *c, struct task *t, int32_t status)
 {
 	t->root_ended = true;
 	t->status = status;
-	journal_task(c, t);
+	wal_task(c, t);
 }
 
 void
@@ -186,7 +186,7 @@ task_failed(struct correlator *c, struct task *t, uint64_t end_ns)
 		    strcmp(later->name, t->name) != 0 || strcmp(later->sample, t->sample) != 0)
 			continue;
 		later->attempt.value++;
-		journal_task(c, later);
+		wal_task(c, later);
 	}
 }
 
@@ -200,7 +200,7 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 			continue;
 		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
 			task_end(c, t, now_ns);
-			journal_flush(c);	/* while it is there */
+			wal_flush(c);	/* while it is there */
 			task_reap(c, t);
 		} else if (live) {
 			task_emit(c, t, PHASE_LIVE, now_ns);

@@ -88,6 +88,6 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 		}
 		attribute_title(c, p, parent, &s, now_ns);
 	}
-	journal_flush(c);
+	wal_flush(c);
 	arena_wipe(&c->arena);
 }

@@ -52,14 +52,14 @@ enum {
 
 enum spool_entry_kind {
 	SPOOL_ENTRY_RECORD = 1,
-	SPOOL_ENTRY_NOTE = 2,
-	SPOOL_ENTRY_CHECKPOINT = 3,	/* notes before this one are forgotten */
+	SPOOL_ENTRY_WAL = 2,
+	SPOOL_ENTRY_CHECKPOINT = 3,	/* entries before this one are forgotten */
 };
 
 enum spool_batch_flag {
 	SPOOL_BATCH_PLACE = 1,		/* it has a place in the ring */
 	SPOOL_BATCH_CHECKPOINT = 2,	/* a checkpoint is among its entries */
-	SPOOL_BATCH_NOTES = 4,
+	SPOOL_BATCH_WAL = 4,
 };
 
 struct spool_segment_head {

@@ -222,17 +222,17 @@ shorten(struct spool *s, struct spool_segment *seg, uint64_t at)
 }
 
 static void
-take_note(struct spool *s, const struct spool_walk *w, const struct spool_entry *e)
+take_wal_entry(struct spool *s, const struct spool_walk *w, const struct spool_entry *e)
 {
-	w->seg->has_notes = true;
+	w->seg->has_wal = true;
 	if (e->kind == SPOOL_ENTRY_CHECKPOINT) {
 		s->checkpoint = (struct spool_checkpoint){ w->seg, w->batch_at };
 		s->safe = s->checkpoint;
 		s->checkpoint_bytes = w->batch_end - w->batch_at;
 		s->since_checkpoint = 0;
-		s->notes_since = 0;
+		s->wal_bytes_since = 0;
 	} else {
-		s->notes_since += e->len;
+		s->wal_bytes_since += e->len;
 	}
 }
 
@@ -268,7 +268,7 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		if (r != 1)
 			break;
 		if (e.kind != SPOOL_ENTRY_RECORD) {
-			take_note(s, w, &e);
+			take_wal_entry(s, w, &e);
 		} else {
 			good[e.topic]++;
 			if (w->number >= q->done_below && !spool_is_skipped(q, w->number)) {
@@ -447,7 +447,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	return r;
 }
 
-/* Checkpoints in the batch at a walk's place: notes before the last of them are not replayed. */
+/* Checkpoints in the batch at a walk's place: entries before the last of them are not replayed. */
 static unsigned
 count_checkpoints(struct spool *s, struct spool_walk w)
 {
@@ -482,7 +482,7 @@ spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg
 		if (w.seg != seg)
 			spool_walk_start(&w, seg, 0, w.number);
 		while (spool_walk_batch(s, &q->reader, &w, &h) == 1) {
-			if (!(h.flags & (SPOOL_BATCH_NOTES | SPOOL_BATCH_CHECKPOINT)))
+			if (!(h.flags & (SPOOL_BATCH_WAL | SPOOL_BATCH_CHECKPOINT)))
 				continue;
 			for (;;) {
 				int r = spool_walk_entry(s, &q->reader, &w, &e);
@@ -493,7 +493,7 @@ spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg
 					break;
 				if (e.kind == SPOOL_ENTRY_CHECKPOINT && skip > 0)
 					skip--;
-				else if (e.kind == SPOOL_ENTRY_NOTE && skip == 0)
+				else if (e.kind == SPOOL_ENTRY_WAL && skip == 0)
 					cb(e.data, e.data_len, arg);
 				spool_walk_on(&w, &e);
 			}

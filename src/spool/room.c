@@ -136,7 +136,7 @@ spool_make_memory(struct spool *s, uint64_t more)
 			seg = oldest_in_memory(s, SPOOL_MAIN);
 			if (seg == NULL)
 				return false;
-			s->needs_checkpoint = s->needs_checkpoint || seg->has_notes;
+			s->needs_checkpoint = s->needs_checkpoint || seg->has_wal;
 		}
 		spool_give_up(s, seg, SPOOL_DROP_MEMORY);
 	}

@@ -72,7 +72,7 @@ spool_needed_from(const struct spool *s)
 	if (s->safe.seg != NULL)
 		return s->safe.seg;
 	TAILQ_FOREACH(seg, &s->queues[SPOOL_MAIN].segments, at)
-		if (seg->has_notes)
+		if (seg->has_wal)
 			return seg;
 	return NULL;
 }

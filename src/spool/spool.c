@@ -55,8 +55,8 @@ reset_batch(struct spool_queue_state *q)
 	q->entries = 0;
 	q->records = 0;
 	memset(q->counts, 0, sizeof(q->counts));
-	q->note_bytes = 0;
-	q->has_notes = false;
+	q->wal_bytes = 0;
+	q->has_wal = false;
 	q->has_checkpoint = false;
 }
 
@@ -105,7 +105,7 @@ spool_delivered(const struct spool *s)
 }
 
 static int
-add_note(struct spool *s, enum spool_entry_kind kind, const void *data, size_t len)
+add_wal_entry(struct spool *s, enum spool_entry_kind kind, const void *data, size_t len)
 {
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 	struct spool_entry e = { .kind = kind, .data = data, .data_len = len };
@@ -121,15 +121,15 @@ add_note(struct spool *s, enum spool_entry_kind kind, const void *data, size_t l
 }
 
 int
-spool_note(struct spool *s, const void *data, size_t len)
+spool_put_wal(struct spool *s, const void *data, size_t len)
 {
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
-	int r = add_note(s, SPOOL_ENTRY_NOTE, data, len);
+	int r = add_wal_entry(s, SPOOL_ENTRY_WAL, data, len);
 
 	if (r < 0)
 		return r;
-	q->has_notes = true;
-	q->note_bytes += spool_entry_size(0, len);
+	q->has_wal = true;
+	q->wal_bytes += spool_entry_size(0, len);
 	return 0;
 }
 
@@ -139,11 +139,11 @@ spool_checkpoint_begin(struct spool *s)
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 
 	/* Without memory it is not one, and is still wanted after the commit. */
-	if (add_note(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
+	if (add_wal_entry(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
 		return;
 	q->has_checkpoint = true;
-	q->has_notes = true;
-	q->note_bytes = 0;
+	q->has_wal = true;
+	q->wal_bytes = 0;
 }
 
 bool
@@ -158,7 +158,7 @@ spool_wants_checkpoint(const struct spool *s)
 	/* A state that is large beside a segment is not written out for each of them. */
 	if (s->checkpoint.seg != last && s->since_checkpoint >= large)
 		return true;
-	return s->notes_since > (large > s->segment_bytes / 4 ? large : s->segment_bytes / 4);
+	return s->wal_bytes_since > (large > s->segment_bytes / 4 ? large : s->segment_bytes / 4);
 }
 
 static uint64_t
@@ -185,7 +185,7 @@ pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *
 		.entries = q->entries,
 		.records = q->records,
 		.flags = (uint16_t)((place != NULL ? SPOOL_BATCH_PLACE : 0) |
-		    (q->has_notes ? SPOOL_BATCH_NOTES : 0) |
+		    (q->has_wal ? SPOOL_BATCH_WAL : 0) |
 		    (q->has_checkpoint ? SPOOL_BATCH_CHECKPOINT : 0)),
 		.queue = (uint16_t)queue,
 		.segment = seg->number,
@@ -218,16 +218,16 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 	q->next_number += q->records;
 	if (q->oldest_us == 0 && q->records > 0)
 		q->oldest_us = q->first_us;
-	seg->has_notes = seg->has_notes || q->has_notes;
+	seg->has_wal = seg->has_wal || q->has_wal;
 	if (seg->queue != SPOOL_MAIN)
 		return;
 	s->since_checkpoint += q->batch.len;
-	s->notes_since += q->note_bytes;
+	s->wal_bytes_since += q->wal_bytes;
 	if (q->has_checkpoint) {
 		s->checkpoint = (struct spool_checkpoint){ seg, at };
 		s->checkpoint_bytes = q->batch.len;
 		s->since_checkpoint = 0;
-		s->notes_since = 0;
+		s->wal_bytes_since = 0;
 		s->needs_checkpoint = false;
 	}
 }
@@ -329,7 +329,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			s->stats.dropped[t][SPOOL_DROP_MEMORY] += q->counts[t];
 		s->committed += q->records;	/* as those that were dropped later: on_delivered() takes all off */
-		s->needs_checkpoint = s->needs_checkpoint || q->has_notes;
+		s->needs_checkpoint = s->needs_checkpoint || q->has_wal;
 	}
 	reset_batch(q);
 }

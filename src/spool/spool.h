@@ -7,7 +7,7 @@
  *	<dir>/state                                           acknowledged up to where, next seq
  *	<dir>/schemas/<fingerprint>.avsc                      what the records were encoded with
  *
- * What is put and noted between two commits is one batch, and is written with one write(2): after a
+ * What is put and logged between two commits is one batch, and is written with one write(2): after a
  * crash it is there whole or not at all, with the place in the ring up to which it was made. The
  * owner moves the ring's consumer position only after spool_commit().
  *
@@ -89,7 +89,7 @@ int spool_close(struct spool *s);
 /* After opening, before anything is put: */
 uint64_t spool_next_seq(const struct spool *s, enum topic topic);	/* where numbering goes on */
 bool spool_place(const struct spool *s, struct spool_place *ret);	/* of the last whole batch */
-/* Calls cb for the notes since the last checkpoint, oldest first. */
+/* Calls cb for the entries since the last checkpoint, oldest first. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
 /*
@@ -100,11 +100,11 @@ int spool_put(void *spool, const struct encoded_record *r);
 /* Records that would survive the process: all but what is in memory for want of a disk. */
 uint64_t spool_delivered(const struct spool *s);
 
-/* Adds a note to the batch: the owner's state, for spool_replay(). Opaque here. 0 or -ENOMEM. */
-int spool_note(struct spool *s, const void *data, size_t len);
+/* Adds an entry to the batch: the owner's state, for spool_replay(). Opaque here. 0 or -ENOMEM. */
+int spool_put_wal(struct spool *s, const void *data, size_t len);
 /*
  * True when the next batch should begin with the whole state: the segment has grown, or a new one
- * was begun. Then: spool_checkpoint_begin(), a note for each thing, spool_commit(). Notes before it
+ * was begun. Then: spool_checkpoint_begin(), an entry for each thing, spool_commit(). Entries before it
  * are forgotten, with the batch that replaces them safely written.
  */
 bool spool_wants_checkpoint(const struct spool *s);

@@ -60,7 +60,7 @@ struct spool_segment {
 	uint64_t	 start;			/* length of the head */
 	uint64_t	 first;			/* number of its first record, once it has one */
 	uint64_t	 waiting[TOPIC_COUNT];	/* records not acknowledged */
-	bool		 has_notes;
+	bool		 has_wal;
 	unsigned	 n_topics;
 	enum topic	 topics[SPOOL_TOPICS_MAX];	/* of the indices in its entries */
 	uint64_t	 schemas[SPOOL_TOPICS_MAX];
@@ -137,8 +137,8 @@ struct spool_queue_state {
 	uint32_t	 records;
 	uint32_t	 counts[TOPIC_COUNT];
 	int64_t		 first_us;		/* of the first record in it */
-	uint64_t	 note_bytes;		/* since the checkpoint in it, if there is one */
-	bool		 has_notes;
+	uint64_t	 wal_bytes;		/* since the checkpoint in it, if there is one */
+	bool		 has_wal;
 	bool		 has_checkpoint;
 	/* to the output */
 	struct spool_reader reader;
@@ -195,7 +195,7 @@ struct spool {
 	struct spool_checkpoint safe;		/* the latest that the disk has for certain */
 	uint64_t	 checkpoint_bytes;	/* of the latest */
 	uint64_t	 since_checkpoint;	/* bytes of main batches */
-	uint64_t	 notes_since;		/* bytes of notes */
+	uint64_t	 wal_bytes_since;		/* bytes of entries */
 	bool		 needs_checkpoint;
 	enum spool_queue	 last_queue;		/* of the record that spool_next() returned last */
 	uint64_t	 last_index;
@@ -280,7 +280,7 @@ int spool_recover(struct spool *s, struct spool_recovery *recovery);
 
 /* disk.c */
 int spool_dir_open(struct spool *s, char *error, size_t error_size);
-/* Notes that the disk did not take something, and passes r on. */
+/* Entries that the disk did not take something, and passes r on. */
 int spool_disk_failed(struct spool *s, int r);
 /* Is the directory that we write to still the one of that name? */
 bool spool_dir_is_there(const struct spool *s);

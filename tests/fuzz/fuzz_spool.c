@@ -151,7 +151,7 @@ store_whole(int queue, uint64_t number, const char *name)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
 	const uint8_t *p = data;
 	uint64_t *sum = arg;
@@ -170,8 +170,8 @@ drain(struct spool *s)
 	for (; spool_next(s, &r); n++) {
 		if ((unsigned)r.topic >= TOPIC_COUNT)
 			abort();
-		on_note(r.data, r.len, &sum);
-		on_note(r.key, strlen(r.key), &sum);
+		on_wal_entry(r.data, r.len, &sum);
+		on_wal_entry(r.key, strlen(r.key), &sum);
 		if (n % 3 == 0)
 			spool_unget(s);
 		else
@@ -195,13 +195,13 @@ open_spool(struct spool_recovery *recovery)
 static void
 check(void)
 {
-	uint64_t seq[TOPIC_COUNT], notes = 0, want;
+	uint64_t seq[TOPIC_COUNT], entries = 0, want;
 	struct spool_recovery recovery;
 	struct spool_stats stats;
 	struct spool *s = open_spool(&recovery);
 	struct spool *spool = s;
 
-	spool_replay(s, on_note, &notes);
+	spool_replay(s, on_wal_entry, &entries);
 	want = recovery.records;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		seq[t] = spool_next_seq(s, t);

@@ -5,13 +5,13 @@
  *	power_cut live DIR SEED BATCHES crash|close [careless]
  *	power_cut check DIR
  *
- * live puts, notes, commits, hands out and acknowledges at random, and ends without or with closing. A
+ * live puts, entries, commits, hands out and acknowledges at random, and ends without or with closing. A
  * careless one does not wait for the disk before it hands out:
  *	W topic seq batch hash	will be put		H topic seq	was handed out
  *	A topic seq		will be acknowledged
- * Of each batch its number is noted, and is its place in the ring. check says what the spool holds:
+ * Of each batch its number is logged, and is its place in the ring. check says what the spool holds:
  *	R topic seq hash again	a record that waits	N topic seq	the next of a topic
- *	P batch			the last place		T batch		a note; C batch: the state up to there
+ *	P batch			the last place		T batch		an entry; C batch: the state up to there
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ struct waiting {
 	enum topic topic;
 };
 
-struct note {
+struct entry {
 	char kind;
 	uint64_t batch;
 };
@@ -71,17 +71,17 @@ tell(const char *format, ...)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
-	struct note note;
+	struct entry entry;
 
-	if (len != sizeof(note))
+	if (len != sizeof(entry))
 		exit(4);
-	memcpy(&note, data, sizeof(note));
+	memcpy(&entry, data, sizeof(entry));
 	if (arg != NULL)
-		tell("%c %" PRIu64 "\n", note.kind, note.batch);
+		tell("%c %" PRIu64 "\n", entry.kind, entry.batch);
 	else
-		batch = note.batch;
+		batch = entry.batch;
 }
 
 static void
@@ -96,15 +96,15 @@ open_spool(const char *dir, bool tells, bool is_careless)
 		fprintf(stderr, "power_cut: %s\n", error);
 		exit(5);
 	}
-	spool_replay(spool, on_note, tells ? &batch : NULL);
+	spool_replay(spool, on_wal_entry, tells ? &batch : NULL);
 }
 
 static void
-note(char kind)
+entry(char kind)
 {
-	struct note n = { kind, batch };
+	struct entry n = { kind, batch };
 
-	if (spool_note(spool, &n, sizeof(n)) < 0)
+	if (spool_put_wal(spool, &n, sizeof(n)) < 0)
 		exit(6);
 }
 
@@ -129,9 +129,9 @@ put_batch(uint64_t next_seq[TOPIC_COUNT])
 	place.position = ++batch;
 	if (spool_wants_checkpoint(spool)) {
 		spool_checkpoint_begin(spool);
-		note('C');
+		entry('C');
 	} else {
-		note('T');
+		entry('T');
 	}
 	for (uint32_t n = random_below(6); n > 0; n--) {
 		enum topic topic = topics[random_below(sizeof(topics) / sizeof(*topics))];

@@ -148,7 +148,7 @@ stage_decode(unsigned long n)
 	decoder_free(d);
 }
 
-/* --- correlate: a whole host, with a journal and findings, as the daemon has it --- */
+/* --- correlate: a whole host, with a write-ahead log and findings, as the daemon has it --- */
 
 struct life {
 	const char *argv[ARGS_MAX];
@@ -179,7 +179,7 @@ take_work(const struct work_record *r, void *arg)
 }
 
 static void
-take_note(const void *data, size_t len, void *arg)
+take_wal_entry(const void *data, size_t len, void *arg)
 {
 	(void)data, (void)len, (void)arg;
 }
@@ -193,7 +193,7 @@ take_finding(const struct finding_record *r, void *arg)
 static struct correlator *
 open_correlator(void)
 {
-	static const struct correlator_ops ops = { take_program, take_usage, take_work, take_work, take_note,
+	static const struct correlator_ops ops = { take_program, take_usage, take_work, take_work, take_wal_entry,
 		.finding = take_finding };
 	struct correlator_options o = { .boot_id = BOOT_ID, .host_id = SAMPLE_HOST, .rules = rules_shipped(),
 		.has_network = true };

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-UNITS = ("test_codec_encode", "test_collect_decode", "test_correlate_cputime", "test_correlate_journal", "test_model_usage")
+UNITS = ("test_codec_encode", "test_collect_decode", "test_correlate_cputime", "test_correlate_wal", "test_model_usage")
 
 
 def recipe():
@@ -103,11 +103,11 @@ def main():
             copy.edit(f"tests/unit/test_{test}.c", line, next_line(upper, name))
         copy.must("cmake", "--preset", "dev")
         if "notes hold other numbers" not in copy.run("cmake", "--build", "--preset", "dev", "--target", "sluice_correlate").stdout:
-            sys.exit("the journal takes other numbers than its version has")
+            sys.exit("the write-ahead log takes other numbers than its version has")
         # 3
-        copy.edit("src/correlate/journal.h", r"^#define NOTE_VERSION \d+$", one_more)
-        copy.edit("src/correlate/journal.h", r"^#define NOTE_COUNTERS \d+", one_more)
-        copy.edit("src/correlate/journal.h", r"^#define NOTE_USAGE_FIELDS \d+", one_more)
+        copy.edit("src/correlate/wal.h", r"^#define WAL_VERSION \d+$", one_more)
+        copy.edit("src/correlate/wal.h", r"^#define WAL_COUNTERS \d+", one_more)
+        copy.edit("src/correlate/wal.h", r"^#define WAL_USAGE_FIELDS \d+", one_more)
         copy.must("cmake", "--build", "--preset", "dev", "--target", "sluice", *UNITS)
         for unit in UNITS:
             copy.must(copy.path(f"build/dev/tests/{unit}"))

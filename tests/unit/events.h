@@ -19,7 +19,7 @@
 #define BOOT_ID "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11"
 
 /* One record, copied. Strings are owned; NULL stays NULL. */
-struct note {
+struct entry {
 	enum topic topic;
 	enum record_phase phase;
 	int64_t time_us;
@@ -36,8 +36,8 @@ struct note {
 	struct finding_record finding;		/* owned: kind, message and what its arrays point to */
 };
 
-/* What the correlator noted of itself, for its next life: each note behind its length. */
-struct kept_notes {
+/* What the correlator logged of itself, for its next life: each entry behind its length. */
+struct kept_entries {
 	char *data;
 	size_t len, cap;
 	size_t n;
@@ -45,9 +45,9 @@ struct kept_notes {
 
 struct world {
 	struct correlator *c;
-	struct note *notes;
+	struct entry *entries;
 	size_t n, cap;
-	struct kept_notes kept;		/* where it has a journal */
+	struct kept_entries kept;		/* where it has a write-ahead log */
 	uint64_t now;
 	uint32_t next_pid;
 };
@@ -62,42 +62,42 @@ struct being {
 };
 
 static inline char *
-note_copy(const char *s)
+wal_copy(const char *s)
 {
 	return s != NULL ? strdup(s) : NULL;
 }
 
-static inline struct note *
-note_add(struct world *w, enum topic topic, const struct record_head *head)
+static inline struct entry *
+wal_add(struct world *w, enum topic topic, const struct record_head *head)
 {
-	struct note *n;
+	struct entry *n;
 
 	if (w->n == w->cap) {
 		w->cap = w->cap > 0 ? 2 * w->cap : 64;
-		w->notes = realloc(w->notes, w->cap * sizeof(*w->notes));
+		w->entries = realloc(w->entries, w->cap * sizeof(*w->entries));
 	}
-	n = &w->notes[w->n++];
+	n = &w->entries[w->n++];
 	memset(n, 0, sizeof(*n));
 	n->topic = topic;
 	n->time_us = head->time_us;
-	n->run_id = note_copy(head->run_id);
-	n->pipeline = note_copy(head->pipeline);
-	n->task_id = note_copy(head->task_id);
-	n->task = note_copy(head->task);
-	n->sample = note_copy(head->sample);
+	n->run_id = wal_copy(head->run_id);
+	n->pipeline = wal_copy(head->pipeline);
+	n->task_id = wal_copy(head->task_id);
+	n->task = wal_copy(head->task);
+	n->sample = wal_copy(head->sample);
 	return n;
 }
 
 static inline void
-note_identity(struct note *n, const struct program_identity *id)
+wal_identity(struct entry *n, const struct program_identity *id)
 {
 	n->id = *id;
-	n->program_id = note_copy(id->program_id);
-	n->parent_program_id = note_copy(id->parent_program_id);
+	n->program_id = wal_copy(id->program_id);
+	n->parent_program_id = wal_copy(id->parent_program_id);
 }
 
 static inline void
-note_usage(struct note *n, const struct usage *usage)
+wal_usage(struct entry *n, const struct usage *usage)
 {
 	n->has_usage = usage != NULL;
 	if (usage != NULL)
@@ -105,69 +105,69 @@ note_usage(struct note *n, const struct usage *usage)
 }
 
 static inline void
-note_program(const struct program_record *r, void *arg)
+wal_program(const struct program_record *r, void *arg)
 {
-	struct note *n = note_add(arg, TOPIC_PROGRAM, &r->head);
+	struct entry *n = wal_add(arg, TOPIC_PROGRAM, &r->head);
 
 	n->phase = r->phase;
 	n->program = *r;
-	note_identity(n, &r->id);
-	n->exe = note_copy(r->exe);
-	n->comm = note_copy(r->comm);
-	n->cwd = note_copy(r->cwd);
-	n->tool = note_copy(r->tool);
-	n->cgroup = note_copy(r->cgroup);
-	n->cgroup_v1 = note_copy(r->cgroup_v1);
-	n->source = note_copy(r->task_source);
+	wal_identity(n, &r->id);
+	n->exe = wal_copy(r->exe);
+	n->comm = wal_copy(r->comm);
+	n->cwd = wal_copy(r->cwd);
+	n->tool = wal_copy(r->tool);
+	n->cgroup = wal_copy(r->cgroup);
+	n->cgroup_v1 = wal_copy(r->cgroup_v1);
+	n->source = wal_copy(r->task_source);
 	if (r->argv != NULL) {
 		n->argv = calloc(r->argc + 1, sizeof(*n->argv));
 		for (size_t i = 0; i < r->argc; i++)
 			n->argv[i] = strdup(r->argv[i]);
 	}
-	note_usage(n, r->usage);
+	wal_usage(n, r->usage);
 }
 
 static inline void
-note_usage_record(const struct usage_record *r, void *arg)
+wal_usage_record(const struct usage_record *r, void *arg)
 {
-	struct note *n = note_add(arg, TOPIC_USAGE, &r->head);
+	struct entry *n = wal_add(arg, TOPIC_USAGE, &r->head);
 
-	note_identity(n, &r->id);
-	n->comm = note_copy(r->comm);
-	n->tool = note_copy(r->tool);
+	wal_identity(n, &r->id);
+	n->comm = wal_copy(r->comm);
+	n->tool = wal_copy(r->tool);
 	n->interval_ns = r->interval_ns;
-	note_usage(n, r->usage);
+	wal_usage(n, r->usage);
 }
 
 static inline void
-note_work(struct world *w, enum topic topic, const struct work_record *r)
+wal_work(struct world *w, enum topic topic, const struct work_record *r)
 {
-	struct note *n = note_add(w, topic, &r->head);
+	struct entry *n = wal_add(w, topic, &r->head);
 
 	n->phase = r->phase;
 	n->work = *r;
-	n->engine = note_copy(r->engine);
-	n->work_dir = note_copy(r->work_dir);
-	n->source = note_copy(r->source);
-	note_usage(n, r->usage);
+	n->engine = wal_copy(r->engine);
+	n->work_dir = wal_copy(r->work_dir);
+	n->source = wal_copy(r->source);
+	wal_usage(n, r->usage);
 }
 
 static inline void
-note_task(const struct work_record *r, void *arg)
+wal_entry_task(const struct work_record *r, void *arg)
 {
-	note_work(arg, TOPIC_TASK, r);
+	wal_work(arg, TOPIC_TASK, r);
 }
 
 static inline void
-note_run(const struct work_record *r, void *arg)
+wal_entry_run(const struct work_record *r, void *arg)
 {
-	note_work(arg, TOPIC_RUN, r);
+	wal_work(arg, TOPIC_RUN, r);
 }
 
 static inline void
-note_finding(const struct finding_record *r, void *arg)
+wal_finding(const struct finding_record *r, void *arg)
 {
-	struct note *n = note_add(arg, TOPIC_FINDING, &r->head);
+	struct entry *n = wal_add(arg, TOPIC_FINDING, &r->head);
 	struct finding_record *f = &n->finding;
 	struct named_number *evidence = calloc(r->n_evidence + 1, sizeof(*evidence));
 	const char **causes = calloc(r->n_causes + 1, sizeof(*causes));
@@ -180,13 +180,13 @@ note_finding(const struct finding_record *r, void *arg)
 	f->evidence = evidence;
 	f->causes = causes;
 	f->kind = strdup(r->kind);
-	f->message = note_copy(r->message);
-	n->program_id = note_copy(r->program_id);
-	n->tool = note_copy(r->tool);
+	f->message = wal_copy(r->message);
+	n->program_id = wal_copy(r->program_id);
+	n->tool = wal_copy(r->tool);
 }
 
 static inline void
-note_finding_free(struct finding_record *f)
+wal_finding_free(struct finding_record *f)
 {
 	for (size_t i = 0; i < f->n_evidence; i++)
 		free((char *)f->evidence[i].name);
@@ -199,10 +199,10 @@ note_finding_free(struct finding_record *f)
 }
 
 static inline void
-notes_forget(struct world *w)
+entries_forget(struct world *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
-		struct note *n = &w->notes[i];
+		struct entry *n = &w->entries[i];
 		char *strings[] = { n->run_id, n->pipeline, n->task_id, n->task, n->sample, n->program_id,
 			n->parent_program_id, n->exe, n->comm, n->cwd, n->tool, n->cgroup, n->cgroup_v1,
 			n->engine, n->work_dir, n->source };
@@ -212,7 +212,7 @@ notes_forget(struct world *w)
 		for (char **arg = n->argv; arg != NULL && *arg != NULL; arg++)
 			free(*arg);
 		free(n->argv);
-		note_finding_free(&n->finding);
+		wal_finding_free(&n->finding);
 	}
 	w->n = 0;
 }
@@ -230,9 +230,9 @@ world_options(void)
 }
 
 static inline void
-keep_note(const void *data, size_t len, void *arg)
+keep_entry(const void *data, size_t len, void *arg)
 {
-	struct kept_notes *kept = &((struct world *)arg)->kept;
+	struct kept_entries *kept = &((struct world *)arg)->kept;
 
 	if (kept->len + sizeof(len) + len > kept->cap) {
 		kept->cap = 2 * (kept->len + sizeof(len) + len);
@@ -248,15 +248,15 @@ static inline void
 forget_kept(struct world *w)
 {
 	free(w->kept.data);
-	w->kept = (struct kept_notes){ 0 };
+	w->kept = (struct kept_entries){ 0 };
 }
 
-/* A correlator in place of the one before, if any, whose records are notes of w; with a journal its own are kept. */
+/* A correlator in place of the one before, if any, whose records are entries of w; with a write-ahead log its own are kept. */
 static inline void
-world_begin(struct world *w, const struct correlator_options *options, bool has_journal)
+world_begin(struct world *w, const struct correlator_options *options, bool has_wal)
 {
-	const struct correlator_ops ops = { note_program, note_usage_record, note_task, note_run,
-		has_journal ? keep_note : NULL, .finding = note_finding };
+	const struct correlator_ops ops = { wal_program, wal_usage_record, wal_entry_task, wal_entry_run,
+		has_wal ? keep_entry : NULL, .finding = wal_finding };
 
 	correlator_free(w->c);
 	if (correlator_new(options, &ops, w, &w->c) < 0)
@@ -265,12 +265,12 @@ world_begin(struct world *w, const struct correlator_options *options, bool has_
 }
 
 static inline void
-world_open_as(struct world *w, const struct correlator_options *options, bool has_journal)
+world_open_as(struct world *w, const struct correlator_options *options, bool has_wal)
 {
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * SECOND;
 	w->next_pid = 100;
-	world_begin(w, options, has_journal);
+	world_begin(w, options, has_wal);
 	correlator_run_start(w->c, w->now);
 }
 
@@ -280,15 +280,15 @@ world_open(struct world *w, const struct correlator_options *options)
 	world_open_as(w, options, false);
 }
 
-/* kill -9, and the next life, which knows what the notes say. */
+/* kill -9, and the next life, which knows what the entries say. */
 static inline void
 world_dies(struct world *w, const struct correlator_options *options)
 {
-	struct kept_notes kept = w->kept;
+	struct kept_entries kept = w->kept;
 	struct replayed told;
 	size_t len;
 
-	w->kept = (struct kept_notes){ 0 };
+	w->kept = (struct kept_entries){ 0 };
 	world_begin(w, options, true);
 	for (size_t at = 0; at < kept.len; at += len) {
 		memcpy(&len, kept.data + at, sizeof(len));
@@ -307,8 +307,8 @@ static inline void
 world_close(struct world *w)
 {
 	correlator_free(w->c);
-	notes_forget(w);
-	free(w->notes);
+	entries_forget(w);
+	free(w->entries);
 	forget_kept(w);
 }
 
@@ -318,35 +318,35 @@ wall_us(uint64_t boot_ns)
 	return CLOCK_US + (int64_t)(boot_ns / 1000);
 }
 
-/* The i-th note of a topic and phase (any phase: -1); NULL: there are fewer. */
-static inline const struct note *
-note_at(const struct world *w, enum topic topic, int phase, size_t i)
+/* The i-th entry of a topic and phase (any phase: -1); NULL: there are fewer. */
+static inline const struct entry *
+wal_at(const struct world *w, enum topic topic, int phase, size_t i)
 {
 	for (size_t k = 0; k < w->n; k++) {
-		if (w->notes[k].topic == topic && (phase < 0 || (int)w->notes[k].phase == phase) && i-- == 0)
-			return &w->notes[k];
+		if (w->entries[k].topic == topic && (phase < 0 || (int)w->entries[k].phase == phase) && i-- == 0)
+			return &w->entries[k];
 	}
 	return NULL;
 }
 
 static inline size_t
-note_count(const struct world *w, enum topic topic, int phase)
+wal_count(const struct world *w, enum topic topic, int phase)
 {
 	size_t n = 0;
 
-	while (note_at(w, topic, phase, n) != NULL)
+	while (wal_at(w, topic, phase, n) != NULL)
 		n++;
 	return n;
 }
 
 /* The last START or END of a process's program, by pid and index. */
-static inline const struct note *
-note_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
+static inline const struct entry *
+wal_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
 {
-	const struct note *found = NULL;
+	const struct entry *found = NULL;
 
 	for (size_t i = 0; i < w->n; i++) {
-		const struct note *n = &w->notes[i];
+		const struct entry *n = &w->entries[i];
 
 		if (n->topic == TOPIC_PROGRAM && n->phase == phase && n->id.pid == b->key.pid &&
 		    n->id.program_index == index &&
@@ -358,7 +358,7 @@ note_of(const struct world *w, const struct being *b, uint32_t index, enum recor
 
 /* Has it used so much CPU time, all of it in user space? */
 static inline bool
-note_has_cpu(const struct note *n, uint64_t ms)
+wal_has_cpu(const struct entry *n, uint64_t ms)
 {
 	return n != NULL && n->has_usage && usage_has(&n->usage, USAGE_CPU_USER_NS) &&
 	    usage_cpu_ns(&n->usage) == ms * MS;

@@ -37,7 +37,7 @@ static size_t n_told;
 static char asked[1024][96];
 static size_t n_asked;
 static bool is_known;		/* whoever is asked knows the answer at once */
-static struct bytes notes;	/* a length, a note ... */
+static struct bytes entries;	/* a length, an entry ... */
 
 static void
 on_program(const struct program_record *r, void *arg)
@@ -68,11 +68,11 @@ on_work(const struct work_record *r, void *arg)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
 	(void)arg;
-	assert_int_equal(bytes_append(&notes, &len, sizeof(len)), 0);
-	assert_int_equal(bytes_append(&notes, data, len), 0);
+	assert_int_equal(bytes_append(&entries, &len, sizeof(len)), 0);
+	assert_int_equal(bytes_append(&entries, data, len), 0);
 }
 
 static void
@@ -89,7 +89,7 @@ static void
 begins(void)
 {
 	static const struct correlator_ops ops = { .program = on_program, .usage = on_usage, .task = on_work,
-		.run = on_work, .note = on_note, .container = on_container };
+		.run = on_work, .wal = on_wal_entry, .container = on_container };
 	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules, .has_network = true };
 
 	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
@@ -140,8 +140,8 @@ teardown(void **state)
 	(void)state;
 	correlator_free(w.c);
 	ruleset_unref(rules);
-	bytes_done(&notes);
-	notes = (struct bytes){ 0 };
+	bytes_done(&entries);
+	entries = (struct bytes){ 0 };
 	return 0;
 }
 
@@ -368,10 +368,10 @@ after_a_replay_those_without_a_name_are_asked_for(void **state)
 	correlator_free(w.c);
 	n_asked = 0;
 	begins();
-	for (size_t at = 0; at < notes.len; at += len) {
-		memcpy(&len, notes.data + at, sizeof(len));
+	for (size_t at = 0; at < entries.len; at += len) {
+		memcpy(&len, entries.data + at, sizeof(len));
 		at += sizeof(len);
-		assert_int_equal(correlator_replay(w.c, notes.data + at, len), 0);
+		assert_int_equal(correlator_replay(w.c, entries.data + at, len), 0);
 	}
 	correlator_replay_done(w.c, NULL);
 	assert_int_equal(n_asked, 0);

@@ -11,9 +11,9 @@
 
 #include "one_world.h"
 
-/* With a journal. */
+/* With a write-ahead log. */
 static void
-open_with_journal(void)
+open_with_wal(void)
 {
 	struct correlator_options options = world_options();
 
@@ -30,9 +30,9 @@ child(const struct being *parent, const char *command)
 	return b;
 }
 
-/* How many notes a word makes that a pass has of it. */
+/* How many entries a word makes that a pass has of it. */
 static size_t
-notes_of(const struct being *b, uint32_t ppid)
+entries_of(const struct being *b, uint32_t ppid)
 {
 	struct state_event s = state_of(&w, b, STATE_LIVE, 0);
 	size_t before = w.kept.n;
@@ -47,7 +47,7 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
 	struct state_event s;
-	const struct note *n;
+	const struct entry *n;
 
 	(void)state;
 	works(&w, &b, 5);
@@ -55,13 +55,13 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	strcpy(s.comm, "R");
 	correlator_state(w.c, &s);
-	n = note_of(&w, &b, 1, PHASE_START);
+	n = wal_of(&w, &b, 1, PHASE_START);
 	assert_non_null(n);
 	assert_string_equal(n->comm, "R");	/* all that is known of it */
-	assert_string_equal(n->parent_program_id, note_of(&w, &b, 0, PHASE_START)->program_id);
-	assert_non_null(note_of(&w, &b, 1, PHASE_END));
+	assert_string_equal(n->parent_program_id, wal_of(&w, &b, 0, PHASE_START)->program_id);
+	assert_non_null(wal_of(&w, &b, 1, PHASE_END));
 	/* What the lost end was, nobody knows: not that it failed. */
-	assert_null(note_of(&w, &b, 0, PHASE_END));
+	assert_null(wal_of(&w, &b, 0, PHASE_END));
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).failed, 0);
 
@@ -71,7 +71,7 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	execs_unheard(&w, &b);
 	execs_unheard(&w, &b);
 	exits(&w, &b, 0);
-	n = note_of(&w, &b, 1, PHASE_END);
+	n = wal_of(&w, &b, 1, PHASE_END);
 	assert_non_null(n);
 	assert_false(n->id.forked);
 }
@@ -81,20 +81,20 @@ static void
 a_child_that_never_execs_begins_as_what_it_is(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = forks(&w, &sh);
-	const struct note *n;
+	const struct entry *n;
 
 	(void)state;
 	b.context = (struct program_context){ .uid = 4711, .gid = 4712, .pid_ns = 21, .mnt_ns = 22, .net_ns = 23 };
 	works(&w, &b, 1100);
 	tells(&w, &b, STATE_LIVE, 0);
-	n = note_of(&w, &b, 0, PHASE_START);
+	n = wal_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_int_equal(n->program.uid.value, 4711);
 	assert_int_equal(n->program.gid.value, 4712);
 	assert_int_equal(n->program.pid_ns.value, 21);
 	assert_int_equal(n->program.mnt_ns.value, 22);
 	assert_int_equal(n->program.net_ns.value, 23);
-	assert_int_equal(note_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
+	assert_int_equal(wal_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
 }
 
 /* A pass of an agent that starts has the credentials of all: an END says whose the program was at its exec. */
@@ -109,7 +109,7 @@ a_program_ends_as_whose_it_began(void **state)
 	s.context = (struct program_context){ .uid = 4711 };
 	correlator_state(w.c, &s);
 	exits(&w, &b, 0);
-	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
 }
 
 static void
@@ -123,7 +123,7 @@ a_program_without_a_name_has_none(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.comm[0] = '\0';
 	correlator_state(w.c, &s);
-	assert_null(note_of(&w, &b, 1, PHASE_START)->comm);
+	assert_null(wal_of(&w, &b, 1, PHASE_START)->comm);
 }
 
 static void
@@ -138,7 +138,7 @@ who_has_taken_an_orphan_is_known_while_it_lives(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.ppid = 0;			/* not known any more */
 	correlator_state(w.c, &s);
-	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->id.ppid, 1);
+	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->id.ppid, 1);
 }
 
 static void
@@ -152,9 +152,9 @@ a_child_is_the_one_of_whom_the_kernel_says_at_last(void **state)
 	b.parent = other.key;
 	w.now += 1000 * MS;
 	tells(&w, &b, STATE_LIVE, 0);
-	assert_string_equal(note_of(&w, &b, 0, PHASE_START)->parent_program_id,
-	    note_of(&w, &other, 0, PHASE_START)->program_id);
-	assert_string_equal(note_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* whose copy it was told to be */
+	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->parent_program_id,
+	    wal_of(&w, &other, 0, PHASE_START)->program_id);
+	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* whose copy it was told to be */
 }
 
 static void
@@ -163,38 +163,38 @@ a_pass_that_brings_nothing_new_is_not_noted(void **state)
 	struct being sh, other, b, late, nobodys;
 
 	(void)state;
-	open_with_journal();
+	open_with_wal();
 	late = forks(&w, NULL);
 	nobodys = forks(&w, &late);
 	sh = child(NULL, "sh");
 	other = child(&sh, "bash");
 	b = forks(&w, &sh);
 	w.now += 100 * MS;
-	assert_int_not_equal(notes_of(&b, sh.key.pid), 0);	/* it is new */
-	assert_int_equal(notes_of(&b, sh.key.pid), 0);
-	assert_int_not_equal(notes_of(&b, 1), 0);		/* whose child it is */
-	assert_int_equal(notes_of(&b, 1), 0);
+	assert_int_not_equal(entries_of(&b, sh.key.pid), 0);	/* it is new */
+	assert_int_equal(entries_of(&b, sh.key.pid), 0);
+	assert_int_not_equal(entries_of(&b, 1), 0);		/* whose child it is */
+	assert_int_equal(entries_of(&b, 1), 0);
 	b.parent = other.key;
-	assert_int_not_equal(notes_of(&b, 1), 0);		/* and whose copy */
-	assert_int_equal(notes_of(&b, 1), 0);
-	assert_int_equal(notes_of(&other, sh.key.pid), 0);
-	assert_int_not_equal(notes_of(&nobodys, 1), 0);		/* new, and of a parent that nobody has told of */
-	assert_int_equal(notes_of(&nobodys, 1), 0);
+	assert_int_not_equal(entries_of(&b, 1), 0);		/* and whose copy */
+	assert_int_equal(entries_of(&b, 1), 0);
+	assert_int_equal(entries_of(&other, sh.key.pid), 0);
+	assert_int_not_equal(entries_of(&nobodys, 1), 0);		/* new, and of a parent that nobody has told of */
+	assert_int_equal(entries_of(&nobodys, 1), 0);
 	execs(&w, &late, "bash");
-	assert_int_not_equal(notes_of(&nobodys, 1), 0);		/* what it is */
-	assert_int_equal(notes_of(&nobodys, 1), 0);
-	assert_int_not_equal(notes_of(&other, 1), 0);
+	assert_int_not_equal(entries_of(&nobodys, 1), 0);		/* what it is */
+	assert_int_equal(entries_of(&nobodys, 1), 0);
+	assert_int_not_equal(entries_of(&other, 1), 0);
 }
 
 static void
-usage_is_noted_where_there_is_some(void **state)
+usage_is_logged_where_there_is_some(void **state)
 {
 	const struct being *all[1];
 	struct being sh;
 	size_t before;
 
 	(void)state;
-	open_with_journal();
+	open_with_wal();
 	sh = child(NULL, "sh");
 	all[0] = &sh;
 	for (int i = 0; i < 2; i++) {
@@ -222,7 +222,7 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 	char words[] = "left-out", exe[256];
 	const char *argv[1];
 	size_t argv_len[1];
-	const struct note *n;
+	const struct entry *n;
 
 	(void)state;
 	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
@@ -239,11 +239,11 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 		w.now += SECOND;
 		correlator_tick(w.c, w.now, false);
 	}
-	n = note_at(&w, TOPIC_RUN, PHASE_END, 0);
+	n = wal_at(&w, TOPIC_RUN, PHASE_END, 0);
 	assert_non_null(n);
 	assert_false(n->work.exit_code.known);
 	assert_false(n->work.exit_signal.known);
-	assert_int_equal(note_count(&w, TOPIC_FINDING, -1), 0);
+	assert_int_equal(wal_count(&w, TOPIC_FINDING, -1), 0);
 }
 
 static void
@@ -267,11 +267,11 @@ own_findings(struct being *driver)
 
 	w.now += 1100 * MS;
 	correlator_tick(w.c, w.now, false);
-	before = note_count(&w, TOPIC_FINDING, -1);
+	before = wal_count(&w, TOPIC_FINDING, -1);
 	works(&w, driver, 5);
 	exits(&w, driver, 1);
 	correlator_run_end(w.c, w.now, 1 << 8);
-	return note_count(&w, TOPIC_FINDING, -1) - before;
+	return wal_count(&w, TOPIC_FINDING, -1) - before;
 }
 
 static void
@@ -306,7 +306,7 @@ a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 	struct being sh, b;
 
 	(void)state;
-	open_with_journal();
+	open_with_wal();
 	sh = child(NULL, "sh");
 	b = child(&sh, "x");
 	for (int i = 0; i < 3; i++) {	/* passes meet it for as long as nobody waits for it */
@@ -316,10 +316,10 @@ a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 		w.now += 10 * SECOND;
 		correlator_snapshot_end(w.c, w.now);
 	}
-	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 	world_dies(&w, &options);
 	tells(&w, &b, STATE_EXIT, 3 << 8);
-	assert_int_equal(note_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 }
 
 static void
@@ -333,12 +333,12 @@ where_it_was_at_its_end_is_told_by_who_knows(void **state)
 	s.context = a.context;
 	s.context.uid = 4711;
 	correlator_state(w.c, &s);
-	assert_int_equal(note_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
+	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.has_context = false;
 	s.context.uid = 4711;		/* nobody said so */
 	correlator_state(w.c, &s);
-	assert_int_equal(note_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
 }
 
 /* Of the program that a shell became nobody told but its end: it did not fail of what the shell had started. */
@@ -347,7 +347,7 @@ an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 {
 	struct being driver = child(NULL, "snakemake -c2"), job, x;
 	struct state_event s;
-	const struct note *n;
+	const struct entry *n;
 
 	(void)state;
 	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
@@ -361,9 +361,9 @@ an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 	correlator_state(w.c, &s);
 	w.now += 1100 * MS;
 	correlator_tick(w.c, w.now, false);
-	n = note_at(&w, TOPIC_FINDING, -1, 0);
+	n = wal_at(&w, TOPIC_FINDING, -1, 0);
 	assert_non_null(n);
-	assert_string_equal(n->program_id, note_of(&w, &job, 1, PHASE_END)->program_id);
+	assert_string_equal(n->program_id, wal_of(&w, &job, 1, PHASE_END)->program_id);
 	assert_int_equal(n->finding.n_causes, 0);
 }
 
@@ -389,8 +389,8 @@ what_the_rules_leave_out_is_counted_and_never_told(void **state)
 	exits(&w, &b, 1);
 	works(&w, &sh, 5);
 	exits(&w, &sh, 0);
-	assert_int_equal(note_count(&w, TOPIC_PROGRAM, -1), 2);
-	assert_non_null(note_of(&w, &sh, 0, PHASE_END));
+	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, -1), 2);
+	assert_non_null(wal_of(&w, &sh, 0, PHASE_END));
 	world_close(&w);	/* before the rules go */
 	memset(&w, 0, sizeof(w));
 }
@@ -416,7 +416,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	struct correlator_options options = world_options();
 	struct ruleset rules = *options.rules, none = rules;
 	struct being sh, b, replaced;
-	const struct note *n;
+	const struct entry *n;
 
 	(void)state;
 	rules.follow = (struct follow_rules){ .exclude = &exclude, .n_exclude = 1 };
@@ -429,17 +429,17 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	replaced = child(&sh, "noise");
 	works(&w, &b, 5);
 	finds(&b, "noise");
-	assert_null(note_of(&w, &b, 0, PHASE_START));	/* rules have changed, those on it have not */
+	assert_null(wal_of(&w, &b, 0, PHASE_START));	/* rules have changed, those on it have not */
 
 	correlator_set_rules(w.c, &none);
 	finds(&b, "noise");
-	n = note_of(&w, &b, 0, PHASE_START);
+	n = wal_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_string_equal(n->exe, "/usr/bin/noise");
 	assert_string_equal(n->cwd, "/w");
 	works(&w, &b, 3);
 	exits(&w, &b, 0);
-	assert_true(note_has_cpu(note_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
+	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
 	/* The same of one that nobody told of before. */
 	b = forks(&w, &sh);
 	b.execed = true;
@@ -448,12 +448,12 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	finds(&b, "noise");
 	works(&w, &b, 4);
 	exits(&w, &b, 0);
-	assert_true(note_has_cpu(note_of(&w, &b, 3, PHASE_END), 4));
+	assert_true(wal_has_cpu(wal_of(&w, &b, 3, PHASE_END), 4));
 
 	/* Of a program whose exec nobody heard what was told of the one before says nothing. */
 	execs_unheard(&w, &replaced);
 	finds(&replaced, "other");
-	n = note_of(&w, &replaced, 1, PHASE_START);
+	n = wal_of(&w, &replaced, 1, PHASE_START);
 	assert_non_null(n);
 	assert_null(n->exe);
 	assert_null(n->cwd);
@@ -461,7 +461,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	replaced = forks(&w, &sh);
 	tells(&w, &replaced, STATE_LIVE, 0);
 	finds(&replaced, "other");
-	n = note_of(&w, &replaced, 0, PHASE_START);
+	n = wal_of(&w, &replaced, 0, PHASE_START);
 	assert_non_null(n);
 	assert_null(n->exe);
 	world_close(&w);	/* before the rules go */
@@ -479,7 +479,7 @@ main(void)
 		T(who_has_taken_an_orphan_is_known_while_it_lives),
 		T(a_child_is_the_one_of_whom_the_kernel_says_at_last),
 		T(a_pass_that_brings_nothing_new_is_not_noted),
-		T(usage_is_noted_where_there_is_some),
+		T(usage_is_logged_where_there_is_some),
 		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
 		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
 		T(a_zombie_that_was_told_is_not_told_again_by_the_next_life),

@@ -441,7 +441,7 @@ acknowledged_segments_go_under_constant_load(void **state)
 	for (int i = 0; i < 2000; i++) {
 		if (spool_wants_checkpoint(k.spool)) {
 			spool_checkpoint_begin(k.spool);
-			assert_int_equal(spool_note(k.spool, "all", 3), 0);
+			assert_int_equal(spool_put_wal(k.spool, "all", 3), 0);
 		}
 		kit_batch(&k, TOPIC_PROGRAM, 50);
 		kit_drain(&k);

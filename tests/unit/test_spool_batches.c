@@ -11,12 +11,12 @@
 #include "one_spool.h"
 
 static void
-note(size_t len)
+log_entry(size_t len)
 {
 	static const char text[1 << 17];
 
 	assert_true(len <= sizeof(text));
-	assert_int_equal(spool_note(k.spool, text, len), 0);
+	assert_int_equal(spool_put_wal(k.spool, text, len), 0);
 }
 
 /* What the head of the n-th batch of a segment says, n from 0 on; the segment's own in *head. */
@@ -55,11 +55,11 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(kit_put_len(&k, TOPIC_USAGE, 20), 0);
 	k.seq[TOPIC_HOST] = 5;
 	assert_int_equal(kit_commit_at(&k, 77), 0);
-	note(9);
+	log_entry(9);
 	assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, 20), 0);
 	assert_int_equal(kit_commit_at(&k, 78), 0);
 	spool_checkpoint_begin(k.spool);
-	note(3);
+	log_entry(3);
 	assert_int_equal(kit_commit(&k), 0);
 	assert_int_equal(kit_stats(&k).commits, 3);
 
@@ -104,7 +104,7 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.entries, 2);
 	assert_int_equal(h.records, 1);
 	assert_int_equal(h.first, 3);
-	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_NOTES);
+	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_WAL);
 	assert_int_equal(h.place.position, 78);
 	assert_int_equal(h.counts[TOPIC_PROGRAM], 1);
 	assert_int_equal(h.counts[TOPIC_TASK], 0);
@@ -112,7 +112,7 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.entries, 2);
 	assert_int_equal(h.records, 0);
 	assert_int_equal(h.first, 4);
-	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_NOTES | SPOOL_BATCH_CHECKPOINT);
+	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_WAL | SPOOL_BATCH_CHECKPOINT);
 	assert_int_equal(h.place.position, 78);		/* none was given: it is where it was */
 
 	/* The next segment knows where numbering is, and from where on a replay needs segments. */
@@ -182,7 +182,7 @@ a_place_or_a_seq_alone_outlives_a_crash(void **state)
 }
 
 static void
-notes_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
+entries_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
 {
 	const size_t quarter = 16 << 10, overhead = spool_entry_size(0, 0);
 
@@ -190,24 +190,24 @@ notes_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
 	k.options.segment_bytes = 4 * quarter;
 	kit_open(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
-	note(1000);			/* before a checkpoint, or in its batch: they do not count */
+	log_entry(1000);			/* before a checkpoint, or in its batch: they do not count */
 	spool_checkpoint_begin(k.spool);
-	note(1000);
+	log_entry(1000);
 	kit_commit(&k);
 	for (int i = 0; i < 10; i++) {
 		assert_false(spool_wants_checkpoint(k.spool));
 		kit_batch(&k, TOPIC_PROGRAM, 2);	/* records alone never want one */
 		kit_batch(&k, TOPIC_USAGE, 1);
 	}
-	note(quarter / 2 - overhead);
+	log_entry(quarter / 2 - overhead);
 	kit_commit(&k);
-	note(quarter / 4 - overhead);
-	note(quarter / 4 - overhead);
+	log_entry(quarter / 4 - overhead);
+	log_entry(quarter / 4 - overhead);
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	assert_false(spool_wants_checkpoint(k.spool));
-	note(0);
+	log_entry(0);
 	assert_false(spool_wants_checkpoint(k.spool));	/* not before its commit */
 	kit_commit(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
@@ -216,12 +216,12 @@ notes_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
 	kit_commit(&k);
 	kit_reopen(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
-	note(quarter - overhead);
+	log_entry(quarter - overhead);
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
-	note(0);
+	log_entry(0);
 	kit_commit(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
@@ -241,7 +241,7 @@ a_large_checkpoint_is_wanted_again_after_four_times_its_size(void **state)
 
 		kit_open(&k);
 		spool_checkpoint_begin(k.spool);
-		note(7000);
+		log_entry(7000);
 		kit_commit(&k);
 		/* In three batches, of which the last ones are in other segments. */
 		for (int i = 0; i < 3; i++) {
@@ -482,7 +482,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(heads_say_what_is_behind_them),
 		T(a_place_or_a_seq_alone_outlives_a_crash),
-		T(notes_want_a_checkpoint_at_a_quarter_of_a_segment),
+		T(entries_want_a_checkpoint_at_a_quarter_of_a_segment),
 		T(a_large_checkpoint_is_wanted_again_after_four_times_its_size),
 		T(put_takes_keys_and_batches_up_to_their_limits),
 		T(the_oldest_is_of_whichever_queue),

@@ -393,7 +393,7 @@ what_the_output_has_is_not_counted_as_dropped(void **state)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
 	strncat(arg, data, len);
 }
@@ -407,7 +407,7 @@ dropping_waits_for_a_new_checkpoint(void **state)
 	k.options.max_bytes = 4 << 20;
 	kit_open(&k);
 	spool_checkpoint_begin(k.spool);
-	spool_note(k.spool, "one", 3);
+	spool_put_wal(k.spool, "one", 3);
 	kit_commit(&k);
 	while (kit_stats(&k).bytes < 4 << 20)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
@@ -415,17 +415,17 @@ dropping_waits_for_a_new_checkpoint(void **state)
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
 	assert_true(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
-	spool_replay(k.spool, on_note, text);
+	spool_replay(k.spool, on_wal_entry, text);
 	assert_string_equal(text, "one");
 	assert_true(spool_wants_checkpoint(k.spool));
 	spool_checkpoint_begin(k.spool);
-	spool_note(k.spool, "two", 3);
+	spool_put_wal(k.spool, "two", 3);
 	kit_commit(&k);
 	assert_true(kit_stats(&k).bytes <= 4 << 20);
 	assert_true(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
 	kit_reopen(&k);
 	text[0] = '\0';
-	spool_replay(k.spool, on_note, text);
+	spool_replay(k.spool, on_wal_entry, text);
 	assert_string_equal(text, "two");
 	/* An owner that never makes one: the disk is bounded all the same. */
 	for (int i = 0; i < 1000; i++) {

@@ -143,7 +143,7 @@ use(void)
 	tick();
 	if (spool_wants_checkpoint(k.spool)) {
 		spool_checkpoint_begin(k.spool);
-		(void)spool_note(k.spool, "state", 5);
+		(void)spool_put_wal(k.spool, "state", 5);
 	}
 	put_some(TOPIC_TASK, 2);
 	commit(2);

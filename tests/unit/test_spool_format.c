@@ -184,10 +184,10 @@ a_batchs_head_is_as_described(void **state)
 	assert_memory_equal(back.counts, batch.counts, 2 * sizeof(uint32_t));
 
 	/* Without its flag there is no place, whatever was in the struct. */
-	without.flags = SPOOL_BATCH_NOTES;
+	without.flags = SPOOL_BATCH_WAL;
 	spool_batch_head_pack(to, &without, 2);
 	memset(want + 48, 0, 48);
-	le_put16(want + 20, SPOOL_BATCH_NOTES);
+	le_put16(want + 20, SPOOL_BATCH_WAL);
 	mend_batch(want, 128);
 	assert_memory_equal(to, want, 128);
 	memset(&back, 0xee, sizeof(back));
@@ -253,7 +253,7 @@ an_entry_is_as_described(void **state)
 {
 	const struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = 3, .seq = 0x1122334455667788,
 		.time_us = -5, .key = "a:key", .key_len = 5, .data = (const uint8_t *)"data", .data_len = 4 };
-	const struct spool_entry note = { .kind = SPOOL_ENTRY_NOTE };
+	const struct spool_entry entry = { .kind = SPOOL_ENTRY_WAL };
 	uint8_t to[64], want[42] = { 0 };
 	struct spool_entry back;
 
@@ -290,7 +290,7 @@ an_entry_is_as_described(void **state)
 		to[i] ^= 1;
 	}
 
-	spool_entry_pack(to, &note);	/* neither key nor data */
+	spool_entry_pack(to, &entry);	/* neither key nor data */
 	assert_int_equal(spool_entry_peek(to, 1), 33);
 	assert_int_equal(spool_entry_unpack(to, 33, &back), 0);
 	assert_string_equal(back.key, "");
@@ -315,7 +315,7 @@ what_is_no_entry_has_no_length(void **state)
 	assert_int_equal(spool_entry_peek(from, 7), 33);
 	from[5] = 7;
 	assert_int_equal(spool_entry_peek(from, 7), 0);
-	from[4] = SPOOL_ENTRY_NOTE;	/* which has no topic */
+	from[4] = SPOOL_ENTRY_WAL;	/* which has no topic */
 	assert_int_equal(spool_entry_peek(from, 7), 33);
 	le_put32(from + 8, SPOOL_RECORD_MAX);
 	assert_int_equal(spool_entry_peek(from, 7), 33 + SPOOL_RECORD_MAX);

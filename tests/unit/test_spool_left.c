@@ -115,7 +115,7 @@ a_segment_that_is_not_what_its_name_says_is_put_aside(void **state)
 static void
 files_of_other_names_and_kinds_are_left_alone(void **state)
 {
-	static const char *const names[] = { "main-", "main-1.seg", "main-x.seg", "usage-00000000009.seg", "notes",
+	static const char *const names[] = { "main-", "main-1.seg", "main-x.seg", "usage-00000000009.seg", "entries",
 	    "main-0000000003.seq", "main-18446744073709551615.seg", "main-9223372036854775808.seg" };
 	char target[300];
 
@@ -129,7 +129,7 @@ files_of_other_names_and_kinds_are_left_alone(void **state)
 	assert_int_equal(mkdir(in_dir("main-0000000002.seg"), 0700), 0);
 	assert_int_equal(mkfifo(in_dir("main-0000000003.seg"), 0600), 0);
 	snprintf(target, sizeof(target), "%s", in_dir("main-0000000004.seg"));
-	assert_int_equal(symlink("notes", target), 0);
+	assert_int_equal(symlink("entries", target), 0);
 	for (int turn = 0; turn < 2; turn++) {
 		kit_open(&k);
 		assert_int_equal(k.recovery.unreadable, turn == 0 ? 3 : 0);
@@ -274,7 +274,7 @@ static void
 what_nobody_needs_any_more_is_removed(void **state)
 {
 	(void)state;
-	for (int with_notes = 0; with_notes < 2; with_notes++) {
+	for (int with_entries = 0; with_entries < 2; with_entries++) {
 		struct kit_file files[3][2];
 		struct spool_record r;
 		char name[64];
@@ -282,8 +282,8 @@ what_nobody_needs_any_more_is_removed(void **state)
 		k.options.segment_bytes = 4096;
 		kit_open(&k);
 		for (int i = 1; i <= 4; i++) {
-			if (with_notes && i == 2)
-				assert_int_equal(spool_note(k.spool, "note", 4), 0);
+			if (with_entries && i == 2)
+				assert_int_equal(spool_put_wal(k.spool, "entry", 4), 0);
 			kit_batch(&k, TOPIC_PROGRAM, 30);
 			kit_batch(&k, TOPIC_USAGE, 30);
 		}
@@ -292,7 +292,7 @@ what_nobody_needs_any_more_is_removed(void **state)
 				snprintf(name, sizeof(name), "%s-%010d.seg", q == SPOOL_MAIN ? "main" : "usage", i + 1);
 				files[i][q] = kit_load(in_dir(name));
 				/* Damaged, so that whoever reads it says so. */
-				if (!with_notes)
+				if (!with_entries)
 					files[i][q].data[files[i][q].len - 10] ^= 1;
 			}
 		}
@@ -317,7 +317,7 @@ what_nobody_needs_any_more_is_removed(void **state)
 		assert_int_equal(k.recovery.corrupt_batches, 0);
 		assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
 		assert_false(is_there("main-0000000001.seg"));
-		assert_int_equal(is_there("main-0000000002.seg"), with_notes);
+		assert_int_equal(is_there("main-0000000002.seg"), with_entries);
 		kit_batch(&k, TOPIC_PROGRAM, 3);
 		kit_batch(&k, TOPIC_USAGE, 3);
 		assert_int_equal(kit_drain(&k), 66);

@@ -59,12 +59,12 @@ lift_limit(void)
 }
 
 static void
-note(size_t len)
+entry(size_t len)
 {
 	static const char text[1 << 20];
 
 	assert_true(len <= sizeof(text));
-	assert_int_equal(spool_note(k.spool, text, len), 0);
+	assert_int_equal(spool_put_wal(k.spool, text, len), 0);
 }
 
 static void
@@ -75,13 +75,13 @@ a_batch_holds_its_largest_size_to_the_byte(void **state)
 
 	(void)state;
 	kit_open(&k);
-	assert_int_equal(spool_note(k.spool, text, SPOOL_RECORD_MAX + 1), -ENOMEM);
+	assert_int_equal(spool_put_wal(k.spool, text, SPOOL_RECORD_MAX + 1), -ENOMEM);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(spool_note(k.spool, text, SPOOL_RECORD_MAX), 0);
+		assert_int_equal(spool_put_wal(k.spool, text, SPOOL_RECORD_MAX), 0);
 	left = SPOOL_BATCH_MAX - k.spool->queues[SPOOL_MAIN].batch.len - spool_entry_size(0, 0);
-	assert_int_equal(spool_note(k.spool, text, left + 1), -ENOMEM);
-	assert_int_equal(spool_note(k.spool, text, left), 0);
-	assert_int_equal(spool_note(k.spool, text, 0), -ENOMEM);
+	assert_int_equal(spool_put_wal(k.spool, text, left + 1), -ENOMEM);
+	assert_int_equal(spool_put_wal(k.spool, text, left), 0);
+	assert_int_equal(spool_put_wal(k.spool, text, 0), -ENOMEM);
 }
 
 static void
@@ -211,7 +211,7 @@ a_new_folder_wants_a_checkpoint_and_leaves_no_file_open(void **state)
 	(void)state;
 	kit_open(&k);
 	spool_checkpoint_begin(k.spool);
-	note(200000);
+	entry(200000);
 	kit_commit(&k);
 	kit_tick(&k);
 	assert_int_equal(spool_close(k.spool), 0);	/* nothing is in flight to the disk */
@@ -506,7 +506,7 @@ a_batch_whose_counts_are_not_its_entries_is_damaged(void **state)
 		kit_open(&k);
 		kit_put(&k, TOPIC_PROGRAM);
 		kit_put(&k, TOPIC_PROGRAM);
-		note(10);
+		entry(10);
 		kit_commit(&k);
 		kit_batch(&k, TOPIC_PROGRAM, 1);
 		assert_int_equal(spool_close(k.spool), 0);
@@ -531,7 +531,7 @@ room_is_made_by_a_checkpoint_that_is_asked_for(void **state)
 	k.options.segment_bytes = 256 << 10;
 	kit_open(&k);
 	spool_checkpoint_begin(k.spool);
-	note(600000);		/* so large that nothing but want of room asks for another soon */
+	entry(600000);		/* so large that nothing but want of room asks for another soon */
 	kit_commit(&k);
 	while (kit_stats(&k).bytes < (2 << 20) - (64 << 10)) {
 		assert_false(spool_wants_checkpoint(k.spool));
@@ -553,28 +553,28 @@ room_is_made_by_a_checkpoint_that_is_asked_for(void **state)
 }
 
 static void
-memory_that_gives_up_notes_wants_a_checkpoint(void **state)
+memory_that_gives_up_entries_wants_a_checkpoint(void **state)
 {
 	(void)state;
-	for (int with_notes = 0; with_notes < 2; with_notes++) {
+	for (int with_entries = 0; with_entries < 2; with_entries++) {
 		k.options.memory_bytes = 1 << 20;
 		kit_open(&k);
 		spool_checkpoint_begin(k.spool);
-		note(1000000);
+		entry(1000000);
 		kit_commit(&k);
 		limit_files(8192);
-		if (with_notes)
-			note(10);
+		if (with_entries)
+			entry(10);
 		kit_batch(&k, TOPIC_PROGRAM, 1);
 		while (kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY] == 0) {
 			assert_false(spool_wants_checkpoint(k.spool));
 			kit_batch(&k, TOPIC_PROGRAM, 100);
 			assert_true(kit_stats(&k).memory_bytes <= 1 << 20);
 		}
-		assert_int_equal(spool_wants_checkpoint(k.spool), with_notes);
-		/* Notes that found no room at all are missed as well. */
-		if (!with_notes) {
-			note(10);
+		assert_int_equal(spool_wants_checkpoint(k.spool), with_entries);
+		/* Entries that found no room at all are missed as well. */
+		if (!with_entries) {
+			entry(10);
 			for (int i = 0; i < 1000; i++)
 				kit_put_len(&k, TOPIC_PROGRAM, 2000);
 			kit_commit(&k);
@@ -784,7 +784,7 @@ main(void)
 		T(a_damaged_end_of_an_older_segment_does_not_count),
 		T(a_batch_whose_counts_are_not_its_entries_is_damaged),
 		T(room_is_made_by_a_checkpoint_that_is_asked_for),
-		T(memory_that_gives_up_notes_wants_a_checkpoint),
+		T(memory_that_gives_up_entries_wants_a_checkpoint),
 		T(what_the_output_has_of_a_dropped_segment_is_acknowledged_as_ever),
 		T(what_lies_in_other_segments_stays_when_one_is_dropped),
 		T(a_folder_beside_us_is_made_and_a_second_owner_leaves_nothing_open),

@@ -63,10 +63,10 @@ put_some(struct kit *at)
 	}
 	if (spool_wants_checkpoint(at->spool)) {
 		spool_checkpoint_begin(at->spool);
-		expect(spool_note(at->spool, "state", 5) == 0, "a note is taken");
+		expect(spool_put_wal(at->spool, "state", 5) == 0, "an entry is taken");
 	}
 	if (dice(3) == 0)
-		expect(spool_note(at->spool, "note", 4) == 0, "a note is taken");
+		expect(spool_put_wal(at->spool, "entry", 4) == 0, "an entry is taken");
 	m->place++;
 	expect(kit_commit_at(at, m->place) == 0, "a commit works");
 	memcpy(m->committed, at->seq, sizeof(m->committed));

@@ -491,14 +491,14 @@ a_topic_of_a_newer_program_is_left_alone(void **state)
 	assert_non_null(strstr(path, "main-0000000010.seg"));
 }
 
-struct notes {
+struct entries {
 	char text[4096];
 };
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
-	struct notes *n = arg;
+	struct entries *n = arg;
 
 	strncat(n->text, data, len);
 	strcat(n->text, " ");
@@ -507,39 +507,39 @@ on_note(const void *data, size_t len, void *arg)
 static const char *
 replay(void)
 {
-	static struct notes n;
+	static struct entries n;
 
 	n.text[0] = '\0';
-	spool_replay(k.spool, on_note, &n);
+	spool_replay(k.spool, on_wal_entry, &n);
 	return n.text;
 }
 
 static void
-note(const char *text)
+entry(const char *text)
 {
-	assert_int_equal(spool_note(k.spool, text, strlen(text)), 0);
+	assert_int_equal(spool_put_wal(k.spool, text, strlen(text)), 0);
 }
 
 static void
-notes_since_the_checkpoint_are_replayed(void **state)
+entries_since_the_checkpoint_are_replayed(void **state)
 {
 	(void)state;
 	kit_open(&k);
 	assert_string_equal(replay(), "");
-	note("early");
+	entry("early");
 	kit_commit(&k);
 	kit_reopen(&k);
 	assert_string_equal(replay(), "early ");
 	assert_true(spool_wants_checkpoint(k.spool));
-	note("superseded");
+	entry("superseded");
 	kit_put(&k, TOPIC_PROGRAM);
 	spool_checkpoint_begin(k.spool);
-	note("a1");
-	note("b1");
+	entry("a1");
+	entry("b1");
 	kit_put(&k, TOPIC_PROGRAM);
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
-	note("c1");
+	entry("c1");
 	kit_commit(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	kit_reopen(&k);
@@ -549,9 +549,9 @@ notes_since_the_checkpoint_are_replayed(void **state)
 	assert_int_equal(kit_drain(&k), 5);
 	/* Two in one batch: the last counts. */
 	spool_checkpoint_begin(k.spool);
-	note("x");
+	entry("x");
 	spool_checkpoint_begin(k.spool);
-	note("y");
+	entry("y");
 	kit_commit(&k);
 	kit_reopen(&k);
 	assert_string_equal(replay(), "y ");
@@ -570,10 +570,10 @@ segments_that_a_replay_needs_are_kept(void **state)
 	k.options.segment_bytes = 16 << 10;
 	kit_open(&k);
 	spool_checkpoint_begin(k.spool);
-	note("whole");
+	entry("whole");
 	kit_commit(&k);
 	for (int i = 0; i < 20; i++) {
-		note("n");
+		entry("n");
 		kit_batch(&k, TOPIC_PROGRAM, 50);
 		kit_drain(&k);
 		kit_tick(&k);
@@ -583,7 +583,7 @@ segments_that_a_replay_needs_are_kept(void **state)
 	kit_reopen(&k);
 	assert_string_equal(replay(), "whole n n n n n n n n n n n n n n n n n n n n ");
 	spool_checkpoint_begin(k.spool);
-	note("again");
+	entry("again");
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
 	/* Only once it is synced do the old ones go: the first tick just asks for that. */
@@ -595,7 +595,7 @@ segments_that_a_replay_needs_are_kept(void **state)
 }
 
 static void
-many_notes_want_a_checkpoint(void **state)
+many_entries_want_a_checkpoint(void **state)
 {
 	char text[100] = "";
 	int n = 0;
@@ -606,7 +606,7 @@ many_notes_want_a_checkpoint(void **state)
 	spool_checkpoint_begin(k.spool);
 	kit_commit(&k);
 	for (; !spool_wants_checkpoint(k.spool); n++) {
-		assert_int_equal(spool_note(k.spool, text, sizeof(text)), 0);
+		assert_int_equal(spool_put_wal(k.spool, text, sizeof(text)), 0);
 		kit_commit(&k);
 		assert_true(n < 1000);
 	}
@@ -877,9 +877,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(old_schemas_outlive_a_new_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_topic_of_a_newer_program_is_left_alone, setup,
 		    teardown),
-		cmocka_unit_test_setup_teardown(notes_since_the_checkpoint_are_replayed, setup, teardown),
+		cmocka_unit_test_setup_teardown(entries_since_the_checkpoint_are_replayed, setup, teardown),
 		cmocka_unit_test_setup_teardown(segments_that_a_replay_needs_are_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(many_notes_want_a_checkpoint, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_entries_want_a_checkpoint, setup, teardown),
 		cmocka_unit_test_setup_teardown(seq_counts_without_records, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_record_that_is_lost_takes_no_others_number, setup,
 		    teardown),

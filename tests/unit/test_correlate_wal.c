@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal: a correlator that died and was given its notes writes what one that lived writes. */
+/* journal: a correlator that died and was given its entries writes what one that lived writes. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,27 +10,27 @@
 
 #include <cmocka.h>
 
-#include "correlate/journal.h"
+#include "correlate/wal.h"
 #include "samples.h"
 #include "events.h"
 #include "codec/encode.h"
 
 #define BEINGS 48
-#define NOTE_COPY 512
+#define WAL_COPY 512
 
 struct bytes {
 	char *data;
 	size_t len, cap;
 };
 
-/* A correlator, its notes, and its records as they would be stored. */
+/* A correlator, its entries, and its records as they would be stored. */
 struct life {
 	struct world w;		/* first: callbacks of events.h take it; c is replaced at each death */
 	struct correlator_options options;
 	struct encoder *encoder;
 	struct bytes records;
-	struct bytes notes;	/* each behind its length */
-	size_t n_notes, n_records, n_findings;
+	struct bytes entries;	/* each behind its length */
+	size_t n_entries, n_records, n_findings;
 	uint64_t lost;
 	int64_t clock_ns;
 	uint64_t random;
@@ -94,20 +94,20 @@ on_finding(const struct finding_record *r, void *arg)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
 	struct life *l = arg;
 
-	assert_true(len <= NOTE_MAX_BYTES);
-	bytes_add(&l->notes, &len, sizeof(len));
-	bytes_add(&l->notes, data, len);
-	l->n_notes++;
+	assert_true(len <= WAL_MAX_BYTES);
+	bytes_add(&l->entries, &len, sizeof(len));
+	bytes_add(&l->entries, data, len);
+	l->n_entries++;
 }
 
 static void
 begins(struct life *l)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_note,
+	static const struct correlator_ops ops = { on_program, on_usage, on_task, on_run, on_wal_entry,
 		.finding = on_finding };
 
 	assert_int_equal(correlator_new(&l->options, &ops, l, &l->w.c), 0);
@@ -136,14 +136,14 @@ life_close(struct life *l)
 	correlator_free(l->w.c);
 	encoder_close(l->encoder);
 	free(l->records.data);
-	free(l->notes.data);
+	free(l->entries.data);
 }
 
-/* The i-th note. */
+/* The i-th entry. */
 static const char *
-note(const struct life *l, size_t i, size_t *ret_len)
+entry(const struct life *l, size_t i, size_t *ret_len)
 {
-	const char *at = l->notes.data;
+	const char *at = l->entries.data;
 
 	for (;;) {
 		memcpy(ret_len, at, sizeof(*ret_len));
@@ -155,12 +155,12 @@ note(const struct life *l, size_t i, size_t *ret_len)
 }
 
 static size_t
-note_copied(const struct life *l, size_t i, char copy[NOTE_COPY])
+wal_copied(const struct life *l, size_t i, char copy[WAL_COPY])
 {
 	size_t len;
-	const char *data = note(l, i, &len);
+	const char *data = entry(l, i, &len);
 
-	assert_true(len < NOTE_COPY);
+	assert_true(len < WAL_COPY);
 	memcpy(copy, data, len);
 	return len;
 }
@@ -171,10 +171,10 @@ replay_all(struct life *l, struct correlator *c)
 	struct replayed told;
 	size_t len;
 
-	for (size_t at = 0; at < l->notes.len; at += len) {
-		memcpy(&len, l->notes.data + at, sizeof(len));
+	for (size_t at = 0; at < l->entries.len; at += len) {
+		memcpy(&len, l->entries.data + at, sizeof(len));
 		at += sizeof(len);
-		correlator_replay(c, l->notes.data + at, len);
+		correlator_replay(c, l->entries.data + at, len);
 	}
 	correlator_replay_done(c, &told);
 	return told;
@@ -184,22 +184,22 @@ replay_all(struct life *l, struct correlator *c)
 static void
 dies(struct life *l)
 {
-	size_t notes = l->n_notes, records = l->n_records;
+	size_t entries = l->n_entries, records = l->n_records;
 	struct replayed told;
 
 	correlator_free(l->w.c);
 	begins(l);
 	told = replay_all(l, l->w.c);
-	assert_int_equal(told.notes, notes);
+	assert_int_equal(told.entries, entries);
 	assert_int_equal(told.refused + told.stale + told.incomplete, 0);
-	assert_int_equal(l->n_notes, notes);
+	assert_int_equal(l->n_entries, entries);
 	assert_int_equal(l->n_records, records);
 }
 
 static void
 checkpoints(struct life *l)
 {
-	l->notes.len = l->n_notes = 0;
+	l->entries.len = l->n_entries = 0;
 	correlator_checkpoint(l->w.c);
 }
 
@@ -444,13 +444,13 @@ a_checkpoint_is_the_whole_state(void **state)
 	life_open(&l, &options);
 	tell_story(&l, 5, 400, 0, 0);
 	checkpoints(&l);
-	len = l.notes.len;
+	len = l.entries.len;
 	before = malloc(len);
-	memcpy(before, l.notes.data, len);
+	memcpy(before, l.entries.data, len);
 	dies(&l);
 	checkpoints(&l);
-	assert_int_equal(l.notes.len, len);
-	assert_memory_equal(l.notes.data, before, len);
+	assert_int_equal(l.entries.len, len);
+	assert_memory_equal(l.entries.data, before, len);
 	free(before);
 	life_close(&l);
 }
@@ -466,7 +466,7 @@ a_program_takes_less_than_a_kibibyte(void **state)
 	life_open(&l, &options);
 	sh = forks(&l.w, NULL);
 	execs(&l.w, &sh, "bash pipeline.sh");
-	l.notes.len = 0;
+	l.entries.len = 0;
 	for (int i = 0; i < 100; i++) {
 		b = forks(&l.w, &sh);
 		execs(&l.w, &b, "samtools sort -@ 4 -m 2G -T /scratch/tmp/sample -o /data/out/sample.sorted.bam "
@@ -476,14 +476,14 @@ a_program_takes_less_than_a_kibibyte(void **state)
 	}
 	l.w.now += 2 * SECOND;
 	snapshot(&l.w, false, (const struct being *[]){ &sh }, 1);	/* forgets them */
-	print_message("%zu bytes of notes a program\n", l.notes.len / 100);
-	assert_true(l.notes.len / 100 < 512);
+	print_message("%zu bytes of entries a program\n", l.entries.len / 100);
+	assert_true(l.entries.len / 100 < 512);
 	life_close(&l);
 }
 
-/* Many children share the text of a parent that runs something else by now: it is noted once. */
+/* Many children share the text of a parent that runs something else by now: it is logged once. */
 static void
-a_shared_text_is_noted_once(void **state)
+a_shared_text_is_logged_once(void **state)
 {
 	struct correlator_options options = host_options();
 	static struct being children[500];
@@ -504,20 +504,20 @@ a_shared_text_is_noted_once(void **state)
 	}
 	l.w.now += 2 * SECOND;
 	snapshot(&l.w, true, met, 500);
-	assert_true(l.notes.len < 500 * 300);
+	assert_true(l.entries.len < 500 * 300);
 	execs(&l.w, &sh, "sleep 1");
 	checkpoints(&l);
-	assert_true(l.notes.len < 500 * 300);
-	len = l.notes.len;
+	assert_true(l.entries.len < 500 * 300);
+	len = l.entries.len;
 	dies(&l);
 	checkpoints(&l);	/* and shared again in the next life */
-	assert_int_equal(l.notes.len, len);
+	assert_int_equal(l.entries.len, len);
 	life_close(&l);
 }
 
-/* Bytes that are no UTF-8 take four times their room: a note has an end all the same. */
+/* Bytes that are no UTF-8 take four times their room: an entry has an end all the same. */
 static void
-a_text_too_long_for_a_note_is_cut_there(void **state)
+a_text_too_long_for_a_entry_is_cut_there(void **state)
 {
 	struct correlator_options options = host_options();
 	static char strange[20000];
@@ -536,7 +536,7 @@ a_text_too_long_for_a_note_is_cut_there(void **state)
 	b.execed = true;
 	s.time_ns = l.w.now;
 	s.self = b.key;
-	correlator_exec(l.w.c, &s);		/* on_note() looks at the length */
+	correlator_exec(l.w.c, &s);		/* on_wal_entry() looks at the length */
 	assert_int_equal(l.n_records, 1);
 	assert_true(l.records.len > 4 * sizeof(strange));
 	dies(&l);
@@ -550,7 +550,7 @@ a_text_too_long_for_a_note_is_cut_there(void **state)
 /* what is not as it should be */
 
 static void
-a_cut_note_is_refused_and_changes_nothing(void **state)
+a_cut_entry_is_refused_and_changes_nothing(void **state)
 {
 	struct correlator_options options = world_options();
 	struct life l, other;
@@ -561,13 +561,13 @@ a_cut_note_is_refused_and_changes_nothing(void **state)
 	life_open(&l, &options);
 	tell_story(&l, 3, 150, 0, 0);
 	checkpoints(&l);
-	n = l.n_notes;
+	n = l.n_entries;
 	life_open(&other, &options);
 	correlator_free(other.w.c);
 	begins(&other);
 	for (size_t i = 0; i < n; i++) {
 		size_t len;
-		const char *data = note(&l, i, &len);
+		const char *data = entry(&l, i, &len);
 
 		for (size_t cut = 0; cut < len; cut++) {
 			char *copy = malloc(cut + 1);	/* ASan sees what is read behind it */
@@ -580,12 +580,12 @@ a_cut_note_is_refused_and_changes_nothing(void **state)
 		assert_int_equal(correlator_replay(other.w.c, data, len), 0);
 	}
 	correlator_replay_done(other.w.c, &told);
-	assert_int_equal(told.notes, n);
+	assert_int_equal(told.entries, n);
 	assert_true(told.refused > n);
-	other.notes.len = 0;
+	other.entries.len = 0;
 	checkpoints(&other);
-	assert_int_equal(other.notes.len, l.notes.len);
-	assert_memory_equal(other.notes.data, l.notes.data, l.notes.len);
+	assert_int_equal(other.entries.len, l.entries.len);
+	assert_memory_equal(other.entries.data, l.entries.data, l.entries.len);
 	life_close(&l);
 	life_close(&other);
 }
@@ -601,9 +601,9 @@ a_flipped_bit_does_no_harm(void **state)
 	tell_story(&l, 4, 60, 0, 0);
 	checkpoints(&l);
 	life_open(&other, &options);
-	for (size_t i = 0; i < l.n_notes; i++) {
+	for (size_t i = 0; i < l.n_entries; i++) {
 		size_t len, beginning_len;
-		const char *data = note(&l, i, &len), *beginning = note(&l, 0, &beginning_len);
+		const char *data = entry(&l, i, &len), *beginning = entry(&l, 0, &beginning_len);
 
 		correlator_free(other.w.c);
 		begins(&other);
@@ -630,43 +630,43 @@ what_is_not_known_is_refused_and_counted(void **state)
 	struct life l, other;
 	struct replayed told;
 	struct being b;
-	char copy[NOTE_COPY];
+	char copy[WAL_COPY];
 	size_t len;
 
 	(void)state;
 	life_open(&l, &options);
 	b = forks(&l.w, NULL);
 	execs(&l.w, &b, "true");
-	assert_int_equal(l.n_notes, 2);
+	assert_int_equal(l.n_entries, 2);
 	life_open(&other, &options);
-	len = note_copied(&l, 1, copy);
+	len = wal_copied(&l, 1, copy);
 	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);	/* no beginning */
-	len = note_copied(&l, 0, copy);
-	copy[1] = NOTE_VERSION + 1;
+	len = wal_copied(&l, 0, copy);
+	copy[1] = WAL_VERSION + 1;
 	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
 	copy[1] = 0;
 	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
-	copy[1] = NOTE_VERSION;
+	copy[1] = WAL_VERSION;
 	assert_int_equal(correlator_replay(other.w.c, copy, len), 0);
-	len = note_copied(&l, 1, copy);
-	copy[0] = NOTE_FORGET_TASK + 1;
+	len = wal_copied(&l, 1, copy);
+	copy[0] = WAL_FORGET_TASK + 1;
 	assert_int_equal(correlator_replay(other.w.c, copy, len), -EBADMSG);
-	copy[0] = NOTE_PROCESS;
+	copy[0] = WAL_PROCESS;
 	copy[len] = 0;			/* more than there should be */
 	assert_int_equal(correlator_replay(other.w.c, copy, len + 1), -EBADMSG);
 	assert_int_equal(correlator_replay(other.w.c, copy, len), 0);
 	correlator_replay_done(other.w.c, &told);
 	assert_int_equal(told.refused, 5);
-	assert_int_equal(told.notes, 2);
+	assert_int_equal(told.entries, 2);
 	assert_int_equal(told.processes, 1);
 	assert_int_equal(correlator_live(other.w.c), 1);
 	life_close(&l);
 	life_close(&other);
 }
 
-/* After a reboot, and where the journal is a run's, all is new. */
+/* After a reboot, and where the write-ahead log is a run's, all is new. */
 static void
-notes_of_another_boot_or_run_are_stale(void **state)
+entries_of_another_boot_or_run_are_stale(void **state)
 {
 	struct correlator_options options = host_options(), another = host_options(), run = world_options();
 	struct life l, m, r;
@@ -681,16 +681,16 @@ notes_of_another_boot_or_run_are_stale(void **state)
 	life_open(&m, &another);
 	told = replay_all(&l, m.w.c);
 	assert_int_equal(told.stale, 2);
-	assert_int_equal(told.refused + told.notes + told.processes, 0);
+	assert_int_equal(told.refused + told.entries + told.processes, 0);
 	b = forks(&m.w, NULL);
 	execs(&m.w, &b, "false");	/* begins anew */
-	assert_int_equal(m.n_notes, 2);
-	/* the old notes, then the new: as a spool has them that was not checkpointed in between */
-	bytes_add(&l.notes, m.notes.data, m.notes.len);
+	assert_int_equal(m.n_entries, 2);
+	/* the old entries, then the new: as a spool has them that was not checkpointed in between */
+	bytes_add(&l.entries, m.entries.data, m.entries.len);
 	life_open(&r, &another);
 	told = replay_all(&l, r.w.c);
 	assert_int_equal(told.stale, 2);
-	assert_int_equal(told.notes, 2);
+	assert_int_equal(told.entries, 2);
 	assert_int_equal(told.processes, 1);
 	life_close(&r);
 	life_open(&r, &run);
@@ -699,7 +699,7 @@ notes_of_another_boot_or_run_are_stale(void **state)
 	life_open(&m, &run);
 	told = replay_all(&r, m.w.c);
 	assert_true(told.stale > 0);
-	assert_int_equal(told.notes, 0);
+	assert_int_equal(told.entries, 0);
 	life_close(&l);
 	life_close(&m);
 	life_close(&r);
@@ -852,11 +852,11 @@ what_was_needed_last_is_known_in_the_next_life(void **state)
 			dies(&l);
 		checkpoints(&l);	/* in the order in which they would be let go */
 		if (deaths == 0) {
-			before = malloc(l.notes.len);
-			memcpy(before, l.notes.data, l.notes.len);
-			assert_true((char *)memmem(before, l.notes.len, "/b", 2) < (char *)memmem(before, l.notes.len, "/a", 2));
+			before = malloc(l.entries.len);
+			memcpy(before, l.entries.data, l.entries.len);
+			assert_true((char *)memmem(before, l.entries.len, "/b", 2) < (char *)memmem(before, l.entries.len, "/a", 2));
 		} else {
-			assert_memory_equal(l.notes.data, before, l.notes.len);
+			assert_memory_equal(l.entries.data, before, l.entries.len);
 		}
 		life_close(&l);
 	}
@@ -871,12 +871,12 @@ main(void)
 		cmocka_unit_test(restarts_of_a_run_change_no_record),
 		cmocka_unit_test(a_checkpoint_is_the_whole_state),
 		cmocka_unit_test(a_program_takes_less_than_a_kibibyte),
-		cmocka_unit_test(a_shared_text_is_noted_once),
-		cmocka_unit_test(a_text_too_long_for_a_note_is_cut_there),
-		cmocka_unit_test(a_cut_note_is_refused_and_changes_nothing),
+		cmocka_unit_test(a_shared_text_is_logged_once),
+		cmocka_unit_test(a_text_too_long_for_a_entry_is_cut_there),
+		cmocka_unit_test(a_cut_entry_is_refused_and_changes_nothing),
 		cmocka_unit_test(a_flipped_bit_does_no_harm),
 		cmocka_unit_test(what_is_not_known_is_refused_and_counted),
-		cmocka_unit_test(notes_of_another_boot_or_run_are_stale),
+		cmocka_unit_test(entries_of_another_boot_or_run_are_stale),
 		cmocka_unit_test(who_becomes_a_program_that_is_left_out_is_forgotten),
 		cmocka_unit_test(who_died_in_between_is_let_go),
 		cmocka_unit_test(what_a_child_has_of_its_parent_outlives_the_parent),

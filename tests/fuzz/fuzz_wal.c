@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any notes are applied or refused; what a correlator makes of them can be told in notes again, and
- * those say the same. Input: a byte (bit 0: of a run), then notes, each behind its length in two
+ * Any entries are applied or refused; what a correlator makes of them can be told in entries again, and
+ * those say the same. Input: a byte (bit 0: of a run), then entries, each behind its length in two
  * bytes, the low one first.
  */
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct notes {
+struct entries {
 	uint8_t *data;
 	size_t len, cap;
 };
@@ -66,9 +66,9 @@ on_work(const struct work_record *r, void *arg)
 }
 
 static void
-on_note(const void *data, size_t len, void *arg)
+on_wal_entry(const void *data, size_t len, void *arg)
 {
-	struct notes *n = arg;
+	struct entries *n = arg;
 
 	if (n->len + sizeof(len) + len > n->cap) {
 		n->cap = 2 * (n->len + sizeof(len) + len);
@@ -80,9 +80,9 @@ on_note(const void *data, size_t len, void *arg)
 }
 
 static struct correlator *
-correlator(bool is_run, struct notes *notes)
+correlator(bool is_run, struct entries *entries)
 {
-	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_note,
+	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, on_wal_entry,
 		.finding = on_finding };
 	static struct ruleset *rules;
 	struct correlator_options options = { .boot_id = "b", .run_id = is_run ? "r" : NULL };
@@ -91,7 +91,7 @@ correlator(bool is_run, struct notes *notes)
 	if (rules == NULL)
 		rules = rules_shipped();
 	options.rules = rules;
-	if (correlator_new(&options, &ops, notes, &c) < 0)
+	if (correlator_new(&options, &ops, entries, &c) < 0)
 		abort();
 	return c;
 }
@@ -122,7 +122,7 @@ live_on(struct correlator *c)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct notes first = { 0 }, second = { 0 };
+	struct entries first = { 0 }, second = { 0 };
 	struct correlator *a, *b;
 	size_t len;
 	bool is_run;
@@ -136,16 +136,16 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (correlator_replay(a, first.data + sizeof(len), len) != 0)
 		abort();
 	for (size_t at = 1; at + 2 <= size;) {
-		uint8_t *note;
+		uint8_t *entry;
 
 		len = (size_t)data[at] | (size_t)data[at + 1] << 8;
 		at += 2;
 		if (len > size - at)
 			len = size - at;
-		note = malloc(len > 0 ? len : 1);	/* its own: ASan sees its end */
-		memcpy(note, data + at, len);
-		correlator_replay(a, note, len);
-		free(note);
+		entry = malloc(len > 0 ? len : 1);	/* its own: ASan sees its end */
+		memcpy(entry, data + at, len);
+		correlator_replay(a, entry, len);
+		free(entry);
 		at += len;
 	}
 	correlator_replay_done(a, NULL);

@@ -1,59 +1,59 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * note_codec: how each type of value stands in a note of the journal. put_TYPE() writes at `at`, where there is
+ * wal_codec: how each type of value stands in an entry of the write-ahead log. put_TYPE() writes at `at`, where there is
  * room, and returns where the next one goes; get_TYPE() reads it again and trusts no length: what does not hold
- * marks the note as bad, and reads as 0 or "". Private to the journal. The writers are inline, since a program's
+ * marks the entry as bad, and reads as 0 or "". Private to the write-ahead log. The writers are inline, since a program's
  * life writes some hundred values.
  */
-#ifndef SLUICE_CORRELATE_NOTE_CODEC_H
-#define SLUICE_CORRELATE_NOTE_CODEC_H
+#ifndef SLUICE_CORRELATE_WAL_CODEC_H
+#define SLUICE_CORRELATE_WAL_CODEC_H
 
 #include <string.h>
 
-#include "correlate/journal.h"
+#include "correlate/wal.h"
 #include "correlate/state.h"
 
-struct note_reader {
+struct wal_reader {
 	const uint8_t *at;
 	const uint8_t *end;
-	unsigned version;		/* of the note */
+	unsigned version;		/* of the entry */
 	bool is_bad;
 };
 
 /* Was all of it read, and nothing bad? 0 or -EBADMSG. */
-int note_reader_done(const struct note_reader *r);
+int wal_reader_done(const struct wal_reader *r);
 
-/* At most max, else the note is bad. */
-uint64_t note_get_max(struct note_reader *r, uint64_t max);
+/* At most max, else the entry is bad. */
+uint64_t wal_get_max(struct wal_reader *r, uint64_t max);
 /* UTF-8 up to its NUL, in place; "" where there is none. */
-const char *note_get_string(struct note_reader *r);
+const char *wal_get_string(struct wal_reader *r);
 /* The same of less than size bytes. */
-const char *note_get_name(struct note_reader *r, size_t size);
+const char *wal_get_name(struct wal_reader *r, size_t size);
 /* By the mask in front of them. n < 64. */
-void note_get_numbers(struct note_reader *r, uint64_t *values, size_t n);
+void wal_get_numbers(struct wal_reader *r, uint64_t *values, size_t n);
 
-void get_u64(struct note_reader *r, uint64_t *value);
-void get_i64(struct note_reader *r, int64_t *value);
-void get_u32(struct note_reader *r, uint32_t *value);
-void get_i32(struct note_reader *r, int32_t *value);
-void get_real(struct note_reader *r, double *value);
-void get_confidence(struct note_reader *r, double *value);	/* 0 to 1 */
-void get_strength(struct note_reader *r, enum engine_strength *value);
-void get_id(struct note_reader *r, struct process_id *id);
-void get_key(struct note_reader *r, struct program_key *key);
-void get_usage(struct note_reader *r, struct usage *u);
-void get_counters(struct note_reader *r, struct counters *c);
-void get_work(struct note_reader *r, struct work *w);
-void get_context(struct note_reader *r, struct program_context *x);
+void get_u64(struct wal_reader *r, uint64_t *value);
+void get_i64(struct wal_reader *r, int64_t *value);
+void get_u32(struct wal_reader *r, uint32_t *value);
+void get_i32(struct wal_reader *r, int32_t *value);
+void get_real(struct wal_reader *r, double *value);
+void get_confidence(struct wal_reader *r, double *value);	/* 0 to 1 */
+void get_strength(struct wal_reader *r, enum engine_strength *value);
+void get_id(struct wal_reader *r, struct process_id *id);
+void get_key(struct wal_reader *r, struct program_key *key);
+void get_usage(struct wal_reader *r, struct usage *u);
+void get_counters(struct wal_reader *r, struct counters *c);
+void get_work(struct wal_reader *r, struct work *w);
+void get_context(struct wal_reader *r, struct program_context *x);
 /* Of a program that one with this start descends from. */
-void get_ancestor(struct note_reader *r, struct program_key *key, uint64_t start_ns);
+void get_ancestor(struct wal_reader *r, struct program_key *key, uint64_t start_ns);
 
 /* struct counters as an array: its first members are all uint64_t. */
 #define COUNTERS_NUMBERS (offsetof(struct counters, threads) / sizeof(uint64_t))
-_Static_assert(COUNTERS_NUMBERS == NOTE_COUNTERS && USAGE_FIELDS == NOTE_USAGE_FIELDS,
-    "notes hold other numbers: a new version, and its counts in journal.h");
+_Static_assert(COUNTERS_NUMBERS == WAL_COUNTERS && USAGE_FIELDS == WAL_USAGE_FIELDS,
+    "entries hold other numbers: a new version, and its counts in wal.h");
 _Static_assert(sizeof(struct counters) == COUNTERS_NUMBERS * sizeof(uint64_t) + 2 * sizeof(uint32_t) + 8,
-    "notes hold other counters: a new version?");
+    "entries hold other counters: a new version?");
 
 enum counters_flag {
 	COUNTERS_HAS_PEAK = 1 << 0,
@@ -65,7 +65,7 @@ enum counters_flag {
 
 /* LEB128. */
 static inline uint8_t *
-note_put(uint8_t *at, uint64_t value)
+wal_put(uint8_t *at, uint64_t value)
 {
 	while (value >= 0x80) {
 		*at++ = (uint8_t)(value | 0x80);
@@ -77,7 +77,7 @@ note_put(uint8_t *at, uint64_t value)
 
 /* With its NUL. */
 static inline uint8_t *
-note_put_string(uint8_t *at, const char *s)
+wal_put_string(uint8_t *at, const char *s)
 {
 	size_t size = strlen(s) + 1;
 
@@ -87,40 +87,40 @@ note_put_string(uint8_t *at, const char *s)
 
 /* A mask of the values that are not 0, then these values. */
 static inline uint8_t *
-note_put_numbers(uint8_t *at, const uint64_t *values, size_t n)
+wal_put_numbers(uint8_t *at, const uint64_t *values, size_t n)
 {
 	uint64_t mask = 0;
 
 	for (size_t i = 0; i < n; i++)
 		mask |= (uint64_t)(values[i] != 0) << i;
-	at = note_put(at, mask);
+	at = wal_put(at, mask);
 	for (; mask != 0; mask &= mask - 1)
-		at = note_put(at, values[__builtin_ctzll(mask)]);
+		at = wal_put(at, values[__builtin_ctzll(mask)]);
 	return at;
 }
 
 static inline uint8_t *
 put_u64(uint8_t *at, const uint64_t *value)
 {
-	return note_put(at, *value);
+	return wal_put(at, *value);
 }
 
 static inline uint8_t *
 put_i64(uint8_t *at, const int64_t *value)
 {
-	return note_put(at, (uint64_t)*value);
+	return wal_put(at, (uint64_t)*value);
 }
 
 static inline uint8_t *
 put_u32(uint8_t *at, const uint32_t *value)
 {
-	return note_put(at, *value);
+	return wal_put(at, *value);
 }
 
 static inline uint8_t *
 put_i32(uint8_t *at, const int32_t *value)
 {
-	return note_put(at, (uint32_t)*value);
+	return wal_put(at, (uint32_t)*value);
 }
 
 static inline uint8_t *
@@ -139,48 +139,48 @@ put_confidence(uint8_t *at, const double *value)
 static inline uint8_t *
 put_strength(uint8_t *at, const enum engine_strength *value)
 {
-	return note_put(at, *value);
+	return wal_put(at, *value);
 }
 
 static inline uint8_t *
 put_id(uint8_t *at, const struct process_id *id)
 {
-	return note_put(note_put(at, id->start_ns), id->pid);
+	return wal_put(wal_put(at, id->start_ns), id->pid);
 }
 
 static inline uint8_t *
 put_key(uint8_t *at, const struct program_key *key)
 {
-	return note_put(note_put(note_put(at, key->start_ns), key->pid), key->index);
+	return wal_put(wal_put(wal_put(at, key->start_ns), key->pid), key->index);
 }
 
 static inline uint8_t *
 put_usage(uint8_t *at, const struct usage *u)
 {
-	return note_put_numbers(note_put(at, u->known), u->value, USAGE_FIELDS);
+	return wal_put_numbers(wal_put(at, u->known), u->value, USAGE_FIELDS);
 }
 
 static inline uint8_t *
 put_counters(uint8_t *at, const struct counters *c)
 {
-	at = note_put(at, (c->has_peak ? COUNTERS_HAS_PEAK : 0) | (c->has_block_io ? COUNTERS_HAS_BLOCK_IO : 0) |
+	at = wal_put(at, (c->has_peak ? COUNTERS_HAS_PEAK : 0) | (c->has_block_io ? COUNTERS_HAS_BLOCK_IO : 0) |
 	    (c->is_reaped ? COUNTERS_IS_REAPED : 0) | (c->is_complete ? COUNTERS_IS_COMPLETE : 0));
-	at = note_put_numbers(at, (const uint64_t *)(const void *)c, COUNTERS_NUMBERS);
-	return note_put(note_put(at, c->threads), c->threads_peak);
+	at = wal_put_numbers(at, (const uint64_t *)(const void *)c, COUNTERS_NUMBERS);
+	return wal_put(wal_put(at, c->threads), c->threads_peak);
 }
 
 static inline uint8_t *
 put_work(uint8_t *at, const struct work *w)
 {
 	at = put_usage(at, &w->done);
-	return note_put_numbers(at, (const uint64_t[]){ w->programs, w->failed, w->live, w->start_ns, w->last_ns,
+	return wal_put_numbers(at, (const uint64_t[]){ w->programs, w->failed, w->live, w->start_ns, w->last_ns,
 	    w->end_ns, w->busy_ns, w->busy_since_ns }, 8);
 }
 
 static inline uint8_t *
 put_context(uint8_t *at, const struct program_context *x)
 {
-	return note_put_numbers(at, (const uint64_t[]){ x->uid, x->gid, x->pid_ns, x->mnt_ns, x->net_ns,
+	return wal_put_numbers(at, (const uint64_t[]){ x->uid, x->gid, x->pid_ns, x->mnt_ns, x->net_ns,
 	    x->cgroup_v2, x->cgroup_v1 }, 7);
 }
 
@@ -188,10 +188,10 @@ put_context(uint8_t *at, const struct program_context *x)
 static inline uint8_t *
 put_ancestor(uint8_t *at, const struct program_key *key, uint64_t start_ns)
 {
-	at = note_put(at, key->pid);
+	at = wal_put(at, key->pid);
 	if (key->pid == 0)
 		return at;
-	return note_put(note_put(at, key->index), start_ns - key->start_ns);
+	return wal_put(wal_put(at, key->index), start_ns - key->start_ns);
 }
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_journal ROUNDS PROGRAMS: CPU time of a program's life (fork, exec, end) in the correlator of
- * a whole host, without and with a journal, and the bytes of its notes; of a checkpoint and a replay.
+ * bench_wal ROUNDS PROGRAMS: CPU time of a program's life (fork, exec, end) in the correlator of
+ * a whole host, without and with a write-ahead log, and the bytes of its entries; of a checkpoint and a replay.
  */
 #include "../unit/events.h"
 #include "sample.h"
@@ -51,10 +51,10 @@ keep(const void *data, size_t len, void *arg)
 }
 
 static void
-open_world(struct world *w, bool has_journal)
+open_world(struct world *w, bool has_wal)
 {
 	struct correlator_ops ops = { forget_program, forget_usage, forget_work, forget_work,
-		has_journal ? keep : NULL, .finding = forget_finding };
+		has_wal ? keep : NULL, .finding = forget_finding };
 	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules_shipped(),
 		.has_network = true };
 
@@ -78,7 +78,7 @@ lives(struct world *w, const struct being *parent, struct being *b, const char *
 
 /* Nanoseconds a program. */
 static double
-storm(unsigned long programs, bool has_journal)
+storm(unsigned long programs, bool has_wal)
 {
 	static struct being alive[ALIVE];
 	static const struct being *met[ALIVE];
@@ -86,7 +86,7 @@ storm(unsigned long programs, bool has_journal)
 	struct being b;
 	double start;
 
-	open_world(&w, has_journal);
+	open_world(&w, has_wal);
 	for (int i = 0; i < ALIVE; i++) {
 		lives(&w, i > 0 ? &alive[i / 2] : NULL, &alive[i], "sleep 1000");
 		met[i] = &alive[i];
@@ -149,7 +149,7 @@ main(int argc, char **argv)
 	    whole[ROUNDS_MAX];
 
 	if (rounds == 0 || rounds > ROUNDS_MAX || programs == 0) {
-		fprintf(stderr, "usage: bench_journal ROUNDS PROGRAMS\n");
+		fprintf(stderr, "usage: bench_wal ROUNDS PROGRAMS\n");
 		return 2;
 	}
 	storm(programs, true);		/* warm */
@@ -159,9 +159,9 @@ main(int argc, char **argv)
 		bytes[i] = all_bytes / (double)programs;
 		checkpoint(&told[i], &replayed[i], &whole[i]);
 	}
-	sample_print("program_without_journal", without, rounds);
-	sample_print("program_with_journal", with, rounds);
-	sample_print("note_bytes", bytes, rounds);
+	sample_print("program_without_wal", without, rounds);
+	sample_print("program_with_wal", with, rounds);
+	sample_print("wal_bytes", bytes, rounds);
 	sample_print("checkpoint_per_program", told, rounds);
 	sample_print("replay_per_program", replayed, rounds);
 	sample_print("checkpoint_bytes_per_program", whole, rounds);

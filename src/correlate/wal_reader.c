@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * note_reader: the values of a note, checked.
+ * wal_reader: the values of an entry, checked.
  */
-#include "correlate/note_codec.h"
+#include "correlate/wal_codec.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 /* LEB128. */
 static uint64_t
-get(struct note_reader *r)
+get(struct wal_reader *r)
 {
 	uint64_t value = 0;
 
@@ -29,7 +29,7 @@ get(struct note_reader *r)
 }
 
 uint64_t
-note_get_max(struct note_reader *r, uint64_t max)
+wal_get_max(struct wal_reader *r, uint64_t max)
 {
 	uint64_t value = get(r);
 
@@ -39,7 +39,7 @@ note_get_max(struct note_reader *r, uint64_t max)
 }
 
 const char *
-note_get_string(struct note_reader *r)
+wal_get_string(struct wal_reader *r)
 {
 	const char *s = (const char *)r->at;
 	const uint8_t *nul = r->at < r->end ? memchr(r->at, '\0', (size_t)(r->end - r->at)) : NULL;
@@ -61,9 +61,9 @@ note_get_string(struct note_reader *r)
 }
 
 const char *
-note_get_name(struct note_reader *r, size_t size)
+wal_get_name(struct wal_reader *r, size_t size)
 {
-	const char *name = note_get_string(r);
+	const char *name = wal_get_string(r);
 
 	if (strlen(name) < size)
 		return name;
@@ -72,40 +72,40 @@ note_get_name(struct note_reader *r, size_t size)
 }
 
 void
-note_get_numbers(struct note_reader *r, uint64_t *values, size_t n)
+wal_get_numbers(struct wal_reader *r, uint64_t *values, size_t n)
 {
-	uint64_t mask = note_get_max(r, (UINT64_C(1) << n) - 1);
+	uint64_t mask = wal_get_max(r, (UINT64_C(1) << n) - 1);
 
 	for (size_t i = 0; i < n; i++)
 		values[i] = mask >> i & 1 ? get(r) : 0;
 }
 
 void
-get_u64(struct note_reader *r, uint64_t *value)
+get_u64(struct wal_reader *r, uint64_t *value)
 {
 	*value = get(r);
 }
 
 void
-get_i64(struct note_reader *r, int64_t *value)
+get_i64(struct wal_reader *r, int64_t *value)
 {
 	*value = (int64_t)get(r);
 }
 
 void
-get_u32(struct note_reader *r, uint32_t *value)
+get_u32(struct wal_reader *r, uint32_t *value)
 {
-	*value = (uint32_t)note_get_max(r, UINT32_MAX);
+	*value = (uint32_t)wal_get_max(r, UINT32_MAX);
 }
 
 void
-get_i32(struct note_reader *r, int32_t *value)
+get_i32(struct wal_reader *r, int32_t *value)
 {
-	*value = (int32_t)(uint32_t)note_get_max(r, UINT32_MAX);
+	*value = (int32_t)(uint32_t)wal_get_max(r, UINT32_MAX);
 }
 
 void
-get_real(struct note_reader *r, double *value)
+get_real(struct wal_reader *r, double *value)
 {
 	*value = 0;
 	if ((size_t)(r->end - r->at) < sizeof(*value)) {
@@ -119,7 +119,7 @@ get_real(struct note_reader *r, double *value)
 }
 
 void
-get_confidence(struct note_reader *r, double *value)
+get_confidence(struct wal_reader *r, double *value)
 {
 	get_real(r, value);
 	if (*value > 1)
@@ -127,13 +127,13 @@ get_confidence(struct note_reader *r, double *value)
 }
 
 void
-get_strength(struct note_reader *r, enum engine_strength *value)
+get_strength(struct wal_reader *r, enum engine_strength *value)
 {
-	*value = (enum engine_strength)note_get_max(r, STRENGTH_EXPLICIT);
+	*value = (enum engine_strength)wal_get_max(r, STRENGTH_EXPLICIT);
 }
 
 void
-get_id(struct note_reader *r, struct process_id *id)
+get_id(struct wal_reader *r, struct process_id *id)
 {
 	uint32_t pid;
 
@@ -143,7 +143,7 @@ get_id(struct note_reader *r, struct process_id *id)
 }
 
 void
-get_key(struct note_reader *r, struct program_key *key)
+get_key(struct wal_reader *r, struct program_key *key)
 {
 	get_u64(r, &key->start_ns);
 	get_u32(r, &key->pid);
@@ -151,7 +151,7 @@ get_key(struct note_reader *r, struct program_key *key)
 }
 
 void
-get_ancestor(struct note_reader *r, struct program_key *key, uint64_t start_ns)
+get_ancestor(struct wal_reader *r, struct program_key *key, uint64_t start_ns)
 {
 	*key = (struct program_key){ 0 };
 	get_u32(r, &key->pid);
@@ -162,11 +162,11 @@ get_ancestor(struct note_reader *r, struct program_key *key, uint64_t start_ns)
 }
 
 void
-get_context(struct note_reader *r, struct program_context *x)
+get_context(struct wal_reader *r, struct program_context *x)
 {
 	uint64_t v[7];
 
-	note_get_numbers(r, v, 7);
+	wal_get_numbers(r, v, 7);
 	for (int i = 0; i < 5; i++)
 		r->is_bad |= v[i] > UINT32_MAX;
 	*x = (struct program_context){ (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3],
@@ -174,33 +174,33 @@ get_context(struct note_reader *r, struct program_context *x)
 }
 
 void
-get_usage(struct note_reader *r, struct usage *u)
+get_usage(struct wal_reader *r, struct usage *u)
 {
 	u->known = get(r);
-	note_get_numbers(r, u->value, USAGE_FIELDS);
+	wal_get_numbers(r, u->value, USAGE_FIELDS);
 }
 
 void
-get_counters(struct note_reader *r, struct counters *c)
+get_counters(struct wal_reader *r, struct counters *c)
 {
-	uint64_t flags = note_get_max(r, COUNTERS_FLAGS);
+	uint64_t flags = wal_get_max(r, COUNTERS_FLAGS);
 
 	c->has_peak = flags & COUNTERS_HAS_PEAK;
 	c->has_block_io = flags & COUNTERS_HAS_BLOCK_IO;
 	c->is_reaped = flags & COUNTERS_IS_REAPED;
 	c->is_complete = flags & COUNTERS_IS_COMPLETE;
-	note_get_numbers(r, (uint64_t *)(void *)c, COUNTERS_NUMBERS);
+	wal_get_numbers(r, (uint64_t *)(void *)c, COUNTERS_NUMBERS);
 	get_u32(r, &c->threads);
 	get_u32(r, &c->threads_peak);
 }
 
 void
-get_work(struct note_reader *r, struct work *w)
+get_work(struct wal_reader *r, struct work *w)
 {
 	uint64_t v[8];
 
 	get_usage(r, &w->done);
-	note_get_numbers(r, v, 8);
+	wal_get_numbers(r, v, 8);
 	w->programs = v[0];
 	w->failed = v[1];
 	w->live = v[2];
@@ -212,7 +212,7 @@ get_work(struct note_reader *r, struct work *w)
 }
 
 int
-note_reader_done(const struct note_reader *r)
+wal_reader_done(const struct wal_reader *r)
 {
 	return r->is_bad || r->at != r->end ? -EBADMSG : 0;
 }

@@ -1,15 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * note_rows: what each note of the journal holds, a row a member. Writing, reading and taking over are made of
+ * wal_rows: what each entry of the write-ahead log holds, a row a member. Writing, reading and taking over are made of
  * these rows alone.
  *
  *	ROW(kind, since, bit, how, member)
  *
- * since is the version from which on notes have it; bit is one of the note's flags, which stand where the row
+ * since is the version from which on entries have it; bit is one of the entry's flags, which stand where the row
  * FLAGS is. A row may be added at the end of a table, with a new bit and the version that has it first; none may
  * go, move or change. how depends on the kind:
  *
- *	VALUE     how: type of note_codec.h
+ *	VALUE     how: type of wal_codec.h
  *	NAME      an array of characters
  *	FLAGS     bit: all flags that there are
  *	BOOL      true where the bit is set
@@ -23,10 +23,10 @@
  *	KEPT      a kept_name()
  *	TEXT      a string that the struct owns
  */
-#ifndef SLUICE_CORRELATE_NOTE_ROWS_H
-#define SLUICE_CORRELATE_NOTE_ROWS_H
+#ifndef SLUICE_CORRELATE_WAL_ROWS_H
+#define SLUICE_CORRELATE_WAL_ROWS_H
 
-#include "correlate/note_codec.h"
+#include "correlate/wal_codec.h"
 
 #define CGROUP_ROWS(ROW) \
 	ROW(VALUE, 2, 0, u64, key.id) \
@@ -147,12 +147,12 @@ enum process_bit {
 	ROW(IF, 2, PROCESS_HAS_LATEST, usage, latest)
 
 /* Where a process's text is. */
-enum note_text {
-	NOTE_TEXT_NONE,			/* it has none */
-	NOTE_TEXT_HERE,
-	NOTE_TEXT_KEPT,			/* the one of its last note */
-	NOTE_TEXT_OF,			/* another process has it */
-	NOTE_TEXTS,
+enum wal_text {
+	WAL_TEXT_NONE,			/* it has none */
+	WAL_TEXT_HERE,
+	WAL_TEXT_KEPT,			/* the one of its last entry */
+	WAL_TEXT_OF,			/* another process has it */
+	WAL_TEXTS,
 };
 
 /* Flags, the number of arguments and of variables, the arguments; then this, the variables, and tool_rule. */
@@ -194,76 +194,76 @@ enum failure_bit {
 	ROW(OPT, 4, 3, u64, peak_bytes) \
 	ROW(OPT, 4, 4, u64, limit_bytes)
 
-#define NOTE_BIT(bit) (UINT64_C(1) << (bit))
+#define WAL_BIT(bit) (UINT64_C(1) << (bit))
 
 /*
- * Writing. NOTE_WRITER(name, type, ROWS) makes of rows:
+ * Writing. WAL_WRITER(name, type, ROWS) makes of rows:
  *	uint64_t name_flags(const type *x)	the bits that follow from x; the writer adds those of IF and UNLESS
  *	size_t name_strings(const type *x)	bytes of its strings, with their NULs
  *	uint8_t *name_write(uint8_t *at, const type *x, uint64_t flags)
  */
-#define NOTE_FLAG(kind, since, bit, how, member) NOTE_FLAG_##kind(bit, member)
-#define NOTE_FLAG_VALUE(bit, member)
-#define NOTE_FLAG_NAME(bit, member)
-#define NOTE_FLAG_FLAGS(bit, member)
-#define NOTE_FLAG_BOOL(bit, member) flags |= (uint64_t)(x->member != 0) << (bit);
-#define NOTE_FLAG_FAILING(bit, member) flags |= (uint64_t)x->member << (bit);
-#define NOTE_FLAG_OPT(bit, member) flags |= (uint64_t)x->member.known << (bit);
-#define NOTE_FLAG_SOME(bit, member) NOTE_FLAG_BOOL(bit, member)
-#define NOTE_FLAG_IF(bit, member)
-#define NOTE_FLAG_AFTER(bit, member)
-#define NOTE_FLAG_AFTER_SOME(bit, member) NOTE_FLAG_BOOL(bit, member)
-#define NOTE_FLAG_AFTER_IF(bit, member)
-#define NOTE_FLAG_ANCESTOR(bit, member)
-#define NOTE_FLAG_ANCESTOR_UNLESS(bit, member)
-#define NOTE_FLAG_STRING(bit, member) flags |= (uint64_t)(x->member != NULL) << (bit);
-#define NOTE_FLAG_KEPT(bit, member) NOTE_FLAG_STRING(bit, member)
-#define NOTE_FLAG_TEXT(bit, member) NOTE_FLAG_STRING(bit, member)
+#define WAL_FLAG(kind, since, bit, how, member) WAL_FLAG_##kind(bit, member)
+#define WAL_FLAG_VALUE(bit, member)
+#define WAL_FLAG_NAME(bit, member)
+#define WAL_FLAG_FLAGS(bit, member)
+#define WAL_FLAG_BOOL(bit, member) flags |= (uint64_t)(x->member != 0) << (bit);
+#define WAL_FLAG_FAILING(bit, member) flags |= (uint64_t)x->member << (bit);
+#define WAL_FLAG_OPT(bit, member) flags |= (uint64_t)x->member.known << (bit);
+#define WAL_FLAG_SOME(bit, member) WAL_FLAG_BOOL(bit, member)
+#define WAL_FLAG_IF(bit, member)
+#define WAL_FLAG_AFTER(bit, member)
+#define WAL_FLAG_AFTER_SOME(bit, member) WAL_FLAG_BOOL(bit, member)
+#define WAL_FLAG_AFTER_IF(bit, member)
+#define WAL_FLAG_ANCESTOR(bit, member)
+#define WAL_FLAG_ANCESTOR_UNLESS(bit, member)
+#define WAL_FLAG_STRING(bit, member) flags |= (uint64_t)(x->member != NULL) << (bit);
+#define WAL_FLAG_KEPT(bit, member) WAL_FLAG_STRING(bit, member)
+#define WAL_FLAG_TEXT(bit, member) WAL_FLAG_STRING(bit, member)
 
-#define NOTE_SIZE(kind, since, bit, how, member) NOTE_SIZE_##kind(member)
-#define NOTE_SIZE_VALUE(member)
-#define NOTE_SIZE_NAME(member) n += sizeof(x->member);
-#define NOTE_SIZE_FLAGS(member)
-#define NOTE_SIZE_BOOL(member)
-#define NOTE_SIZE_FAILING(member)
-#define NOTE_SIZE_OPT(member)
-#define NOTE_SIZE_SOME(member)
-#define NOTE_SIZE_IF(member)
-#define NOTE_SIZE_AFTER(member)
-#define NOTE_SIZE_AFTER_SOME(member)
-#define NOTE_SIZE_AFTER_IF(member)
-#define NOTE_SIZE_ANCESTOR(member)
-#define NOTE_SIZE_ANCESTOR_UNLESS(member)
-#define NOTE_SIZE_STRING(member) n += x->member != NULL ? strlen(x->member) + 1 : 0;
-#define NOTE_SIZE_KEPT(member) NOTE_SIZE_STRING(member)
-#define NOTE_SIZE_TEXT(member) NOTE_SIZE_STRING(member)
+#define WAL_SIZE(kind, since, bit, how, member) WAL_SIZE_##kind(member)
+#define WAL_SIZE_VALUE(member)
+#define WAL_SIZE_NAME(member) n += sizeof(x->member);
+#define WAL_SIZE_FLAGS(member)
+#define WAL_SIZE_BOOL(member)
+#define WAL_SIZE_FAILING(member)
+#define WAL_SIZE_OPT(member)
+#define WAL_SIZE_SOME(member)
+#define WAL_SIZE_IF(member)
+#define WAL_SIZE_AFTER(member)
+#define WAL_SIZE_AFTER_SOME(member)
+#define WAL_SIZE_AFTER_IF(member)
+#define WAL_SIZE_ANCESTOR(member)
+#define WAL_SIZE_ANCESTOR_UNLESS(member)
+#define WAL_SIZE_STRING(member) n += x->member != NULL ? strlen(x->member) + 1 : 0;
+#define WAL_SIZE_KEPT(member) WAL_SIZE_STRING(member)
+#define WAL_SIZE_TEXT(member) WAL_SIZE_STRING(member)
 
-#define NOTE_PUT(kind, since, bit, how, member) NOTE_PUT_##kind(bit, how, member)
-#define NOTE_PUT_VALUE(bit, how, member) at = put_##how(at, &x->member);
-#define NOTE_PUT_NAME(bit, how, member) at = note_put_string(at, x->member);
-#define NOTE_PUT_FLAGS(bit, how, member) at = note_put(at, flags);
-#define NOTE_PUT_BOOL(bit, how, member)
-#define NOTE_PUT_FAILING(bit, how, member)
-#define NOTE_PUT_OPT(bit, how, member) if (flags & NOTE_BIT(bit)) at = put_##how(at, &x->member.value);
-#define NOTE_PUT_SOME(bit, how, member) NOTE_PUT_IF(bit, how, member)
-#define NOTE_PUT_IF(bit, how, member) if (flags & NOTE_BIT(bit)) at = put_##how(at, &x->member);
-#define NOTE_PUT_AFTER(bit, how, member) at = note_put(at, (uint64_t)x->member - (uint64_t)x->how);
-#define NOTE_PUT_AFTER_SOME(bit, how, member) if (flags & NOTE_BIT(bit)) NOTE_PUT_AFTER(bit, how, member)
-#define NOTE_PUT_AFTER_IF(bit, how, member) NOTE_PUT_AFTER_SOME(bit, how, member)
-#define NOTE_PUT_ANCESTOR(bit, how, member) at = put_ancestor(at, &x->member, x->how);
-#define NOTE_PUT_ANCESTOR_UNLESS(bit, how, member) if (!(flags & NOTE_BIT(bit))) NOTE_PUT_ANCESTOR(bit, how, member)
-#define NOTE_PUT_STRING(bit, how, member) if (flags & NOTE_BIT(bit)) at = note_put_string(at, x->member);
-#define NOTE_PUT_KEPT(bit, how, member) NOTE_PUT_STRING(bit, how, member)
-#define NOTE_PUT_TEXT(bit, how, member) NOTE_PUT_STRING(bit, how, member)
+#define WAL_PUT(kind, since, bit, how, member) WAL_PUT_##kind(bit, how, member)
+#define WAL_PUT_VALUE(bit, how, member) at = put_##how(at, &x->member);
+#define WAL_PUT_NAME(bit, how, member) at = wal_put_string(at, x->member);
+#define WAL_PUT_FLAGS(bit, how, member) at = wal_put(at, flags);
+#define WAL_PUT_BOOL(bit, how, member)
+#define WAL_PUT_FAILING(bit, how, member)
+#define WAL_PUT_OPT(bit, how, member) if (flags & WAL_BIT(bit)) at = put_##how(at, &x->member.value);
+#define WAL_PUT_SOME(bit, how, member) WAL_PUT_IF(bit, how, member)
+#define WAL_PUT_IF(bit, how, member) if (flags & WAL_BIT(bit)) at = put_##how(at, &x->member);
+#define WAL_PUT_AFTER(bit, how, member) at = wal_put(at, (uint64_t)x->member - (uint64_t)x->how);
+#define WAL_PUT_AFTER_SOME(bit, how, member) if (flags & WAL_BIT(bit)) WAL_PUT_AFTER(bit, how, member)
+#define WAL_PUT_AFTER_IF(bit, how, member) WAL_PUT_AFTER_SOME(bit, how, member)
+#define WAL_PUT_ANCESTOR(bit, how, member) at = put_ancestor(at, &x->member, x->how);
+#define WAL_PUT_ANCESTOR_UNLESS(bit, how, member) if (!(flags & WAL_BIT(bit))) WAL_PUT_ANCESTOR(bit, how, member)
+#define WAL_PUT_STRING(bit, how, member) if (flags & WAL_BIT(bit)) at = wal_put_string(at, x->member);
+#define WAL_PUT_KEPT(bit, how, member) WAL_PUT_STRING(bit, how, member)
+#define WAL_PUT_TEXT(bit, how, member) WAL_PUT_STRING(bit, how, member)
 
-#define NOTE_WRITER(name, type, ROWS) \
+#define WAL_WRITER(name, type, ROWS) \
 	__attribute__((unused)) static inline uint64_t \
 	name##_flags(const type *x) \
 	{ \
 		uint64_t flags = 0; \
  \
 		(void)x; \
-		ROWS(NOTE_FLAG) \
+		ROWS(WAL_FLAG) \
 		return flags; \
 	} \
 	__attribute__((unused)) static inline size_t \
@@ -272,96 +272,96 @@ enum failure_bit {
 		size_t n = 0; \
  \
 		(void)x; \
-		ROWS(NOTE_SIZE) \
+		ROWS(WAL_SIZE) \
 		return n; \
 	} \
 	__attribute__((unused)) static inline uint8_t * \
 	name##_write(uint8_t *at, const type *x, uint64_t flags) \
 	{ \
-		ROWS(NOTE_PUT) \
+		ROWS(WAL_PUT) \
 		return at; \
 	}
 
 /*
- * Reading. NOTE_READER(name, type, ROWS) makes of rows:
- *	uint64_t name_read(struct note_reader *r, type *x, uint64_t flags)
- * which returns the flags (those given, where the rows have none) and leaves strings in the note. A flag of a
- * later version than the note's makes it bad.
+ * Reading. WAL_READER(name, type, ROWS) makes of rows:
+ *	uint64_t name_read(struct wal_reader *r, type *x, uint64_t flags)
+ * which returns the flags (those given, where the rows have none) and leaves strings in the entry. A flag of a
+ * later version than the entry's makes it bad.
  */
-#define NOTE_GET(kind, since, bit, how, member) NOTE_GET_##kind(since, bit, how, member)
-#define NOTE_GET_VALUE(since, bit, how, member) get_##how(r, &x->member);
-#define NOTE_GET_NAME(since, bit, how, member) strcpy(x->member, note_get_name(r, sizeof(x->member)));
-#define NOTE_GET_FLAGS(since, bit, how, member) flags = note_get_max(r, NOTE_BIT(bit) - 1);
-#define NOTE_GET_BOOL(since, bit, how, member) x->member = NOTE_HAS(since, bit);
-#define NOTE_GET_FAILING(since, bit, how, member) \
-	x->member = NOTE_HAS(since, (bit) + 1) ? FAILING_OVER : NOTE_HAS(since, bit) ? FAILING_DUE : FAILING_NOT;
-#define NOTE_GET_OPT(since, bit, how, member) \
-	if (NOTE_HAS(since, bit)) { \
+#define WAL_GET(kind, since, bit, how, member) WAL_GET_##kind(since, bit, how, member)
+#define WAL_GET_VALUE(since, bit, how, member) get_##how(r, &x->member);
+#define WAL_GET_NAME(since, bit, how, member) strcpy(x->member, wal_get_name(r, sizeof(x->member)));
+#define WAL_GET_FLAGS(since, bit, how, member) flags = wal_get_max(r, WAL_BIT(bit) - 1);
+#define WAL_GET_BOOL(since, bit, how, member) x->member = WAL_HAS(since, bit);
+#define WAL_GET_FAILING(since, bit, how, member) \
+	x->member = WAL_HAS(since, (bit) + 1) ? FAILING_OVER : WAL_HAS(since, bit) ? FAILING_DUE : FAILING_NOT;
+#define WAL_GET_OPT(since, bit, how, member) \
+	if (WAL_HAS(since, bit)) { \
 		x->member.known = true; \
 		get_##how(r, &x->member.value); \
 	}
-#define NOTE_GET_SOME(since, bit, how, member) NOTE_GET_IF(since, bit, how, member)
-#define NOTE_GET_IF(since, bit, how, member) if (NOTE_HAS(since, bit)) get_##how(r, &x->member);
-#define NOTE_GET_AFTER(since, bit, how, member) \
+#define WAL_GET_SOME(since, bit, how, member) WAL_GET_IF(since, bit, how, member)
+#define WAL_GET_IF(since, bit, how, member) if (WAL_HAS(since, bit)) get_##how(r, &x->member);
+#define WAL_GET_AFTER(since, bit, how, member) \
 	{ \
 		uint64_t after; \
  \
 		get_u64(r, &after); \
 		x->member = (__typeof__(x->member))((uint64_t)x->how + after); \
 	}
-#define NOTE_GET_AFTER_SOME(since, bit, how, member) if (NOTE_HAS(since, bit)) NOTE_GET_AFTER(since, bit, how, member)
-#define NOTE_GET_AFTER_IF(since, bit, how, member) NOTE_GET_AFTER_SOME(since, bit, how, member)
-#define NOTE_GET_ANCESTOR(since, bit, how, member) get_ancestor(r, &x->member, x->how);
-#define NOTE_GET_ANCESTOR_UNLESS(since, bit, how, member) \
-	if (!NOTE_HAS(since, bit)) NOTE_GET_ANCESTOR(since, bit, how, member)
-#define NOTE_GET_STRING(since, bit, how, member) \
-	x->member = NOTE_HAS(since, bit) ? (__typeof__(x->member))(uintptr_t)note_get_string(r) : NULL;
-#define NOTE_GET_KEPT(since, bit, how, member) NOTE_GET_STRING(since, bit, how, member)
-#define NOTE_GET_TEXT(since, bit, how, member) NOTE_GET_STRING(since, bit, how, member)
-#define NOTE_HAS(since, bit) note_has(r, flags, since, bit)
+#define WAL_GET_AFTER_SOME(since, bit, how, member) if (WAL_HAS(since, bit)) WAL_GET_AFTER(since, bit, how, member)
+#define WAL_GET_AFTER_IF(since, bit, how, member) WAL_GET_AFTER_SOME(since, bit, how, member)
+#define WAL_GET_ANCESTOR(since, bit, how, member) get_ancestor(r, &x->member, x->how);
+#define WAL_GET_ANCESTOR_UNLESS(since, bit, how, member) \
+	if (!WAL_HAS(since, bit)) WAL_GET_ANCESTOR(since, bit, how, member)
+#define WAL_GET_STRING(since, bit, how, member) \
+	x->member = WAL_HAS(since, bit) ? (__typeof__(x->member))(uintptr_t)wal_get_string(r) : NULL;
+#define WAL_GET_KEPT(since, bit, how, member) WAL_GET_STRING(since, bit, how, member)
+#define WAL_GET_TEXT(since, bit, how, member) WAL_GET_STRING(since, bit, how, member)
+#define WAL_HAS(since, bit) wal_has(r, flags, since, bit)
 
 static inline bool
-note_has(struct note_reader *r, uint64_t flags, unsigned since, unsigned bit)
+wal_has(struct wal_reader *r, uint64_t flags, unsigned since, unsigned bit)
 {
-	if ((flags & NOTE_BIT(bit)) == 0)
+	if ((flags & WAL_BIT(bit)) == 0)
 		return false;
 	r->is_bad = r->is_bad || r->version < since;
 	return true;
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type in a declaration takes none. */
-#define NOTE_READER(name, type, ROWS) \
+#define WAL_READER(name, type, ROWS) \
 	__attribute__((unused)) static inline uint64_t \
-	name##_read(struct note_reader *r, type *x, uint64_t flags) \
+	name##_read(struct wal_reader *r, type *x, uint64_t flags) \
 	{ \
-		ROWS(NOTE_GET) \
+		ROWS(WAL_GET) \
 		return flags; \
 	}
 
 /*
- * Taking over. NOTE_KEEPER(name, type, ROWS) makes of rows:
+ * Taking over. WAL_KEEPER(name, type, ROWS) makes of rows:
  *	int name_keep(struct correlator *c, type *to, const type *x)
  * which copies what was read, strings too. 0 or -ENOMEM.
  */
-#define NOTE_KEEP(kind, since, bit, how, member) NOTE_KEEP_##kind(member)
-#define NOTE_KEEP_VALUE(member) memcpy(&to->member, &x->member, sizeof(to->member));
-#define NOTE_KEEP_NAME(member) NOTE_KEEP_VALUE(member)
-#define NOTE_KEEP_FLAGS(member)
-#define NOTE_KEEP_BOOL(member) NOTE_KEEP_VALUE(member)
-#define NOTE_KEEP_FAILING(member) NOTE_KEEP_VALUE(member)
-#define NOTE_KEEP_OPT(member) NOTE_KEEP_VALUE(member)
-#define NOTE_KEEP_SOME(member) NOTE_KEEP_VALUE(member)
-#define NOTE_KEEP_KEPT(member) to->member = kept_name(c, x->member);
-#define NOTE_KEEP_TEXT(member) r = state_set_string(&to->member, x->member) < 0 ? -ENOMEM : r;
+#define WAL_KEEP(kind, since, bit, how, member) WAL_KEEP_##kind(member)
+#define WAL_KEEP_VALUE(member) memcpy(&to->member, &x->member, sizeof(to->member));
+#define WAL_KEEP_NAME(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_FLAGS(member)
+#define WAL_KEEP_BOOL(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_FAILING(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_OPT(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_SOME(member) WAL_KEEP_VALUE(member)
+#define WAL_KEEP_KEPT(member) to->member = kept_name(c, x->member);
+#define WAL_KEEP_TEXT(member) r = state_set_string(&to->member, x->member) < 0 ? -ENOMEM : r;
 
-#define NOTE_KEEPER(name, type, ROWS) \
+#define WAL_KEEPER(name, type, ROWS) \
 	__attribute__((unused)) static inline int \
 	name##_keep(struct correlator *c, type *to, const type *x) \
 	{ \
 		int r = 0; \
  \
 		(void)c; \
-		ROWS(NOTE_KEEP) \
+		ROWS(WAL_KEEP) \
 		return r; \
 	}
 /* NOLINTEND(bugprone-macro-parentheses) */
