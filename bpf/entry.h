@@ -122,9 +122,9 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	struct proc *up;
 
 	/* Nobody has read for long: from now on nobody acts, which costs a nanosecond. */
-	if (heartbeat_ns && child->start_boottime > heartbeat_ns + deadman_ns) {
-		owner = 0;
-		network_owner = 0;
+	if (heartbeat_ns && child->start_boottime > heartbeat_ns + watchdog_ns) {
+		lease = 0;
+		network_lease = 0;
 		return 0;
 	}
 	if (parent->signal == signal) {		/* a thread */

@@ -36,7 +36,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	u64 thread = (u64)t;
 	u32 zero = 0, flags = 0;
 
-	if (!is_my_turn())
+	if (!has_lease())
 		return 0;
 	if (can_be_preempted)
 		bpf_map_delete_elem(&threads_exited, &thread);

@@ -21,7 +21,7 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
-		if (!is_my_turn())			\
+		if (!has_lease())			\
 			return 0;			\
 		bpf_preempt_disable();			\
 		call;					\
@@ -34,7 +34,7 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
-		return is_my_turn() ? call : 0;		\
+		return has_lease() ? call : 0;		\
 	}						\
 	PROGRAM_7(name##_7, tracepoint, call, args)	\
 	PROGRAM_7(name##_7_again, tracepoint, call, args) \
@@ -57,7 +57,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	u64 high, now;
 
-	if (!p || !p->execed || !p->told || !mm || !is_my_turn())
+	if (!p || !p->execed || !p->told || !mm || !has_lease())
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
 	if (bpf_core_field_exists(old->rss_stat.count))
@@ -84,7 +84,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	struct mm_struct *mm = t->mm;
 	struct proc *p;
 
-	if (!group_dead || !mm || !is_my_turn())
+	if (!group_dead || !mm || !has_lease())
 		return 0;
 	p = proc_of(t);
 	if (p && p->told)
@@ -102,7 +102,7 @@ int BPF_PROG(on_signal, int sig)
 	struct task_struct *t;
 	struct proc *p;
 
-	if (sig != SIGCHLD || !is_my_turn())
+	if (sig != SIGCHLD || !has_lease())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)

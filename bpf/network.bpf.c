@@ -6,11 +6,11 @@
  */
 #include "state.h"
 
-/* As is_my_turn(), of hooks that `sluice ctl detach network` switches off: what a process moves then is not counted. */
+/* As has_lease(), of hooks that `sluice ctl detach network` switches off: what a process moves then is not counted. */
 static __always_inline bool
-is_network_turn(void)
+has_network_lease(void)
 {
-	return network_owner == my_owner;
+	return network_lease == my_epoch;
 }
 
 static __always_inline u32
@@ -41,7 +41,7 @@ int BPF_PROG(on_send_length, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *t;
 
-	if (ret <= 0 || !is_network_turn())
+	if (ret <= 0 || !has_network_lease())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, true);
@@ -53,7 +53,7 @@ int BPF_PROG(on_recv_length, struct sock *sk, int ret, int flags)
 {
 	struct task_struct *t;
 
-	if (ret <= 0 || flags & MSG_PEEK || !is_network_turn())
+	if (ret <= 0 || flags & MSG_PEEK || !has_network_lease())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
 	net_add(proc_of(t), net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, false);
@@ -66,7 +66,7 @@ net_before_6_3(struct socket *sock, int ret, bool is_send)
 	struct task_struct *t = (void *)bpf_get_current_task();
 	struct sock *sk = sock->sk;
 
-	if (ret > 0 && sk && is_network_turn())
+	if (ret > 0 && sk && has_network_lease())
 		net_add(proc_of_address(t),
 		    net_class(sk->__sk_common.skc_family, sk->sk_protocol), ret, is_send);
 	return 0;

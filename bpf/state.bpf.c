@@ -15,14 +15,14 @@ const volatile u32 exit_has_group_dead = 0;
 const volatile u32 rss_slack = 0;
 const volatile u32 has_on_signal = 0;
 const volatile u32 can_be_preempted = 0;
-const volatile u64 my_owner = 1;
-const volatile u64 deadman_ns = 0;
+const volatile u64 my_epoch = 1;
+const volatile u64 watchdog_ns = 0;
 
 /* A section of their own: the map that holds these is pinned beside the others. */
 #define SHARED SEC(".data.shared")
 
-u64 owner SHARED = 1;
-u64 network_owner SHARED = 1;
+u64 lease SHARED = 1;
+u64 network_lease SHARED = 1;
 u64 network_since_ns SHARED = 0;
 u32 generation SHARED = 0;
 struct filter_slot filter_slots[FILTER_SLOTS] SHARED = {};

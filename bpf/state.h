@@ -196,12 +196,12 @@ extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count
 
 extern const volatile u32 has_on_signal;
 extern const volatile u32 can_be_preempted;	/* programs on tracepoints, from 7.0 */
-extern const volatile u64 my_owner;		/* which load of these programs this is */
-extern const volatile u64 deadman_ns;
+extern const volatile u64 my_epoch;		/* which load of these programs this is */
+extern const volatile u64 watchdog_ns;
 
 /* Shared with user space while running; they outlive it, like the maps, where those are pinned. */
-extern u64 owner;		/* the load whose turn it is; 0: nobody's */
-extern u64 network_owner;	/* the same of the socket hooks, which can be switched off */
+extern u64 lease;		/* epoch of the load that reports events; 0: none does */
+extern u64 network_lease;	/* the same of the socket hooks, which can be switched off */
 extern u64 network_since_ns;	/* user space's: since when they count without a break; 0: from the first hook on */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
 extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME when user space last said that it reads; 0: does not matter */
@@ -225,9 +225,9 @@ extern struct filter_table filter_tables[FILTER_SLOTS];
  * the other, and when the reader is gone for good nobody acts: see fork_seen().
  */
 static __always_inline bool
-is_my_turn(void)
+has_lease(void)
 {
-	return owner == my_owner;
+	return lease == my_epoch;
 }
 
 static __always_inline void

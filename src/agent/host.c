@@ -255,7 +255,7 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
     size_t error_size)
 {
 	const struct probes_options probes = { .max_processes = o->max_processes, .follow_all = true,
-		.pin_dir = o->pin_dir, .deadman_ns = o->deadman_ns };
+		.pin_dir = o->pin_dir, .watchdog_ns = o->watchdog_ns };
 	struct host_agent *h = calloc(1, sizeof(*h));
 	uint64_t first_seq[TOPIC_COUNT], position;
 	struct agent *a = &h->agent;

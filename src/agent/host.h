@@ -29,7 +29,7 @@ struct agent_host_options {
 	const char *agent_id;		/* of this spool */
 	const char *cluster;		/* NULL or "": none */
 	const char *pin_dir;		/* see attach/pins.h; NULL: probes end with this process */
-	uint64_t deadman_ns;
+	uint64_t watchdog_ns;
 	uint32_t max_processes;
 	struct agent_owner owner;
 };

@@ -89,16 +89,16 @@ pins_map_path(const char *root, const char *layout, const char *name, char out[P
 }
 
 int
-pins_link_path(const char *root, const char *layout, uint64_t owner, const char *name,
+pins_link_path(const char *root, const char *layout, uint64_t epoch, const char *name,
     char out[PINS_PATH_MAX])
 {
 	int r;
 
-	snprintf(out, PINS_PATH_MAX, "%s/%s/links/%016" PRIx64, root, layout, owner);
+	snprintf(out, PINS_PATH_MAX, "%s/%s/links/%016" PRIx64, root, layout, epoch);
 	r = make_dir(out);
 	if (r < 0)
 		return r;
-	if (snprintf(out, PINS_PATH_MAX, "%s/%s/links/%016" PRIx64 "/%s", root, layout, owner, name) >=
+	if (snprintf(out, PINS_PATH_MAX, "%s/%s/links/%016" PRIx64 "/%s", root, layout, epoch, name) >=
 	    PINS_PATH_MAX)
 		return -ENAMETOOLONG;
 	return 0;

@@ -160,9 +160,9 @@ skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 	p->skel = sluice_bpf__open();
 	if (p->skel == NULL)
 		return -errno;
-	p->skel->rodata->my_owner = p->owner;
-	p->skel->rodata->deadman_ns = p->deadman_ns;
-	p->skel->data_shared->owner = 0;	/* nobody's turn until all are attached */
+	p->skel->rodata->my_epoch = p->epoch;
+	p->skel->rodata->watchdog_ns = p->watchdog_ns;
+	p->skel->data_shared->lease = 0;	/* no load reports events until all are attached */
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
@@ -278,8 +278,8 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	}
 	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
 	p->max_processes = options->max_processes > 0 ? options->max_processes : PROCESSES_DEFAULT;
-	p->deadman_ns = options->deadman_ns > 0 ? options->deadman_ns : UINT64_MAX / 2;
-	p->owner = 1;
+	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
+	p->epoch = 1;
 	if (options->pin_dir != NULL) {
 		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
 		probes_pins_find(p);
@@ -347,7 +347,7 @@ probes_switch(struct probes *p, const char *signal, bool on)
 	p->is_off[id] = !on;
 	probes_describe(p);
 	if (id == SIGNAL_NETWORK)
-		probes_switch_network(shared, on ? p->owner : 0);
+		probes_switch_network(shared, on ? p->epoch : 0);
 	return 0;
 }
 

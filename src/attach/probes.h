@@ -26,14 +26,14 @@ struct probes_options {
 	const char *pin_dir;	/* NULL: all ends with this process; else see pins.h */
 	const char *const *variables;	/* names of those to be read at exec; see variables.h */
 	size_t n_variables;
-	uint64_t deadman_ns;	/* with pin_dir: the programs go quiet after so long without probes_heartbeat() */
+	uint64_t watchdog_ns;	/* with pin_dir: the programs go quiet after so long without probes_heartbeat() */
 };
 
 /* What became of an earlier agent's pins. */
 enum probes_origin {
 	PROBES_FRESH,		/* there were none */
 	PROBES_RESUMED,		/* taken over: nothing was missed */
-	PROBES_WERE_QUIET,	/* the deadman had struck: all anew, what happened meanwhile was not seen */
+	PROBES_WERE_QUIET,	/* the watchdog had expired: all anew, what happened meanwhile was not seen */
 	PROBES_WERE_OTHER,	/* of another layout: all anew, what was in its ring is lost */
 };
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * Taking over from an agent before: its maps are used, our programs are attached beside its own, and
- * `owner` in the maps says whose turn it is. So no event is missed, and none is told twice.
+ * `lease` in the maps has the epoch of the load that may report events: none is missed, and none is reported twice.
  */
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -59,14 +59,14 @@ pinned_entries(const struct probes *p, const char *name)
 	return r == 0 ? info.max_entries : 0;
 }
 
-/* Whose turn it is by the pinned variables; 0: nobody's. */
+/* Returns the epoch that holds the lease by the pinned variables; 0: none does. */
 static uint64_t
-pinned_owner(const struct probes *p)
+pinned_epoch(const struct probes *p)
 {
 	struct sluice_bpf__data_shared shared;
 	char path[PINS_PATH_MAX];
 	uint32_t zero = 0;
-	uint64_t owner = 0;
+	uint64_t epoch = 0;
 	int fd;
 
 	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
@@ -74,20 +74,20 @@ pinned_owner(const struct probes *p)
 	if (fd < 0)
 		return 0;
 	if (bpf_map_lookup_elem(fd, &zero, &shared) == 0)
-		owner = shared.owner;
+		epoch = shared.lease;
 	close(fd);
-	return owner;
+	return epoch;
 }
 
 /*
- * What an earlier agent left: all its maps and somebody's turn, and it is taken over; anything else
+ * What an earlier agent left: all its maps, with a lease that is held, and it is taken over; anything else
  * is removed. Sizes stay what they are, since a map cannot grow.
  */
 void
 probes_pins_find(struct probes *p)
 {
 	bool has_any = false, has_all = true;
-	uint64_t owner;
+	uint64_t epoch;
 
 	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
 		p->pin_dir[0] = '\0';
@@ -101,32 +101,32 @@ probes_pins_find(struct probes *p)
 		has_any |= is_there;
 		has_all &= is_there;
 	}
-	owner = pinned_owner(p);
-	p->owner = owner + 1;
-	if (has_all && owner != 0) {
+	epoch = pinned_epoch(p);
+	p->epoch = epoch + 1;
+	if (has_all && epoch != 0) {
 		p->origin = PROBES_RESUMED;
 		p->ring_bytes = pinned_entries(p, "ring");
 		p->max_processes = pinned_entries(p, "procs");
 	} else if (has_any) {
 		p->origin = PROBES_WERE_QUIET;
-		p->owner = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
+		p->epoch = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
 		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 	}
 }
 
 void
-probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t owner)
+probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch)
 {
-	uint64_t before = __atomic_exchange_n(&shared->network_owner, owner, __ATOMIC_SEQ_CST);
+	uint64_t before = __atomic_exchange_n(&shared->network_lease, epoch, __ATOMIC_SEQ_CST);
 
-	if (owner == 0)
+	if (epoch == 0)
 		shared->network_since_ns = UINT64_MAX;
 	else if (before == 0)
 		shared->network_since_ns = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
 }
 
-/* Names the attached programs, makes it our turn, and lets go of the load before. */
+/* Names the attached programs, takes the lease, and lets go of the load before. */
 void
 probes_pins_take_over(struct probes *p)
 {
@@ -139,7 +139,7 @@ probes_pins_take_over(struct probes *p)
 
 		if (link == NULL || strncmp(bpf_program__section_name(*s->progs[i].prog), "iter/", 5) == 0)
 			continue;
-		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->owner, s->progs[i].name, path);
+		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->epoch, s->progs[i].name, path);
 		if (r == 0)
 			r = bpf_link__pin(link, path);
 		if (r < 0)
@@ -148,11 +148,11 @@ probes_pins_take_over(struct probes *p)
 	}
 	if (p->skel->data_shared->since_ns == 0)
 		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
-	__atomic_store_n(&p->skel->data_shared->owner, p->owner, __ATOMIC_SEQ_CST);
-	probes_switch_network(p->skel->data_shared, p->owner);
+	__atomic_store_n(&p->skel->data_shared->lease, p->epoch, __ATOMIC_SEQ_CST);
+	probes_switch_network(p->skel->data_shared, p->epoch);
 	if (p->pin_dir[0] == '\0')
 		return;
-	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->owner : 0);
+	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->epoch : 0);
 	if (r < 0) {		/* all or nothing: half the programs would tell half the truth */
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 		p->pin_dir[0] = '\0';

@@ -25,8 +25,8 @@ struct probes {
 	size_t ring_bytes;
 	uint32_t max_processes;
 	uint32_t ring_id;
-	uint64_t owner;			/* of this load */
-	uint64_t deadman_ns;
+	uint64_t epoch;			/* of this load */
+	uint64_t watchdog_ns;
 	enum probes_origin origin;
 	char pin_dir[PINS_PATH_MAX];	/* "": none */
 	char pin_error[256];
@@ -41,15 +41,15 @@ struct probes {
 
 /* probes_pins.c: what outlives us in the BPF file system */
 
-/* What an earlier agent left: sets origin, owner and the sizes that must stay, or removes it. */
+/* What an earlier agent left: sets origin, epoch and the sizes that must stay, or removes it. */
 void probes_pins_find(struct probes *p);
 /* Before load: maps that are pinned already are used, the others made and pinned. 0 or -errno. */
 int probes_pins_use(struct probes *p);
-/* After attach: names the programs, makes it our turn, and lets go of the load before. */
+/* After attach: names the programs, takes the lease, and lets go of the load before. */
 void probes_pins_take_over(struct probes *p);
 
-/* Makes it the turn of that load's socket hooks (0: they are off), and keeps since when they count. */
-void probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t owner);
+/* Gives the lease to the socket hooks of that load (0: they are off), and keeps since when they count. */
+void probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch);
 
 /* filter.c: the rules in the kernel */
 

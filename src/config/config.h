@@ -118,7 +118,7 @@ struct config {
 		struct config_strings detail;
 		uint64_t max_processes;
 		uint64_t ring_bytes;	/* a power of two */
-		uint64_t deadman_ms;
+		uint64_t watchdog_ms;
 	} probes;
 	struct {
 		char *dir;

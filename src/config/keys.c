@@ -72,7 +72,8 @@ const struct key config_keys[] = {
 	    4194304 },
 	{ "probes.ring", KEY_SIZE, F(probes.ring_bytes), "4MiB", RESTART, KIB(256), MIB(512),
 	    .is_power_of_two = true },
-	{ "probes.deadman", KEY_DURATION, F(probes.deadman_ms), "10m", RESTART, S(10), DAY },
+	{ "probes.watchdog", KEY_DURATION, F(probes.watchdog_ms), "10m", RESTART, S(10), DAY,
+	    .former = "probes.deadman" },
 
 	{ "spool", KEY_SECTION, NO_FIELD },
 	{ "spool.dir", KEY_TEXT, F(spool.dir), "/var/lib/sluice/spool", RESTART, .what = "path",
@@ -126,8 +127,10 @@ const struct key *
 key_find(const char *name)
 {
 	for (size_t i = 0; i < config_keys_n; i++) {
-		if (strcmp(config_keys[i].name, name) == 0)
-			return &config_keys[i];
+		const struct key *k = &config_keys[i];
+
+		if (strcmp(k->name, name) == 0 || (k->former != NULL && strcmp(k->former, name) == 0))
+			return k;
 	}
 	return NULL;
 }

@@ -39,6 +39,7 @@ struct key {
 	const char *const *choices;	/* NULL-terminated */
 	const char *what;		/* of texts, lists, maps: what each is, for people */
 	key_check check;		/* of texts, and of each in a list */
+	const char *former;		/* its name in an earlier version, which is accepted; NULL: none */
 };
 
 extern const struct key config_keys[];
@@ -56,7 +57,7 @@ key_field_const(const struct key *k, const struct config *c)
 	return (const char *)c + k->field;
 }
 
-/* The key of this full name, or NULL. */
+/* Returns the key of this full name, or of this former one; NULL: there is none. */
 const struct key *key_find(const char *name);
 /* Its last part: "create". */
 const char *key_leaf(const struct key *k);

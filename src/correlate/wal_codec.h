@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wal_codec: how each type of value stands in an entry of the write-ahead log. put_TYPE() writes at `at`, where there is
+ * wal_codec: how each type of value stands in an entry of the log. put_TYPE() writes at `at`, where there is
  * room, and returns where the next one goes; get_TYPE() reads it again and trusts no length: what does not hold
  * marks the entry as bad, and reads as 0 or "". Private to the write-ahead log. The writers are inline, since a program's
  * life writes some hundred values.

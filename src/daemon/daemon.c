@@ -239,7 +239,7 @@ open_agent(struct daemon *d)
 		.agent_id = d->agent_id,
 		.cluster = c->cluster,
 		.pin_dir = d->options->pins,
-		.deadman_ns = c->probes.deadman_ms * 1000000,
+		.watchdog_ns = c->probes.watchdog_ms * 1000000,
 		.max_processes = (uint32_t)c->probes.max_processes,
 		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
 	};

@@ -266,7 +266,7 @@ main(int argc, char **argv)
 	static const struct decode_ops ops = { on_exec, on_state, on_cgroup };
 	const struct timeval every = { 0, 10000 };
 	struct probes_options options = { .follow_all = true, .pin_dir = argc > 1 ? argv[1] : NULL,
-		.deadman_ns = UINT64_C(60000000000), .ring_bytes = 32 << 20 };
+		.watchdog_ns = UINT64_C(60000000000), .ring_bytes = 32 << 20 };
 	struct driver *d = &driver;
 	struct event *timer, *input;
 	char error[512];

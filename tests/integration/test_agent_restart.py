@@ -138,10 +138,10 @@ class Restart(AgentTest):
         return [(i, p) for i, p in phases.items() if p not in (["START"], ["START", "END"])]
 
     def test_nobody_reads_for_long_and_the_probes_go_quiet(self):
-        a = self.agent(probes={"deadman": "10s"}).start()
+        a = self.agent(probes={"watchdog": "10s"}).start()
         a.settle()
         a.kill9()
-        time.sleep(11)  # longer than the deadman's 10 s
+        time.sleep(11)  # longer than the watchdog has 10 s
         for _ in range(3):
             subprocess.run(["/bin/true", "unseen"])
         a.start()

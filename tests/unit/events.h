@@ -251,7 +251,7 @@ forget_kept(struct world *w)
 	w->kept = (struct kept_entries){ 0 };
 }
 
-/* A correlator in place of the one before, if any, whose records are entries of w; with a write-ahead log its own are kept. */
+/* A correlator in place of the one before, if any, whose records are entries of w; with a log its own are kept. */
 static inline void
 world_begin(struct world *w, const struct correlator_options *options, bool has_wal)
 {

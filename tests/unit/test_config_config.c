@@ -99,7 +99,7 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->probes.detail.n, 0);
 	assert_int_equal(c->probes.max_processes, 16384);
 	assert_int_equal(c->probes.ring_bytes, 4 << 20);
-	assert_int_equal(c->probes.deadman_ms, 600000);
+	assert_int_equal(c->probes.watchdog_ms, 600000);
 	assert_string_equal(c->spool.dir, "/var/lib/sluice/spool");
 	assert_int_equal(c->spool.max_bytes, 1 << 30);
 	assert_int_equal(c->spool.memory_bytes, 16 << 20);
@@ -124,7 +124,7 @@ defaults_are_those_of_the_contract(void **state)
 static const char everything[] =
     "interval: 5s\nlake: /l\nrules: /r\ncontrol: /c\ncontrol_group: g\nmetrics: 0.0.0.0:1\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
-    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nprobes: {max_processes: 5000, ring: 1MiB, deadman: 1m}\n"
+    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
     "kafka:\n  brokers: [\"a:1\", \"b:2\"]\n  properties:\n    linger.ms: 5\n"
     "    ssl.certificate.pem: \"a\\n\\\"b\\\\\"\n"
@@ -158,7 +158,7 @@ every_key_reaches_its_field(void **state)
 	assert_string_equal(c->trace_env.list[1], "B");
 	assert_int_equal(c->probes.max_processes, 5000);
 	assert_int_equal(c->probes.ring_bytes, 1 << 20);
-	assert_int_equal(c->probes.deadman_ms, 60000);
+	assert_int_equal(c->probes.watchdog_ms, 60000);
 	assert_string_equal(c->spool.dir, "/s");
 	assert_int_equal(c->spool.max_bytes, UINT64_C(2) << 30);
 	assert_int_equal(c->spool.sync_ms, 0);
@@ -351,7 +351,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	    "kafka! kafka.brokers! registry! registry.urls!");
 	differs_by(everything, "", "interval lake! rules control! control_group! metrics! metrics_public! user! "
 	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env probes.max_processes! probes.ring! "
-	    "probes.deadman! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
+	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "
 	    "kafka.topics.partitions! kafka.topics.replication! kafka.topics.retention! kafka.topics.prefix! "
 	    "registry! registry.urls! registry.auto_register! registry.timeout! registry.user! "
@@ -392,6 +392,18 @@ a_dump_loads_to_the_same(void **state)
 }
 
 static void
+a_key_is_accepted_by_its_former_name(void **state)
+{
+	const struct tree *t = *state;
+	struct config *c;
+
+	tree_write(t, "s.yaml", "probes: {deadman: 1m}\n");
+	c = load(t);
+	assert_int_equal(c->probes.watchdog_ms, 60000);
+	config_free(c);
+}
+
+static void
 a_dump_tells_where_each_value_is_from(void **state)
 {
 	struct config *c = config_of("\nlog:\n  level: debug\n");
@@ -417,6 +429,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_relative_path_finds_its_drop_ins, setup, teardown),
 		cmocka_unit_test(what_differs_is_named_with_what_it_takes),
 		cmocka_unit_test(a_dump_loads_to_the_same),
+		cmocka_unit_test_setup_teardown(a_key_is_accepted_by_its_former_name, setup, teardown),
 		cmocka_unit_test(a_dump_tells_where_each_value_is_from),
 	};
 

@@ -178,7 +178,7 @@ a_pass_that_brings_nothing_new_is_not_noted(void **state)
 	assert_int_not_equal(entries_of(&b, 1), 0);		/* and whose copy */
 	assert_int_equal(entries_of(&b, 1), 0);
 	assert_int_equal(entries_of(&other, sh.key.pid), 0);
-	assert_int_not_equal(entries_of(&nobodys, 1), 0);		/* new, and of a parent that nobody has told of */
+	assert_int_not_equal(entries_of(&nobodys, 1), 0);		/* new, and its parent is unknown */
 	assert_int_equal(entries_of(&nobodys, 1), 0);
 	execs(&w, &late, "bash");
 	assert_int_not_equal(entries_of(&nobodys, 1), 0);		/* what it is */
