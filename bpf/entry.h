@@ -57,12 +57,12 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->threads_peak = 1;
 	if (up) {
 		/* One that is left out is passed through: its child's parent is whoever is told above it. */
-		p->parent = up->told ? up->self : up->parent;
-		p->anchor = up->told && up->execed ? up->self : up->anchor;
+		p->parent = up->reported ? up->self : up->parent;
+		p->anchor = up->reported && up->execed ? up->self : up->anchor;
 		p->cgroup_v2 = up->cgroup_v2;
 		p->cgroup_v1 = up->cgroup_v1;
 		p->excluded = up->excluded;	/* till it execs it runs that program */
-		p->told = !up->excluded;
+		p->reported = !up->excluded;
 		p->inside = up->inside;
 		p->inside_generation = up->inside_generation;
 		p->forker_start_ns = up->self.start_ns;
@@ -70,7 +70,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	} else {
 		p->cgroup_v2 = p->cgroup_v1 = 0;
 		p->excluded = p->inside = 0;
-		p->told = 1;
+		p->reported = 1;
 		p->inside_generation = generation_now();
 		p->forker_start_ns = 0;
 		p->cgroup_verdict.generation = 0;

@@ -27,7 +27,7 @@ old_image(struct task_struct *t, struct mm_struct *mm)
 	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
 		return 0;
 	p = proc_of(t);
-	if (!p || !p->told)
+	if (!p || !p->reported)
 		return 0;
 	high = mm->hiwater_rss;
 	now = pages_resident(mm, true);
@@ -68,7 +68,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 {
 	struct event_exec *e = &s->exec;
 	u32 flags = EVENT_EXECED | EVENT_EXCLUDED;
-	bool is_end = p->told && (p->execed || p->met);
+	bool is_end = p->reported && (p->execed || p->seen);
 
 	__sync_fetch_and_add(&left_out, 1);
 	if (is_end) {
@@ -81,7 +81,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 	p->threads_peak = 1;
 	p->old_peak = 0;
 	p->excluded = 1;
-	p->told = 0;
+	p->reported = 0;
 	if (!is_end)
 		return;
 	e->head.version = EVENT_VERSION;
@@ -152,7 +152,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 		}
 	}
 	p->excluded = 0;
-	p->told = 1;
+	p->reported = 1;
 	if (!context.mnt_ns)
 		context_ids(&context, t);
 	if (context_announce(s, &context, p))	/* may send a record of its own: before ours is begun */

@@ -102,7 +102,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
 		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* nobody saw its exec: better late */
-	if (!p->told) {		/* only that it ended */
+	if (!p->reported) {		/* only that it ended */
 		if (is_last && !p->end_ns)
 			p->end_ns = bpf_ktime_get_boot_ns();
 		return 0;

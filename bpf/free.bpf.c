@@ -53,7 +53,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
 		__sync_fetch_and_add(&lost_records, 2);
 	}
-	if (!p->told) {
+	if (!p->reported) {
 		bpf_map_delete_elem(&procs, &key);
 		__sync_fetch_and_add(&let_go, 1);
 		return 0;

@@ -57,7 +57,7 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	struct mm_struct___until_6_1 *old = (void *)mm;
 	u64 high, now;
 
-	if (!p || !p->execed || !p->told || !mm || !has_lease())
+	if (!p || !p->execed || !p->reported || !mm || !has_lease())
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
 	if (bpf_core_field_exists(old->rss_stat.count))
@@ -87,7 +87,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 	if (!group_dead || !mm || !has_lease())
 		return 0;
 	p = proc_of(t);
-	if (p && p->told)
+	if (p && p->reported)
 		memory_goes(p, t, mm);
 	return 0;
 }
@@ -108,7 +108,7 @@ int BPF_PROG(on_signal, int sig)
 	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
 		return 0;
 	p = proc_of(t);
-	if (p && p->end_ns && p->told)
+	if (p && p->end_ns && p->reported)
 		end_sums(p, t);
 	return 0;
 }

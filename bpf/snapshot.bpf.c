@@ -192,9 +192,9 @@ above_of(struct task_struct *t, struct proc *p)
 		up = forker_of(t, of);
 		if (!up)
 			break;
-		if (up->told || up->excluded == EXCLUDED_YET) {
+		if (up->reported || up->excluded == EXCLUDED_YET) {
 			p->parent = up->self;
-			p->anchor = !up->told || up->execed ? up->self : up->anchor;
+			p->anchor = !up->reported || up->execed ? up->self : up->anchor;
 			break;
 		}
 		p->parent = up->parent;
@@ -214,16 +214,16 @@ judge_anew(struct task_struct *t, struct proc *p)
 
 	if (p->end_ns || !t->mm)	/* too late */
 		return false;
-	if (is_mark && p->told)
+	if (is_mark && p->reported)
 		return false;
 	p->excluded = slot->is_on && is_left_out(p, slot, running_say(t, p, slot, now), now);
-	if (p->excluded || p->told)
+	if (p->excluded || p->reported)
 		return false;
 	if (is_mark) {
 		p->excluded = EXCLUDED_YET;
 		return false;
 	}
-	p->told = 1;
+	p->reported = 1;
 	p->execed = 1;		/* a child that runs what its parent did is a program of its own now */
 	above_of(t, p);
 	return true;
@@ -264,7 +264,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 			judge_inside(t, p);
 		return NULL;
 	}
-	if (p && !p->told) {
+	if (p && !p->reported) {
 		snapshot_left_out++;
 		return NULL;
 	}
@@ -297,7 +297,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	if (p->excluded)
 		e->flags |= EVENT_EXCLUDED;
 	if (!p->execed)
-		p->met = 1;
+		p->seen = 1;
 	/*
 	 * The reader may not know those either that were entered before, and of one that never exec'd nobody
 	 * has told it. The dead have no namespaces.
@@ -432,7 +432,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
 	is_young = bpf_ktime_get_boot_ns() - last_ns < STALE_NS;
-	if (!p->told) {		/* nobody waits for its end */
+	if (!p->reported) {		/* nobody waits for its end */
 		struct proc_key gone = *key;
 
 		if (!is_young && !bpf_map_delete_elem(&procs, &gone))

@@ -58,8 +58,8 @@ struct proc {
 	 * that is included, by the rules of inside_generation.
 	 */
 	u32	excluded;		/* EXCLUDED_YET: till the pass that is under way meets it */
-	u32	told;
-	u32	met;			/* a snapshot told of it before its first exec */
+	u32	reported;
+	u32	seen;			/* a snapshot told of it before its first exec */
 	u32	inside;
 	u32	inside_generation;
 	u32	pad;

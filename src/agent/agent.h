@@ -26,7 +26,7 @@ struct ruleset;
 struct stream;
 
 enum {
-	AGENT_EVENTS = 10,	/* kinds of events that are counted */
+	AGENT_EVENTS = 11,	/* kinds of events that are counted */
 };
 
 /* What both kinds of agent are opened with. The caller's, until the call returns. */

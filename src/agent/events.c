@@ -65,7 +65,7 @@ on_state_event(const struct state_event *s, void *arg)
 	if (a->scope->takes_state != NULL && a->scope->takes_state(a, s))
 		return;
 	if (s->kind == STATE_STALE) {
-		if (a->is_sweeping && correlator_was_met(a->correlator, &s->self))
+		if (a->is_sweeping && correlator_has_seen(a->correlator, &s->self))
 			return;		/* a zombie */
 		if (a->is_sweeping && s->entry == 0) {
 			count_ending(a, s);
@@ -74,21 +74,21 @@ on_state_event(const struct state_event *s, void *arg)
 		}
 		if (a->is_sweeping)
 			forget_later(a, s);
-		a->counts.made_up++;
+		a->counts.synthesized++;
 	} else if (s->kind == STATE_EXIT) {
 		a->counts.exit++;
 	} else {
 		a->counts.snapshot++;
 		if (s->kind == STATE_BYSTANDER) {
-			a->pass.bystanders++;
-			a->pass.bystander_threads += s->counters.threads;
+			a->pass.untracked++;
+			a->pass.untracked_threads += s->counters.threads;
 			return;
 		}
-		a->pass.met++;
-		a->pass.met_threads += s->counters.threads;
-		a->pass.met_ended += s->kind == STATE_ZOMBIE;
+		a->pass.seen++;
+		a->pass.seen_threads += s->counters.threads;
+		a->pass.seen_ended += s->kind == STATE_ZOMBIE;
 		if (s->kind == STATE_ZOMBIE && s->time_ns < s->end_ns + ZOMBIE_NS) {
-			a->pass.met_ending++;
+			a->pass.seen_ending++;
 			count_ending(a, s);
 			young = *s;
 			young.kind = STATE_LIVE;
@@ -237,14 +237,14 @@ agent_read_states(struct agent *a, int fd)
  * that are followed but were not met are on their way out, or were forgotten on it.
  */
 bool
-agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
+agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 {
 	bool is_whole = true;
 	int fd;
 
 	while (!agent_drain(a))
 		continue;
-	fd = probes_snapshot_open(a->probes, with_bystanders);
+	fd = probes_snapshot_open(a->probes, with_untracked);
 	if (fd < 0) {
 		a->counts.broken_passes++;
 		return false;
@@ -255,12 +255,12 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders)
 		a->counts.broken_passes++;
 		return false;	/* whoever it did not reach is not gone for that */
 	}
-	if (with_bystanders) {
-		a->other_processes = a->pass.bystanders;
-		a->other_threads = a->pass.bystander_threads;
+	if (with_untracked) {
+		a->other_processes = a->pass.untracked;
+		a->other_threads = a->pass.untracked_threads;
 	}
 	/* The count tells for certain only while none ends in the course of the pass. */
-	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.met) {
+	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.seen) {
 		fd = probes_stale_open(a->probes);
 		a->is_sweeping = true;
 		is_whole = fd >= 0 && agent_read_states(a, fd);

@@ -46,8 +46,8 @@ agent_write_host(struct agent *a)
 	r.memory_available_bytes = s.memory_available_bytes;
 	r.swap_bytes = s.swap_bytes;
 	r.swap_free_bytes = s.swap_free_bytes;
-	r.processes = a->other_processes + a->pass.met;
-	r.threads = a->other_threads + a->pass.met_threads;
+	r.processes = a->other_processes + a->pass.seen;
+	r.threads = a->other_threads + a->pass.seen_threads;
 	r.cpu_capacity_ns = s.cpu_capacity_ns;
 	r.cpu_busy_ns = s.cpu_busy_ns;
 	r.cpu_iowait_ns = s.cpu_iowait_ns;
@@ -123,7 +123,8 @@ agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS])
 		{ "cgroup", (double)a->counts.cgroup },
 		{ "snapshot", (double)a->counts.snapshot },
 		{ "drain", (double)a->counts.drains },
-		{ "end_made_up", (double)a->counts.made_up },
+		{ "end_synthesized", (double)a->counts.synthesized },
+		{ "end_made_up", (double)a->counts.synthesized },	/* its name before 0.2 */
 		{ "found", (double)a->counts.found },
 		{ "lost_before_seq", (double)a->lost_records },
 		{ "followed", (double)probes_followed(a->probes) },

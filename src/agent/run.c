@@ -253,9 +253,9 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	(void)agent_snapshot(a, false, false);
 	now = clock_ns(CLOCK_BOOTTIME);
-	is_settled = probes_followed(a->probes) == a->pass.met && a->pass.met_ending == 0;
+	is_settled = probes_followed(a->probes) == a->pass.seen && a->pass.seen_ending == 0;
 	correlator_tick(a->correlator, now, false);
-	if (is_settled && (!run->wait_for_all || a->pass.met == a->pass.met_ended)) {
+	if (is_settled && (!run->wait_for_all || a->pass.seen == a->pass.seen_ended)) {
 		while (!agent_drain(a))
 			continue;
 		finish(run);

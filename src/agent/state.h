@@ -37,7 +37,7 @@ struct agent_counts {
 	uint64_t snapshot;		/* states that the iterator wrote */
 	uint64_t drains;
 	uint64_t found;			/* processes that ran before */
-	uint64_t made_up;		/* ends that the kernel did not report in time */
+	uint64_t synthesized;		/* ends that the kernel did not report in time */
 	uint64_t broken_passes;		/* of the iterator */
 	uint64_t malformed;		/* refused by the decoder */
 	uint64_t refused_entries;		/* of the agent before, refused */
@@ -45,12 +45,12 @@ struct agent_counts {
 
 /* One pass over all processes. */
 struct agent_pass {
-	uint64_t bystanders;
-	uint64_t bystander_threads;
-	uint64_t met;			/* followed processes */
-	uint64_t met_threads;
-	uint64_t met_ended;
-	uint64_t met_ending;		/* zombies too young to be counted final */
+	uint64_t untracked;
+	uint64_t untracked_threads;
+	uint64_t seen;			/* followed processes */
+	uint64_t seen_threads;
+	uint64_t seen_ended;
+	uint64_t seen_ending;		/* zombies too young to be counted final */
 };
 
 /* What one kind of agent does in its own way: all that it follows is a run, or the host. */
@@ -107,7 +107,7 @@ struct agent {
 	const char *message;		/* of the Agent record under way */
 
 	struct agent_pass pass;
-	uint64_t other_processes;	/* of the last pass with bystanders */
+	uint64_t other_processes;	/* of the last pass with untracked processes */
 	uint64_t other_threads;
 	bool is_sweeping;		/* states come from the map, not from the kernel's last word */
 	struct stale_entry {
@@ -156,7 +156,7 @@ extern const struct decode_ops agent_decode_ops;
 /* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
 bool agent_drain(struct agent *a);
 /* One pass over all followed processes; false: it broke off. */
-bool agent_snapshot(struct agent *a, bool with_usage, bool with_bystanders);
+bool agent_snapshot(struct agent *a, bool with_usage, bool with_untracked);
 /* Reads what an iterator writes, and closes fd; false where it broke off. */
 bool agent_read_states(struct agent *a, int fd);
 /* A cgroup's path and limits, and what the rules in the kernel make of it. */

@@ -52,7 +52,7 @@ static struct {
 	int fd;
 	unsigned burst;
 	uint64_t window_ns;
-	uint64_t lost_untold;
+	uint64_t lost_unreported;
 	struct counted counted[EVENTS];
 } the_log = {
 	.level = LOG_LEVEL_INFO,
@@ -287,10 +287,10 @@ write_event(enum log_level level, const char *event, uint64_t suppressed, const 
 		put_field(&l, &LOG_U64("suppressed", suppressed), is_first);
 		is_first = false;
 	}
-	if (the_log.lost_untold > 0)
-		put_field(&l, &LOG_U64("lines_lost", the_log.lost_untold), is_first);
+	if (the_log.lost_unreported > 0)
+		put_field(&l, &LOG_U64("lines_lost", the_log.lost_unreported), is_first);
 	put(&l, the_log.is_json ? "}\n" : "\n");
-	the_log.lost_untold = write_line(l.text, l.len) ? 0 : the_log.lost_untold + 1;
+	the_log.lost_unreported = write_line(l.text, l.len) ? 0 : the_log.lost_unreported + 1;
 }
 
 static struct counted *

@@ -65,7 +65,7 @@ struct run {
 	const char *lake;
 	const char *control;		/* socket of an agent that may run here */
 	const struct agent_run_options *names;
-	int told;			/* a connection to it; -1: none */
+	int announced;			/* a connection to it; -1: none */
 	bool is_quiet;
 	bool wait_for_all;
 	bool is_live_line_shown;
@@ -100,7 +100,7 @@ after_fork(pid_t pid, void *arg)
 
 	agent_adopt(r->agent, false);
 	agent_hurry();
-	r->told = announce(r->control, pid, agent_run_id(r->agent), r->names);
+	r->announced = announce(r->control, pid, agent_run_id(r->agent), r->names);
 }
 
 static unsigned
@@ -505,7 +505,7 @@ cli_run(int argc, char **argv)
 {
 	struct command_inherited inherited;
 	struct run_options o = { 0 };
-	struct run r = { .told = -1 };
+	struct run r = { .announced = -1 };
 	struct summary_options summary = { 0 };
 	char error[768];
 	int status;
@@ -560,8 +560,8 @@ out:
 		fclose(r.json);
 	if (r.on_second != NULL)
 		event_free(r.on_second);
-	if (r.told >= 0)
-		close(r.told);
+	if (r.announced >= 0)
+		close(r.announced);
 	if (status < 0 && o.report != NULL)
 		r.run_id = strdup(agent_run_id(r.agent));
 	ruleset_unref(o.agent.agent.rules);

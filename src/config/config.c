@@ -122,7 +122,7 @@ finish(struct config *c, int r, size_t errors_before, struct config **ret,
 	if (r == 0) {
 		config_check_whole(c, errors);
 		config_errors_sort(errors, &c->files);
-		if (errors->n > errors_before || errors->untold > 0)
+		if (errors->n > errors_before || errors->not_shown > 0)
 			r = -EINVAL;
 	}
 	if (r < 0) {

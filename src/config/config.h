@@ -167,13 +167,13 @@ struct config_error {
 struct config_errors {
 	struct config_error *list;
 	size_t n;
-	size_t untold;
+	size_t not_shown;
 };
 
 void config_errors_done(struct config_errors *e);
 /* "FILE:LINE:COL: MESSAGE", or "FILE: MESSAGE"; cut at size. Returns buf. */
 char *config_error_text(const struct config_error *e, char *buf, size_t size);
-/* One a line, and one more that tells of untold ones. */
+/* One a line, and one more that tells of not_shown ones. */
 void config_errors_print(const struct config_errors *e, FILE *f);
 
 /*

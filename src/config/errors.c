@@ -34,7 +34,7 @@ config_error_add(struct config_errors *e, const char *file, unsigned line, unsig
 	va_list args;
 
 	if (e->n >= ERRORS_MAX) {
-		e->untold++;
+		e->not_shown++;
 		return;
 	}
 	va_start(args, format);
@@ -48,7 +48,7 @@ config_error_add(struct config_errors *e, const char *file, unsigned line, unsig
 	if (new.message == NULL || new.file == NULL || more == NULL) {
 		free(new.message);
 		free(new.file);
-		e->untold++;
+		e->not_shown++;
 		return;
 	}
 	e->list[e->n++] = new;
@@ -107,8 +107,8 @@ config_errors_print(const struct config_errors *e, FILE *f)
 
 		fprintf(f, "%s\n", config_error_text(&e->list[i], text, sizeof(text)));
 	}
-	if (e->untold > 0)
-		fprintf(f, "%zu more errors are not shown\n", e->untold);
+	if (e->not_shown > 0)
+		fprintf(f, "%zu more errors are not shown\n", e->not_shown);
 }
 
 char *

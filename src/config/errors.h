@@ -7,7 +7,7 @@
 
 #include "config/config.h"
 
-/* Adds one. line and column from 1, or 0. Without memory it is counted as untold. */
+/* Adds one. line and column from 1, or 0. Without memory it is counted as not_shown. */
 void config_error_add(struct config_errors *e, const char *file, unsigned line, unsigned column,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

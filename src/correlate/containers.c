@@ -66,7 +66,7 @@ correlator_name_container(struct correlator *c, const char *container_id, const 
 		return;
 	learn(&k->name, name);
 	learn(&k->image, image);
-	k->is_told = true;
+	k->is_reported = true;
 }
 
 void
@@ -77,7 +77,7 @@ correlator_ask_containers(struct correlator *c)
 	if (c->ops.container == NULL)
 		return;
 	HASH_ITER(hh, c->containers, k, next) {
-		if (!k->is_told)
+		if (!k->is_reported)
 			c->ops.container(k->runtime, k->id, c->arg);
 	}
 }

@@ -179,7 +179,7 @@ void correlator_forget_live(struct correlator *c);
 void correlator_ending(struct correlator *c, const struct state_event *s);
 
 /* True if the last pass met this process: it is alive, or a zombie. */
-bool correlator_was_met(const struct correlator *c, const struct program_key *key);
+bool correlator_has_seen(const struct correlator *c, const struct program_key *key);
 
 /* Ends tasks that have been over for a moment; live: also LIVE records of tasks and the run. */
 void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);

@@ -56,11 +56,11 @@ void
 usage_base_set(struct usage_base *base, const struct counters *now)
 {
 	/* By what was told: where the split did run backwards, the next program makes up for it. */
-	struct cputime told = cputime_since(base, now);
+	struct cputime used = cputime_since(base, now);
 
 	base->counters = *now;
-	base->cpu.user_ns += told.user_ns;
-	base->cpu.system_ns += told.system_ns;
+	base->cpu.user_ns += used.user_ns;
+	base->cpu.system_ns += used.system_ns;
 }
 
 struct usage

@@ -505,7 +505,7 @@ correlator_ending(struct correlator *c, const struct state_event *s)
 }
 
 bool
-correlator_was_met(const struct correlator *c, const struct program_key *key)
+correlator_has_seen(const struct correlator *c, const struct program_key *key)
 {
 	struct process_id id = { key->start_ns, key->pid };
 	struct process *p;

@@ -272,18 +272,18 @@ int
 correlator_replay(struct correlator *c, const void *data, size_t len)
 {
 	const uint8_t *bytes = data;
-	struct replayed *told = &c->wal.replayed;
+	struct replayed *replayed = &c->wal.replayed;
 	int error = -EBADMSG;
 
 	c->wal.is_replaying = true;
 	if (len >= 2 && len <= WAL_MAX_BYTES && bytes[1] >= WAL_VERSION_FIRST && bytes[1] <= WAL_VERSION)
 		error = replay(c, bytes[0], &(struct wal_reader){ bytes + 2, bytes + len, bytes[1], false });
 	if (error == 0)
-		told->entries++;
+		replayed->entries++;
 	else if (error == -ESTALE)
-		told->stale++;
+		replayed->stale++;
 	else
-		told->refused++;
+		replayed->refused++;
 	return error;
 }
 
@@ -324,7 +324,7 @@ queue_gone(struct correlator *c)
 void
 correlator_replay_done(struct correlator *c, struct replayed *ret)
 {
-	struct replayed *told = &c->wal.replayed;
+	struct replayed *replayed = &c->wal.replayed;
 	struct process *p;
 	struct task *t, *next;
 
@@ -337,9 +337,9 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	}
 	for (p = c->processes; p != NULL && c->whole == NULL; p = p->hh.next)
 		c->all.live += p->is_announced;
-	told->processes = HASH_COUNT(c->processes);
+	replayed->processes = HASH_COUNT(c->processes);
 	if (ret != NULL)
-		*ret = *told;
+		*ret = *replayed;
 	failures_replayed(c);
 	c->findings_due = findings_due(c);
 }

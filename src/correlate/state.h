@@ -108,7 +108,7 @@ struct container {
 	UT_hash_handle hh;
 	unsigned refs;			/* of locations; without any it is forgotten */
 	const char *runtime;		/* kept_name(); NULL unknown */
-	bool is_told;
+	bool is_reported;
 	char *name;			/* owned, as its runtime tells it; NULL unknown */
 	char *image;			/* likewise */
 	char id[];

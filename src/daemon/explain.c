@@ -100,7 +100,7 @@ redact_all(struct daemon *d, struct live_process *p, struct arena *a, struct exp
 
 /* What sluice ctl read of a process that has no record; false: nothing, or no memory. */
 static bool
-explain_untold(struct daemon *d, uint32_t pid, const json_t *sent, FILE *f)
+explain_unrecorded(struct daemon *d, uint32_t pid, const json_t *sent, FILE *f)
 {
 	char tools[LIVE_PROCESS_DEPTH][TOOL_NAME_SIZE];
 	struct explain_around around = { .no_exe = "only root may read it" };
@@ -133,7 +133,7 @@ daemon_on_explain_request(struct control_request *req, const json_t *args, void 
 	char *text = NULL;
 	size_t size = 0;
 	uint32_t pid;
-	bool is_told, is_known;
+	bool is_recorded, is_known;
 
 	if (!daemon_get_pid(args, &pid)) {
 		json_decref(shown.answer);
@@ -142,18 +142,19 @@ daemon_on_explain_request(struct control_request *req, const json_t *args, void 
 	}
 	agent_drain_all(d->agent);
 	shown.text = open_memstream(&text, &size);
-	is_told = is_known = correlator_show(agent_correlator(d->agent), pid, on_shown, &shown);
-	if (!is_told && shown.text != NULL && pid != (uint32_t)getpid())
-		is_known = explain_untold(d, pid, json_object_get(args, "process"), shown.text);
+	is_recorded = is_known = correlator_show(agent_correlator(d->agent), pid, on_shown, &shown);
+	if (!is_recorded && shown.text != NULL && pid != (uint32_t)getpid())
+		is_known = explain_unrecorded(d, pid, json_object_get(args, "process"), shown.text);
 	if (shown.text != NULL)
 		fclose(shown.text);
 	if (is_known) {
-		json_object_set_new(shown.answer, "told", json_boolean(is_told));
+		json_object_set_new(shown.answer, "recorded", json_boolean(is_recorded));
+		json_object_set_new(shown.answer, "told", json_boolean(is_recorded));	/* its name before 0.2 */
 		json_object_set_new(shown.answer, "text", json_string(text != NULL ? text : ""));
 		control_answer(req, shown.answer);
 	} else {
 		json_decref(shown.answer);
-		control_answer_error(req, "no program of the pid %u is told: there is no such process, or it is a kernel "
+		control_answer_error(req, "no program with the pid %u is recorded: there is no such process, or it is a kernel "
 		    "thread or the agent", pid);
 	}
 	free(text);

@@ -17,8 +17,8 @@ daemon_config_errors(const struct config_errors *errors)
 
 	for (size_t i = 0; i < errors->n; i++)
 		log_event(LOG_LEVEL_ERROR, "config.error", "%s", config_error_text(&errors->list[i], text, sizeof(text)));
-	if (errors->untold > 0)
-		log_event(LOG_LEVEL_ERROR, "config.error", "and %zu more", errors->untold);
+	if (errors->not_shown > 0)
+		log_event(LOG_LEVEL_ERROR, "config.error", "and %zu more", errors->not_shown);
 }
 
 void

@@ -93,7 +93,7 @@ struct registry {
 	unsigned	 away;		/* requests in a row without an answer */
 	int64_t		 away_until_us;	/* monotonic */
 	int64_t		 last_us;	/* monotonic; of the last answer */
-	bool		 is_save_told;	/* that the cache cannot be written */
+	bool		 is_save_reported;	/* that the cache cannot be written */
 
 	char		 error[REGISTRY_SENTENCE];
 	int64_t		 error_us;	/* wall clock */
@@ -212,11 +212,11 @@ static bool
 save(struct registry *r)
 {
 	int e = registry_cache_save(r->cache);
-	bool is_told = r->is_save_told;
+	bool was_reported = r->is_save_reported;
 	char text[REGISTRY_SENTENCE];
 
-	r->is_save_told = e < 0;
-	if (e == 0 || is_told)
+	r->is_save_reported = e < 0;
+	if (e == 0 || was_reported)
 		return false;
 	snprintf(text, sizeof(text),
 	    "schema ids cannot be kept on disk (%s): after a restart the registry is asked for "

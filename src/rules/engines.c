@@ -372,7 +372,7 @@ read_rule(struct rules_reader *r, const struct node *item, enum rule_kind kind)
 	struct engine_rule *rule = alloc(r, sizeof(*rule));
 	const struct node *n;
 	struct names names;
-	size_t errors = r->errors->n + r->errors->untold, n_values;
+	size_t errors = r->errors->n + r->errors->not_shown, n_values;
 
 	if (rule == NULL || !want(r, item, NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
 	    !rules_check_keys(r, item, keys_of(kind)))
@@ -406,7 +406,7 @@ read_rule(struct rules_reader *r, const struct node *item, enum rule_kind kind)
 
 	if (rule->joins && rule->names)
 		rules_error(r, item, "a task cannot both join and name one that runs elsewhere: keep joins or names");
-	if (r->errors->n + r->errors->untold == errors && !is_bound(rule))
+	if (r->errors->n + r->errors->not_shown == errors && !is_bound(rule))
 		rules_error(r, item, "this rule would hold for every program: add when:, or a pattern that is not optional");
 	return rule;
 }

@@ -178,7 +178,7 @@ read_all(struct load *l)
 int
 rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors)
 {
-	size_t before = errors->n + errors->untold;
+	size_t before = errors->n + errors->not_shown;
 	struct load l = { .o = o, .r.errors = errors };
 	int r;
 
@@ -192,7 +192,7 @@ rules_load(const struct rules_options *o, struct ruleset **ret, struct config_er
 	rules_finish_places(&l.r);
 	if (r == 0)
 		r = l.r.error;
-	if (r == 0 && errors->n + errors->untold > before) {
+	if (r == 0 && errors->n + errors->not_shown > before) {
 		config_errors_sort(errors, &l.paths);
 		r = -EINVAL;
 	}

@@ -81,8 +81,8 @@ class RulesTest(SystemTest):
     def explained(self, pid):
         """Of a process that has a record, else None."""
         done = self.recorder.ctl("explain", str(pid), "--json")
-        e = json.loads(done.stdout) if done.returncode == 0 else {"told": False}
-        return e if e["told"] else None
+        e = json.loads(done.stdout) if done.returncode == 0 else {"recorded": False}
+        return e if e["recorded"] else None
 
     def wait_explained(self, pid, **fields):
         """Until the agent says that of a process."""
@@ -543,7 +543,7 @@ class ByHand(RulesTest):
         self.assertIn(f"tool         sleeper, by {os.path.basename(path)}:1 (our sleeper)", done.stdout.replace(path, "own.yaml"))
         self.assertRegex(done.stdout, r"(?m)^followed     no: exclude, by \S*own(\.yaml)?:3 \(no sleepers\)")
         e = json.loads(a.ctl("explain", str(left_out.pid), "--json", check=True).stdout)
-        self.assertEqual((False, done.stdout), (e["told"], e["text"]))
+        self.assertEqual((False, False, done.stdout), (e["recorded"], e["told"], e["text"]))
 
         text = a.ctl("explain", str(hidden.pid), check=True).stdout
         self.assertRegex(text, r"(?m)^followed     no: exclude, by \S*own(\.yaml)?:4;")

@@ -77,7 +77,7 @@ class Lake(AgentTest):
         """How many the agent made up for, and of how many the kernel told; of all programs of this host."""
         self.assertEqual(0, a.stop(), a.log_text())
         topics = harness.read_lake(a.lake)
-        return harness.events_counted(topics, "end_made_up"), harness.events_counted(topics, "exit")
+        return harness.events_counted(topics, "end_synthesized"), harness.events_counted(topics, "exit")
 
     def test_nothing_is_made_up_in_haste(self):
         """Of a kernel that tells of every end, settle invents none, however often it asks."""

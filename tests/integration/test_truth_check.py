@@ -192,7 +192,7 @@ class Checker(unittest.TestCase):
         def mismatches(made_up, **wrong):
             """What was found, where user and system of some cases are so many us off."""
             topics = copy.deepcopy(self.lake)
-            topics["sluice.agent"][0]["events"] = [{"name": "end_made_up", "value": made_up}]
+            topics["sluice.agent"][0]["events"] = [{"name": "end_synthesized", "value": made_up}]
             for case, (user, system) in wrong.items():
                 usage = self.find(topics, case)["usage"]
                 usage["cpu_user_ns"] += user * 1000
@@ -227,7 +227,7 @@ class Checker(unittest.TestCase):
     def test_allows_two_waits_for_others_in_the_last_steps_of_two_that_were_made_up_for(self):
         def found(made_up, *cases, by=-2, field="involuntary_switches"):
             topics = copy.deepcopy(self.lake)
-            topics["sluice.agent"][0]["events"] = [{"name": "end_made_up", "value": made_up}]
+            topics["sluice.agent"][0]["events"] = [{"name": "end_synthesized", "value": made_up}]
             for case in cases:
                 for usage in (self.find(topics, case)["usage"], topics["sluice.run"][0]["usage"]):
                     usage[field] += by
@@ -244,7 +244,7 @@ class Checker(unittest.TestCase):
         def found(made_up, skipped):
             topics = copy.deepcopy(self.lake)
             agent = topics["sluice.agent"][0]
-            agent["events"] = [{"name": "end_made_up", "value": made_up}]
+            agent["events"] = [{"name": "end_synthesized", "value": made_up}]
             agent["lost"] = [{"place": "on_exit", "reason": "skipped", "count": skipped}]
             return {m.field for m in self.check(topics, ordinary=True)} - {"lost at on_exit: skipped"}
 

@@ -72,7 +72,7 @@ class Check:
         self.extra_us = extra_us
         self.ends_emulated = 0
         self.skipped_max = self.most(SKIPPED_EMULATED_MAX if extra_us else SKIPPED_MAX)
-        self.made_up = harness.events_counted(topics, "end_made_up")
+        self.made_up = harness.events_counted(topics, "end_synthesized")
         self.skipped = sum(n for _, reason, n in harness.losses(topics) if reason == "skipped")
         self.worst = collections.Counter()  # largest error seen, by quantity
         self.unknown = {}  # field: why this kernel cannot tell it
