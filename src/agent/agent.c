@@ -276,7 +276,7 @@ agent_close(struct agent *a)
 	correlator_free(a->correlator);
 	decoder_free(a->decoder);
 	host_close(a->host);
-	found_free(a->titles);
+	proc_reader_free(a->titles);
 	cgroup_mounts_close(a->mounts);
 	ruleset_unref(a->rules);
 	free(a->pipeline);
@@ -285,7 +285,7 @@ agent_close(struct agent *a)
 }
 
 void
-agent_hurry(void)
+agent_flush(void)
 {
 	/* A storm that saturates all CPUs is what must be seen best. Refused: then as everybody. */
 	setpriority(PRIO_PROCESS, 0, HURRY_NICE);

@@ -48,7 +48,7 @@ struct agent_options {
 int agent_close(struct agent *a);
 
 /* Raises the priority of this process, as far as that is allowed. COMMAND must have been forked before. */
-void agent_hurry(void);
+void agent_flush(void);
 
 /* Strings are valid as long as the agent. The run's id is "" where it serves no run. */
 const char *agent_run_id(const struct agent *a);

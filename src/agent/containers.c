@@ -3,7 +3,7 @@
  * containers: names and images of containers, from the sockets of their runtimes to the correlator.
  */
 #include "agent/host_state.h"
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 
 static void
 on_named(const char *id, const char *name, const char *image, void *arg)
@@ -20,14 +20,14 @@ host_on_container(const char *runtime, const char *id, void *arg)
 	const char *name, *image;
 
 	(void)runtime;		/* the id is enough for whoever is asked */
-	if (h->names != NULL && container_names_find(h->names, id, &name, &image))
+	if (h->names != NULL && container_resolver_find(h->names, id, &name, &image))
 		correlator_name_container(h->agent.correlator, id, name, image);
 }
 
 int
 agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n)
 {
-	int r = container_names_open(a->base, sockets, n, on_named, a, &host_agent(a)->names);
+	int r = container_resolver_open(a->base, sockets, n, on_named, a, &host_agent(a)->names);
 
 	if (r == 0)
 		correlator_ask_containers(a->correlator);
@@ -41,16 +41,16 @@ agent_ask_again(struct agent *a)
 		correlator_ask_containers(a->correlator);
 }
 
-const struct container_names_counts *
+const struct container_resolver_counts *
 agent_container_counts(const struct agent *a)
 {
 	const struct host_agent *h = host_agent_const(a);
 
-	return h->names != NULL ? container_names_counts(h->names) : NULL;
+	return h->names != NULL ? container_resolver_counts(h->names) : NULL;
 }
 
 int
 agent_socket_state(const struct agent *a, size_t i)
 {
-	return container_names_state(host_agent_const(a)->names, i);
+	return container_resolver_state(host_agent_const(a)->names, i);
 }

@@ -17,7 +17,7 @@ begin_found(struct host_agent *h, const struct state_event *s)
 	struct agent *a = &h->agent;
 	struct exec_event found;
 
-	if (!found_read(h->found, s, &found))
+	if (!proc_reader_read(h->found, s, &found))
 		return;		/* it ended meanwhile; the ring will tell */
 	/* Or it exec'd before we read its arguments: then they are its next program's, which the ring tells. */
 	while (!agent_drain(a))
@@ -25,7 +25,7 @@ begin_found(struct host_agent *h, const struct state_event *s)
 	if (correlator_knows(a->correlator, &s->self))
 		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
-		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = found_cgroup(h->found, is_v2),
+		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = proc_reader_cgroup(h->found, is_v2),
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
 
 		if (cgroup.id != 0 && cgroup.path != NULL)
@@ -87,7 +87,7 @@ begin_all(struct host_agent *h, int fd)
 	free(h->unknown);
 	h->unknown = NULL;
 	h->n_unknown = 0;
-	found_free(h->found);
+	proc_reader_free(h->found);
 	h->found = NULL;
 }
 
@@ -98,7 +98,7 @@ host_discover_included(struct host_agent *h)
 
 	if (fd < 0)
 		return fd;
-	r = found_new("/proc", &h->found);
+	r = proc_reader_new("/proc", &h->found);
 	if (r < 0) {
 		close(fd);
 		return r;
@@ -120,7 +120,7 @@ host_discover(struct host_agent *h)
 	}
 	/* Before they are met: what the rules leave out is not found. */
 	r = probes_set_rules_now(a->probes, a->rules);
-	fd = r == 0 ? probes_found_open(a->probes) : r;
+	fd = r == 0 ? probes_discovery_open(a->probes) : r;
 	if (fd < 0)
 		return fd;
 	begin_all(h, fd);

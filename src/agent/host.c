@@ -16,7 +16,7 @@
 #include "attach/variables.h"
 #include "base/clock.h"
 #include "model/losses.h"
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 #include "spool/spool.h"
 
 /* Entries in the spool begin with whose they are. */
@@ -104,7 +104,7 @@ is_self(const struct agent *a, const struct program_key *key)
 {
 	const struct host_agent *h = host_agent_const(a);
 
-	return key->pid == h->own_pid && found_ticks(key->start_ns) == h->own_start_ticks;
+	return key->pid == h->own_pid && proc_reader_ticks(key->start_ns) == h->own_start_ticks;
 }
 
 static void
@@ -172,8 +172,8 @@ on_close(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
 
-	container_names_close(h->names);
-	found_free(h->found);
+	container_resolver_close(h->names);
+	proc_reader_free(h->found);
 	free(h->unknown);
 	return 0;
 }
@@ -219,11 +219,11 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	ops.container = host_on_container;
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)
-		r = found_new("/proc", &h->found);
+		r = proc_reader_new("/proc", &h->found);
 	if (r < 0)
 		return r;
 	h->own_pid = (uint32_t)getpid();
-	h->own_start_ticks = found_start_ticks(h->found, h->own_pid);
+	h->own_start_ticks = proc_reader_start_ticks(h->found, h->own_pid);
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);
 	if (!is_unbroken(h))

@@ -9,7 +9,7 @@
 #include "agent/agent.h"
 
 struct agent_record;
-struct container_names_counts;
+struct container_resolver_counts;
 struct spool;
 
 /* What the owner of the agent is called for, and adds to its records. */
@@ -63,14 +63,14 @@ int agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int err
 
 /*
  * From now on, and as whoever this process is by now, runtimes are asked for the names and images of
- * containers: see runtime/container_names.h. 0 or a negative errno.
+ * containers: see runtime/container_resolver.h. 0 or a negative errno.
  */
 int agent_ask_sockets(struct agent *a, const char *const *sockets, size_t n);
 /* Asks once more for those that are still without: after a socket did not answer. */
 void agent_ask_again(struct agent *a);
 /* Counts of the runtimes' answers; NULL: no socket is configured. */
-const struct container_names_counts *agent_container_counts(const struct agent *a);
-/* As of container_names_state(), of one of these sockets. */
+const struct container_resolver_counts *agent_container_counts(const struct agent *a);
+/* As of container_resolver_state(), of one of these sockets. */
 int agent_socket_state(const struct agent *a, size_t i);
 
 /* Takes in all that the ring holds now. */

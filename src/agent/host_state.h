@@ -12,7 +12,7 @@ struct host_agent {
 	struct agent agent;		/* first: an agent of this scope is cast */
 	struct spool *spool;		/* the caller's */
 	struct agent_owner owner;
-	struct container_names *names;	/* owned; NULL: nobody is asked */
+	struct container_resolver *names;	/* owned; NULL: nobody is asked */
 	void (*on_rules)(int error, uint64_t generation, void *arg);
 	void *on_rules_arg;
 
@@ -23,7 +23,7 @@ struct host_agent {
 
 	uint32_t own_pid;
 	uint64_t own_start_ticks;
-	struct found *found;		/* owned; while the processes that ran before are met */
+	struct proc_reader *found;		/* owned; while the processes that ran before are met */
 	struct state_event *unknown;	/* owned: processes that the first pass met, to be found */
 	size_t n_unknown;
 };

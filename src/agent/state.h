@@ -19,7 +19,7 @@
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
-#include "collect/found.h"
+#include "collect/proc_reader.h"
 #include "collect/host.h"
 #include "collect/ring.h"
 #include "stream/stream.h"
@@ -81,7 +81,7 @@ struct agent {
 	struct correlator *correlator;
 	struct stream *stream;
 	struct host *host;
-	struct found *titles;		/* reads titles; NULL: none were to be read yet */
+	struct proc_reader *titles;		/* reads titles; NULL: none were to be read yet */
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* woken by the kernel side when a quarter is full */

@@ -43,7 +43,7 @@ struct filter_stats {
 int probes_set_rules(struct probes *p, struct event_base *base, struct ruleset *rules,
     void (*done)(int error, uint64_t generation, void *arg), void *arg);
 
-/* The same, at once: for the start, before probes_found_open(), while no loop runs. */
+/* The same, at once: for the start, before probes_discovery_open(), while no loop runs. */
 int probes_set_rules_now(struct probes *p, struct ruleset *rules);
 
 /* A cgroup's path, when it is first heard of: rules name cgroups by path, the kernel knows ids. */

@@ -440,7 +440,7 @@ probes_snapshot_open(struct probes *p, bool all)
 }
 
 int
-probes_found_open(struct probes *p)
+probes_discovery_open(struct probes *p)
 {
 	return filter_judge_open(p, true);
 }

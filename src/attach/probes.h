@@ -90,7 +90,7 @@ int probes_snapshot_open(struct probes *p, bool all);
  * The same for all processes that are to be followed, with the credentials of each: those that ran
  * before the probes are entered, and told as EVENT_FOUND, unless the rules (filter.h) leave them out.
  */
-int probes_found_open(struct probes *p);
+int probes_discovery_open(struct probes *p);
 
 /*
  * The same for processes that have ended and are still followed: zombies, and those of whose end the

@@ -99,7 +99,7 @@ after_fork(pid_t pid, void *arg)
 	struct run *r = arg;
 
 	agent_adopt(r->agent, false);
-	agent_hurry();
+	agent_flush();
 	r->announced = announce(r->control, pid, agent_run_id(r->agent), r->names);
 }
 

@@ -10,7 +10,7 @@
  *       │ 1 s, or its end    │ exit: END
  *       └───► announced ─────┴──────────────────────────────────► (gone)
  *
- * One that ran before we watched comes as an exec too (is_found). Each call that changes something
+ * One that ran before we watched comes as an exec too (is_discovered). Each call that changes something
  * ends with wal_flush(): the next life goes on from there.
  */
 #include <signal.h>
@@ -176,7 +176,7 @@ static void
 set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 {
 	p->observed_us = 0;
-	if (s->is_found) {
+	if (s->is_discovered) {
 		usage_base_set(&p->base, &s->replaced);
 		p->is_base_known = true;
 		p->observed_us = state_wall_us(c, s->time_ns);
@@ -200,7 +200,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	struct program_key above;
 	bool was_announced;
 
-	if (p != NULL && (p->is_over || (s->is_found && p->is_announced)))
+	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced)))
 		return;		/* the dead do not exec, and who is known needs no finding */
 	if (s->is_excluded) {
 		/* The kernel tells no more of it; its children are those of whoever is told above it. */
@@ -227,7 +227,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 		replaced(c, p, s);
 	}
 	/* It was left out when it began, and is judged anew: of its exe /proc may tell us nothing by now. */
-	if (s->is_found && !p->is_forked && p->self.index == s->self.index)
+	if (s->is_discovered && !p->is_forked && p->self.index == s->self.index)
 		known = p->text;
 	p->above = above;
 	was_announced = p->is_announced;	/* it lived a second before its first exec */
@@ -253,7 +253,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 		account_enter(c, p, s->time_ns);
 	} else {
 		program_begin(c, p, s->time_ns, s->comm);
-		if (s->is_found)
+		if (s->is_discovered)
 			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
 	}
 	wal_flush(c);

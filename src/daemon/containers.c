@@ -9,11 +9,11 @@
 
 #include "base/log.h"
 #include "daemon/state.h"
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 
 #define ASK_AGAIN_EACH_S 10	/* a socket without answer is left alone for longer */
 
-_Static_assert((int)CONFIG_SOCKETS_MAX == (int)CONTAINER_NAMES_SOCKETS, "all that can be configured can be asked");
+_Static_assert((int)CONFIG_SOCKETS_MAX == (int)CONTAINER_RESOLVER_SOCKETS, "all that can be configured can be asked");
 
 /* Once for each change. */
 static void
@@ -50,7 +50,7 @@ daemon_open_containers(struct daemon *d)
 	if (sockets->n == 0)
 		return 0;
 	for (size_t i = 0; i < sockets->n; i++) {
-		d->socket_states[i] = CONTAINER_NAMES_NOT_ASKED;
+		d->socket_states[i] = CONTAINER_RESOLVER_NOT_ASKED;
 		if (access(sockets->list[i], W_OK) < 0)
 			tell(d, i, -errno);
 	}
@@ -68,7 +68,7 @@ daemon_watch_containers(struct daemon *d)
 	for (size_t i = 0; i < n; i++) {
 		int state = agent_socket_state(d->agent, i);
 
-		if (state != CONTAINER_NAMES_NOT_ASKED)
+		if (state != CONTAINER_RESOLVER_NOT_ASKED)
 			tell(d, i, state);
 	}
 	if (n > 0 && d->seconds % ASK_AGAIN_EACH_S == 0)

@@ -66,7 +66,7 @@ on_committed(void *arg)
 		d->quiet_ticks = 0;
 		set_pace(d, false);
 	}
-	delivery_kick(d->delivery);
+	delivery_wake(d->delivery);
 }
 
 static void
@@ -371,7 +371,7 @@ start(struct daemon *d)
 		return EXIT_USAGE;
 	if (open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
 		return EXIT_OWN_FAILURE;
-	agent_hurry();
+	agent_flush();
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
 	    open_events(d) < 0)
 		return EXIT_OWN_FAILURE;

@@ -40,7 +40,7 @@ on_keep(const struct spool_mark *m, bool delivered, struct settle_rest *ret, voi
 		return ret->unsynced == 0;
 	if (spool_is_done_up_to(d->spool, m))
 		return true;
-	delivery_hurry(d->delivery);
+	delivery_flush(d->delivery);
 	d->output->ops->status(d->output, &output);
 	ret->is_waiting = true;
 	ret->output = d->is_kafka ? "the broker" : "the lake";

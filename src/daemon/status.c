@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "daemon/state.h"
 #include "kafka/kafka.h"
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 #include "stream/stream.h"
 
 _Static_assert((int)STATUS_PROBES >= (int)PROBES_PROGRAMS, "a status has room for each BPF program");
@@ -112,7 +112,7 @@ fill_output(struct agent_status *s, struct daemon *d)
 static void
 fill_containers(struct agent_status *s, struct daemon *d)
 {
-	const struct container_names_counts *c = agent_container_counts(d->agent);
+	const struct container_resolver_counts *c = agent_container_counts(d->agent);
 
 	if (c == NULL)
 		return;

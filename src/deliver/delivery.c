@@ -23,7 +23,7 @@
 
 enum state {
 	RUNNING,
-	GIVING_BACK,	/* a record failed: until nothing is in flight */
+	RECALLING,	/* a record failed: until nothing is in flight */
 	PAUSED,		/* until the pump's timer */
 };
 
@@ -38,7 +38,7 @@ struct delivery {
 	uint32_t		 pause_max_ms;
 	uint32_t		 pause_ms;	/* the next */
 	enum state		 state;
-	bool			 was_asked_back;	/* while GIVING_BACK: the output knows */
+	bool			 was_recalled;	/* while RECALLING: the output knows */
 	bool			 is_blocked;	/* put said not now */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
@@ -87,7 +87,7 @@ count_dead(struct delivery *d, enum topic topic, const char *reason)
 
 /* Gives a record up: to the dead letters, counted whether they take it or not. */
 static void
-bury(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
+dead_letter(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
 {
 	int error = -ENOENT;
 
@@ -111,7 +111,7 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 	d->stats.in_flight--;
 	d->pause_ms = d->pause_min_ms;
 	spool_ack(d->spool, id);
-	if (d->stats.in_flight == 0 && (d->state == GIVING_BACK || d->on_drained != NULL))
+	if (d->stats.in_flight == 0 && (d->state == RECALLING || d->on_drained != NULL))
 		wake(d);
 }
 
@@ -123,14 +123,14 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 
 	d->stats.in_flight--;
 	if (failure == OUTPUT_NEVER) {
-		bury(d, r, reason, detail);
+		dead_letter(d, r, reason, detail);
 	} else if (d->state == RUNNING) {
 		/* The first tells why; those that are given back after it only say that they are. */
 		remember(d, reason, detail);
-		d->state = GIVING_BACK;
-		d->was_asked_back = false;
+		d->state = RECALLING;
+		d->was_recalled = false;
 	}
-	if (d->state == GIVING_BACK || (d->on_drained != NULL && d->stats.in_flight == 0))
+	if (d->state == RECALLING || (d->on_drained != NULL && d->stats.in_flight == 0))
 		wake(d);
 }
 
@@ -172,7 +172,7 @@ hand_over(struct delivery *d)
 			return;
 		}
 		if (r < 0) {
-			bury(d, &record, reason != NULL ? reason : "refused", strerror(-r));
+			dead_letter(d, &record, reason != NULL ? reason : "refused", strerror(-r));
 			continue;
 		}
 		d->stats.in_flight++;
@@ -206,11 +206,11 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 		return;
 	if (d->state == PAUSED)
 		d->state = RUNNING;
-	if (d->state == GIVING_BACK && !d->was_asked_back) {
-		d->was_asked_back = true;
-		d->output->ops->give_back(d->output);
+	if (d->state == RECALLING && !d->was_recalled) {
+		d->was_recalled = true;
+		d->output->ops->recall(d->output);
 	}
-	if (d->state == GIVING_BACK && d->stats.in_flight == 0) {
+	if (d->state == RECALLING && d->stats.in_flight == 0) {
 		spool_rewind(d->spool);
 		d->stats.rewinds++;
 		d->is_blocked = false;
@@ -285,7 +285,7 @@ delivery_close(struct delivery *d)
 }
 
 void
-delivery_kick(struct delivery *d)
+delivery_wake(struct delivery *d)
 {
 	if (d->state == RUNNING && !d->is_blocked && spool_has_more(d->spool))
 		wake(d);
@@ -298,20 +298,20 @@ delivery_tick(struct delivery *d, int64_t now_us)
 		return;
 	d->output->ops->tick(d->output, now_us);
 	if (d->on_drained != NULL)
-		d->output->ops->hurry(d->output);
+		d->output->ops->flush(d->output);
 	/* One try costs little, and a missed ready() would cost everything. */
 	d->is_blocked = false;
-	/* Nobody kicks for what was committed before and is synced only now, nor where the pump could not be set. */
+	/* Nobody wakes for what was committed before and is synced only now, nor where the pump could not be set. */
 	if (d->state != RUNNING || spool_has_more(d->spool) || d->on_drained != NULL)
 		wake(d);
 }
 
 void
-delivery_hurry(struct delivery *d)
+delivery_flush(struct delivery *d)
 {
-	delivery_kick(d);
+	delivery_wake(d);
 	if (d->output != NULL)
-		d->output->ops->hurry(d->output);
+		d->output->ops->flush(d->output);
 }
 
 void
@@ -326,7 +326,7 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 	if (event_add(d->deadline, &tv) < 0)
 		event_active(d->deadline, EV_TIMEOUT, 0);	/* better no time than no end */
 	if (d->output != NULL)
-		d->output->ops->hurry(d->output);
+		d->output->ops->flush(d->output);
 	wake(d);
 }
 

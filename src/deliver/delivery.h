@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * delivery: hands the spool's records to an output, and releases in the spool what that delivered.
  *
- *	RUNNING ──a record failed──► GIVING_BACK ──nothing in flight──► PAUSED ──time──► RUNNING
+ *	RUNNING ──a record failed──► RECALLING ──nothing in flight──► PAUSED ──time──► RUNNING
  *
  * A record that failed for now is not sent again on its own, which would put it behind later ones:
  * the output gives back all that it has, the spool goes back to the oldest that is not delivered,
@@ -59,9 +59,9 @@ void delivery_set_output(struct delivery *d, struct output *output);
 /* Closes the output too. The spool keeps what is not delivered. NULL is fine. */
 void delivery_close(struct delivery *d);
 
-void delivery_kick(struct delivery *d);		/* the spool has more: after each spool_commit() */
+void delivery_wake(struct delivery *d);		/* the spool has more: after each spool_commit() */
 void delivery_tick(struct delivery *d, int64_t now_us);	/* about ten times a second */
-void delivery_hurry(struct delivery *d);	/* all that can be is handed over, and sent at once */
+void delivery_flush(struct delivery *d);	/* all that can be is handed over, and sent at once */
 
 /*
  * Hurries the output on and calls on_done once, from the loop: when the spool has nothing that waits

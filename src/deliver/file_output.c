@@ -82,7 +82,7 @@ tell_queue(struct file_output *f, enum topic topic)
 		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
 
 		f->status.in_flight--;
-		f->events.failed(&r, OUTPUT_AGAIN, "given_back", f->status.error, f->events.arg);
+		f->events.failed(&r, OUTPUT_AGAIN, "recalled", f->status.error, f->events.arg);
 	}
 	if (q->n == 0)
 		q->first = 0;
@@ -205,13 +205,13 @@ on_tick(struct output *o, int64_t now_us)
 }
 
 static void
-on_hurry(struct output *o)
+on_flush(struct output *o)
 {
 	flush((struct file_output *)o, clock_us(CLOCK_REALTIME));
 }
 
 static void
-on_give_back(struct output *o)
+on_recall(struct output *o)
 {
 	struct file_output *f = (struct file_output *)o;
 
@@ -248,8 +248,8 @@ on_close(struct output *o)
 static const struct output_ops ops = {
 	.put = on_put,
 	.tick = on_tick,
-	.hurry = on_hurry,
-	.give_back = on_give_back,
+	.flush = on_flush,
+	.recall = on_recall,
 	.status = on_status,
 	.close = on_close,
 };

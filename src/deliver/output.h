@@ -52,12 +52,12 @@ struct output_ops {
 	int (*put)(struct output *o, const struct spool_record *r, const char **reason);
 	void (*tick)(struct output *o, int64_t now_us);		/* about ten times a second */
 	/* Sends what waits in memory as soon as it can: the agent is about to stop. */
-	void (*hurry)(struct output *o);
+	void (*flush)(struct output *o);
 	/*
 	 * Gives back all that is not delivered: failed(OUTPUT_AGAIN) comes for each, on the loop, or
 	 * delivered() where it was under way. put() says -EAGAIN until all have come.
 	 */
-	void (*give_back)(struct output *o);
+	void (*recall)(struct output *o);
 	void (*status)(const struct output *o, struct output_status *ret);
 	/*
 	 * Bounded in time. Of what is in flight, what this still delivers is told; the rest is neither

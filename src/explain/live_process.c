@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "collect/found.h"
+#include "collect/proc_reader.h"
 #include "identify/redact.h"
 
 enum {
@@ -88,7 +88,7 @@ read_file(const char *proc, uint32_t pid, const char *name, struct file_text *re
 
 /* One process, without those above it. NULL: it is gone, or it is a thread of the kernel. */
 static json_t *
-read_one(struct found *f, const char *proc, uint32_t pid, struct arena *a, size_t argv_max, uint32_t *ret_ppid)
+read_one(struct proc_reader *f, const char *proc, uint32_t pid, struct arena *a, size_t argv_max, uint32_t *ret_ppid)
 {
 	struct state_event state = { .self = { .pid = pid } };
 	struct file_text status = { 0 }, comm = { 0 };
@@ -96,9 +96,9 @@ read_one(struct found *f, const char *proc, uint32_t pid, struct arena *a, size_
 	uint32_t uid;
 	json_t *o = NULL;
 
-	state.self.start_ns = found_ticks_ns(found_start_ticks(f, pid));
+	state.self.start_ns = found_ticks_ns(proc_reader_start_ticks(f, pid));
 	if (!read_file(proc, pid, "status", &status) || !read_file(proc, pid, "comm", &comm) ||
-	    !found_read(f, &state, &s) || (s.exe == NULL && s.argv == NULL))
+	    !proc_reader_read(f, &state, &s) || (s.exe == NULL && s.argv == NULL))
 		goto out;
 	if (comm.len > 0 && comm.text[comm.len - 1] == '\n')
 		comm.text[comm.len - 1] = '\0';
@@ -106,8 +106,8 @@ read_one(struct found *f, const char *proc, uint32_t pid, struct arena *a, size_
 	put(o, a, "comm", comm.text);
 	put(o, a, "exe", s.exe);
 	put(o, a, "cwd", s.cwd);
-	put(o, a, "cgroup", found_cgroup(f, true));
-	put(o, a, "cgroup_v1", found_cgroup(f, false));
+	put(o, a, "cgroup", proc_reader_cgroup(f, true));
+	put(o, a, "cgroup_v1", proc_reader_cgroup(f, false));
 	put_arguments(o, a, &s, argv_max);
 	if (status_number(status.text, "\nUid:\t", &uid))
 		json_object_set_new(o, "uid", json_integer(uid));
@@ -123,10 +123,10 @@ json_t *
 live_process_read(const char *proc, uint32_t pid)
 {
 	struct arena a = { 0 };
-	struct found *f = NULL;
+	struct proc_reader *f = NULL;
 	json_t *first = NULL, *last = NULL, *o;
 
-	if (arena_init(&a, ARENA_BYTES) < 0 || found_new(proc, &f) < 0)
+	if (arena_init(&a, ARENA_BYTES) < 0 || proc_reader_new(proc, &f) < 0)
 		goto out;
 	for (int i = 0; i < LIVE_PROCESS_DEPTH && pid != 0; i++) {
 		o = read_one(f, proc, pid, &a, i == 0 ? ARGV_BYTES : ARGV_BYTES / 4, &pid);
@@ -140,7 +140,7 @@ live_process_read(const char *proc, uint32_t pid)
 		arena_wipe(&a);
 	}
 out:
-	found_free(f);
+	proc_reader_free(f);
 	arena_wipe(&a);		/* arguments as they were before they were redacted */
 	arena_done(&a);
 	return first;

@@ -44,13 +44,13 @@ field_of(struct place *p, int field)
 }
 
 /* A finder's success in a text. */
-struct found {
+struct captures {
 	const struct place_finder *finder;
 	struct pattern_part parts[PLACE_GROUPS_MAX];
 };
 
 static bool
-find(const struct place_finder *f, const char *text, size_t len, struct found *ret)
+find(const struct place_finder *f, const char *text, size_t len, struct captures *ret)
 {
 	memset(ret->parts, 0, sizeof(ret->parts));
 	ret->finder = f;
@@ -59,7 +59,7 @@ find(const struct place_finder *f, const char *text, size_t len, struct found *r
 
 /* Where its first group begins; that of a pattern without any is the text's beginning. */
 static size_t
-first_at(const struct found *found, const char *text)
+first_at(const struct captures *found, const char *text)
 {
 	size_t at = SIZE_MAX;
 
@@ -71,7 +71,7 @@ first_at(const struct found *found, const char *text)
 
 /* Behind its last group. */
 static size_t
-last_end(const struct found *found, const char *text)
+last_end(const struct captures *found, const char *text)
 {
 	size_t end = 0;
 
@@ -86,7 +86,7 @@ last_end(const struct found *found, const char *text)
 static bool
 group_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
-	struct found *found = arg;
+	struct captures *found = arg;
 	const char *group;
 
 	for (size_t i = 0; i < PLACE_GROUPS_MAX && found->finder->pattern != NULL &&
@@ -132,7 +132,7 @@ set(char *out, size_t size, const char *value, size_t len)
 
 /* Writes what was found of one field. */
 static void
-fill_field(struct found *found, int field, char *out)
+fill_field(struct captures *found, int field, char *out)
 {
 	const struct place_finder *f = found->finder;
 	const struct pattern_part *part = f->group[field] >= 0 ? &found->parts[f->group[field]] : NULL;
@@ -159,14 +159,14 @@ fill_field(struct found *found, int field, char *out)
 }
 
 static void
-fill(struct found *found, int first, int end, struct place *ret)
+fill(struct captures *found, int first, int end, struct place *ret)
 {
 	for (int i = first; i < end; i++)
 		fill_field(found, i, field_of(ret, i));
 }
 
 static void
-fill_job(const struct place_rule *rule, struct found *found, const char *source, struct place *ret)
+fill_job(const struct place_rule *rule, struct captures *found, const char *source, struct place *ret)
 {
 	fill(found, 0, PLACE_FIELDS_JOB, ret);
 	ret->scheduler = rule->system;
@@ -176,7 +176,7 @@ fill_job(const struct place_rule *rule, struct found *found, const char *source,
 }
 
 static void
-fill_container(const struct place_rule *rule, struct found *found, const char *source, struct place *ret)
+fill_container(const struct place_rule *rule, struct captures *found, const char *source, struct place *ret)
 {
 	fill(found, PLACE_FIELDS_JOB, PLACE_FIELDS, ret);
 	ret->has_container = rule->system != NULL || ret->container[0] != '\0';
@@ -201,7 +201,7 @@ copy_container(struct place *to, const struct place *from)
 /* The best so far on both paths. */
 struct search {
 	struct place *place;
-	struct found found;		/* scratch */
+	struct captures found;		/* scratch */
 	const char *job_path;		/* on which the job was found; NULL none */
 	const char *container_path;
 	const char *pod_path;
@@ -425,14 +425,14 @@ join(const struct subject *s, char *buf, size_t size)
 }
 
 static bool
-find_text(const struct place_finder *f, const char *text, struct found *ret)
+find_text(const struct place_finder *f, const char *text, struct captures *ret)
 {
 	return text != NULL && text[0] != '\0' && find(f, text, strlen(text), ret);
 }
 
 /* Does the program show what the rule looks for? buf has COMMAND_MAX bytes and holds what was found. */
 static bool
-find_in_program(const struct place_program *p, const struct subject *s, char *buf, struct found *ret)
+find_in_program(const struct place_program *p, const struct subject *s, char *buf, struct captures *ret)
 {
 	if (!match(p->when, s))
 		return false;
@@ -461,7 +461,7 @@ find_in_program(const struct place_program *p, const struct subject *s, char *bu
 /* The first of the rules whose evidence the program shows. */
 static const struct place_program *
 find_program(const struct place_rule *rules, size_t n, const struct subject *s, char *buf,
-    const struct place_rule **ret_rule, struct found *ret)
+    const struct place_rule **ret_rule, struct captures *ret)
 {
 	const char *slash = s->exe != NULL ? strrchr(s->exe, '/') : NULL;
 	uint64_t exe = s->exe != NULL ? place_exe_bit(slash != NULL ? slash + 1 : s->exe) : 0;
@@ -486,7 +486,7 @@ place_of_program(const struct ruleset *rules, const struct subject *s, struct pl
 	const struct place_program *program;
 	const struct place_rule *rule;
 	struct place here;
-	struct found found;
+	struct captures found;
 	char buf[COMMAND_MAX];
 	bool has_changed = false;
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * redact: takes passwords, tokens and keys out of arguments before they leave correlate/.
  *
- * Each argument is read by up to two passes, which note spans of text that have to go:
+ * Each argument is read by up to two passes, which note ranges of text that have to go:
  *   patterns	wherever they stand: name=value, "name": "value", headers, URLs, token shapes
  *   words	word by word as a shell would: --password VALUE, mysql -pVALUE; the arguments
  *		themselves are words, and so are those inside an argument that is a script
@@ -15,7 +15,7 @@
 #include <strings.h>
 
 #include "identify/secret.h"
-#include "identify/spans.h"
+#include "identify/secret_ranges.h"
 
 #define DEPTH_MAX	3	/* scripts inside scripts */
 #define URL_TOKEN_MIN	20	/* a user name of that length in a URL is a token */
@@ -68,7 +68,7 @@ quoted_end(struct slice t, size_t i, char quote, bool is_escaped)
 
 /* Notes the value that starts at i, in quotes or not; returns where to read on. */
 static size_t
-redact_value(struct slice t, size_t i, const char *stop, struct spans *spans)
+redact_value(struct slice t, size_t i, const char *stop, struct secret_ranges *ranges)
 {
 	bool is_escaped = i + 1 < t.len && t.p[i] == '\\' && (t.p[i + 1] == '"' || t.p[i + 1] == '\'');
 	size_t start, end;
@@ -93,13 +93,13 @@ redact_value(struct slice t, size_t i, const char *stop, struct spans *spans)
 		}
 		end = i;
 	}
-	spans_add(spans, start, end);
+	secret_ranges_add(ranges, start, end);
 	return i;
 }
 
 /* A header's value: all to the end of its line or to the quote that encloses the header, q. */
 static size_t
-redact_header(struct slice t, struct slice name, size_t i, char q, struct spans *spans)
+redact_header(struct slice t, struct slice name, size_t i, char q, struct secret_ranges *ranges)
 {
 	static const char *const schemes[] = { "bearer", "basic", "token", "digest", "negotiate" };
 	size_t end = i;
@@ -121,13 +121,13 @@ redact_header(struct slice t, struct slice name, size_t i, char q, struct spans 
 			}
 		}
 	}
-	spans_add(spans, i, end);
+	secret_ranges_add(ranges, i, end);
 	return end;
 }
 
 /* A URL's user and password; i is after "://". */
 static void
-redact_url_user(struct slice t, size_t i, struct spans *spans)
+redact_url_user(struct slice t, size_t i, struct secret_ranges *ranges)
 {
 	size_t at = t.len, colon = t.len;
 	bool is_port = true;
@@ -154,9 +154,9 @@ redact_url_user(struct slice t, size_t i, struct spans *spans)
 	if (at == t.len)
 		return;
 	if (colon < at)
-		spans_add(spans, colon + 1, at);
+		secret_ranges_add(ranges, colon + 1, at);
 	else if (at - i >= URL_TOKEN_MIN)
-		spans_add(spans, i, at);
+		secret_ranges_add(ranges, i, at);
 }
 
 /*
@@ -164,7 +164,7 @@ redact_url_user(struct slice t, size_t i, struct spans *spans)
  * to read on. is_script: the text is a shell's, where a value ends at a blank.
  */
 static size_t
-read_name(struct slice t, size_t start, size_t end, bool is_script, struct spans *spans)
+read_name(struct slice t, size_t start, size_t end, bool is_script, struct secret_ranges *ranges)
 {
 	struct slice name = { t.p + start, end - start };
 	char before = start > 0 ? t.p[start - 1] : '\0';
@@ -186,10 +186,10 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct spans
 	if (i >= t.len || (t.p[i] != '=' && t.p[i] != ':'))
 		return end;
 	if (t.p[i] == '=' && in_url && secret_query(name))
-		return redact_value(t, i + 1, STOP_URL, spans);
+		return redact_value(t, i + 1, STOP_URL, ranges);
 	is_header = secret_header(name);
 	if (is_header && t.p[i] == ':' && !is_quoted)
-		return redact_header(t, name, i + 1, quote, spans);
+		return redact_header(t, name, i + 1, quote, ranges);
 	if (!is_header && !secret_name(name))
 		return end;
 	if (i != end && !is_quoted && slice_equals(name, "pass"))	/* a program's own variable */
@@ -198,13 +198,13 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct spans
 		if (i + 1 < t.len && t.p[i + 1] == '=')		/* a comparison */
 			return end;
 		if (i == end && start == 0 && !is_script) {
-			spans_add(spans, i + 1, t.len);	/* --password=all of this argument */
+			secret_ranges_add(ranges, i + 1, t.len);	/* --password=all of this argument */
 			return t.len;
 		}
 		if (i == end && quote != '\0') {		/* '--password=a b' */
 			size_t stop = quoted_end(t, i + 1, quote, false);
 
-			spans_add(spans, i + 1, stop);
+			secret_ranges_add(ranges, i + 1, stop);
 			return stop;
 		}
 		if (i == end && i + 1 < t.len && is_blank(t.p[i + 1]))
@@ -215,18 +215,18 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct spans
 	i++;
 	while (i < t.len && (t.p[i] == ' ' || t.p[i] == '\t'))
 		i++;
-	return redact_value(t, i, in_url ? STOP_URL : is_script ? STOP_SCRIPT : STOP_TEXT, spans);
+	return redact_value(t, i, in_url ? STOP_URL : is_script ? STOP_SCRIPT : STOP_TEXT, ranges);
 }
 
 static void
-read_patterns(struct slice t, bool is_script, struct spans *spans)
+read_patterns(struct slice t, bool is_script, struct secret_ranges *ranges)
 {
 	for (size_t i = 0; i < t.len;) {
 		size_t end = i;
 
 		if (!is_name_char(t.p[i])) {
 			if (t.len - i > 3 && memcmp(t.p + i, "://", 3) == 0) {
-				redact_url_user(t, i + 3, spans);
+				redact_url_user(t, i + 3, ranges);
 				i += 2;
 			}
 			i++;
@@ -235,7 +235,7 @@ read_patterns(struct slice t, bool is_script, struct spans *spans)
 		while (end < t.len && is_name_char(t.p[end]))
 			end++;
 		if (secret_token((struct slice){ t.p + i, end - i })) {
-			spans_add(spans, i, end);
+			secret_ranges_add(ranges, i, end);
 			i = end;
 			continue;
 		}
@@ -244,11 +244,11 @@ read_patterns(struct slice t, bool is_script, struct spans *spans)
 			size_t stop = value_end(t, end + 1, STOP_SCRIPT);
 
 			if (stop - end > BEARER_MIN)
-				spans_add(spans, end + 1, stop);
+				secret_ranges_add(ranges, end + 1, stop);
 			i = stop;
 			continue;
 		}
-		i = read_name(t, i, end, is_script, spans);
+		i = read_name(t, i, end, is_script, ranges);
 	}
 }
 
@@ -267,7 +267,7 @@ struct words {
 	const struct secret_option *option;	/* whose value is the next word */
 };
 
-static void read_script(struct slice whole, struct slice t, int depth, struct spans *spans);
+static void read_script(struct slice whole, struct slice t, int depth, struct secret_ranges *ranges);
 
 static struct slice
 basename_of(struct slice path)
@@ -309,7 +309,7 @@ is_option(struct slice w)
 
 /* Notes w, which is a part of whole: all of it, or what follows its first `from`. */
 static void
-redact_word(struct slice whole, struct slice w, char from, struct spans *spans)
+redact_word(struct slice whole, struct slice w, char from, struct secret_ranges *ranges)
 {
 	size_t start = (size_t)(w.p - whole.p), end = start + w.len;
 
@@ -320,12 +320,12 @@ redact_word(struct slice whole, struct slice w, char from, struct spans *spans)
 			return;		/* a user's name alone: the password is asked for */
 		start = (size_t)(found - whole.p) + 1;
 	}
-	spans_add(spans, start, end);
+	secret_ranges_add(ranges, start, end);
 }
 
 /* An option of a command that has some of its own that carry secrets. */
 static void
-read_option(struct words *state, struct slice whole, struct slice w, struct spans *spans)
+read_option(struct words *state, struct slice whole, struct slice w, struct secret_ranges *ranges)
 {
 	struct slice value;
 	const struct secret_option *o = secret_option(state->command, w, state->is_login, &value);
@@ -333,14 +333,14 @@ read_option(struct words *state, struct slice whole, struct slice w, struct span
 	if (o == NULL)
 		return;
 	if (value.len > 0)
-		redact_word(whole, value, o->from, spans);
+		redact_word(whole, value, o->from, ranges);
 	else if (!o->attached_only)
 		state->option = o;
 }
 
 /* One word without the quotes around it. whole: the argument that it stands in. */
 static void
-read_word(struct words *state, struct slice whole, struct slice w, int depth, struct spans *spans)
+read_word(struct words *state, struct slice whole, struct slice w, int depth, struct secret_ranges *ranges)
 {
 	bool was_secret = state->expects_secret, was_script = state->expects_script;
 	const struct secret_option *option = state->option;
@@ -352,17 +352,17 @@ read_word(struct words *state, struct slice whole, struct slice w, int depth, st
 	if (w.len == 0)
 		return;
 	if (option != NULL) {
-		redact_word(whole, w, option->from, spans);
+		redact_word(whole, w, option->from, ranges);
 		return;
 	}
 	if (was_secret && !is_option(w)) {
-		redact_word(whole, w, '\0', spans);
+		redact_word(whole, w, '\0', ranges);
 		return;
 	}
 	if (was_script || memchr(w.p, ' ', w.len) != NULL || memchr(w.p, '\n', w.len) != NULL) {
 		/* A script, or text that may be one: ssh host "mysql -px". */
 		if (depth < DEPTH_MAX)
-			read_script(whole, w, depth + 1, spans);
+			read_script(whole, w, depth + 1, ranges);
 		return;
 	}
 	if (w.p[0] == '-') {
@@ -371,7 +371,7 @@ read_word(struct words *state, struct slice whole, struct slice w, int depth, st
 		if (state->is_shell && w.len > 1 && w.p[1] != '-' && w.p[w.len - 1] == 'c')
 			state->expects_script = true;
 		if (state->has_options && !state->expects_secret)
-			read_option(state, whole, w, spans);
+			read_option(state, whole, w, ranges);
 	} else if (has_equals) {
 		return;			/* an assignment, or data */
 	} else if (state->command.len == 0) {
@@ -391,7 +391,7 @@ read_word(struct words *state, struct slice whole, struct slice w, int depth, st
 
 /* Words of a shell's text t, which is a part of whole. */
 static void
-read_script(struct slice whole, struct slice t, int depth, struct spans *spans)
+read_script(struct slice whole, struct slice t, int depth, struct secret_ranges *ranges)
 {
 	struct words state = { .command = { NULL, 0 } };
 	size_t i = 0;
@@ -429,7 +429,7 @@ read_script(struct slice whole, struct slice t, int depth, struct spans *spans)
 				end--;
 		}
 		if (end > start)
-			read_word(&state, whole, (struct slice){ t.p + start, end - start }, depth, spans);
+			read_word(&state, whole, (struct slice){ t.p + start, end - start }, depth, ranges);
 	}
 }
 
@@ -476,7 +476,7 @@ is_suspect(const char *s)
 
 /* By the shipped patterns; i: of argv. state is of the arguments before. */
 static void
-find_builtin(struct words *state, struct slice t, size_t i, struct spans *spans)
+find_builtin(struct words *state, struct slice t, size_t i, struct secret_ranges *ranges)
 {
 	bool suspect = is_suspect(t.p);
 
@@ -485,11 +485,11 @@ find_builtin(struct words *state, struct slice t, size_t i, struct spans *spans)
 	    state->option == NULL && !state->is_shell && !state->is_wrapper && !state->has_options)
 		return;
 	if (suspect)
-		read_patterns(t, state->expects_script, spans);
+		read_patterns(t, state->expects_script, ranges);
 	if (i == 0)
 		set_command(state, (struct slice){ t.p + (t.p[0] == '-'), t.len - (t.p[0] == '-') });
 	else
-		read_word(state, t, t, 0, spans);
+		read_word(state, t, t, 0, ranges);
 }
 
 size_t
@@ -498,19 +498,19 @@ redaction_apply(const struct redaction *r, const char **argv, size_t argc, struc
 	struct words state = { .command = { NULL, 0 } };
 	bool has_builtin = redaction_has_builtin(r), has_patterns = redaction_has_patterns(r);
 	unsigned strikes = 0;
-	struct spans spans;
+	struct secret_ranges ranges;
 	size_t changed = 0;
 
 	for (size_t i = 0; i < argc; i++) {
 		struct slice t = { argv[i], strlen(argv[i]) };
 
-		spans_init(&spans, t.len);
+		secret_ranges_init(&ranges, t.len);
 		if (has_builtin)
-			find_builtin(&state, t, i, &spans);
+			find_builtin(&state, t, i, &ranges);
 		if (has_patterns)
-			redaction_find(r, t, &strikes, &spans);
-		if (spans.n > 0) {
-			argv[i] = spans_replace(argv[i], &spans, a);
+			redaction_find(r, t, &strikes, &ranges);
+		if (ranges.n > 0) {
+			argv[i] = secret_ranges_replace(argv[i], &ranges, a);
 			changed++;
 		}
 	}

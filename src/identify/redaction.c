@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "base/pattern.h"
 #include "identify/redact.h"
-#include "identify/spans.h"
+#include "identify/secret_ranges.h"
 
 #define SECRET_GROUP "secret"
 #define PARTS_MAX 64		/* named groups of a pattern; it has no more */
@@ -123,29 +123,29 @@ is_inside_char(struct slice t, size_t i)
 
 /* Whole characters: a pattern knows bytes only, and half a character is no text. */
 static void
-add_chars(struct slice t, size_t start, size_t end, struct spans *spans)
+add_chars(struct slice t, size_t start, size_t end, struct secret_ranges *ranges)
 {
 	while (start > 0 && is_inside_char(t, start))
 		start--;
 	while (is_inside_char(t, end))
 		end++;
-	spans_add(spans, start, end);
+	secret_ranges_add(ranges, start, end);
 }
 
 static void
-add_part(struct slice t, struct pattern_part part, struct spans *spans)
+add_part(struct slice t, struct pattern_part part, struct secret_ranges *ranges)
 {
 	size_t start;
 
 	if (part.at == NULL || part.len == 0)
 		return;
 	start = (size_t)(part.at - t.p);
-	add_chars(t, start, start + part.len, spans);
+	add_chars(t, start, start + part.len, ranges);
 }
 
 /* All that one pattern finds; false where it took too long. */
 static bool
-find_all(const struct user_pattern *u, struct slice t, struct spans *spans)
+find_all(const struct user_pattern *u, struct slice t, struct secret_ranges *ranges)
 {
 	struct pattern_part whole, parts[PARTS_MAX];
 	size_t from = 0;
@@ -155,13 +155,13 @@ find_all(const struct user_pattern *u, struct slice t, struct spans *spans)
 		int found;
 
 		if (finds == FINDS_MAX) {
-			add_chars(t, from, t.len, spans);
+			add_chars(t, from, t.len, ranges);
 			return true;
 		}
 		found = pattern_find_from(u->pattern, t.p, t.len, from, &whole, parts, PARTS_MAX);
 		if (found <= 0)
 			return found == 0;
-		add_part(t, u->secret < PARTS_MAX ? parts[u->secret] : whole, spans);
+		add_part(t, u->secret < PARTS_MAX ? parts[u->secret] : whole, ranges);
 		end = (size_t)(whole.at - t.p) + whole.len;
 		from = end > from ? end : from + 1;
 	}
@@ -169,13 +169,13 @@ find_all(const struct user_pattern *u, struct slice t, struct spans *spans)
 }
 
 void
-redaction_find(const struct redaction *r, struct slice t, unsigned *strikes, struct spans *spans)
+redaction_find(const struct redaction *r, struct slice t, unsigned *strikes, struct secret_ranges *ranges)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		if (*strikes < STRIKES_MAX && find_all(&r->patterns[i], t, spans))
+		if (*strikes < STRIKES_MAX && find_all(&r->patterns[i], t, ranges))
 			continue;
 		*strikes += *strikes < STRIKES_MAX;
-		spans_add(spans, 0, t.len);
+		secret_ranges_add(ranges, 0, t.len);
 		return;
 	}
 }

@@ -75,11 +75,11 @@ struct kafka {
 	unsigned		 budget;	/* delivery reports left in this turn */
 	bool			 has_more;	/* the budget was spent */
 	bool			 is_waiting;	/* put has said not now, and why has not changed */
-	bool			 is_giving_back;
+	bool			 is_recalling;
 	bool			 is_failed;	/* this producer can do no more: replace it */
 	bool			 wants_smaller;	/* a broker refused a batch of it as too large */
 	int			 batch_bytes;	/* of a batch, as of librdkafka's batch.size */
-	int64_t			 given_back_us;	/* when that began */
+	int64_t			 recalled_us;	/* when that began */
 	int64_t			 replace_at_us;	/* a producer that failed, not before */
 	uint64_t		 room;		/* put is worth another try with this few in flight */
 	struct output_status	 status;

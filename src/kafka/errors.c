@@ -45,8 +45,8 @@ static const struct {
 	{ RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, { OUTPUT_AGAIN, "out_of_order_sequence_number" } },
 	{ RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID, { OUTPUT_AGAIN, "unknown_producer_id" } },
 	/* Taken back by us. */
-	{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, { OUTPUT_AGAIN, "given_back" } },
-	{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, { OUTPUT_AGAIN, "given_back" } },
+	{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, { OUTPUT_AGAIN, "recalled" } },
+	{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, { OUTPUT_AGAIN, "recalled" } },
 	{ RD_KAFKA_RESP_ERR__FATAL, { OUTPUT_AGAIN, "fatal" } },
 };
 

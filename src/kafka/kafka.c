@@ -75,18 +75,18 @@ replace_client(struct kafka *k)
 	}
 	wake(k);	/* for what it had to say before it had our fd: librdkafka tells of a queue's first only */
 	k->stats.producers++;
-	k->is_failed = k->is_giving_back = false;
+	k->is_failed = k->is_recalling = false;
 	k->is_waiting = false;
 	k->events.ready(k->events.arg);
 }
 
 static void
-give_back(struct kafka *k)
+recall(struct kafka *k)
 {
-	if (k->is_giving_back)
+	if (k->is_recalling)
 		return;
-	k->is_giving_back = true;
-	k->given_back_us = k->now_us;
+	k->is_recalling = true;
+	k->recalled_us = k->now_us;
 	if (k->client != NULL)
 		rd_kafka_purge(k->client->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING |
 		    (k->is_failed ? RD_KAFKA_PURGE_F_INFLIGHT : 0));
@@ -98,9 +98,9 @@ purge_again(struct kafka *k)
 {
 	int flags = RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING;
 
-	if (k->now_us - k->given_back_us > INFLIGHT_US)
+	if (k->now_us - k->recalled_us > INFLIGHT_US)
 		flags |= RD_KAFKA_PURGE_F_INFLIGHT;
-	if (k->is_giving_back && k->status.in_flight > 0)
+	if (k->is_recalling && k->status.in_flight > 0)
 		rd_kafka_purge(k->client->rk, flags);
 }
 
@@ -110,10 +110,10 @@ settle(struct kafka *k)
 {
 	kafka_topics_work(k);
 	if (k->is_failed)
-		give_back(k);
-	if (k->is_giving_back && k->status.in_flight > 0)
+		recall(k);
+	if (k->is_recalling && k->status.in_flight > 0)
 		return;
-	if (k->client == NULL || k->is_giving_back) {
+	if (k->client == NULL || k->is_recalling) {
 		/* One that fails at once, for want of rights say, is not tried all the time. */
 		if ((k->client != NULL && !k->is_failed) || k->now_us >= k->replace_at_us)
 			replace_client(k);
@@ -139,7 +139,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	/* librdkafka wakes us for the first of a queue only: for the rest we wake ourselves. */
 	if (k->has_more)
 		wake(k);
-	if (k->is_waiting || k->is_failed || k->is_giving_back || k->is_asking || k->is_creating)
+	if (k->is_waiting || k->is_failed || k->is_recalling || k->is_asking || k->is_creating)
 		settle(k);
 }
 
@@ -223,7 +223,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	int error;
 
 	/* These have a ready() of their own. */
-	if (k->is_giving_back || k->is_failed || k->client == NULL || !kafka_topic_is_there(k, r->topic))
+	if (k->is_recalling || k->is_failed || k->client == NULL || !kafka_topic_is_there(k, r->topic))
 		return -EAGAIN;
 	error = schema_id(k, r, &id);
 	if (error == -ENOENT) {
@@ -268,7 +268,7 @@ on_tick(struct output *o, int64_t now_us)
 }
 
 static void
-on_hurry(struct output *o)
+on_flush(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
@@ -280,12 +280,12 @@ on_hurry(struct output *o)
 }
 
 static void
-on_give_back(struct output *o)
+on_recall(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
 	k->now_us = clock_us(CLOCK_MONOTONIC);
-	give_back(k);
+	recall(k);
 	wake(k);	/* where nothing is in flight: to end it */
 }
 
@@ -320,8 +320,8 @@ on_close(struct output *o)
 static const struct output_ops ops = {
 	.put = on_put,
 	.tick = on_tick,
-	.hurry = on_hurry,
-	.give_back = on_give_back,
+	.flush = on_flush,
+	.recall = on_recall,
 	.status = on_status,
 	.close = on_close,
 };

@@ -242,7 +242,7 @@ take_answer(struct kafka *k)
 		if (k->topics[t].state == KAFKA_TOPIC_MISSING && k->topics[t].is_wanted)
 			complain(k, &k->topics[t]);
 	}
-	if (k->create_topics && !k->is_creating && !k->is_giving_back && is_missing_any(k))
+	if (k->create_topics && !k->is_creating && !k->is_recalling && is_missing_any(k))
 		start_creating(k);
 }
 

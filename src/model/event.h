@@ -68,7 +68,7 @@ struct exec_event {
 	size_t argc;			/* in argv; fewer than there were when truncated */
 	bool argv_truncated;
 	bool has_replaced;		/* replaced holds the totals at the end of the program before */
-	bool is_found;			/* it ran before we watched: time_ns is when it was found, replaced
+	bool is_discovered;			/* it ran before we watched: time_ns is when it was found, replaced
 					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
 	/*

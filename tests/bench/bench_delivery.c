@@ -161,12 +161,12 @@ on_put_timer(evutil_socket_t fd, short what, void *arg)
 			put_one(b);
 		if (spool_commit(b->spool, NULL, b->seq) < 0)
 			die("spool", "the disk takes nothing");
-		delivery_kick(b->delivery);
+		delivery_wake(b->delivery);
 		spool_stats(b->spool, &stats);
 		has_put = true;
 	}
 	if (b->put == b->due)
-		b->output->ops->hurry(b->output);
+		b->output->ops->flush(b->output);
 	if (clock_ns(CLOCK_MONOTONIC) > b->wall_ns + WAIT_MS * 1e6)
 		die("kafka", "did not take everything in time");
 	event_add(b->put_timer, has_put ? &now : &later);

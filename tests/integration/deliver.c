@@ -158,7 +158,7 @@ on_put_timer(evutil_socket_t fd, short what, void *arg)
 		while (d->put < due)
 			put_one(d);
 		spool_commit(d->spool, NULL, d->seq);
-		delivery_kick(d->delivery);
+		delivery_wake(d->delivery);
 	}
 	if (d->put == d->number)
 		drain(d);

@@ -283,7 +283,7 @@ main(int argc, char **argv)
 	if (r < 0 || decoder_new(&ops, d, &d->decoder) < 0)
 		return 1;
 	printf("open %d\n", (int)probes_origin(d->probes));
-	read_pass(probes_found_open(d->probes));
+	read_pass(probes_discovery_open(d->probes));
 	puts("ready");
 	fflush(stdout);
 	timer = event_new(d->base, -1, EV_PERSIST, on_timer, NULL);

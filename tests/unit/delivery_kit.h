@@ -33,10 +33,10 @@ struct fake {
 	bool again[HELD_MAX];
 	size_t n_seen;
 	bool refuses;		/* the next put says never */
-	bool is_giving_back;
+	bool is_recalling;
 	unsigned tried;		/* puts */
 	int64_t ticked_us;	/* of the last tick */
-	unsigned given_back, hurried, closed;
+	unsigned recalled, hurried, closed;
 };
 
 static char spool_dir[64], dead_dir[80];
@@ -54,7 +54,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	struct fake *f = (struct fake *)o;
 
 	f->tried++;
-	if (f->n >= f->capacity || f->is_giving_back)
+	if (f->n >= f->capacity || f->is_recalling)
 		return -EAGAIN;
 	if (f->refuses) {
 		f->refuses = false;
@@ -76,18 +76,18 @@ on_tick(struct output *o, int64_t now_us)
 }
 
 static inline void
-on_hurry(struct output *o)
+on_flush(struct output *o)
 {
 	((struct fake *)o)->hurried++;
 }
 
 static inline void
-on_give_back(struct output *o)
+on_recall(struct output *o)
 {
 	struct fake *f = (struct fake *)o;
 
-	f->given_back++;
-	f->is_giving_back = true;
+	f->recalled++;
+	f->is_recalling = true;
 }
 
 static inline void
@@ -103,7 +103,7 @@ on_close(struct output *o)
 	((struct fake *)o)->closed++;
 }
 
-static const struct output_ops ops = { on_put, on_tick, on_hurry, on_give_back, on_status, on_close };
+static const struct output_ops ops = { on_put, on_tick, on_flush, on_recall, on_status, on_close };
 
 /* Takes the i-th of what the output holds out. */
 static inline struct spool_record
@@ -146,8 +146,8 @@ static inline void
 give_all_back(void)
 {
 	while (fake->n > 0)
-		fail_one(0, OUTPUT_AGAIN, "given_back");
-	fake->is_giving_back = false;
+		fail_one(0, OUTPUT_AGAIN, "recalled");
+	fake->is_recalling = false;
 }
 
 static inline void
@@ -174,7 +174,7 @@ put(enum topic topic, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(spool_put(s, &(struct encoded_record){ topic, SAMPLE_TIME, next_seq[topic]++, "h:r", "abc", 3 }), 0);
 	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);
-	delivery_kick(delivery);
+	delivery_wake(delivery);
 }
 
 static inline struct delivery_stats

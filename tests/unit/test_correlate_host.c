@@ -65,7 +65,7 @@ finds(struct being *b, const char *command)
 	snprintf(words, sizeof(words), "%s", command);
 	exec_event_fill(&w, b, words, argv, argv_len, exe, &s);
 	s.replaced = b->c;
-	s.is_found = true;
+	s.is_discovered = true;
 	correlator_exec(w.c, &s);
 }
 

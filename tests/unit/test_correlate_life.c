@@ -400,7 +400,7 @@ static void
 finds(const struct being *b, const char *comm)
 {
 	const size_t argv_len[] = { strlen(comm) };
-	struct exec_event s = { .is_found = true, .time_ns = w.now, .self = b->key, .parent = b->parent,
+	struct exec_event s = { .is_discovered = true, .time_ns = w.now, .self = b->key, .parent = b->parent,
 		.anchor = b->anchor, .argv = &comm, .argv_len = argv_len, .argc = 1, .replaced = b->c,
 		.context = b->context };
 

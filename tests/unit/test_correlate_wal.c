@@ -261,7 +261,7 @@ is_found(struct life *l, struct being *b)
 	static const char *const argv[] = { "sshd", "-D" };
 	static const size_t argv_len[] = { 4, 2 };
 	struct exec_event s = { .exe = "/usr/sbin/sshd", .cwd = "/", .argv = argv, .argv_len = argv_len,
-		.argc = 2, .is_found = true, .comm = "sshd" };
+		.argc = 2, .is_discovered = true, .comm = "sshd" };
 
 	works(&l->w, b, chance(l, 500));
 	b->execed = true;

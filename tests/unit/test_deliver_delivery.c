@@ -52,7 +52,7 @@ a_turn_of_the_loop_has_a_bound(void **state)
 	assert_int_equal(fake->n, 250);
 }
 
-/* After the last commit, when nobody kicks. */
+/* After the last commit, when nobody wakes. */
 static void
 what_is_synced_later_is_handed_over_by_a_tick(void **state)
 {
@@ -107,7 +107,7 @@ after_a_failure_all_comes_again_in_order_and_marked(void **state)
 	deliver(3);		/* 4 */
 	fail_one(1, OUTPUT_AGAIN, "msg_timed_out");	/* 2 */
 	turn();
-	assert_int_equal(fake->given_back, 1);
+	assert_int_equal(fake->recalled, 1);
 	put(TOPIC_PROGRAM, 1);
 	turn();
 	assert_int_equal(fake->n_seen, 6);	/* nothing more meanwhile */
@@ -140,7 +140,7 @@ what_can_never_be_delivered_is_a_dead_letter(void **state)
 	turn();
 	assert_int_equal(fake->n, 2);
 	fail_one(0, OUTPUT_NEVER, "invalid_record");
-	assert_int_equal(fake->given_back, 0);
+	assert_int_equal(fake->recalled, 0);
 	deliver_all();
 	assert_int_equal(waiting(), 0);
 	assert_int_equal(stats().n_dead, 2);
@@ -254,7 +254,7 @@ nothing_happens_before_there_is_an_output(void **state)
 	put(TOPIC_PROGRAM, 1);
 	turn();
 	deliver_all();
-	delivery_kick(other);
+	delivery_wake(other);
 	delivery_tick(other, 0);
 	turn();
 	delivery_drain(other, 30, on_drained, &drained);
@@ -276,7 +276,7 @@ a_full_output_is_asked_again_at_a_tick(void **state)
 	turn();
 	assert_int_equal(fake->n, 1);
 	fake->capacity = HELD_MAX;
-	delivery_kick(delivery);
+	delivery_wake(delivery);
 	turn();
 	assert_int_equal(fake->n, 1);		/* it said not now */
 	delivery_tick(delivery, 0);		/* in case that it forgot to say when */
@@ -347,7 +347,7 @@ an_output_that_takes_nothing_is_not_asked_to(void **state)
 	fake->events.ready(fake->events.arg);
 	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
-	assert_int_equal(fake->given_back, 1);
+	assert_int_equal(fake->recalled, 1);
 	fake->events.ready(fake->events.arg);
 	turn();
 	assert_int_equal(fake->tried, 3);

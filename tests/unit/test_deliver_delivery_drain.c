@@ -113,7 +113,7 @@ a_record_that_can_never_go_ends_a_drain_too(void **state)
 	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	turn();
 	assert_int_equal(drained, 1);
-	assert_int_equal(fake->given_back, 0);
+	assert_int_equal(fake->recalled, 0);
 }
 
 static void
@@ -124,10 +124,10 @@ a_hurry_hands_over_what_waits_and_hastens_the_output(void **state)
 	(void)state;
 	turn();
 	assert_int_equal(spool_put(s, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, next_seq[TOPIC_PROGRAM]++, "h:r", "abc", 3 }), 0);
-	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* and nobody kicks */
+	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* and nobody wakes */
 	turn();
 	assert_int_equal(fake->n, 0);
-	delivery_hurry(delivery);
+	delivery_flush(delivery);
 	assert_int_equal(fake->hurried, 1);
 	turn();
 	assert_int_equal(fake->n, 1);

@@ -22,7 +22,7 @@ each_failure_asks_for_all_back_once(void **state)
 		fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 		for (int i = 0; i < 3; i++)
 			turn();
-		assert_int_equal(fake->given_back, round);
+		assert_int_equal(fake->recalled, round);
 		assert_int_equal(stats().rewinds, round - 1);	/* not while it has some */
 		give_all_back();
 		turn();
@@ -164,12 +164,12 @@ what_is_delivered_while_the_rest_is_given_back_ends_that_too(void **state)
 	turn();
 	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
-	assert_int_equal(fake->given_back, 1);
-	fail_one(0, OUTPUT_AGAIN, "given_back");
+	assert_int_equal(fake->recalled, 1);
+	fail_one(0, OUTPUT_AGAIN, "recalled");
 	turn();
 	assert_int_equal(stats().rewinds, 0);
 	deliver_all();
-	fake->is_giving_back = false;
+	fake->is_recalling = false;
 	turn();
 	assert_int_equal(stats().rewinds, 1);
 	turn_for(60);
@@ -191,7 +191,7 @@ it_is_woken_for_work_only(void **state)
 		if (is_given_up)
 			fail_one(0, OUTPUT_NEVER, "invalid_record");
 		deliver_all();
-		delivery_kick(delivery);
+		delivery_wake(delivery);
 		delivery_tick(delivery, 0);
 		assert_int_equal(timers.n, 0);
 		timers.arg = NULL;
@@ -218,10 +218,10 @@ without_memory_for_a_timer_it_goes_on_at_a_tick(void **state)
 	timers.fails = 1;
 	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
 	turn();
-	assert_int_equal(fake->given_back, 0);
+	assert_int_equal(fake->recalled, 0);
 	delivery_tick(delivery, 0);
 	turn();
-	assert_int_equal(fake->given_back, 1);
+	assert_int_equal(fake->recalled, 1);
 	/* and for the pause after that. */
 	give_all_back();
 	timers.fails = 1;

@@ -172,7 +172,7 @@ a_full_block_is_told_without_a_tick(void **state)
 	assert_int_equal(n_told, 0);
 	turn();
 	assert_true(n_told >= 64 && n_told < 100);
-	output->ops->hurry(output);
+	output->ops->flush(output);
 	turn();
 	assert_int_equal(n_told, 100);
 	for (uint64_t i = 0; i < 100; i++)
@@ -234,7 +234,7 @@ what_is_given_back_is_not_written(void **state)
 	(void)state;
 	assert_int_equal(put(1, 100), 0);
 	assert_int_equal(put(2, 100), 0);
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_int_equal(put(3, 100), -EAGAIN);
 	turn();
 	assert_int_equal(n_told, 2);

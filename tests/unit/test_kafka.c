@@ -264,7 +264,7 @@ a_topic_that_is_gone_is_looked_for(void **state)
 static bool
 is_settled_in_a_hurry(void)
 {
-	output->ops->hurry(output);
+	output->ops->flush(output);
 	return is_settled();
 }
 
@@ -346,7 +346,7 @@ a_message_is_the_frame_under_the_records_key_with_its_headers(void **state)
 	assert_int_equal(sscanf(kafka_conf_get(k->conf, "dr_msg_cb", headers, sizeof(headers)), "%p", &p), 1);
 	memcpy(&sent.then, &p, sizeof(p));
 	rd_kafka_conf_set_dr_msg_cb(k->conf, on_sent);
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
 	rd_kafka_mock_topic_create(rd_kafka_handle_mock_cluster(k->client->rk), "t.sluice.program", 1, 1);
 	assert_int_equal(encode(encoder, TOPIC_PROGRAM, &program, 9, &data, &r.len), 0);

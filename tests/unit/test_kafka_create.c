@@ -266,7 +266,7 @@ the_next_producer_asks_anew(void **state)
 	assert_true(wait_for(was_asked_to_create));
 	set_mood(BROKER_ANSWERS);
 	refuse(0, NULL);
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
 	assert_true(wait_for(are_all_there));
 	assert_int_equal(broker_look(&broker).created, 2);

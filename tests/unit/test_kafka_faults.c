@@ -230,7 +230,7 @@ without_memory_a_producer_is_not_replaced_yet(void **state)
 	assert_int_equal(open_one("p."), 0);
 	k = (struct kafka *)output;
 	k->retried_now = 5;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	ready = 0;
 	for (int i = 0; i < 2; i++) {
 		fault = (struct fault){ .calls = FAULT_MEMORY, .size = sizeof(struct kafka_client), .times = 1,
@@ -244,8 +244,8 @@ without_memory_a_producer_is_not_replaced_yet(void **state)
 		assert_string_equal(status.error, "no producer could be made: out of memory");
 		assert_int_equal(ready, 0);
 		assert_int_equal(output->ops->put(output, &r, &reason), -EAGAIN);
-		output->ops->hurry(output);
-		output->ops->give_back(output);
+		output->ops->flush(output);
+		output->ops->recall(output);
 		output->ops->tick(output, 0);		/* not at once */
 		event_base_loop(base, EVLOOP_NONBLOCK);
 		kafka_stats(output, &stats);

@@ -97,11 +97,11 @@ what_is_on_its_way_may_still_be_answered(void **state)
 	assert_int_equal(told.n_failed, 0);		/* nobody wants anything back yet */
 	assert_int_equal(status().in_flight, 2);
 
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(has_one_failed));
 	assert_int_equal(told.failed[0], 43);
-	assert_string_equal(told.reason, "given_back");
-	k->given_back_us = clock_us(CLOCK_MONOTONIC) + 60 * SECOND;	/* as long as its time is not over */
+	assert_string_equal(told.reason, "recalled");
+	k->recalled_us = clock_us(CLOCK_MONOTONIC) + 60 * SECOND;	/* as long as its time is not over */
 	output->ops->tick(output, 0);
 	turn(20);
 	assert_int_equal(told.n_failed, 1);
@@ -109,13 +109,13 @@ what_is_on_its_way_may_still_be_answered(void **state)
 	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
 
-	k->given_back_us = clock_us(CLOCK_MONOTONIC) - 3 * SECOND - 1;
+	k->recalled_us = clock_us(CLOCK_MONOTONIC) - 3 * SECOND - 1;
 	output->ops->tick(output, 0);
 	assert_true(wait_in_the_loop_for(is_settled));
 	assert_int_equal(told.n_failed, 2);
 	assert_int_equal(told.failed[1], 42);
 	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "given_back");
+	assert_string_equal(told.reason, "recalled");
 	assert_true(wait_in_the_loop_for(is_replaced));
 }
 
@@ -129,12 +129,12 @@ the_time_of_an_answer_begins_as_records_are_given_back(void **state)
 	(void)state;
 	put_two();
 	before = clock_us(CLOCK_MONOTONIC);
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	after = clock_us(CLOCK_MONOTONIC);
-	assert_in_range(k->given_back_us, before, after);
-	k->given_back_us = 1;
-	output->ops->give_back(output);
-	assert_int_equal(k->given_back_us, 1);
+	assert_in_range(k->recalled_us, before, after);
+	k->recalled_us = 1;
+	output->ops->recall(output);
+	assert_int_equal(k->recalled_us, 1);
 }
 
 /* A producer that failed is not answered any more. */
@@ -146,10 +146,10 @@ what_a_failed_producer_sent_comes_back_at_once(void **state)
 	(void)state;
 	put_two();
 	k->is_failed = true;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_settled));
 	assert_int_equal(told.n_failed, 2);
-	assert_string_equal(told.reason, "given_back");
+	assert_string_equal(told.reason, "recalled");
 }
 
 /* An output that is closed then takes its producer along, with all that is on its way. */

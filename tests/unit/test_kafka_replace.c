@@ -26,12 +26,12 @@ what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
 	for (uint64_t id = 500; id < 600; id++)
 		assert_int_equal(put(id, 10, &reason), 0);
 	told.ready = 0;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
 	assert_true(wait_for(is_settled));
 	assert_int_equal(told.n_failed, 101);
 	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "given_back");
+	assert_string_equal(told.reason, "recalled");
 	assert_string_equal(told.key, "host:run-1");
 	assert_int_equal(told.seq, told.failed[100]);
 	assert_int_equal(told.schema, 77);
@@ -102,12 +102,12 @@ a_producer_that_failed_is_replaced_after_a_while(void **state)
 		output->ops->tick(output, 0);
 	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
-	assert_true(k->is_giving_back);		/* so much is done at once */
+	assert_true(k->is_recalling);		/* so much is done at once */
 	k->replace_at_us = 0;
 	output->ops->tick(output, 0);
 	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 2);
-	assert_false(k->is_failed || k->is_giving_back);
+	assert_false(k->is_failed || k->is_recalling);
 	assert_int_equal(k->replace_at_us, k->now_us + 2000000);
 	/* Where none could be made the next try has to wait too. */
 	kafka_client_release(k->client);
@@ -137,11 +137,11 @@ what_was_retried_is_summed_over_all_producers(void **state)
 	assert_int_equal(stats.producers, 1);
 	k->retried_before = 5;
 	k->retried_now = 3;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
 	assert_int_equal(k->retried_before, 8);
 	assert_int_equal(k->retried_now, 0);
-	assert_false(k->is_giving_back || k->is_failed || k->is_waiting || k->is_creating);
+	assert_false(k->is_recalling || k->is_failed || k->is_waiting || k->is_creating);
 	assert_int_equal(told.ready > 0, true);
 }
 
@@ -165,7 +165,7 @@ batches_shrink_with_the_next_producer(void **state)
 	k = (struct kafka *)output;
 	k->on_log = on_log;
 	k->wants_smaller = true;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
 	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: half of that from now on");
 	assert_int_equal(told.log_level, 4);
@@ -173,7 +173,7 @@ batches_shrink_with_the_next_producer(void **state)
 	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");
 	assert_false(k->wants_smaller);
 	told.log[0] = '\0';
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_for(has_three_producers));
 	assert_string_equal(told.log, "");	/* only where one was too large */
 	assert_int_equal(k->batch_bytes, 1500);
@@ -193,7 +193,7 @@ a_batch_shrinks_to_a_byte_and_no_further(void **state)
 		k = (struct kafka *)output;
 		k->batch_bytes = sizes[i];
 		k->wants_smaller = true;
-		output->ops->give_back(output);
+		output->ops->recall(output);
 		assert_true(wait_for(is_replaced));
 		assert_int_equal(k->batch_bytes, 1);
 		assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1");
@@ -215,7 +215,7 @@ any_number_of_records_comes_back(void **state)
 	assert_true(wait_for(is_there));
 	for (uint64_t id = 0; id < 8100; id++)
 		assert_int_equal(put(id, 0, &reason), 0);
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
 	assert_int_equal(told.n_delivered + told.n_failed, 8100);	/* full batches do not linger */
 	/* And then there is nothing to do for the loop. */
@@ -255,7 +255,7 @@ what_a_producer_says_as_it_is_made_is_heard(void **state)
 	k = (struct kafka *)output;
 	k->on_log = on_warning;
 	warnings = 0;
-	output->ops->give_back(output);
+	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
 	assert_true(wait_in_the_loop_for(has_warned));
 	assert_int_equal(warnings, 1);

@@ -335,7 +335,7 @@ what_was_taken_back_is_no_error(void **state)
 
 		tell(&m);
 		assert_int_equal(told.failed, i + 1);
-		assert_string_equal(told.reason, "given_back");
+		assert_string_equal(told.reason, "recalled");
 		assert_int_equal(k.status.state, OUTPUT_UP);
 		assert_string_equal(k.status.error, "");
 	}

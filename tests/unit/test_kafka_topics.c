@@ -264,10 +264,10 @@ creating_waits_for_a_reason(void **state)
 {
 	(void)state;
 	k.create_topics = true;
-	k.is_giving_back = true;
+	k.is_recalling = true;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
 	assert_false(k.is_creating);		/* that producer is about to go */
-	k.is_giving_back = false;
+	k.is_recalling = false;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
 	assert_false(k.is_creating);		/* none is missing */
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);

@@ -13,13 +13,13 @@
 
 #include <dirent.h>
 
-#include "collect/found.h"
+#include "collect/proc_reader.h"
 #include "tree.h"
 
 #define STAT "77 (a (b) c) S 1 77 77 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 %s %s 1 184\n"
 
 static struct tree tree;
-static struct found *found;
+static struct proc_reader *found;
 
 static int
 setup(void **state)
@@ -27,14 +27,14 @@ setup(void **state)
 	(void)state;
 	tree_init(&tree);
 	tree_write(&tree, "77/cgroup", "0::/job.slice\n");
-	return found_new(tree.root, &found);
+	return proc_reader_new(tree.root, &found);
 }
 
 static int
 teardown(void **state)
 {
 	(void)state;
-	found_free(found);
+	proc_reader_free(found);
 	tree_done(&tree);
 	return 0;
 }
@@ -86,8 +86,8 @@ everything_is_read(void **state)
 		fwrite("tool\0\0-x y\0", 1, 11, f);
 		fclose(f);
 	}
-	assert_true(found_read(found, &s, &e));
-	assert_true(e.is_found);
+	assert_true(proc_reader_read(found, &s, &e));
+	assert_true(e.is_discovered);
 	assert_false(e.has_replaced);
 	assert_int_equal(e.self.pid, 77);
 	assert_int_equal(e.self.index, 2);
@@ -104,8 +104,8 @@ everything_is_read(void **state)
 	assert_string_equal(e.argv[2], "-x y");
 	assert_int_equal(e.argv_len[2], 4);
 	assert_false(e.argv_truncated);
-	assert_string_equal(found_cgroup(found, true), "/job.slice/step_0");
-	assert_string_equal(found_cgroup(found, false), "/old");
+	assert_string_equal(proc_reader_cgroup(found, true), "/job.slice/step_0");
+	assert_string_equal(proc_reader_cgroup(found, false), "/old");
 }
 
 /* As proc(5) has it: the area of the arguments as it is, or, where its last byte is no NUL, one string from there. */
@@ -132,12 +132,12 @@ what_cannot_be_read_is_null(void **state)
 	write_stat("123");		/* it has memory: its links are not for us */
 	tree_write(&tree, "77/cgroup", "");
 	tree_write(&tree, "77/cmdline", "");
-	assert_true(found_read(found, &s, &e));
+	assert_true(proc_reader_read(found, &s, &e));
 	assert_null(e.exe);
 	assert_null(e.cwd);
 	assert_null(e.argv);
-	assert_null(found_cgroup(found, true));
-	assert_null(found_cgroup(found, false));
+	assert_null(proc_reader_cgroup(found, true));
+	assert_null(proc_reader_cgroup(found, false));
 }
 
 /* Its arguments may have been read before its memory went, its path not: rules would miss what it was. */
@@ -151,13 +151,13 @@ one_that_is_ending_is_not_told(void **state)
 	write_stat_of("77/stat", "123", "0");
 	tree_write(&tree, "77/cgroup", "");
 	write_cmdline("tool", sizeof("tool"));
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	tree_write(&tree, "77/task/77/cmdline", "");	/* no other thread */
 	write_stat_of("77/task/77/stat", "123", "4096");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	tree_write(&tree, "77/task/78/cmdline", "");	/* one that is ending, too */
 	write_stat_of("77/task/78/stat", "123", "0");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 }
 
 static void
@@ -174,12 +174,12 @@ one_whose_first_thread_has_ended_is_read_through_another(void **state)
 	tree_write(&tree, "77/task/79/cmdline", "tool");
 	link_to("77/task/79/exe", "/opt/tool");
 	link_to("77/task/79/cwd", "/srv");
-	assert_true(found_read(found, &s, &e));
+	assert_true(proc_reader_read(found, &s, &e));
 	assert_string_equal(e.exe, "/opt/tool");
 	assert_string_equal(e.cwd, "/srv");
 	assert_int_equal(e.argc, 1);
 	assert_string_equal(e.argv[0], "tool");
-	assert_string_equal(found_cgroup(found, true), "/job");
+	assert_string_equal(proc_reader_cgroup(found, true), "/job");
 }
 
 /* In the order in which they are read, 64 are asked: one that is ending may have very many. */
@@ -209,9 +209,9 @@ only_so_many_threads_are_asked(void **state)
 	closedir(tasks);
 	assert_int_equal(n, 100);
 	write_stat_of(names[64], "123", "4096");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	write_stat_of(names[63], "123", "4096");
-	assert_true(found_read(found, &s, &e));
+	assert_true(proc_reader_read(found, &s, &e));
 }
 
 /* Between the iterator and us a process can end, and its pid be given to another. */
@@ -222,16 +222,16 @@ another_process_of_that_pid_is_refused(void **state)
 	struct exec_event e;
 
 	(void)state;
-	assert_false(found_read(found, &s, &e));	/* no stat: it is gone */
+	assert_false(proc_reader_read(found, &s, &e));	/* no stat: it is gone */
 	write_stat("124");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	write_stat("");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	tree_write(&tree, "77/stat", "77 (no end");
-	assert_false(found_read(found, &s, &e));
+	assert_false(proc_reader_read(found, &s, &e));
 	s.self.start_ns = 1239999999;
 	write_stat("123");
-	assert_true(found_read(found, &s, &e));
+	assert_true(proc_reader_read(found, &s, &e));
 }
 
 static void
@@ -247,7 +247,7 @@ many_arguments_are_cut_and_said_to_be(void **state)
 	for (int i = 0; i < 5000; i++)
 		fwrite("a", 1, 2, f);
 	fclose(f);
-	assert_true(found_read(found, &s, &e));
+	assert_true(proc_reader_read(found, &s, &e));
 	assert_int_equal(e.argc, 4096);
 	assert_true(e.argv_truncated);
 }
@@ -261,22 +261,22 @@ a_title_ends_within_the_arguments(void **state)
 
 	(void)state;
 	write_cmdline(padded, sizeof(padded) - 1);
-	assert_int_equal(found_title(found, 77, title, sizeof(title)), 9);
+	assert_int_equal(proc_reader_title(found, 77, title, sizeof(title)), 9);
 	assert_memory_equal(title, "ray::IDLE", 9);
 	write_cmdline(blanks, sizeof(blanks) - 1);
-	assert_int_equal(found_title(found, 77, title, sizeof(title)), 11);
+	assert_int_equal(proc_reader_title(found, 77, title, sizeof(title)), 11);
 	write_cmdline(beyond, sizeof(beyond));		/* with its NUL */
-	assert_int_equal(found_title(found, 77, title, sizeof(title)), 0);
+	assert_int_equal(proc_reader_title(found, 77, title, sizeof(title)), 0);
 	write_cmdline(beyond, sizeof(beyond) - 1);
-	assert_int_equal(found_title(found, 77, title, sizeof(title)), 0);
-	assert_int_equal(found_title(found, 78, title, sizeof(title)), 0);
+	assert_int_equal(proc_reader_title(found, 77, title, sizeof(title)), 0);
+	assert_int_equal(proc_reader_title(found, 78, title, sizeof(title)), 0);
 }
 
 static void
 we_find_ourselves(void **state)
 {
 	struct state_event s = { .kind = STATE_FOUND, .self = { .pid = (uint32_t)getpid() } };
-	struct found *real;
+	struct proc_reader *real;
 	struct exec_event e;
 	char exe[4096];
 	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -285,13 +285,13 @@ we_find_ourselves(void **state)
 	(void)state;
 	assert_true(n > 0);
 	exe[n] = '\0';
-	assert_int_equal(found_new("/proc", &real), 0);
-	s.self.start_ns = found_start_ticks(real, s.self.pid) * (1000000000 / (uint64_t)hz);
+	assert_int_equal(proc_reader_new("/proc", &real), 0);
+	s.self.start_ns = proc_reader_start_ticks(real, s.self.pid) * (1000000000 / (uint64_t)hz);
 	assert_true(s.self.start_ns > 0);
-	assert_true(found_read(real, &s, &e));
+	assert_true(proc_reader_read(real, &s, &e));
 	assert_string_equal(e.exe, exe);
 	assert_true(e.argc >= 1);
-	found_free(real);
+	proc_reader_free(real);
 }
 
 int

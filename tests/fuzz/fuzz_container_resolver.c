@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +31,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	memcpy(text, data, size);	/* its own allocation, so that ASan sees its end */
-	container_names_parse(text, size, id, name, image);
+	container_resolver_parse(text, size, id, name, image);
 	check(name);
 	check(image);
 	free(text);

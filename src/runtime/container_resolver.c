@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * container_names: a table of ids, a queue of those that are to be asked for, one request at a time.
+ * container_resolver: a table of ids, a queue of those that are to be asked for, one request at a time.
  *
  * A socket where nobody answers, or where we may not ask, is left alone for a while: the queue goes
  * on to the next one, and ids that were waiting are forgotten, so that they are asked for again when
  * they come again.
  */
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,15 +49,15 @@ struct entry {
 	char *name, *image;		/* owned; NULL unknown */
 };
 
-struct container_names {
+struct container_resolver {
 	struct http_client	*http;		/* owned */
-	container_names_cb	 cb;
+	container_resolver_cb	 cb;
 	void			*arg;		/* the caller's */
 	struct {
 		char		*path;		/* owned */
 		uint64_t	 rest_until_ns;
 		int		 state;
-	} sockets[CONTAINER_NAMES_SOCKETS];
+	} sockets[CONTAINER_RESOLVER_SOCKETS];
 	size_t			 n_sockets;
 	size_t			 socket;	/* that is asked now */
 	bool			 has_failed;	/* one of those asked for the queue's first */
@@ -66,10 +66,10 @@ struct container_names {
 	size_t			 n_queue;
 	bool			 is_asking;
 	char			 url[ID_LEN + 96];	/* of what is under way */
-	struct container_names_counts counts;
+	struct container_resolver_counts counts;
 };
 
-static void ask(struct container_names *c);
+static void ask(struct container_resolver *c);
 
 static void
 entry_free(struct entry *e)
@@ -80,14 +80,14 @@ entry_free(struct entry *e)
 }
 
 static void
-forget(struct container_names *c, struct entry *e)
+forget(struct container_resolver *c, struct entry *e)
 {
 	HASH_DEL(c->entries, e);
 	entry_free(e);
 }
 
 static void
-leave_queue(struct container_names *c, struct entry *e)
+leave_queue(struct container_resolver *c, struct entry *e)
 {
 	DL_DELETE(c->queue, e);
 	c->n_queue--;
@@ -112,7 +112,7 @@ copy_text(const json_t *value, char out[CONTAINER_NAME_SIZE])
 }
 
 int
-container_names_parse(const char *body, size_t len, const char *id, char name[CONTAINER_NAME_SIZE],
+container_resolver_parse(const char *body, size_t len, const char *id, char name[CONTAINER_NAME_SIZE],
     char image[CONTAINER_NAME_SIZE])
 {
 	json_t *root = json_loadb(body, len, 0, NULL), *one;
@@ -144,7 +144,7 @@ copy_or_null(const char *text)
 
 /* The next socket for the queue's first, or the next of the queue where all were asked. */
 static void
-go_on(struct container_names *c)
+go_on(struct container_resolver *c)
 {
 	struct entry *e = c->queue;
 
@@ -169,13 +169,13 @@ static void
 on_answer(const struct http_client_answer *a, void *arg)
 {
 	char name[CONTAINER_NAME_SIZE], image[CONTAINER_NAME_SIZE];
-	struct container_names *c = arg;
+	struct container_resolver *c = arg;
 	struct entry *e = c->queue;
 	int r = a->error;
 
 	c->is_asking = false;
 	if (r == 0)
-		r = a->status == 200 ? container_names_parse(a->body, a->len, e->id, name, image) : -EBADMSG;
+		r = a->status == 200 ? container_resolver_parse(a->body, a->len, e->id, name, image) : -EBADMSG;
 	c->sockets[c->socket].state = r < 0 ? r : 0;
 	if (r < 0) {
 		c->sockets[c->socket].rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST_NS_S * UINT64_C(1000000000);
@@ -197,7 +197,7 @@ on_answer(const struct http_client_answer *a, void *arg)
 
 /* Asks for the queue's first, unless somebody is asked already. */
 static void
-ask(struct container_names *c)
+ask(struct container_resolver *c)
 {
 	while (!c->is_asking && c->queue != NULL) {
 		struct entry *e = c->queue;
@@ -225,13 +225,13 @@ ask(struct container_names *c)
 }
 
 int
-container_names_open(struct event_base *base, const char *const *sockets, size_t n,
-    container_names_cb cb, void *arg, struct container_names **ret)
+container_resolver_open(struct event_base *base, const char *const *sockets, size_t n,
+    container_resolver_cb cb, void *arg, struct container_resolver **ret)
 {
 	const struct http_client_options o = { .timeout_ms = TIMEOUT_MS, .body_max = ANSWER_MAX };
-	struct container_names *c;
+	struct container_resolver *c;
 
-	if (n > CONTAINER_NAMES_SOCKETS)
+	if (n > CONTAINER_RESOLVER_SOCKETS)
 		return -E2BIG;
 	c = calloc(1, sizeof(*c));
 	if (c == NULL)
@@ -239,7 +239,7 @@ container_names_open(struct event_base *base, const char *const *sockets, size_t
 	c->cb = cb;
 	c->arg = arg;
 	for (; c->n_sockets < n; c->n_sockets++) {
-		c->sockets[c->n_sockets].state = CONTAINER_NAMES_NOT_ASKED;
+		c->sockets[c->n_sockets].state = CONTAINER_RESOLVER_NOT_ASKED;
 		c->sockets[c->n_sockets].path = strdup(sockets[c->n_sockets]);
 		if (c->sockets[c->n_sockets].path == NULL)
 			goto fail;
@@ -250,12 +250,12 @@ container_names_open(struct event_base *base, const char *const *sockets, size_t
 	return 0;
 
 fail:
-	container_names_close(c);
+	container_resolver_close(c);
 	return -ENOMEM;
 }
 
 void
-container_names_close(struct container_names *c)
+container_resolver_close(struct container_resolver *c)
 {
 	struct entry *e, *next;
 
@@ -277,12 +277,12 @@ is_id(const char *id)
 
 /* Room for one more: the oldest that does not wait goes. */
 static void
-make_room(struct container_names *c)
+make_room(struct container_resolver *c)
 {
 	struct entry *e, *next;
 
 	HASH_ITER(hh, c->entries, e, next) {
-		if (HASH_COUNT(c->entries) < CONTAINER_NAMES_KEPT)
+		if (HASH_COUNT(c->entries) < CONTAINER_RESOLVER_KEPT)
 			return;
 		if (e->state != STATE_WAITING)
 			forget(c, e);
@@ -290,7 +290,7 @@ make_room(struct container_names *c)
 }
 
 bool
-container_names_find(struct container_names *c, const char *id, const char **ret_name, const char **ret_image)
+container_resolver_find(struct container_resolver *c, const char *id, const char **ret_name, const char **ret_image)
 {
 	struct entry *e;
 
@@ -303,7 +303,7 @@ container_names_find(struct container_names *c, const char *id, const char **ret
 		*ret_image = e->image;
 		return e->state == STATE_NAMED;
 	}
-	if (c->n_queue >= CONTAINER_NAMES_WAITING) {
+	if (c->n_queue >= CONTAINER_RESOLVER_WAITING) {
 		c->counts.refused++;
 		return false;
 	}
@@ -324,13 +324,13 @@ container_names_find(struct container_names *c, const char *id, const char **ret
 }
 
 int
-container_names_state(const struct container_names *c, size_t i)
+container_resolver_state(const struct container_resolver *c, size_t i)
 {
 	return c->sockets[i].state;
 }
 
-const struct container_names_counts *
-container_names_counts(const struct container_names *c)
+const struct container_resolver_counts *
+container_resolver_counts(const struct container_resolver *c)
 {
 	return &c->counts;
 }

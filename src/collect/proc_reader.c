@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/found.h"
+#include "collect/proc_reader.h"
 #include "collect/proctext.h"
 #include "event.h"
 
@@ -22,7 +22,7 @@
 #define TASK_SIZE 40		/* below /proc: PID, or PID/task/TID */
 #define ASKED_MAX 64		/* threads of a process whose first one has ended */
 
-struct found {
+struct proc_reader {
 	char proc[PATH_MAX];
 	char exe[PATH_MAX + 1];
 	char cwd[PATH_MAX + 1];
@@ -34,9 +34,9 @@ struct found {
 };
 
 int
-found_new(const char *proc, struct found **ret)
+proc_reader_new(const char *proc, struct proc_reader **ret)
 {
-	struct found *f = calloc(1, sizeof(*f));
+	struct proc_reader *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return -ENOMEM;
@@ -46,7 +46,7 @@ found_new(const char *proc, struct found **ret)
 }
 
 void
-found_free(struct found *f)
+proc_reader_free(struct proc_reader *f)
 {
 	if (f != NULL)		/* arguments, not yet redacted */
 		explicit_bzero(f->cmdline, sizeof(f->cmdline));
@@ -54,7 +54,7 @@ found_free(struct found *f)
 }
 
 static void
-path_of(const struct found *f, const char *task, const char *name, char out[PATH_MAX])
+path_of(const struct proc_reader *f, const char *task, const char *name, char out[PATH_MAX])
 {
 	if (snprintf(out, PATH_MAX, "%s/%s/%s", f->proc, task, name) >= PATH_MAX)
 		out[0] = '\0';
@@ -68,7 +68,7 @@ task_of(uint32_t pid, char out[TASK_SIZE])
 
 /* Up to size - 1 bytes, NUL-terminated; -errno. */
 static ssize_t
-read_file(const struct found *f, const char *task, const char *name, char *out, size_t size)
+read_file(const struct proc_reader *f, const char *task, const char *name, char *out, size_t size)
 {
 	char path[PATH_MAX];
 	size_t len = 0;
@@ -88,7 +88,7 @@ read_file(const struct found *f, const char *task, const char *name, char *out, 
 
 /* The target of a link, without the mark of a deleted one; NULL: not to be had. */
 static const char *
-read_link(const struct found *f, const char *task, const char *name, char out[PATH_MAX + 1])
+read_link(const struct proc_reader *f, const char *task, const char *name, char out[PATH_MAX + 1])
 {
 	char path[PATH_MAX];
 	ssize_t n;
@@ -112,7 +112,7 @@ tick_ns(void)
 }
 
 uint64_t
-found_ticks(uint64_t start_ns)
+proc_reader_ticks(uint64_t start_ns)
 {
 	return start_ns / tick_ns();
 }
@@ -125,7 +125,7 @@ found_ticks_ns(uint64_t ticks)
 
 /* A number of /proc/.../stat; 0: it is gone. */
 static uint64_t
-stat_field(const struct found *f, const char *task, int wanted)
+stat_field(const struct proc_reader *f, const char *task, int wanted)
 {
 	char text[1024];
 	const char *at;
@@ -139,7 +139,7 @@ stat_field(const struct found *f, const char *task, int wanted)
 }
 
 uint64_t
-found_start_ticks(const struct found *f, uint32_t pid)
+proc_reader_start_ticks(const struct proc_reader *f, uint32_t pid)
 {
 	char task[TASK_SIZE];
 
@@ -148,7 +148,7 @@ found_start_ticks(const struct found *f, uint32_t pid)
 }
 
 static void
-read_arguments(struct found *f, const char *task, struct exec_event *s)
+read_arguments(struct proc_reader *f, const char *task, struct exec_event *s)
 {
 	ssize_t len = read_file(f, task, "cmdline", f->cmdline, sizeof(f->cmdline));
 
@@ -169,7 +169,7 @@ read_arguments(struct found *f, const char *task, struct exec_event *s)
 }
 
 size_t
-found_title(const struct found *f, uint32_t pid, char *buf, size_t size)
+proc_reader_title(const struct proc_reader *f, uint32_t pid, char *buf, size_t size)
 {
 	char task[TASK_SIZE];
 	size_t len;
@@ -186,7 +186,7 @@ found_title(const struct found *f, uint32_t pid, char *buf, size_t size)
 }
 
 static void
-read_cgroups(struct found *f, const char *task)
+read_cgroups(struct proc_reader *f, const char *task)
 {
 	char text[8192];
 	ssize_t len = read_file(f, task, "cgroup", text, sizeof(text));
@@ -213,7 +213,7 @@ read_cgroups(struct found *f, const char *task)
  * link cannot be read does not say which: without memory the kernel may refuse what it grants with it.
  */
 static bool
-read_memory(struct found *f, const char *task, struct exec_event *s)
+read_memory(struct proc_reader *f, const char *task, struct exec_event *s)
 {
 	s->argv = NULL;
 	s->argc = 0;
@@ -225,7 +225,7 @@ read_memory(struct found *f, const char *task, struct exec_event *s)
 
 /* The same through another thread: a process whose first one has ended shows nothing of itself. */
 static bool
-read_through_thread(struct found *f, uint32_t pid, struct exec_event *s)
+read_through_thread(struct proc_reader *f, uint32_t pid, struct exec_event *s)
 {
 	char path[PATH_MAX], task[TASK_SIZE];
 	const struct dirent *e;
@@ -251,13 +251,13 @@ read_through_thread(struct found *f, uint32_t pid, struct exec_event *s)
 }
 
 bool
-found_read(struct found *f, const struct state_event *state, struct exec_event *ret)
+proc_reader_read(struct proc_reader *f, const struct state_event *state, struct exec_event *ret)
 {
 	uint32_t pid = state->self.pid;
 	char task[TASK_SIZE];
 
 	memset(ret, 0, sizeof(*ret));
-	ret->is_found = true;
+	ret->is_discovered = true;
 	ret->time_ns = state->time_ns;
 	ret->self = state->self;
 	ret->parent = state->parent;
@@ -272,11 +272,11 @@ found_read(struct found *f, const struct state_event *state, struct exec_event *
 		return false;
 	read_cgroups(f, task);
 	/* last: then all that was read was its own */
-	return found_start_ticks(f, pid) == found_ticks(state->self.start_ns);
+	return proc_reader_start_ticks(f, pid) == proc_reader_ticks(state->self.start_ns);
 }
 
 const char *
-found_cgroup(const struct found *f, bool is_v2)
+proc_reader_cgroup(const struct proc_reader *f, bool is_v2)
 {
 	return f->has_cgroup[is_v2] ? f->cgroup[is_v2] : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container_names: asked once, bounded, from whoever answers; and what answers are worth. */
+/* container_resolver: asked once, bounded, from whoever answers; and what answers are worth. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include <event2/event.h>
 #include <event2/listener.h>
 
-#include "runtime/container_names.h"
+#include "runtime/container_resolver.h"
 #include "tree.h"
 
 #define ID "7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8027b3a6c51"
@@ -27,7 +27,7 @@
 
 static struct tree tree;
 static struct event_base *base;
-static struct container_names *names;
+static struct container_resolver *names;
 
 /* A daemon: what it answers with, and what it was asked. */
 static struct server {
@@ -117,7 +117,7 @@ open_names(const char *a, const char *b)
 {
 	const char *sockets[] = { tree_path(&tree, a), b != NULL ? tree_path(&tree, b) : NULL };
 
-	assert_int_equal(container_names_open(base, sockets, b != NULL ? 2 : 1, on_named, NULL, &names), 0);
+	assert_int_equal(container_resolver_open(base, sockets, b != NULL ? 2 : 1, on_named, NULL, &names), 0);
 }
 
 /* Lets the loop go on until the queue is through, or some seconds have passed. */
@@ -125,7 +125,7 @@ static void
 settle(void)
 {
 	for (int i = 0; i < 300; i++) {
-		const struct container_names_counts *n = container_names_counts(names);
+		const struct container_resolver_counts *n = container_resolver_counts(names);
 		uint64_t before = n->asked + n->named + n->unknown + n->failed;
 
 		event_base_loop(base, EVLOOP_NONBLOCK);
@@ -152,7 +152,7 @@ static int
 tear_down(void **state)
 {
 	(void)state;
-	container_names_close(names);
+	container_resolver_close(names);
 	if (server.listener != NULL)
 		evconnlistener_free(server.listener);
 	event_base_loop(base, EVLOOP_NONBLOCK);
@@ -172,15 +172,15 @@ a_container_is_named_and_asked_for_once(void **state)
 	(void)state;
 	serve("d.sock", answer);
 	open_names("d.sock", NULL);
-	assert_false(container_names_find(names, ID, &name, &image));
+	assert_false(container_resolver_find(names, ID, &name, &image));
 	assert_null(name);
-	assert_false(container_names_find(names, ID, &name, &image));
+	assert_false(container_resolver_find(names, ID, &name, &image));
 	settle();
 	assert_int_equal(told.calls, 1);
 	assert_string_equal(told.id, ID);
 	assert_string_equal(told.name, "eager_euler");
 	assert_string_equal(told.image, "quay.io/x/samtools:1.20");
-	assert_true(container_names_find(names, ID, &name, &image));
+	assert_true(container_resolver_find(names, ID, &name, &image));
 	assert_string_equal(name, "eager_euler");
 	assert_string_equal(image, "quay.io/x/samtools:1.20");
 	assert_int_equal(server.requests, 1);
@@ -195,13 +195,13 @@ one_that_nobody_knows_is_not_asked_for_again(void **state)
 	(void)state;
 	serve("d.sock", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n[]");
 	open_names("d.sock", NULL);
-	container_names_find(names, ID, &name, &image);
+	container_resolver_find(names, ID, &name, &image);
 	settle();
-	assert_false(container_names_find(names, ID, &name, &image));
+	assert_false(container_resolver_find(names, ID, &name, &image));
 	settle();
 	assert_int_equal(server.requests, 1);
 	assert_int_equal(told.calls, 0);
-	assert_int_equal(container_names_counts(names)->unknown, 1);
+	assert_int_equal(container_resolver_counts(names)->unknown, 1);
 }
 
 static void
@@ -212,18 +212,18 @@ the_next_socket_is_asked_where_one_does_not_know(void **state)
 	(void)state;
 	serve("d.sock", answer);
 	open_names("nobody.sock", "d.sock");
-	assert_int_equal(container_names_state(names, 0), CONTAINER_NAMES_NOT_ASKED);
-	assert_int_equal(container_names_state(names, 1), CONTAINER_NAMES_NOT_ASKED);
-	container_names_find(names, ID, &name, &image);
+	assert_int_equal(container_resolver_state(names, 0), CONTAINER_RESOLVER_NOT_ASKED);
+	assert_int_equal(container_resolver_state(names, 1), CONTAINER_RESOLVER_NOT_ASKED);
+	container_resolver_find(names, ID, &name, &image);
 	settle();
 	assert_int_equal(told.calls, 1);
-	assert_int_equal(container_names_state(names, 0), -ENOENT);
-	assert_int_equal(container_names_state(names, 1), 0);
+	assert_int_equal(container_resolver_state(names, 0), -ENOENT);
+	assert_int_equal(container_resolver_state(names, 1), 0);
 	/* One that does not answer is left alone for a while. */
-	container_names_find(names, ID2, &name, &image);
+	container_resolver_find(names, ID2, &name, &image);
 	settle();
-	assert_int_equal(container_names_counts(names)->asked, 3);
-	assert_int_equal(container_names_counts(names)->failed, 1);
+	assert_int_equal(container_resolver_counts(names)->asked, 3);
+	assert_int_equal(container_resolver_counts(names)->failed, 1);
 }
 
 static void
@@ -234,15 +234,15 @@ a_socket_without_anybody_costs_one_question(void **state)
 
 	(void)state;
 	open_names("nobody.sock", NULL);
-	container_names_find(names, ID, &name, &image);
+	container_resolver_find(names, ID, &name, &image);
 	settle();
 	for (unsigned i = 0; i < 100; i++) {
 		snprintf(id, sizeof(id), "%064x", i);
-		assert_false(container_names_find(names, id, &name, &image));
+		assert_false(container_resolver_find(names, id, &name, &image));
 	}
 	settle();
-	assert_int_equal(container_names_counts(names)->asked, 1);
-	assert_int_equal(container_names_counts(names)->failed, 101);
+	assert_int_equal(container_resolver_counts(names)->asked, 1);
+	assert_int_equal(container_resolver_counts(names)->failed, 101);
 	assert_int_equal(told.calls, 0);
 }
 
@@ -267,11 +267,11 @@ answers_that_make_no_sense_name_nothing(void **state)
 		if (answers[i][0] == '\0')
 			server.answer = "\n";
 		open_names("d.sock", NULL);
-		container_names_find(names, ID, &name, &image);
+		container_resolver_find(names, ID, &name, &image);
 		settle();
-		assert_int_equal(container_names_counts(names)->failed, 1);
+		assert_int_equal(container_resolver_counts(names)->failed, 1);
 		assert_int_equal(told.calls, 0);
-		container_names_close(names);
+		container_resolver_close(names);
 		names = NULL;
 		evconnlistener_free(server.listener);
 		server.listener = NULL;
@@ -288,11 +288,11 @@ a_silent_daemon_blocks_nobody(void **state)
 	(void)state;
 	serve("d.sock", NULL);
 	open_names("d.sock", NULL);
-	for (unsigned i = 0; i < CONTAINER_NAMES_WAITING + 100; i++) {
+	for (unsigned i = 0; i < CONTAINER_RESOLVER_WAITING + 100; i++) {
 		snprintf(id, sizeof(id), "%064x", i);
-		assert_false(container_names_find(names, id, &name, &image));
+		assert_false(container_resolver_find(names, id, &name, &image));
 	}
-	assert_int_equal(container_names_counts(names)->refused, 100);
+	assert_int_equal(container_resolver_counts(names)->refused, 100);
 	settle();
 	assert_int_equal(server.requests, 1);
 }
@@ -305,11 +305,11 @@ only_ids_are_asked_for(void **state)
 	(void)state;
 	serve("d.sock", answer);
 	open_names("d.sock", NULL);
-	assert_false(container_names_find(names, "", &name, &image));
-	assert_false(container_names_find(names, "web-2", &name, &image));
-	assert_false(container_names_find(names, ID "0", &name, &image));
-	assert_false(container_names_find(names, "../../../x?7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8", &name, &image));
-	assert_int_equal(container_names_counts(names)->asked, 0);
+	assert_false(container_resolver_find(names, "", &name, &image));
+	assert_false(container_resolver_find(names, "web-2", &name, &image));
+	assert_false(container_resolver_find(names, ID "0", &name, &image));
+	assert_false(container_resolver_find(names, "../../../x?7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8", &name, &image));
+	assert_int_equal(container_resolver_counts(names)->asked, 0);
 }
 
 static void
@@ -321,18 +321,18 @@ what_is_known_is_bounded(void **state)
 	(void)state;
 	serve("d.sock", "HTTP/1.0 200 OK\r\n\r\n[]");
 	open_names("d.sock", NULL);
-	for (unsigned i = 0; i < CONTAINER_NAMES_KEPT + 10; i++) {
+	for (unsigned i = 0; i < CONTAINER_RESOLVER_KEPT + 10; i++) {
 		snprintf(id, sizeof(id), "%064x", i);
-		container_names_find(names, id, &name, &image);
-		while (container_names_counts(names)->unknown <= i)
+		container_resolver_find(names, id, &name, &image);
+		while (container_resolver_counts(names)->unknown <= i)
 			event_base_loop(base, EVLOOP_ONCE);
 	}
-	assert_int_equal(server.requests, CONTAINER_NAMES_KEPT + 10);
-	container_names_find(names, id, &name, &image);	/* the newest is known still */
+	assert_int_equal(server.requests, CONTAINER_RESOLVER_KEPT + 10);
+	container_resolver_find(names, id, &name, &image);	/* the newest is known still */
 	snprintf(id, sizeof(id), "%064x", 0);
-	container_names_find(names, id, &name, &image);	/* the oldest is not */
+	container_resolver_find(names, id, &name, &image);	/* the oldest is not */
 	settle();
-	assert_int_equal(server.requests, CONTAINER_NAMES_KEPT + 11);
+	assert_int_equal(server.requests, CONTAINER_RESOLVER_KEPT + 11);
 }
 
 static void
@@ -342,19 +342,19 @@ names_are_one_line_of_sensible_length(void **state)
 
 	(void)state;
 	snprintf(body, sizeof(body), "[{\"Id\":\"x\"},{\"Id\":\"" ID "\",\"Names\":[\"/a\\nb\"],\"Image\":\"%0400d\"}]", 1);
-	assert_int_equal(container_names_parse(body, strlen(body), ID, name, image), 1);
+	assert_int_equal(container_resolver_parse(body, strlen(body), ID, name, image), 1);
 	assert_string_equal(name, "");
 	assert_string_equal(image, "");
 	strcpy(body, "[{\"Id\":\"" ID "\",\"Names\":[],\"Image\":7}]");
-	assert_int_equal(container_names_parse(body, strlen(body), ID, name, image), 1);
+	assert_int_equal(container_resolver_parse(body, strlen(body), ID, name, image), 1);
 	assert_string_equal(name, "");
 	strcpy(body, "[{\"Id\":\"" ID "\",\"Names\":[\"pod/one\"]}]");
-	assert_int_equal(container_names_parse(body, strlen(body), ID, name, image), 1);
+	assert_int_equal(container_resolver_parse(body, strlen(body), ID, name, image), 1);
 	assert_string_equal(name, "pod/one");
-	assert_int_equal(container_names_parse("[]", 2, ID, name, image), 0);
-	assert_int_equal(container_names_parse("[7,null,{}]", 11, ID, name, image), 0);
-	assert_int_equal(container_names_parse("{}", 2, ID, name, image), -EBADMSG);
-	assert_int_equal(container_names_parse("", 0, ID, name, image), -EBADMSG);
+	assert_int_equal(container_resolver_parse("[]", 2, ID, name, image), 0);
+	assert_int_equal(container_resolver_parse("[7,null,{}]", 11, ID, name, image), 0);
+	assert_int_equal(container_resolver_parse("{}", 2, ID, name, image), -EBADMSG);
+	assert_int_equal(container_resolver_parse("", 0, ID, name, image), -EBADMSG);
 }
 
 /* Not by its host, which must not be looked up, nor through a proxy. */
@@ -367,7 +367,7 @@ nothing_of_the_environment_stands_between(void **state)
 	serve("d.sock", answer);
 	open_names("d.sock", NULL);
 	setenv("http_proxy", "http://127.0.0.1:9", 1);
-	container_names_find(names, ID, &name, &image);
+	container_resolver_find(names, ID, &name, &image);
 	settle();
 	unsetenv("http_proxy");
 	assert_int_equal(told.calls, 1);
@@ -387,9 +387,9 @@ an_answer_has_a_largest_size(void **state)
 	text[256 * 1024 + sizeof(head) - 1] = '\0';
 	serve("d.sock", text);
 	open_names("d.sock", NULL);
-	container_names_find(names, ID, &name, &image);
+	container_resolver_find(names, ID, &name, &image);
 	settle();
-	assert_int_equal(container_names_state(names, 0), -EFBIG);
+	assert_int_equal(container_resolver_state(names, 0), -EFBIG);
 	free(text);
 }
 

@@ -20,15 +20,15 @@ agent_read_titles(struct agent *a)
 	char title[TITLE_BYTES];
 	size_t n = correlator_titled(a->correlator, titled, TITLES_EACH);
 
-	if (n > 0 && a->titles == NULL && found_new("/proc", &a->titles) < 0)
+	if (n > 0 && a->titles == NULL && proc_reader_new("/proc", &a->titles) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		const struct program_key *key = &titled[i].key;
-		size_t len = found_title(a->titles, key->pid, title, sizeof(title));
+		size_t len = proc_reader_title(a->titles, key->pid, title, sizeof(title));
 
 		/* Last, then all that was read was its own. */
 		if (len > 0 && correlator_title_hash(title, len) != titled[i].hash &&
-		    found_start_ticks(a->titles, key->pid) == found_ticks(key->start_ns))
+		    proc_reader_start_ticks(a->titles, key->pid) == proc_reader_ticks(key->start_ns))
 			correlator_title(a->correlator, key, title, len, clock_ns(CLOCK_BOOTTIME));
 	}
 	explicit_bzero(title, sizeof(title));	/* not yet redacted */
