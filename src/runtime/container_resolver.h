@@ -48,7 +48,8 @@ void container_resolver_close(struct container_resolver *c);	/* NULL is fine */
  * tells. Only ids of 64 hexadecimal digits are asked for. Either string may be NULL. They live until
  * the loop goes on.
  */
-bool container_resolver_find(struct container_resolver *c, const char *id, const char **ret_name, const char **ret_image);
+bool container_resolver_find(struct container_resolver *c, const char *id, const char **ret_name,
+    const char **ret_image);
 
 /* How it went with socket i the last time: 0, CONTAINER_RESOLVER_NOT_ASKED, or a negative errno. */
 int container_resolver_state(const struct container_resolver *c, size_t i);
