@@ -365,11 +365,11 @@ names_of_containers_are_told_where_they_are_asked_for(void **state)
 	m = metrics();
 	assert_non_null(strstr(m, "\n# TYPE sluice_container_name_requests_total counter\n"
 	    "sluice_container_name_requests_total 15\n"));
-	assert_non_null(strstr(m, "\n# TYPE sluice_container_resolver_total counter\n"
-	    "sluice_container_resolver_total{result=\"named\"} 9\n"
-	    "sluice_container_resolver_total{result=\"unknown\"} 3\n"
-	    "sluice_container_resolver_total{result=\"failed\"} 2\n"
-	    "sluice_container_resolver_total{result=\"refused\"} 1\n"));
+	assert_non_null(strstr(m, "\n# TYPE sluice_container_names_total counter\n"
+	    "sluice_container_names_total{result=\"named\"} 9\n"
+	    "sluice_container_names_total{result=\"unknown\"} 3\n"
+	    "sluice_container_names_total{result=\"failed\"} 2\n"
+	    "sluice_container_names_total{result=\"refused\"} 1\n"));
 }
 
 static void
