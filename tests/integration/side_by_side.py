@@ -16,16 +16,17 @@ CPU_PART = 0.10
 DOC = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 # One Nextflow run, seen by Nextflow and by sluice
 
-Nextflow 23.10.1 watches a task from inside: its wrapper reads /proc before and after, and a helper polls `ps`
-every second and more. Sluice reads what the kernel counted, at the end of each program. Both of the same run, of
-`tests/fixtures/pipelines/nextflow/main.nf` on this kind of machine ({machine}):
+Nextflow 23.10.1 measures a task from inside: its wrapper reads /proc before and after, and a helper polls `ps`
+at intervals of a second and more. Sluice reads the kernel's counters at the end of each program. Both measured the same
+run of
+`tests/fixtures/pipelines/nextflow/main.nf` on this machine ({machine}):
 
 {table}
 In each pair trace.txt's figure is first, sluice's second. CPU is time on a CPU, from trace.txt's realtime × %cpu;
-rchar and wchar are bytes that read and write calls moved. A dash is no figure: Nextflow has none of a task that
-fails. Its peak adds up the peaks of the programs that its poll met, and of a task that is over before the first
-poll it is 0; sluice's is the largest program's, however short. Nextflow's bytes hold those of its own helpers,
-about 0.1 MB a task, which sluice tags overhead and counts to the run alone.
+rchar and wchar are bytes that read and write calls moved. A dash means that there is no figure: Nextflow has none for a
+task that fails. Its peak is the sum of the peaks of the programs that its poll saw, and 0 for a task that ends before
+the first poll; sluice's peak is that of the largest program, however short. Nextflow's bytes include those of its own
+helpers, about 0.1 MB a task, which sluice tags as overhead and attributes to the run only.
 
 `tests/integration/side_by_side.py` writes this page; `test_engine_nextflow.py` checks on every run that sluice's
 figures with those helpers are at least Nextflow's: every byte, and CPU time within {ticks} ms and {part} %.
