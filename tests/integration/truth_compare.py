@@ -543,7 +543,7 @@ class Check:
     def allow_made_up(self):
         """
         Where the kernel never ran the program for a process's last moment, its end is made up from what was read
-        before its parent was told (ARCHITECTURE.md, the road of a signal), and the agent counts that. Of so many
+        before its parent was told (ARCHITECTURE.md, the path of an event), and the agent counts that. Of so many
         processes the last steps may be missing from the total; and of a few the tick that fell into them.
         """
         total, split, processes = {}, {}, {p.name(): p for p in self.truth.processes.values()}
