@@ -83,7 +83,7 @@ RESOURCE(RUN_DELAY_NS, run_delay_ns, nanoseconds, SUM, is_complete, 1,
 SUM_OF_SIGNAL(VOLUNTARY_SWITCHES, voluntary_switches, switches, nvcsw, nvcsw, 1,
     "Context switches because it waited")
 SUM_OF_SIGNAL(INVOLUNTARY_SWITCHES, involuntary_switches, switches, nivcsw, nivcsw, 1,
-    "Context switches because its turn was over or another task went first")
+    "Context switches because its time slice was over or another task preempted it")
 SUM_OF_SIGNAL(MINOR_FAULTS, minor_faults, faults, min_flt, min_flt, 1,
     "Page faults served without reading from storage")
 SUM_OF_SIGNAL(MAJOR_FAULTS, major_faults, faults, maj_flt, maj_flt, 1,
