@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The check of words, on texts that have one or not."""
+import unittest
+
+import tree
+import words
+
+WORDS = words.read_words(tree.ROOT)
+
+
+class Words(unittest.TestCase):
+    def found(self, path, text):
+        """Line and word of each sentence."""
+        return sorted(tuple(sentence.split(": write ")[0].split(":", 1)[1].split(": "))
+                      for sentence in words.check(path, text, WORDS))
+
+    def test_a_page_is_searched_without_its_code(self):
+        self.assertEqual([("3", '"told"')], self.found("a.md", "`told` [x](told.md)\n\nIt is told.\n\n    told\n\n```\ntold\n```\n"))
+
+    def test_a_manual_is_searched_without_names_and_examples(self):
+        self.assertEqual([("1", '"MEND"'), ("6", '"told"')],
+                         self.found("a.1", ".SH MEND\n.B told\n.nf\ntold\n.fi\nwhich is told\n"))
+
+    def test_of_sources_the_comments_are_searched(self):
+        c = 'int told; /* a row\n\t * met */\nchar *s = "/* told */"; // nobody\nchar c = \'"\'; /* whoever */\n'
+        self.assertEqual([("2", '"met"'), ("3", '"nobody"'), ("4", '"whoever"')], self.found("a.c", c))
+        self.assertEqual([("2", '"stands"')], self.found("a.yaml", "told: '#x'\na: 1  # it stands\nb: \"told\"\n"))
+
+    def test_a_phrase_is_found_across_lines_and_not_across_code(self):
+        self.assertEqual([("1", '"the like"')], self.found("a.h", "/* and the\n * like of it */\n"))
+        self.assertEqual([], self.found("a.md", "the `x` like\n"))
+
+    def test_what_is_meant_otherwise_is_let_through(self):
+        self.assertEqual([], self.found("a.md", 'It stands for a shell, perl -lane, systemd\'s journal, and "told". Command.\n'))
+
+    def test_a_sentence_begins_with_its_subject(self):
+        self.assertEqual([("1", '"And"'), ("2", '"Those that"')], self.found("a.md", "One. And two.\nThose that are. That ring is.\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
