@@ -114,7 +114,7 @@ class Alerts(unittest.TestCase):
 
     def test_each_says_what_to_do(self):
         for name, rule in alerts().items():
-            self.assertEqual({"summary", "description", "mend"}, set(rule["annotations"]), name)
+            self.assertEqual({"summary", "description", "fix"}, set(rule["annotations"]), name)
             self.assertIn(rule["labels"]["severity"], ("warning", "critical"), name)
 
 
