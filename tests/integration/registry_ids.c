@@ -26,6 +26,7 @@ struct asker {
 	struct event_base	*base;
 	struct registry		*registry;
 	const char		*only;		/* one schema's name, or NULL for all */
+	uint64_t		 until_requests;	/* stop once so many were made and every id is known; 0: later */
 	bool			 until_verified;	/* stop as soon as the registry has told every id */
 	int64_t			 start_ms;
 	int64_t			 tick_ms;	/* of the last tick */
@@ -116,6 +117,7 @@ static void
 on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct asker *a = arg;
+	struct registry_status s;
 	int64_t now = now_ms(), late = now - a->tick_ms - TICK_MS;
 
 	(void)fd;
@@ -123,6 +125,9 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 	if (late > a->stall_ms)
 		a->stall_ms = late;
 	a->tick_ms = now;
+	registry_status(a->registry, &s);
+	if (a->until_requests > 0 && s.requests >= a->until_requests && s.state == REGISTRY_OK)
+		event_base_loopbreak(a->base);
 }
 
 int
@@ -136,6 +141,7 @@ main(int argc, char **argv)
 		{ "timeout-ms", required_argument, NULL, 'T' }, { "retry-min-ms", required_argument, NULL, 'm' },
 		{ "retry-max-ms", required_argument, NULL, 'M' }, { "recheck-ms", required_argument, NULL, 'R' },
 		{ "seconds", required_argument, NULL, 's' }, { "until-verified", no_argument, NULL, 'v' },
+		{ "until-requests", required_argument, NULL, 'n' },
 		{ "only", required_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
 	};
 	struct timeval tick = { .tv_usec = TICK_MS * 1000 }, end = { .tv_sec = 10 };
@@ -163,6 +169,7 @@ main(int argc, char **argv)
 		case 'R': o.recheck_ms = n; break;
 		case 's': end.tv_sec = n; break;
 		case 'v': a.until_verified = true; break;
+		case 'n': a.until_requests = n; break;
 		case 'o': a.only = optarg; break;
 		default: return 2;
 		}
