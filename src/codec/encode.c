@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * encode: one record struct to Avro binary, straight into a buffer, fields by index.
+ * encode: one record struct to Avro binary, straight into a buffer.
  */
 #include "codec/encode.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "codec/encode_record.h"
-#include "codec/fields.h"
+#include "codec/fields_check.h"
 #include "codec/schema.h"
 
 enum {
@@ -65,7 +65,6 @@ check_schema(enum topic topic, char *err, size_t err_size)
 int
 encoder_open(const struct agent_identity *id, struct encoder **ret, char *err, size_t err_size)
 {
-	struct put p = { 0 };
 	struct encoder *e;
 	int r;
 
@@ -79,9 +78,7 @@ encoder_open(const struct agent_identity *id, struct encoder **ret, char *err, s
 		if (r < 0)
 			goto fail;
 	}
-	p.out = &e->identity;
-	encode_identity(&p, id);
-	r = p.error;
+	r = encode_record(&e->identity, fields_of_identity, id, NULL);
 	if (r < 0) {
 		snprintf(err, err_size, r == -EINVAL ? "host, boot or agent id is missing" :
 		    "out of memory");
@@ -110,14 +107,14 @@ encode(struct encoder *e, enum topic topic, const void *record, uint64_t seq,
     const uint8_t **ret_data, size_t *ret_len)
 {
 	struct encode_stamp stamp = { &e->identity, seq };
-	struct put p = { .out = &e->out };
+	int r;
 
 	if (e->out.cap > KEEP_MAX)
 		bytes_done(&e->out);
 	e->out.len = 0;
-	encode_record(&p, topic, record, &stamp);
-	if (p.error != 0)
-		return p.error;
+	r = encode_record(&e->out, fields_of(topic), record, &stamp);
+	if (r < 0)
+		return r;
 	*ret_data = e->out.data;
 	*ret_len = e->out.len;
 	return 0;

@@ -1,200 +1,312 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * fields: holds the index tables of fields.h against a parsed schema.
+ * fields: the tables.
  */
 #include "codec/fields.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#define LIST(list) { list, sizeof(list) / sizeof((list)[0]) }
+#define AT(type, member) .offset = offsetof(struct type, member)
+#define MEMBER(type, member) ((struct type *)NULL)->member
 
-struct field {
-	const char *name;
-	avro_type_t type;
-	bool is_nullable;
+/*
+ * A member, by its own name or another. The kind follows from its C type: a text and a usage may be null here. The rows
+ * below say it themselves, and compile for that C type alone.
+ */
+#define FIELD(type, member) NAMED(type, member, member)
+#define NAMED(type, name, member)				\
+	{ #name, _Generic(MEMBER(type, member),			\
+	    const char *: FIELD_TEXT_OR_NULL,			\
+	    int64_t: FIELD_I64,					\
+	    uint64_t: FIELD_U64,				\
+	    struct opt_u64: FIELD_U64_OR_NULL,			\
+	    uint32_t: FIELD_U32,				\
+	    struct opt_i32: FIELD_I32_OR_NULL,			\
+	    double: FIELD_DOUBLE,				\
+	    struct opt_double: FIELD_DOUBLE_OR_NULL,		\
+	    bool: FIELD_BOOL,					\
+	    const struct usage *: FIELD_USAGE_OR_NULL), AT(type, member) }
+/* Never NULL. */
+#define TEXT(type, member) { #member, _Generic(MEMBER(type, member), const char *: FIELD_TEXT), AT(type, member) }
+#define USAGE(type, member)					\
+	{ #member, _Generic(MEMBER(type, member), const struct usage *: FIELD_USAGE), AT(type, member) }
+#define BOOL_OF_END(type, member)				\
+	{ #member, _Generic(MEMBER(type, member), bool: FIELD_BOOL_OF_END), AT(type, member) }
+#define ENUM(type, member, kind, symbols) { #member, kind, AT(type, member), .symbol = (symbols) }
+#define RECORD(type, member, list) { #member, FIELD_RECORD, AT(type, member), .inner = LIST(list) }
+/* An array whose number of items is the member n. */
+#define TEXTS(type, member, n, kind)				\
+	{ #member, _Generic(MEMBER(type, member), const char *const *: (kind)), AT(type, member),	\
+	    offsetof(struct type, n) }
+#define RECORDS(type, member, n, list)				\
+	{ #member, FIELD_RECORDS, AT(type, member), offsetof(struct type, n),	\
+	    sizeof(*MEMBER(type, member)), LIST(list) }
+#define PART(type, member, list) { NULL, FIELD_PART, AT(type, member), .inner = LIST(list) }
+
+static const char *
+phase(unsigned value)
+{
+	return record_phase_name(value);
+}
+
+static const char *
+end_reason(unsigned value)
+{
+	return end_reason_name(value);
+}
+
+static const char *
+bound(unsigned value)
+{
+	return bound_name(value);
+}
+
+static const char *
+severity(unsigned value)
+{
+	return finding_severity_name(value);
+}
+
+static const struct field identity_fields[] = {
+	TEXT(agent_identity, host_id),
+	TEXT(agent_identity, host_name),
+	TEXT(agent_identity, boot_id),
+	TEXT(agent_identity, agent_id),
+};
+const struct field_list fields_of_identity = LIST(identity_fields);
+
+static const struct field head_fields[] = {
+	NAMED(record_head, time, time_us),
+	{ NULL, FIELD_IDENTITY, .inner = LIST(identity_fields) },
+	{ "seq", FIELD_SEQ },
+	FIELD(record_head, run_id),
+	FIELD(record_head, pipeline),
+	FIELD(record_head, task_id),
+	FIELD(record_head, task),
+	FIELD(record_head, sample),
+	{ "schema_version", FIELD_SCHEMA_VERSION },
 };
 
-#define FIELD_ROW(P, name, type, is_nullable) { #name, type, is_nullable },
-
-static const struct field program_fields[] = { PROGRAM_FIELDS(FIELD_ROW, ) };
-static const struct field usage_fields[] = { USAGE_RECORD_FIELDS(FIELD_ROW, ) };
-static const struct field work_fields[] = { WORK_FIELDS(FIELD_ROW, ) };
-static const struct field host_fields[] = { HOST_FIELDS(FIELD_ROW, ) };
-static const struct field finding_fields[] = { FINDING_FIELDS(FIELD_ROW, ) };
-static const struct field agent_fields[] = { AGENT_FIELDS(FIELD_ROW, ) };
-static const struct field shares_fields[] = { SHARES_FIELDS(FIELD_ROW, ) };
-static const struct field pressure_fields[] = { PRESSURE_FIELDS(FIELD_ROW, ) };
-static const struct field number_fields[] = { NUMBER_FIELDS(FIELD_ROW, ) };
-static const struct field variable_fields[] = { VARIABLE_FIELDS(FIELD_ROW, ) };
-static const struct field loss_fields[] = { LOSS_FIELDS(FIELD_ROW, ) };
-static const struct field probe_fields[] = { PROBE_FIELDS(FIELD_ROW, ) };
-
-struct error {
-	char *text;
-	size_t size;
+static const struct field program_identity_fields[] = {
+	FIELD(program_identity, pid),
+	FIELD(program_identity, ppid),
+	NAMED(program_identity, start_time, start_time_us),
+	NAMED(program_identity, program_start_time, program_start_time_us),
+	FIELD(program_identity, program_index),
+	TEXT(program_identity, program_id),
+	FIELD(program_identity, parent_program_id),
+	FIELD(program_identity, forked),
 };
 
-static int __attribute__((format(printf, 2, 3)))
-fail(struct error *err, const char *format, ...)
+static const struct field variable_fields[] = {
+	TEXT(named_text, name),
+	TEXT(named_text, value),
+};
+
+static const struct field program_fields[] = {
+	PART(program_record, head, head_fields),
+	ENUM(program_record, phase, FIELD_ENUM, phase),
+	PART(program_record, id, program_identity_fields),
+	FIELD(program_record, exe),
+	FIELD(program_record, comm),
+	TEXTS(program_record, argv, argc, FIELD_TEXTS_OR_NULL),
+	FIELD(program_record, argv_truncated),
+	FIELD(program_record, cwd),
+	FIELD(program_record, tool),
+	FIELD(program_record, tool_rule),
+	FIELD(program_record, uid),
+	FIELD(program_record, gid),
+	FIELD(program_record, cgroup),
+	FIELD(program_record, cgroup_v1),
+	FIELD(program_record, container_id),
+	FIELD(program_record, container_runtime),
+	FIELD(program_record, container_name),
+	FIELD(program_record, container_image),
+	FIELD(program_record, k8s_pod_uid),
+	FIELD(program_record, pid_ns),
+	FIELD(program_record, mnt_ns),
+	FIELD(program_record, net_ns),
+	FIELD(program_record, scheduler),
+	FIELD(program_record, job_id),
+	FIELD(program_record, job_step),
+	FIELD(program_record, trace_id),
+	FIELD(program_record, span_id),
+	RECORDS(program_record, variables, n_variables, variable_fields),
+	FIELD(program_record, overhead),
+	FIELD(program_record, run_source),
+	FIELD(program_record, task_source),
+	FIELD(program_record, confidence),
+	NAMED(program_record, observed_time, observed_time_us),
+	NAMED(program_record, end_time, end_time_us),
+	ENUM(program_record, end_reason, FIELD_ENUM_OR_NULL, end_reason),
+	FIELD(program_record, exit_code),
+	FIELD(program_record, exit_signal),
+	BOOL_OF_END(program_record, core_dumped),
+	BOOL_OF_END(program_record, oom_killed),
+	FIELD(program_record, usage),
+};
+
+static const struct field usage_fields[] = {
+	PART(usage_record, head, head_fields),
+	PART(usage_record, id, program_identity_fields),
+	FIELD(usage_record, comm),
+	FIELD(usage_record, tool),
+	FIELD(usage_record, interval_ns),
+	USAGE(usage_record, usage),
+};
+
+static const struct field shares_fields[] = {
+	FIELD(bound_shares, cpu),
+	FIELD(bound_shares, run_delay),
+	FIELD(bound_shares, block_io),
+	FIELD(bound_shares, memory),
+	FIELD(bound_shares, idle),
+};
+
+/* Of Task and Run, behind the name. */
+static const struct field work_fields[] = {
+	FIELD(work_record, engine),
+	FIELD(work_record, command),
+	NAMED(work_record, start_time, start_time_us),
+	NAMED(work_record, end_time, end_time_us),
+	FIELD(work_record, attempt),
+	FIELD(work_record, work_dir),
+	FIELD(work_record, source),
+	FIELD(work_record, confidence),
+	FIELD(work_record, requested_cpus),
+	FIELD(work_record, requested_memory_bytes),
+	USAGE(work_record, usage),
+	FIELD(work_record, wall_ns),
+	FIELD(work_record, parallelism),
+	FIELD(work_record, programs),
+	FIELD(work_record, live_programs),
+	FIELD(work_record, failed_programs),
+	FIELD(work_record, lost_events),
+	FIELD(work_record, exit_code),
+	FIELD(work_record, exit_signal),
+	ENUM(work_record, bound, FIELD_ENUM_OR_NULL, bound),
+	RECORD(work_record, shares, shares_fields),
+	FIELD(work_record, run_name),
+	FIELD(work_record, scheduler),
+	FIELD(work_record, job_id),
+	FIELD(work_record, parent_run_id),
+	FIELD(work_record, uid),
+};
+
+static const struct field task_fields[] = {
+	PART(work_record, head, head_fields),
+	ENUM(work_record, phase, FIELD_ENUM, phase),
+	NAMED(work_record, name, head.task),
+	{ NULL, FIELD_PART, .inner = LIST(work_fields) },
+};
+
+static const struct field run_fields[] = {
+	PART(work_record, head, head_fields),
+	ENUM(work_record, phase, FIELD_ENUM, phase),
+	{ "name", FIELD_RUN_NAME },
+	{ NULL, FIELD_PART, .inner = LIST(work_fields) },
+};
+
+static const struct field pressure_fields[] = {
+	FIELD(pressure, some),
+	FIELD(pressure, full),
+};
+
+static const struct field host_fields[] = {
+	PART(host_record, head, head_fields),
+	FIELD(host_record, interval_ns),
+	FIELD(host_record, kernel),
+	FIELD(host_record, architecture),
+	FIELD(host_record, cpus),
+	FIELD(host_record, memory_bytes),
+	FIELD(host_record, memory_available_bytes),
+	FIELD(host_record, swap_bytes),
+	FIELD(host_record, swap_free_bytes),
+	FIELD(host_record, processes),
+	FIELD(host_record, threads),
+	FIELD(host_record, cpu_capacity_ns),
+	FIELD(host_record, cpu_busy_ns),
+	FIELD(host_record, cpu_iowait_ns),
+	FIELD(host_record, cpu_steal_ns),
+	FIELD(host_record, cpu_attributed_ns),
+	FIELD(host_record, cpu_unattributed_ns),
+	FIELD(host_record, rss_attributed_bytes),
+	FIELD(host_record, load1),
+	RECORD(host_record, psi_cpu, pressure_fields),
+	RECORD(host_record, psi_memory, pressure_fields),
+	RECORD(host_record, psi_io, pressure_fields),
+	FIELD(host_record, disk_read_bytes),
+	FIELD(host_record, disk_write_bytes),
+	FIELD(host_record, disk_read_attributed_bytes),
+	FIELD(host_record, disk_write_attributed_bytes),
+	FIELD(host_record, net_rx_bytes),
+	FIELD(host_record, net_tx_bytes),
+	FIELD(host_record, net_rx_attributed_bytes),
+	FIELD(host_record, net_tx_attributed_bytes),
+	FIELD(host_record, instance_type),
+	FIELD(host_record, price_per_hour),
+	FIELD(host_record, cloud),
+	FIELD(host_record, region),
+};
+
+static const struct field number_fields[] = {
+	TEXT(named_number, name),
+	FIELD(named_number, value),
+};
+
+static const struct field finding_fields[] = {
+	PART(finding_record, head, head_fields),
+	TEXT(finding_record, kind),
+	ENUM(finding_record, severity, FIELD_ENUM, severity),
+	FIELD(finding_record, program_id),
+	FIELD(finding_record, tool),
+	FIELD(finding_record, message),
+	RECORDS(finding_record, evidence, n_evidence, number_fields),
+	TEXTS(finding_record, causes, n_causes, FIELD_TEXTS),
+};
+
+static const struct field loss_fields[] = {
+	TEXT(agent_loss, place),
+	TEXT(agent_loss, reason),
+	FIELD(agent_loss, count),
+};
+
+static const struct field probe_fields[] = {
+	TEXT(agent_probe, name),
+	FIELD(agent_probe, runs),
+	FIELD(agent_probe, run_time_ns),
+};
+
+static const struct field agent_fields[] = {
+	PART(agent_record, head, head_fields),
+	TEXT(agent_record, event),
+	TEXT(agent_record, version),
+	FIELD(agent_record, config_generation),
+	FIELD(agent_record, interval_ns),
+	RECORDS(agent_record, events, n_events, number_fields),
+	RECORDS(agent_record, lost, n_lost, loss_fields),
+	RECORDS(agent_record, probes, n_probes, probe_fields),
+	FIELD(agent_record, spool_records),
+	FIELD(agent_record, spool_bytes),
+	FIELD(agent_record, spool_age_ns),
+	FIELD(agent_record, delivered),
+	FIELD(agent_record, retried),
+	FIELD(agent_record, cpu_ns),
+	FIELD(agent_record, rss_bytes),
+	FIELD(agent_record, message),
+};
+
+struct field_list
+fields_of(enum topic topic)
 {
-	va_list ap;
+	static const struct field_list lists[TOPIC_COUNT] = {
+		[TOPIC_PROGRAM] = LIST(program_fields),
+		[TOPIC_USAGE] = LIST(usage_fields),
+		[TOPIC_TASK] = LIST(task_fields),
+		[TOPIC_RUN] = LIST(run_fields),
+		[TOPIC_HOST] = LIST(host_fields),
+		[TOPIC_FINDING] = LIST(finding_fields),
+		[TOPIC_AGENT] = LIST(agent_fields),
+	};
 
-	va_start(ap, format);
-	vsnprintf(err->text, err->size, format, ap);
-	va_end(ap);
-	return -EPROTO;
-}
-
-static avro_schema_t
-resolve(avro_schema_t schema)
-{
-	return is_avro_link(schema) ? avro_schema_link_target(schema) : schema;
-}
-
-/* The schema behind ["null", X]; NULL when it is not such a union. */
-static avro_schema_t
-nullable_of(avro_schema_t schema)
-{
-	if (!is_avro_union(schema) || avro_schema_union_size(schema) != 2 ||
-	    !is_avro_null(avro_schema_union_branch(schema, 0)))
-		return NULL;
-	return resolve(avro_schema_union_branch(schema, 1));
-}
-
-static int check_nested(const char *record, const char *name, avro_schema_t schema,
-    struct error *err);
-
-static int
-check_record(const char *record, avro_schema_t schema, const struct field *fields, size_t n,
-    struct error *err)
-{
-	if (!is_avro_record(schema))
-		return fail(err, "schema %s: not a record", record);
-	for (size_t i = 0; i < n; i++) {
-		const char *name = i < avro_schema_record_size(schema) ?
-		    avro_schema_record_field_name(schema, (int)i) : "(none)";
-		avro_schema_t type;
-		int r;
-
-		if (strcmp(name, fields[i].name) != 0)
-			return fail(err, "schema %s: field %zu is \"%s\", and the program would "
-			    "write \"%s\" there", record, i, name, fields[i].name);
-		type = resolve(avro_schema_record_field_get_by_index(schema, (int)i));
-		if (fields[i].is_nullable)
-			type = nullable_of(type);
-		if (type == NULL || avro_typeof(type) != fields[i].type)
-			return fail(err, "schema %s: field \"%s\" has another type than the program "
-			    "writes", record, name);
-		r = check_nested(record, name, type, err);
-		if (r < 0)
-			return r;
-	}
-	if (avro_schema_record_size(schema) != n)
-		return fail(err, "schema %s: field %zu, \"%s\", is one that the program does not write",
-		    record, n, avro_schema_record_field_name(schema, (int)n));
-	return 0;
-}
-
-static int
-check_resources(const char *record, avro_schema_t schema, struct error *err)
-{
-	struct field fields[USAGE_FIELDS];
-
-	for (int i = 0; i < USAGE_FIELDS; i++)
-		fields[i] = (struct field){ usage_name(i), AVRO_INT64, true };
-	return check_record(record, schema, fields, USAGE_FIELDS, err);
-}
-
-/* Symbols in the order of a C enum; from names that enum's first value that is not null. */
-static int
-check_enum(const char *record, avro_schema_t schema, const char *(*symbol)(int), int first,
-    struct error *err)
-{
-	int n = avro_schema_enum_number_of_symbols(schema);
-
-	for (int i = 0; i < n || symbol(first + i) != NULL; i++) {
-		const char *want = symbol(first + i);
-		const char *have = i < n ? avro_schema_enum_get(schema, i) : "(none)";
-
-		if (want == NULL || strcmp(have, want) != 0)
-			return fail(err, "schema %s: symbol %d of %s is %s, and the program means %s",
-			    record, i, avro_schema_name(schema), have, want ? want : "(none)");
-	}
-	return 0;
-}
-
-static const char *phase_symbol(int i) { return record_phase_name(i); }
-static const char *reason_symbol(int i) { return end_reason_name(i); }
-static const char *bound_symbol(int i) { return bound_name(i); }
-static const char *severity_symbol(int i) { return finding_severity_name(i); }
-
-/* What stands inside a field: symbols, items, nested records. */
-static int
-check_nested(const char *record, const char *name, avro_schema_t schema, struct error *err)
-{
-#define NESTED(fields) check_record(inner, schema, fields, sizeof(fields) / sizeof((fields)[0]), err)
-	char inner[128];
-
-	snprintf(inner, sizeof(inner), "%s.%s", record, name);
-	if (is_avro_array(schema)) {
-		schema = resolve(avro_schema_array_items(schema));
-		if (strcmp(name, "evidence") == 0 || strcmp(name, "events") == 0)
-			return NESTED(number_fields);
-		if (strcmp(name, "variables") == 0)
-			return NESTED(variable_fields);
-		if (strcmp(name, "lost") == 0)
-			return NESTED(loss_fields);
-		if (strcmp(name, "probes") == 0)
-			return NESTED(probe_fields);
-		return is_avro_string(schema) ? 0 : fail(err, "schema %s: not an array of strings",
-		    inner);
-	}
-	if (is_avro_enum(schema)) {
-		if (strcmp(name, "phase") == 0)
-			return check_enum(record, schema, phase_symbol, 0, err);
-		if (strcmp(name, "end_reason") == 0)
-			return check_enum(record, schema, reason_symbol, 1, err);
-		if (strcmp(name, "bound") == 0)
-			return check_enum(record, schema, bound_symbol, 1, err);
-		return check_enum(record, schema, severity_symbol, 0, err);
-	}
-	if (is_avro_record(schema)) {
-		if (strcmp(name, "usage") == 0)
-			return check_resources(inner, schema, err);
-		if (strcmp(name, "shares") == 0)
-			return NESTED(shares_fields);
-		return NESTED(pressure_fields);
-	}
-	return 0;
-#undef NESTED
-}
-
-int
-fields_check(enum topic topic, avro_schema_t schema, char *text, size_t size)
-{
-#define TOPIC(name, fields) \
-	check_record(name, schema, fields, sizeof(fields) / sizeof((fields)[0]), &err)
-	struct error err = { text, size };
-
-	switch (topic) {
-	case TOPIC_PROGRAM:
-		return TOPIC("Program", program_fields);
-	case TOPIC_USAGE:
-		return TOPIC("Usage", usage_fields);
-	case TOPIC_TASK:
-		return TOPIC("Task", work_fields);
-	case TOPIC_RUN:
-		return TOPIC("Run", work_fields);
-	case TOPIC_HOST:
-		return TOPIC("Host", host_fields);
-	case TOPIC_FINDING:
-		return TOPIC("Finding", finding_fields);
-	case TOPIC_AGENT:
-		return TOPIC("Agent", agent_fields);
-	case TOPIC_COUNT:
-		break;
-	}
-	return -EINVAL;
-#undef TOPIC
+	return (unsigned)topic < TOPIC_COUNT ? lists[topic] : (struct field_list){ 0 };
 }

@@ -15,7 +15,7 @@
 
 #include "samples.h"
 #include "codec/encode.h"
-#include "codec/fields.h"
+#include "codec/fields_check.h"
 
 static struct encoder *encoder;
 static char err[256];
