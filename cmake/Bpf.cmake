@@ -26,7 +26,9 @@ foreach(file bpf/event.h bpf/resources.h bpf/filter_map.h bpf/state.h bpf/state.
 endforeach()
 string(SHA256 BPF_LAYOUT "${BPF_LAYOUT}")
 string(SUBSTRING ${BPF_LAYOUT} 0 12 BPF_LAYOUT)
-add_compile_definitions(SLUICE_STATE_LAYOUT="${BPF_LAYOUT}")
+# Of the one file that names the pins after it: a header of bpf/ that changes recompiles no more than what includes it.
+set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/attach/probes_pins.c APPEND PROPERTY
+	COMPILE_DEFINITIONS SLUICE_STATE_LAYOUT="${BPF_LAYOUT}")
 set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
 
 # bpf_object(SOURCE OBJECT [INCLUDED…]): compiled anew when SOURCE, a header or another source that it includes changes.
