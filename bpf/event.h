@@ -60,14 +60,19 @@ enum event_net {		/* the classes of sockets that we tell apart */
 	EVENT_NET_COUNT,
 };
 
-/* Programs and reasons by which the kernel side counts what it could not do. */
+/* Programs and reasons by which the kernel side counts what it could not do; P(id, name of the program). */
+#define EVENT_PROGRAMS(P)		\
+	P(FORK, "on_fork")		\
+	P(EXEC, "on_exec")		\
+	P(EXIT, "on_exit")		\
+	P(FREE, "on_free")		\
+	P(ITER, "on_task")		\
+	P(CGROUP, "cgroup_announce")
+
 enum event_program {
-	EVENT_PROG_FORK,
-	EVENT_PROG_EXEC,
-	EVENT_PROG_EXIT,
-	EVENT_PROG_FREE,
-	EVENT_PROG_ITER,
-	EVENT_PROG_CGROUP,
+#define EVENT_PROGRAM(id, name) EVENT_PROG_##id,
+	EVENT_PROGRAMS(EVENT_PROGRAM)
+#undef EVENT_PROGRAM
 	EVENT_PROG_COUNT,
 };
 

@@ -122,7 +122,11 @@ on_cgroup_event(const struct cgroup_event *s, void *arg)
 	agent_learn_cgroup(a, &with_limits);
 }
 
-const struct decode_ops agent_decode_ops = { on_exec_event, on_state_event, on_cgroup_event };
+const struct decode_ops agent_decode_ops = {
+	.exec = on_exec_event,
+	.state = on_state_event,
+	.cgroup = on_cgroup_event,
+};
 
 /* correlate → stream */
 

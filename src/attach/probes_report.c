@@ -88,12 +88,9 @@ const char *
 probes_program_name(unsigned program)
 {
 	static const char *const names[EVENT_PROG_COUNT] = {
-		[EVENT_PROG_FORK] = "on_fork",
-		[EVENT_PROG_EXEC] = "on_exec",
-		[EVENT_PROG_EXIT] = "on_exit",
-		[EVENT_PROG_FREE] = "on_free",
-		[EVENT_PROG_ITER] = "on_task",
-		[EVENT_PROG_CGROUP] = "cgroup_announce",
+#define EVENT_PROGRAM(id, name) name,
+		EVENT_PROGRAMS(EVENT_PROGRAM)
+#undef EVENT_PROGRAM
 	};
 
 	return program < EVENT_PROG_COUNT ? names[program] : "?";

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signals: the table of signals. A signal is a group of kernel hooks that fill some fields of the records. Its
- * row has the hooks that can serve it, the best first, what each of them asks of the kernel, and the BPF
- * programs that are attached to it. Loading, `sluice doctor` and the status loop over the table.
+ * signals: the table of signals (signals.def). A row has the hooks that can serve the signal, the best first, what
+ * each of them asks of the kernel, and the BPF programs that are attached to it. Loading, `sluice doctor` and the
+ * status loop over the table.
  */
 #ifndef SLUICE_ATTACH_SIGNALS_H
 #define SLUICE_ATTACH_SIGNALS_H
@@ -14,13 +14,9 @@
 #include "model/health.h"
 
 enum signal_id {
-	SIGNAL_LIFECYCLE,
-	SIGNAL_REPLACED_PEAK,
-	SIGNAL_PEAK_RSS,
-	SIGNAL_NETWORK,
-	SIGNAL_BLOCK_IO_DELAY,
-	SIGNAL_CPU_SPLIT,
-	SIGNAL_SNAPSHOT,
+#define SIGNAL(id, ...) SIGNAL_##id,
+#include "attach/signals.def"
+#undef SIGNAL
 	SIGNALS,
 };
 

@@ -15,13 +15,7 @@
 
 struct decoder;			/* opaque: room for the text of one event */
 
-struct decode_ops {
-	void (*exec)(const struct exec_event *event, void *arg);
-	void (*state)(const struct state_event *event, void *arg);
-	void (*cgroup)(const struct cgroup_event *event, void *arg);
-};
-
-/* ops is copied; arg goes to each call. 0 or -ENOMEM. */
+/* ops (model/event.h) is copied; arg goes to each call. 0 or -ENOMEM. */
 int decoder_new(const struct decode_ops *ops, void *arg, struct decoder **ret);
 void decoder_free(struct decoder *d);	/* NULL is fine */
 

@@ -118,4 +118,11 @@ struct cgroup_event {
 	struct opt_u64 memory_bytes;
 };
 
+/* What decode() calls, one of them for each event; arg is its caller's. */
+struct decode_ops {
+	void (*exec)(const struct exec_event *event, void *arg);
+	void (*state)(const struct state_event *event, void *arg);
+	void (*cgroup)(const struct cgroup_event *event, void *arg);
+};
+
 #endif
