@@ -28,16 +28,16 @@ def changes(heading):
 
 
 class Tree:
-    """This tree with its builds, as an overlay that only a process of its own and the commands given here see. It lies
-    where the tree lies, so that ninja compiles no more than what a change asks for. It ends with close()."""
+    """A copy of this tree and its builds: an overlay at the tree's own path, mounted in a namespace of its own, so that
+    ninja compiles no more than what a change asks for. Commands run in it by run(); close() ends it."""
 
     def __init__(self, room):
         for name in ("upper", "work"):
             os.makedirs(os.path.join(room, name))
         script = ('mount -t overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" recipe "$1" && echo mounted && '
                   'read -r end')
-        self.holder = subprocess.Popen(["unshare", "--mount", "sh", "-c", script, "sh", ROOT, room], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, text=True)
+        self.holder = subprocess.Popen(["unshare", "--mount", "sh", "-c", script, "sh", ROOT, room], text=True,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if self.holder.stdout.readline() != "mounted\n":
             raise AssertionError("no overlay could be mounted; it takes root")
 
@@ -45,7 +45,7 @@ class Tree:
         self.holder.communicate()
 
     def path(self, name):
-        """Where a file of the tree lies for who does not see the overlay."""
+        """The path by which a process outside of the overlay opens a file of the tree."""
         return f"/proc/{self.holder.pid}/root{ROOT}/{name}"
 
     def read(self, name):
