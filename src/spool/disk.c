@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * disk: the directory, and what to do while it takes nothing. Batches gather in memory behind
- * what is on disk; once a second the disk is tried again, and gets them in their order.
+ * disk: the directory, and recovery from a disk that cannot be written. New batches are then kept in memory;
+ * the disk is tried again once a second, and the batches are written to it in order.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "spool/state.h"
 
-/* The directory and those above it. */
+/* Creates the directory and its parents. */
 static int
 make_dirs(const char *dir)
 {
@@ -26,7 +26,7 @@ make_dirs(const char *dir)
 	for (char *slash = path + 1; r == 0 && (slash = strchr(slash, '/')) != NULL; slash++) {
 		*slash = '\0';
 		r = mkdir(path, 0755) < 0 ? -errno : 0;
-		/* It may be there where it could not have been made: on a disk that is read-only, say. */
+		/* mkdir(2) can fail on a directory that exists, for example with EROFS. */
 		if (r < 0 && access(path, F_OK) == 0)
 			r = 0;
 		*slash = '/';
@@ -37,7 +37,7 @@ make_dirs(const char *dir)
 	return r;
 }
 
-/* Makes, opens and locks it. A file descriptor, or a negative errno. */
+/* Creates, opens and locks the directory. A file descriptor, or a negative errno. */
 static int
 lock_dir(const char *dir)
 {
@@ -98,7 +98,7 @@ spool_dir_is_there(const struct spool *s)
 	    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
-/* A new directory under the old name: nothing of ours is in it. */
+/* Switches to a new directory of the same name, which contains no file of the spool yet. */
 static int
 move_in(struct spool *s)
 {
@@ -115,7 +115,7 @@ move_in(struct spool *s)
 	for (int q = 0; q < SPOOL_QUEUES; q++)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			seg->is_sealed = seg->is_sealed || seg->is_on_disk;
-	/* A checkpoint that went with the old one helps nobody after a restart. */
+	/* A checkpoint in the old directory is not there after a restart. */
 	s->safe = (struct spool_checkpoint){ 0 };
 	s->needs_checkpoint = true;
 	return 0;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * flight: what was handed out and is not yet acknowledged; as large as that is.
+ * flight: records that are handed out and not yet acknowledged, in a ring that grows with their number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ spool_flight_find(const struct spool_flight *f, uint64_t number, uint64_t *index
 
 	if (low == high || number < spool_flight_at(f, low)->number)
 		return NULL;
-	/* Where the numbers have no gap, the first guess is right. */
+	/* The first guess is right as long as the numbers have no gap. */
 	*index = low + (number - spool_flight_at(f, low)->number);
 	if (*index < high && spool_flight_at(f, *index)->number == number)
 		return spool_flight_at(f, *index);
@@ -76,7 +76,7 @@ spool_flight_finish(struct spool_flight *f, struct spool_handed *h)
 	if (h->flags & SPOOL_IS_OUT)
 		f->n_out--;
 	h->flags = (uint8_t)((h->flags & ~SPOOL_IS_OUT) | SPOOL_IS_DONE);
-	h->seg = NULL;		/* which may be gone before this entry is */
+	h->seg = NULL;		/* the segment may be freed before this entry is */
 	while (f->head < f->tail && (spool_flight_at(f, f->head)->flags & SPOOL_IS_DONE))
 		f->head++;
 	if (f->redo < f->head)

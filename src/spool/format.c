@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * format: heads and entries from and to bytes. Reading trusts no length.
+ * format: packs and unpacks heads and entries. Unpacking trusts no length.
  */
 #include "base/endian.h"
 #include "spool/format.h"
@@ -126,7 +126,7 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 		ret->place.ring_id = le_get32(from + 56);
 		memcpy(ret->place.boot_id, from + 60, BOOT_ID);
 	}
-	/* Each entry has a head at least, so the counts cannot be larger than the bytes allow. */
+	/* Each entry has at least a head, so the counts cannot be larger than the bytes allow. */
 	if (ret->len > SPOOL_BATCH_MAX || ret->entries > ret->len / SPOOL_ENTRY_HEAD ||
 	    ret->records > ret->entries || ret->first > UINT64_MAX / 4)
 		return -EBADMSG;
@@ -190,7 +190,7 @@ spool_entry_unpack(const uint8_t *from, size_t len, struct spool_entry *ret)
 	ret->key = (const char *)from + SPOOL_ENTRY_HEAD;
 	ret->data = from + SPOOL_ENTRY_HEAD + ret->key_len + 1;
 	ret->len = len;
-	/* A key that ends early, or not at all, was never written by us. */
+	/* The spool never writes a key with a NUL inside, or without one at its end. */
 	return memchr(ret->key, '\0', ret->key_len + 1) == ret->key + ret->key_len ? 0 : -EBADMSG;
 }
 

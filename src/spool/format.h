@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * format: the bytes of a segment, and nothing that touches a file.
+ * format: the binary format of a segment, without any file access.
  *
- * All numbers are little-endian. A segment is a head and then batches; a batch is a head and then
- * entries. Every head has a CRC-32C of its own, an entry's covers its key and data too, so any byte
- * of a segment is covered by exactly one.
+ * All numbers are little-endian. A segment is a head followed by batches; a batch is a head followed by
+ * entries. Every head has a CRC-32C of its own, and an entry's CRC covers its key and data too, so any byte of
+ * a segment is covered by exactly one.
  *
  *	segment head	 0 u32 "SLSG"	 4 u16 version	 6 u16 queue	 8 u64 number of the segment
  *			16 u64 number of its first record	24 u64 oldest segment that a replay needs
@@ -16,17 +16,17 @@
  *			20 u16 flags	22 u16 queue
  *			24 u64 number of the segment	32 u64 offset of this head in it
  *			40 u64 number of the first record
- *			48 u64 position in the ring	56 u32 ring id	60 char boot id[36]
+ *			48 u64 ring offset	56 u32 ring id	60 char boot id[36]
  *			96 n times: u64 next seq, u32 records, u32 0
  *	entry		 0 u32 CRC of the rest	 4 u8 kind	 5 u8 topic, an index into the segment's
  *			 6 u16 length of the key	 8 u32 length of the data	12 u32 0
  *			16 u64 seq	24 i64 time in microseconds
  *			32 key, NUL, data
  *
- * A batch head says where it stands, so that one which is found by its magic inside of a record, or
- * in a block of another file that a power cut left in this one, is not taken for a batch.
+ * A batch head contains its own position, so that a copy of one inside a record, or in a block of another file
+ * that a power cut left in this one, is not taken for a batch.
  *
- * Records of a queue are numbered from 0 without end; the numbers may have gaps and never go back.
+ * Records of a queue are numbered from 0; the numbers may have gaps and never decrease.
  */
 #ifndef SLUICE_SPOOL_FORMAT_H
 #define SLUICE_SPOOL_FORMAT_H
@@ -41,7 +41,7 @@ enum {
 	SPOOL_TOPICS_MAX = 32,
 	SPOOL_NAME_SIZE = 32,
 	SPOOL_RECORD_MAX = 16 << 20,
-	SPOOL_BATCH_MAX = 64 << 20,	/* entries of one batch, in bytes */
+	SPOOL_BATCH_MAX = 64 << 20,	/* limit for the entries of one batch */
 	SPOOL_SEGMENT_HEAD_MIN = 44,
 	SPOOL_SEGMENT_HEAD_MAX = 44 + SPOOL_TOPICS_MAX * 48,
 	SPOOL_BATCH_HEAD_MAX = 96 + SPOOL_TOPICS_MAX * 16,
@@ -53,12 +53,12 @@ enum {
 enum spool_entry_kind {
 	SPOOL_ENTRY_RECORD = 1,
 	SPOOL_ENTRY_WAL = 2,
-	SPOOL_ENTRY_CHECKPOINT = 3,	/* entries before this one are forgotten */
+	SPOOL_ENTRY_CHECKPOINT = 3,	/* entries before this one are not replayed */
 };
 
 enum spool_batch_flag {
-	SPOOL_BATCH_PLACE = 1,		/* it has a place in the ring */
-	SPOOL_BATCH_CHECKPOINT = 2,	/* a checkpoint is among its entries */
+	SPOOL_BATCH_PLACE = 1,		/* has a ring offset */
+	SPOOL_BATCH_CHECKPOINT = 2,	/* contains a checkpoint */
 	SPOOL_BATCH_WAL = 4,
 };
 
@@ -77,7 +77,7 @@ struct spool_segment_head {
 };
 
 struct spool_batch_head {
-	uint32_t len;			/* of the entries */
+	uint32_t len;			/* of all entries */
 	uint32_t entries;
 	uint32_t records;
 	uint16_t flags;
@@ -102,26 +102,26 @@ struct spool_entry {
 	size_t len;			/* of the whole entry */
 };
 
-/* Packs a head into to, which has SPOOL_SEGMENT_HEAD_MAX bytes. Its length. */
+/* Packs a head into to, which has room for SPOOL_SEGMENT_HEAD_MAX bytes. Returns its length. */
 size_t spool_segment_head_pack(uint8_t *to, const struct spool_segment_head *h);
-/* 0, or -EBADMSG: not a head, or one of another version. len may be more than the head's. */
+/* Unpacks a head. len may exceed the head's length. 0, or -EBADMSG: not a head, or one of another version. */
 int spool_segment_head_unpack(const uint8_t *from, size_t len, struct spool_segment_head *ret);
 
 size_t spool_batch_head_size(unsigned n_topics);
 void spool_batch_head_pack(uint8_t *to, const struct spool_batch_head *h, unsigned n_topics);
-/* from has spool_batch_head_size() bytes. 0 or -EBADMSG. */
+/* Unpacks a head from spool_batch_head_size() bytes. 0 or -EBADMSG. */
 int spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_batch_head *ret);
 
-/* Bytes that an entry takes. */
+/* Returns the size of a packed entry in bytes. */
 size_t spool_entry_size(size_t key_len, size_t data_len);
-/* Packs into to, which has spool_entry_size() bytes, and computes the CRC. */
+/* Packs an entry into to, which has room for spool_entry_size() bytes, and computes its CRC. */
 void spool_entry_pack(uint8_t *to, const struct spool_entry *e);
-/* The length of an entry whose first SPOOL_ENTRY_HEAD bytes are at from, or 0: not an entry. */
+/* Returns the length of the entry that begins with the SPOOL_ENTRY_HEAD bytes at from; 0: not an entry. */
 size_t spool_entry_peek(const uint8_t *from, unsigned n_topics);
-/* from has as many bytes as spool_entry_peek() said. 0 or -EBADMSG. ret points into from. */
+/* Unpacks an entry of len bytes, as returned by spool_entry_peek(). ret points into from. 0 or -EBADMSG. */
 int spool_entry_unpack(const uint8_t *from, size_t len, struct spool_entry *ret);
 
-/* CRC-64-AVRO of a schema's text, as Avro's specification defines it for fingerprints. */
+/* Returns the CRC-64-AVRO of a schema's text, the fingerprint that Avro's specification defines. */
 uint64_t spool_fingerprint(const void *text, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * mark: what has become of all that was committed up to a moment.
+ * mark: progress of the records that were committed up to a moment.
  */
 #include "spool/state.h"
 

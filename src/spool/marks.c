@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * marks: the state file. It has its blocks from the start and is written in place, so that a
- * full disk does not stop it; two slots in turn, so that a torn write leaves the older one.
+ * marks: the state file. Its blocks are allocated once and it is written in place, so that it can be written on
+ * a full disk; two slots are written alternately, so that a torn write leaves the older one.
  *
  *	slot	 0 u32 "SLST"	 4 u32 CRC of the rest	 8 u64 generation	16 u32 version
  *		20 u32 clean	24 char boot id[40]
@@ -41,7 +41,7 @@ _Static_assert(QUEUES_AT + SPOOL_QUEUES * QUEUE_SIZE <= COUNTS_AT, "queues overl
 _Static_assert(TOPICS_AT + SPOOL_TOPICS_MAX * TOPIC_SIZE <= SKIPS_AT, "topics overlap");
 _Static_assert(SKIPS_AT + SPOOL_SKIPS * SKIP_SIZE <= SLOT, "skips overlap");
 
-/* Room for one more range, unless the file has none. */
+/* Adds a range unless it is empty. False: the slot is full. */
 static bool
 put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, uint64_t from, uint64_t count)
 {
@@ -57,8 +57,8 @@ put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, uint64_t from, uint
 }
 
 /*
- * What is acknowledged above the mark: of what was handed out, only at the end, since finding it
- * costs a walk; of what an earlier owner's state said, always.
+ * Packs the ranges acknowledged above done_below: those of an earlier owner always, those of records handed out
+ * by this one only when it closes, because finding them takes a walk.
  */
 static void
 pack_skips(struct spool *s, uint8_t *slot, bool is_clean)
@@ -142,7 +142,7 @@ spool_marks_open(struct spool *s)
 	fd = openat(s->dir_fd, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	/* Blocks that hold bytes already: writing over them needs none that are free. */
+	/* Zeros are written, because overwriting a merely reserved block can still need free blocks. */
 	if (lseek(fd, 0, SEEK_END) < 2 * (off_t)SLOT) {
 		r = -posix_fallocate(fd, 0, 2 * (off_t)SLOT);
 		if (r == 0)
@@ -184,7 +184,7 @@ by_from(const void *a, const void *b)
 	return x->from < y->from ? -1 : x->from > y->from;
 }
 
-/* Rising, and no two that touch: what spool_is_skipped() searches. */
+/* Sorts the ranges and merges those that touch, as spool_is_skipped() needs them. */
 static void
 arrange_skips(struct spool_queue_state *q)
 {
@@ -220,14 +220,14 @@ unpack_skips(struct spool *s, const uint8_t *slot)
 		if (q->skips == NULL)
 			q->skips = calloc(SPOOL_SKIPS, sizeof(*q->skips));
 		if (q->skips == NULL)
-			return;		/* they come again, marked */
+			return;		/* they are handed out again as redeliveries */
 		q->skips[q->n_skips++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
 	}
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		arrange_skips(&s->queues[queue]);
 }
 
-/* Whole, and with numbers that can have been reached. */
+/* Checks magic, version and CRC, and that the numbers are plausible. */
 static bool
 is_slot(const uint8_t *slot)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * queue: a queue's segments in their order, its cursor, and how far it is handed out and acknowledged.
+ * queue: a queue's segments in order, its cursor, and how far it is handed out and acknowledged.
  */
 #include "spool/state.h"
 
@@ -18,7 +18,7 @@ spool_queue_append(struct spool *s, struct spool_segment *seg)
 		spool_segment_rest(s, before);
 }
 
-/* The number at the cursor. */
+/* Returns the number of the next record at the cursor. */
 static uint64_t
 reached(const struct spool_queue_state *q)
 {

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * read: records to the output, what it gives back, and what it is done with.
+ * read: hands records to the output, takes them back and acknowledges them.
  *
- * A record's id is its number in the queue, and the queue in the lowest bit. First come records that
- * are handed out again (they are in the flight, behind redo), then the next ones at the cursor.
+ * A record's id is its number, shifted left by one bit, with the queue in the lowest bit. Records that have to
+ * be handed out again (in the flight, from redo on) precede those at the cursor.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ spool_is_drained(struct spool *s)
 	return true;
 }
 
-/* Records that the cursor has passed without reading them. */
+/* Counts the records of a segment that the cursor has skipped as corrupt. */
 static void
 write_off(struct spool *s, struct spool_queue_state *q, struct spool_segment *seg)
 {
@@ -52,7 +52,7 @@ write_off(struct spool *s, struct spool_queue_state *q, struct spool_segment *se
 	}
 }
 
-/* True: give the bytes up; false: try again later. */
+/* Returns whether to give up the unreadable bytes; false: try again later. */
 static bool
 is_read_hopeless(struct spool *s, struct spool_queue_state *q, int error)
 {
@@ -70,7 +70,7 @@ is_read_hopeless(struct spool *s, struct spool_queue_state *q, int error)
 	return false;
 }
 
-/* The cursor is at the end of what its segment has. False: it stays there. */
+/* Moves the cursor from the end of its segment to the next one. False: there is none yet. */
 static bool
 end_segment(struct spool *s, struct spool_queue_state *q)
 {
@@ -86,7 +86,7 @@ end_segment(struct spool *s, struct spool_queue_state *q)
 	return true;
 }
 
-/* The record at the queue's cursor. 1, or 0: none now. */
+/* Reads the record at the queue's cursor. 1, or 0: none now. */
 static int
 peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
 {
@@ -115,7 +115,7 @@ peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
 				return 0;
 			r = spool_walk_batch(s, &q->reader, w, &head);
 			q->has_passed_over = q->has_passed_over || w->passed > 0;
-			/* Most batches of the main queue may have no record at all. */
+			/* Most batches of the main queue may contain no record. */
 			if (r == 1 && (head.records == 0 || w->number_end <= q->done_below))
 				spool_walk_leave(w);
 			if (r == 0 && !end_segment(s, q))
@@ -130,7 +130,7 @@ peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
 	return 0;
 }
 
-/* To the output: h is of the record e. */
+/* Fills ret from the entry e and marks the record at index as handed out. */
 static void
 hand(struct spool *s, enum spool_queue queue, uint64_t index, const struct spool_entry *e,
     struct spool_record *ret)
@@ -161,7 +161,7 @@ hand(struct spool *s, enum spool_queue queue, uint64_t index, const struct spool
 	s->was_ungot = false;
 }
 
-/* What was handed out before, and is to be handed out again. */
+/* Finds the next record that was handed out before and has to be handed out again. */
 static bool
 next_again(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 {
@@ -212,7 +212,10 @@ next_new(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 	if (spool_flight_push(&q->flight, &h) < 0)
 		return false;
 	spool_walk_on(&q->cursor, &e);
-	/* Written ahead of the first that the mark does not cover, so that a crash cannot hide one. */
+	/*
+	 * The state file is written before the first record that its mark does not cover is handed out: a
+	 * record handed out before a crash is then always marked as a redelivery.
+	 */
 	if (h.number >= q->handed_mark) {
 		q->handed_mark = h.number + SPOOL_HANDED_AHEAD;
 		if (spool_marks_write(s, false) < 0)
@@ -253,7 +256,7 @@ spool_unget(struct spool *s)
 		s->stats.handed_again--;
 	h->flags &= (uint8_t)~SPOOL_IS_OUT;
 	f->n_out--;
-	if (h->seg == NULL) {	/* given up meanwhile */
+	if (h->seg == NULL) {	/* dropped meanwhile */
 		s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
 		s->waiting--;
 		spool_flight_finish(f, h);

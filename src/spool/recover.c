@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * recover: what an earlier owner left. Segments of which everything is acknowledged and that no
- * replay needs are removed unread; all others are read once from end to end, a window at a time.
+ * recover: reads the files of an earlier owner. Segments of which everything is acknowledged and that no replay
+ * needs are removed unread; all others are read once from end to end, a window at a time.
  *
- * What stands behind the last whole batch of a queue is the batch that a crash tore: cut off. Anywhere
- * else, what cannot be read is passed over, and stays as it is.
+ * Bytes behind the last whole batch of a queue are a batch torn by a crash, and are cut off. Unreadable bytes
+ * elsewhere are skipped and stay in the file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -49,7 +49,7 @@ by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* The numbers of each queue's segments, rising. */
+/* Lists the numbers of each queue's segments, ascending. */
 static int
 list(struct spool *s, struct names names[SPOOL_QUEUES])
 {
@@ -74,7 +74,7 @@ list(struct spool *s, struct names names[SPOOL_QUEUES])
 				continue;
 			named.number = strtoull(entry->d_name + prefix, NULL, 10);
 			spool_segment_name(&named, name);
-			/* Also those that were put aside: their names are taken. */
+			/* Segments renamed to .bad count too: their numbers are taken. */
 			if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
 			    named.number > UINT64_MAX / 2)
 				continue;
@@ -91,7 +91,7 @@ list(struct spool *s, struct names names[SPOOL_QUEUES])
 	return r;
 }
 
-/* The topics of the segment as this program knows them. -EBADMSG: one is of a newer program. */
+/* Maps the segment's topics to this program's. -EBADMSG: one is unknown, from a newer program. */
 static int
 map_topics(struct spool *s, struct spool_segment *seg, const struct spool_segment_head *h)
 {
@@ -111,7 +111,7 @@ map_topics(struct spool *s, struct spool_segment *seg, const struct spool_segmen
 	return 0;
 }
 
-/* A crash before the first batch was whole leaves less than a head. */
+/* Returns whether a head is incomplete because of a crash before the first batch was whole. */
 static bool
 is_torn_head(const uint8_t *head, size_t len)
 {
@@ -123,7 +123,7 @@ is_torn_head(const uint8_t *head, size_t len)
 	return topics <= SPOOL_TOPICS_MAX && len < SPOOL_SEGMENT_HEAD_MIN + (size_t)topics * 48;
 }
 
-/* Opens a segment and reads its head. 0; -EBADMSG: unreadable; -ENODATA: torn, or another errno. */
+/* Opens a segment and reads its head. 0; -EBADMSG: unreadable; -ENODATA: torn; or another negative errno. */
 static int
 open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_head *h)
 {
@@ -134,7 +134,7 @@ open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_he
 
 	if (r == -EROFS || r == -EACCES) {
 		r = spool_segment_open(s, seg, O_RDONLY | O_NONBLOCK);
-		seg->is_sealed = true;		/* also once the disk takes something again */
+		seg->is_sealed = true;		/* stays so when the disk can be written again */
 	}
 	if (r < 0)
 		return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : -EBADMSG;
@@ -165,7 +165,7 @@ put_aside(struct spool *s, const struct spool_segment *seg, struct spool_recover
 	recovery->unreadable++;
 }
 
-/* Opens all segments of a queue whose heads are good, in order. *needed_from is the last head's. */
+/* Opens all segments of a queue with valid heads, in order. *needed_from is the last head's. */
 static int
 open_queue(struct spool *s, enum spool_queue queue, const struct names *names,
     uint64_t *needed_from, struct spool_recovery *recovery)
@@ -213,7 +213,7 @@ discard(struct spool *s, struct spool_segment *seg)
 	spool_segment_free(s, seg);
 }
 
-/* The segment counts as ending at an offset. */
+/* Ignores the segment's bytes from an offset on. */
 static void
 shorten(struct spool *s, struct spool_segment *seg, uint64_t at)
 {
@@ -236,7 +236,7 @@ take_wal_entry(struct spool *s, const struct spool_walk *w, const struct spool_e
 	}
 }
 
-/* The entries of one batch. 0, or a negative errno: reading failed. */
+/* Reads the entries of one batch. 0, or a negative errno: reading failed. */
 static int
 scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
     const struct spool_batch_head *h, struct spool_recovery *recovery)
@@ -317,7 +317,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE)
 		return r;
 	if (r < 0) {
-		/* Not even readable: what was read of it counts, the rest does not. */
+		/* After a read error, batches read so far count, the rest is ignored. */
 		recovery->corrupt_batches++;
 		recovery->corrupt_bytes += seg->size - w.at;
 		seg->is_sealed = true;
@@ -338,7 +338,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 	return 0;
 }
 
-/* Can the next batch go there? Its schemas must be the ones that are used now. */
+/* Seals a segment whose schemas differ from the current ones: the next batch cannot go there. */
 static void
 seal_if_other(struct spool *s, struct spool_segment *seg)
 {
@@ -350,7 +350,7 @@ seal_if_other(struct spool *s, struct spool_segment *seg)
 			seg->is_sealed = true;
 }
 
-/* Numbers that no record had are not acknowledged, whatever the state file says. */
+/* Cuts ranges to numbers that a record has had, in case the state file is wrong. */
 static void
 trim_skips(struct spool_queue_state *q)
 {
@@ -369,8 +369,9 @@ trim_skips(struct spool_queue_state *q)
 }
 
 /*
- * What a killed owner wrote is in the page cache at best. The last segment is synced with what is
- * added to it; nobody asks again for those before it, and they are handed out first.
+ * Makes sure that segments are on the disk, since a killed owner's may only be in the page cache. The last
+ * segment is synced with the batches that are added to it; those before it are not written again, and their
+ * records are handed out first.
  */
 static void
 make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_clean)
@@ -394,7 +395,7 @@ recover_queue(struct spool *s, enum spool_queue queue, const struct names *names
 		return r;
 	for (seg = TAILQ_FIRST(&q->segments); seg != NULL; seg = next) {
 		next = TAILQ_NEXT(seg, at);
-		/* All of its records are numbered below those of the next. */
+		/* All of its records have numbers below the next segment's first. */
 		if (next != NULL && next->first <= q->done_below &&
 		    (queue == SPOOL_USAGE || seg->number < needed_from)) {
 			discard(s, seg);
@@ -425,7 +426,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	r = list(s, names);
 	recovery->is_fresh = !marks.is_there && names[SPOOL_MAIN].n + names[SPOOL_USAGE].n == 0;
 	recovery->was_clean = marks.is_clean;
-	/* Their names, too; a file system that has nothing to sync there is not an error. */
+	/* Syncs the names of the files; some file systems cannot sync a directory, which is no error. */
 	if (!marks.is_clean)
 		(void)fsync(s->dir_fd);
 	for (int queue = 0; r == 0 && queue < SPOOL_QUEUES; queue++) {
@@ -435,7 +436,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		if (q->done_below > q->next_number)
 			q->next_number = q->done_below;
 		trim_skips(q);
-		/* The state file is not synced: of another boot, its mark may be too old. */
+		/* The state file is not synced: after a reboot its mark may be too old. */
 		if (!marks.is_there || (!marks.is_clean && strcmp(marks.boot_id, s->boot_id) != 0) ||
 		    s->boot_id[0] == '\0' || q->handed_mark > q->next_number)
 			q->handed_mark = q->next_number;
@@ -447,7 +448,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	return r;
 }
 
-/* Checkpoints in the batch at a walk's place: entries before the last of them are not replayed. */
+/* Counts the checkpoints in the batch at w: entries before the last of them are not replayed. */
 static unsigned
 count_checkpoints(struct spool *s, struct spool_walk w)
 {

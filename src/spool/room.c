@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * room: what is removed because it is acknowledged, and what is given up because there is no
- * room: Usage first, and only when none of it is left the oldest of the main queue.
+ * room: removes acknowledged segments, and drops records when there is no room: Usage records first, and the
+ * oldest of the main queue only when no Usage record is left.
  */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "spool/state.h"
 
-/* Takes a segment of which nothing waits any more out of the world. */
+/* Removes a segment in which no record waits, and its file. */
 static void
 remove_segment(struct spool *s, struct spool_segment *seg)
 {
@@ -35,7 +35,7 @@ spool_reap(struct spool *s)
 {
 	struct spool_segment *needed, *seg, *next;
 
-	/* The older checkpoint goes once the newer one is on the disk for certain. */
+	/* The older checkpoint is kept until the newer one is synced to the disk. */
 	seg = s->checkpoint.seg;
 	if (seg != NULL && seg->synced_to > s->checkpoint.at)
 		s->safe = s->checkpoint;
@@ -43,7 +43,7 @@ spool_reap(struct spool *s)
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		for (seg = TAILQ_FIRST(&s->queues[q].segments); seg != NULL; seg = next) {
 			next = TAILQ_NEXT(seg, at);
-			/* The last one is kept: it is written to, and its head knows the numbers. */
+			/* The last segment is kept: it is appended to, and its head has the next numbers. */
 			if (next == NULL ||
 			    (q == SPOOL_MAIN && needed != NULL && seg->number >= needed->number))
 				break;
@@ -64,12 +64,12 @@ spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason
 		if (h->seg != seg)
 			continue;
 		if (h->flags & SPOOL_IS_OUT) {
-			/* The output has a copy, and may yet deliver it. */
+			/* The output has a copy, and may still deliver it. */
 			h->seg = NULL;
 			seg->waiting[h->topic]--;
 			continue;
 		}
-		/* Counted with the rest below. */
+		/* It is counted below with the segment's other records. */
 		spool_flight_finish(f, h);
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++) {
@@ -81,7 +81,7 @@ spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason
 	remove_segment(s, seg);
 }
 
-/* The oldest main segment may go only when the latest checkpoint lies behind it. */
+/* Returns whether a replay needs a main segment: it is not before the latest checkpoint. */
 static bool
 is_needed(const struct spool *s, const struct spool_segment *seg)
 {
@@ -102,7 +102,7 @@ spool_make_room(struct spool *s, uint64_t more)
 			seg = TAILQ_FIRST(&s->queues[SPOOL_MAIN].segments);
 			if (seg == NULL)
 				return;
-			/* A quarter more, for as long as the owner takes to make a checkpoint. */
+			/* The limit may be exceeded by a quarter until the owner has written a checkpoint. */
 			if (is_needed(s, seg)) {
 				s->needs_checkpoint = true;
 				if (s->bytes + more <= s->max_bytes + s->max_bytes / 4)

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * schema: the text of every schema that a record in the spool was encoded with.
+ * schema: the texts of the schemas that the records in the spool were encoded with.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,10 @@ write_whole(int fd, const char *text, size_t len)
 	return 0;
 }
 
-/* Under its name once it is whole; on the disk too, unless the loop runs, which must not wait. */
+/*
+ * Writes a schema under a temporary name and renames it. It is synced only while no sync thread runs: the loop
+ * must not wait for the disk.
+ */
 static int
 write_text(const struct spool *s, uint64_t fingerprint, const char *text)
 {
@@ -89,7 +92,7 @@ spool_schemas_write(struct spool *s)
 		if (r < 0)
 			return r;
 	}
-	/* Older ones that are known, in case that the directory was made anew. */
+	/* Also write the older ones that are loaded, in case the directory was created anew. */
 	for (const struct spool_text *text = s->texts; text != NULL; text = text->next) {
 		r = write_text(s, text->fingerprint, text->text);
 		if (r < 0)

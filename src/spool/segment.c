@@ -101,7 +101,7 @@ spool_segment_rest(struct spool *s, struct spool_segment *seg)
 		close_fd(s, seg);
 }
 
-/* All of both at an offset, in one write where the kernel takes it whole. */
+/* Writes both buffers at an offset, with one write if the kernel takes them whole. */
 static int
 write_at(int fd, struct iovec iov[2], uint64_t at)
 {
@@ -124,7 +124,7 @@ write_at(int fd, struct iovec iov[2], uint64_t at)
 	return 0;
 }
 
-/* The head of a segment that begins now. */
+/* Packs the head of a new segment. */
 static size_t
 pack_head(const struct spool *s, const struct spool_segment *seg, uint8_t *to)
 {
@@ -169,7 +169,7 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 		r = spool_segment_open(s, seg, O_RDWR);
 		if (r < 0)
 			return r;
-		/* Written to a file that nobody can open any more, it would be gone with us. */
+		/* A batch in a file that was unlinked would be lost when the process ends. */
 		if (fstat(seg->fd, &st) < 0 || st.st_nlink == 0)
 			return -ENOENT;
 	}
@@ -177,7 +177,7 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 	seg->start = seg->size == 0 ? iov[0].iov_len : seg->start;
 	r = write_at(seg->fd, iov, seg->size);
 	if (r < 0) {
-		/* Where this fails too, the torn batch is passed over by whoever reads it. */
+		/* If this fails too, readers skip the torn batch. */
 		if (ftruncate(seg->fd, (off_t)seg->size) < 0)
 			seg->is_sealed = true;
 		return r;
@@ -262,7 +262,7 @@ fill(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_
 		if (n < 0)
 			return -errno;
 		if (n == 0)
-			return -ENODATA;	/* somebody has cut the file */
+			return -ENODATA;	/* the file was truncated */
 		r->len += (size_t)n;
 	}
 	r->seg = seg;

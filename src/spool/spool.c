@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * spool: batches in, and what happens about ten times a second. state.h says where the rest is.
+ * spool: adds records to batches, commits them, and does the periodic work. state.h lists the other files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #define DEFAULT_MAX_BYTES (UINT64_C(1) << 30)
 #define DEFAULT_SEGMENT_BYTES (UINT64_C(8) << 20)
 #define DEFAULT_MEMORY_BYTES (UINT64_C(16) << 20)
-#define SEGMENT_BYTES_MAX (UINT64_C(1) << 30)	/* offsets in the flight have 32 bits */
-#define MEMORY_SEGMENT_MAX (UINT64_C(1) << 20)	/* a smaller step in what is given up */
+#define SEGMENT_BYTES_MAX (UINT64_C(1) << 30)	/* offsets in the flight are 32 bits wide */
+#define MEMORY_SEGMENT_MAX (UINT64_C(1) << 20)	/* less is dropped at a time */
 #define MEMORY_SEGMENT_MIN (UINT64_C(64) << 10)
 #define BATCH_KEPT (UINT64_C(1) << 20)		/* a larger buffer is freed after its batch */
 
@@ -31,7 +31,7 @@ spool_drop_name(enum spool_drop reason)
 	return (unsigned)reason < SPOOL_DROPS ? names[reason] : NULL;
 }
 
-/* Room for an entry in the batch under way. NULL: no memory. */
+/* Reserves room for an entry in the current batch. NULL: no memory. */
 static uint8_t *
 add_entry(struct spool_queue_state *q, size_t len)
 {
@@ -138,7 +138,7 @@ spool_checkpoint_begin(struct spool *s)
 {
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 
-	/* Without memory it is not one, and is still wanted after the commit. */
+	/* Without memory no checkpoint is begun; it is still wanted after the commit. */
 	if (add_wal_entry(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
 		return;
 	q->has_checkpoint = true;
@@ -155,7 +155,7 @@ spool_wants_checkpoint(const struct spool *s)
 
 	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
 		return true;
-	/* A state that is large beside a segment is not written out for each of them. */
+	/* A state that is large relative to a segment is not written for each segment. */
 	if (s->checkpoint.seg != last && s->since_checkpoint >= large)
 		return true;
 	return s->wal_bytes_since > (large > s->segment_bytes / 4 ? large : s->segment_bytes / 4);
@@ -173,7 +173,7 @@ memory_segment_bytes(const struct spool *s)
 	return bytes < s->segment_bytes ? bytes : s->segment_bytes;
 }
 
-/* Room of the head of the batch, which lies in front of its entries. */
+/* Packs the batch's head into the room in front of its entries. */
 static void
 pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *seg,
     const struct spool_place *place)
@@ -193,7 +193,7 @@ pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *
 		.first = q->next_number,
 	};
 
-	/* The head of a segment that has no bytes yet is written with its first batch. */
+	/* The head of a new segment is written together with its first batch. */
 	if (seg->size == 0)
 		h.offset = SPOOL_SEGMENT_HEAD_MIN + TOPIC_COUNT * 48;
 	if (place != NULL)
@@ -205,7 +205,7 @@ pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *
 	spool_batch_head_pack(q->batch.data, &h, TOPIC_COUNT);
 }
 
-/* The batch is in seg: its records wait. */
+/* Counts the records of a batch that was written to seg. */
 static void
 count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 {
@@ -232,7 +232,7 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 	}
 }
 
-/* To the disk: the last segment, or a new one. 0 or a negative errno. */
+/* Writes the batch to the last segment on disk, or to a new one. 0 or a negative errno. */
 static int
 commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
@@ -268,7 +268,7 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *p
 	return 0;
 }
 
-/* To memory, behind all else. False: there is none. */
+/* Appends the batch to the segments in memory. False: no memory. */
 static bool
 commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
@@ -300,7 +300,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place 
 	return true;
 }
 
-/* The batch of a queue, wherever it can go. */
+/* Writes a queue's batch to disk, or else to memory. */
 static void
 commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *place)
 {
@@ -311,7 +311,10 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 	if (q->batch.len == 0) {
 		if (queue == SPOOL_USAGE)
 			return;
-		/* No entries: the place, and what the records of the other queue are numbered with. */
+		/*
+		 * A batch without entries: it stores the ring offset and the next seq of the other queue's
+		 * records.
+		 */
 		if (bytes_reserve(&q->batch, spool_batch_head_size(TOPIC_COUNT)) < 0)
 			return;
 		q->batch.len = spool_batch_head_size(TOPIC_COUNT);
@@ -319,7 +322,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 	spool_make_room(s, q->batch.len);
 	last = TAILQ_LAST(&q->segments, spool_segments);
 	if (r == 0 && last != NULL && !last->is_on_disk)
-		r = -EAGAIN;	/* order: what is in memory goes to the disk first */
+		r = -EAGAIN;	/* segments in memory are written first, to keep the order */
 	if (r == 0) {
 		r = commit_disk(s, queue, place);
 		if (r < 0)
@@ -328,7 +331,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 	if (r < 0 && !commit_memory(s, queue, place)) {
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			s->stats.dropped[t][SPOOL_DROP_MEMORY] += q->counts[t];
-		s->committed += q->records;	/* as those that were dropped later: on_delivered() takes all off */
+		s->committed += q->records;	/* like records dropped later: spool_delivered() subtracts all */
 		s->needs_checkpoint = s->needs_checkpoint || q->has_wal;
 	}
 	reset_batch(q);
@@ -355,13 +358,16 @@ spool_commit(struct spool *s, const struct spool_place *place, const uint64_t ne
 		s->has_place = true;
 	}
 	s->has_seq_moved = false;
-	/* The place comes last: a crash between the two leaves no record that it claims and that is not there. */
+	/*
+	 * The main queue has the ring offset and is written last: a crash between the two cannot leave an
+	 * offset without the records before it.
+	 */
 	commit_queue(s, SPOOL_USAGE, NULL);
 	commit_queue(s, SPOOL_MAIN, s->has_place ? &s->place : NULL);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	spool_make_room(s, 0);
 	s->stats.commits++;
-	/* What is only in memory is handed on too: its seq must not be given out again. */
+	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0 && spool_marks_write(s, false) < 0)
 		s->is_state_moved = true;
 	spool_sync_poll(s, s->sync_ns == 0);
@@ -372,7 +378,7 @@ void
 spool_tick(struct spool *s, uint64_t now_ns)
 {
 	s->now_ns = now_ns;
-	/* A clock that a test or a suspend has moved must not put this off for long. */
+	/* A clock that a test or a suspend has moved must not delay this for long. */
 	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
 		s->retry_ns = now_ns;
 	if (s->failed == 0 && (now_ns < s->looked_ns || now_ns - s->looked_ns >= SPOOL_RETRY_NS)) {
@@ -384,7 +390,7 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	}
 	if (s->failed < 0 && now_ns >= s->retry_ns)
 		(void)spool_disk_retry(s);
-	if (s->syncer == NULL)		/* without memory for it: at the next tick */
+	if (s->syncer == NULL)		/* after a failure: at the next tick */
 		s->sync_failed = spool_sync_start(s);
 	spool_sync_poll(s, now_ns < s->synced_ns || now_ns - s->synced_ns >= s->sync_ns);
 	spool_reap(s);
@@ -432,7 +438,7 @@ spool_stats(const struct spool *s, struct spool_stats *ret)
 	ret->last_error = s->failed != 0 ? s->failed : s->sync_failed;
 }
 
-/* Frees all, whatever was opened of it. */
+/* Frees a spool, also one that is only partly open. */
 static void
 free_spool(struct spool *s)
 {
@@ -454,7 +460,7 @@ free_spool(struct spool *s)
 	if (s->state_fd >= 0)
 		close(s->state_fd);
 	if (s->dir_fd >= 0)
-		close(s->dir_fd);	/* and with it the lock */
+		close(s->dir_fd);	/* releases the lock too */
 	free(s->dir);
 	free(s);
 }
@@ -515,9 +521,12 @@ spool_open(const struct spool_options *o, struct spool **ret, struct spool_recov
 		goto fail;
 	}
 	spool_reap(s);
-	/* A disk that takes nothing now may later: not a reason to fail. Also marks the state unclean. */
+	/* A disk that cannot be written now is no reason to fail. This also marks the state unclean. */
 	r = spool_disk_retry(s);
-	/* A clean state is believed after a power cut, too: it must be gone before anything is handed out. */
+	/*
+	 * A clean state is trusted after a power cut, too: it must be overwritten on disk before records are
+	 * handed out.
+	 */
 	if (r == 0 && recovery->was_clean && fdatasync(s->state_fd) < 0)
 		(void)spool_disk_failed(s, -errno);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));

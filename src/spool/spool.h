@@ -1,18 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * spool: the disk between the stream and an output. A record is here before anybody hands it on,
- * and goes only once the output has said that it rests elsewhere.
+ * spool: records on disk between the stream and an output. A record is written here before it is handed to the
+ * output, and is removed only after the output has acknowledged it.
  *
  *	<dir>/main-<number>.seg   <dir>/usage-<number>.seg    segments, oldest first
  *	<dir>/state                                           acknowledged up to where, next seq
- *	<dir>/schemas/<fingerprint>.avsc                      what the records were encoded with
+ *	<dir>/schemas/<fingerprint>.avsc                      schemas that the records were encoded with
  *
- * What is put and logged between two commits is one batch, and is written with one write(2): after a
- * crash it is there whole or not at all, with the place in the ring up to which it was made. The
- * owner moves the ring's consumer position only after spool_commit().
+ * Records and write-ahead log entries that are put between two commits form one batch, which is written with
+ * one write(2): after a crash it is there whole or not at all, together with the ring offset up to which it was
+ * made. The caller moves the ring's consumer position only after spool_commit().
  *
- * Two queues: Usage records in one, all else in the other, so that giving up the one when the disk
- * is full never touches the other. One thread; fdatasync(2) is done by a thread of the spool's own.
+ * There are two queues: one for Usage records, one for all others, so that dropping Usage records when the disk
+ * is full never affects the others. The spool is used from one thread; a thread of its own calls fdatasync(2).
  */
 #ifndef SLUICE_SPOOL_SPOOL_H
 #define SLUICE_SPOOL_SPOOL_H
@@ -32,43 +32,43 @@ enum spool_queue {
 };
 
 struct spool_options {
-	const char *dir;		/* made when missing, mode 0700; strings are copied */
-	uint64_t max_bytes;		/* of all segments; 0: 1 GiB */
-	uint64_t segment_bytes;		/* 0: 8 MiB, and never more than an eighth of max_bytes */
-	uint64_t memory_bytes;		/* held in memory while the disk cannot be written; 0: 16 MiB */
+	const char *dir;		/* created if missing, mode 0700; strings are copied */
+	uint64_t max_bytes;		/* limit for all segments; 0: 1 GiB */
+	uint64_t segment_bytes;		/* 0: 8 MiB; never more than an eighth of max_bytes */
+	uint64_t memory_bytes;		/* limit for batches in memory while the disk cannot be written; 0: 16 MiB */
 	uint32_t sync_ms;		/* fdatasync at most this often; 0: after each commit */
 	/*
-	 * Hand out only what fdatasync has put on the disk. Without it, a power cut (not a crash of
-	 * the process) within sync_ms can lose records that were delivered already, and later ones
-	 * get their seq again. Costs up to sync_ms and a tick of latency.
+	 * Hand out only records that fdatasync has put on the disk. Without it, a power cut (not a crash of the
+	 * process) within sync_ms can lose records that were delivered already, and later ones get their seq
+	 * again. Costs up to sync_ms and a tick of latency.
 	 */
 	bool is_sync_first;
-	const char *schemas[TOPIC_COUNT];	/* the .avsc text of each topic; the caller's, must outlive the spool */
+	const char *schemas[TOPIC_COUNT];	/* .avsc text of each topic; the caller's, must outlive the spool */
 };
 
-/* Where in the kernel's ring a batch ends; ring_id is the map's id, unique within a boot. */
+/* Offset in the kernel's ring where a batch ends; ring_id is the map's id, unique within a boot. */
 struct spool_place {
 	char boot_id[37];
 	uint32_t ring_id;
 	uint64_t position;
 };
 
-/* What opening found. */
+/* Result of opening a spool. */
 struct spool_recovery {
 	bool is_fresh;			/* no spool was there */
-	bool was_clean;			/* the last owner closed it */
-	uint64_t records;		/* that wait for an output */
-	uint64_t torn_bytes;		/* at the end of a queue's last segment, cut off */
-	uint64_t corrupt_batches;	/* whose checksum is wrong; skipped */
-	uint64_t corrupt_bytes;		/* passed over */
-	unsigned unreadable;		/* segments put aside as <name>.bad */
+	bool was_clean;			/* the previous owner closed it */
+	uint64_t records;		/* waiting for an output */
+	uint64_t torn_bytes;		/* cut off the end of a queue's last segment */
+	uint64_t corrupt_batches;	/* skipped because their checksum is wrong */
+	uint64_t corrupt_bytes;		/* skipped because they could not be read */
+	unsigned unreadable;		/* segments renamed to <name>.bad */
 };
 
-/* One record, as it waits. Pointers are valid until the next call on the spool. */
+/* A record that waits in the spool. Pointers are valid until the next call on the spool. */
 struct spool_record {
 	uint64_t id;			/* for spool_ack(): ascending within a queue */
 	enum topic topic;
-	bool is_again;			/* was handed out before: a redelivery */
+	bool is_again;			/* a redelivery: it was handed out before */
 	uint64_t schema;		/* fingerprint of the schema it was encoded with */
 	uint64_t seq;
 	int64_t time_us;
@@ -78,101 +78,120 @@ struct spool_record {
 };
 
 /*
- * Opens or makes a spool and recovers what is in it. Locked (flock) against a second owner: -EBUSY.
- * 0, or a negative errno with *ret untouched and a sentence that names the path in error.
+ * Opens or creates a spool and recovers its contents. The directory is locked (flock): -EBUSY if another
+ * process has it open. Returns 0, or a negative errno with *ret untouched and a sentence that names the path in
+ * error.
  */
 int spool_open(const struct spool_options *o, struct spool **ret, struct spool_recovery *recovery,
     char *error, size_t error_size);
-/* Commits, syncs, marks it clean. What was not acknowledged stays for the next owner. NULL is fine. */
+/*
+ * Commits, syncs, marks the spool clean and frees it. Records that are not acknowledged stay for the next
+ * owner. NULL is fine.
+ */
 int spool_close(struct spool *s);
 
-/* After opening, before anything is put: */
-uint64_t spool_next_seq(const struct spool *s, enum topic topic);	/* where numbering goes on */
-bool spool_place(const struct spool *s, struct spool_place *ret);	/* of the last whole batch */
-/* Calls cb for the entries since the last checkpoint, oldest first. */
+/* Call these after opening, before anything is put. */
+uint64_t spool_next_seq(const struct spool *s, enum topic topic);	/* of the next record */
+bool spool_place(const struct spool *s, struct spool_place *ret);	/* of the last whole batch; false: none */
+/* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
 /*
- * Adds a record to the batch under way: the put of a struct stream_output whose `to` is the spool. 0;
- * -EMSGSIZE: too large for any batch; -ENOMEM.
+ * Adds a record to the current batch. spool is a struct spool; the function has the type of a stream output's
+ * put. Returns 0; -EMSGSIZE: too large for any batch; -ENOMEM.
  */
 int spool_put(void *spool, const struct encoded_record *r);
-/* Records that would survive the process: all but what is in memory for want of a disk. */
+/*
+ * Returns how many records would survive the process: all but those in memory because the disk cannot be
+ * written.
+ */
 uint64_t spool_delivered(const struct spool *s);
 
-/* Adds an entry to the batch: the owner's state, for spool_replay(). Opaque here. 0 or -ENOMEM. */
+/* Adds a write-ahead log entry to the current batch; spool_replay() returns it, uninterpreted. 0 or -ENOMEM. */
 int spool_put_wal(struct spool *s, const void *data, size_t len);
 /*
- * True when the next batch should begin with the whole state: the segment has grown, or a new one
- * was begun. Then: spool_checkpoint_begin(), an entry for each thing, spool_commit(). Entries before it
- * are forgotten, with the batch that replaces them safely written.
+ * Returns whether the next batch should begin with the whole state, because the log has grown or a new segment
+ * was begun. The caller then calls spool_checkpoint_begin(), puts an entry for each object and calls
+ * spool_commit(). Entries before the checkpoint are dropped once that batch is safely written.
  */
 bool spool_wants_checkpoint(const struct spool *s);
 void spool_checkpoint_begin(struct spool *s);
 /*
- * Writes the batch. next_seq of each topic is stored with it, also where no record was put. place
- * may be NULL: no ring is behind it. 0; or a negative errno: the disk did not take it. The batch is
- * then kept in memory (bounded, oldest Usage dropped first, counted) and still reaches the output.
+ * Writes the current batch. next_seq of each topic is stored with it, even if no record was put. place may be
+ * NULL if there is no ring. Returns 0, or a negative errno if the disk could not be written: the batch is then
+ * kept in memory (bounded, oldest Usage dropped first, counted) and still reaches the output.
  */
 int spool_commit(struct spool *s, const struct spool_place *place, const uint64_t next_seq[TOPIC_COUNT]);
 
 /*
- * About ten times a second: syncs, tries the disk again, removes what is acknowledged. The first
- * one starts the thread that syncs: until then the process may have but one.
+ * Syncs, retries a failed disk and removes acknowledged segments. To be called about ten times a second. The
+ * first call starts the thread that syncs: until then the process may have only one.
  */
 void spool_tick(struct spool *s, uint64_t now_ns);
 
-/* To the output: the next record, main queue first; false: none. Records of failed reads are counted. */
+/*
+ * Returns the next record for the output, main queue first; false: none. Unreadable records are skipped and
+ * counted.
+ */
 bool spool_next(struct spool *s, struct spool_record *ret);
-/* Another call of spool_next() will return what this one returned: the output did not take it. */
+/* Puts back the record that spool_next() returned last, if the output is full: the next call returns it again. */
 void spool_unget(struct spool *s);
-/* The output has it for good, or it is given up and counted elsewhere. Any order. Unknown ids: ignored. */
+/*
+ * Releases a record that was delivered, or given up and counted elsewhere, in any order. Unknown ids are
+ * ignored.
+ */
 void spool_ack(struct spool *s, uint64_t id);
-/* Everything handed out and not acknowledged is handed out again, in order, with is_again set. */
+/*
+ * Makes spool_next() return all records that were handed out and are not acknowledged once more, in order, with
+ * is_again set.
+ */
 void spool_rewind(struct spool *s);
 /*
- * From now on only what is committed already is handed out; what comes later is for the next owner.
- * spool_is_drained(): all of that is acknowledged.
+ * Stops handing out records that are committed from now on; they stay for the next owner. spool_is_drained()
+ * returns whether all records before are acknowledged.
  */
 void spool_hand_no_more(struct spool *s);
 bool spool_is_drained(struct spool *s);
-/* All that is committed by now. */
+/* The end of everything that is committed at a moment; spool_mark() takes it. */
 struct spool_mark {
-	uint64_t number[SPOOL_QUEUES];		/* of the next record */
-	uint64_t segment[SPOOL_QUEUES];		/* the last, and how long it is; 0: none */
+	uint64_t number[SPOOL_QUEUES];		/* number of the next record */
+	uint64_t segment[SPOOL_QUEUES];		/* last segment and its size; 0: none */
 	uint64_t size[SPOOL_QUEUES];
 	uint64_t next_seq[TOPIC_COUNT];
 };
 void spool_mark(const struct spool *s, struct spool_mark *ret);
 /*
- * Has the disk for certain what was committed up to the mark, or the output acknowledged it? If not, it is
- * synced as soon as it can be. Returns how many records wait for that, at least 1 until it is so.
+ * Returns how many records up to the mark are neither synced to the disk nor acknowledged, and requests a sync
+ * for them. At least 1 until the last sync has succeeded.
  */
 uint64_t spool_sync_up_to(struct spool *s, const struct spool_mark *m);
-/* Is every record up to the mark acknowledged, or given up and counted? */
+/* Returns whether each record up to the mark is acknowledged, or given up and counted. */
 bool spool_is_done_up_to(struct spool *s, const struct spool_mark *m);
-/* How many are not, by topic: to be told, exact while records are acknowledged in their order. */
+/*
+ * Counts the records up to the mark that are not acknowledged, by topic. Exact as long as records are
+ * acknowledged in order; meant for messages.
+ */
 void spool_waiting_up_to(const struct spool *s, const struct spool_mark *m, uint64_t ret[TOPIC_COUNT]);
-/* Handed out and not yet acknowledged. */
+/* Returns how many records are handed out and not yet acknowledged. */
 uint64_t spool_in_flight(const struct spool *s);
-/* Something waits that is not handed out; it may have to be synced first. */
+/* Returns whether a record waits that is not handed out; it may have to be synced first. */
 bool spool_has_more(const struct spool *s);
-/* The text of a schema by its fingerprint, also of older versions; NULL unknown. The spool's. */
+/* Returns a schema's text by its fingerprint, also of older versions; NULL: unknown. Owned by the spool. */
 const char *spool_schema(struct spool *s, uint64_t fingerprint);
 
 enum spool_drop {
-	SPOOL_DROP_FULL,	/* over max_bytes: the oldest went */
-	SPOOL_DROP_MEMORY,	/* the disk took nothing and memory is full */
-	SPOOL_DROP_CORRUPT,	/* read back and wrong */
+	SPOOL_DROP_FULL,	/* more than max_bytes: the oldest was dropped */
+	SPOOL_DROP_MEMORY,	/* the disk could not be written and memory is full */
+	SPOOL_DROP_CORRUPT,	/* damaged when it was read back */
 	SPOOL_DROPS,
 };
-const char *spool_drop_name(enum spool_drop reason);	/* "spool_full" ... */
+const char *spool_drop_name(enum spool_drop reason);	/* "spool_full", ...; static */
 
 struct spool_stats {
-	uint64_t records;		/* that wait, handed out or not */
-	uint64_t bytes;			/* that their segments take up, on disk or in memory */
-	uint64_t memory_bytes;		/* of those, in memory for want of a disk */
-	int64_t oldest_us;		/* time of the oldest that waits; 0: none */
+	uint64_t records;		/* waiting, handed out or not */
+	uint64_t bytes;			/* size of the segments, on disk or in memory */
+	uint64_t memory_bytes;		/* part of bytes that is in memory because the disk cannot be written */
+	int64_t oldest_us;		/* time of the oldest waiting record; 0: none */
 	uint64_t put;			/* since opening */
 	uint64_t acknowledged;
 	uint64_t handed_again;
@@ -180,7 +199,7 @@ struct spool_stats {
 	uint64_t commits;
 	uint64_t syncs;
 	uint64_t write_errors;		/* failed writes */
-	int last_error;			/* a negative errno while the disk is not taking; 0: it is */
+	int last_error;			/* a negative errno while the disk cannot be written; 0: it can */
 };
 void spool_stats(const struct spool *s, struct spool_stats *ret);
 

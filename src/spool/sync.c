@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sync: the thread that waits in fdatasync(2) so that the loop does not. It gets duplicates of
- * file descriptors and gives back one errno; all else stays with the loop's thread.
+ * sync: the thread that waits in fdatasync(2) so that the loop does not. It gets duplicates of file descriptors
+ * and returns one errno; everything else is used by the loop's thread only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,20 +13,20 @@
 #include "spool/state.h"
 
 enum {
-	FDS = 8,		/* of one round: the directory, and segments */
+	FDS = 8,		/* of one round: segments and the directory */
 };
 
 struct spool_syncer {
 	pthread_t	 thread;
 	pthread_mutex_t	 mutex;
 	pthread_cond_t	 changed;
-	int		 fds[FDS];	/* the thread's, from has_work to is_done */
+	int		 fds[FDS];	/* used by the thread from has_work to is_done */
 	int		 n_fds;
 	bool		 has_work;
 	bool		 is_stopping;
 	int		 error;
-	int		 is_done;	/* atomic: the loop looks at it without the mutex */
-	bool		 is_busy;	/* the loop's: asked for, and not taken note of */
+	int		 is_done;	/* atomic: the loop reads it without the mutex */
+	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
 };
 
 static int
@@ -35,7 +35,7 @@ sync_fds(int *fds, int n)
 	int first = 0;
 
 	for (int i = 0; i < n; i++) {
-		/* EINVAL: a directory of a file system that has nothing to sync there. */
+		/* EINVAL: this file system cannot sync a directory. */
 		if (fdatasync(fds[i]) < 0 && errno != EINVAL && first == 0)
 			first = -errno;
 		close(fds[i]);
@@ -78,7 +78,7 @@ spool_sync_start(struct spool *s)
 		return -ENOMEM;
 	pthread_mutex_init(&y->mutex, NULL);
 	pthread_cond_init(&y->changed, NULL);
-	/* Signals are the loop's. */
+	/* Signals are delivered to the loop's thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&y->thread, NULL, run, y);
@@ -93,7 +93,7 @@ spool_sync_start(struct spool *s)
 	return 0;
 }
 
-/* Takes note of how a round went. */
+/* Applies the result of a round to its segments. */
 static void
 finish(struct spool *s, int error)
 {
@@ -101,13 +101,13 @@ finish(struct spool *s, int error)
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
-			/* What did not reach the disk once is not asked for again: the kernel has let go of it. */
+			/* A failed sync is not repeated: the kernel may have dropped the dirty pages. */
 			if (seg->is_syncing && error < 0)
 				seg->is_sealed = seg->has_sync_failed = true;
 			else if (seg->is_syncing)
 				seg->synced_to = seg->syncing_to;
 			seg->is_syncing = false;
-			/* It was dirty still when the next one began. */
+			/* The descriptor had to stay open while the segment was dirty. */
 			if (TAILQ_NEXT(seg, at) != NULL)
 				spool_segment_rest(s, seg);
 		}
@@ -120,7 +120,7 @@ finish(struct spool *s, int error)
 	}
 }
 
-/* Duplicates of what has to be synced, and the directory for the names of new ones. */
+/* Duplicates the descriptors of dirty segments, and the directory's if files were created. */
 static int
 gather(struct spool *s, int fds[FDS])
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * walk: through the batches and entries of a segment, past what is broken.
+ * walk: iterates over the batches and entries of a segment, skipping damage.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,10 @@ spool_walk_start(struct spool_walk *w, struct spool_segment *seg, uint64_t at, u
 	    .number = seg != NULL && seg->first > number ? seg->first : number };
 }
 
-/* A batch that lies whole in its segment, at an offset. 0, -EBADMSG or another negative errno. */
+/*
+ * Reads the head of the batch at an offset, which must lie whole in its segment. 0, -EBADMSG or another
+ * negative errno.
+ */
 static int
 read_batch(struct spool *s, struct spool_reader *r, const struct spool_walk *w, uint64_t at,
     struct spool_batch_head *ret)
@@ -34,7 +37,7 @@ read_batch(struct spool *s, struct spool_reader *r, const struct spool_walk *w, 
 	return 0;
 }
 
-/* The first batch from at on; seg->size: there is none. 0 or a negative errno. */
+/* Finds the first batch from an offset on; *ret is seg->size if there is none. 0 or a negative errno. */
 static int
 find_batch(struct spool *s, struct spool_reader *r, const struct spool_walk *w, uint64_t at,
     struct spool_batch_head *head, uint64_t *ret)
@@ -53,7 +56,7 @@ find_batch(struct spool *s, struct spool_reader *r, const struct spool_walk *w, 
 			return error;
 		found = memmem(from, len, SPOOL_BATCH_MAGIC, magic);
 		if (found == NULL) {
-			at += len - (magic - 1);	/* it may lie across the two */
+			at += len - (magic - 1);	/* the magic may span both windows */
 			continue;
 		}
 		at += (size_t)(found - from);
@@ -177,7 +180,7 @@ spool_walk_over(struct spool *s, struct spool_reader *r, struct spool_walk *w)
 			return false;
 		records += e.kind == SPOOL_ENTRY_RECORD;
 	}
-	/* What is missing says whether it was a record: its own bytes are not to be trusted. */
+	/* The number of missing records shows whether the entry was one: its own bytes cannot be trusted. */
 	if (w->number + records > w->number_end || w->number_end - w->number - records > 1)
 		return false;
 	w->number = w->number_end - records;
