@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * client: a producer with its topics and queues, the threads that take it down, and its last error.
+ * client: a producer with its topics and queues, the threads that destroy it, and its last error.
  */
 #include "kafka/client.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-/* How many there are, with those that are being taken down. */
+/* Number of producers, with those that are being destroyed. */
 static atomic_uint producers;
 
 bool
@@ -30,9 +30,12 @@ kafka_process_wait(unsigned ms)
 void
 kafka_process_init(void)
 {
-	/* librdkafka frees in one thread what another allocated: fastbins are then merged again and again. */
+	/*
+	 * librdkafka often frees memory in another thread than allocated it, which makes glibc merge fastbins
+	 * repeatedly.
+	 */
 	mallopt(M_MXFAST, 0);
-	/* Whoever comes first here decides for all. */
+	/* The first call in a process sets the options. */
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
@@ -40,7 +43,7 @@ static void
 set_error(struct kafka *k, const char *format, va_list ap)
 {
 	vsnprintf(k->status.error, sizeof(k->status.error), format, ap);
-	/* A broker's words are shown on terminals. */
+	/* The error is shown on terminals, and may contain text from a broker. */
 	for (char *c = k->status.error; *c != '\0'; c++) {
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = ' ';
@@ -76,7 +79,7 @@ kafka_thread_start(void *(*run)(void *arg), void *arg)
 	pthread_t thread;
 	int r;
 
-	/* The loop takes the signals. */
+	/* Signals are delivered to the loop's thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, NULL, run, arg);
@@ -126,9 +129,9 @@ kafka_client_release(struct kafka_client *c)
 {
 	if (c == NULL)
 		return;
-	/* Nothing of it wakes the loop any more, whose fd may be closed soon. */
+	/* The queue must not write to the loop's fd any more, which may be closed soon. */
 	rd_kafka_queue_io_event_enable(c->main_queue, -1, NULL, 0);
-	/* Without a thread it waits here, for some milliseconds as a rule. */
+	/* If no thread can be started, this waits here, usually for some milliseconds. */
 	if (kafka_thread_start(unref, c) < 0)
 		kafka_client_unref(c);
 }
@@ -162,7 +165,7 @@ kafka_client_new(const rd_kafka_conf_t *template, const struct kafka_topic *topi
 		rd_kafka_conf_destroy(conf);
 		goto fail;
 	}
-	rd_kafka_set_log_queue(c->rk, NULL);	/* to the main queue */
+	rd_kafka_set_log_queue(c->rk, NULL);	/* logs to the main queue */
 	c->main_queue = rd_kafka_queue_get_main(c->rk);
 	c->admin_queue = rd_kafka_queue_new(c->rk);
 	rd_kafka_queue_io_event_enable(c->main_queue, fd, &one, sizeof(one));

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * config: librdkafka's properties: ours, then the user's; and what this librdkafka can do.
+ * config: librdkafka's properties: our defaults and the user's; and the abilities of this librdkafka.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,21 +13,21 @@
 
 #define MODERN_SCRAM_VERSION 0x020601ff	/* 2.6.1: no longer sends the client's nonce twice */
 
-/* The user's properties come after these, and win. */
+/* Our defaults; the user's properties are set later and override them. */
 static const struct kafka_property defaults[] = {
 	{ "client.id", "sluice" },
-	/* Nothing lost, nothing twice and nothing out of order, as far as the producer can tell. */
+	/* No loss, no duplicates and no reordering, as far as the producer can ensure it. */
 	{ "enable.idempotence", "true" },
 	{ "acks", "all" },
 	{ "compression.type", "lz4" },
 	{ "linger.ms", "50" },
-	/* The Java client's: Spark and Flink jobs can co-partition. */
+	/* The Java client's partitioner, so that Spark and Flink jobs can co-partition. */
 	{ "partitioner", "murmur2_random" },
-	/* Little: the rest waits in the spool, where a crash does not lose it. */
+	/* Small buffers: other records wait in the spool, where a crash does not lose them. */
 	{ "queue.buffering.max.messages", "20000" },
 	{ "queue.buffering.max.kbytes", "16384" },
 	{ "socket.keepalive.enable", "true" },
-	/* A topic that is not there is known soon, and then waited for here. */
+	/* A missing topic is reported soon, and its records then wait in the spool. */
 	{ "topic.metadata.propagation.max.ms", "5000" },
 	{ "message.timeout.ms", "300000" },
 };
@@ -49,7 +49,7 @@ kafka_join_brokers(const struct kafka_options *o)
 	return joined;
 }
 
-/* librdkafka's own message, which may name an alias of what was set: then behind its name. */
+/* Sets a property. The error is librdkafka's message, preceded by the name if the message names only an alias. */
 static bool
 set(rd_kafka_conf_t *conf, const char *name, const char *value, char *error, size_t error_size)
 {
@@ -65,17 +65,17 @@ set(rd_kafka_conf_t *conf, const char *name, const char *value, char *error, siz
 }
 
 /*
- * A broker may ask a client for figures (KIP-714, librdkafka from 2.5 on). Ours are in the agent's own metrics, and
- * taking a producer down would wait for up to a second to tell the last of them.
+ * Disables metrics pushed to brokers (KIP-714, librdkafka from 2.5 on). The agent has its own metrics, and
+ * destroying a producer would wait up to a second to push the last ones.
  */
 static void
 tell_no_metrics(rd_kafka_conf_t *conf)
 {
-	/* An older library does not know it, and tells none. */
+	/* An older library does not know the property, and pushes none. */
 	(void)rd_kafka_conf_set(conf, "enable.metrics.push", "false", NULL, 0);
 }
 
-/* librdkafka says of a file that it may not open no more than "system lib". */
+/* librdkafka's own error for a file that cannot be opened is only "system lib". */
 bool
 kafka_files_can_be_read(const struct kafka_options *o, char *error, size_t error_size)
 {
@@ -83,7 +83,7 @@ kafka_files_can_be_read(const struct kafka_options *o, char *error, size_t error
 		const struct kafka_property *p = &o->properties[i];
 		size_t len = strlen(p->name);
 
-		/* "probe" is no file: ssl.ca.location may say so. */
+		/* "probe" is a value of ssl.ca.location, not a file. */
 		if (len < 9 || strcmp(p->name + len - 9, ".location") != 0 || strcmp(p->value, "probe") == 0 ||
 		    access(p->value, R_OK) == 0)
 			continue;
@@ -119,7 +119,7 @@ kafka_conf_new(const struct kafka_options *o, char *error, size_t error_size)
 		if (!set(conf, o->properties[i].name, o->properties[i].value, error, error_size))
 			goto fail;
 	}
-	/* Logs are read on the loop, with the rest; a user's false would put them on stderr. */
+	/* Logs are read on the loop with other events; a user's false would print them on stderr. */
 	if (!set(conf, "log.queue", "true", error, error_size))
 		goto fail;
 	free(brokers);
@@ -179,7 +179,7 @@ kafka_check(const struct kafka_options *o, char *error, size_t error_size)
 	return r;
 }
 
-/* Up to two properties beside security.protocol that a producer of this kind needs. */
+/* Properties without which a producer with the ability cannot be created. */
 static const struct {
 	const char *name;
 	struct kafka_property properties[4];
@@ -196,7 +196,7 @@ static const struct {
 	{ "OAUTHBEARER", { { "security.protocol", "sasl_plaintext" },
 	    { "sasl.mechanisms", "OAUTHBEARER" },
 	    { "enable.sasl.oauthbearer.unsecure.jwt", "true" } } },
-	/* What a library without libcurl refuses. */
+	/* A library without libcurl refuses this method. */
 	{ "OIDC", { { "security.protocol", "sasl_plaintext" }, { "sasl.mechanisms", "OAUTHBEARER" },
 	    { "sasl.oauthbearer.method", "oidc" } } },
 	{ "lz4", { { "compression.type", "lz4" } } },
@@ -214,7 +214,7 @@ on_log_nowhere(const rd_kafka_t *rk, int level, const char *facility, const char
 	(void)text;
 }
 
-/* Makes a producer, which starts its threads but has nobody to connect to. */
+/* Creates a producer, which starts its threads but has no broker to connect to. */
 static bool
 try_ability(size_t i, char *error, size_t error_size)
 {
@@ -230,7 +230,10 @@ try_ability(size_t i, char *error, size_t error_size)
 			return false;
 		}
 	}
-	/* Is libcurl in? Only setting what it would ask tells; with the rest missing a producer is refused. */
+	/*
+	 * A library without libcurl refuses these properties. A producer is refused in any case, as others are
+	 * missing.
+	 */
 	if (strcmp(probes[i].name, "OIDC") == 0 &&
 	    (!set(conf, "sasl.oauthbearer.client.id", "u", error, error_size) ||
 	    !set(conf, "sasl.oauthbearer.client.secret", "p", error, error_size) ||

@@ -1,19 +1,19 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * errors: which failures pass, and which never will.
+ * errors: maps librdkafka's errors to retries and dead letters.
  *
- * Whatever is not known to be for good is tried again: a record that waits is not lost.
+ * An error that is not known to be permanent is retried: a record that waits is not lost.
  */
 #include "kafka/client.h"
 
-/* Newer than Debian 12's rdkafka.h. */
+/* Not in Debian 12's rdkafka.h. */
 #define ERR_UNKNOWN_TOPIC_ID ((rd_kafka_resp_err_t)100)
 
 static const struct {
 	rd_kafka_resp_err_t err;
 	struct kafka_failure failure;
 } failures[] = {
-	/* The record itself is at fault, and would be the next time. */
+	/* The record itself is invalid: a retry would fail again. */
 	{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, { OUTPUT_NEVER, "msg_size_too_large" } },
 	{ RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, { OUTPUT_NEVER, "record_list_too_large" } },
 	{ RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, { OUTPUT_NEVER, "invalid_msg_size" } },
@@ -21,18 +21,18 @@ static const struct {
 	{ RD_KAFKA_RESP_ERR_INVALID_RECORD, { OUTPUT_NEVER, "invalid_record" } },
 	{ RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, { OUTPUT_NEVER, "invalid_timestamp" } },
 	{ RD_KAFKA_RESP_ERR__INVALID_ARG, { OUTPUT_NEVER, "invalid_argument" } },
-	/* A person has to grant it; until then the letters say what is missed. */
+	/* An administrator has to change this; until then dead letters show the lost records. */
 	{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, { OUTPUT_NEVER, "topic_authorization_failed" } },
 	{ RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, { OUTPUT_NEVER, "cluster_authorization_failed" } },
 	{ RD_KAFKA_RESP_ERR_POLICY_VIOLATION, { OUTPUT_NEVER, "policy_violation" } },
 	{ RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, { OUTPUT_NEVER, "invalid_topic" } },
 	{ RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, { OUTPUT_NEVER, "unsupported_for_message_format" } },
-	/* A topic that was deleted may be made again. */
+	/* A deleted topic may be created again. */
 	{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, { OUTPUT_AGAIN, "unknown_topic_or_partition", true } },
 	{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, { OUTPUT_AGAIN, "unknown_topic_or_partition", true } },
 	{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, { OUTPUT_AGAIN, "unknown_topic_or_partition", true } },
 	{ ERR_UNKNOWN_TOPIC_ID, { OUTPUT_AGAIN, "unknown_topic_or_partition", true } },
-	/* No broker took it in time. */
+	/* No broker accepted the record in time. */
 	{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, { OUTPUT_AGAIN, "msg_timed_out" } },
 	{ RD_KAFKA_RESP_ERR__TIMED_OUT, { OUTPUT_AGAIN, "timed_out" } },
 	{ RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, { OUTPUT_AGAIN, "request_timed_out" } },
@@ -44,7 +44,7 @@ static const struct {
 	{ RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED, { OUTPUT_AGAIN, "throttling_quota_exceeded" } },
 	{ RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, { OUTPUT_AGAIN, "out_of_order_sequence_number" } },
 	{ RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID, { OUTPUT_AGAIN, "unknown_producer_id" } },
-	/* Taken back by us. */
+	/* Purged by a recall. */
 	{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, { OUTPUT_AGAIN, "recalled" } },
 	{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, { OUTPUT_AGAIN, "recalled" } },
 	{ RD_KAFKA_RESP_ERR__FATAL, { OUTPUT_AGAIN, "fatal" } },

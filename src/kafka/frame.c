@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * frame: the bytes of a message's value: 0, a schema's id, an Avro record.
+ * frame: a message's value: byte 0, the schema's id, the Avro record.
  */
 #include "kafka/frame.h"
 

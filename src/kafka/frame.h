@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * frame: the bytes of a message's value: 0, a schema's id, an Avro record.
+ * frame: a message's value: byte 0, the schema's id, the Avro record.
  */
 #ifndef SLUICE_KAFKA_FRAME_H
 #define SLUICE_KAFKA_FRAME_H
@@ -15,18 +15,21 @@ enum {
 	KAFKA_FRAME_BYTES = 5,
 };
 
-/* Replaces what is in out. 0 or -ENOMEM. */
+/* Replaces the contents of out by a message's value. 0 or -ENOMEM. */
 int kafka_frame(struct bytes *out, int32_t schema_id, const void *data, size_t len);
 int32_t kafka_frame_id(const uint8_t frame[KAFKA_FRAME_BYTES]);
 
-/* The fields of a record that a message tells beside its value. */
+/* Fields of a record that are sent outside of the message's value too. */
 struct kafka_record_head {
 	int64_t time_us;
 	uint64_t seq;
 	int32_t schema_version;
 };
 
-/* Reads them from the common fields that each record begins with. False when data does not begin so. */
+/*
+ * Reads the fields from the common fields at the beginning of each record. False: data does not begin with
+ * them.
+ */
 bool kafka_record_head(const void *data, size_t len, struct kafka_record_head *ret);
 
 #endif

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * kafka: an output over librdkafka: an idempotent producer on the caller's loop.
  *
- * librdkafka's threads write to an eventfd when its queue has something for us; rd_kafka_poll() then
- * calls the callbacks below, on the loop's thread, for at most POLL_BUDGET messages a turn.
+ * librdkafka's threads write to an eventfd when its queue has an event; rd_kafka_poll() then calls the
+ * callbacks of report.c on the loop's thread, for at most POLL_BUDGET messages a turn of the loop.
  *
- * Giving back: what is still queued is purged at once; what is on its way to a broker has
- * INFLIGHT_US to be answered, since purging that would deliver it twice. Purging leaves holes in an
- * idempotent producer's numbering, so afterwards the producer is replaced.
+ * A recall purges queued messages at once. Messages on their way to a broker have INFLIGHT_US to be answered,
+ * because purging them would deliver them twice. Purging leaves gaps in an idempotent producer's sequence
+ * numbers, so the producer is replaced afterwards.
  */
 #include "kafka/kafka.h"
 
@@ -32,7 +32,7 @@ enum {
 	POLL_BUDGET = 4000,
 };
 
-/* Has on_readable() run in the next turn of the loop; event_active() would be in the same one. */
+/* Runs on_readable() in the next turn of the loop; event_active() would run it in the current one. */
 static void
 wake(struct kafka *k)
 {
@@ -41,7 +41,7 @@ wake(struct kafka *k)
 
 /* --- the producer --- */
 
-/* A broker takes less at once than we thought: half as much, until it does, or a message is alone. */
+/* Halves the batch size after a broker has refused a batch, until batches are accepted or have one message. */
 static void
 shrink_batches(struct kafka *k)
 {
@@ -67,13 +67,13 @@ replace_client(struct kafka *k)
 	kafka_client_release(k->client);
 	k->retried_before += k->retried_now;
 	k->retried_now = 0;
-	k->is_creating = false;		/* its answer went with the queue */
+	k->is_creating = false;		/* the answer was lost with the queue */
 	k->client = kafka_client_new(k->conf, k->topics, k->fd, error, sizeof(error));
 	if (k->client == NULL) {
 		kafka_set_down(k, "no producer could be made: %s", error);
 		return;
 	}
-	wake(k);	/* for what it had to say before it had our fd: librdkafka tells of a queue's first only */
+	wake(k);	/* librdkafka reports only a queue's first event, which may precede enabling our fd */
 	k->stats.producers++;
 	k->is_failed = k->is_recalling = false;
 	k->is_waiting = false;
@@ -92,7 +92,7 @@ recall(struct kafka *k)
 		    (k->is_failed ? RD_KAFKA_PURGE_F_INFLIGHT : 0));
 }
 
-/* What was about to be sent may have come back to a queue since the last purge. */
+/* Messages that were about to be sent may have returned to a queue since the last purge. */
 static void
 purge_again(struct kafka *k)
 {
@@ -104,7 +104,7 @@ purge_again(struct kafka *k)
 		rd_kafka_purge(k->client->rk, flags);
 }
 
-/* What has to follow from what was told: never from within a callback. */
+/* Applies the results of callbacks. It replaces producers, so it must not run within a callback. */
 static void
 settle(struct kafka *k)
 {
@@ -114,7 +114,10 @@ settle(struct kafka *k)
 	if (k->is_recalling && k->status.in_flight > 0)
 		return;
 	if (k->client == NULL || k->is_recalling) {
-		/* One that fails at once, for want of rights say, is not tried all the time. */
+		/*
+		 * A producer that fails at once, for example for lack of rights, is not replaced repeatedly
+		 * without a pause.
+		 */
 		if ((k->client != NULL && !k->is_failed) || k->now_us >= k->replace_at_us)
 			replace_client(k);
 	} else if (k->is_waiting && k->status.in_flight <= k->room) {
@@ -136,7 +139,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	k->has_more = false;
 	if (k->client != NULL)
 		rd_kafka_poll(k->client->rk, 0);
-	/* librdkafka wakes us for the first of a queue only: for the rest we wake ourselves. */
+	/* librdkafka reports only a queue's first event: the rest needs another wakeup. */
 	if (k->has_more)
 		wake(k);
 	if (k->is_waiting || k->is_failed || k->is_recalling || k->is_asking || k->is_creating)
@@ -145,7 +148,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* --- the output --- */
 
-/* The schema's id; as schema_id() of the options says. */
+/* Finds the schema's id, from the cache or by the option schema_id, whose errors it returns. */
 static int
 schema_id(struct kafka *k, const struct spool_record *r, int32_t *ret)
 {
@@ -200,7 +203,7 @@ produce(struct kafka *k, const struct spool_record *r, size_t key_len)
 	    RD_KAFKA_V_KEY(r->key, key_len), RD_KAFKA_V_TIMESTAMP(r->time_us / 1000),
 	    RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE((void *)(uintptr_t)r->id), RD_KAFKA_V_END);
 	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
-		rd_kafka_headers_destroy(headers);	/* else librdkafka's */
+		rd_kafka_headers_destroy(headers);	/* on success librdkafka owns them */
 	return err;
 }
 
@@ -222,7 +225,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	int32_t id;
 	int error;
 
-	/* These have a ready() of their own. */
+	/* Each of these conditions ends with a call of ready(). */
 	if (k->is_recalling || k->is_failed || k->client == NULL || !kafka_topic_is_there(k, r->topic))
 		return -EAGAIN;
 	error = schema_id(k, r, &id);
@@ -231,7 +234,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		return error;
 	}
 	if (error < 0)
-		return -EAGAIN;		/* kafka_registry_changed() follows */
+		return -EAGAIN;		/* kafka_registry_changed() calls ready() */
 	if (kafka_frame(&k->frame, id, r->data, r->len) < 0)
 		return not_now(k, UINT64_MAX);
 	err = produce(k, r, key_len);
@@ -261,7 +264,7 @@ on_tick(struct output *o, int64_t now_us)
 {
 	struct kafka *k = (struct kafka *)o;
 
-	(void)now_us;	/* the wall's; what is measured here must not jump */
+	(void)now_us;	/* the wall clock may jump; intervals here are monotonic */
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	purge_again(k);
 	settle(k);
@@ -272,7 +275,10 @@ on_flush(struct output *o)
 {
 	struct kafka *k = (struct kafka *)o;
 
-	/* Ends lingering. With no time it does not wait, but it may call back: so not in a poll. */
+	/*
+	 * Ends lingering. With a timeout of 0 it does not wait, but it may call back, so it must not run within
+	 * a poll.
+	 */
 	k->budget = POLL_BUDGET;
 	if (k->client != NULL)
 		(void)rd_kafka_flush(k->client->rk, 0);
@@ -286,7 +292,7 @@ on_recall(struct output *o)
 
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	recall(k);
-	wake(k);	/* where nothing is in flight: to end it */
+	wake(k);	/* ends the recall if nothing is in flight */
 }
 
 static void
@@ -340,7 +346,7 @@ kafka_stats(const struct output *o, struct kafka_stats *ret)
 	*ret = ((const struct kafka *)o)->stats;
 }
 
-/* acks=0 gives the promise away that no record is lost: the user may, and is warned. */
+/* Warns of acks=0, which the user may set although records can then be lost. */
 static void
 look_at_acks(struct kafka *k)
 {
@@ -390,7 +396,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 	wake(k);	/* as in replace_client() */
 	k->stats.producers = 1;
 	look_at_acks(k);
-	kafka_topics_work(k);	/* asks at once which topics there are */
+	kafka_topics_work(k);	/* requests the topics' metadata at once */
 	return 0;
 }
 

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * kafka: an output over librdkafka: an idempotent producer on the caller's loop.
  *
- * Value: byte 0, the schema's id (four bytes, big-endian), the Avro record. Key: the record's, so
- * that a host's run keeps its order in one partition. Headers: schema_version, agent_version, and
- * redelivery = 1 where the record had been handed over before. The timestamp is the record's time.
+ * Value: byte 0, the schema's id (four bytes, big-endian), the Avro record. Key: the record's, so that a host's
+ * run keeps its order in one partition. Headers: schema_version, agent_version, and redelivery = 1 if the
+ * record was handed over before. The timestamp is the record's time.
  *
- * No call waits. What librdkafka can only do by waiting (asking which topics there are, taking a
- * producer down) is done by a short-lived thread.
+ * No call waits. Blocking calls of librdkafka (requesting metadata, destroying a producer) run in short-lived
+ * threads.
  */
 #ifndef SLUICE_KAFKA_KAFKA_H
 #define SLUICE_KAFKA_KAFKA_H
@@ -25,58 +25,61 @@ struct kafka_property {
 	const char *value;
 };
 
-/* Strings are copied. NULL and 0 where not wanted. */
+/* Options of the output. Strings are copied; NULL and 0 mean none. */
 struct kafka_options {
 	const char *const *brokers;	/* host:port */
 	size_t n_brokers;
-	const struct kafka_property *properties;	/* any of librdkafka's; they win over ours */
+	const struct kafka_property *properties;	/* any of librdkafka's; they override our defaults */
 	size_t n_properties;
 	const char *topic_prefix;	/* before topic_name() */
-	bool create_topics;		/* those that are missing */
+	bool create_topics;		/* create missing topics */
 	uint32_t partitions;		/* of a new topic; 0: the broker's default */
-	uint32_t replication;		/* the same */
+	uint32_t replication;		/* of a new topic; 0: the broker's default */
 	int64_t retention_ms;		/* of a new topic; 0: the broker's default */
 	const char *agent_version;
-	uint32_t stats_ms;		/* how often kafka_stats() gets new figures; 0: 30 s */
+	uint32_t stats_ms;		/* how often kafka_stats() is updated; 0: 30 s */
 	/*
-	 * The registry's id of the schema that r was encoded with. 0; -ENOENT: nobody knows that
-	 * schema, so r is refused for good; any other negative errno: not now, and the owner calls
-	 * kafka_registry_changed() when it may be worth another try.
+	 * Finds the registry's id of the schema that r was encoded with. 0; -ENOENT: the schema is unknown, and
+	 * r is refused for good; any other negative errno: not now, and the owner calls
+	 * kafka_registry_changed() when the id may be available.
 	 */
 	int (*schema_id)(void *arg, const char *subject, const struct spool_record *r, int32_t *ret_id);
-	/* NULL, or librdkafka's log: level as of syslog(3), a short word, a sentence. On the loop. */
+	/* NULL, or called on the loop for librdkafka's log: syslog(3) level, facility, text. */
 	void (*on_log)(int level, const char *facility, const char *text, void *arg);
-	void *arg;			/* of both */
+	void *arg;			/* argument of both callbacks */
 };
 
 struct kafka_stats {
 	unsigned brokers;		/* known */
 	unsigned brokers_up;
-	uint64_t retried;		/* produce requests and others, sent again */
+	uint64_t retried;		/* produce and other requests sent again */
 	uint64_t request_timeouts;
-	int64_t rtt_us;			/* the slowest broker's mean round trip; 0: not measured yet */
+	int64_t rtt_us;			/* largest mean round trip of a broker; 0: not measured yet */
 	int64_t rtt_p99_us;
-	uint64_t producers;		/* that were opened: more than one after failures */
-	char missing_topic[128];	/* that records wait for; "" none */
+	uint64_t producers;		/* opened so far: more than one after failures */
+	char missing_topic[128];	/* a missing topic that records wait for; "": none */
 };
 
 /*
- * Once, before any other call of librdkafka, libcurl or OpenSSL: what a process with producers needs of
- * malloc, and of OpenSSL, which else gives up its tables at exit under threads that are in a handshake.
+ * Prepares malloc and OpenSSL for producers; to be called once, before any other call of librdkafka, libcurl or
+ * OpenSSL. OpenSSL would otherwise free its tables at exit while threads are in a handshake.
  */
 void kafka_process_init(void);
 /*
- * Waits until the outputs that were closed have let go of all they had, for about so long at most: the last
- * thing before the process ends. False: something is still under way, and ends with the process.
+ * Waits up to about ms milliseconds until closed outputs have released everything; the last call before the
+ * process ends. False: some are still open, and end with the process.
  */
 bool kafka_process_wait(unsigned ms);
 /*
- * 0, or a negative errno with *ret untouched and a sentence in error that names the property. That
- * no broker can be reached is no error here: see the output's status.
+ * Opens the output. 0, or a negative errno with *ret untouched and a sentence in error that names the property.
+ * An unreachable broker is no error here: the output's status shows it.
  */
 int kafka_open(struct event_base *base, const struct kafka_options *o,
     const struct output_events *events, struct output **ret, char *error, size_t error_size);
-/* Checks what kafka_open() would, without a thread or a connection. */
+/*
+ * Checks the options as kafka_open() does, without a thread or a connection. 0 or a negative errno with a
+ * sentence.
+ */
 int kafka_check(const struct kafka_options *o, char *error, size_t error_size);
 
 void kafka_registry_changed(struct output *o);
@@ -86,7 +89,7 @@ enum {
 	KAFKA_ABILITIES = 8,
 };
 
-/* For doctor: what the librdkafka that we run with can do, found out by making a producer for each. */
+/* Abilities of the librdkafka in use, for `sluice doctor`, determined by creating a producer for each. */
 struct kafka_library {
 	char version[32];
 	bool has_modern_scram;	/* 2.6.1 or later: SCRAM with Kafka 4 */
@@ -94,7 +97,7 @@ struct kafka_library {
 	struct kafka_ability {
 		const char *name;	/* "SCRAM-SHA-512", "zstd" ... */
 		bool works;
-		char error[192];	/* where not */
+		char error[192];	/* set if it does not work */
 	} abilities[KAFKA_ABILITIES];
 };
 void kafka_library_describe(struct kafka_library *ret);

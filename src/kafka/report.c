@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * report: what librdkafka tells: deliveries, errors, its log, its statistics.
+ * report: callbacks of librdkafka: deliveries, errors, its log, its statistics.
  *
- * All from within rd_kafka_poll(), on the loop's thread. Nothing here touches the producer: what has
- * to follow is left to kafka.c, after the poll.
+ * All run within rd_kafka_poll(), on the loop's thread. They do not touch the producer: kafka.c applies their
+ * results after the poll.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -16,11 +16,11 @@
 #include "kafka/client.h"
 #include "kafka/frame.h"
 
-/* What librdkafka's words do not say, in front of them, so that no cut takes it away. */
+/* Returns an explanation to put before librdkafka's text, so that truncation cannot remove it; "": none. */
 static const char *
 hint(const struct kafka *k, const char *text)
 {
-	/* The broker's TLS tells but a number; Java's says "certificate unknown" of one that has expired. */
+	/* A TLS alert is only a number; Java brokers send "certificate unknown" for an expired certificate. */
 	if (strstr(text, "alert certificate") != NULL || strstr(text, "alert bad certificate") != NULL ||
 	    strstr(text, "alert unknown ca") != NULL || strstr(text, "certificate required") != NULL)
 		return "the broker does not accept our certificate (ssl.certificate.location): none, expired, or of a "
@@ -31,7 +31,7 @@ hint(const struct kafka *k, const char *text)
 	return "";
 }
 
-/* The record that a message was made of; only what is left of it there. */
+/* Restores the record that a message was made of, as far as the message has its fields. */
 static struct spool_record
 message_record(struct kafka *k, const rd_kafka_message_t *m)
 {
@@ -73,7 +73,7 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	struct spool_record r = message_record(k, m);
 	const char *detail = rd_kafka_err2str(m->err);
 
-	/* Brokers judge whole batches: only a message that was alone in its own is too large itself. */
+	/* Brokers refuse whole batches: only a message that was alone in its batch is too large itself. */
 	if ((m->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || m->err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE) &&
 	    m->len + m->key_len < (size_t)k->batch_bytes) {
 		f = (struct kafka_failure){ OUTPUT_AGAIN, "batch_too_large", false };
@@ -82,7 +82,7 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	if (f.is_topic_gone) {
 		kafka_topic_lost(k, r.topic);
 	} else if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
-		/* Down already: then with a better reason than that a record's time ran out. */
+		/* If the output is down already, its error is more specific than a record's timeout. */
 		if (k->status.state != OUTPUT_DOWN && f.failure == OUTPUT_AGAIN)
 			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
 		else if (f.failure == OUTPUT_NEVER)
@@ -92,10 +92,10 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 }
 
 /*
- * Whether a broker has named the record's offset. librdkafka reports a batch as delivered, without one, when a later
- * batch of its partition was: a broker that keeps the state of an idempotent producer would have refused the later one.
- * A broker that has taken nothing of this producer in this partition yet keeps none, as after a restart: it accepts the
- * later batch, and the first one is lost. Only acks=0 has no offsets at all.
+ * Returns whether a broker has returned the record's offset. librdkafka reports a batch as delivered, without
+ * an offset, when a later batch of its partition was: a broker that keeps the idempotent producer's state would
+ * have refused the later one. A broker without state of this producer for the partition, as after a restart,
+ * accepts the later batch, and the first one is lost. Only with acks=0 are there no offsets at all.
  */
 static bool
 is_confirmed(const struct kafka *k, const rd_kafka_message_t *m)
@@ -147,14 +147,14 @@ on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
 		k->is_failed = true;
 		break;
 	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:
-		/* A broker's own reason came before. */
+		/* The reason was reported before, by a broker's connection. */
 		if (k->cause[0] != '\0')
 			text = k->cause;
 		kafka_set_down(k, "no broker can be reached: %s%s", hint(k, text), text);
 		break;
 	default:
 		snprintf(k->cause, sizeof(k->cause), "%s", text);
-		/* With others up this is no outage; refused credentials are one. */
+		/* It is no outage while other brokers are up, but refused credentials are one. */
 		if (err == RD_KAFKA_RESP_ERR__AUTHENTICATION || err == RD_KAFKA_RESP_ERR__SSL)
 			kafka_set_down(k, "%s%s", hint(k, text), text);
 	}
@@ -175,7 +175,7 @@ number(const json_t *object, const char *name)
 	return json_integer_value(json_object_get(object, name));
 }
 
-/* One broker of librdkafka's statistics. */
+/* Adds one broker of librdkafka's statistics. */
 static void
 add_broker(struct kafka_stats *s, uint64_t *retried, const json_t *broker)
 {
@@ -184,7 +184,7 @@ add_broker(struct kafka_stats *s, uint64_t *retried, const json_t *broker)
 
 	*retried += (uint64_t)number(broker, "txretries");
 	s->request_timeouts += (uint64_t)number(broker, "req_timeouts");
-	if (number(broker, "nodeid") < 0)	/* an address that was given, not a broker that is known */
+	if (number(broker, "nodeid") < 0)	/* a configured address, not a broker of the cluster */
 		return;
 	s->brokers++;
 	if (state != NULL && strcmp(state, "UP") == 0)
@@ -215,7 +215,7 @@ on_stats(rd_kafka_t *rk, char *text, size_t len, void *arg)
 		add_broker(&s, &retried, broker);
 	}
 	json_decref(root);
-	if (s.rtt_us == 0) {	/* nothing was sent since the last: the figures stay */
+	if (s.rtt_us == 0) {	/* nothing was sent since the last report: keep the figures */
 		s.rtt_us = k->stats.rtt_us;
 		s.rtt_p99_us = k->stats.rtt_p99_us;
 	}

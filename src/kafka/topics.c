@@ -1,11 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * topics: finds out which topics there are, and makes those that are missing.
+ * topics: requests which topics exist, and creates missing ones.
  *
- *	ask (a thread, rd_kafka_metadata) ──missing──► create (on the queue) ──► ask again
- *	     └─ all there: nothing more to do, until a broker says that one is gone
+ *	request (a thread, rd_kafka_metadata) ──missing──► create (on the queue) ──► request again
+ *	     └─ all exist: done, until a broker reports one as unknown
  *
- * Asking comes first, so that an agent that may not create topics works where they are there.
+ * Metadata is requested before anything is created, so that an agent without the right to create topics works
+ * with existing ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ enum {
 #define PAUSE_MIN_US INT64_C(500000)
 #define PAUSE_MAX_US INT64_C(10000000)
 
-/* --- the thread that asks --- */
+/* --- the thread that requests metadata --- */
 
 struct errand {
 	struct kafka_client	*client;	/* a reference */
@@ -61,7 +62,7 @@ ask(void *arg)
 	struct kafka_mailbox *m = e->mailbox;
 	const struct rd_kafka_metadata *md = NULL;
 
-	/* Of the topics that this producer has handles of. */
+	/* Metadata of the topics that this producer has handles of. */
 	m->error = rd_kafka_metadata(c->rk, 0, NULL, &md, ASK_TIMEOUT_MS);
 	for (int t = 0; t < TOPIC_COUNT && m->error == RD_KAFKA_RESP_ERR_NO_ERROR; t++)
 		m->topic_errors[t] = find_topic(md, rd_kafka_topic_name(c->topics[t]));
@@ -80,7 +81,7 @@ start_asking(struct kafka *k)
 {
 	struct errand *e = malloc(sizeof(*e));
 
-	k->ask_at_us = k->now_us + k->ask_pause_us;	/* where it cannot even be started */
+	k->ask_at_us = k->now_us + k->ask_pause_us;	/* also if no thread can be started */
 	if (e == NULL)
 		return;
 	*e = (struct errand){ k->client, k->mailbox };
@@ -88,14 +89,14 @@ start_asking(struct kafka *k)
 	atomic_fetch_add(&k->mailbox->refs, 1);
 	if (kafka_thread_start(ask, e) < 0) {
 		mailbox_unref(k->mailbox);
-		kafka_client_unref(k->client);	/* not the last: the loop has one */
+		kafka_client_unref(k->client);	/* not the last reference: the loop has one */
 		free(e);
 		return;
 	}
 	k->is_asking = true;
 }
 
-/* --- creating --- */
+/* --- creating topics --- */
 
 static bool
 is_missing_any(const struct kafka *k)
@@ -171,7 +172,7 @@ take_created(struct kafka *k)
 
 		if (created != NULL) {
 			k->is_creating = false;
-			k->ask_at_us = k->now_us + PAUSE_MIN_US / 2;	/* they are told around first */
+			k->ask_at_us = k->now_us + PAUSE_MIN_US / 2;	/* brokers need time to learn of them */
 			results = rd_kafka_CreateTopics_result_topics(created, &n);
 			for (size_t i = 0; i < n; i++)
 				take_result(k, results[i]);
@@ -183,9 +184,9 @@ take_created(struct kafka *k)
 	}
 }
 
-/* --- what is known --- */
+/* --- state of the topics --- */
 
-/* A topic is missing and records wait for it: says what to do. */
+/* Sets the error for a missing topic that records wait for, with a hint. */
 static void
 complain(struct kafka *k, const struct kafka_topic *t)
 {
@@ -224,7 +225,7 @@ take_answer(struct kafka *k)
 		if (err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
 			topic->state = KAFKA_TOPIC_MISSING;
 		} else if (err != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) {
-			/* Whatever else is wrong with it, a delivery report says better. */
+			/* A delivery report describes any other error better. */
 			is_new_there |= topic->state != KAFKA_TOPIC_THERE;
 			topic->state = KAFKA_TOPIC_THERE;
 			topic->is_wanted = false;
@@ -246,7 +247,10 @@ take_answer(struct kafka *k)
 		start_creating(k);
 }
 
-/* Is there a reason to ask? The first time: to make all that are missing, before they are wanted. */
+/*
+ * Returns whether metadata is needed. At the start it is, so that missing topics are created before they are
+ * used.
+ */
 static bool
 wants_to_ask(const struct kafka *k)
 {
@@ -320,7 +324,7 @@ kafka_topics_init(struct kafka *k, const char *prefix)
 	if (m == NULL)
 		return -ENOMEM;
 	atomic_init(&m->refs, 1);
-	/* Its own: the loop may close its one before a thread is done. */
+	/* A duplicate of its own: the loop may close its fd before a thread has ended. */
 	m->fd = fcntl(k->fd, F_DUPFD_CLOEXEC, 0);
 	k->mailbox = m;
 	return m->fd < 0 ? -errno : 0;
