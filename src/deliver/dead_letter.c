@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * dead_letter: a folder of Avro files with the records that can never be delivered, and why.
+ * dead_letter: a folder of Avro files with records that can never be delivered, and the reason.
  */
 #include "deliver/dead_letter.h"
 
@@ -24,24 +24,24 @@
 #include "lake/folders.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(100) << 20)
-#define RESCAN_US INT64_C(10000000)	/* a full folder is looked at again this often */
+#define RESCAN_US INT64_C(10000000)	/* how often a full folder is scanned again */
 
-/* The file of a topic that is open; one day's. */
+/* The open file of a topic, for one day. */
 struct topic_state {
-	int		 fd;		/* -1: none */
+	int		 fd;		/* -1: not open */
 	int64_t		 day;
-	uint64_t	 size;		/* of whole blocks, and the header */
+	uint64_t	 size;		/* of the header and all whole blocks */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 };
 
 struct dead_letters {
 	char			*dir;		/* owned */
 	uint64_t		 max_bytes;
-	uint64_t		 bytes;		/* in dir */
-	int64_t			 scanned_us;	/* monotonic; 0: never */
+	uint64_t		 bytes;		/* size of the files in dir */
+	int64_t			 scanned_us;	/* monotonic; of the last scan */
 	struct ocf_packer	*packer;	/* owned */
-	struct bytes		 record;	/* the letter, encoded */
-	struct bytes		 packed;	/* its block, or a header */
+	struct bytes		 record;	/* encoded dead letter */
+	struct bytes		 packed;	/* block of the dead letter, or a header */
 	struct topic_state	 topics[TOPIC_COUNT];
 };
 
@@ -55,7 +55,7 @@ schema(void)
 	return s->name != NULL ? s : NULL;
 }
 
-/* Sums up what is in the folder. */
+/* Sums up the sizes of the files in the folder. */
 static void
 scan(struct dead_letters *d)
 {
@@ -142,7 +142,7 @@ write_at(struct topic_state *ts, const struct bytes *b)
 		if (n <= 0) {
 			int r = n < 0 ? -errno : -EIO;
 
-			/* Where this fails too, the next one overwrites from the same place. */
+			/* If this fails too, the next block overwrites from the same offset. */
 			(void)!ftruncate(ts->fd, (off_t)ts->size);
 			return r;
 		}
@@ -152,7 +152,7 @@ write_at(struct topic_state *ts, const struct bytes *b)
 	return 0;
 }
 
-/* Goes on behind the last whole block of a file that an earlier agent began. 0 or a negative errno. */
+/* Finds the end of the last whole block of an earlier agent's file, and cuts the rest. 0 or a negative errno. */
 static int
 resume(struct topic_state *ts)
 {
@@ -173,7 +173,7 @@ resume(struct topic_state *ts)
 		r = 0;
 	}
 	ocf_reader_close(reader);
-	if (r == -ENODATA)	/* the end is torn */
+	if (r == -ENODATA)	/* the last block is torn */
 		r = 0;
 	if (r == 0 && ftruncate(ts->fd, (off_t)ts->size) < 0)
 		r = -errno;
@@ -199,7 +199,10 @@ begin(struct dead_letters *d, struct topic_state *ts)
 	return r;
 }
 
-/* Command lines are in there: for the agent's user alone. 0 or a negative errno. */
+/*
+ * Creates the folder for the agent's user only, because dead letters contain command lines. 0 or a negative
+ * errno.
+ */
 static int
 make_folder(const char *dir)
 {
@@ -216,7 +219,7 @@ make_folder(const char *dir)
 	return r;
 }
 
-/* Opens the topic's file of that day, where it is not open. 0 or a negative errno. */
+/* Opens the topic's file of a day, unless it is open. 0 or a negative errno. */
 static int
 open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 {
@@ -227,7 +230,7 @@ open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 	struct tm tm;
 	int r;
 
-	/* Somebody may have taken the file away, to read it elsewhere. */
+	/* The file may have been moved away, to be read elsewhere. */
 	if (ts->fd >= 0 && ts->day == day && fstat(ts->fd, &st) == 0 && st.st_nlink > 0)
 		return 0;
 	forget(ts);
@@ -252,14 +255,14 @@ open_lane(struct dead_letters *d, enum topic topic, int64_t day)
 			r = -errno;
 		else
 			r = st.st_size > 0 ? resume(ts) : -ENODATA;
-		if (r == -ENODATA)	/* new, or not even its header is whole */
+		if (r == -ENODATA)	/* new, or its header is incomplete */
 			r = begin(d, ts);
 		if (r == 0)
 			return 0;
 		forget(ts);
 		if (r != -EBADMSG && r != -ENOTSUP)
 			return r;
-		/* Damaged, or no file of ours: left alone, and another one begun beside it. */
+		/* The file is damaged or foreign: leave it unchanged, and try the next name. */
 	}
 	return r;
 }
@@ -288,7 +291,7 @@ add_string(struct bytes *b, const char *text)
 	return add_bytes(b, text, strlen(text));
 }
 
-/* In the order of dead_letter.avsc. */
+/* Encodes the fields in the order of dead_letter.avsc. */
 static int
 encode_letter(struct bytes *b, const struct spool_record *r, const char *reason,
     const char *detail, int64_t now_us)

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * delivery: hands the spool's records to an output, and releases in the spool what that delivered.
+ * delivery: hands the spool's records to an output, and releases delivered ones in the spool.
  *
- * One event, pump, does all that changes the state; what the output tells only counts and wakes it.
- * So nothing is handed over, given back or rewound from within a call of the output.
+ * Only the event pump hands records over, recalls and rewinds; callbacks of the output just count and wake it.
+ * So no method of the output is called from within another.
  */
 #include "deliver/delivery.h"
 
@@ -23,8 +23,8 @@
 
 enum state {
 	RUNNING,
-	RECALLING,	/* a record failed: until nothing is in flight */
-	PAUSED,		/* until the pump's timer */
+	RECALLING,	/* a record failed: until no record is in flight */
+	PAUSED,		/* until the pump's timer expires */
 };
 
 struct delivery {
@@ -36,18 +36,18 @@ struct delivery {
 	unsigned		 per_turn;
 	uint32_t		 pause_min_ms;
 	uint32_t		 pause_max_ms;
-	uint32_t		 pause_ms;	/* the next */
+	uint32_t		 pause_ms;	/* length of the next pause */
 	enum state		 state;
-	bool			 was_recalled;	/* while RECALLING: the output knows */
-	bool			 is_blocked;	/* put said not now */
+	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
+	bool			 is_blocked;	/* put returned -EAGAIN */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
 	struct delivery_stats	 stats;
 };
 
 /*
- * Has the pump run in the next turn of the loop. By a timer: libevent runs what is made active from
- * within an event in the same turn, and timers and sockets would have to wait until the spool is dry.
+ * Runs the pump in the next turn of the loop. A timer is used because libevent runs an event that is activated
+ * by another in the same turn: other timers and sockets would wait until the spool is empty.
  */
 static void
 wake(struct delivery *d)
@@ -55,7 +55,7 @@ wake(struct delivery *d)
 	static const struct timeval now;
 
 	if (!evtimer_pending(d->pump, NULL))
-		evtimer_add(d->pump, &now);	/* without memory for it: the next tick tries again */
+		evtimer_add(d->pump, &now);	/* on failure, the next tick tries again */
 }
 
 static void
@@ -76,7 +76,7 @@ count_dead(struct delivery *d, enum topic topic, const char *reason)
 			break;
 	}
 	if (i == s->n_dead && i == DELIVERY_REASONS) {
-		i--;	/* the last one's name is "other" since it was made */
+		i--;	/* the last one is named "other" */
 	} else if (i == s->n_dead) {
 		snprintf(s->dead[i].reason, sizeof(s->dead[i].reason), "%s",
 		    i == DELIVERY_REASONS - 1 ? "other" : reason);
@@ -85,7 +85,7 @@ count_dead(struct delivery *d, enum topic topic, const char *reason)
 	s->dead[i].count[topic]++;
 }
 
-/* Gives a record up: to the dead letters, counted whether they take it or not. */
+/* Gives a record up: writes a dead letter, and counts it even if that fails. */
 static void
 dead_letter(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
 {
@@ -125,7 +125,7 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 	if (failure == OUTPUT_NEVER) {
 		dead_letter(d, r, reason, detail);
 	} else if (d->state == RUNNING) {
-		/* The first tells why; those that are given back after it only say that they are. */
+		/* The first failure has the cause; those of recalled records after it do not. */
 		remember(d, reason, detail);
 		d->state = RECALLING;
 		d->was_recalled = false;
@@ -153,7 +153,7 @@ pause_for(struct delivery *d)
 	evtimer_add(d->pump, &tv);
 }
 
-/* Hands over until the spool is dry, the output full, or this turn's share is done. */
+/* Hands over records until the spool is empty, the output is full, or this turn's share is used up. */
 static void
 hand_over(struct delivery *d)
 {
@@ -187,12 +187,12 @@ check_drained(struct delivery *d)
 {
 	void (*on_drained)(bool is_empty, void *arg) = d->on_drained;
 
-	/* Dry is not drained: what is not yet synced is not handed out, and what is in flight is not acknowledged. */
+	/* No record to hand out does not mean drained: some may not be synced yet, and others are in flight. */
 	if (on_drained == NULL || !spool_is_drained(d->spool))
 		return;
 	d->on_drained = NULL;
 	event_del(d->deadline);
-	on_drained(true, d->drained_arg);	/* last: it may close us */
+	on_drained(true, d->drained_arg);	/* last: it may close the delivery */
 }
 
 static void
@@ -274,7 +274,7 @@ delivery_close(struct delivery *d)
 {
 	if (d == NULL)
 		return;
-	/* First: it may still tell what it delivered. */
+	/* Close the output first: it may still report deliveries. */
 	if (d->output != NULL)
 		d->output->ops->close(d->output);
 	if (d->pump != NULL)
@@ -299,9 +299,12 @@ delivery_tick(struct delivery *d, int64_t now_us)
 	d->output->ops->tick(d->output, now_us);
 	if (d->on_drained != NULL)
 		d->output->ops->flush(d->output);
-	/* One try costs little, and a missed ready() would cost everything. */
+	/* One attempt is cheap; after a missed ready(), delivery would stop forever. */
 	d->is_blocked = false;
-	/* Nobody wakes for what was committed before and is synced only now, nor where the pump could not be set. */
+	/*
+	 * No event wakes the pump for records that were synced since they were committed, or after its timer
+	 * failed.
+	 */
 	if (d->state != RUNNING || spool_has_more(d->spool) || d->on_drained != NULL)
 		wake(d);
 }
@@ -324,7 +327,7 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 	d->drained_arg = arg;
 	spool_hand_no_more(d->spool);
 	if (event_add(d->deadline, &tv) < 0)
-		event_active(d->deadline, EV_TIMEOUT, 0);	/* better no time than no end */
+		event_active(d->deadline, EV_TIMEOUT, 0);	/* without a timer, end the drain at once */
 	if (d->output != NULL)
 		d->output->ops->flush(d->output);
 	wake(d);

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * file_output: the file lake as an output, for a daemon without Kafka.
  *
- * The writer writes each topic's records in the order in which it took them, and says how many a block
- * had: their ids wait here in the same order.
+ * The writer writes each topic's records in the order of put, and reports how many each block had: their ids
+ * wait here in the same order.
  */
 #include "base/clock.h"
 #include "deliver/file_output.h"
@@ -18,14 +18,14 @@
 
 #define TICK_US INT64_C(1000000)
 
-/* A topic's records that the writer has: n ids from ids[first] on, of which the first `written` are in blocks. */
+/* Records of a topic that the writer has: n ids from ids[first] on, of which the first `written` are in blocks. */
 struct queue {
 	uint64_t	*ids;		/* owned */
 	size_t		 cap;
 	size_t		 first;
 	size_t		 n;
 	size_t		 written;
-	size_t		 discarded;	/* at the end: given back */
+	size_t		 discarded;	/* last ones of the queue, recalled */
 	uint64_t	 schema;	/* fingerprint of the records */
 	bool		 has_schema;
 };
@@ -33,14 +33,14 @@ struct queue {
 struct file_output {
 	struct output		 output;	/* first: outputs are cast */
 	struct output_events	 events;
-	struct event		*tell;		/* owned: what happened is told from the loop */
+	struct event		*tell;		/* owned: calls the callbacks from the loop */
 	struct lake_writer	*writer;	/* owned */
 	const char		*(*schema)(void *arg, uint64_t fingerprint);
 	void			*schema_arg;
-	char			*lake;		/* owned; for messages */
+	char			*lake;		/* owned; shown in errors */
 	struct output_status	 status;
-	int64_t			 ticked_us;	/* wall clock */
-	bool			 is_waiting;	/* put has said not now */
+	int64_t			 ticked_us;	/* wall clock, of the last tick passed on */
+	bool			 is_waiting;	/* put returned -EAGAIN */
 	struct queue		 queues[TOPIC_COUNT];
 };
 
@@ -67,7 +67,7 @@ on_block(enum topic topic, uint64_t records, int error, void *arg)
 	event_active(f->tell, EV_TIMEOUT, 0);
 }
 
-/* Tells of what is in blocks, and then of what was given back. */
+/* Calls the callbacks for written records, then for recalled ones. */
 static void
 tell_queue(struct file_output *f, enum topic topic)
 {
@@ -103,7 +103,7 @@ on_tell(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* Room for one id more. 0 or -ENOMEM. */
+/* Reserves room for one more id. 0 or -ENOMEM. */
 static int
 reserve(struct queue *q)
 {
@@ -126,7 +126,7 @@ reserve(struct queue *q)
 	return 0;
 }
 
-/* The topic's file has the schema of its records. 0, -ENOKEY when nobody knows that, or what the writer says. */
+/* Sets the schema of the topic's file. 0; -ENOKEY: the schema is unknown; or the writer's error. */
 static int
 use_schema(struct file_output *f, const struct spool_record *r)
 {
@@ -165,7 +165,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		error = reserve(q);
 	if (error < 0)
 		goto not_now;
-	/* In the queue first: the writer may tell of it before it returns. */
+	/* The id is queued first, because the writer may call on_block before it returns. */
 	q->ids[q->first + q->n++] = r->id;
 	error = lake_writer_put(f->writer,
 	    &(struct encoded_record){ r->topic, r->time_us, r->seq, r->key, r->data, r->len });
@@ -199,7 +199,7 @@ on_tick(struct output *o, int64_t now_us)
 {
 	struct file_output *f = (struct file_output *)o;
 
-	/* A block a second while little happens: smaller ones do not compress. */
+	/* Blocks are written only once a second, because small ones compress badly. */
 	if (now_us - f->ticked_us >= TICK_US || now_us < f->ticked_us)
 		flush(f, now_us);
 }
@@ -233,7 +233,7 @@ on_close(struct output *o)
 
 	if (f == NULL)
 		return;
-	/* The writer's last blocks are told of as well, or the next agent would write them once more. */
+	/* Report the writer's last blocks too, or the next agent would write them again. */
 	lake_writer_close(f->writer);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		tell_queue(f, t);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * output: where delivery hands the spool's records on to: Kafka (kafka.h) or files (file_output.h).
- * Everything happens on the loop's thread; nothing here waits.
+ * output: interface of the outputs that delivery hands the spool's records to: Kafka (kafka.h) or files
+ * (file_output.h). All calls and callbacks run on the loop's thread, and none waits.
  */
 #ifndef SLUICE_DELIVER_OUTPUT_H
 #define SLUICE_DELIVER_OUTPUT_H
@@ -16,52 +16,54 @@
 struct output;
 
 enum output_failure {
-	OUTPUT_AGAIN,		/* its time ran out, or retries did: it will be handed over again */
-	OUTPUT_NEVER,		/* too large, not allowed, not valid: to the dead letters */
+	OUTPUT_AGAIN,		/* timeout or retries used up: it will be handed over again */
+	OUTPUT_NEVER,		/* too large, not allowed or invalid: a dead letter */
 };
 
-/* What an output tells delivery. Never called from within put(). */
+/* Callbacks of an output to delivery, never from within put(). */
 struct output_events {
 	void (*delivered)(enum topic topic, uint64_t id, void *arg);
 	/*
-	 * reason: a short word for counting ("msg_size_too_large"), static; detail: a sentence. r has
-	 * its id and topic, and for OUTPUT_NEVER all that was put; valid during the call.
+	 * Reports that a record was not delivered. reason: a short static word for counting
+	 * ("msg_size_too_large"); detail: a sentence. r has its id and topic, and for OUTPUT_NEVER all members
+	 * that were put; valid during the call.
 	 */
 	void (*failed)(const struct spool_record *r, enum output_failure failure, const char *reason,
 	    const char *detail, void *arg);
-	void (*ready)(void *arg);	/* put() is worth another try */
+	void (*ready)(void *arg);	/* called when put() may succeed again */
 	void *arg;
 };
 
 struct output_status {
 	const char *kind;		/* "kafka", "files" */
 	enum output_state state;
-	char error[512];		/* the last one, also after it is UP again */
-	int64_t error_us;		/* when; 0: never */
+	char error[512];		/* the last error, also after the state is UP again */
+	int64_t error_us;		/* time of the last error; 0: never */
 	uint64_t delivered;
-	uint64_t retried;		/* by the output itself, where it can tell */
+	uint64_t retried;		/* retries of the output itself, if it counts them */
 	uint64_t in_flight;
 	uint64_t queued_bytes;		/* in memory */
 };
 
 struct output_ops {
 	/*
-	 * Takes a copy. 0: delivered() or failed() will come with its id, later. -EAGAIN: not now,
-	 * ready() will come. Any other negative errno: never, as OUTPUT_NEVER; *reason names it (static).
+	 * Takes a copy of a record. 0: delivered() or failed() will be called with its id, later. -EAGAIN: not
+	 * now, ready() will be called. Any other negative errno: never, as OUTPUT_NEVER; *reason is a static
+	 * word for it.
 	 */
 	int (*put)(struct output *o, const struct spool_record *r, const char **reason);
 	void (*tick)(struct output *o, int64_t now_us);		/* about ten times a second */
-	/* Sends what waits in memory as soon as it can: the agent is about to stop. */
+	/* Sends records that wait in memory as soon as possible, because the agent is about to stop. */
 	void (*flush)(struct output *o);
 	/*
-	 * Gives back all that is not delivered: failed(OUTPUT_AGAIN) comes for each, on the loop, or
-	 * delivered() where it was under way. put() says -EAGAIN until all have come.
+	 * Recalls all records that are not delivered: for each, failed(OUTPUT_AGAIN) is called from the loop,
+	 * or delivered() if it was already on its way. put() returns -EAGAIN until all are answered.
 	 */
 	void (*recall)(struct output *o);
 	void (*status)(const struct output *o, struct output_status *ret);
 	/*
-	 * Bounded in time. Of what is in flight, what this still delivers is told; the rest is neither
-	 * delivered nor failed. NULL is fine.
+	 * Closes the output within bounded time. Calls delivered() for records in flight that are still
+	 * delivered, and nothing for others. NULL is fine.
 	 */
 	void (*close)(struct output *o);
 };
