@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * files: the Avro files below some paths, in the order in which to read them.
+ * files: finds the Avro files below given paths, in the order in which to read them.
  */
 #include "lake/files.h"
 
@@ -46,7 +46,7 @@ is_avro_name(const char *base)
 	return is_open_name(base) || (base[0] != '.' && ends_with(base, ".avro"));
 }
 
-/* Reads topic, date and first seq off the path. */
+/* Reads topic, date and first seq from the path. */
 static void
 describe(struct lake_file *f)
 {
@@ -68,7 +68,7 @@ describe(struct lake_file *f)
 	}
 }
 
-/* The name that an open file will have: "a/.b.avro.part" is "a/b.avro". Owned. */
+/* Returns a file's final name, owned by the caller: "a/b.avro" for the open file "a/.b.avro.part". */
 static char *
 settled_name(const char *path)
 {
@@ -118,7 +118,7 @@ add_folder(struct lake_files *l, const char *path, int depth, lake_files_error_c
 	int r = 0;
 
 	if (dir == NULL) {
-		if (errno != ENOENT)	/* removed between two looks */
+		if (errno != ENOENT)	/* not an error: removed meanwhile */
 			on_error(path, errno, arg);
 		return 0;
 	}
@@ -219,7 +219,7 @@ lake_files_sort(struct lake_files *l)
 		if (strcmp(last->name, l->files[i].name) != 0) {
 			l->files[++kept] = l->files[i];
 		} else if (strcmp(last->path, last->name) != 0) {
-			free_file(last);	/* the open name of a file that is closed by now */
+			free_file(last);	/* the open name of a file closed since */
 			*last = l->files[i];
 		} else {
 			free_file(&l->files[i]);

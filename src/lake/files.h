@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * files: the Avro files below some paths, in the order in which to read them.
+ * files: finds the Avro files below given paths, in the order in which to read them.
  */
 #ifndef SLUICE_LAKE_FILES_H
 #define SLUICE_LAKE_FILES_H
@@ -13,11 +13,11 @@
 
 struct lake_file {
 	char *path;		/* owned */
-	char *name;		/* owned; the path without what marks it as open: stays its whole life */
-	enum topic topic;	/* by its folder; TOPIC_COUNT when that does not tell */
-	char date[16];		/* "2026-11-21"; "" where no folder tells */
-	uint64_t seq;		/* of its first record, by its name */
-	bool is_named;		/* the user named this file itself */
+	char *name;		/* owned; path with the final name, the same while open and closed */
+	enum topic topic;	/* from its folder; TOPIC_COUNT: unknown */
+	char date[16];		/* "2026-11-21", from its folder; "": unknown */
+	uint64_t seq;		/* of its first record, from its name */
+	bool is_named;		/* the user named this file, not a folder */
 };
 
 struct lake_files {
@@ -26,19 +26,16 @@ struct lake_files {
 	size_t cap;
 };
 
-/* Reports a path that could not be read. */
+/* Reports a path that could not be read; error is a positive errno. */
 typedef void (*lake_files_error_cb)(const char *path, int error, void *arg);
 
-/*
- * Adds path, when it is a file, or the Avro files below it, open ones as well.
- * 0, or -ENOMEM.
- */
+/* Adds path if it is a file, or else the Avro files below it, including open ones. 0 or -ENOMEM. */
 int lake_files_add(struct lake_files *l, const char *path, lake_files_error_cb on_error, void *arg);
-/* By topic, date, agent and first seq; a file seen under both of its names is kept once. */
+/* Sorts by topic, date, agent and first seq; a file that was found under both of its names is kept once. */
 void lake_files_sort(struct lake_files *l);
 void lake_files_done(struct lake_files *l);
 
-/* "program" or "sluice.program"; TOPIC_COUNT for none. */
+/* Finds a topic by "program" or "sluice.program"; TOPIC_COUNT: none. */
 enum topic lake_topic_find(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * folders: the folders and names of the file lake.
+ * folders: folders and file names of the file lake.
  */
 #include "lake/folders.h"
 
@@ -20,7 +20,7 @@ enum {
 	PUBLISH_TRIES = 1000,
 };
 
-/* One folder below dir_fd, or one of a path when that is AT_FDCWD. 0 also when it was there. */
+/* Creates one folder below dir_fd, which may be AT_FDCWD. 0 also if it exists. */
 static int
 make_folder(int dir_fd, const char *name, const struct lake_owner *owner)
 {
@@ -47,7 +47,7 @@ lake_make(const char *path, const struct lake_owner *owner)
 	memcpy(parent, path, len + 1);
 	for (char *slash = strchr(parent + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		/* A parent that we may not make may be there all the same. */
+		/* A parent may exist although this process may not create it. */
 		r = make_folder(AT_FDCWD, parent, owner);
 		if (r < 0 && stat(parent, &st) < 0)
 			return r;
@@ -67,7 +67,7 @@ lake_day(int64_t time_us)
 	return time_us % DAY_US < 0 ? day - 1 : day;
 }
 
-/* The folder name below dir_fd, which is closed. Links are not followed: root writes here. */
+/* Opens the folder name below dir_fd, and closes dir_fd. Links are not followed, because root writes here. */
 static int
 enter(int dir_fd, const char *name, const struct lake_owner *owner)
 {
@@ -128,7 +128,7 @@ lake_is_open(int fd)
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/* rename(2) that refuses to overwrite, also on file systems that lack the flag. */
+/* Renames without overwriting, also on file systems without RENAME_NOREPLACE. */
 static int
 rename_new(int dir_fd, const char *from, const char *to)
 {
@@ -141,7 +141,7 @@ rename_new(int dir_fd, const char *from, const char *to)
 	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
 }
 
-/* Is there a file of that name, open or settled? */
+/* Returns whether a file with that name exists, open or closed. */
 static bool
 is_taken(int dir_fd, const char *part)
 {
@@ -178,7 +178,7 @@ lake_publish(int dir_fd, const char *part)
 		snprintf(name, sizeof(name), "%.*s.%d.avro", stem, part + 1, i);
 		r = rename_new(dir_fd, part, name);
 	}
-	/* The name is as lasting as the bytes; a file system without folder sync is not an error. */
+	/* Syncs the name like the contents; some file systems cannot sync a folder, which is no error. */
 	if (r == 0)
 		(void)fsync(dir_fd);
 	return r;

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * folders: the folders and names of the file lake; private to lake/, but for lake_is_open().
+ * folders: folders and file names of the file lake; private to lake/ except for lake_make(), lake_day() and
+ * lake_is_open().
  */
 #ifndef SLUICE_LAKE_FOLDERS_H
 #define SLUICE_LAKE_FOLDERS_H
@@ -18,29 +19,29 @@ struct lake_owner {
 	gid_t gid;
 };
 
-/* Makes path and its parents. 0, or a negative errno. */
+/* Creates path and its parents, if missing. 0 or a negative errno. */
 int lake_make(const char *path, const struct lake_owner *owner);
-/* Opens <lake>/<topic>/date=<day>/host=<host_id>, made as needed. An fd, or a negative errno. */
+/* Opens <lake>/<topic>/date=<day>/host=<host_id>, created if missing. A file descriptor, or a negative errno. */
 int lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
     const struct lake_owner *owner);
-/* Days since 1970, UTC, in which a time lies; also before 1970. */
+/* Returns the UTC day of a time, as days since 1970; also before 1970. */
 int64_t lake_day(int64_t time_us);
 
-/* Write lock of the open file description. 0, or -EAGAIN when another has it. */
+/* Takes a write lock of the open file description. 0, or -EAGAIN: another one has it. */
 int lake_lock(int fd);
-/* Does a writer have the file behind fd open? Takes no lock itself. */
+/* Returns whether a writer has the file behind fd open. Takes no lock itself. */
 bool lake_is_open(int fd);
 
 /*
- * The name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". Where the name that it
- * will have is taken, as by an agent that delivers again what a killed one had written, ".<agent_id>-<seq>.2.avro.part"
- * and so on: a reader takes an open name beside its settled one for the same file. 0, or a negative errno.
+ * Builds the name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". If its final
+ * name exists, as after a killed agent whose records are delivered again, ".<agent_id>-<seq>.2.avro.part" and
+ * so on, because readers take files with the same final name for the same file. 0 or a negative errno.
  */
 int lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size);
 
 /*
- * ".x.avro.part" becomes "x.avro", or where that exists "x.2.avro" and so on: nothing is ever
- * overwritten. 0, or a negative errno.
+ * Renames ".x.avro.part" to "x.avro", or if that exists to "x.2.avro" and so on: nothing is ever overwritten. 0
+ * or a negative errno.
  */
 int lake_publish(int dir_fd, const char *part);
 

@@ -1,9 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * lake_writer_repair: finds files that dead writers left open, cuts what is torn, gives the rest its
- * real name.
+ * repair: finds files that dead writers left open, cuts torn blocks off, and gives the rest their final names.
  *
- * Only folders of our own host: on a shared file system another host's lock may be invisible here.
+ * Only folders of this host are repaired: locks of other hosts may be invisible on a shared file system.
  */
 #include "lake/repair.h"
 
@@ -29,7 +28,7 @@ is_part(const char *name)
 	    strcmp(name + len - strlen(LAKE_PART_SUFFIX), LAKE_PART_SUFFIX) == 0;
 }
 
-/* How much of the file is whole: *ret_end bytes with *ret_records. 0, or a negative errno. */
+/* Finds the end of the file's whole blocks, and counts their records. 0 or a negative errno. */
 static int
 measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
 {
@@ -42,7 +41,7 @@ measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
 	*ret_records = 0;
 	r = ocf_reader_open(fd, &reader, &err);
 	if (r == -ENODATA)
-		return 0;	/* it died within the header: nothing is whole */
+		return 0;	/* the header is torn: no block is whole */
 	if (r < 0)
 		return r;
 	while ((r = ocf_reader_next(reader, &block, &err)) == 1) {
@@ -53,7 +52,7 @@ measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
 	return r == -ENODATA || r == -EBADMSG ? 0 : r;
 }
 
-/* One file below dir_fd. 0, or a negative errno when it is as it was. */
+/* Repairs one file below dir_fd. 0, or a negative errno with the file unchanged. */
 static int
 repair_file(int dir_fd, const char *name, struct lake_repair *ret)
 {
@@ -110,7 +109,7 @@ note_failure(struct lake_repair *ret, int error, const char *path, const char *n
 	if (ret->failed++ > 0)
 		return;
 	ret->error = error;
-	/* A path that does not fit is cut: it is for a person to read. */
+	/* A path that does not fit is cut; it is only shown. */
 	if (snprintf(ret->failed_path, sizeof(ret->failed_path), "%s/%s", path, name) < 0)
 		ret->failed_path[0] = '\0';
 }

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * writer: the lake as a folder of Avro object container files.
+ * writer: writes the lake, a folder of Avro object container files.
  *
- * Each topic has a state of its own: records gather in its block, whole blocks go to its file. A block
- * that cannot be written (full disk, folder gone) stays and is tried again after a pause; meanwhile
- * put refuses what no longer fits, so that memory stays bounded and nothing is reordered.
+ * Each topic has a state of its own: records are collected in its block, whole blocks are written to its file.
+ * A block that cannot be written (full disk, folder removed) is kept and tried again after a pause; meanwhile
+ * put refuses records that do not fit, so that memory stays bounded and nothing is reordered.
  */
 #include "lake/writer.h"
 
@@ -27,7 +27,7 @@
 #define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
 #define DEFAULT_ROTATE_US (INT64_C(3600) * 1000000)
 #define DEFAULT_RETRY_US INT64_C(1000000)
-#define LATE_US (INT64_C(3600) * 1000000)	/* a record this late stays in the newer day's file */
+#define LATE_US (INT64_C(3600) * 1000000)	/* a record up to this late stays in the newer day's file */
 
 enum {
 	BLOCK_BYTES = 64 * 1024,	/* a block is written once it has this many */
@@ -36,21 +36,21 @@ enum {
 
 struct topic_state {
 	enum topic	 topic;
-	const char	*schema;	/* the caller's, of the records; NULL: the one built in */
-	int		 fd;		/* of the file, -1 for none */
-	int		 dir_fd;	/* of its folder, -1 for none */
+	const char	*schema;	/* the caller's, of the records; NULL: the built-in one */
+	int		 fd;		/* of the file; -1: none */
+	int		 dir_fd;	/* of its folder; -1: none */
 	char		 part[NAME_MAX + 1];
 	int64_t		 day;		/* of the file, days since 1970 */
-	int64_t		 opened_us;	/* wall clock of the first tick that saw it; 0: none has */
-	uint64_t	 size;		/* bytes of whole blocks, and the header */
-	uint64_t	 records;	/* in those */
+	int64_t		 opened_us;	/* wall clock of its first tick; 0: none yet */
+	uint64_t	 size;		/* of the header and all whole blocks */
+	uint64_t	 records;	/* in all whole blocks */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 	struct bytes	 block;		/* records that are not written yet */
 	uint64_t	 block_records;
-	uint64_t	 block_seq;	/* of its first record */
+	uint64_t	 block_seq;	/* seq of its first record */
 	int64_t		 block_day;
-	int		 error;		/* of the last attempt, a negative errno; 0: it worked */
-	int64_t		 retry_at_us;	/* monotonic; no attempt before, while error is set */
+	int		 error;		/* of the last attempt, a negative errno; 0: success */
+	int64_t		 retry_at_us;	/* monotonic; no attempt before while error is set */
 };
 
 struct lake_writer {
@@ -62,7 +62,7 @@ struct lake_writer {
 	int64_t			 retry_us;
 	struct lake_owner	 owner;
 	struct ocf_packer	*packer;	/* owned, shared by the topics */
-	struct bytes		 packed;	/* the block or header that is being written */
+	struct bytes		 packed;	/* block or header that is being written */
 	struct lake_writer_stats	 stats;
 	struct lake_writer_stats	*final_stats;	/* the caller's, or NULL */
 	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
@@ -70,7 +70,7 @@ struct lake_writer {
 	struct topic_state	 topics[TOPIC_COUNT];
 };
 
-/* Remembers how an attempt went, and passes r on. */
+/* Records the result of an attempt, and returns r. */
 static int
 note(struct lake_writer *s, struct topic_state *ts, int r)
 {
@@ -118,7 +118,10 @@ forget_file(struct topic_state *ts)
 	ts->opened_us = 0;
 }
 
-/* A new file, locked before anyone can take it for a dead writer's. An fd, or a negative errno. */
+/*
+ * Creates a file and locks it before a repair can take it for a dead writer's. A file descriptor, or a negative
+ * errno.
+ */
 static int
 create_part(const struct lake_writer *s, int dir_fd, const char *name)
 {
@@ -144,7 +147,7 @@ create_part(const struct lake_writer *s, int dir_fd, const char *name)
 	return -EBUSY;
 }
 
-/* Opens the file that the topic's block, or the record seq, is the first of. */
+/* Opens a new file whose first record has that seq. */
 static int
 open_file(struct lake_writer *s, struct topic_state *ts, int64_t day, uint64_t seq)
 {
@@ -187,7 +190,7 @@ fail:
 	return r;
 }
 
-/* Was the file removed under us? Then what it held is gone, and the next one starts anew. */
+/* Forgets the file if it was removed: its contents are lost, and the next block begins a new one. */
 static void
 check_removed(struct topic_state *ts)
 {
@@ -204,7 +207,7 @@ tell(const struct lake_writer *s, const struct topic_state *ts, uint64_t records
 		s->on_block(ts->topic, records, error, s->on_block_arg);
 }
 
-/* Writes the block. 0, also when there is none, or a negative errno with the block kept. */
+/* Writes the block. 0, also if there is none; or a negative errno with the block kept. */
 static int
 flush(struct lake_writer *s, struct topic_state *ts)
 {
@@ -223,7 +226,7 @@ flush(struct lake_writer *s, struct topic_state *ts)
 		    &s->packed);
 	if (r == 0) {
 		r = write_at(ts->fd, s->packed.data, s->packed.len, ts->size);
-		/* Where this fails too, the next attempt overwrites from the same offset. */
+		/* If this fails too, the next attempt overwrites from the same offset. */
 		if (r < 0)
 			(void)!ftruncate(ts->fd, (off_t)ts->size);
 	}
@@ -240,7 +243,7 @@ flush(struct lake_writer *s, struct topic_state *ts)
 	return 0;
 }
 
-/* Gives the file its real name. The block must be written. 0, or a negative errno. */
+/* Gives the file its final name. The block must be written. 0 or a negative errno. */
 static int
 publish(struct lake_writer *s, struct topic_state *ts)
 {
@@ -264,12 +267,12 @@ publish(struct lake_writer *s, struct topic_state *ts)
 		s->stats.errors++;
 		s->stats.last_error = r;
 	}
-	/* Where that failed the file keeps its .part name, readable, for the next start to repair. */
+	/* After a failure the file keeps its .part name, readable, and the next start repairs it. */
 	forget_file(ts);
 	return r;
 }
 
-/* The day of the file that a record belongs in: that of its time, unless it is only a bit late. */
+/* Returns the day of the file that a record belongs to: that of its time, unless it is only slightly late. */
 static int64_t
 day_for(const struct topic_state *ts, int64_t time_us)
 {
@@ -295,7 +298,7 @@ take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record 
 			return r;
 		(void)publish(s, ts);
 	}
-	/* Full: an earlier attempt to write it has failed. */
+	/* The block is full because an earlier attempt to write it failed. */
 	if (ts->block.len >= BLOCK_BYTES) {
 		r = flush(s, ts);
 		if (r < 0)
@@ -315,7 +318,7 @@ take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record 
 		ts->block_seq = record->seq;
 		ts->block_day = ts->day;
 	}
-	/* The record is taken, whatever becomes of this attempt. */
+	/* The record is taken even if this attempt fails. */
 	if (ts->block.len >= BLOCK_BYTES && flush(s, ts) == 0 && ts->size >= s->rotate_bytes)
 		(void)publish(s, ts);
 	return 0;
@@ -342,7 +345,7 @@ lake_writer_tick(struct lake_writer *s, int64_t now_us)
 
 		if (flush(s, ts) < 0 || ts->fd < 0)
 			continue;
-		if (ts->opened_us == 0 || now_us < ts->opened_us)	/* new, or the clock went back */
+		if (ts->opened_us == 0 || now_us < ts->opened_us)	/* new, or the clock was set back */
 			ts->opened_us = now_us;
 		if (ts->size >= s->rotate_bytes || now_us - ts->opened_us >= s->rotate_us)
 			(void)publish(s, ts);
@@ -366,7 +369,7 @@ lake_writer_close(struct lake_writer *s)
 		struct topic_state *ts = &s->topics[t];
 		int r;
 
-		ts->error = 0;	/* the last chance waits for nothing */
+		ts->error = 0;	/* the last attempt is not delayed by a pause */
 		r = flush(s, ts);
 		if (r < 0) {
 			s->stats.dropped += ts->block_records;
