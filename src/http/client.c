@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * client: one HTTP request at a time over libcurl's multi interface, on the caller's loop.
  *
- * libcurl says which sockets to watch (on_socket) and when to wake it (on_timer); we tell it what
- * happened (curl_multi_socket_action) and then look whether the transfer is done.
+ * libcurl asks to watch sockets (on_socket) and to be called after a time (on_timer). After each event
+ * curl_multi_socket_action() is called, and then the end of the transfer is checked.
  */
 #include "http/client.h"
 
@@ -20,9 +20,9 @@
 #include "base/bytes.h"
 
 enum {
-	HEADER_MAX = 128 * 1024,	/* libcurl keeps headers in memory, without a bound of its own */
+	HEADER_MAX = 128 * 1024,	/* libcurl keeps headers in memory, without a limit of its own */
 	REDIRECTS_MAX = 3,
-	CA_CACHE_S = 60,		/* a renewed CA file is seen after this, not after libcurl's day */
+	CA_CACHE_S = 60,		/* a renewed CA file is read after this, not after libcurl's day */
 };
 
 /* A socket that libcurl wants to be watched. */
@@ -36,16 +36,16 @@ struct http_client {
 	struct event_base	*base;		/* the caller's */
 	http_client_cb	 cb;
 	void			*arg;		/* the caller's */
-	struct http_client_options o;		/* strings: the caller's */
+	struct http_client_options o;		/* strings are the caller's */
 
-	CURLM			*multi;		/* owned; NULL while resting, as the rest of this block */
+	CURLM			*multi;		/* owned; NULL while resting, like the rest of this block */
 	CURL			*easy;		/* owned; of multi while is_busy */
 	struct curl_slist	*headers;	/* owned */
 	struct event		*timer;		/* owned */
 	LIST_HEAD(, watch)	 watches;	/* owned */
 
 	bool			 is_busy;
-	struct bytes		 body;		/* of the answer so far */
+	struct bytes		 body;		/* received so far */
 	size_t			 header_bytes;
 	char			 detail[CURL_ERROR_SIZE];
 };
@@ -57,7 +57,7 @@ act(struct http_client *h, curl_socket_t fd)
 {
 	int running;
 
-	/* 0: libcurl looks for itself what the socket is ready for. */
+	/* 0: libcurl checks what the socket is ready for. */
 	check_done(h, curl_multi_socket_action(h->multi, fd, 0, &running));
 }
 
@@ -67,7 +67,7 @@ on_ready(evutil_socket_t fd, short what, void *arg)
 	struct watch *w = arg;
 
 	(void)what;
-	act(w->http, fd);	/* w may be gone after this */
+	act(w->http, fd);	/* w may be freed by this */
 }
 
 static void
@@ -88,8 +88,8 @@ watch_free(struct watch *w)
 }
 
 /*
- * libcurl: watch this socket, or watch it no more. A failure ends in the request's timeout: were libcurl told, it would
- * call nobody any more, and no answer would ever come.
+ * Watches a socket, or stops watching it. A failure is not returned to libcurl, which would then call no
+ * callback any more: the request ends by its timeout instead.
  */
 static int
 on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
@@ -125,8 +125,8 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 }
 
 /*
- * libcurl: wake me then. It must not be called from here, so 0 ms too goes through the loop. Where that fails, libcurl
- * tells whoever called it, and not even the request's timeout would come any more.
+ * Sets libcurl's timer. libcurl must not be called from here, so a timeout of 0 ms goes through the loop too. A
+ * failure must be returned: otherwise not even the request's timeout would work.
  */
 static int
 on_timer(CURLM *multi, long ms, void *arg)
@@ -140,7 +140,7 @@ on_timer(CURLM *multi, long ms, void *arg)
 	return event_add(h->timer, &tv);
 }
 
-/* A part of the body. Taking less than was given ends the transfer with CURLE_WRITE_ERROR. */
+/* Appends a part of the body. Returning less than was received ends the transfer with CURLE_WRITE_ERROR. */
 static size_t
 on_body(char *data, size_t size, size_t n, void *arg)
 {
@@ -163,7 +163,7 @@ on_header(char *data, size_t size, size_t n, void *arg)
 	return h->header_bytes > HEADER_MAX ? 0 : n;
 }
 
-/* What an answer said may be more than was wanted of it: nothing of it is left in memory. */
+/* Clears the body, which may contain more than its reader needs. */
 static void
 wipe(struct http_client *h)
 {
@@ -185,7 +185,7 @@ add_headers(struct http_client *h)
 	return 0;
 }
 
-/* The multi and easy handles, and what stays the same from one request to the next. */
+/* Creates the multi and easy handles, with the options that all requests share. */
 static int
 wake(struct http_client *h)
 {
@@ -203,15 +203,15 @@ wake(struct http_client *h)
 	curl_multi_setopt(h->multi, CURLMOPT_TIMERDATA, h);
 	curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, 1L);
 
-	/* Numbers cannot fail; strings are copied, which can. */
+	/* Options with numbers cannot fail; those with strings can, as they are copied. */
 	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	/* A name server that is silent: without this, giving up waits for the resolver's thread. */
+	/* Without this, a timeout would wait for the thread that resolves names, if the name server is silent. */
 	curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
 	curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)h->o.timeout_ms);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
 	curl_easy_setopt(e, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
-	curl_easy_setopt(e, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);	/* else a GET comes of it */
+	curl_easy_setopt(e, CURLOPT_POSTREDIR, (long)CURL_REDIR_POST_ALL);	/* otherwise redirected as GET */
 	curl_easy_setopt(e, CURLOPT_ERRORBUFFER, h->detail);
 	curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(e, CURLOPT_WRITEDATA, h);
@@ -234,7 +234,7 @@ fail:
 	return -ENOMEM;
 }
 
-/* What is this request's own. */
+/* Sets the options of one request. */
 static CURLcode
 set_request(CURL *e, const struct http_client_request *q)
 {
@@ -246,7 +246,7 @@ set_request(CURL *e, const struct http_client_request *q)
 	} texts[] = {
 		{ CURLOPT_URL, q->url },
 		{ CURLOPT_UNIX_SOCKET_PATH, q->unix_socket },
-		/* Never down to http with what was meant for https, nor up by surprise. */
+		/* A redirect must neither downgrade https to http nor change to another protocol. */
 		{ CURLOPT_REDIR_PROTOCOLS_STR, scheme },
 		{ CURLOPT_USERNAME, q->token == NULL ? q->user : NULL },
 		{ CURLOPT_PASSWORD, q->token == NULL ? q->password : NULL },
@@ -258,7 +258,7 @@ set_request(CURL *e, const struct http_client_request *q)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]) && r == CURLE_OK; i++)
 		r = curl_easy_setopt(e, texts[i].option, texts[i].text);
 	curl_easy_setopt(e, CURLOPT_HTTPAUTH, (long)(q->token != NULL ? CURLAUTH_BEARER : CURLAUTH_BASIC));
-	/* What answers at a unix socket is asked seldom: its connection ends with the answer, as 1.0 has it. */
+	/* Requests to a unix socket are rare: HTTP/1.0 closes the connection after the answer. */
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)(is_unix ? CURL_HTTP_VERSION_1_0 : CURL_HTTP_VERSION_1_1));
 	curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, (long)!is_unix);
 	curl_easy_setopt(e, CURLOPT_POSTFIELDS, q->body);
@@ -277,8 +277,8 @@ http_client_send(struct http_client *h, const struct http_client_request *q)
 	h->header_bytes = 0;
 	if (set_request(h->easy, q) != CURLE_OK)
 		return -ENOMEM;
-	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* wakes it by on_timer, 0 ms */
-		http_client_rest(h);	/* what is left of it in there depends on libcurl's version */
+	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* calls on_timer with 0 ms */
+		http_client_rest(h);	/* its state after a failure depends on libcurl's version */
 		return -ENOMEM;
 	}
 	h->is_busy = true;
@@ -297,7 +297,7 @@ error_of(CURL *e, int code)
 		return -ETIMEDOUT;
 	case CURLE_OUT_OF_MEMORY:
 		return -ENOMEM;
-	case CURLE_WRITE_ERROR:		/* on_body() or on_header() had enough */
+	case CURLE_WRITE_ERROR:		/* on_body() or on_header() exceeded its limit */
 		return -EFBIG;
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_SEND_ERROR:
@@ -308,7 +308,7 @@ error_of(CURL *e, int code)
 	return -EBADMSG;
 }
 
-/* Tells the caller, once the transfer has ended; r: what libcurl said of itself. */
+/* Calls the callback if the transfer has ended; r is the result of the libcurl call before. */
 static void
 check_done(struct http_client *h, CURLMcode r)
 {
@@ -320,7 +320,7 @@ check_done(struct http_client *h, CURLMcode r)
 		;
 	if (m == NULL && (r == CURLM_OK || !h->is_busy))
 		return;
-	a.code = m != NULL ? (int)m->data.result : CURLE_OUT_OF_MEMORY;	/* m is gone with the handle */
+	a.code = m != NULL ? (int)m->data.result : CURLE_OUT_OF_MEMORY;	/* removing the handle frees m */
 	curl_multi_remove_handle(h->multi, h->easy);
 	h->is_busy = false;
 	a.error = error_of(h->easy, a.code);
@@ -333,16 +333,16 @@ check_done(struct http_client *h, CURLMcode r)
 	}
 	h->cb(&a, h->arg);
 	if (!h->is_busy)
-		wipe(h);	/* else it is the next one's already */
+		wipe(h);	/* otherwise the next request uses it already */
 }
 
 void
 http_client_rest(struct http_client *h)
 {
-	curl_multi_remove_handle(h->multi, h->easy);	/* if it is there */
+	curl_multi_remove_handle(h->multi, h->easy);	/* no error if it was not added */
 	h->is_busy = false;
 	curl_easy_cleanup(h->easy);
-	curl_multi_cleanup(h->multi);	/* closes the connection: on_socket may be called until here */
+	curl_multi_cleanup(h->multi);	/* closes the connection, and may call on_socket */
 	while (!LIST_EMPTY(&h->watches))
 		watch_free(LIST_FIRST(&h->watches));
 	if (h->timer != NULL)
@@ -362,7 +362,7 @@ http_client_open(struct event_base *base, const struct http_client_options *o,
 {
 	struct http_client *h;
 
-	/* Counted by libcurl: librdkafka's own call does not disturb ours. */
+	/* libcurl counts these calls: librdkafka's own is independent of this one. */
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return -ENOMEM;
 	h = calloc(1, sizeof(*h));
