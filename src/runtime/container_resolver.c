@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * container_resolver: a table of ids, a queue of those that are to be asked for, one request at a time.
+ * container_resolver: a table of ids, a queue of those to be requested, one request at a time.
  *
- * A socket where nobody answers, or where we may not ask, is left alone for a while: the queue goes
- * on to the next one, and ids that were waiting are forgotten, so that they are asked for again when
- * they come again.
+ * A socket without an answer or permission is skipped for a while: the queue's first id is requested from the
+ * next socket. Ids for which a socket was skipped or failed are forgotten, so that they are requested again
+ * when they are seen again.
  */
 #include "runtime/container_resolver.h"
 
@@ -24,14 +24,14 @@
 #define uthash_nonfatal_oom(e) ((e)->is_lost = true)
 #include <uthash.h>
 
-/* The host is whom the socket belongs to; it is in the request, and no name is looked up for it. */
+/* The host is the owner of the socket; the name is sent in the request, but not resolved. */
 #define URL_FORMAT "http://localhost/containers/json?all=1&filters=%%7B%%22id%%22%%3A%%5B%%22%s%%22%%5D%%7D"
 
 enum {
 	ID_LEN = 64,
 	ANSWER_MAX = 256 * 1024,
 	TIMEOUT_MS = 2000,
-	REST_NS_S = 30,			/* seconds for which a socket without answer is left alone */
+	REST_NS_S = 30,			/* seconds for which a socket is skipped after a failure */
 };
 
 enum state {
@@ -42,11 +42,11 @@ enum state {
 
 struct entry {
 	UT_hash_handle hh;
-	struct entry *prev, *next;	/* of the queue, while it waits */
+	struct entry *prev, *next;	/* in the queue, while it waits */
 	enum state state;
 	bool is_lost;			/* not in the table */
 	char id[ID_LEN + 1];
-	char *name, *image;		/* owned; NULL unknown */
+	char *name, *image;		/* owned; NULL: unknown */
 };
 
 struct container_resolver {
@@ -59,13 +59,13 @@ struct container_resolver {
 		int		 state;
 	} sockets[CONTAINER_RESOLVER_SOCKETS];
 	size_t			 n_sockets;
-	size_t			 socket;	/* that is asked now */
-	bool			 has_failed;	/* one of those asked for the queue's first */
-	struct entry		*entries;	/* owned; the oldest first */
-	struct entry		*queue;		/* of entries; the first is under way, or about to be */
+	size_t			 socket;	/* index of the socket that is requested now */
+	bool			 has_failed;	/* a socket failed or was skipped for the queue's first */
+	struct entry		*entries;	/* owned; oldest first */
+	struct entry		*queue;		/* of entries; the first is in flight, or next */
 	size_t			 n_queue;
 	bool			 is_asking;
-	char			 url[ID_LEN + 96];	/* of what is under way */
+	char			 url[ID_LEN + 96];	/* of the request in flight */
 	struct container_resolver_counts counts;
 };
 
@@ -95,7 +95,7 @@ leave_queue(struct container_resolver *c, struct entry *e)
 	c->has_failed = false;
 }
 
-/* One line of text of a sensible length, else "". */
+/* Copies one line of text that fits; otherwise out is "". */
 static void
 copy_text(const json_t *value, char out[CONTAINER_NAME_SIZE])
 {
@@ -126,7 +126,7 @@ container_resolver_parse(const char *body, size_t len, const char *id, char name
 		if (its_id == NULL || strcmp(its_id, id) != 0)
 			continue;
 		copy_text(json_array_get(json_object_get(one, "Names"), 0), name);
-		if (name[0] == '/')	/* as Docker writes them */
+		if (name[0] == '/')	/* Docker's names begin with a slash */
 			memmove(name, name + 1, strlen(name));
 		copy_text(json_object_get(one, "Image"), image);
 		r = 1;
@@ -142,7 +142,7 @@ copy_or_null(const char *text)
 	return text[0] != '\0' ? strdup(text) : NULL;
 }
 
-/* The next socket for the queue's first, or the next of the queue where all were asked. */
+/* Requests the queue's first from the next socket, or the next of the queue after the last socket. */
 static void
 go_on(struct container_resolver *c)
 {
@@ -153,7 +153,7 @@ go_on(struct container_resolver *c)
 		return;
 	}
 	if (c->has_failed) {
-		/* Perhaps the one that did not answer knows it. */
+		/* A socket that failed may know it. */
 		c->counts.failed++;
 		leave_queue(c, e);
 		forget(c, e);
@@ -195,7 +195,7 @@ on_answer(const struct http_client_answer *a, void *arg)
 	ask(c);
 }
 
-/* Asks for the queue's first, unless somebody is asked already. */
+/* Requests the queue's first, unless a request is in flight. */
 static void
 ask(struct container_resolver *c)
 {
@@ -217,7 +217,7 @@ ask(struct container_resolver *c)
 				return;
 			}
 		}
-		/* None to ask, or no memory: it may come again. */
+		/* No socket to ask, or no memory: it is requested again when it is seen again. */
 		c->counts.failed++;
 		leave_queue(c, e);
 		forget(c, e);
@@ -275,7 +275,7 @@ is_id(const char *id)
 	return strlen(id) == ID_LEN && id[strspn(id, "0123456789abcdef")] == '\0';
 }
 
-/* Room for one more: the oldest that does not wait goes. */
+/* Makes room for one more by forgetting the oldest entries that do not wait. */
 static void
 make_room(struct container_resolver *c)
 {
