@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * answer: what a schema registry's answer means, and the sentence that explains it; how an
- * URL is taken apart; how long to wait.
+ * answer: interprets a schema registry's answers and explains them in a sentence; parses URLs; computes retry
+ * delays.
  */
 #include "registry/answer.h"
 
@@ -20,25 +20,25 @@
 #include "base/text.h"
 
 enum {
-	PARSE_MAX = 64 * 1024,	/* longer bodies are no answer of a registry: parsing costs memory many times that */
+	PARSE_MAX = 64 * 1024,	/* a longer body is not parsed, which takes many times its size in memory */
 	URL_MAX = 255,
-	MESSAGE_MAX = 240,	/* of the server's own words in a sentence */
+	MESSAGE_MAX = 240,	/* limit of the server's message in a sentence */
 };
 
-/* Confluent's error_code, where it says more than the status. */
+/* Values of Confluent's error_code that are more specific than the status. */
 enum {
 	CODE_SUBJECT_NOT_FOUND = 40401,
 	CODE_SCHEMA_NOT_FOUND = 40403,
 	CODE_READ_ONLY = 42205,
 };
 
-/* What the sentence is about. */
+/* Values that sentences contain. */
 struct about {
-	const char *base;		/* these three of struct registry_asked */
+	const char *base;		/* from struct registry_asked, like the next two */
 	const char *subject;
 	bool lookup_only;
 	long status;
-	json_int_t code;		/* error_code, 0: none */
+	json_int_t code;		/* error_code; 0: none */
 	char message[MESSAGE_MAX + 1];	/* " (\"…\")", or "" */
 };
 
@@ -52,14 +52,14 @@ say(struct registry_answer *a, enum registry_verdict verdict, const char *format
 	va_start(ap, format);
 	len = vsnprintf(a->sentence, sizeof(a->sentence), format, ap);
 	va_end(ap);
-	/* Where it was cut, no half of a character stays behind. */
+	/* Remove an incomplete character at the cut. */
 	if (len >= (int)sizeof(a->sentence))
 		for (size_t i = sizeof(a->sentence) - 1; i > 0 && (a->sentence[i - 1] & 0x80) != 0;
 		     i--)
 			a->sentence[i - 1] = '\0';
 }
 
-/* A server, or a proxy, may repeat in its message what we sent to it. */
+/* Overwrites a secret: the message of a server or proxy may repeat the request. */
 static void
 hide(char *text, const char *secret)
 {
@@ -71,7 +71,7 @@ hide(char *text, const char *secret)
 		memset(at, '*', len);
 }
 
-/* "dTpw": what basic authentication sends of "u" and "p". malloc'd, NULL without memory. */
+/* Returns what basic authentication sends, "dTpw" for "u" and "p". malloc'd, NULL: no memory. */
 static char *
 basic(const char *user, const char *password)
 {
@@ -87,7 +87,7 @@ basic(const char *user, const char *password)
 	return out;
 }
 
-/* All forms of our secrets that went over the wire. */
+/* Overwrites all forms of the secrets that were sent. */
 static void
 hide_secrets(const struct registry_asked *q, char *text)
 {
@@ -99,7 +99,7 @@ hide_secrets(const struct registry_asked *q, char *text)
 	free(header);
 }
 
-/* Foreign words: one line, UTF-8, without our secrets, cut. Empty when there are none. */
+/* Formats text of the server or libcurl: one line, UTF-8, no secrets, bounded. "" if there is none. */
 static void
 quote(const struct registry_asked *q, const char *words, char *out, size_t out_size)
 {
@@ -110,7 +110,7 @@ quote(const struct registry_asked *q, const char *words, char *out, size_t out_s
 	bare = words != NULL && words[0] != '\0' ? strdup(words) : NULL;
 	if (bare == NULL)
 		return;
-	hide_secrets(q, bare);	/* before the cut, which might leave half of one */
+	hide_secrets(q, bare);	/* before truncation, which might leave a part of one */
 	len = text_escape(bare, strlen(bare), text, sizeof(text), &used);
 	for (size_t i = 0; i < len; i++) {
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
@@ -120,7 +120,7 @@ quote(const struct registry_asked *q, const char *words, char *out, size_t out_s
 	free(bare);
 }
 
-/* The file that a subject's schema stands in: ours are "sluice.<name>-value". */
+/* Returns the name of the file with a subject's schema, from "sluice.<name>-value". */
 static void
 schema_file(const char *subject, char *out, size_t out_size)
 {
@@ -192,7 +192,7 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		    q->base, q->message);
 		return;
 	case 409:
-		/* Apicurio takes a subject's NONE for "no rule of its own", and then its global one holds. */
+		/* In Apicurio NONE on a subject means "no rule of its own", so that the global rule applies. */
 		say(ret, REGISTRY_NO,
 		    "%s answers 409%s: the schema of this agent (sluice " SLUICE_VERSION
 		    ") is not compatible with what is registered under subject %s; set the "
@@ -229,7 +229,7 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		    q->base, q->status, q->message, q->subject);
 }
 
-/* A status that promises an id. */
+/* Reads the id from an answer with a status of success. */
 static void
 read_id(const struct about *q, const json_t *root, struct registry_answer *ret)
 {
@@ -262,7 +262,7 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 	ret->sentence[0] = '\0';
 	quote(asked, json_string_value(json_object_get(root, "message")), q.message,
 	    sizeof(q.message));
-	q.code = json_integer_value(code);	/* 0 where it is none */
+	q.code = json_integer_value(code);	/* 0 if it is not an integer */
 
 	if (status >= 200 && status < 300)
 		read_id(&q, root, ret);
@@ -279,11 +279,11 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 	json_decref(root);
 }
 
-/* What to do about it, after libcurl's words. */
+/* Returns the hint that follows libcurl's message. */
 static const char *
 mend_of(const char *base, int code, const char *detail)
 {
-	/* The other side's word for what it misses, whatever step it came in. */
+	/* A TLS alert is more specific than the step in which it was received. */
 	if (strstr(detail, "alert") != NULL)
 		return "it does not accept our TLS: check whether it wants a client certificate, "
 		       "and which (registry.cert_file, registry.key_file)";
@@ -311,8 +311,10 @@ mend_of(const char *base, int code, const char *detail)
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
-		/* With TLS 1.3 a client has done with the handshake before its certificate is judged: where
-		 * the connection's end is seen before the alert is read, nothing else tells of it. */
+		/*
+		 * With TLS 1.3 the client's handshake ends before the server checks its certificate: if the
+		 * connection's end is read before the alert, nothing else shows the cause.
+		 */
 		if (strncasecmp(base, "https:", 6) == 0)
 			return "it hung up once TLS was agreed: check whether it wants a client "
 			       "certificate, and which (registry.cert_file, registry.key_file), and "
@@ -370,7 +372,7 @@ registry_question(const char *schema)
 	return text;
 }
 
-/* Behind the last @: what stands before it may be a password, also where the URL is none. */
+/* Returns the text after the last @: the text before may be a password, even if this is no URL. */
 static const char *
 without_credentials(const char *text)
 {
@@ -379,7 +381,7 @@ without_credentials(const char *text)
 	return at != NULL ? at + 1 : text;
 }
 
-/* One part of u as malloc'd text of ours; NULL where it has none. 0 or -ENOMEM. */
+/* Returns a part of u, malloc'd; NULL: u has none. 0 or -ENOMEM. */
 static int
 part(CURLU *u, CURLUPart what, unsigned flags, char **ret)
 {
@@ -399,7 +401,7 @@ registry_url_done(struct registry_url *u)
 	free(u->password);
 }
 
-/* What is wrong, or NULL. base: what libcurl made of the text, or NULL. */
+/* Returns what is wrong with a URL, or NULL. base: the URL as libcurl normalized it, or NULL. */
 static const char *
 objection(const char *text, const char *base)
 {
@@ -428,7 +430,7 @@ registry_url_parse(const char *text, struct registry_url *ret, char *error, size
 	CURLU *c = curl_url();
 	int r = -ENOMEM;
 
-	/* A scheme that libcurl does not know is ours to refuse, with a better sentence. */
+	/* A scheme unknown to libcurl is accepted here and refused below, with a better sentence. */
 	if (c == NULL || curl_url_set(c, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OUT_OF_MEMORY ||
 	    part(c, CURLUPART_USER, CURLU_URLDECODE, &u.user) < 0 ||
 	    part(c, CURLUPART_PASSWORD, CURLU_URLDECODE, &u.password) < 0 ||
@@ -443,7 +445,7 @@ registry_url_parse(const char *text, struct registry_url *ret, char *error, size
 		    error, error_size, "registry URL \"%s\": %s", without_credentials(text), wrong);
 		goto out;
 	}
-	/* It begins with its scheme, before which no slash stands. */
+	/* The base begins with a scheme, so this ends before its first character. */
 	for (size_t len = strlen(u.base); u.base[len - 1] == '/'; len--)
 		u.base[len - 1] = '\0';
 	u.is_https = strncmp(u.base, "https:", 6) == 0;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cache: schema ids as they were learnt, in a small JSON file.
+ * cache: schema ids that registries have assigned, in a small JSON file.
  */
 #include "registry/cache.h"
 
@@ -19,14 +19,14 @@
 
 enum {
 	VERSION = 1,
-	FINGERPRINT_SIZE = 17,	/* of its text, with the NUL */
+	FINGERPRINT_SIZE = 17,	/* in hexadecimal digits, with the NUL */
 };
 
 struct registry_cache {
 	char	*path;		/* owned; NULL: in memory only */
-	json_t	*root;		/* owned; the file's text, as it will be written */
+	json_t	*root;		/* owned; contents of the file */
 	json_t	*ids;		/* of root; oldest first */
-	bool	 is_dirty;	/* the file may hold something else */
+	bool	 is_dirty;	/* the file may differ */
 };
 
 static void
@@ -41,7 +41,7 @@ is_text(const json_t *row, const char *name, const char *text)
 	return strcmp(json_string_value(json_object_get(row, name)), text) == 0;
 }
 
-/* The index of a row, or their count. */
+/* Returns the index of a row, or the number of rows. */
 static size_t
 find(const struct registry_cache *c, const char *url, const char *subject, uint64_t fingerprint)
 {
@@ -121,7 +121,7 @@ registry_cache_count(const struct registry_cache *c)
 	return json_array_size(c->ids);
 }
 
-/* Sixteen hex digits, no more and no less. */
+/* Accepts exactly sixteen hexadecimal digits. */
 static bool
 parse_fingerprint(const char *text, uint64_t *ret)
 {
@@ -162,7 +162,7 @@ registry_cache_parse(struct registry_cache *c, const char *text, size_t len)
 	return damaged;
 }
 
-/* Reads the file into c; what is wrong with it is told. */
+/* Reads the file into c; errors are reported. */
 static void
 load(struct registry_cache *c, char *error, size_t error_size)
 {
@@ -253,7 +253,7 @@ registry_cache_save(struct registry_cache *c)
 		tmp = NULL;
 		goto out;
 	}
-	/* A link that somebody put in its place is not followed; a left-over of ours is replaced. */
+	/* A link planted at that name is not followed; a file left by an earlier save is replaced. */
 	if (unlink(tmp) < 0 && errno != ENOENT) {
 		r = -errno;
 		goto out;

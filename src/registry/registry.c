@@ -1,28 +1,27 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * registry: the ids that a schema registry (Confluent's HTTP interface, v1) gives our schemas.
+ * registry: ids of our schemas, assigned by a schema registry (Confluent's HTTP interface, v1).
  *
- * An entry is one schema under one subject. Each has the moment at which it is to be asked for; step()
- * takes the most urgent one that is due and asks, one at a time, so that one connection does for all.
+ * An entry is one schema under one subject, with the time of its next request. step() takes the most urgent
+ * entry that is due and requests its id, one at a time, so that one connection is enough.
  *
  *	            registry_id()                 an id
- *	(not there) ------------> unknown ------------------> known, asked again after recheck_ms
+ *	(not there) ------------> unknown ------------------> known, requested again after recheck_ms
  *	     |                    |    ^                        |            ^
- *	     | in the cache       no   | retry_max_ms           no           | the same id, or another
+ *	     | in the cache  refused   | retry_max_ms        refused         | the same id, or another
  *	     |                    v    |                        v            |
  *	     |                   refused <----------------------+            |
- *	     +----> known, unverified: usable at once, asked for soon -------+
+ *	     +----> known, unverified: usable at once, requested soon -------+
  *
- * No answer moves no entry: it holds all of them back for a while, and the next URL gets its turn.
+ * Without an answer no entry changes: all requests are delayed, and the next URL is used.
  *
- * The cache and a registry that was replaced. A cached id is usable at once, without a question: the
- * agent must go on while the registry is away. But it may be wrong by now, for the registry behind the
- * same URL may have been set up anew, with other ids; then no reader could decode what we write. So a
- * cached id is asked for once in the background as soon as the registry can be reached, and every id
- * again each recheck_ms: a registry may lose its memory while an agent runs for months, and an agent
- * that registers by itself heals that by asking. Another id replaces ours; "I do not know that schema"
- * takes it back, and records wait in the spool. A no that is not about the schema (credentials, a wrong
- * path) or no answer leaves it, since it says nothing about the id.
+ * A cached id is usable at once, because the agent must continue while the registry is down. But it may be
+ * wrong: if the registry behind the URL was replaced by a new one with other ids, readers cannot decode our
+ * records. So a cached id is requested once in the background as soon as the registry can be reached, and every
+ * id again each recheck_ms, because a registry may lose its schemas while an agent runs for months; an agent
+ * that registers schemas restores them by this request. Another id replaces ours. If the registry does not know
+ * the schema, the id is withdrawn and records wait in the spool. Any other refusal (credentials, a wrong path)
+ * or a missing answer keeps the id, since it is no evidence about it.
  */
 #include "registry/registry.h"
 
@@ -47,23 +46,23 @@
 #define DEFAULT_RETRY_MIN_MS 500
 #define DEFAULT_RETRY_MAX_MS 30000
 #define DEFAULT_RECHECK_MS (60 * 60 * 1000)
-#define BODY_MAX (1024 * 1024)	/* bytes of an answer */
-#define REST_US INT64_C(5000000)	/* a connection without a question for so long is given up */
+#define BODY_MAX (1024 * 1024)	/* limit of an answer */
+#define REST_US INT64_C(5000000)	/* an idle connection is closed after this */
 
 struct entry {
 	char		*subject;	/* owned */
-	char		*question;	/* owned, the request's body */
-	int64_t		 ask_at_us;	/* monotonic; not before */
+	char		*question;	/* owned; body of the request */
+	int64_t		 ask_at_us;	/* monotonic; no request before */
 	int32_t		 id;		/* with has_id */
 	bool		 has_id;
-	bool		 is_verified;	/* the registry itself gave that id since we started */
-	bool		 is_refused;	/* its last answer was no, and there is no id */
-	unsigned	 denials;	/* in a row, that were not about the schema */
+	bool		 is_verified;	/* the registry itself has sent that id since the start */
+	bool		 is_refused;	/* its last request was refused, and it has no id */
+	unsigned	 denials;	/* refusals in a row that did not concern the schema */
 };
 
 struct url {
 	struct registry_url parts;	/* owned */
-	int64_t		 not_before_us;	/* monotonic; it told us to wait (Retry-After) */
+	int64_t		 not_before_us;	/* monotonic; requested by Retry-After */
 };
 
 struct registry {
@@ -71,14 +70,14 @@ struct registry {
 	void		*arg;		/* the caller's */
 	struct http_client *http;	/* owned */
 	struct registry_cache *cache;	/* owned */
-	struct event	*wake;		/* owned; the one timer, of step() */
+	struct event	*wake;		/* owned; the only timer, calls step() */
 	struct url	*urls;		/* owned */
 	size_t		 n_urls;
-	size_t		 url;		/* in use */
-	char		*user;		/* owned, as the five below */
+	size_t		 url;		/* index of the URL in use */
+	char		*user;		/* owned, like the next five */
 	char		*password;
 	char		*token;
-	char		*ca_file;	/* NULL: none was found */
+	char		*ca_file;	/* NULL: none */
 	char		*cert_file;
 	char		*key_file;
 	bool		 lookup_only;
@@ -87,13 +86,13 @@ struct registry {
 	uint32_t	 retry_max_ms;
 	uint32_t	 recheck_ms;
 
-	struct entry	*asked;		/* of entries; what is in flight, or NULL */
+	struct entry	*asked;		/* entry of the request in flight, or NULL */
 	char		*asked_url;	/* owned */
-	size_t		 next;		/* where the search for the next question begins */
+	size_t		 next;		/* index at which the search for the next request begins */
 	unsigned	 away;		/* requests in a row without an answer */
-	int64_t		 away_until_us;	/* monotonic */
+	int64_t		 away_until_us;	/* monotonic; no request before */
 	int64_t		 last_us;	/* monotonic; of the last answer */
-	bool		 is_save_reported;	/* that the cache cannot be written */
+	bool		 is_save_reported;	/* a failed save of the cache was reported */
 
 	char		 error[REGISTRY_SENTENCE];
 	int64_t		 error_us;	/* wall clock */
@@ -101,8 +100,8 @@ struct registry {
 	uint64_t	 failures;
 
 	/*
-	 * Looked through for each record: apart from the rest, so that all are in one or two cache lines;
-	 * the hit of last time comes first, as records of one topic come in rows.
+	 * Searched for each record: fingerprints are kept apart from entries so that they fit into few cache
+	 * lines, and the last hit is tried first, because consecutive records often have the same topic.
 	 */
 	size_t		 last;
 	size_t		 n;
@@ -119,7 +118,7 @@ random_bits(void)
 	return bits;
 }
 
-/* Negative where libevent has no memory for one timer more. */
+/* Sets the timer. Negative: libevent has no memory for it. */
 static int
 wake_in(struct registry *r, int64_t wait_us)
 {
@@ -146,7 +145,7 @@ state_of(const struct registry *r)
 	return is_refused ? REGISTRY_REFUSED : REGISTRY_ASKING;
 }
 
-/* The last error; true when it says something else than the one before. */
+/* Sets the last error; returns whether its text has changed. */
 static bool
 note_error(struct registry *r, const char *sentence)
 {
@@ -157,7 +156,7 @@ note_error(struct registry *r, const char *sentence)
 	return is_new;
 }
 
-/* How urgent a question is: 0 most. */
+/* Returns how urgent a request is; 0: most. */
 static int
 urgency(const struct entry *e)
 {
@@ -165,8 +164,9 @@ urgency(const struct entry *e)
 }
 
 /*
- * The most urgent entry that is due, or NULL with the moment at which the next one will be. Begins
- * behind the one that was asked last: a question that the server chokes on does not hold up others.
+ * Returns the most urgent entry that is due, or NULL with the time when the next one will be. The search begins
+ * after the entry that was requested last, so that a request that the server cannot handle does not block
+ * others.
  */
 static struct entry *
 next_entry(struct registry *r, int64_t now_us, int64_t *ret_at_us)
@@ -187,7 +187,10 @@ next_entry(struct registry *r, int64_t now_us, int64_t *ret_at_us)
 	return best;
 }
 
-/* The URL whose turn it is: from the one in use on, the first that did not tell us to wait longer. */
+/*
+ * Selects the first URL from the current one on without a Retry-After, or else the one whose Retry-After ends
+ * first, and returns when it may be used.
+ */
 static int64_t
 choose_url(struct registry *r, int64_t now_us)
 {
@@ -207,7 +210,10 @@ choose_url(struct registry *r, int64_t now_us)
 	return r->urls[best].not_before_us;
 }
 
-/* Writes the cache; a failure costs questions at the next start, nothing more. */
+/*
+ * Writes the cache; after a failure ids only have to be requested again at the next start. True: the last error
+ * changed.
+ */
 static bool
 save(struct registry *r)
 {
@@ -249,7 +255,7 @@ ask(struct registry *r, struct entry *e)
 	return 0;
 }
 
-/* Asks what is due, or sees to it that we wake when something is. */
+/* Sends the next request that is due, or sets the timer for it. */
 static void
 step(struct registry *r)
 {
@@ -257,7 +263,7 @@ step(struct registry *r)
 	struct entry *e;
 
 	if (r->asked != NULL)
-		return;		/* its answer comes here */
+		return;		/* on_answer() calls step() */
 	e = next_entry(r, now_us, &at_us);
 	if (e != NULL) {
 		at_us = choose_url(r, now_us);
@@ -269,14 +275,14 @@ step(struct registry *r)
 			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
 		}
 	} else if (now_us - r->last_us >= REST_US) {
-		http_client_rest(r->http);	/* if it does not rest already */
+		http_client_rest(r->http);	/* no effect if it is closed */
 	} else if (at_us > r->last_us + REST_US) {
 		at_us = r->last_us + REST_US;
 	}
 	if (at_us != INT64_MAX)
-		(void)wake_in(r, at_us - now_us);	/* without memory for it id_of() does */
+		(void)wake_in(r, at_us - now_us);	/* after a failure id_of() sets it */
 	if (save(r))
-		r->on_change(r->arg);	/* last: it may make something due */
+		r->on_change(r->arg);	/* last: it may make a request due */
 }
 
 static void
@@ -287,7 +293,7 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 	step(arg);
 }
 
-/* The registry gave an id. True when that is news. */
+/* Stores an id from the registry. Returns whether anything has changed. */
 static bool
 take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 {
@@ -299,14 +305,14 @@ take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 	e->has_id = e->is_verified = true;
 	e->is_refused = false;
 	e->denials = 0;
-	/* Spread, so that hosts that started together do not come together each hour. */
+	/* Spread, so that hosts that started together do not send requests together each hour. */
 	e->ask_at_us = now_us + (int64_t)(r->recheck_ms - half + spread) * 1000;
-	/* No memory: asked for again at the next start. */
+	/* Without memory it is only requested again at the next start. */
 	(void)registry_cache_put(r->cache, base, e->subject, r->fingerprints[e - r->entries], id);
 	return is_news;
 }
 
-/* It answered no. True when that is news. */
+/* Handles a refusal. Returns whether anything has changed. */
 static bool
 take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
 {
@@ -323,14 +329,14 @@ take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_u
 	} else {
 		r->url = (r->url + 1) % r->n_urls;
 		if (++e->denials % r->n_urls != 0)
-			e->ask_at_us = now_us;	/* another one may let us in */
+			e->ask_at_us = now_us;	/* another URL may accept the request */
 		else
 			e->is_refused = !e->has_id;
 	}
-	return was_refused != e->is_refused;	/* which none is that has an id */
+	return was_refused != e->is_refused;	/* false for an entry with an id */
 }
 
-/* There was no answer: all wait, longer each time that every URL has had its turn. */
+/* Handles a missing answer: delays all requests, longer after each round over all URLs. */
 static void
 take_none(struct registry *r, int64_t retry_after_s, int64_t now_us)
 {
@@ -396,7 +402,7 @@ on_answer(const struct http_client_answer *http, void *arg)
 		r->on_change(r->arg);
 }
 
-/* A new entry, known from the cache or not. 0 or a negative errno. */
+/* Adds an entry, with its id if it is cached. 0 or a negative errno. */
 static int
 add(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema)
 {
@@ -407,7 +413,7 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 	if (!text_is_plain(subject, strlen(subject)))
 		return -EINVAL;
 	*e = (struct entry){ .subject = strdup(subject), .question = registry_question(schema) };
-	/* Through the loop: nobody is called back from within registry_id(). */
+	/* Started by the timer, so that on_change is not called within registry_id(). */
 	if (e->subject == NULL || e->question == NULL || wake_in(r, 0) < 0) {
 		int err = e->subject == NULL || text_is_plain(schema, strlen(schema)) ? -ENOMEM
 										      : -EINVAL;
@@ -416,7 +422,7 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 		free(e->question);
 		return err;
 	}
-	/* URLs of one registry share its ids: what any of them gave will do. */
+	/* All URLs belong to one registry, so an id from any of them is valid. */
 	for (size_t i = 0; i < r->n_urls && !e->has_id; i++)
 		e->has_id = registry_cache_get(
 				r->cache, r->urls[i].parts.base, subject, fingerprint, &e->id) == 0;
@@ -430,7 +436,7 @@ id_of(struct registry *r, const struct entry *e, int32_t *ret_id)
 {
 	if (!e->has_id) {
 		if (!evtimer_pending(r->wake, NULL))
-			(void)wake_in(r, 0);	/* step() had no memory for that */
+			(void)wake_in(r, 0);	/* step() could not set it */
 		return e->is_refused ? -EACCES : -EAGAIN;
 	}
 	*ret_id = e->id;
@@ -481,7 +487,7 @@ registry_status(const struct registry *r, struct registry_status *ret)
 	}
 }
 
-/* A control character would end the header that it stands in. NULL is fine. */
+/* Returns whether text may be put into a header, which a control character would end. NULL is fine. */
 static bool
 is_header_text(const char *text)
 {
@@ -492,7 +498,7 @@ is_header_text(const char *text)
 	return true;
 }
 
-/* What cannot work, told before anything is tried: a sentence, or NULL. */
+/* Returns a sentence about options that cannot work together, or NULL. */
 static const char *
 objection(const struct registry_options *o)
 {
@@ -513,7 +519,7 @@ objection(const struct registry_options *o)
 	return NULL;
 }
 
-/* Can the file be read? NULL is fine. */
+/* Checks that a file can be read. NULL is fine. 0, or a negative errno with a sentence in error. */
 static int
 check_file(const char *what, const char *path, char *error, size_t error_size)
 {
@@ -547,7 +553,7 @@ parse_urls(struct registry *r, const struct registry_options *o, bool *ret_is_ht
 	return 0;
 }
 
-/* Takes over what the options say. 0, or a negative errno, with a sentence where it is not about memory. */
+/* Copies the options. 0; -ENOMEM without a sentence; or another negative errno with one. */
 static int
 take_options(struct registry *r, const struct registry_options *o, char *error, size_t error_size)
 {
@@ -641,7 +647,7 @@ registry_close(struct registry *r)
 	if (r == NULL)
 		return;
 	if (r->cache != NULL)
-		(void)registry_cache_save(r->cache);	/* nobody is left to be told */
+		(void)registry_cache_save(r->cache);	/* an error cannot be reported any more */
 	http_client_close(r->http);
 	registry_cache_close(r->cache);
 	if (r->wake != NULL)
