@@ -221,7 +221,7 @@ make_folder(const char *dir)
 
 /* Opens the topic's file of a day, unless it is open. 0 or a negative errno. */
 static int
-open_lane(struct dead_letters *d, enum topic topic, int64_t day)
+open_day(struct dead_letters *d, enum topic topic, int64_t day)
 {
 	struct topic_state *ts = &d->topics[topic];
 	time_t seconds = (time_t)(day * 86400);
@@ -329,7 +329,7 @@ dead_letters_put(struct dead_letters *d, const struct spool_record *r, const cha
 		scan(d);
 	if (d->bytes + d->record.len > d->max_bytes)
 		return -EDQUOT;
-	error = open_lane(d, r->topic, lake_day(now_us));
+	error = open_day(d, r->topic, lake_day(now_us));
 	if (error < 0)
 		return error;
 	d->packed.len = 0;

@@ -59,7 +59,7 @@ wake(struct delivery *d)
 }
 
 static void
-remember(struct delivery *d, const char *reason, const char *detail)
+set_failure(struct delivery *d, const char *reason, const char *detail)
 {
 	snprintf(d->stats.failure, sizeof(d->stats.failure), "%s: %s", reason, detail);
 	d->stats.failure_us = clock_us(CLOCK_REALTIME);
@@ -91,7 +91,7 @@ dead_letter(struct delivery *d, const struct spool_record *r, const char *reason
 {
 	int error = -ENOENT;
 
-	remember(d, reason, detail);
+	set_failure(d, reason, detail);
 	count_dead(d, r->topic, reason);
 	if (d->dead != NULL)
 		error = dead_letters_put(d->dead, r, reason, detail);
@@ -126,7 +126,7 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 		dead_letter(d, r, reason, detail);
 	} else if (d->state == RUNNING) {
 		/* The first failure has the cause; those of recalled records after it do not. */
-		remember(d, reason, detail);
+		set_failure(d, reason, detail);
 		d->state = RECALLING;
 		d->was_recalled = false;
 	}
@@ -325,7 +325,7 @@ delivery_drain(struct delivery *d, uint32_t timeout_ms,
 
 	d->on_drained = on_done;
 	d->drained_arg = arg;
-	spool_hand_no_more(d->spool);
+	spool_limit_to_committed(d->spool);
 	if (event_add(d->deadline, &tv) < 0)
 		event_active(d->deadline, EV_TIMEOUT, 0);	/* without a timer, end the drain at once */
 	if (d->output != NULL)

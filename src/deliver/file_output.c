@@ -33,7 +33,7 @@ struct queue {
 struct file_output {
 	struct output		 output;	/* first: outputs are cast */
 	struct output_events	 events;
-	struct event		*tell;		/* owned: calls the callbacks from the loop */
+	struct event		*report;	/* owned: calls the callbacks from the loop */
 	struct lake_writer	*writer;	/* owned */
 	const char		*(*schema)(void *arg, uint64_t fingerprint);
 	void			*schema_arg;
@@ -45,7 +45,7 @@ struct file_output {
 };
 
 static void
-note_error(struct file_output *f, int error)
+set_error(struct file_output *f, int error)
 {
 	f->status.state = OUTPUT_DOWN;
 	f->status.error_us = clock_us(CLOCK_REALTIME);
@@ -59,17 +59,17 @@ on_block(enum topic topic, uint64_t records, int error, void *arg)
 	struct file_output *f = arg;
 
 	if (error < 0) {
-		note_error(f, error);
+		set_error(f, error);
 		return;
 	}
 	f->status.state = OUTPUT_UP;
 	f->queues[topic].written += records;
-	event_active(f->tell, EV_TIMEOUT, 0);
+	event_active(f->report, EV_TIMEOUT, 0);
 }
 
 /* Calls the callbacks for written records, then for recalled ones. */
 static void
-tell_queue(struct file_output *f, enum topic topic)
+report_queue(struct file_output *f, enum topic topic)
 {
 	struct queue *q = &f->queues[topic];
 
@@ -89,14 +89,14 @@ tell_queue(struct file_output *f, enum topic topic)
 }
 
 static void
-on_tell(evutil_socket_t fd, short what, void *arg)
+on_report(evutil_socket_t fd, short what, void *arg)
 {
 	struct file_output *f = arg;
 
 	(void)fd;
 	(void)what;
 	for (int t = 0; t < TOPIC_COUNT; t++)
-		tell_queue(f, t);
+		report_queue(f, t);
 	if (f->is_waiting) {
 		f->is_waiting = false;
 		f->events.ready(f->events.arg);
@@ -178,7 +178,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		*reason = "msg_size_too_large";
 		return error;
 	}
-	note_error(f, error);
+	set_error(f, error);
 
 not_now:
 	f->is_waiting = true;	/* until a block is written, or the next tick */
@@ -191,7 +191,7 @@ flush(struct file_output *f, int64_t now_us)
 	f->ticked_us = now_us;
 	lake_writer_tick(f->writer, now_us);
 	if (f->is_waiting)
-		event_active(f->tell, EV_TIMEOUT, 0);
+		event_active(f->report, EV_TIMEOUT, 0);
 }
 
 static void
@@ -217,7 +217,7 @@ on_recall(struct output *o)
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		f->queues[t].discarded += (size_t)lake_writer_discard(f->writer, t);
-	event_active(f->tell, EV_TIMEOUT, 0);
+	event_active(f->report, EV_TIMEOUT, 0);
 }
 
 static void
@@ -236,11 +236,11 @@ on_close(struct output *o)
 	/* Report the writer's last blocks too, or the next agent would write them again. */
 	lake_writer_close(f->writer);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
-		tell_queue(f, t);
+		report_queue(f, t);
 		free(f->queues[t].ids);
 	}
-	if (f->tell != NULL)
-		event_free(f->tell);
+	if (f->report != NULL)
+		event_free(f->report);
 	free(f->lake);
 	free(f);
 }
@@ -269,9 +269,9 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->schema = o->schema;
 	f->schema_arg = o->schema_arg;
 	f->status.kind = "files";
-	f->tell = evtimer_new(base, on_tell, f);
+	f->report = evtimer_new(base, on_report, f);
 	f->lake = strdup(writer.lake != NULL ? writer.lake : "");
-	if (f->tell == NULL || f->lake == NULL)
+	if (f->report == NULL || f->lake == NULL)
 		goto fail;
 	writer.on_block = on_block;
 	writer.on_block_arg = f;

@@ -38,7 +38,7 @@ struct http_client {
 	void			*arg;		/* the caller's */
 	struct http_client_options o;		/* strings are the caller's */
 
-	CURLM			*multi;		/* owned; NULL while resting, like the rest of this block */
+	CURLM			*multi;		/* owned; NULL while disconnected, like the rest of this block */
 	CURL			*easy;		/* owned; of multi while is_busy */
 	struct curl_slist	*headers;	/* owned */
 	struct event		*timer;		/* owned */
@@ -187,7 +187,7 @@ add_headers(struct http_client *h)
 
 /* Creates the multi and easy handles, with the options that all requests share. */
 static int
-wake(struct http_client *h)
+set_up(struct http_client *h)
 {
 	CURLcode r = CURLE_OK;
 	CURL *e;
@@ -230,7 +230,7 @@ wake(struct http_client *h)
 	if (r == CURLE_OK)
 		return 0;
 fail:
-	http_client_rest(h);
+	http_client_disconnect(h);
 	return -ENOMEM;
 }
 
@@ -271,14 +271,14 @@ http_client_send(struct http_client *h, const struct http_client_request *q)
 {
 	if (h->is_busy)
 		return -EBUSY;
-	if (h->multi == NULL && wake(h) < 0)
+	if (h->multi == NULL && set_up(h) < 0)
 		return -ENOMEM;
 	wipe(h);
 	h->header_bytes = 0;
 	if (set_request(h->easy, q) != CURLE_OK)
 		return -ENOMEM;
 	if (curl_multi_add_handle(h->multi, h->easy) != CURLM_OK) {	/* calls on_timer with 0 ms */
-		http_client_rest(h);	/* its state after a failure depends on libcurl's version */
+		http_client_disconnect(h);	/* its state after a failure depends on libcurl's version */
 		return -ENOMEM;
 	}
 	h->is_busy = true;
@@ -337,7 +337,7 @@ check_done(struct http_client *h, CURLMcode r)
 }
 
 void
-http_client_rest(struct http_client *h)
+http_client_disconnect(struct http_client *h)
 {
 	curl_multi_remove_handle(h->multi, h->easy);	/* no error if it was not added */
 	h->is_busy = false;
@@ -384,7 +384,7 @@ http_client_close(struct http_client *h)
 {
 	if (h == NULL)
 		return;
-	http_client_rest(h);
+	http_client_disconnect(h);
 	free(h);
 	curl_global_cleanup();
 }

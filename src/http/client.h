@@ -60,6 +60,6 @@ void http_client_close(struct http_client *h);	/* NULL is fine; cb is not called
 int http_client_send(struct http_client *h, const struct http_client_request *q);
 
 /* Closes the connection and frees libcurl's memory until the next request. Not from within cb. */
-void http_client_rest(struct http_client *h);
+void http_client_disconnect(struct http_client *h);
 
 #endif

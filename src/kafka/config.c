@@ -69,7 +69,7 @@ set(rd_kafka_conf_t *conf, const char *name, const char *value, char *error, siz
  * destroying a producer would wait up to a second to push the last ones.
  */
 static void
-tell_no_metrics(rd_kafka_conf_t *conf)
+disable_metrics_push(rd_kafka_conf_t *conf)
 {
 	/* An older library does not know the property, and pushes none. */
 	(void)rd_kafka_conf_set(conf, "enable.metrics.push", "false", NULL, 0);
@@ -109,7 +109,7 @@ kafka_conf_new(const struct kafka_options *o, char *error, size_t error_size)
 		if (!set(conf, defaults[i].name, defaults[i].value, error, error_size))
 			goto fail;
 	}
-	tell_no_metrics(conf);
+	disable_metrics_push(conf);
 	snprintf(stats, sizeof(stats), "%u", o->stats_ms != 0 ? o->stats_ms : 30000);
 	if (!set(conf, "statistics.interval.ms", stats, error, error_size))
 		goto fail;
@@ -222,7 +222,7 @@ try_ability(size_t i, char *error, size_t error_size)
 	rd_kafka_t *rk;
 
 	rd_kafka_conf_set_log_cb(conf, on_log_nowhere);
-	tell_no_metrics(conf);
+	disable_metrics_push(conf);
 	for (size_t n = 0; n < 4 && probes[i].properties[n].name != NULL; n++) {
 		if (!set(conf, probes[i].properties[n].name, probes[i].properties[n].value, error,
 		    error_size)) {

@@ -106,7 +106,7 @@ purge_again(struct kafka *k)
 
 /* Applies the results of callbacks. It replaces producers, so it must not run within a callback. */
 static void
-settle(struct kafka *k)
+apply_results(struct kafka *k)
 {
 	kafka_topics_work(k);
 	if (k->is_failed)
@@ -143,7 +143,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	if (k->has_more)
 		wake(k);
 	if (k->is_waiting || k->is_failed || k->is_recalling || k->is_asking || k->is_creating)
-		settle(k);
+		apply_results(k);
 }
 
 /* --- the output --- */
@@ -267,7 +267,7 @@ on_tick(struct output *o, int64_t now_us)
 	(void)now_us;	/* the wall clock may jump; intervals here are monotonic */
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	purge_again(k);
-	settle(k);
+	apply_results(k);
 }
 
 static void
@@ -348,7 +348,7 @@ kafka_stats(const struct output *o, struct kafka_stats *ret)
 
 /* Warns of acks=0, which the user may set although records can then be lost. */
 static void
-look_at_acks(struct kafka *k)
+check_acks(struct kafka *k)
 {
 	static const char text[] = "with acks=0 a record counts as delivered before a broker has it";
 	char acks[16];
@@ -395,7 +395,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 		return -EINVAL;
 	wake(k);	/* as in replace_client() */
 	k->stats.producers = 1;
-	look_at_acks(k);
+	check_acks(k);
 	kafka_topics_work(k);	/* requests the topics' metadata at once */
 	return 0;
 }

@@ -188,7 +188,7 @@ take_created(struct kafka *k)
 
 /* Sets the error for a missing topic that records wait for, with a hint. */
 static void
-complain(struct kafka *k, const struct kafka_topic *t)
+report_missing(struct kafka *k, const struct kafka_topic *t)
 {
 	char partitions[32] = "", replication[40] = "";
 
@@ -241,7 +241,7 @@ take_answer(struct kafka *k)
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (k->topics[t].state == KAFKA_TOPIC_MISSING && k->topics[t].is_wanted)
-			complain(k, &k->topics[t]);
+			report_missing(k, &k->topics[t]);
 	}
 	if (k->create_topics && !k->is_creating && !k->is_recalling && is_missing_any(k))
 		start_creating(k);
@@ -284,7 +284,7 @@ kafka_topic_is_there(struct kafka *k, enum topic topic)
 	if (t->state == KAFKA_TOPIC_THERE)
 		return true;
 	if (!t->is_wanted && t->state == KAFKA_TOPIC_MISSING)
-		complain(k, t);
+		report_missing(k, t);
 	t->is_wanted = true;
 	return false;
 }
@@ -301,7 +301,7 @@ kafka_topic_lost(struct kafka *k, enum topic topic)
 	t->error[0] = '\0';
 	k->ask_pause_us = PAUSE_MIN_US;
 	k->ask_at_us = k->now_us;
-	complain(k, t);
+	report_missing(k, t);
 }
 
 int

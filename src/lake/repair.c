@@ -104,7 +104,7 @@ out:
 }
 
 static void
-note_failure(struct lake_repair *ret, int error, const char *path, const char *name)
+add_failure(struct lake_repair *ret, int error, const char *path, const char *name)
 {
 	if (ret->failed++ > 0)
 		return;
@@ -122,7 +122,7 @@ repair_folder(const char *path, struct lake_repair *ret)
 
 	if (dir == NULL) {
 		if (errno != ENOENT && errno != ENOTDIR)
-			note_failure(ret, -errno, path, "");
+			add_failure(ret, -errno, path, "");
 		return;
 	}
 	while ((entry = readdir(dir)) != NULL) {
@@ -132,7 +132,7 @@ repair_folder(const char *path, struct lake_repair *ret)
 			continue;
 		r = repair_file(dirfd(dir), entry->d_name, ret);
 		if (r < 0)
-			note_failure(ret, r, path, entry->d_name);
+			add_failure(ret, r, path, entry->d_name);
 	}
 	closedir(dir);
 }

@@ -72,7 +72,7 @@ struct lake_writer {
 
 /* Records the result of an attempt, and returns r. */
 static int
-note(struct lake_writer *s, struct topic_state *ts, int r)
+record_result(struct lake_writer *s, struct topic_state *ts, int r)
 {
 	ts->error = r;
 	if (r < 0) {
@@ -201,7 +201,7 @@ check_removed(struct topic_state *ts)
 }
 
 static void
-tell(const struct lake_writer *s, const struct topic_state *ts, uint64_t records, int error)
+report(const struct lake_writer *s, const struct topic_state *ts, uint64_t records, int error)
 {
 	if (s->on_block != NULL)
 		s->on_block(ts->topic, records, error, s->on_block_arg);
@@ -230,14 +230,14 @@ flush(struct lake_writer *s, struct topic_state *ts)
 		if (r < 0)
 			(void)!ftruncate(ts->fd, (off_t)ts->size);
 	}
-	if (note(s, ts, r) < 0) {
-		tell(s, ts, 0, r);
+	if (record_result(s, ts, r) < 0) {
+		report(s, ts, 0, r);
 		return r;
 	}
 	ts->size += s->packed.len;
 	ts->records += ts->block_records;
 	s->stats.delivered += ts->block_records;
-	tell(s, ts, ts->block_records, 0);
+	report(s, ts, ts->block_records, 0);
 	ts->block_records = 0;
 	ts->block.len = 0;
 	return 0;
@@ -307,7 +307,7 @@ take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record 
 	if (ts->fd < 0 && ts->block_records == 0) {
 		if (is_pausing(ts))
 			return ts->error;
-		r = note(s, ts, open_file(s, ts, day, record->seq));
+		r = record_result(s, ts, open_file(s, ts, day, record->seq));
 		if (r < 0)
 			return r;
 	}

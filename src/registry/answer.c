@@ -34,7 +34,7 @@ enum {
 
 /* Values that sentences contain. */
 struct about {
-	const char *base;		/* from struct registry_asked, like the next two */
+	const char *base;		/* from struct registry_request, like the next two */
 	const char *subject;
 	bool lookup_only;
 	long status;
@@ -43,7 +43,7 @@ struct about {
 };
 
 __attribute__((format(printf, 3, 4))) static void
-say(struct registry_answer *a, enum registry_verdict verdict, const char *format, ...)
+explain(struct registry_answer *a, enum registry_verdict verdict, const char *format, ...)
 {
 	va_list ap;
 	int len;
@@ -89,7 +89,7 @@ basic(const char *user, const char *password)
 
 /* Overwrites all forms of the secrets that were sent. */
 static void
-hide_secrets(const struct registry_asked *q, char *text)
+hide_secrets(const struct registry_request *q, char *text)
 {
 	char *header = q->user != NULL && q->secrets[0] != NULL ? basic(q->user, q->secrets[0]) : NULL;
 
@@ -101,7 +101,7 @@ hide_secrets(const struct registry_asked *q, char *text)
 
 /* Formats text of the server or libcurl: one line, UTF-8, no secrets, bounded. "" if there is none. */
 static void
-quote(const struct registry_asked *q, const char *words, char *out, size_t out_size)
+quote(const struct registry_request *q, const char *words, char *out, size_t out_size)
 {
 	char text[MESSAGE_MAX - 8], *bare;
 	size_t used, len;
@@ -138,14 +138,14 @@ read_not_found(const struct about *q, struct registry_answer *ret)
 	char file[128], *url;
 
 	if (q->code != CODE_SUBJECT_NOT_FOUND && q->code != CODE_SCHEMA_NOT_FOUND) {
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "%s answers 404%s: there is no schema registry at this address; check its path "
 		    "in registry.urls (Apicurio's ends in /apis/ccompat/v7)",
 		    q->base, q->message);
 		return;
 	}
 	if (!q->lookup_only) {
-		say(ret, REGISTRY_NO,
+		explain(ret, REGISTRY_REJECTED,
 		    "%s has no subject %s and does not make it: 404%s; let the agent register "
 		    "schemas there, or register them and set registry.auto_register: false",
 		    q->base, q->subject, q->message);
@@ -153,7 +153,7 @@ read_not_found(const struct about *q, struct registry_answer *ret)
 	}
 	schema_file(q->subject, file, sizeof(file));
 	url = registry_url_of_subject(q->base, q->subject, false);
-	say(ret, REGISTRY_NO,
+	explain(ret, REGISTRY_REJECTED,
 	    "%s has %s %s: 404%s, and registry.auto_register is false; register it with: jq -Rs "
 	    "'{schema: .}' %s | curl -sS -H 'Content-Type: application/vnd.schemaregistry.v1+json' "
 	    "--data-binary @- %s",
@@ -168,13 +168,13 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 {
 	switch (q->status) {
 	case 401:
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "%s answers 401%s: it does not accept our credentials for subject %s; check "
 		    "registry.user and registry.password, or registry.token",
 		    q->base, q->message, q->subject);
 		return;
 	case 403:
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "%s answers 403%s: our user may not %s subject %s; give it that right%s",
 		    q->base, q->message, q->lookup_only ? "read" : "register schemas under",
 		    q->subject,
@@ -185,7 +185,7 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		read_not_found(q, ret);
 		return;
 	case 407:
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "the proxy before %s answers 407%s: it wants credentials; put them into the "
 		    "proxy's URL (https_proxy, http_proxy in the agent's environment), or the "
 		    "registry's host into no_proxy",
@@ -193,7 +193,7 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		return;
 	case 409:
 		/* In Apicurio NONE on a subject means "no rule of its own", so that the global rule applies. */
-		say(ret, REGISTRY_NO,
+		explain(ret, REGISTRY_REJECTED,
 		    "%s answers 409%s: the schema of this agent (sluice " SLUICE_VERSION
 		    ") is not compatible with what is registered under subject %s; set the "
 		    "subject's compatibility to one that allows the change (curl -X PUT -H "
@@ -204,13 +204,13 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		return;
 	case 422:
 		if (q->code == CODE_READ_ONLY)
-			say(ret, REGISTRY_NO,
+			explain(ret, REGISTRY_REJECTED,
 			    "%s answers 422%s: subject %s is read-only there; set its mode to "
 			    "READWRITE, or register the schemas yourself and set "
 			    "registry.auto_register: false",
 			    q->base, q->message, q->subject);
 		else
-			say(ret, REGISTRY_NO,
+			explain(ret, REGISTRY_REJECTED,
 			    "%s answers 422%s: it takes the schema for subject %s as invalid; it "
 			    "may not know Avro, or have a rule of its own for names: run the agent "
 			    "of a version that it accepts, or change the rule",
@@ -218,12 +218,12 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		return;
 	}
 	if (q->status >= 300 && q->status < 400)
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "%s answers %ld and sends us elsewhere: put the address that it names (curl "
 		    "-sI %s) into registry.urls",
 		    q->base, q->status, q->base);
 	else
-		say(ret, REGISTRY_DENIED,
+		explain(ret, REGISTRY_DENIED,
 		    "%s answers %ld%s to our question for subject %s: check that registry.urls "
 		    "names a schema registry with Confluent's interface",
 		    q->base, q->status, q->message, q->subject);
@@ -241,7 +241,7 @@ read_id(const struct about *q, const json_t *root, struct registry_answer *ret)
 		ret->id = (int32_t)json_integer_value(id);
 		return;
 	}
-	say(ret, REGISTRY_NONE,
+	explain(ret, REGISTRY_UNAVAILABLE,
 	    "%s answers %ld for subject %s, but with %s: check that registry.urls names a schema "
 	    "registry with Confluent's interface (something before it, such as a login page, may "
 	    "answer in its place)",
@@ -252,27 +252,27 @@ read_id(const struct about *q, const json_t *root, struct registry_answer *ret)
 }
 
 void
-registry_answer_read(const struct registry_asked *asked, long status, const char *body, size_t len,
+registry_answer_read(const struct registry_request *request, long status, const char *body, size_t len,
     struct registry_answer *ret)
 {
-	struct about q = { asked->base, asked->subject, asked->lookup_only, .status = status };
+	struct about q = { request->base, request->subject, request->lookup_only, .status = status };
 	json_t *root = len <= PARSE_MAX ? json_loadb(body, len, 0, NULL) : NULL;
 	const json_t *code = json_object_get(root, "error_code");
 
 	ret->sentence[0] = '\0';
-	quote(asked, json_string_value(json_object_get(root, "message")), q.message,
+	quote(request, json_string_value(json_object_get(root, "message")), q.message,
 	    sizeof(q.message));
 	q.code = json_integer_value(code);	/* 0 if it is not an integer */
 
 	if (status >= 200 && status < 300)
 		read_id(&q, root, ret);
 	else if (status == 408 || status == 429)
-		say(ret, REGISTRY_NONE, "%s answers %ld%s: it is asked too much; waiting", q.base,
+		explain(ret, REGISTRY_UNAVAILABLE, "%s answers %ld%s: it is asked too much; waiting", q.base,
 		    status, q.message);
 	else if (status >= 300 && status < 500)
 		read_refusal(&q, ret);
 	else
-		say(ret, REGISTRY_NONE,
+		explain(ret, REGISTRY_UNAVAILABLE,
 		    "%s answers %ld%s: the registry, or what stands before it, has failed; see its "
 		    "log",
 		    q.base, status, q.message);
@@ -281,7 +281,7 @@ registry_answer_read(const struct registry_asked *asked, long status, const char
 
 /* Returns the hint that follows libcurl's message. */
 static const char *
-mend_of(const char *base, int code, const char *detail)
+hint_of(const char *base, int code, const char *detail)
 {
 	/* A TLS alert is more specific than the step in which it was received. */
 	if (strstr(detail, "alert") != NULL)
@@ -324,30 +324,30 @@ mend_of(const char *base, int code, const char *detail)
 }
 
 void
-registry_answer_failed(const struct registry_asked *q, int curl_code, const char *detail,
+registry_answer_failed(const struct registry_request *q, int curl_code, const char *detail,
     struct registry_answer *ret)
 {
 	char words[MESSAGE_MAX + 1];
 
 	quote(q, detail, words, sizeof(words));
 	if (curl_code == CURLE_OPERATION_TIMEDOUT)
-		say(ret, REGISTRY_NONE, "no answer from %s within %" PRIu32 " ms%s: %s", q->base,
-		    q->timeout_ms, words, mend_of(q->base, curl_code, detail));
+		explain(ret, REGISTRY_UNAVAILABLE, "no answer from %s within %" PRIu32 " ms%s: %s", q->base,
+		    q->timeout_ms, words, hint_of(q->base, curl_code, detail));
 	else if (curl_code == CURLE_PEER_FAILED_VERIFICATION)
-		say(ret, REGISTRY_NONE,
+		explain(ret, REGISTRY_UNAVAILABLE,
 		    "no answer from %s%s: its certificate is not trusted; %s%s%s", q->base, words,
 		    q->ca != NULL ? "compared with "
 				  : "this system has no CA file in any of the usual places",
 		    q->ca != NULL ? q->ca : "",
 		    ": name the file (PEM) of the CA that signed it in registry.ca_file");
 	else if (curl_code == CURLE_SSL_CACERT_BADFILE)
-		say(ret, REGISTRY_NONE,
+		explain(ret, REGISTRY_UNAVAILABLE,
 		    "no answer from %s%s: the CA file %s cannot be used: it must hold certificates "
 		    "in PEM",
 		    q->base, words, q->ca != NULL ? q->ca : "");
 	else
-		say(ret, REGISTRY_NONE, "no answer from %s%s: %s", q->base, words,
-		    mend_of(q->base, curl_code, detail));
+		explain(ret, REGISTRY_UNAVAILABLE, "no answer from %s%s: %s", q->base, words,
+		    hint_of(q->base, curl_code, detail));
 }
 
 char *
@@ -363,7 +363,7 @@ registry_url_of_subject(const char *base, const char *subject, bool lookup_only)
 }
 
 char *
-registry_question(const char *schema)
+registry_request_body(const char *schema)
 {
 	json_t *root = json_pack("{s:s}", "schema", schema);
 	char *text = root != NULL ? json_dumps(root, JSON_COMPACT) : NULL;

@@ -26,13 +26,13 @@ void registry_url_done(struct registry_url *u);
 char *registry_url_of_subject(const char *base, const char *subject, bool lookup_only);
 
 /* Returns the request's body, {"schema": "…"}; malloc'd. NULL: no memory, or not UTF-8. */
-char *registry_question(const char *schema);
+char *registry_request_body(const char *schema);
 
 enum registry_verdict {
 	REGISTRY_ID,		/* the answer has an id */
-	REGISTRY_NO,		/* the registry does not accept or have this schema */
+	REGISTRY_REJECTED,	/* the registry does not accept or have this schema */
 	REGISTRY_DENIED,	/* the request was refused, not the schema: credentials, a wrong path */
-	REGISTRY_NONE,		/* no answer, or the registry failed */
+	REGISTRY_UNAVAILABLE,	/* no answer, or the registry failed */
 };
 
 enum { REGISTRY_SENTENCE = 1024 };	/* size of a sentence, with the NUL */
@@ -44,7 +44,7 @@ struct registry_answer {
 };
 
 /* A request, for its answer's sentence. All members are the caller's. */
-struct registry_asked {
+struct registry_request {
 	const char *base;
 	const char *subject;
 	bool lookup_only;
@@ -55,11 +55,11 @@ struct registry_asked {
 };
 
 /* Interprets an answer. body need not be NUL-terminated. */
-void registry_answer_read(const struct registry_asked *q, long status, const char *body, size_t len,
+void registry_answer_read(const struct registry_request *q, long status, const char *body, size_t len,
     struct registry_answer *ret);
 
 /* Explains why there is no answer, from libcurl's code and message. */
-void registry_answer_failed(const struct registry_asked *q, int curl_code, const char *detail,
+void registry_answer_failed(const struct registry_request *q, int curl_code, const char *detail,
     struct registry_answer *ret);
 
 /*

@@ -47,11 +47,11 @@
 #define DEFAULT_RETRY_MAX_MS 30000
 #define DEFAULT_RECHECK_MS (60 * 60 * 1000)
 #define BODY_MAX (1024 * 1024)	/* limit of an answer */
-#define REST_US INT64_C(5000000)	/* an idle connection is closed after this */
+#define IDLE_US INT64_C(5000000)	/* an idle connection is closed after this */
 
 struct entry {
 	char		*subject;	/* owned */
-	char		*question;	/* owned; body of the request */
+	char		*body;		/* owned; body of the request */
 	int64_t		 ask_at_us;	/* monotonic; no request before */
 	int32_t		 id;		/* with has_id */
 	bool		 has_id;
@@ -86,8 +86,8 @@ struct registry {
 	uint32_t	 retry_max_ms;
 	uint32_t	 recheck_ms;
 
-	struct entry	*asked;		/* entry of the request in flight, or NULL */
-	char		*asked_url;	/* owned */
+	struct entry	*in_flight;	/* entry of the request in flight, or NULL */
+	char		*request_url;	/* owned */
 	size_t		 next;		/* index at which the search for the next request begins */
 	unsigned	 away;		/* requests in a row without an answer */
 	int64_t		 away_until_us;	/* monotonic; no request before */
@@ -147,7 +147,7 @@ state_of(const struct registry *r)
 
 /* Sets the last error; returns whether its text has changed. */
 static bool
-note_error(struct registry *r, const char *sentence)
+set_error(struct registry *r, const char *sentence)
 {
 	bool is_new = strcmp(sentence, r->error) != 0;
 
@@ -228,7 +228,7 @@ save(struct registry *r)
 	    "schema ids cannot be kept on disk (%s): after a restart the registry is asked for "
 	    "them again",
 	    strerror(-e));
-	return note_error(r, text);
+	return set_error(r, text);
 }
 
 static int
@@ -239,17 +239,17 @@ ask(struct registry *r, struct entry *e)
 		.user = u->parts.user != NULL ? u->parts.user : r->user,
 		.password = u->parts.user != NULL ? u->parts.password : r->password,
 		.token = u->parts.user != NULL ? NULL : r->token,
-		.body = e->question,
+		.body = e->body,
 	};
 	int err;
 
-	free(r->asked_url);
-	r->asked_url = registry_url_of_subject(u->parts.base, e->subject, r->lookup_only);
-	q.url = r->asked_url;
+	free(r->request_url);
+	r->request_url = registry_url_of_subject(u->parts.base, e->subject, r->lookup_only);
+	q.url = r->request_url;
 	err = q.url != NULL ? http_client_send(r->http, &q) : -ENOMEM;
 	if (err < 0)
 		return err;
-	r->asked = e;
+	r->in_flight = e;
 	r->next = (size_t)(e - r->entries) + 1;
 	r->requests++;
 	return 0;
@@ -262,7 +262,7 @@ step(struct registry *r)
 	int64_t now_us = clock_us(CLOCK_MONOTONIC), at_us;
 	struct entry *e;
 
-	if (r->asked != NULL)
+	if (r->in_flight != NULL)
 		return;		/* on_answer() calls step() */
 	e = next_entry(r, now_us, &at_us);
 	if (e != NULL) {
@@ -274,10 +274,10 @@ step(struct registry *r)
 				return;
 			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
 		}
-	} else if (now_us - r->last_us >= REST_US) {
-		http_client_rest(r->http);	/* no effect if it is closed */
-	} else if (at_us > r->last_us + REST_US) {
-		at_us = r->last_us + REST_US;
+	} else if (now_us - r->last_us >= IDLE_US) {
+		http_client_disconnect(r->http);	/* no effect if it is closed */
+	} else if (at_us > r->last_us + IDLE_US) {
+		at_us = r->last_us + IDLE_US;
 	}
 	if (at_us != INT64_MAX)
 		(void)wake_in(r, at_us - now_us);	/* after a failure id_of() sets it */
@@ -314,7 +314,7 @@ take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 
 /* Handles a refusal. Returns whether anything has changed. */
 static bool
-take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
+take_refusal(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
 {
 	bool was_refused = e->is_refused;
 	uint32_t half = r->retry_max_ms / 2;
@@ -338,7 +338,7 @@ take_no(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_u
 
 /* Handles a missing answer: delays all requests, longer after each round over all URLs. */
 static void
-take_none(struct registry *r, int64_t retry_after_s, int64_t now_us)
+take_failure(struct registry *r, int64_t retry_after_s, int64_t now_us)
 {
 	uint32_t wait_ms = registry_wait_ms(
 	    r->retry_min_ms, r->retry_max_ms, r->away / (unsigned)r->n_urls, random_bits());
@@ -359,8 +359,8 @@ on_answer(const struct http_client_answer *http, void *arg)
 	int64_t now_us = clock_us(CLOCK_MONOTONIC);
 	enum registry_state before = state_of(r);
 	const struct registry_url *u = &r->urls[r->url].parts;
-	struct entry *e = r->asked;
-	struct registry_asked q = {
+	struct entry *e = r->in_flight;
+	struct registry_request q = {
 		.base = u->base,
 		.subject = e->subject,
 		.lookup_only = r->lookup_only,
@@ -372,29 +372,29 @@ on_answer(const struct http_client_answer *http, void *arg)
 	struct registry_answer a;
 	bool is_news = false;
 
-	r->asked = NULL;
+	r->in_flight = NULL;
 	r->last_us = now_us;
 	if (http->code != 0)
 		registry_answer_failed(&q, http->code, http->detail, &a);
 	else
 		registry_answer_read(&q, http->status, http->body, http->len, &a);
 
-	if (a.verdict != REGISTRY_NONE)
+	if (a.verdict != REGISTRY_UNAVAILABLE)
 		r->away = 0;
 	if (a.verdict != REGISTRY_ID) {
 		r->failures++;
-		is_news |= note_error(r, a.sentence);
+		is_news |= set_error(r, a.sentence);
 	}
 	switch (a.verdict) {
 	case REGISTRY_ID:
 		is_news |= take_id(r, e, a.id, now_us);
 		break;
-	case REGISTRY_NO:
+	case REGISTRY_REJECTED:
 	case REGISTRY_DENIED:
-		is_news |= take_no(r, e, a.verdict == REGISTRY_NO, now_us);
+		is_news |= take_refusal(r, e, a.verdict == REGISTRY_REJECTED, now_us);
 		break;
-	case REGISTRY_NONE:
-		take_none(r, http->retry_after_s, now_us);
+	case REGISTRY_UNAVAILABLE:
+		take_failure(r, http->retry_after_s, now_us);
 		break;
 	}
 	step(r);
@@ -412,14 +412,14 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 		return -ENOSPC;
 	if (!text_is_plain(subject, strlen(subject)))
 		return -EINVAL;
-	*e = (struct entry){ .subject = strdup(subject), .question = registry_question(schema) };
+	*e = (struct entry){ .subject = strdup(subject), .body = registry_request_body(schema) };
 	/* Started by the timer, so that on_change is not called within registry_id(). */
-	if (e->subject == NULL || e->question == NULL || wake_in(r, 0) < 0) {
+	if (e->subject == NULL || e->body == NULL || wake_in(r, 0) < 0) {
 		int err = e->subject == NULL || text_is_plain(schema, strlen(schema)) ? -ENOMEM
 										      : -EINVAL;
 
 		free(e->subject);
-		free(e->question);
+		free(e->body);
 		return err;
 	}
 	/* All URLs belong to one registry, so an id from any of them is valid. */
@@ -654,12 +654,12 @@ registry_close(struct registry *r)
 		event_free(r->wake);
 	for (size_t i = 0; i < r->n; i++) {
 		free(r->entries[i].subject);
-		free(r->entries[i].question);
+		free(r->entries[i].body);
 	}
 	for (size_t i = 0; i < r->n_urls; i++)
 		registry_url_done(&r->urls[i].parts);
 	free(r->urls);
-	free(r->asked_url);
+	free(r->request_url);
 	free(r->user);
 	free(r->password);
 	free(r->token);

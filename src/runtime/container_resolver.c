@@ -31,7 +31,7 @@ enum {
 	ID_LEN = 64,
 	ANSWER_MAX = 256 * 1024,
 	TIMEOUT_MS = 2000,
-	REST_NS_S = 30,			/* seconds for which a socket is skipped after a failure */
+	SKIP_S = 30,			/* seconds for which a socket is skipped after a failure */
 };
 
 enum state {
@@ -55,7 +55,7 @@ struct container_resolver {
 	void			*arg;		/* the caller's */
 	struct {
 		char		*path;		/* owned */
-		uint64_t	 rest_until_ns;
+		uint64_t	 skip_until_ns;
 		int		 state;
 	} sockets[CONTAINER_RESOLVER_SOCKETS];
 	size_t			 n_sockets;
@@ -144,7 +144,7 @@ copy_or_null(const char *text)
 
 /* Requests the queue's first from the next socket, or the next of the queue after the last socket. */
 static void
-go_on(struct container_resolver *c)
+ask_next(struct container_resolver *c)
 {
 	struct entry *e = c->queue;
 
@@ -178,11 +178,11 @@ on_answer(const struct http_client_answer *a, void *arg)
 		r = a->status == 200 ? container_resolver_parse(a->body, a->len, e->id, name, image) : -EBADMSG;
 	c->sockets[c->socket].state = r < 0 ? r : 0;
 	if (r < 0) {
-		c->sockets[c->socket].rest_until_ns = clock_ns(CLOCK_MONOTONIC) + REST_NS_S * UINT64_C(1000000000);
+		c->sockets[c->socket].skip_until_ns = clock_ns(CLOCK_MONOTONIC) + SKIP_S * UINT64_C(1000000000);
 		c->has_failed = true;
 	}
 	if (r <= 0) {
-		go_on(c);
+		ask_next(c);
 		return;
 	}
 	e->name = copy_or_null(name);
@@ -203,7 +203,7 @@ ask(struct container_resolver *c)
 		struct entry *e = c->queue;
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-		while (c->socket < c->n_sockets && c->sockets[c->socket].rest_until_ns > now) {
+		while (c->socket < c->n_sockets && c->sockets[c->socket].skip_until_ns > now) {
 			c->has_failed = true;
 			c->socket++;
 		}

@@ -127,7 +127,7 @@ spool_disk_retry(struct spool *s)
 	struct spool_segment *seg;
 	int r = 0;
 
-	s->looked_ns = s->now_ns;
+	s->checked_ns = s->now_ns;
 	if (!spool_dir_is_there(s))
 		r = move_in(s);
 	if (r == 0)
@@ -140,7 +140,7 @@ spool_disk_retry(struct spool *s)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			if (r < 0 || seg->is_on_disk)
 				continue;
-			r = spool_segment_settle(s, seg);
+			r = spool_segment_write_file(s, seg);
 		}
 	}
 	if (r < 0)

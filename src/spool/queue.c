@@ -15,7 +15,7 @@ spool_queue_append(struct spool *s, struct spool_segment *seg)
 	if (q->cursor.seg == NULL)
 		spool_walk_start(&q->cursor, seg, 0, q->cursor.number);
 	if (before != NULL)
-		spool_segment_rest(s, before);
+		spool_segment_close_idle(s, before);
 }
 
 /* Returns the number of the next record at the cursor. */

@@ -11,7 +11,7 @@
 #include "spool/state.h"
 
 void
-spool_hand_no_more(struct spool *s)
+spool_limit_to_committed(struct spool *s)
 {
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		s->queues[queue].limit = s->queues[queue].next_number;
@@ -82,7 +82,7 @@ end_segment(struct spool *s, struct spool_queue_state *q)
 	if (next == NULL)
 		return false;
 	spool_cursor_leave(s, seg);
-	spool_segment_rest(s, seg);
+	spool_segment_close_idle(s, seg);
 	return true;
 }
 

@@ -95,7 +95,7 @@ spool_segment_open(struct spool *s, struct spool_segment *seg, int flags)
 }
 
 void
-spool_segment_rest(struct spool *s, struct spool_segment *seg)
+spool_segment_close_idle(struct spool *s, struct spool_segment *seg)
 {
 	if (s->open_fds > SPOOL_FDS_KEPT && !seg->is_dirty && seg->is_on_disk)
 		close_fd(s, seg);
@@ -189,7 +189,7 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 }
 
 int
-spool_segment_remember(struct spool *s, struct spool_segment *seg, const void *batch, size_t len)
+spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const void *batch, size_t len)
 {
 	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
 	size_t head_len = 0;
@@ -208,7 +208,7 @@ spool_segment_remember(struct spool *s, struct spool_segment *seg, const void *b
 }
 
 int
-spool_segment_settle(struct spool *s, struct spool_segment *seg)
+spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 {
 	struct iovec iov[2] = { { seg->memory.data, seg->memory.len }, { NULL, 0 } };
 	char name[64];
@@ -243,7 +243,7 @@ fill(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_
 	if (error < 0)
 		return error;
 	if (r->seg != NULL && r->seg != seg)
-		spool_segment_rest(s, r->seg);
+		spool_segment_close_idle(s, r->seg);
 	r->seg = NULL;
 	if (r->cap < cap || (r->cap > SPOOL_READ_BYTES && len <= SPOOL_READ_BYTES)) {
 		free(r->data);

@@ -288,7 +288,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place 
 		q->next_segment++;
 	}
 	pack_batch(s, queue, seg, place);
-	if (spool_segment_remember(s, seg, q->batch.data, q->batch.len) < 0) {
+	if (spool_segment_write_memory(s, seg, q->batch.data, q->batch.len) < 0) {
 		if (is_new)
 			spool_segment_free(s, seg);
 		return false;
@@ -381,8 +381,8 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	/* A clock that a test or a suspend has moved must not delay this for long. */
 	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
 		s->retry_ns = now_ns;
-	if (s->failed == 0 && (now_ns < s->looked_ns || now_ns - s->looked_ns >= SPOOL_RETRY_NS)) {
-		s->looked_ns = now_ns;
+	if (s->failed == 0 && (now_ns < s->checked_ns || now_ns - s->checked_ns >= SPOOL_RETRY_NS)) {
+		s->checked_ns = now_ns;
 		if (!spool_dir_is_there(s)) {
 			spool_disk_failed(s, -ENOENT);
 			s->retry_ns = now_ns;

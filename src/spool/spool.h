@@ -150,7 +150,7 @@ void spool_rewind(struct spool *s);
  * Stops handing out records that are committed from now on; they stay for the next owner. spool_is_drained()
  * returns whether all records before are acknowledged.
  */
-void spool_hand_no_more(struct spool *s);
+void spool_limit_to_committed(struct spool *s);
 bool spool_is_drained(struct spool *s);
 /* The end of everything that is committed at a moment; spool_mark() takes it. */
 struct spool_mark {

@@ -211,7 +211,7 @@ struct spool {
 	uint64_t	 now_ns;		/* of the last tick */
 	uint64_t	 retry_ns;
 	uint64_t	 synced_ns;
-	uint64_t	 looked_ns;		/* when the directory was last checked */
+	uint64_t	 checked_ns;		/* when the directory was last checked */
 	struct spool_syncer *syncer;		/* owned; NULL: no thread */
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
 };
@@ -228,16 +228,16 @@ struct spool_segment *spool_needed_from(const struct spool *s);
 /* Opens the segment's file unless it is open. 0 or a negative errno. */
 int spool_segment_open(struct spool *s, struct spool_segment *seg, int flags);
 /* Closes the segment's file descriptor if many are open and seg does not need it soon. */
-void spool_segment_rest(struct spool *s, struct spool_segment *seg);
+void spool_segment_close_idle(struct spool *s, struct spool_segment *seg);
 /*
  * Writes one batch to the end of seg, after the segment's head if it is the first. 0, or a negative errno with
  * nothing of the batch left in the file.
  */
 int spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batch, size_t len);
 /* Appends one batch to a segment in memory, as spool_segment_write() does on disk. 0 or -ENOMEM. */
-int spool_segment_remember(struct spool *s, struct spool_segment *seg, const void *batch, size_t len);
+int spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const void *batch, size_t len);
 /* Writes a segment that is in memory to its file. 0, or a negative errno with seg unchanged. */
-int spool_segment_settle(struct spool *s, struct spool_segment *seg);
+int spool_segment_write_file(struct spool *s, struct spool_segment *seg);
 /*
  * Reads len bytes at offset at. *ret is valid until the next call. 0; -ENODATA: past the end; or another
  * negative errno.

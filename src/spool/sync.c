@@ -109,7 +109,7 @@ finish(struct spool *s, int error)
 			seg->is_syncing = false;
 			/* The descriptor had to stay open while the segment was dirty. */
 			if (TAILQ_NEXT(seg, at) != NULL)
-				spool_segment_rest(s, seg);
+				spool_segment_close_idle(s, seg);
 		}
 	}
 	s->stats.syncs++;

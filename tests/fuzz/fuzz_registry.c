@@ -80,7 +80,7 @@ is_one_line_of_utf8(const char *text)
 static void
 check_answer(const char *line, const char *body, size_t len)
 {
-	struct registry_asked q = { .base = "http://registry", .subject = "sluice.program-value",
+	struct registry_request q = { .base = "http://registry", .subject = "sluice.program-value",
 		.lookup_only = strchr(line, 'l') != NULL, .secrets = { SECRET } };
 	struct registry_answer a;
 

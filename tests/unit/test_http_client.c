@@ -102,8 +102,8 @@ an_answer_comes_once_and_whole(void **state)
 	assert_int_equal(answer.len, 0);
 	assert_string_equal(answer.body, "");
 	assert_int_equal(answer.retry_after_s, 0);
-	http_client_rest(h);			/* and it goes on after that */
-	http_client_rest(h);
+	http_client_disconnect(h);			/* and it goes on after that */
+	http_client_disconnect(h);
 	posts(h);				/* nor is there a body then, as yet */
 	assert_int_equal(answer.len, 0);
 	server.body = "again";
@@ -364,7 +364,7 @@ what_is_in_flight_when_it_closes_is_not_told(void **state)
 	for (int i = 0; i < 500 && server.held == NULL; i++)
 		turn_for(5);
 	assert_non_null(server.held);
-	http_client_rest(h);
+	http_client_disconnect(h);
 	turn_for(50);
 	assert_int_equal(answer.n, 0);
 	server.is_silent = false;
@@ -550,7 +550,7 @@ without_memory_a_question_has_an_end_too(void **state)
 	assert_int_equal(answer.code, 0);
 	/* What watches its connection, or keeps its answer. */
 	for (n = 0; n < 20; n++) {
-		http_client_rest(h);
+		http_client_disconnect(h);
 		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
 		answer.n = 0;
 		assert_int_equal(http_client_send(h, &question), 0);
@@ -639,7 +639,7 @@ without_memory_in_libcurl_a_question_is_refused(void **state)
 	for (n = 0; n < 1000; n++) {
 		int posted;
 
-		http_client_rest(h);
+		http_client_disconnect(h);
 		answer.n = 0;
 		fault = (struct fault){ .calls = FAULT_LIBRARY, .skip = n, .times = 1, .error = ENOMEM };
 		posted = http_client_send(h, &question);

@@ -27,7 +27,7 @@
 static struct registry_answer
 answer_to(bool lookup_only, long status, const char *body)
 {
-	struct registry_asked q = { .base = BASE, .subject = SUBJECT, .lookup_only = lookup_only,
+	struct registry_request q = { .base = BASE, .subject = SUBJECT, .lookup_only = lookup_only,
 		.secrets = { "hunter2" } };
 	struct registry_answer a;
 
@@ -90,7 +90,7 @@ what_promises_an_id_and_has_none_is_no_answer(void **state)
 
 		snprintf(want, sizeof(want), "%s answers 200 for subject %s, but with %s: check", BASE, SUBJECT,
 		    cases[i].has);
-		assert_says(&a, REGISTRY_NONE, want);
+		assert_says(&a, REGISTRY_UNAVAILABLE, want);
 	}
 }
 
@@ -106,7 +106,7 @@ body_that_is_too_long_is_not_parsed(void **state)
 	body[len] = '\0';
 	memcpy(body, "{\"id\": 7}", 9);
 	a = answer_to(false, 200, body);
-	assert_says(&a, REGISTRY_NONE, "not JSON");
+	assert_says(&a, REGISTRY_UNAVAILABLE, "not JSON");
 	body[len - 1] = '\0';
 	assert_int_equal(REGISTRY_ID, answer_to(false, 200, body).verdict);
 	free(body);
@@ -122,23 +122,23 @@ each_refusal_has_its_sentence(void **state)
 		enum registry_verdict verdict;
 		const char *text;
 	} cases[] = {
-		{ false, 409, "{\"error_code\":409,\"message\":\"no default\"}", REGISTRY_NO,
+		{ false, 409, "{\"error_code\":409,\"message\":\"no default\"}", REGISTRY_REJECTED,
 		    "answers 409 (\"no default\"): the schema of this agent (sluice " SLUICE_VERSION
 		    ") is not compatible" },
-		{ false, 409, "", REGISTRY_NO, BASE "/config/" SUBJECT },
-		{ false, 422, "{\"error_code\":42201,\"message\":\"bad\"}", REGISTRY_NO,
+		{ false, 409, "", REGISTRY_REJECTED, BASE "/config/" SUBJECT },
+		{ false, 422, "{\"error_code\":42201,\"message\":\"bad\"}", REGISTRY_REJECTED,
 		    "(\"bad\"): it takes the schema for subject" },
-		{ false, 422, "{\"error_code\":42205}", REGISTRY_NO, "is read-only" },
+		{ false, 422, "{\"error_code\":42205}", REGISTRY_REJECTED, "is read-only" },
 		{ false, 401, "", REGISTRY_DENIED, "does not accept our credentials" },
 		{ false, 403, "", REGISTRY_DENIED, "may not register schemas under subject" },
 		{ true, 403, "", REGISTRY_DENIED, "may not read subject" },
 		{ false, 404, "", REGISTRY_DENIED, "check its path" },
 		{ true, 404, "{\"error_code\":404}", REGISTRY_DENIED, "check its path" },
-		{ false, 404, "{\"error_code\":40401}", REGISTRY_NO, "does not make it" },
-		{ true, 404, "{\"error_code\":40401}", REGISTRY_NO, "has no subject " SUBJECT },
-		{ true, 404, "{\"error_code\":40403}", REGISTRY_NO,
+		{ false, 404, "{\"error_code\":40401}", REGISTRY_REJECTED, "does not make it" },
+		{ true, 404, "{\"error_code\":40401}", REGISTRY_REJECTED, "has no subject " SUBJECT },
+		{ true, 404, "{\"error_code\":40403}", REGISTRY_REJECTED,
 		    "has not this agent's schema under " SUBJECT },
-		{ true, 404, "{\"error_code\":40401}", REGISTRY_NO,
+		{ true, 404, "{\"error_code\":40401}", REGISTRY_REJECTED,
 		    "register it with: jq -Rs '{schema: .}' program.avsc | curl -sS -H "
 		    "'Content-Type:"
 		    " application/vnd.schemaregistry.v1+json' --data-binary @- " BASE
@@ -151,16 +151,16 @@ each_refusal_has_its_sentence(void **state)
 		{ false, 499, "", REGISTRY_DENIED, "answers 499 to our question" },
 		{ false, 405, "{\"message\":\"no\"}", REGISTRY_DENIED,
 		    "answers 405 (\"no\") to our question" },
-		{ false, 500, "{\"message\":\"db\"}", REGISTRY_NONE,
+		{ false, 500, "{\"message\":\"db\"}", REGISTRY_UNAVAILABLE,
 		    "answers 500 (\"db\"): the registry" },
-		{ false, 500, "{\"message\":\"x\"}", REGISTRY_NONE, "answers 500 (\"x\"): the registry" },
-		{ false, 500, "{\"message\":\"\"}", REGISTRY_NONE, "answers 500: the registry" },
-		{ false, 500, "{\"message\":\"\\nx\"}", REGISTRY_NONE, "answers 500 (\" x\"): the registry" },
-		{ false, 503, "<html>", REGISTRY_NONE, "answers 503: the registry" },
-		{ false, 408, "", REGISTRY_NONE, "asked too much" },
-		{ false, 429, "", REGISTRY_NONE, "asked too much" },
-		{ false, 0, "", REGISTRY_NONE, "answers 0" },
-		{ false, 999, "", REGISTRY_NONE, "answers 999" },
+		{ false, 500, "{\"message\":\"x\"}", REGISTRY_UNAVAILABLE, "answers 500 (\"x\"): the registry" },
+		{ false, 500, "{\"message\":\"\"}", REGISTRY_UNAVAILABLE, "answers 500: the registry" },
+		{ false, 500, "{\"message\":\"\\nx\"}", REGISTRY_UNAVAILABLE, "answers 500 (\" x\"): the registry" },
+		{ false, 503, "<html>", REGISTRY_UNAVAILABLE, "answers 503: the registry" },
+		{ false, 408, "", REGISTRY_UNAVAILABLE, "asked too much" },
+		{ false, 429, "", REGISTRY_UNAVAILABLE, "asked too much" },
+		{ false, 0, "", REGISTRY_UNAVAILABLE, "answers 0" },
+		{ false, 999, "", REGISTRY_UNAVAILABLE, "answers 999" },
 	};
 
 	(void)state;
@@ -180,14 +180,14 @@ servers_words_are_one_line_cut_and_without_secrets(void **state)
 	char body[4096];
 
 	(void)state;
-	assert_says(&a, REGISTRY_NONE, "(\"a b  ******* is wrong\")");
+	assert_says(&a, REGISTRY_UNAVAILABLE, "(\"a b  ******* is wrong\")");
 	for (int len = 231; len <= 232; len++) {
 		char want[256];
 
 		snprintf(body, sizeof(body), "{\"message\":\"%0*d\"}", len, 0);
 		a = answer_to(false, 500, body);
 		snprintf(want, sizeof(want), "(\"%0231d%s\")", 0, len > 231 ? "…" : "");
-		assert_says(&a, REGISTRY_NONE, want);
+		assert_says(&a, REGISTRY_UNAVAILABLE, want);
 	}
 	snprintf(body, sizeof(body), "{\"message\":\"%0*d hunter2\"}", 225, 0);	/* at the cut */
 	a = answer_to(false, 500, body);
@@ -199,7 +199,7 @@ servers_words_are_one_line_cut_and_without_secrets(void **state)
 			at += snprintf(body + at, sizeof(body) - (size_t)at, "€");
 		snprintf(body + at, sizeof(body) - (size_t)at, "\"}");
 		a = answer_to(false, 409, body);
-		assert_says(&a, REGISTRY_NO, "…\")");
+		assert_says(&a, REGISTRY_REJECTED, "…\")");
 	}
 }
 
@@ -220,7 +220,7 @@ credentials_that_come_back_as_they_were_sent_are_hidden(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct registry_asked q = { .base = BASE, .subject = SUBJECT, .user = cases[i].user,
+		struct registry_request q = { .base = BASE, .subject = SUBJECT, .user = cases[i].user,
 			.secrets = { cases[i].password } };
 		struct registry_answer a;
 
@@ -235,7 +235,7 @@ static void
 longest_names_leave_a_whole_sentence(void **state)
 {
 	char base[2048], subject[2048];
-	struct registry_asked q = { .base = base, .subject = subject, .lookup_only = true };
+	struct registry_request q = { .base = base, .subject = subject, .lookup_only = true };
 	struct registry_answer a;
 
 	(void)state;
@@ -246,7 +246,7 @@ longest_names_leave_a_whole_sentence(void **state)
 		memset(subject, 'y', pad);
 		base[300] = subject[pad + 3 * 300] = '\0';
 		registry_answer_read(&q, 404, "{\"error_code\":40401}", 20, &a);
-		assert_says(&a, REGISTRY_NO, "has no subject");
+		assert_says(&a, REGISTRY_REJECTED, "has no subject");
 	}
 }
 
@@ -255,7 +255,7 @@ static void
 a_sentence_that_is_cut_ends_in_a_whole_character(void **state)
 {
 	char subject[1200];
-	struct registry_asked q = { .base = BASE, .subject = subject };
+	struct registry_request q = { .base = BASE, .subject = subject };
 	struct registry_answer a;
 
 	(void)state;
@@ -293,7 +293,7 @@ each_failure_has_its_mend(void **state)
 		{ CURLE_SEND_ERROR, "SSL_write() error", "wants a client certificate" },
 		{ CURLE_GOT_NOTHING, "hunter2", "(\"*******\"): it hung up once TLS was agreed" },
 	};
-	struct registry_asked q = { .base = BASE,
+	struct registry_request q = { .base = BASE,
 		.subject = SUBJECT,
 		.timeout_ms = 1234,
 		.ca = "/some/ca.pem",
@@ -303,14 +303,14 @@ each_failure_has_its_mend(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		registry_answer_failed(&q, cases[i].code, cases[i].detail, &a);
-		assert_says(&a, REGISTRY_NONE, cases[i].text);
+		assert_says(&a, REGISTRY_UNAVAILABLE, cases[i].text);
 	}
 	q.ca = NULL;
 	registry_answer_failed(&q, CURLE_PEER_FAILED_VERIFICATION, "", &a);
-	assert_says(&a, REGISTRY_NONE, "this system has no CA file");
+	assert_says(&a, REGISTRY_UNAVAILABLE, "this system has no CA file");
 	q.base = "http://registry.example";
 	registry_answer_failed(&q, CURLE_GOT_NOTHING, "hunter2", &a);
-	assert_says(&a, REGISTRY_NONE, "(\"*******\"): check that the registry runs");
+	assert_says(&a, REGISTRY_UNAVAILABLE, "(\"*******\"): check that the registry runs");
 }
 
 static void
@@ -403,7 +403,7 @@ static void
 question_has_the_exact_text(void **state)
 {
 	const char *schema = "{\n\t\"type\": \"record\", \"doc\": \"a \\\"b\\\" é\"\n}\n";
-	char *question = registry_question(schema), *url;
+	char *question = registry_request_body(schema), *url;
 	json_t *root = json_loads(question, 0, NULL);
 
 	(void)state;
@@ -411,7 +411,7 @@ question_has_the_exact_text(void **state)
 	assert_int_equal(1, json_object_size(root));	/* no schemaType: AVRO */
 	json_decref(root);
 	free(question);
-	assert_null(registry_question("\xff"));
+	assert_null(registry_request_body("\xff"));
 
 	url = registry_url_of_subject(BASE, "a/b c?d-value", false);
 	assert_string_equal(BASE "/subjects/a%2Fb%20c%3Fd-value/versions", url);

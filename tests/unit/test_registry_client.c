@@ -18,7 +18,7 @@ an_id_is_asked_for_once(void **state)
 {
 	const char *urls[] = { url };
 	struct registry_options o = options(urls, 1);
-	char *question = registry_question(SCHEMA);
+	char *question = registry_request_body(SCHEMA);
 
 	(void)state;
 	o.cache_file = cache;

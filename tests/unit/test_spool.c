@@ -411,7 +411,7 @@ what_comes_after_a_stop_is_for_the_next_owner(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 3);
 	kit_batch(&k, TOPIC_USAGE, 2);
-	spool_hand_no_more(k.spool);
+	spool_limit_to_committed(k.spool);
 	kit_batch(&k, TOPIC_PROGRAM, 4);
 	kit_batch(&k, TOPIC_USAGE, 4);
 	assert_false(spool_is_drained(k.spool));
@@ -517,7 +517,7 @@ what_is_acknowledged_is_done_before_anybody_asks_for_more(void **state)
 	spool_ack(k.spool, r[2].id);
 	kit_reopen(&k);
 	spool_mark(k.spool, &mark);
-	spool_hand_no_more(k.spool);
+	spool_limit_to_committed(k.spool);
 	r[0] = kit_next(&k);
 	assert_false(spool_is_done_up_to(k.spool, &mark));
 	assert_false(spool_is_drained(k.spool));
@@ -537,7 +537,7 @@ one_queue_that_is_drained_is_not_both(void **state)
 	kit_batch(&k, TOPIC_USAGE, 1);
 	assert_false(spool_is_drained(k.spool));	/* nobody has said up to where */
 	spool_mark(k.spool, &mark);
-	spool_hand_no_more(k.spool);
+	spool_limit_to_committed(k.spool);
 	main = kit_next(&k);
 	usage = kit_next(&k);
 	assert_int_equal(usage.topic, TOPIC_USAGE);
