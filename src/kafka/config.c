@@ -172,7 +172,7 @@ kafka_check(const struct kafka_options *o, char *error, size_t error_size)
 		return -EINVAL;
 	brokers = kafka_conf_get(conf, "bootstrap.servers", text, sizeof(text));
 	if (brokers == NULL || brokers[0] == '\0') {
-		snprintf(error, error_size, "no broker is named");
+		snprintf(error, error_size, "no broker is configured");
 		r = -EINVAL;
 	}
 	rd_kafka_conf_destroy(conf);
@@ -203,7 +203,7 @@ static const struct {
 	{ "zstd", { { "compression.type", "zstd" } } },
 };
 
-_Static_assert(sizeof(probes) / sizeof(probes[0]) == KAFKA_ABILITIES, "kafka.h tells how many");
+_Static_assert(sizeof(probes) / sizeof(probes[0]) == KAFKA_ABILITIES, "KAFKA_ABILITIES is the number of probes");
 
 static void
 on_log_nowhere(const rd_kafka_t *rk, int level, const char *facility, const char *text)

@@ -48,7 +48,7 @@ shrink_batches(struct kafka *k)
 	char value[16], error[256], text[96];
 
 	k->wants_smaller = false;
-	snprintf(text, sizeof(text), "a broker refuses batches of %d bytes: half of that from now on", k->batch_bytes);
+	snprintf(text, sizeof(text), "a broker refuses batches of %d bytes: batch.size is halved", k->batch_bytes);
 	k->batch_bytes = k->batch_bytes > 1 ? k->batch_bytes / 2 : 1;
 	snprintf(value, sizeof(value), "%d", k->batch_bytes);
 	(void)rd_kafka_conf_set(k->conf, "batch.size", value, error, sizeof(error));
@@ -70,7 +70,7 @@ replace_client(struct kafka *k)
 	k->is_creating = false;		/* the answer was lost with the queue */
 	k->client = kafka_client_new(k->conf, k->topics, k->fd, error, sizeof(error));
 	if (k->client == NULL) {
-		kafka_set_down(k, "no producer could be made: %s", error);
+		kafka_set_down(k, "cannot create a producer: %s", error);
 		return;
 	}
 	wake(k);	/* librdkafka reports only a queue's first event, which may precede enabling our fd */

@@ -26,8 +26,8 @@ hint(const struct kafka *k, const char *text)
 		return "the broker does not accept our certificate (ssl.certificate.location): none, expired, or of a "
 		    "CA that it does not trust: ";
 	if (k->is_scram_broken)
-		return "this librdkafka is older than 2.6.1: its SCRAM is refused by Kafka 4 (`sluice doctor` tells "
-		    "more): ";
+		return "this librdkafka is older than 2.6.1: its SCRAM is refused by Kafka 4 (see `sluice "
+		    "doctor`): ";
 	return "";
 }
 
@@ -108,7 +108,7 @@ on_message_unconfirmed(struct kafka *k, const rd_kafka_message_t *m)
 {
 	struct spool_record r = message_record(k, m);
 
-	k->events.failed(&r, OUTPUT_AGAIN, "unconfirmed", "no broker has named an offset", k->events.arg);
+	k->events.failed(&r, OUTPUT_AGAIN, "unconfirmed", "no broker has returned an offset", k->events.arg);
 }
 
 static void
@@ -143,7 +143,7 @@ on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
 	switch (err) {
 	case RD_KAFKA_RESP_ERR__FATAL:
 		rd_kafka_fatal_error(rk, fatal, sizeof(fatal));
-		kafka_set_down(k, "%s; beginning anew", fatal);
+		kafka_set_down(k, "%s; the producer is replaced", fatal);
 		k->is_failed = true;
 		break;
 	case RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN:

@@ -203,7 +203,7 @@ report_missing(struct kafka *k, const struct kafka_topic *t)
 		snprintf(partitions, sizeof(partitions), " --partitions %d", k->partitions);
 	if (k->replication > 0)
 		snprintf(replication, sizeof(replication), " --replication-factor %d", k->replication);
-	kafka_set_down(k, "topic %s is missing; make it: kafka-topics.sh --bootstrap-server %s "
+	kafka_set_down(k, "topic %s is missing; create it: kafka-topics.sh --bootstrap-server %s "
 	    "--create --topic %s%s%s", t->name, k->brokers, t->name, partitions, replication);
 }
 

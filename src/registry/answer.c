@@ -146,8 +146,8 @@ read_not_found(const struct about *q, struct registry_answer *ret)
 	}
 	if (!q->lookup_only) {
 		explain(ret, REGISTRY_REJECTED,
-		    "%s has no subject %s and does not make it: 404%s; let the agent register "
-		    "schemas there, or register them and set registry.auto_register: false",
+		    "%s has no subject %s and does not create it: 404%s; permit the agent to "
+		    "register schemas there, or register them and set registry.auto_register: false",
 		    q->base, q->subject, q->message);
 		return;
 	}
@@ -186,7 +186,7 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 		return;
 	case 407:
 		explain(ret, REGISTRY_DENIED,
-		    "the proxy before %s answers 407%s: it wants credentials; put them into the "
+		    "the proxy before %s answers 407%s: it requires credentials; put them into the "
 		    "proxy's URL (https_proxy, http_proxy in the agent's environment), or the "
 		    "registry's host into no_proxy",
 		    q->base, q->message);
@@ -211,20 +211,20 @@ read_refusal(const struct about *q, struct registry_answer *ret)
 			    q->base, q->message, q->subject);
 		else
 			explain(ret, REGISTRY_REJECTED,
-			    "%s answers 422%s: it takes the schema for subject %s as invalid; it "
-			    "may not know Avro, or have a rule of its own for names: run the agent "
-			    "of a version that it accepts, or change the rule",
+			    "%s answers 422%s: it rejects the schema for subject %s as invalid; it "
+			    "may not support Avro, or may restrict names: run a version of the "
+			    "agent that it accepts, or change its rules",
 			    q->base, q->message, q->subject);
 		return;
 	}
 	if (q->status >= 300 && q->status < 400)
 		explain(ret, REGISTRY_DENIED,
-		    "%s answers %ld and sends us elsewhere: put the address that it names (curl "
-		    "-sI %s) into registry.urls",
+		    "%s answers %ld and redirects elsewhere: put the address in its Location "
+		    "header (curl -sI %s) into registry.urls",
 		    q->base, q->status, q->base);
 	else
 		explain(ret, REGISTRY_DENIED,
-		    "%s answers %ld%s to our question for subject %s: check that registry.urls "
+		    "%s answers %ld%s to the request for subject %s: check that registry.urls "
 		    "names a schema registry with Confluent's interface",
 		    q->base, q->status, q->message, q->subject);
 }
@@ -243,12 +243,12 @@ read_id(const struct about *q, const json_t *root, struct registry_answer *ret)
 	}
 	explain(ret, REGISTRY_UNAVAILABLE,
 	    "%s answers %ld for subject %s, but with %s: check that registry.urls names a schema "
-	    "registry with Confluent's interface (something before it, such as a login page, may "
-	    "answer in its place)",
+	    "registry with Confluent's interface (a proxy or a login page may answer in its "
+	    "place)",
 	    q->base, q->status, q->subject,
-	    root == NULL     ? "what is not JSON"
-		: id == NULL ? "JSON that has no id"
-			     : "an id that is none");
+	    root == NULL     ? "a body that is not JSON"
+		: id == NULL ? "JSON without an id"
+			     : "an invalid id");
 }
 
 void
@@ -267,13 +267,13 @@ registry_answer_read(const struct registry_request *request, long status, const 
 	if (status >= 200 && status < 300)
 		read_id(&q, root, ret);
 	else if (status == 408 || status == 429)
-		explain(ret, REGISTRY_UNAVAILABLE, "%s answers %ld%s: it is asked too much; waiting", q.base,
+		explain(ret, REGISTRY_UNAVAILABLE, "%s answers %ld%s: too many requests; waiting", q.base,
 		    status, q.message);
 	else if (status >= 300 && status < 500)
 		read_refusal(&q, ret);
 	else
 		explain(ret, REGISTRY_UNAVAILABLE,
-		    "%s answers %ld%s: the registry, or what stands before it, has failed; see its "
+		    "%s answers %ld%s: the registry, or a proxy before it, has failed; see its "
 		    "log",
 		    q.base, status, q.message);
 	json_decref(root);
@@ -285,7 +285,7 @@ hint_of(const char *base, int code, const char *detail)
 {
 	/* A TLS alert is more specific than the step in which it was received. */
 	if (strstr(detail, "alert") != NULL)
-		return "it does not accept our TLS: check whether it wants a client certificate, "
+		return "it refuses our TLS: check whether it requires a client certificate, "
 		       "and which (registry.cert_file, registry.key_file)";
 	switch (code) {
 	case CURLE_COULDNT_RESOLVE_HOST:
@@ -293,13 +293,13 @@ hint_of(const char *base, int code, const char *detail)
 	case CURLE_COULDNT_RESOLVE_PROXY:
 		return "check http_proxy and https_proxy in the agent's environment";
 	case CURLE_COULDNT_CONNECT:
-		return "check that the registry runs there and that no firewall is between";
+		return "check that the registry runs there and that no firewall blocks it";
 	case CURLE_OPERATION_TIMEDOUT:
-		return "check that the registry runs there and that no firewall is between, or "
-		       "give it more time (registry.timeout)";
+		return "check that the registry runs there and that no firewall blocks it, or "
+		       "increase registry.timeout";
 	case CURLE_TOO_MANY_REDIRECTS:
 	case CURLE_UNSUPPORTED_PROTOCOL:
-		return "it sends us elsewhere: put its final address into registry.urls";
+		return "it redirects elsewhere: put its final address into registry.urls";
 	case CURLE_SSL_CERTPROBLEM:
 		return "check registry.cert_file and registry.key_file";
 	case CURLE_WRITE_ERROR:
@@ -307,7 +307,7 @@ hint_of(const char *base, int code, const char *detail)
 	case CURLE_SSL_CONNECT_ERROR:
 		return "check that this port speaks TLS";
 	case CURLE_OUT_OF_MEMORY:
-		return "check what limits the agent's memory";
+		return "check the agent's memory limit";
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
@@ -316,8 +316,8 @@ hint_of(const char *base, int code, const char *detail)
 		 * connection's end is read before the alert, nothing else shows the cause.
 		 */
 		if (strncasecmp(base, "https:", 6) == 0)
-			return "it hung up once TLS was agreed: check whether it wants a client "
-			       "certificate, and which (registry.cert_file, registry.key_file), and "
+			return "it closed the connection after the TLS handshake: check whether it "
+			       "requires a client certificate, and which (registry.cert_file, registry.key_file), and "
 			       "that the registry runs there";
 	}
 	return "check that the registry runs there";
@@ -408,17 +408,17 @@ objection(const char *text, const char *base)
 	static const char no_scheme[] = "it must begin with http:// or https://";
 
 	if (!text_is_plain(text, strlen(text)))
-		return "it has characters that no URL has";
+		return "it contains characters that no URL may contain";
 	if (base == NULL)
 		return strstr(text, "://") == NULL ? no_scheme
 						   : "write http://host:port or https://host:port, "
-						   "with a path where the registry has one";
+						   "with a path if the registry has one";
 	if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
 		return no_scheme;
 	if (strpbrk(text, "?#") != NULL)
-		return "a base URL has neither ? nor #";
+		return "a base URL contains neither ? nor #";
 	if (strlen(text) > URL_MAX)
-		return "it is longer than any that we take";
+		return "it is longer than 255 bytes";
 	return NULL;
 }
 

@@ -171,21 +171,21 @@ load(struct registry_cache *c, char *error, size_t error_size)
 
 	if (r < 0 && r != -ENOENT) {
 		snprintf(error, error_size,
-		    "%s: the schema ids kept there cannot be read (%s): the registry is asked for "
-		    "them again",
-		    c->path, r == -EFBIG ? "too large to be ours" : strerror(-r));
+		    "%s: the schema ids in it cannot be read (%s): they are requested from "
+		    "the registry again",
+		    c->path, r == -EFBIG ? "too large for schema ids" : strerror(-r));
 		c->is_dirty = true;
 	} else if (r == 0) {
 		r = registry_cache_parse(c, t.text, t.len);
 		if (r < 0)
 			snprintf(error, error_size,
-			    "%s: damaged: the schema ids kept there are lost, the registry is "
-			    "asked for them again",
+			    "%s: damaged: the schema ids in it are lost, and are requested from "
+			    "the registry again",
 			    c->path);
 		else if (r > 0)
 			snprintf(error, error_size,
-			    "%s: damaged: %d of the schema ids kept there are lost, the registry "
-			    "is asked for them again",
+			    "%s: damaged: %d of the schema ids in it are lost, and are requested "
+			    "from the registry again",
 			    c->path, r);
 		c->is_dirty = r != 0;
 	}

@@ -225,8 +225,8 @@ save(struct registry *r)
 	if (e == 0 || was_reported)
 		return false;
 	snprintf(text, sizeof(text),
-	    "schema ids cannot be kept on disk (%s): after a restart the registry is asked for "
-	    "them again",
+	    "schema ids cannot be saved (%s): after a restart they are requested from the "
+	    "registry again",
 	    strerror(-e));
 	return set_error(r, text);
 }
@@ -503,32 +503,32 @@ static const char *
 objection(const struct registry_options *o)
 {
 	if (o->n_urls == 0)
-		return "the registry has no URL: give at least one";
+		return "registry.urls is empty: set at least one URL";
 	if (o->token != NULL && o->user != NULL)
-		return "the registry has both a user and a token: give one of them";
+		return "registry.user and registry.token are both set: remove one of them";
 	if (o->password != NULL && o->user == NULL)
-		return "the registry has a password and no user: give both";
+		return "registry.password is set without registry.user: set both";
 	if (o->user != NULL && strchr(o->user, ':') != NULL)
-		return "the registry's user has a colon in it, which basic auth does not allow";
+		return "registry.user contains a colon, which basic authentication does not allow";
 	if (!is_header_text(o->user) || !is_header_text(o->password) || !is_header_text(o->token))
-		return "the registry's credentials hold a control character, such as the newline "
+		return "the registry's credentials contain a control character, such as the newline "
 		       "at a file's end: remove it";
 	if ((o->cert_file != NULL) != (o->key_file != NULL))
-		return "the registry has a certificate without a key, or the other way round: give "
-		       "both";
+		return "one of registry.cert_file and registry.key_file is set without the other: "
+		       "set both";
 	return NULL;
 }
 
 /* Checks that a file can be read. NULL is fine. 0, or a negative errno with a sentence in error. */
 static int
-check_file(const char *what, const char *path, char *error, size_t error_size)
+check_file(const char *key, const char *path, char *error, size_t error_size)
 {
 	int err;
 
 	if (path == NULL || access(path, R_OK) == 0)
 		return 0;
 	err = -errno;
-	snprintf(error, error_size, "the registry's %s %s cannot be read: %s", what, path,
+	snprintf(error, error_size, "%s: %s cannot be read: %s", key, path,
 	    strerror(-err));
 	return err;
 }
@@ -599,11 +599,11 @@ registry_open(struct event_base *base, const struct registry_options *o,
 	snprintf(error, error_size, "%s", wrong != NULL ? wrong : "");
 	if (wrong != NULL)
 		return -EINVAL;
-	err = check_file("CA file", o->ca_file, error, error_size);
+	err = check_file("registry.ca_file", o->ca_file, error, error_size);
 	if (err == 0)
-		err = check_file("certificate", o->cert_file, error, error_size);
+		err = check_file("registry.cert_file", o->cert_file, error, error_size);
 	if (err == 0)
-		err = check_file("key", o->key_file, error, error_size);
+		err = check_file("registry.key_file", o->key_file, error, error_size);
 	if (err < 0)
 		return err;
 

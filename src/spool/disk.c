@@ -67,7 +67,7 @@ spool_dir_open(struct spool *s, char *error, size_t error_size)
 	if (fd == -EBUSY)
 		snprintf(error, error_size, "%s: another agent has this spool open", s->dir);
 	else if (fd < 0)
-		snprintf(error, error_size, "%s: cannot open or make the spool's directory: %s", s->dir,
+		snprintf(error, error_size, "%s: cannot open or create the spool's directory: %s", s->dir,
 		    strerror(-fd));
 	if (fd < 0)
 		return fd;

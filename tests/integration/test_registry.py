@@ -223,7 +223,7 @@ class Registry(unittest.TestCase):
                         recheck_ms=2000) as a:
             last = self.assert_good_end(a)
         self.assertEqual("ok", last["state"])
-        self.assertIn("cannot be kept on disk (No such file or directory)", last["error"])
+        self.assertIn("schema ids cannot be saved (No such file or directory)", last["error"])
         self.assertGreater(last["requests"], 2 * len(SUBJECTS))
 
 

@@ -162,15 +162,15 @@ class Faults(unittest.TestCase):
         self.recovers_from(hangs, "within 1500 ms", timeout_ms=1500)
 
     def test_login_page_is_no_answer(self):
-        self.recovers_from(says(200, b"<html>please log in</html>"), "what is not JSON")
+        self.recovers_from(says(200, b"<html>please log in</html>"), "a body that is not JSON")
 
     def test_answer_without_an_id_is_none(self):
-        self.recovers_from(says(200, {"schema": "x"}), "JSON that has no id")
+        self.recovers_from(says(200, {"schema": "x"}), "JSON without an id")
 
     def test_id_that_is_no_id_is_none(self):
         for id in (-1, 2**31, 1.5, "7", None):
             with self.subTest(id=id):
-                self.recovers_from(says(200, {"id": id}), "an id that is none", **HOST)
+                self.recovers_from(says(200, {"id": id}), "an invalid id", **HOST)
 
     def test_answer_that_is_too_large_is_none(self):
         self.recovers_from(says(200, b'{"id": 7, "pad": "' + b"x" * (2 << 20) + b'"}'), "too large", **HOST)
@@ -436,7 +436,7 @@ class Faults(unittest.TestCase):
         for how in ({}, {"cert": self.cert("other.crt"), "key": self.cert("other.key")},
                     {"cert": self.cert("expired.crt"), "key": self.cert("expired.key")}):
             with self.subTest(how=how), Asker(s.url, seconds=1, ca=self.cert("ca.crt"), **HOST, **how) as a:
-                a.wait_state("away", "whether it wants a client certificate")
+                a.wait_state("away", "whether it requires a client certificate")
 
     def test_tls_to_a_port_without_it_is_told(self):
         s = self.serve()
@@ -448,13 +448,13 @@ class Faults(unittest.TestCase):
     def test_options_that_cannot_work_are_told_at_start(self):
         url, key = "http://localhost:1", self.cert("client.key")
         for args, options, text in (
-                ((), {}, "no URL"),
+                ((), {}, "registry.urls is empty"),
                 (("localhost:8081",), {}, 'registry URL "localhost:8081": it must begin with http://'),
                 (("ftp://me:hunter2@localhost",), {}, 'registry URL "localhost": it must begin with http://'),
                 ((url + "?a=b",), {}, "neither ? nor #"),
-                ((url,), {"user": "me", "token": "x"}, "both a user and a token"),
+                ((url,), {"user": "me", "token": "x"}, "registry.user and registry.token are both set"),
                 ((url,), {"token": "x\n"}, "control character"),
-                ((url,), {"cert": key}, "give both"),
+                ((url,), {"cert": key}, "set both"),
                 ((url,), {"ca": "/nowhere/ca.pem"}, "/nowhere/ca.pem cannot be read: No such file"),
         ):
             with self.subTest(text=text), Asker(*args, **options) as a:

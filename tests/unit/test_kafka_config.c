@@ -119,7 +119,7 @@ brokers_are_joined(void **state)
 			assert_string_equal(value(&o, "bootstrap.servers"), want[n]);
 	}
 	assert_int_equal(kafka_check(&(struct kafka_options){ 0 }, error, sizeof(error)), -22);
-	assert_string_equal(error, "no broker is named");
+	assert_string_equal(error, "no broker is configured");
 }
 
 static void

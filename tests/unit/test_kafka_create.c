@@ -155,7 +155,7 @@ one_that_is_left_out_is_missing_too(void **state)
 static bool
 is_left_to_a_person(void)
 {
-	return status().state == OUTPUT_DOWN && strstr(status().error, "make it: ") != NULL;
+	return status().state == OUTPUT_DOWN && strstr(status().error, "create it: ") != NULL;
 }
 
 static void

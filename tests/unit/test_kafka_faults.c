@@ -241,7 +241,7 @@ without_memory_a_producer_is_not_replaced_yet(void **state)
 		assert_int_equal(fault.hit, FAULT_MEMORY);
 		output->ops->status(output, &status);
 		assert_int_equal(status.state, OUTPUT_DOWN);
-		assert_string_equal(status.error, "no producer could be made: out of memory");
+		assert_string_equal(status.error, "cannot create a producer: out of memory");
 		assert_int_equal(ready, 0);
 		assert_int_equal(output->ops->put(output, &r, &reason), -EAGAIN);
 		output->ops->flush(output);

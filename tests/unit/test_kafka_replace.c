@@ -167,7 +167,7 @@ batches_shrink_with_the_next_producer(void **state)
 	k->wants_smaller = true;
 	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
-	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: half of that from now on");
+	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: batch.size is halved");
 	assert_int_equal(told.log_level, 4);
 	assert_int_equal(k->batch_bytes, 1500);
 	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");

@@ -352,7 +352,7 @@ a_topic_that_is_gone_is_missing(void **state)
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
-	assert_string_equal(k.status.error, "topic t.sluice.task is missing; make it: kafka-topics.sh "
+	assert_string_equal(k.status.error, "topic t.sluice.task is missing; create it: kafka-topics.sh "
 	    "--bootstrap-server b:1 --create --topic t.sluice.task");
 	assert_string_equal(k.stats.missing_topic, "t.sluice.task");
 }
@@ -470,7 +470,7 @@ a_fatal_error_ends_this_producer(void **state)
 	assert_true(k.is_failed);
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_non_null(strstr(k.status.error, "made up"));
-	assert_non_null(strstr(k.status.error, "; beginning anew"));
+	assert_non_null(strstr(k.status.error, "; the producer is replaced"));
 }
 
 static void

@@ -144,7 +144,7 @@ one_that_is_missing_is_complained_of_once_it_is_wanted(void **state)
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_string_equal(k.stats.missing_topic, "p.sluice.task");
-	assert_string_equal(k.status.error, "topic p.sluice.task is missing; make it: kafka-topics.sh "
+	assert_string_equal(k.status.error, "topic p.sluice.task is missing; create it: kafka-topics.sh "
 	    "--bootstrap-server a:1,b:2 --create --topic p.sluice.task");
 	/* Known already: not at each record. */
 	k.status.state = OUTPUT_UP;

@@ -68,19 +68,19 @@ what_promises_an_id_and_has_none_is_no_answer(void **state)
 	static const struct {
 		const char *body, *has;
 	} cases[] = {
-		{ "", "what is not JSON" },
-		{ "7", "what is not JSON" },
-		{ "null", "what is not JSON" },
-		{ "[7]", "JSON that has no id" },
-		{ "{}", "JSON that has no id" },
-		{ "{\"id\": \"7\"}", "an id that is none" },
-		{ "{\"id\": -1}", "an id that is none" },
-		{ "{\"id\": 2147483648}", "an id that is none" },
-		{ "{\"id\": 7.0}", "an id that is none" },
-		{ "{\"id\": 7", "what is not JSON" },
-		{ "<html>", "what is not JSON" },
-		{ "{\"id\": 99999999999999999999}", "what is not JSON" },
-		{ "\xff\xfe", "what is not JSON" },
+		{ "", "a body that is not JSON" },
+		{ "7", "a body that is not JSON" },
+		{ "null", "a body that is not JSON" },
+		{ "[7]", "JSON without an id" },
+		{ "{}", "JSON without an id" },
+		{ "{\"id\": \"7\"}", "an invalid id" },
+		{ "{\"id\": -1}", "an invalid id" },
+		{ "{\"id\": 2147483648}", "an invalid id" },
+		{ "{\"id\": 7.0}", "an invalid id" },
+		{ "{\"id\": 7", "a body that is not JSON" },
+		{ "<html>", "a body that is not JSON" },
+		{ "{\"id\": 99999999999999999999}", "a body that is not JSON" },
+		{ "\xff\xfe", "a body that is not JSON" },
 	};
 
 	(void)state;
@@ -127,14 +127,14 @@ each_refusal_has_its_sentence(void **state)
 		    ") is not compatible" },
 		{ false, 409, "", REGISTRY_REJECTED, BASE "/config/" SUBJECT },
 		{ false, 422, "{\"error_code\":42201,\"message\":\"bad\"}", REGISTRY_REJECTED,
-		    "(\"bad\"): it takes the schema for subject" },
+		    "(\"bad\"): it rejects the schema for subject" },
 		{ false, 422, "{\"error_code\":42205}", REGISTRY_REJECTED, "is read-only" },
 		{ false, 401, "", REGISTRY_DENIED, "does not accept our credentials" },
 		{ false, 403, "", REGISTRY_DENIED, "may not register schemas under subject" },
 		{ true, 403, "", REGISTRY_DENIED, "may not read subject" },
 		{ false, 404, "", REGISTRY_DENIED, "check its path" },
 		{ true, 404, "{\"error_code\":404}", REGISTRY_DENIED, "check its path" },
-		{ false, 404, "{\"error_code\":40401}", REGISTRY_REJECTED, "does not make it" },
+		{ false, 404, "{\"error_code\":40401}", REGISTRY_REJECTED, "does not create it" },
 		{ true, 404, "{\"error_code\":40401}", REGISTRY_REJECTED, "has no subject " SUBJECT },
 		{ true, 404, "{\"error_code\":40403}", REGISTRY_REJECTED,
 		    "has not this agent's schema under " SUBJECT },
@@ -144,21 +144,21 @@ each_refusal_has_its_sentence(void **state)
 		    " application/vnd.schemaregistry.v1+json' --data-binary @- " BASE
 		    "/subjects/" SUBJECT "/versions" },
 		{ false, 407, "", REGISTRY_DENIED, "the proxy before " BASE },
-		{ false, 300, "", REGISTRY_DENIED, "sends us elsewhere" },
-		{ false, 301, "", REGISTRY_DENIED, "sends us elsewhere" },
-		{ false, 399, "", REGISTRY_DENIED, "sends us elsewhere" },
-		{ false, 400, "", REGISTRY_DENIED, "answers 400 to our question" },
-		{ false, 499, "", REGISTRY_DENIED, "answers 499 to our question" },
+		{ false, 300, "", REGISTRY_DENIED, "redirects elsewhere" },
+		{ false, 301, "", REGISTRY_DENIED, "redirects elsewhere" },
+		{ false, 399, "", REGISTRY_DENIED, "redirects elsewhere" },
+		{ false, 400, "", REGISTRY_DENIED, "answers 400 to the request" },
+		{ false, 499, "", REGISTRY_DENIED, "answers 499 to the request" },
 		{ false, 405, "{\"message\":\"no\"}", REGISTRY_DENIED,
-		    "answers 405 (\"no\") to our question" },
+		    "answers 405 (\"no\") to the request" },
 		{ false, 500, "{\"message\":\"db\"}", REGISTRY_UNAVAILABLE,
 		    "answers 500 (\"db\"): the registry" },
 		{ false, 500, "{\"message\":\"x\"}", REGISTRY_UNAVAILABLE, "answers 500 (\"x\"): the registry" },
 		{ false, 500, "{\"message\":\"\"}", REGISTRY_UNAVAILABLE, "answers 500: the registry" },
 		{ false, 500, "{\"message\":\"\\nx\"}", REGISTRY_UNAVAILABLE, "answers 500 (\" x\"): the registry" },
 		{ false, 503, "<html>", REGISTRY_UNAVAILABLE, "answers 503: the registry" },
-		{ false, 408, "", REGISTRY_UNAVAILABLE, "asked too much" },
-		{ false, 429, "", REGISTRY_UNAVAILABLE, "asked too much" },
+		{ false, 408, "", REGISTRY_UNAVAILABLE, "too many requests" },
+		{ false, 429, "", REGISTRY_UNAVAILABLE, "too many requests" },
 		{ false, 0, "", REGISTRY_UNAVAILABLE, "answers 0" },
 		{ false, 999, "", REGISTRY_UNAVAILABLE, "answers 999" },
 	};
@@ -282,16 +282,16 @@ each_failure_has_its_mend(void **state)
 		{ CURLE_OPERATION_TIMEDOUT, "", "within 1234 ms: check" },
 		{ CURLE_PEER_FAILED_VERIFICATION, "self-signed", "compared with /some/ca.pem" },
 		{ CURLE_SSL_CACERT_BADFILE, "", "the CA file /some/ca.pem cannot be used" },
-		{ CURLE_RECV_ERROR, "tlsv13 alert certificate required", "wants a client certificate" },
+		{ CURLE_RECV_ERROR, "tlsv13 alert certificate required", "requires a client certificate" },
 		{ CURLE_SSL_CONNECT_ERROR, "wrong version number", "speaks TLS" },
 		{ CURLE_SSL_CERTPROBLEM, "", "registry.cert_file" },
 		{ CURLE_WRITE_ERROR, "", "too large" },
 		{ CURLE_UNSUPPORTED_PROTOCOL, "", "final address" },
 		{ CURLE_COULDNT_RESOLVE_PROXY, "", "http_proxy" },
-		{ CURLE_OUT_OF_MEMORY, "", "what limits the agent's memory" },
+		{ CURLE_OUT_OF_MEMORY, "", "the agent's memory limit" },
 		/* Who closes after a handshake of TLS 1.3 may have missed our certificate, and said so too late. */
-		{ CURLE_SEND_ERROR, "SSL_write() error", "wants a client certificate" },
-		{ CURLE_GOT_NOTHING, "hunter2", "(\"*******\"): it hung up once TLS was agreed" },
+		{ CURLE_SEND_ERROR, "SSL_write() error", "requires a client certificate" },
+		{ CURLE_GOT_NOTHING, "hunter2", "(\"*******\"): it closed the connection after the TLS handshake" },
 	};
 	struct registry_request q = { .base = BASE,
 		.subject = SUBJECT,
@@ -378,11 +378,11 @@ url_that_is_none_is_told_what_it_should_be(void **state)
 		{ "ftp://h", "it must begin with http:// or https://" },
 		{ "http://", "write http://host:port or https://host:port" },
 		{ "http://h:99999", "write http://host:port or https://host:port" },
-		{ "http://h?x", "a base URL has neither ? nor #" },
-		{ "http://h#x", "a base URL has neither ? nor #" },
-		{ "http://h/\xff", "it has characters that no URL has" },
-		{ "http://a:hunter2@h?x", "registry URL \"h?x\": a base URL has neither ? nor #" },
-		{ longest, "it is longer than any that we take" },
+		{ "http://h?x", "a base URL contains neither ? nor #" },
+		{ "http://h#x", "a base URL contains neither ? nor #" },
+		{ "http://h/\xff", "it contains characters that no URL may contain" },
+		{ "http://a:hunter2@h?x", "registry URL \"h?x\": a base URL contains neither ? nor #" },
+		{ longest, "it is longer than 255 bytes" },
 	};
 	struct registry_url u = { 0 };
 	char error[512];
@@ -582,7 +582,7 @@ cache_that_cannot_be_a_file_of_ours_is_told(void **state)
 	assert_int_equal(0, ftruncate(fd, REGISTRY_CACHE_BYTES + 1));
 	close(fd);
 	assert_int_equal(0, registry_cache_open(tree_path(&t, "big"), &c, error, sizeof(error)));
-	assert_non_null(strstr(error, "too large to be ours"));
+	assert_non_null(strstr(error, "too large for schema ids"));
 	assert_int_equal(0, registry_cache_save(c));	/* ours takes its place, also with nothing in it */
 	registry_cache_close(c);
 	assert_int_equal(0, registry_cache_open(tree_path(&t, "big"), &c, error, sizeof(error)));

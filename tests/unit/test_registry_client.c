@@ -386,18 +386,18 @@ what_cannot_work_is_a_sentence(void **state)
 		int error;
 		const char *says;
 	} cases[] = {
-		{ { .urls = urls }, -EINVAL, "no URL" },
-		{ { .user = "u", .token = "t" }, -EINVAL, "both a user and a token" },
-		{ { .password = "p" }, -EINVAL, "a password and no user" },
+		{ { .urls = urls }, -EINVAL, "registry.urls is empty" },
+		{ { .user = "u", .token = "t" }, -EINVAL, "registry.user and registry.token are both set" },
+		{ { .password = "p" }, -EINVAL, "registry.password is set without registry.user" },
 		{ { .user = "a:b", .password = "p" }, -EINVAL, "a colon" },
 		{ { .user = "a\n", .password = "p" }, -EINVAL, "control character" },
 		{ { .user = "a", .password = "p\x7f" }, -EINVAL, "control character" },
 		{ { .token = "t\x1f" }, -EINVAL, "control character" },
-		{ { .cert_file = there }, -EINVAL, "a certificate without a key" },
-		{ { .key_file = there }, -EINVAL, "a certificate without a key" },
-		{ { .ca_file = "/no/ca" }, -ENOENT, "CA file /no/ca cannot be read" },
-		{ { .cert_file = "/no/cert", .key_file = there }, -ENOENT, "certificate /no/cert cannot be read" },
-		{ { .cert_file = there, .key_file = "/no/key" }, -ENOENT, "key /no/key cannot be read" },
+		{ { .cert_file = there }, -EINVAL, "registry.cert_file and registry.key_file is set without the other" },
+		{ { .key_file = there }, -EINVAL, "registry.cert_file and registry.key_file is set without the other" },
+		{ { .ca_file = "/no/ca" }, -ENOENT, "registry.ca_file: /no/ca cannot be read" },
+		{ { .cert_file = "/no/cert", .key_file = there }, -ENOENT, "registry.cert_file: /no/cert cannot be read" },
+		{ { .cert_file = there, .key_file = "/no/key" }, -ENOENT, "registry.key_file: /no/key cannot be read" },
 	};
 	struct registry_options fine = { .urls = urls, .n_urls = 1, .user = " ~", .password = "p", .ca_file = there,
 		.cert_file = there, .key_file = there };
@@ -438,7 +438,7 @@ a_cache_that_cannot_be_written_is_told_once(void **state)
 	id_of("a-value", 15);
 	assert_true(wait_for(is_ok));
 	turn_for(20);
-	assert_non_null(strstr(status().error, "schema ids cannot be kept on disk (Is a directory)"));
+	assert_non_null(strstr(status().error, "schema ids cannot be saved (Is a directory)"));
 	assert_int_equal(id_of("a-value", 15), 7);
 	assert_int_equal(changes, 2);
 	id_of("b-value", 15);
@@ -461,7 +461,7 @@ is_failed_again(void)
 static bool
 is_not_kept(void)
 {
-	return strstr(status().error, "schema ids cannot be kept on disk") != NULL;
+	return strstr(status().error, "schema ids cannot be saved") != NULL;
 }
 
 static void

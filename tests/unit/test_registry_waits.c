@@ -49,7 +49,7 @@ one_who_says_when_is_not_asked_before(void **state)
 	assert_true(wait_for(is_asked_twice));
 	assert_true(server.at_us[1] - server.at_us[0] >= 290000);
 	assert_true(server.at_us[1] - server.at_us[0] < 1000000);
-	assert_non_null(strstr(status().error, "asked too much"));
+	assert_non_null(strstr(status().error, "too many requests"));
 }
 
 static void
