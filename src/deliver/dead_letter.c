@@ -24,13 +24,13 @@
 #include "lake/folders.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(100) << 20)
-#define RESCAN_US INT64_C(10000000)	/* how often a full folder is scanned again */
+#define RESCAN_US INT64_C(10000000)	/* interval of scans of a full folder */
 
 /* The open file of a topic, for one day. */
 struct topic_state {
 	int		 fd;		/* -1: not open */
 	int64_t		 day;
-	uint64_t	 size;		/* of the header and all whole blocks */
+	uint64_t	 size;		/* length of the header and all whole blocks */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 };
 

@@ -125,7 +125,7 @@ on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 }
 
 /*
- * Sets libcurl's timer. libcurl must not be called from here, so a timeout of 0 ms goes through the loop too. A
+ * Sets libcurl's timer. libcurl must not be called from here, so a timeout of 0 ms uses the loop too. A
  * failure must be returned: otherwise not even the request's timeout would work.
  */
 static int

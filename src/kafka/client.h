@@ -46,7 +46,7 @@ struct kafka_mailbox {
 	atomic_uint		 refs;
 	int			 fd;		/* owned: a duplicate of the loop's eventfd, written after is_full */
 	atomic_bool		 is_full;	/* false: the members below are the thread's; true: the loop's */
-	rd_kafka_resp_err_t	 error;		/* of the whole request */
+	rd_kafka_resp_err_t	 error;		/* error of the whole request */
 	rd_kafka_resp_err_t	 topic_errors[TOPIC_COUNT];
 };
 
@@ -88,7 +88,7 @@ struct kafka {
 	uint64_t		 retried_now;
 	char			 cause[400];	/* last reason why a connection to a broker failed */
 	struct bytes		 frame;
-	int32_t			 version;	/* of the last record's schema; also as text */
+	int32_t			 version;	/* schema version of the last record; also as text */
 	char			 version_text[12];
 	int			 version_len;
 	char			*key;		/* owned: key of a dead letter, NUL-terminated */

@@ -33,11 +33,11 @@ struct kafka_options {
 	size_t n_properties;
 	const char *topic_prefix;	/* before topic_name() */
 	bool create_topics;		/* create missing topics */
-	uint32_t partitions;		/* of a new topic; 0: the broker's default */
-	uint32_t replication;		/* of a new topic; 0: the broker's default */
-	int64_t retention_ms;		/* of a new topic; 0: the broker's default */
+	uint32_t partitions;		/* number for a new topic; 0: the broker's default */
+	uint32_t replication;		/* factor for a new topic; 0: the broker's default */
+	int64_t retention_ms;		/* limit for a new topic; 0: the broker's default */
 	const char *agent_version;
-	uint32_t stats_ms;		/* how often kafka_stats() is updated; 0: 30 s */
+	uint32_t stats_ms;		/* interval of updates of kafka_stats(); 0: 30 s */
 	/*
 	 * Finds the registry's id of the schema that r was encoded with. 0; -ENOENT: the schema is unknown, and
 	 * r is refused for good; any other negative errno: not now, and the owner calls

@@ -16,7 +16,7 @@ struct lake_file {
 	char *name;		/* owned; path with the final name, the same while open and closed */
 	enum topic topic;	/* from its folder; TOPIC_COUNT: unknown */
 	char date[16];		/* "2026-11-21", from its folder; "": unknown */
-	uint64_t seq;		/* of its first record, from its name */
+	uint64_t seq;		/* seq of its first record, from its name */
 	bool is_named;		/* the user named this file, not a folder */
 };
 

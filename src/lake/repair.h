@@ -15,7 +15,7 @@ struct lake_repair {
 	unsigned failed;		/* unchanged: unreadable, foreign, or no permission */
 	uint64_t records;		/* in repaired files */
 	uint64_t torn_bytes;		/* cut off or removed */
-	int error;			/* of the first failed file, a negative errno */
+	int error;			/* a negative errno of the first failed file; 0: none */
 	char failed_path[256];		/* path of the first failed file, cut if longer */
 };
 

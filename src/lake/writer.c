@@ -37,19 +37,19 @@ enum {
 struct topic_state {
 	enum topic	 topic;
 	const char	*schema;	/* the caller's, of the records; NULL: the built-in one */
-	int		 fd;		/* of the file; -1: none */
-	int		 dir_fd;	/* of its folder; -1: none */
+	int		 fd;		/* open file; -1: none */
+	int		 dir_fd;	/* folder of the open file; -1: none */
 	char		 part[NAME_MAX + 1];
-	int64_t		 day;		/* of the file, days since 1970 */
+	int64_t		 day;		/* day of the open file, since 1970 */
 	int64_t		 opened_us;	/* wall clock of its first tick; 0: none yet */
-	uint64_t	 size;		/* of the header and all whole blocks */
-	uint64_t	 records;	/* in all whole blocks */
+	uint64_t	 size;		/* length of the header and all whole blocks */
+	uint64_t	 records;	/* records in all whole blocks */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 	struct bytes	 block;		/* records that are not written yet */
 	uint64_t	 block_records;
 	uint64_t	 block_seq;	/* seq of its first record */
 	int64_t		 block_day;
-	int		 error;		/* of the last attempt, a negative errno; 0: success */
+	int		 error;		/* result of the last attempt: a negative errno or 0 */
 	int64_t		 retry_at_us;	/* monotonic; no attempt before while error is set */
 };
 

@@ -25,7 +25,7 @@ enum {
 struct registry_cache {
 	char	*path;		/* owned; NULL: in memory only */
 	json_t	*root;		/* owned; contents of the file */
-	json_t	*ids;		/* of root; oldest first */
+	json_t	*ids;		/* member of root; oldest first */
 	bool	 is_dirty;	/* the file may differ */
 };
 

@@ -62,10 +62,10 @@ struct container_resolver {
 	size_t			 socket;	/* index of the socket that is requested now */
 	bool			 has_failed;	/* a socket failed or was skipped for the queue's first */
 	struct entry		*entries;	/* owned; oldest first */
-	struct entry		*queue;		/* of entries; the first is in flight, or next */
+	struct entry		*queue;		/* waiting entries; the first is in flight, or next */
 	size_t			 n_queue;
 	bool			 is_asking;
-	char			 url[ID_LEN + 96];	/* of the request in flight */
+	char			 url[ID_LEN + 96];	/* URL of the request in flight */
 	struct container_resolver_counts counts;
 };
 
@@ -153,7 +153,7 @@ ask_next(struct container_resolver *c)
 		return;
 	}
 	if (c->has_failed) {
-		/* A socket that failed may know it. */
+		/* The runtime whose socket failed may have it. */
 		c->counts.failed++;
 		leave_queue(c, e);
 		forget(c, e);
@@ -217,7 +217,7 @@ ask(struct container_resolver *c)
 				return;
 			}
 		}
-		/* No socket to ask, or no memory: it is requested again when it is seen again. */
+		/* No usable socket, or no memory: it is requested again when it is seen again. */
 		c->counts.failed++;
 		leave_queue(c, e);
 		forget(c, e);

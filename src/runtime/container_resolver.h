@@ -32,7 +32,7 @@ typedef void (*container_resolver_cb)(const char *id, const char *name, const ch
 struct container_resolver_counts {
 	uint64_t asked;
 	uint64_t named;
-	uint64_t unknown;	/* none of the sockets knows it */
+	uint64_t unknown;	/* no runtime has it */
 	uint64_t failed;	/* no server at a socket, or an invalid answer */
 	uint64_t refused;	/* too many were waiting */
 };

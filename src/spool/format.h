@@ -77,7 +77,7 @@ struct spool_segment_head {
 };
 
 struct spool_batch_head {
-	uint32_t len;			/* of all entries */
+	uint32_t len;			/* length of all entries */
 	uint32_t entries;
 	uint32_t records;
 	uint16_t flags;
@@ -99,7 +99,7 @@ struct spool_entry {
 	size_t key_len;
 	const uint8_t *data;
 	size_t data_len;
-	size_t len;			/* of the whole entry */
+	size_t len;			/* length of the whole entry */
 };
 
 /* Packs a head into to, which has room for SPOOL_SEGMENT_HEAD_MAX bytes. Returns its length. */

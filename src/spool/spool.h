@@ -91,8 +91,10 @@ int spool_open(const struct spool_options *o, struct spool **ret, struct spool_r
 int spool_close(struct spool *s);
 
 /* Call these after opening, before anything is put. */
-uint64_t spool_next_seq(const struct spool *s, enum topic topic);	/* of the next record */
-bool spool_place(const struct spool *s, struct spool_place *ret);	/* of the last whole batch; false: none */
+/* Returns the seq of the topic's next record. */
+uint64_t spool_next_seq(const struct spool *s, enum topic topic);
+/* Returns the ring offset of the last whole batch; false: none. */
+bool spool_place(const struct spool *s, struct spool_place *ret);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 

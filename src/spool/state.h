@@ -56,7 +56,7 @@ struct spool_segment {
 	uint64_t	 synced_to;
 	bool		 is_sealed;		/* nothing is appended any more */
 	struct bytes	 memory;		/* head and batches, while it is not on disk */
-	uint64_t	 size;			/* of the head and all whole batches */
+	uint64_t	 size;			/* length of the head and all whole batches */
 	uint64_t	 start;			/* length of the head */
 	uint64_t	 first;			/* number of its first record, if it has one */
 	uint64_t	 waiting[TOPIC_COUNT];	/* records not acknowledged */
@@ -88,7 +88,7 @@ struct spool_walk {
 	uint64_t	 batch_at;		/* offset of the batch head */
 	uint64_t	 batch_end;
 	uint32_t	 entries;		/* left in the batch */
-	uint64_t	 number;		/* of the next record; never decreases */
+	uint64_t	 number;		/* number of the next record; never decreases */
 	uint64_t	 number_end;		/* one past the batch's last record */
 	uint64_t	 passed_at;		/* offset and length that the last spool_walk_batch() skipped */
 	uint64_t	 passed;
@@ -172,7 +172,7 @@ struct spool {
 	char		*dir;			/* owned */
 	int		 dir_fd;
 	int		 state_fd;		/* -1: cannot be written now */
-	uint64_t	 generation;		/* of the state file */
+	uint64_t	 generation;		/* generation of the state file */
 	bool		 is_state_moved;
 	uint64_t	 max_bytes;
 	uint64_t	 segment_bytes;
@@ -187,7 +187,7 @@ struct spool {
 	struct spool_text *texts;		/* owned: older versions, loaded when requested */
 	struct spool_queue_state queues[SPOOL_QUEUES];
 	uint64_t	 next_seq[TOPIC_COUNT];
-	uint64_t	 committed_seq[TOPIC_COUNT];	/* as of the last batch: segment heads have no higher ones */
+	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
 	bool		 has_seq_moved;		/* since the last batch */
 	bool		 has_place;
 	struct spool_place place;
@@ -201,14 +201,14 @@ struct spool {
 	uint64_t	 last_index;
 	bool		 has_last;
 	bool		 was_ungot;		/* the next record is read from last_queue */
-	uint64_t	 bytes;			/* of all segments */
+	uint64_t	 bytes;			/* size of all segments */
 	uint64_t	 memory_bytes;
 	uint64_t	 waiting;		/* records */
 	uint64_t	 committed;		/* records since opening */
-	unsigned	 open_fds;		/* of segments */
+	unsigned	 open_fds;		/* open segments */
 	int		 failed;		/* a negative errno while the disk cannot be written; 0: it can */
 	int		 sync_failed;		/* result of the last fdatasync: 0 or a negative errno */
-	uint64_t	 now_ns;		/* of the last tick */
+	uint64_t	 now_ns;		/* time of the last tick */
 	uint64_t	 retry_ns;
 	uint64_t	 synced_ns;
 	uint64_t	 checked_ns;		/* when the directory was last checked */

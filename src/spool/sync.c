@@ -13,7 +13,7 @@
 #include "spool/state.h"
 
 enum {
-	FDS = 8,		/* of one round: segments and the directory */
+	FDS = 8,		/* descriptors of one round: segments and the directory */
 };
 
 struct spool_syncer {
