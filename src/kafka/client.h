@@ -127,6 +127,7 @@ struct kafka_failure {
 	const char *reason;	/* static */
 	bool is_topic_gone;	/* the topics have to be requested again */
 };
+/* Maps an error to a retry or a dead letter. */
 struct kafka_failure kafka_failure(rd_kafka_resp_err_t err);
 
 /* report.c */
@@ -148,13 +149,16 @@ struct kafka_client *kafka_client_new(const rd_kafka_conf_t *conf, const struct 
     int fd, char *error, size_t error_size);
 /* Starts a detached thread in which signals are blocked. 0 or a negative errno. */
 int kafka_thread_start(void *(*run)(void *arg), void *arg);
+/* Takes a reference. */
 void kafka_client_ref(struct kafka_client *c);
-void kafka_client_unref(struct kafka_client *c);	/* the last reference waits for librdkafka's threads */
+/* Drops a reference; the last one destroys the producer, which waits for librdkafka's threads. */
+void kafka_client_unref(struct kafka_client *c);
 /* Drops a reference without waiting, for the loop's thread. */
 void kafka_client_release(struct kafka_client *c);
 
 /* topics.c */
 
+/* Sets the topics' names and subjects. 0 or a negative errno. */
 int kafka_topics_init(struct kafka *k, const char *prefix);
 void kafka_topics_done(struct kafka *k);
 /* Returns whether records may be produced to a topic; if not, the topic is requested. */

@@ -17,6 +17,7 @@ enum {
 
 /* Replaces the contents of out by a message's value. 0 or -ENOMEM. */
 int kafka_frame(struct bytes *out, int32_t schema_id, const void *data, size_t len);
+/* Returns the schema's id in a message's value. */
 int32_t kafka_frame_id(const uint8_t frame[KAFKA_FRAME_BYTES]);
 
 /* Fields of a record that are sent outside of the message's value too. */

@@ -82,6 +82,7 @@ int kafka_open(struct event_base *base, const struct kafka_options *o,
  */
 int kafka_check(const struct kafka_options *o, char *error, size_t error_size);
 
+/* Makes delivery try again, because schema_id() may succeed now. */
 void kafka_registry_changed(struct output *o);
 void kafka_stats(const struct output *o, struct kafka_stats *ret);
 
@@ -100,6 +101,7 @@ struct kafka_library {
 		char error[192];	/* set if it does not work */
 	} abilities[KAFKA_ABILITIES];
 };
+/* Fills ret; creates and destroys a producer for each ability. */
 void kafka_library_describe(struct kafka_library *ret);
 
 #endif

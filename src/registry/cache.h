@@ -32,6 +32,7 @@ int registry_cache_get(const struct registry_cache *c, const char *url, const ch
 /* Adds or replaces an id. 0 or -ENOMEM. */
 int registry_cache_put(struct registry_cache *c, const char *url, const char *subject,
     uint64_t fingerprint, int32_t id);
+/* Removes an id, if it is there. */
 void registry_cache_drop(struct registry_cache *c, const char *url, const char *subject,
     uint64_t fingerprint);
 size_t registry_cache_count(const struct registry_cache *c);

@@ -38,6 +38,8 @@ struct registry_options {
 	uint32_t recheck_ms;		/* known ids are requested again after half to all of this; 0: 1 h */
 };
 
+#define REGISTRY_MAX 128	/* schemas of one registry */
+
 struct registry_status {
 	enum registry_state state;
 	char url[256];		/* URL in use, without credentials */
@@ -66,7 +68,6 @@ void registry_close(struct registry *r);	/* NULL is fine; requests in flight are
  * called; -EACCES: the registry refuses it at present. Permanent errors: -EINVAL, schema or subject is not
  * UTF-8; -ENOSPC, more than REGISTRY_MAX schemas; -ENOMEM.
  */
-#define REGISTRY_MAX 128
 int registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema,
     int32_t *ret_id);
 

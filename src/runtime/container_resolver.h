@@ -56,6 +56,7 @@ bool container_resolver_find(struct container_resolver *c, const char *id, const
 /* Returns the result of the last request to socket i: 0, CONTAINER_RESOLVER_NOT_ASKED, or a negative errno. */
 int container_resolver_state(const struct container_resolver *c, size_t i);
 
+/* Returns the counters, which are the resolver's. */
 const struct container_resolver_counts *container_resolver_counts(const struct container_resolver *c);
 
 /*

@@ -107,7 +107,9 @@ size_t spool_segment_head_pack(uint8_t *to, const struct spool_segment_head *h);
 /* Unpacks a head. len may exceed the head's length. 0, or -EBADMSG: not a head, or one of another version. */
 int spool_segment_head_unpack(const uint8_t *from, size_t len, struct spool_segment_head *ret);
 
+/* Returns the size of a packed batch head in bytes. */
 size_t spool_batch_head_size(unsigned n_topics);
+/* Packs a head into to, which has room for spool_batch_head_size() bytes. */
 void spool_batch_head_pack(uint8_t *to, const struct spool_batch_head *h, unsigned n_topics);
 /* Unpacks a head from spool_batch_head_size() bytes. 0 or -EBADMSG. */
 int spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_batch_head *ret);

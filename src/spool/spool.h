@@ -90,12 +90,11 @@ int spool_open(const struct spool_options *o, struct spool **ret, struct spool_r
  */
 int spool_close(struct spool *s);
 
-/* Call these after opening, before anything is put. */
-/* Returns the seq of the topic's next record. */
+/* Returns the seq of the topic's next record. To be called after opening, before anything is put. */
 uint64_t spool_next_seq(const struct spool *s, enum topic topic);
-/* Returns the ring offset of the last whole batch; false: none. */
+/* Returns the ring offset of the last whole batch; false: none. To be called after opening. */
 bool spool_place(const struct spool *s, struct spool_place *ret);
-/* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. */
+/* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
 /*
@@ -117,6 +116,7 @@ int spool_put_wal(struct spool *s, const void *data, size_t len);
  * spool_commit(). Entries before the checkpoint are dropped once that batch is safely written.
  */
 bool spool_wants_checkpoint(const struct spool *s);
+/* Begins a checkpoint in the current batch: entries before it are not replayed. */
 void spool_checkpoint_begin(struct spool *s);
 /*
  * Writes the current batch. next_seq of each topic is stored with it, even if no record was put. place may be
@@ -148,19 +148,18 @@ void spool_ack(struct spool *s, uint64_t id);
  * is_again set.
  */
 void spool_rewind(struct spool *s);
-/*
- * Stops handing out records that are committed from now on; they stay for the next owner. spool_is_drained()
- * returns whether all records before are acknowledged.
- */
+/* Stops handing out records that are committed from now on; they stay for the next owner. */
 void spool_limit_to_committed(struct spool *s);
+/* Returns whether all records before spool_limit_to_committed() are acknowledged, or given up and counted. */
 bool spool_is_drained(struct spool *s);
-/* The end of everything that is committed at a moment; spool_mark() takes it. */
+/* The end of everything that was committed when spool_mark() was called. */
 struct spool_mark {
 	uint64_t number[SPOOL_QUEUES];		/* number of the next record */
 	uint64_t segment[SPOOL_QUEUES];		/* last segment and its size; 0: none */
 	uint64_t size[SPOOL_QUEUES];
 	uint64_t next_seq[TOPIC_COUNT];
 };
+/* Returns the current mark. */
 void spool_mark(const struct spool *s, struct spool_mark *ret);
 /*
  * Returns how many records up to the mark are neither synced to the disk nor acknowledged, and requests a sync

@@ -222,6 +222,7 @@ struct spool {
 struct spool_segment *spool_segment_new(struct spool *s, enum spool_queue queue, uint64_t number);
 /* Closes the segment's file, which stays on disk, and frees seg. */
 void spool_segment_free(struct spool *s, struct spool_segment *seg);
+/* Writes the name of the segment's file. */
 void spool_segment_name(const struct spool_segment *seg, char name[64]);
 /* Returns the oldest segment that a replay needs; NULL: none. */
 struct spool_segment *spool_needed_from(const struct spool *s);
@@ -247,6 +248,8 @@ int spool_read(struct spool *s, struct spool_reader *r, struct spool_segment *se
 void spool_reader_done(struct spool_reader *r);
 
 /* walk.c */
+
+/* Starts a walk at offset at of seg; number: of the first record there, if seg has no higher one. */
 void spool_walk_start(struct spool_walk *w, struct spool_segment *seg, uint64_t at, uint64_t number);
 /* Advances to the next batch. 1; 0: end of the segment; or a negative errno: reading failed. */
 int spool_walk_batch(struct spool *s, struct spool_reader *r, struct spool_walk *w,
@@ -257,6 +260,7 @@ int spool_walk_batch(struct spool *s, struct spool_reader *r, struct spool_walk 
  */
 int spool_walk_entry(struct spool *s, struct spool_reader *r, const struct spool_walk *w,
     struct spool_entry *ret);
+/* Advances past the entry e that spool_walk_entry() read. */
 void spool_walk_on(struct spool_walk *w, const struct spool_entry *e);
 /* Skips the rest of the batch. */
 void spool_walk_leave(struct spool_walk *w);
@@ -276,12 +280,17 @@ void spool_cursor_leave(struct spool *s, struct spool_segment *seg);
 uint64_t spool_handed_below(const struct spool *s, enum spool_queue queue);
 /* Returns a number such that all records below it are acknowledged. */
 uint64_t spool_done_below(struct spool *s, enum spool_queue queue);
+/* Returns whether a record was acknowledged out of order under an earlier owner. */
 bool spool_is_skipped(const struct spool_queue_state *q, uint64_t number);
 
 /* recover.c */
+
+/* Reads the files of an earlier owner into s. 0 or a negative errno. */
 int spool_recover(struct spool *s, struct spool_recovery *recovery);
 
 /* disk.c */
+
+/* Creates, opens and locks the directory. 0, or a negative errno with a sentence in error. */
 int spool_dir_open(struct spool *s, char *error, size_t error_size);
 /* Counts a failed write, schedules a retry and returns r. */
 int spool_disk_failed(struct spool *s, int r);
@@ -291,6 +300,7 @@ bool spool_dir_is_there(const struct spool *s);
 int spool_disk_retry(struct spool *s);
 
 /* marks.c */
+
 struct spool_marks {
 	bool is_there;
 	bool is_clean;
@@ -304,7 +314,10 @@ int spool_marks_open(struct spool *s);
 int spool_marks_write(struct spool *s, bool is_clean);
 
 /* sync.c */
+
+/* Starts the thread that syncs. 0 or a negative errno. */
 int spool_sync_start(struct spool *s);
+/* Ends the thread and waits for a sync in progress. */
 void spool_sync_stop(struct spool *s);
 /* Processes a sync that has ended, and requests the next one if it is due. */
 void spool_sync_poll(struct spool *s, bool is_due);
@@ -312,19 +325,24 @@ void spool_sync_poll(struct spool *s, bool is_due);
 int spool_sync_all(struct spool *s);
 
 /* room.c */
+
 /* Removes segments of which everything is acknowledged. */
 void spool_reap(struct spool *s);
 /* Makes room for more bytes within max_bytes by dropping the oldest segments. */
 void spool_make_room(struct spool *s, uint64_t more);
 /* Makes room for more bytes within memory_max, likewise. False: more alone exceeds it. */
 bool spool_make_memory(struct spool *s, uint64_t more);
+/* Drops a segment: counts its waiting records as dropped, and removes it. */
 void spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason);
 
 /* read.c */
+
 /* Updates the time of the oldest waiting record of a queue. */
 void spool_find_oldest(struct spool *s, enum spool_queue queue);
 
 /* flight.c */
+
+/* Returns the record at an index from head to tail; valid until the next push. */
 struct spool_handed *spool_flight_at(const struct spool_flight *f, uint64_t index);
 /* Returns the record with that number and its index; NULL: none. */
 struct spool_handed *spool_flight_find(const struct spool_flight *f, uint64_t number, uint64_t *index);
@@ -337,7 +355,10 @@ void spool_flight_shrink(struct spool_flight *f);
 void spool_flight_done(struct spool_flight *f);
 
 /* schema.c */
+
+/* Sets the current schemas, which must outlive s, and their fingerprints. */
 void spool_schemas_init(struct spool *s, const char *const schemas[TOPIC_COUNT]);
+/* Writes all known schemas to the directory. 0 or a negative errno. */
 int spool_schemas_write(struct spool *s);
 void spool_schemas_done(struct spool *s);
 
