@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * account: programs enter and leave the sums of their task, their run, their row and the host. The first of a
- * task or of a run is its START.
+ * account: adds programs to the sums of their task, run, row and host, and takes them out again. The first program
+ * of a task or of a run makes its START record.
  */
 #include "correlate/state.h"
 
@@ -95,7 +95,7 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 		if (p->title->is_taken)
 			work_add(&p->task->work, &own, false, now_ns);
 		else
-			withdraw_one(&p->task->work);	/* it was never that task's */
+			withdraw_one(&p->task->work);	/* the program did not belong to that task */
 		wal_task(c, p->task);
 	}
 	if (p->title->is_taken) {

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Whose work is a program? By what it says itself (the rules of engines), by where it runs (a
- * scheduler's job), by whom it descends from; in this order, but that a run which counts as much as
- * the one around it does not begin inside of that.
+ * Decides whose work a program is: first by what its own arguments show (the rules of engines), then by where it
+ * runs (a scheduler's job), then by its ancestors. A run whose evidence is no stronger than that of the run around
+ * it does not begin inside it.
  *
- *   driver     begins a run; what it forks are tasks, if its rule says so
- *   task       of the run that it descends from, or that has claimed it, or whose folder it works in
- *   none       what its parent is; in a job without an engine the job's step is its task
+ *   driver     begins a run; programs that it forks are tasks, if its rule says so
+ *   task       belongs to the run of its ancestors, or one that claimed it, or whose folder it works in
+ *   none       belongs where its parent does; in a job without an engine the job's step is its task
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,14 +24,14 @@ copy_name(char out[ENGINE_NAME_SIZE], const char *from)
 	if (len >= ENGINE_NAME_SIZE) {
 		len = ENGINE_NAME_SIZE - 1;
 		while (len > 0 && ((unsigned char)from[len] & 0xc0) == 0x80)
-			len--;		/* not in the middle of a character */
+			len--;		/* do not cut within a character */
 	}
 	if (len > 0)
 		memcpy(out, from, len);
 	out[len] = '\0';
 }
 
-/* Where its first program runs. */
+/* Takes the scheduler, job and limits from where the task's first program runs. */
 static void
 take_location(struct task *t, const struct process *p)
 {
@@ -49,7 +49,7 @@ take_location(struct task *t, const struct process *p)
 		t->memory_bytes = t->run->memory_bytes;
 }
 
-/* A container in a task has limits of its own; the shell that started it has none but the run's. */
+/* A container in a task has limits of its own; the shell that started it has only those of the run. */
 static void
 learn_limits(struct correlator *c, struct task *t, const struct location *l)
 {
@@ -84,7 +84,7 @@ task_begin(struct correlator *c, struct run *r, const struct process *p)
 	return t;
 }
 
-/* The whole run is one task, whatever it starts. */
+/* Returns the one task of a run that was given a task name by hand. */
 static struct task *
 task_of_run(struct correlator *c, struct run *r, const struct process *p)
 {
@@ -112,7 +112,7 @@ task_of_run(struct correlator *c, struct run *r, const struct process *p)
 	return t;
 }
 
-/* In a job that no engine drives its step is the task: 4711.batch. */
+/* In a job without an engine the job's step is the task: 4711.batch. */
 static struct task *
 task_of_step(struct correlator *c, struct run *r, const struct process *p)
 {
@@ -136,7 +136,7 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	if (t == NULL)
 		return NULL;
 	if (place->task[0] == '\0')
-		t->root = (struct process_id){ 0, 0 };	/* what starts the step, and ends well whatever becomes of it */
+		t->root = (struct process_id){ 0, 0 };	/* it starts the step, and ends well even if the step fails */
 	copy_name(t->task_id, id);
 	copy_name(t->name, place->step);
 	t->engine = r->engine;
@@ -148,17 +148,17 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	return t;
 }
 
-/* True when what parent forks are tasks of their own. */
+/* Returns true if each program that parent forks is a task of its own. */
 static bool
 begins_task(const struct process *p, const struct process *parent)
 {
-	/* A run's own root belongs to no task: it is the driver. */
+	/* A run's own root is the driver and belongs to no task. */
 	if (attribute_is_root(p->run, p))
 		return false;
 	return parent != NULL && parent->is_driver && parent->run == p->run && p->run != NULL;
 }
 
-/* A task's id after the program that it began with. */
+/* Names a task after the program that it began with. */
 static void
 program_task_id(const struct correlator *c, const struct process *p, char out[ENGINE_NAME_SIZE])
 {
@@ -192,7 +192,7 @@ is_task_root(const struct task *t, const struct process *p)
 	return t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns;
 }
 
-/* The task that the verdict names: known already, or new. */
+/* Finds or makes the task that the verdict names. */
 static struct task *
 task_of_verdict(struct correlator *c, struct process *p, struct task *around, const struct engine_verdict *v)
 {
@@ -200,14 +200,14 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	struct task *t = NULL;
 
 	if (around != NULL && around->is_named && strcmp(around->task_id, v->task_id) == 0)
-		return around;		/* the shell around it said so */
+		return around;		/* the shell around it was attributed to the same task */
 	if (v->task_id[0] != '\0')
 		t = task_find_id(c, p->run, v->task_id, attempt);
 	if (t != NULL && (!t->root_ended || v->role == ENGINE_JOINS))
 		return t;
 	if (t != NULL)
-		task_unset_id_key(c, t);	/* it is over: this one is tried again */
-	/* A task that was named after its first program now says its name. */
+		task_unset_id_key(c, t);	/* that attempt is over: this is the next one */
+	/* A task that had only the name of its first program gets its own name now. */
 	if (p->task != NULL && p->task->run == p->run && !p->task->is_named && is_task_root(p->task, p))
 		t = p->task;
 	else
@@ -217,7 +217,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	if (v->task_id[0] != '\0')
 		copy_name(t->task_id, v->task_id);
 	else
-		program_task_id(c, p, t->task_id);	/* the engine has none that shows */
+		program_task_id(c, p, t->task_id);	/* the engine shows no id */
 	copy_name(t->name, v->task);
 	copy_name(t->sample, v->sample);
 	if (v->header[0] != '\0' && t->name[0] == '\0' && c->ops.header != NULL) {
@@ -248,7 +248,7 @@ of_run(struct task *t, const struct run *r)
 	return t != NULL && t->run == r ? t : NULL;
 }
 
-/* Its task, once its run is known. around: what it descends from is in, of the same run. */
+/* Finds a process's task once its run is known. around: the task of its ancestors, of the same run, or NULL. */
 static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
     const struct subject *s, const struct engine_verdict *v)
@@ -268,10 +268,14 @@ find_task(struct correlator *c, struct process *p, const struct process *parent,
 		if (p->task == NULL)
 			return task_default(c, p, s);
 		if (is_task_root(p->task, p) && !p->task->is_named && !p->task->has_started)
-			engine_default_task(c->rules, s, p->task->name);	/* it forked as its parent */
+			engine_default_task(c->rules, s, p->task->name);	/* when it forked it had its
+										 * parent's name */
 		return p->task;
 	}
-	/* A step's task may have begun with what starts the step: then this is its first own program. */
+	/*
+	 * The task of a step may have begun with the program that starts the step: then p is the first of the step
+	 * itself.
+	 */
 	if (around == NULL || around->root.pid == 0) {
 		struct task *t = task_of_step(c, p->run, p);
 
@@ -299,7 +303,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	p->is_driver = false;
 	run = attribute_run(c, p, run, of_run(around, run), s, &v);
 	around = of_run(around, run);
-	/* What the engine's own doing starts is that too, until it is a task. */
+	/* Descendants of the engine's own programs are overhead too, until one is a task. */
 	p->is_overhead = run != NULL && v.role != ENGINE_TASK && v.role != ENGINE_JOINS && v.role != ENGINE_DRIVER &&
 	    (v.is_overhead || p->is_overhead || (parent != NULL && parent->is_overhead));
 	if (of_run(p->task, run) == NULL)
@@ -334,7 +338,7 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 		program_subject(c, above, &higher);
 		up.parent = &higher;
 	}
-	begun = location_ref(p->location);	/* where up has its image from */
+	begun = location_ref(p->location);	/* up.image points into it */
 	p->location = location_refine(c, p->location, s);
 	s->image = location_image(p->location);
 	p->is_inside = is_inside;
@@ -378,8 +382,8 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 }
 
 /*
- * Who p descends from, for its task: its parent, or where that was never seen (it forked and has
- * not exec'd) a place kept for it, a child of p's nearest ancestor that exec'd.
+ * Returns the process that p descends from, for its task: its parent; or, where the parent was never seen (it
+ * forked and did not exec), an entry made for it as a child of p's nearest ancestor that did exec.
  */
 struct process *
 attribute_parent(struct correlator *c, const struct process *p)
@@ -402,7 +406,7 @@ attribute_parent(struct correlator *c, const struct process *p)
 	return parent;
 }
 
-/* Of a title without one: what the same process does under the same name is one task as long as it lasts. */
+/* Makes an id for a title without one: work of one process under one name is one task as long as it lasts. */
 static void
 title_task_id(const struct correlator *c, const struct process *p, struct engine_verdict *v)
 {
@@ -426,7 +430,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 	is_overhead = v.role == ENGINE_NONE && v.is_overhead;
 	if (v.role != ENGINE_TASK && v.role != ENGINE_JOINS && !is_overhead)
 		return;
-	/* What was said by hand of it holds. */
+	/* An attribution by hand takes precedence. */
 	if (around != NULL && (around->task != NULL ||
 	    (around->strength == STRENGTH_EXPLICIT && attribute_is_root(around, p))))
 		return;

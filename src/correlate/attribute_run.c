@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * attribute_run: which run a program is in; see attribute.c.
+ * attribute_run: which run a program belongs to; see attribute.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,13 +32,12 @@ is_engine(const struct run *r, const char *engine)
 }
 
 /*
- * A run's id, a UUID of version 5: the same for an agent that is started again, and on all hosts
- * where what is put into it is the same.
+ * Makes a run's id, a version 5 UUID: restarted agents and other hosts get the same id for the same engine and key.
  */
 static void
 run_id(char out[UUID_STR_LEN], const char *engine, const char *key)
 {
-	/* The name space of sluice's runs: random, and never to be changed. */
+	/* The namespace of sluice's run ids: random, and never to be changed. */
 	static const uuid_t space = { 0x5c, 0x1f, 0x7a, 0x0e, 0x93, 0x4b, 0x4d, 0x21, 0x8a, 0x66, 0xf2, 0x09, 0xd7,
 		0x3c, 0xb5, 0x48 };
 	char name[KEY_SIZE + ENGINE_NAME_SIZE];
@@ -49,7 +48,7 @@ run_id(char out[UUID_STR_LEN], const char *engine, const char *key)
 	uuid_unparse_lower(id, out);
 }
 
-/* A new one is filled with what its kind knows; *is_new tells. */
+/* Finds or makes the run of this key. If *is_new is true, the caller fills it in. */
 static struct run *
 run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_new)
 {
@@ -83,7 +82,7 @@ take_place(struct run *r, const struct process *p)
 	r->memory_bytes = l->memory_bytes;
 }
 
-/* The job that p runs in; NULL: in none. */
+/* Returns the run of the scheduler's job that p runs in; NULL: p is in no job. */
 static struct run *
 run_of_job(struct correlator *c, struct process *p)
 {
@@ -103,14 +102,14 @@ run_of_job(struct correlator *c, struct process *p)
 		run_set_origin(c, r, STRENGTH_JOB, place->scheduler_source, place->scheduler_confidence);
 		take_place(r, p);
 	}
-	/* The job's script: as it ends, so does the job. What started it is in the job, but in no task of it. */
+	/* The job ends with its script. The program that started the script is in the job, but in no task of it. */
 	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (place->step[0] == '\0' ||
 	    (strcmp(place->step, "batch") == 0 && place->task[0] != '\0')))
 		r->root = p->id;
 	return r;
 }
 
-/* A job that began before its script was met. */
+/* Returns true also for a job that began before its script was seen. */
 static bool
 is_same_job(const struct run *r, const struct run *job)
 {
@@ -132,7 +131,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
 	r = run_by_key(c, v->engine, key, &is_new);
 	if (r != NULL && attribute_is_root(r, p))
-		r->root_ended = false;	/* found again, after nobody watched */
+		r->root_ended = false;	/* discovered again, after a time without an agent */
 	if (r == NULL || !is_new)
 		return r;
 	run_set_origin(c, r, v->strength, v->source, v->confidence);
@@ -151,7 +150,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 	return r;
 }
 
-/* The run of a task that says what it is; NULL: nothing ties it to any. */
+/* Returns the run of a task whose engine is known from its arguments; NULL: nothing ties the task to a run. */
 static struct run *
 run_of_task(struct correlator *c, struct process *p, struct run *around, const struct engine_verdict *v)
 {
@@ -172,7 +171,10 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 		return around;
 	if (v->run_key[0] == '\0' && v->root[0] == '\0')
 		return NULL;
-	/* Its driver is on another host, or was never seen: the folder that all its tasks work in. */
+	/*
+	 * Its driver is on another host, or was never seen: identify the run by the folder that all its tasks work
+	 * in.
+	 */
 	snprintf(key, sizeof(key), "%s\n%s", v->run_key[0] != '\0' ? "key" : "root",
 	    v->run_key[0] != '\0' ? v->run_key : v->root);
 	r = run_by_key(c, v->engine, key, &is_new);
@@ -186,7 +188,7 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	return r;
 }
 
-/* What ties a task to its run ties others to it too. */
+/* Values that tie one task to its run tie others to it too. */
 static void
 learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
 {
@@ -194,12 +196,12 @@ learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
 	fact_add_root(c, r, v->engine, v->run_key);
 }
 
-/* A driver begins a run, or says more of the one that it is in. */
+/* Begins a driver's run, or adds what the driver shows to the run that it is in. */
 static struct run *
 drive(struct correlator *c, struct process *p, struct run *run, const struct task *around, const struct subject *s,
     const struct engine_verdict *v)
 {
-	/* What a named task starts is that task's work, whatever it is. */
+	/* Anything that a named task starts is work of that task. */
 	if (run != NULL && run->strength >= v->strength && around != NULL && around->is_named)
 		return run;
 	if (run == NULL || run->strength < v->strength) {
@@ -215,7 +217,7 @@ drive(struct correlator *c, struct process *p, struct run *run, const struct tas
 		attribute_learn(&run->name, v->run_name);
 	}
 	if (run->strength != STRENGTH_EXPLICIT)
-		attribute_learn(&run->sample, v->sample);		/* of all its tasks */
+		attribute_learn(&run->sample, v->sample);		/* the sample of all its tasks */
 	wal_run(c, run);
 	learn_ties(c, run, v);
 	p->is_driver = v->has_tasks;
@@ -246,7 +248,7 @@ attribute_run(struct correlator *c, struct process *p, struct run *run, const st
 		return drive(c, p, run, around, s, v);
 	case ENGINE_TASK:
 	case ENGINE_JOINS:
-		/* An engine inside of another's task: all that is that task's work. */
+		/* An engine that runs inside another engine's task is work of that task. */
 		if (around != NULL && around->is_named && around->engine != NULL &&
 		    strcmp(around->engine, v->engine) != 0 &&
 		    run->strength != STRENGTH_JOB)

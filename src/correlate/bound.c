@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bound: what held a program, task or run up. The definition is in bound.h.
+ * bound: what limited a program, task or run. The definition is in bound.h.
  */
 #include "correlate/bound.h"
 
@@ -12,7 +12,7 @@ at_most(double value, double limit)
 	return value < limit ? value : limit;
 }
 
-/* A field as a number; 0 where it is not known. */
+/* Returns a field as a number; 0 if it is not known. */
 static double
 number(const struct usage *u, enum usage_field field)
 {
@@ -25,7 +25,7 @@ share_of(double part, double whole)
 	return (struct opt_double){ .value = part / whole, .known = true };
 }
 
-/* Peak RSS as a part of what the program could have had. */
+/* Returns peak RSS as a share of the memory that the program could have used. */
 static struct opt_double
 memory_share(const struct usage *u, const struct bound_limits *limits)
 {
@@ -37,7 +37,7 @@ memory_share(const struct usage *u, const struct bound_limits *limits)
 		limit = limits->host_memory_bytes.value;
 	if (limit == 0 || limit == UINT64_MAX || !usage_has(u, USAGE_PEAK_RSS_BYTES))
 		return (struct opt_double){ .known = false };
-	/* Summed over programs, or rounded up by the kernel's batched counters, it may exceed 1. */
+	/* A sum over programs, or the kernel's rounded batch counters, may exceed 1. */
 	return share_of(at_most(number(u, USAGE_PEAK_RSS_BYTES), (double)limit), (double)limit);
 }
 
@@ -93,7 +93,7 @@ bound_decide(const struct usage *u, uint64_t wall_ns, const struct bound_limits 
 	if (usage_has(u, USAGE_BLOCK_IO_DELAY_NS))
 		s.block_io = share_of(block_io, whole);
 	s.idle = share_of(whole - cpu - run_delay - block_io, whole);
-	if (s.idle.value < 0)	/* by a rounding error */
+	if (s.idle.value < 0)	/* a rounding error */
 		s.idle.value = 0;
 
 	if (wall_ns >= BOUND_SHORT_NS || cpu >= (double)BOUND_SHORT_NS)

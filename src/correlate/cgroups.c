@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The paths of cgroups: ids come with every program, each path once.
+ * The paths of cgroups: an event of a program has ids only; each path arrives once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ cgroup_use(struct correlator *c, uint64_t id, bool is_v2)
 
 	if (g == NULL)
 		return NULL;
-	HASH_DEL(c->cgroups, g);	/* to the end of the line: used last */
+	HASH_DEL(c->cgroups, g);	/* to the end: most recently used */
 	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
 	return g;
 }

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Containers: what their runtime calls them, once for all locations in one. Who can ask a runtime is
- * told of each that is new, and tells the answer whenever it comes.
+ * Containers: their names and images from the runtime, shared by all locations in one container. ops.container is
+ * called once for each new container; correlator_name_container() takes the answer at any later time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ container_unref(struct correlator *c, struct container *k)
 	free(k);
 }
 
-/* The old text where there is no memory for the new one. */
+/* Keeps the old text if there is no memory for the new one. */
 static void
 learn(char **to, const char *text)
 {

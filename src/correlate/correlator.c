@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * correlator: made, set and asked. What events of programs do is in life.c.
+ * correlator: construction, settings and queries. What events change is in life.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "correlate/findings.h"
 #include "identify/redact.h"
 
-#define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all escaped, and their pointers */
+#define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all of them escaped, and the pointers to them */
 
 static char *
 copy_or_null(const char *s)
@@ -17,7 +17,7 @@ copy_or_null(const char *s)
 	return s != NULL ? strdup(s) : NULL;
 }
 
-/* All that we are to see is one run: `sluice run`. */
+/* Makes the one run of `sluice run`, to which everything seen belongs. */
 static int
 open_whole(struct correlator *c)
 {
@@ -35,7 +35,7 @@ open_whole(struct correlator *c)
 	r->work_dir = copy_or_null(o->work_dir);
 	r->cpus = o->cpu_limit;
 	r->memory_bytes = o->memory_limit_bytes;
-	r->has_started = true;		/* correlator_run_start() says so */
+	r->has_started = true;		/* correlator_run_start() emits the START record */
 	return 0;
 }
 
@@ -78,7 +78,7 @@ correlator_free(struct correlator *c)
 
 	if (c == NULL)
 		return;
-	c->ops.wal = NULL;	/* nothing of this is news */
+	c->ops.wal = NULL;	/* freeing must not be logged */
 	HASH_ITER(hh, c->processes, p, next)
 		process_remove(c, p);
 	HASH_ITER(hh, c->cgroups, g, next_g) {
@@ -202,14 +202,14 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 	processes_lose_unseen(c, now_ns);
 	if (c->whole != NULL) {
 		run_root_ended(c, c->whole, &(int32_t){ status });
-		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never met */
+		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never seen */
 	}
 	findings_tick(c, now_ns, true);
 	runs_sum_live(c);
 	HASH_ITER(hh, c->tasks, t, next) {
 		if (!t->has_started || t->has_ended)
 			continue;
-		if (t->work.live > 0)	/* it goes on without us: until now, then */
+		if (t->work.live > 0)	/* programs of it are still running: it is ended at now_ns */
 			t->work.end_ns = now_ns;
 		task_end(c, t, now_ns);
 	}
@@ -252,7 +252,7 @@ correlator_attributed_usage(const struct correlator *c)
 		if (p->is_announced && p->run != NULL)
 			usage_add(&u, &p->latest);
 	}
-	if (c->all.programs == 0 || c->whole == NULL)	/* nothing is a run's: that much is known */
+	if (c->all.programs == 0 || c->whole == NULL)	/* the sum over no programs is known */
 		u.known |= USAGE_ALL;
 	return u;
 }

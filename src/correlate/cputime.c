@@ -14,7 +14,7 @@ cputime_split(const struct counters *c)
 
 	if ((unsigned __int128)c->prev_utime + c->prev_stime >= runtime)
 		return (struct cputime){ c->prev_utime, c->prev_stime };
-	/* The parent's wait(2) may overtake the last steps of the exit: they are the kernel's. */
+	/* wait(2) in the parent may run before the last steps of the exit: those are system time. */
 	if (c->is_reaped && runtime - c->prev_utime - c->prev_stime < EXIT_TAIL_NS)
 		return (struct cputime){ c->prev_utime, runtime - c->prev_utime };
 	if (c->stime == 0)
@@ -39,7 +39,7 @@ since(uint64_t now, uint64_t then)
 	return now > then ? now - then : 0;
 }
 
-/* What passed since base, its sum exact. The split may not run backwards for one program. */
+/* Returns the CPU time since base; the sum is exact. For one program the split never decreases. */
 static struct cputime
 cputime_since(const struct usage_base *base, const struct counters *now)
 {
@@ -55,7 +55,7 @@ cputime_since(const struct usage_base *base, const struct counters *now)
 void
 usage_base_set(struct usage_base *base, const struct counters *now)
 {
-	/* By what was told: where the split did run backwards, the next program makes up for it. */
+	/* By the time that was reported: where the split did decrease, the next program makes up for it. */
 	struct cputime used = cputime_since(base, now);
 
 	base->counters = *now;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cputime: CPU time as the kernel would report it, and the kernel's totals as usage.
+ * cputime: CPU time split as the kernel reports it, and the usage of a program from the kernel's totals.
  */
 #ifndef SLUICE_CORRELATE_CPUTIME_H
 #define SLUICE_CORRELATE_CPUTIME_H
@@ -17,24 +17,24 @@ struct cputime {
 };
 
 /*
- * Splits a process's exact runtime into user and system as wait4(2) and /proc do: in proportion to
- * the tick samples utime and stime, never less than what was reported before (prev). The kernel's
- * own formula, cputime_adjust() in kernel/sched/cputime.c.
+ * Splits a process's exact runtime into user and system time as wait4(2) and /proc do: in proportion to the tick
+ * samples utime and stime, never less than reported before (prev). This is the kernel's own formula,
+ * cputime_adjust() in kernel/sched/cputime.c.
  */
 struct cputime cputime_split(const struct counters *c);
 
-/* Totals of a process at some moment: the base that the next program's usage is counted from. */
+/* Totals of a process at the moment from which the next program's usage is counted. */
 struct usage_base {
 	struct counters counters;
 	struct cputime cpu;
 };
 
-/* Moves a base (all 0 at the start) to now, as far as usage_of_program() has told it. */
+/* Moves a base (zeroed at the start) to now, by the amounts that usage_of_program() reports. */
 void usage_base_set(struct usage_base *base, const struct counters *now);
 
 /*
- * What a program used: now minus its base. has_network: the hooks for it are there. Peak, resident
- * memory and threads are now's own. What cannot be told is not known.
+ * Returns what a program used: now minus base. Peaks, resident memory and threads are the values of now.
+ * has_network: the socket hooks are attached. A value that was not measured is marked unknown.
  */
 struct usage usage_of_program(const struct usage_base *base, const struct counters *now,
     bool has_network);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Facts: a table from what was said to the run that said it. A task in a container or in a
- * scheduler's job does not descend from its engine; what ties it to its run are these.
+ * Facts: a table from keys to the run that published them. A task in a container or in a scheduler's job does not
+ * descend from its engine; these facts tie it to its run.
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ enum fact_kind {		/* the first byte of a key */
 	FACT_FAILED = 'f',	/* run, task, sample */
 };
 
-/* The parts, each behind a NUL; the list ends with a NULL. 0: too long. */
+/* Joins the parts, each with its NUL; the list ends with NULL. Returns the length; 0: too long. */
 static size_t
 make_key(char key[KEY_SIZE], enum fact_kind kind, ...)
 {
@@ -68,7 +68,7 @@ fact_get(struct correlator *c, struct run *r, const char *key, size_t len)
 	return f;
 }
 
-/* What is said again by the same run is no news. */
+/* Adds a fact; one that the same run added before is not logged again. */
 static void
 say(struct correlator *c, struct run *r, const char *key, size_t len)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Programs that ended badly, and which of their failures were passed on; see findings.h.
+ * Programs that failed, and which of their failures were passed on; see findings.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 #include "correlate/findings.h"
 
-#define LINKS_MAX 64			/* of a chain that grew after it was made */
+#define LINKS_MAX 64			/* links followed of a chain, which may have grown after it was made */
 
-/* What a shell's $? would hold. */
+/* Returns the status as a shell's $? has it. */
 static int
 shell_status(const struct failure *f)
 {
@@ -54,7 +54,7 @@ failure_unref(struct correlator *c, struct failure *f)
 	}
 }
 
-/* Those that nobody holds go. */
+/* Frees failures without references. */
 static void
 sweep(struct correlator *c)
 {
@@ -67,7 +67,7 @@ sweep(struct correlator *c)
 			if (f->refs > 0)
 				continue;
 			if (f->of != NULL && --f->of->refs == 0)
-				is_done = false;	/* it may stand before this one */
+				is_done = false;	/* it may be before this one in the list */
 			failure_free(c, f);
 		}
 	} while (!is_done);
@@ -91,7 +91,7 @@ failure_get(struct correlator *c, const struct program_key *program, const char 
 
 	if (f != NULL && f->refs > 0)
 		return f;
-	if (f != NULL) {		/* of a write-ahead log: it was let go, and its process met again */
+	if (f != NULL) {		/* from a replay: it was released, and its process seen again */
 		failure_unref(c, f->of);
 		failure_free(c, f);
 	}
@@ -136,7 +136,7 @@ failure_set_of(struct correlator *c, struct failure *f, struct failure *of)
 	return 0;
 }
 
-/* of passed on by f. In a chain that is full the outermost but f is left out. */
+/* Links f to the failure that it passed on. In a full chain the outermost link below f is left out. */
 static void
 pass_on(struct correlator *c, struct failure *f, struct failure *of)
 {
@@ -163,7 +163,10 @@ failure_of(const struct process *p)
 	return p->failures != NULL ? p->failures->own : NULL;
 }
 
-/* Who may pass p's failure on: the program with a record that started its process, while that runs it. */
+/*
+ * Returns the process that may pass p's failure on: the program with a record that started p, if it still runs that
+ * program.
+ */
 static struct process *
 starter(struct correlator *c, const struct process *p)
 {
@@ -179,7 +182,7 @@ starter(struct correlator *c, const struct process *p)
 	return parent != NULL && parent != p && parent->self.index == above->index ? parent : NULL;
 }
 
-/* A process that has none of them needs no room for them; but while entries come, more may follow. */
+/* A process without failures needs no struct for them; during a replay more may follow. */
 static void
 shrink(const struct correlator *c, struct process *p)
 {
@@ -212,7 +215,7 @@ drop_all(struct correlator *c, struct process *p)
 	x->has_left_out = false;
 }
 
-/* Of two, which is nearer to being what a failed parent passes on? Both orders are total. */
+/* Orders failures by their end; program keys break ties, so that the order is total. */
 static bool
 is_earlier(const struct failure *a, const struct failure *b)
 {
@@ -220,14 +223,14 @@ is_earlier(const struct failure *a, const struct failure *b)
 	    (a->end_ns == b->end_ns && memcmp(&a->program, &b->program, sizeof(a->program)) < 0);
 }
 
-/* Has p begun another child after this one's end? */
+/* Returns true if p started another child after this one ended. */
 static bool
 is_passed(const struct process *p, const struct failure *f)
 {
 	return p->child_begin_ns >= f->end_ns;
 }
 
-/* The first that goes back to the OOM killer; NULL: none does. */
+/* Returns the first failure below p that goes back to the OOM killer; NULL: none does. */
 static struct failure *
 first_oom(const struct failures *x, uint64_t until_ns)
 {
@@ -241,7 +244,7 @@ first_oom(const struct failures *x, uint64_t until_ns)
 	return first;
 }
 
-/* Can it not be what p passes on, however p ends? */
+/* Returns true if p cannot pass f on, however p ends. */
 static bool
 is_hopeless(const struct process *p, const struct failure *f)
 {
@@ -270,7 +273,7 @@ prune(struct correlator *c, struct process *p)
 	}
 }
 
-/* One goes, so that there is room: one that another child followed, else the last to end. */
+/* Drops one failure to make room: one that another child followed, else the last to end. */
 static void
 make_room(struct correlator *c, struct process *p)
 {
@@ -341,14 +344,14 @@ failures_make(struct process *p)
 	return p->failures != NULL;
 }
 
-/* f's parent p takes it, unless it cannot be what p failed of. */
+/* Adds f to its parent p, unless p cannot have failed of it. */
 static void
 offer(struct correlator *c, struct process *p, struct failure *f)
 {
 	const struct failure *own = failure_of(p);
 	struct failures *x;
 
-	/* While a write-ahead log is replayed, has_failed is told before own. */
+	/* During a replay, has_failed is known before own. */
 	if (p->is_over && (own == NULL ? !p->has_failed : f->end_ns > own->end_ns))
 		return;
 	if (!failures_make(p))
@@ -395,7 +398,10 @@ failures_known_begin(struct correlator *c, const struct process *p)
 		failures_begin(c, p);
 }
 
-/* A child ended well, while p may yet fail of another: how soon after it, then? */
+/*
+ * Records that a child ended well while p may yet fail of another: the time between p's end and its last child's
+ * counts.
+ */
 static void
 ended_well(struct correlator *c, struct process *p, uint64_t end_ns)
 {
@@ -473,7 +479,7 @@ failures_end(struct correlator *c, struct process *p, const struct program_end *
 	wal_mark(c, MARKED_FAILURES, &f->mark, NEWS_ALL);
 	judge(c, p);
 	if (f->of == NULL && p->failures->has_left_out)
-		c->failures_left_out++;	/* of itself, or of one for which there was no room */
+		c->failures_left_out++;	/* it may have failed of one that was dropped */
 	parent = starter(c, p);
 	if (parent == NULL || parent->run != p->run)
 		return;

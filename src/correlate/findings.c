@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What is told of failures: which, when, and in what words; see findings.h.
+ * Decides which failures are reported, when, and in which words; see findings.h.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -12,11 +12,11 @@
 #include "correlate/findings.h"
 
 #define MESSAGE_SIZE 1024
-#define NAME_SHOWN_MAX 200		/* bytes of a name in it */
+#define NAME_SHOWN_MAX 200		/* bytes of a name in a message */
 #define EVIDENCE_MAX 16
 #define MINUTE_NS UINT64_C(60000000000)
 
-/* A finding under way. */
+/* A finding under construction. */
 struct draft {
 	struct finding_record r;
 	struct named_number evidence[EVIDENCE_MAX];
@@ -71,7 +71,7 @@ say(struct draft *d, const char *format, ...)
 		d->len = sizeof(d->message) - 1;
 }
 
-/* Up to a whole character. */
+/* Returns the length of a name that is shown; it is cut between characters. */
 static int
 shown(const char *name)
 {
@@ -125,7 +125,7 @@ tell(struct correlator *c, struct draft *d)
 	c->ops.finding(&d->r, c->arg);
 }
 
-/* One more of this run, or of none. */
+/* Counts one more finding of run r, or of programs in no run (NULL), and returns whether the limit allows it. */
 static bool
 is_allowed(struct correlator *c, struct run *r, uint64_t now_ns)
 {
@@ -146,7 +146,7 @@ is_allowed(struct correlator *c, struct run *r, uint64_t now_ns)
 	return is_allowed;
 }
 
-/* The chain from f down to the program that it goes back to. */
+/* Adds the chain from f down to the program that it goes back to. */
 static void
 add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 {
@@ -186,7 +186,7 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 		add_number(d, "causes_left_out", (double)left_out);
 }
 
-/* A program of failed, with what followed from it. r: of the first program. */
+/* Emits FAILED: the program where it began, and what followed from it. t: the failed task; NULL: run r failed. */
 static void
 tell_failed(struct correlator *c, struct run *r, const struct task *t, const struct failure *f, int32_t status,
     uint64_t end_ns)
@@ -268,14 +268,14 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	tell(c, &d);
 }
 
-/* Started by an engine, not by a script that `sluice run` or a person watches. */
+/* Returns true if an engine started the task, rather than `sluice run` or "sluice ctl tag". */
 static bool
 is_driven(const struct task *t)
 {
 	return t->engine != NULL && strcmp(t->engine, "sluice") != 0;
 }
 
-/* A later attempt has made good what those before it did not. */
+/* A later attempt succeeded: attempts of this task that failed before no longer count. */
 static void
 recover(struct correlator *c, const struct task *t)
 {
@@ -329,7 +329,10 @@ finding_run_ended(struct correlator *c, struct run *r, const struct process *p, 
 	wal_run(c, r);
 }
 
-/* Is what began with f told as the failure of a task that it started? others: tasks of the run that failed. */
+/*
+ * Returns true if f is the failure of another task: of one in its chain, or, if an engine failed of itself, of any of
+ * the others, which is the number of failed tasks of the run.
+ */
 static bool
 is_anothers(const struct failure *f, uint32_t others)
 {
@@ -382,7 +385,7 @@ run_settles(struct correlator *c, struct run *r)
 	wal_run(c, r);
 }
 
-/* May f go back to a child that has ended and is not told yet? */
+/* Returns true if f may go back to a child that has ended and is not reported yet. */
 static bool
 is_ending(struct correlator *c, const struct failure *f)
 {

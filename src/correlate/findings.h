@@ -1,29 +1,29 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * findings: what went wrong, told when it is known for sure. Private to correlate/.
+ * findings: failures that are certain enough to be reported. Private to correlate/.
  *
- *   FAILED      a task that an engine started, or where no such task failed the run, whose first program
- *               ended by a signal or with a code other than 0: told of the program that this began with
- *   OOM_KILLED  a program that the kernel killed for want of memory
+ *   FAILED      a task that an engine started, or the run if no such task failed, whose first program ended
+ *               by a signal or with a code other than 0; it names the program where the failure began
+ *   OOM_KILLED  a program that the kernel killed for lack of memory
  *
- * Each program of a run that ends badly is a struct failure, and offered to the program that started it.
- * If that ends badly too, it passed the failure of a child on:
+ * Each program of a run that fails is a struct failure, and offered to the program that started it. If that fails
+ * too, it passed on the failure of a child:
  *
- *   of the children that ended before it, and after whose end it began no other, the first to end; if any of
+ *   of the children that ended before it, and after whose end it started no other, the first to end; if any of
  *   these has its status (as a shell's $?), or if it ended within FAILURE_PROMPT_NS of its last child;
  *   else the last to end that has its status, if that is neither 0 nor 1: then a trap ran;
  *   but before all these the first whose failure goes back to the OOM killer;
  *
- * or else it failed of itself. A program that ends well passes nothing on: a grep that found nothing is no
- * finding. So a chain leads from a task's first program down to the one that it failed of.
+ * or else it failed of itself. A program that ends well passes nothing on: a grep without a match is no finding. So
+ * a chain leads from a task's first program down to the one where the failure began.
  *
- * The kernel tells ends in any order, and zombies' a pass later: FAILED waits for FAILURE_SETTLE_NS after the
- * end of the first program, and as long as a child of one of the chain has ended and is not told yet
+ * The kernel reports ends in any order, and those of zombies one pass later: FAILED waits for FAILURE_SETTLE_NS
+ * after the end of the first program, and while a child of a program in the chain has ended and is not reported yet
  * (correlator_ending()). It is never later than the END of its task or run.
  *
- * No finding is made of a task whose chain leads into another task that has one of its own, nor of an engine
- * that failed of itself while tasks of its run have some, nor of a run as long as tasks of it failed that no
- * later attempt made good: as the engine counts attempts.
+ * No finding is made of a task whose chain leads into another task that has a finding of its own; of an engine that
+ * failed of itself while tasks of its run have findings; and of a run while it has failed tasks for which no later
+ * attempt, as the engine counts them, succeeded.
  */
 #ifndef SLUICE_CORRELATE_FINDINGS_H
 #define SLUICE_CORRELATE_FINDINGS_H
@@ -32,31 +32,31 @@
 
 #define FAILURE_PROMPT_NS UINT64_C(2000000000)
 #define FAILURE_SETTLE_NS UINT64_C(1000000000)
-#define FAILURES_MAX 16384		/* known at once */
-#define FAILURES_BELOW_MAX 8		/* of a program's children: those that it may yet pass on */
-#define FAILURE_CHAIN_MAX 16		/* programs that passed one on; of more the inner ones are left out */
+#define FAILURES_MAX 16384		/* at once */
+#define FAILURES_BELOW_MAX 8		/* children's failures that a program may still pass on */
+#define FAILURE_CHAIN_MAX 16		/* links of a chain; of a longer one inner links are left out */
 #define FINDINGS_OF_RUN_MAX 1000
-#define FINDINGS_OF_TASK_MAX 16		/* OOM_KILLED */
-#define FINDINGS_OF_NONE_MAX 60		/* a minute, of programs in no run */
+#define FINDINGS_OF_TASK_MAX 16		/* of kind OOM_KILLED */
+#define FINDINGS_OF_NONE_MAX 60		/* in a minute, of programs in no run */
 
-/* A program that ended badly. */
+/* A program that failed: it ended by a signal or with a code other than 0. */
 struct failure {
 	UT_hash_handle hh;
-	struct program_key program;	/* the key */
-	struct program_key parent;	/* who may pass it on; pid 0: nobody any more */
-	struct failure *of;		/* counted there: whose failure it passed on; NULL: of itself */
+	struct program_key program;	/* hash key */
+	struct program_key parent;	/* the program that may pass it on; pid 0: none any more */
+	struct failure *of;		/* the failure that it passed on, a reference; NULL: it failed of itself */
 	unsigned refs;
-	uint32_t skipped;		/* in the chain between it and of */
-	int32_t status;			/* wait(2)'s */
+	uint32_t skipped;		/* links left out between it and of */
+	int32_t status;			/* wait(2) status */
 	bool is_oom;
 	bool is_engine;
 	bool is_run_root;
-	uint64_t task_root;		/* number of the task that began with it, and has a finding; 0: none */
+	uint64_t task_root;		/* number of the task that began with it and has a finding; 0: none */
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	struct opt_u64 peak_bytes;
-	struct opt_u64 limit_bytes;	/* of memory, where it ran */
-	const char *tool;		/* in text, as the next three; "" unknown */
+	struct opt_u64 limit_bytes;	/* memory limit where it ran */
+	const char *tool;		/* points into text, as the next three; "" unknown */
 	const char *task_id;
 	const char *task;
 	const char *sample;
@@ -64,19 +64,19 @@ struct failure {
 	char text[];
 };
 
-/* What a process has of them. */
+/* The failures that concern a process. */
 struct failures {
-	struct failure *own;		/* counted, as all here; NULL: it has not ended badly */
+	struct failure *own;		/* a reference, as all here; NULL: it did not fail */
 	struct failure *below[FAILURES_BELOW_MAX];
 	unsigned n_below;
-	uint64_t last_end_ns;		/* of its children, from the first of these on */
-	bool has_left_out;		/* one more, for which there was no room */
+	uint64_t last_end_ns;		/* latest end of a child, counted from the first of these on */
+	bool has_left_out;		/* a failure was dropped for lack of room */
 };
 
 /* How the last program of a process ended. */
 struct program_end {
-	int32_t status;			/* wait(2)'s */
-	bool is_oom;			/* the kernel killed it for want of memory */
+	int32_t status;			/* wait(2) status */
+	bool is_oom;			/* killed by the kernel for lack of memory */
 	uint64_t end_ns;
 	struct opt_u64 peak_bytes;
 	const char *comm;		/* UTF-8 */
@@ -84,50 +84,57 @@ struct program_end {
 
 /* failures.c */
 
-/* A program of p's begins: its parent has gone on. */
+/* Records that a program of p began: its parent started a child after those that failed before. */
 void failures_begin(struct correlator *c, const struct process *p);
-/* p's last program has ended; before its task and its run hear of it. */
+/* Records the end of p's last program. Must be called before p's task and run learn of the end. */
 void failures_end(struct correlator *c, struct process *p, const struct program_end *end);
-/* p runs another program: what became of the children of the one before is its affair no more. */
+/* Forgets the failures of p's children, since p runs another program now. */
 void failures_exec(struct correlator *c, struct process *p);
 void failures_forget(struct correlator *c, struct process *p);
-void failures_free(struct correlator *c);	/* nobody may refer to any */
-struct failure *failure_ref(struct failure *f);	/* NULL is fine, as for the next */
+void failures_free(struct correlator *c);	/* no reference may remain */
+struct failure *failure_ref(struct failure *f);	/* f may be NULL, as for failure_unref() */
 void failure_unref(struct correlator *c, struct failure *f);
-/* p's own; NULL: it has not ended badly. */
+/* Returns the failure of p's last program, without a reference; NULL: it did not fail. */
 struct failure *failure_of(const struct process *p);
-/* The one that all of its chain goes back to. */
+/* Returns the failure at the end of f's chain, where it began. */
 const struct failure *failure_leaf(const struct failure *f);
 
-/* Of memory, where p runs; else its run's. */
+/* Returns the memory limit where p runs, else that of its run. */
 struct opt_u64 failure_memory_limit(const struct process *p);
 
-/* For the write-ahead log, as what follows. text: tool, task_id, task, sample; NULL: there is no room. */
+/* From here on: for the replay of the write-ahead log. */
+
 struct failure *failure_find(struct correlator *c, const struct program_key *program);
+/* Finds or makes a failure. text: tool, task_id, task, sample. Returns NULL if there is no room. */
 struct failure *failure_get(struct correlator *c, const struct program_key *program, const char *const text[4]);
-/* NULL: of itself. -EBADMSG: it would go round in a circle. */
+/* Sets the failure that f passed on; NULL: it failed of itself. -EBADMSG: the chain would become a circle. */
 int failure_set_of(struct correlator *c, struct failure *f, struct failure *of);
-/* Gives one that was replayed to those who hold it; by: who may pass it on, pid 0: nobody. */
+/* Gives a replayed failure to its process, task, run and parent. by: the program that may pass it on; pid 0: none. */
 void failure_attach(struct correlator *c, struct failure *f, const struct program_key *by);
-/* failures_begin(), if its program has. */
+/* Calls failures_begin() if p's program has begun. */
 void failures_known_begin(struct correlator *c, const struct process *p);
-/* p has had one of them at least, and a child that ended then. */
+/* Records that a child of p ended at end_ns, after a failed one. */
 void failures_child_ended(struct process *p, uint64_t end_ns);
 void failures_replayed(struct correlator *c);	/* after the last entry */
 
 /* findings.c */
 
-/* The first program of t, or of r, has ended: p's last. status: wait(2)'s. */
+/*
+ * Records that the first program of t ended, which was p's last: a FAILED finding is due if an engine started it and
+ * status, its wait(2) status, is not 0.
+ */
 void finding_task_ended(struct correlator *c, struct task *t, const struct process *p, int32_t status);
+/* Records likewise that the first program of run r ended. p NULL: that program was never seen. */
 void finding_run_ended(struct correlator *c, struct run *r, const struct process *p, int32_t status);
+/* Emits OOM_KILLED if end is of that kind. */
 void finding_oom(struct correlator *c, const struct process *p, const struct program_end *end);
-/* Tells what has settled; all: what has not, too. */
+/* Emits FAILED findings that have settled; all: also those that have not. */
 void findings_tick(struct correlator *c, uint64_t now_ns, bool all);
-/* It will be freed. */
+/* Drops a due finding of a task or run that is about to be freed. */
 void finding_task_gone(struct correlator *c, struct task *t);
 void finding_run_gone(struct correlator *c, struct run *r);
 uint64_t findings_due(const struct correlator *c);	/* counted anew */
-/* Failures up to then that are not told yet. */
+/* Returns the number of FAILED findings due since since_ns or before, and not yet emitted. */
 uint64_t findings_held(const struct correlator *c, uint64_t since_ns);
 
 #endif

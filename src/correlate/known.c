@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Who is known, to an agent that meets processes which another agent may have known before it.
+ * Which processes are known, for an agent that sees processes that an earlier agent may have recorded.
  */
 #include "correlate/state.h"
 

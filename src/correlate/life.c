@@ -10,8 +10,8 @@
  *       │ 1 s, or its end    │ exit: END
  *       └───► announced ─────┴──────────────────────────────────► (gone)
  *
- * One that ran before we watched comes as an exec too (is_discovered). Each call that changes something
- * ends with wal_flush(): the next life goes on from there.
+ * A process that ran before the agent is reported by an exec event too (is_discovered). Each call that changes
+ * state ends with wal_flush(), so that the next agent continues from there.
  */
 #include <signal.h>
 #include <string.h>
@@ -21,16 +21,16 @@
 #include "correlate/findings.h"
 
 /*
- * A child that never execs takes its names from its parent, and may be heard of only after the
- * parent's end: at its own end, or a snapshot (one a second) later.
+ * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its
+ * own end, or by a snapshot (one a second) later.
  */
 #define GONE_KEPT_NS UINT64_C(1500000000)
-#define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without a process in any pass: its end was lost */
+#define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */
 #define FORKED_START_NS UINT64_C(1000000000)
 
 /*
- * The current program has begun: START, and one more in its task, row and run. name: the kernel's of it, for one
- * whose arguments, and with them its name, nobody has told; NULL: none.
+ * Begins the current program: emits START, and counts it in its task, row and run. name: the kernel's name of it,
+ * for a program whose arguments are unknown; NULL: none.
  */
 static void
 program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const char *name)
@@ -45,7 +45,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 	p->is_announced = true;
 	p->was_usage_sent = false;
 	p->latest = (struct usage){ 0 };
-	p->sent = (struct usage){ .known = USAGE_ALL };	/* of everything nothing */
+	p->sent = (struct usage){ .known = USAGE_ALL };	/* nothing of every counter */
 	p->sent_ns = p->program_start_ns;
 	account_enter(c, p, at_ns);
 	failures_begin(c, p);
@@ -58,7 +58,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const cha
 	program_emit(c, p, &r);
 }
 
-/* The current program's end goes to the sums, and it is not live any more. */
+/* Adds the current program's usage to the sums; it is no longer live. */
 static void
 program_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns)
@@ -68,7 +68,7 @@ program_leave(struct correlator *c, struct process *p, const struct usage *usage
 	p->latest = (struct usage){ 0 };
 }
 
-/* What began with this process has lost its driver. status: wait(2)'s; NULL: nobody knows. */
+/* Ends the task and run that began with this process. status: its wait(2) status; NULL: unknown. */
 static void
 root_ended(struct correlator *c, struct process *p, const int32_t *status, uint64_t end_ns)
 {
@@ -89,7 +89,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	}
 }
 
-/* The record of the current program's end was lost, and with it what it used. */
+/* Ends the current program without its end record: that was lost, and with it the usage. */
 static void
 program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 {
@@ -102,7 +102,6 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 	wal_losses(c);
 }
 
-/* The whole process's, at that. */
 void
 process_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 {
@@ -110,7 +109,7 @@ process_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 	root_ended(c, p, NULL, end_ns);
 }
 
-/* The current program has ended: END, and its usage goes to the sums. r: reason, status, comm. */
+/* Ends the current program: emits END, and adds its usage to the sums. r: reason, status, comm. */
 static void
 program_end(struct correlator *c, struct process *p, struct program_record *r, uint64_t end_ns,
     const struct usage *usage)
@@ -128,7 +127,7 @@ program_end(struct correlator *c, struct process *p, struct program_record *r, u
 	program_leave(c, p, usage, has_failed, end_ns);
 }
 
-/* A program that never exec'd is what its parent is, under its own name. */
+/* A program that never exec'd has its parent's text; only its comm may differ. */
 static void
 forked_text(struct correlator *c, struct process *p)
 {
@@ -144,7 +143,10 @@ forked_text(struct correlator *c, struct process *p)
 		attribute_fork(c, p, parent);
 }
 
-/* Are its bytes of sockets counted since it began? Its first program counts from the fork of the process on. */
+/*
+ * Returns true if its socket bytes are counted since it began. The first program of a process counts from the fork
+ * on.
+ */
 static bool
 knows_network(const struct correlator *c, const struct process *p)
 {
@@ -152,26 +154,26 @@ knows_network(const struct correlator *c, const struct process *p)
 	    (p->self.index == 0 ? p->self.start_ns : p->program_start_ns) >= c->options.network_since_ns;
 }
 
-/* What an exec replaced has ended: with has_replaced its totals are known, if no exec was missed. */
+/* Ends the program that an exec replaced. With has_replaced its totals are known, unless an exec was missed. */
 static void
 replaced(struct correlator *c, struct process *p, const struct exec_event *s)
 {
 	struct program_record r = { .end_reason = END_REASON_EXEC };
 	struct usage usage = { 0 };
 
-	/* An excluded program has the index of the process that was told before its first exec. */
+	/* An excluded program keeps the index that the process had before its first exec. */
 	if (p->is_announced && (p->self.index + 1 == s->self.index ||
 	    (s->is_excluded && p->self.index == s->self.index))) {
 		if (p->is_base_known)
 			usage = usage_of_program(&p->base, &s->replaced, knows_network(c, p));
 		program_end(c, p, &r, s->time_ns, &usage);
 	} else {
-		/* the exec between was lost: so is the end of the one we knew */
+		/* an exec in between was lost, and with it the end of the program that was known */
 		program_lose(c, p, s->time_ns);
 	}
 }
 
-/* When the program began, and what the process had used until then. */
+/* Sets when the program began, and the counters that its usage is counted from. */
 static void
 set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 {
@@ -186,7 +188,7 @@ set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 		p->program_start_us = state_wall_us(c, s->time_ns);
 		p->program_start_ns = s->time_ns;
 	} else {
-		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of us */
+		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of the ring */
 	}
 }
 
@@ -201,22 +203,22 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	bool was_announced;
 
 	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced)))
-		return;		/* the dead do not exec, and who is known needs no finding */
+		return;		/* a dead process cannot exec; a known one is not discovered again */
 	if (s->is_excluded) {
-		/* The kernel tells no more of it; its children are those of whoever is told above it. */
+		/* The kernel reports no more of it; its children count as those of the nearest recorded ancestor. */
 		if (p == NULL)
 			return;
 		if (s->has_replaced)
 			replaced(c, p, s);
 		else
 			program_lose(c, p, s->time_ns);
-		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but we do not hear of its end */
+		root_ended(c, p, NULL, s->time_ns);	/* it lives on, but its end will not be reported */
 		process_forget(c, p);
 		wal_flush(c);
 		return;
 	}
 	if (p != NULL && p->is_announced && !p->is_forked)
-		above = p->self;	/* what exec replaced */
+		above = p->self;	/* the program that the exec replaced */
 	else
 		above = p != NULL && !p->is_forked ? p->above : process_above(c, &s->parent);
 	if (p == NULL) {
@@ -226,11 +228,11 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	} else if (s->has_replaced) {
 		replaced(c, p, s);
 	}
-	/* It was left out when it began, and is judged anew: of its exe /proc may tell us nothing by now. */
+	/* The program was excluded when it began and is judged anew; /proc may no longer have its exe. */
 	if (s->is_discovered && !p->is_forked && p->self.index == s->self.index)
 		known = p->text;
 	p->above = above;
-	was_announced = p->is_announced;	/* it lived a second before its first exec */
+	was_announced = p->is_announced;	/* it had a START one second after its fork */
 	if (was_announced)
 		account_withdraw(c, p);
 	if (p->self.index != s->self.index)
@@ -249,18 +251,18 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	attribute_exec(c, p, attribute_parent(c, p), before, &subject);
 	program_text_unref(c, before);
 	if (was_announced) {
-		p->is_excluded = false;		/* its START was sent */
+		p->is_excluded = false;		/* its START was emitted */
 		account_enter(c, p, s->time_ns);
 	} else {
 		program_begin(c, p, s->time_ns, s->comm);
 		if (s->is_discovered)
-			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since */
+			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since its discovery */
 	}
 	wal_flush(c);
-	arena_wipe(&c->arena);	/* arguments as they were before they were redacted */
+	arena_wipe(&c->arena);	/* it holds arguments before redaction */
 }
 
-/* The last word on a process: it was reaped, or is a zombie and counts no more. */
+/* Takes the final totals of a process that was reaped, or of a zombie whose counters no longer change. */
 static void
 process_ended(struct correlator *c, struct process *p, const struct state_event *s)
 {
@@ -278,7 +280,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	}
 	if (!s->has_execed)
 		forked_text(c, p);
-	if (p->self.index != s->self.index) {	/* an exec was lost: nothing is known of this program */
+	if (p->self.index != s->self.index) {	/* an exec was lost: this program is unknown */
 		if (p->is_announced)
 			p->above = p->self;
 		program_lose(c, p, end_ns);
@@ -290,9 +292,9 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 		p->program_start_us = state_wall_us(c, s->program_start_ns);
 		p->observed_us = 0;
 		process_set_text(c, p, NULL);
-	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, its totals were not */
+	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, but not its totals */
 		p->is_forked = false;
-		process_set_text(c, p, NULL);	/* its parent's */
+		process_set_text(c, p, NULL);	/* the text was its parent's */
 	}
 	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
@@ -304,7 +306,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 		if (p->is_base_known || s->self.index == 0)
 			usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
 		end.comm = comm;
-		/* One that was ending already is marked too, and ends as it would have. */
+		/* A process that was exiting already is marked too; it ended as it would have anyway. */
 		end.is_oom = s->oom_killed && WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
 		if (usage_has(&usage, USAGE_PEAK_RSS_BYTES))
 			end.peak_bytes = (struct opt_u64){ usage.value[USAGE_PEAK_RSS_BYTES], true };
@@ -312,7 +314,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	}
 	root_ended(c, p, &s->status, end_ns);
 	if (!p->is_announced)
-		return;		/* it has no record */
+		return;		/* it is not recorded */
 
 	if ((s->status & 0x7f) != 0)
 		r.exit_signal = (struct opt_i32){ s->status & 0x7f, true };
@@ -340,7 +342,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	if (p->ppid != s->ppid)
 		wal_process(c, p, NEWS_ALL);
 	p->ppid = s->ppid;
-	/* One that never exec'd is not what its parent is; any other is told as what it was at its exec. */
+	/* A process that never exec'd may differ from its parent; any other keeps the context of its exec. */
 	if (!s->has_execed && s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
 		p->context = s->context;
 		p->has_context = true;
@@ -362,7 +364,9 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		return;
 	usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
 	if (!c->pass_with_usage) {
-		/* A live line wants to know; what LIVE and Host records sum up comes with the next Usage. */
+		/*
+		 * A status line (no log is kept) needs it now; LIVE and Host records, with the next Usage record.
+		 */
 		if (c->ops.wal == NULL || p->title != NULL)
 			p->latest = usage;
 		return;
@@ -413,7 +417,7 @@ correlator_state(struct correlator *c, const struct state_event *s)
 		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 ||
 		    memcmp(&p->above, &above, sizeof(above)) != 0)
 			wal_process(c, p, NEWS_ALL);
-		p->parent = s->parent;	/* a kept place now learns whose child it is */
+		p->parent = s->parent;	/* for an entry that was made for a parent: now its own parent is known */
 		p->above = above;
 	}
 	p->pass = c->pass;
@@ -454,7 +458,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 {
 	struct process *p, *next;
 
-	/* Whoever no pass has met for a while is gone, and the record of its end was lost. */
+	/* A process that no pass has seen for UNSEEN_LIMIT_NS is gone, and the record of its end was lost. */
 	HASH_ITER(hh, c->processes, p, next) {
 		if (p->gone_ns != 0) {
 			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)

@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Locations: what the paths of a program's two cgroups say of job, container and limits, found out
- * once for all that run there. Those that nobody runs in any more are kept a while: a batch of short
- * programs comes back to the same cgroup.
+ * Locations: job, container and limits from the paths of a program's two cgroups, computed once for all programs in
+ * them. Unused locations are kept for a while, since batches of short programs return to the same cgroup.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +37,7 @@ location_unref(struct correlator *c, struct location *l)
 {
 	if (l == NULL || --l->refs > 0)
 		return;
-	if (l->hh.tbl == NULL) {	/* a program's own */
+	if (l->hh.tbl == NULL) {	/* belongs to one program */
 		location_free(c, l);
 		return;
 	}
@@ -52,7 +51,7 @@ location_unref(struct correlator *c, struct location *l)
 	}
 }
 
-/* Limits nest: the strictest counts. */
+/* Limits nest: the strictest applies. */
 static void
 take_limits(struct location *l, const struct cgroup_path *g)
 {
@@ -64,7 +63,7 @@ take_limits(struct location *l, const struct cgroup_path *g)
 		l->memory_bytes = g->memory_bytes;
 }
 
-/* The set may go before we do. */
+/* The rule set may be freed before the location. */
 static void
 keep_names(struct correlator *c, struct place *place)
 {
@@ -89,7 +88,7 @@ judge(struct correlator *c, struct location *l)
 	place_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->place);
 	keep_names(c, &l->place);
 	l->container = container_get(c, &l->place);
-	container_unref(c, before);	/* now: it may be the same */
+	container_unref(c, before);	/* last, since both may be the same */
 }
 
 struct location *
@@ -119,7 +118,7 @@ location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1)
 	return l;
 }
 
-/* A location of one program's own, which is otherwise like l (may be NULL). l itself without memory. */
+/* Returns a location for one program, a copy of l (may be NULL) with this place. Without memory: l itself. */
 static struct location *
 location_own(struct correlator *c, struct location *l, const struct place *place)
 {
@@ -166,7 +165,7 @@ location_inherit(struct correlator *c, struct location *l, const struct location
 void
 location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed)
 {
-	/* What has not exec'd is what its parent is and where that is, until its own cgroups are told. */
+	/* A child that has not exec'd has its parent's context until its own cgroups are known. */
 	const struct process *known = p->has_context || parent == NULL ? p : parent;
 	struct location *old = p->location;
 	struct location *from = old != NULL ? old : parent != NULL ? parent->location : NULL;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * process: who joins the table of processes, whose child each is, and what is kept of the dead.
+ * process: adds processes to the table, links them to their parents, and removes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,6 @@ process_remove(struct correlator *c, struct process *p)
 	free(p);
 }
 
-/* It is of no more use to anybody. */
 void
 process_forget(struct correlator *c, struct process *p)
 {
@@ -74,7 +73,7 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	p->program_start_us = p->start_us;
 	p->program_start_ns = self->start_ns;
 	if (c->whole != NULL && parent->pid == 0 && c->whole->root.pid == 0) {
-		c->whole->root = p->id;	/* we forked it ourselves: COMMAND */
+		c->whole->root = p->id;	/* COMMAND, which the agent itself forked */
 		wal_run(c, c->whole);
 	}
 	wal_process(c, p, NEWS_ALL);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What every record on a program says of it: who, what, where, and to whom it belongs.
+ * Fills the fields that all records on a program share: identity, names, context and attribution.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What a program is called: bytes from the kernel → redacted UTF-8, kept for its END record.
+ * The names of a program: bytes from the kernel → redacted UTF-8, kept for its END record.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define VARIABLES_MAX 16
 
-/* len bytes as UTF-8 in the arena; NULL when it is full. */
+/* Returns len bytes as UTF-8 in the arena; NULL if it is full. */
 static const char *
 escape(struct arena *a, const char *bytes, size_t len)
 {
@@ -151,7 +151,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 	in.argv = argv;
 	in.argc = argc;
 	in.comm = comm;
-	/* Before anything is named after an argument. */
+	/* Must precede everything that takes a name from an argument. */
 	if (argv != NULL)
 		redaction_apply(c->redaction, argv, argc, a);
 	for (size_t i = 0; i < s->n_variables && n_variables < VARIABLES_MAX; i++) {
@@ -176,7 +176,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 		if (kept != NULL)
 			memcpy(kept, argv, argc * sizeof(*kept));
 		argc = kept != NULL ? redaction_keep(c->redaction, kept, argc, a) : 0;
-		/* What is not kept of the arguments is not kept as a word of them either. */
+		/* A word of an argument that is not kept is not kept either. */
 		if (argc != all || (argc > 1 && kept[1] != argv[1]))
 			in.words = (struct subject_words){ 0 };
 		argv = kept;

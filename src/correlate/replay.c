@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * replay: entries of the write-ahead log back into a fresh correlator; see wal.h. Trusts no length, count or
- * flag: an entry is read whole before it changes anything.
+ * replay: restores a correlator from the entries of the write-ahead log; see wal.h. No length, count or flag is
+ * trusted: an entry is read and checked as a whole before it changes anything.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ WAL_KEEPER(run, struct run, RUN_ROWS)
 WAL_READER(task, struct task, TASK_ROWS)
 WAL_KEEPER(task, struct task, TASK_ROWS)
 
-/* All that entries held so far is void. */
+/* Voids the state of all entries so far. */
 static void
 forget_all(struct correlator *c)
 {
@@ -223,7 +223,7 @@ replay_forget_task(struct correlator *c, struct wal_reader *r)
 	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	t = task_find(c, number);
-	if (t != NULL) {	/* else it went with its last process */
+	if (t != NULL) {	/* otherwise it was freed with its last process */
 		t->has_ended = true;
 		task_reap(c, t);
 	}
@@ -295,7 +295,7 @@ by_gone(const void *a, const void *b)
 	return (x->gone_ns > y->gone_ns) - (x->gone_ns < y->gone_ns);
 }
 
-/* Those that are gone stand in the order in which they went. */
+/* Queues ended processes in the order in which they ended. */
 static void
 queue_gone(struct correlator *c)
 {
@@ -312,7 +312,7 @@ queue_gone(struct correlator *c)
 		if (gone != NULL)
 			gone[n++] = p;
 		else
-			process_gone(c, p);	/* in any order, then */
+			process_gone(c, p);	/* without memory: in any order */
 	}
 	if (gone != NULL)
 		qsort(gone, n, sizeof(struct process *), by_gone);
@@ -330,7 +330,7 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 
 	queue_gone(c);
 	HASH_ITER(hh, c->tasks, t, next)
-		task_reap(c, t);	/* whoever no process came for */
+		task_reap(c, t);	/* frees tasks without a process */
 	if (c->whole != NULL) {
 		c->all = c->whole->work;
 		c->start_ns = c->whole->start_ns;

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * replay: entries of single kinds back into a correlator, by replay.c. 0; -EBADMSG: the entry does not hold, and
- * has changed nothing; -ENOMEM.
+ * replay: the entry kinds that replay_process.c applies, for replay.c. Each function returns 0; -EBADMSG: the entry
+ * is malformed and changed nothing; -ENOMEM.
  */
 #ifndef SLUICE_CORRELATE_REPLAY_H
 #define SLUICE_CORRELATE_REPLAY_H

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * replay_process: entries of processes, and of how they failed.
+ * replay_process: entries of processes, of their usage and of their failures.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,12 +16,12 @@ WAL_READER(text, struct text_parts, TEXT_ROWS)
 WAL_READER(failure, struct failure, FAILURE_ROWS)
 WAL_KEEPER(failure, struct failure, FAILURE_ROWS)
 
-/* The text that an entry holds, in place but for the table of arguments. */
+/* Reads a text; strings stay in the entry, the table of arguments is in the arena. */
 static void
 get_text(struct correlator *c, struct wal_reader *r, struct text_parts *x)
 {
 	uint64_t flags = wal_get_max(r, WAL_BIT(TEXT_FLAGS) - 1);
-	uint64_t argc = wal_get_max(r, (uint64_t)(r->end - r->at));	/* each takes a byte at least */
+	uint64_t argc = wal_get_max(r, (uint64_t)(r->end - r->at));	/* each takes at least one byte */
 	uint64_t n_variables = wal_get_max(r, (uint64_t)(r->end - r->at) / 2);
 	struct named_text *variables;
 	const char **argv = NULL;
@@ -49,13 +49,13 @@ get_text(struct correlator *c, struct wal_reader *r, struct text_parts *x)
 	}
 	x->variables = variables;
 	x->n_variables = (size_t)n_variables;
-	/* Where there is no room for another word it is not known. */
+	/* Without room for another name the rule is unknown. */
 	x->tool_rule = flags & WAL_BIT(TEXT_HAS_RULE) ? kept_name(c, wal_get_string(r)) : NULL;
 }
 
-/* A process entry, read. */
+/* A process entry, as read. */
 struct told {
-	struct process p;		/* its values; no pointers */
+	struct process p;		/* values; its pointers are not set */
 	uint64_t flags;
 	uint64_t task;
 	const char *run;
@@ -116,7 +116,7 @@ told_text(struct correlator *c, const struct told *t)
 	return program_text_ref(holder->text);
 }
 
-/* What a process has of failures lives through an entry of it, but for that of programs before its own. */
+/* Keeps a process's failures across an entry of it, except those of its programs before this one. */
 static void
 keep_failures(struct correlator *c, struct process *p, struct told *t)
 {
@@ -124,7 +124,7 @@ keep_failures(struct correlator *c, struct process *p, struct told *t)
 		failures_exec(c, p);
 	t->p.failures = p->failures;
 	if (p->child_begin_ns > t->p.child_begin_ns)
-		t->p.child_begin_ns = p->child_begin_ns;	/* as the entries of its children tell */
+		t->p.child_begin_ns = p->child_begin_ns;	/* from entries of its children */
 }
 
 int
@@ -221,14 +221,14 @@ replay_failure(struct correlator *c, struct wal_reader *r)
 		of = failure_find(c, &of_key);
 		c->wal.replayed.incomplete += of == NULL;
 	}
-	failure_ref(of);	/* whatever goes to make room */
+	failure_ref(of);	/* keeps it if others are dropped to make room */
 	f = failure_get(c, &read.program, text);
 	if (f == NULL || failure_set_of(c, f, of) < 0) {
 		failure_unref(c, of);
 		return f == NULL ? -ENOMEM : -EBADMSG;
 	}
 	failure_unref(c, of);
-	(void)failure_keep(c, f, &read);	/* it has no strings */
+	(void)failure_keep(c, f, &read);	/* cannot fail: it has no strings */
 	f->mark.logged_in = c->wal.checkpoint;
 	failure_attach(c, f, &parent);
 	return 0;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The table of `sluice run`: a row for each task's name, sample and tool.
+ * The table of `sluice run`: a row for each task name, sample and tool.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ correlator_summary(struct correlator *c, const struct summary_row **ret_rows)
 	HASH_ITER(hh, c->rows, r, next) {
 		struct summary_row *s;
 
-		if (r->work.programs == 0)	/* all of them turned out to be another tool */
+		if (r->work.programs == 0)	/* all of its programs became another tool's */
 			continue;
 		s = &c->summary[n++];
 		*s = r->shown;

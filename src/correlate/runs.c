@@ -1,15 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Runs: made when their first program is met, ended when it is quiet, kept for a while after: a task
- * in a container may come late.
+ * Runs: made with their first program, ended when idle, and kept for a while after, since a task in a container may
+ * join late.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/findings.h"
 
-#define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without a program */
-#define JOB_QUIET_NS UINT64_C(5000000000)	/* of one without a driver: another step may follow */
+#define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without programs */
+#define JOB_QUIET_NS UINT64_C(5000000000)	/* without a driver: another step may follow */
 #define RUN_KEPT_NS UINT64_C(60000000000)	/* after its end */
 
 void
@@ -17,7 +17,7 @@ run_release(struct correlator *c, struct run *r)
 {
 	(void)c;
 	if (r != NULL && --r->refs == 0)
-		r->idle_ns = 0;		/* the next tick says since when */
+		r->idle_ns = 0;		/* the next tick sets it again */
 }
 
 void
@@ -61,7 +61,7 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 
 	w.start_ns = r->start_ns;
 	if (r == c->whole)
-		w.end_ns = now_ns;	/* it lasts as long as we watched it, not as long as something ran */
+		w.end_ns = now_ns;	/* it lasts as long as it is watched, also without programs */
 	if (phase != PHASE_START && w.live > 0)
 		usage_add(&usage, &r->live);
 	rec.requested_cpus = r->cpus;
@@ -117,7 +117,7 @@ run_root_ended(struct correlator *c, struct run *r, const int32_t *status)
 	wal_run(c, r);
 }
 
-/* All of them in one walk over the processes: there may be thousands of either. */
+/* One walk over the processes for all tasks and runs: there may be thousands of each. */
 void
 runs_sum_live(struct correlator *c)
 {
@@ -148,7 +148,7 @@ run_is_idle(const struct run *r)
 	return r->work.live == 0 && (r->root.pid == 0 || r->root_ended);
 }
 
-/* Has nothing of it run for so long that it is over? */
+/* Returns true if the run has been idle long enough to be over. */
 static bool
 is_quiet(const struct run *r, uint64_t now_ns)
 {

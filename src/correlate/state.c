@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * state: looks things up in the correlator's tables, and makes the entries of processes and runs.
+ * state: look-ups in the correlator's tables, and new entries of processes and runs.
  */
 #include "correlate/state.h"
 
@@ -45,7 +45,7 @@ state_wall_us(const struct correlator *c, uint64_t boot_ns)
 	return (int64_t)(boot_ns + (uint64_t)c->clock_ns) / 1000;
 }
 
-/* value in lower-case hex at out; returns the end. */
+/* Writes value in lower-case hex at out; returns the end. */
 static char *
 put_hex(char *out, uint64_t value)
 {
@@ -57,8 +57,8 @@ put_hex(char *out, uint64_t value)
 }
 
 /*
- * Unique among all programs of all boots of a host: the first part of the boot id, pid, start and
- * index, in hex. By hand: there are four in the records of each program.
+ * Makes an id that is unique among all programs of all boots of a host: the first part of the boot id, pid, start
+ * and index, in hex. Written without printf, since the records of each program contain four.
  */
 void
 program_id_format(const struct correlator *c, const struct program_key *key, char out[PROGRAM_ID_SIZE])

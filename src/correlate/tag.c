@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * By hand: a process and all that descends from it is given to a run.
+ * Attribution by hand: gives a process and its descendants to a run.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "correlate/state.h"
 
-/* The process that has this pid now; a zombie's pid is still its own. */
+/* Returns the process that has this pid now; a zombie keeps its pid. */
 static struct process *
 live_process(struct correlator *c, uint32_t pid)
 {
@@ -32,7 +32,7 @@ descends(struct correlator *c, const struct process *p, const struct process *fr
 	return false;
 }
 
-/* What is not said stays. */
+/* NULL keeps the old value. */
 static int
 set(char **to, const char *text)
 {
@@ -55,7 +55,8 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		return -ENOSPC;
 	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
 		return -ENOMEM;
-	if (!r->has_started && r->strength != STRENGTH_EXPLICIT) {	/* else it stays what it is, and has one more */
+	if (!r->has_started && r->strength != STRENGTH_EXPLICIT) {	/* otherwise the run keeps its origin and
+									 * gains a process */
 		run_set_by_hand(c, r, tag->source);
 		r->root = root->id;
 		if (root->has_context)

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Tasks: a step's execution, all programs of it, whether they descend from one another or not.
+ * Tasks: one execution of a step, with all its programs, which need not descend from one another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "correlate/findings.h"
 
-#define TASK_QUIET_NS UINT64_C(1000000000)	/* after which a task without programs has ended */
+#define TASK_QUIET_NS UINT64_C(1000000000)	/* a task without programs for this long has ended */
 
 #define ID_KEY_SIZE (RUN_ID_SIZE + ENGINE_NAME_SIZE + 16)
 
@@ -200,7 +200,7 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 			continue;
 		if (t->work.live == 0 && now_ns > t->work.end_ns + TASK_QUIET_NS) {
 			task_end(c, t, now_ns);
-			wal_flush(c);	/* while it is there */
+			wal_flush(c);	/* before task_reap() may free it */
 			task_reap(c, t);
 		} else if (live) {
 			task_emit(c, t, PHASE_LIVE, now_ns);

@@ -1,19 +1,19 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * title: what is kept of a program that writes titles over its arguments, and its part of the program's usage.
+ * title: state of a program that writes titles over its arguments, and its current task's part of the program's
+ * usage.
  */
 #include <stdlib.h>
 
 #include "correlate/state.h"
 
-/* NULL: no memory. */
 struct title *
 title_of(struct process *p)
 {
 	if (p->title == NULL)
 		p->title = calloc(1, sizeof(*p->title));
 	if (p->title != NULL)
-		p->title->before.known = USAGE_ALL;	/* of everything that many */
+		p->title->before.known = USAGE_ALL;	/* all counters known */
 	return p->title;
 }
 

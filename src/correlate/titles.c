@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * titles: programs of some engines write what they work on over their own arguments, and go on to the
- * next. Who does is a matter of the rules; what stands there the agent reads once in a while.
+ * titles: programs of some engines write their current work over their own arguments, and then continue with the
+ * next. Rules select these programs; the agent reads their titles once a second.
  *
- * A program is one task's at a time. What it had used when another title was met stays with the task
- * before; the first title that is met holds for all that came before it.
+ * A program belongs to one task at a time. Usage up to a new title stays with the task before; the first title
+ * applies to all usage before it.
  */
 #include <string.h>
 
@@ -47,7 +47,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 		    p->title->round == c->title_round + 1)
 			continue;
 		if (n == max)
-			return n;	/* the others are next */
+			return n;	/* the rest follow in the next call */
 		p->title->round = c->title_round + 1;
 		titled[n++] = (struct titled){ p->self, p->title->hash };
 	}
@@ -75,7 +75,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 	text_escape(title, len, text, TEXT_ESCAPE_MAX(len), NULL);
 	argv[0] = text;
 	redaction_apply(c->redaction, argv, 1, &c->arena);
-	/* Else these are the arguments that it was started with. */
+	/* Equal to argv[0]: these are the arguments that it was started with, not a title. */
 	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {
 		program_subject(c, p, &s);
 		s.argv = argv;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wal: what changed, as entries; see wal.h. It is marked while an event is taken in, and written at its end.
+ * wal: writes changes as entries; see wal.h. A change is marked while an event is handled, and written at its end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "correlate/wal_rows.h"
 
 #define VARINT_MAX 10
-#define WAL_NUMBERS_MAX 200		/* in an entry, with their masks; the strings come on top */
+#define WAL_NUMBERS_MAX 200		/* numbers of an entry, with their masks; strings are extra */
 #define WAL_FIXED_MAX (WAL_NUMBERS_MAX * VARINT_MAX)
 _Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < WAL_NUMBERS_MAX, "a process entry is longer");
 
@@ -25,7 +25,7 @@ WAL_WRITER(failure, struct failure, FAILURE_ROWS)
 
 #define OF_MARK(m, type) ((type *)(void *)((char *)(m) - offsetof(type, mark)))
 
-/* Room for an entry with so many bytes of strings, its head written; NULL: no memory. */
+/* Reserves an entry with room for so many bytes of strings, and writes its head; NULL: no memory. */
 static uint8_t *
 wal_begin(struct correlator *c, enum wal_kind kind, size_t strings)
 {
@@ -133,10 +133,7 @@ wal_entry_task(struct correlator *c, struct task *t)
 	wal_end(c, at);
 }
 
-/*
- * Arguments that grew beyond an entry when they were made UTF-8 are not in it: records of the next life have
- * them as truncated.
- */
+/* Leaves out arguments that UTF-8 made too long for an entry: the next agent's records have them as truncated. */
 static uint8_t *
 put_text(uint8_t *at, const struct text *t)
 {
@@ -160,7 +157,7 @@ put_text(uint8_t *at, const struct text *t)
 	return t->tool_rule != NULL ? wal_put_string(at, t->tool_rule) : at;
 }
 
-/* True when the entries hold t as the text of the process that logged_by names. */
+/* Returns true if the entries of the process logged_by contain the text t. */
 static bool
 text_is_held(struct correlator *c, const struct text *t)
 {
@@ -192,7 +189,7 @@ is_zero(const struct usage_base *base)
 	    memcmp(&base->counters, &none, offsetof(struct counters, is_complete) + 1) == 0;
 }
 
-/* Does a run count other usage for it than the last Usage record says? */
+/* Returns true if the usage counted for its run differs from that of the last Usage record. */
 static bool
 has_latest(const struct process *p)
 {
@@ -288,7 +285,7 @@ wal_failure(struct correlator *c, struct failure *f)
 	wal_end(c, at);
 }
 
-/* Those that it goes back to are logged before it. */
+/* Logs the failures that f goes back to, before f itself. */
 static void
 wal_chain(struct correlator *c, struct failure *f)
 {
@@ -337,7 +334,7 @@ wal_losses(struct correlator *c)
 	c->wal.has_marked = c->wal.has_marked || c->wal.has_lost;
 }
 
-/* Inline, since kind is known where it is called. */
+/* Inline, since kind is constant at each call. */
 static inline void
 flush_kind(struct correlator *c, enum marked kind)
 {
@@ -372,7 +369,7 @@ flush_kind(struct correlator *c, enum marked kind)
 	}
 }
 
-/* In the order in which they were marked, runs before their tasks, these before their processes, then failures. */
+/* Entries are in the order of enum marked, and within a kind in the order in which they were marked. */
 void
 wal_flush(struct correlator *c)
 {
@@ -414,7 +411,7 @@ wal_cgroup(struct correlator *c, const struct cgroup_path *g)
 	wal_entry_cgroup(c, g);
 }
 
-/* Room for the entry that the thing of this mark is gone, of which there is no news any more; NULL: no entry is due. */
+/* Reserves the entry for a removed thing and clears its mark; NULL: it has no entries, so none is due. */
 static uint8_t *
 forget(struct correlator *c, enum marked marked, struct mark *m, enum wal_kind kind)
 {

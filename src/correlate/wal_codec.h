@@ -1,9 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wal_codec: how each type of value stands in an entry of the log. put_TYPE() writes at `at`, where there is
- * room, and returns where the next one goes; get_TYPE() reads it again and trusts no length: what does not hold
- * marks the entry as bad, and reads as 0 or "". Private to the write-ahead log. The writers are inline, since a program's
- * life writes some hundred values.
+ * wal_codec: encodes and decodes the values of write-ahead log entries, by type; private to the log. put_TYPE() writes
+ * at `at`, where there must be room, and returns the end. get_TYPE() trusts no length: a malformed value marks the
+ * entry as bad, and reads as 0 or "". The writers are inline, since a program's life writes some hundred values.
  */
 #ifndef SLUICE_CORRELATE_WAL_CODEC_H
 #define SLUICE_CORRELATE_WAL_CODEC_H
@@ -20,16 +19,16 @@ struct wal_reader {
 	bool is_bad;
 };
 
-/* Was all of it read, and nothing bad? 0 or -EBADMSG. */
+/* Returns 0 if all of the entry was read and nothing was bad, else -EBADMSG. */
 int wal_reader_done(const struct wal_reader *r);
 
-/* At most max, else the entry is bad. */
+/* Reads a number; more than max makes the entry bad. */
 uint64_t wal_get_max(struct wal_reader *r, uint64_t max);
-/* UTF-8 up to its NUL, in place; "" where there is none. */
+/* Reads UTF-8 up to its NUL, in place; "" if there is none. */
 const char *wal_get_string(struct wal_reader *r);
-/* The same of less than size bytes. */
+/* Reads a string that must be shorter than size bytes. */
 const char *wal_get_name(struct wal_reader *r, size_t size);
-/* By the mask in front of them. n < 64. */
+/* Reads n values, n < 64, selected by the mask in front of them. */
 void wal_get_numbers(struct wal_reader *r, uint64_t *values, size_t n);
 
 void get_u64(struct wal_reader *r, uint64_t *value);
@@ -45,10 +44,10 @@ void get_usage(struct wal_reader *r, struct usage *u);
 void get_counters(struct wal_reader *r, struct counters *c);
 void get_work(struct wal_reader *r, struct work *w);
 void get_context(struct wal_reader *r, struct program_context *x);
-/* Of a program that one with this start descends from. */
+/* Reads the key of an ancestor of a process with this start. */
 void get_ancestor(struct wal_reader *r, struct program_key *key, uint64_t start_ns);
 
-/* struct counters as an array: its first members are all uint64_t. */
+/* struct counters is read as an array: its first members are all uint64_t. */
 #define COUNTERS_NUMBERS (offsetof(struct counters, threads) / sizeof(uint64_t))
 _Static_assert(COUNTERS_NUMBERS == WAL_COUNTERS && USAGE_FIELDS == WAL_USAGE_FIELDS,
     "entries hold other numbers: a new version, and its counts in wal.h");
@@ -63,7 +62,7 @@ enum counters_flag {
 	COUNTERS_FLAGS = (1 << 4) - 1,
 };
 
-/* LEB128. */
+/* Writes a LEB128 varint. */
 static inline uint8_t *
 wal_put(uint8_t *at, uint64_t value)
 {
@@ -75,7 +74,7 @@ wal_put(uint8_t *at, uint64_t value)
 	return at;
 }
 
-/* With its NUL. */
+/* Writes a string with its NUL. */
 static inline uint8_t *
 wal_put_string(uint8_t *at, const char *s)
 {
@@ -85,7 +84,7 @@ wal_put_string(uint8_t *at, const char *s)
 	return at + size;
 }
 
-/* A mask of the values that are not 0, then these values. */
+/* Writes a bit mask of the values that are not 0, then these values. */
 static inline uint8_t *
 wal_put_numbers(uint8_t *at, const uint64_t *values, size_t n)
 {
@@ -184,7 +183,7 @@ put_context(uint8_t *at, const struct program_context *x)
 	    x->cgroup_v2, x->cgroup_v1 }, 7);
 }
 
-/* A small step away from the start of who descends from it. */
+/* Writes the start as the small difference to that of the descendant. */
 static inline uint8_t *
 put_ancestor(uint8_t *at, const struct program_key *key, uint64_t start_ns)
 {

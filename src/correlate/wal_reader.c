@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wal_reader: the values of an entry, checked.
+ * wal_reader: reads and checks the values of an entry.
  */
 #include "correlate/wal_codec.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-/* LEB128. */
+/* Reads a LEB128 varint. */
 static uint64_t
 get(struct wal_reader *r)
 {

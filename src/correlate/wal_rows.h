@@ -1,25 +1,25 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * wal_rows: what each entry of the write-ahead log holds, a row a member. Writing, reading and taking over are made of
- * these rows alone.
+ * wal_rows: the members of each entry of the write-ahead log, one row each. The functions that write, read and keep
+ * them are generated from these rows alone.
  *
  *	ROW(kind, since, bit, how, member)
  *
- * since is the version from which on entries have it; bit is one of the entry's flags, which stand where the row
- * FLAGS is. A row may be added at the end of a table, with a new bit and the version that has it first; none may
- * go, move or change. how depends on the kind:
+ * since is the first version whose entries have the member; bit is one of the entry's flags, which are written in the
+ * place of the row FLAGS. A row may be added at the end of a table, with a new bit and a new version; no row may be
+ * removed, moved or changed. how depends on the kind:
  *
  *	VALUE     how: type of wal_codec.h
  *	NAME      an array of characters
- *	FLAGS     bit: all flags that there are
+ *	FLAGS     bit: number of flags
  *	BOOL      true where the bit is set
- *	FAILING   enum failing, in two bits from this one on
- *	OPT       struct opt_*; how: type of its value. There where the bit is set
- *	SOME      there unless it is 0 (several may share a bit); how: type
- *	IF        there where the writer has set the bit; how: type
- *	AFTER, AFTER_SOME, AFTER_IF   likewise, as the difference to the member how
- *	ANCESTOR, ANCESTOR_UNLESS     struct program_key, as seen from a process with the start how
- *	STRING    there unless it is NULL, as the next two
+ *	FAILING   enum failing, in two bits, of which this is the first
+ *	OPT       struct opt_*; how: type of its value. Present if the bit is set
+ *	SOME      present unless it is 0 (several may share a bit); how: type
+ *	IF        present if the writer has set the bit; how: type
+ *	AFTER, AFTER_SOME, AFTER_IF   likewise, as the difference from the member how
+ *	ANCESTOR, ANCESTOR_UNLESS     struct program_key, relative to the start how of a process
+ *	STRING    present unless it is NULL, as the next two
  *	KEPT      a kept_name()
  *	TEXT      a string that the struct owns
  */
@@ -70,7 +70,7 @@
 	ROW(SOME, 4, 23, u32, findings) \
 	ROW(SOME, 4, 23, u32, failed_tasks)
 
-/* Behind its number and the id of its run. */
+/* A task: its number and the id of its run come before these rows. */
 #define TASK_HAS_ID_KEY 7
 #define TASK_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, root) \
@@ -96,18 +96,18 @@
 	ROW(FAILING, 4, 13, , failing) \
 	ROW(SOME, 4, 15, u32, oom_kills)
 
-/* A process, up to whose it is; then the number of its task, or else the id of its run. */
+/* A process, up to its attribution; the number of its task, or else the id of its run, follows. */
 enum process_bit {
-	PROCESS_HAS_BASE = 7,		/* else all 0 */
+	PROCESS_HAS_BASE = 7,		/* else base is 0 */
 	PROCESS_HAS_SENT = 8,
 	PROCESS_HAS_RUN = 9,
 	PROCESS_HAS_TASK = 10,
-	PROCESS_WAS_SHOWN = 11,		/* a record was made of it: its cgroups were used */
+	PROCESS_WAS_SHOWN = 11,		/* a record was emitted: its cgroups were used */
 	PROCESS_ANCHOR_IS_PARENT = 12,
-	PROCESS_HAS_LATEST = 19,	/* else what was sent last */
+	PROCESS_HAS_LATEST = 19,	/* else latest is sent */
 	PROCESS_ABOVE_IS_PARENT = 20,
-	PROCESS_HAS_TITLE = 21,		/* from version 3 on */
-	PROCESS_HAS_FAILED_CHILD = 24,	/* from version 4 on */
+	PROCESS_HAS_TITLE = 21,		/* since version 3 */
+	PROCESS_HAS_FAILED_CHILD = 24,	/* since version 4 */
 };
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
@@ -137,7 +137,7 @@ enum process_bit {
 	ROW(AFTER_SOME, 2, 15, id.start_ns, unseen_since_ns) \
 	ROW(IF, 2, 0, context, context)
 
-/* And behind that; then its text, and what it has of a title and of failures. */
+/* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \
 	ROW(IF, 2, PROCESS_HAS_BASE, counters, base.counters) \
 	ROW(IF, 2, PROCESS_HAS_BASE, u64, base.cpu.user_ns) \
@@ -146,16 +146,18 @@ enum process_bit {
 	ROW(AFTER_IF, 2, PROCESS_HAS_SENT, id.start_ns, sent_ns) \
 	ROW(IF, 2, PROCESS_HAS_LATEST, usage, latest)
 
-/* Where a process's text is. */
+/* Where the text of a process is. */
 enum wal_text {
-	WAL_TEXT_NONE,			/* it has none */
+	WAL_TEXT_NONE,			/* unknown */
 	WAL_TEXT_HERE,
-	WAL_TEXT_KEPT,			/* the one of its last entry */
-	WAL_TEXT_OF,			/* another process has it */
+	WAL_TEXT_KEPT,			/* in its last entry */
+	WAL_TEXT_OF,			/* in the entry of another process */
 	WAL_TEXTS,
 };
 
-/* Flags, the number of arguments and of variables, the arguments; then this, the variables, and tool_rule. */
+/*
+ * A text is: flags, the numbers of arguments and of variables, the arguments, these rows, the variables, tool_rule.
+ */
 enum text_bit {
 	TEXT_ARGV_TRUNCATED = 1,
 	TEXT_HAS_ARGV = 2,
@@ -175,7 +177,7 @@ enum text_bit {
 	ROW(STRING, 2, 12, , trace_id) \
 	ROW(STRING, 2, 13, , span_id)
 
-/* Then the program whose failure it passed on, if any, and who may pass this one on, and its strings. */
+/* A failure: the key of the one that it passed on and of its parent, if any, and four strings follow. */
 enum failure_bit {
 	FAILURE_HAS_OF = 5,
 	FAILURE_HAS_PARENT = 6,
@@ -197,7 +199,7 @@ enum failure_bit {
 #define WAL_BIT(bit) (UINT64_C(1) << (bit))
 
 /*
- * Writing. WAL_WRITER(name, type, ROWS) makes of rows:
+ * Writing. WAL_WRITER(name, type, ROWS) defines:
  *	uint64_t name_flags(const type *x)	the bits that follow from x; the writer adds those of IF and UNLESS
  *	size_t name_strings(const type *x)	bytes of its strings, with their NULs
  *	uint8_t *name_write(uint8_t *at, const type *x, uint64_t flags)
@@ -283,10 +285,10 @@ enum failure_bit {
 	}
 
 /*
- * Reading. WAL_READER(name, type, ROWS) makes of rows:
+ * Reading. WAL_READER(name, type, ROWS) defines:
  *	uint64_t name_read(struct wal_reader *r, type *x, uint64_t flags)
- * which returns the flags (those given, where the rows have none) and leaves strings in the entry. A flag of a
- * later version than the entry's makes it bad.
+ * which returns the flags (those given, if the rows have none) and leaves strings in the entry. A flag of a version
+ * later than the entry's makes it bad.
  */
 #define WAL_GET(kind, since, bit, how, member) WAL_GET_##kind(since, bit, how, member)
 #define WAL_GET_VALUE(since, bit, how, member) get_##how(r, &x->member);
@@ -339,9 +341,9 @@ wal_has(struct wal_reader *r, uint64_t flags, unsigned since, unsigned bit)
 	}
 
 /*
- * Taking over. WAL_KEEPER(name, type, ROWS) makes of rows:
+ * Keeping. WAL_KEEPER(name, type, ROWS) defines:
  *	int name_keep(struct correlator *c, type *to, const type *x)
- * which copies what was read, strings too. 0 or -ENOMEM.
+ * which copies the values that were read, with their strings. 0 or -ENOMEM.
  */
 #define WAL_KEEP(kind, since, bit, how, member) WAL_KEEP_##kind(member)
 #define WAL_KEEP_VALUE(member) memcpy(&to->member, &x->member, sizeof(to->member));

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * work: sums over programs, and what a record says of them.
+ * work: sums over programs, and the record fields that are filled from them.
  */
 #include <string.h>
 
@@ -16,14 +16,14 @@ work_begin(struct work *w, uint64_t now_ns)
 		w->start_ns = now_ns;
 	if (now_ns < w->start_ns)
 		w->start_ns = now_ns;
-	if (w->live++ == 0 || since_ns < w->busy_since_ns)	/* some are told late */
+	if (w->live++ == 0 || since_ns < w->busy_since_ns)	/* some are reported late */
 		w->busy_since_ns = since_ns;
 }
 
 void
 work_end(struct work *w, uint64_t now_ns)
 {
-	if (now_ns > w->last_ns)	/* ends are not told in their order */
+	if (now_ns > w->last_ns)	/* ends are not reported in their order */
 		w->last_ns = now_ns;
 	if (w->live == 0 || --w->live > 0)
 		return;
@@ -37,7 +37,7 @@ work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t en
 {
 	struct usage ended = *usage;
 
-	ended.known &= ~USAGE_BIT(USAGE_RSS_BYTES);	/* what has ended holds no memory */
+	ended.known &= ~USAGE_BIT(USAGE_RSS_BYTES);	/* ended programs hold no memory */
 	usage_add(&w->done, &ended);
 	w->failed += has_failed;
 	work_end(w, end_ns);
