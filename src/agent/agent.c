@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * agent: the stages that every agent has: opened, driven by timers, closed.
+ * agent: opens the stages that every agent has, drives them by timers, and closes them.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -18,7 +18,7 @@
 
 #define DRAIN_MS 50
 #define DRAIN_SLOW_MS 250
-#define QUIET_DRAINS 20			/* after which the ring is drained less often, till something comes */
+#define QUIET_DRAINS 20			/* after which the ring is drained less often, until a record arrives */
 #define INTERVAL_MS_DEFAULT 10000
 #define HURRY_NICE (-10)
 
@@ -28,7 +28,7 @@ wall_minus_boot_ns(void)
 	uint64_t before, wall, after, least = UINT64_MAX;
 	int64_t difference = 0;
 
-	/* Of several pairs of readings the closest: between others this thread may have lost the CPU. */
+	/* Take the closest of several pairs of readings: this thread may have lost the CPU between others. */
 	for (int i = 0; i < 5; i++) {
 		before = clock_ns(CLOCK_BOOTTIME);
 		wall = clock_ns(CLOCK_REALTIME);
@@ -46,10 +46,10 @@ on_ring_ready(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	agent_drain(arg);	/* not empty: the level-triggered fd calls again */
+	agent_drain(arg);	/* if records are left, the level-triggered fd calls again */
 }
 
-/* An agent that serves an idle host for months wakes up less often. */
+/* Drains less often on an idle host, to wake up less. */
 static void
 set_pace(struct agent *a, bool is_slow)
 {
@@ -70,7 +70,7 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (a->counts.drains % a->scope->calibrate_each == 0)
-		probes_calibrate(a->probes);	/* first: we have just slept */
+		probes_calibrate(a->probes);	/* first, when there may have been time without a CPU */
 	position = ring_position(a->ring);
 	if (!agent_drain(a))
 		event_active(a->on_drain, EV_TIMEOUT, 0);
@@ -150,12 +150,12 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 		return r;
 	}
 	if (options->has_file_owner) {
-		/* What we write is the caller's, and we can write only where the caller can. */
+		/* Files belong to the calling user, and only paths that this user may write can be reached. */
 		setfsgid(options->file_gid);
 		setfsuid(options->file_uid);
 	}
 	a->cpus = a->host_last.cpus;
-	(void)cgroup_mounts_open("/proc", &a->mounts);	/* without them limits are not known */
+	(void)cgroup_mounts_open("/proc", &a->mounts);	/* without it limits are unknown */
 	return 0;
 }
 
@@ -247,7 +247,7 @@ agent_begin(struct agent *a, const struct agent_options *options, char *error, s
 void
 agent_announce(struct agent *a)
 {
-	agent_snapshot(a, false, true);		/* who is alive already */
+	agent_snapshot(a, false, true);		/* discovers live processes */
 	agent_write_agent(a, "START", a->start_ns);
 	agent_write_host(a);
 }
@@ -287,7 +287,7 @@ agent_close(struct agent *a)
 void
 agent_flush(void)
 {
-	/* A storm that saturates all CPUs is what must be seen best. Refused: then as everybody. */
+	/* When a storm of programs saturates all CPUs, the agent must still keep up. If refused: normal priority. */
 	setpriority(PRIO_PROCESS, 0, HURRY_NICE);
 }
 

@@ -19,7 +19,7 @@ host_on_container(const char *runtime, const char *id, void *arg)
 	struct host_agent *h = arg;
 	const char *name, *image;
 
-	(void)runtime;		/* the id is enough for whoever is asked */
+	(void)runtime;		/* the resolver needs only the id */
 	if (h->names != NULL && container_resolver_find(h->names, id, &name, &image))
 		correlator_name_container(h->agent.correlator, id, name, image);
 }

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * discover: processes that ran before the probes, or that the rules before left out.
+ * discover: processes that ran before the probes were attached, or that earlier rules excluded.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #define UNKNOWN_MAX 65536
 
-/* One that was running already, with what /proc says of it. */
+/* Begins a program that was running already, from what /proc has of it. */
 static void
 begin_found(struct host_agent *h, const struct state_event *s)
 {
@@ -18,8 +18,8 @@ begin_found(struct host_agent *h, const struct state_event *s)
 	struct exec_event found;
 
 	if (!proc_reader_read(h->found, s, &found))
-		return;		/* it ended meanwhile; the ring will tell */
-	/* Or it exec'd before we read its arguments: then they are its next program's, which the ring tells. */
+		return;		/* it ended meanwhile, which the ring reports */
+	/* If it exec'd before its arguments were read, they are those of its next program, which the ring reports. */
 	while (!agent_drain(a))
 		continue;
 	if (correlator_knows(a->correlator, &s->self))
@@ -46,7 +46,7 @@ host_discover_state(struct agent *a, const struct state_event *s)
 	if (s->kind != STATE_FOUND &&
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
 		return false;
-	/* Its exec is perhaps in the ring: ask again once that is read. And parents go first. */
+	/* Its exec may still be in the ring: it is checked again after a drain. Sorting puts parents first. */
 	if (h->n_unknown % 1024 == 0 && h->n_unknown < UNKNOWN_MAX) {
 		grown = realloc(h->unknown, (h->n_unknown + 1024) * sizeof(*grown));
 		if (grown == NULL)
@@ -67,7 +67,7 @@ by_start(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* All whom a pass over the running processes finds. */
+/* Begins the unknown programs that a pass over the running processes discovers. */
 static void
 begin_all(struct host_agent *h, int fd)
 {
@@ -115,10 +115,10 @@ host_discover(struct host_agent *h)
 	int fd, r;
 
 	if (probes_origin(a->probes) == PROBES_RESUMED) {
-		while (!agent_drain(a))		/* what happened while nobody read */
+		while (!agent_drain(a))		/* events while no agent was reading */
 			continue;
 	}
-	/* Before they are met: what the rules leave out is not found. */
+	/* First, since excluded programs are not discovered. */
 	r = probes_set_rules_now(a->probes, a->rules);
 	fd = r == 0 ? probes_discovery_open(a->probes) : r;
 	if (fd < 0)

@@ -13,12 +13,12 @@
 #include "base/clock.h"
 #include "collect/cgroup.h"
 
-#define DRAIN_BATCH 512			/* records between two looks at the loop's other events */
+#define DRAIN_BATCH 512			/* records between two returns to the event loop */
 #define DRAIN_BATCHES 16
 #define SNAPSHOT_BYTES (256u << 10)
 /*
- * A zombie may still be on its way out of the CPU, and a tick may yet fall on it; after this its
- * counters are final. Most processes are reaped long before.
+ * A zombie may still be on its way off the CPU, where a tick may still count for it; after this time its counters
+ * are final. Most processes are reaped long before.
  */
 #define ZOMBIE_NS UINT64_C(200000000)
 
@@ -36,8 +36,8 @@ on_exec_event(const struct exec_event *s, void *arg)
 }
 
 /*
- * The kernel side's entry is all that is left of such a process: it goes once what was made of it is
- * safe. Who finds no room here is swept again, and known then.
+ * Removes the kernel side's entry, all that is left of such a process, once the records made from it are safe. If there
+ * is no room here, the next pass sweeps the process again.
  */
 static void
 forget_later(struct agent *a, const struct state_event *s)
@@ -46,7 +46,7 @@ forget_later(struct agent *a, const struct state_event *s)
 		a->forget[a->n_forget++] = (struct stale_entry){ s->entry, s->self.start_ns };
 }
 
-/* Of a process that has ended there is more to come, for those who asked after its end. */
+/* Counts an ended process, whose last event is yet to arrive, for each settling since its end. */
 static void
 count_ending(struct agent *a, const struct state_event *s)
 {
@@ -170,7 +170,7 @@ agent_record_ops(struct correlator_ops *ops)
 	ops->finding = on_finding_record;
 }
 
-/* What the kernel side lost since the last look becomes a hole in seq before the next record. */
+/* Records that the kernel side lost, and malformed ones, leave a hole in seq before the next record. */
 static void
 lost_to_holes(struct agent *a)
 {
@@ -237,8 +237,8 @@ agent_read_states(struct agent *a, int fd)
 }
 
 /*
- * One pass over all processes. The ring is drained first: an exec is known before its usage. Those
- * that are followed but were not met are on their way out, or were forgotten on it.
+ * The ring is drained first, so that an exec is known before its usage. Followed processes that the pass does not
+ * see are exiting, or their exit was not reported.
  */
 bool
 agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
@@ -257,19 +257,19 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 	correlator_snapshot_begin(a->correlator, with_usage);
 	if (!agent_read_states(a, fd)) {
 		a->counts.broken_passes++;
-		return false;	/* whoever it did not reach is not gone for that */
+		return false;	/* processes that it did not reach are not gone */
 	}
 	if (with_untracked) {
 		a->other_processes = a->pass.untracked;
 		a->other_threads = a->pass.untracked_threads;
 	}
-	/* The count tells for certain only while none ends in the course of the pass. */
+	/* The count is certain only if no process ends during the pass. */
 	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.seen) {
 		fd = probes_stale_open(a->probes);
 		a->is_sweeping = true;
 		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->is_sweeping = false;
-		while (!agent_drain(a))		/* who was freed before the sweep came to it */
+		while (!agent_drain(a))		/* processes that were freed before the sweep reached them */
 			continue;
 	}
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));

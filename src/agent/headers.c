@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * headers: the head of a file in which an engine names its task.
+ * headers: reads the head of a file in which an engine names its task.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ agent_read_header(const char *engine, const char *path, char *task, char *sample
 {
 	struct agent *a = arg;
 	char text[HEADER_BYTES];
-	/* Never a fifo or a device that would hold us up. */
+	/* Never a fifo or a device that would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	ssize_t n;
 

@@ -1,7 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * host: its predecessor's memory, and the commit by which records, memory and the position in the ring
- * become safe together.
+ * host: restores the state of the previous agent, and commits records, state and ring position together.
  */
 #include "agent/host.h"
 
@@ -19,18 +18,18 @@
 #include "runtime/container_resolver.h"
 #include "spool/spool.h"
 
-/* Entries in the spool begin with whose they are. */
+/* The first byte of an entry in the spool: whose entry it is. */
 enum wal_owner {
 	WAL_AGENT = 'a',
 	WAL_CORRELATOR = 'c',
 };
 
-/* What the next agent must know of this one; an entry of WAL_AGENT, in this machine's byte order. */
+/* State of the agent itself for the next agent: the entry of WAL_AGENT, in this machine's byte order. */
 struct agent_entry {
 	char owner;
 	char version;			/* AGENT_ENTRY_VERSION */
 	char pad[2];
-	uint32_t ring_id;		/* which probes the count is of */
+	uint32_t ring_id;		/* probes of which kernel_lost_seen counts */
 	uint64_t kernel_lost_seen;
 	uint64_t lost_records;
 	int64_t alive_us;
@@ -44,11 +43,11 @@ on_wal_entry(const void *data, size_t len, void *arg)
 	char entry[64 << 10];
 
 	if (len + 1 > sizeof(entry))
-		return;		/* the correlator makes none that long */
+		return;		/* longer than any entry of the correlator */
 	entry[0] = WAL_CORRELATOR;
 	memcpy(entry + 1, data, len);
 	if (spool_put_wal(h->spool, entry, len + 1) < 0)
-		h->is_checkpoint_due = true;	/* without this one the others say too little */
+		h->is_checkpoint_due = true;	/* later entries may refer to the lost one */
 }
 
 static void
@@ -74,7 +73,7 @@ on_replay(const void *data, size_t len, void *arg)
 
 	if (len > 1 && bytes[0] == WAL_CORRELATOR) {
 		r = correlator_replay(a->correlator, bytes + 1, len - 1);
-		if (r < 0 && r != -ESTALE)	/* of another boot: none of those lives */
+		if (r < 0 && r != -ESTALE)	/* -ESTALE: of another boot, whose processes are gone */
 			a->counts.refused_entries++;
 		return;
 	}
@@ -90,8 +89,8 @@ on_replay(const void *data, size_t len, void *arg)
 }
 
 /*
- * Does what we know of the agent before reach up to what the ring still holds? Not when nobody
- * watched, nor when a batch was in memory only, for want of a disk, or the disk has lost it.
+ * Returns true if the restored state reaches up to what the ring still holds. It does not after a time without
+ * probes, nor if a batch was in memory only, without a disk, or the disk has lost it.
  */
 static bool
 is_unbroken(const struct host_agent *h)
@@ -129,7 +128,7 @@ commit(struct agent *a)
 	memcpy(place.boot_id, a->host_id.boot_id, sizeof(place.boot_id));
 	place.ring_id = probes_ring_id(a->probes);
 	place.position = ring_position(a->ring);
-	/* Where the disk takes nothing the batch is in memory: either way it is the spool's now. */
+	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
 	spool_commit(h->spool, &place, next_seq);
 	ring_release(a->ring);
 	if (h->owner.committed != NULL)
@@ -179,7 +178,7 @@ on_close(struct agent *a)
 }
 
 static const struct agent_scope scope = {
-	.calibrate_each = 5,		/* several times a second will do */
+	.calibrate_each = 5,		/* several times a second is enough */
 	.rests = true,
 	.leaves_out = is_self,
 	.takes_state = host_discover_state,
@@ -189,7 +188,7 @@ static const struct agent_scope scope = {
 	.close = on_close,
 };
 
-/* Where the batches in the spool end, if they were made from this very ring; 0: no idea. */
+/* Returns the ring position up to which the spool has batches, if they are from this very ring; 0: unknown. */
 static uint64_t
 spooled_position(const struct host_agent *h)
 {
@@ -202,7 +201,7 @@ spooled_position(const struct host_agent *h)
 	return place.position;
 }
 
-/* A correlator that knows what the one before knew. 0 or a negative errno. */
+/* Opens a correlator and replays the write-ahead log into it. 0 or a negative errno. */
 static int
 open_correlator(struct host_agent *h, const struct agent_host_options *o)
 {
@@ -227,12 +226,12 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);
 	if (!is_unbroken(h))
-		correlator_forget_live(a->correlator);	/* nobody watched: whether they live is not known */
+		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	a->is_entry_due = true;
 	return 0;
 }
 
-/* A GAP record, where the agent before did not see or keep all up to now. */
+/* Writes a GAP record if the previous agent did not see, or did not keep, everything up to now. */
 static void
 write_gap(struct host_agent *h)
 {
@@ -329,7 +328,7 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	a->n_settling = n;
 	is_whole = agent_snapshot(a, false, false);
 	a->n_settling = 0;
-	/* Those whose last word came while the pass was under way were met by neither half of it. */
+	/* A process whose last event arrived during the pass was in neither of its halves. */
 	while (!agent_drain(a))
 		continue;
 	correlator_tick(a->correlator, clock_ns(CLOCK_BOOTTIME), false);
@@ -398,12 +397,12 @@ agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, 
 	struct host_agent *h = host_agent(a);
 	struct ruleset *old = a->rules;
 
-	agent_drain_all(a);	/* what happened under the rules of before is judged by them */
+	agent_drain_all(a);	/* events under the old rules are judged by these */
 	a->rules = ruleset_ref(rules);
 	ruleset_unref(old);
 	h->on_rules = done;
 	h->on_rules_arg = arg;
-	/* First: what the kernel leaves out, the correlator would have left out too. */
+	/* First, so that the correlator never records a program that the kernel would have excluded. */
 	correlator_set_rules(a->correlator, rules);
 	return probes_set_rules(a->probes, a->base, rules, on_rules_in_kernel, h);
 }

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * host_state: what the files of a host's agent share: host.c, discover.c and containers.c.
+ * host_state: the state of a host's agent, shared by host.c, discover.c and containers.c.
  */
 #ifndef SLUICE_AGENT_HOST_STATE_H
 #define SLUICE_AGENT_HOST_STATE_H
@@ -9,22 +9,22 @@
 #include "agent/state.h"
 
 struct host_agent {
-	struct agent agent;		/* first: an agent of this scope is cast */
+	struct agent agent;		/* first: it is cast to struct host_agent */
 	struct spool *spool;		/* the caller's */
 	struct agent_owner owner;
-	struct container_resolver *names;	/* owned; NULL: nobody is asked */
+	struct container_resolver *names;	/* owned; NULL: no socket is configured */
 	void (*on_rules)(int error, uint64_t generation, void *arg);
 	void *on_rules_arg;
 
-	bool is_checkpoint_due;		/* an entry was lost: all of them again */
+	bool is_checkpoint_due;		/* an entry was lost: log the whole state again */
 	uint64_t lost_entries_seen;
-	int64_t last_alive_us;		/* of the agent before; 0: there was none */
-	uint64_t unspooled_bytes;	/* of the ring: taken from it, and in no batch of the spool */
+	int64_t last_alive_us;		/* last sign of life of the previous agent; 0: there was none */
+	uint64_t unspooled_bytes;	/* taken from the ring, but in no batch of the spool */
 
 	uint32_t own_pid;
 	uint64_t own_start_ticks;
-	struct proc_reader *found;		/* owned; while the processes that ran before are met */
-	struct state_event *unknown;	/* owned: processes that the first pass met, to be found */
+	struct proc_reader *found;		/* owned; while processes are discovered */
+	struct state_event *unknown;	/* owned: processes of a pass that are to be discovered */
 	size_t n_unknown;
 };
 
@@ -40,16 +40,16 @@ host_agent_const(const struct agent *a)
 	return (const struct host_agent *)a;
 }
 
-/* discover.c: processes that ran before the probes begin as programs that are found. */
+/* discover.c: processes that ran before the probes begin as discovered programs. */
 
-/* All that run now. 0 or a negative errno. */
+/* Discovers all processes that run now. 0 or a negative errno. */
 int host_discover(struct host_agent *h);
-/* Those that the rules before left out, and that these do not. */
+/* Discovers those that the old rules excluded and the current ones do not. 0 or a negative errno. */
 int host_discover_included(struct host_agent *h);
-/* A state of the first pass: true if it was dealt with. */
+/* Takes a state of a discovery pass; false: it is none, and the correlator's. */
 bool host_discover_state(struct agent *a, const struct state_event *s);
 
-/* containers.c: as of correlator_ops. */
+/* containers.c: the container callback of struct correlator_ops. */
 void host_on_container(const char *runtime, const char *id, void *arg);
 
 #endif

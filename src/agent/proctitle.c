@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Titles that programs write over their arguments, from /proc to the correlator: once a second, of those
- * alone whose engine's rules want that.
+ * proctitle: titles that programs write over their arguments, from /proc to the correlator: once a second, and only
+ * for programs whose engine's rules ask for it.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 
 enum {
-	TITLES_EACH = 256,	/* read in one pass; the others are next */
+	TITLES_EACH = 256,	/* in one pass; the rest follow in the next */
 	TITLE_BYTES = 4096,
 };
 
@@ -26,7 +26,7 @@ agent_read_titles(struct agent *a)
 		const struct program_key *key = &titled[i].key;
 		size_t len = proc_reader_title(a->titles, key->pid, title, sizeof(title));
 
-		/* Last, then all that was read was its own. */
+		/* Last: an unchanged start means that all that was read was of this process. */
 		if (len > 0 && correlator_title_hash(title, len) != titled[i].hash &&
 		    proc_reader_start_ticks(a->titles, key->pid) == proc_reader_ticks(key->start_ns))
 			correlator_title(a->correlator, key, title, len, clock_ns(CLOCK_BOOTTIME));

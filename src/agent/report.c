@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * report: the Host and Agent records, and all losses by component and reason.
+ * report: writes Host and Agent records, and collects losses by component and reason.
  */
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ attributed(const struct usage *u, enum usage_field field)
 	return (struct opt_u64){ u->value[field], usage_has(u, field) };
 }
 
-/* How much of the host the run used since the last such record, and how much it did not. */
+/* Writes a Host record; attributed usage is the difference since the last one. */
 void
 agent_write_host(struct agent *a)
 {

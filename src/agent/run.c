@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * run: the command's text and limits, whom to follow, and when all is over.
+ * run: opens the agent of one command, with its text and limits, and decides when it is finished.
  */
 #include "agent/run.h"
 
@@ -19,15 +19,15 @@
 #include "lake/writer.h"
 
 #define FINISH_MS 20
-#define FINISH_MS_LATER 200		/* once it has taken half a second */
-#define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to let go of what has ended */
+#define FINISH_MS_LATER 200		/* after half a second */
+#define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to free ended processes */
 #define COMMAND_TEXT_MAX 8192
 
 struct run_agent {
-	struct agent agent;		/* first: an agent of this scope is cast */
+	struct agent agent;		/* first: it is cast to struct run_agent */
 	struct lake_writer *lake;	/* owned */
 	char lake_error[256];
-	struct event *on_finish;	/* owned timer, while finishing; as all below */
+	struct event *on_finish;	/* owned; NULL until agent_finish(), as are the members below it */
 	bool is_finish_slow;
 	bool wait_for_all;
 	int wait_status;
@@ -42,7 +42,7 @@ run_agent(struct agent *a)
 	return (struct run_agent *)a;
 }
 
-/* The command line as one string, redacted; the caller frees it. NULL: no memory. */
+/* Returns the command line as one string, redacted, which the caller frees; NULL: no memory. */
 static char *
 command_text(const char *const *command)
 {
@@ -70,7 +70,7 @@ command_text(const char *const *command)
 	return out;
 }
 
-/* The run, with the command's text and limits. 0 or a negative errno. */
+/* Opens a correlator for the run, with the command's text and limits. 0 or a negative errno. */
 static int
 open_correlator(struct agent *a, const struct agent_run_options *o)
 {
@@ -238,8 +238,8 @@ finish(struct run_agent *run)
 }
 
 /*
- * Between a process's end and its record lie its parent's wait(2) and the kernel's grace period. A
- * process that is followed but that the pass did not meet is in between: wait for it, within reason.
+ * Between a process's end and its record lie its parent's wait(2) and the kernel's grace period. Wait, up to a
+ * limit, for processes that are followed but that the pass did not see: they are in between.
  */
 static void
 on_finish_timer(evutil_socket_t fd, short what, void *arg)
@@ -280,7 +280,7 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	const struct timeval every = { 0, FINISH_MS * 1000 };
 	struct run_agent *run = run_agent(a);
 
-	event_del(a->on_second);	/* on_finish does it more often */
+	event_del(a->on_second);	/* on_finish replaces it, and runs more often */
 	run->wait_status = wait_status;
 	run->wait_for_all = wait_for_all;
 	run->on_done = on_done;

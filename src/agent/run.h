@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * run: the agent of `sluice run`: one command and all that descends from it, in one run, into a lake of files.
+ * run: the agent of `sluice run`: one command and its descendants, in one run, into a lake of files.
  */
 #ifndef SLUICE_AGENT_RUN_H
 #define SLUICE_AGENT_RUN_H
@@ -10,7 +10,7 @@
 struct agent_run_options {
 	struct agent_options agent;
 	const char *lake;
-	const char *run_id;		/* NULL: a fresh UUID */
+	const char *run_id;		/* NULL: a new UUID */
 	const char *pipeline;
 	const char *task;
 	const char *sample;
@@ -18,25 +18,25 @@ struct agent_run_options {
 };
 
 /*
- * Loads the probes, opens the lake, starts the timers. Nothing is followed yet. base must outlive
- * it. 0, or a negative errno with *ret untouched and a sentence in error.
+ * Loads the probes, opens the lake and starts the timers; no process is followed yet. base must outlive the agent.
+ * 0, or a negative errno with *ret untouched and a sentence in error.
  */
 int agent_open_run(struct event_base *base, const struct agent_run_options *options, struct agent **ret,
     char *error, size_t error_size);
 
-/* Children that this process forks from now on (until false) begin the run. */
+/* While on, children that this process forks begin the run. */
 void agent_adopt(struct agent *a, bool on);
 
 /*
- * The command has ended with this wait status: collects what is under way, and with wait_for_all
- * whatever still runs, then writes the END records and calls on_done, on the loop.
+ * Ends the run after the command has ended with this wait(2) status: handles pending events, waits for descendants
+ * if wait_for_all, writes the END records and calls on_done on the loop.
  */
 void agent_finish(struct agent *a, int wait_status, bool wait_for_all,
     void (*on_done)(void *arg), void *arg);
-/* While finishing: wait for the rest no longer. */
+/* Stops waiting for descendants after agent_finish(). */
 void agent_finish_now(struct agent *a);
 
-/* One line on the lake's last failure; "" when it works. Valid until the next call. */
+/* Returns one line on the lake's last failure; "" if there was none. Valid until the next call. */
 const char *agent_lake_error(struct agent *a);
 
 #endif

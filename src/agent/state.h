@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * state: what the files of agent/ share, and nobody else includes.
+ * state: the agent's state, shared by the files of agent/ and included by no other folder.
  *
  *	agent.c       opens the stages that every agent has, and closes them; timers
  *	events.c      events from the kernel to the correlator, records to the stream
  *	headers.c     files that name an engine's tasks
- *	titles.c      titles that programs write over their arguments
+ *	proctitle.c   titles that programs write over their arguments
  *	report.c      Host and Agent records, losses
  *	run.c         the agent of one command
- *	host.c        the agent of a host: what it remembers, and its commits
+ *	host.c        the agent of a host: its restored state, and its commits
  *	discover.c    processes that ran before it
  *	containers.c  names of containers
  */
@@ -29,46 +29,46 @@
 struct agent_settling;
 struct event;
 
-/* Events by kind. */
+/* Numbers of events and failures since the start. */
 struct agent_counts {
 	uint64_t exec;
 	uint64_t exit;
 	uint64_t cgroup;
 	uint64_t snapshot;		/* states that the iterator wrote */
 	uint64_t drains;
-	uint64_t found;			/* processes that ran before */
+	uint64_t found;			/* discovered processes */
 	uint64_t synthesized;		/* ends that the kernel did not report in time */
-	uint64_t broken_passes;		/* of the iterator */
+	uint64_t broken_passes;		/* passes of the iterator that broke off */
 	uint64_t malformed;		/* refused by the decoder */
-	uint64_t refused_entries;		/* of the agent before, refused */
+	uint64_t refused_entries;		/* entries of the previous agent */
 };
 
-/* One pass over all processes. */
+/* Counts of one pass over all processes. */
 struct agent_pass {
 	uint64_t untracked;
 	uint64_t untracked_threads;
 	uint64_t seen;			/* followed processes */
 	uint64_t seen_threads;
 	uint64_t seen_ended;
-	uint64_t seen_ending;		/* zombies too young to be counted final */
+	uint64_t seen_ending;		/* zombies too young for final counters */
 };
 
-/* What one kind of agent does in its own way: all that it follows is a run, or the host. */
+/* What one kind of agent does in its own way: an agent of a run, or of the host. */
 struct agent_scope {
-	unsigned calibrate_each;	/* drains */
-	bool rests;			/* the ring of an idle host is drained less often */
-	/* Is this process left out of all records? NULL: none is. */
+	unsigned calibrate_each;	/* in drains */
+	bool rests;			/* drains less often while the host is idle */
+	/* Returns true if this process is never recorded. NULL: all are. */
 	bool (*leaves_out)(const struct agent *a, const struct program_key *key);
-	/* Takes a state that the correlator is not to have now. NULL: none. */
+	/* Returns true if it took the state, which the correlator then does not get. NULL: none. */
 	bool (*takes_state)(struct agent *a, const struct state_event *s);
-	/* What was made since the last commit is safe, then the ring's room is the kernel's again. */
+	/* Makes records since the last commit safe, then releases the ring's space to the kernel. */
 	void (*commit)(struct agent *a);
-	void (*tick)(struct agent *a, int64_t now_us);	/* each second; NULL: nothing is due */
-	/* Adds to an Agent record what became of records. */
+	void (*tick)(struct agent *a, int64_t now_us);	/* once a second; NULL: nothing is due */
+	/* Adds the numbers of delivered and waiting records to an Agent record. */
 	void (*describe)(struct agent *a, struct agent_record *r);
-	/* Appends losses of its own. NULL: it has none. */
+	/* Appends losses of this kind of agent. NULL: it has none. */
 	void (*losses)(const struct agent *a, struct loss_list *to);
-	/* Closes what it opened beside the stages. 0 or a negative errno. */
+	/* Closes what this kind of agent opened in addition. 0 or a negative errno. */
 	int (*close)(struct agent *a);
 };
 
@@ -81,10 +81,10 @@ struct agent {
 	struct correlator *correlator;
 	struct stream *stream;
 	struct host *host;
-	struct proc_reader *titles;		/* reads titles; NULL: none were to be read yet */
+	struct proc_reader *titles;		/* NULL until a title is due */
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct ruleset *rules;		/* a reference */
-	struct event *on_ring;		/* woken by the kernel side when a quarter is full */
+	struct event *on_ring;		/* readable when a quarter of the ring is full */
 	struct event *on_drain;		/* timer */
 	struct event *on_second;	/* timer: snapshot, tick */
 
@@ -95,27 +95,27 @@ struct agent {
 	uint32_t cpus;
 	uint64_t interval_ns;
 	uint64_t start_ns;
-	uint64_t last_record_ns;	/* of the interval's records */
+	uint64_t last_record_ns;	/* of Usage, Host and LIVE records */
 
 	struct agent_counts counts;
-	uint64_t kernel_lost_seen;	/* already turned into holes, as the next two */
+	uint64_t kernel_lost_seen;	/* already turned into holes in seq, as the next two */
 	uint64_t malformed_seen;
-	uint64_t lost_records;		/* all holes of this agent_id, over restarts */
-	bool is_entry_due;		/* what the next agent of this agent_id must know has changed */
-	unsigned quiet_drains;		/* in a row, with nothing in the ring */
+	uint64_t lost_records;		/* holes of this agent_id, over restarts */
+	bool is_entry_due;		/* the state for the next agent has changed */
+	unsigned quiet_drains;		/* in a row that found the ring empty */
 	bool is_slow;
-	const char *message;		/* of the Agent record under way */
+	const char *message;		/* of the Agent record that is being written; NULL: none */
 
 	struct agent_pass pass;
-	uint64_t other_processes;	/* of the last pass with untracked processes */
+	uint64_t other_processes;	/* untracked ones, in the last pass that counted them */
 	uint64_t other_threads;
-	bool is_sweeping;		/* states come from the map, not from the kernel's last word */
+	bool is_sweeping;		/* states are from the map of followed processes, not from the iterator */
 	struct stale_entry {
 		uint64_t key;
 		uint64_t start_ns;
-	} forget[1024];			/* whose entries in the kernel are to go */
+	} forget[1024];			/* entries in the kernel that are to be removed */
 	size_t n_forget;
-	struct agent_settling *settling;	/* the caller's of agent_settle(), while it runs */
+	struct agent_settling *settling;	/* of agent_settle()'s caller, during that call */
 	size_t n_settling;
 
 	struct usage usage_last_second;
@@ -126,48 +126,57 @@ struct agent {
 };
 
 /*
- * agent.c: the steps in which an agent is opened, in this order; each 0, or a negative errno with a sentence in
- * error. `a` is the beginning of what the scope allocated, zeroed; agent_close() frees it after any of them.
+ * agent.c: the steps of opening an agent, in this order. Each returns 0, or a negative errno with a sentence in
+ * error. `a` is at the start of what the kind of agent allocated, zeroed; agent_close() frees it after any of them.
  */
 
-/* The probes, this host, and who owns the files from here on. probes: without what is in options. */
+/*
+ * Opens the probes, reads the host's identity, and sets the owner of files from now on. probes: options beyond
+ * those in options.
+ */
 int agent_init(struct agent *a, struct event_base *base, const struct agent_scope *scope,
     const struct agent_options *options, const struct probes_options *probes, char *error, size_t error_size);
-/* agent_id is set. first_seq: where numbering goes on, by topic; NULL: at 0. */
+/* Opens the stream; a->agent_id must be set. first_seq: the next seq of each topic; NULL: all 0. */
 int agent_open_stream(struct agent *a, struct stream_output output, const uint64_t *first_seq, char *error,
     size_t error_size);
-/* position: where an agent before had read up to; 0 unknown. */
+/* Opens the ring. position: up to which an earlier agent has read; 0: unknown. */
 int agent_open_ring(struct agent *a, uint64_t position, char *error, size_t error_size);
-/* What a correlator is made with, to which the scope adds. */
+/* Returns the callbacks that both kinds of agent give to a correlator. */
 struct correlator_ops agent_correlator_ops(const struct agent_options *options);
-/* The correlator is there: the decoder, redaction, timers. */
+/* Opens the decoder, sets redaction and starts the timers; a->correlator must be set. */
 int agent_begin(struct agent *a, const struct agent_options *options, char *error, size_t error_size);
-/* The first pass and the first records. */
+/* Makes the first pass and writes the first records. */
 void agent_announce(struct agent *a);
 
 void agent_uuid_new(char out[UUID_TEXT_SIZE]);
-/* How arguments are redacted from here on. 0, or a negative errno with all as it was and a sentence in error. */
+/*
+ * Sets how arguments are redacted from now on. 0, or a negative errno with nothing changed and a sentence in error.
+ */
 int agent_redact(struct agent *a, const struct redaction_options *options, char *error, size_t error_size);
 
 /* events.c */
 
-/* Where the decoder's events go. */
+/* Callbacks of the decoder; arg is the agent. */
 extern const struct decode_ops agent_decode_ops;
-/* True when the ring is empty. Bounded: a flood leaves the loop time for the rest. */
+/*
+ * Handles events from the ring; returns true if it is empty. Bounded, so that a flood leaves time to the rest of
+ * the loop.
+ */
 bool agent_drain(struct agent *a);
-/* One pass over all followed processes; false: it broke off. */
+/* Makes one pass over all followed processes; returns false if it broke off. */
 bool agent_snapshot(struct agent *a, bool with_usage, bool with_untracked);
-/* Reads what an iterator writes, and closes fd; false where it broke off. */
+/* Reads what an iterator writes, and closes fd; returns false if it broke off. */
 bool agent_read_states(struct agent *a, int fd);
-/* A cgroup's path and limits, and what the rules in the kernel make of it. */
+/* Adds limits to a cgroup's path and passes it to the correlator and to the rules in the kernel. */
 void agent_learn_cgroup(struct agent *a, struct cgroup_event *s);
-/* Records to the stream; what fails is counted there. */
+/* Sets the callbacks for records to those that write to the stream, which counts failures. */
 void agent_record_ops(struct correlator_ops *ops);
 
-/* headers.c: as of correlator_ops. */
+/* headers.c: the header callback of struct correlator_ops. */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
 
-/* titles.c: after a pass over all processes. */
+/* proctitle.c */
+/* Reads due titles; called after a pass over all processes. */
 void agent_read_titles(struct agent *a);
 
 /* report.c */
