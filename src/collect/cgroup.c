@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cgroup: where the cgroup hierarchies are mounted, and what limits a cgroup path lives under.
+ * cgroup: mount points of the cgroup hierarchies, and the limits that apply to a cgroup path.
  */
 #include "collect/cgroup.h"
 
@@ -15,10 +15,10 @@
 #include "base/file.h"
 #include "collect/proctext.h"
 
-#define MOUNTINFO_MAX (16u << 20)	/* a host of thousands of containers */
-#define VALUE_MAX 65536			/* a cpuset list of every second of 10,000 CPUs */
+#define MOUNTINFO_MAX (16u << 20)	/* enough for a host of thousands of containers */
+#define VALUE_MAX 65536			/* enough for a cpuset list of every second of 10,000 CPUs */
 
-/* The hierarchies that limit CPUs and memory; v1 may mount several of them as one. */
+/* Hierarchies that limit CPUs and memory; v1 may mount several of them as one. */
 enum hierarchy {
 	HIERARCHY_V2,
 	HIERARCHY_CPU,
@@ -31,14 +31,14 @@ static const char *const controllers[HIERARCHIES] = { "", "cpu", "cpuset", "memo
 
 struct cgroup_mount {
 	char *point;	/* owned; NULL: not mounted */
-	char *root;	/* owned; the cgroup at point, "/" but in a container */
+	char *root;	/* owned; the cgroup mounted at point, "/" except in a container */
 };
 
 struct cgroup_mounts {
 	struct cgroup_mount mount[HIERARCHIES];
 };
 
-/* Sets one hierarchy's mount, unless a mount of its root, which reaches everything, is known. */
+/* Sets one hierarchy's mount, unless a mount of its root is known: that reaches everything. */
 static int
 set_mount(struct cgroup_mount *m, const char *root, const char *point)
 {
@@ -83,7 +83,7 @@ cgroup_mounts_open(const char *proc, struct cgroup_mounts **ret)
 	while ((r = proctext_next_cgroup_mount(&text, &len, &mount)) != 0) {
 		if (r < 0 || proctext_unescape(mount.root, root, sizeof(root)) < 0 ||
 		    proctext_unescape(mount.point, point, sizeof(point)) < 0)
-			continue;	/* one odd mount is not worth the others */
+			continue;	/* a malformed mount must not hide the others */
 		for (int i = 0; i < HIERARCHIES; i++) {
 			bool is_it = i == HIERARCHY_V2 ? mount.is_v2 :
 			    !mount.is_v2 && proctext_list_has(mount.controllers, controllers[i]);
@@ -114,7 +114,7 @@ cgroup_mounts_close(struct cgroup_mounts *m)
 	free(m);
 }
 
-/* What the walk up reads with; lives for one cgroup_limits_read. */
+/* Buffers and result of one walk up a hierarchy, for one cgroup_limits_read(). */
 struct walk {
 	struct file_text value;
 	struct file_text period;
@@ -142,7 +142,7 @@ limit_memory(struct walk *w, struct opt_u64 bytes)
 		w->limits.memory_bytes = bytes;
 }
 
-/* A file of dir; false where this level has none: the root, or a controller that is off. */
+/* Reads a file of dir; returns false if this level has none: the root, or a disabled controller. */
 static bool
 has_value(int dir, const char *name, struct file_text *t)
 {
@@ -154,7 +154,7 @@ static const char *const cpusets[2][2] = {
 	{ "cpuset.cpus", "cpuset.effective_cpus" },
 };
 
-/* What one level, whose directory is dir, sets. Text that makes no sense sets nothing. */
+/* Applies the limits that one level sets, whose directory is dir. Malformed text sets none. */
 static void
 read_level(struct walk *w, enum hierarchy hierarchy, int dir)
 {
@@ -170,7 +170,7 @@ read_level(struct walk *w, enum hierarchy hierarchy, int dir)
 	    proctext_cfs(w->value.text, w->value.len, w->period.text, w->period.len, &cpus) == 0 &&
 	    cpus.known)
 		limit_cpus(w, cpus.value);
-	/* v2: an empty one takes the parent's. What is effective leaves out CPUs that are offline. */
+	/* In v2 an empty cpuset is inherited from the parent. The effective one excludes offline CPUs. */
 	for (size_t i = 0; (hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_CPUSET) &&
 	    i < sizeof(cpusets[0]) / sizeof(cpusets[0][0]); i++)
 		if (has_value(dir, cpusets[hierarchy == HIERARCHY_CPUSET][i], &w->value) &&
@@ -184,7 +184,7 @@ read_level(struct walk *w, enum hierarchy hierarchy, int dir)
 		limit_memory(w, bytes);
 }
 
-/* The part of path below the mount's root; NULL where the mount does not reach it. */
+/* Returns the part of path below the mount's root; NULL if the mount does not reach it. */
 static const char *
 below(const struct cgroup_mount *m, const char *path)
 {
@@ -197,7 +197,7 @@ below(const struct cgroup_mount *m, const char *path)
 	return NULL;
 }
 
-/* "/../x", as a cgroup namespace shows what is outside of it, would lead out of the hierarchy. */
+/* A cgroup namespace shows cgroups outside of it as "/../x", which would lead out of the hierarchy. */
 static bool
 has_dots(const char *path)
 {
@@ -219,7 +219,7 @@ walk_up(struct walk *w, const struct cgroup_mounts *m, enum hierarchy hierarchy,
 		return;
 	path = below(mount, path);
 	if (path == NULL)
-		path = "";	/* only the mounted cgroup itself, which is our own container's */
+		path = "";	/* only the mounted cgroup itself: our own container's */
 	stop = strlen(mount->point);
 	n = snprintf(full, sizeof(full), "%s%s", mount->point, path);
 	if (n >= (int)sizeof(full))

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cgroup: where the cgroup hierarchies are mounted, and what limits a cgroup path lives under.
+ * cgroup: mount points of the cgroup hierarchies, and the limits that apply to a cgroup path.
  */
 #ifndef SLUICE_COLLECT_CGROUP_H
 #define SLUICE_COLLECT_CGROUP_H
@@ -9,30 +9,29 @@
 
 struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset and memory */
 
-/* What a cgroup and its ancestors allow; unknown: no limit. */
+/* Limits of a cgroup and its ancestors; unknown: no limit. */
 struct cgroup_limits {
-	struct opt_double cpus;		/* the lesser of the CFS quota and the cpuset's CPUs that are online */
+	struct opt_double cpus;		/* the smaller of the CFS quota and the number of online CPUs in the cpuset */
 	struct opt_u64 memory_bytes;
 };
 
-/*
- * Reads PROC/self/mountinfo. 0 or a negative errno with *ret untouched; a host without any cgroup
- * mount is no error.
- */
+/* Reads PROC/self/mountinfo. 0, or a negative errno with *ret untouched; a host without cgroup mounts is no error. */
 int cgroup_mounts_open(const char *proc, struct cgroup_mounts **ret);
-void cgroup_mounts_close(struct cgroup_mounts *m);	/* NULL is fine */
+void cgroup_mounts_close(struct cgroup_mounts *m);	/* m may be NULL */
 
 /*
- * The tightest limits on the way from each path up to its hierarchy's root. v2_path is the path in
- * the v2 hierarchy; v1_path the one in v1's memory hierarchy, also tried for cpu and cpuset (the
- * schedulers use one path in all). Either may be NULL. A path that is gone is skipped up to its first
- * ancestor that exists. online is the host's CPU count: a cpuset of all of them, a quota above it
- * and memory above memory_bytes are no limits (0: not known, do not compare).
+ * Fills in the tightest limits between each path and its hierarchy's root. v2_path is the path in the v2 hierarchy;
+ * v1_path the one in v1's memory hierarchy, also tried for cpu and cpuset (schedulers use one path in all). Either
+ * may be NULL. A path that no longer exists is replaced by its nearest existing ancestor. online is the host's
+ * number of CPUs and memory_bytes its memory; limits that are not below them are none (0: unknown, not compared).
  */
 void cgroup_limits_read(const struct cgroup_mounts *m, const char *v2_path, const char *v1_path,
     uint32_t online, uint64_t memory_bytes, struct cgroup_limits *ret);
 
-/* The same for a live process, by its PROC/PID/cgroup, each hierarchy with its own path. */
+/*
+ * Fills in the limits of a live process like cgroup_limits_read(), with a path per hierarchy from PROC/PID/cgroup.
+ * 0, or a negative errno with *ret untouched.
+ */
 int cgroup_limits_of_pid(const struct cgroup_mounts *m, const char *proc, uint32_t pid,
     uint32_t online, uint64_t memory_bytes, struct cgroup_limits *ret);
 

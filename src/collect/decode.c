@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Checks and unpacks what bpf/ wrote (bpf/event.h).
+ * decode: checks and unpacks the records of bpf/ (bpf/event.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ decoder_set_argv_max(struct decoder *d, size_t bytes)
 }
 
 /*
- * Components, leaf first, each with its NUL → "/a/b/leaf". Lengths add up to len + 1 at most:
- * each NUL becomes a slash. 0, or -EBADMSG where the last NUL is missing or out is too small.
+ * Joins components, leaf first, each with its NUL, to "/a/b/leaf". The result has len + 1 bytes at most, since each
+ * NUL becomes a slash. 0, or -EBADMSG if the last NUL is missing or out is too small.
  */
 static int
 path_join(const char *components, size_t len, char *out, size_t out_size)
@@ -72,7 +72,7 @@ path_join(const char *components, size_t len, char *out, size_t out_size)
 	}
 	if (components[len - 1] != '\0')
 		return -EBADMSG;
-	at = out + len;		/* filled from its end */
+	at = out + len;		/* filled from the end */
 	*at = '\0';
 	for (size_t begin = 0; begin < len;) {
 		size_t n = strlen(components + begin);
@@ -105,7 +105,7 @@ key_decode(const struct event_id *id)
 	return (struct program_key){ .start_ns = id->start_ns, .pid = id->pid, .index = id->index };
 }
 
-/* Splits len bytes at their NULs; an argument that was cut has none. */
+/* Splits len bytes at their NULs, of which a truncated last argument has none. */
 static size_t
 argv_decode(struct decoder *d, const char *bytes, size_t len, size_t argc)
 {
@@ -121,7 +121,7 @@ argv_decode(struct decoder *d, const char *bytes, size_t len, size_t argc)
 	return n;
 }
 
-/* "NAME=value" strings, each with its NUL, apart. How many, or -EBADMSG. */
+/* Splits "NAME=value" strings, each with its NUL. Returns their number, or -EBADMSG. */
 static int
 variables_decode(struct decoder *d, const char *bytes, size_t len)
 {
@@ -176,7 +176,7 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
 		ev->cgroup_v2, ev->cgroup_v1 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));
-	/* A path of no components is "/", which no executable is; a cut one is not a path. */
+	/* A path without components is "/", which no executable is; a truncated path is unknown. */
 	s.exe = ev->exe_len > 0 && !(ev->flags & EVENT_EXE_CUT) ? d->exe : NULL;
 	s.cwd = ev->flags & EVENT_CWD_CUT ? NULL : d->cwd;
 	argv_len = ev->argv_len < d->argv_max ? ev->argv_len : d->argv_max;
@@ -191,7 +191,7 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	if (s.has_replaced)
 		counters_decode(d, &ev->prev, ev->flags, &s.replaced);
 	d->ops.exec(&s, d->arg);
-	/* They are redacted by now, where they are kept: as they were they stay nowhere. */
+	/* The correlator has redacted what it keeps; no copy of the originals may remain. */
 	explicit_bzero(d->args, argv_len);
 	explicit_bzero(d->env, ev->env_len);
 	return 0;
@@ -244,7 +244,7 @@ decode_cgroup(struct decoder *d, const void *record, size_t len, enum state_kind
 	return 0;
 }
 
-/* By enum event_kind: the least bytes of a record, what unpacks it, and for a state what it is of. */
+/* By enum event_kind: the least size of a record, its decoder, and the kind of a state. */
 static const struct {
 	size_t least;
 	int (*decode)(struct decoder *d, const void *record, size_t len, enum state_kind kind);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * host: what the whole host has and did, sampled from /proc; the figures of struct host_record.
+ * host: samples of what the whole host has and did, from /proc; the figures of struct host_record.
  */
 #include "collect/host.h"
 
@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "collect/proctext.h"
 
-#define TEXT_MAX (4u << 20)	/* /proc/stat of thousands of CPUs and interrupts */
-#define DEVICES_MAX 4096	/* more of them are not counted: veths of a broken host */
+#define TEXT_MAX (4u << 20)	/* enough for /proc/stat of thousands of CPUs and interrupts */
+#define DEVICES_MAX 4096	/* further ones are not counted: veths of a broken host */
 #define NAME_MAX_LEN 64
 
 enum source {
@@ -46,21 +46,23 @@ static const char *const source_path[SOURCES] = {
 	[SOURCE_NET_DEV] = "1/net/dev",
 };
 
-/* A disk or an interface. Each has counters of its own, so that one that is unplugged takes no
- * bytes away and one that is plugged in brings only its own. */
+/*
+ * A disk or an interface. Each has its own counters, so that unplugging one subtracts nothing and plugging one in
+ * adds only its own bytes.
+ */
 struct device {
 	char name[NAME_MAX_LEN];
 	uint64_t in;
 	uint64_t out;
-	bool is_real;		/* whole disk; interface with a device behind it */
-	uint32_t round;		/* last seen in */
+	bool is_real;		/* a whole disk; an interface with a device */
+	uint32_t round;		/* in which it was last seen */
 	UT_hash_handle hh;
 };
 
 struct devices {
 	struct device *by_name;	/* owned */
 	uint32_t round;
-	bool has_base;		/* the counters of the last sample are whole */
+	bool has_base;		/* counters of the last sample are complete */
 };
 
 /* Bytes in and out since the last sample. */
@@ -70,12 +72,12 @@ struct traffic {
 };
 
 struct host {
-	int fd[SOURCES];	/* -1: not there */
+	int fd[SOURCES];	/* -1: missing */
 	char *sys;		/* owned */
-	long hz;		/* ticks a second of /proc/stat */
+	long hz;		/* ticks per second in /proc/stat */
 	struct file_text text;
 	uint64_t then_ns;	/* CLOCK_BOOTTIME of the last sample */
-	struct proc_stat stat;	/* of then */
+	struct proc_stat stat;	/* of the last sample */
 	struct proc_pressure psi[3];
 	bool has_psi[3];
 	struct devices disks;
@@ -98,7 +100,7 @@ exists(const char *dir, const char *class, const char *name, const char *what)
 	    (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
-/* Is it made of other disks, or of none? Those would count the same bytes twice. */
+/* A disk made of others would count the same bytes twice. */
 static bool
 is_whole_disk(const struct host *h, const char *name)
 {
@@ -111,7 +113,7 @@ is_whole_disk(const struct host *h, const char *name)
 	for (size_t i = 0; virtual[i] != NULL; i++)
 		if (strncmp(name, virtual[i], strlen(virtual[i])) == 0)
 			return false;
-	/* sysfs writes '!' for the '/' of "cciss/c0d0". */
+	/* sysfs has '!' for the '/' of "cciss/c0d0". */
 	for (size_t i = 0; i == 0 || name[i - 1] != '\0'; i++)
 		sysname[i] = name[i] == '/' ? '!' : name[i];
 	if (!exists(h->sys, "block", sysname, ""))
@@ -127,7 +129,7 @@ is_whole_disk(const struct host *h, const char *name)
 	return !has_slave;
 }
 
-/* A virtual function below a synthetic card (Azure) has a device, and its master has it too. */
+/* A virtual function below a synthetic card (Azure) has a device, and so does its master. */
 static bool
 is_real_interface(const struct host *h, const char *name)
 {
@@ -146,7 +148,7 @@ devices_done(struct devices *d)
 	}
 }
 
-/* Drops those that this round has not seen. */
+/* Drops devices that this round has not seen. */
 static void
 devices_sweep(struct devices *d)
 {
@@ -161,8 +163,8 @@ devices_sweep(struct devices *d)
 }
 
 /*
- * The device of that name with its new counters, and in *moved what it did since the last sample:
- * all that it ever did if it is new. NULL where there is no room, or the name fits none.
+ * Finds or makes a device, stores its new counters, and sets *moved to the bytes since the last sample; of a new
+ * device, to all bytes. Returns NULL if there is no room, or the name is too long.
  */
 static struct device *
 devices_note(struct devices *d, struct proc_word name, uint64_t in, uint64_t out,
@@ -183,7 +185,7 @@ devices_note(struct devices *d, struct proc_word name, uint64_t in, uint64_t out
 		memcpy(device->name, name.at, name.len);
 		HASH_ADD(hh, d->by_name, name, name.len, device);
 	}
-	/* Lower than before: made anew under the same name. */
+	/* A counter that decreased is of a new device with the same name. */
 	moved->in = in >= device->in ? in - device->in : in;
 	moved->out = out >= device->out ? out - device->out : out;
 	device->in = in;
@@ -192,7 +194,7 @@ devices_note(struct devices *d, struct proc_word name, uint64_t in, uint64_t out
 	return device;
 }
 
-/* Ends a round: is *ret a difference that holds? */
+/* Ends a round; returns whether the difference to the last sample is valid. */
 static bool
 devices_end(struct devices *d, int error)
 {
@@ -275,7 +277,7 @@ sample_interfaces(struct host *h, struct traffic *ret)
 	return devices_end(&h->interfaces, r);
 }
 
-/* The part of the interval that was stalled; what is known of it now and then. */
+/* Returns the part of the interval that was stalled. */
 static struct opt_double
 share(uint64_t now_us, uint64_t then_us, uint64_t interval_ns)
 {
@@ -303,13 +305,13 @@ sample_pressure(struct host *h, enum source source, uint64_t interval_ns)
 	if (!had)
 		return pressure;
 	pressure.some = share(now.some_us, then.some_us, interval_ns);
-	/* Of a host's CPUs the kernel writes a full line of zeros for the sake of old readers. */
+	/* For a host's CPUs the kernel writes a full line of zeros, for compatibility with old readers. */
 	if (source != SOURCE_PSI_CPU && now.full_us.known && then.full_us.known)
 		pressure.full = share(now.full_us.value, then.full_us.value, interval_ns);
 	return pressure;
 }
 
-/* Ticks between two readings as nanoseconds; iowait is known to go down. */
+/* Returns the ticks between two readings in nanoseconds; iowait may decrease. */
 static uint64_t
 ticks_ns(const struct host *h, uint64_t now, uint64_t then)
 {
@@ -335,7 +337,7 @@ host_sample(struct host *h, struct host_sample *ret)
 	if (r == 0)
 		r = proctext_meminfo(h->text.text, h->text.len, &mem);
 	if (r < 0)
-		return r;	/* nothing of h has moved yet */
+		return r;	/* nothing in h has changed yet */
 
 	s.interval_ns = now_ns - h->then_ns;
 	s.cpus = stat.cpus;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process → an exec event.
+ * proc_reader: makes an exec event from /proc/PID/{stat,exe,cwd,cmdline,cgroup} of one process.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,10 +17,10 @@
 
 #define ARGS_MAX 4096
 #define DELETED " (deleted)"
-#define STAT_START 22		/* fields of /proc/PID/stat, from 1; proc(5) */
+#define STAT_START 22		/* fields of /proc/PID/stat, counted from 1; proc(5) */
 #define STAT_VSIZE 23
-#define TASK_SIZE 40		/* below /proc: PID, or PID/task/TID */
-#define ASKED_MAX 64		/* threads of a process whose first one has ended */
+#define TASK_SIZE 40		/* of a path below /proc: PID, or PID/task/TID */
+#define ASKED_MAX 64		/* threads tried of a process whose first thread has ended */
 
 struct proc_reader {
 	char proc[PATH_MAX];
@@ -48,7 +48,7 @@ proc_reader_new(const char *proc, struct proc_reader **ret)
 void
 proc_reader_free(struct proc_reader *f)
 {
-	if (f != NULL)		/* arguments, not yet redacted */
+	if (f != NULL)		/* arguments before redaction */
 		explicit_bzero(f->cmdline, sizeof(f->cmdline));
 	free(f);
 }
@@ -66,7 +66,7 @@ task_of(uint32_t pid, char out[TASK_SIZE])
 	snprintf(out, TASK_SIZE, "%u", pid);
 }
 
-/* Up to size - 1 bytes, NUL-terminated; -errno. */
+/* Reads up to size - 1 bytes, NUL-terminated; returns their number or -errno. */
 static ssize_t
 read_file(const struct proc_reader *f, const char *task, const char *name, char *out, size_t size)
 {
@@ -86,7 +86,7 @@ read_file(const struct proc_reader *f, const char *task, const char *name, char 
 	return (ssize_t)len;
 }
 
-/* The target of a link, without the mark of a deleted one; NULL: not to be had. */
+/* Reads a link without its " (deleted)"; NULL: it cannot be read. */
 static const char *
 read_link(const struct proc_reader *f, const char *task, const char *name, char out[PATH_MAX + 1])
 {
@@ -123,7 +123,7 @@ found_ticks_ns(uint64_t ticks)
 	return ticks * tick_ns();
 }
 
-/* A number of /proc/.../stat; 0: it is gone. */
+/* Returns a number of /proc/.../stat; 0: the task is gone. */
 static uint64_t
 stat_field(const struct proc_reader *f, const char *task, int wanted)
 {
@@ -132,7 +132,7 @@ stat_field(const struct proc_reader *f, const char *task, int wanted)
 
 	if (read_file(f, task, "stat", text, sizeof(text)) <= 0)
 		return 0;
-	at = strrchr(text, ')');	/* comm may hold anything, spaces and parentheses too */
+	at = strrchr(text, ')');	/* comm may contain spaces and parentheses */
 	for (int field = 2; at != NULL && field < wanted; field++)
 		at = strchr(at + 1, ' ');
 	return at != NULL ? strtoull(at, NULL, 10) : 0;
@@ -209,8 +209,9 @@ read_cgroups(struct proc_reader *f, const char *task)
 }
 
 /*
- * What only a task with memory tells. False: it has none, so that what was read may be half of it. Why a
- * link cannot be read does not say which: without memory the kernel may refuse what it grants with it.
+ * Reads values that only a task with memory has. Returns false if it has none, so that values read before may be
+ * incomplete. The error of readlink(2) does not show which: without memory the kernel may refuse links that it allows
+ * with it.
  */
 static bool
 read_memory(struct proc_reader *f, const char *task, struct exec_event *s)
@@ -219,11 +220,11 @@ read_memory(struct proc_reader *f, const char *task, struct exec_event *s)
 	s->argc = 0;
 	read_arguments(f, task, s);
 	s->cwd = read_link(f, task, "cwd", f->cwd);
-	s->exe = read_link(f, task, "exe", f->exe);	/* last: then what was read before is whole */
+	s->exe = read_link(f, task, "exe", f->exe);	/* last: shows that the values read before are complete */
 	return s->exe != NULL || stat_field(f, task, STAT_VSIZE) > 0;
 }
 
-/* The same through another thread: a process whose first one has ended shows nothing of itself. */
+/* Reads through another thread, since a process whose first thread has ended shows nothing. */
 static bool
 read_through_thread(struct proc_reader *f, uint32_t pid, struct exec_event *s)
 {
@@ -264,14 +265,14 @@ proc_reader_read(struct proc_reader *f, const struct state_event *state, struct 
 	ret->anchor = state->anchor;
 	ret->ppid = state->ppid;
 	ret->context = state->context;
-	ret->replaced = state->counters;	/* the base of what it will have used */
+	ret->replaced = state->counters;	/* the base of its usage from now on */
 	memcpy(ret->comm, state->comm, sizeof(ret->comm));
 	task_of(pid, task);
-	/* One that is ending is not told: what is no longer to be seen of it might have left it out. */
+	/* A process that is exiting is not discovered: values that can no longer be read might have excluded it. */
 	if (!read_memory(f, task, ret) && !read_through_thread(f, pid, ret))
 		return false;
 	read_cgroups(f, task);
-	/* last: then all that was read was its own */
+	/* Last: an unchanged start means that all that was read was of this process. */
 	return proc_reader_start_ticks(f, pid) == proc_reader_ticks(state->self.start_ns);
 }
 

@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define SECTOR_BYTES UINT64_C(512)	/* diskstats counts in these whatever the disk's own are */
-#define NO_LIMIT_BYTES (UINT64_C(1) << 62)	/* v1 writes "none" as LONG_MAX rounded to pages */
+#define SECTOR_BYTES UINT64_C(512)	/* the unit of diskstats, whatever the disk's own sectors are */
+#define NO_LIMIT_BYTES (UINT64_C(1) << 62)	/* in v1 "none" is LONG_MAX rounded to pages */
 
-/* What is left to read. */
+/* The part of a text that is not read yet. */
 struct rest {
 	const char *at;
 	const char *end;
@@ -22,7 +22,7 @@ rest_of(const char *text, size_t len)
 	return (struct rest){ text, text + len };
 }
 
-/* Cuts the next line off r; false at the end. The last line may lack its newline. */
+/* Takes the next line off r; false at the end. The last line may lack its newline. */
 static bool
 next_line(struct rest *r, struct rest *ret)
 {
@@ -49,7 +49,7 @@ skip_blanks(struct rest *r)
 		r->at++;
 }
 
-/* The next word that stands between blanks; empty at the end. */
+/* Returns the next blank-separated word; empty at the end. */
 static struct proc_word
 take_word(struct rest *r)
 {
@@ -63,7 +63,7 @@ take_word(struct rest *r)
 	return word;
 }
 
-/* A decimal number of digits only, which the word must be as a whole. */
+/* Parses a word that must be a decimal number as a whole. */
 static int
 word_u64(struct proc_word word, uint64_t *ret)
 {
@@ -90,7 +90,7 @@ take_u64(struct rest *r, uint64_t *ret)
 	return word_u64(take_word(r), ret);
 }
 
-/* Passes count numbers over: they must be there, and be numbers. */
+/* Skips count words, which must be numbers. */
 static int
 skip_numbers(struct rest *r, unsigned count)
 {
@@ -105,7 +105,7 @@ skip_numbers(struct rest *r, unsigned count)
 	return 0;
 }
 
-/* The one word of a file that holds one value and a newline; -EINVAL for more. */
+/* Returns the one word of a file with one value and a newline; -EINVAL if there are more. */
 static int
 only_word(const char *text, size_t len, struct proc_word *ret)
 {
@@ -148,7 +148,7 @@ proctext_stat(const char *text, size_t len, struct proc_stat *ret)
 
 		if (!starts_with(key, "cpu"))
 			continue;
-		if (key.len > 3) {	/* cpu12: counted only */
+		if (key.len > 3) {	/* cpu12: only counted */
 			error = word_u64((struct proc_word){ key.at + 3, key.len - 3 }, &cpu);
 			if (error < 0)
 				return error;
@@ -204,13 +204,13 @@ proctext_meminfo(const char *text, size_t len, struct proc_meminfo *ret)
 			seen |= 1u << i;
 		}
 	}
-	if ((seen & 3) != 3)	/* the first two must be there */
+	if ((seen & 3) != 3)	/* total and available are required */
 		return -EINVAL;
 	*ret = mem;
 	return 0;
 }
 
-/* total= of a line of pressure, whatever averages stand before it. */
+/* Reads total= of a line of pressure, which follows a varying number of averages. */
 static int
 take_total(struct rest *line, uint64_t *ret)
 {
@@ -251,7 +251,7 @@ proctext_pressure(const char *text, size_t len, struct proc_pressure *ret)
 	return 0;
 }
 
-/* "12.34", as the kernel writes a load: at most nine digits after the point. */
+/* A load is "12.34", with at most nine digits after the point. */
 int
 proctext_load1(const char *text, size_t len, double *ret)
 {
@@ -283,7 +283,7 @@ proctext_load1(const char *text, size_t len, double *ret)
 	return 0;
 }
 
-/* The next line for a proctext_next function, which has read it once this returns true. */
+/* Takes the next line off *text and *len, for a proctext_next function; false at the end. */
 static bool
 step(const char **text, size_t *len, struct rest *ret)
 {
@@ -342,12 +342,12 @@ proctext_next_interface(const char **text, size_t *len, struct proc_interface *r
 		skip_blanks(&line);
 	} while (line.at == line.end || memchr(line.at, '|', (size_t)(line.end - line.at)) != NULL);
 
-	/* The last colon: an interface may be called "eth0:1". Numbers have none. */
+	/* The last colon: the name may contain one ("eth0:1"), numbers do not. */
 	colon = memrchr(line.at, ':', (size_t)(line.end - line.at));
 	if (colon == NULL || colon == line.at)
 		return -EINVAL;
 	interface.name = (struct proc_word){ line.at, (size_t)(colon - line.at) };
-	line.at = colon + 1;	/* older kernels put no blank behind it */
+	line.at = colon + 1;	/* older kernels have no blank after it */
 	if ((error = take_u64(&line, &interface.rx_bytes)) < 0 ||
 	    (error = skip_numbers(&line, 7)) < 0 ||
 	    (error = take_u64(&line, &interface.tx_bytes)) < 0)
@@ -386,7 +386,7 @@ proctext_next_cgroup(const char **text, size_t *len, struct proc_cgroup *ret)
 	cgroup.hierarchy = (uint32_t)hierarchy;
 	cgroup.controllers = (struct proc_word){ first + 1, (size_t)(second - first - 1) };
 	cgroup.path = (struct proc_word){ second + 1, (size_t)(line.end - second - 1) };
-	/* A cgroup may be called so: the one that is gone cannot be told from it, and is likelier. */
+	/* A live cgroup may have such a name; it looks the same as a removed one, which is likelier. */
 	if (cgroup.path.len > deleted_len &&
 	    memcmp(line.end - deleted_len, deleted, deleted_len) == 0) {
 		cgroup.path.len -= deleted_len;
@@ -415,7 +415,7 @@ proctext_next_cgroup_mount(const char **text, size_t *len, struct proc_cgroup_mo
 		take_word(&line);
 		mount.root = take_word(&line);
 		mount.point = take_word(&line);
-		do {		/* options and tags; there may be any number of them */
+		do {		/* any number of options and tags */
 			word = take_word(&line);
 		} while (word.len > 0 && !proc_word_is(word, "-"));
 		type = take_word(&line);
@@ -547,7 +547,7 @@ proctext_cpu_list(const char *text, size_t len, uint32_t *ret)
 {
 	struct proc_word list;
 	const char *end;
-	uint64_t count = 0, next = 0;	/* the least number that may come next */
+	uint64_t count = 0, next = 0;	/* least number allowed next */
 	int error;
 
 	error = only_word(text, len, &list);

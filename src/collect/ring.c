@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Layout (kernel/bpf/ringbuf.c): a page with the consumer position, writable by us; a page with
- * the producer position; the data. A record is an 8-byte head (length, with a bit while it is being
- * written and one if it was given up), then the bytes, rounded up to 8.
+ * ring: the layout (kernel/bpf/ringbuf.c) is a page with the consumer position, writable by user space; a page with
+ * the producer position; the data. A record is an 8-byte head (length, with a bit while it is being written and one
+ * if it was discarded), then the bytes, rounded up to 8.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -16,12 +16,12 @@
 
 struct ring {
 	uint64_t *consumer;	/* owned mapping */
-	uint64_t *producer;	/* owned mapping, data behind it */
+	uint64_t *producer;	/* owned mapping, followed by the data */
 	const char *data;
-	uint64_t at;		/* read up to here */
+	uint64_t at;		/* position up to which records were read */
 	size_t bytes;
 	size_t page;
-	char *wrapped;		/* owned: a record that goes round the end */
+	char *wrapped;		/* owned: a copy of a record that wraps at the end */
 	size_t wrapped_size;
 };
 
@@ -49,7 +49,7 @@ ring_open(int map_fd, size_t bytes, uint64_t after, struct ring **ret)
 		return -error;
 	}
 	r->data = (const char *)r->producer + r->page;
-	/* Arguments stand in it as they were given: of no use in a core file, and nobody's business. */
+	/* The ring contains arguments before redaction, which must not get into a core file. */
 	madvise(r->producer, r->page + bytes, MADV_DONTDUMP);
 	r->at = *r->consumer;
 	if (after > r->at && after <= __atomic_load_n(r->producer, __ATOMIC_ACQUIRE))
@@ -69,7 +69,7 @@ ring_close(struct ring *r)
 	free(r);
 }
 
-/* The bytes of a record that begins at offset; NULL: it goes round the end and there is no memory. */
+/* Returns the bytes of the record at offset; NULL: it wraps at the end, and there is no memory for a copy. */
 static const char *
 record_bytes(struct ring *r, size_t offset, size_t len)
 {

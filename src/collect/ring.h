@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0
  * ring: reads a BPF ring buffer, on the loop.
  *
- * The reader maps the pages itself instead of through libbpf, which moves the consumer position
- * after every record: here it moves when the caller says so, so that what a dead reader had not yet
- * passed on is still there for the next one. And the data is mapped once, where libbpf maps it twice
- * for records that wrap: those few are copied, and the process is smaller by the size of the ring.
+ * The reader maps the pages itself instead of through libbpf, which moves the consumer position after every record:
+ * here it moves in ring_release(), so that the next reader still finds records that a dead one had not passed on.
+ * The data is mapped once, where libbpf maps it twice for records that wrap: those few are copied, and the process
+ * is smaller by the size of the ring.
  */
 #ifndef SLUICE_COLLECT_RING_H
 #define SLUICE_COLLECT_RING_H
@@ -15,23 +15,23 @@
 
 struct ring;
 
-/* data is 8-byte aligned, and valid until the call returns. */
+/* Receives a record: data is 8-byte aligned, and valid until the call returns. */
 typedef void (*ring_cb)(const void *data, size_t len, void *arg);
 
 /*
- * map_fd stays the caller's and must outlive the ring; bytes: its max_entries. Reading begins at
- * the later of the consumer position and after (0: where the ring stands). 0 or -errno.
+ * Maps a ring. map_fd stays the caller's and must outlive it; bytes is its max_entries. Reading begins at the later
+ * of the consumer position and after (0: the consumer position). 0 or a negative errno with *ret untouched.
  */
 int ring_open(int map_fd, size_t bytes, uint64_t after, struct ring **ret);
-void ring_close(struct ring *r);	/* NULL is fine; what was not released is still there */
+void ring_close(struct ring *r);	/* r may be NULL; unreleased records stay in the ring */
 
-/* Calls cb for up to max records. Returns how many; fewer than max means that it is empty. */
+/* Calls cb for up to max records. Returns their number; fewer than max: the ring is empty. */
 size_t ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max);
-/* Where reading stands: positions only grow, over readers too. */
+/* Returns the position up to which records were read. Positions only grow, also across readers. */
 uint64_t ring_position(const struct ring *r);
-/* And where the kernel side writes next. */
+/* Returns the position at which the kernel side writes next. */
 uint64_t ring_end(const struct ring *r);
-/* Lets the kernel side write over all that was read: the caller has it safe elsewhere. */
+/* Releases the space of all records that were read to the kernel side; the caller has made them safe. */
 void ring_release(struct ring *r);
 
 #endif
