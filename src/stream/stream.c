@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * stream: numbers each record, has it encoded and hands it to the output.
+ * stream: numbers each record, encodes it and passes it to the output.
  */
 #include "stream/stream.h"
 
@@ -76,7 +76,7 @@ stream_close(struct stream *s)
 	free(s);
 }
 
-/* "<host_id>:<run_id>", so that a host's run keeps its order; NULL without memory. */
+/* Returns "<host_id>:<run_id>", so that records of a run on one host keep their order; NULL without memory. */
 static const char *
 key(struct stream *s, const char *run_id)
 {
@@ -104,7 +104,7 @@ static int
 put(struct stream *s, enum topic topic, const struct record_head *head, const void *record)
 {
 	struct topic_state *t = &s->topics[topic];
-	uint64_t seq = t->seq++;	/* taken even if what follows fails: the hole tells */
+	uint64_t seq = t->seq++;	/* taken even if the record fails: the hole shows the loss */
 	struct encoded_record out = { .topic = topic, .time_us = head->time_us, .seq = seq };
 	const uint8_t *data;
 	int r;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * stream: records in, numbered and encoded, to a spool or a lake. One thread.
+ * stream: numbers and encodes records, and passes them to a spool or a lake. One thread.
  */
 #ifndef SLUICE_STREAM_STREAM_H
 #define SLUICE_STREAM_STREAM_H
@@ -12,7 +12,7 @@
 struct stream;
 
 /*
- * Where encoded records go. put() takes a copy; 0, or a negative errno: the record is lost, and the
+ * Where encoded records are put. put() copies the record; 0, or a negative errno: the record is lost, and the
  * stream counts it. `to` is the caller's and outlives the stream.
  */
 struct stream_output {
@@ -20,11 +20,11 @@ struct stream_output {
 	void *to;
 };
 
-/* 0, or a negative errno with *ret_stream untouched. */
+/* Opens a stream. 0, or a negative errno with *ret_stream untouched. */
 int stream_open(const struct agent_identity *id, struct stream_output output, struct stream **ret_stream);
-/* After a stream_open() that failed: a sentence that says why. */
+/* Returns a sentence on why the last stream_open() failed; static. */
 const char *stream_open_error(void);
-void stream_close(struct stream *s);	/* NULL is fine */
+void stream_close(struct stream *s);	/* s may be NULL */
 
 /*
  * Encodes one record with the next seq of its topic and puts it. 0, or a negative errno: the
@@ -38,11 +38,11 @@ int stream_host(struct stream *s, const struct host_record *r);
 int stream_finding(struct stream *s, const struct finding_record *r);
 int stream_agent(struct stream *s, const struct agent_record *r);
 
-/* Leaves a hole of n in a topic's seq: records that were lost before they got one. */
+/* Leaves a hole of n in a topic's seq, for records that were lost before they got one. */
 void stream_skip(struct stream *s, enum topic topic, uint64_t n);
 uint64_t stream_next_seq(const struct stream *s, enum topic topic);
 
-uint64_t stream_written(const struct stream *s, enum topic topic);	/* that the output took */
-uint64_t stream_lost(const struct stream *s, enum topic topic);		/* encode or put failed */
+uint64_t stream_written(const struct stream *s, enum topic topic);	/* records that the output took */
+uint64_t stream_lost(const struct stream *s, enum topic topic);		/* records that were not encoded or put */
 
 #endif
