@@ -20,7 +20,7 @@
 #define DRAIN_SLOW_MS 250
 #define QUIET_DRAINS 20			/* after which the ring is drained less often, until a record arrives */
 #define INTERVAL_MS_DEFAULT 10000
-#define HURRY_NICE (-10)
+#define RAISED_NICE (-10)
 
 static int64_t
 wall_minus_boot_ns(void)
@@ -75,7 +75,7 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (!agent_drain(a))
 		event_active(a->on_drain, EV_TIMEOUT, 0);
 	a->quiet_drains = ring_position(a->ring) == position ? a->quiet_drains + 1 : 0;
-	set_pace(a, a->scope->rests && a->quiet_drains >= QUIET_DRAINS);
+	set_pace(a, a->scope->slows_when_idle && a->quiet_drains >= QUIET_DRAINS);
 }
 
 static void
@@ -288,7 +288,7 @@ void
 agent_flush(void)
 {
 	/* When a storm of programs saturates all CPUs, the agent must still keep up. If refused: normal priority. */
-	setpriority(PRIO_PROCESS, 0, HURRY_NICE);
+	setpriority(PRIO_PROCESS, 0, RAISED_NICE);
 }
 
 struct probes *

@@ -12,12 +12,12 @@
 
 /* Begins a program that was running already, from what /proc has of it. */
 static void
-begin_found(struct host_agent *h, const struct state_event *s)
+begin_discovered(struct host_agent *h, const struct state_event *s)
 {
 	struct agent *a = &h->agent;
-	struct exec_event found;
+	struct exec_event discovered;
 
-	if (!proc_reader_read(h->found, s, &found))
+	if (!proc_reader_read(h->reader, s, &discovered))
 		return;		/* it ended meanwhile, which the ring reports */
 	/* If it exec'd before its arguments were read, they are those of its next program, which the ring reports. */
 	while (!agent_drain(a))
@@ -25,14 +25,14 @@ begin_found(struct host_agent *h, const struct state_event *s)
 	if (correlator_knows(a->correlator, &s->self))
 		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
-		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = proc_reader_cgroup(h->found, is_v2),
+		struct cgroup_event cgroup = { .is_v2 = is_v2, .path = proc_reader_cgroup(h->reader, is_v2),
 			.id = is_v2 ? s->context.cgroup_v2 : s->context.cgroup_v1 };
 
 		if (cgroup.id != 0 && cgroup.path != NULL)
 			agent_learn_cgroup(a, &cgroup);
 	}
-	correlator_exec(a->correlator, &found);
-	a->counts.found++;
+	correlator_exec(a->correlator, &discovered);
+	a->counts.discovered++;
 }
 
 bool
@@ -41,7 +41,7 @@ host_discover_state(struct agent *a, const struct state_event *s)
 	struct host_agent *h = host_agent(a);
 	struct state_event *grown;
 
-	if (h->found == NULL)
+	if (h->reader == NULL)
 		return false;
 	if (s->kind != STATE_FOUND &&
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
@@ -82,13 +82,13 @@ begin_all(struct host_agent *h, int fd)
 		qsort(h->unknown, h->n_unknown, sizeof(*h->unknown), by_start);
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		if (!correlator_knows(a->correlator, &h->unknown[i].self))
-			begin_found(h, &h->unknown[i]);
+			begin_discovered(h, &h->unknown[i]);
 	}
 	free(h->unknown);
 	h->unknown = NULL;
 	h->n_unknown = 0;
-	proc_reader_free(h->found);
-	h->found = NULL;
+	proc_reader_free(h->reader);
+	h->reader = NULL;
 }
 
 int
@@ -98,7 +98,7 @@ host_discover_included(struct host_agent *h)
 
 	if (fd < 0)
 		return fd;
-	r = proc_reader_new("/proc", &h->found);
+	r = proc_reader_new("/proc", &h->reader);
 	if (r < 0) {
 		close(fd);
 		return r;

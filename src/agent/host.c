@@ -172,14 +172,14 @@ on_close(struct agent *a)
 	struct host_agent *h = host_agent(a);
 
 	container_resolver_close(h->names);
-	proc_reader_free(h->found);
+	proc_reader_free(h->reader);
 	free(h->unknown);
 	return 0;
 }
 
 static const struct agent_scope scope = {
 	.calibrate_each = 5,		/* several times a second is enough */
-	.rests = true,
+	.slows_when_idle = true,
 	.leaves_out = is_self,
 	.takes_state = host_discover_state,
 	.commit = commit,
@@ -218,11 +218,11 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	ops.container = host_on_container;
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)
-		r = proc_reader_new("/proc", &h->found);
+		r = proc_reader_new("/proc", &h->reader);
 	if (r < 0)
 		return r;
 	h->own_pid = (uint32_t)getpid();
-	h->own_start_ticks = proc_reader_start_ticks(h->found, h->own_pid);
+	h->own_start_ticks = proc_reader_start_ticks(h->reader, h->own_pid);
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);
 	if (!is_unbroken(h))

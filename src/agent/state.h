@@ -36,7 +36,7 @@ struct agent_counts {
 	uint64_t cgroup;
 	uint64_t snapshot;		/* states that the iterator wrote */
 	uint64_t drains;
-	uint64_t found;			/* discovered processes */
+	uint64_t discovered;		/* processes that ran before the probes */
 	uint64_t synthesized;		/* ends that the kernel did not report in time */
 	uint64_t broken_passes;		/* passes of the iterator that broke off */
 	uint64_t malformed;		/* refused by the decoder */
@@ -56,7 +56,7 @@ struct agent_pass {
 /* What one kind of agent does in its own way: an agent of a run, or of the host. */
 struct agent_scope {
 	unsigned calibrate_each;	/* in drains */
-	bool rests;			/* drains less often while the host is idle */
+	bool slows_when_idle;		/* drains less often while the host is idle */
 	/* Returns true if this process is never recorded. NULL: all are. */
 	bool (*leaves_out)(const struct agent *a, const struct program_key *key);
 	/* Returns true if it took the state, which the correlator then does not get. NULL: none. */

@@ -70,7 +70,7 @@ fact_get(struct correlator *c, struct run *r, const char *key, size_t len)
 
 /* Adds a fact; one that the same run added before is not logged again. */
 static void
-say(struct correlator *c, struct run *r, const char *key, size_t len)
+publish(struct correlator *c, struct run *r, const char *key, size_t len)
 {
 	struct fact *f = find(c, key, len);
 
@@ -93,7 +93,7 @@ fact_add_root(struct correlator *c, struct run *r, const char *engine, const cha
 	char key[KEY_SIZE];
 
 	if (root[0] != '\0')
-		say(c, r, key, make_key(key, FACT_ROOT, engine, root, NULL));
+		publish(c, r, key, make_key(key, FACT_ROOT, engine, root, NULL));
 }
 
 struct run *
@@ -110,7 +110,7 @@ fact_add_claim(struct correlator *c, struct run *r, const char *engine, const ch
 	char key[KEY_SIZE];
 
 	if (task_id[0] != '\0')
-		say(c, r, key, make_key(key, FACT_CLAIM, engine, root, task_id, NULL));
+		publish(c, r, key, make_key(key, FACT_CLAIM, engine, root, task_id, NULL));
 }
 
 struct run *

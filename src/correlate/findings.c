@@ -57,7 +57,7 @@ add_status(struct draft *d, const char *code, const char *signal, int32_t status
 }
 
 __attribute__((format(printf, 2, 3))) static void
-say(struct draft *d, const char *format, ...)
+append(struct draft *d, const char *format, ...)
 {
 	va_list args;
 	int n;
@@ -86,37 +86,37 @@ shown(const char *name)
 }
 
 static void
-say_program(struct draft *d, const char *tool, uint32_t pid)
+append_program(struct draft *d, const char *tool, uint32_t pid)
 {
-	say(d, "%.*s (pid %u)", shown(tool), tool, pid);
+	append(d, "%.*s (pid %u)", shown(tool), tool, pid);
 }
 
 static void
-say_memory(struct draft *d, struct opt_u64 peak, struct opt_u64 limit)
+append_memory(struct draft *d, struct opt_u64 peak, struct opt_u64 limit)
 {
 	char bytes[FORMAT_SIZE];
 
 	if (peak.known)
-		say(d, ", peak %s", format_bytes(peak.value, bytes, sizeof(bytes)));
+		append(d, ", peak %s", format_bytes(peak.value, bytes, sizeof(bytes)));
 	if (limit.known)
-		say(d, ", limit %s", format_bytes(limit.value, bytes, sizeof(bytes)));
+		append(d, ", limit %s", format_bytes(limit.value, bytes, sizeof(bytes)));
 }
 
 static void
-say_status(struct draft *d, int32_t status)
+append_status(struct draft *d, int32_t status)
 {
 	const char *name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
 
 	if (name != NULL)
-		say(d, " was ended by SIG%s", name);
+		append(d, " was ended by SIG%s", name);
 	else if (WIFSIGNALED(status))
-		say(d, " was ended by signal %d", WTERMSIG(status));
+		append(d, " was ended by signal %d", WTERMSIG(status));
 	else
-		say(d, " ended with exit code %d", WEXITSTATUS(status));
+		append(d, " ended with exit code %d", WEXITSTATUS(status));
 }
 
 static void
-tell(struct correlator *c, struct draft *d)
+emit(struct correlator *c, struct draft *d)
 {
 	d->r.severity = SEVERITY_ERROR;
 	d->r.message = d->message;
@@ -169,12 +169,12 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 	program_id_format(c, &leaf->program, d->program_id);
 	d->r.program_id = d->program_id;
 	d->r.tool = or_null(leaf->tool);
-	say_program(d, leaf->tool, leaf->program.pid);
+	append_program(d, leaf->tool, leaf->program.pid);
 	if (leaf->is_oom) {
-		say(d, " was killed by the kernel for want of memory");
-		say_memory(d, leaf->peak_bytes, leaf->limit_bytes);
+		append(d, " was killed by the kernel for want of memory");
+		append_memory(d, leaf->peak_bytes, leaf->limit_bytes);
 	} else {
-		say_status(d, leaf->status);
+		append_status(d, leaf->status);
 	}
 	add_status(d, "exit_code", "exit_signal", leaf->status);
 	if (leaf->is_oom)
@@ -188,7 +188,7 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 
 /* Emits FAILED: the program where it began, and what followed from it. t: the failed task; NULL: run r failed. */
 static void
-tell_failed(struct correlator *c, struct run *r, const struct task *t, const struct failure *f, int32_t status,
+emit_failed(struct correlator *c, struct run *r, const struct task *t, const struct failure *f, int32_t status,
     uint64_t end_ns)
 {
 	static const char unknown[] = "a program of which there is no record";
@@ -212,8 +212,8 @@ tell_failed(struct correlator *c, struct run *r, const struct task *t, const str
 		add_chain(c, &d, f);
 		add_number(&d, "before_ns", (double)(end_ns - leaf->end_ns));
 	} else {
-		say(&d, "%s", unknown);
-		say_status(&d, status);
+		append(&d, "%s", unknown);
+		append_status(&d, status);
 	}
 	add_status(&d, t != NULL ? "task_exit_code" : "run_exit_code", t != NULL ? "task_exit_signal" : "run_exit_signal",
 	    status);
@@ -222,14 +222,14 @@ tell_failed(struct correlator *c, struct run *r, const struct task *t, const str
 	if (t != NULL && t->oom_kills > 0)
 		add_number(&d, "oom_kills", t->oom_kills);
 	if (t == NULL)
-		say(&d, "; the run failed of it");
+		append(&d, "; the run failed of it");
 	else
-		say(&d, "; task %.*s", shown(t->name[0] != '\0' ? t->name : t->task_id), t->name[0] != '\0' ? t->name : t->task_id);
+		append(&d, "; task %.*s", shown(t->name[0] != '\0' ? t->name : t->task_id), t->name[0] != '\0' ? t->name : t->task_id);
 	if (t != NULL && t->sample[0] != '\0')
-		say(&d, " (%.*s)", shown(t->sample), t->sample);
+		append(&d, " (%.*s)", shown(t->sample), t->sample);
 	if (t != NULL)
-		say(&d, " failed of it");
-	tell(c, &d);
+		append(&d, " failed of it");
+	emit(c, &d);
 }
 
 void
@@ -256,16 +256,16 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	program_id_format(c, &p->self, d.program_id);
 	d.r.program_id = d.program_id;
 	d.r.tool = or_null(tool);
-	say_program(&d, tool, p->self.pid);
-	say(&d, " was killed by the kernel for want of memory");
-	say_memory(&d, end->peak_bytes, limit);
+	append_program(&d, tool, p->self.pid);
+	append(&d, " was killed by the kernel for want of memory");
+	append_memory(&d, end->peak_bytes, limit);
 	add_bytes(&d, "peak_rss_bytes", end->peak_bytes);
 	add_bytes(&d, "memory_limit_bytes", limit);
 	add_bytes(&d, "host_memory_bytes", c->options.host_memory_bytes);
 	add_number(&d, "exit_signal", WTERMSIG(end->status));
 	if (end->end_ns > p->program_start_ns)
 		add_number(&d, "wall_ns", (double)(end->end_ns - p->program_start_ns));
-	tell(c, &d);
+	emit(c, &d);
 }
 
 /* Returns true if an engine started the task, rather than `sluice run` or "sluice ctl tag". */
@@ -370,7 +370,7 @@ task_settles(struct correlator *c, struct task *t)
 		r->failed_tasks -= r->failed_tasks > 0;
 		wal_run(c, r);
 	} else {
-		tell_failed(c, r, t, t->failure, t->status, ended_ns(t->failure, &t->work));
+		emit_failed(c, r, t, t->failure, t->status, ended_ns(t->failure, &t->work));
 	}
 	settle(c, &t->failing, &t->failure);
 	wal_task(c, t);
@@ -380,7 +380,7 @@ static void
 run_settles(struct correlator *c, struct run *r)
 {
 	if (r->failed_tasks == 0 && (r->failure == NULL || !is_anothers(r->failure, 0)))
-		tell_failed(c, r, NULL, r->failure, r->status, ended_ns(r->failure, &r->work));
+		emit_failed(c, r, NULL, r->failure, r->status, ended_ns(r->failure, &r->work));
 	settle(c, &r->failing, &r->failure);
 	wal_run(c, r);
 }

@@ -95,7 +95,7 @@ replay_cgroup(struct correlator *c, struct wal_reader *r)
 }
 
 static void
-let_go(struct correlator *c, struct failure **f)
+drop_failure(struct correlator *c, struct failure **f)
 {
 	failure_unref(c, *f);
 	*f = NULL;
@@ -114,7 +114,7 @@ replay_run(struct correlator *c, struct wal_reader *r)
 	if (run == NULL)
 		return -ENOMEM;
 	if (read.failing != FAILING_DUE)
-		let_go(c, &run->failure);
+		drop_failure(c, &run->failure);
 	run->mark.logged_in = c->wal.checkpoint;
 	return run_keep(c, run, &read);
 }
@@ -204,7 +204,7 @@ replay_task(struct correlator *c, struct wal_reader *r)
 	if ((flags & WAL_BIT(TASK_HAS_ID_KEY)) == 0)
 		task_unset_id_key(c, t);
 	if (read.failing != FAILING_DUE)
-		let_go(c, &t->failure);
+		drop_failure(c, &t->failure);
 	if (task_keep(c, t, &read) < 0)
 		return -ENOMEM;
 	if (flags & WAL_BIT(TASK_HAS_ID_KEY))

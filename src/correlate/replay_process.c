@@ -54,7 +54,7 @@ get_text(struct correlator *c, struct wal_reader *r, struct text_parts *x)
 }
 
 /* A process entry, as read. */
-struct told {
+struct process_entry {
 	struct process p;		/* values; its pointers are not set */
 	uint64_t flags;
 	uint64_t task;
@@ -67,7 +67,7 @@ struct told {
 };
 
 static void
-get_process(struct correlator *c, struct wal_reader *r, struct told *t)
+get_process(struct correlator *c, struct wal_reader *r, struct process_entry *t)
 {
 	struct process *p = &t->p;
 	uint64_t flags = process_read(r, p, 0);
@@ -102,7 +102,7 @@ get_process(struct correlator *c, struct wal_reader *r, struct told *t)
 }
 
 static struct text *
-told_text(struct correlator *c, const struct told *t)
+entry_text(struct correlator *c, const struct process_entry *t)
 {
 	struct process *holder;
 
@@ -118,7 +118,7 @@ told_text(struct correlator *c, const struct told *t)
 
 /* Keeps a process's failures across an entry of it, except those of its programs before this one. */
 static void
-keep_failures(struct correlator *c, struct process *p, struct told *t)
+keep_failures(struct correlator *c, struct process *p, struct process_entry *t)
 {
 	if (p->self.index != t->p.self.index || (t->p.is_over && !t->p.has_failed))
 		failures_exec(c, p);
@@ -130,7 +130,7 @@ keep_failures(struct correlator *c, struct process *p, struct told *t)
 int
 replay_process(struct correlator *c, struct wal_reader *r)
 {
-	struct told t = { 0 };
+	struct process_entry t = { 0 };
 	struct process *p;
 	struct task *task = NULL;
 	struct run *run = NULL;
@@ -142,7 +142,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 		return -EBADMSG;
 	p = process_find(c, t.p.id.start_ns, t.p.id.pid);
 	if (t.place == WAL_TEXT_HERE || t.place == WAL_TEXT_OF) {
-		text = told_text(c, &t);
+		text = entry_text(c, &t);
 		if (text == NULL && t.place == WAL_TEXT_HERE)
 			return -ENOMEM;
 	} else if (t.place == WAL_TEXT_KEPT) {

@@ -13,7 +13,7 @@
 #include "identify/redact.h"
 
 static bool
-asks(struct correlator *c, struct process *p)
+has_titles(struct correlator *c, struct process *p)
 {
 	struct subject s;
 
@@ -43,7 +43,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 	if (!engine_has_titles(c->rules))
 		return 0;
 	for (p = c->processes; p != NULL; p = p->hh.next) {
-		if (p->is_over || p->is_excluded || p->pass != c->pass || !asks(c, p) || title_of(p) == NULL ||
+		if (p->is_over || p->is_excluded || p->pass != c->pass || !has_titles(c, p) || title_of(p) == NULL ||
 		    p->title->round == c->title_round + 1)
 			continue;
 		if (n == max)
