@@ -133,7 +133,7 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 	a->rules = ruleset_ref(options->rules);
 	r = host_id_read("", &a->host_id);
 	if (r < 0) {
-		snprintf(error, error_size, "this host has neither a machine-id nor a name");
+		snprintf(error, error_size, "this host has neither a machine id nor a host name; create /etc/machine-id with systemd-machine-id-setup");
 		return r;
 	}
 	o.ring_bytes = options->ring_bytes;

@@ -243,7 +243,7 @@ write_gap(struct host_agent *h)
 		return;
 	a->last_record_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
 	if (probes_origin(a->probes) == PROBES_RESUMED)
-		a->message = "what was seen last did not reach the spool's disk";
+		a->message = "the last events did not reach the spool's disk";
 	agent_write_agent(a, "GAP", a->start_ns);
 	a->message = NULL;
 	a->last_record_ns = a->start_ns;

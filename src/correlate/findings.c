@@ -191,7 +191,7 @@ static void
 emit_failed(struct correlator *c, struct run *r, const struct task *t, const struct failure *f, int32_t status,
     uint64_t end_ns)
 {
-	static const char unknown[] = "a program of which there is no record";
+	static const char unknown[] = "a program without a record";
 	struct draft d = { .r.kind = "FAILED" };
 	const struct failure *leaf = f != NULL ? failure_leaf(f) : NULL;
 
@@ -221,14 +221,16 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 		add_number(&d, "attempt", t->attempt.value);
 	if (t != NULL && t->oom_kills > 0)
 		add_number(&d, "oom_kills", t->oom_kills);
-	if (t == NULL)
-		append(&d, "; the run failed of it");
-	else
-		append(&d, "; task %.*s", shown(t->name[0] != '\0' ? t->name : t->task_id), t->name[0] != '\0' ? t->name : t->task_id);
-	if (t != NULL && t->sample[0] != '\0')
-		append(&d, " (%.*s)", shown(t->sample), t->sample);
-	if (t != NULL)
-		append(&d, " failed of it");
+	if (t != NULL) {
+		const char *name = t->name[0] != '\0' ? t->name : t->task_id;
+
+		append(&d, "; task %.*s", shown(name), name);
+		if (t->sample[0] != '\0')
+			append(&d, " (%.*s)", shown(t->sample), t->sample);
+	} else {
+		append(&d, "; the run");
+	}
+	append(&d, " failed because of it");
 	emit(c, &d);
 }
 

@@ -127,7 +127,7 @@ class RunTest(FindingsTest):
         finding = self.one(topics, "FAILED")
         chain = self.check_chain(finding, topics)
         self.assertEqual((signal.SIGSEGV, "sh"), (chain[0]["exit_signal"], chain[0]["comm"]))
-        self.assertIn("SIGSEGV; the run failed of it", finding["message"])
+        self.assertIn("SIGSEGV; the run failed because of it", finding["message"])
 
     def test_what_succeeds(self):
         done = self.sluice_run("bash", "-c", "grep -q x /dev/null; false | true; sh -c 'kill -SEGV $$'; exit 0")

@@ -159,7 +159,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	assert_true(evidence(n, "wall_ns") == 70e6 && evidence(n, "before_ns") == 210e6);
 	assert_true(evidence(n, "peak_rss_bytes") == 70 << 20);
 	assert_non_null(strstr(n->finding.message, "bwa mem (pid "));
-	assert_non_null(strstr(n->finding.message, " ended with exit code 3; task align (A) failed of it"));
+	assert_non_null(strstr(n->finding.message, " ended with exit code 3; task align (A) failed because of it"));
 	/* its END follows, and nothing comes twice; the driver fails because its task did */
 	exits_after(&driver, 100, 1);
 	settles();
@@ -511,7 +511,7 @@ an_oom_kill_is_told_at_once(void **state)
 	assert_string_equal(n->finding.kind, "FAILED");
 	assert_chain(n, &worker, &job, NULL);
 	assert_true(evidence(n, "oom_killed") == 1 && evidence(n, "oom_kills") == 1);
-	assert_non_null(strstr(n->finding.message, "memory, peak 500 MiB, limit 512 MiB; task align (A) failed of it"));
+	assert_non_null(strstr(n->finding.message, "memory, peak 500 MiB, limit 512 MiB; task align (A) failed because of it"));
 	/* one that was ending as the kernel chose it */
 	worker = child(&driver, "python3 late.py");
 	is_killed(&worker, 0, true);
@@ -542,7 +542,7 @@ a_script_fails_as_a_whole(void **state)
 	assert_chain(n, &tool, &sh, NULL);
 	assert_string_equal(n->task, "samtools sort");
 	assert_true(evidence(n, "run_exit_code") == 2 && evidence(n, "task_exit_code") < 0);
-	assert_non_null(strstr(n->finding.message, "exit code 2; the run failed of it"));
+	assert_non_null(strstr(n->finding.message, "exit code 2; the run failed because of it"));
 }
 
 static void
@@ -555,7 +555,7 @@ a_run_whose_first_program_was_not_met_still_failed(void **state)
 	n = finding(0);
 	assert_null(n->program_id);
 	assert_true(evidence(n, "run_exit_signal") == SIGKILL);
-	assert_non_null(strstr(n->finding.message, "SIGKILL; the run failed of it"));
+	assert_non_null(strstr(n->finding.message, "SIGKILL; the run failed because of it"));
 }
 
 /* bash run.sh, which starts an engine, which starts a task. */
