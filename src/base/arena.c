@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * arena: a bounded bump allocator for what lives as long as one record.
+ * arena: a bounded bump allocator for values that live as long as one record.
  */
 #include "base/arena.h"
 

@@ -11,7 +11,7 @@
 const char *const ca_bundle_paths[] = {
 	"/etc/ssl/certs/ca-certificates.crt",			/* Debian, Ubuntu, Arch, Gentoo */
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",	/* RHEL, Fedora */
-	"/etc/pki/tls/certs/ca-bundle.crt",			/* older ones */
+	"/etc/pki/tls/certs/ca-bundle.crt",			/* older releases of these */
 	"/etc/ssl/ca-bundle.pem",				/* SUSE */
 	"/etc/ssl/certs/ca-bundle.crt",
 	"/etc/pki/tls/cacert.pem",

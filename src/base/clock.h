@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * clock: the time of one of the kernel's clocks, in the unit that the caller counts in.
+ * clock: the time of one of the kernel's clocks, in the unit that the caller uses.
  */
 #ifndef SLUICE_BASE_CLOCK_H
 #define SLUICE_BASE_CLOCK_H

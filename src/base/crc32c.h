@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* crc is 0, or what the call on the bytes before returned. */
+/* Returns the checksum of data; crc is 0, or the result for the bytes before data. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
-/* The same without the instruction: what CPUs without it run, and what tests compare with. */
+/* Does the same without the instruction, for CPUs that lack it and for tests to compare with. */
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * endian: little-endian numbers at any address, as files and messages have them.
+ * endian: little-endian numbers at unaligned addresses, as files and messages contain them.
  */
 #ifndef SLUICE_BASE_ENDIAN_H
 #define SLUICE_BASE_ENDIAN_H

@@ -16,7 +16,7 @@ file_text_done(struct file_text *t)
 	*t = (struct file_text){ 0 };
 }
 
-/* Doubles the room; the text stays. */
+/* Doubles the capacity and keeps the text. */
 static int
 grow(struct file_text *t)
 {

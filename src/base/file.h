@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-/* A buffer that is kept from one read to the next. Zeroed is a valid, empty one. */
+/* A buffer that is reused from one read to the next. A zeroed one is valid and empty. */
 struct file_text {
-	char *text;	/* owned; NUL-terminated behind len, whatever it holds */
+	char *text;	/* owned; always has a NUL after len */
 	size_t len;
 	size_t cap;
 };
@@ -17,12 +17,12 @@ struct file_text {
 void file_text_done(struct file_text *t);
 
 /*
- * Reads all of fd from its beginning, in as few reads as the buffer allows. 0, or a negative errno:
- * -EFBIG beyond max bytes; t is then empty.
+ * Reads all of fd from its beginning, in as few reads as the buffer allows. Returns 0, or a negative errno with
+ * t empty; -EFBIG: more than max bytes.
  */
 int file_read_fd(int fd, struct file_text *t, size_t max);
 
-/* The same by path, relative to dir_fd (AT_FDCWD for the working directory). */
+/* Does the same by path, relative to dir_fd (AT_FDCWD: the working directory). */
 int file_read(int dir_fd, const char *path, struct file_text *t, size_t max);
 
 #endif

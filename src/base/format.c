@@ -14,7 +14,7 @@ format_bytes(uint64_t bytes, char *buf, size_t size)
 	double value = (double)bytes;
 	size_t unit = 0;
 
-	/* 1023.5 would print as "1024 KiB": such a value is one of the next unit. */
+	/* 1023.5 would print as "1024 KiB", so such a value is printed in the next unit. */
 	while (unit + 1 < sizeof(units) / sizeof(units[0]) && value >= (unit ? 1023.5 : 1024)) {
 		value /= 1024;
 		unit++;
@@ -33,7 +33,7 @@ format_duration(uint64_t ns, char *buf, size_t size)
 {
 	uint64_t us, ms, tenths, s;
 
-	/* Each unit is rounded once, from ns, and the next one starts where it would overflow. */
+	/* Each unit is rounded once, from ns, and the next unit begins where the rounded value would overflow. */
 	us = ns / 1000 + (ns % 1000 >= 500);
 	ms = ns / 1000000 + (ns % 1000000 >= 500000);
 	tenths = ns / 100000000 + (ns % 100000000 >= 50000000);
@@ -75,7 +75,7 @@ format_count(uint64_t count, char *buf, size_t size)
 char *
 format_percent(double share, char *buf, size_t size)
 {
-	if (!(share > 0))	/* NaN too */
+	if (!(share > 0))	/* includes NaN */
 		share = 0;
 	if (share > 99.99)
 		share = 99.99;

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * glob: texts in which a star stands for any bytes. By hand, since fnmatch(3) takes ? and [ for patterns too,
- * where rules promise that only the star is one, and wants texts that end in a NUL.
+ * glob: texts in which a star matches any bytes. fnmatch(3) is not used because it also treats ? and [ as
+ * patterns, where rules promise that only the star is one, and because it needs NUL-terminated texts.
  */
 #include "base/glob.h"
 
@@ -15,13 +15,13 @@ glob_holds(const char *glob, size_t glob_len, const char *text, size_t len)
 
 	while (i < len) {
 		if (g < glob_len && glob[g] == '*') {
-			star = ++g;	/* what it stands for: nothing yet */
+			star = ++g;	/* the star matches nothing so far */
 			from = i;
 		} else if (g < glob_len && glob[g] == text[i]) {
 			g++;
 			i++;
 		} else if (star != SIZE_MAX) {
-			g = star;	/* one more for the last star, and the rest anew */
+			g = star;	/* the last star matches one byte more; match the rest again */
 			i = ++from;
 		} else {
 			return false;

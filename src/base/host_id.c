@@ -17,10 +17,10 @@
 
 #define SMALL_FILE 4096
 
-/* The namespace of derived ids; a random UUID that must never change. */
+/* The namespace of derived ids: a random UUID that must never change, since it would change every derived id. */
 static const char namespace_uuid[] = "5d0c31f8-2a6e-4b0f-9a53-7c1e84d6f2b9";
 
-/* The first line of root + path into buf; false if there is none or it does not fit. */
+/* Copies the first line of root + path to buf; returns false if there is no line or it does not fit. */
 static bool
 read_line(const char *root, const char *path, char *buf, size_t cap)
 {
@@ -43,14 +43,14 @@ read_line(const char *root, const char *path, char *buf, size_t cap)
 	return fits;
 }
 
-/* 32 lower-case hex digits, not all zero. "uninitialized", of an image's first boot, is none. */
+/* Returns true for 32 lower-case hex digits, not all zero. "uninitialized", in an image's first boot, is no id. */
 static bool
 is_machine_id(const char *id)
 {
 	return strspn(id, "0123456789abcdef") == 32 && id[32] == '\0' && strspn(id, "0") != 32;
 }
 
-/* A version 5 UUID of text, as 32 digits. */
+/* Derives a version 5 UUID from text, as 32 digits. */
 static void
 derive(const char *text, char ret[33])
 {
@@ -62,7 +62,7 @@ derive(const char *text, char ret[33])
 		snprintf(ret + 2 * i, 3, "%02x", id[i]);
 }
 
-/* Firmware of some boards gives every copy one of these. */
+/* Returns false for a UUID that the firmware of some boards gives to every copy. */
 static bool
 is_real_uuid(const char *text)
 {

@@ -5,26 +5,26 @@
 #ifndef SLUICE_BASE_HOST_ID_H
 #define SLUICE_BASE_HOST_ID_H
 
-/* Where host_id comes from, best first. */
+/* The source of host_id, best first. */
 enum host_id_source {
 	HOST_ID_MACHINE_ID = 1,	/* /etc/machine-id, or the copy that dbus keeps */
 	HOST_ID_PRODUCT,	/* derived from the firmware's product UUID and the host name */
-	HOST_ID_NAME,		/* derived from the host name alone: two hosts of one name look like one */
+	HOST_ID_NAME,		/* derived from the host name alone: two hosts with one name get one id */
 };
 
 struct host_id {
 	char id[33];		/* 32 hex digits, the form of a machine-id */
 	enum host_id_source source;
 	char name[65];		/* nodename; valid UTF-8 */
-	char boot_id[37];	/* of this boot, as the kernel prints it; "" where it has none */
+	char boot_id[37];	/* id of this boot, as the kernel prints it; "" where it has none */
 	char kernel[65];	/* release, as uname -r */
 	char architecture[65];	/* as uname -m */
 };
 
 /*
- * Reads them under root, "" for the real one. 0, or -ENODATA where not even a host name is known.
- * The derived ids are version 5 UUIDs, without dashes, in a namespace of sluice's own: stable over
- * reboots as long as the name is.
+ * Reads the ids under root ("": the real one). Returns 0, or -ENODATA where not even a host name is known.
+ * Derived ids are version 5 UUIDs, without dashes, in a namespace of sluice's own: stable over reboots as long
+ * as the name is.
  */
 int host_id_read(const char *root, struct host_id *ret);
 

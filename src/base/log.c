@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * log: lines of facts, rate-limited by event, each one write(2).
+ * log: one line for each log event, rate-limited by event, each written by one write(2).
  */
 #include "base/log.h"
 
@@ -22,33 +22,34 @@
 
 #define DEFAULT_BURST 5
 #define DEFAULT_WINDOW_MS 10000
-#define PATIENCE_MS 20		/* that a line may wait for its reader */
+#define PATIENCE_MS 20		/* how long a line may wait for its reader */
 
 enum {
-	EVENTS = 64,		/* that are counted apart; then the one quiet for longest gives way */
+	EVENTS = 64,		/* events that are counted separately; beyond them the one that was idle for longest
+				 * is replaced */
 	EVENT_SIZE = 48,
 	MESSAGE_SIZE = 2048,
-	VALUE_SIZE = 1024,	/* of one field, escaped */
-	TAIL_SIZE = 128,	/* kept free for what ends a line */
+	VALUE_SIZE = 1024,	/* bytes of one value, escaped */
+	TAIL_SIZE = 128,	/* bytes reserved for the end of a line */
 };
 
-/* One event's lines in the window that began at since_ns. */
+/* Counts the lines of one event in the window that began at since_ns. */
 struct counted {
-	char event[EVENT_SIZE];	/* "" free */
-	enum log_level level;	/* of the last one left out */
+	char event[EVENT_SIZE];	/* "": a free entry */
+	enum log_level level;	/* level of the last line that was suppressed */
 	uint64_t since_ns;
 	unsigned written;
-	uint64_t suppressed;	/* not told yet */
+	uint64_t suppressed;	/* lines that were suppressed and not reported yet */
 };
 
 static struct {
 	enum log_level level;
 	bool is_open;
 	bool is_json;
-	bool is_journal;	/* fd leads to journald */
+	bool is_journal;	/* fd is a stream of journald */
 	bool is_socket;
 	bool is_limited;
-	bool was_blocked;	/* the last line did not go: do not wait again */
+	bool was_blocked;	/* the last line was not written: do not wait again */
 	int fd;
 	unsigned burst;
 	uint64_t window_ns;
@@ -59,7 +60,7 @@ static struct {
 	.fd = STDERR_FILENO,
 };
 
-/* A line under construction. Pieces go in whole or not at all, so that JSON stays JSON. */
+/* A line under construction. A piece is added whole or not at all, so that JSON stays valid. */
 struct line {
 	char text[LOG_LINE_MAX];
 	size_t len;
@@ -83,7 +84,7 @@ put(struct line *l, const char *s)
 	return put_bytes(l, s, strlen(s));
 }
 
-/* C0, DEL, and C1 (which terminals obey too): never as they are. */
+/* C0, DEL, and C1, which terminals obey too: they are always escaped. */
 static bool
 is_control(const char *at, size_t width)
 {
@@ -92,7 +93,7 @@ is_control(const char *at, size_t width)
 	return c < 0x20 || c == 0x7f || (width == 2 && c == 0xc2 && (unsigned char)at[1] < 0xa0);
 }
 
-/* The character at `at` as it stands within quotes, or in a message; returns how it is spelt. */
+/* Writes the character at `at`, escaped for quotes or for a message, to out; returns its length. */
 static size_t
 spell(const char *at, size_t width, bool is_json, bool is_quoted, char out[24])
 {
@@ -113,7 +114,7 @@ spell(const char *at, size_t width, bool is_json, bool is_quoted, char out[24])
 	return width;
 }
 
-/* Text, escaped, of at most max bytes; what is more is cut between characters. */
+/* Appends text, escaped, at most max bytes of it; longer text is cut between characters. */
 static void
 put_text(struct line *l, const char *s, bool is_quoted, size_t max)
 {
@@ -135,7 +136,7 @@ put_text(struct line *l, const char *s, bool is_quoted, size_t max)
 	}
 }
 
-/* Text format: quotes where a reader could not tell where the value ends. */
+/* Returns true where a reader of the text format could not see the end of the value without quotes. */
 static bool
 wants_quotes(const char *s)
 {
@@ -188,7 +189,7 @@ put_value(struct line *l, const struct log_field *f)
 static void
 put_field(struct line *l, const struct log_field *f, bool is_first)
 {
-	/* The longest spelling of this one must fit, or it is left out as a whole. */
+	/* The longest escaped form of this field must fit, or the whole field is left out. */
 	size_t most = strlen(f->key) + 16 + (f->kind == LOG_FIELD_TEXT ? VALUE_SIZE : 32);
 
 	if (most > l->limit - l->len) {
@@ -241,17 +242,17 @@ put_head(struct line *l, enum log_level level, const char *event)
 	put(l, ": ");
 }
 
-/* True when it went. Waits a moment at most, and not at all while nobody reads. */
+/* Returns true if the line was written. Waits a moment at most, and not at all while no reader keeps up. */
 static bool
 write_line(const char *text, size_t len)
 {
 	struct pollfd p = { .fd = the_log.fd, .events = POLLOUT };
 	ssize_t n;
 
-	/* POLLERR: the other end is gone, and a write would be answered by SIGPIPE. */
+	/* POLLERR: the other end is closed, and a write would raise SIGPIPE. */
 	if (poll(&p, 1, the_log.was_blocked ? 0 : PATIENCE_MS) == 1 &&
 	    (p.revents & (POLLOUT | POLLERR)) == POLLOUT) {
-		/* A pipe that polls writable has room for PIPE_BUF bytes; a socket can be asked not to wait. */
+		/* A pipe that polls writable has room for PIPE_BUF bytes; for a socket the flag prevents waiting. */
 		do {
 			n = the_log.is_socket ? send(the_log.fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL) :
 			    write(the_log.fd, text, len);
@@ -311,7 +312,7 @@ counted_find(const char *event, uint64_t now)
 	return quiet;
 }
 
-/* True when the line is to be written; *ret_suppressed is what it has to tell. */
+/* Returns true if the line is to be written; *ret_suppressed is the number of lines that it reports as suppressed. */
 static bool
 is_allowed(enum log_level level, const char *event, uint64_t *ret_suppressed)
 {
@@ -319,7 +320,7 @@ is_allowed(enum log_level level, const char *event, uint64_t *ret_suppressed)
 	struct counted *c;
 
 	*ret_suppressed = 0;
-	if (!the_log.is_limited || level == LOG_LEVEL_DEBUG)	/* who asks for that wants all of it */
+	if (!the_log.is_limited || level == LOG_LEVEL_DEBUG)	/* level debug shows all lines */
 		return true;
 	c = counted_find(event, now);
 	if (now - c->since_ns >= the_log.window_ns) {
@@ -415,7 +416,7 @@ void
 log_event(enum log_level level, const char *event, const char *format, ...)
 {
 	va_list args;
-	int saved = errno;	/* a log line between a failure and the look at errno changes nothing */
+	int saved = errno;	/* logging between a failing call and a check of errno must not change errno */
 
 	va_start(args, format);
 	log_va(level, event, NULL, 0, format, args);

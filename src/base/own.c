@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * /proc/self/statm, proc(5).
+ * own: reads /proc/self/statm, proc(5).
  */
 #include "base/own.h"
 

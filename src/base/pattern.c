@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0
  * pattern: a regular expression of a rule, on PCRE2.
  *
- * PCRE2 counts a match's steps anew from each place where it could begin, and not at all what one
- * item (`x*`) walks over, so its limits alone bound nothing over a long text. Two ways, therefore:
+ * PCRE2 counts a match's steps anew from each offset where it could begin, and does not count the bytes that one
+ * item (`x*`) walks over, so its limits alone bound nothing over a long text. Therefore there are two ways:
  *
- *	fast	short texts, a limit on steps that shrinks as they get longer: what nearly all take
- *	counted	long ones, and those that met the limit: the same pattern, compiled so that it calls us
- *		before each item; what it walked meanwhile is the distance between two calls
+ *	fast	short texts, with a limit on steps that shrinks as they get longer: nearly all matches
+ *	counted	long texts, and those that reached the limit: the same pattern, compiled so that PCRE2 calls us
+ *		before each item; the bytes that it walked are the distance between two calls
  *
- * Both count, and no clock is looked at: the same text always gives the same answer. Not compiled to
- * machine code (JIT): the agent may run where no memory is writable and executable.
+ * Both count steps and read no clock: the same text always gives the same answer. Patterns are not compiled to
+ * machine code (JIT), because the agent may run where no memory is writable and executable.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "base/pattern.h"
@@ -24,28 +24,28 @@
 enum {
 	PATTERN_BYTES_MAX = 4096,
 	NESTED_MAX = 64,
-	GROUPS_MAX = 64,		/* numbered ones too */
-	HEAP_KIB_MAX = 1024,		/* what a match remembers to go back to */
+	GROUPS_MAX = 64,		/* includes numbered groups */
+	HEAP_KIB_MAX = 1024,		/* memory for PCRE2's backtracking */
 	FAST_BYTES_MAX = 1024,
-	FAST_STEPS = 32768,		/* over all beginnings; one takes some 10 ns */
-	COUNTED_STEPS = 20000,		/* one takes some 50 ns */
-	COUNTED_LIMIT = 100000,		/* PCRE2's own, from one beginning: only a second wall */
+	FAST_STEPS = 32768,		/* over all start offsets; a step takes some 10 ns */
+	COUNTED_STEPS = 20000,		/* a step takes some 50 ns */
+	COUNTED_LIMIT = 100000,		/* PCRE2's own limit, from one start offset: only a second bound */
 	WALKED_PER_STEP = 16,		/* bytes that one item walks over in the time of a step */
 };
 
 struct pattern {
-	pcre2_code *code;	/* owned; as all below */
+	pcre2_code *code;	/* owned, as are all members below */
 	pcre2_code *counted;
 	char *text;
-	uint32_t item_steps;	/* charged for an item: {1000} walks without calling us */
+	uint32_t item_steps;	/* steps charged for an item: {1000} walks without a call */
 	size_t n_groups;
 	struct group {
-		const char *name;	/* code's */
+		const char *name;	/* the code's */
 		uint32_t number;
-	} groups[];		/* by number */
+	} groups[];		/* indexed by number */
 };
 
-/* What all patterns share; there while any pattern is. */
+/* Shared by all patterns; allocated while any pattern exists. */
 static struct {
 	size_t users;
 	pcre2_compile_context *compile;
@@ -98,7 +98,10 @@ pattern_free(struct pattern *p)
 	shared_unref();
 }
 
-/* Of all {n} and {n,m} in it, whatever else they may be: too large only costs. */
+/*
+ * Returns the largest number of any {n} or {n,m} in text, also of one that is no repeat: too large only costs
+ * time.
+ */
 static uint32_t
 largest_repeat(const char *text)
 {
@@ -107,13 +110,13 @@ largest_repeat(const char *text)
 	for (const char *p = text; *p != '\0'; p++) {
 		unsigned long n = *p == '{' || *p == ',' ? strtoul(p + 1, NULL, 10) : 0;
 
-		if (n > largest && n <= UINT16_MAX)	/* PCRE2 takes no larger one */
+		if (n > largest && n <= UINT16_MAX)	/* PCRE2 accepts no larger one */
 			largest = n;
 	}
 	return (uint32_t)largest;
 }
 
-/* UTF-8 in the pattern is bytes to PCRE2, which counts them; people count characters. */
+/* Converts an offset in bytes, which PCRE2 reports for UTF-8 in a pattern, to one in characters. */
 static size_t
 character_at(const char *text, size_t offset)
 {
@@ -164,7 +167,7 @@ read_groups(struct pattern *p, uint32_t n, char *error, size_t error_size)
 	}
 	pcre2_pattern_info(p->code, PCRE2_INFO_NAMEENTRYSIZE, &entry_size);
 	pcre2_pattern_info(p->code, PCRE2_INFO_NAMETABLE, &table);
-	/* By name: two bytes of number, then the name. */
+	/* The table is sorted by name: two bytes of number, then the name. */
 	for (uint32_t i = 0; i < n; i++, table += entry_size) {
 		p->groups[i].number = (uint32_t)table[0] << 8 | table[1];
 		p->groups[i].name = (const char *)table + 2;
@@ -228,10 +231,10 @@ pattern_group(const struct pattern *p, size_t i)
 struct budget {
 	uint64_t left;
 	uint32_t item_steps;
-	size_t at;		/* where the last call was */
+	size_t at;		/* offset of the last call */
 };
 
-/* Before each item of a counted pattern. Not 0: give up. */
+/* Runs before each item of a counted pattern. A result other than 0 aborts the match. */
 static int
 on_item(pcre2_callout_block *block, void *arg)
 {
@@ -246,7 +249,7 @@ on_item(pcre2_callout_block *block, void *arg)
 	return 0;
 }
 
-/* pcre2_match()'s answer, of the first match that begins at from or later. */
+/* Returns pcre2_match()'s result for the first match that begins at from or later. */
 static int
 match_text(const struct pattern *p, const char *text, size_t len, size_t from)
 {
@@ -260,12 +263,12 @@ match_text(const struct pattern *p, const char *text, size_t len, size_t from)
 	if (r == PCRE2_ERROR_MATCHLIMIT) {
 		pcre2_set_callout(shared.counted, on_item, &budget);
 		r = pcre2_match(p->counted, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.counted);
-		pcre2_set_callout(shared.counted, NULL, NULL);	/* budget ends here */
+		pcre2_set_callout(shared.counted, NULL, NULL);	/* budget goes out of scope here */
 	}
 	return r;
 }
 
-/* What a group took, by its number; 0 is the whole. */
+/* Returns what group `number` matched; 0 is the whole match. */
 static struct pattern_part
 part_of(const char *text, uint32_t number)
 {
@@ -303,7 +306,7 @@ pattern_find_from(const struct pattern *p, const char *text, size_t len, size_t 
 	if (r < 0)
 		return r == PCRE2_ERROR_NOMATCH ? 0 : -1;
 	*ret_whole = part_of(text, 0);
-	if (ret_whole->at == NULL)	/* \K in a lookahead: it ends before it begins */
+	if (ret_whole->at == NULL)	/* \K in a lookahead: the match ends before it begins */
 		return -1;
 	parts_of(p, text, parts, n_parts);
 	return 1;

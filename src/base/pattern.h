@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * pattern: a regular expression of a rule, compiled once (PCRE2: named groups, and the syntax that
- * Python, Perl and Spark users know). Bytes, not characters: paths and arguments may be of any
- * encoding. Matching is bounded, so that no pattern and no text costs more than a millisecond or so.
+ * pattern: a regular expression of a rule, compiled once, in PCRE2's syntax, which Python, Perl and Spark users
+ * know. It matches bytes, not characters, since paths and arguments may have any encoding. Matching is bounded,
+ * so that no pattern and no text costs more than about a millisecond.
  */
 #ifndef SLUICE_BASE_PATTERN_H
 #define SLUICE_BASE_PATTERN_H
@@ -12,31 +12,34 @@
 
 struct pattern;
 
-/* Owned by the caller. NULL: error says what is wrong and at which character, from 1. */
+/*
+ * Compiles text. The result is owned by the caller; NULL: error names what is wrong and at which character, from
+ * 1.
+ */
 struct pattern *pattern_new(const char *text, char *error, size_t error_size);
 void pattern_free(struct pattern *p);	/* NULL is fine */
 
 const char *pattern_text(const struct pattern *p);
 
-/* Names of its groups, the pattern's; i from 0. NULL: no more. */
+/* Returns the name of a group, owned by the pattern; i begins at 0. NULL: there are no more. */
 const char *pattern_group(const struct pattern *p, size_t i);
 
-/* A part of the text that was matched; NULL: that group took no part. */
+/* A part of the text that a group matched; at is NULL where the group took no part. */
 struct pattern_part {
 	const char *at;
 	size_t len;
 };
 
 /*
- * Anywhere in text. parts (may be NULL) has an element for each name of pattern_group(), in its
- * order, n_parts of them at most. A match that takes too long is none.
+ * Returns true if the pattern matches anywhere in text. parts (may be NULL) gets an element for each name of
+ * pattern_group(), in its order, n_parts at most. A match that exceeds the step limit counts as none.
  */
 bool pattern_find(const struct pattern *p, const char *text, size_t len, struct pattern_part *parts,
     size_t n_parts);
 
 /*
- * The first match that begins at from (at most len) or later, for those who want one after the other:
- * 1, with *ret_whole and parts; 0: there is none; -1: that takes too long to know.
+ * Finds the first match that begins at from (at most len) or later, for callers that iterate over matches.
+ * Returns 1 with *ret_whole and parts, 0 if there is none, or -1 if the step limit was exceeded.
  */
 int pattern_find_from(const struct pattern *p, const char *text, size_t len, size_t from,
     struct pattern_part *ret_whole, struct pattern_part *parts, size_t n_parts);

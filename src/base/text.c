@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * text: bytes of any kind as valid UTF-8, reversibly.
+ * text: any bytes as valid UTF-8, reversibly.
  */
 #include "base/text.h"
 
@@ -19,7 +19,7 @@ hex_value(unsigned char c)
 	return -1;
 }
 
-/* Does an escape, in either case of hex, start here? */
+/* Returns true if an escape, in either case of hex, starts at p. */
 static bool
 is_escape(const char *p, size_t len)
 {
@@ -68,14 +68,14 @@ text_char(const char *bytes, size_t len)
 	return n;
 }
 
-/* How many leading bytes are ASCII that text_escape() copies as it is: no NUL, no backslash. */
+/* Returns how many leading bytes are ASCII that text_escape() copies unchanged: no NUL, no backslash. */
 static size_t
 plain_prefix(const char *bytes, size_t len)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), tops = ones << 7;
 	size_t i = 0;
 
-	/* Eight at a time: x has a bit 7 set if any byte is above 0x7f, NUL or a backslash. */
+	/* Eight bytes at a time: x has a bit 7 set if any byte is above 0x7f, NUL or a backslash. */
 	for (; len - i >= 8; i += 8) {
 		uint64_t w, slash, x;
 
@@ -90,7 +90,7 @@ plain_prefix(const char *bytes, size_t len)
 	return i;
 }
 
-/* The unit that starts at p: how many bytes it has, and whether they are copied or escaped. */
+/* Returns the length of the unit that starts at p, and whether it is copied or escaped. */
 static size_t
 next_unit(const char *p, size_t len, bool *ret_escape)
 {

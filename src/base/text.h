@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * text: bytes of any kind as valid UTF-8, reversibly.
+ * text: any bytes as valid UTF-8, reversibly.
  *
- * Valid UTF-8 stays as it is, control characters such as newline too. Every other byte, and NUL,
- * becomes \xNN (lower-case hex). A backslash that stands before "xNN" in the input becomes \x5c,
- * so that what looks like an escape in the output always is one; other backslashes stay.
+ * Valid UTF-8 stays unchanged, including control characters such as newline. Every other byte, and NUL, becomes
+ * \xNN (lower-case hex). A backslash before "xNN" in the input becomes \x5c, so that every apparent escape in
+ * the output is one; other backslashes stay.
  */
 #ifndef SLUICE_BASE_TEXT_H
 #define SLUICE_BASE_TEXT_H
@@ -12,33 +12,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The most that text_escape() writes for len bytes, NUL included. */
+/* The largest number of bytes that text_escape() writes for len bytes, NUL included. */
 #define TEXT_ESCAPE_MAX(len) (4 * (size_t)(len) + 1)
 
 /*
- * Writes len bytes as UTF-8 to out, NUL-terminated; returns the length without the NUL. What does
- * not fit is left out, always a whole character or escape; *ret_used (may be NULL) tells how many
- * input bytes were written, less than len when the text was cut. out_size 0 writes nothing. bytes
- * may be NULL when len is 0. The buffers must not overlap.
+ * Writes len bytes as UTF-8 to out, NUL-terminated; returns the length without the NUL. Output that does not fit
+ * is left out, always a whole character or escape; *ret_used (may be NULL) is the number of input bytes that
+ * were written, less than len when the text was cut. out_size 0 writes nothing. bytes may be NULL when len is 0.
+ * The buffers must not overlap.
  */
 size_t text_escape(const char *bytes, size_t len, char *out, size_t out_size, size_t *ret_used);
 
 /*
- * The inverse: len bytes of escaped text back to the original, which may hold NUL. out needs len
- * bytes at most and may be text itself; returns how many were written. Nothing is terminated.
+ * Converts len bytes of escaped text back to the original, which may contain NUL. out needs at most len bytes
+ * and may be text itself. Returns the number of bytes written; no NUL is appended.
  */
 size_t text_unescape(const char *text, size_t len, char *out);
 
-/* Length (1 to 4) of the UTF-8 character at bytes, or 0 where no valid one starts. len > 0. */
+/* Returns the length (1 to 4) of the UTF-8 character at bytes, or 0 where no valid one starts. len must not be 0. */
 size_t text_char(const char *bytes, size_t len);
 
 /*
- * Words with a space between each two, whole ones only: what no longer fits into size bytes, its NUL
- * included, is left out with all behind it. Returns the length.
+ * Joins words with single spaces; the first word that does not fit into size bytes, the NUL included, and all
+ * after it are left out. Returns the length.
  */
 size_t text_join(const char *const *words, size_t n, char *out, size_t size);
 
-/* True when all of it is valid UTF-8 without NUL and holds nothing that text_escape() changes. */
+/* Returns true when all bytes are valid UTF-8 without NUL that text_escape() leaves unchanged. */
 bool text_is_plain(const char *bytes, size_t len);
 
 #endif
