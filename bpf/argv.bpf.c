@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* A program's arguments. */
+/* Copies a program's arguments. */
 #include "exec.h"
 
 __noinline u32

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Run on demand by user space (BPF_PROG_TEST_RUN): two facts that no symbol gives us. */
+/* Programs that user space runs on demand (BPF_PROG_TEST_RUN) to measure two values that no symbol gives. */
 #include "state.h"
 
 struct place_map {
@@ -10,11 +10,11 @@ struct place_map {
 };
 struct place_map place SEC(".maps");
 
-s64 clock_sample = 0;		/* bpf_ktime_get_ns() minus this run queue's clock, now */
+s64 clock_sample = 0;		/* bpf_ktime_get_ns() minus this run queue's clock, at the last run */
 
 /*
- * The run queue's clock is behind by the time since its last update, so the smallest of many
- * samples, each just after a wakeup, is the clocks' true difference. It may be negative.
+ * The run queue's clock lags by the time since its last update, so the smallest of many samples, each taken just
+ * after a wakeup, is the clocks' true difference. It may be negative.
  */
 SEC("raw_tp/calibrate_clock")
 int calibrate_clock(void *ctx)
@@ -32,8 +32,8 @@ int calibrate_clock(void *ctx)
 }
 
 /*
- * Where this CPU's per-CPU memory lies: the address of its copy of a map's value, less the
- * address that the map holds for all CPUs. Works without kallsyms.
+ * Computes where this CPU's per-CPU memory is: the address of its copy of a map's value minus the address that
+ * the map holds for all CPUs. Works without kallsyms.
  */
 SEC("raw_tp/calibrate_cpu")
 int calibrate_cpu(void *ctx)
@@ -45,7 +45,7 @@ int calibrate_cpu(void *ctx)
 	value = bpf_map_lookup_elem(&place, &zero);
 	if (!value || cpu >= 256)
 		return 0;
-	*(volatile u64 *)value = (u64)&place;	/* memory makes a number of a pointer */
+	*(volatile u64 *)value = (u64)&place;	/* storing it in memory turns the pointer into a number */
 	map = (void *)*(volatile u64 *)value;
 	bpf_core_read(&base, sizeof(base), &map->pptrs[0]);
 	*(volatile u64 *)value = (u64)value;

@@ -1,18 +1,18 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * Reads the kernel's own counters of a process. The sums are those that wait4(2) reports:
- * signal_struct holds the threads that are gone, the thread list the others.
+ * Reads the kernel's own counters of a process. The sums are those that wait4(2) reports: signal_struct holds
+ * those of released threads, the thread list the others.
  */
 #ifndef SLUICE_COUNTERS_H
 #define SLUICE_COUNTERS_H
 
 #include "state.h"
 
-/* What the released threads of a process left in signal_struct, and what we keep ourselves. */
+/* Begins with what the released threads of a process left in signal_struct, and with our own sums. */
 static __always_inline void
 counters_begin(struct event_counters *c, struct signal_struct *s, const struct proc *p)
 {
-	/* signal->ioac is of no use: it includes the children that were reaped */
+	/* signal->ioac cannot be used: it includes the children that were reaped */
 #define COUNTER_SIGNAL(name, thread, gone) c->name = s->gone;
 #define COUNTER_GONE(name, gone) c->name = s->gone;
 #define COUNTER_TASK(name, thread) c->name = p->dead.name;
@@ -24,7 +24,7 @@ counters_begin(struct event_counters *c, struct signal_struct *s, const struct p
 	c->threads_peak = p->threads_peak;
 }
 
-/* Adds a thread that is not yet released. t is typed: plain loads, no helper calls. */
+/* Adds a thread that is not released yet. t is typed, so these are plain loads without helper calls. */
 static __always_inline void
 counters_add_thread(struct event_counters *c, struct task_struct *t)
 {
@@ -33,8 +33,8 @@ counters_add_thread(struct event_counters *c, struct task_struct *t)
 }
 
 /*
- * The same for what we sum ourselves when a thread exits: for the leader, whose own counters last
- * as long as the process, and for threads that have not exited.
+ * Adds the counters that we sum ourselves when a thread exits: for the leader, whose own counters last as long
+ * as the process, and for threads that have not exited.
  */
 static __always_inline void
 counters_add_own(struct event_counters *c, struct task_struct *t, u32 *flags)
@@ -50,13 +50,13 @@ counters_add_own(struct event_counters *c, struct task_struct *t, u32 *flags)
 	}
 }
 
-/* A word that an interrupt, or another CPU that wakes a task on this one, may write meanwhile. */
+/* Reads a word that an interrupt, or another CPU that wakes a task on this one, may write at the same time. */
 #define READ_NOW(word) (*(volatile typeof(word) *)&(word))
 
 /*
- * One reading of a running task: its sum_exec_runtime, and what it has used since that was brought
- * up to date. The scheduler writes clock, clock_task, exec_start, sum; they are read the other way
- * round, so that an update in between makes the result too small, never too large. False if one came.
+ * Reads a running task once: its sum_exec_runtime, and the time it has used since that was updated. The
+ * scheduler writes clock, clock_task, exec_start and sum in this order; they are read in the reverse order, so
+ * that an update in between makes the result too small, never too large. Returns false if there was one.
  */
 static __always_inline bool
 runtime_read(struct task_struct *t, struct rq *rq, u64 *sum, s64 *since)
@@ -72,10 +72,10 @@ runtime_read(struct task_struct *t, struct rq *rq, u64 *sum, s64 *since)
 }
 
 /*
- * CPU time that the running task has used since the scheduler last brought its sum_exec_runtime up
- * to date (at most a tick ago), and that sum: time since the run queue's clock was read, plus what
- * that clock has moved since exec_start. clock_task leaves out time stolen by a hypervisor, but what
- * was stolen since the clock was read is not known to the kernel either, and counts until the next tick.
+ * Returns the CPU time that the running task has used since the scheduler last updated its sum_exec_runtime (at
+ * most a tick ago), and that sum. It is the time since the run queue's clock was read, plus how far that clock
+ * has moved since exec_start. clock_task excludes time stolen by a hypervisor, but the kernel does not know
+ * either how much was stolen since the clock was read; that time counts until the next tick.
  */
 static __always_inline u64
 counters_unaccounted(struct task_struct *current_task, u64 *sum)
@@ -90,20 +90,20 @@ counters_unaccounted(struct task_struct *current_task, u64 *sum)
 		rq = current_task->se.cfs_rq->rq;
 	if (!rq)
 		return 0;
-	/* Not a loop: old verifiers take one that is left early for an endless one. */
+	/* Unrolled, because old verifiers treat a loop that is left early as an endless one. */
 	if (!runtime_read(current_task, rq, sum, &since) && !runtime_read(current_task, rq, sum, &since))
 		runtime_read(current_task, rq, sum, &since);
 	return since > 0 && since < 1000000000 ? since : 0;
 }
 
-/* One kind of page: what the counter shows, never below 0. */
+/* Returns the value of a counter of one kind of page, never below 0. */
 static __always_inline u64
 pages(s64 count)
 {
 	return count > 0 ? count : 0;
 }
 
-/* What each CPU still holds back of a counter whose value is small enough for it to matter. */
+/* Returns the sum of what the CPUs have not added yet to a counter so small that this matters. */
 static __always_inline s64
 pages_held_back(u64 counters)
 {
@@ -121,8 +121,8 @@ pages_held_back(u64 counters)
 }
 
 /*
- * Resident pages of an mm as the kernel counts them for ru_maxrss (file + anon + shmem); from
- * 6.2 exact for small processes if asked for, else within 3 %.
+ * Returns the resident pages of an mm as the kernel counts them for ru_maxrss (file + anon + shmem). From 6.2
+ * this is exact for small processes if is_exact, else within 3 %.
  */
 static __always_inline u64
 pages_resident(struct mm_struct *mm, bool is_exact)
@@ -146,7 +146,7 @@ pages_resident(struct mm_struct *mm, bool is_exact)
 	return pages(file) + pages(anon) + pages(shmem);
 }
 
-/* Who runs it and where: reads that are worth doing only once a program. */
+/* The credentials, namespaces and cgroups of a task: reads that are worth doing only once for each program. */
 struct context {
 	u32 uid;
 	u32 gid;
@@ -155,8 +155,8 @@ struct context {
 	u32 net_ns;
 	u64 cgroup_v2;
 	u64 cgroup_v1;
-	struct kernfs_node *kn_v2;	/* NULL: none */
-	struct kernfs_node *kn_v1;	/* NULL: none, or the same as v2's */
+	struct kernfs_node *kn_v2;	/* NULL: no cgroup */
+	struct kernfs_node *kn_v1;	/* NULL: no cgroup, or the same as v2's */
 };
 
 static __always_inline void
@@ -210,14 +210,14 @@ context_ids(struct context *c, struct task_struct *t)
 	}
 }
 
-/* The wait(2) status of a process whose threads have all begun to exit. */
+/* Returns the wait(2) status of a process whose threads have all begun to exit. */
 static __always_inline s32
 status_of(struct signal_struct *signal, struct task_struct *leader)
 {
 	return signal->flags & SIGNAL_GROUP_EXIT ? signal->group_exit_code : leader->exit_code;
 }
 
-/* Whose record it is, as its entry says. */
+/* Fills in the identity of a record from the entry of its process. */
 static __always_inline void
 state_fill_identity(struct event_state *e, const struct proc *p)
 {
@@ -242,7 +242,7 @@ state_fill_identity(struct event_state *e, const struct proc *p)
 	e->cgroup_v1 = p->cgroup_v1;
 }
 
-/* Identity, status and what signal_struct holds; the caller adds threads that are not released. */
+/* Fills in identity, status and the counters of signal_struct; the caller adds threads that are not released. */
 static __always_inline void
 state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
 {
@@ -257,7 +257,7 @@ state_fill(struct event_state *e, struct task_struct *leader, const struct proc 
 	counters_begin(&e->counters, signal, p);
 }
 
-/* What is known of an ended process from its entry alone. */
+/* Fills in what the entry alone has of an ended process. */
 static __always_inline void
 state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 {
@@ -276,7 +276,7 @@ state_fill_from_entry(struct event_state *e, const struct proc *p, u64 key)
 #define COUNTER_PAGES(name, entry) c->name = p->entry;
 #define COUNTER_ENTRY(name, entry) c->name = p->entry;
 #include "resources.h"
-	c->voluntary_switches++;	/* the one that takes it off the CPU for good */
+	c->voluntary_switches++;	/* the last switch, which takes it off the CPU for good */
 	c->threads = 0;
 	c->threads_peak = p->threads_peak;
 }

@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * How a process gets its entry: at fork, or later where nobody saw that.
+ * Makes the entry of a process: at its fork, or later where no program saw the fork.
  */
 #ifndef SLUICE_ENTRY_H
 #define SLUICE_ENTRY_H
 
 #include "judge.h"
 
-/* True where it had a look: scratch.text may be another now. */
+/* Sends the paths of cgroups that are new to the process. Returns true if it tried: scratch.text may have changed. */
 static __always_inline bool
 context_announce(struct scratch *s, const struct context *c, struct proc *p)
 {
@@ -29,7 +29,7 @@ context_announce(struct scratch *s, const struct context *c, struct proc *p)
 	return is_new;
 }
 
-/* Is a process whose parent is not followed (or has no entry, for want of room) to be? */
+/* Decides whether to follow a process whose parent is not followed, or had no room for an entry. */
 static __always_inline bool
 is_wanted(struct task_struct *parent, struct task_struct *child)
 {
@@ -38,7 +38,7 @@ is_wanted(struct task_struct *parent, struct task_struct *child)
 	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
 }
 
-/* Enters a process. up: its parent's entry, NULL unknown. False: not entered now. */
+/* Makes the entry of a process. up: its parent's entry, NULL: unknown. Returns false if it made none. */
 static __always_inline bool
 enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 {
@@ -47,7 +47,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	u32 zero = 0;
 	long error;
 
-	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for what is set here */
+	p = bpf_map_lookup_elem(&fresh_proc, &zero);	/* zero but for the members set here */
 	if (!p)
 		return false;
 	p->self.start_ns = child->start_boottime;
@@ -56,12 +56,12 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
 	if (up) {
-		/* One that is left out is passed through: its child's parent is whoever is told above it. */
+		/* A program that is left out is skipped: its child's parent is the nearest reported one above it. */
 		p->parent = up->reported ? up->self : up->parent;
 		p->anchor = up->reported && up->execed ? up->self : up->anchor;
 		p->cgroup_v2 = up->cgroup_v2;
 		p->cgroup_v1 = up->cgroup_v1;
-		p->excluded = up->excluded;	/* till it execs it runs that program */
+		p->excluded = up->excluded;	/* until its exec the child runs the same program */
 		p->reported = !up->excluded;
 		p->inside = up->inside;
 		p->inside_generation = up->inside_generation;
@@ -79,7 +79,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	}
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (error == -EEXIST)
-		return false;	/* another copy was here */
+		return false;	/* another copy was first */
 	if (error) {
 		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 		__sync_fetch_and_add(&lost_records, 2);
@@ -90,9 +90,9 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 }
 
 /*
- * A process whose fork nobody saw, though it is to be followed: its copies were all skipped, or a
- * kernel thread made it. One that was seen and had no room is counted, and stays out: it would be
- * told without its beginning. exec_id: of the last exec before.
+ * Enters a process that is to be followed but whose fork no program saw: all copies were skipped, or a kernel
+ * thread forked it. A fork that was seen while there was no room is counted, and its process stays out, since
+ * its record would lack the beginning. exec_id is that of the last exec before.
  */
 static __always_inline struct proc *
 adopt_late(struct task_struct *leader, u64 exec_id)
@@ -112,8 +112,8 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 }
 
 /*
- * A child is followed when its parent is, whoever its parent becomes later: a daemon that forks
- * twice, setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
+ * A child is followed when its parent is, whatever process becomes its parent later: a daemon that forks twice,
+ * setsid(2), a subreaper or a new pid namespace change nothing. current is the forking task.
  */
 static __always_inline int
 fork_seen(struct task_struct *parent, struct task_struct *child)
@@ -121,7 +121,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	struct signal_struct *signal = child->signal;
 	struct proc *up;
 
-	/* Nobody has read for long: from now on nobody acts, which costs a nanosecond. */
+	/* The watchdog expired: no agent has read for long. Without a lease all programs return after a nanosecond. */
 	if (heartbeat_ns && child->start_boottime > heartbeat_ns + watchdog_ns) {
 		lease = 0;
 		network_lease = 0;
@@ -129,7 +129,7 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	}
 	if (parent->signal == signal) {		/* a thread */
 		up = proc_of(parent);
-		/* live falls before a join returns, nr_threads only when the thread is released */
+		/* live falls before a join returns; nr_threads only falls when the thread is released */
 		if (up && (u32)signal->live.counter > up->threads_peak)
 			up->threads_peak = signal->live.counter;
 		return 0;

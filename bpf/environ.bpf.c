@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * Reads an environment string by string into a window of its own, which user space never maps, and
- * copies a string on only where the name before its first '=' is, byte by byte, one that the user
- * gave. No other byte gets from the window to a record. The window is cleared at the end.
+ * Reads an environment string by string into a window that user space never maps, and copies a string on only if
+ * the name before its first '=' equals, byte by byte, one that the user configured. No other byte leaves the
+ * window. It is cleared at the end.
  *
- * What varies is kept in the window's map, not in registers: the verifier then sees each turn of the
- * loop as the one before, also that of 5.10, which has no bpf_loop().
+ * State that varies is kept in the window's map, not in registers: the verifier then sees each iteration of the
+ * loop like the one before, also that of 5.10, which has no bpf_loop().
  */
 #include "environ.h"
 #include "path.h"
 
-#define WINDOW 1024	/* of one read: any string that can be wanted, and then some */
+#define WINDOW 1024	/* bytes of one read: more than any string that can be wanted */
 #define READS_MAX 512
 #define ENVIRON_MAX 65536
 #define NAME_WORDS ((EVENT_ENV_NAME_MAX + 1) / 8)
-#define FITS 0x100	/* beside a bit of environ_match(): the value is not too long */
+#define FITS 0x100	/* flag beside a bit of environ_match(): the value is not too long */
 
 struct environ_walk {
 	union {
 		char	bytes[WINDOW];
 		u64	words[WINDOW / 8];
 	};
-	u32	found;		/* a bit for each name: of two variables of a name the first counts, as in getenv(3) */
+	u32	found;		/* a bit for each name: of two variables with one name the first counts, as in
+				 * getenv(3) */
 	u32	is_inside;	/* the last read ended within a string */
-	u32	off;		/* where the next one goes in scratch.text */
+	u32	off;		/* offset in scratch.text of the next string */
 	u32	flags;
 };
 
@@ -35,13 +36,13 @@ struct {
 } environ_walks SEC(".maps");
 
 /*
- * Two tables, of which user space fills the one that is not in use. A name is "NAME=" in words, and
- * as many words that tell by their bits which bytes count.
+ * Two tables, of which user space fills the one that is not in use. A name is "NAME=" in words, followed by as
+ * many words that mask the bytes that count.
  */
 u32 environ_table;
 u32 environ_count[2];
 u64 environ_names[2][EVENT_ENV_NAMES][2 * NAME_WORDS];
-u32 environ_lengths[2][EVENT_ENV_NAMES];	/* of "NAME=" */
+u32 environ_lengths[2][EVENT_ENV_NAMES];	/* length of "NAME=" */
 
 static __always_inline struct environ_walk *
 walk_get(void)
@@ -51,7 +52,7 @@ walk_get(void)
 	return bpf_map_lookup_elem(&environ_walks, &zero);
 }
 
-/* Which name the string in the window begins with: its bit, with FITS; 0: with none. */
+/* Returns the bit of the name that the string in the window begins with, with FITS; 0: none. */
 __noinline u32
 environ_match(u32 table, u32 len)
 {
@@ -76,7 +77,7 @@ environ_match(u32 table, u32 len)
 	return 0;
 }
 
-/* The string in the window begins with a name: on it goes, unless an earlier one had that name. */
+/* Copies the string in the window, which begins with a name, to the record, unless an earlier string had that name. */
 static __always_inline void
 take(struct environ_walk *w, struct scratch *s, u32 hit, u32 len)
 {
@@ -124,8 +125,8 @@ environ_append(u64 start, u64 end, u32 off, u32 table)
 			w->flags |= ENVIRON_FAULT;
 			break;
 		}
-		len += !len;	/* of an empty string older kernels say 0 instead of 1 */
-		/* A full window: of the string, or of what is left of it, more may follow. */
+		len += !len;	/* older kernels return 0 instead of 1 for an empty string */
+		/* The window is full: more of the string may follow. */
 		is_cut = len == WINDOW;
 		start += len - is_cut;
 		if (!w->is_inside) {

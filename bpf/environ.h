@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * Of a program's environment the variables that the user named, and nothing else. Defined in
+ * Reads the variables that the user named from a program's environment, and nothing else. Defined in
  * environ.bpf.c.
  */
 #ifndef SLUICE_ENVIRON_H
@@ -8,20 +8,23 @@
 
 #include "state.h"
 
-/* Set in the result of environ_append(). */
-#define ENVIRON_CUT 0x10000	/* a limit of ours: a variable that was named may be missing */
+/* Flags in the result of environ_append(). */
+#define ENVIRON_CUT 0x10000	/* a limit of ours was reached: a named variable may be missing */
 #define ENVIRON_FAULT 0x20000	/* the environment could not be read to its end */
 
-/* Which table of names counts, 1 or 2; 0: no environment is read. User space switches it at any time. */
+/* The table of names in use, 1 or 2; 0: no environment is read. User space may switch it at any time. */
 extern u32 environ_table;
 
 /*
- * Appends NAME=value, with its NUL, of each variable between start and end whose name stands in the
- * table (0 or 1), to scratch.text at off. Returns the bytes written, with the flags above.
+ * Appends NAME=value, with its NUL, of each variable between start and end whose name is in the table (0 or 1)
+ * to scratch.text at off. Returns the number of bytes written, with the flags above.
  */
 u32 environ_append(u64 start, u64 end, u32 off, u32 table);
 
-/* Of the program that e tells of; mm is its own. Returns the bytes that were added at off. */
+/*
+ * Appends the named variables of the program that e describes; mm is its own. Returns the number of bytes added
+ * at off.
+ */
 static __always_inline u32
 environ_of(struct event_exec *e, struct mm_struct *mm, u32 off)
 {

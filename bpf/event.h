@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * What bpf/ writes and src/collect/ reads. Nothing else lives here.
+ * The events that bpf/ writes and src/collect/ reads, and nothing else.
  *
- * Fixed-width members, ordered so that nothing needs padding; text follows the struct.
+ * Members have fixed widths and are ordered so that nothing needs padding; text follows the struct.
  */
 #ifndef SLUICE_EVENT_H
 #define SLUICE_EVENT_H
@@ -15,18 +15,19 @@
 #define EVENT_COMM_LEN	 16
 #define EVENT_PATH_MAX	 4096
 #define EVENT_ARGV_MAX	 32768
-#define EVENT_ENV_NAMES	 8	/* variables of the environment that can be asked for */
+#define EVENT_ENV_NAMES	 8	/* variables of the environment that can be configured */
 #define EVENT_ENV_NAME_MAX 63
-#define EVENT_ENV_VALUE_MAX 512	/* of a longer one nothing is told: half an id is another id */
+#define EVENT_ENV_VALUE_MAX 512	/* a longer value is left out: half an id is another id */
 #define EVENT_ENV_MAX	 (EVENT_ENV_NAMES * (EVENT_ENV_NAME_MAX + 1 + EVENT_ENV_VALUE_MAX + 1))
 
-enum event_kind {		/* 0 is left free: an all-zero event is never valid */
+enum event_kind {		/* 0 is not used: an all-zero event is never valid */
 	EVENT_EXEC = 1,		/* struct event_exec: a program starts, maybe in place of another */
-	EVENT_EXIT = 2,		/* struct event_state: the kernel lets go of a process; totals are final */
+	EVENT_EXIT = 2,		/* struct event_state: the kernel frees a process; totals are final */
 	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
 	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
-	EVENT_FOUND = 7,	/* struct event_state, from the iterator: was running already, followed from now */
-	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel's last word never came */
+	EVENT_FOUND = 7,	/* struct event_state, from the iterator: discovered while running, followed from now
+				 * on */
+	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel has not called on_free */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
 };
 
@@ -34,25 +35,26 @@ enum event_flag {
 	EVENT_EXECED = 1 << 0,		/* the process has exec'd since it was forked */
 	EVENT_REPLACED = 1 << 1,	/* exec: prev holds the totals of the program that it replaced */
 	EVENT_ARGV_CUT = 1 << 2,
-	EVENT_ARGV_FAULT = 1 << 3,	/* argv could not be read; what is there is the part before */
-	EVENT_EXE_CUT = 1 << 4,		/* deeper or longer than we walk */
+	EVENT_ARGV_FAULT = 1 << 3,	/* argv could not be read to its end; the part before is there */
+	EVENT_EXE_CUT = 1 << 4,		/* deeper or longer than the walk allows */
 	EVENT_CWD_CUT = 1 << 5,
 	EVENT_HAS_PEAK = 1 << 6,	/* counters.peak_rss and .rss are the program's own */
-	EVENT_HAS_BLOCK_IO = 1 << 7,	/* the kernel keeps delay accounting for these threads */
-	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie, totals are final */
+	EVENT_HAS_BLOCK_IO = 1 << 7,	/* the kernel keeps delay accounting for its threads */
+	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie; totals are final */
 	EVENT_OOM = 1 << 9,		/* chosen by the OOM killer */
-	EVENT_THREADS_CUT = 1 << 10,	/* counters are too low: more threads than we walk, no end sums */
+	EVENT_THREADS_CUT = 1 << 10,	/* counters are too low: too many threads for the walk, or no end sums */
 	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
 	/*
-	 * exec: the rules leave the new program out; only head, self and prev are set. Sent only where
-	 * something of the process was told before: a program, or by a snapshot the process that had not
-	 * exec'd yet, whose index is the new program's too. EVENT_REPLACED is set with both.
-	 * snapshot: they leave it out since it began; it is told as alive and as ended, no more.
+	 * exec: the rules leave the new program out; only head, self and prev are set. Sent only if the process was
+	 * reported before: its program was, or a snapshot had it before its first exec, and that index is the new
+	 * program's too. EVENT_REPLACED is set in both cases.
+	 *
+	 * snapshot: the rules leave it out since it began; only its snapshots and its end are reported.
 	 */
 	EVENT_EXCLUDED = 1 << 12,
 };
 
-enum event_net {		/* the classes of sockets that we tell apart */
+enum event_net {		/* the classes of sockets that are counted separately */
 	EVENT_NET_TCP,
 	EVENT_NET_UDP,
 	EVENT_NET_OTHER,	/* any other internet protocol */
@@ -60,7 +62,7 @@ enum event_net {		/* the classes of sockets that we tell apart */
 	EVENT_NET_COUNT,
 };
 
-/* Programs and reasons by which the kernel side counts what it could not do; P(id, name of the program). */
+/* Programs and reasons by which the kernel side counts what failed; P(id, name of the program). */
 #define EVENT_PROGRAMS(P)		\
 	P(FORK, "on_fork")		\
 	P(EXEC, "on_exec")		\
@@ -80,7 +82,7 @@ enum event_loss {
 	EVENT_LOSS_RING,	/* the ring was full: a record is lost */
 	EVENT_LOSS_MAP,		/* no room for a process: it and its children are not followed */
 	EVENT_LOSS_READ,	/* a field could not be read: it is null or cut in its record */
-	EVENT_LOSS_CUT,		/* a limit of ours: a path, the threads of a process */
+	EVENT_LOSS_CUT,		/* a limit of ours was reached: of a path, or of the threads of a process */
 	EVENT_LOSS_SKIPPED,	/* the kernel did not run the program: see copies in lifecycle.bpf.c */
 	EVENT_LOSS_COUNT,
 };
@@ -92,25 +94,25 @@ struct event_head {
 	__u64	time_ns;	/* CLOCK_BOOTTIME */
 };
 
-/* One program: pids come back, (start, pid) does not; index counts execs after the first. */
+/* Identifies one program: pids are reused, (start, pid) is not; index counts execs after the first. */
 struct event_id {
-	__u64	start_ns;	/* of the process, CLOCK_BOOTTIME */
+	__u64	start_ns;	/* start of the process, CLOCK_BOOTTIME */
 	__u32	pid;		/* thread group id in the host's namespace */
 	__u32	index;
 };
 
 /*
- * Totals of a process since its fork, over all threads, living and dead, without the children
- * that it reaped; see resources.h.
+ * Totals of a process since its fork, over all threads, living and dead, without the children that it reaped;
+ * see resources.h.
  */
 struct event_counters {
 #define COUNTER(name) __u64 name;
 #include "resources.h"
 	__u32	threads;
-	__u32	threads_peak;	/* of the current program */
+	__u32	threads_peak;	/* of the current program only */
 };
 
-enum event_counter {		/* places in it of those that resources.h names, in words of 8 bytes */
+enum event_counter {		/* index of each counter of resources.h in struct event_counters, in words of 8 bytes */
 #define COUNTER(name) EVENT_COUNTER_##name,
 #include "resources.h"
 	EVENT_COUNTERS,
@@ -119,14 +121,14 @@ enum event_counter {		/* places in it of those that resources.h names, in words 
 struct event_exec {
 	struct event_head	head;
 	struct event_id		self;
-	struct event_id		parent;		/* the process that forked this one, as it was then */
-	struct event_id		anchor;		/* its nearest ancestor that has exec'd, itself included */
+	struct event_id		parent;		/* the process that forked this one, as it was at that time */
+	struct event_id		anchor;		/* the nearest ancestor that has exec'd, itself included */
 	__u32	flags;		/* enum event_flag */
 	__u32	ppid;
 	__u32	uid;
 	__u32	gid;
-	__u64	cgroup_v2;	/* id; 0 none */
-	__u64	cgroup_v1;	/* id in the memory hierarchy; 0 none */
+	__u64	cgroup_v2;	/* id; 0: none */
+	__u64	cgroup_v1;	/* id in the memory hierarchy; 0: none */
 	__u32	pid_ns;
 	__u32	mnt_ns;
 	__u32	net_ns;
@@ -135,8 +137,8 @@ struct event_exec {
 	__u32	exe_len;	/* bytes of text after the struct, in this order: */
 	__u32	cwd_len;	/*   paths as components, leaf first, each NUL-terminated */
 	__u32	argv_len;	/*   arguments, each NUL-terminated unless cut */
-	__u32	env_len;	/*   NAME=value of variables that were asked for, each NUL-terminated */
-	struct event_counters	prev;		/* with EVENT_REPLACED; else anything */
+	__u32	env_len;	/* NAME=value of the configured variables, each NUL-terminated */
+	struct event_counters	prev;		/* valid with EVENT_REPLACED */
 };
 
 struct event_state {
@@ -149,7 +151,7 @@ struct event_state {
 	__u32	flags;
 	__s32	status;		/* as wait(2) reports it */
 	__u32	ppid;
-	__u32	uid;		/* for programs that never exec'd, else 0 with EVENT_NO_CREDENTIALS */
+	__u32	uid;		/* set for programs that never exec'd, else 0 with EVENT_NO_CREDENTIALS */
 	__u32	gid;
 	__u32	pid_ns;
 	__u32	mnt_ns;
@@ -157,7 +159,7 @@ struct event_state {
 	__u64	cgroup_v2;
 	__u64	cgroup_v1;
 	char	comm[EVENT_COMM_LEN];
-	__u64	key;		/* EVENT_STALE: of the entry, to remove it by, with self.start_ns */
+	__u64	key;		/* EVENT_STALE: the entry to remove, together with self.start_ns */
 	struct event_counters	counters;
 };
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * A program starts, or replaces another: what on_exec does, and on_exit where nobody saw the exec.
+ * A program starts or replaces another: the work of on_exec, and of on_exit where no program saw the exec.
  */
 #ifndef SLUICE_EXEC_H
 #define SLUICE_EXEC_H
@@ -11,19 +11,19 @@
 #define ARGV_FAULT 0x10000
 
 /*
- * Copies the argument area [from, end) to scratch.text at off, page by page so that one absent page
- * costs only what follows. Returns the bytes copied, with ARGV_FAULT when one was absent.
+ * Copies the argument area [from, end) to scratch.text at off, page by page, so that one absent page costs only
+ * the text after it. Returns the number of bytes copied, with ARGV_FAULT if a page was absent.
  */
 u32 argv_append(u64 from, u64 end, u32 off);
 
-/* The image that an exec is about to replace still has its mm: take its peak. */
+/* Keeps the peak of the image that an exec is about to replace, while its mm still exists. */
 static __always_inline int
 old_image(struct task_struct *t, struct mm_struct *mm)
 {
 	struct proc *p;
 	u64 high, now;
 
-	/* Before its first exec a child runs on its parent's memory, or on a copy of it. */
+	/* Before its first exec a child runs on its parent's memory or on a copy of it. */
 	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
 		return 0;
 	p = proc_of(t);
@@ -45,7 +45,7 @@ leader_is_dead(struct proc *p)
 	__builtin_memset(&p->leader, 0, sizeof(p->leader));
 }
 
-/* What the program used that exec has replaced. Returns the flags that say what there is. */
+/* Fills in what the program used that exec has replaced. Returns flags for what is known of it. */
 static __always_inline u32
 exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
 {
@@ -62,7 +62,7 @@ exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
 	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);
 }
 
-/* A program that is left out starts: what was told of its process ends with it. */
+/* Handles the start of a program that is left out: the program that was reported for its process ends. */
 static __always_inline void
 exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 {
@@ -97,8 +97,8 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 }
 
 /*
- * A program starts. The old image's totals, if there is one, travel in the same record. By now
- * all other threads of an old image are gone and pid is the leader's.
+ * Handles the start of a program. The totals of a replaced image are part of the same record. At this point all
+ * other threads of an old image are gone and pid is the leader's.
  */
 static __always_inline int
 exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
@@ -121,7 +121,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	if (!p)
 		return 0;
 	exec_id = t->self_exec_id;
-	if (exec_id == p->exec_id)	/* another copy was here */
+	if (exec_id == p->exec_id)	/* another copy was first */
 		return 0;
 	missed = exec_id - p->exec_id - 1;
 	p->exec_id = exec_id;
@@ -135,7 +135,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	s = scratch_get();
 	if (!s)
 		return 0;
-	if (old_pid != t->pid)	/* the leader, whose place this thread took, is gone */
+	if (old_pid != t->pid)	/* this thread took over from the leader, which is gone */
 		leader_is_dead(p);
 	*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	now = generation_now();
@@ -155,7 +155,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	p->reported = 1;
 	if (!context.mnt_ns)
 		context_ids(&context, t);
-	if (context_announce(s, &context, p))	/* may send a record of its own: before ours is begun */
+	if (context_announce(s, &context, p))	/* may send a record of its own, so it runs before ours is begun */
 		*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	e = &s->exec;
 	e->head.version = EVENT_VERSION;

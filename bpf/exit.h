@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * A thread or a process ends: what on_exit does, and what is kept should nothing more be heard of it.
+ * A thread or a process ends: the work of on_exit, and the sums kept in case that on_free never runs.
  */
 #ifndef SLUICE_EXIT_H
 #define SLUICE_EXIT_H
@@ -17,7 +17,7 @@ thread_read(struct thread_sums *sums, struct task_struct *t)
 #include "resources.h"
 }
 
-/* Atomic: threads exit on several CPUs at once. */
+/* Adds atomically, because threads exit on several CPUs at once. */
 static __always_inline void
 thread_add(struct thread_sums *sums, struct task_struct *t)
 {
@@ -29,7 +29,7 @@ thread_add(struct thread_sums *sums, struct task_struct *t)
 #include "resources.h"
 }
 
-/* All threads but the leader and t are gone, or as good as gone. */
+/* Keeps the sums of a process when all threads but the leader and t are gone or about to be. */
 static __always_inline void
 end_sums(struct proc *p, struct task_struct *t)
 {
@@ -48,12 +48,12 @@ end_sums(struct proc *p, struct task_struct *t)
 #define COUNTER_SIGNAL(name, thread, gone) p->end_##name = name;
 #define COUNTER_GONE(name, gone) p->end_##name = signal->gone;
 #include "resources.h"
-	p->end_runtime_ns = runtime;	/* with what the scheduler has not accounted for yet */
+	p->end_runtime_ns = runtime;	/* includes what the scheduler has not accounted for yet */
 	thread_read(&p->leader, leader);
 	p->has_end_sums = 1;
 }
 
-/* Not if it asked for no signal, or ignores this one. */
+/* Returns true if SIGCHLD will be sent: not if the parent wants no signal or ignores this one. */
 static __always_inline bool
 will_tell_parent(struct task_struct *t)
 {
@@ -61,7 +61,10 @@ will_tell_parent(struct task_struct *t)
 	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
 }
 
-/* The last thread is about to let go of mm. A vfork child that never exec'd has no memory of its own. */
+/*
+ * Keeps peak and size of the memory before the last thread drops mm. A vfork child that never exec'd has no
+ * memory of its own.
+ */
 static __always_inline void
 memory_goes(struct proc *p, struct task_struct *t, struct mm_struct *mm)
 {
@@ -79,9 +82,9 @@ memory_goes(struct proc *p, struct task_struct *t, struct mm_struct *mm)
 }
 
 /*
- * A thread exits: its own I/O and delays are nowhere else once it is gone. The leader's task stays
- * until the process is freed, and files that it closes last still count: it is read then. With the
- * last thread goes the mm (from 6.16 it is still there at this hook, see on_taskstats_exit).
+ * Handles the exit of a thread: its own I/O and delays are lost once it is gone. The leader's task stays until
+ * the process is freed, and files that it closes last still count, so it is read then. The mm is dropped with
+ * the last thread (from 6.16 it still exists at this hook, see on_taskstats_exit).
  */
 static __always_inline int
 exit_seen(struct task_struct *t, bool group_dead)
@@ -94,15 +97,15 @@ exit_seen(struct task_struct *t, bool group_dead)
 
 	if (exit_has_group_dead)
 		is_last = group_dead;
-	else			/* two last threads may both see 0: the first one tells */
+	else			/* two last threads may both see 0: the first one reports */
 		is_last = signal->live.counter == 0;
 	if (!p && is_last)
 		p = adopt_late(t->group_leader, t->real_parent->self_exec_id);
 	if (!p)
 		return 0;
 	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
-		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* nobody saw its exec: better late */
-	if (!p->reported) {		/* only that it ended */
+		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* no program saw its exec: report it late */
+	if (!p->reported) {		/* only keep that it ended */
 		if (is_last && !p->end_ns)
 			p->end_ns = bpf_ktime_get_boot_ns();
 		return 0;
@@ -111,10 +114,10 @@ exit_seen(struct task_struct *t, bool group_dead)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
 		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
-			return 0;	/* another copy was here */
+			return 0;	/* another copy was first */
 		if (t->pid != t->tgid)
 			thread_add(&p->dead, t);
-		else		/* counts only if another thread execs and takes its place */
+		else		/* counts only if another thread execs and takes over from it */
 			thread_read(&p->leader, t);
 	}
 	if (!is_last)
@@ -123,7 +126,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
 	p->ppid = t->real_parent->tgid;
-	/* how it ended is settled here, whether or not its parent will be told */
+	/* the status is final here, whether or not its parent will be signalled */
 	p->end_status = status_of(signal, t->group_leader);
 	p->end_oom = signal->oom_mm != NULL;
 	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));

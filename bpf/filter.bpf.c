@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* What the rules of one generation say of a program whose facts stand in a scratch. */
+/* Judges a program, whose facts are in a scratch, by the rules of one generation. */
 #include "judge.h"
 
 #define COMPONENTS_MAX 72	/* as many as path_of() and path_append() write */
-#define NAME_WORDS_MAX 32	/* of eight bytes */
+#define NAME_WORDS_MAX 32	/* words of eight bytes */
 
-struct filter_map {		/* of another size each generation; by size, since types of inner maps get lost */
+struct filter_map {		/* sized anew for each generation; declared by size, since types of inner maps are
+				 * lost */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -21,7 +22,7 @@ struct {
 	__array(values, struct filter_map);
 } filter_rules SEC(".maps");
 
-/* Has the slot no such key? Then there is nothing to look up. */
+/* Returns true if the slot has no such key, so that no lookup is needed. */
 static __always_inline bool
 is_no_key(u32 slot_index, const struct filter_slot *slot, u64 hash)
 {
@@ -56,7 +57,7 @@ look_up_path(u32 slot_index, u64 hash, u32 depth)
 	return look_up(slot_index, &key);
 }
 
-/* All dimensions are looked at: what the compound conditions come to. */
+/* Combines the verdicts of all dimensions by the compound conditions. */
 static __always_inline u32
 conclude(const struct filter_slot *slot, u32 act, u64 ids, u32 unknown)
 {
@@ -111,7 +112,7 @@ look_at_cgroup(u32 slot_index, u32 space, u64 id, struct filter_facts *f, u64 *a
 		return true;
 	__builtin_memcpy(key.name, &id, sizeof(id));
 	v = look_up(slot_index, &key);
-	if (!v) {	/* user space has not told the rules of it */
+	if (!v) {	/* user space has not added it yet */
 		*any |= none;
 		*all &= none;
 		return false;
@@ -170,7 +171,7 @@ look_at_uid(u32 slot_index, const struct filter_slot *slot, struct filter_facts 
 		f->ids &= slot->uid_ids;
 		return;
 	}
-	for (u32 i = 0; i < 6; i++) {	/* the last whose start is not above uid */
+	for (u32 i = 0; i < 6; i++) {	/* finds the last range that begins at uid or below */
 		u32 middle = (low + high) / 2 & (FILTER_UID_RANGES - 1);
 
 		if (high - low <= 1)
@@ -210,7 +211,7 @@ filter_near(u32 at, u32 slot_index)
 	return conclude(slot, f->act, f->ids, f->unknown);
 }
 
-/* One more name of a path: text[off, off + len). Words are read where they lie, aligned or not. */
+/* Adds one name of a path, text[off, off + len), to a hash. Words are read where they are, aligned or not. */
 __noinline u64
 filter_hash_name(u32 at, u32 off, u32 len, u64 hash)
 {
@@ -227,7 +228,7 @@ filter_hash_name(u32 at, u32 off, u32 len, u64 hash)
 			break;
 		from &= 0x3fff;
 		word = *(u64 *)&s->text[from];
-		if (len - 8 * i < 8)	/* what lies behind it is another name */
+		if (len - 8 * i < 8)	/* bytes after the end belong to another name */
 			word &= (1ULL << (8 * (len & 7))) - 1;
 		hash = filter_hash_word(hash, word);
 	}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* The kernel lets go of a process: the last word on it. */
+/* The kernel frees a process: its last event. */
 #include "entry.h"
 
 struct state_map final_state SEC(".maps");
 
 /*
- * A process that ends without an entry, where all copies can miss an event: was it to be followed? One
- * that lived long may have had an entry that on_stale took away, and was met by a snapshot.
+ * Counts a process that ends without an entry but was to be followed, where all copies may miss an event. One
+ * that lived long may have had an entry that on_stale removed, after a snapshot had seen it.
  */
 static __always_inline void
 unseen_count(struct task_struct *t)
@@ -15,7 +15,8 @@ unseen_count(struct task_struct *t)
 
 	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > STALE_NS)
 		return;
-	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* there was no room for it: counted */
+	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* there was no room for it, which is counted
+									 * already */
 		return;
 	if (!proc_of(parent) && !is_wanted(parent, t))
 		return;
@@ -24,8 +25,8 @@ unseen_count(struct task_struct *t)
 }
 
 /*
- * The kernel lets go of a process that was reaped: only now are all its counters final, and
- * equal to what wait4(2) told the parent. Runs in softirq, on top of whatever was there.
+ * The kernel frees a process that was reaped: only now are all its counters final and equal to those that
+ * wait4(2) returned to the parent. Runs in softirq, which may interrupt any other program.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *t)
@@ -40,7 +41,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 		return 0;
 	if (can_be_preempted)
 		bpf_map_delete_elem(&threads_exited, &thread);
-	if (t->pid != t->tgid)		/* once a process: its leader */
+	if (t->pid != t->tgid)		/* handle a process once, by its leader */
 		return 0;
 	key = (struct proc_key){ (u64)t->signal, t->start_boottime };
 	p = bpf_map_lookup_elem(&procs, &key);
@@ -60,7 +61,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	if (!p->end_ns)
 		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
-	/* Where no hook met the mm, signal_struct knows its peak unless one before was larger. */
+	/* If no hook saw the mm, signal_struct has its peak, unless a program before had a larger one. */
 	if (!p->has_peak && !p->shares_mm && t->signal->maxrss > p->exec_maxrss) {
 		p->peak = t->signal->maxrss;
 		p->has_peak = 1;

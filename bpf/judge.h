@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * Is a program told? Gathers what the rules look at and asks filter.bpf.c, whose functions take
- * numbers, so that the verifier checks them once.
+ * Decides whether a program is reported. Gathers the values that the rules look at and calls filter.bpf.c, whose
+ * functions take numbers, so that the verifier checks them once.
  *
- * The path is the executable's own, as the process sees it and records state it: what was typed
- * (bprm->filename) may be relative or lead through links, and a rule on it would leave out what it
- * should not. It is walked only where the base name, the user and the cgroup do not settle it; the
- * record of a program that is told uses the same walk.
+ * The path is that of the executable as the process sees it and as records have it: the name that was typed
+ * (bprm->filename) may be relative or lead through links, and a rule on it would leave out the wrong programs.
+ * It is walked only if base name, user and cgroup do not settle the decision; the record of a reported program
+ * uses the same walk.
  */
 #ifndef SLUICE_JUDGE_H
 #define SLUICE_JUDGE_H
@@ -16,14 +16,20 @@
 
 #define PATH_NOT_WALKED 0xffffffffu
 
-/* One after the other, until a simple rule excludes. All return what is known so far: enum filter_act. */
+/*
+ * Judge by one dimension after the other, until a simple rule excludes. All return the result so far: enum
+ * filter_act.
+ */
 u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
-u32 filter_near(u32 at, u32 slot_index);	/* the user, and the cgroup's verdict */
-u32 filter_far(u32 at, u32 slot_index);		/* where a rule looks at it, the path that s->name_at takes apart */
-/* The verdict on a cgroup, for filter_near(). Whether user space has told the rules of it. */
+u32 filter_near(u32 at, u32 slot_index);	/* the user, and the verdict on the cgroup */
+u32 filter_far(u32 at, u32 slot_index);		/* the path in s->name_at, where a rule looks at it */
+/* Judges a cgroup for filter_near(). Returns whether user space has added it to the rules. */
 u32 filter_cgroup(u32 at, u32 slot_index);
 
-/* Most programs run in the cgroup of the one before them. */
+/*
+ * Judges the cgroup of t, by the verdict before if it is the same: most programs run in the cgroup of their
+ * predecessor.
+ */
 static __always_inline void
 cgroup_says(struct task_struct *t, const struct context *c, struct proc *p, struct filter_facts *f,
     u32 at, u32 now)
@@ -40,18 +46,21 @@ cgroup_says(struct task_struct *t, const struct context *c, struct proc *p, stru
 	f->cgroup_v2 = c->cgroup_v2;
 	f->cgroup_v1 = c->cgroup_v1;
 	if (!filter_cgroup(at, now))
-		return;		/* perhaps the next time */
+		return;		/* may succeed next time */
 	verdict->v2 = c->cgroup_v2;
 	verdict->v1 = c->cgroup_v1;
 	verdict->ids = f->cgroup_ids;
 	verdict->act = f->cgroup_act;
 	verdict->generation = now;
-	up = proc_of(t->real_parent);	/* whose next child asks the same */
+	up = proc_of(t->real_parent);	/* its next child needs the same verdict */
 	if (up && up->cgroup_verdict.generation != now)
 		up->cgroup_verdict = *verdict;
 }
 
-/* It is left out, whatever else holds; what it descends from, or its children do, is known too. */
+/*
+ * Returns true if the program is left out whatever else holds, and what it and its children descend from is
+ * known too.
+ */
 static __always_inline bool
 is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
 {
@@ -59,8 +68,8 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
 }
 
 /*
- * What the rules of now say of the program that t runs; c is filled where they look at it. at: whose
- * scratch s is. s->exe_len is set if the executable's path was walked.
+ * Judges the program that t runs by the rules of generation now; c is filled if they look at it. at is the index
+ * of the scratch s. s->exe_len is set if the executable's path was walked.
  */
 static __always_inline u32
 rules_say(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now)
@@ -105,7 +114,7 @@ rules_say(struct task_struct *t, struct proc *p, struct context *c, struct scrat
 	return filter_far(at, now);
 }
 
-/* The generation to judge by: to be read once a judgement. */
+/* Returns the generation to judge by; to be read once in each judgement. */
 static __always_inline u32
 generation_now(void)
 {
@@ -113,8 +122,8 @@ generation_now(void)
 }
 
 /*
- * Is p's program left out, given what the rules say of it? Where it is not known whether p is inside
- * by these rules, it may be: it is told.
+ * Returns whether p's program is left out, given the result of the rules. If it is unknown whether p is inside
+ * by these rules, the program is reported.
  */
 static __always_inline bool
 is_left_out(const struct proc *p, const struct filter_slot *slot, u32 act, u32 now)

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * The only kernel types and fields that sluice reads. What is not declared here cannot be read:
- * no page, no file content, no socket buffer; of an environment only what environ.bpf.c takes, by
- * names that the user gave. CO-RE finds each field's place in the running kernel by name;
- * ___flavours are the same type in another age of the kernel.
+ * The only kernel types and fields that sluice reads. What is not declared here cannot be read: no page, no file
+ * content, no socket buffer; of an environment only the variables that the user named, see environ.bpf.c. CO-RE
+ * finds each field's offset in the running kernel by name; a ___flavour is the same type in other versions of
+ * the kernel.
  */
 #ifndef SLUICE_KERNEL_H
 #define SLUICE_KERNEL_H
@@ -121,7 +121,7 @@ struct fs_struct {
 /* memory */
 struct percpu_counter {
 	s64 count;
-	s32 *counters;	/* what each CPU has not yet added to count */
+	s32 *counters;	/* the part of each CPU that is not added to count yet */
 };
 
 struct mm_struct {
@@ -193,7 +193,7 @@ struct cgroup_subsys_state {
 };
 
 enum cgroup_subsys_id {
-	memory_cgrp_id = 4,	/* relocated */
+	memory_cgrp_id = 4,	/* relocated by CO-RE */
 };
 
 struct css_set {
@@ -234,7 +234,7 @@ struct k_sigaction {
 };
 
 struct sighand_struct {
-	struct k_sigaction action[64];	/* by number, from 1 */
+	struct k_sigaction action[64];	/* indexed by signal number - 1 */
 };
 
 struct task_struct {
@@ -247,7 +247,7 @@ struct task_struct {
 	int exit_signal;
 	int pid;
 	int tgid;
-	u64 self_exec_id;		/* one more with each exec */
+	u64 self_exec_id;		/* incremented by each exec */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
@@ -292,7 +292,7 @@ struct socket {
 struct msghdr;
 struct page;
 
-/* ours */
+/* types of BPF itself */
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -326,7 +326,7 @@ struct bpf_array {
 #define SIGCHLD 17
 #define SIG_IGN 1
 #define EEXIST 17
-#define PROC_PID_INIT_INO 0xeffffffcu	/* the first pid namespace's, always */
+#define PROC_PID_INIT_INO 0xeffffffcu	/* inode number of the first pid namespace, always */
 #define AF_UNIX 1
 #define AF_INET 2
 #define AF_INET6 10

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * Programs start, replace one another and end. What is done then stands in entry.h, exec.h and exit.h;
- * free.bpf.c has the end of all.
+ * Programs start, replace one another and end. The work itself is in entry.h, exec.h and exit.h, and for the
+ * final event of a process in free.bpf.c.
  *
- * The kernel does not run a BPF program on a CPU on which the same program is under way. Up to 6.19
- * a tracepoint's programs run with preemption off, and that never happens. From 7.0 they can be
- * preempted, and all events on that CPU would be lost until the task runs again: one or two in a
- * hundred in a storm. There each program is attached three times. A copy returns at once where
- * another has been; an event that all three missed is made up for by the next hook of that process,
- * and what cannot be made up for is counted. In their bodies those copies switch preemption off, so
- * that no other shares their scratch; the task may still lose the CPU as it switches it on again.
+ * The kernel does not run a BPF program on a CPU on which the same program is running. Up to 6.19 a tracepoint's
+ * programs run with preemption off, and that never happens. From 7.0 they can be preempted, and all events on
+ * that CPU would be lost until the task runs again: one or two in a hundred under load. There each program is
+ * attached three times. A copy returns at once if another was first; an event that all three missed is recovered
+ * by the next hook of that process, and what cannot be recovered is counted. In their bodies the copies switch
+ * preemption off, so that no other uses their scratch; the task may still lose the CPU as it switches it on
+ * again.
  */
 #include "exit.h"
 
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
 
-/* A copy for kernels that can preempt it. */
+/* Defines a copy for kernels that can preempt it. */
 #define PROGRAM_7(name, tracepoint, call, args...)	\
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
@@ -29,7 +29,7 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 		return 0;				\
 	}
 
-/* A tracepoint's program, and its three copies. */
+/* Defines a tracepoint's program and its three copies. */
 #define PROGRAMS(name, tracepoint, call, args...)	\
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
@@ -43,11 +43,11 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 PROGRAMS(on_fork, "sched_process_fork", fork_seen(parent, child),
     struct task_struct *parent, struct task_struct *child)
 
-/* From 6.10: called once the exec has a new image, with the old mm still in place. */
+/* From 6.10: called once the exec has a new image, while the old mm still exists. */
 PROGRAMS(on_prepare_exec, "sched_prepare_exec", old_image(t, t->mm),
     struct task_struct *t, struct linux_binprm *bprm)
 
-/* Before 6.10 the same moment has no tracepoint, but this function is called at it. */
+/* Before 6.10 the same moment has no tracepoint; this function is called at it. */
 SEC("fentry/begin_new_exec")
 int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 {
@@ -77,7 +77,7 @@ PROGRAMS(on_exec, "sched_process_exec", exec_seen(t, old_pid, bprm->argc, proc_o
 PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && ctx[1] & 1),
     struct task_struct *t)
 
-/* Before 6.16 the mm is gone at sched_process_exit; this function runs before that. */
+/* Before 6.16 the mm is gone at sched_process_exit; this function runs earlier. */
 SEC("fentry/taskstats_exit")
 int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 {
@@ -93,8 +93,8 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 }
 
 /*
- * The parent is told that its child ended: nearly the last that the dying process does, with its
- * memory and files gone. Not every child tells.
+ * Runs when the parent is signalled that its child ended: nearly the last step of the dying process, after its
+ * memory and files are gone. Not every child signals its parent.
  */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * Bytes that a program moved through sockets, by family: only lengths, and of the calls that
- * succeeded. From 6.3 two tracepoints see every call; before, the functions that they sit in.
- * Neither sees splice(2) from a socket.
+ * Counts bytes that a program moved through sockets, by family: only lengths, and only of calls that succeeded.
+ * From 6.3 two tracepoints see every call; before, the functions that contain them do. Neither sees splice(2)
+ * from a socket.
  */
 #include "state.h"
 
-/* As has_lease(), of hooks that `sluice ctl detach network` switches off: what a process moves then is not counted. */
+/*
+ * Does the same as has_lease() for hooks that `sluice ctl detach network` switches off: while off, nothing is
+ * counted.
+ */
 static __always_inline bool
 has_network_lease(void)
 {
@@ -96,7 +99,7 @@ RECVMSG(inet6_recvmsg)
 RECVMSG(unix_stream_recvmsg)
 RECVMSG(unix_seqpacket_recvmsg)
 
-/* A seqpacket socket's functions may call these: only the outer call counts. */
+/* The functions of a seqpacket socket may call these: only the outer call counts. */
 SEC("fexit/unix_dgram_sendmsg")
 int BPF_PROG(on_unix_dgram_sendmsg, struct socket *sock, struct msghdr *msg, unsigned long size,
     int ret)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Walks from a leaf to its root, name by name. bpf_d_path() is not open to tracepoints. */
+/* Walks from a leaf to its root, name by name. Tracepoints may not call bpf_d_path(). */
 #include "path.h"
 
 #define COMPONENTS_MAX 64
@@ -8,7 +8,7 @@
 struct scratch_map scratches SEC(".maps");
 struct cgroups_map cgroups_sent SEC(".maps");
 
-/* Room for one more name at off, which the asm keeps in a range that the verifier believes. */
+/* Bounds off so that one more name fits; asm, so that the compiler keeps the check for the verifier. */
 #define BOUND(off) asm volatile("%0 &= 0x3fff" : "+r"(off))
 
 static __always_inline struct mount *
@@ -58,7 +58,7 @@ path_append(u32 at, u32 off)
 		}
 		if (bpf_core_field_offset(struct dentry, d_name.name) ==
 		    bpf_core_field_offset(struct dentry, d_parent) + 16) {
-			/* as it is in every kernel so far: one read for both */
+			/* adjacent in every kernel so far, so one read serves both */
 			if (bpf_probe_read_kernel(near, sizeof(near), (void *)dentry +
 			    bpf_core_field_offset(struct dentry, d_parent)))
 				return (off - start) | PATH_CUT;
@@ -71,11 +71,11 @@ path_append(u32 at, u32 off)
 		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, name);
 		if (len <= 0)
 			return (off - start) | PATH_CUT;
-		n = *(volatile u32 *)&s->n_names;	/* in memory: each turn looks like the last */
+		n = *(volatile u32 *)&s->n_names;	/* in memory: each iteration looks the same to the verifier */
 		s->name_at[n & (NAMES_MAX - 1)] = off;
 		s->n_names = n + 1;
 		off += len & 0x1ff;
-		if (parent == dentry)	/* its own root without a mount there, as memfd's are */
+		if (parent == dentry)	/* its own root without a mount, as for a memfd */
 			return off - start;
 		dentry = parent;
 	}

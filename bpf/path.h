@@ -1,18 +1,18 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * Paths as the process itself would see them. Defined in path.bpf.c; called with numbers, not
- * pointers, so that the verifier checks the walk once instead of once a caller.
+ * Paths as the process itself sees them. Defined in path.bpf.c; the functions take numbers, not pointers, so
+ * that the verifier checks the walk once instead of once for each caller.
  */
 #ifndef SLUICE_PATH_H
 #define SLUICE_PATH_H
 
 #include "state.h"
 
-#define PATH_CUT 0x10000	/* set in the result when the walk met a limit */
+#define PATH_CUT 0x10000	/* set in the result when the walk reached a limit */
 
 extern struct scratch_map scratches SEC(".maps");
 
-/* Which scratch is ours: to be passed on, since functions of their own take numbers. */
+/* Returns the index of this CPU's scratch, to be passed to functions that take numbers only. */
 static __always_inline u32
 scratch_here(void)
 {
@@ -28,28 +28,28 @@ scratch_get(void)
 }
 
 /*
- * Appends the path whose dentry, mount, root dentry and root mount stand in scratch.wash[0..3]
- * to scratch.text at off (below 16384): components, leaf first, each with its NUL. Where each
- * begins is appended to scratch.name_at. at: which scratch. Returns the bytes written, with PATH_CUT
- * when the path is longer.
+ * Appends the path whose dentry, mount, root dentry and root mount are in scratch.wash[0..3] to scratch.text at
+ * off (below 16384): components, leaf first, each with its NUL. The offset of each is appended to
+ * scratch.name_at. at is the index of the scratch. Returns the number of bytes written, with PATH_CUT if the
+ * path is longer.
  */
 u32 path_append(u32 at, u32 off);
 
-/* The same for a cgroup whose kernfs_node stands in wash[0]. */
+/* Does the same for a cgroup whose kernfs_node is in wash[0]. */
 u32 kernfs_append(u32 off);
 
 /*
- * Sends the path of a cgroup, whose kernfs_node stands in wash[0], the first time that its id is seen.
- * Returns whether user space has it.
+ * Sends the path of a cgroup, whose kernfs_node is in wash[0], when its id is first seen. Returns whether user
+ * space has it.
  */
 u32 cgroup_announce(u64 id, u32 is_v2);
 
-#define PATH_NEAR 8	/* components that path_of() walks by itself */
+#define PATH_NEAR 8	/* components that path_of() walks itself */
 
 /*
- * path_append() for pointers that have a type: the first components, as long as no mount is
- * crossed, at a third of the helper calls. What is left goes the long way. The result goes to *ret,
- * in a map: the verifier then sees one state behind it, instead of one for each way to get there.
+ * Does the same as path_append() for typed pointers: it walks the first components, as long as no mount is
+ * crossed, with a third of the helper calls, and calls path_append() for the rest. The result is stored in *ret,
+ * in a map: the verifier then continues with one state instead of one for each path through this function.
  */
 static __always_inline void
 path_of(struct scratch *s, u32 at, struct dentry *dentry, struct vfsmount *mnt, struct dentry *root,

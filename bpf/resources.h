@@ -1,36 +1,37 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * The table of what is counted of a program: the counters that the kernel side adds up, and the fields of the Avro
- * record Resources. bpf/ and src/ include it once for each thing that they make of it, with the macros defined that
- * they need; it undefines all of them. dev/records makes the schemas, the analytics' columns and sluice-records(5)
- * of it. A new counter is one row at the end; CONTRIBUTING.md has the recipe.
+ * The table of what is counted for a program: the counters that the kernel side adds up, and the fields of the
+ * Avro record Resources. bpf/ and src/ include it once for each use, with the macros defined that they need; it
+ * undefines all of them. dev/records generates the schemas, the analytics' columns and sluice-records(5) from
+ * it. A new counter is one row at the end; CONTRIBUTING.md has the recipe.
  *
- * What adds up a counter of a process, in struct event_counters and struct counters:
+ * Where a counter of a process, in struct event_counters and struct counters, is added up from:
  *
- *   COUNTER_SIGNAL(name, thread, gone)  thread: of each task_struct; gone: of signal_struct, where the kernel adds up
- *                                       what threads leave that are released
- *   COUNTER_GONE(name, gone)            of signal_struct alone
- *   COUNTER_TASK(name, thread)          of each task_struct; sluice adds up what threads leave
+ *   COUNTER_SIGNAL(name, thread, gone)  thread: member of each task_struct; gone: of signal_struct, where the kernel
+ *                                       adds up the values of released threads
+ *   COUNTER_GONE(name, gone)            member of signal_struct alone
+ *   COUNTER_TASK(name, thread)          member of each task_struct; sluice adds up the values of released threads
  *   COUNTER_DELAY(name, thread)         the same in task_delay_info, which a thread may lack
  *   COUNTER_PAGES(name, entry)          a number of pages in struct proc; in struct counters bytes, as name_bytes
- *   COUNTER_ENTRY(name, entry)          of struct proc
+ *   COUNTER_ENTRY(name, entry)          member of struct proc
  *
- * One that is not defined is COUNTER(name), and that is nothing unless it is defined. Their order is that of the
- * structs and of the journal's notes.
+ * A macro that is not defined becomes COUNTER(name), and that is empty unless it is defined. The order is that
+ * of the structs and of the entries of the write-ahead log.
  *
  *   RESOURCE(NAME, name, unit, kind, when, since, doc)
  *
- * is a field whose value is the counter of that name; RESOURCE_MADE() one that cputime.c computes of several; else
- * the same, which RESOURCE_MADE() is unless it is defined. Their order is that of the Avro record.
+ * defines a field whose value is the counter of that name, RESOURCE_MADE() one that cputime.c computes from
+ * several; it becomes RESOURCE() unless it is defined. The order is that of the Avro record.
  *
- *   unit   of the value
+ *   unit   unit of the value
  *   kind   SUM: adds up over programs and time; LEVEL: adds up over programs that run at once; PEAK: the largest counts
  *   when   what must hold for the value to be known, see usage_of_program()
- *   since  the schema_version of the first records that have it
- *   doc    of the field in schemas/avro, word for word
+ *   since  schema_version of the first records that have it
+ *   doc    documentation of the field in schemas/avro, word for word
  *
- * SUM_OF_SIGNAL(), SUM_OF_TASKS() and SUM_OF_SOCKETS() are both, a counter and its field. Where the two orders differ,
- * which neither notes nor records allow to change, rows of version 1 are apart.
+ * SUM_OF_SIGNAL(), SUM_OF_TASKS() and SUM_OF_SOCKETS() define both, a counter and its field. Rows of version 1
+ * whose two orders differ are separate, because neither the log's entries nor the records allow a change of
+ * order.
  */
 #ifndef COUNTER
 #define COUNTER(name)
@@ -67,11 +68,11 @@
 #define SUM_OF_SOCKETS(NAME, name, unit, entry, since, doc) \
 	COUNTER_ENTRY(name, entry) RESOURCE(NAME, name, unit, SUM, has_network, since, doc)
 
-/* CPU time: runtime is exact; utime and stime are samples at each tick, which give its split. */
+/* CPU time: runtime is exact; utime and stime are samples at each tick, used to split it. */
 COUNTER_SIGNAL(runtime_ns, se.sum_exec_runtime, sum_sched_runtime)
 COUNTER_SIGNAL(utime, utime, utime)
 COUNTER_SIGNAL(stime, stime, stime)
-/* The split that the kernel last reported: it never goes back. */
+/* The split that the kernel last reported: it never decreases. */
 COUNTER_GONE(prev_utime, prev_cputime.utime)
 COUNTER_GONE(prev_stime, prev_cputime.stime)
 RESOURCE_MADE(CPU_USER_NS, cpu_user_ns, nanoseconds, SUM, is_complete, 1,

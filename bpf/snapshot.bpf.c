@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Every process at once, read like a file: iter/task costs a sixteenth of /proc. */
+/* Reads every process at once, like a file: iter/task costs a sixteenth of /proc. */
 #include "judge.h"
 
-/* Threads walked for one process; more set EVENT_THREADS_CUT. */
+/* Threads that are walked for one process; more set EVENT_THREADS_CUT. */
 #define THREADS_MAX 65536
 #define THREADS_MAX_UNTIL_5_16 512
 
-#define ABOVE_MAX 8		/* who is left out, one above the other, till nobody looks further */
+#define ABOVE_MAX 8		/* nested programs that are left out, after which the search for a parent stops */
 
 struct snapshot_map {		/* one reader at a time: ours */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -23,15 +23,15 @@ struct found_map {
 struct snapshot_map snapshot_state SEC(".maps");
 struct found_map found_proc SEC(".maps");
 
-u32 snapshot_all = 0;		/* also name the processes that are not followed */
+u32 snapshot_all = 0;		/* also write the processes that are not followed */
 u32 snapshot_enter = 0;		/* follow those from now on, instead */
 u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
-u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes of which it has found something new */
-u32 snapshot_left_out = 0;	/* processes that it met and did not write */
+u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has changed */
+u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
 
 /*
- * One of several threads, reached by list: an address without a type, read through helpers. A
- * function of its own, so that the verifier sees it once and not once a turn of the walk.
+ * Adds one of several threads, reached by list: an untyped address, read through helpers. It is a separate
+ * function, so that the verifier checks it once and not in each iteration of the walk.
  */
 __noinline int
 add_thread(u64 task)
@@ -49,7 +49,7 @@ add_thread(u64 task)
 #define COUNTER_SIGNAL(name, thread, gone) c->name += BPF_CORE_READ(t, thread);
 #include "resources.h"
 	if (BPF_CORE_READ(t, flags) & PF_EXITING && BPF_CORE_READ(t, pid) != BPF_CORE_READ(t, tgid))
-		return 0;	/* on_exit has or will have added the rest */
+		return 0;	/* on_exit has added the rest, or will */
 #define COUNTER_TASK(name, thread) c->name += BPF_CORE_READ(t, thread);
 #include "resources.h"
 	d = BPF_CORE_READ(t, delays);
@@ -61,7 +61,7 @@ add_thread(u64 task)
 	return 0;
 }
 
-/* The walk from one thread to the next; addresses as numbers. */
+/* The walk from one thread to the next; addresses are numbers. */
 struct walk {
 	u64 head;
 	u64 node;
@@ -71,7 +71,7 @@ struct walk {
 static __always_inline bool
 walk_step(struct walk *w)
 {
-	struct list_head *node = (void *)w->node;	/* a local: CO-RE would relocate our own struct */
+	struct list_head *node = (void *)w->node;	/* a local variable: CO-RE would relocate our own struct */
 
 	if (!node || (u64)node == w->head) {
 		w->is_done = 1;
@@ -88,7 +88,7 @@ on_thread(u32 index, void *ctx)
 	return walk_step(ctx) ? 0 : 1;
 }
 
-/* Before 5.17 there is no bpf_loop(). */
+/* Walks the threads before 5.17, where there is no bpf_loop(). */
 __noinline int
 add_threads_until_5_16(u64 head)
 {
@@ -100,7 +100,7 @@ add_threads_until_5_16(u64 head)
 	return !w.is_done;
 }
 
-/* Follows a process that runs already. Its totals so far are the base of what it will have used. */
+/* Follows a process that runs already. Its totals so far are the base of its usage. */
 static __always_inline struct proc *
 enter_found(struct task_struct *t)
 {
@@ -109,10 +109,10 @@ enter_found(struct task_struct *t)
 	struct proc *p;
 	long error;
 
-	/* Whose last thread has begun to exit may be past on_exit: it would never be told as ended. */
+	/* A process whose last thread has begun to exit may be past on_exit, and would never be reported as ended. */
 	if (t->flags & PF_KTHREAD || t->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
 		return NULL;
-	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for what is set here */
+	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for the members set here */
 	if (!p)
 		return NULL;
 	p->self.start_ns = t->start_boottime;
@@ -121,9 +121,9 @@ enter_found(struct task_struct *t)
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
 	p->threads_peak = t->signal->live.counter;
-	p->excluded = 1;		/* till it is judged */
+	p->excluded = 1;		/* until it is judged */
 	p->inside_generation = generation_now() - 1;
-	/* Of one with a higher pid too, which is not entered yet: pids come round. */
+	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
 	p->forker_start_ns = t->real_parent->group_leader->start_boottime;
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (!error)
@@ -133,7 +133,7 @@ enter_found(struct task_struct *t)
 	return proc_of(t);
 }
 
-/* Who forked it, while that lives. */
+/* Returns the entry of the process that forked it, while that lives. */
 static __always_inline struct proc *
 forker_of(struct task_struct *t, const struct proc *p)
 {
@@ -142,7 +142,7 @@ forker_of(struct task_struct *t, const struct proc *p)
 	return up && up->self.start_ns == p->forker_start_ns ? up : NULL;
 }
 
-/* What the rules of generation now say of a program that runs already. */
+/* Judges a program that runs already by the rules of generation now. */
 static __always_inline u32
 running_say(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now)
 {
@@ -159,8 +159,9 @@ running_say(struct task_struct *t, struct proc *p, const struct filter_slot *slo
 }
 
 /*
- * Does it descend from an included program, by the rules of now? A child may be met before its
- * parent: user space goes over all until nothing changes. Whose forker is gone keeps what it had.
+ * Decides whether a process descends from an included program, by the rules of now. A child may be seen before
+ * its parent, so user space repeats the pass until nothing changes. A process whose forker is gone keeps its
+ * state.
  */
 static __always_inline void
 judge_inside(struct task_struct *t, struct proc *p)
@@ -182,7 +183,10 @@ judge_inside(struct task_struct *t, struct proc *p)
 	snapshot_changes++;
 }
 
-/* Whoever is told above p, or will be when this pass meets it, which may be later. */
+/*
+ * Sets the parent of p to the nearest process above that is reported, or will be when this pass sees it, which
+ * may be later.
+ */
 static __always_inline void
 above_of(struct task_struct *t, struct proc *p)
 {
@@ -204,7 +208,7 @@ above_of(struct task_struct *t, struct proc *p)
 	}
 }
 
-/* True: from now on it is told, and was not. */
+/* Returns true if the process was not reported before and is from now on. */
 static __always_inline bool
 judge_anew(struct task_struct *t, struct proc *p)
 {
@@ -212,7 +216,7 @@ judge_anew(struct task_struct *t, struct proc *p)
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	bool is_mark = snapshot_judge == FILTER_JUDGE_ENTERED;
 
-	if (p->end_ns || !t->mm)	/* too late */
+	if (p->end_ns || !t->mm)	/* too late to report it */
 		return false;
 	if (is_mark && p->reported)
 		return false;
@@ -224,12 +228,12 @@ judge_anew(struct task_struct *t, struct proc *p)
 		return false;
 	}
 	p->reported = 1;
-	p->execed = 1;		/* a child that runs what its parent did is a program of its own now */
+	p->execed = 1;		/* a child that runs its parent's program counts as a program of its own now */
 	above_of(t, p);
 	return true;
 }
 
-/* What a process is before its threads are added; NULL: nothing more to do. */
+/* Begins the record of a process, before its threads are added; NULL: there is nothing more to do. */
 static __always_inline struct event_state *
 process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
 {
@@ -246,7 +250,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
 		struct proc_key key = proc_key_of(t);
 
-		if (p && !bpf_map_delete_elem(&procs, &key))	/* the agent before followed us */
+		if (p && !bpf_map_delete_elem(&procs, &key))	/* an earlier agent followed us */
 			__sync_fetch_and_add(&let_go, 1);
 		return NULL;
 	}
@@ -288,7 +292,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 		return NULL;
 	}
-	/* Looked at before anything is read: one that ends meanwhile, on another CPU, was read while it ran. */
+	/* Checked before the counters are read: a process that ends on another CPU meanwhile is written as running. */
 	ended = signal->nr_threads == 1 && t->exit_state && p->end_ns ? EVENT_ENDED : 0;
 	barrier_var(ended);
 	state_fill(e, t, p);
@@ -299,8 +303,8 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	if (!p->execed)
 		p->seen = 1;
 	/*
-	 * The reader may not know those either that were entered before, and of one that never exec'd nobody
-	 * has told it. The dead have no namespaces.
+	 * The reader may not know processes either that were entered before, and no event had the credentials of one
+	 * that never exec'd. Dead processes have no namespaces.
 	 */
 	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};
@@ -345,7 +349,7 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, struct task_str
 		e->counters.peak_rss = high > now ? high : now;
 		e->flags |= EVENT_HAS_PEAK;
 	}
-	/* Full: the kernel calls again with a larger buffer. */
+	/* If the buffer is full, the kernel calls again with a larger one. */
 	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
 }
@@ -368,7 +372,7 @@ int on_task(struct bpf_iter__task *ctx)
 	if (t->signal->nr_threads == 1) {
 		add_only_thread(e, t);
 	} else {
-		wash = &e->head.time_ns;	/* a trip through memory makes a number of it */
+		wash = &e->head.time_ns;	/* storing it in memory turns the pointer into a number */
 		time_ns = *wash;
 		*wash = (u64)&t->signal->thread_head;
 		w.head = *wash;
@@ -401,7 +405,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 	if (t->signal->nr_threads == 1) {
 		add_only_thread(e, t);
 	} else {
-		/* A trip through memory makes a number of it: pointers may not be passed. */
+		/* Storing the pointer in memory turns it into a number, since pointers may not be passed. */
 		time_ns = e->head.time_ns;
 		wash = &e->head.time_ns;
 		*wash = (u64)&t->signal->thread_head;
@@ -415,8 +419,8 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 }
 
 /*
- * Processes that ended more than STALE_NS ago, are no zombies since, and are still entered: user space
- * removes them. Younger ones have no key: on_free may still come, and nobody is to remove them.
+ * Writes processes that ended more than STALE_NS ago, have not been zombies since, and still have an entry: user
+ * space removes them. Younger ones have no key: on_free may still run, so user space must not remove them.
  */
 SEC("iter/bpf_map_elem")
 int on_stale(struct bpf_iter__bpf_map_elem *ctx)
@@ -432,7 +436,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 		return 0;
 	last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
 	is_young = bpf_ktime_get_boot_ns() - last_ns < STALE_NS;
-	if (!p->reported) {		/* nobody waits for its end */
+	if (!p->reported) {		/* its end is not reported */
 		struct proc_key gone = *key;
 
 		if (!is_young && !bpf_map_delete_elem(&procs, &gone))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* state.h's maps and variables, defined once. */
+/* Defines the maps and variables of state.h once. */
 #include "state.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -18,7 +18,7 @@ const volatile u32 can_be_preempted = 0;
 const volatile u64 my_epoch = 1;
 const volatile u64 watchdog_ns = 0;
 
-/* A section of their own: the map that holds these is pinned beside the others. */
+/* These have a section of their own, since its map is pinned with the others. */
 #define SHARED SEC(".data.shared")
 
 u64 lease SHARED = 1;

@@ -1,13 +1,12 @@
 /*
  * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
- * The maps and variables that the programs share, and the few moves on them. Defined in
- * state.bpf.c.
+ * The maps and variables that the programs share, and the basic operations on them. Defined in state.bpf.c.
  *
- * A followed process has one entry in procs, made at its fork and removed when the kernel frees
- * its leader. The key is the address of its signal_struct, which all threads share and which survives
- * an exec by a thread that is not the leader (a task's local storage does not, and 5.10 has none for
- * these programs), and the start of the process: the kernel may use the address again while the entry
- * of one whose last moment no program saw is still there.
+ * A followed process has one entry in procs, made at its fork and removed when the kernel frees its leader. The
+ * key is the address of its signal_struct, which all threads share and which survives an exec by a thread that
+ * is not the leader (a task's local storage does not, and 5.10 has none for these programs), and the start of
+ * the process: the kernel may reuse the address while there is still the entry of a process whose end no program
+ * saw.
  */
 #ifndef SLUICE_STATE_H
 #define SLUICE_STATE_H
@@ -20,10 +19,10 @@
 #define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
-#define NAMES_MAX 128	/* of a path; more than are ever walked */
+#define NAMES_MAX 128	/* names of a path; more than are ever walked */
 #define EXCLUDED_YET 2
 
-/* What a thread counts for itself, and the kernel sums up nowhere (without reaped children). */
+/* Values that a thread counts for itself and the kernel sums up nowhere (without reaped children). */
 struct thread_sums {
 #define COUNTER_TASK(name, thread) u64 name;
 #define COUNTER_DELAY(name, thread) u64 name;
@@ -33,54 +32,54 @@ struct thread_sums {
 struct proc {
 	struct event_id	self;
 	struct event_id	parent;
-	struct event_id	anchor;		/* that a child of ours inherits: ourselves once we exec'd */
+	struct event_id	anchor;		/* inherited by its children: the process itself once it has exec'd */
 	u64	exec_id;		/* the last exec that was seen */
-	u64	exec_maxrss;		/* pages; signal_struct's, of all before that exec */
+	u64	exec_maxrss;		/* pages; signal_struct's peak of all programs before that exec */
 	u64	program_start_ns;
 	u64	end_ns;
-	u64	zombie_ns;		/* when a pass last met it after that, not reaped yet */
-	/* Threads on several CPUs store to these: one word a fact, so that no store undoes another. */
+	u64	zombie_ns;		/* when a pass last saw it as a zombie */
+	/* Threads on several CPUs store to these: each has a word of its own, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
 	u32	has_peak;
 	u32	shares_mm;		/* a vfork child that ended without an exec */
 	u32	has_end_sums;
 	u32	has_block_io;
 	u32	threads_peak;
-	u32	uid;			/* from here to ppid: at the end of one that never exec'd */
+	u32	uid;			/* from here to ppid: set at the end of one that never exec'd */
 	u32	gid;
 	u32	pid_ns;
 	u32	mnt_ns;
 	u32	net_ns;
 	u32	ppid;
 	/*
-	 * By the rules (filter_map.h). told: user space hears of this program, its end too. excluded: the rules
-	 * leave it out; both are set where they changed while it ran. inside: it descends from a program
-	 * that is included, by the rules of inside_generation.
+	 * By the rules (filter_map.h). reported: user space gets events of this program, its end too. excluded: the
+	 * rules leave it out; both are set if the rules changed while it ran. inside: it descends from a program that
+	 * is included, by the rules of inside_generation.
 	 */
-	u32	excluded;		/* EXCLUDED_YET: till the pass that is under way meets it */
+	u32	excluded;		/* EXCLUDED_YET: until the pass under way reaches it */
 	u32	reported;
-	u32	seen;			/* a snapshot told of it before its first exec */
+	u32	seen;			/* a snapshot had it before its first exec */
 	u32	inside;
 	u32	inside_generation;
 	u32	pad;
-	u64	forker_start_ns;	/* of the process that forked it; 0 unknown */
-	struct cgroup_verdict {		/* what the rules of a generation say of these cgroups */
+	u64	forker_start_ns;	/* start of the process that forked it; 0: unknown */
+	struct cgroup_verdict {		/* verdict of a generation's rules on these cgroups */
 		u64	v2, v1;
 		u64	ids;
 		u32	act;
 		u32	generation;
 	} cgroup_verdict;
-	u64	cgroup_v2;		/* the last whose path was sent; inherited */
+	u64	cgroup_v2;		/* the last one whose path was sent; inherited */
 	u64	cgroup_v1;
-	u64	old_peak;		/* pages; of the image that an exec under way replaces */
+	u64	old_peak;		/* pages; of the image that the exec under way replaces */
 	u64	old_rss;
-	u64	peak;			/* pages; taken while the mm was still there */
+	u64	peak;			/* pages; read while the mm still existed */
 	u64	rss;
-	struct thread_sums dead;	/* of the threads that have exited, but for the leader */
-	struct thread_sums leader;	/* of a leader that exited before its threads, till one execs */
+	struct thread_sums dead;	/* sums of the threads that have exited, without the leader */
+	struct thread_sums leader;	/* sums of a leader that exited before its threads, until one execs */
 	/*
-	 * The process's own sums as its parent is told of its end, else as its last thread exits: should
-	 * the kernel's last word never come (see on_stale), only the last steps of the exit are missing.
+	 * The process's own sums when its parent is signalled, or else when its last thread exits: if on_free never
+	 * runs (see on_stale), only the last steps of the exit are missing.
 	 */
 #define COUNTER_SIGNAL(name, thread, gone) u64 end_##name;
 #define COUNTER_GONE(name, gone) u64 end_##name;
@@ -93,33 +92,33 @@ struct proc {
 	u64	net_tx[EVENT_NET_COUNT];
 };
 
-/* What the rules look at, and what has come of it. */
+/* The values that the rules look at, and the results. */
 struct filter_facts {
 	struct filter_key	exe __attribute__((aligned(8)));	/* the base name */
 	u64	ids;
-	u64	cgroup_v2;		/* to look up */
+	u64	cgroup_v2;		/* to be looked up */
 	u64	cgroup_v1;
 	u64	cgroup_ids;
 	u32	cgroup_act;
 	u32	is_cgroup_known;
-	u32	exe_size;		/* of the base name with its NUL; 0 unknown, FILTER_NAME_SIZE: longer */
+	u32	exe_size;		/* bytes of the base name with its NUL; 0: unknown, FILTER_NAME_SIZE: longer */
 	u32	uid;
 	u32	act;
 	u32	unknown;
 };
 
 /*
- * A record under construction. One a CPU: these programs run with preemption off. And one more for
- * the iterator, which can be preempted, and has one reader at a time.
+ * A record under construction. There is one for each CPU, because these programs run with preemption off, and
+ * one for the iterator, which can be preempted and has one reader at a time.
  */
 struct scratch {
-	u64	wash[4];	/* a trip through memory turns a kernel pointer into a number */
-	u32	n_names;	/* of the path that was walked last */
-	u32	exe_len;	/* as path_of() leaves it for the executable, at the start of text */
+	u64	wash[4];	/* storing a kernel pointer here turns it into a number */
+	u32	n_names;	/* names of the path that was walked last */
+	u32	exe_len;	/* result of path_of() for the executable, whose path is at the start of text */
 	u32	cwd_len;
 	u32	pad;
 	struct filter_facts	facts;
-	u16	name_at[NAMES_MAX];	/* where in text each stands, leaf first */
+	u16	name_at[NAMES_MAX];	/* offset of each in text, leaf first */
 	union {			/* both end where text begins */
 		struct event_exec	exec;
 		struct {
@@ -145,13 +144,13 @@ struct ring_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, RING_BYTES);
 };
-struct scratch_map {	/* max_entries is set to the number of CPUs and 1 */
+struct scratch_map {	/* max_entries is set to the number of CPUs + 1 */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct scratch);
 };
-struct state_map {	/* softirq interrupts the others, so sched_process_free has its own */
+struct state_map {	/* sched_process_free has its own, because softirq interrupts the others */
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -163,7 +162,7 @@ struct fresh_map {
 	__type(key, u32);
 	__type(value, struct proc);
 };
-struct exited_map {		/* threads that on_exit has counted, where it may meet one twice */
+struct exited_map {		/* threads that on_exit has counted, where it may see one twice */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROCS_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -178,8 +177,9 @@ struct cgroups_map {	/* cgroups whose path user space has */
 };
 
 /*
- * A process that ended and was reaped so long ago and is still entered: on_stale tells of it. sched_process_free is
- * called by RCU, commonly 20 ms after the reaping; on machines whose CPUs are taken away it was 2 s late.
+ * How long ago a process must have ended and been reaped, with an entry still there, for on_stale to report it.
+ * RCU calls sched_process_free, commonly 20 ms after the reaping; on machines whose CPUs were taken away it was
+ * 2 s late.
  */
 #define STALE_NS 5000000000
 
@@ -190,39 +190,39 @@ extern struct exited_map threads_exited SEC(".maps");
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */
-extern const volatile u64 wake_at;		/* bytes queued that are worth a wakeup */
-extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit says it itself */
+extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup */
+extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit has it as an argument */
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
 
 extern const volatile u32 has_on_signal;
-extern const volatile u32 can_be_preempted;	/* programs on tracepoints, from 7.0 */
-extern const volatile u64 my_epoch;		/* which load of these programs this is */
+extern const volatile u32 can_be_preempted;	/* tracepoint programs can be, from 7.0 */
+extern const volatile u64 my_epoch;		/* epoch of this load of the programs */
 extern const volatile u64 watchdog_ns;
 
-/* Shared with user space while running; they outlive it, like the maps, where those are pinned. */
+/* Shared with user space while running; where the maps are pinned they outlive it. */
 extern u64 lease;		/* epoch of the load that reports events; 0: none does */
-extern u64 network_lease;	/* the same of the socket hooks, which can be switched off */
-extern u64 network_since_ns;	/* user space's: since when they count without a break; 0: from the first hook on */
+extern u64 network_lease;	/* the same for the socket hooks, which can be switched off */
+extern u64 network_since_ns;	/* set by user space: since when they count without a break; 0: since the first hook */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
-extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME when user space last said that it reads; 0: does not matter */
+extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME of the reader's last sign of life; 0: not used */
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
-extern u32 own_tgid;		/* the agent; 0 none */
+extern u32 own_tgid;		/* the agent; 0: none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
-extern u32 wake_latch;		/* a wakeup is on its way: do not send another */
+extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
-extern u64 cpu_offset[256];	/* of each CPU's per-CPU memory; 0 unknown */
+extern u64 cpu_offset[256];	/* offset of each CPU's per-CPU memory; 0: unknown */
 extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
-extern u64 followed;		/* processes that were ever entered in procs */
-extern u64 let_go;		/* and removed from it */
-extern u64 lost_records;	/* of sluice.program, that never got a seq */
+extern u64 followed;		/* processes that were ever added to procs */
+extern u64 let_go;		/* processes that were removed from it */
+extern u64 lost_records;	/* records of sluice.program that never got a seq */
 extern u64 left_out;		/* programs that the rules excluded */
-extern u32 generation;		/* of the rules in force; its slot is its last two bits */
+extern u32 generation;		/* generation of the rules in force; its last two bits are the slot */
 extern struct filter_slot filter_slots[FILTER_SLOTS];
 extern struct filter_table filter_tables[FILTER_SLOTS];
 
 /*
- * Is it for this load of the programs to act? Two loads share the maps while one takes over from
- * the other, and when the reader is gone for good nobody acts: see fork_seen().
+ * Returns whether this load of the programs is the one to act. Two loads share the maps while one takes over
+ * from the other, and after the reader is gone for good none acts: see fork_seen().
  */
 static __always_inline bool
 has_lease(void)
@@ -237,9 +237,8 @@ count_loss(enum event_program program, enum event_loss reason)
 }
 
 /*
- * A wakeup costs as much as thirty records: below wake_at user space comes by timer, above it
- * gets one wakeup until it clears the latch. One record in eight, by the time that it carries,
- * looks how full the ring is.
+ * A wakeup costs as much as thirty records: below wake_at user space reads by timer, above it gets one wakeup
+ * until it clears the latch. One record in eight, chosen by its time, checks how full the ring is.
  */
 static __always_inline u64
 wake_flags(u64 time_ns)
@@ -251,7 +250,7 @@ wake_flags(u64 time_ns)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
-/* The facts in p that a record states as flags. */
+/* Returns the flags of a record that come from p. */
 static __always_inline u32
 proc_flags(const struct proc *p)
 {
@@ -265,7 +264,7 @@ proc_key_of(struct task_struct *t)
 	return (struct proc_key){ (u64)t->signal, t->group_leader->start_boottime };
 }
 
-/* The entry of a task's process. */
+/* Returns the entry of a task's process. */
 static __always_inline struct proc *
 proc_of(struct task_struct *t)
 {
@@ -274,7 +273,7 @@ proc_of(struct task_struct *t)
 	return bpf_map_lookup_elem(&procs, &key);
 }
 
-/* The same for a task without a type. */
+/* Does the same for a task without a type. */
 static __always_inline struct proc *
 proc_of_address(struct task_struct *t)
 {
