@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * One thread at a time makes a generation: image, map, slot, and last the number that brings it into
- * force. Every write to the map of maps waits until no program of the kernel side can still use
- * what was there; with four slots that is long before a slot comes round again.
+ * One thread at a time builds a generation: image, map, slot, and last the number that brings it into force.
+ * Every write to the map of maps waits until no program of the kernel side can still use the previous map; with
+ * four slots that is long before a slot is reused.
  *
- * All fields are the loop's, but for those of the job while its thread runs.
+ * All fields belong to the loop, except those of the job while its thread runs.
  */
 #include "attach/filter.h"
 
@@ -24,22 +24,23 @@
 #include "attach/probes_state.h"
 #include "base/clock.h"
 
-#define CGROUPS_SPARE 8192	/* room for those that come later; when it is full all is made anew */
-#define LEARNED_MAX 4096	/* while a generation is made */
+#define CGROUPS_SPARE 8192	/* room for cgroups that are created later; when it is full a new generation is built */
+#define LEARNED_MAX 4096	/* cgroups that are learned while a generation is built */
 #define BATCH 1024
-#define PASSES_MAX 64		/* of descent, when rules change: deeper families are told */
+#define PASSES_MAX 64		/* passes over descendants when rules change; programs below deeper families are
+				 * reported */
 
-/* Rules on their way into the kernel. */
+/* Rules that are being loaded into the kernel. */
 struct job {
-	struct ruleset *rules;		/* owned: a reference; NULL: no job */
+	struct ruleset *rules;		/* owned reference; NULL: no job */
 	void (*done)(int error, uint64_t generation, void *arg);
 	void *arg;
 };
 
 struct generation {
-	struct ruleset *rules;		/* owned, while image looks at them */
-	struct filter_image *image;	/* owned; NULL: none */
-	int map_fd;			/* owned; -1: none */
+	struct ruleset *rules;		/* owned, as long as image refers to them */
+	struct filter_image *image;	/* owned; NULL: no image */
+	int map_fd;			/* owned; -1: no map */
 };
 
 struct learned_cgroup {
@@ -50,24 +51,24 @@ struct learned_cgroup {
 
 struct filter {
 	struct probes *probes;
-	struct event *on_made;		/* owned; NULL: no loop yet */
-	int made_fd;			/* eventfd: the thread is through */
+	struct event *on_made;		/* owned; NULL: there is no loop yet */
+	int made_fd;			/* eventfd that signals the end of the thread */
 	struct job job, next;
-	struct generation now, made;	/* made: the thread's */
+	struct generation now, made;	/* made belongs to the thread */
 	pthread_t thread;
 	bool is_making;
-	int error;			/* the thread's result; as the next two */
+	int error;			/* result of the thread; as are the next two */
 	uint64_t build_ns;
-	struct filter_entry *cgroups;	/* owned; what the walk found */
+	struct filter_entry *cgroups;	/* owned; cgroups that the walk found */
 	size_t n_cgroups, cgroups_room;
-	struct learned_cgroup learned[LEARNED_MAX];	/* while the thread runs */
+	struct learned_cgroup learned[LEARNED_MAX];	/* cgroups that arrived while the thread ran */
 	size_t n_learned;
 	struct filter_stats stats;
 };
 
 static void job_begin(struct filter *f);
 
-/* Of the rules that the kernel has: their owner's number, which counts those that it never had, too. */
+/* Returns the generation of the rules that the kernel has, as their owner counts; that includes rules it never had. */
 static uint64_t
 rules_generation(const struct filter *f)
 {
@@ -95,7 +96,7 @@ on_cgroup(uint64_t id, bool is_v2, const char *path, void *arg)
 		grown = realloc(f->cgroups, f->cgroups_room * sizeof(*grown));
 		if (grown == NULL) {
 			f->cgroups_room = f->n_cgroups;
-			return;		/* unknown to the kernel: told */
+			return;		/* not in the kernel, so its programs are reported */
 		}
 		f->cgroups = grown;
 	}
@@ -108,7 +109,7 @@ entry_add(int fd, const struct filter_entry *e)
 	return bpf_map_update_elem(fd, &e->key, &e->value, BPF_ANY) < 0 ? -errno : 0;
 }
 
-/* Many at once, where the kernel can. */
+/* Adds entries in one call, where the kernel can. */
 static int
 entries_add(int fd, const struct filter_entry *entries, size_t n)
 {
@@ -130,7 +131,7 @@ entries_add(int fd, const struct filter_entry *entries, size_t n)
 			values[i] = entries[done + i].value;
 		}
 		if (bpf_map_update_batch(fd, keys, values, &count, &opts) < 0)
-			has_batch = false;	/* one by one tells what is wrong */
+			has_batch = false;	/* adding them one by one shows the error */
 		else
 			done += count;
 	}
@@ -163,7 +164,7 @@ map_make(struct filter *f)
 	return r;
 }
 
-/* Puts it where judgements look; the last step makes them do so. */
+/* Puts a generation where judgements read it; the last step brings it into force. */
 static int
 generation_enforce(struct filter *f)
 {
@@ -222,7 +223,7 @@ learn(struct filter *f, uint64_t id, bool is_v2, const char *path)
 		return;
 	filter_image_cgroup(f->now.image, id, is_v2, path, &e);
 	r = entry_add(f->now.map_fd, &e);
-	/* Full of cgroups that are gone: begin anew, with those that are there. */
+	/* Full of cgroups that no longer exist: begin a generation with those that do. */
 	if (r == -E2BIG && !f->is_making && f->on_made != NULL) {
 		f->job = (struct job){ .rules = ruleset_ref(f->now.rules) };
 		job_begin(f);
@@ -239,7 +240,7 @@ learn_the_rest(struct filter *f)
 	f->n_learned = 0;
 }
 
-/* The thread is through, or there was none: what came of the job. */
+/* Ends the job with the result of the thread, or of the work that was done without one. */
 static void
 job_end(struct filter *f, int error)
 {
@@ -268,14 +269,14 @@ job_end(struct filter *f, int error)
 		job.done(error, rules_generation(f), job.arg);
 }
 
-/* f->job is begun; where no thread can be had it is done here and now. */
+/* Begins f->job; the work is done at once if no thread can be created. */
 static void
 job_begin(struct filter *f)
 {
 	sigset_t all, before;
 	int r;
 
-	sigfillset(&all);	/* signals are the loop's */
+	sigfillset(&all);	/* signals are handled by the loop */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&f->thread, NULL, make_thread, f);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -303,7 +304,7 @@ on_made(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
-/* The filter of p, made if it is not there yet; NULL with errno. */
+/* Returns the filter of p, made if it does not exist yet; NULL with errno. */
 static struct filter *
 filter_get(struct probes *p)
 {
@@ -318,7 +319,7 @@ filter_get(struct probes *p)
 	f->now.map_fd = f->made.map_fd = -1;
 	f->made_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (f->made_fd < 0) {
-		free(f);	/* leaves errno alone */
+		free(f);	/* keeps errno */
 		return NULL;
 	}
 	p->filter = f;
@@ -387,7 +388,7 @@ probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *path)
 	learn(f, id, is_v2, path);
 }
 
-/* One pass over all processes that writes nothing. */
+/* Makes one pass over all processes that writes nothing. */
 static int
 judge_quietly(struct probes *p, enum filter_judging judging)
 {
@@ -405,7 +406,7 @@ judge_quietly(struct probes *p, enum filter_judging judging)
 	return 0;
 }
 
-/* Over all processes, till nobody more is found to descend from an included program. */
+/* Repeats the pass until no more processes are found that descend from an included program. */
 static int
 judge_descent(struct probes *p)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * filter_build: an image while it is made; shared by filter_image.c, which collects the keys that
- * rules name, and filter_values.c, which finds what all rules say of each.
+ * filter_build: an image under construction; shared by filter_image.c, which collects the keys that rules name,
+ * and filter_values.c, which computes the combined value of all rules for each.
  */
 #ifndef SLUICE_ATTACH_FILTER_BUILD_H
 #define SLUICE_ATTACH_FILTER_BUILD_H
@@ -17,14 +17,14 @@
 
 #define RANGES_MAX ((FILTER_UID_RANGES - 2) / 2)
 
-/* An entry while it is made. */
+/* An entry under construction. */
 struct made {
 	struct filter_entry entry;
-	const char *path;		/* of a path: its text; not NUL-terminated where it is a folder's */
+	const char *path;		/* text of a path; not NUL-terminated if it is a folder's */
 	size_t path_len;
 	uint32_t depth;
-	bool is_in_ids;			/* compound conditions name it */
-	uint32_t act, act_below;	/* of the rules that name just this */
+	bool is_in_ids;			/* named by a compound condition */
+	uint32_t act, act_below;	/* verdict of the rules that name exactly this */
 	UT_hash_handle hh;
 };
 
@@ -37,7 +37,7 @@ struct cgroup_rule {
 	uint32_t act;
 };
 
-/* What outlives the making, for cgroups that come later. */
+/* The part that is kept after the build, for cgroups that are created later. */
 struct filter_cgroups {
 	struct cgroup_rule *rules;
 	size_t n_rules;
@@ -68,9 +68,9 @@ path_key(uint64_t hash, uint32_t depth)
 	return key;
 }
 
-/* Makes image's values, bits and users of what was collected. 0 or -ENOMEM. */
+/* Computes image's values, bits and users from the collected keys. Returns 0 or -ENOMEM. */
 int filter_build_finish(struct build *b);
-/* Which compound conditions hold, as far as one dimension goes. */
+/* Returns the compound conditions that hold, as far as one dimension is concerned. */
 uint64_t filter_ids_that_hold(const struct conjunct *ids, unsigned n, enum filter_dim dim,
     const struct filter_view *v);
 

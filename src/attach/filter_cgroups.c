@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INIT_CGROUP_NS 0xeffffffbu	/* the first cgroup namespace's inode, always */
+#define INIT_CGROUP_NS 0xeffffffbu	/* inode number of the first cgroup namespace, always */
 #define DEPTH_MAX 64
 
 struct walk {
@@ -22,7 +22,7 @@ struct walk {
 	char path[PATH_MAX];
 };
 
-/* Takes fd. path has len bytes, without a slash at its end: "" is the root. */
+/* Takes ownership of fd. path has len bytes, without a trailing slash: "" is the root. */
 static void
 walk_folder(struct walk *w, int fd, size_t len, int depth)
 {
@@ -46,7 +46,7 @@ walk_folder(struct walk *w, int fd, size_t len, int depth)
 			continue;
 		child = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (child < 0)
-			continue;	/* it is gone */
+			continue;	/* it was removed */
 		w->path[len] = '/';
 		memcpy(w->path + len + 1, e->d_name, name_len + 1);
 		walk_folder(w, child, len + 1 + name_len, depth - 1);

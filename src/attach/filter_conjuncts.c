@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Disjunctive form, but no further down than where a condition looks at one dimension: "any of these
- * twenty names" stays one literal.
+ * Disjunctive form, but not below a condition that looks at one dimension only: "any of these twenty names"
+ * stays one literal.
  */
 #include "attach/filter_conjuncts.h"
 
@@ -15,7 +15,10 @@ say_outside(struct conjuncts *ret)
 	ret->of[0].is_outside = true;
 }
 
-/* It holds of a set of cgroups where it holds of one: two hierarchies can be asked one by one. */
+/*
+ * Returns true if c holds for a set of cgroups whenever it holds for one, so that two hierarchies can be judged
+ * one by one.
+ */
 static bool
 is_plain(const struct condition *c)
 {
@@ -48,7 +51,7 @@ conjuncts_or(struct conjuncts *sum, const struct conjuncts *more)
 		sum->of[sum->n++] = more->of[i];
 }
 
-/* Where both are outside, or one, so is what they make. */
+/* The product is outside if either of them is. */
 static bool
 conjunct_and(struct conjunct *product, const struct conjunct *a, const struct conjunct *b)
 {
@@ -134,7 +137,7 @@ expand(const struct condition *c, bool is_not, struct conjuncts *ret)
 	free(part);
 }
 
-/* The kernel asks of two hierarchies one by one: only NOTs, or a single one that is none. */
+/* Returns true if the kernel can judge two hierarchies one by one: only NOTs, or a single literal that is not one. */
 static bool
 cgroups_can_be_asked(const struct conjunct *c)
 {
@@ -167,7 +170,7 @@ conjunct_holds(const struct conjunct *c, enum filter_dim dim, const struct filte
 
 		if (l->dim != dim)
 			continue;
-		/* what denies a cgroup is asked of each hierarchy: NOT (a or b) is not a and not b */
+		/* denied cgroups are checked in each hierarchy: NOT (a or b) is not a and not b */
 		if (filter_holds(l->condition, v) == l->is_not)
 			return false;
 	}

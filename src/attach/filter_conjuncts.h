@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * filter_conjuncts: a condition as a list of which one must hold wholly: each is literals, all of
- * which must hold, and each literal looks at one dimension only.
+ * filter_conjuncts: a condition as a list of alternatives. An alternative holds if all its literals do, and each
+ * literal looks at one dimension only.
  */
 #ifndef SLUICE_ATTACH_FILTER_CONJUNCTS_H
 #define SLUICE_ATTACH_FILTER_CONJUNCTS_H
@@ -28,13 +28,13 @@ struct conjuncts {
 	unsigned n;
 };
 
-/* More than fit: one that is outside. */
+/* Splits c; if it has too many alternatives, ret has one that is outside. */
 void conjuncts_of(const struct condition *c, struct conjuncts *ret);
 
-/* The literals of one dimension hold; true where there are none. */
+/* Returns true if the literals of one dimension hold, or if there are none. */
 bool conjunct_holds(const struct conjunct *c, enum filter_dim dim, const struct filter_view *v);
 bool conjunct_looks_at(const struct conjunct *c, enum filter_dim dim);
-/* All its literals on cgroups are NOTs. */
+/* Returns true if all its literals on cgroups are NOTs. */
 bool conjunct_denies_cgroup(const struct conjunct *c);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/glob.h"
 
-/* A name as files have, that is read whole, and is not what stands for all other names. */
+/* Returns true for a file name that the kernel side reads whole, and that is not FILTER_OTHER_NAME. */
 static bool
 name_fits(const char *name, size_t len)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Rules → keys and values. Each key that any rule names gets what all rules say of it, so that the
- * kernel looks each dimension up once.
+ * Rules → keys and values. Each key that any rule names gets the combined value of all rules, so that the kernel
+ * looks each dimension up once.
  */
 #include "attach/filter_image.h"
 
@@ -13,7 +13,7 @@
 #include "attach/filter_build.h"
 #include "base/glob.h"
 
-#define NARROW 16		/* a range of users up to this wide is a key for each */
+#define NARROW 16		/* a range of users up to this width is stored as a key for each */
 
 static struct made *
 made_get(struct build *b, const struct filter_key *key)
@@ -52,7 +52,7 @@ made_uid(struct build *b, uint32_t uid)
 	return made_name(b, FILTER_UID, (const char *)&uid, sizeof(uid));
 }
 
-/* "/a/b" and "/a/b/" are the same key. NULL: out of memory. */
+/* Returns the entry of a path; "/a/b" and "/a/b/" are the same key. NULL: out of memory. */
 static struct made *
 made_path(struct build *b, const char *path)
 {
@@ -127,7 +127,7 @@ cgroup_add(struct build *b, const char *text, uint32_t act)
 	return true;
 }
 
-/* A condition of one value. False: there is no room for it in the kernel. */
+/* Adds a condition with a single value. Returns false if the kernel has no room for it. */
 static bool
 atom_add(struct build *b, const struct condition *c, uint32_t act)
 {
@@ -159,7 +159,7 @@ atom_add(struct build *b, const struct condition *c, uint32_t act)
 	}
 }
 
-/* Makes the keys that a compound condition names. False: no room. */
+/* Makes the keys that a compound condition names. Returns false if there is no room. */
 static bool
 id_keys(struct build *b, const struct condition *c)
 {
@@ -215,7 +215,7 @@ id_add(struct build *b, const struct conjunct *c, uint32_t act)
 	return true;
 }
 
-/* False: a part of it is not in the kernel. */
+/* Adds a condition. Returns false if a part of it is not in the kernel. */
 static bool
 condition_add(struct build *b, const struct condition *c, uint32_t act)
 {
@@ -251,7 +251,7 @@ rule_add(struct build *b, const struct follow_rule *rule, uint32_t act)
 	return condition_add(b, rule->when != NULL ? rule->when : &always, act);
 }
 
-/* Include rules are in the kernel all or none: a program that one of the others includes is told. */
+/* Adds all include rules or none: a program that a missing one includes must be reported. */
 static void
 add_includes(struct build *b, const struct follow_rules *rules)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What all rules say of each key, and of what has none.
+ * Computes the combined value of all rules for each key, and for programs without a key.
  */
 #include <errno.h>
 #include <limits.h>
@@ -48,12 +48,12 @@ ids_of_path(const struct build *b, const char *path, size_t len, const char *bel
 	char text[PATH_MAX];
 
 	if (snprintf(text, sizeof(text), "%.*s%s", (int)len, path, below) >= (int)sizeof(text))
-		return 0;	/* the kernel reads none that long */
+		return 0;	/* the kernel reads no name that long */
 	v.path = text;
 	return ids_of(b, FILTER_DIM_PATH, &v);
 }
 
-/* The deepest folder above m that has a value; NULL: none. */
+/* Returns the deepest folder above m that has a value; NULL: there is none. */
 static const struct made *
 folder_of(const struct build *b, const struct made *m)
 {
@@ -78,7 +78,7 @@ folder_of(const struct build *b, const struct made *m)
 	return up;
 }
 
-/* Those above it are finished. */
+/* Computes the value of a path; the folders above it must be finished. */
 static void
 path_finish(const struct build *b, struct made *m)
 {
@@ -117,7 +117,7 @@ by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* One of from..to that has no key of its own; to, where all have. */
+/* Returns a user in from..to that has no key of its own; to, if all have one. */
 static uint32_t
 uid_without_key(struct build *b, uint32_t from, uint32_t to)
 {
@@ -133,7 +133,7 @@ uid_without_key(struct build *b, uint32_t from, uint32_t to)
 	return to;
 }
 
-/* Cuts all users where a range begins or ends. */
+/* Cuts the users into ranges where any rule's range begins or ends. */
 static void
 ranges_finish(struct build *b)
 {
@@ -220,7 +220,7 @@ hash_of(const struct build *b, const struct filter_key *key)
 	return hash;
 }
 
-/* A bit for each key, few enough that most programs meet none. */
+/* Sets a bit for each key, in a table so large that most programs hit no bit. */
 static void
 bits_finish(const struct build *b)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kernel: the tests.
+ * kernel: runs the tests.
  */
 #include "attach/kernel.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number of arguments of a raw tracepoint, without the data pointer; -1: not there. */
+/* Returns the number of arguments of a raw tracepoint, without the data pointer; -1: there is no such tracepoint. */
 static int
 tracepoint_arguments(const struct btf *btf, const char *name)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kernel: tests of this kernel, mostly by its own type information (BTF).
+ * kernel: tests of the running kernel, mostly by its own type information (BTF).
  */
 #ifndef SLUICE_ATTACH_KERNEL_H
 #define SLUICE_ATTACH_KERNEL_H
@@ -10,11 +10,11 @@
 struct btf;
 
 enum kernel_test_kind {
-	KERNEL_ANY,			/* holds everywhere */
-	KERNEL_TRACEPOINT,		/* the raw tracepoint `name`, with that many arguments at least */
-	KERNEL_FUNCTION,		/* the function `name` */
-	KERNEL_MEMBER,			/* `member` of the struct `name` */
-	KERNEL_TYPE,			/* the typedef `name` */
+	KERNEL_ANY,			/* always holds */
+	KERNEL_TRACEPOINT,		/* there is a raw tracepoint `name` with at least that many arguments */
+	KERNEL_FUNCTION,		/* there is a function `name` */
+	KERNEL_MEMBER,			/* the struct `name` has a `member` */
+	KERNEL_TYPE,			/* there is a typedef `name` */
 	KERNEL_DELAY_ACCOUNTING,	/* kernel.task_delayacct is on now */
 };
 

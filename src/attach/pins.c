@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Paths in the BPF file system: made, found, removed. Removing a link's name detaches its program.
+ * pins: makes, finds and removes paths in the BPF file system. Removing a link's name detaches its program.
  */
 #include "attach/pins.h"
 
@@ -20,7 +20,10 @@
 
 #define USUAL_MOUNT "/sys/fs/bpf"
 
-/* Where a BPF file system is open to all, as it is by its default, another may have been here before. */
+/*
+ * Makes a folder, or checks one that is there: a BPF file system that is open to all, as by default, may have
+ * another's.
+ */
 static int
 make_dir(const char *path)
 {
@@ -56,7 +59,7 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 	}
 	*slash = '\0';
 	if (!is_bpf_fs(path)) {
-		/* Nowhere else: what is there would be hidden under it. */
+		/* Not in another place: a mount would hide what is there. */
 		if (strcmp(path, USUAL_MOUNT) != 0) {
 			snprintf(error, error_size, "there is no BPF file system at %s; run: mount -t bpf bpf %s", path,
 			    path);
@@ -104,7 +107,10 @@ pins_link_path(const char *root, const char *layout, uint64_t epoch, const char 
 	return 0;
 }
 
-/* Removes what a folder holds, two levels deep at most, but for one entry; then, without one, itself. */
+/*
+ * Removes the content of a folder, with at most `depth` levels of subfolders, except for the entry `but`; if
+ * that is NULL, the folder too.
+ */
 static int
 remove_below(const char *dir, const char *but, int depth)
 {
@@ -152,10 +158,13 @@ pins_remove_maps(const char *root, const char *layout)
 	char dir[PINS_PATH_MAX];
 
 	snprintf(dir, sizeof(dir), "%s/%s/maps", root, layout);
-	return remove_below(dir, "", 0);	/* the folder stays */
+	return remove_below(dir, "", 0);	/* "": the folder itself stays */
 }
 
-/* A folder that holds nothing but "maps" and "links" is a layout's. Others' pins are none of our business. */
+/*
+ * Returns true for a layout's folder, which contains nothing but "maps" and "links". Other programs' pins are
+ * not touched.
+ */
 static bool
 is_layout(const char *path)
 {
@@ -171,7 +180,7 @@ is_layout(const char *path)
 	return is;
 }
 
-/* All layouts but one, which may be NULL. *ret_n: how many. 0, or the first -errno. */
+/* Removes all layouts but one, which may be NULL. *ret_n is how many. Returns 0, or the first -errno. */
 static int
 remove_layouts(const char *root, const char *but, int *ret_n)
 {
@@ -217,9 +226,9 @@ pins_uninstall(const char *root)
 	if (access(root, F_OK) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!is_bpf_fs(root))
-		return -EMEDIUMTYPE;	/* a folder named by mistake keeps what it holds */
+		return -EMEDIUMTYPE;	/* a folder named by mistake keeps its content */
 	r = remove_layouts(root, NULL, &n);
-	/* -ENOTEMPTY: somebody else's pins. */
+	/* -ENOTEMPTY: pins of another program. */
 	if (r == 0 && rmdir(root) < 0)
 		r = -errno;
 	return r;

@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * pins: names in the BPF file system that keep maps and attached programs alive while no agent runs.
  *
- *	<root>/<layout>/maps/<map>              what is known of the processes, the ring, the counters
+ *	<root>/<layout>/maps/<map>              state of the processes, the ring, the counters
  *	<root>/<layout>/links/<epoch>/<program>   each attached program of one load
  *
- * layout names the shape of what the maps hold: an agent of another shape does not find them. Two
- * loads exist side by side while one takes over; `lease` in the maps is the epoch of the one that reports events.
- * All paths belong to root, mode 0700. Names have no dots: that file system refuses them.
+ * layout identifies the layout of the maps' values: an agent with another layout does not find them. Two loads
+ * exist side by side while one takes over; `lease` in the maps is the epoch of the one that reports events. All
+ * paths belong to root, mode 0700. Names have no dots, which that file system refuses.
  */
 #ifndef SLUICE_ATTACH_PINS_H
 #define SLUICE_ATTACH_PINS_H
@@ -17,21 +17,24 @@
 
 #define PINS_PATH_MAX 256
 
-/* Makes the folders; mounts the BPF file system where it is missing in its usual place. 0 or -errno. */
+/*
+ * Makes the folders, and mounts the BPF file system if it is missing in its usual place. Returns 0 or -errno
+ * with error.
+ */
 int pins_prepare(const char *root, const char *layout, char *error, size_t error_size);
-/* "<root>/<layout>/maps/<name>" */
+/* Writes "<root>/<layout>/maps/<name>" to out. */
 void pins_map_path(const char *root, const char *layout, const char *name, char out[PINS_PATH_MAX]);
-/* "<root>/<layout>/links/<epoch>/<name>"; makes the folder. 0 or -errno. */
+/* Writes "<root>/<layout>/links/<epoch>/<name>" to out and makes the folder. Returns 0 or -errno. */
 int pins_link_path(const char *root, const char *layout, uint64_t epoch, const char *name,
     char out[PINS_PATH_MAX]);
-/* Detaches the programs of all loads but one. 0, or the first -errno. */
+/* Detaches the programs of all loads but one. Returns 0, or the first -errno. */
 int pins_remove_links(const char *root, const char *layout, uint64_t but_owner);
-/* Forgets the maps, once no link uses them they are freed. */
+/* Removes the names of the maps; they are freed once no link uses them. */
 int pins_remove_maps(const char *root, const char *layout);
-/* Detaches the programs and forgets the maps of other layouts. Returns how many layouts there were. */
+/* Detaches the programs and removes the maps of other layouts. Returns how many layouts there were. */
 int pins_remove_other_layouts(const char *root, const char *layout);
 /*
- * Removes all layouts under root, and root. 0 (also where there is nothing), -EMEDIUMTYPE: root is in no
+ * Removes all layouts under root, and root. Returns 0 (also if there is nothing), -EMEDIUMTYPE if root is in no
  * BPF file system, or the first -errno.
  */
 int pins_uninstall(const char *root);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * privileges: giving up, for good, what is not needed once the probes are attached.
+ * privileges: gives up, for good, the privileges that are not needed once the probes are attached.
  */
 #include "attach/privileges.h"
 
@@ -27,7 +27,7 @@ struct account {
 	gid_t gid;
 	gid_t *groups;		/* owned */
 	int n_groups;
-	bool is_change;		/* of uid */
+	bool is_change;		/* uid differs from the current one */
 };
 
 static void
@@ -37,7 +37,7 @@ account_done(struct account *a)
 	free(a->groups);
 }
 
-/* 0, -ENOENT unknown, or another negative errno. */
+/* Looks up a user. Returns 0, -ENOENT if it is unknown, or another negative errno. */
 static int
 find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 {
@@ -61,7 +61,7 @@ find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 		*ret_gid = pw.pw_gid;
 	}
 	free(buf);
-	/* getpwnam(3): several errnos say no more than that there is none. */
+	/* getpwnam(3): several errnos only mean that there is no such user. */
 	if (found == NULL)
 		return r == 0 || r == ESRCH || r == EBADF || r == EPERM ? -ENOENT : -r;
 	return 0;
@@ -135,7 +135,7 @@ count_threads(void)
 	return n;
 }
 
-/* "bpf sys_ptrace" of the capabilities in set; "none". */
+/* Writes the names of the capabilities in set, "bpf sys_ptrace" or "none", to buf. */
 static char *
 names_of(uint64_t set, char *buf, size_t size)
 {
@@ -147,7 +147,7 @@ names_of(uint64_t set, char *buf, size_t size)
 
 		if ((set & PRIVILEGE(cap)) == 0)
 			continue;
-		name = cap_to_name(cap);	/* "cap_bpf", or a number when it is newer than libcap */
+		name = cap_to_name(cap);	/* "cap_bpf", or a number if it is newer than libcap */
 		if (name == NULL)
 			break;
 		len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? " " : "",
@@ -157,7 +157,7 @@ names_of(uint64_t set, char *buf, size_t size)
 	return buf;
 }
 
-/* The capabilities of this thread in one of its sets. */
+/* Returns one of the capability sets of this thread. */
 static uint64_t
 held(cap_t caps, cap_flag_t flag)
 {
@@ -187,7 +187,10 @@ held_now(cap_flag_t flag, uint64_t *ret)
 	return 0;
 }
 
-/* So that nothing executed later gains what the file or uid 0 would give it. Needs CAP_SETPCAP. */
+/*
+ * Clears the bounding set, so that nothing executed later gains what the file or uid 0 would give it. Needs
+ * CAP_SETPCAP.
+ */
 static int
 drop_bounding(void)
 {
@@ -210,7 +213,7 @@ become(const struct account *a)
 static int
 set_capabilities(uint64_t keep)
 {
-	cap_t caps = cap_init();	/* all clear */
+	cap_t caps = cap_init();	/* all cleared */
 	int r = caps == NULL ? -ENOMEM : 0;
 
 	for (cap_value_t cap = 0; cap < 64 && r == 0; cap++) {
@@ -219,7 +222,7 @@ set_capabilities(uint64_t keep)
 			cap_set_flag(caps, CAP_EFFECTIVE, 1, &cap, CAP_SET) < 0))
 			r = -errno;
 	}
-	/* Ambient ones go with the inheritable ones that they need. */
+	/* The kernel drops ambient capabilities with the inheritable ones. */
 	if (r == 0 && cap_set_proc(caps) < 0)
 		r = -errno;
 	if (caps != NULL)
@@ -227,7 +230,10 @@ set_capabilities(uint64_t keep)
 	return r;
 }
 
-/* The change of uid alone leaves it to fs.suid_dumpable, which crash collectors set to 2. */
+/*
+ * Makes the process not dumpable. The change of uid alone leaves that to fs.suid_dumpable, which crash
+ * collectors set to 2.
+ */
 static int
 close_memory(void)
 {
@@ -238,7 +244,7 @@ close_memory(void)
 	return 0;
 }
 
-/* Tries what must not work any more. NULL, or what still does. */
+/* Tries operations that must fail now. Returns NULL, or the one that succeeded. */
 static const char *
 still_possible(const struct privileges_options *o, const struct account *a, bool is_bound_dropped)
 {
@@ -261,7 +267,7 @@ still_possible(const struct privileges_options *o, const struct account *a, bool
 		return NULL;
 	if (getuid() != a->uid || geteuid() != a->uid || getgid() != a->gid || getegid() != a->gid)
 		return "the user or group is not the account's";
-	/* With CAP_SETUID or CAP_SETGID kept on purpose it would be no fault that these work. */
+	/* With CAP_SETUID or CAP_SETGID kept on purpose, success is no error. */
 	if ((o->keep & PRIVILEGE(CAP_SETUID)) == 0 && setuid(0) == 0)
 		return "uid 0 can be had again";
 	if ((o->keep & PRIVILEGE(CAP_SETGID)) == 0 && a->gid != 0 && setgid(0) == 0)
@@ -283,7 +289,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 		snprintf(error, error_size, "%d threads run: privileges are given up before any is started", r);
 		return -EBUSY;
 	}
-	/* Looked up first: afterwards the account's database may be closed to us. */
+	/* Looked up first: afterwards the account's database may be unreadable for us. */
 	r = find_account(o, &a, error, error_size);
 	if (r < 0)
 		goto out;
@@ -295,7 +301,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 		goto out;
 	}
 
-	/* While CAP_SETPCAP is here. Without it, as a service of an account, NO_NEW_PRIVS does the same. */
+	/* While CAP_SETPCAP is held. Without it, as a service with an account, NO_NEW_PRIVS does the same. */
 	step = "dropping the bounding set";
 	r = drop_bounding();
 	is_bound_dropped = r == 0;

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * privileges: which ones the agent starts with, which are here, and what this kernel asks for later.
+ * privileges: the capabilities that the agent starts with, those that are held, and what this kernel checks
+ * later.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -44,7 +45,7 @@ privileges_needed(struct privilege_need *ret, size_t max)
 	for (; n < COUNT(needs) && n < max; n++) {
 		ret[n] = needs[n];
 		ret[n].is_held = is_effective(caps, needs[n].cap);
-		/* The kernel takes the one that these two were split from for each. */
+		/* The kernel accepts CAP_SYS_ADMIN for each of these two, which were split from it. */
 		if (needs[n].cap == CAP_BPF || needs[n].cap == CAP_PERFMON)
 			ret[n].is_held |= is_effective(caps, CAP_SYS_ADMIN);
 	}
@@ -53,7 +54,7 @@ privileges_needed(struct privilege_need *ret, size_t max)
 	return n;
 }
 
-/* In a child without any capability. Its exit status: whether a map that is open can be read. */
+/* Tests, in a child without any capability, whether an open map can be read; the result is the exit status. */
 static int
 try_lookup(int map)
 {

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Chooses for each signal the hook that serves it on this kernel, loads, attaches.
+ * probes: chooses for each signal the hook that serves it on this kernel, loads, attaches.
  *
- * Every optional hook is a BPF program of its own, so that a missing one is left out of the load
- * instead of failing the rest. Tracepoints by BTF (tp_btf) come first; fentry, which a locked-down
- * kernel refuses, only where an older kernel has no such tracepoint.
+ * Every optional hook is a BPF program of its own, so that a missing one is left out of the load instead of
+ * failing the rest. Tracepoints by BTF (tp_btf) come first; fentry, which a locked-down kernel refuses, is only
+ * used if an older kernel has no such tracepoint.
  */
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -27,17 +27,20 @@
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
 
-/* The copies of a program where tracepoints may be preempted (lifecycle.bpf.c): "on_exec_7" for "on_exec". */
+/*
+ * Suffixes of the copies of a program where tracepoints may be preempted (lifecycle.bpf.c): "on_exec_7" for
+ * "on_exec".
+ */
 static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
-/* What decides the load, read once: which hooks of the signals this kernel has, and two more facts. */
+/* The facts that decide the load, read once: which hooks of the signals this kernel has, and two more. */
 struct offer {
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
-	bool can_be_preempted;		/* programs on tracepoints */
+	bool can_be_preempted;		/* programs on tracepoints can be preempted */
 };
 
-/* The first warning of libbpf's says why a load failed; the rest repeats it. */
+/* libbpf's first warning has the reason why a load failed; the rest repeats it. */
 static char libbpf_first_warning[512];
 
 static int
@@ -83,7 +86,7 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	return 0;
 }
 
-/* Chooses for each signal the first of its hooks that can serve it; true if any is fentry. */
+/* Chooses for each signal the first of its hooks that can serve it; returns true if any is fentry. */
 static bool
 hooks_choose(struct probes *p, const struct offer *o, bool with_fentry)
 {
@@ -100,7 +103,7 @@ hooks_choose(struct probes *p, const struct offer *o, bool with_fentry)
 	return has_fentry;
 }
 
-/* Is the kernel function there that the program is attached to? */
+/* Returns true if the kernel has the function that the program is attached to. */
 static bool
 has_target(const struct btf *btf, const struct bpf_program *prog)
 {
@@ -110,7 +113,7 @@ has_target(const struct btf *btf, const struct bpf_program *prog)
 	return kernel_test_holds(btf, &function);
 }
 
-/* Of a program and its copies those are loaded that this kernel asks for. btf: of a hook by fentry, else NULL. */
+/* Of a program and its copies loads those that this kernel needs. btf is given for a hook by fentry, else NULL. */
 static void
 program_switch(struct probes *p, const char *name, bool on, bool can_be_preempted, const struct btf *btf)
 {
@@ -131,7 +134,7 @@ program_switch(struct probes *p, const char *name, bool on, bool can_be_preempte
 		    (btf == NULL || has_target(btf, prog)));
 }
 
-/* Loads the programs of the hooks that serve, and no others of the table. */
+/* Loads the programs of the hooks that serve, and no other programs of the table. */
 static void
 signals_switch(struct probes *p, bool can_be_preempted, bool has_fentry)
 {
@@ -149,7 +152,7 @@ signals_switch(struct probes *p, bool can_be_preempted, bool has_fentry)
 	btf__free(btf);
 }
 
-/* Opens and loads with the hooks that were chosen; 0 or a negative errno. */
+/* Opens and loads with the hooks that were chosen. Returns 0 or a negative errno. */
 static int
 skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 {
@@ -167,7 +170,7 @@ skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
 	p->skel->rodata->can_be_preempted = o->can_be_preempted;
-	/* each of three counters may hold back a batch on each CPU; see percpu_counter_batch */
+	/* each CPU may hold back a batch of each of three counters; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
 	signals_switch(p, o->can_be_preempted, has_fentry);
@@ -204,7 +207,7 @@ probes_calibrate(struct probes *p)
 	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_clock), &opts) < 0)
 		return;
 	sample = p->skel->bss->clock_sample;
-	/* The clocks drift by microseconds a second: each window starts anew from its own smallest. */
+	/* The clocks drift by microseconds a second: each window starts again with its own smallest sample. */
 	if (!p->has_clock_samples || now - p->clock_window_start_ns > CALIBRATION_WINDOW_NS) {
 		if (p->has_clock_samples)
 			p->skel->data_shared->clock_offset = p->clock_window_min;
@@ -218,7 +221,7 @@ probes_calibrate(struct probes *p)
 		p->skel->data_shared->clock_offset = sample;
 }
 
-/* Before the first program is followed: where each CPU's memory is, and the clocks' difference. */
+/* Measures where each CPU's memory is, and the clocks' difference, before the first program is followed. */
 static void
 calibrate_first(struct probes *p)
 {
@@ -323,7 +326,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	probes_pins_take_over(p);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	probes_describe(p);
-	malloc_trim(0);		/* the kernel's type information was parsed: megabytes, for once */
+	malloc_trim(0);		/* frees the megabytes that parsing the kernel's type information took once */
 	*ret = p;
 	return 0;
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Taking over from an agent before: its maps are used, our programs are attached beside its own, and
- * `lease` in the maps has the epoch of the load that may report events: none is missed, and none is reported twice.
+ * Takes over from an earlier agent: its maps are used, our programs are attached beside its own, and `lease` in
+ * the maps is the epoch of the load that may report events, so that none is missed and none is reported twice.
  */
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define SWITCH_MARGIN_NS UINT64_C(1000000)	/* by which clocks of the kernel side may differ from ours */
 
-/* The maps that outlive us, by their names in the BPF file system. */
+/* The maps that outlive this process, by their names in the BPF file system. */
 static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "filter_rules",
 	"shared" };
 
@@ -41,7 +41,7 @@ probes_pins_use(struct probes *p)
 	return 0;
 }
 
-/* How many entries a pinned map has; 0: it is not there. */
+/* Returns the size of a pinned map in entries; 0: it does not exist. */
 static uint32_t
 pinned_entries(const struct probes *p, const char *name)
 {
@@ -80,8 +80,8 @@ pinned_epoch(const struct probes *p)
 }
 
 /*
- * What an earlier agent left: all its maps, with a lease that is held, and it is taken over; anything else
- * is removed. Sizes stay what they are, since a map cannot grow.
+ * Takes over if all maps of an earlier agent are there and the lease is held; removes anything else. Sizes stay
+ * unchanged, since a map cannot grow.
  */
 void
 probes_pins_find(struct probes *p)
@@ -109,7 +109,7 @@ probes_pins_find(struct probes *p)
 		p->max_processes = pinned_entries(p, "procs");
 	} else if (has_any) {
 		p->origin = PROBES_WERE_QUIET;
-		p->epoch = (uint64_t)getpid() << 32 | 1;	/* none that a forgotten link could have */
+		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
 		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 	}
@@ -126,7 +126,7 @@ probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch)
 		shared->network_since_ns = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
 }
 
-/* Names the attached programs, takes the lease, and lets go of the load before. */
+/* Pins the attached programs, takes the lease, and detaches the previous load. */
 void
 probes_pins_take_over(struct probes *p)
 {
@@ -153,7 +153,7 @@ probes_pins_take_over(struct probes *p)
 	if (p->pin_dir[0] == '\0')
 		return;
 	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->epoch : 0);
-	if (r < 0) {		/* all or nothing: half the programs would tell half the truth */
+	if (r < 0) {		/* all or nothing: half the programs would report half of the events */
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 		p->pin_dir[0] = '\0';
 	}

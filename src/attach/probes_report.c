@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * What the probes say of themselves: which hook serves each signal, what was lost, what each cost.
+ * Reports of the probes: which hook serves each signal, what was lost, what each program cost.
  */
 #include <bpf/bpf.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ probes_lost_records(const struct probes *p)
 	return __atomic_load_n(&p->skel->data_shared->lost_records, __ATOMIC_RELAXED);
 }
 
-/* How often the kernel did not run a program because it was under way on that CPU. */
+/* Returns how often the kernel did not run a program because it was already running on that CPU. */
 static uint64_t
 skipped(const struct probes *p, const char *program)
 {
@@ -73,8 +73,8 @@ uint64_t
 probes_skipped(const struct probes *p, const char **ret_program, unsigned i)
 {
 	/*
-	 * Those whose misses leave no other trace. Exec and exit are told by what they left undone; so is
-	 * fork where it has copies, and there is no program of that name to ask.
+	 * Programs whose skipped runs leave no other trace. Skipped exec and exit show in state that they did not
+	 * update; so does fork where it has copies, and then there is no program of this name.
 	 */
 	static const char *const programs[] = { "on_fork", "on_free", "on_send_length", "on_recv_length" };
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * probes_state: the one struct behind probes.h; shared by the probes*.c files alone.
+ * probes_state: the one struct behind probes.h; included by the probes*.c files and filter.c alone.
  */
 #ifndef SLUICE_ATTACH_PROBES_STATE_H
 #define SLUICE_ATTACH_PROBES_STATE_H
@@ -20,44 +20,44 @@ typedef int64_t s64;
 
 struct probes {
 	struct sluice_bpf *skel;	/* owned */
-	struct bpf_link *iterator;	/* the skeleton's: of on_task */
-	struct bpf_link *stale;		/* owned: of on_stale, on the map of processes */
+	struct bpf_link *iterator;	/* the skeleton's link of on_task */
+	struct bpf_link *stale;		/* owned link of on_stale, on the map of processes */
 	size_t ring_bytes;
 	uint32_t max_processes;
 	uint32_t ring_id;
-	uint64_t epoch;			/* of this load */
+	uint64_t epoch;			/* epoch of this load */
 	uint64_t watchdog_ns;
 	enum probes_origin origin;
-	char pin_dir[PINS_PATH_MAX];	/* "": none */
+	char pin_dir[PINS_PATH_MAX];	/* "": no pins */
 	char pin_error[256];
-	const struct signal_hook *hooks[SIGNALS];	/* that serve; NULL: none */
-	bool is_off[SIGNALS];		/* optional, and switched off */
+	const struct signal_hook *hooks[SIGNALS];	/* hooks that serve the signals; NULL: none does */
+	bool is_off[SIGNALS];		/* optional signals that are switched off */
 	struct signal_status signals[SIGNALS];
 	bool has_clock_samples;
-	int64_t clock_window_min;	/* smallest sample of the window under way */
+	int64_t clock_window_min;	/* smallest sample of the current window */
 	uint64_t clock_window_start_ns;
-	struct filter *filter;		/* owned; NULL: no rules were ever set */
+	struct filter *filter;		/* owned; NULL: rules were never set */
 };
 
-/* probes_pins.c: what outlives us in the BPF file system */
+/* probes_pins.c: maps and links that outlive the process, in the BPF file system */
 
-/* What an earlier agent left: sets origin, epoch and the sizes that must stay, or removes it. */
+/* Finds an earlier agent's pins: sets origin, epoch and the sizes that must stay, or removes the pins. */
 void probes_pins_find(struct probes *p);
-/* Before load: maps that are pinned already are used, the others made and pinned. 0 or -errno. */
+/* Uses maps that are pinned already, and makes and pins the others; before load. Returns 0 or -errno. */
 int probes_pins_use(struct probes *p);
-/* After attach: names the programs, takes the lease, and lets go of the load before. */
+/* Pins the programs, takes the lease, and detaches the previous load; after attach. */
 void probes_pins_take_over(struct probes *p);
 
-/* Gives the lease to the socket hooks of that load (0: they are off), and keeps since when they count. */
+/* Gives the lease to the socket hooks of that load (0: switches them off), and records since when they count. */
 void probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch);
 
 /* filter.c: the rules in the kernel */
 
-/* A pass that judges; enter: also follows those that ran before. An fd, or -errno. */
+/* Opens a pass that judges; enter also follows processes that ran before. Returns an fd or -errno. */
 int filter_judge_open(struct probes *p, bool enter);
 void filter_close(struct filter *f);	/* NULL is fine */
 
-/* probes_report.c: fills signals, given the hooks */
+/* probes_report.c: fills in signals from the chosen hooks */
 void probes_describe(struct probes *p);
 
 #endif

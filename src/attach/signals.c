@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signals: the rows of signals.def as a table.
+ * signals: defines the table, from the rows of signals.def.
  */
 #include "attach/signals.h"
 

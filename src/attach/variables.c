@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * variables: fills the table of names that the kernel side does not use, then switches (bpf/environ.bpf.c).
+ * variables: fills the table of names that the kernel side does not use, then switches to it
+ * (bpf/environ.bpf.c).
  */
 #include "attach/variables.h"
 
@@ -10,7 +11,7 @@
 #include "attach/probes_state.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-#define NAME_BYTES (EVENT_ENV_NAME_MAX + 1)	/* with its '=' */
+#define NAME_BYTES (EVENT_ENV_NAME_MAX + 1)	/* includes the '=' */
 
 bool
 variable_is_name(const char *name)

@@ -10,13 +10,14 @@
 
 struct probes;
 
-/* Can a variable of that name be asked for? Letters, digits and _, up to 63, no digit first. */
+/* Returns true if a variable of that name can be configured: letters, digits and _, up to 63, no digit first. */
 bool variable_is_name(const char *name);
 
 /*
- * Of programs that start from now on; n 0: none, and no environment is touched. Costs no call into
- * the kernel. 0; -E2BIG for more than 8 names, -EINVAL for one that is none: then nothing changes.
- * Not twice within a moment: a program that starts just then may meet the names of both times.
+ * Sets the variables that are read of programs that start from now on; n 0: none, and no environment is read.
+ * Needs no call into the kernel. Returns 0, -E2BIG for more than 8 names, or -EINVAL for an invalid one; nothing
+ * changes on failure. Two calls must not follow within a moment: a program that starts just then may get the
+ * names of both.
  */
 int probes_set_variables(struct probes *p, const char *const *names, size_t n);
 
