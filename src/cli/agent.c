@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice agent: the daemon.
+ * sluice agent: runs the daemon.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -20,11 +20,14 @@
 #include "cli/command.h"
 #include "cli/persona.h"
 
-/* From the folder of the running binary: an installed venv, and that of a tree where dev/analytics made it. */
+/*
+ * Relative to the folder of the running binary: an installed venv, and that of a source tree where dev/analytics
+ * made it.
+ */
 static const char *const beside[] = { ".", "../libexec/sluice", "../libexec/sluice/bin",
 	"../analytics", "../analytics/base/bin" };
 
-/* Environment of the program: the command as its user typed it, for its help and its errors. */
+/* Environment variable of the program: the command as its user typed it, for its help and its errors. */
 static const char typed_variable[] = "SLUICE_COMMAND";
 
 static bool
@@ -35,7 +38,7 @@ is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Our own folder; empty where the kernel does not say. */
+/* Returns the folder of the running binary; "" if the kernel does not have it. */
 static void
 own_folder(char *ret)
 {
@@ -56,7 +59,7 @@ find_in_path(const char *program, char *ret)
 	for (; path != NULL && *path != '\0'; path += strspn(path, ":")) {
 		size_t n = strcspn(path, ":");
 
-		/* A relative folder is wherever the user stands: no place for what root runs. */
+		/* A relative folder depends on the user's working directory: root must not run a program from there. */
 		if (*path == '/' &&
 		    snprintf(ret, PATH_MAX, "%.*s/%s", (int)n, path, program) < PATH_MAX &&
 		    is_program(ret))
@@ -98,7 +101,10 @@ analytics_tell_missing(const char *who, const char *program)
 	fprintf(stderr, "%s/libexec/sluice/bin/pip install ./analytics\n", own);
 }
 
-/* In the child: whatever was changed in us for COMMAND's sake is put back, and we are whom it ran as. */
+/*
+ * In the child: restores what was changed in this process because of COMMAND, and becomes the user that COMMAND
+ * ran as.
+ */
 static _Noreturn void
 become_tune(
     const struct analytics_report *o, const struct command_inherited *in, const struct persona *p)
@@ -129,7 +135,7 @@ become_tune(
 	_exit(126);
 }
 
-/* Its wait status. What is sent to us meanwhile is meant for what we wait for. */
+/* Returns its wait status. Signals that arrive in the meantime are passed on to the process that is waited for. */
 static int
 wait_for(pid_t pid, const sigset_t *set)
 {
@@ -198,7 +204,7 @@ run_program(const char *program, int argc, char **argv)
 		analytics_tell_missing(who, program);
 		return EXIT_USAGE;
 	}
-	argv[0] = path; /* which a script never sees */
+	argv[0] = path; /* a script never sees it */
 	setenv(typed_variable, who, 1);
 	execv(path, argv);
 	fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(errno));

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * analytics: finds and runs sluice-tune, sluice-sweep and sluice-lake, programs of their own that read
- * the lake. Each is sought in PATH, then where they are installed beside sluice, as git does.
+ * analytics: finds and runs sluice-tune, sluice-sweep and sluice-lake, separate programs that read the lake.
+ * Each is searched for in PATH, then where they are installed beside sluice, as git does.
  */
 #ifndef SLUICE_CLI_ANALYTICS_H
 #define SLUICE_CLI_ANALYTICS_H
@@ -11,23 +11,23 @@
 
 struct command_inherited;
 
-/* Where program (such as "sluice-tune") is, in ret[PATH_MAX]; false where it is not installed. */
+/* Writes the path of program (such as "sluice-tune") to ret[PATH_MAX]; returns false if it is not installed. */
 bool analytics_find(const char *program, char *ret);
 
-/* Says on stderr that it is not installed, on behalf of who ("sluice run --report"), and the mend. */
+/* Prints on stderr that it is not installed, on behalf of who ("sluice run --report"), with a hint. */
 void analytics_tell_missing(const char *who, const char *program);
 
 struct analytics_report {
-	const char *tune; /* what analytics_find found */
+	const char *tune; /* path that analytics_find() returned */
 	const char *lake;
 	const char *run_id;
-	const char *file; /* the page */
-	bool as_root;	  /* do not become sudo's user */
+	const char *file; /* file of the page */
+	bool as_root;	  /* stay root instead of becoming sudo's user */
 };
 
 /*
- * Writes the page of a run that is whole in the lake, as the user that COMMAND ran as, and waits for it; TERM,
- * HUP and QUIT that come meanwhile are passed on. 0; -1 after saying on stderr that there is none.
+ * Writes the page of a run that is complete in the lake, as the user that COMMAND ran as, and waits for it;
+ * passes on TERM, HUP and QUIT that arrive in the meantime. Returns 0; -1 after an error on stderr.
  */
 int analytics_write_report(
     const struct analytics_report *o, const struct command_inherited *inherited);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * announce: one line to the agent's control socket, and one back.
+ * announce: sends one line to the agent's control socket and reads one back.
  */
 #include "cli/announce.h"
 
@@ -16,7 +16,7 @@
 #include "agent/run.h"
 #include "base/clock.h"
 
-#define ANSWER_MS 2000	/* an agent takes a few; one that is stuck must not hold a run up */
+#define ANSWER_MS 2000	/* an agent takes a few ms; one that hangs must not hold a run up */
 
 static json_t *
 text_or_null(const char *text)
@@ -24,7 +24,7 @@ text_or_null(const char *text)
 	return text != NULL ? json_string(text) : json_null();
 }
 
-/* What does not fit into the socket at once goes nowhere. */
+/* Sends a line; a line that does not fit into the socket at once is not sent. */
 static bool
 send_line(int fd, const char *line)
 {
@@ -34,7 +34,7 @@ send_line(int fd, const char *line)
 	return n == (ssize_t)len;
 }
 
-/* True: the agent has answered, whatever it said, or has hung up. */
+/* Returns true if the agent has answered, whatever the answer, or has closed the connection. */
 static bool
 wait_for_answer(int fd)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * announce: tells the agent of this host, if one runs, which run COMMAND is, so that its records and
- * ours name the same.
+ * announce: informs the agent of this host, if one runs, which run COMMAND belongs to, so that its records and
+ * ours have the same run_id.
  */
 #ifndef SLUICE_CLI_ANNOUNCE_H
 #define SLUICE_CLI_ANNOUNCE_H
@@ -11,9 +11,9 @@
 struct agent_run_options;
 
 /*
- * Before COMMAND execs, so that its first program has the run already: waits for the agent's answer,
- * but never long. Says nothing where there is no agent. names: pipeline, task, sample. Returns the
- * connection where there is no answer yet, to be closed when the run is over, or -1.
+ * Announces the run; to be called before COMMAND execs, so that its first program has the run already. Waits
+ * briefly for the agent's answer, and prints nothing if there is no agent. names: pipeline, task, sample.
+ * Returns the connection if there is no answer yet, to be closed when the run is over, or -1.
  */
 int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_run_options *names);
 

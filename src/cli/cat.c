@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * cat: the subcommand that prints a lake's records as lines of JSON.
  *
- * What cannot be read is named on stderr with its byte, and the rest is printed all the same.
+ * Bytes that cannot be read are reported on stderr with their offset, and the rest is printed all the same.
  */
 #include "cli/cat.h"
 
@@ -32,17 +32,17 @@
 
 enum {
 	POLL_MS = 200,
-	SCAN_SHARE = 20,		/* looking for new files takes at most this part of the time */
+	SCAN_SHARE = 20,		/* the search for new files takes at most 1/20 of the time */
 	OUT_BYTES = 64 * 1024,
 	EMPTY_RECORDS_MAX = 65536,	/* records of no bytes that one block may claim */
 };
 
-/* A file, from the first look at it on; --follow keeps those that are still written open. */
+/* A file since it was discovered; --follow keeps those open that are still being written. */
 struct source {
-	char			*name;		/* owned; the key: stays when the file is closed */
+	char			*name;		/* owned; the key: kept when the file is closed */
 	char			*path;		/* owned; as last seen */
-	int			 fd;		/* -1 once it is read to its end */
-	struct ocf_reader	*reader;	/* owned; NULL until the header could be read */
+	int			 fd;		/* -1 once it was read to its end */
+	struct ocf_reader	*reader;	/* owned; NULL until the header was read */
 	struct avro_json	*json;		/* owned; with reader */
 	bool			 is_named;
 	enum topic		 topic;
@@ -50,12 +50,12 @@ struct source {
 };
 
 struct cat {
-	bool		 topics[TOPIC_COUNT];	/* wanted; all when has_topics is false */
+	bool		 topics[TOPIC_COUNT];	/* topics to print; all if has_topics is false */
 	bool		 has_topics;
 	bool		 is_raw;
 	bool		 is_following;
 	int		 status;
-	bool		 is_closed;	/* nobody reads stdout any more, or it failed */
+	bool		 is_closed;	/* the reader of stdout has closed it, or a write failed */
 	struct bytes	 out;
 	struct source	*sources;	/* owned */
 };
@@ -86,7 +86,7 @@ usage(FILE *to)
 	    "Exit status: 0; 1 when something could not be read; 2 for wrong usage.\n");
 }
 
-/* Writes what has gathered. */
+/* Writes the buffered output. */
 static void
 flush_out(struct cat *c)
 {
@@ -113,7 +113,7 @@ flush_out(struct cat *c)
 static void
 report(struct cat *c, const char *path, uint64_t offset, const char *text)
 {
-	flush_out(c);	/* so that it stands behind what was readable */
+	flush_out(c);	/* first, so that the message follows what was readable */
 	fprintf(stderr, "sluice cat: %s: byte %" PRIu64 ": %s\n", path, offset, text);
 	c->status = 1;
 }
@@ -123,7 +123,7 @@ on_path_error(const char *path, int error, void *arg)
 {
 	struct cat *c = arg;
 
-	/* All were there at the start; a lake that is removed meanwhile may come again. */
+	/* All existed at the start; a lake that is removed in the meantime may be created again. */
 	if (c->is_following && error == ENOENT)
 		return;
 	flush_out(c);
@@ -174,7 +174,7 @@ close_source(struct source *s)
 	s->fd = -1;
 }
 
-/* Do the topics that are asked for include that of the file, by its folder or else its schema? */
+/* Returns true if the topics to print include that of the file, by its folder or else by its schema. */
 static bool
 is_wanted(const struct cat *c, const struct source *s)
 {
@@ -195,7 +195,7 @@ is_wanted(const struct cat *c, const struct source *s)
 	return topic != TOPIC_COUNT && c->topics[topic];
 }
 
-/* Reads the header. True when there is something to go on with. */
+/* Reads the header. Returns true if the file can be read on. */
 static bool
 start_source(struct cat *c, struct source *s, bool is_live)
 {
@@ -226,11 +226,11 @@ start_source(struct cat *c, struct source *s, bool is_live)
 	return true;
 }
 
-/* Prints what the file has beyond what was printed, and closes it when no more can come. */
+/* Prints records that were not printed yet, and closes the file when it cannot grow any more. */
 static void
 read_source(struct cat *c, struct source *s)
 {
-	/* Asked first: what a writer that is gone by now wrote is there to be read. */
+	/* Checked before reading, so that the data of a writer that has ended by now is read completely. */
 	bool is_live = lake_is_open(s->fd) || (c->is_following && s->is_named && !stop);
 	bool is_over = !is_live || !c->is_following;
 	struct ocf_error err;
@@ -279,7 +279,7 @@ add_source(struct cat *c, const struct lake_file *f)
 	return s;
 }
 
-/* Opens the file, under its later name if it was closed since it was seen. */
+/* Opens the file, under its later name if it was closed after it was seen. */
 static void
 open_source(struct cat *c, struct source *s)
 {
@@ -293,13 +293,13 @@ open_source(struct cat *c, struct source *s)
 		}
 		s->fd = open(s->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (s->fd < 0 && errno == ENOENT)
-			return;		/* empty, and so removed by its writer */
+			return;		/* empty, so its writer removed it */
 	}
 	if (s->fd < 0)
 		on_path_error(s->path, errno, c);
 }
 
-/* Looks for files and reads what is new in them, in order. 0 or -ENOMEM. */
+/* Looks for files and reads new records in them, in order. Returns 0 or -ENOMEM. */
 static int
 read_all(struct cat *c, char **paths, size_t n, size_t *ret_files)
 {
@@ -333,7 +333,7 @@ read_all(struct cat *c, char **paths, size_t n, size_t *ret_files)
 	return r;
 }
 
-/* Reads on in files that are known. */
+/* Reads new records of files that are known. */
 static void
 read_known(struct cat *c)
 {
@@ -363,14 +363,14 @@ follow(struct cat *c, char **paths, size_t n)
 		} else {
 			read_known(c);
 		}
-		/* Also tells, without a write, that nobody reads any more. */
+		/* This also detects, without a write, that the reader has closed stdout. */
 		if (poll(&closed, 1, POLL_MS) > 0 && closed.revents & (POLLERR | POLLHUP | POLLNVAL))
 			break;
 	}
 	return r;
 }
 
-/* Every path must exist before anything is printed. */
+/* Returns false unless every path exists; checked before anything is printed. */
 static bool
 check_paths(char **paths, size_t n, bool is_default)
 {
@@ -414,7 +414,7 @@ done(struct cat *c)
 	bytes_done(&c->out);
 }
 
-/* Reads the options. -1 to go on, else the exit status. */
+/* Reads the options. Returns -1 to continue, else the exit status. */
 static int
 parse_options(struct cat *c, int argc, char **argv)
 {
@@ -429,7 +429,7 @@ parse_options(struct cat *c, int argc, char **argv)
 	enum topic topic;
 	int o;
 
-	optind = 0;	/* getopt has been used before, by the command itself */
+	optind = 0;	/* resets getopt, which may have been used before */
 	while ((o = getopt_long(argc, argv, "t:fh", options, NULL)) >= 0) {
 		switch (o) {
 		case 't':
@@ -476,7 +476,7 @@ cli_cat(int argc, char **argv)
 	n = optind < argc ? (size_t)(argc - optind) : 1;
 	if (!check_paths(paths, n, optind >= argc))
 		return 2;
-	signal(SIGPIPE, SIG_IGN);	/* a closed pipe is an end like any other */
+	signal(SIGPIPE, SIG_IGN);	/* a closed pipe is a normal end */
 	if (c.is_following) {
 		catch_signals();
 		r = follow(&c, paths, n);

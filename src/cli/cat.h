@@ -5,7 +5,10 @@
 #ifndef SLUICE_CLI_CAT_H
 #define SLUICE_CLI_CAT_H
 
-/* argv[0] is "cat". The exit status: 0, 1 something could not be read, 2 wrong usage. */
+/*
+ * Runs `sluice cat`; argv[0] is "cat". Returns the exit status: 0, 1 if something could not be read, 2 for wrong
+ * usage.
+ */
 int cli_cat(int argc, char **argv);
 
 #endif

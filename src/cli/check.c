@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice check: what is wrong with the configuration and the rules, in the words of the agent; and
- * what the rules make of a command line.
+ * sluice check: prints the errors of the configuration and the rules as the agent would, and how the rules judge
+ * a command line.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -36,7 +36,7 @@ static const char help[] =
 struct check {
 	const char *config;
 	bool has_dump, has_explain;
-	const char *place_option;	/* one that only --explain takes; NULL none was given */
+	const char *place_option;	/* an option that only --explain takes; NULL: none was given */
 	struct explain_options explain;
 };
 
@@ -47,7 +47,7 @@ no_memory(void)
 	return EXIT_USAGE;
 }
 
-/* NULL: with the errors told. */
+/* Returns NULL after printing the errors. */
 static struct config *
 read_config(const char *path)
 {
@@ -130,7 +130,7 @@ read_uid(const char *text, struct explain_options *ret)
 	return true;
 }
 
-/* EXIT_DONE, or told what is wrong. */
+/* Returns EXIT_DONE, or the exit status after printing what is wrong. */
 static int
 check_usage(struct check *k, int argc, char **argv)
 {
@@ -174,7 +174,7 @@ cli_check(int argc, char **argv)
 	struct check k = { 0 };
 	int c, index = 0, status;
 
-	/* +: the options of a command line that is explained are its own. */
+	/* +: the options of a command line that is explained belong to it. */
 	while ((c = getopt_long(argc, argv, "+c:h", options, &index)) != -1) {
 		switch (c) {
 		case 'c':

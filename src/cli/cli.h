@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cli: one function a subcommand, each in the file of its name. argv[0] is the subcommand's name;
- * the return value is the exit status.
+ * cli: one function for each subcommand, in the file of its name. argv[0] is the subcommand's name; the return
+ * value is the exit status.
  */
 #ifndef SLUICE_CLI_CLI_H
 #define SLUICE_CLI_CLI_H

@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0
  * command: starts COMMAND of `sluice run` as if the caller had started it, and ends as it ends.
  *
- * How a signal finds its way. Ours are blocked and read from a signalfd, for only so do we learn who
- * sent them. From the terminal (si_code above 0): COMMAND, in our group, has it already. From
- * kill(2), and the SIGHUP that a hang-up sends to the session's leader: did it go to us alone, then
- * COMMAND must get it from us; or to the group, the cgroup or every process (kill -- -PGID,
- * timeout(1), Slurm, systemd), then it must not get it twice, for many programs take a second SIGINT
- * or SIGTERM as "now, at once". A siginfo does not tell, so a witness does: a process that sleeps in
- * our group and reports what it receives. A signal that it has not reported 40 ms later was for us
+ * How signals are passed on. Ours are blocked and read from a signalfd, because only this gives the sender. A
+ * signal from the terminal (si_code above 0) has reached COMMAND already, since it is in our group. A signal
+ * from kill(2), and the SIGHUP that a hang-up sends to the session's leader, may have been sent to us alone:
+ * then COMMAND must get it from us. If it was sent to the group, the cgroup or every process (kill -- -PGID,
+ * timeout(1), Slurm, systemd), COMMAND must not get it twice, because many programs take a second SIGINT or
+ * SIGTERM as "now, at once". A siginfo does not distinguish these cases, so a witness does: a process that
+ * sleeps in our group and reports what it receives. A signal that it has not reported after 40 ms was for us
  * alone.
  */
 #include "cli/command.h"
@@ -32,13 +32,13 @@
 #include "cli/persona.h"
 #include "cli/witness.h"
 
-#define WITNESS_MS 40		/* how long a signal waits for the witness's word */
+#define WITNESS_MS 40		/* how long a signal waits for the witness's report */
 #define SIGNALS 65		/* 1 to 64 */
 
-/* One kind of signal on its way. Times are CLOCK_MONOTONIC, 0: not seen. */
+/* One kind of signal that is being passed on. Times are CLOCK_MONOTONIC, 0: not seen. */
 struct passage {
-	uint64_t seen_ns;	/* by us */
-	uint64_t witness_ns;	/* by the witness, or from the kernel, which tells the group */
+	uint64_t seen_ns;	/* when this process received it */
+	uint64_t witness_ns;	/* when the witness did, or the kernel for signals to the group */
 	unsigned count;		/* above 1 only for real-time signals */
 	bool has_value;		/* sent by sigqueue(3) */
 	union sigval value;
@@ -47,14 +47,14 @@ struct passage {
 struct command {
 	pid_t pid;
 	bool running;
-	bool interrupted;	/* SIGINT reached us while it ran */
-	struct witness witness;	/* without one each signal from kill(2) is passed on at once */
+	bool interrupted;	/* SIGINT reached this process while COMMAND ran */
+	struct witness witness;	/* without one, each signal from kill(2) is passed on at once */
 	int signal_fd;
-	struct event *on_signals;	/* these three owned */
+	struct event *on_signals;	/* owned, as are the next two */
 	struct event *on_witness;
 	struct event *on_due;
 	struct passage passages[SIGNALS];
-	sigset_t before;	/* our mask when we were called */
+	sigset_t before;	/* signal mask at the call */
 	struct command_options options;
 };
 
@@ -65,7 +65,7 @@ each_fd(void (*fn)(int fd, void *arg), void *arg)
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 
-	if (dir == NULL) {	/* no /proc, or not ours to list since we act for a user */
+	if (dir == NULL) {	/* no /proc, or not readable since we act for a user */
 		for (int fd = STDERR_FILENO + 1; fd < 1024; fd++)
 			if (fcntl(fd, F_GETFD) >= 0)
 				fn(fd, arg);
@@ -91,7 +91,7 @@ note_inherited(int fd, void *arg)
 		in->has_more_fds = true;
 }
 
-/* Ours: COMMAND must not see it, whichever library forgot O_CLOEXEC. */
+/* Sets O_CLOEXEC on an fd of ours that a library left inheritable: COMMAND must not see it. */
 static void
 hide_own(int fd, void *arg)
 {
@@ -112,7 +112,7 @@ command_save_inherited(struct command_inherited *ret)
 	memset(ret, 0, sizeof(*ret));
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);	/* the lowest free: fd */
+			(void)!open("/dev/null", O_RDWR | O_CLOEXEC);	/* gets the lowest free number: fd */
 	each_fd(note_inherited, ret);
 
 	sigprocmask(SIG_SETMASK, NULL, &ret->mask);
@@ -126,7 +126,7 @@ command_save_inherited(struct command_inherited *ret)
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
 		ret->has_limit[i] = getrlimit(i, &ret->limits[i]) == 0;
 	for (size_t i = 0; i < sizeof(lifted) / sizeof(lifted[0]); i++) {
-		rlim_t most = ret->limits[lifted[i]].rlim_max;	/* what is left without CAP_SYS_RESOURCE */
+		rlim_t most = ret->limits[lifted[i]].rlim_max;	/* the most that is possible without CAP_SYS_RESOURCE */
 
 		if (setrlimit(lifted[i], &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }) < 0 &&
 		    ret->has_limit[lifted[i]])
@@ -134,7 +134,7 @@ command_save_inherited(struct command_inherited *ret)
 	}
 }
 
-/* The child, from fork to exec. Whatever we changed in ourselves is put back first. */
+/* Runs in the child from fork to exec. Restores what we changed in this process first. */
 static _Noreturn void
 become_command(const struct command_inherited *in, const struct command_options *options,
     const struct persona *p, const struct itimerval *timer, int error_fd)
@@ -144,7 +144,7 @@ become_command(const struct command_inherited *in, const struct command_options 
 			setrlimit(i, &in->limits[i]);
 	setitimer(ITIMER_REAL, timer, NULL);	/* survives exec, but not fork */
 	if (p->change) {
-		/* The system calls themselves: glibc's wrappers would signal threads that are not here. */
+		/* Direct system calls: glibc's wrappers would signal threads that do not exist in the child. */
 		if (syscall(SYS_setgroups, (size_t)p->n_groups, p->groups) < 0 ||
 		    syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
 		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
@@ -161,7 +161,7 @@ fail:
 	_exit(127);
 }
 
-/* Wakes us when the next signal's time is up. */
+/* Sets the timer to the time at which the next signal is due. */
 static void
 arm(struct command *c)
 {
@@ -202,7 +202,7 @@ pass_on(struct command *c, int signo, const struct passage *p)
 	}
 }
 
-/* Decides on each signal that has waited long enough. */
+/* Passes on or drops each signal that has waited long enough. */
 static void
 on_due(evutil_socket_t fd, short what, void *arg)
 {
@@ -226,13 +226,13 @@ on_due(evutil_socket_t fd, short what, void *arg)
 			is_waiting = true;
 			continue;
 		}
-		/* A word from long before was about another signal, one that was not sent to us. */
+		/* A report from long before is about another signal, one that was not sent to us. */
 		is_shared = was.witness_ns != 0 && was.witness_ns + 2 * wait_ns > was.seen_ns;
 		*p = (struct passage){ 0 };
 		if (!is_shared || !c->running)
 			pass_on(c, signo, &was);
 		else if (signo == SIGINT)
-			c->interrupted = true;	/* kill -INT -- -PGID: as Ctrl-C */
+			c->interrupted = true;	/* kill -INT -- -PGID: handled as Ctrl-C */
 	}
 	if (is_waiting)
 		arm(c);
@@ -248,7 +248,7 @@ on_witness(evutil_socket_t fd, short what, void *arg)
 	read_testimony(c);
 }
 
-/* Is our parent a shell that has made us a job and waits for us to stop? */
+/* Returns true if our parent is a shell with job control that waits for us to stop. */
 static bool
 is_job(void)
 {
@@ -258,10 +258,10 @@ is_job(void)
 }
 
 /*
- * COMMAND has stopped: so do we, by the same signal, which is what the shell then shows. Of
- * terminal stops always (sudo waits for it as well); of SIGSTOP only where a shell watches, for
- * whoever stopped COMMAND alone will continue it alone. In an orphaned group the kernel ignores the
- * terminal's stops, for COMMAND as for us.
+ * Stops this process because COMMAND has stopped, by the same signal, which is what the shell then shows. This
+ * is always done for terminal stops (sudo waits for them as well); for SIGSTOP only if a shell watches, because
+ * a process that stopped COMMAND alone will continue it alone. In an orphaned group the kernel ignores the
+ * terminal's stops, for COMMAND and for us.
  */
 static void
 stop_likewise(const struct command *c, int signo)
@@ -276,16 +276,16 @@ stop_likewise(const struct command *c, int signo)
 		c->options.on_stop(true, c->options.arg);
 	sigemptyset(&set);
 	sigaddset(&set, signo);
-	sigaction(signo, &dfl, &before);	/* SIGSTOP stops whatever this and the mask say */
+	sigaction(signo, &dfl, &before);	/* SIGSTOP stops whatever the disposition and the mask are */
 	raise(signo);
-	sigprocmask(SIG_UNBLOCK, &set, &mask);	/* we stop in here */
+	sigprocmask(SIG_UNBLOCK, &set, &mask);	/* the process stops in this call */
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	sigaction(signo, &before, NULL);
 	if (c->options.on_stop != NULL)
 		c->options.on_stop(false, c->options.arg);
 }
 
-/* What became of COMMAND. May free c, by the callback. */
+/* Handles a change of COMMAND's state. The callback may free c. */
 static void
 reap(struct command *c)
 {
@@ -316,7 +316,8 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	struct passage *p = &c->passages[info->ssi_signo];
 
 	if (info->ssi_code > 0 && info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT) {
-		p->witness_ns = clock_ns(CLOCK_MONOTONIC);	/* sudo sends SIGWINCH once more, to us: it was known */
+		p->witness_ns = clock_ns(CLOCK_MONOTONIC);	/* sudo sends SIGWINCH again, to us: COMMAND has seen
+								 * it */
 		if (info->ssi_signo == SIGINT)
 			c->interrupted |= c->running;
 		if (!c->running)
@@ -324,7 +325,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 		return;
 	}
 	if ((pid_t)info->ssi_pid == c->pid)
-		return;			/* meant for its parent: not for itself */
+		return;			/* sent for its parent, not for itself */
 	p->seen_ns = clock_ns(CLOCK_MONOTONIC);
 	p->count++;
 	if ((int)info->ssi_signo < SIGRTMIN)
@@ -352,10 +353,10 @@ on_signals(evutil_socket_t fd, short what, void *arg)
 			take(c, &info);
 	}
 	if (has_child)
-		reap(c);	/* last: c may be gone after it */
+		reap(c);	/* last, because it may free c */
 }
 
-/* Those that we catch: all but what only a fault of our own sends, and what cannot be caught. */
+/* Returns the signals to catch: all but those that only an error of our own raises, and those that cannot be caught. */
 static void
 caught(sigset_t *ret)
 {
@@ -367,7 +368,7 @@ caught(sigset_t *ret)
 		sigdelset(ret, left[i]);
 }
 
-/* Our part of what is COMMAND's, given up: a pipe closes when COMMAND closes it. */
+/* Closes our copies of COMMAND's files, so that a pipe closes when COMMAND closes it. */
 static void
 give_away(const struct command_inherited *in, bool keep_stdout)
 {
@@ -384,7 +385,7 @@ give_away(const struct command_inherited *in, bool keep_stdout)
 		close(in->fds[i]);
 }
 
-/* In the child: until the parent has told whoever must know of it, or is dead. */
+/* In the child: waits until the parent has announced it, or is dead. */
 static void
 wait_at_gate(const int gate[2])
 {
@@ -395,7 +396,7 @@ wait_at_gate(const int gate[2])
 		continue;
 }
 
-/* Forks COMMAND and waits until it has exec'd. 0 or a negative errno. */
+/* Forks COMMAND and waits until it has exec'd. Returns 0 or a negative errno. */
 static int
 launch(struct command *c, const struct command_inherited *in, const struct persona *p,
     bool *ret_is_exec)
@@ -439,7 +440,7 @@ launch(struct command *c, const struct command_inherited *in, const struct perso
 		*ret_is_exec = true;
 		return -error;
 	}
-	setitimer(ITIMER_REAL, &none, NULL);	/* an alarm(2) before our exec is COMMAND's now */
+	setitimer(ITIMER_REAL, &none, NULL);	/* the timer of an alarm(2) before our exec belongs to COMMAND now */
 	c->running = true;
 	return 0;
 }
@@ -461,7 +462,7 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	c->signal_fd = c->witness.fd = -1;
 	caught(&set);
 	sigprocmask(SIG_BLOCK, &set, &c->before);
-	/* Inherited as ignored it would have the kernel reap COMMAND behind our back. */
+	/* If SIGCHLD is inherited as ignored, the kernel would reap COMMAND before us. */
 	signal(SIGCHLD, SIG_DFL);
 
 	r = persona_init(&persona, options->as_root);
@@ -517,7 +518,7 @@ command_free(struct command *c)
 		event_free(c->on_due);
 	if (c->signal_fd >= 0)
 		close(c->signal_fd);
-	witness_stop(&c->witness);	/* after the event that watches its fd */
+	witness_stop(&c->witness);	/* after the event that watches its fd is freed */
 	free(c);
 }
 
@@ -538,7 +539,7 @@ command_exit(struct command *c, int wait_status)
 {
 	sigset_t set;
 
-	witness_stop(&c->witness);	/* not left for init to reap */
+	witness_stop(&c->witness);	/* reap it here instead of leaving it to init */
 	if (c->interrupted && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGINT) {
 		fflush(NULL);
 		signal(SIGINT, SIG_DFL);

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice ctl: sends one command to the running agent and tells its answer.
+ * sluice ctl: sends one command to the running agent and prints its answer.
  *
- * It knows no command but status, and that only to choose between text and JSON, explain, since it may
- * read more of a process than the agent may, and settle, whose answer may take longer than others: what
- * there is, the agent says.
+ * The agent has the list of commands. ctl itself knows only status, to choose between text and JSON, explain,
+ * because it may read more of a process than the agent may, and settle, whose answer may take longer than
+ * others.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,7 +29,7 @@
 #define ANSWER_MAX ((size_t)4 << 20)
 #define DEFAULT_TIMEOUT_MS 60000
 #define SETTLE_TIMEOUT_MS 30000
-#define SETTLE_GRACE_MS 30000		/* for the agent to say that the time is up, on a host that is busy */
+#define SETTLE_GRACE_MS 30000		/* time for the agent to answer that the time is up, on a busy host */
 
 static const char help[] =
     "Usage: sluice ctl [OPTION…] COMMAND [WORD…] [NAME=VALUE…]\n"
@@ -58,11 +58,11 @@ static const char help[] =
 struct ctl {
 	const char *socket;
 	const char *config;
-	uint64_t timeout_ms;		/* 0: not given */
+	uint64_t timeout_ms;		/* 0: no option */
 	bool as_json;
 };
 
-/* Where the agent listens: 0 with path filled, or an exit status. */
+/* Finds the agent's socket. Returns 0 with path filled, or an exit status. */
 static int
 find_socket(const struct ctl *ctl, char *path, size_t size)
 {
@@ -79,13 +79,15 @@ find_socket(const struct ctl *ctl, char *path, size_t size)
 		config_errors_print(&errors, stderr);
 		status = EXIT_USAGE;
 	}
-	/* Else the file of the running agent is bad, or not for us to read: it listens all the same. */
+	/*
+	 * Otherwise the file of the running agent is invalid, or not readable for us: the agent listens all the same.
+	 */
 	config_free(config);
 	config_errors_done(&errors);
 	return status;
 }
 
-/* A connected socket, or -1 after saying why not. */
+/* Returns a connected socket, or -1 after printing why there is none. */
 static int
 connect_to(const char *path)
 {
@@ -129,7 +131,7 @@ send_all(int fd, const char *data, size_t len)
 	return 0;
 }
 
-/* Up to the newline. 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
+/* Receives up to the newline. Returns 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
 static int
 receive_line(int fd, uint64_t timeout_ms, struct bytes *line)
 {
@@ -173,14 +175,14 @@ wants_colour(void)
 	return isatty(STDOUT_FILENO) && (no == NULL || no[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-/* A name of ours, and no text that happens to have = in it? */
+/* Returns true for the name of an argument, as opposed to text that happens to contain "=". */
 static bool
 is_name(const char *word, size_t len)
 {
 	return len > 0 && strspn(word, "abcdefghijklmnopqrstuvwxyz_-") >= len;
 }
 
-/* Of a process that the agent tells nothing of, what its rules make of it hangs on what we can read. */
+/* Adds what we can read of a process that the agent does not record, as the input of its rules. */
 static void
 add_process(json_t *args)
 {
@@ -193,20 +195,23 @@ add_process(json_t *args)
 		text = json_string_value(json_array_get(json_object_get(args, "words"), 0));
 	pid = text != NULL ? strtoul(text, &end, 10) : 0;
 	if (pid == 0 || *end != '\0' || pid > INT32_MAX)
-		return;		/* the agent says what it wants */
+		return;		/* the agent's answer contains the usage */
 	process = live_process_read("/proc", (uint32_t)pid);
 	if (process != NULL)
 		json_object_set_new(args, "process", process);
 }
 
-/* Options of a command that stand for themselves; of all others the next word is the value. */
+/* Returns true for options of a command that take no value; the value of all others is the next word. */
 static bool
 is_flag(const char *command, const char *name)
 {
 	return strcmp(command, "settle") == 0 && (strcmp(name, "delivered") == 0 || strcmp(name, "tasks") == 0);
 }
 
-/* NAME=VALUE, --NAME=VALUE and --NAME VALUE by its name, all other words in "words". NULL without memory. */
+/*
+ * Builds the request: NAME=VALUE, --NAME=VALUE and --NAME VALUE by name, all other words in "words". NULL: out
+ * of memory.
+ */
 static json_t *
 make_request(const struct ctl *ctl, char **words)
 {
@@ -245,7 +250,7 @@ make_request(const struct ctl *ctl, char **words)
 	return json_pack("{ss so}", "command", command, "args", args);
 }
 
-/* Says the answer, and returns the exit status that follows from it. */
+/* Prints the answer, and returns the exit status that follows from it. */
 static int
 tell(const struct ctl *ctl, const json_t *answer)
 {
@@ -292,7 +297,7 @@ ask(const struct ctl *ctl, const char *path, char **words)
 	fd = connect_to(path);
 	if (fd < 0)
 		goto out;
-	/* One that turns us away may have closed already: what it said counts, so go on to read it. */
+	/* An agent that refuses us may have closed already: its answer still counts, so read it. */
 	r = send_all(fd, text, strlen(text));
 	if (r == 0)
 		send_all(fd, "\n", 1);
@@ -322,8 +327,8 @@ out:
 }
 
 /*
- * Moves ctl's own options before the command, wherever they stand: all others are the command's.
- * What follows "--" is the command's, too.
+ * Moves ctl's own options before the command, wherever they are: all others belong to the command, as does
+ * everything after "--".
  */
 static void
 own_options_first(int argc, char **argv)
@@ -352,7 +357,7 @@ own_options_first(int argc, char **argv)
 	}
 }
 
-/* "90" is seconds; else as in the configuration. */
+/* Parses a duration: "90" is seconds; units as in the configuration. */
 static bool
 parse_timeout(const char *text, uint64_t *ret_ms)
 {

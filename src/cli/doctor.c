@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice doctor: loads the probes for a moment and tells what serves each signal; what librdkafka can
- * do; and which privileges the agent wants here.
+ * sluice doctor: loads the probes for a moment and prints which hook serves each signal, what librdkafka
+ * supports, and which privileges the agent needs here.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,7 +28,7 @@ static const char help[] =
     "Exit status: 0 all signals are there (some by a fallback), 1 some are missing,\n"
     "2 wrong usage, 125 the probes cannot be loaded.\n";
 
-/* What print_json() and print_table() tell. */
+/* The results that print_json() and print_table() print. */
 struct findings {
 	struct host_id host;
 	const struct signal_status *signals;	/* the probes' */
@@ -36,10 +36,10 @@ struct findings {
 	struct kafka_library kafka;
 	struct privilege_need needs[PRIVILEGES_NEEDED];
 	size_t n_needs;
-	int maps_ask;			/* of privileges_maps_ask() */
+	int maps_ask;			/* result of privileges_maps_ask() */
 };
 
-/* "bpf"; NUL-terminated. Returns buf. */
+/* Writes the capability's name, "bpf", to buf. Returns buf. */
 static char *
 capability_name(int cap, char *buf, size_t size)
 {

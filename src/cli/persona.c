@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * persona: whom COMMAND runs as: the user who called sudo, as at a login of that user.
+ * persona: the user that COMMAND runs as: the one who called sudo, as at a login of that user.
  */
 #include "cli/persona.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A whole uid or gid out of the environment; -1 is no id. */
+/* Reads a complete uid or gid from the environment; -1 is no id. */
 static bool
 env_id(const char *name, uint32_t *ret)
 {
@@ -31,7 +31,7 @@ env_id(const char *name, uint32_t *ret)
 	return true;
 }
 
-/* Is variable ("NAME=value") one of these names? */
+/* Returns true if variable ("NAME=value") has one of these names. */
 static bool
 is_named(const char *variable, const char *const *names)
 {
@@ -52,11 +52,11 @@ persona_done(struct persona *p)
 	free(p->groups);
 }
 
-/* The environment as that user's login would have it; pw is NULL for a uid without an account. */
+/* Sets the environment to that of the user's login; pw is NULL for a uid without an account. */
 static int
 persona_set_env(struct persona *p, const struct passwd *pw)
 {
-	/* What sudo itself sets. SUDO_PROMPT, SUDO_ASKPASS and SUDO_EDITOR are the user's own. */
+	/* The variables that sudo itself sets. SUDO_PROMPT, SUDO_ASKPASS and SUDO_EDITOR are the user's own. */
 	static const char *const gone[] = { "SUDO_USER", "SUDO_UID", "SUDO_GID", "SUDO_COMMAND",
 		"SUDO_HOME", "SUDO_TTY", "MAIL", "HOME", "USER", "LOGNAME", "SHELL", NULL };
 	const char *name = pw != NULL ? pw->pw_name : getenv("SUDO_USER");
@@ -100,7 +100,7 @@ persona_init(struct persona *p, bool as_root)
 	if (p->groups == NULL)
 		return -ENOMEM;
 	p->groups[0] = p->gid;
-	/* The first try tells how many there are; a group added since is one try more. */
+	/* The first call returns the number of groups; one that is added in between needs another call. */
 	for (int room = 1; pw != NULL && getgrouplist(pw->pw_name, p->gid, p->groups, &room) < 0;) {
 		if (room <= p->n_groups)
 			room = p->n_groups * 2;

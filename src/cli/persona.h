@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * persona: whom COMMAND runs as: the user who called sudo, as at a login of that user. command.h
- * says which variables that changes.
+ * persona: the user that COMMAND runs as: the one who called sudo, as at a login of that user. command.h lists
+ * the variables that this changes.
  */
 #ifndef SLUICE_CLI_PERSONA_H
 #define SLUICE_CLI_PERSONA_H
@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Made ready before the fork, so that the child only does system calls. */
+/* The ids and the environment, prepared before the fork, so that the child only makes system calls. */
 struct persona {
-	bool change;		/* false: nothing below is set, COMMAND is as we are */
+	bool change;		/* false: nothing below is set, COMMAND runs as this process does */
 	uid_t uid;
 	gid_t gid;
 	gid_t *groups;		/* owned */
@@ -20,7 +20,10 @@ struct persona {
 	char *made[4];		/* owned */
 };
 
-/* Who called us through sudo, if anybody. 0 or -ENOMEM; persona_done is due in both cases. */
+/*
+ * Looks up the user who called us through sudo, if there is one. Returns 0 or -ENOMEM; call persona_done in both
+ * cases.
+ */
 int persona_init(struct persona *p, bool as_root);
 void persona_done(struct persona *p);
 

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice run: loads the probes, runs COMMAND as if it were alone, tells what ran.
+ * sluice run: loads the probes, runs COMMAND as if it were alone, prints what ran.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -59,13 +59,13 @@ struct run {
 	struct agent *agent;
 	struct command *command;
 	struct event *on_second;
-	FILE *json;			/* NULL: not asked for */
-	char *run_id;			/* owned; of the report, which comes when the agent is gone */
+	FILE *json;			/* NULL: no JSON */
+	char *run_id;			/* owned; of the report, which is written after the agent is freed */
 	const char *pipeline;
 	const char *lake;
-	const char *control;		/* socket of an agent that may run here */
+	const char *control;		/* socket of an agent that may run on this host */
 	const struct agent_run_options *names;
-	int announced;			/* a connection to it; -1: none */
+	int announced;			/* connection to it; -1: none */
 	bool is_quiet;
 	bool wait_for_all;
 	bool is_live_line_shown;
@@ -78,10 +78,10 @@ struct run_options {
 	struct agent_run_options agent;
 	const char *variables[VARIABLES_MAX];
 	const char *json;
-	const char *report;		/* NULL: none */
-	char tune[PATH_MAX];		/* what writes it */
+	const char *report;		/* file of the report; NULL: none */
+	char tune[PATH_MAX];		/* path of sluice-tune, which writes the report */
 	const char *control;		/* NULL: CONTROL_PATH */
-	const char *rules;		/* a folder; NULL: RULES_DIR, if it is there */
+	const char *rules;		/* a folder; NULL: RULES_DIR, if it exists */
 	bool is_quiet;
 	bool wait_for_all;
 	bool as_root;
@@ -113,7 +113,7 @@ terminal_width(void)
 	return size.ws_col;
 }
 
-/* A program that reads the terminal key by key draws on it, too: then we do not. */
+/* Returns false if COMMAND reads the terminal key by key, since it then draws on it as well. */
 static bool
 live_line_is_welcome(const struct run *r)
 {
@@ -131,7 +131,7 @@ live_line_clear(struct run *r)
 	r->is_live_line_shown = false;
 }
 
-/* The cursor goes back to the line's start, so that COMMAND's next output writes over it. */
+/* Returns the cursor to the start of the line, so that COMMAND's next output overwrites it. */
 static void
 on_second(evutil_socket_t fd, short what, void *arg)
 {
@@ -174,7 +174,7 @@ on_command_exit(int wait_status, const struct rusage *usage, void *arg)
 	agent_finish(r->agent, wait_status, r->wait_for_all, on_finished, r);
 }
 
-/* The shell is about to write its prompt where our line stands. */
+/* Removes the live line before the shell writes its prompt there. */
 static void
 on_stop(bool is_stopping, void *arg)
 {
@@ -189,7 +189,7 @@ on_interrupt(int signo, void *arg)
 	agent_finish_now(((struct run *)arg)->agent);
 }
 
-/* "500ms", "10s", "1m"; a bare number is seconds. 0 where it is neither. */
+/* Parses "500ms", "10s", "1m"; a number without unit is seconds. Returns 0 if it is neither. */
 static uint64_t
 parse_interval_ms(const char *text)
 {
@@ -230,7 +230,7 @@ add_variable(struct run_options *o, const char *name)
 	return true;
 }
 
-/* 0, or the exit status to end with, less one for --help (so that 0 can mean "go on"). */
+/* Returns 0 to continue, -1 after --help, or the exit status to end with. */
 static int
 parse(int argc, char **argv, struct run_options *o)
 {
@@ -331,7 +331,7 @@ parse(int argc, char **argv, struct run_options *o)
 	return 0;
 }
 
-/* Text from the command line goes into records: it has to be UTF-8 there. */
+/* Returns true if the names from the command line, which become fields of records, are UTF-8. */
 static bool
 names_are_text(const struct run_options *o)
 {
@@ -351,7 +351,7 @@ names_are_text(const struct run_options *o)
 	return true;
 }
 
-/* One clear sentence and the command that would work. */
+/* Prints one sentence and the command that would work. */
 static int
 refuse_without_root(int argc, char **argv)
 {
@@ -397,8 +397,8 @@ open_json(struct run *r, const char *path)
 }
 
 /*
- * Before COMMAND runs: may the report be written? Asked as the user that files are made for. What was
- * there stays until the new one is whole.
+ * Checks before COMMAND runs that the report can be written, as the user that files are made for. An existing
+ * file stays until the new one is complete.
  */
 static int
 check_report_file(const char *path)
@@ -433,7 +433,7 @@ find_tune(struct run_options *o)
 	return false;
 }
 
-/* 0, or an exit status after telling what is wrong. */
+/* Returns 0, or an exit status after printing what is wrong. */
 static int
 load_rules(struct run_options *o)
 {
@@ -453,7 +453,7 @@ load_rules(struct run_options *o)
 	return r == 0 ? 0 : r == -ENOMEM ? EXIT_OWN_FAILURE : EXIT_USAGE;
 }
 
-/* Runs COMMAND to its end. The exit status, or -1: end as COMMAND did. */
+/* Runs COMMAND to its end. Returns the exit status, or -1: end as COMMAND did. */
 static int
 run_command(struct run *r, const struct run_options *o, const struct command_inherited *inherited)
 {
@@ -488,7 +488,7 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 	return -1;
 }
 
-/* The lake is closed. Whatever becomes of the report, the exit status is COMMAND's. */
+/* Writes the report after the lake is closed. The exit status is COMMAND's even if this fails. */
 static void
 write_report(const struct run *r, const struct run_options *o,
     const struct command_inherited *inherited)
@@ -540,7 +540,7 @@ cli_run(int argc, char **argv)
 		fprintf(stderr, "sluice run: %s\n", error);
 		goto out;
 	}
-	/* As the user that files are made for. */
+	/* Runs as the user that files are made for. */
 	if (open_json(&r, o.json) < 0 || check_report_file(o.report) < 0)
 		goto out;
 	status = run_command(&r, &o, &inherited);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The end of a run, for people and as JSON.
+ * summary: prints the end of a run, for people and as JSON.
  */
 #include <jansson.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #define ROWS_SHOWN 40
 #define SURVIVORS_SHOWN 10
 #define LABEL_SIZE 300
-#define GLUE_MIN_NS UINT64_C(50000000)	/* shells below this are not worth a row */
+#define GLUE_MIN_NS UINT64_C(50000000)	/* shells below this get no row */
 
 bool
 summary_is_name(const char *s)
@@ -83,7 +83,7 @@ on_survivor(uint32_t pid, const char *comm, const char *exe, void *arg)
 		    exe != NULL ? " " : "", exe != NULL ? exe : "");
 }
 
-/* What the lake lacks: events that never became a record, and records that were not written. */
+/* Returns how much the lake lacks: events that never became a record, and records that were not written. */
 static uint64_t
 lost_in_all(const struct agent *a)
 {
@@ -109,7 +109,7 @@ print_rows(FILE *f, const struct summary_options *o)
 
 	if (table == NULL || labels == NULL)
 		goto out;
-	/* The heaviest rows, in their order of start: those above the weight that leaves enough out. */
+	/* Show the heaviest rows, in their order of start: those above the smallest weight that leaves few enough. */
 	for (size_t over = n; over > ROWS_SHOWN;) {
 		least = least == 0 ? GLUE_MIN_NS : least * 2;
 		over = 0;

@@ -1,7 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * summary: what `sluice run` prints at the end: the table, the run's line, what outlived it, what
- * was lost.
+ * summary: what `sluice run` prints at the end: the table, the run's line, processes that outlived it, losses.
  */
 #ifndef SLUICE_CLI_SUMMARY_H
 #define SLUICE_CLI_SUMMARY_H
@@ -16,16 +15,16 @@ struct summary_options {
 	const char *pipeline;
 	const char *lake;
 	int wait_status;
-	unsigned width;		/* of the terminal; 0: none */
+	unsigned width;		/* of the terminal; 0: there is none */
 };
 
 void summary_print(FILE *f, const struct summary_options *o);
-/* One JSON object. 0, or -1 when it could not be written. */
+/* Prints one JSON object. Returns 0, or -1 if it could not be written. */
 int summary_print_json(FILE *f, const struct summary_options *o);
 
-/* Valid UTF-8 without control characters, and not empty. */
+/* Returns true for valid UTF-8 without control characters that is not empty. */
 bool summary_is_name(const char *s);
-/* A blank and s, quoted for a shell where it needs it. */
+/* Prints a blank and s, quoted for a shell if it needs that. */
 void summary_print_quoted(FILE *f, const char *s);
 
 #endif

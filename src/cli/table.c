@@ -14,8 +14,8 @@
 #include "base/format.h"
 #include "base/text.h"
 
-#define NAME_SIZE	4096	/* of a task or tool as it is shown; more is cut */
-#define NAME_MIN_WIDTH	8	/* columns of the terminal; a narrower name says nothing */
+#define NAME_SIZE	4096	/* bytes of a task or tool as it is shown; longer ones are cut */
+#define NAME_MIN_WIDTH	8	/* columns of the terminal; a narrower name is useless */
 #define CELL_SIZE	(3 * FORMAT_SIZE)
 #define UNKNOWN		"-"
 
@@ -51,11 +51,11 @@ static const struct {
 	[COLUMN_BOUND] = { "bound", 0 },
 };
 
-/* What is between columns, and what where that is too wide for the terminal. */
+/* Separates columns; the narrow one is used if the wide one makes the table too wide for the terminal. */
 static const char wide_separator[] = "   ";
 static const char narrow_separator[] = "  ";
 
-/* A row as text. */
+/* The cells of a row as text. */
 struct cells {
 	char task[NAME_SIZE];
 	char tool[NAME_SIZE];
@@ -68,7 +68,7 @@ is_utf8_locale(void)
 	return MB_CUR_MAX > 1;
 }
 
-/* Columns that the character of n bytes at p takes on a terminal; -1: better not sent there. */
+/* Returns the columns that the character of n bytes at p takes on a terminal; -1: it must be escaped. */
 static int
 char_width(const char *p, size_t n)
 {
@@ -80,13 +80,13 @@ char_width(const char *p, size_t n)
 	memset(&state, 0, sizeof(state));
 	if (!is_utf8_locale() || mbrtowc(&c, p, n, &state) != n)
 		return -1;
-	/* Marks that change the direction of text, or end its line. */
+	/* Characters that change the direction of text, or end its line. */
 	if (c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
 		return -1;
 	return wcwidth(c);
 }
 
-/* Writes name to out with what a terminal could take for a command as \xNN. */
+/* Copies name to out, with characters that a terminal may take for a command as \xNN. */
 static void
 show_name(const char *name, char *out, size_t size)
 {
@@ -115,7 +115,7 @@ show_name(const char *name, char *out, size_t size)
 	out[o] = '\0';
 }
 
-/* Width of what show_name() wrote. */
+/* Returns the width of a name from show_name(). */
 static size_t
 name_width(const char *name)
 {
@@ -128,7 +128,7 @@ name_width(const char *name)
 	return width;
 }
 
-/* Cuts what show_name() wrote to width columns, the last of them for a mark. */
+/* Cuts a name from show_name() to width columns, the last of them for a mark. */
 static void
 cut_name(char *name, size_t width)
 {
@@ -143,7 +143,7 @@ cut_name(char *name, size_t width)
 		n = text_char(name + i, len - i);
 		w = (size_t)char_width(name + i, n);
 		if (used + w + 1 > width) {
-			/* What is left out is at least as wide as the mark, not always as long. */
+			/* The text that is cut is at least as wide as the mark, but not always as long in bytes. */
 			snprintf(name + i, NAME_SIZE - i, "%s", mark);
 			return;
 		}
@@ -151,7 +151,7 @@ cut_name(char *name, size_t width)
 	}
 }
 
-/* A field of usage as bytes. */
+/* Formats a field of usage as bytes. */
 static void
 show_bytes(const struct usage *u, enum usage_field field, char *out)
 {
@@ -161,7 +161,7 @@ show_bytes(const struct usage *u, enum usage_field field, char *out)
 		snprintf(out, CELL_SIZE, UNKNOWN);
 }
 
-/* Received and sent together, of what is known. */
+/* Formats the sum of received and sent bytes, as far as they are known. */
 static void
 show_net(const struct usage *u, char *out)
 {
@@ -217,7 +217,7 @@ cell(const struct cells *c, enum column column)
 	return column == COLUMN_TASK ? c->task : column == COLUMN_TOOL ? c->tool : c->number[column];
 }
 
-/* How wide the whole table would be; widest: each column's widest cell. */
+/* Returns the width of the whole table; widest: each column's widest cell. */
 static size_t
 total_width(const size_t *widest, const char *separator)
 {
@@ -228,7 +228,7 @@ total_width(const size_t *widest, const char *separator)
 	return total;
 }
 
-/* Takes columns from the task's and the tool's name, the wider one first, until all fits. */
+/* Narrows the task's and the tool's name, the wider one first, until the table fits. */
 static void
 fit(size_t *widest, const char *separator, size_t width)
 {
@@ -285,7 +285,7 @@ table_print(FILE *f, const struct table_row *rows, size_t n, unsigned width)
 		fit(widest, separator, width);
 	}
 
-	/* Cut and escaped by us: libsmartcols shall only align. */
+	/* The cells are cut and escaped already: libsmartcols must only align them. */
 	scols_table_set_stream(tb, f);
 	scols_table_set_termforce(tb, SCOLS_TERMFORCE_NEVER);
 	scols_table_enable_noencoding(tb, 1);
@@ -308,7 +308,7 @@ out:
 	return r;
 }
 
-/* "exit 0" or how it died. */
+/* Formats the end of a run: "exit 0" or how it died. */
 static void
 show_end(const struct table_summary *s, char *out, size_t size)
 {

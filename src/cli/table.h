@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * table: the summary that `sluice run` ends with.
  *
- * Names come from traced programs and may hold anything: control characters and invalid UTF-8 are
- * written as \xNN, never raw. Numbers that are not known are printed as "-".
+ * Names come from traced programs and may have any content: control characters and invalid UTF-8 are written as
+ * \xNN, never raw. Numbers that are unknown are printed as "-".
  */
 #ifndef SLUICE_CLI_TABLE_H
 #define SLUICE_CLI_TABLE_H
@@ -14,12 +14,12 @@
 
 #include "model/record.h"
 
-/* One task and tool. All pointers are the caller's; NULL is unknown. */
+/* The row of one task and tool. All pointers are the caller's; NULL: unknown. */
 struct table_row {
 	const char *task;
 	const char *tool;
 	uint64_t n;			/* programs */
-	uint64_t failed;		/* of them */
+	uint64_t failed;		/* programs that failed */
 	uint64_t wall_ns;
 	struct opt_double cpu_cores;	/* CPU time / wall */
 	const struct usage *usage;
@@ -42,12 +42,12 @@ struct table_summary {
 };
 
 /*
- * Prints the header and n rows to f. width is the terminal's in columns: long task and tool names
- * are cut to fit; 0 means not a terminal, and nothing is cut. 0, or a negative errno.
+ * Prints the header and n rows to f. width is the terminal's in columns: long task and tool names are cut to
+ * fit; 0: not a terminal, and nothing is cut. Returns 0, or a negative errno.
  */
 int table_print(FILE *f, const struct table_row *rows, size_t n, unsigned width);
 
-/* Prints the line on the whole run. */
+/* Prints the line about the whole run. */
 void table_footer(FILE *f, const struct table_summary *s);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * witness: a process that sleeps in our process group and tells which signals it gets.
+ * witness: a process that sleeps in our process group and reports which signals it receives.
  */
 #include "cli/witness.h"
 
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Empties our command line: pkill -f must find sluice, and not us with it. */
+/* Empties our command line, because pkill -f must find sluice but not the witness. */
 static void
 forget_argv(void)
 {
@@ -32,10 +32,10 @@ forget_argv(void)
 	for (int i = 2; i < 48 && field != NULL; i++)	/* fields 48 and 49: arg_start, arg_end */
 		field = strchr(field + 1, ' ');
 	if (field != NULL && sscanf(field, "%lu %lu", &start, &end) == 2 && start != 0 && end > start)
-		memset((void *)start, 0, end - start);	/* where the kernel put our argv */
+		memset((void *)start, 0, end - start);	/* where the kernel put argv */
 }
 
-/* The witness's life: the group's signals, one by one, until its parent dies or kills it. */
+/* The main loop of the witness: reports the group's signals, one by one, until its parent dies or kills it. */
 static _Noreturn void
 be_witness(int fd, pid_t parent)
 {
@@ -46,9 +46,9 @@ be_witness(int fd, pid_t parent)
 	if (getppid() != parent)
 		_exit(0);
 	prctl(PR_SET_NAME, "run-witness");
-	setpriority(PRIO_PROCESS, 0, -20);	/* it must get its word in on a busy host */
+	setpriority(PRIO_PROCESS, 0, -20);	/* it must report in time on a busy host */
 	forget_argv();
-	/* Nothing of COMMAND's may be held open, least of all its pipes. */
+	/* No file of COMMAND's may stay open, least of all its pipes. */
 	if (dup3(fd, 0, 0) < 0 || syscall(SYS_close_range, 1U, ~0U, 0U) < 0)
 		_exit(0);
 	sigfillset(&all);
@@ -70,7 +70,7 @@ witness_start(struct witness *ret)
 	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
 		return;
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);	/* it must not miss one, nor die of one */
+	sigprocmask(SIG_SETMASK, &all, &before);	/* it must neither miss a signal nor die of one */
 	ret->pid = fork();
 	if (ret->pid == 0)
 		be_witness(fds[1], parent);
@@ -101,7 +101,7 @@ int
 witness_read(const struct witness *w)
 {
 	int signo;
-	ssize_t n = read(w->fd, &signo, sizeof(signo));	/* less than PIPE_BUF is never torn */
+	ssize_t n = read(w->fd, &signo, sizeof(signo));	/* less than PIPE_BUF is atomic */
 
 	if (n == (ssize_t)sizeof(signo))
 		return signo;

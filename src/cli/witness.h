@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * witness: a process that sleeps in our process group and tells which signals it gets: those that
- * were sent not to us alone, but to the group, the cgroup or everybody.
+ * witness: a process that sleeps in our process group and reports which signals it receives: those that were
+ * sent not to us alone, but to the group, the cgroup or every process.
  */
 #ifndef SLUICE_CLI_WITNESS_H
 #define SLUICE_CLI_WITNESS_H
@@ -10,17 +10,17 @@
 
 struct witness {
 	pid_t pid;	/* 0: none */
-	int fd;		/* readable when it has something to tell, and at its end; -1: none */
+	int fd;		/* readable when a signal is to be read, and at its end; -1: none */
 };
 
 /*
- * Forks it, or leaves *ret without one where that fails. It holds no file but its pipe, cannot be
- * told from an idle process without a command line, and dies with us.
+ * Forks the witness; if that fails *ret has none. It holds no file but its pipe, looks like an idle process
+ * without a command line, and dies with us.
  */
 void witness_start(struct witness *ret);
-void witness_stop(struct witness *w);	/* kills and reaps it, closes fd; none is fine */
+void witness_stop(struct witness *w);	/* kills and reaps it, closes fd; a witness that was not started is fine */
 
-/* The next signal that it got; 0: none for now; -1: it has ended (somebody killed it). */
+/* Returns the next signal that it received; 0: none for now; -1: it has ended (it was killed). */
 int witness_read(const struct witness *w);
 
 #endif
