@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * control: clients of the control socket, and their requests.
  *
- * A client has one request at a time: its next line is looked at once the answer has left. So what
- * waits for a client that does not read is one answer, and what it sends ahead stays in the kernel.
+ * A client has one request at a time: its next line is read once the answer was sent. So at most one answer
+ * waits for a client that does not read, and lines that it sends ahead stay in the kernel.
  *
  *	idle ──line──► asked ──control_answer()──► answering ──all written──► idle
  *
- * A request outlives its client, for its owner holds it: the answer then goes nowhere.
+ * A request outlives its client, because its owner holds it: the answer is then dropped.
  */
 #include "control/control.h"
 
@@ -42,11 +42,11 @@ struct client {
 	struct control_request *pending;
 	struct control_peer peer;
 	bool is_last;			/* sends no more: closed once it has its answers */
-	bool is_broken;			/* no further line of it is looked at */
+	bool is_broken;			/* no further line of it is read */
 };
 
 struct control_request {
-	struct client *client;		/* NULL: gone */
+	struct client *client;		/* NULL: disconnected */
 	struct control_peer peer;
 };
 
@@ -68,7 +68,7 @@ struct control {
 	struct event *again;		/* listens again after accept(2) failed */
 	char *path;			/* owned; NULL: not bound */
 	uid_t owner;
-	gid_t group;			/* NO_GROUP: none */
+	gid_t group;			/* NO_GROUP: no group */
 	uint32_t idle_ms;
 	struct handler *handlers;	/* owned */
 	size_t n_handlers;
@@ -92,7 +92,10 @@ client_free(struct client *client)
 	free(client);
 }
 
-/* Takes answer. Too large or without memory: a short one instead, so that there always is one. */
+/*
+ * Takes ownership of answer. If it is too large or memory is short it sends a short one, so that there always is
+ * an answer.
+ */
 static void
 client_write(struct client *client, json_t *answer)
 {
@@ -150,7 +153,10 @@ control_is_gone(const struct control_request *req)
 
 	if (req->client == NULL)
 		return true;
-	/* Of one that only sends no more, the loop is told the same; it still reads, and does not hang up. */
+	/*
+	 * The loop reports the same for a client that has only shut down its writing side; that one still reads and
+	 * has no POLLHUP.
+	 */
 	p.fd = bufferevent_getfd(req->client->bev);
 	return poll(&p, 1, 0) == 1 && (p.revents & (POLLHUP | POLLERR)) != 0;
 }
@@ -161,7 +167,7 @@ control_request_peer(const struct control_request *req)
 	return req->peer;
 }
 
-/* The answer to a command that is not there: what is. */
+/* Makes the answer to an unknown command: a list of those that exist. */
 static json_t *
 no_command(const struct control *c, const char *command)
 {
@@ -221,7 +227,7 @@ on_read(struct bufferevent *bev, void *arg)
 	process(arg);
 }
 
-/* Looks at lines while nothing is under way. May free the client. */
+/* Processes lines while no request is pending. May free the client. */
 static void
 process(struct client *client)
 {
@@ -251,7 +257,7 @@ process(struct client *client)
 		client_free(client);
 }
 
-/* All of an answer has gone to the kernel. */
+/* Runs when the kernel has taken all of an answer. */
 static void
 on_written(struct bufferevent *bev, void *arg)
 {
@@ -266,12 +272,12 @@ on_client_event(struct bufferevent *bev, short what, void *arg)
 	bool is_busy = client->pending != NULL || evbuffer_get_length(bufferevent_get_output(bev)) > 0;
 
 	if ((what & BEV_EVENT_TIMEOUT) != 0 && (what & BEV_EVENT_READING) != 0 && is_busy) {
-		bufferevent_enable(bev, EV_READ);	/* it waits for us, not we for it */
+		bufferevent_enable(bev, EV_READ);	/* we wait for the client now, not the client for us */
 		return;
 	}
 	if ((what & BEV_EVENT_TIMEOUT) != 0)
 		client->control->stats.cut_off++;
-	/* Half-closed, as `nc -N` does: it still reads. Lines that it sent ahead are answered too. */
+	/* Half-closed, as by `nc -N`: the client still reads. Lines that it sent ahead are answered too. */
 	if ((what & BEV_EVENT_EOF) != 0 && is_busy) {
 		client->is_last = true;
 		return;
@@ -279,7 +285,7 @@ on_client_event(struct bufferevent *bev, short what, void *arg)
 	client_free(client);
 }
 
-/* Membership as the kernel has it for that process, not as /etc/group has it for its user. */
+/* Returns the membership that the kernel has for that process, not the one that /etc/group has for its user. */
 static bool
 is_in_group(int fd, const struct ucred *peer, gid_t group)
 {
@@ -300,7 +306,10 @@ is_in_group(int fd, const struct ucred *peer, gid_t group)
 	return found;
 }
 
-/* NULL: it may. The file's mode says the same; a socket that was passed on, or a wrong mode, does not. */
+/*
+ * Returns NULL if the peer may send requests. The socket's mode checks the same, but not for a socket that was
+ * passed on or has a wrong mode.
+ */
 static const char *
 refusal(const struct control *c, int fd, struct control_peer *ret)
 {
@@ -317,7 +326,7 @@ refusal(const struct control *c, int fd, struct control_peer *ret)
 	return "only root and the members of the control socket's group may talk to the agent";
 }
 
-/* One line to a client that is not taken on. It fits into an empty socket buffer, or is lost. */
+/* Sends one line to a client that is refused. It fits into an empty socket buffer, or is lost. */
 static void
 turn_away(int fd, const char *sentence)
 {
@@ -371,7 +380,7 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *
 	bufferevent_enable(client->bev, EV_READ | EV_WRITE);
 }
 
-/* accept(2) failed, for want of fds or memory: the socket stays readable, so do not spin. */
+/* Pauses after accept(2) failed for lack of fds or memory: the socket stays readable, so the loop would spin. */
 static void
 on_accept_error(struct evconnlistener *listener, void *arg)
 {
@@ -391,7 +400,7 @@ on_again(evutil_socket_t fd, short what, void *arg)
 	evconnlistener_enable(c->listener);
 }
 
-/* {"text":…}: names and error texts in it may be any bytes. NULL without memory. */
+/* Makes {"text":…}; names and error texts in it may be any bytes. NULL: out of memory. */
 static json_t *
 text_json(const struct bytes *text)
 {
@@ -551,7 +560,7 @@ control_close(struct control *c)
 	if (c->again != NULL)
 		event_free(c->again);
 	if (c->path != NULL)
-		unlink(c->path);	/* may fail once privileges are gone: the next agent replaces it */
+		unlink(c->path);	/* may fail after privileges were dropped: the next agent replaces it */
 	free(c->path);
 	free(c->handlers);
 	free(c);

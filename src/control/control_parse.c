@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * control: a request from bytes.
+ * control: parses a request.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -32,7 +32,7 @@ control_parse(const char *line, size_t len, char command[CONTROL_COMMAND_SIZE], 
 
 	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &e);
 	if (root == NULL) {
-		/* Not e.text: it quotes the bytes that it did not like. */
+		/* Not e.text, which quotes the invalid bytes. */
 		snprintf(error, error_size, "not a line of JSON: something is wrong at byte %d", e.position);
 		return r;
 	}

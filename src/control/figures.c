@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * figures: the table, and the figures that are made of others.
+ * figures: the table, and the figures that are computed from others.
  */
 #include "control/figures.h"
 
@@ -138,7 +138,7 @@ get_output_up(const struct agent_status *s, struct figure_value *v)
 	v->label[0] = s->output.kind != NULL ? s->output.kind : "";
 }
 
-/* "3s ago: connection refused" */
+/* Sets the text of an error and its age: "3s ago: connection refused". */
 static void
 set_trouble(const struct agent_status *s, const char *error, int64_t error_us, struct figure_value *v)
 {

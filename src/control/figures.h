@@ -11,7 +11,7 @@
 
 #include "control/status.h"
 
-/* See figures.def. */
+/* The types of figures.def. */
 enum figure_type {
 	FIGURE_TEXT,
 	FIGURE_SENTENCE,
@@ -57,39 +57,39 @@ enum {
 
 struct figure_value {
 	bool is_known;
-	const char *text;	/* of TEXT and SENTENCE; the status's, static, or buf */
-	uint64_t number;	/* of all others: FLAG is 0 or 1, TIME microseconds */
+	const char *text;	/* value of TEXT and SENTENCE; owned by the status, static, or buf */
+	uint64_t number;	/* value of all other types: FLAG is 0 or 1, TIME microseconds */
 	const char *label[FIGURE_LABELS];	/* values of the metric's labels */
 	char buf[STATUS_PROBLEM_SIZE];
 };
 
 struct figure {
 	enum figure_part part;
-	enum figure_list list;	/* the row is a list, and the rest of it zero */
+	enum figure_list list;	/* set if the row is a list; the rest of it is zero */
 	enum figure_type type;
-	size_t offset;		/* of the member in struct agent_status, where get is NULL */
-	void (*get)(const struct agent_status *s, struct figure_value *v);	/* *v is zeroed, but known */
+	size_t offset;		/* offset of the member in struct agent_status, if get is NULL */
+	void (*get)(const struct agent_status *s, struct figure_value *v);	/* gets *v zeroed except for is_known */
 	const char *key;	/* NULL: not in the JSON */
-	const char *line;	/* the title of the line that it begins, or NULL */
-	const char *phrase;	/* with one %s; NULL: not in the text */
-	const char *phrase_many;	/* where the number is not 1; NULL: phrase */
+	const char *line;	/* title of the line that it begins, or NULL */
+	const char *phrase;	/* text with one %s; NULL: not in the text */
+	const char *phrase_many;	/* used if the number is not 1; NULL: phrase */
 	const char *otherwise;
 	bool (*is_shown)(const struct agent_status *s);	/* NULL: in the text whenever it is known */
-	const char *metric;	/* NULL: none */
+	const char *metric;	/* NULL: no metric */
 	const char *former_metric;	/* its name in an earlier version; NULL: none */
 	const char *help;
 	bool is_counter;
 	const char *label[FIGURE_LABELS];
-	const char *label_value;	/* of the first label; NULL: figure_value has it */
+	const char *label_value;	/* value of the first label; NULL: figure_value has it */
 };
 
-/* All rows, of each part in a row. */
+/* All rows; those of one part are adjacent. */
 extern const struct figure figures[];
 extern const size_t n_figures;
 
-/* What it is in *s; *ret lives no longer than *s. */
+/* Returns the figure's value in *s; *ret is valid as long as *s. */
 void figure_get(const struct figure *f, const struct agent_status *s, struct figure_value *ret);
-/* Has this agent such a part? One that it lacks is null in the JSON, and in no other output. */
+/* Returns true if this agent has the part. A part that it lacks is null in the JSON, and in no other output. */
 bool figure_part_exists(enum figure_part part, const struct agent_status *s);
 
 #endif

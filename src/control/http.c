@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * http: three pages, and limits on who asks for how long.
+ * http: three pages, and limits on connections and their duration.
  *
- * libevent 2.1's evhttp limits what a request holds, but neither how many connections there are nor
- * how long one may drip, and tells nobody when one ends. So we hold a reference on the bufferevent of
- * each: once evhttp has let go of it, its callbacks are gone. A timer looks, while there are any.
+ * libevent 2.1's evhttp limits the size of a request, but neither the number of connections nor their duration,
+ * and does not report the end of one. So we hold a reference on the bufferevent of each: once evhttp has freed
+ * its own, the callbacks are cleared. A timer checks that while there are connections.
  */
 #include "control/http.h"
 
@@ -42,7 +42,7 @@ enum {
 
 struct connection {
 	TAILQ_ENTRY(connection) entry;
-	struct bufferevent *bev;	/* evhttp's, and a reference of ours */
+	struct bufferevent *bev;	/* evhttp's, with a reference of ours */
 	uint64_t since_ns;
 };
 
@@ -51,7 +51,7 @@ struct http {
 	struct evhttp *evhttp;		/* owned, with the listener and its fd */
 	status_fill fill;
 	void *arg;
-	char *path;			/* owned; of a unix socket */
+	char *path;			/* owned; path of a unix socket */
 	struct event *on_sweep;		/* owned */
 	uint32_t timeout_ms;
 	uint16_t port;
@@ -59,7 +59,7 @@ struct http {
 	TAILQ_HEAD(, connection) connections;	/* oldest first */
 };
 
-/* evhttp sees its end, and frees it. */
+/* Ends a connection: evhttp sees its end, and frees it. */
 static void
 shut(struct connection *connection)
 {
@@ -74,11 +74,11 @@ forget(struct http *h, struct connection *connection)
 {
 	TAILQ_REMOVE(&h->connections, connection, entry);
 	h->n_connections--;
-	bufferevent_decref(connection->bev);	/* the last one closes its fd */
+	bufferevent_decref(connection->bev);	/* the last reference closes its fd */
 	free(connection);
 }
 
-/* Forgets those that evhttp is done with, shuts those that live too long. */
+/* Forgets connections that evhttp has freed, and ends those that exceed the limit. */
 static void
 sweep(struct http *h)
 {
@@ -100,7 +100,7 @@ sweep(struct http *h)
 static void
 sweep_later(struct http *h)
 {
-	/* Often enough that a limit is kept to within a tenth, and no fd lingers for long. */
+	/* So often that a limit is exceeded by a tenth at most, and no fd stays open for long. */
 	uint32_t ms = h->timeout_ms / 10 + 1 < SWEEP_MS ? h->timeout_ms / 10 + 1 : SWEEP_MS;
 
 	if (h->n_connections > 0 && !evtimer_pending(h->on_sweep, NULL))
@@ -116,7 +116,7 @@ on_sweep(evutil_socket_t fd, short what, void *arg)
 	sweep_later(arg);
 }
 
-/* The bufferevent of a connection that was just accepted. NULL: evhttp makes one of its own. */
+/* Returns the bufferevent of a connection that was just accepted. NULL: evhttp makes one of its own. */
 static struct bufferevent *
 on_connection(struct event_base *base, void *arg)
 {
@@ -239,7 +239,7 @@ is_loopback(const struct sockaddr *address)
 	    IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr);
 }
 
-/* "127.0.0.1:9465", "[::1]:9465"; only numbers, and localhost: nothing here waits for a name server. */
+/* Parses "127.0.0.1:9465" or "[::1]:9465"; only numbers, and localhost, so that it never waits for a name server. */
 static bool
 parse_tcp(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len)
 {
@@ -319,7 +319,7 @@ listen_unix(struct http *h, const char *path, const char *group, char *error, si
 	struct group *g = group != NULL ? getgrnam(group) : NULL;
 	int fd;
 
-	/* A group that is not there: root only, rather than everybody. */
+	/* If the group does not exist, only root may connect, rather than every user. */
 	fd = unix_socket_listen(path, g != NULL ? g->gr_gid : getegid(), group == NULL ? 0666 : 0660, CONNECTIONS,
 	    error, size);
 	if (fd < 0)
@@ -360,7 +360,7 @@ http_open(struct event_base *base, const struct http_options *o, status_fill fil
 	evhttp_set_timeout_tv(h->evhttp, &idle);
 	evhttp_set_max_headers_size(h->evhttp, HEADERS_MAX);
 	evhttp_set_max_body_size(h->evhttp, BODY_MAX);
-	/* All that it knows, so that the wrong ones get our 405 and not its 501. */
+	/* All methods that it knows, so that other methods get our 405 and not its 501. */
 	evhttp_set_allowed_methods(h->evhttp, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD | EVHTTP_REQ_PUT |
 	    EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS | EVHTTP_REQ_TRACE | EVHTTP_REQ_PATCH);
 	evhttp_set_bevcb(h->evhttp, on_connection, h);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * notify: sd_notify(3) and sd_watchdog_enabled(3), without libsystemd: it is one datagram.
+ * notify: sd_notify(3) and sd_watchdog_enabled(3) without libsystemd, since each is one datagram.
  */
 #include "control/notify.h"
 
@@ -17,13 +17,13 @@
 #include "base/clock.h"
 
 struct notify {
-	int fd;			/* -1: nobody listens */
+	int fd;			/* -1: there is no service manager */
 	struct sockaddr_un address;
 	socklen_t address_len;
 	uint64_t watchdog_us;
 };
 
-/* A path, or "@name" for the abstract namespace. */
+/* Parses a path, or "@name" for the abstract namespace. */
 static int
 parse_address(const char *text, struct notify *n)
 {
@@ -38,12 +38,12 @@ parse_address(const char *text, struct notify *n)
 	n->address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + 1);
 	if (text[0] == '@') {
 		n->address.sun_path[0] = '\0';
-		n->address_len--;	/* an abstract name has no end but its length */
+		n->address_len--;	/* an abstract name has no terminator */
 	}
 	return 0;
 }
 
-/* 0 unless the variables are there, well-formed, and meant for us. */
+/* Returns 0 unless the variables are set, well-formed, and meant for this process. */
 static uint64_t
 parse_watchdog(const char *usec, const char *pid)
 {
@@ -124,7 +124,7 @@ notify_reloading(struct notify *n)
 {
 	char state[64];
 
-	/* In the same datagram: the manager tells by it which READY=1 ends this reload. */
+	/* In the same datagram: the manager finds by it which READY=1 ends this reload. */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_us(CLOCK_MONOTONIC));
 	return tell(n, state);
 }

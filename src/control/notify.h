@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * notify: tells the service manager how the agent is, in the protocol of sd_notify(3): datagrams of
- * NAME=VALUE lines to the socket that NOTIFY_SOCKET names. Without that variable all of it does nothing.
+ * notify: reports the agent's state to the service manager, in the protocol of sd_notify(3): datagrams of
+ * NAME=VALUE lines to the socket that NOTIFY_SOCKET names. Without that variable all functions do nothing.
  */
 #ifndef SLUICE_CONTROL_NOTIFY_H
 #define SLUICE_CONTROL_NOTIFY_H
@@ -12,20 +12,20 @@
 struct notify;
 
 /*
- * Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them, so that no child speaks for
- * us. Always gives an object, unless memory fails (-ENOMEM); an address that cannot be used is told by
- * a negative errno with a sentence in error, and *ret is valid and silent.
+ * Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and removes them, so that no child sends in our name.
+ * Always returns an object unless memory fails (-ENOMEM); for an address that cannot be used it returns a
+ * negative errno with a sentence in error, and *ret is valid and sends nothing.
  */
 int notify_open(struct notify **ret, char *error, size_t error_size);
 void notify_close(struct notify *n);	/* NULL is fine, as for all below */
 
-/* Each 0, or a negative errno: the manager was not told. None of them waits. */
+/* Each returns 0, or a negative errno if the manager was not notified. None of them waits. */
 int notify_ready(struct notify *n);		/* READY=1: also when a reload is done */
-int notify_reloading(struct notify *n);		/* RELOADING=1, with the time that Type=notify-reload wants */
+int notify_reloading(struct notify *n);		/* RELOADING=1, with the time that Type=notify-reload requires */
 int notify_stopping(struct notify *n);
 int notify_watchdog(struct notify *n);
 
-/* How often notify_watchdog() is due at the latest; the manager's limit, to be halved. 0: it does not watch. */
+/* Returns the manager's time limit between two calls of notify_watchdog(), to be halved; 0: it has none. */
 uint64_t notify_watchdog_us(const struct notify *n);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status: what follows from the figures: ready or not, and what is wrong.
+ * status: derives from the figures whether the agent is ready, and its problems.
  */
 #include "control/status.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/format.h"
 
-/* Of the spool: there is a reason to look before it is full. */
+/* From this share on the spool is a problem, before it is full. */
 #define SPOOL_FULL_SHARE 0.8
 
 bool
@@ -38,7 +38,7 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 		snprintf(reason, size, "the agent is stopping");
 		return false;
 	}
-	/* The registry first: without ids the output cannot have delivered anything. */
+	/* The registry first: without ids the output cannot have delivered any record. */
 	switch (s->registry.state) {
 	case REGISTRY_UNUSED:
 	case REGISTRY_IDLE:
@@ -87,7 +87,7 @@ spool_share(const struct agent_status *s)
 	return (double)s->spool.bytes / (double)s->spool.max_bytes;
 }
 
-/* "3 records", "1 record". */
+/* Formats "3 records", "1 record". */
 static const char *
 some_records(uint64_t n, char *buf, size_t size)
 {
@@ -105,7 +105,7 @@ status_problems(const struct agent_status *s,
 	uint64_t n;
 
 	if (!status_is_ready(s, reason, sizeof(reason))) {
-		/* One that has just come up is no error yet. */
+		/* An output that is just starting is no error yet. */
 		bool is_young = s->output.state == OUTPUT_STARTING && s->output.error[0] == '\0' &&
 		    s->agent.uptime_ns < UINT64_C(30000000000);
 

@@ -3,8 +3,8 @@
  * status: the state of the agent as one plain value, whose figures are listed in figures.def, and its three
  * outputs: JSON for programs, text for people, metrics for Prometheus.
  *
- * The agent fills it on demand; nothing here reads anything. Pointers are the filler's and must live until
- * the callback's caller is done with them, which is before the loop turns.
+ * The agent fills it on demand; nothing here reads anything. Pointers belong to the filler and must be valid
+ * until the callback's caller is done with them, which is before the loop runs again.
  */
 #ifndef SLUICE_CONTROL_STATUS_H
 #define SLUICE_CONTROL_STATUS_H
@@ -33,12 +33,12 @@ struct status_count {
 };
 
 struct status_topic {
-	uint64_t produced;		/* given a seq since the start */
+	uint64_t produced;		/* records that got a seq since the start */
 	uint64_t delivered;
-	uint64_t redelivered;		/* handed to the output once more */
+	uint64_t redelivered;		/* records that were handed to the output again */
 };
 
-/* A struct for each part of figures.def, with its figures as members; then the lists. */
+/* A struct for each part of figures.def, with its figures as members, and the lists. */
 struct agent_status {
 #define PART(part) struct {
 #define END(part) } part;	/* NOLINT(bugprone-macro-parentheses): a member's name */
@@ -65,7 +65,7 @@ struct agent_status {
 
 	const struct signal_status *signals;
 	size_t n_signals;
-	struct agent_probe probes[STATUS_PROBES];	/* the kernel counts while kernel.bpf_stats_enabled is on */
+	struct agent_probe probes[STATUS_PROBES];	/* counted by the kernel while kernel.bpf_stats_enabled is on */
 	size_t n_probes;
 	struct named_number events[STATUS_EVENTS];	/* by kind */
 	size_t n_events;
@@ -74,36 +74,39 @@ struct agent_status {
 	size_t n_dead;
 	const struct agent_loss *lost;
 	size_t n_lost;
-	struct status_count dropped[STATUS_COUNTS];	/* by the spool */
+	struct status_count dropped[STATUS_COUNTS];	/* records that the spool dropped */
 	size_t n_dropped;
 };
 
-/* Fills *s, which is zeroed. */
+/* Fills *s, which is zeroed before. */
 typedef void (*status_fill)(struct agent_status *s, void *arg);
 
-/* Do records reach the place where they are to rest? Where not, a sentence why in reason. */
+/* Returns true if records reach their destination; if not, reason is a sentence why. */
 bool status_is_ready(const struct agent_status *s, char *reason, size_t size);
 
-/* Age of what waits longest; 0: nothing waits. A clock that was set back makes nothing negative. */
+/*
+ * Returns the age of the oldest record that is queued; 0: none is. It is never negative, even if the clock was
+ * set back.
+ */
 uint64_t status_oldest_age_ns(const struct agent_status *s);
 
 enum status_severity {
-	STATUS_ERROR,		/* records do not arrive, or are gone */
+	STATUS_ERROR,		/* records do not arrive, or are lost */
 	STATUS_WARNING,
 };
 
-/* Calls cb for each thing that is wrong, worst first, with a sentence. */
+/* Calls cb with a sentence for each problem, worst first. */
 void status_problems(const struct agent_status *s,
     void (*cb)(enum status_severity severity, const char *sentence, void *arg), void *arg);
 
-/* Did the kernel count its runs? */
+/* Returns true if the kernel counted its runs. */
 bool status_probe_is_counted(const struct agent_probe *p);
 
-/* A new reference, or NULL without memory. Field names are a contract; see sluice(1). */
+/* Returns the status as a new reference, or NULL if memory fails. Field names are a contract; see sluice(1). */
 struct json_t *status_json(const struct agent_status *s);
-/* Appends; 0 or -ENOMEM. */
+/* Appends the status as text. Returns 0 or -ENOMEM. */
 int status_text(const struct agent_status *s, bool has_colour, struct bytes *out);
-/* Prometheus' text exposition format, version 0.0.4. Appends; 0 or -ENOMEM. */
+/* Appends the metrics in Prometheus' text exposition format, version 0.0.4. Returns 0 or -ENOMEM. */
 int status_metrics(const struct agent_status *s, struct bytes *out);
 
 #endif

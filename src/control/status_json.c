@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status as JSON: names as in the records' schemas, times RFC 3339 in UTC, what is unknown null.
+ * status as JSON: names as in the records' schemas, times in RFC 3339 in UTC, unknown values null.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define TEXT_MAX 1024
 
-/* Any bytes; jansson refuses what is not UTF-8. */
+/* Converts any bytes; jansson refuses those that are not UTF-8. */
 static json_t *
 text(const char *s)
 {
@@ -24,7 +24,7 @@ text(const char *s)
 	return json_string(out);
 }
 
-/* "" is "there is none". */
+/* Converts a text; "" means there is none. */
 static json_t *
 text_or_null(const char *s)
 {
@@ -175,7 +175,7 @@ static const struct {
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
 };
 
-/* Null where it is not known. */
+/* Converts a figure's value; null if it is unknown. */
 static json_t *
 figure_json(const struct figure *f, const struct figure_value *v)
 {
@@ -199,7 +199,10 @@ figure_json(const struct figure *f, const struct figure_value *v)
 	return number(v->number);
 }
 
-/* Takes the reference to value. path: "config.last_reload.time"; the objects on it are made where they are missing. */
+/*
+ * Sets the member at path, such as "config.last_reload.time", and makes missing objects on the way. Takes the
+ * reference to value.
+ */
 static int
 set(json_t *object, const char *path, json_t *value)
 {

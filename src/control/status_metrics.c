@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status as metrics: Prometheus' text exposition format 0.0.4. Names end in their base unit
- * (seconds, bytes), counters in _total; a figure that is not known has no sample, never 0.
+ * status as metrics: Prometheus' text exposition format 0.0.4. Names end in their base unit (seconds, bytes),
+ * counters in _total; a figure that is unknown has no sample, never 0.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -45,7 +45,7 @@ putf(struct writer *w, const char *format, ...)
 	put(w, buf);
 }
 
-/* All samples of a family must follow its head. help holds neither newline nor backslash. */
+/* Writes the head of a family; all its samples must follow. help has neither newline nor backslash. */
 static void
 family(struct writer *w, const char *name, const char *type, const char *help)
 {
@@ -67,7 +67,7 @@ label(struct writer *w, bool is_first, const char *name, const char *value)
 	put(w, "\"");
 }
 
-/* A sample with up to two labels (name NULL: none). */
+/* Writes a sample with up to two labels (name NULL: none). */
 static void
 sample(struct writer *w, const char *name1, const char *value1, const char *name2, const char *value2,
     const char *number)
@@ -90,7 +90,7 @@ count_of(struct writer *w, const char *name1, const char *value1, const char *na
 	sample(w, name1, value1, name2, value2, number);
 }
 
-/* Exact decimals, whatever the locale. */
+/* Formats exact decimals in every locale. */
 static const char *
 seconds(uint64_t ns, char buf[32])
 {
@@ -99,8 +99,8 @@ seconds(uint64_t ns, char buf[32])
 }
 
 /*
- * One labelled counter, as the fillers give them. The same labels twice would make Prometheus refuse
- * the whole page, so those are added up.
+ * One labelled counter of a list. Prometheus refuses a whole page that has the same labels twice, so their
+ * values are added up.
  */
 struct tally {
 	const char *value1;
@@ -228,7 +228,7 @@ put_dropped(struct writer *w, const struct agent_status *s)
 	put_counts(w, "sluice_spool_dropped_total", "Records that the spool gave up.", s->dropped, s->n_dropped);
 }
 
-/* Problems are for people: what they are made of has metrics, and an alert judges these. */
+/* The list of problems has no metric: it is for people, and alerts judge the metrics that problems are derived from. */
 static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_status *s) = {
 	[FIGURE_LIST_signals] = put_signals,
 	[FIGURE_LIST_probes] = put_probes,

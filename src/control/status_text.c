@@ -1,7 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status as text for people: what is wrong first, then one line a part, then the tables that have
- * something to say.
+ * status as text for people: problems first, then one line for each part, then the tables that are not empty.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -25,11 +24,11 @@ struct page {
 	struct bytes *out;
 	bool has_colour;
 	int error;
-	char number[8][FORMAT_SIZE];	/* a few at a time: see count() */
+	char number[8][FORMAT_SIZE];	/* a few are in use at a time: see count() */
 	unsigned next;
 };
 
-/* Appends; a control character from a path or an error text never reaches the terminal. */
+/* Appends text, with control characters replaced by ?, since paths and error texts must not control the terminal. */
 static void __attribute__((format(printf, 2, 3)))
 put(struct page *p, const char *format, ...)
 {
@@ -135,7 +134,7 @@ figure_text(struct page *p, const struct agent_status *s, const struct figure *f
 	return buf;
 }
 
-/* One line a part, or a few; has_line: whether a line is to be ended before the next. */
+/* Writes the lines of a part; has_line: a line must be ended before the next. */
 static void
 put_part(struct page *p, const struct agent_status *s, enum figure_part part, bool *has_line)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * unix_socket: bound with its mode, given its group, and only then listened at. Never changed by its name
- * in a way that follows a link: the folder may be somebody else's.
+ * unix_socket: binds with the final mode, sets the group, and only then listens. No change by name follows a
+ * link, because the folder may belong to another user.
  */
 #include "control/unix_socket.h"
 
@@ -20,7 +20,7 @@ fail(int r, char *error, size_t size, const char *path, const char *what)
 	return r;
 }
 
-/* The directory of path, 0755 whatever the umask. */
+/* Makes the directory of path with mode 0755, independent of the umask. */
 static int
 make_directory(const char *path)
 {
@@ -37,7 +37,7 @@ make_directory(const char *path)
 	return chmod(dir, 0755) < 0 ? -errno : 0;
 }
 
-/* Does anybody listen at it? 0: no, and it is out of the way. */
+/* Checks whether a process listens at the address. Returns 0 if not, after removing the stale socket. */
 static int
 clear_stale(const struct sockaddr_un *address, char *error, size_t size)
 {
@@ -54,7 +54,7 @@ clear_stale(const struct sockaddr_un *address, char *error, size_t size)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail(-errno, error, size, path, "no socket");
-	/* -EAGAIN: its backlog is full, so somebody is there. */
+	/* -EAGAIN: its backlog is full, so a process listens. */
 	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 	close(fd);
 	if (r == 0 || r == -EAGAIN) {

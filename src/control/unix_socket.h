@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * unix_socket: a listening socket in the file system, of the right owner and mode from its first moment.
+ * unix_socket: a listening socket in the file system that has its owner and mode from its first moment.
  */
 #ifndef SLUICE_CONTROL_UNIX_SOCKET_H
 #define SLUICE_CONTROL_UNIX_SOCKET_H
@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 /*
- * Listens at path; its directory is made 0755 when missing (one level). A socket that nobody listens
- * at any more is replaced; one that is in use: -EADDRINUSE; another kind of file: -EEXIST. The fd is
- * non-blocking and the caller's. Otherwise a negative errno, with a sentence in error.
+ * Listens at path; its directory is made 0755 if it is missing (one level). Replaces a socket at which no
+ * process listens any more; one that is in use: -EADDRINUSE; another kind of file: -EEXIST. Returns the fd,
+ * which is non-blocking and the caller's, or a negative errno with a sentence in error.
  */
 int unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *error,
     size_t error_size);
