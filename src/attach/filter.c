@@ -252,7 +252,7 @@ job_end(struct filter *f, int error)
 		generation_drop(&f->made);
 		ruleset_unref(job.rules);
 		f->stats.failures++;
-		snprintf(f->stats.error, sizeof(f->stats.error), "the rules cannot be given to the kernel: %s",
+		snprintf(f->stats.error, sizeof(f->stats.error), "the rules cannot be loaded into the kernel: %s",
 		    strerror(-error));
 	} else {
 		generation_drop(&f->now);

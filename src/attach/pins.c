@@ -54,7 +54,7 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 	snprintf(path, sizeof(path), "%s", root);
 	slash = strrchr(path, '/');
 	if (slash == NULL || slash == path) {
-		snprintf(error, error_size, "'%s' is no folder in a BPF file system", root);
+		snprintf(error, error_size, "'%s' is not a folder in a BPF file system", root);
 		return -EINVAL;
 	}
 	*slash = '\0';

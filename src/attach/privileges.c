@@ -260,18 +260,18 @@ still_possible(const struct privileges_options *o, const struct account *a, bool
 			return "the bounding set is not empty";
 	}
 	if (o->no_new_privs && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
-		return "new privileges can be gained";
+		return "executed programs can gain privileges";
 	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
-		return "a core file can be had";
+		return "core files are possible";
 	if (!a->is_change || a->uid == 0)
 		return NULL;
 	if (getuid() != a->uid || geteuid() != a->uid || getgid() != a->gid || getegid() != a->gid)
 		return "the user or group is not the account's";
 	/* With CAP_SETUID or CAP_SETGID kept on purpose, success is no error. */
 	if ((o->keep & PRIVILEGE(CAP_SETUID)) == 0 && setuid(0) == 0)
-		return "uid 0 can be had again";
+		return "uid 0 can be regained";
 	if ((o->keep & PRIVILEGE(CAP_SETGID)) == 0 && a->gid != 0 && setgid(0) == 0)
-		return "gid 0 can be had again";
+		return "gid 0 can be regained";
 	return NULL;
 }
 
@@ -286,7 +286,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 	int r = count_threads();
 
 	if (r > 1) {
-		snprintf(error, error_size, "%d threads run: privileges are given up before any is started", r);
+		snprintf(error, error_size, "%d threads run; privileges must be given up before any is started", r);
 		return -EBUSY;
 	}
 	/* Looked up first: afterwards the account's database may be unreadable for us. */
@@ -295,7 +295,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 		goto out;
 	r = held_now(CAP_PERMITTED, &permitted);
 	if (r == 0 && (o->keep & ~permitted) != 0) {
-		snprintf(error, error_size, "capabilities to keep are not there: %s; grant them, or start as "
+		snprintf(error, error_size, "capabilities to keep are missing: %s; grant them, or start as "
 		    "root", names_of(o->keep & ~permitted, names, sizeof(names)));
 		r = -EPERM;
 		goto out;
@@ -308,7 +308,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 	if (r == -EPERM && o->no_new_privs)
 		r = 0;
 	if (r == 0 && a.is_change && a.uid != 0) {
-		step = "becoming the account";
+		step = "changing to the account";
 		r = become(&a);
 	}
 	if (r == 0) {
@@ -321,7 +321,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 		r = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 	}
 	if (r == 0) {
-		step = "closing our memory to others";
+		step = "making the process not dumpable";
 		r = close_memory();
 	}
 	if (r < 0) {
@@ -331,7 +331,7 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 	}
 	possible = still_possible(o, &a, is_bound_dropped);
 	if (possible != NULL) {
-		snprintf(error, error_size, "privileges were given up, and yet %s", possible);
+		snprintf(error, error_size, "privileges were given up, but %s", possible);
 		r = -EPERM;
 	}
 out:

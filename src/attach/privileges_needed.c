@@ -18,14 +18,14 @@
 static const struct privilege_need needs[] = {
 	{ CAP_BPF, true, "load the probes" },
 	{ CAP_PERFMON, true, "attach the probes" },
-	{ CAP_SETPCAP, false, "give up for good what is not needed" },
-	{ CAP_SETUID, true, "become the account of `user`" },
-	{ CAP_SETGID, true, "become the account of `user`" },
+	{ CAP_SETPCAP, false, "give up unneeded privileges for good" },
+	{ CAP_SETUID, true, "change to the account of `user`" },
+	{ CAP_SETGID, true, "change to the account of `user`" },
 	{ CAP_CHOWN, true, "give that account its folders, and the sockets their group" },
-	{ CAP_DAC_READ_SEARCH, false, "open that account's folders, and secrets that are their owner's only" },
-	{ CAP_SYS_PTRACE, false, "know exe and cwd of processes that run already" },
-	{ CAP_SYS_RESOURCE, false, "lift the limit that maps count by before Linux 5.11" },
-	{ CAP_SYS_NICE, false, "run a little ahead of what it watches" },
+	{ CAP_DAC_READ_SEARCH, false, "open that account's folders, and secrets that only their owner may read" },
+	{ CAP_SYS_PTRACE, false, "read exe and cwd of processes that run already" },
+	{ CAP_SYS_RESOURCE, false, "lift the limit on locked memory, which maps count against before Linux 5.11" },
+	{ CAP_SYS_NICE, false, "run at a slightly higher priority than the programs that it follows" },
 };
 
 static bool

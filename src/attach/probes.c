@@ -302,7 +302,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	calibrate_first(p);
 	r = probes_set_variables(p, options->variables, options->n_variables);
 	if (r < 0) {
-		snprintf(error, error_size, "those are no names of up to 8 environment variables");
+		snprintf(error, error_size, "not the names of up to 8 environment variables");
 		goto fail;
 	}
 	r = sluice_bpf__attach(p->skel);

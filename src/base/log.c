@@ -391,7 +391,7 @@ log_tick(void)
 		if (suppressed == 0 || now - c->since_ns < the_log.window_ns)
 			continue;
 		c->suppressed = 0;
-		write_event(c->level, c->event, suppressed, "as before, and again", NULL, 0);
+		write_event(c->level, c->event, suppressed, "lines of this event were suppressed", NULL, 0);
 	}
 }
 

@@ -161,7 +161,7 @@ read_groups(struct pattern *p, uint32_t n, char *error, size_t error_size)
 
 	pcre2_pattern_info(p->code, PCRE2_INFO_CAPTURECOUNT, &captures);
 	if (captures >= GROUPS_MAX) {
-		snprintf(error, error_size, "more than %d groups: write (?:...) where nothing is taken out",
+		snprintf(error, error_size, "more than %d groups: write (?:...) for groups that need no value",
 		    GROUPS_MAX - 1);
 		return false;
 	}
@@ -172,7 +172,7 @@ read_groups(struct pattern *p, uint32_t n, char *error, size_t error_size)
 		p->groups[i].number = (uint32_t)table[0] << 8 | table[1];
 		p->groups[i].name = (const char *)table + 2;
 		if (i > 0 && strcmp(p->groups[i].name, p->groups[i - 1].name) == 0) {
-			snprintf(error, error_size, "group '%s' stands twice", p->groups[i].name);
+			snprintf(error, error_size, "group '%s' is defined twice", p->groups[i].name);
 			return false;
 		}
 	}

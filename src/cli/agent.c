@@ -18,16 +18,16 @@ static const char help[] =
     "       sluice agent --uninstall\n"
     "Follows every process of this host and delivers what it sees to Kafka, or to a folder\n"
     "of Avro files. Runs in the foreground until SIGTERM; SIGHUP reads the configuration\n"
-    "again. The probes stay in the kernel when it ends, so that the next one goes on\n"
+    "again. The probes stay in the kernel when it ends, so that the next agent continues\n"
     "where this one stopped.\n\n"
     "  -c, --config FILE  default /etc/sluice/sluice.yaml; its drop-ins are in conf.d/\n"
     "      --pins DIR     where the probes are kept, in a BPF file system;\n"
     "                     default " DAEMON_PINS "\n"
-    "      --uninstall    remove the probes that an agent left in the kernel, and end\n"
+    "      --uninstall    remove the probes that an agent left in the kernel, and exit\n"
     "  -h, --help\n\n"
-    "Exit status: 0 stopped when asked to, 2 wrong usage or configuration, 125 it cannot\n"
-    "run here. `sluice check` checks the configuration, `sluice ctl status` asks a running\n"
-    "agent. See sluice(1) and sluice.yaml(5).\n";
+    "Exit status: 0 stopped by request, 2 wrong usage or configuration, 125 it cannot\n"
+    "run here. `sluice check` checks the configuration, `sluice ctl status` shows the state\n"
+    "of a running agent. See sluice(1) and sluice.yaml(5).\n";
 
 static int
 uninstall(const char *pins)

@@ -156,7 +156,7 @@ print_block(struct cat *c, struct source *s, const struct ocf_block *block)
 			flush_out(c);
 	}
 	if (at != block->len && !c->is_closed) {
-		snprintf(text, sizeof(text), "the block that starts here has %zu bytes left behind its "
+		snprintf(text, sizeof(text), "the block that starts here has %zu bytes after its "
 		    "last record", block->len - at);
 		report(c, s->path, block->offset, text);
 	}
@@ -435,7 +435,7 @@ parse_options(struct cat *c, int argc, char **argv)
 		case 't':
 			topic = lake_topic_find(optarg);
 			if (topic == TOPIC_COUNT) {
-				fprintf(stderr, "sluice cat: no topic \"%s\": there are program, usage, "
+				fprintf(stderr, "sluice cat: no topic \"%s\"; the topics are program, usage, "
 				    "task, run, host, finding and agent\n", optarg);
 				return 2;
 			}

@@ -19,17 +19,16 @@
 static const char help[] =
     "Usage: sluice check [-c FILE] [--dump]\n"
     "       sluice check [-c FILE] --explain [OPTION...] -- COMMAND [ARG...]\n"
-    "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and tells\n"
-    "what is wrong, one error a line: FILE:LINE:COLUMN: what, and the mend. Starts nothing and connects\n"
-    "to nothing.\n\n"
+    "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and prints\n"
+    "their errors, one a line: FILE:LINE:COLUMN: error and hint. Starts nothing and connects to nothing.\n\n"
     "  -c, --config FILE  default " CONFIG_PATH "\n"
     "      --dump         print the effective configuration, and where each value was set\n"
-    "      --explain      tell what the rules make of COMMAND, which is not run: its tool, whether it is\n"
-    "                     followed, its engine, scheduler and container, each by which rule\n"
-    "      --exe PATH     its executable; by default what PATH has, and a script's interpreter\n"
+    "      --explain      show how the rules judge COMMAND, which is not run: its tool, whether it is\n"
+    "                     followed, its engine, scheduler and container, each with the rule\n"
+    "      --exe PATH     its executable; default: the one in PATH, or a script's interpreter\n"
     "      --cwd DIR      where it runs; default: here\n"
-    "      --cgroup PATH  in which cgroup; default: in this one; \"\": unknown\n"
-    "      --uid USER     as whom, number or name; default: as you\n"
+    "      --cgroup PATH  its cgroup; default: this one; \"\": unknown\n"
+    "      --uid USER     its user, number or name; default: you\n"
     "  -h, --help\n\n"
     "Exit status: 0 nothing is wrong, 2 otherwise.\n";
 
@@ -43,7 +42,7 @@ struct check {
 static int
 no_memory(void)
 {
-	fputs("sluice check: no memory\n", stderr);
+	fputs("sluice check: out of memory\n", stderr);
 	return EXIT_USAGE;
 }
 
@@ -83,9 +82,9 @@ print_summary(const struct check *k, const struct config *c, const struct rulese
 	size_t drop_ins = c->files.n - c->has_main;
 
 	printf("%s: %s, %zu drop-in%s\n", k->config != NULL ? k->config : CONFIG_PATH,
-	    c->has_main ? "ok" : "not there, the defaults count", drop_ins, drop_ins == 1 ? "" : "s");
+	    c->has_main ? "ok" : "not there, the defaults apply", drop_ins, drop_ins == 1 ? "" : "s");
 	printf("%s: %s, %zu rules:", c->rules, access(c->rules, F_OK) == 0 ? "ok" :
-	    "not there, the shipped rules count", rules->n_rules);
+	    "not there, the shipped rules apply", rules->n_rules);
 	for (unsigned i = 0; i < RULE_SECTIONS; i++)
 		printf("%s %zu %s", i > 0 ? "," : "", rules->counts[i], rule_section_name(i));
 	putchar('\n');
@@ -136,11 +135,11 @@ check_usage(struct check *k, int argc, char **argv)
 {
 	if (k->has_explain) {
 		if (argc == 0) {
-			fputs("sluice check: --explain wants a command line: -- COMMAND [ARG...]\n", stderr);
+			fputs("sluice check: --explain needs a command line: -- COMMAND [ARG...]\n", stderr);
 			return EXIT_USAGE;
 		}
 		if (k->has_dump) {
-			fputs("sluice check: either --dump or --explain\n", stderr);
+			fputs("sluice check: give either --dump or --explain\n", stderr);
 			return EXIT_USAGE;
 		}
 		k->explain.argv = (const char *const *)argv;
@@ -148,7 +147,7 @@ check_usage(struct check *k, int argc, char **argv)
 		return EXIT_DONE;
 	}
 	if (k->place_option != NULL)
-		fprintf(stderr, "sluice check: --%s is of use with --explain only\n", k->place_option);
+		fprintf(stderr, "sluice check: --%s needs --explain\n", k->place_option);
 	else if (argc > 0)
 		fprintf(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[0]);
 	else

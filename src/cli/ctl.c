@@ -33,19 +33,19 @@
 
 static const char help[] =
     "Usage: sluice ctl [OPTION…] COMMAND [WORD…] [NAME=VALUE…]\n"
-    "Sends a command to the running agent and tells its answer. `sluice ctl help` lists the\n"
+    "Sends a command to the running agent and prints its answer. `sluice ctl help` lists the\n"
     "agent's commands; among them:\n\n"
-    "  status       how the agent is: what is wrong first\n"
-    "  reload       read the configuration again; a bad one changes nothing, and is told\n"
-    "  rules        list; add NAME RULES; remove NAME: for as long as the agent runs\n"
+    "  status       the state of the agent, problems first\n"
+    "  reload       read the configuration again; an invalid one is reported and changes nothing\n"
+    "  rules        list; add NAME RULES; remove NAME: until the agent ends\n"
     "  attach NAME  an optional signal (sluice doctor): its fields are known from now on\n"
     "  detach NAME  likewise: its fields are null from now on\n"
-    "  explain PID  whose work a process is, and by which evidence; or which rule leaves it out\n"
-    "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: it and all that\n"
-    "               it starts is this run's from now on\n"
+    "  explain PID  the run and task of a process, with evidence; or the rule that leaves it out\n"
+    "  tag          --pid PID --run RUN [--pipeline P] [--task T] [--sample S]: the process and\n"
+    "               all that it starts belong to this run from now on\n"
     "  settle       wait until all that happened before is recorded and safe in the spool\n"
     "                 --delivered  and delivered, to Kafka or the lake\n"
-    "                 --tasks      and tasks and runs that have no program any more are told as ended\n"
+    "                 --tasks      and tasks and runs that have no program any more are reported as ended\n"
     "               --timeout: how long the agent tries (default 30s, at most 10m)\n\n"
     "      --socket PATH      the agent's control socket\n"
     "  -c, --config FILE      the configuration that names it (key `control`); else that of\n"
@@ -53,7 +53,8 @@ static const char help[] =
     "      --json             the answer as one JSON object\n"
     "      --timeout TIME     how long to wait for it: 90, 90s, 2m (default 60s)\n"
     "  -h, --help\n\n"
-    "Exit status: 0 done, 1 the agent said no, not settled in time, or there is none, 2 wrong usage or configuration.\n";
+    "Exit status: 0 done, 1 the agent refused or did not settle in time, or there is none,\n"
+    "2 wrong usage or configuration.\n";
 
 struct ctl {
 	const char *socket;
@@ -260,7 +261,7 @@ tell(const struct ctl *ctl, const json_t *answer)
 	const char *message = json_string_value(json_object_get(answer, "message"));
 
 	if (!is_ok && !ctl->as_json) {
-		fprintf(stderr, "sluice ctl: %s\n", error != NULL ? error : "the agent said no and not why");
+		fprintf(stderr, "sluice ctl: %s\n", error != NULL ? error : "the agent refused without a reason");
 	} else if (!ctl->as_json && (text != NULL || message != NULL)) {
 		fputs(text != NULL ? text : message, stdout);
 		if (text == NULL)
@@ -305,7 +306,7 @@ ask(const struct ctl *ctl, const char *path, char **words)
 		timeout_ms += SETTLE_GRACE_MS;
 	r = receive_line(fd, timeout_ms, &line);
 	if (r == -ETIMEDOUT)
-		fprintf(stderr, "sluice ctl: the agent has not answered within %g s; it may still do what was asked\n",
+		fprintf(stderr, "sluice ctl: the agent has not answered within %g s; it may still carry out the command\n",
 		    (double)timeout_ms / 1000);
 	else if (r < 0)
 		fprintf(stderr, "sluice ctl: %s: the agent gave no answer: %s\n", path, strerror(-r));
@@ -315,7 +316,7 @@ ask(const struct ctl *ctl, const char *path, char **words)
 	if (json_is_object(answer))
 		status = tell(ctl, answer);
 	else
-		fprintf(stderr, "sluice ctl: what listens at %s is no agent: its answer is no JSON object\n", path);
+		fprintf(stderr, "sluice ctl: %s: not an agent: its answer is no JSON object\n", path);
 out:
 	if (fd >= 0)
 		close(fd);

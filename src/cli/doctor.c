@@ -20,9 +20,9 @@
 
 static const char help[] =
     "Usage: sluice doctor [--json]\n"
-    "Tells which hook of this kernel serves each signal, what takes its place, what is\n"
-    "missing and how to mend it. Loads the probes for a moment; follows nothing. Then: what\n"
-    "librdkafka, which delivers to Kafka, can do, and the privileges that the agent needs.\n\n"
+    "Shows which hook of this kernel serves each signal, which fallbacks are used, what is\n"
+    "missing and how to fix it. Loads the probes for a moment; follows nothing. Then: what\n"
+    "librdkafka, which delivers to Kafka, supports, and the privileges that the agent needs.\n\n"
     "  --json       one JSON object\n"
     "  -h, --help\n\n"
     "Exit status: 0 all signals are there (some by a fallback), 1 some are missing,\n"
@@ -111,7 +111,7 @@ print_kafka(const struct kafka_library *kafka)
 			printf("librdkafka: no %s: %s\n", kafka->abilities[i].name, kafka->abilities[i].error);
 	}
 	if (!kafka->has_modern_scram)
-		puts("librdkafka: SCRAM works with Kafka 3 but not with Kafka 4, which wants 2.6.1 or later: build sluice "
+		puts("librdkafka: SCRAM works with Kafka 3 but not with Kafka 4, which needs 2.6.1 or later: build sluice "
 		    "with the one of dev/librdkafka");
 }
 
@@ -123,8 +123,8 @@ print_privileges(const struct findings *f)
 	fputs("privileges: the agent starts as root with", stdout);
 	for (size_t i = 0; i < f->n_needs; i++)
 		printf(" %s", capability_name(f->needs[i].cap, name, sizeof(name)));
-	puts(f->maps_ask == 0 ? "; it keeps bpf alone, for new rules: nothing else asks for it on this kernel" :
-	    f->maps_ask == 1 ? "; it keeps bpf alone, which this kernel asks for whenever a map is read" :
+	puts(f->maps_ask == 0 ? "; it keeps bpf alone, for new rules: nothing else needs it on this kernel" :
+	    f->maps_ask == 1 ? "; it keeps bpf alone, which this kernel requires whenever a map is read" :
 	    "; it keeps bpf alone");
 	for (size_t i = 0; i < f->n_needs; i++) {
 		if (!f->needs[i].is_held)

@@ -29,7 +29,7 @@
 static const char help[] =
     "Usage: sluice run [OPTION…] [--] COMMAND [ARG…]\n"
     "Runs COMMAND, records every program that descends from it, and prints a table at the\n"
-    "end (on stderr). COMMAND sees nothing of it: same input, output, terminal, signals,\n"
+    "end (on stderr). COMMAND does not notice: same input, output, terminal, signals,\n"
     "environment, user and exit status. Needs root: `sudo sluice run …` runs COMMAND as\n"
     "the user who called sudo.\n\n"
     "  --pipeline P     name of the pipeline, for the records\n"
@@ -222,7 +222,7 @@ add_variable(struct run_options *o, const char *name)
 		return false;
 	}
 	if (o->agent.agent.n_variables == VARIABLES_MAX) {
-		fprintf(stderr, "sluice run: --trace-env may stand %d times\n", VARIABLES_MAX);
+		fprintf(stderr, "sluice run: --trace-env may be given at most %d times\n", VARIABLES_MAX);
 		return false;
 	}
 	o->variables[o->agent.agent.n_variables++] = name;
@@ -297,7 +297,7 @@ parse(int argc, char **argv, struct run_options *o)
 		case OPT_INTERVAL:
 			o->agent.agent.interval_ms = parse_interval_ms(optarg);
 			if (o->agent.agent.interval_ms == 0) {
-				fprintf(stderr, "sluice run: --interval %s is no time from 100ms to 24h, such as "
+				fprintf(stderr, "sluice run: --interval %s is not a time from 100ms to 24h, such as "
 				    "500ms, 10s or 1m\n", optarg);
 				return EXIT_USAGE;
 			}

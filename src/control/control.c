@@ -99,7 +99,7 @@ client_free(struct client *client)
 static void
 client_write(struct client *client, json_t *answer)
 {
-	static const char sorry[] = "{\"ok\":false,\"error\":\"the answer is too large or there is no memory for it\"}";
+	static const char sorry[] = "{\"ok\":false,\"error\":\"the answer is too large, or memory is short\"}";
 	char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
 	const char *out = text != NULL && strlen(text) < ANSWER_MAX ? text : sorry;
 
@@ -317,7 +317,7 @@ refusal(const struct control *c, int fd, struct control_peer *ret)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return "the kernel does not tell who you are";
+		return "the kernel does not report who you are";
 	*ret = (struct control_peer){ peer.pid, peer.uid, peer.gid };
 	if (peer.uid == 0 || peer.uid == c->owner)
 		return NULL;
@@ -450,7 +450,7 @@ on_status(struct control_request *req, const struct json_t *args, void *arg)
 	if (format == NULL || strcmp(format, "json") == 0)
 		control_answer(req, status_json(s));
 	else if (strcmp(format, "text") != 0)
-		control_answer_error(req, "no format '%s'; there are json and text", format);
+		control_answer_error(req, "no format '%s'; the formats are json and text", format);
 	else if (status_text(s, json_is_true(json_object_get(args, "colour")), &text) == 0)
 		control_answer(req, text_json(&text));
 	else
@@ -480,7 +480,7 @@ int
 control_handle_status(struct control *c, status_fill fill, void *arg)
 {
 	c->status = (struct status_source){ fill, arg };
-	return control_handle(c, "status", "how the agent is; --json for programs", on_status, &c->status);
+	return control_handle(c, "status", "the state of the agent; --json for programs", on_status, &c->status);
 }
 
 void

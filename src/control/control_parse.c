@@ -33,7 +33,7 @@ control_parse(const char *line, size_t len, char command[CONTROL_COMMAND_SIZE], 
 	root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &e);
 	if (root == NULL) {
 		/* Not e.text, which quotes the invalid bytes. */
-		snprintf(error, error_size, "not a line of JSON: something is wrong at byte %d", e.position);
+		snprintf(error, error_size, "not a line of JSON: invalid at byte %d", e.position);
 		return r;
 	}
 	if (!json_is_object(root)) {
@@ -49,7 +49,7 @@ control_parse(const char *line, size_t len, char command[CONTROL_COMMAND_SIZE], 
 	name = json_object_get(root, "command");
 	args = json_object_get(root, "args");
 	if (!json_is_string(name) || !is_name(json_string_value(name), json_string_length(name))) {
-		snprintf(error, error_size, "\"command\" is missing or not a command's name");
+		snprintf(error, error_size, "\"command\" is missing or is not the name of a command");
 		goto out;
 	}
 	if (args != NULL && !json_is_object(args)) {

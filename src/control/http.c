@@ -205,7 +205,7 @@ on_request(struct evhttp_request *req, void *arg)
 	is_metrics = strcmp(path, "/metrics") == 0;
 	is_ready = strcmp(path, "/readyz") == 0;
 	if (!is_metrics && !is_ready && strcmp(path, "/healthz") != 0) {
-		reply_text(req, 404, "Not Found", "there are /metrics, /healthz and /readyz");
+		reply_text(req, 404, "Not Found", "the pages are /metrics, /healthz and /readyz");
 		return;
 	}
 	if (method != EVHTTP_REQ_GET && method != EVHTTP_REQ_HEAD) {
@@ -282,12 +282,12 @@ listen_tcp(const struct http_options *o, uint16_t *ret_port, char *error, size_t
 	int fd, r, one = 1;
 
 	if (!parse_tcp(o->address, &address, &len)) {
-		snprintf(error, size, "%s: is no address; it is 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", o->address);
+		snprintf(error, size, "%s: not an address; use 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", o->address);
 		return -EINVAL;
 	}
 	if (!o->allow_remote && !is_loopback(sa)) {
 		snprintf(error, size, "%s: other hosts could read it, and there is no password; "
-		    "take 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", o->address);
+		    "use 127.0.0.1:PORT, [::1]:PORT or unix:/PATH", o->address);
 		return -EINVAL;
 	}
 	fd = socket(sa->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -309,7 +309,7 @@ listen_tcp(const struct http_options *o, uint16_t *ret_port, char *error, size_t
 		snprintf(error, size, "%s: is in use by another program; `ss -ltnp` names it, or choose another port",
 		    o->address);
 	else
-		snprintf(error, size, "%s: cannot be listened at: %s", o->address, strerror(-r));
+		snprintf(error, size, "%s: cannot listen there: %s", o->address, strerror(-r));
 	return r;
 }
 

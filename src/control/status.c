@@ -114,7 +114,7 @@ status_problems(const struct agent_status *s,
 	}
 	if (s->spool.disk_error != 0) {
 		snprintf(text, sizeof(text),
-		    "the spool's disk takes nothing: %s (%s); %s are held in memory and would not outlive the agent",
+		    "writes to the spool's disk fail: %s (%s); %s are held in memory and would be lost with the agent",
 		    strerror(-s->spool.disk_error), s->spool.dir != NULL ? s->spool.dir : "?",
 		    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
@@ -127,12 +127,13 @@ status_problems(const struct agent_status *s,
 	}
 	n = sum(s->dead, s->n_dead);
 	if (n > 0) {
-		snprintf(text, sizeof(text), "%s were refused for good and lie in the dead-letter folder",
+		snprintf(text, sizeof(text), "%s were refused for good and are in the dead-letter folder",
 		    some_records(n, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}
 	if (s->config.reload_failed) {
-		snprintf(text, sizeof(text), "the last reload failed, generation %" PRIu64 " goes on: %s", s->config.generation,
+		snprintf(text, sizeof(text), "the last reload failed, generation %" PRIu64 " stays in use: %s",
+		    s->config.generation,
 		    s->config.reload_error != NULL ? s->config.reload_error : "no reason known");
 		cb(STATUS_ERROR, text, arg);
 	}
@@ -149,7 +150,7 @@ status_problems(const struct agent_status *s,
 		cb(STATUS_WARNING, text, arg);
 	}
 	if (s->config.restart_wanted != NULL) {
-		snprintf(text, sizeof(text), "these settings wait for a restart: %s", s->config.restart_wanted);
+		snprintf(text, sizeof(text), "these settings need a restart: %s", s->config.restart_wanted);
 		cb(STATUS_WARNING, text, arg);
 	}
 	for (size_t i = 0; i < s->n_signals; i++) {

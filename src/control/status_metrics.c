@@ -163,7 +163,7 @@ put_events(struct writer *w, const struct agent_status *s)
 {
 	struct tally t[STATUS_EVENTS];
 
-	family(w, "sluice_events_total", "counter", "What was seen, by kind.");
+	family(w, "sluice_events_total", "counter", "Events that were seen, by kind.");
 	for (size_t i = 0; i < s->n_events; i++)
 		t[i] = (struct tally){ s->events[i].name, NULL, (uint64_t)s->events[i].value };
 	tallies(w, "kind", NULL, t, s->n_events);
@@ -210,9 +210,9 @@ put_records(struct writer *w, const struct agent_status *s)
 {
 	put_topics(w, "sluice_records_produced_total", "Records that were given a sequence number.", s,
 	    offsetof(struct status_topic, produced));
-	put_topics(w, "sluice_records_delivered_total", "Records that rest where they are to rest.", s,
+	put_topics(w, "sluice_records_delivered_total", "Records that have reached their destination.", s,
 	    offsetof(struct status_topic, delivered));
-	put_topics(w, "sluice_records_redelivered_total", "Records that were handed over once more.", s,
+	put_topics(w, "sluice_records_redelivered_total", "Records that were handed to the output again.", s,
 	    offsetof(struct status_topic, redelivered));
 }
 
@@ -225,7 +225,7 @@ put_dead_letters(struct writer *w, const struct agent_status *s)
 static void
 put_dropped(struct writer *w, const struct agent_status *s)
 {
-	put_counts(w, "sluice_spool_dropped_total", "Records that the spool gave up.", s->dropped, s->n_dropped);
+	put_counts(w, "sluice_spool_dropped_total", "Records that the spool dropped.", s->dropped, s->n_dropped);
 }
 
 /* The list of problems has no metric: it is for people, and alerts judge the metrics that problems are derived from. */

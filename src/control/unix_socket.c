@@ -46,9 +46,9 @@ clear_stale(const struct sockaddr_un *address, char *error, size_t size)
 	int fd, r;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : fail(-errno, error, size, path, "cannot be looked at");
+		return errno == ENOENT ? 0 : fail(-errno, error, size, path, "cannot be checked");
 	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(error, size, "%s: is there and is no socket; move it away or choose another path", path);
+		snprintf(error, size, "%s: exists and is not a socket; move it away or choose another path", path);
 		return -EEXIST;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -58,13 +58,13 @@ clear_stale(const struct sockaddr_un *address, char *error, size_t size)
 	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 	close(fd);
 	if (r == 0 || r == -EAGAIN) {
-		snprintf(error, size, "%s: another agent answers there; stop it, or give this one another path", path);
+		snprintf(error, size, "%s: another agent listens there; stop it, or give this one another path", path);
 		return -EADDRINUSE;
 	}
 	if (r != -ECONNREFUSED)
-		return fail(r, error, size, path, "cannot tell whether it is in use");
+		return fail(r, error, size, path, "cannot find out whether it is in use");
 	if (unlink(path) < 0 && errno != ENOENT)
-		return fail(-errno, error, size, path, "is left over and cannot be removed");
+		return fail(-errno, error, size, path, "is a stale socket and cannot be removed");
 	return 0;
 }
 
@@ -83,7 +83,7 @@ unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *
 	strcpy(address.sun_path, path);
 	r = make_directory(path);
 	if (r < 0)
-		return fail(r, error, size, path, "its directory cannot be made");
+		return fail(r, error, size, path, "its directory cannot be created");
 	r = clear_stale(&address, error, size);
 	if (r < 0)
 		return r;
@@ -98,7 +98,7 @@ unix_socket_listen(const char *path, gid_t gid, mode_t mode, int backlog, char *
 		return fail(r, error, size, path, "cannot be bound");
 	}
 	if (lchown(path, geteuid(), gid) < 0 || listen(fd, backlog) < 0) {
-		r = fail(-errno, error, size, path, "cannot be given its owner");
+		r = fail(-errno, error, size, path, "its owner cannot be set");
 		close(fd);
 		unlink(path);
 		return r;

@@ -369,7 +369,7 @@ class Doctor(PrivilegesTest):
             self.skipTest("setpriv (util-linux) is not installed")
         done = subprocess.run(["setpriv", "--bounding-set=-sys_ptrace", self.sluice, "doctor"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertIn("sys_ptrace is not held here: it is used to know exe and cwd", done.stdout + done.stderr)
+        self.assertIn("sys_ptrace is not held here: it is used to read exe and cwd", done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

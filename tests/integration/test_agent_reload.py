@@ -88,7 +88,7 @@ class Reload(FaultTest):
         self.assertNotIn("interval", done.stdout)
         s = a.status()
         self.assertIn("spool.max", s["config"]["restart_wanted"])
-        self.assertTrue(any("wait for a restart" in p["text"] for p in s["problems"]), s["problems"])
+        self.assertTrue(any("need a restart" in p["text"] for p in s["problems"]), s["problems"])
         self.assertEqual(0, a.stop())
         a.start()
         s = a.status()

@@ -127,7 +127,7 @@ class Control(unittest.TestCase):
     def test_a_second_agent_says_what_is_wrong(self):
         done = subprocess.run([SERVER, self.socket, "127.0.0.1:0"], capture_output=True, text=True, timeout=10)
         self.assertEqual(1, done.returncode)
-        self.assertIn("another agent answers there", json.loads(done.stderr)["message"])
+        self.assertIn("another agent listens there", json.loads(done.stderr)["message"])
         done = subprocess.run([SERVER, self.socket + "2", f"127.0.0.1:{self.port}"], capture_output=True, text=True,
                               timeout=10)
         self.assertEqual(1, done.returncode)

@@ -127,7 +127,7 @@ errors_say_at_which_character(void **state)
 	is_wrong("\xc3\xa4\xc3\xa4[a", "missing terminating ] for character class, at character 5");
 	is_wrong("(?<a>x)(?<a>y)", "two named subpatterns have the same name (PCRE2_DUPNAMES not set), "
 	    "at character 13");
-	is_wrong("(?J)(?<a>x)(?<a>y)", "group 'a' stands twice");
+	is_wrong("(?J)(?<a>x)(?<a>y)", "group 'a' is defined twice");
 }
 
 /* times pieces and an end. The caller frees it. */
@@ -150,7 +150,7 @@ patterns_are_bounded(void **state)
 
 	(void)state;
 	assert_null(pattern_new(long_one, error, sizeof(error)));
-	is_wrong(groups, "more than 63 groups: write (?:...) where nothing is taken out");
+	is_wrong(groups, "more than 63 groups: write (?:...) for groups that need no value");
 	groups[3 * 63] = '\0';
 	assert_true(finds(groups, groups) == false);
 	assert_null(pattern_new(deep, error, sizeof(error)));

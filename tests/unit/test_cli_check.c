@@ -102,7 +102,7 @@ it_counts_the_rules_of_each_kind(void **state)
 	struct fixture *f = *state;
 	char want[256];
 
-	snprintf(want, sizeof(want), "%s: not there, the shipped rules count, ", tree_path(&f->t, "rules.d"));
+	snprintf(want, sizeof(want), "%s: not there, the shipped rules apply, ", tree_path(&f->t, "rules.d"));
 	says(ARGS("-c", f->config), 0, want);
 	tree_write(&f->t, "rules.d/a.yaml", "include: [{exe: a}, {exe: b}]\n");
 	tree_write(&f->t, "rules.d/exclude.yaml", "exclude: [{exe: c}]\n");
@@ -148,9 +148,9 @@ wrong_usage_is_told(void **state)
 {
 	struct fixture *f = *state;
 
-	says(ARGS("-c", f->config, "--explain"), 2, "--explain wants a command line: -- COMMAND [ARG...]\n");
+	says(ARGS("-c", f->config, "--explain"), 2, "--explain needs a command line: -- COMMAND [ARG...]\n");
 	says(ARGS("-c", f->config, "--explain", "--dump", "--", "a"), 2, "either --dump or --explain\n");
-	says(ARGS("-c", f->config, "--cwd", "/w"), 2, "--cwd is of use with --explain only\n");
+	says(ARGS("-c", f->config, "--cwd", "/w"), 2, "--cwd needs --explain\n");
 	says(ARGS("-c", f->config, "a"), 2, "takes no 'a'; see `sluice check --help`\n");
 	says(ARGS("--explain", "--uid", "no-such-user", "--", "a"), 2,
 	    "no user 'no-such-user': give a number or a name\n");

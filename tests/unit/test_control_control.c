@@ -442,7 +442,7 @@ status_is_json_or_text(void **state)
 	assert_non_null(strstr(refused(hear(fd)), "no format 'xml'"));
 	say(fd, "{\"command\":\"help\"}\n");
 	answer = hear(fd);
-	assert_non_null(strstr(json_string_value(json_object_get(answer, "text")), "status       how the agent is"));
+	assert_non_null(strstr(json_string_value(json_object_get(answer, "text")), "status       the state of the agent"));
 	json_decref(answer);
 	close(fd);
 }
@@ -459,7 +459,7 @@ a_live_agent_keeps_its_socket_and_a_dead_one_does_not(void **state)
 	(void)state;
 	open_it(NULL, 0);
 	assert_int_equal(control_open(base, &o, &second, error, sizeof(error)), -EADDRINUSE);
-	assert_non_null(strstr(error, "another agent answers there"));
+	assert_non_null(strstr(error, "another agent listens there"));
 	assert_null(second);
 	turn();
 	control_close(c);
@@ -488,7 +488,7 @@ what_is_no_socket_stays(void **state)
 	(void)state;
 	tree_write(&tree, "run/control.sock", "precious");
 	assert_int_equal(control_open(base, &o, &c, error, sizeof(error)), -EEXIST);
-	assert_non_null(strstr(error, "is no socket"));
+	assert_non_null(strstr(error, "is not a socket"));
 	assert_int_equal(stat(socket_path(), &st), 0);
 	assert_int_equal(st.st_size, 8);
 
