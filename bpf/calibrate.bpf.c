@@ -2,13 +2,13 @@
 /* Programs that user space runs on demand (BPF_PROG_TEST_RUN) to measure two values that no symbol gives. */
 #include "state.h"
 
-struct place_map {
+struct cpu_memory_map {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u64);
 };
-struct place_map place SEC(".maps");
+struct cpu_memory_map cpu_memory SEC(".maps");
 
 s64 clock_sample = 0;		/* bpf_ktime_get_ns() minus this run queue's clock, at the last run */
 
@@ -42,10 +42,10 @@ int calibrate_cpu(void *ctx)
 	struct bpf_array *map;
 	u64 *value, base = 0;
 
-	value = bpf_map_lookup_elem(&place, &zero);
+	value = bpf_map_lookup_elem(&cpu_memory, &zero);
 	if (!value || cpu >= 256)
 		return 0;
-	*(volatile u64 *)value = (u64)&place;	/* storing it in memory turns the pointer into a number */
+	*(volatile u64 *)value = (u64)&cpu_memory;	/* storing it in memory turns the pointer into a number */
 	map = (void *)*(volatile u64 *)value;
 	bpf_core_read(&base, sizeof(base), &map->pptrs[0]);
 	*(volatile u64 *)value = (u64)value;

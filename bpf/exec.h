@@ -141,7 +141,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	if (slot->is_on) {
-		act = rules_say(t, p, &context, s, scratch_here(), now);
+		act = judge_rules(t, p, &context, s, scratch_here(), now);
 		is_out = is_left_out(p, slot, act, now);
 		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
 		if (is_out) {

@@ -55,7 +55,7 @@ end_sums(struct proc *p, struct task_struct *t)
 
 /* Returns true if SIGCHLD will be sent: not if the parent wants no signal or ignores this one. */
 static __always_inline bool
-will_tell_parent(struct task_struct *t)
+will_signal_parent(struct task_struct *t)
 {
 	return t->group_leader->exit_signal == SIGCHLD &&
 	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
@@ -66,7 +66,7 @@ will_tell_parent(struct task_struct *t)
  * memory of its own.
  */
 static __always_inline void
-memory_goes(struct proc *p, struct task_struct *t, struct mm_struct *mm)
+memory_keep(struct proc *p, struct task_struct *t, struct mm_struct *mm)
 {
 	u64 high, now;
 
@@ -130,7 +130,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 	p->end_status = status_of(signal, t->group_leader);
 	p->end_oom = signal->oom_mm != NULL;
 	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));
-	if (!has_on_signal || !will_tell_parent(t))
+	if (!has_on_signal || !will_signal_parent(t))
 		end_sums(p, t);
 	if (!p->execed) {
 		struct context context = {};
@@ -146,7 +146,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 		p->net_ns = context.net_ns;
 	}
 	if (t->mm)
-		memory_goes(p, t, t->mm);
+		memory_keep(p, t, t->mm);
 	return 0;
 }
 

@@ -56,7 +56,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	if (!p->reported) {
 		bpf_map_delete_elem(&procs, &key);
-		__sync_fetch_and_add(&let_go, 1);
+		__sync_fetch_and_add(&removed, 1);
 		return 0;
 	}
 	if (!p->end_ns)
@@ -78,6 +78,6 @@ int BPF_PROG(on_free, struct task_struct *t)
 		__sync_fetch_and_add(&lost_records, e->flags & EVENT_EXECED ? 1 : 2);
 	}
 	bpf_map_delete_elem(&procs, &key);
-	__sync_fetch_and_add(&let_go, 1);
+	__sync_fetch_and_add(&removed, 1);
 	return 0;
 }

@@ -31,7 +31,7 @@ u32 filter_cgroup(u32 at, u32 slot_index);
  * predecessor.
  */
 static __always_inline void
-cgroup_says(struct task_struct *t, const struct context *c, struct proc *p, struct filter_facts *f,
+judge_cgroup(struct task_struct *t, const struct context *c, struct proc *p, struct filter_facts *f,
     u32 at, u32 now)
 {
 	struct cgroup_verdict *verdict = &p->cgroup_verdict;
@@ -72,7 +72,7 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
  * of the scratch s. s->exe_len is set if the executable's path was walked.
  */
 static __always_inline u32
-rules_say(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now)
+judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now)
 {
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	struct filter_facts *f = &s->facts;
@@ -100,7 +100,7 @@ rules_say(struct task_struct *t, struct proc *p, struct context *c, struct scrat
 		context_ids(c, t);
 		f->uid = c->uid;
 		if (slot->dims & 1 << FILTER_DIM_CGROUP)
-			cgroup_says(t, c, p, f, at, now);
+			judge_cgroup(t, c, p, f, at, now);
 	}
 	act = filter_near(at, now);
 	if (is_settled(act, slot, p) || !(slot->dims & 1 << FILTER_DIM_PATH))

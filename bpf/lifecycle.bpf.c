@@ -88,7 +88,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 		return 0;
 	p = proc_of(t);
 	if (p && p->reported)
-		memory_goes(p, t, mm);
+		memory_keep(p, t, mm);
 	return 0;
 }
 

@@ -144,7 +144,7 @@ forker_of(struct task_struct *t, const struct proc *p)
 
 /* Judges a program that runs already by the rules of generation now. */
 static __always_inline u32
-running_say(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now)
+judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now)
 {
 	u32 at = ncpu;
 	struct context c = {};
@@ -155,7 +155,7 @@ running_say(struct task_struct *t, struct proc *p, const struct filter_slot *slo
 	s = bpf_map_lookup_elem(&scratches, &at);
 	if (!s)
 		return FILTER_MAYBE;
-	return rules_say(t, p, &c, s, at, now);
+	return judge_rules(t, p, &c, s, at, now);
 }
 
 /*
@@ -174,7 +174,7 @@ judge_inside(struct task_struct *t, struct proc *p)
 	if (is_judged && p->inside)
 		return;
 	is_inside = up ? up->inside && up->inside_generation == now : !is_judged && p->inside;
-	if (!is_judged && running_say(t, p, slot, now) & (FILTER_INCLUDE | FILTER_MAYBE))
+	if (!is_judged && judge_running(t, p, slot, now) & (FILTER_INCLUDE | FILTER_MAYBE))
 		is_inside = true;
 	if (is_judged && !is_inside)
 		return;
@@ -196,7 +196,7 @@ above_of(struct task_struct *t, struct proc *p)
 		up = forker_of(t, of);
 		if (!up)
 			break;
-		if (up->reported || up->excluded == EXCLUDED_YET) {
+		if (up->reported || up->excluded == EXCLUDED_PENDING) {
 			p->parent = up->self;
 			p->anchor = !up->reported || up->execed ? up->self : up->anchor;
 			break;
@@ -220,11 +220,11 @@ judge_anew(struct task_struct *t, struct proc *p)
 		return false;
 	if (is_mark && p->reported)
 		return false;
-	p->excluded = slot->is_on && is_left_out(p, slot, running_say(t, p, slot, now), now);
+	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(t, p, slot, now), now);
 	if (p->excluded || p->reported)
 		return false;
 	if (is_mark) {
-		p->excluded = EXCLUDED_YET;
+		p->excluded = EXCLUDED_PENDING;
 		return false;
 	}
 	p->reported = 1;
@@ -251,7 +251,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		struct proc_key key = proc_key_of(t);
 
 		if (p && !bpf_map_delete_elem(&procs, &key))	/* an earlier agent followed us */
-			__sync_fetch_and_add(&let_go, 1);
+			__sync_fetch_and_add(&removed, 1);
 		return NULL;
 	}
 	if (!p && snapshot_enter) {
@@ -440,7 +440,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 		struct proc_key gone = *key;
 
 		if (!is_young && !bpf_map_delete_elem(&procs, &gone))
-			__sync_fetch_and_add(&let_go, 1);
+			__sync_fetch_and_add(&removed, 1);
 		return 0;
 	}
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);

@@ -20,7 +20,7 @@
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
 #define NAMES_MAX 128	/* names of a path; more than are ever walked */
-#define EXCLUDED_YET 2
+#define EXCLUDED_PENDING 2
 
 /* Values that a thread counts for itself and the kernel sums up nowhere (without reaped children). */
 struct thread_sums {
@@ -56,7 +56,7 @@ struct proc {
 	 * rules leave it out; both are set if the rules changed while it ran. inside: it descends from a program that
 	 * is included, by the rules of inside_generation.
 	 */
-	u32	excluded;		/* EXCLUDED_YET: until the pass under way reaches it */
+	u32	excluded;		/* EXCLUDED_PENDING: until the pass under way reaches it */
 	u32	reported;
 	u32	seen;			/* a snapshot had it before its first exec */
 	u32	inside;
@@ -213,7 +213,7 @@ extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
 extern u64 cpu_offset[256];	/* offset of each CPU's per-CPU memory; 0: unknown */
 extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
 extern u64 followed;		/* processes that were ever added to procs */
-extern u64 let_go;		/* processes that were removed from it */
+extern u64 removed;		/* processes that were removed from it */
 extern u64 lost_records;	/* records of sluice.program that never got a seq */
 extern u64 left_out;		/* programs that the rules excluded */
 extern u32 generation;		/* generation of the rules in force; its last two bits are the slot */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 static void
-say_outside(struct conjuncts *ret)
+set_outside(struct conjuncts *ret)
 {
 	ret->n = 1;
 	ret->of[0].n = 0;
@@ -44,7 +44,7 @@ static void
 conjuncts_or(struct conjuncts *sum, const struct conjuncts *more)
 {
 	if (sum->n + more->n > CONJUNCTS_MAX) {
-		say_outside(sum);
+		set_outside(sum);
 		return;
 	}
 	for (unsigned i = 0; i < more->n; i++)
@@ -86,7 +86,7 @@ conjuncts_and(struct conjuncts *all, const struct conjuncts *more)
 
 outside:
 	free(product);
-	say_outside(all);
+	set_outside(all);
 }
 
 static void
@@ -114,12 +114,12 @@ expand(const struct condition *c, bool is_not, struct conjuncts *ret)
 		return;
 	}
 	if (c->kind != CONDITION_ALL && c->kind != CONDITION_ANY) {
-		say_outside(ret);
+		set_outside(ret);
 		return;
 	}
 	part = malloc(sizeof(*part));
 	if (part == NULL) {
-		say_outside(ret);
+		set_outside(ret);
 		return;
 	}
 	is_or = (c->kind == CONDITION_ANY) != is_not;

@@ -143,12 +143,12 @@ remove_below(const char *dir, const char *but, int depth)
 }
 
 int
-pins_remove_links(const char *root, const char *layout, uint64_t but_owner)
+pins_remove_links(const char *root, const char *layout, uint64_t but_epoch)
 {
 	char dir[PINS_PATH_MAX], but[20];
 
 	snprintf(dir, sizeof(dir), "%s/%s/links", root, layout);
-	snprintf(but, sizeof(but), "%016" PRIx64, but_owner);
+	snprintf(but, sizeof(but), "%016" PRIx64, but_epoch);
 	return remove_below(dir, but, 1);
 }
 

@@ -28,7 +28,7 @@ void pins_map_path(const char *root, const char *layout, const char *name, char 
 int pins_link_path(const char *root, const char *layout, uint64_t epoch, const char *name,
     char out[PINS_PATH_MAX]);
 /* Detaches the programs of all loads but one. Returns 0, or the first -errno. */
-int pins_remove_links(const char *root, const char *layout, uint64_t but_owner);
+int pins_remove_links(const char *root, const char *layout, uint64_t but_epoch);
 /* Removes the names of the maps; they are freed once no link uses them. */
 int pins_remove_maps(const char *root, const char *layout);
 /* Detaches the programs and removes the maps of other layouts. Returns how many layouts there were. */

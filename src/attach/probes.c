@@ -422,7 +422,7 @@ probes_adopt(struct probes *p, pid_t pid)
 uint64_t
 probes_followed(const struct probes *p)
 {
-	uint64_t gone = __atomic_load_n(&p->skel->data_shared->let_go, __ATOMIC_SEQ_CST);
+	uint64_t gone = __atomic_load_n(&p->skel->data_shared->removed, __ATOMIC_SEQ_CST);
 	uint64_t entered = __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST);
 
 	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);
@@ -462,5 +462,5 @@ probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
 	const uint64_t whole[] = { key, start_ns };	/* struct proc_key */
 
 	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), whole) == 0)
-		__atomic_fetch_add(&p->skel->data_shared->let_go, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&p->skel->data_shared->removed, 1, __ATOMIC_SEQ_CST);
 }

@@ -86,7 +86,7 @@ analytics_find(const char *program, char *ret)
 }
 
 void
-analytics_tell_missing(const char *who, const char *program)
+analytics_print_missing(const char *who, const char *program)
 {
 	char own[PATH_MAX];
 	char *slash;
@@ -201,7 +201,7 @@ run_program(const char *program, int argc, char **argv)
 	(void)argc;
 	snprintf(who, sizeof(who), "sluice %s", argv[0]);
 	if (!analytics_find(program, path)) {
-		analytics_tell_missing(who, program);
+		analytics_print_missing(who, program);
 		return EXIT_USAGE;
 	}
 	argv[0] = path; /* a script never sees it */

@@ -15,7 +15,7 @@ struct command_inherited;
 bool analytics_find(const char *program, char *ret);
 
 /* Prints on stderr that it is not installed, on behalf of who ("sluice run --report"), with a hint. */
-void analytics_tell_missing(const char *who, const char *program);
+void analytics_print_missing(const char *who, const char *program);
 
 struct analytics_report {
 	const char *tune; /* path that analytics_find() returned */

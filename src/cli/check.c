@@ -35,7 +35,7 @@ static const char help[] =
 struct check {
 	const char *config;
 	bool has_dump, has_explain;
-	const char *place_option;	/* an option that only --explain takes; NULL: none was given */
+	const char *explain_option;	/* an option that only --explain takes; NULL: none was given */
 	struct explain_options explain;
 };
 
@@ -146,8 +146,8 @@ check_usage(struct check *k, int argc, char **argv)
 		k->explain.argc = (size_t)argc;
 		return EXIT_DONE;
 	}
-	if (k->place_option != NULL)
-		fprintf(stderr, "sluice check: --%s needs --explain\n", k->place_option);
+	if (k->explain_option != NULL)
+		fprintf(stderr, "sluice check: --%s needs --explain\n", k->explain_option);
 	else if (argc > 0)
 		fprintf(stderr, "sluice check: takes no '%s'; see `sluice check --help`\n", argv[0]);
 	else
@@ -208,7 +208,7 @@ cli_check(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 		if (c >= EXE)
-			k.place_option = options[index].name;
+			k.explain_option = options[index].name;
 	}
 	status = check_usage(&k, argc - optind, argv + optind);
 	return status == EXIT_DONE ? check(&k) : status;

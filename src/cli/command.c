@@ -172,7 +172,7 @@ arm(struct command *c)
 }
 
 static void
-read_testimony(struct command *c)
+read_witness(struct command *c)
 {
 	int signo;
 
@@ -214,7 +214,7 @@ on_due(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (c->witness.pid > 0)
-		read_testimony(c);
+		read_witness(c);
 	now = clock_ns(CLOCK_MONOTONIC);
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		struct passage *p = &c->passages[signo], was = *p;
@@ -245,7 +245,7 @@ on_witness(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	read_testimony(c);
+	read_witness(c);
 }
 
 /* Returns true if our parent is a shell with job control that waits for us to stop. */
@@ -370,7 +370,7 @@ caught(sigset_t *ret)
 
 /* Closes our copies of COMMAND's files, so that a pipe closes when COMMAND closes it. */
 static void
-give_away(const struct command_inherited *in, bool keep_stdout)
+close_inherited(const struct command_inherited *in, bool keep_stdout)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -492,7 +492,7 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	r = launch(c, inherited, &persona, ret_is_exec);
 	if (r < 0)
 		goto out;
-	give_away(inherited, options->keep_stdout);
+	close_inherited(inherited, options->keep_stdout);
 	*ret = c;
 	c = NULL;
 	r = 0;

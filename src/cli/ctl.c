@@ -253,7 +253,7 @@ make_request(const struct ctl *ctl, char **words)
 
 /* Prints the answer, and returns the exit status that follows from it. */
 static int
-tell(const struct ctl *ctl, const json_t *answer)
+print_answer(const struct ctl *ctl, const json_t *answer)
 {
 	bool is_ok = json_is_true(json_object_get(answer, "ok"));
 	const char *error = json_string_value(json_object_get(answer, "error"));
@@ -314,7 +314,7 @@ ask(const struct ctl *ctl, const char *path, char **words)
 		goto out;
 	answer = json_loadb((const char *)line.data, line.len, 0, NULL);
 	if (json_is_object(answer))
-		status = tell(ctl, answer);
+		status = print_answer(ctl, answer);
 	else
 		fprintf(stderr, "sluice ctl: %s: not an agent: its answer is no JSON object\n", path);
 out:

@@ -429,7 +429,7 @@ find_tune(struct run_options *o)
 {
 	if (o->report == NULL || analytics_find("sluice-tune", o->tune))
 		return true;
-	analytics_tell_missing("sluice run --report", "sluice-tune");
+	analytics_print_missing("sluice run --report", "sluice-tune");
 	return false;
 }
 

@@ -99,9 +99,9 @@ client_free(struct client *client)
 static void
 client_write(struct client *client, json_t *answer)
 {
-	static const char sorry[] = "{\"ok\":false,\"error\":\"the answer is too large, or memory is short\"}";
+	static const char no_answer[] = "{\"ok\":false,\"error\":\"the answer is too large, or memory is short\"}";
 	char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
-	const char *out = text != NULL && strlen(text) < ANSWER_MAX ? text : sorry;
+	const char *out = text != NULL && strlen(text) < ANSWER_MAX ? text : no_answer;
 
 	if (bufferevent_write(client->bev, out, strlen(out)) < 0 || bufferevent_write(client->bev, "\n", 1) < 0)
 		client->is_last = client->is_broken = true;
@@ -328,7 +328,7 @@ refusal(const struct control *c, int fd, struct control_peer *ret)
 
 /* Sends one line to a client that is refused. It fits into an empty socket buffer, or is lost. */
 static void
-turn_away(int fd, const char *sentence)
+refuse_client(int fd, const char *sentence)
 {
 	json_t *answer = error_json(sentence);
 	char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
@@ -354,12 +354,12 @@ on_accept(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *
 	(void)len;
 	if (why != NULL) {
 		c->stats.refused++;
-		turn_away(fd, why);
+		refuse_client(fd, why);
 		return;
 	}
 	if (c->stats.clients >= CONTROL_CLIENTS) {
 		c->stats.cut_off++;
-		turn_away(fd, "too many clients at once; try again in a moment");
+		refuse_client(fd, "too many clients at once; try again in a moment");
 		return;
 	}
 	client = calloc(1, sizeof(*client));

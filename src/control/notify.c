@@ -101,7 +101,7 @@ notify_close(struct notify *n)
 }
 
 static int
-tell(struct notify *n, const char *state)
+notify_send(struct notify *n, const char *state)
 {
 	size_t len = strlen(state);
 	ssize_t sent;
@@ -116,7 +116,7 @@ tell(struct notify *n, const char *state)
 int
 notify_ready(struct notify *n)
 {
-	return tell(n, "READY=1");
+	return notify_send(n, "READY=1");
 }
 
 int
@@ -126,19 +126,19 @@ notify_reloading(struct notify *n)
 
 	/* In the same datagram: the manager finds by it which READY=1 ends this reload. */
 	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_us(CLOCK_MONOTONIC));
-	return tell(n, state);
+	return notify_send(n, state);
 }
 
 int
 notify_stopping(struct notify *n)
 {
-	return tell(n, "STOPPING=1");
+	return notify_send(n, "STOPPING=1");
 }
 
 int
 notify_watchdog(struct notify *n)
 {
-	return tell(n, "WATCHDOG=1");
+	return notify_send(n, "WATCHDOG=1");
 }
 
 uint64_t
