@@ -21,8 +21,7 @@ struct environ_walk {
 		char	bytes[WINDOW];
 		u64	words[WINDOW / 8];
 	};
-	u32	found;		/* a bit for each name: of two variables with one name the first counts, as in
-				 * getenv(3) */
+	u32	found;		/* a bit for each name: the first variable of a name counts, as in getenv(3) */
 	u32	is_inside;	/* the last read ended within a string */
 	u32	off;		/* offset in scratch.text of the next string */
 	u32	flags;

@@ -5,8 +5,7 @@
 #define COMPONENTS_MAX 72	/* as many as path_of() and path_append() write */
 #define NAME_WORDS_MAX 32	/* words of eight bytes */
 
-struct filter_map {		/* sized anew for each generation; declared by size, since types of inner maps are
-				 * lost */
+struct filter_map {		/* one for each generation; declared by size: inner maps lose their types */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

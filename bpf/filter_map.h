@@ -49,8 +49,7 @@ enum filter_act {
 enum filter_judging {
 	FILTER_JUDGE_NOT,
 	FILTER_JUDGE_INSIDE,		/* finds descendants of included programs; writes nothing */
-	FILTER_JUDGE_ENTERED,		/* marks those that the next pass reports, some before their parents; writes
-					 * nothing */
+	FILTER_JUDGE_ENTERED,		/* marks those that the next pass reports; writes nothing */
 	FILTER_JUDGE_ALL,		/* judges all, including those that the rules leave out now */
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* The kernel frees a process: its last event. */
+/* Sends the last event of a process, when the kernel frees it. */
 #include "entry.h"
 
 struct state_map final_state SEC(".maps");
@@ -15,8 +15,7 @@ unseen_count(struct task_struct *t)
 
 	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > STALE_NS)
 		return;
-	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* there was no room for it, which is counted
-									 * already */
+	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* no room for it: counted already */
 		return;
 	if (!proc_of(parent) && !is_wanted(parent, t))
 		return;

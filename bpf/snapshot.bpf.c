@@ -303,8 +303,8 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	if (!p->execed)
 		p->seen = 1;
 	/*
-	 * The reader may not know processes either that were entered before, and no event had the credentials of one
-	 * that never exec'd. Dead processes have no namespaces.
+	 * Processes that were entered before may be unknown to the reader too, and no event had the credentials of
+	 * one that never exec'd. Dead processes have no namespaces.
 	 */
 	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};

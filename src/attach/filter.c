@@ -27,8 +27,7 @@
 #define CGROUPS_SPARE 8192	/* room for cgroups that are created later; when it is full a new generation is built */
 #define LEARNED_MAX 4096	/* cgroups that are learned while a generation is built */
 #define BATCH 1024
-#define PASSES_MAX 64		/* passes over descendants when rules change; programs below deeper families are
-				 * reported */
+#define PASSES_MAX 64		/* passes over descendants when rules change; deeper ones are reported */
 
 /* Rules that are being loaded into the kernel. */
 struct job {

@@ -23,8 +23,7 @@
 struct probes;
 
 struct filter_stats {
-	uint64_t generation;	/* generation of the ruleset that the kernel has; 0: none yet, all programs are
-				 * reported */
+	uint64_t generation;	/* of the ruleset that the kernel has; 0: none yet, all programs are reported */
 	uint64_t swaps;
 	uint64_t failures;
 	char error[256];	/* of the last failure; "": none */

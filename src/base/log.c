@@ -25,8 +25,7 @@
 #define PATIENCE_MS 20		/* how long a line may wait for its reader */
 
 enum {
-	EVENTS = 64,		/* events that are counted separately; beyond them the one that was idle for longest
-				 * is replaced */
+	EVENTS = 64,		/* events that are counted separately; a new one replaces the longest idle one */
 	EVENT_SIZE = 48,
 	MESSAGE_SIZE = 2048,
 	VALUE_SIZE = 1024,	/* bytes of one value, escaped */

@@ -70,8 +70,7 @@ struct log_field {
 struct log_options {
 	enum log_level level;
 	enum log_format format;
-	int fd;				/* the caller's; its flags are not changed (no O_NONBLOCK: other processes
-					 * share it) */
+	int fd;				/* the caller's; never made O_NONBLOCK: other processes share it */
 	unsigned burst;			/* lines of one event that a window allows; 0: 5 */
 	uint32_t window_ms;		/* length of a window; 0: 10 s */
 };

@@ -38,7 +38,7 @@
 /* One kind of signal that is being passed on. Times are CLOCK_MONOTONIC, 0: not seen. */
 struct passage {
 	uint64_t seen_ns;	/* when this process received it */
-	uint64_t witness_ns;	/* when the witness did, or the kernel for signals to the group */
+	uint64_t witness_ns;	/* when the witness received it, or the kernel sent it to the group */
 	unsigned count;		/* above 1 only for real-time signals */
 	bool has_value;		/* sent by sigqueue(3) */
 	union sigval value;
@@ -316,8 +316,7 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	struct passage *p = &c->passages[info->ssi_signo];
 
 	if (info->ssi_code > 0 && info->ssi_signo != SIGHUP && info->ssi_signo != SIGCONT) {
-		p->witness_ns = clock_ns(CLOCK_MONOTONIC);	/* sudo sends SIGWINCH again, to us: COMMAND has seen
-								 * it */
+		p->witness_ns = clock_ns(CLOCK_MONOTONIC);	/* sudo repeats SIGWINCH to us: COMMAND has it */
 		if (info->ssi_signo == SIGINT)
 			c->interrupted |= c->running;
 		if (!c->running)
@@ -356,7 +355,7 @@ on_signals(evutil_socket_t fd, short what, void *arg)
 		reap(c);	/* last, because it may free c */
 }
 
-/* Returns the signals to catch: all but those that only an error of our own raises, and those that cannot be caught. */
+/* Sets ret to the signals to catch: all but those that only our own errors raise, and those that cannot be caught. */
 static void
 caught(sigset_t *ret)
 {
