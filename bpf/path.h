@@ -35,7 +35,7 @@ scratch_get(void)
  */
 u32 path_append(u32 at, u32 off);
 
-/* Does the same for a cgroup whose kernfs_node is in wash[0]. */
+/* Appends the path of a cgroup, whose kernfs_node is in wash[0], to scratch.text at off, as path_append() does. */
 u32 kernfs_append(u32 off);
 
 /*

@@ -201,7 +201,7 @@ extern const volatile u64 watchdog_ns;
 
 /* Shared with user space while running; where the maps are pinned they outlive it. */
 extern u64 lease;		/* epoch of the load that reports events; 0: none does */
-extern u64 network_lease;	/* the same for the socket hooks, which can be switched off */
+extern u64 network_lease;	/* epoch of the load whose socket hooks report; 0: they are off */
 extern u64 network_since_ns;	/* set by user space: since when they count without a break; 0: since the first hook */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
 extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME of the reader's last sign of life; 0: not used */
@@ -273,7 +273,7 @@ proc_of(struct task_struct *t)
 	return bpf_map_lookup_elem(&procs, &key);
 }
 
-/* Does the same for a task without a type. */
+/* Returns the entry of the process of a task without a type. */
 static __always_inline struct proc *
 proc_of_address(struct task_struct *t)
 {

@@ -50,7 +50,7 @@ int probes_set_rules_now(struct probes *p, struct ruleset *rules);
 void probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *path);
 
 /*
- * Does the same as probes_snapshot_open(), and judges each process by the rules in force. A process that was
+ * Returns a file like probes_snapshot_open(), and judges each process by the rules in force. A process that was
  * left out and is reported now is written as EVENT_FOUND, with its totals so far. One that was reported and is
  * left out now stays known: snapshots have it with EVENT_EXCLUDED, and its end is reported.
  */

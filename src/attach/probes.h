@@ -71,7 +71,7 @@ size_t probes_ring_bytes(const struct probes *p);
 /* Lets the kernel side send the next wakeup; to be called before each drain. */
 void probes_wake_rearm(struct probes *p);
 
-/* Follows the children that pid forks from now on, with all their descendants; 0: of no process. */
+/* Follows the children that pid forks from now on, with all their descendants; 0 ends that. */
 void probes_adopt(struct probes *p, pid_t pid);
 
 /*
@@ -86,14 +86,16 @@ uint64_t probes_followed(const struct probes *p);
  */
 int probes_snapshot_open(struct probes *p, bool all);
 /*
- * Does the same for all processes that are to be followed, with the credentials of each: processes that ran
- * before the probes are entered, and reported as EVENT_FOUND, unless the rules (filter.h) leave them out.
+ * Returns a file like probes_snapshot_open() for all processes that are to be followed, with the credentials of
+ * each: processes that ran before the probes are entered, and reported as EVENT_FOUND, unless the rules
+ * (filter.h) leave them out.
  */
 int probes_discovery_open(struct probes *p);
 
 /*
- * Does the same for processes that have ended and are still followed: zombies, and those whose end the kernel
- * side has not seen. Those whose end it may still see, which are all but the oldest, have the key 0.
+ * Returns a file like probes_snapshot_open() for processes that have ended and are still followed: zombies, and
+ * those whose end the kernel side has not seen. Those whose end it may still see, which are all but the oldest,
+ * have the key 0.
  */
 int probes_stale_open(struct probes *p);
 /* Stops following a process whose end the kernel side did not see. */

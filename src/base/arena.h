@@ -19,8 +19,8 @@ struct arena {
 /* Allocates size bytes. Returns 0, or -ENOMEM with *a emptied, so that arena_done() may be called either way. */
 int arena_init(struct arena *a, size_t size);
 void arena_done(struct arena *a);	/* frees the memory; a zeroed arena is valid */
-void arena_reset(struct arena *a);	/* invalidates every piece returned so far */
-void arena_wipe(struct arena *a);	/* does the same, and clears their bytes */
+void arena_reset(struct arena *a);	/* invalidates every piece that was returned */
+void arena_wipe(struct arena *a);	/* invalidates every piece and clears their bytes */
 
 /* Returns size bytes aligned for any type, not zeroed; NULL when the arena is full. */
 void *arena_alloc(struct arena *a, size_t size);

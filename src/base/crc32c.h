@@ -10,7 +10,7 @@
 
 /* Returns the checksum of data; crc is 0, or the result for the bytes before data. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
-/* Does the same without the instruction, for CPUs that lack it and for tests to compare with. */
+/* Computes crc32c() without the instruction, for CPUs that lack it and for tests to compare with. */
 uint32_t crc32c_portable(uint32_t crc, const void *data, size_t len);
 
 #endif

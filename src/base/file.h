@@ -22,7 +22,7 @@ void file_text_done(struct file_text *t);
  */
 int file_read_fd(int fd, struct file_text *t, size_t max);
 
-/* Does the same by path, relative to dir_fd (AT_FDCWD: the working directory). */
+/* Reads a file as file_read_fd() does, by path, relative to dir_fd (AT_FDCWD: the working directory). */
 int file_read(int dir_fd, const char *path, struct file_text *t, size_t max);
 
 #endif

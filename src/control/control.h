@@ -62,7 +62,10 @@ int control_handle(struct control *c, const char *name, const char *summary, con
 /* Adds "status": with {"format":"text"} text for people ("colour": true for a terminal), else JSON. */
 int control_handle_status(struct control *c, status_fill fill, void *arg);
 
-/* Both free req. The first also takes ownership of answer, an object; "ok" is set to true unless it is present. */
+/*
+ * Both answer and free req. The first also takes ownership of answer, an object; "ok" is set to true unless it is
+ * present.
+ */
 void control_answer(struct control_request *req, struct json_t *answer);
 void control_answer_error(struct control_request *req, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
