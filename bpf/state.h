@@ -77,6 +77,7 @@ struct proc {
 	u64	rss;
 	struct thread_sums dead;	/* sums of the threads that have exited, without the leader */
 	struct thread_sums leader;	/* sums of a leader that exited before its threads, until one execs */
+
 	/*
 	 * The process's own sums when its parent is signalled, or else when its last thread exits: if on_free never
 	 * runs (see on_stale), only the last steps of the exit are missing.

@@ -49,7 +49,7 @@ control_parse(const char *line, size_t len, char command[CONTROL_COMMAND_SIZE], 
 	name = json_object_get(root, "command");
 	args = json_object_get(root, "args");
 	if (!json_is_string(name) || !is_name(json_string_value(name), json_string_length(name))) {
-		snprintf(error, error_size, "\"command\" is missing or is not the name of a command");
+		snprintf(error, error_size, "\"command\" is missing or not a command's name");
 		goto out;
 	}
 	if (args != NULL && !json_is_object(args)) {
