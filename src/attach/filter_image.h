@@ -2,10 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  * filter_image: the include and exclude rules in the form of bpf/filter_map.h, before any map is made.
  *
- * An exclude rule is split into alternatives. Those that the kernel can judge are loaded into it, the others are
- * left to correlate/. An include rule is loaded only with all others, since a program that none includes is left
- * out. A condition on one base name, path, cgroup or range of users is a bit in a value; up to 64 others have an
- * id each.
+ * An exclude rule is split into alternatives. The kernel gets the ones that it can judge, the others are left to
+ * correlate/. An include rule is loaded only with all others, since a program that none includes is left out. A
+ * condition on one base name, path, cgroup or range of users is a bit in a value; up to 64 others have an id each.
  */
 #ifndef SLUICE_ATTACH_FILTER_IMAGE_H
 #define SLUICE_ATTACH_FILTER_IMAGE_H

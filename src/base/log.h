@@ -10,7 +10,7 @@
  * is too long is cut and marked as truncated.
  *
  * Where stderr is a stream of journald (JOURNAL_STREAM names it), each line begins with <N>, the syslog
- * priority, which journald removes; text then has no time, because the journal has its own.
+ * priority, which journald removes; text then has no time, because journald adds its own.
  *
  * A process has one log; only the thread of the event loop may use it.
  */
