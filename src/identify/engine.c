@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * engine: the rules in three rounds, the surest evidence first: what says by itself which task it is,
- * then drivers, then what is a task only if somebody knows it.
+ * engine: the rules in three rounds, the strongest evidence first: programs that identify their task
+ * by themselves, then drivers, then programs that are a task only if the task or its run is known.
  */
 #include "identify/engine.h"
 
@@ -64,7 +64,7 @@ holds(struct engine_pieces *p, const struct engine_rule *rule)
 	return match(rule->when, p->s) && pieces_gather(p, rule);
 }
 
-/* The first task rule of any engine that holds, among those that join or those that do not. */
+/* Applies the first task rule that holds, among those that join (or, by `joins`, those that do not). */
 static bool
 judge_tasks(const struct engine_rules *rules, struct engine_pieces *p, bool joins, struct engine_verdict *ret)
 {
@@ -151,7 +151,7 @@ engine_writes_titles(const struct ruleset *rules, const struct subject *s)
 	return false;
 }
 
-/* Takes the groups task and sample of a pattern that was found. */
+/* Takes the groups `task` and `sample` of a match. */
 static void
 take_header(const struct pattern *pattern, const struct pattern_part *parts, char task[ENGINE_NAME_SIZE],
     char sample[ENGINE_NAME_SIZE])
@@ -197,7 +197,7 @@ is_shell(const struct ruleset *rules, const char *path)
 	return path != NULL && tool_role(rules, slash != NULL ? slash + 1 : path) == TOOL_SHELL;
 }
 
-/* The text behind -c, which may stand among others: bash -euc, bash -euo pipefail -c. */
+/* Returns the text after -c, which may be bundled with other options: bash -euc, bash -euo pipefail -c. */
 static const char *
 script_text(const struct subject *s)
 {
@@ -211,7 +211,7 @@ script_text(const struct subject *s)
 			continue;
 		}
 		if (arg[0] != '-' && arg[0] != '+')
-			return NULL;		/* a script, whose own options follow */
+			return NULL;		/* a script file; its own options follow */
 		if (arg[0] == '-' && arg[1] != '-' && strchr(arg, 'c') != NULL)
 			return s->argv[i + 1];
 		takes_next = arg[1] != '-' ? strpbrk(arg, "oO") != NULL :

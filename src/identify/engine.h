@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * engine: what a program is to a workflow engine, by the rules `engines`: the driver of a run, a
- * task, a helper of the engine, or somebody who names a task that will run elsewhere.
+ * engine: the role of a program in a workflow engine, by the rules `engines`: the driver of a run, a
+ * task, a helper of the engine, or a program that names a task that will run elsewhere.
  *
- * Pure: one program in, one verdict out. Which run it is in, runs.c finds.
+ * Pure functions: one program in, one verdict out. correlate/runs.c finds the run that it belongs to.
  */
 #ifndef SLUICE_IDENTIFY_ENGINE_H
 #define SLUICE_IDENTIFY_ENGINE_H
@@ -19,35 +19,35 @@ enum {
 
 enum engine_role {
 	ENGINE_NONE,
-	ENGINE_DRIVER,		/* it begins a run, unless it is inside of one that counts as much */
-	ENGINE_TASK,		/* it and what descends from it is the task below */
-	ENGINE_JOINS,		/* likewise, but only if that task or its run is known */
-	ENGINE_NAMES,		/* it is none itself, but the task below belongs to its run: sbatch */
+	ENGINE_DRIVER,		/* begins a run, unless it is inside one of equal or greater strength */
+	ENGINE_TASK,		/* the program and its descendants are the task below */
+	ENGINE_JOINS,		/* like ENGINE_TASK, but only if that task or its run is known */
+	ENGINE_NAMES,		/* no task itself, but the task below belongs to its run: sbatch */
 };
 
-/* A run's claim on its programs: the stronger wins, of equal ones the outer. */
+/* The strength of a run's claim on its programs: the stronger run wins; of equal ones, the outer. */
 enum engine_strength {
 	STRENGTH_NONE,
-	STRENGTH_WEAK = 10,	/* make, ninja: a run only where nothing else is */
+	STRENGTH_WEAK = 10,	/* make, ninja: a run only where there is no other */
 	STRENGTH_JOB = 20,	/* a scheduler's job */
 	STRENGTH_ENGINE = 30,
-	STRENGTH_EXPLICIT = 40,	/* by hand */
+	STRENGTH_EXPLICIT = 40,	/* set by the user: sluice run, sluice ctl tag */
 };
 
-/* "" is unknown; static strings are the ruleset's. */
+/* A text of "" is unknown. The pointers belong to the ruleset and are valid as long as it is. */
 struct engine_verdict {
 	enum engine_role role;
 	const struct rule_place *rule;		/* NULL with ENGINE_NONE, unless is_overhead */
 	const char *engine;
 	enum engine_strength strength;
-	bool has_tasks;				/* driver: what it forks are tasks, named after what they run */
-	bool is_overhead;			/* the engine's own doing, no task's work; with any role but TASK */
-	bool counts_attempts;			/* tasks: a failed one of the same name and sample went before */
+	bool has_tasks;				/* driver: its children are tasks, named after what they run */
+	bool is_overhead;			/* the engine's own work, not a task's; with any role but ENGINE_TASK */
+	bool counts_attempts;			/* task: earlier failures of the same name and sample are attempts */
 
-	/* of the run: of a driver; of a task what ties it to its run */
+	/* of the run: the one that a driver begins, or the one that a task belongs to */
 	char pipeline[ENGINE_NAME_SIZE];
 	char run_name[ENGINE_NAME_SIZE];	/* happy_run */
-	char run_key[ENGINE_NAME_SIZE];		/* an id of the run that its programs on all hosts share */
+	char run_key[ENGINE_NAME_SIZE];		/* id of the run, shared by its programs on all hosts */
 	char root[ENGINE_PATH_SIZE];		/* folder in which all tasks of the run work */
 
 	/* of the task */
@@ -55,30 +55,35 @@ struct engine_verdict {
 	char task[ENGINE_NAME_SIZE];
 	char sample[ENGINE_NAME_SIZE];
 	char work_dir[ENGINE_PATH_SIZE];
-	char header[ENGINE_PATH_SIZE];		/* file whose first lines name the task, if those may be read */
+	char header[ENGINE_PATH_SIZE];		/* file whose first lines name the task */
 	struct opt_i32 attempt;
 
 	const char *source;			/* the evidence, static */
 	double confidence;
 };
 
-/* engine: of the run that the program is in (its parent's); NULL none. */
+/*
+ * Judges a program by the engine rules and writes all of *ret. engine: the engine of the run that the
+ * program is in (its parent's), or NULL.
+ */
 void engine_judge(const struct ruleset *rules, const struct subject *s, const char *engine,
     struct engine_verdict *ret);
 
-/* Is there an engine whose programs write titles over their arguments, and is this one of those? */
+/* Returns whether any engine has programs that write titles over their arguments. */
 bool engine_has_titles(const struct ruleset *rules);
+/* Returns whether the program is one of those that write titles over their arguments. */
 bool engine_writes_titles(const struct ruleset *rules, const struct subject *s);
 
 /*
- * The task's name and sample out of the first bytes of verdict.header's file. False: not there.
+ * Reads the task's name and its sample from text, the first bytes of the file named by verdict.header.
+ * Returns false where text names no task.
  */
 bool engine_read_header(const struct ruleset *rules, const char *engine, const char *text, size_t len,
     char task[ENGINE_NAME_SIZE], char sample[ENGINE_NAME_SIZE]);
 
 /*
- * A name for a step that has none: what a shell's -c script runs first, "bwa mem | samtools sort",
- * else the tool. Writes "" only where there is no tool either.
+ * Writes a name for a step that has none: the first pipeline of a shell's -c script, such as
+ * "bwa mem | samtools sort", or else the tool; "" only where there is no tool either.
  */
 void engine_default_task(const struct ruleset *rules, const struct subject *s, char task[ENGINE_NAME_SIZE]);
 

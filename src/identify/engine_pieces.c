@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * engine_pieces: options, words and what patterns find; then templates on top of them.
+ * engine_pieces: gathers options, words and the groups of patterns, then fills templates with them.
  */
 #include "identify/engine_pieces.h"
 
@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-#define FIELD_SIZE 4096		/* of one as it is made, before it is cut to its place */
+#define FIELD_SIZE 4096		/* bytes of a field while it is built, before it is cut to size */
 #define ID_MARK_SIZE 18		/* "~", 16 digits, NUL */
 
 static const char *
@@ -65,7 +65,7 @@ add(struct engine_pieces *p, const char *name, const char *at, size_t len)
 		p->list[p->n++] = (struct engine_piece){ name, at, len };
 }
 
-/* The first of its name: what is found earlier counts. */
+/* Returns the first piece of that name: the one found earliest counts. */
 static const struct engine_piece *
 find_piece(const struct engine_pieces *p, const char *name)
 {
@@ -76,7 +76,7 @@ find_piece(const struct engine_pieces *p, const char *name)
 	return NULL;
 }
 
-/* "-w X" and "-w=X"; *ret_next: the value is the next argument, or would be. */
+/* Returns the value of "-w X" or "-w=X", or NULL. *ret_next: the value is, or would be, the next argument. */
 static const char *
 option_value(const struct subject *s, size_t i, const char *const *words, bool *ret_next)
 {
@@ -236,7 +236,7 @@ pieces_gather(struct engine_pieces *p, const struct engine_rule *rule)
 	return true;
 }
 
-/* What a name in a template stands for. */
+/* Returns the value of a name in a template: a piece, or a property of the program. */
 static bool
 value_of(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
@@ -266,7 +266,7 @@ value_of(const char *name, const char **ret, size_t *ret_len, void *arg)
 	return false;
 }
 
-/* The field as its templates make it, in text of FIELD_SIZE bytes. False: none can be filled. */
+/* Fills the field's first usable template into text (FIELD_SIZE bytes). False: none can be filled. */
 static bool
 make_field(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, char *text)
 {
@@ -297,7 +297,7 @@ pieces_copy(char *out, size_t size, const char *from, size_t len)
 		width = text_char(from + i, len - i);
 		is_valid = width > 0 && from[i] != '\0';
 		if (!is_valid)
-			width = 1;	/* a pattern has cut a character in two */
+			width = 1;	/* a pattern split a character */
 		if (used + width >= size)
 			break;
 		if (is_valid)
@@ -343,14 +343,14 @@ pieces_id(const struct engine_pieces *p, const struct engine_rule *rule, enum en
 	snprintf(out + len, size - len, "~%016" PRIx64, hash);
 }
 
-/* "s3://bucket", "aws:us-west-2:store": a name before a colon, before any slash. */
+/* An address has a colon before any slash: "s3://bucket", "aws:us-west-2:store". */
 static bool
 is_address(const char *text)
 {
 	return text[strcspn(text, ":/")] == ':';
 }
 
-/* Adds the components of path to out, which is "" for / or an absolute path. False: no room. */
+/* Appends the components of path to out, which is an absolute path or "" for /. False: no room. */
 static bool
 append_path(char *out, size_t size, size_t *used, const char *path)
 {
@@ -389,7 +389,7 @@ pieces_path(const struct engine_pieces *p, const struct engine_rule *rule, enum 
 			pieces_copy(out, size, text, strlen(text));
 		return;
 	}
-	/* A path that was cut is another path: better none. */
+	/* A path that is cut off names another file, so none is better. */
 	if (text[0] != '/' && (p->s->cwd == NULL || p->s->cwd[0] != '/' ||
 	    !append_path(out, size, &used, p->s->cwd))) {
 		out[0] = '\0';

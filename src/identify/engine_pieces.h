@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * engine_pieces: the named pieces of text that a rule of an engine takes from a program, and the
- * fields that are made of them.
+ * engine_pieces: the named pieces of text that an engine's rule extracts from a program, and the
+ * fields that are built from them.
  */
 #ifndef SLUICE_IDENTIFY_ENGINE_PIECES_H
 #define SLUICE_IDENTIFY_ENGINE_PIECES_H
@@ -9,9 +9,9 @@
 #include "model/engine_rules.h"
 #include "model/subject.h"
 
-#define ENGINE_COMMAND_SIZE 16384	/* of longer commands only so much is searched */
+#define ENGINE_COMMAND_SIZE 16384	/* bytes of a command that are searched; the rest is ignored */
 
-/* All of argv, joined by spaces when it is first asked for. */
+/* The arguments joined by spaces, built on first use. */
 struct engine_command {
 	bool is_made;
 	size_t len;
@@ -20,37 +20,41 @@ struct engine_command {
 
 struct engine_piece {
 	const char *name;
-	const char *at;			/* in the subject or in a command below */
+	const char *at;			/* points into the subject or into a command below */
 	size_t len;
 };
 
-/* Of one program; large, and only what pieces_init() sets needs to be set. */
+/* The pieces of one program. Large: pieces_init() sets only the members that need a value. */
 struct engine_pieces {
 	const struct subject *s;
 	uint64_t names_bits;
-	size_t n;			/* of the rule under way */
+	size_t n;			/* pieces of the current rule */
 	struct engine_piece list[ENGINE_PIECES_MAX];
 	struct engine_command command, parent_command;
 };
 
+/* Prepares *p for the program s, which must outlive it. */
 void pieces_init(struct engine_pieces *p, const struct subject *s);
 
-/* False: the rule does not hold, for something that it needs is not there. */
+/* Extracts the rule's pieces. Returns false where a required one is missing: the rule does not hold. */
 bool pieces_gather(struct engine_pieces *p, const struct engine_rule *rule);
 
-/* Each "" where it cannot be made. */
-/* Cut at a whole character where it is too long. */
+/* Builds a field as a name, cut at a whole character where it is too long; "" where it cannot be built. */
 void pieces_name(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, char *out,
     size_t size);
-/* Whoever differs has another one: of a long one the end becomes a number made of all of it. */
+/* Builds a field as an id: the end of one that is too long becomes a hash of all of it, so that ids stay distinct. */
 void pieces_id(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, char *out,
     size_t size);
-/* Absolute, without . and .. and doubled slashes; s3://bucket and the like stay as they are. */
+/*
+ * Builds a field as an absolute path without . and .. and doubled slashes, or "" where it does not fit.
+ * An address such as s3://bucket is left as it is.
+ */
 void pieces_path(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, char *out,
     size_t size);
+/* Builds a field as a decimal number; false where it cannot be built or is none. */
 bool pieces_number(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, int *ret);
 
-/* len bytes of UTF-8, or nearly so, as valid UTF-8, cut at a whole character. */
+/* Copies len bytes to out as valid UTF-8 ("?" for each invalid byte), cut at a whole character. */
 void pieces_copy(char *out, size_t size, const char *from, size_t len);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * match: does a condition hold for a program?
+ * match: whether a condition holds for a program.
  *
- * A condition on what is unknown is neither true nor false, and what is made of it is so too unless
- * the rest decides: `not` of an unknown does not hold either.
+ * The logic has three values: a condition on an unknown property is unknown, and so is a compound of
+ * it unless its other parts decide. `not` of an unknown condition does not hold either.
  */
 #include "identify/match.h"
 
@@ -20,7 +20,7 @@ enum truth {
 	UNKNOWN,
 };
 
-/* A subject, and its arguments in one text once somebody asks for that. */
+/* A subject, and its arguments joined into one text on first use. */
 struct view {
 	const struct subject *s;
 	struct bytes command;	/* owned */
@@ -55,7 +55,7 @@ is_base(const char *path, const char *text)
 	return is_text(path != NULL ? base_name(path) : NULL, text);
 }
 
-/* "/data/" is all below it and, as a folder, /data itself. */
+/* "/data/" matches every path below it and, for a folder, /data itself. */
 static enum truth
 is_path(const char *path, const char *text, bool is_folder)
 {
@@ -76,7 +76,7 @@ is_found(const struct pattern *p, const char *in)
 	return in == NULL ? UNKNOWN : truth_of(pattern_find(p, in, strlen(in), NULL, 0));
 }
 
-/* Of two hierarchies, of which one may not be there. */
+/* Combines the results for both cgroup hierarchies, one of which may be missing. */
 static enum truth
 either(enum truth a, enum truth b)
 {
@@ -91,7 +91,7 @@ is_cgroup(const char *path, const char *text)
 	return path == NULL ? UNKNOWN : truth_of(glob_holds_path(text, path));
 }
 
-/* "samtools" is "samtools sort" too. */
+/* "samtools" also matches "samtools sort". */
 static enum truth
 is_tool(const char *tool, const char *text)
 {
@@ -102,7 +102,7 @@ is_tool(const char *tool, const char *text)
 	return truth_of(strncmp(tool, text, len) == 0 && (tool[len] == '\0' || tool[len] == ' '));
 }
 
-/* Where what a build adds to a jar's name begins: "picard-2.27.5" */
+/* Returns the offset of the version that a build appends to a jar's name: 6 for "picard-2.27.5". */
 static size_t
 version_at(const char *name, size_t len)
 {
@@ -118,6 +118,7 @@ version_at(const char *name, size_t len)
 	return len;
 }
 
+/* Returns the length of name without its suffix `end`, if it has it. */
 static size_t
 without(const char *name, size_t len, const char *end)
 {
@@ -185,7 +186,7 @@ judge_command(const struct condition *c, struct view *v)
 	    v->command.len, NULL, 0));
 }
 
-/* Of its parent nothing is kept: it is asked once or twice. */
+/* The joined arguments of the parent are not kept: they are needed once or twice. */
 static enum truth
 judge_parent(const struct condition *c, const struct subject *s)
 {
@@ -199,7 +200,7 @@ judge_parent(const struct condition *c, const struct subject *s)
 	return t;
 }
 
-/* Until one decides; else unknown if any was. */
+/* Returns `decides` as soon as a child has that value; else UNKNOWN if any child was, else the opposite. */
 static enum truth
 judge_children(const struct condition *c, struct view *v, enum truth decides)
 {
@@ -288,12 +289,12 @@ match(const struct condition *c, const struct subject *s)
 	return holds;
 }
 
-/* The first of many rules that holds, as far as they were asked. */
+/* A search for the first of many rules that holds. */
 struct search {
 	const struct follow_rule *rules;
 	const struct follow_index *index;
 	struct view *v;
-	size_t found;		/* its number; none is the number of rules */
+	size_t found;		/* lowest index so far of a rule that holds; the number of rules: none */
 };
 
 static bool
@@ -302,7 +303,7 @@ holds(const struct search *f, size_t i)
 	return f->rules[i].when == NULL || judge(f->rules[i].when, f->v) == YES;
 }
 
-/* Ascending: what comes behind one that was found cannot be the first. */
+/* The numbers ascend: after one that holds, no later one can be the first. */
 static void
 ask(struct search *f, struct follow_numbers numbers)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * match: does a condition hold for a program? Pure functions on model/ruleset.h and model/subject.h.
+ * match: whether a condition holds for a program. Pure functions on model/ruleset.h and model/subject.h.
  */
 #ifndef SLUICE_IDENTIFY_MATCH_H
 #define SLUICE_IDENTIFY_MATCH_H
@@ -8,14 +8,17 @@
 #include "model/ruleset.h"
 #include "model/subject.h"
 
-/* What is unknown of the subject makes no condition hold. NULL holds. */
+/*
+ * Returns whether c holds for s. A condition on an unknown property does not hold, nor does its `not`.
+ * NULL always holds.
+ */
 bool match(const struct condition *c, const struct subject *s);
 
 /*
- * Is the program left out? is_inside: it descends from one that an include rule took in. *ret_rule
- * (may be NULL) is the rule that decided: an exclude that holds, else an include that does; NULL if
- * none: then it is left out only because there are include rules and none holds. *ret_inside (may
- * be NULL): its children are inside.
+ * Returns whether the program is excluded. is_inside: it descends from a program that an include rule
+ * selected. *ret_rule (may be NULL) is the rule that decided: an exclude rule that holds, else an
+ * include rule that does, else NULL; a program without a rule is excluded only because there are
+ * include rules and none holds. *ret_inside (may be NULL): the program's children are inside.
  */
 bool follow_excludes(const struct follow_rules *r, const struct subject *s, bool is_inside,
     const struct follow_rule **ret_rule, bool *ret_inside);

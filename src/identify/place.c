@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * place: patterns searched in paths and arguments, and which of several findings counts.
+ * place: searches patterns in paths and arguments, and decides which of several matches counts.
  */
 #include "identify/place.h"
 
@@ -12,9 +12,9 @@
 #include "model/place_rules.h"
 
 enum {
-	NESTED_MAX = 64,		/* containers of one rule on one path that are looked at */
-	COMMAND_MAX = 8192,		/* bytes of joined arguments that are searched */
-	VALUE_MAX = 1024,		/* before it is changed: escapes take four bytes for one */
+	NESTED_MAX = 64,		/* nested containers that one rule may find on one path */
+	COMMAND_MAX = 8192,		/* bytes of the joined arguments that are searched */
+	VALUE_MAX = 1024,		/* bytes of a value before unescaping: an escape takes four bytes for one */
 };
 
 static const char by_cgroup[] = "cgroup";
@@ -43,7 +43,7 @@ field_of(struct place *p, int field)
 	return (char *)p + fields[field].offset;
 }
 
-/* A finder's success in a text. */
+/* A finder's match in a text. */
 struct captures {
 	const struct place_finder *finder;
 	struct pattern_part parts[PLACE_GROUPS_MAX];
@@ -57,7 +57,7 @@ find(const struct place_finder *f, const char *text, size_t len, struct captures
 	return pattern_find(f->pattern, text, len, ret->parts, PLACE_GROUPS_MAX);
 }
 
-/* Where its first group begins; that of a pattern without any is the text's beginning. */
+/* Returns the offset of the first group, or 0 for a pattern without groups. */
 static size_t
 first_at(const struct captures *found, const char *text)
 {
@@ -69,7 +69,7 @@ first_at(const struct captures *found, const char *text)
 	return at != SIZE_MAX ? at : 0;
 }
 
-/* Behind its last group. */
+/* Returns the offset after the last group. */
 static size_t
 last_end(const struct captures *found, const char *text)
 {
@@ -82,7 +82,7 @@ last_end(const struct captures *found, const char *text)
 	return end;
 }
 
-/* What a template's name stands for: a group. */
+/* Returns the value of a name in a template: the group of that name. */
 static bool
 group_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
@@ -101,8 +101,8 @@ group_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 }
 
 /*
- * systemd's names have \x2d for a hyphen, and where paths are text a backslash that stands before an
- * x is \x5c (base/text.h): two ways back, and one to text again.
+ * systemd's names contain \x2d for a hyphen, and in a path that was made text (base/text.h) a backslash
+ * before an x is \x5c: unescapes twice, then escapes the result to text again.
  */
 static size_t
 unescape(char *value, size_t len, size_t size)
@@ -114,7 +114,7 @@ unescape(char *value, size_t len, size_t size)
 	return text_escape(bytes, len, value, size, NULL);
 }
 
-/* Text of one line that fits, else nothing: the rest of an id is another id. */
+/* Copies one line of text that fits, else "": a part of an id would be another id. */
 static void
 set(char *out, size_t size, const char *value, size_t len)
 {
@@ -130,7 +130,7 @@ set(char *out, size_t size, const char *value, size_t len)
 	out[len] = '\0';
 }
 
-/* Writes what was found of one field. */
+/* Writes one field from the match, or "". */
 static void
 fill_field(struct captures *found, int field, char *out)
 {
@@ -185,7 +185,7 @@ fill_container(const struct place_rule *rule, struct captures *found, const char
 	ret->container_confidence = found->finder->confidence;
 }
 
-/* All that is the container's own. */
+/* Copies the members that describe the container. */
 static void
 copy_container(struct place *to, const struct place *from)
 {
@@ -198,11 +198,11 @@ copy_container(struct place *to, const struct place *from)
 	to->container_confidence = from->container_confidence;
 }
 
-/* The best so far on both paths. */
+/* The best matches so far on both paths. */
 struct search {
 	struct place *place;
 	struct captures found;		/* scratch */
-	const char *job_path;		/* on which the job was found; NULL none */
+	const char *job_path;		/* path on which the job was found; NULL: none */
 	const char *container_path;
 	const char *pod_path;
 	size_t job_at, container_at, pod_at;
@@ -210,8 +210,8 @@ struct search {
 };
 
 /*
- * A batch scheduler's job before all else; of several on one path the outermost. Of others that of
- * the first rule. What the first path has, stays.
+ * A batch scheduler's job takes precedence; of several on one path, the outermost. Of other jobs, the
+ * first rule's counts. A match on the first path is kept.
  */
 static bool
 is_better_job(const struct search *s, const struct place_rule *rule, const char *path, size_t at)
@@ -238,7 +238,7 @@ search_job(struct search *s, const struct place_rule *rule, const char *path)
 	}
 }
 
-/* One finding that ends at path + end: a container, or only its pod. */
+/* Considers one match that ends at path + end: a container, or only its pod. */
 static void
 found_container(struct search *s, const struct place_rule *rule, const char *path, size_t end)
 {
@@ -250,7 +250,7 @@ found_container(struct search *s, const struct place_rule *rule, const char *pat
 		return;
 	}
 	fill_container(rule, &s->found, by_cgroup, &here);
-	/* The pod may be another rule's finding than the container in it. */
+	/* The pod and the container in it may be matches of different rules. */
 	if (here.pod[0] != '\0' && (s->pod_path == NULL || (path == s->pod_path && end > s->pod_at))) {
 		memcpy(s->place->pod, here.pod, sizeof(here.pod));
 		s->pod_path = path;
@@ -278,7 +278,7 @@ search_container(struct search *s, const struct place_rule *rule, const char *pa
 				break;
 			end = from + last_end(&s->found, path + from);
 			found_container(s, rule, path, end);
-			/* What follows is a path of its own: that of a runtime inside. */
+			/* The rest is a path of its own: that of a runtime inside the container. */
 			slash = end > from ? strchr(path + end, '/') : NULL;
 			if (slash == NULL)
 				break;
@@ -309,7 +309,7 @@ place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgr
 		for (size_t k = 0; k < r->n_containers; k++)
 			search_container(&s, &r->containers[k], paths[i]);
 	}
-	/* What serves containers may be in one itself. */
+	/* A program that serves containers may itself be in one. */
 	ret->is_outside = s.is_outside && !ret->has_container;
 	return ret->scheduler != NULL || ret->has_container || ret->is_outside || ret->pod[0] != '\0';
 }
@@ -320,7 +320,7 @@ is_by_cgroup(const char *source)
 	return source != NULL && strcmp(source, by_cgroup) == 0;
 }
 
-/* Fields that place does not know, from another place that is the same one. */
+/* Copies the fields that place does not know from another description of the same place. */
 static bool
 fill_unknown(struct place *place, const struct place *from, int first, int last)
 {
@@ -337,7 +337,7 @@ fill_unknown(struct place *place, const struct place *from, int first, int last)
 	return has_filled;
 }
 
-/* The other's job where there is none, or a mere unit in place of a job; else what it knows more of the same job. */
+/* Takes the other's job where place has none, or only a unit; else completes the fields of the same job. */
 static bool
 take_job(struct place *place, const struct place *from)
 {
@@ -358,7 +358,7 @@ take_job(struct place *place, const struct place *from)
 	return fill_unknown(place, from, 0, PLACE_FIELDS_JOB);
 }
 
-/* Likewise for a container. One without an id may be any of its runtime's, of the same pod. */
+/* Does the same for a container. One without an id may be any container of its runtime, in the same pod. */
 static bool
 take_container(struct place *place, const struct place *from)
 {
@@ -389,7 +389,7 @@ place_inherit(const struct place *parent, struct place *place, bool is_same)
 {
 	bool has_changed = false;
 
-	/* A job is left by nobody who descends from it, wherever a container's runtime puts him. */
+	/* A descendant never leaves its job, whatever cgroup a container's runtime moves it to. */
 	if (!is_by_cgroup(parent->scheduler_source) || parent->is_batch ||
 	    (place->scheduler != NULL && is_equal(place->scheduler, parent->scheduler)))
 		has_changed = take_job(place, parent);
@@ -405,7 +405,7 @@ place_inherit(const struct place *parent, struct place *place, bool is_same)
 	return has_changed;
 }
 
-/* All arguments, joined by spaces, as far as they fit. */
+/* Joins the arguments by spaces, as far as they fit; returns the length. */
 static size_t
 join(const struct subject *s, char *buf, size_t size)
 {
@@ -430,7 +430,7 @@ find_text(const struct place_finder *f, const char *text, struct captures *ret)
 	return text != NULL && text[0] != '\0' && find(f, text, strlen(text), ret);
 }
 
-/* Does the program show what the rule looks for? buf has COMMAND_MAX bytes and holds what was found. */
+/* Searches the program for the rule's evidence. buf has COMMAND_MAX bytes; the match may point into it. */
 static bool
 find_in_program(const struct place_program *p, const struct subject *s, char *buf, struct captures *ret)
 {
@@ -458,7 +458,7 @@ find_in_program(const struct place_program *p, const struct subject *s, char *bu
 	return false;
 }
 
-/* The first of the rules whose evidence the program shows. */
+/* Returns the first rule's entry whose evidence the program has. */
 static const struct place_program *
 find_program(const struct place_rule *rules, size_t n, const struct subject *s, char *buf,
     const struct place_rule **ret_rule, struct captures *ret)
@@ -503,7 +503,7 @@ place_of_program(const struct ruleset *rules, const struct subject *s, struct pl
 		if (!program->is_outside) {
 			has_changed |= take_container(place, &here);
 		} else if (!is_by_cgroup(place->container_source)) {
-			/* It starts one inside of what its own starter is in, or serves that one. */
+			/* It starts a container inside its parent's, or serves the parent's. */
 			if (here.has_container)
 				copy_container(place, &here);
 			has_changed |= here.has_container || place->is_outside != place->has_container;
@@ -514,7 +514,7 @@ place_of_program(const struct ruleset *rules, const struct subject *s, struct pl
 	return has_changed;
 }
 
-/* Crockford's base 32: no I, L, O, U. */
+/* Returns the value of a digit in Crockford's base 32 (no I, L, O, U), or -1. */
 static int
 base32_digit(char c)
 {

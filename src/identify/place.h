@@ -1,14 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * place: in which job of which scheduler and in which container a program runs, from its cgroup's
- * path and, where that does not tell, from arguments. By the rules `schedulers` and `containers`.
+ * place: the scheduler's job and the container that a program runs in, from its cgroup's path and,
+ * where the path does not identify them, from arguments. By the rules `schedulers` and `containers`.
  *
- * Places nest (a Slurm job starts an Apptainer container, a pod a container): of all that is found
- * on a path the outermost scheduler and the innermost container count. A batch scheduler's job goes
- * before what is none: a unit of systemd, a session, a pod.
+ * Places nest (a Slurm job starts an Apptainer container, a pod a container): the outermost scheduler
+ * and the innermost container on a path count. A batch scheduler's job takes precedence over anything
+ * else that a rule calls a scheduler's: a systemd unit, a session, a pod.
  *
- * The way of a program: place_of_cgroup(), place_inherit() from what forked or preceded it,
- * place_of_program().
+ * Call order for a program: place_of_cgroup(), place_inherit() from the program that forked it or that
+ * it replaced, place_of_program().
  */
 #ifndef SLUICE_IDENTIFY_PLACE_H
 #define SLUICE_IDENTIFY_PLACE_H
@@ -22,53 +22,62 @@ enum {
 };
 
 /*
- * "" is unknown, also what would not fit or holds control characters: half an id is none. Static
- * strings are the ruleset's. Plain values, to be copied; zeroed is nowhere.
+ * A text of "" is unknown; so is a value that does not fit or contains control characters, since half
+ * an id would be another id. The pointers belong to the ruleset. The struct may be copied; all zeros
+ * means no job and no container.
  */
 struct place {
 	const char *scheduler;		/* slurm, pbs, kubernetes, systemd ...; NULL none */
-	char job[PLACE_NAME_SIZE];	/* the scheduler's own id; of Slurm 26.05's paths the SLUID */
+	char job[PLACE_NAME_SIZE];	/* the scheduler's own id; the SLUID for paths of Slurm 26.05 and later */
 	char step[PLACE_ID_SIZE];	/* batch, 0, extern ... */
-	char task[PLACE_ID_SIZE];	/* of the step */
-	char user[PLACE_ID_SIZE];	/* as the path has it: a uid */
+	char task[PLACE_ID_SIZE];	/* task of the step */
+	char user[PLACE_ID_SIZE];	/* as written in the path: a uid */
 	char cluster[PLACE_ID_SIZE];
-	char node[PLACE_ID_SIZE];	/* what the path calls this host */
-	bool is_batch;			/* a job that makes a run (Slurm ...), no mere unit or session */
+	char node[PLACE_ID_SIZE];	/* name of this host in the path */
+	bool is_batch;			/* a job that makes a run (Slurm ...), not a unit or a session */
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
 
-	/* In a container: has_container. Its runtime or its id may be unknown all the same. */
+	/* The program runs in a container, whose runtime or id may still be unknown. */
 	bool has_container;
-	/* Not the program itself, only what it starts: conmon, a shim. Without has_container: its control
-	 * group is one of those that serve containers. */
+	/*
+	 * Only the program's children are in the container, not the program itself: conmon, a shim. Without
+	 * has_container: its cgroup is one of those that serve containers.
+	 */
 	bool is_outside;
-	bool has_group;			/* with is_outside: nor what it starts, while in its control groups */
+	bool has_group;			/* with is_outside: its children are outside too while they share its cgroups */
 	const char *runtime;		/* docker, containerd, cri-o, podman, lxc ...; NULL: unknown */
 	char container[PLACE_NAME_SIZE];
-	char pod[PLACE_ID_SIZE];	/* Kubernetes' uid of it, with dashes; also without has_container */
-	char name[PLACE_NAME_SIZE];	/* the container's, where arguments tell */
-	char image[PLACE_NAME_SIZE];	/* likewise */
+	char pod[PLACE_ID_SIZE];	/* Kubernetes' uid of the pod, with dashes; also without has_container */
+	char name[PLACE_NAME_SIZE];	/* the container's name, where arguments contain it */
+	char image[PLACE_NAME_SIZE];	/* the container's image, where arguments contain it */
 	const char *container_source;
 	double container_confidence;
 };
 
-/* Of the paths of both hierarchies, either NULL. False: nothing was found, *ret is zeroed. */
+/*
+ * Finds the job and the container in the cgroup paths of both hierarchies, either of which may be NULL.
+ * Returns false, with *ret zeroed, where they name neither.
+ */
 bool place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct place *ret);
 
 /*
- * What a program takes over from the one that forked it or that it replaced: what that knew from
- * arguments and place, filled by the cgroup, does not tell. What that knew from its own cgroup it
- * knew of that cgroup alone. is_same: both are in the same cgroups. True if place changed.
+ * Completes place, which was filled from the cgroup, with what the program that forked or preceded this
+ * one knew from arguments. What the parent knew from its own cgroup applies to that cgroup only.
+ * is_same: both are in the same cgroups. Returns true if place changed.
  */
 bool place_inherit(const struct place *parent, struct place *place, bool is_same);
 
 /*
- * What the program's arguments say of its job or container; fills what *place does not know yet, and
- * sets is_outside. True if place changed.
+ * Completes place with the job and container that the program's arguments name, and sets is_outside.
+ * Returns true if place changed.
  */
 bool place_of_program(const struct ruleset *rules, const struct subject *s, struct place *place);
 
-/* From Slurm 26.05 on: when a job was submitted and where, out of its SLUID. False: no SLUID. */
+/*
+ * Decodes the SLUID of a job (Slurm 26.05 and later) into its cluster and the time of submission, in
+ * milliseconds since 1970. Returns false where the text is no SLUID.
+ */
 bool slurm_sluid_decode(const char *sluid, uint32_t *ret_cluster, int64_t *ret_submit_ms);
 
 #endif

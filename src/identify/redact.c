@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * redact: takes passwords, tokens and keys out of arguments before they leave correlate/.
+ * redact: removes passwords, tokens and keys from arguments before they leave correlate/.
  *
- * Each argument is read by up to two passes, which note ranges of text that have to go:
- *   patterns	wherever they stand: name=value, "name": "value", headers, URLs, token shapes
+ * Each argument is read by up to two passes, which collect the ranges of text to redact:
+ *   patterns	anywhere in the text: name=value, "name": "value", headers, URLs, token shapes
  *   words	word by word as a shell would: --password VALUE, mysql -pVALUE; the arguments
  *		themselves are words, and so are those inside an argument that is a script
  */
@@ -37,12 +37,12 @@ is_name_char(char c)
 
 /* ---- patterns ---- */
 
-/* What ends a value that is not in quotes; a shell's words end at its operators too. */
+/* The characters that end an unquoted value; a shell's words end at its operators too. */
 #define STOP_TEXT	"&;,\"' \t\r\n"
 #define STOP_SCRIPT	"&;,|()<>\"' \t\r\n"
 #define STOP_URL	"&;#\"'<> \t\r\n)"
 
-/* Where a value that starts at i ends: before a backslash, or one of stop. */
+/* Returns the end of a value that starts at i: before a backslash or a character of stop. */
 static size_t
 value_end(struct slice t, size_t i, const char *stop)
 {
@@ -51,7 +51,7 @@ value_end(struct slice t, size_t i, const char *stop)
 	return i;
 }
 
-/* Finds the end of a quoted value; the quote, perhaps behind a backslash, is before i. */
+/* Returns the end of a quoted value; the opening quote, which may be escaped, is before i. */
 static size_t
 quoted_end(struct slice t, size_t i, char quote, bool is_escaped)
 {
@@ -66,7 +66,7 @@ quoted_end(struct slice t, size_t i, char quote, bool is_escaped)
 	return t.len;
 }
 
-/* Notes the value that starts at i, in quotes or not; returns where to read on. */
+/* Redacts the value that starts at i, quoted or not; returns the offset to continue at. */
 static size_t
 redact_value(struct slice t, size_t i, const char *stop, struct secret_ranges *ranges)
 {
@@ -79,14 +79,14 @@ redact_value(struct slice t, size_t i, const char *stop, struct secret_ranges *r
 		start = i + 1;
 		end = quoted_end(t, start, t.p[i], is_escaped);
 		i = end < t.len ? end + 1 + is_escaped : end;
-		/* 'a'b: what is glued to the quotes belongs to the value. */
+		/* 'a'b: text that directly follows the quotes belongs to the value. */
 		if (!is_escaped && value_end(t, i, stop) > i)
 			i = end = value_end(t, i, stop);
 	} else {
 		start = i;
-		/* A backslash belongs to the value, with what it protects ... */
+		/* A backslash and the character that it escapes belong to the value ... */
 		while ((i = value_end(t, i, stop)) < t.len && t.p[i] == '\\') {
-			/* ... but for the one before the quote that encloses it: "a \"b=x\"" */
+			/* ... except before the quote that encloses the value: "a \"b=x\"" */
 			if (i + 1 < t.len && (t.p[i + 1] == '"' || t.p[i + 1] == '\''))
 				break;
 			i += i + 1 < t.len ? 2 : 1;
@@ -97,7 +97,7 @@ redact_value(struct slice t, size_t i, const char *stop, struct secret_ranges *r
 	return i;
 }
 
-/* A header's value: all to the end of its line or to the quote that encloses the header, q. */
+/* Redacts a header's value, up to the end of its line or to q, the quote that encloses the header. */
 static size_t
 redact_header(struct slice t, struct slice name, size_t i, char q, struct secret_ranges *ranges)
 {
@@ -125,7 +125,7 @@ redact_header(struct slice t, struct slice name, size_t i, char q, struct secret
 	return end;
 }
 
-/* A URL's user and password; i is after "://". */
+/* Redacts a URL's password, or a user name that is a token; i is after "://". */
 static void
 redact_url_user(struct slice t, size_t i, struct secret_ranges *ranges)
 {
@@ -138,9 +138,9 @@ redact_url_user(struct slice t, size_t i, struct secret_ranges *ranges)
 		if (is_blank(c) || strchr("\"'<>", c) != NULL)
 			break;
 		if (t.len - end > 3 && memcmp(t.p + end, "://", 3) == 0)
-			break;		/* another URL, so that each text is read once */
+			break;		/* another URL: stop, so that each character is read once */
 		if (c == '/' || c == '?' || c == '#') {
-			/* The host's end, unless it is a careless password's: user:pa/ss@host */
+			/* The end of the host, unless a password contains it unescaped: user:pa/ss@host */
 			if (at != t.len || colon == t.len || is_port)
 				break;
 		} else if (c == '@') {
@@ -160,8 +160,8 @@ redact_url_user(struct slice t, size_t i, struct secret_ranges *ranges)
 }
 
 /*
- * What follows the name at [start, end): notes a secret value if there is one, and returns where
- * to read on. is_script: the text is a shell's, where a value ends at a blank.
+ * Redacts the value of the name at [start, end) if it is a secret; returns the offset to continue at.
+ * is_script: the text is a shell script, where a value ends at a blank.
  */
 static size_t
 read_name(struct slice t, size_t start, size_t end, bool is_script, struct secret_ranges *ranges)
@@ -208,9 +208,9 @@ read_name(struct slice t, size_t start, size_t end, bool is_script, struct secre
 			return stop;
 		}
 		if (i == end && i + 1 < t.len && is_blank(t.p[i + 1]))
-			return end;			/* PASSWORD= COMMAND: an empty one */
+			return end;			/* PASSWORD= COMMAND: an empty value */
 	} else if (!is_quoted && !(i + 1 < t.len && is_blank(t.p[i + 1]))) {
-		return end;				/* password:x is no assignment */
+		return end;				/* password:x is not an assignment */
 	}
 	i++;
 	while (i < t.len && (t.p[i] == ' ' || t.p[i] == '\t'))
@@ -254,17 +254,17 @@ read_patterns(struct slice t, bool is_script, struct secret_ranges *ranges)
 
 /* ---- words ---- */
 
-/* Reads words one after the other: of an argv, or of one command of a script. */
+/* The state of reading the words of an argv, or of one command in a script. */
 struct words {
-	struct slice command;		/* its basename; empty: not seen yet */
-	bool is_shell;			/* -c takes a script */
-	bool is_wrapper;		/* env, sudo: another command follows */
-	bool has_options;		/* see secret_option() */
+	struct slice command;		/* base name of the command; empty: not read yet */
+	bool is_shell;			/* the command is a shell: -c takes a script */
+	bool is_wrapper;		/* the command runs another that follows: env, sudo */
+	bool has_options;		/* the command has options of its own, see secret_option() */
 	bool expects_secret;		/* the next word is the value of --password */
 	bool expects_script;		/* the next word is a shell's -c */
 	bool is_login;			/* "login" was the subcommand */
 	bool has_subcommand;
-	const struct secret_option *option;	/* whose value is the next word */
+	const struct secret_option *option;	/* the option whose value is the next word; NULL: none */
 };
 
 static void read_script(struct slice whole, struct slice t, int depth, struct secret_ranges *ranges);
@@ -298,7 +298,7 @@ set_command(struct words *state, struct slice path)
 	state->has_options = secret_has_options(command);
 }
 
-/* Does w look like an option rather than a secret that begins with a dash? */
+/* Returns whether w looks like an option rather than a secret that begins with a dash. */
 static bool
 is_option(struct slice w)
 {
@@ -307,7 +307,7 @@ is_option(struct slice w)
 	return w.p[1] == '-' || (w.len == 2 && isalpha((unsigned char)w.p[1]));
 }
 
-/* Notes w, which is a part of whole: all of it, or what follows its first `from`. */
+/* Redacts w, a part of whole: all of it, or only the text after its first character `from`. */
 static void
 redact_word(struct slice whole, struct slice w, char from, struct secret_ranges *ranges)
 {
@@ -317,13 +317,13 @@ redact_word(struct slice whole, struct slice w, char from, struct secret_ranges 
 		const char *found = memchr(w.p, from, w.len);
 
 		if (found == NULL)
-			return;		/* a user's name alone: the password is asked for */
+			return;		/* a user name alone: the program asks for the password */
 		start = (size_t)(found - whole.p) + 1;
 	}
 	secret_ranges_add(ranges, start, end);
 }
 
-/* An option of a command that has some of its own that carry secrets. */
+/* Reads an option of a command that has options of its own with secrets. */
 static void
 read_option(struct words *state, struct slice whole, struct slice w, struct secret_ranges *ranges)
 {
@@ -338,7 +338,7 @@ read_option(struct words *state, struct slice whole, struct slice w, struct secr
 		state->option = o;
 }
 
-/* One word without the quotes around it. whole: the argument that it stands in. */
+/* Reads one word without the quotes around it. whole: the argument that contains it. */
 static void
 read_word(struct words *state, struct slice whole, struct slice w, int depth, struct secret_ranges *ranges)
 {
@@ -379,7 +379,7 @@ read_word(struct words *state, struct slice whole, struct slice w, int depth, st
 	} else if (state->is_wrapper) {
 		struct words next;
 
-		/* Its own options' values stand before the command: take what we know. */
+		/* The values of its own options precede the command: only a known command is taken. */
 		set_command(&next, w);
 		if (next.is_shell || next.has_options)
 			*state = next;
@@ -389,7 +389,7 @@ read_word(struct words *state, struct slice whole, struct slice w, int depth, st
 	}
 }
 
-/* Words of a shell's text t, which is a part of whole. */
+/* Reads the words of the shell script t, which is a part of whole. */
 static void
 read_script(struct slice whole, struct slice t, int depth, struct secret_ranges *ranges)
 {
@@ -401,7 +401,7 @@ read_script(struct slice whole, struct slice t, int depth, struct secret_ranges 
 		char quote;
 
 		if (t.p[i] == '\\' && i + 1 < t.len && t.p[i + 1] == '\n') {
-			i += 2;			/* the line goes on */
+			i += 2;			/* the line continues */
 			continue;
 		}
 		if (is_blank(t.p[i]) || strchr(";|&()`", t.p[i]) != NULL) {
@@ -417,7 +417,7 @@ read_script(struct slice whole, struct slice t, int depth, struct secret_ranges 
 				i += i < t.len;
 			} else if (c == '"' || c == '\'') {
 				end = quoted_end(t, i, c, false);
-				if (end < t.len)	/* else it's prose, or cut off */
+				if (end < t.len)	/* otherwise it is prose, or truncated */
 					i = end + 1;
 			}
 		}
@@ -435,11 +435,11 @@ read_script(struct slice whole, struct slice t, int depth, struct secret_ranges 
 
 /* ---- arguments ---- */
 
-/* Can there be anything to find? Quick, and true for every argument that patterns would change. */
+/* A quick test whether an argument may contain a secret: true for each one that the patterns would change. */
 static bool
 is_suspect(const char *s)
 {
-	/* By first letter; what the tables of secret.c hold has one of these in it. */
+	/* Indexed by first letter. Every entry of the tables in secret.c contains one of these. */
 	static const char *const marks['z' + 1][8] = {
 		[':'] = { "://" },
 		['a'] = { "auth", "accessid" },
@@ -454,7 +454,7 @@ is_suspect(const char *s)
 		['s'] = { "secret", "sig", "sk-" },
 		['t'] = { "token" },
 		['x'] = { "xoxb-", "xoxp-" },
-		[' '] = { " " }, ['\n'] = { "\n" },	/* a script: its words need a look */
+		[' '] = { " " }, ['\n'] = { "\n" },	/* may be a script, whose words must be read */
 	};
 
 	for (; *s != '\0'; s++) {
@@ -474,13 +474,13 @@ is_suspect(const char *s)
 	return false;
 }
 
-/* By the shipped patterns; i: of argv. state is of the arguments before. */
+/* Applies the shipped patterns to argument i. state: of the arguments before it. */
 static void
 find_builtin(struct words *state, struct slice t, size_t i, struct secret_ranges *ranges)
 {
 	bool suspect = is_suspect(t.p);
 
-	/* Most arguments: neither they nor what came before give reason to look closer. */
+	/* Most arguments: neither they nor the ones before can contain or announce a secret. */
 	if (i > 0 && !suspect && !state->expects_secret && !state->expects_script &&
 	    state->option == NULL && !state->is_shell && !state->is_wrapper && !state->has_options)
 		return;

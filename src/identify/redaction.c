@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * redaction: what the user says of arguments: own patterns, and how much is kept at all.
+ * redaction: the user's settings for arguments: patterns of their own, and how many arguments are kept.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,22 +15,22 @@
 #include "identify/secret_ranges.h"
 
 #define SECRET_GROUP "secret"
-#define PARTS_MAX 64		/* named groups of a pattern; it has no more */
-#define FINDS_MAX 256		/* in an argument; one with more goes from there to its end */
-#define STRIKES_MAX 3		/* see redaction_find() */
-#define HASH_BYTES 16		/* that are shown: enough that no two texts meet by chance */
+#define PARTS_MAX 64		/* most named groups that a pattern can have */
+#define FINDS_MAX 256		/* matches in an argument; after the last one, the rest of it is redacted */
+#define STRIKES_MAX 3		/* slow searches after which the rest is redacted unread: redaction_find() */
+#define HASH_BYTES 16		/* bytes of the hash that are kept: enough to avoid collisions */
 #define HASH_SIZE (sizeof(REDACT_HASH_PREFIX) + 2 * HASH_BYTES)
 
 struct user_pattern {
 	struct pattern *pattern;	/* owned */
-	size_t secret;			/* index of that group; PARTS_MAX: it has none */
+	size_t secret;			/* index of the group SECRET_GROUP; PARTS_MAX: none */
 };
 
 struct redaction {
 	bool has_builtin;
 	enum redact_keep keep;
 	char *salt;			/* owned; NULL none */
-	EVP_MD *sha256;			/* owned; NULL where no hash is kept */
+	EVP_MD *sha256;			/* owned; NULL unless keep is REDACT_KEEP_HASH */
 	struct user_pattern *patterns;	/* owned */
 	size_t n;
 };
@@ -76,7 +76,7 @@ redaction_new(const struct redaction_options *o, struct redaction **ret, char *e
 		redaction_free(r);
 		return -ENOMEM;
 	}
-	/* Here, since it reads OpenSSL's configuration and takes a millisecond the first time. */
+	/* Fetched here, since the first fetch reads OpenSSL's configuration and takes a millisecond. */
 	if (r->keep == REDACT_KEEP_HASH && (r->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) == NULL) {
 		snprintf(error, error_size, "this system's OpenSSL gives no SHA-256 to hash arguments with");
 		redaction_free(r);
@@ -121,7 +121,7 @@ is_inside_char(struct slice t, size_t i)
 	return i < t.len && ((unsigned char)t.p[i] & 0xc0) == 0x80;
 }
 
-/* Whole characters: a pattern knows bytes only, and half a character is no text. */
+/* Extends the range to whole characters: patterns match bytes, but the result must be valid UTF-8. */
 static void
 add_chars(struct slice t, size_t start, size_t end, struct secret_ranges *ranges)
 {
@@ -143,7 +143,7 @@ add_part(struct slice t, struct pattern_part part, struct secret_ranges *ranges)
 	add_chars(t, start, start + part.len, ranges);
 }
 
-/* All that one pattern finds; false where it took too long. */
+/* Adds every match of one pattern; false where the search took too long. */
 static bool
 find_all(const struct user_pattern *u, struct slice t, struct secret_ranges *ranges)
 {
@@ -186,7 +186,7 @@ redaction_drops(const struct redaction *r)
 	return r != NULL && r->keep != REDACT_KEEP_ALL;
 }
 
-/* False without memory. Each text is hashed with its NUL, so that no two lists are the same bytes. */
+/* Hashes each argument with its NUL, so that no two lists are the same bytes. False without memory. */
 static bool
 hash_of(const struct redaction *r, const char **argv, size_t argc, unsigned char out[EVP_MAX_MD_SIZE])
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Reads just enough of the shell's language to tell commands from what stands around them: quotes,
- * substitutions, redirections, assignments, comments and the words of control structures.
+ * script: parses just enough of the shell's language to separate commands from quotes, substitutions,
+ * redirections, assignments, comments and the words of control structures.
  */
 #include "identify/script.h"
 
@@ -16,12 +16,12 @@
 #define PIPELINE_MAX 3		/* tools in a name */
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A command that is told by what follows these, as in "if ! time bwa index". */
+/* Words that precede the command to name, as in "if ! time bwa index". */
 static const char *const introductions[] = {
 	"time", "exec", "if", "elif", "then", "else", "while", "until", "do", "!", "{", "}", "command", "builtin",
 };
 
-/* Commands that do no work of their own; what they take is no command. */
+/* Commands that do no work of their own, and whose arguments are no commands. */
 static const char *const prologues[] = {
 	"set", "source", ".", ":", "export", "cd", "pushd", "popd", "mkdir", "echo", "printf", "module",
 	"trap", "ulimit", "umask", "for", "case", "esac", "in", "select", "function", "true", "false",
@@ -33,7 +33,7 @@ static const char *const prologues[] = {
 /* The words of one command, without their quotes. */
 struct words {
 	char text[SCRIPT_MAX + 2];
-	char *out;		/* where the next one goes */
+	char *out;		/* end of the words so far */
 	const char *at[WORDS_MAX];
 	size_t n;
 };
@@ -48,7 +48,7 @@ is_one_of(const char *word, size_t len, const char *const *list, size_t n)
 	return false;
 }
 
-/* Behind the quote that closes the one at s, or the end. */
+/* Returns the text after the quote that closes the one at s, or the end. */
 static const char *
 skip_quotes(const char *s)
 {
@@ -59,7 +59,7 @@ skip_quotes(const char *s)
 	return *s != '\0' ? s + 1 : s;
 }
 
-/* Behind the parenthesis that closes the one before s, or the end. */
+/* Returns the text after the parenthesis that closes the one before s, or the end. */
 static const char *
 skip_parentheses(const char *s)
 {
@@ -87,7 +87,7 @@ skip_blanks(const char *s)
 	return s;
 }
 
-/* Reads the word at *at to w->out, which moves. NULL where none begins. */
+/* Reads the word at *at into w->out and advances both. Returns the word, or NULL where none begins. */
 static const char *
 read_word(struct words *w, const char **at)
 {
@@ -107,7 +107,7 @@ read_word(struct words *w, const char **at)
 			quote = '\0';
 			s++;
 		} else if (quote != '\'' && *s == '$' && s[1] == '(') {
-			*w->out++ = '$';	/* what it puts here, nobody knows */
+			*w->out++ = '$';	/* marks a value that is not known */
 			s = skip_parentheses(s + 2);
 		} else if (quote != '\'' && *s == '`') {
 			*w->out++ = '$';
@@ -123,7 +123,7 @@ read_word(struct words *w, const char **at)
 	return begin;
 }
 
-/* VAR=value before a command. */
+/* Returns whether word is VAR=value, as before a command. */
 static bool
 is_assignment(const char *word)
 {
@@ -134,7 +134,7 @@ is_assignment(const char *word)
 	return n > 0 && !isdigit((unsigned char)word[0]) && (word[n] == '=' || (word[n] == '+' && word[n + 1] == '='));
 }
 
-/* Steps over the redirection at *at, with its target. False where there is none. */
+/* Skips the redirection at *at and its target. Returns false where there is none. */
 static bool
 read_redirection(struct words *w, const char **at)
 {
@@ -158,7 +158,7 @@ read_redirection(struct words *w, const char **at)
 	return true;
 }
 
-/* Reads one command at *at, which moves behind it. */
+/* Reads one command at *at and advances past it. */
 static void
 read_command(struct words *w, const char **at)
 {
@@ -182,7 +182,7 @@ read_command(struct words *w, const char **at)
 	}
 }
 
-/* Names the command; false where it is no tool, or is not told by its words. */
+/* Names the command; false where it is no tool, or cannot be named from its words. */
 static bool
 name_command(const struct ruleset *rules, const struct words *w, const char *at, char *name, size_t name_size)
 {
@@ -196,7 +196,7 @@ name_command(const struct ruleset *rules, const struct words *w, const char *at,
 	return tool_name(rules, &s, name, name_size, NULL);
 }
 
-/* To the command behind "if !", "time -p" and the like. */
+/* Skips "if !", "time -p" and other words before a command. */
 static const char *
 skip_introductions(const char *at)
 {

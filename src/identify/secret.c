@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * secret: which names, headers, options and shapes of text stand for a secret.
+ * secret: which names, headers, options and shapes of text indicate a secret.
  */
 #include "identify/secret.h"
 
@@ -12,26 +12,26 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A name is secret when its last word is one of these, or ends in one marked "*". */
+/* A name is secret if its last word is one of these, or ends in one that is marked "*". */
 static const char *const secret_words[] = {
 	"*password", "*passwd", "*passphrase", "*apikey", "*secretkey", "*accesskey", "*token",
 	"*secret", "storepass", "keypass", "sshpass", "passin", "passout", "pwd",
 };
 
-/* Or when its last word is "key" and the one before is one of these. */
+/* A name is secret if its last word is "key" and the word before is one of these. */
 static const char *const secret_key_words[] = {
 	"api", "secret", "access", "account", "storage", "private", "encryption", "signing", "auth",
 	"master", "shared", "subscription",
 };
 
-/* Names of things about tokens and secrets, or of switches: never secret. */
+/* Names that describe tokens and secrets, or are switches: never secret. */
 static const char *const harmless[] = {
 	"pwd", "oldpwd", "pad-token", "bos-token", "eos-token", "unk-token", "sep-token",
 	"cls-token", "mask-token", "stop-token", "end-token", "no-password", "no-token",
 	"no-passphrase",
 };
 
-/* Query parameters of signed URLs, and what a URL calls a key. */
+/* Query parameters with signatures and keys of URLs. */
 static const char *const query_names[] = {
 	"signature", "x-amz-signature", "x-goog-signature", "sig", "key", "auth", "code",
 	"access_key", "credential", "x-amz-credential", "googleaccessid", "awsaccesskeyid",
@@ -43,7 +43,7 @@ static const char *const headers[] = {
 	"x-access-token", "x-goog-api-key", "x-amz-security-token",
 };
 
-/* Tokens that say what they are. */
+/* Tokens that their prefix identifies. */
 static const struct {
 	const char *prefix;
 	size_t min_len;
@@ -74,7 +74,7 @@ slice_equals(struct slice s, const char *word)
 	return strlen(word) == s.len && strncasecmp(s.p, word, s.len) == 0;
 }
 
-/* Names that differ only in "-" and "_" are the same. */
+/* Compares names, ignoring case; "-", "_" and "." in s are the same. */
 static bool
 name_equals(struct slice s, const char *word)
 {
@@ -97,7 +97,7 @@ name_in(struct slice s, const char *const *list, size_t n)
 	return false;
 }
 
-/* The part of s after the last separator of words; *ret_rest is what is before it. */
+/* Returns the part of s after its last word separator; *ret_rest is the part before it. */
 static struct slice
 last_word(struct slice s, struct slice *ret_rest)
 {
@@ -109,7 +109,7 @@ last_word(struct slice s, struct slice *ret_rest)
 	return (struct slice){ s.p + start, s.len - start };
 }
 
-/* Does a word of s begin with "secret", and the name not end in what is about a secret? */
+/* Returns whether a word of s begins with "secret", unless s ends in a word such as "file" or "id". */
 static bool
 is_about_secret(struct slice s)
 {
@@ -146,7 +146,7 @@ secret_name(struct slice s)
 	}
 	if (s.len < 3 || s.len > NAME_MAX_LEN || name_in(s, harmless, COUNT(harmless)))
 		return false;
-	if (is_option && name_equals(s, "private-key"))		/* of ssh and ansible: a path */
+	if (is_option && name_equals(s, "private-key"))		/* a path, for ssh and ansible */
 		return false;
 	if (is_about_secret(s))
 		return true;
@@ -194,7 +194,7 @@ slice_is_command(struct slice command, const char *pattern)
 {
 	size_t n;
 
-	if (command.len == 0 || command.p[0] != pattern[0])	/* nearly always */
+	if (command.len == 0 || command.p[0] != pattern[0])	/* the common case */
 		return false;
 	n = strlen(pattern);
 	if (pattern[n - 1] == '*')

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * secret_ranges: added in any order, sorted once, and replaced in one pass.
+ * secret_ranges: ranges are added in any order, sorted once, and replaced in one pass.
  */
 #include "identify/secret_ranges.h"
 
@@ -25,7 +25,7 @@ secret_ranges_add(struct secret_ranges *ranges, size_t start, size_t end)
 		ranges->s[ranges->n++] = (struct secret_range){ start, end };
 		return;
 	}
-	/* No room: everything from the earliest of the last one and this one goes. */
+	/* No room: redact from the earlier of the last range and this one to the end. */
 	if (start < ranges->s[SECRET_RANGES_MAX - 1].start)
 		ranges->s[SECRET_RANGES_MAX - 1].start = start;
 	ranges->s[SECRET_RANGES_MAX - 1].end = ranges->len;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * secret_ranges: the parts of one argument that are redacted; shared by the files that find them.
+ * secret_ranges: the parts of one argument to redact, shared by the files that find them.
  */
 #ifndef SLUICE_IDENTIFY_SECRET_RANGES_H
 #define SLUICE_IDENTIFY_SECRET_RANGES_H
@@ -9,7 +9,7 @@
 
 #include "identify/secret.h"
 
-#define SECRET_RANGES_MAX	64	/* an argument with more secrets goes from there to its end */
+#define SECRET_RANGES_MAX	64	/* with more secrets, the rest of the argument is redacted */
 
 struct arena;
 struct redaction;
@@ -21,23 +21,25 @@ struct secret_range {
 struct secret_ranges {
 	struct secret_range s[SECRET_RANGES_MAX];
 	size_t n;
-	size_t len;	/* of the whole argument */
+	size_t len;	/* bytes of the whole argument */
 };
 
+/* Empties ranges, for an argument of len bytes. */
 void secret_ranges_init(struct secret_ranges *ranges, size_t len);
-/* In any order, and they may overlap; an empty one is none. */
+/* Adds a range; ranges may overlap and be added in any order, and an empty one is ignored. */
 void secret_ranges_add(struct secret_ranges *ranges, size_t start, size_t end);
 
-/* text with each range replaced by REDACTED, in a; or REDACTED alone where a is full. */
+/* Returns text with each range replaced by REDACTED, as a string in a; where a is full, REDACTED alone. */
 const char *secret_ranges_replace(const char *text, struct secret_ranges *ranges, struct arena *a);
 
 /*
- * redaction.c: what the user's own patterns find. *strikes counts the searches that took too long:
- * such an argument goes as a whole, and after a few of them all that are left do, unread.
+ * Adds the matches of the user's own patterns (redaction.c). *strikes counts the searches that took too
+ * long: such an argument is redacted as a whole, and after a few of them all others are too, unread.
  */
 void redaction_find(const struct redaction *r, struct slice t, unsigned *strikes, struct secret_ranges *ranges);
-/* Do the shipped patterns count, and are there others? NULL: only they. */
+/* Returns whether the shipped patterns are in use; true for NULL. */
 bool redaction_has_builtin(const struct redaction *r);
+/* Returns whether the user has patterns of their own; false for NULL. */
 bool redaction_has_patterns(const struct redaction *r);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tool: what a person calls a program, from its exe, arguments and comm.
+ * tool: the name that a user would give a program, from its exe, arguments and comm.
  *
- * Layers come off one by one: an interpreter gives its place to the script that it runs, that to
- * its own rule. Rules say what belongs to which layer.
+ * Layers are removed one by one: an interpreter is replaced by the script that it runs, and that by the
+ * name in its own rule. The rules define what belongs to which layer.
  */
 #include "identify/tool.h"
 
@@ -20,19 +20,19 @@
 #define NESTING_MAX	4	/* python3 -> /usr/bin/R -> ...: interpreters of interpreters */
 #define LINE_SIZE	(TOOL_BASE_SIZE + 1 + SUBCOMMAND_MAX + 1)
 
-/* What is being named: a name and the arguments that belong to it. Changes as layers come off. */
+/* The program being named: a name and its arguments, which change as layers are removed. */
 struct naming {
 	const struct tool_rules *rules;	/* may be NULL */
 	struct subject *s;
 	char base[TOOL_BASE_SIZE];
-	const char *const *args;	/* behind the name itself */
+	const char *const *args;	/* arguments after the name */
 	size_t n;
-	const char *how;		/* base was found */
-	const struct tool_key *key;	/* of the rule that holds; NULL: none */
-	struct tool_script script;	/* what it runs, if it is an interpreter */
+	const char *how;		/* source of base: exe, argv0, interpreter ... */
+	const struct tool_key *key;	/* key of the rule that holds; NULL: none */
+	struct tool_script script;	/* script that base runs, if it is an interpreter */
 };
 
-/* A plain word, as subcommands are: not a path, a number, an assignment or a file name's worth of text. */
+/* Returns whether arg is a plain word, as subcommands are: no path, number, assignment or long text. */
 static bool
 is_subcommand(const char *arg)
 {
@@ -60,8 +60,8 @@ is_listed(const char *word, const char *const *list)
 }
 
 /*
- * The index of the rule's subcommand in args; n: there is none. It is found behind options that
- * nobody told us of, too: one word after each may be its value, if it cannot be the subcommand.
+ * Returns the index of the rule's subcommand in args, or n: none. It may follow options that the rule
+ * does not list: one word after each may be its value, if that word cannot be the subcommand.
  */
 static size_t
 find_subcommand(const struct tool_rule *rule, const char *const *args, size_t n)
@@ -90,7 +90,7 @@ find_subcommand(const struct tool_rule *rule, const char *const *args, size_t n)
 	return n;
 }
 
-/* Where the arguments of what an interpreter runs begin, or of the program itself. */
+/* Returns the index of the first argument of the script that an interpreter runs, or else of the program. */
 static size_t
 inner_args(const struct naming *n)
 {
@@ -110,7 +110,7 @@ set_words(struct naming *n)
 		w->class = n->script.name;
 }
 
-/* Does the key's rule hold? Its conditions see the words as the rule itself would take them apart. */
+/* Returns whether the rule holds. Its conditions see the words as the rule itself would parse them. */
 static bool
 holds(struct naming *n, const struct tool_rule *rule)
 {
@@ -130,7 +130,7 @@ holds(struct naming *n, const struct tool_rule *rule)
 	return result;
 }
 
-/* Of a name's rules the first that holds. is_cut: the name lost its version, and rules must allow that. */
+/* Returns the name's first rule that holds. is_cut: the version was removed, which the rule must allow. */
 static const struct tool_key *
 first_holding(struct naming *n, const struct tool_key *k, bool is_cut)
 {
@@ -139,7 +139,7 @@ first_holding(struct naming *n, const struct tool_key *k, bool is_cut)
 	return k;
 }
 
-/* What the interpreter of that name, if it is one, runs: its rules may ask. */
+/* Finds the script that the interpreter of that name, if it is one, runs: its rules may depend on it. */
 static bool
 look_inside(struct naming *n, const struct tool_key *k, bool is_cut)
 {
@@ -157,8 +157,8 @@ keys_of(const struct naming *n, const char *name)
 }
 
 /*
- * The rule for n->base, which loses what does not belong to the name: python3.11 is python,
- * bwa-mem2.avx2 bwa-mem2.
+ * Returns the rule for n->base, and cuts suffixes off it that are not part of the name: python3.11 is
+ * python, bwa-mem2.avx2 is bwa-mem2.
  */
 static const struct tool_key *
 find_key(struct naming *n)
@@ -168,7 +168,7 @@ find_key(struct naming *n)
 
 	n->script = (struct tool_script){ .kind = SCRIPT_NONE };
 	if (exact != NULL && exact->rule->when == NULL && exact->rule->runs == NULL)
-		return exact;		/* as most are */
+		return exact;		/* the common case */
 	strcpy(cut, n->base);
 	tool_base_cut_cpu(cut);
 	tool_base_cut_version(cut, false);
@@ -190,7 +190,7 @@ find_key(struct naming *n)
 	return k;
 }
 
-/* The file, module, jar or class that an interpreter runs takes the interpreter's place. */
+/* Replaces the interpreter by the file, module, jar or class that it runs. */
 static void
 enter_script(struct naming *n)
 {
@@ -210,7 +210,7 @@ enter_script(struct naming *n)
 	n->n -= n->script.next;
 }
 
-/* The rule for what java(1) runs: by the class or the jar, else by the name that was made of it. */
+/* Returns the rule for the program that java(1) runs: by class or jar, else by the name derived from it. */
 static const struct tool_key *
 find_java_key(struct naming *n)
 {
@@ -228,7 +228,7 @@ find_java_key(struct naming *n)
 	return k;
 }
 
-/* A rule without a name of its own comes before the one that was found, if it does in the files. */
+/* A rule without a name of its own takes precedence if it precedes the found one in the files. */
 static void
 find_general(struct naming *n)
 {
@@ -241,7 +241,7 @@ find_general(struct naming *n)
 		n->key = k;
 }
 
-/* busybox gives its place to the applet that argv[0], or else the first argument, names. */
+/* Replaces busybox by the applet that argv[0], or else the first argument, names. */
 static void
 enter_applet(struct naming *n, const char *argv0)
 {
@@ -261,7 +261,7 @@ enter_applet(struct naming *n, const char *argv0)
 	n->n -= is_first_arg;
 }
 
-/* Takes the name that the file, the arguments or the kernel give. False: there is none. */
+/* Takes the name from the file, the arguments or the kernel. Returns false where there is none. */
 static bool
 start(struct naming *n, const struct ruleset *rules, struct subject *s)
 {
@@ -295,7 +295,7 @@ start(struct naming *n, const struct ruleset *rules, struct subject *s)
 	return n->base[0] != '\0';
 }
 
-/* Steps over the interpreter without giving up its name. */
+/* Skips the arguments up to the script's, and keeps the interpreter's name. */
 static void
 keep_interpreter(struct naming *n)
 {
@@ -305,7 +305,7 @@ keep_interpreter(struct naming *n)
 	n->script.kind = SCRIPT_NONE;
 }
 
-/* Takes off layer by layer, down to the rule that names the program. */
+/* Removes layer by layer, down to the rule that names the program. */
 static void
 find_rule(struct naming *n)
 {
@@ -313,7 +313,7 @@ find_rule(struct naming *n)
 		n->key = find_key(n);
 		if (n->script.kind < SCRIPT_FILE || depth == NESTING_MAX)
 			break;
-		/* A rule for this script by its interpreter's name, or conditions that do not hold. */
+		/* The rule names this script by its interpreter, or the conditions do not hold. */
 		if (n->key == NULL || n->key->rule->runs == NULL) {
 			keep_interpreter(n);
 			break;
@@ -327,7 +327,7 @@ find_rule(struct naming *n)
 	find_general(n);
 }
 
-/* One line of text, as it is made. */
+/* A line of text under construction. */
 struct line {
 	char text[LINE_SIZE];
 	size_t len;
@@ -344,7 +344,7 @@ append(struct line *l, const char *text, size_t max)
 	l->len += n;
 }
 
-/* What stands for a name in braces. */
+/* Returns the value of a name in braces. */
 static bool
 template_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
@@ -378,7 +378,7 @@ template_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 	return true;
 }
 
-/* The name that the rule gives: the template with most names in it that are all known. */
+/* Writes the rule's name: the first of its templates whose names are all known, or else the base name. */
 static void
 fill_templates(struct naming *n, struct line *line)
 {
@@ -403,7 +403,7 @@ write_line(struct line *l, char *tool, size_t tool_size)
 	text_escape(l->text, l->len, tool, tool_size, NULL);
 }
 
-/* As the rule says, which holds. */
+/* Writes the name by the rule that holds. */
 static void
 name_by_rule(struct naming *n, struct line *line, struct tool_reason *ret)
 {
@@ -446,7 +446,7 @@ tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t 
 	bool is_known;
 
 	line.len = 0;
-	/* Where there are arguments, what they do not say is known to be nothing. */
+	/* With arguments, a word that is not among them is known to be "", not unknown. */
 	s->words = s->argv != NULL ? (struct subject_words){ "", "", "", "" } : (struct subject_words){ 0 };
 	s->tool = NULL;
 	s->is_tool = false;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tool_base: base names of programs, and what is cut off them.
+ * tool_base: base names of programs, and suffixes that are cut off them.
  */
 #include "identify/tool_base.h"
 

@@ -1,12 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tool_script: what an interpreter, or java(1), was asked to run.
+ * tool_script: the script, module, jar or class that an interpreter or java(1) runs.
  */
 #include "identify/tool_script.h"
 
 #include <string.h>
 
-/* Is word, up to len bytes, in list (may be NULL)? */
+/* Returns whether the first len bytes of word are an entry of list, which may be NULL. */
 static bool
 is_listed(const char *word, size_t len, const char *const *list)
 {
@@ -17,14 +17,14 @@ is_listed(const char *word, size_t len, const char *const *list)
 	return false;
 }
 
-/* Where the reading of options stands. */
+/* The state of reading the options. */
 struct options {
 	const struct tool_interpreter *in;
 	const char *const *args;
 	size_t n, i;
 };
 
-/* One option that starts with "--" or "+", at o->i, which moves over the option's value. */
+/* Reads the option at o->i, which starts with "--" or "+", and skips its value. True: *ret is set. */
 static bool
 read_long_option(struct options *o, struct tool_script *ret)
 {
@@ -47,7 +47,7 @@ read_long_option(struct options *o, struct tool_script *ret)
 	return false;
 }
 
-/* One bundle of single-letter options, likewise. */
+/* Reads a bundle of single-letter options at o->i. True: the search is over, and *ret is set if it found one. */
 static bool
 read_bundle(struct options *o, struct tool_script *ret)
 {
@@ -136,7 +136,7 @@ find_java(const struct tool_interpreter *in, const char *const *args, size_t n)
 		}
 		if (arg[0] == '-')
 			i += is_listed(arg, len, in->long_value);
-		else if (arg[0] != '@' && arg[0] != '\0')	/* @file holds more options */
+		else if (arg[0] != '@' && arg[0] != '\0')	/* @file contains more options */
 			return (struct tool_script){ SCRIPT_CLASS, arg, i + 1 };
 	}
 	return none;
@@ -172,7 +172,7 @@ base_from_file(const char *path, char base[TOOL_BASE_SIZE])
 	size_t len;
 
 	tool_base_set_path(base, path);
-	/* python3 pkg/__main__.py is the package. */
+	/* python3 pkg/__main__.py runs the package. */
 	if (strcmp(base, "__main__.py") == 0 && strlen(path) > strlen(base) + 1) {
 		const char *end = tool_base_of(path, &len) - 1, *start;
 
@@ -191,7 +191,7 @@ base_from_file(const char *path, char base[TOOL_BASE_SIZE])
 	}
 }
 
-/* A jar's name, without what its build added. */
+/* Writes a jar's name without the suffixes of its build. */
 static void
 base_from_jar(const char *path, char base[TOOL_BASE_SIZE])
 {
@@ -205,7 +205,7 @@ base_from_jar(const char *path, char base[TOOL_BASE_SIZE])
 	tool_base_cut_version(base, true);
 }
 
-/* A class's name without its package; java(1) also takes a .java file. */
+/* Writes a class's name without its package; java(1) also accepts a .java file. */
 static void
 base_from_class(const char *class, char base[TOOL_BASE_SIZE])
 {

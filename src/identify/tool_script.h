@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tool_script: what an interpreter, or java(1), was asked to run. Private to tool.
+ * tool_script: the script, module, jar or class that an interpreter or java(1) runs. Private to tool.
  */
 #ifndef SLUICE_IDENTIFY_TOOL_SCRIPT_H
 #define SLUICE_IDENTIFY_TOOL_SCRIPT_H
@@ -12,10 +12,10 @@
 #include "model/tool_rules.h"
 
 enum tool_script_kind {
-	SCRIPT_NONE,		/* interactive, from stdin, or only options */
-	SCRIPT_INLINE,		/* on the command line */
-	SCRIPT_UNNAMED,		/* a file that nothing but an open descriptor names */
-	SCRIPT_FILE,		/* from here on name says which */
+	SCRIPT_NONE,		/* interactive, read from stdin, or only options */
+	SCRIPT_INLINE,		/* given on the command line: -c */
+	SCRIPT_UNNAMED,		/* a file that only an open descriptor names */
+	SCRIPT_FILE,		/* for this and the following kinds, name is set */
 	SCRIPT_MODULE,
 	SCRIPT_JAR,
 	SCRIPT_CLASS,
@@ -23,18 +23,18 @@ enum tool_script_kind {
 
 struct tool_script {
 	enum tool_script_kind kind;
-	const char *name;	/* in args */
-	size_t next;		/* the arguments behind it start here */
-	char letter;		/* INLINE: the option */
+	const char *name;	/* points into args */
+	size_t next;		/* index of the first argument after it */
+	char letter;		/* SCRIPT_INLINE: the option's letter */
 };
 
-/* args: behind the interpreter's own name. */
+/* Finds the script among the n arguments after the interpreter's own name. The result points into args. */
 struct tool_script tool_script_find(const struct tool_interpreter *in, const char *const *args, size_t n);
 
-/* What to call it, of one that has a name. */
+/* Writes the base name of a script that has a name. */
 void tool_script_base(const struct tool_script *script, char base[TOOL_BASE_SIZE]);
 
-/* A path that names an open file of the process and nothing that outlives it. */
+/* Returns whether path names an open file of the process, which means nothing after its end. */
 bool tool_script_is_fd(const char *path);
 
 #endif

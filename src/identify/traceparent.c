@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 and nothing like it.
+ * traceparent: parses 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 strictly.
  */
 #include "identify/traceparent.h"
 
@@ -8,13 +8,13 @@
 #include <string.h>
 
 enum {
-	TRACE_AT = 3,		/* behind the version and its dash */
+	TRACE_AT = 3,		/* after the version and its dash */
 	SPAN_AT = TRACE_AT + 33,
 	FLAGS_AT = SPAN_AT + 17,
 	LENGTH = FLAGS_AT + 2,
 };
 
-/* n digits of lower case; *ret_zero: all of them are 0. */
+/* Returns whether s begins with n lower-case hex digits. *ret_zero: all of them are 0. */
 static bool
 is_hex(const char *s, size_t n, bool *ret_zero)
 {
