@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The sockets of container runtimes: asked as the account that the agent has become, and told of in
- * the log where that may not ask.
+ * containers: the sockets of container runtimes, which are asked with the privileges of the agent's
+ * account; changes of their state are logged, including a refusal for lack of permission.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "daemon/state.h"
 #include "runtime/container_resolver.h"
 
-#define ASK_AGAIN_EACH_S 10	/* a socket without answer is left alone for longer */
+#define ASK_AGAIN_EACH_S 10	/* the resolver waits longer for a socket that does not answer */
 
 _Static_assert((int)CONFIG_SOCKETS_MAX == (int)CONTAINER_RESOLVER_SOCKETS, "all that can be configured can be asked");
 
-/* Once for each change. */
+/* Logs the state of socket i once for each change. */
 static void
 tell(struct daemon *d, size_t i, int state)
 {

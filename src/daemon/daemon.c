@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The daemon's start, loop and end. The order of the start is the order of privileges: as root the
- * configuration and secrets are read, the sockets bound, the probes loaded and the processes met
- * that run already; then all but what is still needed is given up; and only then come the threads
- * (librdkafka's, the spool's) and whatever talks to the network.
+ * The daemon's start, loop and end. Privileges dictate the order of the start: as root it reads the
+ * configuration and secrets, binds the sockets, loads the probes and discovers the running processes;
+ * then it drops all privileges but the few still needed; only then does it start threads (librdkafka's,
+ * the spool's) and open network connections.
  */
 #include "daemon/daemon.h"
 
@@ -27,14 +27,14 @@
 #include "kafka/kafka.h"
 
 #define TICK_MS 100
-#define TICK_IDLE_MS 500		/* while nothing waits in the spool */
+#define TICK_IDLE_MS 500		/* while the spool is empty */
 #define QUIET_TICKS 20
 #define MMAP_BYTES (128 << 10)
 #define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
 
-/* Does any record wait, handed out or not? */
+/* Returns whether the spool holds no record, including those handed to the output but not yet delivered. */
 static bool
 is_spool_empty(const struct daemon *d)
 {
@@ -82,7 +82,10 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 	set_pace(d, d->quiet_ticks >= QUIET_TICKS);
 }
 
-/* 0 also where there are to be none. -EADDRINUSE is no reason to see nothing of this host: it is tried again. */
+/*
+ * Opens the metrics, unless they are off. An address in use does not stop the agent: it is logged and
+ * tried again.
+ */
 static int
 open_metrics(struct daemon *d)
 {
@@ -94,7 +97,7 @@ open_metrics(struct daemon *d)
 	if (strcmp(d->config->metrics, "off") == 0)
 		return 0;
 	r = http_open(d->base, &o, daemon_fill_status, d, &d->http, error, sizeof(error));
-	/* Anybody may take a port before us. */
+	/* Any program may have taken the port before. */
 	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
 		if (d->metrics_retry_ns == 0)
 			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
@@ -118,7 +121,7 @@ on_second(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	daemon_watch_delivery(d);
 	daemon_watch_containers(d);
-	/* What a burst of processes or records took is free again, but in pieces that malloc(3) keeps. */
+	/* Memory of a past burst of processes or records is free, but malloc(3) keeps it until it is trimmed. */
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);
 	if (d->metrics_retry_ns != 0 && clock_ns(CLOCK_BOOTTIME) >= d->metrics_retry_ns)
@@ -147,7 +150,7 @@ on_stop_signal(evutil_socket_t signo, short what, void *arg)
 	struct daemon *d = arg;
 
 	(void)what;
-	if (d->is_stopping) {		/* asked twice: now */
+	if (d->is_stopping) {		/* a second signal: stop at once */
 		on_drained(false, d);
 		return;
 	}
@@ -188,7 +191,7 @@ open_events(struct daemon *d)
 	return 0;
 }
 
-/* The sockets that others ask at: bound as root, served as whoever we become. */
+/* Opens the control socket and the metrics: bound as root, served as the agent's account. */
 static int
 open_doors(struct daemon *d)
 {
@@ -254,7 +257,7 @@ open_agent(struct daemon *d)
 	char error[768];
 
 	o.agent.redaction = &redaction;
-	privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid);	/* checked before: it is there */
+	privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid);	/* checked by daemon_open_spool() */
 	if (agent_open_host(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "probes.open", "%s", error);
 		return -1;
@@ -289,9 +292,9 @@ is_permitted(cap_value_t capability)
 }
 
 /*
- * CAP_BPF: new rules will be new maps, and before 6.1 every call on a map or an iterator asks for it.
- * A container's runtime that knows no CAP_BPF gives CAP_SYS_ADMIN in its place, which is too much to
- * keep where descriptors suffice.
+ * Returns the capabilities to keep. CAP_BPF: new rules need new maps, and before 6.1 every call on a map
+ * or an iterator needs it. A container runtime that does not know CAP_BPF grants CAP_SYS_ADMIN instead,
+ * which is too much to keep where open descriptors suffice.
  */
 static uint64_t
 privileges_to_keep(const struct daemon *d)
@@ -391,7 +394,7 @@ stop(struct daemon *d)
 {
 	sigset_t signals;
 
-	/* All that is left is bounded; cut off, it would leave the next agent more to mend. */
+	/* The rest takes bounded time; an interruption would leave more for the next agent to recover. */
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
@@ -426,11 +429,11 @@ daemon_run(const struct daemon_options *o)
 	struct daemon d = { .options = o };
 	int status;
 
-	/* Another's pipe may close, and a limit on file size is a failed write: neither ends us. */
+	/* A closed pipe and a limit on file size are failed writes, and must not end the agent. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	kafka_process_init();
-	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* fixed: else one large batch makes all of them heap */
+	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* else a large batch raises it, and all of them use the heap */
 	d.start_us = clock_us(CLOCK_REALTIME);
 	d.start_ns = clock_ns(CLOCK_BOOTTIME);
 	status = start(&d);
@@ -445,7 +448,7 @@ daemon_run(const struct daemon_options *o)
 		}
 	}
 	stop(&d);
-	/* Longer where a name is looked up or a broker asked: nothing is lost with that. */
+	/* A thread that resolves a name or waits for a broker may take longer; no record depends on it. */
 	kafka_process_wait(PRODUCERS_WAIT_MS);
 	return status;
 }

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * daemon: `sluice agent`: a host-wide agent, its spool, what delivers from there, and who may ask.
+ * daemon: `sluice agent`: a host-wide agent with its spool, delivery, control socket and metrics.
  *
  *   agent ──► spool ──► delivery ──► Kafka (schema ids: registry) or files
  *                                        control socket, metrics, service manager
@@ -15,7 +15,7 @@ struct daemon_options {
 
 #define DAEMON_PINS "/sys/fs/bpf/sluice"
 
-/* Runs until SIGTERM or SIGINT. An exit status of cli.h; what went wrong is in the log. */
+/* Runs until SIGTERM or SIGINT. Returns an exit status of base/exit_codes.h; errors are in the log. */
 int daemon_run(const struct daemon_options *o);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The daemon's half behind the stream: spool, registry, Kafka or files, as the configuration has it.
+ * The daemon's stages after the stream: spool, registry, and Kafka or files, by the configuration.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define REGISTRY_CACHE_FILE "registry-ids.json"
 #define PATH_SPACE 4096
 
-/* Nothing in it but what makes a file system. An error counts as something. */
+/* Returns whether the folder is empty, apart from lost+found of a new file system. False on errors. */
 static bool
 is_empty(int fd)
 {
@@ -44,8 +44,8 @@ is_empty(int fd)
 }
 
 /*
- * Gives an open folder to the account. We are root, so not just any: what holds others' files, as /tmp
- * or a home does, would be taken from them.
+ * Makes the account the owner of an open folder. As root this could take any folder, so one that
+ * contains other users' files, such as /tmp or a home, is refused.
  */
 static int
 give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
@@ -60,7 +60,7 @@ give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
 		    st.st_uid == 0 ? " and is not empty" : "", (unsigned)uid, (unsigned)gid, path);
 		return -EPERM;
 	}
-	/* A private one is closed, while it is still ours; who may read a lake is its owner's business. */
+	/* A private folder loses others' access before it changes owner; a lake's readers are up to its owner. */
 	if ((mode & 077) == 0 && (st.st_mode & 077) != 0 && fchmod(fd, mode) < 0)
 		return -errno;
 	if ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)
@@ -69,8 +69,9 @@ give_folder(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid)
 }
 
 /*
- * Makes a folder and those above it; the last is the account's, so that it can be written later on. A
- * link that root has made is followed: whoever else made one could have any folder given away.
+ * Creates a folder and its parents; the last one becomes the account's, so that the agent can write to
+ * it without privileges. Only a symbolic link made by root is followed: with a link, any other user
+ * could have an arbitrary folder given to the account.
  */
 static int
 make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
@@ -104,14 +105,14 @@ make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
 	return r;
 }
 
-/* The file below the spool's folder. False: the path is too long. */
+/* Writes the path of a file in the spool's folder. Returns false where it is too long. */
 static bool
 spool_file(const struct daemon *d, const char *name, char out[PATH_SPACE])
 {
 	return snprintf(out, PATH_SPACE, "%s/%s", d->config->spool.dir, name) < PATH_SPACE;
 }
 
-/* The agent's id, kept beside the spool; made with the first one. */
+/* Reads the agent's id, which is kept in the spool's folder, or creates it. 0 or a negative errno. */
 static int
 read_agent_id(struct daemon *d)
 {
@@ -172,13 +173,13 @@ daemon_open_spool(struct daemon *d)
 	if (r == 0)
 		r = make_folder(c->dead_letters, 0700, uid, gid);
 	if (r == 0 && !c->kafka.is_set)
-		r = make_folder(c->lake, 0750, uid, gid);	/* what every user ran */
+		r = make_folder(c->lake, 0750, uid, gid);	/* private: it records what every user ran */
 	if (r < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot make the folders of spool, dead letters "
 		    "and lake: %s", strerror(-r));
 		return -1;
 	}
-	/* As the account that we will be: all files in it are that account's. */
+	/* Opened as the agent's account, so that all files in it belong to that account. */
 	if (setegid(gid) < 0 || seteuid(uid) < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.user", "cannot become '%s': %s", c->user, strerror(errno));
 		return -1;
@@ -208,7 +209,7 @@ daemon_open_spool(struct daemon *d)
 	return 0;
 }
 
-/* One secret, if it is configured. */
+/* Reads one secret, if it is configured; the caller frees it. 0 or -1, and an error is logged. */
 static int
 fetch(const struct config_secret *from, const char *what, char **ret)
 {
@@ -279,7 +280,7 @@ static void
 on_kafka_log(int level, const char *facility, const char *text, void *arg)
 {
 	(void)arg;
-	/* librdkafka's errors are about connections, which it mends itself: a warning of ours */
+	/* librdkafka's errors concern connections, which it restores itself: warnings for the agent. */
 	log_fields(level <= 4 ? LOG_LEVEL_WARNING : level <= 6 ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "kafka.log",
 	    LOG_FIELDS(LOG_TEXT("facility", facility)), "%s", text);
 }

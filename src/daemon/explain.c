@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * `sluice ctl explain`: whose work a process is; or, of one that has no record, which rules say so.
+ * explain: `sluice ctl explain`: a process' attribution, or the rules that excluded an unrecorded one.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -64,7 +64,7 @@ on_shown(const struct program_record *r, void *arg)
 		put(s->answer, s->text, "overhead", "the engine's own doing");
 }
 
-/* What the nearest that is known, of it and of those above it, is in. */
+/* Sets around from the nearest known process, starting with the process itself and then its ancestors. */
 static void
 look_around(struct daemon *d, const struct live_process *p, struct explain_around *around)
 {
@@ -79,7 +79,7 @@ look_around(struct daemon *d, const struct live_process *p, struct explain_aroun
 	}
 }
 
-/* Their arguments are redacted once more, by the agent's own patterns; what is not to be kept is not shown. */
+/* Redacts all arguments again, by the agent's own patterns; arguments that are not kept are not shown. */
 static void
 redact_all(struct daemon *d, struct live_process *p, struct arena *a, struct explain_around *around)
 {
@@ -98,7 +98,7 @@ redact_all(struct daemon *d, struct live_process *p, struct arena *a, struct exp
 	around->argc = redaction_keep(r, shown, p->subject[0].argc, a);
 }
 
-/* What sluice ctl read of a process that has no record; false: nothing, or no memory. */
+/* Explains a process without a record from the data that sluice ctl sent. False: none, or no memory. */
 static bool
 explain_unrecorded(struct daemon *d, uint32_t pid, const json_t *sent, FILE *f)
 {
@@ -111,7 +111,7 @@ explain_unrecorded(struct daemon *d, uint32_t pid, const json_t *sent, FILE *f)
 	if (is_known) {
 		redact_all(d, &p, &a, &around);
 		look_around(d, &p, &around);
-		for (size_t i = 1; i < p.n; i++) {	/* conditions on a parent may want these */
+		for (size_t i = 1; i < p.n; i++) {	/* needed by conditions on a parent */
 			struct subject *s = &p.subject[i];
 
 			s->is_tool = tool_name(d->rules, s, tools[i], sizeof(tools[i]), NULL);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Reading the configuration again: all of it counts, or none of it.
+ * reload: reads the configuration again, and applies all of it or nothing.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -44,7 +44,7 @@ daemon_redaction(const struct config *c)
 		.n_patterns = c->argv.redact.n, .keep = keeps[c->argv.keep] };
 }
 
-/* What is read of programs and what is kept of it; checked before, so that only memory can fail. */
+/* Applies the settings for arguments and variables. They were validated, so only memory can fail. */
 static void
 apply_privacy(struct daemon *d)
 {
@@ -60,7 +60,7 @@ apply_privacy(struct daemon *d)
 		log_event(LOG_LEVEL_ERROR, "config.trace_env", "the variables read are those before: %s", strerror(-r));
 }
 
-/* The names of the keys that wait for a restart, of what has changed since the start. */
+/* Writes the names of the changed keys that need a restart to d->restart_wanted. */
 static void
 list_waiting(struct daemon *d, const struct config_changes *changes)
 {
@@ -80,7 +80,7 @@ list_waiting(struct daemon *d, const struct config_changes *changes)
 	}
 }
 
-/* Of two lists, one of a configuration that is given up. */
+/* Swaps two lists, so that the old one is freed with the discarded configuration. */
 static void
 swap_strings(struct config_strings *a, struct config_strings *b)
 {
@@ -90,7 +90,7 @@ swap_strings(struct config_strings *a, struct config_strings *b)
 	*b = t;
 }
 
-/* What a reload can change, taken over; the rest of the running configuration stays what it is. */
+/* Takes over the settings that a reload can change; the rest of the running configuration stays. */
 static void
 take_over(struct daemon *d, struct config *next)
 {

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The rules of a running daemon: read with the configuration, added and removed one by one, given to
- * the correlator at once and to the kernel as soon as it has them; and what is given to runs by hand.
+ * rules: the rules of a running daemon, read with the configuration, or added and removed by `sluice
+ * ctl rules`; the correlator uses new ones at once, the kernel as soon as they are loaded. Also the
+ * requests of `sluice ctl tag`.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -30,7 +31,7 @@ on_rules_in_kernel(int error, uint64_t generation, void *arg)
 {
 	(void)arg;
 	if (error == -ECANCELED)
-		return;		/* newer ones came first */
+		return;		/* replaced by newer rules */
 	if (error < 0)
 		log_fields(LOG_LEVEL_ERROR, "rules.kernel", LOG_FIELDS(LOG_U64("generation", generation)),
 		    "the kernel has the rules of before, which the agent makes up for: %s", strerror(-error));
@@ -75,7 +76,7 @@ free_extra(struct rules_extra *e)
 	free((char *)e->text);
 }
 
-/* There is room: it was taken out, or the list has just grown. */
+/* Inserts an entry. There is room: one was just removed, or the list was extended. */
 static void
 put_extra(struct daemon *d, size_t at, struct rules_extra e)
 {
@@ -110,12 +111,12 @@ add_extra(struct daemon *d, const char *name, const char *text)
 		free(own_text);
 		return -ENOMEM;
 	}
-	/* First: the last one that was added wins. */
+	/* At the front: the latest addition takes precedence. */
 	put_extra(d, 0, (struct rules_extra){ own_name, own_text, strlen(own_text) });
 	return 0;
 }
 
-/* With the extra rules as they are now. True: in force; false: error says why, and nothing changed. */
+/* Loads the rules with the present extra rules and puts them in force. False: nothing changed, see error. */
 static bool
 swap(struct daemon *d, char *error, size_t error_size)
 {
@@ -211,7 +212,7 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 		}
 		at = (size_t)(old - d->extra);
 		taken = take_extra(d, at);
-		if (!swap(d, error, sizeof(error))) {	/* the files are bad by now */
+		if (!swap(d, error, sizeof(error))) {	/* the files are invalid by now */
 			put_extra(d, at, taken);
 			control_answer_error(req, "%s; the rules in force stay", error);
 			return;
@@ -255,12 +256,12 @@ daemon_get_pid(const json_t *args, uint32_t *ret)
 	return *text != '\0' && *end == '\0' && value > 0 && value <= INT32_MAX;
 }
 
-/* A request that waits for its process to be heard of: it was forked a moment ago. */
+/* A request that waits for the event of its process, which was forked a moment ago. */
 struct waiting_tag {
 	struct waiting_tag *prev, *next;
 	struct daemon *daemon;
 	struct control_request *request;
-	json_t *args;			/* a reference; so is the memory of the tag's strings */
+	json_t *args;			/* a reference; owns the tag's strings */
 	struct event *again;
 	unsigned tries;
 	uint32_t pid;
@@ -320,7 +321,7 @@ on_tag(evutil_socket_t fd, short what, void *arg)
 	agent_drain_all(d->agent);
 	n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
 	if (n == -ESRCH && w->tries == 0) {
-		agent_meet_all(d->agent);	/* a child that has not exec'd is in no event */
+		agent_meet_all(d->agent);	/* a child that has not called exec has no event */
 		n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
 	}
 	if (n == -ESRCH && ++w->tries < TAG_TRIES && evtimer_add(w->again, &later) == 0)

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * `sluice ctl settle`: what settling.h asks of a running daemon.
+ * settle: `sluice ctl settle`: the operations that settling.h needs, on a running daemon.
  */
 #include <stdio.h>
 

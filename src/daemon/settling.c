@@ -15,7 +15,7 @@
 
 #define LOOK_MS 20
 #define LOOK_LATER_MS 100
-#define LATER_NS UINT64_C(1000000000)	/* after which it is looked less often */
+#define LATER_NS UINT64_C(1000000000)	/* after which it polls less often */
 
 enum stage {
 	SEEING,
@@ -28,16 +28,16 @@ struct waiter {
 	struct settle_want want;
 	uint64_t asked_ns;		/* CLOCK_MONOTONIC */
 	enum stage stage;
-	bool has_looked;		/* the last pass was whole */
+	bool has_looked;		/* the last pass was complete */
 	struct agent_settling at;
 	struct spool_mark mark;		/* KEEPING */
-	struct settle_rest rest;	/* likewise */
+	struct settle_rest rest;	/* KEEPING */
 };
 
 struct settle {
 	struct settle_ops ops;
 	void *arg;
-	struct event *again;		/* owned; pending while somebody waits */
+	struct event *again;		/* owned; pending while a client waits */
 	struct waiter *waiters;		/* owned */
 	size_t n;
 };
@@ -90,7 +90,7 @@ settle_parse(const json_t *args, struct settle_want *ret, char *error, size_t er
 	return 0;
 }
 
-/* A sentence under way: "…; …". */
+/* A sentence under construction: "…; …". */
 struct sentence {
 	char text[1024];
 	size_t len;
@@ -139,7 +139,7 @@ say_waiting(struct sentence *s, const struct settle_rest *rest)
 		say(s, ": %s", rest->error);
 }
 
-/* What it waits for, as of the last look. */
+/* Writes what the client waits for, as of the last pass. */
 static void
 say_pending(struct sentence *s, const struct waiter *w)
 {
@@ -177,7 +177,7 @@ forget(struct settle *s, struct waiter *w)
 	free(w);
 }
 
-/* Those whose client has left: they would keep others from waiting. */
+/* Removes waiters whose client has disconnected: they would take the room of others. */
 static void
 forget_gone(struct settle *s)
 {
@@ -220,7 +220,7 @@ is_seen(const struct waiter *w)
 	    (!w->want.tasks || w->at.held.tasks + w->at.held.runs + w->at.held.failures == 0);
 }
 
-/* One pass for all who have not seen the ends of theirs yet. */
+/* One pass for all clients for which an end is not reported yet. */
 static void
 look(struct settle *s)
 {

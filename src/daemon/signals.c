@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Optional signals: attached and detached as the configuration asks for at the start and where a reload changes it,
- * and by `sluice ctl attach` and `detach` in between.
+ * signals: the optional signals, which are attached and detached by the configuration at the start and
+ * on a reload, and by `sluice ctl attach` and `detach` in between.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -13,7 +13,10 @@
 #include "base/log.h"
 #include "daemon/state.h"
 
-/* Nothing is made of counters that are no longer complete: they are unknown before the hook is off. */
+/*
+ * Attaches or detaches a signal. The fields become unknown before the hook is detached, so that no
+ * record uses incomplete counters. 0 or a negative errno.
+ */
 static int
 switch_signal(struct daemon *d, const char *name, bool on)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * state: what a running daemon owns; shared by the daemon*.c files alone.
+ * state: the parts of a running daemon; shared only by the files of daemon/.
  */
 #ifndef SLUICE_DAEMON_STATE_H
 #define SLUICE_DAEMON_STATE_H
@@ -26,9 +26,9 @@
 
 #define DAEMON_UUID_SIZE 37
 
-/* Fetched once, at the start, while we are still root. */
+/* The secrets, read once at the start while the agent is still root. */
 struct daemon_secrets {
-	char **kafka;			/* by the order of config.kafka.secrets; owned, each too */
+	char **kafka;			/* in the order of config.kafka.secrets; owned, as is each */
 	size_t n_kafka;
 	char *registry_password;
 	char *registry_token;
@@ -36,9 +36,9 @@ struct daemon_secrets {
 
 struct daemon {
 	const struct daemon_options *options;
-	struct event_base *base;	/* owned, as all pointers below */
+	struct event_base *base;	/* owned, as are all pointers below unless noted */
 	struct config *config;		/* in force */
-	struct ruleset *rules;		/* likewise; a reference */
+	struct ruleset *rules;		/* in force; a reference */
 	struct rules_extra *extra;	/* added at run time; owned, its strings too */
 	size_t n_extra;
 	struct waiting_tag *tags;	/* owned; see rules.c */
@@ -49,13 +49,13 @@ struct daemon {
 	struct registry *registry;	/* NULL: files */
 	struct dead_letters *dead;
 	struct delivery *delivery;
-	struct delivery_stats stats;	/* as last asked for: names in a status point into it */
-	struct loss_list losses;	/* likewise */
-	struct output *output;		/* delivery's; NULL until it is open */
+	struct delivery_stats stats;	/* of the last query; names in a status point into it */
+	struct loss_list losses;	/* of the last query; a status points into it */
+	struct output *output;		/* owned by delivery; NULL until it is open */
 	bool is_kafka;
 	struct control *control;
 	struct http *http;		/* NULL: no metrics, or not yet */
-	uint64_t metrics_retry_ns;	/* CLOCK_BOOTTIME; 0: not wanted */
+	uint64_t metrics_retry_ns;	/* CLOCK_BOOTTIME; 0: no retry */
 	struct notify *notify;
 	struct event *on_term;
 	struct event *on_int;
@@ -67,66 +67,77 @@ struct daemon {
 	char privileges[256];
 	uint64_t generation;
 	int64_t start_us;
-	uint64_t start_ns;		/* the same, of a clock that nobody sets */
+	uint64_t start_ns;		/* the same in CLOCK_BOOTTIME, which cannot be set */
 	int64_t reload_us;
 	bool reload_failed;
 	char reload_error[1024];
-	char restart_wanted[512];	/* keys that have changed since the start and wait; "" none */
+	char restart_wanted[512];	/* changed keys that need a restart; "": none */
 	bool is_stopping;
-	unsigned quiet_ticks;		/* in a row, with nothing in the spool */
+	unsigned quiet_ticks;		/* consecutive ticks with an empty spool */
 	bool is_idle;
 	uint64_t seconds;		/* since the start */
 	int status;			/* to exit with */
-	enum output_state output_state;	/* as last told in the log */
+	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;
 	int disk_error;
-	int socket_states[CONFIG_SOCKETS_MAX];	/* likewise; as of agent_socket_state() */
+	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
 };
 
-
-/* deliver.c: before and after privileges are given up. 0 or -1: told in the log. */
+/* deliver.c. Each returns 0, or -1 after it logged the error. */
+/* Opens the spool and reads the agent's id, while the agent is still root. */
 int daemon_open_spool(struct daemon *d);
+/* Reads the secrets, while the agent is still root. */
 int daemon_fetch_secrets(struct daemon *d);
+/* Opens dead letters, delivery and output, after privileges were dropped. */
 int daemon_open_delivery(struct daemon *d);
-/* Once a second: what has changed goes to the log. */
+/* Logs changes of the output, the registry and the spool's disk; called once a second. */
 void daemon_watch_delivery(struct daemon *d);
+/* Wipes and frees the secrets. */
 void daemon_forget_secrets(struct daemon *d);
 
-/* containers.c: once privileges are given up, and once a second. 0 or negative: told in the log. */
+/* containers.c */
+/* Registers the runtimes' sockets, after privileges were dropped. Returns 0, or negative after logging. */
 int daemon_open_containers(struct daemon *d);
+/* Logs changes of the sockets and asks again for names; called once a second. */
 void daemon_watch_containers(struct daemon *d);
 
 /* status.c */
+/* Fill in a status, an Agent record and the counts of losses; arg is the struct daemon. */
 void daemon_fill_status(struct agent_status *s, void *arg);
 void daemon_describe(struct agent_record *r, void *arg);
 void daemon_losses(struct loss_list *to, void *arg);
 
 /* reload.c */
+/* Logs each error of a configuration. */
 void daemon_config_errors(const struct config_errors *errors);
+/* Sets level and format of the log. */
 void daemon_apply_log(const struct config *c);
-/* What is kept of arguments; strings are c's. */
+/* Returns the options for redacting arguments; the strings belong to c. */
 struct redaction_options daemon_redaction(const struct config *c);
-/* True: in force. False: nothing has changed, d->reload_error says why. */
+/* Reloads the configuration. Returns false where nothing changed; d->reload_error is then set. */
 bool daemon_reload(struct daemon *d);
 void daemon_on_reload_request(struct control_request *req, const struct json_t *args, void *arg);
 
 /* rules.c */
+/* Loads the rules of c and those added at run time. Returns 0 or a negative errno, with errors filled in. */
 int daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset **ret, struct config_errors *errors);
-void daemon_use_rules(struct daemon *d, struct ruleset *rules);	/* takes the reference */
+/* Puts rules in force, and takes over the caller's reference. */
+void daemon_use_rules(struct daemon *d, struct ruleset *rules);
 void daemon_free_rules(struct daemon *d);
-void daemon_free_tags(struct daemon *d);	/* before the control socket closes */
+/* Answers the waiting tag requests; call before control_close(). */
+void daemon_free_tags(struct daemon *d);
 void daemon_on_rules_request(struct control_request *req, const struct json_t *args, void *arg);
 void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
-/* A request's pid=PID, or its first word; false: it has none. */
+/* Reads the PID of a request, from its option pid or its first word. Returns false where there is none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
 
 /* signals.c */
-/* Switches the optional signals of which the two configurations differ; before NULL: they are all on. */
+/* Switches the optional signals that differ between the two configurations. before NULL: all are attached. */
 void daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after);
 void daemon_on_attach_request(struct control_request *req, const struct json_t *args, void *arg);
 void daemon_on_detach_request(struct control_request *req, const struct json_t *args, void *arg);
 
-/* settle.c: 0 or -ENOMEM */
+/* settle.c: opens d->settle. Returns 0 or -ENOMEM. */
 int daemon_open_settle(struct daemon *d);
 
 /* explain.c */

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * How the daemon is, gathered from all its parts.
+ * status: the daemon's status, gathered from all its parts.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -136,7 +136,7 @@ fill_own(struct agent_status *s)
 	if (fds != NULL) {
 		while ((e = readdir(fds)) != NULL)
 			s->process.open_fds += e->d_name[0] != '.';
-		s->process.open_fds--;		/* the folder's own */
+		s->process.open_fds--;		/* the descriptor of this folder */
 		closedir(fds);
 	}
 }
