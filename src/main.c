@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice: finds the subcommand.
+ * main: runs the subcommand that the first argument names.
  */
 #include <locale.h>
 #include <stdio.h>
@@ -55,7 +55,7 @@ run_subcommand(const char *name, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	setlocale(LC_CTYPE, "");	/* names in tables are UTF-8 where the terminal is */
+	setlocale(LC_CTYPE, "");	/* prints names in tables as UTF-8 if the terminal uses it */
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * explain: what the rules make of one program, in words.
+ * explain: prints how the rules classify one program.
  */
 #include "explain/explain.h"
 
@@ -25,14 +25,14 @@
 #include "identify/tool.h"
 
 enum {
-	ARENA_BYTES = 32 << 20,		/* more than any command line takes */
+	ARENA_BYTES = 32 << 20,		/* enough for any command line */
 	COMM_LEN_MAX = 15,
-	SCRIPT_LINE_MAX = 256,		/* that the kernel reads of a script */
-	SCRIPTS_MAX = 5,		/* that it follows from one to the next */
+	SCRIPT_LINE_MAX = 256,		/* bytes of a script's first line that the kernel reads */
+	SCRIPTS_MAX = 5,		/* scripts that the kernel follows as interpreters of each other */
 	PLACE_TEXT_SIZE = 512,
 };
 
-/* A line of the answer, whatever a program calls itself: no terminal is told what to do. */
+/* Prints a line. Control characters are replaced, so that a program's name cannot control the terminal. */
 static void __attribute__((format(printf, 3, 4)))
 line(FILE *f, const char *label, const char *format, ...)
 {
@@ -52,7 +52,7 @@ line(FILE *f, const char *label, const char *format, ...)
 		free(text);
 }
 
-/* Of a name or id that may be unknown. */
+/* Prints an indented line, unless the value is unknown. */
 static void
 line_if(FILE *f, const char *label, const char *value)
 {
@@ -63,7 +63,7 @@ line_if(FILE *f, const char *label, const char *value)
 		line(f, name, "%s", value);
 }
 
-/* As one line; in quotes what would else be several words. */
+/* Prints the arguments on one line, and quotes those that contain blanks or quotes. */
 static void
 explain_arguments(const char *const *argv, size_t argc, FILE *f)
 {
@@ -100,7 +100,7 @@ explain_program(const struct subject *s, const struct explain_around *around, FI
 		line(f, "uid", "%u", (unsigned)s->uid);
 }
 
-/* "exclude.yaml:34 (login)"; a rule without a name is called by its place. */
+/* Returns a rule's source location and name: "exclude.yaml:34 (login)". p NULL: "no rule". */
 static const char *
 place_text(const struct rule_place *p, char *buf, size_t size)
 {
@@ -192,7 +192,7 @@ explain_engine(const struct ruleset *rules, const struct subject *s, const char 
 		line(f, "  evidence", "%s, confidence %g", v.source, v.confidence);
 }
 
-/* From Slurm 26.05 on a job's name in its paths says when it was submitted, and in which cluster. */
+/* Prints the time of submission and the cluster that a Slurm job's SLUID contains. */
 static void
 explain_sluid(const char *job, FILE *f)
 {
@@ -257,12 +257,12 @@ explain_subject(const struct ruleset *rules, struct subject *s, const struct exp
 	explain_place(&place, f);
 }
 
-/* A command line on its way to the program that the kernel sees; all memory is the arena's. */
+/* A command line that is resolved to the program that the kernel runs. All memory is the arena's. */
 struct program {
 	struct arena *arena;
-	const char **argv;	/* room for more of them than a script's interpreter adds */
+	const char **argv;
 	size_t argc;
-	const char *path;	/* as it was called; NULL: not found */
+	const char *path;	/* path of the program; NULL: not found */
 };
 
 static const char *
@@ -279,7 +279,7 @@ is_executable(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* As execvp(3) looks for it. NULL: it is not there. */
+/* Searches PATH like execvp(3). NULL: not found. */
 static const char *
 find_in_path(struct arena *a, const char *name)
 {
@@ -299,7 +299,7 @@ find_in_path(struct arena *a, const char *name)
 	return NULL;
 }
 
-/* The first line of a script behind its #!, without blanks around it. False: it is none. */
+/* Reads the first line of a script after its #!, without surrounding blanks. False: not a script. */
 static bool
 read_script_line(const char *path, char buf[SCRIPT_LINE_MAX])
 {
@@ -320,7 +320,7 @@ read_script_line(const char *path, char buf[SCRIPT_LINE_MAX])
 	return buf[0] != '\0';
 }
 
-/* Puts words in front of the arguments; the script's path takes the place of its name. 0 or -ENOMEM. */
+/* Prepends the interpreter and its option, and replaces argv[0] by the script's path. 0 or -ENOMEM. */
 static int
 put_interpreter(struct program *p, const char *script_line)
 {
@@ -329,7 +329,7 @@ put_interpreter(struct program *p, const char *script_line)
 	const char *option = script_line + len + strspn(script_line + len, " \t");
 	const char **argv;
 
-	n += option[0] != '\0';		/* all the rest is one argument */
+	n += option[0] != '\0';		/* the rest of the line is one argument */
 	argv = arena_alloc(p->arena, (p->argc + n + 1) * sizeof(*argv));
 	option = copy(p->arena, option);
 	if (interpreter == NULL || argv == NULL || option == NULL)
@@ -344,7 +344,7 @@ put_interpreter(struct program *p, const char *script_line)
 	return 0;
 }
 
-/* `env` of a script's first line runs what comes behind it; the program is then that one. */
+/* Replaces `env` in a script's first line by the program that it runs. */
 static bool
 pass_env(struct program *p)
 {
@@ -359,7 +359,7 @@ pass_env(struct program *p)
 	return true;
 }
 
-/* From script to interpreter, as execve(2) does. *ret_comm: what the kernel calls it. 0 or -ENOMEM. */
+/* Resolves scripts to interpreters like execve(2). *ret_comm: path of the kernel's comm. 0 or -ENOMEM. */
 static int
 follow_scripts(struct program *p, const char **ret_comm)
 {
@@ -385,7 +385,7 @@ comm_of(struct arena *a, const char *path)
 	return arena_copy(a, name, strnlen(name, COMM_LEN_MAX));
 }
 
-/* Bytes of any kind as the records have them. */
+/* Returns bytes escaped as text, as in the records; NULL without memory. */
 static const char *
 as_text(struct arena *a, const char *bytes)
 {
@@ -400,7 +400,7 @@ as_text(struct arena *a, const char *bytes)
 	return text;
 }
 
-/* Of this process: the v2 path, and that of the first v1 hierarchy that is not at its root. */
+/* Reads this process' v2 path, and that of the first v1 hierarchy in which it is not at the root. */
 static void
 read_own_cgroup(struct arena *a, struct subject *s)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * explain: what the rules make of one program, in words.
+ * explain: prints how the rules classify one program.
  */
 #ifndef SLUICE_EXPLAIN_EXPLAIN_H
 #define SLUICE_EXPLAIN_EXPLAIN_H
@@ -11,32 +11,38 @@
 #include "model/ruleset.h"
 #include "model/subject.h"
 
-/* A command line, as if it were run here. NULL: as this process has it, and of exe as PATH has it. */
+/*
+ * A command line to explain as if it were run here. NULL: the value of this process; for exe, the program
+ * that PATH finds.
+ */
 struct explain_options {
 	const char *exe;
 	const char *cwd;
 	const char *cgroup;		/* "": unknown */
 	bool has_uid;
 	uint32_t uid;
-	const char *const *argv;	/* redacted before it is shown */
-	size_t argc;			/* 1 at least */
-};
-
-/* The program that the kernel would see: behind symbolic links, and of a script its interpreter. 0 or -ENOMEM. */
-int explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f);
-
-/* What a subject does not say itself. */
-struct explain_around {
-	bool is_inside;			/* as follow_excludes() wants it, ... */
-	const char *engine;		/* ... and engine_judge(); NULL none */
-	const char *const *argv;	/* what may be shown of its arguments; NULL: all, its words too */
-	size_t argc;
-	const char *no_exe;		/* why its path may be unknown */
+	const char *const *argv;	/* redacted before it is printed */
+	size_t argc;			/* at least 1 */
 };
 
 /*
- * Of a subject that is already known: which tool it is, whether it is followed, its engine, scheduler
- * and container, each with the rule. Fills in s->words, tool and is_tool.
+ * Explains the program that the kernel would run for a command line, which follows symbolic links and runs
+ * a script's interpreter. Returns 0 or -ENOMEM.
+ */
+int explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f);
+
+/* The context of a subject. */
+struct explain_around {
+	bool is_inside;			/* argument of follow_excludes() */
+	const char *engine;		/* argument of engine_judge(); NULL: none */
+	const char *const *argv;	/* arguments that may be printed; NULL: all, and the words too */
+	size_t argc;
+	const char *no_exe;		/* reason to print where exe is unknown */
+};
+
+/*
+ * Explains a subject: its tool, whether it is followed, its engine, scheduler and container, each with the
+ * rule. Sets s->words, s->tool, s->is_tool and, where it is NULL, s->image.
  */
 void explain_subject(const struct ruleset *rules, struct subject *s, const struct explain_around *around,
     FILE *f);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * live_process: what /proc tells of a running process and of those above it, for the agent's rules.
+ * live_process: the properties of a running process and its ancestors in /proc, for the agent's rules.
  */
 #include "explain/live_process.h"
 
@@ -19,11 +19,11 @@
 
 enum {
 	ARENA_BYTES = 1 << 20,
-	ARGV_BYTES = 12 << 10,		/* of its arguments that are sent; of a parent's a quarter */
+	ARGV_BYTES = 12 << 10,		/* bytes of arguments that are sent; of an ancestor, a quarter */
 	FILE_BYTES = 16 << 10,
 };
 
-/* bytes as UTF-8 in a; NULL for NULL, and where a is full. */
+/* Returns bytes as UTF-8 text in a; NULL for NULL and where a is full. */
 static const char *
 as_text(struct arena *a, const char *bytes, size_t len)
 {
@@ -43,7 +43,7 @@ put(json_t *o, struct arena *a, const char *name, const char *bytes)
 		json_object_set_new(o, name, json_string(text));
 }
 
-/* Redacted before it is cut: half a secret is not recognised. */
+/* Redacts before cutting: half a secret would not be recognised. */
 static void
 put_arguments(json_t *o, struct arena *a, const struct exec_event *s, size_t max)
 {
@@ -64,7 +64,7 @@ put_arguments(json_t *o, struct arena *a, const struct exec_event *s, size_t max
 	json_object_set_new(o, "argv", list);
 }
 
-/* The number behind a name of /proc/PID/status; false: not there. */
+/* Reads the number after a name in /proc/PID/status. False: the name is missing. */
 static bool
 status_number(const char *status, const char *name, uint32_t *ret)
 {
@@ -76,7 +76,7 @@ status_number(const char *status, const char *name, uint32_t *ret)
 	return true;
 }
 
-/* /proc/PID/NAME; false: it is gone. */
+/* Reads /proc/PID/NAME. False: the process has ended. */
 static bool
 read_file(const char *proc, uint32_t pid, const char *name, struct file_text *ret)
 {
@@ -86,7 +86,7 @@ read_file(const char *proc, uint32_t pid, const char *name, struct file_text *re
 	return file_read(AT_FDCWD, path, ret, FILE_BYTES) == 0;
 }
 
-/* One process, without those above it. NULL: it is gone, or it is a thread of the kernel. */
+/* Reads one process without its ancestors. NULL: it has ended, or it is a kernel thread. */
 static json_t *
 read_one(struct proc_reader *f, const char *proc, uint32_t pid, struct arena *a, size_t argv_max, uint32_t *ret_ppid)
 {
@@ -141,7 +141,7 @@ live_process_read(const char *proc, uint32_t pid)
 	}
 out:
 	proc_reader_free(f);
-	arena_wipe(&a);		/* arguments as they were before they were redacted */
+	arena_wipe(&a);		/* it contains arguments before redaction */
 	arena_done(&a);
 	return first;
 }

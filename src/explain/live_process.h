@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * live_process: what /proc tells of a running process and of those above it, for the agent's rules.
+ * live_process: the properties of a running process and its ancestors in /proc, for the agent's rules.
  *
- * sluice ctl reads it and sends it along: it may see the links of other users' processes where it is
- * run by root, which the agent, once it has given up its privileges, may not. Never the environment.
+ * `sluice ctl` reads them and sends them to the agent: run by root it may read the links of other users'
+ * processes, which the agent without its privileges may not. The environment is never read.
  */
 #ifndef SLUICE_EXPLAIN_LIVE_PROCESS_H
 #define SLUICE_EXPLAIN_LIVE_PROCESS_H
@@ -17,24 +17,25 @@ struct arena;
 struct json_t;
 
 enum {
-	LIVE_PROCESS_DEPTH = 4,		/* it, its parent, and so on */
+	LIVE_PROCESS_DEPTH = 4,		/* processes: the process, its parent, and so on */
 };
 
 /*
- * {"pid", "exe", "comm", "cwd", "argv", "cgroup", "cgroup_v1", "uid", "parent": the same}; what is not to
- * be had is missing. Arguments are redacted by the shipped patterns, and cut so that all fits into a
- * request. NULL: no such process, a thread of the kernel, or no memory. The caller's reference.
+ * Reads a process below the folder proc: {"pid", "exe", "comm", "cwd", "argv", "cgroup", "cgroup_v1",
+ * "uid", "parent": the same}; a property that cannot be read is missing. Arguments are redacted by the
+ * shipped patterns, and cut so that the object fits into a request. Returns a reference that the caller
+ * owns, or NULL: no such process, a kernel thread, or no memory.
  */
 struct json_t *live_process_read(const char *proc, uint32_t pid);
 
-/* As it was sent: its strings are json's, and must live as long. */
+/* A process as it was sent. Its strings belong to the JSON, which must outlive it. */
 struct live_process {
 	struct subject subject[LIVE_PROCESS_DEPTH];	/* each the parent of the one before */
 	uint32_t pid[LIVE_PROCESS_DEPTH];
 	size_t n;
 };
 
-/* False: this is none, of that pid, or a has no room. */
+/* Parses what live_process_read() made. Returns false where json is invalid or of another pid, or a is full. */
 bool live_process_parse(const struct json_t *json, uint32_t pid, struct arena *a, struct live_process *ret);
 
 #endif
