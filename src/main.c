@@ -13,15 +13,15 @@ static const struct {
 	int (*main)(int argc, char **argv);
 	const char *summary;
 } subcommands[] = {
-	{ "run", cli_run, "run a command and see what actually ran" },
+	{ "run", cli_run, "run a command and record what actually ran" },
 	{ "agent", cli_agent, "the daemon: follow the whole host, deliver to Kafka or files" },
 	{ "cat", cli_cat, "print records of a lake as JSON lines" },
-	{ "check", cli_check, "tell what is wrong with the configuration and the rules; explain them" },
-	{ "ctl", cli_ctl, "ask or tell the running agent: status, reload" },
-	{ "doctor", cli_doctor, "tell what this kernel and host allow" },
-	{ "tune", cli_tune, "explain a run of a lake: what held it up, why it failed, what would be right" },
-	{ "sweep", cli_sweep, "find capacity in a lake that did nothing" },
-	{ "lake", cli_lake, "keep a lake: compact, retain" },
+	{ "check", cli_check, "check the configuration and the rules; explain them" },
+	{ "ctl", cli_ctl, "query or change the running agent: status, reload" },
+	{ "doctor", cli_doctor, "show what this kernel and host support" },
+	{ "tune", cli_tune, "explain a run in a lake: what delayed it, why it failed, which requests fit" },
+	{ "sweep", cli_sweep, "find idle capacity in a lake" },
+	{ "lake", cli_lake, "maintain a lake: compact, retain" },
 };
 
 #define SUBCOMMANDS (sizeof(subcommands) / sizeof(subcommands[0]))
@@ -30,7 +30,7 @@ static void
 usage(FILE *f)
 {
 	fputs("Usage: sluice SUBCOMMAND [OPTION…]\n"
-	    "Sees what actually ran on this host: every program, exactly, however short.\n\n", f);
+	    "Records what actually ran on this host: every program, exactly, however short.\n\n", f);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		fprintf(f, "  %-10s%s\n", subcommands[i].name, subcommands[i].summary);
 	fputs("  help      show this; `sluice help SUBCOMMAND` shows its options\n\n"
@@ -45,7 +45,7 @@ run_subcommand(const char *name, int argc, char **argv)
 		if (strcmp(name, subcommands[i].name) == 0)
 			return subcommands[i].main(argc, argv);
 	}
-	fprintf(stderr, "sluice: no subcommand '%s'; there are", name);
+	fprintf(stderr, "sluice: no subcommand '%s'; the subcommands are", name);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		fprintf(stderr, "%s %s", i > 0 ? "," : "", subcommands[i].name);
 	fputs(" and help\n", stderr);

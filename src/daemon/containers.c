@@ -27,7 +27,7 @@ tell(struct daemon *d, size_t i, int state)
 		return;
 	if (state == 0 && before < 0)
 		log_fields(LOG_LEVEL_INFO, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path)),
-		    "it answers now: containers have names");
+		    "the socket answers now: containers have names");
 	else if (state == -EACCES || state == -EPERM)
 		log_fields(LOG_LEVEL_WARNING, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path),
 		    LOG_TEXT("user", d->config->user)), "containers have no names: the account %s may not open %s; make "
@@ -35,10 +35,10 @@ tell(struct daemon *d, size_t i, int state)
 		    d->config->user, path);
 	else if (state == -EBADMSG)
 		log_fields(LOG_LEVEL_WARNING, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path)),
-		    "containers have no names: %s answers with an error, or not in Docker's words", path);
+		    "containers have no names: %s answers with an error, or not as Docker's API does", path);
 	else if (state < 0)
 		log_fields(LOG_LEVEL_WARNING, "containers.socket", LOG_FIELDS(LOG_TEXT("path", path)),
-		    "containers have no names for now: nobody answers at %s: %s", path, strerror(-state));
+		    "containers have no names for now: %s does not answer: %s", path, strerror(-state));
 }
 
 int

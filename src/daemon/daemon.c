@@ -100,14 +100,14 @@ open_metrics(struct daemon *d)
 	/* Any program may have taken the port before. */
 	if (r == -EADDRINUSE && d->config->metrics[0] != '/' && strncmp(d->config->metrics, "unix:", 5) != 0) {
 		if (d->metrics_retry_ns == 0)
-			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; going on without metrics until it is free", error);
+			log_event(LOG_LEVEL_ERROR, "metrics.open", "%s; no metrics until it is free", error);
 		d->metrics_retry_ns = clock_ns(CLOCK_BOOTTIME) + METRICS_RETRY_NS;
 		return 0;
 	}
 	if (r < 0)
 		log_event(LOG_LEVEL_ERROR, "metrics.open", "%s", error);
 	else if (d->metrics_retry_ns != 0)
-		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are there", d->config->metrics);
+		log_event(LOG_LEVEL_INFO, "metrics.open", "%s is free now: metrics are served", d->config->metrics);
 	d->metrics_retry_ns = 0;
 	return r;
 }
@@ -140,7 +140,7 @@ on_drained(bool is_empty, void *arg)
 	spool_stats(d->spool, &spool);
 	log_fields(LOG_LEVEL_INFO, "agent.stopped", LOG_FIELDS(LOG_BOOL("drained", is_empty),
 	    LOG_U64("spooled", spool.records)), is_empty ? "everything is delivered" :
-	    "what is not delivered stays in the spool for the next agent");
+	    "undelivered records stay in the spool for the next agent");
 	event_base_loopbreak(d->base);
 }
 
@@ -156,7 +156,7 @@ on_stop_signal(evutil_socket_t signo, short what, void *arg)
 	}
 	d->is_stopping = true;
 	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", strsignal((int)signo))),
-	    "delivering what waits, for %.1f s at most", (double)d->config->drain_ms / 1000);
+	    "delivering waiting records for at most %.1f s", (double)d->config->drain_ms / 1000);
 	notify_stopping(d->notify);
 	agent_stop(d->agent);
 	delivery_drain(d->delivery, (uint32_t)d->config->drain_ms, on_drained, d);
@@ -208,17 +208,18 @@ open_doors(struct daemon *d)
 		log_event(LOG_LEVEL_WARNING, "control.open", "%s", error);
 	if (daemon_open_settle(d) < 0 || control_handle_status(d->control, daemon_fill_status, d) < 0 ||
 	    control_handle(d->control, "reload", "read the configuration again", daemon_on_reload_request, d) < 0 ||
-	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules for as long as it runs",
+	    control_handle(d->control, "rules", "list, add NAME RULES, remove NAME: rules until the agent stops",
 	    daemon_on_rules_request, d) < 0 ||
-	    control_handle(d->control, "tag", "--pid PID --run RUN ...: a process and what it starts is this run's",
+	    control_handle(d->control, "tag", "--pid PID --run RUN ...: assign a process and its descendants to a run",
 	    daemon_on_tag_request, d) < 0 ||
-	    control_handle(d->control, "attach", "NAME: an optional signal, whose fields are known from now on",
+	    control_handle(d->control, "attach", "NAME: attach an optional signal, whose fields are known from now on",
 	    daemon_on_attach_request, d) < 0 ||
-	    control_handle(d->control, "detach", "NAME: an optional signal, whose fields are null from now on",
+	    control_handle(d->control, "detach", "NAME: detach an optional signal, whose fields are null from now on",
 	    daemon_on_detach_request, d) < 0 ||
-	    control_handle(d->control, "explain", "PID: whose work a process is, and by which evidence",
+	    control_handle(d->control, "explain", "PID: the attribution of a process, and its evidence",
 	    daemon_on_explain_request, d) < 0 ||
-	    control_handle(d->control, "settle", "wait until all that happened before is recorded; --delivered: and delivered",
+	    control_handle(d->control, "settle",
+	    "wait until everything before this request is recorded; --delivered: and delivered",
 	    settle_on_request, d->settle) < 0)
 		return -1;
 	return open_metrics(d);
@@ -247,10 +248,10 @@ open_agent(struct daemon *d)
 		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
 	};
 	static const char *const origins[] = {
-		[PROBES_FRESH] = "the probes are in",
-		[PROBES_RESUMED] = "the probes of the agent before are taken over: nothing was missed",
-		[PROBES_WERE_QUIET] = "the probes of the agent before had gone quiet: what happened since was not seen",
-		[PROBES_WERE_OTHER] = "another version's probes were replaced: what happened meanwhile was not seen",
+		[PROBES_FRESH] = "the probes are attached",
+		[PROBES_RESUMED] = "the previous agent's probes are taken over: no event was missed",
+		[PROBES_WERE_QUIET] = "the watchdog had stopped the previous agent's probes: later events are missing",
+		[PROBES_WERE_OTHER] = "another version's probes were replaced: events in between were not seen",
 	};
 	struct redaction_options redaction = daemon_redaction(c);
 	struct probes *probes;
@@ -269,12 +270,12 @@ open_agent(struct daemon *d)
 	    LOG_FIELDS(LOG_U64("processes", probes_followed(probes))), "%s", origins[probes_origin(probes)]);
 	if (agent_unspooled_bytes(d->agent) > 0)
 		log_fields(LOG_LEVEL_WARNING, "spool.behind", LOG_FIELDS(LOG_U64("bytes", agent_unspooled_bytes(d->agent))),
-		    "the agent before took events from the kernel that never reached the spool's disk: they are a gap");
+		    "the previous agent read events that never reached the spool's disk: they are a gap");
 	if (*probes_pin_error(probes) != '\0')
 		log_event(LOG_LEVEL_WARNING, "probes.pin", "the probes end with this agent: %s", probes_pin_error(probes));
 	if (probes_ring_bytes(probes) != c->probes.ring_bytes)
 		log_fields(LOG_LEVEL_WARNING, "probes.ring", LOG_FIELDS(LOG_U64("bytes", probes_ring_bytes(probes))),
-		    "the ring of the agent before is kept; `sluice agent --uninstall` before the start makes a new one");
+		    "the previous agent's ring is kept; `sluice agent --uninstall` before the start makes a new one");
 	return 0;
 }
 

@@ -131,7 +131,7 @@ read_agent_id(struct daemon *d)
 			uuid_unparse_lower(id, d->agent_id);
 			return 0;
 		}
-		log_event(LOG_LEVEL_WARNING, "agent.id", "%s holds no UUID: this agent is a new one", path);
+		log_event(LOG_LEVEL_WARNING, "agent.id", "%s contains no UUID: the agent gets a new id", path);
 	} else if (errno != ENOENT) {
 		return -errno;
 	}
@@ -164,7 +164,7 @@ daemon_open_spool(struct daemon *d)
 
 	r = privileges_user_ids(c->user, &uid, &gid);
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "agent.user", "there is no account '%s' to become; make it "
+		log_event(LOG_LEVEL_ERROR, "agent.user", "there is no account '%s' for the agent; create it "
 		    "(useradd --system --no-create-home --shell /usr/sbin/nologin %s) or set `user: root`",
 		    c->user, c->user);
 		return -1;
@@ -175,7 +175,7 @@ daemon_open_spool(struct daemon *d)
 	if (r == 0 && !c->kafka.is_set)
 		r = make_folder(c->lake, 0750, uid, gid);	/* private: it records what every user ran */
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot make the folders of spool, dead letters "
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot create the folders of spool, dead letters "
 		    "and lake: %s", strerror(-r));
 		return -1;
 	}
@@ -202,10 +202,10 @@ daemon_open_spool(struct daemon *d)
 		log_fields(LOG_LEVEL_WARNING, "spool.recovered", LOG_FIELDS(LOG_U64("torn_bytes", found.torn_bytes),
 		    LOG_U64("corrupt_batches", found.corrupt_batches), LOG_U64("corrupt_bytes", found.corrupt_bytes),
 		    LOG_U64("unreadable_segments", found.unreadable), LOG_U64("records", found.records)),
-		    "what a crash left damaged in the spool was passed over");
+		    "data of the spool that a crash damaged was skipped");
 	else if (!found.is_fresh)
 		log_fields(LOG_LEVEL_INFO, "spool.opened", LOG_FIELDS(LOG_U64("records", found.records),
-		    LOG_BOOL("clean", found.was_clean)), "the spool goes on");
+		    LOG_BOOL("clean", found.was_clean)), "the spool is continued");
 	return 0;
 }
 
@@ -368,7 +368,7 @@ open_files(struct daemon *d, const struct output_events *events, char *error, si
 	else if (repair.files > 0 || repair.empty > 0)
 		log_fields(LOG_LEVEL_INFO, "lake.repaired", LOG_FIELDS(LOG_U64("files", repair.files + repair.empty),
 		    LOG_U64("records", repair.records), LOG_U64("torn_bytes", repair.torn_bytes)),
-		    "files that a dead agent left open were made whole");
+		    "files that an agent left open when it died were repaired");
 	return r;
 }
 
@@ -440,9 +440,9 @@ daemon_watch_delivery(struct daemon *d)
 	if (spool.last_error != d->disk_error) {
 		if (spool.last_error != 0)
 			log_fields(LOG_LEVEL_ERROR, "spool.disk", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir)),
-			    "the spool's disk takes nothing: %s; records wait in memory", strerror(-spool.last_error));
+			    "the spool's disk refuses writes: %s; records wait in memory", strerror(-spool.last_error));
 		else
-			log_event(LOG_LEVEL_INFO, "spool.disk_back", "the spool's disk takes records again");
+			log_event(LOG_LEVEL_INFO, "spool.disk_back", "the spool's disk accepts writes again");
 		d->disk_error = spool.last_error;
 	}
 }

@@ -61,7 +61,7 @@ on_shown(const struct program_record *r, void *arg)
 		put(s->answer, s->text, "confidence", number);
 	}
 	if (r->overhead)
-		put(s->answer, s->text, "overhead", "the engine's own doing");
+		put(s->answer, s->text, "overhead", "the engine's own work");
 }
 
 /* Sets around from the nearest known process, starting with the process itself and then its ancestors. */

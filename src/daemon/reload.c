@@ -57,7 +57,7 @@ apply_privacy(struct daemon *d)
 		log_event(LOG_LEVEL_ERROR, "config.redact", "arguments are redacted as before: %s", error);
 	r = agent_set_variables(d->agent, (const char *const *)d->config->trace_env.list, d->config->trace_env.n);
 	if (r < 0)
-		log_event(LOG_LEVEL_ERROR, "config.trace_env", "the variables read are those before: %s", strerror(-r));
+		log_event(LOG_LEVEL_ERROR, "config.trace_env", "variables are read as before: %s", strerror(-r));
 }
 
 /* Writes the names of the changed keys that need a restart to d->restart_wanted. */
@@ -133,7 +133,7 @@ daemon_reload(struct daemon *d)
 			snprintf(d->reload_error, sizeof(d->reload_error), "%s", strerror(-r));
 		daemon_config_errors(&errors);
 		log_fields(LOG_LEVEL_ERROR, "config.reload_failed", LOG_FIELDS(LOG_U64("generation", d->generation)),
-		    "the configuration in force stays: %s", d->reload_error);
+		    "the configuration in force is kept: %s", d->reload_error);
 		agent_tell(d->agent, "RELOAD_FAILED", d->reload_error);
 		config_errors_done(&errors);
 		notify_ready(d->notify);
@@ -170,7 +170,7 @@ daemon_on_reload_request(struct control_request *req, const struct json_t *args,
 	log_fields(LOG_LEVEL_INFO, "config.reload_asked", LOG_FIELDS(LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)),
 	    "through the control socket");
 	if (!daemon_reload(d)) {
-		control_answer_error(req, "%s; the configuration in force stays (generation %llu)", d->reload_error,
+		control_answer_error(req, "%s; the configuration in force is kept (generation %llu)", d->reload_error,
 		    (unsigned long long)d->generation);
 		return;
 	}

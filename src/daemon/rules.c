@@ -34,7 +34,7 @@ on_rules_in_kernel(int error, uint64_t generation, void *arg)
 		return;		/* replaced by newer rules */
 	if (error < 0)
 		log_fields(LOG_LEVEL_ERROR, "rules.kernel", LOG_FIELDS(LOG_U64("generation", generation)),
-		    "the kernel has the rules of before, which the agent makes up for: %s", strerror(-error));
+		    "the kernel keeps its previous rules, and the agent applies the new ones: %s", strerror(-error));
 	else
 		log_fields(LOG_LEVEL_INFO, "rules.kernel", LOG_FIELDS(LOG_U64("generation", generation)),
 		    "the kernel has these rules");
@@ -171,7 +171,8 @@ list_rules(struct daemon *d, struct control_request *req)
 	json_object_set_new(answer, "kernel_rules", json_integer((json_int_t)filter.rules));
 	json_object_set_new(answer, "excluded", json_integer((json_int_t)filter.excluded));
 	if (f != NULL) {
-		fprintf(f, "%zu rules, generation %llu; in the kernel %u, generation %llu; %llu programs left out there\n",
+		fprintf(f, "%zu rules, generation %llu; "
+		    "in the kernel %u, generation %llu; %llu programs excluded there\n",
 		    d->rules->n_rules, (unsigned long long)d->rules->generation, filter.rules,
 		    (unsigned long long)filter.generation, (unsigned long long)filter.excluded);
 		for (size_t i = 0; i < d->n_extra; i++)
@@ -197,7 +198,7 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 		return;
 	}
 	if (strcmp(verb, "add") != 0 && strcmp(verb, "remove") != 0) {
-		control_answer_error(req, "rules takes list, add NAME RULES or remove NAME, and no '%s'", verb);
+		control_answer_error(req, "rules takes list, add NAME RULES or remove NAME, not '%s'", verb);
 		return;
 	}
 	if (name == NULL || name[0] == '\0' || strlen(name) > 63 || strchr(name, '/') != NULL) {
@@ -207,14 +208,14 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 	old = find_extra(d, name);
 	if (strcmp(verb, "remove") == 0) {
 		if (old == NULL) {
-			control_answer_error(req, "no rules of the name %s were added; `sluice ctl rules list` shows which", name);
+			control_answer_error(req, "no rules named %s were added; see `sluice ctl rules list`", name);
 			return;
 		}
 		at = (size_t)(old - d->extra);
 		taken = take_extra(d, at);
 		if (!swap(d, error, sizeof(error))) {	/* the files are invalid by now */
 			put_extra(d, at, taken);
-			control_answer_error(req, "%s; the rules in force stay", error);
+			control_answer_error(req, "%s; the rules in force are kept", error);
 			return;
 		}
 		answer_generation(d, req, "removed", name);
@@ -223,8 +224,8 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 	}
 	if (text == NULL || old != NULL || d->n_extra >= EXTRA_MAX) {
 		control_answer_error(req, text == NULL ? "rules add NAME takes the rules as one more word, as in a file: "
-		    "'exclude: [{exe: stress}]'" : old != NULL ? "there are rules of that name; remove them first" :
-		    "too many were added; write a file");
+		    "'exclude: [{exe: stress}]'" : old != NULL ? "rules of that name exist; remove them first" :
+		    "too many rules were added; put them into a file of rules.d");
 		return;
 	}
 	if (add_extra(d, name, text) < 0) {
@@ -234,7 +235,7 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 	if (!swap(d, error, sizeof(error))) {
 		taken = take_extra(d, 0);
 		free_extra(&taken);
-		control_answer_error(req, "%s; the rules in force stay", error);
+		control_answer_error(req, "%s; the rules in force are kept", error);
 		return;
 	}
 	answer_generation(d, req, "added", name);
@@ -279,7 +280,7 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 
 	if (n < 0) {
 		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EINVAL ?
-		    "the run id for %u is too long" : n == -ENOSPC ? "there are too many runs at once for %u to have one" :
+		    "the run id for %u is too long" : n == -ENOSPC ? "there are too many runs to add one for %u" :
 		    "no memory to tag %u", w->pid);
 		return;
 	}
@@ -339,7 +340,8 @@ daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg
 	uint32_t pid;
 
 	if (!daemon_get_pid(args, &pid) || run == NULL || run[0] == '\0') {
-		control_answer_error(req, "tag takes --pid PID and --run RUN, and perhaps --pipeline P, --task T, --sample S");
+		control_answer_error(req,
+		    "tag takes --pid PID and --run RUN, and optionally --pipeline P, --task T, --sample S");
 		return;
 	}
 	w = calloc(1, sizeof(*w));

@@ -147,15 +147,15 @@ say_pending(struct sentence *s, const struct waiter *w)
 
 	if (w->stage == SEEING) {
 		if (w->has_looked && !w->at.is_read)
-			say(s, "; the kernel's ring is not read up to then");
-		say_count(s, w->at.ends, "ended process is not told by the kernel",
-		    "ended processes are not told by the kernel");
+			say(s, "; the kernel's ring is not read up to the request");
+		say_count(s, w->at.ends, "ended process is not reported by the kernel",
+		    "ended processes are not reported by the kernel");
 		if (w->want.tasks) {
-			say_count(s, w->at.held.tasks, "task without a program may go on",
-			    "tasks without a program may go on");
-			say_count(s, w->at.held.runs, "run without a program may go on",
-			    "runs without a program may go on");
-			say_count(s, w->at.held.failures, "failure is not told", "failures are not told");
+			say_count(s, w->at.held.tasks, "task without a program may continue",
+			    "tasks without a program may continue");
+			say_count(s, w->at.held.runs, "run without a program may continue",
+			    "runs without a program may continue");
+			say_count(s, w->at.held.failures, "failure is not recorded", "failures are not recorded");
 		}
 		if (s->len == before)
 			say(s, "; the processes could not be read");
@@ -164,7 +164,7 @@ say_pending(struct sentence *s, const struct waiter *w)
 	say_count(s, w->rest.unsynced, "record is not synced to the spool's disk",
 	    "records are not synced to the spool's disk");
 	if (w->rest.disk_error != 0)
-		say(s, ", which takes nothing: %s", strerror(-w->rest.disk_error));
+		say(s, ", which refuses writes: %s", strerror(-w->rest.disk_error));
 	if (w->rest.is_waiting)
 		say_waiting(s, &w->rest);
 }
@@ -197,7 +197,7 @@ answer_done(struct settle *s, struct waiter *w, uint64_t now_ns)
 	double seconds = (double)(now_ns - w->asked_ns) / 1e9;
 	char message[128];
 
-	snprintf(message, sizeof(message), "all that happened before is %s (%.2f s)",
+	snprintf(message, sizeof(message), "everything before this request is %s (%.2f s)",
 	    w->want.delivered ? "delivered" : "in the spool", seconds);
 	control_answer(w->request, json_pack("{ss sf}", "message", message, "seconds", seconds));
 	forget(s, w);

@@ -31,7 +31,8 @@ switch_signal(struct daemon *d, const char *name, bool on)
 	if (r == 0)
 		log_fields(LOG_LEVEL_INFO, on ? "signal.attached" : "signal.detached",
 		    LOG_FIELDS(LOG_TEXT("signal", name)),
-		    on ? "its fields are known of programs that begin from now on" : "its fields are null from now on");
+		    on ? "its fields are known for programs that begin from now on" :
+		    "its fields are null from now on");
 	return r;
 }
 
@@ -70,11 +71,12 @@ answer(struct control_request *req, const json_t *args, struct daemon *d, bool o
 		return;
 	}
 	if (r < 0) {
-		control_answer_error(req, "no hook of this kernel serves %s: `sluice doctor` says why", name);
+		control_answer_error(req, "this kernel has no hook for %s; `sluice doctor` shows why", name);
 		return;
 	}
 	done = json_object();
-	snprintf(message, sizeof(message), on ? "%s is attached: its fields are known of programs that begin from now on" :
+	snprintf(message, sizeof(message), on ?
+	    "%s is attached: its fields are known for programs that begin from now on" :
 	    "%s is detached: its fields are null from now on", name);
 	json_object_set_new(done, "message", json_string(message));
 	json_object_set_new(done, "signal", json_string(name));

@@ -124,7 +124,7 @@ explain_tool(const struct ruleset *rules, struct subject *s, bool has_words, cha
 		line(f, "tool", "%s, by %s%s", tool, place_text(reason.place, by, sizeof(by)),
 		    s->is_tool ? "" : ": part of the tool that runs it");
 	else
-		line(f, "tool", "%s, no rule names it: by its %s", tool, reason.rule);
+		line(f, "tool", "%s, no rule names it: from its %s", tool, reason.rule);
 	if (!has_words)
 		return;
 	line_if(f, "subcommand", s->words.subcommand);
@@ -142,15 +142,15 @@ explain_follow(const struct ruleset *rules, const struct subject *s, bool is_ins
 	char by[PLACE_TEXT_SIZE];
 
 	if (is_excluded && rule != NULL)
-		line(f, "followed", "no: exclude, by %s; what it starts is judged by itself",
+		line(f, "followed", "no: exclude, by %s; its children are judged separately",
 		    place_text(&rule->place, by, sizeof(by)));
 	else if (is_excluded)
 		line(f, "followed", "no: there are include rules, and none of them holds");
 	else if (rule != NULL)
-		line(f, "followed", "yes: include, by %s; so is what it starts",
+		line(f, "followed", "yes: include, by %s; so are its children",
 		    place_text(&rule->place, by, sizeof(by)));
 	else if (rules->follow.n_include > 0)
-		line(f, "followed", "yes: it descends from a program that an include rule holds for");
+		line(f, "followed", "yes: it descends from a program for which an include rule holds");
 	else
 		line(f, "followed", "yes: no exclude rule holds");
 }
@@ -159,10 +159,9 @@ static void
 explain_engine(const struct ruleset *rules, const struct subject *s, const char *engine, FILE *f)
 {
 	static const char *const roles[] = {
-		[ENGINE_NONE] = "nothing of it",
 		[ENGINE_DRIVER] = "a driver: it begins a run",
-		[ENGINE_TASK] = "a task, with all that it starts",
-		[ENGINE_JOINS] = "a task, where that or its run is known",
+		[ENGINE_TASK] = "a task, with its descendants",
+		[ENGINE_JOINS] = "a task, if it or its run is known",
 		[ENGINE_NAMES] = "it names a task that runs elsewhere",
 	};
 	struct engine_verdict v;
@@ -174,8 +173,8 @@ explain_engine(const struct ruleset *rules, const struct subject *s, const char 
 		return;
 	}
 	line(f, "engine", "%s: %s%s, by %s", v.engine != NULL ? v.engine : "unknown",
-	    v.role == ENGINE_NONE ? "its own doing, no task's work" : roles[v.role],
-	    v.role != ENGINE_NONE && v.is_overhead ? "; its own doing, no task's work" : "",
+	    v.role == ENGINE_NONE ? "the engine's own work, not a task's" : roles[v.role],
+	    v.role != ENGINE_NONE && v.is_overhead ? "; the engine's own work, not a task's" : "",
 	    place_text(v.rule, by, sizeof(by)));
 	line_if(f, "pipeline", v.pipeline);
 	line_if(f, "run name", v.run_name);
@@ -206,7 +205,7 @@ explain_sluid(const char *job, FILE *f)
 		return;
 	seconds = (time_t)(ms / 1000);
 	if (gmtime_r(&seconds, &tm) != NULL && strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) > 0)
-		line(f, "  submitted", "%s.%03dZ, in the cluster of number %u, as its SLUID says", text, (int)(ms % 1000),
+		line(f, "  submitted", "%s.%03dZ, in cluster number %u, from its SLUID", text, (int)(ms % 1000),
 		    (unsigned)cluster);
 }
 
@@ -232,7 +231,7 @@ explain_place(const struct place *p, FILE *f)
 		return;
 	}
 	line(f, "container", "%s%s", p->runtime != NULL ? p->runtime : "of an unknown runtime",
-	    p->is_outside ? ": not this program, but what it starts" : "");
+	    p->is_outside ? ": not this program, only its children" : "");
 	line_if(f, "id", p->container);
 	line_if(f, "name", p->name);
 	line_if(f, "image", p->image);

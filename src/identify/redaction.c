@@ -78,7 +78,7 @@ redaction_new(const struct redaction_options *o, struct redaction **ret, char *e
 	}
 	/* Fetched here, since the first fetch reads OpenSSL's configuration and takes a millisecond. */
 	if (r->keep == REDACT_KEEP_HASH && (r->sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) == NULL) {
-		snprintf(error, error_size, "this system's OpenSSL gives no SHA-256 to hash arguments with");
+		snprintf(error, error_size, "this system's OpenSSL has no SHA-256, which is needed to hash arguments");
 		redaction_free(r);
 		return -EINVAL;
 	}

@@ -158,7 +158,7 @@ class Doors(PrivilegesTest):
         port = taken.getsockname()[1]
         a = self.agent(metrics="127.0.0.1:%d" % port).start()
         line = a.wait_log("metrics.open")
-        self.assertRegex(line["message"], "in use by another program.*going on without")
+        self.assertRegex(line["message"], "in use by another program.*no metrics until")
         self.assertEqual(0, a.ctl("status").returncode)
         taken.close()
         a.wait_log("metrics.open", 60, count=2)

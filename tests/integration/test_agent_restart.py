@@ -145,7 +145,7 @@ class Restart(AgentTest):
         for _ in range(3):
             subprocess.run(["/bin/true", "unseen"])
         a.start()
-        self.assertIn("gone quiet", a.wait_log("probes.open")["message"])
+        self.assertIn("the watchdog had stopped", a.wait_log("probes.open")["message"])
         subprocess.run(["/bin/true", "seen-again"])
         a.settle()
         self.assertEqual(0, a.stop())

@@ -263,7 +263,7 @@ class Change(RulesTest):
                              ("exclude: {exe: x}", "list"), ("nothing: [{exe: x}]", "'nothing'", "exclude"),
                              ("exclude: [{argv_matches: '['}]", "argv_matches")):
             self.assert_refused(a.ctl("rules", "add", "other", text), "other:", ":1:" if "YAML" not in words[0] else ":2:",
-                                "the rules in force stay", *words)
+                                "the rules in force are kept", *words)
         self.assert_refused(a.ctl("rules", "add", "mine", "exclude: [{exe: x}]"), "of that name")
         self.assert_refused(a.ctl("rules", "add", "other"), "rules add NAME")
         self.assert_refused(a.ctl("rules", "add", "a/b", "exclude: [{exe: x}]"), "NAME")
@@ -278,7 +278,7 @@ class Change(RulesTest):
         a.ctl("rules", "add", "later", "exclude: [{exe: rules_later}]", check=True)
         self.rules("exclude: 1\n")
         for args in ("remove", "mine"), ("remove", "later"), ("add", "third", "exclude: []"):
-            self.assert_refused(a.ctl("rules", *args), "own.yaml:1:", "the rules in force stay")
+            self.assert_refused(a.ctl("rules", *args), "own.yaml:1:", "the rules in force are kept")
             self.assertEqual(["later", "mine"], [x["name"] for x in self.generation()["added"]])
         self.rules("")
         self.assertEqual("removed mine; generation 5 is in force\n", a.ctl("rules", "remove", "mine", check=True).stdout)

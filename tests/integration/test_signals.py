@@ -81,7 +81,7 @@ class Signals(agent.AgentTest):
         during.move(700)
         a.ctl("detach", "network", check=True)  # again: nothing changes
         done = a.ctl("attach", "network", check=True)
-        self.assertEqual("network is attached: its fields are known of programs that begin from now on\n", done.stdout)
+        self.assertEqual("network is attached: its fields are known for programs that begin from now on\n", done.stdout)
         self.assertEqual("ok", self.state(a)["state"])
         for mover in (old, during):
             mover.move(300)

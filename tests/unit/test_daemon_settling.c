@@ -257,7 +257,7 @@ the_ring_is_read_up_to_the_call(void **state)
 	fd = client("{\"timeout\":0.05}");
 	run_ms(20);
 	now.ring_end = 900;	/* what comes later */
-	assert_says(fd, "not settled within 0.05 s: the kernel's ring is not read up to then");
+	assert_says(fd, "not settled within 0.05 s: the kernel's ring is not read up to the request");
 	now.ring_end = 800;
 	fd = client("{}");
 	run_ms(50);
@@ -273,14 +273,15 @@ what_is_pending_is_named(void **state)
 	(void)state;
 	now.end_ns[0] = now.end_ns[1] = 1;
 	now.n_ends = 2;
-	assert_says(client("{\"timeout\":0.03}"), "within 0.03 s: 2 ended processes are not told by the kernel\"");
+	assert_says(client("{\"timeout\":0.03}"), "within 0.03 s: 2 ended processes are not reported by the kernel\"");
 	now.n_ends = 1;
-	assert_says(client("{\"timeout\":0.03}"), "within 0.03 s: 1 ended process is not told by the kernel\"");
+	assert_says(client("{\"timeout\":0.03}"), "within 0.03 s: 1 ended process is not reported by the kernel\"");
 	now.n_ends = 0;
 	now.held = (struct correlator_held){ 1, 2, 1 };
 	assert_done(client("{}"));
-	assert_says(client("{\"tasks\":true,\"timeout\":0.03}"), "within 0.03 s: 1 task without a program may go on; "
-	    "2 runs without a program may go on; 1 failure is not told\"");
+	assert_says(client("{\"tasks\":true,\"timeout\":0.03}"),
+	    "within 0.03 s: 1 task without a program may continue; "
+	    "2 runs without a program may continue; 1 failure is not recorded\"");
 	now.held = (struct correlator_held){ 0 };
 	now.is_broken = true;
 	assert_says(client("{\"timeout\":0.03}"), "the processes could not be read");
@@ -288,7 +289,8 @@ what_is_pending_is_named(void **state)
 	now.is_kept = false;
 	now.rest = (struct settle_rest){ .unsynced = 12, .disk_error = -ENOSPC };
 	assert_says(client("{\"timeout\":0.03}"),
-	    "within 0.03 s: 12 records are not synced to the spool's disk, which takes nothing: No space left on device\"");
+	    "within 0.03 s: 12 records are not synced to the spool's disk, "
+	    "which refuses writes: No space left on device\"");
 	now.rest = (struct settle_rest){ .output = "the broker", .error = "it is away" };
 	now.rest.waiting[TOPIC_USAGE] = 3;
 	assert_says(client("{\"delivered\":true,\"timeout\":0.03}"),

@@ -111,13 +111,13 @@ the_rule_that_decides_is_named(void **state)
 	(void)state;
 	o.exe = "/opt/poller";
 	text = explained(rules_text, &o);
-	has_line(text, "followed     no: exclude, by r.yaml:2 (noise); what it starts is judged by itself");
-	has_line(text, "tool         poller, no rule names it: by its exe");
+	has_line(text, "followed     no: exclude, by r.yaml:2 (noise); its children are judged separately");
+	has_line(text, "tool         poller, no rule names it: from its exe");
 	free(text);
 	o.exe = "/opt/other";
 	o.cwd = "/science/a";
 	text = explained(rules_text, &o);
-	has_line(text, "followed     yes: include, by r.yaml:4; so is what it starts");
+	has_line(text, "followed     yes: include, by r.yaml:4; so are its children");
 	free(text);
 	text = explained("exclude: [{exe: x}]\n", &o);
 	has_line(text, "followed     yes: no exclude rule holds");
@@ -140,7 +140,7 @@ an_sluid_tells_when_its_job_was_submitted(void **state)
 	fclose(f);
 	ruleset_unref(rules);
 	has_line(text, "  job        s8FXKTA79XAR00");
-	has_line(text, "  submitted  2026-06-04T21:05:53.496Z, in the cluster of number 2175, as its SLUID says");
+	has_line(text, "  submitted  2026-06-04T21:05:53.496Z, in cluster number 2175, from its SLUID");
 	free(text);
 }
 
@@ -215,7 +215,7 @@ a_script_is_its_interpreter(void **state)
 	free(text);
 	/* Its own name is still the kernel's. */
 	text = explained("exclude: [{name: by comm, comm: step.sh}]\n", &o);
-	has_line(text, "followed     no: exclude, by r.yaml:1 (by comm); what it starts is judged by itself");
+	has_line(text, "followed     no: exclude, by r.yaml:1 (by comm); its children are judged separately");
 	free(text);
 	/* Unless the executable is given. */
 	o.exe = script;
