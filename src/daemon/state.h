@@ -76,7 +76,6 @@ struct daemon {
 	unsigned quiet_ticks;		/* consecutive ticks with an empty spool */
 	bool is_idle;
 	uint64_t seconds;		/* since the start */
-	int status;			/* to exit with */
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;
 	int disk_error;
