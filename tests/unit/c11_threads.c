@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * C11's threads over POSIX threads, for ThreadSanitizer: it follows those only, and dies in a thread that
- * was started by thrd_create(3), as librdkafka does. Linked into the tests of such a build, these come first.
+ * c11_threads: C11's threads over POSIX threads, for ThreadSanitizer, which supports only those and crashes in a
+ * thread of thrd_create(3), which librdkafka uses. Linked into the tests of such a build before the C library.
  */
 #include <errno.h>
 #include <pthread.h>

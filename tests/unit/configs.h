@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * configs: configurations out of text, and all their errors as one text, for the tests of config/.
+ * configs: configurations parsed from text, and their errors as one text, for the tests of config/.
  */
 #ifndef SLUICE_TESTS_UNIT_CONFIGS_H
 #define SLUICE_TESTS_UNIT_CONFIGS_H
@@ -12,7 +12,7 @@
 
 #include "config/config.h"
 
-/* All errors, one a line. The caller frees it. */
+/* Returns all errors, one per line. The caller frees the text. */
 static inline char *
 errors_text(struct config_errors *errors)
 {
@@ -26,7 +26,7 @@ errors_text(struct config_errors *errors)
 	return text;
 }
 
-/* What is wrong with it, each line beginning with "f:LINE:COLUMN: "; "" nothing. The caller frees it. */
+/* Returns the errors of yaml, each line beginning with "f:LINE:COLUMN: ", or "". The caller frees the text. */
 static inline char *
 wrong_with(const char *yaml)
 {
@@ -49,7 +49,7 @@ wrong_is(const char *yaml, const char *want)
 	free(got);
 }
 
-/* A configuration that must be right. */
+/* Parses a configuration that must be valid. The caller frees it. */
 static inline struct config *
 config_of(const char *yaml)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * delivery_kit: a delivery from a spool of its own to an output that does what a test says.
+ * delivery_kit: a delivery with a spool of its own and an output that a test controls.
  */
 #ifndef SLUICE_TESTS_UNIT_DELIVERY_KIT_H
 #define SLUICE_TESTS_UNIT_DELIVERY_KIT_H
@@ -22,20 +22,20 @@ enum {
 	HELD_MAX = 10000,
 };
 
-/* An output that does with its records what a test says. */
+/* An output that a test controls. */
 struct fake {
 	struct output output;
 	struct output_events events;
-	struct spool_record held[HELD_MAX];	/* taken and not answered; without their data */
+	struct spool_record held[HELD_MAX];	/* records that were put and not answered, without their data */
 	size_t n;
 	size_t capacity;
-	uint64_t seen[HELD_MAX];	/* the seq of each that was taken, in order */
+	uint64_t seen[HELD_MAX];	/* seq of each record that was put, in order */
 	bool again[HELD_MAX];
 	size_t n_seen;
-	bool refuses;		/* the next put says never */
+	bool refuses;		/* the next put refuses its record for good */
 	bool is_recalling;
-	unsigned tried;		/* puts */
-	int64_t ticked_us;	/* of the last tick */
+	unsigned tried;		/* calls of put */
+	int64_t ticked_us;	/* time of the last tick */
 	unsigned recalled, hurried, closed;
 };
 
@@ -64,7 +64,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	f->again[f->n_seen] = r->is_again;
 	f->seen[f->n_seen++] = r->seq;
 	f->held[f->n] = *r;
-	f->held[f->n].data = f->held[f->n].key = NULL;	/* the spool's, and good no longer */
+	f->held[f->n].data = f->held[f->n].key = NULL;	/* owned by the spool, and invalid after put */
 	f->n++;
 	return 0;
 }
@@ -105,7 +105,7 @@ on_close(struct output *o)
 
 static const struct output_ops ops = { on_put, on_tick, on_flush, on_recall, on_status, on_close };
 
-/* Takes the i-th of what the output holds out. */
+/* Removes the i-th record that the output holds, and returns it. */
 static inline struct spool_record
 take(size_t i)
 {
@@ -156,7 +156,7 @@ turn(void)
 	event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
-/* Until the pause after a rewind is over. */
+/* Runs the loop for ms, such as until the pause after a rewind is over. */
 static inline void
 turn_for(unsigned ms)
 {
@@ -236,7 +236,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* *arg, an int: 1: empty, 2: out of time. */
+/* Sets *arg, an int, to 1 where the spool is empty, to 2 on a timeout. */
 static inline void
 on_drained(bool is_empty, void *arg)
 {

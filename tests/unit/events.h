@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signals: processes that fork, exec and end as the kernel side would tell it, and the correlator's
- * records as they come out.
+ * events: the events of processes that fork, exec and end, as the kernel side sends them, and the records
+ * that the correlator makes of them.
  */
-#ifndef SLUICE_TESTS_SIGNALS_H
-#define SLUICE_TESTS_SIGNALS_H
+#ifndef SLUICE_TESTS_UNIT_EVENTS_H
+#define SLUICE_TESTS_UNIT_EVENTS_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,25 +18,25 @@
 #define CLOCK_US INT64_C(1700000000000000)	/* wall minus boot */
 #define BOOT_ID "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11"
 
-/* One record, copied. Strings are owned; NULL stays NULL. */
+/* A copy of one record. Strings are owned; NULL stays NULL. */
 struct entry {
 	enum topic topic;
 	enum record_phase phase;
 	int64_t time_us;
 	char *run_id, *pipeline, *task_id, *task, *sample;
-	struct program_identity id;		/* its strings are the two below */
+	struct program_identity id;		/* its strings are program_id and parent_program_id below */
 	char *program_id, *parent_program_id;
 	char *exe, *comm, *cwd, *tool, *cgroup, *cgroup_v1, *engine, *work_dir, *source;
 	char **argv;
-	struct program_record program;		/* the numbers; its pointers are dead */
-	struct work_record work;		/* likewise */
+	struct program_record program;		/* its pointers are invalid */
+	struct work_record work;		/* its pointers are invalid */
 	uint64_t interval_ns;
 	bool has_usage;
 	struct usage usage;
-	struct finding_record finding;		/* owned: kind, message and what its arrays point to */
+	struct finding_record finding;		/* kind, message and the arrays' contents are owned */
 };
 
-/* What the correlator logged of itself, for its next life: each entry behind its length. */
+/* The entries of the write-ahead log, each after its length. */
 struct kept_entries {
 	char *data;
 	size_t len, cap;
@@ -47,12 +47,12 @@ struct world {
 	struct correlator *c;
 	struct entry *entries;
 	size_t n, cap;
-	struct kept_entries kept;		/* where it has a write-ahead log */
+	struct kept_entries kept;		/* with a write-ahead log */
 	uint64_t now;
 	uint32_t next_pid;
 };
 
-/* A process: what the kernel knows of it. */
+/* The state of a process in the kernel. */
 struct being {
 	struct program_key key, parent, anchor;
 	uint64_t program_start;
@@ -251,7 +251,7 @@ forget_kept(struct world *w)
 	w->kept = (struct kept_entries){ 0 };
 }
 
-/* A correlator in place of the one before, if any, whose records are entries of w; with a log its own are kept. */
+/* Replaces w's correlator by a new one, whose records are appended to w; has_wal: its log is kept too. */
 static inline void
 world_begin(struct world *w, const struct correlator_options *options, bool has_wal)
 {
@@ -280,12 +280,12 @@ world_open(struct world *w, const struct correlator_options *options)
 	world_open_as(w, options, false);
 }
 
-/* kill -9, and the next life, which knows what the entries say. */
+/* Simulates a kill -9 and a restart that replays the write-ahead log. */
 static inline void
 world_dies(struct world *w, const struct correlator_options *options)
 {
 	struct kept_entries kept = w->kept;
-	struct replayed told;
+	struct replayed replayed;
 	size_t len;
 
 	w->kept = (struct kept_entries){ 0 };
@@ -296,8 +296,8 @@ world_dies(struct world *w, const struct correlator_options *options)
 		if (correlator_replay(w->c, kept.data + at, len) != 0)
 			abort();
 	}
-	correlator_replay_done(w->c, &told);
-	if (told.refused + told.incomplete != 0)
+	correlator_replay_done(w->c, &replayed);
+	if (replayed.refused + replayed.incomplete != 0)
 		abort();
 	forget_kept(w);
 	w->kept = kept;
@@ -318,7 +318,7 @@ wall_us(uint64_t boot_ns)
 	return CLOCK_US + (int64_t)(boot_ns / 1000);
 }
 
-/* The i-th entry of a topic and phase (any phase: -1); NULL: there are fewer. */
+/* Returns the i-th record of a topic and phase (-1: any), or NULL. */
 static inline const struct entry *
 wal_at(const struct world *w, enum topic topic, int phase, size_t i)
 {
@@ -339,7 +339,7 @@ wal_count(const struct world *w, enum topic topic, int phase)
 	return n;
 }
 
-/* The last START or END of a process's program, by pid and index. */
+/* Returns the last START or END of a process's program, by pid and index, or NULL. */
 static inline const struct entry *
 wal_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
 {
@@ -356,7 +356,7 @@ wal_of(const struct world *w, const struct being *b, uint32_t index, enum record
 	return found;
 }
 
-/* Has it used so much CPU time, all of it in user space? */
+/* Returns whether the record has exactly ms of CPU time. */
 static inline bool
 wal_has_cpu(const struct entry *n, uint64_t ms)
 {
@@ -364,7 +364,7 @@ wal_has_cpu(const struct entry *n, uint64_t ms)
 	    usage_cpu_ns(&n->usage) == ms * MS;
 }
 
-/* A child is forked; parent NULL: by sluice itself. */
+/* Forks a child; parent NULL: sluice is the parent. */
 static inline struct being
 forks(struct world *w, const struct being *parent)
 {
@@ -380,7 +380,7 @@ forks(struct world *w, const struct being *parent)
 	return b;
 }
 
-/* It runs for ms, all of it user time, and reads and writes 1 KiB a ms. */
+/* Runs the process for ms, all in user space; it reads and writes 1 KiB per ms. */
 static inline void
 works(struct world *w, struct being *b, uint64_t ms)
 {
@@ -395,7 +395,7 @@ works(struct world *w, struct being *b, uint64_t ms)
 		b->c.peak_rss_bytes = b->c.rss_bytes;
 }
 
-/* The exec of command (words), as a signal whose text stands in the caller's buffers. */
+/* Fills in the event of an exec of `words`; its text is in the caller's buffers. */
 static inline void
 exec_event_fill(const struct world *w, struct being *b, char *words, const char **argv, size_t *argv_len,
     char *exe, struct exec_event *s)
@@ -413,7 +413,7 @@ exec_event_fill(const struct world *w, struct being *b, char *words, const char 
 	s->ppid = b->parent.pid;
 	for (char *save, *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
 		for (char *p = word; (p = strchr(p, '_')) != NULL;)
-			*p = ' ';	/* a blank within a word */
+			*p = ' ';	/* _ is a blank in a word */
 		argv_len[s->argc] = strlen(word);
 		argv[s->argc++] = word;
 	}
@@ -434,7 +434,7 @@ execs(struct world *w, struct being *b, const char *command)
 	correlator_exec(w->c, &s);
 }
 
-/* An exec whose record was lost. */
+/* Execs, but the event is lost. */
 static inline void
 execs_unheard(struct world *w, struct being *b)
 {
@@ -478,7 +478,7 @@ exits(struct world *w, const struct being *b, int code)
 	tells(w, b, STATE_EXIT, code << 8);
 }
 
-/* A pass over these processes; with_usage as in correlator_snapshot_begin(). */
+/* Simulates a pass over these processes; with_usage as in correlator_snapshot_begin(). */
 static inline void
 snapshot(struct world *w, bool with_usage, const struct being *const *beings, size_t n)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * faults: calls of the C library that fail. The linker gives a test that includes this what its sources
- * call in FAULTS_WRAPPED (CMakeLists.txt); only the thread that has set a fault meets it.
+ * faults: calls of the C library that fail. The linker redirects the calls listed in FAULTS_WRAPPED
+ * (CMakeLists.txt) for a test that includes this file. A fault only affects the thread that set it.
  */
 #ifndef SLUICE_TESTS_UNIT_FAULTS_H
 #define SLUICE_TESTS_UNIT_FAULTS_H
@@ -20,7 +20,7 @@
 
 enum fault_call {
 	FAULT_MEMORY = 1 << 0,		/* malloc, calloc, realloc, strdup */
-	FAULT_OPEN = 1 << 1,		/* open, openat of what is there */
+	FAULT_OPEN = 1 << 1,		/* open, openat without O_CREAT */
 	FAULT_DIR = 1 << 2,		/* mkdir, mkdirat */
 	FAULT_LOCK = 1 << 3,
 	FAULT_READ = 1 << 4,		/* pread */
@@ -36,23 +36,23 @@ enum fault_call {
 	FAULT_CREATE = 1 << 14,		/* open, openat with O_CREAT */
 	FAULT_TEXT = 1 << 15,		/* asprintf */
 	FAULT_EVENT = 1 << 16,		/* eventfd */
-	FAULT_LIBRARY = 1 << 17,	/* what a library asks for by the functions below, given to it by the test */
+	FAULT_LIBRARY = 1 << 17,	/* memory of a library that allocates by the functions below */
 };
 
 struct fault {
-	unsigned calls;			/* enum fault_call: those that count */
-	unsigned skip;			/* so many work */
-	unsigned times;			/* and so many then fail */
-	size_t size;			/* of memory only pieces of so many bytes count; 0: all */
-	int error;			/* with this errno; 0: half of what was asked is read or written */
-	int then;			/* not 0: one more fails, with this errno */
+	unsigned calls;			/* enum fault_call: the calls that may fail */
+	unsigned skip;			/* calls that succeed first */
+	unsigned times;			/* calls that fail after that */
+	size_t size;			/* bytes of the allocations that may fail; 0: all */
+	int error;			/* errno of the failure; 0: a short read or write instead */
+	int then;			/* not 0: one more call fails, with this errno */
 	unsigned count;			/* calls so far */
-	unsigned hit;			/* enum fault_call: those that failed */
+	unsigned hit;			/* enum fault_call: the calls that failed */
 };
 
 static _Thread_local struct fault fault;
 
-/* Does this call fail? errno is set then. */
+/* Returns whether this call is to fail, and sets errno. */
 static inline bool
 fault_is_due(enum fault_call call)
 {
@@ -70,7 +70,7 @@ fault_is_due(enum fault_call call)
 	return true;
 }
 
-/* The same of memory, where a library that is linked in and ends without memory asks by the same calls. */
+/* The same for memory. A size keeps libraries that abort without memory out of it. */
 static inline bool
 fault_is_due_for(size_t size)
 {
@@ -107,7 +107,7 @@ FAULT_WRAP(int, asprintf, char **ret, const char *format, ...)
 	va_list args;
 	int r;
 
-	/* What *ret is then, nobody promises. */
+	/* The value of *ret is undefined on failure. */
 	*ret = (char *)1;
 	if (fault_is_due(FAULT_TEXT))
 		return -1;
@@ -189,7 +189,7 @@ FAULT_WRAP(ssize_t, pwritev, int fd, const struct iovec *iov, int n, off_t at)
 		return __real_pwritev(fd, iov, n, at);
 	if (fault.error != 0)
 		return -1;
-	/* All but the last two bytes: the end lies in the last part that has any. */
+	/* Writes all but the last two bytes, which are in the last non-empty part. */
 	for (int i = 0; i < n && i < 8; i++) {
 		some[i] = iov[i];
 		len = iov[i].iov_len > 0 ? (size_t)i : len;

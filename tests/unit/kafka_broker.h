@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kafka_broker: a broker on 127.0.0.1 that makes topics, which librdkafka's own stand-in does not do, and that takes
- * records without a word. It speaks of Kafka's protocol what that takes, and nothing else.
+ * kafka_broker: a broker on 127.0.0.1 that creates topics, which librdkafka's mock broker does not, and that
+ * never answers records. It implements only the requests that this needs.
  */
 #ifndef SLUICE_TESTS_UNIT_KAFKA_BROKER_H
 #define SLUICE_TESTS_UNIT_KAFKA_BROKER_H
@@ -27,15 +27,15 @@ enum {
 
 enum broker_mood {
 	BROKER_ANSWERS,
-	BROKER_GARBLES,		/* what it answers to CreateTopics ends too soon */
-	BROKER_IS_SILENT,	/* it does not answer that at all */
+	BROKER_GARBLES,		/* answers to CreateTopics are cut off */
+	BROKER_IS_SILENT,	/* CreateTopics is not answered */
 };
 
-/* What it was asked for. */
+/* The requests that the broker has seen. */
 struct broker_seen {
-	unsigned produced;		/* requests with records, to which it never has an answer */
-	unsigned created;		/* requests to make topics */
-	char wanted[1024];		/* of the last of created: "NAME PARTITIONS REPLICATION CONFIG=VALUE;" for each */
+	unsigned produced;		/* requests with records, which are never answered */
+	unsigned created;		/* requests to create topics */
+	char wanted[1024];		/* in the last: "NAME PARTITIONS REPLICATION CONFIG=VALUE;" each */
 };
 
 struct broker {
@@ -44,13 +44,13 @@ struct broker {
 	int stop[2];			/* a pipe: closed to end the thread */
 	size_t n;
 	pthread_t thread;
-	pthread_mutex_t lock;		/* of all that follows */
+	pthread_mutex_t lock;		/* protects all members below */
 	enum broker_mood mood;
-	char topics[16][64];		/* that are there */
+	char topics[16][64];		/* topics that exist */
 	size_t n_topics;
-	bool leaves_out;		/* those that are not there, instead of saying so */
-	int16_t error;			/* not 0: no topic is made, for this reason */
-	const char *text;		/* with these words, or NULL */
+	bool leaves_out;		/* omits unknown topics from the metadata instead of reporting an error */
+	int16_t error;			/* not 0: no topic is created, with this error */
+	const char *text;		/* text of the error, or NULL */
 	struct broker_seen seen;
 };
 
@@ -75,7 +75,7 @@ broker_take_text(struct broker_bytes *b, char *ret, size_t size)
 	size_t len = broker_take(b, 2);
 
 	if (len > b->len - b->at)
-		len = 0;	/* -1 is none */
+		len = 0;	/* -1: null */
 	snprintf(ret, size, "%.*s", (int)len, (const char *)b->data + b->at);
 	b->at += len;
 }
@@ -112,9 +112,9 @@ broker_make(struct broker *k, const char *name)
 		snprintf(k->topics[k->n_topics++], sizeof(k->topics[0]), "%s", name);
 }
 
-/* Version 3, whose lists begin with their length plus one. */
+/* Answers ApiVersions, version 3, whose lists begin with their length plus one. */
 static inline void
-broker_tell_versions(struct broker_bytes *out)
+broker_answer_versions(struct broker_bytes *out)
 {
 	static const int16_t apis[][2] = { { BROKER_PRODUCE, 7 }, { BROKER_METADATA, 4 }, { BROKER_API_VERSIONS, 3 },
 		{ BROKER_CREATE_TOPICS, 4 } };
@@ -131,9 +131,9 @@ broker_tell_versions(struct broker_bytes *out)
 	broker_add(out, 1, 0);
 }
 
-/* Version 4: this broker, which is the controller, and the topics that were asked for. */
+/* Answers Metadata, version 4: this broker, which is the controller, and the requested topics. */
 static inline void
-broker_tell_metadata(struct broker *k, struct broker_bytes *in, struct broker_bytes *out)
+broker_answer_metadata(struct broker *k, struct broker_bytes *in, struct broker_bytes *out)
 {
 	int32_t n = (int32_t)broker_take(in, 4);
 	char name[64];
@@ -160,7 +160,7 @@ broker_tell_metadata(struct broker *k, struct broker_bytes *in, struct broker_by
 		broker_add(out, 4, broker_has(k, name));
 		if (!broker_has(k, name))
 			continue;
-		broker_add(out, 2, 0);		/* a partition 0 that is led by 1, which has its only copy */
+		broker_add(out, 2, 0);		/* partition 0, led by broker 1, the only replica */
 		broker_add(out, 4, 0);
 		broker_add(out, 4, 1);
 		broker_add(out, 4, 1);
@@ -170,7 +170,7 @@ broker_tell_metadata(struct broker *k, struct broker_bytes *in, struct broker_by
 	}
 }
 
-/* Version 4. */
+/* Answers CreateTopics, version 4. */
 static inline void
 broker_create(struct broker *k, struct broker_bytes *in, struct broker_bytes *out)
 {
@@ -207,7 +207,7 @@ broker_create(struct broker *k, struct broker_bytes *in, struct broker_bytes *ou
 		out->len = 4 + 4 + 6;
 }
 
-/* One request and its answer; false: the connection is over. */
+/* Serves one request. False: the connection is closed. */
 static inline bool
 broker_serve(struct broker *k, int fd)
 {
@@ -224,12 +224,12 @@ broker_serve(struct broker *k, int fd)
 	(void)broker_take(&in, 2);
 	id = broker_take(&in, 4);
 	len = broker_take(&in, 2);
-	in.at += len;		/* who asks */
+	in.at += len;		/* skips the client id */
 	pthread_mutex_lock(&k->lock);
 	if (api == BROKER_API_VERSIONS)
-		broker_tell_versions(&out);
+		broker_answer_versions(&out);
 	else if (api == BROKER_METADATA)
-		broker_tell_metadata(k, &in, &out);
+		broker_answer_metadata(k, &in, &out);
 	else if (api == BROKER_CREATE_TOPICS)
 		broker_create(k, &in, &out);
 	else if (api == BROKER_PRODUCE)
@@ -270,13 +270,13 @@ broker_run(void *arg)
 		for (size_t i = 1; i < n; i++) {
 			if (p[1 + i].revents != 0 && !broker_serve(k, k->fds[i])) {
 				close(k->fds[i]);
-				k->fds[i] = -1;		/* which poll(2) passes over */
+				k->fds[i] = -1;		/* ignored by poll(2) */
 			}
 		}
 	}
 }
 
-/* Until now. */
+/* Returns the requests seen so far. */
 static inline struct broker_seen
 broker_look(struct broker *k)
 {

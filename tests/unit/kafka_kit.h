@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * kafka_kit: an output over librdkafka's own stand-in for a broker, records for it, and what it told.
+ * kafka_kit: an output over librdkafka's mock broker, records for it, and the events that it reports.
  */
 #ifndef SLUICE_TESTS_UNIT_KAFKA_KIT_H
 #define SLUICE_TESTS_UNIT_KAFKA_KIT_H
@@ -14,26 +14,26 @@
 #include "kafka/client.h"
 #include "threads.h"
 
-/* What an output told, and what it was told. */
+/* The calls that the output made, and the answers that it gets. */
 static struct told {
 	uint64_t delivered[8192];
 	size_t n_delivered;
 	uint64_t failed[8192];
 	size_t n_failed;
-	enum output_failure failure;	/* of the last */
+	enum output_failure failure;	/* of the last failed record, as are the next members */
 	char reason[64];
 	char key[64];
 	uint64_t seq, schema;
 	size_t len;
 	unsigned ready;
 	int schema_error;	/* what schema_id() returns */
-	unsigned asked;		/* how often */
+	unsigned asked;		/* calls of schema_id() */
 	char subject[64];
 	char log[128];
 	int log_level;
 } told;
 
-static enum topic used;		/* of all records that are put and come back */
+static enum topic used;		/* topic of all records that are put and answered */
 
 static inline void
 on_delivered(enum topic topic, uint64_t id, void *arg)
@@ -103,7 +103,7 @@ open_with(const char *broker, const struct kafka_property *properties, size_t n,
 	return kafka_open(base, &o, &events, &output, error, error_size);
 }
 
-/* librdkafka's own stand-in for a broker, within the process. */
+/* Opens the output with librdkafka's mock broker, which runs in the process. */
 static inline void
 open_mock(const char *name, const char *value)
 {
@@ -168,7 +168,7 @@ put(uint64_t id, size_t argument, const char **reason)
 	return put_with(id, 77, argument, reason);
 }
 
-/* Turns of the loop with ticks, until what is wanted or for a few seconds. */
+/* Runs the loop with ticks until is_done(), or for a few seconds. */
 static inline bool
 wait_for(bool (*is_done)(void))
 {
@@ -185,7 +185,7 @@ wait_for(bool (*is_done)(void))
 	return false;
 }
 
-/* The same without ticks: by what the output tells its loop. */
+/* Does the same without ticks: only events of the output count. */
 static inline bool
 wait_in_the_loop_for(bool (*is_done)(void))
 {

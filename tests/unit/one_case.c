@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Linked to every unit test: $SLUICE_TEST_CASE names one case, or a pattern of cases, to run alone.
+ * one_case: linked into every unit test; $SLUICE_TEST_CASE names one case, or a pattern of cases, to run.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * one_spool: a spool of its own for each test of a program, as spool_kit.h has them, on a disk that may fail.
+ * one_spool: a spool of spool_kit.h for each test, on a disk that may fail.
  */
 #ifndef SLUICE_TESTS_UNIT_ONE_SPOOL_H
 #define SLUICE_TESTS_UNIT_ONE_SPOOL_H

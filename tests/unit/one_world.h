@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * one_world: a correlator of its own for each test of a program, as signals.h has them.
+ * one_world: a correlator of events.h for each test.
  */
 #ifndef SLUICE_TESTS_UNIT_ONE_WORLD_H
 #define SLUICE_TESTS_UNIT_ONE_WORLD_H
@@ -25,7 +25,7 @@ static int
 teardown(void **state)
 {
 	(void)state;
-	world_close(&w);	/* with ASan: whatever the story, nothing is left behind */
+	world_close(&w);	/* ASan reports any leak */
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * registry_kit: a registry's client, and a server on the same loop, which says what a test wants it to say. A test
- * includes faults.h and timers.h itself too, for the linker (CMakeLists.txt).
+ * registry_kit: a client of a registry, and a server on the same loop that a test controls. A test also
+ * includes faults.h and timers.h itself, for the linker (CMakeLists.txt).
  */
 #ifndef SLUICE_TESTS_UNIT_REGISTRY_KIT_H
 #define SLUICE_TESTS_UNIT_REGISTRY_KIT_H
@@ -24,24 +24,24 @@
 
 #define SCHEMA "\"int\""
 
-/* The server: how it answers, and what it was asked last. */
+/* The server: its answers, and the last request. */
 static struct {
 	int status;
 	const char *body;
 	const char *retry_after, *location;
-	size_t header_bytes, body_bytes;	/* that it adds */
+	size_t header_bytes, body_bytes;	/* padding of an answer */
 	bool is_silent;
-	struct evhttp_request *held;		/* while it is silent */
+	struct evhttp_request *held;		/* the request that it does not answer while is_silent */
 	unsigned requests;
 	enum evhttp_cmd_type method;
 	char uri[256], asked[512], authorization[128], type[128], accept[128], agent[128];
-	size_t asked_bytes, answer_bytes;	/* all of the question's body; all of the answer, with its headers */
+	size_t asked_bytes, answer_bytes;	/* of the request's body; of the answer with headers */
 	int64_t at_us[64];
-	const char *refuses;			/* 409, or what is below, for what has this in its address */
+	const char *refuses;			/* answers 409, or refusal, to a URI that contains this */
 	int refusal;
-	const char *afters[4];			/* Retry-After of the first answers, before the one above */
-	char uris[64][64];			/* likewise of the first */
-	uint16_t ports[64];			/* and where they came from: another is another connection */
+	const char *afters[4];			/* Retry-After of the first answers; then retry_after */
+	char uris[64][64];			/* of the first requests */
+	uint16_t ports[64];			/* client ports of the first requests: one per connection */
 } server;
 
 static struct event_base *base;
@@ -101,7 +101,7 @@ on_request(struct evhttp_request *q, void *arg)
 		snprintf(name, sizeof(name), "X-%zu", i);
 		memset(value, 'v', sizeof(value));
 		assert_true(len > strlen(name) + 4);
-		value[len - strlen(name) - 4] = '\0';	/* with ": " and the line's end as long as that */
+		value[len - strlen(name) - 4] = '\0';	/* len bytes together with ": " and the line end */
 		evhttp_add_header(out, name, value);
 	}
 	answer = evbuffer_new();
@@ -172,7 +172,7 @@ status(void)
 	return s;
 }
 
-/* Short waits: a test of them says which. */
+/* Returns options with short waits; a test of the waits sets its own. */
 static inline struct registry_options
 options(const char *const *urls, size_t n)
 {
@@ -214,7 +214,7 @@ is_ok(void)
 	return status().state == REGISTRY_OK && status().unverified == 0;
 }
 
-/* And none is under way. */
+/* Every request has failed, and none is pending. */
 static inline bool
 is_failed_each_time(void)
 {
@@ -235,7 +235,7 @@ is_asked_four_times(void)
 
 /* --- the loop --- */
 
-/* Turns the loop until it is so, or for ten seconds. */
+/* Runs the loop until is_so(), or for ten seconds. */
 static inline bool
 wait_for(bool (*is_so)(void))
 {
@@ -248,7 +248,7 @@ wait_for(bool (*is_so)(void))
 	return is_so();
 }
 
-/* For a time in which something must not happen. */
+/* Runs the loop for ms, in which something must not happen. */
 static inline void
 turn_for(int ms)
 {
@@ -258,12 +258,12 @@ turn_for(int ms)
 	event_base_dispatch(base);
 }
 
-/* --- by a clock that goes on by what it waits for --- */
+/* --- with a clock that advances by each wait --- */
 
 #define MS INT64_C(1000)
 #define START_US (INT64_C(1000) * 1000 * MS)
 
-/* The waits are over at once; what is drawn is the least or the most. */
+/* Opens the client; its waits end at once, and random numbers are the smallest or the largest. */
 static inline void
 opens_at_once(const struct registry_options *o, bool is_most)
 {
@@ -280,12 +280,12 @@ has_waited(void)
 	return timers.n >= wanted_waits;
 }
 
-/* After the first, which is none: what was asked for goes through the loop. */
+/* Checks the waits after the first one, which is 0. */
 static inline void
 expect_waits(const int64_t *want_ms, unsigned n)
 {
 	wanted_waits = n + 1;
-	timers.over_at_once = n;		/* that after the last does not come */
+	timers.over_at_once = n;		/* the wait after the last does not end */
 	assert_true(n < 63 && wait_for(has_waited));
 	assert_int_equal(timers.waits_us[0], 0);
 	for (unsigned i = 0; i < n; i++)
@@ -294,16 +294,16 @@ expect_waits(const int64_t *want_ms, unsigned n)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-/* What main() does before these libraries do anything. */
+/* Sets up the libraries like main(), before their first use. */
 static inline void
 prepare_libraries(void)
 {
 	event_set_mem_functions(fault_library_alloc, fault_library_grow, free);
 	json_set_alloc_funcs(malloc, free);
-	/* One of a whole program's: it stays until its end. */
+	/* Global, and never undone: it lasts until the program ends. */
 	curl_global_init_mem(CURL_GLOBAL_DEFAULT, fault_library_alloc, free, fault_library_grow, fault_library_copy,
 	    fault_library_zeroes);
-	/* A proxy of the environment would stand between the two. */
+	/* A proxy of the environment would get the requests. */
 	setenv("no_proxy", "*", 1);
 }
 

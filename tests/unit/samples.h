@@ -153,7 +153,7 @@ sample_agent(void)
 	    .message = "probes.ring waits for a restart" };
 }
 
-/* A new folder; path has room for 64. */
+/* Creates a folder and returns its path, which is written to path (64 bytes). */
 static inline char *
 sample_folder(char *path)
 {

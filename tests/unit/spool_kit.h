@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * spool_kit: a spool in a directory of its own, records that can be told apart, and what came out.
+ * spool_kit: a spool in a directory of its own, distinct records, and checks of the records read back.
  */
 #ifndef SLUICE_TESTS_UNIT_SPOOL_KIT_H
 #define SLUICE_TESTS_UNIT_SPOOL_KIT_H
@@ -41,7 +41,7 @@ kit_expect(bool is_so, const char *claim)
 	abort();
 }
 
-/* What the spool counts is what there is, whatever has happened to it. */
+/* Checks that the spool's counters match its contents. */
 static inline void
 kit_check(const struct kit *k)
 {
@@ -106,7 +106,7 @@ static inline void
 kit_init(struct kit *k)
 {
 	memset(k, 0, sizeof(*k));
-	/* In memory where that is there: some tests open a spool thousands of times. */
+	/* In memory if possible: some tests open a spool thousands of times. */
 	strcpy(k->tree.root, "/dev/shm/sluice-test-XXXXXX");
 	if (mkdtemp(k->tree.root) == NULL)
 		tree_init(&k->tree);
@@ -124,7 +124,7 @@ kit_done(struct kit *k)
 	tree_done(&k->tree);
 }
 
-/* Lets a process of its own use the spool and die without closing it. */
+/* Runs use() in a child process that exits without closing the spool. */
 static inline void
 kit_crash(struct kit *k, void (*use)(struct kit *k))
 {
@@ -140,7 +140,7 @@ kit_crash(struct kit *k, void (*use)(struct kit *k))
 		abort();
 }
 
-/* Closes the spool, and without an error. */
+/* Closes the spool, which must succeed. */
 static inline void
 kit_close(struct kit *k)
 {
@@ -163,7 +163,7 @@ kit_tick(struct kit *k)
 	kit_check(k);
 }
 
-/* Ticks until it is so, however slow the thread that syncs is. */
+/* Ticks until the condition holds, however slow the thread that syncs is. */
 #define KIT_UNTIL(k, condition)						\
 	do {								\
 		for (int kit_turns = 0; !(condition); kit_turns++) {	\
@@ -173,7 +173,7 @@ kit_tick(struct kit *k)
 		}							\
 	} while (0)
 
-/* The same while the time stands still: nothing else falls due, however long it takes. */
+/* The same with a stopped clock: nothing else falls due. */
 #define KIT_UNTIL_SYNCED(k, condition)					\
 	do {								\
 		for (int kit_turns = 0; !(condition); kit_turns++) {	\
@@ -192,7 +192,7 @@ kit_stats(const struct kit *k)
 	return st;
 }
 
-/* The bytes of a record follow from its topic and seq. */
+/* Writes the bytes of a record, which follow from its topic and seq. */
 static inline size_t
 kit_data(enum topic topic, uint64_t seq, size_t len, uint8_t *data)
 {
@@ -245,7 +245,7 @@ kit_commit(struct kit *k)
 	return r;
 }
 
-/* n records of a topic in a batch of their own. */
+/* Puts n records of a topic in a batch of their own. */
 static inline void
 kit_batch(struct kit *k, enum topic topic, unsigned n)
 {
@@ -254,7 +254,7 @@ kit_batch(struct kit *k, enum topic topic, unsigned n)
 	(void)kit_commit(k);
 }
 
-/* Is the record what was put? */
+/* Returns whether the record equals the one that was put. */
 static inline int
 kit_is_whole(const struct spool_record *r)
 {
@@ -267,7 +267,7 @@ kit_is_whole(const struct spool_record *r)
 	    memcmp(r->data, data, r->len) == 0;
 }
 
-/* The next record, which is what was put. */
+/* Returns the next record, which must equal the one that was put. */
 static inline struct spool_record
 kit_next(struct kit *k)
 {
@@ -286,7 +286,7 @@ kit_expect_none(struct kit *k)
 	kit_expect(!spool_next(k->spool, &r), "there is no next record");
 }
 
-/* Hands out and acknowledges everything: how many came. Aborts where one is not what was put. */
+/* Reads and acknowledges all records and returns their number. Aborts where one differs from the one put. */
 static inline uint64_t
 kit_drain(struct kit *k)
 {
@@ -304,7 +304,7 @@ kit_drain(struct kit *k)
 	return n;
 }
 
-/* Files in the spool that begin with prefix and end with suffix; the last one by name in path. */
+/* Counts the spool's files with this prefix and suffix; path: the last one by name. */
 static inline unsigned
 kit_files(const struct kit *k, const char *prefix, const char *suffix, char path[512])
 {
@@ -330,7 +330,7 @@ kit_files(const struct kit *k, const char *prefix, const char *suffix, char path
 	return n;
 }
 
-/* How many files this process has open, and a few that are always there. */
+/* Returns the number of open files, plus a constant. */
 static inline unsigned
 kit_open_files(void)
 {
@@ -344,7 +344,7 @@ kit_open_files(void)
 	return n;
 }
 
-/* A file as it is, so that a test can put it back. */
+/* The contents of a file, so that a test can restore it. */
 struct kit_file {
 	uint8_t *data;
 	size_t len;

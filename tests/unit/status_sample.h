@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * status_sample: an agent in which all is well; each test breaks one thing.
+ * status_sample: the status of a healthy agent; each test breaks one thing.
  */
 #ifndef SLUICE_TESTS_UNIT_STATUS_SAMPLE_H
 #define SLUICE_TESTS_UNIT_STATUS_SAMPLE_H
@@ -52,7 +52,7 @@ status_sample(struct agent_status *s)
 		s->topics[topic] = (struct status_topic){ 1000 + (uint64_t)topic, 997, 1 };
 }
 
-/* The worst of everything, with names that no format likes. */
+/* A status with every kind of failure, and names that each format must escape. */
 static inline void
 status_sample_bad(struct agent_status *s)
 {
@@ -77,7 +77,7 @@ status_sample_bad(struct agent_status *s)
 	s->n_dead = 1;
 	status_sample_losses[0] = (struct agent_loss){ "on_exec", "ring_full", 7 };
 	status_sample_losses[1] = (struct agent_loss){ "a\"b\\c\nd\xfe", "x y", 1 };
-	status_sample_losses[2] = (struct agent_loss){ "on_exec", "ring_full", 3 };	/* told twice: 10 in all */
+	status_sample_losses[2] = (struct agent_loss){ "on_exec", "ring_full", 3 };	/* 10 in total */
 	s->lost = status_sample_losses;
 	s->n_lost = 3;
 	status_sample_signals[1].state = SIGNAL_MISSING;

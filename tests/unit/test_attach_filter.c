@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filter_image: rules as the kernel has them say the same as rules matched. The kernel's part is done
- * over by what bpf/filter.bpf.c does, on the same keys and values. No root, no kernel.
+ * filter_image: the kernel's form of the rules decides like the rules themselves. The steps of
+ * bpf/filter.bpf.c are repeated here on the same keys and values. No root, no kernel.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process can no longer do once its privileges are given up. Each try is in a child process,
- * which says on standard error what went wrong. Needs root.
+ * privileges: operations that a process cannot do any more after it dropped its privileges. Each attempt runs
+ * in a child process, which reports errors on standard error. Needs root.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of signals beside the BPF programs that are built, and beside the manual. */
+/* signals: the table agrees with the BPF programs that are built, and with the manual. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* variables: which names can be asked for. That they are read, test_privacy.py shows. */
+/* variables: names that can be configured. test_privacy.py tests that they are read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena: bounded, aligned, reset at once. No root, no kernel. */
+/* arena: bounded and aligned, and reset at once. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* format: numbers as people read them. No root, no kernel. */
+/* format: numbers for people. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

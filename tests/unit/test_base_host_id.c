@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * A made-up root directory, and this machine.
+ * host_id: in a simulated root directory, and on this machine.
  */
 #include <errno.h>
 #include <setjmp.h>

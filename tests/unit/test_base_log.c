@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log: each line is one line, valid JSON for any bytes, and no flood. No root, no kernel. */
+/* log: each entry is one line and valid JSON for any bytes; floods are limited. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

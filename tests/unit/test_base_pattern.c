@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern: what is found, what is wrong with one, and that none takes long. */
+/* pattern: matches, errors of a pattern, and the limit on time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text: any bytes become valid UTF-8, and come back. No root, no kernel. */
+/* text: any bytes become valid UTF-8, and can be restored. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Finds and runs real files: shell scripts that tell how they were called.
+ * analytics: finds and runs real files, shell scripts that print their arguments.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each test runs cli_cat() in a child, as the command does, and looks at all that comes out. */
+/* sluice cat: each test runs cli_cat() in a child process and checks its whole output. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Starts real commands. Each case runs in a process of its own, for command_start gives away stdin
- * and stdout and leaves signals blocked. The terminal's side is tests/integration/test_run_terminal.py.
+ * command: starts real commands. Each case runs in a process of its own, since command_start() passes stdin
+ * and stdout on and leaves signals blocked. tests/integration/test_run_terminal.py tests terminals.
  */
 #include <errno.h>
 #include <event2/event.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table: the text of the summary, as a pipe and as a terminal gets it. No root, no kernel. */
+/* table: the text of the summary, for a pipe and for a terminal. No root, no kernel. */
 #include <locale.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What we encode, avro-c decodes; the schemas are what their readers may rely on. */
+/* encode: avro-c decodes the encoded records, and the schemas stay compatible for their readers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

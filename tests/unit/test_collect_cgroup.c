@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * Made-up hierarchies of v1, v2 and both.
+ * cgroup: simulated hierarchies of v1, v2 and both.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decode: what the kernel side writes, checked field by field. No root, no kernel. */
+/* decode: the records of the kernel side, checked field by field. No root, no kernel. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * A made-up /proc and /sys, and the real ones of this machine.
+ * host: a simulated /proc and /sys, and the real ones of this machine.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* found: a made-up /proc, and then our own entry in the real one. No root. */
+/* proc_reader: a simulated /proc, and this process in the real one. No root. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

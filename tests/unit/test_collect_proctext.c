@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * No root, no kernel: texts as kernels from 5.10 to 7.x write them, and broken ones.
+ * proctext: texts as kernels from 5.10 to 7.x write them, and damaged ones. No root, no kernel.
  */
 #include <errno.h>
 #include <setjmp.h>

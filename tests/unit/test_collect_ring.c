@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring: a file in memory laid out as the kernel lays out a ring buffer. No root, no kernel. */
+/* ring: a file in memory with the layout of the kernel's ring buffer. No root, no kernel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

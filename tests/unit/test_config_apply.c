@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each way in which a key or its value can be wrong: the place, what is wrong, the mend. */
+/* apply: every error of a key or its value, with its source location and hint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files and drop-ins to one configuration, what differs between two, and the dump. */
+/* config: files and drop-ins combined into a configuration, the differences of two, and the dump. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table itself, and that the shipped file and sluice.yaml(5) say of each key what it says. */
+/* keys: the table agrees with the shipped file and sluice.yaml(5) on each key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

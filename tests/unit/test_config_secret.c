@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets out of files and commands: modes, ends of lines, failures, time and size. */
+/* secret: secrets from files and commands: file modes, line ends, failures, limits of time and size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

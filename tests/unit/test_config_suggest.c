@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nearest name: how far apart names are, and how far is too far. */
+/* suggest: the nearest name, the distance of names, and its limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations and sizes: what is taken, what is refused and with which mend, and back to text. */
+/* units: durations and sizes that are accepted, those that are refused and their hints, and their text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

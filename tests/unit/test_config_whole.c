@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Keys that do not go together, told at the place of the one that is at fault. */
+/* whole: keys that exclude each other, reported at the source location of the wrong one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

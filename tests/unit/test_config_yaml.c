@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is not taken as a file at all: each with its line and column. */
+/* yaml: files that cannot be parsed, each error with its line and column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* status: ready or not, what is wrong, and three ways to say it. */
+/* status: readiness, problems, and the three formats. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

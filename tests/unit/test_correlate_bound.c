@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bound: each outcome, and each threshold from both sides. No root, no kernel. */
+/* bound: each result, and each threshold from both sides. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* containers: asked for once, named for all that run in one, and forgotten with the last of them. */
+/* containers: queried once, named for all programs in one, and removed with the last of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlator: life stories of processes, as events, and the records that come of them. */
+/* correlator: the events of processes' lives, and the records made of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* findings: which program a task or a run failed of, what is told of it, and what is no finding. */
+/* findings: the program that made a task or a run fail, the finding, and cases without one. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

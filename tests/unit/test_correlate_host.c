@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlator without a run: a whole host, for months, with programs that ran before it came. */
+/* correlator without a run: a whole host, for months, with programs that ran before it started. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

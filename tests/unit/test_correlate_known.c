@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* known: who is known to an agent that goes on where another one was. */
+/* known: programs that an agent knows after it resumed from another one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

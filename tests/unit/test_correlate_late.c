@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlator: what comes late, twice, in another order, or never; nothing wrong is told of it. */
+/* correlator: events that are late, repeated, out of order or lost cause no wrong records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* life: what is told of a process whose story has a hole, of one that changes hands, and of the last of a run. */
+/* life: records of processes with lost events, of one that changes its run, and of the last in a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program_text: any bytes in, redacted UTF-8 out, and memory bounded whatever runs. */
+/* program_text: any bytes in, redacted UTF-8 out, and bounded memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shipped exclude rules: what a host does by itself is left out, and no work ever is. */
+/* The shipped exclude rules: a host's own activity is excluded, users' work never is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

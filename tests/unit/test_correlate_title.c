@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Titles that programs write over their arguments: whose work they do, by the shipped rules, as it changes. */
+/* title: attribution of programs that write a title over their arguments, by the shipped rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlator: what programs and the run have used, as differences that add up, and the cgroups it was in. */
+/* correlator: usage of programs and the run, as differences that add up, and their cgroups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* journal: a correlator that died and was given its entries writes what one that lived writes. */
+/* wal: a correlator that restarts and replays its entries writes the same records as one that never stopped. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* work: which task a program belongs to, and what tasks, the table's rows and the run add up to. */
+/* work: the task of a program, and the totals of tasks, of the table's rows and of the run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* settle: real clients at a real socket, who wait for what the test says is pending. */
+/* settling: real clients at a real socket, which wait for what the test sets as pending. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delivery: what is released, what is given up, and an output that is full or not there yet. */
+/* delivery: records that are released or dropped, and an output that is full or not open yet. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

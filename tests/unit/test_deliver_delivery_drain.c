@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delivery: a drain, which ends when all is delivered or when its time is over. */
+/* delivery: a drain, which ends when everything is delivered or on its timeout. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delivery: what failed comes again after a pause, and when it is woken for that. */
+/* delivery: a failed record is delivered again after a pause, and the wakeups for that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

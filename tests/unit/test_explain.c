@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain: the program that the kernel would see, and which rules say what of it. */
+/* explain: the program that the kernel would run, and the rules that apply to it. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live_process: what /proc tells of a running process, on its way to the agent's rules. */
+/* live_process: a running process read from /proc, sent, and parsed again for the rules. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

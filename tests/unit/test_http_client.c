@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request after the other over libcurl. */
+/* client: one request after the other over libcurl. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine: what the shipped rules make of real commands, and what rules can say at all. */
+/* engine: the shipped rules on real commands, and every feature of rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

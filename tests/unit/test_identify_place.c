@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place: the paths of every scheduler and runtime, what only looks like one, and what programs tell. */
+/* place: paths of every scheduler and runtime, similar paths, and evidence of programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redact: secrets go, everything else stays as it was. No root, no kernel. */
+/* redact: secrets are removed, everything else is unchanged. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

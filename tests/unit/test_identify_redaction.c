@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* redaction: the user's own patterns, and how much of arguments is kept. */
+/* redaction: the user's own patterns, and how many arguments are kept. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* script: a step without a name gets one from what its shell is told to run. */
+/* script: a step without a name gets one from its shell's script. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

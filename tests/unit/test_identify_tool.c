@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool: names of programs, as people say them. No root, no kernel. */
+/* tool: names of programs, as users know them. No root, no kernel. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* traceparent: W3C's trace context, and nothing like it. */
+/* traceparent: W3C's trace context, and invalid ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

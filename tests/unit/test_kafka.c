@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka: records that are put: what is sent, delivered, refused, or has to wait. */
+/* kafka: records that are put are sent and delivered, refused, or must wait. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_topics: topics that a broker does not have are made: what it is asked for, and what follows from its answer. */
+/* kafka_topics: missing topics are created: the request to the broker, and the effect of its answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Kafka output on a host that is short of memory, of descriptors and of threads. */
+/* kafka: the output without enough memory, descriptors or threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

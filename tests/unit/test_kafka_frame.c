@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_frame to the byte: a message's frame, and the head of the record in it. */
+/* kafka_frame: the bytes of a message's frame, and the head of the record in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

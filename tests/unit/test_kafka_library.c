@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_config: what the librdkafka that is linked can do. */
+/* kafka_config: features of the linked librdkafka. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka: records that are given back while a broker has some of them and does not say whether it took them. */
+/* kafka: a recall while some records are in flight and not acknowledged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka: what an output says of its properties and of its brokers as it opens. */
+/* kafka: checks of properties and brokers when an output is opened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka: records that are given back, and the producer that follows one that failed. */
+/* kafka: recalled records, and the replacement of a failed producer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

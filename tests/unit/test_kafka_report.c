@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_report: what becomes of what librdkafka tells, told here by hand or by a producer without a broker. */
+/* kafka_report: the effects of librdkafka's reports, made by the test or by a producer without a broker. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

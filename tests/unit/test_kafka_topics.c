@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kafka_topics: what follows from answers, put into the mailbox by a test or by a stand-in for a broker. */
+/* kafka_topics: the effects of answers that a test or a mock broker puts into the mailbox. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kafka: a record counts as delivered once a broker has named its offset, not where librdkafka concludes that a broker
- * must have it since it took a later one: a broker without a state of this producer takes any.
+ * kafka: a record counts as delivered once a broker has returned its offset, not where librdkafka concludes
+ * that a broker has it since it accepted a later one: a broker without state of this producer accepts any.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ruleset, template, follow_index: memory that is freed as one, names made of parts, an index that is right. */
+/* ruleset, template, follow_index: memory that is freed at once, names made of parts, a correct index. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What needs no server: URLs, answers, sentences, waits, the cache file. The rest: test_registry*.py. */
+/* registry: the parts that need no server: URLs, answers, messages, waits, the cache. See also test_registry*.py. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

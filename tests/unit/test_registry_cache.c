@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of schema ids on a disk that fails: what was there stays, what could not be written is written later. */
+/* registry: the cache on a failing disk keeps its contents, and failed writes are repeated later. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

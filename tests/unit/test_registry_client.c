@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the registry's client asks, what it makes of the answers, and what it tells of that. */
+/* registry: the client's requests, its reactions to answers, and its status. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry's client without memory. */
+/* registry: the client without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

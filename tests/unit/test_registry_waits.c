@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the registry's client asks, whom, and for what first. */
+/* registry: the time, the URL and the order of the client's requests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

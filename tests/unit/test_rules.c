@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules: files to one set: which of them count, conditions, and what is wrong with them. */
+/* rules: files combined into one set, their precedence, conditions, and errors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_engines: what is wrong with a rule of an engine is told with its place and the mend. */
+/* rules_engines: errors in an engine's rule, with source location and hint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shipped tools: real command lines of every field get the name that people use, by which rule. */
+/* The shipped tools: real command lines of every field get their usual name, and by which rule. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_tools: what a file may say of tools, what comes of it, and errors that tell the mend. */
+/* rules_tools: the rules that a file may contain for tools, their effect, and errors with hints. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

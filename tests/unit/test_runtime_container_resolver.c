@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* container_resolver: asked once, bounded, from whoever answers; and what answers are worth. */
+/* container_resolver: one bounded query per container to the sockets that answer, and the checks of answers. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

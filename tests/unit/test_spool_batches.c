@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool: batches in to the byte, when a checkpoint is wanted to the byte, and what a tick does to the nanosecond. */
+/* spool: the exact bytes of batches, the exact size that needs a checkpoint, the exact time of a tick's work. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

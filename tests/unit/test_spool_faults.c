@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One call of the system fails after the other: nothing is lost that is not told, and all goes on once it works. */
+/* spool: each system call fails once: every loss is reported, and everything continues afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_flight: the ring of what was handed out, against a plain list. */
+/* spool_flight: the ring of records in flight, compared with a plain list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

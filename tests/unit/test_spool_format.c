@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_format: the bytes that spool/format.h promises, and what is refused. */
+/* spool_format: the bytes that spool/format.h specifies, and bytes that are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_recover: files of any name and kind, segments of an older program, and what a kill left unsynced. */
+/* spool_recover: files of any name and kind, segments of an older version, and unsynced data after a kill. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

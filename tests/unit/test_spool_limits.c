@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A spool at the limits of its process and of what it may keep: writes that fail, files that cannot be opened. */
+/* spool: at the limits of its process and its size: failed writes, files that cannot be opened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_marks and spool_mark: the state file to the byte, what of one is believed, and what a mark says. */
+/* spool_marks and spool_mark: the bytes of the state file, its validation, and marks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

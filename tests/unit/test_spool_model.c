@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random use with crashes in between, beside a model of what must come out. */
+/* spool: random use with crashes, compared with a model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

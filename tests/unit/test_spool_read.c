@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_read and spool_room: reads that fail for a while, what is given back, and room to the byte. */
+/* spool_read and spool_room: temporarily failing reads, recalled records, and room to the byte. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_schema: the texts on the disk, and which one belongs to a fingerprint. */
+/* spool_schema: schemas on disk, found by their fingerprint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

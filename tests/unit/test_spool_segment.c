@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool_segment and spool_sync: a file that is read a window at a time, written at its end, and synced in rounds. */
+/* spool_segment and spool_sync: a file is read in windows, appended to, and synced in rounds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * threads: a group of tests that ends when the threads have ended that it started and nobody joins, and that leaves no
- * descriptor behind.
+ * threads: a group of tests that waits for its detached threads to end, and fails if a thread or a descriptor is
+ * left.
  */
 #ifndef SLUICE_TESTS_UNIT_THREADS_H
 #define SLUICE_TESTS_UNIT_THREADS_H
@@ -41,7 +41,7 @@ threads_begin(void **state)
 	pthread_t first;
 
 	(void)state;
-	/* ThreadSanitizer starts a thread of its own beside the first. */
+	/* ThreadSanitizer starts a thread of its own together with the first. */
 	if (pthread_create(&first, NULL, no_work, NULL) == 0)
 		pthread_join(first, NULL);
 	threads_before = count_names("/proc/self/task");
@@ -49,7 +49,7 @@ threads_begin(void **state)
 	return 0;
 }
 
-/* Until then a sanitizer would tell of what they still hold. */
+/* Waits for the threads: a sanitizer would report their memory as leaked. */
 static inline int
 threads_end(void **state)
 {
@@ -62,11 +62,11 @@ threads_end(void **state)
 	descriptors = count_names("/proc/self/fd") - descriptors_before;
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-	descriptors = 0;	/* it has pipes to its symbolizer */
+	descriptors = 0;	/* ThreadSanitizer has pipes to its symbolizer */
 #endif
 #endif
 	if (threads > 0 || descriptors > 0) {
-		/* cmocka forgives the end of a group. */
+		/* cmocka ignores a failure of a group's teardown. */
 		fprintf(stderr, "%d threads and %d descriptors are left\n", threads, descriptors);
 		exit(1);
 	}

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * timers: which waits a source asks its loop for, without waiting, and what its clock and its dice say. The linker
- * gives a test that includes this what its sources call in TIMERS_WRAPPED (CMakeLists.txt).
+ * timers: records the timers that a source sets, without waiting, and controls its clock and random numbers. The
+ * linker redirects the calls listed in TIMERS_WRAPPED (CMakeLists.txt) for a test that includes this file.
  */
 #ifndef SLUICE_TESTS_UNIT_TIMERS_H
 #define SLUICE_TESTS_UNIT_TIMERS_H
@@ -14,15 +14,15 @@
 #include <time.h>
 
 static struct timers {
-	const void *arg;	/* the timers with this argument are kept; NULL: none are */
-	size_t fails;		/* so many of them cannot be set, as where libevent has no memory for one more, */
-	size_t works;		/* after so many that can */
-	size_t over_at_once;	/* so many of them are not waited for, but the clock below goes on by as much */
-	int64_t waits_us[64];	/* the first of them */
-	size_t n;		/* so far */
-	int64_t now_us;		/* what the monotonic clock says; 0: as it is */
+	const void *arg;	/* timers with this argument are recorded; NULL: none */
+	size_t fails;		/* timers that cannot be set, as without memory, ... */
+	size_t works;		/* ... after so many that can */
+	size_t over_at_once;	/* timers that fire at once, while the clock advances by their wait */
+	int64_t waits_us[64];	/* waits of the first timers */
+	size_t n;		/* timers so far */
+	int64_t now_us;		/* time of the monotonic clock; 0: the real one */
 	bool has_random;
-	uint32_t random;	/* then all that are drawn are these */
+	uint32_t random;	/* with has_random: every random number */
 } timers;
 
 int __real_event_add(struct event *ev, const struct timeval *tv);

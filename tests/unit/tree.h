@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tree: a directory of made-up kernel files for a test; gone at tree_done.
+ * tree: a directory of simulated kernel files for a test, which tree_done() removes.
  */
 #ifndef SLUICE_TESTS_UNIT_TREE_H
 #define SLUICE_TESTS_UNIT_TREE_H
@@ -48,7 +48,7 @@ tree_mkdir(const struct tree *t, const char *path)
 	mkdir(full, 0755);
 }
 
-/* Writes a file, and the directories that it needs; over an old one in place. */
+/* Writes a file and creates its directories; an existing file is overwritten in place. */
 static inline void
 tree_write(const struct tree *t, const char *path, const char *text)
 {
