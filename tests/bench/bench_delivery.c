@@ -2,12 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * bench_delivery sluice|direct BROKERS PREFIX RECORDS FOLDER [NAME=VALUE]...: encoded Program records to Kafka.
  *
- *	sluice	put into the spool in FOLDER, as the daemon opens it; counted when the spool has released it
- *	direct	librdkafka's own way: produce as fast as the queue takes it, and count delivery reports
+ *	sluice	records are put into the spool in FOLDER, opened as by the daemon, and counted when released
+ *	direct	librdkafka alone: produce as fast as its queue accepts, and count delivery reports
  *
- * Both hand over the same bytes with the same keys and headers to the same topic, by the same
- * properties; connecting and the first records are not in the figures. Prints the rate in records/s,
- * the CPU time of all threads and of the main one a record, and the bytes of a value.
+ * Both send the same bytes with the same keys and headers to the same topic, with the same properties;
+ * connecting and the first records are not measured. Prints the rate in records/s, the CPU time per
+ * record of all threads and of the main thread, and the bytes of a value.
  */
 #include <event2/event.h>
 #include <malloc.h>
@@ -23,12 +23,12 @@
 #include "spool/spool.h"
 
 enum {
-	POOL = 4096,		/* different records */
+	POOL = 4096,		/* number of different records */
 	KEYS = 8,
 	WARM_UP = 5000,
-	BATCH = 512,		/* records of a commit, and commits of a turn of the loop: the agent's */
+	BATCH = 512,		/* records of a commit, and commits of a loop iteration, as in the agent */
 	BATCHES = 16,
-	WAITING_MAX = 100000,	/* in the spool: 50 MB, which a disk syncs in a moment */
+	WAITING_MAX = 100000,	/* records in the spool: 50 MB, which a disk syncs quickly */
 	TICK_MS = 100,
 	WAIT_MS = 120000,
 	SCHEMA_ID = 1,
@@ -36,12 +36,12 @@ enum {
 };
 
 struct bench {
-	struct bytes		 values[POOL];	/* framed: the record begins behind KAFKA_FRAME_BYTES */
+	struct bytes		 values[POOL];	/* framed: the record begins after KAFKA_FRAME_BYTES */
 	char			 keys[KEYS][80];
 	struct kafka_options	 kafka;
-	uint64_t		 n;		/* in the figures */
+	uint64_t		 n;		/* records that are measured */
 
-	/* figures: at the begin of the counted part, then of all of it */
+	/* at the start of the measured part; then the totals of it */
 	double			 wall_ns, cpu_ns, main_ns;
 
 	/* sluice */
@@ -49,8 +49,8 @@ struct bench {
 	struct event		*put_timer, *tick_timer;
 	struct spool		*spool;
 	struct delivery		*delivery;
-	struct output		*output;	/* delivery's */
-	uint64_t		 due;		/* to be put by now */
+	struct output		*output;	/* owned by delivery */
+	uint64_t		 due;		/* records that should have been put by now */
 	uint64_t		 put;
 	uint64_t		 seq[TOPIC_COUNT];
 
@@ -91,7 +91,7 @@ end(struct bench *b)
 	b->main_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - b->main_ns;
 }
 
-/* STARTs and ENDs of different programs, as a storm makes them. */
+/* Encodes STARTs and ENDs of different programs, as in a storm. */
 static void
 make_records(struct bench *b)
 {
@@ -255,7 +255,7 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	b->acknowledged++;
 }
 
-/* As rdkafka_performance does it: the headers are made once and copied, a full queue is waited for. */
+/* Produces like rdkafka_performance: headers are made once and copied, a full queue is waited for. */
 static void
 produce(struct bench *b, rd_kafka_t *rk, rd_kafka_topic_t *topic, const rd_kafka_headers_t *headers, uint64_t n)
 {
@@ -343,7 +343,7 @@ main(int argc, char **argv)
 		fputs("usage: bench_delivery sluice|direct BROKERS PREFIX RECORDS FOLDER [NAME=VALUE]...\n", stderr);
 		return 2;
 	}
-	mallopt(M_MXFAST, 0);	/* as the agent does; it makes both arms faster */
+	mallopt(M_MXFAST, 0);	/* as in the agent; makes both arms faster */
 	b.kafka = (struct kafka_options){ .brokers = (const char *const *)&argv[2], .n_brokers = 1,
 		.topic_prefix = argv[3], .agent_version = SLUICE_VERSION, .schema_id = schema_id,
 		.properties = properties };

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_floor ROUNDS RUNS: what kernel.bpf_stats_enabled shows for a program that does nothing, ns a
- * run. Two clock reads stand around each run: every figure of those statistics has them in it.
+ * bench_floor ROUNDS RUNS: the time that kernel.bpf_stats_enabled shows for an empty program, in ns per
+ * run. These statistics read the clock before and after each run, which is part of every figure.
  */
 #include <bpf/bpf.h>
 #include <errno.h>

@@ -1,10 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_rules ROUNDS SPAWNS TINY: what the BPF programs take for a program that execs once, with the
- * rules in the kernel none, 10, 500 and 10,000, and for one that they leave out. Wants
- * kernel.bpf_stats_enabled.
+ * bench_rules ROUNDS SPAWNS TINY: the time of the BPF programs for a process that execs once, with 0, 10,
+ * 500 and 10,000 rules in the kernel, and for one that the rules exclude. Needs kernel.bpf_stats_enabled.
  *
- * Prints of each arm the time of the program on exec, and of all of them together.
+ * Prints for each arm the time of the program on exec, and of all programs together.
  */
 #include <spawn.h>
 #include <stdlib.h>
@@ -21,13 +20,13 @@
 #define ROUNDS_MAX 1000
 #define SPAWNS_MAX 10000
 #define SETTLE_US 100000
-#define FREE_US 2000	/* the kernel lets go of a process a little later */
+#define FREE_US 2000	/* the kernel frees a process shortly after its end */
 
 extern char **environ;
 
 struct arm {
 	const char *name;
-	unsigned rules;		/* of each of four kinds, none of which holds */
+	unsigned rules;		/* rules of each of four kinds, none of which holds */
 	bool is_excluded;
 };
 
@@ -35,7 +34,7 @@ struct figures {
 	double exec[ROUNDS_MAX], all[ROUNDS_MAX], build_ms;
 };
 
-/* What the programs took that run once a process. */
+/* Runs and time of the BPF programs that run once per process. */
 struct sum {
 	uint64_t exec_runs, exec_ns, all_ns, most_runs;
 };
@@ -53,7 +52,7 @@ costs_read(const struct probes *p, const struct probe_cost *before, struct probe
 		    strstr(costs[i].name, "msg") != NULL)
 			continue;
 		if (strncmp(costs[i].name, "on_exec", 7) == 0) {
-			s.exec_runs = runs > s.exec_runs ? runs : s.exec_runs;	/* of copies the most */
+			s.exec_runs = runs > s.exec_runs ? runs : s.exec_runs;	/* maximum of the copies */
 			s.exec_ns += ns;
 		}
 		s.all_ns += ns;
@@ -104,7 +103,7 @@ rules_make(const struct arm *arm, const char *tiny)
 			snprintf(text, sizeof(text), "no-such-tool-%u", i);
 			c = condition_new(r, CONDITION_EXE, text);
 			break;
-		case 1:		/* beside tiny: the walk goes down to where it is */
+		case 1:		/* a file beside tiny: the walk reaches tiny's folder */
 			snprintf(text, sizeof(text), "%.*s/no-such-%u/", (int)(strrchr(tiny, '/') - tiny), tiny, i);
 			c = condition_new(r, CONDITION_PATH, text);
 			break;
@@ -133,7 +132,7 @@ ignore(const void *data, size_t len, void *arg)
 	(void)arg;
 }
 
-/* A followed process, as every parent is where all are: asked by a byte, it answers with one. */
+/* Runs a followed process, as every parent is on a followed host: it answers each byte with one. */
 static int worker[2] = { -1, -1 };
 
 static void
@@ -176,7 +175,7 @@ spawn(void)
 	return write(worker[1], &byte, 1) == 1 && read(worker[1], &byte, 1) == 1 ? 0 : -1;
 }
 
-/* One after the other, each by itself: what others start meanwhile does not count. */
+/* Spawns one process after the other, and measures each alone, so that other processes do not count. */
 static int
 measure(struct probes *p, struct ring *ring, unsigned n, double *ret_exec, double *ret_all)
 {
@@ -239,7 +238,7 @@ main(int argc, char **argv)
 			int r = probes_set_rules_now(p, rules);
 
 			ruleset_unref(rules);
-			usleep(SETTLE_US);	/* the kernel frees the rules before */
+			usleep(SETTLE_US);	/* lets the kernel free the previous rules */
 			if (r < 0 || spawn() < 0 ||
 			    measure(p, ring, spawns, &figures[i].exec[round], &figures[i].all[round]) < 0)
 				goto out;

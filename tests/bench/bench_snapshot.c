@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_snapshot ROUNDS PROCESSES TINY: CPU time a process of one pass of the iterator, and of the
- * same facts from /proc (stat, schedstat, io), which is what a poller would read.
+ * bench_snapshot ROUNDS PROCESSES TINY: CPU time per process of one pass of the iterator, and of reading
+ * the same values from /proc (stat, schedstat, io), as a poller would.
  */
 #include <fcntl.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ extern char **environ;
 
 static _Alignas(8) char buffer[256u << 10];
 
-/* Bytes read, or a negative errno. */
+/* Reads a file; returns the number of bytes, or a negative errno. */
 static long
 read_all(int fd)
 {
@@ -114,7 +114,7 @@ main(int argc, char **argv)
 		if (posix_spawn(&pids[started], argv[3], NULL, NULL, child, environ) != 0)
 			goto out;
 	}
-	usleep(200000);		/* the last ones are still on their way through exec */
+	usleep(200000);		/* the last processes may still be in exec */
 	if (bench_iterator(p, rounds, processes) == 0 && bench_proc(pids, rounds, processes) == 0)
 		result = 0;
 out:

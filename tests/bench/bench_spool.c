@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_spool ROUNDS RECORDS: CPU time of a record through the spool, in batches of 1,000: put and
- * commit (spool_in), hand out and acknowledge (spool_out), all of it with fdatasync each 100 ms
- * (spool_sync), and reading back what a crash left (spool_recover).
+ * bench_spool ROUNDS RECORDS: CPU time per record in the spool, in batches of 1,000: put and commit
+ * (spool_in), read and acknowledge (spool_out), both with an fdatasync every 100 ms (spool_sync), and
+ * recovery after a crash (spool_recover).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ open_spool(const char *folder, uint32_t sync_ms, struct spool_recovery *recovery
 	return s;
 }
 
-/* One batch; no two records alike. */
+/* Puts one batch of different records. */
 static int
 put_batch(struct spool *s, unsigned long i)
 {
@@ -74,7 +74,7 @@ now_ns(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* As in the agent: each batch is handed on and acknowledged, with a tick after some. */
+/* Reads and acknowledges each batch, with a tick after some of them, like the agent. */
 static int
 bench_through(const char *folder, bool is_synced, unsigned rounds, unsigned long n)
 {
@@ -116,7 +116,7 @@ bench_through(const char *folder, bool is_synced, unsigned rounds, unsigned long
 	return 0;
 }
 
-/* A backlog: CPU time of a record at opening, and its rate. */
+/* Opens a backlog: CPU time per record, and the rate. */
 static int
 bench_recover(const char *folder, unsigned rounds, unsigned long n)
 {

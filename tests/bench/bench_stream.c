@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_stream ROUNDS RECORDS: CPU time of a record from its struct to Avro binary, through the
- * stream, and into the file lake (deflate and write(2) included).
+ * bench_stream ROUNDS RECORDS: CPU time per record of encoding to Avro binary, of the stream, and of
+ * the file lake (including deflate and write(2)).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 #include "lake/writer.h"
 
 #define ROUNDS_MAX 1000
-#define IDS 4096		/* different programs: as redundant as a real lake, not more */
+#define IDS 4096		/* different programs: as redundant as a real lake */
 
 static char ids[IDS][24], parents[IDS][24];
 
-/* An output that takes and forgets: what is left is the stream itself. */
+/* An output that discards records, so that only the stream is measured. */
 static int
 forget(void *to, const struct encoded_record *r)
 {
@@ -24,7 +24,7 @@ forget(void *to, const struct encoded_record *r)
 	return 0;
 }
 
-/* START and END of the i-th program in turn, no two alike. */
+/* Fills in the i-th record: START and END alternate, no two are equal. */
 static void
 vary(struct program_record *r, struct usage *usage, unsigned long i)
 {
@@ -111,7 +111,7 @@ bench_stream(const struct agent_identity *id, unsigned rounds, unsigned long n)
 	return 0;
 }
 
-/* A lake of its own each round; opening and closing it counts too. */
+/* Uses a new lake for each round; opening and closing it are measured too. */
 static int
 bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 {

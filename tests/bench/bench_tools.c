@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_tools ROUNDS PROGRAMS: CPU ns of a program for its tool's name, with 10, 500 and 10,000
- * rules and with the shipped ones; and ms to read 10,000.
+ * bench_tools ROUNDS PROGRAMS: CPU ns to name a program's tool, with 10, 500 and 10,000 rules and with
+ * the shipped ones; and ms to read 10,000 rules.
  *
- * Of the programs one in two has a rule, as far apart in the set as can be; the rest have none,
- * which costs the most: every name that might lead to one is looked for.
+ * Every other program has a rule, spread over the set; the rest have none, which is the most expensive
+ * case, since every possible name is looked up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum { ROUNDS_MAX = 1000, PROGRAMS = 1024 };
 
-/* The text of n rules: half with subcommands, one in ten with a condition; the caller's. */
+/* Returns the text of n rules, half with subcommands, one in ten with a condition. The caller frees it. */
 static char *
 write_rules(unsigned n, size_t *ret_len)
 {
@@ -97,7 +97,7 @@ bench(const char *name, const struct ruleset *set, unsigned n_rules, unsigned ro
 	return 0;
 }
 
-/* The set of n rules, and what it costs to read it. */
+/* Reads n rules and measures the time. */
 static int
 bench_size(unsigned n_rules, unsigned rounds, unsigned long n)
 {

@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * bench_wal ROUNDS PROGRAMS: CPU time of a program's life (fork, exec, end) in the correlator of
- * a whole host, without and with a write-ahead log, and the bytes of its entries; of a checkpoint and a replay.
+ * bench_wal ROUNDS PROGRAMS: CPU time per program (fork, exec, end) in the correlator of a whole host,
+ * without and with a write-ahead log; the bytes of its entries; the time of a checkpoint and of a replay.
  */
 #include "../unit/events.h"
 #include "sample.h"
 
 #define ROUNDS_MAX 1000
-#define ALIVE 500			/* beside them, as a host has */
+#define ALIVE 500			/* other programs that are alive meanwhile */
 
 static char kept[64u << 20];
 static size_t kept_bytes;
@@ -37,7 +37,7 @@ forget_finding(const struct finding_record *r, void *arg)
 	(void)r, (void)arg;
 }
 
-/* As a spool takes them: copied into the batch under way. */
+/* Copies an entry into the current batch, like the spool. */
 static void
 keep(const void *data, size_t len, void *arg)
 {
@@ -76,7 +76,7 @@ lives(struct world *w, const struct being *parent, struct being *b, const char *
 	execs(w, b, command);
 }
 
-/* Nanoseconds a program. */
+/* Returns the nanoseconds per program. */
 static double
 storm(unsigned long programs, bool has_wal)
 {
@@ -107,7 +107,7 @@ storm(unsigned long programs, bool has_wal)
 	return start;
 }
 
-/* Of ALIVE programs. */
+/* Measures a checkpoint of ALIVE programs, and its replay. */
 static void
 checkpoint(double *ret_checkpoint, double *ret_replay, double *ret_bytes)
 {
@@ -152,7 +152,7 @@ main(int argc, char **argv)
 		fprintf(stderr, "usage: bench_wal ROUNDS PROGRAMS\n");
 		return 2;
 	}
-	storm(programs, true);		/* warm */
+	storm(programs, true);		/* warm-up */
 	for (unsigned i = 0; i < rounds; i++) {
 		without[i] = storm(programs, false);
 		with[i] = storm(programs, true);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-/* CPU time of this process: what another process does meanwhile does not count. */
+/* Returns the CPU time of this process in ns, so that other processes do not count. */
 static inline double
 sample_cpu_ns(void)
 {

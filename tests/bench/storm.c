@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The loads of the benchmark, nothing but what it wants to measure:
+ * storm: the loads of the benchmarks, reduced to what is measured:
  *
  *	storm spawn N WORKERS TINY	N times posix_spawn(TINY) and wait, shared among WORKERS processes
- *	storm pace N RATE TINY		N of them, one after the other, RATE a second
+ *	storm pace N RATE TINY		N times the same, one after the other, RATE per second
  *	storm hold N TINY		N processes that stay alive; "ready" on stdout; ends with stdin
  *	storm talk N			N messages through a socket pair
  */
@@ -27,7 +27,7 @@ fail(const char *what, int error)
 	return 1;
 }
 
-/* One after the other, so that a worker keeps one CPU busy with nothing but fork, exec and exit. */
+/* Spawns one after the other, so that a worker keeps one CPU busy with fork, exec and exit only. */
 static int
 spawn_all(unsigned long n, char *tiny)
 {
@@ -70,7 +70,7 @@ spawn(unsigned long n, unsigned long workers, char *tiny)
 	return result;
 }
 
-/* Who is late catches up, so that the rate holds on average. */
+/* Spawns at a rate; delays are caught up, so that it holds on average. */
 static int
 pace(unsigned long n, unsigned long rate, char *tiny)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * timed OUT COMMAND [ARG…]: runs COMMAND and writes what it and all its reaped descendants used,
- * as one JSON line. The innermost program of every arm, so that all arms are measured alike.
+ * timed OUT COMMAND [ARG…]: runs COMMAND and writes the usage of it and all its reaped descendants as
+ * one JSON line. The innermost program of every arm, so that all arms are measured in the same way.
  */
 #include <errno.h>
 #include <stdint.h>

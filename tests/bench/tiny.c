@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tiny [wait]: the smallest program that the storm runs; with an argument it lives until a signal.
+ * tiny [wait]: the smallest program, which the storm runs; with an argument it waits for a signal.
  */
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* args: a fuzzer's bytes as an argument vector: strings that end in NUL or newline. */
+/* args: splits a fuzzer's bytes into an argument vector of strings that end in NUL or newline. */
 #ifndef SLUICE_TESTS_FUZZ_ARGS_H
 #define SLUICE_TESTS_FUZZ_ARGS_H
 
@@ -11,11 +11,11 @@
 #define ARGS_MAX 64
 
 struct args {
-	char *v[ARGS_MAX];	/* each its own allocation, so that ASan sees its end */
+	char *v[ARGS_MAX];	/* each an allocation of its own, so that ASan detects reads past its end */
 	size_t n;
 };
 
-/* 0x01 in the data stands for a newline, for seeds are text files. */
+/* 0x01 in the data is a newline in an argument, since seeds are text files. */
 static inline void
 args_init(struct args *args, const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A schema, a NUL, and data: what the decoder prints must be JSON with nothing behind it. Data
- * without a NUL is decoded by a schema that has every type.
+ * A schema, a NUL, and data: the decoder must print JSON with nothing after it. Data without a NUL is
+ * decoded by a schema that contains every type.
  */
 #include <jansson.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 #include "codec/avro_json.h"
 
 enum {
-	RECORDS_MAX = 16,	/* of one input: more of them find nothing new */
-	LINE_CHECKED = 1 << 16,	/* longer lines are not parsed again: that is jansson's time */
+	RECORDS_MAX = 16,	/* per input: more find nothing new */
+	LINE_CHECKED = 1 << 16,	/* bytes; longer lines are not parsed again, which would only measure jansson */
 };
 
 static const char every_type[] =
@@ -61,7 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (out.len < LINE_CHECKED) {
 			json = json_loadb((const char *)out.data, out.len, JSON_DECODE_ANY |
 			    JSON_ALLOW_NUL, &where);
-			/* jansson takes a NUL in a string, but not in a key. */
+			/* jansson accepts a NUL in a string, but not in a key. */
 			if (json == NULL &&
 			    json_error_code(&where) != json_error_null_byte_in_key)
 				abort();

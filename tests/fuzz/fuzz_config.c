@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a configuration: it is taken, and then its dump loads to the same; or there are
- * errors, each of one line, in which no control character stands.
+ * Any bytes as a configuration: either it is accepted, and its dump loads to the same configuration; or
+ * there are errors, each of one line without control characters.
  */
 #include <errno.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever a daemon's socket answers: names of one line. */
+/* Any answer of a daemon's socket yields names of one line, or none. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(text);
 		return 0;
 	}
-	memcpy(text, data, size);	/* its own allocation, so that ASan sees its end */
+	memcpy(text, data, size);	/* an allocation of its own, so that ASan detects reads past its end */
 	container_resolver_parse(text, size, id, name, image);
 	check(name);
 	check(image);

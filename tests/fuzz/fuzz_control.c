@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any line at the control socket is a request with a name and an object, or is refused in words. */
+/* Any line at the control socket is a request with a name and an object, or is refused with a message. */
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,11 +20,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > CONTROL_LINE_MAX)
 		return 0;
-	copy = malloc(size > 0 ? size : 1);	/* so that ASan sees its end */
+	copy = malloc(size > 0 ? size : 1);	/* so that ASan detects reads past its end */
 	memcpy(copy, data, size);
 	memset(command, 'X', sizeof(command));
 	if (control_parse(copy, size, command, &args, error, sizeof(error)) < 0) {
-		/* The sentence goes into JSON and onto terminals. */
+		/* The message is printed in JSON and on terminals. */
 		if (args != NULL || error[0] == '\0' || !text_is_plain(error, strlen(error)))
 			abort();
 		free(copy);
@@ -34,7 +34,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (strspn(command, "abcdefghijklmnopqrstuvwxyz0123456789-_") != strlen(command))
 		abort();
-	/* What was understood can be said again, and means the same. */
+	/* A parsed request can be printed and parsed again, with the same result. */
 	request = json_pack("{ss sO}", "command", command, "args", args);
 	text = json_dumps(request, JSON_COMPACT);
 	if (text == NULL || control_parse(text, strlen(text), again, &same, error, sizeof(error)) < 0 ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any program gets a verdict within its bounds and in UTF-8. Lines: exe, cwd, parent's argv to an empty one, argv. */
+/* Any program gets a verdict within bounds and in UTF-8. Lines: exe, cwd, parent's argv, an empty line, argv. */
 #include "args.h"
 #include "base/text.h"
 #include "rules/rules.h"
@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Cut where it must be, but at a whole character. */
+/* Text may be cut, but only at a whole character. */
 static void
 check(const char *text, size_t size)
 {
@@ -66,7 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	engine_read_header(shipped, "nextflow", (const char *)data, size, task, sample);
 	check(task, sizeof(task));
 	check(sample, sizeof(sample));
-	/* What else reaches the rules is UTF-8 (see program_text.c). */
+	/* All other text that reaches the rules is UTF-8 (see program_text.c). */
 	for (size_t at = 0, width; at < size; at += width) {
 		width = data[at] == '\0' ? 1 : text_char((const char *)data + at, size - at);
 		if (width == 0)

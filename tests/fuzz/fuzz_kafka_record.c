@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The head of any bytes that are taken for a record, as the Kafka output reads it.
+ * Any bytes as a record whose head the Kafka output reads.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any text and pattern over any arguments: what must follow of one answer does, and a template that
- * is filled with what was found is UTF-8. Lines: text or pattern, template, cgroup, argv.
+ * Any text and pattern on any arguments: the results of related conditions are consistent, and a template
+ * that is filled from a match is UTF-8. Lines: text or pattern, template, cgroup, argv.
  */
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ check_arguments(const char *text, const struct subject *s)
 		abort();
 }
 
-/* What is found in one argument is found in a pattern's parts, inside of it. */
+/* The parts of a match in an argument lie inside that argument. */
 static void
 check_pattern(struct pattern *p, const struct subject *s)
 {
@@ -107,7 +107,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct pattern *p;
 	char error[256];
 
-	/* What reaches the rules is UTF-8. */
+	/* All text that reaches the rules is UTF-8. */
 	for (size_t i = 0, n; i < size; i += n) {
 		n = data[i] == '\0' ? 1 : text_char((const char *)data + i, size - i);
 		if (n == 0)

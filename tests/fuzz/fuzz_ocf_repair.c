@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file that a crash left open: the repair must leave either a prefix that reads
- * back whole, or nothing, or the file as it was.
+ * Any bytes as a file that a crash left open: the repair must leave a prefix that can be read completely,
+ * or nothing, or the unchanged file.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -49,7 +49,7 @@ make_lake(void)
 	atexit(remove_lake);
 }
 
-/* The repaired file: a prefix of data, whole, with as many records as was said. */
+/* Checks the repaired file: a complete prefix of data with as many records as the repair returned. */
 static void
 check_repaired(const uint8_t *data, size_t size, const struct lake_repair *repair)
 {

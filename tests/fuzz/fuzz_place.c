@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any paths and arguments get a place: bounded, of one line each, in UTF-8.
- * Lines: paths of v2 and v1, cwd, script, exe, argv. */
+/*
+ * Any paths and arguments get a place whose texts are bounded, of one line and in UTF-8. Lines: paths of v2
+ * and v1, cwd, script, exe, argv.
+ */
 #include "args.h"
 #include "base/text.h"
 #include "rules/rules.h"
@@ -54,7 +56,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (rules == NULL)
 		rules = rules_shipped();
-	/* What reaches the rules is UTF-8 (see program_text.c). */
+	/* All text that reaches the rules is UTF-8 (see program_text.c). */
 	for (size_t i = 0, width; i < size; i += width) {
 		width = data[i] == '\0' ? 1 : text_char((const char *)data + i, size - i);
 		if (width == 0)

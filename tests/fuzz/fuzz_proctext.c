@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * The first byte chooses the parser, the rest is its text. Held to: no access outside the text, what
- * it points to lies inside, *ret untouched on failure, every line taken once.
+ * The first byte selects the parser, the rest is its text. Checked: no access outside the text, pointers
+ * in the result point into it, *ret is untouched on failure, every line is read once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ require_inside(struct proc_word word)
 	REQUIRE(memchr(word.at, '\n', word.len) == NULL);
 }
 
-/* Are all bytes of a value as they were filled before the call? */
+/* Returns whether all bytes of a value are as they were filled before the call. */
 static void
 require_untouched(const void *value, size_t len)
 {
@@ -32,7 +32,7 @@ require_untouched(const void *value, size_t len)
 		REQUIRE(((const unsigned char *)value)[i] == 0xa5);
 }
 
-/* A parser of a whole file, into a struct of its own. */
+/* Tests a parser of a whole file, into a struct of its own. */
 #define WHOLE(type, call)						\
 	do {								\
 		type value;						\
@@ -41,7 +41,7 @@ require_untouched(const void *value, size_t len)
 			require_untouched(&value, sizeof(value));	\
 	} while (0)
 
-/* A parser of lines: it must come to the end, however broken they are. */
+/* Tests a parser of lines, which must reach the end of any text. */
 #define LINES(type, next, check)					\
 	do {								\
 		const char *at = begin;					\
@@ -112,7 +112,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t data_len)
 	if (data_len == 0)
 		return 0;
 	size = data_len - 1;
-	text = malloc(size > 0 ? size : 1);	/* of its own, so that ASan sees a byte too far */
+	text = malloc(size > 0 ? size : 1);	/* so that ASan detects reads past its end */
 	REQUIRE(text != NULL);
 	memcpy(text, data + 1, size);
 	begin = text;

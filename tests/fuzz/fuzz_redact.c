@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any argv: redacting changes only what it says, leaves strings whole, and a plain option's value
- * behind it never survives; by the shipped patterns and by any of a user's. One argument a line, the
- * first is a pattern, the second's first letter says how much is kept. */
+/*
+ * Any argv, with the shipped patterns and any of a user's: redaction changes only the arguments that it
+ * counts, strings stay valid, and the value of a plain secret option appended to them never survives. Lines:
+ * arguments; the first is also the user's pattern, and the second's first byte selects what is kept.
+ */
 #include "args.h"
 #include "base/arena.h"
 #include "base/text.h"
@@ -20,7 +22,7 @@ is_text(const char *s)
 	return 1;
 }
 
-/* As the correlator does it: UTF-8 in, UTF-8 out, whatever the pattern is. */
+/* Redacts as the correlator does: UTF-8 in, UTF-8 out, for any pattern. */
 static void
 check_user(const struct args *args, struct arena *a, size_t space)
 {
@@ -95,7 +97,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (n > 0 && (strstr(argv[n - 1], "hunter2") != NULL || strstr(argv[n - 2], "hunter2") != NULL))
 		abort();
-	/* A full arena: no secret either. */
+	/* With a full arena no secret is left either. */
 	arena_reset(&a);
 	a.used = a.size;
 	for (size_t i = 0; i < args.n; i++)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any answer of a registry, and any cache file: an id in range or a sentence that is one line of
- * UTF-8 without our secret; a cache that holds no more than it may and survives its own file. The
- * first line says what it is: "cache", "url", or "<status> <l for lookup only> …". */
+/*
+ * Any answer of a registry yields an id in range, or an error of one line of UTF-8 without the secret. Any
+ * cache file yields a cache within its limits that can be written and read again. The first line selects
+ * the case: "cache", "url", or "<status> <l for lookup only> …".
+ */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,7 +36,7 @@ check_cache(const char *text, size_t len)
 	if (n > REGISTRY_CACHE_MAX)
 		abort();
 	if (n > 0) {
-		/* What a hostile file put in may be too much for ours; it is never damaged. */
+		/* A hostile file may contain too much to write back; the written file is never damaged. */
 		if (registry_cache_save(c) < 0 ||
 		    registry_cache_open(path, &again, error, sizeof(error)) < 0)
 			abort();
@@ -102,7 +104,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(line, data, head);
 	len = size - head - 1;
-	body = malloc(len + 1);		/* its own, so that ASan sees its end */
+	body = malloc(len + 1);		/* an allocation of its own, so that ASan detects reads past its end */
 	memcpy(body, end + 1, len);
 	body[len] = '\0';
 	if (strcmp(line, "cache") == 0) {

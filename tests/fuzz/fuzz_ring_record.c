@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as ring records and as what the iterator writes: each call of decode() ends in one
- * event or in none, and whatever the events say, the correlator's records are whole strings and
- * its sums agree with them.
+ * Any bytes as records of the ring and of the iterator: each call of decode() yields one event or none,
+ * and for any events the correlator's records contain valid strings and its totals agree with them.
  *
- * Input: records one after the other as decode_stream() takes them; the time field's low bits also
- * say what happens between two records.
+ * Input: records one after the other in the format of decode_stream(); the low bits of the time also
+ * select the actions between two records.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -35,7 +34,7 @@ check_text(const char *s)
 	for (size_t i = 0, len = strlen(s), width; i < len; i += width) {
 		width = text_char(s + i, len - i);
 		if (width == 0)
-			abort();	/* no UTF-8: the encoder would refuse it */
+			abort();	/* not UTF-8: the encoder would refuse it */
 	}
 }
 
@@ -118,7 +117,7 @@ on_live(uint32_t pid, const char *comm, const char *exe, void *arg)
 	check_text(exe);
 }
 
-/* What the loop does between two records, now and then. */
+/* Does what the agent's loop does between records, as selected by choice. */
 static void
 between(struct world *w, uint64_t choice)
 {
@@ -188,12 +187,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
 	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r", .has_network = true,
 		.task = size % 5 == 0 ? "task" : NULL };
-	static struct world w;		/* the decoder's, for all inputs: it is half a megabyte */
+	static struct world w;		/* static, since the decoder takes half a megabyte */
 	static struct decoder *decoder;
 	static struct ruleset *rules;
 	uint64_t malformed = 0, before;
 	size_t used;
-	void *copy = malloc(size > 0 ? size : 1);	/* aligned, and ASan sees its end */
+	void *copy = malloc(size > 0 ? size : 1);	/* aligned, and ASan detects reads past its end */
 
 	memcpy(copy, data, size);
 	w = (struct world){ .now_ns = 1000000000 };
@@ -211,7 +210,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	used = decode_stream(decoder, copy, size, &malformed);
 	if (used > size || (malformed == 0 && used == 0 && w.events != before))
 		abort();
-	/* What is left over is never refused for good: the rest of it may be on its way. */
+	/* An incomplete record at the end is not an error: more may follow. */
 	if (used < size && size - used >= sizeof(struct event_head) &&
 	    ((const struct event_head *)(const void *)((const char *)copy + used))->size <= size - used)
 		abort();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a file of rules: it is taken, and then its rules judge a program; or there are errors,
- * each of one line, in which no control character stands.
+ * Any bytes as a file of rules: either it is accepted, and its rules are applied to a program; or there
+ * are errors, each of one line without control characters.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -43,7 +43,7 @@ check_place(const struct rule_place *p)
 		abort();
 }
 
-/* As a walk over all of them finds it. */
+/* Returns the first rule that holds, by a search through all of them. */
 static const struct follow_rule *
 first(const struct follow_rule *rules, size_t n, const struct subject *s)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a segment that an earlier owner left: opening the spool, replaying and reading it ends,
- * whatever the bytes say, with as many records as were counted, and the spool works afterwards.
+ * Any bytes as a segment left by an earlier agent: opening, replaying and reading the spool ends for any
+ * bytes, with as many records as were counted, and the spool works afterwards.
  *
- * The first byte chooses: bit 0 the queue; bit 1 whether checksums are put right first, so that what
- * lies behind them is reached; bit 2 whether a whole segment follows; bit 3 whether the bytes are
- * the state file instead, beside a small segment.
+ * The first byte selects: bit 0 the queue; bit 1 whether checksums are corrected first, so that the code
+ * after their check is reached; bit 2 whether a valid segment follows; bit 3 whether the bytes are the
+ * state file instead, beside a small segment.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -89,7 +89,7 @@ put32(uint8_t *to, uint32_t v)
 	memcpy(to, &v, sizeof(v));
 }
 
-/* Heads and entries as the lengths in them say, as far as they go, get magics and checksums. */
+/* Writes magics and checksums into heads and entries, as far as their lengths lead. */
 static void
 put_right(uint8_t *data, size_t size, int queue)
 {
@@ -131,7 +131,7 @@ put_right(uint8_t *data, size_t size, int queue)
 	}
 }
 
-/* A segment of one batch with one record. */
+/* Makes a segment of one batch with one record. */
 static void
 store_whole(int queue, uint64_t number, const char *name)
 {
@@ -160,7 +160,7 @@ on_wal_entry(const void *data, size_t len, void *arg)
 		*sum += p[i];
 }
 
-/* Everything that comes, acknowledged. */
+/* Reads and acknowledges all records. */
 static uint64_t
 drain(struct spool *s)
 {
@@ -212,7 +212,7 @@ check(void)
 	drain(s);
 	spool_tick(s, 1);
 	spool_stats(s, &stats);
-	/* No more may come than was counted, and each that was counted comes. */
+	/* Exactly the counted records must be read. */
 	if (stats.acknowledged != want + 1 || stats.records != 0)
 		abort();
 	if (spool_close(s) != 0)

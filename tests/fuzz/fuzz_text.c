@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes escape to valid UTF-8 and come back, cut or not. */
+/* Any bytes escape to valid UTF-8 and can be restored, cut or not. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was written is UTF-8 without NUL, and stands for the first `used` bytes. */
+/* Checks that the escaped text is UTF-8 without NUL and restores the first `used` bytes. */
 static void
 check(const char *bytes, const char *out, size_t n, size_t used)
 {
@@ -35,7 +35,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	/* The first two bytes choose a buffer that may be too small. */
+	/* The first two bytes select the size of a buffer, which may be too small. */
 	small = (size_t)(data[0] << 8 | data[1]) + 1;
 	bytes = (const char *)data + 2;
 	size -= 2;
@@ -49,12 +49,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	out = malloc(small);
 	n = text_escape(bytes, size, out, small, &used);
-	if (n >= small || (used < size && n + 4 < small))	/* gave up with room left */
+	if (n >= small || (used < size && n + 4 < small))	/* stopped early with room left */
 		abort();
 	check(bytes, out, n, used);
 	free(out);
 
-	/* Text that nobody escaped is unescaped without harm. */
+	/* Text that was never escaped can be unescaped safely. */
 	out = malloc(size + 1);
 	if (text_unescape(bytes, size, out) > size)
 		abort();

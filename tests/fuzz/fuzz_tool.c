@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any exe, argv and comm get a name: bounded, one line of UTF-8, and a rule. Lines: exe, argv. */
+/* Any exe, argv and comm get a bounded name of one line of UTF-8, and a rule. Lines: exe, argv. */
 #include "args.h"
 #include "base/text.h"
 #include "rules/rules.h"
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads all of it, so that ASan sees words that point nowhere. */
+/* Reads all of a word, so that ASan detects invalid pointers. */
 static void
 check_word(const char *word)
 {

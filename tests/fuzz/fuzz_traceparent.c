@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as TRACEPARENT: what is taken is taken from where it stands, and is well-formed. */
+/* Any text as TRACEPARENT: accepted ids are well-formed and equal the text at their offset. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1);	/* so that ASan sees its end */
+	char *text = malloc(size + 1);	/* so that ASan detects reads past its end */
 	struct traceparent t;
 
 	memcpy(text, data, size);

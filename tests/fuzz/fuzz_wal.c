@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any entries are applied or refused; what a correlator makes of them can be told in entries again, and
- * those say the same. Input: a byte (bit 0: of a run), then entries, each behind its length in two
- * bytes, the low one first.
+ * Any entries are applied or refused; the resulting state can be written as entries again, which restore
+ * the same state. Input: a byte (bit 0: of a run), then entries, each after its length in two bytes,
+ * little-endian.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct entries {
 	size_t len, cap;
 };
 
-/* What leaves is UTF-8. */
+/* Checks that a text of a record is UTF-8. */
 static void
 check(const char *s)
 {
@@ -96,7 +96,7 @@ correlator(bool is_run, struct entries *entries)
 	return c;
 }
 
-/* Everybody who may be known ends; and one who is not. */
+/* Ends every process that may be known, and one that is not. */
 static void
 live_on(struct correlator *c)
 {
@@ -131,7 +131,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return -1;
 	is_run = data[0] & 1;
 	a = correlator(is_run, &first);
-	correlator_checkpoint(a);	/* a beginning, so that each input has one */
+	correlator_checkpoint(a);	/* every log begins with a checkpoint */
 	memcpy(&len, first.data, sizeof(len));
 	if (correlator_replay(a, first.data + sizeof(len), len) != 0)
 		abort();
@@ -142,7 +142,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		at += 2;
 		if (len > size - at)
 			len = size - at;
-		entry = malloc(len > 0 ? len : 1);	/* its own: ASan sees its end */
+		entry = malloc(len > 0 ? len : 1);	/* so that ASan detects reads past its end */
 		memcpy(entry, data + at, len);
 		correlator_replay(a, entry, len);
 		free(entry);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * control_server SOCKET ADDRESS: the control stage alone on its loop, with a made-up agent behind it,
- * for test_control.py. Prints the port of its HTTP server, and ends at SIGTERM.
+ * control_server SOCKET ADDRESS: the control stage alone on its loop, with a simulated agent, for
+ * test_control.py. Prints the port of its HTTP server, and ends on SIGTERM.
  */
 #include <event2/event.h>
 #include <jansson.h>

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * deliver: records through the spool into Kafka or a file lake, and nothing else of the agent.
+ * deliver: records through the spool into Kafka or a file lake, without the rest of the agent.
  *
- * For tests and benchmarks of delivery alone. Puts made-up Program and Usage records at a rate, waits
- * until all is delivered or the time is out, and prints one JSON object of what happened. Run again on
- * the same spool it goes on where it ended. SIGTERM ends the putting and the waiting.
+ * For tests and benchmarks of delivery alone. Puts synthetic Program and Usage records at a rate, waits
+ * until they are delivered or a timeout, and prints the results as one JSON object. Another run on the
+ * same spool continues where it ended. SIGTERM ends the putting and the waiting.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -34,7 +34,7 @@ enum {
 	PROPERTIES_MAX = 32,
 	TICK_MS = 100,
 	PUT_MS = 5,
-	WAITING_MAX = 100000,	/* flat out: no more than these wait in the spool */
+	WAITING_MAX = 100000,	/* without a rate: limit of records that wait in the spool */
 };
 
 struct driver {
@@ -60,7 +60,7 @@ struct driver {
 	struct timespec started;
 	uint64_t cpu_started_ns, encode_ns;
 	bool is_draining, is_empty;
-	char said[512];		/* the last status error that was printed */
+	char said[512];		/* last status error that was printed */
 };
 
 static void
@@ -88,7 +88,7 @@ clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/* One record into the batch. */
+/* Puts one record into the batch. */
 static void
 put_one(struct driver *d)
 {
@@ -431,7 +431,7 @@ parse_options(struct driver *d, int argc, char **argv)
 	}
 }
 
-/* What encoding a record takes: part of cpu_ns_per_record, and no part of delivery. */
+/* Measures encoding, which is part of cpu_ns_per_record but not of delivery. */
 static void
 measure_encoding(struct driver *d)
 {
@@ -451,8 +451,8 @@ measure_encoding(struct driver *d)
 }
 
 /*
- * Of the process's end, for which then nothing is waited: the libraries have let go of what they had, and what
- * still uses it shows.
+ * Time to sleep at the very end of the process: the libraries have freed their memory, so that a sanitizer
+ * detects a thread that still uses it.
  */
 static uint32_t linger_ms;
 
@@ -470,7 +470,7 @@ main(int argc, char **argv)
 	struct spool_recovery recovery = { 0 };
 
 	parse_options(&d, argc, argv);
-	/* The first to be registered is the last to run at exit. */
+	/* Registered first, so that it runs last. */
 	linger_ms = d.linger_ms;
 	atexit(linger);
 	kafka_process_init();

@@ -1,18 +1,19 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * filter_driver [PIN_DIR]: the probes with their rules, and nothing else of the agent. For
- * test_filter.py. Follows every process, reads commands, writes a line for each thing that is told.
+ * filter_driver [PIN_DIR]: the probes with their rules, without the rest of the agent, for
+ * test_filter.py. Follows every process, reads commands, and writes a line for each event.
  *
- *	exclude|include CONDITION...	one more rule; all of kind=value must hold, !kind=value must not
- *	set				these rules from now on: "set ERROR GENERATION RULES OUTSIDE"
- *	judge				"found ..." of those told from now on, "live ..." of the others; "judged"
- *	pass				"live PID INDEX" or "muted PID INDEX" of all that are told; "passed"
- *	sweep				"stale PID INDEX PARENT START" of those that have ended and are not told so yet; "swept"
+ *	exclude|include CONDITION...	adds a rule; each kind=value must hold, each !kind=value must not
+ *	set				puts these rules in force: "set ERROR GENERATION RULES OUTSIDE"
+ *	judge				"found ..." for processes recorded from now on, "live ..." for others; "judged"
+ *	pass				"live PID INDEX" or "muted PID INDEX" for each reported process; "passed"
+ *	sweep				"stale PID INDEX PARENT START" for each unreported end; "swept"
  *	stats				"stats EXCLUDED LOST POSITION" of the ring
  *	quit
  *
- * Of the ring: "exec PID INDEX PARENT ANCHOR HAS_REPLACED EXE ARGV1 START", "left PID INDEX HAS_REPLACED",
- * "exit PID INDEX PARENT START", "cgroup". Paths have no spaces there; START is the process's, in nanoseconds.
+ * Events of the ring: "exec PID INDEX PARENT ANCHOR HAS_REPLACED EXE ARGV1 START", "left PID INDEX
+ * HAS_REPLACED", "exit PID INDEX PARENT START", "cgroup". Paths are without spaces; START is the start of
+ * the process in nanoseconds.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -36,7 +37,7 @@ struct driver {
 	struct probes *probes;
 	struct ring *ring;
 	struct decoder *decoder;
-	struct ruleset *rules;		/* being made */
+	struct ruleset *rules;		/* set under construction */
 	struct follow_rule exclude[RULES_MAX], include[RULES_MAX];
 	char line[65536];
 	size_t line_len;
@@ -181,7 +182,7 @@ rule_read(struct follow_rule *list, size_t *n, char *words)
 	list[(*n)++].when = all;
 }
 
-/* Their memory must last as long as the set. */
+/* Allocates memory that lasts as long as the set. */
 static void
 rules_set(void)
 {

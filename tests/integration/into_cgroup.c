@@ -3,11 +3,11 @@
  * into_cgroup FOLDER COMMAND [ARG...]
  * into_cgroup -n FIRST LAST FOLDER COMMAND [ARG...]
  *
- * Starts COMMAND in a v2 control group from its first moment, by clone3 with CLONE_INTO_CGROUP, as
- * systemd and newer runtimes do: no process is ever moved there. Prints its pid and ends as it does.
+ * Starts COMMAND directly in a v2 cgroup, by clone3 with CLONE_INTO_CGROUP, like systemd and newer
+ * runtimes: no process is ever moved there. Prints its pid and exits with its status.
  *
- * With -n once for each number, one after another, each time in a new control group of FOLDER that is
- * removed again, named by the number in 64 hexadecimal digits; the number is one more ARG.
+ * With -n, runs COMMAND once for each number, one after another, each time in a new cgroup of FOLDER,
+ * which is removed afterwards and is named by the number in 64 hex digits; the number is appended to ARG.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +32,7 @@ fail(const char *what)
 	return FAILED;
 }
 
-/* Runs command in that control group to its end; its status as a shell has it. */
+/* Runs command in the cgroup and waits for it. Returns its status as a shell does. */
 static int
 start(const char *folder, char **command, long *ret_pid)
 {
@@ -58,7 +58,7 @@ start(const char *folder, char **command, long *ret_pid)
 static int
 start_each(unsigned long first, unsigned long last, const char *parent, char **command, char **number)
 {
-	static char digits[32];		/* the command has it */
+	static char digits[32];		/* static: command points to it */
 	char folder[4096];
 	long pid;
 
@@ -71,7 +71,7 @@ start_each(unsigned long first, unsigned long last, const char *parent, char **c
 		if (mkdir(folder, 0755) < 0)
 			return fail(folder);
 		status = start(folder, command, &pid);
-		/* The last process may be on its way out still. */
+		/* The last process may still be exiting. */
 		while (rmdir(folder) < 0) {
 			if (errno != EBUSY)
 				return fail(folder);

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * last_word_never: linked into an agent whose kernel never runs the program at sched_process_free,
- * as one that is too late with it: each end is made up from what was kept at exit.
+ * last_word_never: linked into an agent so that the program at sched_process_free never runs, as on a
+ * kernel that runs it too late: each end is synthesized from the counters saved at exit.
  */
 #include <bpf/libbpf.h>
 

@@ -1,17 +1,17 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * power_cut: a spool alone, whose every step is told on standard output before it is taken.
+ * power_cut: a spool alone that logs every step on standard output before it is taken.
  *
  *	power_cut live DIR SEED BATCHES crash|close [careless]
  *	power_cut check DIR
  *
- * live puts, entries, commits, hands out and acknowledges at random, and ends without or with closing. A
- * careless one does not wait for the disk before it hands out:
- *	W topic seq batch hash	will be put		H topic seq	was handed out
+ * live puts records and entries, commits, reads and acknowledges at random, and ends without or with
+ * closing the spool. A careless one does not wait for the disk before it reads:
+ *	W topic seq batch hash	will be put		H topic seq	was read
  *	A topic seq		will be acknowledged
- * Of each batch its number is logged, and is its place in the ring. check says what the spool holds:
- *	R topic seq hash again	a record that waits	N topic seq	the next of a topic
- *	P batch			the last place		T batch		an entry; C batch: the state up to there
+ * The number of each batch is its entry, and its ring offset. check prints the contents of the spool:
+ *	R topic seq hash again	a waiting record	N topic seq	the next seq of a topic
+ *	P batch			the last ring offset	T batch		an entry; C batch: the checkpoint
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@
 #include "spool/spool.h"
 
 enum {
-	SEGMENT_BYTES = 6 << 10,	/* so that there are many */
+	SEGMENT_BYTES = 6 << 10,	/* small, so that there are many segments */
 	RECORD_MAX = 1500,
-	WAITING_MAX = 64,		/* handed out and not acknowledged */
-	SYNCS_EACH = 4,			/* about so many batches to a sync */
-	TURNS_MAX = 10000,		/* of a millisecond, for a sync to end */
+	WAITING_MAX = 64,		/* records that are read and not acknowledged */
+	SYNCS_EACH = 4,			/* average number of batches per sync */
+	TURNS_MAX = 10000,		/* milliseconds to wait for a sync */
 };
 
 struct waiting {
@@ -55,7 +55,7 @@ random_below(uint32_t n)
 	return (uint32_t)(random_state >> 33) % n;
 }
 
-/* One line, one write: who reads them puts them in order with what reaches the disk. */
+/* Writes one line with one write(2): the reader orders them with the writes to the disk. */
 static void
 tell(const char *format, ...)
 {
@@ -172,7 +172,7 @@ tick(void)
 	spool_tick(spool, now_ns);
 }
 
-/* Until the disk has what was written before. */
+/* Waits until everything written before is on disk. */
 static void
 sync_spool(void)
 {
@@ -218,7 +218,7 @@ check(void)
 		tell("P %" PRIu64 "\n", place.position);
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		tell("N %d %" PRIu64 "\n", t, spool_next_seq(spool, t));
-	/* What is there is synced before it is handed out. */
+	/* Sync the recovered records before reading them. */
 	for (int i = 0; i < TURNS_MAX; i++) {
 		tick();
 		while (spool_next(spool, &r)) {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * registry_ids: asks a schema registry for the ids of all our schemas, and tells as JSON lines on
- * stdout what it sees: a line at each change, a last one at the end. For test_registry.py.
+ * registry_ids: requests the ids of all schemas from a schema registry, and prints its status as JSON
+ * lines on stdout: one at each change, and a last one at the end. For test_registry.py.
  *
  *	registry_ids [--OPTION VALUE]… URL…
  */
@@ -25,12 +25,12 @@ enum { TICK_MS = 5 };
 struct asker {
 	struct event_base	*base;
 	struct registry		*registry;
-	const char		*only;		/* one schema's name, or NULL for all */
+	const char		*only;		/* name of one schema, or NULL for all */
 	uint64_t		 until_requests;	/* stop once so many were made and every id is known; 0: later */
-	bool			 until_verified;	/* stop as soon as the registry has told every id */
+	bool			 until_verified;	/* stop as soon as the registry has returned every id */
 	int64_t			 start_ms;
-	int64_t			 tick_ms;	/* of the last tick */
-	int64_t			 stall_ms;	/* the longest that the loop was away from its timers */
+	int64_t			 tick_ms;	/* time of the last tick */
+	int64_t			 stall_ms;	/* longest time that the loop did not run its timers */
 };
 
 static int64_t

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sleepers: N processes of one parent, each a program of its own that waits: `sleepers MARK N`.
+ * sleepers MARK N: starts N child processes, each of which execs and waits, with the arguments "sleeper MARK
+ * NUMBER".
  *
- * Prints "ready" once all have exec'd; ends them, one after the other, when its standard input ends. The
- * arguments of each are "sleeper MARK NUMBER".
+ * Prints "ready" once all have called exec; ends them, one after the other, when its standard input ends.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -52,7 +52,7 @@ main(int argc, char **argv)
 			failed = 1;
 		}
 	}
-	/* Each exec closes its end; the last one ends the pipe. */
+	/* Each exec closes its copy of the pipe; the last one ends it. */
 	close(fds[1]);
 	while (read(fds[0], &byte, 1) > 0)
 		;

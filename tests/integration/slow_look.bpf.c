@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * slow_look: snapshot.bpf.c, but that a millisecond passes between a look at a process and its counters, as it
- * does where the CPU of a virtual machine is taken away just then. On another CPU the process may end meanwhile.
+ * slow_look: snapshot.bpf.c with a delay of a millisecond between the state of a process and its counters, as
+ * where a hypervisor preempts the CPU there. The process may end meanwhile on another CPU.
  */
 #include "judge.h"
 

@@ -1,10 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * A wall clock that a test can step, for one process: preloaded, with STEPPED_CLOCK naming a file of
- * eight bytes: the nanoseconds by which it differs from the kernel's.
+ * stepped_clock: a preloaded library that gives one process a wall clock which a test can step.
+ * STEPPED_CLOCK names a file of eight bytes: the offset from the kernel's clock in nanoseconds.
  *
- * Who waits until a time of that clock waits as the kernel would have it wait after a step: until the
- * stepped clock says so.
+ * A wait until a time of that clock ends when the stepped clock reaches it, as in the kernel after a step.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +19,7 @@
 #include <unistd.h>
 
 #define SECOND INT64_C(1000000000)
-#define SLICE (SECOND / 20)	/* how soon a waiter sees a step */
+#define SLICE (SECOND / 20)	/* delay until a waiter notices a step */
 
 static int64_t
 kernel_ns(clockid_t clock)
@@ -123,7 +122,7 @@ pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict 
 	return wait_until(cond, mutex, until, next, ETIMEDOUT);
 }
 
-/* librdkafka's. */
+/* Used by librdkafka. */
 int
 cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict mutex, const struct timespec *restrict until)
 {

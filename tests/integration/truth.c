@@ -14,8 +14,8 @@
 
 extern char **environ;
 
-#define SPAWNERS 4	/* more than there are CPUs to keep them all busy */
-#define IN_FLIGHT 4	/* children that one spawner has at a time */
+#define SPAWNERS 4	/* more than the CPUs, to keep all of them busy */
+#define IN_FLIGHT 4	/* concurrent children of a spawner */
 
 static const char usage[] =
     "usage: truth all OUT.jsonl         start every kind of child, write what the kernel says of each\n"
@@ -46,7 +46,7 @@ spawn_some(int n)
 	}
 }
 
-/* Prints how many it started: n, and the spawners besides. */
+/* Prints the number of processes that it started: n and the spawners. */
 static int
 storm(int n)
 {
@@ -88,7 +88,7 @@ own_path(void)
 	return path;
 }
 
-/* A child's image: says who it is, does what it was told, says what it needed. */
+/* Runs a child: writes its first line, executes its operations, writes its usage. */
 static void __attribute__((noreturn))
 be_child(int argc, char **argv)
 {
@@ -100,7 +100,7 @@ be_child(int argc, char **argv)
 	image_index = index ? atoi(index) : 0;
 	for (int i = 0; i < argc; i++)
 		len += strlen(argv[i]) + 1;
-	report_start(len <= 4096 ? argv : NULL);	/* of longer ones the launcher tells */
+	report_start(len <= 4096 ? argv : NULL);	/* the launcher writes longer ones */
 	unsetenv("TRUTH_OPS");
 	if (argc > 2 && !strcmp(argv[1], "do"))
 		run_ops(argv + 2);

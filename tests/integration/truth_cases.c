@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_cases: which children `truth all` starts, and what it knows of them beforehand.
+ * truth_cases: the children that `truth all` starts, and their expected values.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,12 +16,12 @@
 
 #include "truth.h"
 
-static char room[PATH_MAX];	/* a directory for what the cases need, readable by all */
+static char room[PATH_MAX];	/* directory for files of the cases, readable by all */
 
 struct simple {
 	const char *name;
 	enum birth birth;
-	const char *ops;	/* @ stands for room */
+	const char *ops;	/* operations; @ is replaced by room */
 	int programs;
 };
 
@@ -30,7 +30,7 @@ static const struct simple simple[] = {
 	{ "plain_fork_exec", BY_FORK_EXEC, "exit 0", 1 },
 	{ "plain_vfork_exec", BY_VFORK_EXEC, "exit 0", 1 },
 	{ "exit_1", BY_SPAWN, "exit 1", 1 },
-	{ "exit_17", BY_SPAWN, "exit 17", 1 },	/* SIGCHLD's number */
+	{ "exit_17", BY_SPAWN, "exit 17", 1 },	/* the number of SIGCHLD */
 	{ "exit_255", BY_SPAWN, "exit 255", 1 },
 	{ "cpu_user", BY_SPAWN, "spin 60", 1 },
 	{ "cpu_system", BY_SPAWN, "system 60", 1 },
@@ -88,7 +88,7 @@ static const struct simple simple[] = {
 	{ "major_faults", BY_SPAWN, "major @", 1 },
 };
 
-/* "@" becomes the room. */
+/* Replaces "@" by the path of the room. */
 static const char *
 in_room(const char *ops)
 {
@@ -131,7 +131,7 @@ room_path(const char *name)
 	return path;
 }
 
-/* A copy of this binary under another name. */
+/* Runs a copy of this binary under another name. */
 void
 copy_self(const char *name)
 {
@@ -156,7 +156,7 @@ run_simple(const struct simple *s)
 	end(start(s->birth, in_room(s->ops)), s->name, s->programs, s->birth == BY_FORK);
 }
 
-/* Lives for some 100 us, in its parent's memory, and never execs. */
+/* A child that lives for about 100 us in its parent's memory and never execs. */
 static void
 vfork_short(void)
 {
@@ -172,7 +172,7 @@ vfork_short(void)
 	}
 }
 
-/* The last threads leave together: each may see that none is left. */
+/* The last threads exit at the same time: each may see itself as the last one. */
 static void
 threads_leave_together(void)
 {
@@ -190,7 +190,7 @@ killed_from_outside(void)
 	end(pid, case_name, 1, false);
 }
 
-/* A stop is not an end. */
+/* A stopped process has not ended. */
 static void
 stopped(void)
 {
@@ -234,9 +234,9 @@ static const struct special special[] = {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Told of before anybody waits for them. Of one that works for the kernel the first figure, which it
- * asks for as it starts, is all user time, and the tick samples after it are not: the kernel holds to
- * what it told.
+ * Zombies, whose ends are recorded before a process waits for them. The first figure of a process that works
+ * in the kernel, read at its start, is all user time, and later tick samples are not: the kernel never
+ * reduces a value that it has reported.
  */
 #define ZOMBIES 8
 
@@ -247,7 +247,7 @@ name_case(const char *name)
 	setenv("TRUTH_CASE", name, 1);
 }
 
-/* By a child of our own, which tells what it used: rm(1) does not. */
+/* Uses a child of this binary, which reports its usage, since rm(1) does not. */
 static void
 remove_room(void)
 {
@@ -264,18 +264,18 @@ cases_run(const char *only)
 	snprintf(room, sizeof(room), "/tmp/truth-XXXXXX");
 	if (!mkdtemp(room) || chmod(room, 0755) < 0)
 		fail(room);
-	copy_self("truth");	/* where every user may run it */
+	copy_self("truth");	/* to a directory where every user may run it */
 	self_path = strdup(room_path("truth"));
 	setenv("TRUTH_SELF", self_path, 1);
 
-	/* these last as long as the others need */
+	/* these run as long as the other cases */
 	if (!only || !strcmp(only, "fork_long")) {
 		name_case("fork_long");
 		fork_long = start(BY_FORK, "sleep 3000 exit 6");
 		run++;
 	}
 	if (!only || !strcmp(only, "long_lived")) {
-		name_case("long_lived");	/* works over several intervals, then rests for longer than one */
+		name_case("long_lived");	/* works for several intervals, then sleeps for more than one */
 		long_lived = start(BY_SPAWN, in_room("spin 300 system 100 files @ sleep 1500 touch 8 spin 200 rest 2500"));
 		run++;
 	}

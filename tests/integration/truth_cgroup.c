@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_cgroup: cases in control groups of their own, v1 and v2.
+ * truth_cgroup: cases in cgroups of their own, v1 and v2.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 #include "truth.h"
 
-/* Where the hierarchy with these mount options (v1), or the unified one (NULL), is mounted. */
+/* Finds the mount point of the v1 hierarchy with these mount options, or (NULL) of the unified one. */
 static bool
 cgroup_mount(const char *controller, char *ret_path, size_t size)
 {
@@ -42,7 +42,7 @@ cgroup_mount(const char *controller, char *ret_path, size_t size)
 	return false;
 }
 
-/* Our own place in that hierarchy, and in it a fresh directory. False: not possible here. */
+/* Creates a cgroup below this process' own one in that hierarchy. False: not possible on this host. */
 static bool
 cgroup_make(const char *controller, char *ret_dir, size_t size)
 {
@@ -83,7 +83,7 @@ cgroup_case(const char *controller)
 {
 	char dir[8192], ops[9000], self[4096] = "";
 
-	/* a guest may have the unified hierarchy and nobody who mounts it */
+	/* a guest may support the unified hierarchy without having it mounted */
 	if (!controller && !cgroup_mount(NULL, self, sizeof(self)) && !cgroup_mount("memory", self, sizeof(self))) {
 		mkdir(room_path("cgroup"), 0755);
 		if (mount("truth", room_path("cgroup"), "cgroup2", 0, NULL) < 0)
@@ -110,7 +110,7 @@ case_cgroup_v2(void)
 	cgroup_case(NULL);
 }
 
-/* Number after a word in a file of "word number" lines; -1: none. */
+/* Returns the number after a word in a file of "word number" lines, or -1. */
 static long
 counter(const char *dir, const char *file, const char *word)
 {
@@ -122,7 +122,7 @@ counter(const char *dir, const char *file, const char *word)
 	return atol(p + strlen(word));
 }
 
-/* More memory than its cgroup may have: the kernel kills it. */
+/* A child that exceeds the memory limit of its cgroup: the kernel kills it. */
 void
 case_out_of_memory(void)
 {
@@ -136,7 +136,7 @@ case_out_of_memory(void)
 		return;
 	}
 	if (!v1) {
-		/* the parent must hand the controller down first */
+		/* the parent must delegate the controller first */
 		snprintf(path, sizeof(path), "%s/../cgroup.subtree_control", dir);
 		write_text(path, "+memory");
 	}
@@ -149,7 +149,7 @@ case_out_of_memory(void)
 	snprintf(path, sizeof(path), "%s/memory.swap.max", dir);
 	if (!v1)
 		write_text(path, "0");
-	/* the limit is the new image's; the room for it must be there when it starts */
+	/* the limit is meant for the new image, but must leave enough memory to start it */
 	snprintf(ops, sizeof(ops), "cgroup %s next keep 64", dir);
 	c.pid = start(BY_SPAWN, ops);
 	{

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_exec: cases about what is exec'd and how: arguments, names, scripts, searches, memfd.
+ * truth_exec: cases about exec: arguments, names, scripts, searches, memfd.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 extern char **environ;
 
-/* fork + execve of path with this argv and, as TRUTH_OPS, what our own image is to do then. */
+/* Forks and execs path with this argv; TRUTH_OPS in its environment: the operations of this binary. */
 static pid_t
 start_path(const char *path, char *const *argv, const char *ops, int index)
 {
@@ -36,7 +36,7 @@ start_path(const char *path, char *const *argv, const char *ops, int index)
 	return pid;
 }
 
-/* The same, reaped, with wants for program 0. */
+/* Does the same and reaps it, with the expected values for program 0. */
 static void
 run_path(const char *path, char *const *argv, const char *ops, const struct want *want)
 {
@@ -123,7 +123,7 @@ case_odd_name(void)
 	run_path(room_path("odd \xff\n\"\\"), argv, "spin 1", NULL);
 }
 
-/* The binary's file is gone while it runs. */
+/* The file of the program is deleted while it runs. */
 void
 case_deleted_exe(void)
 {
@@ -166,7 +166,7 @@ case_from_memfd(void)
 	reap(&c);
 }
 
-/* #! with our binary as the interpreter: one program, whose exe is the interpreter. */
+/* A script with this binary as interpreter: one program, whose exe is the interpreter. */
 void
 case_script_own(void)
 {
@@ -195,7 +195,7 @@ case_script_sh(void)
 	run_path(path, argv, "", &want);
 }
 
-/* A script whose interpreter is found by env(1): env is program 0, what it execs program 1. */
+/* A script whose interpreter env(1) finds: env is program 0, the interpreter program 1. */
 void
 case_script_env(void)
 {
@@ -243,7 +243,7 @@ case_shell_execs(void)
 	reap(&c);
 }
 
-/* What a search along PATH does: execs that fail, then one that does not. */
+/* A search along PATH: execs that fail, then one that succeeds. */
 void
 case_path_search(void)
 {

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_family: words whose doer has children of its own: reaped, orphaned, left as zombies, in
- * other namespaces. Each child that somebody reaps gets its "process" line from its reaper; of the
- * rest only their own "image" lines tell.
+ * truth_family: operations with children: reaped, orphaned, left as zombies, in other namespaces. The
+ * process that reaps a child writes its "process" line; a child that is not reaped by this binary has only
+ * its own "image" lines.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ reap_one(pid_t pid, int programs, bool forked)
 	return reap(&c);
 }
 
-/* A binary tree of forks, each reaping its own two. */
+/* Forks a binary tree of processes, each of which reaps its two children. */
 static void
 tree(int depth)
 {
@@ -62,7 +62,7 @@ tree(int depth)
 		reap_one(kids[i], 1, true);
 }
 
-/* Until parent is no longer ours. */
+/* Waits until parent is no longer the parent. */
 static void
 wait_orphaned(pid_t parent)
 {
@@ -70,7 +70,7 @@ wait_orphaned(pid_t parent)
 		sleep_ms(1);
 }
 
-/* Waits until nothing of it is left but perhaps a zombie that its new parent has not reaped. */
+/* Waits until the process has ended; a zombie that its new parent has not reaped may be left. */
 static void
 wait_gone(pid_t pid)
 {
@@ -87,7 +87,7 @@ wait_gone(pid_t pid)
 	}
 }
 
-/* Forks twice and leaves; the grandchild has a session of its own and outlives its parent. */
+/* Forks twice and exits; the grandchild has a session of its own and outlives its parent. */
 static void
 daemonize(void)
 {
@@ -128,7 +128,7 @@ daemonize(void)
 	wait_gone(demon);
 }
 
-/* Orphans come to us instead of to init. */
+/* This process adopts orphans instead of init. */
 static void
 subreaper(void)
 {
@@ -171,7 +171,7 @@ subreaper(void)
 	close(tell[1]);
 }
 
-/* A pid namespace: its init forks n, who know themselves by other numbers than the host does. */
+/* A pid namespace whose init forks n children, which have other pids there than on the host. */
 static void
 new_pid_ns(int n)
 {
@@ -194,7 +194,7 @@ new_pid_ns(int n)
 	reap_one(init, 1, true);
 }
 
-/* A number used again at once, which only the start time tells apart. */
+/* A pid that is reused at once; only the start time differs. */
 static void
 reuse_pid(void)
 {
@@ -205,7 +205,7 @@ reuse_pid(void)
 		pid_t first = start(BY_FORK, "spin 2 exit 1"), second;
 
 		reap_one(first, 1, true);
-		sleep_ms(15);	/* another tick, so that the start times of /proc differ too */
+		sleep_ms(15);	/* until the next tick, so that the start times in /proc differ too */
 		snprintf(text, sizeof(text), "%d", first - 1);
 		if (!write_text("/proc/sys/kernel/ns_last_pid", text)) {
 			report_skip(case_name, "ns_last_pid cannot be set");
@@ -218,7 +218,7 @@ reuse_pid(void)
 	report_note(case_name, "reused", again);
 }
 
-/* Children whose end nobody asks for: the kernel reaps them itself. */
+/* Children that no process waits for: the kernel reaps them itself. */
 static void
 ignore_children(int n)
 {
@@ -230,7 +230,7 @@ ignore_children(int n)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* fork(2) as it is without an exit signal. */
+/* Forks without an exit signal. */
 static void
 silent_clone(int n)
 {
@@ -251,7 +251,7 @@ silent_clone(int n)
 	}
 }
 
-/* Moves itself; the next exec happens in the new place. */
+/* Moves this process to a cgroup, in which its next exec runs. */
 static void
 join_cgroup(const char *dir)
 {
@@ -269,7 +269,7 @@ become_nobody(void)
 		fail("setresuid");
 }
 
-/* Stands where there no longer is a directory. */
+/* Its working directory has been removed. */
 static void
 lose_cwd(const char *dir)
 {

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_net: words that move known numbers of bytes through sockets, by every call that can.
- * What a call returned is what it moved; a look with MSG_PEEK, an error and an end move nothing.
+ * truth_net: operations that move known numbers of bytes through sockets, by every system call that can.
+ * A call moves the bytes that it returns; MSG_PEEK, an error and end of file move none.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ received(enum family f, ssize_t n)
 	net_rx[f] += (uint64_t)n;
 }
 
-/* Reads a stream until want bytes have come. */
+/* Reads a stream until want bytes have arrived. */
 static void
 drain(enum family f, int fd, size_t want)
 {
@@ -53,7 +53,7 @@ drain(enum family f, int fd, size_t want)
 	}
 }
 
-/* A network namespace may start with its loopback down, a guest's too. */
+/* The loopback of a new network namespace, or of a guest, may be down. */
 static void
 loopback_up(void)
 {
@@ -93,7 +93,7 @@ listen_on(int domain, struct sockaddr_storage *ss, socklen_t *len)
 	return fd;
 }
 
-/* Everything that works alike on the two ends of a stream. */
+/* All calls that work in the same way on both ends of a stream. */
 static void
 stream_calls(enum family f, int a, int b)
 {
@@ -112,13 +112,13 @@ stream_calls(enum family f, int a, int b)
 	for (int i = 0; i < 3; i++)
 		iov[i].iov_base = in;
 	received(f, recvmsg(b, &msg, MSG_WAITALL));
-	/* nothing there: an error, no bytes */
+	/* no data: an error, no bytes */
 	if (recv(b, in, 100, MSG_DONTWAIT) >= 0 || errno != EAGAIN)
 		fail("an empty socket");
-	/* the other way */
+	/* the other direction */
 	sent(f, send(b, out, 700, MSG_NOSIGNAL));
 	received(f, recv(a, in, sizeof(in), 0));
-	/* half closed: an end is no byte, and writing on is an error */
+	/* half closed: end of file has no bytes, and a write is an error */
 	shutdown(a, SHUT_WR);
 	received(f, read(b, in, 100));
 	if (send(a, out, 100, MSG_NOSIGNAL) >= 0)
@@ -136,7 +136,7 @@ tcp(int domain)
 	if (server < 0) {
 		if (domain == AF_INET)
 			fail("a loopback listener");
-		return;		/* no IPv6 here */
+		return;		/* no IPv6 on this host */
 	}
 	a = socket(domain, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (a < 0 || connect(a, (struct sockaddr *)&ss, len) < 0)
@@ -192,10 +192,10 @@ udp(void)
 		received(FAMILY_UDP, many[i].msg_len);
 	for (; n < 3; n++)
 		received(FAMILY_UDP, recv(b, in, sizeof(in), 0));
-	/* a datagram read in part: what was read counts */
+	/* a datagram that is read partly: the bytes that were read count */
 	sent(FAMILY_UDP, write(a, out, 900));
 	received(FAMILY_UDP, read(b, in, 100));
-	/* an empty one */
+	/* an empty datagram */
 	sent(FAMILY_UDP, send(a, out, 0, 0));
 	received(FAMILY_UDP, recv(b, in, sizeof(in), 0));
 	close(a);
@@ -227,7 +227,7 @@ unix_sockets(void)
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(fd));
 		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-		sent(FAMILY_UNIX, sendmsg(pair[0], &msg, 0));	/* a descriptor is no byte */
+		sent(FAMILY_UNIX, sendmsg(pair[0], &msg, 0));	/* a descriptor has no bytes */
 		iov.iov_base = in;
 		received(FAMILY_UNIX, recvmsg(pair[1], &msg, 0));
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
@@ -239,7 +239,7 @@ unix_sockets(void)
 	}
 }
 
-/* Two processes: what the one sends the other receives. */
+/* Two processes, one of which sends to the other. */
 static void
 two_ends(void)
 {
@@ -277,7 +277,7 @@ two_ends(void)
 	reap(&c);
 }
 
-/* Not of the network: must not be counted with it. */
+/* Bytes of other files, which must not count as network bytes. */
 static void
 netlink(void)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_ops: what a child does, as a list of words, and how it comes to be.
+ * truth_ops: starts a child, and executes its operations, a list of words.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ thread_cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Burns CPU time, not wall time: as long in an emulated machine as on a fast one. */
+/* Uses CPU time, not wall time: the same on an emulated machine as on a fast one. */
 void
 spin_ms(unsigned ms)
 {
@@ -77,7 +77,7 @@ system_ms(unsigned ms)
 	close(fd);
 }
 
-/* Makes mib of memory resident. keep: for the rest of this image. */
+/* Makes mib MiB of memory resident; keep: until this image ends. */
 static void
 touch(unsigned mib, bool keep)
 {
@@ -94,7 +94,7 @@ touch(unsigned mib, bool keep)
 struct crew {
 	pthread_barrier_t all_here;
 	unsigned ms;
-	char *const *ops;	/* of the worker that execs */
+	char *const *ops;	/* operations of the worker that execs */
 };
 
 static void *
@@ -128,7 +128,7 @@ exec_in_worker(void *arg)
 	exec_ops(crew->ops);
 }
 
-/* Outlives the leader and ends the process. */
+/* Ends the process after its leader has exited. */
 static void *
 end_group(void *arg)
 {
@@ -141,7 +141,7 @@ end_group(void *arg)
 	_exit(7);
 }
 
-/* The same with the status of one thread only, as exit(2) sets it. */
+/* Does the same with exit(2), which sets the status of one thread only. */
 static void *
 end_thread(void *arg)
 {
@@ -154,7 +154,7 @@ end_thread(void *arg)
 	return NULL;
 }
 
-/* Starts n workers, who wait for each other and for the caller in all_here. */
+/* Starts n workers, which wait for each other and for the caller in all_here. */
 static void
 crew_start(struct crew *crew, int n, unsigned ms, void *(*work)(void *), void *(*last)(void *), pthread_t *threads)
 {
@@ -202,7 +202,7 @@ file_io(const char *dir)
 	close(to);
 }
 
-/* Past the page cache, where the file system lets us. */
+/* Writes without the page cache, if the file system supports that. */
 static void
 direct_io(const char *dir)
 {
@@ -230,7 +230,7 @@ direct_io(const char *dir)
 	close(fd);
 }
 
-/* Major faults: a mapping whose pages were just dropped from the cache. */
+/* Causes major faults by reading a mapping whose pages were dropped from the cache. */
 static void
 major_faults(const char *dir)
 {
@@ -289,7 +289,7 @@ split_words(const char *text, const char *first, const char *second)
 	return words;
 }
 
-/* The same process goes on as a fresh image of this binary. */
+/* Execs this binary again in the same process. */
 void
 exec_ops(char *const *ops)
 {
@@ -312,11 +312,11 @@ exec_ops(char *const *ops)
 	fail(self_path);
 }
 
-/* Words that end this image. Returns if word is none of them. */
+/* Executes a word that ends this image. Returns if word is none of these. */
 static void
 last_op(const char *word, char *const *at)
 {
-	static struct crew crew;	/* outlives this frame, which the leader leaves */
+	static struct crew crew;	/* static, since the leader leaves this frame */
 	pthread_t threads[64];
 	struct rlimit core = { RLIM_INFINITY, RLIM_INFINITY };
 
@@ -340,7 +340,7 @@ last_op(const char *word, char *const *at)
 		syscall(SYS_exit, 0);
 	} else if (!strcmp(word, "all-at-once")) {
 		threads_peak = 17;
-		report_end(-1);		/* whoever is last ends it: none can say so */
+		report_end(-1);		/* the last thread ends the process, and no thread knows that it is the last */
 		crew_start(&crew, 16, 0, burn, NULL, threads);
 		pthread_exit(NULL);
 	} else if (!strcmp(word, "hang")) {
@@ -367,7 +367,7 @@ last_op(const char *word, char *const *at)
 		*nowhere = 1;
 	} else if (!strcmp(word, "wait-kill")) {
 		report_end(-1);
-		raise(SIGSTOP);		/* now it may come */
+		raise(SIGSTOP);		/* the signal may arrive now */
 		for (;;)
 			pause();
 	}
@@ -474,6 +474,6 @@ start(enum birth birth, const char *ops)
 	}
 	if (pid < 0)
 		fail("a new process");
-	/* argv leaks: a BY_FORK child still reads its copy, and we are small */
+	/* argv is not freed: a BY_FORK child still reads its copy */
 	return pid;
 }

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * truth_report: the JSON lines, and the reading of the kernel's own figures.
+ * truth_report: reads the kernel's figures and writes the JSON lines.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 uint64_t net_rx[FAMILIES], net_tx[FAMILIES];
 int threads_peak = 1;
 
-static char line[1 << 20];	/* a page is resident once it is written: most lines need one */
+static char line[1 << 20];	/* pages become resident when written; most lines need one */
 static size_t used;
 
 void
@@ -136,7 +136,7 @@ process_cpu_ns(void)
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* Field 22 of /proc/PID/stat: ticks since boot. comm may hold blanks and brackets. */
+/* Returns field 22 of /proc/PID/stat: ticks since boot. comm may contain blanks and brackets. */
 static unsigned long long
 start_ticks(const char *pid)
 {
@@ -146,7 +146,7 @@ start_ticks(const char *pid)
 	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
 	if (!read_text(path, text, sizeof(text)) || !(p = strrchr(text, ')')))
 		fail(path);
-	/* after ") ": field 3 is the state, field 22 stands 19 blanks later */
+	/* after ") ": field 3 is the state, field 22 follows 19 blanks later */
 	p += 2;
 	for (int i = 0; p && i < 19; i++)
 		if ((p = strchr(p, ' ')))
@@ -157,8 +157,8 @@ start_ticks(const char *pid)
 }
 
 /*
- * The number under which /proc knows a process; ours differs from it inside a pid namespace. The
- * kernel translates a pidfd in its fdinfo.
+ * Returns the pid of a process in /proc, which differs from this process' view inside a pid namespace. The
+ * kernel translates it in the fdinfo of a pidfd.
  */
 pid_t
 host_pid(pid_t pid)
@@ -198,7 +198,7 @@ report_to(const char *path)
 	close(fd);
 }
 
-/* How long this thread has waited for a CPU. */
+/* Returns the time that this thread has waited for a CPU, in ns. */
 static uint64_t
 run_delay_ns(void)
 {
@@ -210,13 +210,13 @@ run_delay_ns(void)
 	return waited;
 }
 
-/* What turns ticks since boot into wall time, and who the root of the run is. */
+/* Writes the offset of wall time from boot time, and the root process of the run. */
 void
 report_clock(void)
 {
 	uint64_t before, real, after, boot_ns = 0, real_ns = 0, least = UINT64_MAX;
 
-	/* of several pairs of readings the closest: between others this process may have lost the CPU */
+	/* the closest of several pairs of readings: this process may be preempted between others */
 	for (int i = 0; i < 20; i++) {
 		before = clock_ns(CLOCK_BOOTTIME);
 		real = clock_ns(CLOCK_REALTIME);
@@ -273,7 +273,7 @@ add_ns(const char *name)
 		add(",\"%s_ns\":%llu", name, (unsigned long long)st.st_ino);
 }
 
-/* The path of the unified hierarchy, and of the one that memory is on if that is v1. */
+/* Writes the cgroup path of the unified hierarchy, and of the memory hierarchy if that is v1. */
 static void
 add_cgroups(void)
 {
@@ -304,7 +304,7 @@ add_cgroups(void)
 	}
 }
 
-/* Lines of /proc/PID/io: a name, a colon and a number. */
+/* Writes the lines of /proc/PID/io: a name, a colon and a number. */
 static void
 add_pairs(const char *text)
 {
@@ -329,7 +329,7 @@ report_start(char *const *argv)
 	char comm[64];
 
 	line_open("image", case_name);
-	/* first, so that little more than the start-up of libc lies between exec and these figures */
+	/* first, so that only the start of libc is between exec and these figures */
 	add(",\"at\":\"start\",\"run_delay_ns\":%" PRIu64, run_delay_ns());
 	add(",\"cpu_ns\":%" PRIu64, process_cpu_ns());
 	add(",\"mono_ns\":%" PRIu64, clock_ns(CLOCK_MONOTONIC));
@@ -342,7 +342,7 @@ report_start(char *const *argv)
 	add_link("cwd", "/proc/self/cwd");
 	if (read_text("/proc/self/comm", comm, sizeof(comm))) {
 		add(",\"comm\":");
-		add_hex(comm, strlen(comm) - 1);	/* without the line end; it may hold others */
+		add_hex(comm, strlen(comm) - 1);	/* without the final newline; it may contain others */
 	}
 	add_cgroups();
 	if (argv) {
@@ -365,18 +365,18 @@ report_end(int exit_code)
 	add(",\"tcp_rx\":%" PRIu64 ",\"tcp_tx\":%" PRIu64 ",\"udp_rx\":%" PRIu64 ",\"udp_tx\":%" PRIu64,
 	    net_rx[FAMILY_TCP], net_tx[FAMILY_TCP], net_rx[FAMILY_UDP], net_tx[FAMILY_UDP]);
 	add(",\"unix_rx\":%" PRIu64 ",\"unix_tx\":%" PRIu64, net_rx[FAMILY_UNIX], net_tx[FAMILY_UNIX]);
-	/* of this thread: a leader that has exited has no memory left to tell of */
+	/* of this thread: a leader that has exited has no memory any more */
 	if (read_text("/proc/thread-self/status", status, sizeof(status)) &&
 	    (hwm = strstr(status, "VmHWM:")))
 		add(",\"hwm_kb\":%ld", atol(hwm + 6));
-	/* last, so that little lies between these figures and the exit or exec */
+	/* last, so that little happens between these figures and the exit or exec */
 	add(",\"mono_ns\":%" PRIu64, clock_ns(CLOCK_MONOTONIC));
 	add(",\"cpu_ns\":%" PRIu64, process_cpu_ns());
 	add(",\"run_delay_ns\":%" PRIu64, run_delay_ns());
 	line_close();
 }
 
-/* The running program has done its work, and now only sleeps. */
+/* Writes the line of a program that has done its work and only sleeps. */
 void
 report_rest(void)
 {
@@ -428,7 +428,7 @@ reap(const struct child *c)
 	pid_t known;
 	int status;
 
-	/* __WALL: also a child whose exit signal is not SIGCHLD */
+	/* __WALL: includes a child whose exit signal is not SIGCHLD */
 	while (waitid(P_PID, (id_t)c->pid, &si, WEXITED | WNOWAIT | __WALL) < 0)
 		if (errno != EINTR)
 			fail("waitid");
@@ -438,7 +438,7 @@ reap(const struct child *c)
 	add(",\"pid\":%d,\"start_ticks\":%llu", known, start_ticks(pid));
 	snprintf(path, sizeof(path), "/proc/%d/io", known);
 	if (!read_text(path, io, sizeof(io)))
-		fail(path);	/* as a zombie: what it will ever have */
+		fail(path);	/* as a zombie, so that the figures are final */
 	while (wait4(c->pid, &status, __WALL, &ru) < 0)
 		if (errno != EINTR)
 			fail("wait4");
