@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One workload under nothing, under sluice and under others that watch programs: measured alike.
+"""One workload without a tracer, under sluice and under other tracers, measured in the same way.
 
-Each arm runs `timed OUT COMMAND`, so that the workload's CPU time is what wait4(2) says of COMMAND
-and its descendants, whatever stands around it. The tracer's own CPU time is apart, and so is what its
-start and its end cost; the whole is from before its start until after its end.
+Each arm runs `timed OUT COMMAND`, so that the workload's CPU time is wait4(2)'s for COMMAND and its
+descendants in every arm. The tracer's own CPU time is measured apart, and so are its start and its end;
+the whole is from before its start until after its end.
 """
 import collections
 import json
@@ -16,7 +16,7 @@ import time
 
 import machine
 
-READY_S = 30  # what bpftrace may take to compile and attach
+READY_S = 30  # time for bpftrace to compile and attach
 READY = 'BEGIN { printf("ready\\n"); } '
 COUNTS = ("tracepoint:sched:sched_process_fork { @fork = count(); } "
           "tracepoint:sched:sched_process_exec { @exec = count(); } "
@@ -25,29 +25,29 @@ COUNTS = ("tracepoint:sched:sched_process_fork { @fork = count(); } "
 LINES = ('tracepoint:sched:sched_process_exec { printf("exec %llu %d %s %s\\n", nsecs, pid, comm, str(args->filename)); } '
          'tracepoint:sched:sched_process_exit /pid == tid/ { printf("exit %llu %d %s\\n", nsecs, pid, comm); }')
 
-# All in seconds. wall, cpu: the workload's. tracer: CPU of what watches, None where there is nothing; start: of its
-# start and end, where that can be told apart, else it is in tracer. whole: wall time from its start to its end.
+# All in seconds. wall, cpu: of the workload. tracer: CPU of the tracer, None without one; start: CPU of its start
+# and end, where these can be measured apart, else in tracer. whole: wall time from its start to its end.
 Sample = collections.namedtuple("Sample", "wall cpu tracer start lost programs whole")
 
 
 class Bench:
-    """The programs that we measure with, and a room for what they write."""
+    """The programs of the benchmark, and a folder for their output."""
 
     def __init__(self, sluice, programs, room):
         self.sluice = sluice
         self.room = room
         for name in ("tiny", "storm", "timed", "stream", "snapshot", "floor", "tools", "rules", "delivery"):
             setattr(self, name, os.path.join(programs, "bench-" + name))
-        # a path as deep as /usr/bin/tool, wherever the build is: the kernel side walks it
+        # a path as deep as /usr/bin/tool, wherever the build is: its depth costs time in the kernel
         self.tiny = shutil.copy(self.tiny, os.path.join(room, "tiny"))
-        # what sudo put there would make sluice run the workload as another user
+        # with sudo's variables sluice would run the workload as another user
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("SUDO_")}
 
     def spawn_command(self, n, workers):
         return [self.storm, "spawn", str(n), str(workers), self.tiny]
 
     def parts(self, program, *args):
-        """{name: values} of a bench_* program."""
+        """Returns {name: values} of a bench_* program."""
         out = subprocess.run([program, *map(str, args)], check=True, stdout=subprocess.PIPE, text=True).stdout
         return {x["name"]: x["values"] for x in map(json.loads, out.splitlines())}
 
@@ -56,18 +56,18 @@ class Bench:
 
 
 class Failed(Exception):
-    """A workload or a tracer did not work: there is nothing to report."""
+    """A workload or a tracer failed, so that there are no figures."""
 
 
 def reap(p):
-    """CPU seconds of a child that ends and of the descendants that it reaped."""
+    """Waits for a child; returns the CPU seconds of it and of the descendants that it reaped."""
     _, status, used = os.wait4(p.pid, 0)
     p.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
 def wait(argv, **kw):
-    """Runs argv: CPU and wall seconds."""
+    """Runs argv; returns its CPU and wall seconds."""
     begin = time.monotonic()
     p = subprocess.Popen(argv, **kw)
     cpu = reap(p)
@@ -100,7 +100,7 @@ def agent_records(bench, lake):
 
 
 def program_ends(bench, lake):
-    """END records in the lake, and the holes in the numbering of its program records."""
+    """Returns the number of END records in the lake, and of holes in seq of its program records."""
     cat = subprocess.Popen([bench.sluice, "cat", "--raw", "--topic", "program", lake], stdout=subprocess.PIPE, text=True)
     seqs = []
     ends = 0
@@ -114,7 +114,7 @@ def program_ends(bench, lake):
 
 
 def run_sluice(bench, command, cwd, details=None):
-    """details, a dict: gets the STOP record's probes and the number of END records."""
+    """details, a dict, receives the STOP record's probes and the number of END records."""
     room = bench.place()
     out, summary, lake = (os.path.join(room, x) for x in ("timed", "summary", "lake"))
     cpu_all, whole = wait([bench.sluice, "run", "--quiet", "--json", summary, "--lake", lake, "--", bench.timed, out, *command],
@@ -127,7 +127,7 @@ def run_sluice(bench, command, cwd, details=None):
     tracer = (stop["cpu_ns"] - start["cpu_ns"]) / 1e9
     with open(summary) as f:
         told = json.load(f)
-    lost = max(told["lost"], sum(x["count"] for x in told["losses"]))     # two views of the same
+    lost = max(told["lost"], sum(x["count"] for x in told["losses"]))     # two counts of the same losses
     if details is not None:
         details["probes"] = stop["probes"]
         details["ends"], details["holes"] = program_ends(bench, lake)
@@ -146,7 +146,7 @@ def run_strace(bench, command, cwd):
 
 
 def start_bpftrace(program, told):
-    """One that has attached its probes and writes to told. Once in a while it never says so, nor ends: then another."""
+    """Starts bpftrace with output to the file `told`, until it is attached. Retries, since it may hang."""
     errors = told + ".errors"
     for _ in range(3):
         with open(told, "w") as out, open(errors, "w") as err:
@@ -178,7 +178,7 @@ def run_bpftrace(bench, command, cwd, program, expected):
     whole = time.monotonic() - begin
     with open(told, errors="replace") as f:
         if expected not in f.read():
-            raise Failed(f"bpftrace told nothing of what it was to tell: no {expected!r}")
+            raise Failed(f"the output of bpftrace does not contain {expected!r}")
     wall, cpu = read_timed(out)
     shutil.rmtree(room)
     return Sample(wall, cpu, used, max(0.0, cpu_all - used), None, None, whole)
@@ -193,7 +193,7 @@ def run_lines(bench, command, cwd):
 
 
 def run_accounting(bench, command, cwd):
-    """acct(2): the kernel itself writes 64 bytes of each process that ends; there is nothing to start."""
+    """acct(2): the kernel itself writes 64 bytes for each process that ends; no tracer is started."""
     room = bench.place()
     out, book = os.path.join(room, "timed"), os.path.join(room, "book")
     open(book, "w").close()
@@ -222,12 +222,12 @@ ARMS = {
 }
 
 
-# Without those that only show the scale.
+# The arms that are judged; the others only show the scale.
 JUDGED = ("none", "none again", "sluice run")
 
 
 def rounds(bench, n, command, names=tuple(ARMS), prepare=None, say=print):
-    """{arm: [Sample]}: each round runs every arm once; the order turns, so that none is always first."""
+    """Returns {arm: [Sample]}. Each round runs every arm once; the order rotates, so that none is always first."""
     names = list(names)
     samples = {name: [] for name in names}
     at = prepare() if prepare else None

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""met, missed or undecided: what samples say of a budget, and what they cannot say.
+"""Judges samples by a budget: met, missed or undecided.
 
 A budget is met where the whole interval of the median lies within it, missed where all of it lies outside.
-The interval is a bootstrap's: the rounds are drawn anew, with replacement, and the middle 95 % of the medians
-are kept. A ratio is of one round, arm ÷ none, so what slows both down leaves it alone.
+The interval is a bootstrap's: the rounds are drawn again, with replacement, and the middle 95 % of the medians
+are kept. A ratio is of one round, arm ÷ none, so that a slowdown of both does not change it.
 """
 import collections
 import random
 import statistics
 
-ROUNDS_MIN = 5      # fewer say nothing of their spread
+ROUNDS_MIN = 5      # fewer do not show their spread
 DRAWS = 2000
 MET, MISSED, UNDECIDED = "met", "missed", "undecided"
 
@@ -17,7 +17,7 @@ Verdict = collections.namedtuple("Verdict", "word why")
 
 
 def interval(values):
-    """(low, high) of the median, 95 %; the same for the same values."""
+    """Returns (low, high), the 95 % interval of the median; deterministic for the same values."""
     values = list(values)
     draw = random.Random(len(values))
     medians = sorted(statistics.median(draw.choices(values, k=len(values))) for _ in range(DRAWS))
@@ -26,8 +26,8 @@ def interval(values):
 
 def judge(values, budget, at_least=False, null=None):
     """
-    at_least: the budget is a floor, not a ceiling. null: the same ratio of an arm that does nothing; where its own
-    interval is wider than what the budget allows beyond 1, what was measured is the machine.
+    Returns a Verdict. at_least: the budget is a floor, not a ceiling. null: the same ratio of an arm that does
+    nothing; where its interval is wider than the budget's margin over 1, the values only measure the machine.
     """
     values = list(values)
     if len(values) < ROUNDS_MIN:
@@ -48,7 +48,7 @@ def judge(values, budget, at_least=False, null=None):
 
 
 def judge_none(counts):
-    """A budget of none: one that was counted is one too many, and needs no second round."""
+    """Judges a budget of 0: any other count misses it, even in a single round."""
     counts = list(counts)
     if any(counts):
         return Verdict(MISSED, f"by {max(counts):g}")

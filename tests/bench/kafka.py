@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The road to a real Kafka: delivery alone beside librdkafka's own loop, and the whole daemon.
+"""Benchmarks with a real Kafka: delivery alone beside librdkafka alone, and the whole daemon.
 
 One broker and one registry serve all arms of a run; each arm has topics of its own.
 """
@@ -28,19 +28,19 @@ from stack import Stack, shared  # noqa: E402
 PARTITIONS = 3
 DELIVERY_ARMS = ("direct", "sluice")
 
-# Of a daemon at a moment; in seconds. exits: programs of the host that ended.
+# The state of a daemon at a moment; times in seconds. exits: programs of the host that have ended.
 Mark = collections.namedtuple("Mark", "at cpu exits")
 
 
 def servers(is_shared):
-    """A broker and a registry of our own, with nothing else to do; is_shared: those of the tests."""
+    """Starts a broker and a registry without other load; is_shared: uses those of the tests."""
     return contextlib.nullcontext(shared()) if is_shared else Stack(partitions=PARTITIONS)
 
 
 # --- delivery alone ---
 
 def delivery_arm(bench, stack, arm, number, records):
-    """{figure: value} of one run of bench_delivery, on a topic and a spool of its own."""
+    """Returns {figure: value} of one run of bench_delivery, on a topic and a spool of its own."""
     prefix = f"bench-{os.getpid()}-{number}-{arm}."
     stack.create_topic(prefix + "sluice.program", PARTITIONS)
     try:
@@ -51,7 +51,7 @@ def delivery_arm(bench, stack, arm, number, records):
 
 
 def delivery(bench, stack, rounds, records, say):
-    """{arm: [figures]}: each round runs both; the order turns. A round before warms the broker up."""
+    """Returns {arm: [figures]}. Each round runs both, in alternating order, after a round that warms the broker up."""
     taken = {arm: [] for arm in DELIVERY_ARMS}
     for i in range(rounds + 1):
         for arm in DELIVERY_ARMS if i % 2 else reversed(DELIVERY_ARMS):
@@ -64,7 +64,7 @@ def delivery(bench, stack, rounds, records, say):
 
 
 def library(bench):
-    """The version of librdkafka that sluice has."""
+    """Returns the version of the librdkafka that sluice uses."""
     done = subprocess.run([bench.sluice, "doctor", "--json"], stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)["librdkafka"]["version"]
 
@@ -72,7 +72,7 @@ def library(bench):
 # --- the daemon ---
 
 class Daemon:
-    """A `sluice agent` with its own settings for all but where it is; settle: seconds after the start."""
+    """A `sluice agent` with default settings but for addresses and paths; settle: seconds to wait at the start."""
 
     def __init__(self, bench, stack, name, settle):
         self.stack = stack
@@ -89,7 +89,7 @@ class Daemon:
         try:
             self.agent.start()
             self.agent.wait(lambda: delivered(self.status()) > 0, 60, "first delivery")
-            time.sleep(self.settle)      # what a start leaves to be done
+            time.sleep(self.settle)      # until the work after a start is done
         except BaseException:
             self.agent.remove()
             raise
@@ -105,7 +105,7 @@ class Daemon:
         return Mark(time.monotonic(), self.cpu(), self.status()["events"]["exit"])
 
     def wait_empty(self):
-        """Until what the load left is acknowledged. Asked seldom, since the answer costs the agent CPU time."""
+        """Waits until the load's records are acknowledged; polls seldom, since a status costs CPU time."""
         for _ in range(120):
             time.sleep(1)
             status = self.status()
@@ -117,7 +117,7 @@ class Daemon:
         return machine.process_cpu(self.agent.pid)
 
     def ends(self, tiny):
-        """What Kafka has of the program `tiny`: its END records, and what is missing in the numbering of all."""
+        """Returns the number of END records of the program `tiny` in Kafka, and of holes in seq of all records."""
         with open(os.path.join(ROOT, "schemas", "avro", "program.avsc"), encoding="utf-8") as f:
             schema = fastavro.parse_schema(json.load(f))
         ends, seqs = set(), set()
@@ -162,19 +162,19 @@ def delivered(status):
 
 
 def lost_of(status):
-    """Everything that the agent itself counts as lost; "cut" is a field that was too long."""
+    """Returns all losses that the agent itself counts; "cut" is a field that was too long, and no loss of a record."""
     return sum(x["count"] for x in status["lost"] if x["reason"] != "cut")
 
 
 def latency(bench, stack, i, rate, seconds):
     """
-    ms from a record's own time, which is the kernel's of the event, to its receipt by a consumer that waits for it.
-    A message's timestamp is that time, cut to milliseconds: half of one is taken off.
+    Returns the latency in ms, from a record's time, which is the kernel's time of the event, to its receipt by a
+    waiting consumer. A message's timestamp is that time truncated to milliseconds, so half of one is subtracted.
     """
     with Daemon(bench, stack, f"latency-{i}", 1) as d:
         c = consumer(stack, **{"fetch.wait.max.ms": 100, "auto.offset.reset": "latest"})
         try:
-            # offsets, not "latest": what "latest" is would be found out only after the load has begun
+            # offsets, not "latest", which would be resolved only after the load has begun
             c.assign([TopicPartition(d.topic, p, c.get_watermark_offsets(TopicPartition(d.topic, p), timeout=20)[1])
                       for p in range(PARTITIONS)])
             c.poll(1)
@@ -189,16 +189,16 @@ def latency(bench, stack, i, rate, seconds):
                 if m.error():
                     raise arms.Failed(str(m.error()))
                 happened = m.timestamp()[1] / 1e3
-                if happened >= begin + 1.5 + seconds:   # no run, so one key and one partition: nothing older comes
+                if happened >= begin + 1.5 + seconds:   # one key, one partition: no older record follows
                     break
-                if begin + 1 <= happened < begin + 1 + seconds:     # the first second is for waking up
+                if begin + 1 <= happened < begin + 1 + seconds:     # the first second is a warm-up
                     taken.append((now - happened) * 1e3 - 0.5)
             if load.wait() != 0:
                 raise arms.Failed("the load failed")
         finally:
             c.close()
     if len(taken) < rate * seconds * 0.5:
-        raise arms.Failed(f"{len(taken)} records came in {seconds} s, of {rate} a second")
+        raise arms.Failed(f"{len(taken)} records arrived in {seconds} s, at {rate} a second")
     taken.sort()
     return {"p50": taken[len(taken) // 2], "p99": taken[len(taken) * 99 // 100], "max": taken[-1],
             "rate": len(taken) / seconds}
@@ -206,8 +206,8 @@ def latency(bench, stack, i, rate, seconds):
 
 def storm(bench, stack, name, command, processes, settle):
     """
-    CPU seconds a program from ring to acknowledged, programs/s, lost. The host's other programs are the agent's work
-    too: what it used and how many ended in the time before is taken off both.
+    Returns CPU seconds per program from ring to acknowledgement, programs/s, and losses. Other programs of the host
+    cost the agent CPU too: its CPU time and the ends of the time before are subtracted.
     """
     with Daemon(bench, stack, name, settle) as d:
         first = d.mark()
@@ -218,7 +218,7 @@ def storm(bench, stack, name, command, processes, settle):
         wall = time.monotonic() - began
         d.wait_empty()
         third = d.mark()
-        d.agent.settle(delivered=True)      # of some, the kernel does not tell that it let go: their ends come 2 s later
+        d.agent.settle(delivered=True)      # some ends are recorded only 2 s later
         lost = lost_of(d.status())
         share = (third.at - second.at) / (second.at - first.at)
         programs = third.exits - second.exits - share * (second.exits - first.exits)
@@ -240,7 +240,7 @@ def saturating(bench, stack, i, processes, settle):
 
 
 def threads(pid):
-    """{name: CPU seconds} of the living ones."""
+    """Returns {name: CPU seconds} of the living threads."""
     used = collections.Counter()
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/comm") as f, open(f"/proc/{pid}/task/{tid}/schedstat") as g:
@@ -249,7 +249,7 @@ def threads(pid):
 
 
 def rest(bench, stack, i, seconds, alive, alive_seconds, settle):
-    """The agent's share of a CPU and its memory, with nothing to do; and its memory with many processes alive."""
+    """Returns the agent's CPU share and memory when idle, and its memory with many processes alive."""
     with Daemon(bench, stack, f"rest-{i}", settle) as d:
         before, cpu, by_thread, begin = d.status(), d.cpu(), threads(d.agent.pid), time.monotonic()
         time.sleep(seconds)

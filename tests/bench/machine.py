@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine under the benchmark: what it is, how busy it is, and its one switch that we flip."""
+"""The machine of the benchmark: its description, its load, and the one setting that is changed."""
 import contextlib
 import os
 import platform
@@ -10,7 +10,7 @@ STATS = "/proc/sys/kernel/bpf_stats_enabled"
 
 
 def describe():
-    """kernel, cpus and their model, memory: what a reader must know to compare."""
+    """Returns kernel, CPUs and their model, and memory, which a reader needs to compare figures."""
     with open("/proc/cpuinfo") as f:
         models = [line.split(":", 1)[1].strip() for line in f if line.startswith("model name")]
     with open("/proc/meminfo") as f:
@@ -22,7 +22,7 @@ def describe():
 
 
 class Load:
-    """How much CPU others used while we measured: what the machine was busy, less what we ran, servers (pids) included."""
+    """The CPU use of other processes: the machine's, less that of the benchmark and its servers (pids)."""
 
     def __init__(self, servers=()):
         self.servers = servers
@@ -37,7 +37,7 @@ class Load:
         return (sum(values[:8]) - idle) / hz, sum(values[:8]) / hz, own
 
     def others(self):
-        """CPUs that processes which are not ours kept busy, on average."""
+        """Returns the average number of CPUs that other processes kept busy."""
         busy, total, own = (b - a for a, b in zip(self.start, self._ticks()))
         wall = total / os.cpu_count()
         return max(0.0, (busy - own) / wall) if wall > 0 else 0.0
@@ -45,7 +45,7 @@ class Load:
 
 @contextlib.contextmanager
 def bpf_stats():
-    """kernel.bpf_stats_enabled on, and afterwards as it was, also when we are interrupted."""
+    """Turns kernel.bpf_stats_enabled on, and restores it afterwards, also on an interrupt."""
     with open(STATS) as f:
         before = f.read()
 
@@ -66,12 +66,12 @@ def bpf_stats():
 
 
 def process_cpu(pid):
-    """CPU seconds so far of a process, also of its threads that ended: clock_getcpuclockid(3)."""
+    """Returns the CPU seconds of a process so far, ended threads included: clock_getcpuclockid(3)."""
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def cpu_ns(pid):
-    """CPU time so far of a process's living threads; exact, where /proc/PID/stat counts ticks."""
+    """Returns the CPU time of a process's living threads so far; exact, while /proc/PID/stat counts ticks."""
     total = 0
     for tid in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -81,7 +81,7 @@ def cpu_ns(pid):
 
 
 def memory_kib(pid):
-    """{VmRSS, VmHWM, RssAnon, RssFile, RssShmem} of a process."""
+    """Returns {VmRSS, VmHWM, RssAnon, RssFile, RssShmem} of a process."""
     with open(f"/proc/{pid}/status") as f:
         fields = (line.split() for line in f)
         return {x[0].rstrip(":"): int(x[1]) for x in fields if x and x[0].rstrip(":") in

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured, one function a row or group of rows. Each returns plain figures for report.py."""
+"""The measurements, one function per row or group of rows. Each returns plain figures for report.py."""
 import json
 import os
 import re
@@ -10,13 +10,13 @@ import time
 import arms
 import machine
 
-# What does not run once for a process: sockets, and what the agent itself calls.
+# Programs that do not run once per process: those of sockets, and those that the agent itself calls.
 OTHERS = re.compile(r"_length$|msg$|sendpage$|^calibrate_|^on_task|^on_stale$")
 
 
 def kernel_programs(bench, rounds, processes, messages):
-    """ns a run of each BPF program, and their sum for one process; others' processes count as runs
-    but hardly as time, since they are not followed."""
+    """Returns ns per run of each BPF program, and their sum for one process. Other processes of the host count as
+    runs, but hardly as time, since they are not followed."""
     programs, sums = {}, []
     with machine.bpf_stats():
         floor = bench.parts(bench.floor, rounds, 50000)["floor"]
@@ -41,7 +41,7 @@ def kernel_programs(bench, rounds, processes, messages):
 
 
 def storm(bench, rounds, processes, say):
-    """Every arm, and an idle arm of sluice as long as its storm took."""
+    """Runs every arm, and an idle arm of sluice for as long as its storm took."""
     command = bench.spawn_command(processes, 1)
     samples = arms.rounds(bench, rounds, command, say=say)
     idle = []
@@ -53,13 +53,13 @@ def storm(bench, rounds, processes, say):
 
 
 def idle(bench, rounds, seconds):
-    """The agent's share of a CPU while COMMAND sleeps."""
+    """Returns the agent's share of a CPU while COMMAND sleeps."""
     taken = [arms.run_sluice(bench, ["sleep", str(seconds)], None) for _ in range(rounds)]
     return [s.tracer / s.wall for s in taken]
 
 
 def saturating(bench, rounds, processes):
-    """As many processes as all CPUs can start, twice as many workers as CPUs: is every END there?"""
+    """Starts processes with twice as many workers as CPUs, as fast as possible, and counts missing ENDs."""
     workers = 2 * os.cpu_count()
     expected = processes + workers + 2      # timed, storm
     lost, agent, rate = [], [], []
@@ -74,7 +74,7 @@ def saturating(bench, rounds, processes):
 
 
 def memory(bench, rounds, alive, seconds):
-    """KiB of `sluice run`: idle, and with many processes alive for as long."""
+    """Returns the memory of `sluice run` in KiB: idle, and with many processes alive for the same time."""
     result = {"idle": [], "alive": [], "processes": alive}
     commands = [("idle", ["sleep", "1000"]), ("alive", [bench.storm, "hold", str(alive), bench.tiny])]
     for name, command in commands * rounds:
@@ -94,7 +94,7 @@ def memory(bench, rounds, alive, seconds):
 
 
 def pipeline(bench, rounds, source, snakemake, scale, names, say):
-    """The demo pipeline, smaller by scale, from scratch each time, in the arms of these names."""
+    """Runs the demo pipeline, reduced by scale, from scratch each time, in the arms of these names."""
     def prepare():
         at = bench.place()
         shutil.copytree(source, at, dirs_exist_ok=True)
@@ -111,7 +111,7 @@ def pipeline(bench, rounds, source, snakemake, scale, names, say):
 
 
 def parts(bench, rounds, records, processes):
-    """CPU ns a record for encoding and writing, a program for its tool's name; ns a process for a pass of the iterator."""
+    """Returns CPU ns per record to encode and write, per program to name its tool, per process of an iterator pass."""
     figures = bench.parts(bench.stream, rounds, records)
     figures.update(bench.parts(bench.tools, rounds, records))
     figures.update(bench.parts(bench.snapshot, rounds, processes, bench.tiny))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures → Markdown: the budgets and whether they are met, then what is behind each."""
+"""Writes the figures as Markdown: the budgets and their verdicts, then the details."""
 import collections
 import datetime
 import re
@@ -11,7 +11,7 @@ BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 
 def spread(values, form="{:.2f}"):
-    """median [min–max] and the unit, where form ends in one"""
+    """Returns median [min–max], and the unit if form ends in one."""
     values = list(values)
     number, _, unit = form.partition(" ")
     text = number.format(statistics.median(values))
@@ -26,7 +26,7 @@ def table(header, rows):
 
 
 def ratios(samples, arm, figure):
-    """Of the same round, arm ÷ none."""
+    """Returns the ratio arm ÷ none of each round."""
     return [figure(a) / figure(b) for a, b in zip(samples[arm], samples["none"])]
 
 
@@ -34,7 +34,7 @@ def everything(s):
     return s.cpu + (s.tracer or 0) + (s.start or 0)
 
 
-# What DESIGN.md allows, beside what was measured. form: of a figure, with its unit.
+# A budget of DESIGN.md and the measured values. form: the format of a figure, with its unit.
 Row = collections.namedtuple("Row", "what budget form values verdict")
 
 
@@ -47,7 +47,7 @@ def none_row(what, values):
 
 
 def bounds(r):
-    """The interval that is judged."""
+    """Returns the interval that is judged, as text."""
     number = r.form.partition(" ")[0]
     return "–".join(map(number.format, judge.interval(r.values))) if len(r.values) >= judge.ROUNDS_MIN else ""
 
@@ -112,7 +112,7 @@ def side_by_side(title, samples, processes=None):
                           each, "CPU of start and end", "n"], arm_rows(samples, processes)) + [""]
 
 
-# Each by itself, with a pause between: colder, and dearer, than the rows above, but alike among themselves.
+# Single execs with pauses: slower than the rows above for cold caches, but comparable with each other.
 RULES = [("0", "exec by itself, without rules"), ("10", "exec with 10 rules in the kernel"),
          ("500", "exec with 500 rules"), ("10000", "exec with 10,000 rules"),
          ("excluded", "exec of a program that 10 rules leave out"),
@@ -137,7 +137,7 @@ def kernel_table(kernel):
 
 
 def part_table(header, rows):
-    """rows: (what, form of a figure with its unit, values)"""
+    """Returns a table of rows: (what, form of a figure with its unit, values)."""
     return table([header, "median [min–max]", "n"], [(what, spread(values, form), len(values)) for what, form, values in rows])
 
 
@@ -170,7 +170,7 @@ def head(f):
 
 
 def figures(f):
-    """`sluice run`, and the parts that no server has to do with."""
+    """Reports on `sluice run` and the parts that need no server."""
     lines = head(f)
     rows = run_rows(f)
     lines += ["### Budgets", ""] + budget_table(rows)
@@ -184,7 +184,7 @@ def figures(f):
 
 
 def delivery(f):
-    """The spool and Kafka beside librdkafka's own loop."""
+    """Reports on the spool and Kafka beside librdkafka alone."""
     d = f["delivery"]
     direct, sluice = d["arms"]["direct"], d["arms"]["sluice"]
 
@@ -208,7 +208,7 @@ def delivery(f):
 
 
 def daemon(f):
-    """`sluice agent` with Kafka."""
+    """Reports on `sluice agent` with Kafka."""
     late, paced, saturated, rest = f["latency"], f["paced"], f["saturating"], f["rest"]
     rows = [
         row(f"from the kernel's event to the consumer at {f['rate']:,} records/s, p99", "{:.0f} ms", [x["p99"] for x in late], 500),
@@ -236,7 +236,7 @@ def daemon(f):
 
 
 def history(part, rows, commit, kernel):
-    """The lines that a run adds to history.tsv."""
+    """Returns the lines that a run adds to history.tsv."""
     day = datetime.date.today().isoformat()
     lines = []
     for r in rows:
@@ -252,7 +252,7 @@ def append(path, lines):
 
 
 def rewrite(path, texts):
-    """Puts each text between the two marks of its name."""
+    """Replaces the text between the two marks of each name."""
     with open(path) as f:
         text = f.read()
     for name, new in texts.items():

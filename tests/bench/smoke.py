@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""smoke.py RUN SLUICE PROGRAMS: the harness yields every row and leaves the machine as it was."""
+"""smoke.py RUN SLUICE PROGRAMS: the harness prints every row and restores the machine's settings."""
 import os
 import re
 import subprocess
@@ -30,7 +30,7 @@ ROWS = [
 ]
 
 
-# What holds however busy the machine is: (row, column, smallest, largest).
+# Limits that hold on a busy machine too: (row, column, smallest, largest).
 SANE = [
     ("| records/s from the spool's put", 3, 0.001, 100), ("| CPU time a record", 3, 0.1, 20),
     ("| librdkafka's own loop", 2, 100, 1e8), ("| spool, delivery, Kafka", 2, 50, 1e8),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks may say of a budget."""
+"""The verdicts of the benchmarks on a budget."""
 import os
 import random
 import sys
@@ -12,7 +12,7 @@ from arms import Sample  # noqa: E402
 from judge import MET, MISSED, UNDECIDED, interval, judge, judge_none  # noqa: E402
 
 QUIET = [0.999, 1.001, 1.000, 1.002, 0.998, 1.000, 1.001]
-# Seven rounds of a fork storm on two shared CPUs: median 1.005, from 0.751 to 1.255; nothing at all read 0.722 to 1.228.
+# Seven rounds of a fork storm on two shared CPUs: median 1.005, 0.751 to 1.255; without a tracer 0.722 to 1.228.
 STORM = [0.751, 0.912, 0.968, 1.005, 1.071, 1.140, 1.255]
 STORM_NULL = [0.722, 0.890, 0.951, 0.984, 1.050, 1.122, 1.228]
 
@@ -66,7 +66,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual((low, high), interval(STORM))
 
     def test_it_is_seldom_wrong(self):
-        """Rounds of a known truth: 'missed' of what is within the budget, and 'met' of what is not, stay below 5 %."""
+        """With rounds of a known median, less than 5 % of the verdicts 'missed' and 'met' are wrong."""
         draw = random.Random(7)
         for truth, wrong_word in ((1.01, MISSED), (1.03, MET)):
             wrong = sum(judge([draw.gauss(truth, 0.02) for _ in range(9)], 1.02).word == wrong_word for _ in range(200))
