@@ -520,7 +520,7 @@ test_ten_thousand_rules(void **state)
 	filter_image_free(image);
 }
 
-/* 64 compound conditions fit, and 31 ranges: what is beyond is told, and matched outside. */
+/* 64 compound conditions fit, and 31 ranges: the rest is reported, and matched in user space. */
 static void
 test_limits(void **state)
 {

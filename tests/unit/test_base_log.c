@@ -243,7 +243,7 @@ the_level_changes_at_run_time(void **state)
 	assert_int_equal(log_level(), LOG_LEVEL_DEBUG);
 }
 
-/* Before the limit begins: what goes wrong at start-up is all told. Must run before any test of limits. */
+/* Before the limit begins, every error of the start is logged. Must run before any test of limits. */
 static void
 start_up_is_never_suppressed(void **state)
 {

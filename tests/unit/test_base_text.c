@@ -131,7 +131,7 @@ a_small_buffer_gets_whole_characters(void **state)
 	assert_string_equal(out, "ab\xc3\xb6\\xff" "cde");
 }
 
-/* xorshift: the same bytes in every run, so that a failure comes back. */
+/* xorshift: the same bytes in every run, so that a failure can be reproduced. */
 static uint64_t
 next_random(uint64_t *x)
 {

@@ -219,7 +219,7 @@ it_is_sudos_user_who_writes(void **state)
 	assert_string_equal("0\n0\n65534\n", said);
 }
 
-/* What somebody sends to us while the report is made ends the report, not us. */
+/* A signal to this process during the report ends the report, not this process. */
 static void
 a_signal_is_passed_on(void **state)
 {
@@ -239,7 +239,7 @@ a_signal_is_passed_on(void **state)
 	assert_int_equal(0, WEXITSTATUS(status));
 }
 
-/* `sluice tune` reads its options as they were typed, and can say in its help how it was called. */
+/* `sluice tune` gets its options unchanged, and its help shows the command that called it. */
 static void
 a_command_knows_how_it_was_called(void **state)
 {

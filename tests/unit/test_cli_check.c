@@ -53,7 +53,7 @@ run(const char *const *args, int *ret_status)
 	return text;
 }
 
-/* want stands in what it says. */
+/* The output contains want. */
 static void
 says(const char *const *args, int want_status, const char *want)
 {

@@ -88,7 +88,7 @@ start(struct seen *s, const char *const *argv, struct command **ret, bool *is_ex
 	return command_start(s->base, &inherited, &options, ret, is_exec);
 }
 
-/* Runs one case and holds it to its end: a case that says nothing ends by 0. */
+/* Runs one case, which must exit with 0 and print nothing. */
 static void
 in_a_process(void (*body)(void))
 {
@@ -120,7 +120,7 @@ body_exit(void)
 	REQUIRE(s.exits == 1 && command_exit_status(s.status) == 7);
 	REQUIRE(s.max_rss > 0);
 	command_free(c);
-	REQUIRE(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);	/* nobody is left over */
+	REQUIRE(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);	/* no child is left */
 	event_base_free(s.base);
 }
 

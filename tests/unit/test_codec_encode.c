@@ -425,7 +425,7 @@ is_time(const char *name)
 	return strcmp(name, "time") == 0 || (len > 5 && strcmp(name + len - 5, "_time") == 0);
 }
 
-/* Every field has a doc; one that may be null says so first, and defaults to it. */
+/* Every field has a doc; the type of an optional one begins with null, which is its default. */
 static void
 check_fields(const json_t *record)
 {

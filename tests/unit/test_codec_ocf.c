@@ -193,7 +193,7 @@ reading_goes_on_behind_a_damaged_block(void **state)
 	bytes_done(&file);
 }
 
-/* What ocf_reader_next() says to a block of these bytes behind a good header. */
+/* Returns the result of ocf_reader_next() for a block of these bytes after a valid header. */
 static int
 block_result(enum ocf_codec codec, const void *block, size_t len, struct ocf_error *err)
 {

@@ -76,7 +76,7 @@ on_cgroup(const struct cgroup_event *s, void *arg)
 	snprintf(seen.path, sizeof(seen.path), "%s", s->path);
 }
 
-/* A record under construction, aligned and exactly as long as its head says. */
+/* A record under construction, aligned and exactly as long as its head specifies. */
 struct record {
 	union {
 		struct event_exec exec;
@@ -245,7 +245,7 @@ decode_record(void)
 	return decode_copy(&record, record.head.size);
 }
 
-/* Refused, and nobody was called. */
+/* Checks that the record is refused and no callback is called. */
 static void
 assert_refused(void)
 {
@@ -450,7 +450,7 @@ static void
 exe_and_cwd_have_their_own_edges(void **state)
 {
 	(void)state;
-	/* a memfd stands alone, outside every root */
+	/* a memfd is outside every root */
 	good_exec_with("memfd:x (deleted)", 18, "", 0, "", 1, 1);
 	assert_int_equal(decode_record(), 0);
 	assert_string_equal(seen.exe, "/memfd:x (deleted)");
@@ -512,7 +512,7 @@ cut_arguments_are_kept_and_said_to_be_cut(void **state)
 	assert_int_equal(seen.exec.argc, 2);
 	assert_string_equal(seen.argv[1], "de");
 	assert_int_equal(seen.argv_len[1], 2);
-	/* fewer than there were is a cut, whatever the flags say */
+	/* fewer arguments than the count is truncation, for any flags */
 	good_exec_with("", 0, "", 0, "abc", 4, 3);
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.exec.argc, 1);

@@ -43,7 +43,7 @@ load(const struct tree *t)
 	return c;
 }
 
-/* What loading says is wrong, without the name of the tree. The caller frees it. */
+/* Returns the errors of loading, without the path of the tree. The caller frees the text. */
 static char *
 load_errors(const struct tree *t)
 {

@@ -262,7 +262,7 @@ a_late_answer_to_nobody_harms_nobody(void **state)
 	control_stats(c, &stats);
 	assert_int_equal(stats.clients, 0);
 
-	/* And to one whose socket is closed by us. */
+	/* An answer to a client whose socket the server has closed. */
 	fd = client();
 	say(fd, "{\"command\":\"hold\"}\n");
 	turn();
@@ -371,7 +371,7 @@ a_client_that_does_not_read_is_cut_off(void **state)
 		say(fd, "{\"command\":\"huge\",\"args\":{\"size\":900000}}\n");
 	turn();
 	control_stats(c, &stats);
-	assert_int_equal(stats.requests, 1);	/* the others wait: one answer is all that memory holds */
+	assert_int_equal(stats.requests, 1);	/* the others wait: memory holds only one answer */
 	for (int i = 0; i < 40 && stats.clients > 0; i++) {
 		usleep(10000);
 		turn();
@@ -508,7 +508,7 @@ a_group_that_is_missing_means_root_only(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-/* Connects as somebody else: 'a' answered, 'r' refused in words, 'p' refused by the file's mode. */
+/* Connects as another user: 'a' answered, 'r' refused with a message, 'p' refused by the file's mode. */
 static int
 ask_as(uid_t uid, gid_t gid, gid_t extra)
 {
@@ -558,7 +558,7 @@ only_root_and_the_group_are_heard(void **state)
 	(void)state;
 	g = getgrgid(group);
 	if (geteuid() != 0 || g == NULL)
-		skip();		/* needs root, to be somebody else */
+		skip();		/* needs root, to become another user */
 	open_it(g->gr_name, 0);
 	assert_string_equal(error, "");
 	chmod(tree.root, 0755);

@@ -190,8 +190,8 @@ too_much_is_refused(void **state)
 }
 
 /*
- * Each byte is a sign of life to evhttp: only a limit on the whole ends this. The clock goes on by what a look at the
- * connections waits for, and the look comes at once.
+ * evhttp counts each byte as activity: only a limit on the whole request ends this. The clock advances by the wait
+ * before each check of the connections, which then happens at once.
  */
 static void
 a_request_that_drips_is_cut_off(void **state)
@@ -235,7 +235,7 @@ the_oldest_of_too_many_gives_way(void **state)
 	assert_int_equal(recv(fds[60], &c, 1, MSG_DONTWAIT), 0);
 	assert_int_equal(recv(fds[99], &c, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, EAGAIN);
-	/* And there is still somebody at home. */
+	/* The server still answers. */
 	assert_memory_equal(GET("/healthz"), "HTTP/1.1 200 OK\r\n", 17);
 	for (int i = 0; i < 100; i++)
 		close(fds[i]);

@@ -78,7 +78,7 @@ waiting_for_a_cpu_is_starved(void **state)
 	assert_int_equal(decide(with(work(600), USAGE_RUN_DELAY_NS, 299 * MS), S), BOUND_MIXED);
 	/* Two threads on one CPU: half of what they wanted, though the CPU was always busy. */
 	assert_int_equal(decide(with(work(1000), USAGE_RUN_DELAY_NS, 1000 * MS), S), BOUND_STARVED);
-	/* It comes before memory. */
+	/* It takes precedence over memory. */
 	assert_int_equal(decide(with(with(work(600), USAGE_RUN_DELAY_NS, 300 * MS),
 	    USAGE_PEAK_RSS_BYTES, 10 * GIB), S), BOUND_STARVED);
 }

@@ -36,7 +36,7 @@ static struct told told[4096];
 static size_t n_told;
 static char asked[1024][96];
 static size_t n_asked;
-static bool is_known;		/* whoever is asked knows the answer at once */
+static bool is_known;		/* the resolver answers at once */
 static struct bytes entries;	/* a length, an entry ... */
 
 static void
@@ -156,7 +156,7 @@ runs(const struct being *parent, uint64_t cgroup, const char *command)
 	return b;
 }
 
-/* The last record of this kind says so; "" null. */
+/* Checks the value in the last record of this kind; "": null. */
 static void
 says(const struct being *b, enum record_phase phase, const char *name, const char *image)
 {
@@ -268,7 +268,7 @@ rules_ask_for_the_image(void **state)
 	    "  - {name: below noise, exe: cut, parent: {image: 'noise:*'}}\n"
 	    "  - {name: elsewhere, exe: tr, not: {image: 'noise:*'}}\n");
 	first = runs(NULL, GROUP_A, "grep x");
-	assert_int_equal(records_of(&first), 1);	/* nobody has told yet */
+	assert_int_equal(records_of(&first), 1);	/* no answer yet */
 	correlator_name_container(w.c, A, "n", "noise:7");
 	second = runs(NULL, GROUP_A, "grep x");
 	assert_int_equal(records_of(&second), 0);

@@ -212,7 +212,7 @@ a_pid_that_comes_back_is_another_process(void **state)
 	execs(&w, &a, "x");
 	works(&w, &a, 3);
 	w.next_pid--;
-	b = forks(&w, &sh);		/* before the end of a is told */
+	b = forks(&w, &sh);		/* before the end of a is reported */
 	assert_int_equal(a.key.pid, b.key.pid);
 	execs(&w, &b, "y");
 	works(&w, &b, 4);
@@ -276,12 +276,12 @@ an_end_is_when_the_kernel_says(void **state)
 	execs(&w, &c, "zz");
 	works(&w, &a, 100);
 	s = state_of(&w, &a, STATE_EXIT, 0);
-	s.end_ns = w.now - 50 * MS;	/* told later */
+	s.end_ns = w.now - 50 * MS;	/* reported later */
 	correlator_state(w.c, &s);
 	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->time_us, wall_us(w.now - 50 * MS));
 	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->program.end_time_us.value, wall_us(w.now - 50 * MS));
 	s = state_of(&w, &b, STATE_EXIT, 0);
-	s.end_ns = 0;			/* not known: when it was told */
+	s.end_ns = 0;			/* unknown: the time of the report counts */
 	correlator_state(w.c, &s);
 	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->time_us, wall_us(w.now));
 	s = state_of(&w, &c, STATE_EXIT, 0);

@@ -43,12 +43,12 @@ static void
 the_split_never_goes_back(void **state)
 {
 	(void)state;
-	/* what was told already covers all: that */
+	/* the values reported before already cover everything */
 	assert_split(times(1000, 1, 1, 600, 400), 600, 400);
 	assert_split(times(900, 1, 1, 600, 400), 600, 400);
-	/* the system part was told higher */
+	/* a higher system part was reported before */
 	assert_split(times(1000, 900, 100, 100, 300), 700, 300);
-	/* the user part was told higher: what it takes, the system part loses */
+	/* a higher user part was reported before: the system part gets the rest */
 	assert_split(times(1000, 100, 900, 300, 100), 300, 700);
 	assert_split(times(1000, 0, 5, 999, 0), 999, 1);
 	/* neither */
@@ -78,12 +78,12 @@ a_reaped_process_keeps_the_split_that_its_parent_was_told(void **state)
 	struct counters c = times(10000000, 1, 9, 6000000, 3500000);
 
 	(void)state;
-	assert_split(c, 6000000, 4000000);	/* ticks: no less user time than was told */
+	assert_split(c, 6000000, 4000000);	/* ticks: no less user time than was reported */
 	c = times(10000000, 9, 1, 6000000, 3500000);
 	assert_split(c, 6500000, 3500000);
 	c.is_reaped = true;			/* half a millisecond came after wait(2): the kernel's */
 	assert_split(c, 6000000, 4000000);
-	c.prev_stime = 2500000;			/* too much for a tail: nobody was told the end */
+	c.prev_stime = 2500000;			/* too much for a tail: the end was not reported */
 	assert_split(c, 7500000, 2500000);
 }
 
@@ -195,7 +195,7 @@ counters_that_run_backwards_are_zero(void **state)
 			assert_field(&u, i, 0);
 }
 
-/* Whatever the ticks say, the programs of a process add up to the process, and none is negative. */
+/* For any ticks, the programs of a process add up to the process, and none is negative. */
 static void
 the_programs_of_a_process_add_up(void **state)
 {

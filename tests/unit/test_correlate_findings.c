@@ -140,7 +140,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	exits_after(&python, 200, 1);
 	exits_after(&job, 10, 1);
 	correlator_tick(w.c, w.now + 900 * MS, false);
-	assert_int_equal(findings(), 0);	/* ends may be told in any order */
+	assert_int_equal(findings(), 0);	/* ends may be reported in any order */
 	settles();
 	assert_int_equal(findings(), 1);
 	n = finding(0);
@@ -160,7 +160,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	assert_true(evidence(n, "peak_rss_bytes") == 70 << 20);
 	assert_non_null(strstr(n->finding.message, "bwa mem (pid "));
 	assert_non_null(strstr(n->finding.message, " ended with exit code 3; task align (A) failed because of it"));
-	/* its END follows, and nothing comes twice; the driver fails because its task did */
+	/* its END follows, and nothing is repeated; the driver fails because its task did */
 	exits_after(&driver, 100, 1);
 	settles();
 	settles();
@@ -181,7 +181,7 @@ pass_while_ending(const struct state_event *s)
 	correlator_tick(w.c, w.now, false);
 }
 
-/* The kernel's last word on the cause is seconds late; all above it have ended, and are told. */
+/* The end of the cause is reported seconds late; its ancestors have ended and are recorded. */
 static void
 a_cause_that_has_ended_and_is_not_told_is_waited_for(void **state)
 {
@@ -670,7 +670,7 @@ programs_of_no_run_are_told_for_oom_alone(void **state)
 	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX + 1);
 }
 
-/* An agent that dies after each step tells the same, once. */
+/* An agent that is killed after each step records the same findings, once. */
 static void
 restarts_tell_nothing_twice(void **state)
 {

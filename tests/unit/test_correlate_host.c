@@ -144,7 +144,7 @@ an_engines_driver_begins_a_run(void **state)
 	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_END), 1);
 }
 
-/* The same driver, met again by another life, is the same run. */
+/* A driver that a restarted agent discovers again is the same run. */
 static void
 a_runs_id_is_its_drivers(void **state)
 {
@@ -353,7 +353,7 @@ who_is_known_is_not_found(void **state)
 	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, -1), 2);
 }
 
-/* A child was told of before its parent was found: a place is kept for it. */
+/* A child was reported before its parent was discovered: an entry is kept for the parent. */
 static void
 a_kept_place_is_found_too(void **state)
 {

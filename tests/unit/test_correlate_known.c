@@ -17,7 +17,7 @@ a_program_is_known_from_its_start_on_and_as_a_zombie(void **state)
 	struct being sh = forks(&w, NULL), b;
 
 	(void)state;
-	assert_false(correlator_knows(w.c, &sh.key));	/* nobody has told of it */
+	assert_false(correlator_knows(w.c, &sh.key));	/* no event of it yet */
 	execs(&w, &sh, "sh");
 	assert_true(correlator_knows(w.c, &sh.key));
 	b = forks(&w, &sh);
@@ -69,7 +69,7 @@ the_live_are_forgotten_as_ends_that_nobody_saw(void **state)
 	assert_false(correlator_knows(w.c, &b.key));
 	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);	/* nothing is made up */
 
-	/* It runs after all: it is found as one that nobody knew. */
+	/* It still runs: it is discovered as a new process. */
 	b.execed = false;
 	execs(&w, &b, "bwa mem");
 	assert_true(correlator_knows(w.c, &b.key));

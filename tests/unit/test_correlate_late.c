@@ -29,7 +29,7 @@ a_child_of_nobody_known_has_its_own_name(void **state)
 	assert_string_equal(wal_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
 }
 
-/* The record of an end comes after the reaping, and a grace period: a start is never later. */
+/* An end is recorded after the reaping and a grace period: a start is never later. */
 static void
 a_late_word_does_not_start_a_program_after_its_end(void **state)
 {
@@ -72,7 +72,7 @@ a_child_that_does_not_exec_is_announced_after_a_second(void **state)
 	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 1100));
 }
 
-/* A child is told a second after its fork, and its parent, that ended, may be told of later still. */
+/* A child is recorded a second after its fork; the end of its parent may be reported even later. */
 static void
 a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
 {
@@ -92,7 +92,7 @@ a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
 	assert_true(n->program.uid.known && n->program.uid.value == 1000);
 }
 
-/* The kernel says what the child used until then, or, where that was lost, only that it is another now. */
+/* The kernel reports the usage of the child until then, or, if that was lost, only the new program. */
 static void
 a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
 {
@@ -147,7 +147,7 @@ a_child_that_execs_late_ends_under_its_own_name(void **state)
 	assert_false(n->id.forked);
 	assert_int_equal(totals(&w).programs, 2);
 	assert_int_equal(totals(&w).live, 1);
-	/* and stands in the table under it */
+	/* and is in the table under it */
 	for (size_t i = 0, rows_n = correlator_summary(w.c, &rows); i < rows_n; i++) {
 		if (rows[i].tool == NULL || strcmp(rows[i].tool, "samtools sort") != 0)
 			continue;
@@ -192,7 +192,7 @@ an_exec_after_the_end_changes_nothing(void **state)
 	assert_int_equal(totals(&w).live, 1);
 }
 
-/* The parent's own end may be told first. */
+/* The parent's own end may be reported first. */
 static void
 a_late_child_still_knows_its_parent(void **state)
 {
@@ -385,8 +385,8 @@ what_the_last_pass_did_not_meet_is_lost_at_the_end(void **state)
 	w.now += 20 * MS;
 	snapshot(&w, false, all, 1);
 	correlator_run_end(w.c, w.now, 0);
-	assert_int_equal(totals(&w).lost_ends, 1);	/* b: nobody will hear of its end */
-	assert_int_equal(totals(&w).live, 1);		/* c goes on */
+	assert_int_equal(totals(&w).lost_ends, 1);	/* b: its end will never be reported */
+	assert_int_equal(totals(&w).live, 1);		/* c still runs */
 	assert_int_equal(correlator_live(w.c), 1);
 	assert_int_equal(wal_at(&w, TOPIC_RUN, PHASE_END, 0)->work.live_programs, 1);
 }
@@ -398,7 +398,7 @@ of_what_is_not_known_an_exec_tells_nothing(void **state)
 	const struct entry *n;
 
 	(void)state;
-	b.key.index = 1;		/* its first exec was lost, and this one tells no totals */
+	b.key.index = 1;		/* its first exec was lost, and this one has no totals */
 	execs(&w, &b, "sh");
 	works(&w, &b, 50);
 	execs(&w, &b, "true");
@@ -411,7 +411,7 @@ of_what_is_not_known_an_exec_tells_nothing(void **state)
 	assert_true(wal_has_cpu(wal_of(&w, &b, 2, PHASE_END), 7));	/* from here on it is known again */
 }
 
-/* A program that another agent may have told of is told of once. */
+/* A program that another agent may have recorded is recorded once. */
 static void
 who_is_over_is_not_alive_again(void **state)
 {

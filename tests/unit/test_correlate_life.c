@@ -57,10 +57,10 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	correlator_state(w.c, &s);
 	n = wal_of(&w, &b, 1, PHASE_START);
 	assert_non_null(n);
-	assert_string_equal(n->comm, "R");	/* all that is known of it */
+	assert_string_equal(n->comm, "R");	/* only its comm is known */
 	assert_string_equal(n->parent_program_id, wal_of(&w, &b, 0, PHASE_START)->program_id);
 	assert_non_null(wal_of(&w, &b, 1, PHASE_END));
-	/* What the lost end was, nobody knows: not that it failed. */
+	/* The lost end is unknown, and must not count as a failure. */
 	assert_null(wal_of(&w, &b, 0, PHASE_END));
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).failed, 0);
@@ -97,7 +97,7 @@ a_child_that_never_execs_begins_as_what_it_is(void **state)
 	assert_int_equal(wal_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
 }
 
-/* A pass of an agent that starts has the credentials of all: an END says whose the program was at its exec. */
+/* The first pass has the credentials of all processes: an END has those of the program at its exec. */
 static void
 a_program_ends_as_whose_it_began(void **state)
 {
@@ -154,7 +154,7 @@ a_child_is_the_one_of_whom_the_kernel_says_at_last(void **state)
 	tells(&w, &b, STATE_LIVE, 0);
 	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->parent_program_id,
 	    wal_of(&w, &other, 0, PHASE_START)->program_id);
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* whose copy it was told to be */
+	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* its parent's program */
 }
 
 static void
@@ -212,7 +212,7 @@ usage_is_logged_where_there_is_some(void **state)
 	assert_int_not_equal(w.kept.n, before);
 }
 
-/* A driver that the kernel tells no more of: how it ends, nobody will know. */
+/* A driver of which no more events arrive: its result is never known. */
 static void
 a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 {
@@ -298,7 +298,7 @@ what_nobody_made_good_is_why_the_run_failed(void **state)
 	assert_int_equal(own_findings(&driver), 0);
 }
 
-/* The last word is told once, by whichever life hears it. */
+/* The end is recorded once, by the agent that gets the event. */
 static void
 a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 {
@@ -309,7 +309,7 @@ a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 	open_with_wal();
 	sh = child(NULL, "sh");
 	b = child(&sh, "x");
-	for (int i = 0; i < 3; i++) {	/* passes meet it for as long as nobody waits for it */
+	for (int i = 0; i < 3; i++) {	/* passes see it until its parent waits for it */
 		correlator_snapshot_begin(w.c, true);
 		tells(&w, &b, STATE_ZOMBIE, 3 << 8);
 		tells(&w, &sh, STATE_LIVE, 0);
@@ -336,12 +336,12 @@ where_it_was_at_its_end_is_told_by_who_knows(void **state)
 	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.has_context = false;
-	s.context.uid = 4711;		/* nobody said so */
+	s.context.uid = 4711;		/* no event contained this uid */
 	correlator_state(w.c, &s);
 	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
 }
 
-/* Of the program that a shell became nobody told but its end: it did not fail of what the shell had started. */
+/* Only the end of the program that a shell became is known: it did not fail of the shell's children. */
 static void
 an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 {
@@ -395,7 +395,7 @@ what_the_rules_leave_out_is_counted_and_never_told(void **state)
 	memset(&w, 0, sizeof(w));
 }
 
-/* /proc tells an agent that has given up its privileges the arguments, and neither exe nor cwd. */
+/* Without its privileges, an agent can read arguments in /proc, but neither exe nor cwd. */
 static void
 finds(const struct being *b, const char *comm)
 {
@@ -440,7 +440,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	works(&w, &b, 3);
 	exits(&w, &b, 0);
 	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
-	/* The same of one that nobody told of before. */
+	/* The same for a process that was not reported before. */
 	b = forks(&w, &sh);
 	b.execed = true;
 	b.key.index = 3;
@@ -450,7 +450,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	exits(&w, &b, 0);
 	assert_true(wal_has_cpu(wal_of(&w, &b, 3, PHASE_END), 4));
 
-	/* Of a program whose exec nobody heard what was told of the one before says nothing. */
+	/* The values of the previous program do not apply to one whose exec was lost. */
 	execs_unheard(&w, &replaced);
 	finds(&replaced, "other");
 	n = wal_of(&w, &replaced, 1, PHASE_START);

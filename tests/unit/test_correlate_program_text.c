@@ -136,7 +136,7 @@ memory_is_bounded_and_records_still_come(void **state)
 	}
 	assert_in_range(whole, 2000, 2200);	/* 64 MiB */
 	assert_int_equal(cut, MANY - whole);
-	if (before > 0)		/* 0: a sanitizer's allocator, which does not tell */
+	if (before > 0)		/* 0: a sanitizer's allocator, which does not report it */
 		assert_in_range(in_use() - before, 0, UINT64_C(75) << 20);
 	/* and what ends gives its room back */
 	for (size_t i = 0; i < MANY; i++)

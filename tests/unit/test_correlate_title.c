@@ -259,7 +259,7 @@ only_those_are_asked_for_that_rules_name_and_each_gets_its_turn(void **state)
 	assert_int_equal(n_seen, 8);
 	snapshot(&w, false, all, 10);
 	assert_int_equal(correlator_titled(w.c, titled, 3), 3);
-	snapshot(&w, false, all, 4);	/* the others are not met any more */
+	snapshot(&w, false, all, 4);	/* the others are not seen any more */
 	assert_int_equal(correlator_titled(w.c, titled, 3) + correlator_titled(w.c, titled, 3), 2);
 }
 
@@ -274,7 +274,7 @@ an_airflow_task_that_only_forked_is_in_the_run_of_its_dag(void **state)
 	scheduler = child(NULL, "/usr/bin/python3.11", ARGV("/venv/bin/python3", "/venv/bin/airflow", "scheduler"));
 	runner = forks(&w, &scheduler);
 	works(&w, &runner, 200);
-	/* Known from the first pass on, told after a second. */
+	/* Known from the first pass on, recorded after a second. */
 	assert_int_equal(reads(all, 2, &runner, "airflow task runner: rna align manual__2026"), 2);
 	assert_int_equal(wal_count(&w, TOPIC_TASK, -1), 0);
 	works(&w, &runner, 1000);

@@ -51,7 +51,7 @@ bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning(vo
 	correlator_set_network(w.c, UINT64_MAX);
 	assert_false(knows_network(&b));
 	correlator_set_network(w.c, w.now);
-	assert_false(knows_network(&b));	/* some of its bytes were counted by nobody */
+	assert_false(knows_network(&b));	/* some of its bytes were not counted */
 	later = forks(&w, &b);
 	execs(&w, &later, "samtools sort");
 	assert_true(knows_network(&later));
@@ -72,7 +72,7 @@ usage_records_are_differences_that_add_up(void **state)
 	execs(&w, &idle, "sleep 100");
 	for (int i = 1; i <= 4; i++) {
 		works(&w, &b, (uint64_t)i * 100);
-		snapshot(&w, false, all, 2);		/* these tell nobody */
+		snapshot(&w, false, all, 2);		/* these make no records */
 		snapshot(&w, true, all, 2);
 	}
 	for (size_t i = 0; i < 4; i++) {
@@ -262,7 +262,7 @@ whatever_moved_is_told_and_nothing_is_not(void **state)
 		assert_int_equal(wal_at(&w, TOPIC_USAGE, -1, i + 1)->time_us, wall_us(w.now));
 		told_ns = w.now;
 	}
-	b.c.rchar += 1000;		/* of no time at all nothing is told, but it is with the next */
+	b.c.rchar += 1000;		/* an interval of 0 has no record; its usage is in the next one */
 	snapshot(&w, true, all, 1);
 	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 5);
 	w.now += 1;

@@ -705,7 +705,7 @@ entries_of_another_boot_or_run_are_stale(void **state)
 	life_close(&r);
 }
 
-/* Its program ends, and of the one that it becomes nothing is told: neither to us nor to the next life. */
+/* Its program ends, and the next one is never reported, neither to this agent nor to the next. */
 static void
 who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
 {
@@ -739,7 +739,7 @@ who_becomes_a_program_that_is_left_out_is_forgotten(void **state)
 	life_close(&l);
 }
 
-/* Who ended while nobody watched, and whose end was not told. */
+/* Processes that ended while no agent ran, and whose end was not recorded. */
 static void
 who_died_in_between_is_let_go(void **state)
 {

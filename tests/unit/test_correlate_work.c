@@ -275,7 +275,7 @@ live_records_hold_the_ended_and_the_live(void **state)
 	n = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(usage_cpu_ns(&n->usage), 131 * MS);
 	assert_true(!usage_has(&n->usage, USAGE_RSS_BYTES) || n->usage.value[USAGE_RSS_BYTES] == 0);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 1);	/* it goes on: as far as was seen */
+	n = wal_at(&w, TOPIC_TASK, PHASE_END, 1);	/* it still runs: totals as last seen */
 	assert_int_equal(usage_cpu_ns(&n->usage), 7 * MS);
 	assert_int_equal(n->work.live_programs, 1);
 	assert_false(n->work.exit_code.known);
@@ -383,8 +383,8 @@ wall_time_counts_overlapping_programs_once(void **state)
 	sh = child(NULL, "bash");
 	first = child(&sh, "x");
 	/* a |-----|      0 to 300
-	 *   b |----|   100 to 500, told before c
-	 *      c |-|   400 to 450, told last
+	 *   b |----|   100 to 500, reported before c
+	 *      c |-|   400 to 450, reported last
 	 */
 	a = child(&first, "bwa mem");
 	w.now += 100 * MS;
@@ -423,7 +423,7 @@ a_program_told_late_counts_from_its_start(void **state)
 	b = forks(&w, &first);
 	execs(&w, &first, "z");
 	w.now += 1100 * MS;
-	tells(&w, &b, STATE_LIVE, 0);	/* told before a, which began earlier */
+	tells(&w, &b, STATE_LIVE, 0);	/* reported before a, which began earlier */
 	tells(&w, &a, STATE_LIVE, 0);
 	w.now += 300 * MS;
 	exits(&w, &a, 0);

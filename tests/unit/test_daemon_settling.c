@@ -26,7 +26,7 @@ static struct control *c;
 static struct settle *s;
 static char error[512];
 
-/* What the made-up agent would say now. */
+/* The state of the simulated agent. */
 static struct {
 	uint64_t ring_end;
 	uint64_t ring_at;
@@ -242,7 +242,7 @@ an_end_before_the_call_is_waited_for_and_a_later_one_is_not(void **state)
 	run_ms(100);
 	assert_string_equal(heard(fd, false), "");
 	assert_in_range(now.looks, 2, 20);	/* and no busy loop */
-	now.end_ns[0] = clock_ns(CLOCK_BOOTTIME);	/* it is told, and another ends */
+	now.end_ns[0] = clock_ns(CLOCK_BOOTTIME);	/* it is reported, and another one ends */
 	assert_done(fd);
 }
 
@@ -256,7 +256,7 @@ the_ring_is_read_up_to_the_call(void **state)
 	now.ring_at = 799;
 	fd = client("{\"timeout\":0.05}");
 	run_ms(20);
-	now.ring_end = 900;	/* what comes later */
+	now.ring_end = 900;	/* later events */
 	assert_says(fd, "not settled within 0.05 s: the kernel's ring is not read up to the request");
 	now.ring_end = 800;
 	fd = client("{}");
@@ -332,7 +332,7 @@ one_that_leaves_is_forgotten(void **state)
 	assert_int_equal(stats.clients, 0);
 	now.looks = 0;
 	run_ms(60);
-	assert_int_equal(now.looks, 0);		/* nobody waits */
+	assert_int_equal(now.looks, 0);		/* no client waits */
 	now.is_kept = true;
 	assert_done(client("{}"));
 }

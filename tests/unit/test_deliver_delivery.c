@@ -52,7 +52,7 @@ a_turn_of_the_loop_has_a_bound(void **state)
 	assert_int_equal(fake->n, 250);
 }
 
-/* After the last commit, when nobody wakes. */
+/* After the last commit, which is not followed by a wakeup. */
 static void
 what_is_synced_later_is_handed_over_by_a_tick(void **state)
 {
@@ -279,7 +279,7 @@ a_full_output_is_asked_again_at_a_tick(void **state)
 	delivery_wake(delivery);
 	turn();
 	assert_int_equal(fake->n, 1);		/* it said not now */
-	delivery_tick(delivery, 0);		/* in case that it forgot to say when */
+	delivery_tick(delivery, 0);		/* in case that it did not set a timer */
 	turn();
 	assert_int_equal(fake->n, 3);
 	deliver_all();
@@ -310,7 +310,7 @@ what_is_given_up_is_the_last_failure(void **state)
 	assert_int_equal(stats().in_flight, 0);
 }
 
-/* As many as are told apart, and one more. */
+/* As many reasons as are distinguished, and one more. */
 static void
 the_last_place_for_a_reason_is_for_all_others(void **state)
 {
@@ -354,7 +354,7 @@ an_output_that_takes_nothing_is_not_asked_to(void **state)
 	give_all_back();
 	turn();
 	assert_int_equal(drained, 0);
-	/* Once all is back there is room again, whether the output says so or not. */
+	/* Once all records are back there is room again, with or without an event of the output. */
 	for (int i = 0; i < 2000 && fake->n == 0; i++)
 		turn_for(5);
 	assert_int_equal(fake->n, 2);

@@ -124,7 +124,7 @@ a_hurry_hands_over_what_waits_and_hastens_the_output(void **state)
 	(void)state;
 	turn();
 	assert_int_equal(spool_put(s, &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, next_seq[TOPIC_PROGRAM]++, "h:r", "abc", 3 }), 0);
-	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* and nobody wakes */
+	assert_int_equal(spool_commit(spool, NULL, next_seq), 0);	/* without a wakeup */
 	turn();
 	assert_int_equal(fake->n, 0);
 	delivery_flush(delivery);
@@ -190,7 +190,7 @@ a_drain_that_cannot_be_timed_ends_at_once(void **state)
 	turn();
 	delivery_tick(delivery, 0);
 	turn();
-	assert_int_equal(drained, 0);	/* it is told once */
+	assert_int_equal(drained, 0);	/* it is reported once */
 }
 
 int

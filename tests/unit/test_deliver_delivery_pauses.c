@@ -148,7 +148,7 @@ a_pause_ends_what_the_output_said_before_it(void **state)
 	give_all_back();
 	turn();
 	assert_int_equal(stats().rewinds, 1);
-	/* Nobody says that it is ready, and no tick comes. */
+	/* No ready event and no tick. */
 	for (int i = 0; i < 2000 && fake->n == 0; i++)
 		turn_for(5);
 	assert_int_equal(fake->n, 2);

@@ -102,7 +102,7 @@ an_answer_comes_once_and_whole(void **state)
 	assert_int_equal(answer.len, 0);
 	assert_string_equal(answer.body, "");
 	assert_int_equal(answer.retry_after_s, 0);
-	http_client_disconnect(h);			/* and it goes on after that */
+	http_client_disconnect(h);			/* and it continues after that */
 	http_client_disconnect(h);
 	posts(h);				/* nor is there a body then, as yet */
 	assert_int_equal(answer.len, 0);
@@ -230,7 +230,7 @@ requests_that_cannot_be_made_are_refused(void **state)
 	http_client_close(h);
 }
 
-/* Nobody at a port or a socket, one that may not be opened, silence, too much. */
+/* No server at a port or a socket, one that may not be opened, no answer, too long an answer. */
 static void
 a_failure_has_the_systems_number(void **state)
 {
@@ -368,7 +368,7 @@ what_is_in_flight_when_it_closes_is_not_told(void **state)
 	turn_for(50);
 	assert_int_equal(answer.n, 0);
 	server.is_silent = false;
-	posts(h);			/* the one that was given up is in nobody's way */
+	posts(h);			/* the cancelled one blocks no other */
 	assert_int_equal(answer.status, 200);
 	server.is_silent = true;
 	assert_int_equal(http_client_send(h, &question), 0);
@@ -453,7 +453,7 @@ files_of_tls_are_used(void **state)
 		memset(&answer, 0, sizeof(answer));
 		cases[i].timeout_ms = 5000;
 		assert_int_equal(http_client_open(base, &cases[i], on_answer, &answer, &h), 0);
-		/* They are read once a connection stands, whoever it is that listens there. */
+		/* They are read once a connection is established, with any server. */
 		snprintf(https, sizeof(https), "https%s", url + strlen("http"));
 		question.url = https;
 		posts(h);
@@ -463,7 +463,7 @@ files_of_tls_are_used(void **state)
 	assert_non_null(strstr(answer.detail, none));	/* the key, not one beside the certificate */
 }
 
-/* The first that a client of TLS says. */
+/* The first bytes of a TLS client. */
 static struct {
 	struct bufferevent *connection;
 	unsigned char text[4096];
@@ -567,7 +567,7 @@ without_memory_a_question_has_an_end_too(void **state)
 	http_client_close(h);
 }
 
-/* Were libcurl's word not heeded, nobody would call it any more: not even the time that it has would end it. */
+/* If libcurl's timer were ignored, it would never be called again, not even for its timeout. */
 static void
 a_question_that_cannot_be_timed_ends_at_once(void **state)
 {
@@ -625,7 +625,7 @@ between_two_questions_nothing_is_watched(void **state)
 static void
 without_memory_in_libcurl_a_question_is_refused(void **state)
 {
-	/* Which nobody reads for http. */
+	/* It is not read for http. */
 	struct http_client_options o = { .ca_file = "/ca", .cert_file = "/cert", .key_file = "/key",
 		.timeout_ms = 5000, .body_max = BODY_MAX };
 	struct http_client *h;

@@ -41,7 +41,7 @@ unload(void **state)
 	return 0;
 }
 
-/* A program of the fixtures with all that stands above it. */
+/* A program of the fixtures with its ancestors. */
 struct program {
 	struct subject s;
 	const char *argv[ARGS_MAX];
@@ -247,7 +247,7 @@ a_driver_and_its_tasks_have_the_same_root(void **state)
 		assert_string_equal(judge(shipped, "/usr/bin/java", "/data/run", ARGS("java", "nextflow.cli.Launcher",
 		    "run", "x.nf", "-w", works[i])).root, root);
 	}
-	/* what nobody knows is no path */
+	/* an unknown value is no path */
 	assert_string_equal(judge(shipped, "/usr/bin/java", NULL, ARGS("java", "nextflow.cli.Launcher", "run", "x.nf",
 	    "-w", "work")).root, "");
 	assert_string_equal(judge(shipped, "/usr/bin/java", "/", ARGS("java", "nextflow.cli.Launcher", "run", "x.nf",

@@ -203,7 +203,7 @@ values_that_are_no_names_stay_unknown(void **state)
 	assert_string_equal(p.scheduler, "systemd");
 	assert_string_equal(p.job, "");
 	assert_string_equal(p.user, "1");
-	/* An escape that stands for a newline is one, too. */
+	/* An escaped newline is one, too. */
 	p = place_at("/system.slice/a\\x5cx0ab.service", NULL);
 	assert_string_equal(p.job, "");
 	/* Too long to be held whole. */
@@ -265,7 +265,7 @@ sluids_tell_cluster_and_submit_time(void **state)
 	assert_false(slurm_sluid_decode("", &cluster, &ms));
 }
 
-/* What a program on no special path tells. */
+/* Evidence of a program on an ordinary path. */
 static struct place
 told_by(const char *exe, const char *cwd, const char *script, const char *const *argv, size_t argc)
 {
@@ -426,7 +426,7 @@ what_arguments_told_is_inherited(void **state)
 	memset(&p, 0, sizeof(p));
 	assert_true(place_inherit(&shim, &p, true));
 	assert_true(p.has_container && !p.is_outside);
-	/* A job from arguments holds for all that the script starts, in place of a unit. */
+	/* A job from arguments applies to every descendant of the script, instead of a unit. */
 	p = place_at("/system.slice/slurmd.service", NULL);
 	place_inherit(&job, &p, false);
 	assert_string_equal(p.job, "42");
@@ -435,7 +435,7 @@ what_arguments_told_is_inherited(void **state)
 	p = place_at("/slurm/uid_3/job_43/step_0", NULL);
 	place_inherit(&job, &p, false);
 	assert_string_equal(p.job, "43");
-	/* A container that another's control group told of is that control group's alone; the job is not. */
+	/* A container found by another's cgroup applies to that cgroup only; the job does not. */
 	memset(&p, 0, sizeof(p));
 	job = place_at("/slurm/uid_3/job_43/step_0/task_0/docker/" ID, NULL);
 	assert_true(place_inherit(&job, &p, false));

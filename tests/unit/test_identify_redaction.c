@@ -35,7 +35,7 @@ made(enum redact_keep keep, const char *salt, size_t n, const char *const *patte
 #define MADE(keep, salt, ...)                                                                      \
 	made(keep, salt, sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), (const char *[]){ __VA_ARGS__ })
 
-/* One argument behind "x", as it comes out. */
+/* Returns one argument after "x", redacted. */
 static const char *
 redacted(const struct redaction *r, const char *argument)
 {
@@ -166,7 +166,7 @@ more_finds_than_are_noted_all_go(void **state)
 	out = redacted(r, text);
 	assert_null(strstr(out, "n9"));
 	assert_memory_equal(out, "***o***o***o", 12);
-	/* Nothing is taken, but after so many nobody looks any more: then it goes. */
+	/* Nothing is redacted, but after so many matches the search ends: the rest is. */
 	out = redacted(empty, text);
 	assert_memory_equal(out, "n0;on1;o", 8);
 	assert_null(strstr(out, "n999;"));
@@ -181,7 +181,7 @@ more_finds_than_are_noted_all_go(void **state)
 	redaction_free(nothing);
 }
 
-/* Nobody can say what is in it: it goes as a whole, and does not hold up the others for long. */
+/* Its contents are unknown: it is redacted as a whole, and does not delay the others for long. */
 static void
 an_argument_that_takes_too_long_goes(void **state)
 {
@@ -263,7 +263,7 @@ all_the_first_or_a_hash_is_kept(void **state)
 	assert_string_equal(KEPT(all, "bwa", "mem", "ref.fa"), "bwa mem ref.fa");
 	assert_string_equal(KEPT(NULL, "bwa", "mem", "ref.fa"), "bwa mem ref.fa");
 	assert_string_equal(KEPT(first, "bwa", "mem", "ref.fa"), "bwa");
-	/* as anybody can make it: SHA-256 of "HOST\0mem\0ref.fa\0" */
+	/* reproducible by any user: SHA-256 of "HOST\0mem\0ref.fa\0" */
 	assert_string_equal(KEPT(hash, "bwa", "mem", "ref.fa"), "bwa sha256:e054cb00f8fdcf804b0f9596140bf38a");
 	assert_string_equal(KEPT(first, "bwa"), "bwa");
 	assert_string_equal(KEPT(hash, "bwa"), "bwa");

@@ -148,7 +148,7 @@ a_script_without_a_tool_is_named_after_its_shell(void **state)
 	assert_string_equal(named("cd x && mkdir y; echo bwa mem"), "bash");
 	assert_string_equal(named("A=1 B=2"), "bash");
 	assert_string_equal(named("| | ; & ) ("), "bash");
-	assert_string_equal(named("$TOOL sort x"), "bash");	/* which, nobody can say */
+	assert_string_equal(named("$TOOL sort x"), "bash");	/* the command is not known */
 	assert_string_equal(named("for"), "bash");
 	assert_string_equal(named("\\"), "bash");
 	assert_string_equal(named("'"), "bash");

@@ -24,7 +24,7 @@ a_record_is_delivered_by_its_report(void **state)
 
 	(void)state;
 	open_mock(NULL, NULL);
-	assert_int_equal(put(1, 10, &reason), -EAGAIN);	/* nobody knows yet whether the topic is there */
+	assert_int_equal(put(1, 10, &reason), -EAGAIN);	/* it is not known yet whether the topic exists */
 	assert_true(wait_for(is_taking));
 	assert_true(told.ready > 0);
 	for (id = 1000; id < 1100; id++)
@@ -340,7 +340,7 @@ a_message_is_the_frame_under_the_records_key_with_its_headers(void **state)
 	(void)state;
 	open_mock(NULL, NULL);
 	assert_true(wait_for(is_there));
-	/* The next producer tells us first. */
+	/* The next producer reports first. */
 	k = (struct kafka *)output;
 	memset(&sent, 0, sizeof(sent));
 	assert_int_equal(sscanf(kafka_conf_get(k->conf, "dr_msg_cb", headers, sizeof(headers)), "%p", &p), 1);

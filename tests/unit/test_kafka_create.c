@@ -68,7 +68,7 @@ was_asked_to_create(void)
 	return broker_look(&broker).created > 0;
 }
 
-/* Down, though nobody has put anything since: by the answer alone. */
+/* Down, although nothing was put since: by the answer alone. */
 static bool
 is_complained_of(void)
 {
@@ -141,7 +141,7 @@ only_those_that_are_missing_are_made(void **state)
 	expect_wanted(TOPIC_COUNT - 2, "1 1");
 }
 
-/* Not even in the answer, as a broker says that does not tell everybody what it has. */
+/* Not even in the answer, as with a broker that does not list every topic. */
 static void
 one_that_is_left_out_is_missing_too(void **state)
 {

@@ -19,7 +19,7 @@
 
 #define SECOND INT64_C(1000000)
 
-/* Texts of lengths that nothing else has: so that their copies can be told. */
+/* Texts of unique lengths, so that their copies can be recognised. */
 #define BROKER "a-broker-of-a-name-that-is-as-long-as-no-other-text-that-is-copied-while-an-output-opens.example:9092"
 #define VERSION "1.2.3-of-a-version-that-is-as-long-as-no-other-text-that-is-copied-while-an-output-opens+another-length"
 
@@ -41,7 +41,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	/* What is looked for below: that nobody closes it. */
+	/* The descriptor that must not be closed, see below. */
 	if (fcntl(STDIN_FILENO, F_GETFD, 0) < 0 && open("/dev/null", O_RDONLY) != STDIN_FILENO)
 		return -1;
 	base = event_base_new();
@@ -71,7 +71,7 @@ open_one(const char *prefix)
 	return kafka_open(base, &o, &events, &output, error, sizeof(error));
 }
 
-/* The output is not there, a sentence says why, and the next try works; nothing is left behind. */
+/* The output is not opened, an error explains it, and the next attempt works; nothing leaks. */
 static void
 expect_refused(struct fault f, int want)
 {
@@ -98,10 +98,10 @@ without_memory_no_output_opens(void **state)
 	} pieces[] = {
 		{ sizeof(struct kafka), 0, -ENOMEM },
 		{ sizeof(BROKER) + 1, 0, -EINVAL },		/* for librdkafka's configuration */
-		{ sizeof(BROKER) + 1, 1, -ENOMEM },		/* and for what we say */
+		{ sizeof(BROKER) + 1, 1, -ENOMEM },		/* and for the error */
 		{ sizeof(VERSION), 0, -ENOMEM },
 		{ sizeof(struct kafka_mailbox), 0, -ENOMEM },
-		/* The mailbox comes before it, and may be as large. */
+		/* The mailbox is allocated before it, and may be as large. */
 		{ sizeof(struct kafka_client), sizeof(struct kafka_client) == sizeof(struct kafka_mailbox), -EINVAL },
 	};
 
@@ -204,7 +204,7 @@ without_a_thread_the_topics_are_asked_for_later(void **state)
 		assert_int_equal(fault.hit, faults[i].calls);
 		assert_false(k.is_asking);
 		assert_int_equal(k.ask_at_us, k.now_us + SECOND / 2);
-		/* Nobody else has them. */
+		/* There is no other reference. */
 		assert_int_equal(k.mailbox->refs, 1);
 		assert_int_equal(atomic_load(&k.client->refs), 1);
 		kafka_topics_work(&k);
@@ -216,7 +216,7 @@ without_a_thread_the_topics_are_asked_for_later(void **state)
 	}
 }
 
-/* The output stays without one, says so, and tries again after a while. */
+/* The output stays without one, reports it, and tries again after a while. */
 static void
 without_memory_a_producer_is_not_replaced_yet(void **state)
 {

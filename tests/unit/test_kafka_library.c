@@ -14,7 +14,7 @@
 
 static struct kafka_library library;
 
-/* What the library is made to say by a test: its version, and what it lacks. */
+/* The version and the missing features that a test simulates. */
 static struct {
 	int version;		/* 0: its own */
 	const char *property;	/* that it does not know; NULL: none */
@@ -157,7 +157,7 @@ a_library_that_makes_no_producer_can_do_nothing(void **state)
 	}
 }
 
-/* What a library was built without it says when it is set. */
+/* A library reports a feature that it was built without when it is configured. */
 static void
 what_a_library_lacks_is_told_by_its_property(void **state)
 {

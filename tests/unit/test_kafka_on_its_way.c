@@ -94,7 +94,7 @@ what_is_on_its_way_may_still_be_answered(void **state)
 	for (int i = 0; i < 3; i++)
 		output->ops->tick(output, 0);
 	turn(20);
-	assert_int_equal(told.n_failed, 0);		/* nobody wants anything back yet */
+	assert_int_equal(told.n_failed, 0);		/* nothing is recalled yet */
 	assert_int_equal(status().in_flight, 2);
 
 	output->ops->recall(output);
@@ -152,7 +152,7 @@ what_a_failed_producer_sent_comes_back_at_once(void **state)
 	assert_string_equal(told.reason, "recalled");
 }
 
-/* An output that is closed then takes its producer along, with all that is on its way. */
+/* An output that is closed then closes its producer, with all records in flight. */
 static void
 an_output_closes_without_an_answer(void **state)
 {

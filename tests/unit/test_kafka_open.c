@@ -22,7 +22,7 @@ a_wrong_property_is_named(void **state)
 		{ { "compresson.type", "lz4" }, "compresson.type" },
 		{ { "compression.type", "best" }, "compression" },
 		{ { "linger.ms", "-3" }, "linger.ms" },
-		{ { "acks", "1" }, "acks" },	/* does not go with idempotence: only opening tells */
+		{ { "acks", "1" }, "acks" },	/* excludes idempotence, which only opening checks */
 	};
 	const char *broker = "127.0.0.1:1";
 

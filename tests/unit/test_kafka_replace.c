@@ -121,7 +121,7 @@ a_producer_that_failed_is_replaced_after_a_while(void **state)
 	assert_int_equal(stats.producers, 3);
 }
 
-/* All that an output says of itself while nothing is wrong, and as a producer after another is counted. */
+/* The whole status of an output without errors, and the count of producers. */
 static void
 what_was_retried_is_summed_over_all_producers(void **state)
 {
@@ -202,7 +202,7 @@ a_batch_shrinks_to_a_byte_and_no_further(void **state)
 	}
 }
 
-/* More than a turn of the loop takes: the rest comes with the next turns, without a tick. */
+/* More than an iteration of the loop handles: the rest follows in the next ones, without a tick. */
 static void
 any_number_of_records_comes_back(void **state)
 {
@@ -218,7 +218,7 @@ any_number_of_records_comes_back(void **state)
 	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
 	assert_int_equal(told.n_delivered + told.n_failed, 8100);	/* full batches do not linger */
-	/* And then there is nothing to do for the loop. */
+	/* After that the loop has nothing to do. */
 	p.fd = ((struct kafka *)output)->fd;
 	for (int i = 0; i < 500 && !is_quiet; i++) {
 		wait_in_the_loop_for(is_replaced);
@@ -243,7 +243,7 @@ has_warned(void)
 	return warnings > 0;
 }
 
-/* librdkafka tells of a queue's first event only, and that is there before it knows whom to tell. */
+/* librdkafka signals only the first event of a queue, which may precede the registration. */
 static void
 what_a_producer_says_as_it_is_made_is_heard(void **state)
 {

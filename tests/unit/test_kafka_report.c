@@ -16,7 +16,7 @@
 #include "kafka/client.h"
 #include "kafka/frame.h"
 
-/* What the owner was told. */
+/* The callbacks that the owner received. */
 static struct {
 	enum topic topic;
 	uint64_t id;
@@ -79,7 +79,7 @@ on_log(int level, const char *facility, const char *text, void *arg)
 	told.logged++;
 }
 
-/* A function that was set; librdkafka tells it as a pointer's text. */
+/* A function that was set; librdkafka returns it as a pointer's text. */
 static void *
 callback(const rd_kafka_conf_t *conf, const char *name)
 {
@@ -257,7 +257,7 @@ keys_of_any_length_come_whole(void **state)
 	}
 }
 
-/* It is told all the same, with what needs no memory. */
+/* It is reported anyway, without text that needs memory. */
 static void
 a_failure_without_memory_has_no_key(void **state)
 {

@@ -171,7 +171,7 @@ what_an_answer_does_not_say_stays_as_it_is(void **state)
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE);
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_UNKNOWN);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
-	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);	/* a delivery report says it better */
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);	/* reports are better */
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_THERE);
 	assert_int_equal(ready, 2);
 
@@ -243,14 +243,14 @@ asking_has_its_time_and_its_reasons(void **state)
 	assert_true(k.is_asking);
 	assert_int_equal(k.ask_at_us, k.now_us + SECOND / 2);
 	k.ask_at_us = INT64_MAX;
-	work_until_answered();		/* the stand-in has all that it is asked for */
+	work_until_answered();		/* the mock broker has every requested topic */
 	assert_int_equal(ready, 1);
 	k.ask_at_us = 0;
 	kafka_topics_work(&k);
 	assert_false(k.is_asking);	/* all there: no reason */
 	k.topics[TOPIC_RUN].state = KAFKA_TOPIC_MISSING;
 	kafka_topics_work(&k);
-	assert_false(k.is_asking);	/* nobody wants it */
+	assert_false(k.is_asking);	/* it is not needed */
 	k.topics[TOPIC_RUN].is_wanted = true;
 	kafka_topics_work(&k);
 	assert_true(k.is_asking);
@@ -327,7 +327,7 @@ make_event(struct kafka_client *c)
 
 	n_told = 0;
 	while (rd_kafka_poll(c->rk, 0) > 0)
-		;	/* it is told of the first in a queue only */
+		;	/* only the first event of a queue is signalled */
 	assert_int_equal(rd_kafka_produce(c->topics[0], 0, RD_KAFKA_MSG_F_COPY, text, 1, NULL, 0, NULL), 0);
 	rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
 	for (int i = 0; i < 100 && n_told == 0; i++)
@@ -335,7 +335,7 @@ make_event(struct kafka_client *c)
 	assert_int_equal(n_told, 1);
 }
 
-/* The descriptor may be closed by then, and its number somebody else's. */
+/* The descriptor may be closed by then, and its number reused. */
 static void
 a_producer_that_was_released_wakes_nobody(void **state)
 {
@@ -349,7 +349,7 @@ a_producer_that_was_released_wakes_nobody(void **state)
 	c = kafka_client_new(conf, k.topics, p.fd, error, sizeof(error));
 	assert_non_null(c);
 	make_event(c);
-	assert_int_equal(poll(&p, 1, 0), 1);	/* of one that is ours it is told */
+	assert_int_equal(poll(&p, 1, 0), 1);	/* this output is notified of its own ones */
 	kafka_client_ref(c);
 	kafka_client_release(c);
 	for (int i = 0; i < 5000 && atomic_load(&c->refs) > 1; i++)
@@ -398,7 +398,7 @@ threads_are_nobodys_and_hear_no_signals(void **state)
 
 	(void)state;
 	assert_int_equal(kafka_thread_start(look_at_oneself, NULL), 0);
-	pthread_sigmask(SIG_SETMASK, NULL, &blocked);	/* who started it goes on to hear them */
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);	/* the starting thread still receives them */
 	assert_false(sigismember(&blocked, SIGTERM) || sigismember(&blocked, SIGINT));
 	for (int i = 0; i < 5000 && !atomic_load(&thread.is_done); i++)
 		usleep(1000);

@@ -58,7 +58,7 @@ open_writer(struct lake_writer_options o, struct lake_repair *repair)
 	return s;
 }
 
-/* Any bytes will do: a sink does not look into records. */
+/* Any bytes will do: an output does not read records. */
 static int
 put(struct lake_writer *s, int64_t time_us, uint64_t seq, size_t len)
 {
@@ -198,7 +198,7 @@ a_new_day_is_a_new_folder_and_a_late_record_keeps_its_place(void **state)
 	assert_int_equal(put(s, SAMPLE_TIME + DAY_US, 1, 10), 0);
 	assert_int_equal(find("sluice.program/date=2026-11-21/*/[!.]*", path), 1);
 	assert_int_equal(count(path), 1);
-	/* 00:00 of the 22nd is 13 h 25 min before: 23:59 of the 21st comes after a record of 00:10 */
+	/* 00:00 of the 22nd is 13 h 25 min before: 23:59 of the 21st follows a record of 00:10 */
 	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US + 600000000, 2, 10), 0);
 	assert_int_equal(put(s, SAMPLE_TIME - SAMPLE_TIME % DAY_US + DAY_US - 60000000, 3, 10), 0);
 	assert_int_equal(lake_writer_close(s), 0);
@@ -327,7 +327,7 @@ a_crash_is_repaired_at_the_next_open(void **state)
 	assert_int_equal(repair.records, 4);
 	assert_int_equal(repair.torn_bytes, 0);
 	assert_int_equal(find(DONE, path), 1);
-	/* the same agent goes on, and even the same first seq overwrites nothing: also while the file is open */
+	/* the same agent continues, and even the same first seq overwrites nothing, also while the file is open */
 	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
 	lake_writer_tick(s, SAMPLE_TIME);
 	assert_int_equal(find("*/*/*/." SAMPLE_AGENT "-0.2.avro.part", NULL), 1);
@@ -474,7 +474,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 	assert_int_equal(r, -ENOSPC);
 	assert_in_range(taken, 30, 60);
 	assert_int_equal(put(s, SAMPLE_TIME, seq++, 10000), -ENOSPC);
-	/* room again: what had been taken is written first, then what comes */
+	/* room again: records accepted before are written first, then new ones */
 	assert_int_equal(mount("tmpfs", small, "tmpfs", MS_REMOUNT, "size=8m"), 0);
 	usleep(1000);
 	assert_int_equal(put(s, SAMPLE_TIME, seq, 10000), 0);
@@ -486,7 +486,7 @@ a_full_disk_loses_only_what_put_refused(void **state)
 	assert_int_equal(find("disk/" DONE, path), 1);
 	assert_int_equal(count(path), taken);
 
-	/* full until the end: close says so, and counts what it had to drop */
+	/* full until the end: close returns an error, and counts the dropped records */
 	snprintf(filler, sizeof(filler), "%s/filler", small);
 	s = open_writer(o, NULL);
 	assert_int_equal(put(s, SAMPLE_TIME, ++seq, 20), 0);

@@ -289,7 +289,7 @@ each_failure_has_its_mend(void **state)
 		{ CURLE_UNSUPPORTED_PROTOCOL, "", "final address" },
 		{ CURLE_COULDNT_RESOLVE_PROXY, "", "http_proxy" },
 		{ CURLE_OUT_OF_MEMORY, "", "the agent's memory limit" },
-		/* Who closes after a handshake of TLS 1.3 may have missed our certificate, and said so too late. */
+		/* A server that closes after a TLS 1.3 handshake may want a certificate, and its alert is too late. */
 		{ CURLE_SEND_ERROR, "SSL_write() error", "requires a client certificate" },
 		{ CURLE_GOT_NOTHING, "hunter2", "(\"*******\"): it closed the connection after the TLS handshake" },
 	};
@@ -482,7 +482,7 @@ cache_gives_back_what_was_put(void **state)
 	assert_id(c, "http://a", 7, 7);
 	registry_cache_drop(c, "http://a", SUBJECT, 6);
 	registry_cache_drop(c, "http://a", SUBJECT, 7);
-	/* A left-over of a save that was cut short, and a link that somebody put there. */
+	/* A leftover of an interrupted save, and a link that another user created. */
 	tree_write(&t, "victim", "whole");
 	assert_int_equal(0, symlink(tree_path(&t, "victim"), tree_path(&t, "ids.json.tmp")));
 	errno = EACCES;		/* of something before */

@@ -54,7 +54,7 @@ an_id_is_asked_for_once(void **state)
 	assert_int_equal(id_of("a-value", 15), 7);
 	assert_int_equal(status().unverified, 1);
 	assert_true(wait_for(is_asked_twice));
-	assert_int_equal(id_of("a-value", 15), 7);	/* no answer says nothing about it */
+	assert_int_equal(id_of("a-value", 15), 7);	/* a missing answer proves nothing about it */
 	server.status = 200;
 	assert_true(wait_for(is_ok));
 	assert_int_equal(status().unverified, 0);
@@ -287,7 +287,7 @@ an_id_that_is_taken_back_is_forgotten_on_disk_too(void **state)
 static void
 without_an_answer_the_next_has_its_turn(void **state)
 {
-	/* A port that nobody listens on, then the server. */
+	/* A port without a listener, then the server. */
 	const char *urls[] = { "http://127.0.0.1:9/none", url };
 	struct registry_options o = options(urls, 2);
 
@@ -301,7 +301,7 @@ without_an_answer_the_next_has_its_turn(void **state)
 	assert_int_equal(status().failures, 1);
 	assert_int_equal(changes, 2);		/* away, and known */
 	assert_non_null(strstr(status().error, "http://127.0.0.1:9/none"));
-	assert_non_null(strstr(status().error, "port 9"));	/* libcurl's own words, which say more than its code */
+	assert_non_null(strstr(status().error, "port 9"));	/* libcurl's own, more specific message */
 }
 
 static void
@@ -331,7 +331,7 @@ is_asked_at_the_first(void)
 	return strncmp(server.uri, "/base/subjects", 14) == 0;
 }
 
-/* A yes ends the row of those that let nobody in, behind which a pause comes. */
+/* A success ends the series of refusals, after which there is a pause. */
 static void
 who_let_nobody_in_before_a_yes_does_not_count(void **state)
 {

@@ -132,7 +132,7 @@ without_memory_for_its_timer_it_is_asked_once_there_is_some(void **state)
 	assert_int_equal(id_of("a-value", 15), -EAGAIN);
 	assert_true(wait_for(is_ok));
 	assert_int_equal(id_of("a-value", 15), 7);
-	/* That of the wait after a question without an answer: whoever wants the id sets it. */
+	/* The timer of the wait after a request without an answer: the caller that needs the id sets it. */
 	server.status = 500;
 	timers.works = timers.fails = 1;
 	assert_int_equal(id_of("b-value", 15), -EAGAIN);

@@ -334,7 +334,7 @@ who_lets_nobody_in_is_asked_after_a_pause(void **state)
 	}
 }
 
-/* However often it goes without an answer. */
+/* For any number of requests without an answer. */
 static void
 what_was_not_refused_goes_before_what_was(void **state)
 {

@@ -41,7 +41,7 @@ good(const char *yaml)
 	free(wrong);
 }
 
-/* says: what its one error begins with, behind the name of the file; and must hold. */
+/* says: the start of its only error, after the name of the file; and: a text that the error contains. */
 static void
 bad(const char *yaml, const char *place, const char *says)
 {

@@ -90,7 +90,7 @@ subcommands_are_any_plain_word_or_those_of_a_list(void **state)
 	expect_name(set, "/b/any ./x go", "any", "local/any");
 	expect_name(set, "/b/any 7", "any", "local/any");
 	expect_name(set, "/b/any -j 4 -o /x/y go", "any go", "local/any");
-	/* Of a list, an option's value may stand before it, but no other word. */
+	/* A subcommand of a list may follow an option's value, but no other word. */
 	expect_name(set, "/b/some -t 4 sort", "some sort", "local/some");
 	expect_name(set, "/b/some -v sort", "some sort", "local/some");
 	expect_name(set, "/b/some data sort", "some", "local/some");

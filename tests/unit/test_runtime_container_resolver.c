@@ -32,12 +32,12 @@ static struct container_resolver *names;
 /* A daemon: what it answers with, and what it was asked. */
 static struct server {
 	struct evconnlistener *listener;
-	const char *answer;		/* NULL: it says nothing, and keeps the connection */
+	const char *answer;		/* NULL: it does not answer, and keeps the connection open */
 	char asked[512];
 	unsigned requests;
 } server;
 
-/* What the callback was told last. */
+/* The last arguments of the callback. */
 static struct {
 	unsigned calls;
 	char id[80], name[CONTAINER_NAME_SIZE], image[CONTAINER_NAME_SIZE];
@@ -120,7 +120,7 @@ open_names(const char *a, const char *b)
 	assert_int_equal(container_resolver_open(base, sockets, b != NULL ? 2 : 1, on_named, NULL, &names), 0);
 }
 
-/* Lets the loop go on until the queue is through, or some seconds have passed. */
+/* Runs the loop until the queue is empty, or for some seconds. */
 static void
 settle(void)
 {

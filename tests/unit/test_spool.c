@@ -201,7 +201,7 @@ what_is_acknowledged_is_removed(void **state)
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 1);
 	assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
 	assert_true(kit_stats(&k).bytes < 2 * (64 << 10));
-	/* And numbering goes on, even where nothing is left. */
+	/* Numbering continues, even where no record is left. */
 	kit_reopen(&k);
 	assert_true(k.recovery.was_clean);
 	assert_int_equal(k.recovery.records, 0);
@@ -535,7 +535,7 @@ one_queue_that_is_drained_is_not_both(void **state)
 	(void)state;
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	kit_batch(&k, TOPIC_USAGE, 1);
-	assert_false(spool_is_drained(k.spool));	/* nobody has said up to where */
+	assert_false(spool_is_drained(k.spool));	/* no limit was set */
 	spool_mark(k.spool, &mark);
 	spool_limit_to_committed(k.spool);
 	main = kit_next(&k);
@@ -558,7 +558,7 @@ a_single_record_has_an_age_at_once(void **state)
 	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
-	kit_reopen(&k);			/* and while nobody has asked for it */
+	kit_reopen(&k);			/* and before it was requested */
 	kit_tick(&k);
 	assert_true(kit_stats(&k).oldest_us == KIT_TIME);
 	assert_int_equal(kit_drain(&k), 2);
@@ -579,7 +579,7 @@ a_folder_put_in_its_place_is_taken(void **state)
 	assert_int_equal(mkdir(k.dir, 0700), 0);
 	kit_tick(&k);
 	kit_batch(&k, TOPIC_PROGRAM, 2);
-	/* Nothing more goes to where nobody looks. */
+	/* Nothing more is written to the folder that is not at the path any more. */
 	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
 	assert_int_equal(kit_files(&k, "state", "", NULL), 1);
 	assert_int_equal(kit_stats(&k).last_error, 0);

@@ -19,7 +19,7 @@ log_entry(size_t len)
 	assert_int_equal(spool_put_wal(k.spool, text, len), 0);
 }
 
-/* What the head of the n-th batch of a segment says, n from 0 on; the segment's own in *head. */
+/* Returns the head of the n-th batch of a segment, from 0; *head: the segment's own head. */
 static struct spool_batch_head
 batch_of(const char *path, unsigned n, struct spool_segment_head *head)
 {

@@ -46,7 +46,7 @@ teardown(void **state)
 	return 0;
 }
 
-/* What cannot be opened says why, and can be opened once the fault is over. True: it was so at first. */
+/* An open that fails returns an error, and succeeds once the fault is over. True: it failed first. */
 static bool
 open_spool(void)
 {
@@ -222,7 +222,7 @@ sweep(unsigned calls, int error, void (*check)(void))
 		assert_int_equal(spool_close(k.spool), 0);
 		k.spool = NULL;
 		assert_int_equal(kit_open_files(), files);
-		/* And the next owner finds the end of it. */
+		/* The next agent finds its end. */
 		kit_open(&k);
 		assert_true(k.recovery.was_clean);
 		/* What could not be read then is there still. */

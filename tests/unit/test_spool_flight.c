@@ -150,7 +150,7 @@ a_large_ring_is_freed_when_it_is_empty(void **state)
 		finish(n);
 	assert_int_equal(f.cap, 16384);
 	spool_flight_shrink(&f);
-	assert_non_null(f.ring);	/* not so large that it costs anybody much */
+	assert_non_null(f.ring);	/* small enough to keep */
 	for (uint64_t n = 0; n < 16385; n++)
 		push(n, SPOOL_IS_OUT);
 	for (uint64_t n = 0; n < 16384; n++)

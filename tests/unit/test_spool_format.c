@@ -14,7 +14,7 @@
 #include "base/crc32c.h"
 #include "spool/format.h"
 
-/* Written as the table in spool/format.h says, by hand. */
+/* Written by hand from the table in spool/format.h. */
 static const struct spool_segment_head segment = { .queue = 1, .number = 0x1122334455667788,
     .first = 0x0102030405060708,
 	.needed_from = 0x99, .n_topics = 2, .topics = { { "sluice.program", 0xaabbccdd, 77 }, { "x", 5, 6 } } };

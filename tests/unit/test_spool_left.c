@@ -291,7 +291,7 @@ what_nobody_needs_any_more_is_removed(void **state)
 			for (int q = 0; q < SPOOL_QUEUES; q++) {
 				snprintf(name, sizeof(name), "%s-%010d.seg", q == SPOOL_MAIN ? "main" : "usage", i + 1);
 				files[i][q] = kit_load(in_dir(name));
-				/* Damaged, so that whoever reads it says so. */
+				/* Damaged, so that reading it fails. */
 				if (!with_entries)
 					files[i][q].data[files[i][q].len - 10] ^= 1;
 			}
@@ -326,7 +326,7 @@ what_nobody_needs_any_more_is_removed(void **state)
 	}
 }
 
-/* A read that fails while the spool is opened: what stands behind it does not count, and stays as it is. */
+/* A read that fails while the spool is opened: data after it does not count, and is left unchanged. */
 static void
 what_cannot_be_read_is_not_written_over(void **state)
 {

@@ -350,7 +350,7 @@ without_descriptors_reading_waits(void **state)
 		assert_true(kit_is_whole(&r));
 		n++;
 	}
-	/* Any number of ticks: it is nobody's damage. */
+	/* Any number of ticks does not matter. */
 	for (int i = 0; i < 30; i++)
 		kit_tick(&k);
 	assert_false(spool_next(k.spool, &r));
@@ -475,7 +475,7 @@ a_damaged_end_of_an_older_segment_does_not_count(void **state)
 	assert_int_equal(kit_drain(&k), 6);
 }
 
-/* The last batch's head says so many entries and records, and its checksum is right. */
+/* Sets the counts of entries and records in the last batch's head, with a valid checksum. */
 static void
 claim(unsigned entries, unsigned records)
 {
@@ -541,7 +541,7 @@ room_is_made_by_a_checkpoint_that_is_asked_for(void **state)
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 	assert_true(spool_wants_checkpoint(k.spool));
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL], 0);
-	/* One that never comes is waited for up to a quarter more, and no further. */
+	/* One that never arrives is waited for up to a quarter more, and no longer. */
 	for (int i = 0; i < 200; i++) {
 		kit_batch(&k, TOPIC_PROGRAM, 100);
 		assert_true(kit_stats(&k).bytes <= (2 << 20) + (2 << 20) / 4);

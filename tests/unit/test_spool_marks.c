@@ -102,7 +102,7 @@ hand_out(unsigned n, uint64_t acked)
 	}
 }
 
-/* Written as the table in spool/marks.c says, by hand. */
+/* Written by hand from the table in spool/marks.c. */
 static void
 the_state_of_a_closed_spool_is_as_described(void **state)
 {
@@ -314,7 +314,7 @@ as_many_ranges_are_kept_as_there_is_room_for(void **state)
 		kit_batch(&k, TOPIC_USAGE, 2);
 		hand_out(n, UINT64_C(0xaaaaaaaaaaaaaaaa));
 		kit_reopen(&k);
-		/* The rest comes again, marked. */
+		/* The rest is read again, marked. */
 		assert_int_equal(k.recovery.records, n - SKIPS_MAX + 2);
 		kit_close(&k);
 		f = load_state();
@@ -381,7 +381,7 @@ ranges_are_of_their_queue_and_go_once_they_are_passed(void **state)
 	free(f.data);
 }
 
-/* What stands in the state as ranges of the main queue: from and count of each. */
+/* Reads the ranges of the main queue in the state: from and count of each. */
 static uint64_t ranges[SKIPS_MAX][3];
 
 static void
@@ -456,7 +456,7 @@ more_ranges_than_there_is_room_for_are_not_read(void **state)
 static void
 put_topics(uint8_t *slot, uint64_t n)
 {
-	/* One that nobody knows any more comes first, one of ours last. */
+	/* First a topic that does not exist any more, last a known one. */
 	memset(slot + 136, 0, SKIPS_AT - 136);
 	for (uint64_t i = 0; i < n && i < SPOOL_TOPICS_MAX; i++) {
 		snprintf((char *)slot + 136 + i * 40, 32, "%s", i == SPOOL_TOPICS_MAX - 1 ? "sluice.task" : "sluice.old");

@@ -72,7 +72,7 @@ put_some(struct kit *at)
 	memcpy(m->committed, at->seq, sizeof(m->committed));
 }
 
-/* What comes must be there, and marked if it came before. */
+/* A record that is read must exist, and be marked if it was read before. */
 static void
 check_record(const struct spool_record *r, uint64_t last[TOPIC_COUNT])
 {

@@ -236,7 +236,7 @@ memory_holds_what_it_is_allowed_to_the_byte(void **state)
 		kit_done(&k);
 		setup(NULL);
 	}
-	/* And a second one, beside what is there. */
+	/* A second one, beside the existing one. */
 	for (int less = 0; less < 2; less++) {
 		kit_open(&k);
 		fault = (struct fault){ .calls = FAULT_CREATE, .times = 1000, .error = ENOSPC };

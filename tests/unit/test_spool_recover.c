@@ -189,7 +189,7 @@ a_flipped_byte_costs_what_it_hits_and_is_counted(void **state)
 		salvaged += lost < EACH;
 		alone += lost == 1;
 		st = kit_stats(&k);
-		/* Where the batch's head is good, it says how many are lost. */
+		/* A valid head of the batch contains the number of lost records. */
 		if (at >= q.ends[1] + spool_batch_head_size(TOPIC_COUNT))
 			assert_int_equal(st.dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], lost);
 		assert_int_equal(st.records, 0);
@@ -250,7 +250,7 @@ a_file_that_changes_while_it_is_read_is_counted(void **state)
 	assert_int_equal(n, BATCHES * EACH - 1);
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], 1);
 	assert_int_equal(kit_stats(&k).records, n);
-	/* And where one is read for the second time. */
+	/* The same for a record that is read again. */
 	file.data[file.len - 10] ^= 1;
 	for (size_t i = file.len / 2; i < file.len; i++)
 		file.data[i] ^= 0xff;
@@ -460,7 +460,7 @@ old_schemas_outlive_a_new_one(void **state)
 		    i < 2 ? "sluice.program" : "the next version");
 	}
 	assert_int_equal(kit_files(&k, "main-", ".seg", NULL), 2);
-	/* A text that is not what its name says is not believed. */
+	/* A text that does not match its name is not used. */
 	spool_close(k.spool);
 	char path[600];
 	snprintf(path, sizeof(path), "%s/schemas/%016" PRIx64 ".avsc", k.dir,
@@ -686,7 +686,7 @@ a_batch_of_which_nothing_is_left_is_done_with(void **state)
 	spool_mark(k.spool, &mark);
 	assert_int_equal(k.recovery.corrupt_batches, 1);
 	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_CORRUPT], EACH);
-	kit_put(&k, TOPIC_USAGE);	/* one that waits, so that it is not over for want of records */
+	kit_put(&k, TOPIC_USAGE);	/* a waiting record, so that the spool is not empty */
 	kit_commit(&k);
 	for (uint64_t i = 0; i < (BATCHES - 1) * EACH; i++) {
 		struct spool_record r;
@@ -732,7 +732,7 @@ a_state_that_claims_more_than_there_was_is_not_believed(void **state)
 	assert_int_equal(le_get64(slot + 2048), 2);
 	assert_int_equal(le_get32(slot + 2056), 2);
 	le_put32(slot + 2056, 1000);
-	le_put32(slot + 132, 2);			/* and one that begins where nobody has been */
+	le_put32(slot + 132, 2);			/* and one that begins at an unused position */
 	le_put64(slot + 2064, 2000);
 	le_put32(slot + 2072, 5);
 	le_put32(slot + 4, crc32c(0, slot + 8, 4096 - 8));

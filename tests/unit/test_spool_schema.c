@@ -70,7 +70,7 @@ texts_are_there_and_stay_as_they_are(void **state)
 			assert_int_equal(inode_of(topic_name(t)), before[t]);
 }
 
-/* Each write of a text fails in turn, in some way: it is whole then, or not there and told. */
+/* Each write of a text fails once, in each way: the text is then complete, or missing and reported. */
 static void
 texts_are_whole_or_not_there(void **state)
 {

@@ -54,7 +54,7 @@ what_waits_is_for_its_owner_alone(void **state)
 	assert_int_equal(nftw(k.dir, is_private, 8, FTW_PHYS), 0);
 }
 
-/* Whatever happens to the n-th read, each record comes once, and again when it is asked for again. */
+/* For any failure of the n-th read, each record is read once, and again after a rewind. */
 static void
 what_a_window_holds_is_never_taken_for_something_else(void **state)
 {
