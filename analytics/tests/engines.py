@@ -261,7 +261,7 @@ class Recorded:
         import sluice_binary
 
         from sluice_analytics.cli import lake as lake_command
-        from sluice_analytics.lake import compactor
+        from sluice_analytics.lake import files
 
         self.files, self.lake = at / "files", at / "lake"
         (at / "Makefile").write_text(_MAKEFILE)
@@ -269,7 +269,7 @@ class Recorded:
         assert sluice_binary.record(self.files, *make, interval="1s") == 0
         shutil.copytree(self.files, self.lake)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compactor, "today", lambda: "2999-12-31")
+            patch.setattr(files, "today", lambda: "2999-12-31")
             assert lake_command.main(["compact", "--lake", str(self.lake), "--remove-avro"]) == 0
         assert not list(self.lake.rglob("*.avro"))
         first = {path.relative_to(self.files) for path in self.files.rglob("*.avro")}

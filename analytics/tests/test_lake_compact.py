@@ -31,7 +31,7 @@ NEXT = "2026-11-02"
 @pytest.fixture(autouse=True)
 def _a_later_today(monkeypatch: pytest.MonkeyPatch) -> None:
     """The days of these lakes are over, whatever the clock of the machine says."""
-    monkeypatch.setattr(compactor, "today", lambda: "2026-12-01")
+    monkeypatch.setattr(files, "today", lambda: "2026-12-01")
 
 
 def records(lake: os.PathLike[str] | str) -> dict[str, list[str]]:
@@ -185,7 +185,7 @@ def test_a_day_that_is_being_written_waits(maker: LakeMaker, capsys: pytest.Capt
 
 def test_today_is_not_closed(maker: LakeMaker, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     fill(maker)
-    monkeypatch.setattr(compactor, "today", lambda: NEXT)
+    monkeypatch.setattr(files, "today", lambda: NEXT)
     run("compact", "--lake", str(maker.path))
     assert manifest(maker.path, "program").exists()
     assert not manifest(maker.path, "program", NEXT).exists()

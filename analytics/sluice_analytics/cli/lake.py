@@ -10,19 +10,19 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from typing import TYPE_CHECKING
 
 from .. import units
 from ..errors import NotFound, UserError
-from ..lake import compactor, files, retain
+from ..lake import files
 from ..lake.columns import COLUMNS
-from ..lake.duck import DuckSession
-from ..lake.info import topic_info
 from ..lake.open import DEFAULT_LAKES, folder_of
 from ..report.document import Column, Document, Table
 from . import common
+
+# DuckDB, Ibis and rich take a second to load: each command loads them itself, so that --help does not.
+if TYPE_CHECKING:
+    from ..lake import compactor
 
 _DAY_US = 86_400_000_000
 
@@ -89,6 +89,9 @@ def _topics_of(lake: str, args: argparse.Namespace) -> list[str]:
 
 
 def _info(args: argparse.Namespace) -> int:
+    from ..lake.duck import DuckSession
+    from ..lake.info import topic_info
+
     lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     with DuckSession(lake, args.memory_limit) as session, _progress("reading", len(topics)) as done:
@@ -111,6 +114,9 @@ def _info(args: argparse.Namespace) -> int:
 
 
 def _compact(args: argparse.Namespace) -> int:
+    from ..lake import compactor
+    from ..lake.duck import DuckSession
+
     lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     until = _until(args.until)
@@ -165,7 +171,7 @@ def _row(work: compactor.Work) -> dict[str, object]:
 
 
 def _until(text: str | None) -> str:
-    today = compactor.today()
+    today = files.today()
     if text is None:
         return files.day_of(files.day_start(today) - 1)
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
@@ -180,6 +186,8 @@ def _until(text: str | None) -> str:
 
 
 def _retain(args: argparse.Namespace) -> int:
+    from ..lake import compactor, retain
+
     lake = folder_of(args.lake, DEFAULT_LAKES)
     topics = _topics_of(lake, args)
     keep = _keep("--keep", args.keep)
@@ -236,12 +244,14 @@ def _keep(option: str, text: str) -> int:
 @contextlib.contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """A bar on standard error where a person looks on; yields what is told of work done."""
-    console = Console(stderr=True)
     if not sys.stderr.isatty() or total == 0:
         yield lambda amount: None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     bar = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:.0f}%"),
-                   TimeRemainingColumn(), console=console, transient=True)  # fmt: skip
+                   TimeRemainingColumn(), console=Console(stderr=True), transient=True)  # fmt: skip
     with bar:
         task = bar.add_task(what, total=total)
         yield lambda amount: bar.advance(task, amount)

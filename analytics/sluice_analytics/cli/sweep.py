@@ -10,8 +10,7 @@ from collections.abc import Callable
 from .. import prices, units
 from ..errors import UserError
 from ..lake import open as lake
-from ..report import sweep as answer_of
-from ..sweep import groups, period, report
+from ..sweep import grouping, period
 from ..sweep.thresholds import Thresholds
 from . import common
 
@@ -21,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
         prog=common.typed("sweep"),
         description="Where the hours of hosts went: used, reserved but unused, idle with a run, idle with none, "
         "unknown; and what was paid for and did nothing, with the records that prove it.",
-        epilog="TAG is a field of program records: " + ", ".join(b for b in groups.BY if b not in _NAMED) + ". "
+        epilog="TAG is a field of program records: " + ", ".join(b for b in grouping.ALL if b not in _NAMED) + ". "
         "Money comes from --prices, a CSV file: provider,region,instance_type,lifecycle,usd_per_hour,vcpu,mem_gib,gpu,"
         "host; a price that is not known stays unknown. Exit status: 0 done, 1 no host was recorded in that time, "
         "2 wrong usage or a file that cannot be read.",
@@ -99,10 +98,14 @@ def _limits(args: argparse.Namespace) -> Thresholds:
 
 def _run(argv: list[str]) -> int:
     args = _parser().parse_args(argv)
-    groups.check(args.by)
+    grouping.check(args.by)
     when = period.of_options(args.since, args.until)
     limits = _limits(args)
     table = prices.read(args.prices) if args.prices else prices.Prices()
+    # Loaded once the options hold: Ibis takes a second.
+    from ..report import sweep as answer_of
+    from ..sweep import report
+
     with lake.open_session(args) as session:
         answer = report.sweep(session, when, table, args.by, limits)
         answer.warnings[:0] = [w for w in session.warnings if w not in answer.warnings]
@@ -113,3 +116,7 @@ def _run(argv: list[str]) -> int:
 def main(argv: list[str] | None = None) -> int:
     """The command; its exit status."""
     return common.run(common.typed("sweep"), _run, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

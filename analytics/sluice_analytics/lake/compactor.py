@@ -70,11 +70,6 @@ class Result:
     bytes: int
 
 
-def today() -> str:
-    """The UTC day that is not over."""
-    return files.day_of(int(time.time() * 1_000_000))
-
-
 @contextlib.contextmanager
 def locked(lake: str) -> Iterator[None]:
     """Alone at work on a lake's old days. UserError where another is, or nothing can be written."""

@@ -20,6 +20,7 @@ import mmap
 import os
 import re
 import struct
+import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -258,6 +259,11 @@ def copy_blocks(path: str, start: int, end: int, sync: bytes, out: BinaryIO) -> 
 def day_of(us: int) -> str:
     """The UTC day of a time in microseconds, as folders are named."""
     return (datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=us)).strftime("%Y-%m-%d")
+
+
+def today() -> str:
+    """The current UTC day."""
+    return day_of(int(time.time() * 1_000_000))
 
 
 def day_start(day: str) -> int:

@@ -12,17 +12,10 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 
-from ..errors import UserError
 from ..lake.session import Row, Session
 from . import use
 from .attribution import CLASSES, HostHour
 from .period import Period
-
-PLAIN = ("host", "day")
-"""--by of host time: the classes of attribution, added up"""
-
-BY = (*PLAIN, *use.OF_PIECES, *use.OF_PROGRAMS)
-"""All that --by takes."""
 
 
 @dataclasses.dataclass
@@ -48,13 +41,6 @@ class Group:
     money_reserved: float | None = None
     money_wasted: float | None = None
     unpriced_ns: int = 0
-
-
-def check(by: str) -> str:
-    """by, if --by takes it; UserError lists what it takes."""
-    if by not in BY:
-        raise UserError(f"--by {by}: records have no such field", "it takes " + ", ".join(BY))
-    return by
 
 
 def find(session: Session, period: Period, hours: list[HostHour], by: str) -> list[Group]:

@@ -11,7 +11,7 @@ from ..lake.files import day_of
 from ..lake.session import Scope, Session
 from ..prices import Prices
 from ..units import clock
-from . import attribution, find_hosts, find_programs, find_work, groups, losses, observed
+from . import attribution, find_hosts, find_programs, find_work, grouping, groups, losses, observed
 from .attribution import Host, HostHour
 from .finding import Finding, Scene
 from .groups import Group, HostTime
@@ -51,7 +51,7 @@ def host_time(
     session: Session, period: Period, prices: Prices, by: str, limits: Thresholds | None = None
 ) -> SweepReport:
     """Where host time went, without findings. NotFound: no host was recorded in the period."""
-    groups.check(by)
+    grouping.check(by)
     limits = limits or Thresholds()
     session, warnings = without_agents(session, period)
     found, more = attribution.read_hosts(session, period, prices)
@@ -61,7 +61,7 @@ def host_time(
     hours = attribution.attribute(session, period, found, lost)
     host_times: list[HostTime] = []
     own: list[Group] = []
-    if by in groups.PLAIN:
+    if by in grouping.PLAIN:
         host_times = _by_host(hours) if by == "host" else _by_day(hours)
     else:
         own = groups.find(session, period, hours, by)

@@ -12,6 +12,7 @@ from ..lake.session import Session
 from ..model.activity import IDENTITY, cut, pieces
 from ..model.hosts import merged
 from ..model.records import programs, runs, tasks
+from .grouping import OF_PIECES, OF_PROGRAMS
 from .period import Period
 
 SUMS = (
@@ -133,24 +134,6 @@ def parents(session: Session, period: Period) -> ir.Table:
     run = run.filter(run.parent_run_id.notnull())
     return run.select("run_id", "parent_run_id").distinct()
 
-
-OF_PIECES = {
-    "run": "run_id",
-    "pipeline": "pipeline",
-    "task": "task",
-    "tool": "tool",
-    "sample": "sample",
-    "comm": "comm",
-}
-"""--by what each piece tells, and the column."""
-
-OF_PROGRAMS = {
-    "container": "container", "user": "uid", "scheduler": "scheduler", "job_id": "job_id", "job_step": "job_step",
-    "k8s_pod_uid": "k8s_pod_uid", "container_id": "container_id", "container_name": "container_name",
-    "container_image": "container_image", "container_runtime": "container_runtime", "cgroup": "cgroup", "exe": "exe",
-    "cwd": "cwd", "trace_id": "trace_id",
-}  # fmt: skip
-"""--by what only a program's own record tells. `sluice ctl tag` sets run, pipeline, task and sample themselves."""
 
 LOOK_BACK_US = 7 * 24 * 3_600_000_000
 """How long before the period a program's START is looked for, where --by asks for what only that tells"""
