@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's price table. Unknown prices stay unknown, never 0.
+"""The user's price table, and what a share of a machine costs. Unknown prices stay unknown, never 0.
+
+The cost of work is price * hours * share. The share is the larger of the work's shares of the machine's CPUs and of
+its memory, at most 1. The larger of two sums is not the sum of the larger ones, so that the costs of parts do not add
+up to the cost of the whole.
 
 A CSV file with a heading: provider,region,instance_type,lifecycle,usd_per_hour and, where wanted,
 vcpu,mem_gib,gpu,host. A row matches a host by its instance_type or its host (host_name, or a pattern with *),
@@ -19,6 +23,20 @@ from .errors import UserError
 
 _REQUIRED = ("instance_type", "usd_per_hour")
 _KNOWN = ("provider", "region", "instance_type", "lifecycle", "usd_per_hour", "vcpu", "mem_gib", "gpu", "host")
+
+HOUR_NS = 3_600_000_000_000
+
+
+def larger_share(*parts: tuple[float | None, float | None]) -> float | None:
+    """The largest amount / capacity of such pairs; None: of no pair both are known."""
+    return max((amount / capacity for amount, capacity in parts if amount is not None and capacity), default=None)
+
+
+def cost_of_share(per_hour: float | None, ns: float | None, share: float | None = 1.0) -> float | None:
+    """Money for a share of a machine for a time in nanoseconds; None: one of them is unknown."""
+    if per_hour is None or ns is None or share is None:
+        return None
+    return per_hour * ns / HOUR_NS * min(1.0, share)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -100,3 +100,15 @@ def test_the_example_is_a_table() -> None:
     t = prices.read(str(EXAMPLE))
     assert t.of_host("login1", None) is not None
     assert any(row.gpu for row in t.rows)
+
+
+def test_the_cost_of_a_share() -> None:
+    """The larger share of CPUs and memory, at most the whole machine; None where a part of it is unknown."""
+    assert prices.larger_share((2, 8), (8, 16)) == 0.5
+    assert prices.larger_share((2, 8), (None, 16)) == 0.25
+    assert prices.larger_share((None, 8), (1, None), (1, 0)) is None
+    assert prices.cost_of_share(2.0, 1_800_000_000_000, 0.5) == 0.5
+    assert prices.cost_of_share(2.0, 1_800_000_000_000) == prices.cost_of_share(2.0, 1_800_000_000_000, 3.0) == 1.0
+    assert (
+        prices.cost_of_share(None, 1) is prices.cost_of_share(1.0, None) is prices.cost_of_share(1.0, 1, None) is None
+    )

@@ -23,7 +23,7 @@ from typing import Any
 
 from ..lake.session import Row, Session
 from ..model import hosts
-from ..prices import Price, Prices
+from ..prices import Price, Prices, cost_of_share
 from . import use
 from .losses import Loss
 from .period import Period
@@ -93,8 +93,7 @@ class HostHour:
     @property
     def cost(self) -> float | None:
         """Money for the hour: the host's price, whatever it did; None: unknown."""
-        price = self.host.price_per_hour
-        return None if price is None else price * self.length_us / 3.6e9
+        return cost_of_share(self.host.price_per_hour, self.length_us * 1000)
 
 
 def read_hosts(session: Session, period: Period, prices: Prices) -> tuple[list[Host], list[str]]:

@@ -7,6 +7,7 @@ import dataclasses
 from typing import Any
 
 from ..lake.session import Row, Session
+from ..prices import cost_of_share, larger_share
 from .attribution import Host, HostHour
 from .losses import Loss
 from .period import HOUR_US, Period
@@ -74,9 +75,7 @@ class Scene:
     def money(self, host_id: str, us: float, share: float = 1.0) -> float | None:
         """What a share of a host cost for a time; None: its price is unknown."""
         host = self.hosts.get(host_id)
-        if host is None or host.price_per_hour is None:
-            return None
-        return host.price_per_hour * us / 3.6e9 * min(1.0, share)
+        return cost_of_share(host.price_per_hour, us * 1000, share) if host else None
 
     def finding(
         self,
@@ -101,11 +100,11 @@ class Scene:
         )  # fmt: skip
 
     def share(self, host_id: str, cores: float | None, memory_bytes: float | None) -> float:
-        """The part of a host that so many cores and so much memory are: the larger of the two (see tune's Cost)."""
+        """The part of a host that so many cores and so much memory are: the larger of the two."""
         host = self.hosts.get(host_id)
         if host is None:
             return 0.0
-        return min(1.0, max((cores or 0.0) / host.cpus, (memory_bytes or 0.0) / max(1, host.memory_bytes)))
+        return larger_share((cores, host.cpus), (memory_bytes, host.memory_bytes)) or 0.0
 
     def away(self, host_id: str) -> list[Loss]:
         """The times in which nobody watched a host."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each run, pipeline, task, tool, sample, container, user or tag used, asked for and left unused.
 
-Money of a group on a host in an hour, as in tune's Cost: used = price * the larger of its shares of the
-host's CPU time and memory time; reserved = the same of what was asked for, where that is known; wasted =
-reserved less used, not below 0. Two groups' larger shares may be of different things, so that the money of
-groups does not add up to the host's; the money of the classes of host time does.
+Money of a group on a host in an hour, by the formula of prices.py: used, of its shares of the host's CPU time and
+memory time; reserved, of what was requested, where that is known; wasted = reserved less used, not below 0. The money
+of groups does not add up to the host's; the money of the classes of host time does.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import dataclasses
 from collections import defaultdict
 
 from ..lake.session import Row, Session
+from ..prices import larger_share
 from . import use
 from .attribution import CLASSES, HostHour
 from .period import Period
@@ -93,9 +93,7 @@ def find(session: Session, period: Period, hours: list[HostHour], by: str) -> li
 
 
 def _share(hour: HostHour, cpu_ns: float, memory: float) -> float:
-    cpu_share = cpu_ns / hour.capacity if hour.capacity else 0.0
-    memory_share = memory / hour.memory_capacity if hour.memory_capacity else 0.0
-    return min(1.0, max(cpu_share, memory_share))
+    return min(1.0, larger_share((cpu_ns, hour.capacity), (memory, hour.memory_capacity)) or 0.0)
 
 
 @dataclasses.dataclass

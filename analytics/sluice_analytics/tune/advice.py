@@ -8,7 +8,7 @@ import statistics
 from typing import Any
 
 from .. import units
-from ..prices import Price, Prices
+from ..prices import HOUR_NS, Price, Prices, cost_of_share, larger_share
 from . import money, sizes
 from .evidence import BY_DESCENT, Execution, Kind
 from .percentiles import variation
@@ -203,7 +203,8 @@ def _place_cost(row: Price, cpus: float, memory: float) -> float | None:
     """Money an hour for so many CPUs and bytes on such a machine; None: it is too small, or its shape unknown."""
     if not row.vcpu or not row.mem_gib or cpus > row.vcpu or memory > row.mem_gib * (1 << 30):
         return None
-    return row.per_hour * max(cpus / row.vcpu, memory / (row.mem_gib * (1 << 30)))
+    share = larger_share((cpus, row.vcpu), (memory, row.mem_gib * (1 << 30)))
+    return cost_of_share(row.per_hour, HOUR_NS, share)
 
 
 def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: Prices) -> Recommendation | None:

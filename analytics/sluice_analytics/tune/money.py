@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run's hosts are, and what a part of one costs and was asked for.
+"""What a run's hosts are, and what a part of one costs and was requested.
 
-Cost of a piece of work on a host with a price an hour: price * hours * share, and the share is
-  used:     the larger of CPU time / (wall * CPUs) and resident byte-seconds / (wall * memory);
-  reserved: the larger of requested CPUs / CPUs and requested memory / memory.
-A share is at most 1. Both are published, for they answer different questions, and the parts of a run do
-not add up to it: the larger of two sums is not the sum of the larger ones.
+prices.py has the formula of costs. The shares of a piece of work on a host are
+  used:     CPU time / (wall * CPUs) and resident byte-seconds / (wall * memory);
+  reserved: requested CPUs / CPUs and requested memory / memory.
+Both costs are published, for they answer different questions.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..lake.session import Row, Scope, Session
-from ..prices import Prices
+from ..prices import Prices, cost_of_share, larger_share
 from .run_report import Cost, Efficiency
-
-_HOUR_NS = 3_600_000_000_000
 
 
 @dataclasses.dataclass
@@ -91,26 +88,18 @@ def used_cost(host: Host | None, cpu_ns: int | None, byte_ns: float | None) -> f
 
     A host's CPU share is cpu_ns / cpus, in nanoseconds of the whole host: wall time cancels out.
     """
-    if host is None or host.price_per_hour is None:
+    if host is None:
         return None
-    parts = []
-    if cpu_ns is not None and host.cpus:
-        parts.append(cpu_ns / host.cpus)
-    if byte_ns is not None and host.memory_bytes:
-        parts.append(byte_ns / host.memory_bytes)
-    return host.price_per_hour * max(parts) / _HOUR_NS if parts else None
+    whole_host_ns = larger_share((cpu_ns, host.cpus), (byte_ns, host.memory_bytes))
+    return cost_of_share(host.price_per_hour, whole_host_ns)
 
 
 def reserved_cost(host: Host | None, wall_ns: int | None, cpus: float | None, memory: int | None) -> float | None:
     """Price * wall time * the larger share of requested CPUs and memory; None where nothing was requested."""
-    if host is None or host.price_per_hour is None or wall_ns is None:
+    if host is None:
         return None
-    parts = []
-    if cpus and host.cpus:
-        parts.append(cpus / host.cpus)
-    if memory and host.memory_bytes:
-        parts.append(memory / host.memory_bytes)
-    return host.price_per_hour * wall_ns / _HOUR_NS * min(1.0, max(parts)) if parts else None
+    share = larger_share((cpus or None, host.cpus), (memory or None, host.memory_bytes))
+    return cost_of_share(host.price_per_hour, wall_ns, share)
 
 
 def add(costs: list[float | None]) -> float | None:
