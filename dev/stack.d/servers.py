@@ -40,6 +40,16 @@ PORTS = {"plaintext": 0, "controller": 1, "sasl_ssl": 2, "mtls": 3, "ssl": 4, "r
          "proxied": 7, "proxy": 8, "sasl_plaintext": 9}
 PORT_COUNT = 10
 
+# What a stack may have, and what it has by default.
+OPTIONS = {
+    "kafka": KAFKAS[0],
+    "tls": False,  # also the listeners with TLS and SASL, and certificates
+    "registry_storage": "memory",  # gone with the registry; "kafka": in topics of the broker, ids survive a restart
+    "partitions": 3,
+    "with_proxied": False,  # also a listener whose clients go through a proxy
+    "authorizer": False,  # rights by ACLs; plain clients have all, and so has everyone where nothing has an ACL
+}
+
 # Small and quick to start; the long-lived optimizer would cost more than it saves here.
 JVM = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
 
@@ -358,15 +368,17 @@ class Servers:
             f.write("\n")
         os.rename(self.path("stack.json.new"), self.path("stack.json"))
 
-    def configure(self, ports, kafka="4.3.0", tls=False, registry_storage="memory", partitions=3, with_proxied=False,
-                  authorizer=False):
+    def configure(self, ports, **options):
         """
-        A new stack: what was in the directory is gone. ports: by the names of PORTS. registry_storage: memory
-        (gone with the registry) or kafka (topics of the broker: ids survive a restart). authorizer: rights by ACLs;
-        plain clients have all, and so has everybody where nothing has an ACL.
+        A new stack; what was in the directory is removed. ports: by the names of PORTS. options: those of OPTIONS
+        that differ.
         """
-        if kafka not in KAFKAS:
-            raise StackError(f"no Kafka {kafka} here; there are {' and '.join(KAFKAS)}")
+        unknown = options.keys() - OPTIONS.keys()
+        if unknown:
+            raise TypeError(f"no option of a stack: {', '.join(sorted(unknown))}")
+        options = OPTIONS | options
+        if options["kafka"] not in KAFKAS:
+            raise StackError(f"no Kafka {options['kafka']} here; there are {' and '.join(KAFKAS)}")
         if self.broker_pid() or self.registry_pid():
             raise StackError(f"{self.at} is running; dev/stack down --dir {self.at} ends it")
         for old in ("data", "certs", "tmp", "broker.log", "registry.log", "server.properties", "stack.json"):
@@ -376,11 +388,9 @@ class Servers:
             elif os.path.exists(old):
                 os.unlink(old)
         os.makedirs(self.at, exist_ok=True)
-        self.state = {"kafka": kafka, "ports": dict(ports), "tls": tls, "registry_storage": registry_storage,
-                      "partitions": partitions, "with_proxied": with_proxied, "authorizer": authorizer,
-                      "cluster_id": new_cluster_id()}
+        self.state = options | {"ports": dict(ports), "cluster_id": new_cluster_id()}
         self._save()
-        if tls:
+        if options["tls"]:
             make_certificates(self.path("certs"))
 
     # --- the broker ---

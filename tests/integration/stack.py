@@ -138,15 +138,12 @@ class Clients:
 
 class Stack(Clients):
     """
-    kafka: one of servers.KAFKAS. tls: also the listeners with TLS and SASL. authorizer: with ACLs.
-    registry_storage "kafka": ids survive a restart of the registry. proxied: clients of proxied_brokers and
-    proxied_registry_url go through broker_proxy and registry_proxy, also after they have read the broker's own
-    address from its metadata.
+    registry: with one. proxied: clients of proxied_brokers and proxied_registry_url go through broker_proxy and
+    registry_proxy, also after they have read the broker's own address from its metadata. options: servers.OPTIONS.
     Without `with`: up() and, whatever happens, close(). at: a folder to keep; else a temporary one is removed.
     """
 
-    def __init__(self, kafka="4.3.0", tls=False, registry=True, registry_storage="memory", partitions=3,
-                 proxied=False, at=None, authorizer=False):
+    def __init__(self, registry=True, proxied=False, at=None, **options):
         self._with_registry = registry
         self._keep = at is not None
         self.ports = Ports()
@@ -156,9 +153,8 @@ class Stack(Clients):
         self.servers = Servers(self.at)
         self._guard = self._start_guard()
         try:
-            self.servers.configure({name: self.ports.base + n for name, n in PORTS.items()}, kafka=kafka, tls=tls,
-                                   registry_storage=registry_storage, partitions=partitions, with_proxied=proxied,
-                                   authorizer=authorizer)
+            self.servers.configure({name: self.ports.base + n for name, n in PORTS.items()},
+                                   with_proxied=proxied, **options)
             if proxied:
                 self.broker_proxy = Proxy(self.servers.port("proxied"), self.servers.port("proxy"))
                 self.registry_proxy = Proxy(self.servers.port("registry"), self.ports.spare())

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a lake held to what truth said: every rule, and how far a figure may be from the kernel's own."""
 import collections
+import dataclasses
 import math
 import os
 import platform
 import re
 
 import harness
-from truth_told import CPU, FAULTS, IO, SWITCHES, Process
+from truth_told import CPU, FAULTS, IO, SWITCHES, Process, Truth
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
@@ -61,22 +62,29 @@ def undeleted(path):
     return re.sub(rb" \(deleted\)$", b"", path) if path is not None else None
 
 
+@dataclasses.dataclass
 class Check:
-    def __init__(self, truth, topics, doctor, extra_us, is_host_wide=False, is_ordinary=False, stolen_us=0, kills=0):
-        self.truth, self.topics = truth, topics
-        self.is_ordinary = is_ordinary  # the kernel runs every program
-        self.kills = kills  # of the agent: each time perhaps an end that it had not told of
-        self.stolen_us = stolen_us  # from all CPUs of this machine, meanwhile
-        self.is_host_wide = is_host_wide  # other programs are there too, and no run
+    """The comparison of one lake's records (topics) with what truth reported, and the conditions of the recording."""
+
+    truth: Truth
+    topics: dict
+    doctor: dict  # of `sluice doctor --json`
+    extra_us: float  # added to tolerances of CPU time
+    _: dataclasses.KW_ONLY
+    is_host_wide: bool = False  # other programs are recorded too, and no run
+    is_ordinary: bool = False  # the kernel runs every BPF program
+    stolen_us: int = 0  # taken by hypervisors from all CPUs of this machine meanwhile
+    kills: int = 0  # of the agent: each may cost one end that it had not reported
+
+    def __post_init__(self):
         self.mismatches = []
-        self.extra_us = extra_us
         self.ends_emulated = 0
-        self.skipped_max = self.most(SKIPPED_EMULATED_MAX if extra_us else SKIPPED_MAX)
-        self.made_up = harness.events_counted(topics, "end_synthesized")
-        self.skipped = sum(n for _, reason, n in harness.losses(topics) if reason == "skipped")
+        self.skipped_max = self.most(SKIPPED_EMULATED_MAX if self.extra_us else SKIPPED_MAX)
+        self.made_up = harness.events_counted(self.topics, "end_synthesized")
+        self.skipped = sum(n for _, reason, n in harness.losses(self.topics) if reason == "skipped")
         self.worst = collections.Counter()  # largest error seen, by quantity
-        self.unknown = {}  # field: why this kernel cannot tell it
-        for s in doctor["signals"]:
+        self.unknown = {}  # field: the missing signal for which this kernel leaves it null
+        for s in self.doctor["signals"]:
             if s["state"] == "missing":
                 for field in NULL_WITHOUT[s["name"]]:
                     self.unknown[field] = s["name"]
