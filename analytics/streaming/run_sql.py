@@ -3,9 +3,10 @@
 """Runs Flink SQL over sluice's topics: the files of flink/, or your own.
 
 A file finds the topics as tables (sources.py) and may use ${NAME} for what --set gives and for: brokers,
-registry, prefix, warehouse, late; sink.NAME (what stands in WITH of a result, by --sink); columns.TOPIC and
-ddl.TOPIC (columns.py as a list and as a declaration). All INSERTs of all files are one job. Beyond Flink's
-SQL there is one statement: PARTITION catalog.namespace.table BY DAY(column).
+registry, prefix, warehouse, late; sink.NAME (the options in WITH of a result, by --sink); columns.TOPIC and
+ddl.TOPIC (columns.py as a list and as a declaration). A statement with ${topic} is executed once for each topic of
+columns.py, with the topic's name in its place, also inside another variable: ${columns.${topic}}. All INSERTs of all
+files are one job. Beyond Flink's SQL there is one statement: PARTITION catalog.namespace.table BY DAY(column).
 """
 
 from __future__ import annotations
@@ -92,6 +93,11 @@ def split(text: str) -> Iterator[str]:
             statement += token
     if statement.strip():
         yield statement.strip()
+
+
+def of_each_topic(statement: str) -> list[str]:
+    """A statement with ${topic} once for each topic; any other as it is."""
+    return [statement.replace("${topic}", t) for t in COLUMNS] if "${topic}" in statement else [statement]
 
 
 def fill(text: str, variables: dict[str, str], path: str) -> str:
@@ -224,7 +230,13 @@ def main(argv: list[str]) -> int:
         variables[f"columns.{topic}"] = ", ".join(f"`{c.name}`" for c in columns)
         variables[f"ddl.{topic}"] = ", ".join(f"`{c.name}` {sources.sql_type(c.type)}" for c in columns)
     known = _Sinks(variables | pairs("--set", args.set), args, kafka)
-    todo = [s for path, text in texts.items() for s in split(fill(text, known, path)) if s]
+    todo = [
+        fill(statement, known, path)
+        for path, text in texts.items()
+        for template in split(text)
+        if template
+        for statement in of_each_topic(template)
+    ]
 
     source = kafka | start(args.start) | ({"scan.bounded.mode": "latest-offset"} if args.bounded else {})
     flink = environment(args)

@@ -115,6 +115,14 @@ def test_variables() -> None:
         run_sql.fill("${warehouse}", {}, "f.sql")
 
 
+def test_a_statement_with_topic_is_one_of_each() -> None:
+    assert run_sql.of_each_topic("SELECT 1") == ["SELECT 1"]
+    made = run_sql.of_each_topic("INSERT INTO x.`${topic}` SELECT ${columns.${topic}} FROM `${topic}`")
+    assert len(made) == len(COLUMNS)
+    columns = {f"columns.{t}": f"`{t}_id`" for t in COLUMNS}
+    assert run_sql.fill(made[0], columns, "f.sql") == "INSERT INTO x.`program` SELECT `program_id` FROM `program`"
+
+
 def test_newest_checkpoint_is_the_last_whole_one(tmp_path: pathlib.Path) -> None:
     url = run_sql.absolute(str(tmp_path))
     assert run_sql.newest_checkpoint(url) is None

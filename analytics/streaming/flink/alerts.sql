@@ -32,7 +32,8 @@ SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.
 FROM finding;
 
 -- Of each run that ended badly, with findings or without: an older agent makes none.
-INSERT INTO alerts
+INSERT INTO alerts (`time`, kind, severity, message, host_id, host_name, run_id, pipeline, task_id, task, sample,
+  exit_code, exit_signal, agent_id, topic, seq)
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''),
   CASE WHEN exit_signal IS NOT NULL THEN 'RUN_KILLED' ELSE 'RUN_FAILED' END, 'ERROR',
   'Run ' || COALESCE(pipeline, name, run_id)
@@ -45,22 +46,20 @@ SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.
         WHEN 25 THEN 'SIGXFSZ' ELSE 'signal ' || CAST(exit_signal AS STRING) END
     ELSE ' failed with exit code ' || CAST(exit_code AS STRING) END
   || '.',
-  host_id, host_name, run_id, pipeline, task_id, task, sample, CAST(NULL AS STRING), CAST(NULL AS STRING),
-  exit_code, exit_signal, agent_id, '${prefix}sluice.run', seq
+  host_id, host_name, run_id, pipeline, task_id, task, sample, exit_code, exit_signal,
+  agent_id, '${prefix}sluice.run', seq
 FROM run
 WHERE phase = 'END' AND (exit_code <> 0 OR exit_signal IS NOT NULL);
 
-INSERT INTO alerts
+INSERT INTO alerts (`time`, kind, severity, message, host_id, host_name, run_id, pipeline, task_id, task, sample,
+  agent_id, topic, seq)
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), 'AGENT_GAP', 'WARNING',
   'Nobody watched ' || host_name || ' for ' || CAST(interval_ns / 1000000000 AS STRING) || ' s before that.',
-  host_id, host_name, run_id, pipeline, task_id, task, sample, CAST(NULL AS STRING), CAST(NULL AS STRING),
-  CAST(NULL AS BIGINT), CAST(NULL AS BIGINT), agent_id, '${prefix}sluice.agent', seq
+  host_id, host_name, run_id, pipeline, task_id, task, sample, agent_id, '${prefix}sluice.agent', seq
 FROM agent WHERE event = 'GAP';
 
-INSERT INTO alerts
+INSERT INTO alerts (`time`, kind, severity, message, host_id, host_name, agent_id, topic, seq)
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), 'AGENT_LOSS', 'WARNING',
   'The agent on ' || host_name || ' lost ' || CAST(lost_now AS STRING) || ' events at ' || place || ': ' || reason || '.',
-  host_id, host_name, CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS STRING),
-  CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS STRING), CAST(NULL AS BIGINT), CAST(NULL AS BIGINT),
-  agent_id, '${prefix}sluice.agent', seq
+  host_id, host_name, agent_id, '${prefix}sluice.agent', seq
 FROM losses WHERE lost_now > 0;
