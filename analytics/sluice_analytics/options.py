@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .errors import UserError
+from .units import parse_duration_us
 
 
 def pairs(option: str, texts: Iterable[str], mend: str = "") -> dict[str, str]:
@@ -17,3 +18,11 @@ def pairs(option: str, texts: Iterable[str], mend: str = "") -> dict[str, str]:
             raise UserError(f"{option} {text}: is no KEY=VALUE", mend)
         found[key.strip()] = value.strip()
     return found
+
+
+def duration_us(option: str, text: str) -> int:
+    """A duration such as 7d in microseconds. UserError names the option."""
+    try:
+        return parse_duration_us(text)
+    except ValueError as e:
+        raise UserError(f"{option}: {e}") from e

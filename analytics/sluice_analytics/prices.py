@@ -39,6 +39,11 @@ def cost_of_share(per_hour: float | None, ns: float | None, share: float | None 
     return per_hour * ns / HOUR_NS * min(1.0, share)
 
 
+def add(costs: list[float | None]) -> float | None:
+    """The sum; None as soon as one part is unknown, since half a sum would be read as the whole."""
+    return sum(c for c in costs if c is not None) if costs and None not in costs else None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Price:
     """One row: money an hour, and the shape of that machine where the row has it."""

@@ -8,6 +8,9 @@ DASH = "-"
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
+# Written here, since rich.filesize has decimal units alone, and no library of ours writes durations so short.
+
+
 def size(n: float | None) -> str:
     """Bytes with a binary unit and two or three digits: 1536 -> '1.5 KiB'."""
     if n is None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import layout
 
+from sluice_analytics.lake.registry import without_logical_types
+
 try:
     from pyspark.sql.types import ArrayType, DataType, MapType, StructType, _parse_datatype_string
 except ModuleNotFoundError:
@@ -128,4 +130,4 @@ def missing(have: DataType, want: DataType, path: str) -> Iterator[tuple[str, Da
 
 def reader_text(schema: dict[str, Any]) -> str:
     """A schema for from_avro."""
-    return json.dumps(layout.without_logical_types(schema))
+    return json.dumps(without_logical_types(schema))

@@ -106,20 +106,3 @@ def resolve(kind: Any, named: dict[str, Any]) -> Any:
             kind = kind["type"]
         else:
             return kind
-
-
-def without_logical_types(schema: Any) -> Any:
-    """The same schema, whose times are the integers that they are on the wire, and without docs."""
-    if isinstance(schema, list):
-        return [without_logical_types(s) for s in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: [f | {"type": without_logical_types(f["type"])} for f in value]
-        if key == "fields"
-        else without_logical_types(value)
-        if key in ("type", "items", "values")
-        else value
-        for key, value in schema.items()
-        if key not in ("logicalType", "doc")
-    }

@@ -18,7 +18,8 @@ import layout
 
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS, Column
-from sluice_analytics.lake.registry import Registry
+from sluice_analytics.lake.registry import Registry, without_logical_types
+from sluice_analytics.lake.sql import literal
 
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "schemas", "avro")
 _PLAIN = {
@@ -77,7 +78,7 @@ def reader_schema(topic: str, schema: dict[str, Any]) -> dict[str, Any]:
             at = at.setdefault(name, {})
         for name in re.findall(r"(\w+): ", column.type):
             at.setdefault(name, {})
-    plain = layout.without_logical_types(schema)
+    plain = without_logical_types(schema)
     pruned: dict[str, Any] = _prune(plain, wanted, layout.named_types(plain), set())
     return pruned
 
@@ -130,11 +131,6 @@ def _paths(record: dict[str, Any], named: dict[str, Any], at: str = "") -> set[s
         if isinstance(kind, dict) and kind["type"] == "record":
             found |= _paths(kind, named, path + ".")
     return found
-
-
-def literal(text: str) -> str:
-    """A string as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def options(values: dict[str, str]) -> str:

@@ -16,7 +16,7 @@ import pytest
 
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
-from sluice_analytics.lake.registry import Registry
+from sluice_analytics.lake.registry import Registry, without_logical_types
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "streaming"))
 
@@ -83,7 +83,7 @@ def test_flinks_schema_reads_what_agents_write(topic: str, tmp_path: pathlib.Pat
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), record)
     out.seek(0)
-    plain = fastavro.parse_schema(layout.without_logical_types(schema))
+    plain = fastavro.parse_schema(without_logical_types(schema))
     read = fastavro.schemaless_reader(out, plain, fastavro.parse_schema(pruned))
     for column in sources.columns_of(topic):
         value, expected = read, record

@@ -17,6 +17,7 @@ from ..errors import NotFound, UserError
 from ..lake import files
 from ..lake.columns import COLUMNS
 from ..lake.open import DEFAULT_LAKES, folder_of
+from ..options import duration_us
 from ..report.document import Column, Document, Table
 from . import common
 
@@ -232,10 +233,7 @@ def _retain(args: argparse.Namespace) -> int:
 
 
 def _keep(option: str, text: str) -> int:
-    try:
-        value = units.parse_duration_us(text)
-    except ValueError as e:
-        raise UserError(f"{option}: {e}") from e
+    value = duration_us(option, text)
     if value < _DAY_US:
         raise UserError(f"{option} {text}: a lake is kept by days", "write 1d or more")
     return value

@@ -7,9 +7,10 @@ import argparse
 import dataclasses
 from collections.abc import Callable
 
-from .. import prices, units
+from .. import prices
 from ..errors import UserError
 from ..lake import open as lake
+from ..options import duration_us
 from ..sweep import grouping, period
 from ..sweep.thresholds import Thresholds
 from . import common
@@ -73,13 +74,6 @@ def _number(option: str, text: str, most: float) -> float:
     return value
 
 
-def _duration(option: str, text: str) -> int:
-    try:
-        return units.parse_duration_us(text)
-    except ValueError as e:
-        raise UserError(f"{option}: {e}") from e
-
-
 def _limits(args: argparse.Namespace) -> Thresholds:
     given: dict[str, float | int] = {}
 
@@ -89,8 +83,8 @@ def _limits(args: argparse.Namespace) -> Thresholds:
             given[name] = read(option, text)
 
     take("--idle-cores", "idle_cores", lambda o, t: _number(o, t, 1024))
-    take("--least", "least_us", _duration)
-    take("--after-run", "after_run_us", _duration)
+    take("--least", "least_us", duration_us)
+    take("--after-run", "after_run_us", duration_us)
     take("--busy-share", "busy_share", lambda o, t: _number(o, t, 1))
     take("--oversized-share", "oversized_share", lambda o, t: _number(o, t, 1))
     return dataclasses.replace(Thresholds(), **given)  # type: ignore[arg-type]

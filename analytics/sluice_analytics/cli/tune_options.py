@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import argparse
 
-from .. import prices, units
-from ..errors import UserError
+from .. import prices
+from ..options import duration_us
 from ..prices import Prices
 from ..tune import find
 
@@ -20,12 +20,7 @@ def positive(text: str) -> int:
 
 def since(text: str | None) -> int | None:
     """--since as microseconds UTC; UserError says what is allowed."""
-    if text is None:
-        return None
-    try:
-        return find.now() - units.parse_duration_us(text)
-    except ValueError as e:
-        raise UserError(f"--since: {e}") from e
+    return None if text is None else find.now() - duration_us("--since", text)
 
 
 def add_run_choice(parser: argparse.ArgumentParser, default: int) -> None:

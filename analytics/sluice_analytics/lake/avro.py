@@ -13,17 +13,9 @@ import fastavro
 from ..errors import UserError
 from .columns import Column
 from .files import MOVE
+from .registry import without_logical_types
 
 Record = dict[str, Any]
-
-
-def without_logical_types(schema: Any) -> Any:
-    """A schema whose times are the integers that they are in the records."""
-    if isinstance(schema, list):
-        return [without_logical_types(s) for s in schema]
-    if isinstance(schema, dict):
-        return {key: without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
-    return schema
 
 
 def parsed(text: str) -> Any:

@@ -28,6 +28,7 @@ from .session import Scope
 from .stage import Part
 
 MANIFEST = "manifest.json"
+TRIES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,3 +122,23 @@ def parts_of(lake: str, topic: str, scope: Scope) -> tuple[frozenset[str], list[
     days = days_in(lake, topic, scope)
     covered = frozenset(path for day in days for path in day.covered())
     return covered, [path for day in days for path in day.parquet]
+
+
+def files_in(
+    lake: str, topic: str, scope: Scope, headers: files.Headers
+) -> tuple[list[Day], list[files.File], list[files.OpenFile]]:
+    """Compacted days, finished and open Avro files of one moment, while an agent writes and sluice-lake compacts."""
+    for _ in range(TRIES):
+        days = days_in(lake, topic, scope)
+        covered = frozenset(path for day in days for path in day.covered())
+        # Open files first: one that is renamed in between is found twice, not never.
+        opened = files.open_files(lake, topic, scope)
+        finished = files.avro_files(lake, topic, scope, covered, headers)
+        if days_in(lake, topic, scope) == days:
+            return days, finished, opened
+    raise changes_too_fast(lake)
+
+
+def changes_too_fast(lake: str) -> UserError:
+    """The error of who still saw files change after TRIES attempts."""
+    return UserError(f"{lake}: its files change faster than they can be read", "try again")

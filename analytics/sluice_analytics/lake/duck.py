@@ -24,11 +24,10 @@ import ibis.expr.types as ir
 from ..errors import UserError
 from . import compact, files
 from .columns import COLUMNS, Column, schema
-from .session import ALL, Row, Scope
+from .session import ALL, Row, Scope, Session
 from .sql import literal, quoted, where
 from .stage import SQL_TYPES, Part, Stage, paths_list
 
-_TRIES = 4
 _MUCH_AVRO = 2_000_000
 
 
@@ -89,7 +88,7 @@ def view(backend: Any, name: str, kinds: Any) -> ir.Table:
     return table
 
 
-class DuckSession:
+class DuckSession(Session):
     """A Session over a folder of files. See session.Session."""
 
     engine = "duckdb"
@@ -142,12 +141,6 @@ class DuckSession:
         self._con.close()
         self._stage.close()
 
-    def __enter__(self) -> DuckSession:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
     def select(self, topic: str, scope: Scope) -> str:
         """The records of a topic in a scope, each once, as SQL with the columns of columns.py."""
         days, parts = self._look(topic, scope)
@@ -167,14 +160,8 @@ class DuckSession:
 
     def _look(self, topic: str, scope: Scope) -> tuple[list[compact.Day], list[Part]]:
         """What is there, at one moment, though an agent writes and sluice-lake compacts meanwhile."""
-        for _ in range(_TRIES):
-            days = compact.days_in(self.source, topic, scope)
-            covered = frozenset(path for day in days for path in day.covered())
-            # Open files first: one that gets its name in between is found twice, not never.
-            opened = files.open_files(self.source, topic, scope)
-            finished = files.avro_files(self.source, topic, scope, covered, self._stage.headers)
-            if compact.days_in(self.source, topic, scope) != days:
-                continue
+        for _ in range(compact.TRIES):
+            days, finished, opened = compact.files_in(self.source, topic, scope, self._stage.headers)
             try:
                 parts = self._stage.parts(topic, finished, opened)
             except FileNotFoundError:
@@ -185,7 +172,7 @@ class DuckSession:
                     "`sluice-lake compact` makes closed days fast"
                 )
             return days, parts
-        raise UserError(f"{self.source}: its files change faster than they can be read", "try again")
+        raise compact.changes_too_fast(self.source)
 
     @contextlib.contextmanager
     def _errors(self) -> Any:

@@ -101,8 +101,8 @@ def folder(path: str) -> list[os.DirEntry[str]]:
         raise UserError(f"{path}: {e.strerror}", "read the lake as its owner or as root") from e
 
 
-# Headers and blocks are read by hand: fastavro takes 25 ms to load, reads all that it walks over, and does not say
-# at which byte a file is damaged; DuckDB's reader says nothing at all of that.
+# Headers and blocks are parsed here: fastavro takes 25 ms to load, reads all data that it passes, and does not report
+# at which byte a file is damaged; DuckDB's reader does not report damage at all.
 
 
 def _varint(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:

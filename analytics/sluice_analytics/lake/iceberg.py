@@ -76,7 +76,7 @@ def metadata_of(folder: str) -> str | None:
     return os.path.join(at, max(found)[1]) if found else None
 
 
-class IcebergSession:
+class IcebergSession(Session):
     """A Session over Iceberg tables, on DuckDB. See session.Session."""
 
     engine = "duckdb"
@@ -145,12 +145,6 @@ class IcebergSession:
         """Ends the connection."""
         self._con.close()
         shutil.rmtree(self._room, ignore_errors=True)
-
-    def __enter__(self) -> IcebergSession:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _metadata(self, topic: str) -> str | None:
         if self._catalog is None:

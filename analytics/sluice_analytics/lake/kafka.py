@@ -95,7 +95,7 @@ class _Files:
         self._buffered = 0
 
 
-class KafkaSession:
+class KafkaSession(Session):
     """A Session over the topics of a Kafka cluster, on an engine of this machine. See session.Session.
 
     over: makes the session that reads the temporary lake, such as a DuckSession.
@@ -154,12 +154,6 @@ class KafkaSession:
         self._session.close()
         self._consumer.close()
         shutil.rmtree(self._lake, ignore_errors=True)
-
-    def __enter__(self) -> KafkaSession:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _connect(self, properties: dict[str, str]) -> Any:
         try:

@@ -13,7 +13,6 @@ from . import avro, compact, files
 from .columns import SCHEMA_VERSION
 from .session import Scope
 
-_TRIES = 4
 _numbers = itertools.count()
 
 
@@ -32,16 +31,7 @@ def look(lake: str, topic: str, scope: Scope, copies: str | None) -> Found:
     copies: a folder for copies of the whole blocks of files that are being written; None: these are left out.
     """
     headers = files.Headers()
-    for _ in range(_TRIES):
-        days = compact.days_in(lake, topic, scope)
-        covered = frozenset(path for day in days for path in day.covered())
-        # Open files first: one that gets its name in between is found twice, not never.
-        opened = files.open_files(lake, topic, scope)
-        finished = files.avro_files(lake, topic, scope, covered, headers)
-        if compact.days_in(lake, topic, scope) == days:
-            break
-    else:
-        raise UserError(f"{lake}: its files change faster than they can be read", "try again")
+    days, finished, opened = compact.files_in(lake, topic, scope, headers)
     warnings = []
     if opened and copies is None:
         warnings.append(f"{lake}: files that are being written are not read by a cluster")

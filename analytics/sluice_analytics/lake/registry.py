@@ -16,6 +16,27 @@ from ..errors import UserError
 _TIMEOUT_S = 10.0
 
 
+def without_logical_types(schema: Any) -> Any:
+    """An Avro schema whose times are the integers of Avro's binary encoding; also without docs."""
+    if isinstance(schema, list):
+        return [without_logical_types(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: [f | {"type": without_logical_types(f["type"])} for f in value]
+        if key == "fields"
+        else without_logical_types(value)
+        if key in ("type", "items", "values")
+        else value
+        for key, value in schema.items()
+        if key not in ("logicalType", "doc")
+    }
+
+
+# By urllib: the client in confluent-kafka needs five more packages (httpx2, authlib, attrs, cachetools, certifi) for
+# two requests.
+
+
 class Registry:
     """One registry. Schemas never change under their id, so each is asked for once.
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 if TYPE_CHECKING:  # Ibis takes 0.3 s to load, and options are read without it
     import ibis.expr.types as ir
@@ -33,7 +33,10 @@ LATE_US = 3_600_000_000
 
 
 class Session(Protocol):
-    """A lake and the engine that reads it. close() ends what open() began; use it as a context manager."""
+    """A lake and the engine that reads it. close() ends what open() began; use it as a context manager.
+
+    Its classes inherit from it, for the context manager.
+    """
 
     engine: str
     """duckdb or spark"""
@@ -66,9 +69,11 @@ class Session(Protocol):
         """Ends the engine."""
         ...
 
-    def __enter__(self) -> Session: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exc: object) -> None: ...
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
 
 @runtime_checkable

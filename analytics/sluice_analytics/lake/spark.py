@@ -19,7 +19,7 @@ import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import ibis
 import ibis.expr.types as ir
@@ -29,7 +29,7 @@ from ..options import pairs
 from . import files
 from .columns import COLUMNS, Column
 from .listing import look
-from .session import ALL, Row, Scope
+from .session import ALL, Row, Scope, Session
 
 JARS = "SLUICE_SPARK_JARS"
 """Environment: a folder of jars, or jars with colons between, instead of the environment's own jars/."""
@@ -168,7 +168,7 @@ def reason(e: BaseException) -> str:
     return (said or lines or [type(e).__name__])[0]
 
 
-class SparkTables:
+class SparkTables(Session):
     """What sessions on Spark share; frame() says where records are. See session.Session."""
 
     engine = "spark"
@@ -225,12 +225,6 @@ class SparkTables:
     def close(self) -> None:
         """Ends Spark, where it was started here."""
         self._engine.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _explain(self, e: Exception) -> Exception:
         return explain(e, self.source)

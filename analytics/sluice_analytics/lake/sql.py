@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL as DuckDB writes it."""
+"""SQL as DuckDB writes it.
+
+A prepared statement has parameters neither for names nor in CREATE VIEW and LOAD, so that values are written into the
+text, in one way everywhere.
+"""
 
 from __future__ import annotations
 

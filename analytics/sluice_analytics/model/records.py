@@ -72,6 +72,12 @@ def runs(session: Session, scope: Scope = ALL) -> ir.Table:
     return _last(session.table("run", scope), "run_id", "host_id")
 
 
+def failed(t: ir.Table) -> ir.BooleanValue:
+    """Whether a program, task or run ended by a signal or with a code other than 0, as the agent counts it."""
+    is_failed: ir.BooleanValue = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
+    return is_failed
+
+
 def run_scope(session: Session, run_id: str) -> Scope:
     """The scope of all records of one run, from its own records: engines then read its days alone.
 

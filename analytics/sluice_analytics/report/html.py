@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..tune.run import NO_TASK, SHARES
-from ..tune.run_report import UNNAMED, ProgramRow, Resources, RunReport, TaskRow, by_reason
+from ..tune.run_report import UNNAMED, ProgramRow, Resources, RunReport, TaskRow, by_reason, ended_badly
 from . import plots
 
 PROGRAMS = 5_000
@@ -118,17 +118,13 @@ class _Texts:
         return self._at[text]
 
 
-def _failed(exit_code: int | None, exit_signal: int | None) -> bool:
-    return exit_signal is not None or (exit_code is not None and exit_code != 0)
-
-
 def _programs(report: RunReport) -> list[ProgramRow]:
     """Those to list, by start: what a failure names, what failed, then the longest."""
     named = {i for f in report.failures for i in (f.program_id, *f.chain, *f.victims)}
 
     def rank(p: ProgramRow) -> tuple[bool, bool, int]:
         wall = (p.end_time if p.end_time is not None else report.last_time) - p.start_time
-        return (p.program_id not in named, not (_failed(p.exit_code, p.exit_signal) or p.oom_killed), -wall)
+        return (p.program_id not in named, not (ended_badly(p.exit_code, p.exit_signal) or p.oom_killed), -wall)
 
     return sorted(sorted(report.programs, key=rank)[:PROGRAMS], key=lambda p: (p.start_time, p.pid))
 
@@ -138,7 +134,7 @@ def _tasks(report: RunReport) -> list[TaskRow]:
 
     def rank(t: TaskRow) -> tuple[bool, bool, int]:
         is_kept = t.task_id in kept or t.task_id == NO_TASK
-        return (not is_kept, not _failed(t.exit_code, t.exit_signal), -(t.wall_ns or 0))
+        return (not is_kept, not ended_badly(t.exit_code, t.exit_signal), -(t.wall_ns or 0))
 
     return sorted(sorted(report.tasks, key=rank)[:TASKS], key=lambda t: (t.task_id == NO_TASK, t.start_time, t.name))
 

@@ -7,8 +7,9 @@ import dataclasses
 from typing import Any
 
 from .. import units
+from ..prices import add
 from ..sweep.attribution import CLASSES, HostHour
-from ..sweep.finding import KINDS, Finding, total
+from ..sweep.finding import KINDS, Finding
 from ..sweep.groups import Group, HostTime
 from ..sweep.losses import Loss
 from ..sweep.report import SweepReport
@@ -155,7 +156,7 @@ def _alike(findings: list[Finding]) -> dict[str, Any]:
         "kind": first.kind,
         "host": ", ".join(hosts) if len(hosts) <= 3 else f"{len(hosts)} hosts",
         "duration_ns": round(sum(hours) * 3.6e12) if hours else None,
-        "money": total([f.money for f in findings]),
+        "money": add([f.money for f in findings]),
         "sentence": first.sentence + more,
     }
 

@@ -60,6 +60,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
+# rich looks for terminal and colours too, but at the stream that it writes to, which is a buffer here, and it takes a
+# file to be 80 columns wide.
+
+
 def width_of(stream: Any) -> int:
     """Columns of the terminal behind a stream; COLUMNS wins, and a file has room for long names."""
     columns = os.environ.get("COLUMNS", "")

@@ -124,7 +124,10 @@ PERCENTILES = (50, 95, 99)
 
 
 def weighted_percentile(levels: Iterable[tuple[float, float]], percent: float) -> float:
-    """The smallest level at or under which the weight reaches percent of all (nearest rank, by weight)."""
+    """The smallest level at or under which the weight reaches percent of all (nearest rank, by weight).
+
+    DuckDB has no weighted quantile, and neither has Ibis.
+    """
     ordered = sorted(levels)
     wanted = sum(weight for _, weight in ordered) * percent / 100
     seen = 0.0

@@ -10,8 +10,9 @@ from typing import Any
 
 from .. import units
 from ..lake.session import Row
+from ..prices import add
 from . import observed
-from .finding import Finding, Scene, total
+from .finding import Finding, Scene
 from .period import HOUR_US
 from .thresholds import WORKERS
 
@@ -64,7 +65,7 @@ def _idle(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
         cores = cpu_ns / (wall_us * 1000)
         if cores >= limits.idle_cores or moved >= limits.quiet_bytes_per_s * wall_us / 1e6:
             continue
-        money = total([
+        money = add([
             scene.money(r["host_id"], alive[r["host_id"]],
                         scene.share(r["host_id"], r["requested_cpus"] or cores,
                                     r["requested_memory_bytes"] or r["peak_rss_bytes"]))
@@ -113,7 +114,7 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
         is_over = any(b >= last_us - 1_000_000 for _, b in stretches)
         if is_over:
             start, end = max(stretches, key=lambda s: s[1])
-        money = total([
+        money = add([
             scene.money(r["host_id"], length, scene.share(r["host_id"], r["requested_cpus"],
                                                           r["requested_memory_bytes"] or r["peak_rss_bytes"]))
             for r in group
@@ -222,7 +223,7 @@ def _failures(scene: Scene, rows: list[Row], topic: str) -> Iterator[Finding]:
         first, last = group[0], group[-1]
         wall_us = sum(scene.period.inside(r["start_time"], r["last_us"]) for r in group)
         cpu = [r["cpu_ns"] for r in group if r["cpu_ns"] is not None]
-        money = total([
+        money = add([
             scene.money(r["host_id"], scene.period.inside(r["start_time"], r["last_us"]),
                         scene.share(r["host_id"], max(r["requested_cpus"] or 0.0,
                                                       (r["cpu_ns"] or 0) / max(1, r["wall_ns"])),

@@ -135,9 +135,3 @@ class Scene:
                 best = (at, begin)
             at = max(at, end)
         return best
-
-
-def total(values: list[float | None]) -> float | None:
-    """A sum of money of which all parts must be known."""
-    known = [v for v in values if v is not None]
-    return sum(known) if len(known) == len(values) else None

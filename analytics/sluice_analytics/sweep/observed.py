@@ -14,7 +14,7 @@ import ibis.expr.types as ir
 from ..lake.session import Scope, Session
 from ..model import hosts
 from ..model.activity import pieces
-from ..model.records import programs, runs, tasks
+from ..model.records import failed, programs, runs, tasks
 from .period import Period
 from .thresholds import Thresholds
 from .use import LOOK_BACK_US, parts
@@ -256,14 +256,14 @@ def without_run(session: Session, period: Period) -> ir.Table:
 def work(session: Session, period: Period, topic: str, least_us: int) -> ir.Table:
     """Tasks or runs (topic) that lived for least_us or longer, or failed: one row a host, as their records tell."""
     row = tasks(session, period.scope) if topic == "task" else runs(session, period.scope)
-    failed = (row.phase == "END") & (row.exit_signal.notnull() | (row.exit_code.notnull() & (row.exit_code != 0)))
+    bad = (row.phase == "END") & failed(row)
     row = row.mutate(
         last_us=ibis.coalesce(row.end_time, row.time),
         cpu_ns=row.cpu_user_ns + row.cpu_system_ns,
         moved_bytes=_sum(row, _MOVED),
-        failed=failed,
+        failed=bad,
     )
-    row = row.filter(failed | (row.last_us - row.start_time >= least_us))
+    row = row.filter(bad | (row.last_us - row.start_time >= least_us))
     names = (
         "host_id", "run_id", "pipeline", "task_id", "task", "sample", "phase", "start_time", "last_us", "end_time",
         "wall_ns", "attempt", "requested_cpus", "requested_memory_bytes", "exit_code", "exit_signal", "programs",

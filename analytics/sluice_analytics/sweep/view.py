@@ -12,7 +12,7 @@ from ..model import hosts
 from .period import Period
 
 
-class View:
+class View(Session):
     """A Session without the records of some agents, in which a table is the same each time it is asked for.
 
     What is kept is kept once, then: equal expressions over equal tables are equal.
@@ -50,12 +50,6 @@ class View:
 
     def close(self) -> None:
         """Nothing: whoever opened the session closes it."""
-
-    def __enter__(self) -> View:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        pass
 
 
 def without_agents(session: Session, period: Period) -> tuple[Session, list[str]]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from ..errors import UserError
 from ..lake.session import Session
-from ..prices import Prices
-from . import find, money, rank_tests
+from ..prices import Prices, add
+from . import find, rank_tests
 from .evidence import scope_of
 from .run import NO_TASK, load
 from .run_report import Resources, RunReport, TaskRow, ToolRow
@@ -153,7 +153,7 @@ def _task_side(rows: Sequence[TaskRow], n: int) -> Side:
         cpu_ns=_median([_cpu(t.usage) for t in rows]),
         peak_rss_bytes=max((t.usage.peak_rss_bytes for t in rows if t.usage.peak_rss_bytes is not None), default=None),
         read_bytes=_median([t.usage.read_bytes for t in rows]),
-        write_bytes=_median([t.usage.write_bytes for t in rows]), cost=money.add([t.cost.used for t in rows]),
+        write_bytes=_median([t.usage.write_bytes for t in rows]), cost=add([t.cost.used for t in rows]),
         bound=", ".join(bounds) or None, exit=_exits(rows),
     )  # fmt: skip
 

@@ -30,8 +30,9 @@ import ibis.expr.types as ir
 
 from .. import units
 from ..lake.session import Row, Scope, Session
-from .run_report import Failure, TaskRow
-from .tools import command_of, failed
+from ..model.records import failed
+from .run_report import Failure, TaskRow, ended_badly
+from .tools import command_of
 
 PROMPT_US = 2_000_000
 """A parent that ends so soon after its last child ended because of it (microseconds)"""
@@ -89,7 +90,7 @@ class Node:
     @property
     def failed(self) -> bool:
         """Did it end by a signal or with a code other than 0?"""
-        return self.row["exit_signal"] is not None or bool(self.row["exit_code"])
+        return ended_badly(self.row["exit_code"], self.row["exit_signal"])
 
     @property
     def status(self) -> int | None:
@@ -175,7 +176,7 @@ def is_driven(task: TaskRow) -> bool:
 
 def is_failed(task: TaskRow) -> bool:
     """Did its first program end by a signal or with a code other than 0?"""
-    return task.exit_signal is not None or bool(task.exit_code)
+    return ended_badly(task.exit_code, task.exit_signal)
 
 
 def _has_recovered(task: TaskRow, tasks: list[TaskRow]) -> bool:

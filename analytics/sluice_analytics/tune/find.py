@@ -11,7 +11,7 @@ from .. import units
 from ..errors import NotFound
 from ..lake.columns import LEVELS, SUMS
 from ..lake.session import Row, Scope, Session
-from ..model.records import runs, tasks
+from ..model.records import failed, runs, tasks
 
 SILENT_US = 60_000_000
 """A run of which nothing was heard for so long, at the least, is not said to be running (microseconds)."""
@@ -114,8 +114,8 @@ def all_runs(session: Session, run_ids: tuple[str, ...] | None = None, columns: 
 def tasks_of_runs(session: Session) -> dict[str, tuple[int, int]]:
     """run_id -> how many executions of tasks it has, and how many of them failed."""
     t = tasks(session)
-    bad = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
-    counts = t.group_by("run_id").aggregate(n=t.count(), bad=bad.cast("int64").sum())
+    t = t.mutate(_failed=failed(t).cast("int64"))
+    counts = t.group_by("run_id").aggregate(n=t.count(), bad=t._failed.sum())
     return {row["run_id"]: (row["n"], row["bad"] or 0) for row in session.rows(counts)}
 
 

@@ -19,6 +19,7 @@ from ..errors import NotFound
 from ..lake import open as lake_open
 from ..lake.session import Growing, Row, Scope, Session
 from . import find
+from .run_report import ended_badly
 from .timeline import MOVED, WORK_BYTES_PER_S, WORK_CPU_SHARE
 
 STALLED_RECORDS = 3
@@ -55,7 +56,7 @@ class Step:
     def state(self) -> str:
         """active, stalled, finished or failed."""
         if self.row["phase"] == "END":
-            return "failed" if self.row["exit_signal"] is not None or self.row["exit_code"] else "finished"
+            return "failed" if ended_badly(self.row["exit_code"], self.row["exit_signal"]) else "finished"
         return "stalled" if self.quiet >= STALLED_RECORDS else "active"
 
     def take(self, row: Row) -> None:

@@ -102,11 +102,6 @@ def reserved_cost(host: Host | None, wall_ns: int | None, cpus: float | None, me
     return cost_of_share(host.price_per_hour, wall_ns, share)
 
 
-def add(costs: list[float | None]) -> float | None:
-    """The sum; None as soon as one part is unknown, for half a sum would be read as the whole."""
-    return sum(c for c in costs if c is not None) if costs and None not in costs else None
-
-
 def efficiency(
     cpu_ns: int | None,
     wall_ns: int | None,

@@ -3,7 +3,8 @@
 
 A percentile here is the smallest of the values that at least that share of them does not exceed (nearest
 rank; Hyndman and Fan 1996, "Sample Quantiles in Statistical Packages", definition 1). It is a value that
-was measured, never one in between; of fewer than 20 values P95 is the largest.
+was measured, never one in between; of fewer than 20 values P95 is the largest. statistics.quantiles() has no such
+definition: both of its methods interpolate.
 """
 
 from __future__ import annotations

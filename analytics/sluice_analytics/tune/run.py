@@ -12,13 +12,13 @@ from ..lake.columns import SUMS
 from ..lake.session import Row, Scope, Session
 from ..model.activity import pieces
 from ..model.records import programs, run_scope, tasks
-from ..prices import Prices
+from ..prices import Prices, add
 from . import failure, observations, recommend
 from .critical_path import critical_path
 from .evidence import BY_DESCENT
 from .find import Run, find_run, now
 from .losses import losses_of
-from .money import Host, add, cost, efficiency, hosts_of, reserved_cost, unpriced, used_cost
+from .money import Host, cost, efficiency, hosts_of, reserved_cost, unpriced, used_cost
 from .run_report import Cost, Efficiency, Resources, RunReport, TaskRow
 from .timeline import gaps, timeline
 from .tools import COLUMNS, Key, Part, by_host, parts_of, program_rows, resources_of, tool_rows, total_of

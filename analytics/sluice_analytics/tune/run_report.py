@@ -11,6 +11,11 @@ import dataclasses
 from typing import Any
 
 
+def ended_badly(exit_code: int | None, exit_signal: int | None) -> bool:
+    """Whether a program, task or run ended by a signal or with a code other than 0."""
+    return exit_signal is not None or bool(exit_code)
+
+
 @dataclasses.dataclass
 class Resources:
     """Totals over programs: sums, but for the two of memory."""

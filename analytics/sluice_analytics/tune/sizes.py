@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import units
+from ..prices import add
 from . import money
 from .evidence import Execution
 from .percentiles import percentile, variation
@@ -310,7 +311,7 @@ def saving(basis: Basis, cpu: Recommendation | None, ram: Recommendation | None)
 
     def cost(asked_cpus: float | None, asked_memory: float | None) -> float | None:
         memory_bytes = None if asked_memory is None else int(asked_memory)
-        return money.add([
+        return add([
             money.reserved_cost(basis.hosts.get(e.host_ids[0]), e.wall_ns, asked_cpus, memory_bytes)
             for e in basis.succeeded
         ])  # fmt: skip

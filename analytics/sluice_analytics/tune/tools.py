@@ -16,7 +16,9 @@ import ibis.expr.types as ir
 
 from ..lake.columns import SUMS
 from ..lake.session import Row, Session
-from .money import Host, add, used_cost
+from ..model.records import failed
+from ..prices import add
+from .money import Host, used_cost
 from .run_report import Cost, ProgramRow, Resources, TaskRow, ToolRow
 
 COMMAND_CHARACTERS = 300
@@ -115,12 +117,6 @@ def _put(parts: dict[Key, Part], row: Row, part: Part) -> None:
 def _tool(t: ir.Table) -> ir.StringValue:
     tool: ir.StringValue = t.tool.fill_null(t.comm)
     return tool
-
-
-def failed(t: ir.Table) -> ir.BooleanValue:
-    """Did a program end by a signal or with a code other than 0? As failed_programs of Task and Run counts."""
-    is_failed: ir.BooleanValue = t.exit_signal.notnull() | (t.exit_code.fill_null(0) != 0)
-    return is_failed
 
 
 def total_of(parts: Iterable[Part]) -> Part:

@@ -19,10 +19,9 @@ import ibis
 
 from ..lake.session import Session
 from ..model.activity import pieces
-from ..model.records import tasks
-from ..prices import Prices
+from ..model.records import failed, tasks
+from ..prices import Prices, add
 from . import evidence, find, money, rank_tests
-from .tools import failed
 
 RUNS = 100
 """The latest runs of a pipeline that count, unless told otherwise"""
@@ -139,7 +138,7 @@ def _costs(session: Session, runs: Sequence[find.Run], hosts: dict[str, money.Ho
         if row["byte_us"] is not None
     }
     return {
-        run.run_id: money.add([
+        run.run_id: add([
             money.used_cost(hosts.get(p["host_id"]), _sum(p["cpu_user_ns"], p["cpu_system_ns"]),
                             byte_ns.get((run.run_id, p["host_id"])))
             for p in run.parts
