@@ -69,7 +69,7 @@ def commands(lake: Lake) -> dict[str, list[str]]:
 
 @dataclasses.dataclass
 class Cost:
-    """One measurement: seconds and bytes; failed: what a command that went wrong said."""
+    """One measurement: seconds and bytes; failed: the error of a command that failed."""
 
     wall_s: float
     cpu_s: float
@@ -114,7 +114,7 @@ def least(costs: list[Cost], of: Callable[[Cost], float]) -> float:
 
 
 def machine() -> str:
-    """CPU, cores and memory, as the kernel tells them."""
+    """CPU, cores and memory, as the kernel reports them."""
     info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     model = next((line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name")), "CPU")
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user is told when something cannot be done."""
+"""The errors that a command prints."""
 
 
 class UserError(Exception):
-    """A mistake or a lack that the user can mend: printed as one sentence, exit status 2.
+    """An error that the user can fix: printed as one sentence, exit status 2.
 
     Attributes:
         message: what is wrong, naming the file, option or value.
-        mend: what to do about it; may be empty.
+        hint: what to do about it; may be empty.
     """
 
-    def __init__(self, message: str, mend: str = "") -> None:
-        super().__init__(message + (f"; {mend}" if mend else ""))
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message + (f"; {hint}" if hint else ""))
         self.message = message
-        self.mend = mend
+        self.hint = hint
 
 
 class NotFound(UserError):

@@ -9,13 +9,13 @@ from .errors import UserError
 from .units import parse_duration_us
 
 
-def pairs(option: str, texts: Iterable[str], mend: str = "") -> dict[str, str]:
+def pairs(option: str, texts: Iterable[str], hint: str = "") -> dict[str, str]:
     """KEY=VALUE, given once or more, as a dictionary; the last of a key wins. UserError names option and text."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise UserError(f"{option} {text}: is no KEY=VALUE", mend)
+            raise UserError(f"{option} {text}: is no KEY=VALUE", hint)
         found[key.strip()] = value.strip()
     return found
 

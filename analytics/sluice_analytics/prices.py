@@ -8,7 +8,7 @@ up to the cost of the whole.
 A CSV file with a heading: provider,region,instance_type,lifecycle,usd_per_hour and, where wanted,
 vcpu,mem_gib,gpu,host. A row matches a host by its instance_type or its host (host_name, or a pattern with *),
 and by every other one of provider, region, instance_type, lifecycle and host that is not empty in the row.
-What the records do not tell of a host (they have no lifecycle yet) rules no row out. The most specific row
+A column that the records do not have of a host (they have no lifecycle yet) rules no row out. The most specific row
 wins; where equally specific ones disagree, the price is unknown.
 """
 
@@ -86,7 +86,7 @@ class Prices:
         provider: str | None = None,
         lifecycle: str | None = None,
     ) -> list[Price]:
-        """The most specific rows that fit a host; several with different prices: the table does not tell which."""
+        """The most specific rows that fit a host; several with different prices: the table does not decide."""
         best: list[Price] = []
         heaviest = 0
         for row in self.rows:

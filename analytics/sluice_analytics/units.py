@@ -24,7 +24,7 @@ def size(n: float | None) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Nanoseconds as people say it: 412 ms, 14.2 s, 3m07s, 2h05m, 3d04h."""
+    """Nanoseconds for people: 412 ms, 14.2 s, 3m07s, 2h05m, 3d04h."""
     if ns is None:
         return DASH
     s = ns / 1e9
@@ -89,7 +89,7 @@ _SINCE = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def parse_duration_us(text: str) -> int:
-    """'90s', '15m', '6h', '7d', '2w' in microseconds; ValueError says what is allowed."""
+    """'90s', '15m', '6h', '7d', '2w' in microseconds; ValueError names what is allowed."""
     number, unit = text[:-1], text[-1:]
     if unit not in _SINCE or not number.replace(".", "", 1).isdigit():
         raise ValueError(f'"{text}" is no duration; write a number and s, m, h, d or w, as in 7d')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the jobs are told of Kafka and the registry: the options of both, and the file that keeps secrets."""
+"""The jobs' configuration of Kafka and the registry: the options of both, and the file that keeps secrets."""
 
 from __future__ import annotations
 

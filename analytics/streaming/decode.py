@@ -95,7 +95,7 @@ def null(kind: DataType) -> str:
 
 
 def _sql(kind: DataType) -> str:
-    """A type as SQL writes it, whatever its fields are called."""
+    """A type as SQL writes it, for any names of its fields."""
     if isinstance(kind, ArrayType):
         return f"array<{_sql(kind.elementType)}>"
     if isinstance(kind, MapType):

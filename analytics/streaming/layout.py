@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How records lie in tables, whoever writes them: one table a topic, columns as lake/columns.py names them.
+"""The layout of records in tables, of all jobs: one table a topic, columns as lake/columns.py names them.
 
 Beside those a table has `schema_version` and `event_time`: `time` as a timestamp with time zone, which is
-there so that tables can be partitioned by its day (days(event_time), hidden: nobody needs to name the
+there so that tables can be partitioned by its day (days(event_time), hidden: a query need not name the
 partition in a query). Every field that a registered schema has and columns.py does not name is a column
 too, from the first record with that schema on, named by the same rule: the fields of `usage` as they are,
 of another nested record `r` as `r_<field>` (of `shares`: `share_<field>`), integers and times as 64-bit
@@ -39,7 +39,7 @@ QUARANTINE_COLUMNS = {
 
 
 def topic_of(kafka_topic: str) -> str:
-    """The name in columns.py, and of the table, of a Kafka topic, whatever its prefix: x.sluice.program -> program."""
+    """The name in columns.py, and of the table, of a Kafka topic with any prefix: x.sluice.program -> program."""
     name = kafka_topic.rpartition("sluice.")[2]
     if name not in COLUMNS or "sluice." not in kafka_topic:
         raise UserError(

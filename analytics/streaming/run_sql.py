@@ -39,11 +39,11 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="run_sql.py", description=(__doc__ or "").split("\n")[0])
     p.add_argument("files", nargs="+", metavar="FILE.sql", help="as flink/alerts.sql")
     client.add_arguments(p)
-    p.add_argument("--prefix", default="", help="what stands before sluice. in the names of topics")
+    p.add_argument("--prefix", default="", help="the prefix before sluice. in the names of topics")
     p.add_argument(
         "--checkpoint",
         metavar="URL",
-        help="where the job remembers how far it is; started again it goes on from the newest there",
+        help="where the job keeps its checkpoints; started again it continues from the newest there",
     )
     p.add_argument(
         "--every",
@@ -101,7 +101,7 @@ def of_each_topic(statement: str) -> list[str]:
 
 
 def fill(text: str, variables: dict[str, str], path: str) -> str:
-    """Variables in their places; UserError names one that nobody set."""
+    """The text with its variables replaced; UserError names one without a value."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in variables:
@@ -186,7 +186,7 @@ def environment(args: argparse.Namespace) -> Any:
         }
         last = newest_checkpoint(at)
         if last:
-            print(f"run_sql.py: goes on from {last}", file=sys.stderr)
+            print(f"run_sql.py: continues from {last}", file=sys.stderr)
             values["execution.state-recovery.path"] = last
     values |= pairs("--flink-conf", args.flink_conf)
     configuration = Configuration()
@@ -290,7 +290,7 @@ def wait(result: Any) -> int:
     if stopping:
         result.get_job_client().cancel().result()
     elif failed:
-        raise UserError(f"the job failed: {reason(failed[0])}", "started again with the same --checkpoint it goes on")
+        raise UserError(f"the job failed: {reason(failed[0])}", "started again with the same --checkpoint it continues")
     return 0
 
 

@@ -134,7 +134,7 @@ def _paths(record: dict[str, Any], named: dict[str, Any], at: str = "") -> set[s
 
 
 def options(values: dict[str, str]) -> str:
-    """What stands in WITH (...)."""
+    """The options in WITH (...)."""
     return ",\n  ".join(f"{literal(k)} = {literal(v)}" for k, v in values.items())
 
 
@@ -150,7 +150,7 @@ def statements(registry: Registry, kafka_topic: str, kafka: dict[str, str], late
     columns = ",\n  ".join(f"`{x['name']}` {_flink_type(x['type'], named)}" for x in schema["fields"])
     form = {
         "connector": "kafka",
-        # A pattern and a look every minute: a topic that nobody has written to yet is no error.
+        # A pattern and a look every minute: a topic that does not exist yet is no error.
         "topic-pattern": re.escape(kafka_topic),
         "scan.topic-partition-discovery.interval": "1 min",
         "format": "avro-confluent",

@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="go on where Kafka has deleted what was not read yet (default: stop and say so)",
+        help="continue where Kafka has deleted what was not read yet (default: stop with an error)",
     )
     tables.add_arguments(p)
     return p
@@ -285,14 +285,14 @@ def main(argv: list[str]) -> int:
                 query.stop()
                 break
     except Exception as e:
-        raise UserError(f"the job stopped: {_reason(e)}", "started again it goes on where it was") from e
+        raise UserError(f"the job stopped: {_reason(e)}", "started again it continues from its checkpoint") from e
     finally:
         at.close()
     return 0
 
 
 def _reason(e: Exception) -> str:
-    """The sentence in a failure of Spark that says most."""
+    """The most informative sentence in a failure of Spark."""
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
     own = [line for line in lines if "UserError: " in line]
     return own[-1].partition("UserError: ")[2] if own else (lines[0] if lines else type(e).__name__)

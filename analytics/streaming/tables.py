@@ -39,7 +39,7 @@ _PROPERTIES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say where the tables are, the same for every job."""
+    """The options that name the catalog of the tables, the same for every job."""
     group = parser.add_argument_group("where the tables are")
     group.add_argument(
         "--warehouse",

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """A skip that nobody has allowed is a failure. Each case is told to the closing report once."""
+    """A skip that tests/skips.tsv does not list is a failure. Each case is written to the closing report once."""
     report: Any = yield
     file, case = _name(item)
     if report.skipped and not hasattr(report, "wasxfail") and not verdict.may_skip(f"{file}::{case}"):

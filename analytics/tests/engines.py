@@ -110,7 +110,7 @@ ANALYSES = TABLES | EXPRESSIONS | REPORTS
 
 
 def answer(session: Session, name: str, case: Case) -> Any:
-    """What an analysis says: rows in no order, or a report, without the name of its lake."""
+    """The answer of an analysis: rows in no order, or a report, without the name of its lake."""
     with mock.patch.object(find, "now", return_value=case.until_us):  # the age of evidence is rounded to hours
         found = ANALYSES[name](session, case)
     if name in REPORTS:
@@ -187,7 +187,7 @@ class Engine:
         self._process.stdin.write(json.dumps(question) + "\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
-            if line.startswith("{"):  # an engine may have something to say too
+            if line.startswith("{"):  # an engine may print lines too
                 found: dict[str, Any] = json.loads(line)
                 return found
         raise AssertionError(f"{self.name} ended with {self._process.wait()}")
@@ -213,7 +213,7 @@ class Engine:
 def compare(
     engine: Engine, lake: str | os.PathLike[str], case: Case, names: Sequence[str], where: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Analysis -> where an engine's answer is not DuckDB's, or what it said it cannot do; those not named agree.
+    """Analysis -> where an engine's answer is not DuckDB's, or its error; those not named agree.
 
     where: options by which the engine finds what DuckDB finds in lake, if not there.
     """

@@ -13,7 +13,7 @@ SNAKEMAKE = {"engine": "snakemake", "source": "argv --target-jobs"}
 
 
 def add_run(lake: LakeMaker, run_id: str, start: float = 0, wall: float = 100, **fields: Any) -> None:
-    """A run and a record of its host: 4 CPUs, 16 GiB, 1.00 an hour where a test does not say otherwise."""
+    """A run and a record of its host: 4 CPUs, 16 GiB, 1.00 an hour by default."""
     host = {k: fields.pop(k) for k in ("cpus", "memory_bytes", "price_per_hour", "instance_type") if k in fields}
     lake.run(run_id=run_id, start=start, end=start + wall, **({"pipeline": "p"} | fields))
     lake.host(start=start, end=start + 10, **({"price_per_hour": 1.0} | host))

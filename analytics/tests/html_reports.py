@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs for the HTML page's tests, made by hand: what the page shows of them can be told by reading this file."""
+"""Runs for the HTML page's tests, made by hand: this file has all that the page shows of them."""
 
 from __future__ import annotations
 

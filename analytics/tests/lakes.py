@@ -38,7 +38,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 T0 = 1_793_534_400_000_000
-"""2026-11-01T12:00:00Z in microseconds: where the clocks of lakes start unless told otherwise."""
+"""2026-11-01T12:00:00Z in microseconds: where the clocks of lakes start by default."""
 
 DAY_US = 86_400_000_000
 
@@ -62,7 +62,7 @@ def day_of(us: int) -> str:
 
 
 def _default(kind: Any, field: dict[str, Any], named: dict[str, Any]) -> Any:
-    """What a field holds where nobody said: its default, null where that is allowed, else the least value."""
+    """The value of a field that a test does not give: its default, null where that is allowed, else the least value."""
     if "default" in field:
         return copy.deepcopy(field["default"])
     if isinstance(kind, list):
@@ -101,7 +101,7 @@ class LakeMaker:
         host_name: str = "node1",
         t0: int = T0,
     ) -> None:
-        """host_id and host_name are what records have that say nothing of them; t0: the time that 0 s means."""
+        """host_id and host_name: those of records for which a test gives none; t0: the time that 0 s means."""
         self.path = pathlib.Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
         self.host_id = host_id
@@ -132,7 +132,7 @@ class LakeMaker:
         return self.t0 + round(seconds * 1e6)
 
     def agent_of(self, host_id: str) -> str:
-        """The agent_id of a host, unless a record says another."""
+        """The agent_id of a host, unless a record has another."""
         return str(uuid.uuid5(uuid.NAMESPACE_OID, host_id))
 
     # The topics

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command as its user has it: help, options, formats, and what it says where something is wrong."""
+"""The command as its user has it: help, options, formats and errors."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_table(lake: str) -> None:
 
 
 def test_width_and_colour(lake: str) -> None:
-    """As wide as it is told; colour only where a terminal is."""
+    """As wide as COLUMNS; colour only on a terminal."""
     assert max(map(len, tune("--lake", lake, COLUMNS="100").stdout.splitlines())) <= 100
     for columns in ("40", "20"):
         assert tune("--lake", lake, COLUMNS=columns).returncode == 0
@@ -277,7 +277,7 @@ def test_no_spark(lake: str) -> None:
     ],
 )  # fmt: skip
 def test_wrong_usage(wrong: list[str]) -> None:
-    """2, and one line that says what is wrong."""
+    """2, and one line with the error."""
     done = tune(*wrong)
     assert done.returncode == 2 and done.stderr.strip()
 

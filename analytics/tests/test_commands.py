@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all commands have in common: how they call themselves, and that their manuals tell of every option."""
+"""What all commands have in common: how they call themselves, and that their manuals have every option."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = ("tune", "sweep", "lake")
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_called_as_its_user_typed_it(name: str) -> None:
-    """By way of sluice, which says so, or by itself; in the usage, in its other lines and in front of errors."""
+    """Started by sluice, which sets a variable, or by itself; in the usage, in other lines and in front of errors."""
     wrong = {"tune": ["--prices", "/nowhere"], "sweep": ["--prices", "/nowhere"], "lake": ["info", "--lake", "/none"]}
     by_sluice = {"SLUICE_COMMAND": f"sluice {name}"}
     for env, called, never in (
@@ -66,13 +66,13 @@ WHOLE = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_output_that_is_no_file_is_written_to_and_stays(name: str, lake_of_one: str, tmp_path: pathlib.Path) -> None:
-    """A pipe, a device by way of a link: what stands there is not replaced by a file."""
+    """A pipe, a device by way of a link: what is there is not replaced by a file."""
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
     link.symlink_to("/dev/null")
     args = [*WHOLE[name], "--lake", lake_of_one, "--format", "json", "-o"]
     with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as reader:
-        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # holds all of it, for nobody reads meanwhile
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)  # holds all of it, since it is read only later
         done = run(name, *args, str(pipe))
         said = reader.read()
     assert done.returncode == 0, done.stderr
@@ -161,19 +161,19 @@ def manual(page: str) -> str:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 @pytest.mark.parametrize("page", ["sluice-tune.1", "sluice-sweep.1", "sluice-lake.1"])
-def test_a_manual_tells_of_every_option_and_of_none_that_is_not(page: str) -> None:
+def test_a_manual_has_every_option_and_none_that_is_not(page: str) -> None:
     text = manual(page)
     there = {o for p in parsers()[page] for a in p._actions for o in a.option_strings if o not in ("-h", "--help")}
-    told = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
-    assert there - told - {"--output"} == set()
+    named = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", text))
+    assert there - named - {"--output"} == set()
     others = {"-O"}  # of other programs, in examples
-    assert {o for o in told if o.startswith("--")} - there - others == set()
+    assert {o for o in named if o.startswith("--")} - there - others == set()
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
 @pytest.mark.parametrize("page", sorted(p.name for p in DOCS.glob("*.[157]")))
 def test_a_manual_refers_to_pages_that_there_are(page: str) -> None:
-    """groff finds no fault with it, and it stands in another's SEE ALSO."""
+    """groff finds no fault with it, and another's SEE ALSO names it."""
     known = {f"{p.name.rpartition('.')[0]}({p.suffix[1:]})" for p in DOCS.glob("*.[157]")}
     text = manual(page)
     assert {r for r in re.findall(r"sluice[\w.-]*\(\d\)", text) if r.lower() == r} <= known

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spark says what DuckDB says, of the same records."""
+"""Spark's answers are DuckDB's, on the same records."""
 
 from __future__ import annotations
 

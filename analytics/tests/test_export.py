@@ -41,7 +41,7 @@ def lake(maker: LakeMaker) -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port on which no server listens now."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port: int = s.getsockname()[1]
@@ -137,7 +137,7 @@ def test_the_same_run_again_has_the_same_ids(lake: str, collector: Collector) ->
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Keeps the bodies that are posted, answers what it is told to."""
+    """Keeps the bodies that are posted, answers as configured."""
 
     bodies: list[bytes] = []
     answers: list[int] = []

@@ -90,7 +90,7 @@ def tree(page: Page) -> list[tuple[str, str | None]]:
 
 
 def box(page: Page, selector: str, has_text: str | None = None) -> dict[str, float]:
-    """Where an element stands in the window, into which it is brought."""
+    """The position of an element in the window, after scrolling to it."""
     found = page.locator(selector, has_text=has_text).first
     found.scroll_into_view_if_needed()
     at = found.bounding_box()
@@ -458,7 +458,7 @@ def test_a_run_of_nothing(opener: Opener) -> None:
     report = run([], [], 0, tools=[], programs_total=0, hosts=[], parallelism=None, bound=None)
     report.timeline.series = {}
     page = opener(report)
-    assert "No record tells of tasks" in page.locator("#steps").inner_text()
+    assert "There is no record of tasks" in page.locator("#steps").inner_text()
     assert texts(page, "#state") == ["✔ succeeded"] and page.locator("#failures").count() == 0
 
 

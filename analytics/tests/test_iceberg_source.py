@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""--table: Iceberg tables, made by pyiceberg and by Spark of a lake of files, say what that lake says."""
+"""--table: Iceberg tables, made by pyiceberg and by Spark of a lake of files, give the same answers as that lake."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def test_errors_say_what_to_mend(
 
 
 class Growing:
-    """A run that goes on now: step() tells more of it."""
+    """A run that runs now: step() adds records of it."""
 
     def __init__(self, stack: Stack, at: pathlib.Path) -> None:
         self.stack = stack
@@ -242,7 +242,7 @@ def test_what_came_since_is_read_on_from_where_it_was(
 def test_follows_a_run_by_one_session(
     stack: Stack, delivered: tuple[LakeMaker, engines.Case], tmp_path: pathlib.Path
 ) -> None:
-    """--follow reads on; what it says is what happened, as soon as it is in the topics."""
+    """--follow reads on; it prints what happened, as soon as it is in the topics."""
     growing = Growing(stack, tmp_path)
     at = ["--kafka", stack.brokers, "--registry", stack.registry_url]
     command = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--interval", "0.3", *at, "growing"]

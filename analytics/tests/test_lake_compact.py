@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sluice-lake compact: nothing is lost or doubled, whatever happens on the way."""
+"""sluice-lake compact: nothing is lost or doubled, also where it fails half way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEXT = "2026-11-02"
 
 @pytest.fixture(autouse=True)
 def _a_later_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The days of these lakes are over, whatever the clock of the machine says."""
+    """The days of these lakes are over, for any clock of the machine."""
     monkeypatch.setattr(files, "today", lambda: "2026-12-01")
 
 

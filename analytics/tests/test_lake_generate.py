@@ -23,7 +23,7 @@ import generate
 
 @pytest.fixture
 def template(maker: LakeMaker) -> str:
-    """Two runs of ten programs; 7 of each have told of 3 s of CPU before their end."""
+    """Two runs of ten programs; 7 of each have reported 3 s of CPU before their end."""
     for n in range(2):
         total = 0
         for k in range(10):
@@ -74,7 +74,7 @@ def test_totals_are_consistent(template: str, tmp_path: pathlib.Path) -> None:
     with DuckSession(lake) as session:
         piece = pieces(session)
         least = session.rows(piece.aggregate(**{name: piece[name].min() for name in SUMS}))[0]
-        assert min(v for v in least.values() if v is not None) >= 0  # usage never tells more than END
+        assert min(v for v in least.values() if v is not None) >= 0  # usage never exceeds END
         total = session.rows(piece.aggregate(cpu=piece.cpu_user_ns.sum()))[0]["cpu"]
         for topic in ("program", "usage", "task", "run", "host"):
             assert topic_info(session, topic).missing == 0

@@ -137,7 +137,7 @@ def many(request: pytest.FixtureRequest, maker: LakeMaker) -> Iterator[tuple[Lak
 
 
 def test_every_truncation_is_found(many: tuple[LakeMaker, pathlib.Path]) -> None:
-    """DuckDB's reader takes the blocks that are whole and says nothing of the others."""
+    """DuckDB's reader takes the blocks that are whole and does not report the others."""
     maker, path = many
     whole = path.read_bytes()
     for size in (0, 3, 1000, 20_000, len(whole) // 2, len(whole) - 1):
@@ -159,7 +159,7 @@ def test_damaged_blocks_are_found(many: tuple[LakeMaker, pathlib.Path]) -> None:
         path.write_bytes(whole[:at] + b"\xff\xff\xff\xff" + whole[at + 4 :])
         error = error_of(maker.path)
         assert error.message.startswith(str(path)), what
-        assert "sluice cat" in error.mend
+        assert "sluice cat" in error.hint
 
 
 def test_what_is_no_avro_file_is_named(maker: LakeMaker) -> None:

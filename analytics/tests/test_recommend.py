@@ -304,7 +304,7 @@ def test_memory_that_grows_with_input(maker: LakeMaker) -> None:
         {"rchar_from": 100 * MIB, "rchar_to": 300 * MIB, "executions": 3, "peak_max_bytes": 1100 * MIB},
         {"rchar_from": 400 * MIB, "rchar_to": 600 * MIB, "executions": 3, "peak_max_bytes": 1700 * MIB},
     ]
-    assert memory.recommended == 1955 * MIB  # the largest stands all the same
+    assert memory.recommended == 1955 * MIB  # the largest remains all the same
 
 
 def test_a_line_lies_above_every_execution(maker: LakeMaker) -> None:
@@ -380,10 +380,10 @@ def test_a_cheaper_node_shape(maker: LakeMaker) -> None:
     # 2 CPUs and 2 GiB: half of `mem` by CPUs, half of `cpu`; `small` is too small, `gpu` is left out.
     assert shape.evidence["instance_type"] == "cpu"
     assert (shape.current, shape.recommended) == (pytest.approx(0.5), pytest.approx(0.2))
-    assert "no record tells of GPUs" in shape.evidence["gpu"]
+    assert "no record has GPUs" in shape.evidence["gpu"]
 
 
-# What sizes do not mend
+# What sizes do not fix
 
 
 def test_storage_bound_steps(maker: LakeMaker) -> None:
@@ -495,7 +495,7 @@ def test_pipelines_are_kept_apart(maker: LakeMaker) -> None:
 
 
 def without_pipeline(maker: LakeMaker, n: int, command: str, folder: str = "/data", peak: float = 100) -> None:
-    """The n-th run, of a command that nobody gave a pipeline: an ALIGN in it."""
+    """The n-th run, of a command without a pipeline: an ALIGN in it."""
     add_run(maker, f"r{n}", start=3600 * n, pipeline=None, command=command, work_dir=folder)
     add_execution(maker, f"r{n}", start=3600 * n, pipeline=None, programs=[(0, 100, peak)])
 

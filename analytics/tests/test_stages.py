@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stages of ARCHITECTURE.md: each imports what its table puts above it, and no files import each other in a circle.
 
-An import counts wherever it stands: in a function and for types alone, too.
+An import counts everywhere: in a function and for types alone, too.
 """
 
 from __future__ import annotations

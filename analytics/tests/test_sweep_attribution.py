@@ -123,7 +123,7 @@ def test_hours_are_cut_at_the_hour_and_at_the_period(maker: LakeMaker) -> None:
     maker.program(run_id="r1", start=0, end=7200, cpu_user_ns=7200 * S)
     found = sweep(maker, since=1800, until=5400)
     assert [h.length_us for h in found.hours] == [1800_000_000, 1800_000_000]
-    # The period begins after the program did: what its END tells reaches further back and is left out.
+    # The period begins after the program did: the totals of its END reach further back and are left out.
     assert [seconds(h.cpu)["other"] for h in found.hours] == [1800, 1800]
     for n in range(20):
         maker.usage(run_id="r1", program_id="p", start=n * 360, end=n * 360 + 360, cpu_user_ns=360 * S)

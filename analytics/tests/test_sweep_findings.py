@@ -42,7 +42,7 @@ def up(lake: LakeMaker, start: float, end: float, step: float = 60, busy: float 
 def work(
     lake: LakeMaker, start: float, end: float, run: str = "r1", cores: float = 1.0, **fields: Any
 ) -> dict[str, Any]:
-    """A run with one program that computes all the time and tells so each minute."""
+    """A run with one program that computes all the time and has a record each minute."""
     lake.run(run_id=run, start=start, end=end, cpu_user_ns=round(cores * (end - start) * S))
     p = lake.program(run_id=run, start=start, end=end, cpu_user_ns=round(cores * (end - start) * S), **fields)
     at = start
@@ -218,7 +218,7 @@ def test_a_zombie_run_and_one_that_went_on(maker: LakeMaker) -> None:
         for at in range(0, HOUR, 60):
             maker.usage(last, start=at, end=at + 60, cpu_user_ns=60 * S)
     for at in range(2 * HOUR, 3 * HOUR, 60):
-        # The interval begins where it was last heard of: the silence is not taken for slow progress.
+        # The interval begins at its last record: the silence is not taken for slow progress.
         maker.usage(q, start=HOUR if at == 2 * HOUR else at, end=at + 60, cpu_user_ns=60 * S)
     found = {f.kind: f for f in find(maker, 3 * HOUR) if f.kind in ("ZOMBIE_RUN", "STALLED_RUN")}
     assert set(found) == {"ZOMBIE_RUN", "STALLED_RUN"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sweep on what an agent recorded of this host: an idle time, a busy run, an idle run.
 
-The truth is what the kernel counted at the same moments as the agent, whatever else this host does meanwhile and
+The truth is what the kernel counted at the same moments as the agent, for any other load of this host and
 however late anything begins: /proc/stat, wait4(2), and clocks that are read on both sides of a moment.
 """
 

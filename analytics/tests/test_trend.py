@@ -80,7 +80,7 @@ def test_change_point() -> None:
     found = rank_tests.change_point([1, 2, 3, 11, 12, 13])
     assert found is not None
     assert (found.at, found.p) == (3, pytest.approx(2 * 36 / 720))
-    # Eight values, four and four: 2 of 70, whatever the order within; drawn, so about.
+    # Eight values, four and four: 2 of 70, for any order within; drawn, so about.
     found = rank_tests.change_point([1, 3, 2, 4, 11, 14, 13, 12])
     assert found is not None
     assert found.at == 4

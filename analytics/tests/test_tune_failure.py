@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why it failed: the program that caused it is found, and nobody else is blamed."""
+"""Why it failed: the program that caused it is found, and no other is blamed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Case:
         self.shell = self.put("bash", end=end, parent_program_id=driver["program_id"], exit_code=code, **shell)
 
     def put(self, tool: str, start: float = 0, end: float = 10, **fields: Any) -> Record:
-        """A program of the task; a child of the shell unless told otherwise."""
+        """A program of the task; a child of the shell by default."""
         if hasattr(self, "shell"):
             fields.setdefault("parent_program_id", self.shell["program_id"])
         return self.maker.program(run_id="r1", task_id="t1", task="step", tool=tool, start=start, end=end, **fields)
@@ -62,7 +62,7 @@ def test_the_command_that_failed_not_the_shell(maker: LakeMaker) -> None:
 
 
 def test_what_was_passed_over_is_no_failure(maker: LakeMaker) -> None:
-    """`grep -q x || true; false_alarm; bad`: programs after which the shell went on are not the cause."""
+    """`grep -q x || true; false_alarm; bad`: programs after which the shell continued are not the cause."""
     case = Case(maker)
     case.put("grep", start=0, end=1, exit_code=1)
     case.put("diff", start=1, end=2, exit_code=1)
@@ -134,7 +134,7 @@ def test_a_trap_that_cleans_up(maker: LakeMaker) -> None:
 
 
 def test_killed_for_memory(maker: LakeMaker) -> None:
-    """Decisive wherever it stands; the numbers are in the evidence."""
+    """Decisive at any position; the numbers are in the evidence."""
     maker.run(run_id="r1", end=60, exit_code=1)
     maker.task(run_id="r1", end=50, exit_code=137, requested_memory_bytes=2 * GIB)
     shell = maker.program(run_id="r1", task_id="t1", task="step", end=50, tool="bash", exit_code=137)
@@ -180,7 +180,7 @@ def test_timeout_is_named(maker: LakeMaker) -> None:
 
 
 def test_disk_full_only_where_a_finding_says_so(maker: LakeMaker) -> None:
-    """Records tell by a Finding; an exit code does not."""
+    """A Finding reports it; an exit code does not."""
     case = Case(maker)
     bad = case.put("dd", end=50, exit_code=1)
     maker.finding("DISK_FULL", at=50, run_id="r1", program_id=bad["program_id"])
@@ -201,7 +201,7 @@ def test_what_the_engine_killed_because_of_it(maker: LakeMaker) -> None:
 
 
 def test_an_attempt_that_a_later_one_mended(maker: LakeMaker) -> None:
-    """The run succeeded: the failure is told, as recovered."""
+    """The run succeeded: the failure is reported, as recovered."""
     maker.run(run_id="r1", end=100)
     for n, code in ((1, 1), (2, 0)):
         maker.task(run_id="r1", task_id=f"t{n}", task="step", sample="A", start=30 * n, end=30 * n + 20, exit_code=code)

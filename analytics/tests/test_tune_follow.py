@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "sluice_analytics.cli.tune", "--follow", "--int
 
 
 def watched(maker: LakeMaker) -> tuple[follow.Watch, list[str]]:
-    """What is known of r1, and what was said of it."""
+    """The state of r1, and the lines about it."""
     maker.write()
     watch = follow.Watch("r1")
     said: dict[int, str] = {}
@@ -42,7 +42,7 @@ def live(maker: LakeMaker, at: float, task_id: str = "t1", **fields: Any) -> Non
 
 
 def test_steps_begin_end_and_fail(maker: LakeMaker) -> None:
-    """One that runs, one that finished, one that failed; counts and lines say so."""
+    """One that runs, one that finished, one that failed; counts and lines have them."""
     maker.run(run_id="r1")
     maker.task(run_id="r1", task_id="t1", task="align", sample="A")
     maker.task(run_id="r1", task_id="t2", task="sort", start=1, end=3)
@@ -71,7 +71,11 @@ def test_stalled_after_three_quiet_records_and_goes_on(maker: LakeMaker) -> None
     live(maker, 50, cpu_user_ns=12 * S, rchar=1000)
     watch, lines = watched(maker)
     assert watch.count("stalled") == 0 and watch.count("active") == 1
-    assert [re.sub("Z  align (.*?):?( it .*)?$", r"\1", line[19:]) for line in lines] == ["began", "stalled", "goes on"]
+    assert [re.sub("Z  align (.*?):?( it .*)?$", r"\1", line[19:]) for line in lines] == [
+        "began",
+        "stalled",
+        "continues",
+    ]
 
 
 def test_two_quiet_records_are_not_stalled(maker: LakeMaker) -> None:
@@ -87,7 +91,7 @@ def test_two_quiet_records_are_not_stalled(maker: LakeMaker) -> None:
 
 
 def test_late_and_repeated_records(maker: LakeMaker) -> None:
-    """An END tells of a time before the last LIVE, and stays; a record that comes twice counts once."""
+    """An END has an earlier time than the last LIVE, and stays; a record that comes twice counts once."""
     maker.run(run_id="r1")
     live(maker, 10, seq=0)
     end = maker.task(run_id="r1", task_id="t1", task="align", start=0, end=9, phase="END", seq=2)
@@ -118,7 +122,7 @@ class Run:
             pipe.write("on\n")
 
     def wait_for_lake(self) -> None:
-        """Until the lake tells of the run: only then can it be followed."""
+        """Until the lake has the run: only then can it be followed."""
         end = time.monotonic() + 60
         while not list(self.lake.glob("sluice.run/*/*/*")):
             assert self.process.poll() is None and time.monotonic() < end
@@ -126,7 +130,7 @@ class Run:
 
 
 def test_follows_a_real_run_to_its_end(tmp_path: pathlib.Path) -> None:
-    """Steps are told while they run, from files that are still open; the run's end ends it, with its state."""
+    """Steps are printed while they run, from files that are still open; the run's end ends it, with its state."""
     run = Run(tmp_path, "step 1; ls /nowhere; step 2; exit 3", 2)
     run.wait_for_lake()
     lines = []
@@ -135,14 +139,14 @@ def test_follows_a_real_run_to_its_end(tmp_path: pathlib.Path) -> None:
         for line in watcher.stdout:
             lines.append(line)
             if "Z  cat began" in line:
-                run.end_step()  # it waited until it was told of
+                run.end_step()  # it waited until it was printed
         status = watcher.wait()
     assert run.process.wait() == 3 and status == 1
     assert sum("Z  cat began" in line for line in lines) == 2, lines
     assert any("ls failed after" in line and "exit code 2" in line for line in lines)
-    told = [m[1] for line in lines if (m := re.search(r"Z  cat finished in (.*)$", line))]
+    printed = [m[1] for line in lines if (m := re.search(r"Z  cat finished in (.*)$", line))]
     ends = [r for r in sluice_binary.cat(run.lake, "task") if r["phase"] == "END" and r["task"] == "cat"]
-    assert told == [units.duration(r["wall_ns"]) for r in sorted(ends, key=lambda r: r["end_time"])]
+    assert printed == [units.duration(r["wall_ns"]) for r in sorted(ends, key=lambda r: r["end_time"])]
     assert any(line.startswith("FAILED, exit code 3 after ") for line in lines)
     assert "bash ended with exit code 3" in "".join(lines)
 
@@ -187,7 +191,7 @@ def run_follow(*args: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_run_that_ended_is_told_at_once(maker: LakeMaker) -> None:
-    """By name; without a name nothing runs, which is said with the latest run."""
+    """By name; without a name nothing runs, and the error names the latest run."""
     maker.run(run_id="r1", end=10, run_name="calm_euler", programs=0)
     maker.task(run_id="r1", end=9)
     maker.write()
@@ -198,11 +202,11 @@ def test_a_run_that_ended_is_told_at_once(maker: LakeMaker) -> None:
 
 
 def test_a_run_that_went_silent(maker: LakeMaker) -> None:
-    """Its last record is old: nobody waits for it for ever."""
+    """Its last record is old: following it ends."""
     maker.run(run_id="r1", phase="LIVE", time=maker.us(100))
     maker.write()
     done = run_follow("--lake", str(maker.path), "r1")
-    assert done.returncode == 1 and "UNKNOWN: nothing was heard of it since 2026-11-01 12:01:40Z" in done.stdout
+    assert done.returncode == 1 and "UNKNOWN: no records of it since 2026-11-01 12:01:40Z" in done.stdout
 
 
 @pytest.mark.parametrize("more", [["--format", "json"], ["-o", "x"]])

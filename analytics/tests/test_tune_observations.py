@@ -120,7 +120,7 @@ def test_critical_path(maker: LakeMaker) -> None:
 
 
 def test_critical_path_ends_with_what_still_runs(maker: LakeMaker) -> None:
-    """A live task is on it; tasks of no length do not stand before themselves."""
+    """A live task is on it; tasks of no length do not precede themselves."""
     maker.run(run_id="r1", phase="LIVE", time=maker.us(50))
     maker.task(run_id="r1", task_id="a", start=0, end=10)
     maker.task(run_id="r1", task_id="z", start=10, end=10)
@@ -186,7 +186,7 @@ def test_stragglers_of_many(maker: LakeMaker, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_straggler_among_equal_ones(maker: LakeMaker) -> None:
-    """The median deviation is 0: the mean one stands for it."""
+    """The median deviation is 0: the mean one replaces it."""
     assert observations.Spread([10, 10, 10, 10, 20]).modified_z(20) == pytest.approx(10 / (1.253314 * 2))
     assert observations.Spread([10, 10]).modified_z(10) == 0
     maker.run(run_id="r1", end=100, programs=0)

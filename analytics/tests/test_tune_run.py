@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sluice tune` says of a run: its numbers are those of a plain computation over the records."""
+"""The answer of `sluice tune` on a run: its numbers are those of a plain computation over the records."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_recorded_run_is_told_as_it_was(recorded: pathlib.Path) -> None:
 
 
 def test_recorded_timeline_adds_up(recorded: pathlib.Path) -> None:
-    """A curve's mean times its time is the total, whatever the bins; so is the time that programs lived."""
+    """A curve's mean times its time is the total, for any bins; so is the time that programs lived."""
     report = of(recorded)
     line = report.timeline
     seconds = line.bin_us / 1e6
@@ -170,7 +170,7 @@ def priced(maker: LakeMaker) -> Iterator[LakeMaker]:
 
 
 def test_efficiency_by_hand(priced: LakeMaker) -> None:
-    """Seff: 60 CPU seconds of 100 s * 2 CPUs; 2 of 4 GiB. The run asked for nothing: the host stands for it."""
+    """Seff: 60 CPU seconds of 100 s * 2 CPUs; 2 of 4 GiB. The run requested nothing: the host's size replaces it."""
     report = of(priced.path)
     e = task(report, "t1").efficiency
     assert (e.cpu, e.memory, e.over_host) == (0.3, 0.5, False)
@@ -215,7 +215,7 @@ def test_mean_memory_is_over_time(maker: LakeMaker) -> None:
 
 
 def test_unknown_stays_unknown(maker: LakeMaker) -> None:
-    """What the kernel could not tell is None in tasks, tools and the run."""
+    """What the kernel does not know is None in tasks, tools and the run."""
     unknown = {"usage": None} | dict.fromkeys(("cpu_user_ns", "cpu_system_ns", "net_rx_bytes"))
     maker.run(run_id="r1", end=10, programs=1, **{k: v for k, v in unknown.items() if k != "usage"})
     maker.task(run_id="r1", end=10, net_rx_bytes=None)
@@ -263,7 +263,7 @@ def test_attempts_and_retries(maker: LakeMaker) -> None:
 
 
 def test_run_without_driver_is_judged_by_its_tasks(maker: LakeMaker) -> None:
-    """Where nobody saw the driver's exit, a failed task that was not retried makes the run FAILED."""
+    """Where the driver's exit is unknown, a failed task that was not retried makes the run FAILED."""
     for run_id, code in (("good", 0), ("bad", 1)):
         maker.run(run_id=run_id, end=10, exit_code=None, programs=0)
         maker.task(run_id=run_id, end=10, exit_code=code)

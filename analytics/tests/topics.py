@@ -30,7 +30,7 @@ def register(stack: Stack, topic: str, schema: dict[str, Any]) -> int:
 
 
 def create(stack: Stack) -> None:
-    """The topics, whose messages stay however old they say they are."""
+    """The topics, whose messages stay however old their timestamps are."""
     for topic in TOPICS:
         stack.create_topic(f"sluice.{topic}", 3, {"message.timestamp.type": "CreateTime", "retention.ms": "-1"})
 

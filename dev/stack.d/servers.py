@@ -2,7 +2,7 @@
 """The servers of dev/stack: one Kafka broker (KRaft) and one schema registry, on loopback.
 
 Everything of one stack is in one directory: certificates, the broker's data, logs, pid files and
-stack.json, which says how it was started. dev/stack is the command, tests/integration/stack.py the
+stack.json, which has the options of its start. dev/stack is the command, tests/integration/stack.py the
 class for tests; both call this. Nothing here keeps state of its own, so one may start what the other stops.
 """
 import base64
@@ -34,8 +34,8 @@ MAVEN_GET = "org.apache.maven.plugins:maven-dependency-plugin:2.8:get"
 USER, PASSWORD = "agent", "agent-secret"
 KEY_PASSWORD = "key-secret"  # of client-encrypted.key
 
-# Offsets from the first port. The broker's clients reach it at PROXIED through somebody's proxy: what it
-# tells them of itself there is the proxy's port, so that they come back the same way.
+# Offsets from the first port. Clients reach the broker's listener PROXIED through a proxy of the caller: the port that
+# it advertises there is the proxy's, so that they come back the same way.
 PORTS = {"plaintext": 0, "controller": 1, "sasl_ssl": 2, "mtls": 3, "ssl": 4, "registry": 5, "registry_tls": 6,
          "proxied": 7, "proxy": 8, "sasl_plaintext": 9}
 PORT_COUNT = 10
@@ -396,7 +396,7 @@ class Servers:
     # --- the broker ---
 
     def _listeners(self):
-        """(name, protocol, port name, host to tell clients, port name to tell clients)"""
+        """(name, protocol, port name, advertised host, advertised port name)"""
         yield "PLAINTEXT", "PLAINTEXT", "plaintext", "127.0.0.1", "plaintext"
         if self.state["with_proxied"]:
             yield "PROXIED", "PLAINTEXT", "proxied", "127.0.0.1", "proxy"
@@ -585,7 +585,7 @@ class Servers:
         return took
 
     def ask_registry(self, path, body=None, method=None, timeout=10.0):
-        """The answer's JSON; urllib.error.HTTPError when it says no."""
+        """The answer's JSON; urllib.error.HTTPError for an error status."""
         request = urllib.request.Request(
             self.registry_url + path, method=method, data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})

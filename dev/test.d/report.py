@@ -30,7 +30,7 @@ def read_junit(path):
 
 
 def read_cases(path):
-    """The JSON lines that the tests told."""
+    """The JSON lines that the tests wrote."""
     if not os.path.exists(path):
         return []
     with open(path) as f:
@@ -58,7 +58,7 @@ def seconds(value):
 
 
 def is_of(name, case):
-    """Whether a case that was told is one of ctest's test of this name."""
+    """Whether a reported case is one of ctest's test of this name."""
     return name.partition(".")[2] == case["file"] or name == f"{case['file']}.{case['case']}"
 
 

@@ -27,7 +27,7 @@ def main(name, options):
     command = ["ctest", "--test-dir", BUILD, "--output-on-failure", "--no-tests=error", "--output-junit", junit, *options]
     ctest = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                              env=os.environ | {"SLUICE_TEST_REPORT": cases})
-    # An interrupt from the terminal is ctest's as well: it ends its tests, and the report tells how far it came.
+    # An interrupt from the terminal is ctest's as well: it ends its tests, and the report has what ran until then.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: ctest.terminate())
     closing = []

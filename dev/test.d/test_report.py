@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `dev/test` says of a run, and what it lets pass."""
+"""The report of `dev/test` on a run, and what it lets pass."""
 import json
 import os
 import re

@@ -210,7 +210,7 @@ class Flink(unittest.TestCase):
             ("DISK_FULL", "WARNING", "/ is full", None, None, None),
             ("RUN_KILLED", "ERROR", "Run demo on node1 was ended by SIGTERM.", None, None, 15),
             ("RUN_FAILED", "ERROR", "Run demo, sample B, on node1 failed with exit code 3.", None, 3, None),
-            ("AGENT_GAP", "WARNING", "Nobody watched node2 for 90 s before that.", None, None, None),
+            ("AGENT_GAP", "WARNING", "No agent watched node2 for 90 s before that.", None, None, None),
             *(("AGENT_LOSS", "WARNING", loss % n, None, None, None) for n in (4, 5, 2))]
 
     def assert_swept(self, maker):
@@ -273,7 +273,7 @@ class Flink(unittest.TestCase):
         job = self.start(files, *options)
         wanted = {t: len(once(maker.written[t])) - (t == "host") for t in first}
         job.wait(lambda: self.rows(warehouse, first) == {t: [n, n] for t, n in wanted.items()}, "whole table")
-        self.assertIn("goes on from", job.said())
+        self.assertIn("continues from", job.said())
         # Records of later let the last hours end; the last programs ended in the third.
         for topic in first:
             last = maker.written[topic][-1] | {"seq": 9000000, "time": maker.us(3 * HOUR + 300)}

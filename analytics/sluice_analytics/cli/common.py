@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "json", "csv")
 
 TYPED = "SLUICE_COMMAND"
-"""Environment: `sluice tune` and the like, where sluice started the command."""
+"""Environment: `sluice tune`, `sluice sweep` or `sluice lake`, where sluice started the command."""
 
 
 def typed(name: str) -> str:
@@ -36,7 +36,7 @@ def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...] = FORMA
 
 
 def emit(document: Document, args: argparse.Namespace) -> None:
-    """Writes an answer as --format and -o say; for CSV, --section (where a command has it) names the table."""
+    """Writes an answer by --format and -o; for CSV, --section (where a command has it) names the table."""
     from ..report import machine, terminal
 
     if args.format == "json":
@@ -50,9 +50,9 @@ def emit(document: Document, args: argparse.Namespace) -> None:
 
 
 def run(command: str, main: Callable[[list[str]], int], argv: list[str] | None) -> int:
-    """Runs a command's body: its exit status, 1 where what was asked for is not there, 2 for a user's error.
+    """Runs a command's body: its exit status, 1 where what it names is not there, 2 for a user's error.
 
-    command: what stands in front of errors.
+    command: the name in front of errors.
     """
     gc.set_threshold(100_000, 20, 100)  # expressions are many small objects and few cycles: a tenth of a command's time
     for stream in (sys.stdout, sys.stderr):

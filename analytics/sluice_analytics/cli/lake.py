@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="delete the Avro files of compacted days, once all their records were found in Parquet",
     )
-    pack.add_argument("--dry-run", action="store_true", help="say what would be done")
+    pack.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     common.add_output(pack)
 
     keep = commands.add_parser(
@@ -241,7 +241,7 @@ def _keep(option: str, text: str) -> int:
 
 @contextlib.contextmanager
 def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error where a person looks on; yields what is told of work done."""
+    """A bar on standard error where that is a terminal; yields the function that adds to the work done."""
     if not sys.stderr.isatty() or total == 0:
         yield lambda amount: None
         return

@@ -37,12 +37,12 @@ def _parser() -> argparse.ArgumentParser:
     what.add_argument("--until", metavar="TIME", help="the same; a duration is before now (default: now)")
     what.add_argument("--by", metavar="GROUP", default="host", help="|".join([*_NAMED, "TAG"]) + " (default: host)")
     what.add_argument("--prices", metavar="FILE", help="what an hour of each host costs, a CSV file")
-    limits = parser.add_argument_group("when something is told (see sluice-sweep(1))")
+    limits = parser.add_argument_group("when something is reported (see sluice-sweep(1))")
     default = Thresholds()
     limits.add_argument(
         "--idle-cores", metavar="N", help=f"a run or task under N CPUs does nothing (default: {default.idle_cores:g})"
     )
-    limits.add_argument("--least", metavar="TIME", help="shorter waits are not told (default: 30m)")
+    limits.add_argument("--least", metavar="TIME", help="shorter waits are not reported (default: 30m)")
     limits.add_argument("--after-run", metavar="TIME", help="how long a host may stay up without a run (default: 15m)")
     limits.add_argument(
         "--busy-share",

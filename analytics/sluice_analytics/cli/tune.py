@@ -121,7 +121,7 @@ def body(argv: list[str]) -> int:
     p = parser()
     args, more = p.parse_known_args(argv)
     if args.run in COMMANDS:
-        raise UserError(f"{args.run} stands behind options", f"write it first: {common.typed('tune')} {args.run} …")
+        raise UserError(f"{args.run} comes after options", f"write it first: {common.typed('tune')} {args.run} …")
     if more:
         p.error("unrecognized arguments: " + " ".join(more))
     if args.follow:

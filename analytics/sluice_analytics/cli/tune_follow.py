@@ -24,7 +24,7 @@ GRACE_S = 5.0
 
 
 def main(args: argparse.Namespace) -> int:
-    """Follows until the run ends: 0 where it succeeded, 1 where it failed or nothing more is heard of it."""
+    """Follows until the run ends: 0 where it succeeded, 1 where it failed or its records stopped."""
     if args.format != "table" or args.output:
         raise UserError(
             "--follow prints to the terminal", "leave --format and -o out; sluice tune RUN reports afterwards"
@@ -58,12 +58,12 @@ def _wait(looks: Looks, wanted: str | None) -> find.Run:
 
 
 def _say(out: Console, line: str, style: str = "") -> None:
-    """A line that the terminal may wrap, and nobody else."""
+    """Prints a line that only the terminal wraps."""
     out.print(Text(line, style=style), soft_wrap=True)
 
 
 def _state(watch: Watch) -> str:
-    """The run's state by what is known; it runs as long as records come, as often as it has told."""
+    """The run's state by what is known; it runs as long as records come."""
     return watch.run.state(find.now(), bool(watch.count("failed")) if watch.steps else None)
 
 
@@ -101,7 +101,7 @@ def _finish(out: Console, looks: Looks, watch: Watch, state: str) -> int:
     r = watch.run
     if state == "UNKNOWN" and r.end_time is None:
         since = units.clock(r.last_time)
-        _say(out, f"UNKNOWN: nothing was heard of it since {since}: its agent ended, or the host did")
+        _say(out, f"UNKNOWN: no records of it since {since}: its agent ended, or the host did")
         return 1
     how = ended_by(r.exit_code, r.exit_signal)
     counts = f"{watch.count('finished')} finished, {watch.count('failed')} failed"

@@ -19,7 +19,7 @@ def positive(text: str) -> int:
 
 
 def since(text: str | None) -> int | None:
-    """--since as microseconds UTC; UserError says what is allowed."""
+    """--since as microseconds UTC; UserError names what is allowed."""
     return None if text is None else find.now() - duration_us("--since", text)
 
 

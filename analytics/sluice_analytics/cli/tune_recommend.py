@@ -42,8 +42,8 @@ def main(args: argparse.Namespace) -> int:
     if args.emit:
         if len({(a.pipeline, a.command, a.work_dir) for a in advices}) > 1:
             names = ", ".join(sorted({a.pipeline for a in advices if a.pipeline is not None}))
-            mend = f"name it with --pipeline: {names}" if names else "runs get one by sluice run --pipeline P"
-            raise UserError("--emit is for one pipeline, and there are several", mend)
+            hint = f"name it with --pipeline: {names}" if names else "runs get one by sluice run --pipeline P"
+            raise UserError("--emit is for one pipeline, and there are several", hint)
         common.write(args.output, emit.render(args.emit, advices, source))
         return 0
     answer = answer_of.document(advices, source, prices.currency if prices else "USD", is_short=args.format == "table")

@@ -3,7 +3,7 @@
 
 One job for the pipeline, one for each task name under it (<pipeline>.<task>); a START event and a COMPLETE or
 FAIL event for each run; tasks name the pipeline's run as their parent. sluice never reads which files a program
-opened, so that events have no datasets. What a run used stands in a facet of our own, `sluice_resources`.
+opened, so that events have no datasets. What a run used is in a facet of our own, `sluice_resources`.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _transport(url: str, api_key: str | None) -> Transport:
 
 
 def _reason(e: Exception) -> str:
-    """The innermost cause that says something: what the network said, not how often it was asked."""
+    """The innermost informative cause: the network's error, not the number of retries."""
     inner: BaseException | None = e
     said = str(e)
     while inner is not None:

@@ -245,7 +245,7 @@ def requests(report: RunReport, found: list[tuple[str, Span]]) -> Iterator[Expor
 
 
 def _post(url: str, headers: dict[str, str], message: ExportTraceServiceRequest) -> ExportTraceServiceResponse:
-    """One message. Waits and tries again where the OTLP specification says so (429, 502, 503, 504)."""
+    """One message. Waits and tries again where the OTLP specification demands it (429, 502, 503, 504)."""
     body = gzip.compress(message.SerializeToString())
     all_headers = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip", **headers}
     answer = ExportTraceServiceResponse()

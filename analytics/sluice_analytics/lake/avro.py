@@ -27,7 +27,7 @@ def parsed(text: str) -> Any:
 
 
 def decode(schema: Any, data: bytes) -> Record:
-    """One record, which must be all of data; ValueError says what is wrong."""
+    """One record, which must be all of data; ValueError where it is not one."""
     source = io.BytesIO(data)
     try:
         record = fastavro.schemaless_reader(source, schema, None)
@@ -66,7 +66,7 @@ def records(path: str) -> Iterator[Record]:
 
 
 def getter(column: Column) -> Callable[[Record], Any]:
-    """What finds a column's value in a record: None where the record, or what it stands in, has none."""
+    """A function from a record to a column's value: None where the record, or the nested record, has none."""
     outer, _, inner = column.source.partition(".")
     if column.type == "float64":
 

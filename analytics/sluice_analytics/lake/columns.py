@@ -32,7 +32,7 @@ SCHEMA_VERSION = 3
 _SPLIT = tuple(f"{kind}_{way}_bytes" for kind in ("tcp", "udp", "unix") for way in ("rx", "tx"))
 
 RESOURCES = tuple(name for name in FIELDS if name not in _SPLIT)
-"""The columns of a flattened `usage`, all int64, null where the kernel could not tell."""
+"""The columns of a flattened `usage`, all int64, null where the kernel has no value."""
 
 SUMS = tuple(name for name in RESOURCES if name not in LEVELS)
 """Those of RESOURCES that add up over programs and over time."""
@@ -40,7 +40,7 @@ SUMS = tuple(name for name in RESOURCES if name not in LEVELS)
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """One column: its name, Ibis type, where it stands in the Avro record, and whether it is a time there."""
+    """One column: its name, Ibis type, path in the Avro record, and whether it is a time there."""
 
     name: str
     type: str

@@ -8,7 +8,7 @@
     <generation>-<n>.parquet  the records, sorted by run_id, host_id and time, so that a query for one run reads
                             few row groups. Columns are those of columns.py, and each field that no column
                             reads under its own name (usage.tcp_rx_bytes, evidence), so that nothing is lost
-    <generation>.json       the Avro files that they stand for, relative to the lake, and each agent's first
+    <generation>.json       the Avro files that they replace, relative to the lake, and each agent's first
                             and last seq
 
 Avro files that came later are read beside them until the day is compacted again, which makes the next
@@ -44,7 +44,7 @@ class Day:
     generation: int
 
     def covered(self) -> frozenset[str]:
-        """The Avro files that the day stands for, relative to the lake; none where no Avro file can be."""
+        """The Avro files that the day replaces, relative to the lake; none where no Avro file can be."""
         topic = os.path.basename(os.path.dirname(self.folder))
         if not os.path.isdir(os.path.join(self.lake, topic, "date=" + self.day)):
             return frozenset()  # the rule for old days: no need to read a long list
@@ -88,7 +88,7 @@ def _read_json(path: str) -> dict[str, Any]:
 
 
 def day_folder(lake: str, topic: str, day: str) -> str:
-    """Where a compacted day stands."""
+    """The folder of a compacted day."""
     return os.path.join(lake, "compact", "sluice." + topic, "date=" + day)
 
 
@@ -118,7 +118,7 @@ def days_in(lake: str, topic: str, scope: Scope) -> list[Day]:
 
 
 def parts_of(lake: str, topic: str, scope: Scope) -> tuple[frozenset[str], list[str]]:
-    """(Avro files, relative to the lake, that compacted days stand for; the Parquet files of days in scope)."""
+    """(Avro files, relative to the lake, that compacted days replace; the Parquet files of days in scope)."""
     days = days_in(lake, topic, scope)
     covered = frozenset(path for day in days for path in day.covered())
     return covered, [path for day in days for path in day.parquet]

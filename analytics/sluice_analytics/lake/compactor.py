@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes compacted days (see compact.py) and removes the Avro files that they stand for.
+"""Makes compacted days (see compact.py) and removes the Avro files that they replace.
 
 Nothing that a reader knows is changed before its successor is whole on disk: a crash at any moment leaves
 the day as it was, or compacted. What a crashed attempt left is removed by the next.
@@ -43,7 +43,7 @@ _WORK = ".work"
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """A day of a topic. new: its finished files that no compacted day stands for; covered: those that one does.
+    """A day of a topic. new: its finished files that no compacted day replaces; covered: those that one does.
 
     waits: why the day cannot be closed yet; empty: it can.
     """
@@ -193,7 +193,7 @@ def manifest_of(
 
 
 def remove_avro(session: DuckSession, topic: str, day: str) -> tuple[int, int]:
-    """Deletes the Avro files that a compacted day stands for: (files, bytes). The caller holds locked().
+    """Deletes the Avro files that a compacted day replaces: (files, bytes). The caller holds locked().
 
     They are read once more before: count and a sum over the hashes of all fields of all their records must
     be those of the same records in Parquet. UserError where they are not; then nothing is deleted.
@@ -293,7 +293,7 @@ def _system_errors(folder: str) -> Iterator[None]:
     except OSError as e:
         raise UserError(f"{e.filename or folder}: {e.strerror}", "nothing was lost; make room or run it again") from e
     except duckdb.Error as e:
-        raise UserError(f"{folder}: {str(e).splitlines()[0]}", "nothing was lost; mend that and run it again") from e
+        raise UserError(f"{folder}: {str(e).splitlines()[0]}", "nothing was lost; fix that and run it again") from e
 
 
 def _synced(path: str) -> str:

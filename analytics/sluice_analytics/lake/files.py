@@ -5,7 +5,7 @@ A file's date is the UTC day of its records' times. A record that comes up to an
 stays in the newer day's file (src/stream/file_sink.h), so that a record's day is its file's or the one
 before. A file that is being written has a dot in front and .part behind and its writer's lock on it; an
 agent that starts gives the ones that a dead agent left their real names. Days that `sluice-lake compact`
-has closed have Parquet files under <lake>/compact (see compact.py), which stand for the Avro files that
+has closed have Parquet files under <lake>/compact (see compact.py), which replace the Avro files that
 they were made of.
 """
 
@@ -48,13 +48,13 @@ class File:
 
     @property
     def agent_id(self) -> str:
-        """The agent that wrote it, as the name says."""
+        """The agent that wrote it, by the file's name."""
         return os.path.basename(self.path).lstrip(".").rpartition("-")[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class Header:
-    """What stands before the blocks of an Avro file; size: its bytes, with the sync marker."""
+    """The header of an Avro file; size: its bytes, with the sync marker."""
 
     schema: str
     codec: str
@@ -64,7 +64,7 @@ class Header:
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """The whole blocks of an Avro file: where they end, how many records they say they have.
+    """The whole blocks of an Avro file: where they end, how many records their headers count.
 
     broken: what is wrong with the rest of the file, empty where there is no rest.
     """
@@ -334,7 +334,7 @@ def avro_files(
 
 
 def of_the_future(group: list[str], version: int, topic: str) -> str:
-    """What is said of files with a schema that this version does not know whole."""
+    """The warning for files with a schema that has fields unknown to this version."""
     others = f" and {len(group) - 1} more" if len(group) > 1 else ""
     return (
         f"{group[0]}{others}: written with schema_version {version} of sluice.{topic}, this version knows "
@@ -352,7 +352,7 @@ class OpenFile:
     is_live: bool
 
     def of_the_dead(self, what: str = "its whole blocks are read") -> str:
-        """What is said of one whose writer died. what: what of it counts."""
+        """The warning for one whose writer died. what: what of it counts."""
         return (
             f"{self.path}: was left open by a writer that died; {what}; "
             "the agent or `sluice run --lake` mends it when it starts next on that host"

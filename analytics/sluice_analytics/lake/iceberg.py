@@ -2,7 +2,7 @@
 """Iceberg tables as the streaming jobs write them: one a topic, with the columns of columns.py.
 
 They are named as CATALOG.NAMESPACE, or by the folder of a namespace in a Hadoop catalog, where the table of
-programs is FOLDER/program. The jobs have each record in there once. What a scope asks for goes into
+programs is FOLDER/program. The jobs have each record in there once. A scope's bounds go into
 Iceberg's own filters, so that files whose times, runs or hosts lie outside are not read.
 """
 

@@ -16,7 +16,7 @@ class TopicInfo:
     """A topic. records: each once. first, last: microseconds since 1970 UTC, None where there is no record.
 
     missing: how many seq are absent between an agent's first and last, over all agents: records that were
-    lost, or deleted with their day. bytes: of all files, Avro that compaction stands for too.
+    lost, or deleted with their day. bytes: of all files, also Avro files that compaction replaced.
     """
 
     topic: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka's topics as a lake: what is asked for is landed in a temporary lake of files, which an engine then reads.
+"""Kafka's topics as a lake: what a question needs is landed in a temporary lake of files, which an engine then reads.
 
-A topic is read from its beginning, or from the time that a scope asks for, to where it ended when the
-session began, or when it was told to look again: then only what came since is read. Each message
+A topic is read from its beginning, or from the beginning of a scope, to where it ended when the
+session began, or at the last refresh(): then only what came since is read. Each message
 (Confluent's framing: a byte 0, the schema's id, Avro) is checked by decoding it, and goes as it is into a
 file of its schema, day and host. Memory stays bounded; the disk under TMPDIR takes
 what is landed. For a cluster, or more than one look, the streaming jobs land topics in Iceberg: --table.
@@ -32,7 +32,7 @@ from .registry import Registry
 from .session import ALL, Row, Scope, Session
 
 _LATE_MS = 3_600_000
-"""How much older than its record a message may say it is (a clock that was set back)."""
+"""How much older than its record a message's timestamp may be (a clock that was set back)."""
 
 _BUFFERED_BYTES = 32 << 20
 _STALLED_S = 30.0
@@ -187,7 +187,7 @@ class KafkaSession(Session):
 
     def _unreachable(self, why: str) -> UserError:
         if not self._errors:
-            self._consumer.poll(1.0)  # hands over what librdkafka said meanwhile
+            self._consumer.poll(1.0)  # calls error_cb with librdkafka's errors
         said = next((e for e in self._errors if "brokers are down" not in e), why)
         return UserError(
             f"{self.source}: {said}", "look at --kafka, and at --kafka-property for what the agents have there"

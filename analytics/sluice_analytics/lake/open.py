@@ -16,7 +16,7 @@ ENGINES = ("duckdb", "spark")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options that say where records are; the same for every command."""
+    """The options that name the source of records; the same for every command."""
     group = parser.add_argument_group("where the records are")
     one = group.add_mutually_exclusive_group()
     one.add_argument(
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def open_session(args: argparse.Namespace) -> Session:
-    """The Session that the options of add_arguments name; the caller closes it. UserError says what is missing."""
+    """The Session that the options of add_arguments name; the caller closes it. UserError names what is missing."""
     if args.kafka:
         if not args.registry:
             raise UserError("--kafka needs --registry URL", "the registry knows the schemas of the records")

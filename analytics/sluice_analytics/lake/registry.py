@@ -38,7 +38,7 @@ def without_logical_types(schema: Any) -> Any:
 
 
 class Registry:
-    """One registry. Schemas never change under their id, so each is asked for once.
+    """One registry. Schemas never change under their id, so that each is requested once.
 
     url: as the agent's registry.urls, user:password@ in it or apart as auth "user:password". patience_s: how
     long what may pass (no connection, an answer of 5xx) is tried again.
@@ -61,7 +61,7 @@ class Registry:
         self._by_id: dict[int, str | None] = {}
 
     def text(self, schema_id: int) -> str | None:
-        """The Avro schema of an id; None where the registry says that it has none such or none of Avro."""
+        """The Avro schema of an id; None where the registry has none of that id or it is not Avro."""
         if schema_id not in self._by_id:
             answer = self._get(f"/schemas/ids/{schema_id}")
             is_avro = answer is not None and answer.get("schemaType", "AVRO") == "AVRO"
@@ -103,8 +103,8 @@ class Registry:
                 if e.code == 404 and path != "/subjects":
                     return None
                 if e.code < 500:
-                    mend = "give a user and password: http://USER:PASSWORD@…" if e.code in (401, 403) else "is it one?"
-                    raise UserError(f"the registry {self.url} answers {e.code} {e.reason} to GET {path}", mend) from e
+                    hint = "give a user and password: http://USER:PASSWORD@…" if e.code in (401, 403) else "is it one?"
+                    raise UserError(f"the registry {self.url} answers {e.code} {e.reason} to GET {path}", hint) from e
                 trouble: Exception = e
             except ValueError as e:
                 raise UserError(f"{self.url}{path}: is no answer of a schema registry", "look at --registry") from e

@@ -29,7 +29,7 @@ class Scope:
 ALL = Scope()
 
 LATE_US = 3_600_000_000
-"""Records are written, and files closed, up to so much later than what they tell of (microseconds)"""
+"""Records are written, and files closed, up to so much later than the times that they describe (microseconds)"""
 
 
 class Session(Protocol):
@@ -78,7 +78,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Growing(Protocol):
-    """A session whose source is as it was when it began, until it is told to look again. Others look each time."""
+    """A session whose source is as it was when it began, until refresh(). Others look at each table()."""
 
     def refresh(self) -> None:
         """Tables that are made from now on have what the source has by then."""

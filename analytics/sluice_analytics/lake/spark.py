@@ -56,7 +56,7 @@ def settings(conf: Sequence[str]) -> dict[str, str]:
 
 
 class _Room:
-    """A folder for what the JVM writes: its log, and the artifacts folder that it makes where it stands.
+    """A folder for what the JVM writes: its log, and the artifacts folder that it makes in its working directory.
 
     While it starts, that folder is the current one and standard error is a file in it, both of which the
     JVM inherits and keeps: until this process ends, for the next session has the same JVM.
@@ -83,7 +83,7 @@ class _Room:
         os.close(self._stderr)
 
     def said(self) -> str:
-        """What the JVM said first, where it ended before it could tell us."""
+        """The first error in the JVM's log, for a JVM that ended while it started."""
         with open(self.log, errors="replace") as f:
             lines = [line.strip() for line in f if line.strip() and not line.startswith("WARNING: ")]
         return lines[0] if lines else ""
@@ -162,14 +162,14 @@ def _defaults(master: str | None, conf: dict[str, str]) -> dict[str, str]:
 
 
 def reason(e: BaseException) -> str:
-    """The first line of a JVM's exception that says something."""
+    """The first informative line of a JVM's exception."""
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("An error occurred while calling", "at ", ":"))]
     return (said or lines or [type(e).__name__])[0]
 
 
 class SparkTables(Session):
-    """What sessions on Spark share; frame() says where records are. See session.Session."""
+    """What sessions on Spark share; frame() has their records. See session.Session."""
 
     engine = "spark"
 

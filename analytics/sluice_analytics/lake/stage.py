@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Avro files as columns: each file that a session needs is read once, checked, and kept as Parquet until the end.
 
-DuckDB's Avro reader takes about 10 µs a record whatever columns a query wants, a millisecond a file, and it
+DuckDB's Avro reader takes about 10 µs a record for any columns of a query, a millisecond a file, and it
 stops without a word where a file is damaged. So a session reads an Avro file once: the records are counted
-against what the file's blocks say they have, small files are put together first, and the columns rest in a
+against the counts of the file's blocks, small files are put together first, and the columns rest in a
 folder of the session's own, from which queries read only what they need.
 """
 
@@ -224,10 +224,12 @@ class Stage:
             for path in merged:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-        told = sum(s.records for s in sources)
-        if rows != told:
+        counted = sum(s.records for s in sources)
+        if rows != counted:
             self._find_damaged(topic, sources)
-            raise UserError(f"{sources[0].path}: {told} records are in this and the files beside it, {rows} were read")
+            raise UserError(
+                f"{sources[0].path}: {counted} records are in this and the files beside it, {rows} were read"
+            )
         return int(rows)
 
     def _warn_of_the_future(self, topic: str, fields: dict[str, Any], group: list[Source]) -> None:

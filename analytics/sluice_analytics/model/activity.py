@@ -28,7 +28,7 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     Columns: IDENTITY; start_us, end_us (int64, microseconds UTC, start_us <= end_us); SUMS (int64, the
     amounts of this piece, null where unknown); rss_bytes, peak_rss_bytes (int64, levels in this piece,
     null where unknown). With a scope that has a beginning, a program that began before it has no piece
-    for what its END tells beyond the last interval: that total reaches back to before the scope.
+    for what its END has beyond the last interval: that total reaches back to before the scope.
     Kept (session.Session), since several questions rest on them.
     """
     usage = session.table("usage", scope)
@@ -75,7 +75,7 @@ def cut(table: ir.Table, window_us: int, since_us: int | None = None, until_us: 
         table = table.filter(table.end_us > since_us)
     if until_us is not None:
         table = table.filter(table.start_us < until_us)
-    # Ibis calls the least of two numbers a Value, with which mypy lets nobody reckon.
+    # Ibis types the least of two numbers as Value, for which mypy knows no arithmetic.
     begin: Any = table.start_us if since_us is None else ibis.greatest(table.start_us, since_us)
     end: Any = table.end_us if until_us is None else ibis.least(table.end_us, until_us)
     least: Any = ibis.least(begin, end)

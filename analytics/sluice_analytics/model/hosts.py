@@ -32,13 +32,13 @@ LEAST_NS = 500_000_000
 
 
 def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
-    """One row a Host record and the time that it alone tells of: start_us (inclusive) to end_us.
+    """One row a Host record and the time that it alone covers: start_us (inclusive) to end_us.
 
     Beside COLUMNS: start_us, end_us (int64 microseconds); gap_us (int64, time before
-    start_us of which no record tells; null for a host's first); overlap_us (int64, what another record had
-    told of already, left out); cores (float64, mean CPUs busy; null for intervals under LEAST_NS);
+    start_us that no record covers; null for a host's first); overlap_us (int64, what another record had
+    covered already, left out); cores (float64, mean CPUs busy; null for intervals under LEAST_NS);
     before_boot_id, before_agent_id, before_run_id (of the record before). AMOUNTS are scaled to the time
-    that is left (float64). Records that tell nothing new are left out.
+    that is left (float64). Records that cover no further time are left out.
     """
     record = session.table("host", scope).select(*COLUMNS)
     order = [record.time.asc(), record.seq.asc()]
@@ -87,7 +87,7 @@ def merged(table: ir.Table, *keys: str, slack_us: int = 0, sums: tuple[str, ...]
 def presence(session: Session, scope: Scope = ALL) -> ir.Table:
     """When at least one run was alive on a host: host_id, start_us, end_us, disjoint.
 
-    A run that has not ended is alive as long as its records tell.
+    A run that has not ended is alive until its last record.
     """
     alive = runs(session, scope)
     alive = alive.select("host_id", start_us=alive.start_time, end_us=ibis.coalesce(alive.end_time, alive.time))
@@ -154,8 +154,8 @@ def hours(session: Session, scope: Scope, window_us: int, since_us: int, until_u
 def facts(session: Session, scope: Scope = ALL) -> ir.Table:
     """One row a host: host_name, cpus, memory_bytes, instance_type, price_per_hour, cloud, region; first and last time.
 
-    first_us, last_us: when records begin and end to tell of it; interval_ns: the agent's interval (the mean
-    of full ones); overlap_us: time of which two records told. only_runs: no daemon recorded it.
+    first_us, last_us: when its records begin and end; interval_ns: the agent's interval (the mean
+    of full ones); overlap_us: time that two records cover. only_runs: no daemon recorded it.
     """
     row = intervals(session, scope)
     return row.group_by("host_id").aggregate(
@@ -175,7 +175,7 @@ def facts(session: Session, scope: Scope = ALL) -> ir.Table:
 
 
 def gaps(session: Session, scope: Scope = ALL, least_us: int = 0) -> ir.Table:
-    """Times longer than least_us of which no Host record tells: host_id, start_us, end_us, and who spoke around them.
+    """Times longer than least_us that no Host record covers: host_id, start_us, end_us, and whose records adjoin them.
 
     interval_ns: the host's longest interval; restarted (boolean): the host booted in between; only_runs: both
     neighbours are records of a `sluice run`,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What agents say that they lost."""
+"""The losses that agents report."""
 
 from __future__ import annotations
 

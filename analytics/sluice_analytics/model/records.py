@@ -3,7 +3,7 @@
 
 A program has a START and an END record, and others between; the END knows all that the START knew. A
 task's or run's records come as LIVE each interval, and END. A run may have been seen by several hosts,
-each of which tells of its own part: one row a run and host.
+each of which records its own part: one row a run and host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _last(records: ir.Table, *keys: str) -> ir.Table:
 def programs(session: Session, scope: Scope = ALL, of: ir.Table | None = None) -> ir.Table:
     """One row a program (program_id), columns as columns.COLUMNS['program'].
 
-    phase is END for one that ended, else it ran still when the lake heard of it last; then end_time,
+    phase is END for one that ended, else it was running at its last record; then end_time,
     exit_code, exit_signal and all of usage are null. wall_ns (added): end_time - program_start_time.
     of: a table with program_ids, to which it keeps: of few programs, few records are compared.
     """
@@ -81,7 +81,7 @@ def failed(t: ir.Table) -> ir.BooleanValue:
 def run_scope(session: Session, run_id: str) -> Scope:
     """The scope of all records of one run, from its own records: engines then read its days alone.
 
-    A record is written up to some minutes after what it tells of (an agent that was away, a spool that
+    A record is written up to some minutes after the time that it describes (an agent that was down, a spool that
     waited), so that the scope is open for an hour behind a run's last record.
     """
     records = session.table("run", Scope(run_ids=(run_id,)))

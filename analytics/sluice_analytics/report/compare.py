@@ -43,7 +43,7 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
         Table("versions", "Tools that are not the same, by executable and container image",
               [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
               [dataclasses.asdict(v) for v in c.versions],
-              "The same path or image name may hold another version: no record tells." if c.versions else ""),
+              "The same path or image name may hold another version: records do not have it." if c.versions else ""),
     ]  # fmt: skip
     warnings = [f"run {r['run']}: {w}" for r in c.runs for w in r["warnings"]]
     return Document(

@@ -66,7 +66,7 @@ def _step_row(name: str, steps: list[Step], now_us: int) -> dict[str, Any]:
 
 
 def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
-    """A line for each step that began, ended, stalled or went on. known: what was said last of each step."""
+    """A line for each step that began, ended, stalled or continued. known: the last printed state of each step."""
     for news in new:
         row, step, state = news.row, news.step, news.state
         if step is None:
@@ -78,7 +78,7 @@ def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
         at = units.clock(row["time"])
         wall = units.duration(row["wall_ns"])
         what = {
-            "active": "goes on" if was == "stalled" else "began",
+            "active": "continues" if was == "stalled" else "began",
             "stalled": f"stalled: it used no CPU and moved no byte in {STALLED_RECORDS} intervals",
             "finished": f"finished in {wall}",
             "failed": f"failed after {wall}: {ended_by(row['exit_code'], row['exit_signal'])}",

@@ -45,7 +45,7 @@ _NOTICE = "Contains Vega, Vega-Lite, Vega-Embed: Copyright University of Washing
 
 
 def render(report: RunReport) -> str:
-    """The page. A run with more programs or tasks than PROGRAMS and TASKS is cut, and the page says by how many."""
+    """The page. A run with more programs or tasks than PROGRAMS and TASKS is cut; the page counts what is left out."""
     before, after = _shell(f"{report.run_name or report.pipeline or report.run_id} · sluice")
     room = PAGE_BYTES - len(before.encode()) - len(after.encode())
     data = ""
@@ -277,7 +277,7 @@ def _finite(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, nor be read as markup, whatever its texts hold."""
+    """JSON that cannot end its script element, nor be read as markup, for any text in it."""
     text = json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

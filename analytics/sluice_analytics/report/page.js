@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page says of the run as a whole; page_table.js has the tables, page_timeline.js what stands over time.
+// The page's part on the run as a whole; page_table.js has the tables, page_timeline.js the plots over time.
 // All text comes from records: it enters the document as text nodes, made by el() and nothing else.
 "use strict";
 
@@ -130,7 +130,7 @@ function program_name(id) {
 	return i == null ? id : `${text_of(PROGRAMS.tool[i]) ?? text_of(PROGRAMS.exe[i]) ?? "?"} (pid ${PROGRAMS.pid[i]})`;
 }
 
-// What is only there in part says so.
+// Notes on what is shown only in part.
 const left_out = (n, what) => n > 0 ? el("p.muted.small", {}, `${some(n, what)} left out here; totals have them.`) : null;
 
 function header() {
@@ -175,7 +175,7 @@ function facts() {
 		[RUN.hosts.length === 1 ? "host" : "hosts", hosts.slice(0, 8).join("; ") + (hosts.length > 8 ?
 			`; and ${hosts.length - 8} more` : "")],
 		["time",
-			`${fmt.time(RUN.start_us)} to ${RUN.end_time == null ? `(last heard of ${fmt.time(RUN.last_time)})` : fmt.time(RUN.end_time)}`
+			`${fmt.time(RUN.start_us)} to ${RUN.end_time == null ? `(last record ${fmt.time(RUN.last_time)})` : fmt.time(RUN.end_time)}`
 		],
 		["run", el("code", {}, RUN.run_id)],
 	].filter(([, v]) => v);
@@ -216,7 +216,7 @@ function failures() {
 	if (!cards.length && RUN.state !== "FAILED") return null;
 	return section("failures", "Why it failed", cards.length > 1 ? el("span.muted", {}, some(cards.length + DATA.left_out.failures,
 			"failure")) : null,
-		cards.length ? el("div.cards", {}, cards) : el("p.muted", {}, "The run failed, but no record tells of a program that did."),
+		cards.length ? el("div.cards", {}, cards) : el("p.muted", {}, "The run failed, but there is no record of a program that did."),
 		left_out(DATA.left_out.failures, "failure"));
 }
 

@@ -157,7 +157,7 @@ function draw_rows(rows) {
 	if (focused) T.tree.querySelector(`[data-id="${focused}"]`)?.focus();
 }
 
-// A row is chosen: its figures stand below. Clicked, it opens or closes, too.
+// A row is chosen: its figures are shown below. Clicked, it opens or closes, too.
 function choose(r, is_click) {
 	if (T.dragged) return;
 	if (r.kind === "more") {

@@ -167,7 +167,7 @@ function steps_section() {
 		of_cpu = is_host("cpu_efficiency"),
 		of_memory = is_host("memory_efficiency");
 	if (!rows.length) return section("steps", "By task", null, el("p.muted", {},
-		"No record tells of tasks in this run: all programs are the driver's own."));
+		"There is no record of tasks in this run: all programs are the driver's own."));
 	const columns = [
 		{ title: "Task", value: s => s.name },
 		!single && { title: "n", value: s => s.n, show: s => fmt.count(s.n), num: true, help: "executions" },

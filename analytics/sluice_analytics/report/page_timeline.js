@@ -318,7 +318,7 @@ async function timeline_start() {
 	let width = T.axis.clientWidth;
 	new ResizeObserver(() => { if (T.axis.clientWidth !== width) { width = T.axis.clientWidth;
 			draw_timeline(); } }).observe(T.axis);
-	// Paper has another width, and waits for nobody: drawn at once, for one that fits all papers.
+	// Paper has another width, and printing does not wait: drawn at once, for one that fits all papers.
 	const paper = on => () => { document.documentElement.classList.toggle("paper", on);
 		draw_timeline(); };
 	addEventListener("beforeprint", paper(true));

@@ -60,7 +60,7 @@ def gantt() -> dict[str, Any]:
     """Bars over time.
 
     Data `bars`: x, x2 seconds; y, y2 rows from the top; fill, stroke: CSS colours; dash: a bar that still ran.
-    Data `marks`: x seconds, y rows, text: what stands behind a bar that failed.
+    Data `marks`: x seconds, y rows, text: the label behind a bar that failed.
     Data `gaps`: x, x2 in which nothing of the run did anything. Param rows: how many rows there are.
     """
     y = alt.Y("y:Q", scale=alt.Scale(domain=[0, alt.expr("rows")], reverse=True, nice=False), axis=None)
@@ -125,7 +125,7 @@ def curve() -> dict[str, Any]:
 
 
 def specs() -> dict[str, Any]:
-    """All of them, by the name under which page_timeline.js asks."""
+    """All of them, by the names that page_timeline.js uses."""
     return {"axis": time_axis(), "gantt": gantt(), "curve": curve()}
 
 

@@ -11,7 +11,7 @@ from .document import Column, Document, Table
 
 def document(advices: list[Advice], source: str, currency: str = "USD", is_short: bool = True) -> Document:
     """The answer of the command. is_short: for people; else with every column, for CSV."""
-    # Of runs without a pipeline the command tells which ones they are.
+    # Runs without a pipeline are identified by their command.
     needed = {
         "pipeline": not is_short or any(a.pipeline is not None for a in advices),
         "command": not is_short or any(a.pipeline is None for a in advices),
@@ -37,7 +37,7 @@ def document(advices: list[Advice], source: str, currency: str = "USD", is_short
     why += [{"task": a.task, "what": "note", "sentence": note} | _kind(a) for a in advised for note in a.notes]
     is_one = is_short and len({(a.pipeline, a.command, a.work_dir) for a in advised}) == 1
     because = Table(
-        "evidence", "Why, and what sizes do not mend",
+        "evidence", "Why, and what sizes do not fix",
         [*(names[-1:] if is_one else names), Column("what", "what"), Column("confidence", "confidence"),
          Column("sentence", "evidence")],
         sorted(why, key=lambda w: tuple(str(w[name] or "") for name in needed)),
@@ -52,7 +52,7 @@ def document(advices: list[Advice], source: str, currency: str = "USD", is_short
         notes.append("No task of these runs has ended: there is nothing to recommend from.")
     if advised and all(a.saving is None for a in advised):
         notes.append(
-            "No saving can be told: it takes a price of the hosts (--prices FILE) and what the engine requested."
+            "The saving is unknown: it takes a price of the hosts (--prices FILE) and what the engine requested."
         )
     return Document(
         f"Recommendations from {source}", tables=[table, because, lack], notes=notes, data={"tasks": _data(advices)},

@@ -51,7 +51,7 @@ def exit_text(code: int | None, number: int | None) -> str | None:
 
 
 def ended_by(code: int | None, number: int | None) -> str:
-    """The same in a sentence: exit code 1, SIGKILL; empty where there is nothing to say."""
+    """The same in a sentence: exit code 1, SIGKILL; empty where it is unknown."""
     if number is not None:
         return units.signal_name(number)
     return f"exit code {code}" if code else ""
@@ -72,7 +72,7 @@ def _usage(usage: Resources) -> dict[str, Any]:
 
 
 def _task(task: TaskRow, is_short: bool) -> dict[str, Any]:
-    """A task's row. For people, efficiency stands only where something was asked for."""
+    """A task's row. For people, efficiency is shown only where something was requested."""
     row = dict(vars(task))  # asdict() copies all that is below, of thousands of tasks
     for name in ("usage", "efficiency", "cost", "shares"):
         row.pop(name)

@@ -110,7 +110,7 @@ def _groups(report: SweepReport) -> Table:
         f"By {report.by}: what was used and asked for",
         columns,
         [_group_row(g) for g in report.groups],
-        note="reserved: what was asked for, where records tell; money: by the larger share of a host's CPU and memory",
+        note="reserved: what was requested, if known; money: by the larger share of a host's CPU and memory",
     )
 
 

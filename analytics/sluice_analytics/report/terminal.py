@@ -21,7 +21,7 @@ _STYLES = {
     "WARNING": "yellow", "UNKNOWN": "yellow", "STARVED": "yellow", "IDLE": "yellow", "STALLED": "yellow",
 }  # fmt: skip
 _NARROW = 80
-"""Columns of text where the output is no terminal and COLUMNS says nothing: wide enough for no cut name"""
+"""Columns of text where the output is no terminal and COLUMNS is unset: wide enough for no cut name"""
 
 _FILE_WIDTH = 160
 
@@ -122,7 +122,7 @@ def _styled(text: str) -> Text:
 
 
 def render(document: Document, *, width: int | None = None, color: bool | None = None, stream: Any = None) -> str:
-    """The whole answer as text for a stream (standard output unless told otherwise)."""
+    """The whole answer as text for a stream (default: standard output)."""
     stream = sys.stdout if stream is None else stream
     out = io.StringIO()
     c = console(

@@ -40,7 +40,7 @@ def document(pipeline: str, source: str, found: Sequence[Point], made: Sequence[
     notes = []
     if tests:
         notes.append(
-            f"{units.counted(tests, 'test')} at 5 %: of 20 tests of nothing but chance one says that there is "
+            f"{units.counted(tests, 'test')} at 5 %: of 20 tests of nothing but chance one shows that there is "
             "something. Runs that read more take longer: see bytes read."
         )
     return Document(

@@ -8,7 +8,7 @@ Of each host and hour, in nanoseconds of CPU:
 runs, outside: CPU time of programs, inside and outside of runs. other: busy by the host's own count
 (/proc/stat), but no program's: interrupts, kernel threads, what the rules leave out. stolen: given to others
 by the hypervisor. Idle time is measured by the host (capacity - busy - stolen): reserved is the part of it
-that live runs and tasks had asked for and did not use, idle_run the rest of what was idle while a run was
+that live runs and tasks had requested and did not use, idle_run the rest of what was idle while a run was
 there, idle_none what was idle without one. unknown: CPUs times the time that no Host record covers, and
 `other` of hours in which events were lost (whose it was is not known). residue: what programs account for
 beyond the busy time that the host counted, as a negative number: two clocks that disagree.
@@ -29,10 +29,10 @@ from .losses import Loss
 from .period import Period
 
 CLASSES = ("runs", "outside", "other", "stolen", "reserved", "idle_run", "idle_none", "unknown")
-"""The parts of CPU capacity, in the order in which they are told."""
+"""The parts of CPU capacity, in the order in which they are reported."""
 
 MEMORY_CLASSES = ("runs", "other", "reserved", "free", "unknown")
-"""The parts of memory: resident in runs (pages they share counted in each), all else in use, asked for by
+"""The parts of memory: resident in runs (pages they share counted in each), all else in use, requested by
 runs but free, free, unknown."""
 
 
@@ -92,7 +92,7 @@ class HostHour:
 
     @property
     def cost(self) -> float | None:
-        """Money for the hour: the host's price, whatever it did; None: unknown."""
+        """Money for the hour: the host's price, for any use; None: unknown."""
         return cost_of_share(self.host.price_per_hour, self.length_us * 1000)
 
 
@@ -127,9 +127,9 @@ def read_hosts(session: Session, period: Period, prices: Prices) -> tuple[list[H
 def _reserved(
     rows: Iterable[Row], tasks: Iterable[Row], used: dict[tuple[Any, ...], Row], parents: dict[str, str]
 ) -> dict[tuple[str, int], tuple[float, float]]:
-    """(host, hour) -> CPU ns and memory byte ns that live runs asked for and did not use.
+    """(host, hour) -> CPU ns and memory byte ns that live runs requested and did not use.
 
-    A run inside another (an engine in a Slurm job) is inside what that one asked for: the family's largest
+    A run inside another (an engine in a Slurm job) is inside what that one requested: the family's largest
     request counts once. Where no run of the family asked, its tasks' own requests count, each by itself.
     """
 
@@ -195,12 +195,12 @@ def attribute(session: Session, period: Period, found: list[Host], losses: list[
             unwatched = sum(
                 max(0, min(x.end_us, end) - max(x.start_us, start)) for x in own if x.kind == "NOT_RECORDED"
             )
-            told = covered.get((host.host_id, window))
-            length = max(end - start - unwatched, told["covered_us"] if told else 0)
+            record = covered.get((host.host_id, window))
+            length = max(end - start - unwatched, record["covered_us"] if record else 0)
             if length > 0:
                 hidden = [x for x in own if x.count is not None and x.start_us < end and x.end_us >= start]
                 result.append(
-                    _hour(host, window, length, told, programs=programs[host.host_id, window],
+                    _hour(host, window, length, record, programs=programs[host.host_id, window],
                           reserved=reserved.get((host.host_id, window), (0.0, 0.0)), losses=hidden, start_us=start,
                           end_us=end)
                 )  # fmt: skip
@@ -248,16 +248,16 @@ def _hour(
         memory["reserved"] = min(row["memory_available"], reserved[1])
         memory["free"] = row["memory_available"] - memory["reserved"]
         memory["other"] = max(0.0, row["memory_capacity"] - row["memory_available"] - row["memory_attributed"])
-    told = programs[0] + programs[1]
-    if told > busy:  # some of it fell into the time that no Host record covers
-        cpu["unknown"] -= min(cpu["unknown"], told - busy)
+    used = programs[0] + programs[1]
+    if used > busy:  # some of it fell into the time that no Host record covers
+        cpu["unknown"] -= min(cpu["unknown"], used - busy)
     else:
-        cpu["unknown" if any(x.hides_use for x in losses) else "other"] += busy - told
+        cpu["unknown" if any(x.hides_use for x in losses) else "other"] += busy - used
     return HostHour(
         host=host, window=window, length_us=length_us, covered_us=covered_us, run_us=row["run_us"] if row else 0,
         capacity=capacity, cpu=cpu, iowait_ns=row["cpu_iowait_ns"] if row else 0.0, memory_capacity=memory_capacity,
         memory=memory, busiest_cores=row["busiest_cores"] if row else None,
         fullest_bytes=row["fullest_bytes"] if row else None,
-        lost=sum(x.count or 0 for x in losses if start_us <= x.end_us < end_us),  # told once, where it ends
+        lost=sum(x.count or 0 for x in losses if start_us <= x.end_us < end_us),  # counted once, where it ends
         from_us=start_us, to_us=end_us,
     )  # fmt: skip

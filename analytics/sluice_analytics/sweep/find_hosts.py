@@ -25,10 +25,10 @@ def find(scene: Scene) -> Iterator[Finding]:
     for row in scene.session.rows(use.outside(scene.session, scene.period)):
         others[row["host_id"]].append(row)
     for host in scene.hosts.values():
-        told = rows.get(host.host_id)
-        if told is None or not host.is_watched:  # `sluice run` watches a host while its command runs alone
+        times = rows.get(host.host_id)
+        if times is None or not host.is_watched:  # `sluice run` watches a host while its command runs alone
             continue
-        yield from _without_runs(scene, host, told, others[host.host_id])
+        yield from _without_runs(scene, host, times, others[host.host_id])
     yield from _spikes(scene, {h.host_id for h in scene.hosts.values() if h.is_watched}, others)
     yield from _oversized(scene, {h for h, r in rows.items() if r["last_run_us"] is not None})
     yield from _gpus(scene)
@@ -185,6 +185,6 @@ def _gpus(scene: Scene) -> Iterator[Finding]:
                 kind="GPU_NOT_OBSERVED", subject=host.host_name, host_id=host.host_id, host_name=host.host_name,
                 start_us=start, end_us=end, hours=None, money=None,
                 sentence=f"{host.host_name} has {host.gpu:g} GPU{'s' if host.gpu != 1 else ''} by the price table; no "
-                "record tells of GPUs, so whether they worked is not known",
+                "record has GPUs, so whether they worked is not known",
                 evidence={"gpus": host.gpu, "source": "price table"},
             )  # fmt: skip

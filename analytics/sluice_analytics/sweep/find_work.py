@@ -129,7 +129,7 @@ def _silences(scene: Scene, rows: list[Row]) -> Iterator[Finding]:
             f"{units.duration((end - start) * 1000)}, from {units.clock(start)} to {units.clock(end)}: no program "
             f"began, none used {scene.limits.quiet_cores:g} CPUs or moved "
             f"{units.size(scene.limits.quiet_bytes_per_s)} a second"
-            + ("" if is_over else "; then it went on"),
+            + ("" if is_over else "; then it continued"),
             evidence={
                 "silent_ns": length * 1000, "stretches": len(stretches), "resumed": not is_over, "start_time": start,
                 "end_time": end, "live_programs": sum(r["live_programs"] or 0 for r in group),
@@ -201,7 +201,7 @@ def _containers(scene: Scene) -> Iterator[Finding]:
             share=scene.share(row["host_id"], None, row["peak_rss_bytes"]), of=row,
             sentence=f"container {name} on {scene.name(row['host_id'])} stayed for {units.duration(length * 1000)} "
             f"after its last task ({row['task']}) ended at {units.clock(start)}: {row['programs']} program(s) such as "
-            f"{row['comm']}" + (", still alive when last heard of" if row["alive"] else ""),
+            f"{row['comm']}" + (", still alive at its last record" if row["alive"] else ""),
             evidence={
                 "container_id": row["container_id"], "task_end_time": start, "programs": row["programs"],
                 "alive": row["alive"], "last_end_time": row["last_end_us"], "comm": row["comm"],

@@ -19,12 +19,12 @@ KINDS = {
     "BUSY_WITHOUT_RUNS": "busy, but not with a run",
     "PERIODIC_SPIKES": "short bursts at a steady distance, no sustained work",
     "OVERSIZED_HOST": "never used more than a part of its CPUs and memory",
-    "GPU_NOT_OBSERVED": "has GPUs of which records tell nothing",
+    "GPU_NOT_OBSERVED": "has GPUs, whose use no record has",
     "WAITING_WORKER": "a worker that waits for work",
     "IDLE_RUN": "a run alive with next to no use",
     "IDLE_TASK": "a task alive with next to no use",
-    "ZOMBIE_RUN": "a run alive without progress until it was last heard of",
-    "STALLED_RUN": "a run that made no progress for a time, then went on",
+    "ZOMBIE_RUN": "a run alive without progress until its last record",
+    "STALLED_RUN": "a run that made no progress for a time, then continued",
     "CONTAINER_OUTLIVES_TASK": "a container that stays after its task",
     "SPINNING": "a program that uses CPU and moves nothing",
     "POLLING": "a program that wakes again and again for nothing",
@@ -38,7 +38,7 @@ class Finding:
     """One observation. hours: wall time of it in the period; money: the part of the host's price that it held.
 
     money None: the host's price is unknown. Findings overlap (an idle run on a forgotten host): they do not
-    add up to anything. evidence: numbers, names and times (`_time`) as they stand in records.
+    add up to anything. evidence: numbers, names and times (`_time`) as records have them.
     """
 
     kind: str
@@ -107,13 +107,13 @@ class Scene:
         return larger_share((cores, host.cpus), (memory_bytes, host.memory_bytes)) or 0.0
 
     def away(self, host_id: str) -> list[Loss]:
-        """The times in which nobody watched a host."""
+        """The times in which no agent watched a host."""
         return [x for x in self.losses if x.host_id == host_id and x.kind in ("AWAY", "NOT_RECORDED")]
 
     def alive_until(self, host_id: str, heard_us: int) -> int:
         """Until when a program without an end is known to live: while its host was watched without a break.
 
-        An agent that comes back after it was away tells anew of each program that it finds.
+        An agent that comes back after it was away records again each program that it finds.
         """
         host = self.hosts.get(host_id)
         if host is None:

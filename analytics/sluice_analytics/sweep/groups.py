@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each run, pipeline, task, tool, sample, container, user or tag used, asked for and left unused.
+"""What each run, pipeline, task, tool, sample, container, user or tag used, requested and left unused.
 
 Money of a group on a host in an hour, by the formula of prices.py: used, of its shares of the host's CPU time and
 memory time; reserved, of what was requested, where that is known; wasted = reserved less used, not below 0. The money
@@ -98,7 +98,7 @@ def _share(hour: HostHour, cpu_ns: float, memory: float) -> float:
 
 @dataclasses.dataclass
 class _Request:
-    """What one run or task asked for on a host in an hour (None: unknown), and what it used of the host."""
+    """What one run or task requested on a host in an hour (None: unknown), and what it used of the host."""
 
     host_id: str
     window: int
@@ -110,7 +110,7 @@ class _Request:
 
 
 def _requests(session: Session, period: Period, by: str) -> tuple[list[_Request], dict[str, str | None]]:
-    """Who asked for what, and the pipelines of runs. A run by its request, else by its tasks' own; others know none."""
+    """The requests, and the pipelines of runs. A run by its request, else by its tasks' own; others have none."""
     if by not in ("run", "pipeline", "task", "sample"):
         return [], {}
     tasks = session.rows(use.task_requests(session, period))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lake does not know: times nobody watched, records that never arrived, events that were lost.
+"""What the lake does not know: times that no agent watched, records that never arrived, events that were lost.
 
 Three sources, all in records: the times that Host records leave open; holes in seq, by agent and topic; and
 what Agent records count as lost. Each becomes a Loss with its time; hours with one are marked.
@@ -19,15 +19,15 @@ from ..model.losses import lost_events
 from .period import SLACK_US, Period
 
 AWAY_INTERVALS = 2
-"""A host of which nothing was heard for longer than so many of its agent's intervals was not watched"""
+"""A host without records for longer than so many of its agent's intervals was not watched"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Loss:
     """Something unknown of a host between two times (microseconds).
 
-    kind: AWAY (no Host records: nobody watched), SEQ_HOLE (records of a topic that never arrived),
-    LOST_EVENTS (counted by the agent), NOT_RECORDED (between two `sluice run`s, where nobody meant to watch).
+    kind: AWAY (no Host records: no agent watched), SEQ_HOLE (records of a topic that never arrived),
+    LOST_EVENTS (counted by the agent), NOT_RECORDED (between two `sluice run`s, where no agent was to watch).
     count: records or events; None for a time.
     """
 
@@ -40,7 +40,7 @@ class Loss:
 
     @property
     def hides_use(self) -> bool:
-        """May programs have used CPU of which no record tells?"""
+        """Whether programs may have used CPU that no record has."""
         return self.kind == "LOST_EVENTS" or (self.kind == "SEQ_HOLE" and self.what in ("program", "usage"))
 
 

@@ -34,7 +34,7 @@ def program_use(session: Session, period: Period, of: ir.Table) -> ir.Table:
     """What each program (program_id) of a table did in the period: host_id, program_id, and
 
     cpu_ns, moved_bytes (storage and network), called_bytes (read and write calls, from cache too), calls
-    (read and write), voluntary_switches, switches (float64), told_us (int64: time of which records tell).
+    (read and write), voluntary_switches, switches (float64), told_us (int64: time that records cover).
     """
     part = parts(session, period).semi_join(of, "program_id")
     part = part.mutate(
@@ -75,7 +75,7 @@ def _children(session: Session, scope: Scope, of: ir.Table) -> ir.Table:
 
 
 def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
-    """program_use of those that records tell of for least_us or more, or that have not ended, with their families.
+    """program_use of those that records cover for least_us or more, or that have not ended, with their families.
 
     Adds, from the programs' own records (null where the START is older than the period by more than a week):
     exe, argv, container_id, program_start_time, end_time, boot_id, heard_us; and of children and
@@ -136,7 +136,7 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     """Times, limits.least_us and longer, in which a run was alive and nothing happened: run_id, start_us, end_us.
 
     Something happens when a program of the run begins (but for the engine's own, `overhead`), uses
-    limits.quiet_cores or moves limits.quiet_bytes_per_s. A Usage record tells of the last interval of the
+    limits.quiet_cores or moves limits.quiet_bytes_per_s. A Usage record covers the last interval of the
     agent alone, however long the program had slept before: a program that sleeps has none.
     """
     scope = period.scope
@@ -254,7 +254,7 @@ def without_run(session: Session, period: Period) -> ir.Table:
 
 
 def work(session: Session, period: Period, topic: str, least_us: int) -> ir.Table:
-    """Tasks or runs (topic) that lived for least_us or longer, or failed: one row a host, as their records tell."""
+    """Tasks or runs (topic) that lived for least_us or longer, or failed: one row a host, by their records."""
     row = tasks(session, period.scope) if topic == "task" else runs(session, period.scope)
     bad = (row.phase == "END") & failed(row)
     row = row.mutate(

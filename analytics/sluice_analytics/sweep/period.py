@@ -25,7 +25,7 @@ class Period:
 
     @property
     def scope(self) -> Scope:
-        """The records that tell of it."""
+        """The records that can describe it."""
         return Scope(since_us=self.since_us, until_us=self.until_us + SLACK_US)
 
     def inside(self, start_us: int, end_us: int) -> int:

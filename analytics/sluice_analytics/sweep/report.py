@@ -21,7 +21,7 @@ from .thresholds import Thresholds
 from .view import without_agents
 
 SILENT_INTERVALS_US = 600_000_000
-"""A host that was not heard of for this long before the period's end is told of"""
+"""A host without records for this long before the period's end is reported"""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -44,7 +44,7 @@ class SweepReport:
     notes: list[str]
     currency: str = "USD"
     has_prices: bool = False
-    """A price table was given, whatever it knows"""
+    """A price table was given, also one without a matching row"""
 
 
 def host_time(
@@ -129,4 +129,4 @@ def _residues(hours: list[HostHour], limits: Thresholds) -> list[str]:
 
 def _notes(period: Period, found: list[Host]) -> list[str]:
     silent = [h for h in found if h.is_watched and period.until_us - h.last_us > SILENT_INTERVALS_US]
-    return [f"{h.host_name} was last heard of at {clock(h.last_us)}: what came after is not counted" for h in silent]
+    return [f"{h.host_name} has no records after {clock(h.last_us)}: what came after is not counted" for h in silent]

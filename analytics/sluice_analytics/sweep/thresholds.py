@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """When an observation becomes a finding: every limit of sweep, with its meaning. Ours, not a standard's.
 
-A finding says what was seen and for how long; these limits only keep it from telling of what is small. The
+A finding reports what was seen and for how long; these limits only keep out what is small. The
 first five are options of the command.
 """
 
@@ -22,7 +22,7 @@ class Thresholds:
     """A run, task or worker that uses fewer cores than this, its programs together, does nothing (--idle-cores)"""
 
     least_us: int = 30 * MINUTE_US
-    """Shorter waits, silences and polls are not told (--least)"""
+    """Shorter waits, silences and polls are not reported (--least)"""
 
     after_run_us: int = 15 * MINUTE_US
     """A host may stay up for this long after its last run; a container after its last task (--after-run)"""
@@ -37,7 +37,7 @@ class Thresholds:
     """A host is forgotten when it was watched for this long without a run"""
 
     oversized_us: int = 6 * HOUR_US
-    """Peaks over less watched time say too little of a host"""
+    """Peaks over less watched time are no evidence on a host"""
 
     quiet_cores: float = 0.01
     """A program that uses fewer cores than this in an interval makes no progress by CPU: engines and shells
@@ -83,7 +83,7 @@ class Thresholds:
     """A task that failed this often, in attempts or in runs, failed again and again"""
 
     residue_share: float = 0.01
-    """Parts that miss a host's capacity by more than this are told as a warning"""
+    """Parts that miss a host's capacity by more than this are reported as a warning"""
 
 
 WORKERS = (

@@ -136,7 +136,7 @@ def parents(session: Session, period: Period) -> ir.Table:
 
 
 LOOK_BACK_US = 7 * 24 * 3_600_000_000
-"""How long before the period a program's START is looked for, where --by asks for what only that tells"""
+"""How long before the period a program's START is looked for, where --by names a field that only START has"""
 
 
 def by_group(session: Session, period: Period, by: str) -> ir.Table:

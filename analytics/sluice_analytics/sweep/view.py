@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lake as one sweep sees it: the same records for all its questions, and each host told of once, where
+"""A lake as one sweep sees it: the same records for all its questions, and each host counted once, where
 `sluice run` and the agent recorded it at the same time."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .period import Period
 
 
 class View(Session):
-    """A Session without the records of some agents, in which a table is the same each time it is asked for.
+    """A Session without the records of some agents, in which a table is the same at each call.
 
     What is kept is kept once, then: equal expressions over equal tables are equal.
     """
@@ -49,13 +49,13 @@ class View(Session):
         return self._session.rows(expression)
 
     def close(self) -> None:
-        """Nothing: whoever opened the session closes it."""
+        """Does nothing: the owner of the session closes it."""
 
 
 def without_agents(session: Session, period: Period) -> tuple[Session, list[str]]:
     """The session without recordings of a `sluice run` that lie within what the host's own agent recorded.
 
-    Both tell of the same programs: counted twice, a host would have used more than it has.
+    Both record the same programs: counted twice, a host would have used more than it has.
     """
     row = hosts.intervals(session, period.scope)
     twice = row.group_by("host_id").aggregate(
@@ -87,5 +87,5 @@ def without_agents(session: Session, period: Period) -> tuple[Session, list[str]
     hosts_of = len({r["host_id"] for r in inner})
     return View(session, sorted(r["agent_id"] for r in inner)), [
         f"{len(inner)} recording(s) of `sluice run` on {hosts_of} host(s) lie within what the host's agent recorded "
-        "and are left out: both tell of the same programs"
+        "and are left out: both have the same programs"
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is advised for one task: its sizes, and what sizes do not mend. With too little evidence, nothing."""
+"""What is advised for one task: its sizes, and what sizes do not fix. With too little evidence, nothing."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from .run_report import Recommendation
 from .sizes import Basis
 
 VARIES = 0.5
-"""Coefficient of variation of a task's wall time between runs from which it is said to vary much"""
+"""Coefficient of variation of a task's wall time between runs from which it counts as varying much"""
 STALLS = 0.9
-"""Median share of idle time from which a task is said to stall"""
+"""Median share of idle time from which a task counts as stalling"""
 LONG_NS = 10_000_000_000
-"""Shorter tasks are not said to stall or vary: starting them is most of it"""
+"""Shorter tasks do not count as stalling or varying: starting them is most of it"""
 CHEAPER = 0.9
-"""A node shape is told of where it costs less than this part of the present one"""
+"""A node shape is reported where it costs less than this part of the present one"""
 
-_GPU = "unknown: no record tells of GPUs; rows with a gpu are left out"
+_GPU = "unknown: no record has GPUs; rows with a gpu are left out"
 
 
 @dataclasses.dataclass
 class Advice:
-    """One task of a pipeline. lack says why nothing is recommended; notes what could not be, of what is."""
+    """One task of a pipeline. lack: why nothing is recommended; notes: which part of the advice could not be made."""
 
     pipeline: str | None
     task: str
     engine: str | None
     is_named_by_engine: bool
-    """False: the name is that of the command, for the engine told none"""
+    """False: the name is that of the command, since the engine gave none"""
     executions: int
     successful: int
     runs: int
@@ -48,7 +48,7 @@ class Advice:
     """Money a run with all sizes as recommended; None unknown"""
     command: str | None = None
     work_dir: str | None = None
-    """What tells its runs from others, with command, where they have no pipeline"""
+    """With command, what distinguishes its runs from others, where they have no pipeline"""
 
     def of(self, what: str) -> Recommendation | None:
         """The recommendation of cpus, memory_bytes or time_ns."""
@@ -87,7 +87,7 @@ def advise(
     if cpu or ram:
         advice.saving = sizes.saving(basis, cpu, ram)
     if any(e.is_shared_limit for e in found):
-        advice.notes.append("what was requested is the whole run's, shared by its tasks: the saving cannot be told")
+        advice.notes.append("what was requested is the whole run's, shared by its tasks: the saving is unknown")
     advice.recommendations += [r for r in (_storage(basis), _stalls(basis), _varies(basis)) if r]
     if cpu and ram and prices:
         shape = _node_shape(basis, cpu, ram, prices)
@@ -108,7 +108,7 @@ def _lack(found: list[Execution], good: list[Execution]) -> str:
     if floor:
         lack += f"; killed for memory at {units.size(floor[0])}: it needs more than that"
     elif failed:
-        lack += f"; {failed} failed or nobody saw how they ended"
+        lack += f"; {failed} failed, or their end is unknown"
     return lack
 
 

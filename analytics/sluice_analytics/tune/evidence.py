@@ -5,7 +5,7 @@ A Task record's peak is that of its largest program. Programs that run side by s
 group's limit is on all of them: peak_together_bytes is the largest sum of the peaks of programs that were
 alive at the same moment. It is an upper bound: programs need not peak at once, and pages that a forked child
 shares with its parent count for each. A control group counts the files of a tmpfs and kernel memory as well,
-of which no record tells.
+which no record has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..prices import Prices
 from . import find, money
 
 KIND = (*find.HEAD, "command", "work_dir")
-"""What it takes to tell runs of one kind from others"""
+"""The columns that distinguish runs of one kind from others"""
 
 BY_DESCENT = "child of the driver"
 """The source of a task that the engine did not name: its name is that of its command."""
@@ -33,7 +33,7 @@ _KEY = ("run_id", "task_id", "attempt", "host_id")
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What runs have in common that do the same: their pipeline; where nothing told one, command and folder."""
+    """What runs that do the same have in common: their pipeline; where it is unknown, command and folder."""
 
     pipeline: str | None
     command: str | None = None
@@ -334,7 +334,7 @@ def _add_programs(one: Execution, row: Row) -> None:
 def _busiest(session: Session, scope: Scope) -> ir.Table:
     """CPUs that the programs of a task kept busy in their busiest interval, by run, task and host.
 
-    An agent asks all programs within some milliseconds: records of one second are one interval.
+    An agent reads all programs within some milliseconds: records of one second are one interval.
     """
     usage = session.table("usage", scope)
     usage = usage.filter(usage.task_id.notnull() & (usage.interval_ns >= 500_000_000))

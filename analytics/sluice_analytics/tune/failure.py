@@ -13,7 +13,7 @@ Of several such children the first to end is the cause: in `a | b` the b that di
 ended after it. A grep that found nothing, or a test, is passed over, and so is every failed program of a
 task that succeeded.
 
-What an engine started as a task was meant to succeed: its failure is one even where the engine went on.
+What an engine started as a task was meant to succeed: its failure is one even where the engine continued.
 Where a script drives the run (`sluice run -- bash …`), its children are tasks by descent alone, and the whole
 run is searched from its driver down as one task is.
 """
@@ -112,7 +112,7 @@ class Found:
     failures: list[Failure]
     tasks_left_out: int
     passed_over: dict[str, int]
-    """Tool -> how many of its programs ended with a code other than 0 that nobody minded"""
+    """Tool -> how many of its programs ended with a code other than 0 without a consequence"""
 
 
 def find(
@@ -217,7 +217,7 @@ def _nodes(session: Session, t: ir.Table, task_ids: list[str], outside: bool, sc
 
 
 def _disk_full(session: Session, scope: Scope) -> set[str]:
-    """Programs of which a Finding says that the disk was full."""
+    """Programs for which a Finding reports a full disk."""
     t = session.table("finding", scope)
     return {
         r["program_id"] for r in session.rows(t.filter(t.kind == "DISK_FULL").select("program_id")) if r["program_id"]
@@ -254,7 +254,7 @@ def _cause(own: list[Node]) -> tuple[Node, list[Node]]:
     # The first program of a task, then what it was replaced by.
     top = min((n for n in tops if n.failed or _passed_on(n)), key=lambda n: n.start, default=None)
     if top is None:
-        lost = [n for n in own if n.failed]  # the chain to the top has a hole: the first failure stands for it
+        lost = [n for n in own if n.failed]  # the chain to the top has a hole: the first failure replaces it
         return (min(lost, key=lambda n: (n.end, n.id)) if lost else own[0]), []
     path = [top]
     while below := _passed_on(path[-1]):
@@ -344,7 +344,7 @@ def _failure(cause: Node, above: list[Node], victims: list[Node], task: TaskRow 
 
 
 def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, str]:
-    """Kind and sentence from what its records say."""
+    """Kind and sentence, from its records."""
     row = cause.row
     peak = row["peak_rss_bytes"]
     memory = f" at {units.size(peak)}" if peak is not None else ""
@@ -385,7 +385,7 @@ _MEANINGS = {
     signal.SIGKILL: "someone killed it",
     signal.SIGTERM: "someone asked it to end",
     signal.SIGINT: "someone interrupted it",
-    signal.SIGPIPE: "nobody read what it wrote",
+    signal.SIGPIPE: "the reader of its output had ended",
     signal.SIGXCPU: "its limit of CPU time",
     signal.SIGXFSZ: "its limit of file size",
     signal.SIGHUP: "its terminal or session went away",

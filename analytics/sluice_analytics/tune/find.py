@@ -14,7 +14,7 @@ from ..lake.session import Row, Scope, Session
 from ..model.records import failed, runs, tasks
 
 SILENT_US = 60_000_000
-"""A run of which nothing was heard for so long, at the least, is not said to be running (microseconds)."""
+"""A run without records for so long, at the least, does not count as running (microseconds)."""
 
 
 @dataclasses.dataclass
@@ -25,7 +25,7 @@ class Run:
     parts: list[Row]
 
     def first(self, name: str) -> Any:
-        """What the first host that knows says."""
+        """The value of the first host that has one."""
         return next((p[name] for p in self.parts if p[name] is not None), None)
 
     def total(self, name: str) -> int | None:
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def last_time(self) -> int:
-        """When the lake last heard of it, microseconds UTC."""
+        """The time of its last record, microseconds UTC."""
         return max(int(p["end_time"] or p["time"]) for p in self.parts)
 
     @property
@@ -58,14 +58,14 @@ class Run:
 
     @property
     def wall_ns(self) -> int:
-        """From its start to its end, or to when it was last heard of, in nanoseconds."""
+        """From its start to its end, or to its last record, in nanoseconds."""
         if len(self.parts) == 1:
             return int(self.parts[0]["wall_ns"])
         return (self.last_time - self.start_time) * 1000
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of its driver: the worst one that a host tells of."""
+        """Exit code of its driver: the largest one that a host recorded."""
         return max((p["exit_code"] for p in self.parts if p["exit_code"] is not None), default=None)
 
     @property
@@ -76,9 +76,9 @@ class Run:
     def state(self, now_us: int, failed_tasks: bool | None = None, interval_us: int = 10_000_000) -> str:
         """RUNNING, SUCCEEDED, FAILED or UNKNOWN.
 
-        Its driver's exit decides. Where nobody saw that (a job whose driver runs elsewhere), its tasks do:
-        failed_tasks, where None, is not known. A run without an end is RUNNING while its agents are heard of:
-        they write of it each interval_us, so that UNKNOWN begins when three are missing and SILENT_US passed.
+        Its driver's exit decides. Where no agent saw that (a job whose driver runs elsewhere), its tasks do:
+        failed_tasks, where None, is not known. A run without an end is RUNNING while its agents write records:
+        they do each interval_us, so that UNKNOWN begins when three are missing and SILENT_US passed.
         """
         if self.end_time is None:
             return "RUNNING" if now_us - self.last_time <= max(SILENT_US, 3 * interval_us) else "UNKNOWN"

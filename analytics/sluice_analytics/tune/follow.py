@@ -36,7 +36,7 @@ STATES = ("active", "stalled", "finished", "failed")
 
 @dataclasses.dataclass
 class Step:
-    """One execution of a task, as its records tell."""
+    """One execution of a task, by its records."""
 
     row: Row
     quiet: int = 0
@@ -67,14 +67,14 @@ class Step:
 
 
 def knows_more(row: Row, known: Row) -> bool:
-    """Is a record the newer of two? By seq, for an END tells of a time before the LIVE that was written before it."""
+    """Is a record the newer of two? By seq, since an END has an earlier time than a LIVE that was written before it."""
     if row["agent_id"] == known["agent_id"]:
         return bool(row["seq"] > known["seq"])
     return bool((row["phase"] == "END", row["time"]) > (known["phase"] == "END", known["time"]))
 
 
 def is_quiet(before: Row, after: Row) -> bool:
-    """Did what two records of a step or run tell of use nothing between them? By the rule of timeline.is_work."""
+    """Whether a step or run used nothing between two of its records, by the rule of timeline.is_work."""
     us = after["time"] - before["time"]
     if us <= 0:
         return False
@@ -85,7 +85,7 @@ def is_quiet(before: Row, after: Row) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class News:
-    """A record that was new, the step it tells of (None: the run itself), and the step's state by then."""
+    """A record that was new, the step it is of (None: the run itself), and the step's state by then."""
 
     row: Row
     step: Step | None
@@ -154,7 +154,7 @@ class Looks:
     """Looks at a lake again and again, by one session as long as that stays small.
 
     Of files, what they grew by is read, of Kafka's topics what came since; of Iceberg's tables the files whose
-    times the look's scope asks for. After LOOKS looks that begins anew, from the time that a look asks for on.
+    times the look's scope has. After LOOKS looks a new session begins, from the time of the look's scope on.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:

@@ -11,14 +11,14 @@ from .find import Run
 from .run_report import Loss
 
 _AROUND_US = 60_000_000
-"""Agents tell of losses in their next record, and of the count before in the last one"""
+"""Agents report losses in their next record, and the count before in the last one"""
 
 
 def losses_of(session: Session, run: Run, known_programs: dict[str, int]) -> list[Loss]:
     """Losses on the run's hosts while it ran, and programs that an agent counted and the lake has no record of.
 
     known_programs: host_id -> programs of the run that the lake has. A run's own count finds its missing
-    records exactly, where holes in seq would tell of all records of the host.
+    records exactly, where holes in seq count all records of the host.
     """
     start, end = run.start_time, run.last_time
     names = {str(p["host_id"]): str(p["host_name"]) for p in run.parts}
@@ -32,7 +32,7 @@ def losses_of(session: Session, run: Run, known_programs: dict[str, int]) -> lis
     gaps = t.filter(t.event == "GAP").select("host_id", begin=t.time - t.interval_ns // 1000)
     for row in session.rows(gaps):
         if row["begin"] < end:
-            found[row["host_id"], "agent", "nobody watched the host for a time"] += 1
+            found[row["host_id"], "agent", "no agent watched the host for a time"] += 1
     for part in run.parts:
         missing = part["programs"] - known_programs.get(part["host_id"], 0)
         if part["phase"] == "END" and missing > 0:

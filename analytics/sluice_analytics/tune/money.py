@@ -40,7 +40,7 @@ class Host:
 
 
 def unpriced(hosts: Iterable[Host], prices: Prices) -> list[str]:
-    """A sentence for each host of which a price table says nothing, or not one thing."""
+    """A sentence for each host for which a price table has no row, or several that differ."""
     said = []
     for host in hosts:
         if host.price_per_hour is not None:
@@ -114,7 +114,7 @@ def efficiency(
 
     cpu = TotalCPU / (Elapsed * AllocCPUS) and memory = peak / requested memory (Slurm contribs/seff; jobstats
     has the same two: sum of used CPU seconds / (CPUs * elapsed), largest resident bytes / total). The peak is
-    that of the largest program. Where nothing was requested the hosts stand for it (over_host).
+    that of the largest program. Where nothing was requested the hosts' sizes replace it (over_host).
     """
     over_host = not cpus and not memory
     if over_host:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is worth knowing of a run beside its numbers, each with the numbers that say so."""
+"""Observations on a run, each with the numbers that it rests on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PRESSURE = 0.2
 """Part of an interval in which something stalled (PSI some) that is worth a word"""
 
 IDLE_NS = 10_000_000_000
-"""Shortest idle task that is told of"""
+"""Shortest idle task that is reported"""
 
 STUCK_US = 60_000_000
 """A program that used nothing for so long, up to the last that is known, may be stuck (microseconds)"""
@@ -53,7 +53,7 @@ UNUSED_NS = 60_000_000_000
 """Shortest task whose request is judged"""
 
 MANY_BYTES = 256 << 20
-"""Storage I/O of a run from which it is told which tool made it"""
+"""Storage I/O of a run from which the tool that made it is reported"""
 
 _SHORT = 5
 
@@ -75,7 +75,7 @@ class Spread:
     """How values lie about their median.
 
     modified_z: Iglewicz and Hoaglin's modified z-score, 0.6745 (x - median) / MAD. Where more than half of the
-    deviations are 0, so that MAD is, their mean stands for it: (x - median) / (1.253314 * mean), as the same
+    deviations are 0, so that MAD is, their mean replaces it: (x - median) / (1.253314 * mean), as the same
     authors have it. 0 where all values are equal.
     """
 
@@ -96,7 +96,7 @@ class Spread:
 def stragglers(tasks: Iterable[TaskRow], tools: dict[str, frozenset[str]]) -> list[Observation]:
     """Tasks that took much longer than equal ones: of the same name, and of the same tools where these are given.
 
-    tools: by task_id; for tasks whose name is their command's, and so says little of a shell.
+    tools: by task_id; for tasks whose name is their command's, which for a shell is not informative.
     """
     groups: dict[tuple[str, frozenset[str]], list[TaskRow]] = {}
     for task in tasks:
@@ -160,7 +160,7 @@ _AMOUNTS = {
 
 
 def _usual_amounts(equal: list[TaskRow]) -> dict[str, float]:
-    """The median of each amount over those that tell it."""
+    """The median of each amount over those that have it."""
     amounts = [_amounts(t) for t in equal]
     known = {name: [v for a in amounts if (v := a[name]) is not None] for name in _AMOUNTS}
     return {name: statistics.median(values) for name, values in known.items() if values}
@@ -223,9 +223,9 @@ def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation
     return found
 
 
-def starved(tasks: Iterable[TaskRow], told: list[Observation]) -> list[Observation]:
+def starved(tasks: Iterable[TaskRow], reported: list[Observation]) -> list[Observation]:
     """Tasks that the agent found STARVED beside which none of the run ran: by their own programs, or by other runs."""
-    known = {task_id for o in told for task_id in o.evidence["tasks"]}
+    known = {task_id for o in reported for task_id in o.evidence["tasks"]}
     return [
         Observation(
             "STARVED",
@@ -315,7 +315,7 @@ def retries(tasks: list[TaskRow]) -> list[Observation]:
 
 
 def unused(tasks: Iterable[TaskRow]) -> list[Observation]:
-    """Tasks that asked for much more than they used, by jobstats' thresholds."""
+    """Tasks that requested much more than they used, by jobstats' thresholds."""
     found = []
     for t in tasks:
         e = t.efficiency

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 SIGNIFICANT = 0.05
-"""A p-value below it is told as a difference."""
+"""A p-value below it is reported as a difference."""
 
 _EXACT_ARRANGEMENTS = 20_000
 _PERMUTATIONS = 4_999

@@ -14,7 +14,7 @@ from .evidence import Execution, Kind
 from .run_report import Lack, Recommendation
 
 RUNS = 50
-"""The latest runs of a pipeline that count, unless told otherwise"""
+"""How many of the latest runs of a pipeline count by default"""
 
 
 def advices_of(

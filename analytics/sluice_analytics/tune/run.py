@@ -194,7 +194,7 @@ def _task_row(row: Row, part: Part, host: Host | None, prices: Prices | None) ->
 def _count_attempts(rows: list[TaskRow]) -> None:
     """Which executions are retries: of the same name and sample, begun after a failed one had ended.
 
-    The engine's own count wins; where it tells none, an execution is attempt n + 1 of a failed attempt n. Each
+    The engine's own count wins; where it has none, an execution is attempt n + 1 of a failed attempt n. Each
     failed one has one successor at most, so that equal tasks without a sample are not taken for each other's
     retries as long as they succeed.
     """

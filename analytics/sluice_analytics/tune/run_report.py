@@ -43,7 +43,7 @@ class Efficiency:
     """Used against requested. Source: Slurm's seff and Princeton's jobstats.
 
     cpu = CPU time / (wall * requested CPUs); memory = peak resident bytes / requested bytes. None where
-    nothing was requested or measured. over_host: the request is unknown and the host's size stands for it.
+    nothing was requested or measured. over_host: the request is unknown and the host's size replaces it.
     """
 
     requested_cpus: float | None = None
@@ -145,7 +145,7 @@ class Failure:
     """Why it failed: the first program that did, and what followed from it.
 
     kind: OOM_KILLED, SIGNAL, EXIT, NOT_FOUND, NOT_EXECUTABLE, DISK_FULL, KILLED_BY_ENGINE. evidence: numbers
-    and names as they stand in records. victims: programs that were ended because of it, by program_id.
+    and names as records have them. victims: programs that were ended because of it, by program_id.
     """
 
     kind: str
@@ -209,7 +209,7 @@ class Lack:
 UNNAMED = (
     "runs that have no pipeline count together where command and folder are the same; sluice run --pipeline P names one"
 )
-"""What is said beside the lacks of a run without a pipeline"""
+"""The sentence beside the lacks of a run without a pipeline"""
 
 _NAMED = 20
 
@@ -263,7 +263,7 @@ class RunReport:
     start_time: int
     end_time: int | None
     last_time: int
-    """When the lake last heard of it"""
+    """The time of its last record"""
     wall_ns: int
     exit_code: int | None
     exit_signal: int | None
@@ -279,7 +279,7 @@ class RunReport:
     tools: list[ToolRow]
     programs: list[ProgramRow]
     programs_left_out: int
-    """Programs that are not listed, for there are more than was asked for; totals have them"""
+    """Programs that are not listed, since there are more than were requested; totals have them"""
     failures: list[Failure]
     observations: list[Observation]
     recommendations: list[Recommendation]

@@ -6,7 +6,7 @@ Rules and their sources (sluice-tune-recommend(7) has them for users):
   memory  largest peak * 1.15, at least 250 MiB, and never below an out-of-memory kill: its peak * 1.2 or
           + 100 MiB, whichever is more. Margin, least and bump are those of Kubernetes' Vertical Pod Autoscaler
           (recommendation-margin-fraction, pod-recommendation-min-memory-mb, oom-bump-up-ratio, oom-min-bump-up).
-          The largest peak stands where VPA takes P90: a batch task that exceeds its limit is lost.
+          The largest peak replaces VPA's P90: a batch task that exceeds its limit is lost.
   CPUs    P95 of CPU time / wall time, rounded up but for a twentieth of a CPU. Not where a task waited for
           CPUs and that hides how many it would have used.
   time    P95 of wall time * 1.2, at least a minute; AWS Compute Optimizer's headroom, by default, is 20 %.
@@ -40,7 +40,7 @@ CPU_TOLERANCE = 0.05
 STARVED_SHARE = 0.2
 """Waiting for a CPU, as a part of the time in which a thread could run, from which wall time misleads"""
 AT_LIMIT = 0.9
-"""Part of its CPUs from which a task is said to use all that it has"""
+"""Part of its CPUs from which a task counts as using all that it has"""
 
 _MIB = 1 << 20
 _DAY_US = 86_400_000_000
@@ -79,7 +79,7 @@ class Basis:
             sentence=sentence, runs=runs, confidence=confidence, evidence=evidence,
         )  # fmt: skip
 
-    def said(self, used: Sequence[Execution]) -> str:
+    def counted(self, used: Sequence[Execution]) -> str:
         """How many executions in how many runs, as a sentence has it."""
         return f"{len(used)} successful executions in {units.counted(runs_of(used), 'run')}"
 
@@ -118,7 +118,7 @@ def _numbers(basis: Basis, used: Sequence[Execution], values: Sequence[float], u
 
 
 def requested(basis: Basis, name: str) -> float | None:
-    """requested_cpus or requested_memory_bytes of the newest execution that was told one."""
+    """requested_cpus or requested_memory_bytes of the newest execution that has one."""
     newest_first = sorted(basis.all, key=lambda e: e.start_time, reverse=True)
     return next((getattr(e, name) for e in newest_first if getattr(e, name) is not None), None)
 
@@ -152,7 +152,7 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
     current = requested(basis, "requested_cpus")
     busiest = [e.busiest_cpus for e in used if e.busiest_cpus is not None]
     threads = max((e.threads_peak for e in used if e.threads_peak is not None), default=None)
-    sentence = f"P95 of the CPUs kept busy over {basis.said(used)} is {percentile(values, 0.95):.2f}{note}"
+    sentence = f"P95 of the CPUs kept busy over {basis.counted(used)} is {percentile(values, 0.95):.2f}{note}"
     if current is not None and max(values) >= AT_LIMIT * current:
         sentence += f"; it used all of the {current:g} that it had: more may be right"
     if busiest and percentile(busiest, 0.95) > recommended + 0.5:
@@ -242,7 +242,7 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     current = requested(basis, "requested_memory_bytes")
     largest = max(used, key=lambda e: e.peak_bytes or 0)
     alone = largest.peak_program_bytes
-    sentence = f"the largest peak of {basis.said(used)} is {units.size(max(values))}"
+    sentence = f"the largest peak of {basis.counted(used)} is {units.size(max(values))}"
     if alone is not None and alone < max(values):
         sentence += f" (programs side by side; the largest alone {units.size(alone)})"
     sentence += ", + 15 %"
@@ -284,11 +284,11 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
 
 
 def time(basis: Basis) -> Recommendation:
-    """The recommendation of a time limit. No record tells the one that was asked for."""
+    """The recommendation of a time limit. No record has the one that was requested."""
     values = [e.wall_ns for e in basis.succeeded]
     p95 = percentile(values, 0.95)
     recommended = math.ceil(max(p95 * TIME_MARGIN, TIME_LEAST_NS) / 1e9) * 1_000_000_000
-    sentence = f"P95 of wall time over {basis.said(basis.succeeded)} is {units.duration(p95)}, + 20 %"
+    sentence = f"P95 of wall time over {basis.counted(basis.succeeded)} is {units.duration(p95)}, + 20 %"
     if recommended == TIME_LEAST_NS:
         sentence += "; less than a minute is not recommended"
     evidence = _numbers(basis, basis.succeeded, values, "_ns") | {"rule": "max(P95 of wall time * 1.2, 1 minute)"}
@@ -299,8 +299,8 @@ def time(basis: Basis) -> Recommendation:
 
 
 def saving(basis: Basis, cpu: Recommendation | None, ram: Recommendation | None) -> float | None:
-    """Money a run: reserved cost (price * wall * the larger share of CPUs and of memory) as it was asked for, less
-    the same with what is recommended, over the successful executions. None: a price or what was asked for is
+    """Money a run: reserved cost (price * wall * the larger share of CPUs and of memory) as it was requested, less
+    the same with what is recommended, over the successful executions. None: a price or what was requested is
     unknown, or the limit was shared with other tasks.
     """
     now_cpus, now_memory = requested(basis, "requested_cpus"), requested(basis, "requested_memory_bytes")

@@ -28,7 +28,7 @@ WORK_BYTES_PER_S = 64 * 1024
 """So is one in which it moved so many bytes of MOVED a second"""
 
 GAP_US = 1_000_000
-"""Shortest gap that is told of, in microseconds; at least GAP_SHARE of the run's wall time too"""
+"""Shortest gap that is reported, in microseconds; at least GAP_SHARE of the run's wall time too"""
 
 GAP_SHARE = 0.01
 

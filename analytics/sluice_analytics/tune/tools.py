@@ -2,7 +2,7 @@
 """What a run's programs used, added up by task, tool and host; and the programs themselves.
 
 The sums are over pieces (model/activity.py), which add up to the END record of each program exactly and
-hold what the agent has told of those that still run.
+hold what the agent has reported of those that still run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMNS = (
     "oom_killed", "cpu_user_ns", "cpu_system_ns", "peak_rss_bytes", "read_bytes", "write_bytes", "net_rx_bytes",
     "net_tx_bytes", "overhead",
 )  # fmt: skip
-"""What a report asks of programs (model/records.programs)"""
+"""The columns of programs that a report reads (model/records.programs)"""
 
 
 @dataclasses.dataclass

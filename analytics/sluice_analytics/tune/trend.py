@@ -24,13 +24,13 @@ from ..prices import Prices, add
 from . import evidence, find, money, rank_tests
 
 RUNS = 100
-"""The latest runs of a pipeline that count, unless told otherwise"""
+"""How many of the latest runs of a pipeline count by default"""
 DRIFT_RUNS = 5
 """Fewer give no p-value below 0.05, whatever they are: 2 / 4! is 0.08"""
 CHANGE_RUNS = 8
 """As DRIFT_RUNS, for a step that was looked for"""
 NOTABLE = 0.05
-"""A step of a smaller part of the median is told, but is no regression"""
+"""A step of a smaller part of the median is reported, but is no regression"""
 
 
 Unit = Literal["ns", "size", "money", "count"]

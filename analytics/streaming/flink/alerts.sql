@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Live alerts: findings, runs that ended badly, and what nobody watched, as soon as the record is there. One JSON
+-- Live alerts: findings, runs that ended badly, and gaps of agents, as soon as the record is there. One JSON
 -- object an alert, topic sluice.alerts, with a sentence. (agent_id, topic, seq) name the record that it is about;
 -- after a restart an alert may come again.
 
@@ -20,7 +20,7 @@ FROM (
   FROM agent AS a CROSS JOIN UNNEST(a.lost) AS l (place, reason, `count`)
 );
 
--- As the agent tells them. Flink's SQL finds no number in an array by its name, but in JSON it does.
+-- Findings as the agent reports them. Flink's SQL finds no number in an array by its name, but in JSON it does.
 INSERT INTO alerts
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), kind, severity, message,
   host_id, host_name, run_id, pipeline, task_id, task, sample, program_id, tool,
@@ -54,7 +54,7 @@ WHERE phase = 'END' AND (exit_code <> 0 OR exit_signal IS NOT NULL);
 INSERT INTO alerts (`time`, kind, severity, message, host_id, host_name, run_id, pipeline, task_id, task, sample,
   agent_id, topic, seq)
 SELECT DATE_FORMAT(TO_TIMESTAMP_LTZ(`time` / 1000, 3), 'yyyy-MM-dd''T''HH:mm:ss.SSS''Z'''), 'AGENT_GAP', 'WARNING',
-  'Nobody watched ' || host_name || ' for ' || CAST(interval_ns / 1000000000 AS STRING) || ' s before that.',
+  'No agent watched ' || host_name || ' for ' || CAST(interval_ns / 1000000000 AS STRING) || ' s before that.',
   host_id, host_name, run_id, pipeline, task_id, task, sample, agent_id, '${prefix}sluice.agent', seq
 FROM agent WHERE event = 'GAP';
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recommendations as configuration that an engine takes. Comments carry the evidence.
 
-A task without enough evidence, or with a name that the engine cannot be told, has a comment that says so
+A task without enough evidence, or with a name that the engine does not accept, has a comment with the reason
 and nothing else. Names reach the configuration only when they have the engine's own form; in comments they
 are made printable, so that no name can end a line and begin a setting. The lines are written by hand: a library for
 YAML keeps no comments, and the other forms have none.

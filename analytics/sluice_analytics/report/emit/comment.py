@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all forms say beside the settings: evidence, and why a task is left out."""
+"""The comments of all forms beside the settings: evidence, and why a task is left out."""
 
 from __future__ import annotations
 

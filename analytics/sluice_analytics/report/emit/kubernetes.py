@@ -2,7 +2,7 @@
 """Patches of Kubernetes Jobs, one a task: requests and limits (Kubernetes, "Resource Management for Pods").
 
 Memory is requested and limited alike. CPUs are requested and not limited: a limit throttles a task that could
-use a CPU which nobody else wants.
+use a CPU that is idle.
 """
 
 from __future__ import annotations
