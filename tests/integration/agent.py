@@ -131,7 +131,7 @@ class Agent:
         self.ctl("settle", *flags, "--timeout", f"{timeout * harness.PATIENCE}s", check=True, timeout=timeout + 60)
 
     def wait_empty(self, timeout=60):
-        """Until nothing waits in the spool but what the agent itself goes on writing."""
+        """Until nothing waits in the spool but what the agent itself keeps writing."""
         def empty():
             try:
                 s = self.status()
@@ -163,7 +163,7 @@ class Agent:
         return harness.run_sluice(["agent", "--uninstall", "--pins", self.pins], sluice=self.sluice)
 
     def remove(self):
-        """The end of a test, whatever state it is in."""
+        """The end of a test, in any state."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait(10)

@@ -47,7 +47,7 @@ PEAK_PART = 0.03
 
 
 class Overrun(Exception):
-    """The kernel had more to tell than the socket took: the book is not whole."""
+    """The kernel had more to report than the socket took: the book is not whole."""
 
 
 def _attribute(kind, data):
@@ -95,7 +95,7 @@ class Taskstats:
         return self
 
     def __exit__(self, *_):
-        # Exits are told before anybody can be told of them: all is in the socket by now.
+        # The kernel reports an exit before it wakes the parent: all is in the socket by now.
         self._is_closing = True
         self._thread.join()
         self._socket.close()

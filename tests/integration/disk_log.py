@@ -111,7 +111,7 @@ class Server:
                     break
                 raise
             _, opcode, unique, *_ = IN_HEADER.unpack_from(request)
-            self.take_marks()  # what was told before this was asked for
+            self.take_marks()  # marks from before this request
             if opcode in (FORGET, BATCH_FORGET, INTERRUPT):
                 continue
             answer = self.answer(opcode, request[IN_HEADER.size:])
@@ -130,7 +130,7 @@ def make_file_system(path):
 
 def own_mounts():
     """
-    From here on nobody but this process and its children sees what it mounts. A mount namespace that another program
+    From here on only this process and its children see what it mounts. A mount namespace that another program
     of the host makes meanwhile, as each container has one, would keep a copy of each mount, and the disk below it busy.
     """
     for r in (libc.unshare(CLONE_NEWNS), libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None)):
@@ -206,7 +206,7 @@ class DiskLog:
             self._mounted.__exit__()
             subprocess.run(["umount", self._file], check=True)
         except BaseException:
-            os.kill(self._server, signal.SIGKILL)  # nobody else would end it
+            os.kill(self._server, signal.SIGKILL)  # no other process ends it
             os.waitpid(self._server, 0)
             raise
         _, status = os.waitpid(self._server, 0)

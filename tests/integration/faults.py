@@ -168,5 +168,5 @@ class DiskFaultTest(FaultTest):
 
     def assert_told_once(self, a, event, times=1):
         if times > 0:
-            a.wait_log(event, WAIT, times)  # the log is told once a second of what has changed
+            a.wait_log(event, WAIT, times)  # changes are logged once a second
         self.assertEqual(times, len([x for x in a.log_lines() if x["event"] == event]), a.log_text())

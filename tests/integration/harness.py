@@ -56,7 +56,7 @@ def under_boot(room, boot_id):
 
 
 def run_sluice(args, sluice=None, timeout=120, env=None, **kw):
-    """`sluice ARGS`; stdout and stderr as text unless told otherwise."""
+    """`sluice ARGS`; stdout and stderr as text by default."""
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
     kw.setdefault("stdin", subprocess.DEVNULL)
@@ -144,12 +144,12 @@ def events_counted(topics, name):
 
 
 def unescape(text):
-    """The bytes behind a string of the lake: \\xNN is one byte, all else stands for itself."""
+    """The bytes behind a string of the lake: \\xNN is one byte, all else is itself."""
     return re.sub(rb"\\x([0-9a-fA-F]{2})", lambda m: bytes.fromhex(m[1].decode()), text.encode("utf-8"))
 
 
 def told_lost(table):
-    """How many losses the closing line of `sluice run` tells."""
+    """The number of losses in the closing line of `sluice run`."""
     number, = re.findall(r"(?m)^run .* ([0-9,]+) lost$", table)
     return int(number.replace(",", ""))
 

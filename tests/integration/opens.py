@@ -13,7 +13,7 @@ FAN_MARK_FILESYSTEM = 0x100
 AT_FDCWD = -100
 EVENT = struct.Struct("=IBBHQii")  # length, version, reserved, length of this, mask, descriptor, pid
 
-# Files here are the kernel's answers; nobody's data is in them, and fanotify refuses most.
+# Files here are the kernel's answers; they hold no user's data, and fanotify refuses most.
 NO_FILES = {"proc", "sysfs", "cgroup", "cgroup2", "bpf", "devpts", "devtmpfs", "tracefs", "debugfs", "securityfs",
             "mqueue", "pstore", "configfs", "fusectl", "binfmt_misc", "hugetlbfs", "autofs", "rpc_pipefs", "nsfs"}
 
@@ -37,7 +37,7 @@ class Opens:
     """
     with Opens(pid) as opens: ...; then opens.paths is the set of what that process (any of its threads) opened.
 
-    Who opens something waits for nobody, and no event is dropped: the queue has no bound.
+    An open(2) does not wait, and no event is dropped: the queue has no bound.
     """
 
     def __init__(self, pid):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the registry's tests share: registry_ids (the client under test) as a process that tells what it sees."""
+"""What the registry's tests share: registry_ids (the client under test) as a process that prints what it sees."""
 import json
 import os
 import signal
@@ -31,7 +31,7 @@ SUBJECTS = {subject(f[:-5]): schema_text(f[:-5]) for f in sorted(os.listdir(SCHE
 
 class Asker:
     """
-    registry_ids URLS --KEY VALUE…, as a process; lines are what it has told so far. With `with`: on the way out it
+    registry_ids URLS --KEY VALUE…, as a process; lines: its output so far. With `with`: on the way out it
     is ended where it has not ended by itself. Lines that were waited for are gone from what is waited for next.
     """
 

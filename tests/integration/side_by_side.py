@@ -34,7 +34,7 @@ figures with those helpers are at least Nextflow's: every byte, and CPU time wit
 
 
 def cpu_ms_of_trace(row):
-    """CPU time as trace.txt has it; None: it does not tell."""
+    """CPU time as trace.txt has it; None: it has none."""
     if row["realtime"] is None or row["%cpu"] is None:
         return None
     return row["realtime"] * row["%cpu"] / 100

@@ -147,7 +147,7 @@ def start_agent(args, config, log):
     agent = subprocess.Popen(["unshare", "--mount", "sh", "-c", 'mount -t bpf bpf /sys/fs/bpf && exec "$@"', "sh",
                               args.sluice, "agent", "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     end = time.monotonic() + 60
-    while settle(args, os.path.dirname(config)) != 0:  # it listens, and has met all that runs
+    while settle(args, os.path.dirname(config)) != 0:  # it listens, and has seen all that runs
         if agent.poll() is not None or time.monotonic() > end:
             agent.kill()
             with open(log.name, errors="replace") as f:
@@ -230,7 +230,7 @@ def main():
         parser.error("--minutes: four samples at least")
     shutil.rmtree(args.out, ignore_errors=True)
     os.makedirs(args.out)
-    schemas = read_schemas()  # now: half an hour later somebody may be at the next version
+    schemas = read_schemas()  # now: half an hour later the tree may have the next version
     with Stack(kafka=args.kafka) as stack:
         print(f"dev/soak: {args.minutes:g} minutes against Kafka {args.kafka}; figures go to {args.out}/samples.csv",
               flush=True)

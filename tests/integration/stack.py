@@ -81,7 +81,7 @@ class Ports:
 
 
 class Clients:
-    """What a test may ask of running servers, whoever started them."""
+    """What a test may ask of running servers, also of those that it did not start."""
 
     @property
     def brokers(self):
@@ -103,7 +103,7 @@ class Clients:
         return {name: len(t.partitions) for name, t in found.items() if not name.startswith("__")}
 
     def _topic_id(self, name):
-        """None: the broker tells of no such topic."""
+        """The topic's id by the broker's metadata; None: it has no such topic."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
         try:
@@ -114,15 +114,15 @@ class Clients:
             return None
 
     def _until_told(self, what, is_told):
-        """The controller answers once it has decided; the broker tells its clients once it has read that decision."""
+        """The controller answers once it has decided; the broker's metadata have it once it has read that decision."""
         until = time.monotonic() + 30
         while not is_told():
             if time.monotonic() > until:
-                raise StackError(f"the broker does not tell that {what}")
+                raise StackError(f"the broker does not report that {what}")
             time.sleep(0.02)
 
     def create_topic(self, name, partitions=3, config=None):
-        """Once it returns, the broker tells of the topic."""
+        """Once it returns, the broker's metadata have the topic."""
         from confluent_kafka.admin import NewTopic
 
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
@@ -130,7 +130,7 @@ class Clients:
         self._until_told(f"{name} is there", lambda: self._topic_id(name) is not None)
 
     def delete_topic(self, name):
-        """Once it returns, the broker tells of that topic no more; there may be a new one, made by who missed it."""
+        """Once it returns, the broker's metadata lack that topic; a client that missed it may have made a new one."""
         old = self._topic_id(name)
         self._admin(lambda admin: [f.result(30) for f in admin.delete_topics([name]).values()])
         self._until_told(f"{name} is gone", lambda: self._topic_id(name) != old)
@@ -140,7 +140,7 @@ class Stack(Clients):
     """
     registry: with one. proxied: clients of proxied_brokers and proxied_registry_url go through broker_proxy and
     registry_proxy, also after they have read the broker's own address from its metadata. options: servers.OPTIONS.
-    Without `with`: up() and, whatever happens, close(). at: a folder to keep; else a temporary one is removed.
+    Without `with`: up() and, in a finally, close(). at: a folder to keep; else a temporary one is removed.
     """
 
     def __init__(self, registry=True, proxied=False, at=None, **options):

@@ -51,7 +51,7 @@ class Faults(FaultTest):
             waited = self.wall(line["time"]) - self.wall(a.wait_log("agent.stopping")["time"])
             self.assertGreaterEqual(waited, 1.9)
             self.assertLess(waited, WAIT / 2)
-            load.wait_more(50)  # that nobody reads
+            load.wait_more(50)  # that are not read
             a.configure(drain=f"{WAIT}s")
             a.start()
             self.assertGreater(a.status()["spool"]["records"], 200)

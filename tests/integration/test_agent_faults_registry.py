@@ -26,7 +26,7 @@ class Registry(FaultTest):
             return json.load(answer)
 
     def assert_waits(self, a, reason, state):
-        """Nothing is delivered, records wait, and everybody who asks is told why."""
+        """Nothing is delivered, records wait, and each client of the status gets the reason."""
         s = self.wait_status(a, lambda s: s["registry"]["state"] == state and s["spool"]["records"] > 200, "a queue")
         self.assertFalse(s["ready"])
         self.assertIn(reason, s["not_ready_reason"])

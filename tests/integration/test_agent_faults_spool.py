@@ -21,7 +21,7 @@ class Disk(DiskFaultTest):
             self.wait_delivered(a, 50)
             self.fill(disk)
             self.wait_disk_error(a, os.strerror(errno.ENOSPC))
-            self.wait_delivered(a, 300)  # goes on meanwhile
+            self.wait_delivered(a, 300)  # continues meanwhile
             load.wait_more(200)
             os.unlink(disk + "/fill")
             self.wait_status(a, lambda s: not s["spool"]["disk_error"], "disk back")

@@ -45,7 +45,7 @@ class MaxProcesses(AgentTest):
             if r["program_id"] in sleepers:
                 phases[r["program_id"]].append((r["phase"], r["exit_signal"]))
         self.assertEqual([], [x for x in phases.items() if x[1] != [("START", None), ("END", 15)]][:5])
-        # Nor is one that had no room told as something else: their parent is the only program of these arguments.
+        # Nor is one that had no room recorded as another: their parent is the only program of these arguments.
         parents = [r["phase"] for r in topics["sluice.program"]
                    if (r["argv"] or [])[1:] == [self.room, str(SLEEPERS)] and r["program_id"] not in sleepers]
         self.assertEqual(["START", "END"], parents)

@@ -11,7 +11,7 @@ from load import Load, own_folder
 
 class Stop(AgentTest):
     def test_a_second_sigterm_ends_it_at_once(self):
-        """Nobody takes the records, so that the first would go on for ten minutes."""
+        """The records are not taken, so that the first would continue for ten minutes."""
         nowhere = {"brokers": ["127.0.0.1:1"]}
         a = self.agent(drain="10m", kafka=nowhere, registry={"urls": ["http://127.0.0.1:1"]})
         a.follow_only(own_folder())

@@ -42,7 +42,7 @@ CASES = {
         {f"sluice_spool_writable{{{AT}}}": "0 1 0 1x30"}),
     "SluiceLoss": (
         {f'sluice_lost_total{{{AT},place="on_fork",reason="map_full"}}': "0x69 1x20"}, (69, 71),
-        # What was lost long ago is told once, not for ever.
+        # What was lost long ago is reported once, not for ever.
         {f'sluice_lost_total{{{AT},place="on_fork",reason="map_full"}}': "7x200"}),
     "SluiceRecordsGivenUp": (
         {f'sluice_spool_dropped_total{{{AT},topic="sluice.usage",reason="spool_full"}}': "0x69 5x20"}, (69, 71),
@@ -79,7 +79,7 @@ def promtool(*args, given=None):
 
 class Alerts(unittest.TestCase):
     def firing(self, values, *minutes):
-        """All that fires at one of them: promtool is told that nothing does, and says what does."""
+        """All that fires at one of them: promtool is given that nothing does, and prints what does."""
         rules = {"rule_files": [ALERTS], "evaluation_interval": "1m", "tests": [
             {"interval": "1m", "input_series": series(values),
              "alert_rule_test": [{"alertname": name, "eval_time": f"{minute}m", "exp_alerts": []}

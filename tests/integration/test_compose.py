@@ -21,7 +21,7 @@ def compose():
 
 
 def broker_properties(environment):
-    """As the image does it: KAFKA_A_B becomes a.b; a double underscore stands for one."""
+    """As the image does it: KAFKA_A_B becomes a.b; a double underscore becomes one."""
     out = {}
     for name, value in environment.items():
         if name.startswith("KAFKA_"):

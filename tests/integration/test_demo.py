@@ -47,7 +47,7 @@ class Demo(unittest.TestCase):
         for command in commands:
             done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=harness.ROOT, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, timeout=120)
-            # doctor's 1 is its answer where this kernel cannot tell something.
+            # doctor's 1 is its answer where this kernel lacks a signal.
             self.assertIn(done.returncode, (0, 1) if command.endswith(" doctor") else (0,), f"{command}\n{done.stdout}{done.stderr}")
             self.assertTrue(done.stdout.strip(), command)
 

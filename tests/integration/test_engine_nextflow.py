@@ -14,7 +14,7 @@ from systems.nextflow import Nextflow
 from systems.podman import Podman
 from systems.slurm import Slurm
 
-HEADERS = {"engines": {"headers": True}}  # a task's name stands in the first lines of its .command.run
+HEADERS = {"engines": {"headers": True}}  # a task's name is in the first lines of its .command.run
 
 
 class NextflowTest(SeenTest):
@@ -252,7 +252,7 @@ class InContainers(NextflowTest):
             cls.play_in("docked", "docker { enabled = true; runOptions = '--network none' }\nprocess.container = 'tools:1'",
                         {"DOCKER_HOST": docker.env["DOCKER_HOST"], "DOCKER_CONFIG": docker.env["DOCKER_CONFIG"]})
         with Podman() as podman:
-            # Nextflow starts podman by name: the one that it finds is told where its store is.
+            # Nextflow starts podman by name: the one that it finds is given the path of its store.
             at = cls.folder("bin")
             with open(os.path.join(at, "podman"), "w") as f:
                 f.write(f"#!/bin/sh\nexec {shlex.join(podman.command())} \"$@\"\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Include and exclude rules in the kernel: what is told, to whom it belongs, and swaps under load."""
+"""Include and exclude rules in the kernel: what is reported, its attribution, and swaps under load."""
 import os
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ WORDS = 4               # of the storm: that many base names in that many folder
 
 
 class Driver:
-    """filter_driver, and what it told: lines as lists of words."""
+    """filter_driver, and its output: lines as lists of words."""
 
     def __init__(self, *args):
         self.p = subprocess.Popen([DRIVER, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -57,7 +57,7 @@ class Driver:
         return tuple(map(int, self.ask("stats", "stats")[1:]))
 
     def take(self):
-        """What was told since the last time; the ring is read to its end."""
+        """What was reported since the last time; the ring is read to its end."""
         self.stats()
         events, self.events = self.events, []
         return events
@@ -100,7 +100,7 @@ class Filter(unittest.TestCase):
         return path
 
     def start(self, *argv, **kw):
-        """One that sleeps by now: its exec is told a moment after Popen() knows of it, and before it can sleep."""
+        """One that sleeps by now: its exec is reported a moment after Popen() knows of it, and before it can sleep."""
         p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, **kw)
         self.running.append(p)
         self.asleep(p.pid)
@@ -127,7 +127,7 @@ class Filter(unittest.TestCase):
         return pid
 
     def told(self, d, *argv, **kw):
-        """Is this program told? Then its end is too, and nothing twice."""
+        """Whether this program is reported; then its end is too, and nothing twice."""
         p = subprocess.Popen(argv, **kw)
         p.wait()
         mine = self.of(d, p.pid, is_due=False)
@@ -234,7 +234,7 @@ class Filter(unittest.TestCase):
             d.judge()
             with self.subTest(rule=rule):
                 self.assertEqual(expected, (self.told(d, alpha, preexec_fn=self.in_cgroup(at)), self.told(d, alpha)))
-        # one that did not exist when the rules were made: told till its name is known
+        # one that did not exist when the rules were made: reported till its name is known
         d.set(f"exclude cgroup=/{name}-*")
         _, late = self.cgroup(name + "-late")
         first = self.told(d, alpha, preexec_fn=self.in_cgroup(late))
@@ -275,7 +275,7 @@ class Filter(unittest.TestCase):
         self.assertEqual(["exec", "exec", "exec", "exit"], [e[0] for e in self.of(d, p.pid)])
 
     def test_no_ring_space(self):
-        """All of the host's programs are left out: the ring stands still."""
+        """All of the host's programs are left out: the ring gets nothing."""
         alpha = self.tool("alpha")
         d = self.driver()
         d.set("exclude path=/")
@@ -289,7 +289,7 @@ class Filter(unittest.TestCase):
             self.assertGreaterEqual(after[0] - before[0], 50)
             if grown[-1] == 0:
                 return
-            d.judge()   # a program that was told before has ended meanwhile
+            d.judge()   # a program that was reported before has ended meanwhile
         self.fail(f"bytes of the ring for fifty programs that are left out: {grown}")
 
     def test_running_programs(self):
@@ -305,7 +305,7 @@ class Filter(unittest.TestCase):
         d.ask("pass", "passed")
         seen = {e[1]: e[0] for e in d.take() if len(e) > 1}
         self.assertEqual(("muted", None), (seen.get(str(told.pid)), seen.get(str(left_out.pid))))
-        told.kill()             # its START was told: so is its end
+        told.kill()             # its START was reported: so is its end
         told.wait()
         self.assertEqual(["exit"], [e[0] for e in self.of(d, told.pid)])
         d.set()
@@ -317,7 +317,7 @@ class Filter(unittest.TestCase):
         self.assertEqual(["exit"], [e[0] for e in self.of(d, left_out.pid)])
 
     def test_descent_of_what_runs_already(self):
-        """An include rule comes: whoever descends from what it names is told, at any depth."""
+        """An include rule comes: each descendant of what it names is reported, at any depth."""
         tool, root, sh = self.tool("nap", "sleep"), self.tool("root", "bash"), self.tool("glue", "dash")
         script = f"{sh} -c '{sh} -c \"{tool} 200; true\"; true'; true"
         inside, outside = (self.start(x, "-c", script, start_new_session=True) for x in (root, sh))
@@ -343,7 +343,7 @@ class Filter(unittest.TestCase):
             os.kill(pid, 9)
 
     def test_descent_of_a_child_that_is_met_before_its_parent(self):
-        """Processes are met in the order of their pids. These come round: a child may have a lower one than its parent."""
+        """Processes are seen in the order of their pids. These wrap around: a child's may be lower than its parent's."""
         tool, root = self.tool("nap", "sleep"), self.tool("root", "bash")
         last_pid = "/proc/sys/kernel/ns_last_pid"
         with open(last_pid, "w") as f:

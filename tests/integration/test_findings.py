@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings: what failed is told as it fails, once, with the program that it failed of.
+"""Findings: what failed is reported as it fails, once, with the program that it failed of.
 
 What each record must say is told by the shell that made the failure, or by the Program records.
 """
@@ -120,7 +120,7 @@ class RunTest(FindingsTest):
         self.assert_nothing_lost(topics)
 
     def test_a_script(self):
-        """The run failed of what its script passed on, and of nothing that it went on after."""
+        """The run failed of what its script passed on, and of nothing after which it continued."""
         done = self.sluice_run("bash", "-c", "grep -q x /dev/null; false | true; sh -c 'sleep 0.1; kill -SEGV $$'")
         self.assertEqual(139, done.returncode, done.stderr)
         topics = read_lake(self.lake)
@@ -137,7 +137,7 @@ class RunTest(FindingsTest):
         self.assertNotIn("sluice.finding", topics)
 
     def test_at_most_a_thousand_of_a_run(self):
-        """The others are counted; the tasks themselves are all told."""
+        """The others are counted; the tasks themselves are all reported."""
         with open(os.path.join(self.room, "Makefile"), "w") as f:
             f.write("TARGETS := $(shell seq %d)\nall: $(TARGETS)\n$(TARGETS):\n\t@exit 3\n" % (MOST + 9))
         done = self.sluice_run("make", "-k", "-j2", cwd=self.room)
@@ -170,7 +170,7 @@ class RunTest(FindingsTest):
 
 class HostTest(FindingsTest):
     def test_an_agent_that_is_killed_in_between(self):
-        """The cause ends before the kill, its task after it: told once, and of that program."""
+        """The cause ends before the kill, its task after it: reported once, and of that program."""
         tasks = self.memory()
         agent = self.agent().start()
         folder = os.path.join(self.room, "work")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks of a load find, on made-up records: each planted fault is told, and nothing that is none."""
+"""What the checks of a load find, on made-up records: each planted fault is reported, and nothing that is none."""
 import unittest
 
 import harness
@@ -47,7 +47,7 @@ class Records(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
-    """Three programs of a load, and what an agent told of them."""
+    """Three programs of a load, and an agent's records of them."""
 
     def setUp(self):
         self.load = Load("made-up")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs and containers, told by real control groups and real programs: every path of the fixtures, limits, and arguments."""
+"""Jobs and containers, by real control groups and real programs: every path of the fixtures, limits, and arguments."""
 import os
 import stat
 import unittest

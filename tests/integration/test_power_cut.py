@@ -16,7 +16,7 @@ USAGE = 1  # the topic with a lane of its own
 
 
 class Told:
-    """What the spool's owners had told when the power was cut."""
+    """What the spool's owners had reported when the power was cut."""
 
     def __init__(self, marks):
         self.written = {}  # (topic, seq): {(batch, hash)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is nobody's business is nowhere: not in records, spool, log or the agent's memory.
+"""Private data are nowhere: not in records, spool, log or the agent's memory.
 
 Programs run with canaries, each unique, in all that sluice must not read (their environment, what they read
 and write) and in what it must redact (passwords and tokens in arguments). Then everything that an agent has
@@ -25,7 +25,7 @@ PATTERN = r"--pin=(?<secret>\S+)"  # a user's own
 
 
 class Canaries:
-    """Words that stand nowhere else in the world; by what they are hidden in."""
+    """Words that occur nowhere else; by what they are hidden in."""
 
     def __init__(self):
         self.words = {}
@@ -142,7 +142,7 @@ class PrivacyTest(AgentTest):
     # --- where it is sought ---
 
     def search_files(self, *roots):
-        """What stands in any file below: [sentence]."""
+        """The words that are in any file below: [sentence]."""
         wrong = []
         for root in roots:
             for at, _, names in os.walk(root):

@@ -22,7 +22,7 @@ from registry_asker import REGISTRY_IDS, SUBJECTS, Asker, subject
 from stack import Ports, servers
 
 USER, PASSWORD, TOKEN = "agent", "hunter2:\"\\ü", "tok.en-hunter3"
-STALL_MS = 1000  # a loop that waits for the network stands still for longer than that; a busy machine does not
+STALL_MS = 1000  # a loop that waits for the network is blocked for longer than that; a busy machine does not
 HOST = {"only": "host"}  # one schema does where it is not about many
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of sluice in the middle of a run: COMMAND goes on, and the lake is repaired."""
+"""kill -9 of sluice in the middle of a run: COMMAND continues, and the lake is repaired."""
 import os
 import shutil
 import signal
@@ -9,7 +9,7 @@ import time
 import harness
 from harness import LakeTest, lake_files, read_lake, seq_holes
 
-# Makes some records at once and some a second, ends when told, and leaves a sign of it.
+# Makes some records at once and some a second, ends on request, and leaves a sign of it.
 SCRIPT = """
 for i in $(seq 40); do /bin/true; done
 until [ -e "$0/stop" ]; do /bin/true; sleep 0.02; done

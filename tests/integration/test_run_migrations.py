@@ -51,7 +51,7 @@ class Migrations(LakeTest):
 
     def test_a_program_does_not_count_what_came_before_its_exec(self):
         ((first, of_leader), (second, _)), counted = self.run_moves("exec")
-        # The leader's task goes on through exec: the second program reads its own moves and those before of its leader.
+        # The leader's task stays through exec: the second program reads its own moves and those before of its leader.
         self.assertEqual([first, second - of_leader], counted)
 
 

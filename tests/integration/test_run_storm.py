@@ -29,7 +29,7 @@ class Storm(LakeTest):
         self.assertEqual(PROCESSES, len(tools))
         starts = [told_of["START"].get(i) for i in tools]
         self.assertEqual(0, starts.count(None))
-        # One that waits for a CPU for more than a second before its exec is told of as the fork of its parent.
+        # One that waits for a CPU for more than a second before its exec is recorded as the fork of its parent.
         early = [r for r in starts if r["forked"]]
         self.assertLess(len(early), PROCESSES / 100)
         self.assertEqual([], [r for r in starts if not r["forked"] and r["argv"][1:] != ["x"]][:5])

@@ -31,7 +31,7 @@ PATIENCE = 20           # seconds until a step counts as hung
 # For the programs under test: one that any user can start, which a virtual environment's may not be.
 PYTHON = "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
 
-# Writes a line for each signal it gets; ends a while after as many as it is told of, and without them at last.
+# Writes a line for each signal it gets; ends a while after as many as its argument, and without them at last.
 COUNTER = r"""
 import signal, sys, time
 count = 0

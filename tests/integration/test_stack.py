@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests' own servers: the proxy fails as told, and a killed broker keeps what it acknowledged."""
+"""The tests' own servers: the proxy fails as configured, and a killed broker keeps what it acknowledged."""
 import contextlib
 import errno
 import os
@@ -162,7 +162,7 @@ class ProxyTest(unittest.TestCase):
 
 
 class HeldBroker:
-    """A broker that stands still for some seconds, from when the registry's log has the given words once more."""
+    """A broker that is stopped for some seconds, from when the registry's log has the given words once more."""
 
     def __init__(self, servers, words, seconds=4):
         self.log = servers.path("registry.log")

@@ -144,7 +144,7 @@ class Flink(unittest.TestCase):
         for host in HOSTS:
             at = 0.0
             while at < hours * HOUR:
-                if not 4000 < at < 4500:  # a gap: nobody watched
+                if not 4000 < at < 4500:  # a gap: no agent watched
                     busy = rng.randrange(40 * S)
                     maker.host(host_id=host, start=at, end=at + 10, cpus=4, cpu_busy_ns=busy,
                                cpu_attributed_ns=rng.randrange(busy + 1))
@@ -171,7 +171,7 @@ class Flink(unittest.TestCase):
         return maker
 
     def failures(self, maker):
-        """Adds to a lake what shall be told of, and what shall not; (kind, severity, message, tool, code, signal)."""
+        """Adds to a lake what must be reported, and what must not; (kind, severity, message, tool, code, signal)."""
         a = {"host_id": HOSTS[0], "host_name": "node1", "run_id": "r1", "pipeline": "demo", "task_id": "t9", "task": "align"}
         sort = "samtools sort (pid 7) ended with exit code 1; task align (A) failed of it"
         oom = "bwa mem (pid 8) was killed by the kernel for want of memory, peak 2.00 GiB"
@@ -188,7 +188,7 @@ class Flink(unittest.TestCase):
         # Another's, in no run, with numbers that JSON has not.
         maker.finding("DISK_FULL", at=105, host_id=HOSTS[0], host_name="node1", message="/ is full",
                       evidence={"free": math.nan, "rate": math.inf, "exit_code": math.nan})
-        # Programs and tasks that end badly are told by findings alone.
+        # Programs and tasks that end badly are reported by findings alone.
         maker.program(start=100, end=101, **a, exit_code=1)
         maker.program(start=100, end=101, **a, exit_signal=9, oom_killed=True)
         maker.task(start=90, end=200, **a, exit_code=2)
@@ -222,7 +222,7 @@ class Flink(unittest.TestCase):
             self.assertEqual(row, found[key], key)
 
     def test_hours_and_alerts(self):
-        """What is read to its end is what plain Python adds up, and is told of as written here by hand."""
+        """What is read to its end is what plain Python adds up, and alerts are those written here by hand."""
         rng = random.Random(6)
         maker = self.lake(3, rng)
         expected = self.failures(maker)
@@ -249,7 +249,7 @@ class Flink(unittest.TestCase):
         self.assertEqual((at + ".000Z", self.prefix + "sluice.finding"), (told["time"], told["topic"]))
 
     def test_killed(self):
-        """A job of hours and tables is killed and goes on: nothing twice, nothing missing, what is late told apart."""
+        """A job of hours and tables is killed and continues: nothing twice, nothing missing, late records in own rows."""
         # No partition without messages, for which the hours would wait.
         self.topics = Topics(self.stack, prefix=self.prefix + "sluice.", partitions=1)
         rng = random.Random(8)
@@ -280,7 +280,7 @@ class Flink(unittest.TestCase):
             self.topics.write(topic, [last])
         job.wait(lambda: {r[3] for r in rows_of(self.topics.messages("sweep_hourly"))} >= {h for *_, h in swept(maker)},
                  "row of the last hour")
-        # The first hour is long closed: this one is late, and is told as that.
+        # The first hour is long closed: this one is late, and is reported as that.
         self.topics.write("host", [kept_back])
         late = job.wait(lambda: [r for r in self.swept_rows() if r["part"] == "late"], "late row")
         self.assertEqual({(kept_back["host_id"], 1)}, {(r["host_id"], r["records"]) for r in late})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka into Iceberg by Spark on a real broker and registry: each record once, whatever comes twice, late or broken."""
+"""Kafka into Iceberg by Spark on a real broker and registry: each record once, also twice sent, late or broken ones."""
 import collections
 import json
 import os
@@ -246,7 +246,7 @@ class Spark(unittest.TestCase):
         self.assertIn("schema 9999: the registry does not know it", reasons[garbage[2]])
         self.assertIn("does not decode by schema", reasons[garbage[3]])
 
-        # Days later the same come again, and some that nobody had seen, among the oldest.
+        # Days later the same come again, and some new ones, among the oldest.
         late = [r | {"seq": r["seq"] + 1000000} for r in programs[:50]]
         self.topics.write("program", rng.sample(programs, 500) + late)
         self.assertEqual({"program": 50}, dict(+self.land()))
@@ -254,7 +254,7 @@ class Spark(unittest.TestCase):
         self.maintained(maker)
 
     def maintained(self, maker):
-        """Compaction keeps the rows and makes fewer files; what expires, is forgotten or is nobody's goes."""
+        """Compaction keeps the rows and makes fewer files; expired, forgotten and orphaned files are removed."""
         maintain = self.maintainer()
         before, rows = self.data_files("program"), self.query("program", "count(*), sum(hash(program_id, seq, argv))::VARCHAR")
         done = maintain("compact", "--since", "all")["program"]

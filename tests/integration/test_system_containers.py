@@ -101,7 +101,7 @@ class ContainerTest(SystemTest):
 
 
 class Managed(ContainerTest):
-    """Runtimes with a manager, which tells afterwards what ran."""
+    """Runtimes with a manager, which lists afterwards what ran."""
 
     def test_docker(self):
         self.start()
@@ -117,7 +117,7 @@ class Managed(ContainerTest):
 
             done, seen_one = run("one", box(one))
             self.assertEqual((7, 7), (done.returncode, seen_one["State"]["ExitCode"]), done.stdout)
-            # A parent of somebody's own: the path has the id, and no word of docker.
+            # A parent of the user's choice: the path has the id, and no word of docker.
             other, seen_two = run("two", box(two), "--cgroup-parent", parent, "--user", "65534")
             self.assertEqual(7, other.returncode, other.stdout)
             _, full = run("full", ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"], "--memory", "32m")
@@ -234,7 +234,7 @@ class Managed(ContainerTest):
 
     def test_bubblewrap_is_a_sandbox_without_an_id(self):
         # It makes namespaces and nothing else: no control group, no id, no name. The records say that much, and the
-        # namespaces tell one sandbox from another.
+        # namespaces distinguish one sandbox from another.
         self.start()
         boxes = [(mark, uid, bubblewrap.run(self.root, box(mark), uid=uid)) for mark, uid in ((new_mark(), None), (new_mark(), 65534))]
         records = self.stop()
@@ -248,7 +248,7 @@ class Managed(ContainerTest):
 
 
 class Bare(ContainerTest):
-    """runc and crun alone, and what only a control group's path tells."""
+    """runc and crun alone, and what only a control group's path shows."""
 
     def test_runc(self):
         self.start()
@@ -335,7 +335,7 @@ class Bare(ContainerTest):
         self.assert_all(records.family(records.only(argv)), container_name="called-a" + container[:4])
 
     def test_started_in_its_control_group_and_never_moved_there(self):
-        """clone3 with CLONE_INTO_CGROUP: the kernel tells of no attach."""
+        """clone3 with CLONE_INTO_CGROUP: the kernel reports no attach."""
         v2 = machine.cgroup_v2()
         if v2 is None:
             self.skipTest("no v2 hierarchy is mounted here")
@@ -385,7 +385,7 @@ class Bare(ContainerTest):
 
 
 def every_path():
-    """(path, what it tells). Names that no unit or job of this host has: it might really run one of these systems."""
+    """(path, what it shows). Names that no unit or job of this host has: it might really run one of these systems."""
     own = f"sluicetest{os.getpid()}"
     task = secrets.token_hex(16)
     pod = "6a4ce4a0-ba47-11ea-b2a7-0cc47ac5979e"
@@ -405,13 +405,13 @@ def every_path():
     yield place(f"/system.slice/{own}_slurmstepd.scope/s8FXKTA79XAR00/step_3/user/task_special", "slurm", "s8FXKTA79XAR00", "3")
     yield box(f"/slurm_{own}/uid_7/job_9/step_0/task_1/docker/ID", scheduler="slurm", job="9", step="0", runtime="docker")
     yield place(f"/pbs_jobs.service/jobid/1234.{own}", "pbs", f"1234.{own}")
-    # The slot is all that HTCondor tells.
+    # The slot is all that HTCondor shows.
     yield place(f"/htcondor/condor_var_lib_condor_execute_slot1_2@{own}", "htcondor", None, "slot1_2")
     yield box(f"/ecs/{task}/ID", scheduler="ecs", job=task, runtime="docker")
     yield box(f"/ecstasks.slice/ecstasks-{task}.slice/docker-ID.scope", scheduler="ecs", job=task, runtime="docker")
     fargate = f"{task}-1234567890"
     yield place(f"/ecs/{task}/{fargate}", "ecs", task, container=fargate)
-    # With the driver cgroupfs nothing tells the runtime.
+    # With the driver cgroupfs nothing shows the runtime.
     for qos in ("/burstable", "/besteffort", ""):
         yield box(f"/kubepods{qos}/pod{pod}/ID", scheduler="kubernetes", job=pod, pod=pod)
     for qos in ("-burstable", "-besteffort", ""):
@@ -431,7 +431,7 @@ def every_path():
     yield box("/libpod_parent/libpod-ID", runtime="podman")
     yield box("/docker/ID", runtime="docker")
     yield box("/system.slice/docker-ID.scope", runtime="docker")
-    yield box(f"/{own}/ID")  # somebody's own parent, nobody's name
+    yield box(f"/{own}/ID")  # the user's own parent, no runtime's name
     yield place(f"/apptainer/{os.getpid()}", runtime="apptainer", container=str(os.getpid()))
     yield place(f"/system.slice/apptainer-{os.getpid()}.scope", runtime="apptainer", container=str(os.getpid()))
     yield place(f"/lxc.payload.{own}", runtime="lxc", container=own)

@@ -55,7 +55,7 @@ class SlurmTest(SystemTest):
         return found[0]
 
     def programs(self, records, job):
-        """ENDs of all that ran in the control groups of a job, whatever else their records say."""
+        """ENDs of all that ran in the control groups of a job, for any other values of their records."""
         return [r for r in records.ends.values() if any(f"/job_{job}/" in p for p in self.paths(r))]
 
     def check_job(self, records, job, steps=("batch",), memory=None):
@@ -102,7 +102,7 @@ class SlurmTest(SystemTest):
             self.assertEqual(memory, work["requested_memory_bytes"])
 
     def check_status(self, records, run_id, job):
-        """The run ended as scontrol says, and the batch script's process, whatever it was at its end."""
+        """The run ended as scontrol reports, and the batch script's process, whichever program it was at its end."""
         code, signal = map(int, job["ExitCode"].split(":"))
         expected = (None, signal) if signal else (code, None)
         run = self.one_work(records, "run", run_id=run_id)
@@ -199,7 +199,7 @@ bwa mem ref.fa r.fq | samtools sort -o r.bam -
         runs = {job: self.check_job(records, s, ("batch", "0") if job == step else ("batch",), 50 * MIB) for job, s in shown.items()}
         for job in (failed, killed, step, cancelled):
             self.check_status(records, runs[job], shown[job])
-        # Slurm's 125 stands for "out of memory"; the kernel's signal is the truth.
+        # Slurm's 125 means "out of memory"; the kernel's signal is the truth.
         self.assert_all(records.works("run", run_id=runs[memory]), exit_signal=9, exit_code=None)
         self.assertEqual([("dd", -9, True)], [(r["comm"], -r["exit_signal"], r["oom_killed"])
                                               for r in self.programs(records, memory) if r["exit_signal"]])
@@ -291,7 +291,7 @@ class Nested(SlurmTest):
         self.check_inside(records, job, box, container)
 
     def test_in_a_control_group_beside_the_job_s(self):
-        # As a runtime does that knows nothing of the scheduler: only descent still tells of the job.
+        # As a runtime does that knows nothing of the scheduler: only descent still shows the job.
         container = secrets.token_hex(32)
         records, job, box = self.run_in_job(f"/docker/{container}")
         self.assert_cgroup([box], rf"^/docker/{container}$")

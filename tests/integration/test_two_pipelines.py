@@ -32,7 +32,7 @@ class AtOnceTest(SeenTest):
 
     @classmethod
     def play_at_once(cls, gates, timeout=120):
-        """To the end of cls.drivers; none goes on before two steps of each are at its gate."""
+        """To the end of cls.drivers; none continues before two steps of each are at its gate."""
         for name, gate in gates.items():
             gate.wait_for(2, cls.drivers[name], timeout)
         for gate in gates.values():
@@ -149,7 +149,7 @@ class RestartedDriver(AtOnceTest):
         cls.killed_us = time.time_ns() // 1000
         second = s.start("second", "--rerun-incomplete")
         ended_well(second)
-        # The second run is told as over a second after its driver's end: so would be the first, if none of it ran.
+        # The second run is reported as over a second after its driver's end: so would be the first, if none of it ran.
         cls.agent.settle(tasks=True)
         gate.open()
         gate.wait_over()

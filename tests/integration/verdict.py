@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a file of tests ends: every case is told, and a skip that nobody has allowed is a failure.
+"""How a file of tests ends: every case is reported, and a skip that tests/skips.tsv does not list is a failure.
 
 tests/skips.tsv lists what may be skipped, why, and whether only where no root runs the tests. $SLUICE_TEST_CASE names one case (Class.test) to run alone.
 $SLUICE_TEST_REPORT names a file that gets one JSON line a case: {"file", "case", "outcome", "seconds", "reason"}.
@@ -32,7 +32,7 @@ def may_skip(name, allowed=None):
 
 
 def tell(file, case, outcome, seconds, reason=""):
-    """One line for the closing report; nothing where nobody wants one."""
+    """One line for the closing report; nothing where no report is asked for."""
     path = os.environ.get("SLUICE_TEST_REPORT")
     if not path:
         return
@@ -42,7 +42,7 @@ def tell(file, case, outcome, seconds, reason=""):
 
 
 class Result(unittest.TextTestResult):
-    """unittest's own, which also tells the closing report."""
+    """unittest's own, which also writes to the closing report."""
 
     file = ""
 

@@ -48,7 +48,7 @@ def indentation(line):
 
 
 def is_continued(line):
-    """Whether it goes on with the statement of the line above: four blanks more, or a word that begins none."""
+    """Whether it continues the statement of the line above: four blanks more, or a word that begins none."""
     return re.fullmatch(r"\t* {4}", indentation(line)) is not None or line.lstrip()[:1] in ('"', ":", "?", ".", "|", "&", "*", "{")
 
 
@@ -87,7 +87,7 @@ def check_c(path, lines, style):
 def check_text(path, is_c):
     """Lines that are too long in C, what git calls whitespace errors, and a last line without an end.
 
-    Every line of the tree, whatever changed: what is wrong in a commit is found in each that follows.
+    Every line of the tree, changed or not: what is wrong in a commit is found in each that follows.
     """
     with open(os.path.join(tree.ROOT, path), "rb") as f:
         text = f.read()

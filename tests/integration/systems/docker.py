@@ -20,7 +20,7 @@ class Dockerd:
     """`with Dockerd() as d: d("run", …)`. SkipTest where it cannot run."""
 
     def __init__(self, cgroup=None):
-        """cgroup: the parent of its containers; docker's own choice is /docker, ours is one that nobody else has."""
+        """cgroup: the parent of its containers; docker's own choice is /docker, ours is one of its own."""
         if os.getuid() != 0:
             raise unittest.SkipTest("dockerd needs root")
         if DOCKERD is None or not os.access(DOCKER, os.X_OK):

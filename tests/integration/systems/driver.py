@@ -15,7 +15,7 @@ OURS = f".{os.getpid()}"  # behind the name of a run in its programs' arguments:
 
 
 def owner(run):
-    """The name of a run as its programs are told it."""
+    """The name of a run as its programs have it in their environment."""
     return run + OURS
 
 

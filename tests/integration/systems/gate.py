@@ -15,7 +15,7 @@ MOST = 1000  # that one gate lets through
 
 
 class Gate:
-    """Open it with open(), from then on for everybody who comes; after close() whoever comes, or waits, fails."""
+    """Open it with open(), from then on for every caller; after close() each that comes, or waits, fails."""
 
     def __init__(self, folder, name="gate"):
         os.makedirs(folder, exist_ok=True)
@@ -45,7 +45,7 @@ class Gate:
 
     @contextlib.contextmanager
     def kept(self, before):
-        """Meanwhile each who comes goes on as soon as before(), called after its arrival, has returned."""
+        """Meanwhile each caller continues as soon as before(), called after its arrival, has returned."""
         is_over = threading.Event()
 
         def keep():

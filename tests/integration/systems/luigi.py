@@ -20,7 +20,7 @@ def start(folder, run, samples="A,B"):
 
 
 def executions(driver):
-    """{sample: [pid of the worker]}: every execution of Step that its log tells of."""
+    """{sample: [pid of the worker]}: every execution of Step in its log."""
     found = {}
     for pid, sample in re.findall(r"\[pid (\d+)\] Worker .* running +Step\(.*sample=(\w+)", driver.output):
         found.setdefault(sample, []).append(int(pid))

@@ -31,7 +31,7 @@ class Lxc:
         self.close()
 
     def start(self, name, args):
-        """In the background; returns once it runs. Nobody is told its exit code then."""
+        """In the background; returns once it runs. Its exit code is not returned then."""
         config = os.path.join(self.at, name + ".conf")
         with open(config, "w") as f:
             f.write(CONFIG.format(name=name, root=self.root))

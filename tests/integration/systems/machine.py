@@ -83,7 +83,7 @@ def children(pid):
 
 
 def free_ports(count):
-    """TCP ports of 127.0.0.1 that nobody has now."""
+    """TCP ports of 127.0.0.1 that are free now."""
     with contextlib.ExitStack() as open_until_all_are_known:
         ports = []
         for _ in range(count):
@@ -156,7 +156,7 @@ def cgroup_processes(path):
 
 
 def remove_cgroups(*paths):
-    """These and what is below them, in every hierarchy, where nobody is in them any more."""
+    """These and what is below them, in every hierarchy, where no process is in them any more."""
     for path in paths:
         for mount, _ in cgroup_mounts():
             for at, _, _ in os.walk(mount + path, topdown=False):

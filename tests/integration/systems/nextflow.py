@@ -6,7 +6,7 @@ import shutil
 
 from systems.driver import PIPELINES, STEP, Driver, engine, environment, owner
 
-# What the launcher opens to it; 16 arguments that stand before anything which names the run.
+# What the launcher opens to it; 16 arguments before the first that names the run.
 OPENED = ("java.lang", "java.util", "java.io", "java.nio", "java.nio.file", "java.nio.file.spi", "java.net",
           "sun.nio.ch", "sun.nio.fs", "sun.net.www.protocol.http", "sun.net.www.protocol.https",
           "sun.net.www.protocol.ftp", "sun.net.www.protocol.file", "jdk.internal.misc", "jdk.internal.vm",

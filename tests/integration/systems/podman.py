@@ -38,7 +38,7 @@ class Podman:
                 *args]
 
     def import_image(self, tar, name):
-        """A tar of a root as an image; what `run` is to be told."""
+        """A tar of a root as an image; returns the image's name for `run`."""
         self("import", tar, name)
         return "localhost/" + name
 
@@ -61,5 +61,5 @@ class Podman:
     def close(self):
         self("rm", "--all", "--force", "--time", "1", check=False)
         machine.unmount_below(self.at)
-        machine.remove_cgroups("/libpod_parent")  # whoever else is in it stays
+        machine.remove_cgroups("/libpod_parent")  # one that other processes are in stays
         shutil.rmtree(self.at, ignore_errors=True)

@@ -11,7 +11,7 @@ PROGRAMS = ("sh", "true", "false", "sleep", "cat", "id", "dd")
 
 
 def make_root(into, programs=PROGRAMS):
-    """Merged-/usr; each program is /usr/bin/NAME there, whatever it is a link to here. The folder."""
+    """Merged-/usr; each program is /usr/bin/NAME there, also if it is a link here. The folder."""
     for folder in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "dev", "etc", "proc", "root", "run", "sys", "tmp", "var/tmp"):
         os.makedirs(os.path.join(into, folder))
     os.chmod(into, 0o755)

@@ -32,7 +32,7 @@ class Runc:
         self.close()
 
     def bundle(self, name, args, cgroup=None, memory=None):
-        """The folder of a container to be. cgroup: absolute, or below that of whoever starts it; memory: its limit."""
+        """The folder of a container to be. cgroup: absolute, or below that of the caller; memory: its limit."""
         spec = json.loads(json.dumps(self._pattern))
         p = spec["process"]
         p.update(terminal=False, args=[str(a) for a in args], cwd="/", noNewPrivileges=True)
@@ -52,7 +52,7 @@ class Runc:
         return at
 
     def command(self, name, bundle):
-        """What runs it, to stand in a script."""
+        """The command that runs it, for a script."""
         return [self.path, "--root", os.path.join(self.at, "state"), "run", "--bundle", bundle, name]
 
     def start(self, name, args, **kw):
