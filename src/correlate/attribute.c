@@ -170,7 +170,7 @@ program_task_id(const struct correlator *c, const struct process *p, char out[EN
 }
 
 static struct task *
-task_default(struct correlator *c, const struct process *p, const struct subject *s)
+task_default(struct correlator *c, const struct process *p, const struct candidate *s)
 {
 	struct task *t = task_begin(c, p->run, p);
 
@@ -251,7 +251,7 @@ of_run(struct task *t, const struct run *r)
 /* Finds a process's task once its run is known. around: the task of its ancestors, of the same run, or NULL. */
 static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
-    const struct subject *s, const struct engine_verdict *v)
+    const struct candidate *s, const struct engine_verdict *v)
 {
 	bool is_command = p->run->strength == STRENGTH_EXPLICIT && attribute_is_root(p->run, p);
 
@@ -292,7 +292,7 @@ engine_of(const struct run *r)
 }
 
 static void
-attribute(struct correlator *c, struct process *p, struct process *parent, const struct subject *s)
+attribute(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s)
 {
 	struct task *around = p->task != NULL ? p->task : parent != NULL ? parent->task : NULL, *t;
 	struct run *run = attribute_run_around(c, p, parent);
@@ -321,21 +321,21 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 
 void
 attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
-    struct subject *s)
+    struct candidate *s)
 {
 	struct process *above = before != NULL ? parent : parent != NULL ? attribute_parent(c, parent) : NULL;
 	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside);
-	struct subject up, higher;
+	struct candidate up, higher;
 	struct location *begun;
 
 	location_set(c, p, parent, true);
-	program_subject_context(c, p, s);
+	program_candidate_context(c, p, s);
 	if (before != NULL || parent != NULL) {
-		program_subject_of(c, before != NULL ? p : parent, before != NULL ? before : parent->text, &up);
+		program_candidate_of(c, before != NULL ? p : parent, before != NULL ? before : parent->text, &up);
 		s->parent = &up;
 	}
 	if (s->parent != NULL && above != NULL) {
-		program_subject(c, above, &higher);
+		program_candidate(c, above, &higher);
 		up.parent = &higher;
 	}
 	begun = location_ref(p->location);	/* up.image points into it */
@@ -354,7 +354,7 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 void
 attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 {
-	struct subject s = { 0 };
+	struct candidate s = { 0 };
 
 	location_set(c, p, parent, false);
 	if (p->run == NULL)
@@ -418,7 +418,7 @@ title_task_id(const struct correlator *c, const struct process *p, struct engine
 }
 
 void
-attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct subject *s,
+attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s,
     uint64_t now_ns)
 {
 	struct run *around = attribute_run_around(c, p, parent), *run;

@@ -19,6 +19,6 @@ struct run *attribute_run_around(struct correlator *c, struct process *p, const 
  * NULL. A verdict that needs a run and has none becomes ENGINE_NONE. Sets p->is_driver.
  */
 struct run *attribute_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
-    const struct subject *s, struct engine_verdict *v);
+    const struct candidate *s, struct engine_verdict *v);
 
 #endif

@@ -117,7 +117,7 @@ is_same_job(const struct run *r, const struct run *job)
 }
 
 static struct run *
-run_of_driver(struct correlator *c, struct process *p, struct run *around, const struct subject *s,
+run_of_driver(struct correlator *c, struct process *p, struct run *around, const struct candidate *s,
     const struct engine_verdict *v)
 {
 	char key[KEY_SIZE], command[4096];
@@ -198,7 +198,7 @@ learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
 
 /* Begins a driver's run, or adds what the driver shows to the run that it is in. */
 static struct run *
-drive(struct correlator *c, struct process *p, struct run *run, const struct task *around, const struct subject *s,
+drive(struct correlator *c, struct process *p, struct run *run, const struct task *around, const struct candidate *s,
     const struct engine_verdict *v)
 {
 	/* Anything that a named task starts is work of that task. */
@@ -239,7 +239,7 @@ attribute_run_around(struct correlator *c, struct process *p, const struct proce
 
 struct run *
 attribute_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
-    const struct subject *s, struct engine_verdict *v)
+    const struct candidate *s, struct engine_verdict *v)
 {
 	struct run *found;
 

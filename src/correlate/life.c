@@ -197,7 +197,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 {
 	struct process *p = process_of(c, &s->self);
 	const struct text *known = NULL;
-	struct subject subject;
+	struct candidate candidate;
 	struct text *before;
 	struct program_key above;
 	bool was_announced;
@@ -247,8 +247,8 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	set_base(c, p, s);
 	wal_process(c, p, NEWS_ALL);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
-	process_set_text(c, p, program_text_new(c, s, known, &subject));
-	attribute_exec(c, p, attribute_parent(c, p), before, &subject);
+	process_set_text(c, p, program_text_new(c, s, known, &candidate));
+	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
 	program_text_unref(c, before);
 	if (was_announced) {
 		p->is_excluded = false;		/* its START was emitted */

@@ -139,7 +139,7 @@ location_own(struct correlator *c, struct location *l, const struct place *place
 }
 
 struct location *
-location_refine(struct correlator *c, struct location *l, const struct subject *s)
+location_refine(struct correlator *c, struct location *l, const struct candidate *s)
 {
 	struct place place = { 0 };
 

@@ -129,15 +129,15 @@ program_show(struct correlator *c, const struct process *p, void (*fn)(const str
 }
 
 void
-program_subject(struct correlator *c, const struct process *p, struct subject *s)
+program_candidate(struct correlator *c, const struct process *p, struct candidate *s)
 {
-	program_subject_of(c, p, p->text, s);
+	program_candidate_of(c, p, p->text, s);
 }
 
 void
-program_subject_of(struct correlator *c, const struct process *p, const struct text *x, struct subject *s)
+program_candidate_of(struct correlator *c, const struct process *p, const struct text *x, struct candidate *s)
 {
-	*s = (struct subject){ 0 };
+	*s = (struct candidate){ 0 };
 	if (x != NULL) {
 		s->exe = x->exe;
 		s->comm = x->comm;
@@ -148,11 +148,11 @@ program_subject_of(struct correlator *c, const struct process *p, const struct t
 		s->tool = x->tool;
 		s->is_tool = x->is_tool;
 	}
-	program_subject_context(c, p, s);
+	program_candidate_context(c, p, s);
 }
 
 void
-program_subject_context(struct correlator *c, const struct process *p, struct subject *s)
+program_candidate_context(struct correlator *c, const struct process *p, struct candidate *s)
 {
 	const struct cgroup_path *v1, *v2;
 

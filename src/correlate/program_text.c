@@ -49,7 +49,7 @@ put(char **at, const char *s)
 struct text *
 program_text_of(struct correlator *c, const struct text_parts *parts)
 {
-	const struct subject_words *words = &parts->words;
+	const struct candidate_words *words = &parts->words;
 	size_t size = size_of(parts->exe) + size_of(parts->comm) + size_of(parts->cwd) + size_of(parts->tool) +
 	    size_of(words->subcommand) + size_of(words->script) + size_of(words->jar) + size_of(words->class) +
 	    size_of(parts->trace_id) + size_of(parts->span_id) + parts->n_variables * sizeof(*parts->variables);
@@ -113,7 +113,7 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 }
 
 struct text *
-program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known, struct subject *ret)
+program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known, struct candidate *ret)
 {
 	struct arena *a = &c->arena;
 	const char **argv = NULL, **kept;
@@ -121,7 +121,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 	char tool[TOOL_NAME_SIZE];
 	struct named_text variables[VARIABLES_MAX];
 	struct traceparent trace;
-	struct subject in = { 0 };
+	struct candidate in = { 0 };
 	size_t argc = 0, n_variables = 0;
 	bool has_trace = false;
 	bool is_cut = s->argv_truncated;
@@ -178,7 +178,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 		argc = kept != NULL ? redaction_keep(c->redaction, kept, argc, a) : 0;
 		/* A word of an argument that is not kept is not kept either. */
 		if (argc != all || (argc > 1 && kept[1] != argv[1]))
-			in.words = (struct subject_words){ 0 };
+			in.words = (struct candidate_words){ 0 };
 		argv = kept;
 	}
 	return program_text_of(c, &(struct text_parts){ .argv = argv, .argc = argc, .argv_truncated = is_cut,

@@ -135,7 +135,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	struct task *task = NULL;
 	struct run *run = NULL;
 	struct text *text = NULL;
-	struct subject s;
+	struct candidate s;
 
 	get_process(c, r, &t);
 	if (wal_reader_done(r) < 0)
@@ -181,7 +181,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	*p = t.p;
 	location_set(c, p, process_of(c, &p->parent), !p->is_forked);
 	if (!p->is_forked) {
-		program_subject(c, p, &s);
+		program_candidate(c, p, &s);
 		p->location = location_refine(c, p->location, &s);
 	}
 	if (t.flags & WAL_BIT(PROCESS_HAS_TITLE) && title_of(p) != NULL) {

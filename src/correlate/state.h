@@ -90,7 +90,7 @@ struct text {
 	const char *comm;
 	const char *cwd;
 	const char *tool;
-	struct subject_words words;
+	struct candidate_words words;
 	const char *trace_id;
 	const char *span_id;
 	const struct named_text *variables;	/* of the environment; NULL: none */
@@ -172,7 +172,7 @@ struct run {
 	struct mark mark;
 };
 
-/* A fact that a run published, under a key that names its kind and subject; see facts.c. */
+/* A fact that a run published, under a key that names its kind and candidate; see facts.c. */
 struct fact {
 	UT_hash_handle hh;
 	struct run *run;
@@ -456,7 +456,7 @@ struct cgroup_path *cgroup_add(struct correlator *c, uint64_t id, bool is_v2, co
 /* Returns a reference to the location of these cgroups; NULL: both ids are 0, or no memory. */
 struct location *location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1);
 /* Refines a location by a program's own arguments; takes over the reference to l and returns one. */
-struct location *location_refine(struct correlator *c, struct location *l, const struct subject *s);
+struct location *location_refine(struct correlator *c, struct location *l, const struct candidate *s);
 /*
  * Adds what arguments showed of from, the location of the parent or of the replaced program; takes over the
  * reference to l.
@@ -504,7 +504,7 @@ struct text_parts {
 	const char *comm;
 	const char *cwd;
 	const char *tool;
-	struct subject_words words;
+	struct candidate_words words;
 	const char *trace_id;
 	const char *span_id;
 	const struct named_text *variables;
@@ -519,16 +519,16 @@ struct text *program_text_of(struct correlator *c, const struct text_parts *part
  * NULL: none.
  */
 struct text *program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known,
-    struct subject *ret);
+    struct candidate *ret);
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* t may be NULL */
 
 /* Fills s with a program as the rules see it, from what is kept of it. */
-void program_subject(struct correlator *c, const struct process *p, struct subject *s);
-/* Fills s like program_subject(), as if the program had the text x. */
-void program_subject_of(struct correlator *c, const struct process *p, const struct text *x, struct subject *s);
+void program_candidate(struct correlator *c, const struct process *p, struct candidate *s);
+/* Fills s like program_candidate(), as if the program had the text x. */
+void program_candidate_of(struct correlator *c, const struct process *p, const struct text *x, struct candidate *s);
 /* Fills only the place and user in s. */
-void program_subject_context(struct correlator *c, const struct process *p, struct subject *s);
+void program_candidate_context(struct correlator *c, const struct process *p, struct candidate *s);
 
 /* work.c */
 void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
@@ -607,7 +607,7 @@ void tasks_free(struct correlator *c);
  * attribute_parent(); before: the text of the program that it replaced, NULL: none; s: from program_text_new().
  */
 void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
-    struct subject *s);
+    struct candidate *s);
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
 void attribute_by_hand(struct correlator *c, struct process *p);	/* after its run was set */
 /*
@@ -616,7 +616,7 @@ void attribute_by_hand(struct correlator *c, struct process *p);	/* after its ru
  */
 struct process *attribute_parent(struct correlator *c, const struct process *p);
 /* Attributes p's program by the title that it wrote, which s has in place of arguments. */
-void attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct subject *s,
+void attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s,
     uint64_t now_ns);
 
 /* title.c */

@@ -15,10 +15,10 @@
 static bool
 has_titles(struct correlator *c, struct process *p)
 {
-	struct subject s;
+	struct candidate s;
 
 	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
-		program_subject(c, p, &s);
+		program_candidate(c, p, &s);
 		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
 	}
 	return p->titles == TITLES_READ;
@@ -60,7 +60,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
     uint64_t now_ns)
 {
 	struct process *p = process_of(c, key), *parent;
-	struct subject s, up;
+	struct candidate s, up;
 	const char *argv[1];
 	char *text;
 
@@ -77,13 +77,13 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 	redaction_apply(c->redaction, argv, 1, &c->arena);
 	/* Equal to argv[0]: these are the arguments that it was started with, not a title. */
 	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {
-		program_subject(c, p, &s);
+		program_candidate(c, p, &s);
 		s.argv = argv;
 		s.argc = 1;
-		s.words = (struct subject_words){ 0 };
+		s.words = (struct candidate_words){ 0 };
 		parent = attribute_parent(c, p);
 		if (parent != NULL) {
-			program_subject(c, parent, &up);
+			program_candidate(c, parent, &up);
 			s.parent = &up;
 		}
 		attribute_title(c, p, parent, &s, now_ns);

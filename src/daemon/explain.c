@@ -87,15 +87,15 @@ redact_all(struct daemon *d, struct live_process *p, struct arena *a, struct exp
 	const char **shown;
 
 	for (size_t i = 0; i < p->n; i++)
-		redaction_apply(r, (const char **)p->subject[i].argv, p->subject[i].argc, a);
+		redaction_apply(r, (const char **)p->candidate[i].argv, p->candidate[i].argc, a);
 	if (!redaction_drops(r))
 		return;
-	around->argv = shown = arena_alloc(a, (p->subject[0].argc + 2) * sizeof(*shown));
+	around->argv = shown = arena_alloc(a, (p->candidate[0].argc + 2) * sizeof(*shown));
 	if (shown == NULL)
 		return;
-	if (p->subject[0].argc > 0)
-		memcpy(shown, p->subject[0].argv, p->subject[0].argc * sizeof(*shown));
-	around->argc = redaction_keep(r, shown, p->subject[0].argc, a);
+	if (p->candidate[0].argc > 0)
+		memcpy(shown, p->candidate[0].argv, p->candidate[0].argc * sizeof(*shown));
+	around->argc = redaction_keep(r, shown, p->candidate[0].argc, a);
 }
 
 /* Explains a process without a record from the data that sluice ctl sent. False: none, or no memory. */
@@ -112,13 +112,13 @@ explain_unrecorded(struct daemon *d, uint32_t pid, const json_t *sent, FILE *f)
 		redact_all(d, &p, &a, &around);
 		look_around(d, &p, &around);
 		for (size_t i = 1; i < p.n; i++) {	/* needed by conditions on a parent */
-			struct subject *s = &p.subject[i];
+			struct candidate *s = &p.candidate[i];
 
 			s->is_tool = tool_name(d->rules, s, tools[i], sizeof(tools[i]), NULL);
 			s->tool = tools[i][0] != '\0' ? tools[i] : NULL;
 		}
 		fprintf(f, "%-13s/proc/%u, now: it has no record\n", "read from", (unsigned)pid);
-		explain_subject(d->rules, &p.subject[0], &around, f);
+		explain_candidate(d->rules, &p.candidate[0], &around, f);
 	}
 	arena_wipe(&a);
 	arena_done(&a);

@@ -83,7 +83,7 @@ explain_arguments(const char *const *argv, size_t argc, FILE *f)
 }
 
 static void
-explain_program(const struct subject *s, const struct explain_around *around, FILE *f)
+explain_program(const struct candidate *s, const struct explain_around *around, FILE *f)
 {
 	if (s->exe != NULL)
 		line(f, "exe", "%s", s->exe);
@@ -112,7 +112,7 @@ place_text(const struct rule_place *p, char *buf, size_t size)
 }
 
 static void
-explain_tool(const struct ruleset *rules, struct subject *s, bool has_words, char tool[TOOL_NAME_SIZE], FILE *f)
+explain_tool(const struct ruleset *rules, struct candidate *s, bool has_words, char tool[TOOL_NAME_SIZE], FILE *f)
 {
 	struct tool_reason reason = { 0 };
 	char by[PLACE_TEXT_SIZE];
@@ -134,7 +134,7 @@ explain_tool(const struct ruleset *rules, struct subject *s, bool has_words, cha
 }
 
 static void
-explain_follow(const struct ruleset *rules, const struct subject *s, bool is_inside, FILE *f)
+explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_inside, FILE *f)
 {
 	const struct follow_rule *rule = NULL;
 	bool is_inside_after = false;
@@ -156,7 +156,7 @@ explain_follow(const struct ruleset *rules, const struct subject *s, bool is_ins
 }
 
 static void
-explain_engine(const struct ruleset *rules, const struct subject *s, const char *engine, FILE *f)
+explain_engine(const struct ruleset *rules, const struct candidate *s, const char *engine, FILE *f)
 {
 	static const char *const roles[] = {
 		[ENGINE_DRIVER] = "a driver: it begins a run",
@@ -240,7 +240,7 @@ explain_place(const struct place *p, FILE *f)
 }
 
 void
-explain_subject(const struct ruleset *rules, struct subject *s, const struct explain_around *around, FILE *f)
+explain_candidate(const struct ruleset *rules, struct candidate *s, const struct explain_around *around, FILE *f)
 {
 	char tool[TOOL_NAME_SIZE];
 	struct place place = { 0 };
@@ -401,7 +401,7 @@ as_text(struct arena *a, const char *bytes)
 
 /* Reads this process' v2 path, and that of the first v1 hierarchy in which it is not at the root. */
 static void
-read_own_cgroup(struct arena *a, struct subject *s)
+read_own_cgroup(struct arena *a, struct candidate *s)
 {
 	struct file_text t = { 0 };
 	char *save = NULL;
@@ -420,7 +420,7 @@ read_own_cgroup(struct arena *a, struct subject *s)
 }
 
 static int
-make_subject(const struct explain_options *o, struct arena *a, struct subject *s)
+make_candidate(const struct explain_options *o, struct arena *a, struct candidate *s)
 {
 	struct program p = { .arena = a };
 	char path[PATH_MAX];
@@ -460,14 +460,14 @@ make_subject(const struct explain_options *o, struct arena *a, struct subject *s
 int
 explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f)
 {
-	struct subject s = { 0 };
+	struct candidate s = { 0 };
 	struct arena a;
 	int r = arena_init(&a, ARENA_BYTES);
 
 	if (r == 0)
-		r = make_subject(o, &a, &s);
+		r = make_candidate(o, &a, &s);
 	if (r == 0)
-		explain_subject(rules, &s, &(struct explain_around){ .no_exe = "not found in PATH" }, f);
+		explain_candidate(rules, &s, &(struct explain_around){ .no_exe = "not found in PATH" }, f);
 	arena_done(&a);
 	return r;
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "model/ruleset.h"
-#include "model/subject.h"
+#include "model/candidate.h"
 
 /*
  * A command line to explain as if it were run here. NULL: the value of this process; for exe, the program
@@ -31,7 +31,7 @@ struct explain_options {
  */
 int explain_command(const struct ruleset *rules, const struct explain_options *o, FILE *f);
 
-/* The context of a subject. */
+/* The context of a candidate. */
 struct explain_around {
 	bool is_inside;			/* argument of follow_excludes() */
 	const char *engine;		/* argument of engine_judge(); NULL: none */
@@ -41,10 +41,10 @@ struct explain_around {
 };
 
 /*
- * Explains a subject: its tool, whether it is followed, its engine, scheduler and container, each with the
+ * Explains a candidate: its tool, whether it is followed, its engine, scheduler and container, each with the
  * rule. Sets s->words, s->tool, s->is_tool and, where it is NULL, s->image.
  */
-void explain_subject(const struct ruleset *rules, struct subject *s, const struct explain_around *around,
+void explain_candidate(const struct ruleset *rules, struct candidate *s, const struct explain_around *around,
     FILE *f);
 
 #endif

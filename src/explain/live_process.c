@@ -147,7 +147,7 @@ out:
 }
 
 static bool
-parse_arguments(const json_t *list, struct arena *a, struct subject *s)
+parse_arguments(const json_t *list, struct arena *a, struct candidate *s)
 {
 	const char **argv;
 
@@ -172,7 +172,7 @@ live_process_parse(const json_t *json, uint32_t pid, struct arena *a, struct liv
 	*ret = (struct live_process){ 0 };
 	for (; json_is_object(json) && ret->n < LIVE_PROCESS_DEPTH; json = json_object_get(json, "parent")) {
 		const json_t *uid = json_object_get(json, "uid");
-		struct subject *s = &ret->subject[ret->n];
+		struct candidate *s = &ret->candidate[ret->n];
 
 		s->exe = json_string_value(json_object_get(json, "exe"));
 		s->comm = json_string_value(json_object_get(json, "comm"));
@@ -185,7 +185,7 @@ live_process_parse(const json_t *json, uint32_t pid, struct arena *a, struct liv
 			return false;
 		ret->pid[ret->n] = (uint32_t)json_integer_value(json_object_get(json, "pid"));
 		if (ret->n > 0)
-			ret->subject[ret->n - 1].parent = s;
+			ret->candidate[ret->n - 1].parent = s;
 		ret->n++;
 	}
 	return ret->n > 0 && ret->pid[0] == pid;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "model/subject.h"
+#include "model/candidate.h"
 
 struct arena;
 struct json_t;
@@ -30,7 +30,7 @@ struct json_t *live_process_read(const char *proc, uint32_t pid);
 
 /* A process as it was sent. Its strings belong to the JSON, which must outlive it. */
 struct live_process {
-	struct subject subject[LIVE_PROCESS_DEPTH];	/* each the parent of the one before */
+	struct candidate candidate[LIVE_PROCESS_DEPTH];	/* each the parent of the one before */
 	uint32_t pid[LIVE_PROCESS_DEPTH];
 	size_t n;
 };

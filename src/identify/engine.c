@@ -117,7 +117,7 @@ judge_overhead(const struct engine_rules *rules, struct engine_pieces *p, const 
 }
 
 void
-engine_judge(const struct ruleset *rules, const struct subject *s, const char *engine,
+engine_judge(const struct ruleset *rules, const struct candidate *s, const char *engine,
     struct engine_verdict *ret)
 {
 	const struct engine_rules *all = rules->engines;
@@ -142,7 +142,7 @@ engine_has_titles(const struct ruleset *rules)
 }
 
 bool
-engine_writes_titles(const struct ruleset *rules, const struct subject *s)
+engine_writes_titles(const struct ruleset *rules, const struct candidate *s)
 {
 	for (const struct engine *e = rules->engines->first; e != NULL; e = e->next) {
 		if (e->titles != NULL && match(e->titles, s))
@@ -199,7 +199,7 @@ is_shell(const struct ruleset *rules, const char *path)
 
 /* Returns the text after -c, which may be bundled with other options: bash -euc, bash -euo pipefail -c. */
 static const char *
-script_text(const struct subject *s)
+script_text(const struct candidate *s)
 {
 	bool takes_next = false;
 
@@ -221,7 +221,7 @@ script_text(const struct subject *s)
 }
 
 void
-engine_default_task(const struct ruleset *rules, const struct subject *s, char task[ENGINE_NAME_SIZE])
+engine_default_task(const struct ruleset *rules, const struct candidate *s, char task[ENGINE_NAME_SIZE])
 {
 	const char *text = NULL;
 

@@ -10,7 +10,7 @@
 
 #include "model/opt.h"
 #include "model/ruleset.h"
-#include "model/subject.h"
+#include "model/candidate.h"
 
 enum {
 	ENGINE_NAME_SIZE = 256,
@@ -66,13 +66,13 @@ struct engine_verdict {
  * Judges a program by the engine rules and writes all of *ret. engine: the engine of the run that the
  * program is in (its parent's), or NULL.
  */
-void engine_judge(const struct ruleset *rules, const struct subject *s, const char *engine,
+void engine_judge(const struct ruleset *rules, const struct candidate *s, const char *engine,
     struct engine_verdict *ret);
 
 /* Returns whether any engine has programs that write titles over their arguments. */
 bool engine_has_titles(const struct ruleset *rules);
 /* Returns whether the program is one of those that write titles over their arguments. */
-bool engine_writes_titles(const struct ruleset *rules, const struct subject *s);
+bool engine_writes_titles(const struct ruleset *rules, const struct candidate *s);
 
 /*
  * Reads the task's name and its sample from text, the first bytes of the file named by verdict.header.
@@ -85,6 +85,6 @@ bool engine_read_header(const struct ruleset *rules, const char *engine, const c
  * Writes a name for a step that has none: the first pipeline of a shell's -c script, such as
  * "bwa mem | samtools sort", or else the tool; "" only where there is no tool either.
  */
-void engine_default_task(const struct ruleset *rules, const struct subject *s, char task[ENGINE_NAME_SIZE]);
+void engine_default_task(const struct ruleset *rules, const struct candidate *s, char task[ENGINE_NAME_SIZE]);
 
 #endif

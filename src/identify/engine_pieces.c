@@ -22,7 +22,7 @@ last_component(const char *path)
 }
 
 void
-pieces_init(struct engine_pieces *p, const struct subject *s)
+pieces_init(struct engine_pieces *p, const struct candidate *s)
 {
 	p->s = s;
 	p->n = 0;
@@ -37,7 +37,7 @@ pieces_init(struct engine_pieces *p, const struct subject *s)
 }
 
 static void
-command_make(struct engine_command *c, const struct subject *s)
+command_make(struct engine_command *c, const struct candidate *s)
 {
 	if (c->is_made)
 		return;
@@ -78,7 +78,7 @@ find_piece(const struct engine_pieces *p, const char *name)
 
 /* Returns the value of "-w X" or "-w=X", or NULL. *ret_next: the value is, or would be, the next argument. */
 static const char *
-option_value(const struct subject *s, size_t i, const char *const *words, bool *ret_next)
+option_value(const struct candidate *s, size_t i, const char *const *words, bool *ret_next)
 {
 	const char *arg = s->argv[i];
 
@@ -115,7 +115,7 @@ gather_options(struct engine_pieces *p, const struct engine_rule *rule)
 }
 
 static bool
-takes_next(const struct subject *s, size_t i, const struct engine_rule *rule)
+takes_next(const struct candidate *s, size_t i, const struct engine_rule *rule)
 {
 	bool is_next;
 
@@ -141,7 +141,7 @@ is_one_of(const char *arg, const char *const *words)
 static void
 gather_after(struct engine_pieces *p, const struct engine_rule *rule)
 {
-	const struct subject *s = p->s;
+	const struct candidate *s = p->s;
 
 	for (const struct engine_after *a = rule->after; a != NULL; a = a->next) {
 		size_t i = 0;
@@ -188,7 +188,7 @@ find_in_text(struct engine_pieces *p, const struct pattern *pattern, const char 
 static bool
 look(struct engine_pieces *p, const struct engine_look *l)
 {
-	const struct subject *s = p->s, *parent = s->parent;
+	const struct candidate *s = p->s, *parent = s->parent;
 	const struct engine_piece *piece;
 
 	switch (l->text) {
@@ -242,7 +242,7 @@ value_of(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
 	const struct engine_pieces *p = arg;
 	const struct engine_piece *piece = find_piece(p, name);
-	const struct subject *s = p->s;
+	const struct candidate *s = p->s;
 	const struct {
 		const char *name, *text;
 	} own[] = {

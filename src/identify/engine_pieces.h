@@ -7,7 +7,7 @@
 #define SLUICE_IDENTIFY_ENGINE_PIECES_H
 
 #include "model/engine_rules.h"
-#include "model/subject.h"
+#include "model/candidate.h"
 
 #define ENGINE_COMMAND_SIZE 16384	/* bytes of a command that are searched; the rest is ignored */
 
@@ -20,13 +20,13 @@ struct engine_command {
 
 struct engine_piece {
 	const char *name;
-	const char *at;			/* points into the subject or into a command below */
+	const char *at;			/* points into the candidate or into a command below */
 	size_t len;
 };
 
 /* The pieces of one program. Large: pieces_init() sets only the members that need a value. */
 struct engine_pieces {
-	const struct subject *s;
+	const struct candidate *s;
 	uint64_t names_bits;
 	size_t n;			/* pieces of the current rule */
 	struct engine_piece list[ENGINE_PIECES_MAX];
@@ -34,7 +34,7 @@ struct engine_pieces {
 };
 
 /* Prepares *p for the program s, which must outlive it. */
-void pieces_init(struct engine_pieces *p, const struct subject *s);
+void pieces_init(struct engine_pieces *p, const struct candidate *s);
 
 /* Extracts the rule's pieces. Returns false where a required one is missing: the rule does not hold. */
 bool pieces_gather(struct engine_pieces *p, const struct engine_rule *rule);

@@ -20,9 +20,9 @@ enum truth {
 	UNKNOWN,
 };
 
-/* A subject, and its arguments joined into one text on first use. */
+/* A candidate, and its arguments joined into one text on first use. */
 struct view {
-	const struct subject *s;
+	const struct candidate *s;
 	struct bytes command;	/* owned */
 	bool has_command;
 };
@@ -150,7 +150,7 @@ is_jar(const char *jar, const char *text)
 }
 
 static enum truth
-judge_argv(const struct condition *c, const struct subject *s)
+judge_argv(const struct condition *c, const struct candidate *s)
 {
 	if (s->argv == NULL)
 		return UNKNOWN;
@@ -170,7 +170,7 @@ judge_argv(const struct condition *c, const struct subject *s)
 static enum truth
 judge_command(const struct condition *c, struct view *v)
 {
-	const struct subject *s = v->s;
+	const struct candidate *s = v->s;
 
 	if (s->argv == NULL)
 		return UNKNOWN;
@@ -188,7 +188,7 @@ judge_command(const struct condition *c, struct view *v)
 
 /* The joined arguments of the parent are not kept: they are needed once or twice. */
 static enum truth
-judge_parent(const struct condition *c, const struct subject *s)
+judge_parent(const struct condition *c, const struct candidate *s)
 {
 	struct view parent = { .s = s->parent };
 	enum truth t;
@@ -226,7 +226,7 @@ negate(enum truth t)
 static enum truth
 judge(const struct condition *c, struct view *v)
 {
-	const struct subject *s = v->s;
+	const struct candidate *s = v->s;
 
 	switch (c->kind) {
 	case CONDITION_ALL:
@@ -280,7 +280,7 @@ judge(const struct condition *c, struct view *v)
 }
 
 bool
-match(const struct condition *c, const struct subject *s)
+match(const struct condition *c, const struct candidate *s)
 {
 	struct view v = { .s = s };
 	bool holds = c == NULL || judge(c, &v) == YES;
@@ -334,7 +334,7 @@ static const struct follow_rule *
 first_that_holds(const struct follow_rule *rules, size_t n, const struct follow_index *index, struct view *v)
 {
 	struct search f = { rules, index, v, n };
-	const struct subject *s = v->s;
+	const struct candidate *s = v->s;
 
 	if (index == NULL) {
 		for (size_t i = 0; i < n && f.found == n; i++) {
@@ -353,7 +353,7 @@ first_that_holds(const struct follow_rule *rules, size_t n, const struct follow_
 }
 
 bool
-follow_excludes(const struct follow_rules *r, const struct subject *s, bool is_inside,
+follow_excludes(const struct follow_rules *r, const struct candidate *s, bool is_inside,
     const struct follow_rule **ret_rule, bool *ret_inside)
 {
 	struct view v = { .s = s };

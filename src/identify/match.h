@@ -1,18 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * match: whether a condition holds for a program. Pure functions on model/ruleset.h and model/subject.h.
+ * match: whether a condition holds for a program. Pure functions on model/ruleset.h and model/candidate.h.
  */
 #ifndef SLUICE_IDENTIFY_MATCH_H
 #define SLUICE_IDENTIFY_MATCH_H
 
 #include "model/ruleset.h"
-#include "model/subject.h"
+#include "model/candidate.h"
 
 /*
  * Returns whether c holds for s. A condition on an unknown property does not hold, nor does its `not`.
  * NULL always holds.
  */
-bool match(const struct condition *c, const struct subject *s);
+bool match(const struct condition *c, const struct candidate *s);
 
 /*
  * Returns whether the program is excluded. is_inside: it descends from a program that an include rule
@@ -20,7 +20,7 @@ bool match(const struct condition *c, const struct subject *s);
  * include rule that does, else NULL; a program without a rule is excluded only because there are
  * include rules and none holds. *ret_inside (may be NULL): the program's children are inside.
  */
-bool follow_excludes(const struct follow_rules *r, const struct subject *s, bool is_inside,
+bool follow_excludes(const struct follow_rules *r, const struct candidate *s, bool is_inside,
     const struct follow_rule **ret_rule, bool *ret_inside);
 
 #endif

@@ -407,7 +407,7 @@ place_inherit(const struct place *parent, struct place *place, bool is_same)
 
 /* Joins the arguments by spaces, as far as they fit; returns the length. */
 static size_t
-join(const struct subject *s, char *buf, size_t size)
+join(const struct candidate *s, char *buf, size_t size)
 {
 	size_t len = 0;
 
@@ -432,7 +432,7 @@ find_text(const struct place_finder *f, const char *text, struct captures *ret)
 
 /* Searches the program for the rule's evidence. buf has COMMAND_MAX bytes; the match may point into it. */
 static bool
-find_in_program(const struct place_program *p, const struct subject *s, char *buf, struct captures *ret)
+find_in_program(const struct place_program *p, const struct candidate *s, char *buf, struct captures *ret)
 {
 	if (!match(p->when, s))
 		return false;
@@ -460,7 +460,7 @@ find_in_program(const struct place_program *p, const struct subject *s, char *bu
 
 /* Returns the first rule's entry whose evidence the program has. */
 static const struct place_program *
-find_program(const struct place_rule *rules, size_t n, const struct subject *s, char *buf,
+find_program(const struct place_rule *rules, size_t n, const struct candidate *s, char *buf,
     const struct place_rule **ret_rule, struct captures *ret)
 {
 	const char *slash = s->exe != NULL ? strrchr(s->exe, '/') : NULL;
@@ -480,7 +480,7 @@ find_program(const struct place_rule *rules, size_t n, const struct subject *s, 
 }
 
 bool
-place_of_program(const struct ruleset *rules, const struct subject *s, struct place *place)
+place_of_program(const struct ruleset *rules, const struct candidate *s, struct place *place)
 {
 	const struct place_rules *r = rules->places;
 	const struct place_program *program;

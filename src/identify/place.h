@@ -14,7 +14,7 @@
 #define SLUICE_IDENTIFY_PLACE_H
 
 #include "model/ruleset.h"
-#include "model/subject.h"
+#include "model/candidate.h"
 
 enum {
 	PLACE_NAME_SIZE = 128,
@@ -72,7 +72,7 @@ bool place_inherit(const struct place *parent, struct place *place, bool is_same
  * Completes place with the job and container that the program's arguments name, and sets is_outside.
  * Returns true if place changed.
  */
-bool place_of_program(const struct ruleset *rules, const struct subject *s, struct place *place);
+bool place_of_program(const struct ruleset *rules, const struct candidate *s, struct place *place);
 
 /*
  * Decodes the SLUID of a job (Slurm 26.05 and later) into its cluster and the time of submission, in

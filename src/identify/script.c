@@ -186,7 +186,7 @@ read_command(struct words *w, const char **at)
 static bool
 name_command(const struct ruleset *rules, const struct words *w, const char *at, char *name, size_t name_size)
 {
-	struct subject s = { .argv = w->at, .argc = w->n };
+	struct candidate s = { .argv = w->at, .argc = w->n };
 
 	if (w->n == 0 || w->at[0][0] == '-' || w->at[0][0] == '\0' || strpbrk(w->at[0], "$*?") != NULL)
 		return false;

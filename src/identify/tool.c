@@ -23,7 +23,7 @@
 /* The program being named: a name and its arguments, which change as layers are removed. */
 struct naming {
 	const struct tool_rules *rules;	/* may be NULL */
-	struct subject *s;
+	struct candidate *s;
 	char base[TOOL_BASE_SIZE];
 	const char *const *args;	/* arguments after the name */
 	size_t n;
@@ -100,7 +100,7 @@ inner_args(const struct naming *n)
 static void
 set_words(struct naming *n)
 {
-	struct subject_words *w = &n->s->words;
+	struct candidate_words *w = &n->s->words;
 
 	if (n->script.kind == SCRIPT_FILE || n->script.kind == SCRIPT_MODULE)
 		w->script = n->script.name;
@@ -114,7 +114,7 @@ set_words(struct naming *n)
 static bool
 holds(struct naming *n, const struct tool_rule *rule)
 {
-	struct subject_words kept = n->s->words;
+	struct candidate_words kept = n->s->words;
 	size_t skip, i;
 	bool result;
 
@@ -263,7 +263,7 @@ enter_applet(struct naming *n, const char *argv0)
 
 /* Takes the name from the file, the arguments or the kernel. Returns false where there is none. */
 static bool
-start(struct naming *n, const struct ruleset *rules, struct subject *s)
+start(struct naming *n, const struct ruleset *rules, struct candidate *s)
 {
 	const char *argv0 = s->argv != NULL && s->argc > 0 ? s->argv[0] : NULL;
 	static const char *const no_args[] = { NULL };
@@ -349,7 +349,7 @@ static bool
 template_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
 	const struct naming *n = arg;
-	const struct subject_words *w = &n->s->words;
+	const struct candidate_words *w = &n->s->words;
 	const char *at = NULL;
 
 	if (strcmp(name, "exe") == 0) {
@@ -408,7 +408,7 @@ static void
 name_by_rule(struct naming *n, struct line *line, struct tool_reason *ret)
 {
 	const struct tool_rule *rule = n->key->rule;
-	struct subject_words *words = &n->s->words;
+	struct candidate_words *words = &n->s->words;
 	bool is_inline = rule->runs != NULL && n->script.kind == SCRIPT_INLINE && rule->role == TOOL_PLAIN;
 	size_t i;
 
@@ -438,7 +438,7 @@ name_by_rule(struct naming *n, struct line *line, struct tool_reason *ret)
 }
 
 bool
-tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size,
+tool_explain(const struct ruleset *rules, struct candidate *s, char *tool, size_t tool_size,
     struct tool_reason *ret)
 {
 	struct line line;
@@ -447,7 +447,7 @@ tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t 
 
 	line.len = 0;
 	/* With arguments, a word that is not among them is known to be "", not unknown. */
-	s->words = s->argv != NULL ? (struct subject_words){ "", "", "", "" } : (struct subject_words){ 0 };
+	s->words = s->argv != NULL ? (struct candidate_words){ "", "", "", "" } : (struct candidate_words){ 0 };
 	s->tool = NULL;
 	s->is_tool = false;
 	is_known = start(&n, rules, s);
@@ -467,7 +467,7 @@ tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t 
 }
 
 bool
-tool_name(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size, const char **ret_rule)
+tool_name(const struct ruleset *rules, struct candidate *s, char *tool, size_t tool_size, const char **ret_rule)
 {
 	struct tool_reason reason;
 	bool is_tool = tool_explain(rules, s, tool, tool_size, &reason);

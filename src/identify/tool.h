@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/subject.h"
+#include "model/candidate.h"
 #include "model/tool_rules.h"
 
 /* Bytes of a name with its NUL; a longer name is cut at a whole character. */
@@ -31,7 +31,7 @@
  *
  * rules may be NULL, or have no tools: then only exe, argv0 and comm are used.
  */
-bool tool_name(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size,
+bool tool_name(const struct ruleset *rules, struct candidate *s, char *tool, size_t tool_size,
     const char **ret_rule);
 
 /* Why a program has its name. */
@@ -42,7 +42,7 @@ struct tool_reason {
 };
 
 /* Does the same as tool_name(), and returns the reason. */
-bool tool_explain(const struct ruleset *rules, struct subject *s, char *tool, size_t tool_size,
+bool tool_explain(const struct ruleset *rules, struct candidate *s, char *tool, size_t tool_size,
     struct tool_reason *ret);
 
 /* Returns the role of the program of that base name, judged by the name alone. */

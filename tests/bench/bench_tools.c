@@ -49,7 +49,7 @@ read_rules(const char *text, size_t len)
 struct program {
 	char exe[64];
 	const char *argv[6];
-	struct subject subject;
+	struct candidate candidate;
 };
 
 static void
@@ -68,7 +68,7 @@ make_programs(struct program programs[PROGRAMS], unsigned n_rules)
 		p->argv[2] = "4";
 		p->argv[3] = "sort";
 		p->argv[4] = "/data/run7/sample-1.bam";
-		p->subject = (struct subject){ .exe = p->exe, .comm = p->argv[0], .argv = p->argv, .argc = 5,
+		p->candidate = (struct candidate){ .exe = p->exe, .comm = p->argv[0], .argv = p->argv, .argc = 5,
 			.cwd = "/data/run7" };
 	}
 }
@@ -87,7 +87,7 @@ bench(const char *name, const struct ruleset *set, unsigned n_rules, unsigned ro
 		for (unsigned long i = 0; i < n; i++) {
 			char tool[TOOL_NAME_SIZE];
 
-			named += tool_name(set, &programs[i % PROGRAMS].subject, tool, sizeof(tool), NULL);
+			named += tool_name(set, &programs[i % PROGRAMS].candidate, tool, sizeof(tool), NULL);
 		}
 		values[round] = (sample_cpu_ns() - start) / (double)n;
 		if (named != n)

@@ -55,7 +55,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ruleset *shipped;
-	struct subject s = { 0 }, parent = { 0 };
+	struct candidate s = { 0 }, parent = { 0 };
 	char tool[TOOL_NAME_SIZE], parent_tool[TOOL_NAME_SIZE], task[ENGINE_NAME_SIZE], sample[ENGINE_NAME_SIZE];
 	struct engine_verdict v;
 	struct args args;

@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static bool
-holds(enum condition_kind kind, const char *text, struct pattern *pattern, const struct subject *s)
+holds(enum condition_kind kind, const char *text, struct pattern *pattern, const struct candidate *s)
 {
 	const struct condition c = { .kind = kind, .text = text, .pattern = pattern };
 	const struct condition not = { .kind = CONDITION_NOT, .first = &c };
@@ -27,7 +27,7 @@ holds(enum condition_kind kind, const char *text, struct pattern *pattern, const
 }
 
 static void
-check_arguments(const char *text, const struct subject *s)
+check_arguments(const char *text, const struct candidate *s)
 {
 	bool is_one = holds(CONDITION_ARGV, text, NULL, s), is_first = holds(CONDITION_FIRST_ARG, text, NULL, s);
 	bool is_in = holds(CONDITION_ARGV_CONTAINS, text, NULL, s);
@@ -40,7 +40,7 @@ check_arguments(const char *text, const struct subject *s)
 
 /* The parts of a match in an argument lie inside that argument. */
 static void
-check_pattern(struct pattern *p, const struct subject *s)
+check_pattern(struct pattern *p, const struct candidate *s)
 {
 	struct pattern_part parts[64];
 	bool is_found = false;
@@ -65,7 +65,7 @@ check_pattern(struct pattern *p, const struct subject *s)
 static bool
 value(const char *name, const char **ret, size_t *ret_len, void *arg)
 {
-	const struct subject *s = arg;
+	const struct candidate *s = arg;
 
 	if (s->argc == 0 || name[0] == '_')
 		return false;
@@ -75,7 +75,7 @@ value(const char *name, const char **ret, size_t *ret_len, void *arg)
 }
 
 static void
-check_template(const char *text, struct subject *s)
+check_template(const char *text, struct candidate *s)
 {
 	struct ruleset *set = ruleset_new();
 	char error[256] = "", out[32];
@@ -103,7 +103,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct args args;
-	struct subject s = { 0 };
+	struct candidate s = { 0 };
 	struct pattern *p;
 	char error[256];
 

@@ -71,7 +71,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (slurm_sluid_decode(args.n > 0 ? args.v[0] : "", &cluster, &ms) && (cluster > 4095 || ms < 0))
 		abort();
 	for (int with = 0; with < 2; with++) {
-		struct subject s = {
+		struct candidate s = {
 			.cwd = args.n > 2 ? args.v[2] : NULL,
 			.words.script = args.n > 3 ? args.v[3] : NULL,
 			.exe = args.n > 4 ? args.v[4] : NULL,

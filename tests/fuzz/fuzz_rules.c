@@ -45,7 +45,7 @@ check_place(const struct rule_place *p)
 
 /* Returns the first rule that holds, by a search through all of them. */
 static const struct follow_rule *
-first(const struct follow_rule *rules, size_t n, const struct subject *s)
+first(const struct follow_rule *rules, size_t n, const struct candidate *s)
 {
 	const struct follow_rule *rule = NULL;
 
@@ -58,8 +58,8 @@ static void
 check_follow(const struct ruleset *set)
 {
 	static const char *const argv[] = { "bwa", "mem", "-t", "2", "ref.fa" };
-	static const struct subject parent = { .exe = "/bin/bash", .comm = "bash" };
-	const struct subject subjects[] = {
+	static const struct candidate parent = { .exe = "/bin/bash", .comm = "bash" };
+	const struct candidate candidates[] = {
 		{ 0 },
 		{ .exe = "/usr/bin/bwa", .comm = "bwa", .argv = argv, .argc = 5, .cwd = "/work/a/b", .has_uid = true,
 		    .uid = 1000, .cgroup = "/a.slice/b.scope", .tool = "bwa mem", .words.subcommand = "mem",
@@ -72,12 +72,12 @@ check_follow(const struct ruleset *set)
 		check_place(&set->follow.exclude[i].place);
 	for (size_t i = 0; i < set->follow.n_include; i++)
 		check_place(&set->follow.include[i].place);
-	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
+	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		const struct follow_rule *rule, *exclude, *include;
-		bool is_excluded = follow_excludes(&set->follow, &subjects[i], false, &rule, NULL);
+		bool is_excluded = follow_excludes(&set->follow, &candidates[i], false, &rule, NULL);
 
-		exclude = first(set->follow.exclude, set->follow.n_exclude, &subjects[i]);
-		include = first(set->follow.include, set->follow.n_include, &subjects[i]);
+		exclude = first(set->follow.exclude, set->follow.n_exclude, &candidates[i]);
+		include = first(set->follow.include, set->follow.n_include, &candidates[i]);
 		if (rule != (exclude != NULL ? exclude : include))
 			abort();
 		if (is_excluded != (exclude != NULL || (set->follow.n_include > 0 && include == NULL)))

@@ -31,7 +31,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tool_size += data[size - 1] % TOOL_NAME_SIZE;
 	tool = malloc(tool_size);
 	for (int with = 0; with < 4; with++) {
-		struct subject s = {
+		struct candidate s = {
 			.exe = with & 1 && args.n > 0 ? args.v[0] : NULL,
 			.argv = with & 2 && args.n > 0 ? (const char *const *)args.v + 1 : NULL,
 			.comm = args.n > 0 ? args.v[args.n - 1] : NULL,

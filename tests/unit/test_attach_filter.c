@@ -259,7 +259,7 @@ kernel_excludes(const struct filter_image *image, const struct program *p)
 static bool
 rules_exclude(const struct follow_rules *rules, const struct program *p)
 {
-	struct subject s = { .exe = p->exe, .cgroup = p->v2, .cgroup_v1 = p->v1, .has_uid = true, .uid = p->uid };
+	struct candidate s = { .exe = p->exe, .cgroup = p->v2, .cgroup_v1 = p->v1, .has_uid = true, .uid = p->uid };
 
 	return follow_excludes(rules, &s, false, NULL, NULL);
 }

@@ -35,7 +35,7 @@ teardown(void **state)
 }
 
 static const char *
-excluded_by(const struct subject *s)
+excluded_by(const struct candidate *s)
 {
 	const struct follow_rule *rule = NULL;
 
@@ -48,7 +48,7 @@ is_followed(const char *name)
 {
 	const char *argv[] = { name };
 	char exe[256];
-	struct subject s = { .exe = exe, .comm = name, .argv = argv, .argc = 1, .cwd = "/data/work", .cgroup = SESSION,
+	struct candidate s = { .exe = exe, .comm = name, .argv = argv, .argc = 1, .cwd = "/data/work", .cgroup = SESSION,
 		.has_uid = true, .uid = 1000, .words = { "", "", "", "" } };
 
 	snprintf(exe, sizeof(exe), "/usr/bin/%s", name);
@@ -125,7 +125,7 @@ what_the_host_does_by_itself_is_left_out(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(noise) / sizeof(noise[0]); i++) {
-		struct subject s = { .exe = noise[i].exe, .argv = noise[i].argv, .cwd = "/", .cgroup = noise[i].cgroup,
+		struct candidate s = { .exe = noise[i].exe, .argv = noise[i].argv, .cwd = "/", .cgroup = noise[i].cgroup,
 			.has_uid = true, .uid = noise[i].uid, .words = { "", noise[i].script, "", "" } };
 
 		while (s.argc < 4 && s.argv[s.argc] != NULL)
@@ -149,7 +149,7 @@ jobs_that_the_host_starts_are_followed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cgroups) / sizeof(cgroups[0]); i++) {
-		struct subject s = { .exe = "/usr/bin/bash", .comm = "run.sh", .argv = argv, .argc = 2, .cwd = "/",
+		struct candidate s = { .exe = "/usr/bin/bash", .comm = "run.sh", .argv = argv, .argc = 2, .cwd = "/",
 			.cgroup = cgroups[i], .has_uid = true, .words = { "", "/home/u/run.sh", "", "" } };
 
 		if (excluded_by(&s) != NULL)

@@ -93,19 +93,19 @@ what_proc_tells_is_sent_redacted_with_those_above(void **state)
 	free(dump);
 	assert_int_equal(arena_init(&arena, 65536), 0);
 	assert_true(live_process_parse(j, (uint32_t)child, &arena, &p));
-	assert_string_equal(strrchr(p.subject[0].exe, '/'), "/sleep");
-	assert_string_equal(p.subject[0].comm, "sleep");
-	assert_string_equal(p.subject[0].cwd, "/tmp");
-	assert_int_equal(p.subject[0].argc, 2);
-	assert_string_equal(p.subject[0].argv[1], "100");
-	assert_true(p.subject[0].has_uid);
-	assert_int_equal(p.subject[0].uid, getuid());
-	assert_true(p.subject[0].cgroup != NULL || p.subject[0].cgroup_v1 != NULL);
+	assert_string_equal(strrchr(p.candidate[0].exe, '/'), "/sleep");
+	assert_string_equal(p.candidate[0].comm, "sleep");
+	assert_string_equal(p.candidate[0].cwd, "/tmp");
+	assert_int_equal(p.candidate[0].argc, 2);
+	assert_string_equal(p.candidate[0].argv[1], "100");
+	assert_true(p.candidate[0].has_uid);
+	assert_int_equal(p.candidate[0].uid, getuid());
+	assert_true(p.candidate[0].cgroup != NULL || p.candidate[0].cgroup_v1 != NULL);
 	assert_true(p.n >= 2);
 	assert_int_equal(p.pid[1], getpid());
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-	assert_ptr_equal(p.subject[0].parent, &p.subject[1]);
-	assert_string_equal(p.subject[1].exe, self);
+	assert_ptr_equal(p.candidate[0].parent, &p.candidate[1]);
+	assert_string_equal(p.candidate[1].exe, self);
 	json_decref(j);
 }
 
@@ -128,9 +128,9 @@ arguments_are_redacted_and_cut(void **state)
 	free(dump);
 	assert_int_equal(arena_init(&arena, 65536), 0);
 	assert_true(live_process_parse(j, (uint32_t)child, &arena, &p));
-	assert_string_equal(p.subject[0].argv[3], "--password=***");
-	assert_string_equal(p.subject[0].argv[4], "\\xff\x01");
-	assert_int_equal(p.subject[0].argc, 7);		/* the last was too much */
+	assert_string_equal(p.candidate[0].argv[3], "--password=***");
+	assert_string_equal(p.candidate[0].argv[4], "\\xff\x01");
+	assert_int_equal(p.candidate[0].argc, 7);		/* the last was too much */
 	json_decref(j);
 }
 
@@ -158,8 +158,8 @@ what_is_no_process_is_none(void **state)
 	assert_true(live_process_parse(j, 7, &arena, &p));
 	assert_false(live_process_parse(j, 8, &arena, &p));
 	assert_int_equal(p.n, 1);
-	assert_null(p.subject[0].cwd);
-	assert_false(p.subject[0].has_uid);
+	assert_null(p.candidate[0].cwd);
+	assert_false(p.candidate[0].has_uid);
 	json_object_set_new(j, "argv", json_integer(1));
 	assert_false(live_process_parse(j, 7, &arena, &p));
 	json_decref(j);

@@ -43,12 +43,12 @@ unload(void **state)
 
 /* A program of the fixtures with its ancestors. */
 struct program {
-	struct subject s;
+	struct candidate s;
 	const char *argv[ARGS_MAX];
 	char tool[TOOL_NAME_SIZE];
 };
 
-static const struct subject *
+static const struct candidate *
 read_program(const json_t *from, struct program *p, size_t n)
 {
 	const json_t *argv = json_object_get(from, "argv"), *parent = json_object_get(from, "parent");
@@ -196,7 +196,7 @@ a_headers_bytes_become_utf8(void **state)
 static struct engine_verdict
 judge(const struct ruleset *rules, const char *exe, const char *cwd, const char *const *argv, size_t argc)
 {
-	struct subject s = { .exe = exe, .cwd = cwd, .argv = argv, .argc = argc };
+	struct candidate s = { .exe = exe, .cwd = cwd, .argv = argv, .argc = argc };
 	char tool[TOOL_NAME_SIZE];
 	struct engine_verdict v;
 

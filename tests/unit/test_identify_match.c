@@ -16,7 +16,7 @@
 #define ARGS(...) .argv = (const char *const[]){ __VA_ARGS__ }, \
 	.argc = sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)
 
-static const struct subject nothing;	/* all unknown */
+static const struct candidate nothing;	/* all unknown */
 
 static struct condition
 leaf(enum condition_kind kind, const char *text)
@@ -28,7 +28,7 @@ leaf(enum condition_kind kind, const char *text)
 enum answer { HOLDS, HOLDS_NOT, UNKNOWN };
 
 static void
-answers_condition(const struct condition *c, const struct subject *s, enum answer want)
+answers_condition(const struct condition *c, const struct candidate *s, enum answer want)
 {
 	struct condition not = { .kind = CONDITION_NOT, .first = c };
 	struct condition all = { .kind = CONDITION_ALL, .first = c }, any = { .kind = CONDITION_ANY, .first = c };
@@ -44,7 +44,7 @@ answers_condition(const struct condition *c, const struct subject *s, enum answe
 }
 
 static void
-answers(enum condition_kind kind, const char *text, const struct subject *s, enum answer want)
+answers(enum condition_kind kind, const char *text, const struct candidate *s, enum answer want)
 {
 	struct condition c = leaf(kind, text);
 	bool is_pattern = kind == CONDITION_ARGV_MATCHES || kind == CONDITION_COMMAND_MATCHES ||
@@ -62,7 +62,7 @@ answers(enum condition_kind kind, const char *text, const struct subject *s, enu
 static void
 executables(void **state)
 {
-	const struct subject bwa = { .exe = "/opt/bio/bwa", .comm = "bwa" }, bare = { .exe = "bwa" };
+	const struct candidate bwa = { .exe = "/opt/bio/bwa", .comm = "bwa" }, bare = { .exe = "bwa" };
 
 	(void)state;
 	answers(CONDITION_EXE, "bwa", &bwa, HOLDS);
@@ -86,7 +86,7 @@ executables(void **state)
 static void
 tools(void **state)
 {
-	const struct subject sort = { .tool = "samtools sort" }, none = { .tool = "" };
+	const struct candidate sort = { .tool = "samtools sort" }, none = { .tool = "" };
 
 	(void)state;
 	answers(CONDITION_TOOL, "samtools sort", &sort, HOLDS);
@@ -101,8 +101,8 @@ tools(void **state)
 static void
 arguments(void **state)
 {
-	const struct subject s = { ARGS("bwa", "mem", "-t4", "", "my ref.fa") }, alone = { ARGS("bwa") };
-	const struct subject none = { .argv = (const char *const[]){ NULL }, .argc = 0 };
+	const struct candidate s = { ARGS("bwa", "mem", "-t4", "", "my ref.fa") }, alone = { ARGS("bwa") };
+	const struct candidate none = { .argv = (const char *const[]){ NULL }, .argc = 0 };
 
 	(void)state;
 	answers(CONDITION_ARGV, "mem", &s, HOLDS);
@@ -134,8 +134,8 @@ arguments(void **state)
 static void
 words(void **state)
 {
-	const struct subject s = { .words = { "mem", "/opt/run/align.py", "/x/picard-2.27.5.jar", "picard.Main" } };
-	const struct subject none = { .words = { "", "", "", "" } };
+	const struct candidate s = { .words = { "mem", "/opt/run/align.py", "/x/picard-2.27.5.jar", "picard.Main" } };
+	const struct candidate none = { .words = { "", "", "", "" } };
 
 	(void)state;
 	answers(CONDITION_SUBCOMMAND, "mem", &s, HOLDS);
@@ -171,13 +171,13 @@ jars_are_named_with_or_without_version(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(jars) / sizeof(jars[0]); i++)
-		answers(CONDITION_JAR, jars[i].text, &(struct subject){ .words.jar = jars[i].jar }, jars[i].want);
+		answers(CONDITION_JAR, jars[i].text, &(struct candidate){ .words.jar = jars[i].jar }, jars[i].want);
 }
 
 static void
 working_directories(void **state)
 {
-	const struct subject s = { .cwd = "/data/work/31" }, data = { .cwd = "/data" }, root = { .cwd = "/" };
+	const struct candidate s = { .cwd = "/data/work/31" }, data = { .cwd = "/data" }, root = { .cwd = "/" };
 
 	(void)state;
 	answers(CONDITION_CWD, "/data/work/31", &s, HOLDS);
@@ -196,8 +196,8 @@ working_directories(void **state)
 static void
 cgroups(void **state)
 {
-	const struct subject v2 = { .cgroup = "/system.slice/slurmstepd.scope/job_12/step_0" };
-	const struct subject v1 = { .cgroup_v1 = "/slurm/uid_1000/job_12" }, both = { .cgroup = "/", .cgroup_v1 = "/a/b" };
+	const struct candidate v2 = { .cgroup = "/system.slice/slurmstepd.scope/job_12/step_0" };
+	const struct candidate v1 = { .cgroup_v1 = "/slurm/uid_1000/job_12" }, both = { .cgroup = "/", .cgroup_v1 = "/a/b" };
 
 	(void)state;
 	answers(CONDITION_CGROUP, "/system.slice/slurmstepd.scope", &v2, HOLDS);
@@ -227,17 +227,17 @@ users(void **state)
 	const struct condition range = { .kind = CONDITION_UID, .low = 1000, .high = 2000 };
 
 	(void)state;
-	answers_condition(&range, &(struct subject){ .has_uid = true, .uid = 1000 }, HOLDS);
-	answers_condition(&range, &(struct subject){ .has_uid = true, .uid = 2000 }, HOLDS);
-	answers_condition(&range, &(struct subject){ .has_uid = true, .uid = 999 }, HOLDS_NOT);
-	answers_condition(&range, &(struct subject){ .has_uid = true, .uid = 2001 }, HOLDS_NOT);
-	answers_condition(&range, &(struct subject){ .uid = 1500 }, UNKNOWN);
+	answers_condition(&range, &(struct candidate){ .has_uid = true, .uid = 1000 }, HOLDS);
+	answers_condition(&range, &(struct candidate){ .has_uid = true, .uid = 2000 }, HOLDS);
+	answers_condition(&range, &(struct candidate){ .has_uid = true, .uid = 999 }, HOLDS_NOT);
+	answers_condition(&range, &(struct candidate){ .has_uid = true, .uid = 2001 }, HOLDS_NOT);
+	answers_condition(&range, &(struct candidate){ .uid = 1500 }, UNKNOWN);
 }
 
 static void
 images(void **state)
 {
-	const struct subject s = { .image = "registry.example.org/bio/samtools:1.19" };
+	const struct candidate s = { .image = "registry.example.org/bio/samtools:1.19" };
 
 	(void)state;
 	answers(CONDITION_IMAGE, "registry.example.org/bio/samtools:1.19", &s, HOLDS);
@@ -252,8 +252,8 @@ images(void **state)
 static void
 parents(void **state)
 {
-	const struct subject cron = { .exe = "/usr/sbin/cron" }, child = { .exe = "/bin/sh", .parent = &cron };
-	const struct subject grandchild = { .exe = "/usr/bin/curl", .parent = &child }, orphan = { .parent = &nothing };
+	const struct candidate cron = { .exe = "/usr/sbin/cron" }, child = { .exe = "/bin/sh", .parent = &cron };
+	const struct candidate grandchild = { .exe = "/usr/bin/curl", .parent = &child }, orphan = { .parent = &nothing };
 	const struct condition exe = leaf(CONDITION_EXE, "cron"), parent = { .kind = CONDITION_PARENT, .first = &exe };
 	const struct condition twice = { .kind = CONDITION_PARENT, .first = &parent };
 
@@ -269,7 +269,7 @@ parents(void **state)
 static void
 many_are_all_or_any(void **state)
 {
-	const struct subject s = { .exe = "/a" };	/* of comm nothing is known */
+	const struct candidate s = { .exe = "/a" };	/* of comm nothing is known */
 	struct condition yes = leaf(CONDITION_EXE, "a"), no = leaf(CONDITION_EXE, "b"), unknown = leaf(CONDITION_COMM, "c");
 	struct condition *const kinds[] = { &yes, &no, &unknown };
 	static const enum answer of[] = { HOLDS, HOLDS_NOT, UNKNOWN };
@@ -333,7 +333,7 @@ include_and_exclude_decide_together(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const struct subject s = { .exe = cases[i].exe };
+		const struct candidate s = { .exe = cases[i].exe };
 		const struct follow_rule *rule = (void *)1;
 		bool inside = false;
 		int n = cases[i].rule;
@@ -345,8 +345,8 @@ include_and_exclude_decide_together(void **state)
 		assert_false(follow_excludes(&none, &s, false, &rule, &inside));
 		assert_null(rule);
 	}
-	assert_true(follow_excludes(&only_exclude, &(struct subject){ .exe = "/bin/ps" }, false, NULL, NULL));
-	assert_false(follow_excludes(&only_exclude, &(struct subject){ .exe = "/bin/bwa" }, false, NULL, NULL));
+	assert_true(follow_excludes(&only_exclude, &(struct candidate){ .exe = "/bin/ps" }, false, NULL, NULL));
+	assert_false(follow_excludes(&only_exclude, &(struct candidate){ .exe = "/bin/bwa" }, false, NULL, NULL));
 	assert_false(follow_excludes(&only_exclude, &nothing, false, NULL, NULL));
 }
 
@@ -435,7 +435,7 @@ the_first_in_the_order_of_files_wins_with_an_index_too(void **state)
 		indexed = excludes(&r, true);
 		plain = excludes(&r, false);
 		for (size_t i = 0; i < 7 * 4 * 3; i++) {
-			const struct subject s = { .exe = exes[i % 7], .comm = comms[i / 7 % 4], .has_uid = i / 28 < 2,
+			const struct candidate s = { .exe = exes[i % 7], .comm = comms[i / 7 % 4], .has_uid = i / 28 < 2,
 				.uid = (uint32_t)(i / 28) * 2, .cgroup = paths[i % 5], .cgroup_v1 = paths[i / 2 % 5] };
 			const struct follow_rule *one = NULL, *other = NULL;
 
@@ -467,7 +467,7 @@ ten_thousand_excludes_cost_no_walk(void **state)
 	rules = excludes(&r, true);
 	for (int i = 0; i < TIMES; i++) {
 		const struct follow_rule *rule;
-		struct subject s = { .exe = name };
+		struct candidate s = { .exe = name };
 
 		snprintf(name, sizeof(name), "/x/program-%d", i % (2 * N));
 		assert_true(follow_excludes(&rules, &s, false, &rule, NULL) == (i % (2 * N) < N));

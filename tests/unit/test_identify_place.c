@@ -269,7 +269,7 @@ sluids_tell_cluster_and_submit_time(void **state)
 static struct place
 told_by(const char *exe, const char *cwd, const char *script, const char *const *argv, size_t argc)
 {
-	struct subject s = { .exe = exe, .comm = exe, .argv = argv, .argc = argc, .cwd = cwd,
+	struct candidate s = { .exe = exe, .comm = exe, .argv = argv, .argc = argc, .cwd = cwd,
 		.words = { .script = script } };
 	struct place p;
 
@@ -315,7 +315,7 @@ arguments_tell_the_job(void **state)
 static void
 arguments_tell_what_a_path_does_not(void **state)
 {
-	struct subject s = { .exe = "/bin/bash", .words = { .script = "/s/job00042/slurm_script" } };
+	struct candidate s = { .exe = "/bin/bash", .words = { .script = "/s/job00042/slurm_script" } };
 	struct place p = place_at("/system.slice/slurmd.service", NULL);
 
 	(void)state;
@@ -391,7 +391,7 @@ what_arguments_told_is_inherited(void **state)
 	    "moby", "-id", ID, "-address", "/x"));
 	struct place job = told_by("/bin/bash", "/", "/s/job00042/slurm_script", ARGS("bash"));
 	struct place p = place_at("/site/" ID, NULL), runc;
-	struct subject s = { .exe = "/usr/sbin/runc" };
+	struct candidate s = { .exe = "/usr/sbin/runc" };
 
 	(void)state;
 	assert_null(p.runtime);
@@ -451,7 +451,7 @@ what_arguments_told_is_inherited(void **state)
 static void
 a_container_within_the_known_one_is_not_told_by_arguments(void **state)
 {
-	struct subject s = { .exe = "/usr/bin/bwrap" };
+	struct candidate s = { .exe = "/usr/bin/bwrap" };
 	struct place p = place_at("/docker/" ID, NULL);
 
 	(void)state;
@@ -502,7 +502,7 @@ programs_of_rules_are_searched_where_they_say(void **state)
 	    "      - {when: {exe: flux-shell}, argv_matches: '^--id=(?<job>\\S+)$'}\n"
 	    "      - {exe_matches: '/flux/(?<job>\\d+)/'}\n"
 	    "      - {when: {exe: fluxd}, values: {job: none}, source: guess, confidence: 0.3}\n");
-	struct subject s = { .exe = "/usr/libexec/flux-shell", .argv = (const char *const[]){ "flux-shell", "--x", "--id=f7" },
+	struct candidate s = { .exe = "/usr/libexec/flux-shell", .argv = (const char *const[]){ "flux-shell", "--x", "--id=f7" },
 		.argc = 3 };
 	struct place p = { 0 };
 

@@ -23,7 +23,7 @@ named(const char *script)
 {
 	static char task[ENGINE_NAME_SIZE];
 	const char *const argv[] = { "/usr/bin/bash", "-c", script };
-	struct subject s = { .tool = "bash", .argv = argv, .argc = 3 };
+	struct candidate s = { .tool = "bash", .argv = argv, .argc = 3 };
 
 	engine_default_task(shipped, &s, task);
 	return task;
@@ -158,7 +158,7 @@ static const char *
 named_as(const char *tool, bool is_tool, const char *const *argv, size_t argc)
 {
 	static char task[ENGINE_NAME_SIZE];
-	struct subject s = { .tool = tool, .is_tool = is_tool, .argv = argv, .argc = argc };
+	struct candidate s = { .tool = tool, .is_tool = is_tool, .argv = argv, .argc = argc };
 
 	engine_default_task(shipped, &s, task);
 	return task;

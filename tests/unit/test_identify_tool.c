@@ -160,7 +160,7 @@ programs_get_the_names_that_people_use(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(expectations) / sizeof(expectations[0]); i++) {
 		const struct expectation *e = &expectations[i];
-		struct subject s = { .exe = e->exe, .comm = "comm15", .argv = e->argv, .argc = count_args(e->argv) };
+		struct candidate s = { .exe = e->exe, .comm = "comm15", .argv = e->argv, .argc = count_args(e->argv) };
 		char tool[TOOL_NAME_SIZE];
 		const char *rule;
 		bool is_tool = tool_name(rules, &s, tool, sizeof(tool), &rule);
@@ -179,7 +179,7 @@ programs_get_the_names_that_people_use(void **state)
 static void
 nothing_known_is_no_tool(void **state)
 {
-	struct subject s = { 0 };
+	struct candidate s = { 0 };
 	char tool[TOOL_NAME_SIZE] = "x";
 
 	(void)state;
@@ -206,7 +206,7 @@ huge_arguments_are_cut_to_the_buffer(void **state)
 		memset(huge, "a\xc3\n"[fill], len);
 		huge[len] = '\0';
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-			struct subject s = { .exe = shapes[i][0], .comm = huge, .argv = shapes[i] + 1,
+			struct candidate s = { .exe = shapes[i][0], .comm = huge, .argv = shapes[i] + 1,
 				.argc = count_args(shapes[i]) - 1 };
 
 			for (size_t size = 1; size <= TOOL_NAME_SIZE; size += 9) {
@@ -228,7 +228,7 @@ words_are_told_apart(void **state)
 	static const struct {
 		const char *exe;
 		const char *argv[ARGS_MAX];
-		struct subject_words words;
+		struct candidate_words words;
 	} cases[] = {
 		{ "/usr/bin/bwa", { "bwa", "mem", "x" }, { "mem", "", "", "" } },
 		{ "/usr/bin/python3.11", { "python3", "-u", "/w/a.py", "mem" }, { "", "/w/a.py", "", "" } },
@@ -242,7 +242,7 @@ words_are_told_apart(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct subject s = { .exe = cases[i].exe, .argv = cases[i].argv, .argc = count_args(cases[i].argv) };
+		struct candidate s = { .exe = cases[i].exe, .argv = cases[i].argv, .argc = count_args(cases[i].argv) };
 		char tool[TOOL_NAME_SIZE];
 
 		tool_name(rules, &s, tool, sizeof(tool), NULL);
@@ -258,7 +258,7 @@ without_rules_files_name_programs(void **state)
 {
 	struct ruleset none = { 0 };
 	const char *argv[] = { "samtools-1.19", "view" };
-	struct subject s = { .exe = "/usr/bin/samtools-1.19", .argv = argv, .argc = 2 };
+	struct candidate s = { .exe = "/usr/bin/samtools-1.19", .argv = argv, .argc = 2 };
 	char tool[TOOL_NAME_SIZE];
 	const char *rule;
 

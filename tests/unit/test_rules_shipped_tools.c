@@ -140,7 +140,7 @@ real_commands_get_the_names_that_people_use(void **state)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		char text[1024], tool[TOOL_NAME_SIZE];
 		const char *argv[64], *rule;
-		struct subject s = { .argv = argv, .comm = "x" };
+		struct candidate s = { .argv = argv, .comm = "x" };
 		char *save;
 
 		snprintf(text, sizeof(text), "%s", commands[i].command);

@@ -38,7 +38,7 @@ expect_name(const struct ruleset *set, const char *command, const char *wanted, 
 {
 	char text[1024], tool[TOOL_NAME_SIZE];
 	const char *argv[64], *rule;
-	struct subject s = { .argv = argv, .cwd = "/data/run7", .has_uid = true, .uid = 1000 };
+	struct candidate s = { .argv = argv, .cwd = "/data/run7", .has_uid = true, .uid = 1000 };
 	char *save;
 
 	snprintf(text, sizeof(text), "%s", command);
@@ -171,7 +171,7 @@ programs_without_arguments_have_names_too(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct subject s = { .exe = cases[i][0] };
+		struct candidate s = { .exe = cases[i][0] };
 		char tool[TOOL_NAME_SIZE];
 
 		assert_true(tool_name(set, &s, tool, sizeof(tool), NULL));
@@ -238,7 +238,7 @@ a_users_rule_wins_over_a_shipped_one(void **state)
 	    "  - {exe: bwa, when: {cwd: /nowhere}, tool: never}\n"
 	    "  - {exe: cat, role: tool}\n", true);
 	const char *argv[] = { "samtools", "view" };
-	struct subject s = { .exe = "/b/samtools", .argv = argv, .argc = 2 };
+	struct candidate s = { .exe = "/b/samtools", .argv = argv, .argc = 2 };
 	struct tool_reason reason;
 	char tool[TOOL_NAME_SIZE];
 

@@ -1,24 +1,24 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * subject: a program as the rules see it. Strings are UTF-8, redacted, the caller's, and NULL where
+ * candidate: a program as the rules see it. Strings are UTF-8, redacted, the caller's, and NULL where
  * unknown.
  */
-#ifndef SLUICE_MODEL_SUBJECT_H
-#define SLUICE_MODEL_SUBJECT_H
+#ifndef SLUICE_MODEL_CANDIDATE_H
+#define SLUICE_MODEL_CANDIDATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* What stands in the arguments, as the tool's rules take them apart; "" is nothing. */
-struct subject_words {
+struct candidate_words {
 	const char *subcommand;		/* bwa mem: mem */
 	const char *script;		/* path of the file that an interpreter runs; of a module its name */
 	const char *jar;		/* path */
 	const char *class;
 };
 
-struct subject {
+struct candidate {
 	const char *exe;
 	const char *comm;
 	const char *const *argv;
@@ -29,10 +29,10 @@ struct subject {
 	bool has_uid;
 	uint32_t uid;
 	const char *image;		/* of its container, where the runtime or arguments told */
-	struct subject_words words;	/* by tool_name() */
+	struct candidate_words words;	/* by tool_name() */
 	const char *tool;		/* likewise */
 	bool is_tool;			/* no shell, no glue */
-	const struct subject *parent;	/* that forked it, or that it replaced; NULL unknown */
+	const struct candidate *parent;	/* that forked it, or that it replaced; NULL unknown */
 };
 
 #endif
