@@ -34,7 +34,7 @@ struct apply {
 	config_error_add((a)->errors, (a)->file_name, (node)->name_line, (node)->name_column, __VA_ARGS__)
 
 static struct config_place
-place_of(const struct apply *a, const struct node *n)
+place_of(const struct apply *a, const struct yaml_node *n)
 {
 	return (struct config_place){ a->file, n->name_line, n->name_column };
 }
@@ -60,21 +60,21 @@ example(const struct key *k)
 }
 
 static void
-wrong_kind(struct apply *a, const struct key *k, const struct node *n)
+wrong_kind(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
-	if (n->kind == NODE_NULL)
+	if (n->kind == YAML_NODE_NULL)
 		WRONG(a, n, "%s: nothing stands here: give a value, or remove the line", k->name);
 	else
-		WRONG(a, n, "%s: this is %s: %s", k->name, node_kind_name(n), example(k));
+		WRONG(a, n, "%s: this is %s: %s", k->name, yaml_node_kind_name(n), example(k));
 }
 
 static int
-apply_value(struct apply *a, const struct key *k, const struct node *n)
+apply_value(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
 	char why[WHY_SIZE];
 	int r;
 
-	if (n->kind != NODE_TEXT) {
+	if (n->kind != YAML_NODE_TEXT) {
 		wrong_kind(a, k, n);
 		return 0;
 	}
@@ -90,18 +90,18 @@ apply_value(struct apply *a, const struct key *k, const struct node *n)
 
 /* Adds the texts of a list to s. *ret_good is false when one of them was wrong. 0 or -ENOMEM. */
 static int
-read_texts(struct apply *a, const struct key *k, const struct node *list, struct config_strings *s,
+read_texts(struct apply *a, const struct key *k, const struct yaml_node *list, struct config_strings *s,
     bool *ret_good)
 {
 	char why[WHY_SIZE], show[SHOWN_SIZE];
 	int r;
 
-	for (const struct node *n = list->first; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = list->first; n != NULL; n = n->next) {
 		const char *again = NULL;
 
-		if (n->kind != NODE_TEXT) {
+		if (n->kind != YAML_NODE_TEXT) {
 			WRONG(a, n, "%s: this item is %s: a single value is wanted", k->name,
-			    node_kind_name(n));
+			    yaml_node_kind_name(n));
 			*ret_good = false;
 			continue;
 		}
@@ -128,17 +128,17 @@ read_texts(struct apply *a, const struct key *k, const struct node *list, struct
 }
 
 static size_t
-count(const struct node *n)
+count(const struct yaml_node *n)
 {
 	size_t i = 0;
 
-	for (const struct node *child = n->first; child != NULL; child = child->next)
+	for (const struct yaml_node *child = n->first; child != NULL; child = child->next)
 		i++;
 	return i;
 }
 
 static int
-apply_list(struct apply *a, const struct key *k, const struct node *n)
+apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
 	struct config_strings *field = key_field(k, a->c), new = { 0 };
 	bool good = true;
@@ -146,7 +146,7 @@ apply_list(struct apply *a, const struct key *k, const struct node *n)
 	char show[SHOWN_SIZE];
 	int r;
 
-	if (n->kind == NODE_TEXT) {
+	if (n->kind == YAML_NODE_TEXT) {
 		/* Shown only where it is right: a wrong one may hold a password. */
 		char why[WHY_SIZE];
 
@@ -156,7 +156,7 @@ apply_list(struct apply *a, const struct key *k, const struct node *n)
 			WRONG(a, n, "%s: a list is wanted, such as [a, b]; and %s", k->name, why);
 		return 0;
 	}
-	if (n->kind != NODE_LIST) {
+	if (n->kind != YAML_NODE_LIST) {
 		wrong_kind(a, k, n);
 		return 0;
 	}
@@ -181,25 +181,25 @@ apply_list(struct apply *a, const struct key *k, const struct node *n)
 /* {file: PATH} or {command: [ARGV…]}; replaces the one before as a whole. 0 or -ENOMEM. */
 static int
 apply_secret(struct apply *a, const struct key *k, const char *name, struct config_secret *field,
-    const struct node *n)
+    const struct yaml_node *n)
 {
-	const struct node *source = n->kind == NODE_MAP ? n->first : NULL;
+	const struct yaml_node *source = n->kind == YAML_NODE_MAP ? n->first : NULL;
 	static const struct key path = { .what = "path", .check = NULL };
 	struct config_secret new = { 0 };
 	bool good = true;
 	char why[WHY_SIZE], show[SHOWN_SIZE];
 	int r = 0;
 
-	if (n->kind != NODE_MAP || source == NULL || source->next != NULL ||
+	if (n->kind != YAML_NODE_MAP || source == NULL || source->next != NULL ||
 	    (strcmp(source->name, "file") != 0 && strcmp(source->name, "command") != 0)) {
 		WRONG(a, n, "%s: write {file: /PATH} or {command: [/PATH, ARG]}, one of them; a secret "
 		    "never stands here itself", shown(name, show));
 		return 0;
 	}
 	if (strcmp(source->name, "file") == 0) {
-		if (source->kind != NODE_TEXT) {
+		if (source->kind != YAML_NODE_TEXT) {
 			WRONG(a, source, "%s: file is %s: a path is wanted", shown(name, show),
-			    node_kind_name(source));
+			    yaml_node_kind_name(source));
 			return 0;
 		}
 		if (source->text[0] != '/' || !value_check_text(&path, source->text, why, sizeof(why))) {
@@ -212,7 +212,7 @@ apply_secret(struct apply *a, const struct key *k, const char *name, struct conf
 	} else {
 		size_t words = count(source);
 
-		if (source->kind != NODE_LIST || words == 0 || words > COMMAND_MAX) {
+		if (source->kind != YAML_NODE_LIST || words == 0 || words > COMMAND_MAX) {
 			WRONG(a, source, "%s: command is a list of words, run without a shell: write "
 			    "[/PATH, ARG]", shown(name, show));
 			return 0;
@@ -234,18 +234,18 @@ apply_secret(struct apply *a, const struct key *k, const char *name, struct conf
 }
 
 static int
-apply_properties(struct apply *a, const struct key *k, const struct node *map)
+apply_properties(struct apply *a, const struct key *k, const struct yaml_node *map)
 {
 	struct config_pairs *field = key_field(k, a->c);
 	char why[WHY_SIZE], show[SHOWN_SIZE];
 
-	for (const struct node *n = map->first; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
 		struct config_pair *pair;
 		char *copy;
 
-		if (n->kind != NODE_TEXT) {
+		if (n->kind != YAML_NODE_TEXT) {
 			WRONG(a, n, "%s: '%s' is %s: a single value is wanted", k->name,
-			    shown(n->name, show), node_kind_name(n));
+			    shown(n->name, show), yaml_node_kind_name(n));
 			continue;
 		}
 		if (!property_check(n->name, n->text, why, sizeof(why))) {
@@ -266,13 +266,13 @@ apply_properties(struct apply *a, const struct key *k, const struct node *map)
 }
 
 static int
-apply_secrets(struct apply *a, const struct key *k, const struct node *map)
+apply_secrets(struct apply *a, const struct key *k, const struct yaml_node *map)
 {
 	struct config_secrets *field = key_field(k, a->c);
 	char why[WHY_SIZE];
 	int r;
 
-	for (const struct node *n = map->first; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
 		struct config_secret new = { 0 };
 		struct config_named_secret *entry;
 
@@ -298,11 +298,11 @@ apply_secrets(struct apply *a, const struct key *k, const struct node *map)
 }
 
 static int
-apply_mapping(struct apply *a, const struct key *k, const struct node *n)
+apply_mapping(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
 	size_t names = count(n);
 
-	if (n->kind != NODE_MAP) {
+	if (n->kind != YAML_NODE_MAP) {
 		wrong_kind(a, k, n);
 		return 0;
 	}
@@ -327,7 +327,7 @@ list_keys(const char *section, char *buf, size_t size)
 }
 
 static void
-unknown_key(struct apply *a, const char *section, const struct node *n)
+unknown_key(struct apply *a, const char *section, const struct yaml_node *n)
 {
 	const struct key *elsewhere = key_find(n->name);
 	struct suggestion near = { 0 }, far = { 0 };
@@ -364,11 +364,11 @@ unknown_key(struct apply *a, const char *section, const struct node *n)
 }
 
 static int
-apply_section(struct apply *a, const char *section, const struct node *map)
+apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 {
 	int r = 0;
 
-	for (const struct node *n = map->first; n != NULL && r == 0; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL && r == 0; n = n->next) {
 		char name[SECTION_SIZE];
 		const struct key *k = NULL;
 
@@ -385,7 +385,7 @@ apply_section(struct apply *a, const char *section, const struct node *map)
 		case KEY_SECTION:
 			if (k->field != NO_FIELD)
 				*(bool *)key_field(k, a->c) = true;
-			if (n->kind == NODE_MAP || n->kind == NODE_NULL)
+			if (n->kind == YAML_NODE_MAP || n->kind == YAML_NODE_NULL)
 				r = apply_section(a, k->name, n);
 			else
 				wrong_kind(a, k, n);
@@ -408,7 +408,7 @@ apply_section(struct apply *a, const char *section, const struct node *map)
 }
 
 int
-config_apply(struct config *c, unsigned file, const struct node *root, struct config_errors *errors)
+config_apply(struct config *c, unsigned file, const struct yaml_node *root, struct config_errors *errors)
 {
 	struct apply a = { c, errors, file, c->files.list[file] };
 

@@ -7,13 +7,13 @@
 
 #include "config/config.h"
 
-struct node;
+struct yaml_node;
 
 /*
  * root is that of c->files.list[file]. Everything wrong is added to errors; what is right is set all
  * the same, so that later files are checked against it. 0 or -ENOMEM.
  */
-int config_apply(struct config *c, unsigned file, const struct node *root,
+int config_apply(struct config *c, unsigned file, const struct yaml_node *root,
     struct config_errors *errors);
 
 #endif

@@ -61,7 +61,7 @@ static int
 add_text(struct config *c, const char *name, const char *text, size_t len,
     struct config_errors *errors)
 {
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	int r = strings_add(&c->files, name);
 
 	if (r < 0)
@@ -73,7 +73,7 @@ add_text(struct config *c, const char *name, const char *text, size_t len,
 	r = yaml_read(&yaml_config, name, text, len, &root, errors);
 	if (r == 0)
 		r = config_apply(c, (unsigned)c->files.n - 1, root, errors);
-	node_free(root);
+	yaml_node_free(root);
 	return r == -ENOMEM ? r : 0;
 }
 

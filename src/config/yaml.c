@@ -32,12 +32,12 @@ struct reader {
 };
 
 void
-node_free(struct node *n)
+yaml_node_free(struct yaml_node *n)
 {
 	while (n != NULL) {
-		struct node *next = n->next;
+		struct yaml_node *next = n->next;
 
-		node_free(n->first);	/* no deeper than YAML_DEPTH_MAX */
+		yaml_node_free(n->first);	/* no deeper than YAML_DEPTH_MAX */
 		free(n->text);
 		free(n->name);
 		free(n);
@@ -46,7 +46,7 @@ node_free(struct node *n)
 }
 
 const char *
-node_kind_name(const struct node *n)
+yaml_node_kind_name(const struct yaml_node *n)
 {
 	static const char *const names[] = { "nothing", "a single value", "a list", "a mapping" };
 
@@ -126,10 +126,10 @@ check_decoration(struct reader *r, const yaml_char_t *anchor, const yaml_char_t 
 	return 0;
 }
 
-static struct node *
-new_node(struct reader *r, enum node_kind kind)
+static struct yaml_node *
+new_node(struct reader *r, enum yaml_node_kind kind)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct yaml_node *n = calloc(1, sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
@@ -140,19 +140,19 @@ new_node(struct reader *r, enum node_kind kind)
 }
 
 static int
-read_scalar(struct reader *r, struct node **ret)
+read_scalar(struct reader *r, struct yaml_node **ret)
 {
 	const char *text = (const char *)r->event.data.scalar.value;
-	struct node *n;
+	struct yaml_node *n;
 
 	if (strlen(text) != r->event.data.scalar.length)
 		return refuse(r, "the value holds a NUL character: remove it");
-	n = new_node(r, NODE_TEXT);
+	n = new_node(r, YAML_NODE_TEXT);
 	if (n == NULL)
 		return -ENOMEM;
 	n->is_plain = r->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	if (n->is_plain && is_null(text)) {
-		n->kind = NODE_NULL;
+		n->kind = YAML_NODE_NULL;
 	} else {
 		n->text = strdup(text);
 		if (n->text == NULL) {
@@ -164,12 +164,12 @@ read_scalar(struct reader *r, struct node **ret)
 	return 0;
 }
 
-static int read_node(struct reader *r, unsigned depth, struct node **ret);
+static int read_node(struct reader *r, unsigned depth, struct yaml_node **ret);
 
 static int
-read_list(struct reader *r, unsigned depth, struct node *list)
+read_list(struct reader *r, unsigned depth, struct yaml_node *list)
 {
-	struct node **end = &list->first;
+	struct yaml_node **end = &list->first;
 	int e;
 
 	for (;;) {
@@ -184,11 +184,11 @@ read_list(struct reader *r, unsigned depth, struct node *list)
 }
 
 static void
-check_duplicate(struct reader *r, const struct node *map, const struct node *child)
+check_duplicate(struct reader *r, const struct yaml_node *map, const struct yaml_node *child)
 {
 	char show[SHOWN_SIZE];
 
-	for (const struct node *n = map->first; n != child; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != child; n = n->next) {
 		if (strcmp(n->name, child->name) == 0) {
 			config_error_add(r->errors, r->file, child->name_line, child->name_column,
 			    "'%s' is set twice: it stands in line %u already; keep one",
@@ -199,9 +199,9 @@ check_duplicate(struct reader *r, const struct node *map, const struct node *chi
 }
 
 static int
-read_map(struct reader *r, unsigned depth, struct node *map)
+read_map(struct reader *r, unsigned depth, struct yaml_node *map)
 {
-	struct node **end = &map->first, *key;
+	struct yaml_node **end = &map->first, *key;
 	unsigned names = 0;
 	int e;
 
@@ -228,13 +228,13 @@ read_map(struct reader *r, unsigned depth, struct node *map)
 			e = read_node(r, depth, end);
 		if (e < 0) {
 			free(name);
-			node_free(key);
+			yaml_node_free(key);
 			return e;
 		}
 		(*end)->name = name;
 		(*end)->name_line = key->line;
 		(*end)->name_column = key->column;
-		node_free(key);
+		yaml_node_free(key);
 		check_duplicate(r, map, *end);
 		end = &(*end)->next;
 	}
@@ -242,10 +242,10 @@ read_map(struct reader *r, unsigned depth, struct node *map)
 
 /* What begins with the event at hand. On failure *ret is NULL. */
 static int
-read_node(struct reader *r, unsigned depth, struct node **ret)
+read_node(struct reader *r, unsigned depth, struct yaml_node **ret)
 {
 	const yaml_event_t *event = &r->event;
-	struct node *n;
+	struct yaml_node *n;
 	bool is_map;
 	int e;
 
@@ -273,12 +273,12 @@ read_node(struct reader *r, unsigned depth, struct node **ret)
 	}
 	if (e < 0)
 		return e;
-	n = new_node(r, is_map ? NODE_MAP : NODE_LIST);
+	n = new_node(r, is_map ? YAML_NODE_MAP : YAML_NODE_LIST);
 	if (n == NULL)
 		return -ENOMEM;
 	e = is_map ? read_map(r, depth + 1, n) : read_list(r, depth + 1, n);
 	if (e < 0) {
-		node_free(n);
+		yaml_node_free(n);
 		return e;
 	}
 	*ret = n;
@@ -287,7 +287,7 @@ read_node(struct reader *r, unsigned depth, struct node **ret)
 
 /* The one document of the stream, or nothing at all. */
 static int
-read_stream(struct reader *r, struct node **ret)
+read_stream(struct reader *r, struct yaml_node **ret)
 {
 	int e = next_event(r);
 
@@ -296,7 +296,7 @@ read_stream(struct reader *r, struct node **ret)
 	if (e < 0)
 		return e;
 	if (r->event.type == YAML_STREAM_END_EVENT) {
-		*ret = new_node(r, NODE_MAP);
+		*ret = new_node(r, YAML_NODE_MAP);
 		return *ret != NULL ? 0 : -ENOMEM;
 	}
 	e = next_event(r);
@@ -310,11 +310,11 @@ read_stream(struct reader *r, struct node **ret)
 		return e;
 	if (r->event.type != YAML_STREAM_END_EVENT)
 		return refuse(r, "a second document begins here: one file has one; remove the ---");
-	if ((*ret)->kind == NODE_NULL)
-		(*ret)->kind = NODE_MAP;	/* a lone --- or ~ */
-	if ((*ret)->kind != NODE_MAP) {
+	if ((*ret)->kind == YAML_NODE_NULL)
+		(*ret)->kind = YAML_NODE_MAP;	/* a lone --- or ~ */
+	if ((*ret)->kind != YAML_NODE_MAP) {
 		config_error_add(r->errors, r->file, (*ret)->line, (*ret)->column,
-		    "the file is %s: it must be a mapping, lines such as `%s`", node_kind_name(*ret),
+		    "the file is %s: it must be a mapping, lines such as `%s`", yaml_node_kind_name(*ret),
 		    r->form->line);
 		return -EINVAL;
 	}
@@ -323,10 +323,10 @@ read_stream(struct reader *r, struct node **ret)
 
 int
 yaml_read(const struct yaml_form *form, const char *file, const char *text, size_t len,
-    struct node **ret, struct config_errors *errors)
+    struct yaml_node **ret, struct config_errors *errors)
 {
 	struct reader r = { .form = form, .file = file, .text = text, .len = len, .errors = errors };
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	int e;
 
 	if (!yaml_parser_initialize(&r.parser))
@@ -337,7 +337,7 @@ yaml_read(const struct yaml_form *form, const char *file, const char *text, size
 		yaml_event_delete(&r.event);
 	yaml_parser_delete(&r.parser);
 	if (e < 0) {
-		node_free(root);
+		yaml_node_free(root);
 		return e;
 	}
 	*ret = root;

@@ -25,21 +25,21 @@ struct yaml_form {
 
 extern const struct yaml_form yaml_config;
 
-enum node_kind {
-	NODE_NULL,	/* nothing, ~ or null */
-	NODE_TEXT,
-	NODE_LIST,
-	NODE_MAP,
+enum yaml_node_kind {
+	YAML_NODE_NULL,	/* nothing, ~ or null */
+	YAML_NODE_TEXT,
+	YAML_NODE_LIST,
+	YAML_NODE_MAP,
 };
 
-struct node {
-	enum node_kind kind;
+struct yaml_node {
+	enum yaml_node_kind kind;
 	bool is_plain;			/* text without quotes */
 	unsigned line, column;		/* from 1 */
-	char *text;			/* of NODE_TEXT */
+	char *text;			/* of YAML_NODE_TEXT */
 	char *name;			/* of what stands in a mapping */
 	unsigned name_line, name_column;
-	struct node *first, *next;	/* children, in the order of the file */
+	struct yaml_node *first, *next;	/* children, in the order of the file */
 };
 
 /*
@@ -48,9 +48,9 @@ struct node {
  * read, or -ENOMEM.
  */
 int yaml_read(const struct yaml_form *form, const char *file, const char *text, size_t len,
-    struct node **ret, struct config_errors *errors);
-void node_free(struct node *n);		/* NULL is fine */
+    struct yaml_node **ret, struct config_errors *errors);
+void yaml_node_free(struct yaml_node *n);		/* NULL is fine */
 /* "a list", "a mapping" ... */
-const char *node_kind_name(const struct node *n);
+const char *yaml_node_kind_name(const struct yaml_node *n);
 
 #endif

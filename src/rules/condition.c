@@ -22,7 +22,7 @@ struct conditions {
 	const char *const *others;	/* keys that are none, and are left alone */
 };
 
-static struct condition *read_map(const struct conditions *c, const struct node *map);
+static struct condition *read_map(const struct conditions *c, const struct yaml_node *map);
 
 static struct condition *
 new_condition(struct rules_reader *r, enum condition_kind kind)
@@ -38,7 +38,7 @@ new_condition(struct rules_reader *r, enum condition_kind kind)
 
 /* What can never hold is told here, while somebody looks. */
 static bool
-check_text(struct rules_reader *r, enum condition_kind kind, const char *key, const struct node *n)
+check_text(struct rules_reader *r, enum condition_kind kind, const char *key, const struct yaml_node *n)
 {
 	const char *text = n->text;
 	char show[SHOWN_SIZE];
@@ -101,7 +101,7 @@ parse_uid(const char *text, size_t len, uint32_t *ret)
 
 /* 1000, 1000-60000 or a user's name, which may have a hyphen too. */
 static bool
-read_uid(struct rules_reader *r, const struct node *n, struct condition *c)
+read_uid(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
 	const char *hyphen = strchr(n->text, '-');
 	size_t len = strlen(n->text);
@@ -138,7 +138,7 @@ read_uid(struct rules_reader *r, const struct node *n, struct condition *c)
 
 /* One value of a key. */
 static struct condition *
-read_value(const struct conditions *cs, enum condition_kind kind, const char *key, const struct node *n)
+read_value(const struct conditions *cs, enum condition_kind kind, const char *key, const struct yaml_node *n)
 {
 	struct condition *c;
 	bool is_good;
@@ -177,7 +177,7 @@ read_value(const struct conditions *cs, enum condition_kind kind, const char *ke
 /* Each item of a list, as children of a condition. */
 static struct condition *
 read_list(const struct conditions *cs, enum condition_kind kind, enum condition_kind joined_by,
-    const struct node *list)
+    const struct yaml_node *list)
 {
 	struct condition *all = new_condition(cs->r, joined_by), *child;
 	const struct condition **end;
@@ -190,7 +190,7 @@ read_list(const struct conditions *cs, enum condition_kind kind, enum condition_
 		return NULL;
 	}
 	end = &all->first;
-	for (const struct node *n = list->first; n != NULL && cs->r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = list->first; n != NULL && cs->r->error == 0; n = n->next) {
 		child = read_value(cs, kind, list->name, n);
 		is_good = is_good && child != NULL;
 		if (child == NULL)
@@ -203,14 +203,14 @@ read_list(const struct conditions *cs, enum condition_kind kind, enum condition_
 
 /* What stands behind a condition's key. */
 static struct condition *
-read_key(const struct conditions *cs, enum condition_kind kind, const struct node *n)
+read_key(const struct conditions *cs, enum condition_kind kind, const struct yaml_node *n)
 {
 	struct condition *c, *child;
 
 	if (kind == CONDITION_ANY || kind == CONDITION_ALL) {
-		if (n->kind != NODE_LIST) {
+		if (n->kind != YAML_NODE_LIST) {
 			rules_error(cs->r, n, "%s: this is %s: a list of mappings is wanted, such as "
-			    "[{exe: a}, {exe: b}]", n->name, node_kind_name(n));
+			    "[{exe: a}, {exe: b}]", n->name, yaml_node_kind_name(n));
 			return NULL;
 		}
 		return read_list(cs, kind, kind, n);
@@ -222,7 +222,7 @@ read_key(const struct conditions *cs, enum condition_kind kind, const struct nod
 			c->first = child;
 		return c;
 	}
-	return n->kind == NODE_LIST ? read_list(cs, kind, CONDITION_ANY, n) : read_value(cs, kind, n->name, n);
+	return n->kind == YAML_NODE_LIST ? read_list(cs, kind, CONDITION_ANY, n) : read_value(cs, kind, n->name, n);
 }
 
 static bool
@@ -236,9 +236,9 @@ is_other(const struct conditions *cs, const char *name)
 }
 
 static void
-unknown_key(const struct conditions *cs, const struct node *n, bool is_misplaced)
+unknown_key(const struct conditions *cs, const struct yaml_node *n, bool is_misplaced)
 {
-	const struct node at = { .line = n->name_line, .column = n->name_column };
+	const struct yaml_node at = { .line = n->name_line, .column = n->name_column };
 	char show[SHOWN_SIZE], all[512] = "";
 	struct suggestion s = { 0 };
 
@@ -264,7 +264,7 @@ unknown_key(const struct conditions *cs, const struct node *n, bool is_misplaced
 
 /* CONDITION_KINDS: an error was added. */
 static enum condition_kind
-kind_of_key(const struct conditions *cs, const struct node *n)
+kind_of_key(const struct conditions *cs, const struct yaml_node *n)
 {
 	unsigned kind = 0;
 
@@ -277,7 +277,7 @@ kind_of_key(const struct conditions *cs, const struct node *n)
 }
 
 static struct condition *
-read_map(const struct conditions *cs, const struct node *map)
+read_map(const struct conditions *cs, const struct yaml_node *map)
 {
 	struct conditions below = *cs;
 	struct condition *all, *child;
@@ -285,16 +285,16 @@ read_map(const struct conditions *cs, const struct node *map)
 	bool is_good = true;
 
 	below.others = NULL;	/* only where a rule has them */
-	if (map->kind != NODE_MAP) {
+	if (map->kind != YAML_NODE_MAP) {
 		rules_error(cs->r, map, "this is %s: a mapping of conditions is wanted, such as {exe: bwa}",
-		    node_kind_name(map));
+		    yaml_node_kind_name(map));
 		return NULL;
 	}
 	all = new_condition(cs->r, CONDITION_ALL);
 	if (all == NULL)
 		return NULL;
 	end = &all->first;
-	for (const struct node *n = map->first; n != NULL && cs->r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL && cs->r->error == 0; n = n->next) {
 		enum condition_kind kind;
 
 		if (is_other(cs, n->name))
@@ -319,7 +319,7 @@ read_map(const struct conditions *cs, const struct node *map)
 }
 
 const struct condition *
-rules_condition_beside(struct rules_reader *r, const struct node *item, uint64_t kinds,
+rules_condition_beside(struct rules_reader *r, const struct yaml_node *item, uint64_t kinds,
     const char *const *others)
 {
 	const struct conditions cs = { r, kinds, others };
@@ -328,7 +328,7 @@ rules_condition_beside(struct rules_reader *r, const struct node *item, uint64_t
 }
 
 const struct condition *
-rules_condition(struct rules_reader *r, const struct node *n, uint64_t kinds)
+rules_condition(struct rules_reader *r, const struct yaml_node *n, uint64_t kinds)
 {
 	return rules_condition_beside(r, n, kinds, NULL);
 }

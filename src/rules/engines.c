@@ -85,7 +85,7 @@ is_text_name(const char *name)
 
 /* name: the set's, or a pattern's of it. Groups of several patterns may share one. */
 static void
-names_add(struct rules_reader *r, const struct node *at, struct names *names, const char *name)
+names_add(struct rules_reader *r, const struct yaml_node *at, struct names *names, const char *name)
 {
 	char show[SHOWN_SIZE];
 
@@ -103,17 +103,17 @@ names_add(struct rules_reader *r, const struct node *at, struct names *names, co
 }
 
 static bool
-want(struct rules_reader *r, const struct node *n, enum node_kind kind, const char *what)
+want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *what)
 {
 	if (n->kind == kind)
 		return true;
-	rules_error(r, n, "this is %s: %s", node_kind_name(n), what);
+	rules_error(r, n, "this is %s: %s", yaml_node_kind_name(n), what);
 	return false;
 }
 
 /* NAME: WORD, or NAME: [WORD, WORD]. */
 static bool
-read_words(struct rules_reader *r, const struct node *n, struct names *names, const char **ret_name,
+read_words(struct rules_reader *r, const struct yaml_node *n, struct names *names, const char **ret_name,
     const char *const **ret_words)
 {
 	size_t n_words;
@@ -127,13 +127,13 @@ read_words(struct rules_reader *r, const struct node *n, struct names *names, co
 }
 
 static const struct engine_option *
-read_options(struct rules_reader *r, const struct node *map, struct names *names)
+read_options(struct rules_reader *r, const struct yaml_node *map, struct names *names)
 {
 	const struct engine_option *first = NULL, **end = &first;
 
-	if (map == NULL || !want(r, map, NODE_MAP, "a mapping is wanted, such as {root: [-w, -work-dir]}"))
+	if (map == NULL || !want(r, map, YAML_NODE_MAP, "a mapping is wanted, such as {root: [-w, -work-dir]}"))
 		return NULL;
-	for (const struct node *n = map->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL && r->error == 0; n = n->next) {
 		struct engine_option *o = alloc(r, sizeof(*o));
 
 		if (o == NULL || !read_words(r, n, names, &o->name, &o->words))
@@ -145,13 +145,13 @@ read_options(struct rules_reader *r, const struct node *map, struct names *names
 }
 
 static const struct engine_after *
-read_after(struct rules_reader *r, const struct node *map, struct names *names)
+read_after(struct rules_reader *r, const struct yaml_node *map, struct names *names)
 {
 	const struct engine_after *first = NULL, **end = &first;
 
-	if (map == NULL || !want(r, map, NODE_MAP, "a mapping is wanted, such as {pipeline: run}"))
+	if (map == NULL || !want(r, map, YAML_NODE_MAP, "a mapping is wanted, such as {pipeline: run}"))
 		return NULL;
-	for (const struct node *n = map->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL && r->error == 0; n = n->next) {
 		struct engine_after *a = alloc(r, sizeof(*a));
 
 		if (a == NULL || !read_words(r, n, names, &a->name, &a->words))
@@ -164,7 +164,7 @@ read_after(struct rules_reader *r, const struct node *map, struct names *names)
 
 /* The text that a pattern looks at, by its key. False with an error. */
 static bool
-read_text(struct rules_reader *r, const struct node *n, const struct names *names, struct engine_look *l)
+read_text(struct rules_reader *r, const struct yaml_node *n, const struct names *names, struct engine_look *l)
 {
 	struct suggestion best = { 0 };
 	char show[SHOWN_SIZE];
@@ -195,7 +195,7 @@ read_text(struct rules_reader *r, const struct node *n, const struct names *name
 
 /* One pattern; its groups become names. */
 static struct engine_look *
-read_pattern(struct rules_reader *r, const struct node *n, const struct engine_look *like, struct names *names)
+read_pattern(struct rules_reader *r, const struct yaml_node *n, const struct engine_look *like, struct names *names)
 {
 	struct engine_look *l = alloc(r, sizeof(*l));
 	const char *group;
@@ -218,19 +218,19 @@ read_pattern(struct rules_reader *r, const struct node *n, const struct engine_l
 
 /* {cwd: PATTERN, argv: [PATTERN, PATTERN], optional: true} */
 static struct engine_find *
-read_find(struct rules_reader *r, const struct node *item, struct names *names)
+read_find(struct rules_reader *r, const struct yaml_node *item, struct names *names)
 {
 	struct engine_find *f = alloc(r, sizeof(*f));
 	const struct engine_look **end;
 	struct names earlier = *names;
 	bool has_look = false;
 
-	if (f == NULL || !want(r, item, NODE_MAP, "a mapping is wanted, such as {cwd: 'PATTERN'}"))
+	if (f == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {cwd: 'PATTERN'}"))
 		return NULL;
 	end = &f->look;
-	for (const struct node *n = item->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = item->first; n != NULL && r->error == 0; n = n->next) {
 		struct engine_look like = { 0 };
-		const struct node *one = n->kind == NODE_LIST ? n->first : n;
+		const struct yaml_node *one = n->kind == YAML_NODE_LIST ? n->first : n;
 
 		if (strcmp(n->name, "optional") == 0) {
 			rules_bool(r, n, &f->is_optional);
@@ -239,7 +239,7 @@ read_find(struct rules_reader *r, const struct node *item, struct names *names)
 		has_look = has_look || one != NULL;
 		if (!read_text(r, n, &earlier, &like))
 			continue;
-		for (; one != NULL && r->error == 0; one = n->kind == NODE_LIST ? one->next : NULL) {
+		for (; one != NULL && r->error == 0; one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
 			struct engine_look *l = read_pattern(r, one, &like, names);
 
 			if (l == NULL)
@@ -254,13 +254,13 @@ read_find(struct rules_reader *r, const struct node *item, struct names *names)
 }
 
 static const struct engine_find *
-read_finds(struct rules_reader *r, const struct node *list, struct names *names)
+read_finds(struct rules_reader *r, const struct yaml_node *list, struct names *names)
 {
 	const struct engine_find *first = NULL, **end = &first;
 
-	if (list == NULL || !want(r, list, NODE_LIST, "a list is wanted, lines such as - cwd: 'PATTERN'"))
+	if (list == NULL || !want(r, list, YAML_NODE_LIST, "a list is wanted, lines such as - cwd: 'PATTERN'"))
 		return NULL;
-	for (const struct node *n = list->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = list->first; n != NULL && r->error == 0; n = n->next) {
 		struct engine_find *f = read_find(r, n, names);
 
 		if (f == NULL)
@@ -273,14 +273,14 @@ read_finds(struct rules_reader *r, const struct node *list, struct names *names)
 
 /* One template or a list of them, the first of which that can be filled counts. */
 static const struct engine_templates *
-read_templates(struct rules_reader *r, const struct node *n, const struct names *names)
+read_templates(struct rules_reader *r, const struct yaml_node *n, const struct names *names)
 {
 	const struct engine_templates *first = NULL, **end = &first;
-	const struct node *one = n->kind == NODE_LIST ? n->first : n;
+	const struct yaml_node *one = n->kind == YAML_NODE_LIST ? n->first : n;
 
-	if (n->kind == NODE_LIST && one == NULL)
+	if (n->kind == YAML_NODE_LIST && one == NULL)
 		rules_error(r, n, "the list is empty: write a text such as \"{cwd}/work\"");
-	for (; one != NULL && r->error == 0; one = n->kind == NODE_LIST ? one->next : NULL) {
+	for (; one != NULL && r->error == 0; one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
 		struct engine_templates *t = alloc(r, sizeof(*t));
 
 		if (t == NULL)
@@ -295,10 +295,10 @@ read_templates(struct rules_reader *r, const struct node *n, const struct names 
 }
 
 static void
-read_fields(struct rules_reader *r, const struct node *item, struct engine_rule *rule, const struct names *names)
+read_fields(struct rules_reader *r, const struct yaml_node *item, struct engine_rule *rule, const struct names *names)
 {
 	for (enum engine_field f = 0; f < ENGINE_FIELDS; f++) {
-		const struct node *n = rules_child(item, engine_field_name(f));
+		const struct yaml_node *n = rules_child(item, engine_field_name(f));
 
 		if (n != NULL)
 			rule->fields[f] = read_templates(r, n, names);
@@ -367,14 +367,14 @@ keys_of(enum rule_kind kind)
 }
 
 static struct engine_rule *
-read_rule(struct rules_reader *r, const struct node *item, enum rule_kind kind)
+read_rule(struct rules_reader *r, const struct yaml_node *item, enum rule_kind kind)
 {
 	struct engine_rule *rule = alloc(r, sizeof(*rule));
-	const struct node *n;
+	const struct yaml_node *n;
 	struct names names;
 	size_t errors = r->errors->n + r->errors->not_shown, n_values;
 
-	if (rule == NULL || !want(r, item, NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
+	if (rule == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
 	    !rules_check_keys(r, item, keys_of(kind)))
 		return NULL;
 	names_init(&names);
@@ -412,13 +412,13 @@ read_rule(struct rules_reader *r, const struct node *item, enum rule_kind kind)
 }
 
 static const struct engine_rule *
-read_rules(struct rules_reader *r, const struct node *list, enum rule_kind kind)
+read_rules(struct rules_reader *r, const struct yaml_node *list, enum rule_kind kind)
 {
 	const struct engine_rule *first = NULL, **end = &first;
 
-	if (list == NULL || !want(r, list, NODE_LIST, "a list of rules is wanted, each beginning with a hyphen"))
+	if (list == NULL || !want(r, list, YAML_NODE_LIST, "a list of rules is wanted, each beginning with a hyphen"))
 		return NULL;
-	for (const struct node *n = list->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = list->first; n != NULL && r->error == 0; n = n->next) {
 		struct engine_rule *rule = read_rule(r, n, kind);
 
 		if (rule == NULL)
@@ -443,15 +443,15 @@ has_group(const struct pattern *pattern, const char *name)
 
 /* One pattern or a list of them. */
 static const struct engine_header *
-read_headers(struct rules_reader *r, const struct node *n)
+read_headers(struct rules_reader *r, const struct yaml_node *n)
 {
 	const struct engine_header *first = NULL, **end = &first;
-	const struct node *one;
+	const struct yaml_node *one;
 
 	if (n == NULL)
 		return NULL;
-	for (one = n->kind == NODE_LIST ? n->first : n; one != NULL && r->error == 0;
-	    one = n->kind == NODE_LIST ? one->next : NULL) {
+	for (one = n->kind == YAML_NODE_LIST ? n->first : n; one != NULL && r->error == 0;
+	    one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
 		struct engine_header *h = alloc(r, sizeof(*h));
 
 		if (h == NULL)
@@ -468,16 +468,16 @@ read_headers(struct rules_reader *r, const struct node *n)
 }
 
 static void
-read_engine(struct rules_reader *r, const struct node *item)
+read_engine(struct rules_reader *r, const struct yaml_node *item)
 {
 	static const char *const keys[] = { "engine", "strength", "drivers", "tasks", "overhead", "header", "titles",
 		NULL };
 	struct engine *e = alloc(r, sizeof(*e));
-	const struct node *n;
+	const struct yaml_node *n;
 	const char *strength;
 	char show[SHOWN_SIZE];
 
-	if (e == NULL || !want(r, item, NODE_MAP, "a mapping is wanted, such as {engine: make, drivers: [...]}") ||
+	if (e == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {engine: make, drivers: [...]}") ||
 	    !rules_check_keys(r, item, keys))
 		return;
 	n = rules_child(item, "engine");
@@ -508,14 +508,14 @@ read_engine(struct rules_reader *r, const struct node *item)
 }
 
 void
-rules_read_engines(struct rules_reader *r, const struct node *section)
+rules_read_engines(struct rules_reader *r, const struct yaml_node *section)
 {
 	if (r->engines == NULL)
 		r->engines = alloc(r, sizeof(*r->engines));
-	if (r->engines == NULL || section->kind == NODE_NULL ||
-	    !want(r, section, NODE_LIST, "a list of engines is wanted, each beginning with - engine: NAME"))
+	if (r->engines == NULL || section->kind == YAML_NODE_NULL ||
+	    !want(r, section, YAML_NODE_LIST, "a list of engines is wanted, each beginning with - engine: NAME"))
 		return;
-	for (const struct node *n = section->first; n != NULL && r->error == 0; n = n->next)
+	for (const struct yaml_node *n = section->first; n != NULL && r->error == 0; n = n->next)
 		read_engine(r, n);
 }
 

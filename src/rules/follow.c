@@ -49,17 +49,17 @@ add_rule(struct rules_reader *r, struct rule_list *list, const struct follow_rul
 
 /* The conditions of a rule: beneath `when`, or beside its name. NULL with an error added. */
 static const struct condition *
-read_when(struct rules_reader *r, const struct node *item)
+read_when(struct rules_reader *r, const struct yaml_node *item)
 {
 	static const char *const with_when[] = { "name", "when", NULL };
 	static const char *const beside[] = { "name", NULL };
-	const struct node *when = rules_child(item, "when");
+	const struct yaml_node *when = rules_child(item, "when");
 
 	if (when == NULL)
 		return rules_condition_beside(r, item, RULES_ANY_CONDITION, beside);
-	for (const struct node *n = item->first; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = item->first; n != NULL; n = n->next) {
 		if (n != when && strcmp(n->name, "name") != 0) {
-			const struct node at = { .line = n->name_line, .column = n->name_column };
+			const struct yaml_node at = { .line = n->name_line, .column = n->name_column };
 
 			if (strcmp(n->name, "when") == 0)
 				return NULL;	/* twice: told already */
@@ -76,21 +76,21 @@ read_when(struct rules_reader *r, const struct node *item)
 }
 
 static void
-read_section(struct rules_reader *r, const struct node *section, bool is_include)
+read_section(struct rules_reader *r, const struct yaml_node *section, bool is_include)
 {
 	struct rule_list *list = list_of(r, is_include);
 
-	if (section->kind != NODE_LIST) {
+	if (section->kind != YAML_NODE_LIST) {
 		rules_error(r, section, "%s is a list of rules, each a line such as `- exe: sshd`, not %s",
-		    is_include ? "include" : "exclude", node_kind_name(section));
+		    is_include ? "include" : "exclude", yaml_node_kind_name(section));
 		return;
 	}
-	for (const struct node *n = section->first; n != NULL && r->error == 0; n = n->next) {
+	for (const struct yaml_node *n = section->first; n != NULL && r->error == 0; n = n->next) {
 		struct follow_rule rule = { 0 };
 
-		if (n->kind != NODE_MAP) {
+		if (n->kind != YAML_NODE_MAP) {
 			rules_error(r, n, "this is %s: a rule is a mapping of conditions, such as {exe: sshd}",
-			    node_kind_name(n));
+			    yaml_node_kind_name(n));
 			continue;
 		}
 		rule.place = rules_place(r, n);
@@ -101,13 +101,13 @@ read_section(struct rules_reader *r, const struct node *section, bool is_include
 }
 
 void
-rules_read_include(struct rules_reader *r, const struct node *section)
+rules_read_include(struct rules_reader *r, const struct yaml_node *section)
 {
 	read_section(r, section, true);
 }
 
 void
-rules_read_exclude(struct rules_reader *r, const struct node *section)
+rules_read_exclude(struct rules_reader *r, const struct yaml_node *section)
 {
 	read_section(r, section, false);
 }

@@ -84,7 +84,7 @@ static const struct {
 
 /* What a rule or a program says of values, whatever found them. */
 struct values {
-	const struct node *map;
+	const struct yaml_node *map;
 	const struct template *value[PLACE_FIELDS];
 	uint8_t change[PLACE_FIELDS];
 };
@@ -101,7 +101,7 @@ field_of(const struct kind *k, const char *name)
 
 /* One name of a change, or a list of some. */
 static bool
-read_change(struct rules_reader *r, const struct node *n, uint8_t *ret)
+read_change(struct rules_reader *r, const struct yaml_node *n, uint8_t *ret)
 {
 	const char *const *names;
 	size_t count = 0;
@@ -125,10 +125,10 @@ read_change(struct rules_reader *r, const struct node *n, uint8_t *ret)
 
 /* The mappings `values` and `change`. False: an error was added. */
 static bool
-read_values(struct rules_reader *r, const struct kind *k, const struct node *item, struct values *ret)
+read_values(struct rules_reader *r, const struct kind *k, const struct yaml_node *item, struct values *ret)
 {
 	const char *const *names = k->index == 0 ? job_fields : container_fields;
-	const struct node *change = rules_child(item, "change");
+	const struct yaml_node *change = rules_child(item, "change");
 	bool is_right = true;
 
 	memset(ret, 0, sizeof(*ret));
@@ -136,13 +136,13 @@ read_values(struct rules_reader *r, const struct kind *k, const struct node *ite
 	if ((ret->map != NULL && !rules_check_keys(r, ret->map, names)) ||
 	    (change != NULL && !rules_check_keys(r, change, names)))
 		return false;
-	for (const struct node *n = ret->map != NULL ? ret->map->first : NULL; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = ret->map != NULL ? ret->map->first : NULL; n != NULL; n = n->next) {
 		int i = field_of(k, n->name);
 
 		ret->value[i] = rules_template(r, n, NULL);
 		is_right = is_right && ret->value[i] != NULL;
 	}
-	for (const struct node *n = change != NULL ? change->first : NULL; n != NULL; n = n->next)
+	for (const struct yaml_node *n = change != NULL ? change->first : NULL; n != NULL; n = n->next)
 		is_right = read_change(r, n, &ret->change[field_of(k, n->name)]) && is_right;
 	return is_right;
 }
@@ -180,7 +180,7 @@ check_values(struct rules_reader *r, const struct kind *k, const struct values *
 	bool is_right = true;
 	const char *name;
 
-	for (const struct node *n = values->map != NULL ? values->map->first : NULL; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = values->map != NULL ? values->map->first : NULL; n != NULL; n = n->next) {
 		const struct template *t = values->value[field_of(k, n->name)];
 
 		for (size_t i = 0; (name = template_name(t, i)) != NULL; i++) {
@@ -200,7 +200,7 @@ check_values(struct rules_reader *r, const struct kind *k, const struct values *
 
 /* Reads a pattern, NULL: none, and finds out which group tells what. False: an error was added. */
 static bool
-read_finder(struct rules_reader *r, const struct kind *k, const struct node *n,
+read_finder(struct rules_reader *r, const struct kind *k, const struct yaml_node *n,
     const struct values *values, struct place_finder *ret)
 {
 	const char *group;
@@ -232,10 +232,10 @@ read_finder(struct rules_reader *r, const struct kind *k, const struct node *n,
 }
 
 static bool
-read_cgroup(struct rules_reader *r, const struct kind *k, const struct node *item,
+read_cgroup(struct rules_reader *r, const struct kind *k, const struct yaml_node *item,
     const struct values *values, double confidence, struct place_rule *rule)
 {
-	const struct node *n = rules_child(item, "cgroup"), *one;
+	const struct yaml_node *n = rules_child(item, "cgroup"), *one;
 	struct place_finder *finders;
 	size_t n_finders = 1;
 	bool is_right = true;
@@ -243,10 +243,10 @@ read_cgroup(struct rules_reader *r, const struct kind *k, const struct node *ite
 	if (n == NULL)
 		return true;
 	one = n;
-	if (n->kind == NODE_LIST) {
+	if (n->kind == YAML_NODE_LIST) {
 		one = n->first;
 		n_finders = 0;
-		for (const struct node *c = n->first; c != NULL; c = c->next)
+		for (const struct yaml_node *c = n->first; c != NULL; c = c->next)
 			n_finders++;
 		if (n_finders == 0) {
 			rules_error(r, n, "an empty list: give at least one regular expression");
@@ -290,10 +290,10 @@ exes_of(const struct condition *c)
 }
 
 static bool
-read_program(struct rules_reader *r, const struct kind *k, const struct node *item, struct place_program *ret)
+read_program(struct rules_reader *r, const struct kind *k, const struct yaml_node *item, struct place_program *ret)
 {
 	struct values values;
-	const struct node *when, *text = NULL, *n;
+	const struct yaml_node *when, *text = NULL, *n;
 	double confidence = 0.9;
 	bool is_right;
 
@@ -344,28 +344,28 @@ read_program(struct rules_reader *r, const struct kind *k, const struct node *it
 }
 
 static bool
-read_programs(struct rules_reader *r, const struct kind *k, const struct node *item, struct place_rule *rule)
+read_programs(struct rules_reader *r, const struct kind *k, const struct yaml_node *item, struct place_rule *rule)
 {
-	const struct node *n = rules_child(item, "programs");
+	const struct yaml_node *n = rules_child(item, "programs");
 	struct place_program *programs;
 	bool is_right = true;
 	size_t i = 0;
 
 	if (n == NULL)
 		return true;
-	if (n->kind != NODE_LIST || n->first == NULL) {
+	if (n->kind != YAML_NODE_LIST || n->first == NULL) {
 		rules_error(r, n, "`programs` is a list of mappings, not %s",
-		    n->kind == NODE_LIST ? "an empty one" : node_kind_name(n));
+		    n->kind == YAML_NODE_LIST ? "an empty one" : yaml_node_kind_name(n));
 		return false;
 	}
-	for (const struct node *c = n->first; c != NULL; c = c->next)
+	for (const struct yaml_node *c = n->first; c != NULL; c = c->next)
 		rule->n_programs++;
 	programs = ruleset_alloc(r->set, rule->n_programs * sizeof(*programs));
 	if (programs == NULL) {
 		r->error = -ENOMEM;
 		return false;
 	}
-	for (const struct node *c = n->first; c != NULL; c = c->next)
+	for (const struct yaml_node *c = n->first; c != NULL; c = c->next)
 		is_right = read_program(r, k, c, &programs[i++]) && is_right;
 	rule->programs = programs;
 	return is_right;
@@ -373,12 +373,12 @@ read_programs(struct rules_reader *r, const struct kind *k, const struct node *i
 
 /* One rule. Where anything is wrong with it, errors has it, and it is left out. */
 static void
-read_rule(struct rules_reader *r, const struct kind *k, const struct node *item)
+read_rule(struct rules_reader *r, const struct kind *k, const struct yaml_node *item)
 {
 	struct values values;
 	struct place_list *list;
 	struct place_rule *rule;
-	const struct node *n;
+	const struct yaml_node *n;
 	double confidence = 0.95;
 	bool is_right;
 
@@ -432,27 +432,27 @@ builder(struct rules_reader *r)
 }
 
 static void
-read_section(struct rules_reader *r, const struct kind *k, const struct node *section)
+read_section(struct rules_reader *r, const struct kind *k, const struct yaml_node *section)
 {
-	if (!builder(r) || section->kind == NODE_NULL)
+	if (!builder(r) || section->kind == YAML_NODE_NULL)
 		return;
-	if (section->kind != NODE_LIST) {
+	if (section->kind != YAML_NODE_LIST) {
 		rules_error(r, section, "`%ss` is a list of mappings, not %s", k->index == 0 ? "scheduler" : "container",
-		    node_kind_name(section));
+		    yaml_node_kind_name(section));
 		return;
 	}
-	for (const struct node *n = section->first; n != NULL && r->error == 0; n = n->next)
+	for (const struct yaml_node *n = section->first; n != NULL && r->error == 0; n = n->next)
 		read_rule(r, k, n);
 }
 
 void
-rules_read_schedulers(struct rules_reader *r, const struct node *section)
+rules_read_schedulers(struct rules_reader *r, const struct yaml_node *section)
 {
 	read_section(r, &schedulers, section);
 }
 
 void
-rules_read_containers(struct rules_reader *r, const struct node *section)
+rules_read_containers(struct rules_reader *r, const struct yaml_node *section)
 {
 	read_section(r, &containers, section);
 }

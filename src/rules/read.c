@@ -16,7 +16,7 @@
 enum { LIST_SIZE = 640 };	/* of what an error lists */
 
 void
-rules_error(struct rules_reader *r, const struct node *n, const char *format, ...)
+rules_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
 {
 	char what[1024];
 	va_list args;
@@ -28,18 +28,18 @@ rules_error(struct rules_reader *r, const struct node *n, const char *format, ..
 }
 
 /* At a node's name, where it has one: "exe" of `exe: sshd`. */
-static const struct node *
-at_name(const struct node *n, struct node *buf)
+static const struct yaml_node *
+at_name(const struct yaml_node *n, struct yaml_node *buf)
 {
 	if (n->name == NULL)
 		return n;
-	*buf = (struct node){ .line = n->name_line, .column = n->name_column };
+	*buf = (struct yaml_node){ .line = n->name_line, .column = n->name_column };
 	return buf;
 }
 
 /* How an error begins: "exe: ", or "" in a list. */
 static const char *
-prefix(const struct node *n, char *buf, size_t size)
+prefix(const struct yaml_node *n, char *buf, size_t size)
 {
 	char show[SHOWN_SIZE];
 
@@ -80,33 +80,33 @@ is_one_of(const char *name, const char *const *names)
 }
 
 static void
-wrong_kind(struct rules_reader *r, const struct node *n, const char *wanted)
+wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
 {
 	char of[SHOWN_SIZE + 8];
 
-	if (n->kind == NODE_NULL)
+	if (n->kind == YAML_NODE_NULL)
 		rules_error(r, n, "%snothing stands here: %s is wanted, or remove it", prefix(n, of, sizeof(of)),
 		    wanted);
 	else
-		rules_error(r, n, "%sthis is %s: %s is wanted", prefix(n, of, sizeof(of)), node_kind_name(n),
+		rules_error(r, n, "%sthis is %s: %s is wanted", prefix(n, of, sizeof(of)), yaml_node_kind_name(n),
 		    wanted);
 }
 
 bool
-rules_check_keys(struct rules_reader *r, const struct node *map, const char *const *keys)
+rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const char *const *keys)
 {
 	char all[LIST_SIZE], show[SHOWN_SIZE];
 	bool is_good = true;
-	struct node at;
+	struct yaml_node at;
 
-	if (map->kind != NODE_MAP) {
+	if (map->kind != YAML_NODE_MAP) {
 		char wanted[LIST_SIZE + 32];
 
 		snprintf(wanted, sizeof(wanted), "a mapping with %s", list_names(keys, all, sizeof(all)));
 		wrong_kind(r, map, wanted);
 		return false;
 	}
-	for (const struct node *n = map->first; n != NULL; n = n->next) {
+	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
 		const char *near;
 
 		if (is_one_of(n->name, keys))
@@ -123,10 +123,10 @@ rules_check_keys(struct rules_reader *r, const struct node *map, const char *con
 	return is_good;
 }
 
-const struct node *
-rules_child(const struct node *map, const char *key)
+const struct yaml_node *
+rules_child(const struct yaml_node *map, const char *key)
 {
-	const struct node *n = map->kind == NODE_MAP ? map->first : NULL;
+	const struct yaml_node *n = map->kind == YAML_NODE_MAP ? map->first : NULL;
 
 	while (n != NULL && strcmp(n->name, key) != 0)
 		n = n->next;
@@ -142,14 +142,14 @@ no_memory(struct rules_reader *r)
 }
 
 const char *
-rules_text(struct rules_reader *r, const struct node *n)
+rules_text(struct rules_reader *r, const struct yaml_node *n)
 {
 	char of[SHOWN_SIZE + 8];
 	const char *text;
 
 	if (n == NULL)
 		return NULL;
-	if (n->kind != NODE_TEXT) {
+	if (n->kind != YAML_NODE_TEXT) {
 		wrong_kind(r, n, "a single value");
 		return NULL;
 	}
@@ -162,9 +162,9 @@ rules_text(struct rules_reader *r, const struct node *n)
 }
 
 const char *const *
-rules_texts(struct rules_reader *r, const struct node *n, size_t *ret_n)
+rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n)
 {
-	const struct node *first;
+	const struct yaml_node *first;
 	bool is_good = true;
 	const char **list;
 	size_t count = 1;
@@ -172,7 +172,7 @@ rules_texts(struct rules_reader *r, const struct node *n, size_t *ret_n)
 	if (n == NULL)
 		return NULL;
 	first = n;
-	if (n->kind == NODE_LIST) {
+	if (n->kind == YAML_NODE_LIST) {
 		count = 0;
 		for (first = n->first; first != NULL; first = first->next)
 			count++;
@@ -198,13 +198,13 @@ rules_texts(struct rules_reader *r, const struct node *n, size_t *ret_n)
 }
 
 bool
-rules_bool(struct rules_reader *r, const struct node *n, bool *ret)
+rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret)
 {
 	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE];
 
 	if (n == NULL)
 		return false;
-	if (n->kind != NODE_TEXT) {
+	if (n->kind != YAML_NODE_TEXT) {
 		wrong_kind(r, n, "true or false");
 		return false;
 	}
@@ -218,7 +218,7 @@ rules_bool(struct rules_reader *r, const struct node *n, bool *ret)
 }
 
 bool
-rules_number(struct rules_reader *r, const struct node *n, double low, double high, double *ret)
+rules_number(struct rules_reader *r, const struct yaml_node *n, double low, double high, double *ret)
 {
 	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE];
 	double value;
@@ -226,7 +226,7 @@ rules_number(struct rules_reader *r, const struct node *n, double low, double hi
 
 	if (n == NULL)
 		return false;
-	if (n->kind != NODE_TEXT) {
+	if (n->kind != YAML_NODE_TEXT) {
 		wrong_kind(r, n, "a number");
 		return false;
 	}
@@ -250,7 +250,7 @@ rules_number(struct rules_reader *r, const struct node *n, double low, double hi
 }
 
 struct pattern *
-rules_pattern(struct rules_reader *r, const struct node *n)
+rules_pattern(struct rules_reader *r, const struct yaml_node *n)
 {
 	char of[SHOWN_SIZE + 8], error[256];
 	const char *text = rules_text(r, n);
@@ -269,7 +269,7 @@ rules_pattern(struct rules_reader *r, const struct node *n)
 }
 
 const struct template *
-rules_template(struct rules_reader *r, const struct node *n, const char *const *names)
+rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names)
 {
 	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE], all[LIST_SIZE], error[256];
 	const char *text = rules_text(r, n), *name;
@@ -304,9 +304,9 @@ rules_template(struct rules_reader *r, const struct node *n, const char *const *
 }
 
 struct rule_place
-rules_place(struct rules_reader *r, const struct node *item)
+rules_place(struct rules_reader *r, const struct yaml_node *item)
 {
-	const struct node *name = rules_child(item, "name");
+	const struct yaml_node *name = rules_child(item, "name");
 	struct rule_place place = { .file = r->file, .line = item->line };
 	char buf[512];
 

@@ -27,43 +27,43 @@ struct rules_reader {
 	struct place_builder *places;
 };
 
-void rules_read_include(struct rules_reader *r, const struct node *section);
-void rules_read_exclude(struct rules_reader *r, const struct node *section);
-void rules_read_tools(struct rules_reader *r, const struct node *section);
-void rules_read_engines(struct rules_reader *r, const struct node *section);
-void rules_read_schedulers(struct rules_reader *r, const struct node *section);
-void rules_read_containers(struct rules_reader *r, const struct node *section);
+void rules_read_include(struct rules_reader *r, const struct yaml_node *section);
+void rules_read_exclude(struct rules_reader *r, const struct yaml_node *section);
+void rules_read_tools(struct rules_reader *r, const struct yaml_node *section);
+void rules_read_engines(struct rules_reader *r, const struct yaml_node *section);
+void rules_read_schedulers(struct rules_reader *r, const struct yaml_node *section);
+void rules_read_containers(struct rules_reader *r, const struct yaml_node *section);
 void rules_finish_follow(struct rules_reader *r);
 void rules_finish_tools(struct rules_reader *r);
 void rules_finish_engines(struct rules_reader *r);
 void rules_finish_places(struct rules_reader *r);
 
 /* An error at a node. */
-void rules_error(struct rules_reader *r, const struct node *n, const char *format, ...)
+void rules_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A mapping with only these keys, NULL-terminated; else an error with the nearest one. */
-bool rules_check_keys(struct rules_reader *r, const struct node *map, const char *const *keys);
-const struct node *rules_child(const struct node *map, const char *key);	/* NULL: not there */
+bool rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const char *const *keys);
+const struct yaml_node *rules_child(const struct yaml_node *map, const char *key);	/* NULL: not there */
 
 /* Each NULL or false with an error added, but for a missing node (NULL), which is none. */
-const char *rules_text(struct rules_reader *r, const struct node *n);		/* the set's, not empty */
+const char *rules_text(struct rules_reader *r, const struct yaml_node *n);		/* the set's, not empty */
 /* One text or a list of them; NULL-terminated, the set's. */
-const char *const *rules_texts(struct rules_reader *r, const struct node *n, size_t *ret_n);
-bool rules_bool(struct rules_reader *r, const struct node *n, bool *ret);
-bool rules_number(struct rules_reader *r, const struct node *n, double low, double high, double *ret);
-struct pattern *rules_pattern(struct rules_reader *r, const struct node *n);	/* the set's */
+const char *const *rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n);
+bool rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret);
+bool rules_number(struct rules_reader *r, const struct yaml_node *n, double low, double high, double *ret);
+struct pattern *rules_pattern(struct rules_reader *r, const struct yaml_node *n);	/* the set's */
 /* names: that may stand in it, NULL-terminated; NULL: any. */
-const struct template *rules_template(struct rules_reader *r, const struct node *n, const char *const *names);
+const struct template *rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names);
 
 /* A mapping of conditions, all of which must hold. kinds: bits 1 << enum condition_kind that may be there. */
-const struct condition *rules_condition(struct rules_reader *r, const struct node *n, uint64_t kinds);
+const struct condition *rules_condition(struct rules_reader *r, const struct yaml_node *n, uint64_t kinds);
 #define RULES_ANY_CONDITION UINT64_MAX
 /* The same of a mapping in which other keys, NULL-terminated, stand too. */
-const struct condition *rules_condition_beside(struct rules_reader *r, const struct node *item,
+const struct condition *rules_condition_beside(struct rules_reader *r, const struct yaml_node *item,
     uint64_t kinds, const char *const *others);
 
 /* Where a rule stands. item: a list's, whose key `name`, if it has one, names it. */
-struct rule_place rules_place(struct rules_reader *r, const struct node *item);
+struct rule_place rules_place(struct rules_reader *r, const struct yaml_node *item);
 
 #endif

@@ -31,7 +31,7 @@ static const struct yaml_form form = {
 };
 
 static const struct {
-	void (*read)(struct rules_reader *r, const struct node *section);
+	void (*read)(struct rules_reader *r, const struct yaml_node *section);
 } sections[RULE_SECTIONS] = {
 	[RULE_INCLUDE] = { rules_read_include },
 	[RULE_EXCLUDE] = { rules_read_exclude },
@@ -60,9 +60,9 @@ shipped(const struct load *l, const char *name)
 }
 
 static void
-unknown_section(struct load *l, const struct node *n)
+unknown_section(struct load *l, const struct yaml_node *n)
 {
-	const struct node at = { .line = n->name_line, .column = n->name_column };
+	const struct yaml_node at = { .line = n->name_line, .column = n->name_column };
 	char show[SHOWN_SIZE], all[128] = "";
 	struct suggestion s = { 0 };
 
@@ -79,7 +79,7 @@ unknown_section(struct load *l, const struct node *n)
 }
 
 static void
-read_section(struct load *l, const struct node *n)
+read_section(struct load *l, const struct yaml_node *n)
 {
 	unsigned i = 0;
 
@@ -89,9 +89,9 @@ read_section(struct load *l, const struct node *n)
 		unknown_section(l, n);
 		return;
 	}
-	if (n->kind == NODE_NULL)
+	if (n->kind == YAML_NODE_NULL)
 		return;
-	for (const struct node *item = n->first; n->kind == NODE_LIST && item != NULL; item = item->next) {
+	for (const struct yaml_node *item = n->first; n->kind == YAML_NODE_LIST && item != NULL; item = item->next) {
 		l->r.set->counts[i]++;
 		l->r.set->n_rules++;
 	}
@@ -103,7 +103,7 @@ static int
 read_text(struct load *l, const char *path, const char *text, size_t len)
 {
 	const char *slash = strrchr(path, '/');
-	struct node *root = NULL;
+	struct yaml_node *root = NULL;
 	int r = strings_add(&l->paths, path);
 
 	if (r < 0)
@@ -120,9 +120,9 @@ read_text(struct load *l, const char *path, const char *text, size_t len)
 	}
 	l->bytes += len;
 	r = yaml_read(&form, path, text, len, &root, l->r.errors);
-	for (const struct node *n = r == 0 ? root->first : NULL; n != NULL && l->r.error == 0; n = n->next)
+	for (const struct yaml_node *n = r == 0 ? root->first : NULL; n != NULL && l->r.error == 0; n = n->next)
 		read_section(l, n);
-	node_free(root);
+	yaml_node_free(root);
 	return r == -ENOMEM ? r : l->r.error;
 }
 

@@ -63,10 +63,10 @@ begin_file(struct rules_reader *r)
 }
 
 /* Of a value that is one text or a list of them: the node of the i-th. */
-static const struct node *
-text_at(const struct node *n, size_t i)
+static const struct yaml_node *
+text_at(const struct yaml_node *n, size_t i)
 {
-	if (n->kind != NODE_LIST)
+	if (n->kind != YAML_NODE_LIST)
 		return n;
 	for (n = n->first; i > 0; i--)
 		n = n->next;
@@ -85,7 +85,7 @@ set_alloc(struct rules_reader *r, size_t size)
 
 /* Options of one key of `runs`: letters, NULL where the key takes none, and whole words. */
 static bool
-read_options(struct rules_reader *r, const struct node *n, bool is_java, const char **letters,
+read_options(struct rules_reader *r, const struct yaml_node *n, bool is_java, const char **letters,
     const char *const **words)
 {
 	const char *const *list;
@@ -130,7 +130,7 @@ read_options(struct rules_reader *r, const struct node *n, bool is_java, const c
 
 /* `runs`: true, or how to find what the interpreter runs. */
 static const struct tool_interpreter *
-read_runs(struct rules_reader *r, const struct node *n)
+read_runs(struct rules_reader *r, const struct yaml_node *n)
 {
 	static const char *const keys[] = {
 		"script", "inline", "module", "file", "value", "attached", "next", "jar", NULL,
@@ -141,7 +141,7 @@ read_runs(struct rules_reader *r, const struct node *n)
 	if (in == NULL)
 		return NULL;
 	in->inline_ = in->module = in->value = in->attached = in->next = in->file = "";
-	if (n->kind == NODE_TEXT) {
+	if (n->kind == YAML_NODE_TEXT) {
 		if (!rules_bool(r, n, &is_true))
 			return NULL;
 		if (!is_true)
@@ -155,7 +155,7 @@ read_runs(struct rules_reader *r, const struct node *n)
 		static const char *const others[] = { "script", "inline", "file", "attached", "next", NULL };
 
 		for (size_t i = 0; others[i] != NULL; i++) {
-			const struct node *other = rules_child(n, others[i]);
+			const struct yaml_node *other = rules_child(n, others[i]);
 
 			if (other != NULL) {
 				rules_error(r, other, "%s: it cannot stand beside jar: there are module and value",
@@ -179,7 +179,7 @@ read_runs(struct rules_reader *r, const struct node *n)
 
 /* The template's beginnings, each without one more of its names, for those that are unknown. */
 static const struct template *const *
-read_templates(struct rules_reader *r, const struct node *n, const char *text)
+read_templates(struct rules_reader *r, const struct yaml_node *n, const char *text)
 {
 	const struct template *whole = rules_template(r, n, template_names);
 	const struct template **list;
@@ -219,7 +219,7 @@ read_templates(struct rules_reader *r, const struct node *n, const char *text)
 
 /* `tool`: a plain name, or a template. */
 static bool
-read_tool(struct rules_reader *r, const struct node *n, struct tool_rule *rule)
+read_tool(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
 {
 	const char *text = rules_text(r, n);
 
@@ -238,33 +238,33 @@ read_tool(struct rules_reader *r, const struct node *n, struct tool_rule *rule)
 }
 
 static bool
-read_subcommands(struct rules_reader *r, const struct node *n, struct tool_rule *rule)
+read_subcommands(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
 {
 	char buf[SHOWN_SIZE];
 	size_t count;
 
-	if (n->kind == NODE_LIST) {
+	if (n->kind == YAML_NODE_LIST) {
 		rule->subcommands = rules_texts(r, n, &count);
 		rule->has_subcommands = true;
 		return rule->subcommands != NULL;
 	}
-	if (n->kind == NODE_TEXT && n->is_plain && strcmp(n->text, "true") == 0) {
+	if (n->kind == YAML_NODE_TEXT && n->is_plain && strcmp(n->text, "true") == 0) {
 		rule->has_subcommands = true;
 		return true;
 	}
-	if (n->kind == NODE_TEXT && n->is_plain && strcmp(n->text, "false") == 0)
+	if (n->kind == YAML_NODE_TEXT && n->is_plain && strcmp(n->text, "false") == 0)
 		return true;
-	if (n->kind == NODE_TEXT)
+	if (n->kind == YAML_NODE_TEXT)
 		rules_error(r, n, "subcommands: '%s' is neither true, for any plain word, nor a list, such as "
 		    "[index, mem]", shown(n->text, buf));
 	else
 		rules_error(r, n, "subcommands: this is %s: true, for any plain word, or a list is wanted, such "
-		    "as [index, mem]", node_kind_name(n));
+		    "as [index, mem]", yaml_node_kind_name(n));
 	return false;
 }
 
 static bool
-read_values(struct rules_reader *r, const struct node *n, struct tool_rule *rule)
+read_values(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
 {
 	size_t count;
 
@@ -284,7 +284,7 @@ read_values(struct rules_reader *r, const struct node *n, struct tool_rule *rule
 }
 
 static bool
-read_role(struct rules_reader *r, const struct node *n, struct tool_rule *rule)
+read_role(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
 {
 	const char *text = rules_text(r, n);
 	struct suggestion near = { 0 };
@@ -360,12 +360,12 @@ add_key(struct rules_reader *r, const struct tool_rule *rule, enum tool_key_kind
 
 /* A jar is found by its name without version and .jar, a program by its base name. */
 static bool
-check_name(struct rules_reader *r, const struct node *n, const char *key, enum tool_key_kind kind)
+check_name(struct rules_reader *r, const struct yaml_node *n, const char *key, enum tool_key_kind kind)
 {
 	size_t len;
 	char buf[SHOWN_SIZE];
 
-	if (n->kind != NODE_TEXT || n->text[0] == '\0') {
+	if (n->kind != YAML_NODE_TEXT || n->text[0] == '\0') {
 		rules_text(r, n);	/* says what is wrong */
 		return false;
 	}
@@ -393,7 +393,7 @@ static const struct {
 };
 
 static bool
-add_keys(struct rules_reader *r, const struct node *item, const struct tool_rule *rule)
+add_keys(struct rules_reader *r, const struct yaml_node *item, const struct tool_rule *rule)
 {
 	const char *label = NULL;
 	bool has_key = false;
@@ -405,17 +405,17 @@ add_keys(struct rules_reader *r, const struct node *item, const struct tool_rule
 	if (r->error < 0)
 		return false;
 	for (size_t i = 0; i < sizeof(key_kinds) / sizeof(key_kinds[0]); i++) {
-		const struct node *n = rules_child(item, key_kinds[i].key);
+		const struct yaml_node *n = rules_child(item, key_kinds[i].key);
 
 		if (n == NULL)
 			continue;
 		has_key = true;
-		if (n->kind == NODE_LIST && n->first == NULL) {
+		if (n->kind == YAML_NODE_LIST && n->first == NULL) {
 			rules_texts(r, n, NULL);	/* says what is wrong */
 			return false;
 		}
 		/* A single value's next is the mapping's next key. */
-		for (const struct node *name = n->kind == NODE_LIST ? n->first : n; name != NULL;
+		for (const struct yaml_node *name = n->kind == YAML_NODE_LIST ? n->first : n; name != NULL;
 		    name = name != n ? name->next : NULL) {
 			if (!check_name(r, name, key_kinds[i].key, key_kinds[i].kind) ||
 			    !add_key(r, rule, key_kinds[i].kind, name->text, label))
@@ -427,7 +427,7 @@ add_keys(struct rules_reader *r, const struct node *item, const struct tool_rule
 }
 
 static void
-read_rule(struct rules_reader *r, const struct node *item)
+read_rule(struct rules_reader *r, const struct yaml_node *item)
 {
 	static const char *const keys[] = {
 		"name", "exe", "jar", "class", "when", "tool", "subcommands", "values", "skip", "role", "runs",
@@ -435,7 +435,7 @@ read_rule(struct rules_reader *r, const struct node *item)
 	};
 	struct tool_builder *b = r->tools;
 	struct tool_rule *rule;
-	const struct node *n;
+	const struct yaml_node *n;
 
 	if (!rules_check_keys(r, item, keys))
 		return;
@@ -475,18 +475,18 @@ read_rule(struct rules_reader *r, const struct node *item)
 }
 
 void
-rules_read_tools(struct rules_reader *r, const struct node *section)
+rules_read_tools(struct rules_reader *r, const struct yaml_node *section)
 {
 	if (r->error < 0 || !begin_file(r))
 		return;
-	if (section->kind == NODE_NULL)
+	if (section->kind == YAML_NODE_NULL)
 		return;
-	if (section->kind != NODE_LIST) {
+	if (section->kind != YAML_NODE_LIST) {
 		rules_error(r, section, "tools: this is %s: a list of rules is wanted, such as "
-		    "[{exe: samtools, subcommands: true}]", node_kind_name(section));
+		    "[{exe: samtools, subcommands: true}]", yaml_node_kind_name(section));
 		return;
 	}
-	for (const struct node *item = section->first; item != NULL && r->error == 0; item = item->next)
+	for (const struct yaml_node *item = section->first; item != NULL && r->error == 0; item = item->next)
 		read_rule(r, item);
 }
 

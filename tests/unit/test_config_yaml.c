@@ -118,25 +118,25 @@ a_node_knows_its_line_and_quotes(void **state)
 {
 	static const char yaml[] = "a: 1\nb:\n  - 'x'\n  - ~\nc: {d: \"\"}\n";
 	struct config_errors errors = { 0 };
-	struct node *root = NULL, *b, *c;
+	struct yaml_node *root = NULL, *b, *c;
 
 	(void)state;
 	assert_int_equal(yaml_read(&yaml_config, "f", yaml, strlen(yaml), &root, &errors), 0);
-	assert_int_equal(root->kind, NODE_MAP);
+	assert_int_equal(root->kind, YAML_NODE_MAP);
 	assert_string_equal(root->first->name, "a");
 	assert_true(root->first->is_plain);
 	assert_int_equal(root->first->column, 4);
 	b = root->first->next;
-	assert_int_equal(b->kind, NODE_LIST);
+	assert_int_equal(b->kind, YAML_NODE_LIST);
 	assert_int_equal(b->name_line, 2);
 	assert_int_equal(b->first->line, 3);
 	assert_int_equal(b->first->column, 5);
 	assert_false(b->first->is_plain);
-	assert_int_equal(b->first->next->kind, NODE_NULL);
+	assert_int_equal(b->first->next->kind, YAML_NODE_NULL);
 	c = b->next;
-	assert_int_equal(c->first->kind, NODE_TEXT);	/* quoted: empty, not nothing */
+	assert_int_equal(c->first->kind, YAML_NODE_TEXT);	/* quoted: empty, not nothing */
 	assert_string_equal(c->first->text, "");
-	node_free(root);
+	yaml_node_free(root);
 	config_errors_done(&errors);
 }
 
