@@ -33,10 +33,10 @@ struct apply {
 #define WRONG_NAME(a, node, ...)                                                                   \
 	config_error_add((a)->errors, (a)->file_name, (node)->name_line, (node)->name_column, __VA_ARGS__)
 
-static struct config_place
-place_of(const struct apply *a, const struct yaml_node *n)
+static struct config_location
+location_of(const struct apply *a, const struct yaml_node *n)
 {
-	return (struct config_place){ a->file, n->name_line, n->name_column };
+	return (struct config_location){ a->file, n->name_line, n->name_column };
 }
 
 /* What a value of this key looks like, for those who wrote something else. */
@@ -260,7 +260,7 @@ apply_properties(struct apply *a, const struct key *k, const struct yaml_node *m
 		}
 		free(pair->value);
 		pair->value = copy;
-		pair->place = place_of(a, n);
+		pair->location = location_of(a, n);
 	}
 	return 0;
 }
@@ -292,7 +292,7 @@ apply_secrets(struct apply *a, const struct key *k, const struct yaml_node *map)
 		}
 		secret_done(&entry->secret);
 		entry->secret = new;
-		entry->place = place_of(a, n);
+		entry->location = location_of(a, n);
 	}
 	return 0;
 }
@@ -380,7 +380,7 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 			unknown_key(a, section, n);
 			continue;
 		}
-		a->c->places[k - config_keys] = place_of(a, n);
+		a->c->locations[k - config_keys] = location_of(a, n);
 		switch (k->type) {
 		case KEY_SECTION:
 			if (k->field != NO_FIELD)

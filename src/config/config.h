@@ -45,7 +45,7 @@ enum config_argv_keep {
 };
 
 /* Where a value was written. line 0: nowhere, it is the default. */
-struct config_place {
+struct config_location {
 	unsigned file;		/* index into config.files */
 	unsigned line;		/* from 1 */
 	unsigned column;
@@ -59,7 +59,7 @@ struct config_strings {
 struct config_pair {
 	char *name;
 	char *value;
-	struct config_place place;
+	struct config_location location;
 };
 
 struct config_pairs {
@@ -76,7 +76,7 @@ struct config_secret {
 struct config_named_secret {
 	char *name;			/* of the librdkafka property */
 	struct config_secret secret;
-	struct config_place place;
+	struct config_location location;
 };
 
 struct config_secrets {
@@ -154,7 +154,7 @@ struct config {
 
 	struct config_strings files;	/* what it was read from: the file, then its drop-ins */
 	bool has_main;			/* files[0] is the file itself, not a drop-in */
-	struct config_place places[CONFIG_KEYS_MAX];	/* by key, in the order of the table */
+	struct config_location locations[CONFIG_KEYS_MAX];	/* by key, in the order of the table */
 };
 
 struct config_error {

@@ -152,7 +152,7 @@ config_dump(const struct config *c, FILE *f)
 {
 	for (size_t i = 0; i < config_keys_n; i++) {
 		const struct key *k = &config_keys[i];
-		const struct config_place *place = &c->places[i];
+		const struct config_location *location = &c->locations[i];
 		int indent = strchr(k->name, '.') == NULL ? 0 : strchr(k->name, '.') == key_leaf(k) - 1 ? 2 : 4;
 
 		if ((!c->kafka.is_set && (strcmp(k->name, "kafka") == 0 || is_below(k, "kafka"))) ||
@@ -166,8 +166,8 @@ config_dump(const struct config *c, FILE *f)
 			continue;
 		fprintf(f, "%*s%s: ", indent, "", key_leaf(k));
 		put_value(f, k, key_field_const(k, c));
-		if (place->line > 0)
-			fprintf(f, "  # %s:%u\n", c->files.list[place->file], place->line);
+		if (location->line > 0)
+			fprintf(f, "  # %s:%u\n", c->files.list[location->file], location->line);
 		else
 			fputs("  # default\n", f);
 	}

@@ -154,10 +154,10 @@ key_is_in(const struct key *k, const char *section)
 	return (size_t)(leaf - k->name) == len + 1 && strncmp(k->name, section, len) == 0;
 }
 
-const struct config_place *
-key_place(const struct config *c, const char *name)
+const struct config_location *
+key_location(const struct config *c, const char *name)
 {
-	return &c->places[key_find(name) - config_keys];
+	return &c->locations[key_find(name) - config_keys];
 }
 
 const char *

@@ -64,6 +64,6 @@ const char *key_leaf(const struct key *k);
 /* Does it stand directly in that section ("" for the top)? */
 bool key_is_in(const struct key *k, const char *section);
 /* Where it was set last. line 0: nowhere. */
-const struct config_place *key_place(const struct config *c, const char *name);
+const struct config_location *key_location(const struct config *c, const char *name);
 
 #endif

@@ -15,16 +15,16 @@ struct whole {
 	struct config_errors *errors;
 };
 
-#define WRONG_AT(w, place, ...)                                                                    \
-	config_error_add((w)->errors, (w)->c->files.list[(place)->file], (place)->line,            \
-	    (place)->column, __VA_ARGS__)
-#define WRONG_KEY(w, name, ...) WRONG_AT(w, key_place((w)->c, name), __VA_ARGS__)
+#define WRONG_AT(w, location, ...)                                                                    \
+	config_error_add((w)->errors, (w)->c->files.list[(location)->file], (location)->line,            \
+	    (location)->column, __VA_ARGS__)
+#define WRONG_KEY(w, name, ...) WRONG_AT(w, key_location((w)->c, name), __VA_ARGS__)
 
 /* Was it written anywhere, even wrongly? Then there is an error of its own, and none follows from it. */
 static bool
 is_written(const struct whole *w, const char *name)
 {
-	return key_place(w->c, name)->line > 0;
+	return key_location(w->c, name)->line > 0;
 }
 
 static void
@@ -82,10 +82,10 @@ check_properties(const struct whole *w)
 	for (size_t i = 0; i < s->n; i++) {
 		for (size_t j = 0; j < p->n; j++) {
 			if (strcmp(s->list[i].name, p->list[j].name) == 0)
-				WRONG_AT(w, &s->list[i].place, "kafka.secrets: '%s' is set in "
+				WRONG_AT(w, &s->list[i].location, "kafka.secrets: '%s' is set in "
 				    "kafka.properties too (line %u of %s): keep one",
-				    shown(s->list[i].name, show), p->list[j].place.line,
-				    w->c->files.list[p->list[j].place.file]);
+				    shown(s->list[i].name, show), p->list[j].location.line,
+				    w->c->files.list[p->list[j].location.file]);
 		}
 	}
 }

@@ -102,7 +102,7 @@ explain_program(const struct candidate *s, const struct explain_around *around, 
 
 /* Returns a rule's source location and name: "exclude.yaml:34 (login)". p NULL: "no rule". */
 static const char *
-place_text(const struct rule_place *p, char *buf, size_t size)
+location_text(const struct rule_location *p, char *buf, size_t size)
 {
 	int len = p != NULL ? snprintf(buf, size, "%s:%u", p->file, p->line) : snprintf(buf, size, "no rule");
 
@@ -120,8 +120,8 @@ explain_tool(const struct ruleset *rules, struct candidate *s, bool has_words, c
 	tool_explain(rules, s, tool, TOOL_NAME_SIZE, &reason);
 	if (tool[0] == '\0')
 		line(f, "tool", "unknown");
-	else if (reason.place != NULL)
-		line(f, "tool", "%s, by %s%s", tool, place_text(reason.place, by, sizeof(by)),
+	else if (reason.location != NULL)
+		line(f, "tool", "%s, by %s%s", tool, location_text(reason.location, by, sizeof(by)),
 		    s->is_tool ? "" : ": part of the tool that runs it");
 	else
 		line(f, "tool", "%s, no rule names it: from its %s", tool, reason.rule);
@@ -143,12 +143,12 @@ explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_i
 
 	if (is_excluded && rule != NULL)
 		line(f, "followed", "no: exclude, by %s; its children are judged separately",
-		    place_text(&rule->place, by, sizeof(by)));
+		    location_text(&rule->location, by, sizeof(by)));
 	else if (is_excluded)
 		line(f, "followed", "no: there are include rules, and none of them holds");
 	else if (rule != NULL)
 		line(f, "followed", "yes: include, by %s; so are its children",
-		    place_text(&rule->place, by, sizeof(by)));
+		    location_text(&rule->location, by, sizeof(by)));
 	else if (rules->follow.n_include > 0)
 		line(f, "followed", "yes: it descends from a program for which an include rule holds");
 	else
@@ -175,7 +175,7 @@ explain_engine(const struct ruleset *rules, const struct candidate *s, const cha
 	line(f, "engine", "%s: %s%s, by %s", v.engine != NULL ? v.engine : "unknown",
 	    v.role == ENGINE_NONE ? "the engine's own work, not a task's" : roles[v.role],
 	    v.role != ENGINE_NONE && v.is_overhead ? "; the engine's own work, not a task's" : "",
-	    place_text(v.rule, by, sizeof(by)));
+	    location_text(v.rule, by, sizeof(by)));
 	line_if(f, "pipeline", v.pipeline);
 	line_if(f, "run name", v.run_name);
 	line_if(f, "run key", v.run_key);

@@ -34,7 +34,7 @@ verdict_fill(struct engine_verdict *v, const struct engine_pieces *p, const stru
 	int attempt;
 
 	v->role = role;
-	v->rule = &rule->place;
+	v->rule = &rule->location;
 	v->engine = e->name;
 	v->strength = e->is_weak ? STRENGTH_WEAK : STRENGTH_ENGINE;
 	v->has_tasks = rule->has_tasks;
@@ -106,7 +106,7 @@ judge_overhead(const struct engine_rules *rules, struct engine_pieces *p, const 
 				continue;
 			ret->is_overhead = true;
 			if (ret->role == ENGINE_NONE) {
-				ret->rule = &rule->place;
+				ret->rule = &rule->location;
 				ret->engine = e->name;
 				ret->source = rule->source;
 				ret->confidence = rule->confidence;

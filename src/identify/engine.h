@@ -37,7 +37,7 @@ enum engine_strength {
 /* A text of "" is unknown. The pointers belong to the ruleset and are valid as long as it is. */
 struct engine_verdict {
 	enum engine_role role;
-	const struct rule_place *rule;		/* NULL with ENGINE_NONE, unless is_overhead */
+	const struct rule_location *rule;		/* NULL with ENGINE_NONE, unless is_overhead */
 	const char *engine;
 	enum engine_strength strength;
 	bool has_tasks;				/* driver: its children are tasks, named after what they run */

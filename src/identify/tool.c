@@ -412,7 +412,7 @@ name_by_rule(struct naming *n, struct line *line, struct tool_reason *ret)
 	bool is_inline = rule->runs != NULL && n->script.kind == SCRIPT_INLINE && rule->role == TOOL_PLAIN;
 	size_t i;
 
-	ret->place = &rule->place;
+	ret->location = &rule->location;
 	ret->role = rule->role;
 	ret->rule = is_inline ? "inline" : n->key->rule_name;
 	if (rule->role == TOOL_SHELL || rule->role == TOOL_WRAPPER || rule->role == TOOL_GLUE)

@@ -37,7 +37,7 @@ bool tool_name(const struct ruleset *rules, struct candidate *s, char *tool, siz
 /* Why a program has its name. */
 struct tool_reason {
 	const char *rule;		/* as *ret_rule of tool_name() */
-	const struct rule_place *place;	/* source location of the rule that holds; NULL: none */
+	const struct rule_location *location;	/* source location of the rule that holds; NULL: none */
 	enum tool_role role;
 };
 

@@ -76,7 +76,7 @@ enum engine_field {
 };
 
 struct engine_rule {
-	struct rule_place place;
+	struct rule_location location;
 	const struct condition *when;		/* NULL: holds */
 	uint64_t names_bits;			/* of a program whose names share none it cannot hold; 0 unknown */
 	const struct engine_option *options;

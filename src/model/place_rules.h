@@ -84,7 +84,7 @@ struct place_program {
 };
 
 struct place_rule {
-	struct rule_place place;
+	struct rule_location location;
 	const char *system;		/* slurm, docker ...; NULL: what is found does not tell */
 	bool is_batch;
 	bool is_outside;		/* such a control group holds what serves containers */

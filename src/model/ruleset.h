@@ -51,7 +51,7 @@ struct condition {
 };
 
 /* Where a rule stands, for explanations and for tool_rule of the records. */
-struct rule_place {
+struct rule_location {
 	const char *file;		/* base name */
 	unsigned line;
 	const char *name;		/* as the rule calls itself, or file:line */
@@ -59,7 +59,7 @@ struct rule_place {
 
 /* include, exclude */
 struct follow_rule {
-	struct rule_place place;
+	struct rule_location location;
 	const struct condition *when;
 };
 

@@ -47,7 +47,7 @@ struct tool_interpreter {
 };
 
 struct tool_rule {
-	struct rule_place place;
+	struct rule_location location;
 	size_t order;			/* from 0: of two that hold the lower wins */
 	enum tool_role role;
 	const struct condition *when;	/* NULL: always */

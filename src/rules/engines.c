@@ -378,7 +378,7 @@ read_rule(struct rules_reader *r, const struct yaml_node *item, enum rule_kind k
 	    !rules_check_keys(r, item, keys_of(kind)))
 		return NULL;
 	names_init(&names);
-	rule->place = rules_place(r, item);
+	rule->location = rules_location(r, item);
 	n = rules_child(item, "when");
 	if (n != NULL)
 		rule->when = rules_condition(r, n, RULES_ANY_CONDITION);
@@ -394,7 +394,7 @@ read_rule(struct rules_reader *r, const struct yaml_node *item, enum rule_kind k
 	if ((n = rules_child(item, "confidence")) != NULL)
 		rules_number(r, n, 0, 1, &rule->confidence);
 	n = rules_child(item, "source");
-	rule->source = n != NULL ? rules_text(r, n) : rule->place.name;
+	rule->source = n != NULL ? rules_text(r, n) : rule->location.name;
 	if ((n = rules_child(item, "tasks")) != NULL)
 		rules_bool(r, n, &rule->has_tasks);
 	if ((n = rules_child(item, "joins")) != NULL)

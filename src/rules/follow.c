@@ -93,7 +93,7 @@ read_section(struct rules_reader *r, const struct yaml_node *section, bool is_in
 			    yaml_node_kind_name(n));
 			continue;
 		}
-		rule.place = rules_place(r, n);
+		rule.location = rules_location(r, n);
 		rule.when = read_when(r, n);
 		if (rule.when != NULL && r->error == 0)
 			add_rule(r, list, &rule);

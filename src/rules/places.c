@@ -390,7 +390,7 @@ read_rule(struct rules_reader *r, const struct kind *k, const struct yaml_node *
 		return;
 	}
 	rule = &list->rule;
-	rule->place = rules_place(r, item);
+	rule->location = rules_location(r, item);
 	n = rules_child(item, k->system);
 	if (n != NULL)
 		rule->system = rules_text(r, n);

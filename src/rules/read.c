@@ -303,20 +303,20 @@ rules_template(struct rules_reader *r, const struct yaml_node *n, const char *co
 	return is_good ? t : NULL;
 }
 
-struct rule_place
-rules_place(struct rules_reader *r, const struct yaml_node *item)
+struct rule_location
+rules_location(struct rules_reader *r, const struct yaml_node *item)
 {
 	const struct yaml_node *name = rules_child(item, "name");
-	struct rule_place place = { .file = r->file, .line = item->line };
+	struct rule_location location = { .file = r->file, .line = item->line };
 	char buf[512];
 
 	if (name != NULL)
-		place.name = rules_text(r, name);
-	if (place.name == NULL) {
+		location.name = rules_text(r, name);
+	if (location.name == NULL) {
 		snprintf(buf, sizeof(buf), "%s:%u", r->file, item->line);
-		place.name = ruleset_string(r->set, buf, strlen(buf));
-		if (place.name == NULL)
+		location.name = ruleset_string(r->set, buf, strlen(buf));
+		if (location.name == NULL)
 			no_memory(r);
 	}
-	return place;
+	return location;
 }

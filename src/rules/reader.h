@@ -64,6 +64,6 @@ const struct condition *rules_condition_beside(struct rules_reader *r, const str
     uint64_t kinds, const char *const *others);
 
 /* Where a rule stands. item: a list's, whose key `name`, if it has one, names it. */
-struct rule_place rules_place(struct rules_reader *r, const struct yaml_node *item);
+struct rule_location rules_location(struct rules_reader *r, const struct yaml_node *item);
 
 #endif

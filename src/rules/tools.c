@@ -399,7 +399,7 @@ add_keys(struct rules_reader *r, const struct yaml_node *item, const struct tool
 	bool has_key = false;
 
 	if (rules_child(item, "name") != NULL)
-		label = rule_name(r, rule->place.name);
+		label = rule_name(r, rule->location.name);
 	else if (rule->tool != NULL)
 		label = rule_name(r, rule->tool);
 	if (r->error < 0)
@@ -423,7 +423,7 @@ add_keys(struct rules_reader *r, const struct yaml_node *item, const struct tool
 		}
 	}
 	/* Without any name it is told by where it stands, which says its file. */
-	return has_key || add_key(r, rule, TOOL_KEY_EXE, NULL, label != NULL ? label : rule->place.name);
+	return has_key || add_key(r, rule, TOOL_KEY_EXE, NULL, label != NULL ? label : rule->location.name);
 }
 
 static void
@@ -442,9 +442,9 @@ read_rule(struct rules_reader *r, const struct yaml_node *item)
 	rule = set_alloc(r, sizeof(*rule));
 	if (rule == NULL)
 		return;
-	rule->place = rules_place(r, item);
+	rule->location = rules_location(r, item);
 	rule->order = b->n_rules++;
-	if (r->error < 0 || rule->place.name == NULL)
+	if (r->error < 0 || rule->location.name == NULL)
 		return;
 	n = rules_child(item, "when");
 	if (n == NULL && rules_child(item, "exe") == NULL && rules_child(item, "jar") == NULL &&

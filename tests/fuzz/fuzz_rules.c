@@ -37,7 +37,7 @@ check_errors(const struct config_errors *errors)
 }
 
 static void
-check_place(const struct rule_place *p)
+check_location(const struct rule_location *p)
 {
 	if (strcmp(p->file, "f") != 0 || p->line == 0 || p->name == NULL || p->name[0] == '\0')
 		abort();
@@ -69,9 +69,9 @@ check_follow(const struct ruleset *set)
 	};
 
 	for (size_t i = 0; i < set->follow.n_exclude; i++)
-		check_place(&set->follow.exclude[i].place);
+		check_location(&set->follow.exclude[i].location);
 	for (size_t i = 0; i < set->follow.n_include; i++)
-		check_place(&set->follow.include[i].place);
+		check_location(&set->follow.include[i].location);
 	for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); i++) {
 		const struct follow_rule *rule, *exclude, *include;
 		bool is_excluded = follow_excludes(&set->follow, &candidates[i], false, &rule, NULL);

@@ -171,7 +171,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->kafka.properties.n, 2);
 	assert_string_equal(c->kafka.properties.list[0].name, "linger.ms");
 	assert_string_equal(c->kafka.properties.list[0].value, "5");
-	assert_int_equal(c->kafka.properties.list[0].place.line, 20);
+	assert_int_equal(c->kafka.properties.list[0].location.line, 20);
 	assert_string_equal(c->kafka.properties.list[1].value, "a\n\"b\\");
 	assert_int_equal(c->kafka.secrets.n, 2);
 	assert_string_equal(c->kafka.secrets.list[0].name, "sasl.password");

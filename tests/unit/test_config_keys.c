@@ -80,7 +80,7 @@ the_shipped_file_is_the_defaults(void **state)
 		const char *name = config_keys[i].name;
 
 		if (strncmp(name, "kafka", 5) != 0 && strncmp(name, "registry", 8) != 0 &&
-		    c->places[i].line == 0)
+		    c->locations[i].line == 0)
 			fail_msg("the shipped file does not set %s", name);
 	}
 	config_free(c);
@@ -131,7 +131,7 @@ the_shipped_file_without_comment_signs_is_right_too(void **state)
 
 		/* Alternatives, such as a token instead of a password, remain comments. */
 		snprintf(commented, sizeof(commented), "  #%s: ", key_leaf(k));
-		if (c->places[i].line == 0 && strstr(shipped.text, commented) == NULL)
+		if (c->locations[i].line == 0 && strstr(shipped.text, commented) == NULL)
 			fail_msg("the shipped file does not show %s", k->name);
 	}
 	config_free(c);

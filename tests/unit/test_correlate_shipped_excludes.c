@@ -39,7 +39,7 @@ excluded_by(const struct candidate *s)
 {
 	const struct follow_rule *rule = NULL;
 
-	return follow_excludes(&rules->follow, s, false, &rule, NULL) ? rule->place.name : NULL;
+	return follow_excludes(&rules->follow, s, false, &rule, NULL) ? rule->location.name : NULL;
 }
 
 /* As a user runs it, and as root does in a container; without arguments, which no rule needs to leave alone. */
@@ -74,7 +74,7 @@ every_tool_of_science_is_followed(void **state)
 			bool is_science = k->rule->role != TOOL_PLAIN;
 
 			for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++)
-				is_science = is_science || strcmp(k->rule->place.file, files[f]) == 0;
+				is_science = is_science || strcmp(k->rule->location.file, files[f]) == 0;
 			if (k->kind != TOOL_KEY_EXE || !is_science)
 				continue;
 			is_followed(k->name);

@@ -239,11 +239,11 @@ rules_know_their_place(void **state)
 	struct ruleset *set = rules_of("exclude:\n- exe: a\n- {name: my rule, exe: b}\ninclude:\n  - exe: c\n");
 
 	(void)state;
-	assert_string_equal(set->follow.exclude[0].place.file, "f");
-	assert_int_equal(set->follow.exclude[0].place.line, 2);
-	assert_string_equal(set->follow.exclude[0].place.name, "f:2");
-	assert_string_equal(set->follow.exclude[1].place.name, "my rule");
-	assert_int_equal(set->follow.include[0].place.line, 5);
+	assert_string_equal(set->follow.exclude[0].location.file, "f");
+	assert_int_equal(set->follow.exclude[0].location.line, 2);
+	assert_string_equal(set->follow.exclude[0].location.name, "f:2");
+	assert_string_equal(set->follow.exclude[1].location.name, "my rule");
+	assert_int_equal(set->follow.include[0].location.line, 5);
 	assert_int_equal(set->n_rules, 3);
 	assert_int_equal(set->counts[RULE_EXCLUDE], 2);
 	assert_int_equal(set->counts[RULE_INCLUDE], 1);
@@ -284,7 +284,7 @@ files_of_a_folder_are_added_in_order(void **state)
 	set = rules_in(tree_path(&t, "rules"), true);
 	assert_int_equal(set->follow.n_exclude, 2);
 	assert_string_equal(set->follow.exclude[0].when->text, "a");
-	assert_string_equal(set->follow.exclude[0].place.file, "a.yaml");
+	assert_string_equal(set->follow.exclude[0].location.file, "a.yaml");
 	assert_string_equal(set->follow.exclude[1].when->text, "b");
 	ruleset_unref(set);
 	set = rules_in(tree_path(&t, "not-there"), true);
@@ -307,12 +307,12 @@ a_file_takes_the_place_of_the_shipped_one_of_its_name(void **state)
 	tree_write(&t, "rules/zzz.yaml", "exclude: [{name: mine, exe: sshd}]\n");
 	set = rules_in(tree_path(&t, "rules"), false);
 	assert_int_equal(set->follow.n_exclude, n + 1);
-	assert_string_equal(set->follow.exclude[0].place.name, "mine");
+	assert_string_equal(set->follow.exclude[0].location.name, "mine");
 	ruleset_unref(set);
 	tree_write(&t, "rules/exclude.yaml", "exclude: [{name: other, exe: x}]\n");
 	set = rules_in(tree_path(&t, "rules"), false);
 	assert_int_equal(set->follow.n_exclude, 2);
-	assert_string_equal(set->follow.exclude[1].place.name, "other");
+	assert_string_equal(set->follow.exclude[1].location.name, "other");
 	assert_int_equal(set->n_rules, shipped->n_rules - n + 2);	/* all other shipped files are as they were */
 	ruleset_unref(set);
 	tree_write(&t, "rules/exclude.yaml", "");
@@ -334,7 +334,7 @@ added_rules_come_before_all_others(void **state)
 	(void)state;
 	assert_int_equal(rules_load(&o, &set, &errors), 0);
 	assert_string_equal(set->follow.exclude[0].when->text, "a");
-	assert_string_equal(set->follow.exclude[0].place.name, "one:1");
+	assert_string_equal(set->follow.exclude[0].location.name, "one:1");
 	assert_string_equal(set->follow.exclude[1].when->text, "b");
 	ruleset_unref(set);
 }
@@ -352,7 +352,7 @@ what_is_shipped_is_right(void **state)
 		sum += set->counts[i];
 	assert_int_equal(sum, set->n_rules);
 	for (size_t i = 0; i < set->follow.n_exclude; i++)
-		assert_string_equal(set->follow.exclude[i].place.file, "exclude.yaml");
+		assert_string_equal(set->follow.exclude[i].location.file, "exclude.yaml");
 	ruleset_unref(set);
 }
 
@@ -439,7 +439,7 @@ ten_thousand_rules_are_read_in_less_than_a_second(void **state)
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &after);
 	took = (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) / 1e9;
 	assert_int_equal(set->follow.n_exclude, 10000);
-	assert_string_equal(set->follow.exclude[9999].place.name, "rule 9999");
+	assert_string_equal(set->follow.exclude[9999].location.name, "rule 9999");
 	/* Sanitizers make it three times as slow. */
 	if (took > 3)
 		fail_msg("it took %g s", took);

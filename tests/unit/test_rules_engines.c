@@ -95,8 +95,8 @@ all_that_a_rule_may_have_is_read(void **state)
 	assert_true(e->is_weak);
 	assert_null(e->next);
 	rule = e->drivers;
-	assert_string_equal(rule->place.name, "d");
-	assert_int_equal(rule->place.line, 5);
+	assert_string_equal(rule->location.name, "d");
+	assert_int_equal(rule->location.line, 5);
 	assert_non_null(rule->when);
 	assert_string_equal(rule->options->name, "o");
 	assert_string_equal(rule->options->words[1], "--out");

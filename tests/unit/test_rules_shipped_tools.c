@@ -160,7 +160,7 @@ real_commands_get_the_names_that_people_use(void **state)
 static bool
 is_of(const struct tool_key *k, const char *file)
 {
-	return strcmp(k->rule->place.file, file) == 0;
+	return strcmp(k->rule->location.file, file) == 0;
 }
 
 static void
@@ -204,8 +204,8 @@ no_tool_is_shipped_twice(void **state)
 
 			if (k->rule->when != NULL || other == NULL)
 				continue;
-			print_error("%s:%u: %s is also in %s:%u\n", other->rule->place.file, other->rule->place.line,
-			    k->name, k->rule->place.file, k->rule->place.line);
+			print_error("%s:%u: %s is also in %s:%u\n", other->rule->location.file, other->rule->location.line,
+			    k->name, k->rule->location.file, k->rule->location.line);
 			twice++;
 		}
 	}

@@ -248,8 +248,8 @@ a_users_rule_wins_over_a_shipped_one(void **state)
 	expect_name(set, "/bin/cat x", "cat", "local/cat");
 	assert_true(tool_explain(set, &s, tool, sizeof(tool), &reason));
 	assert_string_equal(reason.rule, "local/our samtools");
-	assert_string_equal(reason.place->file, "local.yaml");
-	assert_int_equal(reason.place->line, 2);
+	assert_string_equal(reason.location->file, "local.yaml");
+	assert_int_equal(reason.location->line, 2);
 	assert_int_equal(reason.role, TOOL_PLAIN);
 	ruleset_unref(set);
 }
