@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { LETTER = 2 };	/* what one wrong letter costs */
@@ -76,4 +77,38 @@ suggest_offer(struct suggestion *s, const char *wrong, const char *candidate)
 		return;
 	s->name = candidate;
 	s->distance = distance;
+}
+
+const char *
+suggest_nearest(const char *wrong, const char *const *names)
+{
+	struct suggestion s = { 0 };
+
+	for (; *names != NULL; names++)
+		suggest_offer(&s, wrong, *names);
+	return s.name;
+}
+
+char *
+suggest_list(const char *const *names, char *buf)
+{
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (; *names != NULL && len + strlen(*names) + 3 < SUGGEST_LIST_SIZE; names++)
+		len += (size_t)sprintf(buf + len, "%s%s", len > 0 ? ", " : "", *names);
+	return buf;
+}
+
+char *
+suggest_hint(const char *wrong, const char *const *names, const char *quotes, char *buf)
+{
+	const char *near = suggest_nearest(wrong, names);
+	char all[SUGGEST_LIST_SIZE];
+
+	if (near != NULL)
+		snprintf(buf, SUGGEST_LIST_SIZE, "did you mean %c%s%c?", quotes[0], near, quotes[1]);
+	else
+		snprintf(buf, SUGGEST_LIST_SIZE, "there are %s", names[0] != NULL ? suggest_list(names, all) : "no names");
+	return buf;
 }

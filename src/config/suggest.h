@@ -27,4 +27,16 @@ struct suggestion {
  */
 void suggest_offer(struct suggestion *s, const char *wrong, const char *candidate);
 
+enum { SUGGEST_LIST_SIZE = 640 };	/* bytes of names that an error lists */
+
+/* Of names, which are NULL-terminated as below: the one that wrong was probably meant to be, or NULL. */
+const char *suggest_nearest(const char *wrong, const char *const *names);
+/* Writes "a, b, c", as many names as fit into SUGGEST_LIST_SIZE bytes. Returns buf. */
+char *suggest_list(const char *const *names, char *buf);
+/*
+ * Writes "did you mean 'x'?" or "there are a, b, c" into SUGGEST_LIST_SIZE bytes; quotes are "''" or
+ * "{}". Returns buf.
+ */
+char *suggest_hint(const char *wrong, const char *const *names, const char *quotes, char *buf);
+
 #endif

@@ -92,19 +92,15 @@ secrets_entry(struct config_secrets *s, const char *name)
 static int
 refuse_choice(const struct key *k, const char *text, char *why, size_t why_size)
 {
-	struct suggestion s = { 0 };
-	char show[SHOWN_SIZE], all[128] = "";
+	const char *near = suggest_nearest(text, k->choices);
+	char show[SHOWN_SIZE], all[SUGGEST_LIST_SIZE];
 
-	for (const char *const *c = k->choices; *c != NULL; c++) {
-		suggest_offer(&s, text, *c);
-		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
-		    c > k->choices ? ", " : "", *c);
-	}
-	if (s.name != NULL)
-		snprintf(why, why_size, "'%s' is not one of %s: did you mean '%s'?", shown(text, show),
-		    all, s.name);
+	shown(text, show);
+	suggest_list(k->choices, all);
+	if (near != NULL)
+		snprintf(why, why_size, "'%s' is not one of %s: did you mean '%s'?", show, all, near);
 	else
-		snprintf(why, why_size, "'%s' is not one of %s", shown(text, show), all);
+		snprintf(why, why_size, "'%s' is not one of %s", show, all);
 	return -EINVAL;
 }
 
