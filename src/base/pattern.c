@@ -228,6 +228,16 @@ pattern_group(const struct pattern *p, size_t i)
 	return i < p->n_groups ? p->groups[i].name : NULL;
 }
 
+bool
+pattern_has_group(const struct pattern *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_groups; i++) {
+		if (strcmp(p->groups[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 struct budget {
 	uint64_t left;
 	uint32_t item_steps;

@@ -23,6 +23,7 @@ const char *pattern_text(const struct pattern *p);
 
 /* Returns the name of a group, owned by the pattern; i begins at 0. NULL: there are no more. */
 const char *pattern_group(const struct pattern *p, size_t i);
+bool pattern_has_group(const struct pattern *p, const char *name);
 
 /* A part of the text that a group matched; at is NULL where the group took no part. */
 struct pattern_part {

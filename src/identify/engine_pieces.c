@@ -28,11 +28,11 @@ pieces_init(struct engine_pieces *p, const struct candidate *s)
 	p->n = 0;
 	p->names_bits = 0;
 	if (s->exe != NULL)
-		p->names_bits |= engine_name_bit(last_component(s->exe));
+		p->names_bits |= rule_name_bit(last_component(s->exe));
 	if (s->words.script != NULL)
-		p->names_bits |= engine_name_bit(last_component(s->words.script));
+		p->names_bits |= rule_name_bit(last_component(s->words.script));
 	if (s->words.class != NULL)
-		p->names_bits |= engine_name_bit(s->words.class);
+		p->names_bits |= rule_name_bit(s->words.class);
 	p->command.is_made = p->parent_command.is_made = false;
 }
 
@@ -101,7 +101,7 @@ option_value(const struct candidate *s, size_t i, const char *const *words, bool
 static void
 gather_options(struct engine_pieces *p, const struct engine_rule *rule)
 {
-	for (const struct engine_option *o = rule->options; o != NULL; o = o->next) {
+	for (const struct engine_words *o = rule->options; o != NULL; o = o->next) {
 		for (size_t i = 1; i < p->s->argc; i++) {
 			bool is_next;
 			const char *value = option_value(p->s, i, o->words, &is_next);
@@ -119,7 +119,7 @@ takes_next(const struct candidate *s, size_t i, const struct engine_rule *rule)
 {
 	bool is_next;
 
-	for (const struct engine_option *o = rule->options; o != NULL; o = o->next) {
+	for (const struct engine_words *o = rule->options; o != NULL; o = o->next) {
 		option_value(s, i, o->words, &is_next);
 		if (is_next)
 			return true;
@@ -143,7 +143,7 @@ gather_after(struct engine_pieces *p, const struct engine_rule *rule)
 {
 	const struct candidate *s = p->s;
 
-	for (const struct engine_after *a = rule->after; a != NULL; a = a->next) {
+	for (const struct engine_words *a = rule->after; a != NULL; a = a->next) {
 		size_t i = 0;
 
 		while (i < s->argc && !is_one_of(s->argv[i], a->words))

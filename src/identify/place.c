@@ -226,8 +226,8 @@ search_job(struct search *s, const struct place_rule *rule, const char *path)
 {
 	size_t len = strlen(path), at;
 
-	for (size_t i = 0; i < rule->n_cgroup; i++) {
-		if (!find(&rule->cgroup[i], path, len, &s->found))
+	for (const struct place_finder *f = rule->cgroup; f != NULL; f = f->next) {
+		if (!find(f, path, len, &s->found))
 			continue;
 		at = first_at(&s->found, path);
 		if (!is_better_job(s, rule, path, at))
@@ -267,14 +267,14 @@ found_container(struct search *s, const struct place_rule *rule, const char *pat
 static void
 search_container(struct search *s, const struct place_rule *rule, const char *path)
 {
-	for (size_t i = 0; i < rule->n_cgroup; i++) {
+	for (const struct place_finder *f = rule->cgroup; f != NULL; f = f->next) {
 		size_t from = 0;
 
 		for (int n = 0; n < NESTED_MAX; n++) {
 			const char *slash;
 			size_t end;
 
-			if (!find(&rule->cgroup[i], path + from, strlen(path + from), &s->found))
+			if (!find(f, path + from, strlen(path + from), &s->found))
 				break;
 			end = from + last_end(&s->found, path + from);
 			found_container(s, rule, path, end);
@@ -304,10 +304,10 @@ place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgr
 	for (int i = 0; i < 2; i++) {
 		if (paths[i] == NULL || strcmp(paths[i], "/") == 0 || (i > 0 && is_equal(paths[0], paths[1])))
 			continue;
-		for (size_t k = 0; k < r->n_schedulers; k++)
-			search_job(&s, &r->schedulers[k], paths[i]);
-		for (size_t k = 0; k < r->n_containers; k++)
-			search_container(&s, &r->containers[k], paths[i]);
+		for (const struct place_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
+			search_job(&s, rule, paths[i]);
+		for (const struct place_rule *rule = r->containers; rule != NULL; rule = rule->next)
+			search_container(&s, rule, paths[i]);
 	}
 	/* A program that serves containers may itself be in one. */
 	ret->is_outside = s.is_outside && !ret->has_container;
@@ -460,18 +460,16 @@ find_in_program(const struct place_program *p, const struct candidate *s, char *
 
 /* Returns the first rule's entry whose evidence the program has. */
 static const struct place_program *
-find_program(const struct place_rule *rules, size_t n, const struct candidate *s, char *buf,
+find_program(const struct place_rule *rules, const struct candidate *s, char *buf,
     const struct place_rule **ret_rule, struct captures *ret)
 {
 	const char *slash = s->exe != NULL ? strrchr(s->exe, '/') : NULL;
-	uint64_t exe = s->exe != NULL ? place_exe_bit(slash != NULL ? slash + 1 : s->exe) : 0;
+	uint64_t exe = s->exe != NULL ? rule_name_bit(slash != NULL ? slash + 1 : s->exe) : 0;
 
-	for (size_t i = 0; i < n; i++) {
-		for (size_t k = 0; k < rules[i].n_programs; k++) {
-			const struct place_program *p = &rules[i].programs[k];
-
+	for (const struct place_rule *rule = rules; rule != NULL; rule = rule->next) {
+		for (const struct place_program *p = rule->programs; p != NULL; p = p->next) {
 			if ((p->exes == 0 || (p->exes & exe) != 0) && find_in_program(p, s, buf, ret)) {
-				*ret_rule = &rules[i];
+				*ret_rule = rule;
 				return p;
 			}
 		}
@@ -490,13 +488,13 @@ place_of_program(const struct ruleset *rules, const struct candidate *s, struct 
 	char buf[COMMAND_MAX];
 	bool has_changed = false;
 
-	program = find_program(r->schedulers, r->n_schedulers, s, buf, &rule, &found);
+	program = find_program(r->schedulers, s, buf, &rule, &found);
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_job(rule, &found, program->find.source, &here);
 		has_changed = take_job(place, &here);
 	}
-	program = find_program(r->containers, r->n_containers, s, buf, &rule, &found);
+	program = find_program(r->containers, s, buf, &rule, &found);
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_container(rule, &found, program->find.source, &here);

@@ -32,17 +32,17 @@ read_long_option(struct options *o, struct tool_script *ret)
 	const char *eq = strchrnul(arg, '=');
 	size_t len = (size_t)(eq - arg);
 
-	if (is_listed(arg, len, o->in->long_inline)) {
+	if (is_listed(arg, len, o->in->inline_.words)) {
 		*ret = (struct tool_script){ .kind = SCRIPT_INLINE, .letter = arg[2] };
 		return true;
 	}
-	if (*eq == '=' && is_listed(arg, len, o->in->long_file)) {
+	if (*eq == '=' && is_listed(arg, len, o->in->file.words)) {
 		*ret = (struct tool_script){ SCRIPT_FILE, eq + 1, o->i + 1 };
 		return true;
 	}
-	if (*eq == '\0' && is_listed(arg, len, o->in->long_value))
+	if (*eq == '\0' && is_listed(arg, len, o->in->value.words))
 		o->i++;
-	else if (arg[0] == '+' && strpbrk(arg, o->in->next) != NULL)
+	else if (arg[0] == '+' && strpbrk(arg, o->in->next.letters) != NULL)
 		o->i++;
 	return false;
 }
@@ -57,29 +57,29 @@ read_bundle(struct options *o, struct tool_script *ret)
 	for (const char *p = o->args[o->i] + 1; *p != '\0'; p++) {
 		bool is_last = p[1] == '\0', has_next = o->i + 1 < o->n;
 
-		if (strchr(in->inline_, *p) != NULL) {
+		if (strchr(in->inline_.letters, *p) != NULL) {
 			*ret = (struct tool_script){ .kind = SCRIPT_INLINE, .letter = *p };
 			return true;
 		}
-		if (strchr(in->module, *p) != NULL) {
+		if (strchr(in->module.letters, *p) != NULL) {
 			if (!is_last)
 				*ret = (struct tool_script){ SCRIPT_MODULE, p + 1, o->i + 1 };
 			else if (has_next)
 				*ret = (struct tool_script){ SCRIPT_MODULE, o->args[o->i + 1], o->i + 2 };
 			return true;
 		}
-		if (strchr(in->file, *p) != NULL) {
+		if (strchr(in->file.letters, *p) != NULL) {
 			if (has_next)
 				*ret = (struct tool_script){ SCRIPT_FILE, o->args[o->i + 1], o->i + 2 };
 			return true;
 		}
-		if (strchr(in->value, *p) != NULL) {
+		if (strchr(in->value.letters, *p) != NULL) {
 			skip = is_last;
 			break;
 		}
-		if (strchr(in->attached, *p) != NULL)
+		if (strchr(in->attached.letters, *p) != NULL)
 			break;
-		if (strchr(in->next, *p) != NULL)
+		if (strchr(in->next.letters, *p) != NULL)
 			skip++;
 	}
 	o->i += skip;
@@ -101,7 +101,7 @@ find_file(const struct tool_interpreter *in, const char *const *args, size_t n)
 			o.i++;
 			break;
 		}
-		if (arg[0] == '+' && in->next[0] != '\0') {	/* shells: +o name */
+		if (arg[0] == '+' && in->next.letters[0] != '\0') {	/* shells: +o name */
 			if (read_long_option(&o, &script))
 				return script;
 		} else if (arg[0] != '-') {
@@ -110,7 +110,7 @@ find_file(const struct tool_interpreter *in, const char *const *args, size_t n)
 			return script;
 		}
 	}
-	if (o.i < n && !in->is_without_script)
+	if (o.i < n && in->has_script)
 		script = (struct tool_script){ SCRIPT_FILE, args[o.i], o.i + 1 };
 	return script;
 }
@@ -124,9 +124,9 @@ find_java(const struct tool_interpreter *in, const char *const *args, size_t n)
 		const char *arg = args[i];
 		size_t len = strlen(arg);
 
-		if (is_listed(arg, len, in->jar))
+		if (is_listed(arg, len, in->jar.words))
 			return i + 1 < n ? (struct tool_script){ SCRIPT_JAR, args[i + 1], i + 2 } : none;
-		if (is_listed(arg, len, in->long_module)) {
+		if (is_listed(arg, len, in->module.words)) {
 			const char *slash;
 
 			if (i + 1 >= n)
@@ -135,7 +135,7 @@ find_java(const struct tool_interpreter *in, const char *const *args, size_t n)
 			return (struct tool_script){ SCRIPT_CLASS, slash != NULL ? slash + 1 : args[i + 1], i + 2 };
 		}
 		if (arg[0] == '-')
-			i += is_listed(arg, len, in->long_value);
+			i += is_listed(arg, len, in->value.words);
 		else if (arg[0] != '@' && arg[0] != '\0')	/* @file contains more options */
 			return (struct tool_script){ SCRIPT_CLASS, arg, i + 1 };
 	}
@@ -151,7 +151,7 @@ tool_script_is_fd(const char *path)
 struct tool_script
 tool_script_find(const struct tool_interpreter *in, const char *const *args, size_t n)
 {
-	struct tool_script script = in->jar != NULL ? find_java(in, args, n) : find_file(in, args, n);
+	struct tool_script script = in->jar.words != NULL ? find_java(in, args, n) : find_file(in, args, n);
 	size_t len = 0;
 
 	if (script.kind == SCRIPT_FILE) {

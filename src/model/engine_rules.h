@@ -15,18 +15,11 @@
 /* Named pieces that one rule may have, those of the program itself (cwd, exe ...) aside. */
 #define ENGINE_PIECES_MAX 32
 
-/* A piece that is the value of one of these options: -w X, --directory=X. */
-struct engine_option {
+/* The name of a piece, and the words by which it is found among the arguments. */
+struct engine_words {
 	const char *name;
 	const char *const *words;	/* NULL-terminated */
-	const struct engine_option *next;
-};
-
-/* A piece that is the first word behind one of these which is no option, nor an option's value. */
-struct engine_after {
-	const char *name;
-	const char *const *words;	/* NULL-terminated; a whole argument, or its base name */
-	const struct engine_after *next;
+	const struct engine_words *next;
 };
 
 enum engine_text {
@@ -78,10 +71,15 @@ enum engine_field {
 struct engine_rule {
 	struct rule_location location;
 	const struct condition *when;		/* NULL: holds */
-	uint64_t names_bits;			/* of a program whose names share none it cannot hold; 0 unknown */
-	const struct engine_option *options;
+	uint64_t names_bits;			/* rule_name_bit() of each name of which it may hold; 0: of any */
+	/* Pieces that are the value of one of these options: -w X, --directory=X. */
+	const struct engine_words *options;
 	const char *const *values;		/* further options that take the next word; NULL: none */
-	const struct engine_after *after;
+	/*
+	 * Pieces that are the first word which is neither an option nor an option's value, behind one of
+	 * these: a whole argument, or its base name.
+	 */
+	const struct engine_words *after;
 	const struct engine_find *finds;
 	/* NULL: the piece of the field's name, if there is one */
 	const struct engine_templates *fields[ENGINE_FIELDS];
@@ -111,20 +109,6 @@ struct engine {
 struct engine_rules {
 	const struct engine *first;		/* in the order in which they count */
 };
-
-/*
- * The bit that stands for a name of a program: its executable's or its script's base name, or its
- * class. Most rules want one of a few, and a program has two or three.
- */
-static inline uint64_t
-engine_name_bit(const char *name)
-{
-	uint32_t hash = 2166136261;	/* FNV-1a */
-
-	for (; *name != '\0'; name++)
-		hash = (hash ^ (unsigned char)*name) * 16777619;
-	return UINT64_C(1) << (hash >> 26);
-}
 
 /* As files spell it: "run_key". */
 static inline const char *

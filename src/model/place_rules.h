@@ -50,6 +50,7 @@ struct place_finder {
 	uint8_t change[PLACE_FIELDS];			/* enum place_change */
 	double confidence;
 	const char *source;				/* the evidence, for records */
+	const struct place_finder *next;
 };
 
 /* What a finder of programs looks at. */
@@ -62,25 +63,15 @@ enum place_text {
 	PLACE_TEXT_CWD,
 };
 
-/* One of 64 bits: what saves asking nearly all rules about nearly all programs. */
-static inline uint64_t
-place_exe_bit(const char *base_name)
-{
-	uint32_t hash = 2166136261u;
-
-	for (; *base_name != '\0'; base_name++)
-		hash = (hash ^ (unsigned char)*base_name) * 16777619u;
-	return UINT64_C(1) << (hash >> 26);
-}
-
 /* Evidence in a program. */
 struct place_program {
 	const struct condition *when;	/* NULL holds */
-	uint64_t exes;			/* place_exe_bit() of each executable of which it may hold; 0: of any */
+	uint64_t exes;			/* rule_name_bit() of each executable of which it may hold; 0: of any */
 	enum place_text text;
 	struct place_finder find;
 	bool is_outside;		/* it is none of the container's, what it starts is */
 	bool has_group;			/* and that only once it is in another control group */
+	const struct place_program *next;
 };
 
 struct place_rule {
@@ -88,18 +79,14 @@ struct place_rule {
 	const char *system;		/* slurm, docker ...; NULL: what is found does not tell */
 	bool is_batch;
 	bool is_outside;		/* such a control group holds what serves containers */
-	const struct place_finder *cgroup;	/* the first that is found counts */
-	size_t n_cgroup;
+	const struct place_finder *cgroup;	/* linked list: the first that is found counts */
 	const struct place_program *programs;	/* likewise */
-	size_t n_programs;
+	const struct place_rule *next;
 };
 
 /* In the order of the files. */
 struct place_rules {
-	const struct place_rule *schedulers;
-	size_t n_schedulers;
-	const struct place_rule *containers;
-	size_t n_containers;
+	const struct place_rule *schedulers, *containers;
 };
 
 #endif

@@ -72,6 +72,20 @@ struct follow_rules {
 	const struct follow_index *include_index, *exclude_index;
 };
 
+/*
+ * The bit that stands for a name of a program, such as its executable's base name. A rule that can hold
+ * only for some names has their bits, which spares asking nearly all rules about nearly all programs.
+ */
+static inline uint64_t
+rule_name_bit(const char *name)
+{
+	uint32_t hash = 2166136261;	/* FNV-1a */
+
+	for (; *name != '\0'; name++)
+		hash = (hash ^ (unsigned char)*name) * 16777619;
+	return UINT64_C(1) << (hash >> 26);
+}
+
 /* The sections of a file: each a list of rules. */
 enum rule_section {
 	RULE_INCLUDE,

@@ -25,6 +25,11 @@ enum tool_role {
 	TOOL_ROLES,
 };
 
+struct tool_options {
+	const char *letters;		/* never NULL */
+	const char *const *words;	/* NULL-terminated; NULL: none */
+};
+
 /*
  * A program that runs another file's code. Options are single letters, alone or bundled:
  *   inline	the program is on the command line		python -c
@@ -34,16 +39,14 @@ enum tool_role {
  *   next	takes the next argument; the bundle goes on	bash -euo pipefail
  *   file	the next argument is the script			R -f
  * and whole words:
- *   long_value	takes the next argument unless it holds "="
- *   long_inline	as inline, shown by its first letter
- *   long_file	--name=script
- * With jar it is java: all options are whole words, and what is no option is a class.
+ *   value	takes the next argument unless it holds "="
+ *   inline	as the letter, shown by its first letter
+ *   file	--name=script
+ * With words of jar it is java: all options are whole words, and what is no option is a class.
  */
 struct tool_interpreter {
-	const char *inline_, *module, *value, *attached, *next, *file;		/* letters; never NULL */
-	const char *const *long_value, *const *long_inline, *const *long_file;	/* NULL-terminated, or NULL */
-	const char *const *jar, *const *long_module;	/* likewise */
-	bool is_without_script;		/* what is no option is not the script either */
+	struct tool_options inline_, module, value, attached, next, file, jar;
+	bool has_script;		/* the first argument that is no option is the script */
 };
 
 struct tool_rule {
@@ -75,7 +78,7 @@ struct tool_key {
 	const char *name;
 	const char *rule_name;		/* "bioinformatics/samtools": file and rule */
 	const struct tool_rule *rule;
-	const struct tool_key *next;	/* of the same bucket, by order */
+	struct tool_key *next;		/* of the same bucket, by order; set only while the set is made */
 };
 
 struct tool_rules {

@@ -7,80 +7,78 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/errors.h"
-#include "config/suggest.h"
 #include "rules/reader.h"
 
 enum {
 	COMM_LEN_MAX = 15,		/* what the kernel keeps of a name */
-	UID_MAX = UINT32_MAX - 1,	/* the last stands for none */
+	UID_MAX = UINT32_MAX - 1,	/* the last number means no user */
 };
 
+/* What a mapping of conditions may hold. */
 struct conditions {
-	struct rules_reader *r;
-	uint64_t kinds;			/* that may be there */
-	const char *const *others;	/* keys that are none, and are left alone */
+	enum condition_kind without;	/* the kind that may not be used; 0: none */
+	bool has_name;			/* the key `name` is no condition and is ignored */
 };
 
-static struct condition *read_map(const struct conditions *c, const struct yaml_node *map);
+static const char a_mapping[] = "a mapping of conditions is wanted, such as {exe: bwa}";
 
-static struct condition *
-new_condition(struct rules_reader *r, enum condition_kind kind)
+static bool read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *map, struct condition *all);
+
+static bool
+read_text(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
-	struct condition *c = ruleset_alloc(r->set, sizeof(*c));
-
-	if (c == NULL)
-		r->error = -ENOMEM;
-	else
-		c->kind = kind;
-	return c;
+	c->text = rules_text(r, n);
+	return c->text != NULL;
 }
 
-/* What can never hold is told here, while somebody looks. */
 static bool
-check_text(struct rules_reader *r, enum condition_kind kind, const char *key, const struct yaml_node *n)
+read_pattern(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
-	const char *text = n->text;
+	c->pattern = rules_pattern(r, n);
+	return c->pattern != NULL;
+}
+
+static bool
+read_path(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
+{
 	char show[SHOWN_SIZE];
 
-	shown(text, show);
-	switch (kind) {
-	case CONDITION_PATH:
-	case CONDITION_CWD:
-	case CONDITION_CGROUP:
-		if (text[0] != '/') {
-			rules_error(r, n, "%s: '%s' is not an absolute path: begin it with /", key, show);
-			return false;
-		}
-		if (kind != CONDITION_CGROUP && strchr(text, '*') != NULL) {
-			rules_error(r, n, "%s: takes no *: end it in / to mean all below, or use %s", key,
-			    kind == CONDITION_CWD ? "cwd_matches" : "exe");
-			return false;
-		}
-		return true;
-	case CONDITION_EXE:
-	case CONDITION_SCRIPT:
-	case CONDITION_JAR:
-		if (strchr(text, '/') != NULL) {
-			rules_error(r, n, "%s: '%s' is a path: give its last part%s", key, show,
-			    kind == CONDITION_EXE ? ", or write path:" : "");
-			return false;
-		}
-		if (strchr(text, '*') != NULL) {
-			rules_error(r, n, "%s: takes no *: list the names, or use command_matches", key);
-			return false;
-		}
-		return true;
-	case CONDITION_COMM:
-		if (strlen(text) > COMM_LEN_MAX) {
-			rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%.*s'", COMM_LEN_MAX,
-			    COMM_LEN_MAX, text);
-			return false;
-		}
-		return true;
-	default:
-		return true;
-	}
+	if (!read_text(r, n, c))
+		return false;
+	if (c->text[0] != '/')
+		return rules_error(r, n, "%s: '%s' is not an absolute path: begin it with /", condition_kind_name(c->kind),
+		    shown(c->text, show));
+	if (c->kind != CONDITION_CGROUP && strchr(c->text, '*') != NULL)
+		return rules_error(r, n, "%s: takes no *: end it in / to mean all below, or use %s",
+		    condition_kind_name(c->kind), c->kind == CONDITION_CWD ? "cwd_matches" : "exe");
+	return true;
+}
+
+static bool
+read_base_name(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
+{
+	char show[SHOWN_SIZE];
+
+	if (!read_text(r, n, c))
+		return false;
+	if (strchr(c->text, '/') != NULL)
+		return rules_error(r, n, "%s: '%s' is a path: give its last part%s", condition_kind_name(c->kind),
+		    shown(c->text, show), c->kind == CONDITION_EXE ? ", or write path:" : "");
+	if (strchr(c->text, '*') != NULL)
+		return rules_error(r, n, "%s: takes no *: list the names, or use command_matches",
+		    condition_kind_name(c->kind));
+	return true;
+}
+
+static bool
+read_comm(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
+{
+	if (!read_text(r, n, c))
+		return false;
+	if (strlen(c->text) > COMM_LEN_MAX)
+		return rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%.*s'", COMM_LEN_MAX, COMM_LEN_MAX,
+		    c->text);
+	return true;
 }
 
 static bool
@@ -103,232 +101,188 @@ parse_uid(const char *text, size_t len, uint32_t *ret)
 static bool
 read_uid(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
-	const char *hyphen = strchr(n->text, '-');
-	size_t len = strlen(n->text);
 	const struct passwd *user;
+	const char *hyphen;
 	char show[SHOWN_SIZE];
+	size_t len;
 
-	if (parse_uid(n->text, len, &c->low)) {
+	if (!read_text(r, n, c))
+		return false;
+	shown(c->text, show);
+	len = strlen(c->text);
+	hyphen = strchr(c->text, '-');
+	if (parse_uid(c->text, len, &c->low)) {
 		c->high = c->low;
 		return true;
 	}
-	if (hyphen != NULL && parse_uid(n->text, (size_t)(hyphen - n->text), &c->low) &&
-	    parse_uid(hyphen + 1, len - (size_t)(hyphen + 1 - n->text), &c->high)) {
-		if (c->low > c->high) {
-			rules_error(r, n, "uid: no number is in '%s': write the lower one first",
-			    shown(n->text, show));
-			return false;
-		}
-		return true;
+	if (hyphen != NULL && parse_uid(c->text, (size_t)(hyphen - c->text), &c->low) &&
+	    parse_uid(hyphen + 1, len - (size_t)(hyphen + 1 - c->text), &c->high)) {
+		if (c->low > c->high)
+			rules_error(r, n, "uid: no number is in '%s': write the lower one first", show);
+		return c->low <= c->high;
 	}
-	if (n->text[strspn(n->text, "0123456789-")] == '\0') {
-		rules_error(r, n, "uid: '%s' is no uid: give a number up to %u, two of them as 1000-60000, or a "
-		    "user's name", shown(n->text, show), UID_MAX);
-		return false;
-	}
-	user = getpwnam(n->text);
-	if (user == NULL) {
-		rules_error(r, n, "uid: no user '%s' on this host: give a name that it knows, or a number",
-		    shown(n->text, show));
-		return false;
-	}
+	if (c->text[strspn(c->text, "0123456789-")] == '\0')
+		return rules_error(r, n, "uid: '%s' is no uid: give a number up to %u, two of them as 1000-60000, or a "
+		    "user's name", show, UID_MAX);
+	user = getpwnam(c->text);
+	if (user == NULL)
+		return rules_error(r, n, "uid: no user '%s' on this host: give a name that it knows, or a number", show);
 	c->low = c->high = user->pw_uid;
 	return true;
 }
 
-/* One value of a key. */
-static struct condition *
-read_value(const struct conditions *cs, enum condition_kind kind, const char *key, const struct yaml_node *n)
-{
-	struct condition *c;
-	bool is_good;
+/* Reads one value of a condition into it; NULL: its value is a mapping of conditions. */
+static bool (*const readers[CONDITION_KINDS])(struct rules_reader *r, const struct yaml_node *n,
+    struct condition *c) = {
+	[CONDITION_EXE] = read_base_name,
+	[CONDITION_PATH] = read_path,
+	[CONDITION_COMM] = read_comm,
+	[CONDITION_TOOL] = read_text,
+	[CONDITION_ARGV] = read_text,
+	[CONDITION_ARGV_CONTAINS] = read_text,
+	[CONDITION_ARGV_MATCHES] = read_pattern,
+	[CONDITION_COMMAND_MATCHES] = read_pattern,
+	[CONDITION_FIRST_ARG] = read_text,
+	[CONDITION_SUBCOMMAND] = read_text,
+	[CONDITION_SCRIPT] = read_base_name,
+	[CONDITION_JAR] = read_base_name,
+	[CONDITION_CLASS] = read_text,
+	[CONDITION_CWD] = read_path,
+	[CONDITION_CWD_MATCHES] = read_pattern,
+	[CONDITION_CGROUP] = read_path,
+	[CONDITION_CGROUP_MATCHES] = read_pattern,
+	[CONDITION_UID] = read_uid,
+	[CONDITION_IMAGE] = read_text,
+};
 
-	switch (kind) {
-	case CONDITION_ANY:
-	case CONDITION_ALL:
-	case CONDITION_NOT:
-	case CONDITION_PARENT:
-		return read_map(cs, n);
-	default:
-		break;
-	}
-	c = new_condition(cs->r, kind);
-	if (c == NULL)
-		return NULL;
-	switch (kind) {
-	case CONDITION_ARGV_MATCHES:
-	case CONDITION_COMMAND_MATCHES:
-	case CONDITION_CWD_MATCHES:
-	case CONDITION_CGROUP_MATCHES:
-		c->pattern = rules_pattern(cs->r, n);
-		is_good = c->pattern != NULL;
-		break;
-	case CONDITION_UID:
-		c->text = rules_text(cs->r, n);
-		is_good = c->text != NULL && read_uid(cs->r, n, c);
-		break;
-	default:
-		c->text = rules_text(cs->r, n);
-		is_good = c->text != NULL && check_text(cs->r, kind, key, n);
-	}
-	return is_good ? c : NULL;
-}
-
-/* Each item of a list, as children of a condition. */
-static struct condition *
-read_list(const struct conditions *cs, enum condition_kind kind, enum condition_kind joined_by,
-    const struct yaml_node *list)
-{
-	struct condition *all = new_condition(cs->r, joined_by), *child;
-	const struct condition **end;
-	bool is_good = all != NULL;
-
-	if (all == NULL)
-		return NULL;
-	if (list->first == NULL) {
-		rules_error(cs->r, list, "%s: the list is empty: give a value, or remove it", list->name);
-		return NULL;
-	}
-	end = &all->first;
-	for (const struct yaml_node *n = list->first; n != NULL && cs->r->error == 0; n = n->next) {
-		child = read_value(cs, kind, list->name, n);
-		is_good = is_good && child != NULL;
-		if (child == NULL)
-			continue;
-		*end = child;
-		end = &child->next;
-	}
-	return is_good && cs->r->error == 0 ? all : NULL;
-}
-
-/* What stands behind a condition's key. */
-static struct condition *
-read_key(const struct conditions *cs, enum condition_kind kind, const struct yaml_node *n)
-{
-	struct condition *c, *child;
-
-	if (kind == CONDITION_ANY || kind == CONDITION_ALL) {
-		if (n->kind != YAML_NODE_LIST) {
-			rules_error(cs->r, n, "%s: this is %s: a list of mappings is wanted, such as "
-			    "[{exe: a}, {exe: b}]", n->name, yaml_node_kind_name(n));
-			return NULL;
-		}
-		return read_list(cs, kind, kind, n);
-	}
-	if (kind == CONDITION_NOT || kind == CONDITION_PARENT) {
-		child = read_map(cs, n);
-		c = child != NULL ? new_condition(cs->r, kind) : NULL;
-		if (c != NULL)
-			c->first = child;
-		return c;
-	}
-	return n->kind == YAML_NODE_LIST ? read_list(cs, kind, CONDITION_ANY, n) : read_value(cs, kind, n->name, n);
-}
-
+/* One item of a list; v->key->of: the kind. */
 static bool
-is_other(const struct conditions *cs, const char *name)
+read_item(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	for (const char *const *other = cs->others; other != NULL && *other != NULL; other++) {
-		if (strcmp(*other, name) == 0)
-			return true;
-	}
-	return false;
+	struct condition *c = into;
+
+	c->kind = (enum condition_kind)v->key->of;
+	return readers[c->kind] != NULL ? readers[c->kind](r, v->n, c) : read_map(r, v->context, v->n, c);
 }
 
-static void
-unknown_key(const struct conditions *cs, const struct yaml_node *n, bool is_misplaced)
+/* The condition of one key. A list of values is a condition of which any must hold. */
+static bool
+read_key(struct rules_reader *r, struct conditions *cs, enum condition_kind kind, const struct yaml_node *n,
+    struct condition *c)
 {
-	const struct yaml_node at = { .line = n->name_line, .column = n->name_column };
-	char show[SHOWN_SIZE], all[512] = "";
-	struct suggestion s = { 0 };
+	const struct rules_key items = { NULL, RULES_ITEMS, 0, 0, read_item, kind, RULES_LIST_OF(condition) };
+	bool is_list = n->kind == YAML_NODE_LIST;
 
-	for (const char *const *other = cs->others; other != NULL && *other != NULL; other++)
-		suggest_offer(&s, n->name, *other);
-	for (unsigned kind = 0; kind < CONDITION_KINDS; kind++) {
-		const char *name = condition_kind_name(kind);
-		size_t len = strlen(all);
-
-		if ((cs->kinds >> kind & 1) == 0)
-			continue;
-		suggest_offer(&s, n->name, name);
-		snprintf(all + len, sizeof(all) - len, "%s%s", len > 0 ? ", " : "", name);
+	c->kind = kind;
+	if (kind == CONDITION_ANY || kind == CONDITION_ALL) {
+		if (!is_list)
+			return rules_error(r, n, "%s: this is %s: a list of mappings is wanted, such as "
+			    "[{exe: a}, {exe: b}]", n->name, yaml_node_kind_name(n));
+	} else if (readers[kind] == NULL) {
+		if (!rules_want(r, n, YAML_NODE_MAP, a_mapping))
+			return false;
+	} else if (is_list) {
+		c->kind = CONDITION_ANY;
+	} else {
+		return readers[kind](r, n, c);
 	}
-	shown(n->name, show);
-	if (is_misplaced)
-		rules_error(cs->r, &at, "condition '%s' cannot stand here: there are %s", show, all);
-	else if (s.name != NULL)
-		rules_error(cs->r, &at, "no condition '%s': did you mean '%s'?", show, s.name);
-	else
-		rules_error(cs->r, &at, "no condition '%s': there are %s", show, all);
+	if (is_list && n->first == NULL)
+		return rules_error(r, n, "%s: the list is empty: give a value, or remove it", n->name);
+	return rules_read_items(r, &items, n, &c->first, cs);
 }
 
-/* CONDITION_KINDS: an error was added. */
+/* The kind of condition that a key is; CONDITION_KINDS: an error was added. */
 static enum condition_kind
-kind_of_key(const struct conditions *cs, const struct yaml_node *n)
+kind_of_key(struct rules_reader *r, const struct conditions *cs, const struct yaml_node *n)
 {
-	unsigned kind = 0;
+	const char *names[CONDITION_KINDS + 2] = { "name" }, *const *kinds = cs->has_name ? names + 1 : names, *near;
+	char show[SHOWN_SIZE], all[SUGGEST_LIST_SIZE];
+	enum condition_kind kind = 0;
+	size_t n_names = cs->has_name;
 
 	while (kind < CONDITION_KINDS && strcmp(condition_kind_name(kind), n->name) != 0)
 		kind++;
-	if (kind < CONDITION_KINDS && (cs->kinds >> kind & 1) != 0)
+	if (kind < CONDITION_KINDS && (kind != cs->without || cs->without == 0))
 		return kind;
-	unknown_key(cs, n, kind < CONDITION_KINDS);
+	for (unsigned i = 0; i < CONDITION_KINDS; i++) {
+		if (i != cs->without || i == 0)
+			names[n_names++] = condition_kind_name(i);
+	}
+	names[n_names] = NULL;
+	shown(n->name, show);
+	near = suggest_nearest(n->name, names);
+	if (kind < CONDITION_KINDS)
+		rules_name_error(r, n, "condition '%s' cannot stand here: there are %s", show,
+		    suggest_list(kinds, all));
+	else if (near != NULL)
+		rules_name_error(r, n, "no condition '%s': did you mean '%s'?", show, near);
+	else
+		rules_name_error(r, n, "no condition '%s': there are %s", show, suggest_list(kinds, all));
 	return CONDITION_KINDS;
 }
 
-static struct condition *
-read_map(const struct conditions *cs, const struct yaml_node *map)
+static bool
+read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *map, struct condition *all)
 {
-	struct conditions below = *cs;
-	struct condition *all, *child;
-	const struct condition **end;
+	struct conditions below = { cs->without, false };
+	const struct condition **end = &all->first;
 	bool is_good = true;
 
-	below.others = NULL;	/* only where a rule has them */
-	if (map->kind != YAML_NODE_MAP) {
-		rules_error(cs->r, map, "this is %s: a mapping of conditions is wanted, such as {exe: bwa}",
-		    yaml_node_kind_name(map));
-		return NULL;
-	}
-	all = new_condition(cs->r, CONDITION_ALL);
-	if (all == NULL)
-		return NULL;
-	end = &all->first;
-	for (const struct yaml_node *n = map->first; n != NULL && cs->r->error == 0; n = n->next) {
+	if (!rules_want(r, map, YAML_NODE_MAP, a_mapping))
+		return false;
+	all->kind = CONDITION_ALL;
+	for (const struct yaml_node *n = map->first; n != NULL && r->error == 0; n = n->next) {
+		struct condition *child;
 		enum condition_kind kind;
 
-		if (is_other(cs, n->name))
+		if (cs->has_name && strcmp(n->name, "name") == 0)
 			continue;
-		kind = kind_of_key(cs, n);
-		child = kind < CONDITION_KINDS ? read_key(&below, kind, n) : NULL;
-		is_good = is_good && child != NULL;
+		kind = kind_of_key(r, cs, n);
+		child = kind < CONDITION_KINDS ? rules_alloc(r, sizeof(*child)) : NULL;
+		is_good = child != NULL && read_key(r, &below, kind, n, child) && is_good;
 		if (child == NULL)
 			continue;
 		*end = child;
 		end = &child->next;
 	}
-	if (!is_good || cs->r->error < 0)
-		return NULL;
-	if (all->first == NULL) {
-		rules_error(cs->r, map, "there is no condition here: it would hold for every program; give one, "
+	if (!is_good)
+		return false;
+	if (all->first == NULL)
+		return rules_error(r, map, "there is no condition here: it would hold for every program; give one, "
 		    "such as exe: bwa");
-		return NULL;
-	}
 	/* A single one needs no list around it. */
-	return all->first->next == NULL ? (struct condition *)all->first : all;
+	if (all->first->next == NULL)
+		*all = *all->first;
+	return true;
 }
 
 const struct condition *
-rules_condition_beside(struct rules_reader *r, const struct yaml_node *item, uint64_t kinds,
-    const char *const *others)
+rules_condition(struct rules_reader *r, const struct yaml_node *n, enum condition_kind without, bool has_name)
 {
-	const struct conditions cs = { r, kinds, others };
+	struct conditions cs = { without, has_name };
+	struct condition *c = rules_alloc(r, sizeof(*c));
 
-	return item != NULL && r->error == 0 ? read_map(&cs, item) : NULL;
+	return c != NULL && read_map(r, &cs, n, c) && r->error == 0 ? c : NULL;
 }
 
-const struct condition *
-rules_condition(struct rules_reader *r, const struct yaml_node *n, uint64_t kinds)
+uint64_t
+rules_name_bits(const struct condition *c, uint64_t kinds)
 {
-	return rules_condition_beside(r, n, kinds, NULL);
+	uint64_t all = 0;
+
+	if (kinds >> c->kind & 1)
+		return rule_name_bit(c->text);
+	if (c->kind != CONDITION_ANY && c->kind != CONDITION_ALL)
+		return 0;
+	for (const struct condition *child = c->first; child != NULL; child = child->next) {
+		uint64_t bits = rules_name_bits(child, kinds);
+
+		if (c->kind == CONDITION_ANY && bits == 0)
+			return 0;
+		if (c->kind == CONDITION_ANY)
+			all |= bits;
+		else if (bits != 0 && (all == 0 || __builtin_popcountll(bits) < __builtin_popcountll(all)))
+			all = bits;
+	}
+	return all;
 }

@@ -5,20 +5,15 @@
  * A template may only name what its rule gathers, so that a slip of the pen is an error and no name
  * that stays empty.
  */
-#include <errno.h>
 #include <string.h>
 
-#include "config/errors.h"
-#include "config/suggest.h"
-#include "model/engine_rules.h"
 #include "rules/reader.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-enum rule_kind {
-	RULE_DRIVER,
-	RULE_TASK,
-	RULE_OVERHEAD,
+/* The kinds of rules of an engine, as bits of the tables' `in`. */
+enum {
+	DRIVER = 1 << 0,
+	TASK = 1 << 1,
+	OVERHEAD = 1 << 2,
 };
 
 /* What every program has by itself. */
@@ -26,18 +21,15 @@ static const char *const own_names[] = {
 	"cwd", "exe", "comm", "tool", "subcommand", "script", "jar", "class",
 };
 
-static const struct {
-	const char *name;
-	enum engine_text text;
-} texts[] = {
-	{ "cwd", ENGINE_TEXT_CWD }, { "argv", ENGINE_TEXT_ARGV }, { "command", ENGINE_TEXT_COMMAND },
-	{ "exe", ENGINE_TEXT_EXE }, { "parent_command", ENGINE_TEXT_PARENT_COMMAND },
-	{ "parent_cwd", ENGINE_TEXT_PARENT_CWD },
-};
-
-struct engine_builder {
-	struct engine_rules rules;
-	struct engine *last;
+/* What patterns search, by enum engine_text; the last only names a key beside them. */
+static const char *const texts[] = {
+	[ENGINE_TEXT_CWD] = "cwd",
+	[ENGINE_TEXT_ARGV] = "argv",
+	[ENGINE_TEXT_COMMAND] = "command",
+	[ENGINE_TEXT_EXE] = "exe",
+	[ENGINE_TEXT_PARENT_COMMAND] = "parent_command",
+	[ENGINE_TEXT_PARENT_CWD] = "parent_cwd",
+	[ENGINE_TEXT_PIECE] = "optional",
 };
 
 /* The names of one rule's pieces as they are declared, behind those that every program has. */
@@ -46,485 +38,263 @@ struct names {
 	size_t n;
 };
 
-static void *
-alloc(struct rules_reader *r, size_t size)
+/* Index of name from the index `from` on; names->n: it is none of them. */
+static size_t
+names_find(const struct names *names, const char *name, size_t from)
 {
-	void *p = ruleset_alloc(r->set, size);
+	size_t i = from;
 
-	if (p == NULL)
-		r->error = -ENOMEM;
-	return p;
+	while (i < names->n && strcmp(names->list[i], name) != 0)
+		i++;
+	return i;
 }
 
-static void
-names_init(struct names *names)
-{
-	*names = (struct names){ .n = COUNT(own_names) };
-	memcpy(names->list, own_names, sizeof(own_names));
-}
-
+/* name: a string of the set, or of a pattern of the set. Groups of several patterns may share one. */
 static bool
-is_named(const struct names *names, const char *name, size_t from)
-{
-	for (size_t i = from; i < names->n; i++) {
-		if (strcmp(names->list[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool
-is_text_name(const char *name)
-{
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		if (strcmp(texts[i].name, name) == 0)
-			return true;
-	}
-	return strcmp(name, "optional") == 0;
-}
-
-/* name: the set's, or a pattern's of it. Groups of several patterns may share one. */
-static void
 names_add(struct rules_reader *r, const struct yaml_node *at, struct names *names, const char *name)
 {
 	char show[SHOWN_SIZE];
 
-	if (name == NULL || is_named(names, name, COUNT(own_names)))
-		return;
-	if (is_text_name(name)) {
-		rules_error(r, at, "'%s' names what patterns look at: use another name", shown(name, show));
-		return;
-	}
-	if (names->n == COUNT(own_names) + ENGINE_PIECES_MAX) {
-		rules_error(r, at, "more than %d names in one rule: make it two", ENGINE_PIECES_MAX);
-		return;
-	}
-	names->list[names->n++] = name;
-}
-
-static bool
-want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *what)
-{
-	if (n->kind == kind)
+	if (names_find(names, name, COUNT(own_names)) < names->n)
 		return true;
-	rules_error(r, n, "this is %s: %s", yaml_node_kind_name(n), what);
-	return false;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		if (strcmp(texts[i], name) == 0)
+			return rules_error(r, at, "'%s' names what patterns look at: use another name", shown(name, show));
+	}
+	if (names->n == COUNT(own_names) + ENGINE_PIECES_MAX)
+		return rules_error(r, at, "more than %d names in one rule: make it two", ENGINE_PIECES_MAX);
+	names->list[names->n++] = name;
+	return true;
 }
 
 /* NAME: WORD, or NAME: [WORD, WORD]. */
 static bool
-read_words(struct rules_reader *r, const struct yaml_node *n, struct names *names, const char **ret_name,
-    const char *const **ret_words)
+read_words(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	size_t n_words;
+	struct engine_words *w = into;
 
-	*ret_name = ruleset_string(r->set, n->name, strlen(n->name));
-	if (*ret_name == NULL)
-		r->error = -ENOMEM;
-	*ret_words = rules_texts(r, n, &n_words);
-	names_add(r, n, names, *ret_name);
-	return *ret_name != NULL && *ret_words != NULL;
+	w->name = rules_string(r, v->n->name);
+	w->words = rules_texts(r, v->n, NULL);
+	return w->name != NULL && names_add(r, v->n, v->context, w->name) && w->words != NULL;
 }
 
-static const struct engine_option *
-read_options(struct rules_reader *r, const struct yaml_node *map, struct names *names)
-{
-	const struct engine_option *first = NULL, **end = &first;
+/* A pattern of a `find`, and where its groups' names go. */
+struct look {
+	enum engine_text text;
+	const char *piece;		/* ENGINE_TEXT_PIECE */
+	struct names *names;
+};
 
-	if (map == NULL || !want(r, map, YAML_NODE_MAP, "a mapping is wanted, such as {root: [-w, -work-dir]}"))
-		return NULL;
-	for (const struct yaml_node *n = map->first; n != NULL && r->error == 0; n = n->next) {
-		struct engine_option *o = alloc(r, sizeof(*o));
-
-		if (o == NULL || !read_words(r, n, names, &o->name, &o->words))
-			continue;
-		*end = o;
-		end = &o->next;
-	}
-	return first;
-}
-
-static const struct engine_after *
-read_after(struct rules_reader *r, const struct yaml_node *map, struct names *names)
-{
-	const struct engine_after *first = NULL, **end = &first;
-
-	if (map == NULL || !want(r, map, YAML_NODE_MAP, "a mapping is wanted, such as {pipeline: run}"))
-		return NULL;
-	for (const struct yaml_node *n = map->first; n != NULL && r->error == 0; n = n->next) {
-		struct engine_after *a = alloc(r, sizeof(*a));
-
-		if (a == NULL || !read_words(r, n, names, &a->name, &a->words))
-			continue;
-		*end = a;
-		end = &a->next;
-	}
-	return first;
-}
-
-/* The text that a pattern looks at, by its key. False with an error. */
+/* The text that a pattern looks at, by its key: one of `texts`, or an earlier piece. */
 static bool
-read_text(struct rules_reader *r, const struct yaml_node *n, const struct names *names, struct engine_look *l)
+read_text(struct rules_reader *r, const struct yaml_node *n, const struct names *pieces, struct look *ret)
 {
-	struct suggestion best = { 0 };
+	const char *all[COUNT(texts) + ENGINE_PIECES_MAX + 1] = { NULL }, *near;
+	size_t n_pieces = pieces->n - COUNT(own_names), i = 0;
 	char show[SHOWN_SIZE];
 
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		if (strcmp(texts[i].name, n->name) == 0) {
-			l->text = texts[i].text;
-			return true;
-		}
-		suggest_offer(&best, n->name, texts[i].name);
-	}
-	for (size_t i = COUNT(own_names); i < names->n; i++) {
-		if (strcmp(names->list[i], n->name) == 0) {
-			l->text = ENGINE_TEXT_PIECE;
-			l->piece = names->list[i];
-			return true;
-		}
-		suggest_offer(&best, n->name, names->list[i]);
-	}
-	suggest_offer(&best, n->name, "optional");
-	if (best.name != NULL)
-		rules_error(r, n, "'%s' is nothing to look at: did you mean '%s'?", shown(n->name, show), best.name);
-	else
-		rules_error(r, n, "'%s' is nothing to look at: cwd, argv, command, exe, parent_command, parent_cwd, "
-		    "or what options, after and earlier patterns of this rule name", shown(n->name, show));
-	return false;
+	memcpy(all, texts, ENGINE_TEXT_PIECE * sizeof(texts[0]));
+	memcpy(all + ENGINE_TEXT_PIECE, pieces->list + COUNT(own_names), n_pieces * sizeof(all[0]));
+	while (all[i] != NULL && strcmp(all[i], n->name) != 0)
+		i++;
+	ret->text = i < ENGINE_TEXT_PIECE ? (enum engine_text)i : ENGINE_TEXT_PIECE;
+	ret->piece = i < ENGINE_TEXT_PIECE ? NULL : all[i];
+	if (all[i] != NULL)
+		return true;
+	all[i] = texts[ENGINE_TEXT_PIECE];
+	near = suggest_nearest(n->name, all);
+	if (near != NULL)
+		return rules_error(r, n, "'%s' is nothing to look at: did you mean '%s'?", shown(n->name, show), near);
+	return rules_error(r, n, "'%s' is nothing to look at: cwd, argv, command, exe, parent_command, parent_cwd, "
+	    "or what options, after and earlier patterns of this rule name", shown(n->name, show));
 }
 
 /* One pattern; its groups become names. */
-static struct engine_look *
-read_pattern(struct rules_reader *r, const struct yaml_node *n, const struct engine_look *like, struct names *names)
+static bool
+read_look(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	struct engine_look *l = alloc(r, sizeof(*l));
+	const struct look *look = v->context;
+	struct engine_look *l = into;
 	const char *group;
+	bool is_good = true;
 
-	if (l == NULL)
-		return NULL;
-	*l = *like;
-	l->pattern = rules_pattern(r, n);
-	if (l->pattern == NULL)
-		return NULL;
-	for (size_t i = 0; (group = pattern_group(l->pattern, i)) != NULL; i++) {
-		if (i == ENGINE_PIECES_MAX) {
-			rules_error(r, n, "more than %d named groups in one pattern: make it two", ENGINE_PIECES_MAX);
-			return NULL;
-		}
-		names_add(r, n, names, group);
+	l->text = look->text;
+	l->piece = look->piece;
+	l->pattern = rules_pattern(r, v->n);
+	for (size_t i = 0; l->pattern != NULL && (group = pattern_group(l->pattern, i)) != NULL; i++) {
+		if (i == ENGINE_PIECES_MAX)
+			return rules_error(r, v->n, "more than %d named groups in one pattern: make it two", ENGINE_PIECES_MAX);
+		is_good = names_add(r, v->n, look->names, group) && is_good;
 	}
-	return l;
+	return is_good && l->pattern != NULL;
 }
+
+static const struct rules_key looks = { NULL, RULES_ITEMS, RULES_LIST_OF(engine_look), .read = read_look };
 
 /* {cwd: PATTERN, argv: [PATTERN, PATTERN], optional: true} */
-static struct engine_find *
-read_find(struct rules_reader *r, const struct yaml_node *item, struct names *names)
+static bool
+read_find(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	struct engine_find *f = alloc(r, sizeof(*f));
-	const struct engine_look **end;
-	struct names earlier = *names;
-	bool has_look = false;
+	const struct names earlier = *(const struct names *)v->context;
+	struct engine_find *f = into;
+	bool has_look = false, is_good = true;
 
-	if (f == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {cwd: 'PATTERN'}"))
-		return NULL;
-	end = &f->look;
-	for (const struct yaml_node *n = item->first; n != NULL && r->error == 0; n = n->next) {
-		struct engine_look like = { 0 };
-		const struct yaml_node *one = n->kind == YAML_NODE_LIST ? n->first : n;
+	if (!rules_want(r, v->n, YAML_NODE_MAP, "a mapping is wanted, such as {cwd: 'PATTERN'}"))
+		return false;
+	for (const struct yaml_node *n = v->n->first; n != NULL && r->error == 0; n = n->next) {
+		struct look look = { .names = v->context };
 
 		if (strcmp(n->name, "optional") == 0) {
-			rules_bool(r, n, &f->is_optional);
+			is_good = rules_bool(r, n, &f->is_optional) && is_good;
 			continue;
 		}
-		has_look = has_look || one != NULL;
-		if (!read_text(r, n, &earlier, &like))
-			continue;
-		for (; one != NULL && r->error == 0; one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
-			struct engine_look *l = read_pattern(r, one, &like, names);
-
-			if (l == NULL)
-				continue;
-			*end = l;
-			end = &l->next;
-		}
+		has_look = has_look || n->kind != YAML_NODE_LIST || n->first != NULL;
+		is_good = read_text(r, n, &earlier, &look) &&
+		    rules_read_items(r, &looks, n, &f->look, &look) && is_good;
 	}
 	if (!has_look)
-		rules_error(r, item, "there is no pattern here: add one, such as cwd: 'PATTERN'");
-	return f;
+		return rules_error(r, v->n, "there is no pattern here: add one, such as cwd: 'PATTERN'");
+	return is_good;
 }
 
-static const struct engine_find *
-read_finds(struct rules_reader *r, const struct yaml_node *list, struct names *names)
+static bool
+read_template(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	const struct engine_find *first = NULL, **end = &first;
+	struct engine_templates *t = into;
 
-	if (list == NULL || !want(r, list, YAML_NODE_LIST, "a list is wanted, lines such as - cwd: 'PATTERN'"))
-		return NULL;
-	for (const struct yaml_node *n = list->first; n != NULL && r->error == 0; n = n->next) {
-		struct engine_find *f = read_find(r, n, names);
-
-		if (f == NULL)
-			continue;
-		*end = f;
-		end = &f->next;
-	}
-	return first;
+	t->template = rules_template(r, v->n, ((const struct names *)v->context)->list);
+	return t->template != NULL;
 }
 
-/* One template or a list of them, the first of which that can be filled counts. */
-static const struct engine_templates *
-read_templates(struct rules_reader *r, const struct yaml_node *n, const struct names *names)
-{
-	const struct engine_templates *first = NULL, **end = &first;
-	const struct yaml_node *one = n->kind == YAML_NODE_LIST ? n->first : n;
+#define R(member) offsetof(struct engine_rule, member)
+/* A field of the verdict: one template, or a list of which the first that can be filled counts. */
+#define FIELD(name, field, in)                                                                     \
+	{ name, RULES_ITEMS, R(fields[field]), in, read_template, RULES_LIST_OF(engine_templates),          \
+	    .wanted = "the list is empty: write a text such as \"{cwd}/work\"" }
 
-	if (n->kind == YAML_NODE_LIST && one == NULL)
-		rules_error(r, n, "the list is empty: write a text such as \"{cwd}/work\"");
-	for (; one != NULL && r->error == 0; one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
-		struct engine_templates *t = alloc(r, sizeof(*t));
-
-		if (t == NULL)
-			break;
-		t->template = rules_template(r, one, names->list);
-		if (t->template == NULL)
-			continue;
-		*end = t;
-		end = &t->next;
-	}
-	return first;
-}
-
-static void
-read_fields(struct rules_reader *r, const struct yaml_node *item, struct engine_rule *rule, const struct names *names)
-{
-	for (enum engine_field f = 0; f < ENGINE_FIELDS; f++) {
-		const struct yaml_node *n = rules_child(item, engine_field_name(f));
-
-		if (n != NULL)
-			rule->fields[f] = read_templates(r, n, names);
-	}
-}
-
-/* The names of which a program has to have one for the condition to hold; 0: it may have any. */
-static uint64_t
-wanted_names(const struct condition *c)
-{
-	uint64_t all = 0, bits;
-
-	switch (c->kind) {
-	case CONDITION_EXE:
-	case CONDITION_SCRIPT:
-	case CONDITION_CLASS:
-		return engine_name_bit(c->text);
-	case CONDITION_ANY:
-		for (const struct condition *child = c->first; child != NULL; child = child->next) {
-			bits = wanted_names(child);
-			if (bits == 0)
-				return 0;
-			all |= bits;
-		}
-		return all;
-	case CONDITION_ALL:
-		for (const struct condition *child = c->first; child != NULL; child = child->next) {
-			bits = wanted_names(child);
-			if (bits != 0 && (all == 0 || __builtin_popcountll(bits) < __builtin_popcountll(all)))
-				all = bits;
-		}
-		return all;
-	default:
-		return 0;
-	}
-}
+static const struct rules_key rule_keys[] = {
+	{ "name", RULES_ELSEWHERE },
+	{ "when", RULES_CONDITION, R(when) },
+	{ "options", RULES_MAP, R(options), DRIVER | TASK, read_words, RULES_LIST_OF(engine_words),
+	    .wanted = "a mapping is wanted, such as {root: [-w, -work-dir]}" },
+	{ "values", RULES_TEXTS, R(values), DRIVER | TASK },
+	{ "after", RULES_MAP, R(after), DRIVER | TASK, read_words, RULES_LIST_OF(engine_words),
+	    .wanted = "a mapping is wanted, such as {pipeline: run}" },
+	{ "find", RULES_LIST, R(finds), DRIVER | TASK, read_find, RULES_LIST_OF(engine_find),
+	    .wanted = "a list is wanted, lines such as - cwd: 'PATTERN'" },
+	{ "source", RULES_TEXT, R(source) },
+	{ "confidence", RULES_SHARE, R(confidence) },
+	{ "tasks", RULES_BOOL, R(has_tasks), DRIVER },
+	{ "joins", RULES_BOOL, R(joins), TASK },
+	{ "names", RULES_BOOL, R(names), TASK },
+	{ "counts_attempts", RULES_BOOL, R(counts_attempts), TASK },
+	FIELD("pipeline", ENGINE_FIELD_PIPELINE, DRIVER | TASK),
+	FIELD("run_name", ENGINE_FIELD_RUN_NAME, DRIVER | TASK),
+	FIELD("run_key", ENGINE_FIELD_RUN_KEY, DRIVER | TASK),
+	FIELD("root", ENGINE_FIELD_ROOT, DRIVER),
+	FIELD("task_id", ENGINE_FIELD_TASK_ID, TASK),
+	FIELD("task", ENGINE_FIELD_TASK, TASK),
+	FIELD("sample", ENGINE_FIELD_SAMPLE, DRIVER | TASK),
+	FIELD("attempt", ENGINE_FIELD_ATTEMPT, TASK),
+	FIELD("root", ENGINE_FIELD_ROOT, TASK),
+	FIELD("work_dir", ENGINE_FIELD_WORK_DIR, TASK),
+	FIELD("header", ENGINE_FIELD_HEADER, TASK),
+	{ 0 },
+};
 
 /* Does anything have to hold? */
 static bool
 is_bound(const struct engine_rule *rule)
 {
-	if (rule->when != NULL)
-		return true;
-	for (const struct engine_find *f = rule->finds; f != NULL; f = f->next) {
-		if (!f->is_optional)
-			return true;
-	}
-	return false;
+	const struct engine_find *f = rule->finds;
+
+	while (f != NULL && f->is_optional)
+		f = f->next;
+	return rule->when != NULL || f != NULL;
 }
 
-static const char *const *
-keys_of(enum rule_kind kind)
+/* v->key->of: the kind of rule. */
+static bool
+read_rule(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	static const char *const driver[] = {
-		"name", "when", "options", "values", "after", "find", "source", "confidence", "tasks", "pipeline",
-		"run_name", "run_key", "root", "sample", NULL,
-	};
-	static const char *const task[] = {
-		"name", "when", "options", "values", "after", "find", "source", "confidence", "joins", "names",
-		"counts_attempts", "pipeline", "run_name", "run_key", "task_id", "task", "sample", "attempt", "root",
-		"work_dir", "header", NULL,
-	};
-	static const char *const overhead[] = { "name", "when", "source", "confidence", NULL };
+	struct engine_rule *rule = into;
+	struct names names = { .n = COUNT(own_names) };
+	bool is_good;
 
-	return kind == RULE_DRIVER ? driver : kind == RULE_TASK ? task : overhead;
-}
-
-static struct engine_rule *
-read_rule(struct rules_reader *r, const struct yaml_node *item, enum rule_kind kind)
-{
-	struct engine_rule *rule = alloc(r, sizeof(*rule));
-	const struct yaml_node *n;
-	struct names names;
-	size_t errors = r->errors->n + r->errors->not_shown, n_values;
-
-	if (rule == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
-	    !rules_check_keys(r, item, keys_of(kind)))
-		return NULL;
-	names_init(&names);
-	rule->location = rules_location(r, item);
-	n = rules_child(item, "when");
-	if (n != NULL)
-		rule->when = rules_condition(r, n, RULES_ANY_CONDITION);
-	if (rule->when != NULL)
-		rule->names_bits = wanted_names(rule->when);
-	rule->options = read_options(r, rules_child(item, "options"), &names);
-	rule->values = rules_texts(r, rules_child(item, "values"), &n_values);
-	rule->after = read_after(r, rules_child(item, "after"), &names);
-	rule->finds = read_finds(r, rules_child(item, "find"), &names);
-	read_fields(r, item, rule, &names);
-
+	if (!rules_want(r, v->n, YAML_NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
+	    !rules_check_keys(r, v->n, rule_keys, v->key->of))
+		return false;
+	memcpy(names.list, own_names, sizeof(own_names));
+	rule->location = rules_location(r, v->n);
+	rule->source = rule->location.name;
 	rule->confidence = 0.9;
-	if ((n = rules_child(item, "confidence")) != NULL)
-		rules_number(r, n, 0, 1, &rule->confidence);
-	n = rules_child(item, "source");
-	rule->source = n != NULL ? rules_text(r, n) : rule->location.name;
-	if ((n = rules_child(item, "tasks")) != NULL)
-		rules_bool(r, n, &rule->has_tasks);
-	if ((n = rules_child(item, "joins")) != NULL)
-		rules_bool(r, n, &rule->joins);
-	if ((n = rules_child(item, "names")) != NULL)
-		rules_bool(r, n, &rule->names);
-	if ((n = rules_child(item, "counts_attempts")) != NULL)
-		rules_bool(r, n, &rule->counts_attempts);
-
+	is_good = rules_read_keys(r, v->n, rule_keys, v->key->of, rule, &names);
+	if (rule->when != NULL)
+		rule->names_bits = rules_name_bits(rule->when, UINT64_C(1) << CONDITION_EXE |
+		    UINT64_C(1) << CONDITION_SCRIPT | UINT64_C(1) << CONDITION_CLASS);
 	if (rule->joins && rule->names)
-		rules_error(r, item, "a task cannot both join and name one that runs elsewhere: keep joins or names");
-	if (r->errors->n + r->errors->not_shown == errors && !is_bound(rule))
-		rules_error(r, item, "this rule would hold for every program: add when:, or a pattern that is not optional");
-	return rule;
-}
-
-static const struct engine_rule *
-read_rules(struct rules_reader *r, const struct yaml_node *list, enum rule_kind kind)
-{
-	const struct engine_rule *first = NULL, **end = &first;
-
-	if (list == NULL || !want(r, list, YAML_NODE_LIST, "a list of rules is wanted, each beginning with a hyphen"))
-		return NULL;
-	for (const struct yaml_node *n = list->first; n != NULL && r->error == 0; n = n->next) {
-		struct engine_rule *rule = read_rule(r, n, kind);
-
-		if (rule == NULL)
-			continue;
-		*end = rule;
-		end = &rule->next;
-	}
-	return first;
+		return rules_error(r, v->n,
+		    "a task cannot both join and name one that runs elsewhere: keep joins or names");
+	if (is_good && !is_bound(rule))
+		return rules_error(r, v->n,
+		    "this rule would hold for every program: add when:, or a pattern that is not optional");
+	return is_good;
 }
 
 static bool
-has_group(const struct pattern *pattern, const char *name)
+read_strength(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	const char *group;
-
-	for (size_t i = 0; i < ENGINE_PIECES_MAX && (group = pattern_group(pattern, i)) != NULL; i++) {
-		if (strcmp(group, name) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* One pattern or a list of them. */
-static const struct engine_header *
-read_headers(struct rules_reader *r, const struct yaml_node *n)
-{
-	const struct engine_header *first = NULL, **end = &first;
-	const struct yaml_node *one;
-
-	if (n == NULL)
-		return NULL;
-	for (one = n->kind == YAML_NODE_LIST ? n->first : n; one != NULL && r->error == 0;
-	    one = n->kind == YAML_NODE_LIST ? one->next : NULL) {
-		struct engine_header *h = alloc(r, sizeof(*h));
-
-		if (h == NULL)
-			break;
-		h->pattern = rules_pattern(r, one);
-		if (h->pattern == NULL)
-			continue;
-		if (!has_group(h->pattern, "task"))
-			rules_error(r, one, "the pattern names no task: put (?<task>...) around its name");
-		*end = h;
-		end = &h->next;
-	}
-	return first;
-}
-
-static void
-read_engine(struct rules_reader *r, const struct yaml_node *item)
-{
-	static const char *const keys[] = { "engine", "strength", "drivers", "tasks", "overhead", "header", "titles",
-		NULL };
-	struct engine *e = alloc(r, sizeof(*e));
-	const struct yaml_node *n;
-	const char *strength;
+	const char *strength = rules_text(r, v->n);
+	bool *is_weak = into;
 	char show[SHOWN_SIZE];
 
-	if (e == NULL || !want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {engine: make, drivers: [...]}") ||
-	    !rules_check_keys(r, item, keys))
-		return;
-	n = rules_child(item, "engine");
-	if (n == NULL) {
-		rules_error(r, item, "the engine has no name: add engine: NAME");
-		return;
-	}
-	e->name = rules_text(r, n);
-	n = rules_child(item, "strength");
-	strength = n != NULL ? rules_text(r, n) : NULL;
-	if (strength != NULL && strcmp(strength, "weak") == 0)
-		e->is_weak = true;
-	else if (strength != NULL && strcmp(strength, "engine") != 0)
-		rules_error(r, n, "'%s' is no strength: engine, or weak for what is a run only where nothing else is",
+	*is_weak = strength != NULL && strcmp(strength, "weak") == 0;
+	if (strength != NULL && !*is_weak && strcmp(strength, "engine") != 0)
+		return rules_error(r, v->n, "'%s' is no strength: engine, or weak for what is a run only where nothing else is",
 		    shown(strength, show));
-	e->drivers = read_rules(r, rules_child(item, "drivers"), RULE_DRIVER);
-	e->tasks = read_rules(r, rules_child(item, "tasks"), RULE_TASK);
-	e->overhead = read_rules(r, rules_child(item, "overhead"), RULE_OVERHEAD);
-	e->headers = read_headers(r, rules_child(item, "header"));
-	n = rules_child(item, "titles");
-	if (n != NULL)
-		e->titles = rules_condition(r, n, RULES_ANY_CONDITION);
-	if (r->engines->last != NULL)
-		r->engines->last->next = e;
-	else
-		r->engines->rules.first = e;
-	r->engines->last = e;
+	return strength != NULL;
 }
 
-void
-rules_read_engines(struct rules_reader *r, const struct yaml_node *section)
+static bool
+read_header(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	if (r->engines == NULL)
-		r->engines = alloc(r, sizeof(*r->engines));
-	if (r->engines == NULL || section->kind == YAML_NODE_NULL ||
-	    !want(r, section, YAML_NODE_LIST, "a list of engines is wanted, each beginning with - engine: NAME"))
+	struct engine_header *h = into;
+
+	h->pattern = rules_pattern(r, v->n);
+	if (h->pattern != NULL && !pattern_has_group(h->pattern, "task"))
+		return rules_error(r, v->n, "the pattern names no task: put (?<task>...) around its name");
+	return h->pattern != NULL;
+}
+
+#define E(member) offsetof(struct engine, member)
+#define RULES(name, member, kind)                                                                  \
+	{ name, RULES_LIST, E(member), 0, read_rule, kind, RULES_LIST_OF(engine_rule),                      \
+	    .wanted = "a list of rules is wanted, each beginning with a hyphen" }
+
+static const struct rules_key engine_keys[] = {
+	{ "engine", RULES_TEXT, E(name) },
+	{ "strength", RULES_OWN, E(is_weak), 0, read_strength },
+	RULES("drivers", drivers, DRIVER),
+	RULES("tasks", tasks, TASK),
+	RULES("overhead", overhead, OVERHEAD),
+	{ "header", RULES_ITEMS, E(headers), 0, read_header, RULES_LIST_OF(engine_header) },
+	{ "titles", RULES_CONDITION, E(titles) },
+	{ 0 },
+};
+
+void
+rules_read_engine(struct rules_reader *r, const struct yaml_node *item, enum rule_section section)
+{
+	struct engine *e = rules_alloc(r, sizeof(*e));
+
+	(void)section;
+	if (e == NULL || !rules_want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {engine: make, drivers: [...]}") ||
+	    !rules_check_keys(r, item, engine_keys, 0))
 		return;
-	for (const struct yaml_node *n = section->first; n != NULL && r->error == 0; n = n->next)
-		read_engine(r, n);
-}
-
-void
-rules_finish_engines(struct rules_reader *r)
-{
-	if (r->engines == NULL)
-		r->engines = alloc(r, sizeof(*r->engines));
-	if (r->engines != NULL)
-		r->set->engines = &r->engines->rules;
-	r->engines = NULL;
+	if (rules_child(item, "engine") == NULL)
+		rules_error(r, item, "the engine has no name: add engine: NAME");
+	else
+		rules_read_keys(r, item, engine_keys, 0, e, NULL);
+	*r->next_engine = e;
+	r->next_engine = &e->next;
 }

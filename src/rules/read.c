@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * read: single values of rules: read, checked, and told about where they are wrong.
+ * read: mappings of rules by their tables, and single values: read, checked, and errors for what is wrong.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,118 +9,86 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/errors.h"
-#include "config/suggest.h"
 #include "rules/reader.h"
 
-enum { LIST_SIZE = 640 };	/* of what an error lists */
+enum { KEYS_MAX = 32 };		/* in one mapping */
 
-void
-rules_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
+void *
+rules_alloc(struct rules_reader *r, size_t size)
 {
-	char what[1024];
-	va_list args;
+	void *p = ruleset_alloc(r->set, size);
 
-	va_start(args, format);
+	if (p == NULL)
+		r->error = -ENOMEM;
+	return p;
+}
+
+const char *
+rules_string(struct rules_reader *r, const char *text)
+{
+	const char *copy = ruleset_string(r->set, text, strlen(text));
+
+	if (copy == NULL)
+		r->error = -ENOMEM;
+	return copy;
+}
+
+static void __attribute__((format(printf, 5, 0)))
+add_error(struct rules_reader *r, unsigned line, unsigned column, const char *name, const char *format, va_list args)
+{
+	char what[1024], show[SHOWN_SIZE];
+
 	vsnprintf(what, sizeof(what), format, args);
-	va_end(args);
-	config_error_add(r->errors, r->path, n != NULL ? n->line : 0, n != NULL ? n->column : 0, "%s", what);
-}
-
-/* At a node's name, where it has one: "exe" of `exe: sshd`. */
-static const struct yaml_node *
-at_name(const struct yaml_node *n, struct yaml_node *buf)
-{
-	if (n->name == NULL)
-		return n;
-	*buf = (struct yaml_node){ .line = n->name_line, .column = n->name_column };
-	return buf;
-}
-
-/* How an error begins: "exe: ", or "" in a list. */
-static const char *
-prefix(const struct yaml_node *n, char *buf, size_t size)
-{
-	char show[SHOWN_SIZE];
-
-	buf[0] = '\0';
-	if (n->name != NULL)
-		snprintf(buf, size, "%s: ", shown(n->name, show));
-	return buf;
-}
-
-/* Names as a sentence has them: "a, b, c"; those that do not fit are left out. */
-static char *
-list_names(const char *const *names, char *buf, size_t size)
-{
-	size_t len = 0;
-
-	buf[0] = '\0';
-	for (; *names != NULL && len + strlen(*names) + 3 < size; names++)
-		len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? ", " : "", *names);
-	return buf;
-}
-
-static const char *
-nearest(const char *wrong, const char *const *names)
-{
-	struct suggestion s = { 0 };
-
-	for (; *names != NULL; names++)
-		suggest_offer(&s, wrong, *names);
-	return s.name;
-}
-
-static bool
-is_one_of(const char *name, const char *const *names)
-{
-	while (*names != NULL && strcmp(*names, name) != 0)
-		names++;
-	return *names != NULL;
-}
-
-static void
-wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
-{
-	char of[SHOWN_SIZE + 8];
-
-	if (n->kind == YAML_NODE_NULL)
-		rules_error(r, n, "%snothing stands here: %s is wanted, or remove it", prefix(n, of, sizeof(of)),
-		    wanted);
-	else
-		rules_error(r, n, "%sthis is %s: %s is wanted", prefix(n, of, sizeof(of)), yaml_node_kind_name(n),
-		    wanted);
+	config_error_add(r->errors, r->path, line, column, "%s%s%s", name != NULL ? shown(name, show) : "",
+	    name != NULL ? ": " : "", what);
 }
 
 bool
-rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const char *const *keys)
+rules_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
 {
-	char all[LIST_SIZE], show[SHOWN_SIZE];
-	bool is_good = true;
-	struct yaml_node at;
+	va_list args;
 
-	if (map->kind != YAML_NODE_MAP) {
-		char wanted[LIST_SIZE + 32];
+	va_start(args, format);
+	add_error(r, n->line, n->column, NULL, format, args);
+	va_end(args);
+	return false;
+}
 
-		snprintf(wanted, sizeof(wanted), "a mapping with %s", list_names(keys, all, sizeof(all)));
-		wrong_kind(r, map, wanted);
-		return false;
-	}
-	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
-		const char *near;
+bool
+rules_name_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
+{
+	va_list args;
 
-		if (is_one_of(n->name, keys))
-			continue;
-		is_good = false;
-		near = nearest(n->name, keys);
-		if (near != NULL)
-			rules_error(r, at_name(n, &at), "no key '%s' here: did you mean '%s'?",
-			    shown(n->name, show), near);
-		else
-			rules_error(r, at_name(n, &at), "no key '%s' here: there are %s", shown(n->name, show),
-			    list_names(keys, all, sizeof(all)));
-	}
-	return is_good;
+	va_start(args, format);
+	add_error(r, n->name_line, n->name_column, NULL, format, args);
+	va_end(args);
+	return false;
+}
+
+/* An error that begins with the name of the value's key, "exe: ", if it is not in a list. */
+static bool __attribute__((format(printf, 3, 4)))
+value_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	add_error(r, n->line, n->column, n->name, format, args);
+	va_end(args);
+	return false;
+}
+
+static bool
+wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
+{
+	if (n->kind == YAML_NODE_NULL)
+		return value_error(r, n, "nothing stands here: %s is wanted, or remove it", wanted);
+	return value_error(r, n, "this is %s: %s is wanted", yaml_node_kind_name(n), wanted);
+}
+
+bool
+rules_want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *wanted)
+{
+	return n->kind == kind || rules_error(r, n, "this is %s: %s", yaml_node_kind_name(n), wanted);
 }
 
 const struct yaml_node *
@@ -133,145 +101,226 @@ rules_child(const struct yaml_node *map, const char *key)
 	return n;
 }
 
-/* Without memory nothing further is read. */
-static void *
-no_memory(struct rules_reader *r)
+static bool
+is_in(const struct rules_key *k, unsigned in)
 {
-	r->error = -ENOMEM;
-	return NULL;
+	return k->in == 0 || (k->in & in) != 0;
+}
+
+bool
+rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in)
+{
+	char hint[SUGGEST_LIST_SIZE], wanted[SUGGEST_LIST_SIZE + 32], show[SHOWN_SIZE];
+	const char *names[KEYS_MAX + 1];
+	bool is_good = true;
+	size_t n_names = 0;
+
+	for (const struct rules_key *k = keys; k->name != NULL && n_names < KEYS_MAX; k++) {
+		if (is_in(k, in))
+			names[n_names++] = k->name;
+	}
+	names[n_names] = NULL;
+	if (map->kind != YAML_NODE_MAP) {
+		snprintf(wanted, sizeof(wanted), "a mapping with %s", suggest_list(names, hint));
+		return wrong_kind(r, map, wanted);
+	}
+	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
+		size_t i = 0;
+
+		while (i < n_names && strcmp(names[i], n->name) != 0)
+			i++;
+		if (i < n_names)
+			continue;
+		is_good = rules_name_error(r, n, "no key '%s' here: %s", shown(n->name, show),
+		    suggest_hint(n->name, names, "''", hint));
+	}
+	return is_good;
+}
+
+/* A field of any pointer type: pointers to structs have one representation, but may not alias. */
+static void
+set_pointer(void *field, const void *p)
+{
+	memcpy(field, &p, sizeof(p));
+}
+
+bool
+rules_read_items(struct rules_reader *r, const struct rules_key *k, const struct yaml_node *n, void *field,
+    void *context)
+{
+	bool is_one = k->type == RULES_ITEMS && n->kind != YAML_NODE_LIST, is_good = true;
+	char *item;
+
+	if ((k->type == RULES_LIST && !rules_want(r, n, YAML_NODE_LIST, k->wanted)) ||
+	    (k->type == RULES_MAP && !rules_want(r, n, YAML_NODE_MAP, k->wanted)))
+		return false;
+	if (k->type == RULES_ITEMS && !is_one && n->first == NULL && k->wanted != NULL)
+		return rules_error(r, n, "%s", k->wanted);
+	for (memcpy(&item, field, sizeof(item)); item != NULL; memcpy(&item, field, sizeof(item)))
+		field = item + k->next;
+	for (const struct yaml_node *one = is_one ? n : n->first; one != NULL && r->error == 0;
+	    one = is_one ? NULL : one->next) {
+		item = rules_alloc(r, k->size);
+		if (item == NULL)
+			return false;
+		is_good = k->read(r, &(struct rules_value){ one, k, context }, item) && is_good;
+		set_pointer(field, item);
+		field = item + k->next;
+	}
+	return is_good && r->error == 0;
+}
+
+/* A number from 0 to 1. */
+static bool
+read_share(struct rules_reader *r, const struct yaml_node *n, double *ret)
+{
+	char show[SHOWN_SIZE], *end = NULL;
+	double value;
+
+	if (n->kind != YAML_NODE_TEXT)
+		return wrong_kind(r, n, "a number");
+	shown(n->text, show);
+	/* strtod would also take blanks, hexadecimals, "inf" and "nan". */
+	value = strtod(n->text, &end);
+	if (!n->is_plain || n->text[0] == '\0' || n->text[strspn(n->text, "0123456789.eE+-")] != '\0' ||
+	    *end != '\0' || !isfinite(value))
+		return value_error(r, n, "'%s' is not a number", show);
+	if (value < 0 || value > 1)
+		return value_error(r, n, "'%s' is out of range: give 0 to 1", show);
+	*ret = value;
+	return true;
+}
+
+static bool
+read_key(struct rules_reader *r, const struct rules_key *k, const struct yaml_node *n, unsigned in, void *field,
+    void *context)
+{
+	const void *p;
+
+	switch (k->type) {
+	case RULES_ELSEWHERE:
+		return true;
+	case RULES_TEXT:
+		p = rules_text(r, n);
+		break;
+	case RULES_TEXTS:
+		p = rules_texts(r, n, NULL);
+		break;
+	case RULES_TEMPLATE:
+		p = rules_template(r, n, NULL);
+		break;
+	case RULES_CONDITION:
+		p = rules_condition(r, n, (enum condition_kind)k->of, false);
+		break;
+	case RULES_BOOL:
+		return rules_bool(r, n, field);
+	case RULES_SHARE:
+		return read_share(r, n, field);
+	case RULES_KEYS:
+		return rules_check_keys(r, n, k->keys, in) && rules_read_keys(r, n, k->keys, in, field, context);
+	case RULES_OWN:
+		return k->read(r, &(struct rules_value){ n, k, context }, field);
+	default:
+		return rules_read_items(r, k, n, field, context);
+	}
+	set_pointer(field, p);
+	return p != NULL;
+}
+
+bool
+rules_read_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in,
+    void *into, void *context)
+{
+	bool is_good = true;
+
+	for (const struct rules_key *k = keys; k->name != NULL && r->error == 0; k++) {
+		const struct yaml_node *n = is_in(k, in) ? rules_child(map, k->name) : NULL;
+
+		if (n != NULL)
+			is_good = read_key(r, k, n, in, (char *)into + k->field, context) && is_good;
+	}
+	return is_good && r->error == 0;
 }
 
 const char *
 rules_text(struct rules_reader *r, const struct yaml_node *n)
 {
-	char of[SHOWN_SIZE + 8];
-	const char *text;
-
-	if (n == NULL)
-		return NULL;
 	if (n->kind != YAML_NODE_TEXT) {
 		wrong_kind(r, n, "a single value");
 		return NULL;
 	}
 	if (n->text[0] == '\0') {
-		rules_error(r, n, "%sit is empty: give a value, or remove it", prefix(n, of, sizeof(of)));
+		value_error(r, n, "it is empty: give a value, or remove it");
 		return NULL;
 	}
-	text = ruleset_string(r->set, n->text, strlen(n->text));
-	return text != NULL ? text : no_memory(r);
+	return rules_string(r, n->text);
 }
 
 const char *const *
 rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n)
 {
-	const struct yaml_node *first;
+	const struct yaml_node *first = n->kind == YAML_NODE_LIST ? n->first : n;
 	bool is_good = true;
 	const char **list;
 	size_t count = 1;
 
-	if (n == NULL)
+	if (first == NULL) {
+		wrong_kind(r, n, "a value, or a list of some");
 		return NULL;
-	first = n;
-	if (n->kind == YAML_NODE_LIST) {
-		count = 0;
-		for (first = n->first; first != NULL; first = first->next)
-			count++;
-		first = n->first;
-		if (first == NULL) {
-			wrong_kind(r, n, "a value, or a list of some");
-			return NULL;
-		}
 	}
-	list = ruleset_alloc(r->set, (count + 1) * sizeof(*list));
+	/* A single value's next is the next key of its mapping. */
+	for (const struct yaml_node *c = first->next; n->kind == YAML_NODE_LIST && c != NULL; c = c->next)
+		count++;
+	list = rules_alloc(r, (count + 1) * sizeof(*list));
 	if (list == NULL)
-		return no_memory(r);
-	/* Not to the end of first's list: a single value's next is the mapping's next key. */
+		return NULL;
 	for (size_t i = 0; i < count; i++, first = first->next) {
 		list[i] = rules_text(r, first);
 		is_good = is_good && list[i] != NULL;
 	}
-	if (!is_good)
-		return NULL;
 	if (ret_n != NULL)
 		*ret_n = count;
-	return list;
+	return is_good ? list : NULL;
 }
 
 bool
 rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret)
 {
-	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE];
+	char show[SHOWN_SIZE];
 
-	if (n == NULL)
-		return false;
-	if (n->kind != YAML_NODE_TEXT) {
-		wrong_kind(r, n, "true or false");
-		return false;
-	}
-	if (!n->is_plain || (strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0)) {
-		rules_error(r, n, "%s'%s' is neither true nor false, without quotes", prefix(n, of, sizeof(of)),
-		    shown(n->text, show));
-		return false;
-	}
+	if (n->kind != YAML_NODE_TEXT)
+		return wrong_kind(r, n, "true or false");
+	if (!n->is_plain || (strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0))
+		return value_error(r, n, "'%s' is neither true nor false, without quotes", shown(n->text, show));
 	*ret = n->text[0] == 't';
-	return true;
-}
-
-bool
-rules_number(struct rules_reader *r, const struct yaml_node *n, double low, double high, double *ret)
-{
-	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE];
-	double value;
-	char *end;
-
-	if (n == NULL)
-		return false;
-	if (n->kind != YAML_NODE_TEXT) {
-		wrong_kind(r, n, "a number");
-		return false;
-	}
-	/* strtod would also take blanks, hexadecimals, "inf" and "nan". */
-	if (!n->is_plain || n->text[0] == '\0' || n->text[strspn(n->text, "0123456789.eE+-")] != '\0') {
-		rules_error(r, n, "%s'%s' is not a number", prefix(n, of, sizeof(of)), shown(n->text, show));
-		return false;
-	}
-	value = strtod(n->text, &end);
-	if (*end != '\0' || !isfinite(value)) {
-		rules_error(r, n, "%s'%s' is not a number", prefix(n, of, sizeof(of)), shown(n->text, show));
-		return false;
-	}
-	if (value < low || value > high) {
-		rules_error(r, n, "%s'%s' is out of range: give %g to %g", prefix(n, of, sizeof(of)),
-		    shown(n->text, show), low, high);
-		return false;
-	}
-	*ret = value;
 	return true;
 }
 
 struct pattern *
 rules_pattern(struct rules_reader *r, const struct yaml_node *n)
 {
-	char of[SHOWN_SIZE + 8], error[256];
 	const char *text = rules_text(r, n);
 	struct pattern *p;
+	char error[256];
 
 	if (text == NULL)
 		return NULL;
 	p = pattern_new(text, error, sizeof(error));
 	if (p == NULL) {
-		rules_error(r, n, "%snot a regular expression: %s", prefix(n, of, sizeof(of)), error);
+		value_error(r, n, "not a regular expression: %s", error);
 		return NULL;
 	}
-	if (ruleset_keep_pattern(r->set, p) < 0)
-		return no_memory(r);
+	if (ruleset_keep_pattern(r->set, p) < 0) {
+		r->error = -ENOMEM;
+		return NULL;
+	}
 	return p;
 }
 
 const struct template *
 rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names)
 {
-	char of[SHOWN_SIZE + 8], show[SHOWN_SIZE], all[LIST_SIZE], error[256];
+	char show[SHOWN_SIZE], hint[SUGGEST_LIST_SIZE], error[256];
 	const char *text = rules_text(r, n), *name;
 	const struct template *t;
 	bool is_good = true;
@@ -280,25 +329,17 @@ rules_template(struct rules_reader *r, const struct yaml_node *n, const char *co
 		return NULL;
 	t = template_new(r->set, text, strlen(text), error, sizeof(error));
 	if (t == NULL) {
-		rules_error(r, n, "%s%s", prefix(n, of, sizeof(of)), error);
+		value_error(r, n, "%s", error);
 		return NULL;
 	}
 	for (size_t i = 0; names != NULL && (name = template_name(t, i)) != NULL; i++) {
-		const char *near;
+		size_t k = 0;
 
-		if (is_one_of(name, names))
+		while (names[k] != NULL && strcmp(names[k], name) != 0)
+			k++;
+		if (names[k] != NULL)
 			continue;
-		is_good = false;
-		near = nearest(name, names);
-		if (near != NULL)
-			rules_error(r, n, "%sno {%s} can stand here: did you mean {%s}?",
-			    prefix(n, of, sizeof(of)), shown(name, show), near);
-		else if (names[0] == NULL)
-			rules_error(r, n, "%sno {%s} can stand here: there are no names", prefix(n, of, sizeof(of)),
-			    shown(name, show));
-		else
-			rules_error(r, n, "%sno {%s} can stand here: there are %s", prefix(n, of, sizeof(of)),
-			    shown(name, show), list_names(names, all, sizeof(all)));
+		is_good = value_error(r, n, "no {%s} can stand here: %s", shown(name, show), suggest_hint(name, names, "{}", hint));
 	}
 	return is_good ? t : NULL;
 }
@@ -314,9 +355,7 @@ rules_location(struct rules_reader *r, const struct yaml_node *item)
 		location.name = rules_text(r, name);
 	if (location.name == NULL) {
 		snprintf(buf, sizeof(buf), "%s:%u", r->file, item->line);
-		location.name = ruleset_string(r->set, buf, strlen(buf));
-		if (location.name == NULL)
-			no_memory(r);
+		location.name = rules_string(r, buf);
 	}
 	return location;
 }

@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/errors.h"
 #include "config/files.h"
-#include "config/suggest.h"
 #include "config/values.h"
 #include "rules/reader.h"
 
@@ -31,14 +29,17 @@ static const struct yaml_form form = {
 };
 
 static const struct {
-	void (*read)(struct rules_reader *r, const struct yaml_node *section);
+	void (*read)(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
+	const char *before, *after;	/* of what a section is that is no list, in an error */
 } sections[RULE_SECTIONS] = {
-	[RULE_INCLUDE] = { rules_read_include },
-	[RULE_EXCLUDE] = { rules_read_exclude },
-	[RULE_TOOLS] = { rules_read_tools },
-	[RULE_ENGINES] = { rules_read_engines },
-	[RULE_SCHEDULERS] = { rules_read_schedulers },
-	[RULE_CONTAINERS] = { rules_read_containers },
+	[RULE_INCLUDE] = { rules_read_follow, "include is a list of rules, each a line such as `- exe: sshd`, not ", "" },
+	[RULE_EXCLUDE] = { rules_read_follow, "exclude is a list of rules, each a line such as `- exe: sshd`, not ", "" },
+	[RULE_TOOLS] = { rules_read_tool, "tools: this is ", ": a list of rules is wanted, such as "
+	    "[{exe: samtools, subcommands: true}]" },
+	[RULE_ENGINES] = { rules_read_engine, "this is ", ": a list of engines is wanted, each beginning with "
+	    "- engine: NAME" },
+	[RULE_SCHEDULERS] = { rules_read_place, "`schedulers` is a list of mappings, not ", "" },
+	[RULE_CONTAINERS] = { rules_read_place, "`containers` is a list of mappings, not ", "" },
 };
 
 struct load {
@@ -60,58 +61,45 @@ shipped(const struct load *l, const char *name)
 }
 
 static void
-unknown_section(struct load *l, const struct yaml_node *n)
-{
-	const struct yaml_node at = { .line = n->name_line, .column = n->name_column };
-	char show[SHOWN_SIZE], all[128] = "";
-	struct suggestion s = { 0 };
-
-	for (unsigned i = 0; i < RULE_SECTIONS; i++) {
-		size_t len = strlen(all);
-
-		suggest_offer(&s, n->name, rule_section_name(i));
-		snprintf(all + len, sizeof(all) - len, "%s%s", len > 0 ? ", " : "", rule_section_name(i));
-	}
-	if (s.name != NULL)
-		rules_error(&l->r, &at, "no section '%s': did you mean '%s'?", shown(n->name, show), s.name);
-	else
-		rules_error(&l->r, &at, "no section '%s': there are %s", shown(n->name, show), all);
-}
-
-static void
 read_section(struct load *l, const struct yaml_node *n)
 {
+	const char *names[RULE_SECTIONS + 1] = { NULL };
+	char show[SHOWN_SIZE], hint[SUGGEST_LIST_SIZE];
 	unsigned i = 0;
 
-	while (i < RULE_SECTIONS && strcmp(rule_section_name(i), n->name) != 0)
+	while (i < RULE_SECTIONS && strcmp(names[i] = rule_section_name(i), n->name) != 0)
 		i++;
 	if (i == RULE_SECTIONS) {
-		unknown_section(l, n);
+		rules_name_error(&l->r, n, "no section '%s': %s", shown(n->name, show),
+		    suggest_hint(n->name, names, "''", hint));
 		return;
 	}
-	if (n->kind == YAML_NODE_NULL)
-		return;
-	for (const struct yaml_node *item = n->first; n->kind == YAML_NODE_LIST && item != NULL; item = item->next) {
+	if (n->kind != YAML_NODE_LIST && n->kind != YAML_NODE_NULL)
+		rules_error(&l->r, n, "%s%s%s", sections[i].before, yaml_node_kind_name(n), sections[i].after);
+	for (const struct yaml_node *item = n->first; n->kind == YAML_NODE_LIST && item != NULL && l->r.error == 0;
+	    item = item->next) {
 		l->r.set->counts[i]++;
 		l->r.set->n_rules++;
+		sections[i].read(&l->r, item, i);
 	}
-	sections[i].read(&l->r, n);
 }
 
 /* 0 with errors added for what is wrong, or -ENOMEM. */
 static int
 read_text(struct load *l, const char *path, const char *text, size_t len)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
+	size_t file_len = strlen(file);
+	bool is_yaml = file_len > 5 && strcmp(file + file_len - 5, ".yaml") == 0;
 	struct yaml_node *root = NULL;
 	int r = strings_add(&l->paths, path);
 
 	if (r < 0)
 		return r;
 	l->r.path = path;
-	l->r.file = slash != NULL ? slash + 1 : path;
-	l->r.file = ruleset_string(l->r.set, l->r.file, strlen(l->r.file));
-	if (l->r.file == NULL)
+	l->r.file = ruleset_string(l->r.set, file, file_len);
+	l->r.stem = ruleset_string(l->r.set, file, is_yaml ? file_len - 5 : file_len);
+	if (l->r.file == NULL || l->r.stem == NULL)
 		return -ENOMEM;
 	if (len > RULES_FILE_BYTES_MAX || l->bytes + len > RULES_BYTES_MAX) {
 		config_error_add(l->r.errors, path, 0, 0, "%s", len > RULES_FILE_BYTES_MAX ? policy.too_large :
@@ -175,6 +163,24 @@ read_all(struct load *l)
 	return r;
 }
 
+/* Prepares the empty set for the first rule of each section. 0 or -ENOMEM. */
+static int
+begin(struct rules_reader *r)
+{
+	struct engine_rules *engines = rules_alloc(r, sizeof(*engines));
+	struct place_rules *places = rules_alloc(r, sizeof(*places));
+
+	if (r->error < 0)
+		return r->error;
+	r->set->engines = engines;
+	r->set->places = places;
+	r->next_general = &r->first_general;
+	r->next_engine = &engines->first;
+	r->next_scheduler = &places->schedulers;
+	r->next_container = &places->containers;
+	return 0;
+}
+
 int
 rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors)
 {
@@ -185,11 +191,11 @@ rules_load(const struct rules_options *o, struct ruleset **ret, struct config_er
 	l.r.set = ruleset_new();
 	if (l.r.set == NULL)
 		return -ENOMEM;
-	r = read_all(&l);
+	r = begin(&l.r);
+	if (r == 0)
+		r = read_all(&l);
 	rules_finish_follow(&l.r);
 	rules_finish_tools(&l.r);
-	rules_finish_engines(&l.r);
-	rules_finish_places(&l.r);
 	if (r == 0)
 		r = l.r.error;
 	if (r == 0 && errors->n + errors->not_shown > before) {

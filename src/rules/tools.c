@@ -7,60 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/errors.h"
-#include "config/suggest.h"
-#include "model/tool_rules.h"
 #include "rules/reader.h"
 
 /* Names that may stand in braces. */
 static const char *const template_names[] = {
 	"exe", "subcommand", "subcommand2", "script", "jar", "class", "first_arg", NULL,
 };
-
-struct tool_builder {
-	const char *stem;		/* of the file under way: its name without .yaml; the set's */
-	struct tool_key *first, **end;	/* keys in their order, through next; the set's */
-	struct tool_key *general, **general_end;
-	size_t n_keys, n_rules;
-};
-
-/* Keys are const to all others, and linked here. */
-static struct tool_key **
-link_of(struct tool_key *k)
-{
-	return (struct tool_key **)(void *)&k->next;
-}
-
-static struct tool_builder *
-builder_of(struct rules_reader *r)
-{
-	struct tool_builder *b = r->tools;
-
-	if (b == NULL && (b = r->tools = calloc(1, sizeof(*b))) != NULL) {
-		b->end = &b->first;
-		b->general_end = &b->general;
-	}
-	if (b == NULL)
-		r->error = -ENOMEM;
-	return b;
-}
-
-/* What rules of this file are called in front of their names. */
-static bool
-begin_file(struct rules_reader *r)
-{
-	struct tool_builder *b = builder_of(r);
-	size_t len = strlen(r->file);
-
-	if (b == NULL)
-		return false;
-	if (len > 5 && strcmp(r->file + len - 5, ".yaml") == 0)
-		len -= 5;
-	b->stem = ruleset_string(r->set, r->file, len);
-	if (b->stem == NULL)
-		r->error = -ENOMEM;
-	return b->stem != NULL;
-}
 
 /* Of a value that is one text or a list of them: the node of the i-th. */
 static const struct yaml_node *
@@ -73,108 +25,88 @@ text_at(const struct yaml_node *n, size_t i)
 	return n;
 }
 
-static void *
-set_alloc(struct rules_reader *r, size_t size)
-{
-	void *p = ruleset_alloc(r->set, size);
+/* What the options of a key of `runs` may be. */
+enum {
+	LETTERS = 1 << 0,		/* - or + and one letter */
+	WORDS = 1 << 1,			/* --name */
+	JAVA = 1 << 2,			/* beside `jar`, where all options are words that begin with one hyphen */
+};
 
-	if (p == NULL)
-		r->error = -ENOMEM;
-	return p;
-}
-
-/* Options of one key of `runs`: letters, NULL where the key takes none, and whole words. */
+/* v->key->of: the bits above. v->context: whether there is a `jar`. */
 static bool
-read_options(struct rules_reader *r, const struct yaml_node *n, bool is_java, const char **letters,
-    const char *const **words)
+read_options(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	const char *const *list;
+	bool java = *(bool *)v->context;
+	struct tool_options *o = into;
 	size_t count, n_letters = 0, n_words = 0;
-	const char **long_ones;
-	char *short_ones;
+	const char *const *list = rules_texts(r, v->n, &count);
+	char *letters, show[SHOWN_SIZE];
+	const char **words;
 
-	if (n == NULL)
-		return true;
-	list = rules_texts(r, n, &count);
-	if (list == NULL)
-		return false;
-	short_ones = set_alloc(r, count + 1);
-	long_ones = set_alloc(r, (count + 1) * sizeof(*long_ones));
-	if (short_ones == NULL || long_ones == NULL)
+	letters = list != NULL ? rules_alloc(r, count + 1) : NULL;
+	words = letters != NULL ? rules_alloc(r, (count + 1) * sizeof(*words)) : NULL;
+	if (words == NULL)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const char *option = list[i];
 		bool is_letter = (option[0] == '-' || option[0] == '+') && option[1] != '-' &&
 		    option[1] != '\0' && option[2] == '\0';
 
-		if (is_letter && letters != NULL && !is_java) {
-			if (strchr(short_ones, option[1]) == NULL)
-				short_ones[n_letters++] = option[1];
-		} else if (words != NULL && option[0] == '-' && option[1] != '\0' && (is_java || option[1] == '-')) {
-			long_ones[n_words++] = option;
+		if (is_letter && (v->key->of & LETTERS) != 0 && !java) {
+			if (strchr(letters, option[1]) == NULL)
+				letters[n_letters++] = option[1];
+		} else if (option[0] == '-' && option[1] != '\0' &&
+		    (java || ((v->key->of & WORDS) != 0 && option[1] == '-'))) {
+			words[n_words++] = option;
 		} else {
-			char buf[SHOWN_SIZE];
-
-			rules_error(r, text_at(n, i), "%s: '%s' is no option that can stand here: give %s", n->name,
-			    shown(option, buf), is_java ? "one that begins with -" :
-			    words == NULL ? "- and one letter" : "- and one letter, or --name");
-			return false;
+			return rules_error(r, text_at(v->n, i), "%s: '%s' is no option that can stand here: give %s", v->key->name,
+			    shown(option, show), java ? "one that begins with -" :
+			    (v->key->of & WORDS) == 0 ? "- and one letter" : "- and one letter, or --name");
 		}
 	}
-	if (letters != NULL)
-		*letters = short_ones;
-	if (words != NULL && n_words > 0)
-		*words = long_ones;
+	o->letters = letters;
+	o->words = n_words > 0 ? words : NULL;
 	return true;
 }
 
+#define I(member) offsetof(struct tool_interpreter, member)
+static const struct rules_key runs_keys[] = {
+	{ "script", RULES_BOOL, I(has_script) },
+	{ "inline", RULES_OWN, I(inline_), 0, read_options, LETTERS | WORDS },
+	{ "module", RULES_OWN, I(module), 0, read_options, LETTERS | JAVA },
+	{ "file", RULES_OWN, I(file), 0, read_options, LETTERS | WORDS },
+	{ "value", RULES_OWN, I(value), 0, read_options, LETTERS | WORDS | JAVA },
+	{ "attached", RULES_OWN, I(attached), 0, read_options, LETTERS },
+	{ "next", RULES_OWN, I(next), 0, read_options, LETTERS },
+	{ "jar", RULES_OWN, I(jar), 0, read_options, JAVA },
+	{ 0 },
+};
+
 /* `runs`: true, or how to find what the interpreter runs. */
-static const struct tool_interpreter *
-read_runs(struct rules_reader *r, const struct yaml_node *n)
+static bool
+read_runs(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	static const char *const keys[] = {
-		"script", "inline", "module", "file", "value", "attached", "next", "jar", NULL,
-	};
-	struct tool_interpreter *in = set_alloc(r, sizeof(*in));
-	bool is_java, has_script = true, is_true = true;
+	static const struct tool_options none = { "", NULL };
+	const struct tool_interpreter **ret = into;
+	struct tool_interpreter *in = rules_alloc(r, sizeof(*in));
+	bool is_java = rules_child(v->n, "jar") != NULL, is_true;
 
 	if (in == NULL)
-		return NULL;
-	in->inline_ = in->module = in->value = in->attached = in->next = in->file = "";
-	if (n->kind == YAML_NODE_TEXT) {
-		if (!rules_bool(r, n, &is_true))
-			return NULL;
-		if (!is_true)
-			rules_error(r, n, "runs: 'false' says nothing: remove it");
-		return in;
-	}
-	if (!rules_check_keys(r, n, keys))
-		return NULL;
-	is_java = rules_child(n, "jar") != NULL;
-	if (is_java) {
-		static const char *const others[] = { "script", "inline", "file", "attached", "next", NULL };
+		return false;
+	*in = (struct tool_interpreter){ none, none, none, none, none, none, none, .has_script = true };
+	*ret = in;
+	if (v->n->kind == YAML_NODE_TEXT)
+		return rules_bool(r, v->n, &is_true) &&
+		    (is_true || rules_error(r, v->n, "runs: 'false' says nothing: remove it"));
+	if (!rules_check_keys(r, v->n, runs_keys, 0))
+		return false;
+	for (const struct rules_key *k = runs_keys; is_java && k->name != NULL; k++) {
+		const struct yaml_node *other = rules_child(v->n, k->name);
 
-		for (size_t i = 0; others[i] != NULL; i++) {
-			const struct yaml_node *other = rules_child(n, others[i]);
-
-			if (other != NULL) {
-				rules_error(r, other, "%s: it cannot stand beside jar: there are module and value",
-				    others[i]);
-				return NULL;
-			}
-		}
+		if (other != NULL && (k->of & JAVA) == 0)
+			return rules_error(r, other, "%s: it cannot stand beside jar: there are module and value", k->name);
 	}
-	if (!read_options(r, rules_child(n, "inline"), false, &in->inline_, &in->long_inline) ||
-	    !read_options(r, rules_child(n, "module"), is_java, &in->module, is_java ? &in->long_module : NULL) ||
-	    !read_options(r, rules_child(n, "file"), false, &in->file, &in->long_file) ||
-	    !read_options(r, rules_child(n, "value"), is_java, &in->value, &in->long_value) ||
-	    !read_options(r, rules_child(n, "attached"), false, &in->attached, NULL) ||
-	    !read_options(r, rules_child(n, "next"), false, &in->next, NULL) ||
-	    !read_options(r, rules_child(n, "jar"), is_java, NULL, &in->jar) ||
-	    (rules_child(n, "script") != NULL && !rules_bool(r, rules_child(n, "script"), &has_script)))
-		return NULL;
-	in->is_without_script = !has_script;
-	return in;
+	return rules_read_keys(r, v->n, runs_keys, 0, in, &is_java);
 }
 
 /* The template's beginnings, each without one more of its names, for those that are unknown. */
@@ -189,7 +121,7 @@ read_templates(struct rules_reader *r, const struct yaml_node *n, const char *te
 		return NULL;
 	while (template_name(whole, names) != NULL)
 		names++;
-	list = set_alloc(r, (names + 2) * sizeof(*list));
+	list = rules_alloc(r, (names + 2) * sizeof(*list));
 	if (list == NULL)
 		return NULL;
 	list[filled++] = whole;
@@ -219,92 +151,70 @@ read_templates(struct rules_reader *r, const struct yaml_node *n, const char *te
 
 /* `tool`: a plain name, or a template. */
 static bool
-read_tool(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
+read_tool(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	const char *text = rules_text(r, n);
+	const char *text = rules_text(r, v->n), *name;
+	struct tool_rule *rule = into;
 
-	if (text == NULL)
-		return false;
-	if (strpbrk(text, "{}") == NULL) {
+	if (text == NULL || strpbrk(text, "{}") == NULL) {
 		rule->tool = text;
-		return true;
+		return text != NULL;
 	}
-	rule->templates = read_templates(r, n, text);
-	if (rule->templates == NULL)
-		return false;
-	for (size_t i = 0; template_name(rule->templates[0], i) != NULL; i++)
-		rule->has_subcommands |= strncmp(template_name(rule->templates[0], i), "subcommand", 10) == 0;
-	return true;
+	rule->templates = read_templates(r, v->n, text);
+	for (size_t i = 0; rule->templates != NULL && (name = template_name(rule->templates[0], i)) != NULL; i++)
+		rule->has_subcommands |= strncmp(name, "subcommand", 10) == 0;
+	return rule->templates != NULL;
 }
 
 static bool
-read_subcommands(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
+read_subcommands(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	char buf[SHOWN_SIZE];
-	size_t count;
+	bool is_true = v->n->kind == YAML_NODE_TEXT && v->n->is_plain && strcmp(v->n->text, "true") == 0;
+	struct tool_rule *rule = into;
+	char show[SHOWN_SIZE];
 
-	if (n->kind == YAML_NODE_LIST) {
-		rule->subcommands = rules_texts(r, n, &count);
+	if (is_true || v->n->kind == YAML_NODE_LIST) {
 		rule->has_subcommands = true;
-		return rule->subcommands != NULL;
+		rule->subcommands = is_true ? NULL : rules_texts(r, v->n, NULL);
+		return is_true || rule->subcommands != NULL;
 	}
-	if (n->kind == YAML_NODE_TEXT && n->is_plain && strcmp(n->text, "true") == 0) {
-		rule->has_subcommands = true;
-		return true;
-	}
-	if (n->kind == YAML_NODE_TEXT && n->is_plain && strcmp(n->text, "false") == 0)
-		return true;
-	if (n->kind == YAML_NODE_TEXT)
-		rules_error(r, n, "subcommands: '%s' is neither true, for any plain word, nor a list, such as "
-		    "[index, mem]", shown(n->text, buf));
-	else
-		rules_error(r, n, "subcommands: this is %s: true, for any plain word, or a list is wanted, such "
-		    "as [index, mem]", yaml_node_kind_name(n));
-	return false;
+	if (v->n->kind != YAML_NODE_TEXT)
+		return rules_error(r, v->n, "subcommands: this is %s: true, for any plain word, or a list is wanted, such "
+		    "as [index, mem]", yaml_node_kind_name(v->n));
+	return (v->n->is_plain && strcmp(v->n->text, "false") == 0) ||
+	    rules_error(r, v->n, "subcommands: '%s' is neither true, for any plain word, nor a list, such as "
+	    "[index, mem]", shown(v->n->text, show));
 }
 
 static bool
-read_values(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
+read_values(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	size_t count;
+	const char *const **ret = into;
+	char show[SHOWN_SIZE];
 
-	rule->values = rules_texts(r, n, &count);
-	if (rule->values == NULL)
-		return false;
-	for (size_t i = 0; i < count; i++) {
-		char buf[SHOWN_SIZE];
-
-		if (rule->values[i][0] != '-' || rule->values[i][1] == '\0') {
-			rules_error(r, text_at(n, i), "values: '%s' is no option: give one that begins with -",
-			    shown(rule->values[i], buf));
-			return false;
-		}
+	*ret = rules_texts(r, v->n, NULL);
+	for (size_t i = 0; *ret != NULL && (*ret)[i] != NULL; i++) {
+		if ((*ret)[i][0] != '-' || (*ret)[i][1] == '\0')
+			return rules_error(r, text_at(v->n, i), "values: '%s' is no option: give one that begins with -",
+			    shown((*ret)[i], show));
 	}
-	return true;
+	return *ret != NULL;
 }
 
 static bool
-read_role(struct rules_reader *r, const struct yaml_node *n, struct tool_rule *rule)
+read_role(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	const char *text = rules_text(r, n);
-	struct suggestion near = { 0 };
-	char buf[SHOWN_SIZE];
+	const char *names[TOOL_ROLES + 1] = { NULL }, *text = rules_text(r, v->n);
+	char show[SHOWN_SIZE], hint[SUGGEST_LIST_SIZE];
+	enum tool_role *role = into;
 
-	if (text == NULL)
-		return false;
-	for (enum tool_role role = 0; role < TOOL_ROLES; role++) {
-		if (strcmp(text, tool_role_name(role)) == 0) {
-			rule->role = role;
+	for (*role = 0; *role < TOOL_ROLES; (*role)++) {
+		names[*role] = tool_role_name(*role);
+		if (text != NULL && strcmp(text, names[*role]) == 0)
 			return true;
-		}
-		suggest_offer(&near, text, tool_role_name(role));
 	}
-	if (near.name != NULL)
-		rules_error(r, n, "role: '%s' is none: did you mean '%s'?", shown(text, buf), near.name);
-	else
-		rules_error(r, n, "role: '%s' is none: there are tool, shell, wrapper, glue, multi_call",
-		    shown(text, buf));
-	return false;
+	return text != NULL && rules_error(r, v->n, "role: '%s' is none: %s", shown(text, show),
+	    suggest_hint(text, names, "''", hint));
 }
 
 /* "bioinformatics/samtools"; NULL: out of memory. */
@@ -314,14 +224,12 @@ rule_name(struct rules_reader *r, const char *name)
 	const char *ret;
 	char *text;
 
-	if (asprintf(&text, "%s/%s", r->tools->stem, name) < 0) {
+	if (asprintf(&text, "%s/%s", r->stem, name) < 0) {
 		r->error = -ENOMEM;
 		return NULL;
 	}
-	ret = ruleset_string(r->set, text, strlen(text));
+	ret = rules_string(r, text);
 	free(text);
-	if (ret == NULL)
-		r->error = -ENOMEM;
 	return ret;
 }
 
@@ -330,216 +238,151 @@ static bool
 add_key(struct rules_reader *r, const struct tool_rule *rule, enum tool_key_kind kind, const char *name,
     const char *label)
 {
-	struct tool_builder *b = r->tools;
-	struct tool_key *k = set_alloc(r, sizeof(*k));
+	struct tool_key *k = rules_alloc(r, sizeof(*k));
 
 	if (k == NULL)
 		return false;
 	*k = (struct tool_key){ .kind = kind, .rule_name = label, .rule = rule };
 	if (name == NULL) {
-		*b->general_end = k;
-		b->general_end = link_of(k);
+		*r->next_general = k;
+		r->next_general = &k->next;
 		return true;
 	}
 	if (label == NULL) {	/* one text for both: there are thousands */
 		k->rule_name = rule_name(r, name);
-		k->name = k->rule_name != NULL ? k->rule_name + strlen(b->stem) + 1 : NULL;
+		k->name = k->rule_name != NULL ? k->rule_name + strlen(r->stem) + 1 : NULL;
 	} else {
-		k->name = ruleset_string(r->set, name, strlen(name));
+		k->name = rules_string(r, name);
 	}
-	if (k->name == NULL) {
-		r->error = -ENOMEM;
+	if (k->name == NULL)
 		return false;
-	}
 	k->hash = tool_key_hash(kind, name);
-	*b->end = k;
-	b->end = link_of(k);
-	b->n_keys++;
+	k->next = r->last_key;
+	r->last_key = k;
+	r->n_keys++;
 	return true;
 }
 
 /* A jar is found by its name without version and .jar, a program by its base name. */
 static bool
-check_name(struct rules_reader *r, const struct yaml_node *n, const char *key, enum tool_key_kind kind)
+check_name(struct rules_reader *r, const struct yaml_node *n, const struct rules_key *k)
 {
+	char show[SHOWN_SIZE];
 	size_t len;
-	char buf[SHOWN_SIZE];
 
-	if (n->kind != YAML_NODE_TEXT || n->text[0] == '\0') {
-		rules_text(r, n);	/* says what is wrong */
-		return false;
-	}
+	if (n->kind != YAML_NODE_TEXT || n->text[0] == '\0')
+		return rules_text(r, n) != NULL;	/* adds the error */
 	len = strlen(n->text);
-	if (strchr(n->text, '/') != NULL) {
-		rules_error(r, n, "%s: '%s' is no base name: give what stands behind the last /, and add "
-		    "when: {path: ...} if it is to count only there", key, shown(n->text, buf));
-		return false;
-	}
-	if (kind == TOOL_KEY_JAR && len > 4 && strcmp(n->text + len - 4, ".jar") == 0) {
-		rules_error(r, n, "jar: '%s' is found without version and .jar: give such as gatk-package",
-		    shown(n->text, buf));
-		return false;
-	}
+	if (strchr(n->text, '/') != NULL)
+		return rules_error(r, n, "%s: '%s' is no base name: give what stands behind the last /, and add "
+		    "when: {path: ...} if it is to count only there", k->name, shown(n->text, show));
+	if (k->of == TOOL_KEY_JAR && len > 4 && strcmp(n->text + len - 4, ".jar") == 0)
+		return rules_error(r, n, "jar: '%s' is found without version and .jar: give such as gatk-package",
+		    shown(n->text, show));
 	return true;
 }
 
-static const struct {
-	const char *key;
-	enum tool_key_kind kind;
-} key_kinds[] = {
-	{ "exe", TOOL_KEY_EXE },
-	{ "jar", TOOL_KEY_JAR },
-	{ "class", TOOL_KEY_CLASS },
+#define T(member) offsetof(struct tool_rule, member)
+static const struct rules_key keys[] = {
+	{ "name", RULES_ELSEWHERE },
+	{ "exe", RULES_ELSEWHERE, .of = TOOL_KEY_EXE },
+	{ "jar", RULES_ELSEWHERE, .of = TOOL_KEY_JAR },
+	{ "class", RULES_ELSEWHERE, .of = TOOL_KEY_CLASS },
+	{ "when", RULES_CONDITION, T(when), .of = CONDITION_TOOL },
+	{ "tool", RULES_OWN, 0, 0, read_tool },
+	{ "subcommands", RULES_OWN, 0, 0, read_subcommands },
+	{ "values", RULES_OWN, T(values), 0, read_values },
+	{ "skip", RULES_TEXT, T(skip) },
+	{ "role", RULES_OWN, T(role), 0, read_role },
+	{ "runs", RULES_OWN, T(runs), 0, read_runs },
+	{ "versions", RULES_BOOL, T(has_versions) },
+	{ 0 },
 };
+static const struct rules_key *const first_name = &keys[1], *const last_name = &keys[3];
 
 static bool
+has_name(const struct yaml_node *item)
+{
+	const struct rules_key *k = first_name;
+
+	while (k <= last_name && rules_child(item, k->name) == NULL)
+		k++;
+	return k <= last_name;
+}
+
+static void
 add_keys(struct rules_reader *r, const struct yaml_node *item, const struct tool_rule *rule)
 {
 	const char *label = NULL;
-	bool has_key = false;
 
 	if (rules_child(item, "name") != NULL)
 		label = rule_name(r, rule->location.name);
 	else if (rule->tool != NULL)
 		label = rule_name(r, rule->tool);
 	if (r->error < 0)
-		return false;
-	for (size_t i = 0; i < sizeof(key_kinds) / sizeof(key_kinds[0]); i++) {
-		const struct yaml_node *n = rules_child(item, key_kinds[i].key);
+		return;
+	for (const struct rules_key *k = first_name; k <= last_name; k++) {
+		const struct yaml_node *n = rules_child(item, k->name);
 
 		if (n == NULL)
 			continue;
-		has_key = true;
 		if (n->kind == YAML_NODE_LIST && n->first == NULL) {
-			rules_texts(r, n, NULL);	/* says what is wrong */
-			return false;
+			rules_texts(r, n, NULL);	/* adds the error */
+			return;
 		}
 		/* A single value's next is the mapping's next key. */
 		for (const struct yaml_node *name = n->kind == YAML_NODE_LIST ? n->first : n; name != NULL;
 		    name = name != n ? name->next : NULL) {
-			if (!check_name(r, name, key_kinds[i].key, key_kinds[i].kind) ||
-			    !add_key(r, rule, key_kinds[i].kind, name->text, label))
-				return false;
+			if (!check_name(r, name, k) || !add_key(r, rule, (enum tool_key_kind)k->of, name->text, label))
+				return;
 		}
 	}
-	/* Without any name it is told by where it stands, which says its file. */
-	return has_key || add_key(r, rule, TOOL_KEY_EXE, NULL, label != NULL ? label : rule->location.name);
-}
-
-static void
-read_rule(struct rules_reader *r, const struct yaml_node *item)
-{
-	static const char *const keys[] = {
-		"name", "exe", "jar", "class", "when", "tool", "subcommands", "values", "skip", "role", "runs",
-		"versions", NULL,
-	};
-	struct tool_builder *b = r->tools;
-	struct tool_rule *rule;
-	const struct yaml_node *n;
-
-	if (!rules_check_keys(r, item, keys))
-		return;
-	rule = set_alloc(r, sizeof(*rule));
-	if (rule == NULL)
-		return;
-	rule->location = rules_location(r, item);
-	rule->order = b->n_rules++;
-	if (r->error < 0 || rule->location.name == NULL)
-		return;
-	n = rules_child(item, "when");
-	if (n == NULL && rules_child(item, "exe") == NULL && rules_child(item, "jar") == NULL &&
-	    rules_child(item, "class") == NULL) {
-		rules_error(r, item, "nothing here says which programs the rule names: give exe, jar, class or when");
-		return;
-	}
-	if (n != NULL) {
-		rule->when = rules_condition(r, n, RULES_ANY_CONDITION & ~(UINT64_C(1) << CONDITION_TOOL));
-		if (rule->when == NULL)
-			return;
-	}
-	if ((n = rules_child(item, "tool")) != NULL && !read_tool(r, n, rule))
-		return;
-	if ((n = rules_child(item, "subcommands")) != NULL && !read_subcommands(r, n, rule))
-		return;
-	if ((n = rules_child(item, "values")) != NULL && !read_values(r, n, rule))
-		return;
-	if ((n = rules_child(item, "skip")) != NULL && (rule->skip = rules_text(r, n)) == NULL)
-		return;
-	if ((n = rules_child(item, "role")) != NULL && !read_role(r, n, rule))
-		return;
-	if ((n = rules_child(item, "runs")) != NULL && (rule->runs = read_runs(r, n)) == NULL)
-		return;
-	if ((n = rules_child(item, "versions")) != NULL && !rules_bool(r, n, &rule->has_versions))
-		return;
-	add_keys(r, item, rule);
+	/* Without any name its location, which has the file, is its name. */
+	if (!has_name(item))
+		add_key(r, rule, TOOL_KEY_EXE, NULL, label != NULL ? label : rule->location.name);
 }
 
 void
-rules_read_tools(struct rules_reader *r, const struct yaml_node *section)
+rules_read_tool(struct rules_reader *r, const struct yaml_node *item, enum rule_section section)
 {
-	if (r->error < 0 || !begin_file(r))
-		return;
-	if (section->kind == YAML_NODE_NULL)
-		return;
-	if (section->kind != YAML_NODE_LIST) {
-		rules_error(r, section, "tools: this is %s: a list of rules is wanted, such as "
-		    "[{exe: samtools, subcommands: true}]", yaml_node_kind_name(section));
-		return;
-	}
-	for (const struct yaml_node *item = section->first; item != NULL && r->error == 0; item = item->next)
-		read_rule(r, item);
-}
+	struct tool_rule *rule = rules_alloc(r, sizeof(*rule));
 
-/* Spreads the keys over buckets, at least as many; in each they keep their order. */
-static const struct tool_key *const *
-fill_buckets(struct rules_reader *r, size_t n_buckets)
-{
-	struct tool_key **buckets = set_alloc(r, n_buckets * sizeof(*buckets));
-	struct tool_key ***ends = calloc(n_buckets, sizeof(*ends));
-	struct tool_key *next;
-
-	if (buckets == NULL || ends == NULL) {
-		r->error = -ENOMEM;
-		free(ends);
-		return NULL;
-	}
-	for (size_t i = 0; i < n_buckets; i++)
-		ends[i] = &buckets[i];
-	for (struct tool_key *k = r->tools->first; k != NULL; k = next) {
-		size_t i = k->hash & (n_buckets - 1);
-
-		next = *link_of(k);
-		k->next = NULL;
-		*ends[i] = k;
-		ends[i] = link_of(k);
-	}
-	free(ends);
-	return (const struct tool_key *const *)buckets;
+	(void)section;
+	if (rule == NULL || !rules_check_keys(r, item, keys, 0))
+		return;
+	rule->location = rules_location(r, item);
+	rule->order = r->n_tool_rules++;
+	if (!has_name(item) && rules_child(item, "when") == NULL)
+		rules_error(r, item, "nothing here says which programs the rule names: give exe, jar, class or when");
+	else if (rules_read_keys(r, item, keys, 0, rule, NULL))
+		add_keys(r, item, rule);
 }
 
 void
 rules_finish_tools(struct rules_reader *r)
 {
-	struct tool_builder *b = r->error == 0 ? builder_of(r) : r->tools;
-	struct tool_rules *t;
-	size_t n_buckets = 1;
+	struct tool_rules *t = r->error == 0 ? rules_alloc(r, sizeof(*t)) : NULL;
+	struct tool_key **buckets, *next;
 
-	if (r->error < 0 || b == NULL)
-		goto out;
-	t = set_alloc(r, sizeof(*t));
 	if (t == NULL)
-		goto out;
-	while (n_buckets < b->n_keys)
-		n_buckets *= 2;
-	t->buckets = fill_buckets(r, n_buckets);
-	if (t->buckets == NULL)
-		goto out;
-	t->n_buckets = n_buckets;
-	t->general = b->general;
-	t->n_rules = b->n_rules;
-	t->n_keys = b->n_keys;
+		return;
+	t->n_buckets = 1;
+	while (t->n_buckets < r->n_keys)
+		t->n_buckets *= 2;
+	buckets = rules_alloc(r, t->n_buckets * sizeof(*buckets));
+	if (buckets == NULL)
+		return;
+	/* From the last key to the first: each bucket has its keys in the order of the rules. */
+	for (struct tool_key *k = r->last_key; k != NULL; k = next) {
+		struct tool_key **bucket = &buckets[k->hash & (t->n_buckets - 1)];
+
+		next = k->next;
+		k->next = *bucket;
+		*bucket = k;
+	}
+	t->buckets = (const struct tool_key *const *)buckets;
+	t->general = r->first_general;
+	t->n_rules = r->n_tool_rules;
+	t->n_keys = r->n_keys;
 	r->set->tools = t;
-out:
-	free(r->tools);
-	r->tools = NULL;
 }
