@@ -6,8 +6,9 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "model/optional_signals.h"
 
 #define PROGRAMS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
@@ -21,33 +22,8 @@ int
 signal_optional(const char *name)
 {
 	for (int i = 0; i < SIGNALS; i++) {
-		if (signals[i].is_optional && strcmp(signals[i].name, name) == 0)
-			return i;
+		if (strcmp(signals[i].name, name) == 0)
+			return signal_is_optional(name) ? i : -ENOENT;
 	}
 	return -ENOENT;
-}
-
-char *
-signal_optional_names(char *buf, size_t size)
-{
-	size_t used = 0;
-
-	buf[0] = '\0';
-	for (int i = 0; i < SIGNALS && used < size; i++) {
-		if (signals[i].is_optional)
-			used += (size_t)snprintf(buf + used, size - used, "%s%s", used > 0 ? ", " : "", signals[i].name);
-	}
-	return buf;
-}
-
-bool
-signal_is_wanted(enum signal_id id, char *const *words, size_t n)
-{
-	bool is_wanted = true;
-
-	for (size_t i = 0; i < n; i++) {
-		if (strcmp(words[i] + (words[i][0] == '-'), signals[id].name) == 0)
-			is_wanted = words[i][0] != '-';
-	}
-	return is_wanted;
 }

@@ -44,19 +44,11 @@ struct signal {
 	const char *fields;		/* fields of the records that are null without the signal */
 	const char *missing;		/* why no hook serves it, and what can be done about it */
 	struct signal_hook hooks[SIGNAL_HOOKS];
-	bool is_optional;		/* `sluice ctl attach` and `detach` switch it; see probes_switch() */
 };
 
 extern const struct signal signals[SIGNALS];
 
-/* Returns the id of the optional signal of that name, or -ENOENT. */
+/* Returns the id of the optional signal (model/optional_signals.h) of that name, or -ENOENT. */
 int signal_optional(const char *name);
-/* Writes the names of all optional signals ("network") to buf. Returns buf. */
-char *signal_optional_names(char *buf, size_t size);
-/*
- * Returns whether a list (probes.detail) requests an optional signal: by default it does; "-network" turns it
- * off, "network" turns it on, and the last word about it counts.
- */
-bool signal_is_wanted(enum signal_id id, char *const *words, size_t n);
 
 #endif

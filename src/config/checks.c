@@ -12,10 +12,10 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include "attach/signals.h"
 #include "base/pattern.h"
 #include "config/errors.h"
 #include "config/suggest.h"
+#include "model/optional_signals.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS "0123456789"
@@ -184,10 +184,10 @@ check_detail(const char *text, char *why, size_t why_size)
 {
 	char show[SHOWN_SIZE], names[256];
 
-	if (signal_optional(text + (text[0] == '-')) >= 0)
+	if (signal_is_optional(text + (text[0] == '-')))
 		return true;
 	return REFUSE("'%s' is no optional signal: those are %s; with a '-' before it, one is left out",
-	    shown(text, show), signal_optional_names(names, sizeof(names)));
+	    shown(text, show), optional_signal_names(names, sizeof(names)));
 }
 
 bool

@@ -12,6 +12,7 @@
 #include "attach/signals.h"
 #include "base/log.h"
 #include "daemon/state.h"
+#include "model/optional_signals.h"
 
 /*
  * Attaches or detaches a signal. The fields become unknown before the hook is detached, so that no
@@ -39,12 +40,12 @@ switch_signal(struct daemon *d, const char *name, bool on)
 void
 daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after)
 {
-	for (int i = 0; i < SIGNALS; i++) {
-		bool was = before == NULL || signal_is_wanted(i, before->probes.detail.list, before->probes.detail.n);
-		bool is = signal_is_wanted(i, after->probes.detail.list, after->probes.detail.n);
+	for (const char *const *s = optional_signals; *s != NULL; s++) {
+		bool was = before == NULL || signal_is_wanted(*s, before->probes.detail.list, before->probes.detail.n);
+		bool is = signal_is_wanted(*s, after->probes.detail.list, after->probes.detail.n);
 
-		if (signals[i].is_optional && was != is)
-			switch_signal(d, signals[i].name, is);
+		if (was != is)
+			switch_signal(d, *s, is);
 	}
 }
 
@@ -58,7 +59,7 @@ answer(struct control_request *req, const json_t *args, struct daemon *d, bool o
 	json_t *done;
 	int r;
 
-	signal_optional_names(names, sizeof(names));
+	optional_signal_names(names, sizeof(names));
 	if (name == NULL || json_array_size(json_object_get(args, "words")) > 1) {
 		control_answer_error(req, "%s takes the name of one optional signal: %s", word, names);
 		return;

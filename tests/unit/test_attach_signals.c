@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "attach/probes_state.h"
+#include "model/optional_signals.h"
 
 /* Programs that serve no signal: measured with, or loaded by a rule of their own in probes.c. */
 static const char *const others[] = { "calibrate_clock", "calibrate_cpu", "on_stale", "on_signal" };
@@ -55,6 +56,8 @@ each_signal_has_what_the_outputs_need(void **state)
 		for (int j = 0; j < i; j++)
 			assert_string_not_equal(s->name, signals[j].name);
 	}
+	for (const char *const *s = optional_signals; *s != NULL; s++)
+		assert_true(signal_optional(*s) >= 0);
 }
 
 /* "on_exec" of its copy "on_exec_7_again". */

@@ -1,0 +1,23 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * optional_signals: the signals (attach/signals.h) that `probes.detail`, `sluice ctl attach` and `sluice ctl
+ * detach` switch. All others are always on.
+ */
+#ifndef SLUICE_MODEL_OPTIONAL_SIGNALS_H
+#define SLUICE_MODEL_OPTIONAL_SIGNALS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+extern const char *const optional_signals[];	/* their names; NULL-terminated */
+
+bool signal_is_optional(const char *name);
+/* Writes all names, "a, b", cut at size bytes. Returns buf. */
+char *optional_signal_names(char *buf, size_t size);
+/*
+ * Whether a list (probes.detail) leaves an optional signal on: "-network" switches it off, "network" on, the
+ * last such word counts, and without one it is on.
+ */
+bool signal_is_wanted(const char *name, char *const *words, size_t n);
+
+#endif
