@@ -195,8 +195,7 @@ agent_correlator_ops(const struct agent_options *options)
 }
 
 int
-agent_redact(struct agent *a, const struct redaction_options *options, char *error,
-    size_t error_size)
+agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error, size_t error_size)
 {
 	struct redaction_options o = *options;
 	struct redaction *new = NULL;
@@ -232,7 +231,7 @@ agent_begin(struct agent *a, const struct agent_options *options, char *error, s
 
 	snprintf(error, error_size, "out of memory");
 	if (options->redaction != NULL)		/* before any program is recorded */
-		r = agent_redact(a, options->redaction, error, error_size);
+		r = agent_set_redaction(a, options->redaction, error, error_size);
 	if (r == 0)
 		r = decoder_new(&agent_decode_ops, a, &a->decoder);
 	if (r == 0)

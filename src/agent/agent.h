@@ -52,6 +52,11 @@ struct agent_options {
 int agent_close(struct agent *a);
 
 /*
+ * Sets how arguments are redacted from now on. 0, or a negative errno with nothing changed and a sentence in error.
+ */
+int agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error, size_t error_size);
+
+/*
  * Raises the priority of this process, if that is allowed. Must be called after COMMAND was forked, which would
  * inherit it.
  */

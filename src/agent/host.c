@@ -373,12 +373,6 @@ agent_set_variables(struct agent *a, const char *const *names, size_t n)
 	return probes_set_variables(a->probes, names, n);
 }
 
-int
-agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error, size_t error_size)
-{
-	return agent_redact(a, options, error, error_size);
-}
-
 static void
 on_rules_in_kernel(int error, uint64_t generation, void *arg)
 {

@@ -55,11 +55,6 @@ void agent_set_argv_max(struct agent *a, uint64_t bytes);
 /* Sets the environment variables that are read, for programs that start from now on. 0 or a negative errno. */
 int agent_set_variables(struct agent *a, const char *const *names, size_t n);
 /*
- * Sets how arguments are redacted from now on. 0, or a negative errno with nothing changed and a sentence in error.
- */
-int agent_set_redaction(struct agent *a, const struct redaction_options *options, char *error,
-    size_t error_size);
-/*
  * Sets the rules for programs that start from now on. Calls done once the kernel has them too, as
  * probes_set_rules() does. 0 or a negative errno.
  */

@@ -149,10 +149,6 @@ int agent_begin(struct agent *a, const struct agent_options *options, char *erro
 void agent_announce(struct agent *a);
 
 void agent_uuid_new(char out[UUID_TEXT_SIZE]);
-/*
- * Sets how arguments are redacted from now on. 0, or a negative errno with nothing changed and a sentence in error.
- */
-int agent_redact(struct agent *a, const struct redaction_options *options, char *error, size_t error_size);
 
 /* events.c */
 
