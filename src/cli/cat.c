@@ -134,30 +134,29 @@ on_path_error(const char *path, int error, void *arg)
 static void
 print_block(struct cat *c, struct source *s, const struct ocf_block *block)
 {
-	size_t at = 0, used;
-	char err[160], text[256];
+	struct avro_json_input in = { .data = block->data, .len = block->len, .is_raw = c->is_raw };
+	char text[256];
 
 	for (uint64_t i = 0; i < block->count && !c->is_closed; i++) {
-		int r = avro_json_line(s->json, block->data + at, block->len - at, c->is_raw,
-		    &c->out, &used, err, sizeof(err));
+		size_t before = in.at;
+		int r = avro_json_line(s->json, &in, &c->out);
 
-		if (r == 0 && used == 0 && i >= EMPTY_RECORDS_MAX) {
+		if (r == 0 && in.at == before && i >= EMPTY_RECORDS_MAX) {
 			r = -EBADMSG;
-			snprintf(err, sizeof(err), "too many records without any bytes");
+			snprintf(in.error, sizeof(in.error), "too many records without any bytes");
 		}
 		if (r < 0) {
 			snprintf(text, sizeof(text), "record %" PRIu64 " of %" PRIu64
-			    " in the block that starts here: %s", i + 1, block->count, err);
+			    " in the block that starts here: %s", i + 1, block->count, in.error);
 			report(c, s->path, block->offset, text);
 			return;
 		}
-		at += used;
 		if (c->out.len >= OUT_BYTES)
 			flush_out(c);
 	}
-	if (at != block->len && !c->is_closed) {
+	if (in.at != block->len && !c->is_closed) {
 		snprintf(text, sizeof(text), "the block that starts here has %zu bytes after its "
-		    "last record", block->len - at);
+		    "last record", block->len - in.at);
 		report(c, s->path, block->offset, text);
 	}
 }

@@ -33,16 +33,11 @@ struct avro_json {
 
 /* One value that is being printed. */
 struct walk {
-	const uint8_t	*data;
-	size_t		 len;
-	size_t		 at;
-	bool		 is_raw;
+	struct avro_json_input *in;
 	int		 depth;
 	uint64_t	 steps;		/* left */
 	struct bytes	*out;
 	size_t		 start;		/* of the line in out */
-	char		*err;
-	size_t		 err_size;
 };
 
 static int __attribute__((format(printf, 3, 4)))
@@ -51,7 +46,7 @@ fail(struct walk *w, int error, const char *format, ...)
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(w->err, w->err_size, format, ap);
+	vsnprintf(w->in->error, sizeof(w->in->error), format, ap);
 	va_end(ap);
 	return error;
 }
@@ -68,7 +63,7 @@ add(struct walk *w, const void *text, size_t len)
 static int
 take_long(struct walk *w, int64_t *ret)
 {
-	switch (varint_read(w->data, w->len, &w->at, ret)) {
+	switch (varint_read(w->in->data, w->in->len, &w->in->at, ret)) {
 	case VARINT_OK:
 		return 0;
 	case VARINT_SHORT:
@@ -82,11 +77,11 @@ take_long(struct walk *w, int64_t *ret)
 static int
 take_bytes(struct walk *w, uint64_t len, const uint8_t **ret)
 {
-	if (len > w->len - w->at)
+	if (len > w->in->len - w->in->at)
 		return fail(w, -EBADMSG, "%" PRIu64 " bytes are announced and %zu are left", len,
-		    w->len - w->at);
-	*ret = w->data + w->at;
-	w->at += (size_t)len;
+		    w->in->len - w->in->at);
+	*ret = w->in->data + w->in->at;
+	w->in->at += (size_t)len;
 	return 0;
 }
 
@@ -219,14 +214,14 @@ static int
 walk_text(struct walk *w, bool is_bytes)
 {
 	const uint8_t *text = NULL;
-	size_t start = w->at;
+	size_t start = w->in->at;
 	int64_t len;
 	int r = take_long(w, &len);
 
 	if (r < 0)
 		return r;
 	if (len < 0) {
-		w->at = start;
+		w->in->at = start;
 		return fail(w, -EBADMSG, "a length of %" PRId64, len);
 	}
 	r = take_bytes(w, (uint64_t)len, &text);
@@ -255,14 +250,14 @@ walk_record(struct walk *w, const struct node *node)
 static int
 take_part(struct walk *w, const struct node *node, const struct node_part **ret)
 {
-	size_t start = w->at;
+	size_t start = w->in->at;
 	int64_t index;
 	int r = take_long(w, &index);
 
 	if (r < 0)
 		return r;
 	if (index < 0 || (uint64_t)index >= node->n) {
-		w->at = start;
+		w->in->at = start;
 		return fail(w, -EBADMSG, "%s %" PRId64 " of %zu",
 		    node->kind == NODE_ENUM ? "symbol" : "branch", index, node->n);
 	}
@@ -278,14 +273,14 @@ walk_items(struct walk *w, const struct node *node)
 	int r = add(w, is_map ? "{" : "[", 1);
 
 	while (r == 0) {
-		size_t start = w->at;
+		size_t start = w->in->at;
 		int64_t count, size;
 
 		r = take_long(w, &count);
 		if (r < 0 || count == 0)
 			break;
 		if (count == INT64_MIN) {
-			w->at = start;
+			w->in->at = start;
 			return fail(w, -EBADMSG, "a count of %" PRId64, count);
 		}
 		if (count < 0) {	/* then the block's size in bytes follows */
@@ -311,19 +306,19 @@ walk_items(struct walk *w, const struct node *node)
 static int
 walk_number(struct walk *w, const struct node *node)
 {
-	size_t start = w->at;
+	size_t start = w->in->at;
 	int64_t value;
 	int r = take_long(w, &value);
 
 	if (r < 0)
 		return r;
 	if (node->kind == NODE_INT && (value < INT32_MIN || value > INT32_MAX)) {
-		w->at = start;
+		w->in->at = start;
 		return fail(w, -EBADMSG, "an int of %" PRId64, value);
 	}
-	if (!w->is_raw && node->logical == LOGICAL_TIMESTAMP_MICROS)
+	if (!w->in->is_raw && node->logical == LOGICAL_TIMESTAMP_MICROS)
 		return add_time(w, value, 1000000);
-	if (!w->is_raw && node->logical == LOGICAL_TIMESTAMP_MILLIS)
+	if (!w->in->is_raw && node->logical == LOGICAL_TIMESTAMP_MILLIS)
 		return add_time(w, value, 1000);
 	return add_long(w, value);
 }
@@ -343,7 +338,7 @@ walk_kind(struct walk *w, const struct node *node)
 		if (r < 0)
 			return r;
 		if (*data > 1) {
-			w->at--;
+			w->in->at--;
 			return fail(w, -EBADMSG, "a boolean of %u", *data);
 		}
 		return *data ? add(w, "true", 4) : add(w, "false", 5);
@@ -435,13 +430,11 @@ avro_json_name(const struct avro_json *j)
 }
 
 int
-avro_json_line(const struct avro_json *j, const uint8_t *data, size_t len, bool is_raw,
-    struct bytes *out, size_t *ret_used, char *err, size_t err_size)
+avro_json_line(const struct avro_json *j, struct avro_json_input *in, struct bytes *out)
 {
 	struct walk w = {
-		.data = data, .len = len, .is_raw = is_raw, .out = out, .start = out->len,
-		.steps = STEPS_FREE + STEPS_PER_BYTE * (uint64_t)len, .err = err,
-		.err_size = err_size,
+		.in = in, .out = out, .start = out->len,
+		.steps = STEPS_FREE + STEPS_PER_BYTE * (uint64_t)(in->len - in->at),
 	};
 	locale_t old = uselocale(j->locale);
 	int r = walk(&w, node_schema_root(j->schema));
@@ -449,7 +442,6 @@ avro_json_line(const struct avro_json *j, const uint8_t *data, size_t len, bool 
 	uselocale(old);
 	if (r == 0)
 		r = add(&w, "\n", 1);
-	*ret_used = w.at;
 	if (r < 0)
 		out->len = w.start;
 	return r;

@@ -27,12 +27,20 @@ void avro_json_close(struct avro_json *j);	/* NULL is fine */
 /* Full name of the schema, as "sluice.Program"; "" when it has none. */
 const char *avro_json_name(const struct avro_json *j);
 
+/* Values that are read one after the other. */
+struct avro_json_input {
+	const uint8_t *data;	/* the caller's */
+	size_t len;
+	size_t at;		/* offset of the next value; after a failure, of the fault */
+	bool is_raw;		/* timestamps as numbers */
+	char error[160];	/* after a failure: why */
+};
+
 /*
- * Adds one value and a newline to out; *ret_used bytes of data were its own. 0, or a negative
- * errno with out->len as it was: -EBADMSG when the data is not of the schema, -EMSGSIZE when its
- * line would be too long. Then err says why and *ret_used is where in data.
+ * Adds the next value and a newline to out, and moves in->at behind the value. 0, or a negative errno
+ * with out->len as it was: -EBADMSG when the data is not of the schema, -EMSGSIZE when the line would be
+ * too long.
  */
-int avro_json_line(const struct avro_json *j, const uint8_t *data, size_t len, bool is_raw,
-    struct bytes *out, size_t *ret_used, char *err, size_t err_size);
+int avro_json_line(const struct avro_json *j, struct avro_json_input *in, struct bytes *out);
 
 #endif

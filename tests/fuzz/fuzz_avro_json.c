@@ -32,7 +32,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const uint8_t *nul = size > 0 ? memchr(data, 0, size) : NULL;
 	const char *schema = every_type;
-	size_t len = strlen(every_type), at = 0, used;
+	struct avro_json_input in = { 0 };
+	size_t len = strlen(every_type);
 	struct avro_json *j = NULL;
 	struct bytes out = { 0 };
 	char err[160];
@@ -45,14 +46,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (avro_json_open(schema, len, &j, err, sizeof(err)) != 0)
 		return 0;
+	in.data = data;
+	in.len = size;
 	for (int i = 0; i < RECORDS_MAX; i++) {
 		json_error_t where;
 		json_t *json;
 		int r;
 
 		out.len = 0;
-		r = avro_json_line(j, data + at, size - at, i & 1, &out, &used, err, sizeof(err));
-		if (used > size - at || (r < 0 && out.len != 0))
+		in.is_raw = i & 1;
+		r = avro_json_line(j, &in, &out);
+		if (in.at > in.len || (r < 0 && out.len != 0))
 			abort();
 		if (r < 0)
 			break;
@@ -67,7 +71,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				abort();
 			json_decref(json);
 		}
-		at += used;
 	}
 	bytes_done(&out);
 	avro_json_close(j);

@@ -23,13 +23,17 @@ static const char *
 line(const char *schema, const void *data, size_t len, bool is_raw, int *ret_error)
 {
 	static char text[4096];
+	struct avro_json_input in = { .data = data, .len = len, .is_raw = is_raw };
 	struct bytes out = { 0 };
 	struct avro_json *j = NULL;
 
 	text[0] = err[0] = '\0';
 	*ret_error = avro_json_open(schema, strlen(schema), &j, err, sizeof(err));
-	if (*ret_error == 0)
-		*ret_error = avro_json_line(j, data, len, is_raw, &out, &used, err, sizeof(err));
+	if (*ret_error == 0) {
+		*ret_error = avro_json_line(j, &in, &out);
+		used = in.at;
+		snprintf(err, sizeof(err), "%s", in.error);
+	}
 	if (*ret_error == 0) {
 		assert_int_equal(out.data[out.len - 1], '\n');
 		assert_true(out.len < sizeof(text));

@@ -94,17 +94,18 @@ lines(const char *path, char *text, size_t size)
 	struct ocf_error error;
 	const char *schema;
 	char why[160];
-	size_t len, used;
+	size_t len;
 
 	assert_true(fd >= 0);
 	assert_int_equal(ocf_reader_open(fd, &reader, &error), 0);
 	schema = ocf_reader_schema(reader, &len);
 	assert_int_equal(avro_json_open(schema, len, &json, why, sizeof(why)), 0);
 	while ((r = ocf_reader_next(reader, &block, &error)) == 1) {
+		struct avro_json_input in = { .data = block.data, .len = block.len, .is_raw = true };
+
 		assert_int_equal(block.count, 1);
-		assert_int_equal(avro_json_line(json, block.data, block.len, true, &out, &used, why,
-		    sizeof(why)), 0);
-		assert_int_equal(used, block.len);
+		assert_int_equal(avro_json_line(json, &in, &out), 0);
+		assert_int_equal(in.at, block.len);
 	}
 	assert_int_equal(r, 0);
 	assert_true(out.len < size);
