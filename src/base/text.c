@@ -164,6 +164,14 @@ text_unescape(const char *text, size_t len, char *out)
 }
 
 bool
+text_ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), n = strlen(end);
+
+	return len >= n && strcmp(text + len - n, end) == 0;
+}
+
+bool
 text_is_plain(const char *bytes, size_t len)
 {
 	size_t i = 0;

@@ -38,6 +38,9 @@ size_t text_char(const char *bytes, size_t len);
  */
 size_t text_join(const char *const *words, size_t n, char *out, size_t size);
 
+/* Returns true when text ends with end. */
+bool text_ends_with(const char *text, const char *end);
+
 /* Returns true when all bytes are valid UTF-8 without NUL that text_escape() leaves unchanged. */
 bool text_is_plain(const char *bytes, size_t len);
 

@@ -233,85 +233,57 @@ apply_secret(struct apply *a, const struct key *k, const char *name, struct conf
 	return 0;
 }
 
+/* Reads the value of one property; ret is as it was where that is wrong. 0 or -ENOMEM. */
 static int
-apply_properties(struct apply *a, const struct key *k, const struct yaml_node *map)
+read_pair(struct apply *a, const struct key *k, const struct yaml_node *n, struct config_pair *ret)
 {
-	struct config_pairs *field = key_field(k, a->c);
+	bool is_secret = k->type == KEY_SECRETS;
 	char why[WHY_SIZE], show[SHOWN_SIZE];
 
-	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
-		struct config_pair *pair;
-		char *copy;
-
-		if (n->kind != YAML_NODE_TEXT) {
-			WRONG(a, n, "%s: '%s' is %s: a single value is wanted", k->name,
-			    shown(n->name, show), yaml_node_kind_name(n));
-			continue;
-		}
-		if (!property_check(n->name, n->text, why, sizeof(why))) {
-			WRONG_NAME(a, n, "%s: %s", k->name, why);
-			continue;
-		}
-		pair = pairs_entry(field, n->name);
-		copy = strdup(n->text);
-		if (pair == NULL || copy == NULL) {
-			free(copy);
-			return -ENOMEM;
-		}
-		free(pair->value);
-		pair->value = copy;
-		pair->location = location_of(a, n);
+	if (!is_secret && n->kind != YAML_NODE_TEXT) {
+		WRONG(a, n, "%s: '%s' is %s: a single value is wanted", k->name, shown(n->name, show),
+		    yaml_node_kind_name(n));
+		return 0;
 	}
-	return 0;
+	if (is_secret ? !property_check_name(n->name, why, sizeof(why)) :
+	    !property_check(n->name, n->text, why, sizeof(why))) {
+		WRONG_NAME(a, n, "%s: %s", k->name, why);
+		return 0;
+	}
+	if (is_secret)
+		return apply_secret(a, k, n->name, &ret->secret, n);
+	ret->value = strdup(n->text);
+	return ret->value != NULL ? 0 : -ENOMEM;
 }
 
 static int
-apply_secrets(struct apply *a, const struct key *k, const struct yaml_node *map)
+apply_mapping(struct apply *a, const struct key *k, const struct yaml_node *map)
 {
-	struct config_secrets *field = key_field(k, a->c);
-	char why[WHY_SIZE];
-	int r;
+	struct config_pairs *field = key_field(k, a->c);
+	size_t names = count(map);
+	int r = 0;
 
-	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
-		struct config_secret new = { 0 };
-		struct config_named_secret *entry;
-
-		if (!property_check_name(n->name, why, sizeof(why))) {
-			WRONG_NAME(a, n, "%s: %s", k->name, why);
-			continue;
-		}
-		r = apply_secret(a, k, n->name, &new, n);
-		if (r < 0)
-			return r;
-		if (!config_secret_is_set(&new))
-			continue;
-		entry = secrets_entry(field, n->name);
-		if (entry == NULL) {
-			secret_done(&new);
-			return -ENOMEM;
-		}
-		secret_done(&entry->secret);
-		entry->secret = new;
-		entry->location = location_of(a, n);
-	}
-	return 0;
-}
-
-static int
-apply_mapping(struct apply *a, const struct key *k, const struct yaml_node *n)
-{
-	size_t names = count(n);
-
-	if (n->kind != YAML_NODE_MAP) {
-		wrong_kind(a, k, n);
+	if (map->kind != YAML_NODE_MAP) {
+		wrong_kind(a, k, map);
 		return 0;
 	}
 	if (names > k->max) {
-		WRONG(a, n, "%s: %zu names are too many: give at most %u", k->name, names,
+		WRONG(a, map, "%s: %zu names are too many: give at most %u", k->name, names,
 		    (unsigned)k->max);
 		return 0;
 	}
-	return k->type == KEY_MAP ? apply_properties(a, k, n) : apply_secrets(a, k, n);
+	for (const struct yaml_node *n = map->first; n != NULL && r == 0; n = n->next) {
+		struct config_pair new = { .location = location_of(a, n) };
+
+		r = read_pair(a, k, n, &new);
+		if (r < 0 || (new.value == NULL && !config_secret_is_set(&new.secret)))
+			continue;
+		new.name = strdup(n->name);
+		r = new.name != NULL ? pairs_set(field, &new) : -ENOMEM;
+		if (r < 0)
+			pair_done(&new);
+	}
+	return r;
 }
 
 /* All keys of a section, as many as fit. */

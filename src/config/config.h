@@ -56,31 +56,22 @@ struct config_strings {
 	size_t n;
 };
 
-struct config_pair {
-	char *name;
-	char *value;
-	struct config_location location;
-};
-
-struct config_pairs {
-	struct config_pair *list;
-	size_t n;
-};
-
 /* Where a secret is to be had; the configuration itself never holds one. */
 struct config_secret {
 	char *file;			/* NULL: no file */
 	struct config_strings command;	/* n 0: no command; never both */
 };
 
-struct config_named_secret {
-	char *name;			/* of the librdkafka property */
+/* A property of librdkafka. */
+struct config_pair {
+	char *name;
+	char *value;			/* NULL: it is a secret */
 	struct config_secret secret;
 	struct config_location location;
 };
 
-struct config_secrets {
-	struct config_named_secret *list;
+struct config_pairs {
+	struct config_pair *list;
 	size_t n;
 };
 
@@ -130,7 +121,7 @@ struct config {
 		bool is_set;		/* false: the file lake; the rest of this struct is then defaults */
 		struct config_strings brokers;
 		struct config_pairs properties;
-		struct config_secrets secrets;
+		struct config_pairs secrets;
 		struct {
 			bool create;
 			uint64_t partitions;

@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0
  * dump: the effective configuration as YAML that loads again to the same.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -71,7 +70,6 @@ put_secret(FILE *f, const struct config_secret *s)
 static void
 put_value(FILE *f, const struct key *k, const void *field)
 {
-	const struct config_secrets *secrets = field;
 	const struct config_pairs *pairs = field;
 	char buf[UNITS_TEXT_SIZE];
 
@@ -80,13 +78,9 @@ put_value(FILE *f, const struct key *k, const void *field)
 		fputs(*(const bool *)field ? "true" : "false", f);
 		break;
 	case KEY_NUMBER:
-		fprintf(f, "%" PRIu64, *(const uint64_t *)field);
-		break;
 	case KEY_DURATION:
-		fputs(duration_text(*(const uint64_t *)field, buf), f);
-		break;
 	case KEY_SIZE:
-		fputs(size_text(*(const uint64_t *)field, buf), f);
+		fputs(key_amount(k, *(const uint64_t *)field, buf), f);
 		break;
 	case KEY_CHOICE:
 		fputs(k->choices[*(const unsigned *)field], f);
@@ -97,26 +91,20 @@ put_value(FILE *f, const struct key *k, const void *field)
 	case KEY_LIST:
 		put_list(f, field);
 		break;
+	case KEY_SECRET:
+		put_secret(f, field);
+		break;
 	case KEY_MAP:
+	case KEY_SECRETS:
 		putc('{', f);
 		for (size_t i = 0; i < pairs->n; i++) {
 			fputs(i > 0 ? ", " : "", f);
 			put_text(f, pairs->list[i].name);
 			fputs(": ", f);
-			put_text(f, pairs->list[i].value);
-		}
-		putc('}', f);
-		break;
-	case KEY_SECRET:
-		put_secret(f, field);
-		break;
-	case KEY_SECRETS:
-		putc('{', f);
-		for (size_t i = 0; i < secrets->n; i++) {
-			fputs(i > 0 ? ", " : "", f);
-			put_text(f, secrets->list[i].name);
-			fputs(": ", f);
-			put_secret(f, &secrets->list[i].secret);
+			if (pairs->list[i].value != NULL)
+				put_text(f, pairs->list[i].value);
+			else
+				put_secret(f, &pairs->list[i].secret);
 		}
 		putc('}', f);
 		break;

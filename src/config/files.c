@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "config/errors.h"
 #include "config/values.h"
 
@@ -70,14 +71,6 @@ files_read(const struct files_policy *policy, const char *path, struct file_text
 	return r < 0 && r != -ENOMEM ? -EINVAL : r;
 }
 
-static bool
-ends_with(const char *name, const char *end)
-{
-	size_t len = strlen(name), n = strlen(end);
-
-	return len > n && strcmp(name + len - n, end) == 0;
-}
-
 static int
 by_name(const void *a, const void *b)
 {
@@ -104,10 +97,10 @@ files_list(const struct files_policy *policy, const char *dir, struct config_str
 	while (r == 0 && (e = readdir(d)) != NULL) {
 		if (e->d_name[0] == '.')
 			continue;
-		if (ends_with(e->d_name, ".yml"))
+		if (text_ends_with(e->d_name, ".yml"))
 			config_error_add(errors, dir, 0, 0, "%s is not read: let its name end in .yaml",
 			    e->d_name);
-		if (!ends_with(e->d_name, ".yaml"))
+		if (!text_ends_with(e->d_name, ".yaml"))
 			continue;
 		if (ret->n == policy->files_max) {
 			config_error_add(errors, dir, 0, 0, "%s", policy->too_many);

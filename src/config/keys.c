@@ -166,8 +166,8 @@ config_key_name(size_t i)
 	return i < config_keys_n ? config_keys[i].name : NULL;
 }
 
-static char *
-amount(const struct key *k, uint64_t value, char *buf)
+char *
+key_amount(const struct key *k, uint64_t value, char *buf)
 {
 	if (k->type == KEY_DURATION)
 		return duration_text(value, buf);
@@ -205,8 +205,8 @@ add_type(const struct key *k, char *buf, size_t size)
 	case KEY_DURATION:
 	case KEY_SIZE:
 		add(buf, size, "%s, %s to %s%s", k->type == KEY_NUMBER ? "number" :
-		    k->type == KEY_DURATION ? "duration" : "size", amount(k, k->min, low),
-		    amount(k, k->max, high), k->is_power_of_two ? ", a power of two" : "");
+		    k->type == KEY_DURATION ? "duration" : "size", key_amount(k, k->min, low),
+		    key_amount(k, k->max, high), k->is_power_of_two ? ", a power of two" : "");
 		break;
 	case KEY_CHOICE:
 		add(buf, size, "one of");

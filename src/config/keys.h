@@ -19,7 +19,7 @@ enum key_type {
 	KEY_LIST,	/* struct config_strings */
 	KEY_MAP,	/* struct config_pairs; files add to it name by name */
 	KEY_SECRET,	/* struct config_secret */
-	KEY_SECRETS,	/* struct config_secrets; files add to it name by name */
+	KEY_SECRETS,	/* struct config_pairs; files add to it name by name */
 };
 
 #define NO_FIELD SIZE_MAX
@@ -63,6 +63,8 @@ const struct key *key_find(const char *name);
 const char *key_leaf(const struct key *k);
 /* Does it stand directly in that section ("" for the top)? */
 bool key_is_in(const struct key *k, const char *section);
+/* A value of a number, duration or size as a file would have it. buf has UNITS_TEXT_SIZE bytes; returns it. */
+char *key_amount(const struct key *k, uint64_t value, char *buf);
 /* Where it was set last. line 0: nowhere. */
 const struct config_location *key_location(const struct config *c, const char *name);
 

@@ -8,25 +8,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "config/errors.h"
 #include "config/suggest.h"
 
 #define REFUSE(...) (snprintf(why, why_size, __VA_ARGS__), false)
 
-static bool
-ends_with(const char *name, const char *end)
-{
-	size_t len = strlen(name), n = strlen(end);
-
-	return len >= n && strcmp(name + len - n, end) == 0;
-}
-
 bool
 property_is_secret(const char *name)
 {
 	/* By their ends, so that those of later versions of librdkafka are known too. */
-	return ends_with(name, "password") || ends_with(name, "secret") ||
-	    ends_with(name, "passphrase") || ends_with(name, "key.pem") || ends_with(name, "token");
+	return text_ends_with(name, "password") || text_ends_with(name, "secret") ||
+	    text_ends_with(name, "passphrase") || text_ends_with(name, "key.pem") || text_ends_with(name, "token");
 }
 
 /* Setting these does something at once, so they are not tried: it loads the libraries. */

@@ -5,7 +5,6 @@
 #include "config/values.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -47,46 +46,40 @@ secret_done(struct config_secret *s)
 	strings_done(&s->command);
 }
 
-struct config_pair *
-pairs_entry(struct config_pairs *p, const char *name)
+void
+pair_done(struct config_pair *pair)
 {
-	struct config_pair *more;
-	char *copy;
+	free(pair->name);
+	free(pair->value);
+	secret_done(&pair->secret);
+}
 
+static struct config_pair *
+pairs_find(const struct config_pairs *p, const char *name)
+{
 	for (size_t i = 0; i < p->n; i++) {
 		if (strcmp(p->list[i].name, name) == 0)
 			return &p->list[i];
 	}
-	more = realloc(p->list, (p->n + 1) * sizeof(*more));
-	if (more == NULL)
-		return NULL;
-	p->list = more;
-	copy = strdup(name);
-	if (copy == NULL)
-		return NULL;
-	more[p->n] = (struct config_pair){ .name = copy };
-	return &more[p->n++];
+	return NULL;
 }
 
-struct config_named_secret *
-secrets_entry(struct config_secrets *s, const char *name)
+int
+pairs_set(struct config_pairs *p, struct config_pair *pair)
 {
-	struct config_named_secret *more;
-	char *copy;
+	struct config_pair *old = pairs_find(p, pair->name), *more;
 
-	for (size_t i = 0; i < s->n; i++) {
-		if (strcmp(s->list[i].name, name) == 0)
-			return &s->list[i];
+	if (old != NULL) {
+		pair_done(old);
+		*old = *pair;
+		return 0;
 	}
-	more = realloc(s->list, (s->n + 1) * sizeof(*more));
+	more = realloc(p->list, (p->n + 1) * sizeof(*more));
 	if (more == NULL)
-		return NULL;
-	s->list = more;
-	copy = strdup(name);
-	if (copy == NULL)
-		return NULL;
-	more[s->n] = (struct config_named_secret){ .name = copy };
-	return &more[s->n++];
+		return -ENOMEM;
+	p->list = more;
+	p->list[p->n++] = *pair;
+	return 0;
 }
 
 static int
@@ -152,29 +145,18 @@ static int
 set_amount(const struct key *k, uint64_t *field, const char *text, char *why, size_t why_size)
 {
 	char show[SHOWN_SIZE], low[UNITS_TEXT_SIZE], high[UNITS_TEXT_SIZE];
-	uint64_t value;
+	uint64_t value = 0;
 
-	if (k->type == KEY_NUMBER) {
-		if (!parse_number(text, &value)) {
-			snprintf(why, why_size, "'%s' is not a whole number", shown(text, show));
-			return -EINVAL;
-		}
-		snprintf(low, sizeof(low), "%" PRIu64, k->min);
-		snprintf(high, sizeof(high), "%" PRIu64, k->max);
-	} else if (k->type == KEY_DURATION) {
-		if (!duration_parse(text, &value, why, why_size))
-			return -EINVAL;
-		duration_text(k->min, low);
-		duration_text(k->max, high);
-	} else {
-		if (!size_parse(text, &value, why, why_size))
-			return -EINVAL;
-		size_text(k->min, low);
-		size_text(k->max, high);
+	if (k->type == KEY_NUMBER && !parse_number(text, &value)) {
+		snprintf(why, why_size, "'%s' is not a whole number", shown(text, show));
+		return -EINVAL;
 	}
+	if ((k->type == KEY_DURATION && !duration_parse(text, &value, why, why_size)) ||
+	    (k->type == KEY_SIZE && !size_parse(text, &value, why, why_size)))
+		return -EINVAL;
 	if (value < k->min || value > k->max) {
-		snprintf(why, why_size, "'%s' is out of range: give %s to %s", shown(text, show), low,
-		    high);
+		snprintf(why, why_size, "'%s' is out of range: give %s to %s", shown(text, show),
+		    key_amount(k, k->min, low), key_amount(k, k->max, high));
 		return -EINVAL;
 	}
 	if (k->is_power_of_two && (value & (value - 1)) != 0) {
@@ -275,7 +257,6 @@ value_set_default(const struct key *k, void *field)
 void
 value_done(const struct key *k, void *field)
 {
-	struct config_secrets *secrets = field;
 	struct config_pairs *pairs = field;
 
 	switch (k->type) {
@@ -298,24 +279,15 @@ value_done(const struct key *k, void *field)
 	case KEY_LIST:
 		strings_done(field);
 		break;
-	case KEY_MAP:
-		for (size_t i = 0; i < pairs->n; i++) {
-			free(pairs->list[i].name);
-			free(pairs->list[i].value);
-		}
-		free(pairs->list);
-		*pairs = (struct config_pairs){ 0 };
-		break;
 	case KEY_SECRET:
 		secret_done(field);
 		break;
+	case KEY_MAP:
 	case KEY_SECRETS:
-		for (size_t i = 0; i < secrets->n; i++) {
-			free(secrets->list[i].name);
-			secret_done(&secrets->list[i].secret);
-		}
-		free(secrets->list);
-		*secrets = (struct config_secrets){ 0 };
+		for (size_t i = 0; i < pairs->n; i++)
+			pair_done(&pairs->list[i]);
+		free(pairs->list);
+		*pairs = (struct config_pairs){ 0 };
 		break;
 	}
 }
@@ -344,37 +316,18 @@ secret_equal(const struct config_secret *a, const struct config_secret *b)
 	return text_equal(a->file, b->file) && strings_equal(&a->command, &b->command);
 }
 
-/* Names stand once in each, so the same number and each found is the same, in any order. */
+/* Names are unique in each, so lists of the same length in which each name is found are equal, in any order. */
 static bool
 pairs_equal(const struct config_pairs *a, const struct config_pairs *b)
 {
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		size_t j = 0;
+	for (size_t i = 0; a->n == b->n && i < a->n; i++) {
+		const struct config_pair *one = &a->list[i], *other = pairs_find(b, one->name);
 
-		while (j < b->n && strcmp(a->list[i].name, b->list[j].name) != 0)
-			j++;
-		if (j == b->n || strcmp(a->list[i].value, b->list[j].value) != 0)
+		if (other == NULL || !text_equal(one->value, other->value) ||
+		    !secret_equal(&one->secret, &other->secret))
 			return false;
 	}
-	return true;
-}
-
-static bool
-secrets_equal(const struct config_secrets *a, const struct config_secrets *b)
-{
-	if (a->n != b->n)
-		return false;
-	for (size_t i = 0; i < a->n; i++) {
-		size_t j = 0;
-
-		while (j < b->n && strcmp(a->list[i].name, b->list[j].name) != 0)
-			j++;
-		if (j == b->n || !secret_equal(&a->list[i].secret, &b->list[j].secret))
-			return false;
-	}
-	return true;
+	return a->n == b->n;
 }
 
 bool
@@ -394,12 +347,11 @@ value_equal(const struct key *k, const void *a, const void *b)
 		return text_equal(*(char *const *)a, *(char *const *)b);
 	case KEY_LIST:
 		return strings_equal(a, b);
-	case KEY_MAP:
-		return pairs_equal(a, b);
 	case KEY_SECRET:
 		return secret_equal(a, b);
+	case KEY_MAP:
 	case KEY_SECRETS:
-		return secrets_equal(a, b);
+		return pairs_equal(a, b);
 	}
 	return false;
 }

@@ -25,8 +25,8 @@ int strings_add(struct config_strings *s, const char *text);
 void strings_done(struct config_strings *s);
 void secret_done(struct config_secret *s);
 
-/* The entry of that name, made when missing; NULL: no memory. */
-struct config_pair *pairs_entry(struct config_pairs *p, const char *name);
-struct config_named_secret *secrets_entry(struct config_secrets *s, const char *name);
+/* Adds a pair, in place of the one of that name. 0: what it holds is the list's; -ENOMEM: it stays the caller's. */
+int pairs_set(struct config_pairs *p, struct config_pair *pair);
+void pair_done(struct config_pair *pair);
 
 #endif

@@ -75,8 +75,7 @@ check_registry(const struct whole *w)
 static void
 check_properties(const struct whole *w)
 {
-	const struct config_pairs *p = &w->c->kafka.properties;
-	const struct config_secrets *s = &w->c->kafka.secrets;
+	const struct config_pairs *p = &w->c->kafka.properties, *s = &w->c->kafka.secrets;
 	char show[SHOWN_SIZE];
 
 	for (size_t i = 0; i < s->n; i++) {

@@ -227,7 +227,7 @@ fetch(const struct config_secret *from, const char *what, char **ret)
 int
 daemon_fetch_secrets(struct daemon *d)
 {
-	const struct config_secrets *kafka = &d->config->kafka.secrets;
+	const struct config_pairs *kafka = &d->config->kafka.secrets;
 
 	if (kafka->n > 0) {
 		d->secrets.kafka = calloc(kafka->n, sizeof(*d->secrets.kafka));
