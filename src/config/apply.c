@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * apply: what one file says, checked key by key and laid over a configuration.
+ * apply: the values of one file, checked key by key and written over those of a configuration.
  */
 #include "config/apply.h"
 
@@ -39,7 +39,7 @@ location_of(const struct apply *a, const struct yaml_node *n)
 	return (struct config_location){ a->file, n->name_line, n->name_column };
 }
 
-/* What a value of this key looks like, for those who wrote something else. */
+/* What an error about a value of the wrong kind suggests for this key. */
 static const char *
 example(const struct key *k)
 {
@@ -88,7 +88,7 @@ apply_value(struct apply *a, const struct key *k, const struct yaml_node *n)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Adds the texts of a list to s. *ret_good is false when one of them was wrong. 0 or -ENOMEM. */
+/* Appends the texts of a list to s. *ret_good becomes false where one of them is wrong. 0 or -ENOMEM. */
 static int
 read_texts(struct apply *a, const struct key *k, const struct yaml_node *list, struct config_strings *s,
     bool *ret_good)
@@ -147,7 +147,7 @@ apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 	int r;
 
 	if (n->kind == YAML_NODE_TEXT) {
-		/* Shown only where it is right: a wrong one may hold a password. */
+		/* Only a valid text is shown: another may hold a password. */
 		char why[WHY_SIZE];
 
 		if (value_check_text(k, n->text, why, sizeof(why)))
@@ -178,7 +178,7 @@ apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 	return 0;
 }
 
-/* {file: PATH} or {command: [ARGV…]}; replaces the one before as a whole. 0 or -ENOMEM. */
+/* Reads {file: PATH} or {command: [ARGV…]}, which replaces the earlier secret as a whole. 0 or -ENOMEM. */
 static int
 apply_secret(struct apply *a, const struct key *k, const char *name, struct config_secret *field,
     const struct yaml_node *n)
@@ -286,7 +286,7 @@ apply_mapping(struct apply *a, const struct key *k, const struct yaml_node *map)
 	return r;
 }
 
-/* All keys of a section, as many as fit. */
+/* Writes the names of all keys of a section, as many as fit. */
 static void
 list_keys(const char *section, char *buf, size_t size)
 {
@@ -347,7 +347,7 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 		if ((size_t)snprintf(name, sizeof(name), "%s%s%s", section, section[0] != '\0' ? "." : "",
 		    n->name) < sizeof(name))
 			k = key_find(name);
-		/* A dotted name is one of librdkafka's only, never a way into a section. */
+		/* Names with dots are properties of librdkafka: none selects a key of a section. */
 		if (k == NULL || strchr(n->name, '.') != NULL) {
 			unknown_key(a, section, n);
 			continue;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * apply: what one file says, checked key by key and laid over a configuration. Private to config/.
+ * apply: the values of one file, checked key by key and written over those of a configuration. Private to config/.
  */
 #ifndef SLUICE_CONFIG_APPLY_H
 #define SLUICE_CONFIG_APPLY_H

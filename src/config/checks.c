@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * checks: whether a text is right for its key.
+ * checks: whether a text is valid for its key.
  */
 #include "config/checks.h"
 
@@ -76,7 +76,7 @@ check_port(const char *text, bool is_listener)
 	    (is_listener || atoi(text) > 0);
 }
 
-/* "HOST:PORT" or "[V6]:PORT" apart. False where it is neither. */
+/* Splits "HOST:PORT" or "[V6]:PORT". False where text is neither. */
 static bool
 split_address(const char *text, char host[HOST_MAX + 1], const char **ret_port)
 {
@@ -169,7 +169,7 @@ check_redaction(const char *text, char *why, size_t why_size)
 
 	if (strcmp(text, "builtin") == 0)
 		return true;
-	/* A pattern itself, which would find nothing, and what is shipped would be off. */
+	/* A misspelt "builtin" is a valid pattern: it would match nothing and switch the shipped patterns off. */
 	if (strspn(text, LETTERS) == strlen(text) && suggest_distance(text, "builtin") <= 4)
 		return REFUSE("'%s': did you mean 'builtin'?", shown(text, show));
 	p = pattern_new(text, error, sizeof(error));
@@ -243,7 +243,7 @@ check_url(const char *text, char *why, size_t why_size)
 		return REFUSE("'%s' is not a URL of a registry: it begins with http:// or https://",
 		    strchr(text, '@') != NULL ? "***" : shown(text, show));
 	len = strcspn(rest, "/?#");
-	/* Not shown: the password is in it. Browsers take a backslash for a slash; curl does not. */
+	/* The URL is not shown: it holds the password. Browsers treat a backslash as a slash; curl does not. */
 	if (memchr(rest, '@', len) != NULL)
 		return REFUSE("the URL has credentials in it: take them out and use registry.user with "
 		    "registry.password, or registry.token");

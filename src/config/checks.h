@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * checks: whether a text is right for its key, and whether keys go together. Private to config/.
+ * checks: whether a text is valid for its key, and whether the keys are consistent. Private to config/.
  */
 #ifndef SLUICE_CONFIG_CHECKS_H
 #define SLUICE_CONFIG_CHECKS_H
 
 #include "config/config.h"
 
-/* Each: false with what is wrong and the mend in why. Texts are never empty but for check_prefix. */
+/* Each returns false with the fault and a hint in why. Texts are not empty, except for check_prefix(). */
 bool check_path(const char *text, char *why, size_t why_size);
 bool check_socket_path(const char *text, char *why, size_t why_size);
 bool check_account(const char *text, char *why, size_t why_size);
@@ -20,10 +20,10 @@ bool check_prefix(const char *text, char *why, size_t why_size);
 bool check_url(const char *text, char *why, size_t why_size);
 bool check_login(const char *text, char *why, size_t why_size);
 
-/* Of a listener that check_listener() took: does only this host reach it? */
+/* Whether only this host can reach a listener that check_listener() accepted. */
 bool listener_is_local(const char *text);
 
-/* What no key can tell alone. */
+/* Checks what concerns several keys, and adds an error for each fault. */
 void config_check_whole(const struct config *c, struct config_errors *errors);
 
 #endif

@@ -20,7 +20,7 @@
 static const struct files_policy policy = {
 	.bytes_max = CONFIG_FILE_BYTES_MAX,
 	.too_large = "larger than 1 MiB: that is no configuration",
-	.harm = "become root",	/* it names commands that are run as root */
+	.harm = "become root",	/* the configuration names commands that are run as root */
 	.files_max = 256,
 	.too_many = "more than 256 drop-ins: merge some",
 };
@@ -56,7 +56,7 @@ config_defaults(struct config **ret)
 	return 0;
 }
 
-/* Lays one file's text over c. 0 with errors added for what is wrong, or -ENOMEM. */
+/* Writes the values of one file's text over those of c. 0, with errors added for faults, or -ENOMEM. */
 static int
 add_text(struct config *c, const char *name, const char *text, size_t len,
     struct config_errors *errors)
@@ -77,7 +77,7 @@ add_text(struct config *c, const char *name, const char *text, size_t len,
 	return r == -ENOMEM ? r : 0;
 }
 
-/* *ret_missing may be NULL: then a missing file is an error. 0 or -ENOMEM. */
+/* Adds one file. ret_missing NULL: a missing file is an error. 0 or -ENOMEM. */
 static int
 add_file(struct config *c, const char *path, bool *ret_missing, struct config_errors *errors)
 {
@@ -114,7 +114,7 @@ add_drop_ins(struct config *c, const char *path, struct config_errors *errors)
 	return r;
 }
 
-/* The last check of all, and who owns c from here on. */
+/* Checks c as a whole and hands it to the caller, or frees it. r: the result so far. */
 static int
 finish(struct config *c, int r, size_t errors_before, struct config **ret,
     struct config_errors *errors)

@@ -1,10 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * config: what the agent is told: one YAML file and its drop-ins, checked whole before any of it
- * counts. A struct config is read-only once made, and complete: what no file sets has its default.
+ * config: the configuration of the agent: one YAML file and its drop-ins, all of which are checked before
+ * any of it takes effect. A struct config is complete and is not changed once it is made: a key that no
+ * file sets has its default.
  *
- * Every key, with type, unit, default and bounds, stands in one table (keys.c); sluice.yaml(5) and
- * the shipped file are tested against it.
+ * Every key, with type, unit, default and bounds, is a row of one table (keys.c); sluice.yaml(5) and the
+ * shipped file are tested against it.
  */
 #ifndef SLUICE_CONFIG_CONFIG_H
 #define SLUICE_CONFIG_CONFIG_H
@@ -15,7 +16,7 @@
 #include <stdio.h>
 
 #define CONFIG_PATH "/etc/sluice/sluice.yaml"
-#define CONFIG_DROP_INS "conf.d"	/* beside the file; its *.yaml in the order of their names */
+#define CONFIG_DROP_INS "conf.d"	/* folder beside the file; its *.yaml files apply in the order of their names */
 
 enum {
 	CONFIG_FILE_BYTES_MAX = 1 << 20,
@@ -44,7 +45,7 @@ enum config_argv_keep {
 	CONFIG_ARGV_HASH,	/* argv[0] and a hash of the others */
 };
 
-/* Where a value was written. line 0: nowhere, it is the default. */
+/* Where in the files a value is. line 0: in none, it is the default. */
 struct config_location {
 	unsigned file;		/* index into config.files */
 	unsigned line;		/* from 1 */
@@ -56,10 +57,10 @@ struct config_strings {
 	size_t n;
 };
 
-/* Where a secret is to be had; the configuration itself never holds one. */
+/* The source of a secret; the configuration itself never holds one. */
 struct config_secret {
 	char *file;			/* NULL: no file */
-	struct config_strings command;	/* n 0: no command; never both */
+	struct config_strings command;	/* n 0: no command; a secret has a file or a command, never both */
 };
 
 /* A property of librdkafka. */
@@ -75,7 +76,7 @@ struct config_pairs {
 	size_t n;
 };
 
-/* Strings are the config's, and NULL where optional and not set. Paths are absolute. */
+/* Strings are owned by the config, and NULL where optional and not set. Paths are absolute. */
 struct config {
 	uint64_t interval_ms;
 	char *lake;
@@ -143,44 +144,44 @@ struct config {
 		uint64_t timeout_ms;
 	} registry;
 
-	struct config_strings files;	/* what it was read from: the file, then its drop-ins */
+	struct config_strings files;	/* all that were read: the file, then its drop-ins */
 	bool has_main;			/* files[0] is the file itself, not a drop-in */
-	struct config_location locations[CONFIG_KEYS_MAX];	/* by key, in the order of the table */
+	struct config_location locations[CONFIG_KEYS_MAX];	/* of each key, in the order of the table */
 };
 
 struct config_error {
 	char *file;
 	unsigned line, column;	/* from 1; 0: of the file as a whole */
-	char *message;		/* one line: what is wrong, and the mend */
+	char *message;		/* one line: the fault and a hint */
 };
 
-/* Zeroed is empty. Errors are sorted by file, line and column; beyond a hundred they are counted. */
+/* Zeroed: an empty list. Errors are sorted by file, line and column; beyond a hundred they are only counted. */
 struct config_errors {
 	struct config_error *list;
 	size_t n;
-	size_t not_shown;
+	size_t not_shown;	/* number of errors that are not in the list */
 };
 
 void config_errors_done(struct config_errors *e);
-/* "FILE:LINE:COL: MESSAGE", or "FILE: MESSAGE"; cut at size. Returns buf. */
+/* Writes "FILE:LINE:COL: MESSAGE", or "FILE: MESSAGE", cut at size bytes. Returns buf. */
 char *config_error_text(const struct config_error *e, char *buf, size_t size);
-/* One a line, and one more that tells of not_shown ones. */
+/* Prints one error a line, and a last line with the number of those that are not shown. */
 void config_errors_print(const struct config_errors *e, FILE *f);
 
 /*
- * Reads path and its drop-ins. NULL is CONFIG_PATH, where a missing file is no error: without it and
- * without drop-ins these are the defaults. 0; or -EINVAL with *ret untouched and everything that is
- * wrong added to errors, or -ENOMEM. The caller frees both.
+ * Reads path and its drop-ins. path NULL: CONFIG_PATH, where a missing file is no error: without it and
+ * without drop-ins the result is the defaults. 0; -EINVAL with *ret untouched and all faults added to
+ * errors; or -ENOMEM. The caller frees both.
  */
 int config_load(const char *path, struct config **ret, struct config_errors *errors);
-/* The same for one file's text in memory, without drop-ins; name stands for it in errors. */
+/* The same for the text of one file in memory, without drop-ins; errors give name as its path. */
 int config_parse(const char *name, const char *text, size_t len, struct config **ret,
     struct config_errors *errors);
-/* What no file sets. 0 or -ENOMEM. */
+/* Makes a configuration of defaults, as without any file. 0 or -ENOMEM. */
 int config_defaults(struct config **ret);
 void config_free(struct config *c);	/* NULL is fine */
 
-/* The effective values as YAML that loads again to the same; secrets as where they are to be had. */
+/* Writes the effective values as YAML that loads to the same configuration; of secrets their sources. */
 void config_dump(const struct config *c, FILE *f);
 
 struct config_changes {
@@ -192,19 +193,19 @@ struct config_changes {
 	size_t n_restart;
 };
 
-/* Which keys differ. Where the values came from does not matter, only what they are. */
+/* Lists the keys whose values differ, whatever files set them. */
 void config_differs(const struct config *old, const struct config *new, struct config_changes *ret);
 
-/* One key as the tests and the pages tell it; NULL behind the last. */
+/* The full name of the i-th key, for tests and manual pages; NULL behind the last. */
 const char *config_key_name(size_t i);
-/* "duration, 1s to 1h; default 10s; reload": cut at size. Returns buf. */
+/* Writes "duration, 1s to 1h; default 10s; reload", cut at size bytes. Returns buf. */
 char *config_key_facts(size_t i, char *buf, size_t size);
 
-/* Is there a file or a command? */
+/* Whether a secret has a source. */
 bool config_secret_is_set(const struct config_secret *s);
 /*
- * Fetches a secret. A file must not be open to others; a command is run without a shell and has ten
- * seconds. Waits for it: for start-up, before the loop. 0 with *ret a string for
+ * Fetches a secret. A file must not be readable by others; a command is run without a shell and may take
+ * ten seconds. The call blocks, so it is for the start, before the loop. 0 with *ret a string for
  * config_secret_free(); or a negative errno with a sentence in error, which never holds the secret.
  */
 int config_secret_read(const struct config_secret *s, char **ret, char *error, size_t error_size);

@@ -19,7 +19,7 @@ code_point(const unsigned char *p, size_t n)
 	return c;
 }
 
-/* In double quotes, which can hold anything; what YAML reads as a line's end, or not at all, escaped. */
+/* Writes text in double quotes, and escapes what YAML takes for a line's end or does not accept. */
 static void
 put_text(FILE *f, const char *text)
 {
@@ -31,7 +31,7 @@ put_text(FILE *f, const char *text)
 
 		n = text_char(text + i, len - i);
 		if (n == 0)
-			n = 1;	/* cannot be: YAML is UTF-8 */
+			n = 1;	/* unreachable: YAML is UTF-8 */
 		c = code_point((const unsigned char *)text + i, n);
 		if (c == '"' || c == '\\')
 			fprintf(f, "\\%c", (int)c);
@@ -113,7 +113,7 @@ put_value(FILE *f, const struct key *k, const void *field)
 	}
 }
 
-/* Is there anything to tell of an optional one? */
+/* Whether an optional key has a value. */
 static bool
 is_set(const struct key *k, const void *field)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * errors: everything that is wrong with a configuration, gathered.
+ * errors: the list of all faults of a configuration.
  */
 #include "config/errors.h"
 
@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 enum {
-	ERRORS_MAX = 100,	/* a person mends no more in one go */
+	ERRORS_MAX = 100,	/* nobody fixes more of them at once */
 	CUT = SHOWN_SIZE - 8,	/* room for a last escape, "..." and NUL */
 };
 
@@ -78,7 +78,7 @@ is_before(const struct config_strings *files, const struct config_error *a,
 void
 config_errors_sort(struct config_errors *e, const struct config_strings *files)
 {
-	/* By insertion: few, nearly sorted, and those of one place stay in order. */
+	/* Insertion sort: there are few, they are nearly sorted, and those of one location keep their order. */
 	for (size_t i = 1; i < e->n; i++) {
 		struct config_error moving = e->list[i];
 		size_t at = i;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * files: what may be read as configuration or rules, and which of them a folder has.
+ * files: reads files of configuration or rules, and lists those of a folder.
  */
 #include "config/files.h"
 
@@ -19,7 +19,7 @@
 static void
 cannot_read(const char *path, int error, struct config_errors *errors)
 {
-	/* A reload is done by the account that the agent has become. */
+	/* At a reload the agent no longer runs as root. */
 	if (error == EACCES)
 		config_error_add(errors, path, 0, 0, "uid %u may not read it: let it, by its mode or group",
 		    (unsigned)geteuid());
@@ -27,12 +27,12 @@ cannot_read(const char *path, int error, struct config_errors *errors)
 		config_error_add(errors, path, 0, 0, "cannot be read: %s", strerror(error));
 }
 
-/* An fd, or a negative errno; -EINVAL: told already. */
+/* Returns an fd, or a negative errno; -EINVAL: an error was added. */
 static int
 open_checked(const struct files_policy *policy, const char *path, struct config_errors *errors)
 {
 	struct stat st;
-	/* Not to wait for a writer, should it be a FIFO. */
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)

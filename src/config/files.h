@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * files: what may be read as configuration or rules, and which of them a folder has. Private to
- * config/.
+ * files: reads files of configuration or rules, and lists those of a folder. Private to config/ and
+ * rules/.
  */
 #ifndef SLUICE_CONFIG_FILES_H
 #define SLUICE_CONFIG_FILES_H
@@ -9,23 +9,23 @@
 #include "base/file.h"
 #include "config/config.h"
 
-/* Bounds, and how errors put it. */
+/* The bounds of a kind of files, and how errors describe them. */
 struct files_policy {
 	size_t bytes_max;
 	const char *too_large;
-	const char *harm;	/* what somebody could do who may write it: "become root" */
+	const char *harm;	/* what a user who may write such a file could do: "become root" */
 	size_t files_max;
 	const char *too_many;
 };
 
 /*
- * 0; or -EINVAL with an error added, or -ENOMEM. ret_missing may be NULL: then a file that is not
- * there is an error; else it is none, and -EINVAL too.
+ * Reads a file. 0; -EINVAL with an error added; or -ENOMEM. A missing file is an error where ret_missing
+ * is NULL; otherwise it is -EINVAL without an error, and *ret_missing says so.
  */
 int files_read(const struct files_policy *policy, const char *path, struct file_text *text,
     bool *ret_missing, struct config_errors *errors);
 
-/* The names of dir's *.yaml, in their order; none if there is no dir. 0 with errors added, or -ENOMEM. */
+/* Lists the sorted names of dir's *.yaml files; none where dir does not exist. 0, with errors added, or -ENOMEM. */
 int files_list(const struct files_policy *policy, const char *dir, struct config_strings *ret,
     struct config_errors *errors);
 

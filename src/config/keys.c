@@ -28,7 +28,7 @@ static const char *const argv_keeps[] = { "all", "first", "hash", NULL };
 #define LIST_MAX 64
 #define MAP_MAX 256
 
-/* A section stands before its keys, and the shipped file and the page keep this order. */
+/* A section precedes its keys; the shipped file and the manual page have the same order. */
 const struct key config_keys[] = {
 	{ "interval", KEY_DURATION, F(interval_ms), "10s", RELOAD, S(1), S(3600) },
 	{ "lake", KEY_TEXT, F(lake), "/var/lib/sluice/lake", RESTART, .what = "path",
@@ -121,7 +121,7 @@ const struct key config_keys[] = {
 
 const size_t config_keys_n = sizeof(config_keys) / sizeof(config_keys[0]);
 
-_Static_assert(sizeof(config_keys) / sizeof(config_keys[0]) <= CONFIG_KEYS_MAX, "more keys than places");
+_Static_assert(sizeof(config_keys) / sizeof(config_keys[0]) <= CONFIG_KEYS_MAX, "more keys than locations");
 
 const struct key *
 key_find(const char *name)

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * keys: the one table of what can be configured. Parsing, defaults, bounds, comparing, the dump and
- * the pages' facts all come from it. Private to config/.
+ * keys: the table of all configuration keys. Parsing, defaults, bounds, comparing, the dump and the facts in
+ * the manual pages come from it. Private to config/.
  */
 #ifndef SLUICE_CONFIG_KEYS_H
 #define SLUICE_CONFIG_KEYS_H
@@ -9,7 +9,7 @@
 #include "config/config.h"
 
 enum key_type {
-	KEY_SECTION,	/* a mapping of keys; its field, if any, tells that it was there */
+	KEY_SECTION,	/* a mapping of keys; its field, if any, is a bool: a file has the section */
 	KEY_BOOL,	/* bool */
 	KEY_NUMBER,	/* uint64_t */
 	KEY_DURATION,	/* uint64_t, milliseconds */
@@ -24,21 +24,21 @@ enum key_type {
 
 #define NO_FIELD SIZE_MAX
 
-/* Is text right for this key? False with a mend in why. */
+/* Whether text is valid for a key. False: why has the fault and a hint. */
 typedef bool (*key_check)(const char *text, char *why, size_t why_size);
 
 struct key {
 	const char *name;		/* with its sections: "kafka.topics.create" */
 	enum key_type type;
 	size_t field;			/* offset in struct config */
-	const char *initial;		/* the default, as a file would have it; a list's by commas; NULL none */
+	const char *initial;		/* the default as a file would have it, a list's items by commas; NULL: none */
 	bool is_reloaded;		/* else a change needs a restart */
-	uint64_t min, max;		/* numbers, durations, sizes; also lists: how many */
+	uint64_t min, max;		/* of numbers, durations, sizes; of the number of items of lists, mappings */
 	bool is_power_of_two;
-	bool zero_is_none;		/* not set is 0, which is outside min..max */
+	bool zero_is_none;		/* 0, which is outside min..max, means that it is not set */
 	const char *const *choices;	/* NULL-terminated */
-	const char *what;		/* of texts, lists, maps: what each is, for people */
-	key_check check;		/* of texts, and of each in a list */
+	const char *what;		/* of texts, lists, mappings: what an item is, for messages and manuals */
+	key_check check;		/* of texts, and of each item of a list; may be NULL */
 	const char *former;		/* its name in an earlier version, which is accepted; NULL: none */
 };
 
@@ -59,13 +59,13 @@ key_field_const(const struct key *k, const struct config *c)
 
 /* Returns the key of this full name, or of this former one; NULL: there is none. */
 const struct key *key_find(const char *name);
-/* Its last part: "create". */
+/* Returns the last part of the name: "create". */
 const char *key_leaf(const struct key *k);
-/* Does it stand directly in that section ("" for the top)? */
+/* Whether a key is directly in that section; "": the top. */
 bool key_is_in(const struct key *k, const char *section);
-/* A value of a number, duration or size as a file would have it. buf has UNITS_TEXT_SIZE bytes; returns it. */
+/* Writes a number, duration or size as a file would have it into UNITS_TEXT_SIZE bytes. Returns buf. */
 char *key_amount(const struct key *k, uint64_t value, char *buf);
-/* Where it was set last. line 0: nowhere. */
+/* Returns where a key was set last; line 0: nowhere. */
 const struct config_location *key_location(const struct config *c, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * properties: what librdkafka itself says of its properties, before anything connects.
+ * properties: checks of librdkafka properties by the library itself, before anything connects.
  */
 #include "config/properties.h"
 
@@ -17,19 +17,19 @@
 bool
 property_is_secret(const char *name)
 {
-	/* By their ends, so that those of later versions of librdkafka are known too. */
+	/* By the end of the name, which covers the secrets of later versions of librdkafka too. */
 	return text_ends_with(name, "password") || text_ends_with(name, "secret") ||
 	    text_ends_with(name, "passphrase") || text_ends_with(name, "key.pem") || text_ends_with(name, "token");
 }
 
-/* Setting these does something at once, so they are not tried: it loads the libraries. */
+/* Properties that have an effect as soon as they are set, here that libraries are loaded: not tried. */
 static bool
 is_untried(const char *name)
 {
 	return strcmp(name, "plugin.library.paths") == 0;
 }
 
-/* By trying to set it: getting one tells "unknown" of those that have no value, too. */
+/* Tries to set the property: reading one returns "unknown" also for a known one without a value. */
 static bool
 is_known(const char *name)
 {
@@ -44,7 +44,7 @@ is_known(const char *name)
 	return known;
 }
 
-/* dump: names, each with its value behind it. */
+/* dump: names, each followed by its value. */
 static void
 offer_all(struct suggestion *s, const char *name, const char *const *dump, size_t n)
 {
@@ -55,7 +55,7 @@ offer_all(struct suggestion *s, const char *name, const char *const *dump, size_
 static bool
 refuse_unknown(const char *name, char *why, size_t why_size)
 {
-	/* Names that librdkafka knows and does not list. */
+	/* Names that librdkafka accepts but does not list. */
 	static const char *const aliases[] = { "acks", "", "linger.ms", "", "retries", "",
 		"compression.type", "", "sasl.mechanism", "", "delivery.timeout.ms", "", "max.in.flight", "" };
 	rd_kafka_topic_conf_t *topic_conf = rd_kafka_topic_conf_new();

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * properties: what librdkafka itself says of its properties, before anything connects. Private to
+ * properties: checks of librdkafka properties by the library itself, before anything connects. Private to
  * config/.
  */
 #ifndef SLUICE_CONFIG_PROPERTIES_H
@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Would a value of this name be a secret? */
+/* Whether the value of a property of this name is a secret. */
 bool property_is_secret(const char *name);
-/* May it stand in kafka.properties? False with the mend in why; value is never shown for a secret. */
+/* Whether a property may be in kafka.properties. False: why has the fault and a hint, never a secret value. */
 bool property_check(const char *name, const char *value, char *why, size_t why_size);
-/* May it stand in kafka.secrets? */
+/* Whether a property of this name may be in kafka.secrets; likewise. */
 bool property_check_name(const char *name, char *why, size_t why_size);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * secret: passwords and tokens, fetched from where the configuration says.
+ * secret: passwords and tokens, fetched from the files or commands that the configuration names.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ enum {
 	EXEC_FAILED = 127,
 };
 
-/* What comes in; never realloc'ed, so that no copy of it is left behind in freed memory. */
+/* The bytes read so far; never reallocated, so that no copy of a secret stays in freed memory. */
 struct collected {
 	char *text;	/* owned, CONFIG_SECRET_BYTES_MAX + 2 */
 	size_t len;
@@ -42,7 +42,7 @@ config_secret_free(char *secret)
 	free(secret);
 }
 
-/* What is there now. 1 more may come, 0 at the end, or a negative errno; -EFBIG: too long. */
+/* Reads all bytes that are available. 1: more may follow; 0: end of file; or a negative errno, -EFBIG: too long. */
 static int
 collect(struct collected *c, int fd)
 {
@@ -94,14 +94,14 @@ out:
 	return r;
 }
 
-/* In the child: becomes the command, with nothing of ours but the environment and standard error. */
+/* Runs in the child: executes the command, which inherits only the environment and standard error. */
 static void __attribute__((noreturn))
 become(char *const *argv, int out)
 {
 	int in = open("/dev/null", O_RDONLY);
 	sigset_t none;
 
-	setpgid(0, 0);	/* one group, so that what it starts can be ended with it */
+	setpgid(0, 0);	/* one process group, so that its children can be killed with it */
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	signal(SIGPIPE, SIG_DFL);
@@ -112,8 +112,8 @@ become(char *const *argv, int out)
 }
 
 /*
- * Collects until the command has ended; what it left running does not count. 0 with its status, or
- * -ETIMEDOUT, -EFBIG or another negative errno with the command ended by us.
+ * Collects the output until the command has ended; its children that still run are ignored. 0 with its
+ * status; or -ETIMEDOUT, -EFBIG or another negative errno, and the command is killed.
  */
 static int
 run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
@@ -126,7 +126,7 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 		struct pollfd p = { .fd = is_open ? fd : -1, .events = POLLIN };
 		pid_t ended = waitpid(pid, ret_status, WNOHANG);
 
-		/* After its end once more: what it wrote last is in the pipe. */
+		/* Also after its end: its last output is still in the pipe. */
 		if (is_open) {
 			r = collect(c, fd);
 			is_open = r == 1;
@@ -141,7 +141,7 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 			r = -ETIMEDOUT;
 		if (r < 0) {
 			kill(-pid, SIGKILL);
-			kill(pid, SIGKILL);	/* also before it had a group of its own */
+			kill(pid, SIGKILL);	/* it may not have a process group of its own yet */
 			while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
 				;
 			break;
@@ -151,14 +151,14 @@ run_collect(pid_t pid, int fd, struct collected *c, int *ret_status)
 	return r;
 }
 
-/* As root we run nothing that just anybody may have written. */
+/* As root, the agent runs no program that any user may change. */
 static int
 check_command(const char *name, char *error, size_t error_size)
 {
 	struct stat st;
 
 	if (stat(name, &st) < 0 || (st.st_mode & S_IWOTH) == 0)
-		return 0;	/* that it is not there, execv(2) finds */
+		return 0;	/* execv(2) reports a missing program */
 	snprintf(error, error_size, "secret command %s may be written by everybody (mode %03o): run `chmod o-w %s`", name,
 	    st.st_mode & 0777, name);
 	return -EACCES;
@@ -240,7 +240,7 @@ config_secret_read(const struct config_secret *s, char **ret, char *error, size_
 	    run_command(&s->command, &c, error, error_size);
 	if (r < 0)
 		goto fail;
-	/* The one newline that an editor or echo(1) puts at the end. */
+	/* An editor or echo(1) appends one newline. */
 	if (c.len > 0 && c.text[c.len - 1] == '\n')
 		c.len--;
 	if (c.len > 0 && c.text[c.len - 1] == '\r')

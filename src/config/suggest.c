@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * suggest: the right name that a wrong one was probably meant to be.
+ * suggest: the valid name that a wrong one was probably meant to be.
  */
 #include "config/suggest.h"
 
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LETTER = 2 };	/* what one wrong letter costs */
+enum { LETTER = 2 };	/* cost of one wrong letter */
 
 static unsigned
 min3(unsigned a, unsigned b, unsigned c)
@@ -24,7 +24,7 @@ cost(char a, char b)
 {
 	if (a == b)
 		return 0;
-	/* "max-bytes" for "max_bytes" is a slip, as case is. */
+	/* "max-bytes" for "max_bytes" costs half, as a difference in case does. */
 	if (tolower((unsigned char)a) == tolower((unsigned char)b) ||
 	    (strchr("-_.", a) != NULL && strchr("-_.", b) != NULL))
 		return LETTER / 2;
@@ -54,7 +54,7 @@ suggest_distance(const char *a, const char *b)
 	return rows[la % 3][lb];
 }
 
-/* "warn" for "warning", "urls_" for "urls": one goes on where the other ends. */
+/* Whether one begins with the other: "warn" for "warning", "urls_" for "urls". */
 static bool
 is_begun(const char *a, const char *b)
 {

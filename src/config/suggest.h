@@ -1,35 +1,35 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * suggest: the right name that a wrong one was probably meant to be. Private to config/.
+ * suggest: the valid name that a wrong one was probably meant to be. Private to config/ and rules/.
  */
 #ifndef SLUICE_CONFIG_SUGGEST_H
 #define SLUICE_CONFIG_SUGGEST_H
 
 #include <stddef.h>
 
-#define SUGGEST_NAME_MAX 64	/* of longer names only so much is compared */
+#define SUGGEST_NAME_MAX 64	/* bytes of a name that are compared */
 
 /*
- * How many letters are to be put in, left out, changed or swapped with their neighbour to make b
- * of a; case counts half a letter, so all is doubled.
+ * Twice the number of letters to insert, leave out, change or swap with their neighbour that make b of a;
+ * a difference in case counts as half a letter.
  */
 unsigned suggest_distance(const char *a, const char *b);
 
-/* The best so far. Zeroed is none. */
+/* The best candidate so far. A zeroed struct has none. */
 struct suggestion {
 	const char *name;
 	unsigned distance;
 };
 
 /*
- * Offers a candidate: taken if it is near enough to be meant, or one is the other's beginning, and
- * nearer than the one before.
+ * Keeps a candidate if it is near enough to be meant, or one begins with the other, and it is nearer than
+ * the one before.
  */
 void suggest_offer(struct suggestion *s, const char *wrong, const char *candidate);
 
 enum { SUGGEST_LIST_SIZE = 640 };	/* bytes of names that an error lists */
 
-/* Of names, which are NULL-terminated as below: the one that wrong was probably meant to be, or NULL. */
+/* Returns the one of names that wrong was probably meant to be, or NULL. names is NULL-terminated, as below. */
 const char *suggest_nearest(const char *wrong, const char *const *names);
 /* Writes "a, b, c", as many names as fit into SUGGEST_LIST_SIZE bytes. Returns buf. */
 char *suggest_list(const char *const *names, char *buf);

@@ -26,7 +26,7 @@ static const struct unit sizes[] = {
 	{ "kB", 1000 }, { 0 },
 };
 
-/* What people write instead, and what they mean. */
+/* Units that are often written instead of the right ones. */
 static const struct { const char *wrong, *right; } meant[] = {
 	{ "sec", "s" }, { "secs", "s" }, { "second", "s" }, { "seconds", "s" }, { "min", "m" },
 	{ "mins", "m" }, { "minute", "m" }, { "minutes", "m" }, { "hour", "h" }, { "hours", "h" },
@@ -52,7 +52,7 @@ unit_meant(const struct unit *units, const char *name)
 	return NULL;
 }
 
-/* Digits, and up to nine more behind a point. Returns what follows; NULL: no such number. */
+/* Parses digits, and up to nine more behind a point. Returns the rest of the text; NULL: it is no such number. */
 static const char *
 number_parse(const char *p, uint64_t *ret_whole, uint64_t *ret_part, uint64_t *ret_scale)
 {

@@ -12,14 +12,14 @@
 #define UNITS_TEXT_SIZE 32
 
 /*
- * "10s", "1.5h": one number, which may have a fraction, and one of ms, s, m, h, d. Only 0 may stand
- * alone. False with the mend in why.
+ * Parses "10s", "1.5h": one number, which may have a fraction, and one of ms, s, m, h, d. Only 0 may
+ * be without a unit. False: why has the fault and a hint.
  */
 bool duration_parse(const char *text, uint64_t *ret_ms, char *why, size_t why_size);
-/* "32KiB", "10MB": B, KiB to TiB (powers of 1024), kB to TB (powers of 1000). */
+/* Parses "32KiB", "10MB": B, KiB to TiB (powers of 1024), kB to TB (powers of 1000). */
 bool size_parse(const char *text, uint64_t *ret_bytes, char *why, size_t why_size);
 
-/* The shortest text that parses to the same. buf has UNITS_TEXT_SIZE bytes; returns it. */
+/* Writes the shortest text that parses to the same value into UNITS_TEXT_SIZE bytes. Returns buf. */
 char *duration_text(uint64_t ms, char *buf);
 char *size_text(uint64_t bytes, char *buf);
 

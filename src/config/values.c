@@ -227,7 +227,7 @@ value_set(const struct key *k, void *field, const char *text, char *why, size_t 
 	}
 }
 
-/* A list's default has commas between its items. */
+/* Sets a list to a default, whose items are separated by commas. */
 static int
 set_default_list(struct config_strings *s, const char *items)
 {

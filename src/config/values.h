@@ -8,19 +8,19 @@
 #include "config/keys.h"
 
 /*
- * Checks and sets a bool, number, duration, size, choice or text. 0; -EINVAL with the mend in why
- * and the field as it was; or -ENOMEM.
+ * Checks and sets a bool, number, duration, size, choice or text. 0; -EINVAL with the fault and a hint in
+ * why and the field as it was; or -ENOMEM.
  */
 int value_set(const struct key *k, void *field, const char *text, char *why, size_t why_size);
-/* Checks one item of a list, or a text. */
+/* Checks one item of a list, or a text. False: why has the fault and a hint. */
 bool value_check_text(const struct key *k, const char *text, char *why, size_t why_size);
 /* Gives the field its default. 0 or -ENOMEM. */
 int value_set_default(const struct key *k, void *field);
-/* Frees what the field owns and zeroes it. */
+/* Frees all that the field owns, and zeroes it. */
 void value_done(const struct key *k, void *field);
 bool value_equal(const struct key *k, const void *a, const void *b);
 
-/* A copy at the end. 0 or -ENOMEM with s as it was. */
+/* Appends a copy of text. 0, or -ENOMEM with s as it was. */
 int strings_add(struct config_strings *s, const char *text);
 void strings_done(struct config_strings *s);
 void secret_done(struct config_secret *s);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * whole: what no key can tell alone: whether keys go together.
+ * whole: whether the keys of a configuration are consistent with each other.
  */
 #include <limits.h>
 #include <string.h>
@@ -20,7 +20,7 @@ struct whole {
 	    (location)->column, __VA_ARGS__)
 #define WRONG_KEY(w, name, ...) WRONG_AT(w, key_location((w)->c, name), __VA_ARGS__)
 
-/* Was it written anywhere, even wrongly? Then there is an error of its own, and none follows from it. */
+/* Whether a file has the key. A wrong value has an error of its own, and causes no further ones here. */
 static bool
 is_written(const struct whole *w, const char *name)
 {
@@ -28,10 +28,10 @@ is_written(const struct whole *w, const char *name)
 }
 
 static void
-need(const struct whole *w, const char *name, const char *other, const char *mend)
+need(const struct whole *w, const char *name, const char *other, const char *hint)
 {
 	if (is_written(w, name) && !is_written(w, other))
-		WRONG_KEY(w, name, "%s is of no use without %s: %s", name, other, mend);
+		WRONG_KEY(w, name, "%s is of no use without %s: %s", name, other, hint);
 }
 
 static void
@@ -97,7 +97,7 @@ check_metrics(const struct whole *w)
 		    "listen on 127.0.0.1, or allow it by `metrics_public: true`", w->c->metrics);
 }
 
-/* Without slashes that say nothing: "/a//b/" is "/a/b". */
+/* Removes redundant slashes: "/a//b/" becomes "/a/b". */
 static void
 tidy(const char *path, char buf[PATH_MAX])
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * yaml: one YAML file as a tree that knows its lines.
+ * yaml: one YAML file as a tree of nodes with their source locations.
  */
 #include "config/yaml.h"
 
@@ -53,7 +53,7 @@ yaml_node_kind_name(const struct yaml_node *n)
 	return names[n->kind];
 }
 
-/* What libyaml found wrong, with its place. */
+/* Adds the error that libyaml found, with its location. */
 static int
 syntax_error(struct reader *r)
 {
@@ -64,7 +64,7 @@ syntax_error(struct reader *r)
 	if (p->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
 	if (p->error == YAML_READER_ERROR) {
-		/* Of bytes that are no characters only the offset is known. */
+		/* For invalid UTF-8, libyaml has only the offset. */
 		line = column = 1;
 		for (size_t i = 0; i < p->problem_offset && i < r->len; i++) {
 			column = r->text[i] == '\n' ? 1 : column + 1;
@@ -240,7 +240,7 @@ read_map(struct reader *r, unsigned depth, struct yaml_node *map)
 	}
 }
 
-/* What begins with the event at hand. On failure *ret is NULL. */
+/* Reads the node that begins with the current event. On failure *ret is NULL. */
 static int
 read_node(struct reader *r, unsigned depth, struct yaml_node **ret)
 {
@@ -285,7 +285,7 @@ read_node(struct reader *r, unsigned depth, struct yaml_node **ret)
 	return 0;
 }
 
-/* The one document of the stream, or nothing at all. */
+/* Reads the only document of the stream, which may be absent. */
 static int
 read_stream(struct reader *r, struct yaml_node **ret)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * candidate: a program as the rules see it. Strings are UTF-8, redacted, the caller's, and NULL where
+ * candidate: a program as the rules see it. Strings are UTF-8, redacted, owned by the caller, and NULL where
  * unknown.
  */
 #ifndef SLUICE_MODEL_CANDIDATE_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What stands in the arguments, as the tool's rules take them apart; "" is nothing. */
+/* Parts of the arguments, by the rules of the tool; "" where there is none. */
 struct candidate_words {
 	const char *subcommand;		/* bwa mem: mem */
 	const char *script;		/* path of the file that an interpreter runs; of a module its name */
@@ -28,11 +28,11 @@ struct candidate {
 	const char *cgroup_v1;
 	bool has_uid;
 	uint32_t uid;
-	const char *image;		/* of its container, where the runtime or arguments told */
-	struct candidate_words words;	/* by tool_name() */
-	const char *tool;		/* likewise */
-	bool is_tool;			/* no shell, no glue */
-	const struct candidate *parent;	/* that forked it, or that it replaced; NULL unknown */
+	const char *image;		/* of its container, where the runtime or the arguments name it */
+	struct candidate_words words;	/* set by tool_name() */
+	const char *tool;		/* set by tool_name() */
+	bool is_tool;			/* neither a shell nor glue */
+	const struct candidate *parent;	/* the program that forked it, or that it replaced; NULL: unknown */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * engine_rules: the rules `engines` as plain data: what tells that a program drives a workflow, is a
- * task of one, or only serves the engine, and where the names stand. All of it is the ruleset's.
+ * engine_rules: the rules `engines` as plain data: how to recognize a program that drives a workflow, is a
+ * task of one, or only serves the engine, and where the names are found. All of it is the ruleset's.
  *
  * A rule gathers named pieces of text (options, words, what its patterns find) and makes the fields
  * of the verdict out of them by templates.
@@ -12,7 +12,7 @@
 #include "model/ruleset.h"
 #include "model/template.h"
 
-/* Named pieces that one rule may have, those of the program itself (cwd, exe ...) aside. */
+/* Named pieces that one rule may have, beside those of the program itself (cwd, exe ...). */
 #define ENGINE_PIECES_MAX 32
 
 /* The name of a piece, and the words by which it is found among the arguments. */
@@ -24,15 +24,15 @@ struct engine_words {
 
 enum engine_text {
 	ENGINE_TEXT_CWD,
-	ENGINE_TEXT_ARGV,		/* each argument by itself, the first in which it is found */
+	ENGINE_TEXT_ARGV,		/* each argument by itself; the first in which the pattern is found counts */
 	ENGINE_TEXT_COMMAND,		/* all of argv, joined by spaces */
 	ENGINE_TEXT_EXE,
 	ENGINE_TEXT_PARENT_COMMAND,
 	ENGINE_TEXT_PARENT_CWD,
-	ENGINE_TEXT_PIECE,		/* one that was gathered before */
+	ENGINE_TEXT_PIECE,		/* a piece that was gathered before */
 };
 
-/* Where to look; the first of the list that is found counts. */
+/* A pattern and the text that it searches; the first of the list that is found counts. */
 struct engine_look {
 	enum engine_text text;
 	const char *piece;		/* ENGINE_TEXT_PIECE */
@@ -40,20 +40,20 @@ struct engine_look {
 	const struct engine_look *next;
 };
 
-/* Its named groups become pieces. */
+/* Patterns whose named groups become pieces. */
 struct engine_find {
 	const struct engine_look *look;
 	bool is_optional;		/* else the rule does not hold without it */
 	const struct engine_find *next;
 };
 
-/* The first that can be filled counts. */
+/* Templates of a field; the first that can be filled counts. */
 struct engine_templates {
 	const struct template *template;
 	const struct engine_templates *next;
 };
 
-/* In the order in which files name them; paths last. */
+/* The fields of a verdict; paths are last. */
 enum engine_field {
 	ENGINE_FIELD_PIPELINE,
 	ENGINE_FIELD_RUN_NAME,
@@ -96,7 +96,7 @@ struct engine_header {
 	const struct engine_header *next;
 };
 
-/* There may be several of one name, each of another file. */
+/* An engine of one file; several may have the same name. */
 struct engine {
 	const char *name;
 	bool is_weak;
@@ -107,10 +107,10 @@ struct engine {
 };
 
 struct engine_rules {
-	const struct engine *first;		/* in the order in which they count */
+	const struct engine *first;		/* linked list, in the order in which they count */
 };
 
-/* As files spell it: "run_key". */
+/* Returns the name of a field in files: "run_key". */
 static inline const char *
 engine_field_name(enum engine_field field)
 {

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * follow_index: which of many rules may hold for a program, without asking each.
+ * follow_index: finds the rules that may hold for a program without a look at each.
  *
- * A rule that can hold only for certain names, paths or cgroups stands under each of those keys, all
- * others in one list. A key is what must be there, not what suffices: the rule is still to be asked.
+ * A rule that can hold only for certain names, paths or cgroups is listed under each of those keys, all
+ * others in one list. A key is necessary but not sufficient: the rule's condition must still be matched.
  * Plain data of the set.
  */
 #ifndef SLUICE_MODEL_FOLLOW_INDEX_H
@@ -20,13 +20,13 @@ struct follow_numbers {
 /* NULL: out of memory. */
 const struct follow_index *follow_index_new(struct ruleset *set, const struct follow_rule *rules, size_t n);
 
-/* Under no key: to be asked always. */
+/* Returns the rules under no key, which may hold for any program. */
 struct follow_numbers follow_index_others(const struct follow_index *x);
 
 /* kind: CONDITION_EXE or CONDITION_COMM, whose text is exactly this. */
 struct follow_numbers follow_index_find(const struct follow_index *x, enum condition_kind kind, const char *name);
 
-/* On the way along a path. Zeroed is its beginning. */
+/* A position along a path; zeroed: its beginning. */
 struct follow_walk {
 	size_t at;
 	uint64_t hash;

@@ -25,7 +25,7 @@ enum signal_state {
 	SIGNAL_OK,
 	SIGNAL_FALLBACK,	/* another hook serves it, as well or nearly */
 	SIGNAL_MISSING,		/* its fields are null */
-	SIGNAL_DETACHED,	/* so are they, because somebody switched it off */
+	SIGNAL_DETACHED,	/* its fields are null because it is switched off */
 };
 
 struct signal_status {

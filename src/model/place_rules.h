@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * place_rules: the rules `schedulers` and `containers` as plain data: how a job or a container shows
- * in a cgroup's path and in what programs are called with.
+ * place_rules: the rules `schedulers` and `containers` as plain data: how a job or a container is recognized
+ * by a cgroup's path and by a program's arguments.
  *
  * All memory is the set's.
  */
@@ -16,7 +16,7 @@
 #include "model/ruleset.h"
 #include "model/template.h"
 
-/* What a rule may find out: schedulers the first half, containers the other. */
+/* The fields that a rule may find: the first are of schedulers, the others of containers. */
 enum place_field {
 	PLACE_JOB,
 	PLACE_STEP,
@@ -29,31 +29,31 @@ enum place_field {
 	PLACE_NAME,
 	PLACE_IMAGE,
 	PLACE_FIELDS,
-	PLACE_FIELDS_JOB = PLACE_ID,	/* below it: of schedulers */
+	PLACE_FIELDS_JOB = PLACE_ID,	/* the number of fields of schedulers */
 };
 
 enum {
 	PLACE_GROUPS_MAX = 16,		/* named groups of one pattern */
 };
 
-/* What is done to a value that was found; bits. */
+/* Changes that are made to a value that was found; bits. */
 enum place_change {
 	PLACE_UNESCAPE = 1 << 0,	/* systemd's \x2d is a hyphen */
 	PLACE_DASHES = 1 << 1,		/* _ is a hyphen */
 };
 
-/* One regular expression, and what its groups tell. */
+/* One regular expression, and the fields that its groups hold. */
 struct place_finder {
-	const struct pattern *pattern;			/* NULL: nothing is searched, what is found stands in value */
-	int8_t group[PLACE_FIELDS];			/* of pattern_group(); -1 none */
-	const struct template *value[PLACE_FIELDS];	/* in place of the group; NULL none */
+	const struct pattern *pattern;			/* NULL: nothing is searched, value has all that is found */
+	int8_t group[PLACE_FIELDS];			/* index for pattern_group(); -1: none */
+	const struct template *value[PLACE_FIELDS];	/* used instead of the group; NULL: none */
 	uint8_t change[PLACE_FIELDS];			/* enum place_change */
 	double confidence;
-	const char *source;				/* the evidence, for records */
+	const char *source;				/* kind of evidence, for records */
 	const struct place_finder *next;
 };
 
-/* What a finder of programs looks at. */
+/* The text that a finder of programs searches. */
 enum place_text {
 	PLACE_TEXT_NONE,
 	PLACE_TEXT_ARGV,		/* each argument behind argv[0] */
@@ -69,16 +69,16 @@ struct place_program {
 	uint64_t exes;			/* rule_name_bit() of each executable of which it may hold; 0: of any */
 	enum place_text text;
 	struct place_finder find;
-	bool is_outside;		/* it is none of the container's, what it starts is */
-	bool has_group;			/* and that only once it is in another control group */
+	bool is_outside;		/* it is not in the container, but its children are */
+	bool has_group;			/* with is_outside: they are once they are in another control group */
 	const struct place_program *next;
 };
 
 struct place_rule {
 	struct rule_location location;
-	const char *system;		/* slurm, docker ...; NULL: what is found does not tell */
+	const char *system;		/* slurm, docker ...; NULL: unknown */
 	bool is_batch;
-	bool is_outside;		/* such a control group holds what serves containers */
+	bool is_outside;		/* such a control group holds programs that serve containers */
 	const struct place_finder *cgroup;	/* linked list: the first that is found counts */
 	const struct place_program *programs;	/* likewise */
 	const struct place_rule *next;

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * ruleset: the rules as plain data: read by config/, matched by correlate/, turned into maps by
- * attach/. Never changed once it is made, so that a reload swaps one pointer.
+ * ruleset: the rules as plain data: read by rules/, matched by identify/ and correlate/, turned into BPF maps
+ * by attach/. A set is not changed once it is made, so that a reload swaps one pointer.
  *
  * All memory of a set, its patterns too, is freed with the last reference.
  */
@@ -14,7 +14,7 @@
 
 #include "base/pattern.h"
 
-/* What a condition looks at. A list of values in a file is a CONDITION_ANY of them. */
+/* The kind of a condition. A list of values in a file is a CONDITION_ANY of them. */
 enum condition_kind {
 	CONDITION_ALL,			/* of its children; an empty one holds */
 	CONDITION_ANY,			/* of its children; an empty one does not */
@@ -25,8 +25,8 @@ enum condition_kind {
 	CONDITION_COMM,			/* the kernel's name is text */
 	CONDITION_TOOL,			/* the tool's name is text, or its first word is */
 	CONDITION_ARGV,			/* an argument behind argv[0] is text */
-	CONDITION_ARGV_CONTAINS,	/* text stands in one */
-	CONDITION_ARGV_MATCHES,		/* pattern is found in one */
+	CONDITION_ARGV_CONTAINS,	/* an argument contains text */
+	CONDITION_ARGV_MATCHES,		/* pattern is found in an argument */
 	CONDITION_COMMAND_MATCHES,	/* pattern is found in all of argv, joined by spaces */
 	CONDITION_FIRST_ARG,		/* argv[1] is text */
 	CONDITION_SUBCOMMAND,
@@ -38,7 +38,7 @@ enum condition_kind {
 	CONDITION_CGROUP,		/* the path, v2's or v1's, is text or below it; * is a part of one name */
 	CONDITION_CGROUP_MATCHES,
 	CONDITION_UID,			/* low to high, both included */
-	CONDITION_IMAGE,		/* of the container; * stands for any characters */
+	CONDITION_IMAGE,		/* of the container; * matches any characters */
 	CONDITION_KINDS,
 };
 
@@ -50,11 +50,11 @@ struct condition {
 	const struct condition *first, *next;	/* children, in the order of the file */
 };
 
-/* Where a rule stands, for explanations and for tool_rule of the records. */
+/* The source location of a rule, for explanations and for the field tool_rule of records. */
 struct rule_location {
 	const char *file;		/* base name */
 	unsigned line;
-	const char *name;		/* as the rule calls itself, or file:line */
+	const char *name;		/* the rule's key `name`, or file:line */
 };
 
 /* include, exclude */
@@ -68,12 +68,12 @@ struct follow_index;	/* model/follow_index.h */
 struct follow_rules {
 	const struct follow_rule *include, *exclude;	/* in the order of the files */
 	size_t n_include, n_exclude;
-	/* Which of them to ask; NULL: all. */
+	/* Which of them may hold for a candidate; NULL: all. */
 	const struct follow_index *include_index, *exclude_index;
 };
 
 /*
- * The bit that stands for a name of a program, such as its executable's base name. A rule that can hold
+ * The hash bit of a name of a program, such as its executable's base name. A rule that can hold
  * only for some names has their bits, which spares asking nearly all rules about nearly all programs.
  */
 static inline uint64_t
@@ -117,13 +117,13 @@ struct ruleset *ruleset_new(void);		/* one reference; NULL: out of memory */
 struct ruleset *ruleset_ref(struct ruleset *r);
 void ruleset_unref(struct ruleset *r);		/* NULL is fine */
 
-/* While it is made: zeroed memory and strings of the set. NULL: out of memory. */
+/* Allocate zeroed memory and copy strings into the set while it is made. NULL: out of memory. */
 void *ruleset_alloc(struct ruleset *r, size_t size);
 const char *ruleset_string(struct ruleset *r, const char *text, size_t len);
-/* The set owns it then, also where this fails: -ENOMEM. */
+/* Makes the set the owner of p, also on failure. 0 or -ENOMEM. */
 int ruleset_keep_pattern(struct ruleset *r, struct pattern *p);
 
-/* As files spell it: "argv_contains"; NULL for what is none. */
+/* Return the name in files: "argv_contains"; NULL: there is no such kind or section. */
 const char *condition_kind_name(enum condition_kind kind);
 const char *rule_section_name(enum rule_section section);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* FNV-1a: names are short, and the one who writes the rules is the one who waits for them. */
+/* FNV-1a: names are short, and hash collisions cost only the author of the rules. */
 uint32_t
 tool_key_hash(enum tool_key_kind kind, const char *name)
 {

@@ -15,13 +15,13 @@
 #include "model/ruleset.h"
 #include "model/template.h"
 
-/* What a program is to others. */
+/* The role of a program. */
 enum tool_role {
 	TOOL_PLAIN,
 	TOOL_SHELL,
 	TOOL_WRAPPER,		/* env, sudo: a moment before the program that counts */
-	TOOL_GLUE,		/* cat, mkdir: a part of somebody's script */
-	TOOL_MULTI_CALL,	/* busybox: argv[0], or else the first argument, says which */
+	TOOL_GLUE,		/* cat, mkdir: a small step of a script */
+	TOOL_MULTI_CALL,	/* busybox: argv[0], or else the first argument, is the program's name */
 	TOOL_ROLES,
 };
 
@@ -36,7 +36,7 @@ struct tool_options {
  *   module	the rest of the bundle, or the next argument, is its name	python -m
  *   value	takes the rest of the bundle, or the next argument
  *   attached	takes the rest of the bundle and never the next argument	perl -i.bak
- *   next	takes the next argument; the bundle goes on	bash -euo pipefail
+ *   next	takes the next argument; the bundle continues	bash -euo pipefail
  *   file	the next argument is the script			R -f
  * and whole words:
  *   value	takes the next argument unless it holds "="
@@ -51,10 +51,10 @@ struct tool_interpreter {
 
 struct tool_rule {
 	struct rule_location location;
-	size_t order;			/* from 0: of two that hold the lower wins */
+	size_t order;			/* from 0; of two rules that hold the lower one wins */
 	enum tool_role role;
 	const struct condition *when;	/* NULL: always */
-	/* What it is called; both NULL: as the name that led here. */
+	/* The tool's name; both NULL: the name that led to this rule. */
 	const char *tool;
 	const struct template *const *templates;	/* that with most names in it first; NULL-terminated */
 	const struct tool_interpreter *runs;	/* NULL: no interpreter */
@@ -71,7 +71,7 @@ enum tool_key_kind {
 	TOOL_KEY_CLASS,		/* with or without its package */
 };
 
-/* One of the names that lead to a rule. */
+/* A name that leads to a rule. */
 struct tool_key {
 	enum tool_key_kind kind;
 	uint32_t hash;
@@ -84,17 +84,17 @@ struct tool_key {
 struct tool_rules {
 	const struct tool_key *const *buckets;
 	size_t n_buckets;		/* a power of two */
-	const struct tool_key *general;	/* of rules that no name leads to, by order; through next */
+	const struct tool_key *general;	/* linked list of rules that no name leads to, by order */
 	size_t n_rules, n_keys;
 };
 
 uint32_t tool_key_hash(enum tool_key_kind kind, const char *name);
 
-/* The first of that name; t may be NULL: it has none. And the one after that. */
+/* Returns the first key of that name, and the next one of the same name; NULL: there is none. t may be NULL. */
 const struct tool_key *tool_rules_find(const struct tool_rules *t, enum tool_key_kind kind, const char *name);
 const struct tool_key *tool_key_next(const struct tool_key *k);
 
-/* As files spell it: "wrapper". */
+/* Returns the name of a role in files: "wrapper". */
 const char *tool_role_name(enum tool_role role);
 
 #endif

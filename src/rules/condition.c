@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * condition: conditions, out of a mapping whose keys must all hold.
+ * condition: reads conditions from a mapping whose keys must all hold.
  */
 #include <errno.h>
 #include <pwd.h>
@@ -10,7 +10,7 @@
 #include "rules/reader.h"
 
 enum {
-	COMM_LEN_MAX = 15,		/* what the kernel keeps of a name */
+	COMM_LEN_MAX = 15,		/* bytes that the kernel keeps of a name */
 	UID_MAX = UINT32_MAX - 1,	/* the last number means no user */
 };
 
@@ -97,7 +97,7 @@ parse_uid(const char *text, size_t len, uint32_t *ret)
 	return value <= UID_MAX;
 }
 
-/* 1000, 1000-60000 or a user's name, which may have a hyphen too. */
+/* Reads 1000, 1000-60000 or a user's name, which may have a hyphen too. */
 static bool
 read_uid(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
@@ -155,7 +155,7 @@ static bool (*const readers[CONDITION_KINDS])(struct rules_reader *r, const stru
 	[CONDITION_IMAGE] = read_text,
 };
 
-/* One item of a list; v->key->of: the kind. */
+/* Reads one item of a list; v->key->of: the kind. */
 static bool
 read_item(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -165,7 +165,7 @@ read_item(struct rules_reader *r, const struct rules_value *v, void *into)
 	return readers[c->kind] != NULL ? readers[c->kind](r, v->n, c) : read_map(r, v->context, v->n, c);
 }
 
-/* The condition of one key. A list of values is a condition of which any must hold. */
+/* Reads the condition of one key. A list of values holds where one of them does. */
 static bool
 read_key(struct rules_reader *r, struct conditions *cs, enum condition_kind kind, const struct yaml_node *n,
     struct condition *c)
@@ -250,7 +250,7 @@ read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *
 	if (all->first == NULL)
 		return rules_error(r, map, "there is no condition here: it would hold for every program; give one, "
 		    "such as exe: bwa");
-	/* A single one needs no list around it. */
+	/* A single condition needs no CONDITION_ALL around it. */
 	if (all->first->next == NULL)
 		*all = *all->first;
 	return true;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * engines: the section `engines`: drivers, tasks and overhead of workflow engines.
  *
- * A template may only name what its rule gathers, so that a slip of the pen is an error and no name
- * that stays empty.
+ * A template may only name pieces that its rule gathers, so that a misspelt name is an error rather than
+ * a piece that is always empty.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ enum {
 	OVERHEAD = 1 << 2,
 };
 
-/* What every program has by itself. */
+/* The pieces that every program has. */
 static const char *const own_names[] = {
 	"cwd", "exe", "comm", "tool", "subcommand", "script", "jar", "class",
 };
@@ -32,7 +32,7 @@ static const char *const texts[] = {
 	[ENGINE_TEXT_PIECE] = "optional",
 };
 
-/* The names of one rule's pieces as they are declared, behind those that every program has. */
+/* The names of a rule's pieces in the order of their declaration, behind those that every program has. */
 struct names {
 	const char *list[COUNT(own_names) + ENGINE_PIECES_MAX + 1];	/* NULL-terminated */
 	size_t n;
@@ -49,7 +49,7 @@ names_find(const struct names *names, const char *name, size_t from)
 	return i;
 }
 
-/* name: a string of the set, or of a pattern of the set. Groups of several patterns may share one. */
+/* Adds a name, which is the set's or a pattern's. Groups of several patterns may share one. */
 static bool
 names_add(struct rules_reader *r, const struct yaml_node *at, struct names *names, const char *name)
 {
@@ -67,7 +67,7 @@ names_add(struct rules_reader *r, const struct yaml_node *at, struct names *name
 	return true;
 }
 
-/* NAME: WORD, or NAME: [WORD, WORD]. */
+/* Reads NAME: WORD, or NAME: [WORD, WORD]. */
 static bool
 read_words(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -85,7 +85,7 @@ struct look {
 	struct names *names;
 };
 
-/* The text that a pattern looks at, by its key: one of `texts`, or an earlier piece. */
+/* Finds the text that patterns search by their key: one of `texts`, or an earlier piece. */
 static bool
 read_text(struct rules_reader *r, const struct yaml_node *n, const struct names *pieces, struct look *ret)
 {
@@ -109,7 +109,7 @@ read_text(struct rules_reader *r, const struct yaml_node *n, const struct names 
 	    "or what options, after and earlier patterns of this rule name", shown(n->name, show));
 }
 
-/* One pattern; its groups become names. */
+/* Reads one pattern, whose groups become names. */
 static bool
 read_look(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -131,7 +131,7 @@ read_look(struct rules_reader *r, const struct rules_value *v, void *into)
 
 static const struct rules_key looks = { NULL, RULES_ITEMS, RULES_LIST_OF(engine_look), .read = read_look };
 
-/* {cwd: PATTERN, argv: [PATTERN, PATTERN], optional: true} */
+/* Reads {cwd: PATTERN, argv: [PATTERN, PATTERN], optional: true}. */
 static bool
 read_find(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -202,7 +202,7 @@ static const struct rules_key rule_keys[] = {
 	{ 0 },
 };
 
-/* Does anything have to hold? */
+/* Whether the rule has a condition or a pattern that must hold. */
 static bool
 is_bound(const struct engine_rule *rule)
 {

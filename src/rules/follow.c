@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * follow: the sections include and exclude: what to follow, and what to leave out.
+ * follow: the sections `include` and `exclude`: which programs to follow, and which to leave out.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static const struct rules_key with_when[] = {
 	{ 0 },
 };
 
-/* The conditions of a rule: beneath `when`, or beside its name. False: an error was added, or there is none. */
+/* Reads the conditions of a rule, beneath `when` or beside its name. False: an error was added. */
 static bool
 read_when(struct rules_reader *r, const struct yaml_node *item, struct follow_rule *rule)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * places: the sections `schedulers` and `containers`: lists of mappings, each a struct place_rule.
+ * places: the sections `schedulers` and `containers`: each rule is a struct place_rule.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ static const struct {
 	[PLACE_TEXT_CWD] = { "cwd", false },
 };
 
-/* One name of a change, or a list of some. */
+/* Reads one name of a change, or a list of them. */
 static bool
 read_change(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -52,7 +52,7 @@ read_change(struct rules_reader *r, const struct rules_value *v, void *into)
 	return names != NULL;
 }
 
-/* What a rule may find out, as keys of its mappings `values` and `change`; `of` is the enum place_field. */
+/* The fields of a rule, as keys of its mappings `values` and `change`; `of` is the enum place_field. */
 #define FIELD(name, type, member, field, in, read)                                                 \
 	{ name, type, offsetof(struct place_finder, member[field]), in, read, field }
 #define FIELDS(type, member, read)                                                                 \
@@ -81,7 +81,7 @@ field_key(unsigned in, const char *name)
 	return k->name != NULL ? k : NULL;
 }
 
-/* Does one of the templates name the group? */
+/* Whether one of the templates uses the group. */
 static bool
 is_used(const char *group, const struct place_finder *f)
 {
@@ -96,7 +96,7 @@ is_used(const char *group, const struct place_finder *f)
 	return false;
 }
 
-/* Each name in the templates of `values` must be a group of one of the patterns of the list. */
+/* Checks that each name in the templates of `values` is a group of one of the patterns of the list. */
 static bool
 check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, const struct place_finder *values,
     const struct place_finder *finders)
@@ -121,7 +121,7 @@ check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, 
 	return is_good;
 }
 
-/* Reads a pattern into a finder that has its values, and finds out which group is which field. */
+/* Reads a pattern into a finder that has its values, and maps its groups to fields. */
 static bool
 read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, struct place_finder *f)
 {
@@ -159,7 +159,7 @@ static const struct rules_key program_keys[] = {
 	{ 0 },
 };
 
-/* One of `programs`; v->key->of: the section. */
+/* Reads an item of `programs`; v->key->of: the section. */
 static bool
 read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -201,7 +201,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 	return is_good && check_values(r, v->n, v->key->of, &p->find, &p->find);
 }
 
-/* One of `cgroup`; v->key->of: the section. v->context: a finder with the values of the rule. */
+/* Reads an item of `cgroup`; v->key->of: the section. v->context: a finder with the values of the rule. */
 static bool
 read_cgroup(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -211,7 +211,7 @@ read_cgroup(struct rules_reader *r, const struct rules_value *v, void *into)
 	return read_pattern(r, v->key->of, v->n, f);
 }
 
-/* A rule while it is read, and what all its patterns of control groups share. */
+/* A rule while it is read, and the values that all its patterns of control groups share. */
 struct reading {
 	struct place_rule rule;
 	struct place_finder values;

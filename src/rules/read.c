@@ -137,7 +137,7 @@ rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const stru
 	return is_good;
 }
 
-/* A field of any pointer type: pointers to structs have one representation, but may not alias. */
+/* Sets a field of any pointer type: memcpy, since pointers of different types may not alias. */
 static void
 set_pointer(void *field, const void *p)
 {

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * rules: the files of rules.d into one struct ruleset.
+ * rules: reads the files of rules.d into one struct ruleset.
  */
 #include "rules/rules.h"
 
@@ -30,7 +30,7 @@ static const struct yaml_form form = {
 
 static const struct {
 	void (*read)(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
-	const char *before, *after;	/* of what a section is that is no list, in an error */
+	const char *before, *after;	/* the error for a section that is no list: the text around its kind */
 } sections[RULE_SECTIONS] = {
 	[RULE_INCLUDE] = { rules_read_follow, "include is a list of rules, each a line such as `- exe: sshd`, not ", "" },
 	[RULE_EXCLUDE] = { rules_read_follow, "exclude is a list of rules, each a line such as `- exe: sshd`, not ", "" },
@@ -45,9 +45,9 @@ static const struct {
 struct load {
 	const struct rules_options *o;
 	struct rules_reader r;
-	struct config_strings paths;	/* in the order of reading: errors are sorted by it */
-	struct config_strings names;	/* of the folder's files */
-	size_t bytes;			/* read so far */
+	struct config_strings paths;	/* in the order of reading, by which errors are sorted */
+	struct config_strings names;	/* of the files in the folder */
+	size_t bytes;			/* that were read so far */
 };
 
 static const struct rules_text *
@@ -84,7 +84,7 @@ read_section(struct load *l, const struct yaml_node *n)
 	}
 }
 
-/* 0 with errors added for what is wrong, or -ENOMEM. */
+/* Reads the text of one file. 0, with errors added for faults, or -ENOMEM. */
 static int
 read_text(struct load *l, const char *path, const char *text, size_t len)
 {
@@ -122,7 +122,7 @@ read_file(struct load *l, const char *name)
 	int r;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s", l->o->dir, name) >= sizeof(path))
-		return 0;	/* the folder could not be read either */
+		return 0;	/* files_list() has reported the folder: its path is too long */
 	r = files_read(&policy, path, &text, NULL, l->r.errors);
 	if (r == 0)
 		r = read_text(l, path, text.text, text.len);
@@ -140,7 +140,7 @@ is_in_folder(const struct load *l, const char *name)
 	return false;
 }
 
-/* In the order in which rules count: added ones, the user's files, and the shipped or in their place. */
+/* Reads all files in the order in which rules count: added ones, the user's, and the shipped or their replacements. */
 static int
 read_all(struct load *l)
 {
@@ -221,7 +221,7 @@ rules_shipped(void)
 	int r = rules_load(&none, &set, &errors);
 
 	if (r == -EINVAL) {
-		/* This program was built wrongly; its tests say so. */
+		/* The shipped rules are part of this program; a unit test reads them. */
 		config_errors_print(&errors, stderr);
 		abort();
 	}

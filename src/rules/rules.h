@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * rules: the files of rules.d into one struct ruleset.
+ * rules: reads the files of rules.d into one struct ruleset.
  *
- * The shipped files are in the program. A file of the same name in the folder takes the place of a
- * shipped one (an empty one switches it off); others are added, and come first. Within a kind the
- * first rule that holds wins, so a user's rule wins over a shipped one.
+ * The shipped files are in the program. A file of the same name in the folder replaces a shipped one (an
+ * empty one switches it off); others are added, and come first. Within a kind the first rule that holds
+ * wins, so a user's rule takes precedence over a shipped one.
  */
 #ifndef SLUICE_RULES_RULES_H
 #define SLUICE_RULES_RULES_H
@@ -20,9 +20,9 @@ enum {
 };
 
 struct rules_options {
-	const char *dir;		/* its *.yaml in the order of their names; NULL: none; need not be there */
+	const char *dir;		/* folder whose *.yaml are read, in the order of names; may be NULL or absent */
 	bool is_without_shipped;
-	/* Rules that were added at run time, as the text of a file each; before all others. */
+	/* Rules that were added at run time, each as the text of a file; they precede all others. */
 	const struct rules_extra {
 		const char *name;
 		const char *text;
@@ -31,16 +31,13 @@ struct rules_options {
 	size_t n_extra;
 };
 
-/*
- * 0, *ret the caller's reference. -EINVAL: errors has everything that is wrong, and there is no set;
- * or -ENOMEM.
- */
+/* Reads all rules. 0 with *ret the caller's reference; -EINVAL with all faults in errors; or -ENOMEM. */
 int rules_load(const struct rules_options *o, struct ruleset **ret, struct config_errors *errors);
 
-/* The shipped ones; NULL only without memory. */
+/* Reads the shipped rules alone. NULL: out of memory. */
 struct ruleset *rules_shipped(void);
 
-/* Their files, in the order of their names; ends with a NULL name. Made by the build. */
+/* The shipped files, in the order of their names; the last has a NULL name. Made by the build. */
 struct rules_text {
 	const char *name;	/* "exclude.yaml" */
 	const char *text;

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tools: the rules `tools`: what programs are called.
+ * tools: the section `tools`: the names of programs.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 
 #include "rules/reader.h"
 
-/* Names that may stand in braces. */
+/* Names that templates may use. */
 static const char *const template_names[] = {
 	"exe", "subcommand", "subcommand2", "script", "jar", "class", "first_arg", NULL,
 };
 
-/* Of a value that is one text or a list of them: the node of the i-th. */
+/* Returns the node of the i-th text of a value that is one text or a list of them. */
 static const struct yaml_node *
 text_at(const struct yaml_node *n, size_t i)
 {
@@ -25,14 +25,14 @@ text_at(const struct yaml_node *n, size_t i)
 	return n;
 }
 
-/* What the options of a key of `runs` may be. */
+/* The forms of options that a key of `runs` accepts. */
 enum {
 	LETTERS = 1 << 0,		/* - or + and one letter */
 	WORDS = 1 << 1,			/* --name */
 	JAVA = 1 << 2,			/* beside `jar`, where all options are words that begin with one hyphen */
 };
 
-/* v->key->of: the bits above. v->context: whether there is a `jar`. */
+/* Reads the options of a key of `runs`. v->key->of: the bits above; v->context: whether there is a `jar`. */
 static bool
 read_options(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -82,7 +82,7 @@ static const struct rules_key runs_keys[] = {
 	{ 0 },
 };
 
-/* `runs`: true, or how to find what the interpreter runs. */
+/* Reads `runs`: true, or the options by which the interpreter's script is found. */
 static bool
 read_runs(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -109,7 +109,7 @@ read_runs(struct rules_reader *r, const struct rules_value *v, void *into)
 	return rules_read_keys(r, v->n, runs_keys, 0, in, &is_java);
 }
 
-/* The template's beginnings, each without one more of its names, for those that are unknown. */
+/* Makes the list of the template and its beginnings, each with one name less, for names that are unknown. */
 static const struct template *const *
 read_templates(struct rules_reader *r, const struct yaml_node *n, const char *text)
 {
@@ -129,7 +129,7 @@ read_templates(struct rules_reader *r, const struct yaml_node *n, const char *te
 		char error[128];
 		size_t at = 0;
 
-		/* Up to the brace that opens the name of that number. */
+		/* Find the brace that opens the name of that number. */
 		for (size_t name = 0;; at++) {
 			if (text[at] == '{' && text[at + 1] == '{')
 				at++;
@@ -149,7 +149,7 @@ read_templates(struct rules_reader *r, const struct yaml_node *n, const char *te
 	return list;
 }
 
-/* `tool`: a plain name, or a template. */
+/* Reads `tool`: a plain name, or a template. */
 static bool
 read_tool(struct rules_reader *r, const struct rules_value *v, void *into)
 {
@@ -217,7 +217,7 @@ read_role(struct rules_reader *r, const struct rules_value *v, void *into)
 	    suggest_hint(text, names, "''", hint));
 }
 
-/* "bioinformatics/samtools"; NULL: out of memory. */
+/* Returns "bioinformatics/samtools"; NULL: r->error is set. */
 static const char *
 rule_name(struct rules_reader *r, const char *name)
 {
@@ -233,7 +233,7 @@ rule_name(struct rules_reader *r, const char *name)
 	return ret;
 }
 
-/* Another name that leads to the rule; NULL: none does. label: the rule's name; NULL: made of this. */
+/* Adds a name that leads to the rule; NULL: none does. label: the rule's name; NULL: it is made of this name. */
 static bool
 add_key(struct rules_reader *r, const struct tool_rule *rule, enum tool_key_kind kind, const char *name,
     const char *label)
@@ -248,7 +248,7 @@ add_key(struct rules_reader *r, const struct tool_rule *rule, enum tool_key_kind
 		r->next_general = &k->next;
 		return true;
 	}
-	if (label == NULL) {	/* one text for both: there are thousands */
+	if (label == NULL) {	/* one text serves both, since there are thousands */
 		k->rule_name = rule_name(r, name);
 		k->name = k->rule_name != NULL ? k->rule_name + strlen(r->stem) + 1 : NULL;
 	} else {
@@ -263,7 +263,7 @@ add_key(struct rules_reader *r, const struct tool_rule *rule, enum tool_key_kind
 	return true;
 }
 
-/* A jar is found by its name without version and .jar, a program by its base name. */
+/* Checks a name: a jar is found by its name without version and .jar, a program by its base name. */
 static bool
 check_name(struct rules_reader *r, const struct yaml_node *n, const struct rules_key *k)
 {
@@ -337,7 +337,7 @@ add_keys(struct rules_reader *r, const struct yaml_node *item, const struct tool
 				return;
 		}
 	}
-	/* Without any name its location, which has the file, is its name. */
+	/* A rule that no name leads to is called by its location, which includes the file. */
 	if (!has_name(item))
 		add_key(r, rule, TOOL_KEY_EXE, NULL, label != NULL ? label : rule->location.name);
 }
