@@ -2,9 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * condition: reads conditions from a mapping whose keys must all hold.
  */
-#include <errno.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "rules/reader.h"
@@ -73,12 +71,9 @@ read_base_name(struct rules_reader *r, const struct yaml_node *n, struct conditi
 static bool
 read_comm(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 {
-	if (!read_text(r, n, c))
-		return false;
-	if (strlen(c->text) > COMM_LEN_MAX)
-		return rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%.*s'", COMM_LEN_MAX, COMM_LEN_MAX,
-		    c->text);
-	return true;
+	return read_text(r, n, c) && (strlen(c->text) <= COMM_LEN_MAX ||
+	    rules_error(r, n, "comm: the kernel keeps %d bytes of a name: write '%.*s'", COMM_LEN_MAX,
+	    COMM_LEN_MAX, c->text));
 }
 
 static bool
@@ -116,11 +111,9 @@ read_uid(struct rules_reader *r, const struct yaml_node *n, struct condition *c)
 		return true;
 	}
 	if (hyphen != NULL && parse_uid(c->text, (size_t)(hyphen - c->text), &c->low) &&
-	    parse_uid(hyphen + 1, len - (size_t)(hyphen + 1 - c->text), &c->high)) {
-		if (c->low > c->high)
-			rules_error(r, n, "uid: no number is in '%s': write the lower one first", show);
-		return c->low <= c->high;
-	}
+	    parse_uid(hyphen + 1, len - (size_t)(hyphen + 1 - c->text), &c->high))
+		return c->low <= c->high ||
+		    rules_error(r, n, "uid: no number is in '%s': write the lower one first", show);
 	if (c->text[strspn(c->text, "0123456789-")] == '\0')
 		return rules_error(r, n, "uid: '%s' is no uid: give a number up to %u, two of them as 1000-60000, or a "
 		    "user's name", show, UID_MAX);

@@ -169,7 +169,7 @@ read_template(struct rules_reader *r, const struct rules_value *v, void *into)
 #define R(member) offsetof(struct engine_rule, member)
 /* A field of the verdict: one template, or a list of which the first that can be filled counts. */
 #define FIELD(name, field, in)                                                                     \
-	{ name, RULES_ITEMS, R(fields[field]), in, read_template, RULES_LIST_OF(engine_templates),          \
+	{ name, RULES_ITEMS, R(fields[field]), (in), read_template, RULES_LIST_OF(engine_templates),          \
 	    .wanted = "the list is empty: write a text such as \"{cwd}/work\"" }
 
 static const struct rules_key rule_keys[] = {
@@ -268,7 +268,7 @@ read_header(struct rules_reader *r, const struct rules_value *v, void *into)
 
 #define E(member) offsetof(struct engine, member)
 #define RULES(name, member, kind)                                                                  \
-	{ name, RULES_LIST, E(member), 0, read_rule, kind, RULES_LIST_OF(engine_rule),                      \
+	{ name, RULES_LIST, E(member), 0, read_rule, (kind), RULES_LIST_OF(engine_rule),                      \
 	    .wanted = "a list of rules is wanted, each beginning with a hyphen" }
 
 static const struct rules_key engine_keys[] = {

@@ -52,23 +52,25 @@ read_change(struct rules_reader *r, const struct rules_value *v, void *into)
 	return names != NULL;
 }
 
-/* The fields of a rule, as keys of its mappings `values` and `change`; `of` is the enum place_field. */
-#define FIELD(name, type, member, field, in, read)                                                 \
-	{ name, type, offsetof(struct place_finder, member[field]), in, read, field }
-#define FIELDS(type, member, read)                                                                 \
-	FIELD("job", type, member, PLACE_JOB, SCHEDULER, read),                                            \
-	FIELD("step", type, member, PLACE_STEP, SCHEDULER, read),                                          \
-	FIELD("task", type, member, PLACE_TASK, SCHEDULER, read),                                          \
-	FIELD("user", type, member, PLACE_USER, SCHEDULER, read),                                          \
-	FIELD("cluster", type, member, PLACE_CLUSTER, SCHEDULER, read),                                    \
-	FIELD("node", type, member, PLACE_NODE, SCHEDULER, read),                                          \
-	FIELD("id", type, member, PLACE_ID, CONTAINER, read),                                              \
-	FIELD("pod", type, member, PLACE_POD, CONTAINER, read),                                            \
-	FIELD("name", type, member, PLACE_NAME, CONTAINER, read),                                          \
-	FIELD("image", type, member, PLACE_IMAGE, CONTAINER, read),                                        \
-	{ 0 }
-static const struct rules_key value_keys[] = { FIELDS(RULES_TEMPLATE, value, NULL) };
-static const struct rules_key change_keys[] = { FIELDS(RULES_OWN, change, read_change) };
+/*
+ * The fields of a rule, as keys of its mappings `values` and `change`; `of` is the enum place_field. at: offset of
+ * an array by enum place_field in struct place_finder, whose elements have size bytes.
+ */
+#define FIELD(name, type, at, size, field, in, read) { name, type, (at) + (field) * (size), (in), (read), (field) }
+#define FIELDS(type, at, size, read)                                                               \
+	FIELD("job", type, at, size, PLACE_JOB, SCHEDULER, read),                                  \
+	FIELD("step", type, at, size, PLACE_STEP, SCHEDULER, read),                                \
+	FIELD("task", type, at, size, PLACE_TASK, SCHEDULER, read),                                \
+	FIELD("user", type, at, size, PLACE_USER, SCHEDULER, read),                                \
+	FIELD("cluster", type, at, size, PLACE_CLUSTER, SCHEDULER, read),                          \
+	FIELD("node", type, at, size, PLACE_NODE, SCHEDULER, read),                                \
+	FIELD("id", type, at, size, PLACE_ID, CONTAINER, read),                                    \
+	FIELD("pod", type, at, size, PLACE_POD, CONTAINER, read),                                  \
+	FIELD("name", type, at, size, PLACE_NAME, CONTAINER, read),                                \
+	FIELD("image", type, at, size, PLACE_IMAGE, CONTAINER, read)
+#define F(member) offsetof(struct place_finder, member)
+static const struct rules_key value_keys[] = { FIELDS(RULES_TEMPLATE, F(value), sizeof(void *), NULL), { 0 } };
+static const struct rules_key change_keys[] = { FIELDS(RULES_OWN, F(change), sizeof(uint8_t), read_change), { 0 } };
 
 /* The row of a field's name, for a section. NULL: it has no such field. */
 static const struct rules_key *

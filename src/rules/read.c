@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * read: mappings of rules by their tables, and single values: read, checked, and errors for what is wrong.
+ * read: reads and checks single values and linked lists of them, and adds errors.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "rules/reader.h"
-
-enum { KEYS_MAX = 32 };		/* in one mapping */
 
 void *
 rules_alloc(struct rules_reader *r, size_t size)
@@ -77,8 +75,8 @@ value_error(struct rules_reader *r, const struct yaml_node *n, const char *forma
 	return false;
 }
 
-static bool
-wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
+bool
+rules_wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
 {
 	if (n->kind == YAML_NODE_NULL)
 		return value_error(r, n, "nothing stands here: %s is wanted, or remove it", wanted);
@@ -101,45 +99,8 @@ rules_child(const struct yaml_node *map, const char *key)
 	return n;
 }
 
-static bool
-is_in(const struct rules_key *k, unsigned in)
-{
-	return k->in == 0 || (k->in & in) != 0;
-}
-
-bool
-rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in)
-{
-	char hint[SUGGEST_LIST_SIZE], wanted[SUGGEST_LIST_SIZE + 32], show[SHOWN_SIZE];
-	const char *names[KEYS_MAX + 1];
-	bool is_good = true;
-	size_t n_names = 0;
-
-	for (const struct rules_key *k = keys; k->name != NULL && n_names < KEYS_MAX; k++) {
-		if (is_in(k, in))
-			names[n_names++] = k->name;
-	}
-	names[n_names] = NULL;
-	if (map->kind != YAML_NODE_MAP) {
-		snprintf(wanted, sizeof(wanted), "a mapping with %s", suggest_list(names, hint));
-		return wrong_kind(r, map, wanted);
-	}
-	for (const struct yaml_node *n = map->first; n != NULL; n = n->next) {
-		size_t i = 0;
-
-		while (i < n_names && strcmp(names[i], n->name) != 0)
-			i++;
-		if (i < n_names)
-			continue;
-		is_good = rules_name_error(r, n, "no key '%s' here: %s", shown(n->name, show),
-		    suggest_hint(n->name, names, "''", hint));
-	}
-	return is_good;
-}
-
-/* Sets a field of any pointer type: memcpy, since pointers of different types may not alias. */
-static void
-set_pointer(void *field, const void *p)
+void
+rules_set_pointer(void *field, const void *p)
 {
 	memcpy(field, &p, sizeof(p));
 }
@@ -164,21 +125,20 @@ rules_read_items(struct rules_reader *r, const struct rules_key *k, const struct
 		if (item == NULL)
 			return false;
 		is_good = k->read(r, &(struct rules_value){ one, k, context }, item) && is_good;
-		set_pointer(field, item);
+		rules_set_pointer(field, item);
 		field = item + k->next;
 	}
 	return is_good && r->error == 0;
 }
 
-/* A number from 0 to 1. */
-static bool
-read_share(struct rules_reader *r, const struct yaml_node *n, double *ret)
+bool
+rules_share(struct rules_reader *r, const struct yaml_node *n, double *ret)
 {
 	char show[SHOWN_SIZE], *end = NULL;
 	double value;
 
 	if (n->kind != YAML_NODE_TEXT)
-		return wrong_kind(r, n, "a number");
+		return rules_wrong_kind(r, n, "a number");
 	shown(n->text, show);
 	/* strtod would also take blanks, hexadecimals, "inf" and "nan". */
 	value = strtod(n->text, &end);
@@ -191,62 +151,11 @@ read_share(struct rules_reader *r, const struct yaml_node *n, double *ret)
 	return true;
 }
 
-static bool
-read_key(struct rules_reader *r, const struct rules_key *k, const struct yaml_node *n, unsigned in, void *field,
-    void *context)
-{
-	const void *p;
-
-	switch (k->type) {
-	case RULES_ELSEWHERE:
-		return true;
-	case RULES_TEXT:
-		p = rules_text(r, n);
-		break;
-	case RULES_TEXTS:
-		p = rules_texts(r, n, NULL);
-		break;
-	case RULES_TEMPLATE:
-		p = rules_template(r, n, NULL);
-		break;
-	case RULES_CONDITION:
-		p = rules_condition(r, n, (enum condition_kind)k->of, false);
-		break;
-	case RULES_BOOL:
-		return rules_bool(r, n, field);
-	case RULES_SHARE:
-		return read_share(r, n, field);
-	case RULES_KEYS:
-		return rules_check_keys(r, n, k->keys, in) && rules_read_keys(r, n, k->keys, in, field, context);
-	case RULES_OWN:
-		return k->read(r, &(struct rules_value){ n, k, context }, field);
-	default:
-		return rules_read_items(r, k, n, field, context);
-	}
-	set_pointer(field, p);
-	return p != NULL;
-}
-
-bool
-rules_read_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in,
-    void *into, void *context)
-{
-	bool is_good = true;
-
-	for (const struct rules_key *k = keys; k->name != NULL && r->error == 0; k++) {
-		const struct yaml_node *n = is_in(k, in) ? rules_child(map, k->name) : NULL;
-
-		if (n != NULL)
-			is_good = read_key(r, k, n, in, (char *)into + k->field, context) && is_good;
-	}
-	return is_good && r->error == 0;
-}
-
 const char *
 rules_text(struct rules_reader *r, const struct yaml_node *n)
 {
 	if (n->kind != YAML_NODE_TEXT) {
-		wrong_kind(r, n, "a single value");
+		rules_wrong_kind(r, n, "a single value");
 		return NULL;
 	}
 	if (n->text[0] == '\0') {
@@ -265,7 +174,7 @@ rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n)
 	size_t count = 1;
 
 	if (first == NULL) {
-		wrong_kind(r, n, "a value, or a list of some");
+		rules_wrong_kind(r, n, "a value, or a list of some");
 		return NULL;
 	}
 	/* A single value's next is the next key of its mapping. */
@@ -289,7 +198,7 @@ rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret)
 	char show[SHOWN_SIZE];
 
 	if (n->kind != YAML_NODE_TEXT)
-		return wrong_kind(r, n, "true or false");
+		return rules_wrong_kind(r, n, "true or false");
 	if (!n->is_plain || (strcmp(n->text, "true") != 0 && strcmp(n->text, "false") != 0))
 		return value_error(r, n, "'%s' is neither true nor false, without quotes", shown(n->text, show));
 	*ret = n->text[0] == 't';

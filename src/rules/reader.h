@@ -63,6 +63,8 @@ bool rules_error(struct rules_reader *r, const struct yaml_node *n, const char *
 bool rules_name_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Adds the error "this is a list: WANTED is wanted" about a value, with the name of its key. Returns false. */
+bool rules_wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted);
 /* Returns whether n is of that kind; if not, adds the error "this is a list: WANTED". */
 bool rules_want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *wanted);
 
@@ -119,6 +121,9 @@ bool rules_read_keys(struct rules_reader *r, const struct yaml_node *map, const 
 bool rules_read_items(struct rules_reader *r, const struct rules_key *k, const struct yaml_node *n, void *field,
     void *context);
 
+/* Sets a field of any pointer type, by memcpy, since pointers of different types may not alias. */
+void rules_set_pointer(void *field, const void *p);
+
 /* The value of a key of a mapping; NULL: the mapping has none. */
 const struct yaml_node *rules_child(const struct yaml_node *map, const char *key);
 
@@ -126,6 +131,7 @@ const struct yaml_node *rules_child(const struct yaml_node *map, const char *key
 const char *rules_text(struct rules_reader *r, const struct yaml_node *n);
 const char *const *rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n);
 bool rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret);
+bool rules_share(struct rules_reader *r, const struct yaml_node *n, double *ret);	/* a number from 0 to 1 */
 struct pattern *rules_pattern(struct rules_reader *r, const struct yaml_node *n);
 /* names: those that the template may use, NULL-terminated; NULL: any. */
 const struct template *rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names);

@@ -303,11 +303,7 @@ static const struct rules_key *const first_name = &keys[1], *const last_name = &
 static bool
 has_name(const struct yaml_node *item)
 {
-	const struct rules_key *k = first_name;
-
-	while (k <= last_name && rules_child(item, k->name) == NULL)
-		k++;
-	return k <= last_name;
+	return rules_child(item, "exe") != NULL || rules_child(item, "jar") != NULL || rules_child(item, "class") != NULL;
 }
 
 static void
