@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * encode_record: one loop over the fields of a record. Avro binary has no names and no tags: the order of the list
- * is all that tells one field from the next.
+ * is all that separates one field from the next.
  */
 #include "codec/encode_record.h"
 

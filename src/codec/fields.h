@@ -32,7 +32,7 @@ enum field_kind {
 	FIELD_RECORDS,		/* a pointer to structs of item_size, and their number at n_offset */
 	FIELD_USAGE,		/* const struct usage *, never NULL */
 	FIELD_USAGE_OR_NULL,	/* const struct usage * */
-	/* Rows that stand for all fields of inner, without a record around them. */
+	/* Rows that cover all fields of inner, without a record around them. */
 	FIELD_PART,		/* a struct */
 	FIELD_IDENTITY,		/* no member: the bytes that struct encode_stamp has */
 	/* Fields whose value is not in the record's struct. */
@@ -47,7 +47,7 @@ struct field_list {
 };
 
 struct field {
-	const char *name;	/* in the schema; NULL of a row that stands for several */
+	const char *name;	/* in the schema; NULL of a row that covers several */
 	enum field_kind kind;
 	size_t offset;
 	size_t n_offset;

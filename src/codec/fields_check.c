@@ -12,7 +12,7 @@
 
 #include "codec/fields.h"
 
-/* The Avro type of each kind; of a row that stands for several fields, none. */
+/* The Avro type of each kind; none of a row that covers several fields. */
 static const struct {
 	avro_type_t type;
 	bool is_nullable;

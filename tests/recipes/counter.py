@@ -62,12 +62,12 @@ class Counter(harness.LakeTest):
         tree.build("dev", "sluice", *UNITS)
         for unit in UNITS:
             tree.must(f"build/dev/tests/{unit}")
-        told = tree.must("build/dev/sluice", "run", "--quiet", "--lake", self.lake, "--", "/bin/sh", "-c",
-                         "sleep 0.01; read a b c </proc/$$/schedstat; echo $c")
+        printed = tree.must("build/dev/sluice", "run", "--quiet", "--lake", self.lake, "--", "/bin/sh", "-c",
+                            "sleep 0.01; read a b c </proc/$$/schedstat; echo $c")
         records = harness.read_cat(self.lake, "program", sluice=tree.path("build/dev/sluice"))
         ends = [r for r in records if r["phase"] == "END" and r["comm"] == "sh"]
         self.assertEqual(1, len(ends))
-        least = int(told.split()[-1])
+        least = int(printed.split()[-1])
         counted = ends[0]["usage"][name]
         # The shell runs on after it has read the kernel's figure.
         self.assertTrue(least <= counted <= least + 20, f"{name} is {counted}, and {least} by the kernel")
