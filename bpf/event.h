@@ -25,7 +25,7 @@ enum event_kind {		/* 0 is not used: an all-zero event is never valid */
 	EVENT_EXIT = 2,		/* struct event_state: the kernel frees a process; totals are final */
 	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
 	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
-	EVENT_FOUND = 7,	/* struct event_state, from the iterator: discovered while running, now followed */
+	EVENT_DISCOVERED = 7,	/* struct event_state, from the iterator: discovered while running, now followed */
 	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel has not called on_free */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
 };

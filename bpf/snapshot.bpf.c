@@ -297,7 +297,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	barrier_var(ended);
 	state_fill(e, t, p);
 	e->flags |= ended;
-	e->head.kind = is_found ? EVENT_FOUND : EVENT_SNAPSHOT;
+	e->head.kind = is_found ? EVENT_DISCOVERED : EVENT_SNAPSHOT;
 	if (p->excluded)
 		e->flags |= EVENT_EXCLUDED;
 	if (!p->execed)

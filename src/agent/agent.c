@@ -284,7 +284,7 @@ agent_close(struct agent *a)
 }
 
 void
-agent_flush(void)
+agent_raise_priority(void)
 {
 	/* When a storm of programs saturates all CPUs, the agent must still keep up. If refused: normal priority. */
 	setpriority(PRIO_PROCESS, 0, RAISED_NICE);

@@ -60,7 +60,7 @@ int agent_set_redaction(struct agent *a, const struct redaction_options *options
  * Raises the priority of this process, if that is allowed. Must be called after COMMAND was forked, which would
  * inherit it.
  */
-void agent_flush(void);
+void agent_raise_priority(void);
 
 /* Each returned string is valid as long as the agent. The run id is "" for an agent of a host. */
 const char *agent_run_id(const struct agent *a);

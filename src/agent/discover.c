@@ -43,7 +43,7 @@ host_discover_state(struct agent *a, const struct state_event *s)
 
 	if (h->reader == NULL)
 		return false;
-	if (s->kind != STATE_FOUND &&
+	if (s->kind != STATE_DISCOVERED &&
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
 		return false;
 	/* Its exec may still be in the ring: it is checked again after a drain. Sorting puts parents first. */

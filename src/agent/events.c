@@ -79,7 +79,7 @@ on_state_event(const struct state_event *s, void *arg)
 		a->counts.exit++;
 	} else {
 		a->counts.snapshot++;
-		if (s->kind == STATE_BYSTANDER) {
+		if (s->kind == STATE_UNTRACKED) {
 			a->pass.untracked++;
 			a->pass.untracked_threads += s->counters.threads;
 			return;

@@ -111,7 +111,7 @@ commit(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
 	uint64_t next_seq[TOPIC_COUNT], lost_entries;
-	struct spool_place place;
+	struct ring_offset offset;
 
 	lost_entries = correlator_totals(a->correlator, a->start_ns).lost_entries;
 	if (h->is_checkpoint_due || lost_entries != h->lost_entries_seen || spool_wants_checkpoint(h->spool)) {
@@ -125,11 +125,11 @@ commit(struct agent *a)
 	}
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		next_seq[t] = stream_next_seq(a->stream, (enum topic)t);
-	memcpy(place.boot_id, a->host_id.boot_id, sizeof(place.boot_id));
-	place.ring_id = probes_ring_id(a->probes);
-	place.position = ring_position(a->ring);
+	memcpy(offset.boot_id, a->host_id.boot_id, sizeof(offset.boot_id));
+	offset.ring_id = probes_ring_id(a->probes);
+	offset.position = ring_position(a->ring);
 	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
-	spool_commit(h->spool, &place, next_seq);
+	spool_commit(h->spool, &offset, next_seq);
 	ring_release(a->ring);
 	if (h->owner.committed != NULL)
 		h->owner.committed(h->owner.arg);
@@ -193,12 +193,12 @@ static uint64_t
 spooled_position(const struct host_agent *h)
 {
 	const struct agent *a = &h->agent;
-	struct spool_place place;
+	struct ring_offset offset;
 
-	if (!spool_place(h->spool, &place) || place.ring_id != probes_ring_id(a->probes) ||
-	    strcmp(place.boot_id, a->host_id.boot_id) != 0)
+	if (!spool_ring_offset(h->spool, &offset) || offset.ring_id != probes_ring_id(a->probes) ||
+	    strcmp(offset.boot_id, a->host_id.boot_id) != 0)
 		return 0;
-	return place.position;
+	return offset.position;
 }
 
 /* Opens a correlator and replays the write-ahead log into it. 0 or a negative errno. */

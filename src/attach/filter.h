@@ -51,7 +51,7 @@ void probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *
 
 /*
  * Returns a file like probes_snapshot_open(), and judges each process by the rules in force. A process that was
- * left out and is reported now is written as EVENT_FOUND, with its totals so far. One that was reported and is
+ * left out and is reported now is written as EVENT_DISCOVERED, with its totals so far. One that was reported and is
  * left out now stays known: snapshots have it with EVENT_EXCLUDED, and its end is reported.
  */
 int probes_judge_open(struct probes *p);

@@ -87,7 +87,7 @@ uint64_t probes_followed(const struct probes *p);
 int probes_snapshot_open(struct probes *p, bool all);
 /*
  * Returns a file like probes_snapshot_open() for all processes that are to be followed, with the credentials of
- * each: processes that ran before the probes are entered, and reported as EVENT_FOUND, unless the rules
+ * each: processes that ran before the probes are entered, and reported as EVENT_DISCOVERED, unless the rules
  * (filter.h) leave them out.
  */
 int probes_discovery_open(struct probes *p);

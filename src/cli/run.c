@@ -99,7 +99,7 @@ after_fork(pid_t pid, void *arg)
 	struct run *r = arg;
 
 	agent_adopt(r->agent, false);
-	agent_flush();
+	agent_raise_priority();
 	r->announced = announce(r->control, pid, agent_run_id(r->agent), r->names);
 }
 

@@ -128,7 +128,7 @@ ocf_pack_block(struct ocf_packer *p, const void *data, size_t len, uint64_t coun
 	r = bytes_reserve(out, 2 * VARINT_MAX_BYTES + bound + OCF_SYNC_SIZE);
 	if (r < 0)
 		return r;
-	/* The stored length stands before the body: leave it the room that it can need at most. */
+	/* The stored length precedes the body: room is left for the longest one. */
 	body = start + 2 * VARINT_MAX_BYTES;
 	out->len = body;
 	if (p->codec == OCF_DEFLATE) {

@@ -69,10 +69,10 @@ struct ocf_block {
 /*
  * The next block: 1, or 0 at the end of the file. -ENODATA when the file ends within a block: it
  * is half written, or still being written, in which case a later call finds it whole. -EBADMSG
- * when it is damaged. After either, the reader stands where it stood.
+ * when it is damaged. After either, the reader is at the same offset as before.
  */
 int ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_error *err);
-/* After -EBADMSG: goes on behind the next sync marker. 1, or 0 when there is none. */
+/* After -EBADMSG: continues behind the next sync marker. Returns 1, or 0 when there is none. */
 int ocf_reader_resync(struct ocf_reader *r);
 /* Where the next block starts, or would. */
 uint64_t ocf_reader_offset(const struct ocf_reader *r);

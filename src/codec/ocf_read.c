@@ -284,7 +284,7 @@ ocf_reader_offset(const struct ocf_reader *r)
 	return r->offset;
 }
 
-/* Inflates len bytes of raw, which stand at offset in the file. */
+/* Inflates len bytes of raw, which are at offset in the file. */
 static int
 inflate_block(struct ocf_reader *r, size_t len, uint64_t offset, struct ocf_error *err)
 {

@@ -254,8 +254,8 @@ static const struct {
 	[EVENT_CGROUP] = { sizeof(struct event_cgroup), decode_cgroup },
 	[EVENT_EXIT] = { sizeof(struct event_state), decode_state, STATE_EXIT },
 	[EVENT_SNAPSHOT] = { sizeof(struct event_state), decode_state, STATE_LIVE },
-	[EVENT_ALIVE] = { sizeof(struct event_state), decode_state, STATE_BYSTANDER },
-	[EVENT_FOUND] = { sizeof(struct event_state), decode_state, STATE_FOUND },
+	[EVENT_ALIVE] = { sizeof(struct event_state), decode_state, STATE_UNTRACKED },
+	[EVENT_DISCOVERED] = { sizeof(struct event_state), decode_state, STATE_DISCOVERED },
 	[EVENT_STALE] = { sizeof(struct event_state), decode_state, STATE_STALE },
 };
 

@@ -118,7 +118,7 @@ proc_reader_ticks(uint64_t start_ns)
 }
 
 uint64_t
-found_ticks_ns(uint64_t ticks)
+proc_reader_ticks_ns(uint64_t ticks)
 {
 	return ticks * tick_ns();
 }

@@ -21,9 +21,9 @@ bool proc_reader_read(struct proc_reader *f, const struct state_event *state, st
 
 /* Returns when a process started, in ticks since boot, as /proc has it; 0: it is gone. */
 uint64_t proc_reader_start_ticks(const struct proc_reader *f, uint32_t pid);
-/* Converts a start from nanoseconds to ticks; found_ticks_ns() returns when that tick began. */
+/* Converts a start from nanoseconds to ticks; proc_reader_ticks_ns() returns when that tick began. */
 uint64_t proc_reader_ticks(uint64_t start_ns);
-uint64_t found_ticks_ns(uint64_t ticks);
+uint64_t proc_reader_ticks_ns(uint64_t ticks);
 
 /*
  * Reads the first of a process's arguments as its memory has them now, which is its title if it wrote one. Trailing

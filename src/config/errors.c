@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 enum {
-	ERRORS_MAX = 100,	/* nobody fixes more of them at once */
+	ERRORS_MAX = 100,	/* more are not fixed at once */
 	CUT = SHOWN_SIZE - 8,	/* room for a last escape, "..." and NUL */
 };
 

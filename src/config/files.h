@@ -20,7 +20,7 @@ struct files_policy {
 
 /*
  * Reads a file. 0; -EINVAL with an error added; or -ENOMEM. A missing file is an error where ret_missing
- * is NULL; otherwise it is -EINVAL without an error, and *ret_missing says so.
+ * is NULL; otherwise it is -EINVAL without an error, and *ret_missing is set.
  */
 int files_read(const struct files_policy *policy, const char *path, struct file_text *text,
     bool *ret_missing, struct config_errors *errors);

@@ -4,7 +4,7 @@
  * runs (a scheduler's job), then by its ancestors. A run whose evidence is no stronger than that of the run around
  * it does not begin inside it.
  *
- *   driver     begins a run; programs that it forks are tasks, if its rule says so
+ *   driver     begins a run; programs that it forks are tasks, if its rule has tasks: true
  *   task       belongs to the run of its ancestors, or one that claimed it, or whose folder it works in
  *   none       belongs where its parent does; in a job without an engine the job's step is its task
  */

@@ -404,7 +404,7 @@ correlator_state(struct correlator *c, const struct state_event *s)
 {
 	struct process *p;
 
-	if (s->kind == STATE_BYSTANDER || s->kind == STATE_FOUND)
+	if (s->kind == STATE_UNTRACKED || s->kind == STATE_DISCOVERED)
 		return;
 	p = process_of(c, &s->self);
 	if (p == NULL) {

@@ -375,7 +375,7 @@ start(struct daemon *d)
 		return EXIT_USAGE;
 	if (open_doors(d) < 0 || daemon_open_spool(d) < 0 || open_agent(d) < 0)
 		return EXIT_OWN_FAILURE;
-	agent_flush();
+	agent_raise_priority();
 	if (give_up_privileges(d) < 0 || daemon_open_delivery(d) < 0 || daemon_open_containers(d) < 0 ||
 	    open_events(d) < 0)
 		return EXIT_OWN_FAILURE;

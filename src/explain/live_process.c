@@ -96,7 +96,7 @@ read_one(struct proc_reader *f, const char *proc, uint32_t pid, struct arena *a,
 	uint32_t uid;
 	json_t *o = NULL;
 
-	state.self.start_ns = found_ticks_ns(proc_reader_start_ticks(f, pid));
+	state.self.start_ns = proc_reader_ticks_ns(proc_reader_start_ticks(f, pid));
 	if (!read_file(proc, pid, "status", &status) || !read_file(proc, pid, "comm", &comm) ||
 	    !proc_reader_read(f, &state, &s) || (s.exe == NULL && s.argv == NULL))
 		goto out;

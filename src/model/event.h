@@ -32,7 +32,7 @@ struct counters {
 	uint32_t threads_peak;
 	bool has_peak;
 	bool has_block_io;
-	bool is_reaped;		/* prev is what the parent's wait(2) was told */
+	bool is_reaped;		/* the counters are those that the parent's wait(2) returned */
 	bool is_complete;	/* false: more threads than the kernel side walks */
 };
 
@@ -72,9 +72,9 @@ struct exec_event {
 					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
 	/*
-	 * The kernel's filter leaves this program out: it has no record, only the end of what it
-	 * replaced is told. Nothing of it is known but self and time_ns. Without has_replaced: a snapshot
-	 * told of the process before its first exec, and nothing more comes of that.
+	 * The kernel's filter leaves this program out: it has no record, and only the end of the program that it
+	 * replaced is reported. Only self and time_ns of it are known. Without has_replaced: a snapshot reported the
+	 * process before its first exec, and no other event follows.
 	 */
 	bool is_excluded;
 	const struct exec_variable *variables;
@@ -86,8 +86,8 @@ enum state_kind {
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
-	STATE_FOUND,		/* so far, of a process that ran before we watched; becomes an exec_event */
-	STATE_BYSTANDER,	/* a process that we do not follow: key, ppid, comm, threads only */
+	STATE_DISCOVERED,		/* so far, of a process that ran before we watched; becomes an exec_event */
+	STATE_UNTRACKED,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 
 struct state_event {

@@ -7,7 +7,7 @@
 
 #include "model/record.h"
 
-/* Begins as all zeroes. Whoever has it sets n to 0 to fill it anew, and frees it at the end. */
+/* Must be zeroed at first. The owner sets n to 0 to fill it anew, and frees it at the end. */
 struct loss_list {
 	struct agent_loss *list;	/* owned; the strings are static */
 	size_t n;

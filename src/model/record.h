@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * record: the plain values that correlate/ hands to stream/, one struct a topic.
  *
- * Every string is NUL-terminated, valid UTF-8 and owned by whoever filled the struct; NULL is
+ * Every string is NUL-terminated, valid UTF-8 and owned by the code that filled the struct; NULL is
  * Avro's null. Times are microseconds since 1970 UTC, durations nanoseconds, sizes bytes. An
  * optional number is a struct opt_u64; 0 never stands for "unknown".
  */
@@ -111,7 +111,7 @@ struct program_record {
 	const char *cgroup_v1;		/* memory hierarchy; NULL where v1 is not mounted */
 	const char *container_id;
 	const char *container_runtime;
-	const char *container_name;	/* where the runtime's socket or arguments told */
+	const char *container_name;	/* from the runtime's socket or arguments */
 	const char *container_image;
 	const char *k8s_pod_uid;
 	struct opt_u64 pid_ns;
@@ -292,16 +292,16 @@ const char *end_reason_name(enum end_reason reason);	/* NULL for NONE */
 const char *bound_name(enum bound bound);		/* NULL for NONE */
 const char *finding_severity_name(enum finding_severity severity);
 
-/* Who writes the records of a stream: what each record begins with. Whoever is given one copies the strings. */
+/* The fields with which each record of a stream begins. Functions that take one copy the strings. */
 struct agent_identity {
 	const char *host_id;
 	const char *host_name;
 	const char *boot_id;
 	const char *agent_id;
-	uint64_t first_seq[TOPIC_COUNT];	/* where an agent_id that lives on goes on; else 0 */
+	uint64_t first_seq[TOPIC_COUNT];	/* the next number of an agent_id that continues; otherwise 0 */
 };
 
-/* One record as it is stored and sent. Whoever is given one copies what it points to. */
+/* One record as it is stored and sent. Functions that take one copy the bytes that it points to. */
 struct encoded_record {
 	enum topic topic;
 	int64_t time_us;

@@ -38,7 +38,7 @@ usage_add(struct usage *sum, const struct usage *part)
 	for (int i = 0; i < USAGE_FIELDS; i++) {
 		uint64_t had, more = part->value[i];
 
-		/* An unknown part leaves the sum as it is: what is known of the others stays told. */
+		/* An unknown part leaves the sum as it is: the known values of the others are kept. */
 		if (!usage_has(part, i))
 			continue;
 		had = usage_has(sum, i) ? sum->value[i] : 0;

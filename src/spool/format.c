@@ -93,10 +93,10 @@ spool_batch_head_pack(uint8_t *to, const struct spool_batch_head *h, unsigned n_
 	le_put64(to + 24, h->segment);
 	le_put64(to + 32, h->offset);
 	le_put64(to + 40, h->first);
-	if (h->flags & SPOOL_BATCH_PLACE) {
-		le_put64(to + 48, h->place.position);
-		le_put32(to + 56, h->place.ring_id);
-		memcpy(to + 60, h->place.boot_id, strnlen(h->place.boot_id, BOOT_ID));
+	if (h->flags & SPOOL_BATCH_RING_OFFSET) {
+		le_put64(to + 48, h->ring_offset.position);
+		le_put32(to + 56, h->ring_offset.ring_id);
+		memcpy(to + 60, h->ring_offset.boot_id, strnlen(h->ring_offset.boot_id, BOOT_ID));
 	}
 	for (unsigned i = 0; i < n_topics; i++) {
 		le_put64(to + BATCH_FIXED + i * BATCH_TOPIC, h->next_seq[i]);
@@ -120,11 +120,11 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 	ret->segment = le_get64(from + 24);
 	ret->offset = le_get64(from + 32);
 	ret->first = le_get64(from + 40);
-	ret->place = (struct spool_place){ 0 };
-	if (ret->flags & SPOOL_BATCH_PLACE) {
-		ret->place.position = le_get64(from + 48);
-		ret->place.ring_id = le_get32(from + 56);
-		memcpy(ret->place.boot_id, from + 60, BOOT_ID);
+	ret->ring_offset = (struct ring_offset){ 0 };
+	if (ret->flags & SPOOL_BATCH_RING_OFFSET) {
+		ret->ring_offset.position = le_get64(from + 48);
+		ret->ring_offset.ring_id = le_get32(from + 56);
+		memcpy(ret->ring_offset.boot_id, from + 60, BOOT_ID);
 	}
 	/* Each entry has at least a head, so the counts cannot be larger than the bytes allow. */
 	if (ret->len > SPOOL_BATCH_MAX || ret->entries > ret->len / SPOOL_ENTRY_HEAD ||

@@ -57,7 +57,7 @@ enum spool_entry_kind {
 };
 
 enum spool_batch_flag {
-	SPOOL_BATCH_PLACE = 1,		/* has a ring offset */
+	SPOOL_BATCH_RING_OFFSET = 1,		/* has a ring offset */
 	SPOOL_BATCH_CHECKPOINT = 2,	/* contains a checkpoint */
 	SPOOL_BATCH_WAL = 4,
 };
@@ -85,7 +85,7 @@ struct spool_batch_head {
 	uint64_t segment;
 	uint64_t offset;
 	uint64_t first;
-	struct spool_place place;	/* with SPOOL_BATCH_PLACE */
+	struct ring_offset ring_offset;	/* with SPOOL_BATCH_RING_OFFSET */
 	uint64_t next_seq[SPOOL_TOPICS_MAX];
 	uint32_t counts[SPOOL_TOPICS_MAX];
 };

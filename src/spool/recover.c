@@ -251,9 +251,9 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	for (unsigned i = 0; i < w->seg->n_topics; i++)
 		if (h->next_seq[i] > s->next_seq[w->seg->topics[i]])
 			s->next_seq[w->seg->topics[i]] = h->next_seq[i];
-	if (h->flags & SPOOL_BATCH_PLACE) {
-		s->place = h->place;
-		s->has_place = true;
+	if (h->flags & SPOOL_BATCH_RING_OFFSET) {
+		s->ring_offset = h->ring_offset;
+		s->has_ring_offset = true;
 	}
 	s->since_checkpoint += h->len;
 	for (;;) {

@@ -176,7 +176,7 @@ memory_segment_bytes(const struct spool *s)
 /* Packs the batch's head into the room in front of its entries. */
 static void
 pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *seg,
-    const struct spool_place *place)
+    const struct ring_offset *ring_offset)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	size_t head = spool_batch_head_size(TOPIC_COUNT);
@@ -184,7 +184,7 @@ pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *
 		.len = (uint32_t)(q->batch.len - head),
 		.entries = q->entries,
 		.records = q->records,
-		.flags = (uint16_t)((place != NULL ? SPOOL_BATCH_PLACE : 0) |
+		.flags = (uint16_t)((ring_offset != NULL ? SPOOL_BATCH_RING_OFFSET : 0) |
 		    (q->has_wal ? SPOOL_BATCH_WAL : 0) |
 		    (q->has_checkpoint ? SPOOL_BATCH_CHECKPOINT : 0)),
 		.queue = (uint16_t)queue,
@@ -196,8 +196,8 @@ pack_batch(struct spool *s, enum spool_queue queue, const struct spool_segment *
 	/* The head of a new segment is written together with its first batch. */
 	if (seg->size == 0)
 		h.offset = SPOOL_SEGMENT_HEAD_MIN + TOPIC_COUNT * 48;
-	if (place != NULL)
-		h.place = *place;
+	if (ring_offset != NULL)
+		h.ring_offset = *ring_offset;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		h.next_seq[t] = s->next_seq[t];
 		h.counts[t] = q->counts[t];
@@ -234,7 +234,7 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 
 /* Writes the batch to the last segment on disk, or to a new one. 0 or a negative errno. */
 static int
-commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *place)
+commit_disk(struct spool *s, enum spool_queue queue, const struct ring_offset *ring_offset)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_segment *seg = TAILQ_LAST(&q->segments, spool_segments);
@@ -249,7 +249,7 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *p
 			return -ENOMEM;
 		q->next_segment++;
 	}
-	pack_batch(s, queue, seg, place);
+	pack_batch(s, queue, seg, ring_offset);
 	r = spool_segment_write(s, seg, q->batch.data, q->batch.len);
 	if (r < 0 && is_new) {
 		char name[64];
@@ -270,7 +270,7 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct spool_place *p
 
 /* Appends the batch to the segments in memory. False: no memory. */
 static bool
-commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place *place)
+commit_memory(struct spool *s, enum spool_queue queue, const struct ring_offset *ring_offset)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_segment *seg;
@@ -287,7 +287,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place 
 			return false;
 		q->next_segment++;
 	}
-	pack_batch(s, queue, seg, place);
+	pack_batch(s, queue, seg, ring_offset);
 	if (spool_segment_write_memory(s, seg, q->batch.data, q->batch.len) < 0) {
 		if (is_new)
 			spool_segment_free(s, seg);
@@ -302,7 +302,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct spool_place 
 
 /* Writes a queue's batch to disk, or else to memory. */
 static void
-commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *place)
+commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *ring_offset)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	const struct spool_segment *last;
@@ -324,11 +324,11 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 	if (r == 0 && last != NULL && !last->is_on_disk)
 		r = -EAGAIN;	/* segments in memory are written first, to keep the order */
 	if (r == 0) {
-		r = commit_disk(s, queue, place);
+		r = commit_disk(s, queue, ring_offset);
 		if (r < 0)
 			spool_disk_failed(s, r);
 	}
-	if (r < 0 && !commit_memory(s, queue, place)) {
+	if (r < 0 && !commit_memory(s, queue, ring_offset)) {
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			s->stats.dropped[t][SPOOL_DROP_MEMORY] += q->counts[t];
 		s->committed += q->records;	/* like records dropped later: spool_delivered() subtracts all */
@@ -338,7 +338,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct spool_place *
 }
 
 int
-spool_commit(struct spool *s, const struct spool_place *place, const uint64_t next_seq[TOPIC_COUNT])
+spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT])
 {
 	bool has_moved = s->has_seq_moved;
 
@@ -348,14 +348,15 @@ spool_commit(struct spool *s, const struct spool_place *place, const uint64_t ne
 		s->next_seq[t] = next_seq[t];
 		has_moved = true;
 	}
-	if (place != NULL && (!s->has_place || place->position != s->place.position ||
-	    place->ring_id != s->place.ring_id || strcmp(place->boot_id, s->place.boot_id) != 0))
+	if (ring_offset != NULL && (!s->has_ring_offset || ring_offset->position != s->ring_offset.position ||
+	    ring_offset->ring_id != s->ring_offset.ring_id ||
+	    strcmp(ring_offset->boot_id, s->ring_offset.boot_id) != 0))
 		has_moved = true;
 	if (!has_moved && s->queues[SPOOL_MAIN].batch.len == 0 && s->queues[SPOOL_USAGE].batch.len == 0)
 		return s->failed;
-	if (place != NULL) {
-		s->place = *place;
-		s->has_place = true;
+	if (ring_offset != NULL) {
+		s->ring_offset = *ring_offset;
+		s->has_ring_offset = true;
 	}
 	s->has_seq_moved = false;
 	/*
@@ -363,7 +364,7 @@ spool_commit(struct spool *s, const struct spool_place *place, const uint64_t ne
 	 * offset without the records before it.
 	 */
 	commit_queue(s, SPOOL_USAGE, NULL);
-	commit_queue(s, SPOOL_MAIN, s->has_place ? &s->place : NULL);
+	commit_queue(s, SPOOL_MAIN, s->has_ring_offset ? &s->ring_offset : NULL);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	spool_make_room(s, 0);
 	s->stats.commits++;
@@ -414,11 +415,11 @@ spool_next_seq(const struct spool *s, enum topic topic)
 }
 
 bool
-spool_place(const struct spool *s, struct spool_place *ret)
+spool_ring_offset(const struct spool *s, struct ring_offset *ret)
 {
-	if (s->has_place)
-		*ret = s->place;
-	return s->has_place;
+	if (s->has_ring_offset)
+		*ret = s->ring_offset;
+	return s->has_ring_offset;
 }
 
 void

@@ -47,7 +47,7 @@ struct spool_options {
 };
 
 /* Offset in the kernel's ring where a batch ends; ring_id is the map's id, unique within a boot. */
-struct spool_place {
+struct ring_offset {
 	char boot_id[37];
 	uint32_t ring_id;
 	uint64_t position;
@@ -93,7 +93,7 @@ int spool_close(struct spool *s);
 /* Returns the seq of the topic's next record. To be called after opening, before anything is put. */
 uint64_t spool_next_seq(const struct spool *s, enum topic topic);
 /* Returns the ring offset of the last whole batch; false: none. To be called after opening. */
-bool spool_place(const struct spool *s, struct spool_place *ret);
+bool spool_ring_offset(const struct spool *s, struct ring_offset *ret);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 
@@ -119,11 +119,11 @@ bool spool_wants_checkpoint(const struct spool *s);
 /* Begins a checkpoint in the current batch: entries before it are not replayed. */
 void spool_checkpoint_begin(struct spool *s);
 /*
- * Writes the current batch. next_seq of each topic is stored with it, even if no record was put. place may be
+ * Writes the current batch. next_seq of each topic is stored with it, even if no record was put. ring_offset may be
  * NULL if there is no ring. Returns 0, or a negative errno if the disk could not be written: the batch is then
  * kept in memory (bounded, oldest Usage dropped first, counted) and still reaches the output.
  */
-int spool_commit(struct spool *s, const struct spool_place *place, const uint64_t next_seq[TOPIC_COUNT]);
+int spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT]);
 
 /*
  * Syncs, retries a failed disk and removes acknowledged segments. To be called about ten times a second. The

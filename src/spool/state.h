@@ -189,8 +189,8 @@ struct spool {
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
 	bool		 has_seq_moved;		/* since the last batch */
-	bool		 has_place;
-	struct spool_place place;
+	bool		 has_ring_offset;
+	struct ring_offset ring_offset;
 	struct spool_checkpoint checkpoint;	/* the latest */
 	struct spool_checkpoint safe;		/* the latest that is synced to the disk */
 	uint64_t	 checkpoint_bytes;	/* size of the latest */

@@ -42,7 +42,7 @@ put_batch(struct spool *s, unsigned long i)
 {
 	static const char key[] = SAMPLE_HOST ":run-1";
 	static char data[RECORD_BYTES];
-	struct spool_place place = { "", 1, i };
+	struct ring_offset ring_offset = { "", 1, i };
 
 	for (unsigned n = 0; n < BATCH; n++) {
 		memcpy(data + i % 200, &i, sizeof(i));
@@ -51,7 +51,7 @@ put_batch(struct spool *s, unsigned long i)
 			return -1;
 		i++;
 	}
-	return spool_commit(s, &place, seq);
+	return spool_commit(s, &ring_offset, seq);
 }
 
 static unsigned long

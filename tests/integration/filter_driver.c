@@ -61,7 +61,7 @@ static void
 on_state(const struct state_event *s, void *arg)
 {
 	static const char *const names[] = { [STATE_EXIT] = "exit", [STATE_STALE] = "stale", [STATE_ZOMBIE] = "zombie",
-		[STATE_LIVE] = "live", [STATE_FOUND] = "found", [STATE_BYSTANDER] = "bystander" };
+		[STATE_LIVE] = "live", [STATE_DISCOVERED] = "found", [STATE_UNTRACKED] = "bystander" };
 
 	(void)arg;
 	printf("%s %u %u %u %" PRIu64 "\n", s->is_excluded && s->kind == STATE_LIVE ? "muted" : names[s->kind], s->self.pid,

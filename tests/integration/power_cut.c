@@ -124,9 +124,9 @@ put(enum topic topic, uint64_t seq)
 static void
 put_batch(uint64_t next_seq[TOPIC_COUNT])
 {
-	struct spool_place place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, 0 };
+	struct ring_offset ring_offset = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, 0 };
 
-	place.position = ++batch;
+	ring_offset.position = ++batch;
 	if (spool_wants_checkpoint(spool)) {
 		spool_checkpoint_begin(spool);
 		entry('C');
@@ -138,7 +138,7 @@ put_batch(uint64_t next_seq[TOPIC_COUNT])
 
 		put(topic, next_seq[topic]++);
 	}
-	if (spool_commit(spool, &place, next_seq) < 0)
+	if (spool_commit(spool, &ring_offset, next_seq) < 0)
 		exit(8);
 }
 
@@ -210,12 +210,12 @@ live(uint64_t seed, unsigned batches, bool closes)
 static int
 check(void)
 {
-	struct spool_place place;
+	struct ring_offset ring_offset;
 	struct spool_stats s;
 	struct spool_record r;
 
-	if (spool_place(spool, &place))
-		tell("P %" PRIu64 "\n", place.position);
+	if (spool_ring_offset(spool, &ring_offset))
+		tell("P %" PRIu64 "\n", ring_offset.position);
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		tell("N %d %" PRIu64 "\n", t, spool_next_seq(spool, t));
 	/* Sync the recovered records before reading them. */

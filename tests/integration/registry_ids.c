@@ -26,7 +26,7 @@ struct asker {
 	struct event_base	*base;
 	struct registry		*registry;
 	const char		*only;		/* name of one schema, or NULL for all */
-	uint64_t		 until_requests;	/* stop once so many were made and every id is known; 0: later */
+	uint64_t		 until_requests;	/* stop after so many, with every id known; 0: later */
 	bool			 until_verified;	/* stop as soon as the registry has returned every id */
 	int64_t			 start_ms;
 	int64_t			 tick_ms;	/* time of the last tick */

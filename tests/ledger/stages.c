@@ -354,7 +354,7 @@ stage_spool(unsigned long n)
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		seq[t] = spool_next_seq(s, t);
 	for (unsigned long i = 0; i < n;) {
-		struct spool_place place = { "", 1, i };
+		struct ring_offset ring_offset = { "", 1, i };
 
 		for (unsigned k = 0; k < BATCH; k++, i++) {
 			memcpy(data + i % 200, &i, sizeof(i));
@@ -362,7 +362,7 @@ stage_spool(unsigned long n)
 				seq[TOPIC_PROGRAM]++, key, data, sizeof(data) }) < 0)
 				die("a record was not put");
 		}
-		if (spool_commit(s, &place, seq) < 0)
+		if (spool_commit(s, &ring_offset, seq) < 0)
 			die("a batch was not committed");
 		while (spool_next(s, &r)) {
 			spool_ack(s, r.id);

@@ -13,7 +13,7 @@ import tree
 
 GLOSSARY = "docs/glossary.md"
 FOLDERS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "tests/README.md", "docs/", "config/", "ops/",
-           "docker-compose.yml")
+           "docker-compose.yml", "src/", "bpf/")
 KINDS = {".md": "page", ".1": "manual", ".5": "manual", ".7": "manual", ".c": "c", ".h": "c", ".def": "c",
          ".yaml": "hash", ".yml": "hash", ".service": "hash", ".sysusers": "hash", "Dockerfile": "hash"}
 NO_PROSE = {

@@ -228,9 +228,9 @@ kit_put(struct kit *k, enum topic topic)
 static inline int
 kit_commit_at(struct kit *k, uint64_t position)
 {
-	struct spool_place place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, position };
+	struct ring_offset ring_offset = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, position };
 
-	int r = spool_commit(k->spool, &place, k->seq);
+	int r = spool_commit(k->spool, &ring_offset, k->seq);
 
 	kit_check(k);
 	return r;

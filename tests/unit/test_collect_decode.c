@@ -380,11 +380,11 @@ flags_of_a_state_are_told_apart(void **state)
 	assert_int_equal(seen.state.kind, STATE_ZOMBIE);
 	good_state(EVENT_ALIVE);
 	assert_int_equal(decode_record(), 0);
-	assert_int_equal(seen.state.kind, STATE_BYSTANDER);
-	good_state(EVENT_FOUND);
+	assert_int_equal(seen.state.kind, STATE_UNTRACKED);
+	good_state(EVENT_DISCOVERED);
 	record.state.flags = EVENT_EXECED;
 	assert_int_equal(decode_record(), 0);
-	assert_int_equal(seen.state.kind, STATE_FOUND);
+	assert_int_equal(seen.state.kind, STATE_DISCOVERED);
 	assert_true(seen.state.has_context);
 }
 
@@ -683,7 +683,7 @@ unknown_kinds_are_refused(void **state)
 	(void)state;
 	good_state(0);
 	assert_refused();
-	good_state(EVENT_FOUND + 1);
+	good_state(EVENT_DISCOVERED + 1);
 	assert_refused();
 	good_state(0xffff);
 	assert_refused();

@@ -58,7 +58,7 @@ write_stat(const char *start)
 static struct state_event
 state_of(uint64_t start_ns)
 {
-	return (struct state_event){ .kind = STATE_FOUND, .time_ns = 9000000000, .self = { start_ns, 77, 2 },
+	return (struct state_event){ .kind = STATE_DISCOVERED, .time_ns = 9000000000, .self = { start_ns, 77, 2 },
 		.parent = { 5, 1, 0 }, .ppid = 1, .context = { .uid = 12, .cgroup_v2 = 34 }, .comm = "a (b) c",
 		.counters = { .runtime_ns = 56 } };
 }
@@ -275,7 +275,7 @@ a_title_ends_within_the_arguments(void **state)
 static void
 we_find_ourselves(void **state)
 {
-	struct state_event s = { .kind = STATE_FOUND, .self = { .pid = (uint32_t)getpid() } };
+	struct state_event s = { .kind = STATE_DISCOVERED, .self = { .pid = (uint32_t)getpid() } };
 	struct proc_reader *real;
 	struct exec_event e;
 	char exe[4096];

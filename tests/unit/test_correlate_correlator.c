@@ -257,7 +257,7 @@ each_live_process_is_visited(void **state)
 	correlator_each_live(w.c, on_live, seen);
 	assert_string_equal(seen, "100 sh /usr/bin/sh;");
 	assert_int_equal(correlator_live(w.c), 1);
-	tells(&w, &a, STATE_BYSTANDER, 0);	/* not ours to judge */
+	tells(&w, &a, STATE_UNTRACKED, 0);	/* not ours to judge */
 	assert_int_equal(correlator_live(w.c), 1);
 }
 

@@ -426,7 +426,7 @@ who_is_over_is_not_alive_again(void **state)
 	tells(&w, &b, STATE_ZOMBIE, 0);
 	works(&w, &b, 2000);
 	snapshot(&w, true, all, 1);
-	tells(&w, &b, STATE_FOUND, 0);
+	tells(&w, &b, STATE_DISCOVERED, 0);
 	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 0);
 	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
 	assert_int_equal(correlator_live(w.c), 1);

@@ -435,7 +435,8 @@ the_first_in_the_order_of_files_wins_with_an_index_too(void **state)
 		indexed = excludes(&r, true);
 		plain = excludes(&r, false);
 		for (size_t i = 0; i < 7 * 4 * 3; i++) {
-			const struct candidate s = { .exe = exes[i % 7], .comm = comms[i / 7 % 4], .has_uid = i / 28 < 2,
+			const struct candidate s = { .exe = exes[i % 7], .comm = comms[i / 7 % 4],
+			    .has_uid = i / 28 < 2,
 				.uid = (uint32_t)(i / 28) * 2, .cgroup = paths[i % 5], .cgroup_v1 = paths[i / 2 % 5] };
 			const struct follow_rule *one = NULL, *other = NULL;
 

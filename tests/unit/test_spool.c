@@ -56,14 +56,14 @@ checksums_are_the_standard_ones(void **state)
 static void
 a_new_spool_is_empty_and_private(void **state)
 {
-	struct spool_place place;
+	struct ring_offset ring_offset;
 	struct stat st;
 
 	(void)state;
 	assert_true(k.recovery.is_fresh);
 	assert_false(k.recovery.was_clean);
 	kit_expect_none(&k);
-	assert_false(spool_place(k.spool, &place));
+	assert_false(spool_ring_offset(k.spool, &ring_offset));
 	assert_int_equal(spool_next_seq(k.spool, TOPIC_PROGRAM), 0);
 	assert_int_equal(stat(k.dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);

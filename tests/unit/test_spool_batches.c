@@ -87,13 +87,13 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.len, 3 * entry);
 	assert_int_equal(h.entries, 3);
 	assert_int_equal(h.records, 3);
-	assert_int_equal(h.flags, SPOOL_BATCH_PLACE);
+	assert_int_equal(h.flags, SPOOL_BATCH_RING_OFFSET);
 	assert_int_equal(h.queue, SPOOL_MAIN);
 	assert_int_equal(h.segment, 1);
 	assert_int_equal(h.first, 0);
-	assert_int_equal(h.place.position, 77);
-	assert_int_equal(h.place.ring_id, 7);
-	assert_string_equal(h.place.boot_id, "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11");
+	assert_int_equal(h.ring_offset.position, 77);
+	assert_int_equal(h.ring_offset.ring_id, 7);
+	assert_string_equal(h.ring_offset.boot_id, "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11");
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		assert_int_equal(h.counts[t], t == TOPIC_PROGRAM ? 2 : t == TOPIC_TASK);
 		assert_int_equal(h.next_seq[t],
@@ -104,16 +104,16 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.entries, 2);
 	assert_int_equal(h.records, 1);
 	assert_int_equal(h.first, 3);
-	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_WAL);
-	assert_int_equal(h.place.position, 78);
+	assert_int_equal(h.flags, SPOOL_BATCH_RING_OFFSET | SPOOL_BATCH_WAL);
+	assert_int_equal(h.ring_offset.position, 78);
 	assert_int_equal(h.counts[TOPIC_PROGRAM], 1);
 	assert_int_equal(h.counts[TOPIC_TASK], 0);
 	h = batch_of(path, 2, &s);
 	assert_int_equal(h.entries, 2);
 	assert_int_equal(h.records, 0);
 	assert_int_equal(h.first, 4);
-	assert_int_equal(h.flags, SPOOL_BATCH_PLACE | SPOOL_BATCH_WAL | SPOOL_BATCH_CHECKPOINT);
-	assert_int_equal(h.place.position, 78);		/* none was given: it is where it was */
+	assert_int_equal(h.flags, SPOOL_BATCH_RING_OFFSET | SPOOL_BATCH_WAL | SPOOL_BATCH_CHECKPOINT);
+	assert_int_equal(h.ring_offset.position, 78);		/* none was given: it is where it was */
 
 	/* The next segment knows where numbering is, and from where on a replay needs segments. */
 	k.options.schemas[TOPIC_RUN] = "another";
@@ -131,19 +131,19 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(h.next_seq[TOPIC_PROGRAM], 5);
 }
 
-static const struct spool_place places[] = {
+static const struct ring_offset offsets[] = {
 	{ "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 7, 0 },
 	{ "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 8, 0 },
 	{ "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b12", 8, 0 },
 	{ "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b12", 8, 1 },
 };
-static unsigned at_place;
+static unsigned at_offset;
 
 static void
-commit_a_place(struct kit *at)
+commit_an_offset(struct kit *at)
 {
 	for (int i = 0; i < 3; i++)
-		kit_expect(spool_commit(at->spool, &places[at_place], NULL) == 0, "it is committed");
+		kit_expect(spool_commit(at->spool, &offsets[at_offset], NULL) == 0, "it is committed");
 	kit_expect(kit_stats(at).commits == 1, "and once");
 }
 
@@ -162,17 +162,17 @@ commit_a_seq(struct kit *at)
 }
 
 static void
-a_place_or_a_seq_alone_outlives_a_crash(void **state)
+an_offset_or_a_seq_alone_outlives_a_crash(void **state)
 {
-	struct spool_place place;
+	struct ring_offset ring_offset;
 
 	(void)state;
-	for (at_place = 0; at_place < sizeof(places) / sizeof(places[0]); at_place++) {
-		memset(&place, 0xee, sizeof(place));
-		kit_crash(&k, commit_a_place);
+	for (at_offset = 0; at_offset < sizeof(offsets) / sizeof(offsets[0]); at_offset++) {
+		memset(&ring_offset, 0xee, sizeof(ring_offset));
+		kit_crash(&k, commit_an_offset);
 		kit_open(&k);
-		assert_true(spool_place(k.spool, &place));
-		assert_memory_equal(&place, &places[at_place], sizeof(place));
+		assert_true(spool_ring_offset(k.spool, &ring_offset));
+		assert_memory_equal(&ring_offset, &offsets[at_offset], sizeof(ring_offset));
 		kit_close(&k);
 	}
 	kit_crash(&k, commit_a_seq);
@@ -481,7 +481,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(heads_say_what_is_behind_them),
-		T(a_place_or_a_seq_alone_outlives_a_crash),
+		T(an_offset_or_a_seq_alone_outlives_a_crash),
 		T(entries_want_a_checkpoint_at_a_quarter_of_a_segment),
 		T(a_large_checkpoint_is_wanted_again_after_four_times_its_size),
 		T(put_takes_keys_and_batches_up_to_their_limits),

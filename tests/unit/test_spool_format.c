@@ -19,9 +19,10 @@ static const struct spool_segment_head segment = { .queue = 1, .number = 0x11223
     .first = 0x0102030405060708,
 	.needed_from = 0x99, .n_topics = 2, .topics = { { "sluice.program", 0xaabbccdd, 77 }, { "x", 5, 6 } } };
 
-static const struct spool_batch_head batch = { .len = 3000, .entries = 50, .records = 40, .flags = SPOOL_BATCH_PLACE,
+static const struct spool_batch_head batch = { .len = 3000, .entries = 50, .records = 40,
+    .flags = SPOOL_BATCH_RING_OFFSET,
 	.queue = 1, .segment = 0x1234567890, .offset = 0x42, .first = 0x7000,
-	.place = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 9, 0x123456789abc }, .next_seq = { 1000, 2000 },
+	.ring_offset = { "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11", 9, 0x123456789abc }, .next_seq = { 1000, 2000 },
 	.counts = { 30, 10 } };
 
 static void
@@ -154,14 +155,14 @@ a_batchs_head_is_as_described(void **state)
 	le_put32(want + 8, 3000);
 	le_put32(want + 12, 50);
 	le_put32(want + 16, 40);
-	le_put16(want + 20, SPOOL_BATCH_PLACE);
+	le_put16(want + 20, SPOOL_BATCH_RING_OFFSET);
 	le_put16(want + 22, 1);
 	le_put64(want + 24, 0x1234567890);
 	le_put64(want + 32, 0x42);
 	le_put64(want + 40, 0x7000);
 	le_put64(want + 48, 0x123456789abc);
 	le_put32(want + 56, 9);
-	memcpy(want + 60, batch.place.boot_id, 36);
+	memcpy(want + 60, batch.ring_offset.boot_id, 36);
 	le_put64(want + 96, 1000);
 	le_put32(want + 104, 30);
 	le_put64(want + 112, 2000);
@@ -175,12 +176,12 @@ a_batchs_head_is_as_described(void **state)
 	assert_int_equal(back.len, 3000);
 	assert_int_equal(back.entries, 50);
 	assert_int_equal(back.records, 40);
-	assert_int_equal(back.flags, SPOOL_BATCH_PLACE);
+	assert_int_equal(back.flags, SPOOL_BATCH_RING_OFFSET);
 	assert_int_equal(back.queue, 1);
 	assert_true(back.segment == batch.segment && back.offset == 0x42 && back.first == 0x7000);
-	assert_string_equal(back.place.boot_id, batch.place.boot_id);
-	assert_int_equal(back.place.ring_id, 9);
-	assert_true(back.place.position == batch.place.position);
+	assert_string_equal(back.ring_offset.boot_id, batch.ring_offset.boot_id);
+	assert_int_equal(back.ring_offset.ring_id, 9);
+	assert_true(back.ring_offset.position == batch.ring_offset.position);
 	assert_memory_equal(back.next_seq, batch.next_seq, 2 * sizeof(uint64_t));
 	assert_memory_equal(back.counts, batch.counts, 2 * sizeof(uint32_t));
 
@@ -193,8 +194,8 @@ a_batchs_head_is_as_described(void **state)
 	assert_memory_equal(to, want, 128);
 	memset(&back, 0xee, sizeof(back));
 	assert_int_equal(spool_batch_head_unpack(to, 2, &back), 0);
-	assert_string_equal(back.place.boot_id, "");
-	assert_int_equal(back.place.position, 0);
+	assert_string_equal(back.ring_offset.boot_id, "");
+	assert_int_equal(back.ring_offset.position, 0);
 }
 
 /* Does a head with this change hold? */

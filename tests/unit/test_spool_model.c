@@ -98,12 +98,12 @@ use(struct kit *at)
 	struct { uint64_t id; enum topic topic; uint64_t seq; } out[WINDOW];
 	uint64_t last[TOPIC_COUNT];
 	unsigned n = 0;
-	struct spool_place place = { .position = 0 };
+	struct ring_offset ring_offset = { .position = 0 };
 
 	memset(last, 0xff, sizeof(last));
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		expect(at->seq[t] == m->committed[t], "numbering goes on where it was");
-	expect(spool_place(at->spool, &place) == (m->place > 0) && place.position == m->place,
+	expect(spool_ring_offset(at->spool, &ring_offset) == (m->place > 0) && ring_offset.position == m->place,
 	    "the place is that of the last commit");
 	m->recovered += at->recovery.records;
 	for (int op = 0; op < OPS; op++) {

@@ -102,7 +102,7 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 
 	(void)state;
 	for (size_t len = 0; len <= q.segment.len; len++) {
-		struct spool_place place = { .position = 0 };
+		struct ring_offset ring_offset = { .position = 0 };
 		uint64_t whole = 0, tail = len;
 		struct spool_record r;
 
@@ -120,8 +120,8 @@ a_torn_tail_loses_only_the_torn_batch(void **state)
 		assert_int_equal(k.recovery.corrupt_batches, 0);
 		assert_int_equal(k.recovery.unreadable, 0);
 		assert_false(k.recovery.was_clean);
-		assert_int_equal(spool_place(k.spool, &place), whole > 0);
-		assert_int_equal(place.position, whole);
+		assert_int_equal(spool_ring_offset(k.spool, &ring_offset), whole > 0);
+		assert_int_equal(ring_offset.position, whole);
 		assert_int_equal(k.seq[TOPIC_PROGRAM], whole * EACH);
 		/* New records go behind the old ones, and all of them come once and in order. */
 		kit_batch(&k, TOPIC_PROGRAM, 2);
