@@ -19,7 +19,7 @@
 #define BOOT_ID "b3f1f8a1-0c5e-4f5e-8f7e-2f3f6d1f0b11"
 
 /* A copy of one record. Strings are owned; NULL stays NULL. */
-struct entry {
+struct kept_record {
 	enum topic topic;
 	enum record_phase phase;
 	int64_t time_us;
@@ -45,7 +45,7 @@ struct kept_entries {
 
 struct world {
 	struct correlator *c;
-	struct entry *entries;
+	struct kept_record *records;
 	size_t n, cap;
 	struct kept_entries kept;		/* with a write-ahead log */
 	uint64_t now;
@@ -62,42 +62,42 @@ struct being {
 };
 
 static inline char *
-wal_copy(const char *s)
+record_copy(const char *s)
 {
 	return s != NULL ? strdup(s) : NULL;
 }
 
-static inline struct entry *
-wal_add(struct world *w, enum topic topic, const struct record_head *head)
+static inline struct kept_record *
+record_add(struct world *w, enum topic topic, const struct record_head *head)
 {
-	struct entry *n;
+	struct kept_record *n;
 
 	if (w->n == w->cap) {
 		w->cap = w->cap > 0 ? 2 * w->cap : 64;
-		w->entries = realloc(w->entries, w->cap * sizeof(*w->entries));
+		w->records = realloc(w->records, w->cap * sizeof(*w->records));
 	}
-	n = &w->entries[w->n++];
+	n = &w->records[w->n++];
 	memset(n, 0, sizeof(*n));
 	n->topic = topic;
 	n->time_us = head->time_us;
-	n->run_id = wal_copy(head->run_id);
-	n->pipeline = wal_copy(head->pipeline);
-	n->task_id = wal_copy(head->task_id);
-	n->task = wal_copy(head->task);
-	n->sample = wal_copy(head->sample);
+	n->run_id = record_copy(head->run_id);
+	n->pipeline = record_copy(head->pipeline);
+	n->task_id = record_copy(head->task_id);
+	n->task = record_copy(head->task);
+	n->sample = record_copy(head->sample);
 	return n;
 }
 
 static inline void
-wal_identity(struct entry *n, const struct program_identity *id)
+record_identity(struct kept_record *n, const struct program_identity *id)
 {
 	n->id = *id;
-	n->program_id = wal_copy(id->program_id);
-	n->parent_program_id = wal_copy(id->parent_program_id);
+	n->program_id = record_copy(id->program_id);
+	n->parent_program_id = record_copy(id->parent_program_id);
 }
 
 static inline void
-wal_usage(struct entry *n, const struct usage *usage)
+record_usage(struct kept_record *n, const struct usage *usage)
 {
 	n->has_usage = usage != NULL;
 	if (usage != NULL)
@@ -105,69 +105,69 @@ wal_usage(struct entry *n, const struct usage *usage)
 }
 
 static inline void
-wal_program(const struct program_record *r, void *arg)
+record_program(const struct program_record *r, void *arg)
 {
-	struct entry *n = wal_add(arg, TOPIC_PROGRAM, &r->head);
+	struct kept_record *n = record_add(arg, TOPIC_PROGRAM, &r->head);
 
 	n->phase = r->phase;
 	n->program = *r;
-	wal_identity(n, &r->id);
-	n->exe = wal_copy(r->exe);
-	n->comm = wal_copy(r->comm);
-	n->cwd = wal_copy(r->cwd);
-	n->tool = wal_copy(r->tool);
-	n->cgroup = wal_copy(r->cgroup);
-	n->cgroup_v1 = wal_copy(r->cgroup_v1);
-	n->source = wal_copy(r->task_source);
+	record_identity(n, &r->id);
+	n->exe = record_copy(r->exe);
+	n->comm = record_copy(r->comm);
+	n->cwd = record_copy(r->cwd);
+	n->tool = record_copy(r->tool);
+	n->cgroup = record_copy(r->cgroup);
+	n->cgroup_v1 = record_copy(r->cgroup_v1);
+	n->source = record_copy(r->task_source);
 	if (r->argv != NULL) {
 		n->argv = calloc(r->argc + 1, sizeof(*n->argv));
 		for (size_t i = 0; i < r->argc; i++)
 			n->argv[i] = strdup(r->argv[i]);
 	}
-	wal_usage(n, r->usage);
+	record_usage(n, r->usage);
 }
 
 static inline void
-wal_usage_record(const struct usage_record *r, void *arg)
+record_usage_record(const struct usage_record *r, void *arg)
 {
-	struct entry *n = wal_add(arg, TOPIC_USAGE, &r->head);
+	struct kept_record *n = record_add(arg, TOPIC_USAGE, &r->head);
 
-	wal_identity(n, &r->id);
-	n->comm = wal_copy(r->comm);
-	n->tool = wal_copy(r->tool);
+	record_identity(n, &r->id);
+	n->comm = record_copy(r->comm);
+	n->tool = record_copy(r->tool);
 	n->interval_ns = r->interval_ns;
-	wal_usage(n, r->usage);
+	record_usage(n, r->usage);
 }
 
 static inline void
-wal_work(struct world *w, enum topic topic, const struct work_record *r)
+record_work(struct world *w, enum topic topic, const struct work_record *r)
 {
-	struct entry *n = wal_add(w, topic, &r->head);
+	struct kept_record *n = record_add(w, topic, &r->head);
 
 	n->phase = r->phase;
 	n->work = *r;
-	n->engine = wal_copy(r->engine);
-	n->work_dir = wal_copy(r->work_dir);
-	n->source = wal_copy(r->source);
-	wal_usage(n, r->usage);
+	n->engine = record_copy(r->engine);
+	n->work_dir = record_copy(r->work_dir);
+	n->source = record_copy(r->source);
+	record_usage(n, r->usage);
 }
 
 static inline void
-wal_entry_task(const struct work_record *r, void *arg)
+record_task(const struct work_record *r, void *arg)
 {
-	wal_work(arg, TOPIC_TASK, r);
+	record_work(arg, TOPIC_TASK, r);
 }
 
 static inline void
-wal_entry_run(const struct work_record *r, void *arg)
+record_run(const struct work_record *r, void *arg)
 {
-	wal_work(arg, TOPIC_RUN, r);
+	record_work(arg, TOPIC_RUN, r);
 }
 
 static inline void
-wal_finding(const struct finding_record *r, void *arg)
+record_finding(const struct finding_record *r, void *arg)
 {
-	struct entry *n = wal_add(arg, TOPIC_FINDING, &r->head);
+	struct kept_record *n = record_add(arg, TOPIC_FINDING, &r->head);
 	struct finding_record *f = &n->finding;
 	struct named_number *evidence = calloc(r->n_evidence + 1, sizeof(*evidence));
 	const char **causes = calloc(r->n_causes + 1, sizeof(*causes));
@@ -180,13 +180,13 @@ wal_finding(const struct finding_record *r, void *arg)
 	f->evidence = evidence;
 	f->causes = causes;
 	f->kind = strdup(r->kind);
-	f->message = wal_copy(r->message);
-	n->program_id = wal_copy(r->program_id);
-	n->tool = wal_copy(r->tool);
+	f->message = record_copy(r->message);
+	n->program_id = record_copy(r->program_id);
+	n->tool = record_copy(r->tool);
 }
 
 static inline void
-wal_finding_free(struct finding_record *f)
+record_finding_free(struct finding_record *f)
 {
 	for (size_t i = 0; i < f->n_evidence; i++)
 		free((char *)f->evidence[i].name);
@@ -199,10 +199,10 @@ wal_finding_free(struct finding_record *f)
 }
 
 static inline void
-entries_forget(struct world *w)
+records_forget(struct world *w)
 {
 	for (size_t i = 0; i < w->n; i++) {
-		struct entry *n = &w->entries[i];
+		struct kept_record *n = &w->records[i];
 		char *strings[] = { n->run_id, n->pipeline, n->task_id, n->task, n->sample, n->program_id,
 			n->parent_program_id, n->exe, n->comm, n->cwd, n->tool, n->cgroup, n->cgroup_v1,
 			n->engine, n->work_dir, n->source };
@@ -212,7 +212,7 @@ entries_forget(struct world *w)
 		for (char **arg = n->argv; arg != NULL && *arg != NULL; arg++)
 			free(*arg);
 		free(n->argv);
-		wal_finding_free(&n->finding);
+		record_finding_free(&n->finding);
 	}
 	w->n = 0;
 }
@@ -255,8 +255,8 @@ forget_kept(struct world *w)
 static inline void
 world_begin(struct world *w, const struct correlator_options *options, bool has_wal)
 {
-	const struct correlator_ops ops = { wal_program, wal_usage_record, wal_entry_task, wal_entry_run,
-		has_wal ? keep_entry : NULL, .finding = wal_finding };
+	const struct correlator_ops ops = { record_program, record_usage_record, record_task, record_run,
+		has_wal ? keep_entry : NULL, .finding = record_finding };
 
 	correlator_free(w->c);
 	if (correlator_new(options, &ops, w, &w->c) < 0)
@@ -307,8 +307,8 @@ static inline void
 world_close(struct world *w)
 {
 	correlator_free(w->c);
-	entries_forget(w);
-	free(w->entries);
+	records_forget(w);
+	free(w->records);
 	forget_kept(w);
 }
 
@@ -319,34 +319,34 @@ wall_us(uint64_t boot_ns)
 }
 
 /* Returns the i-th record of a topic and phase (-1: any), or NULL. */
-static inline const struct entry *
-wal_at(const struct world *w, enum topic topic, int phase, size_t i)
+static inline const struct kept_record *
+record_at(const struct world *w, enum topic topic, int phase, size_t i)
 {
 	for (size_t k = 0; k < w->n; k++) {
-		if (w->entries[k].topic == topic && (phase < 0 || (int)w->entries[k].phase == phase) && i-- == 0)
-			return &w->entries[k];
+		if (w->records[k].topic == topic && (phase < 0 || (int)w->records[k].phase == phase) && i-- == 0)
+			return &w->records[k];
 	}
 	return NULL;
 }
 
 static inline size_t
-wal_count(const struct world *w, enum topic topic, int phase)
+record_count(const struct world *w, enum topic topic, int phase)
 {
 	size_t n = 0;
 
-	while (wal_at(w, topic, phase, n) != NULL)
+	while (record_at(w, topic, phase, n) != NULL)
 		n++;
 	return n;
 }
 
 /* Returns the last START or END of a process's program, by pid and index, or NULL. */
-static inline const struct entry *
-wal_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
+static inline const struct kept_record *
+record_of(const struct world *w, const struct being *b, uint32_t index, enum record_phase phase)
 {
-	const struct entry *found = NULL;
+	const struct kept_record *found = NULL;
 
 	for (size_t i = 0; i < w->n; i++) {
-		const struct entry *n = &w->entries[i];
+		const struct kept_record *n = &w->records[i];
 
 		if (n->topic == TOPIC_PROGRAM && n->phase == phase && n->id.pid == b->key.pid &&
 		    n->id.program_index == index &&
@@ -358,7 +358,7 @@ wal_of(const struct world *w, const struct being *b, uint32_t index, enum record
 
 /* Returns whether the record has exactly ms of CPU time. */
 static inline bool
-wal_has_cpu(const struct entry *n, uint64_t ms)
+record_has_cpu(const struct kept_record *n, uint64_t ms)
 {
 	return n != NULL && n->has_usage && usage_has(&n->usage, USAGE_CPU_USER_NS) &&
 	    usage_cpu_ns(&n->usage) == ms * MS;

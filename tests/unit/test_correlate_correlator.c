@@ -15,14 +15,14 @@ static void
 a_program_starts_and_ends(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "sh pipeline.sh");
 	b = forks(&w, &sh);
 	works(&w, &b, 1);
 	execs(&w, &b, "bwa mem ref.fa");
-	n = wal_of(&w, &b, 0, PHASE_START);
+	n = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_int_equal(n->time_us, wall_us(w.now));
 	assert_int_equal(n->id.start_time_us, wall_us(b.key.start_ns));
@@ -46,8 +46,8 @@ a_program_starts_and_ends(void **state)
 
 	works(&w, &b, 250);
 	exits(&w, &b, 3);
-	n = wal_of(&w, &b, 0, PHASE_END);
-	assert_true(wal_has_cpu(n, 251));
+	n = record_of(&w, &b, 0, PHASE_END);
+	assert_true(record_has_cpu(n, 251));
 	assert_int_equal(n->time_us, wall_us(w.now));
 	assert_int_equal(n->program.end_time_us.value, wall_us(w.now));
 	assert_int_equal(n->program.end_reason, END_REASON_EXIT);
@@ -56,8 +56,8 @@ a_program_starts_and_ends(void **state)
 	assert_string_equal(n->tool, "bwa mem");
 	assert_string_equal(n->comm, "kernel-comm");	/* as it was called at the end */
 	assert_string_equal(n->argv[1], "mem");
-	assert_string_equal(n->program_id, wal_of(&w, &b, 0, PHASE_START)->program_id);
-	assert_string_equal(n->parent_program_id, wal_of(&w, &sh, 0, PHASE_START)->program_id);
+	assert_string_equal(n->program_id, record_of(&w, &b, 0, PHASE_START)->program_id);
+	assert_string_equal(n->parent_program_id, record_of(&w, &sh, 0, PHASE_START)->program_id);
 	assert_int_equal(n->usage.value[USAGE_PEAK_RSS_BYTES], UINT64_C(250) << 20);
 	assert_int_equal(totals(&w).programs, 2);
 	assert_int_equal(totals(&w).failed, 1);
@@ -78,11 +78,11 @@ an_orphans_end_tells_who_has_taken_it(void **state)
 	s = state_of(&w, &a, STATE_EXIT, 0);
 	s.ppid = 1;
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->id.ppid, 1);
+	assert_int_equal(record_of(&w, &a, 0, PHASE_END)->id.ppid, 1);
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.ppid = 0;			/* not known then */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->id.ppid, sh.key.pid);
+	assert_int_equal(record_of(&w, &b, 0, PHASE_END)->id.ppid, sh.key.pid);
 }
 
 static void
@@ -90,12 +90,12 @@ a_signal_is_told_from_a_code(void **state)
 {
 	struct being a = forks(&w, NULL), b = forks(&w, &a), c = forks(&w, &a);
 	struct state_event s;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &b, "x");
 	tells(&w, &b, STATE_EXIT, 0x86);	/* SIGABRT with a core */
-	n = wal_of(&w, &b, 0, PHASE_END);
+	n = record_of(&w, &b, 0, PHASE_END);
 	assert_true(n->program.exit_signal.known && n->program.exit_signal.value == 6);
 	assert_false(n->program.exit_code.known);
 	assert_true(n->program.core_dumped);
@@ -104,7 +104,7 @@ a_signal_is_told_from_a_code(void **state)
 	s = state_of(&w, &c, STATE_EXIT, 9);
 	s.oom_killed = true;
 	correlator_state(w.c, &s);
-	n = wal_of(&w, &c, 0, PHASE_END);
+	n = record_of(&w, &c, 0, PHASE_END);
 	assert_int_equal(n->program.exit_signal.value, 9);
 	assert_false(n->program.core_dumped);
 	assert_true(n->program.oom_killed);
@@ -115,20 +115,20 @@ static void
 exec_ends_one_program_and_starts_the_next(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *first, *second;
+	const struct kept_record *first, *second;
 
 	(void)state;
 	execs(&w, &b, "sh -c bwa_mem");
 	works(&w, &b, 5);
 	execs(&w, &b, "bwa mem");
-	first = wal_of(&w, &b, 0, PHASE_END);
-	assert_true(wal_has_cpu(first, 5));
+	first = record_of(&w, &b, 0, PHASE_END);
+	assert_true(record_has_cpu(first, 5));
 	assert_int_equal(first->program.end_reason, END_REASON_EXEC);
 	assert_false(first->program.exit_code.known);
 	assert_false(first->program.exit_signal.known);
 	assert_string_equal(first->comm, "sh");
 	assert_int_equal(first->program.end_time_us.value, wall_us(w.now));
-	second = wal_of(&w, &b, 1, PHASE_START);
+	second = record_of(&w, &b, 1, PHASE_START);
 	assert_non_null(second);
 	assert_string_equal(second->parent_program_id, first->program_id);
 	assert_string_not_equal(second->program_id, first->program_id);
@@ -136,12 +136,12 @@ exec_ends_one_program_and_starts_the_next(void **state)
 	assert_int_equal(second->id.program_start_time_us, wall_us(w.now));
 	works(&w, &b, 40);
 	execs(&w, &b, "samtools sort");
-	assert_true(wal_has_cpu(wal_of(&w, &b, 1, PHASE_END), 40));
+	assert_true(record_has_cpu(record_of(&w, &b, 1, PHASE_END), 40));
 	works(&w, &b, 2);
 	exits(&w, &b, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 2, PHASE_END), 2));
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 3);
+	assert_true(record_has_cpu(record_of(&w, &b, 2, PHASE_END), 2));
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 3);
 	assert_int_equal(totals(&w).programs, 3);
 	assert_int_equal(totals(&w).failed, 0);
 	assert_int_equal(totals(&w).lost_ends, 0);
@@ -153,23 +153,23 @@ static void
 a_child_that_never_execs_is_its_parents_program(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
-	const struct entry *start, *end;
+	const struct kept_record *start, *end;
 
 	(void)state;
 	execs(&w, &sh, "bash -c x");
 	b = forks(&w, &sh);
 	works(&w, &b, 7);
 	exits(&w, &b, 1);
-	start = wal_of(&w, &b, 0, PHASE_START);
-	end = wal_of(&w, &b, 0, PHASE_END);
+	start = record_of(&w, &b, 0, PHASE_START);
+	end = record_of(&w, &b, 0, PHASE_END);
 	assert_non_null(start);
-	assert_true(wal_has_cpu(end, 7));
+	assert_true(record_has_cpu(end, 7));
 	assert_true(start->id.forked && end->id.forked);
 	assert_string_equal(end->exe, "/usr/bin/bash");
 	assert_string_equal(end->argv[1], "-c");
 	assert_string_equal(end->tool, "bash");
 	assert_string_equal(end->comm, "kernel-comm");
-	assert_string_equal(end->parent_program_id, wal_of(&w, &sh, 0, PHASE_START)->program_id);
+	assert_string_equal(end->parent_program_id, record_of(&w, &sh, 0, PHASE_START)->program_id);
 	assert_true(end->program.uid.known && end->program.uid.value == 1000);
 	assert_true(start->time_us <= end->time_us);
 	assert_int_equal(totals(&w).programs, 2);
@@ -187,7 +187,7 @@ a_zombie_ends_once(void **state)
 	execs(&w, &b, "x");
 	works(&w, &b, 5);
 	tells(&w, &b, STATE_ZOMBIE, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 5));
+	assert_true(record_has_cpu(record_of(&w, &b, 0, PHASE_END), 5));
 	assert_int_equal(correlator_live(w.c), 1);
 	tells(&w, &b, STATE_ZOMBIE, 0);
 	exits(&w, &b, 0);
@@ -195,8 +195,8 @@ a_zombie_ends_once(void **state)
 	c = forks(&w, &sh);
 	tells(&w, &c, STATE_ZOMBIE, 0);	/* and one that never exec'd */
 	exits(&w, &c, 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
 	assert_int_equal(totals(&w).live, 1);
 	assert_int_equal(totals(&w).programs, 3);
 }
@@ -218,12 +218,12 @@ a_pid_that_comes_back_is_another_process(void **state)
 	works(&w, &b, 4);
 	exits(&w, &b, 0);
 	exits(&w, &a, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &a, 0, PHASE_END), 3));
-	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 4));
-	assert_string_equal(wal_of(&w, &a, 0, PHASE_END)->argv[0], "x");
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_END)->argv[0], "y");
-	assert_string_not_equal(wal_of(&w, &a, 0, PHASE_END)->program_id,
-	    wal_of(&w, &b, 0, PHASE_END)->program_id);
+	assert_true(record_has_cpu(record_of(&w, &a, 0, PHASE_END), 3));
+	assert_true(record_has_cpu(record_of(&w, &b, 0, PHASE_END), 4));
+	assert_string_equal(record_of(&w, &a, 0, PHASE_END)->argv[0], "x");
+	assert_string_equal(record_of(&w, &b, 0, PHASE_END)->argv[0], "y");
+	assert_string_not_equal(record_of(&w, &a, 0, PHASE_END)->program_id,
+	    record_of(&w, &b, 0, PHASE_END)->program_id);
 	assert_int_equal(totals(&w).programs, 3);
 }
 
@@ -278,16 +278,16 @@ an_end_is_when_the_kernel_says(void **state)
 	s = state_of(&w, &a, STATE_EXIT, 0);
 	s.end_ns = w.now - 50 * MS;	/* reported later */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->time_us, wall_us(w.now - 50 * MS));
-	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->program.end_time_us.value, wall_us(w.now - 50 * MS));
+	assert_int_equal(record_of(&w, &a, 0, PHASE_END)->time_us, wall_us(w.now - 50 * MS));
+	assert_int_equal(record_of(&w, &a, 0, PHASE_END)->program.end_time_us.value, wall_us(w.now - 50 * MS));
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.end_ns = 0;			/* unknown: the time of the report counts */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->time_us, wall_us(w.now));
+	assert_int_equal(record_of(&w, &b, 0, PHASE_END)->time_us, wall_us(w.now));
 	s = state_of(&w, &c, STATE_EXIT, 0);
 	s.end_ns = began_ns;		/* never before its start */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &c, 1, PHASE_END)->time_us, wal_of(&w, &c, 1, PHASE_START)->time_us);
+	assert_int_equal(record_of(&w, &c, 1, PHASE_END)->time_us, record_of(&w, &c, 1, PHASE_START)->time_us);
 }
 
 /* One that was ending when the kernel chose it ends as it would have: that is no finding. */
@@ -314,9 +314,10 @@ only_who_was_killed_was_killed_for_memory(void **state)
 		s.oom_killed = cases[i].is_marked;
 		correlator_state(w.c, &s);
 		for (size_t k = 0; k < w.n; k++)
-			n += w.entries[k].topic == TOPIC_FINDING && strcmp(w.entries[k].finding.kind, "OOM_KILLED") == 0;
+			n += w.records[k].topic == TOPIC_FINDING &&
+			    strcmp(w.records[k].finding.kind, "OOM_KILLED") == 0;
 		assert_int_equal(n, cases[i].findings);
-		assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.oom_killed, cases[i].is_marked);
+		assert_int_equal(record_of(&w, &b, 0, PHASE_END)->program.oom_killed, cases[i].is_marked);
 	}
 }
 

@@ -79,20 +79,20 @@ settles(void)
 static size_t
 findings(void)
 {
-	return wal_count(&w, TOPIC_FINDING, -1);
+	return record_count(&w, TOPIC_FINDING, -1);
 }
 
-static const struct entry *
+static const struct kept_record *
 finding(size_t i)
 {
-	const struct entry *n = wal_at(&w, TOPIC_FINDING, -1, i);
+	const struct kept_record *n = record_at(&w, TOPIC_FINDING, -1, i);
 
 	assert_non_null(n);
 	return n;
 }
 
 static double
-evidence(const struct entry *n, const char *name)
+evidence(const struct kept_record *n, const char *name)
 {
 	for (size_t i = 0; i < n->finding.n_evidence; i++) {
 		if (strcmp(n->finding.evidence[i].name, name) == 0)
@@ -104,12 +104,12 @@ evidence(const struct entry *n, const char *name)
 static const char *
 id_of(const struct being *b)
 {
-	return wal_of(&w, b, b->key.index, PHASE_END)->program_id;
+	return record_of(&w, b, b->key.index, PHASE_END)->program_id;
 }
 
 /* Its program, then those above it, nearest first; the list ends with a NULL. */
 static void
-assert_chain(const struct entry *n, const struct being *cause, ...)
+assert_chain(const struct kept_record *n, const struct being *cause, ...)
 {
 	const struct being *b;
 	size_t i = 0;
@@ -129,7 +129,7 @@ static void
 a_tasks_failure_goes_back_to_its_cause(void **state)
 {
 	struct being driver, job, python, tool;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	driver = child(NULL, "snakemake -c2");
@@ -153,7 +153,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	assert_string_equal(n->sample, "A");
 	assert_string_equal(n->run_id, "run-1");
 	assert_string_equal(n->pipeline, "demo");
-	assert_int_equal(n->time_us, wal_of(&w, &job, 0, PHASE_END)->time_us);
+	assert_int_equal(n->time_us, record_of(&w, &job, 0, PHASE_END)->time_us);
 	assert_true(evidence(n, "exit_code") == 3 && evidence(n, "task_exit_code") == 1);
 	assert_true(evidence(n, "exit_signal") < 0 && evidence(n, "causes_left_out") < 0);
 	assert_true(evidence(n, "wall_ns") == 70e6 && evidence(n, "before_ns") == 210e6);
@@ -166,7 +166,7 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	settles();
 	correlator_run_end(w.c, w.now, 1 << 8);
 	assert_int_equal(findings(), 1);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
 }
 
 /* A second later: a pass that finds this one ended, and its last word yet to come. */
@@ -239,7 +239,7 @@ what_has_no_program_any_more_is_held_until_it_is_told(void **state)
 	assert_int_equal(held(job_ns).runs, 0);		/* of that moment it is not */
 	settles();
 	assert_int_equal(held(w.now).tasks + held(w.now).runs + held(w.now).failures, 0);
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_END), 1);
 }
 
 static void
@@ -420,7 +420,7 @@ a_long_chain_is_cut_in_its_middle(void **state)
 {
 	enum { DEPTH = 40 };
 	struct being driver, shells[DEPTH];
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	driver = child(NULL, "snakemake -c2");
@@ -482,7 +482,7 @@ an_oom_kill_is_told_at_once(void **state)
 {
 	struct cgroup_event cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
 	struct being driver, job, worker, other;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	correlator_cgroup(w.c, &cgroup);
@@ -523,7 +523,7 @@ static void
 a_script_fails_as_a_whole(void **state)
 {
 	struct being sh, tool, grep;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	sh = child(NULL, "bash pipeline.sh");
@@ -531,7 +531,7 @@ a_script_fails_as_a_whole(void **state)
 	exits_after(&grep, 5, 1);		/* a task by descent, and none that an engine wanted */
 	settles();
 	settles();
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
 	tool = child(&sh, "samtools sort x");
 	exits_after(&tool, 5, 2);
 	exits_after(&sh, 5, 2);
@@ -548,7 +548,7 @@ a_script_fails_as_a_whole(void **state)
 static void
 a_run_whose_first_program_was_not_met_still_failed(void **state)
 {
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	correlator_run_end(w.c, w.now, SIGKILL);
@@ -708,7 +708,7 @@ restarts_tell_nothing_twice(void **state)
 	settles();
 	dies();
 	settles();
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_END), 1);
 	assert_int_equal(findings(), 2);
 }
 

@@ -73,7 +73,7 @@ static void
 programs_belong_to_no_run(void **state)
 {
 	struct being shell = forks(&w, NULL), other, step;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &shell, "bash");
@@ -86,30 +86,30 @@ programs_belong_to_no_run(void **state)
 	correlator_tick(w.c, w.now, true);
 	exits(&w, &step, 1);
 	correlator_run_end(w.c, w.now, 0);
-	assert_int_equal(wal_count(&w, TOPIC_RUN, -1), 0);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, -1), 0);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 3);
+	assert_int_equal(record_count(&w, TOPIC_RUN, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 3);
 	for (size_t i = 0; i < w.n; i++) {
-		assert_null(w.entries[i].run_id);
-		assert_null(w.entries[i].pipeline);
-		assert_null(w.entries[i].task_id);
-		assert_null(w.entries[i].task);
-		assert_null(w.entries[i].sample);
-		assert_null(w.entries[i].source);
-		assert_null(w.entries[i].program.run_source);
-		assert_false(w.entries[i].program.confidence.known);
+		assert_null(w.records[i].run_id);
+		assert_null(w.records[i].pipeline);
+		assert_null(w.records[i].task_id);
+		assert_null(w.records[i].task);
+		assert_null(w.records[i].sample);
+		assert_null(w.records[i].source);
+		assert_null(w.records[i].program.run_source);
+		assert_false(w.records[i].program.confidence.known);
 	}
-	n = wal_of(&w, &step, 0, PHASE_END);
+	n = record_of(&w, &step, 0, PHASE_END);
 	assert_string_equal(n->tool, "bwa mem");
 	assert_int_equal(usage_cpu_ns(&n->usage), 30 * MS);
-	assert_string_equal(n->parent_program_id, wal_of(&w, &other, 0, PHASE_START)->program_id);
+	assert_string_equal(n->parent_program_id, record_of(&w, &other, 0, PHASE_START)->program_id);
 }
 
 static void
 an_engines_driver_begins_a_run(void **state)
 {
 	struct being shell = forks(&w, NULL), driver, step, tool;
-	const struct entry *run, *task;
+	const struct kept_record *run, *task;
 
 	(void)state;
 	execs(&w, &shell, "bash");
@@ -120,28 +120,28 @@ an_engines_driver_begins_a_run(void **state)
 	tool = forks(&w, &step);
 	execs(&w, &tool, "bwa mem ref.fa");
 	works(&w, &tool, 30);
-	assert_null(wal_of(&w, &shell, 0, PHASE_START)->run_id);
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_START), 1);
-	run = wal_at(&w, TOPIC_RUN, PHASE_START, 0);
+	assert_null(record_of(&w, &shell, 0, PHASE_START)->run_id);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_START), 1);
+	run = record_at(&w, TOPIC_RUN, PHASE_START, 0);
 	assert_string_equal(run->engine, "snakemake");
-	assert_string_equal(wal_of(&w, &driver, 0, PHASE_START)->run_id, run->run_id);
-	assert_null(wal_of(&w, &driver, 0, PHASE_START)->task);
-	assert_string_equal(wal_of(&w, &tool, 0, PHASE_START)->run_id, run->run_id);
-	assert_string_equal(wal_of(&w, &tool, 0, PHASE_START)->task, "bwa mem");
+	assert_string_equal(record_of(&w, &driver, 0, PHASE_START)->run_id, run->run_id);
+	assert_null(record_of(&w, &driver, 0, PHASE_START)->task);
+	assert_string_equal(record_of(&w, &tool, 0, PHASE_START)->run_id, run->run_id);
+	assert_string_equal(record_of(&w, &tool, 0, PHASE_START)->task, "bwa mem");
 	exits(&w, &tool, 0);
 	exits(&w, &step, 0);
 	exits(&w, &driver, 1);
 	exits(&w, &shell, 0);
 	w.now += 3 * SECOND;
 	correlator_tick(w.c, w.now, false);
-	task = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	task = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(task->work.programs, 2);
 	assert_string_equal(task->run_id, run->run_id);
-	run = wal_at(&w, TOPIC_RUN, PHASE_END, 0);
+	run = record_at(&w, TOPIC_RUN, PHASE_END, 0);
 	assert_int_equal(run->work.programs, 3);
 	assert_int_equal(run->work.exit_code.value, 1);
 	assert_int_equal(usage_cpu_ns(&run->usage), 30 * MS);
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_END), 1);
 }
 
 /* A driver that a restarted agent discovers again is the same run. */
@@ -153,8 +153,8 @@ a_runs_id_is_its_drivers(void **state)
 	(void)state;
 	execs(&w, &a, "snakemake --jobs 2");
 	execs(&w, &b, "snakemake --jobs 2");
-	assert_string_not_equal(wal_of(&w, &a, 0, PHASE_START)->run_id, wal_of(&w, &b, 0, PHASE_START)->run_id);
-	assert_int_equal(strlen(wal_of(&w, &a, 0, PHASE_START)->run_id), 36);
+	assert_string_not_equal(record_of(&w, &a, 0, PHASE_START)->run_id, record_of(&w, &b, 0, PHASE_START)->run_id);
+	assert_int_equal(strlen(record_of(&w, &a, 0, PHASE_START)->run_id), 36);
 }
 
 /* A run that an engine drives is not taken over by who is given to it. */
@@ -163,23 +163,23 @@ a_process_may_be_given_to_a_run_that_is_there(void **state)
 {
 	struct being driver = forks(&w, NULL), stray = forks(&w, NULL), child;
 	struct tag tag = { .source = "sluice ctl tag" };
-	const struct entry *run;
+	const struct kept_record *run;
 
 	(void)state;
 	execs(&w, &driver, "snakemake --jobs 2");
 	execs(&w, &stray, "bwa mem ref.fa");
-	assert_null(wal_of(&w, &stray, 0, PHASE_START)->run_id);
-	tag.run_id = wal_of(&w, &driver, 0, PHASE_START)->run_id;
+	assert_null(record_of(&w, &stray, 0, PHASE_START)->run_id);
+	tag.run_id = record_of(&w, &driver, 0, PHASE_START)->run_id;
 	assert_int_equal(correlator_tag(w.c, stray.key.pid, &tag, w.now), 1);
 	child = forks(&w, &stray);
 	execs(&w, &child, "samtools view x");
-	assert_string_equal(wal_of(&w, &child, 0, PHASE_START)->run_id, tag.run_id);
+	assert_string_equal(record_of(&w, &child, 0, PHASE_START)->run_id, tag.run_id);
 	exits(&w, &child, 0);
 	exits(&w, &stray, 0);
 	exits(&w, &driver, 3);
 	w.now += 3 * SECOND;
 	correlator_tick(w.c, w.now, false);
-	run = wal_at(&w, TOPIC_RUN, PHASE_END, 0);
+	run = record_at(&w, TOPIC_RUN, PHASE_END, 0);
 	assert_string_equal(run->engine, "snakemake");
 	assert_int_equal(run->work.programs, 3);
 	assert_int_equal(run->work.exit_code.value, 3);
@@ -191,7 +191,7 @@ static void
 a_jobs_run_is_the_same_on_all_its_hosts(void **state)
 {
 	static const char path[] = "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_";
-	const struct entry *runs[2];
+	const struct kept_record *runs[2];
 	static struct world hosts[2];
 
 	(void)state;
@@ -211,10 +211,10 @@ a_jobs_run_is_the_same_on_all_its_hosts(void **state)
 		step = forks(h, NULL);
 		step.context.cgroup_v2 = 9;
 		execs(h, &step, "xhpl");
-		runs[i] = wal_at(h, TOPIC_RUN, PHASE_START, 0);
+		runs[i] = record_at(h, TOPIC_RUN, PHASE_START, 0);
 		assert_string_equal(runs[i]->engine, "slurm");
-		assert_string_equal(wal_of(h, &step, 0, PHASE_START)->run_id, runs[i]->run_id);
-		assert_string_equal(wal_of(h, &step, 0, PHASE_START)->task_id, "4711.0");
+		assert_string_equal(record_of(h, &step, 0, PHASE_START)->run_id, runs[i]->run_id);
+		assert_string_equal(record_of(h, &step, 0, PHASE_START)->task_id, "4711.0");
 	}
 	assert_string_equal(runs[0]->run_id, runs[1]->run_id);
 	world_close(&hosts[0]);
@@ -252,7 +252,7 @@ static void
 a_found_program_counts_from_when_it_was_found(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *start, *end, *usage;
+	const struct kept_record *start, *end, *usage;
 	uint64_t found_ns;
 
 	(void)state;
@@ -260,7 +260,7 @@ a_found_program_counts_from_when_it_was_found(void **state)
 	b.c.wchar = 1 << 30;
 	found_ns = w.now;
 	finds(&b, "nginx -g daemon");
-	start = wal_of(&w, &b, 0, PHASE_START);
+	start = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(start);
 	assert_int_equal(start->time_us, wall_us(found_ns));
 	assert_int_equal(start->id.start_time_us, wall_us(b.key.start_ns));
@@ -273,49 +273,49 @@ a_found_program_counts_from_when_it_was_found(void **state)
 
 	works(&w, &b, 4000);
 	snapshot(&w, true, (const struct being *[]){ &b }, 1);
-	usage = wal_at(&w, TOPIC_USAGE, -1, 0);
+	usage = record_at(&w, TOPIC_USAGE, -1, 0);
 	assert_int_equal(usage->interval_ns, 4000 * MS);
 	assert_int_equal(usage_cpu_ns(&usage->usage), 4000 * MS);
 
 	works(&w, &b, 1000);
 	exits(&w, &b, 0);
-	end = wal_of(&w, &b, 0, PHASE_END);
+	end = record_of(&w, &b, 0, PHASE_END);
 	assert_int_equal(usage_cpu_ns(&end->usage), 5000 * MS);
 	assert_int_equal(end->usage.value[USAGE_WCHAR], 5000 * 1024);
 	assert_int_equal(end->usage.value[USAGE_PEAK_RSS_BYTES], UINT64_C(4000) << 20);
 	assert_int_equal(end->program.observed_time_us.value, wall_us(found_ns));
 	assert_string_equal(end->program_id, start->program_id);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, -1), 2);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, -1), 2);
 }
 
 static void
 what_a_found_process_execs_is_seen_from_its_start(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	works(&w, &b, 500);
 	finds(&b, "bash");
 	works(&w, &b, 20);
 	execs(&w, &b, "true");
-	n = wal_of(&w, &b, 0, PHASE_END);
+	n = record_of(&w, &b, 0, PHASE_END);
 	assert_int_equal(n->program.end_reason, END_REASON_EXEC);
 	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
 	assert_true(n->program.observed_time_us.known);
-	n = wal_of(&w, &b, 1, PHASE_START);
+	n = record_of(&w, &b, 1, PHASE_START);
 	assert_false(n->program.observed_time_us.known);
 	assert_int_equal(n->id.program_start_time_us, wall_us(w.now));
 	works(&w, &b, 7);
 	exits(&w, &b, 0);
-	assert_int_equal(usage_cpu_ns(&wal_of(&w, &b, 1, PHASE_END)->usage), 7 * MS);
+	assert_int_equal(usage_cpu_ns(&record_of(&w, &b, 1, PHASE_END)->usage), 7 * MS);
 }
 
 static void
 what_was_found_and_execs_unheard_ends_as_seen_from_its_start(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	works(&w, &b, 500);
@@ -324,7 +324,7 @@ what_was_found_and_execs_unheard_ends_as_seen_from_its_start(void **state)
 	execs_unheard(&w, &b);
 	works(&w, &b, 7);
 	exits(&w, &b, 0);
-	n = wal_of(&w, &b, 1, PHASE_END);
+	n = record_of(&w, &b, 1, PHASE_END);
 	assert_non_null(n);
 	assert_false(n->program.observed_time_us.known);
 	assert_int_equal(n->id.program_start_time_us, wall_us(b.program_start));
@@ -334,7 +334,7 @@ static void
 who_is_known_is_not_found(void **state)
 {
 	struct being b = forks(&w, NULL), same;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &b, "bash");
@@ -344,13 +344,13 @@ who_is_known_is_not_found(void **state)
 	finds(&same, "other");
 	works(&w, &b, 10);
 	exits(&w, &b, 0);
-	n = wal_of(&w, &b, 0, PHASE_END);
+	n = record_of(&w, &b, 0, PHASE_END);
 	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
 	assert_string_equal(n->exe, "/usr/bin/bash");
 	assert_false(n->program.observed_time_us.known);
 	same.execed = false;
 	finds(&same, "bash");		/* and the dead are not found */
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, -1), 2);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, -1), 2);
 }
 
 /* A child was reported before its parent was discovered: an entry is kept for the parent. */
@@ -358,7 +358,7 @@ static void
 a_kept_place_is_found_too(void **state)
 {
 	struct being top = forks(&w, NULL), shell, child;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	finds(&top, "sshd");
@@ -369,13 +369,13 @@ a_kept_place_is_found_too(void **state)
 	works(&w, &shell, 900);
 	shell.execed = false;
 	finds(&shell, "bash");
-	n = wal_of(&w, &shell, 0, PHASE_START);
+	n = record_of(&w, &shell, 0, PHASE_START);
 	assert_non_null(n);
 	assert_true(n->program.observed_time_us.known);
 	assert_string_equal(n->exe, "/usr/bin/bash");
 	works(&w, &shell, 5);
 	exits(&w, &shell, 0);
-	assert_int_equal(usage_cpu_ns(&wal_of(&w, &shell, 0, PHASE_END)->usage), 5 * MS);
+	assert_int_equal(usage_cpu_ns(&record_of(&w, &shell, 0, PHASE_END)->usage), 5 * MS);
 }
 
 /* bounds */
@@ -391,7 +391,7 @@ what_has_ended_is_forgotten_even_without_passes(void **state)
 		b = forks(&w, &shell);
 		execs(&w, &b, "true");
 		exits(&w, &b, 0);
-		entries_forget(&w);
+		records_forget(&w);
 	}
 	count_kept();
 	assert_int_equal(logged[WAL_PROCESS], GONE_MAX + 1);
@@ -419,7 +419,7 @@ lost_ends_do_not_pile_up(void **state)
 	for (int i = 0; i < 17; i++) {
 		w.now += SECOND;
 		snapshot(&w, true, (const struct being *[]){ &shell }, 1);
-		entries_forget(&w);
+		records_forget(&w);
 	}
 	count_kept();
 	assert_int_equal(logged[WAL_PROCESS], 1);
@@ -436,7 +436,7 @@ there_is_a_limit_to_those_alive(void **state)
 	for (int i = 0; i < PROCESSES_MAX + 10; i++) {
 		b = forks(&w, NULL);
 		execs(&w, &b, "sleep 1");
-		entries_forget(&w);
+		records_forget(&w);
 	}
 	assert_int_equal(totals(&w).refused, 10);
 	assert_int_equal(correlator_live(w.c), PROCESSES_MAX);

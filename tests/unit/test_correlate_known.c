@@ -58,7 +58,7 @@ the_live_are_forgotten_as_ends_that_nobody_saw(void **state)
 	execs(&w, &done, "true");
 	exits(&w, &done, 0);
 	assert_int_equal(totals(&w).live, 2);
-	starts = wal_count(&w, TOPIC_PROGRAM, PHASE_START);
+	starts = record_count(&w, TOPIC_PROGRAM, PHASE_START);
 
 	correlator_forget_live(w.c);
 	assert_int_equal(totals(&w).live, 0);
@@ -67,15 +67,15 @@ the_live_are_forgotten_as_ends_that_nobody_saw(void **state)
 	assert_int_equal(totals(&w).programs, 3);
 	assert_false(correlator_knows(w.c, &sh.key));
 	assert_false(correlator_knows(w.c, &b.key));
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);	/* nothing is made up */
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);	/* nothing is made up */
 
 	/* It still runs: it is discovered as a new process. */
 	b.execed = false;
 	execs(&w, &b, "bwa mem");
 	assert_true(correlator_knows(w.c, &b.key));
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), starts + 1);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), starts + 1);
 	exits(&w, &b, 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
 	assert_int_equal(totals(&w).lost_ends, 2);
 }
 

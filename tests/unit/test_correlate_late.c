@@ -22,11 +22,11 @@ a_child_of_nobody_known_has_its_own_name(void **state)
 	exits(&w, &brief, 0);
 	works(&w, &slow, 1100);
 	snapshot(&w, false, all, 1);
-	assert_string_equal(wal_of(&w, &brief, 0, PHASE_END)->comm, "kernel-comm");
-	assert_non_null(wal_of(&w, &brief, 0, PHASE_START)->comm);
-	assert_string_equal(wal_of(&w, &brief, 0, PHASE_START)->comm, "kernel-comm");
-	assert_null(wal_of(&w, &brief, 0, PHASE_START)->exe);
-	assert_string_equal(wal_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
+	assert_string_equal(record_of(&w, &brief, 0, PHASE_END)->comm, "kernel-comm");
+	assert_non_null(record_of(&w, &brief, 0, PHASE_START)->comm);
+	assert_string_equal(record_of(&w, &brief, 0, PHASE_START)->comm, "kernel-comm");
+	assert_null(record_of(&w, &brief, 0, PHASE_START)->exe);
+	assert_string_equal(record_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
 }
 
 /* An end is recorded after the reaping and a grace period: a start is never later. */
@@ -43,7 +43,7 @@ a_late_word_does_not_start_a_program_after_its_end(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.time_ns += 30 * MS;
 	correlator_state(w.c, &s);
-	assert_true(wal_of(&w, &b, 0, PHASE_START)->time_us <= wal_of(&w, &b, 0, PHASE_END)->time_us);
+	assert_true(record_of(&w, &b, 0, PHASE_START)->time_us <= record_of(&w, &b, 0, PHASE_END)->time_us);
 }
 
 static void
@@ -51,25 +51,25 @@ a_child_that_does_not_exec_is_announced_after_a_second(void **state)
 {
 	struct being sh = forks(&w, NULL), b;
 	const struct being *all[] = { &sh, &b };
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "python3 x.py");
 	b = forks(&w, &sh);
 	works(&w, &b, 900);
 	snapshot(&w, false, all, 2);
-	assert_null(wal_of(&w, &b, 0, PHASE_START));
+	assert_null(record_of(&w, &b, 0, PHASE_START));
 	assert_int_equal(correlator_live(w.c), 2);
 	works(&w, &b, 200);
 	snapshot(&w, false, all, 2);
-	n = wal_of(&w, &b, 0, PHASE_START);
+	n = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_true(n->id.forked);
 	assert_string_equal(n->exe, "/usr/bin/python3");
 	snapshot(&w, false, all, 2);
 	exits(&w, &b, 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 2);	/* once */
-	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 1100));
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 2);	/* once */
+	assert_true(record_has_cpu(record_of(&w, &b, 0, PHASE_END), 1100));
 }
 
 /* A child is recorded a second after its fork; the end of its parent may be reported even later. */
@@ -78,7 +78,7 @@ a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
 {
 	struct being sh = forks(&w, NULL), between, b;
 	const struct being *all[] = { &sh, &b };
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "bash run.sh");
@@ -86,7 +86,7 @@ a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
 	b = forks(&w, &between);
 	works(&w, &b, 1500);
 	snapshot(&w, false, all, 2);
-	n = wal_of(&w, &b, 0, PHASE_START);
+	n = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_string_equal(n->exe, "/usr/bin/bash");
 	assert_true(n->program.uid.known && n->program.uid.value == 1000);
@@ -120,8 +120,8 @@ a_child_that_becomes_what_is_left_out_late_has_its_end(void **state)
 		assert_int_equal(totals(&w).live, 2 - i);
 		assert_int_equal(totals(&w).lost_ends, i);
 	}
-	assert_true(wal_has_cpu(wal_of(&w, &children[0], 0, PHASE_END), 1600));
-	assert_null(wal_of(&w, &children[1], 0, PHASE_END));
+	assert_true(record_has_cpu(record_of(&w, &children[0], 0, PHASE_END), 1600));
+	assert_null(record_of(&w, &children[1], 0, PHASE_END));
 }
 
 static void
@@ -130,19 +130,19 @@ a_child_that_execs_late_ends_under_its_own_name(void **state)
 	struct being sh = forks(&w, NULL), b;
 	const struct being *all[] = { &sh, &b };
 	const struct summary_row *rows;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "bash run.sh");
 	b = forks(&w, &sh);
 	works(&w, &b, 1500);
 	snapshot(&w, false, all, 2);
-	assert_true(wal_of(&w, &b, 0, PHASE_START)->id.forked);
+	assert_true(record_of(&w, &b, 0, PHASE_START)->id.forked);
 	execs(&w, &b, "samtools sort");
 	works(&w, &b, 10);
 	exits(&w, &b, 0);
-	n = wal_of(&w, &b, 0, PHASE_END);
-	assert_true(wal_has_cpu(n, 1510));
+	n = record_of(&w, &b, 0, PHASE_END);
+	assert_true(record_has_cpu(n, 1510));
 	assert_string_equal(n->tool, "samtools sort");
 	assert_false(n->id.forked);
 	assert_int_equal(totals(&w).programs, 2);
@@ -172,7 +172,7 @@ a_driver_that_execs_late_still_drives(void **state)
 	execs(&w, &b, "snakemake -c2");
 	c = forks(&w, &b);
 	execs(&w, &c, "samtools sort");
-	assert_string_equal(wal_of(&w, &c, 0, PHASE_START)->task, "samtools sort");
+	assert_string_equal(record_of(&w, &c, 0, PHASE_START)->task, "samtools sort");
 }
 
 static void
@@ -187,8 +187,8 @@ an_exec_after_the_end_changes_nothing(void **state)
 	tells(&w, &b, STATE_ZOMBIE, 0);
 	execs(&w, &again, "x");
 	exits(&w, &b, 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 	assert_int_equal(totals(&w).live, 1);
 }
 
@@ -207,22 +207,22 @@ a_late_child_still_knows_its_parent(void **state)
 	exits(&w, &parent, 0);
 	works(&w, &b, 3);
 	exits(&w, &b, 0);
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_END)->tool, "work.py");
+	assert_string_equal(record_of(&w, &b, 0, PHASE_END)->tool, "work.py");
 	execs(&w, &c, "samtools sort");
-	assert_string_equal(wal_of(&w, &c, 0, PHASE_START)->task, "work.py");
+	assert_string_equal(record_of(&w, &c, 0, PHASE_START)->task, "work.py");
 	snapshot(&w, false, NULL, 0);
 	w.now += 10 * SECOND;
 	snapshot(&w, false, NULL, 0);	/* but not for ever */
 	b = forks(&w, &parent);
 	exits(&w, &b, 0);
-	assert_null(wal_of(&w, &b, 0, PHASE_END)->tool);
+	assert_null(record_of(&w, &b, 0, PHASE_END)->tool);
 }
 
 static void
 a_lost_exec_leaves_unknown_rather_than_wrong(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &b, "sh");
@@ -232,10 +232,10 @@ a_lost_exec_leaves_unknown_rather_than_wrong(void **state)
 	execs(&w, &b, "samtools sort");	/* program 2, with the totals at the end of program 1 */
 	works(&w, &b, 500);
 	exits(&w, &b, 0);
-	assert_null(wal_of(&w, &b, 0, PHASE_END));	/* its end was in the lost record */
-	assert_null(wal_of(&w, &b, 1, PHASE_START));
-	n = wal_of(&w, &b, 2, PHASE_END);
-	assert_true(wal_has_cpu(n, 500));
+	assert_null(record_of(&w, &b, 0, PHASE_END));	/* its end was in the lost record */
+	assert_null(record_of(&w, &b, 1, PHASE_START));
+	n = record_of(&w, &b, 2, PHASE_END);
+	assert_true(record_has_cpu(n, 500));
 	assert_string_equal(n->tool, "samtools sort");
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).live, 0);
@@ -245,7 +245,7 @@ static void
 a_lost_last_exec_leaves_an_end_without_usage(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &b, "sh");
@@ -253,7 +253,7 @@ a_lost_last_exec_leaves_an_end_without_usage(void **state)
 	execs_unheard(&w, &b);
 	works(&w, &b, 50);
 	exits(&w, &b, 2);
-	n = wal_of(&w, &b, 1, PHASE_END);
+	n = record_of(&w, &b, 1, PHASE_END);
 	assert_non_null(n);
 	assert_true(n->has_usage);
 	assert_int_equal(n->usage.known, 0);
@@ -272,7 +272,7 @@ static void
 a_lost_first_exec_keeps_its_totals(void **state)
 {
 	struct being sh = forks(&w, NULL), b, c;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "bash");
@@ -280,19 +280,19 @@ a_lost_first_exec_keeps_its_totals(void **state)
 	execs_unheard(&w, &b);
 	works(&w, &b, 50);
 	exits(&w, &b, 0);
-	n = wal_of(&w, &b, 0, PHASE_END);
-	assert_true(wal_has_cpu(n, 50));
+	n = record_of(&w, &b, 0, PHASE_END);
+	assert_true(record_has_cpu(n, 50));
 	assert_false(n->id.forked);
 	assert_null(n->tool);
 	/* announced as its parent's copy before */
 	c = forks(&w, &sh);
 	works(&w, &c, 1100);
 	tells(&w, &c, STATE_LIVE, 0);
-	assert_string_equal(wal_of(&w, &c, 0, PHASE_START)->exe, "/usr/bin/bash");
+	assert_string_equal(record_of(&w, &c, 0, PHASE_START)->exe, "/usr/bin/bash");
 	execs_unheard(&w, &c);
 	exits(&w, &c, 0);
-	n = wal_of(&w, &c, 0, PHASE_END);
-	assert_true(wal_has_cpu(n, 1100));
+	n = record_of(&w, &c, 0, PHASE_END);
+	assert_true(record_has_cpu(n, 1100));
 	assert_false(n->id.forked);
 	assert_null(n->exe);		/* which it is no longer */
 	assert_int_equal(totals(&w).lost_ends, 0);
@@ -313,16 +313,16 @@ a_snapshot_ahead_of_the_ring_does_no_harm(void **state)
 	works(&w, &ahead, 5);
 	execs_unheard(&w, &ahead);
 	snapshot(&w, true, all, 1);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 0);
 	execs(&w, &b, "sh -c x");
 	works(&w, &b, 5);
 	execs(&w, &b, "bwa mem");
-	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 5));
+	assert_true(record_has_cpu(record_of(&w, &b, 0, PHASE_END), 5));
 	works(&w, &b, 6);
 	exits(&w, &b, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 1, PHASE_END), 6));
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
+	assert_true(record_has_cpu(record_of(&w, &b, 1, PHASE_END), 6));
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 3);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 2);
 	assert_int_equal(totals(&w).lost_ends, 0);
 }
 
@@ -350,7 +350,7 @@ a_process_that_no_pass_meets_for_long_is_gone(void **state)
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).live, 1);
 	assert_int_equal(correlator_live(w.c), 1);
-	assert_null(wal_of(&w, &b, 0, PHASE_END));
+	assert_null(record_of(&w, &b, 0, PHASE_END));
 }
 
 static void
@@ -388,27 +388,27 @@ what_the_last_pass_did_not_meet_is_lost_at_the_end(void **state)
 	assert_int_equal(totals(&w).lost_ends, 1);	/* b: its end will never be reported */
 	assert_int_equal(totals(&w).live, 1);		/* c still runs */
 	assert_int_equal(correlator_live(w.c), 1);
-	assert_int_equal(wal_at(&w, TOPIC_RUN, PHASE_END, 0)->work.live_programs, 1);
+	assert_int_equal(record_at(&w, TOPIC_RUN, PHASE_END, 0)->work.live_programs, 1);
 }
 
 static void
 of_what_is_not_known_an_exec_tells_nothing(void **state)
 {
 	struct being b = forks(&w, NULL);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	b.key.index = 1;		/* its first exec was lost, and this one has no totals */
 	execs(&w, &b, "sh");
 	works(&w, &b, 50);
 	execs(&w, &b, "true");
-	n = wal_of(&w, &b, 1, PHASE_END);
+	n = record_of(&w, &b, 1, PHASE_END);
 	assert_non_null(n);
 	assert_int_equal(n->program.end_reason, END_REASON_EXEC);
 	assert_int_equal(n->usage.known, 0);
 	works(&w, &b, 7);
 	exits(&w, &b, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 2, PHASE_END), 7));	/* from here on it is known again */
+	assert_true(record_has_cpu(record_of(&w, &b, 2, PHASE_END), 7));	/* from here on it is known again */
 }
 
 /* A program that another agent may have recorded is recorded once. */
@@ -427,8 +427,8 @@ who_is_over_is_not_alive_again(void **state)
 	works(&w, &b, 2000);
 	snapshot(&w, true, all, 1);
 	tells(&w, &b, STATE_DISCOVERED, 0);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_START), 2);
 	assert_int_equal(correlator_live(w.c), 1);
 	assert_int_equal(totals(&w).live, 1);
 }

@@ -47,7 +47,7 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = child(&sh, "bash");
 	struct state_event s;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	works(&w, &b, 5);
@@ -55,13 +55,13 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	strcpy(s.comm, "R");
 	correlator_state(w.c, &s);
-	n = wal_of(&w, &b, 1, PHASE_START);
+	n = record_of(&w, &b, 1, PHASE_START);
 	assert_non_null(n);
 	assert_string_equal(n->comm, "R");	/* only its comm is known */
-	assert_string_equal(n->parent_program_id, wal_of(&w, &b, 0, PHASE_START)->program_id);
-	assert_non_null(wal_of(&w, &b, 1, PHASE_END));
+	assert_string_equal(n->parent_program_id, record_of(&w, &b, 0, PHASE_START)->program_id);
+	assert_non_null(record_of(&w, &b, 1, PHASE_END));
 	/* The lost end is unknown, and must not count as a failure. */
-	assert_null(wal_of(&w, &b, 0, PHASE_END));
+	assert_null(record_of(&w, &b, 0, PHASE_END));
 	assert_int_equal(totals(&w).lost_ends, 1);
 	assert_int_equal(totals(&w).failed, 0);
 
@@ -71,7 +71,7 @@ a_program_whose_exec_was_lost_comes_of_the_one_before(void **state)
 	execs_unheard(&w, &b);
 	execs_unheard(&w, &b);
 	exits(&w, &b, 0);
-	n = wal_of(&w, &b, 1, PHASE_END);
+	n = record_of(&w, &b, 1, PHASE_END);
 	assert_non_null(n);
 	assert_false(n->id.forked);
 }
@@ -81,20 +81,20 @@ static void
 a_child_that_never_execs_begins_as_what_it_is(void **state)
 {
 	struct being sh = child(NULL, "sh"), b = forks(&w, &sh);
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	b.context = (struct program_context){ .uid = 4711, .gid = 4712, .pid_ns = 21, .mnt_ns = 22, .net_ns = 23 };
 	works(&w, &b, 1100);
 	tells(&w, &b, STATE_LIVE, 0);
-	n = wal_of(&w, &b, 0, PHASE_START);
+	n = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_int_equal(n->program.uid.value, 4711);
 	assert_int_equal(n->program.gid.value, 4712);
 	assert_int_equal(n->program.pid_ns.value, 21);
 	assert_int_equal(n->program.mnt_ns.value, 22);
 	assert_int_equal(n->program.net_ns.value, 23);
-	assert_int_equal(wal_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
+	assert_int_equal(record_of(&w, &sh, 0, PHASE_START)->program.uid.value, 1000);
 }
 
 /* The first pass has the credentials of all processes: an END has those of the program at its exec. */
@@ -109,7 +109,7 @@ a_program_ends_as_whose_it_began(void **state)
 	s.context = (struct program_context){ .uid = 4711 };
 	correlator_state(w.c, &s);
 	exits(&w, &b, 0);
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+	assert_int_equal(record_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
 }
 
 static void
@@ -123,7 +123,7 @@ a_program_without_a_name_has_none(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.comm[0] = '\0';
 	correlator_state(w.c, &s);
-	assert_null(wal_of(&w, &b, 1, PHASE_START)->comm);
+	assert_null(record_of(&w, &b, 1, PHASE_START)->comm);
 }
 
 static void
@@ -138,7 +138,7 @@ who_has_taken_an_orphan_is_known_while_it_lives(void **state)
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.ppid = 0;			/* not known any more */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->id.ppid, 1);
+	assert_int_equal(record_of(&w, &b, 0, PHASE_END)->id.ppid, 1);
 }
 
 static void
@@ -152,9 +152,9 @@ a_child_is_the_one_of_whom_the_kernel_says_at_last(void **state)
 	b.parent = other.key;
 	w.now += 1000 * MS;
 	tells(&w, &b, STATE_LIVE, 0);
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->parent_program_id,
-	    wal_of(&w, &other, 0, PHASE_START)->program_id);
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* its parent's program */
+	assert_string_equal(record_of(&w, &b, 0, PHASE_START)->parent_program_id,
+	    record_of(&w, &other, 0, PHASE_START)->program_id);
+	assert_string_equal(record_of(&w, &b, 0, PHASE_START)->exe, "/usr/bin/sh");	/* its parent's program */
 }
 
 static void
@@ -222,7 +222,7 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 	char words[] = "left-out", exe[256];
 	const char *argv[1];
 	size_t argv_len[1];
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
@@ -239,11 +239,11 @@ a_run_whose_drivers_end_is_not_heard_has_not_failed(void **state)
 		w.now += SECOND;
 		correlator_tick(w.c, w.now, false);
 	}
-	n = wal_at(&w, TOPIC_RUN, PHASE_END, 0);
+	n = record_at(&w, TOPIC_RUN, PHASE_END, 0);
 	assert_non_null(n);
 	assert_false(n->work.exit_code.known);
 	assert_false(n->work.exit_signal.known);
-	assert_int_equal(wal_count(&w, TOPIC_FINDING, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_FINDING, -1), 0);
 }
 
 static void
@@ -267,11 +267,11 @@ own_findings(struct being *driver)
 
 	w.now += 1100 * MS;
 	correlator_tick(w.c, w.now, false);
-	before = wal_count(&w, TOPIC_FINDING, -1);
+	before = record_count(&w, TOPIC_FINDING, -1);
 	works(&w, driver, 5);
 	exits(&w, driver, 1);
 	correlator_run_end(w.c, w.now, 1 << 8);
-	return wal_count(&w, TOPIC_FINDING, -1) - before;
+	return record_count(&w, TOPIC_FINDING, -1) - before;
 }
 
 static void
@@ -316,10 +316,10 @@ a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 		w.now += 10 * SECOND;
 		correlator_snapshot_end(w.c, w.now);
 	}
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 	world_dies(&w, &options);
 	tells(&w, &b, STATE_EXIT, 3 << 8);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 }
 
 static void
@@ -333,12 +333,12 @@ where_it_was_at_its_end_is_told_by_who_knows(void **state)
 	s.context = a.context;
 	s.context.uid = 4711;
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
+	assert_int_equal(record_of(&w, &a, 0, PHASE_END)->program.uid.value, 4711);
 	s = state_of(&w, &b, STATE_EXIT, 0);
 	s.has_context = false;
 	s.context.uid = 4711;		/* no event contained this uid */
 	correlator_state(w.c, &s);
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
+	assert_int_equal(record_of(&w, &b, 0, PHASE_END)->program.uid.value, 1000);
 }
 
 /* Only the end of the program that a shell became is known: it did not fail of the shell's children. */
@@ -347,7 +347,7 @@ an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 {
 	struct being driver = child(NULL, "snakemake -c2"), job, x;
 	struct state_event s;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
@@ -361,9 +361,9 @@ an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 	correlator_state(w.c, &s);
 	w.now += 1100 * MS;
 	correlator_tick(w.c, w.now, false);
-	n = wal_at(&w, TOPIC_FINDING, -1, 0);
+	n = record_at(&w, TOPIC_FINDING, -1, 0);
 	assert_non_null(n);
-	assert_string_equal(n->program_id, wal_of(&w, &job, 1, PHASE_END)->program_id);
+	assert_string_equal(n->program_id, record_of(&w, &job, 1, PHASE_END)->program_id);
 	assert_int_equal(n->finding.n_causes, 0);
 }
 
@@ -389,8 +389,8 @@ what_the_rules_leave_out_is_counted_and_never_told(void **state)
 	exits(&w, &b, 1);
 	works(&w, &sh, 5);
 	exits(&w, &sh, 0);
-	assert_int_equal(wal_count(&w, TOPIC_PROGRAM, -1), 2);
-	assert_non_null(wal_of(&w, &sh, 0, PHASE_END));
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, -1), 2);
+	assert_non_null(record_of(&w, &sh, 0, PHASE_END));
 	world_close(&w);	/* before the rules go */
 	memset(&w, 0, sizeof(w));
 }
@@ -416,7 +416,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	struct correlator_options options = world_options();
 	struct ruleset rules = *options.rules, none = rules;
 	struct being sh, b, replaced;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	rules.follow = (struct follow_rules){ .exclude = &exclude, .n_exclude = 1 };
@@ -429,17 +429,17 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	replaced = child(&sh, "noise");
 	works(&w, &b, 5);
 	finds(&b, "noise");
-	assert_null(wal_of(&w, &b, 0, PHASE_START));	/* rules have changed, those on it have not */
+	assert_null(record_of(&w, &b, 0, PHASE_START));	/* rules have changed, those on it have not */
 
 	correlator_set_rules(w.c, &none);
 	finds(&b, "noise");
-	n = wal_of(&w, &b, 0, PHASE_START);
+	n = record_of(&w, &b, 0, PHASE_START);
 	assert_non_null(n);
 	assert_string_equal(n->exe, "/usr/bin/noise");
 	assert_string_equal(n->cwd, "/w");
 	works(&w, &b, 3);
 	exits(&w, &b, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
+	assert_true(record_has_cpu(record_of(&w, &b, 0, PHASE_END), 3));	/* from then on */
 	/* The same for a process that was not reported before. */
 	b = forks(&w, &sh);
 	b.execed = true;
@@ -448,12 +448,12 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	finds(&b, "noise");
 	works(&w, &b, 4);
 	exits(&w, &b, 0);
-	assert_true(wal_has_cpu(wal_of(&w, &b, 3, PHASE_END), 4));
+	assert_true(record_has_cpu(record_of(&w, &b, 3, PHASE_END), 4));
 
 	/* The values of the previous program do not apply to one whose exec was lost. */
 	execs_unheard(&w, &replaced);
 	finds(&replaced, "other");
-	n = wal_of(&w, &replaced, 1, PHASE_START);
+	n = record_of(&w, &replaced, 1, PHASE_START);
 	assert_non_null(n);
 	assert_null(n->exe);
 	assert_null(n->cwd);
@@ -461,7 +461,7 @@ what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
 	replaced = forks(&w, &sh);
 	tells(&w, &replaced, STATE_LIVE, 0);
 	finds(&replaced, "other");
-	n = wal_of(&w, &replaced, 0, PHASE_START);
+	n = record_of(&w, &replaced, 0, PHASE_START);
 	assert_non_null(n);
 	assert_null(n->exe);
 	world_close(&w);	/* before the rules go */

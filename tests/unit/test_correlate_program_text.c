@@ -15,7 +15,7 @@
 
 #define MANY 2500
 
-static const struct entry *
+static const struct kept_record *
 run(const char *exe, const char *cwd, const char *const *argv, size_t argc, bool is_cut)
 {
 	struct being b = forks(&w, NULL);
@@ -26,14 +26,14 @@ run(const char *exe, const char *cwd, const char *const *argv, size_t argc, bool
 	for (size_t i = 0; i < argc; i++)
 		lengths[i] = strlen(argv[i]);
 	correlator_exec(w.c, &s);
-	return wal_of(&w, &b, 0, PHASE_START);
+	return record_of(&w, &b, 0, PHASE_START);
 }
 
 static void
 bytes_of_any_kind_are_escaped_reversibly(void **state)
 {
 	static const char *const argv[] = { "pr\xc3\xb6g", "a\xffz", "new\nline", "\\xff", "\"q'", "" };
-	const struct entry *n = run("/opt/\xfe/x", "/w\xff", argv, 6, false);
+	const struct kept_record *n = run("/opt/\xfe/x", "/w\xff", argv, 6, false);
 	char back[64];
 
 	(void)state;
@@ -60,7 +60,7 @@ secrets_leave_neither_as_arguments_nor_as_names(void **state)
 {
 	static const char *const argv[] = { "bash", "-c", "mysql --password=hunter2 -e x | samtools sort" };
 	static const char *const plain[] = { "curl", "-u", "user:hunter2", "https://user:hunter2@host/" };
-	const struct entry *n = run("/bin/bash", "/", argv, 3, false);
+	const struct kept_record *n = run("/bin/bash", "/", argv, 3, false);
 
 	(void)state;
 	assert_null(strstr(n->argv[2], "hunter2"));
@@ -69,13 +69,13 @@ secrets_leave_neither_as_arguments_nor_as_names(void **state)
 	for (int i = 0; i < 4; i++)
 		assert_null(strstr(n->argv[i], "hunter2"));
 	for (size_t i = 0; i < w.n; i++)
-		assert_true(w.entries[i].task == NULL || strstr(w.entries[i].task, "hunter2") == NULL);
+		assert_true(w.records[i].task == NULL || strstr(w.records[i].task, "hunter2") == NULL);
 }
 
 static void
 what_is_unknown_is_null(void **state)
 {
-	const struct entry *n = run(NULL, NULL, NULL, 0, false);
+	const struct kept_record *n = run(NULL, NULL, NULL, 0, false);
 	static const char *const none[] = { NULL };
 
 	(void)state;
@@ -112,7 +112,7 @@ memory_is_bounded_and_records_still_come(void **state)
 		size_t lengths[] = { 3, 3, sizeof(big) - 1 };
 		struct exec_event s = { .time_ns = w.now, .exe = "/usr/bin/bwa", .cwd = "/w",
 			.argv = argv, .argv_len = lengths, .argc = 3, .comm = "bwa" };
-		const struct entry *n;
+		const struct kept_record *n;
 
 		some[i] = forks(&w, i > 0 ? &some[0] : NULL);
 		some[i].execed = true;
@@ -120,7 +120,7 @@ memory_is_bounded_and_records_still_come(void **state)
 		s.parent = some[i].parent;
 		s.anchor = some[i].anchor;
 		correlator_exec(w.c, &s);
-		n = wal_of(&w, &some[i], 0, PHASE_START);
+		n = record_of(&w, &some[i], 0, PHASE_START);
 		assert_non_null(n);
 		assert_string_equal(n->exe, "/usr/bin/bwa");
 		assert_string_equal(n->tool, "bwa mem");	/* it is named all the same */
@@ -132,7 +132,7 @@ memory_is_bounded_and_records_still_come(void **state)
 			assert_int_equal(strlen(n->argv[2]), sizeof(big) - 1);
 			whole++;
 		}
-		entries_forget(&w);
+		records_forget(&w);
 	}
 	assert_in_range(whole, 2000, 2200);	/* 64 MiB */
 	assert_int_equal(cut, MANY - whole);
@@ -154,7 +154,7 @@ children_share_their_parents_text(void **state)
 {
 	struct being sh = forks(&w, NULL);
 	static struct being some[MANY];
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &sh, "bash -c x");
@@ -171,10 +171,10 @@ children_share_their_parents_text(void **state)
 			tells(&w, &some[i], STATE_LIVE, 0);
 		correlator_snapshot_end(w.c, w.now);
 	}
-	entries_forget(&w);
+	records_forget(&w);
 	for (size_t i = 0; i < MANY; i++)	/* the parent is long gone, its words are not */
 		exits(&w, &some[i], 0);
-	n = wal_at(&w, TOPIC_PROGRAM, PHASE_END, MANY - 1);
+	n = record_at(&w, TOPIC_PROGRAM, PHASE_END, MANY - 1);
 	assert_non_null(n);
 	assert_string_equal(n->argv[1], "-c");
 }

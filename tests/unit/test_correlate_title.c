@@ -87,12 +87,12 @@ reads(const struct being *const *beings, size_t n, const struct being *who, cons
 	return asked;
 }
 
-static const struct entry *
+static const struct kept_record *
 task_entry(const char *name, enum record_phase phase)
 {
-	const struct entry *n;
+	const struct kept_record *n;
 
-	for (size_t i = 0; (n = wal_at(&w, TOPIC_TASK, phase, i)) != NULL; i++) {
+	for (size_t i = 0; (n = record_at(&w, TOPIC_TASK, phase, i)) != NULL; i++) {
 		if (n->task != NULL && strcmp(n->task, name) == 0)
 			return n;
 	}
@@ -100,7 +100,7 @@ task_entry(const char *name, enum record_phase phase)
 }
 
 static uint64_t
-user_ms(const struct entry *n)
+user_ms(const struct kept_record *n)
 {
 	return n->usage.value[USAGE_CPU_USER_NS] / MS;
 }
@@ -123,7 +123,7 @@ ray_title(const char *title)
 static void
 a_ray_worker_goes_from_task_to_task(void **state)
 {
-	const struct entry *f, *g, *end;
+	const struct kept_record *f, *g, *end;
 
 	(void)state;
 	start_ray();
@@ -131,14 +131,14 @@ a_ray_worker_goes_from_task_to_task(void **state)
 	assert_int_equal(ray_title("ray::IDLE"), 1);
 	works(&w, &worker, 1000);
 	assert_int_equal(ray_title("ray::IDLE"), 1);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, -1), 0);
 
 	ray_title("ray::train_step");
 	f = task_entry("train_step", PHASE_START);
 	assert_non_null(f);
 	assert_string_equal(f->engine, "ray");
 	assert_string_equal(f->source, "title of the worker");
-	assert_string_equal(f->run_id, wal_at(&w, TOPIC_RUN, PHASE_START, 0)->run_id);
+	assert_string_equal(f->run_id, record_at(&w, TOPIC_RUN, PHASE_START, 0)->run_id);
 	works(&w, &worker, 3000);
 	ray_title("ray::train_step");
 	ray_title("ray::IDLE");
@@ -165,8 +165,8 @@ a_ray_worker_goes_from_task_to_task(void **state)
 	assert_false(f->work.exit_code.known);		/* it did not end with its program */
 	assert_int_equal(g->work.exit_code.value, 3);
 	assert_string_not_equal(f->task_id, g->task_id);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 2);
-	end = wal_of(&w, &worker, 0, PHASE_END);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 2);
+	end = record_of(&w, &worker, 0, PHASE_END);
 	assert_string_equal(end->task, "Model.evaluate");
 	assert_string_equal(end->comm, "kernel-comm");		/* read at the end, not kept from the exec */
 	assert_string_equal(end->argv[1], "/venv/ray/default_worker.py");
@@ -176,7 +176,7 @@ a_ray_worker_goes_from_task_to_task(void **state)
 static void
 the_same_title_again_is_the_same_task_while_it_lasts(void **state)
 {
-	const struct entry *end;
+	const struct kept_record *end;
 
 	(void)state;
 	start_ray();
@@ -189,9 +189,9 @@ the_same_title_again_is_the_same_task_while_it_lasts(void **state)
 	exits(&w, &worker, 0);
 	works(&w, &raylet, 3000);
 	correlator_tick(w.c, w.now, false);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 1);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
-	end = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
+	end = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(user_ms(end), 600);
 	assert_int_equal(end->work.programs, 2);	/* it came twice */
 }
@@ -205,22 +205,22 @@ what_is_no_title_changes_nothing(void **state)
 	start_ray();
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		ray_title(titles[i]);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, -1), 0);
-	assert_false(wal_of(&w, &worker, 0, PHASE_START)->program.overhead);
+	assert_int_equal(record_count(&w, TOPIC_TASK, -1), 0);
+	assert_false(record_of(&w, &worker, 0, PHASE_START)->program.overhead);
 	exits(&w, &worker, 0);
-	assert_false(wal_of(&w, &worker, 0, PHASE_END)->program.overhead);
-	assert_null(wal_of(&w, &worker, 0, PHASE_END)->task);
+	assert_false(record_of(&w, &worker, 0, PHASE_END)->program.overhead);
+	assert_null(record_of(&w, &worker, 0, PHASE_END)->task);
 }
 
 static void
 a_title_is_redacted(void **state)
 {
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	start_ray();
 	ray_title("ray::https://me:hunter2@host/f");
-	n = wal_at(&w, TOPIC_TASK, PHASE_START, 0);
+	n = record_at(&w, TOPIC_TASK, PHASE_START, 0);
 	assert_non_null(n);
 	assert_null(strstr(n->task, "hunter2"));
 	assert_null(strstr(n->task_id, "hunter2"));
@@ -268,7 +268,7 @@ an_airflow_task_that_only_forked_is_in_the_run_of_its_dag(void **state)
 {
 	struct being scheduler, runner;
 	const struct being *all[] = { &scheduler, &runner };
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	scheduler = child(NULL, "/usr/bin/python3.11", ARGV("/venv/bin/python3", "/venv/bin/airflow", "scheduler"));
@@ -276,21 +276,21 @@ an_airflow_task_that_only_forked_is_in_the_run_of_its_dag(void **state)
 	works(&w, &runner, 200);
 	/* Known from the first pass on, recorded after a second. */
 	assert_int_equal(reads(all, 2, &runner, "airflow task runner: rna align manual__2026"), 2);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, -1), 0);
 	works(&w, &runner, 1000);
 	reads(all, 2, &runner, "airflow task runner: rna align manual__2026");
-	n = wal_at(&w, TOPIC_TASK, PHASE_START, 0);
+	n = record_at(&w, TOPIC_TASK, PHASE_START, 0);
 	assert_non_null(n);
 	assert_string_equal(n->task_id, "align");
 	assert_string_equal(n->pipeline, "rna");
-	assert_string_equal(wal_of(&w, &runner, 0, PHASE_START)->task_id, "align");
+	assert_string_equal(record_of(&w, &runner, 0, PHASE_START)->task_id, "align");
 	exits(&w, &runner, 0);
 	works(&w, &scheduler, 3000);
 	correlator_tick(w.c, w.now, false);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	n = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_non_null(n);
 	assert_int_equal(user_ms(n), 1200);
-	assert_null(wal_of(&w, &scheduler, 0, PHASE_START)->run_id);
+	assert_null(record_of(&w, &scheduler, 0, PHASE_START)->run_id);
 }
 
 static void
@@ -304,7 +304,7 @@ a_run_that_is_given_by_hand_stays(void **state)
 	ray_title("ray::f");
 	exits(&w, &worker, 0);
 	assert_null(task_entry("f", PHASE_START));
-	assert_string_equal(wal_of(&w, &worker, 0, PHASE_END)->task, "all of it");
+	assert_string_equal(record_of(&w, &worker, 0, PHASE_END)->task, "all of it");
 }
 
 static void
@@ -341,12 +341,12 @@ the_next_life_knows_what_came_before_a_title(void **state)
 	works(&w, &worker, 300);
 	snapshot(&w, true, (const struct being *const[]){ &raylet, &worker }, 2);
 
-	entries_forget(&w);
+	records_forget(&w);
 	world_dies(&w, &options);
 	snapshot(&w, false, (const struct being *const[]){ &raylet, &worker }, 2);
 	assert_int_equal(correlator_titled(w.c, titled, 4), 1);
 	correlator_title(w.c, &titled[0].key, "ray::g", 6, w.now);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 0);
 	works(&w, &worker, 100);
 	exits(&w, &worker, 0);
 	works(&w, &raylet, 3000);

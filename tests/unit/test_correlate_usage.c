@@ -21,20 +21,20 @@ usage_is_told_under_the_programs_name(void **state)
 	execs(&w, &b, "bwa mem ref.fa");
 	works(&w, &b, 10);
 	snapshot(&w, true, all, 1);
-	assert_string_equal(wal_at(&w, TOPIC_USAGE, -1, 0)->comm, "bwa");
-	assert_string_equal(wal_at(&w, TOPIC_USAGE, -1, 0)->tool, "bwa mem");
+	assert_string_equal(record_at(&w, TOPIC_USAGE, -1, 0)->comm, "bwa");
+	assert_string_equal(record_at(&w, TOPIC_USAGE, -1, 0)->tool, "bwa mem");
 }
 
 static bool
 knows_network(struct being *b)
 {
 	const struct being *all[] = { b };
-	const struct entry *last = NULL;
+	const struct kept_record *last = NULL;
 
 	works(&w, b, 10);
 	snapshot(&w, true, all, 1);
 	for (size_t i = 0; i < w.n; i++)
-		last = w.entries[i].topic == TOPIC_USAGE ? &w.entries[i] : last;
+		last = w.records[i].topic == TOPIC_USAGE ? &w.records[i] : last;
 	assert_non_null(last);
 	assert_int_equal(last->id.pid, b->key.pid);
 	return usage_has(&last->usage, USAGE_NET_RX_BYTES);
@@ -76,15 +76,15 @@ usage_records_are_differences_that_add_up(void **state)
 		snapshot(&w, true, all, 2);
 	}
 	for (size_t i = 0; i < 4; i++) {
-		const struct entry *n = NULL;
+		const struct kept_record *n = NULL;
 
 		for (size_t k = 0, met = 0; n == NULL && k < w.n; k++) {
-			if (w.entries[k].topic == TOPIC_USAGE && w.entries[k].id.pid == b.key.pid && met++ == i)
-				n = &w.entries[k];
+			if (w.records[k].topic == TOPIC_USAGE && w.records[k].id.pid == b.key.pid && met++ == i)
+				n = &w.records[k];
 		}
 		assert_non_null(n);
 		assert_string_equal(n->tool, "bwa mem");
-		assert_string_equal(n->program_id, wal_of(&w, &b, 0, PHASE_START)->program_id);
+		assert_string_equal(n->program_id, record_of(&w, &b, 0, PHASE_START)->program_id);
 		assert_true(usage_has(&n->usage, USAGE_CPU_USER_NS));
 		assert_true(usage_has(&n->usage, USAGE_RCHAR));
 		cpu += usage_cpu_ns(&n->usage);
@@ -96,7 +96,7 @@ usage_records_are_differences_that_add_up(void **state)
 	assert_int_equal(rchar, 1000 * 1024);
 	assert_int_equal(interval, w.now - b.key.start_ns);
 	/* the sleeper said once that it is there */
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 5);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 5);
 }
 
 static void
@@ -104,7 +104,7 @@ usage_starts_anew_with_each_program(void **state)
 {
 	struct being b = forks(&w, NULL);
 	const struct being *all[] = { &b };
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	execs(&w, &b, "sh");
@@ -114,7 +114,7 @@ usage_starts_anew_with_each_program(void **state)
 	execs(&w, &b, "bwa mem");
 	works(&w, &b, 20);
 	snapshot(&w, true, all, 1);
-	n = wal_at(&w, TOPIC_USAGE, -1, 1);
+	n = record_at(&w, TOPIC_USAGE, -1, 1);
 	assert_int_equal(n->id.program_index, 1);
 	assert_int_equal(usage_cpu_ns(&n->usage), 20 * MS);
 	assert_int_equal(n->interval_ns, 20 * MS);
@@ -149,7 +149,8 @@ the_runs_usage_is_of_the_ended_and_the_live(void **state)
 static void
 cgroup_is(const char *v2, const char *v1)
 {
-	const struct entry *n = wal_at(&w, TOPIC_PROGRAM, PHASE_START, wal_count(&w, TOPIC_PROGRAM, PHASE_START) - 1);
+	size_t starts = record_count(&w, TOPIC_PROGRAM, PHASE_START);
+	const struct kept_record *n = record_at(&w, TOPIC_PROGRAM, PHASE_START, starts - 1);
 
 	if (v2 == NULL)
 		assert_null(n->cgroup);
@@ -226,11 +227,11 @@ a_second_is_a_second(void **state)
 	s = state_of(&w, &b, STATE_LIVE, 0);
 	s.time_ns--;
 	correlator_state(w.c, &s);
-	assert_null(wal_of(&w, &b, 0, PHASE_START));
+	assert_null(record_of(&w, &b, 0, PHASE_START));
 	s.time_ns++;
 	correlator_state(w.c, &s);
-	assert_non_null(wal_of(&w, &b, 0, PHASE_START));
-	assert_int_equal(wal_of(&w, &b, 0, PHASE_START)->time_us, wall_us(w.now));
+	assert_non_null(record_of(&w, &b, 0, PHASE_START));
+	assert_int_equal(record_of(&w, &b, 0, PHASE_START)->time_us, wall_us(w.now));
 }
 
 /* Each of them alone is something that a program did; that time went by is nothing. */
@@ -246,30 +247,30 @@ whatever_moved_is_told_and_nothing_is_not(void **state)
 	execs(&w, &b, "bwa mem");
 	works(&w, &b, 100);
 	snapshot(&w, true, all, 1);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 1);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 1);
 	told_ns = w.now;
 	for (size_t i = 0; i < 4; i++) {
 		w.now += SECOND;
 		snapshot(&w, true, all, 1);
-		assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), i + 1);
+		assert_int_equal(record_count(&w, TOPIC_USAGE, -1), i + 1);
 		w.now += SECOND;
 		*counters[i] += i == 0 ? MS : 1;
 		b.c.utime += i == 0;
 		snapshot(&w, true, all, 1);
-		assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), i + 2);
+		assert_int_equal(record_count(&w, TOPIC_USAGE, -1), i + 2);
 		/* Since the last record, not since the last look. */
-		assert_int_equal(wal_at(&w, TOPIC_USAGE, -1, i + 1)->interval_ns, w.now - told_ns);
-		assert_int_equal(wal_at(&w, TOPIC_USAGE, -1, i + 1)->time_us, wall_us(w.now));
+		assert_int_equal(record_at(&w, TOPIC_USAGE, -1, i + 1)->interval_ns, w.now - told_ns);
+		assert_int_equal(record_at(&w, TOPIC_USAGE, -1, i + 1)->time_us, wall_us(w.now));
 		told_ns = w.now;
 	}
 	b.c.rchar += 1000;		/* an interval of 0 has no record; its usage is in the next one */
 	snapshot(&w, true, all, 1);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 5);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 5);
 	w.now += 1;
 	snapshot(&w, true, all, 1);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 6);
-	assert_int_equal(wal_at(&w, TOPIC_USAGE, -1, 5)->usage.value[USAGE_RCHAR], 1000);
-	assert_int_equal(wal_at(&w, TOPIC_USAGE, -1, 5)->interval_ns, 1);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 6);
+	assert_int_equal(record_at(&w, TOPIC_USAGE, -1, 5)->usage.value[USAGE_RCHAR], 1000);
+	assert_int_equal(record_at(&w, TOPIC_USAGE, -1, 5)->interval_ns, 1);
 }
 
 /* Neither of a program whose exec was lost, nor of one whose start came without the totals up to it. */
@@ -287,12 +288,12 @@ usage_of_which_program_is_not_known_is_of_none(void **state)
 	works(&w, &known, 10);
 	works(&w, &late, 10);
 	snapshot(&w, true, all, 2);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 0);
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 0);
 	execs(&w, &late, "R");		/* this one replaced a known one */
 	works(&w, &late, 10);
 	snapshot(&w, true, all, 2);
-	assert_int_equal(wal_count(&w, TOPIC_USAGE, -1), 1);
-	assert_true(wal_has_cpu(wal_at(&w, TOPIC_USAGE, -1, 0), 10));
+	assert_int_equal(record_count(&w, TOPIC_USAGE, -1), 1);
+	assert_true(record_has_cpu(record_at(&w, TOPIC_USAGE, -1, 0), 10));
 }
 
 int

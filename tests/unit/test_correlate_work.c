@@ -15,7 +15,7 @@
 static const char *
 task_of(const struct being *b)
 {
-	const struct entry *n = wal_of(&w, b, b->key.index, PHASE_START);
+	const struct kept_record *n = record_of(&w, b, b->key.index, PHASE_START);
 
 	assert_non_null(n);
 	return n->task;
@@ -24,7 +24,7 @@ task_of(const struct being *b)
 static const char *
 task_id_of(const struct being *b)
 {
-	return wal_of(&w, b, b->key.index, PHASE_START)->task_id;
+	return record_of(&w, b, b->key.index, PHASE_START)->task_id;
 }
 
 static struct being
@@ -40,7 +40,7 @@ static void
 each_child_of_the_command_is_a_task(void **state)
 {
 	struct being sh, a, b, inner;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	sh = child(NULL, "bash pipeline.sh");
@@ -53,13 +53,13 @@ each_child_of_the_command_is_a_task(void **state)
 	assert_string_equal(task_of(&inner), "samtools sort | bcftools view");
 	assert_string_equal(task_id_of(&inner), task_id_of(&b));
 	assert_string_not_equal(task_id_of(&a), task_id_of(&b));
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 2);
-	n = wal_at(&w, TOPIC_TASK, PHASE_START, 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 2);
+	n = record_at(&w, TOPIC_TASK, PHASE_START, 1);
 	assert_string_equal(n->task, "samtools sort | bcftools view");
 	assert_string_equal(n->engine, "sluice");
 	assert_string_equal(n->work_dir, "/w");
 	assert_true(n->work.confidence.known);
-	assert_non_null(wal_of(&w, &a, 0, PHASE_START)->source);
+	assert_non_null(record_of(&w, &a, 0, PHASE_START)->source);
 }
 
 static void
@@ -73,11 +73,11 @@ exec_stays_in_its_task(void **state)
 	works(&w, &a, 1);
 	execs(&w, &a, "bwa mem x");
 	assert_string_equal(task_of(&a), "bwa mem");
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
 	exits(&w, &a, 0);
 	w.now += 3 * SECOND;
 	correlator_tick(w.c, w.now, false);
-	assert_int_equal(wal_at(&w, TOPIC_TASK, PHASE_END, 0)->work.programs, 2);
+	assert_int_equal(record_at(&w, TOPIC_TASK, PHASE_END, 0)->work.programs, 2);
 }
 
 static void
@@ -99,7 +99,7 @@ static void
 an_engine_names_its_own_jobs(void **state)
 {
 	struct being sh, job, inner, tool;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	sh = child(NULL, "snakemake -c2");
@@ -108,15 +108,15 @@ an_engine_names_its_own_jobs(void **state)
 	tool = child(&inner, "bwa mem x");
 	assert_string_equal(task_of(&job), "align");
 	assert_string_equal(task_id_of(&tool), "align:sample=A");
-	assert_string_equal(wal_of(&w, &tool, 0, PHASE_START)->sample, "A");
+	assert_string_equal(record_of(&w, &tool, 0, PHASE_START)->sample, "A");
 	/* one task, said twice */
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
 	exits(&w, &tool, 0);
 	exits(&w, &inner, 0);
 	exits(&w, &job, 0);
 	correlator_run_end(w.c, w.now + SECOND, 0);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
+	n = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(n->work.programs, 3);
 	assert_string_equal(n->engine, "snakemake");
 	assert_string_equal(n->work_dir, "/w");
@@ -134,7 +134,7 @@ a_retry_is_another_task(void **state)
 	exits(&w, &a, 1);
 	b = child(&sh, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'");
 	exits(&w, &b, 0);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 2);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 2);
 }
 
 static void
@@ -152,8 +152,8 @@ commands_of_one_subshell_are_one_task(void **state)
 	exits(&w, &a, 0);
 	exits(&w, &b, 0);
 	exits(&w, &subshell, 0);
-	assert_string_equal(wal_of(&w, &subshell, 0, PHASE_END)->task_id, task_id_of(&a));
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_string_equal(record_of(&w, &subshell, 0, PHASE_END)->task_id, task_id_of(&a));
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
 	assert_int_equal(totals(&w).live, 1);
 	assert_int_equal(correlator_live(w.c), 1);
 }
@@ -182,8 +182,8 @@ with_task_all_is_one(void **state)
 	assert_true(text_is_plain(task_of(&sh), strlen(task_of(&sh))));
 	assert_string_equal(task_of(&a), task_of(&sh));
 	assert_string_equal(task_of(&b), task_of(&sh));
-	assert_string_equal(wal_of(&w, &a, 0, PHASE_START)->sample, "S1");
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_START), 1);
+	assert_string_equal(record_of(&w, &a, 0, PHASE_START)->sample, "S1");
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
 }
 
 static void
@@ -197,14 +197,14 @@ a_lost_exec_stays_with_its_parents_task(void **state)
 	b = forks(&w, &a);
 	execs_unheard(&w, &b);
 	exits(&w, &b, 0);
-	assert_string_equal(wal_of(&w, &b, 0, PHASE_END)->task_id, task_id_of(&a));
+	assert_string_equal(record_of(&w, &b, 0, PHASE_END)->task_id, task_id_of(&a));
 }
 
 static void
 a_task_ends_after_a_quiet_second(void **state)
 {
 	struct being sh, a, b;
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	sh = child(NULL, "bash");
@@ -215,10 +215,10 @@ a_task_ends_after_a_quiet_second(void **state)
 	works(&w, &a, 100);
 	exits(&w, &a, 3);
 	correlator_tick(w.c, w.now + 900 * MS, false);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 0);
 	correlator_tick(w.c, w.now + 1100 * MS, false);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
+	n = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(n->work.wall_ns, 2100 * MS);
 	assert_int_equal(n->time_us, CLOCK_US + (int64_t)(w.now / 1000));
 	assert_int_equal(n->work.end_time_us.value, n->time_us);
@@ -232,8 +232,8 @@ a_task_ends_after_a_quiet_second(void **state)
 	assert_int_equal(n->work.bound, BOUND_COMPUTE);
 	correlator_tick(w.c, w.now + 5 * SECOND, true);
 	correlator_run_end(w.c, w.now + 6 * SECOND, 0);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_END), 1);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_LIVE), 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_LIVE), 0);
 }
 
 static void
@@ -241,7 +241,7 @@ live_records_hold_the_ended_and_the_live(void **state)
 {
 	struct being sh, a, b, c;
 	const struct being *all[] = { &sh, &a, &c };
-	const struct entry *n;
+	const struct kept_record *n;
 
 	(void)state;
 	sh = child(NULL, "bash");
@@ -254,16 +254,16 @@ live_records_hold_the_ended_and_the_live(void **state)
 	works(&w, &c, 7);
 	snapshot(&w, false, all, 3);
 	correlator_tick(w.c, w.now, true);
-	assert_int_equal(wal_count(&w, TOPIC_TASK, PHASE_LIVE), 2);
-	n = wal_at(&w, TOPIC_TASK, PHASE_LIVE, 0);
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_LIVE), 2);
+	n = record_at(&w, TOPIC_TASK, PHASE_LIVE, 0);
 	assert_string_equal(n->task, "a.py");
 	assert_int_equal(usage_cpu_ns(&n->usage), 130 * MS);
 	assert_int_equal(n->usage.value[USAGE_RSS_BYTES], UINT64_C(30) << 20);
 	assert_int_equal(n->usage.value[USAGE_PEAK_RSS_BYTES], UINT64_C(100) << 20);
 	assert_int_equal(n->work.live_programs, 1);
-	n = wal_at(&w, TOPIC_TASK, PHASE_LIVE, 1);
+	n = record_at(&w, TOPIC_TASK, PHASE_LIVE, 1);
 	assert_int_equal(usage_cpu_ns(&n->usage), 7 * MS);
-	n = wal_at(&w, TOPIC_RUN, PHASE_LIVE, 0);
+	n = record_at(&w, TOPIC_RUN, PHASE_LIVE, 0);
 	assert_int_equal(usage_cpu_ns(&n->usage), 137 * MS);
 	assert_int_equal(n->work.programs, 4);
 	assert_int_equal(n->work.wall_ns, 137 * MS);
@@ -272,10 +272,10 @@ live_records_hold_the_ended_and_the_live(void **state)
 	exits(&w, &a, 0);
 	works(&w, &c, 1);
 	correlator_run_end(w.c, w.now, 0);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 0);
+	n = record_at(&w, TOPIC_TASK, PHASE_END, 0);
 	assert_int_equal(usage_cpu_ns(&n->usage), 131 * MS);
 	assert_true(!usage_has(&n->usage, USAGE_RSS_BYTES) || n->usage.value[USAGE_RSS_BYTES] == 0);
-	n = wal_at(&w, TOPIC_TASK, PHASE_END, 1);	/* it still runs: totals as last seen */
+	n = record_at(&w, TOPIC_TASK, PHASE_END, 1);	/* it still runs: totals as last seen */
 	assert_int_equal(usage_cpu_ns(&n->usage), 7 * MS);
 	assert_int_equal(n->work.live_programs, 1);
 	assert_false(n->work.exit_code.known);
@@ -285,11 +285,11 @@ static void
 the_run_is_the_sum_of_its_programs(void **state)
 {
 	struct being sh, some[5];
-	const struct entry *n;
+	const struct kept_record *n;
 	uint64_t cpu = 0, rchar = 0, peak = 0;
 
 	(void)state;
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_START), 1);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_START), 1);
 	sh = child(NULL, "bash");
 	for (size_t i = 0; i < 5; i++) {
 		some[i] = child(&sh, "bwa mem x");
@@ -303,13 +303,13 @@ the_run_is_the_sum_of_its_programs(void **state)
 	exits(&w, &sh, 0);
 	correlator_set_lost(w.c, 17);
 	correlator_run_end(w.c, w.now, 3 << 8);
-	for (size_t i = 0; (n = wal_at(&w, TOPIC_PROGRAM, PHASE_END, i)) != NULL; i++) {
+	for (size_t i = 0; (n = record_at(&w, TOPIC_PROGRAM, PHASE_END, i)) != NULL; i++) {
 		cpu += usage_cpu_ns(&n->usage);
 		rchar += n->usage.value[USAGE_RCHAR];
 		if (n->usage.value[USAGE_PEAK_RSS_BYTES] > peak)
 			peak = n->usage.value[USAGE_PEAK_RSS_BYTES];
 	}
-	n = wal_at(&w, TOPIC_RUN, PHASE_END, 0);
+	n = record_at(&w, TOPIC_RUN, PHASE_END, 0);
 	assert_int_equal(usage_cpu_ns(&n->usage), cpu);
 	assert_int_equal(cpu, 133 * MS);
 	assert_int_equal(n->usage.value[USAGE_RCHAR], rchar);
@@ -448,12 +448,12 @@ ten_thousand_tasks_are_told_in_one_pass(void **state)
 		tells(&w, &some[i], STATE_LIVE, 0);
 	}
 	correlator_snapshot_end(w.c, w.now);
-	entries_forget(&w);
+	records_forget(&w);
 	correlator_tick(w.c, w.now, true);	/* a walk for each would be 100 million steps */
-	assert_int_equal(wal_count(&w, TOPIC_RUN, PHASE_LIVE), 1);
+	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_LIVE), 1);
 	for (size_t i = 0; i < 10000; i++) {
-		assert_int_equal(w.entries[i].topic, TOPIC_TASK);
-		assert_int_equal(usage_cpu_ns(&w.entries[i].usage), (i + 1) * MS);
+		assert_int_equal(w.records[i].topic, TOPIC_TASK);
+		assert_int_equal(usage_cpu_ns(&w.records[i].usage), (i + 1) * MS);
 	}
 }
 
