@@ -10,15 +10,23 @@ CREATE TEMPORARY TABLE alerts (
   agent_id STRING, topic STRING, seq BIGINT
 ) WITH (${sink.alerts});
 
--- What each agent lost since its record before: it counts from its start, so that less than before is a new start.
+-- The events that each agent has lost since its previous record: it counts from its start, so that fewer than before
+-- are a new start. Records are compared in the order of their partition, which is lost once copies are left out by
+-- (agent_id, seq) in parallel: a copy is left out here, as a record that is not newer than those before it.
 CREATE TEMPORARY VIEW losses AS
 SELECT *, CASE WHEN lost_so_far >= COALESCE(lost_before, 0) THEN lost_so_far - COALESCE(lost_before, 0)
   ELSE lost_so_far END AS lost_now
 FROM (
-  SELECT a.`time`, a.host_id, a.host_name, a.agent_id, a.seq, l.place, l.reason, l.`count` AS lost_so_far,
-    LAG(l.`count`) OVER (PARTITION BY a.agent_id, l.place, l.reason ORDER BY a.proc) AS lost_before
-  FROM agent AS a CROSS JOIN UNNEST(a.lost) AS l (place, reason, `count`)
-);
+  SELECT *, LAG(lost_so_far) OVER (PARTITION BY agent_id, place, reason ORDER BY proc) AS lost_before,
+    LAG(newest) OVER (PARTITION BY agent_id, place, reason ORDER BY proc) AS newest_before
+  FROM (
+    SELECT a.`time`, a.host_id, a.host_name, a.agent_id, a.seq, a.proc, l.place, l.reason, l.`count` AS lost_so_far,
+      MAX(a.seq) OVER (PARTITION BY a.agent_id, l.place, l.reason ORDER BY a.proc
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest
+    FROM kafka_agent AS a CROSS JOIN UNNEST(a.lost) AS l (place, reason, `count`)
+  )
+)
+WHERE newest_before IS NULL OR seq > newest_before;
 
 -- Findings as the agent reports them. Flink's SQL finds no number in an array by its name, but in JSON it does.
 INSERT INTO alerts
