@@ -383,9 +383,9 @@ all_errors_of_all_files_are_told(void **state)
 	snprintf(want, sizeof(want), "%s/1.yaml:2:1: not YAML: did not find expected ',' or ']', while parsing a flow "
 	    "sequence (line 1)\n"
 	    "%s/2.yaml:1:12: no condition 'exee': did you mean 'exe'?\n"
-	    "%s/2.yaml:2:1: 'exclude' is set twice: it stands in line 1 already; keep one\n"
+	    "%s/2.yaml:2:1: 'exclude' is set twice, first in line 1: remove one\n"
 	    "%s/2.yaml:2:12: no condition 'cmm': did you mean 'comm'?\n"
-	    "%s: 3.yml is not read: let its name end in .yaml\n", tree_path(&t, "rules"), tree_path(&t, "rules"),
+	    "%s: 3.yml is ignored: its name must end in .yaml\n", tree_path(&t, "rules"), tree_path(&t, "rules"),
 	    tree_path(&t, "rules"), tree_path(&t, "rules"), tree_path(&t, "rules"));
 	got = wrong_in(&t);
 	assert_string_equal(got, want);
@@ -403,8 +403,8 @@ a_file_that_anybody_may_write_is_refused(void **state)
 	tree_init(&t);
 	tree_write(&t, "rules/1.yaml", "");
 	assert_int_equal(chmod(tree_path(&t, "rules/1.yaml"), 0646), 0);
-	snprintf(want, sizeof(want), "%s: anybody may write it, and with it hide what runs here: run `chmod o-w %s`\n",
-	    tree_path(&t, "rules/1.yaml"), tree_path(&t, "rules/1.yaml"));
+	snprintf(want, sizeof(want), "%s: is world-writable, so any user could hide what runs here: "
+	    "run `chmod o-w %s`\n", tree_path(&t, "rules/1.yaml"), tree_path(&t, "rules/1.yaml"));
 	got = wrong_in(&t);
 	assert_string_equal(got, want);
 	free(got);
