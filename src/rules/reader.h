@@ -63,7 +63,7 @@ bool rules_error(struct rules_reader *r, const struct yaml_node *n, const char *
 bool rules_name_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Adds the error "this is a list: WANTED is wanted" about a value, with the name of its key. Returns false. */
+/* Adds the error "this is a list: expected WANTED" about a value, with the name of its key. Returns false. */
 bool rules_wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted);
 /* Returns whether n is of that kind; if not, adds the error "this is a list: WANTED". */
 bool rules_want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *wanted);
@@ -106,7 +106,7 @@ struct rules_key {
 	unsigned of;			/* for read(); of RULES_CONDITION the condition_kind that may not be used */
 	const struct rules_key *keys;
 	size_t size, next;		/* of a linked list: bytes of an item, offset of its pointer to the next */
-	const char *wanted;		/* of a linked list: what an error says is wanted */
+	const char *wanted;		/* of a linked list: the text of an error, "expected a list" */
 };
 
 /* The size and next of a linked list of such structs. */
