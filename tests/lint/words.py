@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """words.py [--folder PATH]...: prose has none of the words that docs/glossary.md lists as not used.
 
-Prose is a page in Markdown without its code, a manual without names and examples, and the comments of C, YAML and other
-configuration. A phrase is found across the end of a line, too.
+Prose is a page in Markdown without its code, a manual without names and examples, the comments of C, YAML and other
+configuration, and those string literals of src/ that have a blank. A phrase is found across the end of a line, too.
 """
 import argparse
 import os
@@ -20,12 +20,16 @@ NO_PROSE = {
     "page": re.compile(r"(?ms)^```.*?^```|^ {4}.*?$|<!--.*?-->|\]\([^)]*\)"),
     "manual": re.compile(r"(?ms)^\.nf$.*?^\.fi$|^\.EX$.*?^\.EE$|^[.'](?!S[HS])[^\n]*"),
 }
-# The groups are comments; strings and character constants are passed over.
+STRING = r"""(?s:"(?:\\.|[^"\\\n])*")"""
+# The groups are comments and, in "source", adjacent string literals; other strings and character constants are passed over.
 COMMENT = {
-    "c": re.compile(r"""(?s)"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\*(.*?)\*/|//([^\n]*)"""),
+    "c": re.compile(STRING + r"""|'(?:\\.|[^'\\\n])*'|(?s:/\*(.*?)\*/)|//([^\n]*)"""),
+    "source": re.compile(rf"""((?:{STRING}\s*)+)""" + r"""|'(?:\\.|[^'\\\n])*'|(?s:/\*(.*?)\*/)|//([^\n]*)"""),
     "hash": re.compile(r"(?m)(?:^|(?<=\s))#(.*)$"),
 }
 QUOTED = re.compile(r"""`[^`]*`|"[^"\n]*\"""")
+HAS_BLANK = re.compile(r"""[^"\s] | [^"\s]""")
+NO_WORD = re.compile(r"""\\[^"]|(?<!\\)"\s*"|^"|"\s*$""")
 LINE_BEGIN = re.compile(r"(?m)^[\0 \t]*\*? ?(?=[^\0\s])")
 
 
@@ -34,13 +38,20 @@ def blank(text):
     return re.sub(r"[^\n]", "\0", text)
 
 
+def literal(text):
+    """Adjacent string literals as one text: without the quotes around them and without escapes, if it has a blank."""
+    return NO_WORD.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text) if HAS_BLANK.search(text) else blank(text)
+
+
 def prose(kind, text):
     """The text with everything that is not prose blanked."""
     if kind in COMMENT:
         out, end = [], 0
         for found in COMMENT[kind].finditer(text):
             if found.lastindex:
-                out += [blank(text[end:found.start(found.lastindex)]), found[found.lastindex]]
+                part = found[found.lastindex]
+                is_literal = kind == "source" and found.lastindex == 1
+                out += [blank(text[end:found.start(found.lastindex)]), literal(part) if is_literal else part]
                 end = found.end(found.lastindex)
         text = "".join(out) + blank(text[end:])
         # What begins a line of a comment separates no words.
@@ -62,6 +73,8 @@ def read_words(root):
 def check(path, text, words):
     """Sentences on a file's words."""
     kind = next(kind for ending, kind in KINDS.items() if path.endswith(ending))
+    if kind == "c" and path.startswith("src/"):
+        kind = "source"
     text = prose(kind, text)
     for pattern, instead in words:
         for found in pattern.finditer(text):
