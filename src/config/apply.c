@@ -341,6 +341,7 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 	for (const struct yaml_node *n = map->first; n != NULL && r == 0; n = n->next) {
 		char name[SECTION_SIZE];
 		const struct key *k = NULL;
+		struct config_location *at;
 
 		if ((size_t)snprintf(name, sizeof(name), "%s%s%s", section, section[0] != '\0' ? "." : "",
 		    n->name) < sizeof(name))
@@ -350,7 +351,12 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 			unknown_key(a, section, n);
 			continue;
 		}
-		a->c->locations[k - config_keys] = location_of(a, n);
+		at = &a->c->locations[k - config_keys];
+		if (at->line != 0 && at->file == a->file) {	/* by its name and by its former name */
+			WRONG_NAME(a, n, "'%s' is the same key as the one in line %u: remove one", n->name, at->line);
+			continue;
+		}
+		*at = location_of(a, n);
 		switch (k->type) {
 		case KEY_SECTION:
 			if (k->field != NO_FIELD)

@@ -401,6 +401,8 @@ a_key_is_accepted_by_its_former_name(void **state)
 	c = load(t);
 	assert_int_equal(c->probes.watchdog_ms, 60000);
 	config_free(c);
+	tree_write(t, "s.yaml", "probes: {watchdog: 20s,\n  deadman: 5m}\n");
+	load_is(t, "s.yaml:2:3: 'deadman' is the same key as the one in line 1: remove one\n");
 }
 
 static void
