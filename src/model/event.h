@@ -14,7 +14,7 @@
 
 #include "model/opt.h"
 
-#define SIGNAL_COMM_SIZE 17
+#define EVENT_COMM_SIZE 17
 
 /* A program: index counts the execs of the process after its first. pid 0: none. */
 struct program_key {
@@ -60,7 +60,7 @@ struct exec_event {
 	struct program_key anchor;	/* its nearest ancestor that has exec'd */
 	uint32_t ppid;
 	struct program_context context;
-	char comm[SIGNAL_COMM_SIZE];
+	char comm[EVENT_COMM_SIZE];
 	const char *exe;		/* NULL: unknown */
 	const char *cwd;		/* NULL: unknown */
 	const char *const *argv;	/* NULL: unknown */
@@ -106,7 +106,7 @@ struct state_event {
 	bool oom_killed;
 	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
 	struct program_context context;
-	char comm[SIGNAL_COMM_SIZE];
+	char comm[EVENT_COMM_SIZE];
 	struct counters counters;
 };
 
