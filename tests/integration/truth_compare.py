@@ -8,7 +8,7 @@ import platform
 import re
 
 import harness
-from truth_told import CPU, FAULTS, IO, SWITCHES, Process, Truth
+from truth_reported import CPU, FAULTS, IO, SWITCHES, Process, Truth
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
