@@ -40,7 +40,7 @@ struct agent_counts {
 	uint64_t synthesized;		/* ends that the kernel did not report in time */
 	uint64_t broken_passes;		/* passes of the iterator that broke off */
 	uint64_t malformed;		/* refused by the decoder */
-	uint64_t refused_entries;		/* entries of the previous agent */
+	uint64_t refused_entries;	/* entries of the previous agent */
 };
 
 /* Counts of one pass over all processes. */

@@ -68,7 +68,7 @@ struct exec_event {
 	size_t argc;			/* in argv; fewer than there were when truncated */
 	bool argv_truncated;
 	bool has_replaced;		/* replaced holds the totals at the end of the program before */
-	bool is_discovered;			/* it ran before we watched: time_ns is when it was found, replaced
+	bool is_discovered;		/* it ran before we watched: time_ns is when it was discovered, replaced
 					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
 	/*
@@ -86,7 +86,7 @@ enum state_kind {
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
-	STATE_DISCOVERED,		/* so far, of a process that ran before we watched; becomes an exec_event */
+	STATE_DISCOVERED,	/* so far, of a process that ran before we watched; becomes an exec_event */
 	STATE_UNTRACKED,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 
