@@ -24,6 +24,9 @@ class Words(unittest.TestCase):
     def test_of_sources_the_comments_are_searched(self):
         c = 'int told; /* a row\n\t * met */\nchar *s = "/* told */"; // nobody\nchar c = \'"\'; /* whoever */\n'
         self.assertEqual([("2", '"met"'), ("3", '"nobody"'), ("4", '"whoever"')], self.found("a.c", c))
+        for path in ("dev/a", "a.csv", "a.sh", "tests/CMakeLists.txt"):
+            self.assertEqual([("1", '"told"')], self.found(path, "# is told\ntold\n"))
+        self.assertEqual([None, None], [words.kind_of("a"), words.kind_of("dev/a.py")])
         self.assertEqual([("2", '"stands"')], self.found("a.yaml", "told: '#x'\na: 1  # it stands\nb: \"told\"\n"))
 
     def test_of_src_the_strings_that_have_a_blank_are_searched(self):

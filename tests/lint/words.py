@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """words.py [--folder PATH]...: prose has none of the words that docs/glossary.md lists as not used.
 
-Prose is a page in Markdown without its code, a manual without names and examples, the comments of C, YAML and other
-configuration, and those string literals of src/ that have a blank. A phrase is found across the end of a line, too.
+Prose is a page in Markdown without its code, a manual without names and examples, the comments of C, YAML, tables,
+CMake, scripts of dev/ and other configuration, and those string literals of src/ that have a blank. Python modules are
+not read: words there are names, too, such as that of the user nobody. A phrase is found across the end of a line, too.
 """
 import argparse
 import os
@@ -12,10 +13,13 @@ import sys
 import tree
 
 GLOSSARY = "docs/glossary.md"
-FOLDERS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "tests/README.md", "docs/", "config/", "ops/",
-           "docker-compose.yml", "src/", "bpf/")
+FOLDERS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CMakeLists.txt",
+           "docker-compose.yml", ".ci/", ".github/", "analytics/", "bpf/", "cmake/", "config/", "dev/", "docs/", "examples/",
+           "ops/", "src/", "tests/")
+SCRIPTS = (".ci/", "dev/")  # a file without an ending is a script there
 KINDS = {".md": "page", ".1": "manual", ".5": "manual", ".7": "manual", ".c": "c", ".h": "c", ".def": "c",
-         ".yaml": "hash", ".yml": "hash", ".service": "hash", ".sysusers": "hash", "Dockerfile": "hash"}
+         ".yaml": "hash", ".yml": "hash", ".service": "hash", ".sysusers": "hash", "Dockerfile": "hash",
+         ".csv": "hash", ".tsv": "hash", ".sh": "hash", ".cmake": "hash", "CMakeLists.txt": "hash"}
 NO_PROSE = {
     "page": re.compile(r"(?ms)^```.*?^```|^ {4}.*?$|<!--.*?-->|\]\([^)]*\)"),
     "manual": re.compile(r"(?ms)^\.nf$.*?^\.fi$|^\.EX$.*?^\.EE$|^[.'](?!S[HS])[^\n]*"),
@@ -70,12 +74,17 @@ def read_words(root):
     return [(re.compile(pattern.replace(r"\|", "|").replace(" ", r"\s+"), re.IGNORECASE), instead) for pattern, instead in rows]
 
 
+def kind_of(path):
+    """The kind of a file's prose; None: the file has no prose that is read."""
+    if path.startswith(SCRIPTS) and "." not in os.path.basename(path):
+        return "hash"
+    kind = next((kind for ending, kind in KINDS.items() if path.endswith(ending)), None)
+    return "source" if kind == "c" and path.startswith("src/") else kind
+
+
 def check(path, text, words):
     """Sentences on a file's words."""
-    kind = next(kind for ending, kind in KINDS.items() if path.endswith(ending))
-    if kind == "c" and path.startswith("src/"):
-        kind = "source"
-    text = prose(kind, text)
+    text = prose(kind_of(path), text)
     for pattern, instead in words:
         for found in pattern.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
@@ -86,7 +95,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", action="append", help="a file or folder to check; may be given more than once")
     words = read_words(tree.ROOT)
-    paths = [path for path in tree.files(*(parser.parse_args().folder or FOLDERS)) if path.endswith(tuple(KINDS))]
+    paths = [path for path in tree.files(*(parser.parse_args().folder or FOLDERS)) if kind_of(path)]
     wrong = []
     for path in paths:
         with open(os.path.join(tree.ROOT, path), encoding="utf-8") as f:
