@@ -225,7 +225,7 @@ def test_a_file_that_a_dead_writer_left_open_is_read_as_far_as_it_goes(maker: La
 
 
 def lock(path: pathlib.Path) -> int:
-    """Locks a file as the agent locks those that it writes (src/stream/lake.c)."""
+    """Locks a file as the agent locks those that it writes (src/lake/folders.c)."""
     fd = os.open(path, os.O_RDWR)
     fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     return fd

@@ -147,7 +147,7 @@ def test_killed_for_memory(maker: LakeMaker) -> None:
     assert (failure.kind, failure.program_id) == ("OOM_KILLED", sort["program_id"])
     assert failure.evidence["peak_rss_bytes"] == 2 * GIB - 4096
     assert failure.evidence["requested_memory_bytes"] == 2 * GIB
-    assert "want of memory at 2.0 GiB of 2.0 GiB" in failure.sentence
+    assert "memory ran out at 2.0 GiB of 2.0 GiB" in failure.sentence
 
 
 @pytest.mark.parametrize(

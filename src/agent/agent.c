@@ -160,7 +160,7 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 }
 
 int
-agent_open_stream(struct agent *a, struct stream_output output, const uint64_t *first_seq, char *error,
+agent_open_stream(struct agent *a, struct record_writer output, const uint64_t *first_seq, char *error,
     size_t error_size)
 {
 	struct agent_identity identity = { .host_id = a->host_id.id, .host_name = a->host_id.name,

@@ -270,7 +270,7 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		first_seq[t] = spool_next_seq(o->spool, (enum topic)t);
 	r = agent_init(a, base, &scope, &o->agent, &probes, error, error_size);
 	if (r == 0)
-		r = agent_open_stream(a, (struct stream_output){ spool_put, h->spool }, first_seq, error, error_size);
+		r = agent_open_stream(a, (struct record_writer){ spool_put, h->spool }, first_seq, error, error_size);
 	position = r == 0 ? spooled_position(h) : 0;
 	if (r == 0)
 		r = agent_open_ring(a, position, error, error_size);

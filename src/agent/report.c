@@ -124,7 +124,7 @@ agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS])
 		{ "snapshot", (double)a->counts.snapshot },
 		{ "drain", (double)a->counts.drains },
 		{ "end_synthesized", (double)a->counts.synthesized },
-		{ "end_made_up", (double)a->counts.synthesized },	/* its name before 0.2 */
+		{ "end_made_up", (double)a->counts.synthesized },	/* its former name */
 		{ "found", (double)a->counts.discovered },
 		{ "lost_before_seq", (double)a->lost_records },
 		{ "followed", (double)probes_followed(a->probes) },

@@ -192,7 +192,7 @@ agent_open_run(struct event_base *base, const struct agent_run_options *o, struc
 	if (r == 0)
 		r = open_lake(run, o, error, error_size);
 	if (r == 0)
-		r = agent_open_stream(a, (struct stream_output){ lake_writer_put, run->lake }, NULL, error, error_size);
+		r = agent_open_stream(a, (struct record_writer){ lake_writer_put, run->lake }, NULL, error, error_size);
 	if (r == 0)
 		r = agent_open_ring(a, 0, error, error_size);
 	if (r < 0)

@@ -40,7 +40,7 @@ struct agent_counts {
 	uint64_t synthesized;		/* ends that the kernel did not report in time */
 	uint64_t broken_passes;		/* passes of the iterator that broke off */
 	uint64_t malformed;		/* refused by the decoder */
-	uint64_t refused_entries;		/* entries of the previous agent */
+	uint64_t refused_entries;	/* entries of the previous agent */
 };
 
 /* Counts of one pass over all processes. */
@@ -137,7 +137,7 @@ struct agent {
 int agent_init(struct agent *a, struct event_base *base, const struct agent_scope *scope,
     const struct agent_options *options, const struct probes_options *probes, char *error, size_t error_size);
 /* Opens the stream; a->agent_id must be set. first_seq: the next seq of each topic; NULL: all 0. */
-int agent_open_stream(struct agent *a, struct stream_output output, const uint64_t *first_seq, char *error,
+int agent_open_stream(struct agent *a, struct record_writer output, const uint64_t *first_seq, char *error,
     size_t error_size);
 /* Opens the ring. position: up to which an earlier agent has read; 0: unknown. */
 int agent_open_ring(struct agent *a, uint64_t position, char *error, size_t error_size);

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signals: defines the table, from the rows of signals.def.
+ * signals: defines the table, from the rows of model/signals.def.
  */
 #include "attach/signals.h"
 
@@ -13,8 +13,8 @@
 #define PROGRAMS(...) (const char *const[]){ __VA_ARGS__, NULL }
 
 const struct signal signals[SIGNALS] = {
-#define SIGNAL(id, ...) [SIGNAL_##id] = { __VA_ARGS__ },
-#include "attach/signals.def"
+#define SIGNAL(id, text, kind, ...) [SIGNAL_##id] = { .name = (text), __VA_ARGS__ },
+#include "model/signals.def"
 #undef SIGNAL
 };
 

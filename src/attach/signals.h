@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * signals: the table of signals (signals.def). A signal is a group of kernel hooks that fill some fields of the
+ * signals: the table of signals (model/signals.def). A signal is a group of kernel hooks that fill some fields of the
  * records. Its row has the hooks that can serve it, best first, the tests of the kernel that each of them needs, and
  * the BPF programs that are attached to it. Loading, `sluice doctor` and the status loop over the table.
  */
@@ -15,7 +15,7 @@
 
 enum signal_id {
 #define SIGNAL(id, ...) SIGNAL_##id,
-#include "attach/signals.def"
+#include "model/signals.def"
 #undef SIGNAL
 	SIGNALS,
 };

@@ -20,11 +20,11 @@
 
 struct avro_json;		/* a parsed schema */
 
-/* 0, or a negative errno with *ret untouched and err saying what is wrong with the schema. */
+/* Parses a schema. Returns 0, or a negative errno with *ret untouched and the schema's fault in err. */
 int avro_json_open(const char *schema, size_t len, struct avro_json **ret, char *err,
     size_t err_size);
 void avro_json_close(struct avro_json *j);	/* NULL is fine */
-/* Full name of the schema, as "sluice.Program"; "" when it has none. */
+/* Returns the full name of the schema, such as "sluice.Program"; "" when it has none. */
 const char *avro_json_name(const struct avro_json *j);
 
 /* Values that are read one after the other. */

@@ -12,8 +12,9 @@
 #include "model/record.h"
 
 /*
- * 0 when the parsed schema of a topic is the one that fields.c describes: the same fields in the
- * same order with the same types, symbols and nested records. Else -EPROTO, and err says where.
+ * Returns 0 when the parsed schema of a topic is the one that fields.c describes: the same fields in the
+ * same order with the same types, symbols and nested records. Otherwise returns -EPROTO, with the first
+ * difference in err.
  */
 int fields_check(enum topic topic, avro_schema_t schema, char *err, size_t err_size);
 

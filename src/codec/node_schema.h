@@ -56,7 +56,7 @@ struct node {
 
 struct node_schema;
 
-/* 0, or a negative errno with *ret untouched and err saying what is wrong. */
+/* Parses a schema. Returns 0, or a negative errno with *ret untouched and the schema's fault in err. */
 int node_schema_parse(const char *text, size_t len, struct node_schema **ret, char *err,
     size_t err_size);
 void node_schema_free(struct node_schema *s);	/* NULL is fine */

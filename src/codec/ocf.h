@@ -32,7 +32,7 @@ struct ocf_packer;
 int ocf_packer_new(enum ocf_codec codec, struct ocf_packer **ret);
 void ocf_packer_free(struct ocf_packer *p);	/* NULL is fine */
 
-/* A random marker, from the kernel. 0 or a negative errno. */
+/* Makes a random sync marker, from the kernel's generator. Returns 0 or a negative errno. */
 int ocf_sync_make(uint8_t sync[OCF_SYNC_SIZE]);
 
 /* Each adds to out. 0, or a negative errno with out->len as it was. */
@@ -74,7 +74,7 @@ struct ocf_block {
 int ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_error *err);
 /* After -EBADMSG: continues behind the next sync marker. Returns 1, or 0 when there is none. */
 int ocf_reader_resync(struct ocf_reader *r);
-/* Where the next block starts, or would. */
+/* Returns the offset in bytes at which the next block starts, or would start. */
 uint64_t ocf_reader_offset(const struct ocf_reader *r);
 
 #endif

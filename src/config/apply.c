@@ -45,17 +45,15 @@ example(const struct key *k)
 {
 	switch (k->type) {
 	case KEY_LIST:
-		return "a list is wanted, such as [a, b]";
+		return "expected a list, such as [a, b]";
 	case KEY_MAP:
-		return "a mapping is wanted, such as {name: value}";
-	case KEY_SECRET:
-		return "a secret never stands here itself: write {file: /PATH} or {command: [/PATH, ARG]}";
+		return "expected a mapping, such as {name: value}";
 	case KEY_SECRETS:
-		return "a mapping is wanted, such as {sasl.password: {file: /PATH}}";
+		return "expected a mapping, such as {sasl.password: {file: /PATH}}";
 	case KEY_SECTION:
-		return "a mapping of its keys is wanted";
+		return "expected a mapping of its keys";
 	default:
-		return "a single value is wanted";
+		return "expected a single value";
 	}
 }
 
@@ -63,7 +61,7 @@ static void
 wrong_kind(struct apply *a, const struct key *k, const struct yaml_node *n)
 {
 	if (n->kind == YAML_NODE_NULL)
-		WRONG(a, n, "%s: nothing stands here: give a value, or remove the line", k->name);
+		WRONG(a, n, "%s: no value: give one, or remove the line", k->name);
 	else
 		WRONG(a, n, "%s: this is %s: %s", k->name, yaml_node_kind_name(n), example(k));
 }
@@ -100,7 +98,7 @@ read_texts(struct apply *a, const struct key *k, const struct yaml_node *list, s
 		const char *again = NULL;
 
 		if (n->kind != YAML_NODE_TEXT) {
-			WRONG(a, n, "%s: this item is %s: a single value is wanted", k->name,
+			WRONG(a, n, "%s: this item is %s: expected a single value", k->name,
 			    yaml_node_kind_name(n));
 			*ret_good = false;
 			continue;
@@ -115,7 +113,7 @@ read_texts(struct apply *a, const struct key *k, const struct yaml_node *list, s
 				again = s->list[i];
 		}
 		if (again != NULL) {
-			WRONG(a, n, "%s: '%s' stands in the list already: keep one", k->name,
+			WRONG(a, n, "%s: '%s' is already in the list: remove one", k->name,
 			    shown(again, show));
 			*ret_good = false;
 			continue;
@@ -151,9 +149,9 @@ apply_list(struct apply *a, const struct key *k, const struct yaml_node *n)
 		char why[WHY_SIZE];
 
 		if (value_check_text(k, n->text, why, sizeof(why)))
-			WRONG(a, n, "%s: a list is wanted: write [\"%s\"]", k->name, shown(n->text, show));
+			WRONG(a, n, "%s: expected a list: write [\"%s\"]", k->name, shown(n->text, show));
 		else
-			WRONG(a, n, "%s: a list is wanted, such as [a, b]; and %s", k->name, why);
+			WRONG(a, n, "%s: expected a list, such as [a, b]; and %s", k->name, why);
 		return 0;
 	}
 	if (n->kind != YAML_NODE_LIST) {
@@ -192,13 +190,13 @@ apply_secret(struct apply *a, const struct key *k, const char *name, struct conf
 
 	if (n->kind != YAML_NODE_MAP || source == NULL || source->next != NULL ||
 	    (strcmp(source->name, "file") != 0 && strcmp(source->name, "command") != 0)) {
-		WRONG(a, n, "%s: write {file: /PATH} or {command: [/PATH, ARG]}, one of them; a secret "
-		    "never stands here itself", shown(name, show));
+		WRONG(a, n, "%s: a secret must not be written here: use {file: /PATH} or {command: [/PATH, ARG]}",
+		    shown(name, show));
 		return 0;
 	}
 	if (strcmp(source->name, "file") == 0) {
 		if (source->kind != YAML_NODE_TEXT) {
-			WRONG(a, source, "%s: file is %s: a path is wanted", shown(name, show),
+			WRONG(a, source, "%s: file is %s: expected a path", shown(name, show),
 			    yaml_node_kind_name(source));
 			return 0;
 		}
@@ -241,7 +239,7 @@ read_pair(struct apply *a, const struct key *k, const struct yaml_node *n, struc
 	char why[WHY_SIZE], show[SHOWN_SIZE];
 
 	if (!is_secret && n->kind != YAML_NODE_TEXT) {
-		WRONG(a, n, "%s: '%s' is %s: a single value is wanted", k->name, shown(n->name, show),
+		WRONG(a, n, "%s: '%s' is %s: expected a single value", k->name, shown(n->name, show),
 		    yaml_node_kind_name(n));
 		return 0;
 	}
@@ -325,12 +323,12 @@ unknown_key(struct apply *a, const char *section, const struct yaml_node *n)
 	else if (near.name != NULL)
 		WRONG_NAME(a, n, "no key '%s'%s: did you mean '%s'?", shown(n->name, show), in, near.name);
 	else if (elsewhere != NULL && key_leaf(elsewhere) != elsewhere->name)
-		WRONG_NAME(a, n, "no key '%s'%s: did you mean '%s', which stands as `%s:` under `%.*s:`?",
+		WRONG_NAME(a, n, "no key '%s'%s: did you mean '%s', which is `%s:` under `%.*s:`?",
 		    shown(n->name, show), in, elsewhere->name, key_leaf(elsewhere),
 		    (int)(key_leaf(elsewhere) - elsewhere->name - 1), elsewhere->name);
 	else if (elsewhere != NULL)
-		WRONG_NAME(a, n, "no key '%s'%s: '%s' stands at the top, not in a section",
-		    shown(n->name, show), in, elsewhere->name);
+		WRONG_NAME(a, n, "no key '%s'%s: '%s' is a top-level key", shown(n->name, show), in,
+		    elsewhere->name);
 	else
 		WRONG_NAME(a, n, "no key '%s'%s: there are %s", shown(n->name, show), in, all);
 }
@@ -343,6 +341,7 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 	for (const struct yaml_node *n = map->first; n != NULL && r == 0; n = n->next) {
 		char name[SECTION_SIZE];
 		const struct key *k = NULL;
+		struct config_location *at;
 
 		if ((size_t)snprintf(name, sizeof(name), "%s%s%s", section, section[0] != '\0' ? "." : "",
 		    n->name) < sizeof(name))
@@ -352,7 +351,12 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 			unknown_key(a, section, n);
 			continue;
 		}
-		a->c->locations[k - config_keys] = location_of(a, n);
+		at = &a->c->locations[k - config_keys];
+		if (at->line != 0 && at->file == a->file) {	/* by its name and by its former name */
+			WRONG_NAME(a, n, "'%s' is the same key as the one in line %u: remove one", n->name, at->line);
+			continue;
+		}
+		*at = location_of(a, n);
 		switch (k->type) {
 		case KEY_SECTION:
 			if (k->field != NO_FIELD)

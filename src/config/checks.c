@@ -156,7 +156,7 @@ check_variable(const char *text, char *why, size_t why_size)
 	size_t len = strlen(text);
 
 	if (len > VARIABLE_MAX || strspn(text, LETTERS DIGITS "_") != len || strchr(DIGITS, text[0]))
-		return REFUSE("'%s' is not the name of an environment variable: exact names are wanted, "
+		return REFUSE("'%s' is not the name of an environment variable: expected an exact name, "
 		    "such as TRACEPARENT, of up to %d characters", shown(text, show), VARIABLE_MAX);
 	return true;
 }

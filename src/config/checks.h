@@ -20,7 +20,7 @@ bool check_prefix(const char *text, char *why, size_t why_size);
 bool check_url(const char *text, char *why, size_t why_size);
 bool check_login(const char *text, char *why, size_t why_size);
 
-/* Whether only this host can reach a listener that check_listener() accepted. */
+/* Returns whether only this host can reach a listener that check_listener() accepted. */
 bool listener_is_local(const char *text);
 
 /* Checks what concerns several keys, and adds an error for each fault. */

@@ -196,12 +196,12 @@ struct config_changes {
 /* Lists the keys whose values differ, whatever files set them. */
 void config_differs(const struct config *old, const struct config *new, struct config_changes *ret);
 
-/* The full name of the i-th key, for tests and manual pages; NULL behind the last. */
+/* Returns the full name of the i-th key, for tests and manual pages; NULL behind the last. */
 const char *config_key_name(size_t i);
 /* Writes "duration, 1s to 1h; default 10s; reload", cut at size bytes. Returns buf. */
 char *config_key_facts(size_t i, char *buf, size_t size);
 
-/* Whether a secret has a source. */
+/* Returns whether a secret has a source. */
 bool config_secret_is_set(const struct config_secret *s);
 /*
  * Fetches a secret. A file must not be readable by others; a command is run without a shell and may take

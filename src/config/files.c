@@ -21,7 +21,7 @@ cannot_read(const char *path, int error, struct config_errors *errors)
 {
 	/* At a reload the agent no longer runs as root. */
 	if (error == EACCES)
-		config_error_add(errors, path, 0, 0, "uid %u may not read it: let it, by its mode or group",
+		config_error_add(errors, path, 0, 0, "uid %u has no permission to read it: change its mode or group",
 		    (unsigned)geteuid());
 	else
 		config_error_add(errors, path, 0, 0, "cannot be read: %s", strerror(error));
@@ -40,8 +40,8 @@ open_checked(const struct files_policy *policy, const char *path, struct config_
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		config_error_add(errors, path, 0, 0, "not a regular file");
 	} else if (st.st_mode & S_IWOTH) {
-		config_error_add(errors, path, 0, 0, "anybody may write it, and with it %s: run "
-		    "`chmod o-w %s`", policy->harm, path);
+		config_error_add(errors, path, 0, 0, "is world-writable, so any user could %s: run `chmod o-w %s`",
+		    policy->harm, path);
 	} else {
 		return fd;
 	}
@@ -92,13 +92,13 @@ files_list(const struct files_policy *policy, const char *dir, struct config_str
 		return 0;
 	}
 	if (fstat(dirfd(d), &st) == 0 && (st.st_mode & S_IWOTH) != 0)
-		config_error_add(errors, dir, 0, 0, "anybody may put a file there, and with it %s: run "
-		    "`chmod o-w %s`", policy->harm, dir);
+		config_error_add(errors, dir, 0, 0, "is world-writable, so any user could %s: run `chmod o-w %s`",
+		    policy->harm, dir);
 	while (r == 0 && (e = readdir(d)) != NULL) {
 		if (e->d_name[0] == '.')
 			continue;
 		if (text_ends_with(e->d_name, ".yml"))
-			config_error_add(errors, dir, 0, 0, "%s is not read: let its name end in .yaml",
+			config_error_add(errors, dir, 0, 0, "%s is ignored: its name must end in .yaml",
 			    e->d_name);
 		if (!text_ends_with(e->d_name, ".yaml"))
 			continue;

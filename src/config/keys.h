@@ -24,7 +24,7 @@ enum key_type {
 
 #define NO_FIELD SIZE_MAX
 
-/* Whether text is valid for a key. False: why has the fault and a hint. */
+/* Returns whether text is valid for a key. If not, why has the fault and a hint. */
 typedef bool (*key_check)(const char *text, char *why, size_t why_size);
 
 struct key {
@@ -61,7 +61,7 @@ key_field_const(const struct key *k, const struct config *c)
 const struct key *key_find(const char *name);
 /* Returns the last part of the name: "create". */
 const char *key_leaf(const struct key *k);
-/* Whether a key is directly in that section; "": the top. */
+/* Returns whether a key is directly in that section; "" is the top level. */
 bool key_is_in(const struct key *k, const char *section);
 /* Writes a number, duration or size as a file would have it into UNITS_TEXT_SIZE bytes. Returns buf. */
 char *key_amount(const struct key *k, uint64_t value, char *buf);

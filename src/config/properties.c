@@ -98,8 +98,8 @@ property_check(const char *name, const char *value, char *why, size_t why_size)
 	if (strcmp(name, "bootstrap.servers") == 0 || strcmp(name, "metadata.broker.list") == 0)
 		return REFUSE("'%s' is what kafka.brokers is for: list the brokers there", name);
 	if (property_is_secret(name))
-		return REFUSE("'%s' is a secret, which never stands in the configuration itself: remove "
-		    "it and write kafka.secrets: {%s: {file: /PATH}}", shown(name, show), show);
+		return REFUSE("'%s' is a secret, which must not be written here: use kafka.secrets: "
+		    "{%s: {file: /PATH}}", shown(name, show), show);
 	if (!is_known(name))
 		return refuse_unknown(name, why, why_size);
 	if (is_untried(name))

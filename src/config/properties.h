@@ -9,11 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether the value of a property of this name is a secret. */
+/* Returns whether the value of a property of this name is a secret. */
 bool property_is_secret(const char *name);
-/* Whether a property may be in kafka.properties. False: why has the fault and a hint, never a secret value. */
+/* Returns whether a property may be in kafka.properties. If not, why has the fault and a hint, never a secret value. */
 bool property_check(const char *name, const char *value, char *why, size_t why_size);
-/* Whether a property of this name may be in kafka.secrets; likewise. */
+/* Returns whether a property of this name may be in kafka.secrets. If not, why has the fault and a hint. */
 bool property_check_name(const char *name, char *why, size_t why_size);
 
 #endif

@@ -159,7 +159,7 @@ check_command(const char *name, char *error, size_t error_size)
 
 	if (stat(name, &st) < 0 || (st.st_mode & S_IWOTH) == 0)
 		return 0;	/* execv(2) reports a missing program */
-	snprintf(error, error_size, "secret command %s may be written by everybody (mode %03o): run `chmod o-w %s`", name,
+	snprintf(error, error_size, "secret command %s is world-writable (mode %03o): run `chmod o-w %s`", name,
 	    st.st_mode & 0777, name);
 	return -EACCES;
 }

@@ -10,8 +10,8 @@
 #define SUGGEST_NAME_MAX 64	/* bytes of a name that are compared */
 
 /*
- * Twice the number of letters to insert, leave out, change or swap with their neighbour that make b of a;
- * a difference in case counts as half a letter.
+ * Returns twice the number of letters that must be inserted, left out, changed or swapped with their neighbour to
+ * make b of a. A difference in case counts as half a letter.
  */
 unsigned suggest_distance(const char *a, const char *b);
 

@@ -31,7 +31,7 @@ static void
 need(const struct whole *w, const char *name, const char *other, const char *hint)
 {
 	if (is_written(w, name) && !is_written(w, other))
-		WRONG_KEY(w, name, "%s is of no use without %s: %s", name, other, hint);
+		WRONG_KEY(w, name, "%s has no effect without %s: %s", name, other, hint);
 }
 
 static void
@@ -45,7 +45,7 @@ check_delivery(const struct whole *w)
 	if (w->c->registry.is_set && !is_written(w, "registry.urls"))
 		WRONG_KEY(w, "registry", "registry needs urls: add `urls: [\"http://HOST:PORT\"]`");
 	if (w->c->registry.is_set && !w->c->kafka.is_set)
-		WRONG_KEY(w, "registry", "registry is of use with kafka only: add a kafka section, or "
+		WRONG_KEY(w, "registry", "registry has no effect without kafka: add a kafka section, or "
 		    "remove this one");
 }
 
@@ -67,8 +67,8 @@ check_registry(const struct whole *w)
 		has_https |= strncasecmp(c->registry.urls.list[i], "https:", 6) == 0;
 	for (int i = 0; tls[i] != NULL && c->registry.urls.n > 0 && !has_https; i++) {
 		if (is_written(w, tls[i]))
-			WRONG_KEY(w, tls[i], "%s is of use with https:// URLs only: change registry.urls, "
-			    "or remove this", tls[i]);
+			WRONG_KEY(w, tls[i], "%s has no effect without https:// URLs: change registry.urls, "
+			    "or remove it", tls[i]);
 	}
 }
 

@@ -120,9 +120,9 @@ static int
 check_decoration(struct reader *r, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	if (anchor != NULL)
-		return refuse(r, "anchors (&name) are not taken here: write the value out");
+		return refuse(r, "anchors (&name) are not allowed: write the value out");
 	if (tag != NULL)
-		return refuse(r, "tags (!name) are not taken here: remove it");
+		return refuse(r, "tags (!name) are not allowed: remove the tag");
 	return 0;
 }
 
@@ -191,7 +191,7 @@ check_duplicate(struct reader *r, const struct yaml_node *map, const struct yaml
 	for (const struct yaml_node *n = map->first; n != child; n = n->next) {
 		if (strcmp(n->name, child->name) == 0) {
 			config_error_add(r->errors, r->file, child->name_line, child->name_column,
-			    "'%s' is set twice: it stands in line %u already; keep one",
+			    "'%s' is set twice, first in line %u: remove one",
 			    shown(child->name, show), n->name_line);
 			return;
 		}
@@ -212,7 +212,7 @@ read_map(struct reader *r, unsigned depth, struct yaml_node *map)
 		if (e < 0 || r->event.type == YAML_MAPPING_END_EVENT)
 			return e;
 		if (r->event.type != YAML_SCALAR_EVENT && r->event.type != YAML_ALIAS_EVENT)
-			return refuse(r, "a name is wanted here, such as `%s:`", r->form->name);
+			return refuse(r, "expected a name, such as `%s:`", r->form->name);
 		if (++names > YAML_NAMES_MAX)
 			return refuse(r, "more than %d names in one mapping", YAML_NAMES_MAX);
 		e = read_node(r, depth, &key);
@@ -252,10 +252,10 @@ read_node(struct reader *r, unsigned depth, struct yaml_node **ret)
 	if (++r->nodes > r->form->nodes_max)
 		return refuse(r, "more than %u values in one file: %s", r->form->nodes_max, r->form->beyond);
 	if (depth > YAML_DEPTH_MAX)
-		return refuse(r, "nested more than 16 deep: no key lies that deep");
+		return refuse(r, "nested more than 16 levels deep; no key needs that");
 	switch (event->type) {
 	case YAML_ALIAS_EVENT:
-		return refuse(r, "aliases (*name) are not taken here: write the value out");
+		return refuse(r, "aliases (*name) are not allowed: write the value out");
 	case YAML_SCALAR_EVENT:
 		e = check_decoration(r, event->data.scalar.anchor, event->data.scalar.tag);
 		return e < 0 ? e : read_scalar(r, ret);
@@ -269,7 +269,7 @@ read_node(struct reader *r, unsigned depth, struct yaml_node **ret)
 		e = check_decoration(r, event->data.mapping_start.anchor, event->data.mapping_start.tag);
 		break;
 	default:
-		return refuse(r, "a value is wanted here");
+		return refuse(r, "expected a value");
 	}
 	if (e < 0)
 		return e;

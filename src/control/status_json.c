@@ -245,7 +245,7 @@ status_json(const struct agent_status *s)
 			r = set(status, key, figure_json(f, &v));
 		}
 	}
-	/* The name of "output" before version 0.2. */
+	/* The former name of "output". */
 	if (r == 0)
 		r = json_object_set(status, "outlet", json_object_get(status, "output"));
 	if (r == 0)

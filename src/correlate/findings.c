@@ -171,7 +171,7 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 	d->r.tool = or_null(leaf->tool);
 	append_program(d, leaf->tool, leaf->program.pid);
 	if (leaf->is_oom) {
-		append(d, " was killed by the kernel for want of memory");
+		append(d, " was killed by the kernel because memory ran out");
 		append_memory(d, leaf->peak_bytes, leaf->limit_bytes);
 	} else {
 		append_status(d, leaf->status);
@@ -259,7 +259,7 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	d.r.program_id = d.program_id;
 	d.r.tool = or_null(tool);
 	append_program(&d, tool, p->self.pid);
-	append(&d, " was killed by the kernel for want of memory");
+	append(&d, " was killed by the kernel because memory ran out");
 	append_memory(&d, end->peak_bytes, limit);
 	add_bytes(&d, "peak_rss_bytes", end->peak_bytes);
 	add_bytes(&d, "memory_limit_bytes", limit);

@@ -36,7 +36,7 @@ static void
 program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const char *name)
 {
 	struct program_record r = { .phase = PHASE_START };
-	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
+	char comm[TEXT_ESCAPE_MAX(EVENT_COMM_SIZE)];
 
 	if (p->is_excluded) {
 		c->excluded++;
@@ -270,7 +270,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	struct usage usage = { 0 };
 	struct program_end end = { .status = s->status, .end_ns = s->end_ns != 0 ? s->end_ns : s->time_ns };
 	uint64_t end_ns = end.end_ns;
-	char comm[TEXT_ESCAPE_MAX(SIGNAL_COMM_SIZE)];
+	char comm[TEXT_ESCAPE_MAX(EVENT_COMM_SIZE)];
 
 	if (s->ppid != 0)
 		p->ppid = s->ppid;

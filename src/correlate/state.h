@@ -172,7 +172,7 @@ struct run {
 	struct mark mark;
 };
 
-/* A fact that a run published, under a key that names its kind and candidate; see facts.c. */
+/* A fact that a run published, under a key of its kind (enum fact_kind) and what it is about; see facts.c. */
 struct fact {
 	UT_hash_handle hh;
 	struct run *run;

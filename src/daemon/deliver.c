@@ -415,10 +415,11 @@ daemon_watch_delivery(struct daemon *d)
 	d->output->ops->status(d->output, &output);
 	if (output.state != d->output_state) {
 		if (output.state == OUTPUT_DOWN)
-			log_event(LOG_LEVEL_WARNING, "output.down", "records wait in the spool: %s", output.error);
+			log_fields(LOG_LEVEL_WARNING, "output.down", LOG_FIELDS(LOG_TEXT("former_event", "outlet.down")),
+			    "records wait in the spool: %s", output.error);
 		else if (output.state == OUTPUT_UP)
-			log_fields(LOG_LEVEL_INFO, "output.up", LOG_FIELDS(LOG_TEXT("kind", output.kind)),
-			    "records are delivered");
+			log_fields(LOG_LEVEL_INFO, "output.up", LOG_FIELDS(LOG_TEXT("kind", output.kind),
+			    LOG_TEXT("former_event", "outlet.up")), "records are delivered");
 		d->output_state = output.state;
 	}
 	if (d->registry != NULL) {

@@ -149,7 +149,7 @@ daemon_on_explain_request(struct control_request *req, const json_t *args, void 
 		fclose(shown.text);
 	if (is_known) {
 		json_object_set_new(shown.answer, "recorded", json_boolean(is_recorded));
-		json_object_set_new(shown.answer, "told", json_boolean(is_recorded));	/* its name before 0.2 */
+		json_object_set_new(shown.answer, "told", json_boolean(is_recorded));	/* its former name */
 		json_object_set_new(shown.answer, "text", json_string(text != NULL ? text : ""));
 		control_answer(req, shown.answer);
 	} else {

@@ -18,7 +18,7 @@ struct traceparent {
 };
 
 /*
- * Parses a traceparent. Returns false, with *ret untouched, where text is none. Version 00 has exactly
+ * Parses a traceparent. Returns false, with *ret untouched, where text is not a valid one. Version 00 has exactly
  * 55 characters; in later versions more may follow after a dash. An id of zeros alone is invalid.
  */
 bool traceparent_parse(const char *text, struct traceparent *ret);

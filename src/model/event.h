@@ -14,7 +14,7 @@
 
 #include "model/opt.h"
 
-#define SIGNAL_COMM_SIZE 17
+#define EVENT_COMM_SIZE 17
 
 /* A program: index counts the execs of the process after its first. pid 0: none. */
 struct program_key {
@@ -60,7 +60,7 @@ struct exec_event {
 	struct program_key anchor;	/* its nearest ancestor that has exec'd */
 	uint32_t ppid;
 	struct program_context context;
-	char comm[SIGNAL_COMM_SIZE];
+	char comm[EVENT_COMM_SIZE];
 	const char *exe;		/* NULL: unknown */
 	const char *cwd;		/* NULL: unknown */
 	const char *const *argv;	/* NULL: unknown */
@@ -68,7 +68,7 @@ struct exec_event {
 	size_t argc;			/* in argv; fewer than there were when truncated */
 	bool argv_truncated;
 	bool has_replaced;		/* replaced holds the totals at the end of the program before */
-	bool is_discovered;			/* it ran before we watched: time_ns is when it was found, replaced
+	bool is_discovered;		/* it ran before we watched: time_ns is when it was discovered, replaced
 					 * holds its own totals then, has_replaced is false */
 	struct counters replaced;
 	/*
@@ -86,7 +86,7 @@ enum state_kind {
 	STATE_ZOMBIE,		/* final, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
-	STATE_DISCOVERED,		/* so far, of a process that ran before we watched; becomes an exec_event */
+	STATE_DISCOVERED,	/* so far, of a process that ran before we watched; becomes an exec_event */
 	STATE_UNTRACKED,	/* a process that we do not follow: key, ppid, comm, threads only */
 };
 
@@ -106,7 +106,7 @@ struct state_event {
 	bool oom_killed;
 	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
 	struct program_context context;
-	char comm[SIGNAL_COMM_SIZE];
+	char comm[EVENT_COMM_SIZE];
 	struct counters counters;
 };
 

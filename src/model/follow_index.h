@@ -17,13 +17,13 @@ struct follow_numbers {
 	size_t n;
 };
 
-/* NULL: out of memory. */
+/* Builds the index of n rules in the set's memory. Returns NULL where memory ran out. */
 const struct follow_index *follow_index_new(struct ruleset *set, const struct follow_rule *rules, size_t n);
 
 /* Returns the rules under no key, which may hold for any program. */
 struct follow_numbers follow_index_others(const struct follow_index *x);
 
-/* kind: CONDITION_EXE or CONDITION_COMM, whose text is exactly this. */
+/* Returns the rules under a text that is exactly this name. kind: CONDITION_EXE or CONDITION_COMM. */
 struct follow_numbers follow_index_find(const struct follow_index *x, enum condition_kind kind, const char *name);
 
 /* A position along a path; zeroed: its beginning. */
@@ -33,8 +33,8 @@ struct follow_walk {
 };
 
 /*
- * kind: CONDITION_PATH or CONDITION_CGROUP, whose text up to its first star is a beginning of path:
- * one list after the other. False: there is no more.
+ * Writes the rules under the next text that, up to its first star, is a beginning of path. Each call writes one list;
+ * false: there are no more. kind: CONDITION_PATH or CONDITION_CGROUP.
  */
 bool follow_index_walk(const struct follow_index *x, enum condition_kind kind, const char *path,
     struct follow_walk *w, struct follow_numbers *ret);

@@ -1,13 +1,20 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * optional_signals: the signals that can be switched.
+ * optional_signals: the signals that can be switched, which are the OPTIONAL rows of signals.def.
  */
 #include "model/optional_signals.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const char *const optional_signals[] = { "network", NULL };
+#define SIGNAL_ALWAYS_ON(name)
+#define SIGNAL_OPTIONAL(name) name,
+#define SIGNAL(id, name, kind, ...) SIGNAL_##kind(name)
+
+const char *const optional_signals[] = {
+#include "model/signals.def"
+	NULL
+};
 
 bool
 signal_is_optional(const char *name)

@@ -15,7 +15,7 @@ bool signal_is_optional(const char *name);
 /* Writes all names, "a, b", cut at size bytes. Returns buf. */
 char *optional_signal_names(char *buf, size_t size);
 /*
- * Whether a list (probes.detail) leaves an optional signal on: "-network" switches it off, "network" on, the
+ * Returns whether a list (probes.detail) leaves an optional signal on: "-network" switches it off, "network" on, the
  * last such word counts, and without one it is on.
  */
 bool signal_is_wanted(const char *name, char *const *words, size_t n);

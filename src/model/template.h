@@ -18,7 +18,7 @@ const char *template_name(const struct template *t, size_t i);
 
 /*
  * Writes the text to out, cut at a whole character. value() gives the bytes for a name, or returns false where
- * it is unknown. False, and "" in out, where a name is unknown.
+ * it is unknown. Returns false, with "" in out, where a name is unknown.
  */
 bool template_fill(const struct template *t, char *out, size_t size,
     bool (*value)(const char *name, const char **ret, size_t *ret_len, void *arg), void *arg);

@@ -48,9 +48,9 @@ usage_set(struct usage *u, enum usage_field field, uint64_t value)
 
 /* Adds part to sum: sums and levels add up; of peaks the larger counts. */
 void usage_add(struct usage *sum, const struct usage *part);
-/* later - earlier for sums (0 where that would be negative), later's own levels and peaks. */
+/* Returns later - earlier for sums (0 where that would be negative), and later's own levels and peaks. */
 struct usage usage_since(const struct usage *later, const struct usage *earlier);
-/* User and system CPU time together. */
+/* Returns user and system CPU time together, in nanoseconds. */
 uint64_t usage_cpu_ns(const struct usage *u);
 
 #endif

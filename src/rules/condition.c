@@ -18,7 +18,7 @@ struct conditions {
 	bool has_name;			/* the key `name` is no condition and is ignored */
 };
 
-static const char a_mapping[] = "a mapping of conditions is wanted, such as {exe: bwa}";
+static const char a_mapping[] = "expected a mapping of conditions, such as {exe: bwa}";
 
 static bool read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *map, struct condition *all);
 
@@ -169,7 +169,7 @@ read_key(struct rules_reader *r, struct conditions *cs, enum condition_kind kind
 	c->kind = kind;
 	if (kind == CONDITION_ANY || kind == CONDITION_ALL) {
 		if (!is_list)
-			return rules_error(r, n, "%s: this is %s: a list of mappings is wanted, such as "
+			return rules_error(r, n, "%s: this is %s: expected a list of mappings, such as "
 			    "[{exe: a}, {exe: b}]", n->name, yaml_node_kind_name(n));
 	} else if (readers[kind] == NULL) {
 		if (!rules_want(r, n, YAML_NODE_MAP, a_mapping))
@@ -205,7 +205,7 @@ kind_of_key(struct rules_reader *r, const struct conditions *cs, const struct ya
 	shown(n->name, show);
 	near = suggest_nearest(n->name, names);
 	if (kind < CONDITION_KINDS)
-		rules_name_error(r, n, "condition '%s' cannot stand here: there are %s", show,
+		rules_name_error(r, n, "condition '%s' is not allowed here; allowed: %s", show,
 		    suggest_list(kinds, all));
 	else if (near != NULL)
 		rules_name_error(r, n, "no condition '%s': did you mean '%s'?", show, near);

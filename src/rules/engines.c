@@ -59,7 +59,8 @@ names_add(struct rules_reader *r, const struct yaml_node *at, struct names *name
 		return true;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		if (strcmp(texts[i], name) == 0)
-			return rules_error(r, at, "'%s' names what patterns look at: use another name", shown(name, show));
+			return rules_error(r, at, "'%s' is reserved for a text that patterns search: use another name",
+			    shown(name, show));
 	}
 	if (names->n == COUNT(own_names) + ENGINE_PIECES_MAX)
 		return rules_error(r, at, "more than %d names in one rule: make it two", ENGINE_PIECES_MAX);
@@ -104,9 +105,9 @@ read_text(struct rules_reader *r, const struct yaml_node *n, const struct names 
 	all[i] = texts[ENGINE_TEXT_PIECE];
 	near = suggest_nearest(n->name, all);
 	if (near != NULL)
-		return rules_error(r, n, "'%s' is nothing to look at: did you mean '%s'?", shown(n->name, show), near);
-	return rules_error(r, n, "'%s' is nothing to look at: cwd, argv, command, exe, parent_command, parent_cwd, "
-	    "or what options, after and earlier patterns of this rule name", shown(n->name, show));
+		return rules_error(r, n, "'%s' cannot be searched: did you mean '%s'?", shown(n->name, show), near);
+	return rules_error(r, n, "'%s' cannot be searched: give cwd, argv, command, exe, parent_command, "
+	    "parent_cwd, or what options, after and earlier patterns of this rule name", shown(n->name, show));
 }
 
 /* Reads one pattern, whose groups become names. */
@@ -139,7 +140,7 @@ read_find(struct rules_reader *r, const struct rules_value *v, void *into)
 	struct engine_find *f = into;
 	bool has_look = false, is_good = true;
 
-	if (!rules_want(r, v->n, YAML_NODE_MAP, "a mapping is wanted, such as {cwd: 'PATTERN'}"))
+	if (!rules_want(r, v->n, YAML_NODE_MAP, "expected a mapping, such as {cwd: 'PATTERN'}"))
 		return false;
 	for (const struct yaml_node *n = v->n->first; n != NULL && r->error == 0; n = n->next) {
 		struct look look = { .names = v->context };
@@ -176,12 +177,12 @@ static const struct rules_key rule_keys[] = {
 	{ "name", RULES_ELSEWHERE },
 	{ "when", RULES_CONDITION, R(when) },
 	{ "options", RULES_MAP, R(options), DRIVER | TASK, read_words, RULES_LIST_OF(engine_words),
-	    .wanted = "a mapping is wanted, such as {root: [-w, -work-dir]}" },
+	    .wanted = "expected a mapping, such as {root: [-w, -work-dir]}" },
 	{ "values", RULES_TEXTS, R(values), DRIVER | TASK },
 	{ "after", RULES_MAP, R(after), DRIVER | TASK, read_words, RULES_LIST_OF(engine_words),
-	    .wanted = "a mapping is wanted, such as {pipeline: run}" },
+	    .wanted = "expected a mapping, such as {pipeline: run}" },
 	{ "find", RULES_LIST, R(finds), DRIVER | TASK, read_find, RULES_LIST_OF(engine_find),
-	    .wanted = "a list is wanted, lines such as - cwd: 'PATTERN'" },
+	    .wanted = "expected a list, lines such as - cwd: 'PATTERN'" },
 	{ "source", RULES_TEXT, R(source) },
 	{ "confidence", RULES_SHARE, R(confidence) },
 	{ "tasks", RULES_BOOL, R(has_tasks), DRIVER },
@@ -221,7 +222,7 @@ read_rule(struct rules_reader *r, const struct rules_value *v, void *into)
 	struct names names = { .n = COUNT(own_names) };
 	bool is_good;
 
-	if (!rules_want(r, v->n, YAML_NODE_MAP, "a mapping is wanted, with when: and what the rule tells") ||
+	if (!rules_want(r, v->n, YAML_NODE_MAP, "expected a mapping with when: and the fields of the rule") ||
 	    !rules_check_keys(r, v->n, rule_keys, v->key->of))
 		return false;
 	memcpy(names.list, own_names, sizeof(own_names));
@@ -250,8 +251,8 @@ read_strength(struct rules_reader *r, const struct rules_value *v, void *into)
 
 	*is_weak = strength != NULL && strcmp(strength, "weak") == 0;
 	if (strength != NULL && !*is_weak && strcmp(strength, "engine") != 0)
-		return rules_error(r, v->n, "'%s' is no strength: engine, or weak for what is a run only where nothing else is",
-		    shown(strength, show));
+		return rules_error(r, v->n, "'%s' is not a strength: give engine, or weak for a run only where nothing "
+		    "else is one", shown(strength, show));
 	return strength != NULL;
 }
 
@@ -269,7 +270,7 @@ read_header(struct rules_reader *r, const struct rules_value *v, void *into)
 #define E(member) offsetof(struct engine, member)
 #define RULES(name, member, kind)                                                                  \
 	{ name, RULES_LIST, E(member), 0, read_rule, (kind), RULES_LIST_OF(engine_rule),                      \
-	    .wanted = "a list of rules is wanted, each beginning with a hyphen" }
+	    .wanted = "expected a list of rules, each beginning with a hyphen" }
 
 static const struct rules_key engine_keys[] = {
 	{ "engine", RULES_TEXT, E(name) },
@@ -288,7 +289,7 @@ rules_read_engine(struct rules_reader *r, const struct yaml_node *item, enum rul
 	struct engine *e = rules_alloc(r, sizeof(*e));
 
 	(void)section;
-	if (e == NULL || !rules_want(r, item, YAML_NODE_MAP, "a mapping is wanted, such as {engine: make, drivers: [...]}") ||
+	if (e == NULL || !rules_want(r, item, YAML_NODE_MAP, "expected a mapping, such as {engine: make, drivers: [...]}") ||
 	    !rules_check_keys(r, item, engine_keys, 0))
 		return;
 	if (rules_child(item, "engine") == NULL)

@@ -32,8 +32,7 @@ read_when(struct rules_reader *r, const struct yaml_node *item, struct follow_ru
 			return false;	/* yaml_read() has added an error for the second one */
 		for (unsigned kind = 0; kind < CONDITION_KINDS; kind++) {
 			if (strcmp(condition_kind_name(kind), n->name) == 0)
-				return rules_name_error(r, n, "'%s' stands beside `when`: put it beneath that, or leave "
-				    "`when` out", n->name);
+				return rules_name_error(r, n, "'%s' is beside `when`: move it under `when`", n->name);
 		}
 	}
 	return rules_check_keys(r, item, with_when, 0) && rules_read_keys(r, item, with_when, 0, rule, NULL);

@@ -138,7 +138,7 @@ read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, str
 		if (field != NULL)
 			f->group[field->of] = (int8_t)i;
 		else if (!is_used(group, f))
-			return rules_error(r, n, "the group %s tells nothing: name it %s, or use it in `values`", group,
+			return rules_error(r, n, "the group %s is not used: name it %s, or use it in `values`", group,
 			    in == SCHEDULER ? "job, step, task, user, cluster or node" : "id, pod, name or image");
 	}
 	return f->pattern != NULL;
@@ -181,7 +181,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 		if (n == NULL)
 			continue;
 		if (text != NULL)
-			return rules_error(r, n, "%s beside %s: one of them is searched", t->name, text->name);
+			return rules_error(r, n, "%s and %s: only one of them is searched", t->name, text->name);
 		text = t;
 		pattern = n;
 		p->text = (enum place_text)t->of;
@@ -198,8 +198,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 	if (pattern != NULL)
 		is_good = read_pattern(r, v->key->of, pattern, &p->find) && is_good;
 	if (p->has_group && !p->is_outside)
-		return rules_error(r, rules_child(v->n, "own_group"),
-		    "own_group without outside: it says when what the program starts is inside");
+		return rules_error(r, rules_child(v->n, "own_group"), "own_group requires outside");
 	return is_good && check_values(r, v->n, v->key->of, &p->find, &p->find);
 }
 
@@ -267,7 +266,7 @@ rules_read_place(struct rules_reader *r, const struct yaml_node *item, enum rule
 	else if (n != NULL)
 		rules_read_items(r, &programs, n, &rule->programs, NULL);
 	else if (rules_child(item, "cgroup") == NULL)
-		rules_error(r, item, "nothing to find it by: add `cgroup` or `programs`");
+		rules_error(r, item, "no way to recognize it: add `cgroup` or `programs`");
 	**next = rule;
 	*next = &rule->next;
 }

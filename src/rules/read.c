@@ -79,8 +79,8 @@ bool
 rules_wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted)
 {
 	if (n->kind == YAML_NODE_NULL)
-		return value_error(r, n, "nothing stands here: %s is wanted, or remove it", wanted);
-	return value_error(r, n, "this is %s: %s is wanted", yaml_node_kind_name(n), wanted);
+		return value_error(r, n, "no value: give %s, or remove it", wanted);
+	return value_error(r, n, "this is %s: expected %s", yaml_node_kind_name(n), wanted);
 }
 
 bool
@@ -174,7 +174,7 @@ rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n)
 	size_t count = 1;
 
 	if (first == NULL) {
-		rules_wrong_kind(r, n, "a value, or a list of some");
+		rules_wrong_kind(r, n, "a value or a list of values");
 		return NULL;
 	}
 	/* A single value's next is the next key of its mapping. */
@@ -248,7 +248,8 @@ rules_template(struct rules_reader *r, const struct yaml_node *n, const char *co
 			k++;
 		if (names[k] != NULL)
 			continue;
-		is_good = value_error(r, n, "no {%s} can stand here: %s", shown(name, show), suggest_hint(name, names, "{}", hint));
+		is_good = value_error(r, n, "{%s} is not allowed here: %s", shown(name, show),
+		    suggest_hint(name, names, "{}", hint));
 	}
 	return is_good ? t : NULL;
 }

@@ -52,7 +52,7 @@ void rules_read_place(struct rules_reader *r, const struct yaml_node *item, enum
 void rules_finish_follow(struct rules_reader *r);
 void rules_finish_tools(struct rules_reader *r);
 
-/* Zeroed memory and a copy of a text, both the set's. NULL with r->error set. */
+/* These return zeroed memory and a copy of a text, both owned by the set; or NULL, with r->error set. */
 void *rules_alloc(struct rules_reader *r, size_t size);
 const char *rules_string(struct rules_reader *r, const char *text);
 
@@ -63,7 +63,7 @@ bool rules_error(struct rules_reader *r, const struct yaml_node *n, const char *
 bool rules_name_error(struct rules_reader *r, const struct yaml_node *n, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Adds the error "this is a list: WANTED is wanted" about a value, with the name of its key. Returns false. */
+/* Adds the error "this is a list: expected WANTED" about a value, with the name of its key. Returns false. */
 bool rules_wrong_kind(struct rules_reader *r, const struct yaml_node *n, const char *wanted);
 /* Returns whether n is of that kind; if not, adds the error "this is a list: WANTED". */
 bool rules_want(struct rules_reader *r, const struct yaml_node *n, enum yaml_node_kind kind, const char *wanted);
@@ -106,13 +106,13 @@ struct rules_key {
 	unsigned of;			/* for read(); of RULES_CONDITION the condition_kind that may not be used */
 	const struct rules_key *keys;
 	size_t size, next;		/* of a linked list: bytes of an item, offset of its pointer to the next */
-	const char *wanted;		/* of a linked list: what an error says is wanted */
+	const char *wanted;		/* of a linked list: the text of an error, "expected a list" */
 };
 
 /* The size and next of a linked list of such structs. */
 #define RULES_LIST_OF(type) .size = sizeof(struct type), .next = offsetof(struct type, next)
 
-/* Whether map is a mapping that has only keys of the table. in: the bit of this mapping, for rows with `in`. */
+/* Returns whether map is a mapping that has only keys of the table. in: the bit of this mapping, for rows with `in`. */
 bool rules_check_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in);
 /* Reads the keys of such a mapping. All errors are added, not only the first; false: there was one. */
 bool rules_read_keys(struct rules_reader *r, const struct yaml_node *map, const struct rules_key *keys, unsigned in,
@@ -124,28 +124,28 @@ bool rules_read_items(struct rules_reader *r, const struct rules_key *k, const s
 /* Sets a field of any pointer type, by memcpy, since pointers of different types may not alias. */
 void rules_set_pointer(void *field, const void *p);
 
-/* The value of a key of a mapping; NULL: the mapping has none. */
+/* Returns the value of a key of a mapping; NULL: the mapping has none. */
 const struct yaml_node *rules_child(const struct yaml_node *map, const char *key);
 
-/* Single values. NULL or false: an error was added, or r->error is set. */
+/* These read single values. They return NULL or false where an error was added or r->error is set. */
 const char *rules_text(struct rules_reader *r, const struct yaml_node *n);
 const char *const *rules_texts(struct rules_reader *r, const struct yaml_node *n, size_t *ret_n);
 bool rules_bool(struct rules_reader *r, const struct yaml_node *n, bool *ret);
 bool rules_share(struct rules_reader *r, const struct yaml_node *n, double *ret);	/* a number from 0 to 1 */
 struct pattern *rules_pattern(struct rules_reader *r, const struct yaml_node *n);
-/* names: those that the template may use, NULL-terminated; NULL: any. */
+/* Reads a template. names: those that it may use, NULL-terminated; NULL: it may use any. */
 const struct template *rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names);
 
-/* A mapping of conditions. without: a kind that it may not use, or 0. has_name: the key `name` is ignored. */
+/* Reads a mapping of conditions. without: a kind that it may not use, or 0. has_name: the key `name` is ignored. */
 const struct condition *rules_condition(struct rules_reader *r, const struct yaml_node *n,
     enum condition_kind without, bool has_name);
 /*
- * Bits, by rule_name_bit(), of the names of which a program must have one for the condition to hold;
+ * Returns the bits, by rule_name_bit(), of the names of which a program must have one for the condition to hold;
  * 0: it may have any. kinds: bits 1 << enum condition_kind of the conditions that look at names.
  */
 uint64_t rules_name_bits(const struct condition *c, uint64_t kinds);
 
-/* The location of a rule, and its name: the value of its key `name`, or else file:line. */
+/* Returns the location of a rule, and its name: the value of its key `name`, or else file:line. */
 struct rule_location rules_location(struct rules_reader *r, const struct yaml_node *item);
 
 #endif

@@ -34,9 +34,9 @@ static const struct {
 } sections[RULE_SECTIONS] = {
 	[RULE_INCLUDE] = { rules_read_follow, "include is a list of rules, each a line such as `- exe: sshd`, not ", "" },
 	[RULE_EXCLUDE] = { rules_read_follow, "exclude is a list of rules, each a line such as `- exe: sshd`, not ", "" },
-	[RULE_TOOLS] = { rules_read_tool, "tools: this is ", ": a list of rules is wanted, such as "
+	[RULE_TOOLS] = { rules_read_tool, "tools: this is ", ": expected a list of rules, such as "
 	    "[{exe: samtools, subcommands: true}]" },
-	[RULE_ENGINES] = { rules_read_engine, "this is ", ": a list of engines is wanted, each beginning with "
+	[RULE_ENGINES] = { rules_read_engine, "this is ", ": expected a list of engines, each beginning with "
 	    "- engine: NAME" },
 	[RULE_SCHEDULERS] = { rules_read_place, "`schedulers` is a list of mappings, not ", "" },
 	[RULE_CONTAINERS] = { rules_read_place, "`containers` is a list of mappings, not ", "" },

@@ -59,7 +59,7 @@ read_options(struct rules_reader *r, const struct rules_value *v, void *into)
 		    (java || ((v->key->of & WORDS) != 0 && option[1] == '-'))) {
 			words[n_words++] = option;
 		} else {
-			return rules_error(r, text_at(v->n, i), "%s: '%s' is no option that can stand here: give %s", v->key->name,
+			return rules_error(r, text_at(v->n, i), "%s: '%s' is not allowed here: give %s", v->key->name,
 			    shown(option, show), java ? "one that begins with -" :
 			    (v->key->of & WORDS) == 0 ? "- and one letter" : "- and one letter, or --name");
 		}
@@ -97,14 +97,15 @@ read_runs(struct rules_reader *r, const struct rules_value *v, void *into)
 	*ret = in;
 	if (v->n->kind == YAML_NODE_TEXT)
 		return rules_bool(r, v->n, &is_true) &&
-		    (is_true || rules_error(r, v->n, "runs: 'false' says nothing: remove it"));
+		    (is_true || rules_error(r, v->n, "runs: 'false' has no effect: remove it"));
 	if (!rules_check_keys(r, v->n, runs_keys, 0))
 		return false;
 	for (const struct rules_key *k = runs_keys; is_java && k->name != NULL; k++) {
 		const struct yaml_node *other = rules_child(v->n, k->name);
 
 		if (other != NULL && (k->of & JAVA) == 0)
-			return rules_error(r, other, "%s: it cannot stand beside jar: there are module and value", k->name);
+			return rules_error(r, other, "%s: cannot be combined with jar; only module and value can",
+			    k->name);
 	}
 	return rules_read_keys(r, v->n, runs_keys, 0, in, &is_java);
 }
@@ -179,7 +180,7 @@ read_subcommands(struct rules_reader *r, const struct rules_value *v, void *into
 		return is_true || rule->subcommands != NULL;
 	}
 	if (v->n->kind != YAML_NODE_TEXT)
-		return rules_error(r, v->n, "subcommands: this is %s: true, for any plain word, or a list is wanted, such "
+		return rules_error(r, v->n, "subcommands: this is %s: expected true, for any plain word, or a list, such "
 		    "as [index, mem]", yaml_node_kind_name(v->n));
 	return (v->n->is_plain && strcmp(v->n->text, "false") == 0) ||
 	    rules_error(r, v->n, "subcommands: '%s' is neither true, for any plain word, nor a list, such as "
@@ -213,7 +214,7 @@ read_role(struct rules_reader *r, const struct rules_value *v, void *into)
 		if (text != NULL && strcmp(text, names[*role]) == 0)
 			return true;
 	}
-	return text != NULL && rules_error(r, v->n, "role: '%s' is none: %s", shown(text, show),
+	return text != NULL && rules_error(r, v->n, "role: '%s' is not a role: %s", shown(text, show),
 	    suggest_hint(text, names, "''", hint));
 }
 
@@ -274,10 +275,10 @@ check_name(struct rules_reader *r, const struct yaml_node *n, const struct rules
 		return rules_text(r, n) != NULL;	/* adds the error */
 	len = strlen(n->text);
 	if (strchr(n->text, '/') != NULL)
-		return rules_error(r, n, "%s: '%s' is no base name: give what stands behind the last /, and add "
-		    "when: {path: ...} if it is to count only there", k->name, shown(n->text, show));
+		return rules_error(r, n, "%s: '%s' is not a base name: give the part after the last /; to match one folder "
+		    "only, add when: {path: ...}", k->name, shown(n->text, show));
 	if (k->of == TOOL_KEY_JAR && len > 4 && strcmp(n->text + len - 4, ".jar") == 0)
-		return rules_error(r, n, "jar: '%s' is found without version and .jar: give such as gatk-package",
+		return rules_error(r, n, "jar: '%s' must be without version and .jar, such as gatk-package",
 		    shown(n->text, show));
 	return true;
 }
@@ -349,7 +350,7 @@ rules_read_tool(struct rules_reader *r, const struct yaml_node *item, enum rule_
 	rule->location = rules_location(r, item);
 	rule->order = r->n_tool_rules++;
 	if (!has_name(item) && rules_child(item, "when") == NULL)
-		rules_error(r, item, "nothing here says which programs the rule names: give exe, jar, class or when");
+		rules_error(r, item, "no program is selected: give exe, jar, class or when");
 	else if (rules_read_keys(r, item, keys, 0, rule, NULL))
 		add_keys(r, item, rule);
 }

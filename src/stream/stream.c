@@ -18,7 +18,7 @@ struct topic_state {
 };
 
 struct stream {
-	struct stream_output output;
+	struct record_writer output;
 	struct encoder	*encoder;	/* owned */
 	struct topic_state topics[TOPIC_COUNT];
 	char		*host_id;	/* owned; the first part of every key */
@@ -35,7 +35,7 @@ stream_open_error(void)
 }
 
 int
-stream_open(const struct agent_identity *id, struct stream_output output, struct stream **ret_stream)
+stream_open(const struct agent_identity *id, struct record_writer output, struct stream **ret_stream)
 {
 	struct stream *s;
 	int r = -ENOMEM;

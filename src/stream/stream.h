@@ -15,13 +15,13 @@ struct stream;
  * Where encoded records are put. put() copies the record; 0, or a negative errno: the record is lost, and the
  * stream counts it. `to` is the caller's and outlives the stream.
  */
-struct stream_output {
+struct record_writer {
 	int (*put)(void *to, const struct encoded_record *r);
 	void *to;
 };
 
 /* Opens a stream. 0, or a negative errno with *ret_stream untouched. */
-int stream_open(const struct agent_identity *id, struct stream_output output, struct stream **ret_stream);
+int stream_open(const struct agent_identity *id, struct record_writer output, struct stream **ret_stream);
 /* Returns a sentence on why the last stream_open() failed; static. */
 const char *stream_open_error(void);
 void stream_close(struct stream *s);	/* s may be NULL */

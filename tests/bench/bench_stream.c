@@ -97,7 +97,7 @@ bench_stream(const struct agent_identity *id, unsigned rounds, unsigned long n)
 	struct stream *s;
 	double values[ROUNDS_MAX];
 
-	if (stream_open(id, (struct stream_output){ forget, NULL }, &s) < 0)
+	if (stream_open(id, (struct record_writer){ forget, NULL }, &s) < 0)
 		return -1;
 	for (unsigned round = 0; round < rounds; round++) {
 		double start = sample_cpu_ns();
@@ -131,7 +131,7 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 			return -1;
 		start = sample_cpu_ns();
 		if (lake_writer_open(&o, &writer, NULL) < 0 ||
-		    stream_open(id, (struct stream_output){ lake_writer_put, writer }, &s) < 0 || fill(s, n) < 0)
+		    stream_open(id, (struct record_writer){ lake_writer_put, writer }, &s) < 0 || fill(s, n) < 0)
 			return -1;
 		stream_close(s);
 		if (lake_writer_close(writer) < 0)

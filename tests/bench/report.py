@@ -55,8 +55,8 @@ def bounds(r):
 def budget_table(rows, header="budget"):
     return table(["what", header, "measured", "95 % of the median", "n", ""],
                  [(r.what, r.budget, spread(r.values, r.form), bounds(r), len(r.values),
-                   f"**{r.verdict.word}**" + (f" {r.verdict.why}" if r.verdict.word == judge.MISSED else
-                                              f": {r.verdict.why}" if r.verdict.why else "")) for r in rows]) + [""]
+                   f"**`{r.verdict.word}`**" + (f" {r.verdict.why}" if r.verdict.word == judge.MISSED else
+                                                f": {r.verdict.why}" if r.verdict.why else "")) for r in rows]) + [""]
 
 
 def ratio_row(what, samples, ceiling):

@@ -73,7 +73,7 @@ def main(run, sluice, programs):
     lost = [line for line in done.stdout.splitlines() if line.startswith("| lost in ")]
     wrong += [line for line in lost if "| 0 | 0 |" not in line]     # the one budget that holds on a busy machine, too
     words = [row for row in rows_all if "**" in row]
-    wrong += [f"a verdict from one round: {row}" for row in words if "**undecided**: 1 of " not in row]
+    wrong += [f"a verdict from one round: {row}" for row in words if "**`undecided`**: 1 of " not in row]
     if len(words) < 15:
         wrong.append(f"{len(words)} rows have a verdict")
     if stats() != before:

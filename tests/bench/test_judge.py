@@ -98,10 +98,10 @@ class ReportTest(unittest.TestCase):
         rows = [report.row("start", "{:.0f} ms", [738] * 7, 250), report.row("storm", "{:.3f}", STORM, 1.02, null=STORM_NULL),
                 report.none_row("lost", [0] * 5), report.row("rules", "{:.1f} µs", [5.0, 5.8], 8)]
         lines = report.budget_table(rows)[2:-1]
-        self.assertEqual("| start | ≤ 250 ms | 738 [738–738] ms | 738–738 | 7 | **missed** by 488 (195 %) |", lines[0])
+        self.assertEqual("| start | ≤ 250 ms | 738 [738–738] ms | 738–738 | 7 | **`missed`** by 488 (195 %) |", lines[0])
         self.assertRegex(lines[1], r"≤ 1.02 \| 1.005 \[0.751–1.255\] \| \S+ \| 7 \| \*\*undecided\*\*: the budget lies")
-        self.assertEqual("| lost | 0 | 0 [0–0] | 0–0 | 5 | **met** |", lines[2])
-        self.assertEqual("| rules | ≤ 8 µs | 5.4 [5.0–5.8] µs |  | 2 | **undecided**: 2 of 5 rounds |", lines[3])
+        self.assertEqual("| lost | 0 | 0 [0–0] | 0–0 | 5 | **`met`** |", lines[2])
+        self.assertEqual("| rules | ≤ 8 µs | 5.4 [5.0–5.8] µs |  | 2 | **`undecided`**: 2 of 5 rounds |", lines[3])
 
     def test_the_history_has_a_line_a_row(self):
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "history.tsv"), encoding="utf-8") as f:

@@ -16,12 +16,12 @@ LIMIT = 1 << 18  # bytes waiting in one direction; beyond that the sender is not
 class _Way:
     """One direction of one connection."""
 
-    def __init__(self, source, sink):
+    def __init__(self, source, target):
         self.source = source
-        self.sink = sink
+        self.target = target
         self.waiting = bytearray()
-        self.is_ended = False  # the source said so
-        self.is_shut = False  # and the sink was told
+        self.is_ended = False  # the source has closed its end
+        self.is_shut = False  # and that was passed on to the target
 
 
 class _Pair:
@@ -191,7 +191,7 @@ class Proxy:
         limit = len(way.waiting)
         if way is pair.up and self._reset_at is not None:
             limit = min(limit, self._reset_at - self.bytes_up)
-        sent = way.sink.send(bytes(way.waiting[:limit]))
+        sent = way.target.send(bytes(way.waiting[:limit]))
         del way.waiting[:sent]
         if way is not pair.up:
             self.bytes_down += sent
@@ -228,7 +228,7 @@ class Proxy:
             if way.is_ended and not way.waiting and not way.is_shut:
                 way.is_shut = True
                 with contextlib.suppress(OSError):
-                    way.sink.shutdown(socket.SHUT_WR)
+                    way.target.shutdown(socket.SHUT_WR)
         if pair.up.is_shut and pair.down.is_shut:
             self._pairs.discard(pair)
             pair.client.close()
@@ -250,8 +250,8 @@ class Proxy:
                     events[way.source.fileno()] |= select.POLLIN
                     calls[way.source.fileno(), select.POLLIN] = (pair, self._on_readable, (pair, way))
                 if way.waiting:
-                    events[way.sink.fileno()] |= select.POLLOUT
-                    calls[way.sink.fileno(), select.POLLOUT] = (pair, self._on_writable, (pair, way))
+                    events[way.target.fileno()] |= select.POLLOUT
+                    calls[way.target.fileno(), select.POLLOUT] = (pair, self._on_writable, (pair, way))
         return events, calls
 
     def _turn(self):

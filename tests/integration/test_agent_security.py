@@ -449,7 +449,7 @@ class Secrets(SecurityTest):
         for what, text in said.items():
             for secret in self.SECRETS:
                 self.assertNotIn(secret, text, what)
-        # The program that gave the password was seen by the probes: what it was told is not in the records either.
+        # The program that gave the password was seen by the probes: what it was given is not in the records either.
         result = check(self.stack.brokers, stack.registry_url, prefix=prefix, keep=lambda topic, record: True)
         for secret in self.SECRETS:
             self.assertNotIn(secret, repr(result.records))

@@ -12,7 +12,7 @@ CUTS = int(os.environ.get("CUTS", "45"))
 LIVES = ("crash", "crash", "crash", "close", "crash", "crash")  # of the agent, between two power cuts
 BATCHES = 40
 FIRST = 5  # records that a life hands out
-USAGE = 1  # the topic with a lane of its own
+USAGE = 1  # the topic with a queue of its own
 
 
 class Told:

@@ -160,7 +160,7 @@ class Registry(unittest.TestCase):
             for part in (subject("host"), self.servers.registry_url, "409", "not compatible", "compatibility",
                          "sluice 0.", "cpus"):
                 self.assertIn(part, line["error"])
-            # The mend that the sentence names.
+            # The fix that the message names.
             command = re.search(r"\((curl -X PUT .*?); or NONE", line["error"])[1]
             subprocess.run(["sh", "-c", command], check=True, timeout=20, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL)

@@ -37,7 +37,8 @@ class Release(AgentTest):
         events = collections.Counter(r["event"] for r in agent)
         self.assertEqual((1, 2), (events["GAP"], events["START"]), events)
         self.assertEqual((boot, is_same_boot), (agent[0]["boot_id"], agent[-1]["boot_id"] == boot))
-        # The journal knows who ran; they ended while no agent ran. One of another boot has no process of this one.
+        # The write-ahead log names the processes that ran; they ended while no agent ran. A log of another boot has no
+        # process of this one.
         unseen = [("correlate", "end_unseen", expected["alive"])] if is_same_boot else []
         self.assertEqual(unseen, [x for x in losses(topics) if x[1] != "cut"])
 

@@ -174,7 +174,7 @@ class Flink(unittest.TestCase):
         """Adds to a lake what must be reported, and what must not; (kind, severity, message, tool, code, signal)."""
         a = {"host_id": HOSTS[0], "host_name": "node1", "run_id": "r1", "pipeline": "demo", "task_id": "t9", "task": "align"}
         sort = "samtools sort (pid 7) ended with exit code 1; task align (A) failed of it"
-        oom = "bwa mem (pid 8) was killed by the kernel for want of memory, peak 2.00 GiB"
+        oom = "bwa mem (pid 8) was killed by the kernel because memory ran out, peak 2.00 GiB"
         segv = "python (pid 9) was ended by SIGSEGV; task align failed of it"
         unknown = "a program of which there is no record ended with exit code 2; task align failed of it"
         error = {"severity": "ERROR", **a}

@@ -13,7 +13,7 @@ import unittest.mock
 import harness
 import truth_check
 from truth_compare import NET, NULL_WITHOUT, Check
-from truth_told import IO, SWITCHES, TOTALS, Truth
+from truth_reported import IO, SWITCHES, TOTALS, Truth
 
 USAGE = ["cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "minor_faults",
          "major_faults", "peak_rss_bytes", "rss_bytes", "read_bytes", "write_bytes", "rchar", "wchar", "syscr", "syscw",

@@ -4,7 +4,7 @@
  *
  * The output is JSON lines: "process" by the process that reaped it (wait4 and /proc/PID/io, both with the
  * children that it reaped in turn), "image" by the program itself at its start and its end, "clock"
- * and "note" once per run. truth_told.py reads them. Bytes are written in hex: names may contain any bytes.
+ * and "note" once per run. truth_reported.py reads them. Bytes are written in hex: names may contain any bytes.
  *
  * truth.c         the command line, the storm
  * truth_report.c  the lines

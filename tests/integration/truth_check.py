@@ -21,7 +21,7 @@ import agent
 import harness
 import verdict
 from truth_compare import MADE_UP_MAX, Check, Mismatch
-from truth_told import Truth
+from truth_reported import Truth
 
 INTERVAL = "500ms"  # between Usage records of `sluice run`
 SHOWN = 100  # mismatches of one run

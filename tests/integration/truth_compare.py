@@ -8,11 +8,11 @@ import platform
 import re
 
 import harness
-from truth_told import CPU, FAULTS, IO, SWITCHES, Process, Truth
+from truth_reported import CPU, FAULTS, IO, SWITCHES, Process, Truth
 
 # How far a figure may be from the kernel's own. Whatever is not here is exact.
 TOLERANCE = {
-    "cpu_us": 10,  # total, and user and system apart, where wait4 told them
+    "cpu_us": 10,  # total, and user and system apart, where wait4 reported them
     "cpu_made_up_us": 1000,  # of an end that was made up for, where the child did not say what it had used before
     "split_us": 5000,  # about a tick of the kernel's clock: see split_ran_backwards, allow_made_up
     "stolen_us": 10000,  # a tick of the slowest clock: after one the kernel knows what was stolen before
@@ -22,7 +22,7 @@ TOLERANCE = {
     # of a small one some pages more: the kernel counts resident pages for each CPU and thread
     # apart and adds up late, and the child still writes its report after it has read VmHWM
     "peak_floor_bytes": 256 << 10,
-    "argv_bytes": 32 << 10,  # longer ones are cut there, and say so
+    "argv_bytes": 32 << 10,  # longer ones are cut there, and the record has that
     "argv_cut_short": 4096,  # by how much less
 }
 
@@ -38,7 +38,7 @@ LATE_TICKS_MAX = 1 / 30  # of the ends made up for: in their last steps, which n
 RSS_IS_LATE = tuple(map(int, os.uname().release.split(".")[:2])) < (6, 2)
 RSS_LATE_BYTES = 64 * 16 * 4096
 
-# What is null where doctor calls a signal missing; "peak" is told apart by how a program ended.
+# What is null where doctor calls a signal missing; "peak" depends on how a program ended.
 NULL_WITHOUT = {
     "replaced_peak": ["peak of EXEC"],
     "peak_rss": ["peak of EXIT"],

@@ -6,7 +6,7 @@
 # other tests of tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
 # container or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here.
 # So are findings and places, which want the controllers of a host that systemd has set up; run_ending, whose slow look 5.10
-# does not load; max_processes, which 7.2 does not pass: all are told there, and those beyond the limit are counted as lost
+# does not load; max_processes, which 7.2 does not pass: all are reported there, and those beyond the limit are counted as lost
 # nevertheless; and what is about the agent's own answers: stop, settle, terminals, users, privacy, power cuts.
 set -euo pipefail
 tree=${SLUICE_TREE:?is set by dev/kernels}
@@ -40,7 +40,7 @@ check() {
 uname -sr
 SLUICE_BUILD=$build check "$tree/tests/kernels/test_verifier.py" Running
 
-# An emulated exit takes milliseconds: where nobody waits for a child, its own figure is that much short.
+# An emulated exit takes milliseconds: where no process waits for a child, its own figure is that much short.
 slow=(--tolerance-ms 50)
 export SWAPS=20 LOAD_RATE=30 EMULATED=1 PATIENCE=4
 if [ "$suite" = short ]; then

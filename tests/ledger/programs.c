@@ -53,7 +53,7 @@ __wrap_bpf_object__load_skeleton(struct bpf_object_skeleton *skeleton)
 	return __real_bpf_object__load_skeleton(skeleton);
 }
 
-/* How many instructions the log tells of; 0: none. */
+/* Returns the number of instructions that the log reports; 0: none. */
 static unsigned
 log_verified(const char *log)
 {

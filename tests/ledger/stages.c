@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * ledger-stages STAGE RECORDS: so many records through one stage, the same ones each time. Two lengths
- * differ in instructions by what the records between cost: what makes the input stands before the loop,
- * and what tells one record from the next is a few instructions.
+ * ledger-stages STAGE RECORDS passes that many records through one stage, the same ones each time. Runs of two
+ * lengths differ in instructions by the cost of the additional records: the input is made before the loop, and
+ * making one record different from the next takes a few instructions.
  */
 #include <stdio.h>
 #include <stdlib.h>

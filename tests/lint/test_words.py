@@ -24,7 +24,15 @@ class Words(unittest.TestCase):
     def test_of_sources_the_comments_are_searched(self):
         c = 'int told; /* a row\n\t * met */\nchar *s = "/* told */"; // nobody\nchar c = \'"\'; /* whoever */\n'
         self.assertEqual([("2", '"met"'), ("3", '"nobody"'), ("4", '"whoever"')], self.found("a.c", c))
+        for path in ("dev/a", "a.csv", "a.sh", "tests/CMakeLists.txt"):
+            self.assertEqual([("1", '"told"')], self.found(path, "# is told\ntold\n"))
+        self.assertEqual([None, None], [words.kind_of("a"), words.kind_of("dev/a.py")])
         self.assertEqual([("2", '"stands"')], self.found("a.yaml", "told: '#x'\na: 1  # it stands\nb: \"told\"\n"))
+
+    def test_of_src_the_strings_that_have_a_blank_are_searched(self):
+        c = 'f("told", "it is told \\"met\\" `met`\\nmet",\n    "for want "\n    "of it", \'"\', "%s" /* met */);\n'
+        self.assertEqual([("1", '"met"'), ("1", '"told"'), ("2", '"for want of"'), ("3", '"met"')], self.found("src/a/b.c", c))
+        self.assertEqual([("3", '"met"')], self.found("bpf/b.c", c))
 
     def test_a_phrase_is_found_across_lines_and_not_across_code(self):
         self.assertEqual([("1", '"the like"')], self.found("a.h", "/* and the\n * like of it */\n"))

@@ -8,7 +8,7 @@ import recipe
 import agent
 import harness
 
-SOURCES = {"bpf/event.h", "bpf/listen.bpf.c", "src/attach/signals.def", "src/model/event.h", "src/collect/decode.c",
+SOURCES = {"bpf/event.h", "bpf/listen.bpf.c", "src/model/signals.def", "src/model/event.h", "src/collect/decode.c",
            "src/agent/events.c"}
 LISTENS = "import os, socket; s = socket.create_server(('127.0.0.1', 0)); print(os.getpid(), int(s.family))"
 

@@ -36,7 +36,7 @@ struct fake {
 	bool is_recalling;
 	unsigned tried;		/* calls of put */
 	int64_t ticked_us;	/* time of the last tick */
-	unsigned recalled, hurried, closed;
+	unsigned recalled, flushed, closed;
 };
 
 static char spool_dir[64], dead_dir[80];
@@ -78,7 +78,7 @@ on_tick(struct output *o, int64_t now_us)
 static inline void
 on_flush(struct output *o)
 {
-	((struct fake *)o)->hurried++;
+	((struct fake *)o)->flushed++;
 }
 
 static inline void

@@ -15,7 +15,7 @@
 #include "threads.h"
 
 /* The calls that the output made, and the answers that it gets. */
-static struct told {
+static struct reported {
 	uint64_t delivered[8192];
 	size_t n_delivered;
 	uint64_t failed[8192];
@@ -31,50 +31,50 @@ static struct told {
 	char subject[64];
 	char log[128];
 	int log_level;
-} told;
+} reported;
 
 static enum topic used;		/* topic of all records that are put and answered */
 
 static inline void
 on_delivered(enum topic topic, uint64_t id, void *arg)
 {
-	assert_ptr_equal(arg, &told);
+	assert_ptr_equal(arg, &reported);
 	assert_int_equal(topic, used);
-	told.delivered[told.n_delivered++] = id;
+	reported.delivered[reported.n_delivered++] = id;
 }
 
 static inline void
 on_failed(const struct spool_record *r, enum output_failure failure, const char *reason,
     const char *detail, void *arg)
 {
-	assert_ptr_equal(arg, &told);
+	assert_ptr_equal(arg, &reported);
 	assert_true(strlen(detail) > 0);
 	assert_int_equal(r->topic, used);
-	told.failed[told.n_failed++] = r->id;
-	told.failure = failure;
-	snprintf(told.reason, sizeof(told.reason), "%s", reason);
-	snprintf(told.key, sizeof(told.key), "%s", r->key);
-	told.seq = r->seq;
-	told.schema = r->schema;
-	told.len = r->len;
+	reported.failed[reported.n_failed++] = r->id;
+	reported.failure = failure;
+	snprintf(reported.reason, sizeof(reported.reason), "%s", reason);
+	snprintf(reported.key, sizeof(reported.key), "%s", r->key);
+	reported.seq = r->seq;
+	reported.schema = r->schema;
+	reported.len = r->len;
 }
 
 static inline void
 on_ready(void *arg)
 {
-	assert_ptr_equal(arg, &told);
-	told.ready++;
+	assert_ptr_equal(arg, &reported);
+	reported.ready++;
 }
 
 static inline int
 schema_id(void *arg, const char *subject, const struct spool_record *r, int32_t *ret)
 {
-	assert_ptr_equal(arg, &told);
-	told.asked++;
-	snprintf(told.subject, sizeof(told.subject), "%s", subject);
+	assert_ptr_equal(arg, &reported);
+	reported.asked++;
+	snprintf(reported.subject, sizeof(reported.subject), "%s", subject);
 	assert_true(r->schema >= 77 && r->schema < 87);
 	*ret = 0x01020304;
-	return told.schema_error;
+	return reported.schema_error;
 }
 
 static inline void
@@ -83,8 +83,8 @@ on_log(int level, const char *facility, const char *text, void *arg)
 	(void)arg;
 	if (strcmp(facility, "BATCH") != 0 && strcmp(facility, "CONFIG") != 0)
 		return;
-	told.log_level = level;
-	snprintf(told.log, sizeof(told.log), "%s", text);
+	reported.log_level = level;
+	snprintf(reported.log, sizeof(reported.log), "%s", text);
 }
 
 static struct event_base *base;
@@ -95,10 +95,10 @@ static inline int
 open_with(const char *broker, const struct kafka_property *properties, size_t n, char *error,
     size_t error_size)
 {
-	struct output_events events = { on_delivered, on_failed, on_ready, &told };
+	struct output_events events = { on_delivered, on_failed, on_ready, &reported };
 	struct kafka_options o = { .brokers = &broker, .n_brokers = broker != NULL, .properties = properties,
 	    .n_properties = n, .topic_prefix = "t.", .create_topics = true, .partitions = 2,
-	    .agent_version = "1.2.3", .schema_id = schema_id, .arg = &told };
+	    .agent_version = "1.2.3", .schema_id = schema_id, .arg = &reported };
 
 	return kafka_open(base, &o, &events, &output, error, error_size);
 }
@@ -122,7 +122,7 @@ setup(void **state)
 	char error[256];
 
 	(void)state;
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	used = TOPIC_PROGRAM;
 	output = NULL;
 	base = event_base_new();

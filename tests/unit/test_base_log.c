@@ -309,7 +309,7 @@ more_events_than_there_are_counters(void **state)
 static void
 a_reader_that_sleeps_stops_nobody(void **state)
 {
-	unsigned told = 0;
+	unsigned reported = 0;
 	const char *text;
 	char event[32];
 
@@ -322,10 +322,10 @@ a_reader_that_sleeps_stops_nobody(void **state)
 	}
 	assert_int_equal(errno, ENOSPC);
 	while ((text = drain())[0] != '\0')
-		told += lines(text);
-	assert_true(told > 0 && told < 5000);
+		reported += lines(text);
+	assert_true(reported > 0 && reported < 5000);
 	log_event(LOG_LEVEL_INFO, "full.end", "back");
-	snprintf(event, sizeof(event), "lines_lost=%u\n", 5000 - told);
+	snprintf(event, sizeof(event), "lines_lost=%u\n", 5000 - reported);
 	assert_non_null(strstr(drain(), event));
 }
 

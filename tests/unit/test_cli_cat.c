@@ -54,7 +54,7 @@ open_stream(const char *agent_id)
 
 	id.agent_id = agent_id;
 	assert_int_equal(lake_writer_open(&o, &writer, NULL), 0);
-	assert_int_equal(stream_open(&id, (struct stream_output){ lake_writer_put, writer }, &s), 0);
+	assert_int_equal(stream_open(&id, (struct record_writer){ lake_writer_put, writer }, &s), 0);
 	return s;
 }
 

@@ -26,12 +26,11 @@ static void
 a_key_in_the_wrong_section_is_sent_to_its_own(void **state)
 {
 	(void)state;
-	wrong_is("brokers: [a:1]\n", "f:1:1: no key 'brokers': did you mean 'kafka.brokers', which stands as "
+	wrong_is("brokers: [a:1]\n", "f:1:1: no key 'brokers': did you mean 'kafka.brokers', which is "
 	    "`brokers:` under `kafka:`?\n");
-	wrong_is("spool: {interval: 1s}\n",
-	    "f:1:9: no key 'interval' in spool: 'interval' stands at the top, not in a section\n");
+	wrong_is("spool: {interval: 1s}\n", "f:1:9: no key 'interval' in spool: 'interval' is a top-level key\n");
 	wrong_is("spool.max: 1GiB\n", "f:1:1: no key 'spool.max': write `max:` under `spool:`\n");
-	wrong_is("log_level: debug\n", "f:1:1: no key 'log_level': did you mean 'log.level', which stands as "
+	wrong_is("log_level: debug\n", "f:1:1: no key 'log_level': did you mean 'log.level', which is "
 	    "`level:` under `log:`?\n");
 	wrong_is("log: {colour: red}\n", "f:1:7: no key 'colour' in log: there are level, format\n");
 	wrong_is("log: {\"\": red, \"a\\nb\": c}\n", "f:1:7: no key '' in log: there are level, format\n"
@@ -43,19 +42,19 @@ wrong_types_are_told(void **state)
 {
 	(void)state;
 	wrong_is("interval: [1s]\nlake: {a: b}\nrules:\ncontrol: ~\n",
-	    "f:1:11: interval: this is a list: a single value is wanted\n"
-	    "f:2:7: lake: this is a mapping: a single value is wanted\n"
-	    "f:3:7: rules: nothing stands here: give a value, or remove the line\n"
-	    "f:4:10: control: nothing stands here: give a value, or remove the line\n");
+	    "f:1:11: interval: this is a list: expected a single value\n"
+	    "f:2:7: lake: this is a mapping: expected a single value\n"
+	    "f:3:7: rules: no value: give one, or remove the line\n"
+	    "f:4:10: control: no value: give one, or remove the line\n");
 	wrong_is("log: debug\nspool: [a]\n",
-	    "f:1:6: log: this is a single value: a mapping of its keys is wanted\n"
-	    "f:2:8: spool: this is a list: a mapping of its keys is wanted\n");
-	wrong_is("trace_env: TRACEPARENT\n", "f:1:12: trace_env: a list is wanted: write [\"TRACEPARENT\"]\n");
+	    "f:1:6: log: this is a single value: expected a mapping of its keys\n"
+	    "f:2:8: spool: this is a list: expected a mapping of its keys\n");
+	wrong_is("trace_env: TRACEPARENT\n", "f:1:12: trace_env: expected a list: write [\"TRACEPARENT\"]\n");
 	wrong_is("trace_env: {A: B}\n",
-	    "f:1:12: trace_env: this is a mapping: a list is wanted, such as [a, b]\n");
+	    "f:1:12: trace_env: this is a mapping: expected a list, such as [a, b]\n");
 	wrong_is("trace_env: [A, [B], ~]\n",
-	    "f:1:16: trace_env: this item is a list: a single value is wanted\n"
-	    "f:1:21: trace_env: this item is nothing: a single value is wanted\n");
+	    "f:1:16: trace_env: this item is a list: expected a single value\n"
+	    "f:1:21: trace_env: this item is nothing: expected a single value\n");
 	wrong_is("metrics_public: \"true\"\nprobes: {max_processes: '5000'}\n",
 	    "f:1:17: metrics_public: this is text in quotes: write it without\n"
 	    "f:2:25: probes.max_processes: this is text in quotes: write it without\n");
@@ -140,14 +139,14 @@ texts_are_what_their_key_needs(void **state)
 	    "f:1:7: user: 'a b' is not a name that an account or group can have\n"
 	    "f:2:16: control_group: 'a:b' is not a name that an account or group can have\n");
 	wrong_is("trace_env: [TRACE*, 1A, A-B, TRACEPARENT, _x1]\n",
-	    "f:1:13: trace_env: 'TRACE*' is not the name of an environment variable: exact names are wanted, "
+	    "f:1:13: trace_env: 'TRACE*' is not the name of an environment variable: expected an exact name, "
 	    "such as TRACEPARENT, of up to 63 characters\n"
-	    "f:1:21: trace_env: '1A' is not the name of an environment variable: exact names are wanted, such "
-	    "as TRACEPARENT, of up to 63 characters\n"
-	    "f:1:25: trace_env: 'A-B' is not the name of an environment variable: exact names are wanted, such "
-	    "as TRACEPARENT, of up to 63 characters\n");
+	    "f:1:21: trace_env: '1A' is not the name of an environment variable: expected an exact name, "
+	    "such as TRACEPARENT, of up to 63 characters\n"
+	    "f:1:25: trace_env: 'A-B' is not the name of an environment variable: expected an exact name, "
+	    "such as TRACEPARENT, of up to 63 characters\n");
 	wrong_is("trace_env: [A, B, C, D, E, F, G, H, I]\n", "f:1:12: trace_env: 9 items are too many: give at most 8\n");
-	wrong_is("trace_env: [A, B, A]\n", "f:1:19: trace_env: 'A' stands in the list already: keep one\n");
+	wrong_is("trace_env: [A, B, A]\n", "f:1:19: trace_env: 'A' is already in the list: remove one\n");
 }
 
 static void
@@ -222,7 +221,7 @@ properties_are_librdkafkas(void **state)
 	    "CONFIGURATION.md lists them\n", rd_kafka_version_str());
 	wrong_is(KAFKA "  properties: {no.such.thing: 5}\n" REGISTRY, want);
 	wrong_is(KAFKA "  properties: {acks: [all]}\n" REGISTRY,
-	    "f:3:22: kafka.properties: 'acks' is a list: a single value is wanted\n");
+	    "f:3:22: kafka.properties: 'acks' is a list: expected a single value\n");
 	wrong_is(KAFKA "  properties: {bootstrap.servers: b}\n" REGISTRY, "f:3:16: kafka.properties: "
 	    "'bootstrap.servers' is what kafka.brokers is for: list the brokers there\n");
 }
@@ -249,8 +248,8 @@ no_secret_stands_in_the_file_nor_in_an_error(void **state)
 		char yaml[256], want[512];
 
 		snprintf(yaml, sizeof(yaml), KAFKA "  properties: {%s: hunter2}\n" REGISTRY, names[i]);
-		snprintf(want, sizeof(want), "f:3:16: kafka.properties: '%s' is a secret, which never stands in the "
-		    "configuration itself: remove it and write kafka.secrets: {%s: {file: /PATH}}\n", names[i], names[i]);
+		snprintf(want, sizeof(want), "f:3:16: kafka.properties: '%s' is a secret, which must not be written "
+		    "here: use kafka.secrets: {%s: {file: /PATH}}\n", names[i], names[i]);
 		wrong_is(yaml, want);
 	}
 	got = wrong_with(KAFKA "  secrets: {sasl.password: hunter2}\n"
@@ -258,15 +257,15 @@ no_secret_stands_in_the_file_nor_in_an_error(void **state)
 			       "cert_file: [hunter2]}\n");
 	assert_null(strstr(got, "hunter2 "));
 	assert_null(strstr(got, "hunter2\n"));
-	assert_non_null(strstr(got, "f:3:28: sasl.password: write {file: /PATH} or {command: [/PATH, ARG]}"));
-	assert_non_null(strstr(got, "registry.password: write {file: /PATH} or {command: [/PATH, ARG]}"));
+	assert_non_null(strstr(got, "f:3:28: sasl.password: a secret must not be written here: use {file: /PATH} or {command: [/PATH, ARG]}"));
+	assert_non_null(strstr(got, "registry.password: a secret must not be written here: use {file: /PATH} or {command: [/PATH, ARG]}"));
 	free(got);
 }
 
 static void
 a_secret_is_one_file_or_one_command(void **state)
 {
-#define WRITE "write {file: /PATH} or {command: [/PATH, ARG]}, one of them; a secret never stands here itself\n"
+#define WRITE "a secret must not be written here: use {file: /PATH} or {command: [/PATH, ARG]}\n"
 	(void)state;
 	wrong_is(KAFKA "  secrets:\n"
 		       "    sasl.password: {file: /a, command: [/b]}\n"

@@ -253,9 +253,9 @@ errors_of_all_files_are_told_in_their_order(void **state)
 	    "conf.d/a.yaml:1:19: not YAML: did not find expected key, while parsing a block mapping (line 1)\n"
 	    "conf.d/b.yaml:2:1: no key 'lakee': did you mean 'lake'?\n"
 	    "conf.d/b.yaml:3:1: registry needs urls: add `urls: [\"http://HOST:PORT\"]`\n"
-	    "conf.d/b.yaml:3:12: registry.user is of no use without registry.password: add `password: {file: "
+	    "conf.d/b.yaml:3:12: registry.user has no effect without registry.password: add `password: {file: "
 	    "/PATH}`\n"
-	    "conf.d: c.yml is not read: let its name end in .yaml\n");
+	    "conf.d: c.yml is ignored: its name must end in .yaml\n");
 }
 
 static void
@@ -273,7 +273,7 @@ a_file_that_cannot_be_read_is_told(void **state)
 	assert_int_equal(unlink(tree_path(t, "s.yaml")), 0);
 	tree_write(t, "s.yaml", "");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0666), 0);
-	load_is(t, "s.yaml: anybody may write it, and with it become root: run `chmod o-w s.yaml`\n");
+	load_is(t, "s.yaml: is world-writable, so any user could become root: run `chmod o-w s.yaml`\n");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0644), 0);
 	tree_mkdir(t, "conf.d/x.yaml");
 	load_is(t, "conf.d/x.yaml: not a regular file\n");
@@ -401,6 +401,8 @@ a_key_is_accepted_by_its_former_name(void **state)
 	c = load(t);
 	assert_int_equal(c->probes.watchdog_ms, 60000);
 	config_free(c);
+	tree_write(t, "s.yaml", "probes: {watchdog: 20s,\n  deadman: 5m}\n");
+	load_is(t, "s.yaml:2:3: 'deadman' is the same key as the one in line 1: remove one\n");
 }
 
 static void

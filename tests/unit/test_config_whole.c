@@ -20,26 +20,26 @@ kafka_and_registry_need_each_other(void **state)
 	wrong_is(KAFKA URLS, "");
 	wrong_is(KAFKA, "f:1:1: kafka needs a schema registry: add `registry: {urls: [\"http://HOST:PORT\"]}`\n");
 	wrong_is("lake: /a\n" URLS,
-	    "f:2:1: registry is of use with kafka only: add a kafka section, or remove this one\n");
+	    "f:2:1: registry has no effect without kafka: add a kafka section, or remove this one\n");
 	wrong_is("kafka:\n" URLS, "f:1:1: kafka needs brokers: add `brokers: [HOST:PORT]`\n");
 	wrong_is(KAFKA "registry: {auto_register: false}\n",
 	    "f:2:1: registry needs urls: add `urls: [\"http://HOST:PORT\"]`\n");
 	/* One error has one cause: nothing follows from brokers that are wrong. */
-	wrong_is("kafka: {brokers: a}\n" URLS, "f:1:18: kafka.brokers: a list is wanted: write [\"a\"]\n");
+	wrong_is("kafka: {brokers: a}\n" URLS, "f:1:18: kafka.brokers: expected a list: write [\"a\"]\n");
 }
 
 static void
 what_comes_in_pairs_is_asked_for(void **state)
 {
 	(void)state;
-	wrong_is(KAFKA URLS "  user: me\n", "f:4:3: registry.user is of no use without registry.password: add "
+	wrong_is(KAFKA URLS "  user: me\n", "f:4:3: registry.user has no effect without registry.password: add "
 	    "`password: {file: /PATH}`\n");
 	wrong_is(KAFKA URLS "  password: " SECRET,
-	    "f:4:3: registry.password is of no use without registry.user: add `user: NAME`\n");
+	    "f:4:3: registry.password has no effect without registry.user: add `user: NAME`\n");
 	wrong_is(KAFKA URLS "  user: me\n  password: " SECRET, "");
-	wrong_is(KAFKA URLS "  cert_file: /c\n", "f:4:3: registry.cert_file is of no use without "
+	wrong_is(KAFKA URLS "  cert_file: /c\n", "f:4:3: registry.cert_file has no effect without "
 	    "registry.key_file: add the certificate's private key\n");
-	wrong_is(KAFKA URLS "  key_file: /c\n", "f:4:3: registry.key_file is of no use without "
+	wrong_is(KAFKA URLS "  key_file: /c\n", "f:4:3: registry.key_file has no effect without "
 	    "registry.cert_file: add the key's certificate\n");
 	wrong_is(KAFKA URLS "  cert_file: /c\n  key_file: /k\n  ca_file: /a\n  token: " SECRET, "");
 	wrong_is(KAFKA URLS "  user: me:you\n  password: " SECRET,
@@ -53,8 +53,8 @@ what_excludes_each_other_is_told(void **state)
 	(void)state;
 	wrong_is(KAFKA URLS "  user: me\n  password: " SECRET "  token: " SECRET, "f:6:3: registry.token and "
 	    "registry.user exclude each other: keep the one that the registry asks for\n");
-	wrong_is(KAFKA "registry:\n  urls: [\"http://h:1\"]\n  ca_file: /a\n", "f:4:3: registry.ca_file is of use "
-	    "with https:// URLs only: change registry.urls, or remove this\n");
+	wrong_is(KAFKA "registry:\n  urls: [\"http://h:1\"]\n  ca_file: /a\n", "f:4:3: registry.ca_file has no effect "
+	    "without https:// URLs: change registry.urls, or remove it\n");
 	wrong_is("kafka:\n  brokers: [\"a:1\"]\n  properties: {ssl.ca.location: /a}\n  secrets:\n"
 		 "    ssl.ca.location: " SECRET URLS,
 	    "f:5:5: kafka.secrets: 'ssl.ca.location' is set in kafka.properties too (line 3 of f): keep one\n");

@@ -30,16 +30,16 @@ static void
 what_yaml_has_and_we_do_not_is_refused(void **state)
 {
 	(void)state;
-	wrong_is("interval: &x 1s\n", "f:1:11: anchors (&name) are not taken here: write the value out\n");
+	wrong_is("interval: &x 1s\n", "f:1:11: anchors (&name) are not allowed: write the value out\n");
 	wrong_is("log: &x {level: info}\n",
-	    "f:1:6: anchors (&name) are not taken here: write the value out\n");
-	wrong_is("trace_env:\n  - *x\n", "f:2:5: aliases (*name) are not taken here: write the value out\n");
-	wrong_is("*x : 1s\n", "f:1:1: aliases (*name) are not taken here: write the value out\n");
-	wrong_is("interval: !!str 1s\n", "f:1:11: tags (!name) are not taken here: remove it\n");
-	wrong_is("trace_env: !x [A]\n", "f:1:12: tags (!name) are not taken here: remove it\n");
+	    "f:1:6: anchors (&name) are not allowed: write the value out\n");
+	wrong_is("trace_env:\n  - *x\n", "f:2:5: aliases (*name) are not allowed: write the value out\n");
+	wrong_is("*x : 1s\n", "f:1:1: aliases (*name) are not allowed: write the value out\n");
+	wrong_is("interval: !!str 1s\n", "f:1:11: tags (!name) are not allowed: remove the tag\n");
+	wrong_is("trace_env: !x [A]\n", "f:1:12: tags (!name) are not allowed: remove the tag\n");
 	wrong_is("interval: 1s\n---\nlake: /x\n",
 	    "f:2:1: a second document begins here: one file has one; remove the ---\n");
-	wrong_is("? [a]\n: b\n", "f:1:3: a name is wanted here, such as `interval:`\n");
+	wrong_is("? [a]\n: b\n", "f:1:3: expected a name, such as `interval:`\n");
 	wrong_is("lake: \"/a\\0b\"\n", "f:1:7: the value holds a NUL character: remove it\n");
 	wrong_is("- interval\n",
 	    "f:1:1: the file is a list: it must be a mapping, lines such as `interval: 10s`\n");
@@ -63,11 +63,11 @@ every_name_that_stands_twice_is_told(void **state)
 {
 	(void)state;
 	wrong_is("interval: 1s\nlake: /a\ninterval: 2s\nlog: {level: info, level: debug}\n",
-	    "f:3:1: 'interval' is set twice: it stands in line 1 already; keep one\n"
-	    "f:4:20: 'level' is set twice: it stands in line 4 already; keep one\n");
+	    "f:3:1: 'interval' is set twice, first in line 1: remove one\n"
+	    "f:4:20: 'level' is set twice, first in line 4: remove one\n");
 	wrong_is("kafka:\n  brokers: [a:1]\n  properties:\n    acks: all\n    acks: all\n"
 		 "registry: {urls: [\"http://h:1\"]}\n",
-	    "f:5:5: 'acks' is set twice: it stands in line 4 already; keep one\n");
+	    "f:5:5: 'acks' is set twice, first in line 4: remove one\n");
 }
 
 /* times pieces between before and after. The caller frees it. */
@@ -90,13 +90,13 @@ depth_number_and_size_are_bounded(void **state)
 	char *got = wrong_with(text);
 
 	(void)state;
-	assert_string_equal(got, "f:1:27: nested more than 16 deep: no key lies that deep\n");
+	assert_string_equal(got, "f:1:27: nested more than 16 levels deep; no key needs that\n");
 	free(got);
 	free(text);
 
 	text = repeated("trace_env: ", "[", 14, "]]]]]]]]]]]]]]");	/* deep and wrong, not too deep */
 	got = wrong_with(text);
-	assert_string_equal(got, "f:1:13: trace_env: this item is a list: a single value is wanted\n");
+	assert_string_equal(got, "f:1:13: trace_env: this item is a list: expected a single value\n");
 	free(got);
 	free(text);
 

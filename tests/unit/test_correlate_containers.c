@@ -24,7 +24,7 @@ enum {
 	GONE_FOR_S = 4,		/* for less long what has ended is kept for its children */
 };
 
-struct told {
+struct reported {
 	uint32_t pid;
 	enum record_phase phase;
 	char name[64], image[64];	/* "" null */
@@ -32,8 +32,8 @@ struct told {
 
 static struct world w;
 static struct ruleset *rules;
-static struct told told[4096];
-static size_t n_told;
+static struct reported reported[4096];
+static size_t n_reported;
 static char asked[1024][96];
 static size_t n_asked;
 static bool is_known;		/* the resolver answers at once */
@@ -42,11 +42,11 @@ static struct bytes entries;	/* a length, an entry ... */
 static void
 on_program(const struct program_record *r, void *arg)
 {
-	struct told *t = &told[n_told++];
+	struct reported *t = &reported[n_reported++];
 
 	(void)arg;
-	assert_true(n_told < sizeof(told) / sizeof(told[0]));
-	*t = (struct told){ r->id.pid, r->phase, "", "" };
+	assert_true(n_reported < sizeof(reported) / sizeof(reported[0]));
+	*t = (struct reported){ r->id.pid, r->phase, "", "" };
 	if (r->container_name != NULL)
 		snprintf(t->name, sizeof(t->name), "%s", r->container_name);
 	if (r->container_image != NULL)
@@ -112,7 +112,7 @@ host_with_rules(const char *text)
 	memset(&w, 0, sizeof(w));
 	w.now = 1000 * SECOND;
 	w.next_pid = 100;
-	n_told = n_asked = 0;
+	n_reported = n_asked = 0;
 	is_known = false;
 	if (rules_load(&o, &rules, &errors) < 0) {
 		config_errors_print(&errors, stderr);
@@ -160,8 +160,8 @@ runs(const struct being *parent, uint64_t cgroup, const char *command)
 static void
 says(const struct being *b, enum record_phase phase, const char *name, const char *image)
 {
-	for (size_t i = n_told; i > 0; i--) {
-		const struct told *t = &told[i - 1];
+	for (size_t i = n_reported; i > 0; i--) {
+		const struct reported *t = &reported[i - 1];
 
 		if (t->pid != b->key.pid || t->phase != phase)
 			continue;
@@ -177,8 +177,8 @@ records_of(const struct being *b)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < n_told; i++)
-		n += told[i].pid == b->key.pid;
+	for (size_t i = 0; i < n_reported; i++)
+		n += reported[i].pid == b->key.pid;
 	return n;
 }
 

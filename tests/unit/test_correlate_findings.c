@@ -500,7 +500,7 @@ an_oom_kill_is_told_at_once(void **state)
 	assert_chain(n, &worker, NULL);
 	assert_true(evidence(n, "peak_rss_bytes") == 500 << 20 && evidence(n, "memory_limit_bytes") == 512 << 20);
 	assert_true(evidence(n, "host_memory_bytes") == 8.0 * (1 << 30) && evidence(n, "exit_signal") == SIGKILL);
-	assert_non_null(strstr(n->finding.message, "killed by the kernel for want of memory, peak 500 MiB, limit 512 MiB"));
+	assert_non_null(strstr(n->finding.message, "killed by the kernel because memory ran out, peak 500 MiB, limit 512 MiB"));
 	/* the task fails of that, whatever it does in between */
 	other = child(&job, "samtools sort x");
 	exits_after(&other, 5000, 4);

@@ -168,7 +168,7 @@ wal_copied(const struct life *l, size_t i, char copy[WAL_COPY])
 static struct replayed
 replay_all(struct life *l, struct correlator *c)
 {
-	struct replayed told;
+	struct replayed result;
 	size_t len;
 
 	for (size_t at = 0; at < l->entries.len; at += len) {
@@ -176,8 +176,8 @@ replay_all(struct life *l, struct correlator *c)
 		at += sizeof(len);
 		correlator_replay(c, l->entries.data + at, len);
 	}
-	correlator_replay_done(c, &told);
-	return told;
+	correlator_replay_done(c, &result);
+	return result;
 }
 
 /* kill -9, and the next life. */
@@ -185,13 +185,13 @@ static void
 dies(struct life *l)
 {
 	size_t entries = l->n_entries, records = l->n_records;
-	struct replayed told;
+	struct replayed result;
 
 	correlator_free(l->w.c);
 	begins(l);
-	told = replay_all(l, l->w.c);
-	assert_int_equal(told.entries, entries);
-	assert_int_equal(told.refused + told.stale + told.incomplete, 0);
+	result = replay_all(l, l->w.c);
+	assert_int_equal(result.entries, entries);
+	assert_int_equal(result.refused + result.stale + result.incomplete, 0);
 	assert_int_equal(l->n_entries, entries);
 	assert_int_equal(l->n_records, records);
 }
@@ -554,7 +554,7 @@ a_cut_entry_is_refused_and_changes_nothing(void **state)
 {
 	struct correlator_options options = world_options();
 	struct life l, other;
-	struct replayed told;
+	struct replayed result;
 	size_t n;
 
 	(void)state;
@@ -579,9 +579,9 @@ a_cut_entry_is_refused_and_changes_nothing(void **state)
 		}
 		assert_int_equal(correlator_replay(other.w.c, data, len), 0);
 	}
-	correlator_replay_done(other.w.c, &told);
-	assert_int_equal(told.entries, n);
-	assert_true(told.refused > n);
+	correlator_replay_done(other.w.c, &result);
+	assert_int_equal(result.entries, n);
+	assert_true(result.refused > n);
 	other.entries.len = 0;
 	checkpoints(&other);
 	assert_int_equal(other.entries.len, l.entries.len);
@@ -628,7 +628,7 @@ what_is_not_known_is_refused_and_counted(void **state)
 {
 	struct correlator_options options = host_options();
 	struct life l, other;
-	struct replayed told;
+	struct replayed result;
 	struct being b;
 	char copy[WAL_COPY];
 	size_t len;
@@ -655,10 +655,10 @@ what_is_not_known_is_refused_and_counted(void **state)
 	copy[len] = 0;			/* more than there should be */
 	assert_int_equal(correlator_replay(other.w.c, copy, len + 1), -EBADMSG);
 	assert_int_equal(correlator_replay(other.w.c, copy, len), 0);
-	correlator_replay_done(other.w.c, &told);
-	assert_int_equal(told.refused, 5);
-	assert_int_equal(told.entries, 2);
-	assert_int_equal(told.processes, 1);
+	correlator_replay_done(other.w.c, &result);
+	assert_int_equal(result.refused, 5);
+	assert_int_equal(result.entries, 2);
+	assert_int_equal(result.processes, 1);
 	assert_int_equal(correlator_live(other.w.c), 1);
 	life_close(&l);
 	life_close(&other);
@@ -670,7 +670,7 @@ entries_of_another_boot_or_run_are_stale(void **state)
 {
 	struct correlator_options options = host_options(), another = host_options(), run = world_options();
 	struct life l, m, r;
-	struct replayed told;
+	struct replayed result;
 	struct being b;
 
 	(void)state;
@@ -679,27 +679,27 @@ entries_of_another_boot_or_run_are_stale(void **state)
 	execs(&l.w, &b, "true");
 	another.boot_id = "00000000-0c5e-4f5e-8f7e-2f3f6d1f0b11";
 	life_open(&m, &another);
-	told = replay_all(&l, m.w.c);
-	assert_int_equal(told.stale, 2);
-	assert_int_equal(told.refused + told.entries + told.processes, 0);
+	result = replay_all(&l, m.w.c);
+	assert_int_equal(result.stale, 2);
+	assert_int_equal(result.refused + result.entries + result.processes, 0);
 	b = forks(&m.w, NULL);
 	execs(&m.w, &b, "false");	/* begins anew */
 	assert_int_equal(m.n_entries, 2);
 	/* the old entries, then the new: as a spool has them that was not checkpointed in between */
 	bytes_add(&l.entries, m.entries.data, m.entries.len);
 	life_open(&r, &another);
-	told = replay_all(&l, r.w.c);
-	assert_int_equal(told.stale, 2);
-	assert_int_equal(told.entries, 2);
-	assert_int_equal(told.processes, 1);
+	result = replay_all(&l, r.w.c);
+	assert_int_equal(result.stale, 2);
+	assert_int_equal(result.entries, 2);
+	assert_int_equal(result.processes, 1);
 	life_close(&r);
 	life_open(&r, &run);
 	run.run_id = "run-2";
 	life_close(&m);
 	life_open(&m, &run);
-	told = replay_all(&r, m.w.c);
-	assert_true(told.stale > 0);
-	assert_int_equal(told.entries, 0);
+	result = replay_all(&r, m.w.c);
+	assert_true(result.stale > 0);
+	assert_int_equal(result.entries, 0);
 	life_close(&l);
 	life_close(&m);
 	life_close(&r);

@@ -19,7 +19,7 @@ a_drain_ends_when_all_is_delivered(void **state)
 	drained = 0;
 	put(TOPIC_PROGRAM, 250);
 	delivery_drain(delivery, 5000, on_drained, &drained);
-	assert_true(fake->hurried > 0);
+	assert_true(fake->flushed > 0);
 	for (int i = 0; i < 5; i++)
 		turn();
 	assert_int_equal(drained, 0);
@@ -75,19 +75,19 @@ a_drain_outlives_a_failure(void **state)
 static void
 a_drain_hurries_at_each_tick_and_is_told_once(void **state)
 {
-	unsigned hurried;
+	unsigned flushed;
 
 	(void)state;
 	drained = 0;
 	delivery_tick(delivery, 0);
-	assert_int_equal(fake->hurried, 0);
+	assert_int_equal(fake->flushed, 0);
 	put(TOPIC_PROGRAM, 1);
 	turn();
 	delivery_drain(delivery, 20, on_drained, &drained);
-	hurried = fake->hurried;
+	flushed = fake->flushed;
 	delivery_tick(delivery, 1234);
 	assert_int_equal(fake->ticked_us, 1234);
-	assert_int_equal(fake->hurried, hurried + 1);
+	assert_int_equal(fake->flushed, flushed + 1);
 	turn();
 	deliver_all();
 	turn();
@@ -97,7 +97,7 @@ a_drain_hurries_at_each_tick_and_is_told_once(void **state)
 	delivery_tick(delivery, 0);
 	turn();
 	assert_int_equal(drained, 0);
-	assert_int_equal(fake->hurried, hurried + 1);
+	assert_int_equal(fake->flushed, flushed + 1);
 }
 
 static void
@@ -128,7 +128,7 @@ a_hurry_hands_over_what_waits_and_hastens_the_output(void **state)
 	turn();
 	assert_int_equal(fake->n, 0);
 	delivery_flush(delivery);
-	assert_int_equal(fake->hurried, 1);
+	assert_int_equal(fake->flushed, 1);
 	turn();
 	assert_int_equal(fake->n, 1);
 	deliver_all();

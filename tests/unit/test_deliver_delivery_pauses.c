@@ -157,7 +157,7 @@ a_pause_ends_what_the_output_said_before_it(void **state)
 
 /* The output gives back what it can; the rest it has sent, and hears so. */
 static void
-what_is_delivered_while_the_rest_is_given_back_ends_that_too(void **state)
+what_is_delivered_while_the_rest_is_recalled_ends_that_too(void **state)
 {
 	(void)state;
 	put(TOPIC_PROGRAM, 3);
@@ -244,7 +244,7 @@ main(void)
 		T(pauses_grow_until_one_is_delivered),
 		T(pauses_are_those_of_the_options_to_the_millisecond),
 		T(a_pause_ends_what_the_output_said_before_it),
-		T(what_is_delivered_while_the_rest_is_given_back_ends_that_too),
+		T(what_is_delivered_while_the_rest_is_recalled_ends_that_too),
 		T(it_is_woken_for_work_only),
 		T(without_memory_for_a_timer_it_goes_on_at_a_tick),
 	};

@@ -27,8 +27,8 @@
 static char lake[64];
 static struct event_base *base;
 static struct output *output;
-static uint64_t told[1000];	/* ids, in order; those that failed with the top bit */
-static size_t n_told;
+static uint64_t reported[1000];	/* ids, in order; those that failed with the top bit */
+static size_t n_reported;
 static unsigned ready;
 
 #define FAILED (UINT64_C(1) << 63)
@@ -38,7 +38,7 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 {
 	(void)arg;
 	assert_true(topic == TOPIC_PROGRAM || topic == TOPIC_USAGE);
-	told[n_told++] = id;
+	reported[n_reported++] = id;
 }
 
 static void
@@ -49,7 +49,7 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 	(void)detail;
 	assert_int_equal(failure, OUTPUT_AGAIN);
 	assert_non_null(reason);
-	told[n_told++] = r->id | FAILED;
+	reported[n_reported++] = r->id | FAILED;
 }
 
 static void
@@ -82,7 +82,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	n_told = ready = 0;
+	n_reported = ready = 0;
 	output = NULL;
 	base = event_base_new();
 	return sample_folder(lake) == NULL || open_output(lake) < 0 ? -1 : 0;
@@ -151,14 +151,14 @@ a_record_is_delivered_once_its_block_is_written(void **state)
 	for (uint64_t id = 10; id < 13; id++)
 		assert_int_equal(put(id, 100), 0);
 	turn();
-	assert_int_equal(n_told, 0);
+	assert_int_equal(n_reported, 0);
 	assert_int_equal(status().in_flight, 3);
 	output->ops->tick(output, SAMPLE_TIME);
-	assert_int_equal(n_told, 0);	/* only from the loop */
+	assert_int_equal(n_reported, 0);	/* only from the loop */
 	turn();
-	assert_int_equal(n_told, 3);
+	assert_int_equal(n_reported, 3);
 	for (uint64_t i = 0; i < 3; i++)
-		assert_int_equal(told[i], 10 + i);
+		assert_int_equal(reported[i], 10 + i);
 	assert_int_equal(status().in_flight, 0);
 	assert_int_equal(status().state, OUTPUT_UP);
 }
@@ -169,14 +169,14 @@ a_full_block_is_told_without_a_tick(void **state)
 	(void)state;
 	for (uint64_t id = 0; id < 100; id++)
 		assert_int_equal(put(id, 1000), 0);
-	assert_int_equal(n_told, 0);
+	assert_int_equal(n_reported, 0);
 	turn();
-	assert_true(n_told >= 64 && n_told < 100);
+	assert_true(n_reported >= 64 && n_reported < 100);
 	output->ops->flush(output);
 	turn();
-	assert_int_equal(n_told, 100);
+	assert_int_equal(n_reported, 100);
 	for (uint64_t i = 0; i < 100; i++)
-		assert_int_equal(told[i], i);
+		assert_int_equal(reported[i], i);
 }
 
 static void
@@ -186,8 +186,8 @@ closing_tells_what_it_writes(void **state)
 	assert_int_equal(put(5, 100), 0);
 	output->ops->close(output);
 	output = NULL;
-	assert_int_equal(n_told, 1);
-	assert_int_equal(told[0], 5);
+	assert_int_equal(n_reported, 1);
+	assert_int_equal(reported[0], 5);
 }
 
 static void
@@ -209,25 +209,25 @@ a_full_disk_delays_and_loses_nothing(void **state)
 	turn();
 	assert_int_equal(status().state, OUTPUT_DOWN);
 	assert_non_null(strstr(status().error, "No space left on device"));
-	assert_true(n_told < refused);
+	assert_true(n_reported < refused);
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", MS_REMOUNT, "size=4m"), 0);
 	assert_int_equal(put(refused, 1000), -EAGAIN);
 	ready = 0;
-	for (tries = 0; tries < 5000 && n_told < refused; tries++) {
+	for (tries = 0; tries < 5000 && n_reported < refused; tries++) {
 		usleep(2000);
 		output->ops->tick(output, SAMPLE_TIME + tries * 1000000);
 		turn();
 	}
-	assert_int_equal(n_told, refused);
+	assert_int_equal(n_reported, refused);
 	assert_true(ready > 0);
 	for (uint64_t i = 0; i < refused; i++)
-		assert_int_equal(told[i], i);
+		assert_int_equal(reported[i], i);
 	assert_int_equal(status().state, OUTPUT_UP);
 	assert_int_equal(put(refused, 1000), 0);
 }
 
 static void
-what_is_given_back_is_not_written(void **state)
+what_is_recalled_is_not_written(void **state)
 {
 	glob_t g;
 
@@ -237,13 +237,13 @@ what_is_given_back_is_not_written(void **state)
 	output->ops->recall(output);
 	assert_int_equal(put(3, 100), -EAGAIN);
 	turn();
-	assert_int_equal(n_told, 2);
-	assert_int_equal(told[0], 1 | FAILED);
-	assert_int_equal(told[1], 2 | FAILED);
+	assert_int_equal(n_reported, 2);
+	assert_int_equal(reported[0], 1 | FAILED);
+	assert_int_equal(reported[1], 2 | FAILED);
 	assert_int_equal(ready, 1);
 	output->ops->close(output);
 	output = NULL;
-	assert_int_equal(n_told, 2);
+	assert_int_equal(n_reported, 2);
 	assert_int_equal(files(&g), 0);
 }
 
@@ -306,7 +306,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_full_block_is_told_without_a_tick, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_tells_what_it_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_given_back_is_not_written, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_recalled_is_not_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(records_of_an_older_schema_get_a_file_of_theirs, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lake_that_cannot_be_made_is_an_error, setup, teardown),
 	};

@@ -536,8 +536,8 @@ errors_name_the_place_and_the_mend(void **state)
 	wrong_says("schedulers:\n  - {scheduler: x, cgruop: '/x'}\n", "cgroup");
 	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/x('}\n", "own.yaml:2");
 	wrong_says("schedulers:\n  - {scheduler: x, cgroup: []}\n", "empty");
-	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/(?<id>x)'}\n", "the group id tells nothing");
-	wrong_says("containers:\n  - {runtime: x, cgroup: '/(?<job>x)'}\n", "the group job tells nothing");
+	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/(?<id>x)'}\n", "the group id is not used");
+	wrong_says("containers:\n  - {runtime: x, cgroup: '/(?<job>x)'}\n", "the group job is not used");
 	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/(?<job>x)', values: {job: '{jbo}'}}\n", "{jbo} is no named group");
 	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/(?<job>x)', change: {job: upper}}\n", "dashes, unescape");
 	wrong_says("schedulers:\n  - {scheduler: x, cgroup: '/(?<job>x)', values: {jbo: '{job}'}}\n", "job");
@@ -549,7 +549,7 @@ errors_name_the_place_and_the_mend(void **state)
 	wrong_says("schedulers:\n  - scheduler: x\n    programs:\n      - {cwd_matches: 'x', exe_matches: 'y'}\n", "one of them");
 	wrong_says("schedulers:\n  - scheduler: x\n    programs:\n      - {cwd_matches: 'x', outside: true}\n", "outside");
 	wrong_says("schedulers:\n  - scheduler: x\n    programs:\n      - {when: {exxe: a}}\n", "exe");
-	wrong_says("containers:\n  - runtime: x\n    programs:\n      - {when: {exe: a}, own_group: true}\n", "without outside");
+	wrong_says("containers:\n  - runtime: x\n    programs:\n      - {when: {exe: a}, own_group: true}\n", "requires outside");
 }
 
 int

@@ -26,18 +26,18 @@ a_record_is_delivered_by_its_report(void **state)
 	open_mock(NULL, NULL);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);	/* it is not known yet whether the topic exists */
 	assert_true(wait_for(is_taking));
-	assert_true(told.ready > 0);
+	assert_true(reported.ready > 0);
 	for (id = 1000; id < 1100; id++)
 		assert_int_equal(put(id, 10, &reason), 0);
 	assert_true(status().queued_bytes > 100 * 50);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_delivered, 101);
-	assert_int_equal(told.n_failed, 0);
+	assert_int_equal(reported.n_delivered, 101);
+	assert_int_equal(reported.n_failed, 0);
 	assert_int_equal(status().delivered, 101);
 	assert_int_equal(status().queued_bytes, 0);
 	assert_int_equal(status().state, OUTPUT_UP);
-	assert_int_equal(told.asked, 1);	/* an id is asked for once */
-	assert_string_equal(told.subject, "t.sluice.program-value");
+	assert_int_equal(reported.asked, 1);	/* an id is asked for once */
+	assert_string_equal(reported.subject, "t.sluice.program-value");
 }
 
 static void
@@ -50,9 +50,9 @@ a_record_comes_back_as_one_of_its_topic(void **state)
 
 		assert_true(wait_for(is_taking));
 		assert_true(wait_for(is_settled));
-		assert_int_equal(told.n_delivered, (size_t)used + 1);
+		assert_int_equal(reported.n_delivered, (size_t)used + 1);
 		snprintf(subject, sizeof(subject), "t.%s-value", topic_name(used));
-		assert_string_equal(told.subject, subject);
+		assert_string_equal(reported.subject, subject);
 	}
 }
 
@@ -83,9 +83,9 @@ a_full_queue_is_told_when_it_has_room(void **state)
 	while (put(100 + n, 10, &reason) == 0)
 		assert_true(++n < 100);
 	assert_true(n >= 49);
-	told.ready = 0;
+	reported.ready = 0;
 	assert_true(wait_for(is_settled));
-	assert_true(told.ready > 0);
+	assert_true(reported.ready > 0);
 	assert_int_equal(put(999, 10, &reason), 0);
 }
 
@@ -105,13 +105,13 @@ a_full_queue_has_room_with_a_quarter_gone(void **state)
 	assert_true(k->is_waiting);
 	assert_int_equal(k->room, status().in_flight - status().in_flight / 4);
 	/* One more than that is no room, that many are. */
-	told.ready = 0;
+	reported.ready = 0;
 	k->room = status().in_flight - 1;
 	output->ops->tick(output, 0);
-	assert_int_equal(told.ready, 0);
+	assert_int_equal(reported.ready, 0);
 	k->room = status().in_flight;
 	output->ops->tick(output, 0);
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(reported.ready, 1);
 	assert_false(k->is_waiting);
 	assert_true(wait_for(is_settled));
 }
@@ -123,16 +123,16 @@ a_schema_without_an_id_is_waited_for(void **state)
 
 	(void)state;
 	open_mock(NULL, NULL);
-	told.schema_error = -EACCES;
+	reported.schema_error = -EACCES;
 	assert_false(is_taking());
-	for (int i = 0; i < 50 && told.ready == 0; i++)
+	for (int i = 0; i < 50 && reported.ready == 0; i++)
 		wait_for(is_settled);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
-	assert_true(told.asked > 0);
-	told.ready = 0;
-	told.schema_error = 0;
+	assert_true(reported.asked > 0);
+	reported.ready = 0;
+	reported.schema_error = 0;
 	kafka_registry_changed(output);
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(reported.ready, 1);
 	assert_int_equal(put(1, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
 }
@@ -144,7 +144,7 @@ a_schema_that_nobody_knows_never_goes(void **state)
 
 	(void)state;
 	open_mock(NULL, NULL);
-	told.schema_error = -ENOENT;
+	reported.schema_error = -ENOENT;
 	for (int i = 0; i < 50 && put(1, 10, &reason) == -EAGAIN; i++)
 		wait_for(is_settled);
 	assert_int_equal(put(1, 10, &reason), -ENOENT);
@@ -161,20 +161,20 @@ each_schema_is_asked_for_once(void **state)
 	assert_true(wait_for(is_there));
 	for (uint64_t id = 0; id < 6; id++)
 		assert_int_equal(put_with(id, 77 + id % 2, 10, &reason), 0);
-	assert_int_equal(told.asked, 2);	/* an older program's records and ours, in turn */
+	assert_int_equal(reported.asked, 2);	/* an older program's records and ours, in turn */
 	/* As many as four at once; of a fifth one the eldest is forgotten, and nothing else. */
 	for (uint64_t id = 6; id < 14; id++)
 		assert_int_equal(put_with(id, 77 + id % 4, 10, &reason), 0);
-	assert_int_equal(told.asked, 4);
+	assert_int_equal(reported.asked, 4);
 	assert_int_equal(put_with(14, 81, 10, &reason), 0);
-	assert_int_equal(told.asked, 5);
+	assert_int_equal(reported.asked, 5);
 	for (uint64_t schema = 78; schema <= 81; schema++)
 		assert_int_equal(put_with(15, schema, 10, &reason), 0);
-	assert_int_equal(told.asked, 5);
+	assert_int_equal(reported.asked, 5);
 	assert_int_equal(put_with(16, 77, 10, &reason), 0);
-	assert_int_equal(told.asked, 6);
+	assert_int_equal(reported.asked, 6);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_delivered, 20);
+	assert_int_equal(reported.n_delivered, 20);
 }
 
 static void
@@ -190,22 +190,22 @@ time_that_runs_out_gives_a_record_back(void **state)
 	(void)state;
 	assert_int_equal(open_with(NULL, p, 3, error, sizeof(error)), 0);
 	/* On a busy machine the first record's time may run out while its broker is still being connected to. */
-	for (int i = 0; i < 50 && told.n_delivered == 0; i++) {
+	for (int i = 0; i < 50 && reported.n_delivered == 0; i++) {
 		assert_true(wait_for(is_taking));
 		assert_true(wait_for(is_settled));
 	}
 	assert_int_equal(status().state, OUTPUT_UP);
-	told.n_failed = 0;
+	reported.n_failed = 0;
 	k = (struct kafka *)output;
 	mock = rd_kafka_handle_mock_cluster(k->client->rk);
 	assert_non_null(mock);
 	rd_kafka_mock_broker_set_down(mock, 1);
 	assert_int_equal(put(42, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_failed, 1);
-	assert_int_equal(told.failed[0], 42);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "msg_timed_out");
+	assert_int_equal(reported.n_failed, 1);
+	assert_int_equal(reported.failed[0], 42);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "msg_timed_out");
 	assert_int_equal(status().state, OUTPUT_DOWN);
 }
 
@@ -224,13 +224,13 @@ what_a_broker_forbids_comes_with_the_record(void **state)
 	    RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
 	assert_int_equal(put(42, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_failed, 1);
-	assert_int_equal(told.failure, OUTPUT_NEVER);
-	assert_string_equal(told.reason, "topic_authorization_failed");
-	assert_string_equal(told.key, "host:run-1");
-	assert_int_equal(told.seq, 42);
-	assert_int_equal(told.schema, 77);
-	assert_true(told.len > 100);
+	assert_int_equal(reported.n_failed, 1);
+	assert_int_equal(reported.failure, OUTPUT_NEVER);
+	assert_string_equal(reported.reason, "topic_authorization_failed");
+	assert_string_equal(reported.key, "host:run-1");
+	assert_int_equal(reported.seq, 42);
+	assert_int_equal(reported.schema, 77);
+	assert_true(reported.len > 100);
 	assert_non_null(strstr(status().error, "t.sluice.program"));
 }
 
@@ -255,9 +255,9 @@ a_topic_that_is_gone_is_looked_for(void **state)
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
 	rd_kafka_mock_topic_set_error(rd_kafka_handle_mock_cluster(k->client->rk), "t.sluice.program",
 	    RD_KAFKA_RESP_ERR_NO_ERROR);
-	told.ready = 0;
+	reported.ready = 0;
 	assert_true(wait_for(is_taking));
-	assert_true(told.ready > 0);
+	assert_true(reported.ready > 0);
 	assert_true(wait_for(is_settled));
 }
 
@@ -279,7 +279,7 @@ what_lingers_is_sent_in_a_hurry(void **state)
 	assert_true(wait_for(is_there));
 	assert_int_equal(put(42, 10, &reason), 0);
 	assert_true(wait_for(is_settled_in_a_hurry));
-	assert_int_equal(told.n_delivered, 1);
+	assert_int_equal(reported.n_delivered, 1);
 }
 
 /* The message that was delivered last, as librdkafka had it. */

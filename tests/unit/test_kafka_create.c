@@ -35,7 +35,7 @@ open_here(struct kafka_options o)
 {
 	/* This broker gives no producer a number, which idempotence takes. */
 	const struct kafka_property p[] = { { "enable.idempotence", "false" } };
-	const struct output_events events = { on_delivered, on_failed, on_ready, &told };
+	const struct output_events events = { on_delivered, on_failed, on_ready, &reported };
 	const char *address = broker.address;
 	char error[256] = "";
 
@@ -45,7 +45,7 @@ open_here(struct kafka_options o)
 	o.n_properties = 1;
 	o.topic_prefix = "t.";
 	o.schema_id = schema_id;
-	o.arg = &told;
+	o.arg = &reported;
 	if (kafka_open(base, &o, &events, &output, error, sizeof(error)) < 0)
 		fail_msg("%s", error);
 }
@@ -99,7 +99,7 @@ missing_topics_are_made_as_is_wanted(void **state)
 	assert_true(wait_for(are_all_there));
 	assert_int_equal(broker_look(&broker).created, 1);
 	expect_wanted(0, "3 2 retention.ms=86400000");
-	assert_true(told.ready > 0);
+	assert_true(reported.ready > 0);
 	assert_int_equal(status().state, OUTPUT_STARTING);
 	assert_string_equal(status().error, "");
 	kafka_stats(output, &stats);

@@ -56,7 +56,7 @@ has_arrived(void)
 static bool
 has_one_failed(void)
 {
-	return told.n_failed == 1;
+	return reported.n_failed == 1;
 }
 
 /* Room for what must not happen. */
@@ -94,17 +94,17 @@ what_is_on_its_way_may_still_be_answered(void **state)
 	for (int i = 0; i < 3; i++)
 		output->ops->tick(output, 0);
 	turn(20);
-	assert_int_equal(told.n_failed, 0);		/* nothing is recalled yet */
+	assert_int_equal(reported.n_failed, 0);		/* nothing is recalled yet */
 	assert_int_equal(status().in_flight, 2);
 
 	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(has_one_failed));
-	assert_int_equal(told.failed[0], 43);
-	assert_string_equal(told.reason, "recalled");
+	assert_int_equal(reported.failed[0], 43);
+	assert_string_equal(reported.reason, "recalled");
 	k->recalled_us = clock_us(CLOCK_MONOTONIC) + 60 * SECOND;	/* as long as its time is not over */
 	output->ops->tick(output, 0);
 	turn(20);
-	assert_int_equal(told.n_failed, 1);
+	assert_int_equal(reported.n_failed, 1);
 	assert_int_equal(status().in_flight, 1);
 	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 1);
@@ -112,16 +112,16 @@ what_is_on_its_way_may_still_be_answered(void **state)
 	k->recalled_us = clock_us(CLOCK_MONOTONIC) - 3 * SECOND - 1;
 	output->ops->tick(output, 0);
 	assert_true(wait_in_the_loop_for(is_settled));
-	assert_int_equal(told.n_failed, 2);
-	assert_int_equal(told.failed[1], 42);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "recalled");
+	assert_int_equal(reported.n_failed, 2);
+	assert_int_equal(reported.failed[1], 42);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "recalled");
 	assert_true(wait_in_the_loop_for(is_replaced));
 }
 
 /* When that began is measured, and once. */
 static void
-the_time_of_an_answer_begins_as_records_are_given_back(void **state)
+the_time_of_an_answer_begins_as_records_are_recalled(void **state)
 {
 	struct kafka *k = (struct kafka *)output;
 	int64_t before, after;
@@ -148,8 +148,8 @@ what_a_failed_producer_sent_comes_back_at_once(void **state)
 	k->is_failed = true;
 	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_settled));
-	assert_int_equal(told.n_failed, 2);
-	assert_string_equal(told.reason, "recalled");
+	assert_int_equal(reported.n_failed, 2);
+	assert_string_equal(reported.reason, "recalled");
 }
 
 /* An output that is closed then closes its producer, with all records in flight. */
@@ -160,8 +160,8 @@ an_output_closes_without_an_answer(void **state)
 	put_two();
 	output->ops->close(output);
 	output = NULL;
-	assert_int_equal(told.n_failed, 0);
-	assert_int_equal(told.n_delivered, 0);
+	assert_int_equal(reported.n_failed, 0);
+	assert_int_equal(reported.n_delivered, 0);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_broker, teardown_broker)
@@ -171,7 +171,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(what_is_on_its_way_may_still_be_answered),
-		T(the_time_of_an_answer_begins_as_records_are_given_back),
+		T(the_time_of_an_answer_begins_as_records_are_recalled),
 		T(what_a_failed_producer_sent_comes_back_at_once),
 		T(an_output_closes_without_an_answer),
 	};

@@ -58,14 +58,14 @@ a_promise_that_is_given_away_is_told(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		const struct kafka_property p[] = { { "enable.idempotence", "false" }, cases[i].acks };
 		const char *broker = "127.0.0.1:1";
-		struct output_events events = { on_delivered, on_failed, on_ready, &told };
+		struct output_events events = { on_delivered, on_failed, on_ready, &reported };
 		struct kafka_options o = { .brokers = &broker, .n_brokers = 1, .properties = p, .n_properties = 2,
 			.schema_id = schema_id, .on_log = on_log };
 		char error[256];
 
-		told.log[0] = '\0';
+		reported.log[0] = '\0';
 		assert_int_equal(kafka_open(base, &o, &events, &output, error, sizeof(error)), 0);
-		assert_string_equal(told.log, cases[i].says);
+		assert_string_equal(reported.log, cases[i].says);
 		output->ops->close(output);
 		output = NULL;
 	}

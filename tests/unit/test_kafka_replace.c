@@ -14,7 +14,7 @@
 #include "kafka_kit.h"
 
 static void
-what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
+what_is_recalled_has_the_same_ids_and_another_producer_follows(void **state)
 {
 	struct kafka_stats stats;
 	const char *reason;
@@ -25,22 +25,22 @@ what_is_given_back_has_the_same_ids_and_another_producer_follows(void **state)
 	assert_true(wait_for(is_taking));
 	for (uint64_t id = 500; id < 600; id++)
 		assert_int_equal(put(id, 10, &reason), 0);
-	told.ready = 0;
+	reported.ready = 0;
 	output->ops->recall(output);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_failed, 101);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "recalled");
-	assert_string_equal(told.key, "host:run-1");
-	assert_int_equal(told.seq, told.failed[100]);
-	assert_int_equal(told.schema, 77);
+	assert_int_equal(reported.n_failed, 101);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "recalled");
+	assert_string_equal(reported.key, "host:run-1");
+	assert_int_equal(reported.seq, reported.failed[100]);
+	assert_int_equal(reported.schema, 77);
 	for (size_t i = 0; i < 101; i++)
-		sum += told.failed[i] >= 500 ? told.failed[i] : 0;
+		sum += reported.failed[i] >= 500 ? reported.failed[i] : 0;
 	assert_int_equal(sum, 100 * (500 + 599) / 2);
-	for (int i = 0; i < 50 && told.ready == 0; i++)
+	for (int i = 0; i < 50 && reported.ready == 0; i++)
 		wait_for(is_settled);
-	assert_int_equal(told.ready, 1);
+	assert_int_equal(reported.ready, 1);
 	kafka_stats(output, &stats);
 	assert_int_equal(stats.producers, 2);
 }
@@ -58,8 +58,8 @@ after_a_fatal_error_another_producer_goes_on(void **state)
 	k = (struct kafka *)output;
 	rd_kafka_test_fatal_error(k->client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, "made up");
 	assert_true(wait_for(is_replaced));
-	assert_int_equal(told.n_failed, 2);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
+	assert_int_equal(reported.n_failed, 2);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
 	assert_non_null(strstr(status().error, "made up"));
 	assert_true(wait_for(is_taking));
 }
@@ -142,7 +142,7 @@ what_was_retried_is_summed_over_all_producers(void **state)
 	assert_int_equal(k->retried_before, 8);
 	assert_int_equal(k->retried_now, 0);
 	assert_false(k->is_recalling || k->is_failed || k->is_waiting || k->is_creating);
-	assert_int_equal(told.ready > 0, true);
+	assert_int_equal(reported.ready > 0, true);
 }
 
 static bool
@@ -167,15 +167,15 @@ batches_shrink_with_the_next_producer(void **state)
 	k->wants_smaller = true;
 	output->ops->recall(output);
 	assert_true(wait_for(is_replaced));
-	assert_string_equal(told.log, "a broker refuses batches of 3000 bytes: batch.size is halved");
-	assert_int_equal(told.log_level, 4);
+	assert_string_equal(reported.log, "a broker refuses batches of 3000 bytes: batch.size is halved");
+	assert_int_equal(reported.log_level, 4);
 	assert_int_equal(k->batch_bytes, 1500);
 	assert_string_equal(kafka_conf_get(k->conf, "batch.size", text, sizeof(text)), "1500");
 	assert_false(k->wants_smaller);
-	told.log[0] = '\0';
+	reported.log[0] = '\0';
 	output->ops->recall(output);
 	assert_true(wait_for(has_three_producers));
-	assert_string_equal(told.log, "");	/* only where one was too large */
+	assert_string_equal(reported.log, "");	/* only where one was too large */
 	assert_int_equal(k->batch_bytes, 1500);
 }
 
@@ -217,7 +217,7 @@ any_number_of_records_comes_back(void **state)
 		assert_int_equal(put(id, 0, &reason), 0);
 	output->ops->recall(output);
 	assert_true(wait_in_the_loop_for(is_replaced));
-	assert_int_equal(told.n_delivered + told.n_failed, 8100);	/* full batches do not linger */
+	assert_int_equal(reported.n_delivered + reported.n_failed, 8100);	/* full batches do not linger */
 	/* After that the loop has nothing to do. */
 	p.fd = ((struct kafka *)output)->fd;
 	for (int i = 0; i < 500 && !is_quiet; i++) {
@@ -267,7 +267,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(what_is_given_back_has_the_same_ids_and_another_producer_follows),
+		T(what_is_recalled_has_the_same_ids_and_another_producer_follows),
 		T(after_a_fatal_error_another_producer_goes_on),
 		T(batches_shrink_with_the_next_producer),
 		T(a_batch_shrinks_to_a_byte_and_no_further),

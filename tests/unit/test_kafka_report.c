@@ -28,7 +28,7 @@ static struct {
 	size_t len;
 	unsigned logged;
 	int level;
-} told;
+} reported;
 
 /* The callbacks, as librdkafka would call them. */
 static void (*dr_msg)(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg);
@@ -45,38 +45,38 @@ static char brokers[] = "b:1", topic_name_of_all[] = "t.sluice.task";
 static void
 on_delivered(enum topic t, uint64_t id, void *arg)
 {
-	assert_ptr_equal(arg, &told);
-	told.topic = t;
-	told.id = id;
-	told.delivered++;
+	assert_ptr_equal(arg, &reported);
+	reported.topic = t;
+	reported.id = id;
+	reported.delivered++;
 }
 
 static void
 on_failed(const struct spool_record *r, enum output_failure failure, const char *reason, const char *detail,
     void *arg)
 {
-	assert_ptr_equal(arg, &told);
-	told.failed++;
-	told.failure = failure;
-	told.topic = r->topic;
-	told.id = r->id;
-	told.seq = r->seq;
-	told.schema = r->schema;
-	told.time_us = r->time_us;
-	told.len = r->len;
-	snprintf(told.reason, sizeof(told.reason), "%s", reason);
-	snprintf(told.detail, sizeof(told.detail), "%s", detail);
-	snprintf(told.key, sizeof(told.key), "%s", r->key);
+	assert_ptr_equal(arg, &reported);
+	reported.failed++;
+	reported.failure = failure;
+	reported.topic = r->topic;
+	reported.id = r->id;
+	reported.seq = r->seq;
+	reported.schema = r->schema;
+	reported.time_us = r->time_us;
+	reported.len = r->len;
+	snprintf(reported.reason, sizeof(reported.reason), "%s", reason);
+	snprintf(reported.detail, sizeof(reported.detail), "%s", detail);
+	snprintf(reported.key, sizeof(reported.key), "%s", r->key);
 }
 
 static void
 on_log(int level, const char *facility, const char *text, void *arg)
 {
-	assert_ptr_equal(arg, &told);
+	assert_ptr_equal(arg, &reported);
 	if (strcmp(facility, "FAIL") != 0 || strcmp(text, "b:1 is away") != 0)
 		return;		/* the library's own */
-	told.level = level;
-	told.logged++;
+	reported.level = level;
+	reported.logged++;
 }
 
 /* A function that was set; librdkafka returns it as a pointer's text. */
@@ -132,11 +132,11 @@ setup(void **state)
 	char text[256];
 
 	(void)state;
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	memset(&k, 0, sizeof(k));
-	k.events = (struct output_events){ .delivered = on_delivered, .failed = on_failed, .arg = &told };
+	k.events = (struct output_events){ .delivered = on_delivered, .failed = on_failed, .arg = &reported };
 	k.on_log = on_log;
-	k.arg = &told;
+	k.arg = &reported;
 	k.budget = 100;
 	k.batch_bytes = 1000000;
 	k.brokers = brokers;
@@ -189,10 +189,10 @@ a_delivery_is_told_and_counted(void **state)
 	k.status.in_flight = 5;
 	k.status.queued_bytes = 1000;
 	tell(&m);
-	assert_int_equal(told.delivered, 1);
-	assert_int_equal(told.failed, 0);
-	assert_int_equal(told.topic, TOPIC_TASK);
-	assert_int_equal(told.id, 77);
+	assert_int_equal(reported.delivered, 1);
+	assert_int_equal(reported.failed, 0);
+	assert_int_equal(reported.topic, TOPIC_TASK);
+	assert_int_equal(reported.id, 77);
 	assert_int_equal(k.status.in_flight, 5);
 	assert_int_equal(k.status.queued_bytes, 1000);
 	assert_int_equal(k.status.delivered, 1);
@@ -215,23 +215,23 @@ a_failure_comes_with_its_record(void **state)
 	k.topics[TOPIC_TASK].ids[0].id = 8;
 	k.topics[TOPIC_TASK].ids[0].fingerprint = 444;
 	tell(&m);
-	assert_int_equal(told.failed, 1);
-	assert_int_equal(told.failure, OUTPUT_NEVER);
-	assert_string_equal(told.reason, "invalid_record");
-	assert_int_equal(told.topic, TOPIC_TASK);
-	assert_int_equal(told.id, 78);
-	assert_int_equal(told.seq, 4321);
-	assert_int_equal(told.time_us, SAMPLE_TIME);
-	assert_int_equal(told.schema, 555);
-	assert_string_equal(told.key, "host:run");
-	assert_int_equal(told.len, m.len - KAFKA_FRAME_BYTES);
+	assert_int_equal(reported.failed, 1);
+	assert_int_equal(reported.failure, OUTPUT_NEVER);
+	assert_string_equal(reported.reason, "invalid_record");
+	assert_int_equal(reported.topic, TOPIC_TASK);
+	assert_int_equal(reported.id, 78);
+	assert_int_equal(reported.seq, 4321);
+	assert_int_equal(reported.time_us, SAMPLE_TIME);
+	assert_int_equal(reported.schema, 555);
+	assert_string_equal(reported.key, "host:run");
+	assert_int_equal(reported.len, m.len - KAFKA_FRAME_BYTES);
 	assert_int_equal(k.status.in_flight, 0);
 	assert_int_equal(k.status.queued_bytes, 0);
 	assert_int_equal(k.status.delivered, 0);
 	/* It is the record's fault: no outage. */
 	assert_int_equal(k.status.state, OUTPUT_STARTING);
 	assert_non_null(strstr(k.status.error, "t.sluice.task: "));
-	assert_non_null(strstr(k.status.error, told.detail));
+	assert_non_null(strstr(k.status.error, reported.detail));
 	assert_true(k.status.error_us > 0);
 }
 
@@ -250,7 +250,7 @@ keys_of_any_length_come_whole(void **state)
 		memcpy(m.key, key, len);
 		tell(&m);
 		free(m.key);
-		assert_string_equal(told.key, key);
+		assert_string_equal(reported.key, key);
 		k.budget = 100;
 		key[len] = (char)('a' + len % 26);
 		key[len + 1 < sizeof(key) ? len + 1 : len] = '\0';
@@ -268,11 +268,11 @@ a_failure_without_memory_has_no_key(void **state)
 		fault = (struct fault){ .calls = FAULT_MEMORY, .times = i == 0, .error = ENOMEM };
 		tell(&m);
 		fault.calls = 0;
-		assert_int_equal(told.failed, i + 1);
-		assert_int_equal(told.id, 78);
-		assert_int_equal(told.seq, 4321);
-		assert_int_equal(told.time_us, SAMPLE_TIME);
-		assert_string_equal(told.key, i == 0 ? "" : "host:run");
+		assert_int_equal(reported.failed, i + 1);
+		assert_int_equal(reported.id, 78);
+		assert_int_equal(reported.seq, 4321);
+		assert_int_equal(reported.time_us, SAMPLE_TIME);
+		assert_string_equal(reported.key, i == 0 ? "" : "host:run");
 	}
 }
 
@@ -285,19 +285,19 @@ a_message_without_a_record_is_told_by_its_id(void **state)
 	m.payload = NULL;
 	m.len = 0;
 	tell(&m);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_int_equal(told.id, 79);
-	assert_int_equal(told.len, 0);
-	assert_string_equal(told.key, "");
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_int_equal(reported.id, 79);
+	assert_int_equal(reported.len, 0);
+	assert_string_equal(reported.key, "");
 	m = message(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, 80, "host:run");
 	m.len = KAFKA_FRAME_BYTES - 1;
 	tell(&m);
-	assert_int_equal(told.id, 80);
-	assert_int_equal(told.len, 0);
+	assert_int_equal(reported.id, 80);
+	assert_int_equal(reported.len, 0);
 	m.len = KAFKA_FRAME_BYTES;	/* a record of no bytes has no seq */
 	tell(&m);
-	assert_int_equal(told.seq, 0);
-	assert_string_equal(told.key, "host:run");
+	assert_int_equal(reported.seq, 0);
+	assert_string_equal(reported.key, "host:run");
 }
 
 static void
@@ -308,8 +308,8 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 	(void)state;
 	k.status.state = OUTPUT_UP;
 	tell(&m);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "not_enough_replicas");
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "not_enough_replicas");
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
 	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
 	m.err = RD_KAFKA_RESP_ERR__MSG_TIMED_OUT;
@@ -334,8 +334,8 @@ what_was_taken_back_is_no_error(void **state)
 		rd_kafka_message_t m = message(errors[i], 1, "key");
 
 		tell(&m);
-		assert_int_equal(told.failed, i + 1);
-		assert_string_equal(told.reason, "recalled");
+		assert_int_equal(reported.failed, i + 1);
+		assert_string_equal(reported.reason, "recalled");
 		assert_int_equal(k.status.state, OUTPUT_UP);
 		assert_string_equal(k.status.error, "");
 	}
@@ -348,7 +348,7 @@ a_topic_that_is_gone_is_missing(void **state)
 
 	(void)state;
 	tell(&m);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
@@ -370,15 +370,15 @@ a_batch_that_is_too_large_is_the_batchs_fault(void **state)
 		k.wants_smaller = false;
 		k.batch_bytes = (int)(m.len + m.key_len + 1);
 		tell(&m);
-		assert_int_equal(told.failure, OUTPUT_AGAIN);
-		assert_string_equal(told.reason, "batch_too_large");
+		assert_int_equal(reported.failure, OUTPUT_AGAIN);
+		assert_string_equal(reported.reason, "batch_too_large");
 		assert_true(k.wants_smaller);
 
 		/* It was alone in its batch. */
 		k.wants_smaller = false;
 		k.batch_bytes--;
 		tell(&m);
-		assert_int_equal(told.failure, OUTPUT_NEVER);
+		assert_int_equal(reported.failure, OUTPUT_NEVER);
 		assert_false(k.wants_smaller);
 	}
 }
@@ -397,15 +397,15 @@ a_turn_tells_no_more_than_its_budget(void **state)
 	}
 	rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE);
 	k.budget = 4;
-	while (told.failed == 0)
+	while (reported.failed == 0)
 		rd_kafka_poll(rk, 100);
-	assert_int_equal(told.failed, 4);
+	assert_int_equal(reported.failed, 4);
 	assert_true(k.has_more);
 	k.budget = 100;
 	k.has_more = false;
-	for (int i = 0; i < 100 && told.failed < 10; i++)
+	for (int i = 0; i < 100 && reported.failed < 10; i++)
 		rd_kafka_poll(rk, 100);
-	assert_int_equal(told.failed, 10);
+	assert_int_equal(reported.failed, 10);
 	assert_int_equal(k.status.in_flight, 0);
 	assert_int_equal(k.status.queued_bytes, 0);
 	assert_false(k.has_more);
@@ -498,11 +498,11 @@ the_log_comes_with_its_level(void **state)
 	memcpy(&log, &p, sizeof(p));
 	rd_kafka_conf_destroy(conf);
 	log(rk, 5, "FAIL", "b:1 is away");
-	assert_int_equal(told.logged, 1);
-	assert_int_equal(told.level, 5);
+	assert_int_equal(reported.logged, 1);
+	assert_int_equal(reported.level, 5);
 	k.on_log = NULL;
 	log(rk, 5, "FAIL", "b:1 is away");
-	assert_int_equal(told.logged, 1);
+	assert_int_equal(reported.logged, 1);
 }
 
 static void

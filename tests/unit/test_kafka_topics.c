@@ -308,7 +308,7 @@ the_other_topics_are_left_as_they_are(void **state)
 	assert_int_equal(ready, 1);
 }
 
-static unsigned n_told;
+static unsigned n_reported;
 
 static void
 on_told(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
@@ -316,7 +316,7 @@ on_told(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	(void)rk;
 	(void)m;
 	(void)arg;
-	n_told++;
+	n_reported++;
 }
 
 /* A message that is taken back at once. */
@@ -325,14 +325,14 @@ make_event(struct kafka_client *c)
 {
 	char text[] = "x";
 
-	n_told = 0;
+	n_reported = 0;
 	while (rd_kafka_poll(c->rk, 0) > 0)
 		;	/* only the first event of a queue is signalled */
 	assert_int_equal(rd_kafka_produce(c->topics[0], 0, RD_KAFKA_MSG_F_COPY, text, 1, NULL, 0, NULL), 0);
 	rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
-	for (int i = 0; i < 100 && n_told == 0; i++)
+	for (int i = 0; i < 100 && n_reported == 0; i++)
 		rd_kafka_poll(c->rk, 100);
-	assert_int_equal(n_told, 1);
+	assert_int_equal(n_reported, 1);
 }
 
 /* The descriptor may be closed by then, and its number reused. */

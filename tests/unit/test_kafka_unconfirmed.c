@@ -27,7 +27,7 @@ put_two_and_refuse_the_first(void)
 
 	assert_true(wait_for(is_taking));
 	assert_true(wait_for(is_settled));
-	told.n_delivered = 0;
+	reported.n_delivered = 0;
 	mock = rd_kafka_handle_mock_cluster(((struct kafka *)output)->client->rk);
 	rd_kafka_mock_broker_set_rtt(mock, 1, RTT_MS);
 	rd_kafka_mock_push_request_errors(mock, PRODUCE, 1, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
@@ -37,18 +37,18 @@ put_two_and_refuse_the_first(void)
 }
 
 static void
-a_record_without_an_offset_is_given_back(void **state)
+a_record_without_an_offset_is_recalled(void **state)
 {
 	(void)state;
 	open_mock("batch.num.messages", "1");
 	put_two_and_refuse_the_first();
-	assert_int_equal(told.n_delivered, 1);
-	assert_int_equal(told.delivered[0], 43);
-	assert_int_equal(told.n_failed, 1);
-	assert_int_equal(told.failed[0], 42);
-	assert_int_equal(told.failure, OUTPUT_AGAIN);
-	assert_string_equal(told.reason, "unconfirmed");
-	assert_int_equal(status().delivered, told.n_delivered + 1);	/* and the one before */
+	assert_int_equal(reported.n_delivered, 1);
+	assert_int_equal(reported.delivered[0], 43);
+	assert_int_equal(reported.n_failed, 1);
+	assert_int_equal(reported.failed[0], 42);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "unconfirmed");
+	assert_int_equal(status().delivered, reported.n_delivered + 1);	/* and the one before */
 	assert_int_equal(status().state, OUTPUT_UP);
 }
 
@@ -66,15 +66,15 @@ with_acks_0_no_offset_is_asked_for(void **state)
 	assert_true(wait_for(is_there));
 	assert_int_equal(put(42, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
-	assert_int_equal(told.n_failed, 0);
-	assert_int_equal(told.n_delivered, 1);
+	assert_int_equal(reported.n_failed, 0);
+	assert_int_equal(reported.n_delivered, 1);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_record_without_an_offset_is_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_without_an_offset_is_recalled, setup, teardown),
 		cmocka_unit_test_setup_teardown(with_acks_0_no_offset_is_asked_for, setup, teardown),
 	};
 

@@ -173,8 +173,7 @@ unknown_names_get_the_nearest_right_one(void **state)
 	    "class, cwd, cwd_matches, cgroup, cgroup_matches, uid, image\n");
 	rules_wrong("exclude: [{name: x, when: {exe: a}, whne: b}]",
 	    "f:1:37: no key 'whne' here: did you mean 'when'?\n");
-	rules_wrong("exclude: [{when: {exe: a}, comm: b}]", "f:1:28: 'comm' stands beside `when`: put it beneath "
-	    "that, or leave `when` out\n");
+	rules_wrong("exclude: [{when: {exe: a}, comm: b}]", "f:1:28: 'comm' is beside `when`: move it under `when`\n");
 	rules_wrong("exclude: [{when: {name: a, exe: b}}]", "f:1:19: no condition 'name': there are all, any, not, "
 	    "parent, exe, path, comm, tool, argv, argv_contains, argv_matches, command_matches, first_arg, subcommand, "
 	    "script, jar, class, cwd, cwd_matches, cgroup, cgroup_matches, uid, image\n");
@@ -195,21 +194,21 @@ values_of_the_wrong_kind_are_told(void **state)
 	rules_wrong("exclude: [{}, {name: x}]\n",
 	    "f:1:11: there is no condition here: it would hold for every program; give one, such as exe: bwa\n"
 	    "f:1:15: there is no condition here: it would hold for every program; give one, such as exe: bwa\n");
-	rules_wrong("exclude: [{exe: }]\n", "f:1:17: exe: nothing stands here: a single value is wanted, or remove it\n");
+	rules_wrong("exclude: [{exe: }]\n", "f:1:17: exe: no value: give a single value, or remove it\n");
 	rules_wrong("exclude: [{exe: ''}]\n", "f:1:17: exe: it is empty: give a value, or remove it\n");
 	rules_wrong("exclude: [{exe: []}]\n", "f:1:17: exe: the list is empty: give a value, or remove it\n");
-	rules_wrong("exclude: [{exe: [a, [b], {c: d}]}]\n", "f:1:21: this is a list: a single value is wanted\n"
-	    "f:1:26: this is a mapping: a single value is wanted\n");
+	rules_wrong("exclude: [{exe: [a, [b], {c: d}]}]\n", "f:1:21: this is a list: expected a single value\n"
+	    "f:1:26: this is a mapping: expected a single value\n");
 	rules_wrong("exclude: [{any: {exe: a}}]\n",
-	    "f:1:17: any: this is a mapping: a list of mappings is wanted, such as [{exe: a}, {exe: b}]\n");
+	    "f:1:17: any: this is a mapping: expected a list of mappings, such as [{exe: a}, {exe: b}]\n");
 	rules_wrong("exclude: [{all: [a]}]\n",
-	    "f:1:18: this is a single value: a mapping of conditions is wanted, such as {exe: bwa}\n");
+	    "f:1:18: this is a single value: expected a mapping of conditions, such as {exe: bwa}\n");
 	rules_wrong("exclude: [{all: []}]\n", "f:1:17: all: the list is empty: give a value, or remove it\n");
 	rules_wrong("exclude: [{not: [{exe: a}]}]\n",
-	    "f:1:17: this is a list: a mapping of conditions is wanted, such as {exe: bwa}\n");
+	    "f:1:17: this is a list: expected a mapping of conditions, such as {exe: bwa}\n");
 	rules_wrong("exclude: [{parent: cron}]\n",
-	    "f:1:20: this is a single value: a mapping of conditions is wanted, such as {exe: bwa}\n");
-	rules_wrong("exclude: [{name: [a], exe: b}]\n", "f:1:18: name: this is a list: a single value is wanted\n");
+	    "f:1:20: this is a single value: expected a mapping of conditions, such as {exe: bwa}\n");
+	rules_wrong("exclude: [{name: [a], exe: b}]\n", "f:1:18: name: this is a list: expected a single value\n");
 	rules_wrong("exclude: [{argv_matches: 'a(b'}]\n",
 	    "f:1:26: argv_matches: not a regular expression: missing closing parenthesis, at character 4\n");
 }
@@ -383,9 +382,9 @@ all_errors_of_all_files_are_told(void **state)
 	snprintf(want, sizeof(want), "%s/1.yaml:2:1: not YAML: did not find expected ',' or ']', while parsing a flow "
 	    "sequence (line 1)\n"
 	    "%s/2.yaml:1:12: no condition 'exee': did you mean 'exe'?\n"
-	    "%s/2.yaml:2:1: 'exclude' is set twice: it stands in line 1 already; keep one\n"
+	    "%s/2.yaml:2:1: 'exclude' is set twice, first in line 1: remove one\n"
 	    "%s/2.yaml:2:12: no condition 'cmm': did you mean 'comm'?\n"
-	    "%s: 3.yml is not read: let its name end in .yaml\n", tree_path(&t, "rules"), tree_path(&t, "rules"),
+	    "%s: 3.yml is ignored: its name must end in .yaml\n", tree_path(&t, "rules"), tree_path(&t, "rules"),
 	    tree_path(&t, "rules"), tree_path(&t, "rules"), tree_path(&t, "rules"));
 	got = wrong_in(&t);
 	assert_string_equal(got, want);
@@ -403,8 +402,8 @@ a_file_that_anybody_may_write_is_refused(void **state)
 	tree_init(&t);
 	tree_write(&t, "rules/1.yaml", "");
 	assert_int_equal(chmod(tree_path(&t, "rules/1.yaml"), 0646), 0);
-	snprintf(want, sizeof(want), "%s: anybody may write it, and with it hide what runs here: run `chmod o-w %s`\n",
-	    tree_path(&t, "rules/1.yaml"), tree_path(&t, "rules/1.yaml"));
+	snprintf(want, sizeof(want), "%s: is world-writable, so any user could hide what runs here: "
+	    "run `chmod o-w %s`\n", tree_path(&t, "rules/1.yaml"), tree_path(&t, "rules/1.yaml"));
 	got = wrong_in(&t);
 	assert_string_equal(got, want);
 	free(got);

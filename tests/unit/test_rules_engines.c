@@ -144,12 +144,12 @@ static void
 what_is_wrong_is_told_with_its_place(void **state)
 {
 	(void)state;
-	bad("engines: {engine: e}\n", "f:1:10:", "a list of engines is wanted");
-	bad("engines: [e]\n", "f:1:11:", "a mapping is wanted");
+	bad("engines: {engine: e}\n", "f:1:10:", "expected a list of engines");
+	bad("engines: [e]\n", "f:1:11:", "expected a mapping");
 	bad("engines:\n- drivers: []\n", "f:2:3:", "add engine: NAME");
 	bad("engines:\n- engine: e\n  driver: []\n", "f:3:3:", "did you mean 'drivers'?");
-	bad("engines:\n- engine: e\n  strength: strong\n", "f:3:13:", "'strong' is no strength");
-	bad("engines:\n- engine: e\n  tasks: {when: {exe: x}}\n", "f:3:10:", "a list of rules is wanted");
+	bad("engines:\n- engine: e\n  strength: strong\n", "f:3:13:", "'strong' is not a strength");
+	bad("engines:\n- engine: e\n  tasks: {when: {exe: x}}\n", "f:3:10:", "expected a list of rules");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, roots: x}]\n", "f:3:28:", "did you mean 'root'?");
 	bad("engines:\n- engine: e\n  drivers: [{when: {exe: x}, task_id: x}]\n", "f:3:30:", "no key 'task_id' here");
 	bad("engines:\n- engine: e\n  overhead: [{when: {exe: x}, root: x}]\n", "f:3:31:", "no key 'root' here");
@@ -161,7 +161,7 @@ what_is_wrong_is_told_with_its_place(void **state)
 	    "keep joins or names");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, joins: yes}]\n", "f:3:35:", "neither true nor false");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, confidence: 2}]\n", "f:3:40:", "give 0 to 1");
-	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, task: '{rule}'}]\n", "f:3:34:", "no {rule} can stand here");
+	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, task: '{rule}'}]\n", "f:3:34:", "{rule} is not allowed here");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, find: [{cwd: '/(?<rule>.)'}], task: '{rul}'}]\n", "f:3:64:",
 	    "did you mean {rule}?");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, find: [{cw: x}]}]\n", "f:3:40:", "did you mean 'cwd'?");
@@ -169,9 +169,9 @@ what_is_wrong_is_told_with_its_place(void **state)
 	    "there is no pattern here");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, find: [{cwd: '('}]}]\n", "f:3:41:",
 	    "not a regular expression");
-	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, options: [-w]}]\n", "f:3:37:", "a mapping is wanted");
+	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, options: [-w]}]\n", "f:3:37:", "expected a mapping");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, options: {cwd: -w}}]\n", "f:3:43:", "use another name");
-	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, after: {w: []}}]\n", "f:3:39:", "a value, or a list");
+	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, after: {w: []}}]\n", "f:3:39:", "a value or a list");
 	bad("engines:\n- engine: e\n  tasks: [{when: {exe: x}, task: []}]\n", "f:3:34:", "the list is empty");
 	bad("engines:\n- engine: e\n  header: '^x$'\n", "f:3:11:", "names no task");
 }

@@ -41,7 +41,7 @@ static struct server {
 static struct {
 	unsigned calls;
 	char id[80], name[CONTAINER_NAME_SIZE], image[CONTAINER_NAME_SIZE];
-} told;
+} reported;
 
 static void
 on_written(struct bufferevent *bev, void *arg)
@@ -106,10 +106,10 @@ static void
 on_named(const char *id, const char *name, const char *image, void *arg)
 {
 	(void)arg;
-	told.calls++;
-	snprintf(told.id, sizeof(told.id), "%s", id);
-	snprintf(told.name, sizeof(told.name), "%s", name != NULL ? name : "-");
-	snprintf(told.image, sizeof(told.image), "%s", image != NULL ? image : "-");
+	reported.calls++;
+	snprintf(reported.id, sizeof(reported.id), "%s", id);
+	snprintf(reported.name, sizeof(reported.name), "%s", name != NULL ? name : "-");
+	snprintf(reported.image, sizeof(reported.image), "%s", image != NULL ? image : "-");
 }
 
 static void
@@ -144,7 +144,7 @@ set_up(void **state)
 	base = event_base_new();
 	names = NULL;
 	memset(&server, 0, sizeof(server));
-	memset(&told, 0, sizeof(told));
+	memset(&reported, 0, sizeof(reported));
 	return 0;
 }
 
@@ -176,10 +176,10 @@ a_container_is_named_and_asked_for_once(void **state)
 	assert_null(name);
 	assert_false(container_resolver_find(names, ID, &name, &image));
 	settle();
-	assert_int_equal(told.calls, 1);
-	assert_string_equal(told.id, ID);
-	assert_string_equal(told.name, "eager_euler");
-	assert_string_equal(told.image, "quay.io/x/samtools:1.20");
+	assert_int_equal(reported.calls, 1);
+	assert_string_equal(reported.id, ID);
+	assert_string_equal(reported.name, "eager_euler");
+	assert_string_equal(reported.image, "quay.io/x/samtools:1.20");
 	assert_true(container_resolver_find(names, ID, &name, &image));
 	assert_string_equal(name, "eager_euler");
 	assert_string_equal(image, "quay.io/x/samtools:1.20");
@@ -200,7 +200,7 @@ one_that_nobody_knows_is_not_asked_for_again(void **state)
 	assert_false(container_resolver_find(names, ID, &name, &image));
 	settle();
 	assert_int_equal(server.requests, 1);
-	assert_int_equal(told.calls, 0);
+	assert_int_equal(reported.calls, 0);
 	assert_int_equal(container_resolver_counts(names)->unknown, 1);
 }
 
@@ -216,7 +216,7 @@ the_next_socket_is_asked_where_one_does_not_know(void **state)
 	assert_int_equal(container_resolver_state(names, 1), CONTAINER_RESOLVER_NOT_ASKED);
 	container_resolver_find(names, ID, &name, &image);
 	settle();
-	assert_int_equal(told.calls, 1);
+	assert_int_equal(reported.calls, 1);
 	assert_int_equal(container_resolver_state(names, 0), -ENOENT);
 	assert_int_equal(container_resolver_state(names, 1), 0);
 	/* One that does not answer is left alone for a while. */
@@ -243,7 +243,7 @@ a_socket_without_anybody_costs_one_question(void **state)
 	settle();
 	assert_int_equal(container_resolver_counts(names)->asked, 1);
 	assert_int_equal(container_resolver_counts(names)->failed, 101);
-	assert_int_equal(told.calls, 0);
+	assert_int_equal(reported.calls, 0);
 }
 
 static void
@@ -270,7 +270,7 @@ answers_that_make_no_sense_name_nothing(void **state)
 		container_resolver_find(names, ID, &name, &image);
 		settle();
 		assert_int_equal(container_resolver_counts(names)->failed, 1);
-		assert_int_equal(told.calls, 0);
+		assert_int_equal(reported.calls, 0);
 		container_resolver_close(names);
 		names = NULL;
 		evconnlistener_free(server.listener);
@@ -370,7 +370,7 @@ nothing_of_the_environment_stands_between(void **state)
 	container_resolver_find(names, ID, &name, &image);
 	settle();
 	unsetenv("http_proxy");
-	assert_int_equal(told.calls, 1);
+	assert_int_equal(reported.calls, 1);
 	assert_string_equal(server.asked, "GET /containers/json?all=1&filters=%7B%22id%22%3A%5B%22" ID "%22%5D%7D HTTP/1.0");
 }
 

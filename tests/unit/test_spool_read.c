@@ -110,7 +110,7 @@ want_of_memory_and_files_is_nobodys_damage(void **state)
 }
 
 static void
-nothing_is_given_back_that_is_not_out(void **state)
+nothing_is_recalled_that_is_not_out(void **state)
 {
 	struct spool_record a, b;
 
@@ -258,7 +258,7 @@ main(void)
 		T(a_disk_that_cannot_be_read_is_waited_for_ten_seconds_and_no_more),
 		T(what_was_out_before_is_given_up_one_by_one),
 		T(want_of_memory_and_files_is_nobodys_damage),
-		T(nothing_is_given_back_that_is_not_out),
+		T(nothing_is_recalled_that_is_not_out),
 		T(a_checkpoint_counts_once_its_own_bytes_are_synced),
 		T(the_spool_fills_up_to_its_last_byte),
 		T(memory_holds_what_it_is_allowed_to_the_byte),

@@ -44,7 +44,7 @@ open_on(struct fake *f)
 	struct stream *s = NULL;
 
 	*f = (struct fake){ 0 };
-	assert_int_equal(stream_open(&id, (struct stream_output){ on_put, f }, &s), 0);
+	assert_int_equal(stream_open(&id, (struct record_writer){ on_put, f }, &s), 0);
 	return s;
 }
 
@@ -122,7 +122,7 @@ an_open_that_fails_says_why(void **state)
 
 	(void)state;
 	id.boot_id = NULL;
-	assert_int_equal(stream_open(&id, (struct stream_output){ on_put, &f }, &s), -EINVAL);
+	assert_int_equal(stream_open(&id, (struct record_writer){ on_put, &f }, &s), -EINVAL);
 	assert_null(s);
 	assert_non_null(strstr(stream_open_error(), "boot"));
 	stream_close(NULL);

@@ -83,7 +83,7 @@ def _attributes(**values: Value | None) -> list[KeyValue]:
 
 def _status(exit_code: int | None, exit_signal: int | None, oom_killed: bool = False) -> Status:
     if oom_killed:
-        return Status(code=Status.STATUS_CODE_ERROR, message="killed for want of memory")
+        return Status(code=Status.STATUS_CODE_ERROR, message="killed because memory ran out")
     if exit_signal:
         return Status(code=Status.STATUS_CODE_ERROR, message=f"signal {exit_signal}")
     if exit_code:

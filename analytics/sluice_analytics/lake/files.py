@@ -2,7 +2,7 @@
 """The lake of files: <lake>/sluice.<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro.
 
 A file's date is the UTC day of its records' times. A record that comes up to an hour late for a new day
-stays in the newer day's file (src/stream/file_sink.h), so that a record's day is its file's or the one
+stays in the newer day's file (src/lake/writer.h), so that a record's day is its file's or the one
 before. A file that is being written has a dot in front and .part behind and its writer's lock on it; an
 agent that starts gives the ones that a dead agent left their real names. Days that `sluice-lake compact`
 has closed have Parquet files under <lake>/compact (see compact.py), which replace the Avro files that
@@ -369,7 +369,7 @@ def open_files(lake: str, topic: str, scope: Scope) -> list[OpenFile]:
 
 
 def _is_locked(path: str) -> bool:
-    """Does a writer hold its lock on a file? (F_OFD_GETLK of fcntl(2), as src/stream/lake.h takes it.)"""
+    """Does a writer hold its lock on a file? (F_OFD_GETLK of fcntl(2), as src/lake/folders.c takes it.)"""
     try:
         with open(path, "rb") as f:
             asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

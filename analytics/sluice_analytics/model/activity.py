@@ -47,19 +47,19 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
         "program_id", counted_from=ended.observed_time.fill_null(ended.program_start_time)
     )  # found anew after a gap: END counts from then on, and so do we
     counted = usage.inner_join(counted_from, "program_id").filter(lambda t: t.time > t.counted_from)
-    told = counted.group_by("program_id").aggregate(
-        told_until=counted.time.max(), **{f"told_{name}": counted[name].sum().cast("int64") for name in SUMS}
+    reported = counted.group_by("program_id").aggregate(
+        reported_until=counted.time.max(), **{f"reported_{name}": counted[name].sum().cast("int64") for name in SUMS}
     )
-    told = session.kept(told)  # so that the wide rows of what ended flow through one query, once
-    joined = ended.left_join(told, "program_id")
-    start = ibis.coalesce(joined.told_until, joined.observed_time, joined.program_start_time)
+    reported = session.kept(reported)  # so that the wide rows of what ended flow through one query, once
+    joined = ended.left_join(reported, "program_id")
+    start = ibis.coalesce(joined.reported_until, joined.observed_time, joined.program_start_time)
     rest = joined.select(
         *(joined[name] for name in IDENTITY),
         start_us=ibis.least(start, joined.end_time),
         end_us=joined.end_time,
         rss_bytes=joined.rss_bytes,
         peak_rss_bytes=joined.peak_rss_bytes,
-        **{name: joined[name] - joined[f"told_{name}"].fill_null(0) for name in SUMS},
+        **{name: joined[name] - joined[f"reported_{name}"].fill_null(0) for name in SUMS},
     )
     return session.kept(interval.union(rest))
 

@@ -46,22 +46,22 @@ def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
     all_before = ibis.window(group_by=record.host_id, order_by=order, rows=(None, -1))
     known = record.mutate(
         _begin=record.time - record.interval_ns // 1000,
-        _told_until=record.time.max().over(all_before),
+        _reported_until=record.time.max().over(all_before),
         before_boot_id=record.boot_id.lag().over(before),
         before_agent_id=record.agent_id.lag().over(before),
         before_run_id=record.run_id.lag().over(before),
     )
-    start = ibis.greatest(known._begin, ibis.coalesce(known._told_until, known._begin))
+    start = ibis.greatest(known._begin, ibis.coalesce(known._reported_until, known._begin))
     placed = known.mutate(start_us=start, end_us=known.time).filter(lambda t: t.end_us > t.start_us)
     kept = (placed.end_us - placed.start_us).cast("float64") / (placed.end_us - placed._begin).cast("float64")
     rate = placed.cpu_busy_ns.cast("float64") / placed.interval_ns.cast("float64").nullif(0.0)
     placed = placed.mutate(
-        gap_us=placed.start_us - placed._told_until,
+        gap_us=placed.start_us - placed._reported_until,
         overlap_us=placed.start_us - placed._begin,
         cores=ibis.cases((placed.interval_ns >= LEAST_NS, ibis.least(rate, placed.cpus.cast("float64")))),
         **{name: placed[name] * kept for name in AMOUNTS},
     )
-    return session.kept(placed.drop("_begin", "_told_until"))
+    return session.kept(placed.drop("_begin", "_reported_until"))
 
 
 def merged(table: ir.Table, *keys: str, slack_us: int = 0, sums: tuple[str, ...] = ()) -> ir.Table:
@@ -71,8 +71,8 @@ def merged(table: ir.Table, *keys: str, slack_us: int = 0, sums: tuple[str, ...]
     """
     order = [table.start_us.asc(), table.end_us.asc()]
     before = ibis.window(group_by=list(keys), order_by=order, rows=(None, -1))
-    marked = table.mutate(_told=table.end_us.max().over(before))
-    is_new = marked._told.isnull() | (marked.start_us > marked._told + slack_us)
+    marked = table.mutate(_reported=table.end_us.max().over(before))
+    is_new = marked._reported.isnull() | (marked.start_us > marked._reported + slack_us)
     marked = marked.mutate(_is_new=is_new.cast("int64"))
     until = ibis.window(group_by=list(keys), order_by=[marked.start_us.asc(), marked.end_us.asc()], rows=(None, 0))
     islands = marked.mutate(_island=marked._is_new.sum().over(until))

@@ -314,7 +314,8 @@ def _shell(title: str) -> tuple[str, str]:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     mark = "\0"
-    # Seven places to fill: string.Template does that, and a language of templates would do no more.
+    # Seven values are filled in once each, without loops or conditions: string.Template is enough, and a template
+    # engine such as Jinja2 would be one more dependency.
     name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in title)
     page = string.Template(_file("page.html")).substitute(
         title=html.escape(name),

@@ -24,10 +24,10 @@ def _moved(row: Row) -> float:
 
 def _finding(scene: Scene, kind: str, row: Row, sentence: str) -> Finding:
     name = row["tool"] or row["comm"] or row["program_id"]
-    length = row["told_us"]
+    length = row["reported_us"]
     cores = row["cpu_ns"] / (length * 1000)
     return scene.finding(
-        kind, row["host_id"], length, subject=name, start_us=row["told_from_us"], end_us=row["told_to_us"],
+        kind, row["host_id"], length, subject=name, start_us=row["reported_from_us"], end_us=row["reported_to_us"],
         share=scene.share(row["host_id"], cores, row["peak_rss_bytes"]), of=row,
         sentence=f"{name} on {scene.name(row['host_id'])} {sentence}",
         evidence={
@@ -42,11 +42,11 @@ def _finding(scene: Scene, kind: str, row: Row, sentence: str) -> Finding:
 
 def _spin(scene: Scene, row: Row) -> Finding | None:
     limits = scene.limits
-    if row["told_us"] < limits.spin_us or row["children"]:
+    if row["reported_us"] < limits.spin_us or row["children"]:
         return None
-    seconds = row["told_us"] / 1e6
-    cores = row["cpu_ns"] / (row["told_us"] * 1000)
-    time = units.duration(row["told_us"] * 1000)
+    seconds = row["reported_us"] / 1e6
+    cores = row["cpu_ns"] / (row["reported_us"] * 1000)
+    time = units.duration(row["reported_us"] * 1000)
     if cores >= limits.spin_cores and _moved(row) <= limits.spin_bytes:
         return _finding(
             scene, "SPINNING", row,
@@ -66,12 +66,12 @@ def _spin(scene: Scene, row: Row) -> Finding | None:
 
 def _poll(scene: Scene, row: Row) -> Finding | None:
     limits = scene.limits
-    if row["told_us"] < limits.least_us:
+    if row["reported_us"] < limits.least_us:
         return None
-    seconds = row["told_us"] / 1e6
-    cores = row["cpu_ns"] / (row["told_us"] * 1000)
-    time = units.duration(row["told_us"] * 1000)
-    if row["sleeps"] >= limits.poll_sleeps and row["family_cpu_ns"] / (row["told_us"] * 1000) < limits.idle_cores:
+    seconds = row["reported_us"] / 1e6
+    cores = row["cpu_ns"] / (row["reported_us"] * 1000)
+    time = units.duration(row["reported_us"] * 1000)
+    if row["sleeps"] >= limits.poll_sleeps and row["family_cpu_ns"] / (row["reported_us"] * 1000) < limits.idle_cores:
         return _finding(
             scene, "POLLING", row, f"started `sleep` {row['sleeps']:,} times in {time} and used {cores:.3f} CPUs itself"
         )

@@ -22,16 +22,16 @@ def find(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
     work = {topic: scene.session.rows(observed.work(scene.session, scene.period, topic, scene.limits.least_us))
             for topic in ("task", "run")}  # fmt: skip
     silent = list(_silences(scene, work["run"]))
-    told = {f.run_id for f in silent if f.kind == "ZOMBIE_RUN"}
+    reported = {f.run_id for f in silent if f.kind == "ZOMBIE_RUN"}
     workers = list(_workers(scene, programs))
-    told_tasks = {(f.run_id, f.evidence["task_id"]) for f in workers if f.evidence["task_id"] is not None}
+    reported_tasks = {(f.run_id, f.evidence["task_id"]) for f in workers if f.evidence["task_id"] is not None}
     tasks = [f for f in _idle(scene, work["task"], "task")
-             if f.run_id not in told and (f.run_id, f.evidence["task_id"]) not in told_tasks]  # fmt: skip
-    told |= {f.run_id for f in [*tasks, *workers]}
+             if f.run_id not in reported and (f.run_id, f.evidence["task_id"]) not in reported_tasks]  # fmt: skip
+    reported |= {f.run_id for f in [*tasks, *workers]}
     yield from silent
     yield from workers
     yield from tasks
-    yield from (f for f in _idle(scene, work["run"], "run") if f.run_id not in told)
+    yield from (f for f in _idle(scene, work["run"], "run") if f.run_id not in reported)
     yield from _containers(scene)
     yield from _failures(scene, work["task"], "task")
     yield from _failures(scene, work["run"], "run")
@@ -159,8 +159,8 @@ def _workers(scene: Scene, programs: list[Row]) -> Iterator[Finding]:
         worker = worker_name(row["comm"], row["tool"], row["exe"], row["argv"])
         if worker is None:
             continue
-        start = max(row["told_from_us"], scene.period.since_us)
-        end = row["end_time"] or scene.alive_until(row["host_id"], max(row["heard_us"] or 0, row["told_to_us"]))
+        start = max(row["reported_from_us"], scene.period.since_us)
+        end = row["end_time"] or scene.alive_until(row["host_id"], max(row["heard_us"] or 0, row["reported_to_us"]))
         end = min(end, scene.period.until_us)
         alive = (
             end - start - sum(max(0, min(x.end_us, end) - max(x.start_us, start)) for x in scene.away(row["host_id"]))

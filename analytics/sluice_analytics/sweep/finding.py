@@ -81,7 +81,7 @@ class Scene:
         self,
         kind: str,
         host_id: str,
-        told_us: int,
+        reported_us: int,
         *,
         subject: str,
         start_us: int,
@@ -91,12 +91,12 @@ class Scene:
         share: float = 1.0,
         of: Row | None = None,
     ) -> Finding:
-        """A finding of one host: told_us of it, at a share of the host's price. of: a row with run and task."""
+        """A finding of one host: reported_us of it, at a share of the host's price. of: a row with run and task."""
         of = of or dict.fromkeys(("run_id", "pipeline", "task"))
         return Finding(
             kind=kind, subject=subject, host_id=host_id, host_name=self.name(host_id), start_us=start_us,
-            end_us=end_us, hours=told_us / HOUR_US, money=self.money(host_id, told_us, share), sentence=sentence,
-            evidence=evidence, run_id=of["run_id"], pipeline=of["pipeline"], task=of["task"],
+            end_us=end_us, hours=reported_us / HOUR_US, money=self.money(host_id, reported_us, share),
+            sentence=sentence, evidence=evidence, run_id=of["run_id"], pipeline=of["pipeline"], task=of["task"],
         )  # fmt: skip
 
     def share(self, host_id: str, cores: float | None, memory_bytes: float | None) -> float:

@@ -34,7 +34,7 @@ def program_use(session: Session, period: Period, of: ir.Table) -> ir.Table:
     """What each program (program_id) of a table did in the period: host_id, program_id, and
 
     cpu_ns, moved_bytes (storage and network), called_bytes (read and write calls, from cache too), calls
-    (read and write), voluntary_switches, switches (float64), told_us (int64: time that records cover).
+    (read and write), voluntary_switches, switches (float64), reported_us (int64: time that records cover).
     """
     part = parts(session, period).semi_join(of, "program_id")
     part = part.mutate(
@@ -43,7 +43,7 @@ def program_use(session: Session, period: Period, of: ir.Table) -> ir.Table:
         _calls=_sum(part, _CALLS),
         _voluntary=part.voluntary_switches.fill_null(0),
         _switches=_sum(part, _SWITCHES),
-        _told=part.to_us - part.from_us,
+        _reported=part.to_us - part.from_us,
     )
     return part.group_by("host_id", "program_id").aggregate(
         run_id=part.run_id.max(),
@@ -59,9 +59,9 @@ def program_use(session: Session, period: Period, of: ir.Table) -> ir.Table:
         voluntary_switches=part._voluntary.sum(),
         switches=part._switches.sum(),
         peak_rss_bytes=part.peak_rss_bytes.max(),
-        told_us=part._told.sum().cast("int64"),
-        told_from_us=part.from_us.min(),
-        told_to_us=part.to_us.max(),
+        reported_us=part._reported.sum().cast("int64"),
+        reported_from_us=part.from_us.min(),
+        reported_to_us=part.to_us.max(),
     )
 
 
@@ -84,10 +84,10 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     reach = dataclasses.replace(period.scope, since_us=period.since_us - LOOK_BACK_US)
     records = session.table("program", reach)
     part = parts(session, period)
-    told = part.group_by("program_id").aggregate(_told_us=(part.to_us - part.from_us).sum())
+    reported = part.group_by("program_id").aggregate(_reported_us=(part.to_us - part.from_us).sum())
     ended = records.filter(records.phase == "END").select("program_id")
     # Few of many: what is asked of them is asked of them alone.
-    chosen = told.filter(told._told_us >= least_us).union(told.anti_join(ended, "program_id"))
+    chosen = reported.filter(reported._reported_us >= least_us).union(reported.anti_join(ended, "program_id"))
     chosen = session.kept(chosen.select("program_id").distinct())
     used = program_use(session, period, chosen)
     known = programs(session, reach, chosen)
@@ -96,7 +96,7 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     )
     joined = used.left_join(itself, "program_id")
     joined = joined.filter(
-        (joined.told_us >= least_us) | (joined.end_time.isnull() & joined.program_start_time.notnull())
+        (joined.reported_us >= least_us) | (joined.end_time.isnull() & joined.program_start_time.notnull())
     )
     joined = session.kept(
         joined.select(
@@ -172,10 +172,10 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     event = ibis.union(moved, began, head, tail)
     order = [event.start_us.asc(), event.end_us.asc()]
     before = ibis.window(group_by=event.run_id, order_by=order, rows=(None, -1))
-    event = event.mutate(_told=event.end_us.max().over(before)).inner_join(run, "run_id")
+    event = event.mutate(_reported=event.end_us.max().over(before)).inner_join(run, "run_id")
     silent = event.select(
         "run_id",
-        start_us=ibis.greatest(event._told, event["first"]),
+        start_us=ibis.greatest(event._reported, event["first"]),
         end_us=ibis.least(event.start_us, event["last"]),
     )
     return silent.filter(silent.end_us - silent.start_us >= limits.least_us)

@@ -351,7 +351,7 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
     if limit and memory:
         memory += f" of {units.size(limit)} that were requested"
     if row["oom_killed"]:
-        return "OOM_KILLED", f"{cause.name} was killed by the kernel for want of memory{memory}"
+        return "OOM_KILLED", f"{cause.name} was killed by the kernel because memory ran out{memory}"
     if disk_was_full:
         return "DISK_FULL", f"{cause.name} failed when the disk was full"
     if row["exit_signal"] is not None:
