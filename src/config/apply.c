@@ -333,6 +333,20 @@ unknown_key(struct apply *a, const char *section, const struct yaml_node *n)
 		WRONG_NAME(a, n, "no key '%s'%s: there are %s", shown(n->name, show), in, all);
 }
 
+/* Returns whether an earlier entry of map sets k by its other name. yaml.c refuses an entry with the same name. */
+static bool
+is_set_by_another_name(const struct yaml_node *map, const struct yaml_node *n, const struct key *k)
+{
+	const char *former = k->former != NULL ? strrchr(k->former, '.') : NULL;
+
+	for (const struct yaml_node *m = map->first; former != NULL && m != n; m = m->next) {
+		if (strcmp(m->name, n->name) != 0 &&
+		    (strcmp(m->name, key_leaf(k)) == 0 || strcmp(m->name, former + 1) == 0))
+			return true;
+	}
+	return false;
+}
+
 static int
 apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 {
@@ -352,7 +366,7 @@ apply_section(struct apply *a, const char *section, const struct yaml_node *map)
 			continue;
 		}
 		at = &a->c->locations[k - config_keys];
-		if (at->line != 0 && at->file == a->file) {	/* by its name and by its former name */
+		if (is_set_by_another_name(map, n, k)) {
 			WRONG_NAME(a, n, "'%s' is the same key as the one in line %u: remove one", n->name, at->line);
 			continue;
 		}

@@ -99,7 +99,7 @@ class ReportTest(unittest.TestCase):
                 report.none_row("lost", [0] * 5), report.row("rules", "{:.1f} µs", [5.0, 5.8], 8)]
         lines = report.budget_table(rows)[2:-1]
         self.assertEqual("| start | ≤ 250 ms | 738 [738–738] ms | 738–738 | 7 | **`missed`** by 488 (195 %) |", lines[0])
-        self.assertRegex(lines[1], r"≤ 1.02 \| 1.005 \[0.751–1.255\] \| \S+ \| 7 \| \*\*undecided\*\*: the budget lies")
+        self.assertRegex(lines[1], r"≤ 1.02 \| 1.005 \[0.751–1.255\] \| \S+ \| 7 \| \*\*`undecided`\*\*: the budget lies")
         self.assertEqual("| lost | 0 | 0 [0–0] | 0–0 | 5 | **`met`** |", lines[2])
         self.assertEqual("| rules | ≤ 8 µs | 5.4 [5.0–5.8] µs |  | 2 | **`undecided`**: 2 of 5 rounds |", lines[3])
 

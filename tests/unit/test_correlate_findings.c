@@ -511,7 +511,7 @@ an_oom_kill_is_told_at_once(void **state)
 	assert_string_equal(n->finding.kind, "FAILED");
 	assert_chain(n, &worker, &job, NULL);
 	assert_true(evidence(n, "oom_killed") == 1 && evidence(n, "oom_kills") == 1);
-	assert_non_null(strstr(n->finding.message, "memory, peak 500 MiB, limit 512 MiB; task align (A) failed because of it"));
+	assert_non_null(strstr(n->finding.message, "memory ran out, peak 500 MiB, limit 512 MiB; task align (A) failed because"));
 	/* one that was ending as the kernel chose it */
 	worker = child(&driver, "python3 late.py");
 	is_killed(&worker, 0, true);
