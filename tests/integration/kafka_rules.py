@@ -76,6 +76,8 @@ class Options:
     next_seq: dict = dataclasses.field(default_factory=dict)  # (agent_id, topic) → what its next record would get
     first_seq: int = 0  # of an agent's first record; None: wherever it begins
     dead_letters: frozenset = frozenset()  # (topic without prefix, seq) that the agent put aside, with a reason
+    # The network may pass on a request after its connection was given up: an original may follow its marked copy, once.
+    held_requests: bool = False
     must_have: tuple = ("schema_version", "agent_version")  # headers of every message
     ends_without_start: int = 0
     keep: object = None  # a predicate on (topic, record); what it takes is in Result.records
@@ -89,7 +91,8 @@ class Result:
       frame schema subject decode      the value is 0, id, Avro; the id's text is our .avsc, under <topic>-value
       key partition                    host_id:run_id; as the Java client would choose
       header version                   present; schema_version is the record's, agent_version one that the agent names
-      order                            seq went back within partition, agent and topic without the header "redelivery"
+      order                            seq went back within partition, agent and topic without the header "redelivery"; see
+                                       Options.held_requests
       hole                             seqs that never came, more than the agent's records and dead letters account for
       duplicates copy                  more than allowed; two messages with one seq that are not the same bytes
       field time                       values that contradict each other; outside the window, or backwards
@@ -147,6 +150,7 @@ class Rules:
         self._ends = {}
         self._found_again = collections.Counter()  # agent → STARTs of programs that it found running once more
         self._agent_records = collections.defaultdict(dict)  # agent → {seq: (event, version, {loss: count})}
+        self._early = collections.defaultdict(set)  # (topic, partition, agent) → seqs whose marked copy came first
         self._versions = collections.defaultdict(set)  # agent → agent_version of its messages
 
     def fault(self, kind, text):
@@ -209,7 +213,13 @@ class Rules:
         self.result.redelivered += is_redelivery
         partition = (topic, m.partition, agent)
         last = self._last.get(partition, -1)
-        if r["seq"] <= last and not is_redelivery:
+        early = self._early[partition]
+        is_held_original = self.o.held_requests and not is_redelivery and r["seq"] in early
+        if is_redelivery and r["seq"] not in self._seqs[agent, topic]:
+            early.add(r["seq"])
+        elif is_held_original:
+            early.remove(r["seq"])  # a record has one original
+        if r["seq"] <= last and not is_redelivery and not is_held_original:
             self.fault("order", f"{at} of {agent} after {last}, and it is not marked as a redelivery")
         self._last[partition] = max(last, r["seq"])
 

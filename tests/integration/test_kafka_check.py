@@ -213,6 +213,19 @@ class KafkaRules(unittest.TestCase):
         self.only(r)
         self.assertEqual(r.redelivered, 1)
 
+    def test_an_original_may_follow_its_marked_copy_where_the_network_holds_requests(self):
+        messages = self.world.messages()
+        first = self.index(messages, "sluice.program", 0)
+        original = messages[first]
+        marked = original._replace(headers=original.headers + [("redelivery", b"1")])
+        messages[first] = marked
+        again = [*messages, original]
+        self.only(judge(again, duplicates=1), "order")
+        self.only(judge(again, duplicates=1, held_requests=True))
+        self.only(judge([*again, original], duplicates=2, held_requests=True), "order")  # two originals
+        messages[first] = original
+        self.only(judge([*messages, marked, original], duplicates=2, held_requests=True), "order")
+
     def test_order_holds_within_a_partition_only(self):
         messages = self.world.messages()
         messages.sort(key=lambda m: (m.partition, m.offset))
