@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""circles.py BUILD: no files of src/ call each other in a circle, not even over others.
+"""circles.py BUILD: no files of src/ call each other in a circle, and no files of src/ and bpf/ include each other in one.
 
-BUILD is a built folder: what a file defines and what it needs is read of its object files.
+BUILD is a built folder: which functions a file defines and which it calls is read from its object files. Circles of
+imports in analytics/ are the subject of analytics/tests/test_stages.py.
 """
 import collections
 import os
@@ -9,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import layers
 import tree
 
 
@@ -36,6 +38,11 @@ def calls(found):
             for path, names in needed.items()}
 
 
+def includes(root, paths):
+    """{file: {file of the tree that it includes: the line}}"""
+    return {path: {to: number for number, to in layers.includes(root, path)} for path in paths}
+
+
 def circles(edges):
     """The strongly connected parts of more than one file, after Tarjan (1972)."""
     index, low, stack, out = {}, {}, [], []
@@ -60,16 +67,22 @@ def circles(edges):
     return out
 
 
+def sentences(edges, text):
+    """One for each edge within a circle; `text` has places for the target and for what the edge is labelled with."""
+    return [f"{a}:" + text.format(b, edges[a][b]) for part in circles(edges)
+            for a in part for b in part if b in edges.get(a, ())]
+
+
 def main():
     build = os.path.realpath(sys.argv[1])
     found = objects(build)
     missing = [path for path in tree.files("src/*/*.c") if path not in found]
     if missing:
         sys.exit(f"{build} has no object of {', '.join(missing)}; build it first")
-    edges = calls(found)
-    wrong = [f"{a}:1: needs {edges[a][b]} of {b}, which needs it in turn" for part in circles(edges)
-             for a in part for b in part if b in edges.get(a, ())]
-    tree.verdict(wrong, f"{len(found)} files of src/")
+    texts = tree.files("src/*.[ch]", "src/*.def", "bpf/*.[ch]")
+    tree.verdict(sentences(calls(found), "1: needs {1} of {0}, which needs it in turn") +
+                 sentences(includes(tree.ROOT, texts), "{1}: includes {0}, which includes it in turn"),
+                 f"{len(found)} files of src/ that call, {len(texts)} of src/ and bpf/ that include")
 
 
 if __name__ == "__main__":

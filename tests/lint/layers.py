@@ -50,6 +50,16 @@ def resolve(root, path, name):
     return GENERATED.get(name)
 
 
+def includes(root, path):
+    """(line, file) of each file of this tree that a file includes."""
+    with open(os.path.join(root, path), encoding="utf-8") as f:
+        for number, line in enumerate(f, 1):
+            found = INCLUDE.match(line)
+            to = found and resolve(root, path, found[1])
+            if to:
+                yield number, to
+
+
 def check(root):
     """Sentences on what is wrong, and the number of files."""
     rows, wrong, count, used = read_table(root), [], 0, set()
@@ -61,15 +71,12 @@ def check(root):
                 if row is None:
                     wrong.append(f"{path}:1: ARCHITECTURE.md's table does not say what it may include")
                     continue
-                with open(os.path.join(root, path), encoding="utf-8") as f:
-                    for number, line in enumerate(f, 1):
-                        found = INCLUDE.match(line)
-                        to = found and resolve(root, path, found[1])
-                        if to and row_of(to, rows) != row:
-                            allowed = allows(row, to, rows)
-                            used.add((row, allowed))
-                            if allowed is None:
-                                wrong.append(f"{path}:{number}: {row} may not include {to} (ARCHITECTURE.md)")
+                for number, to in includes(root, path):
+                    if row_of(to, rows) != row:
+                        allowed = allows(row, to, rows)
+                        used.add((row, allowed))
+                        if allowed is None:
+                            wrong.append(f"{path}:{number}: {row} may not include {to} (ARCHITECTURE.md)")
     wrong += [f"ARCHITECTURE.md: {row} may include {name}, and does not" for row, may in rows.items() if may != ANY
               for name in may if (row, name) not in used and os.path.exists(os.path.join(root, row))]
     return wrong, count

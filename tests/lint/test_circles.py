@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The check of circles: what it takes for one, and that it sees calls in object files."""
+"""The check of circles: what it takes for one, and that it sees calls in object files and includes in sources."""
 import os
 import subprocess
 import tempfile
@@ -36,6 +36,20 @@ class Circles(unittest.TestCase):
             self.assertEqual({"src/s/b.c": "g"}, edges["src/s/a.c"])
             self.assertEqual({"src/s/a.c": "f"}, edges["src/s/b.c"])
             self.assertEqual([["src/s/a.c", "src/s/b.c"]], circles.circles(edges))
+
+    def test_includes_are_read_from_sources(self):
+        with tempfile.TemporaryDirectory() as root:
+            files = {"bpf/a.h": '#include "b.h"\n', "bpf/b.h": '#include <stdint.h>\n#include "a.h"\n',
+                     "bpf/c.bpf.c": '#include "a.h"\n', "src/s/d.h": '#include "s/e.h"\n',
+                     "src/s/e.h": '#include "d.h"\n', "src/s/f.h": '#include "d.h"\n/* #include "f.h" */\n'}
+            for path, text in files.items():
+                os.makedirs(os.path.join(root, os.path.dirname(path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as f:
+                    f.write(text)
+            self.assertEqual(
+                ["bpf/a.h:1: includes bpf/b.h", "bpf/b.h:2: includes bpf/a.h",
+                 "src/s/d.h:1: includes src/s/e.h", "src/s/e.h:1: includes src/s/d.h"],
+                circles.sentences(circles.includes(root, files), "{1}: includes {0}"))
 
 
 if __name__ == "__main__":
