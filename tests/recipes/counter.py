@@ -49,10 +49,10 @@ class Counter(harness.LakeTest):
         tree.must("dev/records")
         tree.must("dev/records", "--check")
         # 6
-        for test, line in (("collect_decode", rf"^\tassert_int_equal\(c->{before}, from \+ \d+\);\n"),
-                           ("correlate_cputime", rf"\.{before} = from \+ \d+, "),
-                           ("correlate_cputime", rf"^\tassert_field\(&u, USAGE_{before.upper()}, \d+\);\n")):
-            tree.edit(f"tests/unit/test_{test}.c", line, next_line(upper, name))
+        for path, line in (("decode_kit.h", rf"^\tassert_int_equal\(c->{before}, from \+ \d+\);\n"),
+                           ("test_correlate_cputime.c", rf"\.{before} = from \+ \d+, "),
+                           ("test_correlate_cputime.c", rf"^\tassert_field\(&u, USAGE_{before.upper()}, \d+\);\n")):
+            tree.edit(f"tests/unit/{path}", line, next_line(upper, name))
         self.assertIn("entries hold other numbers",
                       tree.run("cmake", "--build", "build/dev", "--target", "sluice_correlate").stdout)
         # 3
