@@ -1,129 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* findings: the program that made a task or a run fail, the finding, and cases without one. */
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "correlate/findings.h"
-#include "one_world.h"
-
-#define JOB "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'"
-
-static struct correlator_options
-host(void)
-{
-	struct correlator_options options = world_options();
-
-	options.run_id = options.pipeline = options.command = options.work_dir = NULL;
-	return options;
-}
-
-/* Of the whole host, with a write-ahead log. */
-static void
-open_host(void)
-{
-	struct correlator_options options = host();
-
-	world_begin(&w, &options, true);
-	forget_kept(&w);
-}
-
-/* kill -9, and the next life. */
-static void
-dies(void)
-{
-	struct correlator_options options = host();
-
-	world_dies(&w, &options);
-}
-
-static struct being
-child(const struct being *parent, const char *command)
-{
-	struct being b = forks(&w, parent);
-
-	execs(&w, &b, command);
-	return b;
-}
-
-/* ms later. */
-static void
-exits_after(struct being *b, uint64_t ms, int code)
-{
-	works(&w, b, ms);
-	exits(&w, b, code);
-}
-
-static void
-is_killed(const struct being *b, int signal, bool is_oom)
-{
-	struct state_event s = state_of(&w, b, STATE_EXIT, signal);
-
-	s.oom_killed = is_oom;
-	correlator_state(w.c, &s);
-}
-
-static void
-settles(void)
-{
-	w.now += 1100 * MS;
-	correlator_tick(w.c, w.now, false);
-}
-
-static size_t
-findings(void)
-{
-	return record_count(&w, TOPIC_FINDING, -1);
-}
-
-static const struct kept_record *
-finding(size_t i)
-{
-	const struct kept_record *n = record_at(&w, TOPIC_FINDING, -1, i);
-
-	assert_non_null(n);
-	return n;
-}
-
-static double
-evidence(const struct kept_record *n, const char *name)
-{
-	for (size_t i = 0; i < n->finding.n_evidence; i++) {
-		if (strcmp(n->finding.evidence[i].name, name) == 0)
-			return n->finding.evidence[i].value;
-	}
-	return -1;
-}
-
-static const char *
-id_of(const struct being *b)
-{
-	return record_of(&w, b, b->key.index, PHASE_END)->program_id;
-}
-
-/* Its program, then those above it, nearest first; the list ends with a NULL. */
-static void
-assert_chain(const struct kept_record *n, const struct being *cause, ...)
-{
-	const struct being *b;
-	size_t i = 0;
-	va_list above;
-
-	assert_string_equal(n->program_id, id_of(cause));
-	va_start(above, cause);
-	while ((b = va_arg(above, const struct being *)) != NULL) {
-		assert_true(i < n->finding.n_causes);
-		assert_string_equal(n->finding.causes[i++], id_of(b));
-	}
-	va_end(above);
-	assert_int_equal(n->finding.n_causes, i);
-}
+#include "findings_kit.h"
 
 static void
 a_tasks_failure_goes_back_to_its_cause(void **state)
@@ -167,79 +51,6 @@ a_tasks_failure_goes_back_to_its_cause(void **state)
 	correlator_run_end(w.c, w.now, 1 << 8);
 	assert_int_equal(findings(), 1);
 	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_END), 1);
-}
-
-/* A second later: a pass that finds this one ended, and its last word yet to come. */
-static void
-pass_while_ending(const struct state_event *s)
-{
-	w.now += SECOND;
-	correlator_snapshot_begin(w.c, false);
-	if (s != NULL)
-		correlator_ending(w.c, s);
-	correlator_snapshot_end(w.c, w.now);
-	correlator_tick(w.c, w.now, false);
-}
-
-/* The end of the cause is reported seconds late; its ancestors have ended and are recorded. */
-static void
-a_cause_that_has_ended_and_is_not_told_is_waited_for(void **state)
-{
-	struct being driver, job, python, tool;
-	struct state_event late;
-
-	(void)state;
-	driver = child(NULL, "snakemake -c2");
-	job = child(&driver, JOB);
-	python = child(&job, "python3 wrap.py");
-	tool = child(&python, "bwa mem x");
-	works(&w, &tool, 70);
-	late = state_of(&w, &tool, STATE_EXIT, 3 << 8);
-	exits_after(&python, 200, 1);
-	exits_after(&job, 10, 1);
-	for (int i = 0; i < 4; i++)
-		pass_while_ending(&late);
-	assert_int_equal(findings(), 0);
-	correlator_state(w.c, &late);
-	pass_while_ending(NULL);
-	assert_int_equal(findings(), 1);
-	assert_chain(finding(0), &tool, &python, &job, NULL);
-}
-
-static struct correlator_held
-held(uint64_t since_ns)
-{
-	struct correlator_held h;
-
-	correlator_held(w.c, since_ns, &h);
-	return h;
-}
-
-static void
-what_has_no_program_any_more_is_held_until_it_is_told(void **state)
-{
-	struct being driver, job;
-	uint64_t job_ns;
-
-	(void)state;
-	open_host();
-	driver = child(NULL, "snakemake -c2");
-	job = child(&driver, JOB);
-	assert_int_equal(held(UINT64_MAX).tasks + held(UINT64_MAX).runs, 0);
-	exits_after(&job, 70, 1);
-	job_ns = w.now;
-	assert_int_equal(held(job_ns).tasks, 1);
-	assert_int_equal(held(job_ns).failures, 1);
-	assert_int_equal(held(job_ns).runs, 0);		/* its driver runs */
-	assert_int_equal(held(job_ns - SECOND / 2).tasks, 0);
-	assert_int_equal(held(job_ns - SECOND / 2).failures, 0);
-	w.now += 500 * MS;
-	exits_after(&driver, 70, 1);
-	assert_int_equal(held(w.now).runs, 1);
-	assert_int_equal(held(job_ns).runs, 0);		/* of that moment it is not */
-	settles();
-	assert_int_equal(held(w.now).tasks + held(w.now).runs + held(w.now).failures, 0);
-	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_END), 1);
 }
 
 static void
@@ -361,36 +172,6 @@ another_code_counts_only_promptly(void **state)
 }
 
 static void
-an_end_told_late_counts(void **state)
-{
-	struct being driver, job, tool, next;
-	struct state_event late;
-
-	(void)state;
-	driver = child(NULL, "snakemake -c2");
-	job = child(&driver, JOB);
-	tool = child(&job, "bwa mem x");
-	works(&w, &tool, 5);
-	late = state_of(&w, &tool, STATE_EXIT, 4 << 8);
-	exits_after(&job, 1, 4);
-	correlator_state(w.c, &late);
-	settles();
-	assert_chain(finding(0), &tool, &job, NULL);
-	/* what began since it ended was heard of before that */
-	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'call:sample=B'");
-	tool = child(&job, "grep x y");
-	works(&w, &tool, 5);
-	late = state_of(&w, &tool, STATE_EXIT, 1 << 8);
-	w.now += MS;
-	next = child(&job, "bwa mem x");
-	correlator_state(w.c, &late);
-	exits_after(&next, 5, 0);
-	exits_after(&job, 1, 1);
-	settles();
-	assert_chain(finding(1), &job, NULL);
-}
-
-static void
 exec_and_subshells_stand_for_their_programs(void **state)
 {
 	struct being driver, job, subshell, tool, inner;
@@ -478,48 +259,6 @@ of_many_children_the_first_is_kept(void **state)
 }
 
 static void
-an_oom_kill_is_told_at_once(void **state)
-{
-	struct cgroup_event cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
-	struct being driver, job, worker, other;
-	const struct kept_record *n;
-
-	(void)state;
-	correlator_cgroup(w.c, &cgroup);
-	driver = child(NULL, "snakemake -c2");
-	job = child(&driver, JOB);
-	worker = forks(&w, &job);
-	worker.context.cgroup_v2 = 7;
-	execs(&w, &worker, "python3 work.py");
-	works(&w, &worker, 500);
-	is_killed(&worker, SIGKILL, true);
-	assert_int_equal(findings(), 1);
-	n = finding(0);
-	assert_string_equal(n->finding.kind, "OOM_KILLED");
-	assert_string_equal(n->task, "align");
-	assert_chain(n, &worker, NULL);
-	assert_true(evidence(n, "peak_rss_bytes") == 500 << 20 && evidence(n, "memory_limit_bytes") == 512 << 20);
-	assert_true(evidence(n, "host_memory_bytes") == 8.0 * (1 << 30) && evidence(n, "exit_signal") == SIGKILL);
-	assert_non_null(strstr(n->finding.message, "killed by the kernel because memory ran out, peak 500 MiB, limit 512 MiB"));
-	/* the task fails of that, whatever it does in between */
-	other = child(&job, "samtools sort x");
-	exits_after(&other, 5000, 4);
-	exits_after(&job, 10, 1);
-	settles();
-	assert_int_equal(findings(), 2);
-	n = finding(1);
-	assert_string_equal(n->finding.kind, "FAILED");
-	assert_chain(n, &worker, &job, NULL);
-	assert_true(evidence(n, "oom_killed") == 1 && evidence(n, "oom_kills") == 1);
-	assert_non_null(strstr(n->finding.message, "memory ran out, peak 500 MiB, limit 512 MiB; task align (A) failed because"));
-	/* one that was ending as the kernel chose it */
-	worker = child(&driver, "python3 late.py");
-	is_killed(&worker, 0, true);
-	settles();
-	assert_int_equal(findings(), 2);
-}
-
-static void
 a_script_fails_as_a_whole(void **state)
 {
 	struct being sh, tool, grep;
@@ -604,138 +343,22 @@ what_a_later_attempt_made_good_did_not_fail_the_run(void **state)
 	assert_true(evidence(finding(1), "run_exit_code") == 1);
 }
 
-static void
-there_is_a_limit_to_a_runs_findings(void **state)
-{
-	struct being driver, job;
-	char command[128];
-
-	(void)state;
-	driver = child(NULL, "snakemake -c2");
-	for (int i = 0; i < FINDINGS_OF_RUN_MAX + 7; i++) {
-		snprintf(command, sizeof(command), "sh -c python_-m_snakemake_--target-jobs_'align:sample=%d'", i);
-		job = child(&driver, command);
-		exits_after(&job, 1, 1);
-	}
-	settles();
-	assert_int_equal(findings(), FINDINGS_OF_RUN_MAX);
-	assert_int_equal(totals(&w).findings_left_out, 7);
-	assert_true(HASH_COUNT(w.c->failures) < FINDINGS_OF_RUN_MAX + 100);
-}
-
-static void
-there_is_a_limit_to_oom_kills(void **state)
-{
-	struct being driver, job, b;
-
-	(void)state;
-	driver = child(NULL, "snakemake -c2");
-	job = child(&driver, JOB);
-	for (int i = 0; i < FINDINGS_OF_TASK_MAX + 3; i++) {
-		b = child(&job, "python3 w.py");
-		works(&w, &b, 1);
-		is_killed(&b, SIGKILL, true);
-	}
-	assert_int_equal(findings(), FINDINGS_OF_TASK_MAX);
-	assert_int_equal(totals(&w).findings_left_out, 3);
-	exits_after(&job, 1, 1);
-	settles();
-	assert_int_equal(findings(), FINDINGS_OF_TASK_MAX + 1);
-	assert_true(evidence(finding(FINDINGS_OF_TASK_MAX), "oom_kills") == FINDINGS_OF_TASK_MAX + 3);
-	assert_true(evidence(finding(FINDINGS_OF_TASK_MAX), "oom_killed") == 1);
-}
-
-static void
-programs_of_no_run_are_told_for_oom_alone(void **state)
-{
-	struct being sshd, b;
-
-	(void)state;
-	open_host();
-	sshd = child(NULL, "sshd -D");
-	b = child(&sshd, "false");
-	exits_after(&b, 1, 1);
-	assert_null(w.c->failures);
-	for (int i = 0; i < FINDINGS_OF_NONE_MAX + 5; i++) {
-		b = child(&sshd, "python3 x.py");
-		is_killed(&b, SIGKILL, true);
-	}
-	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX);
-	assert_null(finding(0)->run_id);
-	assert_int_equal(totals(&w).findings_left_out, 5);
-	w.now += 61 * SECOND;
-	b = child(&sshd, "python3 x.py");
-	is_killed(&b, SIGKILL, true);
-	settles();
-	assert_int_equal(findings(), FINDINGS_OF_NONE_MAX + 1);
-}
-
-/* An agent that is killed after each step records the same findings, once. */
-static void
-restarts_tell_nothing_twice(void **state)
-{
-	struct being sh, driver, job, python, tool, good;
-
-	(void)state;
-	open_host();
-	sh = child(NULL, "bash run.sh");
-	driver = child(&sh, "snakemake -c2");
-	job = child(&driver, JOB);
-	python = child(&job, "python3 wrap.py");
-	good = child(&python, "samtools sort x");
-	tool = child(&python, "bwa mem x");
-	dies();
-	works(&w, &tool, 5);
-	is_killed(&tool, SIGKILL, true);
-	assert_int_equal(findings(), 1);
-	dies();
-	exits_after(&good, 3000, 0);
-	dies();
-	exits_after(&python, 200, 1);
-	dies();
-	exits_after(&job, 10, 1);
-	dies();
-	forget_kept(&w);
-	correlator_checkpoint(w.c);
-	dies();
-	settles();
-	assert_int_equal(findings(), 2);
-	assert_chain(finding(1), &tool, &python, &job, NULL);
-	dies();
-	settles();
-	exits_after(&driver, 4000, 1);
-	dies();
-	settles();
-	dies();
-	settles();
-	assert_int_equal(record_count(&w, TOPIC_RUN, PHASE_END), 1);
-	assert_int_equal(findings(), 2);
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_tasks_failure_goes_back_to_its_cause),
-		T(a_cause_that_has_ended_and_is_not_told_is_waited_for),
-		T(what_has_no_program_any_more_is_held_until_it_is_told),
 		T(what_succeeds_is_no_finding),
 		T(of_a_pipe_the_first_to_end_failed),
 		T(what_a_shell_went_on_after_is_passed_over),
 		T(another_code_counts_only_promptly),
-		T(an_end_told_late_counts),
 		T(exec_and_subshells_stand_for_their_programs),
 		T(a_long_chain_is_cut_in_its_middle),
 		T(of_many_children_the_first_is_kept),
-		T(an_oom_kill_is_told_at_once),
 		T(a_script_fails_as_a_whole),
 		T(a_run_whose_first_program_was_not_met_still_failed),
 		T(engines_within_fail_of_their_tasks),
 		T(what_a_later_attempt_made_good_did_not_fail_the_run),
-		T(there_is_a_limit_to_a_runs_findings),
-		T(there_is_a_limit_to_oom_kills),
-		T(programs_of_no_run_are_told_for_oom_alone),
-		T(restarts_tell_nothing_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
