@@ -225,6 +225,15 @@ kit_put(struct kit *k, enum topic topic)
 		abort();
 }
 
+/* Puts an entry of the write-ahead log, which must be taken. */
+static inline void
+kit_put_entry(struct kit *k, size_t len)
+{
+	static const char text[1 << 20];
+
+	kit_expect(len <= sizeof(text) && spool_put_wal(k->spool, text, len) == 0, "an entry is taken");
+}
+
 static inline int
 kit_commit_at(struct kit *k, uint64_t position)
 {

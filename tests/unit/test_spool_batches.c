@@ -10,15 +10,6 @@
 #include "faults.h"
 #include "one_spool.h"
 
-static void
-log_entry(size_t len)
-{
-	static const char text[1 << 17];
-
-	assert_true(len <= sizeof(text));
-	assert_int_equal(spool_put_wal(k.spool, text, len), 0);
-}
-
 /* Returns the head of the n-th batch of a segment, from 0; *head: the segment's own head. */
 static struct spool_batch_head
 batch_of(const char *path, unsigned n, struct spool_segment_head *head)
@@ -55,11 +46,11 @@ heads_say_what_is_behind_them(void **state)
 	assert_int_equal(kit_put_len(&k, TOPIC_USAGE, 20), 0);
 	k.seq[TOPIC_HOST] = 5;
 	assert_int_equal(kit_commit_at(&k, 77), 0);
-	log_entry(9);
+	kit_put_entry(&k, 9);
 	assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, 20), 0);
 	assert_int_equal(kit_commit_at(&k, 78), 0);
 	spool_checkpoint_begin(k.spool);
-	log_entry(3);
+	kit_put_entry(&k, 3);
 	assert_int_equal(kit_commit(&k), 0);
 	assert_int_equal(kit_stats(&k).commits, 3);
 
@@ -190,24 +181,24 @@ entries_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
 	k.options.segment_bytes = 4 * quarter;
 	kit_open(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
-	log_entry(1000);			/* before a checkpoint, or in its batch: they do not count */
+	kit_put_entry(&k, 1000);			/* before a checkpoint, or in its batch: they do not count */
 	spool_checkpoint_begin(k.spool);
-	log_entry(1000);
+	kit_put_entry(&k, 1000);
 	kit_commit(&k);
 	for (int i = 0; i < 10; i++) {
 		assert_false(spool_wants_checkpoint(k.spool));
 		kit_batch(&k, TOPIC_PROGRAM, 2);	/* records alone never want one */
 		kit_batch(&k, TOPIC_USAGE, 1);
 	}
-	log_entry(quarter / 2 - overhead);
+	kit_put_entry(&k, quarter / 2 - overhead);
 	kit_commit(&k);
-	log_entry(quarter / 4 - overhead);
-	log_entry(quarter / 4 - overhead);
+	kit_put_entry(&k, quarter / 4 - overhead);
+	kit_put_entry(&k, quarter / 4 - overhead);
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	assert_false(spool_wants_checkpoint(k.spool));
-	log_entry(0);
+	kit_put_entry(&k, 0);
 	assert_false(spool_wants_checkpoint(k.spool));	/* not before its commit */
 	kit_commit(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
@@ -216,12 +207,12 @@ entries_want_a_checkpoint_at_a_quarter_of_a_segment(void **state)
 	kit_commit(&k);
 	kit_reopen(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
-	log_entry(quarter - overhead);
+	kit_put_entry(&k, quarter - overhead);
 	kit_commit(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
 	assert_false(spool_wants_checkpoint(k.spool));
-	log_entry(0);
+	kit_put_entry(&k, 0);
 	kit_commit(&k);
 	assert_true(spool_wants_checkpoint(k.spool));
 	kit_reopen(&k);
@@ -241,7 +232,7 @@ a_large_checkpoint_is_wanted_again_after_four_times_its_size(void **state)
 
 		kit_open(&k);
 		spool_checkpoint_begin(k.spool);
-		log_entry(7000);
+		kit_put_entry(&k, 7000);
 		kit_commit(&k);
 		/* In three batches, of which the last ones are in other segments. */
 		for (int i = 0; i < 3; i++) {
