@@ -203,7 +203,7 @@ def test_prices(lake: str, tmp_path: pathlib.Path) -> None:
     assert tune("--lake", lake, "--prices", "/nowhere").returncode == 2
 
 
-def test_a_price_table_without_the_host_is_told_of(lake: str, maker: LakeMaker, tmp_path: pathlib.Path) -> None:
+def test_a_price_table_without_the_host_is_reported(lake: str, maker: LakeMaker, tmp_path: pathlib.Path) -> None:
     """Costs are unknown then: why, and what the host is by its records."""
     maker.host(start=100, end=110, instance_type="m5.large")
     maker.write()

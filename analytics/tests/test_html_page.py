@@ -375,7 +375,7 @@ def simulated(rgb: list[int], kind: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", ["normal", "protan", "deutan"])
-def test_bounds_can_be_told_apart_by_the_colour_blind(opener: Opener, scheme: str, kind: str) -> None:
+def test_bounds_can_be_distinguished_by_the_colour_blind(opener: Opener, scheme: str, kind: str) -> None:
     page = opener(failed_run(), scheme=scheme)
     names = ["compute", "memory", "io", "network", "starved", "idle", "mixed"]
     colors = {

@@ -105,7 +105,7 @@ def test_fields_that_an_older_agent_lacks_are_null(maker: LakeMaker) -> None:
     assert (new["container_name"], new["cpu_user_ns"], new["cpu_system_ns"]) == ("new", 5, 0)
 
 
-def test_a_schema_from_the_future_is_read_and_told_of(maker: LakeMaker) -> None:
+def test_a_schema_from_the_future_is_read_and_reported(maker: LakeMaker) -> None:
     maker.program(end=1)
     [path] = maker.write(extra={"quantum_ns": (["null", "long"], 7)}, schema_version=99)
     with DuckSession(str(maker.path)) as session:

@@ -177,7 +177,7 @@ def test_programs_of_the_engine_do_not_count(maker: LakeMaker) -> None:
     assert one.peak_together_bytes == 300 * MIB
 
 
-def test_attempts_of_one_id_are_told_apart(maker: LakeMaker) -> None:
+def test_attempts_of_one_id_are_distinguished(maker: LakeMaker) -> None:
     add_run(maker, "r0", wall=500)
     add_execution(maker, "r0", task_id="t", attempt=1, exit_code=1, programs=[(0, 100, 300)])
     add_execution(maker, "r0", task_id="t", attempt=2, start=200, programs=[(0, 100, 700), (10, 20, 50)])
@@ -500,7 +500,7 @@ def without_pipeline(maker: LakeMaker, n: int, command: str, folder: str = "/dat
     add_execution(maker, f"r{n}", start=3600 * n, pipeline=None, programs=[(0, 100, peak)])
 
 
-def test_a_run_without_a_pipeline_is_told_of_its_own_kind(maker: LakeMaker) -> None:
+def test_a_run_without_a_pipeline_is_compared_with_its_own_kind(maker: LakeMaker) -> None:
     """Same command, same folder. What other runs without a pipeline need, or a pipeline, is none of its concern."""
     for n in range(3):
         without_pipeline(maker, n, "bash a.sh", peak=300)

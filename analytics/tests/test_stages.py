@@ -100,7 +100,7 @@ def test_streams_and_benchmarks_are_no_circle() -> None:
         assert circle(found) == []
 
 
-def test_what_is_against_the_order_is_told(tmp_path: pathlib.Path) -> None:
+def test_what_is_against_the_order_is_reported(tmp_path: pathlib.Path) -> None:
     """An import of a stage that comes later, of a neighbour, in a function; a folder of no stage; a circle."""
     files = {
         "units.py": "from .lake import a", "errors.py": "from .units import x",

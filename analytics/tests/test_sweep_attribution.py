@@ -189,7 +189,7 @@ def test_lost_events_count_from_record_to_record(maker: LakeMaker) -> None:
     assert [seconds(h.cpu)["unknown"] for h in found.hours] == [0, 3600]
 
 
-def test_what_clocks_disagree_about_is_told_as_residue(maker: LakeMaker) -> None:
+def test_what_clocks_disagree_about_is_reported_as_residue(maker: LakeMaker) -> None:
     maker.host(end=3600, interval_ns=HOUR * S, cpu_busy_ns=1000 * S)
     maker.program(start=0, end=3600, cpu_user_ns=1300 * S)
     found = sweep(maker)

@@ -124,7 +124,7 @@ def test_table_and_csv(capsys: pytest.CaptureFixture[str], lake: LakeMaker, tmp_
     assert "IDLE_AFTER_RUN" in {r["kind"] for r in csv.DictReader(target.open())}
 
 
-def test_unknown_prices_are_told(capsys: pytest.CaptureFixture[str], lake: LakeMaker, tmp_path: pathlib.Path) -> None:
+def test_unknown_prices_are_named(capsys: pytest.CaptureFixture[str], lake: LakeMaker, tmp_path: pathlib.Path) -> None:
     others = tmp_path / "prices.csv"
     others.write_text("host,instance_type,usd_per_hour\nelsewhere,,2\n")
     for options, why in (

@@ -215,7 +215,7 @@ def test_runs_used_what_their_programs_did(played: Played) -> None:
     assert_between(idle.alive_ns / 1e9, played.sleep.length())
 
 
-def test_the_idle_run_is_told_and_the_busy_one_is_not(played: Played) -> None:
+def test_the_idle_run_is_reported_and_the_busy_one_is_not(played: Played) -> None:
     runs = {g.group.split()[-1]: g for g in played.found.groups if g.known}
     busy = max(runs, key=lambda r: runs[r].cpu_ns)
     about: dict[str, list[Any]] = {}

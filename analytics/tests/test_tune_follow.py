@@ -190,7 +190,7 @@ def run_follow(*args: str) -> subprocess.CompletedProcess[str]:
     return command.run("tune", "--follow", "--interval", "0.5", *args)
 
 
-def test_a_run_that_ended_is_told_at_once(maker: LakeMaker) -> None:
+def test_a_run_that_ended_is_reported_at_once(maker: LakeMaker) -> None:
     """By name; without a name nothing runs, and the error names the latest run."""
     maker.run(run_id="r1", end=10, run_name="calm_euler", programs=0)
     maker.task(run_id="r1", end=9)

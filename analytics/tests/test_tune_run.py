@@ -98,7 +98,7 @@ def test_recorded_totals_equal_sums_over_end_records(recorded: pathlib.Path) -> 
     assert sum(t.share_of_cpu or 0 for t in report.tools) == pytest.approx(1)
 
 
-def test_recorded_run_is_told_as_it_was(recorded: pathlib.Path) -> None:
+def test_recorded_run_is_reported_as_it_was(recorded: pathlib.Path) -> None:
     """State, exit, times, engine's own record, programs with their parents."""
     report = of(recorded)
     last = [r for r in sluice_binary.cat(recorded, "run") if r["phase"] == "END"][-1]
@@ -228,7 +228,7 @@ def test_unknown_stays_unknown(maker: LakeMaker) -> None:
     assert report.tools[0].usage.net_rx_bytes is None and report.tools[0].usage.wchar == 5
 
 
-def test_live_programs_count_by_what_is_told(maker: LakeMaker) -> None:
+def test_live_programs_count_by_what_is_recorded(maker: LakeMaker) -> None:
     """A program that runs still has the sums of its intervals; the run is RUNNING, later UNKNOWN."""
     maker.run(run_id="r1", start=0)
     maker.run(run_id="r1", phase="LIVE", time=maker.us(20), cpu_user_ns=12 * S, programs=1)
@@ -296,7 +296,7 @@ def test_delivery_twice_counts_once(priced: LakeMaker) -> None:
     assert after.usage == before.usage and after.tools == before.tools and len(after.tasks) == len(before.tasks)
 
 
-def test_missing_program_records_are_told(maker: LakeMaker) -> None:
+def test_missing_program_records_are_reported(maker: LakeMaker) -> None:
     """The agent counted 3 programs, the lake has 1."""
     maker.run(run_id="r1", end=10, programs=3)
     maker.program(run_id="r1", end=10)

@@ -60,7 +60,7 @@ class Closing(unittest.TestCase):
         self.assertEqual(["integration.test_c"], refused)
         self.assertIn("skipped  integration.test_c: disabled, without a case that says why  NOT LISTED in tests/skips.tsv", lines)
 
-    def test_what_was_measured_is_told_and_is_no_case(self):
+    def test_what_was_measured_is_reported_and_is_no_case(self):
         self.cases = CASES + [{"file": "truth", "case": "agent", "outcome": "measured", "seconds": 1, "reason": "0 made up"},
                               {"file": "test_m", "case": "test_m", "outcome": "measured", "seconds": 1, "reason": "passed at try 1 of 3"}]
         lines, _ = self.closing([])
@@ -74,7 +74,7 @@ class Closing(unittest.TestCase):
         self.assertTrue(lines[0].startswith("ran      3 tests of 9 cases in 1:27.5 of work, 2 skipped"), lines[0])
         self.assertEqual("slowest    1:15.0  integration.test_b", next(x for x in lines if x.startswith("slowest")))
 
-    def test_no_results_are_told(self):
+    def test_no_results_are_reported(self):
         self.assertEqual((["ctest wrote no results"], []), report.closing(os.path.join(self.room, "none"), "", ""))
 
     def test_slower_than_twice_its_time(self):
@@ -170,7 +170,7 @@ verdict.main()
         self.assertEqual((0, {"T.test_good": "passed"}), (done.returncode, told), done.stderr)
         self.assertNotEqual(0, self.run_file("", "T.test_none")[0].returncode)
 
-    def test_only_skips_are_told_to_ctest(self):
+    def test_only_skips_are_reported_to_ctest(self):
         self.assertEqual(77, self.run_file("test_x::*\tno moon\n", "T.test_skipped")[0].returncode)
 
     def test_what_measures_has_three_tries(self):

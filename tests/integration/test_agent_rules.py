@@ -177,7 +177,7 @@ class LeftOut(RulesTest):
         self.assert_only("include: [{argv_matches: '^rules-root$'}]\nexclude: [{exe: rules_env}]\n",
                          os.path.realpath("/bin/sh"), new_mark())
 
-    def test_who_ran_before_descends_from_who_is_told_above_it(self):
+    def test_who_ran_before_descends_from_who_is_recorded_above_it(self):
         """An agent meets processes in the order of their pids. These come round: one may have a lower pid than its parent."""
         glue, sleeper = self.tool("rules_glue", "dash"), self.tool("rules_nap", "sleep")
         last_pid = "/proc/sys/kernel/ns_last_pid"
@@ -202,7 +202,7 @@ class LeftOut(RulesTest):
 
 
 class Change(RulesTest):
-    def test_a_bad_file_is_told_by_line_and_key_and_changes_nothing(self):
+    def test_a_bad_file_is_reported_by_line_and_key_and_changes_nothing(self):
         hidden, shown = self.tool("rules_hidden", "true"), new_mark()
         path = self.rules("exclude:\n  - exe: rules_hidden\n")
         a = self.start()

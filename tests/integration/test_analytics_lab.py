@@ -109,7 +109,7 @@ class Lab(harness.LakeTest):
         self.assertEqual(status, done.returncode, done.stderr)
         return json.loads(done.stdout)
 
-    def test_every_step_is_told_by_what_held_it_up(self):
+    def test_every_step_is_reported_with_what_held_it_up(self):
         disk, writers = self.slow_disk()
         done = self.snakemake("lab", "Snakefile", "--keep-going", LAB_URL=self.web(), LAB_CGROUP=self.limited("sort", 96 * MIB),
                               LAB_DISK=disk, LAB_DISK_CGROUP=writers)
@@ -169,7 +169,7 @@ class Lab(harness.LakeTest):
                 if of_task:
                     self.assertEqual(sum(of_task), task["usage"][field], (task["name"], field))
 
-    def test_a_step_that_asks_for_too_much_is_told_what_it_needs(self):
+    def test_a_step_that_asks_for_too_much_is_reported_with_what_it_needs(self):
         group = self.limited("asked", 2048 * MIB)
         for _ in range(3):
             done = self.snakemake("asked", "asked.smk", LAB_CGROUP=group)

@@ -119,7 +119,7 @@ class Control(unittest.TestCase):
         self.assertEqual(1, done.returncode)
         self.assertIn("within 1 s", done.stderr)
 
-    def test_the_manager_is_told(self):
+    def test_the_manager_is_notified(self):
         self.assertEqual(b"READY=1", self.manager.recv(100))
         self.stop()
         self.assertEqual(b"STOPPING=1", self.manager.recv(100))

@@ -11,7 +11,7 @@ def record(seq, agent="a", **more):
 
 
 class Losses(unittest.TestCase):
-    def test_any_loss_is_told_as_it_stands(self):
+    def test_any_loss_is_reported_as_it_is(self):
         lost = [("ring", "full", 1), ("spool", "disk_full", 7)]
         self.assertEqual(lost, unforgiven(lost, 1000000, cut=1000))
 
@@ -64,13 +64,13 @@ class Programs(unittest.TestCase):
         self.assertEqual([], self.load.check(self.told + self.told[:3]), "delivered again")
         self.assertEqual([], self.load.check(self.told + [self.program(1, "START", name="another")]))
 
-    def test_one_that_is_not_told(self):
+    def test_one_that_is_not_recorded(self):
         self.assertEqual(["program 1: not there"], self.load.check(self.told[:2] + self.told[4:]))
 
-    def test_an_end_that_is_not_told(self):
+    def test_an_end_that_is_not_recorded(self):
         self.assertEqual(["program 2: {'START': 1}"], self.load.check(self.told[:-1]))
 
-    def test_one_that_is_told_twice(self):
+    def test_one_that_is_recorded_twice(self):
         self.assertEqual(["program 0: {'START': 1, 'END': 2}"], self.load.check(self.told + [self.program(0, "END")]))
 
     def test_one_that_nobody_started(self):

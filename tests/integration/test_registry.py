@@ -190,7 +190,7 @@ class Registry(unittest.TestCase):
             ids = a.wait_state("ok")["ids"]
         self.assert_ids_are_the_registrys(ids)
 
-    def test_lookup_only_of_another_version_is_told_apart(self):
+    def test_lookup_only_of_another_version_is_refused(self):
         older = json.loads(SUBJECTS[subject("host")])
         older["fields"] = [f for f in older["fields"] if f["name"] != "region"]
         self.register("host", json.dumps(older))
@@ -200,7 +200,7 @@ class Registry(unittest.TestCase):
             self.register("host", schema_text("host"))
             a.wait_state("ok")
 
-    def test_path_that_is_wrong_is_told(self):
+    def test_path_that_is_wrong_is_reported(self):
         with Asker(self.servers.registry_url.replace("/apis/ccompat/v7", "/nothing"), seconds=2, only="host") as a:
             line = a.wait_state("refused", "404")
             self.assertIn("check its path in registry.urls", line["error"])
@@ -217,7 +217,7 @@ class Registry(unittest.TestCase):
                 with self.asker(until_verified=True, cache=self.cache) as a:
                     self.assertEqual(last["ids"], self.assert_good_end(a)["ids"])
 
-    def test_cache_that_cannot_be_written_is_told_once(self):
+    def test_cache_that_cannot_be_written_is_reported_once(self):
         # The cache is written while no question waits: rechecks leave time for that, also on a slow machine.
         with self.asker(until_requests=2 * len(SUBJECTS) + 1, cache=os.path.join(self.room, "nowhere", "ids.json"),
                         recheck_ms=2000) as a:

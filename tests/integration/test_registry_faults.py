@@ -388,7 +388,7 @@ class Faults(unittest.TestCase):
         self.assertEqual((0, "ok", len(SUBJECTS)), (status, last["state"], len(s.requests)))
         self.assert_secrets_kept(a)
 
-    def test_wrong_credentials_are_told_and_kept_secret(self):
+    def test_wrong_credentials_are_reported_and_kept_secret(self):
         s = self.guard(self.serve(), "nobody")
         for how in ({"user": USER, "password": PASSWORD}, {"token": TOKEN}):
             with self.subTest(how=how):
@@ -399,7 +399,7 @@ class Faults(unittest.TestCase):
                     a.end()
                 self.assertNotIn(list(how.values())[-1], a.said())
 
-    def test_forbidden_is_told(self):
+    def test_forbidden_is_reported(self):
         s = self.serve(says(403, {"error_code": 40301, "message": "read only"}))
         with Asker(s.url, seconds=1, **HOST) as a:
             self.assertIn("may not register schemas under " + "subject " + subject("host"),
@@ -414,14 +414,14 @@ class Faults(unittest.TestCase):
         self.assertEqual((0, "", "ok", s.ids), (status, a.stderr, last["state"], last["ids"]))
         self.assertEqual(1, s.connections)
 
-    def test_tls_with_a_wrong_ca_is_told(self):
+    def test_tls_with_a_wrong_ca_is_reported(self):
         s = self.serve(tls=self.tls())
         for ca, text in ((self.cert("other-ca.crt"), "other-ca.crt"), (None, "its certificate is not trusted")):
             with Asker(s.url, seconds=1, ca=ca, **HOST) as a:
                 self.assertIn("its certificate is not trusted", a.wait_state("away", text)["error"])
         self.assertEqual([], s.requests)
 
-    def test_tls_for_another_name_is_told(self):
+    def test_tls_for_another_name_is_reported(self):
         s = self.serve(tls=self.tls())
         with Asker(s.url.replace("localhost", "127.0.0.2"), seconds=1, ca=self.cert("ca.crt"), **HOST) as a:
             a.wait_state("away", "no answer from")
@@ -438,14 +438,14 @@ class Faults(unittest.TestCase):
             with self.subTest(how=how), Asker(s.url, seconds=1, ca=self.cert("ca.crt"), **HOST, **how) as a:
                 a.wait_state("away", "whether it requires a client certificate")
 
-    def test_tls_to_a_port_without_it_is_told(self):
+    def test_tls_to_a_port_without_it_is_reported(self):
         s = self.serve()
         with Asker(s.url.replace("http:", "https:"), seconds=1, ca=self.cert("ca.crt"), **HOST) as a:
             a.wait_state("away", "check that this port speaks TLS")
 
     # --- at start ---
 
-    def test_options_that_cannot_work_are_told_at_start(self):
+    def test_options_that_cannot_work_are_reported_at_start(self):
         url, key = "http://localhost:1", self.cert("client.key")
         for args, options, text in (
                 ((), {}, "registry.urls is empty"),

@@ -50,7 +50,7 @@ class Release(AgentTest):
             records = read_cat(os.path.join(room, "lake"), topic.removeprefix("sluice."))
             self.assertEqual(known, releases.digests({topic: records})[topic])
 
-    def test_its_spool_is_delivered_and_the_gap_is_told(self):
+    def test_its_spool_is_delivered_and_the_gap_is_reported(self):
         self.assertTrue(releases.names())
         for name in releases.names():
             with self.subTest(name):

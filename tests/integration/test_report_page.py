@@ -90,7 +90,7 @@ class Report(LakeTest):
         self.assertNotIn("old", pathlib.Path(self.page).read_text()[:3])
         self.assertEqual([], [n for n in os.listdir(self.room) if n.endswith(".part")])
 
-    def test_what_is_missing_is_told_before_command_starts(self):
+    def test_what_is_missing_is_reported_before_command_starts(self):
         done = self.report("touch", self.ran, sluice=self.alone(), path="/usr/bin:/bin")
         self.assertEqual(2, done.returncode, done.stderr)
         self.assertFalse(os.path.exists(self.ran) or os.path.exists(self.lake))
@@ -108,7 +108,7 @@ class Report(LakeTest):
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertGreater(os.path.getsize(self.page), 500000)
 
-    def test_a_place_that_cannot_be_written_is_told_before_command_starts(self):
+    def test_a_place_that_cannot_be_written_is_reported_before_command_starts(self):
         for page in ("/nowhere/at/all.html", self.room):
             self.page = page
             done = self.report("touch", self.ran)
@@ -145,7 +145,7 @@ class Report(LakeTest):
         self.assertEqual(0, self.report("true", options=["--as-root"], path=path, SUDO_UID="65534", SUDO_GID="65534").returncode)
         self.assertEqual(0, os.stat(self.page).st_uid)
 
-    def test_a_caller_who_may_not_write_there_is_told_at_once(self):
+    def test_a_caller_who_may_not_write_there_is_refused_at_once(self):
         closed = os.path.join(self.room, "closed")
         os.mkdir(closed, 0o755)
         os.chmod(self.room, 0o777)

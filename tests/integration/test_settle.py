@@ -151,7 +151,7 @@ class Lake(AgentTest):
             self.assertEqual([{"START": 1, "END": 1}] * before,
                              phases(harness.read_cat(a.lake, "program"), "moment")[:before])
 
-    def test_tasks_and_runs_are_told_as_ended(self):
+    def test_tasks_and_runs_are_reported_as_ended(self):
         a = self.agent().start()
         p = subprocess.Popen(["/bin/sh", "-c", "read _; /bin/true; false"], stdin=subprocess.PIPE)
         a.ctl("tag", "--pid", str(p.pid), "--run", "settle-run", "--task", "one", check=True)

@@ -301,7 +301,7 @@ class Bare(ContainerTest):
         self.assertEqual(1, asked.count(container))
         self.assertEqual([], [x for x in self.recorder.log_lines() if x["event"].startswith("containers.")])
 
-    def test_a_socket_that_may_not_be_opened_is_told_once(self):
+    def test_a_socket_that_may_not_be_opened_is_reported_once(self):
         path, asked = self.named_by_socket(0o600)
         self.start(containers={"sockets": [path]})  # as nobody
         told = self.recorder.wait_log("containers.socket")
@@ -319,7 +319,7 @@ class Bare(ContainerTest):
         self.assertEqual([], asked)
         self.assertEqual([told], [x for x in self.recorder.log_lines() if x["event"] == "containers.socket"])
 
-    def test_a_socket_that_may_be_opened_later_is_told_then(self):
+    def test_a_socket_that_may_be_opened_later_is_reported_then(self):
         path, asked = self.named_by_socket(0o600)
         self.start(containers={"sockets": [path]})
         self.recorder.wait_log("containers.socket")

@@ -75,7 +75,7 @@ class BookTest(unittest.TestCase):
             self.book.set_compilers(["gcc 13", "clang 14"], is_all=False)
         self.book.set_compilers(["gcc 13", "clang 14"], is_all=True)
 
-    def test_damage_is_told(self):
+    def test_damage_is_reported(self):
         for row in ("stages.x\tany\t5", "stages.encode\tany\t1\tb\t3 %\tc\td", "stages.y\tany\t1\tb\t3 %\tc\t"):
             with self.subTest(row=row), self.assertRaises(Refused):
                 self.read(TEXT + row + "\n")

@@ -19,7 +19,7 @@ class Circles(unittest.TestCase):
         self.assertEqual([["a", "b", "c"]],
                          circles.circles({"a": {"b": "f"}, "b": {"c": "g"}, "c": {"a": "h"}, "d": {"a": "h"}}))
 
-    def test_two_circles_are_told_apart(self):
+    def test_two_circles_are_distinguished(self):
         self.assertEqual([["a", "b"], ["c", "d"]], sorted(circles.circles(
             {"a": {"b": "f"}, "b": {"a": "g", "c": "h"}, "c": {"d": "i"}, "d": {"c": "j"}})))
 

@@ -224,7 +224,7 @@ unknown_account(void)
 }
 
 static void
-an_unknown_account_is_an_error_with_its_mend(void **state)
+an_unknown_account_is_an_error_with_its_hint(void **state)
 {
 	(void)state;
 	in_child(unknown_account);
@@ -274,7 +274,7 @@ needing(void)
 }
 
 static void
-what_is_needed_is_told_with_what_is_here(void **state)
+what_is_needed_is_reported_with_what_is_here(void **state)
 {
 	(void)state;
 	in_child(needing);
@@ -301,9 +301,9 @@ main(void)
 		cmocka_unit_test(uid_0_without_capabilities_rules_nothing),
 		cmocka_unit_test(what_is_kept_works_and_nothing_else),
 		cmocka_unit_test(less_can_be_given_up_later_and_more_never_comes_back),
-		cmocka_unit_test(an_unknown_account_is_an_error_with_its_mend),
+		cmocka_unit_test(an_unknown_account_is_an_error_with_its_hint),
 		cmocka_unit_test(with_threads_it_is_refused),
-		cmocka_unit_test(what_is_needed_is_told_with_what_is_here),
+		cmocka_unit_test(what_is_needed_is_reported_with_what_is_here),
 		cmocka_unit_test(ids_of_accounts_are_found),
 	};
 

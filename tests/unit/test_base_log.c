@@ -273,7 +273,7 @@ floods_are_counted_by_event(void **state)
 }
 
 static void
-what_was_left_out_is_told_when_nothing_follows(void **state)
+what_was_left_out_is_logged_when_nothing_follows(void **state)
 {
 	(void)state;
 	open_as(LOG_FORMAT_JSON, 1, 50);
@@ -356,7 +356,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(the_journal_gets_priorities, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_level_changes_at_run_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(floods_are_counted_by_event, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_left_out_is_told_when_nothing_follows, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_left_out_is_logged_when_nothing_follows, setup, teardown),
 		cmocka_unit_test_setup_teardown(more_events_than_there_are_counters, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reader_that_sleeps_stops_nobody, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reader_that_is_gone_ends_nobody, setup, teardown),

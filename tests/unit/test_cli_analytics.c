@@ -186,7 +186,7 @@ names_lake_run_and_file(void **state)
 }
 
 static void
-a_failure_is_told_and_survived(void **state)
+a_failure_is_reported_and_survived(void **state)
 {
 	(void)state;
 	script(at("tune"), "exit 3", 0755);
@@ -275,7 +275,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 		    finds_what_lies_beside_this_program, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_lake_run_and_file, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_failure_is_told_and_survived, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_failure_is_reported_and_survived, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_is_sudos_user_who_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_signal_is_passed_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

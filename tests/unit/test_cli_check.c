@@ -112,7 +112,7 @@ it_counts_the_rules_of_each_kind(void **state)
 }
 
 static void
-an_error_in_the_rules_is_told_by_file_line_and_column(void **state)
+an_error_in_rules_is_reported_with_file_and_line(void **state)
 {
 	struct fixture *f = *state;
 	char want[256];
@@ -144,7 +144,7 @@ it_explains_a_command_line(void **state)
 }
 
 static void
-wrong_usage_is_told(void **state)
+wrong_usage_is_reported(void **state)
 {
 	struct fixture *f = *state;
 
@@ -162,9 +162,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_counts_the_rules_of_each_kind, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_error_in_the_rules_is_told_by_file_line_and_column, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_error_in_rules_is_reported_with_file_and_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_explains_a_command_line, setup, teardown),
-		cmocka_unit_test_setup_teardown(wrong_usage_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(wrong_usage_is_reported, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ body_exit(void)
 }
 
 static void
-an_exit_is_told_once(void **state)
+an_exit_is_reported_once(void **state)
 {
 	(void)state;
 	in_a_process(body_exit);
@@ -269,7 +269,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exit_is_told_once),
+		cmocka_unit_test(an_exit_is_reported_once),
 		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
 		cmocka_unit_test(a_signal_for_us_goes_to_it_and_later_to_the_caller),
 		cmocka_unit_test(it_gets_the_inherited_fds_and_none_of_ours),

@@ -97,7 +97,7 @@ state_carries_every_field(void **state)
 }
 
 static void
-flags_of_a_state_are_told_apart(void **state)
+flags_of_a_state_are_distinguished(void **state)
 {
 	(void)state;
 	good_state(EVENT_SNAPSHOT);
@@ -365,7 +365,7 @@ main(void)
 		T(exec_carries_every_field),
 		T(exec_carries_what_it_replaced),
 		T(state_carries_every_field),
-		T(flags_of_a_state_are_told_apart),
+		T(flags_of_a_state_are_distinguished),
 		T(cgroup_carries_every_field),
 		T(arguments_are_cut_where_the_owner_says),
 		T(paths_are_joined),

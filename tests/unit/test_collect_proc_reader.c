@@ -142,7 +142,7 @@ what_cannot_be_read_is_null(void **state)
 
 /* Its arguments may have been read before its memory went, its path not: rules would miss what it was. */
 static void
-one_that_is_ending_is_not_told(void **state)
+one_that_is_ending_is_not_reported(void **state)
 {
 	struct state_event s = state_of(1230000000);
 	struct exec_event e;
@@ -301,7 +301,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(everything_is_read),
 		TEST(what_cannot_be_read_is_null),
-		TEST(one_that_is_ending_is_not_told),
+		TEST(one_that_is_ending_is_not_reported),
 		TEST(one_whose_first_thread_has_ended_is_read_through_another),
 		TEST(only_so_many_threads_are_asked),
 		TEST(another_process_of_that_pid_is_refused),

@@ -38,7 +38,7 @@ a_key_in_the_wrong_section_is_sent_to_its_own(void **state)
 }
 
 static void
-wrong_types_are_told(void **state)
+wrong_types_are_reported(void **state)
 {
 	(void)state;
 	wrong_is("interval: [1s]\nlake: {a: b}\nrules:\ncontrol: ~\n",
@@ -227,7 +227,7 @@ properties_are_librdkafkas(void **state)
 }
 
 static void
-a_value_that_librdkafka_refuses_is_told_in_its_words(void **state)
+a_value_that_librdkafka_refuses_is_reported_in_its_words(void **state)
 {
 	char *got = wrong_with(KAFKA "  properties: {compression.type: zip}\n" REGISTRY);
 
@@ -308,7 +308,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_unknown_key_gets_the_nearest_right_one),
 		cmocka_unit_test(a_key_in_the_wrong_section_is_sent_to_its_own),
-		cmocka_unit_test(wrong_types_are_told),
+		cmocka_unit_test(wrong_types_are_reported),
 		cmocka_unit_test(bounds_are_kept_to_the_last_unit),
 		cmocka_unit_test(choices_are_listed),
 		cmocka_unit_test(redactions_are_builtin_or_patterns),
@@ -316,7 +316,7 @@ main(void)
 		cmocka_unit_test(listeners_are_addresses),
 		cmocka_unit_test(brokers_and_urls_hold_no_credentials),
 		cmocka_unit_test(properties_are_librdkafkas),
-		cmocka_unit_test(a_value_that_librdkafka_refuses_is_told_in_its_words),
+		cmocka_unit_test(a_value_that_librdkafka_refuses_is_reported_in_its_words),
 		cmocka_unit_test(no_secret_stands_in_the_file_nor_in_an_error),
 		cmocka_unit_test(a_secret_is_one_file_or_one_command),
 		cmocka_unit_test(errors_beyond_a_hundred_are_counted),

@@ -241,7 +241,7 @@ later_files_win_key_by_key(void **state)
 }
 
 static void
-errors_of_all_files_are_told_in_their_order(void **state)
+errors_of_all_files_are_reported_in_their_order(void **state)
 {
 	const struct tree *t = *state;
 
@@ -259,7 +259,7 @@ errors_of_all_files_are_told_in_their_order(void **state)
 }
 
 static void
-a_file_that_cannot_be_read_is_told(void **state)
+a_file_that_cannot_be_read_is_reported(void **state)
 {
 	const struct tree *t = *state;
 	char *got;
@@ -426,8 +426,8 @@ main(void)
 		cmocka_unit_test(defaults_are_those_of_the_contract),
 		cmocka_unit_test(every_key_reaches_its_field),
 		cmocka_unit_test_setup_teardown(later_files_win_key_by_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(errors_of_all_files_are_told_in_their_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_file_that_cannot_be_read_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(errors_of_all_files_are_reported_in_their_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_cannot_be_read_is_reported, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_relative_path_finds_its_drop_ins, setup, teardown),
 		cmocka_unit_test(what_differs_is_named_with_what_it_takes),
 		cmocka_unit_test(a_dump_loads_to_the_same),

@@ -171,7 +171,7 @@ a_command_gets_none_of_our_files(void **state)
 }
 
 static void
-a_command_that_fails_is_told(void **state)
+a_command_that_fails_is_reported(void **state)
 {
 	char missing[] = "/no/such/program", *argv[] = { missing };
 	struct config_secret s = { .command = { argv, 1 } };
@@ -263,7 +263,7 @@ main(void)
 		cmocka_unit_test(what_is_no_secret_is_refused),
 		cmocka_unit_test(a_commands_output_is_the_secret),
 		cmocka_unit_test(a_command_gets_none_of_our_files),
-		cmocka_unit_test(a_command_that_fails_is_told),
+		cmocka_unit_test(a_command_that_fails_is_reported),
 		cmocka_unit_test(a_command_that_writes_too_much_is_ended),
 		cmocka_unit_test(a_command_that_hangs_is_killed_with_its_children),
 		cmocka_unit_test(none_is_an_error),

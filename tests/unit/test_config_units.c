@@ -67,7 +67,7 @@ sizes_have_units_of_1024_and_of_1000(void **state)
 }
 
 static void
-what_is_wrong_says_how_to_mend_it(void **state)
+an_error_contains_its_hint(void **state)
 {
 	static const struct { const char *text, *why; } durations[] = {
 		{ "10", "'10' has no unit: add one of ms, s, m, h, d" },
@@ -141,7 +141,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_have_units_and_fractions),
 		cmocka_unit_test(sizes_have_units_of_1024_and_of_1000),
-		cmocka_unit_test(what_is_wrong_says_how_to_mend_it),
+		cmocka_unit_test(an_error_contains_its_hint),
 		cmocka_unit_test(text_parses_back_to_the_same),
 	};
 

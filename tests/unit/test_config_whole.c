@@ -48,7 +48,7 @@ what_comes_in_pairs_is_asked_for(void **state)
 }
 
 static void
-what_excludes_each_other_is_told(void **state)
+what_excludes_each_other_is_reported(void **state)
 {
 	(void)state;
 	wrong_is(KAFKA URLS "  user: me\n  password: " SECRET "  token: " SECRET, "f:6:3: registry.token and "
@@ -94,7 +94,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(kafka_and_registry_need_each_other),
 		cmocka_unit_test(what_comes_in_pairs_is_asked_for),
-		cmocka_unit_test(what_excludes_each_other_is_told),
+		cmocka_unit_test(what_excludes_each_other_is_reported),
 		cmocka_unit_test(metrics_leave_the_host_only_on_demand),
 		cmocka_unit_test(each_folder_is_its_own),
 	};

@@ -59,7 +59,7 @@ nothing_at_all_is_the_defaults(void **state)
 }
 
 static void
-every_name_that_stands_twice_is_told(void **state)
+every_name_that_occurs_twice_is_reported(void **state)
 {
 	(void)state;
 	wrong_is("interval: 1s\nlake: /a\ninterval: 2s\nlog: {level: info, level: debug}\n",
@@ -147,7 +147,7 @@ main(void)
 		cmocka_unit_test(syntax_errors_have_their_place),
 		cmocka_unit_test(what_yaml_has_and_we_do_not_is_refused),
 		cmocka_unit_test(nothing_at_all_is_the_defaults),
-		cmocka_unit_test(every_name_that_stands_twice_is_told),
+		cmocka_unit_test(every_name_that_occurs_twice_is_reported),
 		cmocka_unit_test(depth_number_and_size_are_bounded),
 		cmocka_unit_test(a_node_knows_its_line_and_quotes),
 	};

@@ -274,7 +274,7 @@ a_late_answer_to_nobody_harms_nobody(void **state)
 }
 
 static void
-bad_requests_are_told_why(void **state)
+bad_requests_are_refused_with_the_reason(void **state)
 {
 	static const char *const bad[][2] = {
 		{ "nonsense\n", "not a line of JSON" },
@@ -401,7 +401,7 @@ an_answer_too_large_is_an_error(void **state)
 }
 
 static void
-one_client_too_many_is_told_so(void **state)
+one_client_too_many_is_refused(void **state)
 {
 	int fds[CONTROL_CLIENTS + 1];
 
@@ -605,13 +605,13 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_unknown_command_names_those_there_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines_sent_ahead_are_answered_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_late_answer_to_nobody_harms_nobody, setup, teardown),
-		cmocka_unit_test_setup_teardown(bad_requests_are_told_why, setup, teardown),
+		cmocka_unit_test_setup_teardown(bad_requests_are_refused_with_the_reason, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_line_without_end_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_silent_client_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_waits_for_us_is_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_client_that_does_not_read_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_answer_too_large_is_an_error, setup, teardown),
-		cmocka_unit_test_setup_teardown(one_client_too_many_is_told_so, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_client_too_many_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(status_is_json_or_text, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_live_agent_keeps_its_socket_and_a_dead_one_does_not, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_socket_stays, setup, teardown),

@@ -144,7 +144,7 @@ the_watchdog_is_ours_or_nobodys(void **state)
 }
 
 static void
-bad_addresses_are_told_and_harm_nothing(void **state)
+bad_addresses_are_reported_and_harm_nothing(void **state)
 {
 	static const char *const bad[] = { "", "/", "relative", "vsock:2:1234", "@" };
 	char path[200];
@@ -178,7 +178,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_abstract_address_works, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_a_manager_nothing_happens, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_watchdog_is_ours_or_nobodys, setup, teardown),
-		cmocka_unit_test_setup_teardown(bad_addresses_are_told_and_harm_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(bad_addresses_are_reported_and_harm_nothing, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -335,7 +335,7 @@ metrics_have_the_figures(void **state)
 }
 
 static void
-names_of_containers_are_told_where_they_are_asked_for(void **state)
+names_of_containers_are_reported_where_they_are_asked_for(void **state)
 {
 	const char *m;
 	json_t *j;
@@ -483,7 +483,7 @@ main(void)
 		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
 		cmocka_unit_test(each_row_fits_its_outputs),
 		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),
-		cmocka_unit_test_teardown(names_of_containers_are_told_where_they_are_asked_for, teardown),
+		cmocka_unit_test_teardown(names_of_containers_are_reported_where_they_are_asked_for, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ an_orphans_end_tells_who_has_taken_it(void **state)
 }
 
 static void
-a_signal_is_told_from_a_code(void **state)
+a_signal_is_distinguished_from_a_code(void **state)
 {
 	struct being a = forks(&w, NULL), b = forks(&w, &a), c = forks(&w, &a);
 	struct state_event s;
@@ -327,7 +327,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_program_starts_and_ends),
 		T(an_orphans_end_tells_who_has_taken_it),
-		T(a_signal_is_told_from_a_code),
+		T(a_signal_is_distinguished_from_a_code),
 		T(exec_ends_one_program_and_starts_the_next),
 		T(a_child_that_never_execs_is_its_parents_program),
 		T(a_zombie_ends_once),

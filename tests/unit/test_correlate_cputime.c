@@ -73,7 +73,7 @@ large_times_do_not_overflow(void **state)
 }
 
 static void
-a_reaped_process_keeps_the_split_that_its_parent_was_told(void **state)
+a_reaped_process_keeps_the_split_that_its_parent_received(void **state)
 {
 	struct counters c = times(10000000, 1, 9, 6000000, 3500000);
 
@@ -223,7 +223,7 @@ the_programs_of_a_process_add_up(void **state)
 }
 
 static void
-what_cannot_be_told_is_not_known(void **state)
+what_was_not_counted_is_not_known(void **state)
 {
 	const struct usage_base nothing = { 0 };
 	struct counters now = numbers(100);
@@ -261,12 +261,12 @@ main(void)
 		cmocka_unit_test(the_split_is_by_ticks_and_its_sum_exact),
 		cmocka_unit_test(the_split_never_goes_back),
 		cmocka_unit_test(large_times_do_not_overflow),
-		cmocka_unit_test(a_reaped_process_keeps_the_split_that_its_parent_was_told),
+		cmocka_unit_test(a_reaped_process_keeps_the_split_that_its_parent_received),
 		cmocka_unit_test(the_first_program_has_all_the_totals),
 		cmocka_unit_test(the_next_program_has_what_came_after_it_began),
 		cmocka_unit_test(counters_that_run_backwards_are_zero),
 		cmocka_unit_test(the_programs_of_a_process_add_up),
-		cmocka_unit_test(what_cannot_be_told_is_not_known),
+		cmocka_unit_test(what_was_not_counted_is_not_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,7 +285,7 @@ a_script_fails_as_a_whole(void **state)
 }
 
 static void
-a_run_whose_first_program_was_not_met_still_failed(void **state)
+a_run_whose_first_program_was_not_seen_still_failed(void **state)
 {
 	const struct kept_record *n;
 
@@ -356,7 +356,7 @@ main(void)
 		T(a_long_chain_is_cut_in_its_middle),
 		T(of_many_children_the_first_is_kept),
 		T(a_script_fails_as_a_whole),
-		T(a_run_whose_first_program_was_not_met_still_failed),
+		T(a_run_whose_first_program_was_not_seen_still_failed),
 		T(engines_within_fail_of_their_tasks),
 		T(what_a_later_attempt_made_good_did_not_fail_the_run),
 	};

@@ -51,7 +51,7 @@ pass_while_ending(const struct state_event *s)
 
 /* The end of the cause is reported seconds late; its ancestors have ended and are recorded. */
 static void
-a_cause_that_has_ended_and_is_not_told_is_waited_for(void **state)
+a_cause_that_has_ended_and_is_not_reported_is_waited_for(void **state)
 {
 	struct being driver, job, python, tool;
 	struct state_event late;
@@ -84,7 +84,7 @@ held(uint64_t since_ns)
 }
 
 static void
-what_has_no_program_any_more_is_held_until_it_is_told(void **state)
+what_has_no_program_any_more_is_held_until_it_is_reported(void **state)
 {
 	struct being driver, job;
 	uint64_t job_ns;
@@ -111,7 +111,7 @@ what_has_no_program_any_more_is_held_until_it_is_told(void **state)
 }
 
 static void
-an_end_told_late_counts(void **state)
+an_end_reported_late_counts(void **state)
 {
 	struct being driver, job, tool, next;
 	struct state_event late;
@@ -141,7 +141,7 @@ an_end_told_late_counts(void **state)
 }
 
 static void
-an_oom_kill_is_told_at_once(void **state)
+an_oom_kill_is_recorded_at_once(void **state)
 {
 	struct cgroup_event cgroup = { .id = 7, .is_v2 = true, .path = "/job", .memory_bytes = { 512 << 20, true } };
 	struct being driver, job, worker, other;
@@ -224,7 +224,7 @@ there_is_a_limit_to_oom_kills(void **state)
 }
 
 static void
-programs_of_no_run_are_told_for_oom_alone(void **state)
+programs_of_no_run_are_recorded_for_oom_alone(void **state)
 {
 	struct being sshd, b;
 
@@ -250,7 +250,7 @@ programs_of_no_run_are_told_for_oom_alone(void **state)
 
 /* An agent that is killed after each step records the same findings, once. */
 static void
-restarts_tell_nothing_twice(void **state)
+restarts_record_nothing_twice(void **state)
 {
 	struct being sh, driver, job, python, tool, good;
 
@@ -294,14 +294,14 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_cause_that_has_ended_and_is_not_told_is_waited_for),
-		T(what_has_no_program_any_more_is_held_until_it_is_told),
-		T(an_end_told_late_counts),
-		T(an_oom_kill_is_told_at_once),
+		T(a_cause_that_has_ended_and_is_not_reported_is_waited_for),
+		T(what_has_no_program_any_more_is_held_until_it_is_reported),
+		T(an_end_reported_late_counts),
+		T(an_oom_kill_is_recorded_at_once),
 		T(there_is_a_limit_to_a_runs_findings),
 		T(there_is_a_limit_to_oom_kills),
-		T(programs_of_no_run_are_told_for_oom_alone),
-		T(restarts_tell_nothing_twice),
+		T(programs_of_no_run_are_recorded_for_oom_alone),
+		T(restarts_record_nothing_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,7 @@ a_child_that_does_not_exec_is_announced_after_a_second(void **state)
 
 /* A child is recorded a second after its fork; the end of its parent may be reported even later. */
 static void
-a_child_of_one_that_is_not_told_yet_is_what_both_come_from(void **state)
+a_child_of_one_that_is_not_reported_yet_is_what_both_come_from(void **state)
 {
 	struct being sh = forks(&w, NULL), between, b;
 	const struct being *all[] = { &sh, &b };
@@ -440,7 +440,7 @@ main(void)
 		T(a_child_of_nobody_known_has_its_own_name),
 		T(a_late_word_does_not_start_a_program_after_its_end),
 		T(a_child_that_does_not_exec_is_announced_after_a_second),
-		T(a_child_of_one_that_is_not_told_yet_is_what_both_come_from),
+		T(a_child_of_one_that_is_not_reported_yet_is_what_both_come_from),
 		T(a_child_that_becomes_what_is_left_out_late_has_its_end),
 		T(a_child_that_execs_late_ends_under_its_own_name),
 		T(a_driver_that_execs_late_still_drives),

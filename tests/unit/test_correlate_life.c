@@ -300,7 +300,7 @@ what_nobody_made_good_is_why_the_run_failed(void **state)
 
 /* The end is recorded once, by the agent that gets the event. */
 static void
-a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
+a_zombie_that_was_recorded_is_not_recorded_again_by_the_next_life(void **state)
 {
 	struct correlator_options options = world_options();
 	struct being sh, b;
@@ -323,7 +323,7 @@ a_zombie_that_was_told_is_not_told_again_by_the_next_life(void **state)
 }
 
 static void
-where_it_was_at_its_end_is_told_by_who_knows(void **state)
+context_at_the_end_is_recorded_only_from_an_event_that_has_it(void **state)
 {
 	struct being sh = child(NULL, "sh"), a = child(&sh, "a"), b = child(&sh, "b");
 	struct state_event s = state_of(&w, &a, STATE_EXIT, 0);
@@ -368,7 +368,7 @@ an_unheard_program_did_not_fail_of_the_children_before_it(void **state)
 }
 
 static void
-what_the_rules_leave_out_is_counted_and_never_told(void **state)
+what_the_rules_leave_out_is_counted_and_never_recorded(void **state)
 {
 	const struct condition noise = { .kind = CONDITION_EXE, .text = "noise" };
 	const struct follow_rule exclude = { .when = &noise };
@@ -409,7 +409,7 @@ finds(const struct being *b, const char *comm)
 }
 
 static void
-what_runs_already_is_judged_anew_by_what_was_told_of_it(void **state)
+what_runs_already_is_judged_anew_by_what_was_reported_of_it(void **state)
 {
 	const struct condition noise = { .kind = CONDITION_EXE, .text = "noise" };
 	const struct follow_rule exclude = { .when = &noise };
@@ -482,11 +482,11 @@ main(void)
 		T(usage_is_logged_where_there_is_some),
 		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
 		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
-		T(a_zombie_that_was_told_is_not_told_again_by_the_next_life),
-		T(where_it_was_at_its_end_is_told_by_who_knows),
+		T(a_zombie_that_was_recorded_is_not_recorded_again_by_the_next_life),
+		T(context_at_the_end_is_recorded_only_from_an_event_that_has_it),
 		T(an_unheard_program_did_not_fail_of_the_children_before_it),
-		T(what_the_rules_leave_out_is_counted_and_never_told),
-		T(what_runs_already_is_judged_anew_by_what_was_told_of_it),
+		T(what_the_rules_leave_out_is_counted_and_never_recorded),
+		T(what_runs_already_is_judged_anew_by_what_was_reported_of_it),
 		T(what_nobody_made_good_is_why_the_run_failed),
 	};
 

@@ -12,7 +12,7 @@
 #include "one_world.h"
 
 static void
-usage_is_told_under_the_programs_name(void **state)
+usage_is_reported_under_the_programs_name(void **state)
 {
 	struct being b = forks(&w, NULL);
 	const struct being *all[] = { &b };
@@ -236,7 +236,7 @@ a_second_is_a_second(void **state)
 
 /* Each of them alone is something that a program did; that time went by is nothing. */
 static void
-whatever_moved_is_told_and_nothing_is_not(void **state)
+whatever_moved_is_reported_and_nothing_is_not(void **state)
 {
 	struct being b = forks(&w, NULL);
 	const struct being *all[] = { &b };
@@ -301,14 +301,14 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning),
-		T(usage_is_told_under_the_programs_name),
+		T(usage_is_reported_under_the_programs_name),
 		T(usage_records_are_differences_that_add_up),
 		T(usage_starts_anew_with_each_program),
 		T(the_runs_usage_is_of_the_ended_and_the_live),
 		T(the_cgroup_that_says_something_is_shown),
 		T(the_cgroups_used_least_are_forgotten),
 		T(a_second_is_a_second),
-		T(whatever_moved_is_told_and_nothing_is_not),
+		T(whatever_moved_is_reported_and_nothing_is_not),
 		T(usage_of_which_program_is_not_known_is_of_none),
 	};
 

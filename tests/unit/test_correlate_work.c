@@ -411,7 +411,7 @@ wall_time_counts_overlapping_programs_once(void **state)
 }
 
 static void
-a_program_told_late_counts_from_its_start(void **state)
+a_program_reported_late_counts_from_its_start(void **state)
 {
 	struct being sh, first, a, b;
 
@@ -433,7 +433,7 @@ a_program_told_late_counts_from_its_start(void **state)
 }
 
 static void
-ten_thousand_tasks_are_told_in_one_pass(void **state)
+ten_thousand_tasks_are_recorded_in_one_pass(void **state)
 {
 	static struct being some[10000];
 	struct being sh;
@@ -474,8 +474,8 @@ main(void)
 		T(the_run_is_the_sum_of_its_programs),
 		T(the_table_has_a_row_for_each_task_and_tool),
 		T(wall_time_counts_overlapping_programs_once),
-		T(a_program_told_late_counts_from_its_start),
-		T(ten_thousand_tasks_are_told_in_one_pass),
+		T(a_program_reported_late_counts_from_its_start),
+		T(ten_thousand_tasks_are_recorded_in_one_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,7 +361,7 @@ one_that_only_sends_no_more_is_answered(void **state)
 }
 
 static void
-one_too_many_is_told_so_and_the_others_get_their_answers(void **state)
+one_too_many_is_refused_and_the_others_get_their_answers(void **state)
 {
 	int fds[SETTLE_CLIENTS];
 
@@ -399,7 +399,7 @@ each_waits_for_its_own_moment(void **state)
 }
 
 static void
-those_who_wait_as_the_agent_stops_are_told(void **state)
+clients_that_wait_as_the_agent_stops_are_answered(void **state)
 {
 	int fd;
 
@@ -426,9 +426,9 @@ main(void)
 		TEST(one_that_leaves_is_forgotten),
 		TEST(those_who_have_left_before_the_next_look_take_no_room),
 		TEST(one_that_only_sends_no_more_is_answered),
-		TEST(one_too_many_is_told_so_and_the_others_get_their_answers),
+		TEST(one_too_many_is_refused_and_the_others_get_their_answers),
 		TEST(each_waits_for_its_own_moment),
-		TEST(those_who_wait_as_the_agent_stops_are_told),
+		TEST(clients_that_wait_as_the_agent_stops_are_answered),
 	};
 
 	signal(SIGPIPE, SIG_IGN);	/* as the daemon does */

@@ -73,7 +73,7 @@ a_drain_outlives_a_failure(void **state)
 }
 
 static void
-a_drain_hurries_at_each_tick_and_is_told_once(void **state)
+a_drain_hurries_at_each_tick_and_is_reported_once(void **state)
 {
 	unsigned flushed;
 
@@ -201,7 +201,7 @@ main(void)
 		T(a_drain_of_nothing_ends_at_once),
 		T(a_drain_has_an_end),
 		T(a_drain_outlives_a_failure),
-		T(a_drain_hurries_at_each_tick_and_is_told_once),
+		T(a_drain_hurries_at_each_tick_and_is_reported_once),
 		T(a_record_that_can_never_go_ends_a_drain_too),
 		T(a_hurry_hands_over_what_waits_and_hastens_the_output),
 		T(a_drain_waits_for_the_last_that_is_on_its_way),

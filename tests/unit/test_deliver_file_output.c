@@ -164,7 +164,7 @@ a_record_is_delivered_once_its_block_is_written(void **state)
 }
 
 static void
-a_full_block_is_told_without_a_tick(void **state)
+a_full_block_is_reported_without_a_tick(void **state)
 {
 	(void)state;
 	for (uint64_t id = 0; id < 100; id++)
@@ -303,7 +303,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_record_is_delivered_once_its_block_is_written, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_block_is_told_without_a_tick, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_block_is_reported_without_a_tick, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_tells_what_it_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_recalled_is_not_written, setup, teardown),

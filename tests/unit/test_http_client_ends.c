@@ -88,7 +88,7 @@ silence_has_an_end(void **state)
 }
 
 static void
-what_is_in_flight_when_it_closes_is_not_told(void **state)
+what_is_in_flight_when_it_closes_is_not_reported(void **state)
 {
 	struct http_client *h = http_opens(5000);
 
@@ -306,7 +306,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_name_server_that_is_silent_does_not_hold_up_the_end),
 		T(silence_has_an_end),
-		T(what_is_in_flight_when_it_closes_is_not_told),
+		T(what_is_in_flight_when_it_closes_is_not_reported),
 		T(without_memory_a_question_has_an_end_too),
 		T(a_question_that_cannot_be_timed_ends_at_once),
 		T(between_two_questions_nothing_is_watched),

@@ -385,7 +385,7 @@ what_starts_a_container_is_not_inside(void **state)
 }
 
 static void
-what_arguments_told_is_inherited(void **state)
+what_arguments_contained_is_inherited(void **state)
 {
 	struct place shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("containerd-shim-runc-v2", "-namespace",
 	    "moby", "-id", ID, "-address", "/x"));
@@ -449,7 +449,7 @@ what_arguments_told_is_inherited(void **state)
 }
 
 static void
-a_container_within_the_known_one_is_not_told_by_arguments(void **state)
+a_container_within_the_known_one_is_not_derived_from_arguments(void **state)
 {
 	struct candidate s = { .exe = "/usr/bin/bwrap" };
 	struct place p = place_at("/docker/" ID, NULL);
@@ -525,7 +525,7 @@ programs_of_rules_are_searched_where_they_say(void **state)
 }
 
 static void
-errors_name_the_place_and_the_mend(void **state)
+errors_name_the_location_and_the_hint(void **state)
 {
 	(void)state;
 	wrong_says("schedulers: {scheduler: x}\n", "own.yaml:1");
@@ -565,11 +565,11 @@ main(void)
 		cmocka_unit_test(arguments_tell_the_job),
 		cmocka_unit_test(arguments_tell_what_a_path_does_not),
 		cmocka_unit_test(what_starts_a_container_is_not_inside),
-		cmocka_unit_test(what_arguments_told_is_inherited),
-		cmocka_unit_test(a_container_within_the_known_one_is_not_told_by_arguments),
+		cmocka_unit_test(what_arguments_contained_is_inherited),
+		cmocka_unit_test(a_container_within_the_known_one_is_not_derived_from_arguments),
 		cmocka_unit_test(users_rules_come_first),
 		cmocka_unit_test(programs_of_rules_are_searched_where_they_say),
-		cmocka_unit_test(errors_name_the_place_and_the_mend),
+		cmocka_unit_test(errors_name_the_location_and_the_hint),
 	};
 
 	return cmocka_run_group_tests(tests, load, unload);

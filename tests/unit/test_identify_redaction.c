@@ -310,7 +310,7 @@ a_hash_is_sha256_whatever_the_length(void **state)
 }
 
 static void
-hashes_tell_command_lines_apart_and_secrets_not(void **state)
+hashes_distinguish_command_lines_but_not_secrets(void **state)
 {
 	struct redaction *r = MADE(REDACT_KEEP_HASH, HOST, "builtin"), *other = MADE(REDACT_KEEP_HASH, "other", "builtin"),
 	    *bare = MADE(REDACT_KEEP_HASH, NULL, "builtin");
@@ -344,7 +344,7 @@ main(void)
 		cmocka_unit_test(a_wrong_pattern_says_where),
 		cmocka_unit_test(all_the_first_or_a_hash_is_kept),
 		cmocka_unit_test(a_hash_is_sha256_whatever_the_length),
-		cmocka_unit_test(hashes_tell_command_lines_apart_and_secrets_not),
+		cmocka_unit_test(hashes_distinguish_command_lines_but_not_secrets),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

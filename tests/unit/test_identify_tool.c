@@ -223,7 +223,7 @@ huge_arguments_are_cut_to_the_buffer(void **state)
 
 /* What the words of a rule's conditions are, and of the engines'. */
 static void
-words_are_told_apart(void **state)
+words_are_distinguished(void **state)
 {
 	static const struct {
 		const char *exe;
@@ -297,7 +297,7 @@ main(void)
 		cmocka_unit_test(programs_get_the_names_that_people_use),
 		cmocka_unit_test(nothing_known_is_no_tool),
 		cmocka_unit_test(huge_arguments_are_cut_to_the_buffer),
-		cmocka_unit_test(words_are_told_apart),
+		cmocka_unit_test(words_are_distinguished),
 		cmocka_unit_test(without_rules_files_name_programs),
 	};
 

@@ -71,7 +71,7 @@ a_record_that_is_too_large_never_goes(void **state)
 }
 
 static void
-a_full_queue_is_told_when_it_has_room(void **state)
+room_in_a_full_queue_is_reported(void **state)
 {
 	const char *reason;
 	unsigned n = 0;
@@ -381,7 +381,7 @@ main(void)
 		T(a_record_is_delivered_by_its_report),
 		T(a_record_comes_back_as_one_of_its_topic),
 		T(a_record_that_is_too_large_never_goes),
-		T(a_full_queue_is_told_when_it_has_room),
+		T(room_in_a_full_queue_is_reported),
 		T(a_schema_without_an_id_is_waited_for),
 		T(a_schema_that_nobody_knows_never_goes),
 		T(time_that_runs_out_gives_a_record_back),

@@ -232,7 +232,7 @@ errors_pass_or_never_will(void **state)
 }
 
 static void
-errors_that_pass_are_told_apart_from_those_that_never_will(void **state)
+temporary_errors_are_distinguished_from_permanent_ones(void **state)
 {
 	static const rd_kafka_resp_err_t never[] = { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
 		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
@@ -275,7 +275,7 @@ main(void)
 		cmocka_unit_test(a_batch_is_no_larger_than_a_message_may_be),
 		cmocka_unit_test(scram_is_known_by_its_mechanism),
 		cmocka_unit_test(errors_pass_or_never_will),
-		cmocka_unit_test(errors_that_pass_are_told_apart_from_those_that_never_will),
+		cmocka_unit_test(temporary_errors_are_distinguished_from_permanent_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

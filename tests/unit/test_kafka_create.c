@@ -197,7 +197,7 @@ refuse(int16_t error, const char *text)
 }
 
 static void
-a_refusal_is_told_in_the_brokers_words(void **state)
+a_refusal_is_reported_in_the_brokers_words(void **state)
 {
 	const char *const texts[] = { "no more than 2 partitions here", NULL };
 	char want[256];
@@ -242,7 +242,7 @@ set_mood(enum broker_mood mood)
 }
 
 static void
-an_answer_that_nobody_understands_is_told_and_asked_for_again(void **state)
+an_answer_that_nobody_understands_is_reported_and_asked_for_again(void **state)
 {
 	(void)state;
 	set_mood(BROKER_GARBLES);
@@ -285,9 +285,9 @@ main(void)
 		T(one_that_is_left_out_is_missing_too),
 		T(topics_that_are_there_are_not_made),
 		T(nobody_makes_topics_unless_asked_to),
-		T(a_refusal_is_told_in_the_brokers_words),
+		T(a_refusal_is_reported_in_the_brokers_words),
 		T(one_that_somebody_else_has_made_is_no_error),
-		T(an_answer_that_nobody_understands_is_told_and_asked_for_again),
+		T(an_answer_that_nobody_understands_is_reported_and_asked_for_again),
 		T(the_next_producer_asks_anew),
 	};
 

@@ -155,7 +155,7 @@ without_descriptors_no_output_opens(void **state)
 }
 
 static void
-a_topics_name_that_is_too_long_is_told(void **state)
+a_topics_name_that_is_too_long_is_reported(void **state)
 {
 	char prefix[600];
 
@@ -282,7 +282,7 @@ main(void)
 		T(without_memory_no_output_opens),
 		T(without_room_in_the_loop_no_output_opens),
 		T(without_descriptors_no_output_opens),
-		T(a_topics_name_that_is_too_long_is_told),
+		T(a_topics_name_that_is_too_long_is_reported),
 		T(without_a_thread_a_producer_is_taken_down_at_once),
 		T(without_a_thread_the_topics_are_asked_for_later),
 		T(without_memory_a_producer_is_not_replaced_yet),

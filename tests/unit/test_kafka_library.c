@@ -159,7 +159,7 @@ a_library_that_makes_no_producer_can_do_nothing(void **state)
 
 /* A library reports a feature that it was built without when it is configured. */
 static void
-what_a_library_lacks_is_told_by_its_property(void **state)
+what_a_library_lacks_is_reported_by_its_property(void **state)
 {
 	static const struct {
 		const char *property;
@@ -204,7 +204,7 @@ main(void)
 		T(the_library_says_what_it_can_do),
 		T(scram_is_modern_from_one_version_on),
 		T(a_library_that_makes_no_producer_can_do_nothing),
-		T(what_a_library_lacks_is_told_by_its_property),
+		T(what_a_library_lacks_is_reported_by_its_property),
 	};
 
 	return cmocka_run_group_tests(tests, describe, NULL);

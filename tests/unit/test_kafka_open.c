@@ -44,7 +44,7 @@ a_wrong_property_is_named(void **state)
 }
 
 static void
-a_promise_that_is_given_away_is_told(void **state)
+a_promise_that_is_given_away_is_reported(void **state)
 {
 	static const struct {
 		struct kafka_property acks;
@@ -109,7 +109,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_wrong_property_is_named),
-		T(a_promise_that_is_given_away_is_told),
+		T(a_promise_that_is_given_away_is_reported),
 		T(no_broker_is_a_state_with_a_sentence),
 		T(the_end_of_a_process_waits_for_those_that_were_closed),
 	};

@@ -180,7 +180,7 @@ tell(const rd_kafka_message_t *m)
 }
 
 static void
-a_delivery_is_told_and_counted(void **state)
+a_delivery_is_reported_and_counted(void **state)
 {
 	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR_NO_ERROR, 77, "host:run");
 
@@ -277,7 +277,7 @@ a_failure_without_memory_has_no_key(void **state)
 }
 
 static void
-a_message_without_a_record_is_told_by_its_id(void **state)
+a_message_without_a_record_is_reported_by_its_id(void **state)
 {
 	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, 79, "host:run");
 
@@ -557,11 +557,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(a_delivery_is_told_and_counted),
+		T(a_delivery_is_reported_and_counted),
 		T(a_failure_comes_with_its_record),
 		T(keys_of_any_length_come_whole),
 		T(a_failure_without_memory_has_no_key),
-		T(a_message_without_a_record_is_told_by_its_id),
+		T(a_message_without_a_record_is_reported_by_its_id),
 		T(what_passes_is_an_outage_with_the_first_reason),
 		T(what_was_taken_back_is_no_error),
 		T(a_topic_that_is_gone_is_missing),

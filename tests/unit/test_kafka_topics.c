@@ -95,7 +95,7 @@ names_have_the_prefix(void **state)
 }
 
 static void
-topics_that_are_there_are_told_once(void **state)
+topics_that_are_there_are_reported_once(void **state)
 {
 	(void)state;
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
@@ -275,7 +275,7 @@ creating_waits_for_a_reason(void **state)
 }
 
 static void
-why_a_topic_cannot_be_created_is_told(void **state)
+why_a_topic_cannot_be_created_is_reported(void **state)
 {
 	(void)state;
 	k.create_topics = true;
@@ -429,14 +429,14 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(names_have_the_prefix),
-		T(topics_that_are_there_are_told_once),
+		T(topics_that_are_there_are_reported_once),
 		T(pauses_double_to_a_bound),
 		T(one_that_is_missing_is_complained_of_once_it_is_wanted),
 		T(what_an_answer_does_not_say_stays_as_it_is),
 		T(one_that_was_lost_is_looked_for_at_once),
 		T(asking_has_its_time_and_its_reasons),
 		T(creating_waits_for_a_reason),
-		T(why_a_topic_cannot_be_created_is_told),
+		T(why_a_topic_cannot_be_created_is_reported),
 		T(the_other_topics_are_left_as_they_are),
 		T(a_producer_that_was_released_wakes_nobody),
 		T(threads_are_nobodys_and_hear_no_signals),

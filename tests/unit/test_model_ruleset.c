@@ -180,7 +180,7 @@ a_template_knows_its_names(void **state)
 }
 
 static void
-wrong_templates_are_told(void **state)
+wrong_templates_are_reported(void **state)
 {
 	static const struct {
 		const char *text, *want;
@@ -326,7 +326,7 @@ main(void)
 		cmocka_unit_test(what_is_too_long_is_cut_at_a_character),
 		cmocka_unit_test(half_a_character_is_escaped),
 		cmocka_unit_test(a_template_knows_its_names),
-		cmocka_unit_test(wrong_templates_are_told),
+		cmocka_unit_test(wrong_templates_are_reported),
 		cmocka_unit_test(paths_are_found_where_they_begin),
 		cmocka_unit_test(rules_stand_under_the_keys_that_they_need),
 	};

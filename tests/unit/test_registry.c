@@ -73,7 +73,7 @@ url_that_is_none_is_refused_without_its_password(void **state)
 }
 
 static void
-url_that_is_none_is_told_what_it_should_be(void **state)
+url_that_is_none_is_refused_with_what_it_should_be(void **state)
 {
 	static char longest[255 + 2] = "http://h/";
 	static const struct {
@@ -228,7 +228,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(url_is_taken_apart),
 		cmocka_unit_test(url_that_is_none_is_refused_without_its_password),
-		cmocka_unit_test(url_that_is_none_is_told_what_it_should_be),
+		cmocka_unit_test(url_that_is_none_is_refused_with_what_it_should_be),
 		cmocka_unit_test(question_has_the_exact_text),
 		cmocka_unit_test(waits_double_up_to_the_maximum),
 		cmocka_unit_test(cached_id_is_there_at_the_first_call),

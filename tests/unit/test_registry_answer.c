@@ -264,7 +264,7 @@ a_sentence_that_is_cut_ends_in_a_whole_character(void **state)
 }
 
 static void
-each_failure_has_its_mend(void **state)
+each_failure_has_its_hint(void **state)
 {
 	static const struct {
 		int code;
@@ -319,7 +319,7 @@ main(void)
 		cmocka_unit_test(credentials_that_come_back_as_they_were_sent_are_hidden),
 		cmocka_unit_test(longest_names_leave_a_whole_sentence),
 		cmocka_unit_test(a_sentence_that_is_cut_ends_in_a_whole_character),
-		cmocka_unit_test(each_failure_has_its_mend),
+		cmocka_unit_test(each_failure_has_its_hint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

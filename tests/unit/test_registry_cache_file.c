@@ -89,7 +89,7 @@ cache_gives_back_what_was_put(void **state)
 }
 
 static void
-damaged_cache_gives_what_is_whole_and_tells(void **state)
+damaged_cache_gives_what_is_whole_and_reports_it(void **state)
 {
 	static const char row[] = "{\"url\":\"http://a\",\"subject\":\"" SUBJECT
 				  "\",\"fingerprint\":\"000000000000000f\",\"id\":5}";
@@ -142,7 +142,7 @@ damaged_cache_gives_what_is_whole_and_tells(void **state)
 }
 
 static void
-cache_that_cannot_be_a_file_of_ours_is_told(void **state)
+cache_that_cannot_be_a_file_of_ours_is_reported(void **state)
 {
 	struct registry_cache *c;
 	struct tree t;
@@ -208,8 +208,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cache_gives_back_what_was_put),
-		cmocka_unit_test(damaged_cache_gives_what_is_whole_and_tells),
-		cmocka_unit_test(cache_that_cannot_be_a_file_of_ours_is_told),
+		cmocka_unit_test(damaged_cache_gives_what_is_whole_and_reports_it),
+		cmocka_unit_test(cache_that_cannot_be_a_file_of_ours_is_reported),
 		cmocka_unit_test(full_cache_loses_its_oldest_and_fits_its_file),
 	};
 

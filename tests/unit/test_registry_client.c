@@ -220,7 +220,7 @@ an_answer_of_any_kind_ends_being_away(void **state)
 }
 
 static void
-silence_is_told_with_the_time_that_there_was(void **state)
+silence_is_reported_with_the_time_that_there_was(void **state)
 {
 	const char *urls[] = { url };
 	struct registry_options o = options(urls, 1);
@@ -426,7 +426,7 @@ what_cannot_work_is_a_sentence(void **state)
 }
 
 static void
-a_cache_that_cannot_be_written_is_told_once(void **state)
+a_cache_that_cannot_be_written_is_reported_once(void **state)
 {
 	const char *urls[] = { url };
 	struct registry_options o = options(urls, 1);
@@ -465,7 +465,7 @@ is_not_kept(void)
 }
 
 static void
-a_cache_that_can_be_written_no_more_is_told_and_hides_no_other_error(void **state)
+a_cache_that_can_be_written_no_more_is_reported_and_hides_no_other_error(void **state)
 {
 	const char *urls[] = { url };
 	struct registry_options o = options(urls, 1);
@@ -509,7 +509,7 @@ main(void)
 		T(a_no_is_asked_again_until_it_is_a_yes),
 		T(each_schema_that_is_refused_is_news),
 		T(an_answer_of_any_kind_ends_being_away),
-		T(silence_is_told_with_the_time_that_there_was),
+		T(silence_is_reported_with_the_time_that_there_was),
 		T(a_ca_file_that_is_given_is_the_one_in_use),
 		T(an_id_that_is_taken_back_is_forgotten_on_disk_too),
 		T(without_an_answer_the_next_has_its_turn),
@@ -517,8 +517,8 @@ main(void)
 		T(who_let_nobody_in_before_a_yes_does_not_count),
 		T(all_that_are_wanted_are_asked_for),
 		T(what_cannot_work_is_a_sentence),
-		T(a_cache_that_cannot_be_written_is_told_once),
-		T(a_cache_that_can_be_written_no_more_is_told_and_hides_no_other_error),
+		T(a_cache_that_cannot_be_written_is_reported_once),
+		T(a_cache_that_can_be_written_no_more_is_reported_and_hides_no_other_error),
 		T(each_state_has_a_name),
 	};
 

@@ -180,7 +180,7 @@ unknown_names_get_the_nearest_right_one(void **state)
 }
 
 static void
-values_of_the_wrong_kind_are_told(void **state)
+values_of_the_wrong_kind_are_reported(void **state)
 {
 	(void)state;
 	rules_wrong("exclude: bwa\n", "f:1:10: exclude is a list of rules, each a line such as `- exe: sshd`, not a "
@@ -214,7 +214,7 @@ values_of_the_wrong_kind_are_told(void **state)
 }
 
 static void
-what_can_never_hold_is_told(void **state)
+what_can_never_hold_is_reported(void **state)
 {
 	(void)state;
 	rules_wrong("exclude: [{exe: /usr/bin/bwa}]\n",
@@ -369,7 +369,7 @@ wrong_in(const struct tree *t)
 }
 
 static void
-all_errors_of_all_files_are_told(void **state)
+all_errors_of_all_files_are_reported(void **state)
 {
 	struct tree t;
 	char want[1024], *got;
@@ -447,7 +447,7 @@ ten_thousand_rules_are_read_in_less_than_a_second(void **state)
 }
 
 static void
-bounds_are_told(void **state)
+bounds_are_reported(void **state)
 {
 	char *text = many_rules(25000), *got = rules_wrong_with(text, NULL);
 
@@ -491,18 +491,18 @@ main(void)
 		cmocka_unit_test(conditions_are_read),
 		cmocka_unit_test(users_are_numbers_ranges_or_names),
 		cmocka_unit_test(unknown_names_get_the_nearest_right_one),
-		cmocka_unit_test(values_of_the_wrong_kind_are_told),
-		cmocka_unit_test(what_can_never_hold_is_told),
+		cmocka_unit_test(values_of_the_wrong_kind_are_reported),
+		cmocka_unit_test(what_can_never_hold_is_reported),
 		cmocka_unit_test(rules_know_their_place),
 		cmocka_unit_test(nothing_at_all_is_a_set_without_rules),
 		cmocka_unit_test(files_of_a_folder_are_added_in_order),
 		cmocka_unit_test(a_file_takes_the_place_of_the_shipped_one_of_its_name),
 		cmocka_unit_test(added_rules_come_before_all_others),
 		cmocka_unit_test(what_is_shipped_is_right),
-		cmocka_unit_test(all_errors_of_all_files_are_told),
+		cmocka_unit_test(all_errors_of_all_files_are_reported),
 		cmocka_unit_test(a_file_that_anybody_may_write_is_refused),
 		cmocka_unit_test(ten_thousand_rules_are_read_in_less_than_a_second),
-		cmocka_unit_test(bounds_are_told),
+		cmocka_unit_test(bounds_are_reported),
 		cmocka_unit_test(all_files_together_are_bounded),
 	};
 

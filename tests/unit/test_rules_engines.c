@@ -141,7 +141,7 @@ no_engines_are_fine(void **state)
 }
 
 static void
-what_is_wrong_is_told_with_its_place(void **state)
+errors_are_reported_with_their_location(void **state)
 {
 	(void)state;
 	bad("engines: {engine: e}\n", "f:1:10:", "expected a list of engines");
@@ -193,7 +193,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_a_rule_may_have_is_read),
 		cmocka_unit_test(no_engines_are_fine),
-		cmocka_unit_test(what_is_wrong_is_told_with_its_place),
+		cmocka_unit_test(errors_are_reported_with_their_location),
 		cmocka_unit_test(names_are_bounded),
 	};
 

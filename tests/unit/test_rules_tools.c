@@ -319,7 +319,7 @@ errors_name_the_place_and_what_is_allowed(void **state)
 }
 
 static void
-every_wrong_rule_is_told_at_once(void **state)
+every_wrong_rule_is_reported_at_once(void **state)
 {
 	static const char text[] = "tools:\n  - {exe: a, role: b}\n  - {exe: c}\n  - {exe: d, role: e}\n";
 	const struct rules_extra extra = { "local.yaml", text, strlen(text) };
@@ -398,7 +398,7 @@ main(void)
 		cmocka_unit_test(interpreters_find_their_scripts),
 		cmocka_unit_test(a_users_rule_wins_over_a_shipped_one),
 		cmocka_unit_test(errors_name_the_place_and_what_is_allowed),
-		cmocka_unit_test(every_wrong_rule_is_told_at_once),
+		cmocka_unit_test(every_wrong_rule_is_reported_at_once),
 		cmocka_unit_test(no_tools_at_all_are_fine),
 		cmocka_unit_test(ten_thousand_rules_are_found_each),
 	};

@@ -411,7 +411,7 @@ what_was_put_last_is_committed_at_the_end(void **state)
 }
 
 static void
-an_end_that_is_not_on_the_disk_is_told(void **state)
+an_end_that_is_not_on_the_disk_is_reported(void **state)
 {
 	static const unsigned calls[] = { FAULT_REWRITE, FAULT_SYNC };
 
@@ -481,7 +481,7 @@ main(void)
 		T(the_folder_is_looked_at_once_a_second),
 		T(a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out),
 		T(what_was_put_last_is_committed_at_the_end),
-		T(an_end_that_is_not_on_the_disk_is_told),
+		T(an_end_that_is_not_on_the_disk_is_reported),
 		T(what_is_given_up_in_memory_is_a_small_part_of_it),
 	};
 

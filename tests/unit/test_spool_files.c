@@ -92,7 +92,7 @@ break_syncs(void)
 }
 
 static void
-a_sync_that_fails_is_told(void **state)
+a_sync_that_fails_is_reported(void **state)
 {
 	(void)state;
 	kit_open(&k);
@@ -339,7 +339,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_disk_that_works_makes_no_errors),
 		T(signals_are_not_for_the_thread_that_syncs),
-		T(a_sync_that_fails_is_told),
+		T(a_sync_that_fails_is_reported),
 		T(a_round_of_syncs_takes_as_many_files_as_it_has_room_for),
 		T(without_descriptors_reading_waits),
 		T(a_file_that_cannot_be_read_is_given_up_after_ten_seconds),

@@ -113,7 +113,7 @@ what_is_in_memory_is_not_on_the_disk_and_what_could_not_be_synced_never_is(void 
 }
 
 static void
-what_waits_up_to_a_mark_is_told_by_topic(void **state)
+what_waits_up_to_a_mark_is_counted_by_topic(void **state)
 {
 	uint64_t waiting[TOPIC_COUNT];
 	struct spool_mark mark;
@@ -142,7 +142,7 @@ main(void)
 		T(a_mark_says_all_of_where_it_is),
 		T(a_mark_waits_for_its_own_records_and_no_others),
 		T(what_is_in_memory_is_not_on_the_disk_and_what_could_not_be_synced_never_is),
-		T(what_waits_up_to_a_mark_is_told_by_topic),
+		T(what_waits_up_to_a_mark_is_counted_by_topic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -257,7 +257,7 @@ put_segments(int n)
 }
 
 static void
-all_rounds_are_made_and_the_first_error_is_told(void **state)
+all_rounds_are_made_and_the_first_error_is_reported(void **state)
 {
 	unsigned files;
 
@@ -342,7 +342,7 @@ without_a_descriptor_it_is_synced_later(void **state)
 }
 
 static void
-without_a_thread_it_is_told_until_there_is_one(void **state)
+without_a_thread_it_is_reported_until_there_is_one(void **state)
 {
 	(void)state;
 	kit_open(&k);
@@ -373,10 +373,10 @@ main(void)
 		T(a_file_that_may_only_be_read_is_read),
 		T(a_file_that_cannot_be_opened_again_is_waited_for),
 		T(few_files_stay_open),
-		T(all_rounds_are_made_and_the_first_error_is_told),
+		T(all_rounds_are_made_and_the_first_error_is_reported),
 		T(a_folder_that_has_nothing_to_sync_is_no_error),
 		T(without_a_descriptor_it_is_synced_later),
-		T(without_a_thread_it_is_told_until_there_is_one),
+		T(without_a_thread_it_is_reported_until_there_is_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
