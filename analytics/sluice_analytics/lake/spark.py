@@ -19,7 +19,7 @@ import tempfile
 import urllib.parse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ibis
 import ibis.expr.types as ir
@@ -30,6 +30,9 @@ from . import files
 from .columns import COLUMNS, Column
 from .listing import look
 from .session import ALL, Row, Scope, Session
+
+if TYPE_CHECKING:
+    from ibis.backends.sql import SQLBackend
 
 JARS = "SLUICE_SPARK_JARS"
 """Environment: a folder of jars, or jars with colons between, instead of the environment's own jars/."""
@@ -181,7 +184,7 @@ class SparkTables(Session):
         self.warnings: list[str] = []
         self._engine = Engine(master, (needs or {}) | settings(conf))
         self._spark = self._engine.session
-        self._ibis = ibis.pyspark.connect(self._spark)
+        self._ibis: SQLBackend = ibis.pyspark.connect(self._spark)
         self._numbers = itertools.count()
 
     def frame(self, topic: str, scope: Scope = ALL) -> Any:

@@ -46,7 +46,7 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     counted_from = ended.select(
         "program_id", counted_from=ended.observed_time.fill_null(ended.program_start_time)
     )  # found anew after a gap: END counts from then on, and so do we
-    counted = usage.inner_join(counted_from, "program_id").filter(lambda t: t.time > t.counted_from)
+    counted = usage.inner_join(counted_from, "program_id").filter(ibis._.time > ibis._.counted_from)
     reported = counted.group_by("program_id").aggregate(
         reported_until=counted.time.max(), **{f"reported_{name}": counted[name].sum().cast("int64") for name in SUMS}
     )

@@ -52,7 +52,7 @@ def intervals(session: Session, scope: Scope = ALL) -> ir.Table:
         before_run_id=record.run_id.lag().over(before),
     )
     start = ibis.greatest(known._begin, ibis.coalesce(known._reported_until, known._begin))
-    placed = known.mutate(start_us=start, end_us=known.time).filter(lambda t: t.end_us > t.start_us)
+    placed = known.mutate(start_us=start, end_us=known.time).filter(ibis._.end_us > ibis._.start_us)
     kept = (placed.end_us - placed.start_us).cast("float64") / (placed.end_us - placed._begin).cast("float64")
     rate = placed.cpu_busy_ns.cast("float64") / placed.interval_ns.cast("float64").nullif(0.0)
     placed = placed.mutate(

@@ -18,7 +18,7 @@ def _last(records: ir.Table, *keys: str) -> ir.Table:
     """The record that knows most, of those that share keys: END before all else, then the latest."""
     order = [(records.phase == "END").cast("int64").desc(), records.time.desc(), records.seq.desc()]
     rank = ibis.row_number().over(group_by=list(keys), order_by=order)
-    return records.mutate(_rank=rank).filter(lambda t: t._rank == 0).drop("_rank")
+    return records.mutate(_rank=rank).filter(ibis._._rank == 0).drop("_rank")
 
 
 def programs(session: Session, scope: Scope = ALL, of: ir.Table | None = None) -> ir.Table:

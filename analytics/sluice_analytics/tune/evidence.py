@@ -200,7 +200,7 @@ def hosts(session: Session, runs: list[find.Run], prices: Prices | None = None) 
     t = session.table("host", dataclasses.replace(scope_of(runs), run_ids=None, hosts=tuple(sorted(names))))
     rank = ibis.row_number().over(group_by="host_id", order_by=[t.time.desc(), t.seq.desc()])
     facts = ("cpus", "memory_bytes", "instance_type", "cloud", "region", "price_per_hour")
-    latest = t.select("host_id", "time", "seq", *facts).mutate(_rank=rank).filter(lambda r: r._rank == 0)
+    latest = t.select("host_id", "time", "seq", *facts).mutate(_rank=rank).filter(ibis._._rank == 0)
     found = {host_id: money.Host(host_id, name) for host_id, name in names.items()}
     for row in session.rows(latest):
         host = found[row["host_id"]]

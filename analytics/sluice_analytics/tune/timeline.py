@@ -96,7 +96,7 @@ Bins = dict[int, tuple[int, int]]
 def _by_bin(session: Session, table: ir.Table, step: int) -> tuple[Bins, Bins]:
     """When programs began, and when they ended."""
     begins = table.select(is_end=ibis.literal(0, "int64"), at=table.program_start_time)
-    ends = table.filter(table.end_time.notnull()).select(is_end=ibis.literal(1, "int64"), at=lambda t: t.end_time)
+    ends = table.filter(table.end_time.notnull()).select(is_end=ibis.literal(1, "int64"), at=ibis._.end_time)
     times = begins.union(ends)
     binned = times.mutate(bin=times["at"] // step, rest=step - times["at"] % step)
     found: tuple[Bins, Bins] = ({}, {})
