@@ -18,7 +18,8 @@ import pytest
 from command import line, run
 from lakes import LakeMaker
 
-from sluice_analytics.cli import lake, sweep, tune
+from sluice_analytics.cli import lake, sweep, tune, tune_recommend
+from sluice_analytics.report import emit
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 COMMANDS = ("tune", "sweep", "lake")
@@ -122,25 +123,34 @@ def test_ctrl_c_while_it_starts(name: str, library: str, status: int, lake_of_on
     assert (done.returncode, done.stderr) == (status, "")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_loads_no_library_that_answers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [*((c, "") for c in COMMANDS), *(("tune", c) for c in tune.COMMANDS),
+     *(("lake", c) for c in ("info", "compact", "retain"))],
+)  # fmt: skip
+def test_help_loads_no_library_that_answers(name: str, command: str) -> None:
     """Such libraries take a second to load; the help takes less than a tenth."""
     heavy = {"ibis", "duckdb", "pandas", "pyarrow", "altair", "rich", "fastavro"}
     code = (
         f"import contextlib, sys; from sluice_analytics.cli import {name}\n"
         "with contextlib.suppress(SystemExit):\n"
-        f"    {name}.main(['--help'])\n"
+        f"    {name}.main({[*command.split(), '--help']})\n"
         f"print('loaded:', sorted({heavy} & sys.modules.keys()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.startswith(f"usage: sluice-{name} ") and done.stdout.endswith("\nloaded: []\n"), done
+    assert done.stdout.startswith(f"usage: sluice-{name} {command}") and done.stdout.endswith("\nloaded: []\n"), done
+
+
+def test_engines_of_emit_are_the_formats_that_there_are() -> None:
+    """Their names are in the command's file again, which does not load what writes them."""
+    assert list(tune_recommend.ENGINES) == sorted(emit.FORMATS)
 
 
 def parsers() -> dict[str, list[argparse.ArgumentParser]]:
     """The parsers behind each manual."""
     found = {"sluice-tune.1": [tune.parser()], "sluice-sweep.1": [sweep._parser()], "sluice-lake.1": [lake._parser()]}
     for name in tune.COMMANDS:
-        add_arguments, _, _ = tune._commands()[name]
+        add_arguments, _, _ = tune.COMMANDS[name]
         found["sluice-tune.1"].append(argparse.ArgumentParser())
         add_arguments(found["sluice-tune.1"][-1])
     for action in lake._parser()._actions:

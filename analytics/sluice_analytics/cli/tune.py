@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..errors import UserError
 from ..lake import open as lake_open
 from ..report import run as answer_of
-from . import common
+from . import common, tune_compare, tune_export, tune_recommend, tune_trend
 
 EPILOG = """commands:
   sluice tune compare RUN RUN …   two runs or more, task by task
@@ -77,38 +77,35 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _commands() -> dict[
-    str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int], str]
-]:
-    """Subcommand -> its options, its body, what it does."""
-    from . import tune_compare as compare
-    from . import tune_export as export
-    from . import tune_recommend as recommend
-    from . import tune_trend as trend
-
-    return {
-        "compare": (compare.add_arguments, compare.main, "Two runs or more, or two versions of a tool, task by task."),
-        "trend": (trend.add_arguments, trend.main, "Wall time, cost, peak memory and failures over a pipeline's runs."),
-        "recommend": (
-            recommend.add_arguments,
-            recommend.main,
-            "CPUs, memory and time for each task, with the evidence.",
-        ),
-        "export": (
-            export.add_arguments,
-            export.main,
-            "A run for other systems: traces, lineage events, Parquet files.",
-        ),
-    }
-
-
-COMMANDS = ("compare", "trend", "recommend", "export")
+COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int], str]] = {
+    "compare": (
+        tune_compare.add_arguments,
+        tune_compare.main,
+        "Two runs or more, or two versions of a tool, task by task.",
+    ),
+    "trend": (
+        tune_trend.add_arguments,
+        tune_trend.main,
+        "Wall time, cost, peak memory and failures over a pipeline's runs.",
+    ),
+    "recommend": (
+        tune_recommend.add_arguments,
+        tune_recommend.main,
+        "CPUs, memory and time for each task, with the evidence.",
+    ),
+    "export": (
+        tune_export.add_arguments,
+        tune_export.main,
+        "A run for other systems: traces, lineage events, Parquet files.",
+    ),
+}
+"""Subcommand -> its options, its body, what it does. A body loads the libraries that answer: Ibis takes a second."""
 
 
 def body(argv: list[str]) -> int:
     """Runs a command line; errors as exceptions. What is asked is known before the libraries that answer it load."""
     if argv and argv[0] in COMMANDS:
-        add_arguments, main_of, description = _commands()[argv[0]]
+        add_arguments, main_of, description = COMMANDS[argv[0]]
         p = argparse.ArgumentParser(
             prog=f"{common.typed('tune')} {argv[0]}",
             description=description,

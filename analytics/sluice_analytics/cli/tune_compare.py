@@ -6,8 +6,6 @@ from __future__ import annotations
 import argparse
 
 from ..lake import open as lake_open
-from ..report import compare as answer_of
-from ..tune.compare import compare
 from . import common
 from .tune_options import add_prices, prices_of
 
@@ -26,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """`sluice tune compare`: prints the answer; 0."""
+    from ..report import compare as answer_of
+    from ..tune.compare import compare
+
     prices = prices_of(args)
     with lake_open.open_session(args) as session:
         found = compare(session, args.runs, prices)

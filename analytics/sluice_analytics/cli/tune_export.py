@@ -9,7 +9,6 @@ import os
 from ..errors import UserError
 from ..lake import open as lake_open
 from ..options import pairs
-from ..tune import run as tune_run
 from ..tune.run_report import RunReport
 from . import common
 
@@ -48,6 +47,8 @@ def main(args: argparse.Namespace) -> int:
             "nowhere to export to", "name --otlp URL, --openlineage URL, --openlineage-file FILE or --parquet DIR"
         )
     headers = pairs("--header", args.header)
+    from ..tune import run as tune_run
+
     with lake_open.open_session(args) as session:
         report = tune_run.load(session, args.run, programs_limit=None, with_recommendations=False)
         links = {}

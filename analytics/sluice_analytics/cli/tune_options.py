@@ -8,7 +8,6 @@ import argparse
 from .. import prices
 from ..options import duration_us
 from ..prices import Prices
-from ..tune import find
 
 
 def positive(text: str) -> int:
@@ -20,6 +19,8 @@ def positive(text: str) -> int:
 
 def since(text: str | None) -> int | None:
     """--since as microseconds UTC; UserError names what is allowed."""
+    from ..tune import find
+
     return None if text is None else find.now() - duration_us("--since", text)
 
 

@@ -7,11 +7,12 @@ import argparse
 
 from ..errors import UserError
 from ..lake import open as lake_open
-from ..report import emit
-from ..report import recommend as answer_of
-from ..tune.recommend import RUNS, advices_of
+from ..tune.run_report import RUNS
 from . import common
 from .tune_options import add_prices, add_run_choice, prices_of, runs_of, since
+
+ENGINES = ("kubernetes", "nextflow", "slurm", "snakemake")
+"""Keys of emit.FORMATS, which takes Ibis to load"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pipeline", metavar="P", help="this pipeline (default: every one in the lake)")
     parser.add_argument("--task", metavar="T", help="this task alone")
     add_run_choice(parser, RUNS)
-    parser.add_argument(
-        "--emit", choices=sorted(emit.FORMATS), help="print configuration for this engine, evidence in its comments"
-    )
+    parser.add_argument("--emit", choices=ENGINES, help="print configuration for this engine, evidence in its comments")
     add_prices(parser)
     lake_open.add_arguments(parser)
     common.add_output(parser)
@@ -31,6 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """`sluice tune recommend`: prints the answer; 0."""
+    from ..report import emit
+    from ..report import recommend as answer_of
+    from ..tune.recommend import advices_of
+
     prices = prices_of(args)
     since_us = since(args.since)
     with lake_open.open_session(args) as session:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import argparse
 
 from ..lake import open as lake_open
-from ..report import trend as answer_of
-from ..tune import evidence
-from ..tune.trend import RUNS, metrics, points
 from . import common
 from .tune_options import add_prices, add_run_choice, positive, prices_of, runs_of, since
+
+RUNS = 100
+"""How many of the latest runs of a pipeline count by default"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """`sluice tune trend`: prints the answer; 0."""
+    from ..report import trend as answer_of
+    from ..tune import evidence
+    from ..tune.trend import metrics, points
+
     prices = prices_of(args)
     since_us = since(args.since)
     with lake_open.open_session(args) as session:

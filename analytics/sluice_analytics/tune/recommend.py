@@ -11,10 +11,7 @@ from ..prices import Prices
 from . import evidence, find
 from .advice import Advice, advise
 from .evidence import Execution, Kind
-from .run_report import Lack, Recommendation
-
-RUNS = 50
-"""How many of the latest runs of a pipeline count by default"""
+from .run_report import RUNS, Lack, Recommendation
 
 
 def advices_of(

@@ -10,6 +10,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+RUNS = 50
+"""How many of the latest runs of a pipeline a recommendation counts by default"""
+
 
 def ended_badly(exit_code: int | None, exit_signal: int | None) -> bool:
     """Whether a program, task or run ended by a signal or with a code other than 0."""

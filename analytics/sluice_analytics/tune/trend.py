@@ -23,8 +23,6 @@ from ..model.records import failed, tasks
 from ..prices import Prices, add
 from . import evidence, find, money, rank_tests
 
-RUNS = 100
-"""How many of the latest runs of a pipeline count by default"""
 DRIFT_RUNS = 5
 """Fewer give no p-value below 0.05, whatever they are: 2 / 4! is 0.08"""
 CHANGE_RUNS = 8
