@@ -211,8 +211,8 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	struct correlator_ops ops = agent_correlator_ops(&o->agent);
 	int r;
 
-	c.has_network = probes_have(a->probes, "network");
-	c.network_since_ns = probes_network_since_ns(a->probes);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		c.known_since_ns[i] = probes_known_since_ns(a->probes, i);
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	ops.wal = on_wal_entry;
 	ops.container = host_on_container;

@@ -98,7 +98,8 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	c.sample = o->sample;
 	c.command = command;
 	c.work_dir = work_dir;
-	c.has_network = probes_have(a->probes, "network");
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		c.known_since_ns[i] = probes_known_since_ns(a->probes, i);
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	c.memory_limit_bytes = limits.memory_bytes;
 	c.cpu_limit = limits.cpus;

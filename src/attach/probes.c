@@ -336,28 +336,26 @@ fail:
 }
 
 int
-probes_switch(struct probes *p, const char *signal, bool on)
+probes_switch(struct probes *p, enum optional_signal signal, bool on)
 {
-	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
-	int id = signal_optional(signal);
+	enum signal_id id = optional_ids[signal];
 
-	if (id < 0)
-		return id;
 	if (p->hooks[id] == NULL)
 		return -ENOTSUP;
 	if (on != p->is_off[id])
 		return 0;
 	p->is_off[id] = !on;
 	probes_describe(p);
-	if (id == SIGNAL_NETWORK)
-		probes_switch_network(shared, on ? p->epoch : 0);
+	probes_lease(p->skel->data_shared, &signals[id], on ? p->epoch : 0);
 	return 0;
 }
 
 uint64_t
-probes_network_since_ns(const struct probes *p)
+probes_known_since_ns(const struct probes *p, enum optional_signal signal)
 {
-	return p->hooks[SIGNAL_NETWORK] != NULL ? p->skel->data_shared->network_since_ns : UINT64_MAX;
+	enum signal_id id = optional_ids[signal];
+
+	return p->hooks[id] != NULL ? *probes_shared(p->skel->data_shared, signals[id].since_ns) : UINT64_MAX;
 }
 
 void

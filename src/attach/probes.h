@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "model/health.h"
+#include "model/optional_signals.h"
 
 struct probes;
 
@@ -55,16 +56,15 @@ const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n
 /* Returns true if a hook of this kernel serves the signal, switched off or not. */
 bool probes_have(const struct probes *p, const char *signal);
 /*
- * Switches an optional signal (signals.h) on or off from now on. Its programs stay loaded; switched off they
- * return at once, and nothing is counted in the meantime. Returns 0, -ENOENT if there is no such optional
- * signal, or -ENOTSUP if no hook of this kernel serves it.
+ * Switches an optional signal on or off from now on. Its programs stay loaded; switched off they return at once, and
+ * nothing is counted in the meantime. Returns 0, or -ENOTSUP if no hook of this kernel serves it.
  */
-int probes_switch(struct probes *p, const char *signal, bool on);
+int probes_switch(struct probes *p, enum optional_signal signal, bool on);
 /*
- * Returns since when the bytes of sockets are counted without a break, CLOCK_BOOTTIME: for programs that began
- * before, they are unknown. 0: known for all; UINT64_MAX: for none.
+ * Returns since when the fields of an optional signal are filled without a break, CLOCK_BOOTTIME: for programs that
+ * began before, they are unknown. 0: known for all; UINT64_MAX: for none.
  */
-uint64_t probes_network_since_ns(const struct probes *p);
+uint64_t probes_known_since_ns(const struct probes *p, enum optional_signal signal);
 
 int probes_ring_fd(const struct probes *p);
 size_t probes_ring_bytes(const struct probes *p);

@@ -115,15 +115,21 @@ probes_pins_find(struct probes *p)
 	}
 }
 
-void
-probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch)
+uint64_t *
+probes_shared(struct sluice_bpf__data_shared *shared, size_t offset)
 {
-	uint64_t before = __atomic_exchange_n(&shared->network_lease, epoch, __ATOMIC_SEQ_CST);
+	return (uint64_t *)((char *)shared + offset);
+}
+
+void
+probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uint64_t epoch)
+{
+	uint64_t before = __atomic_exchange_n(probes_shared(shared, s->lease), epoch, __ATOMIC_SEQ_CST);
 
 	if (epoch == 0)
-		shared->network_since_ns = UINT64_MAX;
+		*probes_shared(shared, s->since_ns) = UINT64_MAX;
 	else if (before == 0)
-		shared->network_since_ns = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
+		*probes_shared(shared, s->since_ns) = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
 }
 
 /* Pins the attached programs, takes the lease, and detaches the previous load. */
@@ -149,7 +155,8 @@ probes_pins_take_over(struct probes *p)
 	if (p->skel->data_shared->since_ns == 0)
 		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
 	__atomic_store_n(&p->skel->data_shared->lease, p->epoch, __ATOMIC_SEQ_CST);
-	probes_switch_network(p->skel->data_shared, p->epoch);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		probes_lease(p->skel->data_shared, &signals[optional_ids[i]], p->epoch);
 	if (p->pin_dir[0] == '\0')
 		return;
 	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->epoch : 0);

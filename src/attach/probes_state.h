@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * probes_state: the one struct behind probes.h; included by the probes*.c files and filter.c alone.
+ * probes_state: the one struct behind probes.h; included by the probes*.c files, filter.c and signals.c alone.
  */
 #ifndef SLUICE_ATTACH_PROBES_STATE_H
 #define SLUICE_ATTACH_PROBES_STATE_H
@@ -48,8 +48,10 @@ int probes_pins_use(struct probes *p);
 /* Pins the programs, takes the lease, and detaches the previous load; after attach. */
 void probes_pins_take_over(struct probes *p);
 
-/* Gives the lease to the socket hooks of that load (0: switches them off), and records since when they count. */
-void probes_switch_network(struct sluice_bpf__data_shared *shared, uint64_t epoch);
+/* Gives the lease of an optional signal to the hooks of that load (0: switches them off), and records since when. */
+void probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uint64_t epoch);
+/* Returns that variable, signals[].lease or since_ns, of the memory that is shared with the kernel side. */
+uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
 
 /* filter.c: the rules in the kernel */
 

@@ -4,13 +4,12 @@
  */
 #include "attach/signals.h"
 
-#include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
-#include "model/optional_signals.h"
+#include "attach/probes_state.h"
 
 #define PROGRAMS(...) (const char *const[]){ __VA_ARGS__, NULL }
+#define SHARED(variable) offsetof(struct sluice_bpf__data_shared, variable)
 
 const struct signal signals[SIGNALS] = {
 #define SIGNAL(id, text, kind, ...) [SIGNAL_##id] = { .name = (text), __VA_ARGS__ },
@@ -18,12 +17,9 @@ const struct signal signals[SIGNALS] = {
 #undef SIGNAL
 };
 
-int
-signal_optional(const char *name)
-{
-	for (int i = 0; i < SIGNALS; i++) {
-		if (strcmp(signals[i].name, name) == 0)
-			return signal_is_optional(name) ? i : -ENOENT;
-	}
-	return -ENOENT;
-}
+const enum signal_id optional_ids[OPTIONAL_SIGNALS] = {
+#define SIGNAL_ALWAYS_ON(id)
+#define SIGNAL_OPTIONAL(id) [OPTIONAL_##id] = SIGNAL_##id,
+#define SIGNAL(id, name, kind, ...) SIGNAL_##kind(id)
+#include "model/signals.def"
+};

@@ -12,6 +12,7 @@
 
 #include "attach/kernel.h"
 #include "model/health.h"
+#include "model/optional_signals.h"
 
 enum signal_id {
 #define SIGNAL(id, ...) SIGNAL_##id,
@@ -43,12 +44,14 @@ struct signal {
 	const char *name;
 	const char *fields;		/* fields of the records that are null without the signal */
 	const char *missing;		/* why no hook serves it, and what can be done about it */
+	/* Of an optional signal: offsets in struct sluice_bpf__data_shared of two variables; 0: it is always on. */
+	size_t lease;			/* epoch of the load whose hooks report; 0 there: they are off */
+	size_t since_ns;		/* since when they report without a break, CLOCK_BOOTTIME */
 	struct signal_hook hooks[SIGNAL_HOOKS];
 };
 
 extern const struct signal signals[SIGNALS];
 
-/* Returns the id of the optional signal (model/optional_signals.h) of that name, or -ENOENT. */
-int signal_optional(const char *name);
+extern const enum signal_id optional_ids[OPTIONAL_SIGNALS];
 
 #endif

@@ -184,7 +184,7 @@ check_detail(const char *text, char *why, size_t why_size)
 {
 	char show[SHOWN_SIZE], names[256];
 
-	if (signal_is_optional(text + (text[0] == '-')))
+	if (optional_signal_of(text + (text[0] == '-')) >= 0)
 		return true;
 	return REFUSE("'%s' is no optional signal: those are %s; with a '-' before it, one is left out",
 	    shown(text, show), optional_signal_names(names, sizeof(names)));

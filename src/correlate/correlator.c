@@ -118,9 +118,9 @@ correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns)
 }
 
 void
-correlator_set_network(struct correlator *c, uint64_t since_ns)
+correlator_set_known_since(struct correlator *c, enum optional_signal signal, uint64_t since_ns)
 {
-	c->options.network_since_ns = since_ns;
+	c->options.known_since_ns[signal] = since_ns;
 }
 
 void

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/optional_signals.h"
 #include "model/record.h"
 #include "model/ruleset.h"
 #include "model/event.h"
@@ -58,8 +59,7 @@ struct correlator_options {
 	const char *sample;
 	const char *command;		/* the run's command line, UTF-8, redacted */
 	const char *work_dir;
-	bool has_network;		/* bytes of sockets are counted, */
-	uint64_t network_since_ns;	/* for programs that began at or after this; see correlator_set_network() */
+	uint64_t known_since_ns[OPTIONAL_SIGNALS];	/* see correlator_set_known_since() */
 	struct opt_u64 host_memory_bytes;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
 	struct opt_double cpu_limit;
@@ -78,8 +78,11 @@ const struct redaction *correlator_redaction(const struct correlator *c);
 
 /* Sets the offset from CLOCK_BOOTTIME to wall-clock time, in nanoseconds. Must be called before any event. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
-/* From now on bytes of sockets are known only for programs that began at or after since_ns. */
-void correlator_set_network(struct correlator *c, uint64_t since_ns);
+/*
+ * From now on the fields of an optional signal are known only for programs that began at or after since_ns,
+ * CLOCK_BOOTTIME; 0: for all, UINT64_MAX: for none.
+ */
+void correlator_set_known_since(struct correlator *c, enum optional_signal signal, uint64_t since_ns);
 
 /*
  * Replays one entry of the write-ahead log; called before any event, with entries in the order in which they were

@@ -144,14 +144,13 @@ forked_text(struct correlator *c, struct process *p)
 }
 
 /*
- * Returns true if its socket bytes are counted since it began. The first program of a process counts from the fork
- * on.
+ * Returns true if the fields of an optional signal are filled since the program began. The first program of a process
+ * counts from the fork on.
  */
 static bool
-knows_network(const struct correlator *c, const struct process *p)
+knows_fields(const struct correlator *c, const struct process *p, enum optional_signal signal)
 {
-	return c->options.has_network &&
-	    (p->self.index == 0 ? p->self.start_ns : p->program_start_ns) >= c->options.network_since_ns;
+	return (p->self.index == 0 ? p->self.start_ns : p->program_start_ns) >= c->options.known_since_ns[signal];
 }
 
 /* Ends the program that an exec replaced. With has_replaced its totals are known, unless an exec was missed. */
@@ -165,7 +164,7 @@ replaced(struct correlator *c, struct process *p, const struct exec_event *s)
 	if (p->is_announced && (p->self.index + 1 == s->self.index ||
 	    (s->is_excluded && p->self.index == s->self.index))) {
 		if (p->is_base_known)
-			usage = usage_of_program(&p->base, &s->replaced, knows_network(c, p));
+			usage = usage_of_program(&p->base, &s->replaced, knows_fields(c, p, OPTIONAL_NETWORK));
 		program_end(c, p, &r, s->time_ns, &usage);
 	} else {
 		/* an exec in between was lost, and with it the end of the program that was known */
@@ -304,7 +303,7 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	if (p->is_announced) {
 		if (p->is_base_known || s->self.index == 0)
-			usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
+			usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
 		end.comm = comm;
 		/* A process that was exiting already is marked too; it ended as it would have anyway. */
 		end.is_oom = s->oom_killed && WIFSIGNALED(s->status) && WTERMSIG(s->status) == SIGKILL;
@@ -362,7 +361,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	}
 	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
 		return;
-	usage = usage_of_program(&p->base, &s->counters, knows_network(c, p));
+	usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
 	if (!c->pass_with_usage) {
 		/*
 		 * A status line (no log is kept) needs it now; LIVE and Host records, with the next Usage record.

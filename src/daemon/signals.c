@@ -3,13 +3,11 @@
  * signals: the optional signals, which are attached and detached by the configuration at the start and
  * on a reload, and by `sluice ctl attach` and `detach` in between.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attach/probes.h"
-#include "attach/signals.h"
 #include "base/log.h"
 #include "daemon/state.h"
 #include "model/optional_signals.h"
@@ -19,19 +17,19 @@
  * record uses incomplete counters. 0 or a negative errno.
  */
 static int
-switch_signal(struct daemon *d, const char *name, bool on)
+switch_signal(struct daemon *d, enum optional_signal signal, bool on)
 {
 	struct probes *probes = agent_probes(d->agent);
 	int r;
 
 	agent_drain_all(d->agent);
-	if (!on && signal_optional(name) == SIGNAL_NETWORK)
-		correlator_set_network(agent_correlator(d->agent), UINT64_MAX);
-	r = probes_switch(probes, name, on);
-	correlator_set_network(agent_correlator(d->agent), probes_network_since_ns(probes));
+	if (!on)
+		correlator_set_known_since(agent_correlator(d->agent), signal, UINT64_MAX);
+	r = probes_switch(probes, signal, on);
+	correlator_set_known_since(agent_correlator(d->agent), signal, probes_known_since_ns(probes, signal));
 	if (r == 0)
 		log_fields(LOG_LEVEL_INFO, on ? "signal.attached" : "signal.detached",
-		    LOG_FIELDS(LOG_TEXT("signal", name)),
+		    LOG_FIELDS(LOG_TEXT("signal", optional_signals[signal])),
 		    on ? "its fields are known for programs that begin from now on" :
 		    "its fields are null from now on");
 	return r;
@@ -40,12 +38,14 @@ switch_signal(struct daemon *d, const char *name, bool on)
 void
 daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after)
 {
-	for (const char *const *s = optional_signals; *s != NULL; s++) {
-		bool was = before == NULL || signal_is_wanted(*s, before->probes.detail.list, before->probes.detail.n);
-		bool is = signal_is_wanted(*s, after->probes.detail.list, after->probes.detail.n);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++) {
+		const char *name = optional_signals[i];
+		bool was = before == NULL ||
+		    signal_is_wanted(name, before->probes.detail.list, before->probes.detail.n);
+		bool is = signal_is_wanted(name, after->probes.detail.list, after->probes.detail.n);
 
 		if (was != is)
-			switch_signal(d, *s, is);
+			switch_signal(d, i, is);
 	}
 }
 
@@ -57,7 +57,7 @@ answer(struct control_request *req, const json_t *args, struct daemon *d, bool o
 	struct control_peer peer = control_request_peer(req);
 	char names[256], message[256];
 	json_t *done;
-	int r;
+	int signal;
 
 	optional_signal_names(names, sizeof(names));
 	if (name == NULL || json_array_size(json_object_get(args, "words")) > 1) {
@@ -66,12 +66,12 @@ answer(struct control_request *req, const json_t *args, struct daemon *d, bool o
 	}
 	log_fields(LOG_LEVEL_INFO, "signal.asked", LOG_FIELDS(LOG_TEXT("signal", name), LOG_TEXT("to", word),
 	    LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)), "through the control socket");
-	r = switch_signal(d, name, on);
-	if (r == -ENOENT) {
+	signal = optional_signal_of(name);
+	if (signal < 0) {
 		control_answer_error(req, "'%s' is no optional signal; these can be attached and detached: %s", name, names);
 		return;
 	}
-	if (r < 0) {
+	if (switch_signal(d, signal, on) < 0) {
 		control_answer_error(req, "this kernel has no hook for %s; `sluice doctor` shows why", name);
 		return;
 	}

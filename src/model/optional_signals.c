@@ -4,26 +4,26 @@
  */
 #include "model/optional_signals.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SIGNAL_ALWAYS_ON(name)
-#define SIGNAL_OPTIONAL(name) name,
-#define SIGNAL(id, name, kind, ...) SIGNAL_##kind(name)
+#define SIGNAL_ALWAYS_ON(id, name)
+#define SIGNAL_OPTIONAL(id, name) [OPTIONAL_##id] = (name),
+#define SIGNAL(id, name, kind, ...) SIGNAL_##kind(id, name)
 
-const char *const optional_signals[] = {
+const char *const optional_signals[OPTIONAL_SIGNALS] = {
 #include "model/signals.def"
-	NULL
 };
 
-bool
-signal_is_optional(const char *name)
+int
+optional_signal_of(const char *name)
 {
-	const char *const *s = optional_signals;
-
-	while (*s != NULL && strcmp(*s, name) != 0)
-		s++;
-	return *s != NULL;
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++) {
+		if (strcmp(optional_signals[i], name) == 0)
+			return i;
+	}
+	return -ENOENT;
 }
 
 char *
@@ -32,8 +32,8 @@ optional_signal_names(char *buf, size_t size)
 	size_t used = 0;
 
 	buf[0] = '\0';
-	for (const char *const *s = optional_signals; *s != NULL && used < size; s++)
-		used += (size_t)snprintf(buf + used, size - used, "%s%s", used > 0 ? ", " : "", *s);
+	for (int i = 0; i < OPTIONAL_SIGNALS && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", used > 0 ? ", " : "", optional_signals[i]);
 	return buf;
 }
 

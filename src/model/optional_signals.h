@@ -9,9 +9,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-extern const char *const optional_signals[];	/* their names; NULL-terminated */
+enum optional_signal {
+#define SIGNAL_ALWAYS_ON(id)
+#define SIGNAL_OPTIONAL(id) OPTIONAL_##id,
+#define SIGNAL(id, name, kind, ...) SIGNAL_##kind(id)
+#include "model/signals.def"
+#undef SIGNAL
+#undef SIGNAL_OPTIONAL
+#undef SIGNAL_ALWAYS_ON
+	OPTIONAL_SIGNALS,
+};
 
-bool signal_is_optional(const char *name);
+extern const char *const optional_signals[OPTIONAL_SIGNALS];	/* their names */
+
+/* Returns the optional signal of that name, or -ENOENT. */
+int optional_signal_of(const char *name);
 /* Writes all names, "a, b", cut at size bytes. Returns buf. */
 char *optional_signal_names(char *buf, size_t size);
 /*

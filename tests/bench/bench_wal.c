@@ -55,8 +55,7 @@ open_world(struct world *w, bool has_wal)
 {
 	struct correlator_ops ops = { forget_program, forget_usage, forget_work, forget_work,
 		has_wal ? keep : NULL, .finding = forget_finding };
-	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules_shipped(),
-		.has_network = true };
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules_shipped() };
 
 	memset(w, 0, sizeof(*w));
 	w->now = 1000 * SECOND;

@@ -185,7 +185,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct decode_ops decode_to = { on_exec_event, on_state_event, on_cgroup_event };
 	static const struct correlator_ops ops = { on_program, on_usage, on_work, on_work, .finding = on_finding };
-	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r", .has_network = true,
+	struct correlator_options options = { .boot_id = "b3f1f8a1", .run_id = "r",
 		.task = size % 5 == 0 ? "task" : NULL };
 	static struct world w;		/* static, since the decoder takes half a megabyte */
 	static struct decoder *decoder;

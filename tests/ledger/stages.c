@@ -195,8 +195,7 @@ open_correlator(void)
 {
 	static const struct correlator_ops ops = { take_program, take_usage, take_work, take_work, take_wal_entry,
 		.finding = take_finding };
-	struct correlator_options o = { .boot_id = BOOT_ID, .host_id = SAMPLE_HOST, .rules = rules_shipped(),
-		.has_network = true };
+	struct correlator_options o = { .boot_id = BOOT_ID, .host_id = SAMPLE_HOST, .rules = rules_shipped() };
 	struct correlator *c;
 
 	if (correlator_new(&o, &ops, NULL, &c) < 0)

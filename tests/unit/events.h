@@ -225,7 +225,7 @@ world_options(void)
 	if (rules == NULL)
 		rules = rules_shipped();
 	return (struct correlator_options){ .boot_id = BOOT_ID, .host_id = "host", .rules = rules, .run_id = "run-1", .pipeline = "demo",
-		.command = "sh pipeline.sh", .work_dir = "/w", .has_network = true,
+		.command = "sh pipeline.sh", .work_dir = "/w",
 		.host_memory_bytes = { UINT64_C(8) << 30, true } };
 }
 

@@ -56,8 +56,18 @@ each_signal_has_what_the_outputs_need(void **state)
 		for (int j = 0; j < i; j++)
 			assert_string_not_equal(s->name, signals[j].name);
 	}
-	for (const char *const *s = optional_signals; *s != NULL; s++)
-		assert_true(signal_optional(*s) >= 0);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		assert_string_equal(signals[optional_ids[i]].name, optional_signals[i]);
+}
+
+static void
+optional_signals_and_no_others_have_a_lease(void **state)
+{
+	(void)state;
+	for (int i = 0; i < SIGNALS; i++) {
+		assert_int_equal(signals[i].lease != 0, optional_signal_of(signals[i].name) >= 0);
+		assert_int_equal(signals[i].since_ns != 0, optional_signal_of(signals[i].name) >= 0);
+	}
 }
 
 /* "on_exec" of its copy "on_exec_7_again". */
@@ -138,6 +148,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_signal_has_what_the_outputs_need),
+		cmocka_unit_test(optional_signals_and_no_others_have_a_lease),
 		cmocka_unit_test(each_program_serves_one_signal),
 		cmocka_unit_test(the_manual_has_each_signal),
 	};

@@ -90,7 +90,7 @@ begins(void)
 {
 	static const struct correlator_ops ops = { .program = on_program, .usage = on_usage, .task = on_work,
 		.run = on_work, .wal = on_wal_entry, .container = on_container };
-	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules, .has_network = true };
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = rules };
 
 	assert_int_equal(correlator_new(&options, &ops, &w, &w.c), 0);
 	correlator_set_clock(w.c, CLOCK_US * 1000);

@@ -20,8 +20,7 @@ static size_t logged[WAL_KINDS], entry_bytes;
 static int
 setup(void **state)
 {
-	struct correlator_options options = { .boot_id = BOOT_ID, .rules = world_options().rules,
-		.has_network = true };
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = world_options().rules };
 
 	(void)state;
 	world_open_as(&w, &options, true);

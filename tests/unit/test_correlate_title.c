@@ -20,8 +20,7 @@ static struct world w;
 static struct correlator_options
 host(void)
 {
-	return (struct correlator_options){ .boot_id = BOOT_ID, .host_id = "host", .rules = world_options().rules,
-		.has_network = true };
+	return (struct correlator_options){ .boot_id = BOOT_ID, .host_id = "host", .rules = world_options().rules };
 }
 
 static int

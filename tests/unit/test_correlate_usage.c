@@ -48,9 +48,9 @@ bytes_of_sockets_are_known_of_programs_that_were_counted_from_their_beginning(vo
 	(void)state;
 	execs(&w, &b, "bwa mem");
 	assert_true(knows_network(&b));
-	correlator_set_network(w.c, UINT64_MAX);
+	correlator_set_known_since(w.c, OPTIONAL_NETWORK, UINT64_MAX);
 	assert_false(knows_network(&b));
-	correlator_set_network(w.c, w.now);
+	correlator_set_known_since(w.c, OPTIONAL_NETWORK, w.now);
 	assert_false(knows_network(&b));	/* some of its bytes were not counted */
 	later = forks(&w, &b);
 	execs(&w, &later, "samtools sort");

@@ -317,7 +317,7 @@ tell_story(struct life *l, uint64_t seed, int events, int kill_every, int checkp
 static inline struct correlator_options
 host_options(void)
 {
-	return (struct correlator_options){ .boot_id = BOOT_ID, .rules = world_options().rules, .has_network = true };
+	return (struct correlator_options){ .boot_id = BOOT_ID, .rules = world_options().rules };
 }
 
 #endif
