@@ -88,9 +88,9 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert circle(imports(ROOT / "analytics" / PACKAGE)) == []
 
 
-def test_streams_and_benchmarks_are_no_circle() -> None:
+def test_streams_benchmarks_and_tests_are_no_circle() -> None:
     """They are scripts beside each other, which import by name alone."""
-    for folder in ("streaming", "bench"):
+    for folder in ("streaming", "bench", "tests"):
         scripts = {p.stem: p for p in (ROOT / "analytics" / folder).glob("*.py")}
         found = {
             name: {n for n in re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.M)}
