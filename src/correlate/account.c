@@ -3,7 +3,16 @@
  * account: adds programs to the sums of their task, run, row and host, and takes them out again. The first program
  * of a task or of a run makes its START record.
  */
+#include "correlate/account.h"
+
+#include "correlate/process.h"
+#include "correlate/rows.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
 
 static void
 enter_one(struct work *w, uint64_t at_ns)

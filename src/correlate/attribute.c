@@ -8,10 +8,23 @@
  *   task       belongs to the run of its ancestors, or one that claimed it, or whose folder it works in
  *   none       belongs where its parent does; in a job without an engine the job's step is its task
  */
+#include "correlate/attribute.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "correlate/attribute.h"
+#include "correlate/account.h"
+#include "correlate/attribute_run.h"
+#include "correlate/facts.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
 #include "identify/match.h"
 
 static const char by_descent[] = "child of the driver";

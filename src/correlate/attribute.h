@@ -1,24 +1,32 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * attribute: shared by attribute.c and attribute_run.c only.
+ * attribute: whose work a program is.
  */
 #ifndef SLUICE_CORRELATE_ATTRIBUTE_H
 #define SLUICE_CORRELATE_ATTRIBUTE_H
 
-#include "correlate/state.h"
+#include <stdint.h>
 
-/* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
-void attribute_learn(char **to, const char *text);
-/* Returns true if the run began with process p. r may be NULL. */
-bool attribute_is_root(const struct run *r, const struct process *p);
+struct candidate;
+struct correlator;
+struct process;
+struct text;
 
-/* Returns the run that p belongs to before its own arguments are judged; NULL: none. */
-struct run *attribute_run_around(struct correlator *c, struct process *p, const struct process *parent);
 /*
- * Returns the run of a program that has exec'd. run: the run around it; around: the task around it; both may be
- * NULL. A verdict that needs a run and has none becomes ENGINE_NONE. Sets p->is_driver.
+ * Sets run, task and location of a program that has exec'd, and what follows from the rules. parent: from
+ * attribute_parent(); before: the text of the program that it replaced, NULL: none; s: from program_text_new().
  */
-struct run *attribute_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
-    const struct candidate *s, struct engine_verdict *v);
+void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
+    struct candidate *s);
+void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
+void attribute_by_hand(struct correlator *c, struct process *p);	/* after its run was set */
+/*
+ * Returns the process that p descends from, for its task: its parent or, where that was never seen, an entry made
+ * for it; NULL: none is known.
+ */
+struct process *attribute_parent(struct correlator *c, const struct process *p);
+/* Attributes p's program by the title that it wrote, which s has in place of arguments. */
+void attribute_title(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s,
+    uint64_t now_ns);
 
 #endif

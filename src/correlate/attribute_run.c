@@ -2,13 +2,22 @@
  * SPDX-License-Identifier: Apache-2.0
  * attribute_run: which run a program belongs to; see attribute.c.
  */
+#include "correlate/attribute_run.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uuid/uuid.h>
 
 #include "base/text.h"
-#include "correlate/attribute.h"
+#include "correlate/facts.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/wal.h"
 
 #define KEY_SIZE (2 * ENGINE_PATH_SIZE)
 

@@ -2,11 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0
  * The paths of cgroups: an event of a program has ids only; each path arrives once.
  */
+#include "correlate/cgroups.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "correlate/state.h"
+#include "correlate/wal.h"
 
 struct cgroup_path *
 cgroup_find(struct correlator *c, uint64_t id, bool is_v2)

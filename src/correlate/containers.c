@@ -3,10 +3,13 @@
  * Containers: their names and images from the runtime, shared by all locations in one container. ops.container is
  * called once for each new container; correlator_name_container() takes the answer at any later time.
  */
+#include "correlate/containers.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/state.h"
+#include "correlate/wal.h"
 
 struct container *
 container_get(struct correlator *c, const struct place *place)

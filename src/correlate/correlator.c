@@ -2,11 +2,26 @@
  * SPDX-License-Identifier: Apache-2.0
  * correlator: construction, settings and queries. What events change is in life.c.
  */
+#include "correlate/correlator.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/life.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
+#include "correlate/rows.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
 #include "identify/redact.h"
 
 #define ARENA_BYTES (1u << 20)		/* 32 KiB of arguments, all of them escaped, and the pointers to them */

@@ -3,11 +3,15 @@
  * Facts: a table from keys to the run that published them. A task in a container or in a scheduler's job does not
  * descend from its engine; these facts tie it to its run.
  */
+#include "correlate/facts.h"
+
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/wal.h"
 
 #define KEY_SIZE (ENGINE_PATH_SIZE + 2 * ENGINE_NAME_SIZE + 64)
 

@@ -8,6 +8,13 @@
 #include <sys/wait.h>
 
 #include "correlate/findings.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/wal.h"
 
 #define LINKS_MAX 64			/* links followed of a chain, which may have grown after it was made */
 

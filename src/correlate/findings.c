@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * Decides which failures are reported, when, and in which words; see findings.h.
  */
+#include "correlate/findings.h"
+
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +11,15 @@
 #include <sys/wait.h>
 
 #include "base/format.h"
-#include "correlate/findings.h"
+#include "correlate/facts.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
 
 #define MESSAGE_SIZE 1024
 #define NAME_SHOWN_MAX 200		/* bytes of a name in a message */

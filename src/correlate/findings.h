@@ -28,7 +28,17 @@
 #ifndef SLUICE_CORRELATE_FINDINGS_H
 #define SLUICE_CORRELATE_FINDINGS_H
 
-#include "correlate/state.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "correlate/wal.h"
+#include "model/event.h"
+#include "model/record.h"
+
+struct process;
+struct run;
+struct task;
 
 #define FAILURE_PROMPT_NS UINT64_C(2000000000)
 #define FAILURE_SETTLE_NS UINT64_C(1000000000)
@@ -38,6 +48,13 @@
 #define FINDINGS_OF_RUN_MAX 1000
 #define FINDINGS_OF_TASK_MAX 16		/* of kind OOM_KILLED */
 #define FINDINGS_OF_NONE_MAX 60		/* in a minute, of programs in no run */
+
+/* Whether a task's or run's failure is to be reported. */
+enum failing {
+	FAILING_NOT,
+	FAILING_DUE,
+	FAILING_OVER,			/* reported, or left out */
+};
 
 /* A program that failed: it ended by a signal or with a code other than 0. */
 struct failure {

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * Which processes are known, for an agent that sees processes that an earlier agent may have recorded.
  */
+#include "correlate/life.h"
+#include "correlate/process.h"
 #include "correlate/state.h"
 
 bool

@@ -13,12 +13,24 @@
  * A process that ran before the agent is reported by an exec event too (is_discovered). Each call that changes
  * state ends with wal_flush(), so that the next agent continues from there.
  */
+#include "correlate/life.h"
+
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/text.h"
+#include "correlate/account.h"
+#include "correlate/attribute.h"
+#include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/wal.h"
 
 /*
  * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its

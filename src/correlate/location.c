@@ -3,9 +3,14 @@
  * Locations: job, container and limits from the paths of a program's two cgroups, computed once for all programs in
  * them. Unused locations are kept for a while, since batches of short programs return to the same cgroup.
  */
+#include "correlate/location.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/containers.h"
+#include "correlate/process.h"
 #include "correlate/state.h"
 
 static void

@@ -2,10 +2,19 @@
  * SPDX-License-Identifier: Apache-2.0
  * process: adds processes to the table, links them to their parents, and removes them.
  */
+#include "correlate/process.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/findings.h"
+#include "correlate/location.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
 
 void
 process_set_text(struct correlator *c, struct process *p, struct text *t)

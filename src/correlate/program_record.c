@@ -2,9 +2,17 @@
  * SPDX-License-Identifier: Apache-2.0
  * Fills the fields that all records on a program share: identity, names, context and attribution.
  */
+#include "correlate/program_record.h"
+
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/tasks.h"
 
 static const char *
 or_null(const char *s)

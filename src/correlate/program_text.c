@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * The names of a program: bytes from the kernel → redacted UTF-8, kept for its END record.
  */
+#include "correlate/program_text.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,15 +3,22 @@
  * replay: restores a correlator from the entries of the write-ahead log; see wal.h. No length, count or flag is
  * trusted: an entry is read and checked as a whole before it changes anything.
  */
+#include "correlate/replay.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/process.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
 #include "correlate/wal.h"
-#include "correlate/wal_codec.h"
 #include "correlate/wal_rows.h"
-#include "correlate/replay.h"
+#include "correlate/work.h"
 
 WAL_READER(cgroup, struct cgroup_path, CGROUP_ROWS)
 WAL_READER(run, struct run, RUN_ROWS)

@@ -5,10 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/cputime.h"
 #include "correlate/findings.h"
+#include "correlate/location.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
+#include "correlate/replay.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
 #include "correlate/wal.h"
 #include "correlate/wal_rows.h"
-#include "correlate/replay.h"
+#include "correlate/work.h"
 
 WAL_READER(process, struct process, PROCESS_ROWS)
 WAL_READER(usage, struct process, PROCESS_USAGE_ROWS)

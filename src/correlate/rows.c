@@ -2,11 +2,17 @@
  * SPDX-License-Identifier: Apache-2.0
  * The table of `sluice run`: a row for each task name, sample and tool.
  */
+#include "correlate/rows.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/bound.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
 #include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/work.h"
 
 static const char *
 or_null(const char *s)

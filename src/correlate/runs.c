@@ -3,10 +3,19 @@
  * Runs: made with their first program, ended when idle, and kept for a while after, since a task in a container may
  * join late.
  */
+#include "correlate/runs.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/process.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
 
 #define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without programs */
 #define JOB_QUIET_NS UINT64_C(5000000000)	/* without a driver: another step may follow */

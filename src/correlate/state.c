@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/correlator.h"
+#include "correlate/process.h"
+#include "correlate/runs.h"
+#include "correlate/tasks.h"
+
 const char *
 kept_name(struct correlator *c, const char *name)
 {

@@ -6,7 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/account.h"
+#include "correlate/attribute.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/wal.h"
 
 /* Returns the process that has this pid now; a zombie keeps its pid. */
 static struct process *

@@ -2,11 +2,19 @@
  * SPDX-License-Identifier: Apache-2.0
  * Tasks: one execution of a step, with all its programs, which need not descend from one another.
  */
+#include "correlate/tasks.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/process.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
 
 #define TASK_QUIET_NS UINT64_C(1000000000)	/* a task without programs for this long has ended */
 

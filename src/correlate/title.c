@@ -3,9 +3,11 @@
  * title: state of a program that writes titles over its arguments, and its current task's part of the program's
  * usage.
  */
+#include "correlate/title.h"
+
 #include <stdlib.h>
 
-#include "correlate/state.h"
+#include "correlate/process.h"
 
 struct title *
 title_of(struct process *p)

@@ -9,7 +9,14 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/attribute.h"
+#include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/program_text.h"
 #include "correlate/state.h"
+#include "correlate/title.h"
+#include "correlate/wal.h"
+#include "identify/engine.h"
 #include "identify/redact.h"
 
 static bool

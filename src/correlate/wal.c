@@ -2,13 +2,23 @@
  * SPDX-License-Identifier: Apache-2.0
  * wal: writes changes as entries; see wal.h. A change is marked while an event is handled, and written at its end.
  */
+#include "correlate/wal.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/cputime.h"
+#include "correlate/facts.h"
 #include "correlate/findings.h"
-#include "correlate/wal.h"
-#include "correlate/wal_codec.h"
+#include "correlate/process.h"
+#include "correlate/program_text.h"
+#include "correlate/runs.h"
+#include "correlate/state.h"
+#include "correlate/tasks.h"
+#include "correlate/title.h"
 #include "correlate/wal_rows.h"
+#include "correlate/work.h"
 
 #define VARINT_MAX 10
 #define WAL_NUMBERS_MAX 200		/* numbers of an entry, with their masks; strings are extra */
@@ -300,6 +310,12 @@ wal_chain(struct correlator *c, struct failure *f)
 	}
 }
 
+static bool
+wal_is_on(const struct correlator *c)
+{
+	return c->ops.wal != NULL && !c->wal.is_replaying;
+}
+
 void
 wal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news)
 {
@@ -325,6 +341,18 @@ wal_run(struct correlator *c, struct run *r)
 {
 	if (r != NULL)
 		wal_mark(c, MARKED_RUNS, &r->mark, NEWS_ALL);
+}
+
+void
+wal_task(struct correlator *c, struct task *t)
+{
+	wal_mark(c, MARKED_TASKS, &t->mark, NEWS_ALL);
+}
+
+void
+wal_process(struct correlator *c, struct process *p, enum news news)
+{
+	wal_mark(c, MARKED_PROCESSES, &p->mark, news);
 }
 
 void

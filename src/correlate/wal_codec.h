@@ -9,8 +9,11 @@
 
 #include <string.h>
 
-#include "correlate/wal.h"
 #include "correlate/state.h"
+#include "correlate/wal.h"
+#include "correlate/work.h"
+#include "identify/engine.h"
+#include "model/event.h"
 
 struct wal_reader {
 	const uint8_t *at;

@@ -2,12 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0
  * wal_reader: reads and checks the values of an entry.
  */
-#include "correlate/wal_codec.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/state.h"
+#include "correlate/wal_codec.h"
+#include "correlate/work.h"
 
 /* Reads a LEB128 varint. */
 static uint64_t

@@ -2,9 +2,12 @@
  * SPDX-License-Identifier: Apache-2.0
  * work: sums over programs, and the record fields that are filled from them.
  */
+#include "correlate/work.h"
+
 #include <string.h>
 
 #include "correlate/bound.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
 
 void

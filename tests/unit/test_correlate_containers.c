@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
+#include "correlate/containers.h"
+#include "correlate/location.h"
 #include "correlate/state.h"
 #include "events.h"
 

@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
+#include "correlate/cgroups.h"
+#include "correlate/process.h"
 #include "correlate/wal.h"
-#include "correlate/state.h"
 #include "events.h"
 
 static struct world w;

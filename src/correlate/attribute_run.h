@@ -1,0 +1,31 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * attribute_run: which run a program belongs to, for attribute.c.
+ */
+#ifndef SLUICE_CORRELATE_ATTRIBUTE_RUN_H
+#define SLUICE_CORRELATE_ATTRIBUTE_RUN_H
+
+#include <stdbool.h>
+
+struct candidate;
+struct correlator;
+struct engine_verdict;
+struct process;
+struct run;
+struct task;
+
+/* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
+void attribute_learn(char **to, const char *text);
+/* Returns true if the run began with process p. r may be NULL. */
+bool attribute_is_root(const struct run *r, const struct process *p);
+
+/* Returns the run that p belongs to before its own arguments are judged; NULL: none. */
+struct run *attribute_run_around(struct correlator *c, struct process *p, const struct process *parent);
+/*
+ * Returns the run of a program that has exec'd. run: the run around it; around: the task around it; both may be
+ * NULL. A verdict that needs a run and has none becomes ENGINE_NONE. Sets p->is_driver.
+ */
+struct run *attribute_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
+    const struct candidate *s, struct engine_verdict *v);
+
+#endif

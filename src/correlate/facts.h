@@ -1,0 +1,40 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * facts: keys that tie a later task to a run.
+ */
+#ifndef SLUICE_CORRELATE_FACTS_H
+#define SLUICE_CORRELATE_FACTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#define FACTS_MAX 100000
+
+struct correlator;
+struct run;
+
+/* A fact that a run published, under a key of its kind (enum fact_kind) and what it is about; see facts.c. */
+struct fact {
+	UT_hash_handle hh;
+	struct run *run;
+	uint32_t n;
+	size_t len;
+	char key[];
+};
+
+/*
+ * Facts of a run about programs that do not descend from it. engine, root, task_id and names as in struct
+ * engine_verdict. The find functions return NULL if no run has published the fact.
+ */
+void fact_add_root(struct correlator *c, struct run *r, const char *engine, const char *root);
+struct run *fact_find_root(struct correlator *c, const char *engine, const char *root);
+void fact_add_claim(struct correlator *c, struct run *r, const char *engine, const char *root, const char *task_id);
+struct run *fact_find_claim(struct correlator *c, const char *engine, const char *root, const char *task_id);
+/* Returns the number of the next attempt for a task of this name and sample: from 1, counting failed ones. */
+int32_t fact_attempt(struct correlator *c, const struct run *r, const char *task, const char *sample);
+void fact_add_failure(struct correlator *c, struct run *r, const char *task, const char *sample);
+struct fact *fact_get(struct correlator *c, struct run *r, const char *key, size_t len);	/* NULL: no room */
+void facts_forget(struct correlator *c, const struct run *r);	/* r NULL: facts of all runs */
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * location: where programs run.
+ */
+#ifndef SLUICE_CORRELATE_LOCATION_H
+#define SLUICE_CORRELATE_LOCATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "identify/place.h"
+#include "model/record.h"
+
+#define LOCATIONS_KEPT_MAX 256		/* without a process in them */
+
+struct candidate;
+struct container;
+struct correlator;
+struct process;
+
+/* Where programs run: the paths of their cgroups, and the job, container and limits that follow from them. */
+struct location {
+	UT_hash_handle hh;
+	struct {
+		uint64_t v2, v1;
+	} key;
+	uint64_t generation;		/* of the rules that judged it */
+	bool is_known;			/* the paths were known then */
+	unsigned refs;			/* held by processes; without any it is kept for a while if it is in the
+					 * table */
+	struct location *prev, *next;	/* while refs is 0 */
+	struct place place;
+	struct container *container;	/* a reference; NULL: none, or without an id */
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+};
+
+/* Returns a reference to the location of these cgroups; NULL: both ids are 0, or no memory. */
+struct location *location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1);
+/* Refines a location by a program's own arguments; takes over the reference to l and returns one. */
+struct location *location_refine(struct correlator *c, struct location *l, const struct candidate *s);
+/*
+ * Adds what arguments showed of from, the location of the parent or of the replaced program; takes over the
+ * reference to l.
+ */
+struct location *location_inherit(struct correlator *c, struct location *l, const struct location *from);
+struct location *location_ref(struct location *l);		/* l may be NULL */
+void location_unref(struct correlator *c, struct location *l);	/* l may be NULL */
+/* Sets p's location from its cgroups and its parent's location; must precede location_refine() after an exec. */
+void location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed);
+/*
+ * Return the name or image of the container at l, from the runtime or else from arguments; NULL: unknown, or no
+ * container. l may be NULL.
+ */
+const char *location_name(const struct location *l);
+const char *location_image(const struct location *l);
+void locations_free(struct correlator *c);
+
+#endif

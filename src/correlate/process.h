@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * process: the processes that are known, and the program that each runs now.
+ */
+#ifndef SLUICE_CORRELATE_PROCESS_H
+#define SLUICE_CORRELATE_PROCESS_H
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "correlate/cputime.h"
+#include "correlate/state.h"
+#include "correlate/title.h"
+#include "model/event.h"
+
+#define PROCESSES_MAX 65536		/* at once; the kernel side follows fewer */
+#define GONE_MAX 8192			/* ended processes that are kept for children that never exec */
+
+struct failures;
+struct location;
+struct row;
+struct run;
+struct task;
+struct text;
+
+struct process {
+	UT_hash_handle hh;
+	struct process_id id;		/* hash key */
+	struct program_key self;	/* the program that it runs now */
+	struct program_key parent;
+	struct program_key anchor;
+	struct program_key above;	/* nearest ancestor program that has a record; pid 0: none */
+	uint32_t ppid;
+	int64_t start_us;
+	int64_t program_start_us;
+	uint64_t program_start_ns;
+	int64_t observed_us;		/* when the program was discovered; 0: its start was seen */
+	struct program_context context;
+	bool has_context;
+	bool is_forked;			/* has not exec'd */
+	bool is_announced;		/* START was emitted for the current program */
+	bool is_driver;			/* programs that it forks are tasks */
+	bool is_overhead;		/* its program is the engine's own: counted to no task */
+	bool is_excluded;		/* its program is not recorded */
+	bool is_inside;			/* it descends from an included one */
+	bool is_engine;			/* its program drives a run */
+	bool has_failed;		/* its last program failed, and has a struct failure */
+	bool is_over;			/* END was emitted, the kernel's final state has not arrived */
+	uint64_t gone_ns;		/* when the kernel freed it; kept for a while for children that never exec */
+	bool is_base_known;		/* no exec was missed since the last one */
+	bool was_usage_sent;
+	uint64_t unseen_since_ns;	/* passes have not seen it since; 0: the last pass did */
+	uint64_t pass;			/* last pass that saw it */
+	uint64_t ending_in;		/* last pass with an ended, unreported child; 0: none */
+	struct text *text;		/* a reference; NULL unknown */
+	struct location *location;	/* a reference; NULL unknown */
+	struct run *run;		/* a reference; NULL: none */
+	struct task *task;		/* a reference, a task of run; NULL: none */
+	struct row *row;		/* while announced */
+	uint64_t child_begin_ns;	/* latest start of a child that its program started */
+	struct failures *failures;	/* owned; NULL: none */
+	struct usage_base base;
+	struct usage latest;		/* of the current program, at the last snapshot */
+	struct usage sent;		/* of the current program, at the last Usage record */
+	uint64_t sent_ns;
+	struct process *prev_gone, *next_gone;	/* while gone_ns != 0, but not during a replay */
+	struct mark mark;
+	bool is_text_logged;		/* its entries contain the current text */
+	enum titles titles;
+	struct title *title;		/* owned; NULL: none was read */
+};
+
+/* Makes a process; NULL if there is no room, which is counted. */
+struct process *process_new(struct correlator *c, const struct process_id *id);
+/* Returns the nearest recorded program among parent and its ancestors. */
+struct program_key process_above(struct correlator *c, const struct program_key *parent);
+struct process *process_add(struct correlator *c, const struct program_key *self,
+    const struct program_key *parent, const struct program_key *anchor);
+void process_remove(struct correlator *c, struct process *p);
+void process_forget(struct correlator *c, struct process *p);	/* logs the removal and removes p */
+void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes a reference over */
+void process_gone(struct correlator *c, struct process *p);	/* queues p as ended */
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * runs: executions of pipelines.
+ */
+#ifndef SLUICE_CORRELATE_RUNS_H
+#define SLUICE_CORRELATE_RUNS_H
+
+#include <uthash.h>
+
+#include "correlate/findings.h"
+#include "correlate/state.h"
+#include "identify/engine.h"
+
+#define RUNS_MAX 4096
+#define RUN_ID_SIZE 128
+
+struct process;
+
+/* One execution of a pipeline: by an engine, as a scheduler's job, or set by hand. */
+struct run {
+	UT_hash_handle hh;
+	char id[RUN_ID_SIZE];		/* hash key */
+	enum engine_strength strength;
+	const char *engine;		/* kept_name(), like source */
+	const char *source;
+	double confidence;
+	char *pipeline;			/* owned, as all strings here; NULL unknown */
+	char *name;
+	char *command;
+	char *work_dir;
+	char *root_dir;			/* the folder in which all its tasks work */
+	char *scheduler;
+	char *job_id;
+	char *parent_id;
+	char *task;			/* set by hand: the one task of all its programs */
+	char *sample;
+	struct opt_u64 uid;
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+	struct process_id root;		/* its driver; pid 0: none */
+	int32_t status;			/* wait(2) status of root */
+	bool root_ended;
+	bool has_status;		/* the end of root was seen */
+	bool has_started;		/* START was emitted */
+	bool has_ended;			/* END was emitted */
+	const char *inner;		/* engine that drives a run set by hand; kept_name(); NULL: none */
+	uint64_t start_ns;
+	uint64_t idle_ns;		/* since when nothing refers to it; 0: unknown */
+	uint64_t lost_before;		/* kernel events lost before it began */
+	struct work work;
+	struct usage live;		/* of its live programs; see runs_sum_live() */
+	enum failing failing;
+	struct failure *failure;	/* of its root, a reference while due; NULL unknown */
+	uint32_t findings;		/* emitted */
+	uint32_t failed_tasks;		/* those with a finding that no later attempt made good */
+	unsigned refs;			/* held by processes and tasks */
+	struct mark mark;
+};
+
+/* Finds or makes a run; NULL if there is no room, which is counted. */
+struct run *run_get(struct correlator *c, const char *id);
+void run_release(struct correlator *c, struct run *r);		/* drops a reference; r may be NULL */
+void run_assign(struct correlator *c, struct process *p, struct run *r);	/* r NULL: none; drops p's task too */
+void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
+/* Sets the evidence from which a run was made, and the confidence in it: 0 to 1. */
+void run_set_origin(struct correlator *c, struct run *r, enum engine_strength strength, const char *source,
+    double confidence);
+/* Marks a run as made by hand: with "sluice run" or "sluice ctl tag", the source. */
+void run_set_by_hand(struct correlator *c, struct run *r, const char *source);
+/* Adds a program to the run from start_ns on; the first emits its START. */
+void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns);
+/* Records the end of the run's driver. status: its wait(2) status; NULL: unknown. */
+void run_root_ended(struct correlator *c, struct run *r, const int32_t *status);
+/* Returns true if neither the run's driver nor any other program of it runs. */
+bool run_is_idle(const struct run *r);
+void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
+/* Sums the live programs of runs and tasks: before LIVE records, and before END records while programs still run. */
+void runs_sum_live(struct correlator *c);
+void run_free(struct correlator *c, struct run *r);		/* and its facts; no reference may remain */
+void runs_free(struct correlator *c);
+
+#endif

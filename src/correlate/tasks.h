@@ -1,0 +1,70 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * tasks: executions of the steps of runs.
+ */
+#ifndef SLUICE_CORRELATE_TASKS_H
+#define SLUICE_CORRELATE_TASKS_H
+
+#include <uthash.h>
+
+#include "correlate/findings.h"
+#include "correlate/state.h"
+#include "identify/engine.h"
+
+#define TASKS_MAX 100000
+
+struct process;
+struct run;
+
+struct task {
+	UT_hash_handle hh;
+	UT_hash_handle by_id;		/* in tasks_by_id, if it has an id_key */
+	uint64_t number;		/* hash key, a running number */
+	struct process_id root;		/* first process */
+	struct run *run;		/* a reference */
+	char *id_key;			/* owned: run NUL task_id NUL attempt; NULL: found through its processes only */
+	size_t id_key_len;
+	char task_id[ENGINE_NAME_SIZE];
+	char name[ENGINE_NAME_SIZE];	/* "" unknown */
+	char sample[ENGINE_NAME_SIZE];	/* "" unknown */
+	const char *engine;		/* kept_name() */
+	const char *source;		/* kept_name() */
+	double confidence;
+	struct opt_i32 attempt;
+	char *work_dir;			/* owned, as the next two; NULL unknown */
+	char *scheduler;		/* of its first program, as job_id */
+	char *job_id;
+	struct opt_double cpus;
+	struct opt_u64 memory_bytes;
+	struct work work;
+	struct usage live;		/* of its live programs; see runs_sum_live() */
+	struct mark mark;
+	unsigned refs;			/* held by processes */
+	bool is_named;			/* by a rule: a program inside does not rename it */
+	bool has_started;		/* START was emitted */
+	bool has_ended;			/* END was emitted */
+	bool root_ended;
+	int32_t status;			/* wait(2) status of root */
+	enum failing failing;
+	struct failure *failure;	/* of its root, a reference while due; NULL unknown */
+	uint32_t oom_kills;		/* programs that the kernel killed for lack of memory */
+};
+
+struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt);
+struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
+void task_set_id_key(struct correlator *c, struct task *t);	/* by run, task_id and attempt */
+void task_unset_id_key(struct correlator *c, struct task *t);
+void task_assign(struct correlator *c, struct process *p, struct task *t);	/* t NULL: none */
+void task_reap(struct correlator *c, struct task *t);	/* frees a task that is over and has no references */
+/* Adds a program to the task; the first emits its START. */
+void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
+/* Emits the task's END. */
+void task_end(struct correlator *c, struct task *t, uint64_t now_ns);
+/* Records the end of the task's first program. status: its wait(2) status. */
+void task_root_ended(struct correlator *c, struct task *t, int32_t status);
+/* Records a failed attempt of the task. Later ones count one more, also those that began before this was reported. */
+void task_failed(struct correlator *c, struct task *t, uint64_t end_ns);
+void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);
+void tasks_free(struct correlator *c);
+
+#endif

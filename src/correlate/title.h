@@ -1,0 +1,34 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * title: what programs that write titles over their arguments are doing.
+ */
+#ifndef SLUICE_CORRELATE_TITLE_H
+#define SLUICE_CORRELATE_TITLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/usage.h"
+
+struct process;
+
+/* Whether a program writes titles over its arguments; TITLES_UNKNOWN until the rules are asked. */
+enum titles {
+	TITLES_UNKNOWN,
+	TITLES_NONE,
+	TITLES_READ,
+};
+
+struct title {
+	uint64_t hash;			/* of the title judged last; see correlator_title_hash() */
+	uint64_t round;			/* round in which it was read last */
+	bool is_taken;			/* a title attributed the program to a task or its engine */
+	struct usage before;		/* usage of its program before the task that it is in now */
+};
+
+struct title *title_of(struct process *p);	/* makes one if there is none; NULL: no memory */
+void title_forget(struct process *p);
+/* Returns the part of the usage of p's program that belongs to its current task. */
+struct usage title_usage(const struct process *p, const struct usage *usage);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * work: sums over programs, and the record fields that are filled from them.
+ */
+#ifndef SLUICE_CORRELATE_WORK_H
+#define SLUICE_CORRELATE_WORK_H
+
+#include "model/record.h"
+#include "model/usage.h"
+
+struct correlator;
+struct run;
+
+/* Sums over programs, and when any of them ran. */
+struct work {
+	struct usage done;		/* of ended programs */
+	uint64_t programs;
+	uint64_t failed;
+	uint64_t live;
+	uint64_t start_ns;
+	uint64_t last_ns;		/* latest end of any of them */
+	uint64_t end_ns;		/* latest end when live last fell to 0 */
+	uint64_t busy_ns;		/* time with live > 0, up to end_ns */
+	uint64_t busy_since_ns;		/* while live > 0 */
+};
+
+void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
+void work_end(struct work *w, uint64_t now_ns);		/* one fewer */
+void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
+void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
+    uint64_t now_ns, const struct usage *usage, struct work_record *r);
+void work_set_status(struct work_record *r, int status);
+
+#endif
