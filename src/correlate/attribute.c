@@ -413,8 +413,8 @@ attribute_parent(struct correlator *c, const struct process *p)
 	if (parent == NULL)
 		return anchor;
 	process_set_text(c, parent, program_text_ref(anchor->text));
-	parent->context = anchor->context;
-	parent->has_context = anchor->has_context;
+	if (anchor->has_context)
+		process_set_context(c, parent, &anchor->context);
 	attribute_fork(c, parent, anchor);
 	return parent;
 }

@@ -145,12 +145,10 @@ forked_text(struct correlator *c, struct process *p)
 {
 	struct process *parent = attribute_parent(c, p);
 
-	if (p->text == NULL && parent != NULL)
+	if (p->text == NULL && parent != NULL && parent->text != NULL)
 		process_set_text(c, p, program_text_ref(parent->text));
-	if (!p->has_context && parent != NULL && parent->has_context) {
-		p->context = parent->context;
-		p->has_context = true;
-	}
+	if (!p->has_context && parent != NULL && parent->has_context)
+		process_set_context(c, p, &parent->context);
 	if (!p->is_announced)
 		attribute_fork(c, p, parent);
 }
@@ -181,25 +179,6 @@ replaced(struct correlator *c, struct process *p, const struct exec_event *s)
 	} else {
 		/* an exec in between was lost, and with it the end of the program that was known */
 		program_lose(c, p, s->time_ns);
-	}
-}
-
-/* Sets when the program began, and the counters that its usage is counted from. */
-static void
-set_base(struct correlator *c, struct process *p, const struct exec_event *s)
-{
-	p->observed_us = 0;
-	if (s->is_discovered) {
-		usage_base_set(&p->base, &s->replaced);
-		p->is_base_known = true;
-		p->observed_us = state_wall_us(c, s->time_ns);
-	} else if (s->has_replaced) {
-		usage_base_set(&p->base, &s->replaced);
-		p->is_base_known = true;
-		p->program_start_us = state_wall_us(c, s->time_ns);
-		p->program_start_ns = s->time_ns;
-	} else {
-		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of the ring */
 	}
 }
 
@@ -242,21 +221,10 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	/* The program was excluded when it began and is judged anew; /proc may no longer have its exe. */
 	if (s->is_discovered && !p->is_forked && p->self.index == s->self.index)
 		known = p->text;
-	p->above = above;
 	was_announced = p->is_announced;	/* it had a START one second after its fork */
 	if (was_announced)
 		account_withdraw(c, p);
-	if (p->self.index != s->self.index)
-		failures_exec(c, p);
-	p->self = s->self;
-	p->parent = s->parent;
-	p->anchor = s->anchor;
-	p->ppid = s->ppid;
-	p->context = s->context;
-	p->has_context = true;
-	p->is_forked = false;
-	set_base(c, p, s);
-	wal_process(c, p, NEWS_ALL);
+	process_exec(c, p, s, &above);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
 	process_set_text(c, p, program_text_new(c, s, known, &candidate));
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
@@ -284,28 +252,18 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	char comm[TEXT_ESCAPE_MAX(EVENT_COMM_SIZE)];
 
 	if (s->ppid != 0)
-		p->ppid = s->ppid;
-	if (s->has_context) {
-		p->context = s->context;
-		p->has_context = true;
-	}
+		process_set_ppid(c, p, s->ppid);
+	if (s->has_context)
+		process_set_context(c, p, &s->context);
 	if (!s->has_execed)
 		forked_text(c, p);
 	if (p->self.index != s->self.index) {	/* an exec was lost: this program is unknown */
-		if (p->is_announced)
-			p->above = p->self;
+		bool had_record = p->is_announced;
+
 		program_lose(c, p, end_ns);
-		failures_exec(c, p);
-		p->self = s->self;
-		p->is_forked = false;
-		p->is_base_known = false;
-		p->program_start_ns = s->program_start_ns;
-		p->program_start_us = state_wall_us(c, s->program_start_ns);
-		p->observed_us = 0;
-		process_set_text(c, p, NULL);
+		process_exec_lost(c, p, s, had_record);
 	} else if (s->has_execed && p->is_forked) {	/* its first exec was lost, but not its totals */
-		p->is_forked = false;
-		process_set_text(c, p, NULL);	/* the text was its parent's */
+		process_exec_lost(c, p, s, p->is_announced);
 	}
 	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
@@ -338,35 +296,17 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	finding_oom(c, p, &end);
 }
 
-static bool
-is_same_context(const struct program_context *a, const struct program_context *b)
-{
-	return a->uid == b->uid && a->gid == b->gid && a->pid_ns == b->pid_ns && a->mnt_ns == b->mnt_ns &&
-	    a->net_ns == b->net_ns && a->cgroup_v2 == b->cgroup_v2 && a->cgroup_v1 == b->cgroup_v1;
-}
-
 static void
 process_lives(struct correlator *c, struct process *p, const struct state_event *s)
 {
 	struct usage usage, moved;
 
-	if (p->ppid != s->ppid)
-		wal_process(c, p, NEWS_ALL);
-	p->ppid = s->ppid;
+	process_set_ppid(c, p, s->ppid);
 	/* A process that never exec'd may differ from its parent; any other keeps the context of its exec. */
-	if (!s->has_execed && s->has_context && (!p->has_context || !is_same_context(&p->context, &s->context))) {
-		p->context = s->context;
-		p->has_context = true;
-		wal_process(c, p, NEWS_ALL);
-	}
-	if (!s->has_execed && p->text == NULL) {
-		const struct task *task = p->task;
-		bool has_context = p->has_context;
-
+	if (!s->has_execed && s->has_context)
+		process_set_context(c, p, &s->context);
+	if (!s->has_execed && p->text == NULL)
 		forked_text(c, p);	/* while its parent is still known */
-		if (p->text != NULL || p->task != task || p->has_context != has_context)
-			wal_process(c, p, NEWS_ALL);
-	}
 	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
 	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
 		program_begin(c, p, s->time_ns, s->comm);
@@ -423,18 +363,9 @@ correlator_state(struct correlator *c, const struct state_event *s)
 		if (p == NULL)
 			return;
 	} else if (p->is_forked && !s->has_execed) {
-		struct program_key above = process_above(c, &s->parent);
-
-		if (memcmp(&p->parent, &s->parent, sizeof(p->parent)) != 0 ||
-		    memcmp(&p->above, &above, sizeof(above)) != 0)
-			wal_process(c, p, NEWS_ALL);
-		p->parent = s->parent;	/* for an entry that was made for a parent: now its own parent is known */
-		p->above = above;
+		process_set_parent(c, p, &s->parent);	/* of an entry that was made for a parent */
 	}
-	p->pass = c->pass;
-	if (p->unseen_since_ns != 0)
-		wal_process(c, p, NEWS_ALL);
-	p->unseen_since_ns = 0;
+	process_seen(c, p);
 	if (s->kind == STATE_LIVE) {
 		if (!p->is_over)
 			process_lives(c, p, s);
@@ -443,15 +374,10 @@ correlator_state(struct correlator *c, const struct state_event *s)
 	}
 	if (!p->is_over) {
 		process_ended(c, p, s);
-		p->is_over = true;
-		wal_process(c, p, NEWS_ALL);
+		process_over(c, p);
 	}
-	if (s->kind == STATE_EXIT || s->kind == STATE_STALE) {
-		if (p->prev_gone == NULL)
-			process_gone(c, p);
-		p->gone_ns = s->time_ns;
-		wal_process(c, p, NEWS_ALL);
-	}
+	if (s->kind == STATE_EXIT || s->kind == STATE_STALE)
+		process_gone(c, p, s->time_ns);
 	wal_flush(c);
 	while (c->gone_count > GONE_MAX)
 		process_forget(c, c->gone);
@@ -478,10 +404,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		}
 		if (p->pass == c->pass)
 			continue;
-		if (p->unseen_since_ns == 0) {
-			p->unseen_since_ns = now_ns;
-			wal_process(c, p, NEWS_ALL);
-		}
+		process_unseen(c, p, now_ns);
 		if (now_ns - p->unseen_since_ns < UNSEEN_LIMIT_NS)
 			continue;
 		process_lose(c, p, now_ns);
@@ -498,8 +421,7 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->pass != c->pass && !p->is_over) {
 			process_lose(c, p, now_ns);
-			p->is_over = true;
-			wal_process(c, p, NEWS_ALL);
+			process_over(c, p);
 		}
 	}
 }

@@ -1,12 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * process: adds processes to the table, links them to their parents, and removes them.
+ * process: adds processes to the table, links them to their parents, records what they run, and removes them.
  */
 #include "correlate/process.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/cputime.h"
 #include "correlate/findings.h"
 #include "correlate/location.h"
 #include "correlate/program_text.h"
@@ -16,20 +17,19 @@
 #include "correlate/title.h"
 #include "correlate/wal.h"
 
-void
-process_set_text(struct correlator *c, struct process *p, struct text *t)
+struct process *
+process_new(struct correlator *c, const struct process_id *id)
 {
-	program_text_unref(c, p->text);
-	title_forget(p);
-	p->text = t;
-	p->is_text_logged = false;
-}
+	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
 
-void
-process_gone(struct correlator *c, struct process *p)
-{
-	DL_APPEND2(c->gone, p, prev_gone, next_gone);
-	c->gone_count++;
+	if (p == NULL) {
+		c->refused++;
+		return NULL;
+	}
+	p->id = *id;
+	p->pass = c->pass;
+	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
+	return p;
 }
 
 void
@@ -43,8 +43,8 @@ process_remove(struct correlator *c, struct process *p)
 	program_text_unref(c, p->text);
 	title_forget(p);
 	failures_forget(c, p);
-	task_assign(c, p, NULL);
-	run_assign(c, p, NULL);
+	task_release(c, p->task);
+	run_release(c, p->run);
 	location_unref(c, p->location);
 	free(p);
 }
@@ -87,4 +87,141 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	}
 	wal_process(c, p, NEWS_ALL);
 	return p;
+}
+
+/* Sets when the program began, and the counters that its usage is counted from. */
+static void
+set_base(struct correlator *c, struct process *p, const struct exec_event *s)
+{
+	p->observed_us = 0;
+	if (s->is_discovered) {
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->observed_us = state_wall_us(c, s->time_ns);
+	} else if (s->has_replaced) {
+		usage_base_set(&p->base, &s->replaced);
+		p->is_base_known = true;
+		p->program_start_us = state_wall_us(c, s->time_ns);
+		p->program_start_ns = s->time_ns;
+	} else {
+		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of the ring */
+	}
+}
+
+void
+process_exec(struct correlator *c, struct process *p, const struct exec_event *s, const struct program_key *above)
+{
+	if (p->self.index != s->self.index)
+		failures_exec(c, p);
+	p->self = s->self;
+	p->parent = s->parent;
+	p->anchor = s->anchor;
+	p->above = *above;
+	p->ppid = s->ppid;
+	p->context = s->context;
+	p->has_context = true;
+	p->is_forked = false;
+	set_base(c, p, s);
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_exec_lost(struct correlator *c, struct process *p, const struct state_event *s, bool had_record)
+{
+	if (p->self.index != s->self.index) {
+		if (had_record)
+			p->above = p->self;
+		failures_exec(c, p);
+		p->self = s->self;
+		p->is_base_known = false;
+		p->program_start_ns = s->program_start_ns;
+		p->program_start_us = state_wall_us(c, s->program_start_ns);
+		p->observed_us = 0;
+	}
+	p->is_forked = false;
+	process_set_text(c, p, NULL);	/* unknown; the one that it had is of the program before, or its parent's */
+}
+
+void
+process_set_text(struct correlator *c, struct process *p, struct text *t)
+{
+	program_text_unref(c, p->text);
+	title_forget(p);
+	p->text = t;
+	wal_process_text(c, p);
+}
+
+void
+process_set_parent(struct correlator *c, struct process *p, const struct program_key *parent)
+{
+	struct program_key above = process_above(c, parent);
+
+	if (memcmp(&p->parent, parent, sizeof(*parent)) == 0 && memcmp(&p->above, &above, sizeof(above)) == 0)
+		return;
+	p->parent = *parent;
+	p->above = above;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_set_ppid(struct correlator *c, struct process *p, uint32_t ppid)
+{
+	if (p->ppid == ppid)
+		return;
+	p->ppid = ppid;
+	wal_process(c, p, NEWS_ALL);
+}
+
+static bool
+is_same_context(const struct program_context *a, const struct program_context *b)
+{
+	return a->uid == b->uid && a->gid == b->gid && a->pid_ns == b->pid_ns && a->mnt_ns == b->mnt_ns &&
+	    a->net_ns == b->net_ns && a->cgroup_v2 == b->cgroup_v2 && a->cgroup_v1 == b->cgroup_v1;
+}
+
+void
+process_set_context(struct correlator *c, struct process *p, const struct program_context *context)
+{
+	if (p->has_context && is_same_context(&p->context, context))
+		return;
+	p->context = *context;
+	p->has_context = true;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_seen(struct correlator *c, struct process *p)
+{
+	p->pass = c->pass;
+	if (p->unseen_since_ns == 0)
+		return;
+	p->unseen_since_ns = 0;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_unseen(struct correlator *c, struct process *p, uint64_t now_ns)
+{
+	if (p->unseen_since_ns != 0)
+		return;
+	p->unseen_since_ns = now_ns;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_over(struct correlator *c, struct process *p)
+{
+	p->is_over = true;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+process_gone(struct correlator *c, struct process *p, uint64_t gone_ns)
+{
+	if (p->prev_gone == NULL) {
+		DL_APPEND2(c->gone, p, prev_gone, next_gone);
+		c->gone_count++;
+	}
+	p->gone_ns = gone_ns;
+	wal_process(c, p, NEWS_ALL);
 }

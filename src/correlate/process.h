@@ -78,7 +78,27 @@ struct process *process_add(struct correlator *c, const struct program_key *self
     const struct program_key *parent, const struct program_key *anchor);
 void process_remove(struct correlator *c, struct process *p);
 void process_forget(struct correlator *c, struct process *p);	/* logs the removal and removes p */
+
+/* Each of these marks p in the write-ahead log, if it changes p. */
+
+/* Records the exec that s reports. above: the nearest ancestor program that has a record. */
+void process_exec(struct correlator *c, struct process *p, const struct exec_event *s, const struct program_key *above);
+/*
+ * Records that p runs the program of s, whose exec was not reported. had_record: the program that was known had a
+ * record.
+ */
+void process_exec_lost(struct correlator *c, struct process *p, const struct state_event *s, bool had_record);
 void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes a reference over */
-void process_gone(struct correlator *c, struct process *p);	/* queues p as ended */
+void process_set_parent(struct correlator *c, struct process *p, const struct program_key *parent);
+void process_set_ppid(struct correlator *c, struct process *p, uint32_t ppid);
+void process_set_context(struct correlator *c, struct process *p, const struct program_context *context);
+/* Records that the current pass saw p. */
+void process_seen(struct correlator *c, struct process *p);
+/* Records that no pass sees p since now_ns, or since a time before. */
+void process_unseen(struct correlator *c, struct process *p, uint64_t now_ns);
+/* Records that p ended. */
+void process_over(struct correlator *c, struct process *p);
+/* Records that the kernel freed p, and queues it as ended. */
+void process_gone(struct correlator *c, struct process *p, uint64_t gone_ns);
 
 #endif

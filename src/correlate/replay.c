@@ -319,12 +319,12 @@ queue_gone(struct correlator *c)
 		if (gone != NULL)
 			gone[n++] = p;
 		else
-			process_gone(c, p);	/* without memory: in any order */
+			process_gone(c, p, p->gone_ns);	/* without memory: in any order */
 	}
 	if (gone != NULL)
 		qsort(gone, n, sizeof(struct process *), by_gone);
 	for (size_t i = 0; i < n; i++)
-		process_gone(c, gone[i]);
+		process_gone(c, gone[i], gone[i]->gone_ns);
 	free(gone);
 }
 

@@ -40,6 +40,7 @@ run_assign(struct correlator *c, struct process *p, struct run *r)
 		r->refs++;
 	p->run = r;
 	run_release(c, old);
+	wal_process(c, p, NEWS_ALL);
 }
 
 void

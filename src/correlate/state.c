@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * state: look-ups in the correlator's tables, and new entries of processes and runs.
+ * state: look-ups in the correlator's tables, and names that outlive the rules.
  */
 #include "correlate/state.h"
 
@@ -97,21 +97,6 @@ struct process *
 process_of(struct correlator *c, const struct program_key *key)
 {
 	return process_find(c, key->start_ns, key->pid);
-}
-
-struct process *
-process_new(struct correlator *c, const struct process_id *id)
-{
-	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
-
-	if (p == NULL) {
-		c->refused++;
-		return NULL;
-	}
-	p->id = *id;
-	p->pass = c->pass;
-	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
-	return p;
 }
 
 struct run *

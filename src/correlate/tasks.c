@@ -98,6 +98,15 @@ task_free(struct correlator *c, struct task *t)
 }
 
 void
+task_release(struct correlator *c, struct task *t)
+{
+	if (t == NULL)
+		return;
+	t->refs--;
+	task_reap(c, t);
+}
+
+void
 task_assign(struct correlator *c, struct process *p, struct task *t)
 {
 	struct task *old = p->task;
@@ -107,10 +116,8 @@ task_assign(struct correlator *c, struct process *p, struct task *t)
 	if (t != NULL)
 		t->refs++;
 	p->task = t;
-	if (old != NULL) {
-		old->refs--;
-		task_reap(c, old);
-	}
+	task_release(c, old);
+	wal_process(c, p, NEWS_ALL);
 }
 
 void

@@ -54,6 +54,7 @@ struct task *task_find_id(struct correlator *c, const struct run *r, const char 
 struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
 void task_set_id_key(struct correlator *c, struct task *t);	/* by run, task_id and attempt */
 void task_unset_id_key(struct correlator *c, struct task *t);
+void task_release(struct correlator *c, struct task *t);		/* drops a reference; t may be NULL */
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* t NULL: none */
 void task_reap(struct correlator *c, struct task *t);	/* frees a task that is over and has no references */
 /* Adds a program to the task; the first emits its START. */

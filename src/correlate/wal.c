@@ -356,6 +356,13 @@ wal_process(struct correlator *c, struct process *p, enum news news)
 }
 
 void
+wal_process_text(struct correlator *c, struct process *p)
+{
+	p->is_text_logged = false;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
 wal_losses(struct correlator *c)
 {
 	c->wal.has_lost = wal_is_on(c);

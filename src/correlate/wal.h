@@ -115,6 +115,7 @@ struct wal {
 /* Marks an entity as changed. */
 void wal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news);
 void wal_process(struct correlator *c, struct process *p, enum news news);
+void wal_process_text(struct correlator *c, struct process *p);	/* p's text is another */
 void wal_run(struct correlator *c, struct run *r);		/* r may be NULL */
 void wal_task(struct correlator *c, struct task *t);
 void wal_losses(struct correlator *c);
