@@ -107,8 +107,6 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 			withdraw_one(&p->task->work);	/* the program did not belong to that task */
 		wal_task(c, p->task);
 	}
-	if (p->title->is_taken) {
-		p->title->before = p->latest;
-		p->title->before.known = USAGE_ALL;
-	}
+	if (p->title->is_taken)
+		title_split(c, p, &p->latest);
 }

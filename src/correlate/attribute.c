@@ -313,8 +313,8 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 
 	engine_judge(c->rules, s, engine_of(run), &v);
 	p->is_engine = v.role == ENGINE_DRIVER;
-	p->is_driver = false;
 	run = attribute_run(c, p, run, of_run(around, run), s, &v);
+	p->is_driver = v.role == ENGINE_DRIVER && v.has_tasks;
 	around = of_run(around, run);
 	/* Descendants of the engine's own programs are overhead too, until one is a task. */
 	p->is_overhead = run != NULL && v.role != ENGINE_TASK && v.role != ENGINE_JOINS && v.role != ENGINE_DRIVER &&
@@ -337,7 +337,7 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
     struct candidate *s)
 {
 	struct process *above = before != NULL ? parent : parent != NULL ? attribute_parent(c, parent) : NULL;
-	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside);
+	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside), is_excluded;
 	struct candidate up, higher;
 	struct location *begun;
 
@@ -352,16 +352,27 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 		up.parent = &higher;
 	}
 	begun = location_ref(p->location);	/* up.image points into it */
-	p->location = location_refine(c, p->location, s);
+	location_refine(c, p, s);
 	s->image = location_image(p->location);
 	p->is_inside = is_inside;
-	p->is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
+	is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
+	p->is_excluded = is_excluded && !p->is_announced;	/* its START was emitted */
 	attribute(c, p, parent, s);
+	wal_process(c, p, NEWS_ALL);
 	if (p->task != NULL && p->location != NULL && !p->is_overhead)
 		learn_limits(c, p->task, p->location);
 	s->parent = NULL;
 	s->image = NULL;
 	location_unref(c, begun);
+}
+
+static void
+set(struct correlator *c, struct process *p, bool *member, bool value)
+{
+	if (*member == value)
+		return;
+	*member = value;
+	wal_process(c, p, NEWS_ALL);
 }
 
 void
@@ -373,11 +384,11 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 	if (p->run == NULL)
 		run_assign(c, p, attribute_run_around(c, p, parent));
 	if (parent != NULL) {
-		p->is_inside = parent->is_inside;
-		p->is_excluded = parent->is_excluded;
-		p->is_overhead = parent->is_overhead;
+		set(c, p, &p->is_inside, parent->is_inside);
+		set(c, p, &p->is_excluded, parent->is_excluded);
+		set(c, p, &p->is_overhead, parent->is_overhead);
 	} else {
-		p->is_excluded = c->whole == NULL && c->rules->follow.n_include > 0;
+		set(c, p, &p->is_excluded, c->whole == NULL && c->rules->follow.n_include > 0);
 	}
 	if (p->run == NULL || p->task != NULL)
 		return;
@@ -481,13 +492,20 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 		else if (p->is_announced)
 			account_enter_task(c, p, since_ns, now_ns);
 	}
-	p->title->is_taken = true;
-	wal_process(c, p, NEWS_ALL);
+	title_take(c, p);
 }
 
 void
-attribute_by_hand(struct correlator *c, struct process *p)
+attribute_by_hand(struct correlator *c, struct process *p, struct run *r, bool is_root, uint64_t now_ns)
 {
-	if (p->run->task != NULL)
-		task_assign(c, p, task_of_run(c, p->run, p));
+	if (p->is_announced)
+		account_withdraw(c, p);
+	task_assign(c, p, NULL);
+	run_assign(c, p, r);
+	p->is_driver = is_root && r->task == NULL;
+	if (r->task != NULL)
+		task_assign(c, p, task_of_run(c, r, p));
+	if (p->is_announced)
+		account_enter(c, p, now_ns);
+	wal_process(c, p, NEWS_ALL);
 }

@@ -5,11 +5,13 @@
 #ifndef SLUICE_CORRELATE_ATTRIBUTE_H
 #define SLUICE_CORRELATE_ATTRIBUTE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct candidate;
 struct correlator;
 struct process;
+struct run;
 struct text;
 
 /*
@@ -19,7 +21,8 @@ struct text;
 void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
     struct candidate *s);
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
-void attribute_by_hand(struct correlator *c, struct process *p);	/* after its run was set */
+/* Gives p's program to the run r. is_root: p is the process that was chosen; others descend from it. */
+void attribute_by_hand(struct correlator *c, struct process *p, struct run *r, bool is_root, uint64_t now_ns);
 /*
  * Returns the process that p descends from, for its task: its parent or, where that was never seen, an entry made
  * for it; NULL: none is known.

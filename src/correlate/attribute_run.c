@@ -208,16 +208,20 @@ learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
 /* Begins a driver's run, or adds what the driver shows to the run that it is in. */
 static struct run *
 drive(struct correlator *c, struct process *p, struct run *run, const struct task *around, const struct candidate *s,
-    const struct engine_verdict *v)
+    struct engine_verdict *v)
 {
 	/* Anything that a named task starts is work of that task. */
-	if (run != NULL && run->strength >= v->strength && around != NULL && around->is_named)
+	if (run != NULL && run->strength >= v->strength && around != NULL && around->is_named) {
+		v->has_tasks = false;
 		return run;
+	}
 	if (run == NULL || run->strength < v->strength) {
 		struct run *own = run_of_driver(c, p, run, s, v);
 
-		if (own == NULL)
+		if (own == NULL) {
+			v->has_tasks = false;
 			return run;
+		}
 		run = own;
 	} else {
 		if (run->inner == NULL && run->strength == STRENGTH_EXPLICIT)
@@ -229,7 +233,6 @@ drive(struct correlator *c, struct process *p, struct run *run, const struct tas
 		attribute_learn(&run->sample, v->sample);		/* the sample of all its tasks */
 	wal_run(c, run);
 	learn_ties(c, run, v);
-	p->is_driver = v->has_tasks;
 	return run;
 }
 

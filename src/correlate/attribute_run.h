@@ -23,7 +23,7 @@ bool attribute_is_root(const struct run *r, const struct process *p);
 struct run *attribute_run_around(struct correlator *c, struct process *p, const struct process *parent);
 /*
  * Returns the run of a program that has exec'd. run: the run around it; around: the task around it; both may be
- * NULL. A verdict that needs a run and has none becomes ENGINE_NONE. Sets p->is_driver.
+ * NULL. A verdict that needs a run and has none becomes ENGINE_NONE, and one of a driver that gets no run has no tasks.
  */
 struct run *attribute_run(struct correlator *c, struct process *p, struct run *run, const struct task *around,
     const struct candidate *s, struct engine_verdict *v);

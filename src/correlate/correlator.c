@@ -142,12 +142,10 @@ void
 correlator_set_rules(struct correlator *c, struct ruleset *rules)
 {
 	struct ruleset *old = c->rules;
-	struct process *p;
 
 	c->rules = ruleset_ref(rules);
 	ruleset_unref(old);
-	for (p = c->processes; p != NULL; p = p->hh.next)
-		p->titles = TITLES_UNKNOWN;
+	titles_judge_anew(c);
 }
 
 void

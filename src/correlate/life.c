@@ -230,7 +230,6 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
 	program_text_unref(c, before);
 	if (was_announced) {
-		p->is_excluded = false;		/* its START was emitted */
 		account_enter(c, p, s->time_ns);
 	} else {
 		program_begin(c, p, s->time_ns, s->comm);

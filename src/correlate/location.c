@@ -96,7 +96,8 @@ judge(struct correlator *c, struct location *l)
 	container_unref(c, before);	/* last, since both may be the same */
 }
 
-struct location *
+/* Returns a reference to the location of these cgroups; NULL: both ids are 0, or no memory. */
+static struct location *
 location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1)
 {
 	struct { uint64_t v2, v1; } key = { cgroup_v2, cgroup_v1 };
@@ -143,17 +144,23 @@ location_own(struct correlator *c, struct location *l, const struct place *place
 	return own;
 }
 
-struct location *
-location_refine(struct correlator *c, struct location *l, const struct candidate *s)
+void
+location_refine(struct correlator *c, struct process *p, const struct candidate *s)
 {
+	struct location *l = p->location;
 	struct place place = { 0 };
 
 	if (l != NULL)
 		place = l->place;
-	return place_of_program(c->rules, s, &place) ? location_own(c, l, &place) : l;
+	if (place_of_program(c->rules, s, &place))
+		p->location = location_own(c, l, &place);
 }
 
-struct location *
+/*
+ * Adds what arguments showed of from, the location of the parent or of the replaced program; takes over the
+ * reference to l.
+ */
+static struct location *
 location_inherit(struct correlator *c, struct location *l, const struct location *from)
 {
 	struct place place = { 0 };

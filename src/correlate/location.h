@@ -36,19 +36,12 @@ struct location {
 	struct opt_u64 memory_bytes;
 };
 
-/* Returns a reference to the location of these cgroups; NULL: both ids are 0, or no memory. */
-struct location *location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1);
-/* Refines a location by a program's own arguments; takes over the reference to l and returns one. */
-struct location *location_refine(struct correlator *c, struct location *l, const struct candidate *s);
-/*
- * Adds what arguments showed of from, the location of the parent or of the replaced program; takes over the
- * reference to l.
- */
-struct location *location_inherit(struct correlator *c, struct location *l, const struct location *from);
 struct location *location_ref(struct location *l);		/* l may be NULL */
 void location_unref(struct correlator *c, struct location *l);	/* l may be NULL */
 /* Sets p's location from its cgroups and its parent's location; must precede location_refine() after an exec. */
 void location_set(struct correlator *c, struct process *p, const struct process *parent, bool has_execed);
+/* Refines p's location by the arguments of its program. */
+void location_refine(struct correlator *c, struct process *p, const struct candidate *s);
 /*
  * Return the name or image of the container at l, from the runtime or else from arguments; NULL: unknown, or no
  * container. l may be NULL.

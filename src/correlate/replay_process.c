@@ -193,11 +193,11 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	location_set(c, p, process_of(c, &p->parent), !p->is_forked);
 	if (!p->is_forked) {
 		program_candidate(c, p, &s);
-		p->location = location_refine(c, p->location, &s);
+		location_refine(c, p, &s);
 	}
 	if (t.flags & WAL_BIT(PROCESS_HAS_TITLE) && title_of(p) != NULL) {
-		p->title->before = t.before;
-		p->title->is_taken = true;
+		title_split(c, p, &t.before);
+		title_take(c, p);
 	}
 	if (t.place == WAL_TEXT_HERE) {
 		text->logged_by = p->id;

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/account.h"
 #include "correlate/attribute.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
-#include "correlate/tasks.h"
 #include "correlate/wal.h"
 
 /* Returns the process that has this pid now; a zombie keeps its pid. */
@@ -72,15 +70,7 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->is_over || !descends(c, p, root))
 			continue;
-		if (p->is_announced)
-			account_withdraw(c, p);
-		task_assign(c, p, NULL);
-		run_assign(c, p, r);
-		p->is_driver = p == root && r->task == NULL;
-		attribute_by_hand(c, p);
-		if (p->is_announced)
-			account_enter(c, p, now_ns);
-		wal_process(c, p, NEWS_ALL);
+		attribute_by_hand(c, p, r, p == root, now_ns);
 		n++;
 	}
 	wal_run(c, r);

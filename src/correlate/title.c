@@ -8,6 +8,10 @@
 #include <stdlib.h>
 
 #include "correlate/process.h"
+#include "correlate/program_record.h"
+#include "correlate/state.h"
+#include "correlate/wal.h"
+#include "identify/engine.h"
 
 struct title *
 title_of(struct process *p)
@@ -17,6 +21,42 @@ title_of(struct process *p)
 	if (p->title != NULL)
 		p->title->before.known = USAGE_ALL;	/* all counters known */
 	return p->title;
+}
+
+bool
+title_is_read(struct correlator *c, struct process *p)
+{
+	struct candidate s;
+
+	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
+		program_candidate(c, p, &s);
+		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
+	}
+	return p->titles == TITLES_READ;
+}
+
+void
+titles_judge_anew(struct correlator *c)
+{
+	struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		p->titles = TITLES_UNKNOWN;
+}
+
+void
+title_split(struct correlator *c, struct process *p, const struct usage *before)
+{
+	p->title->before = *before;
+	p->title->before.known = USAGE_ALL;
+	wal_process(c, p, NEWS_ALL);
+}
+
+void
+title_take(struct correlator *c, struct process *p)
+{
+	p->title->is_taken = true;
+	wal_process(c, p, NEWS_ALL);
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include "model/usage.h"
 
+struct correlator;
 struct process;
 
 /* Whether a program writes titles over its arguments; TITLES_UNKNOWN until the rules are asked. */
@@ -28,6 +29,13 @@ struct title {
 
 struct title *title_of(struct process *p);	/* makes one if there is none; NULL: no memory */
 void title_forget(struct process *p);
+/* Returns whether p's program writes titles, by the rules. */
+bool title_is_read(struct correlator *c, struct process *p);
+void titles_judge_anew(struct correlator *c);	/* by other rules */
+/* Records that usage up to before belongs to the task before. p->title must be set, as for title_take(). */
+void title_split(struct correlator *c, struct process *p, const struct usage *before);
+/* Records that a title attributed p's program. */
+void title_take(struct correlator *c, struct process *p);
 /* Returns the part of the usage of p's program that belongs to its current task. */
 struct usage title_usage(const struct process *p, const struct usage *usage);
 

@@ -19,18 +19,6 @@
 #include "identify/engine.h"
 #include "identify/redact.h"
 
-static bool
-has_titles(struct correlator *c, struct process *p)
-{
-	struct candidate s;
-
-	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
-		program_candidate(c, p, &s);
-		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
-	}
-	return p->titles == TITLES_READ;
-}
-
 uint64_t
 correlator_title_hash(const char *title, size_t len)
 {
@@ -50,7 +38,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 	if (!engine_has_titles(c->rules))
 		return 0;
 	for (p = c->processes; p != NULL; p = p->hh.next) {
-		if (p->is_over || p->is_excluded || p->pass != c->pass || !has_titles(c, p) || title_of(p) == NULL ||
+		if (p->is_over || p->is_excluded || p->pass != c->pass || !title_is_read(c, p) || title_of(p) == NULL ||
 		    p->title->round == c->title_round + 1)
 			continue;
 		if (n == max)
