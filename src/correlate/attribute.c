@@ -52,8 +52,8 @@ take_location(struct task *t, const struct process *p)
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
 		if (p->location->place.is_batch) {
-			attribute_learn(&t->scheduler, p->location->place.scheduler);
-			attribute_learn(&t->job_id, p->location->place.job);
+			state_learn_string(&t->scheduler, p->location->place.scheduler);
+			state_learn_string(&t->job_id, p->location->place.job);
 		}
 	}
 	if (!t->cpus.known)
@@ -250,7 +250,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	t->confidence = v->confidence;
 	t->is_named = true;
 	if (t->work_dir == NULL)
-		attribute_learn(&t->work_dir, v->work_dir);
+		state_learn_string(&t->work_dir, v->work_dir);
 	wal_task(c, t);
 	return t;
 }
@@ -326,7 +326,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 		return;
 	t = find_task(c, p, parent, around, s, &v);
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
-		attribute_learn(&t->work_dir, s->cwd);
+		state_learn_string(&t->work_dir, s->cwd);
 		wal_task(c, t);
 	}
 	task_assign(c, p, t);
@@ -476,7 +476,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 	else if (!is_overhead)
 		t = task_of_verdict(c, p, NULL, &v);
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
-		attribute_learn(&t->work_dir, s->cwd);
+		state_learn_string(&t->work_dir, s->cwd);
 		wal_task(c, t);
 	}
 	if (has_moved || t != p->task || is_overhead != p->is_overhead) {

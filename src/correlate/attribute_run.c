@@ -17,16 +17,8 @@
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
-#include "correlate/wal.h"
 
 #define KEY_SIZE (2 * ENGINE_PATH_SIZE)
-
-void
-attribute_learn(char **to, const char *text)
-{
-	if (*to == NULL && text != NULL && text[0] != '\0')
-		*to = strdup(text);
-}
 
 bool
 attribute_is_root(const struct run *r, const struct process *p)
@@ -67,28 +59,7 @@ run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_n
 	run_id(id, engine, key);
 	r = run_find(c, id);
 	*is_new = r == NULL;
-	if (r == NULL)
-		r = run_get(c, id);
-	if (r != NULL && *is_new)
-		r->engine = kept_name(c, engine);
-	return r;
-}
-
-static void
-take_place(struct run *r, const struct process *p)
-{
-	const struct location *l = p->location;
-
-	if (p->has_context && !r->uid.known)
-		r->uid = (struct opt_u64){ p->context.uid, true };
-	if (l == NULL)
-		return;
-	if (l->place.is_batch) {
-		attribute_learn(&r->scheduler, l->place.scheduler);
-		attribute_learn(&r->job_id, l->place.job);
-	}
-	r->cpus = l->cpus;
-	r->memory_bytes = l->memory_bytes;
+	return r != NULL ? r : run_get(c, id);
 }
 
 /* Returns the run of the scheduler's job that p runs in; NULL: p is in no job. */
@@ -108,13 +79,14 @@ run_of_job(struct correlator *c, struct process *p)
 	if (r == NULL)
 		return NULL;
 	if (is_new) {
-		run_set_origin(c, r, STRENGTH_JOB, place->scheduler_source, place->scheduler_confidence);
-		take_place(r, p);
+		run_set_origin(c, r, place->scheduler, STRENGTH_JOB, place->scheduler_source,
+		    place->scheduler_confidence);
+		run_take_place(c, r, p);
 	}
 	/* The job ends with its script. The program that started the script is in the job, but in no task of it. */
 	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (place->step[0] == '\0' ||
 	    (strcmp(place->step, "batch") == 0 && place->task[0] != '\0')))
-		r->root = p->id;
+		run_set_root(c, r, &p->id);
 	return r;
 }
 
@@ -139,23 +111,18 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		snprintf(key, sizeof(key), "%s\n%s\n%u\n%llu", c->options.host_id != NULL ? c->options.host_id : "",
 		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
 	r = run_by_key(c, v->engine, key, &is_new);
-	if (r != NULL && attribute_is_root(r, p))
-		r->root_ended = false;	/* discovered again, after a time without an agent */
+	if (r != NULL && (is_new || attribute_is_root(r, p)))
+		run_set_root(c, r, &p->id);	/* again, if it was discovered after a time without an agent */
 	if (r == NULL || !is_new)
 		return r;
-	run_set_origin(c, r, v->strength, v->source, v->confidence);
-	r->root = p->id;
-	attribute_learn(&r->pipeline, v->pipeline);
-	attribute_learn(&r->name, v->run_name);
-	attribute_learn(&r->work_dir, s->cwd);
-	attribute_learn(&r->root_dir, v->root);
-	if (around != NULL && around->strength == STRENGTH_JOB)
-		attribute_learn(&r->parent_id, around->id);
-	take_place(r, p);
-	if (p->text != NULL && p->text->argv != NULL) {
+	command[0] = '\0';
+	if (p->text != NULL && p->text->argv != NULL)
 		text_join(p->text->argv, p->text->argc, command, sizeof(command));
-		attribute_learn(&r->command, command);
-	}
+	run_set_origin(c, r, v->engine, v->strength, v->source, v->confidence);
+	run_learn(c, r, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name, .command = command,
+	    .work_dir = s->cwd, .root_dir = v->root,
+	    .parent_id = around != NULL && around->strength == STRENGTH_JOB ? around->id : NULL });
+	run_take_place(c, r, p);
 	return r;
 }
 
@@ -188,11 +155,10 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	    v->run_key[0] != '\0' ? v->run_key : v->root);
 	r = run_by_key(c, v->engine, key, &is_new);
 	if (r != NULL && is_new) {
-		run_set_origin(c, r, v->strength, v->source, v->confidence / 2);
-		attribute_learn(&r->pipeline, v->pipeline);
-		attribute_learn(&r->name, v->run_name);
-		attribute_learn(&r->root_dir, v->root);
-		take_place(r, p);
+		run_set_origin(c, r, v->engine, v->strength, v->source, v->confidence / 2);
+		run_learn(c, r, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name,
+		    .root_dir = v->root });
+		run_take_place(c, r, p);
 	}
 	return r;
 }
@@ -224,14 +190,11 @@ drive(struct correlator *c, struct process *p, struct run *run, const struct tas
 		}
 		run = own;
 	} else {
-		if (run->inner == NULL && run->strength == STRENGTH_EXPLICIT)
-			run->inner = kept_name(c, v->engine);
-		attribute_learn(&run->pipeline, v->pipeline);
-		attribute_learn(&run->name, v->run_name);
+		run_learn(c, run, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name,
+		    .inner = run->strength == STRENGTH_EXPLICIT ? v->engine : NULL });
 	}
 	if (run->strength != STRENGTH_EXPLICIT)
-		attribute_learn(&run->sample, v->sample);		/* the sample of all its tasks */
-	wal_run(c, run);
+		run_learn(c, run, &(struct run_names){ .sample = v->sample });	/* of all its tasks */
 	learn_ties(c, run, v);
 	return run;
 }

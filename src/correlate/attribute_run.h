@@ -14,8 +14,6 @@ struct process;
 struct run;
 struct task;
 
-/* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
-void attribute_learn(char **to, const char *text);
 /* Returns true if the run began with process p. r may be NULL. */
 bool attribute_is_root(const struct run *r, const struct process *p);
 

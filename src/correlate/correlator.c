@@ -32,28 +32,6 @@ copy_or_null(const char *s)
 	return s != NULL ? strdup(s) : NULL;
 }
 
-/* Makes the one run of `sluice run`, to which everything seen belongs. */
-static int
-open_whole(struct correlator *c)
-{
-	const struct correlator_options *o = &c->options;
-	struct run *r = run_get(c, o->run_id);
-
-	if (r == NULL)
-		return -ENOMEM;
-	c->whole = r;
-	run_set_by_hand(c, r, "sluice run");
-	r->pipeline = copy_or_null(o->pipeline);
-	r->task = copy_or_null(o->task);
-	r->sample = copy_or_null(o->sample);
-	r->command = copy_or_null(o->command);
-	r->work_dir = copy_or_null(o->work_dir);
-	r->cpus = o->cpu_limit;
-	r->memory_bytes = o->memory_limit_bytes;
-	r->has_started = true;		/* correlator_run_start() emits the START record */
-	return 0;
-}
-
 int
 correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
     void *arg, struct correlator **ret)
@@ -76,7 +54,7 @@ correlator_new(const struct correlator_options *options, const struct correlator
 	c->options.command = copy_or_null(options->command);
 	c->options.work_dir = copy_or_null(options->work_dir);
 	if (arena_init(&c->arena, ARENA_BYTES) < 0 || c->options.boot_id == NULL ||
-	    (options->run_id != NULL && (c->options.run_id == NULL || open_whole(c) < 0))) {
+	    (options->run_id != NULL && (c->options.run_id == NULL || run_open_whole(c) < 0))) {
 		correlator_free(c);
 		return -ENOMEM;
 	}
@@ -159,18 +137,6 @@ const struct redaction *
 correlator_redaction(const struct correlator *c)
 {
 	return c->redaction;
-}
-
-void
-correlator_run_start(struct correlator *c, uint64_t now_ns)
-{
-	c->start_ns = now_ns;
-	if (c->whole != NULL) {
-		c->whole->start_ns = now_ns;
-		wal_run(c, c->whole);
-		run_emit(c, c->whole, PHASE_START, now_ns);
-	}
-	wal_flush(c);
 }
 
 void

@@ -81,10 +81,8 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	p->start_us = state_wall_us(c, self->start_ns);
 	p->program_start_us = p->start_us;
 	p->program_start_ns = self->start_ns;
-	if (c->whole != NULL && parent->pid == 0 && c->whole->root.pid == 0) {
-		c->whole->root = p->id;	/* COMMAND, which the agent itself forked */
-		wal_run(c, c->whole);
-	}
+	if (c->whole != NULL && parent->pid == 0 && c->whole->root.pid == 0)
+		run_set_root(c, c->whole, &p->id);	/* COMMAND, which the agent itself forked */
 	wal_process(c, p, NEWS_ALL);
 	return p;
 }

@@ -5,11 +5,13 @@
  */
 #include "correlate/runs.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/facts.h"
 #include "correlate/findings.h"
+#include "correlate/location.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
@@ -20,6 +22,31 @@
 #define DRIVEN_QUIET_NS UINT64_C(1000000000)	/* after its driver's end, without programs */
 #define JOB_QUIET_NS UINT64_C(5000000000)	/* without a driver: another step may follow */
 #define RUN_KEPT_NS UINT64_C(60000000000)	/* after its end */
+
+struct run *
+run_get(struct correlator *c, const char *id)
+{
+	struct run *r = run_find(c, id);
+	size_t len = strlen(id);
+
+	if (r != NULL)
+		return r;
+	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
+	if (r == NULL) {
+		c->runs_refused++;
+		return NULL;
+	}
+	memcpy(r->id, id, len + 1);
+	HASH_ADD_STR(c->runs, id, r);
+	return r;
+}
+
+struct run *
+run_ref(struct run *r)
+{
+	r->refs++;
+	return r;
+}
 
 void
 run_release(struct correlator *c, struct run *r)
@@ -36,9 +63,7 @@ run_assign(struct correlator *c, struct process *p, struct run *r)
 
 	if (r == old)
 		return;
-	if (r != NULL)
-		r->refs++;
-	p->run = r;
+	p->run = r != NULL ? run_ref(r) : NULL;
 	run_release(c, old);
 	wal_process(c, p, NEWS_ALL);
 }
@@ -90,19 +115,121 @@ run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t 
 }
 
 void
-run_set_origin(struct correlator *c, struct run *r, enum engine_strength strength, const char *source,
-    double confidence)
+run_set_origin(struct correlator *c, struct run *r, const char *engine, enum engine_strength strength,
+    const char *source, double confidence)
 {
+	r->engine = kept_name(c, engine);
 	r->strength = strength;
 	r->source = kept_name(c, source);
 	r->confidence = confidence;
+	wal_run(c, r);
 }
 
 void
-run_set_by_hand(struct correlator *c, struct run *r, const char *source)
+run_set_root(struct correlator *c, struct run *r, const struct process_id *root)
 {
-	run_set_origin(c, r, STRENGTH_EXPLICIT, source, 1);
-	r->engine = kept_name(c, "sluice");
+	r->root = *root;
+	r->root_ended = false;
+	wal_run(c, r);
+}
+
+void
+run_learn(struct correlator *c, struct run *r, const struct run_names *names)
+{
+	state_learn_string(&r->pipeline, names->pipeline);
+	state_learn_string(&r->name, names->name);
+	state_learn_string(&r->command, names->command);
+	state_learn_string(&r->work_dir, names->work_dir);
+	state_learn_string(&r->root_dir, names->root_dir);
+	state_learn_string(&r->parent_id, names->parent_id);
+	state_learn_string(&r->sample, names->sample);
+	if (r->inner == NULL)
+		r->inner = kept_name(c, names->inner);
+	wal_run(c, r);
+}
+
+void
+run_take_place(struct correlator *c, struct run *r, const struct process *p)
+{
+	const struct location *l = p->location;
+
+	if (p->has_context && !r->uid.known)
+		r->uid = (struct opt_u64){ p->context.uid, true };
+	if (l != NULL && l->place.is_batch) {
+		state_learn_string(&r->scheduler, l->place.scheduler);
+		state_learn_string(&r->job_id, l->place.job);
+	}
+	if (l != NULL) {
+		r->cpus = l->cpus;
+		r->memory_bytes = l->memory_bytes;
+	}
+	wal_run(c, r);
+}
+
+/* NULL keeps the old value. */
+static int
+rename_to(char **to, const char *text)
+{
+	return text != NULL ? state_set_string(to, text) : 0;
+}
+
+/* Marks r as made by hand. */
+static int
+set_by_hand(struct correlator *c, struct run *r, const struct tag *tag)
+{
+	if (rename_to(&r->pipeline, tag->pipeline) < 0 || rename_to(&r->task, tag->task) < 0 ||
+	    rename_to(&r->sample, tag->sample) < 0)
+		return -ENOMEM;
+	wal_run(c, r);
+	if (r->has_started || r->strength == STRENGTH_EXPLICIT)
+		return 0;		/* it keeps its origin and gains a process */
+	run_set_origin(c, r, "sluice", STRENGTH_EXPLICIT, tag->source, 1);
+	return 1;
+}
+
+int
+run_tag(struct correlator *c, struct run *r, const struct tag *tag, const struct process *root)
+{
+	int is_new = set_by_hand(c, r, tag);
+
+	if (is_new <= 0)
+		return is_new;
+	run_set_root(c, r, &root->id);
+	if (root->has_context)
+		r->uid = (struct opt_u64){ root->context.uid, true };
+	return 0;
+}
+
+int
+run_open_whole(struct correlator *c)
+{
+	const struct correlator_options *o = &c->options;
+	struct run *r = run_get(c, o->run_id);
+
+	if (r == NULL)
+		return -ENOMEM;
+	c->whole = r;
+	if (set_by_hand(c, r, &(struct tag){ .pipeline = o->pipeline, .task = o->task, .sample = o->sample,
+	    .source = "sluice run" }) < 0)
+		return -ENOMEM;
+	state_learn_string(&r->command, o->command);
+	state_learn_string(&r->work_dir, o->work_dir);
+	r->cpus = o->cpu_limit;
+	r->memory_bytes = o->memory_limit_bytes;
+	r->has_started = true;		/* correlator_run_start() emits the START record */
+	return 0;
+}
+
+void
+correlator_run_start(struct correlator *c, uint64_t now_ns)
+{
+	c->start_ns = now_ns;
+	if (c->whole != NULL) {
+		c->whole->start_ns = now_ns;
+		wal_run(c, c->whole);
+		run_emit(c, c->whole, PHASE_START, now_ns);
+	}
+	wal_flush(c);
 }
 
 void

@@ -59,14 +59,34 @@ struct run {
 
 /* Finds or makes a run; NULL if there is no room, which is counted. */
 struct run *run_get(struct correlator *c, const char *id);
+struct run *run_ref(struct run *r);				/* takes a reference */
 void run_release(struct correlator *c, struct run *r);		/* drops a reference; r may be NULL */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* r NULL: none; drops p's task too */
 void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
 /* Sets the evidence from which a run was made, and the confidence in it: 0 to 1. */
-void run_set_origin(struct correlator *c, struct run *r, enum engine_strength strength, const char *source,
-    double confidence);
-/* Marks a run as made by hand: with "sluice run" or "sluice ctl tag", the source. */
-void run_set_by_hand(struct correlator *c, struct run *r, const char *source);
+void run_set_origin(struct correlator *c, struct run *r, const char *engine, enum engine_strength strength,
+    const char *source, double confidence);
+/* Sets the driver of r, which lives. */
+void run_set_root(struct correlator *c, struct run *r, const struct process_id *root);
+/* Names of a run, as in struct run. NULL and "": unknown. */
+struct run_names {
+	const char *pipeline;
+	const char *name;
+	const char *command;
+	const char *work_dir;
+	const char *root_dir;
+	const char *parent_id;
+	const char *sample;
+	const char *inner;
+};
+/* Sets those names that r does not have yet. */
+void run_learn(struct correlator *c, struct run *r, const struct run_names *names);
+/* Sets the user, job and limits of r to those of p. */
+void run_take_place(struct correlator *c, struct run *r, const struct process *p);
+/* Names r by hand; a run that is new begins with root. 0, or -ENOMEM. */
+int run_tag(struct correlator *c, struct run *r, const struct tag *tag, const struct process *root);
+/* Makes the one run of `sluice run`, to which everything seen belongs. 0, or -ENOMEM. */
+int run_open_whole(struct correlator *c);
 /* Adds a program to the run from start_ns on; the first emits its START. */
 void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t at_ns);
 /* Records the end of the run's driver. status: its wait(2) status; NULL: unknown. */

@@ -44,6 +44,13 @@ state_set_string(char **to, const char *text)
 	return 0;
 }
 
+void
+state_learn_string(char **to, const char *text)
+{
+	if (*to == NULL && text != NULL && text[0] != '\0')
+		*to = strdup(text);
+}
+
 int64_t
 state_wall_us(const struct correlator *c, uint64_t boot_ns)
 {
@@ -105,24 +112,6 @@ run_find(struct correlator *c, const char *id)
 	struct run *r;
 
 	HASH_FIND_STR(c->runs, id, r);
-	return r;
-}
-
-struct run *
-run_get(struct correlator *c, const char *id)
-{
-	struct run *r = run_find(c, id);
-	size_t len = strlen(id);
-
-	if (r != NULL)
-		return r;
-	r = HASH_COUNT(c->runs) < RUNS_MAX && len < RUN_ID_SIZE ? calloc(1, sizeof(*r)) : NULL;
-	if (r == NULL) {
-		c->runs_refused++;
-		return NULL;
-	}
-	memcpy(r->id, id, len + 1);
-	HASH_ADD_STR(c->runs, id, r);
 	return r;
 }
 

@@ -88,6 +88,8 @@ int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 const char *kept_name(struct correlator *c, const char *name);
 /* Replaces *to with a copy of text, which may be NULL. 0, or -ENOMEM with nothing changed. */
 int state_set_string(char **to, const char *text);
+/* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
+void state_learn_string(char **to, const char *text);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 

@@ -37,13 +37,6 @@ descends(struct correlator *c, const struct process *p, const struct process *fr
 	return false;
 }
 
-/* NULL keeps the old value. */
-static int
-set(char **to, const char *text)
-{
-	return text != NULL ? state_set_string(to, text) : 0;
-}
-
 int
 correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64_t now_ns)
 {
@@ -58,22 +51,14 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 	r = run_get(c, tag->run_id);
 	if (r == NULL)
 		return -ENOSPC;
-	if (set(&r->pipeline, tag->pipeline) < 0 || set(&r->task, tag->task) < 0 || set(&r->sample, tag->sample) < 0)
+	if (run_tag(c, r, tag, root) < 0)
 		return -ENOMEM;
-	if (!r->has_started && r->strength != STRENGTH_EXPLICIT) {	/* otherwise the run keeps its origin and
-									 * gains a process */
-		run_set_by_hand(c, r, tag->source);
-		r->root = root->id;
-		if (root->has_context)
-			r->uid = (struct opt_u64){ root->context.uid, true };
-	}
 	for (p = c->processes; p != NULL; p = p->hh.next) {
 		if (p->is_over || !descends(c, p, root))
 			continue;
 		attribute_by_hand(c, p, r, p == root, now_ns);
 		n++;
 	}
-	wal_run(c, r);
 	wal_flush(c);
 	return n;
 }

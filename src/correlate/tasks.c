@@ -65,8 +65,7 @@ task_new(struct correlator *c, struct run *r, uint64_t number)
 	if (number > c->next_task)
 		c->next_task = number;
 	t->number = number;
-	t->run = r;
-	r->refs++;
+	t->run = run_ref(r);
 	HASH_ADD(hh, c->tasks, number, sizeof(t->number), t);
 	return t;
 }
