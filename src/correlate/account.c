@@ -14,13 +14,6 @@
 #include "correlate/wal.h"
 #include "correlate/work.h"
 
-static void
-enter_one(struct work *w, uint64_t at_ns)
-{
-	work_begin(w, at_ns);
-	w->programs++;
-}
-
 void
 account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, uint64_t at_ns)
 {
@@ -28,19 +21,19 @@ account_enter_task(struct correlator *c, struct process *p, uint64_t since_ns, u
 
 	p->row = row_of(c, p);
 	if (p->row != NULL)
-		enter_one(&p->row->work, p->program_start_ns);
+		work_enter(&p->row->work, p->program_start_ns);
 	if (t == NULL)
 		return;
-	enter_one(&t->work, since_ns);
+	work_enter(&t->work, since_ns);
 	task_joined(c, t, at_ns);
 }
 
 void
 account_enter(struct correlator *c, struct process *p, uint64_t at_ns)
 {
-	enter_one(&c->all, p->program_start_ns);
+	work_enter(&c->all, p->program_start_ns);
 	if (p->run != NULL) {
-		enter_one(&p->run->work, p->program_start_ns);
+		work_enter(&p->run->work, p->program_start_ns);
 		run_joined(c, p->run, p->program_start_ns, at_ns);
 	}
 	account_enter_task(c, p, p->program_start_ns, at_ns);
@@ -67,26 +60,18 @@ account_leave(struct correlator *c, struct process *p, const struct usage *usage
 	p->row = NULL;
 }
 
-static void
-withdraw_one(struct work *w)
-{
-	w->programs--;
-	if (w->live > 0 && --w->live == 0)
-		w->end_ns = w->last_ns;
-}
-
 void
 account_withdraw(struct correlator *c, struct process *p)
 {
-	withdraw_one(&c->all);
+	work_withdraw(&c->all);
 	if (p->row != NULL)
-		withdraw_one(&p->row->work);
+		work_withdraw(&p->row->work);
 	if (p->run != NULL) {
-		withdraw_one(&p->run->work);
+		work_withdraw(&p->run->work);
 		wal_run(c, p->run);
 	}
 	if (p->task != NULL && !p->is_overhead) {
-		withdraw_one(&p->task->work);
+		work_withdraw(&p->task->work);
 		wal_task(c, p->task);
 	}
 	p->row = NULL;
@@ -96,7 +81,7 @@ void
 account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 {
 	if (p->row != NULL)
-		withdraw_one(&p->row->work);
+		work_withdraw(&p->row->work);
 	p->row = NULL;
 	if (p->task != NULL && !p->is_overhead) {
 		struct usage own = title_usage(p, &p->latest);
@@ -104,7 +89,7 @@ account_leave_task(struct correlator *c, struct process *p, uint64_t now_ns)
 		if (p->title->is_taken)
 			work_add(&p->task->work, &own, false, now_ns);
 		else
-			withdraw_one(&p->task->work);	/* the program did not belong to that task */
+			work_withdraw(&p->task->work);	/* the program did not belong to that task */
 		wal_task(c, p->task);
 	}
 	if (p->title->is_taken)

@@ -82,3 +82,15 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 	g->memory_bytes = s->memory_bytes;
 	wal_cgroup(c, g);
 }
+
+void
+cgroups_free(struct correlator *c)
+{
+	struct cgroup_path *g, *next;
+
+	HASH_ITER(hh, c->cgroups, g, next) {
+		HASH_DEL(c->cgroups, g);
+		free(g);
+	}
+	c->cgroup_bytes = 0;
+}

@@ -66,18 +66,13 @@ void
 correlator_free(struct correlator *c)
 {
 	struct process *p, *next;
-	struct cgroup_path *g, *next_g;
-	struct kept_name *name, *next_name;
 
 	if (c == NULL)
 		return;
 	c->ops.wal = NULL;	/* freeing must not be logged */
 	HASH_ITER(hh, c->processes, p, next)
 		process_remove(c, p);
-	HASH_ITER(hh, c->cgroups, g, next_g) {
-		HASH_DEL(c->cgroups, g);
-		free(g);
-	}
+	cgroups_free(c);
 	wal_done(c);
 	facts_forget(c, NULL);
 	tasks_free(c);
@@ -85,10 +80,7 @@ correlator_free(struct correlator *c)
 	failures_free(c);
 	rows_free(c);
 	locations_free(c);
-	HASH_ITER(hh, c->names, name, next_name) {
-		HASH_DEL(c->names, name);
-		free(name);
-	}
+	kept_names_free(c);
 	arena_done(&c->arena);
 	ruleset_unref(c->rules);
 	redaction_free(c->redaction);
@@ -176,8 +168,6 @@ correlator_set_lost(struct correlator *c, uint64_t lost_events)
 void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
-	struct task *t, *next;
-
 	processes_lose_unseen(c, now_ns);
 	if (c->whole != NULL) {
 		run_root_ended(c, c->whole, &(int32_t){ status });
@@ -185,13 +175,7 @@ correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 	}
 	findings_tick(c, now_ns, true);
 	runs_sum_live(c);
-	HASH_ITER(hh, c->tasks, t, next) {
-		if (!t->has_started || t->has_ended)
-			continue;
-		if (t->work.live > 0)	/* programs of it are still running: it is ended at now_ns */
-			t->work.end_ns = now_ns;
-		task_end(c, t, now_ns);
-	}
+	tasks_end(c, now_ns);
 	if (c->whole != NULL)
 		run_emit(c, c->whole, PHASE_END, now_ns);
 	wal_flush(c);

@@ -189,14 +189,22 @@ starter(struct correlator *c, const struct process *p)
 	return parent != NULL && parent != p && parent->self.index == above->index ? parent : NULL;
 }
 
-/* A process without failures needs no struct for them; during a replay more may follow. */
+/* A process without failures needs no struct for them. */
 static void
-shrink(const struct correlator *c, struct process *p)
+drop_empty(struct process *p)
 {
-	if (c->wal.is_replaying || p->failures == NULL || p->failures->own != NULL || p->failures->n_below > 0)
+	if (p->failures == NULL || p->failures->own != NULL || p->failures->n_below > 0)
 		return;
 	free(p->failures);
 	p->failures = NULL;
+}
+
+/* Likewise, except during a replay, when more may follow. */
+static void
+shrink(const struct correlator *c, struct process *p)
+{
+	if (!c->wal.is_replaying)
+		drop_empty(p);
 }
 
 static void
@@ -474,6 +482,7 @@ failures_end(struct correlator *c, struct process *p, const struct program_end *
 	if (f == NULL)
 		return;
 	p->has_failed = true;
+	wal_process(c, p, NEWS_ALL);
 	if (p->failures->own == NULL)
 		p->failures->own = failure_ref(f);
 	f->status = end->status;
@@ -509,17 +518,10 @@ failures_child_ended(struct process *p, uint64_t end_ns)
 		p->failures->last_end_ns = end_ns;
 }
 
-static bool
-is_of(const struct failure *f, const struct process_id *root)
-{
-	return root->pid == f->program.pid && root->start_ns == f->program.start_ns;
-}
-
 void
 failure_attach(struct correlator *c, struct failure *f, const struct program_key *by)
 {
 	struct process *p = process_of(c, &f->program), *parent = process_of(c, by);
-	struct task *t = f->task_root != 0 ? task_find(c, f->task_root) : NULL;
 
 	if (p != NULL && p->is_over && p->has_failed && p->self.index == f->program.index && failures_make(p) &&
 	    p->failures->own == NULL) {
@@ -531,12 +533,6 @@ failure_attach(struct correlator *c, struct failure *f, const struct program_key
 	}
 	if (f->parent.pid == 0 && parent != NULL && parent != p && parent->self.index == by->index)
 		offer(c, parent, f);
-	if (t != NULL && t->failing == FAILING_DUE && t->failure == NULL && is_of(f, &t->root))
-		t->failure = failure_ref(f);
-	for (struct run *r = f->is_run_root ? c->runs : NULL; r != NULL; r = r->hh.next) {
-		if (r->failing == FAILING_DUE && r->failure == NULL && is_of(f, &r->root))
-			r->failure = failure_ref(f);
-	}
 }
 
 void
@@ -564,7 +560,6 @@ failures_replayed(struct correlator *c)
 			prune(c, p);
 	}
 	sweep(c);
-	c->wal.is_replaying = false;
 	for (p = c->processes; p != NULL; p = p->hh.next)
-		shrink(c, p);
+		drop_empty(p);
 }

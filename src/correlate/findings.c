@@ -468,16 +468,35 @@ findings_held(const struct correlator *c, uint64_t since_ns)
 	return n;
 }
 
-uint64_t
-findings_due(const struct correlator *c)
+static bool
+is_of(const struct failure *f, const struct process_id *root)
+{
+	return root->pid == f->program.pid && root->start_ns == f->program.start_ns;
+}
+
+void
+finding_attach(struct correlator *c, struct failure *f)
+{
+	struct task *t = f->task_root != 0 ? task_find(c, f->task_root) : NULL;
+	struct run *r;
+
+	if (t != NULL && t->failing == FAILING_DUE && t->failure == NULL && is_of(f, &t->root))
+		t->failure = failure_ref(f);
+	for (r = f->is_run_root ? c->runs : NULL; r != NULL; r = r->hh.next) {
+		if (r->failing == FAILING_DUE && r->failure == NULL && is_of(f, &r->root))
+			r->failure = failure_ref(f);
+	}
+}
+
+void
+findings_replayed(struct correlator *c)
 {
 	const struct task *t;
 	const struct run *r;
-	uint64_t n = 0;
 
+	c->findings_due = 0;
 	for (t = c->tasks; t != NULL; t = t->hh.next)
-		n += t->failing == FAILING_DUE;
+		c->findings_due += t->failing == FAILING_DUE;
 	for (r = c->runs; r != NULL; r = r->hh.next)
-		n += r->failing == FAILING_DUE;
-	return n;
+		c->findings_due += r->failing == FAILING_DUE;
 }

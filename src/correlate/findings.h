@@ -126,7 +126,7 @@ struct failure *failure_find(struct correlator *c, const struct program_key *pro
 struct failure *failure_get(struct correlator *c, const struct program_key *program, const char *const text[4]);
 /* Sets the failure that f passed on; NULL: it failed of itself. -EBADMSG: the chain would become a circle. */
 int failure_set_of(struct correlator *c, struct failure *f, struct failure *of);
-/* Gives a replayed failure to its process, task, run and parent. by: the program that may pass it on; pid 0: none. */
+/* Gives a replayed failure to its process and parent. by: the program that may pass it on; pid 0: none. */
 void failure_attach(struct correlator *c, struct failure *f, const struct program_key *by);
 /* Calls failures_begin() if p's program has begun. */
 void failures_known_begin(struct correlator *c, const struct process *p);
@@ -150,8 +150,10 @@ void findings_tick(struct correlator *c, uint64_t now_ns, bool all);
 /* Drops a due finding of a task or run that is about to be freed. */
 void finding_task_gone(struct correlator *c, struct task *t);
 void finding_run_gone(struct correlator *c, struct run *r);
-uint64_t findings_due(const struct correlator *c);	/* counted anew */
 /* Returns the number of FAILED findings due since since_ns or before, and not yet emitted. */
 uint64_t findings_held(const struct correlator *c, uint64_t since_ns);
+/* Gives a replayed failure to the task and the run whose first program it is of. */
+void finding_attach(struct correlator *c, struct failure *f);
+void findings_replayed(struct correlator *c);	/* after the last entry */
 
 #endif

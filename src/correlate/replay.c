@@ -31,16 +31,11 @@ static void
 forget_all(struct correlator *c)
 {
 	struct process *p, *next_p;
-	struct cgroup_path *g, *next_g;
 	struct run *r, *next_r;
 
 	HASH_ITER(hh, c->processes, p, next_p)
 		process_remove(c, p);
-	HASH_ITER(hh, c->cgroups, g, next_g) {
-		HASH_DEL(c->cgroups, g);
-		free(g);
-	}
-	c->cgroup_bytes = 0;
+	cgroups_free(c);
 	facts_forget(c, NULL);
 	tasks_free(c);
 	HASH_ITER(hh, c->runs, r, next_r) {
@@ -348,5 +343,6 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 	if (ret != NULL)
 		*ret = *replayed;
 	failures_replayed(c);
-	c->findings_due = findings_due(c);
+	c->wal.is_replaying = false;
+	findings_replayed(c);
 }

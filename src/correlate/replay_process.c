@@ -242,6 +242,7 @@ replay_failure(struct correlator *c, struct wal_reader *r)
 	(void)failure_keep(c, f, &read);	/* cannot fail: it has no strings */
 	f->mark.logged_in = c->wal.checkpoint;
 	failure_attach(c, f, &parent);
+	finding_attach(c, f);
 	return 0;
 }
 

@@ -32,6 +32,17 @@ kept_name(struct correlator *c, const char *name)
 	return k != NULL ? k->text : NULL;
 }
 
+void
+kept_names_free(struct correlator *c)
+{
+	struct kept_name *k, *next;
+
+	HASH_ITER(hh, c->names, k, next) {
+		HASH_DEL(c->names, k);
+		free(k);
+	}
+}
+
 int
 state_set_string(char **to, const char *text)
 {

@@ -86,6 +86,7 @@ struct correlator {
 int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 /* Returns a copy of name that lives as long as c; NULL if name is NULL or there is no room for another. */
 const char *kept_name(struct correlator *c, const char *name);
+void kept_names_free(struct correlator *c);
 /* Replaces *to with a copy of text, which may be NULL. 0, or -ENOMEM with nothing changed. */
 int state_set_string(char **to, const char *text);
 /* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */

@@ -173,7 +173,7 @@ task_joined(struct correlator *c, struct task *t, uint64_t at_ns)
 	wal_task(c, t);
 }
 
-void
+static void
 task_end(struct correlator *c, struct task *t, uint64_t now_ns)
 {
 	task_emit(c, t, PHASE_END, now_ns);
@@ -219,6 +219,19 @@ tasks_tick(struct correlator *c, uint64_t now_ns, bool live)
 		} else if (live) {
 			task_emit(c, t, PHASE_LIVE, now_ns);
 		}
+	}
+}
+
+void
+tasks_end(struct correlator *c, uint64_t now_ns)
+{
+	struct task *t, *next;
+
+	HASH_ITER(hh, c->tasks, t, next) {
+		if (!t->has_started || t->has_ended)
+			continue;
+		work_cut(&t->work, now_ns);
+		task_end(c, t, now_ns);
 	}
 }
 

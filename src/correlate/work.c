@@ -11,7 +11,7 @@
 #include "correlate/state.h"
 
 void
-work_begin(struct work *w, uint64_t now_ns)
+work_enter(struct work *w, uint64_t now_ns)
 {
 	uint64_t since_ns = now_ns > w->end_ns ? now_ns : w->end_ns;
 
@@ -21,9 +21,26 @@ work_begin(struct work *w, uint64_t now_ns)
 		w->start_ns = now_ns;
 	if (w->live++ == 0 || since_ns < w->busy_since_ns)	/* some are reported late */
 		w->busy_since_ns = since_ns;
+	w->programs++;
 }
 
 void
+work_withdraw(struct work *w)
+{
+	w->programs--;
+	if (w->live > 0 && --w->live == 0)
+		w->end_ns = w->last_ns;
+}
+
+void
+work_cut(struct work *w, uint64_t now_ns)
+{
+	if (w->live > 0)
+		w->end_ns = now_ns;
+}
+
+/* One fewer is live. */
+static void
 work_end(struct work *w, uint64_t now_ns)
 {
 	if (now_ns > w->last_ns)	/* ends are not reported in their order */

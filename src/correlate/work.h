@@ -24,8 +24,10 @@ struct work {
 	uint64_t busy_since_ns;		/* while live > 0 */
 };
 
-void work_begin(struct work *w, uint64_t now_ns);	/* one more is live */
-void work_end(struct work *w, uint64_t now_ns);		/* one fewer */
+void work_enter(struct work *w, uint64_t now_ns);	/* one more program, which is live */
+void work_withdraw(struct work *w);			/* one fewer, as if it had never entered */
+void work_cut(struct work *w, uint64_t now_ns);		/* ends it at now_ns even if programs are live */
+/* Adds the usage of a program that ended. */
 void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
