@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "correlate/account.h"
 #include "correlate/attribute.h"
+#include "correlate/attribute_task.h"
 #include "correlate/cputime.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
@@ -90,7 +91,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
 		if (!t->root_ended) {
 			if (t->attempt.known && *status != 0)
-				task_failed(c, t, end_ns);
+				attribute_task_failed(c, t, end_ns);
 			finding_task_ended(c, t, p, *status);
 		}
 		task_root_ended(c, t, *status);

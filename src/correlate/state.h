@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * state: the correlator, whose tables the files of correlate/ share. Each table has a header of its own; no other
- * folder includes them.
+ * folder includes them. Each member of a table is written in one file, which also marks the change in the write-ahead
+ * log (tests/lint/writers.py).
  *
  *   process ──► text        what it runs (shared with the children that never exec)
  *      │

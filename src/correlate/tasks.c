@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate/facts.h"
 #include "correlate/findings.h"
 #include "correlate/process.h"
 #include "correlate/runs.h"
@@ -187,21 +186,6 @@ task_root_ended(struct correlator *c, struct task *t, int32_t status)
 	t->root_ended = true;
 	t->status = status;
 	wal_task(c, t);
-}
-
-void
-task_failed(struct correlator *c, struct task *t, uint64_t end_ns)
-{
-	struct task *later;
-
-	fact_add_failure(c, t->run, t->name, t->sample);
-	for (later = c->tasks; later != NULL; later = later->hh.next) {
-		if (later == t || later->run != t->run || !later->attempt.known || later->work.start_ns < end_ns ||
-		    strcmp(later->name, t->name) != 0 || strcmp(later->sample, t->sample) != 0)
-			continue;
-		later->attempt.value++;
-		wal_task(c, later);
-	}
 }
 
 void

@@ -61,8 +61,6 @@ void task_reap(struct correlator *c, struct task *t);	/* frees a task that is ov
 void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
 /* Records the end of the task's first program. status: its wait(2) status. */
 void task_root_ended(struct correlator *c, struct task *t, int32_t status);
-/* Records a failed attempt of the task. Later ones count one more, also those that began before this was reported. */
-void task_failed(struct correlator *c, struct task *t, uint64_t end_ns);
 /* Emits the END of all tasks, at now_ns also of those whose programs still run. */
 void tasks_end(struct correlator *c, uint64_t now_ns);
 void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);

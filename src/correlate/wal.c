@@ -319,13 +319,12 @@ wal_is_on(const struct correlator *c)
 void
 wal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news)
 {
-	if (!wal_is_on(c))
+	if (news <= m->news || !wal_is_on(c))
 		return;
 	c->wal.has_marked = true;
 	if (m->news == NEWS_NONE)
 		DL_APPEND(c->wal.marked[kind], m);
-	if (news > m->news)
-		m->news = news;
+	m->news = news;
 }
 
 static void
