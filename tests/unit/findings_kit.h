@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "correlate/findings.h"
+#include "correlate/state.h"
 #include "one_world.h"
 
 #define JOB "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'"
