@@ -10,9 +10,6 @@
  */
 #include "correlate/attribute.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "correlate/account.h"
 #include "correlate/attribute_run.h"
 #include "correlate/attribute_task.h"
@@ -52,7 +49,7 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	around = of_run(around, run);
 	/* The command of a run that was made by hand drives it, whatever it is. */
 	p->is_driver = run != NULL && run->task == NULL && ((v.role == ENGINE_DRIVER && v.has_tasks) ||
-	    (run->strength == STRENGTH_EXPLICIT && attribute_is_root(run, p)));
+	    (run->strength == STRENGTH_EXPLICIT && process_is(p, &run->root)));
 	/* Descendants of the engine's own programs are overhead too, until one is a task. */
 	p->is_overhead = run != NULL && v.role != ENGINE_TASK && v.role != ENGINE_JOINS && v.role != ENGINE_DRIVER &&
 	    (v.is_overhead || p->is_overhead || (parent != NULL && parent->is_overhead));
@@ -163,7 +160,7 @@ attribute_title(struct correlator *c, struct process *p, struct process *parent,
 		return;
 	/* An attribution by hand takes precedence. */
 	if (around != NULL && (around->task != NULL ||
-	    (around->strength == STRENGTH_EXPLICIT && attribute_is_root(around, p))))
+	    (around->strength == STRENGTH_EXPLICIT && process_is(p, &around->root))))
 		return;
 	run = attribute_run(c, p, around, of_run(p->task, around), s, &v);
 	if (run == NULL || (v.role == ENGINE_NONE && !is_overhead))

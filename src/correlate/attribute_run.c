@@ -5,7 +5,6 @@
 #include "correlate/attribute_run.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <uuid/uuid.h>
 
@@ -19,12 +18,6 @@
 #include "correlate/tasks.h"
 
 #define KEY_SIZE (2 * ENGINE_PATH_SIZE)
-
-bool
-attribute_is_root(const struct run *r, const struct process *p)
-{
-	return r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns;
-}
 
 static bool
 is_engine(const struct run *r, const char *engine)
@@ -111,7 +104,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 		snprintf(key, sizeof(key), "%s\n%s\n%u\n%llu", c->options.host_id != NULL ? c->options.host_id : "",
 		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
 	r = run_by_key(c, v->engine, key, &is_new);
-	if (r != NULL && (is_new || attribute_is_root(r, p)))
+	if (r != NULL && (is_new || process_is(p, &r->root)))
 		run_set_root(c, r, &p->id);	/* again, if it was discovered after a time without an agent */
 	if (r == NULL || !is_new)
 		return r;

@@ -5,17 +5,12 @@
 #ifndef SLUICE_CORRELATE_ATTRIBUTE_RUN_H
 #define SLUICE_CORRELATE_ATTRIBUTE_RUN_H
 
-#include <stdbool.h>
-
 struct candidate;
 struct correlator;
 struct engine_verdict;
 struct process;
 struct run;
 struct task;
-
-/* Returns true if the run began with process p. r may be NULL. */
-bool attribute_is_root(const struct run *r, const struct process *p);
 
 /* Returns the run that p belongs to before its own arguments are judged; NULL: none. */
 struct run *attribute_run_around(struct correlator *c, struct process *p, const struct process *parent);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "correlate/attribute_run.h"
 #include "correlate/facts.h"
 #include "correlate/location.h"
 #include "correlate/process.h"
@@ -155,9 +154,7 @@ static bool
 begins_task(const struct process *p, const struct process *parent)
 {
 	/* A run's own root is the driver and belongs to no task. */
-	if (attribute_is_root(p->run, p))
-		return false;
-	return parent != NULL && parent->is_driver && parent->run == p->run && p->run != NULL;
+	return parent != NULL && parent->is_driver && parent->run == p->run && !process_is(p, &p->run->root);
 }
 
 /* Names a task after the program that it began with. */
@@ -188,12 +185,6 @@ task_default(struct correlator *c, const struct process *p, const struct candida
 	return t;
 }
 
-static bool
-is_task_root(const struct task *t, const struct process *p)
-{
-	return t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns;
-}
-
 /* Finds or makes the task that the verdict names. */
 static struct task *
 task_of_verdict(struct correlator *c, struct process *p, struct task *around, const struct engine_verdict *v)
@@ -210,7 +201,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	if (t != NULL)
 		task_unset_id_key(c, t);	/* that attempt is over: this is the next one */
 	/* A task that had only the name of its first program gets its own name now. */
-	if (p->task != NULL && p->task->run == p->run && !p->task->is_named && is_task_root(p->task, p))
+	if (p->task != NULL && p->task->run == p->run && !p->task->is_named && process_is(p, &p->task->root))
 		t = p->task;
 	else
 		t = task_begin(c, p->run, p);
@@ -248,7 +239,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 static struct task *
 with_work_dir(struct correlator *c, struct task *t, const struct process *p, const struct candidate *s)
 {
-	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && is_task_root(t, p)) {
+	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && process_is(p, &t->root)) {
 		state_learn_string(&t->work_dir, s->cwd);
 		wal_task(c, t);
 	}
@@ -259,7 +250,7 @@ static struct task *
 find_task(struct correlator *c, struct process *p, const struct process *parent, struct task *around,
     const struct candidate *s, const struct engine_verdict *v)
 {
-	bool is_command = p->run->strength == STRENGTH_EXPLICIT && attribute_is_root(p->run, p);
+	bool is_command = p->run->strength == STRENGTH_EXPLICIT && process_is(p, &p->run->root);
 
 	if (p->run->task != NULL)
 		return attribute_task_by_hand(c, p->run, p);
@@ -268,7 +259,7 @@ find_task(struct correlator *c, struct process *p, const struct process *parent,
 	if (begins_task(p, parent) && !p->is_overhead) {
 		if (p->task == NULL)
 			return task_default(c, p, s);
-		if (is_task_root(p->task, p) && !p->task->is_named && !p->task->has_started) {
+		if (process_is(p, &p->task->root) && !p->task->is_named && !p->task->has_started) {
 			/* When it forked it had its parent's name. */
 			engine_default_task(c->rules, s, p->task->name);
 			wal_task(c, p->task);

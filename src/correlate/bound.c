@@ -4,6 +4,9 @@
  */
 #include "correlate/bound.h"
 
+#include "correlate/process.h"
+#include "correlate/state.h"
+
 #define NS_PER_S 1e9
 
 static double

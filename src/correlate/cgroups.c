@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
 

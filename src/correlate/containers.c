@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
 

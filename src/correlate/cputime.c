@@ -4,6 +4,9 @@
  */
 #include "correlate/cputime.h"
 
+#include "correlate/process.h"
+#include "correlate/state.h"
+
 #define EXIT_TAIL_NS UINT64_C(1000000)
 
 struct cputime

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"

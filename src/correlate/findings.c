@@ -37,12 +37,6 @@ struct draft {
 	const char *causes[FAILURE_CHAIN_MAX];
 };
 
-static const char *
-or_null(const char *s)
-{
-	return s != NULL && s[0] != '\0' ? s : NULL;
-}
-
 static void
 add_number(struct draft *d, const char *name, double value)
 {
@@ -178,7 +172,7 @@ add_chain(struct correlator *c, struct draft *d, const struct failure *f)
 	d->r.n_causes = n;
 	program_id_format(c, &leaf->program, d->program_id);
 	d->r.program_id = d->program_id;
-	d->r.tool = or_null(leaf->tool);
+	d->r.tool = name_or_null(leaf->tool);
 	append_program(d, leaf->tool, leaf->program.pid);
 	if (leaf->is_oom) {
 		append(d, " was killed by the kernel because memory ran out");
@@ -210,13 +204,13 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 	d.r.head = (struct record_head){ .time_us = state_wall_us(c, end_ns), .run_id = r->id, .pipeline = r->pipeline,
 		.sample = r->sample };
 	if (t != NULL) {
-		d.r.head.task_id = or_null(t->task_id);
-		d.r.head.task = or_null(t->name);
-		d.r.head.sample = or_null(t->sample);
+		d.r.head.task_id = name_or_null(t->task_id);
+		d.r.head.task = name_or_null(t->name);
+		d.r.head.sample = name_or_null(t->sample);
 	} else if (leaf != NULL) {
-		d.r.head.task_id = or_null(leaf->task_id);
-		d.r.head.task = or_null(leaf->task);
-		d.r.head.sample = or_null(leaf->sample);
+		d.r.head.task_id = name_or_null(leaf->task_id);
+		d.r.head.task = name_or_null(leaf->task);
+		d.r.head.sample = name_or_null(leaf->sample);
 	}
 	if (f != NULL) {
 		add_chain(c, &d, f);
@@ -267,7 +261,7 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	d.r.head.time_us = state_wall_us(c, end->end_ns);
 	program_id_format(c, &p->self, d.program_id);
 	d.r.program_id = d.program_id;
-	d.r.tool = or_null(tool);
+	d.r.tool = name_or_null(tool);
 	append_program(&d, tool, p->self.pid);
 	append(&d, " was killed by the kernel because memory ran out");
 	append_memory(&d, end->peak_bytes, limit);

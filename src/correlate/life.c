@@ -88,7 +88,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	struct task *t = p->task;
 	struct run *r = p->run;
 
-	if (t != NULL && status != NULL && t->root.pid == p->id.pid && t->root.start_ns == p->id.start_ns) {
+	if (t != NULL && status != NULL && process_is(p, &t->root)) {
 		if (!t->root_ended) {
 			if (t->attempt.known && *status != 0)
 				attribute_task_failed(c, t, end_ns);
@@ -96,7 +96,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 		}
 		task_root_ended(c, t, *status);
 	}
-	if (r != NULL && r->root.pid == p->id.pid && r->root.start_ns == p->id.start_ns && !r->root_ended) {
+	if (r != NULL && process_is(p, &r->root) && !r->root_ended) {
 		run_root_ended(c, r, status);
 		finding_run_ended(c, r, p, r->status);
 	}

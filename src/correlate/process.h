@@ -70,6 +70,13 @@ struct process {
 	struct title *title;		/* owned; NULL: none was read */
 };
 
+/* Returns true if id is that of p. */
+static inline bool
+process_is(const struct process *p, const struct process_id *id)
+{
+	return p->id.pid == id->pid && p->id.start_ns == id->start_ns;
+}
+
 /* Makes a process; NULL if there is no room, which is counted. */
 struct process *process_new(struct correlator *c, const struct process_id *id);
 /* Returns the nearest recorded program among parent and its ancestors. */

@@ -14,12 +14,6 @@
 #include "correlate/state.h"
 #include "correlate/tasks.h"
 
-static const char *
-or_null(const char *s)
-{
-	return s[0] != '\0' ? s : NULL;
-}
-
 void
 program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head)
 {
@@ -33,9 +27,9 @@ program_head_fill(const struct correlator *c, const struct process *p, struct re
 	}
 	if (t == NULL)
 		return;
-	head->task_id = or_null(t->task_id);
-	head->task = or_null(t->name);
-	head->sample = or_null(t->sample);
+	head->task_id = name_or_null(t->task_id);
+	head->task = name_or_null(t->name);
+	head->sample = name_or_null(t->sample);
 }
 
 void
@@ -94,15 +88,15 @@ fill(struct correlator *c, const struct process *p, struct program_record *r, ch
 	}
 	if (l != NULL) {
 		r->scheduler = l->place.scheduler;
-		r->job_id = or_null(l->place.job);
-		r->job_step = or_null(l->place.step);
+		r->job_id = name_or_null(l->place.job);
+		r->job_step = name_or_null(l->place.step);
 		if (!l->place.is_outside) {
 			r->container_runtime = l->place.runtime;
-			r->container_id = or_null(l->place.container);
+			r->container_id = name_or_null(l->place.container);
 		}
 		r->container_name = location_name(l);
 		r->container_image = location_image(l);
-		r->k8s_pod_uid = or_null(l->place.pod);
+		r->k8s_pod_uid = name_or_null(l->place.pod);
 	}
 	r->overhead = p->is_overhead;
 	if (p->run != NULL)

@@ -14,18 +14,12 @@
 #include "correlate/tasks.h"
 #include "correlate/work.h"
 
-static const char *
-or_null(const char *s)
-{
-	return s[0] != '\0' ? s : NULL;
-}
-
 struct row *
 row_of(struct correlator *c, const struct process *p)
 {
 	const struct task *t = p->is_overhead ? NULL : p->task;
-	const char *task = t != NULL ? or_null(t->name) : NULL;
-	const char *sample = t != NULL ? or_null(t->sample) : NULL;
+	const char *task = t != NULL ? name_or_null(t->name) : NULL;
+	const char *sample = t != NULL ? name_or_null(t->sample) : NULL;
 	const char *tool = p->text != NULL && p->text->is_tool ? p->text->tool : NULL;
 	size_t task_len = task != NULL ? strlen(task) : 0, sample_len = sample != NULL ? strlen(sample) : 0;
 	size_t tool_len = tool != NULL ? strlen(tool) : 0, len = task_len + sample_len + tool_len + 3;

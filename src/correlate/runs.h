@@ -68,6 +68,7 @@ void run_set_origin(struct correlator *c, struct run *r, const char *engine, enu
     const char *source, double confidence);
 /* Sets the driver of r, which lives. */
 void run_set_root(struct correlator *c, struct run *r, const struct process_id *root);
+
 /* Names of a run, as in struct run. NULL and "": unknown. */
 struct run_names {
 	const char *pipeline;

@@ -88,6 +88,13 @@ int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 /* Returns a copy of name that lives as long as c; NULL if name is NULL or there is no room for another. */
 const char *kept_name(struct correlator *c, const char *name);
 void kept_names_free(struct correlator *c);
+/* Returns s; NULL if it is "". s may be NULL. */
+static inline const char *
+name_or_null(const char *s)
+{
+	return s != NULL && s[0] != '\0' ? s : NULL;
+}
+
 /* Replaces *to with a copy of text, which may be NULL. 0, or -ENOMEM with nothing changed. */
 int state_set_string(char **to, const char *text);
 /* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */

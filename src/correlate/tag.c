@@ -3,7 +3,6 @@
  * Attribution by hand: gives a process and its descendants to a run.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "correlate/attribute.h"

@@ -127,12 +127,6 @@ task_reap(struct correlator *c, struct task *t)
 	task_free(c, t);
 }
 
-static const char *
-or_null(const char *s)
-{
-	return s[0] != '\0' ? s : NULL;
-}
-
 static void
 task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_t now_ns)
 {
@@ -148,9 +142,9 @@ task_emit(struct correlator *c, struct task *t, enum record_phase phase, uint64_
 		r.scheduler = t->scheduler;
 		r.job_id = t->job_id;
 	}
-	r.head.task_id = or_null(t->task_id);
-	r.head.task = or_null(t->name);
-	r.head.sample = or_null(t->sample);
+	r.head.task_id = name_or_null(t->task_id);
+	r.head.task = name_or_null(t->name);
+	r.head.sample = name_or_null(t->sample);
 	r.engine = t->engine;
 	r.source = t->source;
 	r.confidence = (struct opt_double){ t->confidence, true };

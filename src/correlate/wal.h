@@ -108,8 +108,8 @@ struct wal {
 };
 
 /*
- * Changes are marked, and logged by wal_flush() at the end of each call. Without a write-ahead log, and
- * during a replay, nothing is marked.
+ * The file that writes a member marks its entity as changed; wal_flush() logs what is marked at the end of each call.
+ * Without a write-ahead log, and during a replay, nothing is marked.
  */
 
 /* Marks an entity as changed. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/wal_codec.h"
 #include "correlate/work.h"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "correlate/bound.h"
+#include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
 
