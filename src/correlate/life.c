@@ -79,6 +79,7 @@ program_leave(struct correlator *c, struct process *p, const struct usage *usage
 	account_leave(c, p, usage, has_failed, end_ns);
 	p->is_announced = false;
 	p->latest = (struct usage){ 0 };
+	wal_process(c, p, NEWS_ALL);
 }
 
 /* Ends the task and run that began with this process. status: its wait(2) status; NULL: unknown. */
