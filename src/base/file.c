@@ -1,12 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file: the small text files of the kernel, read whole.
+ * file: repeats pread(2) and pwritev(2) until all bytes are transferred.
  */
 #include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 void
@@ -78,4 +79,39 @@ file_read(int dir_fd, const char *path, struct file_text *t, size_t max)
 	r = file_read_fd(fd, t, max);
 	close(fd);
 	return r;
+}
+
+int
+file_writev(int fd, struct iovec *iov, int n, uint64_t offset)
+{
+	size_t left = 0;
+
+	for (int i = 0; i < n; i++)
+		left += iov[i].iov_len;
+	while (left > 0) {
+		ssize_t done = pwritev(fd, iov, n, (off_t)offset);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? -errno : -EIO;
+		offset += (size_t)done;
+		left -= (size_t)done;
+		for (int i = 0; i < n && done > 0; i++) {
+			size_t part = (size_t)done < iov[i].iov_len ? (size_t)done : iov[i].iov_len;
+
+			iov[i].iov_base = (char *)iov[i].iov_base + part;
+			iov[i].iov_len -= part;
+			done -= (ssize_t)part;
+		}
+	}
+	return 0;
+}
+
+int
+file_write(int fd, const void *data, size_t len, uint64_t offset)
+{
+	struct iovec iov = { (void *)(uintptr_t)data, len };
+
+	return file_writev(fd, &iov, 1, offset);
 }

@@ -1,11 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * file: the small text files of the kernel, read whole.
+ * file: reads small files whole, such as the kernel's text files, and writes a range of bytes whole.
  */
 #ifndef SLUICE_BASE_FILE_H
 #define SLUICE_BASE_FILE_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+struct iovec;
 
 /* A buffer that is reused from one read to the next. A zeroed one is valid and empty. */
 struct file_text {
@@ -24,5 +27,11 @@ int file_read_fd(int fd, struct file_text *t, size_t max);
 
 /* Reads a file as file_read_fd() does, by path, relative to dir_fd (AT_FDCWD: the working directory). */
 int file_read(int dir_fd, const char *path, struct file_text *t, size_t max);
+
+/* Writes all of data to fd at an offset. Returns 0, or a negative errno after which a part may be written. */
+int file_write(int fd, const void *data, size_t len, uint64_t offset);
+
+/* Writes n buffers like file_write(), with one write if the kernel takes them whole. Changes iov. */
+int file_writev(int fd, struct iovec *iov, int n, uint64_t offset);
 
 #endif

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "codec/ocf.h"
 #include "codec/schema.h"
 #include "codec/varint.h"
@@ -132,24 +133,14 @@ dead_letters_bytes(const struct dead_letters *d)
 static int
 write_at(struct topic_state *ts, const struct bytes *b)
 {
-	size_t done = 0;
+	int r = file_write(ts->fd, b->data, b->len, ts->size);
 
-	while (done < b->len) {
-		ssize_t n = pwrite(ts->fd, b->data + done, b->len - done, (off_t)(ts->size + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			int r = n < 0 ? -errno : -EIO;
-
-			/* If this fails too, the next block overwrites from the same offset. */
-			(void)!ftruncate(ts->fd, (off_t)ts->size);
-			return r;
-		}
-		done += (size_t)n;
-	}
-	ts->size += b->len;
-	return 0;
+	/* If this fails too, the next block overwrites from the same offset. */
+	if (r < 0)
+		(void)!ftruncate(ts->fd, (off_t)ts->size);
+	else
+		ts->size += b->len;
+	return r;
 }
 
 /* Finds the end of the last whole block of an earlier agent's file, and cuts the rest. 0 or a negative errno. */

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "codec/encode.h"
 #include "codec/ocf.h"
 #include "lake/folders.h"
@@ -87,23 +88,6 @@ static bool
 is_pausing(const struct topic_state *ts)
 {
 	return ts->error < 0 && clock_us(CLOCK_MONOTONIC) < ts->retry_at_us;
-}
-
-static int
-write_at(int fd, const uint8_t *data, size_t len, uint64_t offset)
-{
-	while (len > 0) {
-		ssize_t n = pwrite(fd, data, len, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		data += n;
-		len -= (size_t)n;
-		offset += (size_t)n;
-	}
-	return 0;
 }
 
 static void
@@ -176,7 +160,7 @@ open_file(struct lake_writer *s, struct topic_state *ts, int64_t day, uint64_t s
 	if (r == 0)
 		r = ocf_pack_header(s->packer, schema, len, ts->sync, &s->packed);
 	if (r == 0)
-		r = write_at(ts->fd, s->packed.data, s->packed.len, 0);
+		r = file_write(ts->fd, s->packed.data, s->packed.len, 0);
 	if (r < 0) {
 		unlinkat(ts->dir_fd, ts->part, 0);
 		goto fail;
@@ -225,7 +209,7 @@ flush(struct lake_writer *s, struct topic_state *ts)
 		r = ocf_pack_block(s->packer, ts->block.data, ts->block.len, ts->block_records, ts->sync,
 		    &s->packed);
 	if (r == 0) {
-		r = write_at(ts->fd, s->packed.data, s->packed.len, ts->size);
+		r = file_write(ts->fd, s->packed.data, s->packed.len, ts->size);
 		/* If this fails too, the next attempt overwrites from the same offset. */
 		if (r < 0)
 			(void)!ftruncate(ts->fd, (off_t)ts->size);

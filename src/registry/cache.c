@@ -224,22 +224,6 @@ registry_cache_close(struct registry_cache *c)
 	free(c);
 }
 
-static int
-write_all(int fd, const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 int
 registry_cache_save(struct registry_cache *c)
 {
@@ -259,7 +243,7 @@ registry_cache_save(struct registry_cache *c)
 		goto out;
 	}
 	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
+	r = fd < 0 ? -errno : file_write(fd, text, strlen(text), 0);
 	if (r == 0 && rename(tmp, c->path) < 0)
 		r = -errno;
 	if (r < 0)

@@ -32,22 +32,6 @@ path_of(char path[64], uint64_t fingerprint, const char *suffix)
 	snprintf(path, 64, FOLDER "/%016" PRIx64 ".avsc%s", fingerprint, suffix);
 }
 
-static int
-write_whole(int fd, const char *text, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, text, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /*
  * Writes a schema under a temporary name and renames it. It is synced only while no sync thread runs: the loop
  * must not wait for the disk.
@@ -67,7 +51,7 @@ write_text(const struct spool *s, uint64_t fingerprint, const char *text)
 	fd = openat(dir_fd, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	r = write_whole(fd, text, strlen(text));
+	r = file_write(fd, text, strlen(text), 0);
 	if (r == 0 && s->syncer == NULL && fdatasync(fd) < 0)
 		r = -errno;
 	close(fd);

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "spool/state.h"
 
 static const char *const queue_names[SPOOL_QUEUES] = { "main", "usage" };
@@ -101,29 +102,6 @@ spool_segment_close_idle(struct spool *s, struct spool_segment *seg)
 		close_fd(s, seg);
 }
 
-/* Writes both buffers at an offset, with one write if the kernel takes them whole. */
-static int
-write_at(int fd, struct iovec iov[2], uint64_t at)
-{
-	while (iov[0].iov_len + iov[1].iov_len > 0) {
-		ssize_t n = pwritev(fd, iov, 2, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += (size_t)n;
-		for (int i = 0; i < 2 && n > 0; i++) {
-			size_t part = (size_t)n < iov[i].iov_len ? (size_t)n : iov[i].iov_len;
-
-			iov[i].iov_base = (uint8_t *)iov[i].iov_base + part;
-			iov[i].iov_len -= part;
-			n -= (ssize_t)part;
-		}
-	}
-	return 0;
-}
-
 /* Packs the head of a new segment. */
 static size_t
 pack_head(const struct spool *s, const struct spool_segment *seg, uint8_t *to)
@@ -175,7 +153,7 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 	}
 	len += iov[0].iov_len;
 	seg->start = seg->size == 0 ? iov[0].iov_len : seg->start;
-	r = write_at(seg->fd, iov, seg->size);
+	r = file_writev(seg->fd, iov, 2, seg->size);
 	if (r < 0) {
 		/* If this fails too, readers skip the torn batch. */
 		if (ftruncate(seg->fd, (off_t)seg->size) < 0)
@@ -210,13 +188,12 @@ spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const voi
 int
 spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 {
-	struct iovec iov[2] = { { seg->memory.data, seg->memory.len }, { NULL, 0 } };
 	char name[64];
 	int r = spool_segment_open(s, seg, O_RDWR | O_CREAT | O_EXCL);
 
 	if (r < 0)
 		return r;
-	r = write_at(seg->fd, iov, 0);
+	r = file_write(seg->fd, seg->memory.data, seg->memory.len, 0);
 	if (r < 0) {
 		spool_segment_name(seg, name);
 		unlinkat(s->dir_fd, name, 0);

@@ -189,6 +189,8 @@ FAULT_WRAP(ssize_t, pwritev, int fd, const struct iovec *iov, int n, off_t at)
 		return __real_pwritev(fd, iov, n, at);
 	if (fault.error != 0)
 		return -1;
+	if (n == 1)
+		return __real_pwrite(fd, iov->iov_base, (iov->iov_len + 1) / 2, at);
 	/* Writes all but the last two bytes, which are in the last non-empty part. */
 	for (int i = 0; i < n && i < 8; i++) {
 		some[i] = iov[i];
