@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "codec/node_schema.h"
 #include "codec/varint.h"
 
@@ -175,22 +176,21 @@ static int
 walk_real(struct walk *w, bool is_float)
 {
 	const uint8_t *data = NULL;
-	uint64_t bits = 0;
-	float f;
+	uint64_t bits;
+	uint32_t half;
 	double d;
-	int r, n = is_float ? 4 : 8;
+	float f;
+	int r;
 
-	r = take_bytes(w, (uint64_t)n, &data);
+	r = take_bytes(w, is_float ? sizeof(f) : sizeof(d), &data);
 	if (r < 0)
 		return r;
-	for (int i = 0; i < n; i++)
-		bits |= (uint64_t)data[i] << (8 * i);
 	if (is_float) {
-		uint32_t half = (uint32_t)bits;
-
+		half = le_get32(data);
 		memcpy(&f, &half, sizeof(f));
 		return add_real(w, (double)f, true);
 	}
+	bits = le_get64(data);
 	memcpy(&d, &bits, sizeof(d));
 	return add_real(w, d, false);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "codec/varint.h"
 
 enum {
@@ -50,8 +51,8 @@ write_double(struct bytes *out, double value)
 	uint64_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
-	for (int i = 0; i < 8; i++)
-		write_byte(out, (uint8_t)(bits >> (8 * i)));
+	le_put64(out->data + out->len, bits);
+	out->len += sizeof(bits);
 }
 
 /* The branch of a union: whether a value follows. */

@@ -66,29 +66,11 @@ ocf_sync_make(uint8_t sync[OCF_SYNC_SIZE])
 }
 
 static int
-add_long(struct bytes *out, int64_t value)
-{
-	int r = bytes_reserve(out, VARINT_MAX_BYTES);
-
-	if (r == 0)
-		out->len += varint_write(out->data + out->len, value);
-	return r;
-}
-
-static int
-add_text(struct bytes *out, const void *text, size_t len)
-{
-	int r = add_long(out, (int64_t)len);
-
-	return r < 0 ? r : bytes_append(out, text, len);
-}
-
-static int
 add_pair(struct bytes *out, const char *name, const void *text, size_t len)
 {
-	int r = add_text(out, name, strlen(name));
+	int r = varint_append_bytes(out, name, strlen(name));
 
-	return r < 0 ? r : add_text(out, text, len);
+	return r < 0 ? r : varint_append_bytes(out, text, len);
 }
 
 int
@@ -101,13 +83,13 @@ ocf_pack_header(struct ocf_packer *p, const char *schema, size_t len,
 
 	r = bytes_append(out, "Obj\1", 4);
 	if (r == 0)
-		r = add_long(out, 2);	/* one map block of two pairs */
+		r = varint_append(out, 2);	/* one map block of two pairs */
 	if (r == 0)
 		r = add_pair(out, "avro.schema", schema, len);
 	if (r == 0)
 		r = add_pair(out, "avro.codec", codec, strlen(codec));
 	if (r == 0)
-		r = add_long(out, 0);	/* the end of the map */
+		r = varint_append(out, 0);	/* the end of the map */
 	if (r == 0)
 		r = bytes_append(out, sync, OCF_SYNC_SIZE);
 	if (r < 0)

@@ -1,12 +1,14 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * varint: Avro's variable-length zigzag integers, from and to bytes.
+ * varint: Avro's variable-length zigzag integers, and bytes after their length, from and to bytes.
  */
 #ifndef SLUICE_CODEC_VARINT_H
 #define SLUICE_CODEC_VARINT_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/bytes.h"
 
 enum {
 	VARINT_MAX_BYTES = 10,	/* 64 bits in groups of 7 */
@@ -25,6 +27,26 @@ varint_write(uint8_t *out, int64_t value)
 	}
 	out[n++] = (uint8_t)zigzag;
 	return n;
+}
+
+/* Appends value to out. Returns 0 or -ENOMEM. */
+static inline int
+varint_append(struct bytes *out, int64_t value)
+{
+	int r = bytes_reserve(out, VARINT_MAX_BYTES);
+
+	if (r == 0)
+		out->len += varint_write(out->data + out->len, value);
+	return r;
+}
+
+/* Appends len, then len bytes, as Avro writes the types bytes and string. Returns 0 or -ENOMEM. */
+static inline int
+varint_append_bytes(struct bytes *out, const void *data, size_t len)
+{
+	int r = varint_append(out, (int64_t)len);
+
+	return r < 0 ? r : bytes_append(out, data, len);
 }
 
 enum varint_result {

@@ -259,27 +259,9 @@ open_day(struct dead_letters *d, enum topic topic, int64_t day)
 }
 
 static int
-add_long(struct bytes *b, int64_t value)
-{
-	int r = bytes_reserve(b, VARINT_MAX_BYTES);
-
-	if (r == 0)
-		b->len += varint_write(b->data + b->len, value);
-	return r;
-}
-
-static int
-add_bytes(struct bytes *b, const void *data, size_t len)
-{
-	int r = add_long(b, (int64_t)len);
-
-	return r < 0 ? r : bytes_append(b, data, len);
-}
-
-static int
 add_string(struct bytes *b, const char *text)
 {
-	return add_bytes(b, text, strlen(text));
+	return varint_append_bytes(b, text, strlen(text));
 }
 
 /* Encodes the fields in the order of dead_letter.avsc. */
@@ -295,12 +277,12 @@ encode_letter(struct bytes *b, const struct spool_record *r, const char *reason,
 	if ((error = add_string(b, topic_name(r->topic))) < 0 ||
 	    (error = add_string(b, reason)) < 0 ||
 	    (error = add_string(b, detail)) < 0 ||
-	    (error = add_long(b, now_us)) < 0 ||
-	    (error = add_long(b, r->time_us)) < 0 ||
-	    (error = add_long(b, (int64_t)r->seq)) < 0 ||
+	    (error = varint_append(b, now_us)) < 0 ||
+	    (error = varint_append(b, r->time_us)) < 0 ||
+	    (error = varint_append(b, (int64_t)r->seq)) < 0 ||
 	    (error = add_string(b, r->key)) < 0 ||
 	    (error = add_string(b, fingerprint)) < 0 ||
-	    (error = add_bytes(b, r->data, r->len)) < 0)
+	    (error = varint_append_bytes(b, r->data, r->len)) < 0)
 		return error;
 	return 0;
 }
