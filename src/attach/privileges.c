@@ -11,14 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 enum {
 	GROUPS_MAX = 65536,	/* the kernel's limit */
-	PASSWD_SIZE_MAX = 1 << 20,
 };
 
 struct account {
@@ -37,40 +35,19 @@ account_done(struct account *a)
 	free(a->groups);
 }
 
-/* Looks up a user. Returns 0, -ENOENT if it is unknown, or another negative errno. */
-static int
-find_user(const char *name, uid_t *ret_uid, gid_t *ret_gid)
-{
-	struct passwd pw, *found = NULL;
-	char *buf = NULL, *more;
-	size_t size = 1024;
-	int r;
-
-	do {
-		size *= 2;
-		more = realloc(buf, size);
-		if (more == NULL) {
-			free(buf);
-			return -ENOMEM;
-		}
-		buf = more;
-		r = getpwnam_r(name, &pw, buf, size, &found);
-	} while (r == ERANGE && size < PASSWD_SIZE_MAX);
-	if (found != NULL) {
-		*ret_uid = pw.pw_uid;
-		*ret_gid = pw.pw_gid;
-	}
-	free(buf);
-	/* getpwnam(3): several errnos only mean that there is no such user. */
-	if (found == NULL)
-		return r == 0 || r == ESRCH || r == EBADF || r == EPERM ? -ENOENT : -r;
-	return 0;
-}
-
 int
 privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid)
 {
-	return find_user(name, ret_uid, ret_gid);
+	const struct passwd *pw;
+
+	errno = 0;
+	pw = getpwnam(name);
+	/* getpwnam(3): several errnos only mean that there is no such user. */
+	if (pw == NULL)
+		return errno == 0 || errno == ESRCH || errno == EBADF || errno == EPERM ? -ENOENT : -errno;
+	*ret_uid = pw->pw_uid;
+	*ret_gid = pw->pw_gid;
+	return 0;
 }
 
 static int
@@ -98,7 +75,7 @@ find_account(const struct privileges_options *o, struct account *a, char *error,
 	a->gid = getegid();
 	if (o->user == NULL || strcmp(o->user, "root") == 0)
 		return 0;
-	r = find_user(o->user, &a->uid, &a->gid);
+	r = privileges_user_ids(o->user, &a->uid, &a->gid);
 	if (r == -ENOENT) {
 		snprintf(error, error_size, "there is no account '%s' to run as: create it with `useradd "
 		    "--system --user-group --no-create-home --shell /usr/sbin/nologin %s`, or set `user: "
@@ -135,9 +112,8 @@ count_threads(void)
 	return n;
 }
 
-/* Writes the names of the capabilities in set, "bpf sys_ptrace" or "none", to buf. */
-static char *
-names_of(uint64_t set, char *buf, size_t size)
+char *
+privileges_names(uint64_t set, char *buf, size_t size)
 {
 	size_t len = 0;
 
@@ -157,32 +133,19 @@ names_of(uint64_t set, char *buf, size_t size)
 	return buf;
 }
 
-/* Returns one of the capability sets of this thread. */
-static uint64_t
-held(cap_t caps, cap_flag_t flag)
-{
-	uint64_t set = 0;
-
-	for (int cap = 0; cap < 64; cap++) {
-		cap_flag_value_t value;
-
-		if (cap_get_flag(caps, cap, flag, &value) < 0)
-			break;
-		if (value == CAP_SET)
-			set |= PRIVILEGE(cap);
-	}
-	return set;
-}
-
-static int
-held_now(cap_flag_t flag, uint64_t *ret)
+int
+privileges_held(cap_flag_t flag, uint64_t *ret)
 {
 	cap_t caps = cap_get_proc();
-	int r = -errno;
+	cap_flag_value_t value;
 
-	*ret = caps != NULL ? held(caps, flag) : 0;
+	*ret = 0;
 	if (caps == NULL)
-		return r;
+		return -errno;
+	for (int cap = 0; cap < 64 && cap_get_flag(caps, cap, flag, &value) == 0; cap++) {
+		if (value == CAP_SET)
+			*ret |= PRIVILEGE(cap);
+	}
 	cap_free(caps);
 	return 0;
 }
@@ -250,8 +213,8 @@ still_possible(const struct privileges_options *o, const struct account *a, bool
 {
 	uint64_t permitted, effective, inheritable;
 
-	if (held_now(CAP_PERMITTED, &permitted) < 0 || held_now(CAP_EFFECTIVE, &effective) < 0 ||
-	    held_now(CAP_INHERITABLE, &inheritable) < 0)
+	if (privileges_held(CAP_PERMITTED, &permitted) < 0 || privileges_held(CAP_EFFECTIVE, &effective) < 0 ||
+	    privileges_held(CAP_INHERITABLE, &inheritable) < 0)
 		return "the capabilities cannot be read back";
 	if (permitted != o->keep || effective != o->keep || inheritable != 0)
 		return "capabilities are held that were given up";
@@ -293,10 +256,10 @@ privileges_drop(const struct privileges_options *o, char *error, size_t error_si
 	r = find_account(o, &a, error, error_size);
 	if (r < 0)
 		goto out;
-	r = held_now(CAP_PERMITTED, &permitted);
+	r = privileges_held(CAP_PERMITTED, &permitted);
 	if (r == 0 && (o->keep & ~permitted) != 0) {
 		snprintf(error, error_size, "capabilities to keep are missing: %s; grant them, or start as "
-		    "root", names_of(o->keep & ~permitted, names, sizeof(names)));
+		    "root", privileges_names(o->keep & ~permitted, names, sizeof(names)));
 		r = -EPERM;
 		goto out;
 	}
@@ -343,14 +306,13 @@ char *
 privileges_text(char *buf, size_t size)
 {
 	char names[512] = "unknown", login[64] = "";
-	struct passwd pw, *found = NULL;
-	char text[1024];
+	const struct passwd *pw = getpwuid(geteuid());
 	uint64_t effective;
 
-	if (getpwuid_r(geteuid(), &pw, text, sizeof(text), &found) == 0 && found != NULL)
-		snprintf(login, sizeof(login), " (%s)", pw.pw_name);
-	if (held_now(CAP_EFFECTIVE, &effective) == 0)
-		names_of(effective, names, sizeof(names));
+	if (pw != NULL)
+		snprintf(login, sizeof(login), " (%s)", pw->pw_name);
+	if (privileges_held(CAP_EFFECTIVE, &effective) == 0)
+		privileges_names(effective, names, sizeof(names));
 	snprintf(buf, size, "uid %u%s, capabilities %s%s", (unsigned)geteuid(), login, names,
 	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? ", no new privileges" : "");
 	return buf;

@@ -12,9 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/capability.h>
 #include <sys/types.h>
 
-#define PRIVILEGE(cap) (UINT64_C(1) << (cap))	/* cap: CAP_BPF ... of <sys/capability.h> */
+#define PRIVILEGE(cap) (UINT64_C(1) << (cap))	/* cap: CAP_BPF ... */
 
 struct privileges_options {
 	const char *user;	/* the account to change to, with its groups; NULL or "root": the uid stays */
@@ -33,10 +34,19 @@ struct privileges_options {
  */
 int privileges_drop(const struct privileges_options *o, char *error, size_t error_size);
 
+/* Sets *ret to a capability set of this thread, such as CAP_EFFECTIVE. Returns 0, or a negative errno with *ret 0. */
+int privileges_held(cap_flag_t flag, uint64_t *ret);
+
+/* Writes the names of the capabilities in set, "bpf sys_ptrace" or "none", to buf. Returns buf. */
+char *privileges_names(uint64_t set, char *buf, size_t size);
+
 /* Writes "uid 998 (sluice), capabilities bpf sys_ptrace, no new privileges" to buf, for people. Returns buf. */
 char *privileges_text(char *buf, size_t size);
 
-/* Returns the ids of an account, so that folders can be given to it before. 0, or -ENOENT if it is unknown. */
+/*
+ * Looks up the ids of an account, so that folders can be given to it before. 0, -ENOENT if it is unknown, or another
+ * negative errno. To be called while this thread is the only one.
+ */
 int privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid);
 
 enum {

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdint.h>
-#include <sys/capability.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,29 +27,20 @@ static const struct privilege_need needs[] = {
 	{ CAP_SYS_NICE, false, "run at a slightly higher priority than the programs that it follows" },
 };
 
-static bool
-is_effective(cap_t caps, int cap)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-
-	return caps != NULL && cap_get_flag(caps, cap, CAP_EFFECTIVE, &value) == 0 && value == CAP_SET;
-}
-
 size_t
 privileges_needed(struct privilege_need *ret, size_t max)
 {
-	cap_t caps = cap_get_proc();
+	uint64_t held;
 	size_t n = 0;
 
+	(void)privileges_held(CAP_EFFECTIVE, &held);
 	for (; n < COUNT(needs) && n < max; n++) {
 		ret[n] = needs[n];
-		ret[n].is_held = is_effective(caps, needs[n].cap);
+		ret[n].is_held = (held & PRIVILEGE(needs[n].cap)) != 0;
 		/* The kernel accepts CAP_SYS_ADMIN for each of these two, which were split from it. */
 		if (needs[n].cap == CAP_BPF || needs[n].cap == CAP_PERFMON)
-			ret[n].is_held |= is_effective(caps, CAP_SYS_ADMIN);
+			ret[n].is_held |= (held & PRIVILEGE(CAP_SYS_ADMIN)) != 0;
 	}
-	if (caps != NULL)
-		cap_free(caps);
 	return n;
 }
 

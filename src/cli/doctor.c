@@ -9,7 +9,6 @@
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <unistd.h>
 
 #include "attach/privileges.h"
@@ -39,17 +38,6 @@ struct findings {
 	int maps_ask;			/* result of privileges_maps_ask() */
 };
 
-/* Writes the capability's name, "bpf", to buf. Returns buf. */
-static char *
-capability_name(int cap, char *buf, size_t size)
-{
-	char *name = cap_to_name(cap);
-
-	snprintf(buf, size, "%s", name == NULL ? "?" : strncmp(name, "cap_", 4) == 0 ? name + 4 : name);
-	cap_free(name);
-	return buf;
-}
-
 static json_t *
 kafka_json(const struct kafka_library *kafka)
 {
@@ -70,7 +58,7 @@ privileges_json(const struct findings *f)
 
 	for (size_t i = 0; i < f->n_needs; i++)
 		json_array_append_new(list, json_pack("{ss ss sb sb}", "capability",
-		    capability_name(f->needs[i].cap, name, sizeof(name)), "purpose", f->needs[i].purpose,
+		    privileges_names(PRIVILEGE(f->needs[i].cap), name, sizeof(name)), "purpose", f->needs[i].purpose,
 		    "required", f->needs[i].is_must, "held", f->needs[i].is_held));
 	return json_pack("{so s[s] so}", "start", list, "kept", "bpf", "maps_ask_for_bpf",
 	    f->maps_ask < 0 ? json_null() : json_boolean(f->maps_ask));
@@ -122,14 +110,14 @@ print_privileges(const struct findings *f)
 
 	fputs("privileges: the agent starts as root with", stdout);
 	for (size_t i = 0; i < f->n_needs; i++)
-		printf(" %s", capability_name(f->needs[i].cap, name, sizeof(name)));
+		printf(" %s", privileges_names(PRIVILEGE(f->needs[i].cap), name, sizeof(name)));
 	puts(f->maps_ask == 0 ? "; it keeps bpf alone, for new rules: nothing else needs it on this kernel" :
 	    f->maps_ask == 1 ? "; it keeps bpf alone, which this kernel requires whenever a map is read" :
 	    "; it keeps bpf alone");
 	for (size_t i = 0; i < f->n_needs; i++) {
 		if (!f->needs[i].is_held)
 			printf("privileges: %s is not held here: it is %s to %s\n",
-			    capability_name(f->needs[i].cap, name, sizeof(name)),
+			    privileges_names(PRIVILEGE(f->needs[i].cap), name, sizeof(name)),
 			    f->needs[i].is_must ? "needed" : "used", f->needs[i].purpose);
 	}
 }

@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -279,19 +278,6 @@ open_agent(struct daemon *d)
 	return 0;
 }
 
-static bool
-is_permitted(cap_value_t capability)
-{
-	cap_flag_value_t value = CAP_CLEAR;
-	cap_t own = cap_get_proc();
-
-	if (own == NULL)
-		return false;
-	cap_get_flag(own, capability, CAP_PERMITTED, &value);
-	cap_free(own);
-	return value == CAP_SET;
-}
-
 /*
  * Returns the capabilities to keep. CAP_BPF: new rules need new maps, and before 6.1 every call on a map
  * or an iterator needs it. A container runtime that does not know CAP_BPF grants CAP_SYS_ADMIN instead,
@@ -303,9 +289,10 @@ privileges_to_keep(const struct daemon *d)
 	struct utsname kernel;
 	unsigned major = 0, minor = 0;
 
-	uint64_t reads = d->config->engines.headers ? PRIVILEGE(CAP_DAC_READ_SEARCH) : 0;
+	uint64_t reads = d->config->engines.headers ? PRIVILEGE(CAP_DAC_READ_SEARCH) : 0, permitted;
 
-	if (is_permitted(CAP_BPF))
+	(void)privileges_held(CAP_PERMITTED, &permitted);
+	if ((permitted & PRIVILEGE(CAP_BPF)) != 0)
 		return PRIVILEGE(CAP_BPF) | reads;
 	if (uname(&kernel) == 0 && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
 	    (major > 6 || (major == 6 && minor >= 1)))
