@@ -26,45 +26,26 @@ agent_write_host(struct agent *a)
 {
 	struct usage usage = correlator_attributed_usage(a->correlator);
 	struct usage moved = usage;
-	struct host_record r = { 0 };
-	struct host_sample s;
+	struct host_record r;
 
 	if (a->usage_last_record.known != 0)
 		moved = usage_since(&usage, &a->usage_last_record);
-	if (host_sample(a->host, &s) < 0)
+	if (host_sample(a->host, &r) < 0)
 		return;
 	a->usage_last_record = usage;
-	a->host_last = s;
+	a->host_last = r;
 	r.head.time_us = clock_us(CLOCK_REALTIME);
 	r.head.run_id = a->run_id[0] != '\0' ? a->run_id : NULL;
 	r.head.pipeline = a->pipeline;
-	r.interval_ns = s.interval_ns;
 	r.kernel = a->host_id.kernel;
 	r.architecture = a->host_id.architecture;
-	r.cpus = s.cpus;
-	r.memory_bytes = s.memory_bytes;
-	r.memory_available_bytes = s.memory_available_bytes;
-	r.swap_bytes = s.swap_bytes;
-	r.swap_free_bytes = s.swap_free_bytes;
 	r.processes = a->other_processes + a->pass.seen;
 	r.threads = a->other_threads + a->pass.seen_threads;
-	r.cpu_capacity_ns = s.cpu_capacity_ns;
-	r.cpu_busy_ns = s.cpu_busy_ns;
-	r.cpu_iowait_ns = s.cpu_iowait_ns;
-	r.cpu_steal_ns = s.cpu_steal_ns;
 	r.cpu_attributed_ns = usage_cpu_ns(&moved);
-	r.cpu_unattributed_ns = s.cpu_busy_ns > r.cpu_attributed_ns ? s.cpu_busy_ns - r.cpu_attributed_ns : 0;
+	r.cpu_unattributed_ns = r.cpu_busy_ns > r.cpu_attributed_ns ? r.cpu_busy_ns - r.cpu_attributed_ns : 0;
 	r.rss_attributed_bytes = correlator_attributed_rss(a->correlator);
-	r.load1 = s.load1;
-	r.psi_cpu = s.psi_cpu;
-	r.psi_memory = s.psi_memory;
-	r.psi_io = s.psi_io;
-	r.disk_read_bytes = s.disk_read_bytes;
-	r.disk_write_bytes = s.disk_write_bytes;
 	r.disk_read_attributed_bytes = attributed(&moved, USAGE_READ_BYTES);
 	r.disk_write_attributed_bytes = attributed(&moved, USAGE_WRITE_BYTES);
-	r.net_rx_bytes = s.net_rx_bytes;
-	r.net_tx_bytes = s.net_tx_bytes;
 	r.net_rx_attributed_bytes = attributed(&moved, USAGE_NET_RX_BYTES);
 	r.net_tx_attributed_bytes = attributed(&moved, USAGE_NET_TX_BYTES);
 	stream_host(a->stream, &r);

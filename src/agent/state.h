@@ -121,7 +121,7 @@ struct agent {
 	struct usage usage_last_second;
 	uint64_t last_second_ns;
 	double cores_now;
-	struct host_sample host_last;
+	struct host_record host_last;	/* as it was sampled last */
 	struct usage usage_last_record;	/* of the runs, when the last Host record was written */
 };
 

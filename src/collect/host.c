@@ -319,9 +319,9 @@ ticks_ns(const struct host *h, uint64_t now, uint64_t then)
 }
 
 int
-host_sample(struct host *h, struct host_sample *ret)
+host_sample(struct host *h, struct host_record *ret)
 {
-	struct host_sample s = { 0 };
+	struct host_record s = { 0 };
 	struct proc_stat stat;
 	struct proc_meminfo mem;
 	struct traffic moved;
@@ -375,7 +375,7 @@ host_sample(struct host *h, struct host_sample *ret)
 int
 host_open(const char *proc, const char *sys, struct host **ret)
 {
-	struct host_sample first;
+	struct host_record first;
 	char path[PATH_MAX];
 	struct host *h;
 	int r;

@@ -191,7 +191,7 @@ struct pressure {
 
 struct host_record {
 	struct record_head head;
-	uint64_t interval_ns;		/* that the differences below cover */
+	uint64_t interval_ns;		/* that the differences below cover; CLOCK_BOOTTIME, includes suspend */
 	const char *kernel;
 	const char *architecture;
 	uint32_t cpus;			/* online */
@@ -203,21 +203,22 @@ struct host_record {
 	uint64_t threads;
 	/* CPU time of the whole host in the interval, and the part of it that runs account for */
 	uint64_t cpu_capacity_ns;	/* cpus x interval */
-	uint64_t cpu_busy_ns;
+	uint64_t cpu_busy_ns;		/* user + nice + system + irq + softirq, guests included; resolution USER_HZ */
 	uint64_t cpu_iowait_ns;
 	uint64_t cpu_steal_ns;
 	uint64_t cpu_attributed_ns;
 	uint64_t cpu_unattributed_ns;	/* busy - attributed, not below 0 */
 	uint64_t rss_attributed_bytes;	/* now, of the programs of runs that are alive */
 	double load1;
-	struct pressure psi_cpu;
+	struct pressure psi_cpu;	/* unknown with psi=0; there is no full for a host's CPUs */
 	struct pressure psi_memory;
 	struct pressure psi_io;
+	/* whole disks only: no partitions, loop, ram and zram, and no dm and md made of others */
 	struct opt_u64 disk_read_bytes;
 	struct opt_u64 disk_write_bytes;
 	struct opt_u64 disk_read_attributed_bytes;
 	struct opt_u64 disk_write_attributed_bytes;
-	struct opt_u64 net_rx_bytes;	/* all interfaces but lo */
+	struct opt_u64 net_rx_bytes;	/* see host_open() in collect/host.h */
 	struct opt_u64 net_tx_bytes;
 	struct opt_u64 net_rx_attributed_bytes;	/* the runs' sockets, lo too */
 	struct opt_u64 net_tx_attributed_bytes;

@@ -69,10 +69,10 @@ open_it(void)
 	assert_int_equal(host_open(proc, sys, &host), 0);
 }
 
-static struct host_sample
+static struct host_record
 sample(void)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	assert_int_equal(host_sample(host, &s), 0);
 	return s;
@@ -82,7 +82,7 @@ static void
 cpu_times_are_differences_in_ns(void **state)
 {
 	const uint64_t tick = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -101,7 +101,7 @@ cpu_times_are_differences_in_ns(void **state)
 static void
 levels_are_of_now(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -116,7 +116,7 @@ levels_are_of_now(void **state)
 static void
 pressure_is_a_share_of_the_interval(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -135,7 +135,7 @@ pressure_is_a_share_of_the_interval(void **state)
 static void
 without_psi_pressure_is_unknown(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	remove(tree_path(&tree, "proc/pressure/cpu"));
@@ -149,7 +149,7 @@ without_psi_pressure_is_unknown(void **state)
 static void
 only_whole_disks_count(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -164,7 +164,7 @@ only_whole_disks_count(void **state)
 static void
 a_disk_that_comes_or_goes_takes_only_its_own(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -182,7 +182,7 @@ a_disk_that_comes_or_goes_takes_only_its_own(void **state)
 static void
 diskstats_that_make_no_sense_leave_two_intervals_unknown(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -200,7 +200,7 @@ diskstats_that_make_no_sense_leave_two_intervals_unknown(void **state)
 static void
 traffic_counts_once_where_it_leaves_the_host(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	open_it();
@@ -215,7 +215,7 @@ traffic_counts_once_where_it_leaves_the_host(void **state)
 static void
 without_a_device_every_interface_but_lo_counts(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	remove(tree_path(&tree, "sys/class/net/eth0/device"));
@@ -230,7 +230,7 @@ without_a_device_every_interface_but_lo_counts(void **state)
 static void
 the_namespace_of_pid_1_is_preferred(void **state)
 {
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	tree_write(&tree, "proc/1/net/dev", HEADINGS "eth0: 5 0 0 0 0 0 0 0 5\n");
@@ -256,7 +256,7 @@ static void
 a_failed_sample_is_covered_by_the_next(void **state)
 {
 	const uint64_t tick = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
-	struct host_sample s = { .cpus = 77 };
+	struct host_record s = { .cpus = 77 };
 
 	(void)state;
 	open_it();
@@ -275,7 +275,7 @@ static void
 this_machine_makes_sense(void **state)
 {
 	volatile unsigned spin = 0;
-	struct host_sample s;
+	struct host_record s;
 
 	(void)state;
 	assert_int_equal(host_open("/proc", "/sys", &host), 0);
