@@ -4,7 +4,7 @@
  *
  * Bytes that cannot be read are reported on stderr with their offset, and the rest is printed all the same.
  */
-#include "cli/cat.h"
+#include "cli/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/cat.h"
+#include "cli/cli.h"
 #include "samples.h"
 #include "lake/writer.h"
 
