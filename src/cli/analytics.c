@@ -6,12 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,24 +112,12 @@ become_tune(
 		(char *)"--", (char *)o->run_id, NULL };
 	int null = open("/dev/null", O_RDWR);
 
-	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
-		if (in->has_limit[i])
-			setrlimit(i, &in->limits[i]);
 	if (null >= 0) {
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 	}
-	if (p->change) {
-		if (setgroups((size_t)p->n_groups, p->groups) < 0 ||
-		    setresgid(p->gid, p->gid, p->gid) < 0 || setresuid(p->uid, p->uid, p->uid) < 0)
-			_exit(126);
-		environ = p->env;
-	}
-	for (int signo = 1; signo < NSIG; signo++)
-		if (signo != SIGKILL && signo != SIGSTOP)
-			signal(signo, sigismember(&in->ignored, signo) == 1 ? SIG_IGN : SIG_DFL);
-	sigprocmask(SIG_SETMASK, &in->mask, NULL);
-	execv(o->tune, argv);
+	if (command_become(in, p) == 0)
+		execv(o->tune, argv);
 	_exit(126);
 }
 

@@ -134,29 +134,35 @@ command_save_inherited(struct command_inherited *ret)
 	}
 }
 
-/* Runs in the child from fork to exec. Restores what we changed in this process first. */
-static _Noreturn void
-become_command(const struct command_inherited *in, const struct command_options *options,
-    const struct persona *p, const struct itimerval *timer, int error_fd)
+int
+command_become(const struct command_inherited *in, const struct persona *p)
 {
 	for (int i = 0; i < (int)RLIM_NLIMITS; i++)
 		if (in->has_limit[i])
 			setrlimit(i, &in->limits[i]);
-	setitimer(ITIMER_REAL, timer, NULL);	/* survives exec, but not fork */
 	if (p->change) {
 		/* Direct system calls: glibc's wrappers would signal threads that do not exist in the child. */
 		if (syscall(SYS_setgroups, (size_t)p->n_groups, p->groups) < 0 ||
 		    syscall(SYS_setresgid, p->gid, p->gid, p->gid) < 0 ||
 		    syscall(SYS_setresuid, p->uid, p->uid, p->uid) < 0)
-			goto fail;
+			return -errno;
 		environ = p->env;
 	}
 	for (int signo = 1; signo < SIGNALS; signo++)
 		if (signo != SIGKILL && signo != SIGSTOP)
 			signal(signo, sigismember(&in->ignored, signo) ? SIG_IGN : SIG_DFL);
 	sigprocmask(SIG_SETMASK, &in->mask, NULL);
-	execvp(options->argv[0], options->argv);
-fail:
+	return 0;
+}
+
+/* Runs in the child from fork to exec. */
+static _Noreturn void
+become_command(const struct command_inherited *in, const struct command_options *options,
+    const struct persona *p, const struct itimerval *timer, int error_fd)
+{
+	setitimer(ITIMER_REAL, timer, NULL);	/* survives exec, but not fork */
+	if (command_become(in, p) == 0)
+		execvp(options->argv[0], options->argv);
 	(void)!write(error_fd, &errno, sizeof(errno));
 	_exit(127);
 }
@@ -369,14 +375,13 @@ caught(sigset_t *ret)
 
 /* Closes our copies of COMMAND's files, so that a pipe closes when COMMAND closes it. */
 static void
-close_inherited(const struct command_inherited *in, bool keep_stdout)
+close_inherited(const struct command_inherited *in)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (null >= 0) {
 		dup3(null, STDIN_FILENO, O_CLOEXEC);
-		if (!keep_stdout)
-			dup3(null, STDOUT_FILENO, O_CLOEXEC);
+		dup3(null, STDOUT_FILENO, O_CLOEXEC);
 		if (null > STDERR_FILENO)
 			close(null);
 	}
@@ -491,7 +496,7 @@ command_start(struct event_base *base, const struct command_inherited *inherited
 	r = launch(c, inherited, &persona, ret_is_exec);
 	if (r < 0)
 		goto out;
-	close_inherited(inherited, options->keep_stdout);
+	close_inherited(inherited);
 	*ret = c;
 	c = NULL;
 	r = 0;

@@ -23,6 +23,7 @@
 #include <sys/types.h>
 
 struct event_base;
+struct persona;
 struct command;			/* opaque: a started COMMAND and the signals that are caught for it */
 
 #define COMMAND_FDS_MAX 256
@@ -47,10 +48,15 @@ struct command_inherited {
  */
 void command_save_inherited(struct command_inherited *ret);
 
+/*
+ * In a child before its exec: restores limits, signal dispositions and mask, and becomes the user p (persona.h).
+ * Returns 0, or a negative errno, which errno has too, if the user cannot be changed.
+ */
+int command_become(const struct command_inherited *in, const struct persona *p);
+
 struct command_options {
 	char *const *argv;	/* NULL-terminated; argv[0] is searched for in PATH */
 	bool as_root;		/* stay root instead of becoming sudo's user */
-	bool keep_stdout;	/* stdout is written by us (--json -) */
 	/*
 	 * Called in the parent just before and after the fork, for example to let the kernel side follow the next
 	 * child. pid is -1 if the fork failed. The child execs only once after_fork has returned. NULL is fine.
@@ -81,10 +87,9 @@ struct command_options {
  * *ret_is_exec is true if COMMAND itself failed (print NAME: strerror once, exit with command_exec_status) and
  * false if the preparation did (exit 125).
  *
- * In the parent it then gives up COMMAND's files: our stdin, stdout (unless keep_stdout) and each fd that was
- * open at our start become /dev/null or are closed, so that a pipe closes when COMMAND closes it. Only stderr is
- * kept. So open files that the command line names (--json /dev/fd/3) before this call. Every other fd of ours
- * must be O_CLOEXEC.
+ * In the parent it then gives up COMMAND's files: our stdin, stdout and each fd that was open at our start become
+ * /dev/null or are closed, so that a pipe closes when COMMAND closes it. Only stderr is kept. So open files that the
+ * command line names (--json /dev/fd/3) before this call. Every other fd of ours must be O_CLOEXEC.
  */
 int command_start(struct event_base *base, const struct command_inherited *inherited,
     const struct command_options *options, struct command **ret, bool *ret_is_exec);

@@ -31,6 +31,12 @@ env_id(const char *name, uint32_t *ret)
 	return true;
 }
 
+bool
+persona_caller(uid_t *ret_uid, gid_t *ret_gid)
+{
+	return env_id("SUDO_UID", ret_uid) && env_id("SUDO_GID", ret_gid);
+}
+
 /* Returns true if variable ("NAME=value") has one of these names. */
 static bool
 is_named(const char *variable, const char *const *names)
@@ -90,8 +96,7 @@ persona_init(struct persona *p, bool as_root)
 	gid_t *more;
 
 	*p = (struct persona){ 0 };
-	if (as_root || geteuid() != 0 || !env_id("SUDO_UID", &p->uid) ||
-	    !env_id("SUDO_GID", &p->gid))
+	if (as_root || geteuid() != 0 || !persona_caller(&p->uid, &p->gid))
 		return 0;
 	p->change = true;
 	pw = getpwuid(p->uid);

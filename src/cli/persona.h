@@ -20,6 +20,9 @@ struct persona {
 	char *made[4];		/* owned */
 };
 
+/* Sets the ids of the user who called us through sudo, from its variables. Returns false if it was not sudo. */
+bool persona_caller(uid_t *ret_uid, gid_t *ret_gid);
+
 /*
  * Looks up the user who called us through sudo, if there is one. Returns 0 or -ENOMEM; call persona_done in both
  * cases.

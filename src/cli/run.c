@@ -22,6 +22,7 @@
 #include "cli/announce.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/persona.h"
 #include "cli/summary.h"
 #include "control/control.h"
 #include "rules/rules.h"
@@ -61,13 +62,8 @@ struct run {
 	struct event *on_second;
 	FILE *json;			/* NULL: no JSON */
 	char *run_id;			/* owned; of the report, which is written after the agent is freed */
-	const char *pipeline;
-	const char *lake;
-	const char *control;		/* socket of an agent that may run on this host */
-	const struct agent_run_options *names;
-	int announced;			/* connection to it; -1: none */
-	bool is_quiet;
-	bool wait_for_all;
+	const struct run_options *options;
+	int announced;			/* connection to an agent of this host; -1: none */
 	bool is_live_line_shown;
 	int wait_status;
 };
@@ -80,7 +76,7 @@ struct run_options {
 	const char *json;
 	const char *report;		/* file of the report; NULL: none */
 	char tune[PATH_MAX];		/* path of sluice-tune, which writes the report */
-	const char *control;		/* NULL: CONTROL_PATH */
+	const char *control;		/* socket of an agent that may run on this host */
 	const char *rules;		/* a folder; NULL: RULES_DIR, if it exists */
 	bool is_quiet;
 	bool wait_for_all;
@@ -100,7 +96,7 @@ after_fork(pid_t pid, void *arg)
 
 	agent_adopt(r->agent, false);
 	agent_raise_priority();
-	r->announced = announce(r->control, pid, agent_run_id(r->agent), r->names);
+	r->announced = announce(r->options->control, pid, agent_run_id(r->agent), &r->options->agent);
 }
 
 static unsigned
@@ -119,7 +115,7 @@ live_line_is_welcome(const struct run *r)
 {
 	struct termios mode;
 
-	return !r->is_quiet && isatty(STDERR_FILENO) && command_in_foreground() &&
+	return !r->options->is_quiet && isatty(STDERR_FILENO) && command_in_foreground() &&
 	    tcgetattr(STDERR_FILENO, &mode) == 0 && (mode.c_lflag & ICANON) != 0;
 }
 
@@ -171,7 +167,7 @@ on_command_exit(int wait_status, const struct rusage *usage, void *arg)
 
 	(void)usage;
 	r->wait_status = wait_status;
-	agent_finish(r->agent, wait_status, r->wait_for_all, on_finished, r);
+	agent_finish(r->agent, wait_status, r->options->wait_for_all, on_finished, r);
 }
 
 /* Removes the live line before the shell writes its prompt there. */
@@ -258,6 +254,7 @@ parse(int argc, char **argv, struct run_options *o)
 	int c;
 
 	o->agent.lake = "sluice-lake";
+	o->control = CONTROL_PATH;
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
 		switch (c) {
 		case OPT_PIPELINE:
@@ -363,23 +360,6 @@ refuse_without_root(int argc, char **argv)
 	return EXIT_OWN_FAILURE;
 }
 
-static void
-set_file_owner(struct agent_options *o)
-{
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-	char *end;
-
-	if (uid == NULL || gid == NULL)
-		return;
-	o->file_uid = (uid_t)strtoul(uid, &end, 10);
-	if (*uid == '\0' || *end != '\0')
-		return;
-	o->file_gid = (gid_t)strtoul(gid, &end, 10);
-	if (*gid == '\0' || *end != '\0')
-		return;
-	o->has_file_owner = true;
-}
-
 static int
 open_json(struct run *r, const char *path)
 {
@@ -461,7 +441,6 @@ run_command(struct run *r, const struct run_options *o, const struct command_inh
 	struct command_options options = {
 		.argv = (char *const *)o->agent.command,
 		.as_root = o->as_root,
-		.keep_stdout = false,
 		.before_fork = before_fork,
 		.after_fork = after_fork,
 		.on_exit = on_command_exit,
@@ -493,10 +472,10 @@ static void
 write_report(const struct run *r, const struct run_options *o,
     const struct command_inherited *inherited)
 {
-	struct analytics_report report = { .tune = o->tune, .lake = r->lake, .run_id = r->run_id,
+	struct analytics_report report = { .tune = o->tune, .lake = o->agent.lake, .run_id = r->run_id,
 		.file = o->report, .as_root = o->as_root };
 
-	if (analytics_write_report(&report, inherited) == 0 && !r->is_quiet)
+	if (analytics_write_report(&report, inherited) == 0 && !o->is_quiet)
 		fprintf(stderr, "report %s\n", o->report);
 }
 
@@ -505,7 +484,7 @@ cli_run(int argc, char **argv)
 {
 	struct command_inherited inherited;
 	struct run_options o = { 0 };
-	struct run r = { .announced = -1 };
+	struct run r = { .options = &o, .announced = -1 };
 	struct summary_options summary = { 0 };
 	char error[768];
 	int status;
@@ -522,14 +501,8 @@ cli_run(int argc, char **argv)
 	if (status != 0)
 		return status;
 	if (!o.as_root)
-		set_file_owner(&o.agent.agent);
+		o.agent.agent.has_file_owner = persona_caller(&o.agent.agent.file_uid, &o.agent.agent.file_gid);
 
-	r.pipeline = o.agent.pipeline;
-	r.control = o.control != NULL ? o.control : CONTROL_PATH;
-	r.names = &o.agent;
-	r.lake = o.agent.lake;
-	r.is_quiet = o.is_quiet;
-	r.wait_for_all = o.wait_for_all;
 	r.base = event_base_new();
 	if (r.base == NULL) {
 		fputs("sluice run: cannot make an event loop\n", stderr);
@@ -546,9 +519,9 @@ cli_run(int argc, char **argv)
 	status = run_command(&r, &o, &inherited);
 	live_line_clear(&r);
 	if (status < 0) {
-		summary = (struct summary_options){ .agent = r.agent, .pipeline = r.pipeline, .lake = r.lake,
-			.wait_status = r.wait_status, .width = terminal_width() };
-		if (!r.is_quiet)
+		summary = (struct summary_options){ .agent = r.agent, .pipeline = o.agent.pipeline,
+			.lake = o.agent.lake, .wait_status = r.wait_status, .width = terminal_width() };
+		if (!o.is_quiet)
 			summary_print(stderr, &summary);
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
 			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
@@ -566,7 +539,7 @@ out:
 		r.run_id = strdup(agent_run_id(r.agent));
 	ruleset_unref(o.agent.agent.rules);
 	if (agent_close(r.agent) < 0)
-		fprintf(stderr, "sluice run: the lake %s is not complete\n", r.lake);
+		fprintf(stderr, "sluice run: the lake %s is not complete\n", o.agent.lake);
 	if (r.run_id != NULL)
 		write_report(&r, &o, &inherited);
 	if (status < 0)
