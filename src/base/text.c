@@ -4,7 +4,9 @@
  */
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int
@@ -161,6 +163,19 @@ text_unescape(const char *text, size_t len, char *out)
 		}
 	}
 	return o;
+}
+
+bool
+text_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	char *end;
+
+	/* strtoull(3) would take a sign and blanks. */
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return errno == 0 && *end == '\0' && *ret <= max;
 }
 
 bool

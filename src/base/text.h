@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 /* The largest number of bytes that text_escape() writes for len bytes, NUL included. */
 #define TEXT_ESCAPE_MAX(len) (4 * (size_t)(len) + 1)
@@ -37,6 +39,18 @@ size_t text_char(const char *bytes, size_t len);
  * after it are left out. Returns the length.
  */
 size_t text_join(const char *const *words, size_t n, char *out, size_t size);
+
+/* Parses a text of decimal digits alone. Returns false if it is none, or its number is above max. */
+bool text_number(const char *text, uint64_t max, uint64_t *ret);
+
+/* Returns the part of a path behind its last slash. */
+static inline const char *
+text_base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
 
 /* Returns true when text ends with end. */
 bool text_ends_with(const char *text, const char *end);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "explain/explain.h"
@@ -114,15 +115,12 @@ static bool
 read_uid(const char *text, struct explain_options *ret)
 {
 	const struct passwd *user = getpwnam(text);
-	unsigned long value;
-	char *end;
+	uint64_t value;
 
-	errno = 0;
-	value = strtoul(text, &end, 10);
 	ret->has_uid = true;
 	if (user != NULL)
 		ret->uid = user->pw_uid;
-	else if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && value < UINT32_MAX)
+	else if (text_number(text, UINT32_MAX - 1, &value))
 		ret->uid = (uint32_t)value;
 	else
 		return false;

@@ -20,6 +20,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "config/config.h"
 #include "config/units.h"
@@ -188,14 +189,12 @@ static void
 add_process(json_t *args)
 {
 	const char *text = json_string_value(json_object_get(args, "pid"));
-	unsigned long pid;
 	json_t *process;
-	char *end;
+	uint64_t pid;
 
 	if (text == NULL)
 		text = json_string_value(json_array_get(json_object_get(args, "words"), 0));
-	pid = text != NULL ? strtoul(text, &end, 10) : 0;
-	if (pid == 0 || *end != '\0' || pid > INT32_MAX)
+	if (text == NULL || !text_number(text, INT32_MAX, &pid) || pid == 0)
 		return;		/* the agent's answer contains the usage */
 	process = live_process_read("/proc", (uint32_t)pid);
 	if (process != NULL)
@@ -362,11 +361,11 @@ own_options_first(int argc, char **argv)
 static bool
 parse_timeout(const char *text, uint64_t *ret_ms)
 {
-	char why[256], *end;
-	unsigned long seconds = strtoul(text, &end, 10);
+	char why[256];
+	uint64_t seconds;
 
-	if (text[0] >= '0' && text[0] <= '9' && *end == '\0')
-		*ret_ms = seconds <= 3600 ? (uint64_t)seconds * 1000 : 0;
+	if (text_number(text, UINT64_MAX, &seconds))
+		*ret_ms = seconds <= 3600 ? seconds * 1000 : 0;
 	else if (!duration_parse(text, ret_ms, why, sizeof(why)))
 		return false;
 	return *ret_ms > 0 && *ret_ms <= 3600000;

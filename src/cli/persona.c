@@ -13,19 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 /* Reads a complete uid or gid from the environment; -1 is no id. */
 static bool
 env_id(const char *name, uint32_t *ret)
 {
 	const char *text = getenv(name);
-	char *end;
-	unsigned long long value;
+	uint64_t value;
 
-	if (text == NULL || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (errno != 0 || *end != '\0' || value >= UINT32_MAX)
+	if (text == NULL || !text_number(text, UINT32_MAX - 1, &value))
 		return false;
 	*ret = (uint32_t)value;
 	return true;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "config/errors.h"
 #include "config/suggest.h"
 #include "config/units.h"
@@ -128,26 +129,13 @@ value_check_text(const struct key *k, const char *text, char *why, size_t why_si
 	return k->check == NULL || k->check(text, why, why_size);
 }
 
-static bool
-parse_number(const char *text, uint64_t *ret)
-{
-	char *end;
-
-	/* strtoull would take a sign and blanks. */
-	if (text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno == 0 && *end == '\0';
-}
-
 static int
 set_amount(const struct key *k, uint64_t *field, const char *text, char *why, size_t why_size)
 {
 	char show[SHOWN_SIZE], low[UNITS_TEXT_SIZE], high[UNITS_TEXT_SIZE];
 	uint64_t value = 0;
 
-	if (k->type == KEY_NUMBER && !parse_number(text, &value)) {
+	if (k->type == KEY_NUMBER && !text_number(text, UINT64_MAX, &value)) {
 		snprintf(why, why_size, "'%s' is not a whole number", shown(text, show));
 		return -EINVAL;
 	}

@@ -27,6 +27,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "control/unix_socket.h"
 
 #define DEFAULT_TIMEOUT_MS 10000
@@ -246,14 +247,11 @@ parse_tcp(const char *text, struct sockaddr_storage *ret, socklen_t *ret_len)
 	struct sockaddr_in *v4 = (struct sockaddr_in *)(void *)ret;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)(void *)ret;
 	const char *colon = strrchr(text, ':');
-	char host[INET6_ADDRSTRLEN + 2], *end;
-	unsigned long port;
+	char host[INET6_ADDRSTRLEN + 2];
+	uint64_t port;
 	size_t len;
 
-	if (colon == NULL || colon[1] < '0' || colon[1] > '9' || (size_t)(colon - text) >= sizeof(host))
-		return false;
-	port = strtoul(colon + 1, &end, 10);
-	if (*end != '\0' || port > UINT16_MAX)
+	if (colon == NULL || (size_t)(colon - text) >= sizeof(host) || !text_number(colon + 1, UINT16_MAX, &port))
 		return false;
 	len = (size_t)(colon - text);
 	memcpy(host, text, len);

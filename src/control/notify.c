@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 struct notify {
 	int fd;			/* -1: there is no service manager */
@@ -47,14 +48,9 @@ parse_address(const char *text, struct notify *n)
 static uint64_t
 parse_watchdog(const char *usec, const char *pid)
 {
-	unsigned long long us;
-	char *end;
+	uint64_t us;
 
-	if (usec == NULL || usec[0] < '0' || usec[0] > '9')
-		return 0;
-	errno = 0;
-	us = strtoull(usec, &end, 10);
-	if (errno != 0 || *end != '\0')
+	if (usec == NULL || !text_number(usec, UINT64_MAX, &us))
 		return 0;
 	if (pid != NULL && strtoll(pid, NULL, 10) != getpid())
 		return 0;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "daemon/state.h"
 #include "rules/rules.h"
 
@@ -245,16 +246,14 @@ bool
 daemon_get_pid(const json_t *args, uint32_t *ret)
 {
 	const char *text = json_string_value(json_object_get(args, "pid"));
-	char *end;
-	unsigned long value;
+	uint64_t value;
 
 	if (text == NULL)
 		text = word(args, 0);
-	if (text == NULL)
+	if (text == NULL || !text_number(text, INT32_MAX, &value) || value == 0)
 		return false;
-	value = strtoul(text, &end, 10);
 	*ret = (uint32_t)value;
-	return *text != '\0' && *end == '\0' && value > 0 && value <= INT32_MAX;
+	return true;
 }
 
 /* A request that waits for the event of its process, which was forked a moment ago. */

@@ -378,8 +378,7 @@ follow_scripts(struct program *p, const char **ret_comm)
 static const char *
 comm_of(struct arena *a, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash != NULL ? slash + 1 : path;
+	const char *name = text_base_name(path);
 
 	return arena_copy(a, name, strnlen(name, COMM_LEN_MAX));
 }

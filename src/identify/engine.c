@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "identify/engine_pieces.h"
 #include "identify/match.h"
 #include "identify/script.h"
@@ -192,9 +193,7 @@ engine_read_header(const struct ruleset *rules, const char *engine, const char *
 static bool
 is_shell(const struct ruleset *rules, const char *path)
 {
-	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-
-	return path != NULL && tool_role(rules, slash != NULL ? slash + 1 : path) == TOOL_SHELL;
+	return path != NULL && tool_role(rules, text_base_name(path)) == TOOL_SHELL;
 }
 
 /* Returns the text after -c, which may be bundled with other options: bash -euc, bash -euo pipefail -c. */

@@ -13,14 +13,6 @@
 #define FIELD_SIZE 4096		/* bytes of a field while it is built, before it is cut to size */
 #define ID_MARK_SIZE 18		/* "~", 16 digits, NUL */
 
-static const char *
-last_component(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 void
 pieces_init(struct engine_pieces *p, const struct candidate *s)
 {
@@ -28,9 +20,9 @@ pieces_init(struct engine_pieces *p, const struct candidate *s)
 	p->n = 0;
 	p->names_bits = 0;
 	if (s->exe != NULL)
-		p->names_bits |= rule_name_bit(last_component(s->exe));
+		p->names_bits |= rule_name_bit(text_base_name(s->exe));
 	if (s->words.script != NULL)
-		p->names_bits |= rule_name_bit(last_component(s->words.script));
+		p->names_bits |= rule_name_bit(text_base_name(s->words.script));
 	if (s->words.class != NULL)
 		p->names_bits |= rule_name_bit(s->words.class);
 	p->command.is_made = p->parent_command.is_made = false;
@@ -132,7 +124,7 @@ static bool
 is_one_of(const char *arg, const char *const *words)
 {
 	for (; *words != NULL; words++) {
-		if (strcmp(arg, *words) == 0 || strcmp(last_component(arg), *words) == 0)
+		if (strcmp(arg, *words) == 0 || strcmp(text_base_name(arg), *words) == 0)
 			return true;
 	}
 	return false;

@@ -12,6 +12,7 @@
 
 #include "base/bytes.h"
 #include "base/glob.h"
+#include "base/text.h"
 #include "model/follow_index.h"
 
 enum truth {
@@ -35,14 +36,6 @@ truth_of(bool is_true)
 	return is_true ? YES : NO;
 }
 
-static const char *
-base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 static enum truth
 is_text(const char *of, const char *text)
 {
@@ -52,7 +45,7 @@ is_text(const char *of, const char *text)
 static enum truth
 is_base(const char *path, const char *text)
 {
-	return is_text(path != NULL ? base_name(path) : NULL, text);
+	return is_text(path != NULL ? text_base_name(path) : NULL, text);
 }
 
 /* "/data/" matches every path below it and, for a folder, /data itself. */
@@ -136,7 +129,7 @@ is_jar(const char *jar, const char *text)
 
 	if (jar == NULL)
 		return UNKNOWN;
-	name = base_name(jar);
+	name = text_base_name(jar);
 	if (strcmp(name, text) == 0)
 		return YES;
 	len = without(name, strlen(name), ".jar");
@@ -343,7 +336,7 @@ first_that_holds(const struct follow_rule *rules, size_t n, const struct follow_
 		}
 		return f.found < n ? &rules[f.found] : NULL;
 	}
-	ask_by_name(&f, CONDITION_EXE, s->exe != NULL ? base_name(s->exe) : NULL);
+	ask_by_name(&f, CONDITION_EXE, s->exe != NULL ? text_base_name(s->exe) : NULL);
 	ask_by_name(&f, CONDITION_COMM, s->comm);
 	ask_by_path(&f, CONDITION_PATH, s->exe);
 	ask_by_path(&f, CONDITION_CGROUP, s->cgroup);

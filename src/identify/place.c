@@ -463,8 +463,7 @@ static const struct place_program *
 find_program(const struct place_rule *rules, const struct candidate *s, char *buf,
     const struct place_rule **ret_rule, struct captures *ret)
 {
-	const char *slash = s->exe != NULL ? strrchr(s->exe, '/') : NULL;
-	uint64_t exe = s->exe != NULL ? rule_name_bit(slash != NULL ? slash + 1 : s->exe) : 0;
+	uint64_t exe = s->exe != NULL ? rule_name_bit(text_base_name(s->exe)) : 0;
 
 	for (const struct place_rule *rule = rules; rule != NULL; rule = rule->next) {
 		for (const struct place_program *p = rule->programs; p != NULL; p = p->next) {

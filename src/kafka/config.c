@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "kafka/client.h"
 
 #define MODERN_SCRAM_VERSION 0x020601ff	/* 2.6.1: no longer sends the client's nonce twice */
@@ -81,10 +82,9 @@ kafka_files_can_be_read(const struct kafka_options *o, char *error, size_t error
 {
 	for (size_t i = 0; i < o->n_properties; i++) {
 		const struct kafka_property *p = &o->properties[i];
-		size_t len = strlen(p->name);
 
 		/* "probe" is a value of ssl.ca.location, not a file. */
-		if (len < 9 || strcmp(p->name + len - 9, ".location") != 0 || strcmp(p->value, "probe") == 0 ||
+		if (!text_ends_with(p->name, ".location") || strcmp(p->value, "probe") == 0 ||
 		    access(p->value, R_OK) == 0)
 			continue;
 		snprintf(error, error_size, "%s: %s cannot be read by uid %u, the agent's account: %s", p->name,

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
+#include "lake/folders.h"
+
 enum {
 	DEPTH_MAX = 8,		/* a lake has four levels; a folder of lakes a few more */
 };
@@ -27,33 +30,17 @@ lake_topic_find(const char *name)
 }
 
 static bool
-ends_with(const char *text, const char *end)
-{
-	size_t len = strlen(text), end_len = strlen(end);
-
-	return len > end_len && strcmp(text + len - end_len, end) == 0;
-}
-
-static bool
-is_open_name(const char *base)
-{
-	return base[0] == '.' && ends_with(base, ".avro.part");
-}
-
-static bool
 is_avro_name(const char *base)
 {
-	return is_open_name(base) || (base[0] != '.' && ends_with(base, ".avro"));
+	return lake_is_part(base) || (base[0] != '.' && text_ends_with(base, ".avro"));
 }
 
 /* Reads topic, date and first seq from the path. */
 static void
 describe(struct lake_file *f)
 {
-	const char *dash, *base = strrchr(f->name, '/');
+	const char *base = text_base_name(f->name), *dash = strrchr(base, '-');
 
-	base = base != NULL ? base + 1 : f->name;
-	dash = strrchr(base, '-');
 	f->seq = dash != NULL ? strtoull(dash + 1, NULL, 10) : 0;
 	f->topic = TOPIC_COUNT;
 	for (const char *part = f->name; part < base; part = strchr(part, '/') + 1) {
@@ -72,11 +59,10 @@ describe(struct lake_file *f)
 static char *
 settled_name(const char *path)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = text_base_name(path);
 	char *name;
 
-	base = base != NULL ? base + 1 : path;
-	if (!is_open_name(base))
+	if (!lake_is_part(base))
 		return strdup(path);
 	return asprintf(&name, "%.*s%.*s", (int)(base - path), path,
 	    (int)(strlen(base) - 1 - strlen(".part")), base + 1) < 0 ? NULL : name;
@@ -165,15 +151,11 @@ lake_files_add(struct lake_files *l, const char *path, lake_files_error_cb on_er
 static int
 compare_agents(const char *a, const char *b)
 {
-	const char *base_a = strrchr(a, '/'), *base_b = strrchr(b, '/');
-	const char *dash_a, *dash_b;
+	const char *base_a = text_base_name(a), *base_b = text_base_name(b);
+	const char *dash_a = strrchr(base_a, '-'), *dash_b = strrchr(base_b, '-');
 	size_t len_a, len_b;
 	int r;
 
-	base_a = base_a != NULL ? base_a + 1 : a;
-	base_b = base_b != NULL ? base_b + 1 : b;
-	dash_a = strrchr(base_a, '-');
-	dash_b = strrchr(base_b, '-');
 	len_a = dash_a != NULL ? (size_t)(dash_a - base_a) : strlen(base_a);
 	len_b = dash_b != NULL ? (size_t)(dash_b - base_b) : strlen(base_b);
 	r = strncmp(base_a, base_b, len_a < len_b ? len_a : len_b);

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 #define DAY_US INT64_C(86400000000)
 
 enum {
@@ -126,6 +128,12 @@ lake_is_open(int fd)
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
 
 	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+bool
+lake_is_part(const char *name)
+{
+	return name[0] == '.' && name[1] != '\0' && text_ends_with(name + 2, LAKE_PART_SUFFIX);
 }
 
 /* Renames without overwriting, also on file systems without RENAME_NOREPLACE. */

@@ -32,6 +32,9 @@ int lake_lock(int fd);
 /* Returns whether a writer has the file behind fd open. Takes no lock itself. */
 bool lake_is_open(int fd);
 
+/* Returns whether the base name is that of an open file, ".x.avro.part". */
+bool lake_is_part(const char *name);
+
 /*
  * Builds the name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". If its final
  * name exists, as after a killed agent whose records are delivered again, ".<agent_id>-<seq>.2.avro.part" and

@@ -19,15 +19,6 @@
 #include "lake/folders.h"
 #include "model/record.h"
 
-static bool
-is_part(const char *name)
-{
-	size_t len = strlen(name);
-
-	return name[0] == '.' && len > strlen(LAKE_PART_SUFFIX) + 1 &&
-	    strcmp(name + len - strlen(LAKE_PART_SUFFIX), LAKE_PART_SUFFIX) == 0;
-}
-
 /* Finds the end of the file's whole blocks, and counts their records. 0 or a negative errno. */
 static int
 measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
@@ -128,7 +119,7 @@ repair_folder(const char *path, struct lake_repair *ret)
 	while ((entry = readdir(dir)) != NULL) {
 		int r;
 
-		if (!is_part(entry->d_name))
+		if (!lake_is_part(entry->d_name))
 			continue;
 		r = repair_file(dirfd(dir), entry->d_name, ret);
 		if (r < 0)
