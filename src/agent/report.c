@@ -2,11 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  * report: writes Host and Agent records, and collects losses by component and reason.
  */
-#include <bpf/bpf.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/state.h"
 #include "event.h"

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <linux/bpf.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "daemon/state.h"
-#include "kafka/kafka.h"
 #include "runtime/container_resolver.h"
 #include "stream/stream.h"
 

@@ -10,7 +10,6 @@
 #ifndef SLUICE_DELIVER_DEAD_LETTER_H
 #define SLUICE_DELIVER_DEAD_LETTER_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "spool/spool.h"

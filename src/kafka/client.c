@@ -4,7 +4,6 @@
  */
 #include "kafka/client.h"
 
-#include <errno.h>
 #include <malloc.h>
 #include <openssl/crypto.h>
 #include <pthread.h>

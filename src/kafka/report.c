@@ -5,14 +5,11 @@
  * All run within rd_kafka_poll(), on the loop's thread. They do not touch the producer: kafka.c applies their
  * results after the poll.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "kafka/client.h"
 #include "kafka/frame.h"
 

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <event2/event.h>
 #include <jansson.h>
 #include <utlist.h>
 

@@ -3,7 +3,6 @@
  * spool: adds records to batches, commits them, and does the periodic work. state.h lists the other files.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
