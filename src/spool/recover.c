@@ -185,11 +185,8 @@ open_queue(struct spool *s, enum spool_queue queue, const struct names *names,
 			continue;
 		}
 		if (r == -ENODATA && i + 1 == names->n) {
-			char name[64];
-
 			recovery->torn_bytes += seg->size;
-			spool_segment_name(seg, name);
-			unlinkat(s->dir_fd, name, 0);
+			spool_segment_unlink(s, seg);
 		} else if (r == -ENODATA || r == -EBADMSG) {
 			put_aside(s, seg, recovery);
 		}
@@ -198,19 +195,6 @@ open_queue(struct spool *s, enum spool_queue queue, const struct names *names,
 			return r;
 	}
 	return 0;
-}
-
-static void
-discard(struct spool *s, struct spool_segment *seg)
-{
-	char name[64];
-
-	spool_segment_name(seg, name);
-	unlinkat(s->dir_fd, name, 0);
-	spool_cursor_leave(s, seg);
-	s->bytes -= seg->size;
-	TAILQ_REMOVE(&s->queues[seg->queue].segments, seg, at);
-	spool_segment_free(s, seg);
 }
 
 /* Ignores the segment's bytes from an offset on. */
@@ -398,7 +382,7 @@ recover_queue(struct spool *s, enum spool_queue queue, const struct names *names
 		/* All of its records have numbers below the next segment's first. */
 		if (next != NULL && next->first <= q->done_below &&
 		    (queue == SPOOL_USAGE || seg->number < needed_from)) {
-			discard(s, seg);
+			spool_remove(s, seg);
 			continue;
 		}
 		if (seg->first > q->next_number)

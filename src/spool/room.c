@@ -4,27 +4,21 @@
  * oldest of the main queue only when no Usage record is left.
  */
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "spool/state.h"
 
-/* Removes a segment in which no record waits, and its file. */
-static void
-remove_segment(struct spool *s, struct spool_segment *seg)
+void
+spool_remove(struct spool *s, struct spool_segment *seg)
 {
-	char name[64];
-
 	spool_cursor_leave(s, seg);
 	if (s->safe.seg == seg)
 		s->safe = (struct spool_checkpoint){ 0 };
 	if (s->checkpoint.seg == seg)
 		s->checkpoint = (struct spool_checkpoint){ 0 };
-	if (seg->is_on_disk) {
-		spool_segment_name(seg, name);
-		unlinkat(s->dir_fd, name, 0);
-	} else {
+	if (seg->is_on_disk)
+		spool_segment_unlink(s, seg);
+	else
 		s->memory_bytes -= seg->size;
-	}
 	s->bytes -= seg->size;
 	TAILQ_REMOVE(&s->queues[seg->queue].segments, seg, at);
 	spool_segment_free(s, seg);
@@ -48,7 +42,7 @@ spool_reap(struct spool *s)
 			    (q == SPOOL_MAIN && needed != NULL && seg->number >= needed->number))
 				break;
 			if (spool_waiting(seg) == 0)
-				remove_segment(s, seg);
+				spool_remove(s, seg);
 		}
 	}
 }
@@ -78,7 +72,7 @@ spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason
 		seg->waiting[t] = 0;
 	}
 	s->is_state_moved = true;
-	remove_segment(s, seg);
+	spool_remove(s, seg);
 }
 
 /* Returns whether a replay needs a main segment: it is not before the latest checkpoint. */

@@ -64,6 +64,15 @@ spool_segment_name(const struct spool_segment *seg, char name[64])
 	snprintf(name, 64, "%s-%010" PRIu64 ".seg", queue_names[seg->queue], seg->number);
 }
 
+void
+spool_segment_unlink(const struct spool *s, const struct spool_segment *seg)
+{
+	char name[64];
+
+	spool_segment_name(seg, name);
+	unlinkat(s->dir_fd, name, 0);
+}
+
 struct spool_segment *
 spool_needed_from(const struct spool *s)
 {
@@ -187,15 +196,13 @@ spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const voi
 int
 spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 {
-	char name[64];
 	int r = spool_segment_open(s, seg, O_RDWR | O_CREAT | O_EXCL);
 
 	if (r < 0)
 		return r;
 	r = file_write(seg->fd, seg->memory.data, seg->memory.len, 0);
 	if (r < 0) {
-		spool_segment_name(seg, name);
-		unlinkat(s->dir_fd, name, 0);
+		spool_segment_unlink(s, seg);
 		close_fd(s, seg);
 		return r;
 	}

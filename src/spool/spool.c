@@ -251,11 +251,8 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct ring_offset *r
 	pack_batch(s, queue, seg, ring_offset);
 	r = spool_segment_write(s, seg, q->batch.data, q->batch.len);
 	if (r < 0 && is_new) {
-		char name[64];
-
-		spool_segment_name(seg, name);
 		if (seg->fd >= 0)
-			unlinkat(s->dir_fd, name, 0);
+			spool_segment_unlink(s, seg);
 		spool_segment_free(s, seg);
 	}
 	if (r < 0)

@@ -224,6 +224,8 @@ struct spool_segment *spool_segment_new(struct spool *s, enum spool_queue queue,
 void spool_segment_free(struct spool *s, struct spool_segment *seg);
 /* Writes the name of the segment's file. */
 void spool_segment_name(const struct spool_segment *seg, char name[64]);
+/* Removes the segment's file, which stays open. */
+void spool_segment_unlink(const struct spool *s, const struct spool_segment *seg);
 /* Returns the oldest segment that a replay needs; NULL: none. */
 struct spool_segment *spool_needed_from(const struct spool *s);
 /* Opens the segment's file unless it is open. 0 or a negative errno. */
@@ -325,6 +327,8 @@ void spool_sync_poll(struct spool *s, bool is_due);
 int spool_sync_all(struct spool *s);
 
 /* room.c */
+/* Removes and frees a segment in which no record waits, and removes its file. */
+void spool_remove(struct spool *s, struct spool_segment *seg);
 
 /* Removes segments of which everything is acknowledged. */
 void spool_reap(struct spool *s);
