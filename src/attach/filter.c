@@ -250,16 +250,11 @@ job_end(struct filter *f, int error)
 	if (error < 0) {
 		generation_drop(&f->made);
 		ruleset_unref(job.rules);
-		f->stats.failures++;
-		snprintf(f->stats.error, sizeof(f->stats.error), "the rules cannot be loaded into the kernel: %s",
-		    strerror(-error));
 	} else {
 		generation_drop(&f->now);
 		f->now = f->made;
 		f->now.rules = job.rules;
 		f->made = (struct generation){ .map_fd = -1 };
-		f->stats.swaps++;
-		f->stats.error[0] = '\0';
 		f->stats.rules = f->now.image->rules;
 		f->stats.rules_outside = f->now.image->rules_outside;
 	}

@@ -24,9 +24,6 @@ struct probes;
 
 struct filter_stats {
 	uint64_t generation;	/* of the ruleset that the kernel has; 0: none yet, all programs are reported */
-	uint64_t swaps;
-	uint64_t failures;
-	char error[256];	/* of the last failure; "": none */
 	uint64_t excluded;	/* programs that the kernel left out since the probes were loaded */
 	uint32_t rules;		/* in the kernel */
 	uint32_t rules_outside;	/* rules that the kernel cannot judge, or only in part */
