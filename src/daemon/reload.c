@@ -164,7 +164,6 @@ daemon_on_reload_request(struct control_request *req, const struct json_t *args,
 	struct daemon *d = arg;
 	struct control_peer peer = control_request_peer(req);
 	char message[640];
-	json_t *answer;
 
 	(void)args;
 	log_fields(LOG_LEVEL_INFO, "config.reload_asked", LOG_FIELDS(LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)),
@@ -174,12 +173,8 @@ daemon_on_reload_request(struct control_request *req, const struct json_t *args,
 		    (unsigned long long)d->generation);
 		return;
 	}
-	answer = json_object();
 	snprintf(message, sizeof(message), "generation %llu is in force%s%s", (unsigned long long)d->generation,
 	    d->restart_wanted[0] != '\0' ? "; waits for a restart: " : "", d->restart_wanted);
-	json_object_set_new(answer, "message", json_string(message));
-	json_object_set_new(answer, "generation", json_integer((json_int_t)d->generation));
-	if (d->restart_wanted[0] != '\0')
-		json_object_set_new(answer, "waits_for_restart", json_string(d->restart_wanted));
-	control_answer(req, answer);
+	control_answer(req, json_pack("{ss sI ss*}", "message", message, "generation", (json_int_t)d->generation,
+	    "waits_for_restart", d->restart_wanted[0] != '\0' ? d->restart_wanted : NULL));
 }

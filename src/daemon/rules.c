@@ -143,20 +143,18 @@ swap(struct daemon *d, char *error, size_t error_size)
 static void
 answer_generation(struct daemon *d, struct control_request *req, const char *what, const char *name)
 {
-	json_t *answer = json_object();
 	char message[512];
 
 	snprintf(message, sizeof(message), "%s %s; generation %llu is in force", what, name,
 	    (unsigned long long)d->generation);
-	json_object_set_new(answer, "message", json_string(message));
-	json_object_set_new(answer, "generation", json_integer((json_int_t)d->generation));
-	control_answer(req, answer);
+	control_answer(req,
+	    json_pack("{ss sI}", "message", message, "generation", (json_int_t)d->generation));
 }
 
 static void
 list_rules(struct daemon *d, struct control_request *req)
 {
-	json_t *answer = json_object(), *list = json_array();
+	json_t *answer, *list = json_array();
 	struct filter_stats filter;
 	char *text = NULL;
 	size_t size = 0;
@@ -165,12 +163,9 @@ list_rules(struct daemon *d, struct control_request *req)
 	probes_filter_stats(agent_probes(d->agent), &filter);
 	for (size_t i = 0; i < d->n_extra; i++)
 		json_array_append_new(list, json_pack("{ss ss}", "name", d->extra[i].name, "rules", d->extra[i].text));
-	json_object_set_new(answer, "added", list);
-	json_object_set_new(answer, "rules", json_integer((json_int_t)d->rules->n_rules));
-	json_object_set_new(answer, "generation", json_integer((json_int_t)d->rules->generation));
-	json_object_set_new(answer, "kernel_generation", json_integer((json_int_t)filter.generation));
-	json_object_set_new(answer, "kernel_rules", json_integer((json_int_t)filter.rules));
-	json_object_set_new(answer, "excluded", json_integer((json_int_t)filter.excluded));
+	answer = json_pack("{so sI sI sI sI sI}", "added", list, "rules", (json_int_t)d->rules->n_rules,
+	    "generation", (json_int_t)d->rules->generation, "kernel_generation", (json_int_t)filter.generation,
+	    "kernel_rules", (json_int_t)filter.rules, "excluded", (json_int_t)filter.excluded);
 	if (f != NULL) {
 		fprintf(f, "%zu rules, generation %llu; "
 		    "in the kernel %u, generation %llu; %llu programs excluded there\n",
@@ -275,7 +270,6 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 {
 	struct control_peer peer = control_request_peer(w->request);
 	char message[256];
-	json_t *answer;
 
 	if (n < 0) {
 		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EINVAL ?
@@ -285,11 +279,8 @@ answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
 	}
 	log_fields(LOG_LEVEL_INFO, "run.tagged", LOG_FIELDS(LOG_U64("pid", w->pid), LOG_TEXT("run", tag->run_id),
 	    LOG_U64("by_uid", peer.uid)), "%d process%s", n, n == 1 ? "" : "es");
-	answer = json_object();
 	snprintf(message, sizeof(message), "%d process%s in run %s from now on", n, n == 1 ? " is" : "es are", tag->run_id);
-	json_object_set_new(answer, "message", json_string(message));
-	json_object_set_new(answer, "processes", json_integer(n));
-	control_answer(w->request, answer);
+	control_answer(w->request, json_pack("{ss si}", "message", message, "processes", n));
 }
 
 static void
