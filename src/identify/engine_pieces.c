@@ -12,6 +12,7 @@
 
 #define FIELD_SIZE 4096		/* bytes of a field while it is built, before it is cut to size */
 #define ID_MARK_SIZE 18		/* "~", 16 digits, NUL */
+#define NUMBER_MAX 10000000	/* a larger number of an attempt is none */
 
 void
 pieces_init(struct engine_pieces *p, const struct candidate *s)
@@ -397,15 +398,10 @@ bool
 pieces_number(const struct engine_pieces *p, const struct engine_rule *rule, enum engine_field field, int *ret)
 {
 	char text[FIELD_SIZE];
-	int n = 0;
+	uint64_t number;
 
-	if (!make_field(p, rule, field, text))
+	if (!make_field(p, rule, field, text) || !text_number(text, NUMBER_MAX, &number))
 		return false;
-	for (const char *c = text; *c != '\0'; c++) {
-		if (*c < '0' || *c > '9' || n > 1000000)
-			return false;
-		n = 10 * n + (*c - '0');
-	}
-	*ret = n;
+	*ret = (int)number;
 	return true;
 }

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 /* Returns whether the first len bytes of word are an entry of list, which may be NULL. */
 static bool
 is_listed(const char *word, size_t len, const char *const *list)
@@ -127,12 +129,10 @@ find_java(const struct tool_interpreter *in, const char *const *args, size_t n)
 		if (is_listed(arg, len, in->jar.words))
 			return i + 1 < n ? (struct tool_script){ SCRIPT_JAR, args[i + 1], i + 2 } : none;
 		if (is_listed(arg, len, in->module.words)) {
-			const char *slash;
-
 			if (i + 1 >= n)
 				return none;
-			slash = strrchr(args[i + 1], '/');	/* module/class */
-			return (struct tool_script){ SCRIPT_CLASS, slash != NULL ? slash + 1 : args[i + 1], i + 2 };
+			/* module/class */
+			return (struct tool_script){ SCRIPT_CLASS, text_base_name(args[i + 1]), i + 2 };
 		}
 		if (arg[0] == '-')
 			i += is_listed(arg, len, in->value.words);
