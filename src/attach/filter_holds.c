@@ -16,6 +16,27 @@ name_fits(const char *name, size_t len)
 	    memchr(name, FILTER_OTHER_NAME[0], len) == NULL;
 }
 
+/* Returns true if the kernel can have a rule's path: all its names have a length that the kernel side reads. */
+static bool
+path_fits(const char *text)
+{
+	unsigned names = 0;
+
+	if (text[0] != '/')
+		return false;
+	while (*text == '/') {
+		size_t len = strcspn(++text, "/");
+
+		if (len == 0)
+			return *text == '\0';		/* "/" or a folder */
+		if (!name_fits(text, len) || ++names > FILTER_DEPTH_MAX || (len == 1 && text[0] == '.') ||
+		    (len == 2 && strncmp(text, "..", 2) == 0))
+			return false;
+		text += len;
+	}
+	return true;
+}
+
 uint32_t
 filter_dims_of(const struct condition *c)
 {
@@ -31,7 +52,7 @@ filter_dims_of(const struct condition *c)
 	case CONDITION_EXE:
 		return name_fits(c->text, strlen(c->text)) ? 1u << FILTER_DIM_EXE : FILTER_DIM_NONE;
 	case CONDITION_PATH:
-		return filter_path_fits(c->text) ? 1u << FILTER_DIM_PATH : FILTER_DIM_NONE;
+		return path_fits(c->text) ? 1u << FILTER_DIM_PATH : FILTER_DIM_NONE;
 	case CONDITION_CGROUP:
 		return 1u << FILTER_DIM_CGROUP;
 	case CONDITION_UID:
@@ -39,6 +60,16 @@ filter_dims_of(const struct condition *c)
 	default:
 		return FILTER_DIM_NONE;
 	}
+}
+
+static bool
+path_holds(const char *text, const char *path)
+{
+	size_t len = strlen(text);
+
+	if (len > 0 && text[len - 1] == '/')
+		return strncmp(path, text, len) == 0;
+	return strcmp(path, text) == 0;
 }
 
 bool
@@ -62,7 +93,7 @@ filter_holds(const struct condition *c, const struct filter_view *v)
 	case CONDITION_EXE:
 		return strcmp(c->text, v->exe) == 0;
 	case CONDITION_PATH:
-		return filter_path_holds(c->text, v->path);
+		return path_holds(c->text, v->path);
 	case CONDITION_CGROUP:
 		return glob_holds_path(c->text, v->cgroup);
 	case CONDITION_UID:
@@ -70,34 +101,4 @@ filter_holds(const struct condition *c, const struct filter_view *v)
 	default:
 		return false;
 	}
-}
-
-bool
-filter_path_holds(const char *text, const char *path)
-{
-	size_t len = strlen(text);
-
-	if (len > 0 && text[len - 1] == '/')
-		return strncmp(path, text, len) == 0;
-	return strcmp(path, text) == 0;
-}
-
-bool
-filter_path_fits(const char *text)
-{
-	unsigned names = 0;
-
-	if (text[0] != '/')
-		return false;
-	while (*text == '/') {
-		size_t len = strcspn(++text, "/");
-
-		if (len == 0)
-			return *text == '\0';		/* "/" or a folder */
-		if (!name_fits(text, len) || ++names > FILTER_DEPTH_MAX || (len == 1 && text[0] == '.') ||
-		    (len == 2 && strncmp(text, "..", 2) == 0))
-			return false;
-		text += len;
-	}
-	return true;
 }

@@ -30,9 +30,4 @@ uint32_t filter_dims_of(const struct condition *c);
 /* Returns true if c holds; c must look only at the dimension that the view has, or at none. */
 bool filter_holds(const struct condition *c, const struct filter_view *v);
 
-bool filter_path_holds(const char *text, const char *path);
-
-/* Returns true if the kernel can have a rule's path: all its names have a length that the kernel side reads. */
-bool filter_path_fits(const char *text);
-
 #endif

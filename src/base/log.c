@@ -59,6 +59,8 @@ static struct {
 	.fd = STDERR_FILENO,
 };
 
+static const char *const level_names[] = { "error", "warning", "info", "debug" };
+
 /* A line under construction. A piece is added whole or not at all, so that JSON stays valid. */
 struct line {
 	char text[LOG_LINE_MAX];
@@ -225,7 +227,7 @@ put_head(struct line *l, enum log_level level, const char *event)
 		put(l, "{\"time\":\"");
 		put(l, stamp);
 		put(l, "\",\"level\":\"");
-		put(l, log_level_name(level));
+		put(l, level_names[level]);
 		put(l, "\",\"event\":\"");
 		put(l, event);
 		put(l, "\",\"message\":\"");
@@ -235,7 +237,7 @@ put_head(struct line *l, enum log_level level, const char *event)
 		put(l, stamp);
 		put(l, "Z ");
 	}
-	put(l, log_level_name(level));
+	put(l, level_names[level]);
 	put(l, " ");
 	put(l, event);
 	put(l, ": ");
@@ -434,12 +436,4 @@ log_fields(enum log_level level, const char *event, const struct log_field *fiel
 	log_va(level, event, fields, n, format, args);
 	va_end(args);
 	errno = saved;
-}
-
-static const char *const level_names[] = { "error", "warning", "info", "debug" };
-
-const char *
-log_level_name(enum log_level level)
-{
-	return level_names[level];
 }

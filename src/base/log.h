@@ -97,7 +97,4 @@ void log_event(enum log_level level, const char *event, const char *format, ...)
 void log_fields(enum log_level level, const char *event, const struct log_field *fields, size_t n,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* Returns "error", "warning", "info" or "debug". */
-const char *log_level_name(enum log_level level);
-
 #endif

@@ -14,8 +14,9 @@
 
 #define REFUSE(...) (snprintf(why, why_size, __VA_ARGS__), false)
 
-bool
-property_is_secret(const char *name)
+/* Returns whether the value of a property of this name is a secret. */
+static bool
+is_secret(const char *name)
 {
 	/* By the end of the name, which covers the secrets of later versions of librdkafka too. */
 	return text_ends_with(name, "password") || text_ends_with(name, "secret") ||
@@ -97,7 +98,7 @@ property_check(const char *name, const char *value, char *why, size_t why_size)
 
 	if (strcmp(name, "bootstrap.servers") == 0 || strcmp(name, "metadata.broker.list") == 0)
 		return REFUSE("'%s' is what kafka.brokers is for: list the brokers there", name);
-	if (property_is_secret(name))
+	if (is_secret(name))
 		return REFUSE("'%s' is a secret, which must not be written here: use kafka.secrets: "
 		    "{%s: {file: /PATH}}", shown(name, show), show);
 	if (!is_known(name))

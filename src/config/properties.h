@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns whether the value of a property of this name is a secret. */
-bool property_is_secret(const char *name);
 /* Returns whether a property may be in kafka.properties. If not, why has the fault and a hint, never a secret value. */
 bool property_check(const char *name, const char *value, char *why, size_t why_size);
 /* Returns whether a property of this name may be in kafka.secrets. If not, why has the fault and a hint. */

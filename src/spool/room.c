@@ -47,8 +47,9 @@ spool_reap(struct spool *s)
 	}
 }
 
-void
-spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
+/* Drops a segment: counts its waiting records as dropped, and removes it. */
+static void
+give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
 {
 	struct spool_flight *f = &s->queues[seg->queue].flight;
 
@@ -103,7 +104,7 @@ spool_make_room(struct spool *s, uint64_t more)
 					return;
 			}
 		}
-		spool_give_up(s, seg, SPOOL_DROP_FULL);
+		give_up(s, seg, SPOOL_DROP_FULL);
 	}
 }
 
@@ -132,7 +133,7 @@ spool_make_memory(struct spool *s, uint64_t more)
 				return false;
 			s->needs_checkpoint = s->needs_checkpoint || seg->has_wal;
 		}
-		spool_give_up(s, seg, SPOOL_DROP_MEMORY);
+		give_up(s, seg, SPOOL_DROP_MEMORY);
 	}
 	return true;
 }

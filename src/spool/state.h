@@ -336,8 +336,6 @@ void spool_reap(struct spool *s);
 void spool_make_room(struct spool *s, uint64_t more);
 /* Makes room for more bytes within memory_max, likewise. False: more alone exceeds it. */
 bool spool_make_memory(struct spool *s, uint64_t more);
-/* Drops a segment: counts its waiting records as dropped, and removes it. */
-void spool_give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason);
 
 /* read.c */
 
