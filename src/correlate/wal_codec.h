@@ -31,8 +31,6 @@ uint64_t wal_get_max(struct wal_reader *r, uint64_t max);
 const char *wal_get_string(struct wal_reader *r);
 /* Reads a string that must be shorter than size bytes. */
 const char *wal_get_name(struct wal_reader *r, size_t size);
-/* Reads n values, n < 64, selected by the mask in front of them. */
-void wal_get_numbers(struct wal_reader *r, uint64_t *values, size_t n);
 
 void get_u64(struct wal_reader *r, uint64_t *value);
 void get_i64(struct wal_reader *r, int64_t *value);

@@ -73,7 +73,8 @@ wal_get_name(struct wal_reader *r, size_t size)
 	return "";
 }
 
-void
+/* Reads n values, n < 64, selected by the mask in front of them. */
+static void
 wal_get_numbers(struct wal_reader *r, uint64_t *values, size_t n)
 {
 	uint64_t mask = wal_get_max(r, (UINT64_C(1) << n) - 1);
