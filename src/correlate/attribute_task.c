@@ -89,12 +89,11 @@ task_begin(struct correlator *c, struct run *r, const struct process *p)
 struct task *
 attribute_task_by_hand(struct correlator *c, struct run *r, const struct process *p)
 {
-	static const struct opt_i32 no_attempt;
 	char name[ENGINE_NAME_SIZE];
 	struct task *t;
 
 	copy_name(name, r->task);
-	t = task_find_id(c, r, name, no_attempt);
+	t = task_find_id(c, r, name);
 	if (t != NULL)
 		return t;
 	t = task_begin(c, r, p);
@@ -117,7 +116,6 @@ attribute_task_by_hand(struct correlator *c, struct run *r, const struct process
 static struct task *
 task_of_step(struct correlator *c, struct run *r, const struct process *p)
 {
-	static const struct opt_i32 no_attempt;
 	const struct place *place = p->location != NULL ? &p->location->place : NULL;
 	char id[ENGINE_NAME_SIZE];
 	struct task *t;
@@ -126,7 +124,7 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	    r->job_id == NULL || strcmp(place->job, r->job_id) != 0)
 		return NULL;
 	snprintf(id, sizeof(id), "%s.%s", place->job, place->step);
-	t = task_find_id(c, r, id, no_attempt);
+	t = task_find_id(c, r, id);
 	if (t != NULL && t->root.pid == 0 && place->task[0] != '\0') {
 		t->root = p->id;
 		wal_task(c, t);
@@ -191,12 +189,14 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 {
 	struct opt_i32 attempt = v->attempt;
 	struct task *t = NULL;
+	bool is_other;
 
 	if (around != NULL && around->is_named && strcmp(around->task_id, v->task_id) == 0)
 		return around;		/* the shell around it was attributed to the same task */
 	if (v->task_id[0] != '\0')
-		t = task_find_id(c, p->run, v->task_id, attempt);
-	if (t != NULL && (!t->root_ended || v->role == ENGINE_JOINS))
+		t = task_find_id(c, p->run, v->task_id);
+	is_other = t != NULL && attempt.known && t->attempt.known && attempt.value != t->attempt.value;
+	if (t != NULL && !is_other && (!t->root_ended || v->role == ENGINE_JOINS))
 		return t;
 	if (t != NULL)
 		task_unset_id_key(c, t);	/* that attempt is over: this is the next one */

@@ -17,21 +17,21 @@
 
 #define TASK_QUIET_NS UINT64_C(1000000000)	/* a task without programs for this long has ended */
 
-#define ID_KEY_SIZE (RUN_ID_SIZE + ENGINE_NAME_SIZE + 16)
+#define ID_KEY_SIZE (RUN_ID_SIZE + ENGINE_NAME_SIZE)
 
 static size_t
-id_key(char key[ID_KEY_SIZE], const struct run *r, const char *task_id, struct opt_i32 attempt)
+id_key(char key[ID_KEY_SIZE], const struct run *r, const char *task_id)
 {
-	int n = snprintf(key, ID_KEY_SIZE, "%s%c%s%c%d", r->id, '\0', task_id, '\0', attempt.known ? attempt.value : 0);
+	int n = snprintf(key, ID_KEY_SIZE, "%s%c%s", r->id, '\0', task_id);
 
 	return n > 0 && n < ID_KEY_SIZE ? (size_t)n : 0;
 }
 
 struct task *
-task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt)
+task_find_id(struct correlator *c, const struct run *r, const char *task_id)
 {
 	char key[ID_KEY_SIZE];
-	size_t len = id_key(key, r, task_id, attempt);
+	size_t len = id_key(key, r, task_id);
 	struct task *t;
 
 	HASH_FIND(by_id, c->tasks_by_id, key, len, t);
@@ -42,9 +42,9 @@ void
 task_set_id_key(struct correlator *c, struct task *t)
 {
 	char key[ID_KEY_SIZE];
-	size_t len = id_key(key, t->run, t->task_id, t->attempt);
+	size_t len = id_key(key, t->run, t->task_id);
 
-	if (t->id_key != NULL || task_find_id(c, t->run, t->task_id, t->attempt) != NULL)
+	if (t->id_key != NULL || task_find_id(c, t->run, t->task_id) != NULL)
 		return;
 	t->id_key = malloc(len);
 	if (t->id_key == NULL)

@@ -22,7 +22,7 @@ struct task {
 	uint64_t number;		/* hash key, a running number */
 	struct process_id root;		/* first process */
 	struct run *run;		/* a reference */
-	char *id_key;			/* owned: run NUL task_id NUL attempt; NULL: found through its processes only */
+	char *id_key;			/* owned: run NUL task_id; NULL: found through its processes only */
 	size_t id_key_len;
 	char task_id[ENGINE_NAME_SIZE];
 	char name[ENGINE_NAME_SIZE];	/* "" unknown */
@@ -50,9 +50,9 @@ struct task {
 	uint32_t oom_kills;		/* programs that the kernel killed for lack of memory */
 };
 
-struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id, struct opt_i32 attempt);
+struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id);
 struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
-void task_set_id_key(struct correlator *c, struct task *t);	/* by run, task_id and attempt */
+void task_set_id_key(struct correlator *c, struct task *t);	/* by run and task_id */
 void task_unset_id_key(struct correlator *c, struct task *t);
 void task_release(struct correlator *c, struct task *t);		/* drops a reference; t may be NULL */
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* t NULL: none */

@@ -412,8 +412,8 @@ exec_event_fill(const struct world *w, struct being *b, char *words, const char 
 	s->anchor = b->anchor;
 	s->ppid = b->parent.pid;
 	for (char *save, *word = strtok_r(words, " ", &save); word != NULL; word = strtok_r(NULL, " ", &save)) {
-		for (char *p = word; (p = strchr(p, '_')) != NULL;)
-			*p = ' ';	/* _ is a blank in a word */
+		for (char *p = word; *p != '\0'; p++)
+			*p = *p == '_' ? ' ' : *p == '~' ? '_' : *p;	/* _ is a blank in a word, ~ is _ */
 		argv_len[s->argc] = strlen(word);
 		argv[s->argc++] = word;
 	}

@@ -322,6 +322,32 @@ a_zombie_that_was_recorded_is_not_recorded_again_by_the_next_life(void **state)
 	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
 }
 
+/* The id of a task finds it, with and without stated attempts, also after the agent was killed. */
+static void
+programs_of_one_attempt_are_one_task_in_every_life(void **state)
+{
+	static const char toil[] = "~toil~worker align file:/s job-1";
+	static const char snakemake[] = "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_2";
+	struct correlator_options options = world_options();
+	struct being driver;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const char *job = i == 0 ? toil : snakemake;
+
+		world_close(&w);
+		world_open_as(&w, &options, true);
+		driver = child(NULL, i == 0 ? "toil-cwl-runner --jobStore /s flow.cwl" : "snakemake -c2");
+		child(&driver, job);
+		child(&driver, job);
+		assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
+		world_dies(&w, &options);
+		child(&driver, job);
+		assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
+		assert_int_equal(record_at(&w, TOPIC_TASK, PHASE_START, 0)->work.attempt.value, i + 1);
+	}
+}
+
 static void
 context_at_the_end_is_recorded_only_from_an_event_that_has_it(void **state)
 {
@@ -482,6 +508,7 @@ main(void)
 		T(usage_is_logged_where_there_is_some),
 		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
 		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
+		T(programs_of_one_attempt_are_one_task_in_every_life),
 		T(a_zombie_that_was_recorded_is_not_recorded_again_by_the_next_life),
 		T(context_at_the_end_is_recorded_only_from_an_event_that_has_it),
 		T(an_unheard_program_did_not_fail_of_the_children_before_it),
