@@ -66,10 +66,13 @@ void agent_raise_priority(void);
 const char *agent_run_id(const struct agent *a);
 const char *agent_host_id(const struct agent *a);
 const char *agent_host_name(const struct agent *a);
+/* Each returned stage belongs to the agent and lives as long as it. */
 struct correlator *agent_correlator(struct agent *a);
 struct probes *agent_probes(struct agent *a);
 struct stream *agent_stream(struct agent *a);
+/* Returns the sums of all that the agent has followed up to now. */
 struct run_totals agent_totals(const struct agent *a);
+/* Returns the number of CPUs of this host. */
 uint32_t agent_cpus(const struct agent *a);
 /* Returns the number of CPUs that all runs have used over the last second. */
 double agent_cores_now(const struct agent *a);

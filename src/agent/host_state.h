@@ -28,12 +28,14 @@ struct host_agent {
 	size_t n_unknown;
 };
 
+/* Returns the agent of a host that contains a, which must not be the agent of a run. */
 static inline struct host_agent *
 host_agent(struct agent *a)
 {
 	return (struct host_agent *)a;
 }
 
+/* Likewise for an agent that is only read. */
 static inline const struct host_agent *
 host_agent_const(const struct agent *a)
 {

@@ -148,6 +148,7 @@ int agent_begin(struct agent *a, const struct agent_options *options, char *erro
 /* Makes the first pass and writes the first records. */
 void agent_announce(struct agent *a);
 
+/* Writes a random UUID in lower case with its NUL. */
 void agent_uuid_new(char out[UUID_TEXT_SIZE]);
 
 /* events.c */
@@ -176,7 +177,9 @@ bool agent_read_header(const char *engine, const char *path, char *task, char *s
 void agent_read_titles(struct agent *a);
 
 /* report.c */
+/* Samples the host and writes a Host record. If /proc cannot be read, no record is written. */
 void agent_write_host(struct agent *a);
+/* Writes an Agent record. event: its cause, such as "START"; now_ns: CLOCK_BOOTTIME. */
 void agent_write_agent(struct agent *a, const char *event, uint64_t now_ns);
 
 #endif

@@ -53,6 +53,7 @@ void probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *
  */
 int probes_judge_open(struct probes *p);
 
+/* Fills in the counters; all are 0 before the first rules. */
 void probes_filter_stats(const struct probes *p, struct filter_stats *ret);
 
 #endif

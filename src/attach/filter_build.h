@@ -58,6 +58,7 @@ struct build {
 	struct conjuncts room;
 };
 
+/* Returns the key of a path, or of its beginning. hash: of its first depth names. */
 static inline struct filter_key
 path_key(uint64_t hash, uint32_t depth)
 {

@@ -33,6 +33,7 @@ void conjuncts_of(const struct condition *c, struct conjuncts *ret);
 
 /* Returns true if the literals of one dimension hold, or if there are none. */
 bool conjunct_holds(const struct conjunct *c, enum filter_dim dim, const struct filter_view *v);
+/* Returns true if c has a literal of that dimension. */
 bool conjunct_looks_at(const struct conjunct *c, enum filter_dim dim);
 /* Returns true if all its literals on cgroups are NOTs. */
 bool conjunct_denies_cgroup(const struct conjunct *c);

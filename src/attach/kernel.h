@@ -25,6 +25,7 @@ struct kernel_test {
 	int arguments;
 };
 
+/* Returns true if the kernel passes the test. btf: the kernel's own types, of which nothing is kept. */
 bool kernel_test_holds(const struct btf *btf, const struct kernel_test *test);
 
 #endif

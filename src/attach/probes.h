@@ -52,6 +52,7 @@ uint32_t probes_ring_id(const struct probes *p);	/* id of the ring's map, unique
 /* Resets the watchdog; to be called at least once a minute. now_ns is CLOCK_BOOTTIME. */
 void probes_heartbeat(struct probes *p, uint64_t now_ns);
 
+/* Returns the state of each signal, *ret_n of them. The array belongs to p, which updates it until probes_close(). */
 const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);
 /* Returns true if a hook of this kernel serves the signal, switched off or not. */
 bool probes_have(const struct probes *p, const char *signal);
@@ -66,7 +67,9 @@ int probes_switch(struct probes *p, enum optional_signal signal, bool on);
  */
 uint64_t probes_known_since_ns(const struct probes *p, enum optional_signal signal);
 
+/* Returns the file descriptor of the ring's map, which p owns. */
 int probes_ring_fd(const struct probes *p);
+/* Returns the size of the ring's data; that of the pinned ring, where one was taken over. */
 size_t probes_ring_bytes(const struct probes *p);
 /* Lets the kernel side send the next wakeup; to be called before each drain. */
 void probes_wake_rearm(struct probes *p);
@@ -106,7 +109,9 @@ void probes_calibrate(struct probes *p);
 
 /* Losses by program and reason, since the start, and their names. */
 uint64_t probes_lost(const struct probes *p, unsigned program, unsigned reason);
+/* Returns how many records of sluice.program will have no seq, because their events were lost in the kernel. */
 uint64_t probes_lost_records(const struct probes *p);
+/* Each returns a static string; "?" for an unknown number. */
 const char *probes_program_name(unsigned program);
 const char *probes_loss_name(unsigned reason);
 

@@ -17,7 +17,9 @@ struct bytes {
 
 /* Makes room for more bytes after len. Returns 0, or -ENOMEM with b unchanged. */
 int bytes_reserve(struct bytes *b, size_t more);
+/* Appends a copy of data. Returns 0, or -ENOMEM with b unchanged. */
 int bytes_append(struct bytes *b, const void *data, size_t len);
+/* Frees the data and leaves b empty; it may be used again. */
 void bytes_done(struct bytes *b);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Returns the time of a clock, such as CLOCK_BOOTTIME, in nanoseconds. */
 static inline uint64_t
 clock_ns(clockid_t id)
 {
@@ -17,12 +18,14 @@ clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
+/* Returns the same in microseconds, rounded down. */
 static inline int64_t
 clock_us(clockid_t id)
 {
 	return (int64_t)(clock_ns(id) / 1000);
 }
 
+/* Returns the same in milliseconds, rounded down. */
 static inline int64_t
 clock_ms(clockid_t id)
 {

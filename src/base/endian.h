@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Writes 2 bytes. */
 static inline void
 le_put16(uint8_t *to, uint16_t v)
 {
@@ -16,6 +17,7 @@ le_put16(uint8_t *to, uint16_t v)
 	memcpy(to, &v, sizeof(v));
 }
 
+/* Reads 2 bytes. */
 static inline uint16_t
 le_get16(const uint8_t *from)
 {
@@ -25,6 +27,7 @@ le_get16(const uint8_t *from)
 	return le16toh(v);
 }
 
+/* Writes 4 bytes. */
 static inline void
 le_put32(uint8_t *to, uint32_t v)
 {
@@ -32,6 +35,7 @@ le_put32(uint8_t *to, uint32_t v)
 	memcpy(to, &v, sizeof(v));
 }
 
+/* Reads 4 bytes. */
 static inline uint32_t
 le_get32(const uint8_t *from)
 {
@@ -41,6 +45,7 @@ le_get32(const uint8_t *from)
 	return le32toh(v);
 }
 
+/* Writes 8 bytes. */
 static inline void
 le_put64(uint8_t *to, uint64_t v)
 {
@@ -48,6 +53,7 @@ le_put64(uint8_t *to, uint64_t v)
 	memcpy(to, &v, sizeof(v));
 }
 
+/* Reads 8 bytes. */
 static inline uint64_t
 le_get64(const uint8_t *from)
 {

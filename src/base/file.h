@@ -17,6 +17,7 @@ struct file_text {
 	size_t cap;
 };
 
+/* Frees the buffer and leaves t empty; it may be used again. */
 void file_text_done(struct file_text *t);
 
 /*

@@ -28,6 +28,7 @@ struct host_id {
  */
 int host_id_read(const char *root, struct host_id *ret);
 
+/* Returns what an id was derived from, in words: a static string. */
 const char *host_id_source_name(enum host_id_source source);
 
 #endif

@@ -94,6 +94,7 @@ void log_tick(void);
 /* Logs one line. event is a static dotted name ("spool.disk") by which lines are counted and searched. */
 void log_event(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Logs one line with fields, which are read during the call only. */
 void log_fields(enum log_level level, const char *event, const struct log_field *fields, size_t n,
     const char *format, ...) __attribute__((format(printf, 5, 6)));
 

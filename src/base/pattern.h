@@ -19,10 +19,12 @@ struct pattern;
 struct pattern *pattern_new(const char *text, char *error, size_t error_size);
 void pattern_free(struct pattern *p);	/* NULL is fine */
 
+/* Returns the text that the pattern was compiled from; it belongs to the pattern. */
 const char *pattern_text(const struct pattern *p);
 
 /* Returns the name of a group, owned by the pattern; i begins at 0. NULL: there are no more. */
 const char *pattern_group(const struct pattern *p, size_t i);
+/* Returns true if the pattern has a group of that name. */
 bool pattern_has_group(const struct pattern *p, const char *name);
 
 /* A part of the text that a group matched; at is NULL where the group took no part. */

@@ -1,13 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * cli: one function for each subcommand, in the file of its name. argv[0] is the subcommand's name; the return
- * value is the exit status.
+ * cli: one function for each subcommand, in the file of its name.
  */
 #ifndef SLUICE_CLI_CLI_H
 #define SLUICE_CLI_CLI_H
 
 #include "base/exit_codes.h"
 
+/* Each runs one subcommand and returns the exit status of the process. argv[0] is the subcommand's name. */
 int cli_run(int argc, char **argv);
 int cli_agent(int argc, char **argv);
 int cli_cat(int argc, char **argv);

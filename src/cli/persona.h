@@ -28,6 +28,7 @@ bool persona_caller(uid_t *ret_uid, gid_t *ret_gid);
  * cases.
  */
 int persona_init(struct persona *p, bool as_root);
+/* Frees what persona_init() allocated. */
 void persona_done(struct persona *p);
 
 #endif

@@ -18,6 +18,7 @@ struct summary_options {
 	unsigned width;		/* of the terminal; 0: there is none */
 };
 
+/* Prints the summary of the run as a table, with losses and with programs that still run. */
 void summary_print(FILE *f, const struct summary_options *o);
 /* Prints one JSON object. Returns 0, or -1 if it could not be written. */
 int summary_print_json(FILE *f, const struct summary_options *o);

@@ -60,7 +60,9 @@ struct node_schema;
 int node_schema_parse(const char *text, size_t len, struct node_schema **ret, char *err,
     size_t err_size);
 void node_schema_free(struct node_schema *s);	/* NULL is fine */
+/* Returns the root of the schema; it lives as long as s. */
 const struct node *node_schema_root(const struct node_schema *s);
+/* Returns the full name of the schema's record; it lives as long as s. */
 const char *node_schema_name(const struct node_schema *s);
 
 /* Adds text as the inside of a JSON string; is_bytes: as said in json.h. 0 or -ENOMEM. */

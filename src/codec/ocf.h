@@ -29,6 +29,7 @@ enum {
 /* Makes headers and blocks; owns the compressor, which many files may share. */
 struct ocf_packer;
 
+/* Makes a packer that the caller frees. Returns 0, or -ENOMEM with *ret untouched. */
 int ocf_packer_new(enum ocf_codec codec, struct ocf_packer **ret);
 void ocf_packer_free(struct ocf_packer *p);	/* NULL is fine */
 
@@ -57,6 +58,7 @@ struct ocf_reader;
 int ocf_reader_open(int fd, struct ocf_reader **ret, struct ocf_error *err);
 void ocf_reader_close(struct ocf_reader *r);	/* NULL is fine */
 
+/* Returns the schema of the file, NUL-terminated and valid until ocf_reader_close(). ret_len may be NULL. */
 const char *ocf_reader_schema(const struct ocf_reader *r, size_t *ret_len);
 
 struct ocf_block {

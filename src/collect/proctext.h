@@ -17,6 +17,7 @@ struct proc_word {
 	size_t len;
 };
 
+/* Returns true if the word is equal to name. */
 bool proc_word_is(struct proc_word word, const char *name);
 
 /* Values of /proc/stat: since boot, in ticks of USER_HZ. */
@@ -32,6 +33,7 @@ struct proc_stat {
 	uint32_t cpus;		/* online ones: lines cpu0, cpu1 ... */
 };
 
+/* Reads /proc/stat. Returns 0; -EINVAL or -ERANGE with *ret untouched, as for the next two. */
 int proctext_stat(const char *text, size_t len, struct proc_stat *ret);
 
 /* Values of /proc/meminfo, in bytes. */
@@ -42,6 +44,7 @@ struct proc_meminfo {
 	uint64_t swap_free;
 };
 
+/* Reads /proc/meminfo. Values of swap that are missing are 0. */
 int proctext_meminfo(const char *text, size_t len, struct proc_meminfo *ret);
 
 /* Stall times of /proc/pressure/X, or X.pressure of a cgroup: since boot, in microseconds. */
@@ -50,6 +53,7 @@ struct proc_pressure {
 	struct opt_u64 full_us;	/* missing for cpu before 5.13 */
 };
 
+/* Reads a file of pressure. The line "some" is required. */
 int proctext_pressure(const char *text, size_t len, struct proc_pressure *ret);
 
 /* Reads the first number of /proc/loadavg. */
@@ -68,6 +72,7 @@ struct proc_disk {
 	uint64_t write_bytes;
 };
 
+/* Takes the next line of /proc/diskstats; sectors are converted to bytes. */
 int proctext_next_disk(const char **text, size_t *len, struct proc_disk *ret);
 
 /* A line of /proc/net/dev. */
@@ -77,6 +82,7 @@ struct proc_interface {
 	uint64_t tx_bytes;
 };
 
+/* Takes the next interface of /proc/net/dev; the two lines of headings are skipped. */
 int proctext_next_interface(const char **text, size_t *len, struct proc_interface *ret);
 
 /* A line of /proc/PID/cgroup: "4:memory:/a", "9:name=systemd:/a", "0::/a" for v2. */
@@ -87,6 +93,7 @@ struct proc_cgroup {
 	bool is_deleted;
 };
 
+/* Takes the next line of /proc/PID/cgroup. */
 int proctext_next_cgroup(const char **text, size_t *len, struct proc_cgroup *ret);
 
 /* A cgroup mount in /proc/PID/mountinfo; other lines are skipped. */
@@ -97,6 +104,7 @@ struct proc_cgroup_mount {
 	struct proc_word point;		/* the mount point; escaped as in the file */
 };
 
+/* Takes the next cgroup mount of /proc/PID/mountinfo. */
 int proctext_next_cgroup_mount(const char **text, size_t *len, struct proc_cgroup_mount *ret);
 
 /*

@@ -7,17 +7,32 @@
 
 #include "config/config.h"
 
-/* Each returns false with the fault and a hint in why. Texts are not empty, except for check_prefix(). */
+/*
+ * Each returns true if text is a valid value; otherwise false, with the fault and a hint in why. Texts are not empty,
+ * except for check_prefix(). None of them opens a file or looks a name up.
+ */
+
+/* An absolute path, short enough for a name to follow it. */
 bool check_path(const char *text, char *why, size_t why_size);
+/* An absolute path that fits into the address of a unix socket. */
 bool check_socket_path(const char *text, char *why, size_t why_size);
+/* The name of an account or group: its length and characters. */
 bool check_account(const char *text, char *why, size_t why_size);
+/* HOST:PORT with a numeric address or localhost, unix:/PATH, or off. */
 bool check_listener(const char *text, char *why, size_t why_size);
+/* "builtin", or a regular expression that compiles. */
 bool check_redaction(const char *text, char *why, size_t why_size);
+/* The exact name of an environment variable. */
 bool check_variable(const char *text, char *why, size_t why_size);
+/* The name of an optional signal, perhaps with a '-' before it. */
 bool check_detail(const char *text, char *why, size_t why_size);
+/* One broker, HOST or HOST:PORT, perhaps with a protocol before it, and without credentials. */
 bool check_broker(const char *text, char *why, size_t why_size);
+/* The beginning of topic names, which may be empty. */
 bool check_prefix(const char *text, char *why, size_t why_size);
+/* An http:// or https:// base URL without credentials, query or fragment. */
 bool check_url(const char *text, char *why, size_t why_size);
+/* A user name for basic authentication: it has no colon. */
 bool check_login(const char *text, char *why, size_t why_size);
 
 /* Returns whether only this host can reach a listener that check_listener() accepted. */

@@ -162,6 +162,7 @@ struct config_errors {
 	size_t not_shown;	/* number of errors that are not in the list */
 };
 
+/* Frees the errors and leaves the list empty. */
 void config_errors_done(struct config_errors *e);
 /* Writes "FILE:LINE:COL: MESSAGE", or "FILE: MESSAGE", cut at size bytes. Returns buf. */
 char *config_error_text(const struct config_error *e, char *buf, size_t size);

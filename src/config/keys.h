@@ -45,12 +45,14 @@ struct key {
 extern const struct key config_keys[];
 extern const size_t config_keys_n;
 
+/* Returns the field of c that holds the key's value; its type follows from k->type. */
 static inline void *
 key_field(const struct key *k, struct config *c)
 {
 	return (char *)c + k->field;
 }
 
+/* Likewise for a configuration that is only read. */
 static inline const void *
 key_field_const(const struct key *k, const struct config *c)
 {

@@ -21,6 +21,7 @@ bool size_parse(const char *text, uint64_t *ret_bytes, char *why, size_t why_siz
 
 /* Writes the shortest text that parses to the same value into UNITS_TEXT_SIZE bytes. Returns buf. */
 char *duration_text(uint64_t ms, char *buf);
+/* Writes a size likewise, in the largest unit that divides it. */
 char *size_text(uint64_t bytes, char *buf);
 
 #endif

@@ -18,15 +18,19 @@ bool value_check_text(const struct key *k, const char *text, char *why, size_t w
 int value_set_default(const struct key *k, void *field);
 /* Frees all that the field owns, and zeroes it. */
 void value_done(const struct key *k, void *field);
+/* Returns true if two fields of that key hold the same value. */
 bool value_equal(const struct key *k, const void *a, const void *b);
 
 /* Appends a copy of text. 0, or -ENOMEM with s as it was. */
 int strings_add(struct config_strings *s, const char *text);
+/* Frees the strings and leaves s empty. */
 void strings_done(struct config_strings *s);
+/* Frees what s owns, but not s itself. */
 void secret_done(struct config_secret *s);
 
 /* Adds a pair, in place of the one of that name. 0: what it holds is the list's; -ENOMEM: it stays the caller's. */
 int pairs_set(struct config_pairs *p, struct config_pair *pair);
+/* Frees what the pair owns, but not the pair itself. */
 void pair_done(struct config_pair *pair);
 
 #endif

@@ -87,6 +87,7 @@ struct control_stats {
 	uint64_t cut_off;	/* clients that were idle, did not read, or exceeded the limit */
 	unsigned clients;	/* connected now */
 };
+/* Copies the counters since control_open(). */
 void control_stats(const struct control *c, struct control_stats *ret);
 
 /*

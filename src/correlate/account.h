@@ -16,6 +16,7 @@ struct usage;
 void account_enter(struct correlator *c, struct process *p, uint64_t at_ns);
 /* Takes p's program out of the sums as if it had never been added, since it belongs elsewhere. */
 void account_withdraw(struct correlator *c, struct process *p);
+/* Adds the usage of p's program, which ended at end_ns, to the same sums, as one of those that are done. */
 void account_leave(struct correlator *c, struct process *p, const struct usage *usage, bool has_failed,
     uint64_t end_ns);
 /* Leave or enter the task alone, when p changes task or is_overhead within its run; p->title must be set. */

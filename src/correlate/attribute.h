@@ -20,6 +20,10 @@ struct text;
  */
 void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
     struct candidate *s);
+/*
+ * Sets run, task and location of a process that has forked but not exec'd, from those of its parent. parent may be
+ * NULL.
+ */
 void attribute_fork(struct correlator *c, struct process *p, struct process *parent);
 /* Gives p's program to the run r. is_root: p is the process that was chosen; others descend from it. */
 void attribute_by_hand(struct correlator *c, struct process *p, struct run *r, bool is_root, uint64_t now_ns);

@@ -34,6 +34,7 @@ struct cgroup_path *cgroup_find(struct correlator *c, uint64_t id, bool is_v2);
 struct cgroup_path *cgroup_use(struct correlator *c, uint64_t id, bool is_v2);
 /* Adds a path (UTF-8); drops the least used ones if there is no room. NULL: known already, or no memory. */
 struct cgroup_path *cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size_t len);
+/* Frees all paths. */
 void cgroups_free(struct correlator *c);
 
 #endif

@@ -65,6 +65,10 @@ struct correlator_options {
 	struct opt_double cpu_limit;
 };
 
+/*
+ * Creates a correlator, which copies options and ops; arg is passed to each callback. Returns 0, or -ENOMEM with *ret
+ * untouched.
+ */
 int correlator_new(const struct correlator_options *options, const struct correlator_ops *ops,
     void *arg, struct correlator **ret);
 void correlator_free(struct correlator *c);	/* c may be NULL */
@@ -114,9 +118,13 @@ void correlator_replay_done(struct correlator *c, struct replayed *ret);
 /* Emits entries for all current state: entries made before it are no longer needed. */
 void correlator_checkpoint(struct correlator *c);
 
+/* Sets when the observation began, in CLOCK_BOOTTIME, and emits the START of the run if run_id is set. */
 void correlator_run_start(struct correlator *c, uint64_t now_ns);
+/* Takes an exec, or a program that was discovered. Nothing of s is kept by reference. */
 void correlator_exec(struct correlator *c, const struct exec_event *s);
+/* Takes the totals of a process: in a snapshot, or at its end. Nothing of s is kept by reference. */
 void correlator_state(struct correlator *c, const struct state_event *s);
+/* Takes the path and the limits of a cgroup, for the events with its id that follow. */
 void correlator_cgroup(struct correlator *c, const struct cgroup_event *s);
 
 /*
@@ -156,7 +164,9 @@ struct titled {
 	struct program_key key;
 	uint64_t hash;		/* of the title read last; 0: none yet */
 };
+/* Fills in up to max processes whose titles are due, and returns how many. Fewer than max: the round is complete. */
 size_t correlator_titled(struct correlator *c, struct titled *titled, size_t max);
+/* Returns the hash of a title's len bytes, to compare it with struct titled. */
 uint64_t correlator_title_hash(const char *title, size_t len);
 /* Takes a title as read from a process, up to the first NUL: arbitrary bytes, redacted as arguments are. */
 void correlator_title(struct correlator *c, const struct program_key *key, const char *title, size_t len,

@@ -33,6 +33,7 @@ void fact_add_claim(struct correlator *c, struct run *r, const char *engine, con
 struct run *fact_find_claim(struct correlator *c, const char *engine, const char *root, const char *task_id);
 /* Returns the number of the next attempt for a task of this name and sample: from 1, counting failed ones. */
 int32_t fact_attempt(struct correlator *c, const struct run *r, const char *task, const char *sample);
+/* Counts a failed attempt, for fact_attempt(). */
 void fact_add_failure(struct correlator *c, struct run *r, const char *task, const char *sample);
 struct fact *fact_get(struct correlator *c, struct run *r, const char *key, size_t len);	/* NULL: no room */
 void facts_forget(struct correlator *c, const struct run *r);	/* r NULL: facts of all runs */

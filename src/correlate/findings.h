@@ -107,6 +107,7 @@ void failures_begin(struct correlator *c, const struct process *p);
 void failures_end(struct correlator *c, struct process *p, const struct program_end *end);
 /* Forgets the failures of p's children, since p runs another program now. */
 void failures_exec(struct correlator *c, struct process *p);
+/* Frees all that p keeps of failures, its own included; p is about to be freed. */
 void failures_forget(struct correlator *c, struct process *p);
 void failures_free(struct correlator *c);	/* no reference may remain */
 struct failure *failure_ref(struct failure *f);	/* f may be NULL, as for failure_unref() */
@@ -121,6 +122,7 @@ struct opt_u64 failure_memory_limit(const struct process *p);
 
 /* From here on: for the replay of the write-ahead log. */
 
+/* Returns the failure of a program, without a reference; NULL: none is kept. */
 struct failure *failure_find(struct correlator *c, const struct program_key *program);
 /* Finds or makes a failure. text: tool, task_id, task, sample. Returns NULL if there is no room. */
 struct failure *failure_get(struct correlator *c, const struct program_key *program, const char *const text[4]);

@@ -48,6 +48,7 @@ void location_refine(struct correlator *c, struct process *p, const struct candi
  */
 const char *location_name(const struct location *l);
 const char *location_image(const struct location *l);
+/* Frees all locations; no process may refer to one. */
 void locations_free(struct correlator *c);
 
 #endif

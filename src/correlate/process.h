@@ -81,8 +81,10 @@ process_is(const struct process *p, const struct process_id *id)
 struct process *process_new(struct correlator *c, const struct process_id *id);
 /* Returns the nearest recorded program among parent and its ancestors. */
 struct program_key process_above(struct correlator *c, const struct program_key *parent);
+/* Makes a process that forked and has not exec'd. NULL if there is no room, which is counted. */
 struct process *process_add(struct correlator *c, const struct program_key *self,
     const struct program_key *parent, const struct program_key *anchor);
+/* Frees p with its references, without logging it. */
 void process_remove(struct correlator *c, struct process *p);
 void process_forget(struct correlator *c, struct process *p);	/* logs the removal and removes p */
 
@@ -96,8 +98,11 @@ void process_exec(struct correlator *c, struct process *p, const struct exec_eve
  */
 void process_exec_lost(struct correlator *c, struct process *p, const struct state_event *s, bool had_record);
 void process_set_text(struct correlator *c, struct process *p, struct text *t);	/* takes a reference over */
+/* Sets p's parent, and from it the nearest recorded ancestor. */
 void process_set_parent(struct correlator *c, struct process *p, const struct program_key *parent);
+/* Sets the parent's PID as the kernel reports it now. */
 void process_set_ppid(struct correlator *c, struct process *p, uint32_t ppid);
+/* Sets user, namespaces and cgroups of p's program; context is copied. */
 void process_set_context(struct correlator *c, struct process *p, const struct program_context *context);
 /* Records that the current pass saw p. */
 void process_seen(struct correlator *c, struct process *p);

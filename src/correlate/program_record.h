@@ -14,9 +14,12 @@ struct text;
 
 /* Fills the head that all records on a program share; strings belong to p and c. */
 void program_head_fill(const struct correlator *c, const struct process *p, struct record_head *head);
+/* Fills the ids of p's program and of its parent. id points into self and parent, which must outlive it. */
 void program_identity_fill(const struct correlator *c, const struct process *p,
     struct program_identity *id, char self[PROGRAM_ID_SIZE], char parent[PROGRAM_ID_SIZE]);
+/* Fills in the rest of r, whose phase is set, and emits it. */
 void program_emit(struct correlator *c, const struct process *p, struct program_record *r);
+/* Calls fn once with a START record of p's program, valid until fn returns. Nothing is emitted. */
 void program_show(struct correlator *c, const struct process *p,
     void (*fn)(const struct program_record *r, void *arg), void *arg);
 

@@ -62,6 +62,7 @@ struct text *program_text_of(struct correlator *c, const struct text_parts *part
  */
 struct text *program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known,
     struct candidate *ret);
+/* Takes a reference and returns t, which may be NULL. */
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* t may be NULL */
 

@@ -8,9 +8,13 @@
 
 #include "correlate/wal_codec.h"
 
+/* Replays a process. A run or a text that no entry before it contains is counted as incomplete. */
 int replay_process(struct correlator *c, struct wal_reader *r);
+/* Replays the usage that was reported last for a process. */
 int replay_usage(struct correlator *c, struct wal_reader *r);
+/* Replays the removal of a process. */
 int replay_forget(struct correlator *c, struct wal_reader *r);
+/* Replays the failure of a program. */
 int replay_failure(struct correlator *c, struct wal_reader *r);
 
 #endif

@@ -23,7 +23,9 @@ struct row {
 	struct work work;
 };
 
+/* Finds or makes the row of p's program; it belongs to c. NULL: there is no table, or no room. */
 struct row *row_of(struct correlator *c, const struct process *p);
+/* Frees all rows, and what correlator_summary() returned. */
 void rows_free(struct correlator *c);
 
 #endif

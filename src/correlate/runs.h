@@ -62,6 +62,7 @@ struct run *run_get(struct correlator *c, const char *id);
 struct run *run_ref(struct run *r);				/* takes a reference */
 void run_release(struct correlator *c, struct run *r);		/* drops a reference; r may be NULL */
 void run_assign(struct correlator *c, struct process *p, struct run *r);	/* r NULL: none; drops p's task too */
+/* Emits a record of r; a LIVE record contains the usage of live programs, see runs_sum_live(). */
 void run_emit(struct correlator *c, struct run *r, enum record_phase phase, uint64_t now_ns);
 /* Sets the evidence from which a run was made, and the confidence in it: 0 to 1. */
 void run_set_origin(struct correlator *c, struct run *r, const char *engine, enum engine_strength strength,
@@ -94,10 +95,12 @@ void run_joined(struct correlator *c, struct run *r, uint64_t start_ns, uint64_t
 void run_root_ended(struct correlator *c, struct run *r, const int32_t *status);
 /* Returns true if neither the run's driver nor any other program of it runs. */
 bool run_is_idle(const struct run *r);
+/* Emits the END of runs that are over, a LIVE record of the others if live, and frees unused runs. */
 void runs_tick(struct correlator *c, uint64_t now_ns, bool live);
 /* Sums the live programs of runs and tasks: before LIVE records, and before END records while programs still run. */
 void runs_sum_live(struct correlator *c);
 void run_free(struct correlator *c, struct run *r);		/* and its facts; no reference may remain */
+/* Frees all runs; no reference may remain. */
 void runs_free(struct correlator *c);
 
 #endif

@@ -87,6 +87,7 @@ struct correlator {
 int64_t state_wall_us(const struct correlator *c, uint64_t boot_ns);
 /* Returns a copy of name that lives as long as c; NULL if name is NULL or there is no room for another. */
 const char *kept_name(struct correlator *c, const char *name);
+/* Frees all kept names. */
 void kept_names_free(struct correlator *c);
 /* Returns s; NULL if it is "". s may be NULL. */
 static inline const char *
@@ -99,6 +100,7 @@ name_or_null(const char *s)
 int state_set_string(char **to, const char *text);
 /* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
 void state_learn_string(char **to, const char *text);
+/* Writes the program's id as records have it: boot, PID, start and index. */
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 

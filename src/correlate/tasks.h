@@ -50,9 +50,11 @@ struct task {
 	uint32_t oom_kills;		/* programs that the kernel killed for lack of memory */
 };
 
+/* Returns the run's task of that id, without a reference; NULL: there is none. */
 struct task *task_find_id(struct correlator *c, const struct run *r, const char *task_id);
 struct task *task_new(struct correlator *c, struct run *r, uint64_t number);	/* NULL: no room */
 void task_set_id_key(struct correlator *c, struct task *t);	/* by run and task_id */
+/* Undoes task_set_id_key(): the id finds t no more. Does nothing if it has no key. */
 void task_unset_id_key(struct correlator *c, struct task *t);
 void task_release(struct correlator *c, struct task *t);		/* drops a reference; t may be NULL */
 void task_assign(struct correlator *c, struct process *p, struct task *t);	/* t NULL: none */
@@ -63,7 +65,9 @@ void task_joined(struct correlator *c, struct task *t, uint64_t at_ns);
 void task_root_ended(struct correlator *c, struct task *t, int32_t status);
 /* Emits the END of all tasks, at now_ns also of those whose programs still run. */
 void tasks_end(struct correlator *c, uint64_t now_ns);
+/* Emits the END of tasks that are over, and a LIVE record of the others if live. */
 void tasks_tick(struct correlator *c, uint64_t now_ns, bool live);
+/* Frees all tasks; no process may refer to one. */
 void tasks_free(struct correlator *c);
 
 #endif

@@ -28,6 +28,7 @@ struct title {
 };
 
 struct title *title_of(struct process *p);	/* makes one if there is none; NULL: no memory */
+/* Frees what is kept of p's title; whether it is read is judged anew. */
 void title_forget(struct process *p);
 /* Returns whether p's program writes titles, by the rules. */
 bool title_is_read(struct correlator *c, struct process *p);

@@ -114,13 +114,15 @@ struct wal {
 
 /* Marks an entity as changed. */
 void wal_mark(struct correlator *c, enum marked kind, struct mark *m, enum news news);
+/* Each marks one kind of entity. */
 void wal_process(struct correlator *c, struct process *p, enum news news);
 void wal_process_text(struct correlator *c, struct process *p);	/* p's text is another */
 void wal_run(struct correlator *c, struct run *r);		/* r may be NULL */
 void wal_task(struct correlator *c, struct task *t);
-void wal_losses(struct correlator *c);
+void wal_losses(struct correlator *c);				/* the counts of losses */
 /* Logs a cgroup at once. */
 void wal_cgroup(struct correlator *c, const struct cgroup_path *g);
+/* Logs a fact at once, after its run. */
 void wal_fact(struct correlator *c, const struct fact *f);
 /* Logs that p is removed, at once, before it is freed; likewise the next two. */
 void wal_forget(struct correlator *c, struct process *p);
@@ -128,7 +130,9 @@ void wal_forget_task(struct correlator *c, struct task *t);
 void wal_forget_run(struct correlator *c, struct run *r);
 /* Clears a failure's mark. There is no entry: a replay frees the failure with its last reference. */
 void wal_forget_failure(struct correlator *c, struct mark *m);
+/* Logs all that is marked, each entity after those that it refers to. */
 void wal_flush(struct correlator *c);
+/* Frees the buffer of the log. */
 void wal_done(struct correlator *c);
 
 #endif

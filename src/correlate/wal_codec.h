@@ -32,6 +32,7 @@ const char *wal_get_string(struct wal_reader *r);
 /* Reads a string that must be shorter than size bytes. */
 const char *wal_get_name(struct wal_reader *r, size_t size);
 
+/* Each reads one value that put_TYPE() wrote. */
 void get_u64(struct wal_reader *r, uint64_t *value);
 void get_i64(struct wal_reader *r, int64_t *value);
 void get_u32(struct wal_reader *r, uint32_t *value);
@@ -99,30 +100,35 @@ wal_put_numbers(uint8_t *at, const uint64_t *values, size_t n)
 	return at;
 }
 
+/* Writes an unsigned number as a varint. */
 static inline uint8_t *
 put_u64(uint8_t *at, const uint64_t *value)
 {
 	return wal_put(at, *value);
 }
 
+/* Writes the two's complement as a varint: a negative number has ten bytes. */
 static inline uint8_t *
 put_i64(uint8_t *at, const int64_t *value)
 {
 	return wal_put(at, (uint64_t)*value);
 }
 
+/* Writes an unsigned number as a varint. */
 static inline uint8_t *
 put_u32(uint8_t *at, const uint32_t *value)
 {
 	return wal_put(at, *value);
 }
 
+/* Writes the two's complement of 32 bits as a varint. */
 static inline uint8_t *
 put_i32(uint8_t *at, const int32_t *value)
 {
 	return wal_put(at, (uint32_t)*value);
 }
 
+/* Writes the 8 bytes of a double. */
 static inline uint8_t *
 put_real(uint8_t *at, const double *value)
 {
@@ -130,36 +136,42 @@ put_real(uint8_t *at, const double *value)
 	return at + sizeof(*value);
 }
 
+/* Writes a confidence, from 0 to 1, like any double. */
 static inline uint8_t *
 put_confidence(uint8_t *at, const double *value)
 {
 	return put_real(at, value);
 }
 
+/* Writes the enumerator's number as a varint. */
 static inline uint8_t *
 put_strength(uint8_t *at, const enum engine_strength *value)
 {
 	return wal_put(at, *value);
 }
 
+/* Writes start and PID. */
 static inline uint8_t *
 put_id(uint8_t *at, const struct process_id *id)
 {
 	return wal_put(wal_put(at, id->start_ns), id->pid);
 }
 
+/* Writes start, PID and index. */
 static inline uint8_t *
 put_key(uint8_t *at, const struct program_key *key)
 {
 	return wal_put(wal_put(wal_put(at, key->start_ns), key->pid), key->index);
 }
 
+/* Writes which values are known, and those that are not 0. */
 static inline uint8_t *
 put_usage(uint8_t *at, const struct usage *u)
 {
 	return wal_put_numbers(wal_put(at, u->known), u->value, USAGE_FIELDS);
 }
 
+/* Writes the flags, the counters that are not 0, and the numbers of threads. */
 static inline uint8_t *
 put_counters(uint8_t *at, const struct counters *c)
 {
@@ -169,6 +181,7 @@ put_counters(uint8_t *at, const struct counters *c)
 	return wal_put(wal_put(at, c->threads), c->threads_peak);
 }
 
+/* Writes the usage, then the other members in the order that get_work() has. */
 static inline uint8_t *
 put_work(uint8_t *at, const struct work *w)
 {
@@ -177,6 +190,7 @@ put_work(uint8_t *at, const struct work *w)
 	    w->end_ns, w->busy_ns, w->busy_since_ns }, 8);
 }
 
+/* Writes the members in the order that get_context() has. */
 static inline uint8_t *
 put_context(uint8_t *at, const struct program_context *x)
 {

@@ -322,6 +322,7 @@ enum failure_bit {
 #define WAL_GET_TEXT(since, bit, how, member) WAL_GET_STRING(since, bit, how, member)
 #define WAL_HAS(since, bit) wal_has(r, flags, since, bit)
 
+/* Returns true if the flag is set. One that is set in an entry older than its member makes the entry bad. */
 static inline bool
 wal_has(struct wal_reader *r, uint64_t flags, unsigned since, unsigned bit)
 {

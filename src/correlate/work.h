@@ -29,8 +29,10 @@ void work_withdraw(struct work *w);			/* one fewer, as if it had never entered *
 void work_cut(struct work *w, uint64_t now_ns);		/* ends it at now_ns even if programs are live */
 /* Adds the usage of a program that ended. */
 void work_add(struct work *w, const struct usage *usage, bool has_failed, uint64_t end_ns);
+/* Fills in r, whose phase is set, from the sums of a run or task. run may be NULL; its strings are not copied. */
 void work_record_fill(const struct correlator *c, const struct run *run, const struct work *w,
     uint64_t now_ns, const struct usage *usage, struct work_record *r);
+/* Sets exit code or signal from a wait(2) status. */
 void work_set_status(struct work_record *r, int status);
 
 #endif

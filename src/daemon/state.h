@@ -115,6 +115,7 @@ void daemon_apply_log(const struct config *c);
 struct redaction_options daemon_redaction(const struct config *c);
 /* Reloads the configuration. Returns false where nothing changed; d->reload_error is then set. */
 bool daemon_reload(struct daemon *d);
+/* Answers `sluice ctl reload`; arg is the struct daemon, as for all request functions. */
 void daemon_on_reload_request(struct control_request *req, const struct json_t *args, void *arg);
 
 /* rules.c */
@@ -122,10 +123,13 @@ void daemon_on_reload_request(struct control_request *req, const struct json_t *
 int daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset **ret, struct config_errors *errors);
 /* Puts rules in force, and takes over the caller's reference. */
 void daemon_use_rules(struct daemon *d, struct ruleset *rules);
+/* Frees the rules in force and those added at run time. */
 void daemon_free_rules(struct daemon *d);
 /* Answers the waiting tag requests; call before control_close(). */
 void daemon_free_tags(struct daemon *d);
+/* Answers `sluice ctl rules`. */
 void daemon_on_rules_request(struct control_request *req, const struct json_t *args, void *arg);
+/* Answers `sluice ctl tag`, at once or when the process is known. */
 void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
 /* Reads the PID of a request, from its option pid or its first word. Returns false where there is none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
@@ -133,6 +137,7 @@ bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
 /* signals.c */
 /* Switches the optional signals that differ between the two configurations. before NULL: all are attached. */
 void daemon_switch_signals(struct daemon *d, const struct config *before, const struct config *after);
+/* Answer `sluice ctl attach` and `sluice ctl detach`. */
 void daemon_on_attach_request(struct control_request *req, const struct json_t *args, void *arg);
 void daemon_on_detach_request(struct control_request *req, const struct json_t *args, void *arg);
 
@@ -140,6 +145,7 @@ void daemon_on_detach_request(struct control_request *req, const struct json_t *
 int daemon_open_settle(struct daemon *d);
 
 /* explain.c */
+/* Answers `sluice ctl explain`. */
 void daemon_on_explain_request(struct control_request *req, const struct json_t *args, void *arg);
 
 #endif

@@ -73,6 +73,7 @@ void delivery_flush(struct delivery *d);	/* hands over and sends all that it can
 void delivery_drain(struct delivery *d, uint32_t timeout_ms,
     void (*on_done)(bool is_empty, void *arg), void *arg);
 
+/* Copies the counters since delivery_open(). */
 void delivery_stats(const struct delivery *d, struct delivery_stats *ret);
 
 #endif

@@ -160,6 +160,7 @@ void kafka_client_release(struct kafka_client *c);
 
 /* Sets the topics' names and subjects. 0 or a negative errno. */
 int kafka_topics_init(struct kafka *k, const char *prefix);
+/* Frees the names, and drops the reference to the mailbox. */
 void kafka_topics_done(struct kafka *k);
 /* Returns whether records may be produced to a topic; if not, the topic is requested. */
 bool kafka_topic_is_there(struct kafka *k, enum topic topic);

@@ -84,6 +84,7 @@ int kafka_check(const struct kafka_options *o, char *error, size_t error_size);
 
 /* Makes delivery try again, because schema_id() may succeed now. */
 void kafka_registry_changed(struct output *o);
+/* Copies the counters since kafka_open(). */
 void kafka_stats(const struct output *o, struct kafka_stats *ret);
 
 enum {

@@ -33,6 +33,7 @@ typedef void (*lake_files_error_cb)(const char *path, int error, void *arg);
 int lake_files_add(struct lake_files *l, const char *path, lake_files_error_cb on_error, void *arg);
 /* Sorts by topic, date, agent and first seq; a file that was found under both of its names is kept once. */
 void lake_files_sort(struct lake_files *l);
+/* Frees the list and leaves it empty. */
 void lake_files_done(struct lake_files *l);
 
 /* Finds a topic by "program" or "sluice.program"; TOPIC_COUNT: none. */

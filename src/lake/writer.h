@@ -69,6 +69,7 @@ int lake_writer_put(void *writer, const struct encoded_record *r);
 void lake_writer_tick(struct lake_writer *w, int64_t now_us);
 /* Returns how many records are written, so that a crash of this process cannot lose them. */
 uint64_t lake_writer_delivered(const struct lake_writer *w);
+/* Copies the counters since the writer was opened. */
 void lake_writer_stats(const struct lake_writer *w, struct lake_writer_stats *ret);
 /*
  * Sets the schema of the topic's following records, which are written to a new file. text must outlive w; NULL:

@@ -16,6 +16,7 @@ struct loss_list {
 
 /* Appends a loss that is not 0. Without memory it is left out; its counter is not touched, and the next list has it. */
 void losses_add(struct loss_list *l, const char *place, const char *reason, uint64_t count);
+/* Frees the list and leaves it empty; the names belong to others. */
 void losses_free(struct loss_list *l);
 
 #endif

@@ -288,9 +288,11 @@ struct agent_record {
 };
 
 const char *topic_name(enum topic topic);		/* "sluice.program" ... */
+/* Returns "START", "LIVE" or "END". */
 const char *record_phase_name(enum record_phase phase);
 const char *end_reason_name(enum end_reason reason);	/* NULL for NONE */
 const char *bound_name(enum bound bound);		/* NULL for NONE */
+/* Returns "INFO", "WARNING" or "ERROR". */
 const char *finding_severity_name(enum finding_severity severity);
 
 /* The fields with which each record of a stream begins. Functions that take one copy the strings. */

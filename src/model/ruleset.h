@@ -114,6 +114,7 @@ struct ruleset {
 };
 
 struct ruleset *ruleset_new(void);		/* one reference; NULL: out of memory */
+/* Takes a reference and returns r, which may not be NULL. */
 struct ruleset *ruleset_ref(struct ruleset *r);
 void ruleset_unref(struct ruleset *r);		/* NULL is fine */
 

@@ -88,6 +88,7 @@ struct tool_rules {
 	size_t n_rules, n_keys;
 };
 
+/* Returns the hash by which keys are in buckets. */
 uint32_t tool_key_hash(enum tool_key_kind kind, const char *name);
 
 /* Returns the first key of that name, and the next one of the same name; NULL: there is none. t may be NULL. */

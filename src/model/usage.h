@@ -31,14 +31,17 @@ struct usage {
 	uint64_t known;		/* USAGE_BIT(i): value[i] is known, else Avro's null */
 };
 
+/* Returns the name of a field as records have it: a static string. */
 const char *usage_name(enum usage_field field);
 
+/* Returns true if the field is known. */
 static inline bool
 usage_has(const struct usage *u, enum usage_field field)
 {
 	return u->known >> field & 1;
 }
 
+/* Sets a field, which is known from then on. */
 static inline void
 usage_set(struct usage *u, enum usage_field field, uint64_t value)
 {

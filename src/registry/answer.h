@@ -20,6 +20,7 @@ struct registry_url {
 
 /* Parses a base URL. 0, -ENOMEM, or -EINVAL with a sentence that shows no credentials. */
 int registry_url_parse(const char *text, struct registry_url *ret, char *error, size_t error_size);
+/* Frees what u owns, but not u itself. */
 void registry_url_done(struct registry_url *u);
 
 /* Returns the URL that looks up or registers a schema under a subject; malloc'd, NULL: no memory. */

@@ -35,6 +35,7 @@ int registry_cache_put(struct registry_cache *c, const char *url, const char *su
 /* Removes an id, if it is there. */
 void registry_cache_drop(struct registry_cache *c, const char *url, const char *subject,
     uint64_t fingerprint);
+/* Returns the number of ids. */
 size_t registry_cache_count(const struct registry_cache *c);
 
 /*

@@ -71,6 +71,7 @@ void registry_close(struct registry *r);	/* NULL is fine; requests in flight are
 int registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema,
     int32_t *ret_id);
 
+/* Copies the state and the counters since registry_open(). */
 void registry_status(const struct registry *r, struct registry_status *ret);
 
 #endif

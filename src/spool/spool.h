@@ -202,6 +202,7 @@ struct spool_stats {
 	uint64_t write_errors;		/* failed writes */
 	int last_error;			/* a negative errno while the disk cannot be written; 0: it can */
 };
+/* Fills in the figures as they are now. */
 void spool_stats(const struct spool *s, struct spool_stats *ret);
 
 #endif

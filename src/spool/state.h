@@ -247,6 +247,7 @@ int spool_segment_write_file(struct spool *s, struct spool_segment *seg);
  */
 int spool_read(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_t at,
     size_t len, const uint8_t **ret);
+/* Frees the window and leaves r empty; it may be used again. */
 void spool_reader_done(struct spool_reader *r);
 
 /* walk.c */
@@ -354,6 +355,7 @@ int spool_flight_push(struct spool_flight *f, const struct spool_handed *h);
 void spool_flight_finish(struct spool_flight *f, struct spool_handed *h);
 /* Frees a large ring that is empty. */
 void spool_flight_shrink(struct spool_flight *f);
+/* Frees the ring with the records in it. */
 void spool_flight_done(struct spool_flight *f);
 
 /* schema.c */
@@ -362,6 +364,7 @@ void spool_flight_done(struct spool_flight *f);
 void spool_schemas_init(struct spool *s, const char *const schemas[TOPIC_COUNT]);
 /* Writes all known schemas to the directory. 0 or a negative errno. */
 int spool_schemas_write(struct spool *s);
+/* Frees the texts that were read from the directory. */
 void spool_schemas_done(struct spool *s);
 
 /* Returns how many records of a segment are not acknowledged. */

@@ -40,6 +40,7 @@ int stream_agent(struct stream *s, const struct agent_record *r);
 
 /* Leaves a hole of n in a topic's seq, for records that were lost before they got one. */
 void stream_skip(struct stream *s, enum topic topic, uint64_t n);
+/* Returns the seq that the next record of the topic will have. */
 uint64_t stream_next_seq(const struct stream *s, enum topic topic);
 
 uint64_t stream_written(const struct stream *s, enum topic topic);	/* records that the output took */
