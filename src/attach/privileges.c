@@ -36,18 +36,28 @@ account_done(struct account *a)
 }
 
 int
-privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid)
+privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid, char *error, size_t error_size)
 {
 	const struct passwd *pw;
+	int r;
 
 	errno = 0;
 	pw = getpwnam(name);
+	if (pw != NULL) {
+		*ret_uid = pw->pw_uid;
+		*ret_gid = pw->pw_gid;
+		return 0;
+	}
+	r = -errno;
 	/* getpwnam(3): several errnos only mean that there is no such user. */
-	if (pw == NULL)
-		return errno == 0 || errno == ESRCH || errno == EBADF || errno == EPERM ? -ENOENT : -errno;
-	*ret_uid = pw->pw_uid;
-	*ret_gid = pw->pw_gid;
-	return 0;
+	if (r == 0 || r == -ESRCH || r == -EBADF || r == -EPERM)
+		r = -ENOENT;
+	if (r == -ENOENT)
+		snprintf(error, error_size, "there is no account '%s' to run as: create it with `useradd --system "
+		    "--user-group --no-create-home --shell /usr/sbin/nologin %s`, or set `user: root`", name, name);
+	else
+		snprintf(error, error_size, "account '%s' cannot be looked up: %s", name, strerror(-r));
+	return r;
 }
 
 static int
@@ -75,17 +85,9 @@ find_account(const struct privileges_options *o, struct account *a, char *error,
 	a->gid = getegid();
 	if (o->user == NULL || strcmp(o->user, "root") == 0)
 		return 0;
-	r = privileges_user_ids(o->user, &a->uid, &a->gid);
-	if (r == -ENOENT) {
-		snprintf(error, error_size, "there is no account '%s' to run as: create it with `useradd "
-		    "--system --user-group --no-create-home --shell /usr/sbin/nologin %s`, or set `user: "
-		    "root`", o->user, o->user);
+	r = privileges_user_ids(o->user, &a->uid, &a->gid, error, error_size);
+	if (r < 0)
 		return r;
-	}
-	if (r < 0) {
-		snprintf(error, error_size, "account '%s' cannot be looked up: %s", o->user, strerror(-r));
-		return r;
-	}
 	a->is_change = a->uid != geteuid() || a->uid != getuid();
 	if (!a->is_change || a->uid == 0)
 		return 0;

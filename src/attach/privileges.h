@@ -44,10 +44,10 @@ char *privileges_names(uint64_t set, char *buf, size_t size);
 char *privileges_text(char *buf, size_t size);
 
 /*
- * Looks up the ids of an account, so that folders can be given to it before. 0, -ENOENT if it is unknown, or another
- * negative errno. To be called while this thread is the only one.
+ * Looks up the ids of an account, so that folders can be given to it before. 0; -ENOENT if it is unknown, or another
+ * negative errno, with a sentence in error. To be called while this thread is the only one.
  */
-int privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid);
+int privileges_user_ids(const char *name, uid_t *ret_uid, gid_t *ret_gid, char *error, size_t error_size);
 
 enum {
 	PRIVILEGES_NEEDED = 16,

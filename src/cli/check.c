@@ -1,14 +1,16 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice check: prints the errors of the configuration and the rules as the agent would, and how the rules judge
- * a command line.
+ * sluice check: prints the errors of the configuration and the rules as the agent would, warns of an account that this
+ * host lacks, and prints how the rules judge a command line.
  */
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "attach/privileges.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "config/config.h"
@@ -19,7 +21,8 @@ static const char help[] =
     "Usage: sluice check [-c FILE] [--dump]\n"
     "       sluice check [-c FILE] --explain [OPTION...] -- COMMAND [ARG...]\n"
     "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and prints\n"
-    "their errors, one a line: FILE:LINE:COLUMN: error and hint. Starts nothing and connects to nothing.\n\n"
+    "their errors, one a line: FILE:LINE:COLUMN: error and hint. Starts nothing and connects to nothing.\n"
+    "An account in `user` that this host lacks is a warning: the agent may run on another host.\n\n"
     "  -c, --config FILE  default " CONFIG_PATH "\n"
     "      --dump         print the effective configuration, and where each value was set\n"
     "      --explain      show how the rules judge COMMAND, which is not run: its tool, whether it is\n"
@@ -29,7 +32,7 @@ static const char help[] =
     "      --cgroup PATH  its cgroup; default: this one; \"\": unknown\n"
     "      --uid USER     its user, number or name; default: you\n"
     "  -h, --help\n\n"
-    "Exit status: 0 nothing is wrong, 2 otherwise.\n";
+    "Exit status: 0 no errors, 2 otherwise.\n";
 
 struct check {
 	const char *config;
@@ -75,6 +78,18 @@ read_rules(const struct config *c)
 	return r < 0 ? NULL : rules;
 }
 
+/* The agent refuses to start without its account; here it is a warning, since the agent may run on another host. */
+static void
+warn_of_account(const struct config *c)
+{
+	char error[512], where[PATH_MAX + 64];
+	uid_t uid;
+	gid_t gid;
+
+	if (privileges_user_ids(c->user, &uid, &gid, error, sizeof(error)) < 0)
+		fprintf(stderr, "%s: warning: on this host %s\n", config_where(c, "user", where, sizeof(where)), error);
+}
+
 static void
 print_summary(const struct check *k, const struct config *c, const struct ruleset *rules)
 {
@@ -96,6 +111,8 @@ check(const struct check *k)
 	struct ruleset *rules = c != NULL ? read_rules(c) : NULL;
 	int status = rules != NULL ? EXIT_DONE : EXIT_USAGE;
 
+	if (c != NULL && !k->has_explain)
+		warn_of_account(c);
 	if (rules != NULL && k->has_explain) {
 		if (explain_command(rules, &k->explain, stdout) < 0)
 			status = no_memory();

@@ -182,6 +182,9 @@ int config_parse(const char *name, const char *text, size_t len, struct config *
 int config_defaults(struct config **ret);
 void config_free(struct config *c);	/* NULL is fine */
 
+/* Writes where a key was set last, "FILE:LINE:COLUMN: NAME", or "NAME (default)", cut at size bytes. Returns buf. */
+char *config_where(const struct config *c, const char *name, char *buf, size_t size);
+
 /* Writes the effective values as YAML that loads to the same configuration; of secrets their sources. */
 void config_dump(const struct config *c, FILE *f);
 

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config/checks.h"
@@ -158,6 +159,18 @@ const struct config_location *
 key_location(const struct config *c, const char *name)
 {
 	return &c->locations[key_find(name) - config_keys];
+}
+
+char *
+config_where(const struct config *c, const char *name, char *buf, size_t size)
+{
+	const struct config_location *at = key_location(c, name);
+
+	if (at->line > 0)
+		snprintf(buf, size, "%s:%u:%u: %s", c->files.list[at->file], at->line, at->column, name);
+	else
+		snprintf(buf, size, "%s (default)", name);
+	return buf;
 }
 
 const char *

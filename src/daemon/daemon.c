@@ -257,7 +257,10 @@ open_agent(struct daemon *d)
 	char error[768];
 
 	o.agent.redaction = &redaction;
-	privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid);	/* checked by daemon_open_spool() */
+	if (privileges_user_ids(c->user, &o.agent.file_uid, &o.agent.file_gid, error, sizeof(error)) < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.user", "%s", error);	/* removed since daemon_open_spool() */
+		return -1;
+	}
 	if (agent_open_host(d->base, &o, &d->agent, error, sizeof(error)) < 0) {
 		log_event(LOG_LEVEL_ERROR, "probes.open", "%s", error);
 		return -1;

@@ -157,16 +157,14 @@ daemon_open_spool(struct daemon *d)
 		.memory_bytes = c->spool.memory_bytes, .sync_ms = (uint32_t)c->spool.sync_ms,
 		.is_sync_first = true };
 	struct spool_recovery found;
-	char error[512] = "";
+	char error[512] = "", where[PATH_SPACE + 64];
 	uid_t uid = 0;
 	gid_t gid = 0;
 	int r;
 
-	r = privileges_user_ids(c->user, &uid, &gid);
+	r = privileges_user_ids(c->user, &uid, &gid, error, sizeof(error));
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "agent.user", "there is no account '%s' for the agent; create it "
-		    "(useradd --system --no-create-home --shell /usr/sbin/nologin %s) or set `user: root`",
-		    c->user, c->user);
+		log_event(LOG_LEVEL_ERROR, "agent.user", "%s: %s", config_where(c, "user", where, sizeof(where)), error);
 		return -1;
 	}
 	r = make_folder(c->spool.dir, 0700, uid, gid);

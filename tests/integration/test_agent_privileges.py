@@ -235,6 +235,11 @@ class Refused(PrivilegesTest):
     def test_an_account_that_is_not_there(self):
         a = self.start_fails(125, "useradd --system.*no-such-account", user="no-such-account")
         self.assertFalse(os.path.exists(a.pins))
+        says = r":\d+:\d+: user: %sthere is no account 'no-such-account' to run as: create it with `useradd --system"
+        self.assertRegex(a.log_text(), re.escape(a.config_path) + says % "")
+        done = harness.run_sluice(["check", "-c", a.config_path])
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "^" + re.escape(a.config_path) + says % "warning: on this host ")
 
     def test_a_configuration_that_anybody_may_write(self):
         a = self.agent()

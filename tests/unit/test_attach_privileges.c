@@ -283,14 +283,16 @@ what_is_needed_is_reported_with_what_is_here(void **state)
 static void
 ids_of_accounts_are_found(void **state)
 {
+	char error[512];
 	uid_t uid = 1;
 	gid_t gid = 1;
 
 	(void)state;
-	assert_int_equal(privileges_user_ids("root", &uid, &gid), 0);
+	assert_int_equal(privileges_user_ids("root", &uid, &gid, error, sizeof(error)), 0);
 	assert_int_equal(uid, 0);
 	assert_int_equal(gid, 0);
-	assert_int_equal(privileges_user_ids("no-such-account", &uid, &gid), -ENOENT);
+	assert_int_equal(privileges_user_ids("no-such-account", &uid, &gid, error, sizeof(error)), -ENOENT);
+	assert_non_null(strstr(error, "there is no account 'no-such-account'"));
 }
 
 int

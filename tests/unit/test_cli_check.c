@@ -125,6 +125,23 @@ an_error_in_rules_is_reported_with_file_and_line(void **state)
 	says(ARGS("-c", f->config, "--dump"), 2, want);
 }
 
+/* The agent may run on another host, where the account exists. */
+static void
+an_account_that_is_not_here_is_a_warning(void **state)
+{
+	struct fixture *f = *state;
+	char text[256], want[512];
+
+	snprintf(text, sizeof(text), "rules: %s\nuser: no-such-account\n", tree_path(&f->t, "rules.d"));
+	tree_write(&f->t, "sluice.yaml", text);
+	snprintf(want, sizeof(want), "%s:2:1: user: warning: on this host there is no account 'no-such-account' to run as: "
+	    "create it with `useradd --system ", f->config);
+	says(ARGS("-c", f->config), 0, want);
+	says(ARGS("-c", f->config), 0, "sluice.yaml: ok, 0 drop-ins\n");
+	says(ARGS("-c", f->config, "--dump"), 0, want);
+	says(ARGS("-c", f->config, "--dump"), 0, "user: \"no-such-account\"");
+}
+
 static void
 it_explains_a_command_line(void **state)
 {
@@ -163,6 +180,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_counts_the_rules_of_each_kind, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_in_rules_is_reported_with_file_and_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_account_that_is_not_here_is_a_warning, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_explains_a_command_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(wrong_usage_is_reported, setup, teardown),
 	};
