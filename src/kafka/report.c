@@ -136,6 +136,7 @@ on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
 {
 	struct kafka *k = arg;
 	char fatal[200];
+	const char *why;
 
 	switch (err) {
 	case RD_KAFKA_RESP_ERR__FATAL:
@@ -147,7 +148,9 @@ on_error(rd_kafka_t *rk, int err, const char *text, void *arg)
 		/* The reason was reported before, by a broker's connection. */
 		if (k->cause[0] != '\0')
 			text = k->cause;
-		kafka_set_down(k, "no broker can be reached: %s%s", hint(k, text), text);
+		why = hint(k, text);
+		kafka_set_down(k, "no broker can be reached: %s%s", why[0] != '\0' ? why : "check kafka.brokers, and that "
+		    "a broker runs there which accepts connections from this host: ", text);
 		break;
 	default:
 		snprintf(k->cause, sizeof(k->cause), "%s", text);
