@@ -143,7 +143,10 @@ config_load(const char *path, struct config **ret, struct config_errors *errors)
 
 	if (r < 0)
 		return r;
-	r = add_file(c, path != NULL ? path : CONFIG_PATH, path == NULL ? &is_missing : NULL, errors);
+	r = add_file(c, path != NULL ? path : CONFIG_PATH, &is_missing, errors);
+	if (is_missing && path != NULL)
+		config_error_add(errors, path, 0, 0, "there is no such file: name the configuration with -c, or leave -c "
+		    "out for " CONFIG_PATH);
 	c->has_main = r == 0 && c->files.n == 1;
 	if (r == 0)
 		r = add_drop_ins(c, path != NULL ? path : CONFIG_PATH, errors);

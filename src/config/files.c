@@ -24,7 +24,8 @@ cannot_read(const char *path, int error, struct config_errors *errors)
 		config_error_add(errors, path, 0, 0, "uid %u has no permission to read it: change its mode or group",
 		    (unsigned)geteuid());
 	else
-		config_error_add(errors, path, 0, 0, "cannot be read: %s", strerror(error));
+		config_error_add(errors, path, 0, 0, "cannot be read: %s%s", strerror(error), error == ENOENT ||
+		    error == ENOTDIR || error == ELOOP ? ": check the path, and where a symbolic link leads" : "");
 }
 
 /* Returns an fd, or a negative errno; -EINVAL: an error was added. */
@@ -38,7 +39,7 @@ open_checked(const struct files_policy *policy, const char *path, struct config_
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		config_error_add(errors, path, 0, 0, "not a regular file");
+		config_error_add(errors, path, 0, 0, "not a regular file: replace it by one, or name another");
 	} else if (st.st_mode & S_IWOTH) {
 		config_error_add(errors, path, 0, 0, "is world-writable, so any user could %s: run `chmod o-w %s`",
 		    policy->harm, path);

@@ -264,27 +264,32 @@ a_file_that_cannot_be_read_is_reported(void **state)
 	const struct tree *t = *state;
 	char *got;
 
-	load_is(t, "s.yaml: cannot be read: No such file or directory\n");
+	load_is(t, "s.yaml: there is no such file: name the configuration with -c, or leave -c out for "
+	    CONFIG_PATH "\n");
 	tree_mkdir(t, "s.yaml");
-	load_is(t, "s.yaml: not a regular file\n");
+	load_is(t, "s.yaml: not a regular file: replace it by one, or name another\n");
 	assert_int_equal(rmdir(tree_path(t, "s.yaml")), 0);
 	assert_int_equal(mkfifo(tree_path(t, "s.yaml"), 0600), 0);
-	load_is(t, "s.yaml: not a regular file\n");	/* and does not wait for a writer */
+	load_is(t, "s.yaml: not a regular file: replace it by one, or name another\n");	/* and does not wait for a writer */
 	assert_int_equal(unlink(tree_path(t, "s.yaml")), 0);
 	tree_write(t, "s.yaml", "");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0666), 0);
 	load_is(t, "s.yaml: is world-writable, so any user could become root: run `chmod o-w s.yaml`\n");
 	assert_int_equal(chmod(tree_path(t, "s.yaml"), 0644), 0);
 	tree_mkdir(t, "conf.d/x.yaml");
-	load_is(t, "conf.d/x.yaml: not a regular file\n");
+	load_is(t, "conf.d/x.yaml: not a regular file: replace it by one, or name another\n");
 	assert_int_equal(rmdir(tree_path(t, "conf.d/x.yaml")), 0);
+	assert_int_equal(symlink("nowhere", tree_path(t, "conf.d/x.yaml")), 0);
+	load_is(t, "conf.d/x.yaml: cannot be read: No such file or directory: check the path, and where a symbolic link "
+	    "leads\n");
+	assert_int_equal(unlink(tree_path(t, "conf.d/x.yaml")), 0);
 	assert_int_equal(truncate(tree_path(t, "s.yaml"), CONFIG_FILE_BYTES_MAX + 1), 0);
 	load_is(t, "s.yaml: larger than 1 MiB: that is no configuration\n");
 	assert_int_equal(truncate(tree_path(t, "s.yaml"), 0), 0);
 	assert_int_equal(rmdir(tree_path(t, "conf.d")), 0);
 	tree_write(t, "conf.d", "");
 	got = load_errors(t);
-	assert_string_equal(got, "conf.d: cannot be read: Not a directory\n");
+	assert_string_equal(got, "conf.d: cannot be read: Not a directory: check the path, and where a symbolic link leads\n");
 	free(got);
 }
 
