@@ -183,6 +183,7 @@ static int
 run_program(const char *program, int argc, char **argv)
 {
 	char path[PATH_MAX], who[32];
+	int r;
 
 	(void)argc;
 	snprintf(who, sizeof(who), "sluice %s", argv[0]);
@@ -193,8 +194,14 @@ run_program(const char *program, int argc, char **argv)
 	argv[0] = path; /* a script never sees it */
 	setenv(typed_variable, who, 1);
 	execv(path, argv);
-	fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(errno));
-	return command_exec_status(errno);
+	r = errno;
+	/* execve(2): a script whose interpreter is missing gives the same error as a missing file. */
+	if (r == ENOENT && access(path, F_OK) == 0)
+		fprintf(stderr, "%s: cannot run %s: the interpreter that its first line names does not exist; install "
+		    "the Python package of sluice again\n", who, path);
+	else
+		fprintf(stderr, "%s: cannot run %s: %s\n", who, path, strerror(r));
+	return command_exec_status(r);
 }
 
 int

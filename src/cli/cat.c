@@ -382,7 +382,8 @@ check_paths(char **paths, size_t n, bool is_default)
 			fprintf(stderr, "sluice cat: there is no lake " DEFAULT_LAKE " here: name one, "
 			    "or make one with: sluice run -- COMMAND\n");
 		else
-			fprintf(stderr, "sluice cat: %s: %s\n", paths[i], strerror(errno));
+			fprintf(stderr, "sluice cat: %s: %s: name a lake's folder, or Avro files of one\n", paths[i],
+			    strerror(errno));
 		return false;
 	}
 	return true;

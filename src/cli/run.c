@@ -422,7 +422,8 @@ load_rules(struct run_options *o)
 	int r;
 
 	if (o->rules != NULL && access(o->rules, R_OK | X_OK) < 0) {
-		fprintf(stderr, "sluice run: --rules %s: %s\n", o->rules, strerror(errno));
+		fprintf(stderr, "sluice run: --rules %s: %s: name a folder of rules that you may read, or leave --rules "
+		    "out for " RULES_DIR "\n", o->rules, strerror(errno));
 		return EXIT_USAGE;
 	}
 	r = rules_load(&options, &o->agent.agent.rules, &errors);

@@ -42,6 +42,11 @@ class ExitStatus(LakeTest):
             self.assertEqual(126, done.returncode, done.stderr)
             self.assertIn(path, done.stderr)
 
+    def test_is_2_where_the_rules_cannot_be_read(self):
+        done = self.sluice_run("true", options=["--rules", "/nonexistent/rules.d"])
+        self.assertEqual(2, done.returncode, done.stderr)
+        self.assertIn("--rules /nonexistent/rules.d: No such file or directory: name a folder of rules", done.stderr)
+
     def test_is_125_where_sluice_itself_fails_and_nothing_was_run(self):
         blocker = os.path.join(self.room, "file")
         open(blocker, "w").close()

@@ -263,6 +263,38 @@ a_command_knows_how_it_was_called(void **state)
 	assert_string_equal("sluice sweep|--by a b\n", said);
 }
 
+/* execve(2) fails with ENOENT for a file that exists, too. */
+static void
+a_missing_interpreter_is_named(void **state)
+{
+	char said[1024];
+	int status;
+	FILE *f;
+	pid_t pid;
+
+	(void)state;
+	f = fopen(at("first/sluice-tune"), "w");
+	assert_non_null(f);
+	fputs("#!/no/such/interpreter\n", f);
+	fclose(f);
+	assert_int_equal(0, chmod(at("first/sluice-tune"), 0755));
+	path_is("%s/first:%s/second");
+	pid = fork();
+	if (pid == 0) {
+		char *argv[] = { (char *)"tune", NULL };
+
+		if (freopen(at("said"), "w", stderr) == NULL)
+			_exit(1);
+		status = cli_tune(1, argv);
+		fflush(stderr);
+		_exit(status);
+	}
+	assert_int_equal(pid, waitpid(pid, &status, 0));
+	assert_int_equal(127, WEXITSTATUS(status));
+	read_all(at("said"), said, sizeof(said));
+	assert_non_null(strstr(said, "first/sluice-tune: the interpreter that its first line names does not exist; install "));
+}
+
 int
 main(void)
 {
@@ -280,6 +312,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_signal_is_passed_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 		    a_command_knows_how_it_was_called, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_missing_interpreter_is_named, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
