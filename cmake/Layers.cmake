@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # One static library a folder of src/, sluice_<folder>, with the links that ARCHITECTURE.md's table allows it: the last
-# column names folders of src/ (with a slash) and libraries (without). Each folder is also linked alone, with all that
-# is in it and no more than what it may use, so that a call across the plan fails the build. lint.layers holds the
-# includes against the same table.
+# column names folders of src/ (with a slash) and libraries (without). The links are PUBLIC: a folder also links what
+# the folders that it may use may use. Where unit tests are built (SLUICE_UNITS: not in the preset release), each folder
+# is also linked alone, with all that is in it: a call of a folder or library that it does not link even so fails the
+# build. lint.calls refuses all other calls of a folder that the caller's row does not name, lint.layers such includes.
 
 # What the table calls a library, and the target behind it.
 set(LAYERS_LIBRARY_librdkafka Rdkafka)

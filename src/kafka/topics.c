@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "kafka/client.h"
+#include "model/record.h"
 
 enum {
 	ASK_TIMEOUT_MS = 5000,

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/pattern.h"
 #include "rules/reader.h"
 
 /* The kinds of rules of an engine, as bits of the tables' `in`. */

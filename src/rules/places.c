@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/pattern.h"
 #include "rules/reader.h"
 
 /* The two sections, as bits of the tables' `in`. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "config/files.h"
 #include "config/values.h"
 #include "rules/reader.h"

@@ -15,13 +15,17 @@ import tree
 
 
 def objects(build):
-    """{src/folder/file.c: its object file}"""
-    found = {}
+    """{src/folder/file.c: its object file}, of all that there are."""
+    build, found = os.path.realpath(build), {}
     for folder, _, names in os.walk(os.path.join(build, "CMakeFiles")):
         at = re.search(r"/sluice_(\w+)\.dir/(src/\w+)$", folder)
         if at and at[2] == "src/" + at[1]:
             found |= {f"{at[2]}/{name[:-2]}": os.path.join(folder, name) for name in names if name.endswith(".c.o")}
-    return {path: at for path, at in found.items() if os.path.exists(os.path.join(tree.ROOT, path))}
+    sources = tree.files("src/*/*.c")
+    missing = [path for path in sources if path not in found]
+    if missing:
+        sys.exit(f"{build} has no object of {', '.join(missing)}; build it first")
+    return {path: found[path] for path in sources}
 
 
 def calls(found):
@@ -74,11 +78,7 @@ def sentences(edges, text):
 
 
 def main():
-    build = os.path.realpath(sys.argv[1])
-    found = objects(build)
-    missing = [path for path in tree.files("src/*/*.c") if path not in found]
-    if missing:
-        sys.exit(f"{build} has no object of {', '.join(missing)}; build it first")
+    found = objects(sys.argv[1])
     texts = tree.files("src/*.[ch]", "src/*.def", "bpf/*.[ch]")
     tree.verdict(sentences(calls(found), "1: needs {1} of {0}, which needs it in turn") +
                  sentences(includes(tree.ROOT, texts), "{1}: includes {0}, which includes it in turn"),

@@ -3,7 +3,8 @@
 
 The table is the one place where that is decided: its first column names folders and files, its last one what they may
 include beside their own: folders of src/ (with a slash), headers of bpf/, or `all above`. What else it names are
-libraries, which cmake/Layers.cmake links. A folder that may be included and is not has no business in the row.
+libraries, which cmake/Layers.cmake links. A folder that may be included and is not has no business in the row. Calls are
+the subject of calls.py.
 """
 import os
 import re
