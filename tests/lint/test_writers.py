@@ -9,7 +9,7 @@ import writers
 TABLE = """
 struct part { int n; };
 void part_grow(struct part *p);
-struct row { int n; struct part part; char name[8]; char *text; struct row *next; int at[2]; };
+struct row { int n; struct part part; char name[8]; char *text; const char *hint; struct row *next; int at[2]; };
 """
 
 
@@ -20,6 +20,7 @@ class Writers(unittest.TestCase):
             path = os.path.join(room, "a.c")
             with open(path, "w", encoding="utf-8") as f:
                 f.write(TABLE + "void fill(char *to); int look(const char *at); void set(char **to, int *n);\n"
+                        "void show(int n, ...);\n"
                         "void f(struct row *r) {" + body + "}\n")
             return sorted(member for struct, member in writers.writes(path, {"row"}) if struct == "row")
 
@@ -38,6 +39,21 @@ class Writers(unittest.TestCase):
     def test_what_is_passed_to_be_filled(self):
         self.assertEqual(["name"], self.written("fill(r->name);"))
         self.assertEqual(["n", "text"], self.written("set(&r->text, &r->n);"))
+
+    def test_a_pointer_by_which_it_could_be_written(self):
+        for body in ("int *p = &r->n; *p = 1;", "int *p; p = &r->n; *p = 1;", "void *p = &r->n; (void)p;",
+                     "struct { int *p; } s = { &r->n }; *s.p = 1;", "int x; int *p = r ? &r->n : &x; *p = 1;"):
+            self.assertEqual(["n"], self.written(body), body)
+        for body in ("char *p = r->name; *p = 1;", "char *p; p = r->name; *p = 1;"):
+            self.assertEqual(["name"], self.written(body), body)
+        self.assertEqual(["text"], self.written("char **p = &r->text; *p = 0;"))
+        self.assertEqual(["hint"], self.written("const char **p = &r->hint; *p = 0;"))
+
+    def test_a_pointer_by_which_it_is_read(self):
+        for body in ("const int *p = &r->n; (void)*p;", "const char *p = r->name; (void)*p;", "show(1, r->name);",
+                     "const void *p = &r->n; (void)p;", "int x; const int *p = r ? &r->n : &x; (void)*p;",
+                     "const char *const *p = &r->hint; (void)*p;", "struct part *p = &r->part; (void)p;"):
+            self.assertEqual([], self.written(body), body)
 
     def test_what_is_read(self):
         for body in ("int n = r->n; (void)n;", "look(r->name);", "look(r->text);", "fill(r->text);",
