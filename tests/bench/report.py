@@ -34,7 +34,7 @@ def everything(s):
     return s.cpu + (s.tracer or 0) + (s.start or 0)
 
 
-# A budget of DESIGN.md and the measured values. form: the format of a figure, with its unit.
+# A budget of README.md and the values measured for it. form: the format of a figure, with its unit.
 Row = collections.namedtuple("Row", "what budget form values verdict")
 
 

@@ -18,8 +18,7 @@ DOC = """<!-- SPDX-License-Identifier: Apache-2.0 -->
 
 Nextflow 23.10.1 measures a task from inside: its wrapper reads /proc before and after, and a helper polls `ps`
 at intervals of a second and more. Sluice reads the kernel's counters at the end of each program. Both measured the same
-run of
-`tests/fixtures/pipelines/nextflow/main.nf` on this machine ({machine}):
+run of `tests/fixtures/pipelines/nextflow/main.nf` on a machine with {machine}:
 
 {table}
 In each pair trace.txt's figure is first, sluice's second. CPU is time on a CPU, from trace.txt's realtime × %cpu;
@@ -99,7 +98,7 @@ def main():
         pairs = local.pairs("one")
     finally:
         local.doClassCleanups()
-    machine = f"{os.cpu_count()} CPUs, Linux {os.uname().release.split('-')[0]}"
+    machine = f"{os.cpu_count()} CPUs and Linux {os.uname().release.split('-')[0]}"
     text = DOC.format(machine=machine, table=table(pairs), ticks=CPU_TICKS_MS, part=round(CPU_PART * 100))
     with open(path, "w") as f:
         f.write(text)
