@@ -68,15 +68,15 @@ def closing(junit, cases, log, allowed=None):
     if tests is None:
         return ["ctest wrote no results"], []
     said, (in_c, skipped_in_c) = read_cases(cases), read_cmocka(log)
-    told = [c for c in said if c["outcome"] != "measured"]
+    reported = [c for c in said if c["outcome"] != "measured"]
     allowed = verdict.allowed_skips() if allowed is None else allowed
-    skipped = [(f"{c['file']}::{c['case']}", c["reason"]) for c in told if c["outcome"] == "skipped"]
+    skipped = [(f"{c['file']}::{c['case']}", c["reason"]) for c in reported if c["outcome"] == "skipped"]
     skipped += [(name, "says so itself") for name in skipped_in_c]
     # A test that ctest itself calls skipped or disabled: its cases have to say why.
     skipped += [(name, f"{status}, without a case that says why") for name, _, status in tests
-                if status not in ("run", "fail") and not any(is_of(name, c) for c in told if c["outcome"] == "skipped")]
+                if status not in ("run", "fail") and not any(is_of(name, c) for c in reported if c["outcome"] == "skipped")]
     refused = [name for name, _ in skipped if not verdict.may_skip(name, allowed)]
-    lines = [f"ran      {len(tests)} tests of {len(told) + in_c} cases in {seconds(sum(s for _, s, _ in tests))} of work, "
+    lines = [f"ran      {len(tests)} tests of {len(reported) + in_c} cases in {seconds(sum(s for _, s, _ in tests))} of work, "
              f"{len(skipped)} skipped"]
     for name, reason in skipped:
         listed = next((why for pattern, why in allowed if verdict.may_skip(name, [(pattern, why)])), None)

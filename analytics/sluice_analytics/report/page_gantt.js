@@ -103,7 +103,7 @@ function bars_of(rows) {
 	return { bars, marks };
 }
 
-// Spans as one where they touch: a lane of thousands stays some rectangles.
+// Spans as one where they touch: a row of thousands stays some rectangles.
 function merged(spans) {
 	const all = spans.sort((a, b) => a[0] - b[0]),
 		least = (view.to - view.from) / 2000,

@@ -98,16 +98,16 @@ function timeline_section() {
 		selected: el("div.selected.small", { "aria-live": "polite" }, el("span.muted", {},
 			"Choose a row for its figures. Drag over a plot to look closer."))
 	};
-	const lanes = curves.map(c => {
+	const tracks = curves.map(c => {
 		const plot = el("div.plot", { "aria-hidden": "true" }),
 			readout = el("div"),
 			when = el("span.muted.small");
 		T.curves.set(c.id, plot);
 		T.readouts.set(c.id, { readout, when });
-		return el("div.lane.curve", { "data-curve": c.id }, el("div.side", {}, el("h3", {}, c.title, " ", when), readout), plot);
+		return el("div.track.curve", { "data-curve": c.id }, el("div.side", {}, el("h3", {}, c.title, " ", when), readout), plot);
 	});
 	T.box = el("div.timeline", { onpointermove: pointer_moved, onpointerdown: pointer_down, onpointerleave: pointer_left },
-		el("div.lane.axis", {}, el("div.side", {}, "since the start"), T.axis), el("div.gantt", {}, T.tree, T.bars), lanes, T.cursor, T
+		el("div.track.axis", {}, el("div.side", {}, "since the start"), T.axis), el("div.gantt", {}, T.tree, T.bars), tracks, T.cursor, T
 		.brush);
 	const failed = all_tasks().length > 1 && all_tasks().some(task_failed);
 	const buttons = el("span.noprint", { role: "group", "aria-label": "Part of the run that is shown" },
