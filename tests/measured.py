@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """measured.py COMMAND [ARG…]: a test that measures time on CPUs that others share: up to three tries, and it says how many it took.
 
-The try that passed is told to $SLUICE_TEST_REPORT, so that the closing report says which one it was.
+The try that passed is reported to $SLUICE_TEST_REPORT, so that the closing report says which one it was.
 """
 import os
 import subprocess

@@ -3,7 +3,7 @@
 """Runs Flink SQL over sluice's topics: the files of flink/, or your own.
 
 A file finds the topics as tables (sources.py) and may use ${NAME} for what --set gives and for: brokers,
-registry, prefix, warehouse, late; sink.NAME (the options in WITH of a result, by --sink); columns.TOPIC and
+registry, prefix, warehouse, late; `sink.NAME` (the options in WITH of a result, by `--sink`); columns.TOPIC and
 ddl.TOPIC (columns.py as a list and as a declaration). A statement with ${topic} is executed once for each topic of
 columns.py, with the topic's name in its place, also inside another variable: ${columns.${topic}}. All INSERTs of all
 files are one job. Beyond Flink's SQL there is one statement: PARTITION catalog.namespace.table BY DAY(column).
@@ -112,7 +112,7 @@ def fill(text: str, variables: dict[str, str], path: str) -> str:
 
 
 class _Sinks(dict[str, str]):
-    """The variables, and sink.NAME for any NAME."""
+    """The variables, and `sink.NAME` for any NAME."""
 
     def __init__(self, values: dict[str, str], args: argparse.Namespace, properties: dict[str, str]) -> None:
         super().__init__(values)

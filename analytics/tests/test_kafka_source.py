@@ -287,7 +287,7 @@ def test_as_the_agent_delivers(stack: Stack) -> None:
     def is_sleep(record: dict[str, Any]) -> bool:
         return record["phase"] == "END" and record["argv"] == ["sleep", "0.317"]
 
-    room = tempfile.mkdtemp(prefix="sluice-agent-")  # the agent becomes nobody, who cannot enter pytest's
+    room = tempfile.mkdtemp(prefix="sluice-agent-")  # the agent becomes `nobody`, who cannot enter pytest's
     agent = Agent(
         room, sluice=sluice_binary.path(),
         kafka={"brokers": [stack.brokers], "topics": {"create": True, "partitions": 3, "replication": 1}},

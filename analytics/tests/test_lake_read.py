@@ -310,7 +310,7 @@ def test_scope(maker: LakeMaker) -> None:
 
 
 def test_a_late_record_in_the_next_days_file_is_found(tmp_path: pathlib.Path) -> None:
-    """The file sink leaves a record that comes up to an hour late in the newer day's file."""
+    """The output to files leaves a record that comes up to an hour late in the newer day's file."""
     midnight = T0 - T0 % DAY_US + DAY_US
     maker = LakeMaker(tmp_path / "lake", t0=midnight)
     maker.program(start=5, phase="START")

@@ -122,7 +122,7 @@ class Played:
 
 @pytest.fixture(scope="module")
 def played() -> Iterator[Played]:
-    # Not below pytest's own folder: that is root's alone, and the agent becomes nobody.
+    # Not below pytest's own folder: that is root's alone, and the agent becomes `nobody`.
     room = pathlib.Path(tempfile.mkdtemp(prefix="sluice-sweep-"))
     (room / "Makefile").write_text(MAKEFILE)
     (room / "rules.d").mkdir()  # ours alone: others may run pipelines on this host meanwhile

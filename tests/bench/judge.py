@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges samples by a budget: met, missed or undecided.
+"""Judges samples by a budget: `met`, `missed` or `undecided`.
 
-A budget is met where the whole interval of the median lies within it, missed where all of it lies outside.
+A budget is `met` where the whole interval of the median lies within it, `missed` where all of it lies outside.
 The interval is a bootstrap's: the rounds are drawn again, with replacement, and the middle 95 % of the medians
 are kept. A ratio is of one round, arm ÷ none, so that a slowdown of both does not change it.
 """

@@ -66,7 +66,7 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual((low, high), interval(STORM))
 
     def test_it_is_seldom_wrong(self):
-        """With rounds of a known median, less than 5 % of the verdicts 'missed' and 'met' are wrong."""
+        """With rounds of a known median, less than 5 % of the verdicts `missed` and `met` are wrong."""
         draw = random.Random(7)
         for truth, wrong_word in ((1.01, MISSED), (1.03, MET)):
             wrong = sum(judge([draw.gauss(truth, 0.02) for _ in range(9)], 1.02).word == wrong_word for _ in range(200))

@@ -4,7 +4,7 @@
 books.py FILE UID COMMAND…   run as the first process of a pid namespace: accounts for that namespace alone into
                              FILE, runs COMMAND as UID, and ends as it does once all processes are gone.
 
-A load runs under a user id that nobody else has, so that its processes are told from all others in both books.
+A load runs under a user id that no other process has, which distinguishes its processes in both books.
 """
 import collections
 import ctypes

@@ -2,7 +2,7 @@
 """A steady load of numbered programs, and the question whether a lake knows each of them once.
 
 Each program is `true sluice-load <name> <number>`, a copy of /bin/true that only this process's loads run, so that
-what ran is known without asking anybody that is under test, and an agent can be told to follow nothing else.
+what ran is known without asking a program under test, and an agent can be configured to follow nothing else.
 """
 import atexit
 import collections

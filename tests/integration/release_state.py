@@ -2,7 +2,7 @@
 """
 Makes the fixture of a release with its own programs; run by dev/keep-release: release_state.py BUILD COMMIT
 
-On a host where little else runs: what ran as the agent started may be named in its journal.
+On a host where little else runs: what ran as the agent started may be named in its write-ahead log.
 """
 import json
 import os

@@ -2,7 +2,7 @@
 """What an agent saw of pipelines: its lake as runs, tasks and programs, and the steps that say whose they are.
 
 A step is a program with an argument `step:RUN/TASK/SAMPLE` (or `owner=step:...`): what a pipeline of
-tests/fixtures/pipelines ran, told by itself and not by what is under test. Steps of tests that run beside this
+tests/fixtures/pipelines ran, reported by itself and not by what is under test. Steps of tests that run beside this
 one have another RUN, whatever they call it (systems/driver.py).
 """
 import collections
@@ -156,7 +156,7 @@ class SeenTest(unittest.TestCase):
 
     @classmethod
     def folder(cls, *names):
-        """A new folder of the room, where anybody may work."""
+        """A new folder of the room, where any user may work."""
         at = os.path.join(cls.room, *names)
         os.makedirs(at)
         return at

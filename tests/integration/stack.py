@@ -6,15 +6,15 @@ Tests that leave the servers as they are share one pair of them, each with topic
     servers = stack.shared()
     ... servers.brokers, servers.registry_url, stack.prefix(self) ...
 
-Those that kill, pause, secure or configure them have their own:
+Tests that kill, pause, secure or configure them have their own:
 
     with Stack(proxied=True) as stack:
         ... stack.brokers, stack.registry_url ...
         stack.broker_proxy.reset()
         stack.kill_broker(); stack.start_broker()
 
-The shared ones are started by whoever asks first, or by `python stack.py up`; all others find them by their folder
-beside the build. They end once the process that started them has ended and nobody uses them any more; `python stack.py
+The shared ones are started by the test that asks first, or by `python stack.py up`; all others find them by their folder
+beside the build. They end once the process that started them has ended and no test uses them any more; `python stack.py
 down` ends them at once. By `up`, that process is the one that ran it, as ctest and a shell do.
 """
 import argparse

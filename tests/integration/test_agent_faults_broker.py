@@ -90,7 +90,7 @@ class Broker(FaultTest):
             self.wait_delivered(a, 100)
         self.assertIn(topic, self.stack.topics())
         self.stop_drained(a)
-        # What was in the topic is gone with it, and that is nobody's loss but the one's who deleted it.
+        # What was in the topic is gone with it, and only the user who deleted it loses by that.
         result = self.read(duplicates=1 << 60, cut_topics=("sluice.program",), ends_without_start=1 << 30)
         self.assertTrue(result.ok, result.summary())
         programs = [r for t, r in result.records if t == "sluice.program"]

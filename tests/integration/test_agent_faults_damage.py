@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spool is damaged under load while no agent runs: every whole record arrives, and what does not is told of."""
+"""The spool is damaged under load while no agent runs: every whole record arrives, and what does not is reported."""
 import errno
 import glob
 import os
@@ -45,7 +45,7 @@ class Damage(DiskFaultTest):
         self.assertEqual({}, {k: v for k, v in result.faults.items() if k not in ("start", "end")}, result.summary())
 
     def test_last_batch_cut(self):
-        """The kernel's ring has moved on past what the disk has lost: the next agent sees that and tells of a gap."""
+        """The kernel's ring has moved on past what the disk has lost: the next agent sees that and reports a gap."""
         a = self.kafka_agent().start()
         with Load("cut", rate=150) as load:
             self.fill_and_kill(a, load)
@@ -67,7 +67,7 @@ class Damage(DiskFaultTest):
         self.assertTrue(0 < len(wrong) < 60, wrong)
 
     def test_killed_while_the_disk_is_full(self):
-        """What was in memory only is gone with the agent, unless it was delivered: the next one says so."""
+        """What was in memory only is gone with the agent, unless it was delivered: the next one reports that."""
         disk = self.disk()
         a = self.kafka_agent(spool={"dir": disk + "/spool", "max": "16MiB"}).start()
         with Load("gone", rate=150) as load:

@@ -15,7 +15,7 @@ import harness
 from agent import AgentTest
 
 NOBODY = pwd.getpwnam("nobody")
-GROUP = grp.getgrnam("games")  # any that Debian has and nobody is in
+GROUP = grp.getgrnam("games")  # any that Debian has and no user is in
 STRANGER = 54321
 CAP_BPF = 39
 
@@ -60,7 +60,7 @@ class Running(PrivilegesTest):
         self.assertEqual(sorted(os.getgrouplist("nobody", NOBODY.pw_gid)), sorted(map(int, status["Groups"].split())))
 
     def test_every_thread_has_cap_bpf_and_nothing_else(self):
-        """With threads of librdkafka, which nobody answers."""
+        """With threads of librdkafka, which no broker answers."""
         # Dropped after the sockets are there and before any thread: so each thread tells.
         a = self.agent(kafka={"brokers": ["127.0.0.1:9"]}, registry={"urls": ["http://127.0.0.1:9"]}, drain="1s").start()
 
@@ -183,7 +183,7 @@ class Doors(PrivilegesTest):
 
 
 class Folders(PrivilegesTest):
-    """Root gives folders away: only such as nobody can make it take for others."""
+    """Root gives folders away: only such as no user can make it take for others."""
 
     def test_a_folder_that_was_open_is_closed(self):
         a = self.agent()

@@ -81,7 +81,7 @@ class Restart(AgentTest):
             for _ in range(4):
                 load.wait_more(60)
                 self.assertEqual(0, a.stop(), a.log_text())
-                load.wait_more(20)  # that nobody reads
+                load.wait_more(20)  # that no agent reads
                 a.start()
             load.wait_more(60)
         a.settle()

@@ -21,7 +21,7 @@ from systems.recorded import SystemTest, called, new_mark
 
 CHANGES = int(os.environ.get("CHANGES", "100"))
 MANY = int(os.environ.get("RULES", "10000"))
-NO_PID = 4194303  # the last that Linux can be told to give; nobody has it
+NO_PID = 4194303  # the last that Linux can be configured to give; no process has it
 
 
 class RulesTest(SystemTest):
@@ -85,7 +85,7 @@ class RulesTest(SystemTest):
         return e if e["recorded"] else None
 
     def wait_explained(self, pid, **fields):
-        """Until the agent says that of a process."""
+        """Until the agent explains a process with these fields."""
         def said():
             e = self.explained(pid)
             return e if e is not None and all(e.get(k) == v for k, v in fields.items()) else None
@@ -148,7 +148,7 @@ class LeftOut(RulesTest):
             self.assertIn(started, self.chain(records, r), f"{called(r)} hangs on {r['parent_program_id']}")
 
     def assert_only(self, rules, root, mark):
-        """With these rules a program has a record if it is root or descends from it, whoever is in between."""
+        """With these rules a program has a record if it is root or descends from it, whatever is in between."""
         self.rules(rules)
         self.start()
         wrapper = self.tool("rules_env", "env")
@@ -324,7 +324,7 @@ class Change(RulesTest):
         self.assertEqual([], [x for x in a.log_lines() if x["event"] == "rules.kernel" and x["level"] != "info"])
 
     def test_what_the_agent_leaves_out_stays_so_while_others_change(self):
-        """The kernel does not look at arguments and tells of these; each change judges those that run just then anew."""
+        """The kernel does not look at arguments and reports these; each change judges those that run just then anew."""
         tool, shown = self.tool("rules_hidden", "true"), new_mark()
         text = "exclude:\n  - {exe: rules_hidden, argv_matches: left-out}\n"
         self.rules(text)
@@ -341,7 +341,7 @@ class Change(RulesTest):
         self.assertEqual([("told", "START"), ("told", "END")], [(r["argv"][2], r["phase"]) for r in mine], mine)
 
     def test_changes_that_come_faster_than_the_kernel_takes_them(self):
-        """Those that newer ones overtake are never in the kernel, which has the newest in the end and says so."""
+        """Rules that newer ones overtake are never in the kernel, which has the newest in the end and reports it."""
         a = self.start()
         before = self.generation()
         request = [{"command": "rules", "args": {"words": ["add", f"fast-{n}", f"exclude: [{{exe: rules-fast-{n}}}]"]}}
@@ -515,7 +515,7 @@ class ByHand(RulesTest):
         self.assertEqual("sluice ctl tag", run[0]["source"])
 
     def test_explain_of_what_has_no_record_says_which_rule(self):
-        """As sluice check --explain does, of what /proc tells: the agent itself, as nobody, may not read all of that."""
+        """As sluice check --explain does, of what /proc tells: the agent itself, as `nobody`, may not read all of that."""
         sleeper = self.tool("rules_sleep", "sleep")
         shell = self.tool("rules_shell", "sh")
         path = self.rules("tools: [{exe: rules_sleep, tool: sleeper, name: our sleeper}]\n"
@@ -616,7 +616,7 @@ class ByHand(RulesTest):
         self.assertEqual(1, len(records.works("run", run_id=run["run_id"])))
         self.assertEqual(1, len(records.works("run", "START", run_id=run["run_id"])))
         steps = seen.steps(name)
-        self.assertEqual(8, len(steps), seen.describe(run))  # two programs a step say so
+        self.assertEqual(8, len(steps), seen.describe(run))  # recorded by two programs a step
         for s in steps:
             self.assertEqual(run["run_id"], s.program["run_id"], seen.describe(run))
         self.assertEqual(len(seen.programs_of(run)), run["programs"], seen.describe(run))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sluice agent` and brokers that want to know who it is: what works, what is told where it does not, what stays secret.
+"""`sluice agent` and brokers that want to know who it is: what works, what is reported if it fails, what stays secret.
 
 harness.SLUICE is the program; sluice_system_rdkafka, where CMake built it, the same over the system's librdkafka. Each can
 what its librdkafka can: SCRAM with Kafka 4 needs 2.6.1.
@@ -79,7 +79,7 @@ class RegistryFront:
         self._server.daemon_threads = True
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(at.cert("server.pem"))
-        # The handshake in the connection's own thread: a client that is silent holds nobody up.
+        # The handshake in the connection's own thread: a client that is silent delays no other.
         self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"https://localhost:{self.port}/apis/ccompat/v7"
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -185,7 +185,7 @@ class SecurityTest(AgentTest):
         return a
 
     def fails(self, prefix, bad, good, says, sluice=None, mended=None):
-        """With bad it is told by what matches says; with good, after a restart, all is there."""
+        """With bad the agent prints what matches says; with good, after a restart, all is there."""
         a = self.agent(prefix.strip("."), drain="1s", **bad)
         a.sluice = sluice or a.sluice
         a.start()

@@ -137,7 +137,7 @@ class Filter(unittest.TestCase):
 
     def of(self, d, pid, is_due=True):
         """
-        What was told of a process that has ended; the kernel lets go of it a little later. It runs no program at the
+        What was reported of a process that has ended; the kernel lets go of it a little later. It runs no program at the
         last moment of a few: such an end is swept up, as the agent does. is_due: its end is to come; without, it is
         where something else has come of it.
         """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings: what failed is reported as it fails, once, with the program that it failed of.
 
-What each record must say is told by the shell that made the failure, or by the Program records.
+What each record must say is reported by the shell that made the failure, or by the Program records.
 """
 import os
 import signal

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent's image on a real dockerd, with the rights that docker-compose.yml gives it, on this machine's kernel.
 
-The last stage of ops/image/Dockerfile is built as it stands. The stages that need a package mirror are replaced by
+The last stage of ops/image/Dockerfile is built as it is. The stages that need a package mirror are replaced by
 images made from this build: the program, as `cmake --install` puts it, and the libraries that it links here.
 """
 import json
@@ -151,7 +151,7 @@ class Image(unittest.TestCase):
             self.docker("rm", "-f", box, check=False)
 
     def wait_for_start(self, box):
-        """Until it says so: what runs from then on is followed."""
+        """Until the agent reports its start: what runs from then on is followed."""
         for _ in range(300):
             if '"agent.started"' in self.docker("logs", box).stdout:
                 return

@@ -159,7 +159,7 @@ class Delivery(unittest.TestCase):
         return p
 
     def said(self):
-        """What the last one that was started has said so far."""
+        """What the last one that was started has printed until now."""
         with open(os.path.join(self.dir, "said"), errors="replace") as f:
             return f.read()
 

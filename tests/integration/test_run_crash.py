@@ -55,7 +55,7 @@ class Killed(LakeTest):
         return [path for path, finished in lake_files(self.lake) if not finished]
 
     def repair(self):
-        """The next start of sluice with this lake mends it."""
+        """The next start of sluice with this lake repairs it."""
         done = harness.run_sluice(["run", "--quiet", "--lake", self.lake, "--", "true"])
         self.assertEqual(0, done.returncode, done.stderr)
         self.assertEqual([], self.open_files())

@@ -416,7 +416,7 @@ class Signals(Case):
         self.assertEqual(self.same(scenario), 143)
 
     def test_stopped_and_continued_alone(self):
-        """Nobody watches as a shell would: who continues COMMAND need not know of sluice."""
+        """No process watches as a shell would: one that continues COMMAND need not know of sluice."""
         def scenario(prefix):
             p = subprocess.Popen(prefix + ["sh", "-c", "echo $$; exec sleep 0.6"], stdout=subprocess.PIPE)
             pid = int(p.stdout.readline())

@@ -14,7 +14,7 @@ class Unprivileged(LakeTest):
         super().setUp()
         if not shutil.which("setpriv"):
             self.skipTest("setpriv (util-linux) is not installed")
-        # where the user nobody may reach it, for any rights of the build directory
+        # where the user `nobody` may reach it, for any rights of the build directory
         self.sluice = os.path.join(self.room, "sluice")
         shutil.copy(harness.SLUICE, self.sluice)
         os.chmod(self.sluice, 0o755)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sluice ctl settle`: once it has returned, all that happened before it was asked is there, and nobody need sleep."""
+"""`sluice ctl settle`: once it has returned, all that happened before it was asked is there, and no caller need sleep."""
 import os
 import socket
 import subprocess
@@ -37,7 +37,7 @@ class Lake(AgentTest):
     """An agent that delivers to files."""
 
     def assert_there(self, agent, mark, n=PROGRAMS):
-        """In the lake, whose files it goes on writing."""
+        """In the lake, whose files it continues to write."""
         records = once(harness.read_cat(agent.lake, "program", sluice=agent.sluice))
         self.assertEqual([{"START": 1, "END": 1}] * n, phases(records, mark))
 
@@ -74,13 +74,13 @@ class Lake(AgentTest):
         self.assertGreaterEqual(self.ends(a)[0], PROGRAMS)
 
     def ends(self, a):
-        """How many the agent made up for, and of how many the kernel told; of all programs of this host."""
+        """How many ends the agent synthesized, and how many the kernel reported; of all programs of this host."""
         self.assertEqual(0, a.stop(), a.log_text())
         topics = harness.read_lake(a.lake)
         return harness.events_counted(topics, "end_synthesized"), harness.events_counted(topics, "exit")
 
     def test_nothing_is_made_up_in_haste(self):
-        """Of a kernel that tells of every end, settle invents none, however often it asks."""
+        """Of a kernel that reports every end, settle invents none, however often it asks."""
         a = self.agent().start()
         for n in range(20):
             programs(f"haste-{n}", 5)
@@ -132,7 +132,7 @@ class Lake(AgentTest):
         self.assertEqual(["START", "END"], told())
 
     def test_while_others_end_at_every_moment(self):
-        """What ended before a call is there after it; what ends meanwhile keeps nobody waiting."""
+        """What ended before a call is there after it; what ends meanwhile keeps no caller waiting."""
         a = self.agent().start()
         stop, done = threading.Event(), []
 

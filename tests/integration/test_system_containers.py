@@ -233,7 +233,7 @@ class Managed(ContainerTest):
         self.check_infrastructure(records, "lxc-start", "lxc-stop")
 
     def test_bubblewrap_is_a_sandbox_without_an_id(self):
-        # It makes namespaces and nothing else: no control group, no id, no name. The records say that much, and the
+        # It makes namespaces and nothing else: no control group, no id, no name. The records have that much, and the
         # namespaces distinguish one sandbox from another.
         self.start()
         boxes = [(mark, uid, bubblewrap.run(self.root, box(mark), uid=uid)) for mark, uid in ((new_mark(), None), (new_mark(), 65534))]
@@ -303,7 +303,7 @@ class Bare(ContainerTest):
 
     def test_a_socket_that_may_not_be_opened_is_reported_once(self):
         path, asked = self.named_by_socket(0o600)
-        self.start(containers={"sockets": [path]})  # as nobody
+        self.start(containers={"sockets": [path]})  # as `nobody`
         told = self.recorder.wait_log("containers.socket")
         self.assertEqual(("warning", path, "nobody"), (told["level"], told["path"], told["user"]))
         self.assertIn("may not open", told["message"])
@@ -362,7 +362,7 @@ class Bare(ContainerTest):
             self.assert_all(records.both(family), cgroup=f"/docker/{name}", container_id=name, container_runtime="docker")
 
     def test_a_path_of_every_system(self):
-        """Those that cannot run here, by a real process in a control group of the name that they give."""
+        """Systems that cannot run here, by a real process in a control group of the name that they give."""
         self.start()
         paths = list(every_path())
         boxes = []

@@ -21,7 +21,7 @@ USAGE = ["cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "
 
 
 def escaped(data):
-    """The agent's escaping, told anew."""
+    """The agent's escaping, written anew."""
     data = re.sub(rb"\\(?=x[0-9a-fA-F]{2})", rb"\\x5c", data)
     text = data.decode("utf-8", "surrogateescape")
     return "".join(f"\\x{ord(c) - 0xdc00:02x}" if "\udc80" <= c <= "\udcff" else c for c in text)

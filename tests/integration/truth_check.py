@@ -133,7 +133,7 @@ def arm_of(args):
 
 def tell(args, truth, check, took):
     """Tells the closing report what was made up for and skipped by the kernel, and each case that could not be tried: [Mismatch]
-    of those that nobody has allowed."""
+    of those that no caller has allowed."""
     verdict.tell("truth", arm_of(args), "measured", took, f"{check.made_up} ends made up for (ordinary: at most {check.most(MADE_UP_MAX)}), "
                  f"{check.skipped} events skipped (at most {check.skipped_max})")
     for skip in truth.skips:

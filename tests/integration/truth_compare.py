@@ -16,7 +16,7 @@ TOLERANCE = {
     "cpu_made_up_us": 1000,  # of an end that was made up for, where the child did not say what it had used before
     "split_us": 5000,  # about a tick of the kernel's clock: see split_ran_backwards, allow_made_up
     "stolen_us": 10000,  # a tick of the slowest clock: after one the kernel knows what was stolen before
-    "unwaited_cpu_us": 5000,  # nobody waited: from the child's last own figure to its end
+    "unwaited_cpu_us": 5000,  # no process waited: from the child's last own figure to its end
     "switches": 1,
     "peak_part": 0.03,  # of the child's own VmHWM
     # of a small one some pages more: the kernel counts resident pages for each CPU and thread
@@ -32,7 +32,7 @@ SKIPPED_MAX = 0.01  # of the exits: what a kernel that can preempt programs may 
 ENDS_EMULATED_MAX = 0.02  # of the processes: those in whose last steps the host took the emulated CPU away
 SKIPPED_EMULATED_MAX = 0.05  # where each program takes ten times as long, and the host takes the emulated CPU away in it
 LATE_SWITCHES_MAX = 2  # of the ends made up for: in these last steps others went first not once but twice
-LATE_TICKS_MAX = 1 / 30  # of the ends made up for: in their last steps, which nobody saw, the kernel's clock ticked
+LATE_TICKS_MAX = 1 / 30  # of the ends made up for: in their last steps, which no snapshot saw, the kernel's clock ticked
 # Before 6.2 a thread counts its pages for itself and adds them up after 64 faults, each of which may
 # map 16 pages: what a process then reads of its own peak is too low by up to that, not what it had.
 RSS_IS_LATE = tuple(map(int, os.uname().release.split(".")[:2])) < (6, 2)
@@ -103,7 +103,7 @@ class Check:
             self.wrong(case, f"{field} (±{allowed:g})", expected, got)
 
     def known(self, case, field, value):
-        """True for a number to compare. Null only where doctor says so, and then always null."""
+        """True for a number to compare. Null only where doctor reports that, and then always null."""
         if field in self.unknown:
             if value is not None:
                 self.wrong(case, field, f"null: doctor calls {self.unknown[field]} missing", value)
@@ -551,7 +551,7 @@ class Check:
     def allow_made_up(self):
         """
         Where the kernel never ran the program for a process's last moment, its end is made up from what was read
-        before its parent was told (ARCHITECTURE.md, the path of an event), and the agent counts that. Of so many
+        before its parent was notified (ARCHITECTURE.md, the path of an event), and the agent counts that. Of so many
         processes the last steps may be missing from the total; and of a few the tick that fell into them.
         """
         total, split, processes = {}, {}, {p.name(): p for p in self.truth.processes.values()}

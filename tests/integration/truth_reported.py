@@ -20,7 +20,7 @@ TOTALS = ("user_us", "system_us", *FAULTS, *SWITCHES, *IO.values())
 
 
 class Process:
-    """One process as truth saw it. told: its "process" line, None if no process waited for it."""
+    """One process as truth saw it. `told`: its "process" line, None if no process waited for it."""
 
     def __init__(self, case, pid, start_ticks):
         self.case, self.pid, self.start_ticks = case, pid, start_ticks

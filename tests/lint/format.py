@@ -3,7 +3,7 @@
 
 Where a statement is broken into lines, and which columns are lined up by hand, is its author's: clang-format would undo
 both. So a difference counts only where something else than that differs: spaces around what C knows, the indentation
-of a statement, where a brace stands.
+of a statement, where a brace is.
 """
 import difflib
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""layers.py [ROOT]: what src/ and bpf/ include is what the table of ARCHITECTURE.md says that they may, and all of it.
+"""layers.py [ROOT]: what src/ and bpf/ include is what the table of ARCHITECTURE.md allows, and all of it.
 
 The table is the one place where that is decided: its first column names folders and files, its last one what they may
 include beside their own: folders of src/ (with a slash), headers of bpf/, or `all above`. What else it names are

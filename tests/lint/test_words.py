@@ -26,13 +26,23 @@ class Words(unittest.TestCase):
         self.assertEqual([("2", '"met"'), ("3", '"nobody"'), ("4", '"whoever"')], self.found("a.c", c))
         for path in ("dev/a", "a.csv", "a.sh", "tests/CMakeLists.txt"):
             self.assertEqual([("1", '"told"')], self.found(path, "# is told\ntold\n"))
-        self.assertEqual([None, None], [words.kind_of("a"), words.kind_of("dev/a.py")])
+        self.assertIsNone(words.kind_of("a"))
         self.assertEqual([("2", '"stands"')], self.found("a.yaml", "told: '#x'\na: 1  # it stands\nb: \"told\"\n"))
 
     def test_of_src_the_strings_that_have_a_blank_are_searched(self):
         c = 'f("told", "it is told \\"met\\" `met`\\nmet",\n    "for want "\n    "of it", \'"\', "%s" /* met */);\n'
         self.assertEqual([("1", '"met"'), ("1", '"told"'), ("2", '"for want of"'), ("3", '"met"')], self.found("src/a/b.c", c))
         self.assertEqual([("3", '"met"')], self.found("bpf/b.c", c))
+
+    def test_of_python_the_comments_and_docstrings_are_searched(self):
+        python = ('"""Is told.\n\nIs met."""\ntold = "is told"\n\n\ndef stands(told):\n    """It stands, and "told"."""\n'
+                  '    f("""is\n    told""")  # nobody `told`\n    # and the\n    # like\n\n\nX = 1\n\'It is told\'\n'
+                  "told(\n    'told'\n)\n")
+        expected = [("1", '"told"'), ("10", '"nobody"'), ("11", '"the like"'), ("16", '"told"'), ("3", '"met"'),
+                    ("8", '"stands"')]
+        self.assertEqual(expected, self.found("a.py", python))
+        self.assertEqual([("2", '"told"')], self.found("dev/a", '#!/usr/bin/env python3\n"""It is told."""\n'))
+        self.assertEqual([], self.found("dev/a", '#!/bin/sh\n"""It is told."""\n'))
 
     def test_a_phrase_is_found_across_lines_and_not_across_code(self):
         self.assertEqual([("1", '"the like"')], self.found("a.h", "/* and the\n * like of it */\n"))

@@ -2,13 +2,15 @@
 """words.py [--folder PATH]...: prose has none of the words that docs/glossary.md lists as not used.
 
 Prose is a page in Markdown without its code, a manual without names and examples, the comments of C, YAML, tables,
-CMake, scripts of dev/ and other configuration, and those string literals of src/ that have a blank. Python modules are
-not read: words there are names, too, such as that of the user nobody. A phrase is found across the end of a line, too.
+CMake, scripts of dev/ and other configuration, comments and docstrings of Python, and those string literals of src/
+that have a blank. A phrase is found across the end of a line, too.
 """
 import argparse
+import io
 import os
 import re
 import sys
+import tokenize
 
 import tree
 
@@ -17,7 +19,7 @@ FOLDERS = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "S
            "docker-compose.yml", ".ci/", ".github/", "analytics/", "bpf/", "cmake/", "config/", "dev/", "docs/", "examples/",
            "ops/", "src/", "tests/")
 SCRIPTS = (".ci/", "dev/")  # a file without an ending is a script there
-KINDS = {".md": "page", ".1": "manual", ".5": "manual", ".7": "manual", ".c": "c", ".h": "c", ".def": "c",
+KINDS = {".py": "python", ".md": "page", ".1": "manual", ".5": "manual", ".7": "manual", ".c": "c", ".h": "c", ".def": "c",
          ".yaml": "hash", ".yml": "hash", ".service": "hash", ".sysusers": "hash", "Dockerfile": "hash",
          ".csv": "hash", ".tsv": "hash", ".sh": "hash", ".cmake": "hash", "CMakeLists.txt": "hash"}
 NO_PROSE = {
@@ -31,6 +33,10 @@ COMMENT = {
     "source": re.compile(rf"""((?:{STRING}\s*)+)""" + r"""|'(?:\\.|[^'\\\n])*'|(?s:/\*(.*?)\*/)|//([^\n]*)"""),
     "hash": re.compile(r"(?m)(?:^|(?<=\s))#(.*)$"),
 }
+PYTHON = re.compile(r"#!.*\bpython")  # begins a script
+BETWEEN = (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)  # statements
+PASSED_OVER = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING)
+MARKS = re.compile(r"""^#+|^[A-Za-z]*(?:\"{3}|'{3}|["'])|(?:\"{3}|'{3}|["'])$""")  # of a comment and of a docstring
 QUOTED = re.compile(r"""`[^`]*`|"[^"\n]*\"""")
 HAS_BLANK = re.compile(r"""[^"\s] | [^"\s]""")
 NO_WORD = re.compile(r"""\\[^"]|(?<!\\)"\s*"|^"|"\s*$""")
@@ -47,9 +53,28 @@ def literal(text):
     return NO_WORD.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text) if HAS_BLANK.search(text) else blank(text)
 
 
+def python_prose(text):
+    """Comments, and strings that are statements, with everything else blanked."""
+    lines, out, end, before = [0], [], 0, tokenize.NEWLINE
+    for line in text.splitlines(keepends=True):
+        lines.append(lines[-1] + len(line))
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token, after in zip(tokens, tokens[1:]):
+        is_docstring = token.type == tokenize.STRING and before in BETWEEN and after.type == tokenize.NEWLINE
+        if is_docstring or token.type == tokenize.COMMENT:
+            begin = lines[token.start[0] - 1] + token.start[1]
+            out += [blank(text[end:begin]), MARKS.sub(lambda found: blank(found[0]), token.string)]
+            end = begin + len(token.string)
+        if token.type not in PASSED_OVER:
+            before = token.type
+    return "".join(out) + blank(text[end:])
+
+
 def prose(kind, text):
     """The text with everything that is not prose blanked."""
-    if kind in COMMENT:
+    if kind == "python" or kind == "hash" and PYTHON.match(text):
+        text = LINE_BEGIN.sub(lambda found: " " * len(found[0]), python_prose(text))
+    elif kind in COMMENT:
         out, end = [], 0
         for found in COMMENT[kind].finditer(text):
             if found.lastindex:

@@ -22,7 +22,7 @@ FIELDS = (
 """The fields of Resources in schemas/avro, in their order."""
 
 LEVELS = ("peak_rss_bytes", "rss_bytes", "threads_peak")
-"""Those of them that are levels: they have a largest value, no sum."""
+"""The fields that are levels: they have a largest value, no sum."""
 
 SCHEMA_VERSION = 3
 """The newest schema_version that these are the fields of."""
@@ -35,7 +35,7 @@ RESOURCES = tuple(name for name in FIELDS if name not in _SPLIT)
 """The columns of a flattened `usage`, all int64, null where the kernel has no value."""
 
 SUMS = tuple(name for name in RESOURCES if name not in LEVELS)
-"""Those of RESOURCES that add up over programs and over time."""
+"""The fields of RESOURCES that add up over programs and over time."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sluice tune compare`: runs side by side, task by task and tool by tool, against the first of them.
 
-Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run stands
-with their median time and CPU, and their largest peak. Statistics are over the executions of a task that
+Figures are those of `sluice tune RUN`. A task that has several executions of the same sample in a run is compared
+by their median time and CPU, and by their largest peak. Statistics are over the executions of a task that
 succeeded: pairs of equal samples where every execution has its own sample, else by Mann and Whitney.
 """
 

@@ -20,10 +20,10 @@ STRAGGLER_Z = 3.5
 """Modified z-score from which a value is an outlier: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993"""
 
 STRAGGLER_FACTOR = 1.5
-"""A straggler took so many times the median as well"""
+"""A straggler also took so many times the median"""
 
 STRAGGLER_NS = 1_000_000_000
-"""And so much longer, in nanoseconds"""
+"""A straggler also took so much longer than the median, in nanoseconds"""
 
 STRAGGLER_TASKS = 4
 """Equal tasks that it takes to speak of a straggler"""

@@ -75,7 +75,7 @@ class Driver:
             raise AssertionError(f"{self.argv[:8]} in {self.folder} took over {timeout} s:\n{self.output[-3000:]}")
 
     def wait_output(self, text, timeout=60):
-        """Until it has said that."""
+        """Until it has printed the text."""
         self.wait_for(lambda: text in self.output, timeout, f"{text!r} in its output")
 
     def wait_for(self, condition, timeout=60, what="condition"):

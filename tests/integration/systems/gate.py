@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A gate in a pipeline: steps wait at it until the test opens it, so that what overlaps does not hang on a clock.
 
-A step sources the gate's path with `.`: the shell says that it is there, and reads a line of a FIFO, without a
+A step sources the gate's path with `.`: the shell reports its arrival, and reads a line of a FIFO, without a
 program of its own. Pipelines source /dev/null where no gate is given.
 """
 import contextlib

@@ -104,7 +104,7 @@ class SystemTest(AgentTest):
         return Records(topics)
 
     def assert_all(self, records, **fields):
-        """Every one of them says so; there is at least one."""
+        """Every one of them has these values; there is at least one."""
         self.assertTrue(records)
         wrong = [f"{called(r)}: {k} is {r[k]!r}, not {v!r}" for r in records for k, v in fields.items() if r[k] != v]
         self.assertEqual([], wrong[:3], f"{len(wrong)} wrong")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slurm on one node: munged, slurmctld and slurmd of a test's own, on loopback, in a folder; gone at the end.
 
-What ran is told by Slurm itself: `scontrol show job` and the file of its job completion plugin.
+What ran is reported by Slurm itself: `scontrol show job` and the file of its job completion plugin.
 """
 import contextlib
 import os
@@ -130,7 +130,7 @@ class Slurm:
                                                          stdout=out, stderr=out)))
 
     def _wait_for(self, name, question, answer=""):
-        """Until a command ends well and says so."""
+        """Until a command ends well and prints the answer."""
         _, process = self._daemons[-1]
         for _ in range(300):
             done = self(*question, check=False)
