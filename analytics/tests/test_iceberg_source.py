@@ -17,7 +17,7 @@ from pyiceberg.utils.config import Config
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake.columns import COLUMNS
 from sluice_analytics.lake.duck import DuckSession
-from sluice_analytics.lake.iceberg import IcebergSession, open_table, place
+from sluice_analytics.lake.iceberg import IcebergSession, open_table, table_location
 from sluice_analytics.lake.session import Scope
 
 _KINDS = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64(), "boolean": pa.bool_()}
@@ -138,7 +138,7 @@ def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None
     ):
         with pytest.raises(UserError, match=said):
             open_table(name, "duckdb", None)
-    assert place("file:///a%20b/c") == place("/a b/c")
+    assert table_location("file:///a%20b/c") == table_location("/a b/c")
 
 
 def test_a_hadoop_catalog_of_spark(spark: engines.Engine, tmp_path: pathlib.Path) -> None:

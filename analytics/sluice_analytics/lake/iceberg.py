@@ -33,7 +33,7 @@ _HOW = "name CATALOG.NAMESPACE, or the folder of a namespace as in file:///wareh
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class TableLocation:
     """Where the tables are: a folder, by path or URL, or a catalog and a namespace in it."""
 
     folder: str = ""
@@ -41,25 +41,25 @@ class Place:
     namespace: str = ""
 
 
-def place(name: str) -> Place:
+def table_location(name: str) -> TableLocation:
     """What --table names."""
     if name.startswith("file:"):
-        return Place(folder=os.path.abspath(urllib.parse.unquote(urllib.parse.urlsplit(name).path)))
+        return TableLocation(folder=os.path.abspath(urllib.parse.unquote(urllib.parse.urlsplit(name).path)))
     if "://" in name:
-        return Place(folder=name.rstrip("/"))
+        return TableLocation(folder=name.rstrip("/"))
     if "/" in name or os.path.isdir(name):
-        return Place(folder=os.path.abspath(name))
+        return TableLocation(folder=os.path.abspath(name))
     catalog, dot, namespace = name.partition(".")
     if not dot or not catalog or not namespace:
         raise UserError(f"--table {name}: names no tables", _HOW)
-    return Place(catalog=catalog, namespace=namespace)
+    return TableLocation(catalog=catalog, namespace=namespace)
 
 
 def open_table(
     name: str, engine: str, memory_limit: str | None, spark_master: str | None = None, spark_conf: Sequence[str] = ()
 ) -> Session:
     """The Session over the tables that --table names."""
-    at = place(name)
+    at = table_location(name)
     if engine == "spark":
         return _on_spark(name, at, spark_master, spark_conf)
     return IcebergSession(name, at, memory_limit)
@@ -81,7 +81,7 @@ class IcebergSession(Session):
 
     engine = "duckdb"
 
-    def __init__(self, name: str, at: Place, memory_limit: str | None = None) -> None:
+    def __init__(self, name: str, at: TableLocation, memory_limit: str | None = None) -> None:
         """name: as the user wrote it."""
         self.source = name
         self.warnings: list[str] = []
@@ -169,7 +169,7 @@ class IcebergSession(Session):
 class _Catalog:
     """A namespace of a catalog that pyiceberg knows by name, from ~/.pyiceberg.yaml or PYICEBERG_CATALOG__…."""
 
-    def __init__(self, at: Place) -> None:
+    def __init__(self, at: TableLocation) -> None:
         try:
             from pyiceberg.catalog import load_catalog
         except ModuleNotFoundError as e:
@@ -229,7 +229,7 @@ def _value(column: Column, types: dict[str, str]) -> str:
     return f"{quoted(column.name)}::{SQL_TYPES[column.type]}"
 
 
-def _on_spark(name: str, at: Place, master: str | None, conf: Sequence[str]) -> Session:
+def _on_spark(name: str, at: TableLocation, master: str | None, conf: Sequence[str]) -> Session:
     from . import spark
 
     catalog, namespace = at.catalog, at.namespace
