@@ -93,7 +93,7 @@ def _random(low: int, high: int, *salt: str) -> str:
 
 
 def plan(con: Any, shape: Shape, templates: int, seed: int) -> None:
-    """Table copies: one row a made run, with its place, scales and the seq that its host's agent had reached."""
+    """Table copies: one row a made run, with its position, scales and the seq that its host's agent had reached."""
     s = str(seed)
     con.execute(f"""
         CREATE TABLE sizes AS SELECT _run AS template, {

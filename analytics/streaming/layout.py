@@ -61,7 +61,7 @@ def first_columns(topic: str) -> dict[str, str]:
 
 
 def column_name(topic: str, path: tuple[str, ...]) -> str:
-    """The column of a field, whose place in the record is path."""
+    """The column of a field, whose path in the record is path."""
     source = ".".join(path)
     for column in COLUMNS[topic]:
         if column.source == source:

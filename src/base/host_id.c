@@ -79,7 +79,7 @@ is_real_uuid(const char *text)
 int
 host_id_read(const char *root, struct host_id *ret)
 {
-	static const char *const places[] = { "/etc/machine-id", "/var/lib/dbus/machine-id" };
+	static const char *const files[] = { "/etc/machine-id", "/var/lib/dbus/machine-id" };
 	struct host_id h = { 0 };
 	struct utsname uts;
 	char product[64], text[160], id[64];
@@ -96,8 +96,8 @@ host_id_read(const char *root, struct host_id *ret)
 	    uuid_parse(h.boot_id, boot) != 0)
 		h.boot_id[0] = '\0';
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (read_line(root, places[i], id, sizeof(id)) && is_machine_id(id)) {
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (read_line(root, files[i], id, sizeof(id)) && is_machine_id(id)) {
 			memcpy(h.id, id, sizeof(h.id));
 			h.source = HOST_ID_MACHINE_ID;
 			*ret = h;

@@ -27,7 +27,7 @@ void program_show(struct correlator *c, const struct process *p,
 void program_candidate(struct correlator *c, const struct process *p, struct candidate *s);
 /* Fills s like program_candidate(), as if the program had the text x. */
 void program_candidate_of(struct correlator *c, const struct process *p, const struct text *x, struct candidate *s);
-/* Fills only the place and user in s. */
+/* Fills only the location and the user in s. */
 void program_candidate_context(struct correlator *c, const struct process *p, struct candidate *s);
 
 #endif

@@ -70,7 +70,7 @@ struct process_entry {
 	uint64_t flags;
 	uint64_t task;
 	const char *run;
-	enum wal_text place;
+	enum wal_text text_source;
 	struct process_id holder;
 	struct text_parts parts;
 	struct usage before;
@@ -97,10 +97,10 @@ get_process(struct correlator *c, struct wal_reader *r, struct process_entry *t)
 	usage_read(r, p, flags);
 	if ((flags & WAL_BIT(PROCESS_HAS_LATEST)) == 0 && p->was_usage_sent)
 		p->latest = p->sent;
-	t->place = (enum wal_text)wal_get_max(r, WAL_TEXTS - 1);
-	if (t->place == WAL_TEXT_OF)
+	t->text_source = (enum wal_text)wal_get_max(r, WAL_TEXTS - 1);
+	if (t->text_source == WAL_TEXT_OF)
 		get_id(r, &t->holder);
-	else if (t->place == WAL_TEXT_HERE)
+	else if (t->text_source == WAL_TEXT_HERE)
 		get_text(c, r, &t->parts);
 	if (flags & WAL_BIT(PROCESS_HAS_TITLE))
 		get_usage(r, &t->before);
@@ -117,7 +117,7 @@ entry_text(struct correlator *c, const struct process_entry *t)
 {
 	struct process *holder;
 
-	if (t->place != WAL_TEXT_OF)
+	if (t->text_source != WAL_TEXT_OF)
 		return program_text_of(c, &t->parts);
 	holder = process_find(c, t->holder.start_ns, t->holder.pid);
 	if (holder == NULL || holder->text == NULL) {
@@ -152,11 +152,11 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	if (wal_reader_done(r) < 0)
 		return -EBADMSG;
 	p = process_find(c, t.p.id.start_ns, t.p.id.pid);
-	if (t.place == WAL_TEXT_HERE || t.place == WAL_TEXT_OF) {
+	if (t.text_source == WAL_TEXT_HERE || t.text_source == WAL_TEXT_OF) {
 		text = entry_text(c, &t);
-		if (text == NULL && t.place == WAL_TEXT_HERE)
+		if (text == NULL && t.text_source == WAL_TEXT_HERE)
 			return -ENOMEM;
-	} else if (t.place == WAL_TEXT_KEPT) {
+	} else if (t.text_source == WAL_TEXT_KEPT) {
 		if (p == NULL || p->text == NULL)
 			c->wal.replayed.incomplete++;
 		else
@@ -199,7 +199,7 @@ replay_process(struct correlator *c, struct wal_reader *r)
 		title_split(c, p, &t.before);
 		title_take(c, p);
 	}
-	if (t.place == WAL_TEXT_HERE) {
+	if (t.text_source == WAL_TEXT_HERE) {
 		text->logged_by = p->id;
 		text->logged_in = c->wal.checkpoint;
 	}

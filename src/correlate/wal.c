@@ -181,7 +181,7 @@ text_is_held(struct correlator *c, const struct text *t)
 }
 
 static enum wal_text
-text_place(struct correlator *c, const struct process *p)
+text_source(struct correlator *c, const struct process *p)
 {
 	if (p->text == NULL)
 		return WAL_TEXT_NONE;
@@ -230,9 +230,9 @@ flags_of(const struct process *p, bool was_shown)
 static void
 wal_entry_process(struct correlator *c, struct process *p, bool was_shown)
 {
-	enum wal_text place = text_place(c, p);
+	enum wal_text source = text_source(c, p);
 	uint64_t flags = flags_of(p, was_shown);
-	size_t strings = RUN_ID_SIZE + (place == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
+	size_t strings = RUN_ID_SIZE + (source == WAL_TEXT_HERE ? p->text->size + size_of(p->text->tool_rule) : 0);
 	uint8_t *at = wal_begin(c, WAL_PROCESS, strings);
 
 	if (at == NULL)
@@ -243,10 +243,10 @@ wal_entry_process(struct correlator *c, struct process *p, bool was_shown)
 	else if (p->run != NULL)
 		at = wal_put_string(at, p->run->id);
 	at = usage_write(at, p, flags);
-	at = wal_put(at, place);
-	if (place == WAL_TEXT_OF)
+	at = wal_put(at, source);
+	if (source == WAL_TEXT_OF)
 		at = put_id(at, &p->text->logged_by);
-	if (place == WAL_TEXT_HERE) {
+	if (source == WAL_TEXT_HERE) {
 		at = put_text(at, p->text);
 		p->text->logged_by = p->id;
 		p->text->logged_in = c->wal.checkpoint;

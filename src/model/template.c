@@ -31,7 +31,7 @@ struct cursor {
 };
 
 static size_t
-place(const struct cursor *c, const char *at)
+position(const struct cursor *c, const char *at)
 {
 	return (size_t)(at - c->start) + 1;
 }
@@ -46,11 +46,11 @@ read_name(struct cursor *c, struct part *ret)
 		c->p++;
 	if (c->p == c->end || *c->p != '}') {
 		snprintf(c->error, c->error_size, "the { at character %zu begins no {name} of letters, digits "
-		    "and _: write {{ for a brace", place(c, name - 1));
+		    "and _: write {{ for a brace", position(c, name - 1));
 		return false;
 	}
 	if (c->p == name) {
-		snprintf(c->error, c->error_size, "the {} at character %zu holds no name", place(c, name - 1));
+		snprintf(c->error, c->error_size, "the {} at character %zu holds no name", position(c, name - 1));
 		return false;
 	}
 	*ret = (struct part){ name, (size_t)(c->p - name), true };
@@ -73,7 +73,7 @@ read_piece(struct cursor *c, struct part *ret)
 	}
 	if (c->p < c->end && *c->p == '}') {
 		snprintf(c->error, c->error_size, "the } at character %zu ends no {name}: write }} for a brace",
-		    place(c, c->p));
+		    position(c, c->p));
 		return false;
 	}
 	*ret = (struct part){ piece, (size_t)(c->p - piece), false };

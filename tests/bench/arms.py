@@ -51,7 +51,7 @@ class Bench:
         out = subprocess.run([program, *map(str, args)], check=True, stdout=subprocess.PIPE, text=True).stdout
         return {x["name"]: x["values"] for x in map(json.loads, out.splitlines())}
 
-    def place(self):
+    def new_folder(self):
         return tempfile.mkdtemp(dir=self.room)
 
 
@@ -87,7 +87,7 @@ def read_timed(path):
 
 
 def run_none(bench, command, cwd):
-    out = os.path.join(bench.place(), "timed")
+    out = os.path.join(bench.new_folder(), "timed")
     _, whole = wait([bench.timed, out, *command], **quiet(bench, cwd))
     wall, cpu = read_timed(out)
     return Sample(wall, cpu, None, None, None, None, whole)
@@ -115,7 +115,7 @@ def program_ends(bench, lake):
 
 def run_sluice(bench, command, cwd, details=None):
     """details, a dict, receives the STOP record's probes and the number of END records."""
-    room = bench.place()
+    room = bench.new_folder()
     out, summary, lake = (os.path.join(room, x) for x in ("timed", "summary", "lake"))
     cpu_all, whole = wait([bench.sluice, "run", "--quiet", "--json", summary, "--lake", lake, "--", bench.timed, out, *command],
                           **quiet(bench, cwd))
@@ -137,7 +137,7 @@ def run_sluice(bench, command, cwd, details=None):
 
 
 def run_strace(bench, command, cwd):
-    room = bench.place()
+    room = bench.new_folder()
     out = os.path.join(room, "timed")
     cpu_all, whole = wait(["strace", "-f", "-c", "-e", "trace=process", "-o", os.path.join(room, "counts"),
                            bench.timed, out, *command], **quiet(bench, cwd))
@@ -164,7 +164,7 @@ def start_bpftrace(program, told):
 
 
 def run_bpftrace(bench, command, cwd, program, expected):
-    room = bench.place()
+    room = bench.new_folder()
     out, told = os.path.join(room, "timed"), os.path.join(room, "told")
     begin = time.monotonic()
     tracer = start_bpftrace(program, told)
@@ -194,7 +194,7 @@ def run_lines(bench, command, cwd):
 
 def run_accounting(bench, command, cwd):
     """acct(2): the kernel itself writes 64 bytes for each process that ends; no tracer is started."""
-    room = bench.place()
+    room = bench.new_folder()
     out, book = os.path.join(room, "timed"), os.path.join(room, "book")
     open(book, "w").close()
     begin = time.monotonic()

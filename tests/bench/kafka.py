@@ -44,7 +44,7 @@ def delivery_arm(bench, stack, arm, number, records):
     prefix = f"bench-{os.getpid()}-{number}-{arm}."
     stack.create_topic(prefix + "sluice.program", PARTITIONS)
     try:
-        figures = bench.parts(bench.delivery, arm, stack.brokers, prefix, records, os.path.join(bench.place(), "spool"))
+        figures = bench.parts(bench.delivery, arm, stack.brokers, prefix, records, os.path.join(bench.new_folder(), "spool"))
     finally:
         stack.delete_topic(prefix + "sluice.program")
     return {name: values[0] for name, values in figures.items()}

@@ -78,7 +78,7 @@ def memory(bench, rounds, alive, seconds):
     result = {"idle": [], "alive": [], "processes": alive}
     commands = [("idle", ["sleep", "1000"]), ("alive", [bench.storm, "hold", str(alive), bench.tiny])]
     for name, command in commands * rounds:
-        room = bench.place()
+        room = bench.new_folder()
         p = subprocess.Popen([bench.sluice, "run", "--quiet", "--interval", "1s", "--lake", os.path.join(room, "lake"),
                               "--", *command], env=bench.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if name == "alive" and p.stdout.readline() != "ready\n":
@@ -96,7 +96,7 @@ def memory(bench, rounds, alive, seconds):
 def pipeline(bench, rounds, source, snakemake, scale, names, say):
     """Runs the demo pipeline, reduced by scale, from scratch each time, in the arms of these names."""
     def prepare():
-        at = bench.place()
+        at = bench.new_folder()
         shutil.copytree(source, at, dirs_exist_ok=True)
         config = {"seed": 7, "read_length": 100, "reference_length": int(1500000 * scale),
                   "samples": {name: int(n * scale) for name, n in (("S1", 60000), ("S2", 90000), ("S3", 130000))}}
@@ -105,7 +105,7 @@ def pipeline(bench, rounds, source, snakemake, scale, names, say):
         return at
 
     venv = os.path.dirname(snakemake)
-    bench.env = {**bench.env, "PATH": venv + ":" + bench.env["PATH"], "XDG_CACHE_HOME": bench.place()}
+    bench.env = {**bench.env, "PATH": venv + ":" + bench.env["PATH"], "XDG_CACHE_HOME": bench.new_folder()}
     command = [snakemake, f"-c{os.cpu_count()}", "--quiet", "all"]
     return {"samples": arms.rounds(bench, rounds, command, names, prepare=prepare, say=say)}
 

@@ -53,7 +53,7 @@ class Driver:
         return self.take()
 
     def stats(self):
-        """(excluded, lost, place in the ring)"""
+        """(excluded, lost, position in the ring)"""
         return tuple(map(int, self.ask("stats", "stats")[1:]))
 
     def take(self):

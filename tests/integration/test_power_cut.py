@@ -40,7 +40,7 @@ class Found:
     def __init__(self, lines):
         self.records = []  # (topic, seq, hash, is handed out again)
         self.next_seq, self.notes = {}, []
-        self.place = 0
+        self.position = 0
         for line in lines:
             kind, *values = line.split()
             values = [int(x) for x in values]
@@ -49,7 +49,7 @@ class Found:
             elif kind == "N":
                 self.next_seq[values[0]] = values[1]
             elif kind == "P":
-                self.place = values[0]
+                self.position = values[0]
             else:
                 self.notes.append((kind, values[0]))
 
@@ -92,16 +92,16 @@ class PowerCut(harness.LakeTest):
             if found.next_seq[topic] <= seq:
                 wrong.append("seq %d of topic %d was handed out and comes again: the next is %d" %
                              (seq, topic, found.next_seq[topic]))
-        # The state: whole, without a hole, up to the place; and not older than what was handed out beside it.
+        # The state: whole, without a hole, up to the position; and not older than what was handed out beside it.
         batches = [batch for _, batch in found.notes]
         if batches and (batches != list(range(batches[0], batches[-1] + 1)) or (found.notes[0][0] != "C")):
             wrong.append("the state has holes: %s" % found.notes)
-        if (batches or [0])[-1] != found.place:
-            wrong.append("the state is of batch %s, the place of %d" % (batches[-1:], found.place))
+        if (batches or [0])[-1] != found.position:
+            wrong.append("the state is of batch %s, the position of %d" % (batches[-1:], found.position))
         handed = max((min(batch for batch, _ in told.written[key]) for key in told.handed if key[0] != USAGE),
                      default=0)
-        if found.place < handed:
-            wrong.append("of batch %d something was handed out, the state ends at %d" % (handed, found.place))
+        if found.position < handed:
+            wrong.append("of batch %d something was handed out, the state ends at %d" % (handed, found.position))
         return wrong
 
     def cuts(self, disk, rng):

@@ -151,9 +151,9 @@ class Check:
                 self.wrong("-", "a program that truth did not start", None,
                            {k: r[k] for k in ("phase", "pid", "ppid", "comm", "exe", "argv", "start_time", "program_index")})
                 continue
-            place = p.programs.setdefault(r["program_index"], {"START": [], "END": []})
-            if r["phase"] in place:
-                place[r["phase"]].append(r)
+            phases = p.programs.setdefault(r["program_index"], {"START": [], "END": []})
+            if r["phase"] in phases:
+                phases[r["phase"]].append(r)
             else:
                 self.wrong(p.name(r["program_index"]), "phase", "START or END", r["phase"])
         for (program, phase), n in ids.items():
@@ -225,9 +225,9 @@ class Check:
             if image:
                 self.cgroup(name, image, end)
         for want in (p.told or {}).get("wants", []):
-            place = p.programs.get(want["index"])
-            if place and place["END"]:
-                self.wanted(p.name(want["index"]), want, place["END"][0])
+            phases = p.programs.get(want["index"])
+            if phases and phases["END"]:
+                self.wanted(p.name(want["index"]), want, phases["END"][0])
 
     @staticmethod
     def argv_of(record):

@@ -145,7 +145,7 @@ text_is_escaped_and_never_bad_json(void **state)
 }
 
 static void
-damage_is_refused_with_its_place(void **state)
+damage_is_refused_with_its_position(void **state)
 {
 	(void)state;
 	FAILS("\"int\"", "", 0);
@@ -266,7 +266,7 @@ main(void)
 		cmocka_unit_test(named_types_are_found_by_their_names),
 		cmocka_unit_test(times_are_rfc_3339_and_raw_ones_integers),
 		cmocka_unit_test(text_is_escaped_and_never_bad_json),
-		cmocka_unit_test(damage_is_refused_with_its_place),
+		cmocka_unit_test(damage_is_refused_with_its_position),
 		cmocka_unit_test(a_few_bytes_cannot_mean_values_without_end),
 		cmocka_unit_test(a_bad_schema_is_refused_with_a_reason),
 		cmocka_unit_test(our_records_have_exactly_the_names_of_their_schemas),

@@ -11,7 +11,7 @@
 #include "configs.h"
 
 static void
-syntax_errors_have_their_place(void **state)
+syntax_errors_have_their_location(void **state)
 {
 	(void)state;
 	wrong_is("interval: [\n", "f:2:1: not YAML: did not find expected node content, while parsing a "
@@ -144,7 +144,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(syntax_errors_have_their_place),
+		cmocka_unit_test(syntax_errors_have_their_location),
 		cmocka_unit_test(what_yaml_has_and_we_do_not_is_refused),
 		cmocka_unit_test(nothing_at_all_is_the_defaults),
 		cmocka_unit_test(every_name_that_occurs_twice_is_reported),

@@ -43,15 +43,15 @@ good(const char *yaml)
 
 /* says: the start of its only error, after the name of the file; and: a text that the error contains. */
 static void
-bad(const char *yaml, const char *place, const char *says)
+bad(const char *yaml, const char *location, const char *says)
 {
 	char *wrong;
 	struct ruleset *set = rules_of(yaml, &wrong);
 
 	assert_null(set);
-	if (strncmp(wrong, place, strlen(place)) != 0 || strstr(wrong, says) == NULL ||
+	if (strncmp(wrong, location, strlen(location)) != 0 || strstr(wrong, says) == NULL ||
 	    strchr(wrong, '\n') != wrong + strlen(wrong) - 1)
-		fail_msg("wanted %s %s, got %s", place, says, wrong);
+		fail_msg("wanted %s %s, got %s", location, says, wrong);
 	free(wrong);
 }
 

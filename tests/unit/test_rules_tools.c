@@ -293,7 +293,7 @@ static const struct {
 };
 
 static void
-errors_name_the_place_and_what_is_allowed(void **state)
+errors_name_the_location_and_what_is_allowed(void **state)
 {
 	int failed = 0;
 
@@ -397,7 +397,7 @@ main(void)
 		cmocka_unit_test(roles_say_what_serves_others),
 		cmocka_unit_test(interpreters_find_their_scripts),
 		cmocka_unit_test(a_users_rule_wins_over_a_shipped_one),
-		cmocka_unit_test(errors_name_the_place_and_what_is_allowed),
+		cmocka_unit_test(errors_name_the_location_and_what_is_allowed),
 		cmocka_unit_test(every_wrong_rule_is_reported_at_once),
 		cmocka_unit_test(no_tools_at_all_are_fine),
 		cmocka_unit_test(ten_thousand_rules_are_found_each),

@@ -23,7 +23,7 @@ struct model {
 	uint64_t committed[TOPIC_COUNT];		/* seq below are in the spool */
 	uint8_t handed[TOPIC_COUNT][SEQ_MAX];
 	uint8_t acked[TOPIC_COUNT][SEQ_MAX];
-	uint64_t place;
+	uint64_t position;
 	bool is_clean;					/* the last epoch closed it */
 	uint32_t random;
 	uint64_t again, recovered;
@@ -67,8 +67,8 @@ put_some(struct kit *at)
 	}
 	if (dice(3) == 0)
 		expect(spool_put_wal(at->spool, "entry", 4) == 0, "an entry is taken");
-	m->place++;
-	expect(kit_commit_at(at, m->place) == 0, "a commit works");
+	m->position++;
+	expect(kit_commit_at(at, m->position) == 0, "a commit works");
 	memcpy(m->committed, at->seq, sizeof(m->committed));
 }
 
@@ -103,8 +103,8 @@ use(struct kit *at)
 	memset(last, 0xff, sizeof(last));
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		expect(at->seq[t] == m->committed[t], "numbering goes on where it was");
-	expect(spool_ring_offset(at->spool, &ring_offset) == (m->place > 0) && ring_offset.position == m->place,
-	    "the place is that of the last commit");
+	expect(spool_ring_offset(at->spool, &ring_offset) == (m->position > 0) && ring_offset.position == m->position,
+	    "the position is that of the last commit");
 	m->recovered += at->recovery.records;
 	for (int op = 0; op < OPS; op++) {
 		struct spool_record r;

@@ -252,18 +252,18 @@ something_happens(struct life *l)
 	static const char *const commands[] = { "sh -c bwa_mem_ref.fa_|_samtools_sort", "bwa mem ref.fa a.fq",
 		"samtools sort -o out.bam -", "make -j2 all", "python3 align.py --password geheim", "true",
 		"nextflow run main.nf", "snakemake --jobs 2", "java -jar picard.jar MarkDuplicates" };
-	int there = pick(l, ALIVE), free_place = pick(l, NOT_THERE), zombie = pick(l, A_ZOMBIE);
+	int there = pick(l, ALIVE), free_slot = pick(l, NOT_THERE), zombie = pick(l, A_ZOMBIE);
 	struct being *b = there >= 0 ? &l->beings[there] : NULL;
 	uint64_t what = chance(l, 100);
 
 	l->w.now += chance(l, 40) * MS;
-	if (b == NULL || (what < 25 && free_place >= 0)) {
-		if (free_place < 0)
+	if (b == NULL || (what < 25 && free_slot >= 0)) {
+		if (free_slot < 0)
 			return;
-		l->beings[free_place] = forks(&l->w, b);
-		l->is[free_place] = ALIVE;
+		l->beings[free_slot] = forks(&l->w, b);
+		l->is[free_slot] = ALIVE;
 		if (l->options.run_id == NULL && chance(l, 6) == 0)
-			is_found(l, &l->beings[free_place]);
+			is_found(l, &l->beings[free_slot]);
 	} else if (what < 50) {
 		execs(&l->w, b, commands[chance(l, sizeof(commands) / sizeof(commands[0]))]);
 	} else if (what < 70) {

@@ -199,7 +199,7 @@ def _varies(basis: Basis) -> Recommendation | None:
     )  # fmt: skip
 
 
-def _place_cost(row: Price, cpus: float, memory: float) -> float | None:
+def _machine_cost(row: Price, cpus: float, memory: float) -> float | None:
     """Money an hour for so many CPUs and bytes on such a machine; None: it is too small, or its shape unknown."""
     if not row.vcpu or not row.mem_gib or cpus > row.vcpu or memory > row.mem_gib * (1 << 30):
         return None
@@ -218,7 +218,7 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
     costs = []
     for row in prices.rows:
         same = (row.provider, row.region, row.lifecycle) == (now.provider, now.region, now.lifecycle)
-        cost = _place_cost(row, cpu.recommended, ram.recommended) if same and not row.gpu and not row.host else None
+        cost = _machine_cost(row, cpu.recommended, ram.recommended) if same and not row.gpu and not row.host else None
         if cost is not None:
             costs.append((cost, row.instance_type, row))
     present = _present_cost(host, now, cpu.recommended, ram.recommended)
@@ -243,10 +243,10 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
 
 
 def _present_cost(host: money.Host, now: Price, cpus: float, memory: float) -> float | None:
-    """As _place_cost, of the machine that it ran on: its own size where the table has none."""
+    """As _machine_cost, of the machine that it ran on: its own size where the table has none."""
     vcpu = now.vcpu or host.cpus
     gib = now.mem_gib or (host.memory_bytes / (1 << 30) if host.memory_bytes else None)
-    return _place_cost(dataclasses.replace(now, vcpu=vcpu, mem_gib=gib), cpus, memory)
+    return _machine_cost(dataclasses.replace(now, vcpu=vcpu, mem_gib=gib), cpus, memory)
 
 
 _ORDER = ("low", "medium", "high")

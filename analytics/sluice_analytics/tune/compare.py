@@ -31,7 +31,7 @@ class Side:
     """What one run has of a task and sample, or of a tool. count: executions or programs. Ratios: to the first run."""
 
     run: int
-    """Its place in the order of the command, from 1"""
+    """Its position in the order of the command, from 1"""
     count: int
     wall_ns: float | None
     cpu_ns: float | None
@@ -277,14 +277,14 @@ def _versions(session: Session, ids: Sequence[str]) -> list[Version]:
     """Tools whose executables or container images differ between runs."""
     t = session.table("program", scope_of([find.find_run(session, i) for i in ids]))
     t = t.filter(t.tool.notnull() & t.exe.notnull() & ~t.overhead.fill_null(False))
-    places: dict[str, dict[str, tuple[set[str], set[str]]]] = {}
+    origins: dict[str, dict[str, tuple[set[str], set[str]]]] = {}
     for row in session.rows(t.select("run_id", "tool", "exe", "container_image").distinct()):
-        exes, images = places.setdefault(row["tool"], {}).setdefault(row["run_id"], (set(), set()))
+        exes, images = origins.setdefault(row["tool"], {}).setdefault(row["run_id"], (set(), set()))
         exes.add(row["exe"])
         if row["container_image"]:
             images.add(row["container_image"])
     found = []
-    for tool, by_run in sorted(places.items()):
+    for tool, by_run in sorted(origins.items()):
         if len({(frozenset(e), frozenset(i)) for e, i in by_run.values()}) < 2:
             continue
         found += [
