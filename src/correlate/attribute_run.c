@@ -59,26 +59,27 @@ run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_n
 static struct run *
 run_of_job(struct correlator *c, struct process *p)
 {
-	const struct place *place = p->location != NULL ? &p->location->place : NULL;
+	const struct placement *placement = p->location != NULL ? &p->location->placement : NULL;
 	char key[KEY_SIZE];
 	bool is_new;
 	struct run *r;
 
-	if (place == NULL || place->scheduler == NULL || !place->is_batch || place->job[0] == '\0')
+	if (placement == NULL || placement->scheduler == NULL || !placement->is_batch || placement->job[0] == '\0')
 		return NULL;
-	snprintf(key, sizeof(key), "%s\n%s", place->cluster[0] != '\0' || c->options.cluster == NULL ? place->cluster :
-	    c->options.cluster, place->job);
-	r = run_by_key(c, place->scheduler, key, &is_new);
+	snprintf(key, sizeof(key), "%s\n%s",
+	    placement->cluster[0] != '\0' || c->options.cluster == NULL ? placement->cluster : c->options.cluster,
+	    placement->job);
+	r = run_by_key(c, placement->scheduler, key, &is_new);
 	if (r == NULL)
 		return NULL;
 	if (is_new) {
-		run_set_origin(c, r, place->scheduler, STRENGTH_JOB, place->scheduler_source,
-		    place->scheduler_confidence);
-		run_take_place(c, r, p);
+		run_set_origin(c, r, placement->scheduler, STRENGTH_JOB, placement->scheduler_source,
+		    placement->scheduler_confidence);
+		run_take_placement(c, r, p);
 	}
 	/* The job ends with its script. The program that started the script is in the job, but in no task of it. */
-	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (place->step[0] == '\0' ||
-	    (strcmp(place->step, "batch") == 0 && place->task[0] != '\0')))
+	if (r->root.pid == 0 && r->strength == STRENGTH_JOB && (placement->step[0] == '\0' ||
+	    (strcmp(placement->step, "batch") == 0 && placement->task[0] != '\0')))
 		run_set_root(c, r, &p->id);
 	return r;
 }
@@ -115,7 +116,7 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 	run_learn(c, r, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name, .command = command,
 	    .work_dir = s->cwd, .root_dir = v->root,
 	    .parent_id = around != NULL && around->strength == STRENGTH_JOB ? around->id : NULL });
-	run_take_place(c, r, p);
+	run_take_placement(c, r, p);
 	return r;
 }
 
@@ -151,7 +152,7 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 		run_set_origin(c, r, v->engine, v->strength, v->source, v->confidence / 2);
 		run_learn(c, r, &(struct run_names){ .pipeline = v->pipeline, .name = v->run_name,
 		    .root_dir = v->root });
-		run_take_place(c, r, p);
+		run_take_placement(c, r, p);
 	}
 	return r;
 }

@@ -41,9 +41,9 @@ take_location(struct task *t, const struct process *p)
 	if (p->location != NULL) {
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
-		if (p->location->place.is_batch) {
-			state_learn_string(&t->scheduler, p->location->place.scheduler);
-			state_learn_string(&t->job_id, p->location->place.job);
+		if (p->location->placement.is_batch) {
+			state_learn_string(&t->scheduler, p->location->placement.scheduler);
+			state_learn_string(&t->job_id, p->location->placement.job);
 		}
 	}
 	if (!t->cpus.known)
@@ -116,16 +116,16 @@ attribute_task_by_hand(struct correlator *c, struct run *r, const struct process
 static struct task *
 task_of_step(struct correlator *c, struct run *r, const struct process *p)
 {
-	const struct place *place = p->location != NULL ? &p->location->place : NULL;
+	const struct placement *placement = p->location != NULL ? &p->location->placement : NULL;
 	char id[ENGINE_NAME_SIZE];
 	struct task *t;
 
-	if (r->strength != STRENGTH_JOB || place == NULL || place->step[0] == '\0' ||
-	    r->job_id == NULL || strcmp(place->job, r->job_id) != 0)
+	if (r->strength != STRENGTH_JOB || placement == NULL || placement->step[0] == '\0' ||
+	    r->job_id == NULL || strcmp(placement->job, r->job_id) != 0)
 		return NULL;
-	snprintf(id, sizeof(id), "%s.%s", place->job, place->step);
+	snprintf(id, sizeof(id), "%s.%s", placement->job, placement->step);
 	t = task_find_id(c, r, id);
-	if (t != NULL && t->root.pid == 0 && place->task[0] != '\0') {
+	if (t != NULL && t->root.pid == 0 && placement->task[0] != '\0') {
 		t->root = p->id;
 		wal_task(c, t);
 	}
@@ -134,13 +134,13 @@ task_of_step(struct correlator *c, struct run *r, const struct process *p)
 	t = task_begin(c, r, p);
 	if (t == NULL)
 		return NULL;
-	if (place->task[0] == '\0')
+	if (placement->task[0] == '\0')
 		t->root = (struct process_id){ 0, 0 };	/* it starts the step, and ends well even if the step fails */
 	copy_name(t->task_id, id);
-	copy_name(t->name, place->step);
+	copy_name(t->name, placement->step);
 	t->engine = r->engine;
-	t->source = place->scheduler_source;
-	t->confidence = place->scheduler_confidence;
+	t->source = placement->scheduler_source;
+	t->confidence = placement->scheduler_confidence;
 	t->is_named = true;
 	task_set_id_key(c, t);
 	wal_task(c, t);

@@ -13,14 +13,14 @@
 #include "correlate/wal.h"
 
 struct container *
-container_get(struct correlator *c, const struct place *place)
+container_get(struct correlator *c, const struct placement *placement)
 {
-	size_t len = strlen(place->container);
+	size_t len = strlen(placement->container);
 	struct container *k;
 
 	if (len == 0)
 		return NULL;
-	HASH_FIND(hh, c->containers, place->container, len, k);
+	HASH_FIND(hh, c->containers, placement->container, len, k);
 	if (k != NULL) {
 		k->refs++;
 		return k;
@@ -28,8 +28,8 @@ container_get(struct correlator *c, const struct place *place)
 	k = calloc(1, sizeof(*k) + len + 1);
 	if (k == NULL)
 		return NULL;
-	memcpy(k->id, place->container, len);
-	k->runtime = place->runtime;
+	memcpy(k->id, placement->container, len);
+	k->runtime = placement->runtime;
 	k->refs = 1;
 	HASH_ADD(hh, c->containers, id, len, k);
 	if (c->ops.container != NULL && !c->wal.is_replaying)

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <uthash.h>
 
-#include "identify/place.h"
+#include "identify/placement.h"
 
 struct correlator;
 
@@ -23,8 +23,8 @@ struct container {
 	char id[];
 };
 
-/* Returns a reference to the container of this place; NULL: it has no id, or no memory. */
-struct container *container_get(struct correlator *c, const struct place *place);
+/* Returns a reference to the container of this placement; NULL: it has no id, or no memory. */
+struct container *container_get(struct correlator *c, const struct placement *placement);
 void container_unref(struct correlator *c, struct container *k);	/* k may be NULL */
 
 #endif

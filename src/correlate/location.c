@@ -70,12 +70,12 @@ take_limits(struct location *l, const struct cgroup_path *g)
 
 /* The rule set may be freed before the location. */
 static void
-keep_names(struct correlator *c, struct place *place)
+keep_names(struct correlator *c, struct placement *placement)
 {
-	place->scheduler = kept_name(c, place->scheduler);
-	place->runtime = kept_name(c, place->runtime);
-	place->scheduler_source = kept_name(c, place->scheduler_source);
-	place->container_source = kept_name(c, place->container_source);
+	placement->scheduler = kept_name(c, placement->scheduler);
+	placement->runtime = kept_name(c, placement->runtime);
+	placement->scheduler_source = kept_name(c, placement->scheduler_source);
+	placement->container_source = kept_name(c, placement->container_source);
 }
 
 static void
@@ -90,9 +90,9 @@ judge(struct correlator *c, struct location *l)
 	l->memory_bytes = (struct opt_u64){ 0 };
 	take_limits(l, v2);
 	take_limits(l, v1);
-	place_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->place);
-	keep_names(c, &l->place);
-	l->container = container_get(c, &l->place);
+	placement_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->placement);
+	keep_names(c, &l->placement);
+	l->container = container_get(c, &l->placement);
 	container_unref(c, before);	/* last, since both may be the same */
 }
 
@@ -124,9 +124,9 @@ location_of(struct correlator *c, uint64_t cgroup_v2, uint64_t cgroup_v1)
 	return l;
 }
 
-/* Returns a location for one program, a copy of l (may be NULL) with this place. Without memory: l itself. */
+/* Returns a location for one program, a copy of l (may be NULL) with this placement. Without memory: l itself. */
 static struct location *
-location_own(struct correlator *c, struct location *l, const struct place *place)
+location_own(struct correlator *c, struct location *l, const struct placement *placement)
 {
 	struct location *own = calloc(1, sizeof(*own));
 
@@ -137,9 +137,9 @@ location_own(struct correlator *c, struct location *l, const struct place *place
 	memset(&own->hh, 0, sizeof(own->hh));
 	own->prev = own->next = NULL;
 	own->refs = 1;
-	own->place = *place;
-	keep_names(c, &own->place);
-	own->container = container_get(c, &own->place);
+	own->placement = *placement;
+	keep_names(c, &own->placement);
+	own->container = container_get(c, &own->placement);
 	location_unref(c, l);
 	return own;
 }
@@ -148,12 +148,12 @@ void
 location_refine(struct correlator *c, struct process *p, const struct candidate *s)
 {
 	struct location *l = p->location;
-	struct place place = { 0 };
+	struct placement placement = { 0 };
 
 	if (l != NULL)
-		place = l->place;
-	if (place_of_program(c->rules, s, &place))
-		p->location = location_own(c, l, &place);
+		placement = l->placement;
+	if (placement_of_program(c->rules, s, &placement))
+		p->location = location_own(c, l, &placement);
 }
 
 /*
@@ -163,15 +163,15 @@ location_refine(struct correlator *c, struct process *p, const struct candidate 
 static struct location *
 location_inherit(struct correlator *c, struct location *l, const struct location *from)
 {
-	struct place place = { 0 };
+	struct placement placement = { 0 };
 	bool is_same;
 
 	if (from == NULL)
 		return l;
 	if (l != NULL)
-		place = l->place;
+		placement = l->placement;
 	is_same = l != NULL && l->key.v2 == from->key.v2 && l->key.v1 == from->key.v1;
-	return place_inherit(&from->place, &place, is_same) ? location_own(c, l, &place) : l;
+	return placement_inherit(&from->placement, &placement, is_same) ? location_own(c, l, &placement) : l;
 }
 
 void
@@ -185,7 +185,7 @@ location_set(struct correlator *c, struct process *p, const struct process *pare
 	if (!known->has_context)
 		return;
 	if (from != NULL && from->is_known && from->generation == c->rules->generation &&
-	    (!has_execed || !from->place.is_outside || from->place.has_group) &&
+	    (!has_execed || !from->placement.is_outside || from->placement.has_group) &&
 	    from->key.v2 == known->context.cgroup_v2 && from->key.v1 == known->context.cgroup_v1)
 		p->location = location_ref(from);
 	else
@@ -197,21 +197,21 @@ location_set(struct correlator *c, struct process *p, const struct process *pare
 const char *
 location_name(const struct location *l)
 {
-	if (l == NULL || l->place.is_outside)
+	if (l == NULL || l->placement.is_outside)
 		return NULL;
 	if (l->container != NULL && l->container->name != NULL)
 		return l->container->name;
-	return l->place.name[0] != '\0' ? l->place.name : NULL;
+	return l->placement.name[0] != '\0' ? l->placement.name : NULL;
 }
 
 const char *
 location_image(const struct location *l)
 {
-	if (l == NULL || l->place.is_outside)
+	if (l == NULL || l->placement.is_outside)
 		return NULL;
 	if (l->container != NULL && l->container->image != NULL)
 		return l->container->image;
-	return l->place.image[0] != '\0' ? l->place.image : NULL;
+	return l->placement.image[0] != '\0' ? l->placement.image : NULL;
 }
 
 void

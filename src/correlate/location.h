@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "identify/place.h"
+#include "identify/placement.h"
 #include "model/record.h"
 
 #define LOCATIONS_KEPT_MAX 256		/* without a process in them */
@@ -30,7 +30,7 @@ struct location {
 	unsigned refs;			/* held by processes; without any it is kept for a while if it is in the
 					 * table */
 	struct location *prev, *next;	/* while refs is 0 */
-	struct place place;
+	struct placement placement;
 	struct container *container;	/* a reference; NULL: none, or without an id */
 	struct opt_double cpus;
 	struct opt_u64 memory_bytes;

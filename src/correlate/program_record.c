@@ -87,16 +87,16 @@ fill(struct correlator *c, const struct process *p, struct program_record *r, ch
 		r->cgroup = v2 == NULL || (strcmp(v2->path, "/") == 0 && v1 != NULL) ? r->cgroup_v1 : v2->path;
 	}
 	if (l != NULL) {
-		r->scheduler = l->place.scheduler;
-		r->job_id = name_or_null(l->place.job);
-		r->job_step = name_or_null(l->place.step);
-		if (!l->place.is_outside) {
-			r->container_runtime = l->place.runtime;
-			r->container_id = name_or_null(l->place.container);
+		r->scheduler = l->placement.scheduler;
+		r->job_id = name_or_null(l->placement.job);
+		r->job_step = name_or_null(l->placement.step);
+		if (!l->placement.is_outside) {
+			r->container_runtime = l->placement.runtime;
+			r->container_id = name_or_null(l->placement.container);
 		}
 		r->container_name = location_name(l);
 		r->container_image = location_image(l);
-		r->k8s_pod_uid = name_or_null(l->place.pod);
+		r->k8s_pod_uid = name_or_null(l->placement.pod);
 	}
 	r->overhead = p->is_overhead;
 	if (p->run != NULL)

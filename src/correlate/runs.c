@@ -149,15 +149,15 @@ run_learn(struct correlator *c, struct run *r, const struct run_names *names)
 }
 
 void
-run_take_place(struct correlator *c, struct run *r, const struct process *p)
+run_take_placement(struct correlator *c, struct run *r, const struct process *p)
 {
 	const struct location *l = p->location;
 
 	if (p->has_context && !r->uid.known)
 		r->uid = (struct opt_u64){ p->context.uid, true };
-	if (l != NULL && l->place.is_batch) {
-		state_learn_string(&r->scheduler, l->place.scheduler);
-		state_learn_string(&r->job_id, l->place.job);
+	if (l != NULL && l->placement.is_batch) {
+		state_learn_string(&r->scheduler, l->placement.scheduler);
+		state_learn_string(&r->job_id, l->placement.job);
 	}
 	if (l != NULL) {
 		r->cpus = l->cpus;

@@ -84,7 +84,7 @@ struct run_names {
 /* Sets those names that r does not have yet. */
 void run_learn(struct correlator *c, struct run *r, const struct run_names *names);
 /* Sets the user, job and limits of r to those of p. */
-void run_take_place(struct correlator *c, struct run *r, const struct process *p);
+void run_take_placement(struct correlator *c, struct run *r, const struct process *p);
 /* Names r by hand; a run that is new begins with root. 0, or -ENOMEM. */
 int run_tag(struct correlator *c, struct run *r, const struct tag *tag, const struct process *root);
 /* Makes the one run of `sluice run`, to which everything seen belongs. 0, or -ENOMEM. */

@@ -20,7 +20,7 @@
 #include "base/text.h"
 #include "identify/engine.h"
 #include "identify/match.h"
-#include "identify/place.h"
+#include "identify/placement.h"
 #include "identify/redact.h"
 #include "identify/tool.h"
 
@@ -29,7 +29,7 @@ enum {
 	COMM_LEN_MAX = 15,
 	SCRIPT_LINE_MAX = 256,		/* bytes of a script's first line that the kernel reads */
 	SCRIPTS_MAX = 5,		/* scripts that the kernel follows as interpreters of each other */
-	PLACE_TEXT_SIZE = 512,
+	LOCATION_SIZE = 512,
 };
 
 /* Prints a line. Control characters are replaced, so that a program's name cannot control the terminal. */
@@ -115,7 +115,7 @@ static void
 explain_tool(const struct ruleset *rules, struct candidate *s, bool has_words, char tool[TOOL_NAME_SIZE], FILE *f)
 {
 	struct tool_reason reason = { 0 };
-	char by[PLACE_TEXT_SIZE];
+	char by[LOCATION_SIZE];
 
 	tool_explain(rules, s, tool, TOOL_NAME_SIZE, &reason);
 	if (tool[0] == '\0')
@@ -139,7 +139,7 @@ explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_i
 	const struct follow_rule *rule = NULL;
 	bool is_inside_after = false;
 	bool is_excluded = follow_excludes(&rules->follow, s, is_inside, &rule, &is_inside_after);
-	char by[PLACE_TEXT_SIZE];
+	char by[LOCATION_SIZE];
 
 	if (is_excluded && rule != NULL)
 		line(f, "followed", "no: exclude, by %s; its children are judged separately",
@@ -165,7 +165,7 @@ explain_engine(const struct ruleset *rules, const struct candidate *s, const cha
 		[ENGINE_NAMES] = "it names a task that runs elsewhere",
 	};
 	struct engine_verdict v;
-	char by[PLACE_TEXT_SIZE];
+	char by[LOCATION_SIZE];
 
 	engine_judge(rules, s, engine, &v);
 	if (v.role == ENGINE_NONE && !v.is_overhead) {
@@ -210,7 +210,7 @@ explain_sluid(const char *job, FILE *f)
 }
 
 static void
-explain_place(const struct place *p, FILE *f)
+explain_placement(const struct placement *p, FILE *f)
 {
 	if (p->scheduler == NULL) {
 		line(f, "scheduler", "none: no rule holds");
@@ -243,17 +243,17 @@ void
 explain_candidate(const struct ruleset *rules, struct candidate *s, const struct explain_around *around, FILE *f)
 {
 	char tool[TOOL_NAME_SIZE];
-	struct place place = { 0 };
+	struct placement placement = { 0 };
 
 	explain_program(s, around, f);
 	explain_tool(rules, s, around->argv == NULL, tool, f);
-	place_of_cgroup(rules, s->cgroup, s->cgroup_v1, &place);
-	place_of_program(rules, s, &place);
-	if (s->image == NULL && place.image[0] != '\0' && !place.is_outside)
-		s->image = place.image;
+	placement_of_cgroup(rules, s->cgroup, s->cgroup_v1, &placement);
+	placement_of_program(rules, s, &placement);
+	if (s->image == NULL && placement.image[0] != '\0' && !placement.is_outside)
+		s->image = placement.image;
 	explain_follow(rules, s, around->is_inside, f);
 	explain_engine(rules, s, around->engine, f);
-	explain_place(&place, f);
+	explain_placement(&placement, f);
 }
 
 /* A command line that is resolved to the program that the kernel runs. All memory is the arena's. */

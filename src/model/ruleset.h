@@ -99,7 +99,7 @@ enum rule_section {
 
 struct tool_rules;	/* model/tool_rules.h */
 struct engine_rules;	/* model/engine_rules.h */
-struct place_rules;	/* model/place_rules.h: schedulers and containers */
+struct placement_rules;	/* model/placement_rules.h: schedulers and containers */
 
 struct ruleset {
 	unsigned refs;
@@ -107,7 +107,7 @@ struct ruleset {
 	struct follow_rules follow;
 	const struct tool_rules *tools;		/* never NULL once read; as all below */
 	const struct engine_rules *engines;
-	const struct place_rules *places;
+	const struct placement_rules *placements;
 	size_t n_rules;			/* of all sections: items of their lists */
 	size_t counts[RULE_SECTIONS];
 	struct ruleset_memory *memory;

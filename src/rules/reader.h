@@ -14,7 +14,7 @@
 #include "config/suggest.h"
 #include "config/yaml.h"
 #include "model/engine_rules.h"
-#include "model/place_rules.h"
+#include "model/placement_rules.h"
 #include "model/ruleset.h"
 #include "model/template.h"
 #include "model/tool_rules.h"
@@ -39,14 +39,14 @@ struct rules_reader {
 	struct tool_key *first_general, **next_general;	/* of tool rules that no name leads to, in their order */
 	size_t n_keys, n_tool_rules;
 	const struct engine **next_engine;		/* where the next item of each list is linked */
-	const struct place_rule **next_scheduler, **next_container;
+	const struct placement_rule **next_scheduler, **next_container;
 };
 
 /* Each reads one rule of a section. */
 void rules_read_follow(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 void rules_read_tool(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 void rules_read_engine(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
-void rules_read_place(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
+void rules_read_placement(struct rules_reader *r, const struct yaml_node *item, enum rule_section section);
 
 /* Each puts its part into the set, unless r->error is set; rules_finish_follow() also frees the lists. */
 void rules_finish_follow(struct rules_reader *r);

@@ -39,8 +39,8 @@ static const struct {
 	    "[{exe: samtools, subcommands: true}]" },
 	[RULE_ENGINES] = { rules_read_engine, "this is ", ": expected a list of engines, each beginning with "
 	    "- engine: NAME" },
-	[RULE_SCHEDULERS] = { rules_read_place, "`schedulers` is a list of mappings, not ", "" },
-	[RULE_CONTAINERS] = { rules_read_place, "`containers` is a list of mappings, not ", "" },
+	[RULE_SCHEDULERS] = { rules_read_placement, "`schedulers` is a list of mappings, not ", "" },
+	[RULE_CONTAINERS] = { rules_read_placement, "`containers` is a list of mappings, not ", "" },
 };
 
 struct load {
@@ -169,16 +169,16 @@ static int
 begin(struct rules_reader *r)
 {
 	struct engine_rules *engines = rules_alloc(r, sizeof(*engines));
-	struct place_rules *places = rules_alloc(r, sizeof(*places));
+	struct placement_rules *placements = rules_alloc(r, sizeof(*placements));
 
 	if (r->error < 0)
 		return r->error;
 	r->set->engines = engines;
-	r->set->places = places;
+	r->set->placements = placements;
 	r->next_general = &r->first_general;
 	r->next_engine = &engines->first;
-	r->next_scheduler = &places->schedulers;
-	r->next_container = &places->containers;
+	r->next_scheduler = &placements->schedulers;
+	r->next_container = &placements->containers;
 	return 0;
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "model/engine_rules.h"
-#include "model/place_rules.h"
+#include "model/placement_rules.h"
 #include "model/tool_rules.h"
 #include "rules/rules.h"
 #include "identify/match.h"
@@ -95,7 +95,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = rules_load(&o, &set, &errors);
 
 	if (r == 0) {
-		if (errors.n != 0 || set->tools == NULL || set->engines == NULL || set->places == NULL)
+		if (errors.n != 0 || set->tools == NULL || set->engines == NULL || set->placements == NULL)
 			abort();
 		check_follow(set);
 	} else if (r == -EINVAL && set == NULL) {

@@ -391,26 +391,26 @@ def every_path():
     pod = "6a4ce4a0-ba47-11ea-b2a7-0cc47ac5979e"
     systemd_pod = pod.replace("-", "_")
 
-    def place(path, scheduler=None, job=None, step=None, runtime=None, container=None, pod=None):
+    def placement(path, scheduler=None, job=None, step=None, runtime=None, container=None, pod=None):
         return path, {"scheduler": scheduler, "job_id": job, "job_step": step, "container_runtime": runtime,
                       "container_id": container, "k8s_pod_uid": pod}
 
     def box(path, **fields):
         container = secrets.token_hex(32)
-        return place(path.replace("ID", container), container=container, **fields)
+        return placement(path.replace("ID", container), container=container, **fields)
 
-    yield place(f"/slurm_{own}/uid_0/job_1/step_batch/task_0", "slurm", "1", "batch")
-    yield place(f"/slurm/uid_{os.getpid()}/job_247463/step_extern", "slurm", "247463", "extern")
-    yield place(f"/system.slice/{own}_slurmstepd.scope/job_4749/step_0/user/task_0", "slurm", "4749", "0")
-    yield place(f"/system.slice/{own}_slurmstepd.scope/s8FXKTA79XAR00/step_3/user/task_special", "slurm", "s8FXKTA79XAR00", "3")
+    yield placement(f"/slurm_{own}/uid_0/job_1/step_batch/task_0", "slurm", "1", "batch")
+    yield placement(f"/slurm/uid_{os.getpid()}/job_247463/step_extern", "slurm", "247463", "extern")
+    yield placement(f"/system.slice/{own}_slurmstepd.scope/job_4749/step_0/user/task_0", "slurm", "4749", "0")
+    yield placement(f"/system.slice/{own}_slurmstepd.scope/s8FXKTA79XAR00/step_3/user/task_special", "slurm", "s8FXKTA79XAR00", "3")
     yield box(f"/slurm_{own}/uid_7/job_9/step_0/task_1/docker/ID", scheduler="slurm", job="9", step="0", runtime="docker")
-    yield place(f"/pbs_jobs.service/jobid/1234.{own}", "pbs", f"1234.{own}")
+    yield placement(f"/pbs_jobs.service/jobid/1234.{own}", "pbs", f"1234.{own}")
     # The slot is all that HTCondor shows.
-    yield place(f"/htcondor/condor_var_lib_condor_execute_slot1_2@{own}", "htcondor", None, "slot1_2")
+    yield placement(f"/htcondor/condor_var_lib_condor_execute_slot1_2@{own}", "htcondor", None, "slot1_2")
     yield box(f"/ecs/{task}/ID", scheduler="ecs", job=task, runtime="docker")
     yield box(f"/ecstasks.slice/ecstasks-{task}.slice/docker-ID.scope", scheduler="ecs", job=task, runtime="docker")
     fargate = f"{task}-1234567890"
-    yield place(f"/ecs/{task}/{fargate}", "ecs", task, container=fargate)
+    yield placement(f"/ecs/{task}/{fargate}", "ecs", task, container=fargate)
     # With the driver cgroupfs nothing shows the runtime.
     for qos in ("/burstable", "/besteffort", ""):
         yield box(f"/kubepods{qos}/pod{pod}/ID", scheduler="kubernetes", job=pod, pod=pod)
@@ -432,13 +432,13 @@ def every_path():
     yield box("/docker/ID", runtime="docker")
     yield box("/system.slice/docker-ID.scope", runtime="docker")
     yield box(f"/{own}/ID")  # the user's own parent, no runtime's name
-    yield place(f"/apptainer/{os.getpid()}", runtime="apptainer", container=str(os.getpid()))
-    yield place(f"/system.slice/apptainer-{os.getpid()}.scope", runtime="apptainer", container=str(os.getpid()))
-    yield place(f"/lxc.payload.{own}", runtime="lxc", container=own)
-    yield place(f"/lxc/{own}", runtime="lxc", container=own)
-    yield place(f"/default/{own}", runtime="containerd", container=own)
-    yield place(f"/system.slice/{own}.service", "systemd", f"{own}.service")
-    yield place(f"/user.slice/user-{os.getpid()}.slice/session-3.scope", "systemd", "session-3.scope")
+    yield placement(f"/apptainer/{os.getpid()}", runtime="apptainer", container=str(os.getpid()))
+    yield placement(f"/system.slice/apptainer-{os.getpid()}.scope", runtime="apptainer", container=str(os.getpid()))
+    yield placement(f"/lxc.payload.{own}", runtime="lxc", container=own)
+    yield placement(f"/lxc/{own}", runtime="lxc", container=own)
+    yield placement(f"/default/{own}", runtime="containerd", container=own)
+    yield placement(f"/system.slice/{own}.service", "systemd", f"{own}.service")
+    yield placement(f"/user.slice/user-{os.getpid()}.slice/session-3.scope", "systemd", "session-3.scope")
 
 
 if __name__ == "__main__":

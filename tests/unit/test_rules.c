@@ -233,7 +233,7 @@ what_can_never_hold_is_reported(void **state)
 }
 
 static void
-rules_know_their_place(void **state)
+rules_know_their_location(void **state)
 {
 	struct ruleset *set = rules_of("exclude:\n- exe: a\n- {name: my rule, exe: b}\ninclude:\n  - exe: c\n");
 
@@ -263,7 +263,7 @@ nothing_at_all_is_a_set_without_rules(void **state)
 		assert_int_equal(set->n_rules, 0);
 		assert_non_null(set->tools);
 		assert_non_null(set->engines);
-		assert_non_null(set->places);
+		assert_non_null(set->placements);
 		ruleset_unref(set);
 	}
 }
@@ -493,7 +493,7 @@ main(void)
 		cmocka_unit_test(unknown_names_get_the_nearest_right_one),
 		cmocka_unit_test(values_of_the_wrong_kind_are_reported),
 		cmocka_unit_test(what_can_never_hold_is_reported),
-		cmocka_unit_test(rules_know_their_place),
+		cmocka_unit_test(rules_know_their_location),
 		cmocka_unit_test(nothing_at_all_is_a_set_without_rules),
 		cmocka_unit_test(files_of_a_folder_are_added_in_order),
 		cmocka_unit_test(a_file_takes_the_place_of_the_shipped_one_of_its_name),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* place: paths of every scheduler and runtime, similar paths, and evidence of programs. */
+/* placement: paths of every scheduler and runtime, similar paths, and evidence of programs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "rules/rules.h"
-#include "identify/place.h"
+#include "identify/placement.h"
 
 #define ID "7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8027b3a6c51"
 #define ID2 "00ab34cd56ef78901234567890abcdef0fedcba0987654321fedcba098765432"
@@ -36,12 +36,12 @@ unload(void **state)
 	return 0;
 }
 
-static struct place
-place_at(const char *cgroup, const char *cgroup_v1)
+static struct placement
+placement_at(const char *cgroup, const char *cgroup_v1)
 {
-	struct place p;
+	struct placement p;
 
-	place_of_cgroup(shipped, cgroup, cgroup_v1, &p);
+	placement_of_cgroup(shipped, cgroup, cgroup_v1, &p);
 	return p;
 }
 
@@ -119,7 +119,7 @@ paths_tell_job_and_container(void **state)
 	while ((len = getline(&line, &size, f)) > 0) {
 		char *at = line, *path;
 		const char *want[10];
-		struct place p;
+		struct placement p;
 		bool is_found, is_expected = false;
 
 		if (line[0] == '#')
@@ -133,7 +133,7 @@ paths_tell_job_and_container(void **state)
 		}
 		assert_null(at);
 		for (int is_v1 = 0; is_v1 < 2; is_v1++) {
-			is_found = place_of_cgroup(shipped, is_v1 ? "/" : path, is_v1 ? path : NULL, &p);
+			is_found = placement_of_cgroup(shipped, is_v1 ? "/" : path, is_v1 ? path : NULL, &p);
 			const char *got[] = { p.scheduler, p.job, p.step, p.task, p.user, p.node,
 				p.is_batch ? "batch" : "", p.runtime, p.container, p.pod };
 
@@ -157,35 +157,36 @@ paths_tell_job_and_container(void **state)
 static void
 both_hierarchies_count(void **state)
 {
-	struct place p = place_at("/system.slice/slurmd.service", "/slurm/uid_7/job_9/step_0/task_1");
+	struct placement p = placement_at("/system.slice/slurmd.service", "/slurm/uid_7/job_9/step_0/task_1");
 
 	(void)state;
 	assert_string_equal(p.scheduler, "slurm");	/* a job before a unit, wherever */
 	assert_string_equal(p.job, "9");
 	assert_string_equal(p.task, "1");
-	p = place_at("/docker/" ID, "/docker/" ID);
+	p = placement_at("/docker/" ID, "/docker/" ID);
 	assert_string_equal(p.container, ID);
-	p = place_at("/docker/" ID, "/slurm/uid_7/job_9/step_0/task_1");
+	p = placement_at("/docker/" ID, "/slurm/uid_7/job_9/step_0/task_1");
 	assert_string_equal(p.scheduler, "slurm");
 	assert_string_equal(p.container, ID);
-	p = place_at("/docker/" ID, "/lxc/other");
+	p = placement_at("/docker/" ID, "/lxc/other");
 	assert_string_equal(p.runtime, "docker");	/* v2 first */
-	p = place_at("/kubepods/pod0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6", "/kubepods/podb7d0c9e8-1a2b-4c3d-8e4f-5061728394a5/" ID);
+	p = placement_at("/kubepods/pod0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6",
+	    "/kubepods/podb7d0c9e8-1a2b-4c3d-8e4f-5061728394a5/" ID);
 	assert_string_equal(p.pod, "0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6");
 	assert_string_equal(p.container, ID);
 }
 
 static void
-no_path_is_no_place(void **state)
+no_path_is_no_placement(void **state)
 {
-	struct place p;
+	struct placement p;
 
 	(void)state;
 	memset(&p, 'x', sizeof(p));
-	assert_false(place_of_cgroup(shipped, NULL, NULL, &p));
+	assert_false(placement_of_cgroup(shipped, NULL, NULL, &p));
 	assert_true(p.scheduler == NULL && !p.has_container && p.job[0] == '\0' && p.container[0] == '\0');
 	memset(&p, 'x', sizeof(p));
-	assert_false(place_of_cgroup(shipped, "", "/", &p));
+	assert_false(placement_of_cgroup(shipped, "", "/", &p));
 	assert_true(p.scheduler == NULL && p.runtime == NULL);
 }
 
@@ -193,29 +194,29 @@ static void
 values_that_are_no_names_stay_unknown(void **state)
 {
 	char path[8192];
-	struct place p;
+	struct placement p;
 
 	(void)state;
-	p = place_at("/lxc/two\nlines", NULL);
+	p = placement_at("/lxc/two\nlines", NULL);
 	assert_string_equal(p.runtime, "lxc");
 	assert_string_equal(p.container, "");
-	p = place_at("/user.slice/user-1.slice/a\x1b[31m.service", NULL);
+	p = placement_at("/user.slice/user-1.slice/a\x1b[31m.service", NULL);
 	assert_string_equal(p.scheduler, "systemd");
 	assert_string_equal(p.job, "");
 	assert_string_equal(p.user, "1");
 	/* An escaped newline is one, too. */
-	p = place_at("/system.slice/a\\x5cx0ab.service", NULL);
+	p = placement_at("/system.slice/a\\x5cx0ab.service", NULL);
 	assert_string_equal(p.job, "");
 	/* Too long to be held whole. */
-	snprintf(path, sizeof(path), "/lxc/%0*d", PLACE_NAME_SIZE, 1);
-	assert_string_equal(place_at(path, NULL).container, "");
-	snprintf(path, sizeof(path), "/lxc/%0*d", PLACE_NAME_SIZE - 1, 1);
-	assert_int_equal(strlen(place_at(path, NULL).container), PLACE_NAME_SIZE - 1);
+	snprintf(path, sizeof(path), "/lxc/%0*d", PLACEMENT_NAME_SIZE, 1);
+	assert_string_equal(placement_at(path, NULL).container, "");
+	snprintf(path, sizeof(path), "/lxc/%0*d", PLACEMENT_NAME_SIZE - 1, 1);
+	assert_int_equal(strlen(placement_at(path, NULL).container), PLACEMENT_NAME_SIZE - 1);
 	snprintf(path, sizeof(path), "/slurm/uid_1/job_%0*d", 4000, 1);
-	p = place_at(path, NULL);
+	p = placement_at(path, NULL);
 	assert_string_equal(p.scheduler, "slurm");
 	assert_string_equal(p.job, "");
-	p = place_at("/lxc/caf\xc3\xa9", NULL);
+	p = placement_at("/lxc/caf\xc3\xa9", NULL);
 	assert_string_equal(p.container, "caf\xc3\xa9");
 }
 
@@ -228,15 +229,15 @@ long_paths_are_searched_in_bounded_time(void **state)
 	(void)state;
 	while (len < 60000)
 		len += (size_t)sprintf(path + len, "/lxc/%zu", len);
-	assert_string_equal(place_at(path, NULL).runtime, "lxc");
+	assert_string_equal(placement_at(path, NULL).runtime, "lxc");
 	memset(path, 'a', 65535);
 	path[0] = '/';
 	path[65535] = '\0';
-	assert_null(place_at(path, NULL).scheduler);
+	assert_null(placement_at(path, NULL).scheduler);
 	for (size_t i = 0; i < 65535; i++)
 		path[i] = i % 2 ? '_' : '/';
 	strcpy(path + 60000, "_slurmstepd.scope/job_x");
-	assert_null(place_at(path, NULL).runtime);
+	assert_null(placement_at(path, NULL).runtime);
 	free(path);
 }
 
@@ -266,22 +267,22 @@ sluids_tell_cluster_and_submit_time(void **state)
 }
 
 /* Evidence of a program on an ordinary path. */
-static struct place
+static struct placement
 told_by(const char *exe, const char *cwd, const char *script, const char *const *argv, size_t argc)
 {
 	struct candidate s = { .exe = exe, .comm = exe, .argv = argv, .argc = argc, .cwd = cwd,
 		.words = { .script = script } };
-	struct place p;
+	struct placement p;
 
 	memset(&p, 0, sizeof(p));
-	place_of_program(shipped, &s, &p);
+	placement_of_program(shipped, &s, &p);
 	return p;
 }
 
 static void
 arguments_tell_the_job(void **state)
 {
-	struct place p = told_by("/bin/bash", "/home/u", "/var/spool/slurmd/job00042/slurm_script",
+	struct placement p = told_by("/bin/bash", "/home/u", "/var/spool/slurmd/job00042/slurm_script",
 	    ARGS("/bin/bash", "/var/spool/slurmd/job00042/slurm_script"));
 
 	(void)state;
@@ -316,40 +317,40 @@ static void
 arguments_tell_what_a_path_does_not(void **state)
 {
 	struct candidate s = { .exe = "/bin/bash", .words = { .script = "/s/job00042/slurm_script" } };
-	struct place p = place_at("/system.slice/slurmd.service", NULL);
+	struct placement p = placement_at("/system.slice/slurmd.service", NULL);
 
 	(void)state;
-	assert_true(place_of_program(shipped, &s, &p));
+	assert_true(placement_of_program(shipped, &s, &p));
 	assert_string_equal(p.scheduler, "slurm");	/* in place of the unit */
 	assert_string_equal(p.job, "42");
 	assert_string_equal(p.user, "");
-	p = place_at("/slurm/uid_3/job_42", NULL);
-	assert_true(place_of_program(shipped, &s, &p));
+	p = placement_at("/slurm/uid_3/job_42", NULL);
+	assert_true(placement_of_program(shipped, &s, &p));
 	assert_string_equal(p.step, "batch");		/* of the same job */
 	assert_string_equal(p.user, "3");
 	assert_string_equal(p.scheduler_source, "cgroup");
-	p = place_at("/slurm/uid_3/job_43", NULL);
-	assert_false(place_of_program(shipped, &s, &p));
+	p = placement_at("/slurm/uid_3/job_43", NULL);
+	assert_false(placement_of_program(shipped, &s, &p));
 	assert_string_equal(p.job, "43");
 	assert_string_equal(p.step, "");
-	p = place_at("/system.slice/slurmstepd.scope/s8FXKTA79XAR00/step_batch/user/task_0", NULL);
-	assert_false(place_of_program(shipped, &s, &p));
+	p = placement_at("/system.slice/slurmstepd.scope/s8FXKTA79XAR00/step_batch/user/task_0", NULL);
+	assert_false(placement_of_program(shipped, &s, &p));
 	assert_string_equal(p.job, "s8FXKTA79XAR00");
 }
 
 static void
 what_starts_a_container_is_not_inside(void **state)
 {
-	struct place shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("/usr/bin/containerd-shim-runc-v2",
+	struct placement shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("/usr/bin/containerd-shim-runc-v2",
 	    "-namespace", "moby", "-id", ID, "-address", "/run/containerd/containerd.sock"));
-	struct place p;
+	struct placement p;
 
 	(void)state;
 	assert_true(shim.has_container && shim.is_outside);
 	assert_string_equal(shim.runtime, "docker");
 	assert_string_equal(shim.container, ID);
 	memset(&p, 0, sizeof(p));
-	place_inherit(&shim, &p, false);
+	placement_inherit(&shim, &p, false);
 	assert_true(p.has_container && !p.is_outside);
 	assert_string_equal(p.container, ID);
 	p = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("containerd-shim-runc-v2", "-namespace",
@@ -387,64 +388,64 @@ what_starts_a_container_is_not_inside(void **state)
 static void
 what_arguments_contained_is_inherited(void **state)
 {
-	struct place shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("containerd-shim-runc-v2", "-namespace",
+	struct placement shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("containerd-shim-runc-v2", "-namespace",
 	    "moby", "-id", ID, "-address", "/x"));
-	struct place job = told_by("/bin/bash", "/", "/s/job00042/slurm_script", ARGS("bash"));
-	struct place p = place_at("/site/" ID, NULL), runc;
+	struct placement job = told_by("/bin/bash", "/", "/s/job00042/slurm_script", ARGS("bash"));
+	struct placement p = placement_at("/site/" ID, NULL), runc;
 	struct candidate s = { .exe = "/usr/sbin/runc" };
 
 	(void)state;
 	assert_null(p.runtime);
-	place_inherit(&shim, &p, false);
+	placement_inherit(&shim, &p, false);
 	assert_string_equal(p.runtime, "docker");	/* of the same container */
 	assert_string_equal(p.container_source, "cgroup");
-	p = place_at("/site/" ID2, NULL);
-	place_inherit(&shim, &p, false);
+	p = placement_at("/site/" ID2, NULL);
+	placement_inherit(&shim, &p, false);
 	assert_null(p.runtime);				/* of another */
 	assert_string_equal(p.container, ID2);
 	/* What sets it up, in the shim's own control group, is outside still; what follows is inside. */
 	memset(&runc, 0, sizeof(runc));
-	assert_true(place_inherit(&shim, &runc, true));
+	assert_true(placement_inherit(&shim, &runc, true));
 	assert_true(runc.is_outside);
 	assert_string_equal(runc.container, ID);
-	assert_false(place_of_program(shipped, &s, &runc));
+	assert_false(placement_of_program(shipped, &s, &runc));
 	memset(&p, 0, sizeof(p));
-	assert_true(place_inherit(&runc, &p, false));
+	assert_true(placement_inherit(&runc, &p, false));
 	assert_true(p.has_container && !p.is_outside);
 	/* Nor is what was moved to where such things are kept. */
-	p = place_at("/libpod_parent/conmon", NULL);
+	p = placement_at("/libpod_parent/conmon", NULL);
 	assert_true(p.is_outside && !p.has_container);
-	assert_false(place_inherit(&shim, &p, false));
+	assert_false(placement_inherit(&shim, &p, false));
 	assert_false(p.has_container);
-	p = place_at("/docker/" ID "/libpod_parent/conmon", NULL);
+	p = placement_at("/docker/" ID "/libpod_parent/conmon", NULL);
 	assert_true(p.has_container && !p.is_outside);
-	assert_false(place_at("/lxc.monitor.web-2", NULL).has_container);
-	assert_true(place_at("/lxc.monitor.web-2", NULL).is_outside);
-	assert_true(place_at("/machine.slice/libpod-conmon-" ID ".scope", NULL).is_outside);
+	assert_false(placement_at("/lxc.monitor.web-2", NULL).has_container);
+	assert_true(placement_at("/lxc.monitor.web-2", NULL).is_outside);
+	assert_true(placement_at("/machine.slice/libpod-conmon-" ID ".scope", NULL).is_outside);
 	/* One without a control group: inside at once. */
 	shim = told_by("/usr/bin/bwrap", "/", NULL, ARGS("bwrap", "true"));
 	memset(&p, 0, sizeof(p));
-	assert_true(place_inherit(&shim, &p, true));
+	assert_true(placement_inherit(&shim, &p, true));
 	assert_true(p.has_container && !p.is_outside);
 	/* A job from arguments applies to every descendant of the script, instead of a unit. */
-	p = place_at("/system.slice/slurmd.service", NULL);
-	place_inherit(&job, &p, false);
+	p = placement_at("/system.slice/slurmd.service", NULL);
+	placement_inherit(&job, &p, false);
 	assert_string_equal(p.job, "42");
 	assert_string_equal(p.step, "batch");
 	assert_string_equal(p.scheduler_source, "argv slurm_script");
-	p = place_at("/slurm/uid_3/job_43/step_0", NULL);
-	place_inherit(&job, &p, false);
+	p = placement_at("/slurm/uid_3/job_43/step_0", NULL);
+	placement_inherit(&job, &p, false);
 	assert_string_equal(p.job, "43");
 	/* A container found by another's cgroup applies to that cgroup only; the job does not. */
 	memset(&p, 0, sizeof(p));
-	job = place_at("/slurm/uid_3/job_43/step_0/task_0/docker/" ID, NULL);
-	assert_true(place_inherit(&job, &p, false));
+	job = placement_at("/slurm/uid_3/job_43/step_0/task_0/docker/" ID, NULL);
+	assert_true(placement_inherit(&job, &p, false));
 	assert_string_equal(p.job, "43");
 	assert_false(p.has_container);
 	/* Nor is a unit, which makes no run. */
 	memset(&p, 0, sizeof(p));
-	job = place_at("/system.slice/slurmd.service", NULL);
-	assert_false(place_inherit(&job, &p, false));
+	job = placement_at("/system.slice/slurmd.service", NULL);
+	assert_false(placement_inherit(&job, &p, false));
 	assert_null(p.scheduler);
 }
 
@@ -452,10 +453,10 @@ static void
 a_container_within_the_known_one_is_not_derived_from_arguments(void **state)
 {
 	struct candidate s = { .exe = "/usr/bin/bwrap" };
-	struct place p = place_at("/docker/" ID, NULL);
+	struct placement p = placement_at("/docker/" ID, NULL);
 
 	(void)state;
-	place_of_program(shipped, &s, &p);
+	placement_of_program(shipped, &s, &p);
 	assert_string_equal(p.runtime, "docker");
 	assert_false(p.is_outside);
 }
@@ -472,10 +473,10 @@ users_rules_come_first(void **state)
 	    "  - {scheduler: kubernetes, batch: true, cgroup: '/pod(?<job>[0-9a-f-]{36})'}\n"
 	    "containers:\n"
 	    "  - {runtime: enroot, cgroup: '/enroot_(?<id>\\d+)'}\n");
-	struct place p;
+	struct placement p;
 
 	(void)state;
-	assert_true(place_of_cgroup(set, "/lsf/big/job.77[3].1.2/enroot_5", NULL, &p));
+	assert_true(placement_of_cgroup(set, "/lsf/big/job.77[3].1.2/enroot_5", NULL, &p));
 	assert_string_equal(p.scheduler, "lsf");
 	assert_string_equal(p.cluster, "big");
 	assert_string_equal(p.job, "77");
@@ -484,10 +485,10 @@ users_rules_come_first(void **state)
 	assert_true(p.is_batch && p.scheduler_confidence == 0.6);
 	assert_string_equal(p.runtime, "enroot");
 	assert_string_equal(p.container, "5");
-	place_of_cgroup(set, "/lsf/big/job.77.1.2", NULL, &p);
+	placement_of_cgroup(set, "/lsf/big/job.77.1.2", NULL, &p);
 	assert_string_equal(p.job, "77");
 	assert_string_equal(p.step, "");	/* a template of which a part is unknown */
-	place_of_cgroup(set, "/kubepods/pod0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6", NULL, &p);
+	placement_of_cgroup(set, "/kubepods/pod0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6", NULL, &p);
 	assert_true(p.is_batch);
 	ruleset_unref(set);
 }
@@ -504,20 +505,20 @@ programs_of_rules_are_searched_where_they_say(void **state)
 	    "      - {when: {exe: fluxd}, values: {job: none}, source: guess, confidence: 0.3}\n");
 	struct candidate s = { .exe = "/usr/libexec/flux-shell", .argv = (const char *const[]){ "flux-shell", "--x", "--id=f7" },
 		.argc = 3 };
-	struct place p = { 0 };
+	struct placement p = { 0 };
 
 	(void)state;
-	assert_true(place_of_program(set, &s, &p));
+	assert_true(placement_of_program(set, &s, &p));
 	assert_string_equal(p.job, "f7");
 	assert_string_equal(p.scheduler_source, "argv");
 	memset(&p, 0, sizeof(p));
 	s.exe = "/var/flux/99/a.out";
-	assert_true(place_of_program(set, &s, &p));
+	assert_true(placement_of_program(set, &s, &p));
 	assert_string_equal(p.job, "99");
 	assert_string_equal(p.scheduler_source, "exe");
 	memset(&p, 0, sizeof(p));
 	s.exe = "/bin/fluxd";
-	assert_true(place_of_program(set, &s, &p));
+	assert_true(placement_of_program(set, &s, &p));
 	assert_string_equal(p.job, "none");
 	assert_string_equal(p.scheduler_source, "guess");
 	assert_true(p.scheduler_confidence == 0.3);
@@ -558,7 +559,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_tell_job_and_container),
 		cmocka_unit_test(both_hierarchies_count),
-		cmocka_unit_test(no_path_is_no_place),
+		cmocka_unit_test(no_path_is_no_placement),
 		cmocka_unit_test(values_that_are_no_names_stay_unknown),
 		cmocka_unit_test(long_paths_are_searched_in_bounded_time),
 		cmocka_unit_test(sluids_tell_cluster_and_submit_time),

@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * places: the sections `schedulers` and `containers`: each rule is a struct place_rule.
+ * placements: the sections `schedulers` and `containers`: each rule is a struct placement_rule.
  */
 #include <string.h>
 
@@ -15,23 +15,23 @@ enum {
 
 static const struct {
 	const char *name;
-	enum place_change change;
+	enum placement_change change;
 } changes[] = {
-	{ "dashes", PLACE_DASHES },
-	{ "unescape", PLACE_UNESCAPE },
+	{ "dashes", PLACEMENT_DASHES },
+	{ "unescape", PLACEMENT_UNESCAPE },
 };
 
-/* By enum place_text. */
+/* By enum placement_text. */
 static const struct {
 	const char *source;
 	bool is_long;			/* the text may be megabytes: searched only with `when` */
 } texts[] = {
-	[PLACE_TEXT_NONE] = { "program", false },
-	[PLACE_TEXT_ARGV] = { "argv", true },
-	[PLACE_TEXT_COMMAND] = { "argv", true },
-	[PLACE_TEXT_SCRIPT] = { "script", false },
-	[PLACE_TEXT_EXE] = { "exe", false },
-	[PLACE_TEXT_CWD] = { "cwd", false },
+	[PLACEMENT_TEXT_NONE] = { "program", false },
+	[PLACEMENT_TEXT_ARGV] = { "argv", true },
+	[PLACEMENT_TEXT_COMMAND] = { "argv", true },
+	[PLACEMENT_TEXT_SCRIPT] = { "script", false },
+	[PLACEMENT_TEXT_EXE] = { "exe", false },
+	[PLACEMENT_TEXT_CWD] = { "cwd", false },
 };
 
 /* Reads one name of a change, or a list of them. */
@@ -54,22 +54,22 @@ read_change(struct rules_reader *r, const struct rules_value *v, void *into)
 }
 
 /*
- * The fields of a rule, as keys of its mappings `values` and `change`; `of` is the enum place_field. at: offset of
- * an array by enum place_field in struct place_finder, whose elements have size bytes.
+ * The fields of a rule, as keys of its mappings `values` and `change`; `of` is the enum placement_field. at: offset of
+ * an array by enum placement_field in struct placement_finder, whose elements have size bytes.
  */
 #define FIELD(name, type, at, size, field, in, read) { name, type, (at) + (field) * (size), (in), (read), (field) }
 #define FIELDS(type, at, size, read)                                                               \
-	FIELD("job", type, at, size, PLACE_JOB, SCHEDULER, read),                                  \
-	FIELD("step", type, at, size, PLACE_STEP, SCHEDULER, read),                                \
-	FIELD("task", type, at, size, PLACE_TASK, SCHEDULER, read),                                \
-	FIELD("user", type, at, size, PLACE_USER, SCHEDULER, read),                                \
-	FIELD("cluster", type, at, size, PLACE_CLUSTER, SCHEDULER, read),                          \
-	FIELD("node", type, at, size, PLACE_NODE, SCHEDULER, read),                                \
-	FIELD("id", type, at, size, PLACE_ID, CONTAINER, read),                                    \
-	FIELD("pod", type, at, size, PLACE_POD, CONTAINER, read),                                  \
-	FIELD("name", type, at, size, PLACE_NAME, CONTAINER, read),                                \
-	FIELD("image", type, at, size, PLACE_IMAGE, CONTAINER, read)
-#define F(member) offsetof(struct place_finder, member)
+	FIELD("job", type, at, size, PLACEMENT_JOB, SCHEDULER, read),                              \
+	FIELD("step", type, at, size, PLACEMENT_STEP, SCHEDULER, read),                            \
+	FIELD("task", type, at, size, PLACEMENT_TASK, SCHEDULER, read),                            \
+	FIELD("user", type, at, size, PLACEMENT_USER, SCHEDULER, read),                            \
+	FIELD("cluster", type, at, size, PLACEMENT_CLUSTER, SCHEDULER, read),                      \
+	FIELD("node", type, at, size, PLACEMENT_NODE, SCHEDULER, read),                            \
+	FIELD("id", type, at, size, PLACEMENT_ID, CONTAINER, read),                                \
+	FIELD("pod", type, at, size, PLACEMENT_POD, CONTAINER, read),                              \
+	FIELD("name", type, at, size, PLACEMENT_NAME, CONTAINER, read),                            \
+	FIELD("image", type, at, size, PLACEMENT_IMAGE, CONTAINER, read)
+#define F(member) offsetof(struct placement_finder, member)
 static const struct rules_key value_keys[] = { FIELDS(RULES_TEMPLATE, F(value), sizeof(void *), NULL), { 0 } };
 static const struct rules_key change_keys[] = { FIELDS(RULES_OWN, F(change), sizeof(uint8_t), read_change), { 0 } };
 
@@ -86,11 +86,11 @@ field_key(unsigned in, const char *name)
 
 /* Whether one of the templates uses the group. */
 static bool
-is_used(const char *group, const struct place_finder *f)
+is_used(const char *group, const struct placement_finder *f)
 {
 	const char *name;
 
-	for (int i = 0; i < PLACE_FIELDS; i++) {
+	for (int i = 0; i < PLACEMENT_FIELDS; i++) {
 		for (size_t k = 0; f->value[i] != NULL && (name = template_name(f->value[i], k)) != NULL; k++) {
 			if (strcmp(name, group) == 0)
 				return true;
@@ -101,8 +101,8 @@ is_used(const char *group, const struct place_finder *f)
 
 /* Checks that each name in the templates of `values` is a group of one of the patterns of the list. */
 static bool
-check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, const struct place_finder *values,
-    const struct place_finder *finders)
+check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, const struct placement_finder *values,
+    const struct placement_finder *finders)
 {
 	const struct yaml_node *map = rules_child(item, "values");
 	bool is_good = true;
@@ -112,7 +112,7 @@ check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, 
 		const struct template *t = values->value[field_key(in, n->name)->of];
 
 		for (size_t i = 0; (name = template_name(t, i)) != NULL; i++) {
-			const struct place_finder *f = finders;
+			const struct placement_finder *f = finders;
 
 			while (f != NULL && (f->pattern == NULL || !pattern_has_group(f->pattern, name)))
 				f = f->next;
@@ -126,7 +126,7 @@ check_values(struct rules_reader *r, const struct yaml_node *item, unsigned in, 
 
 /* Reads a pattern into a finder that has its values, and maps its groups to fields. */
 static bool
-read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, struct place_finder *f)
+read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, struct placement_finder *f)
 {
 	const char *group;
 
@@ -134,8 +134,8 @@ read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, str
 	for (size_t i = 0; f->pattern != NULL && (group = pattern_group(f->pattern, i)) != NULL; i++) {
 		const struct rules_key *field = field_key(in, group);
 
-		if (i >= PLACE_GROUPS_MAX)
-			return rules_error(r, n, "more than %d named groups", PLACE_GROUPS_MAX);
+		if (i >= PLACEMENT_GROUPS_MAX)
+			return rules_error(r, n, "more than %d named groups", PLACEMENT_GROUPS_MAX);
 		if (field != NULL)
 			f->group[field->of] = (int8_t)i;
 		else if (!is_used(group, f))
@@ -145,14 +145,14 @@ read_pattern(struct rules_reader *r, unsigned in, const struct yaml_node *n, str
 	return f->pattern != NULL;
 }
 
-#define P(member) offsetof(struct place_program, member)
+#define P(member) offsetof(struct placement_program, member)
 static const struct rules_key program_keys[] = {
 	{ "when", RULES_CONDITION, P(when) },
-	{ "argv_matches", RULES_ELSEWHERE, .of = PLACE_TEXT_ARGV },
-	{ "command_matches", RULES_ELSEWHERE, .of = PLACE_TEXT_COMMAND },
-	{ "script_matches", RULES_ELSEWHERE, .of = PLACE_TEXT_SCRIPT },
-	{ "exe_matches", RULES_ELSEWHERE, .of = PLACE_TEXT_EXE },
-	{ "cwd_matches", RULES_ELSEWHERE, .of = PLACE_TEXT_CWD },
+	{ "argv_matches", RULES_ELSEWHERE, .of = PLACEMENT_TEXT_ARGV },
+	{ "command_matches", RULES_ELSEWHERE, .of = PLACEMENT_TEXT_COMMAND },
+	{ "script_matches", RULES_ELSEWHERE, .of = PLACEMENT_TEXT_SCRIPT },
+	{ "exe_matches", RULES_ELSEWHERE, .of = PLACEMENT_TEXT_EXE },
+	{ "cwd_matches", RULES_ELSEWHERE, .of = PLACEMENT_TEXT_CWD },
 	{ "values", RULES_KEYS, P(find), .keys = value_keys },
 	{ "change", RULES_KEYS, P(find), .keys = change_keys },
 	{ "confidence", RULES_SHARE, P(find.confidence) },
@@ -168,7 +168,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 {
 	const struct rules_key *text = NULL;
 	const struct yaml_node *pattern = NULL;
-	struct place_program *p = into;
+	struct placement_program *p = into;
 	bool is_good;
 
 	if (!rules_check_keys(r, v->n, program_keys, v->key->of))
@@ -177,7 +177,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 	p->find.confidence = 0.9;
 	is_good = rules_read_keys(r, v->n, program_keys, v->key->of, p, NULL);
 	for (const struct rules_key *t = program_keys; t->name != NULL; t++) {
-		const struct yaml_node *n = t->of != PLACE_TEXT_NONE ? rules_child(v->n, t->name) : NULL;
+		const struct yaml_node *n = t->of != PLACEMENT_TEXT_NONE ? rules_child(v->n, t->name) : NULL;
 
 		if (n == NULL)
 			continue;
@@ -185,7 +185,7 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 			return rules_error(r, n, "%s and %s: only one of them is searched", t->name, text->name);
 		text = t;
 		pattern = n;
-		p->text = (enum place_text)t->of;
+		p->text = (enum placement_text)t->of;
 		if (texts[p->text].is_long && rules_child(v->n, "when") == NULL)
 			is_good = rules_error(r, n, "%s needs `when`, such as when: {exe: NAME}, or the arguments of every "
 			    "program would be searched", t->name);
@@ -207,16 +207,16 @@ read_program(struct rules_reader *r, const struct rules_value *v, void *into)
 static bool
 read_cgroup(struct rules_reader *r, const struct rules_value *v, void *into)
 {
-	struct place_finder *f = into;
+	struct placement_finder *f = into;
 
-	*f = *(const struct place_finder *)v->context;
+	*f = *(const struct placement_finder *)v->context;
 	return read_pattern(r, v->key->of, v->n, f);
 }
 
 /* A rule while it is read, and the values that all its patterns of control groups share. */
 struct reading {
-	struct place_rule rule;
-	struct place_finder values;
+	struct placement_rule rule;
+	struct placement_finder values;
 };
 
 #define R(member) offsetof(struct reading, member)
@@ -235,15 +235,16 @@ static const struct rules_key rule_keys[] = {
 };
 
 void
-rules_read_place(struct rules_reader *r, const struct yaml_node *item, enum rule_section section)
+rules_read_placement(struct rules_reader *r, const struct yaml_node *item, enum rule_section section)
 {
-	const struct place_rule ***next = section == RULE_SCHEDULERS ? &r->next_scheduler : &r->next_container;
+	const struct placement_rule ***next = section == RULE_SCHEDULERS ? &r->next_scheduler : &r->next_container;
 	unsigned in = 1u << section;
-	const struct rules_key cgroups = { NULL, RULES_ITEMS, 0, 0, read_cgroup, in, RULES_LIST_OF(place_finder),
+	const struct rules_key cgroups = { NULL, RULES_ITEMS, 0, 0, read_cgroup, in, RULES_LIST_OF(placement_finder),
 	    .wanted = "an empty list: give at least one regular expression" };
-	const struct rules_key programs = { NULL, RULES_ITEMS, 0, 0, read_program, in, RULES_LIST_OF(place_program) };
+	const struct rules_key programs = { NULL, RULES_ITEMS, 0, 0, read_program, in,
+	    RULES_LIST_OF(placement_program) };
 	struct reading reading = { .values = { .source = "cgroup", .confidence = 0.95 } };
-	struct place_rule *rule = rules_alloc(r, sizeof(*rule));
+	struct placement_rule *rule = rules_alloc(r, sizeof(*rule));
 	const struct yaml_node *n;
 	bool is_good;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any paths and arguments get a place whose texts are bounded, of one line and in UTF-8. Lines: paths of v2
+ * Any paths and arguments get a placement whose texts are bounded, of one line and in UTF-8. Lines: paths of v2
  * and v1, cwd, script, exe, argv.
  */
 #include "args.h"
 #include "base/text.h"
 #include "rules/rules.h"
-#include "identify/place.h"
+#include "identify/placement.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +25,7 @@ check(const char *text, size_t size)
 }
 
 static void
-check_place(const struct place *p)
+check_placement(const struct placement *p)
 {
 	check(p->job, sizeof(p->job));
 	check(p->step, sizeof(p->step));
@@ -50,7 +50,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct ruleset *rules;
 	struct args args;
-	struct place place, child;
+	struct placement placement, child;
 	uint32_t cluster;
 	int64_t ms;
 
@@ -63,11 +63,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			return -1;
 	}
 	args_init(&args, data, size);
-	memset(&place, 'x', sizeof(place));
-	if (place_of_cgroup(rules, args.n > 0 ? args.v[0] : NULL, args.n > 1 ? args.v[1] : NULL, &place) !=
-	    (place.scheduler != NULL || place.has_container || place.is_outside || place.pod[0] != '\0'))
+	memset(&placement, 'x', sizeof(placement));
+	if (placement_of_cgroup(rules, args.n > 0 ? args.v[0] : NULL, args.n > 1 ? args.v[1] : NULL, &placement) !=
+	    (placement.scheduler != NULL || placement.has_container || placement.is_outside ||
+	    placement.pod[0] != '\0'))
 		abort();
-	check_place(&place);
+	check_placement(&placement);
 	if (slurm_sluid_decode(args.n > 0 ? args.v[0] : "", &cluster, &ms) && (cluster > 4095 || ms < 0))
 		abort();
 	for (int with = 0; with < 2; with++) {
@@ -81,14 +82,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		};
 
 		if (with)
-			memset(&place, 0, sizeof(place));
-		place_of_program(rules, &s, &place);
-		check_place(&place);
+			memset(&placement, 0, sizeof(placement));
+		placement_of_program(rules, &s, &placement);
+		check_placement(&placement);
 		memset(&child, 0, sizeof(child));
-		place_of_cgroup(rules, args.n > 1 ? args.v[1] : NULL, NULL, &child);
-		place_inherit(&place, &child, with);
-		check_place(&child);
-		if (child.is_outside && child.has_container && !(with && place.is_outside && place.has_group))
+		placement_of_cgroup(rules, args.n > 1 ? args.v[1] : NULL, NULL, &child);
+		placement_inherit(&placement, &child, with);
+		check_placement(&child);
+		if (child.is_outside && child.has_container && !(with && placement.is_outside && placement.has_group))
 			abort();
 	}
 	args_done(&args);

@@ -1,15 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * place: searches patterns in paths and arguments, and decides which of several matches counts.
+ * placement: searches patterns in paths and arguments, and decides which of several matches counts.
  */
-#include "identify/place.h"
+#include "identify/placement.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "identify/match.h"
-#include "model/place_rules.h"
+#include "model/placement_rules.h"
 
 enum {
 	NESTED_MAX = 64,		/* nested containers that one rule may find on one path */
@@ -19,42 +19,42 @@ enum {
 
 static const char by_cgroup[] = "cgroup";
 
-#define FIELD(member) { offsetof(struct place, member), sizeof(((struct place *)0)->member) }
+#define FIELD(member) { offsetof(struct placement, member), sizeof(((struct placement *)0)->member) }
 
 static const struct {
 	size_t offset;
 	size_t size;
-} fields[PLACE_FIELDS] = {
-	[PLACE_JOB] = FIELD(job),
-	[PLACE_STEP] = FIELD(step),
-	[PLACE_TASK] = FIELD(task),
-	[PLACE_USER] = FIELD(user),
-	[PLACE_CLUSTER] = FIELD(cluster),
-	[PLACE_NODE] = FIELD(node),
-	[PLACE_ID] = FIELD(container),
-	[PLACE_POD] = FIELD(pod),
-	[PLACE_NAME] = FIELD(name),
-	[PLACE_IMAGE] = FIELD(image),
+} fields[PLACEMENT_FIELDS] = {
+	[PLACEMENT_JOB] = FIELD(job),
+	[PLACEMENT_STEP] = FIELD(step),
+	[PLACEMENT_TASK] = FIELD(task),
+	[PLACEMENT_USER] = FIELD(user),
+	[PLACEMENT_CLUSTER] = FIELD(cluster),
+	[PLACEMENT_NODE] = FIELD(node),
+	[PLACEMENT_ID] = FIELD(container),
+	[PLACEMENT_POD] = FIELD(pod),
+	[PLACEMENT_NAME] = FIELD(name),
+	[PLACEMENT_IMAGE] = FIELD(image),
 };
 
 static char *
-field_of(struct place *p, int field)
+field_of(struct placement *p, int field)
 {
 	return (char *)p + fields[field].offset;
 }
 
 /* A finder's match in a text. */
 struct captures {
-	const struct place_finder *finder;
-	struct pattern_part parts[PLACE_GROUPS_MAX];
+	const struct placement_finder *finder;
+	struct pattern_part parts[PLACEMENT_GROUPS_MAX];
 };
 
 static bool
-find(const struct place_finder *f, const char *text, size_t len, struct captures *ret)
+find(const struct placement_finder *f, const char *text, size_t len, struct captures *ret)
 {
 	memset(ret->parts, 0, sizeof(ret->parts));
 	ret->finder = f;
-	return pattern_find(f->pattern, text, len, ret->parts, PLACE_GROUPS_MAX);
+	return pattern_find(f->pattern, text, len, ret->parts, PLACEMENT_GROUPS_MAX);
 }
 
 /* Returns the offset of the first group, or 0 for a pattern without groups. */
@@ -63,7 +63,7 @@ first_at(const struct captures *found, const char *text)
 {
 	size_t at = SIZE_MAX;
 
-	for (int i = 0; i < PLACE_GROUPS_MAX; i++)
+	for (int i = 0; i < PLACEMENT_GROUPS_MAX; i++)
 		if (found->parts[i].at != NULL && (size_t)(found->parts[i].at - text) < at)
 			at = (size_t)(found->parts[i].at - text);
 	return at != SIZE_MAX ? at : 0;
@@ -75,7 +75,7 @@ last_end(const struct captures *found, const char *text)
 {
 	size_t end = 0;
 
-	for (int i = 0; i < PLACE_GROUPS_MAX; i++)
+	for (int i = 0; i < PLACEMENT_GROUPS_MAX; i++)
 		if (found->parts[i].at != NULL &&
 		    (size_t)(found->parts[i].at - text) + found->parts[i].len > end)
 			end = (size_t)(found->parts[i].at - text) + found->parts[i].len;
@@ -89,7 +89,7 @@ group_value(const char *name, const char **ret, size_t *ret_len, void *arg)
 	struct captures *found = arg;
 	const char *group;
 
-	for (size_t i = 0; i < PLACE_GROUPS_MAX && found->finder->pattern != NULL &&
+	for (size_t i = 0; i < PLACEMENT_GROUPS_MAX && found->finder->pattern != NULL &&
 	    (group = pattern_group(found->finder->pattern, i)) != NULL; i++) {
 		if (strcmp(group, name) == 0 && found->parts[i].at != NULL) {
 			*ret = found->parts[i].at;
@@ -134,7 +134,7 @@ set(char *out, size_t size, const char *value, size_t len)
 static void
 fill_field(struct captures *found, int field, char *out)
 {
-	const struct place_finder *f = found->finder;
+	const struct placement_finder *f = found->finder;
 	const struct pattern_part *part = f->group[field] >= 0 ? &found->parts[f->group[field]] : NULL;
 	char text[VALUE_MAX];
 	size_t len = 0;
@@ -150,25 +150,25 @@ fill_field(struct captures *found, int field, char *out)
 			return;
 		memcpy(text, part->at, len);
 	}
-	if (f->change[field] & PLACE_UNESCAPE)
+	if (f->change[field] & PLACEMENT_UNESCAPE)
 		len = unescape(text, len, sizeof(text));
-	for (size_t i = 0; f->change[field] & PLACE_DASHES && i < len; i++)
+	for (size_t i = 0; f->change[field] & PLACEMENT_DASHES && i < len; i++)
 		if (text[i] == '_')
 			text[i] = '-';
 	set(out, fields[field].size, text, len);
 }
 
 static void
-fill(struct captures *found, int first, int end, struct place *ret)
+fill(struct captures *found, int first, int end, struct placement *ret)
 {
 	for (int i = first; i < end; i++)
 		fill_field(found, i, field_of(ret, i));
 }
 
 static void
-fill_job(const struct place_rule *rule, struct captures *found, const char *source, struct place *ret)
+fill_job(const struct placement_rule *rule, struct captures *found, const char *source, struct placement *ret)
 {
-	fill(found, 0, PLACE_FIELDS_JOB, ret);
+	fill(found, 0, PLACEMENT_FIELDS_JOB, ret);
 	ret->scheduler = rule->system;
 	ret->is_batch = rule->is_batch;
 	ret->scheduler_source = source;
@@ -176,9 +176,9 @@ fill_job(const struct place_rule *rule, struct captures *found, const char *sour
 }
 
 static void
-fill_container(const struct place_rule *rule, struct captures *found, const char *source, struct place *ret)
+fill_container(const struct placement_rule *rule, struct captures *found, const char *source, struct placement *ret)
 {
-	fill(found, PLACE_FIELDS_JOB, PLACE_FIELDS, ret);
+	fill(found, PLACEMENT_FIELDS_JOB, PLACEMENT_FIELDS, ret);
 	ret->has_container = rule->system != NULL || ret->container[0] != '\0';
 	ret->runtime = rule->system;
 	ret->container_source = source;
@@ -187,7 +187,7 @@ fill_container(const struct place_rule *rule, struct captures *found, const char
 
 /* Copies the members that describe the container. */
 static void
-copy_container(struct place *to, const struct place *from)
+copy_container(struct placement *to, const struct placement *from)
 {
 	memcpy(to->container, from->container, sizeof(to->container));
 	memcpy(to->name, from->name, sizeof(to->name));
@@ -200,7 +200,7 @@ copy_container(struct place *to, const struct place *from)
 
 /* The best matches so far on both paths. */
 struct search {
-	struct place *place;
+	struct placement *placement;
 	struct captures found;		/* scratch */
 	const char *job_path;		/* path on which the job was found; NULL: none */
 	const char *container_path;
@@ -214,25 +214,25 @@ struct search {
  * first rule's counts. A match on the first path is kept.
  */
 static bool
-is_better_job(const struct search *s, const struct place_rule *rule, const char *path, size_t at)
+is_better_job(const struct search *s, const struct placement_rule *rule, const char *path, size_t at)
 {
-	if (s->job_path == NULL || rule->is_batch != s->place->is_batch)
+	if (s->job_path == NULL || rule->is_batch != s->placement->is_batch)
 		return s->job_path == NULL || rule->is_batch;
 	return rule->is_batch && path == s->job_path && at < s->job_at;
 }
 
 static void
-search_job(struct search *s, const struct place_rule *rule, const char *path)
+search_job(struct search *s, const struct placement_rule *rule, const char *path)
 {
 	size_t len = strlen(path), at;
 
-	for (const struct place_finder *f = rule->cgroup; f != NULL; f = f->next) {
+	for (const struct placement_finder *f = rule->cgroup; f != NULL; f = f->next) {
 		if (!find(f, path, len, &s->found))
 			continue;
 		at = first_at(&s->found, path);
 		if (!is_better_job(s, rule, path, at))
 			continue;
-		fill_job(rule, &s->found, by_cgroup, s->place);
+		fill_job(rule, &s->found, by_cgroup, s->placement);
 		s->job_path = path;
 		s->job_at = at;
 	}
@@ -240,9 +240,9 @@ search_job(struct search *s, const struct place_rule *rule, const char *path)
 
 /* Considers one match that ends at path + end: a container, or only its pod. */
 static void
-found_container(struct search *s, const struct place_rule *rule, const char *path, size_t end)
+found_container(struct search *s, const struct placement_rule *rule, const char *path, size_t end)
 {
-	struct place here;
+	struct placement here;
 
 	memset(&here, 0, sizeof(here));
 	if (rule->is_outside) {
@@ -252,22 +252,22 @@ found_container(struct search *s, const struct place_rule *rule, const char *pat
 	fill_container(rule, &s->found, by_cgroup, &here);
 	/* The pod and the container in it may be matches of different rules. */
 	if (here.pod[0] != '\0' && (s->pod_path == NULL || (path == s->pod_path && end > s->pod_at))) {
-		memcpy(s->place->pod, here.pod, sizeof(here.pod));
+		memcpy(s->placement->pod, here.pod, sizeof(here.pod));
 		s->pod_path = path;
 		s->pod_at = end;
 	}
 	if (here.has_container &&
 	    (s->container_path == NULL || (path == s->container_path && end > s->container_at))) {
-		copy_container(s->place, &here);
+		copy_container(s->placement, &here);
 		s->container_path = path;
 		s->container_at = end;
 	}
 }
 
 static void
-search_container(struct search *s, const struct place_rule *rule, const char *path)
+search_container(struct search *s, const struct placement_rule *rule, const char *path)
 {
-	for (const struct place_finder *f = rule->cgroup; f != NULL; f = f->next) {
+	for (const struct placement_finder *f = rule->cgroup; f != NULL; f = f->next) {
 		size_t from = 0;
 
 		for (int n = 0; n < NESTED_MAX; n++) {
@@ -294,19 +294,19 @@ is_equal(const char *a, const char *b)
 }
 
 bool
-place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct place *ret)
+placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret)
 {
-	const struct place_rules *r = rules->places;
+	const struct placement_rules *r = rules->placements;
 	const char *const paths[] = { cgroup, cgroup_v1 };
-	struct search s = { .place = ret };
+	struct search s = { .placement = ret };
 
 	memset(ret, 0, sizeof(*ret));
 	for (int i = 0; i < 2; i++) {
 		if (paths[i] == NULL || strcmp(paths[i], "/") == 0 || (i > 0 && is_equal(paths[0], paths[1])))
 			continue;
-		for (const struct place_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
+		for (const struct placement_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
 			search_job(&s, rule, paths[i]);
-		for (const struct place_rule *rule = r->containers; rule != NULL; rule = rule->next)
+		for (const struct placement_rule *rule = r->containers; rule != NULL; rule = rule->next)
 			search_container(&s, rule, paths[i]);
 	}
 	/* A program that serves containers may itself be in one. */
@@ -320,87 +320,87 @@ is_by_cgroup(const char *source)
 	return source != NULL && strcmp(source, by_cgroup) == 0;
 }
 
-/* Copies the fields that place does not know from another description of the same place. */
+/* Copies the fields that placement does not know from another description of it. */
 static bool
-fill_unknown(struct place *place, const struct place *from, int first, int last)
+fill_unknown(struct placement *placement, const struct placement *from, int first, int last)
 {
 	bool has_filled = false;
 
 	for (int i = first; i < last; i++) {
-		const char *value = field_of((struct place *)(uintptr_t)from, i);
+		const char *value = field_of((struct placement *)(uintptr_t)from, i);
 
-		if (field_of(place, i)[0] == '\0' && value[0] != '\0') {
-			memcpy(field_of(place, i), value, fields[i].size);
+		if (field_of(placement, i)[0] == '\0' && value[0] != '\0') {
+			memcpy(field_of(placement, i), value, fields[i].size);
 			has_filled = true;
 		}
 	}
 	return has_filled;
 }
 
-/* Takes the other's job where place has none, or only a unit; else completes the fields of the same job. */
+/* Takes the other's job where placement has none, or only a unit; else completes the fields of the same job. */
 static bool
-take_job(struct place *place, const struct place *from)
+take_job(struct placement *placement, const struct placement *from)
 {
 	if (from->scheduler == NULL)
 		return false;
-	if (place->scheduler == NULL || (from->is_batch && !place->is_batch)) {
-		for (int i = 0; i < PLACE_FIELDS_JOB; i++)
-			field_of(place, i)[0] = '\0';
-		fill_unknown(place, from, 0, PLACE_FIELDS_JOB);
-		place->scheduler = from->scheduler;
-		place->is_batch = from->is_batch;
-		place->scheduler_source = from->scheduler_source;
-		place->scheduler_confidence = from->scheduler_confidence;
+	if (placement->scheduler == NULL || (from->is_batch && !placement->is_batch)) {
+		for (int i = 0; i < PLACEMENT_FIELDS_JOB; i++)
+			field_of(placement, i)[0] = '\0';
+		fill_unknown(placement, from, 0, PLACEMENT_FIELDS_JOB);
+		placement->scheduler = from->scheduler;
+		placement->is_batch = from->is_batch;
+		placement->scheduler_source = from->scheduler_source;
+		placement->scheduler_confidence = from->scheduler_confidence;
 		return true;
 	}
-	if (!is_equal(place->scheduler, from->scheduler) || strcmp(place->job, from->job) != 0)
+	if (!is_equal(placement->scheduler, from->scheduler) || strcmp(placement->job, from->job) != 0)
 		return false;
-	return fill_unknown(place, from, 0, PLACE_FIELDS_JOB);
+	return fill_unknown(placement, from, 0, PLACEMENT_FIELDS_JOB);
 }
 
 /* Does the same for a container. One without an id may be any container of its runtime, in the same pod. */
 static bool
-take_container(struct place *place, const struct place *from)
+take_container(struct placement *placement, const struct placement *from)
 {
 	bool has_filled;
 
 	if (!from->has_container)
 		return false;
-	if (!place->has_container) {
-		copy_container(place, from);
-		if (place->pod[0] == '\0')
-			memcpy(place->pod, from->pod, sizeof(place->pod));
+	if (!placement->has_container) {
+		copy_container(placement, from);
+		if (placement->pod[0] == '\0')
+			memcpy(placement->pod, from->pod, sizeof(placement->pod));
 		return true;
 	}
-	if (from->container[0] != '\0' && strcmp(place->container, from->container) != 0)
+	if (from->container[0] != '\0' && strcmp(placement->container, from->container) != 0)
 		return false;
-	if (place->runtime != NULL && !is_equal(place->runtime, from->runtime))
+	if (placement->runtime != NULL && !is_equal(placement->runtime, from->runtime))
 		return false;
-	has_filled = fill_unknown(place, from, PLACE_FIELDS_JOB, PLACE_FIELDS);
-	if (place->runtime == NULL && from->runtime != NULL) {
-		place->runtime = from->runtime;
+	has_filled = fill_unknown(placement, from, PLACEMENT_FIELDS_JOB, PLACEMENT_FIELDS);
+	if (placement->runtime == NULL && from->runtime != NULL) {
+		placement->runtime = from->runtime;
 		has_filled = true;
 	}
 	return has_filled;
 }
 
 bool
-place_inherit(const struct place *parent, struct place *place, bool is_same)
+placement_inherit(const struct placement *parent, struct placement *placement, bool is_same)
 {
 	bool has_changed = false;
 
 	/* A descendant never leaves its job, whatever cgroup a container's runtime moves it to. */
 	if (!is_by_cgroup(parent->scheduler_source) || parent->is_batch ||
-	    (place->scheduler != NULL && is_equal(place->scheduler, parent->scheduler)))
-		has_changed = take_job(place, parent);
-	if (place->is_outside && !place->has_container)
+	    (placement->scheduler != NULL && is_equal(placement->scheduler, parent->scheduler)))
+		has_changed = take_job(placement, parent);
+	if (placement->is_outside && !placement->has_container)
 		return has_changed;
 	if (!is_by_cgroup(parent->container_source) ||
-	    (place->container[0] != '\0' && strcmp(place->container, parent->container) == 0))
-		has_changed |= take_container(place, parent);
-	if (is_same && parent->is_outside && parent->has_group && place->has_container) {
-		has_changed |= !place->is_outside;
-		place->is_outside = place->has_group = true;
+	    (placement->container[0] != '\0' && strcmp(placement->container, parent->container) == 0))
+		has_changed |= take_container(placement, parent);
+	if (is_same && parent->is_outside && parent->has_group && placement->has_container) {
+		has_changed |= !placement->is_outside;
+		placement->is_outside = placement->has_group = true;
 	}
 	return has_changed;
 }
@@ -425,48 +425,48 @@ join(const struct candidate *s, char *buf, size_t size)
 }
 
 static bool
-find_text(const struct place_finder *f, const char *text, struct captures *ret)
+find_text(const struct placement_finder *f, const char *text, struct captures *ret)
 {
 	return text != NULL && text[0] != '\0' && find(f, text, strlen(text), ret);
 }
 
 /* Searches the program for the rule's evidence. buf has COMMAND_MAX bytes; the match may point into it. */
 static bool
-find_in_program(const struct place_program *p, const struct candidate *s, char *buf, struct captures *ret)
+find_in_program(const struct placement_program *p, const struct candidate *s, char *buf, struct captures *ret)
 {
 	if (!match(p->when, s))
 		return false;
 	switch (p->text) {
-	case PLACE_TEXT_NONE:
+	case PLACEMENT_TEXT_NONE:
 		memset(ret->parts, 0, sizeof(ret->parts));
 		ret->finder = &p->find;
 		return true;
-	case PLACE_TEXT_ARGV:
+	case PLACEMENT_TEXT_ARGV:
 		for (size_t i = 1; s->argv != NULL && i < s->argc; i++)
 			if (find_text(&p->find, s->argv[i], ret))
 				return true;
 		return false;
-	case PLACE_TEXT_COMMAND:
+	case PLACEMENT_TEXT_COMMAND:
 		return s->argv != NULL && find(&p->find, buf, join(s, buf, COMMAND_MAX), ret);
-	case PLACE_TEXT_SCRIPT:
+	case PLACEMENT_TEXT_SCRIPT:
 		return find_text(&p->find, s->words.script, ret);
-	case PLACE_TEXT_EXE:
+	case PLACEMENT_TEXT_EXE:
 		return find_text(&p->find, s->exe, ret);
-	case PLACE_TEXT_CWD:
+	case PLACEMENT_TEXT_CWD:
 		return find_text(&p->find, s->cwd, ret);
 	}
 	return false;
 }
 
 /* Returns the first rule's entry whose evidence the program has. */
-static const struct place_program *
-find_program(const struct place_rule *rules, const struct candidate *s, char *buf,
-    const struct place_rule **ret_rule, struct captures *ret)
+static const struct placement_program *
+find_program(const struct placement_rule *rules, const struct candidate *s, char *buf,
+    const struct placement_rule **ret_rule, struct captures *ret)
 {
 	uint64_t exe = s->exe != NULL ? rule_name_bit(text_base_name(s->exe)) : 0;
 
-	for (const struct place_rule *rule = rules; rule != NULL; rule = rule->next) {
-		for (const struct place_program *p = rule->programs; p != NULL; p = p->next) {
+	for (const struct placement_rule *rule = rules; rule != NULL; rule = rule->next) {
+		for (const struct placement_program *p = rule->programs; p != NULL; p = p->next) {
 			if ((p->exes == 0 || (p->exes & exe) != 0) && find_in_program(p, s, buf, ret)) {
 				*ret_rule = rule;
 				return p;
@@ -477,12 +477,12 @@ find_program(const struct place_rule *rules, const struct candidate *s, char *bu
 }
 
 bool
-place_of_program(const struct ruleset *rules, const struct candidate *s, struct place *place)
+placement_of_program(const struct ruleset *rules, const struct candidate *s, struct placement *placement)
 {
-	const struct place_rules *r = rules->places;
-	const struct place_program *program;
-	const struct place_rule *rule;
-	struct place here;
+	const struct placement_rules *r = rules->placements;
+	const struct placement_program *program;
+	const struct placement_rule *rule;
+	struct placement here;
 	struct captures found;
 	char buf[COMMAND_MAX];
 	bool has_changed = false;
@@ -491,21 +491,21 @@ place_of_program(const struct ruleset *rules, const struct candidate *s, struct 
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_job(rule, &found, program->find.source, &here);
-		has_changed = take_job(place, &here);
+		has_changed = take_job(placement, &here);
 	}
 	program = find_program(r->containers, s, buf, &rule, &found);
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_container(rule, &found, program->find.source, &here);
 		if (!program->is_outside) {
-			has_changed |= take_container(place, &here);
-		} else if (!is_by_cgroup(place->container_source)) {
+			has_changed |= take_container(placement, &here);
+		} else if (!is_by_cgroup(placement->container_source)) {
 			/* It starts a container inside its parent's, or serves the parent's. */
 			if (here.has_container)
-				copy_container(place, &here);
-			has_changed |= here.has_container || place->is_outside != place->has_container;
-			place->is_outside = place->has_container;
-			place->has_group = place->has_container && program->has_group;
+				copy_container(placement, &here);
+			has_changed |= here.has_container || placement->is_outside != placement->has_container;
+			placement->is_outside = placement->has_container;
+			placement->has_group = placement->has_container && program->has_group;
 		}
 	}
 	return has_changed;

@@ -1,24 +1,24 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * place: the scheduler's job and the container that a program runs in, from its cgroup's path and,
+ * placement: the scheduler's job and the container that a program runs in, from its cgroup's path and,
  * where the path does not identify them, from arguments. By the rules `schedulers` and `containers`.
  *
- * Places nest (a Slurm job starts an Apptainer container, a pod a container): the outermost scheduler
+ * Placements nest (a Slurm job starts an Apptainer container, a pod a container): the outermost scheduler
  * and the innermost container on a path count. A batch scheduler's job takes precedence over anything
  * else that a rule calls a scheduler's: a systemd unit, a session, a pod.
  *
- * Call order for a program: place_of_cgroup(), place_inherit() from the program that forked it or that
- * it replaced, place_of_program().
+ * Call order for a program: placement_of_cgroup(), placement_inherit() from the program that forked it or that
+ * it replaced, placement_of_program().
  */
-#ifndef SLUICE_IDENTIFY_PLACE_H
-#define SLUICE_IDENTIFY_PLACE_H
+#ifndef SLUICE_IDENTIFY_PLACEMENT_H
+#define SLUICE_IDENTIFY_PLACEMENT_H
 
 #include "model/ruleset.h"
 #include "model/candidate.h"
 
 enum {
-	PLACE_NAME_SIZE = 128,
-	PLACE_ID_SIZE = 72,		/* 64 hex digits, or a name */
+	PLACEMENT_NAME_SIZE = 128,
+	PLACEMENT_ID_SIZE = 72,		/* 64 hex digits, or a name */
 };
 
 /*
@@ -26,14 +26,14 @@ enum {
  * an id would be another id. The pointers belong to the ruleset. The struct may be copied; all zeros
  * means no job and no container.
  */
-struct place {
+struct placement {
 	const char *scheduler;		/* slurm, pbs, kubernetes, systemd ...; NULL none */
-	char job[PLACE_NAME_SIZE];	/* the scheduler's own id; the SLUID for paths of Slurm 26.05 and later */
-	char step[PLACE_ID_SIZE];	/* batch, 0, extern ... */
-	char task[PLACE_ID_SIZE];	/* task of the step */
-	char user[PLACE_ID_SIZE];	/* as written in the path: a uid */
-	char cluster[PLACE_ID_SIZE];
-	char node[PLACE_ID_SIZE];	/* name of this host in the path */
+	char job[PLACEMENT_NAME_SIZE];	/* the scheduler's own id; the SLUID for paths of Slurm 26.05 and later */
+	char step[PLACEMENT_ID_SIZE];	/* batch, 0, extern ... */
+	char task[PLACEMENT_ID_SIZE];	/* task of the step */
+	char user[PLACEMENT_ID_SIZE];	/* as written in the path: a uid */
+	char cluster[PLACEMENT_ID_SIZE];
+	char node[PLACEMENT_ID_SIZE];	/* name of this host in the path */
 	bool is_batch;			/* a job that makes a run (Slurm ...), not a unit or a session */
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
@@ -47,10 +47,10 @@ struct place {
 	bool is_outside;
 	bool has_group;			/* with is_outside: its children are outside too while they share its cgroups */
 	const char *runtime;		/* docker, containerd, cri-o, podman, lxc ...; NULL: unknown */
-	char container[PLACE_NAME_SIZE];
-	char pod[PLACE_ID_SIZE];	/* Kubernetes' uid of the pod, with dashes; also without has_container */
-	char name[PLACE_NAME_SIZE];	/* the container's name, where arguments contain it */
-	char image[PLACE_NAME_SIZE];	/* the container's image, where arguments contain it */
+	char container[PLACEMENT_NAME_SIZE];
+	char pod[PLACEMENT_ID_SIZE];	/* Kubernetes' uid of the pod, with dashes; also without has_container */
+	char name[PLACEMENT_NAME_SIZE];	/* the container's name, where arguments contain it */
+	char image[PLACEMENT_NAME_SIZE];	/* the container's image, where arguments contain it */
 	const char *container_source;
 	double container_confidence;
 };
@@ -59,20 +59,20 @@ struct place {
  * Finds the job and the container in the cgroup paths of both hierarchies, either of which may be NULL.
  * Returns false, with *ret zeroed, where they name neither.
  */
-bool place_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct place *ret);
+bool placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret);
 
 /*
- * Completes place, which was filled from the cgroup, with what the program that forked or preceded this
+ * Completes placement, which was filled from the cgroup, with what the program that forked or preceded this
  * one knew from arguments. What the parent knew from its own cgroup applies to that cgroup only.
- * is_same: both are in the same cgroups. Returns true if place changed.
+ * is_same: both are in the same cgroups. Returns true if placement changed.
  */
-bool place_inherit(const struct place *parent, struct place *place, bool is_same);
+bool placement_inherit(const struct placement *parent, struct placement *placement, bool is_same);
 
 /*
- * Completes place with the job and container that the program's arguments name, and sets is_outside.
- * Returns true if place changed.
+ * Completes placement with the job and container that the program's arguments name, and sets is_outside.
+ * Returns true if placement changed.
  */
-bool place_of_program(const struct ruleset *rules, const struct candidate *s, struct place *place);
+bool placement_of_program(const struct ruleset *rules, const struct candidate *s, struct placement *placement);
 
 /*
  * Decodes the SLUID of a job (Slurm 26.05 and later) into its cluster and the time of submission, in
