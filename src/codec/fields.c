@@ -85,6 +85,7 @@ static const struct field head_fields[] = {
 	FIELD(record_head, sample),
 	{ "schema_version", FIELD_SCHEMA_VERSION },
 };
+const struct field_list fields_of_head = LIST(head_fields);
 
 static const struct field program_identity_fields[] = {
 	FIELD(program_identity, pid),

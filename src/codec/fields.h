@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * fields: the fields of each topic's records, in the order of its .avsc: the name, how the value is
  * encoded, and where it is in the record's struct. fields_check.c holds this table against the
- * schema, encode_record.c writes by it.
+ * schema, encode_record.c writes and decode_head.c reads by it.
  */
 #ifndef SLUICE_CODEC_FIELDS_H
 #define SLUICE_CODEC_FIELDS_H
@@ -60,5 +60,7 @@ struct field {
 struct field_list fields_of(enum topic topic);
 /* The fields that are the same in every record of an agent, of a struct agent_identity. */
 extern const struct field_list fields_of_identity;
+/* The fields that begin the records of every topic, of a struct record_head. */
+extern const struct field_list fields_of_head;
 
 #endif

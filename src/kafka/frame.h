@@ -5,7 +5,6 @@
 #ifndef SLUICE_KAFKA_FRAME_H
 #define SLUICE_KAFKA_FRAME_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,18 +18,5 @@ enum {
 int kafka_frame(struct bytes *out, int32_t schema_id, const void *data, size_t len);
 /* Returns the schema's id in a message's value. */
 int32_t kafka_frame_id(const uint8_t frame[KAFKA_FRAME_BYTES]);
-
-/* Fields of a record that are sent outside of the message's value too. */
-struct kafka_record_head {
-	int64_t time_us;
-	uint64_t seq;
-	int32_t schema_version;
-};
-
-/*
- * Reads the fields from the common fields at the beginning of each record. False: data does not begin with
- * them.
- */
-bool kafka_record_head(const void *data, size_t len, struct kafka_record_head *ret);
 
 #endif

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "codec/decode_head.h"
 #include "kafka/client.h"
 #include "kafka/frame.h"
 
@@ -175,9 +176,9 @@ static rd_kafka_headers_t *
 new_headers(struct kafka *k, const struct spool_record *r)
 {
 	rd_kafka_headers_t *h = rd_kafka_headers_new(3);
-	struct kafka_record_head head;
+	struct decoded_head head;
 
-	if (kafka_record_head(r->data, r->len, &head)) {
+	if (decode_head(r->data, r->len, &head)) {
 		if (head.schema_version != k->version || k->version_len == 0) {
 			k->version = head.schema_version;
 			k->version_len = snprintf(k->version_text, sizeof(k->version_text), "%" PRId32,

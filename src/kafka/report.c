@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/decode_head.h"
 #include "kafka/client.h"
 #include "kafka/frame.h"
 
@@ -35,13 +36,13 @@ message_record(struct kafka *k, const rd_kafka_message_t *m)
 	enum topic topic = (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt);
 	struct spool_record r = { .id = (uint64_t)(uintptr_t)m->_private, .topic = topic, .key = "" };
 	const struct kafka_topic *t = &k->topics[topic];
-	struct kafka_record_head head;
+	struct decoded_head head;
 
 	if (m->payload == NULL || m->len < KAFKA_FRAME_BYTES)
 		return r;
 	r.data = (const uint8_t *)m->payload + KAFKA_FRAME_BYTES;
 	r.len = m->len - KAFKA_FRAME_BYTES;
-	if (kafka_record_head(r.data, r.len, &head)) {
+	if (decode_head(r.data, r.len, &head)) {
 		r.time_us = head.time_us;
 		r.seq = head.seq;
 	}

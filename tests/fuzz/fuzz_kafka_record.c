@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "codec/decode_head.h"
 #include "kafka/frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -12,10 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-	struct kafka_record_head head = { 0 };
+	struct decoded_head head = { 0 };
 	struct bytes frame = { 0 };
 
-	if (kafka_record_head(data, len, &head) && head.schema_version < 0)
+	if (decode_head(data, len, &head) && head.schema_version < 0)
 		abort();
 	if (kafka_frame(&frame, (int32_t)len, data, len) == 0 && (frame.len != len + KAFKA_FRAME_BYTES ||
 	    kafka_frame_id(frame.data) != (int32_t)len))
