@@ -397,7 +397,8 @@ daemon_open_delivery(struct daemon *d)
 		r = open_files(d, &events, error, sizeof(error));
 	}
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "output.open", "%s", error);
+		log_fields(LOG_LEVEL_ERROR, "output.open", LOG_FIELDS(LOG_TEXT("former_event", "outlet.open")), "%s",
+		    error);
 		return -1;
 	}
 	delivery_set_output(d->delivery, d->output);

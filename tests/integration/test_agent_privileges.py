@@ -79,6 +79,19 @@ class Running(PrivilegesTest):
                          a.status()["process"]["privileges"])
         self.assertEqual(0, a.stop())
 
+    def test_log_events_of_the_output_have_their_former_names(self):
+        a = self.agent().start()
+        self.assertEqual("outlet.up", a.wait_log("output.up", 60)["former_event"])
+        self.assertEqual(0, a.stop())
+        nowhere = {"kafka": {"brokers": ["127.0.0.1:9"]}, "registry": {"urls": ["http://127.0.0.1:9"]}}
+        a = self.agent("nowhere", drain="1s", **nowhere).start()
+        self.assertEqual("outlet.down", a.wait_log("output.down", 60)["former_event"])
+        self.assertEqual(0, a.stop())
+        unreadable = {"security.protocol": "ssl", "ssl.ca.location": "/nonexistent"}
+        a = self.start_fails(125, "/nonexistent cannot be read", registry=nowhere["registry"],
+                             kafka={**nowhere["kafka"], "properties": unreadable})
+        self.assertEqual("outlet.open", a.wait_log("output.open")["former_event"])
+
     def test_it_is_not_dumpable(self):
         a = self.agent().start()
         # The kernel gives /proc/PID of a process that is not dumpable to root.
