@@ -1,6 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * tool_rules: from a name to the rules for it.
+ * tool_rules: from a name to the rules for it. The hash table is our own because several rules may have one name,
+ * and count in their order, whereas uthash has one entry for each key; its handle would also add 56 bytes to each of
+ * thousands of keys, and its buckets would be outside of the set's memory.
  */
 #include "model/tool_rules.h"
 
