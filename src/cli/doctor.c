@@ -46,8 +46,8 @@ kafka_json(const struct kafka_library *kafka)
 	for (size_t i = 0; i < kafka->n; i++)
 		json_array_append_new(list, json_pack("{ss sb ss}", "name", kafka->abilities[i].name, "works",
 		    kafka->abilities[i].works, "error", kafka->abilities[i].error));
-	return json_pack("{ss sb so}", "version", kafka->version, "scram_kafka_4", kafka->has_modern_scram,
-	    "abilities", list);
+	return json_pack("{ss sb so sO}", "version", kafka->version, "scram_kafka_4", kafka->has_modern_scram,
+	    "features", list, "abilities", list);	/* abilities: former name, for one version */
 }
 
 static json_t *
@@ -60,8 +60,10 @@ privileges_json(const struct findings *f)
 		json_array_append_new(list, json_pack("{ss ss sb sb}", "capability",
 		    privileges_names(PRIVILEGE(f->needs[i].cap), name, sizeof(name)), "purpose", f->needs[i].purpose,
 		    "required", f->needs[i].is_must, "held", f->needs[i].is_held));
-	return json_pack("{so s[s] so}", "start", list, "kept", "bpf", "maps_ask_for_bpf",
-	    f->maps_ask < 0 ? json_null() : json_boolean(f->maps_ask));
+	json_t *maps = f->maps_ask < 0 ? json_null() : json_boolean(f->maps_ask);
+
+	return json_pack("{so s[s] so sO}", "start", list, "kept", "bpf", "maps_require_bpf", maps,
+	    "maps_ask_for_bpf", maps);	/* maps_ask_for_bpf: former name, for one version */
 }
 
 static void

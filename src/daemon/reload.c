@@ -166,8 +166,8 @@ daemon_on_reload_request(struct control_request *req, const struct json_t *args,
 	char message[640];
 
 	(void)args;
-	log_fields(LOG_LEVEL_INFO, "config.reload_asked", LOG_FIELDS(LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)),
-	    "through the control socket");
+	log_fields(LOG_LEVEL_INFO, "config.reload_requested", LOG_FIELDS(LOG_I64("pid", peer.pid),
+	    LOG_U64("uid", peer.uid), LOG_TEXT("former_event", "config.reload_asked")), "through the control socket");
 	if (!daemon_reload(d)) {
 		control_answer_error(req, "%s; the configuration in force is kept (generation %llu)", d->reload_error,
 		    (unsigned long long)d->generation);

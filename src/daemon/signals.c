@@ -64,7 +64,7 @@ answer(struct control_request *req, const json_t *args, struct daemon *d, bool o
 		control_answer_error(req, "%s takes the name of one optional signal: %s", word, names);
 		return;
 	}
-	log_fields(LOG_LEVEL_INFO, "signal.asked", LOG_FIELDS(LOG_TEXT("signal", name), LOG_TEXT("to", word),
+	log_fields(LOG_LEVEL_INFO, "signal.requested", LOG_FIELDS(LOG_TEXT("signal", name), LOG_TEXT("to", word),
 	    LOG_I64("pid", peer.pid), LOG_U64("uid", peer.uid)), "through the control socket");
 	signal = optional_signal_of(name);
 	if (signal < 0) {

@@ -361,7 +361,7 @@ names_of_containers_are_reported_where_they_are_asked_for(void **state)
 	assert_int_equal(number(j, "containers.failed"), 2);
 	assert_int_equal(number(j, "containers.refused"), 1);
 	json_decref(j);
-	assert_non_null(strstr(text(false), "\ncontainers  9 named, 3 unknown, 2 failed, 1 refused, by 15 questions\n"));
+	assert_non_null(strstr(text(false), "\ncontainers  9 named, 3 unknown, 2 failed, 1 refused, by 15 requests\n"));
 	m = metrics();
 	assert_non_null(strstr(m, "\n# TYPE sluice_container_name_requests_total counter\n"
 	    "sluice_container_name_requests_total 15\n"));
