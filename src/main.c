@@ -13,8 +13,8 @@ static const struct {
 	int (*main)(int argc, char **argv);
 	const char *summary;
 } subcommands[] = {
-	{ "run", cli_run, "run a command and record what actually ran" },
-	{ "agent", cli_agent, "the daemon: follow the whole host, deliver to Kafka or files" },
+	{ "run", cli_run, "run a command and record every program that it starts" },
+	{ "agent", cli_agent, "follow the whole host and deliver to Kafka or files, as a daemon" },
 	{ "cat", cli_cat, "print records of a lake as JSON lines" },
 	{ "check", cli_check, "check the configuration and the rules; explain them" },
 	{ "ctl", cli_ctl, "query or change the running agent: status, reload" },
@@ -33,7 +33,7 @@ usage(FILE *f)
 	    "Records what actually ran on this host: every program, exactly, however short.\n\n", f);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
 		fprintf(f, "  %-10s%s\n", subcommands[i].name, subcommands[i].summary);
-	fputs("  help      show this; `sluice help SUBCOMMAND` shows its options\n\n"
+	fputs("  help      print this help; `sluice help SUBCOMMAND` prints that of a subcommand\n\n"
 	    "  --version, --help\n\n"
 	    "See sluice(1).\n", f);
 }

@@ -16,16 +16,17 @@
 static const char help[] =
     "Usage: sluice agent [-c FILE]\n"
     "       sluice agent --uninstall\n"
-    "Follows every process of this host and delivers what it sees to Kafka, or to a folder\n"
-    "of Avro files. Runs in the foreground until SIGTERM; SIGHUP reads the configuration\n"
+    "Follows every process of this host and delivers its records to Kafka, or to a folder of\n"
+    "Avro files. Runs in the foreground until SIGTERM; SIGHUP makes it read the configuration\n"
     "again. The probes stay in the kernel when it ends, so that the next agent continues\n"
     "where this one stopped.\n\n"
-    "  -c, --config FILE  default /etc/sluice/sluice.yaml; its drop-ins are in conf.d/\n"
-    "      --pins DIR     where the probes are kept, in a BPF file system;\n"
-    "                     default " DAEMON_PINS "\n"
+    "  -c, --config FILE  configuration (default: /etc/sluice/sluice.yaml); its drop-ins are\n"
+    "                     in conf.d/ beside it\n"
+    "      --pins DIR     folder of a BPF file system in which the probes are pinned\n"
+    "                     (default: " DAEMON_PINS ")\n"
     "      --uninstall    remove the probes that an agent left in the kernel, and exit\n"
-    "  -h, --help\n\n"
-    "Exit status: 0 stopped by request, 2 wrong usage or configuration, 125 it cannot\n"
+    "  -h, --help         print this help\n\n"
+    "Exit status: 0 stopped on request; 2 wrong usage or configuration; 125 the agent cannot\n"
     "run here. `sluice check` checks the configuration, `sluice ctl status` shows the state\n"
     "of a running agent. See sluice(1) and sluice.yaml(5).\n";
 
@@ -41,7 +42,7 @@ uninstall(const char *pins)
 	r = pins_uninstall(pins);
 	if (r < 0) {
 		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, r == -EMEDIUMTYPE ?
-		    "it is in no BPF file system, where probes are kept" : strerror(-r));
+		    "it is not in a BPF file system, where probes are pinned" : strerror(-r));
 		return EXIT_OWN_FAILURE;
 	}
 	return EXIT_DONE;

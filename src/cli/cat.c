@@ -75,15 +75,15 @@ usage(FILE *to)
 	fprintf(to,
 	    "Usage: sluice cat [--topic TOPIC]... [--follow] [--raw] [LAKE|FILE...]\n"
 	    "\n"
-	    "Prints records as lines of JSON, with the field names of the schemas.\n"
-	    "LAKE is a folder, by default " DEFAULT_LAKE ".\n"
+	    "Prints records as JSON lines, with the field names of the schemas.\n"
+	    "LAKE is a folder (default: " DEFAULT_LAKE ").\n"
 	    "\n"
 	    "  -t, --topic TOPIC  only this topic: program, usage, task, run, host, finding, agent\n"
-	    "  -f, --follow       keep printing what arrives, until interrupted\n"
-	    "      --raw          times as integers, microseconds since 1970\n"
-	    "  -h, --help         this text\n"
+	    "  -f, --follow       continue with new records as they arrive, until interrupted\n"
+	    "      --raw          print times as integers: microseconds since 1970\n"
+	    "  -h, --help         print this help\n"
 	    "\n"
-	    "Exit status: 0; 1 when something could not be read; 2 for wrong usage.\n");
+	    "Exit status: 0; 1 something could not be read; 2 wrong usage or no such path.\n");
 }
 
 /* Writes the buffered output. */

@@ -21,18 +21,18 @@ static const char help[] =
     "Usage: sluice check [-c FILE] [--dump]\n"
     "       sluice check [-c FILE] --explain [OPTION...] -- COMMAND [ARG...]\n"
     "Reads the agent's configuration, its drop-ins (conf.d/*.yaml beside it) and the rules, and prints\n"
-    "their errors, one a line: FILE:LINE:COLUMN: error and hint. Starts nothing and connects to nothing.\n"
+    "one error a line: FILE:LINE:COLUMN: error; hint. Starts nothing and connects to nothing.\n"
     "An account in `user` that this host lacks is a warning: the agent may run on another host.\n\n"
-    "  -c, --config FILE  default " CONFIG_PATH "\n"
+    "  -c, --config FILE  configuration (default: " CONFIG_PATH ")\n"
     "      --dump         print the effective configuration, and where each value was set\n"
-    "      --explain      show how the rules judge COMMAND, which is not run: its tool, whether it is\n"
+    "      --explain      print how the rules judge COMMAND, which is not run: its tool, whether it is\n"
     "                     followed, its engine, scheduler and container, each with the rule\n"
-    "      --exe PATH     its executable; default: the one in PATH, or a script's interpreter\n"
-    "      --cwd DIR      where it runs; default: here\n"
-    "      --cgroup PATH  its cgroup; default: this one; \"\": unknown\n"
-    "      --uid USER     its user, number or name; default: you\n"
-    "  -h, --help\n\n"
-    "Exit status: 0 no errors, 2 otherwise.\n";
+    "      --exe PATH     executable of COMMAND (default: the one in PATH, or a script's interpreter)\n"
+    "      --cwd DIR      working directory of COMMAND (default: the current one)\n"
+    "      --cgroup PATH  control group of COMMAND (default: that of sluice check; \"\": unknown)\n"
+    "      --uid USER     user of COMMAND, by number or name (default: the caller)\n"
+    "  -h, --help         print this help\n\n"
+    "Exit status: 0 no error; 2 the configuration or a rule has an error, or wrong usage.\n";
 
 struct check {
 	const char *config;

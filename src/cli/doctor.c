@@ -19,13 +19,14 @@
 
 static const char help[] =
     "Usage: sluice doctor [--json]\n"
-    "Shows which hook of this kernel serves each signal, which fallbacks are used, what is\n"
-    "missing and how to fix it. Loads the probes for a moment; follows nothing. Then: what\n"
-    "librdkafka, which delivers to Kafka, supports, and the privileges that the agent needs.\n\n"
-    "  --json       one JSON object\n"
-    "  -h, --help\n\n"
-    "Exit status: 0 all signals are there (some by a fallback), 1 some are missing,\n"
-    "2 wrong usage, 125 the probes cannot be loaded.\n";
+    "Loads the probes briefly, without following anything, and prints which hook of this\n"
+    "kernel serves each signal, which fallbacks are used, what is missing and how to fix it;\n"
+    "also what librdkafka, which delivers to Kafka, supports, and which privileges the agent\n"
+    "needs.\n\n"
+    "  --json       print one JSON object\n"
+    "  -h, --help   print this help\n\n"
+    "Exit status: 0 all signals are available, some by a fallback; 1 a signal is missing;\n"
+    "2 wrong usage; 125 the probes cannot be loaded.\n";
 
 /* The results that print_json() and print_table() print. */
 struct findings {

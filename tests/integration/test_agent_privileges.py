@@ -317,7 +317,7 @@ class Pins(PrivilegesTest):
             pass
         done = harness.run_sluice(["agent", "--uninstall", "--pins", at])
         self.assertEqual(125, done.returncode)
-        self.assertIn("no BPF file system", done.stderr)
+        self.assertIn("not in a BPF file system", done.stderr)
         self.assertTrue(os.path.exists(os.path.join(at, "below", "file")))
 
     def test_others_pins_stay(self):
