@@ -15,7 +15,7 @@ def pairs(option: str, texts: Iterable[str], hint: str = "") -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise UserError(f"{option} {text}: is no KEY=VALUE", hint)
+            raise UserError(f"{option} {text}: is not KEY=VALUE", hint)
         found[key.strip()] = value.strip()
     return found
 

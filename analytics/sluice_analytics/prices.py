@@ -115,17 +115,17 @@ def read(path: str) -> Prices:
     except OSError as e:
         raise UserError(f"{path}: {e.strerror}", "name a price table with --prices FILE") from e
     except (UnicodeDecodeError, csv.Error) as e:
-        raise UserError(f"{path}: is no CSV file: {e}") from e
+        raise UserError(f"{path}: is not a CSV file: {e}") from e
     first = numbered[0][0] if numbered else 1
     heading = [name.strip() for name in cells[0]] if cells else []
     for name in _REQUIRED:
         if name not in heading:
-            raise UserError(f"{path}: line {first}: no column {name}", "the heading is " + ",".join(_KNOWN))
+            raise UserError(f"{path}: line {first}: no column {name}", "the header is " + ",".join(_KNOWN))
     for name in heading:
         if name not in _KNOWN:
-            raise UserError(f"{path}: line {first}: unknown column {name}", "known are " + ",".join(_KNOWN))
+            raise UserError(f"{path}: line {first}: unknown column {name}", "known columns are " + ",".join(_KNOWN))
     if len(cells) != len(numbered):
-        raise UserError(f"{path}: a quoted cell goes over more than one line", "write each row on a line of its own")
+        raise UserError(f"{path}: a quoted cell has more than one line", "write each row on a line of its own")
     return Prices([_row(path, n, heading, row) for (n, _), row in zip(numbered[1:], cells[1:], strict=True)])
 
 
@@ -134,7 +134,7 @@ def read(path: str) -> Prices:
 
 def _row(path: str, n: int, heading: list[str], cells: list[str]) -> Price:
     if len(cells) != len(heading):
-        raise UserError(f"{path}: line {n}: has {len(cells)} columns, the heading has {len(heading)}")
+        raise UserError(f"{path}: line {n}: has {len(cells)} columns, the header has {len(heading)}")
     line = {name: cell.strip() for name, cell in zip(heading, cells, strict=True)}
 
     def number(name: str) -> float | None:
@@ -144,19 +144,19 @@ def _row(path: str, n: int, heading: list[str], cells: list[str]) -> Price:
         try:
             value = float(text)
         except ValueError:
-            raise UserError(f'{path}: line {n}: {name}: "{text}" is no number') from None
+            raise UserError(f'{path}: line {n}: {name}: "{text}" is not a number') from None
         if not (0 <= value < math.inf):
-            raise UserError(f"{path}: line {n}: {name}: {text} is no amount", "write a number from 0 on")
+            raise UserError(f"{path}: line {n}: {name}: {text} is not an amount", "write a number, 0 or larger")
         return value
 
     def text(name: str) -> str:
         return line.get(name, "")
 
     if not text("instance_type") and not text("host"):
-        raise UserError(f"{path}: line {n}: names neither instance_type nor host", "a row fits a host by one of them")
+        raise UserError(f"{path}: line {n}: has neither instance_type nor host", "it needs one of them")
     per_hour = number("usd_per_hour")
     if per_hour is None:
-        raise UserError(f"{path}: line {n}: no usd_per_hour", "leave the row out where the price is unknown")
+        raise UserError(f"{path}: line {n}: no usd_per_hour", "omit the row if the price is unknown")
     return Price(
         per_hour=per_hour, provider=text("provider"), region=text("region"), instance_type=text("instance_type"),
         lifecycle=text("lifecycle"), host=text("host"), vcpu=number("vcpu"), mem_gib=number("mem_gib"),

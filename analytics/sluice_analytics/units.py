@@ -92,5 +92,5 @@ def parse_duration_us(text: str) -> int:
     """'90s', '15m', '6h', '7d', '2w' in microseconds; ValueError names what is allowed."""
     number, unit = text[:-1], text[-1:]
     if unit not in _SINCE or not number.replace(".", "", 1).isdigit():
-        raise ValueError(f'"{text}" is no duration; write a number and s, m, h, d or w, as in 7d')
+        raise ValueError(f'"{text}" is not a duration; write a number and s, m, h, d or w, such as 7d')
     return int(float(number) * _SINCE[unit] * 1_000_000)

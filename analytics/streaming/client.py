@@ -16,16 +16,18 @@ AUTH = "registry.basic.auth"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """--brokers, --registry, --properties and --kafka-property."""
     parser.add_argument("--brokers", required=True, metavar="HOST:PORT,…", help="Kafka's bootstrap servers")
-    parser.add_argument("--registry", required=True, metavar="URL", help="the schema registry, as the agents have it")
     parser.add_argument(
-        "--properties", metavar="FILE", help=f"lines of KEY=VALUE for Kafka's clients, and {AUTH}=USER:PASSWORD"
+        "--registry", required=True, metavar="URL", help="URL of the schema registry, as for the agents"
+    )
+    parser.add_argument(
+        "--properties", metavar="FILE", help=f"file of lines KEY=VALUE for Kafka's clients, also {AUTH}=USER:PASSWORD"
     )
     parser.add_argument(
         "--kafka-property",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="any property of Kafka's Java clients; secrets belong into --properties",
+        help="a property of Kafka's Java clients; put secrets into --properties",
     )
 
 

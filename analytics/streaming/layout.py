@@ -43,7 +43,7 @@ def topic_of(kafka_topic: str) -> str:
     name = kafka_topic.rpartition("sluice.")[2]
     if name not in COLUMNS or "sluice." not in kafka_topic:
         raise UserError(
-            f"--topics: {kafka_topic} is no topic of sluice",
+            f"--topics: {kafka_topic} is not a topic of sluice",
             "they end in " + ", ".join("sluice." + t for t in COLUMNS),
         )
     return name

@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="maintain.py", description=(__doc__ or "").split("\n")[0])
     shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--tables", metavar="NAME,…", help="default: all that are there, the quarantine too")
+    shared.add_argument("--tables", metavar="NAME,…", help="only these tables (default: all, including the quarantine)")
     tables.add_arguments(shared)
     sub = p.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -42,31 +42,37 @@ def parser() -> argparse.ArgumentParser:
 
     c = command("compact", compact, "few large files for many small ones, sorted by run; then the manifests")
     c.add_argument(
-        "--since", metavar="TIME", type=_age, default="3d", help="days since then (default: 3d; all: everything)"
+        "--since", metavar="TIME", type=_age, default="3d", help="only days since then (default: 3d; all: all days)"
     )
     c.add_argument(
         "--file-size",
         metavar="BYTES",
         type=int,
         default=256 << 20,
-        help="of the files that it writes (default: 256 MiB)",
+        help="size of the files that it writes (default: 256 MiB)",
     )
-    c = command("expire", expire, "forgets snapshots, and deletes the files that only they had")
-    c.add_argument("--older-than", metavar="TIME", type=_age, default="3d", help="default: 3d")
+    c = command("expire", expire, "removes old snapshots, and the files that only they used")
     c.add_argument(
-        "--retain-last", metavar="N", type=int, default=10, help="snapshots to keep whatever their age (default: 10)"
+        "--older-than", metavar="TIME", type=_age, default="3d", help="remove snapshots older than this (default: 3d)"
     )
-    c = command("orphans", orphans, "deletes files under the tables that no snapshot knows: what killed jobs left")
+    c.add_argument(
+        "--retain-last",
+        metavar="N",
+        type=int,
+        default=10,
+        help="number of snapshots to keep, whatever their age (default: 10)",
+    )
+    c = command("orphans", orphans, "deletes files of the tables that no snapshot uses, which killed jobs left")
     c.add_argument(
         "--older-than",
         metavar="TIME",
         type=_age,
         default="3d",
-        help="files that may belong to a job under way are younger; at least 24h (default: 3d)",
+        help="keep younger files, which a running job may need; at least 24h (default: 3d)",
     )
-    c.add_argument("--dry-run", action="store_true", help="name them only")
-    c = command("retain", retain, "deletes whole days from the tables; the files go with expire")
-    c.add_argument("--days", metavar="N", type=int, required=True, help="days to keep, today among them")
+    c.add_argument("--dry-run", action="store_true", help="only list the files")
+    c = command("retain", retain, "deletes whole days from the tables; expire then removes the files")
+    c.add_argument("--days", metavar="N", type=int, required=True, help="number of days to keep, including today")
     command(
         "check",
         check,

@@ -37,48 +37,48 @@ JARS = "SLUICE_FLINK_JARS"
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="run_sql.py", description=(__doc__ or "").split("\n")[0])
-    p.add_argument("files", nargs="+", metavar="FILE.sql", help="as flink/alerts.sql")
+    p.add_argument("files", nargs="+", metavar="FILE.sql", help="a file of statements, such as flink/alerts.sql")
     client.add_arguments(p)
-    p.add_argument("--prefix", default="", help="the prefix before sluice. in the names of topics")
+    p.add_argument("--prefix", default="", help="prefix of the topics, before sluice.")
     p.add_argument(
         "--checkpoint",
         metavar="URL",
-        help="where the job keeps its checkpoints; started again it continues from the newest there",
+        help="folder of the job's checkpoints; when started again, it continues from the newest one there",
     )
     p.add_argument(
         "--every",
         metavar="TIME",
         default="10s",
-        help="how often it does, and how often Iceberg tables get a commit (default: 10s)",
+        help="time between checkpoints, and between commits to Iceberg tables (default: 10s)",
     )
     p.add_argument(
         "--late",
         metavar="INTERVAL",
         default="'2' MINUTE",
-        help="how far behind the newest a record may come and still be in its window (default: '2' MINUTE)",
+        help="how long a window waits for records that arrive late (default: '2' MINUTE)",
     )
     p.add_argument(
         "--state",
         metavar="TIME",
         default="7d",
-        help="how long a record is known so that its repeat is dropped (default: 7d)",
+        help="how long a record is remembered, so that its duplicates are dropped (default: 7d)",
     )
     p.add_argument(
         "--start",
         metavar="WHEN",
         default="earliest",
-        help="where to begin without a checkpoint: earliest (the default), latest or a time as 2026-11-01T12:00Z",
+        help="start without a checkpoint: earliest (the default), latest, or a time such as 2026-11-01T12:00Z",
     )
-    p.add_argument("--bounded", action="store_true", help="read what there is now and end")
+    p.add_argument("--bounded", action="store_true", help="read the records that exist now, and end")
     p.add_argument(
         "--sink",
         metavar="kafka|print|URL",
         default="kafka",
-        help="where results go: topics, standard output, or JSON files in a folder",
+        help="destination of the results: topics, standard output, or JSON files in a folder",
     )
-    p.add_argument("--warehouse", metavar="URL", help="of Iceberg tables")
+    p.add_argument("--warehouse", metavar="URL", help="warehouse of the Iceberg tables")
     p.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a variable of the SQL")
-    p.add_argument("--flink-conf", metavar="KEY=VALUE", action="append", default=[], help="any property of Flink")
+    p.add_argument("--flink-conf", metavar="KEY=VALUE", action="append", default=[], help="a property of Flink")
     return p
 
 

@@ -51,27 +51,31 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="spark_iceberg.py", description=(__doc__ or "").split("\n")[0])
     client.add_arguments(p)
     p.add_argument(
-        "--checkpoint", required=True, metavar="URL", help="where this job remembers how far it is; its own, and kept"
+        "--checkpoint", required=True, metavar="URL", help="folder for the offsets of this job alone; keep it"
     )
     p.add_argument(
         "--topics",
         metavar="TOPIC,…",
         default=",".join("sluice." + t for t in COLUMNS),
-        help="default: all of sluice's; those that do not exist yet are waited for",
+        help="only these topics (default: all of sluice); topics that do not exist yet are waited for",
     )
     p.add_argument(
         "--trigger",
         metavar="WHEN",
         default="10s",
-        help="how often to look, as in 10s; available-now: land what there is and end",
+        help="time between batches, such as 10s; available-now: write the records that exist now, and end",
     )
     p.add_argument(
-        "--max-per-batch", metavar="N", type=int, default=200_000, help="messages in a batch at most (default: 200000)"
+        "--max-per-batch",
+        metavar="N",
+        type=int,
+        default=200_000,
+        help="largest number of messages in a batch (default: 200000)",
     )
     p.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="continue where Kafka has deleted what was not read yet (default: stop with an error)",
+        help="continue if Kafka has deleted records before they were read (default: stop with an error)",
     )
     tables.add_arguments(p)
     return p
@@ -148,7 +152,7 @@ class Landing:
         if schema is None:
             raise ValueError("the registry does not know it")
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise ValueError("is no record")
+            raise ValueError("is not a record")
         try:
             columns = list(decode.fields(topic, schema))
         except RecursionError as e:

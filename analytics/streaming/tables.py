@@ -44,20 +44,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--warehouse",
         metavar="URL",
-        help="a Hadoop catalog there: a folder, hdfs:// (for one writer; for s3:// take a catalog that locks)",
+        help="a Hadoop catalog: a folder or hdfs://, for one writer; s3:// needs a catalog that locks",
     )
-    group.add_argument("--catalog", metavar="NAME", default="lake", help="the catalog's name in Spark (default: lake)")
+    group.add_argument("--catalog", metavar="NAME", default="lake", help="name of the catalog in Spark (default: lake)")
     group.add_argument(
         "--catalog-property",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a property of the Iceberg catalog, as in type=rest, uri=https://…",
+        help="a property of the Iceberg catalog, such as type=rest, uri=https://…",
     )
-    group.add_argument("--namespace", metavar="NAME", default="sluice", help="the tables' namespace (default: sluice)")
+    group.add_argument(
+        "--namespace", metavar="NAME", default="sluice", help="namespace of the tables (default: sluice)"
+    )
     group = parser.add_argument_group("Spark")
-    group.add_argument("--spark-master", metavar="URL", help="as spark-submit has it (default: this machine)")
-    group.add_argument("--spark-conf", metavar="KEY=VALUE", action="append", default=[], help="any property of Spark")
+    group.add_argument("--spark-master", metavar="URL", help="the cluster, as for spark-submit (default: this machine)")
+    group.add_argument("--spark-conf", metavar="KEY=VALUE", action="append", default=[], help="a property of Spark")
 
 
 def absolute(url: str) -> str:
@@ -71,7 +73,7 @@ class Tables:
     def __init__(self, args: argparse.Namespace) -> None:
         for option, name in (("--catalog", args.catalog), ("--namespace", args.namespace)):
             if not _NAME.match(name):
-                raise UserError(f"{option} {name}: is no name", "letters, digits and _")
+                raise UserError(f"{option} {name}: is not a name", "write letters, digits and _")
         catalog = pairs("--catalog-property", args.catalog_property)
         if args.warehouse:
             catalog = {"type": "hadoop"} | catalog | {"warehouse": absolute(args.warehouse)}

@@ -210,8 +210,8 @@ def test_a_price_table_without_the_host_is_reported(lake: str, maker: LakeMaker,
     table = tmp_path / "prices.csv"
     head = "provider,region,instance_type,lifecycle,usd_per_hour\n"
     for rows, said in (
-        ("aws,,c5.large,,1\n", "the price table has no row of node1 (instance type m5.large, region unknown)"),
-        ("aws,,m5.large,spot,1\naws,,m5.large,on-demand,2\n", "2 rows of the price table fit node1, and differ"),
+        ("aws,,c5.large,,1\n", "the price table has no row for node1 (instance type m5.large, region unknown)"),
+        ("aws,,m5.large,spot,1\naws,,m5.large,on-demand,2\n", "2 rows of the price table apply to node1, and differ"),
         ("aws,,m5.large,,1\n", ""),
     ):
         table.write_text(head + rows)
@@ -225,7 +225,7 @@ def test_no_lake(tmp_path: pathlib.Path) -> None:
     done = tune("--lake", str(tmp_path / "none"))
     assert done.returncode == 2 and "no such folder" in done.stderr
     done = tune("--lake", str(tmp_path))
-    assert done.returncode == 2 and "holds no sluice topics" in done.stderr
+    assert done.returncode == 2 and "has no sluice topics" in done.stderr
     (tmp_path / "file").write_text("x")
     assert tune("--lake", str(tmp_path / "file")).returncode == 2
 
@@ -236,7 +236,7 @@ def test_lake_without_a_run(tmp_path: pathlib.Path) -> None:
         maker.host()
     for more in ([], ["--follow"]):
         done = tune("--lake", str(tmp_path / "lake"), *more)
-        assert done.returncode == 1 and "holds no run yet; record one: sluice run" in done.stderr
+        assert done.returncode == 1 and "has no runs yet; record one: sluice run" in done.stderr
     done = tune("--lake", str(tmp_path / "lake"), "--list")
     assert done.returncode == 0 and done.stdout.startswith("0 runs")
 
@@ -265,7 +265,7 @@ def test_schema_from_the_future(maker: LakeMaker) -> None:
 def test_no_spark(lake: str) -> None:
     """Says what to install: this environment has none."""
     done = tune("--lake", lake, "--engine", "spark")
-    assert done.returncode == 2 and "no Spark installed" in done.stderr
+    assert done.returncode == 2 and "Spark is not installed" in done.stderr
 
 
 @pytest.mark.parametrize(

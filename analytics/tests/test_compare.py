@@ -48,7 +48,7 @@ def test_task_by_task(maker: LakeMaker) -> None:
     assert (extra["run"], extra["exit"], extra["wall_ratio"]) == (2, "signal 9", None)
     wall = next(t for t in found.tests if t.figure == "wall_ns")
     assert (wall.first, wall.other, wall.p) == (2, 2, None)
-    assert wall.verdict == "not enough executions to say"
+    assert wall.verdict == "too few executions to decide"
     assert found.versions == []
 
 
@@ -80,7 +80,7 @@ def test_pairs_of_samples_tell_more(maker: LakeMaker) -> None:
     assert tests["wall_ns"].median_ratio == pytest.approx(1.2)
     assert tests["wall_ns"].verdict == "more"
     assert tests["cpu_ns"].p == 1
-    assert tests["cpu_ns"].verdict == "no difference to be seen"
+    assert tests["cpu_ns"].verdict == "no significant difference"
 
 
 def test_executions_without_samples(maker: LakeMaker) -> None:
@@ -116,7 +116,7 @@ def test_two_versions_of_a_tool(maker: LakeMaker) -> None:
 
 def test_judge_needs_values() -> None:
     test = compare.judge("t", 2, "wall_ns", [], [(None, 1.0)])
-    assert (test.p, test.verdict) == (None, "not enough executions to say")
+    assert (test.p, test.verdict) == (None, "too few executions to decide")
     # 3 and 3 cannot be below 0.05 (2 / 20), 2 and 8 can (2 / 45).
     three: list[tuple[str | None, float]] = [(None, 1.0), (None, 2.0), (None, 3.0)]
     assert compare.judge("t", 2, "wall_ns", three, three).p is None
@@ -143,7 +143,7 @@ def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert "3 runs in" in said
     assert "2.00" in said
-    assert "not enough executions to say whether" in said
+    assert "too few executions to decide whether" in said
     assert command("run0", "run1", "--format", "json") == 0
     assert [t["wall_ratio"] for t in json.loads(capsys.readouterr().out)["tasks"]] == [1.0, 2.0]
     assert command("run0", "run1", "--format", "csv") == 0
@@ -151,6 +151,6 @@ def test_command(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("run0", "nobody") == 1
     assert 'no run "nobody"' in capsys.readouterr().err
     assert command("run0", "run0") == 2
-    assert "two different runs" in capsys.readouterr().err
+    assert "two or more different runs" in capsys.readouterr().err
     with DuckSession(str(maker.path)) as session, pytest.raises(UserError):
         compare.compare(session, ["run1"])

@@ -186,7 +186,7 @@ def test_rules_that_snakemake_did_not_name_are_left_out(maker: LakeMaker) -> Non
 
 def test_tasks_of_another_engine_are_left_out(maker: LakeMaker) -> None:
     config = configuration(maker, "nextflow", **SNAKEMAKE)
-    assert config.count("left out: is no process of Nextflow, but of snakemake") == 4
+    assert config.count("left out: is not a process of Nextflow, but of snakemake") == 4
     assert "withName" not in config
 
 

@@ -111,7 +111,7 @@ def export(*args: str) -> int:
 def test_a_collector_takes_the_run_as_a_trace(lake: str, collector: Collector, capsys: Any) -> None:
     url = f"http://127.0.0.1:{collector.port}"
     assert export("--lake", lake, "--otlp", url) == 0
-    assert "6 spans taken, 0 rejected, 1 still running" in capsys.readouterr().out
+    assert "6 spans accepted, 0 rejected; 1 that are still running" in capsys.readouterr().out
     collector.wait(lambda: len(collector.spans()) >= 6)
     spans = {s["Name"]: s for s in collector.spans()}
     assert set(spans) == {"lab", "align", "call", "bwa mem", "bcftools call", "snakemake"}
@@ -237,12 +237,12 @@ def test_parquet_has_all_rows(lake: str, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        ([], "nowhere to export to"),
-        (["--otlp", "collector:4318"], "no http or https URL"),
+        ([], "no destination"),
+        (["--otlp", "collector:4318"], "not an http or https URL"),
         (["--otlp", "http://127.0.0.1:9"], "Connection refused"),
-        (["--openlineage", "ftp://x"], "no OpenLineage receiver"),
-        (["--openlineage", "http://127.0.0.1:9"], "event 1 was not taken: Connection refused\n"),
-        (["--otlp", "http://127.0.0.1:9", "--header", "x"], "--header x: is no KEY=VALUE"),
+        (["--openlineage", "ftp://x"], "not an OpenLineage receiver"),
+        (["--openlineage", "http://127.0.0.1:9"], "event 1 was not accepted: Connection refused\n"),
+        (["--otlp", "http://127.0.0.1:9", "--header", "x"], "--header x: is not KEY=VALUE"),
         (["--parquet", "/proc/nowhere"], "/proc/nowhere"),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_table_that_is_made_later_has_what_was_committed_since(
 
 def test_errors_say_what_to_mend(tables: Tables, tmp_path: pathlib.Path) -> None:
     for name, said in (
-        ("program", "names no tables"),
+        ("program", "does not name tables"),
         (f"file://{tmp_path}", "has no Iceberg table of a sluice topic"),
         (str(tmp_path / "nowhere"), "has no Iceberg table of a sluice topic"),
         ("lab.other", "has no Iceberg table of a sluice topic"),

@@ -126,10 +126,10 @@ def test_messages_that_are_no_records_are_counted(stack: Stack, delivered: tuple
         said = {w for w in there.warnings if w.startswith("kafka: ")}
         assert not list(pathlib.Path(there._lake).parent.glob("etc"))
     assert said == {
-        "kafka: sluice.agent: 1 tombstones were passed over",
-        "kafka: sluice.agent: 2 messages without a schema's id were passed over",
-        f"kafka: sluice.agent: 4 messages that are no records of schema {number} were passed over",
-        "kafka: sluice.agent: 1 messages whose schema 2147483647 the registry does not have were passed over",
+        "kafka: sluice.agent: 1 tombstones were skipped",
+        "kafka: sluice.agent: 2 messages without a schema's id were skipped",
+        f"kafka: sluice.agent: 4 messages that do not match schema {number} were skipped",
+        "kafka: sluice.agent: 1 messages whose schema 2147483647 the registry does not have were skipped",
     }
 
 
@@ -155,13 +155,13 @@ def test_errors_say_what_to_mend(
     monkeypatch.setattr(kafka, "_ANSWER_S", 4.0)
     with pytest.raises(UserError, match=r"No such configuration property.*colour"):
         session_over(stack, "colour=green")
-    with pytest.raises(UserError, match="is no KEY=VALUE"):
+    with pytest.raises(UserError, match="is not KEY=VALUE"):
         session_over(stack, "colour")
     with pytest.raises(UserError, match=r"127\.0\.0\.1:1.*--kafka"):
         KafkaSession("127.0.0.1:1", stack.registry_url, [], DuckSession)
     with pytest.raises(UserError, match=r"registry http://127\.0\.0\.1:1 does not answer"):
         KafkaSession(stack.brokers, "http://user:secret@127.0.0.1:1", [], DuckSession)
-    with pytest.raises(UserError, match="is no http or https URL"):
+    with pytest.raises(UserError, match="is not an http or https URL"):
         KafkaSession(stack.brokers, "registry:8081", [], DuckSession)
     parser = argparse.ArgumentParser()
     lake_open.add_arguments(parser)

@@ -66,19 +66,19 @@ def test_retain_leaves_what_is_not_the_lakes(lake: LakeMaker, capsys: pytest.Cap
     capsys.readouterr()
     assert main(["retain", "--lake", str(lake.path), "--keep", "2d", "--yes"]) == 0
     printed = capsys.readouterr()
-    assert f"{folder / 'notes.txt'}: is no file of a lake" in " ".join((printed.out + printed.err).split())
+    assert f"{folder / 'notes.txt'}: does not belong to a lake" in " ".join((printed.out + printed.err).split())
     assert os.listdir(folder) == ["notes.txt"]
 
 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["retain", "--keep", "ten"], '"ten" is no duration'),
+        (["retain", "--keep", "ten"], '"ten" is not a duration'),
         (["retain", "--keep", "3h"], "by days"),
         (["retain", "--keep", "90d", "--keep-usage", "x"], "--keep-usage"),
         (["retain", "--keep", "90d", "--lake", "/nonexistent"], "no such folder"),
         (["info", "--lake", "/nonexistent"], "no such folder"),
-        (["compact", "--lake", "/dev/null"], "is no folder"),
+        (["compact", "--lake", "/dev/null"], "is not a folder"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -66,10 +66,10 @@ def test_a_topic_without_records_is_an_empty_table(maker: LakeMaker) -> None:
 
 def test_what_is_no_lake_is_said(tmp_path: pathlib.Path) -> None:
     assert "no such folder" in error_of(tmp_path / "none").message
-    assert "holds no sluice topics" in error_of(tmp_path).message
+    assert "has no sluice topics" in error_of(tmp_path).message
     file = tmp_path / "file"
     file.write_text("x")
-    assert "is no folder" in error_of(file).message
+    assert "is not a folder" in error_of(file).message
 
 
 def test_second_deliveries_count_once(maker: LakeMaker) -> None:
@@ -166,7 +166,7 @@ def test_what_is_no_avro_file_is_named(maker: LakeMaker) -> None:
     maker.program(end=1)
     [path] = maker.write()
     path.write_text("hello, this is no Avro file at all")
-    assert error_of(maker.path).message == f"{path}: is no Avro file"
+    assert error_of(maker.path).message == f"{path}: is not an Avro file"
 
 
 def test_a_file_of_another_topic_is_named(maker: LakeMaker) -> None:
@@ -174,7 +174,7 @@ def test_a_file_of_another_topic_is_named(maker: LakeMaker) -> None:
     maker.host()
     program, host = maker.write()
     shutil.copy(host, program.parent / "stray-0.avro")
-    assert "holds Host records" in error_of(maker.path).message
+    assert "has Host records" in error_of(maker.path).message
 
 
 def test_other_things_in_the_folders_are_passed_over(maker: LakeMaker) -> None:
@@ -221,7 +221,7 @@ def test_a_file_that_a_dead_writer_left_open_is_read_as_far_as_it_goes(maker: La
         count = len(session.rows(session.table("program")))
         [warning] = session.warnings
     assert 0 < count < 800
-    assert warning.startswith(f"{path}: was left open by a writer that died")
+    assert warning.startswith(f"{path}: was left open by a writer that crashed")
 
 
 def lock(path: pathlib.Path) -> int:
@@ -358,7 +358,7 @@ def test_temporary_files_go_with_the_session(maker: LakeMaker) -> None:
 def test_memory_limit_is_checked(maker: LakeMaker) -> None:
     maker.program(end=1)
     maker.write()
-    with pytest.raises(UserError, match=r"--memory-limit .lots. is no size"):
+    with pytest.raises(UserError, match=r"--memory-limit .lots. is not a size"):
         DuckSession(str(maker.path), "lots")
     DuckSession(str(maker.path), "200MiB").close()
 

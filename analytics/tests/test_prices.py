@@ -71,13 +71,13 @@ def test_columns_may_be_left_out_and_a_price_of_nothing_is_a_price(tmp_path: pat
         ("", "line 1: no column instance_type"),
         ("instance_type,price\nm5,1\n", "line 1: no column usd_per_hour"),
         ("instance_type,usd_per_hour,colour\n", "line 1: unknown column colour"),
-        ("# a\ninstance_type,usd_per_hour\n# b\nm5,cheap\n", 'line 4: usd_per_hour: "cheap" is no number'),
-        ("instance_type,usd_per_hour\nm5,-1\n", "line 2: usd_per_hour: -1 is no amount"),
-        ("instance_type,usd_per_hour\nm5,nan\n", "line 2: usd_per_hour: nan is no amount"),
+        ("# a\ninstance_type,usd_per_hour\n# b\nm5,cheap\n", 'line 4: usd_per_hour: "cheap" is not a number'),
+        ("instance_type,usd_per_hour\nm5,-1\n", "line 2: usd_per_hour: -1 is not an amount"),
+        ("instance_type,usd_per_hour\nm5,nan\n", "line 2: usd_per_hour: nan is not an amount"),
         ("instance_type,usd_per_hour\nm5,\n", "line 2: no usd_per_hour"),
-        ("instance_type,usd_per_hour\nm5,1,2\n", "line 2: has 3 columns, the heading has 2"),
-        ("instance_type,usd_per_hour\n,1\n", "line 2: names neither instance_type nor host"),
-        ('instance_type,usd_per_hour\n"m5,1\n', "is no CSV file"),
+        ("instance_type,usd_per_hour\nm5,1,2\n", "line 2: has 3 columns, the header has 2"),
+        ("instance_type,usd_per_hour\n,1\n", "line 2: has neither instance_type nor host"),
+        ('instance_type,usd_per_hour\n"m5,1\n', "is not a CSV file"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: pathlib.Path, text: str, message: str) -> None:
@@ -92,7 +92,7 @@ def test_files_that_cannot_be_read(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UserError, match="Is a directory"):
         prices.read(str(tmp_path))
     (tmp_path / "x").write_bytes(b"instance_type,usd_per_hour\n\xff\xfe,1\n")
-    with pytest.raises(UserError, match="is no CSV file"):
+    with pytest.raises(UserError, match="is not a CSV file"):
         prices.read(str(tmp_path / "x"))
 
 

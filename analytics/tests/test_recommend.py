@@ -477,7 +477,7 @@ def test_only_the_latest_runs_count(maker: LakeMaker) -> None:
     assert of(only(maker), "memory_bytes").recommended == 5750 * MIB
     assert of(only(maker, runs=3), "memory_bytes").recommended == 460 * MIB
     assert of(only(maker, runs=None, since_us=T0 + 1_000_000), "memory_bytes").recommended == 460 * MIB
-    with pytest.raises(NotFound, match="no run in that time"):
+    with pytest.raises(NotFound, match="no run began in this time"):
         advices(maker, since_us=NOW)
 
 
@@ -490,7 +490,7 @@ def test_pipelines_are_kept_apart(maker: LakeMaker) -> None:
         found = recommend.advices_of(session, now_us=NOW)
         assert [(a.pipeline, a.successful) for a in found] == [("p0", 2), ("p1", 1)]
         assert [a.lack != "" for a in recommend.advices_of(session, "p0", now_us=NOW)] == [True]
-        with pytest.raises(NotFound, match="there are: p0, p1"):
+        with pytest.raises(NotFound, match="pipelines: p0, p1"):
             recommend.advices_of(session, "p2")
 
 
@@ -546,7 +546,7 @@ def test_a_report_says_why_nothing_is_recommended(maker: LakeMaker) -> None:
     assert lacks["ALIGN"] == lacks["SORT"] == two
     assert lacks["CALL"].startswith("0 successful executions, 3 needed")
     assert lacks["WAIT"] == "no execution of it has ended"
-    assert (none.task, none.why) == (None, "it has no tasks, and sizes are those of tasks")
+    assert (none.task, none.why) == (None, "it has no tasks, and sizes are recommended for tasks")
     assert left_out == []
 
 

@@ -57,7 +57,7 @@ def test_a_field_that_nobody_knows_yet_is_named_by_the_same_rule() -> None:
 def test_names_of_topics() -> None:
     assert layout.topic_of("sluice.program") == layout.topic_of("lab.sluice.program") == "program"
     for wrong in ("sluice.programs", "program", "other"):
-        with pytest.raises(UserError, match="is no topic of sluice"):
+        with pytest.raises(UserError, match="is not a topic of sluice"):
             layout.topic_of(wrong)
 
 
@@ -140,8 +140,8 @@ def test_newest_checkpoint_is_the_last_whole_one(tmp_path: pathlib.Path) -> None
     [
         (["no-such.sql"], "no-such.sql: No such file"),
         (["--start", "yesterday", "FILE"], "--start yesterday: is neither earliest, latest nor a time"),
-        (["--kafka-property", "x", "FILE"], "--kafka-property x: is no KEY=VALUE"),
-        (["--registry", "registry:8081", "FILE"], "registry:8081: is no http or https URL"),
+        (["--kafka-property", "x", "FILE"], "--kafka-property x: is not KEY=VALUE"),
+        (["--registry", "registry:8081", "FILE"], "registry:8081: is not an http or https URL"),
     ],
 )
 def test_errors_are_sentences(
@@ -172,7 +172,7 @@ def test_properties_of_both_jobs(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UserError, match=r"--properties /nowhere: No such file"):
         connection("--properties", "/nowhere")
     file.write_text("colour\n")
-    with pytest.raises(UserError, match=r"--properties .*client.properties: colour: is no KEY=VALUE"):
+    with pytest.raises(UserError, match=r"--properties .*client.properties: colour: is not KEY=VALUE"):
         connection("--properties", str(file))
     file.write_bytes(b"\xff=1\n")
     with pytest.raises(UserError, match=r"--properties .*client.properties: 'utf-8'"):

@@ -255,10 +255,10 @@ def test_days(maker: LakeMaker) -> None:
 def test_a_lake_without_hosts(tmp_path: pathlib.Path) -> None:
     lake = LakeMaker(tmp_path / "lake")
     lake.run(run_id="r1", start=0, end=10)
-    with pytest.raises(NotFound, match="no host was ever recorded"):
+    with pytest.raises(NotFound, match="has no records of hosts"):
         sweep(lake)
     lake.host(end=10)
-    with pytest.raises(NotFound, match="the last record of a host is of 2026-11-01 12:00:10Z"):
+    with pytest.raises(NotFound, match="the latest record of a host is of 2026-11-01 12:00:10Z"):
         sweep(lake, since=HOUR, until=2 * HOUR)
 
 

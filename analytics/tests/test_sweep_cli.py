@@ -144,14 +144,18 @@ def test_thresholds_are_options(capsys: pytest.CaptureFixture[str], lake: LakeMa
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (["--by", "colour"], 2, "--by colour: records have no such field; it takes host, day, run"),
+        (["--by", "colour"], 2, "--by colour: records have no such field; choose one of host, day, run"),
         (["--since", "yesterday"], 2, '--since: "yesterday" is neither a duration nor a time'),
         (["--since", "2026-11-02", "--until", "2026-11-01"], 2, "is not before"),
         (["--prices", "/nowhere/p.csv"], 2, "/nowhere/p.csv: No such file"),
-        (["--idle-cores", "few"], 2, '--idle-cores: "few" is no number from 0'),
+        (["--idle-cores", "few"], 2, '--idle-cores: "few" is not a number from 0'),
         (["--least", "5"], 2, "--least"),
         (["--busy-share", "1.5"], 2, "--busy-share"),
-        (["--since", "2025-01-01", "--until", "2025-01-02"], 1, "the last record of a host is of 2026-11-01 14:00:00Z"),
+        (
+            ["--since", "2025-01-01", "--until", "2025-01-02"],
+            1,
+            "the latest record of a host is of 2026-11-01 14:00:00",
+        ),
         (["--section", "nothing", "--format", "csv"], 2, "--section nothing: there is no such section"),
         (["-o", "/nowhere/x"], 2, "/nowhere/x"),
     ],

@@ -118,7 +118,7 @@ def test_drift(maker: LakeMaker) -> None:
     wall = found["wall_ns"]
     assert wall.slope_per_run == pytest.approx(2e9)
     assert wall.drift_p == pytest.approx(2 / 120)
-    assert wall.verdict == "drift: rises, too few runs to look for a step: 5, 8 needed"
+    assert wall.verdict == "drift: rises, too few runs to search for a step: 5, 8 needed"
     assert found["peak_rss_bytes"].drift_p == 1
     assert "drift" not in found["peak_rss_bytes"].verdict
 

@@ -206,7 +206,7 @@ def test_a_run_that_went_silent(maker: LakeMaker) -> None:
     maker.run(run_id="r1", phase="LIVE", time=maker.us(100))
     maker.write()
     done = run_follow("--lake", str(maker.path), "r1")
-    assert done.returncode == 1 and "UNKNOWN: no records of it since 2026-11-01 12:01:40Z" in done.stdout
+    assert done.returncode == 1 and "UNKNOWN: no records since 2026-11-01 12:01:40Z" in done.stdout
 
 
 @pytest.mark.parametrize("more", [["--format", "json"], ["-o", "x"]])

@@ -31,8 +31,8 @@ def typed(name: str) -> str:
 
 def add_output(parser: argparse.ArgumentParser, formats: tuple[str, ...] = FORMATS) -> None:
     """--format and -o."""
-    parser.add_argument("--format", choices=formats, default="table", help="how the answer is written (default: table)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="where to (default: standard output)")
+    parser.add_argument("--format", choices=formats, default="table", help="format of the output (default: table)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to this file (default: standard output)")
 
 
 def emit(document: Document, args: argparse.Namespace) -> None:

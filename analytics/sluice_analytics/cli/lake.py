@@ -31,52 +31,56 @@ _DAY_US = 86_400_000_000
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=common.typed("lake"),
-        description="Looks after a lake of files, as `sluice run` and the agent write it.",
-        epilog="exit status: 0 done, 1 nothing there, 2 wrong usage or a file that cannot be read",
+        description="Maintains a lake: the files that `sluice run` and the agent write.",
+        epilog="exit status: 0 done, or nothing to do; 1 the lake has no records of a topic that was named; 2 wrong "
+        "usage, no lake, or a file that cannot be read or written",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    info = commands.add_parser("info", help="topics, days, files, records, time range, hosts, agents, losses")
+    info = commands.add_parser("info", help="print days, files, records, times, hosts, agents and losses of each topic")
     _add_common(info)
     common.add_output(info)
 
     pack = commands.add_parser(
         "compact",
-        help="makes sorted Parquet of the Avro files of closed days, so that old days are read fast",
-        description="Makes sorted Parquet files of the Avro files of closed days: UTC days that are over and of which "
-        "no file is still being written. Every record is in them once. Avro files stay unless --remove-avro "
-        "is given, and are no longer read. Can be stopped and run again at any time.",
+        help="convert the Avro files of closed days to sorted Parquet, which is read faster",
+        description="Converts the Avro files of closed days to sorted Parquet files. A day is closed when it is over "
+        "in UTC and none of its files is being written. The Parquet files have each record once, and are read instead "
+        "of the Avro files, which are kept unless --remove-avro is given. The command can be interrupted and run "
+        "again at any time.",
     )
     _add_common(pack)
     pack.add_argument("--until", metavar="DAY", help="the last day, as YYYY-MM-DD (default: yesterday, UTC)")
     pack.add_argument(
         "--remove-avro",
         action="store_true",
-        help="delete the Avro files of compacted days, once all their records were found in Parquet",
+        help="delete the Avro files of compacted days, after each of their records was found in Parquet",
     )
-    pack.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    pack.add_argument("--dry-run", action="store_true", help="only print what would be done")
     common.add_output(pack)
 
     keep = commands.add_parser(
         "retain",
-        help="deletes days that are older than you want to keep",
-        description="Deletes the UTC days that ended longer ago than --keep, Avro and compacted. Says what it would "
-        "delete unless --yes is given.",
+        help="delete days that are too old",
+        description="Deletes the UTC days that ended longer than --keep ago, Avro and compacted. Without --yes it only "
+        "prints what it would delete.",
     )
     _add_common(keep)
-    keep.add_argument("--keep", metavar="TIME", required=True, help="how long records stay, such as 90d or 12w")
-    keep.add_argument("--keep-usage", metavar="TIME", help="the same for sluice.usage, which is most of a lake")
+    keep.add_argument("--keep", metavar="TIME", required=True, help="how long records are kept, such as 90d or 12w")
+    keep.add_argument("--keep-usage", metavar="TIME", help="the same for sluice.usage, the largest part of a lake")
     keep.add_argument("--yes", action="store_true", help="delete")
     common.add_output(keep)
     return parser
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--lake", metavar="DIR", help="the lake (default: ./sluice-lake, else /var/lib/sluice/lake)")
+    parser.add_argument(
+        "--lake", metavar="DIR", help="the lake (default: ./sluice-lake, otherwise /var/lib/sluice/lake)"
+    )
     parser.add_argument("--topic", metavar="T", action="append", choices=(*COLUMNS, *("sluice." + t for t in COLUMNS)),
-                        help="this topic alone: " + ", ".join(COLUMNS) + "; may be given more than once")  # fmt: skip
+                        help="only this topic: " + ", ".join(COLUMNS) + "; may be given more than once")  # fmt: skip
     if parser.prog.split()[-1] != "retain":
-        parser.add_argument("--memory-limit", metavar="SIZE", help="what DuckDB may take, such as 1GiB")
+        parser.add_argument("--memory-limit", metavar="SIZE", help="memory limit of DuckDB, such as 1GiB")
 
 
 def _topics_of(lake: str, args: argparse.Namespace) -> list[str]:
@@ -108,7 +112,7 @@ def _info(args: argparse.Namespace) -> int:
         Column("missing", "missing", "count"),
     ]  # fmt: skip
     document = Document(title=f"lake {lake}", main="topics", warnings=session.warnings)
-    note = "missing: seq that no record has between an agent's first and last; lost, or deleted with their day"
+    note = "missing: numbers between the first and the last of an agent that no record has: lost, or deleted"
     document.tables.append(Table("topics", "topics", columns, [dataclasses.asdict(f) for f in found], note))
     common.emit(document, args)
     return 0
@@ -157,7 +161,7 @@ def _compact(args: argparse.Namespace) -> int:
     document = Document(title=f"lake {lake}", main="days", warnings=session.warnings)
     document.tables.append(Table("days", "days", columns, rows))
     if not rows:
-        document.notes.append(f"No Avro files of days up to {until}: nothing to do.")
+        document.notes.append(f"There are no Avro files of days up to {until}: nothing to do.")
     common.emit(document, args)
     return 0
 
@@ -176,13 +180,13 @@ def _until(text: str | None) -> str:
     if text is None:
         return files.day_of(files.day_start(today) - 1)
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
-        raise UserError(f'--until "{text}" is no day', "write it as YYYY-MM-DD")
+        raise UserError(f'--until "{text}" is not a day', "write it as YYYY-MM-DD")
     try:
         files.day_start(text)
     except ValueError as e:
-        raise UserError(f'--until "{text}" is no day', "write it as YYYY-MM-DD") from e
+        raise UserError(f'--until "{text}" is not a day', "write it as YYYY-MM-DD") from e
     if text >= today:
-        raise UserError(f"--until {text}: that day is not over", f"today is {today}, UTC")
+        raise UserError(f"--until {text}: this day is not over yet", f"today is {today}, UTC")
     return text
 
 
@@ -210,7 +214,7 @@ def _retain(args: argparse.Namespace) -> int:
             else:
                 state = "would be deleted"
             done(1)
-            warnings += [f"{path}: is no file of a lake, and stays" for path in day.foreign]
+            warnings += [f"{path}: does not belong to a lake, and is kept" for path in day.foreign]
             rows.append(
                 {"topic": f"sluice.{day.topic}", "day": day.day, "state": state, "files": len(day.paths),
                  "bytes": day.bytes}
@@ -223,7 +227,7 @@ def _retain(args: argparse.Namespace) -> int:
     document.tables.append(Table("days", "days", columns, rows))
     freed = sum(d.bytes for d in days if not d.waits)
     if not rows:
-        document.notes.append("No day is that old.")
+        document.notes.append("No day is old enough.")
     elif args.yes:
         document.notes.append(f"Deleted {units.size(freed)}.")
     else:

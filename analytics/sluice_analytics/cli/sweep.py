@@ -19,12 +19,12 @@ from . import common
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=common.typed("sweep"),
-        description="Where the hours of hosts went: used, reserved but unused, idle with a run, idle with none, "
-        "unknown; and what was paid for and did nothing, with the records that prove it.",
+        description="Shows how the time of each host was spent: used, reserved but unused, idle while a run was there, "
+        "idle without a run, unknown. Then lists what was paid for and did nothing, with the records that prove it.",
         epilog="TAG is a field of program records: " + ", ".join(b for b in grouping.ALL if b not in _NAMED) + ". "
-        "Money comes from --prices, a CSV file: provider,region,instance_type,lifecycle,usd_per_hour,vcpu,mem_gib,gpu,"
-        "host; a price that is not known stays unknown. Exit status: 0 done, 1 no host was recorded in that time, "
-        "2 wrong usage or a file that cannot be read.",
+        "Prices come from --prices, a CSV file with the columns provider,region,instance_type,lifecycle,usd_per_hour,"
+        "vcpu,mem_gib,gpu,host; a price that is neither in it nor in the records is unknown. Exit status: 0 done, 1 no "
+        "host was recorded in that period, 2 wrong usage, or a file or engine that cannot be used.",
     )
     lake.add_arguments(parser)
     what = parser.add_argument_group("what to look at")
@@ -32,31 +32,33 @@ def _parser() -> argparse.ArgumentParser:
         "--since",
         metavar="TIME",
         default="7d",
-        help="7d, 12h, 2026-11-21 or 2026-11-21T08:00Z (default: 7d before --until)",
+        help="start of the period: 12h, 2026-11-21 or 2026-11-21T08:00Z; a duration is before --until (default: 7d)",
     )
-    what.add_argument("--until", metavar="TIME", help="the same; a duration is before now (default: now)")
+    what.add_argument("--until", metavar="TIME", help="end of the period; a duration is before now (default: now)")
     what.add_argument("--by", metavar="GROUP", default="host", help="|".join([*_NAMED, "TAG"]) + " (default: host)")
-    what.add_argument("--prices", metavar="FILE", help="what an hour of each host costs, a CSV file")
-    limits = parser.add_argument_group("when something is reported (see sluice-sweep(1))")
+    what.add_argument("--prices", metavar="FILE", help="price of an hour of each host, a CSV file")
+    limits = parser.add_argument_group("what is reported (see sluice-sweep(1))")
     default = Thresholds()
     limits.add_argument(
-        "--idle-cores", metavar="N", help=f"a run or task under N CPUs does nothing (default: {default.idle_cores:g})"
+        "--idle-cores",
+        metavar="N",
+        help=f"a run or task that uses fewer CPUs is idle (default: {default.idle_cores:g})",
     )
-    limits.add_argument("--least", metavar="TIME", help="shorter waits are not reported (default: 30m)")
-    limits.add_argument("--after-run", metavar="TIME", help="how long a host may stay up without a run (default: 15m)")
+    limits.add_argument("--least", metavar="TIME", help="do not report waits shorter than this (default: 30m)")
+    limits.add_argument("--after-run", metavar="TIME", help="how long a host may stay up after a run (default: 15m)")
     limits.add_argument(
         "--busy-share",
-        metavar="PART",
-        help=f"busy without runs: this part of its CPUs (default: {default.busy_share:g})",
+        metavar="SHARE",
+        help=f"share of its CPUs from which a host without a run is busy (default: {default.busy_share:g})",
     )
     limits.add_argument(
         "--oversized-share",
-        metavar="PART",
-        help=f"over-sized: peaks under this part of CPUs and memory (default: {default.oversized_share:g})",
+        metavar="SHARE",
+        help=f"a host whose peaks stay below this share is oversized (default: {default.oversized_share:g})",
     )
     common.add_output(parser)
     parser.add_argument(
-        "--section", metavar="TABLE", help="which table --format csv prints: by_<GROUP>, findings or losses"
+        "--section", metavar="TABLE", help="the table of --format csv: by_GROUP (default), findings or losses"
     )
     return parser
 
@@ -70,7 +72,7 @@ def _number(option: str, text: str, most: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= most:
-        raise UserError(f'{option}: "{text}" is no number from 0 to {most:g}')
+        raise UserError(f'{option}: "{text}" is not a number from 0 to {most:g}')
     return value
 
 

@@ -12,19 +12,19 @@ from ..report import run as answer_of
 from . import common, tune_compare, tune_export, tune_recommend, tune_trend
 
 EPILOG = """commands:
-  sluice tune compare RUN RUN …   two runs or more, task by task
+  sluice tune compare RUN RUN …   two or more runs, task by task
   sluice tune trend               wall, cost, peak and failures over the runs of a pipeline
   sluice tune recommend           CPUs, memory and time for each task, and configuration for the engine
   sluice tune export              a run as OTLP traces, OpenLineage events or Parquet files
-  each has its own --help
+  each has a --help of its own
 
 examples:
   sluice tune                             the latest run of ./sluice-lake
-  sluice tune --list                      which runs there are
+  sluice tune --list                      the runs of the lake
   sluice tune tiny_torvalds --prices prices.csv
   sluice tune 3f2a --format html -o run.html
   sluice tune --format csv --section tools
-  sluice tune --follow                    the run that runs now, step by step
+  sluice tune --follow                    the run that is running, step by step
 
 exit status: 0 done; 1 there is no such run, or the run that was followed failed; 2 wrong usage, or a lake
 that cannot be read
@@ -36,28 +36,30 @@ def parser() -> argparse.ArgumentParser:
     name = common.typed("tune")
     p = argparse.ArgumentParser(
         prog=name,
-        description="Explains a run: what used CPU, memory, disk and network, what held it up, why it failed.",
+        description="Explains a run: what used CPU, memory, disk and network, what delayed it, why it failed.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=EPILOG.replace("sluice tune", name),
         allow_abbrev=False,
     )
     p.add_argument("run", nargs="?", metavar="RUN", help="run_id, its beginning, or its name (default: the latest run)")
-    p.add_argument("--list", action="store_true", help="list the runs of the lake, and no more")
+    p.add_argument("--list", action="store_true", help="list the runs of the lake instead")
     p.add_argument(
-        "--follow", action="store_true", help="follow a running run until it ends (default: the latest that runs)"
+        "--follow", action="store_true", help="follow a run until it ends (default: the latest run that is running)"
     )
     p.add_argument(
-        "--interval", type=_seconds, default=2.0, metavar="SECONDS", help="of --follow: time between looks (default: 2)"
+        "--interval",
+        type=_seconds,
+        default=2.0,
+        metavar="SECONDS",
+        help="time between updates of --follow (default: 2)",
     )
     p.add_argument(
-        "--prices", metavar="FILE", help="a price table (CSV): costs; without it those of Host records, else unknown"
+        "--prices", metavar="FILE", help="a price table, a CSV file (default: the prices in the records, if any)"
     )
-    p.add_argument(
-        "--programs", type=_count, default=5000, metavar="N", help="list at most so many programs (default: 5000)"
-    )
+    p.add_argument("--programs", type=_count, default=5000, metavar="N", help="list at most N programs (default: 5000)")
     lake_open.add_arguments(p)
     common.add_output(p, (*common.FORMATS, "html"))
-    p.add_argument("--section", choices=answer_of.SECTIONS, help="of --format csv: which table (default: tasks)")
+    p.add_argument("--section", choices=answer_of.SECTIONS, help="the table of --format csv (default: tasks)")
     return p
 
 
@@ -65,15 +67,15 @@ def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f'"{text}" is no number of seconds') from None
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number of seconds') from None
     if not 0.1 <= value <= 86400:
-        raise argparse.ArgumentTypeError("from 0.1 s to a day")
+        raise argparse.ArgumentTypeError(f'"{text}" is not between 0.1 and 86400 seconds')
     return value
 
 
 def _count(text: str) -> int:
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f'"{text}" is no number')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a number')
     return int(text)
 
 
@@ -81,22 +83,22 @@ COMMANDS: dict[str, tuple[Callable[[argparse.ArgumentParser], None], Callable[[a
     "compare": (
         tune_compare.add_arguments,
         tune_compare.main,
-        "Two runs or more, or two versions of a tool, task by task.",
+        "Compares two or more runs, or two versions of a tool, task by task.",
     ),
     "trend": (
         tune_trend.add_arguments,
         tune_trend.main,
-        "Wall time, cost, peak memory and failures over a pipeline's runs.",
+        "Shows wall time, cost, peak memory and failures over the runs of a pipeline.",
     ),
     "recommend": (
         tune_recommend.add_arguments,
         tune_recommend.main,
-        "CPUs, memory and time for each task, with the evidence.",
+        "Recommends CPUs, memory and time for each task, with the evidence.",
     ),
     "export": (
         tune_export.add_arguments,
         tune_export.main,
-        "A run for other systems: traces, lineage events, Parquet files.",
+        "Exports a run to other systems: traces, lineage events, Parquet files.",
     ),
 }
 """Subcommand -> its options, its body, what it does. A body loads the libraries that answer: Ibis takes a second."""
@@ -118,7 +120,7 @@ def body(argv: list[str]) -> int:
     p = parser()
     args, more = p.parse_known_args(argv)
     if args.run in COMMANDS:
-        raise UserError(f"{args.run} comes after options", f"write it first: {common.typed('tune')} {args.run} …")
+        raise UserError(f"{args.run} must come before all options", f"write: {common.typed('tune')} {args.run} …")
     if more:
         p.error("unrecognized arguments: " + " ".join(more))
     if args.follow:

@@ -12,9 +12,7 @@ from .tune_options import add_prices, prices_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `sluice tune compare`."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="run id, the beginning of one, or a run's name; two or more"
-    )
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run_id, its beginning, or name; two or more")
     add_prices(parser)
     lake_open.add_arguments(parser)
     common.add_output(parser)

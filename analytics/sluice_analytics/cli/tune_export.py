@@ -26,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "run", nargs="?", metavar="RUN", help="run_id, its beginning, or name (default: the latest run)"
     )
-    to = parser.add_argument_group("where to (one or more)")
-    to.add_argument("--otlp", metavar="URL", help="OTLP/HTTP receiver of traces: run -> task -> program spans")
+    to = parser.add_argument_group("destinations (one or more)")
+    to.add_argument("--otlp", metavar="URL", help="OTLP/HTTP receiver of traces: run, task and program spans")
     to.add_argument(
         "--header", metavar="KEY=VALUE", action="append", default=[], help="header for --otlp, such as a token"
     )
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     to.add_argument("--openlineage-file", metavar="FILE", help="the same events, as JSON lines")
     to.add_argument("--namespace", default="sluice", help="OpenLineage namespace of the jobs (default: sluice)")
-    to.add_argument("--parquet", metavar="DIR", help="tasks.parquet, tools.parquet, programs.parquet")
+    to.add_argument("--parquet", metavar="DIR", help="folder for tasks.parquet, tools.parquet and programs.parquet")
     lake_open.add_arguments(parser)
 
 
@@ -44,7 +44,7 @@ def main(args: argparse.Namespace) -> int:
     """Exports; prints one line for each destination. 0, or 1 where a receiver rejected a part."""
     if not (args.otlp or args.openlineage or args.openlineage_file or args.parquet):
         raise UserError(
-            "nowhere to export to", "name --otlp URL, --openlineage URL, --openlineage-file FILE or --parquet DIR"
+            "no destination", "give --otlp URL, --openlineage URL, --openlineage-file FILE or --parquet DIR"
         )
     headers = pairs("--header", args.header)
     from ..tune import run as tune_run
@@ -67,8 +67,8 @@ def _send(
         from ..export import otlp
 
         sent = otlp.send(report, args.otlp, headers, links)
-        running = f", {sent.still_running} still running are not sent" if sent.still_running else ""
-        print(f"{args.otlp}: {sent.spans} spans taken, {sent.rejected} rejected{running}")
+        running = f"; {sent.still_running} that are still running were not sent" if sent.still_running else ""
+        print(f"{args.otlp}: {sent.spans} spans accepted, {sent.rejected} rejected{running}")
         if sent.rejected:
             print(f"{args.otlp}: {sent.message}")
             status = 1
@@ -78,7 +78,7 @@ def _send(
         if args.openlineage:
             key = os.environ.get("OPENLINEAGE_API_KEY")
             count = openlineage.send(report, args.openlineage, args.namespace, key)
-            print(f"{args.openlineage}: {count} events taken")
+            print(f"{args.openlineage}: {count} events accepted")
         if args.openlineage_file:
             lines = [openlineage.to_json(e) for e in openlineage.events(report, args.namespace)]
             common.write(args.openlineage_file, "\n".join(lines) + "\n")

@@ -27,7 +27,7 @@ def main(args: argparse.Namespace) -> int:
     """Follows until the run ends: 0 where it succeeded, 1 where it failed or its records stopped."""
     if args.format != "table" or args.output:
         raise UserError(
-            "--follow prints to the terminal", "leave --format and -o out; sluice tune RUN reports afterwards"
+            "--follow prints to the terminal", "omit --format and -o; sluice tune RUN writes a report afterwards"
         )
     looks = Looks(args)
     try:
@@ -101,7 +101,7 @@ def _finish(out: Console, looks: Looks, watch: Watch, state: str) -> int:
     r = watch.run
     if state == "UNKNOWN" and r.end_time is None:
         since = units.clock(r.last_time)
-        _say(out, f"UNKNOWN: no records of it since {since}: its agent ended, or the host did")
+        _say(out, f"UNKNOWN: no records since {since}: the agent or the host has stopped")
         return 1
     how = ended_by(r.exit_code, r.exit_signal)
     counts = f"{watch.count('finished')} finished, {watch.count('failed')} failed"

@@ -13,7 +13,7 @@ from ..prices import Prices
 def positive(text: str) -> int:
     """A whole number above 0, for argparse."""
     if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f'"{text}" is no whole number above 0')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number above 0')
     return int(text)
 
 
@@ -28,9 +28,9 @@ def add_run_choice(parser: argparse.ArgumentParser, default: int) -> None:
     """--runs and --since: which runs of a pipeline count."""
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
-        "--runs", metavar="N", type=positive, help=f"the latest N runs (default: {default}, or all of --since)"
+        "--runs", metavar="N", type=positive, help=f"only the latest N runs (default: {default}; with --since, all)"
     )
-    which.add_argument("--since", metavar="TIME", help="runs that began so long ago or later, such as 30d")
+    which.add_argument("--since", metavar="TIME", help="only runs that began within this time, such as 30d")
 
 
 def runs_of(args: argparse.Namespace, default: int) -> int | None:
@@ -45,4 +45,6 @@ def prices_of(args: argparse.Namespace) -> Prices | None:
 
 def add_prices(parser: argparse.ArgumentParser) -> None:
     """--prices."""
-    parser.add_argument("--prices", metavar="FILE", help="your price table, a CSV file")
+    parser.add_argument(
+        "--prices", metavar="FILE", help="a price table, a CSV file (default: the prices in the records, if any)"
+    )

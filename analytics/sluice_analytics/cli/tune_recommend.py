@@ -17,10 +17,10 @@ ENGINES = ("kubernetes", "nextflow", "slurm", "snakemake")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `sluice tune recommend`."""
-    parser.add_argument("--pipeline", metavar="P", help="this pipeline (default: every one in the lake)")
-    parser.add_argument("--task", metavar="T", help="this task alone")
+    parser.add_argument("--pipeline", metavar="P", help="only this pipeline (default: all pipelines of the lake)")
+    parser.add_argument("--task", metavar="T", help="only this task")
     add_run_choice(parser, RUNS)
-    parser.add_argument("--emit", choices=ENGINES, help="print configuration for this engine, evidence in its comments")
+    parser.add_argument("--emit", choices=ENGINES, help="print a configuration for this engine, with its evidence")
     add_prices(parser)
     lake_open.add_arguments(parser)
     common.add_output(parser)
@@ -45,8 +45,8 @@ def main(args: argparse.Namespace) -> int:
     if args.emit:
         if len({(a.pipeline, a.command, a.work_dir) for a in advices}) > 1:
             names = ", ".join(sorted({a.pipeline for a in advices if a.pipeline is not None}))
-            hint = f"name it with --pipeline: {names}" if names else "runs get one by sluice run --pipeline P"
-            raise UserError("--emit is for one pipeline, and there are several", hint)
+            hint = f"choose one with --pipeline: {names}" if names else "name one with sluice run --pipeline P"
+            raise UserError("--emit takes one pipeline, and there are several", hint)
         common.write(args.output, emit.render(args.emit, advices, source))
         return 0
     answer = answer_of.document(advices, source, prices.currency if prices else "USD", is_short=args.format == "table")

@@ -18,7 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pipeline", metavar="P", required=True, help="the pipeline")
     add_run_choice(parser, RUNS)
     parser.add_argument(
-        "--last", metavar="K", type=positive, help="set the last K runs against those before (default: look for a step)"
+        "--last",
+        metavar="K",
+        type=positive,
+        help="compare the last K runs with those before (default: search for a step)",
     )
     add_prices(parser)
     lake_open.add_arguments(parser)

@@ -131,7 +131,7 @@ def _transport(url: str, api_key: str | None) -> Transport:
     if url.startswith("kafka://") and brokers and topic:
         config = {"bootstrap.servers": brokers, "acks": "all"}
         return KafkaTransport(KafkaConfig(config=config, topic=topic, flush=True))
-    raise UserError(f"{url}: is no OpenLineage receiver", "write http://HOST:PORT or kafka://BROKERS/TOPIC")
+    raise UserError(f"{url}: is not an OpenLineage receiver", "write http://HOST:PORT or kafka://BROKERS/TOPIC")
 
 
 def _reason(e: Exception) -> str:
@@ -153,7 +153,7 @@ def send(report: RunReport, url: str, namespace: str, api_key: str | None = None
         try:
             client.emit(event)
         except Exception as e:  # each transport raises its own library's errors
-            raise UserError(f"{url}: event {count + 1} was not taken: {_reason(e)}") from e
+            raise UserError(f"{url}: event {count + 1} was not accepted: {_reason(e)}") from e
         count += 1
     client.close(timeout=30)
     return count

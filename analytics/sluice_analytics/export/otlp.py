@@ -268,14 +268,14 @@ def _post(url: str, headers: dict[str, str], message: ExportTraceServiceRequest)
                 f"{url}: {reason}", "name a collector's OTLP/HTTP endpoint, such as http://HOST:4318"
             ) from e
         except DecodeError as e:
-            raise UserError(f"{url}: its answer is no OTLP") from e
+            raise UserError(f"{url}: the answer is not OTLP") from e
     raise AssertionError
 
 
 def send(report: RunReport, endpoint: str, headers: dict[str, str], links: dict[str, tuple[str, str]]) -> Sent:
     """Sends a run to endpoint (http://HOST:4318, or with a path of its own). What a collector rejects is counted."""
     if not endpoint.startswith(("http://", "https://")):
-        raise UserError(f"{endpoint}: is no http or https URL", "write http://HOST:4318")
+        raise UserError(f"{endpoint}: is not an http or https URL", "write http://HOST:4318")
     rest = endpoint.split("://", 1)[1].rstrip("/")
     url = endpoint.rstrip("/") + ("" if "/" in rest else "/v1/traces")
     found, running = spans(report, links)

@@ -34,9 +34,9 @@ def decode(schema: Any, data: bytes) -> Record:
     except (EOFError, IndexError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as e:
         raise ValueError(str(e) or type(e).__name__) from e
     if source.tell() != len(data):
-        raise ValueError(f"{len(data) - source.tell()} bytes are left over")
+        raise ValueError(f"{len(data) - source.tell()} bytes remain after the last record")
     if not isinstance(record, dict):
-        raise ValueError("is no record")
+        raise ValueError("is not a record")
     return record
 
 

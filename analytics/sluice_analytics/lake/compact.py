@@ -82,9 +82,7 @@ def _read_json(path: str) -> dict[str, Any]:
             content: dict[str, Any] = json.load(f)
             return content
     except (OSError, ValueError) as e:
-        raise UserError(
-            f"{path}: {e}", "if its Avro files are there still, remove that folder and compact again"
-        ) from e
+        raise UserError(f"{path}: {e}", "if its Avro files still exist, remove this folder and compact again") from e
 
 
 def day_folder(lake: str, topic: str, day: str) -> str:
@@ -105,8 +103,8 @@ def read_day(lake: str, day: str, folder: str) -> Day | None:
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as e:
         raise UserError(
-            f"{manifest}: is no manifest: {e!r}",
-            "if its Avro files are there still, remove that folder and compact again",
+            f"{manifest}: is not a manifest: {e!r}",
+            "if its Avro files still exist, remove this folder and compact again",
         ) from e
 
 
@@ -141,4 +139,4 @@ def files_in(
 
 def changes_too_fast(lake: str) -> UserError:
     """The error of who still saw files change after TRIES attempts."""
-    return UserError(f"{lake}: its files change faster than they can be read", "try again")
+    return UserError(f"{lake}: its files change while they are being read", "try again")

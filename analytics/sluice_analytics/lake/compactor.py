@@ -83,7 +83,7 @@ def locked(lake: str) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as e:
-            raise UserError(f"{lake}: another sluice-lake is at work on it", "wait for its end") from e
+            raise UserError(f"{lake}: another sluice-lake is working on it", "wait until it has ended") from e
         yield
     finally:
         os.close(fd)
@@ -240,9 +240,9 @@ def _verify(session: DuckSession, work: Work, day: Day, staged: str) -> None:
         raise UserError(f"{day.folder}: {str(e).splitlines()[0]}", "its Avro files were kept") from e
     if of_avro != of_parquet:
         raise UserError(
-            f"{day.folder}: does not have what its Avro files have ({of_parquet[0]} of {of_avro[0]} records, or other "
+            f"{day.folder}: differs from its Avro files ({of_parquet[0]} of {of_avro[0]} records, or other "
             "values in them)",
-            "its Avro files were kept; remove that folder and compact again",
+            "its Avro files were kept; remove this folder and compact again",
         )
 
 
@@ -289,11 +289,11 @@ def _system_errors(folder: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as e:
-        raise UserError(f"{e.filename}: has gone meanwhile", "run it again") from e
+        raise UserError(f"{e.filename}: no longer exists", "run it again") from e
     except OSError as e:
         raise UserError(f"{e.filename or folder}: {e.strerror}", "nothing was lost; make room or run it again") from e
     except duckdb.Error as e:
-        raise UserError(f"{folder}: {str(e).splitlines()[0]}", "nothing was lost; fix that and run it again") from e
+        raise UserError(f"{folder}: {str(e).splitlines()[0]}", "nothing was lost; fix this and run it again") from e
 
 
 def _synced(path: str) -> str:

@@ -42,7 +42,7 @@ def connect(memory_limit: str | None = None) -> Any:
         try:
             con.execute(f"SET memory_limit = {literal(memory_limit)}")
         except duckdb.Error as e:
-            raise UserError(f'--memory-limit "{memory_limit}" is no size', "write it as 1GiB or 512MiB") from e
+            raise UserError(f'--memory-limit "{memory_limit}" is not a size', "write it as 1GiB or 512MiB") from e
     load_extension(con, "avro")
     return con
 
@@ -168,8 +168,8 @@ class DuckSession(Session):
                 continue
             if sum(p.rows for p in parts) > _MUCH_AVRO:
                 self._stage.warn(
-                    f"{self.source}: reads more than {_MUCH_AVRO:,} records from Avro files, which takes a while; "
-                    "`sluice-lake compact` makes closed days fast"
+                    f"{self.source}: more than {_MUCH_AVRO:,} records are read from Avro files, which takes a while; "
+                    "`sluice-lake compact` makes closed days faster to read"
                 )
             return days, parts
         raise compact.changes_too_fast(self.source)
@@ -181,7 +181,7 @@ class DuckSession(Session):
         except duckdb.OutOfMemoryException as e:
             raise UserError(
                 f"{self.source}: not enough memory: {_first_line(e)}",
-                "give more with --memory-limit, read less with --since, or run sluice-lake compact",
+                "raise --memory-limit, read less with --since, or run sluice-lake compact",
             ) from e
         except duckdb.IOException as e:
             raise UserError(f"{self.source}: {_first_line(e)}", "if it was compacted meanwhile, try again") from e

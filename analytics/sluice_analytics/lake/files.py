@@ -80,13 +80,13 @@ def topics_of(lake: str) -> list[str]:
     if not os.path.exists(lake):
         raise UserError(f"{lake}: no such folder", "name the lake with --lake DIR; `sluice run` writes ./sluice-lake")
     if not os.path.isdir(lake):
-        raise UserError(f"{lake}: is no folder", "a lake is the folder that `sluice run --lake` or the agent writes")
+        raise UserError(f"{lake}: is not a folder", "a lake is the folder that `sluice run --lake` or the agent writes")
     names = {e.name for e in folder(lake) if e.is_dir()}
     if "compact" in names:
         names.update(e.name for e in folder(os.path.join(lake, "compact")) if e.is_dir())
     found = [name.removeprefix("sluice.") for name in names if name.startswith("sluice.")]
     if not found:
-        raise UserError(f"{lake}: holds no sluice topics", "a lake has folders such as sluice.program")
+        raise UserError(f"{lake}: has no sluice topics", "a lake has folders such as sluice.program")
     return sorted(found)
 
 
@@ -122,7 +122,7 @@ def _parse_header(data: bytes) -> Header | None:
     if not data.startswith(_MAGIC):
         if len(data) < len(_MAGIC):
             return None
-        raise ValueError("is no Avro file")
+        raise ValueError("is not an Avro file")
     pairs: dict[bytes, bytes] = {}
     at = len(_MAGIC)
     try:
@@ -217,7 +217,7 @@ def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
                 if count < 0 or length < 0 or end + _SYNC > size:
                     return Blocks(header, at, records, f"byte {at}: ends within a block, or its length is damaged")
                 if data[end : end + _SYNC] != header.sync:
-                    return Blocks(header, at, records, f"byte {end}: no sync marker behind a block")
+                    return Blocks(header, at, records, f"byte {end}: no sync marker after a block")
                 records += count
                 at = end + _SYNC
     return Blocks(header, at, records)
@@ -328,7 +328,7 @@ def avro_files(
             if schema not in kinds:
                 kinds[schema] = record_name(schema, entry.path)
             if kinds[schema].lower() != topic:
-                raise UserError(f"{entry.path}: holds {kinds[schema]} records, not those of sluice.{topic}", MOVE)
+                raise UserError(f"{entry.path}: has {kinds[schema]} records, not those of sluice.{topic}", MOVE)
             found.append(File(entry.path, day, host, schema))
     return found
 
@@ -354,8 +354,8 @@ class OpenFile:
     def of_the_dead(self, what: str = "its whole blocks are read") -> str:
         """The warning for one whose writer died. what: what of it counts."""
         return (
-            f"{self.path}: was left open by a writer that died; {what}; "
-            "the agent or `sluice run --lake` mends it when it starts next on that host"
+            f"{self.path}: was left open by a writer that crashed; {what}; "
+            "the agent or `sluice run --lake` repairs it when it starts the next time on that host"
         )
 
 

@@ -51,7 +51,7 @@ def table_location(name: str) -> TableLocation:
         return TableLocation(folder=os.path.abspath(name))
     catalog, dot, namespace = name.partition(".")
     if not dot or not catalog or not namespace:
-        raise UserError(f"--table {name}: names no tables", _HOW)
+        raise UserError(f"--table {name}: does not name tables", _HOW)
     return TableLocation(catalog=catalog, namespace=namespace)
 
 

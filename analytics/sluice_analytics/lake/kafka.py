@@ -115,7 +115,7 @@ class KafkaSession(Session):
             self._partitions: dict[str, dict[int, _Partition]] = {}
             self._look(COLUMNS)
             if not self._partitions:
-                raise UserError(f"{self.source}: has no topics sluice.*", "agents make them: kafka.topics.create")
+                raise UserError(f"{self.source}: has no topics sluice.*", "agents create them: key kafka.topics.create")
             self._lake = tempfile.mkdtemp(prefix="sluice-kafka-")
             for topic in COLUMNS:
                 os.mkdir(os.path.join(self._lake, "sluice." + topic))
@@ -190,7 +190,7 @@ class KafkaSession(Session):
             self._consumer.poll(1.0)  # calls error_cb with librdkafka's errors
         said = next((e for e in self._errors if "brokers are down" not in e), why)
         return UserError(
-            f"{self.source}: {said}", "look at --kafka, and at --kafka-property for what the agents have there"
+            f"{self.source}: {said}", "check --kafka, and that --kafka-property has the settings of the agents"
         )
 
     def _land(self, topic: str, scope: Scope) -> None:
@@ -215,7 +215,7 @@ class KafkaSession(Session):
         except KafkaException as e:
             raise self._unreachable(e.args[0].str()) from e
         except OSError as e:
-            raise UserError(f"{self._lake}: {e.strerror}", "TMPDIR names a folder with more room") from e
+            raise UserError(f"{self._lake}: {e.strerror}", "set TMPDIR to a folder with more room") from e
         finally:
             with contextlib.suppress(KafkaException):
                 self._consumer.unassign()
@@ -284,7 +284,7 @@ class KafkaSession(Session):
                 raise ValueError
             files.day_of(record["time"])
         except (ValueError, KeyError, TypeError, OverflowError, UserError):
-            passed_over[f"that are no records of schema {number}"] += 1
+            passed_over[f"that do not match schema {number}"] += 1
             return
         out.add(number, text, record, data[5:])
 
@@ -293,4 +293,4 @@ class KafkaSession(Session):
         for topic, counts in self._passed_over.items():
             for what, number in sorted(counts.items()):
                 messages = "tombstones" if what == "tombstones" else f"messages {what}"
-                self.warnings.append(f"kafka: sluice.{topic}: {number} {messages} were passed over")
+                self.warnings.append(f"kafka: sluice.{topic}: {number} {messages} were skipped")

@@ -34,7 +34,7 @@ def look(lake: str, topic: str, scope: Scope, copies: str | None) -> Found:
     days, finished, opened = compact.files_in(lake, topic, scope, headers)
     warnings = []
     if opened and copies is None:
-        warnings.append(f"{lake}: files that are being written are not read by a cluster")
+        warnings.append(f"{lake}: a cluster does not read files that are being written")
     elif copies is not None:
         for file in opened:
             with contextlib.suppress(FileNotFoundError, UserError):  # renamed since, or its header is not on disk yet

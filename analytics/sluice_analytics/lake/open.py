@@ -20,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("where the records are")
     one = group.add_mutually_exclusive_group()
     one.add_argument(
-        "--lake", metavar="DIR", help="a lake of files (default: ./sluice-lake, else /var/lib/sluice/lake)"
+        "--lake", metavar="DIR", help="a lake of files (default: ./sluice-lake, otherwise /var/lib/sluice/lake)"
     )
-    one.add_argument("--kafka", metavar="BROKERS", help="topics of a Kafka cluster, read from their beginning to now")
+    one.add_argument("--kafka", metavar="BROKERS", help="topics of a Kafka cluster, from their beginning up to now")
     one.add_argument(
         "--table",
         metavar="CATALOG.NAME",
-        help="Iceberg tables as the streaming jobs write them: CATALOG.NAMESPACE, a catalog of ~/.pyiceberg.yaml "
+        help="Iceberg tables, which the streaming jobs write: CATALOG.NAMESPACE, a catalog of ~/.pyiceberg.yaml "
         "(--engine spark: of --spark-conf), or the folder of a namespace in a Hadoop catalog, as in "
         "file:///warehouse/sluice",
     )
@@ -38,13 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="any librdkafka property, as in security.protocol=SSL",
+        help="a property of librdkafka, such as security.protocol=SSL",
     )
-    group.add_argument("--engine", choices=ENGINES, default="duckdb", help="what runs the queries (default: duckdb)")
-    group.add_argument("--memory-limit", metavar="SIZE", help="what DuckDB may take, such as 1GiB")
-    group.add_argument("--spark-master", metavar="URL", help="Spark's cluster (default: the cores of this machine)")
     group.add_argument(
-        "--spark-conf", metavar="KEY=VALUE", action="append", default=[], help="any Spark property, as spark-submit has"
+        "--engine", choices=ENGINES, default="duckdb", help="the engine that runs the queries (default: duckdb)"
+    )
+    group.add_argument("--memory-limit", metavar="SIZE", help="memory limit of DuckDB, such as 1GiB")
+    group.add_argument(
+        "--spark-master", metavar="URL", help="the cluster of Spark (default: the cores of this machine)"
+    )
+    group.add_argument(
+        "--spark-conf",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a property of Spark, as for spark-submit",
     )
 
 
@@ -52,14 +60,14 @@ def open_session(args: argparse.Namespace) -> Session:
     """The Session that the options of add_arguments name; the caller closes it. UserError names what is missing."""
     if args.kafka:
         if not args.registry:
-            raise UserError("--kafka needs --registry URL", "the registry knows the schemas of the records")
+            raise UserError("--kafka needs --registry URL", "the registry has the schemas of the records")
         from .kafka import KafkaSession
 
         if args.engine == "spark":
             _check_local(args)
         return KafkaSession(args.kafka, args.registry, args.kafka_property, functools.partial(_on_files, args))
     if args.registry or args.kafka_property:
-        raise UserError("--registry and --kafka-property are for --kafka", "name the brokers with --kafka BROKERS")
+        raise UserError("--registry and --kafka-property need --kafka", "name the brokers with --kafka BROKERS")
     if args.table:
         from .iceberg import open_table
 
@@ -84,8 +92,8 @@ def _check_local(args: argparse.Namespace) -> None:
     master = args.spark_master or settings(args.spark_conf).get("spark.master", "local")
     if not master.startswith("local"):
         raise UserError(
-            f"--kafka with Spark at {master}: topics are landed in files of this machine, which it does not see",
-            "leave out --spark-master; or let analytics/streaming land topics in tables, and read these with --table",
+            f"--kafka with Spark at {master}: topics are copied to files of this machine, which it cannot read",
+            "omit --spark-master; or let analytics/streaming write the topics to tables, and read these with --table",
         )
 
 

@@ -51,7 +51,7 @@ class Registry:
         except ValueError:
             host = None
         if not host or parts.scheme not in ("http", "https"):
-            raise UserError(f"--registry {url}: is no http or https URL", "as in --registry http://registry:8081")
+            raise UserError(f"--registry {url}: is not an http or https URL", "as in --registry http://registry:8081")
         if parts.username is not None:
             auth = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
         self.auth = auth
@@ -103,14 +103,18 @@ class Registry:
                 if e.code == 404 and path != "/subjects":
                     return None
                 if e.code < 500:
-                    hint = "give a user and password: http://USER:PASSWORD@…" if e.code in (401, 403) else "is it one?"
+                    hint = (
+                        "give a user and password: http://USER:PASSWORD@…"
+                        if e.code in (401, 403)
+                        else "check --registry"
+                    )
                     raise UserError(f"the registry {self.url} answers {e.code} {e.reason} to GET {path}", hint) from e
                 trouble: Exception = e
             except ValueError as e:
-                raise UserError(f"{self.url}{path}: is no answer of a schema registry", "look at --registry") from e
+                raise UserError(f"{self.url}{path}: is not the answer of a schema registry", "check --registry") from e
             except OSError as e:
                 trouble = e
             if time.monotonic() >= deadline:
                 why = getattr(trouble, "reason", trouble)
-                raise UserError(f"the registry {self.url} does not answer: {why}", "look at --registry") from trouble
+                raise UserError(f"the registry {self.url} does not answer: {why}", "check --registry") from trouble
             time.sleep(1.0)

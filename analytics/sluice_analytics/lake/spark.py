@@ -47,7 +47,7 @@ def jars() -> list[str]:
         found = [p for p in named.split(":") if p]
         for path in found:
             if not os.path.exists(path):
-                raise UserError(f"{JARS}: {path}: no such file", "name a folder of jars, or jars with colons between")
+                raise UserError(f"{JARS}: {path}: no such file", "name a folder of jars, or jars separated by colons")
     else:
         found = sorted(str(p) for p in Path(sys.prefix, "jars").glob("*.jar"))
     return found
@@ -107,8 +107,8 @@ class Engine:
             from pyspark.sql import SparkSession as Spark
         except ModuleNotFoundError as e:
             raise UserError(
-                f"no Spark installed: this Python environment has no module {e.name}",
-                "dev/analytics spark makes one, whose commands are build/analytics/spark/bin/sluice-*; "
+                f"Spark is not installed: this Python environment has no module {e.name}",
+                "dev/analytics spark makes one that has it, whose commands are build/analytics/spark/bin/sluice-*; "
                 'elsewhere: pip install "sluice-analytics[spark]" and Java 17',
             ) from e
         active = Spark.getActiveSession()
@@ -126,8 +126,8 @@ class Engine:
             why = room.said() if "JAVA_GATEWAY_EXITED" in str(e) else reason(e)
             raise UserError(
                 f"Spark {pyspark.__version__} does not start: {why}",
-                "it needs Java 17 or newer (java on PATH, or JAVA_HOME), and --spark-master and --spark-conf as "
-                "spark-submit has them",
+                "it needs Java 17 or newer (java on PATH, or JAVA_HOME), and --spark-master and --spark-conf as for "
+                "spark-submit",
             ) from e
         self._own = tempfile.mkdtemp(dir=room.at)
 
@@ -294,7 +294,7 @@ def explain(e: Exception, source: str) -> Exception:
     if "Failed to find data source" in text or "DATA_SOURCE_NOT_FOUND" in text or "AVRO_NOT_LOADED" in text:
         return UserError(
             f"Spark lacks a connector: {reason(e)}",
-            f"dev/analytics spark fetches them; or name them by {JARS} or --spark-conf spark.jars.packages=…",
+            f"dev/analytics spark fetches them; or name them with {JARS} or --spark-conf spark.jars.packages=…",
         )
     damaged = re.search(r"reading file (\S+?)\.?(?:\s|$)", text)
     if damaged:

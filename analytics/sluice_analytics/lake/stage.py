@@ -102,7 +102,7 @@ class Stage:
         try:
             self.folder = tempfile.mkdtemp(prefix="sluice-")
         except OSError as e:
-            raise UserError(f"no folder for temporary files: {e.strerror}", "set TMPDIR to one with room") from e
+            raise UserError(f"no folder for temporary files: {e.strerror}", "set TMPDIR to a folder with room") from e
         self._finalize = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self._numbers = itertools.count()
         self._parts: dict[str, list[Part]] = {}
@@ -163,7 +163,7 @@ class Stage:
         if blocks is None:
             return None
         if files.record_name(blocks.header.schema, file.path).lower() != topic:
-            raise UserError(f"{file.path}: holds no records of sluice.{topic}", files.MOVE)
+            raise UserError(f"{file.path}: has no records of sluice.{topic}", files.MOVE)
         start = self._open_until.get(file.path, blocks.header.size)
         return Source(file.path, file.day, blocks.header, start, blocks.end, blocks.records, True)
 
@@ -199,7 +199,7 @@ class Stage:
         for (text, _), group in groups.items():
             fields = files.schema_fields(text, group[0].path)
             if "schema_version" not in fields or any(name not in fields for name in ("time", "agent_id", "seq")):
-                raise UserError(f"{group[0].path}: is no record of sluice.{topic}", files.MOVE)
+                raise UserError(f"{group[0].path}: is not a record of sluice.{topic}", files.MOVE)
             values = [f"{value_of(c, fields)} AS {quoted(c.name)}" for c in columns]
             if unread:
                 values += _unread(columns, fields)

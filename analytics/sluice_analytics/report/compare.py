@@ -37,13 +37,13 @@ def document(c: Comparison, source: str, currency: str = "USD") -> Document:
                Column("test", "test"), Column("verdict", "verdict")],
               [dataclasses.asdict(t) | {"what": _FIGURES[t.figure], "ratio": _times(t.median_ratio),
                "p_text": None if t.p is None else f"{t.p:.4f}"} for t in c.tests],
-              "" if c.tests else "Every task ran once: not enough executions to say whether a difference is chance."),
+              "" if c.tests else "Every task ran once: too few executions to decide whether a difference is chance."),
         Table("tools", "Tools", [Column("tool", "tool"), run, Column("count", "programs", "count"), *both,
                                  Column("exit", "exit")], tools, left_out),
-        Table("versions", "Tools that are not the same, by executable and container image",
+        Table("versions", "Tools that differ in executable or container image",
               [Column("tool", "tool"), run, Column("exes", "executable"), Column("images", "image")],
               [dataclasses.asdict(v) for v in c.versions],
-              "The same path or image name may hold another version: records do not have it." if c.versions else ""),
+              "The same path or image name may have another version, which records lack." if c.versions else ""),
     ]  # fmt: skip
     warnings = [f"run {r['run']}: {w}" for r in c.runs for w in r["warnings"]]
     return Document(

@@ -79,7 +79,7 @@ def events(new: list[News], known: dict[int, str]) -> Iterator[str]:
         wall = units.duration(row["wall_ns"])
         what = {
             "active": "continues" if was == "stalled" else "began",
-            "stalled": f"stalled: it used no CPU and moved no byte in {STALLED_RECORDS} intervals",
+            "stalled": f"stalled: it used no CPU and moved no bytes in {STALLED_RECORDS} intervals",
             "finished": f"finished in {wall}",
             "failed": f"failed after {wall}: {ended_by(row['exit_code'], row['exit_signal'])}",
         }[state]

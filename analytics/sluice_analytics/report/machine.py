@@ -89,7 +89,7 @@ def csv_text(document: Document, section: str | None = None) -> str:
         table = document.table(name)
     except KeyError:
         raise UserError(
-            f"--section {name}: there is no such section", "there are " + ", ".join(t.name for t in document.tables)
+            f"--section {name}: there is no such section", "sections: " + ", ".join(t.name for t in document.tables)
         ) from None
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -29,7 +29,7 @@ def document(advices: list[Advice], source: str, currency: str = "USD", is_short
         Column("saving_per_run", "saving a run", "money"),
     ]  # fmt: skip
     advised = [a for a in advices if not a.lack]
-    table = Table("tasks", "What each task should be given", columns, [_row(a) for a in advised])
+    table = Table("tasks", "Recommended sizes", columns, [_row(a) for a in advised])
     why = [
         {"task": a.task, "what": r.what, "confidence": r.confidence, "sentence": r.sentence} | _kind(a)
         for a in advised for r in a.recommendations
@@ -52,7 +52,7 @@ def document(advices: list[Advice], source: str, currency: str = "USD", is_short
         notes.append("No task of these runs has ended: there is nothing to recommend from.")
     if advised and all(a.saving is None for a in advised):
         notes.append(
-            "The saving is unknown: it takes a price of the hosts (--prices FILE) and what the engine requested."
+            "The saving is unknown: it needs prices of the hosts (--prices FILE) and the requests of the engine."
         )
     return Document(
         f"Recommendations from {source}", tables=[table, because, lack], notes=notes, data={"tasks": _data(advices)},

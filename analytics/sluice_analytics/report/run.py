@@ -196,11 +196,11 @@ def _facts(report: RunReport) -> list[tuple[str, str]]:
     cpu = _sum(usage.cpu_user_ns, usage.cpu_system_ns)
     asked = ""
     if e.cpu is not None:
-        of = "the host's CPUs" if e.over_host else f"{e.requested_cpus:g} CPUs asked for"
+        of = "the host's CPUs" if e.over_host else f"{e.requested_cpus:g} CPUs requested"
         asked = f"; {units.percent(e.cpu)} of {of}"
     memory = ""
     if e.memory is not None and not e.over_host:
-        memory = f"; {units.percent(e.memory)} of {units.size(e.requested_memory_bytes)} asked for"
+        memory = f"; {units.percent(e.memory)} of {units.size(e.requested_memory_bytes)} requested"
     facts = [
         ("state", f"{report.state}, {ended}" if ended else report.state),
         ("pipeline", what),
@@ -264,7 +264,7 @@ def _advice(all_of: list[Recommendation]) -> list[Table]:
     others = [dataclasses.asdict(r) for r in all_of if r.what not in _SIZES]
     note = "why, and as configuration: sluice tune recommend"
     return [
-        Table("recommendations", "What each task should be given", columns, sizes, note if sizes else ""),
+        Table("recommendations", "Recommended sizes", columns, sizes, note if sizes else ""),
         Table("advice", "Recommendations", [Column("task", "task"), Column("sentence", "")], others),
     ]
 
@@ -319,7 +319,7 @@ def document(report: RunReport, is_short: bool = True) -> Document:
             [{"tool": t.tool, "tasks": t.tasks, "programs": t.programs, "failed": t.failed, "wall_ns": t.wall_ns,
               "bound": t.bound, "share_of_cpu": t.share_of_cpu, "share_of_io": t.share_of_io, "cost_used": t.cost.used}
              | _usage(t.usage) for t in tools],
-            f"{len(report.tools) - len(tools)} smaller ones are left out" if len(tools) < len(report.tools) else "",
+            f"{len(report.tools) - len(tools)} smaller ones are omitted" if len(tools) < len(report.tools) else "",
         ),
         *([] if is_short else [_programs(report)]),
         Table(

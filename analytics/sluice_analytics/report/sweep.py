@@ -49,10 +49,10 @@ def _headline(report: SweepReport) -> list[tuple[str, str]]:
     facts = [
         ("hosts", f"{total.hosts}, {hours:,.2f} host-hours, {total.capacity_ns / 3.6e12:,.2f} CPU-hours"),
         ("used", f"{_share_of(total, 'runs')} by runs, {_share_of(total, 'outside')} by other programs, "
-                 f"{_share_of(total, 'other')} by no program that records name"
+                 f"{_share_of(total, 'other')} by no recorded program"
                  + (f", {_share_of(total, 'stolen')} taken by the hypervisor" if total.cpu_ns["stolen"] else "")),
         ("did nothing", f"{_share_of(total, 'reserved')} reserved and unused, {_share_of(total, 'idle_run')} idle with "
-                        f"a run there, {_share_of(total, 'idle_none')} idle with none"),
+                        f"a run, {_share_of(total, 'idle_none')} idle without a run"),
         ("unknown", _share_of(total, "unknown")),
         ("residue", f"{total.residue_share * 100:.2f}% of capacity"),
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def _headline(report: SweepReport) -> list[tuple[str, str]]:
         )
     else:
         money = units.money(total.money, report.currency)
-        money += f", of it {units.money(total.money_wasted, report.currency)} did nothing"
+        money += f", of which {units.money(total.money_wasted, report.currency)} did nothing"
         if total.unpriced_ns:
             money += f"; {total.unpriced_ns / 3.6e12:,.2f} host-hours have no price"
     return [*facts, ("money", money)]
@@ -73,7 +73,7 @@ def _hosts(report: SweepReport) -> Table:
         Column("group", report.by), Column("host_ns", "time", "ns"), Column("run_ns", "with runs", "ns"),
         Column("runs_share", "runs", "percent"), Column("outside_share", "outside", "percent"),
         Column("other_share", "other", "percent"), Column("reserved_share", "reserved", "percent"),
-        Column("idle_run_share", "idle, run", "percent"), Column("idle_none_share", "idle, none", "percent"),
+        Column("idle_run_share", "idle, run", "percent"), Column("idle_none_share", "idle, no run", "percent"),
         Column("unknown_share", "unknown", "percent"), Column("residue_share", "residue", "percent"),
         Column("money", "money", "money"), Column("money_wasted", "did nothing", "money"), Column("missing", "missing"),
     ]  # fmt: skip
@@ -107,7 +107,7 @@ def _groups(report: SweepReport) -> Table:
     ]  # fmt: skip
     return Table(
         f"by_{report.by}",
-        f"By {report.by}: what was used and asked for",
+        f"By {report.by}: what was used and requested",
         columns,
         [_group_row(g) for g in report.groups],
         note="reserved: what was requested, if known; money: by the larger share of a host's CPU and memory",
@@ -129,11 +129,11 @@ def _findings(report: SweepReport) -> Table:
         Column("money", "money", "money"), Column("sentence", "what was seen"),
     ]  # fmt: skip
     rows = [_alike(fs) for fs in _kinds(report.findings)]
-    note = "" if rows else "nothing was seen that was paid for and did nothing"
+    note = "" if rows else "nothing that was paid for did nothing"
     if rows:
-        note = "findings overlap and do not add up; each is an observation of the period, no prediction"
+        note = "findings overlap and do not add up; each is an observation of the period, not a prediction"
     if len(rows) > MOST:
-        note = f"{len(rows) - MOST} more, smaller ones in --format json; " + note
+        note = f"{len(rows) - MOST} smaller ones are in --format json; " + note
     return Table("findings", "What was paid for and did nothing", columns, rows[:MOST], note)
 
 
@@ -169,7 +169,7 @@ def _losses(report: SweepReport) -> Table:
     names = {h.host_id: h.host_name for h in report.hosts}
     rows = [_loss(x, names) for x in report.losses]
     note = f"{len(rows) - MOST} more in --format json" if len(rows) > MOST else ""
-    return Table("losses", "What the lake does not know", columns, rows[:MOST], note)
+    return Table("losses", "What the lake does not contain", columns, rows[:MOST], note)
 
 
 def _loss(loss: Loss, names: dict[str, str]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _remarks(report: SweepReport) -> list[str]:
     remarks = []
     if any(x.kind == "NOT_RECORDED" for x in report.losses):
         remarks.append(
-            "hosts that `sluice run` alone recorded count while it ran; the time between is not in the hours"
+            "hosts that only `sluice run` recorded are counted while it ran; the time between is not in the hours"
         )
     if report.by == "task" or report.by == "sample":
         remarks.append("a task that has its run's request has none of its own: reserved is unknown")

@@ -40,8 +40,8 @@ def document(pipeline: str, source: str, found: Sequence[Point], made: Sequence[
     notes = []
     if tests:
         notes.append(
-            f"{units.counted(tests, 'test')} at 5 %: of 20 tests of nothing but chance one shows that there is "
-            "something. Runs that read more take longer: see bytes read."
+            f"{units.counted(tests, 'test')} at 5 %: by chance alone, one of 20 tests reports a difference. "
+            "Runs that read more take longer: see bytes read."
         )
     return Document(
         f"Trend of {pipeline} in {source}", facts=facts, tables=tables, notes=notes, main="runs", currency=currency,
@@ -87,7 +87,7 @@ def _metric_table(made: Sequence[Metric]) -> Table:
             "drift_p": _p(m.drift_p), "verdict": m.verdict,
         })  # fmt: skip
     return Table("metrics", "Drift: slope of Theil and Sen, p of Mann and Kendall", columns, rows,
-                 "" if rows else "No run of it has succeeded: nothing to compare.")  # fmt: skip
+                 "" if rows else "None of its runs has succeeded: there is nothing to compare.")  # fmt: skip
 
 
 def _change_table(made: Sequence[Metric]) -> Table:
@@ -106,7 +106,7 @@ def _change_table(made: Sequence[Metric]) -> Table:
         }
         for m in made if m.change_run_id is not None
     ]  # fmt: skip
-    return Table("changes", "Steps: the split at which runs before and after differ most", columns, rows)
+    return Table("changes", "Steps: the point before and after which runs differ most", columns, rows)
 
 
 def _run_table(found: Sequence[Point]) -> Table:

@@ -106,7 +106,7 @@ def read_hosts(session: Session, period: Period, prices: Prices) -> tuple[list[H
         price: Price | None = None
         if len({r.per_hour for r in rows}) > 1:
             warnings.append(
-                f"{row['host_name']}: {len(rows)} rows of the price table fit it equally well and disagree; "
+                f"{row['host_name']}: {len(rows)} equally specific rows of the price table apply to it and disagree; "
                 "its price is unknown (a row with its name in the column host decides)"
             )
         elif rows:

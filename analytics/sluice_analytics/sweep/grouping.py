@@ -33,5 +33,5 @@ ALL = (*PLAIN, *OF_PIECES, *OF_PROGRAMS)
 def check(by: str) -> str:
     """Returns by, if --by takes it; UserError lists what it takes."""
     if by not in ALL:
-        raise UserError(f"--by {by}: records have no such field", "it takes " + ", ".join(ALL))
+        raise UserError(f"--by {by}: records have no such field", "choose one of " + ", ".join(ALL))
     return by

@@ -91,12 +91,10 @@ def _nothing(session: Session, period: Period) -> NotFound:
     last = session.rows(table.aggregate(last=table.time.max()))[0]["last"]
     between = f"between {clock(period.since_us)} and {clock(period.until_us)}"
     if last is None:
-        return NotFound(
-            f"{session.source}: no host was ever recorded in it", "the agent and `sluice run` write sluice.host"
-        )
+        return NotFound(f"{session.source}: has no records of hosts", "the agent and `sluice run` write sluice.host")
     return NotFound(
         f"{session.source}: no host was recorded {between}",
-        f"the last record of a host is of {clock(last)}: move --since and --until",
+        f"the latest record of a host is of {clock(last)}: change --since and --until",
     )
 
 

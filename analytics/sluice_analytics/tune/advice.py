@@ -87,7 +87,7 @@ def advise(
     if cpu or ram:
         advice.saving = sizes.saving(basis, cpu, ram)
     if any(e.is_shared_limit for e in found):
-        advice.notes.append("what was requested is the whole run's, shared by its tasks: the saving is unknown")
+        advice.notes.append("the request is that of the whole run, shared by its tasks: the saving is unknown")
     advice.recommendations += [r for r in (_storage(basis), _stalls(basis), _varies(basis)) if r]
     if cpu and ram and prices:
         shape = _node_shape(basis, cpu, ram, prices)
@@ -137,7 +137,7 @@ def _storage(basis: Basis) -> Recommendation | None:
         }
         if bound == "IO":
             sentence = (
-                f"storage holds it up in {len(held)} of {len(good)}: it reads {units.size(rates['read_bytes'])}/s and "
+                f"storage delays it in {len(held)} of {len(good)}: it reads {units.size(rates['read_bytes'])}/s and "
                 f"writes {units.size(rates['write_bytes'])}/s (medians); faster or local storage helps, CPUs do not"
             )
             asked, fetched = moved["rchar"], moved["read_bytes"]
@@ -148,8 +148,8 @@ def _storage(basis: Basis) -> Recommendation | None:
                 )
         else:
             sentence = (
-                f"the network holds it up in {len(held)} of {len(good)}: it moves {units.size(moved['net_bytes'])} at "
-                f"{units.size(rates['net_bytes'])}/s (medians); data nearer to it, or fetched once, helps; CPUs do not"
+                f"the network delays it in {len(held)} of {len(good)}: it moves {units.size(moved['net_bytes'])} at "
+                f"{units.size(rates['net_bytes'])}/s (medians); closer data, or fetching it once, helps; CPUs do not"
             )
         evidence: dict[str, Any] = {"bound": bound, "executions": len(good), "bound_executions": len(held)}
         evidence |= {f"median_{n}": v for n, v in moved.items()}
@@ -229,7 +229,7 @@ def _node_shape(basis: Basis, cpu: Recommendation, ram: Recommendation, prices: 
         return None
     per_cpu = ram.recommended / cpu.recommended
     sentence = (
-        f"it needs {units.size(per_cpu)} a CPU: {name} ({row.vcpu:g} CPUs, {row.mem_gib:g} GiB) holds it for "
+        f"it needs {units.size(per_cpu)} a CPU: {name} ({row.vcpu:g} CPUs, {row.mem_gib:g} GiB) has that for "
         f"{cost:.4f} an hour, {now.instance_type or host.host_name} for {present:.4f}, each filled with such tasks"
     )
     evidence = {

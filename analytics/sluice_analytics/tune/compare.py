@@ -58,7 +58,7 @@ class Test:
     median_ratio: float | None = None
     p: float | None = None
     test: str = ""
-    verdict: str = "not enough executions to say"
+    verdict: str = "too few executions to decide"
 
 
 @dataclasses.dataclass
@@ -86,7 +86,7 @@ def compare(session: Session, names: Sequence[str], prices: Prices | None = None
     """Compares runs by id, unique beginning of one, or run_name. UserError below two different ones; NotFound."""
     ids = [find.find_run(session, name).run_id for name in names]
     if len(set(ids)) < 2:
-        raise UserError("compare takes two different runs or more", "sluice tune compare RUN RUN")
+        raise UserError("compare needs two or more different runs", "sluice tune compare RUN RUN")
     ids = list(dict.fromkeys(ids))
     reports = [load(session, i, prices=prices, programs_limit=0, with_recommendations=False) for i in ids]
     versions = _versions(session, ids)
@@ -254,7 +254,7 @@ def judge(
     else:
         return test
     if test.p >= rank_tests.SIGNIFICANT:
-        test.verdict = "no difference to be seen"
+        test.verdict = "no significant difference"
     else:
         test.verdict = "more" if (test.median_ratio or 0) > 1 else "less"
     return test

@@ -145,7 +145,7 @@ def choose_runs(
             return {wanted: same}
     found = find.all_runs(session, columns=KIND)
     if not found:
-        raise NotFound(f"{session.source}: holds no run yet", "record one: sluice run -- COMMAND")
+        raise NotFound(f"{session.source}: has no runs yet", "record one: sluice run -- COMMAND")
     by_kind: dict[Kind, list[find.Run]] = {}
     for run in found:
         by_kind.setdefault(Kind.of(run), []).append(run)
@@ -157,7 +157,7 @@ def choose_runs(
         kind: [r for r in runs if since_us is None or r.start_time >= since_us][:last] for kind, runs in by_kind.items()
     }
     if not any(chosen.values()):
-        raise NotFound(f"{session.source}: no run in that time", "choose an earlier --since")
+        raise NotFound(f"{session.source}: no run began in this time", "choose an earlier --since")
     ids = tuple(r.run_id for runs in chosen.values() for r in runs)
     whole = {r.run_id: r for r in find.all_runs(session, ids)}
     return {kind: [whole[r.run_id] for r in runs] for kind, runs in chosen.items() if runs}
@@ -165,7 +165,7 @@ def choose_runs(
 
 def _pipelines(kinds: Iterable[Kind]) -> str:
     names = sorted(k.pipeline for k in kinds if k.pipeline is not None)
-    return "there are: " + ", ".join(names) if names else "none has one: sluice run --pipeline P names it"
+    return "pipelines: " + ", ".join(names) if names else "no run has one: sluice run --pipeline P names it"
 
 
 def executions(session: Session, runs: list[find.Run]) -> list[Execution]:

@@ -325,7 +325,7 @@ def _failure(cause: Node, above: list[Node], victims: list[Node], task: TaskRow 
     if timeout:
         sentence += f": timeout ended it after {units.duration((timeout.end - timeout.start) * 1000)}"
     if victims:
-        sentence += f"; {len(victims)} other program{'s' * (len(victims) > 1)} of it ended because of that"
+        sentence += f"; {len(victims)} other program{'s' * (len(victims) > 1)} of the task ended as a consequence"
     return Failure(
         kind=kind,
         task_id=row["task_id"],
@@ -349,7 +349,7 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
     peak = row["peak_rss_bytes"]
     memory = f" at {units.size(peak)}" if peak is not None else ""
     if limit and memory:
-        memory += f" of {units.size(limit)} that were requested"
+        memory += f" of {units.size(limit)} requested"
     if row["oom_killed"]:
         return "OOM_KILLED", f"{cause.name} was killed by the kernel because memory ran out{memory}"
     if disk_was_full:
@@ -358,11 +358,11 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
         number = int(row["exit_signal"])
         sentence = f"{cause.name} was ended by {units.signal_name(number)}{_meaning_of_signal(number)}"
         if number == signal.SIGKILL and limit and peak is not None and peak >= _NEAR_LIMIT * limit:
-            sentence += f"; it stood{memory}, so that a memory limit is likely"
+            sentence += f"; its memory was{memory}, so that a memory limit is the likely cause"
         return "SIGNAL", sentence
     code = row["exit_code"]
     if code == 127:
-        return "NOT_FOUND", f"{cause.name} found no such command (exit code 127)"
+        return "NOT_FOUND", f"{cause.name} did not find a command (exit code 127)"
     if code == 126:
         return "NOT_EXECUTABLE", f"{cause.name} could not execute the command (exit code 126)"
     if code is None:
@@ -377,18 +377,18 @@ def _judge(cause: Node, limit: int | None, disk_was_full: bool) -> tuple[str, st
 
 
 _MEANINGS = {
-    signal.SIGSEGV: "it used memory that is not its own",
-    signal.SIGBUS: "it used memory that could not be had, as when a file behind it was cut or its disk is full",
-    signal.SIGABRT: "it gave up itself, as after a failed assertion",
-    signal.SIGILL: "an instruction that this CPU does not have, as of a build for another one",
-    signal.SIGFPE: "a division by zero",
-    signal.SIGKILL: "someone killed it",
-    signal.SIGTERM: "someone asked it to end",
-    signal.SIGINT: "someone interrupted it",
+    signal.SIGSEGV: "it accessed memory that it may not use",
+    signal.SIGBUS: "it accessed memory that was not available, as when a mapped file was truncated or its disk is full",
+    signal.SIGABRT: "it aborted itself, for example after a failed assertion",
+    signal.SIGILL: "it executed an instruction that this CPU does not have",
+    signal.SIGFPE: "arithmetic error, such as a division by zero",
+    signal.SIGKILL: "sent by another process or by the kernel",
+    signal.SIGTERM: "another process asked it to terminate",
+    signal.SIGINT: "an interrupt, such as Ctrl-C",
     signal.SIGPIPE: "the reader of its output had ended",
-    signal.SIGXCPU: "its limit of CPU time",
-    signal.SIGXFSZ: "its limit of file size",
-    signal.SIGHUP: "its terminal or session went away",
+    signal.SIGXCPU: "it exceeded its limit of CPU time",
+    signal.SIGXFSZ: "it exceeded its limit of file size",
+    signal.SIGHUP: "its terminal or session was closed",
 }
 
 

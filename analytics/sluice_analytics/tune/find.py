@@ -150,7 +150,7 @@ def find_run(session: Session, wanted: str | None) -> Run:
     """
     found = all_runs(session, _candidates(session, wanted)) or all_runs(session)
     if not found:
-        raise NotFound(f"{session.source}: holds no run yet", "record one: sluice run -- COMMAND")
+        raise NotFound(f"{session.source}: has no runs yet", "record one: sluice run -- COMMAND")
     if wanted is None:
         return found[0]
     same = [r for r in found if r.run_id == wanted] or [r for r in found if r.first("run_name") == wanted]
@@ -171,4 +171,4 @@ def _listed(found: list[Run], most: int = 10) -> str:
         lines.append(f"  {r.run_id}  {units.clock(r.start_time)}  {name}".rstrip())
     if len(found) > most:
         lines.append(f"  and {len(found) - most} more: sluice tune --list")
-    return "there are:\n" + "\n".join(lines)
+    return "the runs are:\n" + "\n".join(lines)

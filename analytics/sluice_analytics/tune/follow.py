@@ -200,8 +200,8 @@ def choose(session: Session, wanted: str | None) -> find.Run:
     if running:
         return running[0]
     if not found:
-        raise NotFound(f"{session.source}: holds no run yet", "record one: sluice run -- COMMAND")
+        raise NotFound(f"{session.source}: has no runs yet", "record one: sluice run -- COMMAND")
     raise NotFound(
         f"no run of {session.source} is running; the latest, {found[0].run_id}, is {found[0].state(now)}",
-        f"see it with: sluice tune {found[0].run_id}",
+        f"to explain it: sluice tune {found[0].run_id}",
     )

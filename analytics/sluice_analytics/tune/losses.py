@@ -32,7 +32,7 @@ def losses_of(session: Session, run: Run, known_programs: dict[str, int]) -> lis
     gaps = t.filter(t.event == "GAP").select("host_id", begin=t.time - t.interval_ns // 1000)
     for row in session.rows(gaps):
         if row["begin"] < end:
-            found[row["host_id"], "agent", "no agent watched the host for a time"] += 1
+            found[row["host_id"], "agent", "no agent watched the host for some time"] += 1
     for part in run.parts:
         missing = part["programs"] - known_programs.get(part["host_id"], 0)
         if part["phase"] == "END" and missing > 0:

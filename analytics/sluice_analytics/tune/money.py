@@ -47,10 +47,12 @@ def unpriced(hosts: Iterable[Host], prices: Prices) -> list[str]:
             continue
         rows = prices.candidates(host.host_name, host.instance_type, host.region, host.cloud)
         if rows:
-            said.append(f"{len(rows)} rows of the price table fit {host.host_name}, and differ: its cost is unknown")
+            said.append(
+                f"{len(rows)} rows of the price table apply to {host.host_name}, and differ: its cost is unknown"
+            )
         else:
             known = f"instance type {host.instance_type or 'unknown'}, region {host.region or 'unknown'}"
-            said.append(f"the price table has no row of {host.host_name} ({known}): its cost is unknown")
+            said.append(f"the price table has no row for {host.host_name} ({known}): its cost is unknown")
     return said
 
 

@@ -200,7 +200,7 @@ def contention(tasks: list[TaskRow], hosts: dict[str, Host]) -> list[Observation
         names = sorted({t.name for t in slow})
         sentence = (
             f"{_plural(len(slow), 'task')} on {host.host_name} ({_some(names)}) waited {units.duration(waited)} "
-            "for a CPU while others of this run ran beside them"
+            "for a CPU while other tasks of this run were running"
         )
         if host.cpus:
             sentence += f", on {_plural(host.cpus, 'CPU')}"
@@ -231,8 +231,8 @@ def starved(tasks: Iterable[TaskRow], reported: list[Observation]) -> list[Obser
             "STARVED",
             "WARNING",
             t.task_id,
-            f"{label(t)} waited {units.percent(t.shares.get('run_delay'))} of its time for a CPU, and no other task "
-            "of this run ran beside it: its own programs share too few, or others of the host take them",
+            f"{label(t)} waited {units.percent(t.shares.get('run_delay'))} of its time for a CPU while no other task "
+            "of this run was running: its own programs have too few CPUs, or other programs of the host use them",
             {
                 "run_delay_share": t.shares.get("run_delay"),
                 "run_delay_ns": t.usage.run_delay_ns,
@@ -306,8 +306,8 @@ def retries(tasks: list[TaskRow]) -> list[Observation]:
                 "RETRIES",
                 "WARNING",
                 lost[-1].task_id,
-                f"{label(lost[-1])} failed {_plural(len(lost), 'time')} and was started again: {units.duration(wall)} "
-                f"and {units.duration(cpu)} of CPU time came to nothing",
+                f"{label(lost[-1])} failed {_plural(len(lost), 'time')} and was retried: {units.duration(wall)} "
+                f"and {units.duration(cpu)} of CPU time were lost",
                 {"failed_attempts": len(lost), "wall_ns": wall, "cpu_ns": cpu},
             )
         )
@@ -327,7 +327,7 @@ def unused(tasks: Iterable[TaskRow]) -> list[Observation]:
                     "UNUSED_CPUS",
                     "INFO",
                     t.task_id,
-                    f"{label(t)} used {t.parallelism or 0:.1f} of {e.requested_cpus:g} CPUs that it asked for",
+                    f"{label(t)} used {t.parallelism or 0:.1f} of {e.requested_cpus:g} CPUs that it requested",
                     {"cpu_efficiency": e.cpu, "requested_cpus": e.requested_cpus, "parallelism": t.parallelism},
                 )
             )
@@ -338,7 +338,7 @@ def unused(tasks: Iterable[TaskRow]) -> list[Observation]:
                     "INFO",
                     t.task_id,
                     f"{label(t)} used {units.size(t.usage.peak_rss_bytes)} of the "
-                    f"{units.size(e.requested_memory_bytes)} of memory that it asked for",
+                    f"{units.size(e.requested_memory_bytes)} of memory that it requested",
                     {
                         "memory_efficiency": e.memory,
                         "requested_memory_bytes": e.requested_memory_bytes,
@@ -428,7 +428,7 @@ def stuck(session: Session, all_programs: ir.Table, activity: ir.Table, last_us:
                 "STUCK",
                 "ERROR",
                 row["task_id"],
-                f"{name} (pid {row['pid']} on {row['host_name']}){of} is alive and used no CPU and moved no byte for "
+                f"{name} (pid {row['pid']} on {row['host_name']}){of} is alive, but used no CPU and moved no bytes for "
                 f"{units.duration(silent * 1000)}",
                 {"program_id": row["program_id"], "silent_ns": silent * 1000, "moved_time": row["since_us"]},
             )
@@ -448,8 +448,8 @@ def passed_over(counts: dict[str, int]) -> list[Observation]:
             "PASSED_OVER",
             "INFO",
             None,
-            f"{_plural(sum(counts.values()), 'program')} ended with a code other than 0, or by a signal, and nothing "
-            f"failed of it: {named}",
+            f"{_plural(sum(counts.values()), 'program')} ended with a code other than 0, or by a signal, without "
+            f"consequences: {named}",
             {"programs": dict(sorted(counts.items()))},
         )
     ]

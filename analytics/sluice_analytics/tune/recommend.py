@@ -39,7 +39,7 @@ def advices_of(
             by_task.setdefault(execution.task, []).append(execution)
         advices += [advise(kind, t, found, hosts, prices, now) for t, found in by_task.items() if task in (None, t)]
     if task is not None and not advices:
-        raise NotFound(f'no execution of a task "{task}" in {session.source}', "sluice tune recommend names the tasks")
+        raise NotFound(f'no execution of a task "{task}" in {session.source}', "sluice tune recommend lists the tasks")
     return sorted(advices, key=lambda a: (a.pipeline or "", a.command or "", a.work_dir or "", a.task))
 
 
@@ -49,7 +49,7 @@ def of_run(
     """For these tasks of a run, from the latest runs of its kind: what is recommended, and why the rest has nothing."""
     names = sorted(set(tasks))
     if not names:
-        return [], [Lack(None, "it has no tasks, and sizes are those of tasks")]
+        return [], [Lack(None, "it has no tasks, and sizes are recommended for tasks")]
     found = {a.task: a for a in advices_of(session, Kind.of(run), prices=prices) if a.task in names}
     lacks = [
         Lack(name, found[name].lack if name in found else "no execution of it has ended")

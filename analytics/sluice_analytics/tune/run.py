@@ -289,11 +289,11 @@ def _run_cost(
 def _warnings(report: RunReport, failed_left_out: int) -> list[str]:
     said = []
     if report.lost_events:
-        said.append(f"{report.lost_events} kernel events were lost while it ran: totals lack what those programs used")
+        said.append(f"{report.lost_events} kernel events were lost while it ran: totals lack these programs")
     for loss in report.losses:
         said.append(f"{loss.host_name}: {loss.count} lost at {loss.place}: {loss.reason}")
     if report.state == "UNKNOWN" and report.end_time is None:
-        said.append("the lake ends before the run does: what came later is not known")
+        said.append("the lake ends before the run does: later records are missing")
     if failed_left_out:
-        said.append(f"{failed_left_out} more failed tasks were not looked into")
+        said.append(f"{failed_left_out} more failed tasks were not examined")
     return said

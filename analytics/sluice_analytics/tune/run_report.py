@@ -210,7 +210,7 @@ class Lack:
 
 
 UNNAMED = (
-    "runs that have no pipeline count together where command and folder are the same; sluice run --pipeline P names one"
+    "runs without a pipeline belong together if command and folder are the same; sluice run --pipeline P names one"
 )
 """The sentence beside the lacks of a run without a pipeline"""
 

@@ -143,8 +143,8 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
         if runs_of(used) < RUNS_NEEDED:
             return None, (
                 f"{len(starved)} of {len(known)} executions were starved of CPU: {used_p95:.2f} were busy, "
-                f"{wanted_p95:.2f} wanted (P95, running or waiting to run); more CPUs may be right, and wall time "
-                "cannot tell how many"
+                f"{wanted_p95:.2f} wanted (P95, running or waiting to run); it may need more CPUs, and wall time does "
+                "not show how many"
             )
         note = f"; {len(starved)} that waited for CPUs are left out"
     values = [e.parallelism or 0.0 for e in used]
@@ -154,7 +154,7 @@ def cpus(basis: Basis) -> tuple[Recommendation | None, str]:
     threads = max((e.threads_peak for e in used if e.threads_peak is not None), default=None)
     sentence = f"P95 of the CPUs kept busy over {basis.counted(used)} is {percentile(values, 0.95):.2f}{note}"
     if current is not None and max(values) >= AT_LIMIT * current:
-        sentence += f"; it used all of the {current:g} that it had: more may be right"
+        sentence += f"; it used all of the {current:g} that it had: it may need more"
     if busiest and percentile(busiest, 0.95) > recommended + 0.5:
         sentence += (
             f"; its busiest interval kept {percentile(busiest, 0.95):.1f} busy: that part takes longer with fewer"
@@ -244,7 +244,7 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
     alone = largest.peak_program_bytes
     sentence = f"the largest peak of {basis.counted(used)} is {units.size(max(values))}"
     if alone is not None and alone < max(values):
-        sentence += f" (programs side by side; the largest alone {units.size(alone)})"
+        sentence += f" (programs running at the same time; the largest alone {units.size(alone)})"
     sentence += ", + 15 %"
     if recommended == MEMORY_LEAST:
         sentence += f"; less than {units.size(MEMORY_LEAST)} is not recommended"
@@ -253,11 +253,11 @@ def memory(basis: Basis) -> tuple[Recommendation | None, str]:
         retried = {(e.sample, e.run_id) for e in killed} & {(e.sample, e.run_id) for e in basis.succeeded}
         sentence += (
             f"; killed for memory in {len(killed)} executions, at {units.size(floor[0])}"
-            + (f", {len(retried)} succeeded when they were tried again" if retried else "")
+            + (f", {len(retried)} succeeded when they were retried" if retried else "")
         )  # fmt: skip
     held_up = sum(e.bound == "MEMORY" for e in basis.succeeded)
     if held_up * 2 >= len(basis.succeeded):
-        sentence += f"; memory held it up in {held_up} of {len(basis.succeeded)}"
+        sentence += f"; memory delayed it in {held_up} of {len(basis.succeeded)}"
     rho, fit = grows_with_input(used)
     evidence = _numbers(basis, used, values, "_bytes") | {
         "largest_program_bytes": alone,

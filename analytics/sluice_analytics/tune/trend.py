@@ -216,5 +216,5 @@ def _change(metric: Metric, last: int | None) -> int | None:
 
 def _too_few_for_change(n: int, last: int | None) -> str:
     if last is not None:
-        return f"too few runs to set the last {last} against those before: {n}"
-    return f"too few runs to look for a step: {n}, {CHANGE_RUNS} needed"
+        return f"too few runs to compare the last {last} with those before: {n}"
+    return f"too few runs to search for a step: {n}, {CHANGE_RUNS} needed"

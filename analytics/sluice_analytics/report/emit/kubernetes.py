@@ -27,7 +27,7 @@ def render(advices: list[Advice], source: str) -> str:
         if advice.lack:
             lines.append(comment.left_out("#", advice, advice.lack))
         elif not name or name in taken:
-            lines.append(comment.left_out("#", advice, "its name gives none that Kubernetes takes, or another task's"))
+            lines.append(comment.left_out("#", advice, "no valid name for Kubernetes, or that of another task"))
         else:
             taken.add(name)
             lines += ["---", *comment.task("#", advice), *_patch(name, advice)]

@@ -24,11 +24,11 @@ def render(advices: list[Advice], source: str) -> str:
 
 def _process(advice: Advice) -> list[str]:
     if advice.engine != "nextflow":
-        return [comment.left_out("//", advice, f"is no process of Nextflow, but of {advice.engine or 'no engine'}")]
+        return [comment.left_out("//", advice, f"is not a process of Nextflow, but of {advice.engine or 'no engine'}")]
     if advice.lack:
         return [comment.left_out("//", advice, advice.lack)]
     if not advice.is_named_by_engine or not _PROCESS.fullmatch(advice.task):
-        return [comment.left_out("//", advice, "this is no name of a process; record with sluice run --headers")]
+        return [comment.left_out("//", advice, "this is not the name of a process; record with sluice run --headers")]
     lines = [*comment.task("//", advice), f"withName: '{advice.task}' {{"]
     cpus, memory, seconds = advice.of("cpus"), advice.of("memory_bytes"), advice.of("time_ns")
     if cpus:

@@ -52,9 +52,9 @@ def render(advices: list[Advice], source: str) -> str:
 
 def _unfit(advice: Advice) -> str:
     if advice.engine != "snakemake":
-        return f"is no rule of Snakemake, but of {advice.engine or 'no engine'}"
+        return f"is not a rule of Snakemake, but of {advice.engine or 'no engine'}"
     if not advice.is_named_by_engine:
         return "this is the command of a rule that Snakemake ran itself: the rule's name is not known"
     if advice.lack:
         return advice.lack
-    return "" if _RULE.fullmatch(advice.task) else "this is no name of one rule"
+    return "" if _RULE.fullmatch(advice.task) else "this is not the name of one rule"
