@@ -153,7 +153,7 @@ def test_killed_for_memory(maker: LakeMaker) -> None:
 @pytest.mark.parametrize(
     ("fields", "kind", "words"),
     [
-        ({"exit_code": 127}, "NOT_FOUND", "found no such command"),
+        ({"exit_code": 127}, "NOT_FOUND", "did not find a command"),
         ({"exit_code": 126}, "NOT_EXECUTABLE", "could not execute"),
         ({"exit_code": 139}, "SIGNAL", "SIGSEGV"),
         ({"exit_signal": 6}, "SIGNAL", "SIGABRT"),
