@@ -190,7 +190,7 @@ def test_today_is_not_closed(maker: LakeMaker, monkeypatch: pytest.MonkeyPatch, 
     assert manifest(maker.path, "program").exists()
     assert not manifest(maker.path, "program", NEXT).exists()
     assert run("compact", "--lake", str(maker.path), "--until", NEXT) == 2
-    assert "that day is not over" in capsys.readouterr().err
+    assert "this day is not over yet" in capsys.readouterr().err
     assert run("compact", "--lake", str(maker.path), "--until", "yesterday") == 2
 
 
@@ -237,7 +237,7 @@ def test_avro_stays_where_parquet_has_something_else(maker: LakeMaker, capsys: p
     os.replace(changed, path)
     capsys.readouterr()
     assert run("compact", "--lake", str(maker.path), "--topic", "program", "--remove-avro") == 2
-    assert "does not have what its Avro files have" in capsys.readouterr().err
+    assert "differs from its Avro files" in capsys.readouterr().err
     assert all(p.exists() for p in maker.files)
 
 
@@ -318,7 +318,7 @@ def test_one_at_a_time(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> 
     fill(maker)
     with compactor.locked(str(maker.path)):
         assert run("compact", "--lake", str(maker.path)) == 2
-    assert "another sluice-lake is at work" in capsys.readouterr().err
+    assert "another sluice-lake is working on it" in capsys.readouterr().err
     assert run("compact", "--lake", str(maker.path)) == 0
 
 
