@@ -346,6 +346,10 @@ programs_of_one_attempt_are_one_task_in_every_life(void **state)
 		assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 1);
 		assert_int_equal(record_at(&w, TOPIC_TASK, PHASE_START, 0)->work.attempt.value, i + 1);
 	}
+	/* Another attempt that the engine states is another task, even if the one before is not known to have ended. */
+	child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_3");
+	assert_int_equal(record_count(&w, TOPIC_TASK, PHASE_START), 2);
+	assert_int_equal(record_at(&w, TOPIC_TASK, PHASE_START, 1)->work.attempt.value, 3);
 }
 
 static void
