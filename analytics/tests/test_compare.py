@@ -48,7 +48,7 @@ def test_task_by_task(maker: LakeMaker) -> None:
     assert (extra["run"], extra["exit"], extra["wall_ratio"]) == (2, "signal 9", None)
     wall = next(t for t in found.tests if t.figure == "wall_ns")
     assert (wall.first, wall.other, wall.p) == (2, 2, None)
-    assert wall.verdict == "too few executions to decide"
+    assert wall.verdict == "not enough executions to say"
     assert found.versions == []
 
 
@@ -80,7 +80,7 @@ def test_pairs_of_samples_tell_more(maker: LakeMaker) -> None:
     assert tests["wall_ns"].median_ratio == pytest.approx(1.2)
     assert tests["wall_ns"].verdict == "more"
     assert tests["cpu_ns"].p == 1
-    assert tests["cpu_ns"].verdict == "no significant difference"
+    assert tests["cpu_ns"].verdict == "no difference to be seen"
 
 
 def test_executions_without_samples(maker: LakeMaker) -> None:
@@ -116,7 +116,7 @@ def test_two_versions_of_a_tool(maker: LakeMaker) -> None:
 
 def test_judge_needs_values() -> None:
     test = compare.judge("t", 2, "wall_ns", [], [(None, 1.0)])
-    assert (test.p, test.verdict) == (None, "too few executions to decide")
+    assert (test.p, test.verdict) == (None, "not enough executions to say")
     # 3 and 3 cannot be below 0.05 (2 / 20), 2 and 8 can (2 / 45).
     three: list[tuple[str | None, float]] = [(None, 1.0), (None, 2.0), (None, 3.0)]
     assert compare.judge("t", 2, "wall_ns", three, three).p is None

@@ -58,7 +58,7 @@ class Test:
     median_ratio: float | None = None
     p: float | None = None
     test: str = ""
-    verdict: str = "too few executions to decide"
+    verdict: str = "not enough executions to say"
 
 
 @dataclasses.dataclass
@@ -254,7 +254,7 @@ def judge(
     else:
         return test
     if test.p >= rank_tests.SIGNIFICANT:
-        test.verdict = "no significant difference"
+        test.verdict = "no difference to be seen"
     else:
         test.verdict = "more" if (test.median_ratio or 0) > 1 else "less"
     return test
