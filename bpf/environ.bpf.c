@@ -4,8 +4,8 @@
  * the name before its first '=' equals, byte by byte, one that the user configured. No other byte leaves the
  * window. It is cleared at the end.
  *
- * State that varies is kept in the window's map, not in registers: the verifier then sees each iteration of the
- * loop like the one before, also that of 5.10, which has no bpf_loop().
+ * State that varies is kept in the window's map, not in registers: the verifier of a kernel that has no bpf_loop()
+ * then sees each iteration like the one before.
  */
 #include "environ.h"
 #include "path.h"
@@ -98,43 +98,83 @@ take(struct environ_walk *w, struct scratch *s, u32 hit, u32 len)
 	w->off = at + len;
 }
 
-__noinline u32
-environ_append(u64 start, u64 end, u32 off, u32 table)
+/* The part of an environment that is not read yet. */
+struct environ_rest {
+	u64	start;
+	u64	end;
+	u32	table;
+	u32	all;		/* a bit for each name of the table */
+};
+
+/* Reads the next string. Returns 1 if it was the last one that is wanted. */
+static __always_inline long
+environ_step(struct environ_rest *rest, struct environ_walk *w, struct scratch *s)
+{
+	u32 is_cut, hit;
+	long len;
+
+	if (rest->start >= rest->end || w->found == rest->all)
+		return 1;
+	w->bytes[0] = '\0';
+	len = bpf_probe_read_user_str(w->bytes, WINDOW, (void *)rest->start);
+	if (len < 0) {
+		w->flags |= ENVIRON_FAULT;
+		return 1;
+	}
+	len += !len;	/* older kernels return 0 instead of 1 for an empty string */
+	/* The window is full: more of the string may follow. */
+	is_cut = len == WINDOW;
+	rest->start += len - is_cut;
+	if (!w->is_inside) {
+		hit = environ_match(rest->table, len);
+		if (hit)
+			take(w, s, hit, len);
+	}
+	w->is_inside = is_cut;
+	return 0;
+}
+
+static long
+on_string(u32 i, void *arg)
 {
 	struct environ_walk *w = walk_get();
 	struct scratch *s = scratch_get();
-	u32 all;
+
+	return w && s ? environ_step(arg, w, s) : 1;
+}
+
+static __always_inline u32
+environ_read(u64 start, u64 end, u32 off, u32 table, bool has_loop)
+{
+	struct environ_rest rest = { start, end, table, (1u << (environ_count[table & 1] & 15)) - 1 };
+	struct environ_walk *w = walk_get();
+	struct scratch *s = scratch_get();
 
 	if (!w || !s)
 		return 0;
 	w->found = w->is_inside = w->flags = 0;
 	w->off = off;
-	all = (1u << (environ_count[table & 1] & 15)) - 1;
 	if (end - start > ENVIRON_MAX)
-		end = start + ENVIRON_MAX;
-	for (int i = 0; i < READS_MAX; i++) {
-		u32 is_cut, hit;
-		long len;
-
-		if (start >= end || w->found == all)
-			break;
-		w->bytes[0] = '\0';
-		len = bpf_probe_read_user_str(w->bytes, WINDOW, (void *)start);
-		if (len < 0) {
-			w->flags |= ENVIRON_FAULT;
-			break;
-		}
-		len += !len;	/* older kernels return 0 instead of 1 for an empty string */
-		/* The window is full: more of the string may follow. */
-		is_cut = len == WINDOW;
-		start += len - is_cut;
-		if (!w->is_inside) {
-			hit = environ_match(table, len);
-			if (hit)
-				take(w, s, hit, len);
-		}
-		w->is_inside = is_cut;
+		rest.end = start + ENVIRON_MAX;
+	if (has_loop) {
+		bpf_loop(READS_MAX, on_string, &rest, 0);
+	} else {
+		for (u32 i = 0; i < READS_MAX; i++)
+			if (environ_step(&rest, w, s))
+				break;
 	}
 	__builtin_memset(w->bytes, 0, sizeof(w->bytes));
 	return ((w->off - off) & 0xffff) | w->flags;
+}
+
+__noinline u32
+environ_append(u64 start, u64 end, u32 off, u32 table)
+{
+	return environ_read(start, end, off, table, true);
+}
+
+__noinline u32
+environ_append_until_5_16(u64 start, u64 end, u32 off, u32 table)
+{
+	return environ_read(start, end, off, table, false);
 }

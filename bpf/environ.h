@@ -20,19 +20,23 @@ extern u32 environ_table;
  * to scratch.text at off. Returns the number of bytes written, with the flags above.
  */
 u32 environ_append(u64 start, u64 end, u32 off, u32 table);
+u32 environ_append_until_5_16(u64 start, u64 end, u32 off, u32 table);
 
 /*
  * Appends the named variables of the program that e describes; mm is its own. Returns the number of bytes added
  * at off.
  */
 static __always_inline u32
-environ_of(struct event_exec *e, struct mm_struct *mm, u32 off)
+environ_of(struct event_exec *e, struct mm_struct *mm, u32 off, bool has_loop)
 {
 	u32 table = environ_table, len;
 
 	if (!table)
 		return 0;
-	len = environ_append(mm->env_start, mm->env_end, off, table - 1);
+	if (has_loop)
+		len = environ_append(mm->env_start, mm->env_end, off, table - 1);
+	else
+		len = environ_append_until_5_16(mm->env_start, mm->env_end, off, table - 1);
 	if (len & ENVIRON_CUT)
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_CUT);
 	if (len & ENVIRON_FAULT)

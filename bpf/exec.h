@@ -18,11 +18,16 @@ u32 argv_append(u64 from, u64 end, u32 off);
 
 /* Keeps the peak of the image that an exec is about to replace, while its mm still exists. */
 static __always_inline int
-old_image(struct task_struct *t, struct mm_struct *mm)
+old_image(struct task_struct *trusted)
 {
+	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXEC);
+	struct mm_struct *mm;
 	struct proc *p;
 	u64 high, now;
 
+	if (!t)
+		return 0;
+	mm = t->mm;
 	/* Before its first exec a child runs on its parent's memory or on a copy of it. */
 	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
 		return 0;
@@ -101,7 +106,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
  * other threads of an old image are gone and pid is the leader's.
  */
 static __always_inline int
-exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
+exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has_loop)
 {
 	struct signal_struct *signal = t->signal;
 	u64 exec_id, missed;
@@ -141,7 +146,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	if (slot->is_on) {
-		act = judge_rules(t, p, &context, s, scratch_here(), now);
+		act = judge_rules(t, p, &context, s, scratch_here(), now, has_loop);
 		is_out = is_left_out(p, slot, act, now);
 		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
 		if (is_out) {
@@ -194,7 +199,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 		if (exe) {
 			if (*(volatile u32 *)&s->exe_len == PATH_NOT_WALKED)
 				path_of(s, scratch_here(), exe->f_path.dentry, exe->f_path.mnt,
-				    fs->root.dentry, fs->root.mnt, off, &s->exe_len);
+				    fs->root.dentry, fs->root.mnt, off, &s->exe_len, has_loop);
 			len = *(volatile u32 *)&s->exe_len;
 			if (len & PATH_CUT) {
 				flags |= EVENT_EXE_CUT;
@@ -204,7 +209,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 			off += e->exe_len;
 		}
 		path_of(s, scratch_here(), fs->pwd.dentry, fs->pwd.mnt, fs->root.dentry, fs->root.mnt, off,
-		    &s->cwd_len);
+		    &s->cwd_len, has_loop);
 		len = *(volatile u32 *)&s->cwd_len;
 		if (len & PATH_CUT) {
 			flags |= EVENT_CWD_CUT;
@@ -225,16 +230,26 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p)
 		}
 		e->argv_len = len & 0xffff;
 		off += e->argv_len;
-		off += environ_of(e, mm, off);
+		off += environ_of(e, mm, off, has_loop);
 	}
 	e->flags = flags;
 	asm volatile("%0 &= 0xffff" : "+r"(off));
 	e->head.size = sizeof(*e) + off;
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
-		__sync_fetch_and_add(&lost_records, flags & EVENT_REPLACED ? 2 : 1);
+		/* from memory: if it were to know the flags here, the verifier would follow each combination of them alone */
+		__sync_fetch_and_add(&lost_records, *(volatile u32 *)&e->flags & EVENT_REPLACED ? 2 : 1);
 	}
 	return 0;
+}
+
+/* Does the same for the task that a tracepoint names, which is the current one. */
+static __always_inline int
+exec_of_current(struct task_struct *trusted, int old_pid, u32 argc, bool has_loop)
+{
+	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXEC);
+
+	return t ? exec_seen(t, old_pid, argc, proc_of(t), has_loop) : 0;
 }
 
 #endif

@@ -84,17 +84,23 @@ memory_keep(struct proc *p, struct task_struct *t, struct mm_struct *mm)
 /*
  * Handles the exit of a thread: its own I/O and delays are lost once it is gone. The leader's task stays until
  * the process is freed, and files that it closes last still count, so it is read then. The mm is dropped with
- * the last thread (from 6.16 it still exists at this hook, see on_taskstats_exit).
+ * the last thread (from 6.16 it still exists at this hook, see on_taskstats_exit). is_preemptible: another program
+ * may have missed an event of this process, see lifecycle.bpf.c.
  */
 static __always_inline int
-exit_seen(struct task_struct *t, bool group_dead)
+exit_seen(struct task_struct *trusted, bool group_dead, bool is_preemptible)
 {
-	struct signal_struct *signal = t->signal;
-	struct proc *p = proc_of(t);
+	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXIT);
+	struct signal_struct *signal;
 	u64 key = (u64)t;
+	struct proc *p;
 	bool is_last;
 	u8 one = 1;
 
+	if (!t)
+		return 0;
+	signal = t->signal;
+	p = proc_of(t);
 	if (exit_has_group_dead)
 		is_last = group_dead;
 	else			/* two last threads may both see 0: the first one reports */
@@ -103,8 +109,8 @@ exit_seen(struct task_struct *t, bool group_dead)
 		p = adopt_late(t->group_leader, t->real_parent->self_exec_id);
 	if (!p)
 		return 0;
-	if (can_be_preempted && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
-		exec_seen(t, t->pid, EVENT_ARGV_MAX, p);	/* no program saw its exec: report it late */
+	if (is_preemptible && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
+		exec_seen(t, t->pid, EVENT_ARGV_MAX, p, true);	/* no program saw its exec: report it late */
 	if (!p->reported) {		/* only keep that it ended */
 		if (is_last && !p->end_ns)
 			p->end_ns = bpf_ktime_get_boot_ns();
@@ -113,7 +119,7 @@ exit_seen(struct task_struct *t, bool group_dead)
 	if (t->delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
-		if (can_be_preempted && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
+		if (is_preemptible && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
 			return 0;	/* another copy was first */
 		if (t->pid != t->tgid)
 			thread_add(&p->dead, t);

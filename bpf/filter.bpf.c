@@ -234,14 +234,59 @@ filter_hash_name(u32 at, u32 off, u32 len, u64 hash)
 	return hash;
 }
 
-__noinline u32
-filter_far(u32 at, u32 slot_index)
+/* A walk from the root of a path to its leaf. */
+struct descent {
+	u64 hash;		/* of the names so far */
+	u64 depths;		/* bits: rules have paths that end at the next name, the one after, and so on */
+	u64 ids;		/* result so far */
+	u32 act;
+	u32 n;			/* names of the path */
+	u32 end;		/* in the text: where the next name, whose parent's is behind it, ends */
+	u32 at;			/* index of the scratch */
+	u32 slot_index;
+};
+
+/* Looks at the name of depth i + 1. Returns 1 at the end, and where no rule has a path that is as deep. */
+static __always_inline long
+descend(u32 i, struct descent *d, struct scratch *s)
+{
+	u32 slot_index = d->slot_index & (FILTER_SLOTS - 1), off;
+	u64 depths = d->depths;
+	struct filter_value *v;
+
+	if (i >= d->n || !depths)
+		return 1;
+	off = s->name_at[(d->n - 1 - i) & (NAMES_MAX - 1)];	/* text begins with the leaf */
+	d->hash = filter_hash_name(d->at, off, d->end - off - 1, d->hash);
+	d->end = off;
+	d->depths = depths >> 1;
+	if (!(depths & 1) || is_no_key(slot_index, &filter_slots[slot_index], d->hash))
+		return 0;
+	v = look_up_path(slot_index, d->hash, i + 1);
+	if (!v)
+		return 0;
+	d->act = i + 1 == d->n ? v->act : v->act_below;
+	d->ids = i + 1 == d->n ? v->ids : v->ids_below;
+	return 0;
+}
+
+static long
+on_name(u32 i, void *arg)
+{
+	struct descent *d = arg;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &d->at);
+
+	return s ? descend(i, d, s) : 1;
+}
+
+static __always_inline u32
+look_at_path(u32 at, u32 slot_index, bool has_loop)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &at);
-	u64 ids, hash, depths;
 	struct filter_slot *slot;
 	struct filter_facts *f;
-	u32 act, n, end, unknown;
+	struct descent d;
+	u32 unknown;
 
 	slot_index &= FILTER_SLOTS - 1;
 	slot = &filter_slots[slot_index];
@@ -249,33 +294,31 @@ filter_far(u32 at, u32 slot_index)
 		return FILTER_MAYBE;
 	f = &s->facts;
 	unknown = f->unknown;
-	n = s->n_names;
-	act = slot->path_act;
-	ids = slot->path_ids;
-	if (n == 0) {
+	d = (struct descent){ .hash = slot->seed, .depths = slot->path_depths >> 1, .ids = slot->path_ids,
+		.act = slot->path_act, .n = s->n_names, .end = s->exe_len, .at = at, .slot_index = slot_index };
+	if (d.n == 0) {
 		unknown |= 1 << FILTER_DIM_PATH;
-		act = 0;
-		ids = filter_tables[slot_index].unknown_ids[FILTER_DIM_PATH];
+		d.act = 0;
+		d.ids = filter_tables[slot_index].unknown_ids[FILTER_DIM_PATH];
 	}
-	hash = slot->seed;
-	depths = slot->path_depths >> 1;
-	end = s->exe_len;
-	for (u32 i = 0; i < FILTER_DEPTH_MAX; i++, depths >>= 1) {	/* from the root; text begins with the leaf */
-		struct filter_value *v;
-		u32 off;
+	if (has_loop) {
+		bpf_loop(FILTER_DEPTH_MAX, on_name, &d, 0);
+	} else {
+		for (u32 i = 0; i < FILTER_DEPTH_MAX; i++)
+			if (descend(i, &d, s))
+				break;
+	}
+	return conclude(slot, f->act | d.act, f->ids & d.ids, unknown);
+}
 
-		if (i >= n || !depths)
-			break;
-		off = s->name_at[(n - 1 - i) & (NAMES_MAX - 1)];
-		hash = filter_hash_name(at, off, end - off - 1, hash);
-		end = off;
-		if (!(depths & 1) || is_no_key(slot_index, slot, hash))
-			continue;
-		v = look_up_path(slot_index, hash, i + 1);
-		if (!v)
-			continue;
-		act = i + 1 == n ? v->act : v->act_below;
-		ids = i + 1 == n ? v->ids : v->ids_below;
-	}
-	return conclude(slot, f->act | act, f->ids & ids, unknown);
+__noinline u32
+filter_far(u32 at, u32 slot_index)
+{
+	return look_at_path(at, slot_index, true);
+}
+
+__noinline u32
+filter_far_until_5_16(u32 at, u32 slot_index)
+{
+	return look_at_path(at, slot_index, false);
 }

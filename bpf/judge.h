@@ -23,6 +23,7 @@
 u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
 u32 filter_near(u32 at, u32 slot_index);	/* the user, and the verdict on the cgroup */
 u32 filter_far(u32 at, u32 slot_index);		/* the path in s->name_at, where a rule looks at it */
+u32 filter_far_until_5_16(u32 at, u32 slot_index);
 /* Judges a cgroup for filter_near(). Returns whether user space has added it to the rules. */
 u32 filter_cgroup(u32 at, u32 slot_index);
 
@@ -72,7 +73,8 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
  * of the scratch s. s->exe_len is set if the executable's path was walked.
  */
 static __always_inline u32
-judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now)
+judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now,
+    bool has_loop)
 {
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	struct filter_facts *f = &s->facts;
@@ -107,11 +109,12 @@ judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scr
 		return act;
 	s->n_names = 0;
 	if (exe) {
-		path_of(s, at, exe->f_path.dentry, exe->f_path.mnt, fs->root.dentry, fs->root.mnt, 0, &s->exe_len);
+		path_of(s, at, exe->f_path.dentry, exe->f_path.mnt, fs->root.dentry, fs->root.mnt, 0, &s->exe_len,
+		    has_loop);
 		if (*(volatile u32 *)&s->exe_len & PATH_CUT)
 			s->n_names = 0;
 	}
-	return filter_far(at, now);
+	return has_loop ? filter_far(at, now) : filter_far_until_5_16(at, now);
 }
 
 /* Returns the generation to judge by; to be read once in each judgement. */

@@ -63,13 +63,16 @@ struct sched_info {
 	unsigned long long run_delay;
 };
 
+struct task_struct;
+
 struct rq {
+	struct task_struct *curr;	/* the task that runs */
 	u64 clock;
 	u64 clock_task;
 };
 
 struct cfs_rq {
-	struct rq *rq;
+	struct rq *rq;			/* of the CPU that the task is on, whatever schedules it */
 };
 
 struct sched_entity {

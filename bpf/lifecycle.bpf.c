@@ -21,6 +21,8 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
+		enum { IS_PREEMPTIBLE = true };		\
+							\
 		if (!has_lease())			\
 			return 0;			\
 		bpf_preempt_disable();			\
@@ -34,6 +36,8 @@ extern void bpf_preempt_enable(void) __ksym __weak;
 	SEC("tp_btf/" tracepoint)			\
 	int BPF_PROG(name, args)			\
 	{						\
+		enum { IS_PREEMPTIBLE = false };	\
+							\
 		return has_lease() ? call : 0;		\
 	}						\
 	PROGRAM_7(name##_7, tracepoint, call, args)	\
@@ -44,7 +48,7 @@ PROGRAMS(on_fork, "sched_process_fork", fork_seen(parent, child),
     struct task_struct *parent, struct task_struct *child)
 
 /* From 6.10: called once the exec has a new image, while the old mm still exists. */
-PROGRAMS(on_prepare_exec, "sched_prepare_exec", old_image(t, t->mm),
+PROGRAMS(on_prepare_exec, "sched_prepare_exec", old_image(t),
     struct task_struct *t, struct linux_binprm *bprm)
 
 /* Before 6.10 the same moment has no tracepoint; this function is called at it. */
@@ -71,10 +75,17 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	return 0;
 }
 
-PROGRAMS(on_exec, "sched_process_exec", exec_seen(t, old_pid, bprm->argc, proc_of(t)),
+PROGRAMS(on_exec, "sched_process_exec", exec_of_current(t, old_pid, bprm->argc, true),
     struct task_struct *t, int old_pid, struct linux_binprm *bprm)
 
-PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && ctx[1] & 1),
+/* Before 5.17 there is no bpf_loop(). */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec_until_5_16, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
+{
+	return has_lease() ? exec_of_current(t, old_pid, bprm->argc, false) : 0;
+}
+
+PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && ctx[1] & 1, IS_PREEMPTIBLE),
     struct task_struct *t)
 
 /* Before 6.16 the mm is gone at sched_process_exit; this function runs earlier. */
@@ -105,6 +116,10 @@ int BPF_PROG(on_signal, int sig)
 	if (sig != SIGCHLD || !has_lease())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
+	if (!can_be_preempted)		/* there is no copy of this program that switches preemption off */
+		t = current_untrusted(t, EVENT_PROG_EXIT);
+	if (!t)
+		return 0;
 	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
 		return 0;
 	p = proc_of(t);

@@ -17,69 +17,123 @@ mount_of(struct vfsmount *mnt)
 	return (void *)mnt - bpf_core_field_offset(struct mount, mnt);
 }
 
-__noinline u32
-path_append(u32 at, u32 off)
+/* A walk from a leaf to its root. */
+struct ascent {
+	struct dentry *dentry;		/* the next to be written */
+	struct vfsmount *mnt;
+	struct dentry *root;
+	struct vfsmount *root_mnt;
+	struct dentry *mnt_root;	/* of mnt */
+	u32 at;				/* index of the scratch */
+	u32 off;			/* where the next name begins in its text */
+	u32 limit;			/* of off */
+	u32 cut;			/* PATH_CUT until the root is reached */
+};
+
+/* Writes the next name or crosses a mount. Returns 1 at the end. */
+static __always_inline long
+ascend(struct ascent *a, struct scratch *s)
+{
+	struct dentry *dentry = a->dentry, *parent;
+	struct vfsmount *mnt = a->mnt;
+	const unsigned char *name;
+	u32 off = a->off, n;
+	u64 near[3];
+	long len;
+
+	BOUND(off);
+	if (dentry == a->root && mnt == a->root_mnt)
+		goto end;
+	if (off > a->limit)
+		return 1;
+	if (dentry == a->mnt_root) {
+		struct mount *m = mount_of(mnt);
+		struct mount *up = BPF_CORE_READ(m, mnt_parent);
+
+		if (up == m)	/* the top of all mounts: outside our root */
+			goto end;
+		a->dentry = BPF_CORE_READ(m, mnt_mountpoint);
+		mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
+		a->mnt = mnt;
+		a->mnt_root = BPF_CORE_READ(mnt, mnt_root);
+		return 0;
+	}
+	if (bpf_core_field_offset(struct dentry, d_name.name) == bpf_core_field_offset(struct dentry, d_parent) + 16) {
+		/* adjacent in every kernel so far, so one read serves both */
+		if (bpf_probe_read_kernel(near, sizeof(near), (void *)dentry +
+		    bpf_core_field_offset(struct dentry, d_parent)))
+			return 1;
+		parent = (void *)near[0];
+		name = (void *)near[2];
+	} else {
+		parent = BPF_CORE_READ(dentry, d_parent);
+		name = BPF_CORE_READ(dentry, d_name.name);
+	}
+	len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, name);
+	if (len <= 0)
+		return 1;
+	n = *(volatile u32 *)&s->n_names;	/* in memory: each iteration looks the same to the verifier */
+	s->name_at[n & (NAMES_MAX - 1)] = off;
+	s->n_names = n + 1;
+	a->off = off + (len & 0x1ff);
+	a->dentry = parent;
+	if (parent != dentry)
+		return 0;
+	/* its own root without a mount, as for a memfd */
+end:
+	a->cut = 0;
+	return 1;
+}
+
+static long
+on_component(u32 i, void *arg)
+{
+	struct ascent *a = arg;
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &a->at);
+
+	return s ? ascend(a, s) : 1;
+}
+
+static __always_inline u32
+path_walk(u32 at, u32 off, bool has_loop)
 {
 	struct scratch *s = bpf_map_lookup_elem(&scratches, &at);
-	struct dentry *dentry, *parent, *root, *mnt_root;
-	struct vfsmount *mnt, *root_mnt;
-	const unsigned char *name;
-	u64 near[3];
-	u32 start, limit, n;
-	long len;
+	struct vfsmount *mnt;
+	struct ascent a;
 
 	if (!s)
 		return PATH_CUT;
 	BOUND(off);
-	start = off;
-	limit = start + EVENT_PATH_MAX - NAME_SPACE;
-	dentry = (void *)s->wash[0];
 	mnt = (void *)s->wash[1];
-	root = (void *)s->wash[2];
-	root_mnt = (void *)s->wash[3];
-	mnt_root = BPF_CORE_READ(mnt, mnt_root);
-
-	for (int i = 0; i < COMPONENTS_MAX; i++) {
-		BOUND(off);
-		if (dentry == root && mnt == root_mnt)
-			return off - start;
-		if (off > limit)
-			return (off - start) | PATH_CUT;
-		if (dentry == mnt_root) {
-			struct mount *m = mount_of(mnt);
-			struct mount *up = BPF_CORE_READ(m, mnt_parent);
-
-			if (up == m)	/* the top of all mounts: outside our root */
-				return off - start;
-			dentry = BPF_CORE_READ(m, mnt_mountpoint);
-			mnt = (void *)up + bpf_core_field_offset(struct mount, mnt);
-			mnt_root = BPF_CORE_READ(mnt, mnt_root);
-			continue;
-		}
-		if (bpf_core_field_offset(struct dentry, d_name.name) ==
-		    bpf_core_field_offset(struct dentry, d_parent) + 16) {
-			/* adjacent in every kernel so far, so one read serves both */
-			if (bpf_probe_read_kernel(near, sizeof(near), (void *)dentry +
-			    bpf_core_field_offset(struct dentry, d_parent)))
-				return (off - start) | PATH_CUT;
-			parent = (void *)near[0];
-			name = (void *)near[2];
-		} else {
-			parent = BPF_CORE_READ(dentry, d_parent);
-			name = BPF_CORE_READ(dentry, d_name.name);
-		}
-		len = bpf_probe_read_kernel_str(&s->text[off], NAME_SPACE, name);
-		if (len <= 0)
-			return (off - start) | PATH_CUT;
-		n = *(volatile u32 *)&s->n_names;	/* in memory: each iteration looks the same to the verifier */
-		s->name_at[n & (NAMES_MAX - 1)] = off;
-		s->n_names = n + 1;
-		off += len & 0x1ff;
-		if (parent == dentry)	/* its own root without a mount, as for a memfd */
-			return off - start;
-		dentry = parent;
+	a.dentry = (void *)s->wash[0];
+	a.mnt = mnt;
+	a.root = (void *)s->wash[2];
+	a.root_mnt = (void *)s->wash[3];
+	a.mnt_root = BPF_CORE_READ(mnt, mnt_root);
+	a.at = at;
+	a.off = off;
+	a.limit = off + EVENT_PATH_MAX - NAME_SPACE;
+	a.cut = PATH_CUT;
+	if (has_loop) {
+		bpf_loop(COMPONENTS_MAX, on_component, &a, 0);
+	} else {
+		for (u32 i = 0; i < COMPONENTS_MAX; i++)
+			if (ascend(&a, s))
+				break;
 	}
-	return (off - start) | PATH_CUT;
+	return ((a.off - off) & 0xffff) | a.cut;
+}
+
+__noinline u32
+path_append(u32 at, u32 off)
+{
+	return path_walk(at, off, true);
+}
+
+__noinline u32
+path_append_until_5_16(u32 at, u32 off)
+{
+	return path_walk(at, off, false);
 }
 
 __noinline u32

@@ -34,6 +34,7 @@ scratch_get(void)
  * path is longer.
  */
 u32 path_append(u32 at, u32 off);
+u32 path_append_until_5_16(u32 at, u32 off);
 
 /* Appends the path of a cgroup, whose kernfs_node is in wash[0], to scratch.text at off, as path_append() does. */
 u32 kernfs_append(u32 off);
@@ -53,7 +54,7 @@ u32 cgroup_announce(u64 id, u32 is_v2);
  */
 static __always_inline void
 path_of(struct scratch *s, u32 at, struct dentry *dentry, struct vfsmount *mnt, struct dentry *root,
-    struct vfsmount *root_mnt, u32 off, u32 *ret)
+    struct vfsmount *root_mnt, u32 off, u32 *ret, bool has_loop)
 {
 	struct dentry *mnt_root = mnt->mnt_root, *parent;
 	volatile u64 *wash = s->wash;
@@ -89,7 +90,7 @@ path_of(struct scratch *s, u32 at, struct dentry *dentry, struct vfsmount *mnt, 
 	wash[1] = (u64)mnt;
 	wash[2] = (u64)root;
 	wash[3] = (u64)root_mnt;
-	rest = path_append(at, off);
+	rest = has_loop ? path_append(at, off) : path_append_until_5_16(at, off);
 	off += rest & 0xffff;
 	if (off - start > EVENT_PATH_MAX)
 		*len_ret = PATH_CUT;	/* none of it: half a path is another path */

@@ -144,7 +144,7 @@ forker_of(struct task_struct *t, const struct proc *p)
 
 /* Judges a program that runs already by the rules of generation now. */
 static __always_inline u32
-judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now)
+judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now, bool has_loop)
 {
 	u32 at = ncpu;
 	struct context c = {};
@@ -155,7 +155,7 @@ judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *s
 	s = bpf_map_lookup_elem(&scratches, &at);
 	if (!s)
 		return FILTER_MAYBE;
-	return judge_rules(t, p, &c, s, at, now);
+	return judge_rules(t, p, &c, s, at, now, has_loop);
 }
 
 /*
@@ -164,7 +164,7 @@ judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *s
  * state.
  */
 static __always_inline void
-judge_inside(struct task_struct *t, struct proc *p)
+judge_inside(struct task_struct *t, struct proc *p, bool has_loop)
 {
 	u32 now = generation_now();
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
@@ -174,7 +174,7 @@ judge_inside(struct task_struct *t, struct proc *p)
 	if (is_judged && p->inside)
 		return;
 	is_inside = up ? up->inside && up->inside_generation == now : !is_judged && p->inside;
-	if (!is_judged && judge_running(t, p, slot, now) & (FILTER_INCLUDE | FILTER_MAYBE))
+	if (!is_judged && judge_running(t, p, slot, now, has_loop) & (FILTER_INCLUDE | FILTER_MAYBE))
 		is_inside = true;
 	if (is_judged && !is_inside)
 		return;
@@ -210,7 +210,7 @@ above_of(struct task_struct *t, struct proc *p)
 
 /* Returns true if the process was not reported before and is from now on. */
 static __always_inline bool
-judge_anew(struct task_struct *t, struct proc *p)
+judge_anew(struct task_struct *t, struct proc *p, bool has_loop)
 {
 	u32 now = generation_now();
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
@@ -220,7 +220,7 @@ judge_anew(struct task_struct *t, struct proc *p)
 		return false;
 	if (is_mark && p->reported)
 		return false;
-	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(t, p, slot, now), now);
+	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(t, p, slot, now, has_loop), now);
 	if (p->excluded || p->reported)
 		return false;
 	if (is_mark) {
@@ -235,7 +235,7 @@ judge_anew(struct task_struct *t, struct proc *p)
 
 /* Begins the record of a process, before its threads are added; NULL: there is nothing more to do. */
 static __always_inline struct event_state *
-process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc)
+process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc, bool has_loop)
 {
 	struct signal_struct *signal;
 	struct event_state *e;
@@ -260,12 +260,12 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 			return NULL;
 	}
 	if (p && (snapshot_judge == FILTER_JUDGE_ENTERED || snapshot_judge == FILTER_JUDGE_ALL))
-		is_found = judge_anew(t, p);
+		is_found = judge_anew(t, p, has_loop);
 	if (snapshot_judge == FILTER_JUDGE_ENTERED)
 		return NULL;
 	if (snapshot_judge == FILTER_JUDGE_INSIDE) {
 		if (p && t->mm)
-			judge_inside(t, p);
+			judge_inside(t, p, has_loop);
 		return NULL;
 	}
 	if (p && !p->reported) {
@@ -354,6 +354,8 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, struct task_str
 	return 0;
 }
 
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
+
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
@@ -364,9 +366,11 @@ int on_task(struct bpf_iter__task *ctx)
 	volatile u64 *wash;
 	u64 time_ns;
 
+	if (t && has_rdonly_cast)	/* spares the load what current_untrusted() does; t is not the current task here */
+		t = bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct));
 	if (!t || t->pid != t->tgid)
 		return 0;
-	e = process_begin(ctx, t, &p);
+	e = process_begin(ctx, t, &p, true);
 	if (!e || !p)
 		return 0;
 	if (t->signal->nr_threads == 1) {
@@ -399,7 +403,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 
 	if (!t || t->pid != t->tgid)
 		return 0;
-	e = process_begin(ctx, t, &p);
+	e = process_begin(ctx, t, &p, false);
 	if (!e || !p)
 		return 0;
 	if (t->signal->nr_threads == 1) {

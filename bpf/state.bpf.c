@@ -14,6 +14,7 @@ const volatile u64 wake_at = RING_BYTES / 4;
 const volatile u32 exit_has_group_dead = 0;
 const volatile u32 rss_slack = 0;
 const volatile u32 has_on_signal = 0;
+const volatile u32 has_rdonly_cast = 0;
 const volatile u32 can_be_preempted = 0;
 const volatile u64 my_epoch = 1;
 const volatile u64 watchdog_ns = 0;

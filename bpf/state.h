@@ -196,6 +196,7 @@ extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit h
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
 
 extern const volatile u32 has_on_signal;
+extern const volatile u32 has_rdonly_cast;	/* the function bpf_rdonly_cast(), from 6.2 */
 extern const volatile u32 can_be_preempted;	/* tracepoint programs can be, from 7.0 */
 extern const volatile u64 my_epoch;		/* epoch of this load of the programs */
 extern const volatile u64 watchdog_ns;
@@ -235,6 +236,29 @@ static __always_inline void
 count_loss(enum event_program program, enum event_loss reason)
 {
 	__sync_fetch_and_add(&lost[program * EVENT_LOSS_COUNT + reason], 1);
+}
+
+/*
+ * Returns t, which is the current task, in a pointer of the same type that the verifier does not trust. From 6.2 to
+ * 6.18 it searches all types of the kernel by name whenever a pointer is read from a trusted one, which takes most of
+ * the time of a load. Preemption is off: the run queue of the CPU that t is on is this CPU's, and runs t. A scheduler
+ * for which this does not hold is not of the kernel's own; there NULL is returned, and a run of that program counts
+ * as skipped.
+ */
+static __always_inline struct task_struct *
+current_untrusted(struct task_struct *t, enum event_program program)
+{
+	struct task_struct *curr, *compared;
+
+	if (!bpf_core_field_exists(t->se.cfs_rq))
+		return t;
+	curr = t->se.cfs_rq->rq->curr;
+	compared = curr;
+	barrier_var(compared);	/* else the compiler may go on with t, since both are equal */
+	if (compared == t)
+		return curr;
+	count_loss(program, EVENT_LOSS_SKIPPED);
+	return NULL;
 }
 
 /*

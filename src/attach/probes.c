@@ -33,10 +33,12 @@
  */
 static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
-/* The facts that decide the load, read once: which hooks of the signals this kernel has, and two more. */
+/* The facts that decide the load, read once: which hooks of the signals this kernel has, and four more. */
 struct offer {
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
+	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
+	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
 	bool can_be_preempted;		/* programs on tracepoints can be preempted */
 };
 
@@ -61,6 +63,8 @@ static int
 offer_read(struct offer *o, char *error, size_t error_size)
 {
 	static const struct kernel_test task_btf = { KERNEL_FUNCTION, "bpf_get_current_task_btf" };
+	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
+	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 	struct btf *btf = btf__load_vmlinux_btf();
 
@@ -81,6 +85,8 @@ offer_read(struct offer *o, char *error, size_t error_size)
 		}
 	}
 	o->has_current_task_btf = kernel_test_holds(btf, &task_btf);
+	o->has_loop = kernel_test_holds(btf, &loop);
+	o->has_rdonly_cast = kernel_test_holds(btf, &rdonly_cast);
 	o->can_be_preempted = kernel_test_holds(btf, &preempted);
 	btf__free(btf);
 	return 0;
@@ -169,11 +175,15 @@ skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
+	p->skel->rodata->has_rdonly_cast = o->has_rdonly_cast;
 	p->skel->rodata->can_be_preempted = o->can_be_preempted;
 	/* each CPU may hold back a batch of each of three counters; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
 	signals_switch(p, o->can_be_preempted, has_fentry);
+	bpf_program__set_autoload(p->skel->progs.on_exec_until_5_16, !o->has_loop);
+	if (!o->has_loop)
+		bpf_program__set_autoload(p->skel->progs.on_exec, false);
 	bpf_program__set_autoload(p->skel->progs.on_signal, o->has_current_task_btf);
 	p->skel->rodata->has_on_signal = o->has_current_task_btf;
 	bpf_program__set_autoattach(p->skel->progs.on_stale, false);

@@ -14,7 +14,8 @@
 #include "model/optional_signals.h"
 
 /* Programs that serve no signal: measured with, or loaded by a rule of their own in probes.c. */
-static const char *const others[] = { "calibrate_clock", "calibrate_cpu", "on_stale", "on_signal" };
+static const char *const others[] = { "calibrate_clock", "calibrate_cpu", "on_exec_until_5_16",
+	"on_stale", "on_signal" };
 
 static struct sluice_bpf *skel;
 
