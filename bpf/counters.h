@@ -34,13 +34,11 @@ counters_add_thread(struct event_counters *c, struct task_struct *t)
 
 /*
  * Adds the counters that we sum ourselves when a thread exits: for the leader, whose own counters last as long
- * as the process, and for threads that have not exited.
+ * as the process, and for threads that have not exited. d: its delays.
  */
 static __always_inline void
-counters_add_own(struct event_counters *c, struct task_struct *t, u32 *flags)
+counters_add_own(struct event_counters *c, struct task_struct *t, struct task_delay_info *d, u32 *flags)
 {
-	struct task_delay_info *d = t->delays;
-
 #define COUNTER_TASK(name, thread) c->name += t->thread;
 #include "resources.h"
 	if (d) {
@@ -78,21 +76,22 @@ runtime_read(struct task_struct *t, struct rq *rq, u64 *sum, s64 *since)
  * either how much was stolen since the clock was read; that time counts until the next tick.
  */
 static __always_inline u64
-counters_unaccounted(struct task_struct *current_task, u64 *sum)
+counters_unaccounted(const struct task *current_task, u64 *sum)
 {
+	struct task_struct *t = current_task->t;
 	struct rq *rq = NULL;
 	s64 since;
 
-	*sum = current_task->se.sum_exec_runtime;
-	if (!bpf_core_field_exists(current_task->se.cfs_rq) || clock_offset == 0)
+	*sum = t->se.sum_exec_runtime;
+	if (clock_offset == 0)
 		return 0;
-	if (current_task->se.cfs_rq)
-		rq = current_task->se.cfs_rq->rq;
+	if (current_task->cfs_rq)
+		rq = current_task->cfs_rq->rq;
 	if (!rq)
 		return 0;
 	/* Unrolled, because old verifiers treat a loop that is left early as an endless one. */
-	if (!runtime_read(current_task, rq, sum, &since) && !runtime_read(current_task, rq, sum, &since))
-		runtime_read(current_task, rq, sum, &since);
+	if (!runtime_read(t, rq, sum, &since) && !runtime_read(t, rq, sum, &since))
+		runtime_read(t, rq, sum, &since);
 	return since > 0 && since < 1000000000 ? since : 0;
 }
 
@@ -160,12 +159,12 @@ struct context {
 };
 
 static __always_inline void
-context_ids(struct context *c, struct task_struct *t)
+context_ids(struct context *c, const struct task *k)
 {
-	struct nsproxy *ns = t->nsproxy;
-	const struct cred *cred = t->cred;
-	struct pid *pid = t->thread_pid;
-	struct css_set *cgroups = t->cgroups;
+	struct nsproxy *ns = k->nsproxy;
+	const struct cred *cred = k->cred;
+	struct pid *pid = k->pid;
+	struct css_set *cgroups = k->cgroups;
 	struct cgroup_subsys_state *memory;
 	struct cgroup *v2, *v1;
 	struct kernfs_node *kn;
@@ -244,10 +243,8 @@ state_fill_identity(struct event_state *e, const struct proc *p)
 
 /* Fills in identity, status and the counters of signal_struct; the caller adds threads that are not released. */
 static __always_inline void
-state_fill(struct event_state *e, struct task_struct *leader, const struct proc *p)
+state_fill(struct event_state *e, struct task_struct *leader, struct signal_struct *signal, const struct proc *p)
 {
-	struct signal_struct *signal = leader->signal;
-
 	state_fill_identity(e, p);
 	e->status = status_of(signal, leader);
 	e->key = 0;

@@ -95,9 +95,9 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
  * its record would lack the beginning. exec_id is that of the last exec before.
  */
 static __always_inline struct proc *
-adopt_late(struct task_struct *leader, u64 exec_id)
+adopt_late(const struct task *k, u64 exec_id)
 {
-	struct task_struct *parent = leader->real_parent;
+	struct task_struct *leader = k->leader, *parent = leader->real_parent;
 	struct proc *up;
 
 	if (!can_be_preempted && !(follow_all && parent->flags & PF_KTHREAD))
@@ -108,7 +108,7 @@ adopt_late(struct task_struct *leader, u64 exec_id)
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
 	enter(leader, up, exec_id);
-	return proc_of(leader);
+	return proc_of_task(k);
 }
 
 /*

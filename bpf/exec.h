@@ -18,20 +18,25 @@ u32 argv_append(u64 from, u64 end, u32 off);
 
 /* Keeps the peak of the image that an exec is about to replace, while its mm still exists. */
 static __always_inline int
-old_image(struct task_struct *trusted)
+old_image(struct task_struct *t)
 {
-	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXEC);
+	struct task_struct *untrusted;
 	struct mm_struct *mm;
 	struct proc *p;
+	struct task k;
 	u64 high, now;
 
-	if (!t)
-		return 0;
-	mm = t->mm;
 	/* Before its first exec a child runs on its parent's memory or on a copy of it. */
-	if (t->group_leader->flags & PF_FORKNOEXEC || !mm)
+	if (t->group_leader->flags & PF_FORKNOEXEC)
 		return 0;
-	p = proc_of(t);
+	untrusted = current_untrusted(t, EVENT_PROG_EXEC);
+	if (!untrusted)
+		return 0;
+	READ_POINTER(mm, untrusted->mm);
+	if (!mm)
+		return 0;
+	task_read(&k, t, untrusted);
+	p = proc_of_task(&k);
 	if (!p || !p->reported)
 		return 0;
 	high = mm->hiwater_rss;
@@ -52,16 +57,16 @@ leader_is_dead(struct proc *p)
 
 /* Fills in what the program used that exec has replaced. Returns flags for what is known of it. */
 static __always_inline u32
-exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
+exec_replaces(struct event_exec *e, const struct task *k, const struct proc *p)
 {
 	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
 	u64 unaccounted, sum;
 
-	counters_begin(&e->prev, t->signal, p);
-	counters_add_thread(&e->prev, t);
-	counters_add_own(&e->prev, t, &flags);
-	unaccounted = counters_unaccounted(t, &sum);
-	e->prev.runtime_ns = t->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
+	counters_begin(&e->prev, k->signal, p);
+	counters_add_thread(&e->prev, k->t);
+	counters_add_own(&e->prev, k->t, k->delays, &flags);
+	unaccounted = counters_unaccounted(k, &sum);
+	e->prev.runtime_ns = k->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
 	e->prev.peak_rss = p->old_peak;
 	e->prev.rss = p->old_rss;
 	return flags | (p->old_peak ? EVENT_HAS_PEAK : 0);
@@ -69,7 +74,7 @@ exec_replaces(struct event_exec *e, struct task_struct *t, const struct proc *p)
 
 /* Handles the start of a program that is left out: the program that was reported for its process ends. */
 static __always_inline void
-exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
+exec_left_out(struct scratch *s, const struct task *k, struct proc *p)
 {
 	struct event_exec *e = &s->exec;
 	u32 flags = EVENT_EXECED | EVENT_EXCLUDED;
@@ -78,7 +83,7 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
 	__sync_fetch_and_add(&left_out, 1);
 	if (is_end) {
 		__builtin_memset(e, 0, __builtin_offsetof(struct event_exec, prev));
-		flags |= exec_replaces(e, t, p);
+		flags |= exec_replaces(e, k, p);
 	}
 	p->self.index += p->execed;
 	p->execed = 1;
@@ -106,9 +111,10 @@ exec_left_out(struct scratch *s, struct task_struct *t, struct proc *p)
  * other threads of an old image are gone and pid is the leader's.
  */
 static __always_inline int
-exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has_loop)
+exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_loop)
 {
-	struct signal_struct *signal = t->signal;
+	struct signal_struct *signal = k->signal;
+	struct task_struct *t = k->t;
 	u64 exec_id, missed;
 	struct context context = {};
 	struct event_exec *e;
@@ -121,10 +127,6 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	const struct filter_slot *slot;
 	bool is_out;
 
-	if (!p)
-		p = adopt_late(t, t->self_exec_id - 1);
-	if (!p)
-		return 0;
 	exec_id = t->self_exec_id;
 	if (exec_id == p->exec_id)	/* another copy was first */
 		return 0;
@@ -146,20 +148,20 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	if (slot->is_on) {
-		act = judge_rules(t, p, &context, s, scratch_here(), now, has_loop);
+		act = judge_rules(k, p, &context, s, scratch_here(), now, has_loop);
 		is_out = is_left_out(p, slot, act, now);
 		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
 		if (is_out) {
 			if (slot->dims & 1 << FILTER_DIM_CGROUP)	/* a rule may name it */
 				context_announce(s, &context, p);
-			exec_left_out(s, t, p);
+			exec_left_out(s, k, p);
 			return 0;
 		}
 	}
 	p->excluded = 0;
 	p->reported = 1;
 	if (!context.mnt_ns)
-		context_ids(&context, t);
+		context_ids(&context, k);
 	if (context_announce(s, &context, p))	/* may send a record of its own, so it runs before ours is begun */
 		*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	e = &s->exec;
@@ -168,7 +170,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	e->head.time_ns = bpf_ktime_get_boot_ns();
 	flags = EVENT_EXECED;
 	if (p->execed) {
-		flags |= exec_replaces(e, t, p);
+		flags |= exec_replaces(e, k, p);
 		p->self.index++;
 		p->program_start_ns = e->head.time_ns;
 		p->threads_peak = 1;
@@ -179,7 +181,7 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	e->self = p->self;
 	e->parent = p->parent;
 	e->anchor = p->anchor;
-	e->ppid = t->real_parent->tgid;
+	e->ppid = k->parent->tgid;
 	e->uid = context.uid;
 	e->gid = context.gid;
 	e->cgroup_v2 = context.cgroup_v2;
@@ -192,8 +194,8 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	e->exe_len = e->cwd_len = e->argv_len = e->env_len = 0;
 
 	off = 0;
-	mm = t->mm;
-	fs = t->fs;
+	mm = k->mm;
+	fs = k->fs;
 	if (mm && fs) {
 		exe = mm->exe_file;
 		if (exe) {
@@ -237,19 +239,30 @@ exec_seen(struct task_struct *t, int old_pid, u32 argc, struct proc *p, bool has
 	e->head.size = sizeof(*e) + off;
 	if (bpf_ringbuf_output(&ring, e, sizeof(*e) + off, wake_flags(e->head.time_ns))) {
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_RING);
-		/* from memory: if it were to know the flags here, the verifier would follow each combination of them alone */
+		/* from memory: a verifier that knows the flags here follows each of their combinations by itself */
 		__sync_fetch_and_add(&lost_records, *(volatile u32 *)&e->flags & EVENT_REPLACED ? 2 : 1);
 	}
 	return 0;
 }
 
-/* Does the same for the task that a tracepoint names, which is the current one. */
+/* Does the same for the task that a tracepoint names. */
 static __always_inline int
-exec_of_current(struct task_struct *trusted, int old_pid, u32 argc, bool has_loop)
+exec_of(struct task_struct *t, int old_pid, u32 argc, bool has_loop)
 {
-	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXEC);
+	struct task_struct *untrusted = current_untrusted(t, EVENT_PROG_EXEC);
+	struct proc *p;
+	struct task k;
 
-	return t ? exec_seen(t, old_pid, argc, proc_of(t), has_loop) : 0;
+	if (!untrusted)
+		return 0;
+	task_read(&k, t, untrusted);
+	p = proc_of_task(&k);
+	if (!p)
+		p = adopt_late(&k, t->self_exec_id - 1);
+	if (!p)
+		return 0;
+	task_follow(&k);
+	return exec_seen(&k, old_pid, argc, p, has_loop);
 }
 
 #endif

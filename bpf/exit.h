@@ -8,10 +8,8 @@
 #include "exec.h"
 
 static __always_inline void
-thread_read(struct thread_sums *sums, struct task_struct *t)
+thread_read(struct thread_sums *sums, struct task_struct *t, struct task_delay_info *d)
 {
-	struct task_delay_info *d = t->delays;
-
 #define COUNTER_TASK(name, thread) sums->name = t->thread;
 #define COUNTER_DELAY(name, thread) sums->name = d ? d->thread : 0;
 #include "resources.h"
@@ -19,23 +17,23 @@ thread_read(struct thread_sums *sums, struct task_struct *t)
 
 /* Adds atomically, because threads exit on several CPUs at once. */
 static __always_inline void
-thread_add(struct thread_sums *sums, struct task_struct *t)
+thread_add(struct thread_sums *sums, struct task_struct *t, struct task_delay_info *d)
 {
 	struct thread_sums one;
 
-	thread_read(&one, t);
+	thread_read(&one, t, d);
 #define COUNTER_TASK(name, thread) __sync_fetch_and_add(&sums->name, one.name);
 #define COUNTER_DELAY(name, thread) __sync_fetch_and_add(&sums->name, one.name);
 #include "resources.h"
 }
 
-/* Keeps the sums of a process when all threads but the leader and t are gone or about to be. */
+/* Keeps the sums of a process when all threads but the leader and k are gone or about to be. */
 static __always_inline void
-end_sums(struct proc *p, struct task_struct *t)
+end_sums(struct proc *p, const struct task *k)
 {
-	struct signal_struct *signal = t->signal;
-	struct task_struct *leader = t->group_leader;
-	u64 sum, unaccounted = counters_unaccounted(t, &sum);
+	struct signal_struct *signal = k->signal;
+	struct task_struct *leader = k->leader, *t = k->t;
+	u64 sum, unaccounted = counters_unaccounted(k, &sum);
 	u64 runtime = signal->sum_sched_runtime + unaccounted + (t == leader ? sum : leader->se.sum_exec_runtime);
 #define COUNTER_SIGNAL(name, thread, gone) u64 name = signal->gone + leader->thread;
 #include "resources.h"
@@ -49,16 +47,16 @@ end_sums(struct proc *p, struct task_struct *t)
 #define COUNTER_GONE(name, gone) p->end_##name = signal->gone;
 #include "resources.h"
 	p->end_runtime_ns = runtime;	/* includes what the scheduler has not accounted for yet */
-	thread_read(&p->leader, leader);
+	thread_read(&p->leader, leader, leader->delays);
 	p->has_end_sums = 1;
 }
 
 /* Returns true if SIGCHLD will be sent: not if the parent wants no signal or ignores this one. */
 static __always_inline bool
-will_signal_parent(struct task_struct *t)
+will_signal_parent(const struct task *k)
 {
-	return t->group_leader->exit_signal == SIGCHLD &&
-	    (u64)t->real_parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
+	return k->leader->exit_signal == SIGCHLD &&
+	    (u64)k->parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
 }
 
 /*
@@ -66,11 +64,11 @@ will_signal_parent(struct task_struct *t)
  * memory of its own.
  */
 static __always_inline void
-memory_keep(struct proc *p, struct task_struct *t, struct mm_struct *mm)
+memory_keep(struct proc *p, struct task_struct *parent, struct mm_struct *mm)
 {
 	u64 high, now;
 
-	if (!p->execed && t->real_parent->mm == mm) {
+	if (!p->execed && parent->mm == mm) {
 		p->shares_mm = 1;
 		return;
 	}
@@ -88,61 +86,64 @@ memory_keep(struct proc *p, struct task_struct *t, struct mm_struct *mm)
  * may have missed an event of this process, see lifecycle.bpf.c.
  */
 static __always_inline int
-exit_seen(struct task_struct *trusted, bool group_dead, bool is_preemptible)
+exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 {
-	struct task_struct *t = current_untrusted(trusted, EVENT_PROG_EXIT);
+	struct task_struct *untrusted = current_untrusted(t, EVENT_PROG_EXIT);
 	struct signal_struct *signal;
 	u64 key = (u64)t;
 	struct proc *p;
+	struct task k;
 	bool is_last;
 	u8 one = 1;
 
-	if (!t)
+	if (!untrusted)
 		return 0;
-	signal = t->signal;
-	p = proc_of(t);
+	task_read(&k, t, untrusted);
+	signal = k.signal;
+	p = proc_of_task(&k);
 	if (exit_has_group_dead)
 		is_last = group_dead;
 	else			/* two last threads may both see 0: the first one reports */
 		is_last = signal->live.counter == 0;
 	if (!p && is_last)
-		p = adopt_late(t->group_leader, t->real_parent->self_exec_id);
+		p = adopt_late(&k, t->real_parent->self_exec_id);
 	if (!p)
 		return 0;
+	task_follow(&k);
 	if (is_preemptible && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
-		exec_seen(t, t->pid, EVENT_ARGV_MAX, p, true);	/* no program saw its exec: report it late */
+		exec_seen(&k, t->pid, EVENT_ARGV_MAX, p, true);	/* no program saw its exec: report it late */
 	if (!p->reported) {		/* only keep that it ended */
 		if (is_last && !p->end_ns)
 			p->end_ns = bpf_ktime_get_boot_ns();
 		return 0;
 	}
-	if (t->delays)
+	if (k.delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
 		if (is_preemptible && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
 			return 0;	/* another copy was first */
 		if (t->pid != t->tgid)
-			thread_add(&p->dead, t);
+			thread_add(&p->dead, t, k.delays);
 		else		/* counts only if another thread execs and takes over from it */
-			thread_read(&p->leader, t);
+			thread_read(&p->leader, t, k.delays);
 	}
 	if (!is_last)
 		return 0;
 	if (p->end_ns)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
-	p->ppid = t->real_parent->tgid;
+	p->ppid = k.parent->tgid;
 	/* the status is final here, whether or not its parent will be signalled */
-	p->end_status = status_of(signal, t->group_leader);
+	p->end_status = status_of(signal, k.leader);
 	p->end_oom = signal->oom_mm != NULL;
-	__builtin_memcpy(p->end_comm, t->group_leader->comm, sizeof(p->end_comm));
-	if (!has_on_signal || !will_signal_parent(t))
-		end_sums(p, t);
+	__builtin_memcpy(p->end_comm, k.leader->comm, sizeof(p->end_comm));
+	if (!has_on_signal || !will_signal_parent(&k))
+		end_sums(p, &k);
 	if (!p->execed) {
 		struct context context = {};
 		struct scratch *s = scratch_get();
 
-		context_ids(&context, t);
+		context_ids(&context, &k);
 		if (s)
 			context_announce(s, &context, p);
 		p->uid = context.uid;
@@ -151,8 +152,8 @@ exit_seen(struct task_struct *trusted, bool group_dead, bool is_preemptible)
 		p->mnt_ns = context.mnt_ns;
 		p->net_ns = context.net_ns;
 	}
-	if (t->mm)
-		memory_keep(p, t, t->mm);
+	if (k.mm)
+		memory_keep(p, k.parent, k.mm);
 	return 0;
 }
 

@@ -2,8 +2,6 @@
 /* Sends the last event of a process, when the kernel frees it. */
 #include "entry.h"
 
-struct state_map final_state SEC(".maps");
-
 /*
  * Counts a process that ends without an entry but was to be followed, where all copies may miss an event. One
  * that lived long may have had an entry that on_stale removed, after a snapshot had seen it.
@@ -30,11 +28,12 @@ unseen_count(struct task_struct *t)
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *t)
 {
+	struct signal_struct *signal;
 	struct event_state *e;
 	struct proc_key key;
 	struct proc *p;
 	u64 thread = (u64)t;
-	u32 zero = 0, flags = 0;
+	u32 flags = 0;
 
 	if (!has_lease())
 		return 0;
@@ -42,7 +41,8 @@ int BPF_PROG(on_free, struct task_struct *t)
 		bpf_map_delete_elem(&threads_exited, &thread);
 	if (t->pid != t->tgid)		/* handle a process once, by its leader */
 		return 0;
-	key = (struct proc_key){ (u64)t->signal, t->start_boottime };
+	READ_POINTER(signal, t->signal);
+	key = (struct proc_key){ (u64)signal, t->start_boottime };
 	p = bpf_map_lookup_elem(&procs, &key);
 	if (!p) {
 		if (can_be_preempted)
@@ -61,20 +61,20 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (!p->end_ns)
 		count_loss(EVENT_PROG_EXIT, EVENT_LOSS_SKIPPED);
 	/* If no hook saw the mm, signal_struct has its peak, unless a program before had a larger one. */
-	if (!p->has_peak && !p->shares_mm && t->signal->maxrss > p->exec_maxrss) {
-		p->peak = t->signal->maxrss;
+	if (!p->has_peak && !p->shares_mm && signal->maxrss > p->exec_maxrss) {
+		p->peak = signal->maxrss;
 		p->has_peak = 1;
 	}
-	e = bpf_map_lookup_elem(&final_state, &zero);
-	if (!e)
-		return 0;
-	state_fill(e, t, p);
-	counters_add_own(&e->counters, t, &flags);
-	e->flags |= flags;
-	e->head.kind = EVENT_EXIT;
-	if (bpf_ringbuf_output(&ring, e, sizeof(*e), wake_flags(e->head.time_ns))) {
+	e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
+	if (e) {
+		state_fill(e, t, signal, p);
+		counters_add_own(&e->counters, t, t->delays, &flags);
+		e->flags |= flags;
+		e->head.kind = EVENT_EXIT;
+		bpf_ringbuf_submit(e, wake_flags(e->head.time_ns));
+	} else {
 		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
-		__sync_fetch_and_add(&lost_records, e->flags & EVENT_EXECED ? 1 : 2);
+		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);
 	}
 	bpf_map_delete_elem(&procs, &key);
 	__sync_fetch_and_add(&removed, 1);

@@ -28,11 +28,11 @@ u32 filter_far_until_5_16(u32 at, u32 slot_index);
 u32 filter_cgroup(u32 at, u32 slot_index);
 
 /*
- * Judges the cgroup of t, by the verdict before if it is the same: most programs run in the cgroup of their
+ * Judges the cgroup of a task, by the verdict before if it is the same: most programs run in the cgroup of their
  * predecessor.
  */
 static __always_inline void
-judge_cgroup(struct task_struct *t, const struct context *c, struct proc *p, struct filter_facts *f,
+judge_cgroup(const struct task *k, const struct context *c, struct proc *p, struct filter_facts *f,
     u32 at, u32 now)
 {
 	struct cgroup_verdict *verdict = &p->cgroup_verdict;
@@ -53,7 +53,7 @@ judge_cgroup(struct task_struct *t, const struct context *c, struct proc *p, str
 	verdict->ids = f->cgroup_ids;
 	verdict->act = f->cgroup_act;
 	verdict->generation = now;
-	up = proc_of(t->real_parent);	/* its next child needs the same verdict */
+	up = proc_of(k->parent);	/* its next child needs the same verdict */
 	if (up && up->cgroup_verdict.generation != now)
 		up->cgroup_verdict = *verdict;
 }
@@ -69,17 +69,17 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
 }
 
 /*
- * Judges the program that t runs by the rules of generation now; c is filled if they look at it. at is the index
+ * Judges the program that k runs by the rules of generation now; c is filled if they look at it. at is the index
  * of the scratch s. s->exe_len is set if the executable's path was walked.
  */
 static __always_inline u32
-judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now,
+judge_rules(const struct task *k, struct proc *p, struct context *c, struct scratch *s, u32 at, u32 now,
     bool has_loop)
 {
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	struct filter_facts *f = &s->facts;
-	struct mm_struct *mm = t->mm;
-	struct fs_struct *fs = t->fs;
+	struct mm_struct *mm = k->mm;
+	struct fs_struct *fs = k->fs;
 	struct file *exe;
 	u32 act;
 	long size;
@@ -99,10 +99,10 @@ judge_rules(struct task_struct *t, struct proc *p, struct context *c, struct scr
 	if (is_settled(act, slot, p))
 		return act;
 	if (slot->dims & (1 << FILTER_DIM_UID | 1 << FILTER_DIM_CGROUP)) {
-		context_ids(c, t);
+		context_ids(c, k);
 		f->uid = c->uid;
 		if (slot->dims & 1 << FILTER_DIM_CGROUP)
-			judge_cgroup(t, c, p, f, at, now);
+			judge_cgroup(k, c, p, f, at, now);
 	}
 	act = filter_near(at, now);
 	if (is_settled(act, slot, p) || !(slot->dims & 1 << FILTER_DIM_PATH))

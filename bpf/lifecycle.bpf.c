@@ -75,17 +75,17 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	return 0;
 }
 
-PROGRAMS(on_exec, "sched_process_exec", exec_of_current(t, old_pid, bprm->argc, true),
+PROGRAMS(on_exec, "sched_process_exec", exec_of(t, old_pid, bprm->argc, true),
     struct task_struct *t, int old_pid, struct linux_binprm *bprm)
 
 /* Before 5.17 there is no bpf_loop(). */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_exec_until_5_16, struct task_struct *t, int old_pid, struct linux_binprm *bprm)
 {
-	return has_lease() ? exec_of_current(t, old_pid, bprm->argc, false) : 0;
+	return has_lease() ? exec_of(t, old_pid, bprm->argc, false) : 0;
 }
 
-PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && ctx[1] & 1, IS_PREEMPTIBLE),
+PROGRAMS(on_exit, "sched_process_exit", exit_seen(t, exit_has_group_dead && (ctx[1] & 1), IS_PREEMPTIBLE),
     struct task_struct *t)
 
 /* Before 6.16 the mm is gone at sched_process_exit; this function runs earlier. */
@@ -99,7 +99,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 		return 0;
 	p = proc_of(t);
 	if (p && p->reported)
-		memory_keep(p, t, mm);
+		memory_keep(p, t->real_parent, mm);
 	return 0;
 }
 
@@ -110,20 +110,26 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {
-	struct task_struct *t;
+	struct task_struct *t, *untrusted;
 	struct proc *p;
+	struct task k;
 
 	if (sig != SIGCHLD || !has_lease())
 		return 0;
 	t = (void *)bpf_get_current_task_btf();
-	if (!can_be_preempted)		/* there is no copy of this program that switches preemption off */
-		t = current_untrusted(t, EVENT_PROG_EXIT);
-	if (!t)
+	if (!(t->flags & PF_EXITING))
 		return 0;
-	if (!(t->flags & PF_EXITING) || t->signal->live.counter != 0)
+	/* Where it can be preempted, this program has no copy that switches preemption off. */
+	untrusted = can_be_preempted ? t : current_untrusted(t, EVENT_PROG_EXIT);
+	if (!untrusted)
 		return 0;
-	p = proc_of(t);
-	if (p && p->end_ns && p->reported)
-		end_sums(p, t);
+	task_read(&k, t, untrusted);
+	if (k.signal->live.counter != 0)
+		return 0;
+	p = proc_of_task(&k);
+	if (!p || !p->end_ns || !p->reported)
+		return 0;
+	task_follow(&k);
+	end_sums(p, &k);
 	return 0;
 }

@@ -102,15 +102,16 @@ add_threads_until_5_16(u64 head)
 
 /* Follows a process that runs already. Its totals so far are the base of its usage. */
 static __always_inline struct proc *
-enter_found(struct task_struct *t)
+enter_found(const struct task *k)
 {
-	struct proc_key key = proc_key_of(t);
+	struct task_struct *t = k->t;
+	struct proc_key key = { (u64)k->signal, t->start_boottime };
 	u32 zero = 0;
 	struct proc *p;
 	long error;
 
 	/* A process whose last thread has begun to exit may be past on_exit, and would never be reported as ended. */
-	if (t->flags & PF_KTHREAD || t->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
+	if (t->flags & PF_KTHREAD || k->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
 		return NULL;
 	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for the members set here */
 	if (!p)
@@ -120,31 +121,34 @@ enter_found(struct task_struct *t)
 	p->exec_id = t->self_exec_id;
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
-	p->threads_peak = t->signal->live.counter;
+	p->threads_peak = k->signal->live.counter;
 	p->excluded = 1;		/* until it is judged */
 	p->inside_generation = generation_now() - 1;
 	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
-	p->forker_start_ns = t->real_parent->group_leader->start_boottime;
+	p->forker_start_ns = k->parent->group_leader->start_boottime;
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
 	if (!error)
 		__sync_fetch_and_add(&followed, 1);
 	else if (error != -EEXIST)	/* on_fork was faster */
 		count_loss(EVENT_PROG_ITER, EVENT_LOSS_MAP);
-	return proc_of(t);
+	return proc_of_task(k);
 }
 
-/* Returns the entry of the process that forked it, while that lives. */
+/* Returns the entry of the process that forked it, while that lives and therefore is its parent. */
 static __always_inline struct proc *
-forker_of(struct task_struct *t, const struct proc *p)
+forker_of(struct task_struct *parent, const struct proc *p)
 {
-	struct proc *up = proc_of(t->real_parent);
+	struct proc *up = proc_of(parent);
 
 	return up && up->self.start_ns == p->forker_start_ns ? up : NULL;
 }
 
-/* Judges a program that runs already by the rules of generation now. */
+/*
+ * Judges a program that runs already by the rules of generation now. Here and below, what the task points to is read
+ * again right before it is used, since a task that runs on another CPU may free it.
+ */
 static __always_inline u32
-judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *slot, u32 now, bool has_loop)
+judge_running(struct task *k, struct proc *p, const struct filter_slot *slot, u32 now, bool has_loop)
 {
 	u32 at = ncpu;
 	struct context c = {};
@@ -155,7 +159,8 @@ judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *s
 	s = bpf_map_lookup_elem(&scratches, &at);
 	if (!s)
 		return FILTER_MAYBE;
-	return judge_rules(t, p, &c, s, at, now, has_loop);
+	task_follow(k);
+	return judge_rules(k, p, &c, s, at, now, has_loop);
 }
 
 /*
@@ -164,17 +169,17 @@ judge_running(struct task_struct *t, struct proc *p, const struct filter_slot *s
  * state.
  */
 static __always_inline void
-judge_inside(struct task_struct *t, struct proc *p, bool has_loop)
+judge_inside(struct task *k, struct proc *p, bool has_loop)
 {
 	u32 now = generation_now();
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	bool is_judged = p->inside_generation == now, is_inside;
-	struct proc *up = forker_of(t, p);
+	struct proc *up = forker_of(k->parent, p);
 
 	if (is_judged && p->inside)
 		return;
 	is_inside = up ? up->inside && up->inside_generation == now : !is_judged && p->inside;
-	if (!is_judged && judge_running(t, p, slot, now, has_loop) & (FILTER_INCLUDE | FILTER_MAYBE))
+	if (!is_judged && judge_running(k, p, slot, now, has_loop) & (FILTER_INCLUDE | FILTER_MAYBE))
 		is_inside = true;
 	if (is_judged && !is_inside)
 		return;
@@ -188,12 +193,14 @@ judge_inside(struct task_struct *t, struct proc *p, bool has_loop)
  * may be later.
  */
 static __always_inline void
-above_of(struct task_struct *t, struct proc *p)
+above_of(const struct task *k, struct proc *p)
 {
 	const struct proc *of = p, *up;
+	struct task_struct *parent;
 
+	READ_POINTER(parent, k->parent);	/* not by the instruction that reads the next ones, from tasks */
 	for (int i = 0; i < ABOVE_MAX; i++) {
-		up = forker_of(t, of);
+		up = forker_of(parent, of);
 		if (!up)
 			break;
 		if (up->reported || up->excluded == EXCLUDED_PENDING) {
@@ -203,24 +210,24 @@ above_of(struct task_struct *t, struct proc *p)
 		}
 		p->parent = up->parent;
 		p->anchor = up->anchor;
-		t = t->real_parent;
+		parent = parent->real_parent;
 		of = up;
 	}
 }
 
 /* Returns true if the process was not reported before and is from now on. */
 static __always_inline bool
-judge_anew(struct task_struct *t, struct proc *p, bool has_loop)
+judge_anew(struct task *k, struct proc *p, bool has_loop)
 {
 	u32 now = generation_now();
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	bool is_mark = snapshot_judge == FILTER_JUDGE_ENTERED;
 
-	if (p->end_ns || !t->mm)	/* too late to report it */
+	if (p->end_ns || !k->mm)	/* too late to report it */
 		return false;
 	if (is_mark && p->reported)
 		return false;
-	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(t, p, slot, now, has_loop), now);
+	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(k, p, slot, now, has_loop), now);
 	if (p->excluded || p->reported)
 		return false;
 	if (is_mark) {
@@ -229,43 +236,42 @@ judge_anew(struct task_struct *t, struct proc *p, bool has_loop)
 	}
 	p->reported = 1;
 	p->execed = 1;		/* a child that runs its parent's program counts as a program of its own now */
-	above_of(t, p);
+	above_of(k, p);
 	return true;
 }
 
 /* Begins the record of a process, before its threads are added; NULL: there is nothing more to do. */
 static __always_inline struct event_state *
-process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **ret_proc, bool has_loop)
+process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc, bool has_loop)
 {
-	struct signal_struct *signal;
+	struct signal_struct *signal = k->signal;
+	struct proc *p = proc_of_task(k);
+	struct task_struct *t = k->t;
 	struct event_state *e;
 	bool is_found = false;
-	struct proc *p;
 	u32 zero = 0, ended;
 
-	signal = t->signal;
-	p = proc_of(t);
 	if (p && p->end_ns)
 		p->zombie_ns = bpf_ktime_get_boot_ns();
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
-		struct proc_key key = proc_key_of(t);
+		struct proc_key key = { (u64)signal, t->start_boottime };
 
 		if (p && !bpf_map_delete_elem(&procs, &key))	/* an earlier agent followed us */
 			__sync_fetch_and_add(&removed, 1);
 		return NULL;
 	}
 	if (!p && snapshot_enter) {
-		p = enter_found(t);
+		p = enter_found(k);
 		if (!p)
 			return NULL;
 	}
 	if (p && (snapshot_judge == FILTER_JUDGE_ENTERED || snapshot_judge == FILTER_JUDGE_ALL))
-		is_found = judge_anew(t, p, has_loop);
+		is_found = judge_anew(k, p, has_loop);
 	if (snapshot_judge == FILTER_JUDGE_ENTERED)
 		return NULL;
 	if (snapshot_judge == FILTER_JUDGE_INSIDE) {
-		if (p && t->mm)
-			judge_inside(t, p, has_loop);
+		if (p && k->mm)
+			judge_inside(k, p, has_loop);
 		return NULL;
 	}
 	if (p && !p->reported) {
@@ -286,7 +292,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		e->self.start_ns = t->start_boottime;
 		e->self.pid = t->tgid;
 		e->flags = EVENT_NO_CREDENTIALS;
-		e->ppid = t->real_parent->tgid;
+		e->ppid = k->parent->tgid;
 		e->counters.threads = signal->live.counter;
 		__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
@@ -295,7 +301,7 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	/* Checked before the counters are read: a process that ends on another CPU meanwhile is written as running. */
 	ended = signal->nr_threads == 1 && t->exit_state && p->end_ns ? EVENT_ENDED : 0;
 	barrier_var(ended);
-	state_fill(e, t, p);
+	state_fill(e, t, signal, p);
 	e->flags |= ended;
 	e->head.kind = is_found ? EVENT_DISCOVERED : EVENT_SNAPSHOT;
 	if (p->excluded)
@@ -309,7 +315,8 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};
 
-		context_ids(&c, t);
+		task_follow(k);
+		context_ids(&c, k);
 		e->flags &= ~EVENT_NO_CREDENTIALS;
 		e->uid = c.uid;
 		e->gid = c.gid;
@@ -320,29 +327,30 @@ process_begin(struct bpf_iter__task *ctx, struct task_struct *t, struct proc **r
 		e->cgroup_v1 = c.cgroup_v1;
 	}
 	if (!p->end_ns)
-		e->ppid = t->real_parent->tgid;
+		e->ppid = k->parent->tgid;
 	*ret_proc = p;
 	return e;
 }
 
 static __always_inline void
-add_only_thread(struct event_state *e, struct task_struct *t)
+add_only_thread(struct event_state *e, struct task_struct *t, struct task_delay_info *d)
 {
 	u32 flags = 0;
 
 	counters_add_thread(&e->counters, t);
-	counters_add_own(&e->counters, t, &flags);
+	counters_add_own(&e->counters, t, d, &flags);
 	e->flags |= flags;
 }
 
 static __always_inline int
-process_write(struct bpf_iter__task *ctx, struct event_state *e, struct task_struct *t,
+process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k,
     const struct proc *p)
 {
-	struct mm_struct *mm = t->mm;
+	struct mm_struct *mm;
 	u64 high, now;
 
-	if (mm && (p->execed || t->real_parent->mm != mm)) {
+	READ_POINTER(mm, k->untrusted->mm);
+	if (mm && (p->execed || k->parent->mm != mm)) {
 		high = mm->hiwater_rss;
 		now = pages_resident(mm, false);
 		e->counters.rss = now;
@@ -359,28 +367,31 @@ extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
-	struct task_struct *t = ctx->task;
+	struct task_struct *t = ctx->task, *untrusted = t;
 	struct event_state *e;
 	struct proc *p = NULL;
 	struct walk w = {};
+	struct task k;
 	volatile u64 *wash;
 	u64 time_ns;
 
-	if (t && has_rdonly_cast)	/* spares the load what current_untrusted() does; t is not the current task here */
-		t = bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct));
 	if (!t || t->pid != t->tgid)
 		return 0;
-	e = process_begin(ctx, t, &p, true);
+	if (has_rdonly_cast)		/* it is rarely the current task */
+		untrusted = bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct));
+	task_read(&k, t, untrusted);
+	task_follow(&k);
+	e = process_begin(ctx, &k, &p, true);
 	if (!e || !p)
 		return 0;
-	if (t->signal->nr_threads == 1) {
-		add_only_thread(e, t);
+	if (k.signal->nr_threads == 1) {
+		add_only_thread(e, t, k.delays);
 	} else {
 		wash = &e->head.time_ns;	/* storing it in memory turns the pointer into a number */
 		time_ns = *wash;
-		*wash = (u64)&t->signal->thread_head;
+		*wash = (u64)&k.signal->thread_head;
 		w.head = *wash;
-		*wash = (u64)t->signal->thread_head.next;
+		*wash = (u64)k.signal->thread_head.next;
 		w.node = *wash;
 		*wash = time_ns;
 		bpf_loop(THREADS_MAX, on_thread, &w, 0);
@@ -389,7 +400,7 @@ int on_task(struct bpf_iter__task *ctx)
 			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
 		}
 	}
-	return process_write(ctx, e, t, p);
+	return process_write(ctx, e, &k, p);
 }
 
 SEC("iter/task")
@@ -399,27 +410,30 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 	volatile u64 *wash;
 	struct event_state *e;
 	struct proc *p = NULL;
+	struct task k;
 	u64 time_ns;
 
 	if (!t || t->pid != t->tgid)
 		return 0;
-	e = process_begin(ctx, t, &p, false);
+	task_read(&k, t, t);
+	task_follow(&k);
+	e = process_begin(ctx, &k, &p, false);
 	if (!e || !p)
 		return 0;
-	if (t->signal->nr_threads == 1) {
-		add_only_thread(e, t);
+	if (k.signal->nr_threads == 1) {
+		add_only_thread(e, t, k.delays);
 	} else {
 		/* Storing the pointer in memory turns it into a number, since pointers may not be passed. */
 		time_ns = e->head.time_ns;
 		wash = &e->head.time_ns;
-		*wash = (u64)&t->signal->thread_head;
+		*wash = (u64)&k.signal->thread_head;
 		if (add_threads_until_5_16(*wash)) {
 			e->flags |= EVENT_THREADS_CUT;
 			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
 		}
 		e->head.time_ns = time_ns;
 	}
-	return process_write(ctx, e, t, p);
+	return process_write(ctx, e, &k, p);
 }
 
 /*
