@@ -296,6 +296,16 @@ struct msghdr;
 struct page;
 
 /* types of BPF itself */
+struct bpf_array {
+	void *pptrs[1];
+};
+
+#pragma clang attribute pop
+
+/*
+ * What the kernel passes to an iterator. These types are its interface to programs, and the same in every kernel.
+ * Without CO-RE, which compares each type that it relocates with all of the kernel's by name, the start is faster.
+ */
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -315,12 +325,6 @@ struct bpf_iter__bpf_map_elem {
 	void *key;
 	void *value;
 };
-
-struct bpf_array {
-	void *pptrs[1];
-};
-
-#pragma clang attribute pop
 
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
