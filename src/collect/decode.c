@@ -18,6 +18,8 @@ struct decoder {
 	void *arg;
 	uint64_t page_bytes;
 	size_t argv_max;
+	const void *record;		/* the caller's, during decode() */
+	size_t record_len;
 	char exe[PATH_SPACE];
 	char cwd[PATH_SPACE];
 	char args[EVENT_ARGV_MAX + 1];
@@ -270,7 +272,16 @@ decode(struct decoder *d, const void *data, size_t len)
 	if (head->kind >= sizeof(kinds) / sizeof(kinds[0]) || kinds[head->kind].decode == NULL ||
 	    len < kinds[head->kind].least)
 		return -EBADMSG;
+	d->record = data;
+	d->record_len = len;
 	return kinds[head->kind].decode(d, data, len, kinds[head->kind].state);
+}
+
+const void *
+decoder_record(const struct decoder *d, size_t *ret_len)
+{
+	*ret_len = d->record_len;
+	return d->record;
 }
 
 size_t

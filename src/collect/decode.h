@@ -28,6 +28,9 @@ void decoder_set_argv_max(struct decoder *d, size_t bytes);
 /* Decodes one record. 0 after exactly one call of ops, or -EBADMSG after none. */
 int decode(struct decoder *d, const void *data, size_t len);
 
+/* Returns the bytes of the record whose event is being reported; valid during a call of ops. */
+const void *decoder_record(const struct decoder *d, size_t *ret_len);
+
 /*
  * Decodes a sequence of records, as the iterator writes them. Returns the number of bytes used; the rest is an
  * incomplete record. *ret_malformed is incremented for each refused record; a head that cannot be trusted uses up
