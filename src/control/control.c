@@ -38,11 +38,12 @@
 struct client {
 	TAILQ_ENTRY(client) entry;
 	struct control *control;
-	struct bufferevent *bev;	/* owned, with its fd */
+	struct bufferevent *bev;	/* owned, with its fd; NULL: handed over */
 	struct control_request *pending;
 	struct control_peer peer;
 	bool is_last;			/* sends no more: closed once it has its answers */
 	bool is_broken;			/* no further line of it is read */
+	bool is_asking;			/* its request is being handled: it is freed after that */
 };
 
 struct control_request {
@@ -88,7 +89,8 @@ client_free(struct client *client)
 		client->pending->client = NULL;
 	TAILQ_REMOVE(&c->clients, client, entry);
 	c->stats.clients--;
-	bufferevent_free(client->bev);
+	if (client->bev != NULL)
+		bufferevent_free(client->bev);
 	free(client);
 }
 
@@ -144,6 +146,24 @@ control_answer_error(struct control_request *req, const char *format, ...)
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
 	control_answer(req, error_json(sentence));
+}
+
+struct bufferevent *
+control_hand_over(struct control_request *req, struct json_t *answer)
+{
+	struct client *client = req->client;
+	struct bufferevent *bev;
+
+	control_answer(req, answer);
+	if (client == NULL)
+		return NULL;
+	bev = client->bev;
+	bufferevent_setcb(bev, NULL, NULL, NULL, NULL);
+	bufferevent_set_timeouts(bev, NULL, NULL);
+	client->bev = NULL;
+	if (!client->is_asking)
+		client_free(client);
+	return bev;
 }
 
 bool
@@ -211,7 +231,9 @@ dispatch(struct client *client, const char *line, size_t len)
 			req->client = client;
 			req->peer = client->peer;
 			client->pending = req;
+			client->is_asking = true;
 			c->handlers[i].cb(req, args, c->handlers[i].arg);
+			client->is_asking = false;
 		}
 		json_decref(args);
 		return;
@@ -252,6 +274,10 @@ process(struct client *client)
 			dispatch(client, line, len);
 		}
 		free(line);
+		if (client->bev == NULL) {
+			client_free(client);
+			return;
+		}
 	}
 	if (client->is_last && client->pending == NULL && evbuffer_get_length(out) == 0)
 		client_free(client);

@@ -18,6 +18,7 @@
 #include "control/status.h"
 
 struct control;
+struct bufferevent;
 struct control_request;
 struct event_base;
 struct json_t;
@@ -69,6 +70,13 @@ int control_handle_status(struct control *c, status_fill fill, void *arg);
 void control_answer(struct control_request *req, struct json_t *answer);
 void control_answer_error(struct control_request *req, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/*
+ * Answers req and frees it as control_answer() does, and ends the client's time as one: what follows the answer on the
+ * connection is the caller's. Returns the connection, which the caller owns, without callbacks and timeouts; NULL: the
+ * client has disconnected.
+ */
+struct bufferevent *control_hand_over(struct control_request *req, struct json_t *answer);
 
 /* Returns true once the client has disconnected: it cannot receive the answer, which must still be given. */
 bool control_is_gone(const struct control_request *req);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <jansson.h>
 
@@ -73,6 +74,16 @@ on_huge(struct control_request *req, const json_t *args, void *arg)
 	free(text);
 }
 
+static struct bufferevent *taken;
+
+static void
+on_take(struct control_request *req, const json_t *args, void *arg)
+{
+	(void)args;
+	(void)arg;
+	taken = control_hand_over(req, json_pack("{ss}", "message", "yours"));
+}
+
 static void
 fill(struct agent_status *s, void *arg)
 {
@@ -89,6 +100,7 @@ open_it(const char *group, uint32_t idle_ms)
 	assert_int_equal(control_handle(c, "echo", "says it again", on_echo, NULL), 0);
 	assert_int_equal(control_handle(c, "hold", "waits", on_hold, NULL), 0);
 	assert_int_equal(control_handle(c, "no", "refuses", on_no, (void *)(uintptr_t)"sluice.yaml"), 0);
+	assert_int_equal(control_handle(c, "take", "is handed over", on_take, NULL), 0);
 	assert_int_equal(control_handle(c, "huge", "answers at length", on_huge, NULL), 0);
 	assert_int_equal(control_handle_status(c, fill, NULL), 0);
 }
@@ -174,6 +186,74 @@ refused(json_t *answer)
 	return text;
 }
 
+/* Returns the number of clients. */
+static unsigned
+clients(void)
+{
+	struct control_stats stats;
+
+	control_stats(c, &stats);
+	return stats.clients;
+}
+
+static void
+a_connection_is_handed_over_after_its_answer(void **state)
+{
+	char rest[8] = "";
+	json_t *answer;
+	int fd;
+
+	(void)state;
+	open_it(NULL, 50);
+	fd = client();
+	say(fd, "{\"command\":\"take\"}\n{\"command\":\"echo\"}\n");
+	answer = hear(fd);
+	assert_true(json_is_true(json_object_get(answer, "ok")));
+	json_decref(answer);
+	assert_non_null(taken);
+	assert_int_equal(clients(), 0);
+	usleep(100000);		/* the time after which an idle client is disconnected */
+	turn();
+	bufferevent_write(taken, "more", 4);
+	turn();
+	assert_int_equal(recv(fd, rest, sizeof(rest), MSG_DONTWAIT), 4);	/* and no answer to the second request */
+	assert_memory_equal(rest, "more", 4);
+	bufferevent_free(taken);
+	close(fd);
+}
+
+static void
+a_held_request_is_handed_over_later_or_never(void **state)
+{
+	json_t *answer;
+	int fd;
+
+	(void)state;
+	open_it(NULL, 0);
+	fd = client();
+	say(fd, "{\"command\":\"hold\"}\n");
+	turn();
+	taken = control_hand_over(held, json_object());
+	held = NULL;
+	assert_non_null(taken);
+	assert_int_equal(clients(), 0);
+	answer = hear(fd);
+	assert_true(json_is_true(json_object_get(answer, "ok")));
+	json_decref(answer);
+	bufferevent_free(taken);
+	close(fd);
+	fd = client();
+	say(fd, "{\"command\":\"hold\"}\n");
+	turn();
+	close(fd);
+	while (clients() > 0 && !control_is_gone(held))
+		turn();
+	control_close(c);
+	c = NULL;
+	assert_null(control_hand_over(held, json_object()));
+	held = NULL;
+}
+
 static void
 a_command_is_answered(void **state)
 {
@@ -207,7 +287,7 @@ an_unknown_command_names_those_there_are(void **state)
 	open_it(NULL, 0);
 	fd = client();
 	say(fd, "{\"command\":\"relod\"}\n");
-	assert_string_equal(refused(hear(fd)), "the agent has no command 'relod'; it has help, echo, hold, no, huge, status");
+	assert_string_equal(refused(hear(fd)), "the agent has no command 'relod'; it has help, echo, hold, no, take, huge, status");
 	close(fd);
 }
 
@@ -602,6 +682,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_command_is_answered, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_connection_is_handed_over_after_its_answer, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_held_request_is_handed_over_later_or_never, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_unknown_command_names_those_there_are, setup, teardown),
 		cmocka_unit_test_setup_teardown(lines_sent_ahead_are_answered_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_late_answer_to_nobody_harms_nobody, setup, teardown),
