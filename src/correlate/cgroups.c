@@ -85,6 +85,19 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 }
 
 void
+correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct cgroup_event *s, void *arg), void *arg)
+{
+	const struct cgroup_path *g;
+
+	for (g = c->cgroups; g != NULL; g = g->hh.next) {
+		const struct cgroup_event s = { .id = g->key.id, .is_v2 = g->key.is_v2 != 0, .path = g->path,
+			.cpus = g->cpus, .memory_bytes = g->memory_bytes };
+
+		fn(&s, arg);
+	}
+}
+
+void
 cgroups_free(struct correlator *c)
 {
 	struct cgroup_path *g, *next;

@@ -174,6 +174,7 @@ void correlator_title(struct correlator *c, const struct program_key *key, const
 
 /* The context of a live process, for rules. Strings live as long as the correlator. */
 struct surroundings {
+	uint32_t ppid;
 	bool is_inside;		/* an include rule holds for its program or an ancestor */
 	const char *engine;	/* of its run; NULL: none */
 };
@@ -182,6 +183,10 @@ bool correlator_surroundings(struct correlator *c, uint32_t pid, struct surround
 
 /* Returns true if a START was emitted for the program that this process ran last. */
 bool correlator_knows(struct correlator *c, const struct program_key *key);
+/* Returns true if the program that this process ran last belongs to the run of this id. */
+bool correlator_is_of_run(struct correlator *c, const struct program_key *key, const char *run_id);
+/* Calls fn for each cgroup whose path is known; the event is valid until fn returns. */
+void correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct cgroup_event *s, void *arg), void *arg);
 /*
  * Forgets all live processes: after a replay, if there was a time without an agent in which they may have ended.
  * Each program counts as one whose end was not seen; those that still run can be discovered again.

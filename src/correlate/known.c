@@ -2,8 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0
  * Which processes are known, for an agent that sees processes that an earlier agent may have recorded.
  */
+#include <string.h>
+
 #include "correlate/life.h"
 #include "correlate/process.h"
+#include "correlate/runs.h"
 #include "correlate/state.h"
 
 bool
@@ -12,6 +15,14 @@ correlator_knows(struct correlator *c, const struct program_key *key)
 	const struct process *p = process_find(c, key->start_ns, key->pid);
 
 	return p != NULL && (p->is_announced || p->is_over);
+}
+
+bool
+correlator_is_of_run(struct correlator *c, const struct program_key *key, const char *run_id)
+{
+	const struct process *p = process_find(c, key->start_ns, key->pid);
+
+	return p != NULL && p->run != NULL && strcmp(p->run->id, run_id) == 0;
 }
 
 void

@@ -80,6 +80,7 @@ correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings 
 
 	if (p == NULL)
 		return false;
+	ret->ppid = p->ppid;
 	ret->is_inside = p->is_inside;
 	ret->engine = p->run == NULL ? NULL : p->run->inner != NULL ? p->run->inner : p->run->engine;
 	return true;
