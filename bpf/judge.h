@@ -124,6 +124,20 @@ generation_now(void)
 	return *(volatile u32 *)&generation;
 }
 
+/* Returns whether no rule leaves p out; called at its exec. */
+static __always_inline bool
+is_kept(struct proc *p)
+{
+	u32 is_listed = 0;
+
+	if (n_kept_tgids) {
+		for (u32 i = 0; i < KEPT_TGIDS; i++)
+			is_listed |= kept_tgids[i] == p->self.pid;	/* no branch for the verifier to follow */
+		p->kept |= is_listed;
+	}
+	return p->kept;
+}
+
 /*
  * Returns whether p's program is left out, given the result of the rules. If it is unknown whether p is inside
  * by these rules, the program is reported.

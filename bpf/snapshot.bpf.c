@@ -227,7 +227,8 @@ judge_anew(struct task *k, struct proc *p, bool has_loop)
 		return false;
 	if (is_mark && p->reported)
 		return false;
-	p->excluded = slot->is_on && is_left_out(p, slot, judge_running(k, p, slot, now, has_loop), now);
+	p->excluded = slot->is_on && !p->kept &&
+	    is_left_out(p, slot, judge_running(k, p, slot, now, has_loop), now);
 	if (p->excluded || p->reported)
 		return false;
 	if (is_mark) {

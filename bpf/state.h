@@ -19,6 +19,7 @@
 #define PROCS_MAX 16384	/* preallocated: a third of the time at fork and free, 9 MiB */
 #define CGROUPS_MAX 4096
 #define TEXT_MAX 65536
+#define KEPT_TGIDS 16	/* agent/subscription.h has as many subscriptions */
 #define NAMES_MAX 128	/* names of a path; more than are ever walked */
 #define EXCLUDED_PENDING 2
 
@@ -61,7 +62,7 @@ struct proc {
 	u32	seen;			/* a snapshot had it before its first exec */
 	u32	inside;
 	u32	inside_generation;
-	u32	pad;
+	u32	kept;			/* no rule leaves it out, see kept_tgids; inherited */
 	u64	forker_start_ns;	/* start of the process that forked it; 0: unknown */
 	struct cgroup_verdict {		/* verdict of a generation's rules on these cgroups */
 		u64	v2, v1;
@@ -204,6 +205,8 @@ extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME of the reader's last sign of life; 0:
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
 extern u32 own_tgid;		/* the agent; 0: none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
+extern u32 n_kept_tgids;	/* number of entries in use, anywhere in the list; 0: it is not looked at */
+extern u32 kept_tgids[KEPT_TGIDS];	/* at their next exec no rule leaves them out, nor their descendants; 0: free */
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
 extern u64 cpu_offset[256];	/* offset of each CPU's per-CPU memory; 0: unknown */

@@ -13,6 +13,7 @@
 #include <uuid/uuid.h>
 
 #include "agent/state.h"
+#include "agent/subscription.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
 
@@ -88,9 +89,11 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	probes_heartbeat(a->probes, now);
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	(void)agent_snapshot(a, is_due, is_due);
+	if (a->probes != NULL) {
+		probes_heartbeat(a->probes, now);
+		(void)agent_snapshot(a, is_due, is_due);
+	}
 	agent_read_titles(a);
 	now = clock_ns(CLOCK_BOOTTIME);
 	usage = correlator_attributed_usage(a->correlator);
@@ -120,11 +123,20 @@ agent_uuid_new(char out[UUID_TEXT_SIZE])
 	uuid_unparse_lower(id, out);
 }
 
+static int
+open_probes(struct agent *a, const struct agent_options *options, struct probes_options o, char *error,
+    size_t error_size)
+{
+	o.ring_bytes = options->ring_bytes;
+	o.variables = options->variables;
+	o.n_variables = options->n_variables;
+	return probes_open(&o, &a->probes, error, error_size);
+}
+
 int
 agent_init(struct agent *a, struct event_base *base, const struct agent_scope *scope,
     const struct agent_options *options, const struct probes_options *probes, char *error, size_t error_size)
 {
-	struct probes_options o = *probes;
 	int r;
 
 	a->scope = scope;
@@ -136,10 +148,8 @@ agent_init(struct agent *a, struct event_base *base, const struct agent_scope *s
 		snprintf(error, error_size, "this host has neither a machine id nor a host name; create /etc/machine-id with systemd-machine-id-setup");
 		return r;
 	}
-	o.ring_bytes = options->ring_bytes;
-	o.variables = options->variables;
-	o.n_variables = options->n_variables;
-	r = probes_open(&o, &a->probes, error, error_size);
+	if (probes != NULL)
+		r = open_probes(a, options, *probes, error, error_size);
 	if (r < 0)
 		return r;
 	r = host_open("/proc", "/sys", &a->host);
@@ -214,12 +224,15 @@ open_timers(struct agent *a)
 {
 	const struct timeval drain_every = { 0, DRAIN_MS * 1000 }, second = { 1, 0 };
 
+	a->on_second = event_new(a->base, -1, EV_PERSIST, on_second_timer, a);
+	if (a->on_second == NULL || event_add(a->on_second, &second) < 0)
+		return -ENOMEM;
+	if (a->probes == NULL)
+		return 0;
 	a->on_ring = event_new(a->base, probes_ring_fd(a->probes), EV_READ | EV_PERSIST, on_ring_ready, a);
 	a->on_drain = event_new(a->base, -1, EV_PERSIST, on_drain_timer, a);
-	a->on_second = event_new(a->base, -1, EV_PERSIST, on_second_timer, a);
-	if (a->on_ring == NULL || a->on_drain == NULL || a->on_second == NULL ||
-	    event_add(a->on_ring, NULL) < 0 || event_add(a->on_drain, &drain_every) < 0 ||
-	    event_add(a->on_second, &second) < 0)
+	if (a->on_ring == NULL || a->on_drain == NULL || event_add(a->on_ring, NULL) < 0 ||
+	    event_add(a->on_drain, &drain_every) < 0)
 		return -ENOMEM;
 	return 0;
 }
@@ -246,7 +259,8 @@ agent_begin(struct agent *a, const struct agent_options *options, char *error, s
 void
 agent_announce(struct agent *a)
 {
-	agent_snapshot(a, false, true);		/* discovers live processes */
+	if (a->probes != NULL)
+		agent_snapshot(a, false, true);		/* discovers live processes */
 	agent_write_agent(a, "START", a->start_ns);
 	agent_write_host(a);
 }
@@ -265,6 +279,7 @@ agent_close(struct agent *a)
 
 	if (a == NULL)
 		return 0;
+	agent_unsubscribe_all(a);
 	event_free_if(a->on_ring);
 	event_free_if(a->on_drain);
 	event_free_if(a->on_second);

@@ -9,6 +9,7 @@
 
 #include "agent/host.h"
 #include "agent/state.h"
+#include "agent/subscription.h"
 #include "attach/filter.h"
 #include "base/clock.h"
 #include "collect/cgroup.h"
@@ -32,7 +33,9 @@ on_exec_event(const struct exec_event *s, void *arg)
 	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
 		return;
 	a->counts.exec++;
+	subscriptions_before(a, &s->self);
 	correlator_exec(a->correlator, s);
+	subscriptions_after(a, &s->self);
 }
 
 /*
@@ -50,8 +53,12 @@ forget_later(struct agent *a, const struct state_event *s)
 static void
 count_ending(struct agent *a, const struct state_event *s)
 {
-	for (size_t i = 0; i < a->n_settling; i++)
-		a->settling[i].ends += s->end_ns <= a->settling[i].since_ns;
+	for (size_t i = 0; i < a->n_settling; i++) {
+		struct agent_settling *settling = &a->settling[i];
+
+		settling->ends += s->end_ns <= settling->since_ns &&
+		    (settling->run_id == NULL || correlator_is_of_run(a->correlator, &s->self, settling->run_id));
+	}
 }
 
 static void
@@ -70,9 +77,10 @@ on_state_event(const struct state_event *s, void *arg)
 		if (a->is_sweeping && s->entry == 0) {
 			count_ending(a, s);
 			correlator_ending(a->correlator, s);
+			subscriptions_after(a, &s->self);
 			return;
 		}
-		if (a->is_sweeping)
+		if (a->is_sweeping && a->probes != NULL)
 			forget_later(a, s);
 		a->counts.synthesized++;
 	} else if (s->kind == STATE_EXIT) {
@@ -95,7 +103,9 @@ on_state_event(const struct state_event *s, void *arg)
 			s = &young;
 		}
 	}
+	subscriptions_before(a, &s->self);
 	correlator_state(a->correlator, s);
+	subscriptions_after(a, &s->self);
 }
 
 void
@@ -109,7 +119,9 @@ agent_learn_cgroup(struct agent *a, struct cgroup_event *s)
 	s->cpus = limits.cpus;
 	s->memory_bytes = limits.memory_bytes;
 	correlator_cgroup(a->correlator, s);
-	probes_learn_cgroup(a->probes, s->id, s->is_v2, s->path);
+	subscriptions_cgroup(a, s);
+	if (a->probes != NULL)
+		probes_learn_cgroup(a->probes, s->id, s->is_v2, s->path);
 }
 
 static void
@@ -170,6 +182,16 @@ agent_record_ops(struct correlator_ops *ops)
 	ops->finding = on_finding_record;
 }
 
+void
+agent_lose(struct agent *a, uint64_t n)
+{
+	stream_skip(a->stream, TOPIC_PROGRAM, n);
+	a->lost_records += n;
+	a->is_entry_due = true;
+	correlator_set_lost(a->correlator, a->lost_records);
+	subscriptions_lost(a, n);
+}
+
 /* Records that the kernel side lost, and malformed ones, leave a hole in seq before the next record. */
 static void
 lost_to_holes(struct agent *a)
@@ -179,12 +201,9 @@ lost_to_holes(struct agent *a)
 
 	if (lost == 0)
 		return;
-	stream_skip(a->stream, TOPIC_PROGRAM, lost);
 	a->kernel_lost_seen = kernel;
 	a->malformed_seen = a->counts.malformed;
-	a->lost_records += lost;
-	a->is_entry_due = true;
-	correlator_set_lost(a->correlator, a->lost_records);
+	agent_lose(a, lost);
 }
 
 static void
@@ -254,6 +273,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		return false;
 	}
 	a->pass = (struct agent_pass){ 0 };
+	subscriptions_mark(a, SUBSCRIPTION_PASS);
 	correlator_snapshot_begin(a->correlator, with_usage);
 	if (!agent_read_states(a, fd)) {
 		a->counts.broken_passes++;
@@ -266,6 +286,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 	/* The count is certain only if no process ends during the pass. */
 	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.seen) {
 		fd = probes_stale_open(a->probes);
+		subscriptions_mark(a, SUBSCRIPTION_SWEEP);
 		a->is_sweeping = true;
 		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->is_sweeping = false;
@@ -273,6 +294,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 			continue;
 	}
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
+	subscriptions_passed(a);
 	lost_to_holes(a);
 	if (a->n_forget == 0)
 		return is_whole;

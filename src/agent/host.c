@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/host_state.h"
+#include "agent/subscription.h"
 #include "attach/filter.h"
 #include "attach/variables.h"
 #include "base/clock.h"
@@ -184,6 +185,7 @@ static const struct agent_scope scope = {
 	.takes_state = host_discover_state,
 	.commit = commit,
 	.describe = describe,
+	.settle = agent_settle,
 	.losses = losses,
 	.close = on_close,
 };
@@ -302,8 +304,8 @@ agent_stop(struct agent *a)
 {
 	uint64_t now;
 
-	while (!agent_drain(a))
-		continue;
+	agent_drain_all(a);
+	agent_unsubscribe_all(a);
 	now = clock_ns(CLOCK_BOOTTIME);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
@@ -365,6 +367,13 @@ void
 agent_set_argv_max(struct agent *a, uint64_t bytes)
 {
 	decoder_set_argv_max(a->decoder, bytes);
+}
+
+void
+agent_set_known_since(struct agent *a, enum optional_signal signal, uint64_t since_ns)
+{
+	correlator_set_known_since(a->correlator, signal, since_ns);
+	subscriptions_known(a, signal, since_ns);
 }
 
 int

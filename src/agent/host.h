@@ -52,6 +52,8 @@ void agent_tell(struct agent *a, const char *event, const char *message);
 void agent_set_interval(struct agent *a, uint64_t interval_ms);
 /* Sets the limit of argument bytes in a record, for programs from now on. */
 void agent_set_argv_max(struct agent *a, uint64_t bytes);
+/* Sets since when the fields of a signal are known; see correlator_set_known_since(). */
+void agent_set_known_since(struct agent *a, enum optional_signal signal, uint64_t since_ns);
 /* Sets the environment variables that are read, for programs that start from now on. 0 or a negative errno. */
 int agent_set_variables(struct agent *a, const char *const *names, size_t n);
 /*
@@ -87,6 +89,7 @@ void agent_meet_all(struct agent *a);
 struct agent_settling {
 	uint64_t since_ns;	/* the moment, CLOCK_BOOTTIME; set by the caller */
 	uint64_t ring_end;	/* agent_ring_end() at that moment; set by the caller */
+	const char *run_id;	/* only the processes of this run count; NULL: all. Set by the caller */
 	bool is_read;		/* the ring was read up to ring_end */
 	uint64_t ends;		/* processes that ended before it, and whose last event is yet to arrive */
 	struct correlator_held held;	/* tasks, runs and failures that ended before it */

@@ -49,24 +49,33 @@ agent_write_host(struct agent *a)
 	stream_host(a->stream, &r);
 }
 
-void
-agent_losses(const struct agent *a, struct loss_list *to)
+static void
+kernel_losses(const struct probes *probes, struct loss_list *to)
 {
-	struct run_totals totals = correlator_totals(a->correlator, a->start_ns);
-
 	for (unsigned program = 0; program < EVENT_PROG_COUNT; program++) {
 		for (unsigned reason = 0; reason < EVENT_LOSS_COUNT; reason++)
 			losses_add(to, probes_program_name(program), probes_loss_name(reason),
-			    probes_lost(a->probes, program, reason));
+			    probes_lost(probes, program, reason));
 	}
 	for (unsigned i = 0;; i++) {
 		const char *program;
-		uint64_t skipped = probes_skipped(a->probes, &program, i);
+		uint64_t skipped = probes_skipped(probes, &program, i);
 
 		if (skipped == UINT64_MAX)
 			break;
 		losses_add(to, program, "skipped", skipped);
 	}
+}
+
+void
+agent_losses(const struct agent *a, struct loss_list *to)
+{
+	struct run_totals totals = correlator_totals(a->correlator, a->start_ns);
+
+	if (a->probes != NULL)
+		kernel_losses(a->probes, to);
+	else
+		losses_add(to, "subscription", "lost", a->lost_records);
 	losses_add(to, "decode", "malformed", a->counts.malformed);
 	losses_add(to, "snapshot", "broken_off", a->counts.broken_passes);
 	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
@@ -106,7 +115,7 @@ agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS])
 		{ "end_made_up", (double)a->counts.synthesized },	/* its former name */
 		{ "found", (double)a->counts.discovered },
 		{ "lost_before_seq", (double)a->lost_records },
-		{ "followed", (double)probes_followed(a->probes) },
+		{ "followed", (double)(a->probes != NULL ? probes_followed(a->probes) : a->pass.seen) },
 		{ "others_alive", (double)a->other_processes },
 	};
 
@@ -138,7 +147,7 @@ agent_write_agent(struct agent *a, const char *event, uint64_t now_ns)
 	agent_losses(a, &losses);
 	r.lost = losses.list;
 	r.n_lost = losses.n;
-	n = probes_costs(a->probes, costs);
+	n = a->probes != NULL ? probes_costs(a->probes, costs) : 0;
 	for (size_t i = 0; i < n; i++)
 		probes[i] = (struct agent_probe){ costs[i].name, costs[i].runs,
 			{ costs[i].run_time_ns, has_stats } };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/state.h"
+#include "agent/subscriber.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/text.h"
@@ -20,12 +21,17 @@
 
 #define FINISH_MS 20
 #define FINISH_MS_LATER 200		/* after half a second */
+#define HOST_LIMIT_NS UINT64_C(12000000000)	/* more than the agent of the host takes for the same */
 #define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to free ended processes */
 #define COMMAND_TEXT_MAX 8192
 
 struct run_agent {
 	struct agent agent;		/* first: it is cast to struct run_agent */
 	struct lake_writer *lake;	/* owned */
+	struct subscriber *subscriber;	/* owned; NULL: own probes, or nothing is received */
+	bool has_lost_host;		/* the agent of the host ended first */
+	bool is_finish_asked;		/* of the agent of the host */
+	uint64_t passes_at_finish;
 	char lake_error[256];
 	struct event *on_finish;	/* owned; NULL until agent_finish(), as are the members below it */
 	bool is_finish_slow;
@@ -99,7 +105,7 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	c.command = command;
 	c.work_dir = work_dir;
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
-		c.known_since_ns[i] = probes_known_since_ns(a->probes, i);
+		c.known_since_ns[i] = a->probes != NULL ? probes_known_since_ns(a->probes, i) : UINT64_MAX;
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	c.memory_limit_bytes = limits.memory_bytes;
 	c.cpu_limit = limits.cpus;
@@ -137,7 +143,8 @@ open_lake(struct run_agent *run, const struct agent_run_options *o, char *error,
 static void
 commit(struct agent *a)
 {
-	ring_release(a->ring);
+	if (a->ring != NULL)
+		ring_release(a->ring);
 }
 
 static void
@@ -159,6 +166,7 @@ on_close(struct agent *a)
 
 	if (run->on_finish != NULL)
 		event_free(run->on_finish);
+	subscriber_close(run->subscriber);
 	return lake_writer_close(run->lake);
 }
 
@@ -189,12 +197,12 @@ agent_open_run(struct event_base *base, const struct agent_run_options *o, struc
 		agent_uuid_new(a->run_id);
 	if (o->pipeline != NULL)
 		a->pipeline = strdup(o->pipeline);
-	r = agent_init(a, base, &scope, &o->agent, &probes, error, error_size);
+	r = agent_init(a, base, &scope, &o->agent, o->is_subscriber ? NULL : &probes, error, error_size);
 	if (r == 0)
 		r = open_lake(run, o, error, error_size);
 	if (r == 0)
 		r = agent_open_stream(a, (struct record_writer){ lake_writer_put, run->lake }, NULL, error, error_size);
-	if (r == 0)
+	if (r == 0 && !o->is_subscriber)
 		r = agent_open_ring(a, 0, error, error_size);
 	if (r < 0)
 		goto fail;
@@ -218,7 +226,8 @@ fail:
 void
 agent_adopt(struct agent *a, bool on)
 {
-	probes_adopt(a->probes, on ? getpid() : 0);
+	if (a->probes != NULL)
+		probes_adopt(a->probes, on ? getpid() : 0);
 }
 
 static void
@@ -232,10 +241,63 @@ finish(struct run_agent *run)
 	agent_write_agent(a, "STOP", now);
 	lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
 	event_del(run->on_finish);
-	event_del(a->on_drain);
 	event_del(a->on_second);
-	event_del(a->on_ring);
+	if (a->probes != NULL) {
+		event_del(a->on_drain);
+		event_del(a->on_ring);
+	}
 	run->on_done(run->done_arg);
+}
+
+static void
+on_events_end(bool is_settled, void *arg)
+{
+	struct run_agent *run = arg;
+
+	run->has_lost_host = !is_settled;
+	if (run->has_lost_host)
+		agent_lose(&run->agent, 1);	/* at least the end of COMMAND, if it still runs */
+	subscriber_close(run->subscriber);
+	run->subscriber = NULL;
+}
+
+int
+agent_receive(struct agent *a, int fd)
+{
+	struct run_agent *run = run_agent(a);
+
+	return subscriber_open(a, fd, on_events_end, run, &run->subscriber);
+}
+
+bool
+agent_received_all(const struct agent *a)
+{
+	return !((const struct run_agent *)a)->has_lost_host;
+}
+
+/*
+ * The agent of the host knows when all that has ended is reported. With --wait it is asked once a pass that began
+ * after COMMAND's end has seen no process of the run alive.
+ */
+static void
+on_finish_received(evutil_socket_t fd, short what, void *arg)
+{
+	struct run_agent *run = arg;
+	struct agent *a = &run->agent;
+
+	(void)fd;
+	(void)what;
+	if (run->subscriber == NULL || (run->is_finish_asked &&
+	    clock_ns(CLOCK_BOOTTIME) - run->finish_since_ns > HOST_LIMIT_NS)) {
+		run->has_lost_host |= run->subscriber != NULL;
+		correlator_tick(a->correlator, clock_ns(CLOCK_BOOTTIME), false);
+		finish(run);
+	} else if (!run->is_finish_asked && (!run->wait_for_all || (a->pass.seen == a->pass.seen_ended &&
+	    subscriber_passes(run->subscriber) >= run->passes_at_finish + 2))) {
+		run->is_finish_asked = true;
+		run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
+		subscriber_finish(run->subscriber);
+	}
 }
 
 /*
@@ -281,13 +343,16 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	const struct timeval every = { 0, FINISH_MS * 1000 };
 	struct run_agent *run = run_agent(a);
 
-	event_del(a->on_second);	/* on_finish replaces it, and runs more often */
+	if (a->probes != NULL)
+		event_del(a->on_second);	/* on_finish replaces it, and runs more often */
 	run->wait_status = wait_status;
 	run->wait_for_all = wait_for_all;
 	run->on_done = on_done;
 	run->done_arg = arg;
 	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
-	run->on_finish = event_new(a->base, -1, EV_PERSIST, on_finish_timer, run);
+	run->passes_at_finish = run->subscriber != NULL ? subscriber_passes(run->subscriber) : 0;
+	run->on_finish = event_new(a->base, -1, EV_PERSIST, a->probes != NULL ? on_finish_timer : on_finish_received,
+	    run);
 	if (run->on_finish == NULL || event_add(run->on_finish, &every) < 0)
 		finish(run);
 }

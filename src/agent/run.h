@@ -9,6 +9,7 @@
 
 struct agent_run_options {
 	struct agent_options agent;
+	bool is_subscriber;		/* loads no probes: the agent of the host has the events, see agent_receive() */
 	const char *lake;
 	const char *run_id;		/* NULL: a new UUID */
 	const char *pipeline;
@@ -24,8 +25,16 @@ struct agent_run_options {
 int agent_open_run(struct event_base *base, const struct agent_run_options *options, struct agent **ret,
     char *error, size_t error_size);
 
-/* While on, children that this process forks begin the run. */
+/* While on, children that this process forks begin the run. Does nothing without probes. */
 void agent_adopt(struct agent *a, bool on);
+
+/*
+ * Receives the events of the run from a connection to the agent of the host (subscription.h), which a owns from now on.
+ * Only with is_subscriber; without this call there are none. 0 or -ENOMEM.
+ */
+int agent_receive(struct agent *a, int fd);
+/* Returns false if the agent of the host ended before the run: what ran after that is not in the lake. */
+bool agent_received_all(const struct agent *a);
 
 /*
  * Ends the run after the command has ended with this wait(2) status: handles pending events, waits for descendants

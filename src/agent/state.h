@@ -4,6 +4,8 @@
  *
  *	agent.c       opens the stages that every agent has, and closes them; timers
  *	events.c      events from the kernel to the correlator, records to the stream
+ *	subscription.c  events of a run, passed on to `sluice run`
+ *	subscriber.c  the other end of that
  *	headers.c     files that name an engine's tasks
  *	proctitle.c   titles that programs write over their arguments
  *	report.c      Host and Agent records, losses
@@ -28,6 +30,7 @@
 
 struct agent_settling;
 struct event;
+struct subscription;
 
 /* Numbers of events and failures since the start. */
 struct agent_counts {
@@ -66,6 +69,8 @@ struct agent_scope {
 	void (*tick)(struct agent *a, int64_t now_us);	/* once a second; NULL: nothing is due */
 	/* Adds the numbers of delivered and waiting records to an Agent record. */
 	void (*describe)(struct agent *a, struct agent_record *r);
+	/* See agent_settle(). NULL: there are no subscriptions. */
+	bool (*settle)(struct agent *a, struct agent_settling *settling, size_t n);
 	/* Appends losses of this kind of agent. NULL: it has none. */
 	void (*losses)(const struct agent *a, struct loss_list *to);
 	/* Closes what this kind of agent opened in addition. 0 or a negative errno. */
@@ -75,7 +80,7 @@ struct agent_scope {
 struct agent {
 	const struct agent_scope *scope;
 	struct event_base *base;	/* the caller's */
-	struct probes *probes;		/* owned, as all pointers below */
+	struct probes *probes;		/* owned, as all pointers below; NULL, as ring: it subscribes to events */
 	struct ring *ring;
 	struct decoder *decoder;
 	struct correlator *correlator;
@@ -117,6 +122,8 @@ struct agent {
 	size_t n_forget;
 	struct agent_settling *settling;	/* of agent_settle()'s caller, during that call */
 	size_t n_settling;
+	struct subscription *subscriptions;	/* owned; of a host's agent */
+	size_t n_subscriptions;
 
 	struct usage usage_last_second;
 	uint64_t last_second_ns;
@@ -132,7 +139,7 @@ struct agent {
 
 /*
  * Opens the probes, reads the host's identity, and sets the owner of files from now on. probes: options beyond
- * those in options.
+ * those in options; NULL: there are no probes, and events come from a subscription.
  */
 int agent_init(struct agent *a, struct event_base *base, const struct agent_scope *scope,
     const struct agent_options *options, const struct probes_options *probes, char *error, size_t error_size);
@@ -160,6 +167,8 @@ extern const struct decode_ops agent_decode_ops;
  * the loop.
  */
 bool agent_drain(struct agent *a);
+/* Leaves a hole of n in the seq of programs, for events that were lost, and counts them. */
+void agent_lose(struct agent *a, uint64_t n);
 /* Makes one pass over all followed processes; returns false if it broke off. */
 bool agent_snapshot(struct agent *a, bool with_usage, bool with_untracked);
 /* Reads what an iterator writes, and closes fd; returns false if it broke off. */

@@ -330,6 +330,8 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	if (r < 0)
 		goto fail;
 	p->skel->data_shared->own_tgid = (uint32_t)getpid();
+	p->skel->data_shared->n_kept_tgids = 0;		/* those of an agent before */
+	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	p->skel->data_shared->follow_all = options->follow_all;
 	if (p->pin_dir[0] != '\0')
 		probes_heartbeat(p, clock_ns(CLOCK_BOOTTIME));
@@ -425,6 +427,21 @@ void
 probes_adopt(struct probes *p, pid_t pid)
 {
 	__atomic_store_n(&p->skel->data_shared->adopt_tgid, (uint32_t)pid, __ATOMIC_SEQ_CST);
+}
+
+int
+probes_keep(struct probes *p, uint32_t pid, bool on)
+{
+	uint32_t *list = p->skel->data_shared->kept_tgids;
+
+	for (size_t i = 0; i < sizeof(p->skel->data_shared->kept_tgids) / sizeof(list[0]); i++) {
+		if (list[i] != (on ? 0 : pid))
+			continue;
+		__atomic_store_n(&list[i], on ? pid : 0, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&p->skel->data_shared->n_kept_tgids, on ? 1 : -1, __ATOMIC_SEQ_CST);
+		return 0;
+	}
+	return on ? -ENOSPC : 0;
 }
 
 uint64_t

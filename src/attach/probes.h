@@ -78,6 +78,13 @@ void probes_wake_rearm(struct probes *p);
 void probes_adopt(struct probes *p, pid_t pid);
 
 /*
+ * With on, no rule in the kernel leaves out what this process execs next, nor any of its descendants. Without it the
+ * list forgets the pid, which is to be done soon after that exec: a pid is used again. Returns 0, or -ENOSPC if 16 are
+ * listed.
+ */
+int probes_keep(struct probes *p, uint32_t pid, bool on);
+
+/*
  * Returns the number of processes that the kernel side follows now: alive, zombies, and those about to be freed;
  * without those that the rules left out at the last pass.
  */

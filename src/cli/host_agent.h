@@ -1,20 +1,35 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * announce: informs the agent of this host, if one runs, which run COMMAND belongs to, so that its records and
- * ours have the same run_id.
+ * host_agent: the agent of this host, if one runs: it is informed of the run of COMMAND, so that its records and ours
+ * have the same run_id, and can pass on the events of that run, so that no probes need to be loaded.
  */
-#ifndef SLUICE_CLI_ANNOUNCE_H
-#define SLUICE_CLI_ANNOUNCE_H
+#ifndef SLUICE_CLI_HOST_AGENT_H
+#define SLUICE_CLI_HOST_AGENT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct agent_run_options;
 
+/* Returns a connection to the agent that listens at this path, the caller's; -1: none listens, or it refuses us. */
+int host_agent_connect(const char *path);
+
+/* Returns true if the agent would pass on the events of a child of this process. Waits briefly for its answer. */
+bool host_agent_offers_events(int fd);
+
 /*
- * Announces the run; to be called before COMMAND execs, so that its first program has the run already. Waits
- * briefly for the agent's answer, and prints nothing if there is no agent. names: pipeline, task, sample.
- * Returns the connection if there is no answer yet, to be closed when the run is over, or -1.
+ * Announces the run of the child pid, which has not called exec, and asks for its events. names: pipeline, task,
+ * sample. With true the connection carries the events from now on (agent/subscription.h); else error has a sentence.
  */
-int announce(const char *socket, pid_t pid, const char *run_id, const struct agent_run_options *names);
+bool host_agent_subscribe(int fd, pid_t pid, const char *run_id, const struct agent_run_options *names, char *error,
+    size_t error_size);
+
+/*
+ * Announces the run without asking for events; likewise before COMMAND execs, so that its first program has the run
+ * already. Waits briefly for the agent's answer; prints nothing if there is no agent. Returns the connection if there
+ * is no answer yet, to be closed when the run is over, or -1.
+ */
+int host_agent_announce(const char *path, pid_t pid, const char *run_id, const struct agent_run_options *names);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * sluice run: loads the probes, runs COMMAND as if it were alone, prints what ran.
+ * sluice run: loads the probes, or subscribes to the events of the agent of this host; runs COMMAND as if it were
+ * alone; prints what ran.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -19,9 +20,9 @@
 #include "attach/variables.h"
 #include "base/format.h"
 #include "cli/analytics.h"
-#include "cli/announce.h"
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/host_agent.h"
 #include "cli/persona.h"
 #include "cli/summary.h"
 #include "control/control.h"
@@ -32,7 +33,8 @@ static const char help[] =
     "Runs COMMAND, records every program that descends from it, and prints a table at the\n"
     "end (on stderr). COMMAND has the same input, output, terminal, signals and environment\n"
     "as without sluice, and sluice ends with its exit status. Needs root: `sudo sluice run …`\n"
-    "runs COMMAND as the user who called sudo.\n\n"
+    "runs COMMAND as the user who called sudo. Where an agent of this host runs, its probes are\n"
+    "used, and a user who may use its control socket needs no root.\n\n"
     "  --pipeline P     name of the pipeline in the records\n"
     "  --run ID         run id (default: a new UUID)\n"
     "  --task T         make all of COMMAND one task of this name\n"
@@ -43,8 +45,10 @@ static const char help[] =
     "  --rules DIR      rules in addition to the built-in ones\n"
     "                   (default: " RULES_DIR ")\n"
     "  --control PATH   control socket of the agent of this host; an agent that listens there\n"
-    "                   records these programs with the same run\n"
+    "                   records these programs with the same run, and passes their events on\n"
     "                   (default: " CONTROL_PATH ")\n"
+    "  --own-probes     load probes even if the agent of this host would pass events on; so do\n"
+    "                   --rules and --trace-env, since the agent has its own of both\n"
     "  --headers        read the files in which Nextflow names its tasks and samples\n"
     "  --interval TIME  time between usage and host records: 500ms, 10s, 1m (default: 10s)\n"
     "  --trace-env NAME put this environment variable of each program into its records, such\n"
@@ -64,7 +68,7 @@ struct run {
 	FILE *json;			/* NULL: no JSON */
 	char *run_id;			/* owned; of the report, which is written after the agent is freed */
 	const struct run_options *options;
-	int announced;			/* connection to an agent of this host; -1: none */
+	int host_agent;			/* connection to an agent of this host; -1: none */
 	bool is_live_line_shown;
 	int wait_status;
 };
@@ -80,6 +84,7 @@ struct run_options {
 	const char *control;		/* socket of an agent that may run on this host */
 	const char *rules;		/* a folder; NULL: RULES_DIR, if it exists */
 	bool is_quiet;
+	bool has_own_probes;		/* even if the agent of this host would pass events on */
 	bool wait_for_all;
 	bool as_root;
 };
@@ -90,6 +95,23 @@ before_fork(void *arg)
 	agent_adopt(((struct run *)arg)->agent, true);
 }
 
+/* COMMAND runs whatever the agent of the host answers. */
+static void
+subscribe(struct run *r, pid_t pid)
+{
+	int fd = r->host_agent;
+	char error[512];
+
+	if (host_agent_subscribe(fd, pid, agent_run_id(r->agent), &r->options->agent, error, sizeof(error))) {
+		r->host_agent = -1;	/* the agent's from now on */
+		if (agent_receive(r->agent, fd) == 0)
+			return;
+		snprintf(error, sizeof(error), "out of memory");
+	}
+	fprintf(stderr, "sluice run: COMMAND runs, and is not recorded: %s; --own-probes records it without the agent of "
+	    "this host\n", error);
+}
+
 static void
 after_fork(pid_t pid, void *arg)
 {
@@ -97,7 +119,13 @@ after_fork(pid_t pid, void *arg)
 
 	agent_adopt(r->agent, false);
 	agent_raise_priority();
-	r->announced = announce(r->options->control, pid, agent_run_id(r->agent), &r->options->agent);
+	if (pid < 0)
+		return;
+	if (r->options->agent.is_subscriber)
+		subscribe(r, pid);
+	else
+		r->host_agent = host_agent_announce(r->options->control, pid, agent_run_id(r->agent),
+		    &r->options->agent);
 }
 
 static unsigned
@@ -232,7 +260,8 @@ static int
 parse(int argc, char **argv, struct run_options *o)
 {
 	enum { OPT_PIPELINE = 256, OPT_RUN, OPT_TASK, OPT_SAMPLE, OPT_LAKE, OPT_JSON, OPT_REPORT, OPT_RULES,
-		OPT_CONTROL, OPT_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT, OPT_QUIET };
+		OPT_CONTROL, OPT_OWN_PROBES, OPT_HEADERS, OPT_INTERVAL, OPT_TRACE_ENV, OPT_WAIT, OPT_AS_ROOT,
+		OPT_QUIET };
 	static const struct option options[] = {
 		{ "pipeline", required_argument, NULL, OPT_PIPELINE },
 		{ "run", required_argument, NULL, OPT_RUN },
@@ -243,6 +272,7 @@ parse(int argc, char **argv, struct run_options *o)
 		{ "report", required_argument, NULL, OPT_REPORT },
 		{ "rules", required_argument, NULL, OPT_RULES },
 		{ "control", required_argument, NULL, OPT_CONTROL },
+		{ "own-probes", no_argument, NULL, OPT_OWN_PROBES },
 		{ "headers", no_argument, NULL, OPT_HEADERS },
 		{ "interval", required_argument, NULL, OPT_INTERVAL },
 		{ "trace-env", required_argument, NULL, OPT_TRACE_ENV },
@@ -288,6 +318,9 @@ parse(int argc, char **argv, struct run_options *o)
 			break;
 		case OPT_CONTROL:
 			o->control = optarg;
+			break;
+		case OPT_OWN_PROBES:
+			o->has_own_probes = true;
 			break;
 		case OPT_HEADERS:
 			o->agent.agent.reads_headers = true;
@@ -347,6 +380,22 @@ names_are_text(const struct run_options *o)
 		}
 	}
 	return true;
+}
+
+/* Returns a connection to an agent of this host that would pass on the events of COMMAND, or -1. */
+static int
+find_host_agent(const struct run_options *o)
+{
+	int fd;
+
+	if (o->has_own_probes || o->rules != NULL || o->agent.agent.n_variables > 0)
+		return -1;
+	fd = host_agent_connect(o->control);
+	if (fd >= 0 && !host_agent_offers_events(fd)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
 }
 
 /* Prints one sentence and the command that would work. */
@@ -486,7 +535,7 @@ cli_run(int argc, char **argv)
 {
 	struct command_inherited inherited;
 	struct run_options o = { 0 };
-	struct run r = { .options = &o, .announced = -1 };
+	struct run r = { .options = &o, .host_agent = -1 };
 	struct summary_options summary = { 0 };
 	char error[768];
 	int status;
@@ -497,18 +546,21 @@ cli_run(int argc, char **argv)
 		return status < 0 ? EXIT_DONE : status;
 	if (!names_are_text(&o) || !find_tune(&o))
 		return EXIT_USAGE;
-	if (geteuid() != 0)
+	r.host_agent = find_host_agent(&o);
+	o.agent.is_subscriber = r.host_agent >= 0;
+	if (!o.agent.is_subscriber && geteuid() != 0)
 		return refuse_without_root(argc, argv);
 	status = load_rules(&o);
 	if (status != 0)
-		return status;
-	if (!o.as_root)
+		goto close;
+	if (!o.as_root && geteuid() == 0)
 		o.agent.agent.has_file_owner = persona_caller(&o.agent.agent.file_uid, &o.agent.agent.file_gid);
 
 	r.base = event_base_new();
 	if (r.base == NULL) {
 		fputs("sluice run: cannot make an event loop\n", stderr);
-		return EXIT_OWN_FAILURE;
+		status = EXIT_OWN_FAILURE;
+		goto close;
 	}
 	status = EXIT_OWN_FAILURE;
 	if (agent_open_run(r.base, &o.agent, &r.agent, error, sizeof(error)) < 0) {
@@ -528,6 +580,8 @@ cli_run(int argc, char **argv)
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
 			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
 	}
+	if (!agent_received_all(r.agent))
+		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
 	if (*agent_lake_error(r.agent) != '\0')
 		fprintf(stderr, "sluice run: %s\n", agent_lake_error(r.agent));
 out:
@@ -535,8 +589,6 @@ out:
 		fclose(r.json);
 	if (r.on_second != NULL)
 		event_free(r.on_second);
-	if (r.announced >= 0)
-		close(r.announced);
 	if (status < 0 && o.report != NULL)
 		r.run_id = strdup(agent_run_id(r.agent));
 	ruleset_unref(o.agent.agent.rules);
@@ -549,5 +601,8 @@ out:
 	free(r.run_id);
 	command_free(r.command);
 	event_base_free(r.base);
+close:
+	if (r.host_agent >= 0)
+		close(r.host_agent);
 	return status;
 }

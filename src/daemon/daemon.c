@@ -211,6 +211,8 @@ open_doors(struct daemon *d)
 	    daemon_on_rules_request, d) < 0 ||
 	    control_handle(d->control, "tag", "--pid PID --run RUN ...: assign a process and its descendants to a run",
 	    daemon_on_tag_request, d) < 0 ||
+	    control_handle(d->control, "subscribe", "pass the events of a run on to the `sluice run` that begins it",
+	    daemon_on_subscribe_request, d) < 0 ||
 	    control_handle(d->control, "attach", "NAME: attach an optional signal, whose fields are known from now on",
 	    daemon_on_attach_request, d) < 0 ||
 	    control_handle(d->control, "detach", "NAME: detach an optional signal, whose fields are null from now on",

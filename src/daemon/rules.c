@@ -1,19 +1,15 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * rules: the rules of a running daemon, read with the configuration, or added and removed by `sluice
- * ctl rules`; the correlator uses new ones at once, the kernel as soon as they are loaded. Also the
- * requests of `sluice ctl tag`.
+ * ctl rules`; the correlator uses new ones at once, the kernel as soon as they are loaded.
  */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "daemon/state.h"
 #include "rules/rules.h"
 
@@ -235,133 +231,6 @@ daemon_on_rules_request(struct control_request *req, const json_t *args, void *a
 		return;
 	}
 	answer_generation(d, req, "added", name);
-}
-
-bool
-daemon_get_pid(const json_t *args, uint32_t *ret)
-{
-	const char *text = json_string_value(json_object_get(args, "pid"));
-	uint64_t value;
-
-	if (text == NULL)
-		text = word(args, 0);
-	if (text == NULL || !text_number(text, INT32_MAX, &value) || value == 0)
-		return false;
-	*ret = (uint32_t)value;
-	return true;
-}
-
-/* A request that waits for the event of its process, which was forked a moment ago. */
-struct waiting_tag {
-	struct waiting_tag *prev, *next;
-	struct daemon *daemon;
-	struct control_request *request;
-	json_t *args;			/* a reference; owns the tag's strings */
-	struct event *again;
-	unsigned tries;
-	uint32_t pid;
-};
-
-#define TAG_RETRY_MS 50
-#define TAG_TRIES 40
-
-static void
-answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
-{
-	struct control_peer peer = control_request_peer(w->request);
-	char message[256];
-
-	if (n < 0) {
-		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EINVAL ?
-		    "the run id for %u is too long" : n == -ENOSPC ? "there are too many runs to add one for %u" :
-		    "no memory to tag %u", w->pid);
-		return;
-	}
-	log_fields(LOG_LEVEL_INFO, "run.tagged", LOG_FIELDS(LOG_U64("pid", w->pid), LOG_TEXT("run", tag->run_id),
-	    LOG_U64("by_uid", peer.uid)), "%d process%s", n, n == 1 ? "" : "es");
-	snprintf(message, sizeof(message), "%d process%s in run %s from now on", n, n == 1 ? " is" : "es are", tag->run_id);
-	control_answer(w->request, json_pack("{ss si}", "message", message, "processes", n));
-}
-
-static void
-forget_tag(struct waiting_tag *w)
-{
-	DL_DELETE(w->daemon->tags, w);
-	event_free(w->again);
-	json_decref(w->args);
-	free(w);
-}
-
-static void
-on_tag(evutil_socket_t fd, short what, void *arg)
-{
-	static const struct timeval later = { 0, TAG_RETRY_MS * 1000 };
-	struct waiting_tag *w = arg;
-	struct daemon *d = w->daemon;
-	struct tag tag = {
-		.run_id = json_string_value(json_object_get(w->args, "run")),
-		.pipeline = json_string_value(json_object_get(w->args, "pipeline")),
-		.task = json_string_value(json_object_get(w->args, "task")),
-		.sample = json_string_value(json_object_get(w->args, "sample")),
-		.source = json_is_true(json_object_get(w->args, "is_run")) ? "sluice run" : "sluice ctl tag",
-	};
-	int n;
-
-	(void)fd;
-	(void)what;
-	agent_drain_all(d->agent);
-	n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
-	if (n == -ESRCH && w->tries == 0) {
-		agent_meet_all(d->agent);	/* a child that has not called exec has no event */
-		n = correlator_tag(agent_correlator(d->agent), w->pid, &tag, clock_ns(CLOCK_BOOTTIME));
-	}
-	if (n == -ESRCH && ++w->tries < TAG_TRIES && evtimer_add(w->again, &later) == 0)
-		return;
-	answer_tag(w, &tag, n);
-	forget_tag(w);
-}
-
-void
-daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg)
-{
-	const char *run = json_string_value(json_object_get(args, "run"));
-	struct daemon *d = arg;
-	struct waiting_tag *w;
-	uint32_t pid;
-
-	if (!daemon_get_pid(args, &pid) || run == NULL || run[0] == '\0') {
-		control_answer_error(req,
-		    "tag takes --pid PID and --run RUN, and optionally --pipeline P, --task T, --sample S");
-		return;
-	}
-	w = calloc(1, sizeof(*w));
-	if (w != NULL) {
-		w->again = evtimer_new(d->base, on_tag, w);
-		w->args = json_deep_copy(args);
-	}
-	if (w == NULL || w->again == NULL || w->args == NULL) {
-		if (w != NULL && w->again != NULL)
-			event_free(w->again);
-		if (w != NULL)
-			json_decref(w->args);
-		free(w);
-		control_answer_error(req, "out of memory");
-		return;
-	}
-	w->daemon = d;
-	w->request = req;
-	w->pid = pid;
-	DL_APPEND(d->tags, w);
-	on_tag(-1, 0, w);
-}
-
-void
-daemon_free_tags(struct daemon *d)
-{
-	while (d->tags != NULL) {
-		control_answer_error(d->tags->request, "the agent stops");
-		forget_tag(d->tags);
-	}
 }
 
 void

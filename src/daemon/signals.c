@@ -24,9 +24,9 @@ switch_signal(struct daemon *d, enum optional_signal signal, bool on)
 
 	agent_drain_all(d->agent);
 	if (!on)
-		correlator_set_known_since(agent_correlator(d->agent), signal, UINT64_MAX);
+		agent_set_known_since(d->agent, signal, UINT64_MAX);
 	r = probes_switch(probes, signal, on);
-	correlator_set_known_since(agent_correlator(d->agent), signal, probes_known_since_ns(probes, signal));
+	agent_set_known_since(d->agent, signal, probes_known_since_ns(probes, signal));
 	if (r == 0)
 		log_fields(LOG_LEVEL_INFO, on ? "signal.attached" : "signal.detached",
 		    LOG_FIELDS(LOG_TEXT("signal", optional_signals[signal])),

@@ -41,7 +41,7 @@ struct daemon {
 	struct ruleset *rules;		/* in force; a reference */
 	struct rules_extra *extra;	/* added at run time; owned, its strings too */
 	size_t n_extra;
-	struct waiting_tag *tags;	/* owned; see rules.c */
+	struct waiting_tag *tags;	/* owned; see tag.c */
 	struct settle *settle;
 	struct daemon_secrets secrets;
 	struct spool *spool;
@@ -125,12 +125,16 @@ int daemon_read_rules(struct daemon *d, const struct config *c, struct ruleset *
 void daemon_use_rules(struct daemon *d, struct ruleset *rules);
 /* Frees the rules in force and those added at run time. */
 void daemon_free_rules(struct daemon *d);
-/* Answers the waiting tag requests; call before control_close(). */
-void daemon_free_tags(struct daemon *d);
 /* Answers `sluice ctl rules`. */
 void daemon_on_rules_request(struct control_request *req, const struct json_t *args, void *arg);
+
+/* tag.c */
+/* Answers the waiting tag requests; call before control_close(). */
+void daemon_free_tags(struct daemon *d);
 /* Answers `sluice ctl tag`, at once or when the process is known. */
 void daemon_on_tag_request(struct control_request *req, const struct json_t *args, void *arg);
+/* Answers `sluice run`, which asks for the events of the run that it begins. */
+void daemon_on_subscribe_request(struct control_request *req, const struct json_t *args, void *arg);
 /* Reads the PID of a request, from its option pid or its first word. Returns false where there is none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds the lake of `sluice run -- truth all` to what the kernel itself said of each child.
 
-truth_check.py --sluice PATH --truth PATH [--case NAME] [--agent [--kills N]] [--made-up] [--runs N]
+truth_check.py --sluice PATH --truth PATH [--case NAME] [--agent [--kills N]] [--subscribed] [--made-up] [--runs N]
     [--tolerance-ms N] [--keep DIR]
 
 Runs by itself, in a guest too. Exit 0: no mismatch; 1: a list of them; 77: not possible here.
@@ -69,6 +69,22 @@ def under_agent(args, room, what):
     return wrong, a.lake
 
 
+def beside_agent(args, room, command, what):
+    """`sluice run` without probes of its own: an agent passes the events on."""
+    os.chmod(room, 0o755)  # for the agent's user
+    os.mkdir(os.path.join(room, "agent"))
+    a = agent.Agent(os.path.join(room, "agent"), sluice=args.sluice)
+    try:
+        a.start()
+        done = harness.run_sluice([*command, "--control", a.control, "--", args.truth, *what], sluice=args.sluice, timeout=600)
+        if "run.tagged" not in a.log_text():
+            raise AssertionError("the agent was not asked for events:\n" + a.log_text())
+        a.stop()
+    finally:
+        a.remove()
+    return done
+
+
 def stolen_us():
     """What hypervisors have taken from this machine's CPUs since it was booted."""
     with open("/proc/stat") as f:
@@ -94,7 +110,11 @@ def once(args, room):
                       stolen_us=stolen_us() - stolen, kills=args.kills)
         wrong += check.all() + tell(args, truth, check, time.monotonic() - began)
         return wrong, summary_of(truth, check)
-    done = harness.run_sluice(["run", "--lake", lake, "--quiet", "--interval", INTERVAL, "--", args.truth, *what], sluice=args.sluice, timeout=600)
+    command = ["run", "--lake", lake, "--quiet", "--interval", INTERVAL]
+    if args.subscribed:
+        done = beside_agent(args, room, command, what)
+    else:
+        done = harness.run_sluice([*command, "--", args.truth, *what], sluice=args.sluice, timeout=600)
     wrong = []
     if done.returncode != 0:
         wrong.append(Mismatch("-", "exit status of sluice run", 0, f"{done.returncode}: {done.stderr}"))
@@ -128,7 +148,7 @@ def summary_of(truth, check):
 
 def arm_of(args):
     """What of all arms this is, in a word or two."""
-    return "made up" if args.made_up else f"agent, {args.kills} kills" if args.kills else "agent" if args.agent else "ordinary"
+    return "made up" if args.made_up else "subscribed" if args.subscribed else f"agent, {args.kills} kills" if args.kills else "agent" if args.agent else "ordinary"
 
 
 def tell(args, truth, check, took):
@@ -149,6 +169,7 @@ def main():
     ap.add_argument("--case", default=os.environ.get("SLUICE_TEST_CASE"), help="only this one; default: $SLUICE_TEST_CASE, or all")
     ap.add_argument("--agent", action="store_true", help="under a host-wide `sluice agent`, in no run")
     ap.add_argument("--kills", type=int, default=0, help="with --agent: kill -9 it so often meanwhile, and start it again")
+    ap.add_argument("--subscribed", action="store_true", help="`sluice run` without probes: a `sluice agent` passes the events on")
     ap.add_argument("--made-up", action="store_true", help="with a sluice to which that happens to every end; not with --agent")
     ap.add_argument("--runs", type=int, default=1)
     ap.add_argument("--tolerance-ms", type=float, default=0, help="more where a child tells its own CPU time or a gap is timed: on an emulated machine")

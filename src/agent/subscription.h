@@ -1,0 +1,55 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * subscription: the events of one run, passed on by the agent of a host to `sluice run`, which then needs no probes of
+ * its own (model/subscription.h).
+ *
+ *	agent:       ring, iterator ──► correlator ──► the agent's records
+ *	                            └──► subscription ──► connection
+ *	sluice run:  connection ──► subscriber ──► correlator ──► its lake
+ */
+#ifndef SLUICE_AGENT_SUBSCRIPTION_H
+#define SLUICE_AGENT_SUBSCRIPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/subscription.h"
+
+struct agent;
+struct bufferevent;
+struct cgroup_event;
+struct program_key;
+
+enum {
+	SUBSCRIPTIONS_MAX = 16,			/* at once */
+	SUBSCRIPTION_BYTES_MAX = 8 << 20,	/* that may wait for all subscribers; see agent_subscribe() */
+};
+
+/*
+ * Passes on the events of the run from now on, to a connection that it takes over also on failure. pid: the process
+ * that begins the run, which has not called exec; the rules in the kernel leave out none of its programs. Of what may
+ * wait, each subscriber has the same share: events beyond it are lost, which is reported to the subscriber. Returns 0,
+ * -EAGAIN (SUBSCRIPTIONS_MAX) or -ENOMEM.
+ */
+int agent_subscribe(struct agent *a, const char *run_id, uint32_t pid, struct bufferevent *to);
+/* Ends all subscriptions at once; their connections are closed. */
+void agent_unsubscribe_all(struct agent *a);
+
+/* Called by the files of agent/. */
+
+/* Enclose the handling of an event of a process by the correlator: the run may be known before or after it. */
+void subscriptions_before(struct agent *a, const struct program_key *key);
+void subscriptions_after(struct agent *a, const struct program_key *key);
+/* Passes a frame without content on to all. */
+void subscriptions_mark(struct agent *a, enum subscription_kind kind);
+/* Passes on that a pass is complete. */
+void subscriptions_passed(struct agent *a);
+/* Passes on that n events were lost in the kernel, of whichever run. */
+void subscriptions_lost(struct agent *a, uint64_t n);
+/* Passes on since when the fields of a signal are known. */
+void subscriptions_known(struct agent *a, uint64_t signal, uint64_t since_ns);
+/* Passes on the path of a cgroup. */
+void subscriptions_cgroup(struct agent *a, const struct cgroup_event *s);
+
+#endif

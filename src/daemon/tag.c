@@ -1,0 +1,233 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * tag: gives a process and its descendants to a run, for `sluice ctl tag` and `sluice run`; and passes the events of
+ * that run on to `sluice run`, if it subscribes to them.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "agent/subscription.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "daemon/state.h"
+
+bool
+daemon_get_pid(const json_t *args, uint32_t *ret)
+{
+	const char *text = json_string_value(json_object_get(args, "pid"));
+	uint64_t value;
+
+	if (text == NULL)
+		text = json_string_value(json_array_get(json_object_get(args, "words"), 0));
+	if (text == NULL || !text_number(text, INT32_MAX, &value) || value == 0)
+		return false;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* A request that waits for the event of its process, which was forked a moment ago. */
+struct waiting_tag {
+	struct waiting_tag *prev, *next;
+	struct daemon *daemon;
+	struct control_request *request;
+	json_t *args;			/* a reference; owns the tag's strings */
+	struct event *again;
+	unsigned tries;
+	uint32_t pid;
+	bool is_subscription;
+};
+
+#define TAG_RETRY_MS 50
+#define TAG_TRIES 40
+
+/* Answers, and passes on the events of the run after the answer. */
+static void
+subscribe(struct waiting_tag *w, const char *run_id, json_t *answer)
+{
+	struct bufferevent *to = control_hand_over(w->request, answer);
+	int r;
+
+	if (to == NULL)
+		return;		/* it has disconnected */
+	r = agent_subscribe(w->daemon->agent, run_id, w->pid, to);
+	if (r < 0)
+		log_fields(LOG_LEVEL_WARNING, "run.subscribe", LOG_FIELDS(LOG_TEXT("run", run_id)),
+		    "its events are not passed on: %s", r == -EAGAIN ? "too many runs subscribe at once" : strerror(-r));
+}
+
+/* Only a process that the client itself started: its events are not those of another user. */
+static int
+check_child(struct waiting_tag *w)
+{
+	struct control_peer peer = control_request_peer(w->request);
+	struct surroundings s;
+
+	if (!correlator_surroundings(agent_correlator(w->daemon->agent), w->pid, &s))
+		return -ESRCH;
+	return s.ppid == (uint32_t)peer.pid ? 0 : -EPERM;
+}
+
+static int
+try_tag(struct waiting_tag *w, const struct tag *tag)
+{
+	int r = w->is_subscription ? check_child(w) : 0;
+
+	return r < 0 ? r : correlator_tag(agent_correlator(w->daemon->agent), w->pid, tag, clock_ns(CLOCK_BOOTTIME));
+}
+
+static void
+answer_tag(struct waiting_tag *w, const struct tag *tag, int n)
+{
+	struct control_peer peer = control_request_peer(w->request);
+	char message[256];
+	json_t *answer;
+
+	if (n < 0) {
+		control_answer_error(w->request, n == -ESRCH ? "no process with the pid %u is followed" : n == -EPERM ?
+		    "the process %u is no child of the one that asks for its events" : n == -EINVAL ?
+		    "the run id for %u is too long" : n == -ENOSPC ? "there are too many runs to add one for %u" :
+		    "no memory to tag %u", w->pid);
+		return;
+	}
+	log_fields(LOG_LEVEL_INFO, "run.tagged", LOG_FIELDS(LOG_U64("pid", w->pid), LOG_TEXT("run", tag->run_id),
+	    LOG_U64("by_uid", peer.uid)), "%d process%s", n, n == 1 ? "" : "es");
+	snprintf(message, sizeof(message), "%d process%s in run %s from now on", n, n == 1 ? " is" : "es are", tag->run_id);
+	answer = json_pack("{ss si}", "message", message, "processes", n);
+	if (w->is_subscription)
+		subscribe(w, tag->run_id, answer);
+	else
+		control_answer(w->request, answer);
+}
+
+static void
+forget_tag(struct waiting_tag *w)
+{
+	DL_DELETE(w->daemon->tags, w);
+	event_free(w->again);
+	json_decref(w->args);
+	free(w);
+}
+
+static void
+on_tag(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval later = { 0, TAG_RETRY_MS * 1000 };
+	struct waiting_tag *w = arg;
+	struct daemon *d = w->daemon;
+	struct tag tag = {
+		.run_id = json_string_value(json_object_get(w->args, "run")),
+		.pipeline = json_string_value(json_object_get(w->args, "pipeline")),
+		.task = json_string_value(json_object_get(w->args, "task")),
+		.sample = json_string_value(json_object_get(w->args, "sample")),
+		.source = w->is_subscription || json_is_true(json_object_get(w->args, "is_run")) ? "sluice run" : "sluice ctl tag",
+	};
+	int n;
+
+	(void)fd;
+	(void)what;
+	agent_drain_all(d->agent);
+	n = try_tag(w, &tag);
+	if (n == -ESRCH && w->tries == 0) {
+		agent_meet_all(d->agent);	/* a child that has not called exec has no event */
+		n = try_tag(w, &tag);
+	}
+	if (n == -ESRCH && ++w->tries < TAG_TRIES && evtimer_add(w->again, &later) == 0)
+		return;
+	answer_tag(w, &tag, n);
+	forget_tag(w);
+}
+
+static void
+begin(struct daemon *d, struct control_request *req, const json_t *args, uint32_t pid, bool is_subscription)
+{
+	struct waiting_tag *w = calloc(1, sizeof(*w));
+
+	if (w != NULL) {
+		w->again = evtimer_new(d->base, on_tag, w);
+		w->args = json_deep_copy(args);
+	}
+	if (w == NULL || w->again == NULL || w->args == NULL) {
+		if (w != NULL && w->again != NULL)
+			event_free(w->again);
+		if (w != NULL)
+			json_decref(w->args);
+		free(w);
+		control_answer_error(req, "out of memory");
+		return;
+	}
+	w->daemon = d;
+	w->request = req;
+	w->pid = pid;
+	w->is_subscription = is_subscription;
+	DL_APPEND(d->tags, w);
+	on_tag(-1, 0, w);
+}
+
+static bool
+has_run(const json_t *args)
+{
+	const char *run = json_string_value(json_object_get(args, "run"));
+
+	return run != NULL && run[0] != '\0';
+}
+
+void
+daemon_on_tag_request(struct control_request *req, const json_t *args, void *arg)
+{
+	uint32_t pid;
+
+	if (daemon_get_pid(args, &pid) && has_run(args))
+		begin(arg, req, args, pid, false);
+	else
+		control_answer_error(req,
+		    "tag takes --pid PID and --run RUN, and optionally --pipeline P, --task T, --sample S");
+}
+
+/*
+ * Without a run the client asks, before it starts COMMAND, whether its events could be passed on. Its own pid differs
+ * from the one that the kernel reports if it is in another pid namespace: then the pids of its children do, too.
+ */
+static void
+answer_offer(struct daemon *d, struct control_request *req, uint32_t pid)
+{
+	struct control_peer peer = control_request_peer(req);
+	struct surroundings s;
+
+	agent_drain_all(d->agent);
+	if (pid != (uint32_t)peer.pid)
+		control_answer_error(req, "the process %d is in another pid namespace than the agent", (int)peer.pid);
+	else if (d->is_stopping || !correlator_surroundings(agent_correlator(d->agent), pid, &s))
+		control_answer_error(req, "the agent does not follow the process %u", pid);
+	else
+		control_answer(req, json_pack("{ss}", "version", SLUICE_VERSION));
+}
+
+void
+daemon_on_subscribe_request(struct control_request *req, const json_t *args, void *arg)
+{
+	const char *version = json_string_value(json_object_get(args, "version"));
+	uint32_t pid;
+
+	if (version == NULL || strcmp(version, SLUICE_VERSION) != 0)
+		control_answer_error(req, "the agent is of version " SLUICE_VERSION ", and passes events on to the same only");
+	else if (!daemon_get_pid(args, &pid))
+		control_answer_error(req, "subscribe takes the pid of a process, and the run that begins with it");
+	else if (has_run(args))
+		begin(arg, req, args, pid, true);
+	else
+		answer_offer(arg, req, pid);
+}
+
+void
+daemon_free_tags(struct daemon *d)
+{
+	while (d->tags != NULL) {
+		control_answer_error(d->tags->request, "the agent stops");
+		forget_tag(d->tags);
+	}
+}

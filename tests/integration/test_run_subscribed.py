@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sluice run` beside a `sluice agent`: the agent passes the events of the run on, and no probes are loaded."""
+import glob
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import harness
+from agent import AgentTest
+
+LOAD = "for i in 1 2 3; do /bin/true; done; (sleep 0.2 & wait); ls / | sort >/dev/null; false"
+
+
+def loaded_programs():
+    """Numbers of the BPF programs that the kernel has now."""
+    return {int(line.split("\t")[1]) for path in glob.glob("/proc/[0-9]*/fdinfo/*") for line in lines_of(path)
+            if line.startswith("prog_id:")}
+
+
+def lines_of(path):
+    try:
+        with open(path) as f:
+            return f.readlines()
+    except OSError:
+        return []
+
+
+class Subscribed(AgentTest):
+    def beside(self, a, *command, options=(), **kw):
+        """`sluice run` with the agent's socket; the lake is the test's."""
+        kw.setdefault("timeout", 120)
+        return harness.run_sluice(["run", "--lake", self.lake, "--control", a.control, *options, "--", *command],
+                                  env=harness.plain_environment(), **kw)
+
+    def programs_of(self, lake, run):
+        return {r["program_id"]: r for r in harness.read_lake(lake)["sluice.program"]
+                if r["phase"] == "END" and r["run_id"] == run}
+
+    def test_records_are_those_of_the_agent(self):
+        a = self.agent().start()
+        done = self.beside(a, "sh", "-c", LOAD, options=["--pipeline", "p", "--task", "t", "--sample", "s", "--json", "-"])
+        self.assertEqual(1, done.returncode, done.stderr)
+        summary = json.loads(done.stdout)
+        self.assertEqual((0, [], 8), (summary["lost"], summary["still_running"], summary["programs"]), done.stdout)
+        a.settle(tasks=True)
+        a.stop()
+        mine, others = (self.programs_of(lake, summary["run_id"]) for lake in (self.lake, a.lake))
+        self.assertEqual(8, len(mine))
+        self.assertEqual(set(others), set(mine))
+        for key, r in mine.items():
+            different = {f: (r[f], others[key][f]) for f in r if r[f] != others[key][f]}
+            # what is numbered by the agent, and where COMMAND descends from
+            for name in ("agent_id", "seq", "agent_time", "parent_program_id", "time"):
+                different.pop(name, None)
+            self.assertEqual({}, different, r["argv"])
+        topics = harness.read_lake(self.lake)
+        self.assertEqual(["START", "END"], [r["phase"] for r in topics["sluice.run"] if r["phase"] != "LIVE"])
+        self.assertEqual({"t"}, {r["task"] for r in topics["sluice.task"]})
+        self.assertEqual({"s"}, {r["sample"] for r in topics["sluice.task"]})
+        self.assert_nothing_lost(topics)
+
+    def test_loads_no_program(self):
+        a = self.agent().start()
+        before = loaded_programs()
+        process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--",
+                                    "sleep", "1"], env=harness.plain_environment())
+        try:
+            a.wait_log("run.tagged")
+            own = {int(line.split("\t")[1]) for path in glob.glob(f"/proc/{process.pid}/fdinfo/*") for line in lines_of(path)
+                   if line.startswith(("prog_id:", "map_id:"))}
+            self.assertEqual(set(), own)
+        finally:
+            self.assertEqual(0, process.wait(60))
+        self.assertTrue(before)  # the agent's: the check can fail
+
+    def test_options_of_its_own_load_probes(self):
+        a = self.agent().start()
+        for options in (["--own-probes"], ["--trace-env", "TRACEPARENT"], ["--rules", self.room]):
+            done = self.beside(a, "true", options=["--quiet", *options])
+            self.assertEqual((0, ""), (done.returncode, done.stderr), options)
+        self.assertEqual(3, sum("run.tagged" in json.dumps(x) for x in a.log_lines()))  # announced nevertheless
+        agents = [r for r in harness.read_lake(self.lake)["sluice.agent"] if r["event"] == "STOP"]
+        self.assertEqual([True] * 3, [bool(r["probes"]) for r in agents])
+
+    def test_rules_of_the_agent_leave_nothing_out(self):
+        """`sluice run` records all that descends from COMMAND, and an agent what its rules say."""
+        a = self.agent()
+        os.makedirs(a.config["rules"])
+        with open(os.path.join(a.config["rules"], "x.yaml"), "w") as f:
+            json.dump({"exclude": [{"exe": ["dash", "bash", "true", "sleep"]}]}, f)
+        a.start()
+        self.assertEqual(0, harness.run_sluice(["--version"]).returncode)
+        done = self.beside(a, "sh", "-c", LOAD, options=["--quiet"])
+        self.assertEqual((1, ""), (done.returncode, done.stderr))
+        self.assertEqual(8, len(self.ends()))
+        self.assert_nothing_lost()
+        subprocess.run(["sh", "-c", "true; /bin/true"])  # the rules hold for what follows
+        a.settle()
+        a.stop()
+        self.assertEqual({"ls", "sort"}, {r["comm"] for r in harness.read_lake(a.lake)["sluice.program"]} & {"ls", "sort", "sh", "true", "sleep"})
+
+    def test_usage_and_live_records_have_the_interval_asked_for(self):
+        a = self.agent(interval="10s").start()
+        done = self.beside(a, "sh", "-c", "while :; do :; done & sleep 3.5; kill $!", options=["--quiet", "--interval", "1s"])
+        self.assertEqual(0, done.returncode, done.stderr)
+        usage = [r for r in harness.read_lake(self.lake)["sluice.usage"] if r["usage"]["cpu_user_ns"] > 10 ** 8]
+        self.assertGreaterEqual(len(usage), 2)
+
+    def test_survivors_and_wait(self):
+        a = self.agent().start()
+        done = self.beside(a, "sh", "-c", "sleep 3 >/dev/null 2>&1 & sleep 1.2")
+        self.assertIn("still running: sleep", done.stderr)
+        shutil.rmtree(self.lake)
+        began = time.monotonic()
+        done = self.beside(a, "sh", "-c", "sleep 2 >/dev/null 2>&1 &", options=["--wait"])
+        self.assertGreater(time.monotonic() - began, 1.9)
+        self.assertEqual((0, 2), (done.returncode, len(self.ends())), done.stderr)
+
+    def test_command_outlives_the_agent(self):
+        a = self.agent().start()
+        process = subprocess.Popen([harness.SLUICE, "run", "--lake", self.lake, "--control", a.control, "--", "sh", "-c",
+                                    "/bin/true; sleep 3; exit 7"], env=harness.plain_environment(), stderr=subprocess.PIPE, text=True)
+        try:
+            a.wait_log("run.tagged")
+            time.sleep(1.5)
+            a.stop()
+        finally:
+            err = process.communicate(timeout=60)[1]
+        self.assertEqual(7, process.returncode, err)
+        self.assertIn("the agent of this host stopped first", err)
+        self.assertNotIn("   0 lost", err)
+        topics = harness.read_lake(self.lake)
+        self.assertIn("true", [r["comm"] for r in self.ends(topics)])
+        self.assertEqual([("subscription", "lost", 1)], harness.losses(topics))
+
+    def test_an_agent_that_does_not_offer_events_is_done_without(self):
+        """An older agent, a process that is no agent, and one that hangs."""
+        for answer in (b'{"ok":false,"error":"the agent has no command \'subscribe\'"}\n', b"x\n", b""):
+            path = os.path.join(self.room, "other.sock")
+            with socket.socket(socket.AF_UNIX) as s:
+                s.bind(path)
+                s.listen(8)
+                process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", path, "--", "true"],
+                                           env=harness.plain_environment(), stderr=subprocess.PIPE, text=True)
+                with s.accept()[0] as c:
+                    c.recv(1000)
+                    c.sendall(answer)
+                    if answer == b"":
+                        time.sleep(2.5)
+                s.settimeout(60)
+                s.accept()[0].close()  # it announces the run then
+                err = process.communicate(timeout=60)[1]
+            os.unlink(path)
+            self.assertEqual((0, ""), (process.returncode, err))
+        self.assertEqual(3, len(self.ends()))
+
+    def test_only_children_of_the_client_are_passed_on(self):
+        a = self.agent().start()
+        other = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        version = harness.run_sluice(["--version"]).stdout.split()[1]
+        for pid, sentence in ((2 ** 22, "is followed"), (os.getppid(), "is no child of")):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(a.control)
+                s.settimeout(30)
+                s.sendall(json.dumps({"command": "subscribe", "args": {"version": version, "pid": str(pid), "run": "r"}}).encode() + b"\n")
+                self.assertIn(sentence, s.recv(4096).decode())
+        with socket.socket(socket.AF_UNIX) as s:  # the check can fail: this one is a child of ours
+            s.connect(a.control)
+            s.settimeout(30)
+            s.sendall(json.dumps({"command": "subscribe", "args": {"version": version, "pid": str(other.pid), "run": "r"}}).encode() + b"\n")
+            self.assertIn(b'"ok":true', s.recv(4096))
+
+    def test_a_subscriber_that_does_not_read_costs_bounded_memory(self):
+        a = self.agent().start()
+        process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--", "sh", "-c",
+                                    f"sleep 1; i=0; while [ $i -lt 15000 ]; do /bin/true; i=$((i+1)); done; : >{self.room}/done"],
+                                   env=harness.plain_environment(), stderr=subprocess.PIPE, text=True)
+        try:
+            a.wait_log("run.tagged")
+            os.kill(process.pid, signal.SIGSTOP)
+            before = self.rss(a)
+            a.wait(lambda: os.path.exists(os.path.join(self.room, "done")), 240, "end of the load")
+            self.assertLess(self.rss(a) - before, 24 << 20)
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+            err = process.communicate(timeout=60)[1]
+        self.assertEqual(0, process.returncode, err)
+        topics = harness.read_lake(self.lake)
+        losses = {(place, reason): count for place, reason, count in harness.losses(topics)}
+        count = losses.pop(("subscription", "lost"), 0)
+        self.assertLessEqual(set(losses), {("correlate", "end_unseen")})  # programs whose end is among those
+        # Each event is passed on or counted: two for each program, and the exec of sleep replaces none.
+        recorded = len([r for r in topics["sluice.program"] if r["comm"] == "true"])
+        self.assertGreater(count, 0)
+        self.assertGreaterEqual(count + recorded, 30000)
+
+    def rss(self, a):
+        return next(int(line.split()[1]) << 10 for line in lines_of(f"/proc/{a.pid}/status") if line.startswith("VmRSS"))
+
+
+if __name__ == "__main__":
+    harness.main()
