@@ -101,23 +101,11 @@ take(uint32_t own_pid)
 }
 
 static int
-setup(void **state)
+begin(void **state)
 {
-	static const struct decode_ops decode_ops = { on_exec, on_state, on_cgroup };
-
-	(void)state;
 	memset(&got, 0, sizeof(got));
-	memset(&seen, 0, sizeof(seen));
 	len = 0;
-	return decoder_new(&decode_ops, &seen, &decoder);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	decoder_free(decoder);
-	return 0;
+	return setup(state);
 }
 
 static void
@@ -249,11 +237,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_kind_is_read, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_incomplete_frame_waits_for_its_rest, setup, teardown),
-		cmocka_unit_test_setup_teardown(nothing_is_read_after_the_last_frame, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_run_begins_below_the_reader, setup, teardown),
-		cmocka_unit_test_setup_teardown(malformed_frames_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(each_kind_is_read, begin, teardown),
+		cmocka_unit_test_setup_teardown(an_incomplete_frame_waits_for_its_rest, begin, teardown),
+		cmocka_unit_test_setup_teardown(nothing_is_read_after_the_last_frame, begin, teardown),
+		cmocka_unit_test_setup_teardown(the_run_begins_below_the_reader, begin, teardown),
+		cmocka_unit_test_setup_teardown(malformed_frames_are_refused, begin, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

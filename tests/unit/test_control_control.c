@@ -216,7 +216,8 @@ a_connection_is_handed_over_after_its_answer(void **state)
 	turn();
 	bufferevent_write(taken, "more", 4);
 	turn();
-	assert_int_equal(recv(fd, rest, sizeof(rest), MSG_DONTWAIT), 4);	/* and no answer to the second request */
+	/* and no answer to the second request */
+	assert_int_equal(recv(fd, rest, sizeof(rest), MSG_DONTWAIT), 4);
 	assert_memory_equal(rest, "more", 4);
 	bufferevent_free(taken);
 	close(fd);
