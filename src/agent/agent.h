@@ -34,6 +34,7 @@ struct agent_options {
 	struct ruleset *rules;		/* the agent takes a reference */
 	bool reads_headers;		/* reads files in which an engine names its tasks */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
+	uint64_t start_after_ms;	/* see correlator_set_start_after() */
 	size_t ring_bytes;		/* 0: 8 MiB */
 	const char *const *variables;	/* names of environment variables that are read at exec, 8 at most */
 	size_t n_variables;

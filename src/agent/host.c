@@ -209,7 +209,8 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 {
 	struct agent *a = &h->agent;
 	struct correlator_options c = { .boot_id = a->host_id.boot_id, .host_id = a->host_id.id,
-		.cluster = o->cluster, .rules = a->rules };
+		.cluster = o->cluster, .rules = a->rules,
+		.start_after_ns = o->agent.start_after_ms * 1000000 };
 	struct correlator_ops ops = agent_correlator_ops(&o->agent);
 	int r;
 
@@ -227,8 +228,6 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	h->own_start_ticks = proc_reader_start_ticks(h->reader, h->own_pid);
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);
-	if (!is_unbroken(h))
-		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	a->is_entry_due = true;
 	return 0;
 }
@@ -284,6 +283,8 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 	r = open_correlator(h, o);
 	if (r == 0)
 		r = agent_begin(a, &o->agent, error, error_size);
+	if (r == 0 && !is_unbroken(h))
+		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	if (r == 0)
 		r = host_discover(h);
 	if (r < 0)
@@ -307,6 +308,7 @@ agent_stop(struct agent *a)
 	agent_drain_all(a);
 	agent_unsubscribe_all(a);
 	now = clock_ns(CLOCK_BOOTTIME);
+	correlator_write_starts(a->correlator, now);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
 	a->is_entry_due = true;
@@ -361,6 +363,12 @@ void
 agent_set_interval(struct agent *a, uint64_t interval_ms)
 {
 	a->interval_ns = interval_ms * 1000000;
+}
+
+void
+agent_set_start_after(struct agent *a, uint64_t start_after_ms)
+{
+	correlator_set_start_after(a->correlator, start_after_ms * 1000000);
 }
 
 void

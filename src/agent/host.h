@@ -37,7 +37,7 @@ struct agent_host_options {
 /* Opens an agent like agent_open_run(), but follows every process from now on. */
 int agent_open_host(struct event_base *base, const struct agent_host_options *options, struct agent **ret,
     char *error, size_t error_size);
-/* Handles pending events, writes a STOP record and commits. agent_close() must follow. */
+/* Handles pending events, writes each START that is due and a STOP record, and commits. agent_close() must follow. */
 void agent_stop(struct agent *a);
 
 /*
@@ -50,6 +50,8 @@ void agent_tell(struct agent *a, const char *event, const char *message);
 
 /* Sets the interval of Usage, Host and Agent records from now on. */
 void agent_set_interval(struct agent *a, uint64_t interval_ms);
+/* Sets how long a program must live until its START is written, from now on. */
+void agent_set_start_after(struct agent *a, uint64_t start_after_ms);
 /* Sets the limit of argument bytes in a record, for programs from now on. */
 void agent_set_argv_max(struct agent *a, uint64_t bytes);
 /* Sets since when the fields of a signal are known; see correlator_set_known_since(). */

@@ -74,6 +74,7 @@ struct run {
 };
 
 #define VARIABLES_MAX 8
+#define START_AFTER_MS 1000		/* the default of records.start_after in sluice.yaml */
 
 struct run_options {
 	struct agent_run_options agent;
@@ -284,6 +285,7 @@ parse(int argc, char **argv, struct run_options *o)
 	};
 	int c;
 
+	o->agent.agent.start_after_ms = START_AFTER_MS;
 	o->agent.lake = "sluice-lake";
 	o->control = CONTROL_PATH;
 	while ((c = getopt_long(argc, argv, "+h", options, NULL)) != -1) {

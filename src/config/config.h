@@ -101,6 +101,9 @@ struct config {
 	} argv;
 	struct config_strings trace_env;
 	struct {
+		uint64_t start_after_ms;	/* 0: START at exec */
+	} records;
+	struct {
 		bool headers;		/* read the heads of files that name tasks */
 	} engines;
 	struct {

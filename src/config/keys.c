@@ -59,6 +59,9 @@ const struct key config_keys[] = {
 	{ "trace_env", KEY_LIST, F(trace_env), "", RELOAD, 0, 8, .what = "environment variables",
 	    .check = check_variable },
 
+	{ "records", KEY_SECTION, NO_FIELD },
+	{ "records.start_after", KEY_DURATION, F(records.start_after_ms), "1s", RELOAD, 0, S(3600) },
+
 	{ "engines", KEY_SECTION, NO_FIELD },
 	{ "engines.headers", KEY_BOOL, F(engines.headers), "false", RESTART },
 

@@ -84,7 +84,7 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 	s->image = location_image(p->location);
 	p->is_inside = is_inside;
 	is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
-	p->is_excluded = is_excluded && !p->is_announced;	/* its START was emitted */
+	p->is_excluded = is_excluded && !p->is_announced;	/* it counts already */
 	attribute(c, p, parent, s);
 	wal_process(c, p, NEWS_ALL);
 	if (p->task != NULL && p->location != NULL && !p->is_overhead)

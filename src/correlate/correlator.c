@@ -109,6 +109,12 @@ correlator_set_known_since(struct correlator *c, enum optional_signal signal, ui
 }
 
 void
+correlator_set_start_after(struct correlator *c, uint64_t start_after_ns)
+{
+	c->options.start_after_ns = start_after_ns;
+}
+
+void
 correlator_set_rules(struct correlator *c, struct ruleset *rules)
 {
 	struct ruleset *old = c->rules;
@@ -169,6 +175,7 @@ void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
 	processes_lose_unseen(c, now_ns);
+	correlator_write_starts(c, now_ns);
 	if (c->whole != NULL) {
 		run_root_ended(c, c->whole, &(int32_t){ status });
 		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never seen */

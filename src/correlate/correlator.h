@@ -59,6 +59,7 @@ struct correlator_options {
 	const char *sample;
 	const char *command;		/* the run's command line, UTF-8, redacted */
 	const char *work_dir;
+	uint64_t start_after_ns;	/* see correlator_set_start_after() */
 	uint64_t known_since_ns[OPTIONAL_SIGNALS];	/* see correlator_set_known_since() */
 	struct opt_u64 host_memory_bytes;
 	struct opt_u64 memory_limit_bytes;	/* of the run's cgroup */
@@ -82,6 +83,11 @@ const struct redaction *correlator_redaction(const struct correlator *c);
 
 /* Sets the offset from CLOCK_BOOTTIME to wall-clock time, in nanoseconds. Must be called before any event. */
 void correlator_set_clock(struct correlator *c, int64_t wall_minus_boot_ns);
+/*
+ * Sets how long a program must live, in nanoseconds, until its START is emitted; 0: its START is emitted at exec. One
+ * that ends before has only an END. A program that lives is looked at once in a pass.
+ */
+void correlator_set_start_after(struct correlator *c, uint64_t start_after_ns);
 /*
  * From now on the fields of an optional signal are known only for programs that began at or after since_ns,
  * CLOCK_BOOTTIME; 0: for all, UINT64_MAX: for none.
@@ -134,6 +140,9 @@ void correlator_cgroup(struct correlator *c, const struct cgroup_event *s);
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
 void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
 
+/* Emits START of each live program that has none yet, however young it is: before this agent stops. */
+void correlator_write_starts(struct correlator *c, uint64_t now_ns);
+
 /* A run that is set by hand with "sluice ctl tag". Strings may be NULL, except run_id and source. */
 struct tag {
 	const char *run_id;
@@ -181,7 +190,7 @@ struct surroundings {
 /* Fills *ret; returns false if no such process is known. */
 bool correlator_surroundings(struct correlator *c, uint32_t pid, struct surroundings *ret);
 
-/* Returns true if a START was emitted for the program that this process ran last. */
+/* Returns true if the program that this process ran last is recorded, by this agent or one before it. */
 bool correlator_knows(struct correlator *c, const struct program_key *key);
 /* Returns true if the program that this process ran last belongs to the run of this id. */
 bool correlator_is_of_run(struct correlator *c, const struct program_key *key, const char *run_id);

@@ -2,13 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0
  * The life of a process and of its programs.
  *
- *                exec                        exec (replaces: END, START)
+ *                exec                        exec (replaces: END)
  *   (unknown) ─────────► announced ◄──────────────┐
  *       │ fork seen          │ └──────────────────┘
  *       ▼ (child ran 1 s,    │ zombie: END                 exit
  *     forked   or ended)     ├────────────────► over ────────────► (gone)
  *       │ 1 s, or its end    │ exit: END
  *       └───► announced ─────┴──────────────────────────────────► (gone)
+ *
+ * An announced program counts at once; its START is due, and is written once the program has lived for start_after:
+ * by the exec event itself, or by the first pass that sees it alive then. It is written before that if something is
+ * recorded that needs it: a Usage record, the stop of this agent, or that its END was lost. A program that ends before
+ * its START was written has only an END.
  *
  * A process that ran before the agent is reported by an exec event too (is_discovered). Each call that changes
  * state ends with wal_flush(), so that the next agent continues from there.
@@ -39,36 +44,55 @@
  */
 #define GONE_KEPT_NS UINT64_C(1500000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */
-#define FORKED_START_NS UINT64_C(1000000000)
+#define FORKED_ANNOUNCED_NS UINT64_C(1000000000)
 
 /*
- * Begins the current program: emits START, and counts it in its task, row and run. name: the kernel's name of it,
- * for a program whose arguments are unknown; NULL: none.
+ * Emits START of the current program, if it is due. name: the kernel's name of it, for a program whose arguments are
+ * unknown; NULL: none.
  */
 static void
-program_begin(struct correlator *c, struct process *p, uint64_t at_ns, const char *name)
+program_start(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
 {
 	struct program_record r = { .phase = PHASE_START };
 	char comm[TEXT_ESCAPE_MAX(EVENT_COMM_SIZE)];
 
+	if (!p->is_start_due)
+		return;
+	p->is_start_due = false;
+	wal_process(c, p, NEWS_SHOWN);
+	r.head.time_us = state_wall_us(c, now_ns);
+	if (p->text == NULL && name != NULL && name[0] != '\0') {
+		text_escape(name, strlen(name), comm, sizeof(comm), NULL);
+		r.comm = comm;
+	}
+	program_emit(c, p, &r);
+}
+
+/* Emits START of a program that lives at now_ns, if it has lived for long enough. */
+static void
+program_lives(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
+{
+	if (now_ns >= p->program_start_ns + c->options.start_after_ns)
+		program_start(c, p, now_ns, name);
+}
+
+/* Begins the current program: counts it in its task, row and run. Its START is due. */
+static void
+program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
+{
 	if (p->is_excluded) {
 		c->excluded++;
 		return;
 	}
 	p->is_announced = true;
+	p->is_start_due = true;
 	p->was_usage_sent = false;
 	p->latest = (struct usage){ 0 };
 	p->sent = (struct usage){ .known = USAGE_ALL };	/* nothing of every counter */
 	p->sent_ns = p->program_start_ns;
 	account_enter(c, p, at_ns);
 	failures_begin(c, p);
-	wal_process(c, p, NEWS_SHOWN);
-	r.head.time_us = state_wall_us(c, at_ns);
-	if (p->text == NULL && name != NULL && name[0] != '\0') {
-		text_escape(name, strlen(name), comm, sizeof(comm), NULL);
-		r.comm = comm;
-	}
-	program_emit(c, p, &r);
+	wal_process(c, p, NEWS_ALL);
 }
 
 /* Adds the current program's usage to the sums; it is no longer live. */
@@ -77,7 +101,7 @@ program_leave(struct correlator *c, struct process *p, const struct usage *usage
     uint64_t end_ns)
 {
 	account_leave(c, p, usage, has_failed, end_ns);
-	p->is_announced = false;
+	p->is_announced = p->is_start_due = false;
 	p->latest = (struct usage){ 0 };
 	wal_process(c, p, NEWS_ALL);
 }
@@ -103,7 +127,7 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	}
 }
 
-/* Ends the current program without its end record: that was lost, and with it the usage. */
+/* Ends the current program without its END: that was lost, and with it the usage. It has a START at least. */
 static void
 program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 {
@@ -111,6 +135,7 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 
 	if (!p->is_announced)
 		return;
+	program_start(c, p, end_ns > p->program_start_ns ? end_ns : p->program_start_ns, NULL);
 	program_leave(c, p, &none, false, end_ns);
 	c->lost_ends++;
 	wal_losses(c);
@@ -223,7 +248,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	/* The program was excluded when it began and is judged anew; /proc may no longer have its exe. */
 	if (s->is_discovered && !p->is_forked && p->self.index == s->self.index)
 		known = p->text;
-	was_announced = p->is_announced;	/* it had a START one second after its fork */
+	was_announced = p->is_announced;	/* one second after its fork */
 	if (was_announced)
 		account_withdraw(c, p);
 	process_exec(c, p, s, &above);
@@ -234,10 +259,11 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	if (was_announced) {
 		account_enter(c, p, s->time_ns);
 	} else {
-		program_begin(c, p, s->time_ns, s->comm);
+		program_begin(c, p, s->time_ns);
 		if (s->is_discovered)
 			p->sent_ns = s->time_ns;	/* its first Usage record covers the time since its discovery */
 	}
+	program_lives(c, p, s->time_ns, s->comm);
 	wal_flush(c);
 	arena_wipe(&c->arena);	/* it holds arguments before redaction */
 }
@@ -269,8 +295,10 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 	if (!p->is_announced && (p->is_forked || !p->is_excluded)) {
 		if (p->task == NULL)
 			attribute_fork(c, p, attribute_parent(c, p));
-		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns, s->comm);
+		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
 	}
+	if (c->options.start_after_ns == 0)
+		program_start(c, p, s->has_execed ? s->program_start_ns : end_ns, s->comm);
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	if (p->is_announced) {
 		if (p->is_base_known || s->self.index == 0)
@@ -309,10 +337,13 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	if (!s->has_execed && p->text == NULL)
 		forked_text(c, p);	/* while its parent is still known */
 	if (!s->has_execed && p->is_forked && !p->is_announced && !p->is_excluded &&
-	    s->time_ns - s->self.start_ns >= FORKED_START_NS) {
-		program_begin(c, p, s->time_ns, s->comm);
+	    s->time_ns - s->self.start_ns >= FORKED_ANNOUNCED_NS) {
+		program_begin(c, p, s->time_ns);
 	}
-	if (!p->is_announced || p->self.index != s->self.index || !p->is_base_known)
+	if (!p->is_announced || p->self.index != s->self.index)
+		return;
+	program_lives(c, p, s->time_ns, s->comm);
+	if (!p->is_base_known)
 		return;
 	usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
 	if (!c->pass_with_usage) {
@@ -336,6 +367,7 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		char self[PROGRAM_ID_SIZE], parent[PROGRAM_ID_SIZE];
 		struct usage_record r = { .usage = &moved, .interval_ns = s->time_ns - p->sent_ns };
 
+		program_start(c, p, s->time_ns, s->comm);
 		program_head_fill(c, p, &r.head);
 		r.head.time_us = state_wall_us(c, s->time_ns);
 		program_identity_fill(c, p, &r.id, self, parent);
@@ -425,6 +457,16 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 			process_over(c, p);
 		}
 	}
+}
+
+void
+correlator_write_starts(struct correlator *c, uint64_t now_ns)
+{
+	struct process *p;
+
+	for (p = c->processes; p != NULL; p = p->hh.next)
+		program_start(c, p, now_ns, NULL);
+	wal_flush(c);
 }
 
 void

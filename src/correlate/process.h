@@ -38,7 +38,8 @@ struct process {
 	struct program_context context;
 	bool has_context;
 	bool is_forked;			/* has not exec'd */
-	bool is_announced;		/* START was emitted for the current program */
+	bool is_announced;		/* the current program counts in sums and findings */
+	bool is_start_due;		/* its START was not emitted yet; only while announced */
 	bool is_driver;			/* programs that it forks are tasks */
 	bool is_overhead;		/* its program is the engine's own: counted to no task */
 	bool is_excluded;		/* its program is not recorded */

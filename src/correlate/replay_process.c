@@ -108,7 +108,7 @@ get_process(struct correlator *c, struct wal_reader *r, struct process_entry *t)
 		get_u64(r, &p->child_begin_ns);
 		get_u64(r, &t->child_end_ns);
 	}
-	if (p->id.pid == 0 || (p->is_over && p->is_announced))
+	if (p->id.pid == 0 || (p->is_over && p->is_announced) || (p->is_start_due && !p->is_announced))
 		r->is_bad = true;
 }
 

@@ -235,6 +235,7 @@ open_agent(struct daemon *d)
 			.rules = d->rules,
 			.reads_headers = c->engines.headers,
 			.interval_ms = c->interval_ms,
+			.start_after_ms = c->records.start_after_ms,
 			.ring_bytes = c->probes.ring_bytes,
 			.variables = (const char *const *)c->trace_env.list,
 			.n_variables = c->trace_env.n,

@@ -96,6 +96,7 @@ take_over(struct daemon *d, struct config *next)
 {
 	d->config->interval_ms = next->interval_ms;
 	d->config->drain_ms = next->drain_ms;
+	d->config->records = next->records;
 	d->config->log = next->log;
 	d->config->argv.max_bytes = next->argv.max_bytes;
 	d->config->argv.keep = next->argv.keep;
@@ -104,6 +105,7 @@ take_over(struct daemon *d, struct config *next)
 	daemon_switch_signals(d, d->config, next);
 	swap_strings(&d->config->probes.detail, &next->probes.detail);
 	agent_set_interval(d->agent, next->interval_ms);
+	agent_set_start_after(d->agent, next->records.start_after_ms);
 	agent_set_argv_max(d->agent, next->argv.max_bytes);
 	apply_privacy(d);
 	daemon_apply_log(next);

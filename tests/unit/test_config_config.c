@@ -97,6 +97,7 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->argv.keep, CONFIG_ARGV_ALL);
 	assert_int_equal(c->trace_env.n, 0);
 	assert_int_equal(c->probes.detail.n, 0);
+	assert_int_equal(c->records.start_after_ms, 1000);
 	assert_int_equal(c->probes.max_processes, 16384);
 	assert_int_equal(c->probes.ring_bytes, 4 << 20);
 	assert_int_equal(c->probes.watchdog_ms, 600000);
@@ -124,7 +125,7 @@ defaults_are_those_of_the_contract(void **state)
 static const char everything[] =
     "interval: 5s\nlake: /l\nrules: /r\ncontrol: /c\ncontrol_group: g\nmetrics: 0.0.0.0:1\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
-    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
+    "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nrecords: {start_after: 0}\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
     "kafka:\n  brokers: [\"a:1\", \"b:2\"]\n  properties:\n    linger.ms: 5\n"
     "    ssl.certificate.pem: \"a\\n\\\"b\\\\\"\n"
@@ -156,6 +157,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->argv.keep, CONFIG_ARGV_HASH);
 	assert_int_equal(c->trace_env.n, 2);
 	assert_string_equal(c->trace_env.list[1], "B");
+	assert_int_equal(c->records.start_after_ms, 0);
 	assert_int_equal(c->probes.max_processes, 5000);
 	assert_int_equal(c->probes.ring_bytes, 1 << 20);
 	assert_int_equal(c->probes.watchdog_ms, 60000);
@@ -171,7 +173,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->kafka.properties.n, 2);
 	assert_string_equal(c->kafka.properties.list[0].name, "linger.ms");
 	assert_string_equal(c->kafka.properties.list[0].value, "5");
-	assert_int_equal(c->kafka.properties.list[0].location.line, 20);
+	assert_int_equal(c->kafka.properties.list[0].location.line, 21);
 	assert_string_equal(c->kafka.properties.list[1].value, "a\n\"b\\");
 	assert_int_equal(c->kafka.secrets.n, 2);
 	assert_string_equal(c->kafka.secrets.list[0].name, "sasl.password");
@@ -355,7 +357,8 @@ what_differs_is_named_with_what_it_takes(void **state)
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
 	differs_by(everything, "", "interval lake! rules control! control_group! metrics! metrics_public! user! "
-	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env probes.max_processes! probes.ring! "
+	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env records.start_after "
+	    "probes.max_processes! probes.ring! "
 	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "
 	    "kafka.topics.partitions! kafka.topics.replication! kafka.topics.retention! kafka.topics.prefix! "

@@ -78,6 +78,8 @@ restarts_of_a_host_change_no_record(void **state)
 
 	(void)state;
 	restarts_change_nothing(&options);
+	options.start_after_ns = SECOND;
+	restarts_change_nothing(&options);
 }
 
 static void
@@ -89,6 +91,7 @@ restarts_of_a_run_change_no_record(void **state)
 	restarts_change_nothing(&options);
 	options.task = "whole";
 	options.sample = "S1";
+	options.start_after_ns = SECOND;
 	restarts_change_nothing(&options);
 }
 
@@ -102,6 +105,7 @@ a_checkpoint_is_the_whole_state(void **state)
 	size_t len;
 
 	(void)state;
+	options.start_after_ns = SECOND;
 	life_open(&l, &options);
 	tell_story(&l, 5, 400, 0, 0);
 	checkpoints(&l);
