@@ -74,7 +74,8 @@ class FaultTest(AgentTest):
         k["properties"] = {"reconnect.backoff.max.ms": "1000"}
         for section, value in (kafka or {}).items():
             k[section] = {**k[section], **value} if isinstance(value, dict) else value
-        keys = {"drain": f"{WAIT}s", **keys}
+        # START at exec: twice the records, and no END without its START, which is looked for.
+        keys = {"drain": f"{WAIT}s", "records": {"start_after": 0}, **keys}
         a = self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s", **(registry or {})}, **keys)
         a.follow_only(own_folder())
         return a
@@ -113,7 +114,8 @@ class FaultTest(AgentTest):
         def keep(topic, r):
             self.cut += cuts([r]) if topic == "sluice.program" else 0
             return topic == "sluice.agent" or topic == "sluice.program" and (r["argv"] or ["", ""])[1:2] == [MARK]
-        return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix, keep=keep, **options)
+        return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix, keep=keep, start_after=0,
+                                 **options)
 
     def assert_whole(self, *loads, again=False, lost=(), **options):
         """

@@ -145,6 +145,7 @@ def main():
     parser.add_argument("--allow-duplicates", type=int, default=0, metavar="N")
     parser.add_argument("--any-first-seq", action="store_true", help="the topics may begin anywhere, as after expiry")
     parser.add_argument("--clock-stepped", action="store_true", help="times may run backwards")
+    parser.add_argument("--start-after", type=float, default=1.0, metavar="S", help="records.start_after of the agents (1 s)")
     parser.add_argument("--dead-letters", metavar="DIR", help="records that the agent put aside explain their holes")
     args = parser.parse_args()
     if args.follow and not args.print:
@@ -157,7 +158,7 @@ def main():
             print_records(args.brokers, args.registry, args.prefix, properties, args.follow)
             return 0
         result = check(args.brokers, args.registry, properties, prefix=args.prefix, duplicates=args.allow_duplicates,
-                       first_seq=None if args.any_first_seq else 0, ordered_times=not args.clock_stepped,
+                       start_after=args.start_after, first_seq=None if args.any_first_seq else 0, ordered_times=not args.clock_stepped,
                        dead_letters=read_dead_letters(args.dead_letters) if args.dead_letters else frozenset())
     except KeyboardInterrupt:
         return 130

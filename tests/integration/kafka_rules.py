@@ -19,6 +19,9 @@ TOPICS = ["sluice." + t for t in ("program", "usage", "task", "run", "host", "fi
 # Losses of a part of a record, which is there all the same: an argument cut short, memory that could not be read.
 NO_RECORD_LOST = {"cut", "read_failed", "broken_off"}
 
+# A program is looked at once a second, and later where the host is overloaded.
+LOOK_S = 5
+
 # partitions: how many its topic has. headers: {name: bytes}, or a list of (name, bytes).
 Message = collections.namedtuple("Message", "topic partition partitions offset key value headers")
 
@@ -79,7 +82,9 @@ class Options:
     # The network may pass on a request after its connection was given up: an original may follow its marked copy, once.
     held_requests: bool = False
     must_have: tuple = ("schema_version", "agent_version")  # headers of every message
-    ends_without_start: int = 0
+    # records.start_after of the agents in seconds: a program that was there to be seen for longer has a START.
+    start_after: float = 1.0
+    ends_without_start: int = 0  # at most so many more, as after a time without an agent
     keep: object = None  # a predicate on (topic, record); what it takes is in Result.records
 
 
@@ -97,7 +102,7 @@ class Result:
       duplicates copy                  more than allowed; two messages with one seq that are not the same bytes
       field time                       values that contradict each other; outside the window, or backwards
       start end                        a program that starts or ends twice, but for those that an agent finds running
-                                       again after a GAP; an end without a start
+                                       again after a GAP; an end without a start, if it lived for long enough
     """
 
     faults: dict = dataclasses.field(default_factory=dict)  # kind → [count, [examples]]
@@ -317,6 +322,11 @@ class Rules:
         if self.o.ordered_times and r["end_time"] < r["program_start_time"]:
             self.fault("time", f"{at}: ended at {r['end_time']}, began at {r['program_start_time']}")
 
+    def _must_have_started(self, end):
+        """Whether an agent wrote START of a program that has this END: at its exec, or when it looked at it."""
+        lived_us = (end["end_time"] or 0) - end["program_start_time"]
+        return self.o.start_after == 0 or lived_us > (self.o.start_after + LOOK_S) * 1e6
+
     # --- all of them ---
 
     def finish(self):
@@ -345,7 +355,7 @@ class Rules:
         self._judge_holes()
         if res.duplicates > self.o.duplicates:
             self.fault("duplicates", f"{res.duplicates}, allowed {self.o.duplicates}")
-        orphans = [p for p in self._ends if p not in self._starts]
+        orphans = [p for p, end in self._ends.items() if p not in self._starts and self._must_have_started(end)]
         if len(orphans) > self.o.ends_without_start:
             for p in orphans:
                 self.fault("end", f"{p} ({self._ends[p]['comm']}, seq {self._ends[p]['seq']}) ends without a start")

@@ -93,22 +93,20 @@ class Load:
         """
         What is wrong with the Program records of this load: [sentence]; duplicates are those of a delivery.
 
-        A child that waits a second for its first exec, as on an overloaded host, has its START as what it was then:
-        forked, with its parent's arguments.
+        Each program has an END. Few have a START before it: one that an overloaded host lets live for a second, one
+        that an agent sees at the moment of its Usage records, or all where START is written at exec. A child that waits
+        a second for its first exec has its START as what it was then: forked, with its parent's arguments.
         """
         wrong = []
         seen = {}
         for r in programs:
             seen.setdefault((r["agent_id"], r["seq"]), r)
         phases = collections.defaultdict(collections.Counter)
-        late = {r["program_id"] for r in seen.values() if r["phase"] == "START" and r["forked"]}
         for r in seen.values():
             if self.is_mine(r):
                 phases[int(r["argv"][3])][r["phase"]] += 1
-                if r["phase"] == "END" and r["program_id"] in late:
-                    phases[int(r["argv"][3])]["START"] += 1
         for n in range(self.started):
-            if phases[n] != {"START": 1, "END": 1}:
+            if not is_whole(phases[n]):
                 wrong.append("program %d: %s" % (n, dict(phases[n]) or "not there"))
         extra = [n for n in phases if n >= self.started]
         if extra:
@@ -116,9 +114,14 @@ class Load:
         return wrong
 
 
+def is_whole(phases):
+    """Whether a program that ended has the records that it must have: {phase: how many}."""
+    return phases in ({"END": 1}, {"START": 1, "END": 1})
+
+
 def cuts(programs):
-    """How many paths Program records lack, as where one is longer than we read; such a one is counted as "cut"."""
-    return sum((r["exe"] is None) + (r["cwd"] is None) for r in programs if r["phase"] == "START")
+    """How many paths the programs of these records lack, as where one is longer than we read; such a one is counted as "cut"."""
+    return sum((r["exe"] is None) + (r["cwd"] is None) for r in {r["program_id"]: r for r in programs}.values())
 
 
 def unforgiven(lost, ends, cut=0, reasons=()):

@@ -52,7 +52,7 @@ class AgentOpens(AgentTest):
         own = {path for path in opens.paths if path.startswith(a.room + "/")}
         self.assertTrue(any(path.startswith(a.lake) for path in own), "the watch sees nothing")
         topics = read_lake(a.lake)
-        aligned = [r for r in topics["sluice.program"] if r["phase"] == "START" and (r["argv"] or [""])[-1] == "aligned"]
+        aligned = [r for r in topics["sluice.program"] if r["phase"] == "END" and (r["argv"] or [""])[-1] == "aligned"]
         self.assertEqual([HASH], [r["task_id"] for r in aligned], "the layout is not one of Nextflow's")
         return opens.paths - own, run, [t for t in topics["sluice.task"] if t["task_id"] == HASH]
 

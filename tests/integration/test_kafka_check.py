@@ -95,7 +95,7 @@ def registry(schema_id):
 
 
 def judge(messages, schema_of=registry, **options):
-    rules = Rules(schema_of, Options(schemas=SCHEMAS, **options))
+    rules = Rules(schema_of, Options(schemas=SCHEMAS, **{"start_after": 0, **options}))
     for m in messages:
         rules.feed(m)
     return rules.finish()
@@ -311,6 +311,14 @@ class KafkaRules(unittest.TestCase):
         self.only(r, "end")
         self.assertEqual(list(r.unended), ["alive"])
         self.only(judge(self.world.messages(), ends_without_start=1))
+
+    def test_an_end_without_start_of_a_short_program_and_of_a_long_one(self):
+        self.world.program("short", None, "END", NOW + 1_000_000)
+        self.only(judge(self.world.messages(), start_after=1))
+        self.only(judge(self.world.messages(), start_after=0), "end")
+        self.world.program("long", None, "END", NOW + 7_000_000)
+        self.only(judge(self.world.messages(), start_after=1), "end")
+        self.only(judge(self.world.messages(), start_after=3))
 
     def test_fields_that_contradict(self):
         for fields in ({"usage": None}, {"end_time": None}, {"exit_code": None}, {"exit_signal": 9},

@@ -76,6 +76,13 @@ class Programs(unittest.TestCase):
     def test_one_that_nobody_started(self):
         self.assertEqual(["programs that nobody started: [3]"], self.load.check(self.told + [self.program(3, "START")]))
 
+    def test_one_that_started_twice(self):
+        self.assertEqual(["program 0: {'START': 2, 'END': 1}"], self.load.check(self.told + [self.program(0, "START")]))
+
+    def test_one_of_less_than_a_second_has_an_end_alone(self):
+        self.assertEqual([], self.load.check(self.told[1:]))
+        self.assertEqual(["program 0: not there"], self.load.check(self.told[2:]))
+
     def test_a_late_exec_has_begun_as_its_parents_program(self):
         forked = self.program(0, "START", forked=True)
         self.assertEqual([], self.load.check([forked] + self.told[1:]))

@@ -90,7 +90,7 @@ class Killed(LakeTest):
         self.repair()
         whole = [r for r in read_lake(self.lake)["sluice.program"]]
         self.assertEqual([], seq_holes(whole))
-        self.assertEqual(len(readable) + 2, len(whole))  # and the START and END of true
+        self.assertIn(len(whole) - len(readable), (1, 2))  # the END of true, and a START if it lives for a second
 
     def test_with_garbage_at_the_end_keeps_what_stands_before_it(self):
         self.kill_in_mid_run()
@@ -100,7 +100,7 @@ class Killed(LakeTest):
         with open(torn[0], "ab") as f:
             f.write(bytes(4096))
         self.repair()
-        self.assertEqual(len(before) + 2, len(read_lake(self.lake)["sluice.program"]))
+        self.assertIn(len(read_lake(self.lake)["sluice.program"]) - len(before), (1, 2))  # as above
 
 
 class Full(LakeTest):

@@ -34,7 +34,10 @@ def phases(records, mark):
 
 
 class Lake(AgentTest):
-    """An agent that delivers to files."""
+    """An agent that delivers to files. It writes START at exec, so that each program has two records to wait for."""
+
+    def agent(self, name="agent", **keys):
+        return super().agent(name, records={"start_after": 0}, **keys)
 
     def assert_there(self, agent, mark, n=PROGRAMS):
         """In the lake, whose files it continues to write."""
@@ -216,7 +219,7 @@ class Broker(FaultTest):
 
     def read(self, **options):
         return kafka_check.check(self.stack.brokers, self.stack.registry_url, prefix=self.prefix,
-                                 keep=lambda topic, r: (r.get("argv") or ["", ""])[1:2] == [MARK], **options)
+                                 keep=lambda topic, r: (r.get("argv") or ["", ""])[1:2] == [MARK], start_after=0, **options)
 
     def test_delivered_while_the_broker_is_away_and_back(self):
         a = self.kafka_agent().start()

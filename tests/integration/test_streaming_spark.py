@@ -189,7 +189,7 @@ class Spark(unittest.TestCase):
         room = os.path.join(self.room, "agent")
         os.makedirs(room)
         agent = Agent(room, kafka={"brokers": [self.stack.brokers], "topics": {"partitions": 3, "replication": 1}},
-                      registry={"urls": [self.stack.registry_url], "timeout": "3s"}, drain="60s")
+                      registry={"urls": [self.stack.registry_url], "timeout": "3s"}, drain="60s", records={"start_after": 0})
         self.addCleanup(agent.remove)
         agent.start()
         with Load("streaming", rate=100) as load:

@@ -48,9 +48,14 @@ def cat_agrees(sluice, lake, topics):
     return wrong
 
 
+def start_after_ms(args):
+    """records.start_after. Without kills, START is written at exec, so that it is compared with END for each program."""
+    return 0 if args.agent and not args.kills else 1000
+
+
 def under_agent(args, room, what):
     """The same under `sluice agent`, which is killed and started again args.kills times: (mismatches, lake)."""
-    a = agent.Agent(room, sluice=args.sluice)
+    a = agent.Agent(room, sluice=args.sluice, records={"start_after": f"{start_after_ms(args)}ms"})
     wrong = []
     try:
         a.start()
@@ -107,7 +112,7 @@ def once(args, room):
         wrong, lake = under_agent(args, room, what)
         truth, topics = Truth(told), first_of_each(harness.read_lake(lake))
         check = Check(truth, topics, doctor, args.tolerance_ms * 1000, is_host_wide=True, is_ordinary=True,
-                      stolen_us=stolen_us() - stolen, kills=args.kills)
+                      stolen_us=stolen_us() - stolen, kills=args.kills, start_after_us=start_after_ms(args) * 1000)
         wrong += check.all() + tell(args, truth, check, time.monotonic() - began)
         return wrong, summary_of(truth, check)
     command = ["run", "--lake", lake, "--quiet", "--interval", INTERVAL]

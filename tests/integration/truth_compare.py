@@ -38,6 +38,8 @@ LATE_TICKS_MAX = 1 / 30  # of the ends made up for: in their last steps, which n
 RSS_IS_LATE = tuple(map(int, os.uname().release.split(".")[:2])) < (6, 2)
 RSS_LATE_BYTES = 64 * 16 * 4096
 
+LOOK_US = 5000000  # a program is looked at once a second, and later where the host is overloaded
+
 # What is null where doctor calls a signal missing; "peak" depends on how a program ended.
 NULL_WITHOUT = {
     "replaced_peak": ["peak of EXEC"],
@@ -75,11 +77,13 @@ class Check:
     is_ordinary: bool = False  # the kernel runs every BPF program
     stolen_us: int = 0  # taken by hypervisors from all CPUs of this machine meanwhile
     kills: int = 0  # of the agent: each may cost one end that it had not reported
+    start_after_us: int = 1000000  # records.start_after
 
     def __post_init__(self):
         self.mismatches = []
         self.ends_emulated = 0
         self.skipped_max = self.most(SKIPPED_EMULATED_MAX if self.extra_us else SKIPPED_MAX)
+        self.have_usage = {r["program_id"] for r in self.topics.get("sluice.usage", [])}
         self.made_up = harness.events_counted(self.topics, "end_synthesized")
         self.skipped = sum(n for _, reason, n in harness.losses(self.topics) if reason == "skipped")
         self.worst = collections.Counter()  # largest error seen, by quantity
@@ -166,25 +170,33 @@ class Check:
             return
         self.equal(p.name(), "program indexes", list(range(n_programs)), sorted(p.programs))
         for index, phases in sorted(p.programs.items()):
-            for phase, records in phases.items():
-                self.equal(p.name(index), f"{phase} records", 1, len(records))
+            self.equal(p.name(index), "END records", 1, len(phases["END"]))
+            # One that ended before it was looked at has none, unless a Usage record needed it.
+            starts = [1] if self.must_have_started(phases["END"]) else [0, 1]
+            if len(phases["START"]) not in starts:
+                self.wrong(p.name(index), "START records", starts, len(phases["START"]))
+
+    def must_have_started(self, ends):
+        return any(self.start_after_us == 0 or r["program_id"] in self.have_usage or
+                   r["end_time"] - r["program_start_time"] > self.start_after_us + LOOK_US for r in ends)
 
     def life(self, p):
         """The records of one process fit each other."""
         last = None
         for index, phases in sorted(p.programs.items()):
             name = p.name(index)
-            if len(phases["START"]) != 1 or len(phases["END"]) != 1:
+            if len(phases["START"]) > 1 or len(phases["END"]) != 1:
                 continue
-            start, end = phases["START"][0], phases["END"][0]
+            end = phases["END"][0]
+            start = phases["START"][0] if phases["START"] else None
             for field in ("program_id", "parent_program_id", "start_time", "program_start_time", "exe", "comm", "argv",
                           "argv_truncated", "cwd", "cgroup", "uid", "gid", "pid_ns", "mnt_ns", "net_ns", "tool", "run_id", "task",
                           "forked"):
-                if field == "comm" and p.case == "renames_itself":
+                if start is None or field == "comm" and p.case == "renames_itself":
                     continue
                 self.equal(name, f"{field} at END as at START", start[field], end[field])
             for field in ("usage", "end_time", "end_reason", "exit_code", "exit_signal", "core_dumped", "oom_killed"):
-                self.equal(name, f"{field} at START", None, start[field])
+                self.equal(name, f"{field} at START", None, start and start[field])
             if (end["run_id"] is None) != self.is_host_wide:
                 self.wrong(name, "run_id", "null" if self.is_host_wide else "the run's", end["run_id"])
             self.equal(name, "time at END", end["end_time"], end["time"])

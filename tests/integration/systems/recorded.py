@@ -26,8 +26,9 @@ class Records:
         programs = topics.get("sluice.program", [])
         self.starts = {r["program_id"]: r for r in programs if r["phase"] == "START"}
         self.ends = {r["program_id"]: r for r in programs if r["phase"] == "END"}
+        self.programs = {**self.starts, **self.ends}  # by program_id: the END, else the START
         self._children = collections.defaultdict(list)
-        for r in {**self.starts, **self.ends}.values():
+        for r in self.programs.values():
             self._children[r["parent_program_id"]].append(r["program_id"])
 
     def marked(self, mark, *rest):
