@@ -308,7 +308,7 @@ agent_stop(struct agent *a)
 	agent_drain_all(a);
 	agent_unsubscribe_all(a);
 	now = clock_ns(CLOCK_BOOTTIME);
-	correlator_write_starts(a->correlator, now);
+	correlator_write_starts(a->correlator, now, now);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
 	a->is_entry_due = true;
@@ -324,6 +324,7 @@ agent_ring_end(const struct agent *a)
 bool
 agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 {
+	uint64_t latest_ns = 0, now;
 	bool is_whole;
 
 	for (size_t i = 0; i < n; i++)
@@ -335,7 +336,11 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	/* A process whose last event arrived during the pass was in neither of its halves. */
 	while (!agent_drain(a))
 		continue;
-	correlator_tick(a->correlator, clock_ns(CLOCK_BOOTTIME), false);
+	now = clock_ns(CLOCK_BOOTTIME);
+	for (size_t i = 0; i < n; i++)
+		latest_ns = settling[i].since_ns > latest_ns ? settling[i].since_ns : latest_ns;
+	correlator_write_starts(a->correlator, latest_ns, now);
+	correlator_tick(a->correlator, now, false);
 	for (size_t i = 0; i < n; i++) {
 		settling[i].is_read = ring_position(a->ring) >= settling[i].ring_end;
 		correlator_held(a->correlator, settling[i].since_ns, &settling[i].held);

@@ -175,7 +175,7 @@ void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
 	processes_lose_unseen(c, now_ns);
-	correlator_write_starts(c, now_ns);
+	correlator_write_starts(c, now_ns, now_ns);
 	if (c->whole != NULL) {
 		run_root_ended(c, c->whole, &(int32_t){ status });
 		finding_run_ended(c, c->whole, NULL, status);	/* where its root was never seen */

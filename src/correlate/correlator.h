@@ -140,8 +140,8 @@ void correlator_cgroup(struct correlator *c, const struct cgroup_event *s);
 void correlator_snapshot_begin(struct correlator *c, bool with_usage);
 void correlator_snapshot_end(struct correlator *c, uint64_t now_ns);
 
-/* Emits START of each live program that has none yet, however young it is: before this agent stops. */
-void correlator_write_starts(struct correlator *c, uint64_t now_ns);
+/* Emits START of each live program that began at begun_ns or before and has none yet, however young it is. */
+void correlator_write_starts(struct correlator *c, uint64_t begun_ns, uint64_t now_ns);
 
 /* A run that is set by hand with "sluice ctl tag". Strings may be NULL, except run_id and source. */
 struct tag {

@@ -11,9 +11,9 @@
  *       └───► announced ─────┴──────────────────────────────────► (gone)
  *
  * An announced program counts at once; its START is due, and is written once the program has lived for start_after:
- * by the exec event itself, or by the first pass that sees it alive then. It is written before that if something is
- * recorded that needs it: a Usage record, the stop of this agent, or that its END was lost. A program that ends before
- * its START was written has only an END.
+ * by the exec event itself, or by the first pass that sees it alive then. It is written before that with the first
+ * Usage record, when the agent stops or settles, and if the END was lost. A program that ends before its START was
+ * written has only an END.
  *
  * A process that ran before the agent is reported by an exec event too (is_discovered). Each call that changes
  * state ends with wal_flush(), so that the next agent continues from there.
@@ -460,12 +460,14 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 }
 
 void
-correlator_write_starts(struct correlator *c, uint64_t now_ns)
+correlator_write_starts(struct correlator *c, uint64_t begun_ns, uint64_t now_ns)
 {
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next)
-		program_start(c, p, now_ns, NULL);
+	for (p = c->processes; p != NULL; p = p->hh.next) {
+		if (p->program_start_ns <= begun_ns)
+			program_start(c, p, now_ns, NULL);
+	}
 	wal_flush(c);
 }
 

@@ -286,13 +286,15 @@ at_the_stop_each_live_program_has_a_start(void **state)
 	works(&w, &done, 1);
 	exits(&w, &done, 0);
 	works(&w, &b, 10);
-	correlator_write_starts(w.c, w.now);
+	correlator_write_starts(w.c, b.key.start_ns - 1, w.now);	/* of those that began before it */
+	assert_int_equal(starts(), 0);
+	correlator_write_starts(w.c, w.now, w.now);
 	assert_int_equal(starts(), 1);
 	assert_int_equal(record_of(&w, &b, 0, PHASE_START)->time_us, wall_us(w.now));
 	world_dies(&w, &options);
 	works(&w, &b, 2000);
 	passes(&b, true);
-	correlator_write_starts(w.c, w.now);
+	correlator_write_starts(w.c, w.now, w.now);
 	exits(&w, &b, 0);
 	assert_int_equal(starts(), 1);
 	assert_non_null(record_of(&w, &b, 0, PHASE_END));
