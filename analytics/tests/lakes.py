@@ -42,6 +42,9 @@ T0 = 1_793_534_400_000_000
 
 DAY_US = 86_400_000_000
 
+START_AFTER_US = 1_000_000
+"""How long a program lives until an agent writes its START."""
+
 Record = dict[str, Any]
 
 
@@ -138,8 +141,9 @@ class LakeMaker:
     # The topics
 
     def program(self, *, start: float = 0, end: float | None = None, phase: str | None = None, **fields: Any) -> Record:
-        """A program: its START and, where an end is given, its END; one record alone where phase is given.
+        """A program as an agent records it: its END, where an end is given, and a START if it lives for a second.
 
+        One record alone where phase is given.
         At END usage is all 0 but for what is given (None: unknown), peak_rss_bytes 1 MiB, threads_peak 1,
         exit_code 0. Returns the last of the records.
         """
@@ -166,8 +170,9 @@ class LakeMaker:
         at_end = {"end_reason", "exit_code", "exit_signal", "core_dumped", "oom_killed", "usage", *self._resources}
         begin = {name: value for name, value in fields.items() if name not in at_end}
         record: Record | None = None
-        if phase in (None, "START"):
-            begin.setdefault("time", fields["program_start_time"])
+        started = fields["program_start_time"] + START_AFTER_US
+        if phase == "START" or (phase is None and (end_time is None or end_time >= started)):
+            begin.setdefault("time", started)
             record = self._add("program", begin, phase="START")
         if phase == "END" or (phase is None and end_time is not None):
             fields.pop("time", None) if phase is None else None

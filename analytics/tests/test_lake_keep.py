@@ -121,4 +121,4 @@ def test_info(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
     assert (program["avro_files"], program["open_files"], program["compacted_days"]) == (2, 1, 0)
     sizes = [p.stat().st_size for p in (*paths, part) if "sluice.program" in str(p)]
     assert program["bytes"] == sum(sizes)
-    assert (program["first"], program["last"]) == ("2026-11-01T12:00:00.000000Z", "2026-11-01T12:00:50.000000Z")
+    assert (program["first"], program["last"]) == ("2026-11-01T12:00:01.000000Z", "2026-11-01T12:00:51.000000Z")

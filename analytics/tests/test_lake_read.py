@@ -298,15 +298,15 @@ def test_scope(maker: LakeMaker) -> None:
         return sorted(r["time"] - T0 for r in found)
 
     day = DAY_US
-    assert ends() == [0, 5_000_000, 10_000_000, 20_000_000, day, day + 5_000_000]
-    assert ends(run_ids=("r1",)) == [0, 10_000_000]
-    assert ends(run_ids=("r1", "r2")) == [0, 5_000_000, 10_000_000, 20_000_000]
+    assert ends() == [1_000_000, 6_000_000, 10_000_000, 20_000_000, day + 1_000_000, day + 5_000_000]
+    assert ends(run_ids=("r1",)) == [1_000_000, 10_000_000]
+    assert ends(run_ids=("r1", "r2")) == [1_000_000, 6_000_000, 10_000_000, 20_000_000]
     assert ends(run_ids=()) == []
-    assert ends(hosts=("h2",)) == [5_000_000, 20_000_000]
-    assert ends(since_us=T0 + 10_000_000) == [10_000_000, 20_000_000, day, day + 5_000_000]
-    assert ends(until_us=T0 + 10_000_000) == [0, 5_000_000]
-    assert ends(since_us=T0 + day) == [day, day + 5_000_000]
-    assert ends(since_us=T0 + day, until_us=T0 + day + 5_000_000) == [day]
+    assert ends(hosts=("h2",)) == [6_000_000, 20_000_000]
+    assert ends(since_us=T0 + 10_000_000) == [10_000_000, 20_000_000, day + 1_000_000, day + 5_000_000]
+    assert ends(until_us=T0 + 10_000_000) == [1_000_000, 6_000_000]
+    assert ends(since_us=T0 + day) == [day + 1_000_000, day + 5_000_000]
+    assert ends(since_us=T0 + day, until_us=T0 + day + 5_000_000) == [day + 1_000_000]
 
 
 def test_a_late_record_in_the_next_days_file_is_found(tmp_path: pathlib.Path) -> None:

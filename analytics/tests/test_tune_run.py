@@ -16,6 +16,8 @@ from lakes import GIB, MIB, LakeMaker, S
 from sluice_analytics import prices
 from sluice_analytics.errors import NotFound
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.sweep.period import Period
+from sluice_analytics.sweep.use import by_group
 from sluice_analytics.tune.run import load
 from sluice_analytics.tune.run_report import Resources, RunReport, TaskRow
 
@@ -318,6 +320,34 @@ def test_programs_are_limited_to_those_that_matter(maker: LakeMaker) -> None:
     assert {p.exe for p in report.programs} == {"/bin/bad", "/bin/live", "/bin/p9"}
     assert report.programs_left_out == 9 and report.programs_total == 12
     assert sum(t.usage.cpu_user_ns or 0 for t in report.tools) == 10 * S
+
+
+def test_a_start_adds_nothing_to_an_end(tmp_path: pathlib.Path) -> None:
+    """A lake where each program has a START, and one where those that ended have an END alone."""
+    reports, swept = [], []
+    for name in ("starts", "ends"):
+        maker = LakeMaker(tmp_path / name)
+        maker.run(run_id="r", start=0, end=60, exit_code=3, programs=6)
+        maker.host(start=0, end=60)
+        for n in range(4):
+            task: dict[str, Any] = {"run_id": "r", "task_id": f"t{n}", "task": "ALIGN", "sample": f"s{n}"}
+            maker.task(start=n, end=n + 20, exit_code=3 if n == 3 else 0, **task)
+            length = (0.2, 0.9, 15, 20)[n]
+            facts = {**task, "exit_code": 3 if n == 3 else 0, "cpu_user_ns": round(length * S) // 2, "exe": "/usr/bin/bwa"}
+            if name == "starts":
+                maker.program(phase="START", start=n, time=maker.us(n), pid=n + 1, **facts)
+            p = maker.program(phase="END", start=n, end=n + length, pid=n + 1, **facts)
+            if n >= 2:
+                maker.usage(p, start=n, end=n + 10, cpu_user_ns=5 * S)
+        maker.program(run_id="r", start=30, phase="START", pid=5)  # which is alive
+        maker.write()
+        reports.append(of(maker.path, with_recommendations=True))
+        with DuckSession(str(maker.path)) as session:
+            rows = session.rows(by_group(session, Period(maker.us(0), maker.us(60)), "exe"))
+            swept.append(sorted(str(row) for row in rows))
+    assert reports[0].programs and reports[0].tasks
+    assert reports[0] == reports[1]
+    assert swept[0] == swept[1]
 
 
 def test_which_run(maker: LakeMaker) -> None:
