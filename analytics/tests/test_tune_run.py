@@ -333,7 +333,12 @@ def test_a_start_adds_nothing_to_an_end(tmp_path: pathlib.Path) -> None:
             task: dict[str, Any] = {"run_id": "r", "task_id": f"t{n}", "task": "ALIGN", "sample": f"s{n}"}
             maker.task(start=n, end=n + 20, exit_code=3 if n == 3 else 0, **task)
             length = (0.2, 0.9, 15, 20)[n]
-            facts = {**task, "exit_code": 3 if n == 3 else 0, "cpu_user_ns": round(length * S) // 2, "exe": "/usr/bin/bwa"}
+            facts = {
+                **task,
+                "exit_code": 3 if n == 3 else 0,
+                "cpu_user_ns": round(length * S) // 2,
+                "exe": "/usr/bin/bwa",
+            }
             if name == "starts":
                 maker.program(phase="START", start=n, time=maker.us(n), pid=n + 1, **facts)
             p = maker.program(phase="END", start=n, end=n + length, pid=n + 1, **facts)
