@@ -27,7 +27,7 @@ class Storm(LakeTest):
         self.assertEqual([], twice[:5])
         tools = {i: r for i, r in told_of["END"].items() if not r["forked"] and (r["argv"] or [])[1:] == ["x"]}
         self.assertEqual(PROCESSES, len(tools))
-        # Those that are seen after a second, or when Usage records are due, have a START. One that waits for a CPU for
+        # Programs that are seen after a second, or when Usage records are due, have a START. One that waits for a CPU for
         # more than a second before its exec has it as the fork of its parent.
         starts = [told_of["START"][i] for i in tools if i in told_of["START"]]
         self.assertLess(len(starts), PROCESSES / 50)

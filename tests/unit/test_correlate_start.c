@@ -251,7 +251,7 @@ who_is_found_running_is_as_old_as_its_process(void **state)
 	    wall_us(s.time_ns));
 }
 
-/* Its END was lost: it has a START, as any other program whose end nobody saw. */
+/* Its END was lost: it has a START, as any other program whose end was not seen. */
 static void
 a_lost_program_has_a_start(void **state)
 {
