@@ -140,6 +140,15 @@ class Checker(unittest.TestCase):
     def test_finds_nothing_where_nothing_is_wrong(self):
         self.assertEqual([], [str(m) for m in self.check(copy.deepcopy(self.lake))])
 
+    def test_a_start_may_be_missing_of_a_short_program_without_usage_records(self):
+        topics = copy.deepcopy(self.lake)
+        ends = [r for r in topics["sluice.program"] if r["phase"] == "END"]
+        topics["sluice.program"] = [r | {"seq": n} for n, r in enumerate(ends)]
+        used = {r["program_id"] for r in topics["sluice.usage"]}
+        found = self.check(topics)
+        self.assertGreater(len(used), 0)
+        self.assertEqual(["START records"] * len(used), [m.field for m in found])
+
     def find(self, topics, case, index=None, phase="END"):
         index = index or 0
         p = next(p for p in self.truth.processes.values() if p.case == case and p.told and not p.told["forked"])
