@@ -47,17 +47,15 @@
 #define FORKED_ANNOUNCED_NS UINT64_C(1000000000)
 
 /*
- * Emits START of the current program, if it is due. name: the kernel's name of it, for a program whose arguments are
- * unknown; NULL: none.
+ * Emits START of the current program. name: the kernel's name of it, for a program whose arguments are unknown; NULL:
+ * none.
  */
 static void
-program_start(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
+emit_start(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
 {
 	struct program_record r = { .phase = PHASE_START };
 	char comm[TEXT_ESCAPE_MAX(EVENT_COMM_SIZE)];
 
-	if (!p->is_start_due)
-		return;
 	p->is_start_due = false;
 	wal_process(c, p, NEWS_SHOWN);
 	r.head.time_us = state_wall_us(c, now_ns);
@@ -66,6 +64,14 @@ program_start(struct correlator *c, struct process *p, uint64_t now_ns, const ch
 		r.comm = comm;
 	}
 	program_emit(c, p, &r);
+}
+
+/* Emits START of the current program, if it is due. */
+static void
+program_start(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
+{
+	if (p->is_start_due)
+		emit_start(c, p, now_ns, name);
 }
 
 /* Emits START of a program that lives at now_ns, if it has lived for long enough. */
