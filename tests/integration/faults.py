@@ -129,7 +129,7 @@ class FaultTest(AgentTest):
         for load in loads:
             self.assertEqual(0, load.failed)
             self.assertGreater(load.started, 0)
-            self.assertEqual([], load.check(programs)[:5], result.summary())
+            self.assertEqual([], load.check(programs, all_start=True)[:5], result.summary())
         self.assert_only_lost(result, *lost)
         return result
 

@@ -89,24 +89,27 @@ class Load:
         argv = r["argv"] or []
         return argv[1:3] == [MARK, self.name] and len(argv) == 4 + len(self._more)
 
-    def check(self, programs):
+    def check(self, programs, all_start=False):
         """
         What is wrong with the Program records of this load: [sentence]; duplicates are those of a delivery.
 
-        Each program has an END. Few have a START before it: one that an overloaded host lets live for a second, one
-        that an agent sees at the moment of its Usage records, or all where START is written at exec. A child that waits
-        a second for its first exec has its START as what it was then: forked, with its parent's arguments.
+        Each program has an END. Few have a START before it: one that an overloaded host lets live for a second, or one
+        that an agent sees at the moment of its Usage records. all_start: each has, as START is written at exec. A child
+        that waits a second for its first exec has its START as what it was then: forked, with its parent's arguments.
         """
         wrong = []
         seen = {}
         for r in programs:
             seen.setdefault((r["agent_id"], r["seq"]), r)
         phases = collections.defaultdict(collections.Counter)
+        late = {r["program_id"] for r in seen.values() if r["phase"] == "START" and r["forked"]}
         for r in seen.values():
             if self.is_mine(r):
                 phases[int(r["argv"][3])][r["phase"]] += 1
+                if r["phase"] == "END" and r["program_id"] in late:
+                    phases[int(r["argv"][3])]["START"] += 1
         for n in range(self.started):
-            if not is_whole(phases[n]):
+            if not is_whole(phases[n]) or all_start and not phases[n]["START"]:
                 wrong.append("program %d: %s" % (n, dict(phases[n]) or "not there"))
         extra = [n for n in phases if n >= self.started]
         if extra:

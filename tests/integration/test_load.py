@@ -82,10 +82,12 @@ class Programs(unittest.TestCase):
     def test_one_of_less_than_a_second_has_an_end_alone(self):
         self.assertEqual([], self.load.check(self.told[1:]))
         self.assertEqual(["program 0: not there"], self.load.check(self.told[2:]))
+        self.assertEqual(["program 0: {'END': 1}"], self.load.check(self.told[1:], all_start=True))
+        self.assertEqual([], self.load.check(self.told, all_start=True))
 
     def test_a_late_exec_has_begun_as_its_parents_program(self):
         forked = self.program(0, "START", forked=True)
-        self.assertEqual([], self.load.check([forked] + self.told[1:]))
+        self.assertEqual([], self.load.check([forked] + self.told[1:], all_start=True))
         self.assertEqual(1, len(self.load.check([forked] + self.told[2:])))
 
     def test_paths_that_are_cut(self):
