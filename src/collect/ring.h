@@ -4,8 +4,8 @@
  *
  * The reader maps the pages itself instead of through libbpf, which moves the consumer position after every record:
  * here it moves in ring_release(), so that the next reader still finds records that a dead one had not passed on.
- * The data is mapped once, where libbpf maps it twice for records that wrap: those few are copied, and the process
- * is smaller by the size of the ring.
+ * Only a window of the data is mapped, which moves along with the position, where libbpf maps all of it twice: mapped
+ * pages of a ring count as the process's memory. Records that wrap at the end are copied.
  */
 #ifndef SLUICE_COLLECT_RING_H
 #define SLUICE_COLLECT_RING_H

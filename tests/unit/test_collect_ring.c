@@ -17,9 +17,11 @@
 #include "collect/ring.h"
 
 #define BYTES 4096u
+#define LARGE_BYTES (1u << 20)	/* several windows */
 
 struct fake {
 	int fd;
+	uint32_t bytes;
 	size_t page;
 	uint64_t *consumer;
 	uint64_t *producer;
@@ -28,26 +30,40 @@ struct fake {
 	/* what came */
 	unsigned records;
 	size_t last_len;
-	char last[BYTES];
+	char last[LARGE_BYTES];
 };
 
 static struct fake f;
 
 static int
-setup(void **state)
+open_fake(uint32_t bytes)
 {
-	(void)state;
 	memset(&f, 0, sizeof(f));
+	f.bytes = bytes;
 	f.page = (size_t)sysconf(_SC_PAGESIZE);
 	f.fd = memfd_create("ring", MFD_CLOEXEC);
-	if (f.fd < 0 || ftruncate(f.fd, (off_t)(2 * f.page + BYTES)) < 0)
+	if (f.fd < 0 || ftruncate(f.fd, (off_t)(2 * f.page + f.bytes)) < 0)
 		return -1;
-	f.consumer = mmap(NULL, 2 * f.page + BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
+	f.consumer = mmap(NULL, 2 * f.page + f.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
 	if (f.consumer == MAP_FAILED)
 		return -1;
 	f.producer = (uint64_t *)((char *)f.consumer + f.page);
 	f.data = (char *)f.producer + f.page;
-	return ring_open(f.fd, BYTES, 0, &f.ring);
+	return ring_open(f.fd, f.bytes, 0, &f.ring);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return open_fake(BYTES);
+}
+
+static int
+setup_large(void **state)
+{
+	(void)state;
+	return open_fake(LARGE_BYTES);
 }
 
 static int
@@ -55,7 +71,7 @@ teardown(void **state)
 {
 	(void)state;
 	ring_close(f.ring);
-	munmap(f.consumer, 2 * f.page + BYTES);
+	munmap(f.consumer, 2 * f.page + f.bytes);
 	close(f.fd);
 	return 0;
 }
@@ -64,15 +80,16 @@ teardown(void **state)
 static void
 put(const char *text, size_t len, uint32_t bits)
 {
-	uint32_t at = *f.producer & (BYTES - 1);
+	uint32_t at = *f.producer & (f.bytes - 1);
 	uint32_t head = (uint32_t)len | bits;
-	char record[BYTES] = { 0 };
+	static char record[LARGE_BYTES];
 	size_t whole = (len + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
 
+	memset(record, 0, whole);
 	memcpy(record, &head, sizeof(head));
 	memcpy(record + BPF_RINGBUF_HDR_SZ, text, len);
 	for (size_t i = 0; i < whole; i++)
-		f.data[(at + i) & (BYTES - 1)] = record[i];
+		f.data[(at + i) & (f.bytes - 1)] = record[i];
 	*f.producer += whole;
 }
 
@@ -192,6 +209,29 @@ a_record_over_the_edge_is_whole(void **state)
 	}
 }
 
+/* Only a part of a large ring is mapped at a time: records lie within it, over its end, or are larger than it. */
+static void
+a_window_moves_through_a_large_ring(void **state)
+{
+	static char text[600 << 10];
+
+	(void)state;
+	for (size_t i = 0; i < 300; i++) {
+		size_t len = i % 50 == 0 ? sizeof(text) : 1 + i * 7919 % 40000;
+
+		memset(text, (int)('a' + i % 26), len);
+		put(text, len, 0);
+		put("small", 6, 0);
+		assert_int_equal(ring_drain(f.ring, on_record, &f, 1), 1);
+		ring_release(f.ring);
+		assert_int_equal(f.last_len, len);
+		assert_memory_equal(f.last, text, len);
+		assert_int_equal(ring_drain(f.ring, on_record, &f, 2), 1);
+		assert_string_equal(f.last, "small");
+		ring_release(f.ring);
+	}
+}
+
 static void
 what_is_no_ring_is_an_error(void **state)
 {
@@ -219,6 +259,7 @@ main(void)
 		TEST(a_record_given_up_is_stepped_over),
 		TEST(max_bounds_a_drain),
 		TEST(a_record_over_the_edge_is_whole),
+		cmocka_unit_test_setup_teardown(a_window_moves_through_a_large_ring, setup_large, teardown),
 		TEST(what_is_no_ring_is_an_error),
 	};
 
