@@ -17,9 +17,7 @@
 #include "base/clock.h"
 #include "collect/cgroup.h"
 
-#define DRAIN_MS 50
-#define DRAIN_SLOW_MS 250
-#define QUIET_DRAINS 20			/* after which the ring is drained less often, until a record arrives */
+#define DRAIN_MS 200			/* before a quarter of the ring is full */
 #define INTERVAL_MS_DEFAULT 10000
 #define RAISED_NICE (-10)
 
@@ -50,33 +48,16 @@ on_ring_ready(evutil_socket_t fd, short what, void *arg)
 	agent_drain(arg);	/* if records are left, the level-triggered fd calls again */
 }
 
-/* Drains less often on an idle host, to wake up less. */
-static void
-set_pace(struct agent *a, bool is_slow)
-{
-	const struct timeval every = { 0, (is_slow ? DRAIN_SLOW_MS : DRAIN_MS) * 1000 };
-
-	if (is_slow == a->is_slow)
-		return;
-	a->is_slow = is_slow;
-	event_add(a->on_drain, &every);
-}
-
 static void
 on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
-	uint64_t position;
 
 	(void)fd;
 	(void)what;
-	if (a->counts.drains % a->scope->calibrate_each == 0)
-		probes_calibrate(a->probes);	/* first, when there may have been time without a CPU */
-	position = ring_position(a->ring);
+	probes_calibrate(a->probes);	/* first, when there may have been time without a CPU */
 	if (!agent_drain(a))
 		event_active(a->on_drain, EV_TIMEOUT, 0);
-	a->quiet_drains = ring_position(a->ring) == position ? a->quiet_drains + 1 : 0;
-	set_pace(a, a->scope->slows_when_idle && a->quiet_drains >= QUIET_DRAINS);
 }
 
 static void

@@ -179,8 +179,6 @@ on_close(struct agent *a)
 }
 
 static const struct agent_scope scope = {
-	.calibrate_each = 5,		/* several times a second is enough */
-	.slows_when_idle = true,
 	.leaves_out = is_self,
 	.takes_state = host_discover_state,
 	.commit = commit,

@@ -172,7 +172,6 @@ on_close(struct agent *a)
 }
 
 static const struct agent_scope scope = {
-	.calibrate_each = 1,
 	.commit = commit,
 	.tick = tick,
 	.describe = describe,

@@ -58,8 +58,6 @@ struct agent_pass {
 
 /* What one kind of agent does in its own way: an agent of a run, or of the host. */
 struct agent_scope {
-	unsigned calibrate_each;	/* in drains */
-	bool slows_when_idle;		/* drains less often while the host is idle */
 	/* Returns true if this process is never recorded. NULL: all are. */
 	bool (*leaves_out)(const struct agent *a, const struct program_key *key);
 	/* Returns true if it took the state, which the correlator then does not get. NULL: none. */
@@ -107,8 +105,6 @@ struct agent {
 	uint64_t malformed_seen;
 	uint64_t lost_records;		/* holes of this agent_id, over restarts */
 	bool is_entry_due;		/* the state for the next agent has changed */
-	unsigned quiet_drains;		/* in a row that found the ring empty */
-	bool is_slow;
 	const char *message;		/* of the Agent record that is being written; NULL: none */
 
 	struct agent_pass pass;

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -25,47 +26,21 @@
 #include "daemon/state.h"
 #include "kafka/kafka.h"
 
-#define TICK_MS 100
-#define TICK_IDLE_MS 500		/* while the spool is empty */
-#define QUIET_TICKS 20
+#define TICK_MS 500			/* commits and syncs wake the loop by themselves */
+#define TICK_STOPPING_MS 100
 #define MMAP_BYTES (128 << 10)
 #define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
-
-/* Returns whether the spool holds no record, including those handed to the output but not yet delivered. */
-static bool
-is_spool_empty(const struct daemon *d)
-{
-	struct spool_stats spool;
-
-	spool_stats(d->spool, &spool);
-	return spool.records == 0;
-}
-
-static void
-set_pace(struct daemon *d, bool is_idle)
-{
-	const struct timeval every = { 0, (is_idle ? TICK_IDLE_MS : TICK_MS) * 1000 };
-
-	if (is_idle == d->is_idle)
-		return;
-	d->is_idle = is_idle;
-	event_add(d->on_tick, &every);
-}
 
 static void
 on_committed(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->delivery == NULL)
-		return;
-	if (d->is_idle && !is_spool_empty(d)) {
-		d->quiet_ticks = 0;
-		set_pace(d, false);
-	}
-	delivery_wake(d->delivery);
+	spool_sync(d->spool, clock_ns(CLOCK_MONOTONIC));
+	if (d->delivery != NULL)
+		delivery_wake(d->delivery);
 }
 
 static void
@@ -77,8 +52,18 @@ on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	spool_tick(d->spool, clock_ns(CLOCK_MONOTONIC));
 	delivery_tick(d->delivery, clock_us(CLOCK_REALTIME));
-	d->quiet_ticks = is_spool_empty(d) ? d->quiet_ticks + 1 : 0;
-	set_pace(d, d->quiet_ticks >= QUIET_TICKS);
+}
+
+static void
+on_synced(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+	eventfd_t n;
+
+	(void)what;
+	(void)eventfd_read(fd, &n);
+	spool_sync(d->spool, clock_ns(CLOCK_MONOTONIC));
+	delivery_wake(d->delivery);
 }
 
 /*
@@ -146,6 +131,7 @@ on_drained(bool is_empty, void *arg)
 static void
 on_stop_signal(evutil_socket_t signo, short what, void *arg)
 {
+	const struct timeval tick = { 0, TICK_STOPPING_MS * 1000 };
 	struct daemon *d = arg;
 
 	(void)what;
@@ -157,6 +143,7 @@ on_stop_signal(evutil_socket_t signo, short what, void *arg)
 	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", strsignal((int)signo))),
 	    "delivering waiting records for at most %.1f s", (double)d->config->drain_ms / 1000);
 	notify_stopping(d->notify);
+	event_add(d->on_tick, &tick);
 	agent_stop(d->agent);
 	delivery_drain(d->delivery, (uint32_t)d->config->drain_ms, on_drained, d);
 }
@@ -181,12 +168,14 @@ open_events(struct daemon *d)
 	d->on_int = evsignal_new(d->base, SIGINT, on_stop_signal, d);
 	d->on_hup = evsignal_new(d->base, SIGHUP, on_reload_signal, d);
 	d->on_tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
+	d->on_synced = event_new(d->base, d->synced_fd, EV_READ | EV_PERSIST, on_synced, d);
 	d->on_second = event_new(d->base, -1, EV_PERSIST, on_second, d);
 	if (d->on_term == NULL || d->on_int == NULL || d->on_hup == NULL || d->on_tick == NULL ||
-	    d->on_second == NULL || event_add(d->on_term, NULL) < 0 || event_add(d->on_int, NULL) < 0 ||
-	    event_add(d->on_hup, NULL) < 0 || event_add(d->on_tick, &tick) < 0 ||
-	    event_add(d->on_second, &second) < 0)
+	    d->on_synced == NULL || d->on_second == NULL || event_add(d->on_term, NULL) < 0 ||
+	    event_add(d->on_int, NULL) < 0 || event_add(d->on_hup, NULL) < 0 || event_add(d->on_tick, &tick) < 0 ||
+	    event_add(d->on_synced, NULL) < 0 || event_add(d->on_second, &second) < 0)
 		return -1;
+	event_active(d->on_tick, EV_TIMEOUT, 0);	/* the first one starts the thread that syncs */
 	return 0;
 }
 
@@ -398,6 +387,7 @@ stop(struct daemon *d)
 	event_free_if(d->on_int);
 	event_free_if(d->on_hup);
 	event_free_if(d->on_tick);
+	event_free_if(d->on_synced);
 	event_free_if(d->on_second);
 	daemon_free_tags(d);
 	settle_close(d->settle);
@@ -410,6 +400,8 @@ stop(struct daemon *d)
 	daemon_free_rules(d);
 	losses_free(&d->losses);
 	spool_close(d->spool);
+	if (d->synced_fd >= 0)
+		close(d->synced_fd);
 	daemon_forget_secrets(d);
 	config_free(d->config);
 	notify_close(d->notify);
@@ -420,7 +412,7 @@ stop(struct daemon *d)
 int
 daemon_run(const struct daemon_options *o)
 {
-	struct daemon d = { .options = o };
+	struct daemon d = { .options = o, .synced_fd = -1 };
 	int status;
 
 	/* A closed pipe and a limit on file size are failed writes, and must not end the agent. */

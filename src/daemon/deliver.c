@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uuid/uuid.h>
@@ -149,19 +150,31 @@ read_agent_id(struct daemon *d)
 	return (int)n;
 }
 
+/* Runs on the spool's thread. */
+static void
+on_synced(void *arg)
+{
+	(void)!eventfd_write(((struct daemon *)arg)->synced_fd, 1);
+}
+
 int
 daemon_open_spool(struct daemon *d)
 {
 	const struct config *c = d->config;
 	struct spool_options o = { .dir = c->spool.dir, .max_bytes = c->spool.max_bytes,
 		.memory_bytes = c->spool.memory_bytes, .sync_ms = (uint32_t)c->spool.sync_ms,
-		.is_sync_first = true };
+		.is_sync_first = true, .on_synced = on_synced, .on_synced_arg = d };
 	struct spool_recovery found;
 	char error[512] = "", where[PATH_SPACE + 64];
 	uid_t uid = 0;
 	gid_t gid = 0;
 	int r;
 
+	d->synced_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (d->synced_fd < 0) {
+		log_event(LOG_LEVEL_ERROR, "spool.open", "eventfd: %s", strerror(errno));
+		return -1;
+	}
 	r = privileges_user_ids(c->user, &uid, &gid, error, sizeof(error));
 	if (r < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.user", "%s: %s", config_where(c, "user", where, sizeof(where)), error);

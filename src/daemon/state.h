@@ -61,6 +61,8 @@ struct daemon {
 	struct event *on_int;
 	struct event *on_hup;
 	struct event *on_tick;
+	struct event *on_synced;
+	int synced_fd;			/* eventfd that the spool's thread writes to; closed after the spool */
 	struct event *on_second;
 
 	char agent_id[DAEMON_UUID_SIZE];
@@ -73,8 +75,6 @@ struct daemon {
 	char reload_error[1024];
 	char restart_wanted[512];	/* changed keys that need a restart; "": none */
 	bool is_stopping;
-	unsigned quiet_ticks;		/* consecutive ticks with an empty spool */
-	bool is_idle;
 	uint64_t seconds;		/* since the start */
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;

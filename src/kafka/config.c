@@ -21,7 +21,7 @@ static const struct kafka_property defaults[] = {
 	{ "enable.idempotence", "true" },
 	{ "acks", "all" },
 	{ "compression.type", "lz4" },
-	{ "linger.ms", "50" },
+	{ "linger.ms", "10" },
 	/* The Java client's partitioner, so that Spark and Flink jobs can co-partition. */
 	{ "partitioner", "murmur2_random" },
 	/* Small buffers: other records wait in the spool, where a crash does not lose them. */

@@ -372,6 +372,13 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 }
 
 void
+spool_sync(struct spool *s, uint64_t now_ns)
+{
+	s->now_ns = now_ns;
+	spool_sync_poll(s, now_ns < s->synced_ns || now_ns - s->synced_ns >= s->sync_ns);
+}
+
+void
 spool_tick(struct spool *s, uint64_t now_ns)
 {
 	s->now_ns = now_ns;
@@ -389,7 +396,7 @@ spool_tick(struct spool *s, uint64_t now_ns)
 		(void)spool_disk_retry(s);
 	if (s->syncer == NULL)		/* after a failure: at the next tick */
 		s->sync_failed = spool_sync_start(s);
-	spool_sync_poll(s, now_ns < s->synced_ns || now_ns - s->synced_ns >= s->sync_ns);
+	spool_sync(s, now_ns);
 	spool_reap(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		s->queues[queue].is_read_failing = false;
@@ -481,6 +488,8 @@ new_spool(const struct spool_options *o)
 	s->batch_max = s->max_bytes / 2 < SPOOL_BATCH_MAX ? s->max_bytes / 2 : SPOOL_BATCH_MAX;
 	s->sync_ns = (uint64_t)o->sync_ms * 1000000;
 	s->is_sync_first = o->is_sync_first;
+	s->on_synced = o->on_synced;
+	s->on_synced_arg = o->on_synced_arg;
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		TAILQ_INIT(&s->queues[queue].segments);
 		s->queues[queue].next_segment = 1;

@@ -40,9 +40,12 @@ struct spool_options {
 	/*
 	 * Hand out only records that fdatasync has put on the disk. Without it, a power cut (not a crash of the
 	 * process) within sync_ms can lose records that were delivered already, and later ones get their seq
-	 * again. Costs up to sync_ms and a tick of latency.
+	 * again. Costs up to sync_ms and the time that the disk needs.
 	 */
 	bool is_sync_first;
+	/* Called on the syncing thread when a sync has ended: spool_sync() hands its records out. NULL: none. */
+	void (*on_synced)(void *arg);
+	void *on_synced_arg;
 	const char *schemas[TOPIC_COUNT];	/* .avsc text of each topic; the caller's, must outlive the spool */
 };
 
@@ -126,7 +129,12 @@ void spool_checkpoint_begin(struct spool *s);
 int spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT]);
 
 /*
- * Syncs, retries a failed disk and removes acknowledged segments. To be called about ten times a second. The
+ * Processes a sync that has ended, and requests the next one for what was committed, if sync_ms have passed since the
+ * last request. Does nothing before the first spool_tick().
+ */
+void spool_sync(struct spool *s, uint64_t now_ns);
+/*
+ * Syncs, retries a failed disk and removes acknowledged segments. To be called several times a second. The
  * first call starts the thread that syncs: until then the process may have only one.
  */
 void spool_tick(struct spool *s, uint64_t now_ns);

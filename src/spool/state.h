@@ -213,6 +213,8 @@ struct spool {
 	uint64_t	 synced_ns;
 	uint64_t	 checked_ns;		/* when the directory was last checked */
 	struct spool_syncer *syncer;		/* owned; NULL: no thread */
+	void		(*on_synced)(void *arg);	/* the caller's; NULL: none */
+	void		*on_synced_arg;
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
 };
 

@@ -26,6 +26,8 @@ struct spool_syncer {
 	bool		 is_stopping;
 	int		 error;
 	int		 is_done;	/* atomic: the loop reads it without the mutex */
+	void		(*on_synced)(void *arg);	/* the spool's options, as the next one; NULL: none */
+	void		*on_synced_arg;
 	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
 };
 
@@ -62,6 +64,8 @@ run(void *arg)
 		y->has_work = false;
 		y->error = error;
 		__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
+		if (y->on_synced != NULL)
+			y->on_synced(y->on_synced_arg);
 	}
 	pthread_mutex_unlock(&y->mutex);
 	return NULL;
@@ -76,6 +80,8 @@ spool_sync_start(struct spool *s)
 
 	if (y == NULL)
 		return -ENOMEM;
+	y->on_synced = s->on_synced;
+	y->on_synced_arg = s->on_synced_arg;
 	pthread_mutex_init(&y->mutex, NULL);
 	pthread_cond_init(&y->changed, NULL);
 	/* Signals are delivered to the loop's thread. */

@@ -55,7 +55,7 @@ ours_are_what_is_promised(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++)
 		assert_string_equal(value(&o, want[i].name), want[i].value);
-	assert_int_equal(atof(value(&o, "linger.ms")), 50);
+	assert_int_equal(atof(value(&o, "linger.ms")), 10);
 	o.stats_ms = 1234;
 	assert_string_equal(value(&o, "statistics.interval.ms"), "1234");
 	o.properties = stderr_log;	/* the one that does not win */

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 
 #include "spool_kit.h"
 #include "base/crc32c.h"
@@ -354,6 +355,43 @@ sync_first_hands_out_only_what_is_on_the_disk(void **state)
 }
 
 static void
+on_synced(void *arg)
+{
+	sem_post(arg);
+}
+
+/* Without a tick in between: the owner is woken by the sync. */
+static void
+a_sync_that_ended_is_reported_and_hands_out(void **state)
+{
+	struct spool_record r;
+	sem_t ended;
+
+	(void)state;
+	assert_int_equal(sem_init(&ended, 0, 0), 0);
+	spool_close(k.spool);
+	k.options.is_sync_first = true;
+	k.options.on_synced = on_synced;
+	k.options.on_synced_arg = &ended;
+	kit_open(&k);
+	kit_tick(&k);
+	for (uint64_t i = 1; i < 4; i++) {
+		kit_batch(&k, TOPIC_PROGRAM, 10);
+		spool_sync(k.spool, k.now_ns + i * KIT_SECOND);
+		sem_wait(&ended);
+		assert_false(spool_next(k.spool, &r));
+		spool_sync(k.spool, k.now_ns + i * KIT_SECOND);
+		assert_int_equal(kit_drain(&k), 10);
+	}
+	kit_batch(&k, TOPIC_PROGRAM, 10);
+	spool_sync(k.spool, k.now_ns + 3 * KIT_SECOND + 99000000);	/* too early */
+	spool_sync_stop(k.spool);
+	assert_int_equal(sem_trywait(&ended), -1);
+	assert_false(spool_next(k.spool, &r));
+	sem_destroy(&ended);
+}
+
+static void
 what_was_committed_up_to_a_mark_is_synced_and_acknowledged(void **state)
 {
 	uint64_t waiting[TOPIC_COUNT];
@@ -618,6 +656,7 @@ main(void)
 		    teardown),
 		cmocka_unit_test_setup_teardown(a_mark_hastens_the_sync_and_what_comes_later_does_not_matter, setup,
 		    teardown),
+		cmocka_unit_test_setup_teardown(a_sync_that_ended_is_reported_and_hands_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(sync_first_hands_out_only_what_is_on_the_disk, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(what_comes_after_a_stop_is_for_the_next_owner, setup,
