@@ -13,6 +13,7 @@
 #include "correlate/account.h"
 #include "correlate/attribute_run.h"
 #include "correlate/attribute_task.h"
+#include "correlate/judged.h"
 #include "correlate/location.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
@@ -36,14 +37,20 @@ engine_of(const struct run *r)
 	return r == NULL ? NULL : r->inner != NULL ? r->inner : r->engine;
 }
 
-static void
-attribute(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s)
+/* Returns true if no rule of an engine holds for the program. is_judged: that is known. */
+static bool
+attribute(struct correlator *c, struct process *p, struct process *parent, const struct candidate *s, bool is_judged)
 {
 	struct task *around = p->task != NULL ? p->task : parent != NULL ? parent->task : NULL;
 	struct run *run = attribute_run_around(c, p, parent);
 	struct engine_verdict v;
+	bool is_none;
 
-	engine_judge(c->rules, s, engine_of(run), &v);
+	if (is_judged)
+		engine_verdict_none(&v);
+	else
+		engine_judge(c->rules, s, engine_of(run), &v);
+	is_none = v.rule == NULL;
 	p->is_engine = v.role == ENGINE_DRIVER;
 	run = attribute_run(c, p, run, of_run(around, run), s, &v);
 	around = of_run(around, run);
@@ -58,18 +65,66 @@ attribute(struct correlator *c, struct process *p, struct process *parent, const
 	run_assign(c, p, run);
 	if (run != NULL)
 		task_assign(c, p, attribute_task(c, p, parent, around, s, &v));
+	return is_none;
+}
+
+/* Returns true if l follows from cgroups alone. l may be NULL. */
+static bool
+is_of_cgroups(const struct location *l)
+{
+	return l == NULL || l->hh.tbl != NULL;
+}
+
+/* Adds a program to the key, if it has no image, which is text that is not in the key. */
+static bool
+add(struct judged *key, int depth, const struct process *p, struct text *text)
+{
+	return location_image(p->location) == NULL && judged_add(key, depth, p, text);
+}
+
+/* Makes p's key in the table of judged programs. above: of its candidate's parent. False: it cannot be there. */
+static bool
+judged_key(struct correlator *c, struct process *p, struct process *parent, struct process *above,
+    struct text *before, struct judged *ret)
+{
+	const struct run *run = c->whole != NULL ? c->whole : p->run != NULL ? p->run :
+	    parent != NULL ? parent->run : NULL;
+	bool has_parent = before != NULL || parent != NULL;
+
+	*ret = (struct judged){ .engine = engine_of(run), .strength = run != NULL ? run->strength : STRENGTH_NONE,
+	    .is_inside = p->is_inside || (parent != NULL && parent->is_inside) };
+	return p->text != NULL && p->text->is_shared && is_of_cgroups(p->location) &&
+	    add(ret, 0, p, p->text) &&
+	    (!has_parent || add(ret, 1, before != NULL ? p : parent, before != NULL ? before : parent->text)) &&
+	    (!has_parent || above == NULL || add(ret, 2, above, above->text));
+}
+
+static void
+attributed(struct correlator *c, struct process *p)
+{
+	wal_process(c, p, NEWS_ALL);
+	if (p->task != NULL && p->location != NULL && !p->is_overhead)
+		attribute_task_limits(c, p->task, p->location);
 }
 
 void
-attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
+attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct text *before,
     struct candidate *s)
 {
 	struct process *above = before != NULL ? parent : parent != NULL ? attribute_parent(c, parent) : NULL;
-	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside), is_excluded;
+	bool is_inside = p->is_inside || (parent != NULL && parent->is_inside), is_excluded, has_key, is_none;
 	struct candidate up, higher;
 	struct location *begun;
+	struct judged key;
 
 	location_set(c, p, parent, true);
+	has_key = judged_key(c, p, parent, above, before, &key);
+	if (has_key && judged_find(c, &key, &p->is_inside)) {
+		p->is_excluded = false;
+		(void)attribute(c, p, parent, s, true);
+		attributed(c, p);
+		return;
+	}
 	program_candidate_context(c, p, s);
 	if (before != NULL || parent != NULL) {
 		program_candidate_of(c, before != NULL ? p : parent, before != NULL ? before : parent->text, &up);
@@ -85,10 +140,10 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 	p->is_inside = is_inside;
 	is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
 	p->is_excluded = is_excluded && !p->is_announced;	/* it counts already */
-	attribute(c, p, parent, s);
-	wal_process(c, p, NEWS_ALL);
-	if (p->task != NULL && p->location != NULL && !p->is_overhead)
-		attribute_task_limits(c, p->task, p->location);
+	is_none = attribute(c, p, parent, s, false);
+	if (has_key && is_none && !is_excluded && is_of_cgroups(p->location))
+		judged_keep(c, &key, p->is_inside);
+	attributed(c, p);
 	s->parent = NULL;
 	s->image = NULL;
 	location_unref(c, begun);

@@ -18,7 +18,7 @@ struct text;
  * Sets run, task and location of a program that has exec'd, and what follows from the rules. parent: from
  * attribute_parent(); before: the text of the program that it replaced, NULL: none; s: from program_text_new().
  */
-void attribute_exec(struct correlator *c, struct process *p, struct process *parent, const struct text *before,
+void attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct text *before,
     struct candidate *s);
 /*
  * Sets run, task and location of a process that has forked but not exec'd, from those of its parent. parent may be

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "correlate/judged.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
@@ -28,8 +29,8 @@ cgroup_use(struct correlator *c, uint64_t id, bool is_v2)
 {
 	struct cgroup_path *g = cgroup_find(c, id, is_v2);
 
-	if (g == NULL)
-		return NULL;
+	if (g == NULL || g->hh.next == NULL)
+		return g;
 	HASH_DEL(c->cgroups, g);	/* to the end: most recently used */
 	HASH_ADD(hh, c->cgroups, key, sizeof(g->key), g);
 	return g;
@@ -42,6 +43,7 @@ cgroup_add(struct correlator *c, uint64_t id, bool is_v2, const char *path, size
 
 	if (id == 0 || cgroup_find(c, id, is_v2) != NULL)
 		return NULL;
+	judged_forget(c);
 	while (c->cgroups != NULL && (HASH_COUNT(c->cgroups) >= CGROUPS_KNOWN_MAX ||
 	    c->cgroup_bytes + len > CGROUPS_BYTES_MAX)) {
 		g = c->cgroups;

@@ -72,6 +72,8 @@ correlator_free(struct correlator *c)
 	c->ops.wal = NULL;	/* freeing must not be logged */
 	HASH_ITER(hh, c->processes, p, next)
 		process_remove(c, p);
+	shared_texts_forget(c);
+	judged_forget(c);
 	cgroups_free(c);
 	wal_done(c);
 	facts_forget(c, NULL);
@@ -121,6 +123,8 @@ correlator_set_rules(struct correlator *c, struct ruleset *rules)
 
 	c->rules = ruleset_ref(rules);
 	ruleset_unref(old);
+	shared_texts_forget(c);
+	judged_forget(c);
 	titles_judge_anew(c);
 }
 
@@ -129,6 +133,7 @@ correlator_set_redaction(struct correlator *c, struct redaction *redaction)
 {
 	redaction_free(c->redaction);
 	c->redaction = redaction;
+	shared_texts_forget(c);
 }
 
 const struct redaction *

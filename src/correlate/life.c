@@ -34,6 +34,7 @@
 #include "correlate/program_record.h"
 #include "correlate/program_text.h"
 #include "correlate/runs.h"
+#include "correlate/shared_texts.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
 #include "correlate/wal.h"
@@ -259,7 +260,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 		account_withdraw(c, p);
 	process_exec(c, p, s, &above);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
-	process_set_text(c, p, program_text_new(c, s, known, &candidate));
+	process_set_text(c, p, shared_text_of(c, s, known, &candidate));
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
 	program_text_unref(c, before);
 	if (was_announced) {

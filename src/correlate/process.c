@@ -36,6 +36,7 @@ void
 process_remove(struct correlator *c, struct process *p)
 {
 	HASH_DEL(c->processes, p);
+	process_forget_found(c, p);
 	if (p->prev_gone != NULL) {
 		DL_DELETE2(c->gone, p, prev_gone, next_gone);
 		c->gone_count--;

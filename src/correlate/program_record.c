@@ -140,16 +140,8 @@ void
 program_candidate_of(struct correlator *c, const struct process *p, const struct text *x, struct candidate *s)
 {
 	*s = (struct candidate){ 0 };
-	if (x != NULL) {
-		s->exe = x->exe;
-		s->comm = x->comm;
-		s->argv = x->argv;
-		s->argc = x->argv != NULL ? x->argc : 0;
-		s->cwd = x->cwd;
-		s->words = x->words;
-		s->tool = x->tool;
-		s->is_tool = x->is_tool;
-	}
+	if (x != NULL)
+		program_text_candidate(x, s);
 	program_candidate_context(c, p, s);
 }
 

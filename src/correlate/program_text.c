@@ -115,6 +115,14 @@ program_text_of(struct correlator *c, const struct text_parts *parts)
 	return t;
 }
 
+void
+program_text_candidate(const struct text *t, struct candidate *ret)
+{
+	*ret = (struct candidate){ .exe = t->exe, .comm = t->comm, .argv = t->argv,
+		.argc = t->argv != NULL ? t->argc : 0, .cwd = t->cwd, .words = t->words, .tool = t->tool,
+		.is_tool = t->is_tool };
+}
+
 struct text *
 program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known, struct candidate *ret)
 {

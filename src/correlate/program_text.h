@@ -32,6 +32,7 @@ struct text {
 	const char *tool_rule;		/* kept_name() */
 	bool is_tool;			/* false: a shell or other glue */
 	bool argv_truncated;
+	bool is_shared;			/* it was in the table of shared texts */
 	const char *const *argv;	/* NULL: unknown, or over the budget */
 	size_t argc;
 	char block[];
@@ -55,6 +56,8 @@ struct text_parts {
 	bool is_tool;
 };
 struct text *program_text_of(struct correlator *c, const struct text_parts *parts);	/* keeps the budget */
+/* Fills in what a text has of a candidate; valid as long as t. */
+void program_text_candidate(const struct text *t, struct candidate *ret);
 /*
  * Makes the text of a program that exec'd. *ret is filled with all arguments, also those that are not kept; valid
  * until the arena is used again. known: text of the same program from before, for an exe and a cwd that s lacks;

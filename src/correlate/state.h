@@ -20,11 +20,14 @@
 
 #include "base/arena.h"
 #include "correlate/correlator.h"
+#include "correlate/judged.h"
+#include "correlate/shared_texts.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
 
 #define PROGRAM_ID_SIZE 64
 #define NAMES_MAX 4096			/* of engines, rules and evidence */
+#define PROCESSES_FOUND 16
 
 struct process_id {
 	uint64_t start_ns;
@@ -45,6 +48,7 @@ struct correlator {
 	struct redaction *redaction;	/* owned; NULL: the shipped patterns */
 	int64_t clock_ns;		/* CLOCK_BOOTTIME to wall clock */
 	struct process *processes;
+	struct process *found[PROCESSES_FOUND];	/* found last, by pid: an event asks for the same few several times */
 	struct run *runs;
 	struct run *whole;		/* the run of `sluice run`, which has everything seen; NULL: the whole host */
 	struct task *tasks;
@@ -69,6 +73,12 @@ struct correlator {
 	size_t gone_count;
 	struct arena arena;		/* text of the current event */
 	size_t text_bytes;
+	struct text *shared_texts[SHARED_TEXTS];	/* references; NULL: none */
+	struct {
+		struct judged key;
+		bool is_inside;
+		bool is_set;
+	} judged_programs[JUDGED];
 	struct work all;		/* programs: of the host; sums: of programs in a run */
 	uint64_t start_ns;
 	uint64_t lost_events;
@@ -107,6 +117,8 @@ void program_id_format(const struct correlator *c, const struct program_key *key
 /* Each find function returns NULL if there is no such entry. */
 struct process *process_find(struct correlator *c, uint64_t start_ns, uint64_t pid);
 struct process *process_of(struct correlator *c, const struct program_key *key);
+/* To be called before p is freed. */
+void process_forget_found(struct correlator *c, const struct process *p);
 struct task *task_find(struct correlator *c, uint64_t number);
 struct run *run_find(struct correlator *c, const char *id);
 

@@ -13,8 +13,8 @@
 #include "identify/script.h"
 #include "identify/tool.h"
 
-static void
-verdict_clear(struct engine_verdict *v)
+void
+engine_verdict_none(struct engine_verdict *v)
 {
 	v->role = ENGINE_NONE;
 	v->rule = NULL;
@@ -124,7 +124,7 @@ engine_judge(const struct ruleset *rules, const struct candidate *s, const char 
 	const struct engine_rules *all = rules->engines;
 	struct engine_pieces pieces;
 
-	verdict_clear(ret);
+	engine_verdict_none(ret);
 	pieces_init(&pieces, s);
 	if (!judge_tasks(all, &pieces, false, ret) && !judge_drivers(all, &pieces, ret))
 		judge_tasks(all, &pieces, true, ret);

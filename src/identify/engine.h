@@ -68,6 +68,8 @@ struct engine_verdict {
  */
 void engine_judge(const struct ruleset *rules, const struct candidate *s, const char *engine,
     struct engine_verdict *ret);
+/* Writes the verdict on a program for which no rule holds. */
+void engine_verdict_none(struct engine_verdict *ret);
 
 /* Returns whether any engine has programs that write titles over their arguments. */
 bool engine_has_titles(const struct ruleset *rules);
