@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-# Puts texts into the binary, each kind as a table of { file name, text, length }:
-# schemas/avro/*.avsc as gen/schemas.c, read through codec/schema.h, and
-# config/rules.d/*.yaml as gen/rules.c, read through rules/rules.h.
-
-# embed(OUT HEADER STRUCT TABLE NAMES FOLDER PATTERN): NAMES is STEM (program) or FULL (exclude.yaml).
-function(embed out header struct table names folder pattern)
-	file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/${pattern})
-	list(SORT files)
-	add_custom_command(OUTPUT ${out}
-		COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DHEADER=${header} -DSTRUCT=${struct} -DTABLE=${table}
-			-DNAMES=${names} -DFOLDER=${folder} "-DFILES=${files}" -P ${CMAKE_SOURCE_DIR}/cmake/EmbedTexts.cmake
-		DEPENDS ${files} ${CMAKE_SOURCE_DIR}/cmake/EmbedTexts.cmake
-		COMMENT "Embedding ${folder}" VERBATIM)
-endfunction()
-
+# Puts files into the binary: schemas/avro/*.avsc as gen/schemas.c, a table of { name, text, length } that is read
+# through codec/schema.h, and config/rules.d/*.yaml as gen/rules.c, the trees that libyaml reads of them, through
+# rules/rules.h. pack_rules is defined where the libraries are, in CMakeLists.txt.
+file(GLOB SCHEMA_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/schemas/avro/*.avsc)
+list(SORT SCHEMA_FILES)
 set(SCHEMA_SOURCE ${CMAKE_BINARY_DIR}/gen/schemas.c)
-embed(${SCHEMA_SOURCE} codec/schema.h schema_text schema_texts STEM schemas/avro *.avsc)
+add_custom_command(OUTPUT ${SCHEMA_SOURCE}
+	COMMAND ${CMAKE_COMMAND} -DOUT=${SCHEMA_SOURCE} "-DFILES=${SCHEMA_FILES}" -P ${CMAKE_SOURCE_DIR}/cmake/EmbedSchemas.cmake
+	DEPENDS ${SCHEMA_FILES} ${CMAKE_SOURCE_DIR}/cmake/EmbedSchemas.cmake
+	COMMENT "Embedding schemas/avro" VERBATIM)
+
+file(GLOB RULES_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/config/rules.d/*.yaml)
+list(SORT RULES_FILES)
 set(RULES_SOURCE ${CMAKE_BINARY_DIR}/gen/rules.c)
-embed(${RULES_SOURCE} rules/rules.h rules_text rules_texts_shipped FULL config/rules.d *.yaml)
+add_custom_command(OUTPUT ${RULES_SOURCE}
+	COMMAND pack_rules ${RULES_SOURCE} ${RULES_FILES}
+	DEPENDS pack_rules ${RULES_FILES}
+	COMMENT "Embedding config/rules.d" VERBATIM)

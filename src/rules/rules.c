@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "config/files.h"
 #include "config/values.h"
+#include "config/yaml_pack.h"
 #include "rules/reader.h"
 
 static const struct files_policy policy = {
@@ -51,10 +52,10 @@ struct load {
 	size_t bytes;			/* that were read so far */
 };
 
-static const struct rules_text *
+static const struct rules_shipped_file *
 shipped(const struct load *l, const char *name)
 {
-	const struct rules_text *t = rules_texts_shipped;
+	const struct rules_shipped_file *t = rules_shipped_files;
 
 	while (t->name != NULL && strcmp(t->name, name) != 0)
 		t++;
@@ -85,14 +86,13 @@ read_section(struct load *l, const struct yaml_node *n)
 	}
 }
 
-/* Reads the text of one file. 0, with errors added for faults, or -ENOMEM. */
+/* Names the file that is read next in rules and errors. 0 or -ENOMEM. */
 static int
-read_text(struct load *l, const char *path, const char *text, size_t len)
+begin_file(struct load *l, const char *path)
 {
 	const char *slash = strrchr(path, '/'), *file = slash != NULL ? slash + 1 : path;
 	size_t file_len = strlen(file);
 	bool is_yaml = file_len > 5 && strcmp(file + file_len - 5, ".yaml") == 0;
-	struct yaml_node *root = NULL;
 	int r = strings_add(&l->paths, path);
 
 	if (r < 0)
@@ -100,8 +100,25 @@ read_text(struct load *l, const char *path, const char *text, size_t len)
 	l->r.path = path;
 	l->r.file = ruleset_string(l->r.set, file, file_len);
 	l->r.stem = ruleset_string(l->r.set, file, is_yaml ? file_len - 5 : file_len);
-	if (l->r.file == NULL || l->r.stem == NULL)
-		return -ENOMEM;
+	return l->r.file == NULL || l->r.stem == NULL ? -ENOMEM : 0;
+}
+
+static void
+read_sections(struct load *l, const struct yaml_node *root)
+{
+	for (const struct yaml_node *n = root->first; n != NULL && l->r.error == 0; n = n->next)
+		read_section(l, n);
+}
+
+/* Reads the text of one file. 0, with errors added for faults, or -ENOMEM. */
+static int
+read_text(struct load *l, const char *path, const char *text, size_t len)
+{
+	struct yaml_node *root = NULL;
+	int r = begin_file(l, path);
+
+	if (r < 0)
+		return r;
 	if (len > RULES_FILE_BYTES_MAX || l->bytes + len > RULES_BYTES_MAX) {
 		config_error_add(l->r.errors, path, 0, 0, "%s", len > RULES_FILE_BYTES_MAX ? policy.too_large :
 		    "with this file all rules together are larger than 16 MiB");
@@ -109,10 +126,24 @@ read_text(struct load *l, const char *path, const char *text, size_t len)
 	}
 	l->bytes += len;
 	r = yaml_read(&form, path, text, len, &root, l->r.errors);
-	for (const struct yaml_node *n = r == 0 ? root->first : NULL; n != NULL && l->r.error == 0; n = n->next)
-		read_section(l, n);
+	if (r == 0)
+		read_sections(l, root);
 	yaml_node_free(root);
 	return r == -ENOMEM ? r : l->r.error;
+}
+
+static int
+read_shipped(struct load *l, const struct rules_shipped_file *file)
+{
+	struct yaml_node *root = NULL;
+	int r = begin_file(l, file->name);
+
+	if (r == 0)
+		r = yaml_unpack(file->nodes, &root);
+	if (r == 0)
+		read_sections(l, root);
+	yaml_node_free(root);
+	return r < 0 ? r : l->r.error;
 }
 
 static int
@@ -156,10 +187,10 @@ read_all(struct load *l)
 		if (shipped(l, l->names.list[i]) == NULL)
 			r = read_file(l, l->names.list[i]);
 	}
-	for (const struct rules_text *t = rules_texts_shipped; t->name != NULL && r == 0; t++) {
+	for (const struct rules_shipped_file *t = rules_shipped_files; t->name != NULL && r == 0; t++) {
 		if (o->is_without_shipped)
 			break;
-		r = is_in_folder(l, t->name) ? read_file(l, t->name) : read_text(l, t->name, t->text, t->len);
+		r = is_in_folder(l, t->name) ? read_file(l, t->name) : read_shipped(l, t);
 	}
 	return r;
 }

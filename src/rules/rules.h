@@ -9,6 +9,8 @@
 #ifndef SLUICE_RULES_RULES_H
 #define SLUICE_RULES_RULES_H
 
+#include <stdint.h>
+
 #include "config/config.h"
 #include "model/ruleset.h"
 
@@ -37,13 +39,12 @@ int rules_load(const struct rules_options *o, struct ruleset **ret, struct confi
 /* Reads the shipped rules alone. NULL: out of memory. */
 struct ruleset *rules_shipped(void);
 
-/* The shipped files, in the order of their names; the last has a NULL name. Made by the build. */
-struct rules_text {
+/* The shipped files, in the order of their names; the last has a NULL name. Made by the build, with yaml_pack(). */
+struct rules_shipped_file {
 	const char *name;	/* "exclude.yaml" */
-	const char *text;
-	size_t len;
+	const uint8_t *nodes;
 };
 
-extern const struct rules_text rules_texts_shipped[];
+extern const struct rules_shipped_file rules_shipped_files[];
 
 #endif

@@ -6,8 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
+#include "base/bytes.h"
 #include "config/errors.h"
 #include "config/yaml.h"
+#include "config/yaml_pack.h"
 #include "configs.h"
 
 static void
@@ -140,6 +144,52 @@ a_node_knows_its_line_and_quotes(void **state)
 	config_errors_done(&errors);
 }
 
+static void
+assert_same_tree(const struct yaml_node *a, const struct yaml_node *b)
+{
+	for (; a != NULL && b != NULL; a = a->next, b = b->next) {
+		assert_int_equal(a->kind, b->kind);
+		assert_int_equal(a->is_plain, b->is_plain);
+		assert_int_equal(a->line, b->line);
+		assert_int_equal(a->column, b->column);
+		assert_int_equal(a->name_line, b->name_line);
+		assert_int_equal(a->name_column, b->name_column);
+		assert_int_equal(a->name != NULL, b->name != NULL);
+		assert_int_equal(a->text != NULL, b->text != NULL);
+		if (a->name != NULL)
+			assert_string_equal(a->name, b->name);
+		if (a->text != NULL)
+			assert_string_equal(a->text, b->text);
+		assert_same_tree(a->first, b->first);
+	}
+	assert_null(a);
+	assert_null(b);
+}
+
+static void
+a_packed_tree_is_the_same_one(void **state)
+{
+	static const char *const yaml[] = { "", "a: 1\nb:\n  - 'x'\n  - ~\n  - [[], {}]\nc: {d: \"\", e: }\n'': \xc3\xb6\n" };
+	struct config_errors errors = { 0 };
+	struct bytes packed = { 0 };
+	struct yaml_node *root, *again;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(yaml_read(&yaml_config, "f", yaml[i], strlen(yaml[i]), &root, &errors), 0);
+		packed.len = 0;
+		assert_int_equal(yaml_pack(root, &packed), 0);
+		assert_int_equal(yaml_unpack(packed.data, &again), 0);
+		assert_same_tree(root, again);
+		yaml_node_free(again);
+		root->line = 65536;
+		assert_int_equal(yaml_pack(root, &packed), -E2BIG);
+		yaml_node_free(root);
+	}
+	bytes_done(&packed);
+	config_errors_done(&errors);
+}
+
 int
 main(void)
 {
@@ -150,6 +200,7 @@ main(void)
 		cmocka_unit_test(every_name_that_occurs_twice_is_reported),
 		cmocka_unit_test(depth_number_and_size_are_bounded),
 		cmocka_unit_test(a_node_knows_its_line_and_quotes),
+		cmocka_unit_test(a_packed_tree_is_the_same_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
