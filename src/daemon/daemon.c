@@ -362,6 +362,7 @@ start(struct daemon *d)
 	    open_events(d) < 0)
 		return EXIT_OWN_FAILURE;
 	daemon_forget_secrets(d);
+	malloc_trim(0);			/* of reading the configuration and the rules */
 	return EXIT_DONE;
 }
 
