@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import ibis.backends.duckdb
 import pytest
 from lakes import LakeMaker
 
@@ -53,24 +52,6 @@ def _few_collections() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _compiled_once() -> Iterator[None]:
-    """To make SQL of an expression takes Ibis longer than DuckDB needs to run it on these lakes, and many tests ask
-    the same of lakes of their own: an expression that was seen has the SQL that it had."""
-    compile_of = ibis.backends.duckdb.Backend.compile
-    known: dict[Any, str] = {}
-
-    def compile(self: Any, expr: Any, **more: Any) -> str:
-        key = expr.op(), repr(more)
-        if key not in known:
-            known[key] = compile_of(self, expr, **more)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ibis.backends.duckdb.Backend, "compile", compile)
-        yield
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.utils.config import Config
 
 from sluice_analytics.errors import UserError
-from sluice_analytics.lake.columns import COLUMNS
+from sluice_analytics.lake.columns import COLUMNS, schema
 from sluice_analytics.lake.duck import DuckSession
+from sluice_analytics.lake.expression import table
 from sluice_analytics.lake.iceberg import IcebergSession, open_table, table_location
 from sluice_analytics.lake.session import Scope
 
@@ -104,7 +105,7 @@ def test_what_rests_elsewhere_is_fetched_by_pyiceberg(tables: Tables) -> None:
         assert isinstance(there, IcebergSession)
         for number, scope in enumerate(scopes):
             there._fetch("program", f"fetched_{number}", scope)
-            got = engines.in_order(there.rows(there._ibis.table(f"fetched_{number}")))
+            got = engines.in_order(there.rows(table(f"fetched_{number}", schema("program"))))
             wanted = engines.in_order(here.rows(here.table("program", scope)))
             assert wanted
             assert engines.difference(wanted, got) is None

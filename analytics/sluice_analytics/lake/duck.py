@@ -14,19 +14,19 @@ import contextlib
 import importlib.resources
 import itertools
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import ibis
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
 
 from ..errors import UserError
-from . import compact, files
+from . import compact, expression, files, statements
 from .columns import COLUMNS, Column, schema
 from .session import ALL, Row, Scope, Session
 from .sql import literal, quoted, where
 from .stage import SQL_TYPES, Part, Stage, paths_list
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _MUCH_AVRO = 2_000_000
 
@@ -60,32 +60,33 @@ def load_extension(con: Any, name: str) -> None:
         ) from e
 
 
-def keep(con: Any, backend: Any, expression: ir.Table, name: str, folder: str) -> ir.Table:
+def keep(con: Any, wanted: ir.Table, name: str, folder: str) -> ir.Table:
     """The rows of an expression as a Parquet file in a folder, and a view of it: it takes no memory, and queries
     read the columns that they need."""
     path = os.path.join(folder, name + ".parquet")
-    kinds = expression.schema()
-    backend._run_pre_execute_hooks(expression)
+    kinds = statements.columns_of(wanted)
     # The sum of BIGINTs is a HUGEINT, which Parquet has not.
     values = ", ".join(
-        f"{quoted(c)}::BIGINT AS {quoted(c)}" if kind.is_int64() else quoted(c) for c, kind in kinds.items()
+        f"{quoted(c)}::BIGINT AS {quoted(c)}" if kind == "int64" else quoted(c) for c, kind in kinds.items()
     )
     con.execute("SET preserve_insertion_order = false")
     try:
         con.execute(
-            f"COPY (SELECT {values} FROM ({backend.compile(expression)})) TO {literal(path)} "
+            f"COPY (SELECT {values} FROM ({statements.sql_of(wanted)})) TO {literal(path)} "
             "(FORMAT parquet, COMPRESSION snappy)"
         )
     finally:
         con.execute("SET preserve_insertion_order = true")
     con.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet({literal(path)})")
-    return view(backend, name, kinds)
+    return expression.table(name, kinds)
 
 
-def view(backend: Any, name: str, kinds: Any) -> ir.Table:
-    """A view as Backend.table() makes it, but for asking DuckDB for the columns that we know."""
-    table: ir.Table = ops.DatabaseTable(name, schema=kinds, source=backend, namespace=ops.Namespace()).to_expr()
-    return table
+def rows_of(con: Any, wanted: ir.Table) -> list[Row]:
+    """The rows of an expression."""
+    # Not by Ibis, which takes half a second to import pandas.
+    cursor = con.execute(statements.sql_of(wanted))
+    names = [column[0] for column in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 class DuckSession(Session):
@@ -100,7 +101,6 @@ class DuckSession(Session):
         self._con = connect(memory_limit)
         self._stage = Stage(self._con, self.warnings)
         self._con.execute(f"SET temp_directory = {literal(self._stage.folder)}")
-        self._ibis = ibis.duckdb.from_connection(self._con)
         self._numbers = itertools.count()
 
     @property
@@ -118,23 +118,17 @@ class DuckSession(Session):
         name = f"{topic}_{next(self._numbers)}"
         with self._errors():
             self._con.execute(f"CREATE VIEW {name} AS {self.select(topic, scope)}")
-        return view(self._ibis, name, ibis.schema(schema(topic)))
+        return expression.table(name, schema(topic))
 
-    def kept(self, expression: ir.Table) -> ir.Table:
+    def kept(self, wanted: ir.Table) -> ir.Table:
         """See Session.kept."""
         with self._errors():
-            return keep(self._con, self._ibis, expression, f"kept_{next(self._numbers)}", self._stage.folder)
+            return keep(self._con, wanted, f"kept_{next(self._numbers)}", self._stage.folder)
 
-    def rows(self, expression: ir.Table) -> list[Row]:
+    def rows(self, wanted: ir.Table) -> list[Row]:
         """See Session.rows."""
         with self._errors():
-            if expression.op().find(ops.InMemoryTable):  # these must be handed to DuckDB first
-                result: list[Row] = expression.to_pyarrow().to_pylist()
-                return result
-            # Not by to_pyarrow(), which takes half a second to import pandas.
-            cursor = self._con.execute(self._ibis.compile(expression))
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return rows_of(self._con, wanted)
 
     def close(self) -> None:
         """Ends the connection and removes what was staged."""

@@ -16,18 +16,20 @@ import shutil
 import tempfile
 import urllib.parse
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import ibis
-import ibis.expr.types as ir
 
 from ..errors import UserError
 from .columns import COLUMNS, Column, schema
-from .duck import connect, keep, load_extension, view
+from .duck import connect, keep, load_extension, rows_of
+from .expression import table
 from .session import ALL, Row, Scope, Session
 from .sql import literal, quoted, where
 from .stage import SQL_TYPES
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _HOW = "name CATALOG.NAMESPACE, or the folder of a namespace as in file:///warehouse/sluice"
 
@@ -101,7 +103,6 @@ class IcebergSession(Session):
         self._room = tempfile.mkdtemp(prefix="sluice-iceberg-")
         load_extension(self._con, "iceberg")
         self._con.execute(f"SET temp_directory = {literal(self._room)}")
-        self._ibis = ibis.duckdb.from_connection(self._con)
         self._numbers = itertools.count()
 
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
@@ -122,22 +123,19 @@ class IcebergSession(Session):
                 self._con.execute(f"CREATE VIEW {name} AS SELECT {values} FROM {source}{where(scope)}")
         except duckdb.Error as e:
             raise self._explain(e) from e
-        return view(self._ibis, name, ibis.schema(schema(topic)))
+        return table(name, schema(topic))
 
     def kept(self, expression: ir.Table) -> ir.Table:
         """See Session.kept."""
         try:
-            return keep(self._con, self._ibis, expression, f"kept_{next(self._numbers)}", self._room)
+            return keep(self._con, expression, f"kept_{next(self._numbers)}", self._room)
         except duckdb.Error as e:
             raise self._explain(e) from e
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
         try:
-            self._ibis._run_pre_execute_hooks(expression)
-            cursor = self._con.execute(self._ibis.compile(expression))
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return rows_of(self._con, expression)
         except duckdb.Error as e:
             raise self._explain(e) from e
 

@@ -20,9 +20,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..options import pairs
@@ -30,6 +28,9 @@ from . import avro, files
 from .columns import COLUMNS
 from .registry import Registry
 from .session import ALL, Row, Scope, Session
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _LATE_MS = 3_600_000
 """How much older than its record a message's timestamp may be (a clock that was set back)."""

@@ -22,16 +22,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ibis
-import ibis.expr.types as ir
 
 from ..errors import UserError
 from ..options import pairs
 from . import files
 from .columns import COLUMNS, Column
+from .expression import build, table
 from .listing import look
 from .session import ALL, Row, Scope, Session
 
 if TYPE_CHECKING:
+    import ibis.expr.types as ir
     from ibis.backends.sql import SQLBackend
 
 JARS = "SLUICE_SPARK_JARS"
@@ -196,7 +197,7 @@ class SparkTables(Session):
         name = f"{topic}_{next(self._numbers)}"
         try:
             self.frame(topic, scope).createOrReplaceTempView(name)
-            return self._ibis.table(name)
+            return self._view(name)
         except Exception as e:
             raise self._explain(e) from e
 
@@ -209,21 +210,23 @@ class SparkTables(Session):
 
         name = f"kept_{next(self._numbers)}"
         try:
-            self._ibis._run_pre_execute_hooks(expression)
-            frame = self._spark.sql(self._ibis.compile(expression))
+            frame = self._spark.sql(self._ibis.compile(build(expression)))
             frame.localCheckpoint(storageLevel=StorageLevel.DISK_ONLY).createOrReplaceTempView(name)
-            return self._ibis.table(name)
+            return self._view(name)
         except Exception as e:
             raise self._explain(e) from e
 
     def rows(self, expression: ir.Table) -> list[Row]:
         """See Session.rows."""
         try:
-            self._ibis._run_pre_execute_hooks(expression)
-            found = self._spark.sql(self._ibis.compile(expression)).collect()
+            built = build(expression)
+            found = self._spark.sql(self._ibis.compile(built)).collect()
         except Exception as e:
             raise self._explain(e) from e
-        return _plain_rows((row.asDict(recursive=True) for row in found), expression.schema())
+        return _plain_rows((row.asDict(recursive=True) for row in found), built.schema())
+
+    def _view(self, name: str) -> ir.Table:
+        return table(name, {c: str(kind) for c, kind in self._ibis.table(name).schema().items()})
 
     def close(self) -> None:
         """Ends Spark, where it was started here."""

@@ -10,14 +10,15 @@ divides and loses nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any
 
 from ..lake.columns import SUMS
+from ..lake.expression import ibis
 from ..lake.session import ALL, Scope, Session
 from .records import ended_programs
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 IDENTITY = ("host_id", "run_id", "pipeline", "task_id", "task", "sample", "program_id", "tool", "comm")
 
@@ -42,7 +43,8 @@ def pieces(session: Session, scope: Scope = ALL) -> ir.Table:
     )
     ended = ended_programs(session, scope)
     if scope.since_us is not None:  # its totals count from before the scope, where we did not look
-        ended = ended.filter(ended.observed_time.fill_null(ended.program_start_time) >= scope.since_us)
+        since = ibis.literal(scope.since_us, "int64")
+        ended = ended.filter(ended.observed_time.fill_null(ended.program_start_time) >= since)
     counted_from = ended.select(
         "program_id", counted_from=ended.observed_time.fill_null(ended.program_start_time)
     )  # found anew after a gap: END counts from then on, and so do we
@@ -71,21 +73,22 @@ def cut(table: ir.Table, window_us: int, since_us: int | None = None, until_us: 
     that part of the row's whole time; 1 for a row of no length, which falls in the window of its end).
     Rows over more than 10,000 windows are not cut further.
     """
+    length_us, since, until = (ibis.literal(us or 0, "int64") for us in (window_us, since_us, until_us))
     if since_us is not None:
-        table = table.filter(table.end_us > since_us)
+        table = table.filter(table.end_us > since)
     if until_us is not None:
-        table = table.filter(table.start_us < until_us)
+        table = table.filter(table.start_us < until)
     # Ibis types the least of two numbers as Value, for which mypy knows no arithmetic.
-    begin: Any = table.start_us if since_us is None else ibis.greatest(table.start_us, since_us)
-    end: Any = table.end_us if until_us is None else ibis.least(table.end_us, until_us)
+    begin: Any = table.start_us if since_us is None else ibis.greatest(table.start_us, since)
+    end: Any = table.end_us if until_us is None else ibis.least(table.end_us, until)
     least: Any = ibis.least(begin, end)
-    first = least // window_us
-    final: Any = ibis.greatest(first, (end - 1) // window_us)
+    first = least // length_us
+    final: Any = ibis.greatest(first, (end - 1) // length_us)
     table = table.mutate(_begin=begin, _end=end, _first=first, _count=ibis.least(final - first + 1, 10_000))
     steps = table.mutate(_step=ibis.range(0, table._count.cast("int64"), 1).unnest())
-    window = (steps._first + steps._step) * window_us
+    window = (steps._first + steps._step) * length_us
     placed = steps.mutate(
-        window=window, from_us=ibis.greatest(steps._begin, window), to_us=ibis.least(steps._end, window + window_us)
+        window=window, from_us=ibis.greatest(steps._begin, window), to_us=ibis.least(steps._end, window + length_us)
     )
     length = placed.end_us - placed.start_us
     inside = placed.to_us - placed.from_us

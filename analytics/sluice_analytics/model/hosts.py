@@ -9,14 +9,16 @@ an interval may lie in two windows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ibis
-import ibis.expr.types as ir
-
+from ..lake.expression import ibis
 from ..lake.session import ALL, Scope, Session
+from ..lake.statements import columns_of
 from .activity import cut
 from .records import runs
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 AMOUNTS = ("cpu_capacity_ns", "cpu_busy_ns", "cpu_iowait_ns", "cpu_steal_ns", "cpu_attributed_ns")
 """The columns of a Host record that add up over time."""
@@ -105,7 +107,7 @@ def with_presence(session: Session, scope: Scope, window_us: int, since_us: int,
     both = both.filter(both._both_us > 0)
     present = both.group_by("host_id", "window", "from_us").aggregate(_run_us=both._both_us.sum().cast("int64"))
     joined = parts.left_join(present, ["host_id", "window", "from_us"])
-    columns = {name: joined[name] for name in parts.columns}
+    columns = {name: joined[name] for name in columns_of(parts)}
     return joined.select(**columns, run_us=joined._run_us.fill_null(0))
 
 
@@ -201,7 +203,8 @@ def levels(session: Session, scope: Scope, since_us: int, until_us: int) -> ir.T
     Of intervals, so that a burst shorter than the agent's interval counts as its mean over the interval.
     """
     row = intervals(session, scope)
-    row = row.filter((row.end_us > since_us) & (row.start_us < until_us) & row.cores.notnull())
+    since, until = ibis.literal(since_us, "int64"), ibis.literal(until_us, "int64")
+    row = row.filter((row.end_us > since) & (row.start_us < until) & row.cores.notnull())
     used = row.memory_bytes - row.memory_available_bytes
     row = row.mutate(
         cpu_percent=(row.cores * 100.0 / row.cpus).floor().cast("int64"),

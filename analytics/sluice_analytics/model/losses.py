@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from ..lake.expression import ibis
 from ..lake.session import Scope, Session
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 def lost_events(session: Session, scope: Scope) -> ir.Table:

@@ -8,10 +8,13 @@ each of which records its own part: one row a run and host.
 
 from __future__ import annotations
 
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
+from ..lake.expression import ibis
 from ..lake.session import ALL, LATE_US, Scope, Session
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 def _last(records: ir.Table, *keys: str) -> ir.Table:

@@ -17,13 +17,13 @@ import html
 import importlib.resources
 import json
 import math
+import os
 import string
 from collections.abc import Iterable
 from typing import Any
 
 from ..tune.run import NO_TASK, SHARES
 from ..tune.run_report import UNNAMED, ProgramRow, Resources, RunReport, TaskRow, by_reason, ended_badly
-from . import plots
 
 PROGRAMS = 5_000
 """Programs that the page lists: those that failed first, then the longest."""
@@ -289,14 +289,38 @@ def _file(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-@functools.cache
-def _library() -> str:
-    return plots.library()
+CHARTS = "charts.json"
+"""What _make_charts() makes, in a file beside this module: ahead.py writes it, and it is not in git"""
 
 
 @functools.cache
-def _specs() -> str:
-    return _json(plots.specs())
+def _charts() -> dict[str, str]:
+    """Vega and the plots' specifications: those that were made ahead of the plots.py that is there, else made now."""
+    try:
+        charts: dict[str, str] = json.loads(_file(CHARTS))
+        if charts["of"] == _plots():
+            return charts
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return _make_charts()
+
+
+def _plots() -> str:
+    return hashlib.sha256(_file("plots.py").encode()).hexdigest()
+
+
+def _make_charts() -> dict[str, str]:
+    from . import plots  # Altair and the compiler of its charts take two seconds
+
+    return {"of": _plots(), "library": plots.library(), "specs": _json(plots.specs())}
+
+
+def write_charts() -> None:
+    """Makes the file of charts."""
+    path = os.path.join(os.path.dirname(__file__), CHARTS)
+    with open(path + ".part", "w", encoding="utf-8") as f:
+        json.dump(_make_charts(), f)
+    os.replace(path + ".part", path)
 
 
 def _hash(text: str) -> str:
@@ -305,7 +329,8 @@ def _hash(text: str) -> str:
 
 def _shell(title: str) -> tuple[str, str]:
     """The page before and after its data."""
-    library, script, style = _library(), "\n".join(map(_file, _SCRIPTS)), _file("page.css")
+    charts = _charts()
+    library, script, style = charts["library"], "\n".join(map(_file, _SCRIPTS)), _file("page.css")
     for text, end in ((library, "</script"), (script, "</script"), (style, "</style")):
         if end in text.lower() or "<!--" in text:
             raise AssertionError(f"{end} inside of its own element")
@@ -322,7 +347,7 @@ def _shell(title: str) -> tuple[str, str]:
         policy=policy,
         notice=_NOTICE,
         style=style,
-        specs=_specs(),
+        specs=charts["specs"],
         data=mark,
         library=library,
         script=script,

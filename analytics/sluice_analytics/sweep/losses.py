@@ -8,15 +8,17 @@ what Agent records count as lost. Each becomes a Loss with its time; hours with 
 from __future__ import annotations
 
 import dataclasses
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
 from ..lake.columns import COLUMNS
+from ..lake.expression import ibis
 from ..lake.session import Scope, Session
 from ..model import hosts
 from ..model.losses import lost_events
 from .period import SLACK_US, Period
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 AWAY_INTERVALS = 2
 """A host without records for longer than so many of its agent's intervals was not watched"""

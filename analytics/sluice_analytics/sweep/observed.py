@@ -6,18 +6,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ibis
-import ibis.expr.types as ir
-
+from ..lake.expression import ibis
 from ..lake.session import Scope, Session
+from ..lake.statements import columns_of
 from ..model import hosts
 from ..model.activity import pieces
 from ..model.records import failed, programs, runs, tasks
 from .period import Period
 from .thresholds import Thresholds
 from .use import LOOK_BACK_US, parts
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 _MOVED = ("read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes")
 _CALLED = ("rchar", "wchar")
@@ -100,8 +102,8 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     )
     joined = session.kept(
         joined.select(
-            *(joined[name] for name in used.columns),
-            *(joined[name] for name in itself.columns if name != "program_id"),
+            *(joined[name] for name in columns_of(used)),
+            *(joined[name] for name in columns_of(itself) if name != "program_id"),
         )
     )
     young = _children(session, reach, joined)
@@ -122,7 +124,7 @@ def long_programs(session: Session, period: Period, least_us: int) -> ir.Table:
     )
     joined = joined.left_join(first, joined.program_id == first.parent_program_id)
     joined = joined.left_join(second, joined.program_id == second.above_program_id)
-    columns = [*used.columns, *(name for name in itself.columns if name != "program_id")]
+    columns = [*columns_of(used), *(name for name in columns_of(itself) if name != "program_id")]
     return joined.select(
         *(joined[name] for name in columns),
         children=joined.children.fill_null(0),
@@ -143,7 +145,8 @@ def silences(session: Session, period: Period, limits: Thresholds) -> ir.Table:
     run = runs(session, scope)
     run = run.mutate(_end=ibis.coalesce(run.end_time, run.time))
     run = run.group_by("run_id").aggregate(first=run.start_time.min(), last=run._end.max())
-    run = run.mutate(first=ibis.greatest(run["first"], period.since_us), last=ibis.least(run["last"], period.until_us))
+    since, until = ibis.literal(period.since_us, "int64"), ibis.literal(period.until_us, "int64")
+    run = run.mutate(first=ibis.greatest(run["first"], since), last=ibis.least(run["last"], until))
     run = run.filter(run["last"] - run["first"] >= limits.least_us)
     alive = run.select("run_id")
     interval = hosts.facts(session, scope)

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING
 
-import ibis
-import ibis.expr.types as ir
-
+from ..lake.expression import ibis
 from ..lake.session import Session
+from ..lake.statements import columns_of
 from ..model.activity import IDENTITY, cut, pieces
 from ..model.hosts import merged
 from ..model.records import programs, runs, tasks
 from .grouping import OF_PIECES, OF_PROGRAMS
 from .period import Period
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 SUMS = (
     "read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes", "rchar", "wchar", "syscr", "syscw",
@@ -124,7 +127,7 @@ def task_requests(session: Session, period: Period) -> ir.Table:
     part = parts(session, period).semi_join(asked, keys)
     used = part.group_by(*keys).aggregate(cpu_ns=part.cpu_ns.sum(), memory=part.memory.sum())
     joined = asked.left_join(used, keys)
-    columns = {name: joined[name] for name in asked.columns}
+    columns = {name: joined[name] for name in columns_of(asked)}
     return joined.select(**columns, cpu_ns=joined.cpu_ns.fill_null(0.0), memory=joined.memory.fill_null(0.0))
 
 
@@ -157,7 +160,7 @@ def by_group(session: Session, period: Period, by: str) -> ir.Table:
         )
         named = program.select("program_id", group=value.cast("string"))
         joined = part.left_join(named, "program_id")
-        part = joined.select(*(joined[name] for name in part.columns), group=joined.group)
+        part = joined.select(*(joined[name] for name in columns_of(part)), group=joined.group)
     amounts = part.group_by("host_id", "window", "group").aggregate(
         cpu_ns=part.cpu_ns.sum(), memory=part.memory.sum(), programs=part.program_id.nunique()
     )

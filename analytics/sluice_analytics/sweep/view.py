@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
-import ibis.expr.operations as ops
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any
 
+from ..lake.expression import identity
 from ..lake.session import ALL, Row, Scope, Session
 from ..model import hosts
 from .period import Period
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 class View(Session):
@@ -25,7 +28,7 @@ class View(Session):
         self.source = session.source
         self.warnings = session.warnings
         self._tables: dict[tuple[str, Scope], ir.Table] = {}
-        self._kept: dict[ops.Node, ir.Table] = {}
+        self._kept: dict[tuple[Any, ...], ir.Table] = {}
 
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
         """See Session.table."""
@@ -39,7 +42,7 @@ class View(Session):
 
     def kept(self, expression: ir.Table) -> ir.Table:
         """See Session.kept."""
-        key = expression.op()
+        key = identity(expression)
         if key not in self._kept:
             self._kept[key] = self._session.kept(expression)
         return self._kept[key]

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
 from ..errors import NotFound
+from ..lake.expression import ibis
 from ..lake.session import LATE_US, Row, Scope, Session
 from ..model.records import tasks
 from ..prices import Prices
 from . import find, money
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 KIND = (*find.HEAD, "command", "work_dir")
 """The columns that distinguish runs of one kind from others"""

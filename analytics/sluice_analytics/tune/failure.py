@@ -23,16 +23,17 @@ from __future__ import annotations
 import dataclasses
 import signal
 from collections.abc import Iterable
-from typing import Any
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any
 
 from .. import units
+from ..lake.expression import ibis
 from ..lake.session import Row, Scope, Session
 from ..model.records import failed
 from .run_report import Failure, TaskRow, ended_badly
 from .tools import command_of
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 PROMPT_US = 2_000_000
 """A parent that ends so soon after its last child ended because of it (microseconds)"""

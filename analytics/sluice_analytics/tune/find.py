@@ -10,6 +10,7 @@ from typing import Any
 from .. import units
 from ..errors import NotFound
 from ..lake.columns import LEVELS, SUMS
+from ..lake.expression import ibis
 from ..lake.session import Row, Scope, Session
 from ..model.records import failed, runs, tasks
 
@@ -124,7 +125,8 @@ def _candidates(session: Session, wanted: str | None) -> tuple[str, ...]:
     table = session.table("run")
     table = table.filter(table.run_id.notnull())
     if wanted is not None:
-        table = table.filter((table.run_name == wanted) | table.run_id.startswith(wanted))
+        name = ibis.literal(wanted, "string")
+        table = table.filter((table.run_name == name) | table.run_id.startswith(name))
     each = table.group_by("run_id").aggregate(start_time=table.start_time.min())
     each = each.order_by(each.start_time.desc(), each.run_id.desc())
     return tuple(row["run_id"] for row in session.rows(each.limit(1) if wanted is None else each))
@@ -134,11 +136,12 @@ def latest(session: Session, pipeline: str, last: int | None, since_us: int | No
     """The run_ids of a pipeline, the latest first: the last so many, those that began at since_us or later."""
     table = session.table("run")
     each = table.group_by("run_id").aggregate(
-        start_time=table.start_time.min(), is_one=(table.pipeline == pipeline).cast("int64").max()
+        start_time=table.start_time.min(),
+        is_one=(table.pipeline == ibis.literal(pipeline, "string")).cast("int64").max(),
     )
     each = each.filter(each.run_id.notnull() & (each.is_one == 1))
     if since_us is not None:
-        each = each.filter(each.start_time >= since_us)
+        each = each.filter(each.start_time >= ibis.literal(since_us, "int64"))
     each = each.order_by(each.start_time.desc(), each.run_id.desc())
     return tuple(row["run_id"] for row in session.rows(each if last is None else each.limit(last)))
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-import ibis
-
 from ..errors import NotFound
 from ..lake import open as lake_open
+from ..lake.expression import ibis
 from ..lake.session import Growing, Row, Scope, Session
 from . import find
 from .run_report import ended_badly

@@ -6,15 +6,17 @@ from __future__ import annotations
 import bisect
 import statistics
 from collections.abc import Iterable, Sequence
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING
 
 from .. import units
+from ..lake.expression import ibis
 from ..lake.session import Session
 from .failure import is_failed
 from .money import Host
 from .run_report import Observation, TaskRow, ToolRow
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 STRAGGLER_Z = 3.5
 """Modified z-score from which a value is an outlier: Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993"""

@@ -6,13 +6,15 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+from typing import TYPE_CHECKING
 
-import ibis
-import ibis.expr.types as ir
-
+from ..lake.expression import ibis
 from ..lake.session import Session
 from ..model.activity import by_window
 from .run_report import TaskRow, Timeline
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 BINS = 600
 _STEPS_MS = (10, 20, 50, 100, 200, 500)
@@ -98,7 +100,8 @@ def _by_bin(session: Session, table: ir.Table, step: int) -> tuple[Bins, Bins]:
     begins = table.select(is_end=ibis.literal(0, "int64"), at=table.program_start_time)
     ends = table.filter(table.end_time.notnull()).select(is_end=ibis.literal(1, "int64"), at=ibis._.end_time)
     times = begins.union(ends)
-    binned = times.mutate(bin=times["at"] // step, rest=step - times["at"] % step)
+    length = ibis.literal(step, "int64")
+    binned = times.mutate(bin=times["at"] // length, rest=length - times["at"] % length)
     found: tuple[Bins, Bins] = ({}, {})
     for row in session.rows(binned.group_by("is_end", "bin").aggregate(n=binned.count(), rest=binned.rest.sum())):
         found[row["is_end"]][int(row["bin"])] = (int(row["n"]), int(row["rest"]))
@@ -144,10 +147,7 @@ def gaps(session: Session, activity: ir.Table, has_tasks: bool, start_us: int, e
     least = max(GAP_US, round((end_us - start_us) * GAP_SHARE))
     first = spans.aggregate(_until=ibis.literal(start_us, "int64"), _next=spans.start_us.min())
     inner = quiet.select("_until", "_next").union(first)
-    rows = session.rows(
-        inner.filter(inner._next.isnull() | (inner._next - inner._until >= least)).order_by("_until").select(
-            begin=inner._until, end=inner._next
-        )
-    )  # fmt: skip
+    is_long = inner._next.isnull() | (inner._next - inner._until >= ibis.literal(least, "int64"))
+    rows = session.rows(inner.filter(is_long).order_by("_until").select(begin=inner._until, end=inner._next))
     found = [(int(row["begin"]), end_us if row["end"] is None else min(int(row["end"]), end_us)) for row in rows]
     return [(a, b) for a, b in found if b - a >= least]

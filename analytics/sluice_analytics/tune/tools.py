@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
-
-import ibis
-import ibis.expr.types as ir
+from typing import TYPE_CHECKING, Any
 
 from ..lake.columns import SUMS
+from ..lake.expression import ibis
 from ..lake.session import Row, Session
 from ..model.records import failed
 from ..prices import add
 from .money import Host, used_cost
 from .run_report import Cost, ProgramRow, Resources, TaskRow, ToolRow
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 COMMAND_CHARACTERS = 300
 UNNAMED = "unknown"
@@ -94,14 +95,11 @@ def parts_of(activity: ir.Table, all_programs: ir.Table, session: Session, last_
         _put(parts, row, part)
     t = all_programs
     until = ibis.coalesce(t.end_time, ibis.greatest(t.program_start_time, ibis.literal(last_us, "int64")))
-    counted = t.mutate(
-        tool=_tool(t), _wall=(until - t.program_start_time) * 1000, _failed=failed(t).cast("int64")
-    ).group_by("task_id", "tool", "host_id")
-    for row in session.rows(
-        counted.aggregate(
-            programs=lambda g: g.count(), failed=lambda g: g._failed.sum(), wall_ns=lambda g: g._wall.sum()
-        )
-    ):
+    each = t.mutate(tool=_tool(t), _wall=(until - t.program_start_time) * 1000, _failed=failed(t).cast("int64"))
+    counted = each.group_by("task_id", "tool", "host_id").aggregate(
+        programs=each.count(), failed=each._failed.sum(), wall_ns=each._wall.sum()
+    )
+    for row in session.rows(counted):
         _put(parts, row, Part(programs=row["programs"], failed=int(row["failed"]), wall_ns=int(row["wall_ns"])))
     return parts
 

@@ -15,8 +15,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Literal
 
-import ibis
-
+from ..lake.expression import ibis
 from ..lake.session import Session
 from ..model.activity import pieces
 from ..model.records import failed, tasks
@@ -88,11 +87,9 @@ def points(
     scope = evidence.scope_of(ordered)
     t = tasks(session, scope)
     t = t.filter((t.phase == "END") & t.task_id.notnull())
-    counts = t.mutate(_failed=failed(t).cast("int64")).group_by("run_id")
-    by_run = {
-        row["run_id"]: (int(row["tasks"]), int(row["failed"]))
-        for row in session.rows(counts.aggregate(tasks=lambda g: g.count(), failed=lambda g: g._failed.sum()))
-    }
+    t = t.mutate(_failed=failed(t).cast("int64"))
+    counts = t.group_by("run_id").aggregate(tasks=t.count(), failed=t._failed.sum())
+    by_run = {row["run_id"]: (int(row["tasks"]), int(row["failed"])) for row in session.rows(counts)}
     costs = _costs(session, ordered, evidence.hosts(session, ordered, prices))
     found = []
     for run in ordered:
