@@ -157,7 +157,7 @@ class DuckSession(Session):
         for _ in range(compact.TRIES):
             days, finished, opened = compact.files_in(self.source, topic, scope, self._stage.headers)
             try:
-                parts = self._stage.parts(topic, finished, opened)
+                parts = self._stage.parts(topic, finished, opened, scope.run_ids)
             except FileNotFoundError:
                 continue
             if sum(p.rows for p in parts) > _MUCH_AVRO:

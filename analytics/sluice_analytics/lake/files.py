@@ -21,7 +21,8 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from ..errors import UserError
@@ -221,6 +222,38 @@ def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
                 records += count
                 at = end + _SYNC
     return Blocks(header, at, records)
+
+
+def blocks_with(path: str, blocks: Blocks, start: int, texts: Sequence[bytes]) -> tuple[list[tuple[int, int]], int]:
+    """The blocks of a file, from start on, in which one of these texts is: (where each begins and ends, their records).
+
+    A record that has the text is in one of them, since Avro writes a string as it is. A block that cannot be
+    inflated here counts as one that has the text: whoever reads it finds out what is wrong with it.
+    """
+    found: list[tuple[int, int]] = []
+    records = 0
+    if start >= blocks.end:
+        return found, records
+    with open(path, "rb") as f, mmap.mmap(f.fileno(), blocks.end, access=mmap.ACCESS_READ) as data:
+        at = start
+        while at < blocks.end:
+            count, inner = _varint(data, at)
+            length, inner = _varint(data, inner)
+            end = inner + length
+            if _has(data[inner:end], blocks.header.codec, texts):
+                found.append((at, end + _SYNC))
+                records += count
+            at = end + _SYNC
+    return found, records
+
+
+def _has(data: bytes, codec: str, texts: Sequence[bytes]) -> bool:
+    if codec == "deflate":
+        try:
+            data = zlib.decompress(data, -zlib.MAX_WBITS, 1 << 18)
+        except zlib.error:
+            return True
+    return codec not in ("null", "deflate") or any(text in data for text in texts)
 
 
 def _zigzag(value: int) -> bytes:
