@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One workload without a tracer, under sluice and under other tracers, measured in the same way.
+"""One workload without a tracer and under sluice, measured as under the other tracers (peers.py).
 
 Each arm runs `timed OUT COMMAND`, so that the workload's CPU time is wait4(2)'s for COMMAND and its
 descendants in every arm. The tracer's own CPU time is measured apart, and so are its start and its end;
@@ -9,21 +9,9 @@ import collections
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
-
-import machine
-
-READY_S = 30  # time for bpftrace to compile and attach
-READY = 'BEGIN { printf("ready\\n"); } '
-COUNTS = ("tracepoint:sched:sched_process_fork { @fork = count(); } "
-          "tracepoint:sched:sched_process_exec { @exec = count(); } "
-          "tracepoint:sched:sched_process_exit { @exit = count(); }")
-# A line for each program that starts and for each that ends, as execsnoop and exitsnoop print them.
-LINES = ('tracepoint:sched:sched_process_exec { printf("exec %llu %d %s %s\\n", nsecs, pid, comm, str(args->filename)); } '
-         'tracepoint:sched:sched_process_exit /pid == tid/ { printf("exit %llu %d %s\\n", nsecs, pid, comm); }')
 
 # All in seconds. wall, cpu: of the workload. tracer: CPU of the tracer, None without one; start: CPU of its start
 # and end, where these can be measured apart, else in tracer. whole: wall time from its start to its end.
@@ -57,6 +45,10 @@ class Bench:
 
 class Failed(Exception):
     """A workload or a tracer failed, so that there are no figures."""
+
+
+class Unavailable(Failed):
+    """This host cannot run the tracer; the text is the reason."""
 
 
 def reap(p):
@@ -134,114 +126,3 @@ def run_sluice(bench, command, cwd, details=None):
         details["losses"] = told["losses"]
     shutil.rmtree(room)
     return Sample(wall, cpu, tracer, max(0.0, cpu_all - cpu - tracer), lost, told["programs"], whole)
-
-
-def run_strace(bench, command, cwd):
-    room = bench.new_folder()
-    out = os.path.join(room, "timed")
-    cpu_all, whole = wait(["strace", "-f", "-c", "-e", "trace=process", "-o", os.path.join(room, "counts"),
-                           bench.timed, out, *command], **quiet(bench, cwd))
-    wall, cpu = read_timed(out)
-    return Sample(wall, cpu, cpu_all - cpu, None, None, None, whole)
-
-
-def start_bpftrace(program, told):
-    """Starts bpftrace with output to the file `told`, until it is attached. Retries, since it may hang."""
-    errors = told + ".errors"
-    for _ in range(3):
-        with open(told, "w") as out, open(errors, "w") as err:
-            tracer = subprocess.Popen(["bpftrace", "-B", "line", "-e", READY + program], stdout=out, stderr=err)
-        deadline = time.monotonic() + READY_S
-        while tracer.poll() is None and time.monotonic() < deadline:
-            with open(told) as f:
-                if "ready" in f.read():
-                    return tracer
-            time.sleep(0.01)
-        tracer.kill()
-        tracer.wait()
-    with open(errors) as f:
-        raise Failed(f"bpftrace did not start: {f.read().strip()}")
-
-
-def run_bpftrace(bench, command, cwd, program, expected):
-    room = bench.new_folder()
-    out, told = os.path.join(room, "timed"), os.path.join(room, "told")
-    begin = time.monotonic()
-    tracer = start_bpftrace(program, told)
-    try:
-        before = machine.cpu_ns(tracer.pid)
-        wait([bench.timed, out, *command], **quiet(bench, cwd))
-        used = (machine.cpu_ns(tracer.pid) - before) / 1e9
-    finally:
-        tracer.send_signal(signal.SIGINT)
-        cpu_all = reap(tracer)
-    whole = time.monotonic() - begin
-    with open(told, errors="replace") as f:
-        if expected not in f.read():
-            raise Failed(f"the output of bpftrace does not contain {expected!r}")
-    wall, cpu = read_timed(out)
-    shutil.rmtree(room)
-    return Sample(wall, cpu, used, max(0.0, cpu_all - used), None, None, whole)
-
-
-def run_counts(bench, command, cwd):
-    return run_bpftrace(bench, command, cwd, COUNTS, "@exec: ")
-
-
-def run_lines(bench, command, cwd):
-    return run_bpftrace(bench, command, cwd, LINES, "exit ")
-
-
-def run_accounting(bench, command, cwd):
-    """acct(2): the kernel itself writes 64 bytes for each process that ends; no tracer is started."""
-    room = bench.new_folder()
-    out, book = os.path.join(room, "timed"), os.path.join(room, "book")
-    open(book, "w").close()
-    begin = time.monotonic()
-    subprocess.run(["accton", book], check=True, stdout=subprocess.DEVNULL)
-    try:
-        wait([bench.timed, out, *command], **quiet(bench, cwd))
-    finally:
-        subprocess.run(["accton", "off"], check=True, stdout=subprocess.DEVNULL)
-    whole = time.monotonic() - begin
-    if os.path.getsize(book) == 0:
-        raise Failed("acct(2) wrote nothing")
-    wall, cpu = read_timed(out)
-    shutil.rmtree(room)
-    return Sample(wall, cpu, 0.0, 0.0, None, None, whole)
-
-
-ARMS = {
-    "none": run_none,
-    "none again": run_none,
-    "sluice run": run_sluice,
-    "strace -f -c": run_strace,
-    "bpftrace, three counters": run_counts,
-    "bpftrace, a line each": run_lines,
-    "acct": run_accounting,
-}
-
-
-# The arms that are judged; the others only show the scale.
-JUDGED = ("none", "none again", "sluice run")
-
-
-def rounds(bench, n, command, names=tuple(ARMS), prepare=None, say=print):
-    """Returns {arm: [Sample]}. Each round runs every arm once; the order rotates, so that none is always first."""
-    names = list(names)
-    samples = {name: [] for name in names}
-    at = prepare() if prepare else None
-    run_none(bench, command, at)        # not counted: reads all files for the first time
-    if prepare:
-        shutil.rmtree(at)
-    for i in range(n):
-        order = names[i % len(names):] + names[:i % len(names)]
-        if i % 2:
-            order.reverse()
-        for name in order:
-            at = prepare() if prepare else None
-            samples[name].append(ARMS[name](bench, command, at))
-            if prepare:
-                shutil.rmtree(at)
-        say(f"  round {i + 1} of {n}")
-    return samples

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges samples by a budget: `met`, `missed` or `undecided`.
+"""Judges samples by a budget: `met`, `missed` or `undecided`; and by another arm: `less`, `more` or `undecided`.
 
 A budget is `met` where the whole interval of the median lies within it, `missed` where all of it lies outside.
 The interval is a bootstrap's: the rounds are drawn again, with replacement, and the middle 95 % of the medians
@@ -12,6 +12,7 @@ import statistics
 ROUNDS_MIN = 5      # fewer do not show their spread
 DRAWS = 2000
 MET, MISSED, UNDECIDED = "met", "missed", "undecided"
+LESS, MORE = "less", "more"
 
 Verdict = collections.namedtuple("Verdict", "word why")
 
@@ -53,3 +54,22 @@ def judge_none(counts):
     if any(counts):
         return Verdict(MISSED, f"by {max(counts):g}")
     return Verdict(MET, "") if len(counts) >= ROUNDS_MIN else Verdict(UNDECIDED, f"{len(counts)} of {ROUNDS_MIN} rounds")
+
+
+def compare(values, null):
+    """
+    Returns a Verdict on the ratios of one arm ÷ another: LESS or MORE, where the whole interval is below or above 1
+    and that of null, the same ratio of two arms that are equal.
+    """
+    values = list(values)
+    if len(values) < ROUNDS_MIN:
+        return Verdict(UNDECIDED, f"{len(values)} of {ROUNDS_MIN} rounds")
+    low, high = interval(values)
+    null_low, null_high = interval(null)
+    if high < min(1, null_low):
+        return Verdict(LESS, "")
+    if low > max(1, null_high):
+        return Verdict(MORE, "")
+    if low <= 1 <= high:
+        return Verdict(UNDECIDED, "1 lies within the interval")
+    return Verdict(UNDECIDED, f"two equal arms read {null_low:.3f} to {null_high:.3f}")

@@ -9,6 +9,7 @@ import time
 
 import arms
 import machine
+import side_by_side
 
 # Programs that do not run once per process: those of sockets, and those that the agent itself calls.
 OTHERS = re.compile(r"_length$|msg$|sendpage$|^calibrate_|^on_task|^on_stale$")
@@ -40,10 +41,10 @@ def kernel_programs(bench, rounds, processes, messages):
             "rules": rules}
 
 
-def storm(bench, rounds, processes, say):
-    """Runs every arm, and an idle arm of sluice for as long as its storm took."""
+def storm(bench, rounds, processes, names, say):
+    """Runs the arms of these names, and an idle arm of sluice for as long as its storm took."""
     command = bench.spawn_command(processes, 1)
-    samples = arms.rounds(bench, rounds, command, say=say)
+    samples = side_by_side.measure(bench, rounds, command, names, say=say)
     idle = []
     for s in samples["sluice run"]:
         idle.append(arms.run_sluice(bench, ["sleep", f"{s.wall:.2f}"], None))
@@ -107,7 +108,7 @@ def pipeline(bench, rounds, source, snakemake, scale, names, say):
     venv = os.path.dirname(snakemake)
     bench.env = {**bench.env, "PATH": venv + ":" + bench.env["PATH"], "XDG_CACHE_HOME": bench.new_folder()}
     command = [snakemake, f"-c{os.cpu_count()}", "--quiet", "all"]
-    return {"samples": arms.rounds(bench, rounds, command, names, prepare=prepare, say=say)}
+    return {"samples": side_by_side.measure(bench, rounds, command, names, prepare=prepare, say=say)}
 
 
 def parts(bench, rounds, records, processes):

@@ -7,6 +7,7 @@ import statistics
 
 import judge
 
+JUDGED = ("none", "none again", "sluice run")     # these have a budget, or are its measure; the others are peers
 BEGIN, END = "<!-- {}: begin -->", "<!-- {}: end -->"
 
 
@@ -25,13 +26,21 @@ def table(header, rows):
     return lines + ["| " + " | ".join(map(str, r)) + " |" for r in rows]
 
 
-def ratios(samples, arm, figure):
-    """Returns the ratio arm ÷ none of each round."""
-    return [figure(a) / figure(b) for a, b in zip(samples[arm], samples["none"])]
+def ratios(samples, arm, figure, base="none"):
+    """Returns the ratio arm ÷ base of each round."""
+    return [figure(a) / figure(b) for a, b in zip(samples[arm], samples[base])]
 
 
 def everything(s):
     return s.cpu + (s.tracer or 0) + (s.start or 0)
+
+
+def between(s):
+    return s.cpu + (s.tracer or 0)
+
+
+def whole(s):
+    return s.whole
 
 
 # A budget of README.md and the values measured for it. form: the format of a figure, with its unit.
@@ -93,7 +102,7 @@ def arm_rows(samples, processes=None):
         if arm == "none":
             cells += ["1", "1", "1"]
         else:
-            cells += [spread(ratios(samples, arm, figure), "{:.3f}") for figure in (lambda s: s.cpu, everything, lambda s: s.whole)]
+            cells += [spread(ratios(samples, arm, figure), "{:.3f}") for figure in (lambda s: s.cpu, everything, whole)]
         tracers = [s.tracer for s in taken if s.tracer is not None]
         starts = [s.start for s in taken if s.start is not None]
         each, form = (1e6 / processes, "{:.1f} µs") if processes else (1e3, "{:.0f} ms")
@@ -103,13 +112,42 @@ def arm_rows(samples, processes=None):
     return rows
 
 
-def side_by_side(title, samples, processes=None):
+def worded(verdict):
+    return f"**`{verdict.word}`**" + (f": {verdict.why}" if verdict.why else "")
+
+
+def compared(samples, arm, figure):
+    """Returns sluice ÷ arm of each round, with the interval and the verdict."""
+    values = ratios(samples, "sluice run", figure, arm)
+    interval = f", {'–'.join(map('{:.3f}'.format, judge.interval(values)))}" if len(values) >= judge.ROUNDS_MIN else ""
+    return f"{spread(values, '{:.3f}')}{interval} {worded(judge.compare(values, ratios(samples, 'none again', figure)))}"
+
+
+def lost(taken):
+    """Returns the largest number of events of a round that the tracer reports as lost, where it counts them."""
+    counts = [s.lost for s in taken if s.lost is not None]
+    return f"{max(counts):,}" if counts else ""
+
+
+def peer_table(samples, missing):
+    """Returns the table of sluice against each peer, of which `missing`, {arm: reason}, cannot run here."""
+    names = [name for name in samples if name not in JUDGED]
+    if not names:
+        return []
+    rows = [[f"`{name}`", *(compared(samples, name, figure) for figure in (everything, between, whole)),
+             lost(samples[name]), lost(samples["sluice run"]), len(samples[name])] for name in names]
+    rows += [[f"`{name}`", f"not available: {reason}", "", "", "", "", 0] for name, reason in missing.items()]
+    return ["`sluice run` ÷ the peer of the same round: median [min–max], 95 % of the median, verdict.", ""] + table(
+        ["peer", "CPU", "CPU without start and end", "wall", "lost by the peer", "lost by sluice", "n"], rows) + [""]
+
+
+def side_by_side(title, samples, processes=None, missing=None):
     none = samples["none"]
     each = "CPU between" + (", a process" if processes else "")
     lines = [f"### {title}", "", f"`none`: {spread((s.cpu for s in none), '{:.2f} s')} CPU, "
              f"{spread((s.wall for s in none), '{:.2f} s')} wall.", ""]
     return lines + table(["arm", "CPU ratio, workload", "CPU ratio with the tracer, its start and end", "wall ratio, likewise",
-                          each, "CPU of start and end", "n"], arm_rows(samples, processes)) + [""]
+                          each, "CPU of start and end", "n"], arm_rows(samples, processes)) + [""] + peer_table(samples, missing or {})
 
 
 # Single execs with pauses: slower than the rows above for cold caches, but comparable with each other.
@@ -175,9 +213,9 @@ def figures(f):
     rows = run_rows(f)
     lines += ["### Budgets", ""] + budget_table(rows)
     lines += side_by_side(f"Fork storm, {f['storm']['processes']:,} processes, one after the other",
-                          f["storm"]["samples"], f["storm"]["processes"])
+                          f["storm"]["samples"], f["storm"]["processes"], f["unavailable"])
     if f["pipeline"]:
-        lines += side_by_side("Demo pipeline", f["pipeline"]["samples"])
+        lines += side_by_side("Demo pipeline", f["pipeline"]["samples"], missing=f["unavailable"])
     lines += kernel_table(f["kernel"])
     lines += ["### Parts", ""] + part_table("what", part_rows(f))
     return "\n".join(lines) + "\n", rows

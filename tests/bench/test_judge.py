@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import report  # noqa: E402
 from arms import Sample  # noqa: E402
-from judge import MET, MISSED, UNDECIDED, interval, judge, judge_none  # noqa: E402
+from judge import LESS, MET, MISSED, MORE, UNDECIDED, compare, interval, judge, judge_none  # noqa: E402
 
 QUIET = [0.999, 1.001, 1.000, 1.002, 0.998, 1.000, 1.001]
 # Seven rounds of a fork storm on two shared CPUs: median 1.005, 0.751 to 1.255; without a tracer 0.722 to 1.228.
@@ -57,6 +57,21 @@ class JudgeTest(unittest.TestCase):
         self.assertEqual(UNDECIDED, judge_none([0] * 3).word)
         self.assertEqual(MISSED, judge_none([0, 0, 2]).word)
 
+    def test_arms_are_compared(self):
+        for what, values, null, word in (
+            ("all below", [0.80, 0.82, 0.79, 0.81, 0.85], QUIET, LESS),
+            ("all above", [1.20, 1.22, 1.19, 1.21, 1.25], QUIET, MORE),
+            ("on both sides", [0.95, 1.02, 0.99, 1.01, 1.05], QUIET, UNDECIDED),
+            ("all below, but two equal arms differ by more", [0.90, 0.92, 0.91, 0.93, 0.92], STORM_NULL, UNDECIDED),
+            ("all above, however the machine moves", [5.7, 5.0, 6.5, 5.5, 5.9], STORM_NULL, MORE),
+            ("four rounds", [0.5] * 4, QUIET, UNDECIDED),
+            ("none", [], [], UNDECIDED),
+        ):
+            with self.subTest(what):
+                verdict = compare(values, null)
+                self.assertEqual(word, verdict.word)
+                self.assertEqual(word != UNDECIDED, verdict.why == "")
+
     def test_the_interval_is_of_the_median_and_always_the_same(self):
         low, high = interval(STORM)
         self.assertLessEqual(min(STORM), low)
@@ -93,6 +108,14 @@ class ReportTest(unittest.TestCase):
         table = "\n".join(report.side_by_side("Demo pipeline", self.samples(0.738)))
         self.assertIn("| `sluice run` | 1.000 [1.000–1.000] | 1.053 [1.053–1.053] | 1.093 [1.093–1.093] | 34 [34–34] ms | "
                       "738 [738–738] ms | 6 |", table)
+
+    def test_a_peer_is_compared_in_the_same_round(self):
+        samples = self.samples(0.05)
+        samples["peer"] = [s._replace(tracer=1.5, start=1.0, whole=9.0, lost=i) for i, s in enumerate(samples["none"])]
+        rows = report.peer_table(samples, {"auditd": "process 7 is this host's audit daemon"})
+        self.assertEqual("| `peer` | 0.858 [0.858–0.858], 0.858–0.858 **`less`** | 0.908 [0.908–0.908], 0.908–0.908 **`less`** | "
+                         "1.017 [1.017–1.017], 1.017–1.017 **`more`** | 5 |  | 6 |", rows[-3])
+        self.assertEqual("| `auditd` | not available: process 7 is this host's audit daemon |  |  |  |  | 0 |", rows[-2])
 
     def test_a_row_tells_its_n_and_its_interval(self):
         rows = [report.row("start", "{:.0f} ms", [738] * 7, 250), report.row("storm", "{:.3f}", STORM, 1.02, null=STORM_NULL),
