@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, sluice, programs, room):
         self.sluice = sluice
         self.room = room
-        for name in ("tiny", "storm", "timed", "stream", "snapshot", "floor", "tools", "rules", "delivery"):
+        for name in ("tiny", "storm", "timed", "stream", "snapshot", "floor", "cpus", "tools", "rules", "delivery"):
             setattr(self, name, os.path.join(programs, "bench-" + name))
         # a path as deep as /usr/bin/tool, wherever the build is: its depth costs time in the kernel
         self.tiny = shutil.copy(self.tiny, os.path.join(room, "tiny"))

@@ -112,9 +112,11 @@ def pipeline(bench, rounds, source, snakemake, scale, names, say):
 
 
 def parts(bench, rounds, records, processes):
-    """Returns CPU ns per record to encode and write, per program to name its tool, per process of an iterator pass."""
+    """Returns CPU ns per record to encode and write, per program to name its tool, per process of an iterator pass; and
+    ns per use of what CPUs share, by the number of those that use it at once."""
     figures = bench.parts(bench.stream, rounds, records)
     figures.update(bench.parts(bench.tools, rounds, records))
     figures.update(bench.parts(bench.snapshot, rounds, processes, bench.tiny))
+    figures["cpus"] = bench.parts(bench.cpus, rounds, min(records, 30000))
     figures["processes"] = processes
     return figures

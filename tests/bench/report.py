@@ -184,6 +184,17 @@ def memory_rows(name, taken):
             for part, field in (("anonymous", "RssAnon"), ("files", "RssFile"), ("peak", "VmHWM"))]
 
 
+SHARED = (("ring", "an event into the ring"), ("word", "an addition to a word of all CPUs"),
+          ("hash", "an entry into the map of processes and out"))
+
+
+def shared_rows(cpus):
+    """Returns the rows of what CPUs share: one CPU by itself, and all at once."""
+    numbers = sorted({int(name.rpartition("_")[2]) for name in cpus})
+    return [(f"{what}, {'one CPU' if n == 1 else f'each of {n} CPUs at once'}", "{:.0f} ns", cpus[f"{name}_{n}"])
+            for name, what in SHARED for n in dict.fromkeys((1, numbers[-1]))]
+
+
 def part_rows(f):
     p, saturated, memory = f["parts"], f["saturating"], f["memory"]
     return [
@@ -195,6 +206,7 @@ def part_rows(f):
         ("read 10,000 rules", "{:.0f} ms", p["tools_read_ms_10000"]),
         ("iterator, a followed process", "{:.0f} ns", p["iterator"]),
         ("the same from /proc: stat, schedstat, io", "{:.0f} ns", p["proc"]),
+        *shared_rows(p["cpus"]),
         ("agent, idle", "{:.2f} % of a CPU", [v * 100 for v in f["idle"]]),
         ("agent in the saturating storm, a process", "{:.1f} µs", [v * 1e6 for v in saturated["agent"]]),
         ("the saturating storm's pace", "{:.0f} processes/s", saturated["rate"]),

@@ -17,6 +17,8 @@ ROWS = [
     r"encode a program record", r"the same through the stream", r"the same into the file lake",
     r"name a program's tool, with 10 rules", r"name a program's tool, with 10,000 rules", r"the same with the shipped rules",
     r"read 10,000 rules", r"iterator, a followed process", r"the same from /proc", r"agent, idle",
+    r"an event into the ring, one CPU", r"an addition to a word of all CPUs, one CPU",
+    r"an entry into the map of processes and out, one CPU",
     r"agent in the saturating storm", r"the saturating storm's pace",
     *(rf"memory, {when}: {part}" for when in ("idle", "100 alive") for part in ("anonymous", "files", "peak")),
     r"records/s from the spool's put to acknowledged", r"CPU time a record, the same", r"librdkafka's own loop",
