@@ -24,6 +24,8 @@ u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
 u32 filter_near(u32 at, u32 slot_index);	/* the user, and the verdict on the cgroup */
 u32 filter_far(u32 at, u32 slot_index);		/* the path in s->name_at, where a rule looks at it */
 u32 filter_far_until_5_16(u32 at, u32 slot_index);
+/* Returns whether kept_tgids has that process. */
+u32 filter_keeps(u32 tgid);
 /* Judges a cgroup for filter_near(). Returns whether user space has added it to the rules. */
 u32 filter_cgroup(u32 at, u32 slot_index);
 
@@ -128,13 +130,8 @@ generation_now(void)
 static __always_inline bool
 is_kept(struct proc *p)
 {
-	u32 is_listed = 0;
-
-	if (n_kept_tgids) {
-		for (u32 i = 0; i < KEPT_TGIDS; i++)
-			is_listed |= kept_tgids[i] == p->self.pid;	/* no branch for the verifier to follow */
-		p->kept |= is_listed;
-	}
+	if (n_kept_tgids && filter_keeps(p->self.pid))
+		p->kept = 1;
 	return p->kept;
 }
 
