@@ -35,7 +35,7 @@ slot_of(const struct judged *key)
 	uint64_t h = 0;
 
 	for (int i = 0; i < JUDGED_DEPTH; i++)
-		h = (h ^ (uint64_t)(uintptr_t)key->at[i].text) * UINT64_C(0x9e3779b97f4a7c15);
+		h = (h ^ (key->at[i].text != NULL ? key->at[i].text->hash : 0)) * UINT64_C(0x9e3779b97f4a7c15);
 	return (size_t)(h >> 32) % JUDGED;
 }
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define JUDGED 64
+#define JUDGED 256
 #define JUDGED_DEPTH 3			/* a program, its parent, and the parent's parent */
 
 struct correlator;

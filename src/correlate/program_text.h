@@ -32,7 +32,8 @@ struct text {
 	const char *tool_rule;		/* kept_name() */
 	bool is_tool;			/* false: a shell or other glue */
 	bool argv_truncated;
-	bool is_shared;			/* it was in the table of shared texts */
+	bool is_shared;			/* it was in the table of shared texts, ... */
+	uint32_t hash;			/* ... by this hash; else 0 */
 	const char *const *argv;	/* NULL: unknown, or over the budget */
 	size_t argc;
 	char block[];

@@ -17,8 +17,8 @@ is_whole(const struct exec_event *s)
 }
 
 /* FNV-1a; what it finds is compared. */
-static size_t
-slot_of(const struct exec_event *s)
+static uint32_t
+hash_of(const struct exec_event *s)
 {
 	uint32_t h = 2166136261u;
 
@@ -27,7 +27,7 @@ slot_of(const struct exec_event *s)
 			h = (h ^ (unsigned char)s->argv[i][k]) * 16777619u;
 		h = (h ^ 0xff) * 16777619u;
 	}
-	return (h ^ h >> 16) % SHARED_TEXTS;
+	return h ^ h >> 16;
 }
 
 static bool
@@ -54,7 +54,9 @@ can_be_shared(const struct text *t, const struct exec_event *s)
 struct text *
 shared_text_of(struct correlator *c, const struct exec_event *s, const struct text *known, struct candidate *ret)
 {
-	struct text **slot = is_whole(s) ? &c->shared_texts[slot_of(s)] : NULL, *t;
+	bool can_share = is_whole(s);
+	uint32_t hash = can_share ? hash_of(s) : 0;
+	struct text **slot = can_share ? &c->shared_texts[hash % SHARED_TEXTS] : NULL, *t;
 
 	if (slot != NULL && *slot != NULL && is_same(*slot, s)) {
 		program_text_candidate(*slot, ret);
@@ -65,6 +67,7 @@ shared_text_of(struct correlator *c, const struct exec_event *s, const struct te
 		program_text_unref(c, *slot);
 		*slot = program_text_ref(t);
 		t->is_shared = true;
+		t->hash = hash;
 	}
 	return t;
 }
