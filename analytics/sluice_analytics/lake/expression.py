@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ibis expressions, written down as they are built and handed to Ibis when somebody needs it.
+"""Ibis expressions, written down as they are built and handed to Ibis when it is needed.
 
 Ibis takes 0.5 s to load and as long again to make SQL of a command's questions, which are the same each time. What
 `ibis` and Session.table() give here are Expressions: they take any method, operator and function of Ibis, and note
@@ -40,7 +40,7 @@ class Hole:
 
 
 class _Node:
-    """What was noted: a verb and what it was given; holes in the order in which they are met, each once."""
+    """What was noted: a verb and what it was given; holes in the order in which they appear, each once."""
 
     __slots__ = ("args", "built", "holes", "key", "number", "verb")
 

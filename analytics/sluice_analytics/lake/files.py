@@ -228,7 +228,7 @@ def blocks_with(path: str, blocks: Blocks, start: int, texts: Sequence[bytes]) -
     """The blocks of a file, from start on, in which one of these texts is: (where each begins and ends, their records).
 
     A record that has the text is in one of them, since Avro writes a string as it is. A block that cannot be
-    inflated here counts as one that has the text: whoever reads it finds out what is wrong with it.
+    inflated here counts as one that has the text: reading it finds out what is wrong with it.
     """
     found: list[tuple[int, int]] = []
     records = 0

@@ -2,7 +2,7 @@
 """SQL of expressions for DuckDB: made ahead, where sluice_analytics/ahead.py has run, else by Ibis.
 
 The file has the SQL of each expression by its key, in pieces between its holes, and the columns of those whose columns
-somebody asks for. A key has all of an expression, and the columns of the tables it rests on: an expression that was
+are asked for. A key has all of an expression, and the columns of the tables it rests on: an expression that was
 changed since has another key, is not found, and is compiled.
 """
 
@@ -100,7 +100,7 @@ def _mark(hole: Hole, n: int) -> Any:
 def _pieces_of(expression: Any) -> list[str | int]:
     """An expression's SQL between its holes, and these by their number.
 
-    Ibis leaves out what nobody asks for, and a hole with it. ValueError: one is written as it cannot be found.
+    Ibis leaves out what is not selected, and a hole with it. ValueError: one is written as it cannot be found.
     """
     holes = key_of(expression)[1]
     marks = [_mark(hole, n) for n, hole in enumerate(holes)]
