@@ -303,9 +303,8 @@ process_ended(struct correlator *c, struct process *p, const struct state_event 
 		if (p->task == NULL)
 			attribute_fork(c, p, attribute_parent(c, p));
 		program_begin(c, p, s->has_execed ? s->program_start_ns : end_ns);
+		program_lives(c, p, end_ns, s->comm);
 	}
-	if (c->options.start_after_ns == 0)
-		program_start(c, p, s->has_execed ? s->program_start_ns : end_ns, s->comm);
 	text_escape(s->comm, strlen(s->comm), comm, sizeof(comm), NULL);
 	if (p->is_announced) {
 		if (p->is_base_known || s->self.index == 0)
