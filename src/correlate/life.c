@@ -79,7 +79,9 @@ program_start(struct correlator *c, struct process *p, uint64_t now_ns, const ch
 static void
 program_lives(struct correlator *c, struct process *p, uint64_t now_ns, const char *name)
 {
-	if (now_ns >= p->program_start_ns + c->options.start_after_ns)
+	uint64_t age_ns = now_ns > p->program_start_ns ? now_ns - p->program_start_ns : 0;
+
+	if (age_ns >= c->options.start_after_ns)
 		program_start(c, p, now_ns, name);
 }
 
