@@ -147,9 +147,10 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 	*(volatile u32 *)&s->exe_len = PATH_NOT_WALKED;
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
-	if (slot->is_on) {
+	p->kept |= filter_keeps(p->self.pid);
+	if (slot->is_on && !p->kept) {
 		act = judge_rules(k, p, &context, s, scratch_here(), now, has_loop);
-		is_out = !is_kept(p) && is_left_out(p, slot, act, now);
+		is_out = is_left_out(p, slot, act, now);
 		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
 		if (is_out) {
 			if (slot->dims & 1 << FILTER_DIM_CGROUP)	/* a rule may name it */

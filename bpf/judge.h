@@ -24,7 +24,7 @@ u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
 u32 filter_near(u32 at, u32 slot_index);	/* the user, and the verdict on the cgroup */
 u32 filter_far(u32 at, u32 slot_index);		/* the path in s->name_at, where a rule looks at it */
 u32 filter_far_until_5_16(u32 at, u32 slot_index);
-/* Returns whether kept_tgids has that process. */
+/* Returns 1 if kept_tgids has that process, else 0. */
 u32 filter_keeps(u32 tgid);
 /* Judges a cgroup for filter_near(). Returns whether user space has added it to the rules. */
 u32 filter_cgroup(u32 at, u32 slot_index);
@@ -124,15 +124,6 @@ static __always_inline u32
 generation_now(void)
 {
 	return *(volatile u32 *)&generation;
-}
-
-/* Returns whether no rule leaves p out; called at its exec. */
-static __always_inline bool
-is_kept(struct proc *p)
-{
-	if (n_kept_tgids && filter_keeps(p->self.pid))
-		p->kept = 1;
-	return p->kept;
 }
 
 /*

@@ -109,8 +109,8 @@ def test_standard_output_that_takes_no_more(name: str, more: list[str], lake_of_
 @pytest.mark.parametrize(
     ("name", "library", "status"),
     [
-        # Each loads argparse at its start, and Ibis once it has parsed its options.
-        *((name, "argparse", -signal.SIGINT) for name in COMMANDS), *((name, "ibis", 130) for name in COMMANDS),
+        # Each loads argparse at its start, and DuckDB once it has parsed its options.
+        *((name, "argparse", -signal.SIGINT) for name in COMMANDS), *((name, "duckdb", 130) for name in COMMANDS),
     ],
 )  # fmt: skip
 def test_ctrl_c_while_it_starts(name: str, library: str, status: int, lake_of_one: str, tmp_path: pathlib.Path) -> None:

@@ -56,8 +56,11 @@ def sql_of(expression: ir.Table) -> str:
     key, holes = key_of(expression)
     known = _known()["sql"]
     if key not in known:
+        pieces = _pieces_of(expression)
+        if pieces is None:
+            return str(_backend().compile(build(expression)))
         asked[key] = expression
-        known[key] = _pieces_of(expression)
+        known[key] = pieces
     texts = [_text(hole) for hole in holes]
     return "".join(piece if isinstance(piece, str) else texts[piece] for piece in known[key])
 
@@ -97,10 +100,11 @@ def _mark(hole: Hole, n: int) -> Any:
     return (one, f"{one}_" if isinstance(one, str) else one + 1) if hole.kind == "values" else one
 
 
-def _pieces_of(expression: Any) -> list[str | int]:
+def _pieces_of(expression: Any) -> list[str | int] | None:
     """An expression's SQL between its holes, and these by their number.
 
-    Ibis leaves out what is not selected, and a hole with it. ValueError: one is written as it cannot be found.
+    Ibis leaves out what is not selected, and a hole with it. None: one is also in a name that Ibis makes of it, such as
+    that of a column without a name.
     """
     holes = key_of(expression)[1]
     marks = [_mark(hole, n) for n, hole in enumerate(holes)]
@@ -119,7 +123,7 @@ def _pieces_of(expression: Any) -> list[str | int]:
         found = split
     rest = "".join(piece for piece in found if isinstance(piece, str)).replace(".", "")
     if _MARK in rest or str(_FIRST)[:10] in rest:
-        raise ValueError(f"a value is written in an unknown way in {text}")
+        return None
     return [piece for piece in found if piece != ""]
 
 
