@@ -407,7 +407,7 @@ class Checker(unittest.TestCase):
 class Skips(unittest.TestCase):
     def test_a_case_that_could_not_be_tried_fails_unless_it_is_listed(self):
         skips = [{"case": "pid_reused", "reason": "ns_last_pid cannot be set"}, {"case": "cgroup_v1", "reason": "not mounted"}]
-        args = types.SimpleNamespace(made_up=False, kills=0, agent=False)
+        args = types.SimpleNamespace(made_up=False, kills=0, agent=False, subscribed=False)
         check = types.SimpleNamespace(made_up=0, skipped=0, skipped_max=1, most=lambda share: 1)
         with unittest.mock.patch.dict(os.environ):
             os.environ.pop("SLUICE_TEST_REPORT", None)
