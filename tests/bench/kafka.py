@@ -178,7 +178,7 @@ def latency(bench, stack, i, rate, seconds):
             c.assign([TopicPartition(d.topic, p, c.get_watermark_offsets(TopicPartition(d.topic, p), timeout=20)[1])
                       for p in range(PARTITIONS)])
             c.poll(1)
-            load = subprocess.Popen([bench.storm, "pace", str(rate * (seconds + 2) // 2), str(rate // 2), bench.tiny])
+            load = subprocess.Popen([bench.storm, "pace", str(rate * (seconds + 2)), str(rate), bench.tiny])
             begin = time.time()
             taken = []
             while time.time() < begin + seconds + 60:
