@@ -123,7 +123,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 	struct file *exe;
 	struct fs_struct *fs;
 	u64 arg_start, arg_end;
-	u32 flags, off, len, now, act;
+	u32 flags, off, len, now, act, is_judged;
 	const struct filter_slot *slot;
 	bool is_out;
 
@@ -148,7 +148,9 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	p->kept |= filter_keeps(p->self.pid);
-	if (slot->is_on && !p->kept) {
+	is_judged = slot->is_on & (p->kept ^ 1);	/* both are 0 or 1; one branch, not two for the verifier to follow */
+	barrier_var(is_judged);
+	if (is_judged) {
 		act = judge_rules(k, p, &context, s, scratch_here(), now, has_loop);
 		is_out = is_left_out(p, slot, act, now);
 		p->inside |= (act & (FILTER_INCLUDE | FILTER_MAYBE)) != 0;
