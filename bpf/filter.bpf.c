@@ -322,14 +322,3 @@ filter_far_until_5_16(u32 at, u32 slot_index)
 {
 	return look_at_path(at, slot_index, false);
 }
-
-__noinline u32
-filter_keeps(u32 tgid)
-{
-	if (!n_kept_tgids)
-		return 0;
-	for (u32 i = 0; i < KEPT_TGIDS; i++)
-		if (kept_tgids[i] == tgid)
-			return 1;
-	return 0;
-}

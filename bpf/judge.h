@@ -24,8 +24,6 @@ u32 filter_exe(u32 at, u32 slot_index);		/* the base name */
 u32 filter_near(u32 at, u32 slot_index);	/* the user, and the verdict on the cgroup */
 u32 filter_far(u32 at, u32 slot_index);		/* the path in s->name_at, where a rule looks at it */
 u32 filter_far_until_5_16(u32 at, u32 slot_index);
-/* Returns 1 if kept_tgids has that process, else 0. */
-u32 filter_keeps(u32 tgid);
 /* Judges a cgroup for filter_near(). Returns whether user space has added it to the rules. */
 u32 filter_cgroup(u32 at, u32 slot_index);
 
@@ -124,6 +122,21 @@ static __always_inline u32
 generation_now(void)
 {
 	return *(volatile u32 *)&generation;
+}
+
+/* Returns 1 if kept_tgids has that process, else 0; without a branch, which verifiers would follow to the end. */
+static __always_inline u32
+is_listed(u32 tgid)
+{
+	u64 found = 0;
+
+	for (u32 i = 0; i < KEPT_TGIDS; i++) {
+		u64 differs = kept_tgids[i] ^ tgid;
+
+		barrier_var(differs);
+		found |= (differs - 1) >> 63;
+	}
+	return found;
 }
 
 /*

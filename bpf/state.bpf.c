@@ -31,7 +31,6 @@ u64 heartbeat_ns SHARED = 0;
 u32 follow_all SHARED = 0;
 u32 own_tgid SHARED = 0;
 u32 adopt_tgid SHARED = 0;
-u32 n_kept_tgids SHARED = 0;
 u32 kept_tgids[KEPT_TGIDS] SHARED = {};
 u32 wake_latch SHARED = 0;
 s64 clock_offset SHARED = 0;

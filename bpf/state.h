@@ -205,7 +205,6 @@ extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME of the reader's last sign of life; 0:
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
 extern u32 own_tgid;		/* the agent; 0: none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
-extern u32 n_kept_tgids;	/* number of entries in use, anywhere in the list; 0: it is not looked at */
 extern u32 kept_tgids[KEPT_TGIDS];	/* at their next exec no rule leaves them out, nor their descendants; 0: free */
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */

@@ -330,7 +330,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	if (r < 0)
 		goto fail;
 	p->skel->data_shared->own_tgid = (uint32_t)getpid();
-	p->skel->data_shared->n_kept_tgids = 0;		/* those of an agent before */
+	/* those of an agent before */
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	p->skel->data_shared->follow_all = options->follow_all;
 	if (p->pin_dir[0] != '\0')
@@ -438,7 +438,6 @@ probes_keep(struct probes *p, uint32_t pid, bool on)
 		if (list[i] != (on ? 0 : pid))
 			continue;
 		__atomic_store_n(&list[i], on ? pid : 0, __ATOMIC_SEQ_CST);
-		__atomic_fetch_add(&p->skel->data_shared->n_kept_tgids, on ? 1 : -1, __ATOMIC_SEQ_CST);
 		return 0;
 	}
 	return on ? -ENOSPC : 0;
