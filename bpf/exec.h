@@ -148,7 +148,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 	now = generation_now();
 	slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	p->kept |= is_listed(p->self.pid);
-	is_judged = slot->is_on & (p->kept ^ 1);	/* both are 0 or 1; one branch, not two for the verifier to follow */
+	is_judged = slot->is_on & (p->kept ^ 1);	/* both are 0 or 1: one branch for the verifier to follow */
 	barrier_var(is_judged);
 	if (is_judged) {
 		act = judge_rules(k, p, &context, s, scratch_here(), now, has_loop);
