@@ -11,7 +11,7 @@ unseen_count(struct task_struct *t)
 {
 	struct task_struct *parent = t->real_parent;
 
-	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > STALE_NS)
+	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > stale_ns)
 		return;
 	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* no room for it: counted already */
 		return;

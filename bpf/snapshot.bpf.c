@@ -438,7 +438,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 }
 
 /*
- * Writes processes that ended more than STALE_NS ago, have not been zombies since, and still have an entry: user
+ * Writes processes that ended more than stale_ns ago, have not been zombies since, and still have an entry: user
  * space removes them. Younger ones have no key: on_free may still run, so user space must not remove them.
  */
 SEC("iter/bpf_map_elem")
@@ -454,7 +454,7 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	if (!p || !key || !p->end_ns)
 		return 0;
 	last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
-	is_young = bpf_ktime_get_boot_ns() - last_ns < STALE_NS;
+	is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;
 	if (!p->reported) {		/* its end is not reported */
 		struct proc_key gone = *key;
 

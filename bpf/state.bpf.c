@@ -32,6 +32,7 @@ u32 follow_all SHARED = 0;
 u32 own_tgid SHARED = 0;
 u32 adopt_tgid SHARED = 0;
 u32 kept_tgids[KEPT_TGIDS] SHARED = {};
+u64 stale_ns SHARED = 0;
 u32 wake_latch SHARED = 0;
 s64 clock_offset SHARED = 0;
 u64 cpu_offset[256] SHARED = {};

@@ -172,13 +172,6 @@ struct cgroups_map {	/* cgroups whose path user space has */
 	__type(value, u8);
 };
 
-/*
- * How long ago a process must have ended and been reaped, with an entry still there, for on_stale to report it.
- * RCU calls sched_process_free, commonly 20 ms after the reaping; on machines whose CPUs were taken away it was
- * 2 s late.
- */
-#define STALE_NS 5000000000
-
 extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
@@ -206,6 +199,7 @@ extern u32 follow_all;		/* every process but kernel threads and own_tgid's child
 extern u32 own_tgid;		/* the agent; 0: none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
 extern u32 kept_tgids[KEPT_TGIDS];	/* at their next exec no rule leaves them out, nor their descendants; 0: free */
+extern u64 stale_ns;		/* set by user space, see probes_hurry(): until then on_free may still run */
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
 extern u64 cpu_offset[256];	/* offset of each CPU's per-CPU memory; 0: unknown */

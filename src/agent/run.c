@@ -349,6 +349,8 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	run->wait_for_all = wait_for_all;
 	run->on_done = on_done;
 	run->done_arg = arg;
+	if (a->probes != NULL)
+		probes_hurry(a->probes, !wait_for_all);
 	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
 	run->passes_at_finish = run->subscriber != NULL ? subscriber_passes(run->subscriber) : 0;
 	run->on_finish = event_new(a->base, -1, EV_PERSIST, a->probes != NULL ? on_finish_timer : on_finish_received,
@@ -363,6 +365,8 @@ agent_finish_now(struct agent *a)
 	struct run_agent *run = run_agent(a);
 
 	run->wait_for_all = false;
+	if (a->probes != NULL)
+		probes_hurry(a->probes, true);
 	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
 }
 

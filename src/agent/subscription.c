@@ -36,6 +36,18 @@ struct subscription {
 	bool is_over;			/* everything was passed on: it is freed once that is written */
 };
 
+/* The last ends are awaited for less long while a subscriber waits for those of its run. */
+static void
+hurry(struct agent *a)
+{
+	const struct subscription *s;
+	bool is_settling = false;
+
+	DL_FOREACH(a->subscriptions, s)
+		is_settling |= s->on_settle != NULL;
+	probes_hurry(a->probes, is_settling);
+}
+
 static void
 subscription_free(struct subscription *s)
 {
@@ -47,6 +59,7 @@ subscription_free(struct subscription *s)
 		event_free(s->on_settle);
 	bufferevent_free(s->to);
 	free(s->run_id);
+	hurry(s->agent);
 	free(s);
 }
 
@@ -234,8 +247,10 @@ on_connection(struct bufferevent *bev, short what, void *arg)
 		s->settling = (struct agent_settling){ .since_ns = clock_ns(CLOCK_BOOTTIME),
 			.ring_end = ring_end(s->agent->ring), .run_id = s->run_id };
 		s->on_settle = evtimer_new(s->agent->base, on_settle, s);
-		if (s->on_settle != NULL && event_add(s->on_settle, &soon) == 0)
+		if (s->on_settle != NULL && event_add(s->on_settle, &soon) == 0) {
+			hurry(s->agent);
 			return;
+		}
 	}
 	subscription_free(s);
 }

@@ -24,6 +24,8 @@
 
 #define RING_BYTES_DEFAULT (8u << 20)
 #define PROCESSES_DEFAULT 16384
+#define STALE_NS UINT64_C(5000000000)
+#define STALE_HURRY_NS UINT64_C(1000000000)
 #define CALIBRATION_SAMPLES 50
 #define CALIBRATION_WINDOW_NS UINT64_C(10000000000)
 
@@ -333,6 +335,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	/* those of an agent before */
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	p->skel->data_shared->follow_all = options->follow_all;
+	probes_hurry(p, false);
 	if (p->pin_dir[0] != '\0')
 		probes_heartbeat(p, clock_ns(CLOCK_BOOTTIME));
 	probes_pins_take_over(p);
@@ -441,6 +444,12 @@ probes_keep(struct probes *p, uint32_t pid, bool on)
 		return 0;
 	}
 	return on ? -ENOSPC : 0;
+}
+
+void
+probes_hurry(struct probes *p, bool on)
+{
+	__atomic_store_n(&p->skel->data_shared->stale_ns, on ? STALE_HURRY_NS : STALE_NS, __ATOMIC_RELAXED);
 }
 
 uint64_t

@@ -85,6 +85,14 @@ void probes_adopt(struct probes *p, pid_t pid);
 int probes_keep(struct probes *p, uint32_t pid, bool on);
 
 /*
+ * Sets how long ago a process must have ended and been reaped for probes_stale_open() to say that the kernel side has
+ * not seen its end: 5 s, and with on 1 s, for when a user waits. RCU calls sched_process_free, commonly 20 ms after the
+ * reaping; on machines whose CPUs were taken away it was 2 s late. What is then missing of its usage are the last steps
+ * of its exit.
+ */
+void probes_hurry(struct probes *p, bool on);
+
+/*
  * Returns the number of processes that the kernel side follows now: alive, zombies, and those about to be freed;
  * without those that the rules left out at the last pass.
  */
