@@ -176,6 +176,37 @@ class Subscribed(AgentTest):
             s.sendall(json.dumps({"command": "subscribe", "args": {"version": version, "pid": str(other.pid), "run": "r"}}).encode() + b"\n")
             self.assertIn(b'"ok":true', s.recv(4096))
 
+    def as_nobody(self, *command):
+        """`sluice run` of a user that is not root but in the agent's control group; its lake is one of its own."""
+        home = os.path.join(self.room, "nobody")
+        shutil.rmtree(home, ignore_errors=True)
+        os.mkdir(home)
+        os.chown(home, 65534, 65534)
+        os.chmod(self.room, 0o755)
+        own = shutil.copy(harness.SLUICE, self.room)  # where that user may execute it
+        return subprocess.run([*command, "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", own, "run", "--lake",
+                               os.path.join(home, "lake"), "--control", self.control, "--json", "-", "--", "sh", "-c", "/bin/true; id -u"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=home, timeout=60,
+                              env=harness.plain_environment(HOME=home))
+
+    def test_a_member_of_the_control_group_needs_no_privilege(self):
+        self.control = self.agent(control_group="nogroup").start().control
+        done = self.as_nobody()
+        self.assertEqual(0, done.returncode, done.stderr)
+        number, summary = done.stdout.split("\n", 1)
+        summary = json.loads(summary)
+        self.assertEqual(("65534", 3, 0), (number, summary["programs"], summary["lost"]))
+        topics = harness.read_lake(os.path.join(self.room, "nobody", "lake"))
+        self.assertEqual({65534}, {r["uid"] for r in topics["sluice.program"]})
+        self.assert_nothing_lost(topics)
+
+    def test_another_pid_namespace_is_refused(self):
+        """The pid that such a client names is not that of the host, so it loads probes, for which this user has no right."""
+        self.control = self.agent(control_group="nogroup").start().control
+        done = self.as_nobody("unshare", "--pid", "--fork", "--mount-proc")
+        self.assertNotEqual(0, done.returncode)
+        self.assertIn("loading probes into the kernel needs root", done.stderr)
+
     def test_a_subscriber_that_does_not_read_costs_bounded_memory(self):
         a = self.agent().start()
         process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--", "sh", "-c",
