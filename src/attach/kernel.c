@@ -8,36 +8,38 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attach/kernel_types.h"
+
 /* Returns the number of arguments of a raw tracepoint, without the data pointer; -1: there is no such tracepoint. */
 static int
-tracepoint_arguments(const struct btf *btf, const char *name)
+tracepoint_arguments(const struct kernel_types *types, const char *name)
 {
 	char type_name[128];
 	const struct btf_type *t;
-	int id;
+	uint32_t id;
 
 	snprintf(type_name, sizeof(type_name), "btf_trace_%s", name);
-	id = btf__find_by_name_kind(btf, type_name, BTF_KIND_TYPEDEF);
-	if (id < 0)
+	id = kernel_types_find(types, type_name, BTF_KIND_TYPEDEF);
+	if (id == 0)
 		return -1;
-	t = btf__type_by_id(btf, btf__type_by_id(btf, id)->type);	/* pointer */
-	t = btf__type_by_id(btf, t->type);				/* prototype */
+	t = kernel_types_at(types, kernel_types_at(types, id)->type);	/* pointer */
+	t = kernel_types_at(types, t->type);				/* prototype */
 	return btf_vlen(t) - 1;
 }
 
 static bool
-has_member(const struct btf *btf, const char *type_name, const char *member_name)
+has_member(const struct kernel_types *types, const char *type_name, const char *member_name)
 {
+	uint32_t id = kernel_types_find(types, type_name, BTF_KIND_STRUCT);
 	const struct btf_type *t;
 	const struct btf_member *m;
-	int id = btf__find_by_name_kind(btf, type_name, BTF_KIND_STRUCT);
 
-	if (id < 0)
+	if (id == 0)
 		return false;
-	t = btf__type_by_id(btf, id);
+	t = kernel_types_at(types, id);
 	m = btf_members(t);
 	for (unsigned i = 0; i < btf_vlen(t); i++) {
-		if (strcmp(btf__name_by_offset(btf, m[i].name_off), member_name) == 0)
+		if (strcmp(kernel_types_name(types, m[i].name_off), member_name) == 0)
 			return true;
 	}
 	return false;
@@ -58,19 +60,19 @@ delay_accounting_is_on(void)
 }
 
 bool
-kernel_test_holds(const struct btf *btf, const struct kernel_test *test)
+kernel_test_holds(const struct kernel_types *types, const struct kernel_test *test)
 {
 	switch (test->kind) {
 	case KERNEL_ANY:
 		break;
 	case KERNEL_TRACEPOINT:
-		return tracepoint_arguments(btf, test->name) >= test->arguments;
+		return tracepoint_arguments(types, test->name) >= test->arguments;
 	case KERNEL_FUNCTION:
-		return btf__find_by_name_kind(btf, test->name, BTF_KIND_FUNC) > 0;
+		return kernel_types_find(types, test->name, BTF_KIND_FUNC) != 0;
 	case KERNEL_MEMBER:
-		return has_member(btf, test->name, test->member);
+		return has_member(types, test->name, test->member);
 	case KERNEL_TYPE:
-		return btf__find_by_name_kind(btf, test->name, BTF_KIND_TYPEDEF) > 0;
+		return kernel_types_find(types, test->name, BTF_KIND_TYPEDEF) != 0;
 	case KERNEL_DELAY_ACCOUNTING:
 		return delay_accounting_is_on();
 	}

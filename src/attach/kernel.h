@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-struct btf;
+struct kernel_types;
 
 enum kernel_test_kind {
 	KERNEL_ANY,			/* always holds */
@@ -25,7 +25,7 @@ struct kernel_test {
 	int arguments;
 };
 
-/* Returns true if the kernel passes the test. btf: the kernel's own types, of which nothing is kept. */
-bool kernel_test_holds(const struct btf *btf, const struct kernel_test *test);
+/* Returns true if the kernel of these types passes the test. Nothing of them is kept. */
+bool kernel_test_holds(const struct kernel_types *types, const struct kernel_test *test);
 
 #endif

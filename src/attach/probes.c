@@ -7,7 +7,6 @@
  * used if an older kernel has no such tracepoint.
  */
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <malloc.h>
@@ -18,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/kernel_types.h"
 #include "attach/probes_state.h"
 #include "attach/variables.h"
 #include "base/clock.h"
@@ -37,6 +37,7 @@ static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
 /* The facts that decide the load, read once: which hooks of the signals this kernel has, and four more. */
 struct offer {
+	struct kernel_types *types;	/* owned */
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
@@ -68,13 +69,11 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
-	struct btf *btf = btf__load_vmlinux_btf();
+	int r = kernel_types_load(&o->types);
 
-	if (btf == NULL) {
-		int r = -errno;
-
+	if (r < 0) {
 		snprintf(error, error_size, "this kernel has no type information (/sys/kernel/btf/vmlinux: "
-		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(errno));
+		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(-r));
 		return r;
 	}
 	for (int i = 0; i < SIGNALS; i++) {
@@ -83,14 +82,13 @@ offer_read(struct offer *o, char *error, size_t error_size)
 
 			o->has[i][h] = hook->name != NULL;
 			for (int t = 0; t < SIGNAL_TESTS; t++)
-				o->has[i][h] = o->has[i][h] && kernel_test_holds(btf, &hook->tests[t]);
+				o->has[i][h] = o->has[i][h] && kernel_test_holds(o->types, &hook->tests[t]);
 		}
 	}
-	o->has_current_task_btf = kernel_test_holds(btf, &task_btf);
-	o->has_loop = kernel_test_holds(btf, &loop);
-	o->has_rdonly_cast = kernel_test_holds(btf, &rdonly_cast);
-	o->can_be_preempted = kernel_test_holds(btf, &preempted);
-	btf__free(btf);
+	o->has_current_task_btf = kernel_test_holds(o->types, &task_btf);
+	o->has_loop = kernel_test_holds(o->types, &loop);
+	o->has_rdonly_cast = kernel_test_holds(o->types, &rdonly_cast);
+	o->can_be_preempted = kernel_test_holds(o->types, &preempted);
 	return 0;
 }
 
@@ -113,17 +111,17 @@ hooks_choose(struct probes *p, const struct offer *o, bool with_fentry)
 
 /* Returns true if the kernel has the function that the program is attached to. */
 static bool
-has_target(const struct btf *btf, const struct bpf_program *prog)
+has_target(const struct kernel_types *types, const struct bpf_program *prog)
 {
 	const char *slash = strchr(bpf_program__section_name(prog), '/');
 	struct kernel_test function = { KERNEL_FUNCTION, slash != NULL ? slash + 1 : "" };
 
-	return kernel_test_holds(btf, &function);
+	return kernel_test_holds(types, &function);
 }
 
-/* Of a program and its copies loads those that this kernel needs. btf is given for a hook by fentry, else NULL. */
+/* Of a program and its copies loads those that this kernel needs. */
 static void
-program_switch(struct probes *p, const char *name, bool on, bool can_be_preempted, const struct btf *btf)
+program_switch(struct probes *p, const struct offer *o, const char *name, const struct signal_hook *hook, bool on)
 {
 	struct bpf_program *prog = bpf_object__find_program_by_name(p->skel->obj, name), *copy;
 	bool has_copies = false;
@@ -135,34 +133,30 @@ program_switch(struct probes *p, const char *name, bool on, bool can_be_preempte
 		if (copy == NULL)
 			continue;
 		has_copies = true;
-		bpf_program__set_autoload(copy, on && can_be_preempted);
+		bpf_program__set_autoload(copy, on && o->can_be_preempted);
 	}
 	if (prog != NULL)
-		bpf_program__set_autoload(prog, on && !(has_copies && can_be_preempted) &&
-		    (btf == NULL || has_target(btf, prog)));
+		bpf_program__set_autoload(prog, on && !(has_copies && o->can_be_preempted) &&
+		    (!hook->is_fentry || has_target(o->types, prog)));
 }
 
 /* Loads the programs of the hooks that serve, and no other programs of the table. */
 static void
-signals_switch(struct probes *p, bool can_be_preempted, bool has_fentry)
+signals_switch(struct probes *p, const struct offer *o)
 {
-	struct btf *btf = has_fentry ? btf__load_vmlinux_btf() : NULL;
-
 	for (int i = 0; i < SIGNALS; i++) {
 		for (int h = 0; h < SIGNAL_HOOKS; h++) {
 			const struct signal_hook *hook = &signals[i].hooks[h];
 
 			for (const char *const *name = hook->programs; name != NULL && *name != NULL; name++)
-				program_switch(p, *name, p->hooks[i] == hook && (!hook->is_fentry || btf != NULL),
-				    can_be_preempted, hook->is_fentry ? btf : NULL);
+				program_switch(p, o, *name, hook, p->hooks[i] == hook);
 		}
 	}
-	btf__free(btf);
 }
 
 /* Opens and loads with the hooks that were chosen. Returns 0 or a negative errno. */
 static int
-skel_load(struct probes *p, const struct offer *o, bool has_fentry)
+skel_load(struct probes *p, const struct offer *o)
 {
 	int cpus = libbpf_num_possible_cpus();
 	int r;
@@ -182,7 +176,7 @@ skel_load(struct probes *p, const struct offer *o, bool has_fentry)
 	/* each CPU may hold back a batch of each of three counters; see percpu_counter_batch */
 	p->skel->rodata->rss_slack = 3 * cpus * (cpus > 16 ? 2 * cpus : 32);
 
-	signals_switch(p, o->can_be_preempted, has_fentry);
+	signals_switch(p, o);
 	bpf_program__set_autoload(p->skel->progs.on_exec_until_5_16, !o->has_loop);
 	if (!o->has_loop)
 		bpf_program__set_autoload(p->skel->progs.on_exec, false);
@@ -289,6 +283,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {
 		snprintf(error, error_size, "out of memory");
+		kernel_types_free(offer.types);
 		return -ENOMEM;
 	}
 	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
@@ -301,10 +296,10 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	}
 
 	has_fentry = hooks_choose(p, &offer, true);
-	r = skel_load(p, &offer, has_fentry);
+	r = skel_load(p, &offer);
 	if (r < 0 && has_fentry) {
 		hooks_choose(p, &offer, false);
-		r = skel_load(p, &offer, false);
+		r = skel_load(p, &offer);
 	}
 	if (r < 0) {
 		snprintf(error, error_size, "cannot load the BPF programs: %s%s%s", strerror(-r),
@@ -341,11 +336,13 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	probes_pins_take_over(p);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	probes_describe(p);
+	kernel_types_free(offer.types);
 	malloc_trim(0);		/* frees the megabytes that parsing the kernel's type information took once */
 	*ret = p;
 	return 0;
 
 fail:
+	kernel_types_free(offer.types);
 	probes_close(p);
 	return r;
 }
