@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "attach/core_types.h"
 #include "attach/kernel_types.h"
 #include "attach/probes_state.h"
 #include "attach/variables.h"
@@ -38,6 +39,7 @@ static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 /* The facts that decide the load, read once: which hooks of the signals this kernel has, and four more. */
 struct offer {
 	struct kernel_types *types;	/* owned */
+	int core_types;			/* owned file of those that relocations need; negative: libbpf is given all */
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
@@ -69,6 +71,8 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
+	const void *object;
+	size_t size;
 	int r = kernel_types_load(&o->types);
 
 	if (r < 0) {
@@ -76,6 +80,8 @@ offer_read(struct offer *o, char *error, size_t error_size)
 		    "%s); sluice needs 5.10 or newer with CONFIG_DEBUG_INFO_BTF=y", strerror(-r));
 		return r;
 	}
+	object = sluice_bpf__elf_bytes(&size);
+	o->core_types = core_types_open(o->types, object, size);
 	for (int i = 0; i < SIGNALS; i++) {
 		for (int h = 0; h < SIGNAL_HOOKS; h++) {
 			const struct signal_hook *hook = &signals[i].hooks[h];
@@ -90,6 +96,14 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	o->has_rdonly_cast = kernel_test_holds(o->types, &rdonly_cast);
 	o->can_be_preempted = kernel_test_holds(o->types, &preempted);
 	return 0;
+}
+
+static void
+offer_done(struct offer *o)
+{
+	kernel_types_free(o->types);
+	if (o->core_types >= 0)
+		close(o->core_types);
 }
 
 /* Chooses for each signal the first of its hooks that can serve it; returns true if any is fentry. */
@@ -158,11 +172,16 @@ signals_switch(struct probes *p, const struct offer *o)
 static int
 skel_load(struct probes *p, const struct offer *o)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
+	char types_path[32];
 	int cpus = libbpf_num_possible_cpus();
 	int r;
 
 	libbpf_first_warning[0] = '\0';
-	p->skel = sluice_bpf__open();
+	snprintf(types_path, sizeof(types_path), "/proc/self/fd/%d", o->core_types);
+	if (o->core_types >= 0 && access(types_path, R_OK) == 0)
+		opts.btf_custom_path = types_path;
+	p->skel = sluice_bpf__open_opts(&opts);
 	if (p->skel == NULL)
 		return -errno;
 	p->skel->rodata->my_epoch = p->epoch;
@@ -270,7 +289,7 @@ int
 probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size)
 {
-	struct offer offer;
+	struct offer offer = { .core_types = -1 };
 	struct probes *p;
 	bool has_fentry;
 	int r;
@@ -283,7 +302,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p = calloc(1, sizeof(*p));
 	if (p == NULL) {
 		snprintf(error, error_size, "out of memory");
-		kernel_types_free(offer.types);
+		offer_done(&offer);
 		return -ENOMEM;
 	}
 	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
@@ -336,13 +355,13 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	probes_pins_take_over(p);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	probes_describe(p);
-	kernel_types_free(offer.types);
+	offer_done(&offer);
 	malloc_trim(0);		/* frees the megabytes that parsing the kernel's type information took once */
 	*ret = p;
 	return 0;
 
 fail:
-	kernel_types_free(offer.types);
+	offer_done(&offer);
 	probes_close(p);
 	return r;
 }
