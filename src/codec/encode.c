@@ -4,14 +4,12 @@
  */
 #include "codec/encode.h"
 
-#include <avro.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codec/encode_record.h"
-#include "codec/fields_check.h"
 #include "codec/schema.h"
 
 enum {
@@ -38,30 +36,6 @@ encode_schema(enum topic topic, size_t *ret_len)
 	return NULL;
 }
 
-/* The schema as built in is the one that encode_record() writes. */
-static int
-check_schema(enum topic topic, char *err, size_t err_size)
-{
-	avro_schema_t schema = NULL;
-	const char *text;
-	size_t len = 0;
-	int r;
-
-	text = encode_schema(topic, &len);
-	if (text == NULL) {
-		snprintf(err, err_size, "topic %s: its schema was not built in", topic_name(topic));
-		return -ENOENT;
-	}
-	if (avro_schema_from_json_length(text, len, &schema) != 0) {
-		snprintf(err, err_size, "topic %s: bad schema: %s", topic_name(topic),
-		    avro_strerror());
-		return -EPROTO;
-	}
-	r = fields_check(topic, schema, err, err_size);
-	avro_schema_decref(schema);
-	return r;
-}
-
 int
 encoder_open(const struct agent_identity *id, struct encoder **ret, char *err, size_t err_size)
 {
@@ -73,23 +47,15 @@ encoder_open(const struct agent_identity *id, struct encoder **ret, char *err, s
 		snprintf(err, err_size, "out of memory");
 		return -ENOMEM;
 	}
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		r = check_schema(t, err, err_size);
-		if (r < 0)
-			goto fail;
-	}
 	r = encode_record(&e->identity, fields_of_identity, id, NULL);
 	if (r < 0) {
 		snprintf(err, err_size, r == -EINVAL ? "host, boot or agent id is missing" :
 		    "out of memory");
-		goto fail;
+		encoder_close(e);
+		return r;
 	}
 	*ret = e;
 	return 0;
-
-fail:
-	encoder_close(e);
-	return r;
 }
 
 void

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * fields: the fields of each topic's records, in the order of its .avsc: the name, how the value is
- * encoded, and where it is in the record's struct. fields_check.c holds this table against the
- * schema, encode_record.c writes and decode_head.c reads by it.
+ * encoded, and where it is in the record's struct. A test compares this table with the schema
+ * (tests/unit/fields_check.h), encode_record.c writes and decode_head.c reads by it.
  */
 #ifndef SLUICE_CODEC_FIELDS_H
 #define SLUICE_CODEC_FIELDS_H

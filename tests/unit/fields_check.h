@@ -1,9 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * fields_check: holds the table of fields against a parsed schema.
+ * fields_check: compares the table of fields with a parsed schema. So an edit of one of the two alone fails a test
+ * instead of shifting values into wrong fields.
  */
-#include "codec/fields_check.h"
+#ifndef SLUICE_TESTS_UNIT_FIELDS_CHECK_H
+#define SLUICE_TESTS_UNIT_FIELDS_CHECK_H
 
+#include <avro.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 
 #include "codec/fields.h"
+#include "model/record.h"
 
 /* The Avro type of each kind; none of a row that covers several fields. */
 static const struct {
@@ -47,7 +51,7 @@ struct error {
 };
 
 static int __attribute__((format(printf, 2, 3)))
-fail(struct error *err, const char *format, ...)
+differs(struct error *err, const char *format, ...)
 {
 	va_list ap;
 
@@ -93,13 +97,13 @@ check_list(const char *record, avro_schema_t schema, struct field_list list, siz
 		name = *index < avro_schema_record_size(schema) ?
 		    avro_schema_record_field_name(schema, (int)*index) : "(none)";
 		if (strcmp(name, f->name) != 0)
-			return fail(err, "schema %s: field %zu is \"%s\", and the program would write \"%s\" there", record,
+			return differs(err, "schema %s: field %zu is \"%s\", and the program would write \"%s\" there", record,
 			    *index, name, f->name);
 		type = resolve(avro_schema_record_field_get_by_index(schema, (int)*index));
 		if (types[f->kind].is_nullable)
 			type = nullable_of(type);
 		if (type == NULL || avro_typeof(type) != types[f->kind].type)
-			return fail(err, "schema %s: field \"%s\" has another type than the program writes", record, name);
+			return differs(err, "schema %s: field \"%s\" has another type than the program writes", record, name);
 		r = check_inner(record, f, type, err);
 		if (r < 0)
 			return r;
@@ -115,12 +119,12 @@ check_record(const char *record, avro_schema_t schema, struct field_list list, s
 	int r;
 
 	if (!is_avro_record(schema))
-		return fail(err, "schema %s: not a record", record);
+		return differs(err, "schema %s: not a record", record);
 	r = check_list(record, schema, list, &n, err);
 	if (r < 0)
 		return r;
 	if (avro_schema_record_size(schema) != n)
-		return fail(err, "schema %s: field %zu, \"%s\", is one that the program does not write", record, n,
+		return differs(err, "schema %s: field %zu, \"%s\", is one that the program does not write", record, n,
 		    avro_schema_record_field_name(schema, (int)n));
 	return 0;
 }
@@ -146,7 +150,7 @@ check_enum(const char *record, avro_schema_t schema, const char *(*symbol)(unsig
 		const char *have = i < n ? avro_schema_enum_get(schema, i) : "(none)";
 
 		if (want == NULL || strcmp(have, want) != 0)
-			return fail(err, "schema %s: symbol %d of %s is %s, and the program means %s", record, i,
+			return differs(err, "schema %s: symbol %d of %s is %s, and the program means %s", record, i,
 			    avro_schema_name(schema), have, want ? want : "(none)");
 	}
 	return 0;
@@ -174,14 +178,19 @@ check_inner(const char *record, const struct field *field, avro_schema_t schema,
 	case FIELD_TEXTS:
 	case FIELD_TEXTS_OR_NULL:
 		if (!is_avro_string(avro_schema_array_items(schema)))
-			return fail(err, "schema %s: not an array of strings", inner);
+			return differs(err, "schema %s: not an array of strings", inner);
 		return 0;
 	default:
 		return 0;
 	}
 }
 
-int
+/*
+ * Returns 0 when the parsed schema of a topic is the one that fields.c describes: the same fields in the
+ * same order with the same types, symbols and nested records. Otherwise returns -EPROTO, with the first
+ * difference in text.
+ */
+static int
 fields_check(enum topic topic, avro_schema_t schema, char *text, size_t size)
 {
 	struct error err = { text, size };
@@ -190,3 +199,5 @@ fields_check(enum topic topic, avro_schema_t schema, char *text, size_t size)
 		return -EINVAL;
 	return check_record(avro_schema_name(schema), schema, fields_of(topic), &err);
 }
+
+#endif
