@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #define LAKE_PART_SUFFIX ".avro.part"
+#define RUN_INDEX_SUFFIX ".runs"
 
 struct lake_owner {
 	bool is_set;

@@ -22,6 +22,7 @@
 #include "codec/encode.h"
 #include "codec/ocf.h"
 #include "lake/folders.h"
+#include "lake/run_index.h"
 
 #define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
 #define DEFAULT_ROTATE_US (INT64_C(3600) * 1000000)
@@ -48,6 +49,7 @@ struct topic_state {
 	uint64_t	 block_records;
 	uint64_t	 block_seq;	/* seq of its first record */
 	int64_t		 block_day;
+	struct run_index	 index;	/* of the open file */
 	int		 error;		/* result of the last attempt: a negative errno or 0 */
 	int64_t		 retry_at_us;	/* monotonic; no attempt before while error is set */
 };
@@ -96,6 +98,7 @@ forget_file(struct topic_state *ts)
 	if (ts->dir_fd >= 0)
 		close(ts->dir_fd);
 	ts->fd = ts->dir_fd = -1;
+	run_index_end(&ts->index);
 	ts->size = ts->records = 0;
 	ts->opened_us = 0;
 }
@@ -165,6 +168,7 @@ open_file(struct lake_writer *s, struct topic_state *ts, int64_t day, uint64_t s
 	}
 	ts->size = s->packed.len;
 	ts->day = day;
+	run_index_begin(&ts->index, ts->sync, ts->size);
 	return 0;
 
 fail:
@@ -219,6 +223,7 @@ flush(struct lake_writer *s, struct topic_state *ts)
 	ts->size += s->packed.len;
 	ts->records += ts->block_records;
 	s->stats.delivered += ts->block_records;
+	run_index_add_block(&ts->index, ts->dir_fd, ts->part, &s->owner, ts->size, ts->block_records);
 	report(s, ts, ts->block_records, 0);
 	ts->block_records = 0;
 	ts->block.len = 0;
@@ -299,7 +304,9 @@ take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record 
 	if (ts->block_records++ == 0) {
 		ts->block_seq = record->seq;
 		ts->block_day = ts->day;
+		run_index_clear_block(&ts->index);
 	}
+	run_index_add_record(&ts->index, record->key);
 	/* The record is taken even if this attempt fails. */
 	if (ts->block.len >= BLOCK_BYTES && flush(s, ts) == 0 && ts->size >= s->rotate_bytes)
 		(void)publish(s, ts);
@@ -363,6 +370,7 @@ lake_writer_close(struct lake_writer *s)
 		if (first == 0)
 			first = r;
 		bytes_done(&ts->block);
+		run_index_done(&ts->index);
 	}
 	if (s->final_stats != NULL)
 		*s->final_stats = s->stats;

@@ -8,6 +8,8 @@
  * writer holds a write lock (fcntl, of the open file description) on it. It gets its final name once it is
  * whole on disk. The date is that of the records' time, in UTC; a record up to an hour late for a new day stays
  * in the newer file, so that files keep the records' order.
+ *
+ * Beside a file of some size is an index of its runs (run_index.h), which readers may use and need not.
  */
 #ifndef SLUICE_LAKE_WRITER_H
 #define SLUICE_LAKE_WRITER_H

@@ -66,11 +66,12 @@ def run_sluice(args, sluice=None, timeout=120, env=None, **kw):
 
 
 def lake_files(lake):
-    """Every file under it, as (path, is a finished container file)."""
+    """Every file under it but indexes of runs, as (path, is a finished container file)."""
     for at, _, names in os.walk(lake):
         for name in sorted(names):
             path = os.path.join(at, name)
-            yield path, name.endswith(".avro")
+            if not name.endswith(".runs"):
+                yield path, name.endswith(".avro")
 
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)

@@ -89,6 +89,7 @@ find(const char *pattern, char *path)
 
 #define DONE "sluice.*/date=*/host=" SAMPLE_HOST "/[!.]*.avro"
 #define OPEN "sluice.*/date=*/host=" SAMPLE_HOST "/.*.avro.part"
+#define INDEX "sluice.*/date=*/host=" SAMPLE_HOST "/.*.runs"
 
 /* Records and bytes of a file that must be whole. */
 static uint64_t
@@ -108,6 +109,66 @@ count(const char *path)
 	ocf_reader_close(reader);
 	close(fd);
 	return n;
+}
+
+/* Puts a record of a run; keys are as a stream makes them. */
+static void
+put_of_run(struct lake_writer *s, uint64_t seq, const char *key, size_t len)
+{
+	static char data[200000];
+
+	for (size_t i = 0; i < len; i++)
+		data[i] = (char)rand();
+	assert_int_equal(lake_writer_put(s,
+	    &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, seq, key, data, len }), 0);
+}
+
+static void
+the_index_describes_each_block(void **state)
+{
+	struct lake_writer *s = open_writer(options(), NULL);
+	struct ocf_reader *reader = NULL;
+	char path[PATH_MAX], line[256];
+	struct ocf_error err;
+	struct ocf_block b;
+	unsigned n = 0;
+	FILE *f;
+	int fd;
+
+	(void)state;
+	put_of_run(s, 7, "host:run-1", 1000);
+	lake_writer_tick(s, SAMPLE_TIME);
+	assert_int_equal(find(INDEX, NULL), 0);
+	put_of_run(s, 8, "host:run-1", 30000);
+	put_of_run(s, 9, "host:", 30000);
+	put_of_run(s, 10, "host:run-2", 30000);
+	assert_int_equal(find(INDEX, NULL), 1);	/* beside an open file too */
+	put_of_run(s, 11, "host:run-2", 30000);
+	assert_int_equal(lake_writer_close(s), 0);
+
+	assert_int_equal(find(DONE, path), 1);
+	fd = open(path, O_RDONLY);
+	assert_int_equal(ocf_reader_open(fd, &reader, &err), 0);
+	assert_int_equal(find(INDEX, path), 1);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	while (ocf_reader_next(reader, &b, &err) == 1) {
+		static const char *const runs[] = { "2a6ca8e3", "2a6ca8e3 b365f959", "b365f959" };
+		char want[128];
+		int len;
+
+		assert_non_null(fgets(line, sizeof(line), f));
+		len = snprintf(want, sizeof(want), "%" PRIu64 " %" PRIu64 " %s ", ocf_reader_offset(reader), b.count,
+		    runs[n++]);
+		assert_memory_equal(line, want, len);
+		assert_int_equal(strlen(line), len + 9);
+	}
+	assert_int_equal(n, 3);
+	assert_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	ocf_reader_close(reader);
+	close(fd);
 }
 
 static void
@@ -560,6 +621,7 @@ main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_file_has_a_hidden_name_until_it_is_closed),
+		TEST(the_index_describes_each_block),
 		TEST(a_sink_without_records_leaves_no_file),
 		TEST(files_end_at_their_size),
 		TEST(files_end_at_their_age),
