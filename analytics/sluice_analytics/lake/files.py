@@ -4,7 +4,8 @@
 A file's date is the UTC day of its records' times. A record that comes up to an hour late for a new day
 stays in the newer day's file (src/lake/writer.h), so that a record's day is its file's or the one
 before. A file that is being written has a dot in front and .part behind and its writer's lock on it; an
-agent that starts gives the ones that a dead agent left their real names. Days that `sluice-lake compact`
+agent that starts gives the ones that a dead agent left their real names. Beside a file of some size is an index of
+its runs, .<agent_id>-<first seq>.runs (run_index.py). Days that `sluice-lake compact`
 has closed have Parquet files under <lake>/compact (see compact.py), which replace the Avro files that
 they were made of.
 """
@@ -15,6 +16,7 @@ import contextlib
 import dataclasses
 import datetime
 import fcntl
+import functools
 import json
 import mmap
 import os
@@ -106,8 +108,8 @@ def folder(path: str) -> list[os.DirEntry[str]]:
 # at which byte a file is damaged; DuckDB's reader does not report damage at all.
 
 
-def _varint(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
-    """A zig-zag integer of Avro's binary encoding (Avro specification, "Binary encoding")."""
+def varint(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
+    """(value, offset behind it) of a zig-zag integer (Avro specification, "Binary encoding")."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -128,16 +130,16 @@ def _parse_header(data: bytes) -> Header | None:
     at = len(_MAGIC)
     try:
         while True:
-            count, at = _varint(data, at)
+            count, at = varint(data, at)
             if count == 0:
                 break
             if count < 0:
                 count = -count
-                _, at = _varint(data, at)
+                _, at = varint(data, at)
             for _ in range(count):
                 both = []
                 for _ in range(2):
-                    length, at = _varint(data, at)
+                    length, at = varint(data, at)
                     if not 0 <= length <= _HEAD_MAX:
                         raise ValueError("its header is damaged")
                     if at + length > len(data):
@@ -210,8 +212,8 @@ def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
         with mmap.mmap(f.fileno(), size, access=mmap.ACCESS_READ) as data:
             while at < size:
                 try:
-                    count, inner = _varint(data, at)
-                    length, inner = _varint(data, inner)
+                    count, inner = varint(data, at)
+                    length, inner = varint(data, inner)
                 except IndexError:
                     return Blocks(header, at, records, f"byte {at}: ends within a block")
                 end = inner + length
@@ -225,35 +227,45 @@ def blocks_of(path: str, headers: Headers, start: int | None = None) -> Blocks:
 
 
 def blocks_with(path: str, blocks: Blocks, start: int, texts: Sequence[bytes]) -> tuple[list[tuple[int, int]], int]:
-    """The blocks of a file, from start on, in which one of these texts is: (where each begins and ends, their records).
+    """The blocks of a file from start on that have one of these strings: (where each begins and ends, their records).
 
-    A record that has the text is in one of them, since Avro writes a string as it is. A block that cannot be
-    inflated here counts as one that has the text: reading it finds out what is wrong with it.
+    A record that has the string is in one of them, since Avro writes its length and its bytes as they are. A block that
+    cannot be inflated here counts as one that has it: reading it finds out what is wrong with it.
     """
     found: list[tuple[int, int]] = []
     records = 0
-    if start >= blocks.end:
+    if start >= blocks.end or not texts:
         return found, records
+    wanted = _pattern_of(tuple(texts))
     with open(path, "rb") as f, mmap.mmap(f.fileno(), blocks.end, access=mmap.ACCESS_READ) as data:
         at = start
         while at < blocks.end:
-            count, inner = _varint(data, at)
-            length, inner = _varint(data, inner)
+            count, inner = varint(data, at)
+            length, inner = varint(data, inner)
             end = inner + length
-            if _has(data[inner:end], blocks.header.codec, texts):
+            if _has(data[inner:end], blocks.header.codec, wanted):
                 found.append((at, end + _SYNC))
                 records += count
             at = end + _SYNC
     return found, records
 
 
-def _has(data: bytes, codec: str, texts: Sequence[bytes]) -> bool:
+@functools.lru_cache(maxsize=8)
+def _pattern_of(texts: tuple[bytes, ...]) -> re.Pattern[bytes]:
+    """What finds any of these strings in Avro data, all at once: those of one length behind that length."""
+    by_length: dict[bytes, list[bytes]] = {}
+    for text in texts:
+        by_length.setdefault(_zigzag(len(text)), []).append(re.escape(text))
+    return re.compile(b"|".join(re.escape(length) + b"(?:%s)" % b"|".join(some) for length, some in by_length.items()))
+
+
+def _has(data: bytes, codec: str, wanted: re.Pattern[bytes]) -> bool:
     if codec == "deflate":
         try:
             data = zlib.decompress(data, -zlib.MAX_WBITS, 1 << 18)
         except zlib.error:
             return True
-    return codec not in ("null", "deflate") or any(text in data for text in texts)
+    return codec not in ("null", "deflate") or wanted.search(data) is not None
 
 
 def _zigzag(value: int) -> bytes:
@@ -282,8 +294,8 @@ def copy_blocks(path: str, start: int, end: int, sync: bytes, out: BinaryIO) -> 
         data = f.read(end - start)
     at = 0
     while at < len(data):
-        _, inner = _varint(data, at)
-        length, inner = _varint(data, inner)
+        _, inner = varint(data, at)
+        length, inner = varint(data, inner)
         out.write(data[at : inner + length] + sync)
         at = inner + length + _SYNC
     return at
