@@ -23,6 +23,8 @@ import sys
 import time
 from typing import Any
 
+import run_indexes
+
 from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake import compact, files
@@ -294,9 +296,11 @@ def write_avro(out: str, topics: tuple[str, ...], schemas: str) -> int:
             for (host, agent), some in by_agent.items():
                 folder = os.path.join(out, f"sluice.{topic}", f"date={day.day}", f"host={host}")
                 os.makedirs(folder)
-                with open(os.path.join(folder, f"{agent}-{some[0]['seq']}.avro"), "wb") as f:
+                path = os.path.join(folder, f"{agent}-{some[0]['seq']}.avro")
+                with open(path, "wb") as f:
                     records = (_record(topic, schema, values) for values in some)
-                    fastavro.writer(f, schema, records, codec="null", sync_interval=64 * 1024)
+                    fastavro.writer(f, schema, records, "deflate", 64 * 1024, codec_compression_level=1)
+                run_indexes.write(path)
                 made += 1
             con.close()
     shutil.rmtree(os.path.join(out, "compact"))

@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 
 from ..errors import UserError
-from . import compact, files
+from . import compact, files, run_index
 from .compact import Day
 from .duck import DuckSession
 from .session import ALL, Scope
@@ -211,6 +211,8 @@ def remove_avro(session: DuckSession, topic: str, day: str) -> tuple[int, int]:
         folders = set()
         for file in work.covered:
             os.unlink(file.path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(run_index.path_of(file.path))
             folders.add(os.path.dirname(file.path))
         for at in [*folders, *{os.path.dirname(f) for f in folders}]:
             with contextlib.suppress(OSError):  # others' files are there

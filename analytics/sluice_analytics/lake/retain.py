@@ -8,10 +8,11 @@ import dataclasses
 import os
 
 from ..errors import UserError
-from . import compact, files
+from . import compact, files, run_index
 from .session import ALL
 
 _DAY_US = 86_400_000_000
+_ENDINGS = (".avro", ".avro.part", run_index.SUFFIX, ".parquet")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,7 @@ def _contents(folders: list[str]) -> tuple[list[str], list[str], int]:
             if host.is_dir(follow_symlinks=False):
                 inner += files.folder(host.path)
         for entry in inner:
-            if entry.name.endswith((".avro", ".avro.part", ".parquet")) or _is_of_compaction(entry.name):
+            if entry.name.endswith(_ENDINGS) or _is_of_compaction(entry.name):
                 paths.append(entry.path)
                 with contextlib.suppress(OSError):
                     size += entry.stat(follow_symlinks=False).st_size

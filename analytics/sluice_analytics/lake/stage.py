@@ -5,8 +5,8 @@ DuckDB's Avro reader takes about 10 µs a record for any columns of a query, a m
 stops without a word where a file is damaged. So a session reads an Avro file once: the records are counted
 against the counts of the file's blocks, small files are put together first, and the columns rest in a
 folder of the session's own, from which queries read only what they need. Of many files, a question about some runs
-reads only the blocks in which their run_ids are: to inflate a block and to look for a text in it costs a tenth of
-reading its records, so that a run is found in a busy day without an index that could be missing or out of date.
+reads only the blocks in which their run_ids are. The index beside a file names them (run_index.py); what it lacks is
+searched, since to inflate a block and to look for a text in it costs a tenth of reading its records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import duckdb
 
 from ..errors import UserError
-from . import files
+from . import files, run_index
 from .columns import COLUMNS, SCHEMA_VERSION, Column
 from .sql import literal, quoted
 
@@ -38,8 +38,9 @@ _SMALL = 1 << 20
 """Files below this are put together where there are many: opening one costs a millisecond."""
 _MANY = 16
 _TOGETHER = 64 << 20
-_MUCH = 4 << 20
-"""Files of a topic that are larger together are searched for the runs that are asked for: some 50,000 records."""
+_MUCH = 1 << 19
+"""Of files of a topic that are larger together, the blocks of the runs that are asked for are read: some 10,000
+records, which takes as long as to read and to keep a part of them for each of a few questions."""
 _ROW_GROUP = 20_480
 
 
@@ -151,7 +152,7 @@ class Stage:
         kept = [p for p in self._parts.get(key, []) if not p.is_open or any(map(os.path.exists, p.paths))]
         self._parts[key] = kept
         known = {path for p in kept if not p.is_open for path in p.paths}
-        sources = [self._narrowed(self.source_of(f), key) for f in finished if f.path not in known]
+        sources = [self.source_of(f, key[1]) for f in finished if f.path not in known]
         sources += [s for f in opened if (s := self._opened(key, f)) is not None]
         for is_open in (False, True):
             some = [s for s in sources if s.is_open == is_open and s.records > 0]
@@ -172,40 +173,47 @@ class Stage:
                 size += os.stat(path).st_size
         return size > _MUCH
 
-    def _narrowed(self, source: Source, key: _Key) -> Source:
-        """Of a source the blocks that can have records of the key's runs."""
-        _, run_ids = key
-        if run_ids is None:
-            return source
-        [(start, end)] = source.spans
-        blocks = files.Blocks(source.header, end, source.records)
-        spans, records = files.blocks_with(source.path, blocks, start, [run_id.encode() for run_id in run_ids])
-        return dataclasses.replace(source, spans=tuple(spans), records=records, is_whole=False)
-
-    def source_of(self, file: files.File) -> Source:
-        """All of a finished file, its blocks walked. UserError where it is damaged."""
-        blocks = files.blocks_of(file.path, self._headers)
+    def source_of(self, file: files.File, run_ids: tuple[str, ...] | None = None) -> Source:
+        """The blocks of a finished file that can have records of these runs; None: all. UserError: it is damaged."""
+        spans, records, blocks = self._blocks_of(file.path, None, run_ids)
         if blocks.broken:
             raise UserError(f"{file.path}: is damaged: {blocks.broken}", files.MOVE)
-        spans = ((blocks.header.size, blocks.end),)
-        return Source(file.path, file.day, blocks.header, spans, blocks.records, False, True, blocks.end)
+        return Source(file.path, file.day, blocks.header, spans, records, False, run_ids is None, blocks.end)
+
+    def _blocks_of(
+        self, path: str, start: int | None, run_ids: tuple[str, ...] | None
+    ) -> tuple[tuple[tuple[int, int], ...], int, files.Blocks]:
+        """(The blocks from start on that can have records of these runs, their records, the file's blocks).
+
+        start: where a block begins; None: the first one. Only the blocks that no index describes are walked.
+        """
+        header = self._headers.read(path)
+        at = header.size if start is None else start
+        if run_ids is None:
+            blocks = files.blocks_of(path, self._headers, at)
+            return ((at, blocks.end),), blocks.records, blocks
+        indexed = run_index.find(path, header, at, run_ids)
+        behind = at if indexed is None else max(at, indexed.end)
+        blocks = files.blocks_of(path, self._headers, behind)
+        spans, records = files.blocks_with(path, blocks, behind, [run_id.encode() for run_id in run_ids])
+        if indexed is not None:
+            spans, records = indexed.spans + spans, indexed.records + records
+        return tuple(spans), records, blocks
 
     def _opened(self, key: _Key, file: files.OpenFile) -> Source | None:
         """The blocks of a file without a final name that were not staged before."""
-        try:
-            blocks = files.blocks_of(file.path, self._headers, self._open_until.get((key, file.path)))
-        except (FileNotFoundError, UserError):
-            blocks = None  # renamed since, or its header is not on disk yet
+        found = None
+        with contextlib.suppress(FileNotFoundError, UserError):  # renamed since, or its header is not on disk yet
+            found = self._blocks_of(file.path, self._open_until.get((key, file.path)), key[1])
         if not file.is_live:
-            what = "nothing can be read of it" if blocks is None else "its whole blocks are read"
+            what = "nothing can be read of it" if found is None else "its whole blocks are read"
             self.warn(file.of_the_dead(what))
-        if blocks is None:
+        if found is None:
             return None
+        spans, records, blocks = found
         if files.record_name(blocks.header.schema, file.path).lower() != key[0]:
             raise UserError(f"{file.path}: has no records of sluice.{key[0]}", files.MOVE)
-        spans = ((self._open_until.get((key, file.path), blocks.header.size), blocks.end),)
-        source = Source(file.path, file.day, blocks.header, spans, blocks.records, True, False, blocks.end)
-        return self._narrowed(source, key)
+        return Source(file.path, file.day, blocks.header, spans, records, True, False, blocks.end)
 
     def _new(self, ending: str) -> str:
         return os.path.join(self.folder, f"{next(self._numbers)}.{ending}")
