@@ -48,6 +48,7 @@ class AgentOpens(AgentTest):
         a = self.agent(engines={"headers": headers}).start()
         with Opens(a.pid) as opens:
             run = self.play()
+            a.settle()  # the kernel reports an end some 20 ms later, and a stop waits for none
             self.assertEqual(0, a.stop(), a.log_text())
         own = {path for path in opens.paths if path.startswith(a.room + "/")}
         self.assertTrue(any(path.startswith(a.lake) for path in own), "the watch sees nothing")
