@@ -102,21 +102,51 @@ pages(s64 count)
 	return count > 0 ? count : 0;
 }
 
-/* Returns the sum of what the CPUs have not added yet to a counter so small that this matters. */
-static __always_inline s64
-pages_held_back(u64 counters)
+/* The parts of an mm's counters that a CPU has not added yet, in the order of rss_stat. */
+struct pages_part {
+	s32 file;
+	s32 anon;
+	s32 swap;
+	s32 shmem;
+};
+
+/*
+ * Adds what the CPUs have not added yet to counters so small that this matters; nothing if it is unknown of one. From
+ * 6.6 the counters of an mm are side by side in each CPU's memory, so that one read for each CPU has them all.
+ */
+static __always_inline void
+pages_held_back(struct mm_struct *mm, s64 *file, s64 *anon, s64 *shmem)
 {
-	s64 sum = 0;
-	s32 one;
+	u64 files = (u64)mm->rss_stat[0].counters;
+	u64 anons = (u64)mm->rss_stat[1].counters;
+	u64 shmems = (u64)mm->rss_stat[3].counters;
+	bool is_one = anons - files == __builtin_offsetof(struct pages_part, anon) &&
+	    shmems - files == __builtin_offsetof(struct pages_part, shmem);
+	s64 file_sum = 0, anon_sum = 0, shmem_sum = 0;
+	struct pages_part part = {};
+	u64 offset;
+	long error;
 
 	for (u32 cpu = 0; cpu < 64 && cpu < ncpu; cpu++) {
-		if (!cpu_offset[cpu])
-			return 0;
-		if (bpf_probe_read_kernel(&one, sizeof(one), (void *)(counters + cpu_offset[cpu])))
-			return 0;
-		sum += one;
+		offset = cpu_offset[cpu];
+		if (!offset)
+			return;
+		if (is_one) {
+			error = bpf_probe_read_kernel(&part, sizeof(part), (void *)(files + offset));
+		} else {
+			error = bpf_probe_read_kernel(&part.file, sizeof(part.file), (void *)(files + offset)) |
+			    bpf_probe_read_kernel(&part.anon, sizeof(part.anon), (void *)(anons + offset)) |
+			    bpf_probe_read_kernel(&part.shmem, sizeof(part.shmem), (void *)(shmems + offset));
+		}
+		if (error)
+			return;
+		file_sum += part.file;
+		anon_sum += part.anon;
+		shmem_sum += part.shmem;
 	}
-	return sum;
+	*file += file_sum;
+	*anon += anon_sum;
+	*shmem += shmem_sum;
 }
 
 /*
@@ -137,11 +167,8 @@ pages_resident(struct mm_struct *mm, bool is_exact)
 	file = mm->rss_stat[0].count;
 	anon = mm->rss_stat[1].count;
 	shmem = mm->rss_stat[3].count;
-	if (is_exact && pages(file) + pages(anon) + pages(shmem) < 33 * (u64)rss_slack && ncpu <= 64) {
-		file += pages_held_back((u64)mm->rss_stat[0].counters);
-		anon += pages_held_back((u64)mm->rss_stat[1].counters);
-		shmem += pages_held_back((u64)mm->rss_stat[3].counters);
-	}
+	if (is_exact && pages(file) + pages(anon) + pages(shmem) < 33 * (u64)rss_slack && ncpu <= 64)
+		pages_held_back(mm, &file, &anon, &shmem);
 	return pages(file) + pages(anon) + pages(shmem);
 }
 
