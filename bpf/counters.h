@@ -79,14 +79,18 @@ static __always_inline u64
 counters_unaccounted(const struct task *current_task, u64 *sum)
 {
 	struct task_struct *t = current_task->t;
+	struct cfs_rq *cfs_rq;
 	struct rq *rq = NULL;
 	s64 since;
 
 	*sum = t->se.sum_exec_runtime;
 	if (clock_offset == 0)
 		return 0;
-	if (current_task->cfs_rq)
-		rq = current_task->cfs_rq->rq;
+	if (bpf_core_field_exists(t->se.cfs_rq)) {	/* with CONFIG_FAIR_GROUP_SCHED */
+		READ_POINTER(cfs_rq, current_task->untrusted->se.cfs_rq);
+		if (cfs_rq)
+			rq = cfs_rq->rq;
+	}
 	if (!rq)
 		return 0;
 	/* Unrolled, because old verifiers treat a loop that is left early as an endless one. */
@@ -188,14 +192,18 @@ struct context {
 static __always_inline void
 context_ids(struct context *c, const struct task *k)
 {
-	struct nsproxy *ns = k->nsproxy;
-	const struct cred *cred = k->cred;
-	struct pid *pid = k->pid;
-	struct css_set *cgroups = k->cgroups;
 	struct cgroup_subsys_state *memory;
 	struct cgroup *v2, *v1;
 	struct kernfs_node *kn;
+	struct css_set *cgroups;
+	const struct cred *cred;
+	struct nsproxy *ns;
+	struct pid *pid;
 
+	READ_POINTER(cred, k->untrusted->cred);
+	READ_POINTER(ns, k->untrusted->nsproxy);
+	READ_POINTER(pid, k->untrusted->thread_pid);
+	READ_POINTER(cgroups, k->untrusted->cgroups);
 	if (cred) {
 		c->uid = cred->uid.val;
 		c->gid = cred->gid.val;
@@ -223,10 +231,10 @@ context_ids(struct context *c, const struct task *k)
 	}
 	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, memory_cgrp_id))
 		return;
-	memory = BPF_CORE_READ(cgroups, subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)]);
+	memory = cgroups->subsys[bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id)];
 	if (!memory)
 		return;
-	v1 = BPF_CORE_READ(memory, cgroup);
+	v1 = memory->cgroup;
 	if (!v1 || v1 == v2)
 		return;
 	kn = BPF_CORE_READ(v1, kn);

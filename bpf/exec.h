@@ -20,7 +20,6 @@ u32 argv_append(u64 from, u64 end, u32 off);
 static __always_inline int
 old_image(struct task_struct *t)
 {
-	struct task_struct *untrusted;
 	struct mm_struct *mm;
 	struct proc *p;
 	struct task k;
@@ -29,13 +28,10 @@ old_image(struct task_struct *t)
 	/* Before its first exec a child runs on its parent's memory or on a copy of it. */
 	if (t->group_leader->flags & PF_FORKNOEXEC)
 		return 0;
-	untrusted = current_untrusted(t, EVENT_PROG_EXEC);
-	if (!untrusted)
-		return 0;
-	READ_POINTER(mm, untrusted->mm);
+	task_read(&k, t);
+	READ_POINTER(mm, k.untrusted->mm);
 	if (!mm)
 		return 0;
-	task_read(&k, t, untrusted);
 	p = proc_of_task(&k);
 	if (!p || !p->reported)
 		return 0;
@@ -60,11 +56,13 @@ static __always_inline u32
 exec_replaces(struct event_exec *e, const struct task *k, const struct proc *p)
 {
 	u32 flags = EVENT_REPLACED | (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+	struct task_delay_info *delays;
 	u64 unaccounted, sum;
 
+	READ_POINTER(delays, k->untrusted->delays);
 	counters_begin(&e->prev, k->signal, p);
 	counters_add_thread(&e->prev, k->t);
-	counters_add_own(&e->prev, k->t, k->delays, &flags);
+	counters_add_own(&e->prev, k->t, delays, &flags);
 	unaccounted = counters_unaccounted(k, &sum);
 	e->prev.runtime_ns = k->signal->sum_sched_runtime + sum + unaccounted;	/* no other thread is left */
 	e->prev.peak_rss = p->old_peak;
@@ -198,7 +196,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 
 	off = 0;
 	mm = k->mm;
-	fs = k->fs;
+	READ_POINTER(fs, k->untrusted->fs);
 	if (mm && fs) {
 		exe = mm->exe_file;
 		if (exe) {
@@ -252,13 +250,10 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 static __always_inline int
 exec_of(struct task_struct *t, int old_pid, u32 argc, bool has_loop)
 {
-	struct task_struct *untrusted = current_untrusted(t, EVENT_PROG_EXEC);
 	struct proc *p;
 	struct task k;
 
-	if (!untrusted)
-		return 0;
-	task_read(&k, t, untrusted);
+	task_read(&k, t);
 	p = proc_of_task(&k);
 	if (!p)
 		p = adopt_late(&k, t->self_exec_id - 1);

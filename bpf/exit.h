@@ -88,7 +88,7 @@ memory_keep(struct proc *p, struct task_struct *parent, struct mm_struct *mm)
 static __always_inline int
 exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 {
-	struct task_struct *untrusted = current_untrusted(t, EVENT_PROG_EXIT);
+	struct task_delay_info *delays;
 	struct signal_struct *signal;
 	u64 key = (u64)t;
 	struct proc *p;
@@ -96,9 +96,7 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 	bool is_last;
 	u8 one = 1;
 
-	if (!untrusted)
-		return 0;
-	task_read(&k, t, untrusted);
+	task_read(&k, t);
 	signal = k.signal;
 	p = proc_of_task(&k);
 	if (exit_has_group_dead)
@@ -117,15 +115,16 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 			p->end_ns = bpf_ktime_get_boot_ns();
 		return 0;
 	}
-	if (k.delays)
+	READ_POINTER(delays, k.untrusted->delays);
+	if (delays)
 		p->has_block_io = 1;
 	if (t->pid != t->tgid || !is_last) {
 		if (is_preemptible && bpf_map_update_elem(&threads_exited, &key, &one, BPF_NOEXIST) == -EEXIST)
 			return 0;	/* another copy was first */
 		if (t->pid != t->tgid)
-			thread_add(&p->dead, t, k.delays);
+			thread_add(&p->dead, t, delays);
 		else		/* counts only if another thread execs and takes over from it */
-			thread_read(&p->leader, t, k.delays);
+			thread_read(&p->leader, t, delays);
 	}
 	if (!is_last)
 		return 0;

@@ -79,11 +79,12 @@ judge_rules(const struct task *k, struct proc *p, struct context *c, struct scra
 	const struct filter_slot *slot = &filter_slots[now & (FILTER_SLOTS - 1)];
 	struct filter_facts *f = &s->facts;
 	struct mm_struct *mm = k->mm;
-	struct fs_struct *fs = k->fs;
+	struct fs_struct *fs;
 	struct file *exe;
 	u32 act;
 	long size;
 
+	READ_POINTER(fs, k->untrusted->fs);
 	if (!mm || !fs)
 		return FILTER_MAYBE;
 	exe = mm->exe_file;

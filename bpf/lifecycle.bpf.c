@@ -12,6 +12,7 @@
  * again.
  */
 #include "exit.h"
+#include "snapshot.h"
 
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;
@@ -110,7 +111,7 @@ int BPF_PROG(on_taskstats_exit, struct task_struct *t, int group_dead)
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {
-	struct task_struct *t, *untrusted;
+	struct task_struct *t;
 	struct proc *p;
 	struct task k;
 
@@ -119,17 +120,12 @@ int BPF_PROG(on_signal, int sig)
 	t = (void *)bpf_get_current_task_btf();
 	if (!(t->flags & PF_EXITING))
 		return 0;
-	/* Where it can be preempted, this program has no copy that switches preemption off. */
-	untrusted = can_be_preempted ? t : current_untrusted(t, EVENT_PROG_EXIT);
-	if (!untrusted)
-		return 0;
-	task_read(&k, t, untrusted);
+	task_read(&k, t);
 	if (k.signal->live.counter != 0)
 		return 0;
 	p = proc_of_task(&k);
 	if (!p || !p->end_ns || !p->reported)
 		return 0;
-	task_follow(&k);
 	end_sums(p, &k);
 	return 0;
 }

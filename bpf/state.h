@@ -265,48 +265,23 @@ proc_of(struct task_struct *t)
 	return bpf_map_lookup_elem(&procs, &key);
 }
 
-/*
- * Returns t, which is the current task, in a pointer of the same type that the verifier does not trust. Preemption is
- * off: the run queue of the CPU that t is on is this CPU's, and runs t. A scheduler for which this does not hold is not
- * of the kernel's own; there NULL is returned, and a run of that program counts as skipped.
- */
-static __always_inline struct task_struct *
-current_untrusted(struct task_struct *t, enum event_program program)
-{
-	struct task_struct *curr, *compared;
-
-	if (!bpf_core_field_exists(t->se.cfs_rq))
-		return t;
-	curr = t->se.cfs_rq->rq->curr;
-	compared = curr;
-	barrier_var(compared);	/* else the compiler may use t below, since both are equal */
-	if (compared == t)
-		return curr;
-	count_loss(program, EVENT_LOSS_SKIPPED);
-	return NULL;
-}
+extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /*
  * A task and what it points to. The verifier trusts a task that the kernel passes, and whenever it follows a read of a
  * pointer through a trusted one, kernels from 6.2 to 6.18 search all of their types by name, which took half of the
  * time of a start. Pointers are therefore read through an untrusted pointer. All else is read through the trusted one,
- * since a read through an untrusted one checks the address. That is also why each pointer is read only once.
+ * since a read through an untrusted one checks the address, in 50 bytes of code. That is also why each pointer is read
+ * only once, and only where it is needed.
  */
 struct task {
 	struct task_struct *t;
-	struct task_struct *untrusted;	/* the same; may be t, which costs time at the start alone */
+	struct task_struct *untrusted;	/* the same; t itself before 6.2 */
 	struct signal_struct *signal;
 	struct task_struct *leader;	/* trusted, for its counters are read */
 	/* read by task_follow() */
 	struct task_struct *parent;
 	struct mm_struct *mm;
-	struct fs_struct *fs;
-	struct task_delay_info *delays;
-	struct cfs_rq *cfs_rq;		/* NULL without CONFIG_FAIR_GROUP_SCHED */
-	const struct cred *cred;
-	struct nsproxy *nsproxy;
-	struct pid *pid;
-	struct css_set *cgroups;
 };
 
 /* Reads a pointer here, and not where the compiler would rather have it read. */
@@ -318,11 +293,11 @@ struct task {
 
 /* Reads what identifies the process of t. */
 static __always_inline void
-task_read(struct task *k, struct task_struct *t, struct task_struct *untrusted)
+task_read(struct task *k, struct task_struct *t)
 {
 	k->t = t;
-	k->untrusted = untrusted;
-	READ_POINTER(k->signal, untrusted->signal);
+	k->untrusted = has_rdonly_cast ? bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct)) : t;
+	READ_POINTER(k->signal, k->untrusted->signal);
 	READ_POINTER(k->leader, t->group_leader);
 }
 
@@ -330,19 +305,8 @@ task_read(struct task *k, struct task_struct *t, struct task_struct *untrusted)
 static __always_inline void
 task_follow(struct task *k)
 {
-	struct task_struct *t = k->untrusted;
-
-	READ_POINTER(k->parent, t->real_parent);
-	READ_POINTER(k->mm, t->mm);
-	READ_POINTER(k->fs, t->fs);
-	READ_POINTER(k->delays, t->delays);
-	k->cfs_rq = NULL;
-	if (bpf_core_field_exists(t->se.cfs_rq))
-		READ_POINTER(k->cfs_rq, t->se.cfs_rq);
-	READ_POINTER(k->cred, t->cred);
-	READ_POINTER(k->nsproxy, t->nsproxy);
-	READ_POINTER(k->pid, t->thread_pid);
-	READ_POINTER(k->cgroups, t->cgroups);
+	READ_POINTER(k->parent, k->untrusted->real_parent);
+	READ_POINTER(k->mm, k->untrusted->mm);
 }
 
 /* Returns the entry of the process of a task that was read. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
 /*
- * slow_look: snapshot.bpf.c with a delay of a millisecond between the state of a process and its counters, as
- * where a hypervisor preempts the CPU there. The process may end meanwhile on another CPU.
+ * slow_look: lifecycle.bpf.c, whose iterator has a delay of a millisecond between the state of a process
+ * and its counters, as where a hypervisor preempts the CPU there. The process may end meanwhile on another CPU.
  */
-#include "judge.h"
+#include "exit.h"
 
 #define TURNS 300000	/* about 2 ns each */
 
@@ -24,4 +24,4 @@ counters_add_thread_slowly(struct event_counters *c, struct task_struct *t)
 }
 
 #define counters_add_thread counters_add_thread_slowly
-#include "snapshot.bpf.c"
+#include "lifecycle.bpf.c"

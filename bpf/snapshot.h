@@ -1,5 +1,11 @@
-// SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Reads every process at once, like a file: iter/task costs a sixteenth of /proc. */
+/*
+ * SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
+ * Reads every process at once, like a file: iter/task costs a sixteenth of /proc. These programs are in the object of
+ * lifecycle.bpf.c, because the linker of libbpf 1.1 refuses two objects that call the same kernel function.
+ */
+#ifndef SLUICE_SNAPSHOT_H
+#define SLUICE_SNAPSHOT_H
+
 #include "judge.h"
 
 /* Threads that are walked for one process; more set EVENT_THREADS_CUT. */
@@ -316,7 +322,6 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 	if ((snapshot_enter || is_found || !p->execed) && signal->live.counter > 0) {
 		struct context c = {};
 
-		task_follow(k);
 		context_ids(&c, k);
 		e->flags &= ~EVENT_NO_CREDENTIALS;
 		e->uid = c.uid;
@@ -334,12 +339,14 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 }
 
 static __always_inline void
-add_only_thread(struct event_state *e, struct task_struct *t, struct task_delay_info *d)
+add_only_thread(struct event_state *e, const struct task *k)
 {
+	struct task_delay_info *delays;
 	u32 flags = 0;
 
-	counters_add_thread(&e->counters, t);
-	counters_add_own(&e->counters, t, d, &flags);
+	READ_POINTER(delays, k->untrusted->delays);
+	counters_add_thread(&e->counters, k->t);
+	counters_add_own(&e->counters, k->t, delays, &flags);
 	e->flags |= flags;
 }
 
@@ -363,12 +370,10 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct ta
 	return 0;
 }
 
-extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
-
 SEC("iter/task")
 int on_task(struct bpf_iter__task *ctx)
 {
-	struct task_struct *t = ctx->task, *untrusted = t;
+	struct task_struct *t = ctx->task;
 	struct event_state *e;
 	struct proc *p = NULL;
 	struct walk w = {};
@@ -378,15 +383,13 @@ int on_task(struct bpf_iter__task *ctx)
 
 	if (!t || t->pid != t->tgid)
 		return 0;
-	if (has_rdonly_cast)		/* it is rarely the current task */
-		untrusted = bpf_rdonly_cast(t, bpf_core_type_id_kernel(struct task_struct));
-	task_read(&k, t, untrusted);
+	task_read(&k, t);
 	task_follow(&k);
 	e = process_begin(ctx, &k, &p, true);
 	if (!e || !p)
 		return 0;
 	if (k.signal->nr_threads == 1) {
-		add_only_thread(e, t, k.delays);
+		add_only_thread(e, &k);
 	} else {
 		wash = &e->head.time_ns;	/* storing it in memory turns the pointer into a number */
 		time_ns = *wash;
@@ -416,13 +419,13 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 
 	if (!t || t->pid != t->tgid)
 		return 0;
-	task_read(&k, t, t);
+	task_read(&k, t);
 	task_follow(&k);
 	e = process_begin(ctx, &k, &p, false);
 	if (!e || !p)
 		return 0;
 	if (k.signal->nr_threads == 1) {
-		add_only_thread(e, t, k.delays);
+		add_only_thread(e, &k);
 	} else {
 		/* Storing the pointer in memory turns it into a number, since pointers may not be passed. */
 		time_ns = e->head.time_ns;
@@ -469,3 +472,5 @@ int on_stale(struct bpf_iter__bpf_map_elem *ctx)
 	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
 }
+
+#endif
