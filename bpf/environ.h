@@ -23,13 +23,13 @@ u32 environ_append(u64 start, u64 end, u32 off, u32 table);
 u32 environ_append_until_5_16(u64 start, u64 end, u32 off, u32 table);
 
 /*
- * Appends the named variables of the program that e describes; mm is its own. Returns the number of bytes added
- * at off.
+ * Appends the named variables of the program that e describes; mm is its own, table what environ_table was. Returns
+ * the number of bytes added at off.
  */
 static __always_inline u32
-environ_of(struct event_exec *e, struct mm_struct *mm, u32 off, bool has_loop)
+environ_of(struct event_exec *e, struct mm_struct *mm, u32 table, u32 off, bool has_loop)
 {
-	u32 table = environ_table, len;
+	u32 len;
 
 	if (!table)
 		return 0;

@@ -109,7 +109,7 @@ exec_left_out(struct scratch *s, const struct task *k, struct proc *p)
  * other threads of an old image are gone and pid is the leader's.
  */
 static __always_inline int
-exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_loop)
+exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table, bool has_loop)
 {
 	struct signal_struct *signal = k->signal;
 	struct task_struct *t = k->t;
@@ -233,7 +233,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 		}
 		e->argv_len = len & 0xffff;
 		off += e->argv_len;
-		off += environ_of(e, mm, off, has_loop);
+		off += environ_of(e, mm, table, off, has_loop);
 	}
 	e->flags = flags;
 	asm volatile("%0 &= 0xffff" : "+r"(off));
@@ -250,6 +250,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, bool has_
 static __always_inline int
 exec_of(struct task_struct *t, int old_pid, u32 argc, bool has_loop)
 {
+	u32 table = READ_NOW(environ_table);	/* seldom in a cache: fetched while the entry is looked up */
 	struct proc *p;
 	struct task k;
 
@@ -260,7 +261,7 @@ exec_of(struct task_struct *t, int old_pid, u32 argc, bool has_loop)
 	if (!p)
 		return 0;
 	task_follow(&k);
-	return exec_seen(&k, old_pid, argc, p, has_loop);
+	return exec_seen(&k, old_pid, argc, p, table, has_loop);
 }
 
 #endif

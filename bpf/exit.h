@@ -51,12 +51,14 @@ end_sums(struct proc *p, const struct task *k)
 	p->has_end_sums = 1;
 }
 
-/* Returns true if SIGCHLD will be sent: not if the parent wants no signal or ignores this one. */
-static __always_inline bool
-will_signal_parent(const struct task *k)
+/* Returns what the parent does with SIGCHLD: an address, or SIG_IGN. */
+static __always_inline u64
+handler_of_parent(const struct task *k)
 {
-	return k->leader->exit_signal == SIGCHLD &&
-	    (u64)k->parent->sighand->action[SIGCHLD - 1].sa.sa_handler != SIG_IGN;
+	u64 handler;
+
+	READ_POINTER(handler, (u64)k->parent->sighand->action[SIGCHLD - 1].sa.sa_handler);
+	return handler;
 }
 
 /*
@@ -90,7 +92,7 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 {
 	struct task_delay_info *delays;
 	struct signal_struct *signal;
-	u64 key = (u64)t;
+	u64 key = (u64)t, handler;
 	struct proc *p;
 	struct task k;
 	bool is_last;
@@ -98,6 +100,8 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 
 	task_read(&k, t);
 	signal = k.signal;
+	task_follow(&k);
+	handler = handler_of_parent(&k);	/* seldom in a cache: fetched while the entry is looked up */
 	p = proc_of_task(&k);
 	if (exit_has_group_dead)
 		is_last = group_dead;
@@ -107,9 +111,9 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		p = adopt_late(&k, t->real_parent->self_exec_id);
 	if (!p)
 		return 0;
-	task_follow(&k);
+	/* no program saw its exec: report it late */
 	if (is_preemptible && is_last && !p->end_ns && p->exec_id != t->self_exec_id)
-		exec_seen(&k, t->pid, EVENT_ARGV_MAX, p, true);	/* no program saw its exec: report it late */
+		exec_seen(&k, t->pid, EVENT_ARGV_MAX, p, environ_table, true);
 	if (!p->reported) {		/* only keep that it ended */
 		if (is_last && !p->end_ns)
 			p->end_ns = bpf_ktime_get_boot_ns();
@@ -136,7 +140,8 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 	p->end_status = status_of(signal, k.leader);
 	p->end_oom = signal->oom_mm != NULL;
 	__builtin_memcpy(p->end_comm, k.leader->comm, sizeof(p->end_comm));
-	if (!has_on_signal || !will_signal_parent(&k))
+	/* on_signal runs later, unless the parent wants no signal or ignores this one */
+	if (!has_on_signal || k.leader->exit_signal != SIGCHLD || handler == SIG_IGN)
 		end_sums(p, &k);
 	if (!p->execed) {
 		struct context context = {};

@@ -33,7 +33,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	struct proc_key key;
 	struct proc *p;
 	u64 thread = (u64)t;
-	u32 flags = 0;
+	u32 flags;
 
 	if (!has_lease())
 		return 0;
@@ -42,6 +42,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	if (t->pid != t->tgid)		/* handle a process once, by its leader */
 		return 0;
 	READ_POINTER(signal, t->signal);
+	READ_POINTER(flags, signal->flags);	/* seldom in a cache: fetched while the entry is looked up */
 	key = (struct proc_key){ (u64)signal, t->start_boottime };
 	p = bpf_map_lookup_elem(&procs, &key);
 	if (!p) {
@@ -67,6 +68,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	}
 	e = bpf_ringbuf_reserve(&ring, sizeof(*e), 0);
 	if (e) {
+		flags = 0;
 		state_fill(e, t, signal, p);
 		counters_add_own(&e->counters, t, t->delays, &flags);
 		e->flags |= flags;
