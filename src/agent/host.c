@@ -111,10 +111,9 @@ static void
 commit(struct agent *a)
 {
 	struct host_agent *h = host_agent(a);
-	uint64_t next_seq[TOPIC_COUNT], lost_entries;
+	uint64_t next_seq[TOPIC_COUNT], lost_entries = correlator_lost_entries(a->correlator);
 	struct ring_offset offset;
 
-	lost_entries = correlator_totals(a->correlator, a->start_ns).lost_entries;
 	if (h->is_checkpoint_due || lost_entries != h->lost_entries_seen || spool_wants_checkpoint(h->spool)) {
 		h->is_checkpoint_due = false;
 		h->lost_entries_seen = lost_entries;

@@ -259,8 +259,13 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.refused = c->refused + c->runs_refused,
 		.findings_left_out = c->findings_left_out,
 		.failures_left_out = c->failures_left_out,
-		.lost_entries = c->wal.lost,
 		.wall_ns = now_ns > c->start_ns ? now_ns - c->start_ns : 0,
 		.usage = correlator_attributed_usage(c),
 	};
+}
+
+uint64_t
+correlator_lost_entries(const struct correlator *c)
+{
+	return c->wal.lost;
 }

@@ -271,10 +271,12 @@ struct run_totals {
 	uint64_t refused;	/* processes and runs above the limit of those known at once */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */
-	uint64_t lost_entries;	/* for lack of memory: a checkpoint is due */
 	uint64_t wall_ns;
 	struct usage usage;
 };
+/* Reads all processes. */
 struct run_totals correlator_totals(const struct correlator *c, uint64_t now_ns);
+/* Returns how many entries of the write-ahead log were lost for lack of memory; after one a checkpoint is due. */
+uint64_t correlator_lost_entries(const struct correlator *c);
 
 #endif
