@@ -70,7 +70,7 @@ correlator_free(struct correlator *c)
 	if (c == NULL)
 		return;
 	c->ops.wal = NULL;	/* freeing must not be logged */
-	HASH_ITER(hh, c->processes, p, next)
+	DL_FOREACH_SAFE(c->processes, p, next)
 		process_remove(c, p);
 	shared_texts_forget(c);
 	judged_forget(c);
@@ -199,7 +199,7 @@ correlator_live(const struct correlator *c)
 	const struct process *p;
 	size_t n = 0;
 
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->next)
 		n += !p->is_over;
 	return n;
 }
@@ -210,7 +210,7 @@ correlator_each_live(const struct correlator *c,
 {
 	const struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (!p->is_over)
 			fn(p->self.pid, p->text != NULL ? p->text->comm : NULL,
 			    p->text != NULL ? p->text->exe : NULL, arg);
@@ -223,7 +223,7 @@ correlator_attributed_usage(const struct correlator *c)
 	struct usage u = c->all.done;
 	const struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->is_announced && p->run != NULL)
 			usage_add(&u, &p->latest);
 	}
@@ -238,7 +238,7 @@ correlator_attributed_rss(const struct correlator *c)
 	const struct process *p;
 	uint64_t sum = 0;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->is_announced && !p->is_over && p->run != NULL && usage_has(&p->latest, USAGE_RSS_BYTES))
 			sum += p->latest.value[USAGE_RSS_BYTES];
 	}

@@ -209,7 +209,7 @@ void correlator_forget_live(struct correlator *c);
 void correlator_ending(struct correlator *c, const struct state_event *s);
 
 /* Returns true if the last pass saw this process: it is alive, or a zombie. */
-bool correlator_has_seen(const struct correlator *c, const struct program_key *key);
+bool correlator_has_seen(struct correlator *c, const struct program_key *key);
 
 /* Ends tasks and runs that have been idle long enough. live: also emits LIVE records of tasks and runs. */
 void correlator_tick(struct correlator *c, uint64_t now_ns, bool live);

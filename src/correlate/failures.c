@@ -553,13 +553,13 @@ failures_replayed(struct correlator *c)
 {
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->next)
 		failures_known_begin(c, p);
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->failures != NULL)
 			prune(c, p);
 	}
 	sweep(c);
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->next)
 		drop_empty(p);
 }

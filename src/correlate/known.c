@@ -30,7 +30,7 @@ correlator_forget_live(struct correlator *c)
 {
 	struct process *p, *next;
 
-	HASH_ITER(hh, c->processes, p, next) {
+	DL_FOREACH_SAFE(c->processes, p, next) {
 		process_lose(c, p, p->program_start_ns);
 		process_forget(c, p);
 	}

@@ -437,7 +437,7 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 	struct process *p, *next;
 
 	/* A process that no pass has seen for UNSEEN_LIMIT_NS is gone, and the record of its end was lost. */
-	HASH_ITER(hh, c->processes, p, next) {
+	DL_FOREACH_SAFE(c->processes, p, next) {
 		if (p->gone_ns != 0) {
 			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)
 				process_forget(c, p);
@@ -459,7 +459,7 @@ processes_lose_unseen(struct correlator *c, uint64_t now_ns)
 {
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->pass != c->pass && !p->is_over) {
 			process_lose(c, p, now_ns);
 			process_over(c, p);
@@ -472,7 +472,7 @@ correlator_write_starts(struct correlator *c, uint64_t begun_ns, uint64_t now_ns
 {
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->program_start_ns <= begun_ns)
 			program_start(c, p, now_ns, NULL);
 	}
@@ -495,11 +495,9 @@ correlator_ending(struct correlator *c, const struct state_event *s)
 }
 
 bool
-correlator_has_seen(const struct correlator *c, const struct program_key *key)
+correlator_has_seen(struct correlator *c, const struct program_key *key)
 {
-	struct process_id id = { key->start_ns, key->pid };
-	struct process *p;
+	const struct process *p = process_of(c, key);
 
-	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
 	return p != NULL && p->pass == c->pass && p->unseen_since_ns == 0;
 }

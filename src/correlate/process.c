@@ -20,7 +20,7 @@
 struct process *
 process_new(struct correlator *c, const struct process_id *id)
 {
-	struct process *p = HASH_COUNT(c->processes) < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+	struct process *p = c->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
 
 	if (p == NULL) {
 		c->refused++;
@@ -28,15 +28,18 @@ process_new(struct correlator *c, const struct process_id *id)
 	}
 	p->id = *id;
 	p->pass = c->pass;
-	HASH_ADD(hh, c->processes, id, sizeof(p->id), p);
+	LL_PREPEND2(c->by_pid[process_slot(id->pid)], p, same_slot);
+	DL_APPEND(c->processes, p);
+	c->n_processes++;
 	return p;
 }
 
 void
 process_remove(struct correlator *c, struct process *p)
 {
-	HASH_DEL(c->processes, p);
-	process_forget_found(c, p);
+	LL_DELETE2(c->by_pid[process_slot(p->id.pid)], p, same_slot);
+	DL_DELETE(c->processes, p);
+	c->n_processes--;
 	if (p->prev_gone != NULL) {
 		DL_DELETE2(c->gone, p, prev_gone, next_gone);
 		c->gone_count--;

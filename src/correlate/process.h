@@ -5,7 +5,6 @@
 #ifndef SLUICE_CORRELATE_PROCESS_H
 #define SLUICE_CORRELATE_PROCESS_H
 
-#include <uthash.h>
 #include <utlist.h>
 
 #include "correlate/cputime.h"
@@ -24,8 +23,9 @@ struct task;
 struct text;
 
 struct process {
-	UT_hash_handle hh;
-	struct process_id id;		/* hash key */
+	struct process_id id;		/* no two have the same */
+	struct process *same_slot;	/* next in the list of process_slot() */
+	struct process *prev, *next;	/* of all processes */
 	struct program_key self;	/* the program that it runs now */
 	struct program_key parent;
 	struct program_key anchor;

@@ -33,7 +33,7 @@ forget_all(struct correlator *c)
 	struct process *p, *next_p;
 	struct run *r, *next_r;
 
-	HASH_ITER(hh, c->processes, p, next_p)
+	DL_FOREACH_SAFE(c->processes, p, next_p)
 		process_remove(c, p);
 	cgroups_free(c);
 	facts_forget(c, NULL);
@@ -304,11 +304,11 @@ queue_gone(struct correlator *c)
 	struct process **gone, *p;
 	size_t n = 0;
 
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->next)
 		n += p->gone_ns != 0;
 	gone = calloc(n + 1, sizeof(struct process *));
 	n = 0;
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->gone_ns == 0)
 			continue;
 		if (gone != NULL)
@@ -337,9 +337,9 @@ correlator_replay_done(struct correlator *c, struct replayed *ret)
 		c->all = c->whole->work;
 		c->start_ns = c->whole->start_ns;
 	}
-	for (p = c->processes; p != NULL && c->whole == NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL && c->whole == NULL; p = p->next)
 		c->all.live += p->is_announced;
-	replayed->processes = HASH_COUNT(c->processes);
+	replayed->processes = c->n_processes;
 	if (ret != NULL)
 		*ret = *replayed;
 	failures_replayed(c);

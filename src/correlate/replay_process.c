@@ -181,7 +181,9 @@ replay_process(struct correlator *c, struct wal_reader *r)
 	location_unref(c, p->location);
 	title_forget(p);
 	keep_failures(c, p, &t);
-	t.p.hh = p->hh;
+	t.p.same_slot = p->same_slot;
+	t.p.prev = p->prev;
+	t.p.next = p->next;
 	t.p.pass = p->pass;
 	t.p.task = task;
 	t.p.run = run;

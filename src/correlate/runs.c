@@ -266,7 +266,7 @@ runs_sum_live(struct correlator *c)
 		r->live = (struct usage){ 0 };
 	for (t = c->tasks; t != NULL; t = t->hh.next)
 		t->live = (struct usage){ 0 };
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (!p->is_announced)
 			continue;
 		if (p->run != NULL)

@@ -103,25 +103,13 @@ struct process *
 process_find(struct correlator *c, uint64_t start_ns, uint64_t pid)
 {
 	struct process_id id = { start_ns, pid };
-	struct process **found = &c->found[pid % PROCESSES_FOUND], *p;
+	struct process *p;
 
 	if (pid == 0)
 		return NULL;
-	if (*found != NULL && process_is(*found, &id))
-		return *found;
-	HASH_FIND(hh, c->processes, &id, sizeof(id), p);
-	if (p != NULL)
-		*found = p;
+	for (p = c->by_pid[process_slot(pid)]; p != NULL && !process_is(p, &id); p = p->same_slot)
+		continue;
 	return p;
-}
-
-void
-process_forget_found(struct correlator *c, const struct process *p)
-{
-	struct process **found = &c->found[p->id.pid % PROCESSES_FOUND];
-
-	if (*found == p)
-		*found = NULL;
 }
 
 struct process *

@@ -27,7 +27,7 @@
 
 #define PROGRAM_ID_SIZE 64
 #define NAMES_MAX 4096			/* of engines, rules and evidence */
-#define PROCESSES_FOUND 16
+#define PROCESS_SLOTS 16384		/* a power of two */
 
 struct process_id {
 	uint64_t start_ns;
@@ -47,8 +47,9 @@ struct correlator {
 	struct ruleset *rules;		/* a reference */
 	struct redaction *redaction;	/* owned; NULL: the shipped patterns */
 	int64_t clock_ns;		/* CLOCK_BOOTTIME to wall clock */
-	struct process *processes;
-	struct process *found[PROCESSES_FOUND];	/* found last, by pid: an event asks for the same few several times */
+	struct process *processes;	/* oldest first */
+	size_t n_processes;
+	struct process *by_pid[PROCESS_SLOTS];	/* the first of each slot's list, see process_slot() */
 	struct run *runs;
 	struct run *whole;		/* the run of `sluice run`, which has everything seen; NULL: the whole host */
 	struct task *tasks;
@@ -114,11 +115,20 @@ void state_learn_string(char **to, const char *text);
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);
 
+/*
+ * Returns the slot of by_pid that has the list of the processes with the same last bits of their PID, linked by
+ * same_slot: one at most, unless there are very many. PIDs are given out in order, so that those of a burst share
+ * cache lines.
+ */
+static inline size_t
+process_slot(uint64_t pid)
+{
+	return pid % PROCESS_SLOTS;
+}
+
 /* Each find function returns NULL if there is no such entry. */
 struct process *process_find(struct correlator *c, uint64_t start_ns, uint64_t pid);
 struct process *process_of(struct correlator *c, const struct program_key *key);
-/* To be called before p is freed. */
-void process_forget_found(struct correlator *c, const struct process *p);
 struct task *task_find(struct correlator *c, uint64_t number);
 struct run *run_find(struct correlator *c, const char *id);
 

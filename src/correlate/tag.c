@@ -18,7 +18,7 @@ live_process(struct correlator *c, uint32_t pid)
 {
 	struct process *p, *found = NULL;
 
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->id.pid == pid && p->gone_ns == 0 && (found == NULL || p->id.start_ns > found->id.start_ns))
 			found = p;
 	}
@@ -52,7 +52,7 @@ correlator_tag(struct correlator *c, uint32_t pid, const struct tag *tag, uint64
 		return -ENOSPC;
 	if (run_tag(c, r, tag, root) < 0)
 		return -ENOMEM;
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->is_over || !descends(c, p, root))
 			continue;
 		attribute_by_hand(c, p, r, p == root, now_ns);

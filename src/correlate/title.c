@@ -40,7 +40,7 @@ titles_judge_anew(struct correlator *c)
 {
 	struct process *p;
 
-	for (p = c->processes; p != NULL; p = p->hh.next)
+	for (p = c->processes; p != NULL; p = p->next)
 		p->titles = TITLES_UNKNOWN;
 }
 

@@ -37,7 +37,7 @@ correlator_titled(struct correlator *c, struct titled *titled, size_t max)
 
 	if (!engine_has_titles(c->rules))
 		return 0;
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		if (p->is_over || p->is_excluded || p->pass != c->pass || !title_is_read(c, p) || title_of(p) == NULL ||
 		    p->title->round == c->title_round + 1)
 			continue;

@@ -510,7 +510,7 @@ correlator_checkpoint(struct correlator *c)
 		wal_entry_fact(c, f);
 	for (t = c->tasks; t != NULL; t = t->hh.next)
 		wal_entry_task(c, t);
-	for (p = c->processes; p != NULL; p = p->hh.next) {
+	for (p = c->processes; p != NULL; p = p->next) {
 		unmark(c, MARKED_PROCESSES, &p->mark);
 		wal_entry_process(c, p, false);
 	}
