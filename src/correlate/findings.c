@@ -238,25 +238,13 @@ emit_failed(struct correlator *c, struct run *r, const struct task *t, const str
 	emit(c, &d);
 }
 
-void
-finding_oom(struct correlator *c, const struct process *p, const struct program_end *end)
+static void
+emit_oom(struct correlator *c, const struct process *p, const struct program_end *end)
 {
-	struct task *t = p->is_overhead ? NULL : p->task;
 	const struct opt_u64 limit = failure_memory_limit(p);
 	struct draft d = { .r.kind = "OOM_KILLED" };
 	const char *tool = p->text != NULL && p->text->tool != NULL ? p->text->tool : end->comm;
 
-	if (c->ops.finding == NULL || !end->is_oom)
-		return;
-	if (t != NULL) {
-		wal_task(c, t);
-		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
-			c->findings_left_out++;
-			return;
-		}
-	}
-	if (!is_allowed(c, p->run, end->end_ns))
-		return;
 	program_head_fill(c, p, &d.r.head);
 	d.r.head.time_us = state_wall_us(c, end->end_ns);
 	program_id_format(c, &p->self, d.program_id);
@@ -272,6 +260,24 @@ finding_oom(struct correlator *c, const struct process *p, const struct program_
 	if (end->end_ns > p->program_start_ns)
 		add_number(&d, "wall_ns", (double)(end->end_ns - p->program_start_ns));
 	emit(c, &d);
+}
+
+void
+finding_oom(struct correlator *c, const struct process *p, const struct program_end *end)
+{
+	struct task *t = p->is_overhead ? NULL : p->task;
+
+	if (c->ops.finding == NULL || !end->is_oom)
+		return;
+	if (t != NULL) {
+		wal_task(c, t);
+		if (t->oom_kills++ >= FINDINGS_OF_TASK_MAX) {
+			c->findings_left_out++;
+			return;
+		}
+	}
+	if (is_allowed(c, p->run, end->end_ns))
+		emit_oom(c, p, end);
 }
 
 /* Returns true if an engine started the task, rather than `sluice run` or "sluice ctl tag". */
