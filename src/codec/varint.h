@@ -9,24 +9,17 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/leb128.h"
 
 enum {
-	VARINT_MAX_BYTES = 10,	/* 64 bits in groups of 7 */
+	VARINT_MAX_BYTES = LEB128_MAX_BYTES,
 };
 
 /* Writes value to out, which has room for VARINT_MAX_BYTES; returns how many it took. */
 static inline size_t
 varint_write(uint8_t *out, int64_t value)
 {
-	uint64_t zigzag = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-	size_t n = 0;
-
-	while (zigzag >= 0x80) {
-		out[n++] = (uint8_t)(zigzag | 0x80);
-		zigzag >>= 7;
-	}
-	out[n++] = (uint8_t)zigzag;
-	return n;
+	return leb128_write(out, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
 }
 
 /* Appends value to out. Returns 0 or -ENOMEM. */

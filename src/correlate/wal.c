@@ -20,9 +20,8 @@
 #include "correlate/wal_rows.h"
 #include "correlate/work.h"
 
-#define VARINT_MAX 10
 #define WAL_NUMBERS_MAX 200		/* numbers of an entry, with their masks; strings are extra */
-#define WAL_FIXED_MAX (WAL_NUMBERS_MAX * VARINT_MAX)
+#define WAL_FIXED_MAX (WAL_NUMBERS_MAX * LEB128_MAX_BYTES)
 _Static_assert(3 * (USAGE_FIELDS + 2) + COUNTERS_NUMBERS + 6 + 40 < WAL_NUMBERS_MAX, "a process entry is longer");
 
 WAL_WRITER(cgroup, struct cgroup_path, CGROUP_ROWS)

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/leb128.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
@@ -68,12 +69,7 @@ enum counters_flag {
 static inline uint8_t *
 wal_put(uint8_t *at, uint64_t value)
 {
-	while (value >= 0x80) {
-		*at++ = (uint8_t)(value | 0x80);
-		value >>= 7;
-	}
-	*at++ = (uint8_t)value;
-	return at;
+	return at + leb128_write(at, value);
 }
 
 /* Writes a string with its NUL. */
