@@ -18,6 +18,7 @@
 #include "collect/cgroup.h"
 
 #define DRAIN_MS 200			/* before a quarter of the ring is full */
+#define SECOND_NS UINT64_C(1000000000)
 #define INTERVAL_MS_DEFAULT 10000
 #define RAISED_NICE (-10)
 
@@ -48,6 +49,20 @@ on_ring_ready(evutil_socket_t fd, short what, void *arg)
 	agent_drain(arg);	/* if records are left, the level-triggered fd calls again */
 }
 
+/*
+ * Sets the timer of the next drain, unless the pass of on_second_timer() is sooner, which drains the ring too. It is
+ * the only one on a host where nothing happens.
+ */
+static void
+time_drain(struct agent *a)
+{
+	static const struct timeval after = { 0, DRAIN_MS * 1000 };
+	uint64_t since_ns = clock_ns(CLOCK_BOOTTIME) - a->second_ns;
+
+	if (!a->is_quiet && since_ns < SECOND_NS - DRAIN_MS * UINT64_C(1500000))
+		event_add(a->on_drain, &after);
+}
+
 static void
 on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -56,8 +71,25 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	probes_calibrate(a->probes);	/* first, when there may have been time without a CPU */
-	if (!agent_drain(a))
+	if (agent_drain(a))
+		time_drain(a);
+	else
 		event_active(a->on_drain, EV_TIMEOUT, 0);
+}
+
+/* Drains the ring and makes a pass, and finds out whether there were events since the last one. */
+static void
+make_pass(struct agent *a, bool is_due)
+{
+	uint64_t position;
+
+	probes_calibrate(a->probes);
+	probes_heartbeat(a->probes, a->second_ns);
+	(void)agent_snapshot(a, is_due, is_due);
+	position = ring_position(a->ring);
+	a->is_quiet = position == a->second_position && a->subscriptions == NULL;
+	a->second_position = position;
+	time_drain(a);
 }
 
 static void
@@ -66,23 +98,15 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 	struct agent *a = arg;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 	bool is_due = now - a->last_record_ns + 50000000 >= a->interval_ns;
-	struct usage usage;
 
 	(void)fd;
 	(void)what;
+	a->second_ns = now;
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	if (a->probes != NULL) {
-		probes_heartbeat(a->probes, now);
-		(void)agent_snapshot(a, is_due, is_due);
-	}
+	if (a->probes != NULL)
+		make_pass(a, is_due);
 	agent_read_titles(a);
 	now = clock_ns(CLOCK_BOOTTIME);
-	usage = correlator_attributed_usage(a->correlator);
-	if (now > a->last_second_ns && usage_cpu_ns(&usage) >= usage_cpu_ns(&a->usage_last_second))
-		a->cores_now = (double)(usage_cpu_ns(&usage) - usage_cpu_ns(&a->usage_last_second)) /
-		    (double)(now - a->last_second_ns);
-	a->usage_last_second = usage;
-	a->last_second_ns = now;
 	correlator_tick(a->correlator, now, is_due);
 	if (is_due) {
 		agent_write_host(a);
@@ -90,8 +114,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 		a->last_record_ns = now;
 		a->is_entry_due = true;
 	}
-	if (a->scope->tick != NULL)
-		a->scope->tick(a, clock_us(CLOCK_REALTIME));
+	a->scope->tick(a, now);
 	a->scope->commit(a);
 }
 
@@ -203,7 +226,7 @@ agent_set_redaction(struct agent *a, const struct redaction_options *options, ch
 static int
 open_timers(struct agent *a)
 {
-	const struct timeval drain_every = { 0, DRAIN_MS * 1000 }, second = { 1, 0 };
+	static const struct timeval second = { 1, 0 };
 
 	a->on_second = event_new(a->base, -1, EV_PERSIST, on_second_timer, a);
 	if (a->on_second == NULL || event_add(a->on_second, &second) < 0)
@@ -211,10 +234,10 @@ open_timers(struct agent *a)
 	if (a->probes == NULL)
 		return 0;
 	a->on_ring = event_new(a->base, probes_ring_fd(a->probes), EV_READ | EV_PERSIST, on_ring_ready, a);
-	a->on_drain = event_new(a->base, -1, EV_PERSIST, on_drain_timer, a);
-	if (a->on_ring == NULL || a->on_drain == NULL || event_add(a->on_ring, NULL) < 0 ||
-	    event_add(a->on_drain, &drain_every) < 0)
+	a->on_drain = evtimer_new(a->base, on_drain_timer, a);
+	if (a->on_ring == NULL || a->on_drain == NULL || event_add(a->on_ring, NULL) < 0)
 		return -ENOMEM;
+	time_drain(a);
 	return 0;
 }
 
@@ -228,13 +251,11 @@ agent_begin(struct agent *a, const struct agent_options *options, char *error, s
 		r = agent_set_redaction(a, options->redaction, error, error_size);
 	if (r == 0)
 		r = decoder_new(&agent_decode_ops, a, &a->decoder);
-	if (r == 0)
-		r = open_timers(a);
 	if (r < 0)
 		return r;
 	correlator_set_clock(a->correlator, wall_minus_boot_ns());
-	a->start_ns = a->last_record_ns = a->last_second_ns = clock_ns(CLOCK_BOOTTIME);
-	return 0;
+	a->start_ns = a->last_record_ns = a->second_ns = clock_ns(CLOCK_BOOTTIME);
+	return open_timers(a);
 }
 
 void
@@ -332,10 +353,4 @@ uint32_t
 agent_cpus(const struct agent *a)
 {
 	return a->cpus;
-}
-
-double
-agent_cores_now(const struct agent *a)
-{
-	return a->cores_now;
 }

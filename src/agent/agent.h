@@ -75,8 +75,6 @@ struct stream *agent_stream(struct agent *a);
 struct run_totals agent_totals(const struct agent *a);
 /* Returns the number of CPUs of this host. */
 uint32_t agent_cpus(const struct agent *a);
-/* Returns the number of CPUs that all runs have used over the last second. */
-double agent_cores_now(const struct agent *a);
 
 /* Fills in the number of events since the start, by kind. */
 void agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS]);

@@ -136,6 +136,16 @@ commit(struct agent *a)
 }
 
 static void
+tick(struct agent *a, uint64_t now_ns)
+{
+	const struct host_agent *h = host_agent(a);
+
+	(void)now_ns;
+	if (h->owner.tick != NULL)
+		h->owner.tick(h->owner.arg);
+}
+
+static void
 describe(struct agent *a, struct agent_record *r)
 {
 	const struct host_agent *h = host_agent(a);
@@ -181,6 +191,7 @@ static const struct agent_scope scope = {
 	.leaves_out = is_self,
 	.takes_state = host_discover_state,
 	.commit = commit,
+	.tick = tick,
 	.describe = describe,
 	.settle = agent_settle,
 	.losses = losses,

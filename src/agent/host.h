@@ -16,6 +16,7 @@ struct spool;
 struct agent_owner {
 	/* Called after a batch was committed to the spool: there may be records to deliver. */
 	void (*committed)(void *arg);
+	void (*tick)(void *arg);	/* called once a second */
 	/* Adds the owner's fields to an Agent record: generation, delivered, retried. */
 	void (*describe)(struct agent_record *r, void *arg);
 	/* Appends the owner's losses. */

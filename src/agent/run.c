@@ -29,6 +29,9 @@ struct run_agent {
 	struct agent agent;		/* first: it is cast to struct run_agent */
 	struct lake_writer *lake;	/* owned */
 	struct subscriber *subscriber;	/* owned; NULL: own probes, or nothing is received */
+	struct usage usage_last;	/* of all runs, at the last tick */
+	uint64_t tick_ns;		/* of the last tick, or the start */
+	double cores_now;		/* used between the last two */
 	bool has_lost_host;		/* the agent of the host ended first */
 	bool is_finish_asked;		/* of the agent of the host */
 	uint64_t passes_at_finish;
@@ -149,9 +152,17 @@ commit(struct agent *a)
 }
 
 static void
-tick(struct agent *a, int64_t now_us)
+tick(struct agent *a, uint64_t now_ns)
 {
-	lake_writer_tick(run_agent(a)->lake, now_us);
+	struct run_agent *run = run_agent(a);
+	struct usage usage = correlator_attributed_usage(a->correlator);
+	uint64_t cpu_ns = usage_cpu_ns(&usage), before_ns = usage_cpu_ns(&run->usage_last);
+
+	if (now_ns > run->tick_ns && cpu_ns >= before_ns)
+		run->cores_now = (double)(cpu_ns - before_ns) / (double)(now_ns - run->tick_ns);
+	run->usage_last = usage;
+	run->tick_ns = now_ns;
+	lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
 }
 
 static void
@@ -212,6 +223,7 @@ agent_open_run(struct event_base *base, const struct agent_run_options *o, struc
 		r = agent_begin(a, &o->agent, error, error_size);
 	if (r < 0)
 		goto fail;
+	run->tick_ns = a->start_ns;
 	agent_announce(a);
 	correlator_run_start(a->correlator, a->start_ns);
 	commit(a);
@@ -368,6 +380,12 @@ agent_finish_now(struct agent *a)
 	if (a->probes != NULL)
 		probes_hurry(a->probes, true);
 	run->finish_since_ns = clock_ns(CLOCK_BOOTTIME);
+}
+
+double
+agent_cores_now(const struct agent *a)
+{
+	return ((const struct run_agent *)a)->cores_now;
 }
 
 const char *

@@ -45,6 +45,8 @@ void agent_finish(struct agent *a, int wait_status, bool wait_for_all,
 /* Stops waiting for descendants after agent_finish(). */
 void agent_finish_now(struct agent *a);
 
+/* Returns the number of CPUs that the run has used over the last second. */
+double agent_cores_now(const struct agent *a);
 /* Returns one line on the lake's last failure; "" if there was none. Valid until the next call. */
 const char *agent_lake_error(struct agent *a);
 

@@ -64,7 +64,7 @@ struct agent_scope {
 	bool (*takes_state)(struct agent *a, const struct state_event *s);
 	/* Makes records since the last commit safe, then releases the ring's space to the kernel. */
 	void (*commit)(struct agent *a);
-	void (*tick)(struct agent *a, int64_t now_us);	/* once a second; NULL: nothing is due */
+	void (*tick)(struct agent *a, uint64_t now_ns);	/* once a second; now_ns: CLOCK_BOOTTIME */
 	/* Adds the numbers of delivered and waiting records to an Agent record. */
 	void (*describe)(struct agent *a, struct agent_record *r);
 	/* See agent_settle(). NULL: there are no subscriptions. */
@@ -88,7 +88,7 @@ struct agent {
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
-	struct event *on_drain;		/* timer */
+	struct event *on_drain;		/* timer; not pending on a host where nothing happens */
 	struct event *on_second;	/* timer: snapshot, tick */
 
 	struct host_id host_id;
@@ -121,9 +121,9 @@ struct agent {
 	struct subscription *subscriptions;	/* owned; of a host's agent */
 	size_t n_subscriptions;
 
-	struct usage usage_last_second;
-	uint64_t last_second_ns;
-	double cores_now;
+	uint64_t second_ns;		/* when on_second ran last */
+	uint64_t second_position;	/* of the ring, after the pass of that second */
+	bool is_quiet;			/* no event arrived in the second before it, and there are no subscriptions */
 	struct host_record host_last;	/* as it was sampled last */
 	struct usage usage_last_record;	/* of the runs, when the last Host record was written */
 };

@@ -26,7 +26,6 @@
 #include "daemon/state.h"
 #include "kafka/kafka.h"
 
-#define TICK_MS 500			/* commits and syncs wake the loop by themselves */
 #define TICK_STOPPING_MS 100
 #define MMAP_BYTES (128 << 10)
 #define PRODUCERS_WAIT_MS 1000
@@ -44,14 +43,18 @@ on_committed(void *arg)
 }
 
 static void
-on_tick(evutil_socket_t fd, short what, void *arg)
+tick(struct daemon *d)
 {
-	struct daemon *d = arg;
-
-	(void)fd;
-	(void)what;
 	spool_tick(d->spool, clock_ns(CLOCK_MONOTONIC));
 	delivery_tick(d->delivery, clock_us(CLOCK_REALTIME));
+}
+
+static void
+on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	tick(arg);
 }
 
 static void
@@ -96,13 +99,13 @@ open_metrics(struct daemon *d)
 	return r;
 }
 
+/* With the pass that the agent makes, so that a host where nothing happens wakes once a second. */
 static void
-on_second(evutil_socket_t fd, short what, void *arg)
+on_second(void *arg)
 {
 	struct daemon *d = arg;
 
-	(void)fd;
-	(void)what;
+	tick(d);	/* commits and syncs wake the loop by themselves */
 	daemon_watch_delivery(d);
 	daemon_watch_containers(d);
 	/* Memory of a past burst of processes or records is free, but malloc(3) keeps it until it is trimmed. */
@@ -131,7 +134,7 @@ on_drained(bool is_empty, void *arg)
 static void
 on_stop_signal(evutil_socket_t signo, short what, void *arg)
 {
-	const struct timeval tick = { 0, TICK_STOPPING_MS * 1000 };
+	const struct timeval often = { 0, TICK_STOPPING_MS * 1000 };
 	struct daemon *d = arg;
 
 	(void)what;
@@ -143,7 +146,7 @@ on_stop_signal(evutil_socket_t signo, short what, void *arg)
 	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", strsignal((int)signo))),
 	    "delivering waiting records for at most %.1f s", (double)d->config->drain_ms / 1000);
 	notify_stopping(d->notify);
-	event_add(d->on_tick, &tick);
+	event_add(d->on_tick, &often);
 	agent_stop(d->agent);
 	delivery_drain(d->delivery, (uint32_t)d->config->drain_ms, on_drained, d);
 }
@@ -162,18 +165,14 @@ on_reload_signal(evutil_socket_t signo, short what, void *arg)
 static int
 open_events(struct daemon *d)
 {
-	const struct timeval tick = { 0, TICK_MS * 1000 }, second = { 1, 0 };
-
 	d->on_term = evsignal_new(d->base, SIGTERM, on_stop_signal, d);
 	d->on_int = evsignal_new(d->base, SIGINT, on_stop_signal, d);
 	d->on_hup = evsignal_new(d->base, SIGHUP, on_reload_signal, d);
 	d->on_tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
 	d->on_synced = event_new(d->base, d->synced_fd, EV_READ | EV_PERSIST, on_synced, d);
-	d->on_second = event_new(d->base, -1, EV_PERSIST, on_second, d);
 	if (d->on_term == NULL || d->on_int == NULL || d->on_hup == NULL || d->on_tick == NULL ||
-	    d->on_synced == NULL || d->on_second == NULL || event_add(d->on_term, NULL) < 0 ||
-	    event_add(d->on_int, NULL) < 0 || event_add(d->on_hup, NULL) < 0 || event_add(d->on_tick, &tick) < 0 ||
-	    event_add(d->on_synced, NULL) < 0 || event_add(d->on_second, &second) < 0)
+	    d->on_synced == NULL || event_add(d->on_term, NULL) < 0 || event_add(d->on_int, NULL) < 0 ||
+	    event_add(d->on_hup, NULL) < 0 || event_add(d->on_synced, NULL) < 0)
 		return -1;
 	event_active(d->on_tick, EV_TIMEOUT, 0);	/* the first one starts the thread that syncs */
 	return 0;
@@ -236,7 +235,8 @@ open_agent(struct daemon *d)
 		.pin_dir = d->options->pins,
 		.watchdog_ns = c->probes.watchdog_ms * 1000000,
 		.max_processes = (uint32_t)c->probes.max_processes,
-		.owner = { .committed = on_committed, .describe = daemon_describe, .losses = daemon_losses, .arg = d },
+		.owner = { .committed = on_committed, .tick = on_second, .describe = daemon_describe,
+		    .losses = daemon_losses, .arg = d },
 	};
 	static const char *const origins[] = {
 		[PROBES_FRESH] = "the probes are attached",
@@ -389,7 +389,6 @@ stop(struct daemon *d)
 	event_free_if(d->on_hup);
 	event_free_if(d->on_tick);
 	event_free_if(d->on_synced);
-	event_free_if(d->on_second);
 	daemon_free_tags(d);
 	settle_close(d->settle);
 	http_close(d->http);

@@ -60,10 +60,9 @@ struct daemon {
 	struct event *on_term;
 	struct event *on_int;
 	struct event *on_hup;
-	struct event *on_tick;
+	struct event *on_tick;		/* timer while the daemon stops; until then the agent's second is enough */
 	struct event *on_synced;
 	int synced_fd;			/* eventfd that the spool's thread writes to; closed after the spool */
-	struct event *on_second;
 
 	char agent_id[DAEMON_UUID_SIZE];
 	char privileges[256];
