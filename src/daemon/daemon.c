@@ -28,6 +28,7 @@
 
 #define TICK_STOPPING_MS 100
 #define MMAP_BYTES (128 << 10)
+#define TRIM_BYTES (2 << 20)		/* more than the messages of one cycle take */
 #define PRODUCERS_WAIT_MS 1000
 #define TRIM_EACH_S 60
 #define METRICS_RETRY_NS UINT64_C(10000000000)
@@ -420,6 +421,7 @@ daemon_run(const struct daemon_options *o)
 	signal(SIGXFSZ, SIG_IGN);
 	kafka_process_init();
 	mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);	/* else a large batch raises it, and all of them use the heap */
+	mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);	/* else each cycle returns its memory, and the next one faults it in */
 	d.start_us = clock_us(CLOCK_REALTIME);
 	d.start_ns = clock_ns(CLOCK_BOOTTIME);
 	status = start(&d);
