@@ -27,7 +27,7 @@
 
 #define PROGRAM_ID_SIZE 64
 #define NAMES_MAX 4096			/* of engines, rules and evidence */
-#define PROCESS_SLOTS 16384		/* a power of two */
+#define PROCESS_SLOTS 4096		/* a power of two; 32 KiB */
 
 struct process_id {
 	uint64_t start_ns;
@@ -117,7 +117,7 @@ void program_id_format(const struct correlator *c, const struct program_key *key
 
 /*
  * Returns the slot of by_pid that has the list of the processes with the same last bits of their PID, linked by
- * same_slot: one at most, unless there are very many. PIDs are given out in order, so that those of a burst share
+ * same_slot: one or two, even in a storm. PIDs are given out in order, so that those of a burst share
  * cache lines.
  */
 static inline size_t
