@@ -85,10 +85,10 @@ void probes_adopt(struct probes *p, pid_t pid);
 int probes_keep(struct probes *p, uint32_t pid, bool on);
 
 /*
- * Sets how long ago a process must have ended and been reaped for probes_stale_open() to say that the kernel side has
- * not seen its end: 5 s, and with on 1 s, for when a user waits. RCU calls sched_process_free, commonly 20 ms after the
- * reaping; on machines whose CPUs were taken away it was 2 s late. What is then missing of its usage are the last steps
- * of its exit.
+ * Sets how long ago a process must have ended and been reaped for probes_stale_open() to report that the kernel side
+ * has not seen its end: 5 s, and with on 1 s, for when a user waits. RCU calls sched_process_free, commonly 20 ms after
+ * the reaping; on machines whose CPUs were taken away it was 2 s late. What is then missing of its usage are the last
+ * steps of its exit.
  */
 void probes_hurry(struct probes *p, bool on);
 

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * control_kit: a control socket with a few commands, and clients of it, on one loop. tree.h removes the socket's folder.
+ * control_kit: a control socket with a few commands, and clients of it, on one loop.
+ * tree.h removes the socket's folder.
  */
 #ifndef SLUICE_TESTS_UNIT_CONTROL_KIT_H
 #define SLUICE_TESTS_UNIT_CONTROL_KIT_H
