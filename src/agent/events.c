@@ -263,10 +263,12 @@ bool
 agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 {
 	bool is_whole = true;
+	uint64_t gone;
 	int fd;
 
 	while (!agent_drain(a))
 		continue;
+	gone = probes_gone(a->probes);
 	fd = probes_snapshot_open(a->probes, with_untracked);
 	if (fd < 0) {
 		a->counts.broken_passes++;
@@ -283,8 +285,8 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		a->other_processes = a->pass.untracked;
 		a->other_threads = a->pass.untracked_threads;
 	}
-	/* The count is certain only if no process ends during the pass. */
-	if (a->n_settling > 0 || probes_followed(a->probes) > a->pass.seen) {
+	/* The count is certain only if no process that the pass saw is freed during it. */
+	if (a->n_settling > 0 || probes_gone(a->probes) != gone || probes_followed(a->probes) > a->pass.seen) {
 		fd = probes_stale_open(a->probes);
 		subscriptions_mark(a, SUBSCRIPTION_SWEEP);
 		a->is_sweeping = true;

@@ -469,9 +469,15 @@ probes_hurry(struct probes *p, bool on)
 }
 
 uint64_t
+probes_gone(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->removed, __ATOMIC_SEQ_CST);
+}
+
+uint64_t
 probes_followed(const struct probes *p)
 {
-	uint64_t gone = __atomic_load_n(&p->skel->data_shared->removed, __ATOMIC_SEQ_CST);
+	uint64_t gone = probes_gone(p);
 	uint64_t entered = __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST);
 
 	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);

@@ -97,6 +97,8 @@ void probes_hurry(struct probes *p, bool on);
  * without those that the rules left out at the last pass.
  */
 uint64_t probes_followed(const struct probes *p);
+/* Returns the number of processes that the kernel side has ceased to follow. */
+uint64_t probes_gone(const struct probes *p);
 
 /*
  * Returns a file that contains a struct event_state for each followed process, and with all one for every other
