@@ -157,7 +157,7 @@ class Restart(AgentTest):
         self.assertGreater(self.gap_of(a), 10)
 
     def test_an_agent_of_another_layout_begins_anew_and_says_so(self):
-        a = self.agent().start()
+        a = self.agent(records={"start_after": 0}).start()  # both agents see it within a second
         sleeper = subprocess.Popen(["/bin/sleep", "3600.375"])
         self.addCleanup(sleeper.kill)
         a.settle()

@@ -12,7 +12,7 @@ import unittest.mock
 
 import harness
 import truth_check
-from truth_compare import NET, NULL_WITHOUT, Check
+from truth_compare import MADE_UP_MAX, NET, NULL_WITHOUT, Check
 from truth_reported import IO, SWITCHES, TOTALS, Truth
 
 USAGE = ["cpu_user_ns", "cpu_system_ns", "run_delay_ns", "voluntary_switches", "involuntary_switches", "minor_faults",
@@ -258,8 +258,10 @@ class Checker(unittest.TestCase):
             return {m.field for m in self.check(topics, ordinary=True)} - {"lost at on_exit: skipped"}
 
         n = len(self.truth.processes)
-        self.assertEqual(set(), found(n // 20, n // 100))
-        self.assertEqual({"ends that were made up for"}, found(n // 20 + 2, 0))
+        most = int(n * MADE_UP_MAX)
+        self.assertLess(most, n // 6)
+        self.assertEqual(set(), found(most, n // 100))
+        self.assertEqual({"ends that were made up for"}, found(most + 2, 0))
         self.assertEqual({"events that were skipped"}, found(0, n // 100 + 2))
 
     def test_takes_an_exit_that_was_skipped_where_the_kernel_may_skip_one(self):
