@@ -179,24 +179,38 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
  * Returns the process that p descends from, for its task: its parent; or, where the parent was never seen (it
  * forked and did not exec), an entry made for it as a child of p's nearest ancestor that did exec.
  */
+/* p never exec'd: it runs the program of its anchor. */
+static void
+inherit(struct correlator *c, struct process *p, struct process *anchor)
+{
+	process_set_text(c, p, program_text_ref(anchor->text));
+	if (!p->has_context && anchor->has_context)
+		process_set_context(c, p, &anchor->context);
+	if (!p->is_announced)
+		attribute_fork(c, p, anchor);
+}
+
 struct process *
 attribute_parent(struct correlator *c, const struct process *p)
 {
 	struct process *parent = process_of(c, &p->parent), *anchor;
 
-	if (parent != NULL || p->parent.pid == 0)
+	if (p->parent.pid == 0 || (parent != NULL && (parent->text != NULL || !parent->is_forked)))
 		return parent;
 	anchor = process_of(c, &p->anchor);
+	if (parent != NULL) {
+		/* a pass saw it before the exec of its anchor was read */
+		if (anchor != NULL && anchor != parent && anchor->text != NULL && anchor->self.index == p->anchor.index)
+			inherit(c, parent, anchor);
+		return parent;
+	}
 	if (anchor == NULL ||
 	    (p->anchor.pid == p->parent.pid && p->anchor.start_ns == p->parent.start_ns))
 		return anchor;
 	parent = process_add(c, &p->parent, &p->anchor, &p->anchor);
 	if (parent == NULL)
 		return anchor;
-	process_set_text(c, parent, program_text_ref(anchor->text));
-	if (anchor->has_context)
-		process_set_context(c, parent, &anchor->context);
-	attribute_fork(c, parent, anchor);
+	inherit(c, parent, anchor);
 	return parent;
 }
 

@@ -29,6 +29,30 @@ a_child_of_nobody_known_has_its_own_name(void **state)
 	assert_string_equal(record_of(&w, &slow, 0, PHASE_START)->comm, "kernel-comm");
 }
 
+/* As after a restart, when a pass comes before what waits in the ring. */
+static void
+a_child_that_a_pass_saw_before_the_exec_of_its_ancestor_is_what_that_is(void **state)
+{
+	struct being sh = forks(&w, NULL), child, grandchild;
+	const struct being *all[] = { &child, &grandchild };
+	char words[] = "bash run.sh", exe[256];
+	const char *argv[64];
+	struct exec_event s;
+	size_t argv_len[64];
+
+	(void)state;
+	exec_event_fill(&w, &sh, words, argv, argv_len, exe, &s);
+	child = forks(&w, &sh);
+	grandchild = forks(&w, &child);
+	snapshot(&w, false, all, 2);
+	correlator_exec(w.c, &s);
+	works(&w, &grandchild, 7);
+	exits(&w, &grandchild, 0);
+	exits(&w, &child, 0);
+	assert_string_equal(record_of(&w, &grandchild, 0, PHASE_END)->exe, "/usr/bin/bash");
+	assert_string_equal(record_of(&w, &child, 0, PHASE_END)->exe, "/usr/bin/bash");
+}
+
 /* An end is recorded after the reaping and a grace period: a start is never later. */
 static void
 a_late_word_does_not_start_a_program_after_its_end(void **state)
@@ -438,6 +462,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_child_of_nobody_known_has_its_own_name),
+		T(a_child_that_a_pass_saw_before_the_exec_of_its_ancestor_is_what_that_is),
 		T(a_late_word_does_not_start_a_program_after_its_end),
 		T(a_child_that_does_not_exec_is_announced_after_a_second),
 		T(a_child_of_one_that_is_not_reported_yet_is_what_both_come_from),
