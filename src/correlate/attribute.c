@@ -175,10 +175,6 @@ attribute_fork(struct correlator *c, struct process *p, struct process *parent)
 		task_assign(c, p, attribute_task_fork(c, p, parent));
 }
 
-/*
- * Returns the process that p descends from, for its task: its parent; or, where the parent was never seen (it
- * forked and did not exec), an entry made for it as a child of p's nearest ancestor that did exec.
- */
 /* p never exec'd: it runs the program of its anchor. */
 static void
 inherit(struct correlator *c, struct process *p, struct process *anchor)
@@ -190,6 +186,10 @@ inherit(struct correlator *c, struct process *p, struct process *anchor)
 		attribute_fork(c, p, anchor);
 }
 
+/*
+ * Returns the process that p descends from, for its task: its parent; or, where the parent was never seen (it
+ * forked and did not exec), an entry made for it as a child of p's nearest ancestor that did exec.
+ */
 struct process *
 attribute_parent(struct correlator *c, const struct process *p)
 {
