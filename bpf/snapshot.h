@@ -12,6 +12,7 @@
 #define THREADS_MAX 65536
 #define THREADS_MAX_UNTIL_5_16 512
 
+#define STALE_MAX 64		/* ended processes that one call of on_stale finds */
 #define ABOVE_MAX 8		/* nested programs that are left out, after which the search for a parent stops */
 
 struct snapshot_map {		/* one reader at a time: ours */
@@ -34,6 +35,10 @@ u32 snapshot_enter = 0;		/* follow those from now on, instead */
 u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
 u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has changed */
 u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
+
+u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep began, which is its number */
+u32 stale_n = 0;		/* of stale_found, which are filled in */
+struct event_state stale_found[STALE_MAX] = {};
 
 /*
  * Adds one of several threads, reached by list: an untyped address, read through helpers. It is a separate
@@ -441,30 +446,67 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 }
 
 /*
- * Writes processes that ended more than stale_ns ago, have not been zombies since, and still have an entry: user
- * space removes them. Younger ones have no key: on_free may still run, so user space must not remove them.
+ * Of processes that ended more than stale_ns ago, have not been zombies since, and still have an entry: user space
+ * removes them. Younger ones have no key: on_free may still run, so user space must not remove them.
+ *
+ * Returns whether the end of the process is to be reported; an entry without a report is removed here once it is stale.
  */
+static __always_inline bool
+is_ended(const struct proc_key *key, const struct proc *p, bool *ret_is_young)
+{
+	struct proc_key gone = *key;
+	u64 last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
+
+	if (!p->end_ns)
+		return false;
+	*ret_is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;
+	if (p->reported)
+		return true;
+	if (!*ret_is_young && !bpf_map_delete_elem(&procs, &gone))
+		__sync_fetch_and_add(&removed, 1);
+	return false;
+}
+
+static long
+on_stale_entry(struct bpf_map *map, const struct proc_key *key, struct proc *p, void *ctx)
+{
+	u32 n = stale_n;
+	bool is_young;
+
+	if (p->swept_ns == stale_sweep_ns || !is_ended(key, p, &is_young))
+		return 0;
+	if (n >= STALE_MAX)
+		return 1;
+	p->swept_ns = stale_sweep_ns;
+	state_fill_from_entry(&stale_found[n], p, is_young ? 0 : key->signal);
+	stale_n = n + 1;
+	return 0;
+}
+
+/*
+ * Fills stale_found; user space calls again until it is no longer full, with the same stale_sweep_ns. It does not use
+ * an iterator over the map, since there are kernels that allow only those iterators that cannot write.
+ */
+SEC("syscall")
+int on_stale(void *ctx)
+{
+	stale_n = 0;
+	bpf_for_each_map_elem(&procs, on_stale_entry, NULL, 0);
+	return 0;
+}
+
+/* Writes the same as a file before 5.14, where programs cannot walk a map when user space calls them. */
 SEC("iter/bpf_map_elem")
-int on_stale(struct bpf_iter__bpf_map_elem *ctx)
+int on_stale_until_5_13(struct bpf_iter__bpf_map_elem *ctx)
 {
 	struct proc *p = ctx->value;
 	struct proc_key *key = ctx->key;
 	struct event_state *e;
-	u64 last_ns;
 	bool is_young;
 	u32 zero = 0;
 
-	if (!p || !key || !p->end_ns)
+	if (!p || !key || !is_ended(key, p, &is_young))
 		return 0;
-	last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
-	is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;
-	if (!p->reported) {		/* its end is not reported */
-		struct proc_key gone = *key;
-
-		if (!is_young && !bpf_map_delete_elem(&procs, &gone))
-			__sync_fetch_and_add(&removed, 1);
-		return 0;
-	}
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)
 		return 0;

@@ -39,6 +39,7 @@ struct proc {
 	u64	program_start_ns;
 	u64	end_ns;
 	u64	zombie_ns;		/* when a pass last saw it as a zombie */
+	u64	swept_ns;		/* the last sweep that found it; see on_stale */
 	/* Threads on several CPUs store to these: each has a word of its own, so that no store undoes another. */
 	u32	execed;			/* since it was forked */
 	u32	has_peak;

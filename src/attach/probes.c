@@ -36,13 +36,14 @@
  */
 static const char *const copies_7[] = { "_7", "_7_again", "_7_once_more" };
 
-/* The facts that decide the load, read once: which hooks of the signals this kernel has, and four more. */
+/* The facts that decide the load, read once: which hooks of the signals this kernel has, and some more. */
 struct offer {
 	struct kernel_types *types;	/* owned */
 	int core_types;			/* owned file of those that relocations need; negative: libbpf is given all */
 	bool has[SIGNALS][SIGNAL_HOOKS];
 	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
+	bool has_syscall;		/* programs that user space calls, and a loop over a map for them, from 5.14 */
 	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
 	bool can_be_preempted;		/* programs on tracepoints can be preempted */
 };
@@ -69,6 +70,7 @@ offer_read(struct offer *o, char *error, size_t error_size)
 {
 	static const struct kernel_test task_btf = { KERNEL_FUNCTION, "bpf_get_current_task_btf" };
 	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
+	static const struct kernel_test syscall = { KERNEL_FUNCTION, "bpf_sys_bpf" };
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 	const void *object;
@@ -93,6 +95,7 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	}
 	o->has_current_task_btf = kernel_test_holds(o->types, &task_btf);
 	o->has_loop = kernel_test_holds(o->types, &loop);
+	o->has_syscall = kernel_test_holds(o->types, &syscall);
 	o->has_rdonly_cast = kernel_test_holds(o->types, &rdonly_cast);
 	o->can_be_preempted = kernel_test_holds(o->types, &preempted);
 	return 0;
@@ -201,7 +204,9 @@ skel_load(struct probes *p, const struct offer *o)
 		bpf_program__set_autoload(p->skel->progs.on_exec, false);
 	bpf_program__set_autoload(p->skel->progs.on_signal, o->has_current_task_btf);
 	p->skel->rodata->has_on_signal = o->has_current_task_btf;
-	bpf_program__set_autoattach(p->skel->progs.on_stale, false);
+	bpf_program__set_autoload(p->skel->progs.on_stale, o->has_syscall);
+	bpf_program__set_autoload(p->skel->progs.on_stale_until_5_13, !o->has_syscall);
+	bpf_program__set_autoattach(p->skel->progs.on_stale_until_5_13, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
@@ -261,16 +266,6 @@ calibrate_first(struct probes *p)
 		usleep(200);
 		probes_calibrate(p);
 	}
-}
-
-static int
-stale_attach(struct probes *p)
-{
-	union bpf_iter_link_info info = { .map.map_fd = (__u32)bpf_map__fd(p->skel->maps.procs) };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-
-	p->stale = bpf_program__attach_iter(p->skel->progs.on_stale, &opts);
-	return p->stale != NULL ? 0 : -errno;
 }
 
 static int
@@ -337,7 +332,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		    libbpf_first_warning);
 		goto fail;
 	}
-	r = stale_attach(p);
+	r = probes_stale_attach(p);
 	if (r < 0) {
 		snprintf(error, error_size, "cannot iterate over the map of processes: %s", strerror(-r));
 		goto fail;
@@ -501,21 +496,4 @@ int
 probes_discovery_open(struct probes *p)
 {
 	return filter_judge_open(p, true);
-}
-
-int
-probes_stale_open(struct probes *p)
-{
-	int fd = bpf_iter_create(bpf_link__fd(p->stale));
-
-	return fd < 0 ? -errno : fd;
-}
-
-void
-probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
-{
-	const uint64_t whole[] = { key, start_ns };	/* struct proc_key */
-
-	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), whole) == 0)
-		__atomic_fetch_add(&p->skel->data_shared->removed, 1, __ATOMIC_SEQ_CST);
 }

@@ -21,7 +21,7 @@ typedef int64_t s64;
 struct probes {
 	struct sluice_bpf *skel;	/* owned */
 	struct bpf_link *iterator;	/* the skeleton's link of on_task */
-	struct bpf_link *stale;		/* owned link of on_stale, on the map of processes */
+	struct bpf_link *stale;		/* owned link of on_stale_until_5_13; NULL: on_stale is called */
 	size_t ring_bytes;
 	uint32_t max_processes;
 	uint32_t ring_id;
@@ -52,6 +52,9 @@ void probes_pins_take_over(struct probes *p);
 void probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uint64_t epoch);
 /* Returns that variable, signals[].lease or since_ns, of the memory that is shared with the kernel side. */
 uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
+
+/* probes_stale.c: attaches on_stale_until_5_13 where it is loaded, to the map of processes. Returns 0 or -errno. */
+int probes_stale_attach(struct probes *p);
 
 /* filter.c: the rules in the kernel */
 

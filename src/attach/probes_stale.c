@@ -1,0 +1,73 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * Finds processes that have ended and still have an entry on the kernel side.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "attach/probes_state.h"
+#include "base/clock.h"
+
+int
+probes_stale_attach(struct probes *p)
+{
+	union bpf_iter_link_info info = { .map.map_fd = (__u32)bpf_map__fd(p->skel->maps.procs) };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+
+	if (!bpf_program__autoload(p->skel->progs.on_stale_until_5_13))
+		return 0;
+	p->stale = bpf_program__attach_iter(p->skel->progs.on_stale_until_5_13, &opts);
+	return p->stale != NULL ? 0 : -errno;
+}
+
+/* Appends what on_stale finds to a file. Returns 0 or a negative errno. */
+static int
+stale_write(struct probes *p, int fd)
+{
+	const struct sluice_bpf__bss *found = p->skel->bss;
+	int on_stale = bpf_program__fd(p->skel->progs.on_stale);
+	size_t size;
+
+	p->skel->bss->stale_sweep_ns = clock_ns(CLOCK_BOOTTIME);
+	do {
+		LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+		if (bpf_prog_test_run_opts(on_stale, &opts) < 0)
+			return -errno;
+		size = found->stale_n * sizeof(found->stale_found[0]);
+		if (write(fd, found->stale_found, size) != (ssize_t)size)
+			return -EIO;
+	} while (size == sizeof(found->stale_found));
+	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+}
+
+int
+probes_stale_open(struct probes *p)
+{
+	int fd, r;
+
+	if (p->stale != NULL) {
+		fd = bpf_iter_create(bpf_link__fd(p->stale));
+		return fd < 0 ? -errno : fd;
+	}
+	fd = memfd_create("sluice-stale", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = stale_write(p, fd);
+	if (r == 0)
+		return fd;
+	close(fd);
+	return r;
+}
+
+void
+probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
+{
+	const uint64_t whole[] = { key, start_ns };	/* struct proc_key */
+
+	if (bpf_map_delete_elem(bpf_map__fd(p->skel->maps.procs), whole) == 0)
+		__atomic_fetch_add(&p->skel->data_shared->removed, 1, __ATOMIC_SEQ_CST);
+}
