@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -187,8 +186,8 @@ core_types_open(const struct kernel_types *k, const void *object, size_t size)
 	if (r == 0)
 		r = core_types_of(k, roots.roots, roots.n, &btf);
 	if (r == 0) {
-		fd = memfd_create("sluice-types", MFD_CLOEXEC);
-		r = fd < 0 ? -errno : file_write(fd, btf.data, btf.len, 0);
+		fd = file_in_memory("sluice-types");
+		r = fd < 0 ? fd : file_write(fd, btf.data, btf.len, 0);
 	}
 	if (r < 0 && fd >= 0)
 		close(fd);

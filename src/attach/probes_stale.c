@@ -5,11 +5,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "attach/probes_state.h"
 #include "base/clock.h"
+#include "base/file.h"
 
 int
 probes_stale_attach(struct probes *p)
@@ -23,13 +23,15 @@ probes_stale_attach(struct probes *p)
 	return p->stale != NULL ? 0 : -errno;
 }
 
-/* Appends what on_stale finds to a file. Returns 0 or a negative errno. */
+/* Writes what on_stale finds to an empty file. Returns 0 or a negative errno. */
 static int
 stale_write(struct probes *p, int fd)
 {
 	const struct sluice_bpf__bss *found = p->skel->bss;
 	int on_stale = bpf_program__fd(p->skel->progs.on_stale);
+	uint64_t at = 0;
 	size_t size;
+	int r;
 
 	p->skel->bss->stale_sweep_ns = clock_ns(CLOCK_BOOTTIME);
 	do {
@@ -38,10 +40,12 @@ stale_write(struct probes *p, int fd)
 		if (bpf_prog_test_run_opts(on_stale, &opts) < 0)
 			return -errno;
 		size = found->stale_n * sizeof(found->stale_found[0]);
-		if (write(fd, found->stale_found, size) != (ssize_t)size)
-			return -EIO;
+		r = file_write(fd, found->stale_found, size, at);
+		if (r < 0)
+			return r;
+		at += size;
 	} while (size == sizeof(found->stale_found));
-	return lseek(fd, 0, SEEK_SET) < 0 ? -errno : 0;
+	return 0;
 }
 
 int
@@ -53,9 +57,9 @@ probes_stale_open(struct probes *p)
 		fd = bpf_iter_create(bpf_link__fd(p->stale));
 		return fd < 0 ? -errno : fd;
 	}
-	fd = memfd_create("sluice-stale", MFD_CLOEXEC);
+	fd = file_in_memory("sluice-stale");
 	if (fd < 0)
-		return -errno;
+		return fd;
 	r = stale_write(p, fd);
 	if (r == 0)
 		return fd;

@@ -7,8 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8	/* Linux 6.3; a host may refuse files without it: sysctl vm.memfd_noexec=2 */
+#endif
 
 void
 file_text_done(struct file_text *t)
@@ -114,4 +119,14 @@ file_write(int fd, const void *data, size_t len, uint64_t offset)
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
 	return file_writev(fd, &iov, 1, offset);
+}
+
+int
+file_in_memory(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC);
+	return fd < 0 ? -errno : fd;
 }
