@@ -14,8 +14,9 @@
 #include "base/clock.h"
 #include "collect/cgroup.h"
 
-#define DRAIN_BATCH 512			/* records between two returns to the event loop */
-#define DRAIN_BATCHES 16
+#define DRAIN_RECORDS 32
+#define COMMIT_BYTES (1u << 20)		/* of the ring, in one commit; what comes after it waits for the next fdatasync */
+#define DRAIN_COMMITS 5			/* between two returns to the event loop */
 #define SNAPSHOT_BYTES (256u << 10)
 /*
  * A zombie may still be on its way off the CPU, where a tick may still count for it; after this time its counters
@@ -220,12 +221,16 @@ agent_drain(struct agent *a)
 {
 	a->counts.drains++;
 	probes_wake_rearm(a->probes);
-	for (int i = 0; i < DRAIN_BATCHES; i++) {
-		size_t n = ring_drain(a->ring, on_ring_record, a, DRAIN_BATCH);
+	for (int i = 0; i < DRAIN_COMMITS; i++) {
+		uint64_t begin = ring_position(a->ring);
+		size_t n;
 
+		do
+			n = ring_drain(a->ring, on_ring_record, a, DRAIN_RECORDS);
+		while (n == DRAIN_RECORDS && ring_position(a->ring) - begin < COMMIT_BYTES);
 		lost_to_holes(a);
 		a->scope->commit(a);
-		if (n < DRAIN_BATCH)
+		if (n < DRAIN_RECORDS)
 			return true;
 	}
 	return false;
