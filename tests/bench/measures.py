@@ -12,7 +12,7 @@ import machine
 import side_by_side
 
 # Programs that do not run once per process: those of sockets, and those that the agent itself calls.
-OTHERS = re.compile(r"_length$|msg$|sendpage$|^calibrate_|^on_task|^on_stale$")
+OTHERS = re.compile(r"_length$|msg$|sendpage$|^calibrate_|^on_task|^on_stale")
 
 
 def kernel_programs(bench, rounds, processes, messages):
