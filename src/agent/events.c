@@ -15,7 +15,7 @@
 #include "collect/cgroup.h"
 
 #define DRAIN_RECORDS 32
-#define COMMIT_BYTES (1u << 20)		/* of the ring, in one commit; what comes after it waits for the next fdatasync */
+#define COMMIT_BYTES (1u << 20)		/* of the ring; what comes after a commit waits for the next fdatasync */
 #define DRAIN_COMMITS 5			/* between two returns to the event loop */
 #define SNAPSHOT_BYTES (256u << 10)
 /*
