@@ -23,41 +23,7 @@
 static pid_t child;
 static struct arena arena;
 
-/* argv[0] is what runs, from /tmp, with a secret in its environment; known to have exec'd on return. */
-static void
-start(const char *const *argv)
-{
-	const char *const env[] = { "SECRET=env-canary", NULL };
-	int ready[2];
-	char byte;
-
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	child = fork();
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (chdir("/tmp") == 0)
-			execve(argv[0], (char *const *)argv, (char *const *)env);
-		_exit(127);
-	}
-	close(ready[1]);
-	assert_int_equal(read(ready[0], &byte, 1), 0);
-	close(ready[0]);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	if (child > 0) {
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-	}
-	child = 0;
-	arena_done(&arena);
-	return 0;
-}
-
-/* Until the child's first argument is this, which an exec sets last; for ten seconds at most. */
+/* Until the child's first argument is this; for ten seconds at most. */
 static void
 waits_for_name(const char *name)
 {
@@ -76,6 +42,38 @@ waits_for_name(const char *name)
 	assert_string_equal(got, name);
 }
 
+/*
+ * argv[0] is what runs, from /tmp, with a secret in its environment. On return its first argument is name: an exec sets
+ * the arguments last, well after it has closed what is to be closed and changed the name of the process.
+ */
+static void
+start(const char *const *argv, const char *name)
+{
+	const char *const env[] = { "SECRET=env-canary", NULL };
+
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (chdir("/tmp") == 0)
+			execve(argv[0], (char *const *)argv, (char *const *)env);
+		_exit(127);
+	}
+	waits_for_name(name);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	if (child > 0) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	child = 0;
+	arena_done(&arena);
+	return 0;
+}
+
 static void
 what_proc_tells_is_sent_redacted_with_those_above(void **state)
 {
@@ -84,8 +82,7 @@ what_proc_tells_is_sent_redacted_with_those_above(void **state)
 	json_t *j;
 
 	(void)state;
-	start((const char *[]){ "/usr/bin/env", "sleep", "100", NULL });
-	waits_for_name("sleep");	/* env execs once more */
+	start((const char *[]){ "/usr/bin/env", "sleep", "100", NULL }, "sleep");	/* env execs once more */
 	j = live_process_read("/proc", (uint32_t)child);
 	assert_non_null(j);
 	dump = json_dumps(j, JSON_COMPACT);
@@ -119,7 +116,8 @@ arguments_are_redacted_and_cut(void **state)
 
 	(void)state;
 	memset(big, '"', sizeof(big) - 1);	/* the dearest in JSON */
-	start((const char *[]){ "/bin/sh", "-c", "kill -STOP $$", "--password=hunter2", "\xff\x01", big, big, big, NULL });
+	start((const char *[]){ "/bin/sh", "-c", "kill -STOP $$", "--password=hunter2", "\xff\x01", big, big, big, NULL },
+	      "/bin/sh");
 	j = live_process_read("/proc", (uint32_t)child);
 	assert_non_null(j);
 	dump = json_dumps(j, JSON_COMPACT);
@@ -144,10 +142,9 @@ what_is_no_process_is_none(void **state)
 	(void)state;
 	assert_null(live_process_read("/proc", 4194303));
 	assert_null(live_process_read("/no-such-folder", (uint32_t)getpid()));
-	start((const char *[]){ "/bin/true", NULL });
+	start((const char *[]){ "/bin/sleep", "100", NULL }, "/bin/sleep");
 	pid = child;
-	waitpid(pid, NULL, 0);
-	child = 0;
+	teardown(NULL);
 	assert_null(live_process_read("/proc", (uint32_t)pid));
 
 	assert_int_equal(arena_init(&arena, 65536), 0);
