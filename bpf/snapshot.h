@@ -452,7 +452,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
  * Returns whether the end of the process is to be reported; an entry without a report is removed here once it is stale.
  */
 static __always_inline bool
-is_ended(const struct proc_key *key, const struct proc *p, bool *ret_is_young)
+sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young)
 {
 	struct proc_key gone = *key;
 	u64 last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
@@ -473,7 +473,7 @@ on_stale_entry(struct bpf_map *map, const struct proc_key *key, struct proc *p, 
 	u32 n = stale_n;
 	bool is_young;
 
-	if (p->swept_ns == stale_sweep_ns || !is_ended(key, p, &is_young))
+	if (p->swept_ns == stale_sweep_ns || !sweep_entry(key, p, &is_young))
 		return 0;
 	if (n >= STALE_MAX)
 		return 1;
@@ -505,7 +505,7 @@ int on_stale_until_5_13(struct bpf_iter__bpf_map_elem *ctx)
 	bool is_young;
 	u32 zero = 0;
 
-	if (!p || !key || !is_ended(key, p, &is_young))
+	if (!p || !key || !sweep_entry(key, p, &is_young))
 		return 0;
 	e = bpf_map_lookup_elem(&snapshot_state, &zero);
 	if (!e)

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "collect/cgroup.h"
 
-/* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be half a second late. */
+/* Before a quarter of the ring is full. A cycle costs as much as 60 programs; a record may be this late. */
 #define DRAIN_MS 333
 #define SECOND_NS UINT64_C(1000000000)
 #define INTERVAL_MS_DEFAULT 10000

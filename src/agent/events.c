@@ -296,6 +296,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		subscriptions_mark(a, SUBSCRIPTION_SWEEP);
 		a->is_sweeping = true;
 		is_whole = fd >= 0 && agent_read_states(a, fd);
+		a->counts.broken_passes += !is_whole;
 		a->is_sweeping = false;
 		while (!agent_drain(a))		/* processes that were freed before the sweep reached them */
 			continue;

@@ -446,6 +446,23 @@ class Filter(unittest.TestCase):
         self.assertEqual((10000, 0), (inside, outside))
         self.assertEqual((False, True), (self.told(d, alpha), self.told(d, beta)))
 
+    def test_a_sweep_that_finds_more_than_one_call_holds(self):
+        """STALE_MAX of bpf/snapshot.h ended processes fit into one call of the kernel's program."""
+        alpha = self.tool("alpha")
+        d = self.driver()
+        ended = [subprocess.Popen([alpha]) for _ in range(200)]
+        for p in ended:
+            os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        pids = sorted(p.pid for p in ended)
+        d.take()
+        for _ in range(2):
+            d.ask("sweep", "swept")
+            events = d.take()
+            self.assertEqual(pids, sorted(int(e[1]) for e in events if int(e[1]) in pids), "each once a sweep")
+            self.assertEqual({"stale"}, {e[0] for e in events if int(e[1]) in pids})
+        for p in ended:
+            p.wait()
+
     def test_rules_outlive_their_reader(self):
         if not os.path.ismount("/sys/fs/bpf"):
             self.skipTest("no BPF file system")
