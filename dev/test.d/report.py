@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The closing report of a run of tests: what ran, what was skipped and why, what was slow.
+"""The closing report of a run of tests: what ran, what was skipped and why, what was slow, and what failed, once more.
 
 From ctest's JUnit file, from the JSON lines of tests/integration/verdict.py, and from ctest's log, in which the
 programs of cmocka say what they skipped.
@@ -18,15 +18,22 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "integration"))
 import verdict  # noqa: E402
 
 SLOWEST = 10
+LAST_LINES = 8          # of a failed test that says no case
 
 
 def read_junit(path):
-    """[(name, seconds, status)]; status is run, fail, notrun (skipped) or disabled. None where ctest wrote no file."""
+    """
+    ([(name, seconds, status)], {name: its last lines} of the failed); status is run, fail, notrun (skipped) or disabled.
+    (None, {}) where ctest wrote no file.
+    """
     try:
         suite = xml.parse(path).getroot()
     except (FileNotFoundError, xml.ParseError):
-        return None
-    return [(t.get("name"), float(t.get("time") or 0), t.get("status")) for t in suite.iter("testcase")]
+        return None, {}
+    tests = [(t.get("name"), float(t.get("time") or 0), t.get("status")) for t in suite.iter("testcase")]
+    said = {t.get("name"): [line for line in (t.findtext("system-out") or "").splitlines() if line.strip()][-LAST_LINES:]
+            for t in suite.iter("testcase") if t.get("status") == "fail"}
+    return tests, said
 
 
 def read_cases(path):
@@ -62,9 +69,21 @@ def is_of(name, case):
     return name.partition(".")[2] == case["file"] or name == f"{case['file']}.{case['case']}"
 
 
+def failures(tests, said, reported):
+    """[line]: each failed case and how it failed; of a test that says no case, how its output ends."""
+    lines = []
+    for name, _, status in tests:
+        if status != "fail":
+            continue
+        failed = [c for c in reported if c["outcome"] == "failed" and is_of(name, c)]
+        lines += [f"failed   {name}, {c['case']}: {' '.join(c['reason'].split())}" for c in failed]
+        lines += [f"failed   {name}: {line}" for line in said[name] or ["it said nothing"] if not failed]
+    return lines
+
+
 def closing(junit, cases, log, allowed=None):
     """([line], [FILE::case that was skipped and may not be])"""
-    tests = read_junit(junit)
+    tests, said_last = read_junit(junit)
     if tests is None:
         return ["ctest wrote no results"], []
     said, (in_c, skipped_in_c) = read_cases(cases), read_cmocka(log)
@@ -86,4 +105,5 @@ def closing(junit, cases, log, allowed=None):
     lines += [f"slower   {line}" for line in times.slower(tests)]
     for name, took, _ in sorted(tests, key=lambda t: -t[1])[:SLOWEST]:
         lines.append(f"slowest  {seconds(took):>8}  {name}")
+    lines += failures(tests, said_last, reported)
     return lines, refused

@@ -74,6 +74,16 @@ class Closing(unittest.TestCase):
         self.assertTrue(lines[0].startswith("ran      3 tests of 9 cases in 1:27.5 of work, 2 skipped"), lines[0])
         self.assertEqual("slowest    1:15.0  integration.test_b", next(x for x in lines if x.startswith("slowest")))
 
+    def test_what_failed_is_said_once_more(self):
+        self.junit = JUNIT.replace('"75" status="run"', '"75" status="fail"').replace(
+            'status="fail"/>\n</', 'status="fail"><system-out>one\n\nsegmentation fault\n</system-out></testcase>\n</')
+        self.cases = CASES + [{"file": "test_b", "case": "B.test_three", "outcome": "failed", "seconds": 1,
+                               "reason": "line 7: AssertionError:\n1 != 2"}]
+        lines, _ = self.closing([])
+        self.assertEqual(["failed   integration.test_b, B.test_three: line 7: AssertionError: 1 != 2",
+                          "failed   integration.test_c: one", "failed   integration.test_c: segmentation fault"],
+                         [x for x in lines if x.startswith("failed")])
+
     def test_no_results_are_reported(self):
         self.assertEqual((["ctest wrote no results"], []), report.closing(os.path.join(self.room, "none"), "", ""))
 
@@ -134,19 +144,20 @@ verdict.allowed_skips.__defaults__ = ({skips!r},)
 verdict.main()
 """
 
-    def run_file(self, listed, case=""):
+    def run_file(self, listed, case="", more=""):
         with tempfile.TemporaryDirectory() as room:
             path, skips, told = (os.path.join(room, name) for name in ("test_x.py", "skips.tsv", "told"))
             with open(skips, "w") as f:
                 f.write("# what\twhy\n" + listed)
             with open(path, "w") as f:
-                f.write(self.FILE.format(path=INTEGRATION, tests=room, skips=skips))
+                f.write(self.FILE.format(path=INTEGRATION, tests=room, skips=skips).replace("verdict.TESTS", more + "verdict.TESTS"))
             done = subprocess.run([sys.executable, "-B", path], capture_output=True, text=True,
                                   env=os.environ | {"SLUICE_TEST_REPORT": told, "SLUICE_TEST_CASE": case})
             lines = []
             if os.path.exists(told):
                 with open(told) as f:
                     lines = [json.loads(line) for line in f]
+            self.reasons = {x["case"]: x["reason"] for x in lines}
             return done, {x["case"]: x["outcome"] for x in lines}
 
     def test_a_skip_fails_unless_it_is_listed(self):
@@ -157,6 +168,15 @@ verdict.main()
         self.assertEqual("skipped", told["T.test_skipped"])
         done, _ = self.run_file("test_x::T.test_skipped\tno moon here\n")
         self.assertEqual(0, done.returncode, done.stderr)
+
+    def test_a_failure_says_which_line_led_there(self):
+        more = ("    def check(self, n):\n        self.assertEqual(1, n)\n"
+                "    def test_bad(self):\n        self.check(2)\n"
+                "    def test_bad_part(self):\n        with self.subTest(n=3):\n            self.check(3)\n")
+        done, told = self.run_file("test_x::*\tno moon\n", more=more)
+        self.assertEqual((1, "failed", "failed"), (done.returncode, told["T.test_bad"], told["T.test_bad_part"]), done.stderr)
+        self.assertRegex(self.reasons["T.test_bad"], r"^line 15: line 13: AssertionError: 1 != 2")
+        self.assertRegex(self.reasons["T.test_bad_part"], r"^line 18: line 13: AssertionError: 1 != 3")
 
     def test_a_row_that_holds_only_without_root(self):
         row = "test_x::T.test_skipped\tno moon here\twithout root\n"

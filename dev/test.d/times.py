@@ -34,7 +34,7 @@ def slower(tests, kept=None):
 def keep():
     import report
 
-    tests = report.read_junit(os.path.join(ROOT, "build", "test-results", "whole.xml"))
+    tests, _ = report.read_junit(os.path.join(ROOT, "build", "test-results", "whole.xml"))
     if not tests or any(status == "fail" for _, _, status in tests):
         sys.exit("dev/test: no whole run that passed; run: ./dev/test")
     with open(KEPT, "w") as f:

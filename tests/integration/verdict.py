@@ -9,10 +9,12 @@ import json
 import os
 import sys
 import time
+import traceback
 import unittest
 
 TESTS = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+REASON_MAX = 1500   # characters of it that are kept
 WITHOUT_ROOT = "without root"
 
 
@@ -58,13 +60,24 @@ class Result(unittest.TextTestResult):
         super().addSuccess(test)
         self._tell(test, "passed")
 
+    def _tell_failed(self, test, err):
+        """With the lines of the test's own file that led there, since one statement is often reached by several ways."""
+        frames = [f.lineno for f in traceback.extract_tb(err[2]) if os.path.splitext(os.path.basename(f.filename))[0] == self.file]
+        at = "".join(f"line {n}: " for n in frames[:3])
+        self._tell(test, "failed", f"{at}{err[0].__name__}: {err[1]}"[:REASON_MAX])
+
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self._tell(test, "failed", str(err[1])[:500])
+        self._tell_failed(test, err)
 
     def addError(self, test, err):
         super().addError(test, err)
-        self._tell(test, "failed", f"{err[0].__name__}: {err[1]}"[:500])
+        self._tell_failed(test, err)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self._tell_failed(test, err)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)
