@@ -16,10 +16,11 @@ import harness
 from agent import Agent
 from lake_topics import STREAMING, Topics, environment, query, with_field
 from lakes import S, LakeMaker
-from load import Load
+from load import Load, own_folder
 from stack import Stack
 
 DAY = 86400
+LAND_S = 600    # against a job that hangs: it takes 30 s, and 200 s where seven processes want each CPU
 SMALL = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx900m"}
 SUMS = {"program": ("cpu_user_ns", "read_bytes", "peak_rss_bytes", "pid", "start_time", "time", "tcp_rx_bytes"),
         "usage": ("cpu_user_ns", "interval_ns", "time"), "host": ("cpu_busy_ns", "time", "memory_bytes"),
@@ -93,7 +94,7 @@ class Spark(unittest.TestCase):
     def land(self, *options):
         """Lands all there is; {topic: new rows} of its batches."""
         done = subprocess.run(self.job(*options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                              stderr=subprocess.STDOUT, timeout=280, env=self.environment)
+                              stderr=subprocess.STDOUT, timeout=LAND_S, env=self.environment)
         self.assertEqual(0, done.returncode, done.stdout)
         return self.new_of(done.stdout)
 
@@ -183,7 +184,7 @@ class Spark(unittest.TestCase):
         return maker
 
     def real(self):
-        """Records of a real agent, which has a load to look at; None where none may run."""
+        """Records of a real agent, which has a load to look at and nothing else; None where none may run."""
         if not harness.is_root():
             return None
         room = os.path.join(self.room, "agent")
@@ -191,6 +192,7 @@ class Spark(unittest.TestCase):
         agent = Agent(room, kafka={"brokers": [self.stack.brokers], "topics": {"partitions": 3, "replication": 1}},
                       registry={"urls": [self.stack.registry_url], "timeout": "3s"}, drain="60s", records={"start_after": 0})
         self.addCleanup(agent.remove)
+        agent.follow_only(own_folder())  # what else this host runs would have to be landed, too
         agent.start()
         with Load("streaming", rate=100) as load:
             agent.wait(lambda: load.started >= 400, 60, "load")
