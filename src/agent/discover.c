@@ -18,7 +18,7 @@ begin_discovered(struct host_agent *h, const struct state_event *s)
 	struct exec_event discovered;
 
 	if (!proc_reader_read(h->reader, s, &discovered))
-		return;		/* it ended meanwhile, which the ring reports */
+		return;		/* it is ending, which the ring reports */
 	/* If it exec'd before its arguments were read, they are those of its next program, which the ring reports. */
 	while (!agent_drain(a))
 		continue;
@@ -76,10 +76,15 @@ begin_all(struct host_agent *h, int fd)
 	correlator_snapshot_begin(a->correlator, false);
 	if (!agent_read_states(a, fd))
 		a->counts.broken_passes++;
-	while (!agent_drain(a))
-		continue;
 	if (h->n_unknown > 0)
 		qsort(h->unknown, h->n_unknown, sizeof(*h->unknown), by_start);
+	/* Before the first drain, which may bring their ends. No event before the pass was of these. */
+	for (size_t i = 0; i < h->n_unknown; i++) {
+		if (h->unknown[i].kind == STATE_DISCOVERED)
+			correlator_discovered(a->correlator, &h->unknown[i]);
+	}
+	while (!agent_drain(a))
+		continue;
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		if (!correlator_knows(a->correlator, &h->unknown[i].self))
 			begin_discovered(h, &h->unknown[i]);

@@ -126,6 +126,11 @@ void correlator_checkpoint(struct correlator *c);
 
 /* Sets when the observation began, in CLOCK_BOOTTIME, and emits the START of the run if run_id is set. */
 void correlator_run_start(struct correlator *c, uint64_t now_ns);
+/*
+ * Takes a process that ran before we watched, which correlator_exec() completes once its text is read. If it ends
+ * before that, its record is that of a program that was discovered. Nothing of s is kept by reference.
+ */
+void correlator_discovered(struct correlator *c, const struct state_event *s);
 /* Takes an exec, or a program that was discovered. Nothing of s is kept by reference. */
 void correlator_exec(struct correlator *c, const struct exec_event *s);
 /* Takes the totals of a process: in a snapshot, or at its end. Nothing of s is kept by reference. */

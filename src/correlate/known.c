@@ -8,6 +8,7 @@
 #include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/wal.h"
 
 bool
 correlator_knows(struct correlator *c, const struct program_key *key)
@@ -15,6 +16,19 @@ correlator_knows(struct correlator *c, const struct program_key *key)
 	const struct process *p = process_find(c, key->start_ns, key->pid);
 
 	return p != NULL && (p->is_announced || p->is_over);
+}
+
+void
+correlator_discovered(struct correlator *c, const struct state_event *s)
+{
+	struct process *p = process_of(c, &s->self);
+
+	if (p == NULL)
+		p = process_add(c, &s->self, &s->parent, &s->anchor);
+	if (p == NULL || !p->is_forked || p->is_announced || p->is_over)
+		return;
+	process_discovered(c, p, s);
+	wal_flush(c);
 }
 
 bool

@@ -91,15 +91,22 @@ process_add(struct correlator *c, const struct program_key *self, const struct p
 	return p;
 }
 
+/* Records when the program was discovered, and that its usage counts from there. */
+static void
+set_observed(struct correlator *c, struct process *p, const struct counters *counters, uint64_t time_ns)
+{
+	usage_base_set(&p->base, counters);
+	p->is_base_known = true;
+	p->observed_us = state_wall_us(c, time_ns);
+}
+
 /* Sets when the program began, and the counters that its usage is counted from. */
 static void
 set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 {
 	p->observed_us = 0;
 	if (s->is_discovered) {
-		usage_base_set(&p->base, &s->replaced);
-		p->is_base_known = true;
-		p->observed_us = state_wall_us(c, s->time_ns);
+		set_observed(c, p, &s->replaced, s->time_ns);
 	} else if (s->has_replaced) {
 		usage_base_set(&p->base, &s->replaced);
 		p->is_base_known = true;
@@ -108,6 +115,16 @@ set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 	} else {
 		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of the ring */
 	}
+}
+
+void
+process_discovered(struct correlator *c, struct process *p, const struct state_event *s)
+{
+	p->ppid = s->ppid;
+	p->context = s->context;
+	p->has_context = s->has_context;
+	set_observed(c, p, &s->counters, s->time_ns);
+	wal_process(c, p, NEWS_ALL);
 }
 
 void

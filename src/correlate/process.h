@@ -91,6 +91,8 @@ void process_forget(struct correlator *c, struct process *p);	/* logs the remova
 
 /* Each of these marks p in the write-ahead log, if it changes p. */
 
+/* Records that p runs already, and takes what s has of it, until process_exec() has the rest from /proc. */
+void process_discovered(struct correlator *c, struct process *p, const struct state_event *s);
 /* Records the exec that s reports. above: the nearest ancestor program that has a record. */
 void process_exec(struct correlator *c, struct process *p, const struct exec_event *s, const struct program_key *above);
 /*

@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import sys
 import time
 import unittest
 
@@ -11,6 +12,20 @@ from agent import AgentTest
 from harness import read_lake
 from load import Load, cuts, duplicates, holes, once, own_folder, unforgiven
 
+# Children that end one by one, a millisecond apart, from a tenth of a second after the line on.
+ENDING_IN_TURN = """
+import os, time
+first, pids = time.monotonic() + 1.5, []
+for i in range(600):
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        time.sleep(max(0, first + i / 1000 - time.monotonic()))
+        os._exit(0)
+time.sleep(max(0, first - 0.1 - time.monotonic()))
+print(flush=True)
+for pid in pids:
+    os.waitpid(pid, 0)
+"""
 KILLS = int(os.environ.get("KILLS", "20"))
 
 
@@ -123,6 +138,20 @@ class Restart(AgentTest):
             self.assertGreater(r["observed_time"], r["start_time"])
             self.assertIsNone(r["run_id"])
         self.assertEqual(15, mine[1]["exit_signal"])
+
+    def test_what_ends_while_it_is_found_ran_before(self):
+        """Before its /proc was read, in the milliseconds of the agent's start: its record has observed_time."""
+        forker = subprocess.Popen([sys.executable, "-c", ENDING_IN_TURN], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(forker.stdout.close)
+        self.addCleanup(forker.wait)
+        forker.stdout.readline()
+        a = self.agent().start()
+        self.assertEqual(0, forker.wait())
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        mine = [r for r in read_lake(a.lake)["sluice.program"] if r["ppid"] == forker.pid]
+        self.assertTrue(mine)
+        self.assertEqual([], [r for r in mine if r["observed_time"] is None])
 
     def gap_of(self, a):
         gaps = [r for r in read_lake(a.lake)["sluice.agent"] if r["event"] == "GAP"]

@@ -378,6 +378,45 @@ a_kept_place_is_found_too(void **state)
 	assert_int_equal(usage_cpu_ns(&record_of(&w, &shell, 0, PHASE_END)->usage), 5 * MS);
 }
 
+/* What only /proc has of it is unknown then, but not that it ran before; a kill of the agent changes nothing. */
+static void
+who_ends_before_its_text_is_read_was_found_too(void **state)
+{
+	struct correlator_options options = { .boot_id = BOOT_ID, .rules = world_options().rules };
+	struct being b = forks(&w, NULL), execed = forks(&w, NULL);
+	const struct kept_record *n;
+	struct state_event s;
+	uint64_t found_ns;
+
+	(void)state;
+	works(&w, &b, 60000);
+	b.execed = execed.execed = true;
+	found_ns = w.now;
+	s = state_of(&w, &b, STATE_DISCOVERED, 0);
+	correlator_discovered(w.c, &s);
+	s = state_of(&w, &execed, STATE_DISCOVERED, 0);
+	correlator_discovered(w.c, &s);
+	assert_false(correlator_knows(w.c, &b.key));
+	world_dies(&w, &options);
+	works(&w, &b, 5);
+	exits(&w, &b, 0);
+	for (int i = 0; i < 2; i++) {
+		n = record_of(&w, &b, 0, i == 0 ? PHASE_START : PHASE_END);
+		assert_non_null(n);
+		assert_true(n->program.observed_time_us.known);
+		assert_int_equal(n->program.observed_time_us.value, wall_us(found_ns));
+		assert_null(n->exe);
+	}
+	assert_int_equal(usage_cpu_ns(&n->usage), 5 * MS);
+	execs(&w, &execed, "true");	/* of what ran before nothing is known */
+	exits(&w, &execed, 0);
+	n = record_of(&w, &execed, 1, PHASE_END);
+	assert_false(n->program.observed_time_us.known);
+	assert_string_equal(n->exe, "/usr/bin/true");
+	assert_null(record_of(&w, &execed, 0, PHASE_END));
+	assert_int_equal(totals(&w).lost_ends, 0);
+}
+
 /* bounds */
 
 static void
@@ -472,6 +511,7 @@ main(void)
 		TEST(what_a_found_process_execs_is_seen_from_its_start),
 		TEST(who_is_known_is_not_found),
 		TEST(a_kept_place_is_found_too),
+		TEST(who_ends_before_its_text_is_read_was_found_too),
 		TEST(what_was_found_and_execs_unheard_ends_as_seen_from_its_start),
 		TEST(what_has_ended_is_forgotten_even_without_passes),
 		TEST(lost_ends_do_not_pile_up),
