@@ -20,6 +20,7 @@ from lakes import S, LakeMaker
 HOUR = 3600
 HOSTS = ("aaaa1111aaaa1111aaaa1111aaaa1111", "bbbb2222bbbb2222bbbb2222bbbb2222")
 LATE = 120  # seconds: --late's default
+JOB_S = 600  # against a job that hangs: the first row takes 20 s, and more than 150 s where ten processes want each CPU
 SUMS = ("cpu_ns", "run_delay_ns", "read_bytes", "write_bytes", "net_rx_bytes", "net_tx_bytes")
 SMALL = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx700m"}
 
@@ -100,7 +101,7 @@ class Job:
                 pass
         self.process.wait()
 
-    def finish(self, timeout=200):
+    def finish(self, timeout=JOB_S):
         try:
             status = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -109,7 +110,7 @@ class Job:
         if status:
             raise AssertionError(f"the job ended with {status}:\n{self.said()}")
 
-    def wait(self, condition, what, timeout=150):
+    def wait(self, condition, what, timeout=JOB_S):
         deadline = time.monotonic() + timeout
         while True:
             value = condition()
