@@ -12,14 +12,16 @@ from agent import AgentTest
 from harness import read_lake
 from load import Load, cuts, duplicates, holes, once, own_folder, unforgiven
 
-# Children that end one by one, a millisecond apart, from a tenth of a second after the line on.
+# Children that end one by one, a millisecond apart, from a tenth of a second after the line on; the last, with the input.
 ENDING_IN_TURN = """
-import os, time
+import os, sys, time
 first, pids = time.monotonic() + 1.5, []
 for i in range(600):
     pids.append(os.fork())
     if pids[-1] == 0:
         time.sleep(max(0, first + i / 1000 - time.monotonic()))
+        if i == 599:
+            sys.stdin.read()
         os._exit(0)
 time.sleep(max(0, first - 0.1 - time.monotonic()))
 print(flush=True)
@@ -141,11 +143,13 @@ class Restart(AgentTest):
 
     def test_what_ends_while_it_is_found_ran_before(self):
         """Before its /proc was read, in the milliseconds of the agent's start: its record has observed_time."""
-        forker = subprocess.Popen([sys.executable, "-c", ENDING_IN_TURN], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(forker.stdout.close)
+        forker = subprocess.Popen([sys.executable, "-c", ENDING_IN_TURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(forker.wait)
+        self.addCleanup(forker.stdout.close)
+        self.addCleanup(forker.stdin.close)
         forker.stdout.readline()
         a = self.agent().start()
+        forker.stdin.close()
         self.assertEqual(0, forker.wait())
         a.settle()
         self.assertEqual(0, a.stop(), a.log_text())
