@@ -78,11 +78,9 @@ begin_all(struct host_agent *h, int fd)
 		a->counts.broken_passes++;
 	if (h->n_unknown > 0)
 		qsort(h->unknown, h->n_unknown, sizeof(*h->unknown), by_start);
-	/* Before the first drain, which may bring their ends. No event before the pass was of these. */
-	for (size_t i = 0; i < h->n_unknown; i++) {
-		if (h->unknown[i].kind == STATE_DISCOVERED)
-			correlator_discovered(a->correlator, &h->unknown[i]);
-	}
+	/* Before the drain, which may bring their ends. An exec that it brings replaces what is recorded here. */
+	for (size_t i = 0; i < h->n_unknown; i++)
+		correlator_discovered(a->correlator, &h->unknown[i]);
 	while (!agent_drain(a))
 		continue;
 	for (size_t i = 0; i < h->n_unknown; i++) {
