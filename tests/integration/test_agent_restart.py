@@ -12,21 +12,28 @@ from agent import AgentTest
 from harness import read_lake
 from load import Load, cuts, duplicates, holes, once, own_folder, unforgiven
 
-# Children that end one by one, a millisecond apart, from a tenth of a second after the line on; the last, with the input.
+# Children that end one by one, a millisecond apart, from the moment on when an agent has attached its programs, which is
+# just before it looks for what runs already. The last one lives until the standard input ends.
 ENDING_IN_TURN = """
-import os, sys, time
-first, pids = time.monotonic() + 1.5, []
-for i in range(600):
-    pids.append(os.fork())
-    if pids[-1] == 0:
-        time.sleep(max(0, first + i / 1000 - time.monotonic()))
-        if i == 599:
-            sys.stdin.read()
+import glob, os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # each is reaped at once
+turn, ends = os.pipe()
+for _ in range(600):
+    if os.fork() == 0:
+        os.read(turn, 1)
         os._exit(0)
-time.sleep(max(0, first - 0.1 - time.monotonic()))
 print(flush=True)
-for pid in pids:
-    os.waitpid(pid, 0)
+while not glob.glob(sys.argv[1]):
+    time.sleep(0.001)
+for _ in range(599):
+    os.write(ends, b"x")
+    time.sleep(0.001)
+sys.stdin.read()
+os.write(ends, b"x")
+try:
+    os.wait()  # for all of them, as none is a zombie
+except ChildProcessError:
+    pass
 """
 KILLS = int(os.environ.get("KILLS", "20"))
 
@@ -143,14 +150,14 @@ class Restart(AgentTest):
 
     def test_what_ends_while_it_is_found_ran_before(self):
         """Before its /proc was read, in the milliseconds of the agent's start: its record has observed_time."""
-        forker = subprocess.Popen([sys.executable, "-c", ENDING_IN_TURN], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.addCleanup(forker.wait)
-        self.addCleanup(forker.stdout.close)
-        self.addCleanup(forker.stdin.close)
-        forker.stdout.readline()
-        a = self.agent().start()
-        forker.stdin.close()
-        self.assertEqual(0, forker.wait())
+        a = self.agent()
+        forker = subprocess.Popen([sys.executable, "-c", ENDING_IN_TURN, a.pins + "/*/links/*"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(forker.kill)
+        self.assertEqual("\n", forker.stdout.readline())
+        a.start()
+        forker.communicate(timeout=60 * harness.PATIENCE)
+        self.assertEqual(0, forker.returncode)
         a.settle()
         self.assertEqual(0, a.stop(), a.log_text())
         mine = [r for r in read_lake(a.lake)["sluice.program"] if r["ppid"] == forker.pid]
