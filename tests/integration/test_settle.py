@@ -24,12 +24,18 @@ def programs(mark, n=PROGRAMS):
 
 
 def phases(records, mark):
-    """[{phase: how often}] of the programs of a mark, by their number."""
+    """
+    [{phase: how often}] of the programs of a mark, by their number. A child that waits a second for its exec has its START
+    as what it was then: forked, with its parent's arguments.
+    """
     found = {}
+    late = {r["program_id"] for r in records if r["phase"] == "START" and r["forked"]}
     for r in records:
         if (r["argv"] or [])[1:3] == [MARK, mark]:
             of = found.setdefault(int(r["argv"][3]), {})
             of[r["phase"]] = of.get(r["phase"], 0) + 1
+            if r["phase"] == "END" and r["program_id"] in late:
+                of["START"] = of.get("START", 0) + 1
     return [found[i] for i in sorted(found)]
 
 
