@@ -3,16 +3,21 @@
 import errno
 import glob
 import os
+import re
 
 import harness
 from faults import DiskFaultTest
 from kafka_rules import TOPICS
-from load import Load
+from load import MARK, Load
 
 
 class Damage(DiskFaultTest):
     def segments(self, a, queue="main"):
         return sorted(glob.glob(f"{a.spool}/{queue}-*.seg"))
+
+    def told(self, load):
+        """The arguments of a load's programs as a record has them: Avro's strings."""
+        return b"".join(bytes([2 * len(x)]) + x for x in (MARK.encode(), load.name.encode()))
 
     def fill_and_kill(self, a, load):
         """Records wait in segments, the agent is dead and the broker away."""
@@ -53,7 +58,12 @@ class Damage(DiskFaultTest):
             self.fill_and_kill(a, load)
             last = self.segments(a)[-1]
             # More than one batch: the ring's room of the very last may not have been given back when it was killed.
-            os.truncate(last, os.path.getsize(last) - min(20000, os.path.getsize(last) // 2))
+            size = os.path.getsize(last) - min(20000, os.path.getsize(last) // 2)
+            with open(last, "rb") as f:
+                data = f.read()
+            # What one batch holds depends on when the agent had a CPU: whose records are in those that are not whole.
+            gone = set(re.findall(self.told(load) + rb".(\d+)", data[data.rindex(b"SLBT", 0, size):], re.DOTALL))
+            os.truncate(last, size)
             a.start()
             self.assertGreater(a.wait_log("spool.recovered")["torn_bytes"], 0)
             self.assertGreater(a.wait_log("spool.behind")["bytes"], 0)
@@ -66,7 +76,7 @@ class Damage(DiskFaultTest):
             self.assertEqual(len(seqs), seqs[-1] - seqs[0] + 1, f"{topic}: {seqs}")
         self.assert_gap(result)
         wrong = load.check([r for t, r in result.records if t == "sluice.program"], all_start=True)
-        self.assertTrue(0 < len(wrong) < 60, wrong)
+        self.assertTrue(0 < len(wrong) <= len(gone), (wrong, gone))
 
     def test_killed_while_the_disk_is_full(self):
         """What was in memory only is gone with the agent, unless it was delivered: the next one reports that."""
@@ -97,8 +107,7 @@ class Damage(DiskFaultTest):
             with open(path, "r+b") as f:
                 data = f.read()
                 # In the middle of the file, in the record (Avro's strings, not a note's) of a program of the load.
-                name = load.name.encode()
-                at = data.index(b"\x16sluice-load" + bytes([2 * len(name)]) + name, len(data) * 2 // 3)
+                at = data.index(self.told(load), len(data) * 2 // 3)
                 f.seek(at + 1)
                 f.write(b"S")
             a.start()
