@@ -7,6 +7,7 @@ It happens by itself where many more programs want to run than there are CPUs. H
 entry of one which began a second before, and has ended, is put beside that of a program that runs. Where no program
 sees the last moment of one of the last, the command does not wait long for it.
 """
+import contextlib
 import json
 import os
 import signal
@@ -45,14 +46,15 @@ class Reused(LakeTest):
         """The id of the map of processes of that sluice."""
         held = set()
         for fd in os.listdir(f"/proc/{run.pid}/fdinfo"):
-            with open(f"/proc/{run.pid}/fdinfo/{fd}") as f:
+            with contextlib.suppress(FileNotFoundError), open(f"/proc/{run.pid}/fdinfo/{fd}") as f:  # it closes some meanwhile
                 held |= {int(line.split()[1]) for line in f if line.startswith("map_id:")}
         (found,) = [m["id"] for m in bpftool("map", "show") if m.get("name") == "procs" and m["id"] in held]
         return str(found)
 
     def entries(self, map_id, pid):
-        """[(key, value)] of processes with that number."""
-        found = [(octets(e["key"]), octets(e["value"])) for e in bpftool("map", "dump", "id", map_id)]
+        """[(key, value)] of processes with that number. One that is deleted between its key and its value has an error as value."""
+        found = [(octets(e["key"]), octets(e["value"])) for e in bpftool("map", "dump", "id", map_id)
+                 if isinstance(e.get("value"), list)]
         return [(key, value) for key, value in found if ENTRY.unpack_from(value)[1] == pid]
 
     def start(self, script):
@@ -61,10 +63,20 @@ class Reused(LakeTest):
         self.addCleanup(lambda: run.poll() is None and (run.kill(), run.wait()))
         return run
 
+    def sleeper(self, run):
+        """The number of a process that the script reports, once it sleeps and is no copy of the shell: its entry stays as it is."""
+        pid = int(run.stdout.readline())
+
+        def sleeps():
+            with open(f"/proc/{pid}/stat") as f:
+                return f.read().startswith(f"{pid} (sleep) S ")
+        self.wait(sleeps, "the exec of what the script started")
+        return pid
+
     def test_a_last_moment_that_the_kernel_never_reports(self):
         """The entry of a program that has ended stays: the command's end waits for it, but not for long."""
         run = self.start("sleep 61 & echo $!; read x")
-        pid = int(run.stdout.readline())
+        pid = self.sleeper(run)
         map_id = self.map_of(run)
         ((key, value),) = self.entries(map_id, pid)
         start_ns = ENTRY.unpack_from(value)[0]
@@ -83,7 +95,7 @@ class Reused(LakeTest):
 
     def test_the_end_of_another_is_not_its_end(self):
         run = self.start("sleep 61 & echo $!; sleep 60 & echo $!; wait; read x")
-        other, pid = int(run.stdout.readline()), int(run.stdout.readline())
+        other, pid = self.sleeper(run), self.sleeper(run)
         map_id = self.map_of(run)
         ((key, value),) = self.entries(map_id, pid)
         start_ns, _, _, end_ns = ENTRY.unpack_from(value)
