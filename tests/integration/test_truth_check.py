@@ -131,11 +131,11 @@ class Checker(unittest.TestCase):
             cls.truth = Truth(path)
         cls.lake = made_up(cls.truth)
 
-    def check(self, topics, missing=(), ordinary=False, extra_us=0):
+    def check(self, topics, missing=(), ordinary=False, extra_us=0, host_wide=False):
         for p in self.truth.processes.values():
             p.programs = {}
         signals = [{"name": name, "hook": "", "state": "missing", "detail": "", "fields": ""} for name in missing]
-        return Check(self.truth, topics, {"signals": signals}, extra_us, is_ordinary=ordinary).all()
+        return Check(self.truth, topics, {"signals": signals}, extra_us, is_ordinary=ordinary, is_host_wide=host_wide).all()
 
     def test_finds_nothing_where_nothing_is_wrong(self):
         self.assertEqual([], [str(m) for m in self.check(copy.deepcopy(self.lake))])
@@ -395,6 +395,21 @@ class Checker(unittest.TestCase):
             topics["sluice.agent"][0]["lost"] = [{"place": "exit", "reason": "ring", "count": 3}]
 
         self.assert_found("lost at exit", "files", 0, lose)
+
+    def test_takes_a_path_that_was_too_long_where_a_program_of_another_test_lacks_one(self):
+        def found(cut, host_wide=True, **of_other):
+            topics = copy.deepcopy(self.lake)
+            topics["sluice.agent"][0]["lost"] = [{"place": "on_exec", "reason": "cut", "count": cut}]
+            for r in topics["sluice.program"]:
+                r["run_id"] = None if host_wide else "r"
+            other = self.find(topics, "files") | {"pid": 1, "program_id": "x", "parent_program_id": None} | of_other
+            topics["sluice.program"].append(other | {"seq": len(topics["sluice.program"])})
+            return {m.field for m in self.check(topics, host_wide=host_wide)} - {"a program that truth did not start"}
+
+        mine = sum((r["exe"] is None) + (r["cwd"] is None) for r in self.lake["sluice.program"] if r["phase"] == "END")
+        told = {"lost at on_exec: cut"}
+        self.assertEqual((set(), told), (found(mine + 1, cwd=None), found(mine + 2, cwd=None)))
+        self.assertIn("lost at on_exec: cut", found(1, host_wide=False, cwd=None))
 
     def test_takes_null_only_where_doctor_says_so(self):
         topics = copy.deepcopy(self.lake)
