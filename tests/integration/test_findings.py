@@ -191,7 +191,8 @@ class HostTest(FindingsTest):
         agent.settle(tasks=True)
         self.assertEqual(0, agent.stop())
         topics = {topic: once(records) for topic, records in read_lake(agent.lake).items()}
-        runs = {p["run_id"] for p in topics["sluice.program"] if p["pid"] == make.pid and p["run_id"]}
+        runs = {p["run_id"] for p in topics["sluice.program"]
+                if p["pid"] == make.pid and p["run_id"] and p["argv"] == ["make", "SECONDS=4"]}
         topics["sluice.finding"] = [f for f in topics["sluice.finding"] if f["run_id"] in runs or (
             f["kind"] == "OOM_KILLED" and evidence(f).get("memory_limit_bytes") == LIMIT)]
         finding = self.one(topics, "FAILED")
