@@ -346,10 +346,14 @@ class Filter(unittest.TestCase):
         """Processes are seen in the order of their pids. These wrap around: a child's may be lower than its parent's."""
         tool, root = self.tool("nap", "sleep"), self.tool("root", "bash")
         last_pid = "/proc/sys/kernel/ns_last_pid"
+        with open(last_pid) as f:
+            before = f.read()
         with open(last_pid, "w") as f:
             f.write("20000")
         parent = self.start(root, "-c", f"echo 10000 >{last_pid}; {tool} 200; true", start_new_session=True)
         nap = self.nap_of(parent)
+        with open(last_pid, "w") as f:
+            f.write(before)  # or what other tests started a moment ago, and look for by its pid, would have a namesake soon
         self.assertLess(nap, parent.pid)
         d = self.driver()
         d.take()
