@@ -98,7 +98,7 @@ on_second_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct agent *a = arg;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
-	bool is_due = now - a->last_record_ns + 50000000 >= a->interval_ns;
+	bool is_due = agent_is_due(a, a->last_record_ns, now);
 
 	(void)fd;
 	(void)what;

@@ -129,6 +129,16 @@ struct agent {
 };
 
 /*
+ * Returns true if records of each interval are due in the pass of now_ns: it is the one nearest to the interval's end,
+ * since passes come once a second and a busy host delays each by another time. last_ns: when they were written last.
+ */
+static inline bool
+agent_is_due(const struct agent *a, uint64_t last_ns, uint64_t now_ns)
+{
+	return now_ns - last_ns + UINT64_C(500000000) >= a->interval_ns;
+}
+
+/*
  * agent.c: the steps of opening an agent, in this order. Each returns 0, or a negative errno with a sentence in
  * error. `a` is at the start of what the kind of agent allocated, zeroed; agent_close() frees it after any of them.
  */

@@ -45,7 +45,7 @@ on_pass(void *arg)
 	struct subscriber *s = arg;
 	struct agent *a = s->agent;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
-	bool is_due = now - s->last_usage_ns + 50000000 >= a->interval_ns;
+	bool is_due = agent_is_due(a, s->last_usage_ns, now);
 
 	if (is_due)
 		s->last_usage_ns = now;
