@@ -195,7 +195,7 @@ class Spark(unittest.TestCase):
         agent.follow_only(own_folder())  # what else this host runs would have to be landed, too
         agent.start()
         with Load("streaming", rate=100) as load:
-            agent.wait(lambda: load.started >= 400, 60, "load")
+            agent.wait(lambda: load.started >= 400, LAND_S, "load")
         agent.settle()
         self.assertEqual(0, agent.stop(120), agent.log_text())
         return load
