@@ -512,9 +512,9 @@ test_ten_thousand_rules(void **state)
 		snprintf(text[i], sizeof(text[i]), i % 4 == 0 ? "tool-%d" : "/place-%d/%d/", i % 100, i);
 		rules[i].when = make(kinds[i % 4], text[i]);
 	}
-	clock_gettime(CLOCK_MONOTONIC, &begin);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
 	image = image_of(rules, 10000, NULL, 0);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
 	assert_int_equal(image->rules, 10000);
 	assert_true(end.tv_sec - begin.tv_sec < 2);
 	filter_image_free(image);
