@@ -18,7 +18,7 @@ import urllib.error
 import urllib.request
 
 import fastavro
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from kafka_rules import TOPICS, Message, Options, Rules
 
@@ -66,6 +66,25 @@ class Registry:
         return self._known[schema_id]
 
 
+NO_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError._UNKNOWN_PARTITION)
+
+
+def watermarks(consumer, topic, partition, wait_s=30.0):
+    """
+    (first offset, the one after the last) of a partition. It has no leader for a moment after it was made, and where its
+    only broker's heartbeat was late.
+    """
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            return consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=20, cached=False)
+        except KafkaException as e:
+            if e.args[0].code() not in NO_LEADER or time.monotonic() > until:
+                raise
+        time.sleep(0.05)
+        consumer.list_topics(topic, timeout=20)  # or the client keeps what it knew
+
+
 def read_messages(brokers, prefix="", properties=None, follow=False, wait_s=60.0):
     """
     Every Message of prefix + "sluice.*", each partition in its order; follow: never ends. TimeoutError when nothing
@@ -85,7 +104,7 @@ def read_messages(brokers, prefix="", properties=None, follow=False, wait_s=60.0
         begin, end = {}, {}
         for name, n in counts.items():
             for p in range(n):
-                low, high = consumer.get_watermark_offsets(TopicPartition(name, p), timeout=20, cached=False)
+                low, high = watermarks(consumer, name, p)
                 begin[name, p] = low
                 if high > low or follow:
                     end[name, p] = high

@@ -11,6 +11,7 @@ import sys
 
 import fastavro
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from kafka_check import watermarks
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 STREAMING = os.path.join(ROOT, "analytics", "streaming")
@@ -146,8 +147,7 @@ def messages(brokers, topic):
     try:
         known = consumer.list_topics(timeout=20).topics
         for p in known[topic].partitions if topic in known else ():
-            at = TopicPartition(topic, p)
-            low, high = consumer.get_watermark_offsets(at, timeout=20)
+            low, high = watermarks(consumer, topic, p)
             consumer.assign([TopicPartition(topic, p, low)])
             while low < high:
                 m = consumer.poll(20)
