@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import json
 import pathlib
@@ -315,6 +316,13 @@ def test_as_the_agent_delivers(stack: Stack) -> None:
     }
 
 
+@functools.cache
+def registered(registry_url: str, number: int) -> Any:
+    """The parsed schema of an id, asked for once: a host at work has thousands of messages."""
+    with urllib.request.urlopen(f"{registry_url}/schemas/ids/{number}") as response:
+        return fastavro.parse_schema(json.loads(json.load(response)["schema"]))
+
+
 def plain(stack: Stack, message: Any) -> dict[str, Any] | None:
     """A message as fastavro reads it; None where it is no record."""
     value = message.value()
@@ -322,9 +330,7 @@ def plain(stack: Stack, message: Any) -> dict[str, Any] | None:
         return None
     number = int.from_bytes(value[1:5], "big")
     try:
-        with urllib.request.urlopen(f"{stack.registry_url}/schemas/ids/{number}") as response:
-            schema = json.loads(json.load(response)["schema"])
-        record = fastavro.schemaless_reader(io.BytesIO(value[5:]), fastavro.parse_schema(schema), None)
+        record = fastavro.schemaless_reader(io.BytesIO(value[5:]), registered(stack.registry_url, number), None)
     except (urllib.error.HTTPError, EOFError, IndexError, ValueError):
         return None
     return record if isinstance(record, dict) else None
