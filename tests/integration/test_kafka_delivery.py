@@ -20,6 +20,7 @@ import fastavro
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 import harness
+from kafka_check import watermarks
 from kafka_rules import partition_of
 from stack import PASSWORD, USER, Stack
 
@@ -44,7 +45,7 @@ def messages(brokers, topic):
     try:
         partitions = consumer.list_topics(topic, timeout=20).topics[topic].partitions
         for p in partitions:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)
+            low, high = watermarks(consumer, topic, p)
             consumer.assign([TopicPartition(topic, p, low)])
             deadline = time.monotonic() + 60
             while low < high:
@@ -64,7 +65,7 @@ def arrived(brokers, topic):
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "count", "log_level": 0})
     try:
         found = consumer.list_topics(topic, timeout=20).topics[topic]
-        return sum(consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in found.partitions)
+        return sum(watermarks(consumer, topic, p)[1] for p in found.partitions)
     except KafkaException:
         return 0  # it is being made
     finally:
@@ -178,6 +179,13 @@ class Delivery(unittest.TestCase):
     def wait_said(self, p, text):
         self.wait(p, lambda: text in self.said(), text)
 
+    def term(self, p, number, text=""):
+        """Its report: it gets SIGTERM once all is put and it has said the text."""
+        self.wait_said(p, f"{number} were put")
+        self.wait_said(p, text)
+        p.send_signal(signal.SIGTERM)
+        return self.finish(p)
+
     def finish(self, p, timeout=180):
         """Its report, with what it said."""
         out, err = p.communicate(timeout=timeout)[0], self.said()
@@ -276,8 +284,8 @@ class Delivery(unittest.TestCase):
         self.assertEqual(self.check(100).doubled, 0)
 
     def test_a_topic_deleted_and_made_again(self):
-        p = self.start(30000, "--rate", "3000", "--wait", "60000", "--pause-max", "500")
-        self.wait_arrived(p, 3000)
+        p = self.start(30000, "--rate", "1500", "--wait", "60000", "--pause-max", "500")
+        self.wait_arrived(p, 1500)
         self.stack.delete_topic(self.topic)
         report = self.finish(p)
         self.assertTrue(report["is_empty"], report)
@@ -293,7 +301,7 @@ class Delivery(unittest.TestCase):
 
     def test_scram_or_a_word_about_the_library(self):
         where = self.stack.listener("sasl_plaintext")
-        report = self.finish(self.start(500, "--wait", "8000", *sasl(PASSWORD, "SCRAM-SHA-512"), brokers=where))
+        report = self.finish(self.start(500, "--wait", "20000", *sasl(PASSWORD, "SCRAM-SHA-512"), brokers=where))
         if tuple(int(n) for n in report["librdkafka"].split(".")) >= (2, 6, 1):
             self.assertTrue(report["is_empty"], report)
         else:
@@ -306,7 +314,7 @@ class Delivery(unittest.TestCase):
     def test_oauthbearer(self):
         properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER",
                       "enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={USER}"}
-        report = self.finish(self.start(500, "--wait", "10000", *options(properties),
+        report = self.finish(self.start(500, "--wait", "60000", *options(properties),
                                         brokers=self.stack.listener("sasl_plaintext")))
         self.assertTrue(report["is_empty"], report)
         self.check(500)
@@ -315,14 +323,15 @@ class Delivery(unittest.TestCase):
         properties = {"security.protocol": "SSL", "ssl.ca.location": self.stack.cert("ca.crt"),
                       "ssl.certificate.location": self.stack.cert("client.crt"),
                       "ssl.key.location": self.stack.cert("client.key")}
-        report = self.finish(self.start(500, "--wait", "10000", *options(properties),
+        report = self.finish(self.start(500, "--wait", "60000", *options(properties),
                                         brokers=self.stack.listener("mtls")))
         self.assertTrue(report["is_empty"], report)
         self.check(500)
 
     def test_an_untrusted_broker_is_refused(self):
         properties = {"security.protocol": "SSL", "ssl.ca.location": self.stack.cert("other-ca.crt")}
-        report = self.finish(self.start(50, "--wait", "3000", *options(properties), brokers=self.stack.listener("ssl")))
+        p = self.start(50, "--wait", "60000", *options(properties), brokers=self.stack.listener("ssl"))
+        report = self.term(p, 50, "certificate verify failed")
         self.assertFalse(report["is_empty"])
         self.assertEqual(report["delivered"], {})
         self.assertRegex(report["error"], "certificate verify failed")
@@ -339,11 +348,14 @@ class Delivery(unittest.TestCase):
                                             brokers=slow.brokers, env=no_leaks))
             self.assertFalse(report["is_empty"])
         self.finish(self.start(50, "--wait", "500", *options(properties), brokers=slow.brokers))
-        self.assertGreater(slow.done, 0)
+        p = self.start(50, "--wait", "60000", *options(properties), brokers=slow.brokers)
+        self.wait(p, lambda: slow.done > 0, "handshake")  # there is an end to one
+        self.term(p, 50)
 
     def test_wrong_credentials_lose_nothing(self):
         where = self.stack.listener("sasl_plaintext")
-        report = self.finish(self.start(500, "--wait", "4000", *sasl("wrong"), brokers=where))
+        p = self.start(500, "--wait", "60000", *sasl("wrong"), brokers=where)
+        report = self.term(p, 500, "uthenticat")
         self.assertFalse(report["is_empty"])
         self.assertRegex(report["error"], "(?i)authenticat")
         self.assertNotIn("wrong", report["said"] + report["error"])
