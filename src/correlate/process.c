@@ -113,6 +113,7 @@ set_base(struct correlator *c, struct process *p, const struct exec_event *s)
 		p->program_start_us = state_wall_us(c, s->time_ns);
 		p->program_start_ns = s->time_ns;
 	} else {
+		p->base = (struct usage_base){ 0 };
 		p->is_base_known = s->self.index == 0;	/* a snapshot may have been ahead of the ring */
 	}
 }

@@ -417,6 +417,29 @@ who_ends_before_its_text_is_read_was_found_too(void **state)
 	assert_int_equal(totals(&w).lost_ends, 0);
 }
 
+/* A pass was ahead of the ring, from which its exec follows. */
+static void
+whose_exec_follows_was_not_found(void **state)
+{
+	struct being b = forks(&w, NULL), running;
+	const struct kept_record *n;
+	struct state_event s;
+
+	(void)state;
+	works(&w, &b, 30);
+	running = b;
+	running.execed = true;
+	s = state_of(&w, &running, STATE_LIVE, 0);
+	correlator_discovered(w.c, &s);
+	execs(&w, &b, "samtools sort");
+	works(&w, &b, 5);
+	exits(&w, &b, 0);
+	n = record_of(&w, &b, 0, PHASE_END);
+	assert_non_null(n);
+	assert_false(n->program.observed_time_us.known);
+	assert_int_equal(usage_cpu_ns(&n->usage), 35 * MS);
+}
+
 /* bounds */
 
 static void
@@ -512,6 +535,7 @@ main(void)
 		TEST(who_is_known_is_not_found),
 		TEST(a_kept_place_is_found_too),
 		TEST(who_ends_before_its_text_is_read_was_found_too),
+		TEST(whose_exec_follows_was_not_found),
 		TEST(what_was_found_and_execs_unheard_ends_as_seen_from_its_start),
 		TEST(what_has_ended_is_forgotten_even_without_passes),
 		TEST(lost_ends_do_not_pile_up),
