@@ -127,8 +127,9 @@ on_drained(bool is_empty, void *arg)
 
 	spool_stats(d->spool, &spool);
 	log_fields(LOG_LEVEL_INFO, "agent.stopped", LOG_FIELDS(LOG_BOOL("drained", is_empty),
-	    LOG_U64("spooled", spool.records)), is_empty ? "everything is delivered" :
-	    "undelivered records stay in the spool for the next agent");
+	    LOG_U64("spooled", spool.records)), !is_empty ?
+	    "undelivered records stay in the spool for the next agent" : spool.records == 0 ? "everything is delivered" :
+	    "everything up to the stop is delivered; later records stay in the spool for the next agent");
 	event_base_loopbreak(d->base);
 }
 
