@@ -33,6 +33,7 @@ struct run_agent {
 	uint64_t tick_ns;		/* of the last tick, or the start */
 	double cores_now;		/* used between the last two */
 	bool has_lost_host;		/* the agent of the host ended first */
+	bool is_blind;			/* not even COMMAND was seen */
 	bool is_finish_asked;		/* of the agent of the host */
 	uint64_t passes_at_finish;
 	char lake_error[256];
@@ -248,6 +249,9 @@ finish(struct run_agent *run)
 	struct agent *a = &run->agent;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
+	run->is_blind = agent_totals(a).programs == 0;
+	if (run->is_blind)
+		agent_lose(a, 1);	/* at least */
 	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
@@ -279,6 +283,12 @@ agent_receive(struct agent *a, int fd)
 	struct run_agent *run = run_agent(a);
 
 	return subscriber_open(a, fd, on_events_end, run, &run->subscriber);
+}
+
+bool
+agent_saw_command(const struct agent *a)
+{
+	return !((const struct run_agent *)a)->is_blind;
 }
 
 bool
@@ -336,11 +346,6 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 		finish(run);
 	} else if (!run->wait_for_all && now - run->finish_since_ns > FINISH_LIMIT_NS) {
 		finish(run);
-	} else if (run->wait_for_all && now - a->last_record_ns >= a->interval_ns) {
-		agent_write_host(a);
-		agent_write_agent(a, "LIVE", now);
-		a->last_record_ns = now;
-		lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
 	} else if (!run->is_finish_slow && now - run->finish_since_ns > 500000000) {
 		const struct timeval later = { 0, FINISH_MS_LATER * 1000 };
 
@@ -355,7 +360,7 @@ agent_finish(struct agent *a, int wait_status, bool wait_for_all, void (*on_done
 	const struct timeval every = { 0, FINISH_MS * 1000 };
 	struct run_agent *run = run_agent(a);
 
-	if (a->probes != NULL)
+	if (a->probes != NULL && !wait_for_all)
 		event_del(a->on_second);	/* on_finish replaces it, and runs more often */
 	run->wait_status = wait_status;
 	run->wait_for_all = wait_for_all;

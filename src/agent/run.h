@@ -35,6 +35,8 @@ void agent_adopt(struct agent *a, bool on);
 int agent_receive(struct agent *a, int fd);
 /* Returns false if the agent of the host ended before the run: what ran after that is not in the lake. */
 bool agent_received_all(const struct agent *a);
+/* Returns false if the run has ended and not even COMMAND was seen. */
+bool agent_saw_command(const struct agent *a);
 
 /*
  * Ends the run after the command has ended with this wait(2) status: handles pending events, waits for descendants

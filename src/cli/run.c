@@ -584,6 +584,9 @@ cli_run(int argc, char **argv)
 	}
 	if (!agent_received_all(r.agent))
 		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
+	if (!agent_saw_command(r.agent))
+		fputs("sluice run: nothing was seen, not even COMMAND: the probes report no events here; "
+		    "`sluice doctor` prints what they need\n", stderr);
 	if (*agent_lake_error(r.agent) != '\0')
 		fprintf(stderr, "sluice run: %s\n", agent_lake_error(r.agent));
 out:

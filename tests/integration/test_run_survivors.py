@@ -60,6 +60,18 @@ class Survivors(LakeTest):
         self.assertEqual([4, 9], sorted(r["exit_code"] for r in ends if r["comm"] != "sleep"))
         self.assertEqual([0], [r["exit_code"] for r in ends if r["comm"] == "sleep"])
 
+    def test_usage_goes_on_while_they_are_waited_for(self):
+        """COMMAND has ended: records of each interval are as before, and they sum up to the END."""
+        spin = "exec python3 -c 'import time; end = time.monotonic() + 5\nwhile time.monotonic() < end: pass'"
+        self.run_command(f"({spin}) & sleep 1.2", "--wait", "--interval", "1s")
+        topics = read_lake(self.lake)
+        end = max((r for r in topics["sluice.program"] if r["phase"] == "END"), key=lambda r: r["usage"]["cpu_user_ns"])
+        usage = [r["usage"] for r in topics["sluice.usage"] if r["program_id"] == end["program_id"]]
+        self.assertGreater(len(usage), 2)
+        self.assertGreater(sum(u["cpu_user_ns"] + u["cpu_system_ns"] for u in usage),
+                           0.5 * (end["usage"]["cpu_user_ns"] + end["usage"]["cpu_system_ns"]))
+        self.assertGreater(len([r for r in topics["sluice.run"] if r["phase"] == "LIVE"]), 2)
+
     def test_wait_does_not_wait_for_what_never_was(self):
         code, err, _ = self.run_command("true", "--wait", "--quiet")
         self.assertEqual((0, ""), (code, err))
