@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (BSD-2-Clause OR GPL-2.0)
-/* Programs that user space runs on demand (BPF_PROG_TEST_RUN) to measure two values that no symbol gives. */
+/* Programs that user space runs on demand (BPF_PROG_TEST_RUN) to learn values that nothing else gives it. */
 #include "state.h"
 
 struct cpu_memory_map {
@@ -10,7 +10,15 @@ struct cpu_memory_map {
 };
 struct cpu_memory_map cpu_memory SEC(".maps");
 
+u32 caller_tgid = 0;		/* the process that ran it, as the kernel and not its PID namespace counts */
 s64 clock_sample = 0;		/* bpf_ktime_get_ns() minus this run queue's clock, at the last run */
+
+SEC("raw_tp/calibrate_pid")
+int calibrate_pid(void *ctx)
+{
+	caller_tgid = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}
 
 /*
  * The run queue's clock lags by the time since its last update, so the smallest of many samples, each taken just

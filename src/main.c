@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 
 static const struct {
@@ -55,6 +56,7 @@ run_subcommand(const char *name, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+	clock_open();
 	setlocale(LC_CTYPE, "");	/* prints names in tables as UTF-8 if the terminal uses it */
 	if (argc < 2) {
 		usage(stderr);

@@ -232,7 +232,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 		r = proc_reader_new("/proc", &h->reader);
 	if (r < 0)
 		return r;
-	h->own_pid = (uint32_t)getpid();
+	h->own_pid = (uint32_t)probes_own_pid(a->probes);
 	h->own_start_ticks = proc_reader_start_ticks(h->reader, h->own_pid);
 	spool_replay(h->spool, on_replay, h);
 	correlator_replay_done(a->correlator, NULL);

@@ -240,7 +240,7 @@ void
 agent_adopt(struct agent *a, bool on)
 {
 	if (a->probes != NULL)
-		probes_adopt(a->probes, on ? getpid() : 0);
+		probes_adopt(a->probes, on ? probes_own_pid(a->probes) : 0);
 }
 
 static void

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define INIT_CGROUP_NS 0xeffffffbu	/* inode number of the first cgroup namespace, always */
+#include "base/namespaces.h"
+
 #define DEPTH_MAX 64
 
 struct walk {
@@ -92,10 +93,9 @@ filter_cgroups_walk(const char *mountinfo,
 {
 	struct walk w = { .each = each, .arg = arg };
 	char line[4 * PATH_MAX];
-	struct stat st;
 	FILE *f;
 
-	if (stat("/proc/self/ns/cgroup", &st) < 0 || st.st_ino != INIT_CGROUP_NS)
+	if (!namespace_is_hosts(NAMESPACE_CGROUP))
 		return;
 	f = fopen(mountinfo, "re");
 	if (f == NULL)

@@ -209,6 +209,7 @@ skel_load(struct probes *p, const struct offer *o)
 	bpf_program__set_autoattach(p->skel->progs.on_stale_until_5_13, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
+	bpf_program__set_autoattach(p->skel->progs.calibrate_pid, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.procs, p->max_processes);
@@ -269,6 +270,17 @@ calibrate_first(struct probes *p)
 }
 
 static int
+own_pid_read(struct probes *p)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_pid), &opts) < 0)
+		return -errno;
+	p->own_pid = (pid_t)p->skel->bss->caller_tgid;
+	return 0;
+}
+
+static int
 ring_id_read(struct probes *p)
 {
 	struct bpf_map_info info = { 0 };
@@ -321,6 +333,11 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		goto fail;
 	}
 	calibrate_first(p);
+	r = own_pid_read(p);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot run a BPF program: %s", strerror(-r));
+		goto fail;
+	}
 	r = probes_set_variables(p, options->variables, options->n_variables);
 	if (r < 0) {
 		snprintf(error, error_size, "not the names of up to 8 environment variables");
@@ -340,7 +357,8 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	r = ring_id_read(p);
 	if (r < 0)
 		goto fail;
-	p->skel->data_shared->own_tgid = (uint32_t)getpid();
+	p->skel->data_shared->own_tgid = (uint32_t)p->own_pid;
+	p->skel->data_shared->adopt_tgid = 0;
 	/* those of an agent before */
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	p->skel->data_shared->follow_all = options->follow_all;
@@ -411,6 +429,12 @@ uint32_t
 probes_ring_id(const struct probes *p)
 {
 	return p->ring_id;
+}
+
+pid_t
+probes_own_pid(const struct probes *p)
+{
+	return p->own_pid;
 }
 
 void

@@ -49,6 +49,8 @@ void probes_close(struct probes *p);	/* NULL is fine; pins stay */
 enum probes_origin probes_origin(const struct probes *p);
 const char *probes_pin_error(const struct probes *p);	/* "" if pinned, or if that was not requested */
 uint32_t probes_ring_id(const struct probes *p);	/* id of the ring's map, unique within a boot */
+/* Returns this process's PID as the kernel counts it, which a PID namespace hides. */
+pid_t probes_own_pid(const struct probes *p);
 /* Resets the watchdog; to be called at least once a minute. now_ns is CLOCK_BOOTTIME. */
 void probes_heartbeat(struct probes *p, uint64_t now_ns);
 

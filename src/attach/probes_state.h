@@ -25,6 +25,7 @@ struct probes {
 	size_t ring_bytes;
 	uint32_t max_processes;
 	uint32_t ring_id;
+	pid_t own_pid;			/* as the kernel counts */
 	uint64_t epoch;			/* epoch of this load */
 	uint64_t watchdog_ns;
 	enum probes_origin origin;

@@ -8,14 +8,24 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Returns the time of a clock, such as CLOCK_BOOTTIME, in nanoseconds. */
+/* What a time namespace adds to CLOCK_MONOTONIC and CLOCK_BOOTTIME, in nanoseconds; set by clock_open(). */
+extern int64_t clock_added_ns[CLOCK_BOOTTIME + 1];
+
+/*
+ * Learns what this process's time namespace adds to the clocks, so that clock_ns() agrees with the times of the
+ * kernel's events. To be called once, before any other thread.
+ */
+void clock_open(void);
+
+/* Returns the time of a clock, such as CLOCK_BOOTTIME, in nanoseconds: as the kernel has it outside of namespaces. */
 static inline uint64_t
 clock_ns(clockid_t id)
 {
 	struct timespec ts;
+	int64_t added = id >= 0 && id <= CLOCK_BOOTTIME ? clock_added_ns[id] : 0;
 
 	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec - (uint64_t)added;
 }
 
 /* Returns the same in microseconds, rounded down. */

@@ -14,6 +14,7 @@
 #include "attach/privileges.h"
 #include "attach/probes.h"
 #include "base/host_id.h"
+#include "base/namespaces.h"
 #include "cli/cli.h"
 #include "kafka/kafka.h"
 
@@ -21,8 +22,8 @@ static const char help[] =
     "Usage: sluice doctor [--json]\n"
     "Loads the probes briefly, without following anything, and prints which hook of this\n"
     "kernel serves each signal, which fallbacks are used, what is missing and how to fix it;\n"
-    "also what librdkafka, which delivers to Kafka, supports, and which privileges the agent\n"
-    "needs.\n\n"
+    "also what librdkafka, which delivers to Kafka, supports, which privileges the agent needs,\n"
+    "and whether this is the host's PID namespace.\n\n"
     "  --json       print one JSON object\n"
     "  -h, --help   print this help\n\n"
     "Exit status: 0 all signals are available, some by a fallback; 1 a signal is missing;\n"
@@ -37,6 +38,8 @@ struct findings {
 	struct privilege_need needs[PRIVILEGES_NEEDED];
 	size_t n_needs;
 	int maps_ask;			/* result of privileges_maps_ask() */
+	bool has_hosts_pids;		/* in the host's PID namespace */
+	bool has_hosts_times;		/* in its time namespace */
 };
 
 static json_t *
@@ -76,9 +79,10 @@ print_json(const struct findings *f)
 		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", f->signals[i].name, "state",
 		    signal_state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
 		    "detail", f->signals[i].detail));
-	root = json_pack("{ss ss ss ss so so so}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
+	root = json_pack("{ss ss ss ss so so so s{sb sb}}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
 	    "architecture", f->host.architecture, "host_id", f->host.id, "signals", list,
-	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f));
+	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f), "hosts_namespaces", "pid",
+	    f->has_hosts_pids, "time", f->has_hosts_times);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);
@@ -125,6 +129,16 @@ print_privileges(const struct findings *f)
 	}
 }
 
+static void
+print_namespaces(const struct findings *f)
+{
+	if (!f->has_hosts_pids)
+		puts("namespaces: this is a PID namespace of its own: `sluice run` works in it, and records the PIDs of the "
+		    "host; `sluice agent` needs the host's (--pid=host, hostPID: true)");
+	if (!f->has_hosts_times)
+		puts("namespaces: this is a time namespace of its own: records have the times of the host");
+}
+
 static int
 print_table(const struct findings *f)
 {
@@ -158,6 +172,7 @@ print_table(const struct findings *f)
 	}
 	print_kafka(&f->kafka);
 	print_privileges(f);
+	print_namespaces(f);
 	return 0;
 }
 
@@ -202,6 +217,8 @@ cli_doctor(int argc, char **argv)
 		memset(&f.host, 0, sizeof(f.host));
 	f.n_needs = privileges_needed(f.needs, PRIVILEGES_NEEDED);
 	f.maps_ask = privileges_maps_ask();
+	f.has_hosts_pids = namespace_is_hosts(NAMESPACE_PID);
+	f.has_hosts_times = namespace_is_hosts(NAMESPACE_TIME);
 	if (probes_open(&probes_options, &probes, error, sizeof(error)) < 0) {
 		fprintf(stderr, "sluice doctor: %s\n", error);
 		return EXIT_OWN_FAILURE;

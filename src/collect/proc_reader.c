@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "collect/proc_reader.h"
 #include "collect/proctext.h"
 #include "event.h"
@@ -114,13 +115,13 @@ tick_ns(void)
 uint64_t
 proc_reader_ticks(uint64_t start_ns)
 {
-	return start_ns / tick_ns();
+	return (start_ns + (uint64_t)clock_added_ns[CLOCK_BOOTTIME]) / tick_ns();	/* as /proc shows it here */
 }
 
 uint64_t
 proc_reader_ticks_ns(uint64_t ticks)
 {
-	return ticks * tick_ns();
+	return ticks * tick_ns() - (uint64_t)clock_added_ns[CLOCK_BOOTTIME];
 }
 
 /* Returns a number of /proc/.../stat; 0: the task is gone. */

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/exit_codes.h"
 #include "base/log.h"
+#include "base/namespaces.h"
 #include "daemon/state.h"
 #include "kafka/kafka.h"
 
@@ -342,6 +343,11 @@ start(struct daemon *d)
 	if (geteuid() != 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.root", "loading probes into the kernel needs root; run it with sudo, "
 		    "or as the service sluice-agent");
+		return EXIT_OWN_FAILURE;
+	}
+	if (!namespace_is_hosts(NAMESPACE_PID)) {
+		log_event(LOG_LEVEL_ERROR, "agent.namespace", "this process is in a PID namespace of its own, where the PIDs of "
+		    "the host's processes have no meaning; start the container with the host's: --pid=host, or hostPID: true");
 		return EXIT_OWN_FAILURE;
 	}
 	if (read_config(d) < 0)

@@ -381,6 +381,14 @@ class Doctor(PrivilegesTest):
         self.assertIn("librdkafka " + library["version"], text)
         self.assertRegex(text, r"privileges: the agent starts as root with .*bpf.*; it keeps bpf alone")
 
+    def test_names_a_pid_namespace_of_its_own(self):
+        self.assertEqual({"pid": True, "time": True}, json.loads(harness.run_sluice(["doctor", "--json"]).stdout)["hosts_namespaces"])
+        inside = ["unshare", "--pid", "--fork", "--kill-child", self.sluice, "doctor"]
+        text = subprocess.run(inside, stdout=subprocess.PIPE, text=True, timeout=60 * harness.PATIENCE).stdout
+        self.assertRegex(text, "(?m)^namespaces: this is a PID namespace of its own: .*--pid=host")
+        text = subprocess.run([*inside, "--json"], stdout=subprocess.PIPE, text=True, timeout=60 * harness.PATIENCE).stdout
+        self.assertFalse(json.loads(text)["hosts_namespaces"]["pid"])
+
     def test_tells_which_capability_is_not_here(self):
         if not shutil.which("setpriv"):
             self.skipTest("setpriv (util-linux) is not installed")

@@ -1,0 +1,19 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * namespaces: whether this process sees PIDs and times as the kernel counts them for the whole host.
+ */
+#ifndef SLUICE_BASE_NAMESPACES_H
+#define SLUICE_BASE_NAMESPACES_H
+
+#include <stdbool.h>
+
+enum namespace_type {
+	NAMESPACE_PID,
+	NAMESPACE_TIME,
+	NAMESPACE_CGROUP,
+};
+
+/* Returns true if this process is in the host's namespace of that type, or if this kernel has no such type. */
+bool namespace_is_hosts(enum namespace_type type);
+
+#endif
