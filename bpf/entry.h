@@ -29,11 +29,18 @@ context_announce(struct scratch *s, const struct context *c, struct proc *p)
 	return is_new;
 }
 
+/* The agent's own child, while it asks for that: COMMAND of a run, or a canary. */
+static __always_inline bool
+is_adopted(struct task_struct *parent)
+{
+	return adopt_tgid && (u32)parent->tgid == adopt_tgid;
+}
+
 /* Decides whether to follow a process whose parent is not followed, or had no room for an entry. */
 static __always_inline bool
 is_wanted(struct task_struct *parent, struct task_struct *child)
 {
-	if (adopt_tgid && (u32)parent->tgid == adopt_tgid)
+	if (is_adopted(parent))
 		return true;
 	return follow_all && !(child->flags & PF_KTHREAD) && (u32)parent->tgid != own_tgid;
 }
@@ -55,6 +62,7 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	p->exec_id = exec_id;
 	p->program_start_ns = p->self.start_ns;
 	p->threads_peak = 1;
+	p->is_canary = !up && follow_all && is_adopted(child->real_parent);
 	if (up) {
 		/* A program that is left out is skipped: its child's parent is the nearest reported one above it. */
 		p->parent = up->reported ? up->self : up->parent;
@@ -82,6 +90,10 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 	if (error == -EEXIST)
 		return false;	/* another copy was first */
 	if (error) {
+		if (p->is_canary) {
+			canary_lost_ns = p->self.start_ns;
+			return false;
+		}
 		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
 		__sync_fetch_and_add(&lost_records, 2);
 		return false;
@@ -122,8 +134,12 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	struct signal_struct *signal = child->signal;
 	struct proc *up;
 
-	/* The watchdog expired: no agent has read for long. Without a lease all programs return after a nanosecond. */
-	if (heartbeat_ns && child->start_boottime > heartbeat_ns + watchdog_ns) {
+	/*
+	 * The watchdog expired: no agent has read for long. Without a lease all programs return after a nanosecond. The
+	 * agent's timers do not count a suspended host's time, so this does not either.
+	 */
+	if (heartbeat_ns && child->start_time > heartbeat_ns + watchdog_ns) {
+		quiet_since_ns = child->start_boottime;
 		lease = 0;
 		network_lease = 0;
 		return 0;

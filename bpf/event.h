@@ -51,6 +51,7 @@ enum event_flag {
 	 * snapshot: the rules leave it out since it began; only its snapshots and its end are reported.
 	 */
 	EVENT_EXCLUDED = 1 << 12,
+	EVENT_CANARY = 1 << 13,		/* a child that the agent forked to see whether it is reported */
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */

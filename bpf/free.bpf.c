@@ -74,6 +74,8 @@ int BPF_PROG(on_free, struct task_struct *t)
 		e->flags |= flags;
 		e->head.kind = EVENT_EXIT;
 		bpf_ringbuf_submit(e, wake_flags(e->head.time_ns));
+	} else if (p->is_canary) {
+		canary_lost_ns = p->self.start_ns;
 	} else {
 		count_loss(EVENT_PROG_FREE, EVENT_LOSS_RING);
 		__sync_fetch_and_add(&lost_records, p->execed ? 1 : 2);

@@ -259,6 +259,7 @@ struct task_struct {
 	u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	u64 start_time;			/* CLOCK_MONOTONIC */
 	u64 start_boottime;
 	unsigned long min_flt;
 	unsigned long maj_flt;

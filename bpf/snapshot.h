@@ -145,6 +145,31 @@ enter_found(const struct task *k)
 	return proc_of_task(k);
 }
 
+/*
+ * Continues the entry of a process after a time in which no load had the lease. If it exec'd meanwhile, it now runs a
+ * program that is to be discovered; if it ended, it is a zombie.
+ */
+static __always_inline void
+entry_retake(const struct task *k, struct proc *p)
+{
+	u64 exec_id = k->t->self_exec_id;
+
+	p->swept_ns = stale_sweep_ns;
+	if (p->threads_peak > 1 || k->signal->nr_threads > 1)
+		p->is_cut = 1;
+	if (k->signal->live.counter == 0 && !p->end_ns)
+		p->end_ns = bpf_ktime_get_boot_ns();
+	if (exec_id == p->exec_id)
+		return;
+	p->self.index += exec_id - p->exec_id;
+	p->exec_id = exec_id;
+	p->exec_maxrss = k->signal->maxrss;
+	p->execed = 1;
+	p->reported = 0;
+	p->excluded = 1;		/* until it is judged */
+	p->inside_generation = generation_now() - 1;
+}
+
 /* Returns the entry of the process that forked it, while that lives and therefore is its parent. */
 static __always_inline struct proc *
 forker_of(struct task_struct *parent, const struct proc *p)
@@ -263,6 +288,11 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 	bool is_found = false;
 	u32 zero = 0, ended;
 
+	if (snapshot_judge == FILTER_JUDGE_RETAKE) {
+		if (p)
+			entry_retake(k, p);
+		return NULL;
+	}
 	if (p && p->end_ns)
 		p->zombie_ns = bpf_ktime_get_boot_ns();
 	if ((u32)t->tgid == own_tgid && snapshot_enter) {
@@ -457,6 +487,11 @@ sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young
 	struct proc_key gone = *key;
 	u64 last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
 
+	if (snapshot_judge == FILTER_JUDGE_RETAKE) {	/* the pass did not see it: it ended unseen */
+		if (p->swept_ns != stale_sweep_ns && !bpf_map_delete_elem(&procs, &gone))
+			__sync_fetch_and_add(&removed, 1);
+		return false;
+	}
 	if (!p->end_ns)
 		return false;
 	*ret_is_young = bpf_ktime_get_boot_ns() - last_ns < stale_ns;

@@ -64,6 +64,8 @@ struct proc {
 	u32	inside;
 	u32	inside_generation;
 	u32	kept;			/* no rule leaves it out, see kept_tgids; inherited */
+	u32	is_canary;		/* the agent forked it to see whether it is reported */
+	u32	is_cut;			/* threads of it may have ended while no load had the lease */
 	u64	forker_start_ns;	/* start of the process that forked it; 0: unknown */
 	struct cgroup_verdict {		/* verdict of a generation's rules on these cgroups */
 		u64	v2, v1;
@@ -195,7 +197,9 @@ extern u64 lease;		/* epoch of the load that reports events; 0: none does */
 extern u64 network_lease;	/* epoch of the load whose socket hooks report; 0: they are off */
 extern u64 network_since_ns;	/* set by user space: since when they count without a break; 0: since the first hook */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
-extern u64 heartbeat_ns;	/* CLOCK_BOOTTIME of the reader's last sign of life; 0: not used */
+extern u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the reader's last sign of life; 0: not used */
+extern u64 quiet_since_ns;	/* CLOCK_BOOTTIME when the watchdog last took the lease away */
+extern u64 canary_lost_ns;	/* start of the last canary that was seen but not reported, for lack of room */
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
 extern u32 own_tgid;		/* the agent; 0: none */
 extern u32 adopt_tgid;		/* its children are followed; set around one fork(2) */
@@ -248,7 +252,8 @@ static __always_inline u32
 proc_flags(const struct proc *p)
 {
 	return (p->execed ? EVENT_EXECED : 0) | (p->has_peak ? EVENT_HAS_PEAK : 0) |
-	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0);
+	    (p->has_block_io ? EVENT_HAS_BLOCK_IO : 0) | (p->is_canary ? EVENT_CANARY : 0) |
+	    (p->is_cut ? EVENT_THREADS_CUT : 0);
 }
 
 static __always_inline struct proc_key

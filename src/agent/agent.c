@@ -85,7 +85,6 @@ make_pass(struct agent *a, bool is_due)
 	uint64_t position;
 
 	probes_calibrate(a->probes);
-	probes_heartbeat(a->probes, a->second_ns);
 	(void)agent_snapshot(a, is_due, is_due);
 	position = ring_position(a->ring);
 	a->is_quiet = position == a->second_position && a->subscriptions == NULL;

@@ -76,6 +76,8 @@ struct run_totals agent_totals(const struct agent *a);
 /* Returns the number of CPUs of this host. */
 uint32_t agent_cpus(const struct agent *a);
 
+/* Handles all events that are in the ring now. */
+void agent_drain_all(struct agent *a);
 /* Fills in the number of events since the start, by kind. */
 void agent_events(const struct agent *a, struct named_number ret[AGENT_EVENTS]);
 /* Appends the losses whose count is not 0. */

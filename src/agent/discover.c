@@ -20,8 +20,7 @@ begin_discovered(struct host_agent *h, const struct state_event *s)
 	if (!proc_reader_read(h->reader, s, &discovered))
 		return;		/* it is ending, which the ring reports */
 	/* If it exec'd before its arguments were read, they are those of its next program, which the ring reports. */
-	while (!agent_drain(a))
-		continue;
+	agent_drain_all(a);
 	if (correlator_knows(a->correlator, &s->self))
 		return;
 	for (int is_v2 = 0; is_v2 < 2; is_v2++) {
@@ -81,8 +80,7 @@ begin_all(struct host_agent *h, int fd)
 	/* Before the drain, which may bring their ends. An exec that it brings replaces what is recorded here. */
 	for (size_t i = 0; i < h->n_unknown; i++)
 		correlator_discovered(a->correlator, &h->unknown[i]);
-	while (!agent_drain(a))
-		continue;
+	agent_drain_all(a);
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		if (!correlator_knows(a->correlator, &h->unknown[i].self))
 			begin_discovered(h, &h->unknown[i]);
@@ -94,10 +92,11 @@ begin_all(struct host_agent *h, int fd)
 	h->reader = NULL;
 }
 
-int
-host_discover_included(struct host_agent *h)
+/* Begins those of a pass that was opened, fd or a negative errno. Returns 0 or a negative errno. */
+static int
+discover_by(struct host_agent *h, int fd)
 {
-	int fd = probes_judge_open(h->agent.probes), r;
+	int r;
 
 	if (fd < 0)
 		return fd;
@@ -112,14 +111,25 @@ host_discover_included(struct host_agent *h)
 }
 
 int
+host_discover_included(struct host_agent *h)
+{
+	return discover_by(h, probes_judge_open(h->agent.probes));
+}
+
+int
+host_discover_missed(struct host_agent *h)
+{
+	return discover_by(h, probes_discovery_open(h->agent.probes));
+}
+
+int
 host_discover(struct host_agent *h)
 {
 	struct agent *a = &h->agent;
 	int fd, r;
 
-	if (probes_origin(a->probes) == PROBES_RESUMED) {
-		while (!agent_drain(a))		/* events while no agent was reading */
-			continue;
+	if (probes_origin(a->probes) == PROBES_RESUMED || probes_origin(a->probes) == PROBES_WERE_QUIET) {
+		agent_drain_all(a);		/* events while no agent was reading */
 	}
 	/* First, since excluded programs are not discovered. */
 	r = probes_set_rules_now(a->probes, a->rules);

@@ -68,6 +68,12 @@ on_state_event(const struct state_event *s, void *arg)
 	struct agent *a = arg;
 	struct state_event young;
 
+	if (s->is_canary) {
+		canary_event(&a->sight.canary, s);
+		if (s->kind == STATE_STALE && s->entry != 0)
+			forget_later(a, s);
+		return;
+	}
 	if (a->scope->leaves_out != NULL && a->scope->leaves_out(a, &s->self))
 		return;
 	if (a->scope->takes_state != NULL && a->scope->takes_state(a, s))
@@ -236,6 +242,13 @@ agent_drain(struct agent *a)
 	return false;
 }
 
+void
+agent_drain_all(struct agent *a)
+{
+	while (!agent_drain(a))
+		continue;
+}
+
 bool
 agent_read_states(struct agent *a, int fd)
 {
@@ -271,8 +284,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 	uint64_t gone;
 	int fd;
 
-	while (!agent_drain(a))
-		continue;
+	agent_drain_all(a);
 	gone = probes_gone(a->probes);
 	fd = probes_snapshot_open(a->probes, with_untracked);
 	if (fd < 0) {
@@ -298,8 +310,7 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		is_whole = fd >= 0 && agent_read_states(a, fd);
 		a->counts.broken_passes += !is_whole;
 		a->is_sweeping = false;
-		while (!agent_drain(a))		/* processes that were freed before the sweep reached them */
-			continue;
+		agent_drain_all(a);		/* processes that were freed before the sweep reached them */
 	}
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	subscriptions_passed(a);

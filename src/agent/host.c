@@ -90,13 +90,15 @@ on_replay(const void *data, size_t len, void *arg)
 }
 
 /*
- * Returns true if the restored state reaches up to what the ring still holds. It does not after a time without
- * probes, nor if a batch was in memory only, without a disk, or the disk has lost it.
+ * Returns true if the restored state reaches up to what the ring still holds. It does not without the maps of the agent
+ * before, nor if a batch was in memory only, without a disk, or the disk has lost it.
  */
 static bool
-is_unbroken(const struct host_agent *h)
+is_restored(const struct host_agent *h)
 {
-	return probes_origin(h->agent.probes) == PROBES_RESUMED && h->unspooled_bytes == 0;
+	enum probes_origin origin = probes_origin(h->agent.probes);
+
+	return (origin == PROBES_RESUMED || origin == PROBES_WERE_QUIET) && h->unspooled_bytes == 0;
 }
 
 static bool
@@ -138,9 +140,9 @@ commit(struct agent *a)
 static void
 tick(struct agent *a, uint64_t now_ns)
 {
-	const struct host_agent *h = host_agent(a);
+	struct host_agent *h = host_agent(a);
 
-	(void)now_ns;
+	sight_look(h, now_ns);
 	if (h->owner.tick != NULL)
 		h->owner.tick(h->owner.arg);
 }
@@ -242,20 +244,20 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 
 /* Writes a GAP record if the previous agent did not see, or did not keep, everything up to now. */
 static void
-write_gap(struct host_agent *h)
+write_first_gap(struct host_agent *h)
 {
 	struct agent *a = &h->agent;
 	int64_t now = clock_us(CLOCK_REALTIME);
 	uint64_t gap_ns = now > h->last_alive_us ? (uint64_t)(now - h->last_alive_us) * 1000 : 0;
+	uint64_t since_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
+	bool was_quiet = probes_origin(a->probes) == PROBES_WERE_QUIET;
 
-	if (h->last_alive_us == 0 || is_unbroken(h))
+	if (h->last_alive_us == 0 || (is_restored(h) && !was_quiet))
 		return;
-	a->last_record_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
-	if (probes_origin(a->probes) == PROBES_RESUMED)
-		a->message = "the last events did not reach the spool's disk";
-	agent_write_agent(a, "GAP", a->start_ns);
-	a->message = NULL;
-	a->last_record_ns = a->start_ns;
+	if (is_restored(h))		/* events before are in the ring */
+		since_ns = probes_quiet_since_ns(a->probes);
+	sight_write_gap(h, since_ns, a->start_ns, h->unspooled_bytes > 0 ? "the last events did not reach the spool's disk" :
+	    was_quiet ? "the watchdog had stopped the probes of the agent before" : NULL);
 }
 
 int
@@ -291,13 +293,14 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 	r = open_correlator(h, o);
 	if (r == 0)
 		r = agent_begin(a, &o->agent, error, error_size);
-	if (r == 0 && !is_unbroken(h))
+	if (r == 0 && !is_restored(h))
 		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	if (r == 0)
 		r = host_discover(h);
 	if (r < 0)
 		goto fail;
-	write_gap(h);
+	write_first_gap(h);
+	sight_begin(&a->sight, clock_ns(CLOCK_BOOTTIME));
 	agent_announce(a);
 	commit(a);
 	*ret = a;
@@ -342,8 +345,7 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	is_whole = agent_snapshot(a, false, false);
 	a->n_settling = 0;
 	/* A process whose last event arrived during the pass was in neither of its halves. */
-	while (!agent_drain(a))
-		continue;
+	agent_drain_all(a);
 	now = clock_ns(CLOCK_BOOTTIME);
 	for (size_t i = 0; i < n; i++)
 		latest_ns = settling[i].since_ns > latest_ns ? settling[i].since_ns : latest_ns;
@@ -355,6 +357,12 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	}
 	commit(a);
 	return is_whole;
+}
+
+const struct sight *
+agent_sight(const struct agent *a)
+{
+	return &a->sight;
 }
 
 uint64_t
@@ -390,13 +398,6 @@ agent_set_argv_max(struct agent *a, uint64_t bytes)
 	decoder_set_argv_max(a->decoder, bytes);
 }
 
-void
-agent_set_known_since(struct agent *a, enum optional_signal signal, uint64_t since_ns)
-{
-	correlator_set_known_since(a->correlator, signal, since_ns);
-	subscriptions_known(a, signal, since_ns);
-}
-
 int
 agent_set_variables(struct agent *a, const char *const *names, size_t n)
 {
@@ -429,13 +430,6 @@ agent_set_rules(struct agent *a, struct ruleset *rules, void (*done)(int error, 
 	/* First, so that the correlator never records a program that the kernel would have excluded. */
 	correlator_set_rules(a->correlator, rules);
 	return probes_set_rules(a->probes, a->base, rules, on_rules_in_kernel, h);
-}
-
-void
-agent_drain_all(struct agent *a)
-{
-	while (!agent_drain(a))
-		continue;
 }
 
 void

@@ -10,6 +10,7 @@
 
 struct agent_record;
 struct container_resolver_counts;
+struct sight;
 struct spool;
 
 /* Callbacks of the agent's owner. Each may be NULL. */
@@ -21,6 +22,8 @@ struct agent_owner {
 	void (*describe)(struct agent_record *r, void *arg);
 	/* Appends the owner's losses. */
 	void (*losses)(struct loss_list *to, void *arg);
+	/* Called when the agent ceases to see, and when it sees again, with a sentence. */
+	void (*sight)(const struct sight *s, const char *sentence, void *arg);
 	void *arg;
 };
 
@@ -46,6 +49,8 @@ void agent_stop(struct agent *a);
  * record.
  */
 uint64_t agent_unspooled_bytes(const struct agent *a);
+/* Returns whether the agent sees; valid as long as the agent. */
+const struct sight *agent_sight(const struct agent *a);
 /* Writes an Agent record of an event, e.g. RELOAD. message may be NULL. */
 void agent_tell(struct agent *a, const char *event, const char *message);
 
@@ -78,8 +83,6 @@ const struct container_resolver_counts *agent_container_counts(const struct agen
 /* Returns the state of socket i, as container_resolver_state() does. */
 int agent_socket_state(const struct agent *a, size_t i);
 
-/* Handles all events that are in the ring now. */
-void agent_drain_all(struct agent *a);
 /* Drains the ring, then takes a snapshot, so that children that never called exec are known. */
 void agent_meet_all(struct agent *a);
 

@@ -48,6 +48,8 @@ host_agent_const(const struct agent *a)
 int host_discover(struct host_agent *h);
 /* Discovers those that the old rules excluded and the current ones do not. 0 or a negative errno. */
 int host_discover_included(struct host_agent *h);
+/* Discovers those that began while the probes reported nothing. 0 or a negative errno. */
+int host_discover_missed(struct host_agent *h);
 /* Takes a state of a discovery pass; false: it is none, and the correlator's. */
 bool host_discover_state(struct agent *a, const struct state_event *s);
 

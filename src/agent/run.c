@@ -341,8 +341,7 @@ on_finish_timer(evutil_socket_t fd, short what, void *arg)
 	is_settled = probes_followed(a->probes) == a->pass.seen && a->pass.seen_ending == 0;
 	correlator_tick(a->correlator, now, false);
 	if (is_settled && (!run->wait_for_all || a->pass.seen == a->pass.seen_ended)) {
-		while (!agent_drain(a))
-			continue;
+		agent_drain_all(a);
 		finish(run);
 	} else if (!run->wait_for_all && now - run->finish_since_ns > FINISH_LIMIT_NS) {
 		finish(run);

@@ -12,12 +12,15 @@
  *	run.c         the agent of one command
  *	host.c        the agent of a host: its restored state, and its commits
  *	discover.c    processes that ran before it
+ *	canary.c      children of its own, whose ends must come back
+ *	sight.c       the proof that it sees
  *	containers.c  names of containers
  */
 #ifndef SLUICE_AGENT_STATE_H
 #define SLUICE_AGENT_STATE_H
 
 #include "agent/agent.h"
+#include "agent/sight.h"
 #include "attach/probes.h"
 #include "base/host_id.h"
 #include "collect/decode.h"
@@ -123,6 +126,7 @@ struct agent {
 
 	uint64_t second_ns;		/* when on_second ran last */
 	uint64_t second_position;	/* of the ring, after the pass of that second */
+	struct sight sight;		/* of a host's agent */
 	bool is_quiet;			/* no event arrived in the second before it, and there are no subscriptions */
 	struct host_record host_last;	/* as it was sampled last */
 	struct usage usage_last_record;	/* of the runs, when the last Host record was written */

@@ -382,9 +382,8 @@ probes_learn_cgroup(struct probes *p, uint64_t id, bool is_v2, const char *path)
 	learn(f, id, is_v2, path);
 }
 
-/* Makes one pass over all processes that writes nothing. */
-static int
-judge_quietly(struct probes *p, enum filter_judging judging)
+int
+filter_pass(struct probes *p, enum filter_judging judging)
 {
 	char nothing[64];
 	ssize_t n;
@@ -413,7 +412,7 @@ judge_descent(struct probes *p)
 		int r;
 
 		__atomic_store_n(&bss->snapshot_changes, 0, __ATOMIC_SEQ_CST);
-		r = judge_quietly(p, FILTER_JUDGE_INSIDE);
+		r = filter_pass(p, FILTER_JUDGE_INSIDE);
 		if (r < 0)
 			return r;
 		if (__atomic_load_n(&bss->snapshot_changes, __ATOMIC_SEQ_CST) == 0)
@@ -432,7 +431,7 @@ filter_judge_open(struct probes *p, bool enter)
 	__atomic_store_n(&bss->snapshot_all, 0, __ATOMIC_SEQ_CST);
 	r = judge_descent(p);
 	if (r == 0)
-		r = judge_quietly(p, FILTER_JUDGE_ENTERED);
+		r = filter_pass(p, FILTER_JUDGE_ENTERED);
 	__atomic_store_n(&bss->snapshot_judge, FILTER_JUDGE_ALL, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&bss->snapshot_left_out, 0, __ATOMIC_SEQ_CST);
 	if (r < 0)

@@ -6,11 +6,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -80,6 +82,20 @@ pins_prepare(const char *root, const char *layout, char *error, size_t error_siz
 	}
 	if (r < 0)
 		snprintf(error, error_size, "cannot make %s: %s", path, strerror(-r));
+	return r;
+}
+
+int
+pins_lock(const char *root)
+{
+	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	r = -errno;
+	close(fd);
 	return r;
 }
 
@@ -219,15 +235,19 @@ pins_remove_other_layouts(const char *root, const char *layout)
 int
 pins_uninstall(const char *root)
 {
-	int n, r;
+	int n, r, fd;
 
 	if (access(root, F_OK) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!is_bpf_fs(root))
 		return -EMEDIUMTYPE;	/* a folder named by mistake keeps its content */
+	fd = pins_lock(root);
+	if (fd < 0)
+		return fd;
 	r = remove_layouts(root, NULL, &n);
 	/* -ENOTEMPTY: pins of another program. */
 	if (r == 0 && rmdir(root) < 0)
 		r = -errno;
+	close(fd);
 	return r;
 }

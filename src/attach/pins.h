@@ -22,6 +22,11 @@
  * with error.
  */
 int pins_prepare(const char *root, const char *layout, char *error, size_t error_size);
+/*
+ * Locks root against other agents for as long as the returned descriptor, which is the caller's, is open. Returns
+ * -EWOULDBLOCK if another has it, or another negative errno.
+ */
+int pins_lock(const char *root);
 /* Writes "<root>/<layout>/maps/<name>" to out. */
 void pins_map_path(const char *root, const char *layout, const char *name, char out[PINS_PATH_MAX]);
 /* Writes "<root>/<layout>/links/<epoch>/<name>" to out and makes the folder. Returns 0 or -errno. */
@@ -35,7 +40,7 @@ int pins_remove_maps(const char *root, const char *layout);
 int pins_remove_other_layouts(const char *root, const char *layout);
 /*
  * Removes all layouts under root, and root. Returns 0 (also if there is nothing), -EMEDIUMTYPE if root is in no
- * BPF file system, or the first -errno.
+ * BPF file system, -EWOULDBLOCK if an agent that runs uses them, or the first -errno.
  */
 int pins_uninstall(const char *root);
 

@@ -316,9 +316,12 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->max_processes = options->max_processes > 0 ? options->max_processes : PROCESSES_DEFAULT;
 	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
 	p->epoch = 1;
+	p->pin_lock = -1;
 	if (options->pin_dir != NULL) {
 		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
-		probes_pins_find(p);
+		r = probes_pins_find(p, error, error_size);
+		if (r < 0)
+			goto fail;
 	}
 
 	has_fentry = hooks_choose(p, &offer, true);
@@ -363,10 +366,12 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	p->skel->data_shared->follow_all = options->follow_all;
 	probes_hurry(p, false);
-	if (p->pin_dir[0] != '\0')
-		probes_heartbeat(p, clock_ns(CLOCK_BOOTTIME));
-	probes_pins_take_over(p);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
+	r = probes_pins_take_over(p);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot take over from the agent before: %s", strerror(-r));
+		goto fail;
+	}
 	probes_describe(p);
 	offer_done(&offer);
 	malloc_trim(0);		/* frees the megabytes that parsing the kernel's type information took once */
@@ -410,6 +415,8 @@ probes_close(struct probes *p)
 	filter_close(p->filter);
 	bpf_link__destroy(p->stale);
 	sluice_bpf__destroy(p->skel);
+	if (p->pin_lock >= 0)
+		close(p->pin_lock);
 	free(p);
 }
 
@@ -435,12 +442,6 @@ pid_t
 probes_own_pid(const struct probes *p)
 {
 	return p->own_pid;
-}
-
-void
-probes_heartbeat(struct probes *p, uint64_t now_ns)
-{
-	__atomic_store_n(&p->skel->data_shared->heartbeat_ns, now_ns, __ATOMIC_SEQ_CST);
 }
 
 int

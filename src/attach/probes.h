@@ -32,8 +32,8 @@ struct probes_options {
 /* The state in which an earlier agent's pins were found. */
 enum probes_origin {
 	PROBES_FRESH,		/* there were none */
-	PROBES_RESUMED,		/* taken over: no event was missed */
-	PROBES_WERE_QUIET,	/* the watchdog had expired: started anew, events in between were not seen */
+	PROBES_RESUMED,		/* taken over */
+	PROBES_WERE_QUIET,	/* taken over after the watchdog had expired: events in between were not seen */
 	PROBES_WERE_OTHER,	/* of another layout: started anew, the events in its ring are lost */
 };
 
@@ -51,8 +51,25 @@ const char *probes_pin_error(const struct probes *p);	/* "" if pinned, or if tha
 uint32_t probes_ring_id(const struct probes *p);	/* id of the ring's map, unique within a boot */
 /* Returns this process's PID as the kernel counts it, which a PID namespace hides. */
 pid_t probes_own_pid(const struct probes *p);
-/* Resets the watchdog; to be called at least once a minute. now_ns is CLOCK_BOOTTIME. */
-void probes_heartbeat(struct probes *p, uint64_t now_ns);
+
+/* Whose programs report events. */
+enum probes_lease {
+	PROBES_LEASE_HELD,
+	PROBES_LEASE_LOST,	/* the watchdog expired: none report */
+	PROBES_LEASE_TAKEN,	/* those of another agent, which took over */
+};
+
+/* Returns who has the lease. If it is held, resets the watchdog; to be called at least once a minute. */
+enum probes_lease probes_heartbeat(struct probes *p);
+/*
+ * Takes the lease back. Entries of processes that ended without it are gone, and those that exec'd or began are to be
+ * discovered, see probes_discovery_open(). Returns 0, or a negative errno without the lease.
+ */
+int probes_retake(struct probes *p);
+/* Returns when the last canary was forked that the programs saw and had no room to report, CLOCK_BOOTTIME; 0: none. */
+uint64_t probes_canary_lost_ns(const struct probes *p);
+/* Returns when the watchdog last took the lease away, CLOCK_BOOTTIME; 0: never. */
+uint64_t probes_quiet_since_ns(const struct probes *p);
 
 /* Returns the state of each signal, *ret_n of them. The array belongs to p, which updates it until probes_close(). */
 const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);

@@ -4,6 +4,7 @@
  * the maps is the epoch of the load that may report events, so that none is missed and none is reported twice.
  */
 #include <bpf/bpf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,40 +60,51 @@ pinned_entries(const struct probes *p, const char *name)
 	return r == 0 ? info.max_entries : 0;
 }
 
-/* Returns the epoch that holds the lease by the pinned variables; 0: none does. */
-static uint64_t
-pinned_epoch(const struct probes *p)
+/* Reads the pinned variables. Returns false if there are none. */
+static bool
+pinned_shared(const struct probes *p, struct sluice_bpf__data_shared *ret)
 {
-	struct sluice_bpf__data_shared shared;
 	char path[PINS_PATH_MAX];
 	uint32_t zero = 0;
-	uint64_t epoch = 0;
+	bool is_read;
 	int fd;
 
 	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
-		return 0;
-	if (bpf_map_lookup_elem(fd, &zero, &shared) == 0)
-		epoch = shared.lease;
+		return false;
+	is_read = bpf_map_lookup_elem(fd, &zero, ret) == 0;
 	close(fd);
-	return epoch;
+	return is_read;
 }
 
 /*
- * Takes over if all maps of an earlier agent are there and the lease is held; removes anything else. Sizes stay
- * unchanged, since a map cannot grow.
+ * Takes over if all maps of an earlier agent are there, and removes anything else. Sizes stay unchanged, since a map
+ * cannot grow.
  */
-void
-probes_pins_find(struct probes *p)
+int
+probes_pins_find(struct probes *p, char *error, size_t error_size)
 {
+	struct sluice_bpf__data_shared shared = { 0 };
 	bool has_any = false, has_all = true;
-	uint64_t epoch;
+	int r;
 
 	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
 		p->pin_dir[0] = '\0';
-		return;
+		return 0;
 	}
+	r = pins_lock(p->pin_dir);
+	if (r == -EWOULDBLOCK) {
+		(void)pinned_shared(p, &shared);
+		snprintf(error, error_size, "another agent (pid %u) uses the probes of %s; stop it first, or give this one "
+		    "its own with --pins", shared.own_tgid, p->pin_dir);
+		return -EBUSY;
+	}
+	if (r < 0) {
+		snprintf(error, error_size, "cannot lock %s: %s", p->pin_dir, strerror(-r));
+		return r;
+	}
+	p->pin_lock = r;
 	if (pins_remove_other_layouts(p->pin_dir, SLUICE_STATE_LAYOUT) > 0)
 		p->origin = PROBES_WERE_OTHER;
 	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
@@ -101,18 +113,21 @@ probes_pins_find(struct probes *p)
 		has_any |= is_there;
 		has_all &= is_there;
 	}
-	epoch = pinned_epoch(p);
-	p->epoch = epoch + 1;
-	if (has_all && epoch != 0) {
-		p->origin = PROBES_RESUMED;
+	has_all = has_all && pinned_shared(p, &shared);
+	p->epoch = shared.lease + 1;
+	if (has_all) {
+		p->origin = shared.lease != 0 ? PROBES_RESUMED : PROBES_WERE_QUIET;
 		p->ring_bytes = pinned_entries(p, "ring");
 		p->max_processes = pinned_entries(p, "procs");
 	} else if (has_any) {
-		p->origin = PROBES_WERE_QUIET;
-		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
-		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
+		p->origin = PROBES_WERE_OTHER;
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 	}
+	if (p->origin == PROBES_WERE_QUIET || p->origin == PROBES_WERE_OTHER) {
+		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
+		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
+	}
+	return 0;
 }
 
 uint64_t *
@@ -132,12 +147,87 @@ probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uin
 		*probes_shared(shared, s->since_ns) = clock_ns(CLOCK_BOOTTIME) + SWITCH_MARGIN_NS;
 }
 
+/*
+ * Brings the entries up to date after a time in which no load had the lease: a pass over all processes marks those that
+ * live, and the others are removed. Returns 0 or a negative errno.
+ */
+static int
+entries_retake(struct probes *p)
+{
+	int threads = bpf_map__fd(p->skel->maps.threads_exited), r;
+	uint64_t key;
+
+	/* Their threads are gone, and the kernel may use the addresses for others. */
+	while (bpf_map_get_next_key(threads, NULL, &key) == 0 && bpf_map_delete_elem(threads, &key) == 0)
+		continue;
+	p->skel->bss->stale_sweep_ns = clock_ns(CLOCK_BOOTTIME);
+	r = filter_pass(p, FILTER_JUDGE_RETAKE);
+	if (r == 0)
+		r = probes_stale_remove(p);
+	__atomic_store_n(&p->skel->bss->snapshot_judge, FILTER_JUDGE_NOT, __ATOMIC_SEQ_CST);
+	return r;
+}
+
+/* Gives the lease, and those of the optional signals that are on, to this load. */
+static void
+lease_take(struct probes *p)
+{
+	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
+
+	__atomic_store_n(&shared->heartbeat_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&shared->lease, p->epoch, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++) {
+		if (!p->is_off[optional_ids[i]])
+			probes_lease(shared, &signals[optional_ids[i]], p->epoch);
+	}
+}
+
+enum probes_lease
+probes_heartbeat(struct probes *p)
+{
+	uint64_t lease = __atomic_load_n(&p->skel->data_shared->lease, __ATOMIC_SEQ_CST);
+
+	if (lease != p->epoch)
+		return lease == 0 ? PROBES_LEASE_LOST : PROBES_LEASE_TAKEN;
+	__atomic_store_n(&p->skel->data_shared->heartbeat_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
+	return PROBES_LEASE_HELD;
+}
+
+int
+probes_retake(struct probes *p)
+{
+	int r;
+
+	__atomic_store_n(&p->skel->data_shared->lease, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		probes_lease(p->skel->data_shared, &signals[optional_ids[i]], 0);
+	r = entries_retake(p);
+	if (r == 0)
+		lease_take(p);
+	return r;
+}
+
+uint64_t
+probes_canary_lost_ns(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->canary_lost_ns, __ATOMIC_SEQ_CST);
+}
+
+uint64_t
+probes_quiet_since_ns(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->quiet_since_ns, __ATOMIC_SEQ_CST);
+}
+
 /* Pins the attached programs, takes the lease, and detaches the previous load. */
-void
+int
 probes_pins_take_over(struct probes *p)
 {
 	const struct bpf_object_skeleton *s = p->skel->skeleton;
-	int r = 0;
+	int r = p->origin == PROBES_WERE_QUIET ? entries_retake(p) : 0;
+
+	if (r < 0)
+		return r;
 
 	for (int i = 0; i < s->prog_cnt && r == 0 && p->pin_dir[0] != '\0'; i++) {
 		struct bpf_link *link = *s->progs[i].link;
@@ -154,14 +244,13 @@ probes_pins_take_over(struct probes *p)
 	}
 	if (p->skel->data_shared->since_ns == 0)
 		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
-	__atomic_store_n(&p->skel->data_shared->lease, p->epoch, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
-		probes_lease(p->skel->data_shared, &signals[optional_ids[i]], p->epoch);
+	lease_take(p);
 	if (p->pin_dir[0] == '\0')
-		return;
+		return 0;
 	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->epoch : 0);
 	if (r < 0) {		/* all or nothing: half the programs would report half of the events */
 		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
 		p->pin_dir[0] = '\0';
 	}
+	return 0;
 }

@@ -67,6 +67,25 @@ probes_stale_open(struct probes *p)
 	return r;
 }
 
+int
+probes_stale_remove(struct probes *p)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+	char nothing[64];
+	ssize_t n;
+	int fd;
+
+	if (p->stale == NULL)
+		return bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.on_stale), &opts) < 0 ? -errno : 0;
+	fd = bpf_iter_create(bpf_link__fd(p->stale));
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, nothing, sizeof(nothing))) > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
+		continue;
+	close(fd);
+	return n < 0 ? -errno : 0;
+}
+
 void
 probes_forget(struct probes *p, uint64_t key, uint64_t start_ns)
 {

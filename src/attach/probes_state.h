@@ -26,6 +26,7 @@ struct probes {
 	uint32_t max_processes;
 	uint32_t ring_id;
 	pid_t own_pid;			/* as the kernel counts */
+	int pin_lock;			/* owned; -1: nothing is pinned */
 	uint64_t epoch;			/* epoch of this load */
 	uint64_t watchdog_ns;
 	enum probes_origin origin;
@@ -42,12 +43,15 @@ struct probes {
 
 /* probes_pins.c: maps and links that outlive the process, in the BPF file system */
 
-/* Finds an earlier agent's pins: sets origin, epoch and the sizes that must stay, or removes the pins. */
-void probes_pins_find(struct probes *p);
+/*
+ * Locks the pins, and finds those of an earlier agent: sets origin, epoch and the sizes that must stay, or removes the
+ * pins. Returns 0, or -EBUSY with a sentence in error if another agent that runs uses them.
+ */
+int probes_pins_find(struct probes *p, char *error, size_t error_size);
 /* Uses maps that are pinned already, and makes and pins the others; before load. Returns 0 or -errno. */
 int probes_pins_use(struct probes *p);
-/* Pins the programs, takes the lease, and detaches the previous load; after attach. */
-void probes_pins_take_over(struct probes *p);
+/* Pins the programs, takes the lease, and detaches the previous load; after attach. Returns 0 or -errno. */
+int probes_pins_take_over(struct probes *p);
 
 /* Gives the lease of an optional signal to the hooks of that load (0: switches them off), and records since when. */
 void probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uint64_t epoch);
@@ -56,9 +60,13 @@ uint64_t *probes_shared(struct sluice_bpf__data_shared *shared, size_t offset);
 
 /* probes_stale.c: attaches on_stale_until_5_13 where it is loaded, to the map of processes. Returns 0 or -errno. */
 int probes_stale_attach(struct probes *p);
+/* Removes the entries that the FILTER_JUDGE_RETAKE pass before did not see. Returns 0 or -errno. */
+int probes_stale_remove(struct probes *p);
 
 /* filter.c: the rules in the kernel */
 
+/* Makes one pass over all processes that writes nothing. Returns 0 or -errno. */
+int filter_pass(struct probes *p, enum filter_judging judging);
 /* Opens a pass that judges; enter also follows processes that ran before. Returns an fd or -errno. */
 int filter_judge_open(struct probes *p, bool enter);
 void filter_close(struct filter *f);	/* NULL is fine */

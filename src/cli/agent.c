@@ -42,7 +42,8 @@ uninstall(const char *pins)
 	r = pins_uninstall(pins);
 	if (r < 0) {
 		fprintf(stderr, "sluice agent: cannot remove %s: %s\n", pins, r == -EMEDIUMTYPE ?
-		    "it is not in a BPF file system, where probes are pinned" : strerror(-r));
+		    "it is not in a BPF file system, where probes are pinned" : r == -EWOULDBLOCK ?
+		    "an agent that runs uses them; stop it first" : strerror(-r));
 		return EXIT_OWN_FAILURE;
 	}
 	return EXIT_DONE;

@@ -222,6 +222,7 @@ decode_state(struct decoder *d, const void *record, size_t len, enum state_kind 
 	s.has_context = !(ev->flags & EVENT_NO_CREDENTIALS);
 	s.oom_killed = ev->flags & EVENT_OOM;
 	s.is_excluded = ev->flags & EVENT_EXCLUDED;
+	s.is_canary = ev->flags & EVENT_CANARY;
 	s.context = (struct program_context){ ev->uid, ev->gid, ev->pid_ns, ev->mnt_ns, ev->net_ns,
 		ev->cgroup_v2, ev->cgroup_v1 };
 	memcpy(s.comm, ev->comm, sizeof(ev->comm));

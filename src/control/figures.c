@@ -52,6 +52,12 @@ get_ready(const struct agent_status *s, struct figure_value *v)
 }
 
 static void
+get_sees(const struct agent_status *s, struct figure_value *v)
+{
+	v->number = s->seeing.blind_reason == NULL;
+}
+
+static void
 get_not_ready_reason(const struct agent_status *s, struct figure_value *v)
 {
 	status_is_ready(s, v->buf, sizeof(v->buf));

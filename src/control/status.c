@@ -38,6 +38,10 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 		snprintf(reason, size, "the agent is stopping");
 		return false;
 	}
+	if (s->seeing.blind_reason != NULL) {
+		snprintf(reason, size, "%s", s->seeing.blind_reason);
+		return false;
+	}
 	/* The registry first: without ids the output cannot have delivered any record. */
 	switch (s->registry.state) {
 	case REGISTRY_UNUSED:
@@ -109,7 +113,7 @@ status_problems(const struct agent_status *s,
 		bool is_young = s->output.state == OUTPUT_STARTING && s->output.error[0] == '\0' &&
 		    s->agent.uptime_ns < UINT64_C(30000000000);
 
-		snprintf(text, sizeof(text), "not delivering: %s", reason);
+		snprintf(text, sizeof(text), "%s: %s", s->seeing.blind_reason != NULL ? "not seeing" : "not delivering", reason);
 		cb(is_young || s->agent.is_stopping ? STATUS_WARNING : STATUS_ERROR, text, arg);
 	}
 	if (s->spool.disk_error != 0) {
@@ -147,6 +151,17 @@ status_problems(const struct agent_status *s,
 	}
 	if (s->spool.max_bytes > 0 && spool_share(s) >= SPOOL_FULL_SHARE) {
 		snprintf(text, sizeof(text), "the spool is %s full", format_percent(spool_share(s), a, sizeof(a)));
+		cb(STATUS_WARNING, text, arg);
+	}
+	if (s->seeing.canary_error != 0) {
+		snprintf(text, sizeof(text), "whether the probes see is not proved: the agent cannot fork a child: %s",
+		    strerror(s->seeing.canary_error));
+		cb(STATUS_WARNING, text, arg);
+	}
+	if (s->seeing.gaps > 0) {
+		snprintf(text, sizeof(text), "since the start the agent did not see for %s in all, in %s gap%s; each has a GAP record",
+		    format_duration(s->seeing.gaps_ns, a, sizeof(a)), format_count(s->seeing.gaps, b, sizeof(b)),
+		    s->seeing.gaps == 1 ? "" : "s");
 		cb(STATUS_WARNING, text, arg);
 	}
 	if (s->config.restart_wanted != NULL) {

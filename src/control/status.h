@@ -81,7 +81,7 @@ struct agent_status {
 /* Fills *s, which is zeroed before. */
 typedef void (*status_fill)(struct agent_status *s, void *arg);
 
-/* Returns true if records reach their destination; if not, reason is a sentence why. */
+/* Returns true if the agent sees, and records reach their destination; if not, reason is a sentence why. */
 bool status_is_ready(const struct agent_status *s, char *reason, size_t size);
 
 /*

@@ -95,7 +95,8 @@ put_top(struct page *p, const struct agent_status *s)
 	bool is_ready = status_is_ready(s, reason, sizeof(reason));
 
 	colour(p, is_ready ? GREEN : RED);
-	put(p, "%s", s->agent.is_stopping ? "stopping" : is_ready ? "delivering" : "not delivering");
+	put(p, "%s", s->agent.is_stopping ? "stopping" : is_ready ? "delivering" :
+	    s->seeing.blind_reason != NULL ? "not seeing" : "not delivering");
 	colour(p, PLAIN);
 	put(p, "  sluice %s on %s, pid %" PRIu64 ", up %s\n", s->agent.version, s->agent.host_name, s->agent.pid,
 	    duration(p, s->agent.uptime_ns));

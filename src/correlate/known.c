@@ -15,7 +15,7 @@ correlator_knows(struct correlator *c, const struct program_key *key)
 {
 	const struct process *p = process_find(c, key->start_ns, key->pid);
 
-	return p != NULL && (p->is_announced || p->is_over);
+	return p != NULL && p->self.index >= key->index && (p->is_announced || p->is_over);
 }
 
 void

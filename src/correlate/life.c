@@ -228,7 +228,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	struct program_key above;
 	bool was_announced;
 
-	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced)))
+	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced && p->self.index >= s->self.index)))
 		return;		/* a dead process cannot exec; a known one is not discovered again */
 	if (s->is_excluded) {
 		/* The kernel reports no more of it; its children count as those of the nearest recorded ancestor. */
@@ -253,6 +253,8 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 			return;
 	} else if (s->has_replaced) {
 		replaced(c, p, s);
+	} else if (s->is_discovered && p->self.index != s->self.index) {
+		program_lose(c, p, s->time_ns);		/* its exec was not seen */
 	}
 	/* The program was excluded when it began and is judged anew; /proc may no longer have its exe. */
 	if (s->is_discovered && !p->is_forked && p->self.index == s->self.index)

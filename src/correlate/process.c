@@ -131,8 +131,13 @@ process_discovered(struct correlator *c, struct process *p, const struct state_e
 void
 process_exec(struct correlator *c, struct process *p, const struct exec_event *s, const struct program_key *above)
 {
-	if (p->self.index != s->self.index)
+	if (p->self.index != s->self.index) {
 		failures_exec(c, p);
+		if (s->is_discovered) {		/* its exec was not seen */
+			p->program_start_ns = s->self.start_ns;
+			p->program_start_us = p->start_us;
+		}
+	}
 	p->self = s->self;
 	p->parent = s->parent;
 	p->anchor = s->anchor;

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/sight.h"
 #include "attach/privileges.h"
 #include "attach/probes.h"
 #include "base/clock.h"
@@ -120,6 +121,23 @@ on_second(void *arg)
 	log_tick();
 }
 
+static void stop_begin(struct daemon *d, const char *reason);
+
+/* Reports that the agent ceased to see, or sees again; an agent whose probes another has ends. */
+static void
+on_sight(const struct sight *s, const char *sentence, void *arg)
+{
+	struct daemon *d = arg;
+
+	snprintf(d->blind_reason, sizeof(d->blind_reason), "%s", s->blind_since_ns != 0 ? sentence : "");
+	log_event(s->blind_since_ns != 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, s->blind_since_ns != 0 ? "probes.blind" :
+	    "probes.gap", "%s", sentence);
+	if (s->is_taken && !d->is_stopping) {
+		d->status = EXIT_OWN_FAILURE;
+		stop_begin(d, "the probes were taken over");
+	}
+}
+
 static void
 on_drained(bool is_empty, void *arg)
 {
@@ -135,23 +153,29 @@ on_drained(bool is_empty, void *arg)
 }
 
 static void
-on_stop_signal(evutil_socket_t signo, short what, void *arg)
+stop_begin(struct daemon *d, const char *reason)
 {
 	const struct timeval often = { 0, TICK_STOPPING_MS * 1000 };
-	struct daemon *d = arg;
 
-	(void)what;
-	if (d->is_stopping) {		/* a second signal: stop at once */
-		on_drained(false, d);
-		return;
-	}
 	d->is_stopping = true;
-	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", strsignal((int)signo))),
+	log_fields(LOG_LEVEL_INFO, "agent.stopping", LOG_FIELDS(LOG_TEXT("signal", reason)),
 	    "delivering waiting records for at most %.1f s", (double)d->config->drain_ms / 1000);
 	notify_stopping(d->notify);
 	event_add(d->on_tick, &often);
 	agent_stop(d->agent);
 	delivery_drain(d->delivery, (uint32_t)d->config->drain_ms, on_drained, d);
+}
+
+static void
+on_stop_signal(evutil_socket_t signo, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)what;
+	if (d->is_stopping)		/* a second signal: stop at once */
+		on_drained(false, d);
+	else
+		stop_begin(d, strsignal((int)signo));
 }
 
 static void
@@ -239,11 +263,11 @@ open_agent(struct daemon *d)
 		.watchdog_ns = c->probes.watchdog_ms * 1000000,
 		.max_processes = (uint32_t)c->probes.max_processes,
 		.owner = { .committed = on_committed, .tick = on_second, .describe = daemon_describe,
-		    .losses = daemon_losses, .arg = d },
+		    .losses = daemon_losses, .sight = on_sight, .arg = d },
 	};
 	static const char *const origins[] = {
 		[PROBES_FRESH] = "the probes are attached",
-		[PROBES_RESUMED] = "the previous agent's probes are taken over: no event was missed",
+		[PROBES_RESUMED] = "the previous agent's probes are taken over",
 		[PROBES_WERE_QUIET] = "the watchdog had stopped the previous agent's probes: later events are missing",
 		[PROBES_WERE_OTHER] = "another version's probes were replaced: events in between were not seen",
 	};
@@ -439,8 +463,9 @@ daemon_run(const struct daemon_options *o)
 		notify_ready(d.notify);
 		if (event_base_dispatch(d.base) < 0) {
 			log_event(LOG_LEVEL_ERROR, "agent.loop", "the event loop failed");
-			status = EXIT_OWN_FAILURE;
+			d.status = EXIT_OWN_FAILURE;
 		}
+		status = d.status;
 	}
 	stop(&d);
 	/* A thread that resolves a name or waits for a broker may take longer; no record depends on it. */

@@ -74,6 +74,8 @@ struct daemon {
 	char reload_error[1024];
 	char restart_wanted[512];	/* changed keys that need a restart; "": none */
 	bool is_stopping;
+	int status;			/* with which it exits */
+	char blind_reason[320];		/* "": the agent sees */
 	uint64_t seconds;		/* since the start */
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/sight.h"
 #include "attach/probes.h"
 #include "base/clock.h"
 #include "base/own.h"
@@ -25,6 +26,7 @@ static void
 fill_probes(struct agent_status *s, struct daemon *d)
 {
 	struct probes *probes = agent_probes(d->agent);
+	const struct sight *sight = agent_sight(d->agent);
 	struct probe_cost costs[PROBES_PROGRAMS];
 
 	s->signals = probes_signals(probes, &s->n_signals);
@@ -33,6 +35,14 @@ fill_probes(struct agent_status *s, struct daemon *d)
 		s->probes[i] = (struct agent_probe){ costs[i].name, costs[i].runs,
 			{ costs[i].run_time_ns, costs[i].run_time_ns > 0 } };
 	s->seeing.followed = probes_followed(probes);
+	s->seeing.canary_error = sight->canary.error;
+	s->seeing.gaps = sight->gaps;
+	s->seeing.gaps_ns = sight->gaps_ns;
+	if (sight->blind_since_ns != 0) {
+		s->seeing.blind_reason = d->blind_reason;
+		s->seeing.blind_since_us = s->agent.time_us -
+		    (int64_t)(clock_ns(CLOCK_BOOTTIME) - sight->blind_since_ns) / 1000;
+	}
 }
 
 static void

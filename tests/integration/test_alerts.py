@@ -29,6 +29,9 @@ CASES = {
     "SluiceNotDelivering": (
         {f"sluice_ready{{{AT}}}": "1x4 0x20"}, (14, 15),
         {f"sluice_ready{{{AT}}}": "0x9 1x20"}),
+    "SluiceNotSeeing": (
+        {f"sluice_seeing{{{AT}}}": "1x4 0x20"}, (5, 6),
+        {f"sluice_seeing{{{AT}}}": "1x9 0 1x20"}),
     "SluiceSpoolOld": (
         {f"sluice_spool_oldest_age_seconds{{{AT}}}": "900x4 901x20"}, (9, 10),
         {f"sluice_spool_oldest_age_seconds{{{AT}}}": "900x30"}),

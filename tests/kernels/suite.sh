@@ -52,14 +52,15 @@ if [ "$suite" = short ]; then
 	check test_agent_restart.py Restart.test_kill_9_under_load_loses_and_repeats_nothing
 else
 	"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
-	cp "$build/tests/integration/sluice_"{last_word_never,other_layout} "$here/build/release/tests/integration"
+	cp "$build/tests/integration/"{sluice_last_word_never,sluice_other_layout,probes_switch} "$here/build/release/tests/integration"
 	export KILLS=5 BOOKS_ROUNDS=12
 	check truth_check.py "${slow[@]}"
 	check truth_check.py "${slow[@]}" --agent
 	check truth_check.py "${slow[@]}" --agent --kills 2
 	# From 7.0 the kernel may skip an exit: only the program that this arm takes away makes up for that.
 	[ "$(uname -r | cut -d. -f1)" -ge 7 ] || check truth_check.py "${slow[@]}" --made-up
-	for test in books filter agent_restart agent_opens run_reused run_crash run_environment run_exit run_paths run_storm run_survivors; do
+	check test_agent_sight.py Lock Sight.test_a_stall_longer_than_the_watchdog Sight.test_a_frozen_agent
+	for test in books filter agent_restart namespaces agent_opens run_reused run_crash run_environment run_exit run_paths run_storm run_survivors; do
 		check "test_$test.py"
 	done
 fi

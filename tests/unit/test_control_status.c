@@ -82,6 +82,11 @@ ready_means_that_records_arrive(void **state)
 	s.agent.is_stopping = true;
 	assert_false(is_ready());
 
+	status_sample(&s);
+	s.seeing.blind_reason = "the probes see nothing";
+	assert_false(is_ready());
+	assert_string_equal(reason, "the probes see nothing");
+
 	/* Files need no registry. */
 	status_sample(&s);
 	s.output.kind = "files";

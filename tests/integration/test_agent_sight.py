@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent proves that it sees: after each time in which it did not it sees again, and says since when it had not."""
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+
+import harness
+from agent import AgentTest
+from harness import read_cat, read_lake
+from load import once, own, own_folder
+
+
+def metrics(a):
+    """The agent's metrics as text."""
+    c = http.client.HTTPConnection("localhost", timeout=20)
+    c.sock = socket.socket(socket.AF_UNIX)
+    c.sock.connect(a.metrics)
+    c.request("GET", "/metrics")
+    try:
+        return c.getresponse().read().decode()
+    finally:
+        c.close()
+
+
+def write_text(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+
+
+class Freezer:
+    """A group whose processes can be frozen, in a hierarchy of either version."""
+
+    def __init__(self):
+        v1 = "/sys/fs/cgroup/freezer"
+        self.is_v1 = os.path.isdir(v1)
+        self.path = os.path.join(v1 if self.is_v1 else "/sys/fs/cgroup", f"sluice-sight-{os.getpid()}")
+        os.mkdir(self.path)
+
+    def freeze(self, on):
+        if self.is_v1:
+            write_text(os.path.join(self.path, "freezer.state"), "FROZEN" if on else "THAWED")
+        else:
+            write_text(os.path.join(self.path, "cgroup.freeze"), "1" if on else "0")
+
+    def take(self, pid):
+        write_text(os.path.join(self.path, "cgroup.procs"), str(pid))
+
+    def remove(self):
+        """Once its last process is reaped."""
+        os.rmdir(self.path)
+
+
+class Throttle:
+    """A group whose processes run for a limited time of each second, in a hierarchy of either version."""
+
+    def __init__(self):
+        v1 = "/sys/fs/cgroup/cpu"
+        self.is_v1 = os.path.isdir(v1)
+        self.path = os.path.join(v1 if self.is_v1 else "/sys/fs/cgroup", f"sluice-sight-{os.getpid()}")
+        if not self.is_v1:
+            write_text("/sys/fs/cgroup/cgroup.subtree_control", "+cpu")
+        os.mkdir(self.path)
+        if self.is_v1:
+            write_text(os.path.join(self.path, "cpu.cfs_period_us"), "1000000")
+
+    def limit(self, ms):
+        """Milliseconds of each second; None: no limit."""
+        if self.is_v1:
+            write_text(os.path.join(self.path, "cpu.cfs_quota_us"), str(ms * 1000 if ms else -1))
+        else:
+            write_text(os.path.join(self.path, "cpu.max"), f"{ms * 1000 if ms else 'max'} 1000000")
+
+    def take(self, pid):
+        write_text(os.path.join(self.path, "cgroup.procs"), str(pid))
+
+    def remove(self):
+        """Once its last process is reaped."""
+        os.rmdir(self.path)
+
+
+class Sight(AgentTest):
+    def programs(self, a, mark):
+        """The records of programs whose last argument is the mark, each once."""
+        return [r for r in once(read_cat(a.lake, "program")) if (r["argv"] or [""])[-1] == mark]
+
+    def phases(self, a, mark):
+        return [r["phase"] for r in self.programs(a, mark)]
+
+    def gaps(self, a):
+        return [r for r in once(read_cat(a.lake, "agent")) if r["event"] == "GAP"]
+
+    def run_marked(self, mark):
+        subprocess.run([own("true"), mark], check=True)
+
+    def start_briefly_watched(self):
+        """An agent whose probes stop when it has not run for 10 s, the shortest time that can be configured."""
+        a = self.agent(probes={"watchdog": "10s"})
+        a.follow_only(own_folder())
+        return a.start()
+
+    def assert_sees_again(self, a, what):
+        """After a stall: the programs, the status, and one record of the gap."""
+        a.wait(lambda: a.status()["gaps"]["count"] == 1, what="the gap")
+        self.run_marked(what)
+        a.settle(delivered=True)
+        self.assertIn("END", self.phases(a, what))
+        s = a.status()
+        self.assertTrue(s["seeing"] and s["ready"], s["not_ready_reason"])
+        self.assertTrue(any("1 gap" in p["text"] for p in s["problems"]), s["problems"])
+        gap, = self.gaps(a)
+        self.assertIn("watchdog", gap["message"])
+        self.assertAlmostEqual(s["gaps"]["ns"], gap["interval_ns"], delta=1e9)
+        return gap
+
+    def test_a_stall_longer_than_the_watchdog(self):
+        """Who lived before it is accounted whole; who execs, begins or ends in it is found, or counted as not seen."""
+        a = self.start_briefly_watched()
+        lives = subprocess.Popen([own("sh"), "-c", "read x; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; read x", "lives"],
+                                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        execs = subprocess.Popen([own("sh"), "-c", 'read x; exec "$0" 3600.5', own("sleep")], stdin=subprocess.PIPE)
+        ends = subprocess.Popen([own("sleep"), "3600.25"])
+        for p in (lives, execs, ends):
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+        a.settle(delivered=True)
+        a.signal(signal.SIGSTOP)
+        time.sleep(11)
+        self.run_marked("watchdog")  # its fork is what the programs look at the time for
+        begun_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        ends.kill()
+        ends.wait()
+        execs.stdin.write(b"\n")
+        execs.stdin.flush()
+        begins = subprocess.Popen([own("sleep"), "3600.75"])
+        self.addCleanup(begins.wait)
+        self.addCleanup(begins.kill)
+        lives.stdin.write(b"\n")
+        lives.stdin.flush()
+        time.sleep(2)
+        a.signal(signal.SIGCONT)
+        stalled_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - begun_ns
+        gap = self.assert_sees_again(a, "after a stall")
+        self.assertGreater(gap["interval_ns"], stalled_ns - 1e6)
+        self.assertLess(gap["interval_ns"], stalled_ns + 5e9)
+        self.assertEqual([], self.phases(a, "watchdog"))
+        for p in (execs, begins):
+            p.kill()
+            p.wait()
+        lives.stdin.write(b"\n")
+        lives.stdin.close()
+        _, _, used = os.wait4(lives.pid, 0)
+        lives.returncode = 0
+        a.settle(delivered=True)
+        # 3600.25, which no pass sees any more, and the sh that exec'd.
+        a.wait(lambda: {"place": "correlate", "reason": "end_unseen", "count": 2} in a.status()["lost"], what="the lost ends")
+        self.assertEqual(0, a.stop(), a.log_text())
+        # Its END is as exact as that of any other: its memory, its counters and its start are of its whole life.
+        start, end = self.programs(a, "lives")
+        self.assertEqual(("START", "END"), (start["phase"], end["phase"]))
+        self.assertIsNone(end["observed_time"])
+        self.assertEqual(start["program_id"], end["program_id"])
+        self.assertAlmostEqual(used.ru_utime + used.ru_stime, (end["usage"]["cpu_user_ns"] + end["usage"]["cpu_system_ns"]) / 1e9,
+                               delta=0.05 if harness.IS_EMULATED else 0.0002)
+        for mark in ("3600.5", "3600.75"):
+            start, end = self.programs(a, mark)
+            self.assertEqual(("START", "END"), (start["phase"], end["phase"]), mark)
+            self.assertIsNotNone(end["observed_time"], mark)
+        self.assertEqual(["START"], self.phases(a, "3600.25"))
+
+    def test_blind_probes_are_reported_within_ten_seconds(self):
+        """By status, readiness and metric; the end of it has a GAP record."""
+        a = self.agent().start()
+        a.settle()
+        variables = os.path.join(a.pins, os.listdir(a.pins)[0], "maps", "shared")
+        self.assertTrue(a.status()["seeing"])
+        subprocess.run([harness.built("probes_switch"), variables, "0"], check=True)
+        blinded = time.monotonic()
+        self.addCleanup(subprocess.run, [harness.built("probes_switch"), variables, "1"])
+        a.wait(lambda: not a.status()["seeing"], what="blindness")
+        self.assertLess(time.monotonic() - blinded, 11 * harness.PATIENCE)
+        s = a.status()
+        self.assertFalse(s["ready"])
+        self.assertIn("the probes see nothing", s["not_ready_reason"])
+        self.assertIn("not seeing", a.ctl("status").stdout.splitlines()[0])
+        page = metrics(a)
+        self.assertIn("\nsluice_seeing 0\n", page)
+        self.assertIn("\nsluice_ready 0\n", page)
+        subprocess.run([harness.built("probes_switch"), variables, "1"], check=True)
+        a.wait(lambda: a.status()["seeing"], what="sight")
+        s = a.status()
+        self.assertTrue(s["ready"], s["not_ready_reason"])
+        self.assertEqual(0, a.stop(), a.log_text())
+        gap, = self.gaps(a)
+        self.assertGreater(gap["interval_ns"], 5e9)
+
+    def test_canaries_have_no_record(self):
+        a = self.agent().start()
+        time.sleep(8)
+        a.settle()
+        seen = a.status()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertTrue(seen["seeing"])
+        self.assertEqual([], [r for r in read_lake(a.lake)["sluice.program"] if r["ppid"] == a.process.pid])
+        self.assertEqual([], [x for x in seen["lost"] if "fork" in x["place"]])
+
+    def test_a_frozen_agent(self):
+        group = Freezer()
+        self.addCleanup(group.remove)
+        a = self.start_briefly_watched()
+        self.addCleanup(a.remove)  # before the group
+        self.addCleanup(group.freeze, False)
+        group.take(a.pid)
+        group.freeze(True)
+        time.sleep(11)
+        self.run_marked("watchdog")
+        group.freeze(False)
+        self.assert_sees_again(a, "after the freezer")
+        self.assertEqual(0, a.stop(), a.log_text())
+
+
+    def test_an_agent_that_hardly_runs(self):
+        """With 0.4 % of a CPU it may not keep up for longer than the watchdog; it sees again when it has more."""
+        group = Throttle()
+        self.addCleanup(group.remove)
+        a = self.start_briefly_watched()
+        self.addCleanup(a.remove)  # before the group
+        self.addCleanup(group.limit, None)
+        group.take(a.pid)
+        group.limit(4)
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline:
+            self.run_marked("storm")
+        group.limit(None)
+        a.wait(lambda: a.status()["seeing"], what="sight")
+        self.run_marked("after it")
+        a.settle(delivered=True)
+        self.assertIn("END", self.phases(a, "after it"))
+        self.assertEqual(a.status()["gaps"]["count"], len(self.gaps(a)))
+        self.assertEqual(0, a.stop(), a.log_text())
+
+
+class Lock(AgentTest):
+    def test_a_second_agent_is_refused_and_the_first_goes_on(self):
+        a = self.agent()
+        a.follow_only(own_folder())
+        a.start()
+        b = self.agent("second")
+        b.pins = a.pins
+        b.start(wait=False)
+        self.assertEqual(125, b.process.wait(60))
+        error = b.log_lines()[-1]
+        self.assertEqual("probes.open", error["event"])
+        self.assertRegex(error["message"], r"another agent \(pid %d\) uses the probes of %s; .*--pins" % (a.pid, re.escape(a.pins)))
+        removed = a.uninstall()
+        self.assertEqual(125, removed.returncode)
+        self.assertIn("an agent that runs uses them", removed.stderr)
+        subprocess.run([own("true"), "still seen"], check=True)
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        mine = [r for r in read_lake(a.lake)["sluice.program"] if (r["argv"] or [""])[-1] == "still seen" and r["phase"] == "END"]
+        self.assertEqual(1, len(mine))
+        self.assertEqual(0, a.uninstall().returncode)
+
+
+if __name__ == "__main__":
+    harness.main()
