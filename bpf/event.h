@@ -25,7 +25,7 @@ enum event_kind {		/* 0 is not used: an all-zero event is never valid */
 	EVENT_EXIT = 2,		/* struct event_state: the kernel frees a process; totals are final */
 	EVENT_SNAPSHOT = 3,	/* struct event_state, from the iterator: totals so far */
 	EVENT_ALIVE = 4,	/* struct event_state, from the iterator: a process that is not followed */
-	EVENT_DISCOVERED = 7,	/* struct event_state, from the iterator: discovered while running, now followed */
+	EVENT_DISCOVERED = 7,	/* struct event_found, from the iterator: discovered while running, now followed */
 	EVENT_STALE = 6,	/* struct event_state: ended long ago, but the kernel has not called on_free */
 	EVENT_CGROUP = 5,	/* struct event_cgroup: the path of a cgroup id, before its first use */
 };
@@ -163,6 +163,12 @@ struct event_state {
 	struct event_counters	counters;
 };
 
+struct event_found {
+	struct event_state	state;		/* EVENT_EXE_CUT and EVENT_CWD_CUT as for an exec */
+	__u32	exe_len;	/* bytes of text after the struct, in this order, as those of an exec; then up to 7 */
+	__u32	cwd_len;	/*   without meaning, up to the next multiple of 8 */
+};
+
 struct event_cgroup {
 	struct event_head	head;
 	__u64	id;
@@ -177,6 +183,7 @@ _Static_assert(sizeof(struct event_exec) == 64 + 80 + sizeof(struct event_counte
 _Static_assert(__builtin_offsetof(struct event_exec, prev) == 144, "hidden padding");
 _Static_assert(sizeof(struct event_state) == 64 + 16 + 32 + 16 + 16 + 8 + sizeof(struct event_counters),
     "event_state changed size");
+_Static_assert(sizeof(struct event_found) == sizeof(struct event_state) + 8, "event_found changed size");
 _Static_assert(sizeof(struct event_cgroup) == 32, "event_cgroup changed size");
 
 #endif

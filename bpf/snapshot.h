@@ -19,7 +19,7 @@ struct snapshot_map {		/* one reader at a time: ours */
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct event_state);
+	__type(value, struct event_found);	/* of most, only the state */
 };
 struct found_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -36,7 +36,7 @@ u32 snapshot_judge = FILTER_JUDGE_NOT;	/* enum filter_judging */
 u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has changed */
 u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
 
-u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep began, which is its number */
+u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep, or the pass that judges, began: its number */
 u32 stale_n = 0;		/* of stale_found, which are filled in */
 struct event_state stale_found[STALE_MAX] = {};
 
@@ -251,7 +251,10 @@ above_of(const struct task *k, struct proc *p)
 	}
 }
 
-/* Returns true if the process was not reported before and is from now on. */
+/*
+ * Returns true if the process was not reported before and is from now on. If the iterator's buffer had no room for it,
+ * the kernel calls again, and it is still new in that pass.
+ */
 static __always_inline bool
 judge_anew(struct task *k, struct proc *p, bool has_loop)
 {
@@ -263,6 +266,8 @@ judge_anew(struct task *k, struct proc *p, bool has_loop)
 		return false;
 	if (is_mark && p->reported)
 		return false;
+	if (p->reported && !p->excluded && p->swept_ns == stale_sweep_ns)
+		return true;
 	p->excluded = slot->is_on && !p->kept &&
 	    is_left_out(p, slot, judge_running(k, p, slot, now, has_loop), now);
 	if (p->excluded || p->reported)
@@ -272,6 +277,7 @@ judge_anew(struct task *k, struct proc *p, bool has_loop)
 		return false;
 	}
 	p->reported = 1;
+	p->swept_ns = stale_sweep_ns;
 	p->execed = 1;		/* a child that runs its parent's program counts as a program of its own now */
 	above_of(k, p);
 	return true;
@@ -385,9 +391,97 @@ add_only_thread(struct event_state *e, const struct task *k)
 	e->flags |= flags;
 }
 
+/* Walks a path of a task, given as an address, and appends it to the iterator's scratch. Returns as path_append(). */
+static __always_inline u32
+found_path(struct scratch *s, const struct path *path, const struct path *root, u32 off, bool has_loop)
+{
+	volatile u64 *wash = s->wash;
+
+	wash[0] = (u64)BPF_CORE_READ(path, dentry);
+	wash[1] = (u64)BPF_CORE_READ(path, mnt);
+	wash[2] = (u64)BPF_CORE_READ(root, dentry);
+	wash[3] = (u64)BPF_CORE_READ(root, mnt);
+	s->n_names = 0;
+	return has_loop ? path_append(ncpu, off) : path_append_until_5_16(ncpu, off);
+}
+
+/*
+ * Sets the paths of a discovered process, as its exec would have reported them: user space may not be allowed to read
+ * them. task is its address.
+ */
+static __always_inline void
+found_paths(u64 task, bool has_loop)
+{
+	struct task_struct *t = (void *)task;
+	struct mm_struct *mm = BPF_CORE_READ(t, mm);
+	struct fs_struct *fs = BPF_CORE_READ(t, fs);
+	struct file *exe = BPF_CORE_READ(mm, exe_file);
+	u32 at = ncpu, zero = 0, exe_len = 0, cwd_len;
+	struct event_found *f = bpf_map_lookup_elem(&snapshot_state, &zero);
+	struct scratch *s = bpf_map_lookup_elem(&scratches, &at);
+
+	if (!f)
+		return;
+	f->exe_len = f->cwd_len = 0;
+	f->state.flags |= EVENT_CWD_CUT;
+	if (!s || !fs)
+		return;
+	if (exe) {
+		exe_len = found_path(s, &exe->f_path, &fs->root, 0, has_loop);
+		if (exe_len & PATH_CUT)
+			f->state.flags |= EVENT_EXE_CUT;
+		exe_len &= 0x1fff;
+	}
+	cwd_len = found_path(s, &fs->pwd, &fs->root, exe_len, has_loop);
+	if (!(cwd_len & PATH_CUT))
+		f->state.flags &= ~EVENT_CWD_CUT;
+	f->exe_len = exe_len;
+	f->cwd_len = cwd_len & 0x1fff;
+}
+
+__noinline int
+found_paths_of(u64 task)
+{
+	found_paths(task, true);
+	return 0;
+}
+
+__noinline int
+found_paths_until_5_16(u64 task)
+{
+	found_paths(task, false);
+	return 0;
+}
+
+/* Writes a discovered process with its paths. */
+static __always_inline void
+found_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k, bool has_loop)
+{
+	volatile u64 *wash = &e->key;	/* storing it in memory turns the pointer into a number */
+	u32 zero = 0, at = ncpu, len;
+	struct event_found *f;
+	struct scratch *s;
+
+	*wash = (u64)k->t;
+	if (has_loop)
+		found_paths_of(*wash);
+	else
+		found_paths_until_5_16(*wash);
+	*wash = 0;
+	f = bpf_map_lookup_elem(&snapshot_state, &zero);
+	s = bpf_map_lookup_elem(&scratches, &at);
+	if (!f || !s)
+		return;
+	len = (f->exe_len + f->cwd_len + 7) & 0x3ff8;
+	f->state.head.size = sizeof(*f) + len;
+	bpf_seq_write(ctx->meta->seq, f, sizeof(*f));
+	if (len)
+		bpf_seq_write(ctx->meta->seq, s->text, len);
+}
+
 static __always_inline int
-process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k,
-    const struct proc *p)
+process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct task *k, const struct proc *p,
+    bool has_loop)
 {
 	struct mm_struct *mm;
 	u64 high, now;
@@ -401,7 +495,10 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct ta
 		e->flags |= EVENT_HAS_PEAK;
 	}
 	/* If the buffer is full, the kernel calls again with a larger one. */
-	bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
+	if (e->head.kind == EVENT_DISCOVERED)
+		found_write(ctx, e, k, has_loop);
+	else
+		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 	return 0;
 }
 
@@ -439,7 +536,7 @@ int on_task(struct bpf_iter__task *ctx)
 			count_loss(EVENT_PROG_ITER, EVENT_LOSS_CUT);
 		}
 	}
-	return process_write(ctx, e, &k, p);
+	return process_write(ctx, e, &k, p, true);
 }
 
 SEC("iter/task")
@@ -472,7 +569,7 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 		}
 		e->head.time_ns = time_ns;
 	}
-	return process_write(ctx, e, &k, p);
+	return process_write(ctx, e, &k, p, false);
 }
 
 /*

@@ -3,6 +3,7 @@
  * discover: processes that ran before the probes were attached, or that earlier rules excluded.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "agent/host_state.h"
@@ -52,8 +53,12 @@ host_discover_state(struct agent *a, const struct state_event *s)
 			return true;
 		h->unknown = grown;
 	}
-	if (h->n_unknown < UNKNOWN_MAX)
-		h->unknown[h->n_unknown++] = *s;
+	if (h->n_unknown < UNKNOWN_MAX) {
+		grown = &h->unknown[h->n_unknown++];
+		*grown = *s;
+		grown->exe = s->exe != NULL ? strdup(s->exe) : NULL;
+		grown->cwd = s->cwd != NULL ? strdup(s->cwd) : NULL;
+	}
 	return true;
 }
 
@@ -84,6 +89,8 @@ begin_all(struct host_agent *h, int fd)
 	for (size_t i = 0; i < h->n_unknown; i++) {
 		if (!correlator_knows(a->correlator, &h->unknown[i].self))
 			begin_discovered(h, &h->unknown[i]);
+		free((char *)h->unknown[i].exe);
+		free((char *)h->unknown[i].cwd);
 	}
 	free(h->unknown);
 	h->unknown = NULL;

@@ -24,7 +24,7 @@ struct host_agent {
 	uint32_t own_pid;
 	uint64_t own_start_ticks;
 	struct proc_reader *reader;	/* owned; while processes are discovered */
-	struct state_event *unknown;	/* owned: processes of a pass that are to be discovered */
+	struct state_event *unknown;	/* owned, with exe and cwd: processes of a pass that are to be discovered */
 	size_t n_unknown;
 };
 

@@ -429,6 +429,7 @@ filter_judge_open(struct probes *p, bool enter)
 
 	__atomic_store_n(&bss->snapshot_enter, enter, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&bss->snapshot_all, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&bss->stale_sweep_ns, clock_ns(CLOCK_BOOTTIME), __ATOMIC_SEQ_CST);
 	r = judge_descent(p);
 	if (r == 0)
 		r = filter_pass(p, FILTER_JUDGE_ENTERED);

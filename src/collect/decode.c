@@ -199,14 +199,32 @@ decode_exec(struct decoder *d, const void *record, size_t len, enum state_kind k
 	return 0;
 }
 
+/* Decodes the paths of a discovered process. Returns 0 or -EBADMSG. */
+static int
+found_decode(struct decoder *d, const struct event_found *ev, size_t len, struct state_event *s)
+{
+	const char *text = (const char *)(ev + 1);
+
+	if (ev->exe_len > EVENT_PATH_MAX || ev->cwd_len > EVENT_PATH_MAX ||
+	    sizeof(*ev) + ((ev->exe_len + ev->cwd_len + 7) & ~7U) != len ||
+	    path_join(text, ev->exe_len, d->exe, sizeof(d->exe)) < 0 ||
+	    path_join(text + ev->exe_len, ev->cwd_len, d->cwd, sizeof(d->cwd)) < 0)
+		return -EBADMSG;
+	s->exe = ev->exe_len > 0 && !(ev->state.flags & EVENT_EXE_CUT) ? d->exe : NULL;
+	s->cwd = ev->state.flags & EVENT_CWD_CUT ? NULL : d->cwd;
+	return 0;
+}
+
 static int
 decode_state(struct decoder *d, const void *record, size_t len, enum state_kind kind)
 {
 	const struct event_state *ev = record;
 	struct state_event s = { 0 };
 
-	if (len != sizeof(*ev) || ev->self.pid == 0 ||
+	if ((len != sizeof(*ev) && kind != STATE_DISCOVERED) || ev->self.pid == 0 ||
 	    memchr(ev->comm, '\0', sizeof(ev->comm)) == NULL)
+		return -EBADMSG;
+	if (kind == STATE_DISCOVERED && found_decode(d, record, len, &s) < 0)
 		return -EBADMSG;
 	s.kind = kind == STATE_LIVE && ev->flags & EVENT_ENDED ? STATE_ZOMBIE : kind;
 	s.time_ns = ev->head.time_ns;
@@ -258,7 +276,7 @@ static const struct {
 	[EVENT_EXIT] = { sizeof(struct event_state), decode_state, STATE_EXIT },
 	[EVENT_SNAPSHOT] = { sizeof(struct event_state), decode_state, STATE_LIVE },
 	[EVENT_ALIVE] = { sizeof(struct event_state), decode_state, STATE_UNTRACKED },
-	[EVENT_DISCOVERED] = { sizeof(struct event_state), decode_state, STATE_DISCOVERED },
+	[EVENT_DISCOVERED] = { sizeof(struct event_found), decode_state, STATE_DISCOVERED },
 	[EVENT_STALE] = { sizeof(struct event_state), decode_state, STATE_STALE },
 };
 

@@ -272,6 +272,10 @@ proc_reader_read(struct proc_reader *f, const struct state_event *state, struct 
 	/* A process that is exiting is not discovered: values that can no longer be read might have excluded it. */
 	if (!read_memory(f, task, ret) && !read_through_thread(f, pid, ret))
 		return false;
+	if (state->exe != NULL)
+		ret->exe = state->exe;
+	if (state->cwd != NULL)
+		ret->cwd = state->cwd;
 	read_cgroups(f, task);
 	/* Last: an unchanged start means that all that was read was of this process. */
 	return proc_reader_start_ticks(f, pid) == proc_reader_ticks(state->self.start_ns);

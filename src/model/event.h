@@ -105,6 +105,8 @@ struct state_event {
 	bool has_context;
 	bool oom_killed;
 	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
+	const char *exe;		/* of STATE_DISCOVERED; NULL: unknown, as is the next */
+	const char *cwd;
 	bool is_canary;			/* the agent's own child, which has no record; see agent/canary.h */
 	struct program_context context;
 	char comm[EVENT_COMM_SIZE];

@@ -169,6 +169,7 @@ class Sight(AgentTest):
             start, end = self.programs(a, mark)
             self.assertEqual(("START", "END"), (start["phase"], end["phase"]), mark)
             self.assertIsNotNone(end["observed_time"], mark)
+            self.assertEqual((own("sleep"), os.getcwd()), (end["exe"], end["cwd"]), mark)  # which an agent without privileges may not read
         self.assertEqual(["START"], self.phases(a, "3600.25"))
 
     def test_blind_probes_are_reported_within_ten_seconds(self):

@@ -64,6 +64,10 @@ on_state(const struct state_event *s, void *arg)
 	(void)arg;
 	seen.states++;
 	seen.state = *s;
+	if (s->exe != NULL)
+		snprintf(seen.exe, sizeof(seen.exe), "%s", s->exe);
+	if (s->cwd != NULL)
+		snprintf(seen.cwd, sizeof(seen.cwd), "%s", s->cwd);
 }
 
 static inline void
@@ -80,6 +84,7 @@ struct record {
 	union {
 		struct event_exec exec;
 		struct event_state state;
+		struct event_found found;
 		struct event_cgroup cgroup;
 		struct event_head head;
 	};
@@ -208,6 +213,21 @@ good_state(uint16_t kind)
 	e->cgroup_v1 = 45;
 	strcpy(e->comm, "fifteen_letters");
 	numbers(&e->counters, 2000);
+}
+
+/* A discovered process with these paths, as components; each with its last NUL. */
+static inline void
+good_found(const void *exe, size_t exe_len, const void *cwd, size_t cwd_len)
+{
+	char *text = (char *)(&record.found + 1);
+
+	good_state(EVENT_DISCOVERED);
+	record.found.exe_len = (uint32_t)exe_len;
+	record.found.cwd_len = (uint32_t)cwd_len;
+	record.head.size = (uint32_t)(sizeof(record.found) + ((exe_len + cwd_len + 7) & ~(size_t)7));
+	memcpy(text, exe, exe_len);
+	memcpy(text + exe_len, cwd, cwd_len);
+	memset(text + exe_len + cwd_len, 'x', 7);	/* has no meaning */
 }
 
 static inline void

@@ -117,11 +117,34 @@ flags_of_a_state_are_distinguished(void **state)
 	good_state(EVENT_ALIVE);
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.state.kind, STATE_UNTRACKED);
-	good_state(EVENT_DISCOVERED);
+	assert_false(seen.state.is_canary);
+	good_state(EVENT_EXIT);
+	record.state.flags = EVENT_CANARY;
+	assert_int_equal(decode_record(), 0);
+	assert_true(seen.state.is_canary);
+}
+
+static void
+who_is_discovered_has_paths(void **state)
+{
+	(void)state;
+	good_found(EXE, sizeof(EXE), CWD, sizeof(CWD));
 	record.state.flags = EVENT_EXECED;
 	assert_int_equal(decode_record(), 0);
 	assert_int_equal(seen.state.kind, STATE_DISCOVERED);
 	assert_true(seen.state.has_context);
+	assert_string_equal(seen.exe, "/usr/bin/bwa");
+	assert_string_equal(seen.cwd, "/w/a");
+	for (int flag = 0; flag < 2; flag++) {
+		record.state.flags = flag == 0 ? EVENT_EXE_CUT : EVENT_CWD_CUT;
+		assert_int_equal(decode_record(), 0);
+		assert_int_equal(seen.state.exe == NULL, flag == 0);
+		assert_int_equal(seen.state.cwd == NULL, flag == 1);
+	}
+	good_found("", 0, "", 0);	/* of no file, in the root */
+	assert_int_equal(decode_record(), 0);
+	assert_null(seen.state.exe);
+	assert_string_equal(seen.cwd, "/");
 }
 
 static void
@@ -366,6 +389,7 @@ main(void)
 		T(exec_carries_what_it_replaced),
 		T(state_carries_every_field),
 		T(flags_of_a_state_are_distinguished),
+		T(who_is_discovered_has_paths),
 		T(cgroup_carries_every_field),
 		T(arguments_are_cut_where_the_owner_says),
 		T(paths_are_joined),

@@ -148,6 +148,25 @@ text_beyond_its_limit_is_refused(void **state)
 	assert_refused();
 	good_cgroup_with(text, EVENT_PATH_MAX + 1);
 	assert_refused();
+	good_found(text, EVENT_PATH_MAX + 1, "", 0);
+	assert_refused();
+	good_found("", 0, text, EVENT_PATH_MAX + 1);
+	assert_refused();
+}
+
+static void
+a_discovered_process_is_as_long_as_its_paths(void **state)
+{
+	(void)state;
+	good_state(EVENT_DISCOVERED);	/* without paths */
+	assert_refused();
+	good_found(EXE, sizeof(EXE), CWD, sizeof(CWD));
+	record.found.cwd_len += 8;
+	assert_refused();
+	record.found.cwd_len = UINT32_MAX - 7;
+	assert_refused();
+	good_found(EXE, sizeof(EXE) - 1, CWD, sizeof(CWD));
+	assert_refused();
 }
 
 static void
@@ -294,6 +313,7 @@ main(void)
 		T(records_shorter_than_their_struct_are_refused),
 		T(lengths_that_do_not_add_up_are_refused),
 		T(text_beyond_its_limit_is_refused),
+		T(a_discovered_process_is_as_long_as_its_paths),
 		T(paths_without_their_last_nul_are_refused),
 		T(unterminated_comm_is_refused),
 		T(pid_zero_is_refused),
