@@ -158,7 +158,7 @@ def retain(at: tables.Tables, args: argparse.Namespace, table: str) -> Row:
 
 
 def check(at: tables.Tables, args: argparse.Namespace, table: str) -> Row:
-    """Rows, and by (agent_id, seq): how many are there twice, how many are missing between the first and the last."""
+    """Rows, and by KEY: how many are there twice, how many are missing between the first and the last."""
     name = at.name(table)
     if table == layout.QUARANTINE:
         rows = at.spark.sql(f"SELECT topic, reason, count(*) AS n FROM {name} GROUP BY ALL ORDER BY ALL").collect()
@@ -166,7 +166,7 @@ def check(at: tables.Tables, args: argparse.Namespace, table: str) -> Row:
     row = at.spark.sql(
         "SELECT coalesce(sum(n), 0) AS rows, coalesce(sum(n - keys), 0) AS repeated, "
         "coalesce(sum(last - first + 1 - keys), 0) AS holes FROM (SELECT count(*) AS n, "
-        f"count(DISTINCT seq) AS keys, min(seq) AS first, max(seq) AS last FROM {name} GROUP BY agent_id)"
+        f"count(DISTINCT seq) AS keys, min(seq) AS first, max(seq) AS last FROM {name} GROUP BY host_id, agent_id)"
     ).collect()[0]
     return {k: int(v) for k, v in row.asDict().items()}
 

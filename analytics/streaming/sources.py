@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kafka topics as tables of Flink SQL: the columns of lake/columns.py and ALSO, each (agent_id, seq) once.
+"""Kafka topics as tables of Flink SQL: the columns of lake/columns.py and ALSO, each KEY once.
 
 Flink's avro-confluent format reads each message by the schema of its id and projects it onto one reader's
 schema, here: what these columns name of the newest schema that the registry has for the topic. It must be
@@ -17,7 +17,7 @@ from typing import Any
 import layout
 
 from sluice_analytics.errors import UserError
-from sluice_analytics.lake.columns import COLUMNS, Column
+from sluice_analytics.lake.columns import COLUMNS, KEY_SQL, Column
 from sluice_analytics.lake.registry import Registry, without_logical_types
 from sluice_analytics.lake.sql import literal
 
@@ -176,7 +176,7 @@ def statements(registry: Registry, kafka_topic: str, kafka: dict[str, str], late
         values.append(f"{value} AS `{column.name}`")
     view = (
         f"CREATE TEMPORARY VIEW `{topic}` AS SELECT\n  {', '.join(values)},\n  ts, proc\n"
-        "FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY agent_id, seq ORDER BY proc) AS copy FROM "
+        f"FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY {KEY_SQL} ORDER BY proc) AS copy FROM "
         f"kafka_{topic}) WHERE copy = 1"
     )
     return table, view

@@ -27,13 +27,11 @@ from pyspark.sql.types import BinaryType, StructType
 
 from sluice_analytics.cli import common
 from sluice_analytics.errors import UserError
-from sluice_analytics.lake.columns import COLUMNS
+from sluice_analytics.lake.columns import COLUMNS, KEY, same_key
 from sluice_analytics.lake.registry import Registry
 
 PATIENCE_S = 60.0
 """How long a registry may be away before the job stops."""
-
-KEY = ("agent_id", "seq")
 
 _Field = tuple[str, tuple[str, ...], str]
 """Column, path in the record, type."""
@@ -157,7 +155,7 @@ class Landing:
             columns = list(decode.fields(topic, schema))
         except RecursionError as e:
             raise ValueError("contains itself") from e
-        lacking = {"time", "host_id", *KEY} - {path[0] for _, path, _ in columns}
+        lacking = {"time", *KEY} - {path[0] for _, path, _ in columns}
         if lacking:
             raise ValueError(f"is of no record of sluice: without {', '.join(sorted(lacking))}")
         self.tables.grow(topic, {name: decode.parse_type(kind) for name, _, kind in columns})
@@ -190,7 +188,7 @@ class Landing:
         columns = ", ".join(f"`{name}`" for name in once.columns)
         once.sparkSession.sql(
             f"MERGE INTO {self.tables.name(topic)} t USING sluice_batch s "
-            f"ON t.agent_id = s.agent_id AND t.seq = s.seq AND ({_ranges(spans)}) "
+            f"ON {same_key('t', 's')} AND ({_ranges(spans)}) "
             f"WHEN NOT MATCHED THEN INSERT ({columns}) VALUES ({', '.join(f's.`{n}`' for n in once.columns)})"
         )
         return self.tables.added_by_last_commit(topic)

@@ -288,7 +288,7 @@ def made_lake(path: pathlib.Path) -> Case:
 
 
 def make_lake(path: pathlib.Path) -> tuple[Any, Case]:
-    """Two days of two hosts: nulls, second deliveries, holes in seq; fields that older and newer agents have."""
+    """Two days of two hosts with one agent_id, as clones have: nulls, second deliveries, holes in seq; other fields."""
     from lakes import MIB, LakeMaker, S
 
     rng = random.Random(6)
@@ -296,7 +296,7 @@ def make_lake(path: pathlib.Path) -> tuple[Any, Case]:
     other = "aaaabbbbccccddddeeeeffff00001111"
     day = 86400
     for run in range(4):
-        host = {"host_id": other, "host_name": "node2"} if run % 2 else {}
+        host = {"host_id": other, "host_name": "node2", "agent_id": lake.agent_of(lake.host_id)} if run % 2 else {}
         begin = run * day / 3 + 0.25
         run_id = f"run-{run}"
         of_run = {"run_id": run_id, "pipeline": "demo", **host}

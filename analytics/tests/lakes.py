@@ -114,7 +114,9 @@ class LakeMaker:
         """All records that are in files, by topic, repeated ones too"""
         self.files: list[pathlib.Path] = []
         """All files, in the order in which they were made"""
-        self._seq: dict[tuple[str, str], int] = {}
+        self.agent_id: str | None = None
+        """Of all hosts, as if they were clones; None: each has its own"""
+        self._seq: dict[tuple[str, str, str], int] = {}
         self._pid = 1000
         self._pending: list[tuple[str, Record]] = []
         self._resources = _resources()
@@ -136,7 +138,7 @@ class LakeMaker:
 
     def agent_of(self, host_id: str) -> str:
         """The agent_id of a host, unless a record has another."""
-        return str(uuid.uuid5(uuid.NAMESPACE_OID, host_id))
+        return self.agent_id or str(uuid.uuid5(uuid.NAMESPACE_OID, host_id))
 
     # The topics
 
@@ -266,7 +268,8 @@ class LakeMaker:
 
     def skip(self, topic: str, count: int = 1, host_id: str | None = None) -> None:
         """Leaves a hole of count in seq: what loss looks like."""
-        key = (self.agent_of(host_id or self.host_id), topic)
+        host = host_id or self.host_id
+        key = (host, self.agent_of(host), topic)
         self._seq[key] = self._seq.get(key, 0) + count
 
     def write(
@@ -353,7 +356,7 @@ class LakeMaker:
         fields.setdefault("boot_id", self._boot(host))
         fields.setdefault("agent_id", self.agent_of(host))
         fields.setdefault("schema_version", 2)
-        key = (fields["agent_id"], topic)
+        key = (host, fields["agent_id"], topic)
         if "seq" not in fields:
             fields["seq"] = self._seq.get(key, 0)
             self._seq[key] = fields["seq"] + 1

@@ -29,6 +29,7 @@ from topics import Stack, create, deliver, register
 from sluice_analytics.errors import UserError
 from sluice_analytics.lake import avro, kafka
 from sluice_analytics.lake import open as lake_open
+from sluice_analytics.lake.columns import KEY
 from sluice_analytics.lake.duck import DuckSession
 from sluice_analytics.lake.kafka import KafkaSession
 from sluice_analytics.lake.session import Scope
@@ -234,7 +235,7 @@ def test_what_came_since_is_read_on_from_where_it_was(
         assert len(there.rows(there.table("run"))) == runs + 1
         # Of earlier times nothing of this topic was read yet; with it, it is whole, and each record there once.
         rows = there.rows(there.table("task"))
-        assert len({(r["agent_id"], r["seq"]) for r in rows}) == len(rows)
+        assert len({tuple(r[name] for name in KEY) for r in rows}) == len(rows)
         with session_over(stack) as fresh:
             assert engines.in_order(rows) == engines.in_order(fresh.rows(fresh.table("task")))
         assert len(there.rows(there.table("agent"))) > 0

@@ -173,6 +173,25 @@ def test_a_record_in_two_days_files_counts_once(tmp_path: pathlib.Path) -> None:
     assert not list(maker.path.glob("sluice.program/**/*.avro"))
 
 
+def test_machines_with_one_agent_id_keep_all_their_records(maker: LakeMaker) -> None:
+    agent = maker.agent_of(maker.host_id)
+    for host in (maker.host_id, "clone"):
+        first = maker.program(end=1, host_id=host, agent_id=agent)
+        maker.repeat(first)
+    maker.write()
+    expected = records(maker.path)
+    assert len(expected["program"]) == 4
+    run("compact", "--lake", str(maker.path), "--remove-avro")
+    assert records(maker.path) == expected
+    maker.program(start=2, end=3, host_id="clone", agent_id=agent)  # into a day that is compacted
+    maker.write()
+    expected = records(maker.path)
+    assert len(expected["program"]) == 6
+    run("compact", "--lake", str(maker.path), "--remove-avro")
+    assert records(maker.path) == expected
+    assert not list(maker.path.glob("sluice.program/**/*.avro"))
+
+
 def test_a_day_that_is_being_written_waits(maker: LakeMaker, capsys: pytest.CaptureFixture[str]) -> None:
     maker.program(end=1)
     maker.write()

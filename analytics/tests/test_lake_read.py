@@ -96,6 +96,22 @@ def test_equal_seq_of_other_agents_and_topics_are_no_duplicates(maker: LakeMaker
     assert len(rows_of(maker, "usage")) == 1
 
 
+def test_machines_with_one_agent_id_keep_all_their_records(maker: LakeMaker) -> None:
+    """A machine that was cloned with its agent's state: other records under the same agent_id and seq."""
+    agent = maker.agent_of(maker.host_id)
+    first = maker.program(end=1, cpu_user_ns=10)
+    maker.program(end=1, cpu_user_ns=20, host_id="clone", agent_id=agent)
+    maker.write()
+    maker.repeat(first)
+    maker.write()
+    rows = rows_of(maker, "program")
+    assert sorted((r["host_id"] == "clone", r["seq"], r["cpu_user_ns"]) for r in rows if r["phase"] == "END") == [
+        (False, 1, 10),
+        (True, 1, 20),
+    ]
+    assert len(rows) == 4
+
+
 def test_fields_that_an_older_agent_lacks_are_null(maker: LakeMaker) -> None:
     maker.program(end=1, container_name="old", cpu_user_ns=5)
     maker.write(without=("container_name", "usage.cpu_system_ns", "usage.tcp_rx_bytes"), schema_version=1)

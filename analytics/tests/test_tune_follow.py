@@ -101,6 +101,16 @@ def test_late_and_repeated_records(maker: LakeMaker) -> None:
     assert watch.count("finished") == 1 and len(watch.steps) == 1
 
 
+def test_machines_with_one_agent_id_are_two(maker: LakeMaker) -> None:
+    """A run on two hosts, one of which is a clone of the other: their records have the same agent_id and seq."""
+    agent = maker.agent_of(maker.host_id)
+    maker.run(run_id="r1")
+    for host in (maker.host_id, "clone"):
+        maker.task(run_id="r1", task_id=f"t-{host}", task="align", end=9, host_id=host, agent_id=agent)
+    watch, _ = watched(maker)
+    assert watch.count("finished") == 2
+
+
 class Run:
     """`sluice run` of a script, in the background. Each step of it is a cat that waits for a word of ours."""
 

@@ -26,7 +26,7 @@ SMALL = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx700m"
 
 
 def once(records):
-    return list({(r["agent_id"], r["seq"]): r for r in records}.values())
+    return list({(r["host_id"], r["agent_id"], r["seq"]): r for r in records}.values())
 
 
 def used(usage):
@@ -140,8 +140,9 @@ class Flink(unittest.TestCase):
         return job
 
     def lake(self, hours, rng):
-        """Two hosts with runs of two to three programs at once: short ones, and long ones with intervals."""
+        """Two hosts, clones of one, with runs of two to three programs at once: short ones, and long ones with intervals."""
         maker = LakeMaker(os.path.join(self.room, "lake"))
+        maker.agent_id = maker.agent_of(HOSTS[0])
         for host in HOSTS:
             at = 0.0
             while at < hours * HOUR:
@@ -295,7 +296,7 @@ class Flink(unittest.TestCase):
 
     def rows(self, warehouse, topics):
         """{topic: [rows, keys]} of the tables."""
-        return {t: (query(self.reader, os.path.join(warehouse, "sluice", t), "count(*), count(DISTINCT (agent_id, seq))")
+        return {t: (query(self.reader, os.path.join(warehouse, "sluice", t), "count(*), count(DISTINCT (host_id, agent_id, seq))")
                     or [None])[0] for t in topics}
 
 

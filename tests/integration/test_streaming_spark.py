@@ -52,7 +52,7 @@ for line in sys.stdin:
 
 
 def once(records):
-    return list({(r["agent_id"], r["seq"]): r for r in records}.values())
+    return list({(r["host_id"], r["agent_id"], r["seq"]): r for r in records}.values())
 
 
 def flat(record, name):
@@ -152,27 +152,29 @@ class Spark(unittest.TestCase):
         return [os.path.join(d, n) for d, _, names in os.walk(at) for n in names if n.endswith(".parquet")]
 
     def assert_tables_are_topics(self, **least):
-        """Every (agent_id, seq) of each topic is in its table, once, with the same sums. least: records at least."""
+        """Every (host_id, agent_id, seq) of each topic is in its table, once, with the same sums. least: records at least."""
         for topic, names in SUMS.items():
             records = once(self.topics.records(topic))
             self.assertGreaterEqual(len(records), least.get(topic, 0), topic)
             if not records:
                 continue
             sums = ", ".join(f"coalesce(sum({n}), 0)::VARCHAR" for n in names)
-            (row,) = self.query(topic, f"count(*), count(DISTINCT (agent_id, seq)), {sums}")
+            (row,) = self.query(topic, f"count(*), count(DISTINCT (host_id, agent_id, seq)), {sums}")
             expected = [len(records), len(records), *(str(sum(flat(r, n) for r in records)) for n in names)]
             self.assertEqual(expected, row, topic)
 
     # --- records ---
 
     def made(self):
-        """A lake of programs over the last days."""
+        """A lake of programs over the last days, on two hosts, clones of one."""
         t0 = (int(time.time()) // DAY - 3) * DAY * 1000000
         maker = LakeMaker(os.path.join(self.room, "lake"), t0=t0)
+        maker.agent_id = maker.agent_of(maker.host_id)
         rng = random.Random(5)
         for i in range(2500):
             start = rng.randrange(3 * DAY)
-            p = maker.program(run_id=f"r{i % 9}", task_id=f"t{i % 40}", task="step", start=start, end=start + 30,
+            host = maker.host_id if i % 2 else "clone"
+            p = maker.program(host_id=host, run_id=f"r{i % 9}", task_id=f"t{i % 40}", task="step", start=start, end=start + 30,
                               cpu_user_ns=rng.randrange(9 * S), read_bytes=rng.randrange(1 << 40), tcp_rx_bytes=i)
             maker.usage(p, start=start, end=start + 10, cpu_user_ns=rng.randrange(S))
         for i in range(200):

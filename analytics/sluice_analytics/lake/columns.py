@@ -53,6 +53,11 @@ class Column:
         return self.path or self.name
 
 
+def same_key(left: str, right: str) -> str:
+    """The condition in SQL that two tables, by their aliases, have the same record."""
+    return " AND ".join(f"{left}.{name} = {right}.{name}" for name in KEY)
+
+
 def _plain(spec: str) -> list[Column]:
     kinds = {"s": "string", "i": "int64", "f": "float64", "b": "boolean", "as": "array<string>"}
     columns = []
@@ -81,6 +86,11 @@ _WORK = [
     *_USAGE,
     *_nested("shares", ("cpu", "run_delay", "block_io", "memory", "idle"), "float64", "share_"),
 ]
+
+KEY = ("host_id", "agent_id", "seq")
+"""What a record has to itself in its topic: those that share it are one record, which was delivered more than once."""
+
+KEY_SQL = ", ".join(KEY)
 
 COLUMNS: dict[str, list[Column]] = {
     "program": [

@@ -21,6 +21,7 @@ import duckdb
 
 from ..errors import UserError
 from . import compact, files, run_index
+from .columns import KEY_SQL, same_key
 from .compact import Day
 from .duck import DuckSession
 from .session import ALL, Scope
@@ -149,21 +150,21 @@ def _write(session: DuckSession, work: Work, part: Part, to: str) -> tuple[int, 
     paths = [part.parquet, *(p for d in days for p in d.parquet)]
     source = f"SELECT * FROM {paths_list('read_parquet', paths)[:-1]}, union_by_name = true)"
     if part.has_duplicates or any(d.may_have([part]) for d in days):
-        source = f"SELECT * FROM ({source}) QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
+        source = f"SELECT * FROM ({source}) QUALIFY row_number() OVER (PARTITION BY {KEY_SQL} ORDER BY time) = 1"
     others = [
         path for d in _neighbours(session.source, work.topic, work.day) if d.may_have([part]) for path in d.parquet
     ]
-    elsewhere = f"(SELECT agent_id, seq FROM {paths_list('read_parquet', others)})" if others else ""
+    elsewhere = f"(SELECT {KEY_SQL} FROM {paths_list('read_parquet', others)})" if others else ""
     if others:
-        source = f"SELECT s.* FROM ({source}) s ANTI JOIN {elsewhere} o ON s.agent_id = o.agent_id AND s.seq = o.seq"
+        source = f"SELECT s.* FROM ({source}) s ANTI JOIN {elsewhere} o ON {same_key('s', 'o')}"
     written = con.execute(
         f"COPY ({source} ORDER BY {_ORDER}) TO {literal(to)} "
         f"(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL {LEVEL}, ROW_GROUP_SIZE {ROW_GROUP})"
     ).fetchall()[0][0]
     # Counted another way: what must be there by the keys alone.
-    keys = f"SELECT DISTINCT agent_id, seq FROM {paths_list('read_parquet', paths)}"
+    keys = f"SELECT DISTINCT {KEY_SQL} FROM {paths_list('read_parquet', paths)}"
     if others:
-        keys = f"SELECT k.* FROM ({keys}) k ANTI JOIN {elsewhere} o ON k.agent_id = o.agent_id AND k.seq = o.seq"
+        keys = f"SELECT k.* FROM ({keys}) k ANTI JOIN {elsewhere} o ON {same_key('k', 'o')}"
     (expected,) = con.execute(f"SELECT count(*) FROM ({keys})").fetchall()[0]
     if written != expected:
         raise UserError(f"sluice.{work.topic} of {work.day}: {written} records were written of {expected}", "try again")
@@ -225,18 +226,18 @@ def _verify(session: DuckSession, work: Work, day: Day, staged: str) -> None:
     names = ", ".join(quoted(name) for name in day.columns)
     near = [day, *_neighbours(session.source, work.topic, work.day)]
     parquet = f"{paths_list('read_parquet', [p for d in near for p in d.parquet])[:-1]}, union_by_name = true)"
-    keys = f"(SELECT agent_id, seq FROM read_parquet({literal(staged)}))"
+    keys = f"(SELECT {KEY_SQL} FROM read_parquet({literal(staged)}))"
     sums = f"SELECT count(*), sum(hash({names})::HUGEINT), sum(seq), min(time), max(time)"
     # Of one shape: columns that only the other side has are null, types are those of the compacted day.
     shape = f"SELECT {names} FROM {parquet} WHERE false"
     avro = (
         f"SELECT * FROM read_parquet({literal(staged)}) "
-        "QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
+        f"QUALIFY row_number() OVER (PARTITION BY {KEY_SQL} ORDER BY time) = 1"
     )
     try:
         of_avro = con.execute(f"{sums} FROM ({shape} UNION ALL BY NAME ({avro}))").fetchall()[0]
         of_parquet = con.execute(
-            f"{sums} FROM (SELECT p.* FROM {parquet} p SEMI JOIN {keys} k ON p.agent_id = k.agent_id AND p.seq = k.seq)"
+            f"{sums} FROM (SELECT p.* FROM {parquet} p SEMI JOIN {keys} k ON {same_key('p', 'k')})"
         ).fetchall()[0]
     except duckdb.Error as e:
         raise UserError(f"{day.folder}: {str(e).splitlines()[0]}", "its Avro files were kept") from e

@@ -3,7 +3,7 @@
 
 Records go through one view a topic and scope: Parquet files of compacted days, and Avro files by way of
 stage.py, which reads each of them once. Delivery is at least once: where files overlap in seq, the view
-has each (agent_id, seq) once; where they do not, which is the rule, nothing need be compared.
+has each record once, by columns.KEY; where they do not, which is the rule, nothing need be compared.
 
 Files that are still being written are read up to their last whole block.
 """
@@ -20,7 +20,7 @@ import duckdb
 
 from ..errors import UserError
 from . import compact, expression, files, statements
-from .columns import COLUMNS, Column, schema
+from .columns import COLUMNS, KEY_SQL, Column, same_key, schema
 from .session import ALL, Row, Scope, Session
 from .sql import literal, quoted, where
 from .stage import SQL_TYPES, Part, Stage, paths_list
@@ -192,12 +192,12 @@ def _select_avro(columns: list[Column], parts: list[Part], days: list[compact.Da
     names = ", ".join(quoted(c.name) for c in columns)
     select = f"SELECT {names} FROM {paths_list('read_parquet', [p.parquet for p in parts])}{where(scope)}"
     if _overlap(parts):
-        select = f"SELECT * FROM ({select}) QUALIFY row_number() OVER (PARTITION BY agent_id, seq ORDER BY time) = 1"
+        select = f"SELECT * FROM ({select}) QUALIFY row_number() OVER (PARTITION BY {KEY_SQL} ORDER BY time) = 1"
     twice = [path for day in days if day.may_have(parts) for path in day.parquet]
     if twice:
         select = (
-            f"SELECT a.* FROM ({select}) a ANTI JOIN (SELECT agent_id, seq FROM {paths_list('read_parquet', twice)}) p "
-            "ON a.agent_id = p.agent_id AND a.seq = p.seq"
+            f"SELECT a.* FROM ({select}) a ANTI JOIN (SELECT {KEY_SQL} FROM {paths_list('read_parquet', twice)}) p "
+            f"ON {same_key('a', 'p')}"
         )
     return select
 

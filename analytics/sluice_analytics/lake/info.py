@@ -46,7 +46,7 @@ def topic_info(session: DuckSession, topic: str) -> TopicInfo:
         size += os.stat(path).st_size if os.path.exists(path) else 0
     agents = session.connection.execute(
         "SELECT agent_id, count(*), min(seq), max(seq), min(time), max(time), list(DISTINCT host_id) "
-        f"FROM ({session.select(topic, ALL)}) GROUP BY agent_id"
+        f"FROM ({session.select(topic, ALL)}) GROUP BY host_id, agent_id"
     ).fetchall()
     return TopicInfo(
         topic=f"sluice.{topic}",

@@ -48,7 +48,7 @@ class Session(Protocol):
     """What the reader should know: files that were skipped, schemas from the future"""
 
     def table(self, topic: str, scope: Scope = ALL) -> ir.Table:
-        """Records of a topic within scope, each (agent_id, seq) once, with the columns of columns.COLUMNS[topic].
+        """Records of a topic within scope, each columns.KEY once, with the columns of columns.COLUMNS[topic].
 
         A topic of which the lake has no record is an empty table, not an error.
         """

@@ -2,7 +2,7 @@
 """Spark: the engine of many machines, on a lake of files that all of them see (a shared or a local folder).
 
 The same views as duck.py makes: Avro files by groups of equal schemas, Parquet files of compacted days,
-each (agent_id, seq) once. Without a master it runs on the cores of this machine.
+each record once, by columns.KEY. Without a master it runs on the cores of this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import ibis
 from ..errors import UserError
 from ..options import pairs
 from . import files
-from .columns import COLUMNS, Column
+from .columns import COLUMNS, KEY, Column
 from .expression import build, table
 from .listing import look
 from .session import ALL, Row, Scope, Session
@@ -369,11 +369,11 @@ def within(frame: Any, scope: Scope) -> Any:
 
 
 def _once(frame: Any) -> Any:
-    """Each (agent_id, seq) once, for delivery is at least once; the earliest of those that share it."""
+    """Each KEY once, for delivery is at least once; the earliest of those that share it."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
-    rank = f.row_number().over(Window.partitionBy("agent_id", "seq").orderBy("time"))
+    rank = f.row_number().over(Window.partitionBy(*KEY).orderBy("time"))
     return frame.withColumn("_rank", rank).where(f.col("_rank") == 1).drop("_rank")
 
 

@@ -25,7 +25,7 @@ import duckdb
 
 from ..errors import UserError
 from . import files, run_index
-from .columns import COLUMNS, SCHEMA_VERSION, Column
+from .columns import COLUMNS, KEY, SCHEMA_VERSION, Column
 from .sql import literal, quoted
 
 SQL_TYPES = {"string": "VARCHAR", "int64": "BIGINT", "float64": "DOUBLE", "boolean": "BOOLEAN",
@@ -228,8 +228,9 @@ class Stage:
         agents: dict[str, tuple[int, int]] = {}
         has_duplicates = False
         for agent, count, distinct, first, last in self._con.execute(
-            "SELECT agent_id, count(*), count(DISTINCT seq), min(seq), max(seq) "
-            f"FROM read_parquet({literal(parquet)}) GROUP BY agent_id"
+            "SELECT agent_id, sum(n), sum(keys), min(first), max(last) "
+            "FROM (SELECT agent_id, count(*) AS n, count(DISTINCT seq) AS keys, min(seq) AS first, max(seq) AS last "
+            f"FROM read_parquet({literal(parquet)}) GROUP BY host_id, agent_id) GROUP BY agent_id"
         ).fetchall():
             agents[agent] = (first, last)
             has_duplicates = has_duplicates or count != distinct
@@ -246,7 +247,7 @@ class Stage:
         merged: list[str] = []
         for (text, _), group in groups.items():
             fields = files.schema_fields(text, group[0].path)
-            if "schema_version" not in fields or any(name not in fields for name in ("time", "agent_id", "seq")):
+            if "schema_version" not in fields or any(name not in fields for name in ("time", *KEY)):
                 raise UserError(f"{group[0].path}: is not a record of sluice.{topic}", files.MOVE)
             values = [f"{value_of(c, fields)} AS {quoted(c.name)}" for c in columns]
             if unread:

@@ -18,7 +18,7 @@ def lost_events(session: Session, scope: Scope) -> ir.Table:
     The counts in records are since the agent's start; an agent that began anew counts from 0.
     """
     record = session.table("agent", scope)
-    first = record.group_by("agent_id").aggregate(first_seq=record.seq.min())
+    first = record.group_by("host_id", "agent_id").aggregate(first_seq=record.seq.min())
     each = record.filter(record.lost.length() > 0)
     each = each.mutate(_at=ibis.range(0, each.lost.length(), 1).unnest())
     loss = each.lost[each._at]
@@ -26,8 +26,8 @@ def lost_events(session: Session, scope: Scope) -> ir.Table:
         "host_id", "agent_id", "seq", "time", "event", "interval_ns",
         place=loss["place"], reason=loss["reason"], total=loss["count"],
     )  # fmt: skip
-    each = each.inner_join(first, "agent_id")
-    window = ibis.window(group_by=[each.agent_id, each.place, each.reason], order_by=each.seq.asc())
+    each = each.inner_join(first, ["host_id", "agent_id"])
+    window = ibis.window(group_by=[each.host_id, each.agent_id, each.place, each.reason], order_by=each.seq.asc())
     each = each.mutate(_before=each.total.lag().over(window))
     base = ibis.cases(
         (each._before.notnull() & (each._before <= each.total), each._before),

@@ -49,7 +49,7 @@ class Loss:
 def _holes(session: Session, topic: str, scope: Scope, agents: list[str]) -> ir.Table:
     record = session.table(topic, scope)
     record = record.filter(record.agent_id.isin(agents)).select("host_id", "agent_id", "seq", "time")
-    window = ibis.window(group_by=record.agent_id, order_by=record.seq.asc())
+    window = ibis.window(group_by=[record.host_id, record.agent_id], order_by=record.seq.asc())
     record = record.mutate(_seq=record.seq.lag().over(window), start_us=record.time.lag().over(window))
     record = record.filter(record.seq - record._seq > 1)
     return record.select("host_id", start_us=record.start_us, end_us=record.time, count=record.seq - record._seq - 1)
@@ -61,8 +61,10 @@ def seq_holes(session: Session, period: Period) -> list[Loss]:
     found = []
     for topic in COLUMNS:
         record = session.table(topic, scope)
-        spans = record.group_by("agent_id").aggregate(n=record.count(), first=record.seq.min(), last=record.seq.max())
-        broken = [r["agent_id"] for r in session.rows(spans.filter(spans["last"] - spans["first"] + 1 > spans.n))]
+        spans = record.group_by("host_id", "agent_id").aggregate(
+            n=record.count(), first=record.seq.min(), last=record.seq.max()
+        )
+        broken = {r["agent_id"] for r in session.rows(spans.filter(spans["last"] - spans["first"] + 1 > spans.n))}
         if not broken:
             continue
         for row in session.rows(_holes(session, topic, scope, sorted(broken))):

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import Any
 
 from ..errors import NotFound
 from ..lake import open as lake_open
+from ..lake.columns import KEY
 from ..lake.expression import ibis
 from ..lake.session import Growing, Row, Scope, Session
 from . import find
@@ -67,7 +69,7 @@ class Step:
 
 def knows_more(row: Row, known: Row) -> bool:
     """Is a record the newer of two? By seq, since an END has an earlier time than a LIVE that was written before it."""
-    if row["agent_id"] == known["agent_id"]:
+    if (row["host_id"], row["agent_id"]) == (known["host_id"], known["agent_id"]):
         return bool(row["seq"] > known["seq"])
     return bool((row["phase"] == "END", row["time"]) > (known["phase"] == "END", known["time"]))
 
@@ -101,13 +103,13 @@ class Watch:
         self.rates: dict[str, tuple[float, int]] = {}
         """host_id -> CPUs in use between its last two records, resident bytes in the last"""
         self.newest_us = 0
-        self._seen: set[tuple[str, str, int]] = set()
+        self._seen: set[tuple[Any, ...]] = set()
 
     def take(self, topic: str, rows: list[Row]) -> list[News]:
         """Takes records of a topic; returns those that were new."""
         new: list[News] = []
-        for row in sorted(rows, key=lambda r: (str(r["agent_id"]), int(r["seq"]))):
-            key = (topic, row["agent_id"], row["seq"])
+        for row in sorted(rows, key=lambda r: (str(r["host_id"]), str(r["agent_id"]), int(r["seq"]))):
+            key = (topic, *(row[name] for name in KEY))
             if key in self._seen:
                 continue
             self._seen.add(key)

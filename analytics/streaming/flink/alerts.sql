@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Live alerts: findings, runs that ended badly, and gaps of agents, as soon as the record is there. One JSON
--- object an alert, topic sluice.alerts, with a sentence. (agent_id, topic, seq) name the record that it is about;
+-- object an alert, topic sluice.alerts, with a sentence. (host_id, agent_id, topic, seq) name the record that it is about;
 -- after a restart an alert may come again.
 
 CREATE TEMPORARY TABLE alerts (
@@ -12,16 +12,16 @@ CREATE TEMPORARY TABLE alerts (
 
 -- The events that each agent has lost since its previous record: it counts from its start, so that fewer than before
 -- are a new start. Records are compared in the order of their partition, which is lost once copies are left out by
--- (agent_id, seq) in parallel: a copy is left out here, as a record that is not newer than those before it.
+-- (host_id, agent_id, seq) in parallel: a copy is left out here, as a record that is not newer than those before it.
 CREATE TEMPORARY VIEW losses AS
 SELECT *, CASE WHEN lost_so_far >= COALESCE(lost_before, 0) THEN lost_so_far - COALESCE(lost_before, 0)
   ELSE lost_so_far END AS lost_now
 FROM (
-  SELECT *, LAG(lost_so_far) OVER (PARTITION BY agent_id, place, reason ORDER BY proc) AS lost_before,
-    LAG(newest) OVER (PARTITION BY agent_id, place, reason ORDER BY proc) AS newest_before
+  SELECT *, LAG(lost_so_far) OVER (PARTITION BY host_id, agent_id, place, reason ORDER BY proc) AS lost_before,
+    LAG(newest) OVER (PARTITION BY host_id, agent_id, place, reason ORDER BY proc) AS newest_before
   FROM (
     SELECT a.`time`, a.host_id, a.host_name, a.agent_id, a.seq, a.proc, l.place, l.reason, l.`count` AS lost_so_far,
-      MAX(a.seq) OVER (PARTITION BY a.agent_id, l.place, l.reason ORDER BY a.proc
+      MAX(a.seq) OVER (PARTITION BY a.host_id, a.agent_id, l.place, l.reason ORDER BY a.proc
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS newest
     FROM kafka_agent AS a CROSS JOIN UNNEST(a.lost) AS l (place, reason, `count`)
   )
