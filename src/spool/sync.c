@@ -5,11 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/worker.h"
 #include "spool/state.h"
 
 enum {
@@ -17,15 +16,11 @@ enum {
 };
 
 struct spool_syncer {
-	pthread_t	 thread;
-	pthread_mutex_t	 mutex;
-	pthread_cond_t	 changed;
-	int		 fds[FDS];	/* used by the thread from has_work to is_done */
+	struct worker	*worker;	/* owned */
+	int		 fds[FDS];	/* used by the thread from its wake to is_done, as are the next two */
 	int		 n_fds;
-	bool		 has_work;
-	bool		 is_stopping;
 	int		 error;
-	int		 is_done;	/* atomic: the loop reads it without the mutex */
+	int		 is_done;	/* atomic */
 	void		(*on_synced)(void *arg);	/* the spool's options, as the next one; NULL: none */
 	void		*on_synced_arg;
 	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
@@ -45,55 +40,31 @@ sync_fds(int *fds, int n)
 	return first;
 }
 
-static void *
+static void
 run(void *arg)
 {
 	struct spool_syncer *y = arg;
 
-	pthread_mutex_lock(&y->mutex);
-	for (;;) {
-		int error;
-
-		while (!y->has_work && !y->is_stopping)
-			pthread_cond_wait(&y->changed, &y->mutex);
-		if (!y->has_work)
-			break;
-		pthread_mutex_unlock(&y->mutex);
-		error = sync_fds(y->fds, y->n_fds);
-		pthread_mutex_lock(&y->mutex);
-		y->has_work = false;
-		y->error = error;
-		__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
-		if (y->on_synced != NULL)
-			y->on_synced(y->on_synced_arg);
-	}
-	pthread_mutex_unlock(&y->mutex);
-	return NULL;
+	y->error = sync_fds(y->fds, y->n_fds);
+	__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
+	if (y->on_synced != NULL)
+		y->on_synced(y->on_synced_arg);
 }
 
 int
 spool_sync_start(struct spool *s)
 {
 	struct spool_syncer *y = calloc(1, sizeof(*y));
-	sigset_t all, before;
 	int r;
 
 	if (y == NULL)
 		return -ENOMEM;
 	y->on_synced = s->on_synced;
 	y->on_synced_arg = s->on_synced_arg;
-	pthread_mutex_init(&y->mutex, NULL);
-	pthread_cond_init(&y->changed, NULL);
-	/* Signals are delivered to the loop's thread. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&y->thread, NULL, run, y);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0) {
-		pthread_cond_destroy(&y->changed);
-		pthread_mutex_destroy(&y->mutex);
+	r = worker_start(run, y, &y->worker);
+	if (r < 0) {
 		free(y);
-		return -r;
+		return r;
 	}
 	s->syncer = y;
 	return 0;
@@ -171,11 +142,8 @@ spool_sync_poll(struct spool *s, bool is_due)
 		return;
 	y->is_busy = true;
 	s->synced_ns = s->now_ns;
-	pthread_mutex_lock(&y->mutex);
 	y->is_done = 0;
-	y->has_work = true;
-	pthread_cond_signal(&y->changed);
-	pthread_mutex_unlock(&y->mutex);
+	worker_wake(y->worker);
 }
 
 void
@@ -185,15 +153,9 @@ spool_sync_stop(struct spool *s)
 
 	if (y == NULL)
 		return;
-	pthread_mutex_lock(&y->mutex);
-	y->is_stopping = true;
-	pthread_cond_signal(&y->changed);
-	pthread_mutex_unlock(&y->mutex);
-	pthread_join(y->thread, NULL);
+	(void)worker_stop(y->worker, -1);
 	if (y->is_busy)
 		finish(s, y->error);
-	pthread_cond_destroy(&y->changed);
-	pthread_mutex_destroy(&y->mutex);
 	free(y);
 	s->syncer = NULL;
 }
