@@ -18,16 +18,20 @@
 #include "base/text.h"
 #include "collect/cgroup.h"
 #include "lake/writer.h"
+#include "model/losses.h"
 
 #define FINISH_MS 20
 #define FINISH_MS_LATER 200		/* after half a second */
 #define HOST_LIMIT_NS UINT64_C(12000000000)	/* more than the agent of the host takes for the same */
 #define FINISH_LIMIT_NS UINT64_C(10000000000)	/* for the kernel to free ended processes */
+#define LAKE_QUEUE_BYTES (UINT64_C(16) << 20)	/* no spool keeps what the lake's disk does not take at once */
+#define LAKE_WAIT_MS 1000
 #define COMMAND_TEXT_MAX 8192
 
 struct run_agent {
 	struct agent agent;		/* first: it is cast to struct run_agent */
-	struct lake_writer *lake;	/* owned */
+	struct lake_writer *lake;	/* owned; NULL: closed */
+	const char *lake_path;		/* the caller's */
 	struct subscriber *subscriber;	/* owned; NULL: own probes, or nothing is received */
 	struct usage usage_last;	/* of all runs, at the last tick */
 	uint64_t tick_ns;		/* of the last tick, or the start */
@@ -36,6 +40,8 @@ struct run_agent {
 	bool is_blind;			/* not even COMMAND was seen */
 	bool is_finish_asked;		/* of the agent of the host */
 	uint64_t passes_at_finish;
+	struct lake_writer_stats lake_stats;	/* of the closed lake */
+	int lake_result;		/* of closing it */
 	char lake_error[256];
 	struct event *on_finish;	/* owned; NULL until agent_finish(), as are the members below it */
 	bool is_finish_slow;
@@ -121,28 +127,34 @@ open_correlator(struct agent *a, const struct agent_run_options *o)
 	return r;
 }
 
+static void
+on_repaired(const struct lake_repair *repair, void *arg)
+{
+	const struct run_agent *run = arg;
+
+	if (repair->files > 0 || repair->empty > 0)
+		fprintf(stderr, "sluice: repaired %u file%s that a dead agent left in %s: %llu records "
+		    "kept, %llu torn bytes cut off\n", repair->files + repair->empty,
+		    repair->files + repair->empty == 1 ? "" : "s", run->lake_path,
+		    (unsigned long long)repair->records, (unsigned long long)repair->torn_bytes);
+	if (repair->failed > 0)
+		fprintf(stderr, "sluice: cannot repair %s: %s\n", repair->failed_path, strerror(-repair->error));
+}
+
 static int
 open_lake(struct run_agent *run, const struct agent_run_options *o, char *error, size_t error_size)
 {
 	const struct lake_writer_options options = { .lake = o->lake, .host_id = run->agent.host_id.id,
-		.agent_id = run->agent.agent_id };
-	struct lake_repair repair = { 0 };
+		.agent_id = run->agent.agent_id, .queue_bytes = LAKE_QUEUE_BYTES, .put_wait_ms = LAKE_WAIT_MS,
+		.final_stats = &run->lake_stats, .on_repaired = on_repaired, .arg = run };
 	int r;
 
-	r = lake_writer_open(&options, &run->lake, &repair);
-	if (r < 0) {
+	run->lake_path = o->lake;
+	r = lake_writer_open(&options, &run->lake);
+	if (r < 0)
 		snprintf(error, error_size, "cannot write the lake %s: %s; name another with --lake DIR",
 		    o->lake, strerror(-r));
-		return r;
-	}
-	if (repair.files > 0 || repair.empty > 0)
-		fprintf(stderr, "sluice: repaired %u file%s that a dead agent left in %s: %llu records "
-		    "kept, %llu torn bytes cut off\n", repair.files + repair.empty,
-		    repair.files + repair.empty == 1 ? "" : "s", o->lake,
-		    (unsigned long long)repair.records, (unsigned long long)repair.torn_bytes);
-	if (repair.failed > 0)
-		fprintf(stderr, "sluice: cannot repair %s: %s\n", repair.failed_path, strerror(-repair.error));
-	return 0;
+	return r;
 }
 
 static void
@@ -169,7 +181,29 @@ tick(struct agent *a, uint64_t now_ns)
 static void
 describe(struct agent *a, struct agent_record *r)
 {
-	r->delivered = lake_writer_delivered(run_agent(a)->lake);
+	struct lake_writer_stats stats;
+
+	lake_writer_stats(run_agent(a)->lake, &stats);
+	r->delivered = stats.written;
+}
+
+static void
+losses(const struct agent *a, struct loss_list *to)
+{
+	const struct run_agent *run = (const struct run_agent *)a;
+	struct lake_writer_stats stats = run->lake_stats;
+
+	if (run->lake != NULL)
+		lake_writer_stats(run->lake, &stats);
+	losses_add(to, "lake", "not_written", stats.dropped);
+}
+
+static void
+close_lake(struct run_agent *run)
+{
+	if (run->lake != NULL)
+		run->lake_result = lake_writer_close(run->lake, -1);
+	run->lake = NULL;
 }
 
 static int
@@ -180,13 +214,15 @@ on_close(struct agent *a)
 	if (run->on_finish != NULL)
 		event_free(run->on_finish);
 	subscriber_close(run->subscriber);
-	return lake_writer_close(run->lake);
+	close_lake(run);
+	return run->lake_result;
 }
 
 static const struct agent_scope scope = {
 	.commit = commit,
 	.tick = tick,
 	.describe = describe,
+	.losses = losses,
 	.close = on_close,
 };
 
@@ -255,7 +291,6 @@ finish(struct run_agent *run)
 	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
 	agent_write_agent(a, "STOP", now);
-	lake_writer_tick(run->lake, clock_us(CLOCK_REALTIME));
 	event_del(run->on_finish);
 	event_del(a->on_second);
 	if (a->probes != NULL) {
@@ -393,16 +428,16 @@ agent_cores_now(const struct agent *a)
 }
 
 const char *
-agent_lake_error(struct agent *a)
+agent_close_lake(struct agent *a)
 {
 	struct run_agent *run = run_agent(a);
-	struct lake_writer_stats stats;
+	const struct lake_writer_stats *stats = &run->lake_stats;
 
-	lake_writer_stats(run->lake, &stats);
+	close_lake(run);
 	run->lake_error[0] = '\0';
-	if (stats.refused > 0 || stats.dropped > 0)
+	if (stats->refused > 0 || stats->dropped > 0)
 		snprintf(run->lake_error, sizeof(run->lake_error), "%llu records could not be written: %s",
-		    (unsigned long long)stats.refused + stats.dropped,
-		    stats.last_error != 0 ? strerror(-stats.last_error) : "see above");
+		    (unsigned long long)stats->refused + stats->dropped,
+		    stats->last_error != 0 ? strerror(-stats->last_error) : "the disk is too slow");
 	return run->lake_error;
 }

@@ -49,7 +49,10 @@ void agent_finish_now(struct agent *a);
 
 /* Returns the number of CPUs that the run has used over the last second. */
 double agent_cores_now(const struct agent *a);
-/* Returns one line on the lake's last failure; "" if there was none. Valid until the next call. */
-const char *agent_lake_error(struct agent *a);
+/*
+ * Closes the lake, after which no record may be written; agent_close() would do so, too. Returns one line on records
+ * that it lacks; "" if there are none. Valid until the next call.
+ */
+const char *agent_close_lake(struct agent *a);
 
 #endif

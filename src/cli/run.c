@@ -539,6 +539,7 @@ cli_run(int argc, char **argv)
 	struct run_options o = { 0 };
 	struct run r = { .options = &o, .host_agent = -1 };
 	struct summary_options summary = { 0 };
+	const char *lake_error;
 	char error[768];
 	int status;
 
@@ -574,6 +575,7 @@ cli_run(int argc, char **argv)
 		goto out;
 	status = run_command(&r, &o, &inherited);
 	live_line_clear(&r);
+	lake_error = agent_close_lake(r.agent);
 	if (status < 0) {
 		summary = (struct summary_options){ .agent = r.agent, .pipeline = o.agent.pipeline,
 			.lake = o.agent.lake, .wait_status = r.wait_status, .width = terminal_width() };
@@ -587,8 +589,8 @@ cli_run(int argc, char **argv)
 	if (!agent_saw_command(r.agent))
 		fputs("sluice run: nothing was seen, not even COMMAND: the probes report no events here; "
 		    "`sluice doctor` prints what they need\n", stderr);
-	if (*agent_lake_error(r.agent) != '\0')
-		fprintf(stderr, "sluice run: %s\n", agent_lake_error(r.agent));
+	if (*lake_error != '\0')
+		fprintf(stderr, "sluice run: %s\n", lake_error);
 out:
 	if (r.json != NULL)
 		fclose(r.json);

@@ -89,9 +89,8 @@ make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
 			return -errno;
 		*slash = '/';
 	}
-	if (mkdir(at, mode) < 0 && errno != EEXIST)
-		return -errno;
-	if (lstat(at, &st) < 0)
+	/* Even mkdir(2) of a folder that exists waits while its file system is frozen. */
+	if (lstat(at, &st) < 0 && ((mkdir(at, mode) < 0 && errno != EEXIST) || lstat(at, &st) < 0))
 		return -errno;
 	if (S_ISLNK(st.st_mode) && st.st_uid != 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.folders", "%s is a symbolic link of uid %u: only one of root's is "
@@ -360,26 +359,31 @@ on_schema_text(void *arg, uint64_t fingerprint)
 	return spool_schema(((struct daemon *)arg)->spool, fingerprint);
 }
 
+static void
+on_lake_repaired(const struct lake_repair *repair, void *arg)
+{
+	(void)arg;
+	if (repair->files > 0 || repair->empty > 0)
+		log_fields(LOG_LEVEL_INFO, "lake.repaired", LOG_FIELDS(LOG_U64("files", repair->files + repair->empty),
+		    LOG_U64("records", repair->records), LOG_U64("torn_bytes", repair->torn_bytes)),
+		    "files that an agent left open when it died were repaired");
+}
+
 static int
 open_files(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
-	struct file_output_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id },
-		.schema = on_schema_text, .schema_arg = d };
-	struct lake_repair repair = { 0 };
+	struct file_output_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id,
+		.on_repaired = on_lake_repaired }, .schema = on_schema_text, .schema_arg = d };
 	struct host_id host;
 	int r;
 
 	r = host_id_read("", &host);
 	if (r == 0) {
 		o.writer.host_id = host.id;
-		r = file_output_open(d->base, &o, events, &d->output, &repair);
+		r = file_output_open(d->base, &o, events, &d->output);
 	}
 	if (r < 0)
 		snprintf(error, error_size, "cannot write the lake %s: %s", d->config->lake, strerror(-r));
-	else if (repair.files > 0 || repair.empty > 0)
-		log_fields(LOG_LEVEL_INFO, "lake.repaired", LOG_FIELDS(LOG_U64("files", repair.files + repair.empty),
-		    LOG_U64("records", repair.records), LOG_U64("torn_bytes", repair.torn_bytes)),
-		    "files that an agent left open when it died were repaired");
 	return r;
 }
 

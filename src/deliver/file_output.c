@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * file_output: the file lake as an output, for a daemon without Kafka.
  *
- * The writer writes each topic's records in the order of put, and reports how many each block had: their ids
- * wait here in the same order.
+ * The writer reports how many records of a topic are on the disk, in the order of put: their ids wait here in the same
+ * order.
  */
 #include "base/clock.h"
 #include "deliver/file_output.h"
@@ -17,15 +17,15 @@
 #include <time.h>
 
 #define TICK_US INT64_C(900000)	/* a second, as the ticks come every half, and not quite evenly */
+#define HANGS_NS UINT64_C(5000000000)	/* a call to the disk that takes longer is reported */
+#define CLOSE_MS 5000
 
-/* Records of a topic that the writer has: n ids from ids[first] on, of which the first `written` are in blocks. */
+/* Ids of a topic's records that the writer has: n from ids[first] on. */
 struct queue {
 	uint64_t	*ids;		/* owned */
 	size_t		 cap;
 	size_t		 first;
 	size_t		 n;
-	size_t		 written;
-	size_t		 discarded;	/* last ones of the queue, recalled */
 	uint64_t	 schema;	/* fingerprint of the records */
 	bool		 has_schema;
 };
@@ -33,74 +33,124 @@ struct queue {
 struct file_output {
 	struct output		 output;	/* first: outputs are cast */
 	struct output_events	 events;
-	struct event		*report;	/* owned: calls the callbacks from the loop */
+	struct event		*report;	/* owned: the writer has something to report */
 	struct lake_writer	*writer;	/* owned */
 	const char		*(*schema)(void *arg, uint64_t fingerprint);
 	void			*schema_arg;
+	void			(*on_repaired)(const struct lake_repair *repair, void *arg);
+	void			*repaired_arg;
 	char			*lake;		/* owned; shown in errors */
 	struct output_status	 status;
 	int64_t			 ticked_us;	/* wall clock, of the last tick passed on */
+	int			 error;		/* of the writer, as shown */
+	uint64_t		 errors;	/* of the writer, counted in it */
+	uint64_t		 hangs_since_ns;	/* of the call that is shown to hang; 0: none */
 	bool			 is_waiting;	/* put returned -EAGAIN */
 	struct queue		 queues[TOPIC_COUNT];
 };
 
 static void
-set_error(struct file_output *f, int error)
+on_synced(enum topic topic, uint64_t records, void *arg)
 {
-	f->status.state = OUTPUT_DOWN;
-	f->status.error_us = clock_us(CLOCK_REALTIME);
-	snprintf(f->status.error, sizeof(f->status.error), "the lake %s cannot be written: %s", f->lake,
-	    strerror(-error));
+	struct file_output *f = arg;
+	struct queue *q = &f->queues[topic];
+
+	f->status.delivered += records;
+	f->status.in_flight -= records;
+	for (; records > 0; records--, q->n--)
+		f->events.delivered(topic, q->ids[q->first++], f->events.arg);
 }
 
 static void
-on_block(enum topic topic, uint64_t records, int error, void *arg)
+on_given_back(enum topic topic, uint64_t records, void *arg)
+{
+	struct file_output *f = arg;
+	struct queue *q = &f->queues[topic];
+
+	f->status.in_flight -= records;
+	for (; records > 0; records--, q->n--) {
+		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
+
+		f->events.failed(&r, OUTPUT_AGAIN, "not_synced", f->status.error, f->events.arg);
+	}
+}
+
+static void
+on_repaired(const struct lake_repair *repair, void *arg)
 {
 	struct file_output *f = arg;
 
-	if (error < 0) {
-		set_error(f, error);
-		return;
-	}
-	f->status.state = OUTPUT_UP;
-	f->queues[topic].written += records;
-	event_active(f->report, EV_TIMEOUT, 0);
+	if (f->on_repaired != NULL)
+		f->on_repaired(repair, f->repaired_arg);
 }
 
-/* Calls the callbacks for written records, then for recalled ones. */
+/* Updates the state, by what the writer's thread is at. */
 static void
-report_queue(struct file_output *f, enum topic topic)
+update(struct file_output *f)
 {
-	struct queue *q = &f->queues[topic];
+	struct output_status *s = &f->status;
+	struct lake_writer_state state;
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+	struct lake_writer_stats stats;
 
-	for (; q->written > 0; q->written--, q->n--) {
-		f->status.delivered++;
-		f->status.in_flight--;
-		f->events.delivered(topic, q->ids[q->first++], f->events.arg);
-	}
-	for (; q->discarded > 0; q->discarded--, q->n--) {
-		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
+	lake_writer_state(f->writer, &state);
+	lake_writer_stats(f->writer, &stats);
+	s->queued_bytes = state.queued_bytes;
+	if (state.waits_for != NULL && now_ns - state.waits_since_ns >= HANGS_NS) {
+		int64_t since_us = clock_us(CLOCK_REALTIME) - (int64_t)((now_ns - state.waits_since_ns) / 1000);
+		time_t since = (time_t)(since_us / 1000000);
+		char text[32] = "";
+		struct tm tm;
 
-		f->status.in_flight--;
-		f->events.failed(&r, OUTPUT_AGAIN, "recalled", f->status.error, f->events.arg);
+		s->state = OUTPUT_DOWN;
+		if (f->hangs_since_ns == state.waits_since_ns)
+			return;
+		f->hangs_since_ns = state.waits_since_ns;
+		s->error_us = since_us;
+		if (gmtime_r(&since, &tm) != NULL)
+			strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+		snprintf(s->error, sizeof(s->error), "the disk of the lake %s has not answered since %s (%s)", f->lake, text,
+		    state.waits_for);
+		return;
 	}
-	if (q->n == 0)
-		q->first = 0;
+	f->hangs_since_ns = 0;
+	if (state.error < 0) {
+		s->state = OUTPUT_DOWN;
+		if (f->error != state.error || stats.errors != f->errors) {
+			s->error_us = clock_us(CLOCK_REALTIME);
+			snprintf(s->error, sizeof(s->error), "the lake %s cannot be written: %s", f->lake,
+			    strerror(-state.error));
+		}
+	} else if (stats.synced > 0) {
+		s->state = OUTPUT_UP;
+	} else if (s->state == OUTPUT_DOWN) {
+		s->state = OUTPUT_STARTING;
+	}
+	f->error = state.error;
+	f->errors = stats.errors;
+}
+
+static void
+report(struct file_output *f)
+{
+	update(f);
+	lake_writer_report(f->writer);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (f->queues[t].n == 0)
+			f->queues[t].first = 0;
+	}
+	if (f->is_waiting) {
+		f->is_waiting = false;
+		f->events.ready(f->events.arg);
+	}
 }
 
 static void
 on_report(evutil_socket_t fd, short what, void *arg)
 {
-	struct file_output *f = arg;
-
 	(void)fd;
 	(void)what;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		report_queue(f, t);
-	if (f->is_waiting) {
-		f->is_waiting = false;
-		f->events.ready(f->events.arg);
-	}
+	report(arg);
 }
 
 /* Reserves room for one more id. 0 or -ENOMEM. */
@@ -154,8 +204,6 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	struct queue *q = &f->queues[r->topic];
 	int error;
 
-	if (q->discarded > 0)
-		goto not_now;
 	error = use_schema(f, r);
 	if (error == -ENOKEY) {
 		*reason = "schema_unknown";
@@ -163,26 +211,27 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	}
 	if (error == 0)
 		error = reserve(q);
-	if (error < 0)
-		goto not_now;
-	/* The id is queued first, because the writer may call on_block before it returns. */
-	q->ids[q->first + q->n++] = r->id;
-	error = lake_writer_put(f->writer,
-	    &(struct encoded_record){ r->topic, r->time_us, r->seq, r->key, r->data, r->len });
+	if (error == 0)
+		error = lake_writer_put(f->writer,
+		    &(struct encoded_record){ r->topic, r->time_us, r->seq, r->key, r->data, r->len });
 	if (error == 0) {
+		q->ids[q->first + q->n++] = r->id;
 		f->status.in_flight++;
 		return 0;
 	}
-	q->n--;
 	if (error == -EMSGSIZE) {
 		*reason = "msg_size_too_large";
 		return error;
 	}
-	set_error(f, error);
-
-not_now:
-	f->is_waiting = true;	/* until a block is written, or the next tick */
+	f->is_waiting = true;	/* until the thread has taken the queue, or the next tick */
 	return -EAGAIN;
+}
+
+/* Not from within a method of the output: callbacks come from the loop. */
+static void
+wake_report(struct file_output *f)
+{
+	event_active(f->report, EV_READ, 0);
 }
 
 static void
@@ -190,8 +239,6 @@ flush(struct file_output *f, int64_t now_us)
 {
 	f->ticked_us = now_us;
 	lake_writer_tick(f->writer, now_us);
-	if (f->is_waiting)
-		event_active(f->report, EV_TIMEOUT, 0);
 }
 
 static void
@@ -199,9 +246,12 @@ on_tick(struct output *o, int64_t now_us)
 {
 	struct file_output *f = (struct file_output *)o;
 
-	/* Blocks are written only once a second, because small ones compress badly. */
+	update(f);
+	/* Blocks are written and synced only once a second: small ones compress badly, and each sync costs the disk. */
 	if (now_us - f->ticked_us >= TICK_US || now_us < f->ticked_us)
 		flush(f, now_us);
+	if (f->is_waiting)
+		wake_report(f);
 }
 
 static void
@@ -213,11 +263,7 @@ on_flush(struct output *o)
 static void
 on_recall(struct output *o)
 {
-	struct file_output *f = (struct file_output *)o;
-
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		f->queues[t].discarded += (size_t)lake_writer_discard(f->writer, t);
-	event_active(f->report, EV_TIMEOUT, 0);
+	lake_writer_recall(((struct file_output *)o)->writer);
 }
 
 static void
@@ -233,14 +279,12 @@ on_close(struct output *o)
 
 	if (f == NULL)
 		return;
-	/* Report the writer's last blocks too, or the next agent would write them again. */
-	lake_writer_close(f->writer);
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		report_queue(f, t);
-		free(f->queues[t].ids);
-	}
 	if (f->report != NULL)
 		event_free(f->report);
+	/* It reports the last blocks too, or the next agent would write them again. */
+	lake_writer_close(f->writer, f->hangs_since_ns != 0 ? 0 : CLOSE_MS);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		free(f->queues[t].ids);
 	free(f->lake);
 	free(f);
 }
@@ -256,7 +300,7 @@ static const struct output_ops ops = {
 
 int
 file_output_open(struct event_base *base, const struct file_output_options *o,
-    const struct output_events *events, struct output **ret, struct lake_repair *repair)
+    const struct output_events *events, struct output **ret)
 {
 	struct lake_writer_options writer = o->writer;
 	struct file_output *f = calloc(1, sizeof(*f));
@@ -268,15 +312,22 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->events = *events;
 	f->schema = o->schema;
 	f->schema_arg = o->schema_arg;
+	f->on_repaired = writer.on_repaired;
+	f->repaired_arg = writer.arg;
 	f->status.kind = "files";
-	f->report = evtimer_new(base, on_report, f);
 	f->lake = strdup(writer.lake != NULL ? writer.lake : "");
-	if (f->report == NULL || f->lake == NULL)
+	if (f->lake == NULL)
 		goto fail;
-	writer.on_block = on_block;
-	writer.on_block_arg = f;
-	r = lake_writer_open(&writer, &f->writer, repair);
+	writer.on_synced = on_synced;
+	writer.on_given_back = on_given_back;
+	writer.on_repaired = on_repaired;
+	writer.arg = f;
+	r = lake_writer_open(&writer, &f->writer);
 	if (r < 0)
+		goto fail;
+	r = -ENOMEM;
+	f->report = event_new(base, lake_writer_fd(f->writer), EV_READ | EV_PERSIST, on_report, f);
+	if (f->report == NULL || event_add(f->report, NULL) < 0)
 		goto fail;
 	*ret = &f->output;
 	return 0;

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  * file_output: the file lake as an output, for a daemon without Kafka.
  *
- * A record counts as delivered once its block has been written. A failed write (full disk, folder removed) is
- * tried again about once a second; meanwhile other records wait in the spool.
+ * A record counts as delivered once it is on the disk, which all records of about a second wait for together. The disk
+ * is only waited for by the writer's thread. A failed write (full disk, folder removed) is tried again about once a
+ * second; meanwhile, and while the disk hangs, other records wait in the spool.
  */
 #ifndef SLUICE_DELIVER_FILE_OUTPUT_H
 #define SLUICE_DELIVER_FILE_OUTPUT_H
@@ -14,7 +15,7 @@
 struct event_base;
 
 struct file_output_options {
-	struct lake_writer_options writer;	/* on_block is set by file_output_open() */
+	struct lake_writer_options writer;	/* of its callbacks only on_repaired, with arg, is the caller's */
 	/*
 	 * Returns a schema's text by its fingerprint, valid as long as the output; NULL: unknown, its records
 	 * are refused for good. For records of an older version in the spool. May be NULL.
@@ -23,8 +24,8 @@ struct file_output_options {
 	void *schema_arg;
 };
 
-/* Opens the output. repair: as in lake_writer_open(). 0, or a negative errno with *ret untouched. */
+/* Opens the output. 0, or a negative errno with *ret untouched. */
 int file_output_open(struct event_base *base, const struct file_output_options *o,
-    const struct output_events *events, struct output **ret, struct lake_repair *repair);
+    const struct output_events *events, struct output **ret);
 
 #endif

@@ -22,16 +22,19 @@ enum {
 	PUBLISH_TRIES = 1000,
 };
 
-/* Creates one folder below dir_fd, which may be AT_FDCWD. 0 also if it exists. */
+/* Creates one folder below dir_fd, which may be AT_FDCWD. 1; 0: it exists; or a negative errno. */
 static int
 make_folder(int dir_fd, const char *name, const struct lake_owner *owner)
 {
+	/* mkdir(2) of a folder that exists may wait, too, while the file system is frozen. */
+	if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
 	if (mkdirat(dir_fd, name, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
 	if (owner->is_set &&
 	    fchownat(dir_fd, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return 0;
+	return 1;
 }
 
 int
@@ -69,14 +72,18 @@ lake_day(int64_t time_us)
 	return time_us % DAY_US < 0 ? day - 1 : day;
 }
 
-/* Opens the folder name below dir_fd, and closes dir_fd. Links are not followed, because root writes here. */
+/*
+ * Opens the folder name below dir_fd, and closes dir_fd. Links are not followed, because root writes here. *made: the
+ * folders that were created in a row, down to this one.
+ */
 static int
-enter(int dir_fd, const char *name, const struct lake_owner *owner)
+enter(int dir_fd, const char *name, const struct lake_owner *owner, unsigned *made)
 {
 	int fd, r;
 
 	r = make_folder(dir_fd, name, owner);
-	if (r == 0) {
+	if (r >= 0) {
+		*made = r > 0 ? *made + 1 : 0;
 		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = fd < 0 ? -errno : fd;
 	}
@@ -86,10 +93,11 @@ enter(int dir_fd, const char *name, const struct lake_owner *owner)
 
 int
 lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
-    const struct lake_owner *owner)
+    const struct lake_owner *owner, unsigned *ret_made)
 {
 	time_t seconds = (time_t)(day * (DAY_US / 1000000));
 	char date[64], host[NAME_MAX + 1];
+	unsigned made = 0;
 	struct tm tm;
 	int fd, r;
 
@@ -104,12 +112,37 @@ lake_open_folder(const char *lake, const char *topic, int64_t day, const char *h
 	fd = open(lake, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	fd = enter(fd, topic, owner);
+	fd = enter(fd, topic, owner, &made);
 	if (fd >= 0)
-		fd = enter(fd, date, owner);
+		fd = enter(fd, date, owner, &made);
 	if (fd >= 0)
-		fd = enter(fd, host, owner);
+		fd = enter(fd, host, owner, &made);
+	*ret_made = made;
 	return fd;
+}
+
+/* Syncs a folder. Some file systems cannot, which is no error. 0 or a negative errno. */
+static int
+sync_folder(int fd)
+{
+	return fsync(fd) < 0 && errno != EINVAL && errno != EOPNOTSUPP ? -errno : 0;
+}
+
+int
+lake_sync_folders(int dir_fd, unsigned n)
+{
+	char up[64] = "..";
+	int fd, r = sync_folder(dir_fd);
+
+	for (unsigned i = 1; i < n && r == 0; i++) {
+		fd = openat(dir_fd, up, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		r = sync_folder(fd);
+		close(fd);
+		strncat(up, "/..", sizeof(up) - strlen(up) - 1);
+	}
+	return r;
 }
 
 int
@@ -186,8 +219,5 @@ lake_publish(int dir_fd, const char *part)
 		snprintf(name, sizeof(name), "%.*s.%d.avro", stem, part + 1, i);
 		r = rename_new(dir_fd, part, name);
 	}
-	/* Syncs the name like the contents; some file systems cannot sync a folder, which is no error. */
-	if (r == 0)
-		(void)fsync(dir_fd);
 	return r;
 }

@@ -22,9 +22,14 @@ struct lake_owner {
 
 /* Creates path and its parents, if missing. 0 or a negative errno. */
 int lake_make(const char *path, const struct lake_owner *owner);
-/* Opens <lake>/<topic>/date=<day>/host=<host_id>, created if missing. A file descriptor, or a negative errno. */
+/*
+ * Opens <lake>/<topic>/date=<day>/host=<host_id>, created if missing. *ret_made: how many folders, from that one
+ * upwards, were created. A file descriptor, or a negative errno.
+ */
 int lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
-    const struct lake_owner *owner);
+    const struct lake_owner *owner, unsigned *ret_made);
+/* Syncs the names in n folders: dir_fd and its parents. 0 or a negative errno. */
+int lake_sync_folders(int dir_fd, unsigned n);
 /* Returns the UTC day of a time, as days since 1970; also before 1970. */
 int64_t lake_day(int64_t time_us);
 
@@ -44,8 +49,8 @@ bool lake_is_part(const char *name);
 int lake_part_name(int dir_fd, const char *agent_id, uint64_t seq, char *ret, size_t size);
 
 /*
- * Renames ".x.avro.part" to "x.avro", or if that exists to "x.2.avro" and so on: nothing is ever overwritten. 0
- * or a negative errno.
+ * Renames ".x.avro.part" to "x.avro", or if that exists to "x.2.avro" and so on: nothing is ever overwritten. The
+ * caller syncs the folder. 0 or a negative errno.
  */
 int lake_publish(int dir_fd, const char *part);
 

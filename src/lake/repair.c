@@ -83,6 +83,8 @@ repair_file(int dir_fd, const char *name, struct lake_repair *ret)
 		r = -errno;
 	if (r == 0)
 		r = lake_publish(dir_fd, name);
+	if (r == 0)
+		r = lake_sync_folders(dir_fd, 1);
 	if (r < 0)
 		goto out;
 	ret->files++;

@@ -1,468 +1,656 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * writer: writes the lake, a folder of Avro object container files.
+ * writer: writes the lake in a thread of its own.
  *
- * Each topic has a state of its own: records are collected in its block, whole blocks are written to its file.
- * A block that cannot be written (full disk, folder removed) is kept and tried again after a pause; meanwhile
- * put refuses records that do not fit, so that memory stays bounded and nothing is reordered.
+ *	put ──► queue ──► taken ──► appender: blocks ──► files
+ *	        the mutex's    the thread's
+ *
+ * The thread takes the whole queue once it has worked off what it took before, so that at most two halves of the limit
+ * are in memory, beside a block for each topic. It counts what became of the records; the loop reports that.
  */
 #include "lake/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
-#include "base/file.h"
-#include "codec/encode.h"
-#include "codec/ocf.h"
-#include "lake/folders.h"
-#include "lake/run_index.h"
+#include "base/worker.h"
+#include "lake/appender.h"
 
-#define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
-#define DEFAULT_ROTATE_US (INT64_C(3600) * 1000000)
-#define DEFAULT_RETRY_US INT64_C(1000000)
-#define LATE_US (INT64_C(3600) * 1000000)	/* a record up to this late stays in the newer day's file */
+#define DEFAULT_QUEUE_BYTES (UINT64_C(4) << 20)
+#define IDLE_TICK_US INT64_C(10000000)	/* for the age of files, where no record comes */
+#define DEFAULT_REPAIR_US INT64_C(60000000)
 
 enum {
-	BLOCK_BYTES = 64 * 1024,	/* a block is written once it has this many */
-	OPEN_TRIES = 8,
+	WAKE_BYTES = 64 * 1024,		/* about a block: the thread takes them without waiting for a tick */
+	BUFFER_KEPT = 256 * 1024,	/* a larger buffer is freed after its records */
+	ALIGNMENT = 8,
 };
 
-struct topic_state {
+/* A record in the queue, followed by its key with the NUL, and its data. */
+struct queued {
+	const char	*schema;	/* of the writer's copies; NULL: the built-in one */
+	uint64_t	 seq;
+	int64_t		 time_us;
+	size_t		 size;		/* of all of it, padded */
+	size_t		 key_size;
+	size_t		 len;
 	enum topic	 topic;
-	const char	*schema;	/* the caller's, of the records; NULL: the built-in one */
-	int		 fd;		/* open file; -1: none */
-	int		 dir_fd;	/* folder of the open file; -1: none */
-	char		 part[NAME_MAX + 1];
-	int64_t		 day;		/* day of the open file, since 1970 */
-	int64_t		 opened_us;	/* wall clock of its first tick; 0: none yet */
-	uint64_t	 size;		/* length of the header and all whole blocks */
-	uint64_t	 records;	/* records in all whole blocks */
-	uint8_t		 sync[OCF_SYNC_SIZE];
-	struct bytes	 block;		/* records that are not written yet */
-	uint64_t	 block_records;
-	uint64_t	 block_seq;	/* seq of its first record */
-	int64_t		 block_day;
-	struct run_index	 index;	/* of the open file */
-	int		 error;		/* result of the last attempt: a negative errno or 0 */
-	int64_t		 retry_at_us;	/* monotonic; no attempt before while error is set */
+};
+
+struct schema_text {
+	struct schema_text *next;
+	char		 text[];
+};
+
+enum recall {
+	NO_RECALL,
+	RECALL_WANTED,
+	RECALL_ANSWERED,		/* the thread has given all back; the loop has not reported it */
+};
+
+/* What the thread has done and the loop has not reported. */
+struct news {
+	uint64_t	 synced;
+	uint64_t	 given_back;
 };
 
 struct lake_writer {
-	char			*lake;		/* owned, absolute */
-	char			*host_id;	/* owned */
-	char			*agent_id;	/* owned */
-	uint64_t		 rotate_bytes;
-	int64_t			 rotate_us;
-	int64_t			 retry_us;
-	struct lake_owner	 owner;
-	struct ocf_packer	*packer;	/* owned, shared by the topics */
-	struct bytes		 packed;	/* block or header that is being written */
-	struct lake_writer_stats	 stats;
-	struct lake_writer_stats	*final_stats;	/* the caller's, or NULL */
-	void			(*on_block)(enum topic topic, uint64_t records, int error, void *arg);
-	void			*on_block_arg;	/* the caller's */
-	struct topic_state	 topics[TOPIC_COUNT];
+	char		*lake;		/* owned, as the next one */
+	char		*host_id;
+	uint64_t	 queue_max;	/* half of the limit */
+	uint32_t	 put_wait_ms;
+	int64_t		 repair_us;
+	void		(*on_synced)(enum topic topic, uint64_t records, void *arg);
+	void		(*on_given_back)(enum topic topic, uint64_t records, void *arg);
+	void		(*on_repaired)(const struct lake_repair *repair, void *arg);
+	void		*arg;		/* the caller's, as is the next one */
+	struct lake_writer_stats *final_stats;
+	int		 fd;		/* eventfd; -1: nothing is reported between ticks */
+	struct worker	*worker;	/* owned; NULL: not started yet */
+	struct worker_call call;	/* the thread's, read by both */
+
+	/* The loop's. */
+	struct schema_text *schemas;	/* owned; the thread reads the texts */
+	const char	*schema[TOPIC_COUNT];	/* of the records that are put */
+	int64_t		 ticked_us;	/* time of the last tick that woke the thread */
+
+	/* The thread's. */
+	struct lake_appender *appender;	/* owned */
+	struct bytes	 taken;
+	size_t		 taken_at;	/* the records before it are in the appender */
+	int64_t		 repair_at_us;	/* monotonic, of the next repair; INT64_MAX: none */
+	struct lake_appender_counts told[TOPIC_COUNT];	/* counted in stats and news */
+
+	pthread_mutex_t	 mutex;		/* of the members below */
+	pthread_cond_t	 has_room;
+	struct bytes	 queue;
+	bool		 is_woken;	/* for the records in the queue */
+	bool		 is_full;	/* put was refused since the queue was taken */
+	bool		 is_flush_due;
+	bool		 is_closing;
+	bool		 is_left;	/* the loop does not wait for the thread any more */
+	bool		 is_repaired;
+	bool		 has_repair_news;
+	enum recall	 recall;
+	int64_t		 now_us;	/* of the last tick */
+	uint64_t	 pending;	/* records that are neither synced (or written, if that is enough) nor gone */
+	int		 error;		/* of the last attempt */
+	int		 close_error;
+	struct lake_writer_stats stats;
+	struct news	 news[TOPIC_COUNT];
+	struct lake_repair repair;
+
+	struct lake_writer *next_left;
 };
 
-/* Records the result of an attempt, and returns r. */
-static int
-record_result(struct lake_writer *s, struct topic_state *ts, int r)
+/* Writers whose threads hang in a call. They are never freed, and leak checkers find them here. */
+static struct lake_writer *left_writers;
+
+static bool
+reports(const struct lake_writer *w)
 {
-	ts->error = r;
-	if (r < 0) {
-		s->stats.last_error = r;
-		s->stats.errors++;
-		ts->retry_at_us = clock_us(CLOCK_MONOTONIC) + s->retry_us;
+	return w->on_synced != NULL;
+}
+
+static void
+notify(const struct lake_writer *w)
+{
+	if (w->fd >= 0)
+		(void)!eventfd_write(w->fd, 1);
+}
+
+/* Adds the number of records in b from an offset on to each topic's. */
+static void
+count_queued(const struct bytes *b, size_t at, uint64_t counts[TOPIC_COUNT])
+{
+	while (at < b->len) {
+		const struct queued *q = (const struct queued *)(const void *)(b->data + at);
+
+		counts[q->topic]++;
+		at += q->size;
 	}
-	return r;
+}
+
+static void
+empty(struct bytes *b)
+{
+	b->len = 0;
+	if (b->cap > BUFFER_KEPT)
+		bytes_done(b);
+}
+
+/* Counts what became of records since the last call; discarded: those that are gone by request. The mutex is held. */
+static void
+tell(struct lake_writer *w, const struct lake_appender_counts counts[TOPIC_COUNT],
+    const struct lake_appender_stats *stats, const uint64_t discarded[TOPIC_COUNT], int error)
+{
+	bool has_news = w->error != error || w->is_full;
+
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		uint64_t written = counts[t].written - w->told[t].written;
+		uint64_t synced = counts[t].synced - w->told[t].synced;
+		uint64_t lost = counts[t].lost - w->told[t].lost;
+
+		w->told[t] = counts[t];
+		w->stats.written += written - lost;
+		w->stats.synced += synced;
+		w->pending -= reports(w) ? synced + lost + discarded[t] : written + discarded[t];
+		if (w->on_given_back == NULL) {
+			w->stats.dropped += lost + discarded[t];
+			continue;
+		}
+		w->stats.accepted -= lost + discarded[t];
+		w->news[t].synced += synced;
+		w->news[t].given_back += lost + discarded[t];
+		has_news = has_news || synced + lost + discarded[t] > 0;
+	}
+	w->stats.files = stats->files;
+	w->stats.errors = stats->errors;
+	w->stats.last_error = stats->last_error;
+	w->error = error;
+	if (has_news)
+		notify(w);
+}
+
+static void
+tell_now(struct lake_writer *w, const uint64_t discarded[TOPIC_COUNT], int error)
+{
+	struct lake_appender_counts counts[TOPIC_COUNT];
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		counts[t] = *lake_appender_counts(w->appender, t);
+	tell(w, counts, lake_appender_stats(w->appender), discarded, error);
 }
 
 static bool
-is_pausing(const struct topic_state *ts)
+has_lost(const struct lake_writer *w)
 {
-	return ts->error < 0 && clock_us(CLOCK_MONOTONIC) < ts->retry_at_us;
-}
-
-static void
-forget_file(struct topic_state *ts)
-{
-	if (ts->fd >= 0)
-		close(ts->fd);
-	if (ts->dir_fd >= 0)
-		close(ts->dir_fd);
-	ts->fd = ts->dir_fd = -1;
-	run_index_end(&ts->index);
-	ts->size = ts->records = 0;
-	ts->opened_us = 0;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (lake_appender_counts(w->appender, t)->lost != w->told[t].lost)
+			return true;
+	}
+	return false;
 }
 
 /*
- * Creates a file and locks it before a repair can take it for a dead writer's. A file descriptor, or a negative
- * errno.
+ * Gives back all that is not written: its caller has asked for it, or records before it are lost, which it must not
+ * precede. What is written is synced once more, so that little comes back that is on the disk already.
  */
-static int
-create_part(const struct lake_writer *s, int dir_fd, const char *name)
-{
-	for (int i = 0; i < OPEN_TRIES; i++) {
-		struct stat st;
-		int r, fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    0644);
-
-		if (fd < 0)
-			return -errno;
-		/* A repair that came in between has the lock, and removes the file as empty. */
-		r = lake_lock(fd);
-		if (r == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) {
-			if (!s->owner.is_set || fchown(fd, s->owner.uid, s->owner.gid) == 0)
-				return fd;
-			r = -errno;
-			unlinkat(dir_fd, name, 0);
-		}
-		close(fd);
-		if (r < 0 && r != -EAGAIN)
-			return r;
-	}
-	return -EBUSY;
-}
-
-/* Opens a new file whose first record has that seq. */
-static int
-open_file(struct lake_writer *s, struct topic_state *ts, int64_t day, uint64_t seq)
-{
-	const char *schema;
-	size_t len = 0;
-	int r;
-
-	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner);
-	if (ts->dir_fd < 0) {
-		r = ts->dir_fd;
-		goto fail;
-	}
-	r = lake_part_name(ts->dir_fd, s->agent_id, seq, ts->part, sizeof(ts->part));
-	if (r < 0)
-		goto fail;
-	r = ts->fd = create_part(s, ts->dir_fd, ts->part);
-	if (r < 0)
-		goto fail;
-	schema = ts->schema;
-	if (schema != NULL)
-		len = strlen(schema);
-	else
-		schema = encode_schema(ts->topic, &len);
-	s->packed.len = 0;
-	r = schema == NULL ? -ENOENT : ocf_sync_make(ts->sync);
-	if (r == 0)
-		r = ocf_pack_header(s->packer, schema, len, ts->sync, &s->packed);
-	if (r == 0)
-		r = file_write(ts->fd, s->packed.data, s->packed.len, 0);
-	if (r < 0) {
-		unlinkat(ts->dir_fd, ts->part, 0);
-		goto fail;
-	}
-	ts->size = s->packed.len;
-	ts->day = day;
-	run_index_begin(&ts->index, ts->sync, ts->size);
-	return 0;
-
-fail:
-	forget_file(ts);
-	return r;
-}
-
-/* Forgets the file if it was removed: its contents are lost, and the next block begins a new one. */
 static void
-check_removed(struct topic_state *ts)
+give_back(struct lake_writer *w, int error)
 {
-	struct stat st;
+	uint64_t discarded[TOPIC_COUNT];
 
-	if (ts->fd >= 0 && fstat(ts->fd, &st) == 0 && st.st_nlink == 0)
-		forget_file(ts);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		discarded[t] = lake_appender_discard(w->appender, t);
+	pthread_mutex_lock(&w->mutex);
+	w->recall = RECALL_WANTED;	/* put refuses from now on */
+	count_queued(&w->taken, w->taken_at, discarded);
+	count_queued(&w->queue, 0, discarded);
+	empty(&w->queue);
+	w->is_woken = false;
+	pthread_mutex_unlock(&w->mutex);
+	empty(&w->taken);
+	w->taken_at = 0;
+	(void)lake_appender_sync(w->appender);
+	pthread_mutex_lock(&w->mutex);
+	tell_now(w, discarded, error);
+	w->recall = RECALL_ANSWERED;
+	notify(w);
+	pthread_mutex_unlock(&w->mutex);
 }
 
-static void
-report(const struct lake_writer *s, const struct topic_state *ts, uint64_t records, int error)
-{
-	if (s->on_block != NULL)
-		s->on_block(ts->topic, records, error, s->on_block_arg);
-}
-
-/* Writes the block. 0, also if there is none; or a negative errno with the block kept. */
+/* Puts the records that were taken into the appender. 0, or a negative errno: the rest waits. */
 static int
-flush(struct lake_writer *s, struct topic_state *ts)
+append(struct lake_writer *w)
 {
-	int r = 0;
-
-	if (ts->block_records == 0)
-		return 0;
-	if (is_pausing(ts))
-		return ts->error;
-	check_removed(ts);
-	if (ts->fd < 0)
-		r = open_file(s, ts, ts->block_day, ts->block_seq);
-	s->packed.len = 0;
-	if (r == 0)
-		r = ocf_pack_block(s->packer, ts->block.data, ts->block.len, ts->block_records, ts->sync,
-		    &s->packed);
-	if (r == 0) {
-		r = file_write(ts->fd, s->packed.data, s->packed.len, ts->size);
-		/* If this fails too, the next attempt overwrites from the same offset. */
-		if (r < 0)
-			(void)!ftruncate(ts->fd, (off_t)ts->size);
-	}
-	if (record_result(s, ts, r) < 0) {
-		report(s, ts, 0, r);
-		return r;
-	}
-	ts->size += s->packed.len;
-	ts->records += ts->block_records;
-	s->stats.delivered += ts->block_records;
-	run_index_add_block(&ts->index, ts->dir_fd, ts->part, &s->owner, ts->size, ts->block_records);
-	report(s, ts, ts->block_records, 0);
-	ts->block_records = 0;
-	ts->block.len = 0;
-	return 0;
-}
-
-/* Gives the file its final name. The block must be written. 0 or a negative errno. */
-static int
-publish(struct lake_writer *s, struct topic_state *ts)
-{
-	int r = 0;
-
-	check_removed(ts);
-	if (ts->fd < 0)
-		return 0;
-	if (ts->records == 0) {
-		unlinkat(ts->dir_fd, ts->part, 0);
-		forget_file(ts);
-		return 0;
-	}
-	if (fdatasync(ts->fd) < 0)
-		r = -errno;
-	if (r == 0)
-		r = lake_publish(ts->dir_fd, ts->part);
-	if (r == 0) {
-		s->stats.files++;
-	} else {
-		s->stats.errors++;
-		s->stats.last_error = r;
-	}
-	/* After a failure the file keeps its .part name, readable, and the next start repairs it. */
-	forget_file(ts);
-	return r;
-}
-
-/* Returns the day of the file that a record belongs to: that of its time, unless it is only slightly late. */
-static int64_t
-day_for(const struct topic_state *ts, int64_t time_us)
-{
-	int64_t day = lake_day(time_us);
-
-	if ((ts->fd >= 0 || ts->block_records > 0) && day < ts->day &&
-	    lake_day(time_us + LATE_US) >= ts->day)
-		return ts->day;
-	return day;
-}
-
-static int
-take(struct lake_writer *s, struct topic_state *ts, const struct encoded_record *record)
-{
-	int64_t day = day_for(ts, record->time_us);
-	int r = 0;
-
-	if (record->len > OCF_BLOCK_MAX / 2)
-		return -EMSGSIZE;
-	if (day != ts->day && (ts->fd >= 0 || ts->block_records > 0)) {
-		r = flush(s, ts);
-		if (r < 0)
-			return r;
-		(void)publish(s, ts);
-	}
-	/* The block is full because an earlier attempt to write it failed. */
-	if (ts->block.len >= BLOCK_BYTES) {
-		r = flush(s, ts);
-		if (r < 0)
-			return r;
-	}
-	if (ts->fd < 0 && ts->block_records == 0) {
-		if (is_pausing(ts))
-			return ts->error;
-		r = record_result(s, ts, open_file(s, ts, day, record->seq));
-		if (r < 0)
-			return r;
-	}
-	r = bytes_append(&ts->block, record->data, record->len);
-	if (r < 0)
-		return r;
-	if (ts->block_records++ == 0) {
-		ts->block_seq = record->seq;
-		ts->block_day = ts->day;
-		run_index_clear_block(&ts->index);
-	}
-	run_index_add_record(&ts->index, record->key);
-	/* The record is taken even if this attempt fails. */
-	if (ts->block.len >= BLOCK_BYTES && flush(s, ts) == 0 && ts->size >= s->rotate_bytes)
-		(void)publish(s, ts);
-	return 0;
-}
-
-int
-lake_writer_put(void *writer, const struct encoded_record *record)
-{
-	struct lake_writer *s = writer;
-	int r = take(s, &s->topics[record->topic], record);
-
-	if (r < 0)
-		s->stats.refused++;
-	else
-		s->stats.accepted++;
-	return r;
-}
-
-void
-lake_writer_tick(struct lake_writer *s, int64_t now_us)
-{
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
-
-		if (flush(s, ts) < 0 || ts->fd < 0)
-			continue;
-		if (ts->opened_us == 0 || now_us < ts->opened_us)	/* new, or the clock was set back */
-			ts->opened_us = now_us;
-		if (ts->size >= s->rotate_bytes || now_us - ts->opened_us >= s->rotate_us)
-			(void)publish(s, ts);
-	}
-}
-
-uint64_t
-lake_writer_delivered(const struct lake_writer *s)
-{
-	return s->stats.delivered;
-}
-
-int
-lake_writer_close(struct lake_writer *s)
-{
-	int first = 0;
-
-	if (s == NULL)
-		return 0;
-	for (int t = 0; t < TOPIC_COUNT; t++) {
-		struct topic_state *ts = &s->topics[t];
+	while (w->taken_at < w->taken.len) {
+		const struct queued *q = (const struct queued *)(const void *)(w->taken.data + w->taken_at);
+		const char *key = (const char *)(q + 1);
 		int r;
 
-		ts->error = 0;	/* the last attempt is not delayed by a pause */
-		r = flush(s, ts);
-		if (r < 0) {
-			s->stats.dropped += ts->block_records;
-			ts->block_records = 0;
-		}
-		if (first == 0)
-			first = r;
-		r = publish(s, ts);
-		if (first == 0)
-			first = r;
-		bytes_done(&ts->block);
-		run_index_done(&ts->index);
+		if (__atomic_load_n(&w->is_left, __ATOMIC_RELAXED))
+			return -ECANCELED;
+		r = lake_appender_set_schema(w->appender, q->topic, q->schema);
+		if (r == 0)
+			r = lake_appender_put(w->appender, &(struct encoded_record){ q->topic, q->time_us, q->seq, key,
+			    key + q->key_size, q->len });
+		if (r < 0)
+			return r;
+		w->taken_at += q->size;
+		if (reports(w) && has_lost(w))
+			return -EIO;
 	}
-	if (s->final_stats != NULL)
-		*s->final_stats = s->stats;
-	ocf_packer_free(s->packer);
-	bytes_done(&s->packed);
-	free(s->lake);
-	free(s->host_id);
-	free(s->agent_id);
-	free(s);
-	return first;
-}
-
-void
-lake_writer_stats(const struct lake_writer *s, struct lake_writer_stats *ret)
-{
-	*ret = s->stats;
-}
-
-int
-lake_writer_set_schema(struct lake_writer *s, enum topic topic, const char *text)
-{
-	struct topic_state *ts = &s->topics[topic];
-	int r;
-
-	if (ts->schema == text)
-		return 0;
-	r = flush(s, ts);
-	if (r < 0)
-		return r;
-	(void)publish(s, ts);	/* a file has one schema */
-	ts->schema = text;
+	empty(&w->taken);
+	w->taken_at = 0;
 	return 0;
 }
 
-uint64_t
-lake_writer_discard(struct lake_writer *s, enum topic topic)
+/* Takes the queue, if what was taken before is worked off. The mutex is held. */
+static void
+take(struct lake_writer *w)
 {
-	struct topic_state *ts = &s->topics[topic];
-	uint64_t n = ts->block_records;
+	struct bytes worked_off = w->taken;
 
-	s->stats.accepted -= n;
-	ts->block_records = 0;
-	ts->block.len = 0;
-	return n;
+	if (w->taken_at < w->taken.len || w->queue.len == 0)
+		return;
+	w->taken = w->queue;
+	w->queue = worked_off;
+	w->is_woken = false;
+	pthread_cond_signal(&w->has_room);
+}
+
+/* Writes all that is left, and closes the files. */
+static void
+close_files(struct lake_writer *w)
+{
+	struct lake_appender_counts counts[TOPIC_COUNT];
+	struct lake_appender_stats stats;
+	uint64_t rest[TOPIC_COUNT] = { 0 }, dropped;
+	int r, closed;
+
+	lake_appender_end_pause(w->appender);	/* the last attempt is not delayed */
+	r = append(w);
+	pthread_mutex_lock(&w->mutex);
+	take(w);
+	pthread_mutex_unlock(&w->mutex);
+	if (r == 0)
+		r = append(w);
+	if (r == -ECANCELED)
+		return;		/* the files, too, are left as they are */
+	closed = lake_appender_close(w->appender, counts, &stats, &dropped);
+	w->appender = NULL;
+	pthread_mutex_lock(&w->mutex);
+	tell(w, counts, &stats, rest, r < 0 ? r : closed);
+	count_queued(&w->taken, w->taken_at, rest);
+	count_queued(&w->queue, 0, rest);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		dropped += rest[t];
+	if (w->on_given_back == NULL)
+		w->stats.dropped += dropped;
+	w->close_error = r < 0 ? r : closed;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+/*
+ * Repairs files of dead writers. It is repeated where files of others have a live writer: the process of an agent that
+ * was stopped while the disk hung lives until that answers.
+ */
+static void
+repair(struct lake_writer *w)
+{
+	struct lake_repair repaired;
+	int r;
+
+	worker_call_begin(&w->call, "repairing files");
+	r = lake_repair(w->lake, w->host_id, &repaired);
+	worker_call_end(&w->call);
+	if (r < 0 && repaired.failed++ == 0) {
+		repaired.error = r;
+		strncat(repaired.failed_path, w->lake, sizeof(repaired.failed_path) - 1);
+	}
+	w->repair_at_us = repaired.live > lake_appender_open_files(w->appender) ?
+	    clock_us(CLOCK_MONOTONIC) + w->repair_us : INT64_MAX;
+	pthread_mutex_lock(&w->mutex);
+	w->repair = repaired;
+	w->is_repaired = w->has_repair_news = true;
+	notify(w);
+	pthread_mutex_unlock(&w->mutex);
+}
+
+/* Runs on the thread. */
+static void
+work(void *arg)
+{
+	static const uint64_t none[TOPIC_COUNT];
+	struct lake_writer *w = arg;
+	bool is_flush_due, is_recalled, is_closing, is_left, has_more;
+	int64_t now_us;
+	int error, r;
+
+	/* The first time before the first file, which must not have the name of one that a dead agent left. */
+	if (w->appender != NULL && clock_us(CLOCK_MONOTONIC) >= w->repair_at_us)
+		repair(w);
+	do {
+		pthread_mutex_lock(&w->mutex);
+		take(w);
+		is_flush_due = w->is_flush_due;
+		is_recalled = w->recall == RECALL_WANTED;
+		is_closing = w->is_closing;
+		is_left = w->is_left;
+		now_us = w->now_us;
+		w->is_flush_due = false;
+		pthread_mutex_unlock(&w->mutex);
+		if (is_left || w->appender == NULL)
+			return;
+		if (is_closing) {
+			close_files(w);
+			return;
+		}
+		error = is_recalled ? 0 : append(w);
+		if (error == 0 || !(reports(w) && has_lost(w))) {
+			r = is_flush_due && !is_recalled ? lake_appender_flush(w->appender, now_us) : 0;
+			error = error == 0 ? r : error;
+			r = is_flush_due && reports(w) ? lake_appender_sync(w->appender) : 0;
+			error = error == 0 ? r : error;
+		}
+		if (is_recalled || (reports(w) && has_lost(w)))
+			give_back(w, error);
+		pthread_mutex_lock(&w->mutex);
+		tell_now(w, none, error);
+		has_more = w->is_flush_due || w->is_closing || w->recall == RECALL_WANTED ||
+		    (w->taken.len == 0 && w->queue.len >= WAKE_BYTES);
+		pthread_mutex_unlock(&w->mutex);
+	} while (has_more);
+}
+
+/* Wakes the thread. Without one, the caller does its work. */
+static void
+wake(struct lake_writer *w)
+{
+	if (w->worker == NULL && worker_start(work, w, &w->worker) < 0)
+		work(w);
+	else
+		worker_wake(w->worker);
+}
+
+/* Waits until the thread takes the queue, if the caller wants that. The mutex is held. False: there is no room. */
+static bool
+wait_for_room(struct lake_writer *w, size_t size)
+{
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)w->put_wait_ms * 1000000;
+	const struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+	int r = w->put_wait_ms == 0 || w->is_full ? ETIMEDOUT : 0;
+
+	while (w->queue.len > 0 && w->queue.len + size > w->queue_max && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&w->has_room, &w->mutex, &until);
+	w->is_full = w->queue.len > 0 && w->queue.len + size > w->queue_max;
+	return !w->is_full;
+}
+
+/* Appends the record to the queue. The mutex is held. 0 or a negative errno. */
+static int
+enqueue(struct lake_writer *w, const struct encoded_record *r)
+{
+	struct queued q = { .schema = w->schema[r->topic], .seq = r->seq, .time_us = r->time_us,
+	    .key_size = strlen(r->key) + 1, .len = r->len, .topic = r->topic };
+	uint8_t *to;
+
+	if (r->len > LAKE_RECORD_MAX)
+		return -EMSGSIZE;
+	q.size = (sizeof(q) + q.key_size + q.len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+	if (w->recall != NO_RECALL || !wait_for_room(w, q.size))
+		return -EAGAIN;
+	if (bytes_reserve(&w->queue, q.size) < 0)
+		return -ENOMEM;
+	to = w->queue.data + w->queue.len;
+	memcpy(to, &q, sizeof(q));
+	memcpy(to + sizeof(q), r->key, q.key_size);
+	memcpy(to + sizeof(q) + q.key_size, r->data, q.len);
+	w->queue.len += q.size;
+	w->pending++;
+	return 0;
 }
 
 int
-lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret,
-    struct lake_repair *repair)
+lake_writer_put(void *writer, const struct encoded_record *r)
 {
-	struct lake_repair unused;
-	struct lake_writer *s;
+	struct lake_writer *w = writer;
+	bool is_due;
+	int error;
+
+	pthread_mutex_lock(&w->mutex);
+	error = enqueue(w, r);
+	if (error < 0)
+		w->stats.refused++;
+	else
+		w->stats.accepted++;
+	is_due = w->queue.len >= WAKE_BYTES && !w->is_woken;
+	w->is_woken = w->is_woken || is_due;
+	pthread_mutex_unlock(&w->mutex);
+	if (is_due)
+		wake(w);
+	return error;
+}
+
+void
+lake_writer_tick(struct lake_writer *w, int64_t now_us)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&w->mutex);
+	is_due = w->pending > 0 || !w->is_repaired || now_us < w->ticked_us || now_us - w->ticked_us >= IDLE_TICK_US;
+	w->is_flush_due = w->is_flush_due || is_due;
+	w->now_us = now_us;
+	pthread_mutex_unlock(&w->mutex);
+	if (is_due) {
+		w->ticked_us = now_us;
+		wake(w);
+	}
+	lake_writer_report(w);
+}
+
+void
+lake_writer_recall(struct lake_writer *w)
+{
+	bool is_new;
+
+	pthread_mutex_lock(&w->mutex);
+	is_new = w->recall == NO_RECALL;
+	if (is_new)
+		w->recall = RECALL_WANTED;
+	pthread_mutex_unlock(&w->mutex);
+	if (is_new)
+		wake(w);
+}
+
+int
+lake_writer_fd(const struct lake_writer *w)
+{
+	return w->fd;
+}
+
+/* Calls the callbacks; for what is given back unless the writer is closing, when its caller keeps that anyway. */
+static void
+report(struct lake_writer *w, bool is_closing)
+{
+	struct news news[TOPIC_COUNT];
+	struct lake_repair repaired;
+	bool has_repaired;
+	eventfd_t n;
+
+	if (w->fd >= 0)
+		(void)!eventfd_read(w->fd, &n);
+	pthread_mutex_lock(&w->mutex);
+	memcpy(news, w->news, sizeof(news));
+	memset(w->news, 0, sizeof(w->news));
+	repaired = w->repair;
+	has_repaired = w->has_repair_news;
+	w->has_repair_news = false;
+	if (w->recall == RECALL_ANSWERED)
+		w->recall = NO_RECALL;
+	pthread_mutex_unlock(&w->mutex);
+	if (has_repaired && w->on_repaired != NULL)
+		w->on_repaired(&repaired, w->arg);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (news[t].synced > 0)
+			w->on_synced(t, news[t].synced, w->arg);
+		if (news[t].given_back > 0 && !is_closing)
+			w->on_given_back(t, news[t].given_back, w->arg);
+	}
+}
+
+void
+lake_writer_report(struct lake_writer *w)
+{
+	report(w, false);
+}
+
+void
+lake_writer_stats(struct lake_writer *w, struct lake_writer_stats *ret)
+{
+	pthread_mutex_lock(&w->mutex);
+	*ret = w->stats;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+void
+lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret)
+{
+	ret->waits_for = worker_call_now(&w->call, &ret->waits_since_ns);
+	pthread_mutex_lock(&w->mutex);
+	ret->error = w->error;
+	ret->queued_bytes = w->queue.len;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+int
+lake_writer_set_schema(struct lake_writer *w, enum topic topic, const char *text)
+{
+	struct schema_text *s = w->schemas;
+
+	while (text != NULL && s != NULL && strcmp(s->text, text) != 0)
+		s = s->next;
+	if (text != NULL && s == NULL) {
+		s = malloc(sizeof(*s) + strlen(text) + 1);
+		if (s == NULL)
+			return -ENOMEM;
+		strcpy(s->text, text);
+		s->next = w->schemas;
+		w->schemas = s;
+	}
+	w->schema[topic] = text != NULL ? s->text : NULL;
+	return 0;
+}
+
+static void
+free_writer(struct lake_writer *w)
+{
+	struct schema_text *s;
+
+	lake_appender_close(w->appender, NULL, NULL, NULL);
+	while ((s = w->schemas) != NULL) {
+		w->schemas = s->next;
+		free(s);
+	}
+	bytes_done(&w->queue);
+	bytes_done(&w->taken);
+	if (w->fd >= 0)
+		close(w->fd);
+	pthread_cond_destroy(&w->has_room);
+	pthread_mutex_destroy(&w->mutex);
+	free(w->lake);
+	free(w->host_id);
+	free(w);
+}
+
+int
+lake_writer_close(struct lake_writer *w, int timeout_ms)
+{
+	bool has_ended = true;
 	int r;
 
-	if (o->lake == NULL || o->host_id == NULL || o->agent_id == NULL ||
-	    strchr(o->host_id, '/') != NULL || strchr(o->agent_id, '/') != NULL)
-		return -EINVAL;
-	s = calloc(1, sizeof(*s));
-	if (s == NULL)
+	if (w == NULL)
+		return 0;
+	pthread_mutex_lock(&w->mutex);
+	w->is_closing = true;
+	pthread_mutex_unlock(&w->mutex);
+	/* A caller that waits without limit anyway needs no thread for a few records. */
+	if (w->worker == NULL && timeout_ms < 0) {
+		work(w);
+	} else {
+		wake(w);
+		has_ended = worker_stop(w->worker, timeout_ms);
+	}
+	pthread_mutex_lock(&w->mutex);
+	__atomic_store_n(&w->is_left, !has_ended, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&w->mutex);
+	report(w, true);
+	if (w->final_stats != NULL)
+		lake_writer_stats(w, w->final_stats);
+	r = has_ended ? w->close_error : -ETIMEDOUT;
+	if (has_ended) {
+		free_writer(w);
+	} else {
+		w->next_left = left_writers;
+		left_writers = w;
+	}
+	return r;
+}
+
+int
+lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret)
+{
+	struct lake_writer *w = calloc(1, sizeof(*w));
+	struct lake_appender_options appender = { .lake = o->lake, .host_id = o->host_id, .agent_id = o->agent_id,
+	    .rotate_bytes = o->rotate_bytes, .rotate_us = o->rotate_us, .retry_us = o->retry_us,
+	    .has_owner = o->has_owner, .owner = o->owner, .group = o->group };
+	pthread_condattr_t monotonic;
+	int r;
+
+	if (w == NULL)
 		return -ENOMEM;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		s->topics[t] = (struct topic_state){ .topic = t, .fd = -1, .dir_fd = -1 };
-	s->rotate_bytes = o->rotate_bytes != 0 ? o->rotate_bytes : DEFAULT_ROTATE_BYTES;
-	s->rotate_us = o->rotate_us != 0 ? o->rotate_us : DEFAULT_ROTATE_US;
-	s->retry_us = o->retry_us != 0 ? o->retry_us : DEFAULT_RETRY_US;
-	s->owner = (struct lake_owner){ o->has_owner, o->owner, o->group };
-	r = lake_make(o->lake, &s->owner);
+	w->queue_max = (o->queue_bytes != 0 ? o->queue_bytes : DEFAULT_QUEUE_BYTES) / 2;
+	w->put_wait_ms = o->put_wait_ms;
+	w->repair_us = o->repair_us != 0 ? o->repair_us : DEFAULT_REPAIR_US;
+	w->on_synced = o->on_synced;
+	w->on_given_back = o->on_given_back;
+	w->on_repaired = o->on_repaired;
+	w->arg = o->arg;
+	w->final_stats = o->final_stats;
+	w->fd = -1;
+	pthread_mutex_init(&w->mutex, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->has_room, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	appender.syncs_folders = reports(w);
+	appender.call = &w->call;
+	r = lake_appender_open(&appender, &w->appender);
 	if (r < 0)
 		goto fail;
 	r = -ENOMEM;
-	s->lake = realpath(o->lake, NULL);
-	s->host_id = strdup(o->host_id);
-	s->agent_id = strdup(o->agent_id);
-	if (s->lake == NULL || s->host_id == NULL || s->agent_id == NULL)
+	w->lake = realpath(o->lake, NULL);
+	w->host_id = strdup(o->host_id);
+	if (w->lake == NULL || w->host_id == NULL)
 		goto fail;
-	if (faccessat(AT_FDCWD, s->lake, W_OK | X_OK, AT_EACCESS) < 0) {
-		r = -errno;
-		goto fail;
+	if (reports(w)) {
+		w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (w->fd < 0) {
+			r = -errno;
+			goto fail;
+		}
 	}
-	r = ocf_packer_new(OCF_DEFLATE, &s->packer);
-	if (r < 0)
-		goto fail;
-	r = lake_repair(s->lake, s->host_id, repair != NULL ? repair : &unused);
-	if (r < 0)
-		goto fail;
-	s->final_stats = o->final_stats;
-	s->on_block = o->on_block;
-	s->on_block_arg = o->on_block_arg;
-	*ret = s;
+	*ret = w;
 	return 0;
 
 fail:
-	lake_writer_close(s);
+	free_writer(w);
 	return r;
 }

@@ -1,15 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * writer: writes the lake, a folder of Avro object container files.
+ * writer: writes the lake, a folder of Avro object container files (appender.h), in a thread of its own.
  *
- *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro
- *
- * While a file is open its name has a dot in front and .part at the end, so that readers skip it, and its
- * writer holds a write lock (fcntl, of the open file description) on it. It gets its final name once it is
- * whole on disk. The date is that of the records' time, in UTC; a record up to an hour late for a new day stays
- * in the newer file, so that files keep the records' order.
- *
- * Beside a file of some size is an index of its runs (run_index.h), which readers may use and need not.
+ * The caller's loop only queues records, so that no disk, however slow or hung, stops it. The thread does every write,
+ * sync, rename and unlink. All functions are called on one thread, the loop's, as are the callbacks.
  */
 #ifndef SLUICE_LAKE_WRITER_H
 #define SLUICE_LAKE_WRITER_H
@@ -21,17 +15,25 @@
 #include "lake/repair.h"
 #include "model/record.h"
 
-
 struct lake_writer;
 
 struct lake_writer_stats {
 	uint64_t accepted;		/* records taken by put */
 	uint64_t refused;		/* records refused by put */
-	uint64_t delivered;		/* in written blocks */
-	uint64_t dropped;		/* taken, but not written before close */
+	uint64_t written;		/* in blocks of a file: they outlive the process */
+	uint64_t synced;		/* on the disk: they outlive the host */
+	uint64_t dropped;		/* taken, but neither written nor given back */
 	uint64_t files;			/* renamed to their final names */
-	uint64_t errors;		/* failed attempts to create, write or rename a file */
+	uint64_t errors;		/* failed attempts to create, write, sync or rename a file */
 	int last_error;			/* a negative errno; 0: none */
+};
+
+/* What the thread is at. */
+struct lake_writer_state {
+	int error;			/* of its last attempt: a negative errno; 0: it succeeded */
+	const char *waits_for;		/* the call to the disk that it is in, as a static word; NULL: none */
+	uint64_t waits_since_ns;	/* CLOCK_MONOTONIC, with waits_for */
+	uint64_t queued_bytes;		/* put and not taken by the thread */
 };
 
 struct lake_writer_options {
@@ -41,47 +43,66 @@ struct lake_writer_options {
 	uint64_t rotate_bytes;		/* 0: 128 MiB */
 	int64_t rotate_us;		/* 0: one hour */
 	int64_t retry_us;		/* pause after a failed write; 0: one second */
+	uint64_t queue_bytes;		/* limit of the records that are not in a block yet; 0: 4 MiB */
+	/*
+	 * How long put waits for room in a full queue, once: a caller that would have to drop the record gives a slow
+	 * disk that time. After it has passed in vain, put does not wait again until there was room. 0: not at all.
+	 */
+	uint32_t put_wait_ms;
 	bool has_owner;			/* new files and folders are given to owner and group */
 	uid_t owner;
 	gid_t group;
 	struct lake_writer_stats *final_stats;	/* the caller's, filled at close; NULL: not wanted */
 	/*
-	 * NULL, or called after each attempt to write a topic's block, also from within put and close. error is
-	 * 0 and records counts the block's, which are the oldest that were not reported yet; or error is a
-	 * negative errno and the block is kept.
+	 * Called by lake_writer_report() and close, each topic's records in the order of put: so many of those that
+	 * were not reported yet are on the disk, or are given back, because they were recalled or a sync failed. The
+	 * caller of a writer with these callbacks keeps each record until then, and may put it again. Files are then
+	 * synced at each tick; without them only as they are closed, and what a failed sync leaves out is dropped.
 	 */
-	void (*on_block)(enum topic topic, uint64_t records, int error, void *arg);
-	void *on_block_arg;
+	void (*on_synced)(enum topic topic, uint64_t records, void *arg);
+	void (*on_given_back)(enum topic topic, uint64_t records, void *arg);
+	int64_t repair_us;		/* until files that had a live writer are looked at again; 0: one minute */
+	/* Called when files of this host's dead agents are repaired, which comes first. NULL: not wanted. */
+	void (*on_repaired)(const struct lake_repair *repair, void *arg);
+	void *arg;			/* of the callbacks */
 };
 
 /*
- * Creates the lake if missing, checks that it can be written, and repairs files of this host's dead agents.
- * repair may be NULL. 0, or a negative errno with *ret untouched.
+ * Creates the lake if missing, and checks that it can be written. The thread starts with the first record that needs
+ * it. 0, or a negative errno with *ret untouched.
  */
-int lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret,
-    struct lake_repair *repair);
-/* Writes pending records, closes all files and frees w. 0, or the first negative errno. NULL is fine. */
-int lake_writer_close(struct lake_writer *w);
+int lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret);
 /*
- * Takes a copy of one record. writer is a struct lake_writer; the function has the type of a stream output's
- * put. 0, or a negative errno: the record was refused.
+ * Writes pending records, syncs and closes all files, reports, and frees w. Waits for that at most timeout_ms,
+ * negative: without limit. 0, or the first negative errno. -ETIMEDOUT: the disk hangs; what is not reported may be on
+ * the disk or not, and memory and thread are left until the process ends. NULL is fine.
+ */
+int lake_writer_close(struct lake_writer *w, int timeout_ms);
+/*
+ * Queues a copy of one record. writer is a struct lake_writer; the function has the type of a stream output's put.
+ * 0; -EMSGSIZE: too large for a block; -EAGAIN: the queue is full, or records are being given back; or another
+ * negative errno.
  */
 int lake_writer_put(void *writer, const struct encoded_record *r);
-/* Writes pending blocks, and closes old or large files. To be called about once a second. now_us: wall clock. */
-void lake_writer_tick(struct lake_writer *w, int64_t now_us);
-/* Returns how many records are written, so that a crash of this process cannot lose them. */
-uint64_t lake_writer_delivered(const struct lake_writer *w);
-/* Copies the counters since the writer was opened. */
-void lake_writer_stats(const struct lake_writer *w, struct lake_writer_stats *ret);
 /*
- * Sets the schema of the topic's following records, which are written to a new file. text must outlive w; NULL:
- * the built-in schema. 0, or a negative errno with nothing changed.
+ * Has pending blocks written, and synced where that is reported; old or large files are closed. To be called about
+ * once a second: one sync then serves all records of that second. Reports, too. now_us: wall clock.
+ */
+void lake_writer_tick(struct lake_writer *w, int64_t now_us);
+/* Gives back what is not written, and waits for nothing: put returns -EAGAIN until all is reported. */
+void lake_writer_recall(struct lake_writer *w);
+/* Returns a file descriptor that is readable when lake_writer_report() is to be called; owned by the writer. */
+int lake_writer_fd(const struct lake_writer *w);
+/* Calls the callbacks for what the thread has done since the last call. */
+void lake_writer_report(struct lake_writer *w);
+/* Copies the counters since the writer was opened. */
+void lake_writer_stats(struct lake_writer *w, struct lake_writer_stats *ret);
+/* Fills in what the thread is at. */
+void lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret);
+/*
+ * Sets the schema of the topic's following records, which are written to a new file. text is copied; NULL: the built-in
+ * schema. 0 or -ENOMEM.
  */
 int lake_writer_set_schema(struct lake_writer *w, enum topic topic, const char *text);
-/*
- * Discards records that were put and are in no written block, and returns their number. For a caller that still
- * has them.
- */
-uint64_t lake_writer_discard(struct lake_writer *w, enum topic topic);
 
 #endif

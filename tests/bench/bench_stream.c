@@ -121,7 +121,7 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 		char folder[64];
 		struct lake_writer_stats stats = { 0 };
 		struct lake_writer_options o = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-			.final_stats = &stats };
+			.put_wait_ms = 60000, .final_stats = &stats };
 		struct lake_writer *writer;
 		struct stream *s;
 		double start;
@@ -130,15 +130,15 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 		if (o.lake == NULL)
 			return -1;
 		start = sample_cpu_ns();
-		if (lake_writer_open(&o, &writer, NULL) < 0 ||
+		if (lake_writer_open(&o, &writer) < 0 ||
 		    stream_open(id, (struct record_writer){ lake_writer_put, writer }, &s) < 0 || fill(s, n) < 0)
 			return -1;
 		stream_close(s);
-		if (lake_writer_close(writer) < 0)
+		if (lake_writer_close(writer, -1) < 0)
 			return -1;
 		values[round] = (sample_cpu_ns() - start) / (double)n;
 		sample_remove(folder);
-		if (stats.delivered != n)
+		if (stats.written != n)
 			return -1;
 	}
 	sample_print("file", values, rounds);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lake/writer.h"
+#include "lake/repair.h"
 #include "codec/ocf.h"
 
 #define HOST "fuzz"

@@ -237,7 +237,7 @@ open_output(struct driver *d, const struct output_events *events)
 	int r;
 
 	if (d->lake != NULL) {
-		r = file_output_open(d->base, &files, events, &d->output, NULL);
+		r = file_output_open(d->base, &files, events, &d->output);
 		if (r < 0)
 			die(d->lake, strerror(-r));
 	} else if (kafka_open(d->base, &kafka, events, &d->output, error, sizeof(error)) < 0) {

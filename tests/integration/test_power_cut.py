@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A power cut: writes that were not synced are gone, and the spool keeps what it promises (sluice.yaml(5), spool.sync)."""
+"""A power cut: writes that were not synced are gone, and spool and file lake keep what they promise (sluice.yaml(5))."""
 import itertools
 import os
 import random
@@ -134,6 +134,49 @@ class PowerCut(harness.LakeTest):
             yield ["behind %d of %d entries:" % (cut, len(disk.log)), *wrong[:5]] if wrong else []
 
     def test_what_was_handed_out_was_on_the_disk(self):
+        seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 1 << 30)
+        for wrong in self.outcomes(seed):
+            self.assertEqual([], wrong, "SEED=%d" % seed)
+
+    def test_one_who_does_not_wait_for_the_disk_is_found_out(self):
+        self.assertTrue(any(self.outcomes(1, "careless")))
+
+
+class LakeCut(harness.LakeTest):
+    """What the lake has acknowledged is in it, whole and once."""
+    LIVES = ("crash", "close", "crash")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        own_mounts()
+
+    def there(self, image):
+        with Mounted(image, os.path.join(self.room, "recovered")) as disk:
+            done = subprocess.run([harness.built("lake_cut"), "check", os.path.join(disk.path, "lake")],
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        self.assertEqual(0, done.returncode, done.stdout)
+        return [tuple(int(x) for x in line.split()[1:]) for line in done.stdout.splitlines()]
+
+    def outcomes(self, seed, *more):
+        """What does not hold, for each of some cuts: half of them behind an acknowledgement."""
+        rng = random.Random(seed)
+        with DiskLog(self.room) as disk:
+            for i, end in enumerate(self.LIVES):
+                subprocess.run([harness.built("lake_cut"), "live", os.path.join(disk.path, "lake"), str(rng.getrandbits(32)),
+                                str(i * 1000000), end, *more], check=True, stdout=disk.marks, timeout=120)
+        acknowledged = [i + 1 for i, entry in enumerate(disk.log) if entry[0] == "mark"]
+        self.assertGreater(len(acknowledged), 300)
+        image = os.path.join(self.room, "image")
+        for n in range(CUTS // 2):
+            cut = rng.randrange(len(disk.log)) if n % 2 else rng.choice(acknowledged)
+            disk.image_at(cut, image, rng)
+            found = self.there(image)
+            missing = sorted({tuple(int(x) for x in mark.split()[1:]) for mark in disk.marks_before(cut)} - set(found))
+            yield (["behind %d of %d entries: %d are not there, as %s" % (cut, len(disk.log), len(missing), missing[:3])] * bool(missing) +
+                   ["a record is there twice"] * (len(found) != len(set(found))))
+
+    def test_what_was_acknowledged_is_on_the_disk(self):
         seed = int(os.environ.get("SEED", "0")) or random.randrange(1, 1 << 30)
         for wrong in self.outcomes(seed):
             self.assertEqual([], wrong, "SEED=%d" % seed)

@@ -23,7 +23,7 @@
 
 #include "cli/cli.h"
 #include "samples.h"
-#include "lake/writer.h"
+#include "lake/appender.h"
 
 static char lake[64];
 static char out[1 << 20], err[1 << 16];	/* of the last run */
@@ -43,18 +43,18 @@ teardown(void **state)
 	return 0;
 }
 
-static struct lake_writer *writer;	/* of the stream that is open */
+static struct lake_appender *writer;	/* of the stream that is open */
 
 static struct stream *
 open_stream(const char *agent_id)
 {
-	struct lake_writer_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = agent_id };
+	struct lake_appender_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = agent_id };
 	struct agent_identity id = sample_identity();
 	struct stream *s = NULL;
 
 	id.agent_id = agent_id;
-	assert_int_equal(lake_writer_open(&o, &writer, NULL), 0);
-	assert_int_equal(stream_open(&id, (struct record_writer){ lake_writer_put, writer }, &s), 0);
+	assert_int_equal(lake_appender_open(&o, &writer), 0);
+	assert_int_equal(stream_open(&id, (struct record_writer){ lake_appender_put, writer }, &s), 0);
 	return s;
 }
 
@@ -62,7 +62,7 @@ static void
 close_stream(struct stream *s)
 {
 	stream_close(s);
-	assert_int_equal(lake_writer_close(writer), 0);
+	assert_int_equal(lake_appender_close(writer, NULL, NULL, NULL), 0);
 }
 
 /* Two programs and a host record, each program in a block of its own. */
@@ -75,7 +75,7 @@ make_lake(void)
 
 	assert_int_equal(stream_host(s, &host), 0);
 	assert_int_equal(stream_program(s, &start), 0);
-	lake_writer_tick(writer, SAMPLE_TIME);
+	lake_appender_flush(writer, SAMPLE_TIME);
 	assert_int_equal(stream_program(s, &end), 0);
 	close_stream(s);
 }
@@ -293,7 +293,7 @@ a_live_agents_open_file_is_read_quietly(void **state)
 
 	(void)state;
 	assert_int_equal(stream_program(s, &r), 0);
-	lake_writer_tick(writer, SAMPLE_TIME);
+	lake_appender_flush(writer, SAMPLE_TIME);
 	snprintf(path, sizeof(path), "%s/*/*/*/.*.part", lake);
 	assert_int_equal(glob(path, 0, NULL, &g), 0);
 	fd = open(g.gl_pathv[0], O_WRONLY | O_APPEND);
@@ -435,7 +435,7 @@ follow_prints_what_arrives_over_files_until_interrupted(void **state)
 	wait_lines(out_pipe[0], 3);
 	s = open_stream("22222222-2222-3333-4444-555555555555");
 	assert_int_equal(stream_program(s, &r), 0);
-	lake_writer_tick(writer, SAMPLE_TIME);
+	lake_appender_flush(writer, SAMPLE_TIME);
 	wait_lines(out_pipe[0], 4);
 	assert_int_equal(stream_program(s, &r), 0);
 	assert_int_equal(stream_host(s, &host), 0);

@@ -30,6 +30,7 @@ static struct output *output;
 static uint64_t reported[1000];	/* ids, in order; those that failed with the top bit */
 static size_t n_reported;
 static unsigned ready;
+static uint64_t queue_bytes;	/* of the output that is opened next */
 
 #define FAILED (UINT64_C(1) << 63)
 
@@ -70,12 +71,13 @@ static int
 open_output(const char *where)
 {
 	struct file_output_options o = {
-		.writer = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000 },
+		.writer = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000,
+		    .queue_bytes = queue_bytes },
 		.schema = schema_text,
 	};
 	struct output_events events = { on_delivered, on_failed, on_ready, NULL };
 
-	return file_output_open(base, &o, &events, &output, NULL);
+	return file_output_open(base, &o, &events, &output);
 }
 
 static int
@@ -126,6 +128,17 @@ turn(void)
 	event_base_loop(base, EVLOOP_NONBLOCK);
 }
 
+/* Turns the loop until so many ids are reported; the thread of the writer takes its time. */
+static void
+wait_reported(size_t n)
+{
+	for (int i = 0; i < 30000 && n_reported < n; i++) {
+		turn();
+		usleep(1000);
+	}
+	assert_int_equal(n_reported, n);
+}
+
 static struct output_status
 status(void)
 {
@@ -145,7 +158,7 @@ files(glob_t *g)
 }
 
 static void
-a_record_is_delivered_once_its_block_is_written(void **state)
+a_record_is_delivered_once_it_is_on_the_disk(void **state)
 {
 	(void)state;
 	for (uint64_t id = 10; id < 13; id++)
@@ -154,29 +167,12 @@ a_record_is_delivered_once_its_block_is_written(void **state)
 	assert_int_equal(n_reported, 0);
 	assert_int_equal(status().in_flight, 3);
 	output->ops->tick(output, SAMPLE_TIME);
-	assert_int_equal(n_reported, 0);	/* only from the loop */
-	turn();
-	assert_int_equal(n_reported, 3);
+	wait_reported(3);
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(reported[i], 10 + i);
 	assert_int_equal(status().in_flight, 0);
+	output->ops->tick(output, SAMPLE_TIME);
 	assert_int_equal(status().state, OUTPUT_UP);
-}
-
-static void
-a_full_block_is_reported_without_a_tick(void **state)
-{
-	(void)state;
-	for (uint64_t id = 0; id < 100; id++)
-		assert_int_equal(put(id, 1000), 0);
-	assert_int_equal(n_reported, 0);
-	turn();
-	assert_true(n_reported >= 64 && n_reported < 100);
-	output->ops->flush(output);
-	turn();
-	assert_int_equal(n_reported, 100);
-	for (uint64_t i = 0; i < 100; i++)
-		assert_int_equal(reported[i], i);
 }
 
 static void
@@ -193,7 +189,7 @@ closing_tells_what_it_writes(void **state)
 static void
 a_full_disk_delays_and_loses_nothing(void **state)
 {
-	uint64_t id = 0, refused;
+	uint64_t id = 0;
 	int tries;
 
 	(void)state;
@@ -203,27 +199,55 @@ a_full_disk_delays_and_loses_nothing(void **state)
 	output = NULL;
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", 0, "size=256k"), 0);
 	assert_int_equal(open_output(lake), 0);
-	while (put(id, 1000) == 0)
-		assert_true(++id < 1000);
-	refused = id;
-	turn();
+	for (; id < 900; id++)
+		assert_int_equal(put(id, 1000), 0);
+	for (tries = 0; tries < 5000 && status().state != OUTPUT_DOWN; tries++) {
+		output->ops->tick(output, SAMPLE_TIME + tries * 1000000);
+		turn();
+		usleep(2000);
+	}
 	assert_int_equal(status().state, OUTPUT_DOWN);
 	assert_non_null(strstr(status().error, "No space left on device"));
-	assert_true(n_reported < refused);
+	assert_true(n_reported < id);
 	assert_int_equal(mount("tmpfs", lake, "tmpfs", MS_REMOUNT, "size=4m"), 0);
-	assert_int_equal(put(refused, 1000), -EAGAIN);
-	ready = 0;
-	for (tries = 0; tries < 5000 && n_reported < refused; tries++) {
+	for (tries = 0; tries < 5000 && n_reported < id; tries++) {
 		usleep(2000);
 		output->ops->tick(output, SAMPLE_TIME + tries * 1000000);
 		turn();
 	}
-	assert_int_equal(n_reported, refused);
-	assert_true(ready > 0);
-	for (uint64_t i = 0; i < refused; i++)
+	assert_int_equal(n_reported, id);
+	for (uint64_t i = 0; i < id; i++)
 		assert_int_equal(reported[i], i);
+	output->ops->tick(output, SAMPLE_TIME);
 	assert_int_equal(status().state, OUTPUT_UP);
-	assert_int_equal(put(refused, 1000), 0);
+	assert_int_equal(put(id, 1000), 0);
+}
+
+static void
+a_full_queue_says_when_there_is_room(void **state)
+{
+	uint64_t id = 0;
+
+	(void)state;
+	output->ops->close(output);
+	queue_bytes = 4096;
+	assert_int_equal(open_output(lake), 0);
+	queue_bytes = 0;
+	while (put(id, 500) == 0)
+		assert_true(++id < 10);
+	assert_int_equal(id, 3);	/* in half of it */
+	output->ops->flush(output);	/* a tick would have the output tried again, too */
+	for (int i = 0; i < 30000; i++) {
+		unsigned before = ready;
+
+		turn();
+		if (ready > before && put(id, 500) == 0)
+			break;
+		usleep(1000);
+	}
+	assert_true(ready > 0);
+	wait_reported(3);
+	assert_int_equal(status().in_flight, 1);
 }
 
 static void
@@ -236,11 +260,10 @@ what_is_recalled_is_not_written(void **state)
 	assert_int_equal(put(2, 100), 0);
 	output->ops->recall(output);
 	assert_int_equal(put(3, 100), -EAGAIN);
-	turn();
-	assert_int_equal(n_reported, 2);
+	wait_reported(2);
 	assert_int_equal(reported[0], 1 | FAILED);
 	assert_int_equal(reported[1], 2 | FAILED);
-	assert_int_equal(ready, 1);
+	assert_true(ready >= 1);
 	output->ops->close(output);
 	output = NULL;
 	assert_int_equal(n_reported, 2);
@@ -302,8 +325,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_record_is_delivered_once_its_block_is_written, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_full_block_is_reported_without_a_tick, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_record_is_delivered_once_it_is_on_the_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_queue_says_when_there_is_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_tells_what_it_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_recalled_is_not_written, setup, teardown),

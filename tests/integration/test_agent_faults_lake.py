@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lake's disk is full or frozen: the agent continues, reports it, and each record is in the lake once afterwards."""
+import contextlib
+import errno
+import os
+import signal
+import subprocess
+import time
+
+import harness
+from agent import AgentTest
+from disk_log import Mounted, own_mounts
+from faults import get
+from harness import losses, read_cat, read_lake, seq_holes
+from load import Load, own_folder
+
+WAIT = 90  # seconds: a bound against a test that hangs
+FROZEN_AT_MOST = 100
+ANSWER_MAX = 2  # seconds until the loop answers, on a machine that others keep busy; a loop that waits for the disk does not
+
+
+@contextlib.contextmanager
+def frozen(path):
+    """Every write to the file system waits meanwhile. It is thawed whatever happens to this process."""
+    watchdog = subprocess.Popen(["sh", "-c", 'sleep "$1"; exec fsfreeze --unfreeze "$2"', "watchdog", str(FROZEN_AT_MOST), path],
+                                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        subprocess.run(["fsfreeze", "--freeze", path], check=True)
+        yield
+    finally:
+        done = subprocess.run(["fsfreeze", "--unfreeze", path], stderr=subprocess.PIPE, text=True)
+        os.killpg(watchdog.pid, signal.SIGKILL)
+        watchdog.wait(10)
+    assert done.returncode == 0, done.stderr
+
+
+class Lake(AgentTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if harness.is_root():
+            own_mounts()
+
+    def disk(self, mib):
+        """An ext4 of its own, with a folder for the agent's account."""
+        image, at = os.path.join(self.room, "image"), os.path.join(self.room, "disk")
+        with open(image, "wb") as f:
+            f.truncate(mib << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-J", "size=1", "-b", "1024", image], check=True)
+        self.enterContext(Mounted(image, at))
+        return at
+
+    def lake_agent(self, disk, **keys):
+        a = self.agent(lake=os.path.join(disk, "lake"), drain=f"{WAIT}s", **keys)
+        a.lake = a.config["lake"]
+        a.follow_only(own_folder())
+        return a
+
+    def delivered(self, a, topic="sluice.program"):
+        return next(t["delivered"] for t in a.status()["records"] if t["topic"] == topic)
+
+    def wait_delivered(self, a, more):
+        goal = self.delivered(a) + more
+        a.wait(lambda: self.delivered(a) >= goal, WAIT, f"{more} more records")
+
+    def wait_output(self, a, state, text=""):
+        def look():
+            output = a.status()["output"]
+            return output if output["state"] == state and text in (output["last_error"] or "") else None
+        return a.wait(look, WAIT, f"output {state} {text}")
+
+    def assert_told_once(self, a, *events):
+        for event in events:
+            a.wait_log(event, WAIT)
+            self.assertEqual(1, sum(x["event"] == event for x in a.log_lines()), a.log_text())
+
+    def assert_once(self, a, *loads):
+        """The stopped agent's lake has each program once, and no hole."""
+        topics = read_lake(a.lake)
+        for topic, records in topics.items():
+            self.assertEqual([], seq_holes(records), topic)  # nor is one there twice
+        for load in loads:
+            self.assertEqual(0, load.failed)
+            self.assertEqual([], load.check(topics["sluice.program"])[:5])
+        self.assertEqual([], [x for x in losses(topics) if x[1] != "cut"])
+
+    def test_a_frozen_disk(self):
+        """Its status is asked for all the time; more comes than the writer's queue holds, so that the rest waits in the spool."""
+        disk = self.disk(64)
+        a = self.lake_agent(disk).start()
+        slowest = 0
+        with Load("frozen", rate=100, padding=20000) as load:
+            self.wait_delivered(a, 50)
+            with frozen(disk):
+                began, asked, down, goal = time.monotonic(), 0, None, load.started + 800
+                while time.monotonic() < began + 20 or load.started < goal or not down:
+                    before = time.monotonic()
+                    status, reason = get(a, "/readyz")
+                    slowest = max(slowest, time.monotonic() - before)
+                    asked += 1
+                    down = down or (status != 200 and reason)
+                    self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, "the load is too slow")
+                    time.sleep(0.05)
+                self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \(\w+\)")
+                self.assertGreater(a.status()["spool"]["records"], 500)
+                self.assertTrue(any(down.strip() in p["text"] for p in a.status()["problems"]), a.status()["problems"])
+                queued = a.status()["output"]["queued_bytes"]
+            print(f"asked {asked} times, the slowest answer took {slowest:.3f} s, {queued} bytes queued")
+            self.assertLess(slowest, ANSWER_MAX * harness.PATIENCE)
+            self.assertLessEqual(queued, 2 << 20)
+            self.wait_output(a, "up")
+            self.wait_delivered(a, 100)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
+        self.assert_once(a, load)
+
+    def test_a_stop_while_the_disk_is_frozen(self):
+        """It takes bounded time, and the next agent delivers what was not acknowledged, whether the disk answers yet or not."""
+        disk = self.disk(64)
+        a = self.lake_agent(disk).start()
+        a.configure(drain="1s")
+        a.ctl("reload", check=True)
+        with Load("stop", rate=100) as load:
+            self.wait_delivered(a, 50)
+            with frozen(disk):
+                load.wait_more(300)
+                self.wait_output(a, "down", "has not answered")
+                before, first = time.monotonic(), a.process
+                a.signal(signal.SIGTERM)
+                stopped = a.wait_log("agent.stopped", 30)
+                self.assertFalse(stopped["drained"])
+                self.assertGreater(stopped["spooled"], 100)
+                a.process = None  # its thread is still in the kernel: it ends with the disk's answer
+                a.configure(drain=f"{WAIT}s")
+                a.start(timeout=30)
+                self.assertLess(time.monotonic() - before, 40 * harness.PATIENCE)
+                load.wait_more(100)
+            self.assertEqual(0, first.wait(WAIT), a.log_text(1))
+            self.wait_delivered(a, 200)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        # The file of the first agent is repaired later: its process lived until the disk had answered.
+        programs = read_cat(a.lake, "program")
+        self.assertEqual([], load.check(programs)[:5])
+        # What its thread was at when it was left may have reached the disk all the same, and then comes twice.
+        numbers = sorted({r["seq"] for r in programs})
+        self.assertEqual(list(range(numbers[-1] + 1)), numbers)
+        print(f"{len(programs) - len(numbers)} of {len(numbers)} records came twice")
+
+    def test_a_full_disk(self):
+        disk = self.disk(8)
+        a = self.lake_agent(disk).start()
+        with Load("full", rate=150) as load:
+            self.wait_delivered(a, 50)
+            done = subprocess.run(["dd", "if=/dev/zero", f"of={disk}/fill", "bs=1024"], stderr=subprocess.PIPE, text=True)
+            self.assertIn(os.strerror(errno.ENOSPC), done.stderr)
+            output = self.wait_output(a, "down", os.strerror(errno.ENOSPC))
+            self.assertIn(a.lake, output["last_error"])
+            load.wait_more(300)
+            os.unlink(f"{disk}/fill")
+            self.wait_output(a, "up")
+            self.wait_delivered(a, 200)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assert_told_once(a, "output.down")
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assert_once(a, load)
+
+    def test_what_was_acknowledged_outlives_the_agent(self):
+        a = self.lake_agent(self.disk(64)).start()
+        with Load("killed", rate=150) as load:
+            self.wait_delivered(a, 200)
+            known = {t["topic"]: t["delivered"] for t in a.status()["records"]}
+            a.kill9()
+            for topic, delivered in known.items():
+                self.assertGreaterEqual(len(read_cat(a.lake, topic[len("sluice."):])), delivered, topic)
+            a.start()
+            self.wait_delivered(a, 50)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        a.wait_log("lake.repaired")
+        self.assertEqual([], load.check(read_lake(a.lake)["sluice.program"])[:5])
+
+
+if __name__ == "__main__":
+    harness.main()
