@@ -128,7 +128,7 @@ spool_batch_head_unpack(const uint8_t *from, unsigned n_topics, struct spool_bat
 	}
 	/* Each entry has at least a head, so the counts cannot be larger than the bytes allow. */
 	if (ret->len > SPOOL_BATCH_MAX || ret->entries > ret->len / SPOOL_ENTRY_HEAD ||
-	    ret->records > ret->entries || ret->first > UINT64_MAX / 4)
+	    ret->records > ret->entries || ret->first > SPOOL_NUMBER_MAX)
 		return -EBADMSG;
 	for (unsigned i = 0; i < n_topics; i++) {
 		ret->next_seq[i] = le_get64(from + BATCH_FIXED + i * BATCH_TOPIC);

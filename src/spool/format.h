@@ -49,6 +49,7 @@ enum {
 };
 
 #define SPOOL_BATCH_MAGIC "SLBT"
+#define SPOOL_NUMBER_MAX (UINT64_MAX / 64)	/* a larger one is damage: an id has six more bits */
 
 enum spool_entry_kind {
 	SPOOL_ENTRY_RECORD = 1,

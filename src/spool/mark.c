@@ -45,7 +45,7 @@ spool_sync_up_to(struct spool *s, const struct spool_mark *m)
 bool
 spool_is_done_up_to(struct spool *s, const struct spool_mark *m)
 {
-	for (int queue = 0; queue < SPOOL_QUEUES && s->waiting > 0; queue++) {
+	for (int queue = 0; queue < SPOOL_QUEUES && spool_all_waiting(s) > 0; queue++) {
 		if (spool_done_below(s, queue) < m->number[queue])
 			return false;
 	}

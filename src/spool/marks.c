@@ -9,7 +9,10 @@
  *		   u64 number of the next record, u64 number of the next segment
  *		128 u32 topics n	132 u32 skips m
  *		136 n times: char name[32], u64 next seq
- *		2048 m times: u64 first number, u32 count, u32 queue: acknowledged out of order
+ *		1416 n times: u64 all of the topic below is acknowledged; versions that do not set topics aside
+ *		   write 0, and read only what is acknowledged of the whole queue
+ *		2048 m times: u64 first number, u32 count, u16 queue, u16 topic's index + 1: acknowledged out of
+ *		   order; topic 0: records of all topics, written by versions that do not set topics aside
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,18 +35,20 @@ enum {
 	COUNTS_AT = 128,
 	TOPICS_AT = 136,
 	TOPIC_SIZE = SPOOL_NAME_SIZE + 8,
+	DONE_AT = TOPICS_AT + SPOOL_TOPICS_MAX * TOPIC_SIZE,
+	DONE_SIZE = 8,
 	SKIPS_AT = 2048,
 	SKIP_SIZE = 16,
 	VERSION = 1,
 };
 
 _Static_assert(QUEUES_AT + SPOOL_QUEUES * QUEUE_SIZE <= COUNTS_AT, "queues overlap");
-_Static_assert(TOPICS_AT + SPOOL_TOPICS_MAX * TOPIC_SIZE <= SKIPS_AT, "topics overlap");
+_Static_assert(DONE_AT + SPOOL_TOPICS_MAX * DONE_SIZE <= SKIPS_AT, "topics overlap");
 _Static_assert(SKIPS_AT + SPOOL_SKIPS * SKIP_SIZE <= SLOT, "skips overlap");
 
-/* Adds a range unless it is empty. False: the slot is full. */
+/* Adds a range unless it is empty; topic: its index + 1, or 0. False: the slot is full. */
 static bool
-put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, uint64_t from, uint64_t count)
+put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, unsigned topic, uint64_t from, uint64_t count)
 {
 	uint8_t *to = slot + SKIPS_AT + *n * SKIP_SIZE;
 
@@ -51,9 +56,41 @@ put_skip(uint8_t *slot, uint32_t *n, enum spool_queue queue, uint64_t from, uint
 		return *n < SPOOL_SKIPS;
 	le_put64(to, from);
 	le_put32(to + 8, (uint32_t)count);
-	le_put32(to + 12, (uint32_t)queue);
+	le_put16(to + 12, (uint16_t)queue);
+	le_put16(to + 14, (uint16_t)topic);
 	++*n;
 	return true;
+}
+
+/* Packs the ranges of a topic that were acknowledged under this owner behind a record that was not. */
+static void
+pack_own_skips(const struct spool_flight *f, uint8_t *slot, uint32_t *n, enum spool_queue queue, unsigned topic)
+{
+	uint64_t from = 0, count = 0;
+
+	for (uint64_t i = f->head; i < f->tail; i++) {
+		const struct spool_handed *h = spool_flight_at(f, i);
+
+		if (h->flags & SPOOL_IS_DONE) {
+			from = count > 0 ? from : h->number;
+			count = h->number + 1 - from;
+			continue;
+		}
+		if (!put_skip(slot, n, queue, topic, from, count))
+			return;
+		count = 0;
+	}
+	put_skip(slot, n, queue, topic, from, count);
+}
+
+/* Packs the ranges of an earlier owner that are not below a number. */
+static void
+pack_old_skips(const struct spool_skips *skips, uint64_t below, uint8_t *slot, uint32_t *n, enum spool_queue queue,
+    unsigned topic)
+{
+	for (size_t i = 0; i < skips->n; i++)
+		if (skips->list[i].from + skips->list[i].count > below)
+			put_skip(slot, n, queue, topic, skips->list[i].from, skips->list[i].count);
 }
 
 /*
@@ -67,26 +104,13 @@ pack_skips(struct spool *s, uint8_t *slot, bool is_clean)
 
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		const struct spool_queue_state *q = &s->queues[queue];
-		uint64_t from = 0, count = 0;
 
-		for (uint64_t i = q->flight.head; is_clean && i < q->flight.tail; i++) {
-			const struct spool_handed *h = spool_flight_at(&q->flight, i);
-
-			if (!(h->flags & SPOOL_IS_DONE))
-				continue;
-			if (count > 0 && h->number == from + count) {
-				count++;
-				continue;
-			}
-			if (!put_skip(slot, &n, queue, from, count))
-				break;
-			from = h->number;
-			count = 1;
+		for (unsigned t = 0; t < TOPIC_COUNT; t++) {
+			if (is_clean)
+				pack_own_skips(&q->topics[t].flight, slot, &n, queue, t + 1);
+			pack_old_skips(&q->topics[t].skips, q->topics[t].done_below, slot, &n, queue, t + 1);
 		}
-		put_skip(slot, &n, queue, from, count);
-		for (size_t i = 0; i < q->n_skips; i++)
-			if (q->skips[i].from + q->skips[i].count > q->done_below)
-				put_skip(slot, &n, queue, q->skips[i].from, q->skips[i].count);
+		pack_old_skips(&q->skips, q->done_below, slot, &n, queue, 0);
 	}
 	le_put32(slot + COUNTS_AT + 4, n);
 }
@@ -115,6 +139,7 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 
 		snprintf((char *)to, SPOOL_NAME_SIZE, "%s", topic_name(t));
 		le_put64(to + SPOOL_NAME_SIZE, s->next_seq[t]);
+		le_put64(slot + DONE_AT + t * DONE_SIZE, spool_topic_done_below(s, spool_queue_of(t), t));
 	}
 	pack_skips(s, slot, is_clean);
 	le_put32(slot + 4, crc32c(0, slot + 8, SLOT - 8));
@@ -186,22 +211,47 @@ by_from(const void *a, const void *b)
 
 /* Sorts the ranges and merges those that touch, as spool_is_skipped() needs them. */
 static void
-arrange_skips(struct spool_queue_state *q)
+arrange_skips(struct spool_skips *skips)
 {
 	size_t n = 0;
 
-	if (q->n_skips == 0)
+	if (skips->n == 0)
 		return;
-	qsort(q->skips, q->n_skips, sizeof(*q->skips), by_from);
-	for (size_t i = 1; i < q->n_skips; i++) {
-		struct spool_skip *last = &q->skips[n], next = q->skips[i];
+	qsort(skips->list, skips->n, sizeof(*skips->list), by_from);
+	for (size_t i = 1; i < skips->n; i++) {
+		struct spool_skip *last = &skips->list[n], next = skips->list[i];
 
 		if (next.from > last->from + last->count)
-			q->skips[++n] = next;
+			skips->list[++n] = next;
 		else if (next.from + next.count > last->from + last->count)
 			last->count = next.from + next.count - last->from;
 	}
-	q->n_skips = n + 1;
+	skips->n = n + 1;
+}
+
+/* Returns the topic of that name; TOPIC_COUNT: unknown. */
+static enum topic
+find_topic(const uint8_t *name)
+{
+	unsigned t = 0;
+
+	while (t < TOPIC_COUNT && strncmp((const char *)name, topic_name(t), SPOOL_NAME_SIZE) != 0)
+		t++;
+	return t;
+}
+
+/* Returns the list that a range belongs to; NULL: it is of no queue or topic that is known. */
+static struct spool_skips *
+skips_of(struct spool *s, const uint8_t *slot, unsigned queue, unsigned index)
+{
+	enum topic topic;
+
+	if (queue >= SPOOL_QUEUES || index > le_get32(slot + COUNTS_AT) || index > SPOOL_TOPICS_MAX)
+		return NULL;
+	if (index == 0)
+		return &s->queues[queue].skips;
+	topic = find_topic(slot + TOPICS_AT + (index - 1) * TOPIC_SIZE);
+	return topic < TOPIC_COUNT ? &s->queues[queue].topics[topic].skips : NULL;
 }
 
 static void
@@ -211,20 +261,21 @@ unpack_skips(struct spool *s, const uint8_t *slot)
 
 	for (uint32_t i = 0; i < n && i < SPOOL_SKIPS; i++) {
 		const uint8_t *from = slot + SKIPS_AT + i * SKIP_SIZE;
-		uint32_t queue = le_get32(from + 12);
-		struct spool_queue_state *q;
+		struct spool_skips *skips = skips_of(s, slot, le_get16(from + 12), le_get16(from + 14));
 
-		if (queue >= SPOOL_QUEUES || le_get64(from) > UINT64_MAX / 4)
+		if (skips == NULL || le_get64(from) > SPOOL_NUMBER_MAX)
 			continue;
-		q = &s->queues[queue];
-		if (q->skips == NULL)
-			q->skips = calloc(SPOOL_SKIPS, sizeof(*q->skips));
-		if (q->skips == NULL)
+		if (skips->list == NULL)
+			skips->list = calloc(SPOOL_SKIPS, sizeof(*skips->list));
+		if (skips->list == NULL)
 			return;		/* they are handed out again as redeliveries */
-		q->skips[q->n_skips++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
+		skips->list[skips->n++] = (struct spool_skip){ le_get64(from), le_get32(from + 8) };
 	}
-	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
-		arrange_skips(&s->queues[queue]);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+		arrange_skips(&s->queues[queue].skips);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			arrange_skips(&s->queues[queue].topics[t].skips);
+	}
 }
 
 /* Checks magic, version and CRC, and that the numbers are plausible. */
@@ -235,7 +286,7 @@ is_slot(const uint8_t *slot)
 	    le_get32(slot + 4) != crc32c(0, slot + 8, SLOT - 8))
 		return false;
 	for (int at = QUEUES_AT; at < QUEUES_AT + SPOOL_QUEUES * QUEUE_SIZE; at += 8)
-		if (le_get64(slot + at) > UINT64_MAX / 4)
+		if (le_get64(slot + at) > SPOOL_NUMBER_MAX)
 			return false;
 	return true;
 }
@@ -254,6 +305,8 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 		const uint8_t *from = slot + QUEUES_AT + queue * QUEUE_SIZE;
 
 		q->done_below = le_get64(from);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			q->topics[t].done_below = q->done_below;
 		q->handed_mark = le_get64(from + 8);
 		q->next_number = le_get64(from + 16);
 		if (le_get64(from + 24) > q->next_segment)
@@ -261,10 +314,15 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 	}
 	for (uint32_t i = 0; i < topics && i < SPOOL_TOPICS_MAX; i++) {
 		const uint8_t *from = slot + TOPICS_AT + i * TOPIC_SIZE;
+		uint64_t below = le_get64(slot + DONE_AT + i * DONE_SIZE), *done_below;
+		enum topic t = find_topic(from);
 
-		for (int t = 0; t < TOPIC_COUNT; t++)
-			if (strncmp((const char *)from, topic_name(t), SPOOL_NAME_SIZE) == 0)
-				s->next_seq[t] = le_get64(from + SPOOL_NAME_SIZE);
+		if (t == TOPIC_COUNT)
+			continue;
+		s->next_seq[t] = le_get64(from + SPOOL_NAME_SIZE);
+		done_below = &s->queues[spool_queue_of(t)].topics[t].done_below;
+		if (below > *done_below && below <= SPOOL_NUMBER_MAX)
+			*done_below = below;
 	}
 	unpack_skips(s, slot);
 }

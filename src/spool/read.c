@@ -2,13 +2,20 @@
  * SPDX-License-Identifier: Apache-2.0
  * read: hands records to the output, takes them back and acknowledges them.
  *
- * A record's id is its number, shifted left by one bit, with the queue in the lowest bit. Records that have to
- * be handed out again (in the flight, from redo on) precede those at the cursor.
+ * A record's id is its number, shifted left by six bits, with its queue and its topic in these. Records that have to
+ * be handed out again (in a flight, from redo on) precede those at the cursors; the queue's cursor and those of topics
+ * that are set aside are read by turns.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "spool/state.h"
+
+enum {
+	TOPIC_BITS = SPOOL_ID_BITS - 1,
+};
+
+_Static_assert((int)TOPIC_COUNT <= 1 << TOPIC_BITS && (int)SPOOL_QUEUES == 2, "an id has room for topic and queue");
 
 void
 spool_limit_to_committed(struct spool *s)
@@ -22,33 +29,36 @@ spool_limit_to_committed(struct spool *s)
 bool
 spool_is_drained(struct spool *s)
 {
-	for (int queue = 0; queue < SPOOL_QUEUES && s->waiting > 0; queue++) {
+	for (int queue = 0; queue < SPOOL_QUEUES && spool_all_waiting(s) > 0; queue++) {
 		if (!s->queues[queue].has_limit || spool_done_below(s, queue) < s->queues[queue].limit)
 			return false;
 	}
 	return true;
 }
 
-/* Counts the records of a segment that the cursor has skipped as corrupt. */
-static void
-write_off(struct spool *s, struct spool_queue_state *q, struct spool_segment *seg)
+/* Returns whether a cursor reads a topic; of: the topic whose own the cursor is, or NULL for the queue's. */
+static bool
+is_read_by(const struct spool_queue_state *q, const struct spool_topic_state *of, enum topic topic)
 {
-	uint64_t left[TOPIC_COUNT];
+	return of != NULL ? of == &q->topics[topic] : !q->topics[topic].is_aside;
+}
 
-	if (spool_waiting(seg) == 0)
-		return;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		left[t] = seg->waiting[t];
-	for (uint64_t i = q->flight.head; i < q->flight.tail; i++) {
-		const struct spool_handed *h = spool_flight_at(&q->flight, i);
-
-		if (h->seg == seg && left[h->topic] > 0)
-			left[h->topic]--;
-	}
+/* Counts the records of the cursor's segment that it has skipped as corrupt. */
+static void
+write_off(struct spool *s, struct spool_queue_state *q, const struct spool_topic_state *of,
+    struct spool_segment *seg)
+{
 	for (int t = 0; t < TOPIC_COUNT; t++) {
-		s->stats.dropped[t][SPOOL_DROP_CORRUPT] += left[t];
-		seg->waiting[t] -= left[t];
-		s->waiting -= left[t];
+		const struct spool_flight *f = &q->topics[t].flight;
+		uint64_t left = seg->waiting[t];
+
+		if (left == 0 || !is_read_by(q, of, t))
+			continue;
+		for (uint64_t i = f->head; i < f->tail && left > 0; i++)
+			left -= spool_flight_at(f, i)->seg == seg;
+		s->stats.dropped[t][SPOOL_DROP_CORRUPT] += left;
+		seg->waiting[t] -= left;
+		s->waiting[t] -= left;
 	}
 }
 
@@ -70,59 +80,112 @@ is_read_hopeless(struct spool *s, struct spool_queue_state *q, int error)
 	return false;
 }
 
-/* Moves the cursor from the end of its segment to the next one. False: there is none yet. */
+/* Moves a cursor from the end of its segment to the next one. False: there is none yet. */
 static bool
-end_segment(struct spool *s, struct spool_queue_state *q)
+end_segment(struct spool *s, struct spool_queue_state *q, const struct spool_topic_state *of,
+    struct spool_cursor *cursor)
 {
-	struct spool_segment *seg = q->cursor.seg, *next = TAILQ_NEXT(seg, at);
+	struct spool_segment *seg = cursor->walk.seg, *next = TAILQ_NEXT(seg, at);
 
-	if (q->has_passed_over || next != NULL)
-		write_off(s, q, seg);
-	q->has_passed_over = false;
+	if (cursor->has_passed_over || next != NULL)
+		write_off(s, q, of, seg);
+	cursor->has_passed_over = false;
 	if (next == NULL)
 		return false;
-	spool_cursor_leave(s, seg);
+	spool_cursor_leave(cursor);
 	spool_segment_close_idle(s, seg);
 	return true;
 }
 
-/* Reads the record at the queue's cursor. 1, or 0: none now. */
-static int
-peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
+/* Returns whether the cursor may find a record in a batch; false: its head counts none of the cursor's topics. */
+static bool
+may_have_one(const struct spool_queue_state *q, const struct spool_topic_state *of,
+    const struct spool_segment *seg, const struct spool_batch_head *h)
 {
-	struct spool_walk *w = &q->cursor;
+	uint64_t all = 0, wanted = 0;
+
+	for (unsigned i = 0; i < seg->n_topics; i++) {
+		all += h->counts[i];
+		wanted += is_read_by(q, of, seg->topics[i]) ? h->counts[i] : 0;
+	}
+	return wanted > 0 || all != h->records;
+}
+
+/* Returns whether to hand out the record at the cursor; if not, it has to be passed over. */
+static bool
+is_next(const struct spool *s, struct spool_queue_state *q, const struct spool_topic_state *of,
+    const struct spool_walk *w, enum topic topic)
+{
+	if (!is_read_by(q, of, topic) || w->number < q->topics[topic].done_below ||
+	    spool_is_skipped(q, topic, w->number))
+		return false;
+	if (of != NULL || !spool_is_waiting(s, w->seg->queue, topic))
+		return true;
+	spool_set_aside(q, topic);
+	return false;
+}
+
+/* Advances to the next batch, or to the next segment. 1; 0: there is none; or a negative errno. */
+static int
+next_batch(struct spool *s, struct spool_queue_state *q, const struct spool_topic_state *of,
+    struct spool_cursor *cursor)
+{
+	struct spool_walk *w = &cursor->walk;
 	struct spool_batch_head head;
 	int r;
 
-	while (w->seg != NULL && !q->is_read_failing) {
-		r = spool_walk_entry(s, &q->reader, w, ret);
+	if (s->is_sync_first && w->seg->is_on_disk && !w->seg->has_sync_failed &&
+	    w->at >= w->seg->synced_to && w->at < w->seg->size)
+		return 0;
+	r = spool_walk_batch(s, &cursor->reader, w, &head);
+	cursor->has_passed_over = cursor->has_passed_over || w->passed > 0;
+	if (r == 0)
+		return end_segment(s, q, of, cursor);
+	/* Most batches of the main queue may contain no record. */
+	if (r == 1 && (head.records == 0 || w->number_end <= q->done_below)) {
+		spool_walk_leave(w);
+	} else if (r == 1 && !may_have_one(q, of, w->seg, &head)) {
+		cursor->has_passed_over = true;		/* in case the head is wrong */
+		s->pass_left -= head.len < SPOOL_READ_BYTES ? head.len : SPOOL_READ_BYTES;
+		spool_walk_leave(w);
+	}
+	return r;
+}
+
+/* Reads the record at the queue's cursor, or at a topic's own. 1, or 0: none now. */
+static int
+peek(struct spool *s, struct spool_queue_state *q, struct spool_topic_state *of, struct spool_entry *ret)
+{
+	struct spool_cursor *cursor = of != NULL ? &of->cursor : &q->cursor;
+	struct spool_walk *w = &cursor->walk;
+	int r;
+
+	while (w->seg != NULL && !q->is_read_failing && s->pass_left > 0) {
+		if (of != NULL && spool_join_up(q, (enum topic)(of - q->topics)))
+			return 0;
+		r = spool_walk_entry(s, &cursor->reader, w, ret);
 		if (r == 1) {
-			if (ret->kind == SPOOL_ENTRY_RECORD && w->number >= q->done_below &&
-			    !spool_is_skipped(q, w->number))
+			bool is_record = ret->kind == SPOOL_ENTRY_RECORD;
+
+			if (is_record && is_next(s, q, of, w, w->seg->topics[ret->topic]))
 				return !q->has_limit || w->number < q->limit;
+			s->pass_left -= is_record ? (int64_t)ret->len : 0;
 			spool_walk_on(w, ret);
 			continue;
 		}
 		if (r == -EBADMSG) {
-			q->has_passed_over = true;
-			if (!spool_walk_over(s, &q->reader, w))
+			cursor->has_passed_over = true;
+			if (!spool_walk_over(s, &cursor->reader, w))
 				spool_walk_leave(w);
 			continue;
 		}
 		if (r == 0) {
-			if (s->is_sync_first && w->seg->is_on_disk && !w->seg->has_sync_failed &&
-			    w->at >= w->seg->synced_to && w->at < w->seg->size)
-				return 0;
-			r = spool_walk_batch(s, &q->reader, w, &head);
-			q->has_passed_over = q->has_passed_over || w->passed > 0;
-			/* Most batches of the main queue may contain no record. */
-			if (r == 1 && (head.records == 0 || w->number_end <= q->done_below))
-				spool_walk_leave(w);
-			if (r == 0 && !end_segment(s, q))
+			r = next_batch(s, q, of, cursor);
+			if (r == 0)
 				return 0;
 		}
 		if (r < 0 && is_read_hopeless(s, q, r)) {
-			q->has_passed_over = true;
+			cursor->has_passed_over = true;
 			w->is_in_batch = false;
 			w->at = w->seg->size;
 		}
@@ -130,17 +193,17 @@ peek(struct spool *s, struct spool_queue_state *q, struct spool_entry *ret)
 	return 0;
 }
 
-/* Fills ret from the entry e and marks the record at index as handed out. */
+/* Fills ret from the entry e and marks the topic's record at index as handed out. */
 static void
-hand(struct spool *s, enum spool_queue queue, uint64_t index, const struct spool_entry *e,
+hand(struct spool *s, enum spool_queue queue, enum topic topic, uint64_t index, const struct spool_entry *e,
     struct spool_record *ret)
 {
-	struct spool_queue_state *q = &s->queues[queue];
-	struct spool_handed *h = spool_flight_at(&q->flight, index);
+	struct spool_flight *f = &s->queues[queue].topics[topic].flight;
+	struct spool_handed *h = spool_flight_at(f, index);
 	unsigned i = e->topic;
 
 	*ret = (struct spool_record){
-		.id = h->number << 1 | queue,
+		.id = h->number << SPOOL_ID_BITS | (uint64_t)queue << TOPIC_BITS | topic,
 		.topic = h->topic,
 		.is_again = (h->flags & SPOOL_IS_AGAIN) != 0,
 		.schema = h->seg->schemas[i],
@@ -151,14 +214,36 @@ hand(struct spool *s, enum spool_queue queue, uint64_t index, const struct spool
 		.len = e->data_len,
 	};
 	h->flags |= SPOOL_IS_OUT;
-	q->flight.n_out++;
-	q->flight.redo = index + 1;
-	q->read_failing_ns = 0;
+	f->n_out++;
+	f->redo = index + 1;
+	s->queues[queue].read_failing_ns = 0;
 	s->stats.handed_again += ret->is_again;
 	s->last_queue = queue;
+	s->last_topic = topic;
 	s->last_index = index;
 	s->has_last = true;
 	s->was_ungot = false;
+}
+
+/* Returns the oldest record of a queue that was handed out before and has to be handed out again; NULL: none. */
+static struct spool_handed *
+oldest_again(struct spool *s, struct spool_queue_state *q)
+{
+	struct spool_handed *oldest = NULL;
+
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		struct spool_flight *f = &q->topics[t].flight;
+		struct spool_handed *h;
+
+		while (f->redo < f->tail && (spool_flight_at(f, f->redo)->flags & (SPOOL_IS_DONE | SPOOL_IS_OUT)) != 0)
+			f->redo++;
+		if (f->redo == f->tail || s->is_held[t])
+			continue;
+		h = spool_flight_at(f, f->redo);
+		if (oldest == NULL || h->number < oldest->number)
+			oldest = h;
+	}
+	return oldest;
 }
 
 /* Finds the next record that was handed out before and has to be handed out again. */
@@ -166,52 +251,53 @@ static bool
 next_again(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 {
 	struct spool_queue_state *q = &s->queues[queue];
-	struct spool_flight *f = &q->flight;
+	struct spool_handed *h;
 
-	while (f->redo < f->tail && !q->is_read_failing) {
-		struct spool_handed *h = spool_flight_at(f, f->redo);
+	while (!q->is_read_failing && (h = oldest_again(s, q)) != NULL) {
+		struct spool_topic_state *t = &q->topics[h->topic];
+		/* The queue's window stays where its cursor is. */
+		struct spool_reader *reader = t->is_aside ? &t->cursor.reader : &q->cursor.reader;
 		struct spool_entry e;
-		int r;
+		int r = spool_read_entry(s, reader, h->seg, h->at, h->seg->size, &e);
 
-		if (h->flags & (SPOOL_IS_DONE | SPOOL_IS_OUT)) {
-			f->redo++;
-			continue;
-		}
-		r = spool_read_entry(s, &q->reader, h->seg, h->at, h->seg->size, &e);
 		if (r == 0) {
-			hand(s, queue, f->redo, &e, ret);
+			hand(s, queue, h->topic, t->flight.redo, &e, ret);
 			return true;
 		}
 		if (is_read_hopeless(s, q, r)) {
 			h->seg->waiting[h->topic]--;
-			s->waiting--;
+			s->waiting[h->topic]--;
 			s->stats.dropped[h->topic][SPOOL_DROP_CORRUPT]++;
-			spool_flight_finish(f, h);
+			spool_flight_finish(&t->flight, h);
 		}
 	}
 	return false;
 }
 
+/* Finds the next record at the queue's cursor, or at a topic's own. */
 static bool
-next_new(struct spool *s, enum spool_queue queue, struct spool_record *ret)
+next_new(struct spool *s, enum spool_queue queue, struct spool_topic_state *of, struct spool_record *ret)
 {
 	struct spool_queue_state *q = &s->queues[queue];
+	struct spool_cursor *cursor = of != NULL ? &of->cursor : &q->cursor;
+	struct spool_topic_state *t;
 	struct spool_handed h;
 	struct spool_entry e;
 
-	if (peek(s, q, &e) == 0)
+	if (peek(s, q, of, &e) == 0)
 		return false;
 	h = (struct spool_handed){
-		.number = q->cursor.number,
-		.seg = q->cursor.seg,
+		.number = cursor->walk.number,
+		.seg = cursor->walk.seg,
 		.time_us = e.time_us,
-		.at = (uint32_t)q->cursor.at,
-		.topic = (uint8_t)q->cursor.seg->topics[e.topic],
-		.flags = q->cursor.number < q->again_below ? SPOOL_IS_AGAIN : 0,
+		.at = (uint32_t)cursor->walk.at,
+		.topic = (uint8_t)cursor->walk.seg->topics[e.topic],
+		.flags = cursor->walk.number < q->again_below ? SPOOL_IS_AGAIN : 0,
 	};
-	if (spool_flight_push(&q->flight, &h) < 0)
+	t = &q->topics[h.topic];
+	if (spool_flight_push(&t->flight, &h) < 0)
 		return false;
-	spool_walk_on(&q->cursor, &e);
+	spool_walk_on(&cursor->walk, &e);
 	/*
 	 * The state file is written before the first record that its mark does not cover is handed out: a
 	 * record handed out before a crash is then always marked as a redelivery.
@@ -221,8 +307,53 @@ next_new(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 		if (spool_marks_write(s, false) < 0)
 			s->is_state_moved = true;
 	}
-	hand(s, queue, q->flight.tail - 1, &e, ret);
+	hand(s, queue, h.topic, t->flight.tail - 1, &e, ret);
 	return true;
+}
+
+/* Finds the next record of the topics that are set aside, by turns. */
+static bool
+next_aside(struct spool *s, enum spool_queue queue, struct spool_record *ret)
+{
+	struct spool_queue_state *q = &s->queues[queue];
+
+	for (unsigned i = 0; i < TOPIC_COUNT && q->n_aside > 0; i++) {
+		enum topic topic = (enum topic)((q->next_aside + i) % TOPIC_COUNT);
+
+		if (!q->topics[topic].is_aside || spool_is_waiting(s, queue, topic) ||
+		    !next_new(s, queue, &q->topics[topic], ret))
+			continue;
+		q->next_aside = topic + 1;
+		return true;
+	}
+	return false;
+}
+
+/* Finds the next record at the queue's cursor. */
+static bool
+next_common(struct spool *s, enum spool_queue queue, struct spool_record *ret)
+{
+	bool is_any = false;
+
+	/* It would pass over all records to come. */
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		is_any |= spool_queue_of(t) == queue && !spool_is_waiting(s, queue, t);
+	return is_any && next_new(s, queue, NULL, ret);
+}
+
+/* Finds the next record of a queue. */
+static bool
+next_of(struct spool *s, enum spool_queue queue, struct spool_record *ret)
+{
+	struct spool_queue_state *q = &s->queues[queue];
+	bool is_asides_turn = q->is_asides_turn;
+
+	q->is_asides_turn = !is_asides_turn;
+	if (next_again(s, queue, ret))
+		return true;
+	if (is_asides_turn)
+		return next_aside(s, queue, ret) || next_common(s, queue, ret);
+	return next_common(s, queue, ret) || next_aside(s, queue, ret);
 }
 
 bool
@@ -231,19 +362,20 @@ spool_next(struct spool *s, struct spool_record *ret)
 	enum spool_queue first = s->was_ungot ? s->last_queue : SPOOL_MAIN;
 
 	s->has_last = false;
-	for (int i = 0; i < SPOOL_QUEUES; i++) {
-		enum spool_queue queue = i == 0 ? first : SPOOL_QUEUES - 1 - first;
+	s->pass_left = SPOOL_PASS_MAX;
+	return next_of(s, first, ret) || next_of(s, SPOOL_QUEUES - 1 - first, ret);
+}
 
-		if (next_again(s, queue, ret) || next_new(s, queue, ret))
-			return true;
-	}
-	return false;
+bool
+spool_is_interrupted(const struct spool *s)
+{
+	return s->pass_left <= 0;
 }
 
 void
 spool_unget(struct spool *s)
 {
-	struct spool_flight *f = &s->queues[s->last_queue].flight;
+	struct spool_flight *f = &s->queues[s->last_queue].topics[s->last_topic].flight;
 	struct spool_handed *h;
 
 	if (!s->has_last || s->last_index < f->head || s->last_index >= f->tail)
@@ -258,7 +390,7 @@ spool_unget(struct spool *s)
 	f->n_out--;
 	if (h->seg == NULL) {	/* dropped meanwhile */
 		s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
-		s->waiting--;
+		s->waiting[h->topic]--;
 		spool_flight_finish(f, h);
 		return;
 	}
@@ -269,55 +401,64 @@ spool_unget(struct spool *s)
 void
 spool_ack(struct spool *s, uint64_t id)
 {
-	struct spool_flight *f = &s->queues[id & 1].flight;
+	unsigned topic = id & ((1u << TOPIC_BITS) - 1);
+	struct spool_flight *f;
+	struct spool_handed *h;
 	uint64_t index;
-	struct spool_handed *h = spool_flight_find(f, id >> 1, &index);
 
+	if (topic >= TOPIC_COUNT)
+		return;
+	f = &s->queues[id >> TOPIC_BITS & 1].topics[topic].flight;
+	h = spool_flight_find(f, id >> SPOOL_ID_BITS, &index);
 	if (h == NULL || (h->flags & SPOOL_IS_DONE))
 		return;
 	if (h->seg != NULL)
-		h->seg->waiting[h->topic]--;
-	s->waiting--;
+		h->seg->waiting[topic]--;
+	s->waiting[topic]--;
 	s->stats.acknowledged++;
 	s->is_state_moved = true;
 	spool_flight_finish(f, h);
 }
 
+/* Takes all records of a flight back that are handed out. */
+static void
+recall(struct spool *s, struct spool_flight *f)
+{
+	f->redo = f->head;
+	for (uint64_t i = f->head; i < f->tail; i++) {
+		struct spool_handed *h = spool_flight_at(f, i);
+
+		if (!(h->flags & SPOOL_IS_OUT))
+			continue;
+		h->flags = (uint8_t)((h->flags & ~SPOOL_IS_OUT) | SPOOL_IS_AGAIN);
+		f->n_out--;
+		if (h->seg != NULL)
+			continue;
+		/* Its segment is gone, and now the output's copy too. */
+		s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
+		s->waiting[h->topic]--;
+		spool_flight_finish(f, h);
+	}
+}
+
 void
 spool_rewind(struct spool *s)
 {
-	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
-		struct spool_flight *f = &s->queues[queue].flight;
-
-		f->redo = f->head;
-		for (uint64_t i = f->head; i < f->tail; i++) {
-			struct spool_handed *h = spool_flight_at(f, i);
-
-			if (!(h->flags & SPOOL_IS_OUT))
-				continue;
-			h->flags = (uint8_t)((h->flags & ~SPOOL_IS_OUT) | SPOOL_IS_AGAIN);
-			f->n_out--;
-			if (h->seg != NULL)
-				continue;
-			/* Its segment is gone, and now the output's copy too. */
-			s->stats.dropped[h->topic][SPOOL_DROP_FULL]++;
-			s->waiting--;
-			spool_flight_finish(f, h);
-		}
-	}
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			recall(s, &s->queues[queue].topics[t].flight);
 	s->was_ungot = false;
 }
 
 uint64_t
 spool_in_flight(const struct spool *s)
 {
-	return s->queues[SPOOL_MAIN].flight.n_out + s->queues[SPOOL_USAGE].flight.n_out;
-}
+	uint64_t n = 0;
 
-bool
-spool_has_more(const struct spool *s)
-{
-	return s->waiting > spool_in_flight(s);
+	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			n += s->queues[queue].topics[t].flight.n_out;
+	return n;
 }
 
 void
@@ -325,11 +466,20 @@ spool_find_oldest(struct spool *s, enum spool_queue queue)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_entry e;
+	int64_t oldest = 0;
 
-	if (q->flight.head < q->flight.tail)
-		q->oldest_us = spool_flight_at(&q->flight, q->flight.head)->time_us;
-	else if (peek(s, q, &e) == 1)
-		q->oldest_us = e.time_us;
-	else
-		q->oldest_us = 0;
+	s->pass_left = SPOOL_PASS_MAX;
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		struct spool_topic_state *topic = &q->topics[t];
+		int64_t us = 0;
+
+		if (topic->flight.head < topic->flight.tail)
+			us = spool_flight_at(&topic->flight, topic->flight.head)->time_us;
+		else if (topic->is_aside && peek(s, q, topic, &e) == 1)
+			us = e.time_us;
+		if (us != 0 && (oldest == 0 || us < oldest))
+			oldest = us;
+	}
+	/* The records at the queue's cursor follow those in flight. */
+	q->oldest_us = oldest == 0 && peek(s, q, NULL, &e) == 1 ? e.time_us : oldest;
 }

@@ -147,7 +147,7 @@ open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_he
 		return -EBADMSG;
 	if (spool_segment_head_unpack(head, (size_t)n, h) < 0)
 		return is_torn_head(head, (size_t)n) ? -ENODATA : -EBADMSG;
-	if (h->queue != seg->queue || h->number != seg->number || h->first > UINT64_MAX / 4)
+	if (h->queue != seg->queue || h->number != seg->number || h->first > SPOOL_NUMBER_MAX)
 		return -EBADMSG;
 	seg->start = h->len;
 	seg->first = h->first;
@@ -227,6 +227,7 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 {
 	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
 	struct spool_entry e;
+	enum topic topic;
 	bool is_damaged = false;
 	int r;
 
@@ -243,8 +244,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	for (;;) {
 		uint64_t at = w->at;
 
-		r = spool_walk_entry(s, &q->reader, w, &e);
-		if (r == -EBADMSG && spool_walk_over(s, &q->reader, w)) {
+		r = spool_walk_entry(s, &q->cursor.reader, w, &e);
+		if (r == -EBADMSG && spool_walk_over(s, &q->cursor.reader, w)) {
 			recovery->corrupt_bytes += w->at - at;
 			is_damaged = true;
 			continue;
@@ -255,9 +256,10 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 			take_wal_entry(s, w, &e);
 		} else {
 			good[e.topic]++;
-			if (w->number >= q->done_below && !spool_is_skipped(q, w->number)) {
-				w->seg->waiting[w->seg->topics[e.topic]]++;
-				s->waiting++;
+			topic = w->seg->topics[e.topic];
+			if (w->number >= q->topics[topic].done_below && !spool_is_skipped(q, topic, w->number)) {
+				w->seg->waiting[topic]++;
+				s->waiting[topic]++;
 			}
 		}
 		spool_walk_on(w, &e);
@@ -285,7 +287,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 
 	spool_walk_start(&w, seg, 0, *number);
 	for (;;) {
-		r = spool_walk_batch(s, &q->reader, &w, &h);
+		r = spool_walk_batch(s, &q->cursor.reader, &w, &h);
 		if (r == 1 && w.passed > 0) {
 			recovery->corrupt_batches++;
 			recovery->corrupt_bytes += w.passed;
@@ -312,7 +314,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 		recovery->torn_bytes += w.passed;
 		if (ftruncate(seg->fd, (off_t)w.passed_at) < 0)
 			seg->is_sealed = true;
-		q->reader.seg = NULL;
+		q->cursor.reader.seg = NULL;
 		shorten(s, seg, w.passed_at);
 	} else if (w.passed > 0) {
 		recovery->corrupt_batches++;
@@ -336,20 +338,20 @@ seal_if_other(struct spool *s, struct spool_segment *seg)
 
 /* Cuts ranges to numbers that a record has had, in case the state file is wrong. */
 static void
-trim_skips(struct spool_queue_state *q)
+trim_skips(struct spool_skips *skips, uint64_t next_number)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < q->n_skips; i++) {
-		struct spool_skip skip = q->skips[i];
+	for (size_t i = 0; i < skips->n; i++) {
+		struct spool_skip skip = skips->list[i];
 
-		if (skip.from >= q->next_number)
+		if (skip.from >= next_number)
 			continue;
-		if (skip.count > q->next_number - skip.from)
-			skip.count = q->next_number - skip.from;
-		q->skips[n++] = skip;
+		if (skip.count > next_number - skip.from)
+			skip.count = next_number - skip.from;
+		skips->list[n++] = skip;
 	}
-	q->n_skips = n;
+	skips->n = n;
 }
 
 /*
@@ -417,16 +419,20 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		struct spool_queue_state *q = &s->queues[queue];
 
 		r = recover_queue(s, queue, &names[queue], recovery);
-		if (q->done_below > q->next_number)
-			q->next_number = q->done_below;
-		trim_skips(q);
+		/* Numbers that count as acknowledged are not given again. */
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			if (q->topics[t].done_below > q->next_number)
+				q->next_number = q->topics[t].done_below;
+		trim_skips(&q->skips, q->next_number);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			trim_skips(&q->topics[t].skips, q->next_number);
 		/* The state file is not synced: after a reboot its mark may be too old. */
 		if (!marks.is_there || (!marks.is_clean && strcmp(marks.boot_id, s->boot_id) != 0) ||
 		    s->boot_id[0] == '\0' || q->handed_mark > q->next_number)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}
-	recovery->records = s->waiting;
+	recovery->records = spool_all_waiting(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		free(names[queue].numbers);
 	return r;
@@ -436,7 +442,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 static unsigned
 count_checkpoints(struct spool *s, struct spool_walk w)
 {
-	struct spool_reader *r = &s->queues[SPOOL_MAIN].reader;
+	struct spool_reader *r = &s->queues[SPOOL_MAIN].cursor.reader;
 	struct spool_batch_head h;
 	struct spool_entry e;
 	unsigned n = 0;
@@ -466,13 +472,13 @@ spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg
 	for (; seg != NULL; seg = TAILQ_NEXT(seg, at)) {
 		if (w.seg != seg)
 			spool_walk_start(&w, seg, 0, w.number);
-		while (spool_walk_batch(s, &q->reader, &w, &h) == 1) {
+		while (spool_walk_batch(s, &q->cursor.reader, &w, &h) == 1) {
 			if (!(h.flags & (SPOOL_BATCH_WAL | SPOOL_BATCH_CHECKPOINT)))
 				continue;
 			for (;;) {
-				int r = spool_walk_entry(s, &q->reader, &w, &e);
+				int r = spool_walk_entry(s, &q->cursor.reader, &w, &e);
 
-				if (r == -EBADMSG && spool_walk_over(s, &q->reader, &w))
+				if (r == -EBADMSG && spool_walk_over(s, &q->cursor.reader, &w))
 					continue;
 				if (r != 1)
 					break;

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * room: removes acknowledged segments, and drops records when there is no room: Usage records first, and the
- * oldest of the main queue only when no Usage record is left.
+ * room: removes acknowledged segments, and drops records when there is no room: first those of topics that are set
+ * aside, so that these cost the others nothing, then Usage records, and the oldest of the main queue only when no Usage
+ * record is left.
  */
 #include <stdlib.h>
 
@@ -10,7 +11,7 @@
 void
 spool_remove(struct spool *s, struct spool_segment *seg)
 {
-	spool_cursor_leave(s, seg);
+	spool_cursors_leave(s, seg);
 	if (s->safe.seg == seg)
 		s->safe = (struct spool_checkpoint){ 0 };
 	if (s->checkpoint.seg == seg)
@@ -47,12 +48,10 @@ spool_reap(struct spool *s)
 	}
 }
 
-/* Drops a segment: counts its waiting records as dropped, and removes it. */
+/* Finishes the records in flight of a segment that is dropped. */
 static void
-give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
+let_go(struct spool_flight *f, struct spool_segment *seg)
 {
-	struct spool_flight *f = &s->queues[seg->queue].flight;
-
 	for (uint64_t i = f->head; i < f->tail; i++) {
 		struct spool_handed *h = spool_flight_at(f, i);
 
@@ -64,12 +63,19 @@ give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
 			seg->waiting[h->topic]--;
 			continue;
 		}
-		/* It is counted below with the segment's other records. */
+		/* It is counted with the segment's other records. */
 		spool_flight_finish(f, h);
 	}
+}
+
+/* Drops a segment: counts its waiting records as dropped, and removes it. */
+static void
+give_up(struct spool *s, struct spool_segment *seg, enum spool_drop reason)
+{
 	for (int t = 0; t < TOPIC_COUNT; t++) {
+		let_go(&s->queues[seg->queue].topics[t].flight, seg);
 		s->stats.dropped[t][reason] += seg->waiting[t];
-		s->waiting -= seg->waiting[t];
+		s->waiting[t] -= seg->waiting[t];
 		seg->waiting[t] = 0;
 	}
 	s->is_state_moved = true;
@@ -87,12 +93,43 @@ is_needed(const struct spool *s, const struct spool_segment *seg)
 	return needed != NULL && seg->number >= needed->number;
 }
 
+/* Returns whether all records that wait in a segment are of topics that are set aside or held. */
+static bool
+is_set_aside(const struct spool *s, const struct spool_segment *seg)
+{
+	const struct spool_queue_state *q = &s->queues[seg->queue];
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		if (seg->waiting[t] > 0 && !q->topics[t].is_aside && !s->is_held[t])
+			return false;
+	return spool_waiting(seg) > 0;
+}
+
+/* Returns the oldest segment that only topics hold which are set aside, Usage first; NULL: none. */
+static struct spool_segment *
+oldest_aside(struct spool *s)
+{
+	for (int queue = SPOOL_QUEUES - 1; queue >= 0; queue--) {
+		struct spool_segment *seg;
+
+		TAILQ_FOREACH(seg, &s->queues[queue].segments, at) {
+			if (queue == SPOOL_MAIN && is_needed(s, seg))
+				break;
+			if (is_set_aside(s, seg))
+				return seg;
+		}
+	}
+	return NULL;
+}
+
 void
 spool_make_room(struct spool *s, uint64_t more)
 {
 	while (s->bytes + more > s->max_bytes) {
-		struct spool_segment *seg = TAILQ_FIRST(&s->queues[SPOOL_USAGE].segments);
+		struct spool_segment *seg = oldest_aside(s);
 
+		if (seg == NULL)
+			seg = TAILQ_FIRST(&s->queues[SPOOL_USAGE].segments);
 		if (seg == NULL) {
 			seg = TAILQ_FIRST(&s->queues[SPOOL_MAIN].segments);
 			if (seg == NULL)

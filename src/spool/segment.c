@@ -45,14 +45,22 @@ close_fd(struct spool *s, struct spool_segment *seg)
 	s->open_fds--;
 }
 
+/* Empties the window if it is on seg. */
+static void
+forget(struct spool_reader *r, const struct spool_segment *seg)
+{
+	if (r->seg == seg)
+		r->seg = NULL;
+}
+
 void
 spool_segment_free(struct spool *s, struct spool_segment *seg)
 {
 	if (seg == NULL)
 		return;
-	for (int q = 0; q < SPOOL_QUEUES; q++)
-		if (s->queues[q].reader.seg == seg)
-			s->queues[q].reader.seg = NULL;
+	forget(&s->queues[seg->queue].cursor.reader, seg);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		forget(&s->queues[seg->queue].topics[t].cursor.reader, seg);
 	close_fd(s, seg);
 	bytes_done(&seg->memory);
 	free(seg);

@@ -63,7 +63,7 @@ int
 spool_put(void *spool, const struct encoded_record *r)
 {
 	struct spool *s = spool;
-	struct spool_queue_state *q = &s->queues[r->topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN];
+	struct spool_queue_state *q = &s->queues[spool_queue_of(r->topic)];
 	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)r->topic, .seq = r->seq,
 	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len };
 	uint8_t *to;
@@ -210,9 +210,10 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 {
 	struct spool_queue_state *q = &s->queues[seg->queue];
 
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (int t = 0; t < TOPIC_COUNT; t++) {
 		seg->waiting[t] += q->counts[t];
-	s->waiting += q->records;
+		s->waiting[t] += q->counts[t];
+	}
 	s->committed += q->records;
 	q->next_number += q->records;
 	if (q->oldest_us == 0 && q->records > 0)
@@ -401,7 +402,8 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		s->queues[queue].is_read_failing = false;
 		spool_find_oldest(s, queue);
-		spool_flight_shrink(&s->queues[queue].flight);
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			spool_flight_shrink(&s->queues[queue].topics[t].flight);
 	}
 	if (s->is_state_moved && s->failed == 0) {
 		int r = spool_marks_write(s, false);
@@ -429,13 +431,21 @@ void
 spool_stats(const struct spool *s, struct spool_stats *ret)
 {
 	*ret = s->stats;
-	ret->records = s->waiting;
+	ret->records = spool_all_waiting(s);
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		ret->waiting[t] = s->waiting[t];
+		for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
+			const struct spool_flight *f = &s->queues[queue].topics[t].flight;
+
+			ret->is_full[t] |= f->tail - f->head >= SPOOL_FLIGHT_MAX;
+		}
+	}
 	ret->bytes = s->bytes;
 	ret->memory_bytes = s->memory_bytes;
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		int64_t oldest = s->queues[queue].oldest_us;
 
-		if (oldest != 0 && s->waiting > 0 &&
+		if (oldest != 0 && ret->records > 0 &&
 		    (ret->oldest_us == 0 || oldest < ret->oldest_us))
 			ret->oldest_us = oldest;
 	}
@@ -456,9 +466,13 @@ free_spool(struct spool *s)
 			spool_segment_free(s, seg);
 		}
 		bytes_done(&q->batch);
-		spool_reader_done(&q->reader);
-		spool_flight_done(&q->flight);
-		free(q->skips);
+		spool_reader_done(&q->cursor.reader);
+		for (int t = 0; t < TOPIC_COUNT; t++) {
+			spool_reader_done(&q->topics[t].cursor.reader);
+			spool_flight_done(&q->topics[t].flight);
+			free(q->topics[t].skips.list);
+		}
+		free(q->skips.list);
 	}
 	spool_schemas_done(s);
 	if (s->state_fd >= 0)

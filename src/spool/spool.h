@@ -12,7 +12,9 @@
  * made. The caller moves the ring's consumer position only after spool_commit().
  *
  * There are two queues: one for Usage records, one for all others, so that dropping Usage records when the disk
- * is full never affects the others. The spool is used from one thread; a thread of its own calls fdatasync(2).
+ * is full never affects the others. Records of a topic are handed out in the order in which they were put; a topic that
+ * the output does not take can be held back while the others go on. The spool is used from one thread; a thread of its
+ * own calls fdatasync(2).
  */
 #ifndef SLUICE_SPOOL_SPOOL_H
 #define SLUICE_SPOOL_SPOOL_H
@@ -69,7 +71,7 @@ struct spool_recovery {
 
 /* A record that waits in the spool. Pointers are valid until the next call on the spool. */
 struct spool_record {
-	uint64_t id;			/* for spool_ack(): ascending within a queue */
+	uint64_t id;			/* for spool_ack(): ascending within a topic */
 	enum topic topic;
 	bool is_again;			/* a redelivery: it was handed out before */
 	uint64_t schema;		/* fingerprint of the schema it was encoded with */
@@ -144,8 +146,19 @@ void spool_tick(struct spool *s, uint64_t now_ns);
  * counted.
  */
 bool spool_next(struct spool *s, struct spool_record *ret);
+/*
+ * Returns whether the last spool_next() ended because it had passed over as much as one call may: another one may
+ * find a record at once.
+ */
+bool spool_is_interrupted(const struct spool *s);
 /* Puts back the record that spool_next() returned last, if the output is full: the next call returns it again. */
 void spool_unget(struct spool *s);
+/*
+ * Hands out no more records of a topic until spool_release(), because the output does not take them; those of the other
+ * topics are handed out. The order within the topic stays.
+ */
+void spool_hold(struct spool *s, enum topic topic);
+void spool_release(struct spool *s, enum topic topic);	/* does nothing if it is not held */
 /*
  * Releases a record that was delivered, or given up and counted elsewhere, in any order. Unknown ids are
  * ignored.
@@ -183,7 +196,7 @@ bool spool_is_done_up_to(struct spool *s, const struct spool_mark *m);
 void spool_waiting_up_to(const struct spool *s, const struct spool_mark *m, uint64_t ret[TOPIC_COUNT]);
 /* Returns how many records are handed out and not yet acknowledged. */
 uint64_t spool_in_flight(const struct spool *s);
-/* Returns whether a record waits that is not handed out; it may have to be synced first. */
+/* Returns whether a record of a topic that is not held waits and is not handed out; it may have to be synced first. */
 bool spool_has_more(const struct spool *s);
 /* Returns a schema's text by its fingerprint, also of older versions; NULL: unknown. Owned by the spool. */
 const char *spool_schema(struct spool *s, uint64_t fingerprint);
@@ -198,6 +211,8 @@ const char *spool_drop_name(enum spool_drop reason);	/* "spool_full", ...; stati
 
 struct spool_stats {
 	uint64_t records;		/* waiting, handed out or not */
+	uint64_t waiting[TOPIC_COUNT];	/* the same by topic */
+	bool is_full[TOPIC_COUNT];	/* no more are handed out until the oldest one is acknowledged */
 	uint64_t bytes;			/* size of the segments, on disk or in memory */
 	uint64_t memory_bytes;		/* part of bytes that is in memory because the disk cannot be written */
 	int64_t oldest_us;		/* time of the oldest waiting record; 0: none */

@@ -6,7 +6,7 @@
  *	format.c    binary format of a segment
  *	segment.c   one segment: create, append, read, write to disk
  *	walk.c      iteration over its batches and entries, skipping damage
- *	queue.c     segments in their order, and the cursor in them
+ *	queue.c     segments in their order, and the cursors in them
  *	recover.c   recovery of an earlier owner's files
  *	disk.c      the directory, and recovery from a failed disk
  *	marks.c     the state file
@@ -14,7 +14,8 @@
  *	mark.c      progress of records up to a moment
  *	room.c      removal of segments, and dropping of records
  *	read.c      records out
- *	flight.c    records handed out and not yet acknowledged
+ *	aside.c     topics that are read behind the others of their queue
+ *	flight.c    records of a topic handed out and not yet acknowledged
  *	schema.c    schema texts by fingerprint
  *
  * A segment is a file, or, while the disk cannot be written, the same bytes in memory; offsets do not change
@@ -37,11 +38,14 @@ enum {
 	SPOOL_FDS_KEPT = 64,		/* segments beyond these are opened only to be read */
 	SPOOL_SKIPS = 128,		/* ranges that fit into the state file */
 	SPOOL_SCHEMA_MAX = 1 << 20,
+	SPOOL_ID_BITS = 6,		/* of a record's id below its number: the queue and the topic */
 };
 
 #define SPOOL_RETRY_NS UINT64_C(1000000000)
 #define SPOOL_READ_PATIENCE_NS UINT64_C(10000000000)
 #define SPOOL_HANDED_AHEAD 8192
+#define SPOOL_PASS_MAX INT64_C(4194304)	/* bytes that one call passes over at most */
+#define SPOOL_FLIGHT_MAX 65536		/* records of a topic from the oldest unacknowledged one to the newest */
 
 struct spool_segment {
 	TAILQ_ENTRY(spool_segment) at;
@@ -78,7 +82,7 @@ struct spool_reader {
 };
 
 /*
- * An iterator over the entries of one segment that skips damage. Recovery, replay and the output's cursor all
+ * An iterator over the entries of one segment that skips damage. Recovery, replay and the cursors all
  * use it, so that they agree on the contents.
  */
 struct spool_walk {
@@ -109,7 +113,7 @@ enum spool_handed_flag {
 	SPOOL_IS_DONE = 4,			/* acknowledged or given up */
 };
 
-/* A ring of records read for the output, by ascending number; indices count up from 0 and never wrap. */
+/* A ring of a topic's records read for the output, by ascending number; indices count up from 0 and never wrap. */
 struct spool_flight {
 	struct spool_handed *ring;		/* owned; cap is 0 or a power of two */
 	size_t		 cap;
@@ -119,10 +123,34 @@ struct spool_flight {
 	uint64_t	 n_out;
 };
 
+/* A position in a queue from which records are read for the output. */
+struct spool_cursor {
+	struct spool_reader reader;
+	struct spool_walk walk;			/* at the next record to be read */
+	bool		 has_passed_over;	/* damage was skipped in the cursor's segment */
+};
+
 /* Numbers from..from+count-1 were acknowledged out of order under an earlier owner. */
 struct spool_skip {
 	uint64_t	 from;
 	uint64_t	 count;
+};
+
+struct spool_skips {
+	struct spool_skip *list;		/* owned, ascending */
+	size_t		 n;
+};
+
+/*
+ * The records of one topic in a queue. They are read from the queue's cursor, or, while the topic is set aside, from a
+ * cursor of its own, which is behind the queue's.
+ */
+struct spool_topic_state {
+	struct spool_flight flight;
+	uint64_t	 done_below;		/* its records below are acknowledged */
+	struct spool_skips skips;
+	bool		 is_aside;
+	struct spool_cursor cursor;		/* with is_aside */
 };
 
 struct spool_queue_state {
@@ -141,15 +169,15 @@ struct spool_queue_state {
 	bool		 has_wal;
 	bool		 has_checkpoint;
 	/* Records to the output. */
-	struct spool_reader reader;
-	struct spool_walk cursor;		/* at the next record to be read */
-	bool		 has_passed_over;	/* damage was skipped in the cursor's segment */
-	struct spool_flight flight;
+	struct spool_cursor cursor;
+	struct spool_topic_state topics[TOPIC_COUNT];
+	unsigned	 n_aside;		/* topics that are set aside */
+	unsigned	 next_aside;		/* the topic whose own cursor is read next */
+	bool		 is_asides_turn;	/* own cursors and the queue's are read by turns */
 	uint64_t	 done_below;		/* all numbers below are acknowledged */
 	uint64_t	 again_below;		/* numbers below may have been handed out by an earlier owner */
 	uint64_t	 handed_mark;		/* in the state file: numbers from here on were not handed out */
-	struct spool_skip *skips;		/* owned, ascending */
-	size_t		 n_skips;
+	struct spool_skips skips;		/* of all topics */
 	int64_t		 oldest_us;		/* time of the oldest waiting record; 0: none waits */
 	uint64_t	 read_failing_ns;	/* when reads began to fail; 0: they succeed */
 	bool		 is_read_failing;	/* no further attempt before the next tick */
@@ -198,12 +226,15 @@ struct spool {
 	uint64_t	 wal_bytes_since;		/* bytes of write-ahead log entries */
 	bool		 needs_checkpoint;
 	enum spool_queue	 last_queue;		/* queue of the record that spool_next() returned last */
+	enum topic	 last_topic;
 	uint64_t	 last_index;
 	bool		 has_last;
 	bool		 was_ungot;		/* the next record is read from last_queue */
+	bool		 is_held[TOPIC_COUNT];	/* handed out only after spool_release() */
+	int64_t		 pass_left;		/* bytes that the current call may still pass over */
 	uint64_t	 bytes;			/* size of all segments */
 	uint64_t	 memory_bytes;
-	uint64_t	 waiting;		/* records */
+	uint64_t	 waiting[TOPIC_COUNT];	/* records */
 	uint64_t	 committed;		/* records since opening */
 	unsigned	 open_fds;		/* open segments */
 	int		 failed;		/* a negative errno while the disk cannot be written; 0: it can */
@@ -279,14 +310,20 @@ int spool_read_entry(struct spool *s, struct spool_reader *r, struct spool_segme
 
 /* Appends seg to its queue. */
 void spool_queue_append(struct spool *s, struct spool_segment *seg);
-/* Moves the queue's cursor to the segment after seg, if it is in seg. */
-void spool_cursor_leave(struct spool *s, struct spool_segment *seg);
+/* Moves a cursor to the segment after its own. */
+void spool_cursor_leave(struct spool_cursor *cursor);
+/* Moves all cursors that are in seg to the segment after it. */
+void spool_cursors_leave(struct spool *s, struct spool_segment *seg);
+/* Returns a number that no record which the topic's cursor has still to read is below. */
+uint64_t spool_reached(const struct spool_queue_state *q, enum topic topic);
 /* Returns a number above those of all records handed out so far, also by earlier owners. */
 uint64_t spool_handed_below(const struct spool *s, enum spool_queue queue);
+/* Returns a number such that all records of the topic below it are acknowledged. */
+uint64_t spool_topic_done_below(struct spool *s, enum spool_queue queue, enum topic topic);
 /* Returns a number such that all records below it are acknowledged. */
 uint64_t spool_done_below(struct spool *s, enum spool_queue queue);
 /* Returns whether a record was acknowledged out of order under an earlier owner. */
-bool spool_is_skipped(const struct spool_queue_state *q, uint64_t number);
+bool spool_is_skipped(const struct spool_queue_state *q, enum topic topic, uint64_t number);
 
 /* recover.c */
 
@@ -345,6 +382,15 @@ bool spool_make_memory(struct spool *s, uint64_t more);
 /* Updates the time of the oldest waiting record of a queue. */
 void spool_find_oldest(struct spool *s, enum spool_queue queue);
 
+/* aside.c */
+
+/* Returns whether no new record of the topic may be handed out: it is held, or too many are not acknowledged. */
+bool spool_is_waiting(const struct spool *s, enum spool_queue queue, enum topic topic);
+/* Gives a topic of the queue a cursor of its own, which begins where the queue's cursor is. */
+void spool_set_aside(struct spool_queue_state *q, enum topic topic);
+/* Makes the queue's cursor read the topic again, if its own cursor has reached that one. */
+bool spool_join_up(struct spool_queue_state *q, enum topic topic);
+
 /* flight.c */
 
 /* Returns the record at an index from head to tail; valid until the next push. */
@@ -368,6 +414,24 @@ void spool_schemas_init(struct spool *s, const char *const schemas[TOPIC_COUNT])
 int spool_schemas_write(struct spool *s);
 /* Frees the texts that were read from the directory. */
 void spool_schemas_done(struct spool *s);
+
+/* Returns the queue into which a topic's records are put. */
+static inline enum spool_queue
+spool_queue_of(enum topic topic)
+{
+	return topic == TOPIC_USAGE ? SPOOL_USAGE : SPOOL_MAIN;
+}
+
+/* Returns how many records are not acknowledged. */
+static inline uint64_t
+spool_all_waiting(const struct spool *s)
+{
+	uint64_t n = 0;
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		n += s->waiting[t];
+	return n;
+}
 
 /* Returns how many records of a segment are not acknowledged. */
 static inline uint64_t

@@ -5,7 +5,7 @@
  *
  * The first byte selects: bit 0 the queue; bit 1 whether checksums are corrected first, so that the code
  * after their check is reached; bit 2 whether a valid segment follows; bit 3 whether the bytes are the
- * state file instead, beside a small segment.
+ * state file instead, beside a small segment; bit 4 whether one topic is held until all others are read.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -160,9 +160,9 @@ on_wal_entry(const void *data, size_t len, void *arg)
 		*sum += p[i];
 }
 
-/* Reads and acknowledges all records. */
+/* Reads and acknowledges all records; those of Program records after all others, if they are held. */
 static uint64_t
-drain(struct spool *s)
+drain(struct spool *s, bool is_held)
 {
 	struct spool_record r;
 	uint64_t n = 0, sum = 0;
@@ -170,6 +170,11 @@ drain(struct spool *s)
 	for (; spool_next(s, &r); n++) {
 		if ((unsigned)r.topic >= TOPIC_COUNT)
 			abort();
+		if (is_held && r.topic == TOPIC_PROGRAM) {
+			spool_unget(s);
+			spool_hold(s, TOPIC_PROGRAM);
+			continue;
+		}
 		on_wal_entry(r.data, r.len, &sum);
 		on_wal_entry(r.key, strlen(r.key), &sum);
 		if (n % 3 == 0)
@@ -177,7 +182,8 @@ drain(struct spool *s)
 		else
 			spool_ack(s, r.id);
 	}
-	return n;
+	spool_release(s, TOPIC_PROGRAM);
+	return is_held ? n + drain(s, false) : n;
 }
 
 static struct spool *
@@ -193,7 +199,7 @@ open_spool(struct spool_recovery *recovery)
 }
 
 static void
-check(void)
+check(bool is_held)
 {
 	uint64_t seq[TOPIC_COUNT], entries = 0, want;
 	struct spool_recovery recovery;
@@ -209,7 +215,7 @@ check(void)
 		abort();
 	if (spool_commit(s, NULL, seq) != 0)
 		abort();
-	drain(s);
+	drain(s, is_held);
 	spool_tick(s, 1);
 	spool_stats(s, &stats);
 	/* Exactly the counted records must be read. */
@@ -218,7 +224,7 @@ check(void)
 	if (spool_close(s) != 0)
 		abort();
 	s = open_spool(&recovery);
-	if (!recovery.was_clean || recovery.records != 0 || drain(s) != 0)
+	if (!recovery.was_clean || recovery.records != 0 || drain(s, false) != 0)
 		abort();
 	spool_close(s);
 }
@@ -254,6 +260,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			store_whole(queue, 2,
 			    queue == SPOOL_MAIN ? "main-0000000002.seg" : "usage-0000000002.seg");
 	}
-	check();
+	check((data[0] & 16) != 0);
 	return 0;
 }

@@ -41,47 +41,63 @@ kit_expect(bool is_so, const char *claim)
 	abort();
 }
 
+/* Checks a flight, and adds up the records of dropped segments that are out. */
+static inline void
+kit_check_flight(const struct spool_flight *f, uint64_t *waiting)
+{
+	uint64_t out = 0;
+
+	for (uint64_t i = f->head; i < f->tail; i++) {
+		const struct spool_handed *h = spool_flight_at(f, i);
+
+		out += (h->flags & SPOOL_IS_OUT) != 0;
+		*waiting += (h->flags & SPOOL_IS_OUT) != 0 && h->seg == NULL;
+		kit_expect(i == f->head || spool_flight_at(f, i - 1)->number < h->number, "numbers rise");
+		if (i < f->redo)
+			kit_expect((h->flags & (SPOOL_IS_OUT | SPOOL_IS_DONE)) != 0, "none waits before redo");
+	}
+	kit_expect(out == f->n_out, "so many are out");
+	kit_expect(f->tail - f->head <= SPOOL_FLIGHT_MAX, "a flight has a limit");
+}
+
 /* Checks that the spool's counters match its contents. */
 static inline void
 kit_check(const struct kit *k)
 {
 	const struct spool *s = k->spool;
 	const struct spool_segment *seg, *marked = NULL, *safe = NULL;
-	uint64_t bytes = 0, memory = 0, waiting = 0;
+	uint64_t bytes = 0, memory = 0, waiting[TOPIC_COUNT] = { 0 };
 	unsigned fds = 0;
 	struct stat st;
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
-		const struct spool_flight *f = &s->queues[q].flight;
-		uint64_t number = 0, out = 0;
+		const struct spool_queue_state *queue = &s->queues[q];
+		uint64_t number = 0;
+		unsigned aside = 0;
 
-		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
+		TAILQ_FOREACH(seg, &queue->segments, at) {
 			kit_expect(seg->number > number, "segments rise");
 			number = seg->number;
 			bytes += seg->size;
 			memory += seg->is_on_disk ? 0 : seg->size;
-			waiting += spool_waiting(seg);
+			for (int t = 0; t < TOPIC_COUNT; t++)
+				waiting[t] += seg->waiting[t];
 			fds += seg->fd >= 0;
 			if (seg->fd >= 0 && seg->is_on_disk && fstat(seg->fd, &st) == 0 && S_ISREG(st.st_mode))
 				kit_expect((uint64_t)st.st_size >= seg->size, "the file has all of the segment");
 			marked = seg == s->checkpoint.seg ? seg : marked;
 			safe = seg == s->safe.seg ? seg : safe;
 		}
-		for (uint64_t i = f->head; i < f->tail; i++) {
-			const struct spool_handed *h = spool_flight_at(f, i);
-
-			out += (h->flags & SPOOL_IS_OUT) != 0;
-			waiting += (h->flags & SPOOL_IS_OUT) != 0 && h->seg == NULL;
-			kit_expect(i == f->head || spool_flight_at(f, i - 1)->number < h->number, "numbers rise");
-			if (i < f->redo)
-				kit_expect((h->flags & (SPOOL_IS_OUT | SPOOL_IS_DONE)) != 0, "none waits before redo");
+		for (int t = 0; t < TOPIC_COUNT; t++) {
+			kit_check_flight(&queue->topics[t].flight, &waiting[t]);
+			aside += queue->topics[t].is_aside;
 		}
-		kit_expect(out == f->n_out, "so many are out");
-		kit_expect(number < s->queues[q].next_segment, "the next segment has a number of its own");
+		kit_expect(aside == queue->n_aside, "so many topics are set aside");
+		kit_expect(number < queue->next_segment, "the next segment has a number of its own");
 	}
 	kit_expect(bytes == s->bytes, "bytes");
 	kit_expect(memory == s->memory_bytes, "bytes in memory");
-	kit_expect(waiting == s->waiting, "records that wait");
+	kit_expect(memcmp(waiting, s->waiting, sizeof(waiting)) == 0, "records that wait");
 	kit_expect(fds == s->open_fds, "open files");
 	kit_expect(marked == s->checkpoint.seg, "the checkpoint's segment is there");
 	kit_expect(safe == s->safe.seg, "the safe checkpoint's segment is there");

@@ -79,7 +79,7 @@ a_segment_of_an_older_program_is_read_and_left_as_it_is(void **state)
 		assert_int_equal(r.topic, TOPIC_TASK);
 		assert_int_equal(r.seq, seq);
 		assert_int_equal(r.schema, 4711);
-		assert_int_equal(r.id >> 1, 10 + seq);
+		assert_int_equal(r.id >> SPOOL_ID_BITS, 10 + seq);
 		spool_ack(k.spool, r.id);
 	}
 	assert_int_equal(kit_drain(&k), 1);
@@ -92,8 +92,8 @@ a_segment_that_is_not_what_its_name_says_is_put_aside(void **state)
 	const unsigned good[] = { 1, 1, 0, 0, 0, 0 };
 
 	(void)state;
-	h[1].first = UINT64_MAX / 4;
-	h[2].first = UINT64_MAX / 4 + 1;
+	h[1].first = SPOOL_NUMBER_MAX;
+	h[2].first = SPOOL_NUMBER_MAX + 1;
 	h[3].queue = SPOOL_USAGE;
 	h[4].number = 3;
 	strcpy(h[5].topics[1].name, "sluice.gpu");

@@ -234,7 +234,7 @@ one_that_the_output_did_not_take_of_a_dropped_segment_is_dropped(void **state)
 	kit_open(&k);
 	kit_batch(&k, TOPIC_USAGE, 1);
 	assert_true(spool_next(k.spool, &r));
-	while (k.spool->queues[SPOOL_USAGE].flight.n_out > 0 &&
+	while (k.spool->queues[SPOOL_USAGE].topics[TOPIC_USAGE].flight.n_out > 0 &&
 	    kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL] == 0)
 		kit_batch(&k, TOPIC_USAGE, 100);
 	before = kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL];

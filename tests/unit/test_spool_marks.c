@@ -52,10 +52,13 @@ the_state_of_a_closed_spool_is_as_described(void **state)
 		snprintf((char *)want + 136 + t * 40, 32, "%s", topic_name(t));
 		le_put64(want + 136 + t * 40 + 32,
 		    t == TOPIC_PROGRAM ? 10 : t == TOPIC_USAGE ? 6 : t == TOPIC_HOST ? 77 : 0);
+		/* Of the others up to where the first owner read the queue. */
+		le_put64(want + 1416 + t * 8, t == TOPIC_PROGRAM ? 3 : t == TOPIC_USAGE ? 0 : 10);
 	}
 	le_put64(want + 2048, 4);
 	le_put32(want + 2056, 2);
-	le_put32(want + 2060, SPOOL_MAIN);
+	le_put16(want + 2060, SPOOL_MAIN);
+	le_put16(want + 2062, TOPIC_PROGRAM + 1);
 	set_checksum(want);
 	/* What was handed out is promised ahead while it runs, and exact once it is closed. */
 	assert_int_equal(le_get64(newest(&f) + 72), 10);
@@ -101,13 +104,13 @@ the_two_slots_are_written_in_turn(void **state)
 static void
 put64_at(uint8_t *slot, uint64_t at)
 {
-	le_put64(slot + at, UINT64_MAX / 4);
+	le_put64(slot + at, SPOOL_NUMBER_MAX);
 }
 
 static void
 put65_at(uint8_t *slot, uint64_t at)
 {
-	le_put64(slot + at, UINT64_MAX / 4 + 1);
+	le_put64(slot + at, SPOOL_NUMBER_MAX + 1);
 }
 
 static void

@@ -61,11 +61,11 @@ ranges_are_of_their_queue_and_go_once_they_are_passed(void **state)
 		assert_int_equal(le_get32(newest(&f) + 132), 3);
 		assert_int_equal(le_get64(skips), 1);
 		assert_int_equal(le_get32(skips + 8), 1);
-		assert_int_equal(le_get32(skips + 12), SPOOL_MAIN);
+		assert_int_equal(le_get32(skips + 12), SPOOL_MAIN | (TOPIC_PROGRAM + 1) << 16);
 		assert_int_equal(le_get64(skips + 16), 1);
-		assert_int_equal(le_get32(skips + 28), SPOOL_USAGE);
+		assert_int_equal(le_get32(skips + 28), SPOOL_USAGE | (TOPIC_USAGE + 1) << 16);
 		assert_int_equal(le_get64(skips + 32), 3);
-		assert_int_equal(le_get32(skips + 44), SPOOL_USAGE);
+		assert_int_equal(le_get32(skips + 44), SPOOL_USAGE | (TOPIC_USAGE + 1) << 16);
 		free(f.data);
 	}
 	/* One of another queue's numbers is passed: only what lies above it is kept. */
@@ -112,7 +112,7 @@ ranges_in_any_order_that_overlap_count_once(void **state)
 		{ { 2, 10, 0 }, { 4, 3, 0 }, { 11, 5, 0 }, { 2, 3, 0 }, { 16, 0, 0 } },		/* one in another */
 		{ { 1, 1, 0 }, { 3, 1, 0 }, { 5, 1, 0 }, { 7, 1, 0 }, { 9, 1, 0 } },
 		{ { 8, 2, 0 }, { 6, 2, 0 }, { 4, 2, 0 }, { 2, 2, 0 }, { 3, 9, 0 } },
-		{ { 39, 1, 0 }, { 39, 5, 0 }, { 40, 5, 0 }, { 7, 4, 2 }, { UINT64_MAX / 4 + 1, 5, 0 } },
+		{ { 39, 1, 0 }, { 39, 5, 0 }, { 40, 5, 0 }, { 7, 4, 2 }, { SPOOL_NUMBER_MAX + 1, 5, 0 } },
 	};
 
 	(void)state;

@@ -44,7 +44,7 @@ a_disk_that_cannot_be_read_is_waited_for_ten_seconds_and_no_more(void **state)
 	fail_reads(EIO);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
 	spool_sync_stop(k.spool);
-	k.spool->queues[SPOOL_MAIN].reader.seg = NULL;	/* nothing of it is in the window */
+	k.spool->queues[SPOOL_MAIN].cursor.reader.seg = NULL;	/* nothing of it is in the window */
 	tick_at(over);
 	kit_expect_none(&k);
 	tick_at(over + SPOOL_READ_PATIENCE_NS - 1);
@@ -72,7 +72,7 @@ what_was_out_before_is_given_up_one_by_one(void **state)
 		(void)kit_next(&k);
 	tick_at(began);
 	spool_rewind(k.spool);
-	k.spool->queues[SPOOL_MAIN].reader.seg = NULL;
+	k.spool->queues[SPOOL_MAIN].cursor.reader.seg = NULL;
 	fail_reads(EIO);
 	kit_expect_none(&k);
 	for (uint64_t i = 0; i < 3; i++) {

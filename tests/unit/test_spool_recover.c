@@ -291,7 +291,7 @@ a_record_that_is_lost_takes_no_others_number(void **state)
 		assert_int_equal(k.recovery.records, BATCHES * EACH - 1);
 		for (; spool_next(k.spool, &r); n++) {
 			assert_int_not_equal(r.seq, EACH + gone);
-			assert_int_equal(r.id >> 1, r.seq);
+			assert_int_equal(r.id >> SPOOL_ID_BITS, r.seq);
 			if (r.seq != waits)
 				spool_ack(k.spool, r.id);
 		}

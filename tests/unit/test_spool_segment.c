@@ -92,7 +92,7 @@ what_a_window_holds_is_never_taken_for_something_else(void **state)
 			for (int d = 0; d < SPOOL_DROPS; d++)
 				assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][d], 0);
 			/* What the large one needed is not kept for small ones. */
-			assert_int_equal(k.spool->queues[SPOOL_MAIN].reader.cap, SPOOL_READ_BYTES);
+			assert_int_equal(k.spool->queues[SPOOL_MAIN].cursor.reader.cap, SPOOL_READ_BYTES);
 			kit_done(&k);
 			kit_init(&k);
 			if (!fault.hit)
