@@ -42,7 +42,7 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 		snprintf(reason, size, "%s", s->seeing.blind_reason);
 		return false;
 	}
-	/* The registry first: without ids the output cannot have delivered any record. */
+	/* The registry first: without any id the output cannot have delivered any record. */
 	switch (s->registry.state) {
 	case REGISTRY_UNUSED:
 	case REGISTRY_IDLE:
@@ -53,6 +53,8 @@ status_is_ready(const struct agent_status *s, char *reason, size_t size)
 	case REGISTRY_REFUSED:
 		if (s->registry.wanted == 0)
 			break;	/* every id that is needed is known */
+		if (s->registry.known > 0 && s->output.state == OUTPUT_UP)
+			break;	/* only the topics wait whose schemas have no id */
 		snprintf(reason, size, "the schema registry at %s %s, %" PRIu64 " of %" PRIu64 " schema ids are missing%s%s",
 		    s->registry.url,
 		    s->registry.state == REGISTRY_ASKING ? "has not answered yet" :
@@ -115,6 +117,15 @@ status_problems(const struct agent_status *s,
 
 		snprintf(text, sizeof(text), "%s: %s", s->seeing.blind_reason != NULL ? "not seeing" : "not delivering", reason);
 		cb(is_young || s->agent.is_stopping ? STATUS_WARNING : STATUS_ERROR, text, arg);
+	}
+	for (size_t i = 0; i < s->n_waiting; i++) {
+		bool is_schema = strncmp(s->waiting[i].reason, "schema", strlen("schema")) == 0;
+		const char *error = is_schema ? s->registry.error : s->output.error;
+
+		snprintf(text, sizeof(text), "%s waits, with %s in the spool: %s%s%s", topic_name(s->waiting[i].topic),
+		    some_records(s->waiting[i].count, a, sizeof(a)), s->waiting[i].reason, error[0] != '\0' ? ": " : "",
+		    error);
+		cb(STATUS_ERROR, text, arg);
 	}
 	if (s->spool.disk_error != 0) {
 		snprintf(text, sizeof(text),

@@ -74,6 +74,8 @@ struct agent_status {
 	size_t n_dead;
 	const struct agent_loss *lost;
 	size_t n_lost;
+	struct status_count waiting[TOPIC_COUNT];	/* topics that the output takes none of now */
+	size_t n_waiting;
 	struct status_count dropped[STATUS_COUNTS];	/* records that the spool dropped */
 	size_t n_dropped;
 };

@@ -135,6 +135,12 @@ dead_letters_json(const struct agent_status *s)
 }
 
 static json_t *
+waiting_json(const struct agent_status *s)
+{
+	return counts_json(s->waiting, s->n_waiting);
+}
+
+static json_t *
 dropped_json(const struct agent_status *s)
 {
 	return counts_json(s->dropped, s->n_dropped);
@@ -172,6 +178,7 @@ static const struct {
 	[FIGURE_LIST_records] = { "records", records_json },
 	[FIGURE_LIST_dead_letters] = { "dead_letters", dead_letters_json },
 	[FIGURE_LIST_lost] = { "lost", lost_json },
+	[FIGURE_LIST_waiting] = { "spool.waiting", waiting_json },
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
 };
 

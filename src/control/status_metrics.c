@@ -195,11 +195,12 @@ put_topics(struct writer *w, const char *name, const char *help, const struct ag
 }
 
 static void
-put_counts(struct writer *w, const char *name, const char *help, const struct status_count *counts, size_t n)
+put_counts(struct writer *w, const char *name, const char *type, const char *help,
+    const struct status_count *counts, size_t n)
 {
 	struct tally t[STATUS_COUNTS];
 
-	family(w, name, "counter", help);
+	family(w, name, type, help);
 	for (size_t i = 0; i < n; i++)
 		t[i] = (struct tally){ topic_name(counts[i].topic), counts[i].reason, counts[i].count };
 	tallies(w, "topic", "reason", t, n);
@@ -219,13 +220,22 @@ put_records(struct writer *w, const struct agent_status *s)
 static void
 put_dead_letters(struct writer *w, const struct agent_status *s)
 {
-	put_counts(w, "sluice_records_dead_lettered_total", "Records that were refused for good.", s->dead, s->n_dead);
+	put_counts(w, "sluice_records_dead_lettered_total", "counter", "Records that were refused for good.", s->dead,
+	    s->n_dead);
 }
 
 static void
 put_dropped(struct writer *w, const struct agent_status *s)
 {
-	put_counts(w, "sluice_spool_dropped_total", "Records that the spool dropped.", s->dropped, s->n_dropped);
+	put_counts(w, "sluice_spool_dropped_total", "counter", "Records that the spool dropped.", s->dropped,
+	    s->n_dropped);
+}
+
+static void
+put_waiting(struct writer *w, const struct agent_status *s)
+{
+	put_counts(w, "sluice_spool_waiting_records", "gauge",
+	    "Records in the spool of each topic that the output does not take now, by reason.", s->waiting, s->n_waiting);
 }
 
 /* The list of problems has no metric: it is for people, and alerts judge the metrics that problems are derived from. */
@@ -236,6 +246,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 	[FIGURE_LIST_records] = put_records,
 	[FIGURE_LIST_dead_letters] = put_dead_letters,
 	[FIGURE_LIST_lost] = put_lost,
+	[FIGURE_LIST_waiting] = put_waiting,
 	[FIGURE_LIST_dropped] = put_dropped,
 };
 

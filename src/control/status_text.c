@@ -261,6 +261,7 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 	put_parts(&p, s);
 	put_topics(&p, s);
 	put_counts(&p, "refused for good", s->dead, s->n_dead);
+	put_counts(&p, "waits in the spool", s->waiting, s->n_waiting);
 	put_counts(&p, "dropped by the spool", s->dropped, s->n_dropped);
 	put_lost(&p, s);
 	put_seeing(&p, s);

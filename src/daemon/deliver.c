@@ -14,6 +14,7 @@
 #include <uuid/uuid.h>
 
 #include "attach/privileges.h"
+#include "base/clock.h"
 #include "base/host_id.h"
 #include "base/log.h"
 #include "codec/encode.h"
@@ -24,6 +25,7 @@
 #define AGENT_ID_FILE "agent-id"
 #define REGISTRY_CACHE_FILE "registry-ids.json"
 #define PATH_SPACE 4096
+#define WAIT_IS_NEWS_US INT64_C(5000000)
 
 /* Returns whether the folder is empty, apart from lost+found of a new file system. False on errors. */
 static bool
@@ -422,6 +424,31 @@ daemon_open_delivery(struct daemon *d)
 	return 0;
 }
 
+/* Logs that a topic waits, or no longer does. */
+static void
+watch_waits(struct daemon *d, const struct spool_stats *spool)
+{
+	int64_t now_us = clock_us(CLOCK_REALTIME);
+
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		const char *reason = daemon_waits_for(d, spool, (enum topic)t);
+		int64_t since_us = d->stats.waits[t].since_us;
+
+		/* An id that was just requested is no news, nor is a topic that is being created. */
+		if (reason == d->waits[t] ||
+		    (reason != NULL && now_us >= since_us && now_us - since_us < WAIT_IS_NEWS_US))
+			continue;
+		if (reason != NULL)
+			log_fields(LOG_LEVEL_WARNING, "delivery.waits", LOG_FIELDS(LOG_TEXT("topic", topic_name(t)),
+			    LOG_TEXT("reason", reason), LOG_U64("records", spool->waiting[t])),
+			    "records of %s wait in the spool, those of other topics do not", topic_name(t));
+		else
+			log_fields(LOG_LEVEL_INFO, "delivery.goes_on", LOG_FIELDS(LOG_TEXT("topic", topic_name(t))),
+			    "records of %s are delivered", topic_name(t));
+		d->waits[t] = reason;
+	}
+}
+
 void
 daemon_watch_delivery(struct daemon *d)
 {
@@ -454,6 +481,7 @@ daemon_watch_delivery(struct daemon *d)
 		}
 	}
 	spool_stats(d->spool, &spool);
+	watch_waits(d, &spool);
 	if (spool.last_error != d->disk_error) {
 		if (spool.last_error != 0)
 			log_fields(LOG_LEVEL_ERROR, "spool.disk", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir)),

@@ -47,6 +47,13 @@ on_keep(const struct spool_mark *m, bool delivered, struct settle_rest *ret, voi
 	if (output.state == OUTPUT_DOWN)
 		snprintf(ret->error, sizeof(ret->error), "%s", output.error);
 	spool_waiting_up_to(d->spool, m, ret->waiting);
+	spool_stats(d->spool, &spool);
+	for (int t = 0; t < TOPIC_COUNT && ret->error[0] == '\0'; t++) {
+		const char *reason = ret->waiting[t] > 0 ? daemon_waits_for(d, &spool, (enum topic)t) : NULL;
+
+		if (reason != NULL)
+			snprintf(ret->error, sizeof(ret->error), "%s waits: %s", topic_name(t), reason);
+	}
 	return false;
 }
 

@@ -43,7 +43,7 @@ struct settle_rest {
 	bool is_waiting;		/* with settle_want.delivered: for the output */
 	uint64_t waiting[TOPIC_COUNT];
 	const char *output;		/* "the broker", "the lake": static */
-	char error[512];		/* error of the output while it is down; else "" */
+	char error[512];		/* error of the output while it is down, or why a topic waits; else "" */
 };
 
 struct settle_ops {

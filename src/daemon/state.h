@@ -80,6 +80,7 @@ struct daemon {
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;
 	int disk_error;
+	const char *waits[TOPIC_COUNT];	/* why a topic waits, static; NULL: it does not */
 	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
 };
 
@@ -104,6 +105,8 @@ void daemon_watch_containers(struct daemon *d);
 /* status.c */
 /* Fill in a status, an Agent record and the counts of losses; arg is the struct daemon. */
 void daemon_fill_status(struct agent_status *s, void *arg);
+/* Returns why the output takes none of the topic's records in the spool, a static word; NULL: it takes them. */
+const char *daemon_waits_for(struct daemon *d, const struct spool_stats *spool, enum topic topic);
 void daemon_describe(struct agent_record *r, void *arg);
 void daemon_losses(struct loss_list *to, void *arg);
 

@@ -71,6 +71,17 @@ fill_records(struct agent_status *s, struct daemon *d)
 	s->n_lost = d->losses.n;
 }
 
+const char *
+daemon_waits_for(struct daemon *d, const struct spool_stats *spool, enum topic topic)
+{
+	delivery_stats(d->delivery, &d->stats);
+	if (spool->waiting[topic] == 0)
+		return NULL;
+	if (d->stats.waits[topic].reason != NULL)
+		return d->stats.waits[topic].reason;
+	return spool->is_full[topic] ? "unacknowledged" : NULL;
+}
+
 static void
 fill_spool(struct agent_status *s, struct daemon *d)
 {
@@ -85,6 +96,10 @@ fill_spool(struct agent_status *s, struct daemon *d)
 	s->spool.disk_error = spool.last_error;
 	s->spool.dir = d->config->spool.dir;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
+		const char *wait = daemon_waits_for(d, &spool, (enum topic)t);
+
+		if (wait != NULL)
+			s->waiting[s->n_waiting++] = (struct status_count){ (enum topic)t, wait, spool.waiting[t] };
 		for (int reason = 0; reason < SPOOL_DROPS; reason++) {
 			if (spool.dropped[t][reason] > 0)
 				s->dropped[s->n_dropped++] = (struct status_count){ (enum topic)t,

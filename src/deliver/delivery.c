@@ -39,7 +39,7 @@ struct delivery {
 	uint32_t		 pause_ms;	/* length of the next pause */
 	enum state		 state;
 	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
-	bool			 is_blocked;	/* put returned -EAGAIN */
+	bool			 is_blocked;	/* the output takes no record now */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
 	struct delivery_stats	 stats;
@@ -134,12 +134,21 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 		wake(d);
 }
 
+/* Offers the output records of all topics again. */
+static void
+unblock(struct delivery *d)
+{
+	d->is_blocked = false;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		spool_release(d->spool, (enum topic)t);
+}
+
 static void
 on_ready(void *arg)
 {
 	struct delivery *d = arg;
 
-	d->is_blocked = false;
+	unblock(d);
 	wake(d);
 }
 
@@ -153,6 +162,23 @@ pause_for(struct delivery *d)
 	evtimer_add(d->pump, &tv);
 }
 
+/* Puts back the record that the output has not taken. reason: why only those of its topic; NULL: it takes none. */
+static void
+block(struct delivery *d, enum topic topic, const char *reason)
+{
+	struct delivery_wait *w = &d->stats.waits[topic];
+
+	spool_unget(d->spool);
+	if (reason == NULL) {
+		d->is_blocked = true;
+		return;
+	}
+	spool_hold(d->spool, topic);
+	if (w->reason == NULL)
+		w->since_us = clock_us(CLOCK_REALTIME);
+	w->reason = reason;
+}
+
 /* Hands over records until the spool is empty, the output is full, or this turn's share is used up. */
 static void
 hand_over(struct delivery *d)
@@ -163,14 +189,19 @@ hand_over(struct delivery *d)
 		const char *reason = NULL;
 		int r;
 
-		if (!spool_next(d->spool, &record))
-			return;
-		r = d->output->ops->put(d->output, &record, &reason);
-		if (r == -EAGAIN) {
-			spool_unget(d->spool);
-			d->is_blocked = true;
+		if (!spool_next(d->spool, &record)) {
+			if (spool_is_interrupted(d->spool))
+				wake(d);
 			return;
 		}
+		r = d->output->ops->put(d->output, &record, &reason);
+		if (r == -EAGAIN) {
+			block(d, record.topic, reason);
+			if (d->is_blocked)
+				return;
+			continue;
+		}
+		d->stats.waits[record.topic].reason = NULL;
 		if (r < 0) {
 			dead_letter(d, &record, reason != NULL ? reason : "refused", strerror(-r));
 			continue;
@@ -213,7 +244,7 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 	if (d->state == RECALLING && d->stats.in_flight == 0) {
 		spool_rewind(d->spool);
 		d->stats.rewinds++;
-		d->is_blocked = false;
+		unblock(d);
 		pause_for(d);
 		return;
 	}
@@ -300,7 +331,7 @@ delivery_tick(struct delivery *d, int64_t now_us)
 	if (d->on_drained != NULL)
 		d->output->ops->flush(d->output);
 	/* One attempt is cheap; after a missed ready(), delivery would stop forever. */
-	d->is_blocked = false;
+	unblock(d);
 	/*
 	 * No event wakes the pump for records that were synced since they were committed, or after its timer
 	 * failed.

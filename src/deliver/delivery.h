@@ -6,8 +6,9 @@
  *
  * A record that failed for now is not sent again alone, because it would then follow later ones: the output's
  * records are recalled, the spool is rewound to the oldest that is not delivered, and all are handed over again
- * in order, marked as redeliveries. A record that can never be delivered becomes a dead letter. All calls and
- * callbacks run on the loop's thread.
+ * in order, marked as redeliveries. A record that can never be delivered becomes a dead letter. A topic of which the
+ * output takes no records now waits in the spool while the others are delivered. All calls and callbacks run on the
+ * loop's thread.
  */
 #ifndef SLUICE_DELIVER_DELIVERY_H
 #define SLUICE_DELIVER_DELIVERY_H
@@ -38,6 +39,12 @@ struct delivery_dead {
 	uint64_t count[TOPIC_COUNT];
 };
 
+/* Why a topic waits, as the output's put() had it. */
+struct delivery_wait {
+	const char *reason;	/* static; NULL: it does not wait */
+	int64_t since_us;
+};
+
 struct delivery_stats {
 	uint64_t delivered[TOPIC_COUNT];
 	uint64_t redelivered[TOPIC_COUNT];	/* handed over again */
@@ -46,6 +53,7 @@ struct delivery_stats {
 	size_t n_dead;
 	uint64_t lost_full[TOPIC_COUNT];	/* given up and not written: the folder of dead letters is full */
 	uint64_t lost_unwritable[TOPIC_COUNT];	/* given up and not written: writing failed */
+	struct delivery_wait waits[TOPIC_COUNT];
 	uint64_t in_flight;
 	char failure[256];			/* last failure, as "reason: detail"; "": none */
 	int64_t failure_us;			/* time of the last failure; 0: never */

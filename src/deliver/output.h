@@ -48,8 +48,9 @@ struct output_status {
 struct output_ops {
 	/*
 	 * Takes a copy of a record. 0: delivered() or failed() will be called with its id, later. -EAGAIN: not
-	 * now, ready() will be called. Any other negative errno: never, as OUTPUT_NEVER; *reason is a static
-	 * word for it.
+	 * now, ready() will be called. If *reason, which is NULL before the call, is then a static word, only records
+	 * of this topic are not taken now, and others may be put. Any other negative errno: never, as OUTPUT_NEVER;
+	 * *reason is a static word for it.
 	 */
 	int (*put)(struct output *o, const struct spool_record *r, const char **reason);
 	void (*tick)(struct output *o, int64_t now_us);		/* about ten times a second */

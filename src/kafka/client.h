@@ -96,6 +96,7 @@ struct kafka {
 
 	struct kafka_topic	 topics[TOPIC_COUNT];
 	struct kafka_mailbox	*mailbox;	/* a reference */
+	bool			 has_id;	/* the id of some schema was known */
 	bool			 is_asking;	/* a thread requests the topics' metadata */
 	bool			 is_creating;
 	int64_t			 ask_at_us;	/* monotonic; no request before */
@@ -164,6 +165,8 @@ int kafka_topics_init(struct kafka *k, const char *prefix);
 void kafka_topics_done(struct kafka *k);
 /* Returns whether records may be produced to a topic; if not, the topic is requested. */
 bool kafka_topic_is_there(struct kafka *k, enum topic topic);
+/* Returns whether any topic is known to exist. */
+bool kafka_topics_any_there(const struct kafka *k);
 /* Marks a topic as missing after a broker has reported it unknown. */
 void kafka_topic_lost(struct kafka *k, enum topic topic);
 /* Processes answers, requests metadata and creates topics. To be called at each tick and when fd was readable. */

@@ -216,6 +216,14 @@ not_now(struct kafka *k, uint64_t room)
 	return -EAGAIN;
 }
 
+/* Refuses a record for now: those of its topic because of why, or all (NULL). */
+static int
+topic_waits(const char *why, const char **reason)
+{
+	*reason = why;
+	return -EAGAIN;
+}
+
 static int
 on_put(struct output *o, const struct spool_record *r, const char **reason)
 {
@@ -227,15 +235,19 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	int error;
 
 	/* Each of these conditions ends with a call of ready(). */
-	if (k->is_recalling || k->is_failed || k->client == NULL || !kafka_topic_is_there(k, r->topic))
+	if (k->is_recalling || k->is_failed || k->client == NULL)
 		return -EAGAIN;
+	if (!kafka_topic_is_there(k, r->topic))
+		return topic_waits(kafka_topics_any_there(k) ? "topic_missing" : NULL, reason);
 	error = schema_id(k, r, &id);
 	if (error == -ENOENT) {
 		*reason = "schema_unknown";
 		return error;
 	}
+	/* kafka_registry_changed() calls ready(). Before any id is known, the registry may just be slow. */
 	if (error < 0)
-		return -EAGAIN;		/* kafka_registry_changed() calls ready() */
+		return topic_waits(error == -EACCES ? "schema_refused" : k->has_id ? "schema_id_unknown" : NULL, reason);
+	k->has_id = true;
 	if (kafka_frame(&k->frame, id, r->data, r->len) < 0)
 		return not_now(k, UINT64_MAX);
 	err = produce(k, r, key_len);
@@ -255,7 +267,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	if (f.is_topic_gone)
 		kafka_topic_lost(k, r->topic);
 	if (f.failure == OUTPUT_AGAIN)
-		return f.is_topic_gone ? -EAGAIN : not_now(k, UINT64_MAX);
+		return f.is_topic_gone ? topic_waits("topic_missing", reason) : not_now(k, UINT64_MAX);
 	*reason = f.reason;
 	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? -EMSGSIZE : -EPERM;
 }

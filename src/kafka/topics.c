@@ -187,15 +187,30 @@ take_created(struct kafka *k)
 
 /* --- state of the topics --- */
 
-/* Sets the error for a missing topic that records wait for, with a hint. */
+bool
+kafka_topics_any_there(const struct kafka *k)
+{
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (k->topics[t].state == KAFKA_TOPIC_THERE)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Sets the error for a missing topic that records wait for, with a hint. The output is down only if no topic exists:
+ * records of the others are delivered.
+ */
 static void
 report_missing(struct kafka *k, const struct kafka_topic *t)
 {
 	char partitions[32] = "", replication[40] = "";
 
 	snprintf(k->stats.missing_topic, sizeof(k->stats.missing_topic), "%s", t->name);
+	if ((!k->create_topics || t->error[0] != '\0') && !kafka_topics_any_there(k))
+		k->status.state = OUTPUT_DOWN;
 	if (k->create_topics && t->error[0] != '\0') {
-		kafka_set_down(k, "topic %s is missing and cannot be created: %s", t->name, t->error);
+		kafka_set_error(k, "topic %s is missing and cannot be created: %s", t->name, t->error);
 		return;
 	}
 	if (k->create_topics)
@@ -204,7 +219,7 @@ report_missing(struct kafka *k, const struct kafka_topic *t)
 		snprintf(partitions, sizeof(partitions), " --partitions %d", k->partitions);
 	if (k->replication > 0)
 		snprintf(replication, sizeof(replication), " --replication-factor %d", k->replication);
-	kafka_set_down(k, "topic %s is missing; create it: kafka-topics.sh --bootstrap-server %s "
+	kafka_set_error(k, "topic %s is missing; create it: kafka-topics.sh --bootstrap-server %s "
 	    "--create --topic %s%s%s", t->name, k->brokers, t->name, partitions, replication);
 }
 

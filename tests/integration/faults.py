@@ -6,9 +6,11 @@ Each test has topics of its own, by a prefix, on servers that its class starts o
 import datetime
 import errno
 import http.client
+import json
 import os
 import socket
 import subprocess
+import urllib.request
 
 import harness
 import kafka_check
@@ -79,6 +81,13 @@ class FaultTest(AgentTest):
         a = self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s", **(registry or {})}, **keys)
         a.follow_only(own_folder())
         return a
+
+    def ask(self, method, path, body):
+        """The registry's answer to a request of a test's own."""
+        q = urllib.request.Request(self.stack.registry_url + path, json.dumps(body).encode(), method=method,
+                                   headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
+        with urllib.request.urlopen(q, timeout=20) as answer:
+            return json.load(answer)
 
     # --- what the agent says ---
 

@@ -33,6 +33,8 @@ struct fake {
 	bool again[HELD_MAX];
 	size_t n_seen;
 	bool refuses;		/* the next put refuses its record for good */
+	const char *waits[TOPIC_COUNT];	/* put takes no record of the topic now, for this reason */
+	size_t taken[TOPIC_COUNT];	/* records that put took */
 	bool is_recalling;
 	unsigned tried;		/* calls of put */
 	int64_t ticked_us;	/* time of the last tick */
@@ -56,6 +58,11 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	f->tried++;
 	if (f->n >= f->capacity || f->is_recalling)
 		return -EAGAIN;
+	if (f->waits[r->topic] != NULL) {
+		*reason = f->waits[r->topic];
+		return -EAGAIN;
+	}
+	f->taken[r->topic]++;
 	if (f->refuses) {
 		f->refuses = false;
 		*reason = "never_ever";

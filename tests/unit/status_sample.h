@@ -71,6 +71,8 @@ status_sample_bad(struct agent_status *s)
 	s->spool.disk_error = -28;
 	s->spool.memory_bytes = 2 << 20;
 	s->spool.bytes = s->spool.max_bytes / 100 * 85;
+	s->waiting[0] = (struct status_count){ TOPIC_HOST, "schema_refused", 3 };
+	s->n_waiting = 1;
 	s->dropped[0] = (struct status_count){ TOPIC_USAGE, "spool_full", 12 };
 	s->n_dropped = 1;
 	s->dead[0] = (struct status_count){ TOPIC_PROGRAM, "msg_too_large", 2 };

@@ -104,6 +104,11 @@ a_registry_matters_while_ids_are_missing(void **state)
 	assert_true(is_ready());	/* all ids are known: the cache does it */
 	s.registry.wanted = 2;
 	s.registry.known = 5;
+	assert_true(is_ready());	/* the topics whose ids are known are delivered */
+	s.registry.known = 0;
+	assert_false(is_ready());
+	s.output.state = OUTPUT_STARTING;
+	s.registry.known = 5;
 	assert_false(is_ready());
 	assert_string_equal(reason, "the schema registry at http://localhost:8081 is away, "
 	    "2 of 7 schema ids are missing: connection refused");
@@ -150,7 +155,7 @@ problems_come_worst_first(void **state)
 	assert_int_equal(errors + warnings, 0);
 	status_sample_bad(&s);
 	status_problems(&s, on_problem, NULL);
-	assert_int_equal(errors, 5);	/* not delivering, disk, dropped, dead letters, reload */
+	assert_int_equal(errors, 6);	/* not delivering, a topic waits, disk, dropped, dead letters, reload */
 	assert_int_equal(warnings, 4);	/* lost, spool 85 %, restart, peak_rss */
 }
 
@@ -252,7 +257,7 @@ json_of_the_worst_is_json(void **state)
 	status_sample_bad(&s);
 	j = status_json(&s);
 	assert_non_null(j);
-	assert_int_equal(json_array_size(json_object_get(j, "problems")), 9);
+	assert_int_equal(json_array_size(json_object_get(j, "problems")), 10);
 	assert_int_equal(json_array_size(json_object_get(j, "lost")), 3);
 	dump = json_dumps(j, JSON_COMPACT);
 	assert_non_null(dump);
@@ -306,6 +311,39 @@ text_obeys_no_escape_of_others(void **state)
 	s.output.state = OUTPUT_DOWN;
 	strcpy(s.output.error, "\033[2Jgone\r\x07");
 	assert_null(strpbrk(text(false), "\033\r\x07"));
+}
+
+static char sentences[2048];
+
+static void
+add_sentence(enum status_severity severity, const char *sentence, void *arg)
+{
+	(void)severity;
+	(void)arg;
+	snprintf(sentences + strlen(sentences), sizeof(sentences) - strlen(sentences), "%s\n", sentence);
+}
+
+/* While the others are delivered. */
+static void
+a_topic_that_waits_is_named_with_its_reason(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	s.waiting[0] = (struct status_count){ TOPIC_USAGE, "schema_refused", 1234 };
+	s.waiting[1] = (struct status_count){ TOPIC_HOST, "topic_missing", 1 };
+	s.n_waiting = 2;
+	strcpy(s.registry.error, "HTTP 409");
+	strcpy(s.output.error, "topic sluice.host is missing");
+	assert_true(is_ready());
+	sentences[0] = '\0';
+	status_problems(&s, add_sentence, NULL);
+	assert_string_equal(sentences, "sluice.usage waits, with 1,234 records in the spool: schema_refused: HTTP 409\n"
+	    "sluice.host waits, with 1 record in the spool: topic_missing: topic sluice.host is missing\n");
+	assert_non_null(strstr(text(false), "\nwaits in the spool\n  sluice.usage           1,234  schema_refused\n"
+	    "  sluice.host                1  topic_missing\n"));
+	assert_non_null(strstr(metrics(), "\n# TYPE sluice_spool_waiting_records gauge\n"
+	    "sluice_spool_waiting_records{topic=\"sluice.usage\",reason=\"schema_refused\"} 1234\n"
+	    "sluice_spool_waiting_records{topic=\"sluice.host\",reason=\"topic_missing\"} 1\n"));
 }
 
 static void
@@ -485,6 +523,7 @@ main(void)
 		cmocka_unit_test(json_of_the_worst_is_json),
 		cmocka_unit_test_teardown(text_says_what_is_wrong_first, teardown),
 		cmocka_unit_test_teardown(text_obeys_no_escape_of_others, teardown),
+		cmocka_unit_test_teardown(a_topic_that_waits_is_named_with_its_reason, teardown),
 		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
 		cmocka_unit_test(each_row_fits_its_outputs),
 		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),

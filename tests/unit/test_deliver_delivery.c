@@ -367,6 +367,106 @@ an_output_that_takes_nothing_is_not_asked_to(void **state)
 }
 
 static void
+one_topic_waits_and_the_others_are_delivered(void **state)
+{
+	struct spool_stats st;
+	size_t tried;
+
+	(void)state;
+	fake->waits[TOPIC_USAGE] = "schema_refused";
+	fake->waits[TOPIC_HOST] = "topic_missing";
+	for (int i = 0; i < 5; i++) {
+		put(TOPIC_HOST, 2);
+		put(TOPIC_USAGE, 3);
+		put(TOPIC_PROGRAM, 4);
+	}
+	turn();
+	assert_int_equal(fake->taken[TOPIC_PROGRAM], 20);
+	assert_int_equal(fake->n, 20);
+	deliver_all();
+	assert_string_equal(stats().waits[TOPIC_USAGE].reason, "schema_refused");
+	assert_string_equal(stats().waits[TOPIC_HOST].reason, "topic_missing");
+	assert_null(stats().waits[TOPIC_PROGRAM].reason);
+	assert_true(stats().waits[TOPIC_HOST].since_us > 0);
+	spool_stats(spool, &st);
+	assert_int_equal(st.records, 25);
+	assert_int_equal(st.waiting[TOPIC_USAGE], 15);
+	assert_int_equal(st.waiting[TOPIC_HOST], 10);
+	/* With each commit, only the others are offered. */
+	tried = fake->tried;
+	put(TOPIC_HOST, 1);
+	turn();
+	assert_int_equal(fake->tried, tried);
+	put(TOPIC_TASK, 1);
+	turn();
+	assert_int_equal(fake->taken[TOPIC_TASK], 1);
+	assert_int_equal(fake->tried, tried + 1);
+	/* Of each that waits, one record is offered at a tick, or once the output is ready. */
+	delivery_tick(delivery, 0);
+	turn();
+	assert_int_equal(fake->tried, tried + 3);
+	fake->waits[TOPIC_HOST] = NULL;
+	fake->events.ready(fake->events.arg);
+	turn();
+	assert_int_equal(fake->taken[TOPIC_HOST], 11);
+	assert_null(stats().waits[TOPIC_HOST].reason);
+	assert_int_equal(stats().rewinds, 0);
+	deliver_all();
+	fake->waits[TOPIC_USAGE] = NULL;
+	delivery_tick(delivery, 0);
+	turn();
+	deliver_all();
+	assert_int_equal(fake->taken[TOPIC_USAGE], 15);
+	assert_int_equal(waiting(), 0);
+	assert_int_equal(stats().delivered[TOPIC_USAGE], 15);
+	assert_int_equal(stats().redelivered[TOPIC_USAGE] + stats().redelivered[TOPIC_HOST], 0);
+}
+
+/* An output that takes nothing is waited for as a whole, also while a topic waits. */
+static void
+a_full_output_and_a_topic_that_waits(void **state)
+{
+	(void)state;
+	fake->capacity = 3;
+	fake->waits[TOPIC_HOST] = "topic_missing";
+	put(TOPIC_HOST, 2);
+	put(TOPIC_PROGRAM, 10);
+	turn();
+	assert_int_equal(fake->n, 3);
+	fail_one(0, OUTPUT_AGAIN, "msg_timed_out");
+	turn();
+	give_all_back();
+	turn();
+	fake->waits[TOPIC_HOST] = NULL;
+	fake->capacity = HELD_MAX;
+	for (int i = 0; i < 2000 && fake->n < 12; i++)
+		turn_for(5);
+	assert_int_equal(fake->n, 12);
+	assert_int_equal(stats().redelivered[TOPIC_PROGRAM], 3);
+	assert_int_equal(stats().redelivered[TOPIC_HOST], 0);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+}
+
+/* Its records stay for the next agent. */
+static void
+a_drain_ends_in_time_while_a_topic_waits(void **state)
+{
+	(void)state;
+	drained = 0;
+	fake->waits[TOPIC_HOST] = "topic_missing";
+	put(TOPIC_HOST, 2);
+	put(TOPIC_PROGRAM, 2);
+	turn();
+	deliver_all();
+	delivery_drain(delivery, 30, on_drained, &drained);
+	for (int i = 0; i < 2000 && drained == 0; i++)
+		turn_for(5);
+	assert_int_equal(drained, 2);
+	assert_int_equal(waiting(), 2);
+}
+
+static void
 without_memory_it_does_not_open(void **state)
 {
 	struct delivery_options o = { .per_turn = 100 };
@@ -412,6 +512,9 @@ main(void)
 		T(what_is_given_up_is_the_last_failure),
 		T(the_last_place_for_a_reason_is_for_all_others),
 		T(an_output_that_takes_nothing_is_not_asked_to),
+		T(one_topic_waits_and_the_others_are_delivered),
+		T(a_full_output_and_a_topic_that_waits),
+		T(a_drain_ends_in_time_while_a_topic_waits),
 		T(without_memory_it_does_not_open),
 	};
 

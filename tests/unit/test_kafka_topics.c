@@ -141,20 +141,22 @@ one_that_is_missing_is_complained_of_once_it_is_wanted(void **state)
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
 	assert_int_equal(k.status.state, OUTPUT_STARTING);
+	assert_true(kafka_topics_any_there(&k));
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
-	assert_int_equal(k.status.state, OUTPUT_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);	/* the others are there */
 	assert_string_equal(k.stats.missing_topic, "p.sluice.task");
 	assert_string_equal(k.status.error, "topic p.sluice.task is missing; create it: kafka-topics.sh "
 	    "--bootstrap-server a:1,b:2 --create --topic p.sluice.task");
 	/* Known already: not at each record. */
-	k.status.state = OUTPUT_UP;
+	k.status.error[0] = '\0';
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
-	assert_int_equal(k.status.state, OUTPUT_UP);
+	assert_string_equal(k.status.error, "");
 	/* But with each answer. */
 	k.partitions = 1;
 	k.replication = 1;
+	k.status.state = OUTPUT_UP;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC);
-	assert_int_equal(k.status.state, OUTPUT_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_UP);
 	assert_non_null(strstr(k.status.error, "--topic p.sluice.task --partitions 1 --replication-factor 1"));
 	k.partitions = k.replication = -1;
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART);
@@ -162,6 +164,18 @@ one_that_is_missing_is_complained_of_once_it_is_wanted(void **state)
 	assert_false(k.is_creating);
 	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
 	assert_true(kafka_topic_is_there(&k, TOPIC_TASK));
+}
+
+static void
+without_any_topic_the_output_is_down(void **state)
+{
+	(void)state;
+	assert_false(kafka_topics_any_there(&k));
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		k.topics[t].state = KAFKA_TOPIC_MISSING;
+	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
+	assert_false(kafka_topics_any_there(&k));
 }
 
 static void
@@ -285,7 +299,7 @@ why_a_topic_cannot_be_created_is_reported(void **state)
 	assert_non_null(strstr(k.topics[TOPIC_TASK].error, "num_partitions"));
 	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
 	assert_non_null(strstr(k.status.error, "topic p.sluice.task is missing and cannot be created: num_partitions"));
-	assert_int_equal(k.status.state, OUTPUT_DOWN);
+	assert_int_equal(k.status.state, OUTPUT_STARTING);	/* the others are there */
 }
 
 /* With two that are missing only the one that is wanted is complained of. */
@@ -432,6 +446,7 @@ main(void)
 		T(topics_that_are_there_are_reported_once),
 		T(pauses_double_to_a_bound),
 		T(one_that_is_missing_is_complained_of_once_it_is_wanted),
+		T(without_any_topic_the_output_is_down),
 		T(what_an_answer_does_not_say_stays_as_it_is),
 		T(one_that_was_lost_is_looked_for_at_once),
 		T(asking_has_its_time_and_its_reasons),

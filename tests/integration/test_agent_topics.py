@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One topic of which the broker or the registry takes nothing waits alone, and then has each record once, too."""
+import json
+import subprocess
+
+import harness
+from faults import WAIT, FaultTest, get
+from load import Load, own
+
+TOPICS = ("program", "usage", "task", "run", "host", "finding", "agent")
+
+
+class OneTopic(FaultTest):
+    stack_options = None
+
+    def waiting(self, agent, topic):
+        """What the status has of a topic that waits, or None."""
+        return next((w for w in agent.status()["spool"]["waiting"] if w["topic"] == topic), None)
+
+    def wait_waiting(self, agent, topic, reason, more_than):
+        """Until more than so many records of the topic wait."""
+        agent.wait(lambda: (self.waiting(agent, topic) or {"count": 0})["count"] > more_than, WAIT, f"{topic} waits")
+        self.assertEqual(reason, self.waiting(agent, topic)["reason"])
+
+    def assert_alone(self, agent, topic, reason):
+        """The others are delivered, the agent is ready, and each client of its status names the topic and the reason."""
+        for other in ("program", "host", "agent"):
+            self.wait_delivered(agent, 2, "sluice." + other)
+        self.wait_delivered(agent, 200)
+        self.assertEqual(0, self.topic_status(agent, topic)["delivered"])
+        self.assertEqual([topic], [w["topic"] for w in agent.status()["spool"]["waiting"]])
+        self.assertEqual(200, get(agent, "/readyz")[0])
+        text = agent.ctl("status", check=True).stdout
+        self.assertIn(f"{topic} waits, with ", text)
+        self.assertIn(reason, text)
+        self.assertIn(f'sluice_spool_waiting_records{{topic="{topic}",reason="{reason}"}} ', get(agent, "/metrics")[1])
+        waits = agent.wait_log("delivery.waits")
+        self.assertEqual((topic, reason), (waits["topic"], waits["reason"]))
+
+    def assert_all_once(self, agent, topic, load):
+        agent.wait(lambda: not self.waiting(agent, topic), WAIT, f"{topic} goes on")
+        agent.settle(delivered=True, timeout=WAIT)
+        self.assertGreater(self.topic_status(agent, topic)["delivered"], 0)
+        self.stop_drained(agent)
+        self.assert_whole(load)
+
+    def sleeper(self):
+        """A program that has Usage records: of what ends at once there are none."""
+        sleeper = subprocess.Popen([own("sleep"), "300"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+
+    def test_a_refused_schema_also_through_a_restart(self):
+        subject = self.prefix + "sluice.usage-value"
+        other = {"type": "record", "name": "Usage", "namespace": "sluice", "fields": []}
+        self.ask("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(other)})
+        self.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
+        a = self.kafka_agent(drain="2s").start()
+        self.sleeper()
+        with Load("refused", rate=50) as load:
+            self.wait_waiting(a, "sluice.usage", "schema_refused", 2)
+            self.assert_alone(a, "sluice.usage", "schema_refused")
+            waited = self.waiting(a, "sluice.usage")["count"]
+            self.assertEqual(0, a.stop(2 * WAIT), a.log_text())
+            a.start()
+            self.wait_waiting(a, "sluice.usage", "schema_refused", waited)
+            self.wait_delivered(a, 50)
+            again = {t["topic"]: t["redelivered"] for t in a.status()["records"]}
+            self.assertEqual(0, sum(again.values()), again)
+            self.ask("PUT", f"/config/{subject}", {"compatibility": "FORWARD"})  # as the status has it
+            self.wait_delivered(a, waited, "sluice.usage")
+        self.assert_all_once(a, "sluice.usage", load)
+
+    def test_a_missing_topic_that_is_created_later(self):
+        for topic in TOPICS:
+            if topic != "usage":
+                self.stack.create_topic(f"{self.prefix}sluice.{topic}", 3)
+        topics = {"partitions": 3, "replication": 1, "prefix": self.prefix, "create": False}
+        a = self.kafka_agent(kafka={"topics": topics}).start()
+        self.sleeper()
+        with Load("missing", rate=50) as load:
+            self.wait_waiting(a, "sluice.usage", "topic_missing", 2)
+            self.assert_alone(a, "sluice.usage", "topic_missing")
+            self.assertIn(f"--create --topic {self.prefix}sluice.usage", a.ctl("status", check=True).stdout)
+            self.stack.create_topic(f"{self.prefix}sluice.usage", 3)
+            self.wait_delivered(a, 3, "sluice.usage")
+        self.assert_all_once(a, "sluice.usage", load)
+
+
+if __name__ == "__main__":
+    harness.main()
