@@ -26,6 +26,10 @@
  * A batch head contains its own position, so that a copy of one inside a record, or in a block of another file
  * that a power cut left in this one, is not taken for a batch.
  *
+ * A commit writes a Usage batch, if there are Usage records, and then a main batch, which may have no entries. Both
+ * heads have the same next seq of Usage: a Usage batch that has a higher one than the last main batch was written
+ * without its own, in a crash.
+ *
  * Records of a queue are numbered from 0; the numbers may have gaps and never decrease.
  */
 #ifndef SLUICE_SPOOL_FORMAT_H

@@ -3,8 +3,8 @@
  * recover: reads the files of an earlier owner. Segments of which everything is acknowledged and that no replay
  * needs are removed unread; all others are read once from end to end, a window at a time.
  *
- * Bytes behind the last whole batch of a queue are a batch torn by a crash, and are cut off. Unreadable bytes
- * elsewhere are skipped and stay in the file.
+ * Bytes behind the last whole batch of a queue are a batch torn by a crash, and are cut off, as is a batch of Usage
+ * records that was written without its main batch. Unreadable bytes elsewhere are skipped and stay in the file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -220,6 +220,16 @@ take_wal_entry(struct spool *s, const struct spool_walk *w, const struct spool_e
 	}
 }
 
+/* Returns the next seq of Usage that a batch's head has; 0: its segment has no such topic. */
+static uint64_t
+usage_seq(const struct spool_segment *seg, const struct spool_batch_head *h)
+{
+	for (unsigned i = 0; i < seg->n_topics; i++)
+		if (seg->topics[i] == TOPIC_USAGE)
+			return h->next_seq[i];
+	return 0;
+}
+
 /* Reads the entries of one batch. 0, or a negative errno: reading failed. */
 static int
 scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
@@ -241,6 +251,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		s->has_ring_offset = true;
 	}
 	s->since_checkpoint += h->len;
+	if (w->seg->queue == SPOOL_MAIN)
+		s->usage_committed = usage_seq(w->seg, h);
 	for (;;) {
 		uint64_t at = w->at;
 
@@ -276,6 +288,34 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	return r == -EBADMSG ? 0 : r;
 }
 
+/*
+ * Returns whether a Usage batch was written without the main batch of the same commit, whose write-ahead log has what
+ * the Usage records cover: the next agent measures it again. Where the main queue is damaged, or its end may be
+ * missing for another reason than a crash, no batch is taken for one.
+ */
+static bool
+is_half_committed(const struct spool *s, const struct spool_segment *seg, const struct spool_batch_head *h,
+    const struct spool_recovery *recovery)
+{
+	return seg->queue == SPOOL_USAGE && s->usage_committed > 0 && !recovery->was_clean &&
+	    recovery->unreadable == 0 && recovery->corrupt_bytes == 0 && usage_seq(seg, h) > s->usage_committed;
+}
+
+/* Cuts a segment at the batch that was only half committed: what follows in its queue was, too. */
+static void
+cut(struct spool *s, struct spool_segment *seg, uint64_t at, const struct spool_batch_head *h,
+    struct spool_recovery *recovery)
+{
+	/* Handed out before a reboot, it may be delivered; the state file is not synced, and may not have its seq. */
+	if (s->was_rebooted && usage_seq(seg, h) > s->next_seq[TOPIC_USAGE])
+		s->next_seq[TOPIC_USAGE] = usage_seq(seg, h);
+	recovery->torn_bytes += seg->size - at;
+	if (ftruncate(seg->fd, (off_t)at) < 0)
+		seg->is_sealed = true;
+	s->queues[seg->queue].cursor.reader.seg = NULL;
+	shorten(s, seg, at);
+}
+
 static int
 scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_recovery *recovery)
 {
@@ -291,6 +331,11 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 		if (r == 1 && w.passed > 0) {
 			recovery->corrupt_batches++;
 			recovery->corrupt_bytes += w.passed;
+		}
+		if (r == 1 && is_half_committed(s, seg, &h, recovery)) {
+			*number = h.first;
+			cut(s, seg, w.batch_at, &h, recovery);
+			return 0;
 		}
 		if (r == 1)
 			r = scan_batch(s, q, &w, &h, recovery);
@@ -412,6 +457,7 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	r = list(s, names);
 	recovery->is_fresh = !marks.is_there && names[SPOOL_MAIN].n + names[SPOOL_USAGE].n == 0;
 	recovery->was_clean = marks.is_clean;
+	s->was_rebooted = strcmp(marks.boot_id, s->boot_id) != 0 || s->boot_id[0] == '\0';
 	/* Syncs the names of the files; some file systems cannot sync a directory, which is no error. */
 	if (!marks.is_clean)
 		(void)fsync(s->dir_fd);
@@ -427,8 +473,8 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			trim_skips(&q->topics[t].skips, q->next_number);
 		/* The state file is not synced: after a reboot its mark may be too old. */
-		if (!marks.is_there || (!marks.is_clean && strcmp(marks.boot_id, s->boot_id) != 0) ||
-		    s->boot_id[0] == '\0' || q->handed_mark > q->next_number)
+		if (!marks.is_there || (!marks.is_clean && s->was_rebooted) || s->boot_id[0] == '\0' ||
+		    q->handed_mark > q->next_number)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}

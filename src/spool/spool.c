@@ -358,7 +358,7 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	s->has_seq_moved = false;
 	/*
 	 * The main queue has the ring offset and is written last: a crash between the two cannot leave an
-	 * offset without the records before it.
+	 * offset without the records before it. The next owner then cuts the Usage batch off, so that the two are one.
 	 */
 	commit_queue(s, SPOOL_USAGE, NULL);
 	commit_queue(s, SPOOL_MAIN, s->has_ring_offset ? &s->ring_offset : NULL);

@@ -217,6 +217,8 @@ struct spool {
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
 	bool		 has_seq_moved;		/* since the last batch */
+	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
+	bool		 was_rebooted;		/* during recovery: since the state file was written */
 	bool		 has_ring_offset;
 	struct ring_offset ring_offset;
 	struct spool_checkpoint checkpoint;	/* the latest */
