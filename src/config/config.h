@@ -145,6 +145,7 @@ struct config {
 		char *cert_file;
 		char *key_file;
 		uint64_t timeout_ms;
+		uint64_t recheck_ms;
 	} registry;
 
 	struct config_strings files;	/* all that were read: the file, then its drop-ins */

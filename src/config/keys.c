@@ -111,6 +111,7 @@ const struct key config_keys[] = {
 	    .what = "http:// or https:// URLs", .check = check_url },
 	{ "registry.auto_register", KEY_BOOL, F(registry.auto_register), "true", RESTART },
 	{ "registry.timeout", KEY_DURATION, F(registry.timeout_ms), "10s", RESTART, 100, S(300) },
+	{ "registry.recheck", KEY_DURATION, F(registry.recheck_ms), "1m", RESTART, 1000, S(86400) },
 	{ "registry.user", KEY_TEXT, F(registry.user), NULL, RESTART, .what = "name",
 	    .check = check_login },
 	{ "registry.password", KEY_SECRET, F(registry.password), NULL, RESTART },

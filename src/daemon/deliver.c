@@ -274,7 +274,7 @@ on_registry_change(void *arg)
 	struct daemon *d = arg;
 
 	if (d->output != NULL && d->is_kafka)
-		kafka_registry_changed(d->output);
+		kafka_registry_changed(d->output, registry_epoch(d->registry));
 }
 
 static int
@@ -314,6 +314,7 @@ open_registry(struct daemon *d, char *error, size_t error_size)
 		.lookup_only = !c->registry.auto_register,
 		.cache_file = spool_file(d, REGISTRY_CACHE_FILE, cache) ? cache : NULL,
 		.timeout_ms = (uint32_t)c->registry.timeout_ms,
+		.recheck_ms = (uint32_t)c->registry.recheck_ms,
 	};
 
 	return registry_open(d->base, &o, on_registry_change, d, &d->registry, error, error_size);

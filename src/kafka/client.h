@@ -32,9 +32,10 @@ struct kafka_topic {
 	}			 state;
 	bool			 is_wanted;	/* a record waits for it */
 	char			 error[160];	/* why it could not be created; "" */
-	/* Ids of schemas in use, usually one. */
+	/* Ids of schemas in use, usually one. Earlier epochs' ids explain messages that are on their way. */
 	struct {
 		uint64_t fingerprint;
+		uint64_t epoch;
 		int32_t id;
 		bool is_set;
 	}			 ids[4];
@@ -84,6 +85,7 @@ struct kafka {
 	uint64_t		 room;		/* ready() is called once no more than this are in flight */
 	struct output_status	 status;
 	struct kafka_stats	 stats;
+	uint64_t		 epoch;		/* of the registry's ids */
 	uint64_t		 retried_before;	/* by earlier producers */
 	uint64_t		 retried_now;
 	char			 cause[400];	/* last reason why a connection to a broker failed */

@@ -149,15 +149,16 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 
 /* --- the output --- */
 
-/* Finds the schema's id, from the cache or by the option schema_id, whose errors it returns. */
+/* Finds the schema's id in this epoch, as it was asked for or by the option schema_id, whose errors it returns. */
 static int
 schema_id(struct kafka *k, const struct spool_record *r, int32_t *ret)
 {
 	struct kafka_topic *t = &k->topics[r->topic];
+	size_t n = sizeof(t->ids) / sizeof(t->ids[0]), at = n;
 	int error;
 
-	for (size_t i = 0; i < sizeof(t->ids) / sizeof(t->ids[0]); i++) {
-		if (t->ids[i].is_set && t->ids[i].fingerprint == r->schema) {
+	for (size_t i = 0; i < n; i++) {
+		if (t->ids[i].is_set && t->ids[i].fingerprint == r->schema && t->ids[i].epoch == k->epoch) {
 			*ret = t->ids[i].id;
 			return 0;
 		}
@@ -165,10 +166,18 @@ schema_id(struct kafka *k, const struct spool_record *r, int32_t *ret)
 	error = k->schema_id(k->arg, t->subject, r, ret);
 	if (error < 0)
 		return error;
-	t->ids[t->next_id].fingerprint = r->schema;
-	t->ids[t->next_id].id = *ret;
-	t->ids[t->next_id].is_set = true;
-	t->next_id = (t->next_id + 1) % (sizeof(t->ids) / sizeof(t->ids[0]));
+	for (size_t i = 0; i < n && at == n; i++) {
+		if (t->ids[i].is_set && t->ids[i].fingerprint == r->schema && t->ids[i].id == *ret)
+			at = i;		/* it has not changed */
+	}
+	if (at == n) {
+		at = t->next_id;
+		t->next_id = (t->next_id + 1) % n;
+	}
+	t->ids[at].fingerprint = r->schema;
+	t->ids[at].id = *ret;
+	t->ids[at].epoch = k->epoch;
+	t->ids[at].is_set = true;
 	return 0;
 }
 
@@ -346,10 +355,15 @@ static const struct output_ops ops = {
 };
 
 void
-kafka_registry_changed(struct output *o)
+kafka_registry_changed(struct output *o, uint64_t epoch)
 {
 	struct kafka *k = (struct kafka *)o;
 
+	if (k->epoch != epoch) {
+		k->epoch = epoch;
+		if (k->status.in_flight > 0)
+			on_recall(o);	/* ready() follows */
+	}
 	k->events.ready(k->events.arg);
 }
 

@@ -39,8 +39,8 @@ struct kafka_options {
 	const char *agent_version;
 	uint32_t stats_ms;		/* interval of updates of kafka_stats(); 0: 30 s */
 	/*
-	 * Finds the registry's id of the schema that r was encoded with. 0; -ENOENT: the schema is unknown, and
-	 * r is refused for good; any other negative errno: not now, and the owner calls
+	 * Finds the registry's id of the schema that r was encoded with, once an epoch. 0; -ENOENT: the schema is
+	 * unknown, and r is refused for good; any other negative errno: not now, and the owner calls
 	 * kafka_registry_changed() when the id may be available.
 	 */
 	int (*schema_id)(void *arg, const char *subject, const struct spool_record *r, int32_t *ret_id);
@@ -82,8 +82,11 @@ int kafka_open(struct event_base *base, const struct kafka_options *o,
  */
 int kafka_check(const struct kafka_options *o, char *error, size_t error_size);
 
-/* Makes delivery try again, because schema_id() may succeed now. */
-void kafka_registry_changed(struct output *o);
+/*
+ * Makes delivery try again, because schema_id() may succeed now. epoch: of the registry's ids. If it is another one,
+ * all ids are asked for again, and messages that were not sent yet are recalled.
+ */
+void kafka_registry_changed(struct output *o, uint64_t epoch);
 /* Copies the counters since kafka_open(). */
 void kafka_stats(const struct output *o, struct kafka_stats *ret);
 

@@ -37,6 +37,7 @@ message_record(struct kafka *k, const rd_kafka_message_t *m)
 	struct spool_record r = { .id = (uint64_t)(uintptr_t)m->_private, .topic = topic, .key = "" };
 	const struct kafka_topic *t = &k->topics[topic];
 	struct decoded_head head;
+	uint64_t epoch = 0;
 
 	if (m->payload == NULL || m->len < KAFKA_FRAME_BYTES)
 		return r;
@@ -47,8 +48,11 @@ message_record(struct kafka *k, const rd_kafka_message_t *m)
 		r.seq = head.seq;
 	}
 	for (size_t i = 0; i < sizeof(t->ids) / sizeof(t->ids[0]); i++) {
-		if (t->ids[i].is_set && t->ids[i].id == kafka_frame_id(m->payload))
+		/* The last epoch that had this id. */
+		if (t->ids[i].is_set && t->ids[i].id == kafka_frame_id(m->payload) && t->ids[i].epoch >= epoch) {
+			epoch = t->ids[i].epoch;
 			r.schema = t->ids[i].fingerprint;
+		}
 	}
 	if (m->key_len >= k->key_size) {
 		char *grown = realloc(k->key, m->key_len + 1);

@@ -6,22 +6,25 @@
  * entry that is due and requests its id, one at a time, so that one connection is enough.
  *
  *	            registry_id()                 an id
- *	(not there) ------------> unknown ------------------> known, requested again after recheck_ms
- *	     |                    |    ^                        |            ^
- *	     | in the cache  refused   | retry_max_ms        refused         | the same id, or another
- *	     |                    v    |                        v            |
- *	     |                   refused <----------------------+            |
- *	     +----> known, unverified: usable at once, requested soon -------+
+ *	(not there) ------------> unknown ------------------> known <-----------------+
+ *	     |                    |    ^                        | |                   |
+ *	     | in the cache  refused   | retry_max_ms     refused | another entry's    | an id
+ *	     |                    v    |                        | | id has changed    |
+ *	     |                   refused <----------------------+ v                   |
+ *	     +----------------------------------------> known, unverified ------------+
  *
  * Without an answer no entry changes: all requests are delayed, and the next URL is used.
  *
- * A cached id is usable at once, because the agent must continue while the registry is down. But it may be
- * wrong: if the registry behind the URL was replaced by a new one with other ids, readers cannot decode our
- * records. So a cached id is requested once in the background as soon as the registry can be reached, and every
- * id again each recheck_ms, because a registry may lose its schemas while an agent runs for months; an agent
- * that registers schemas restores them by this request. Another id replaces ours. If the registry does not know
- * the schema, the id is withdrawn and records wait in the spool. Any other refusal (credentials, a wrong path)
- * or a missing answer keeps the id, since it is no evidence about it.
+ * An id is valid in an epoch of the registry. If the registry behind the URL is replaced by a new one with other
+ * ids, readers cannot decode records with the old ones, or decode them as another type. So known ids are requested
+ * again, one of them each recheck_ms; an agent that registers schemas restores them by this request. Another id
+ * replaces ours. If the registry does not know the schema, the id is withdrawn and records wait in the spool. Both
+ * begin a new epoch: all other ids are unverified, and are requested at once.
+ *
+ * An unverified id, of the cache or of the epoch before, is given out only once the registry has confirmed it. But
+ * the agent must continue while the registry is down: after trust_ms without a verdict the id is given out, since a
+ * registry that is down is far more often the same one than a new one. Any other refusal (credentials, a wrong path)
+ * is no evidence about an id, as a missing answer.
  */
 #include "registry/registry.h"
 
@@ -45,7 +48,8 @@
 #define DEFAULT_TIMEOUT_MS 10000
 #define DEFAULT_RETRY_MIN_MS 500
 #define DEFAULT_RETRY_MAX_MS 30000
-#define DEFAULT_RECHECK_MS (60 * 60 * 1000)
+#define DEFAULT_RECHECK_MS (60 * 1000)
+#define DEFAULT_TRUST_MS (10 * 1000)
 #define BODY_MAX (1024 * 1024)	/* limit of an answer */
 #define IDLE_US INT64_C(5000000)	/* an idle connection is closed after this */
 
@@ -55,7 +59,9 @@ struct entry {
 	int64_t		 ask_at_us;	/* monotonic; no request before */
 	int32_t		 id;		/* with has_id */
 	bool		 has_id;
-	bool		 is_verified;	/* the registry itself has sent that id since the start */
+	bool		 is_verified;	/* the registry itself has sent that id in this epoch */
+	bool		 is_trusted;	/* given out although it is not verified */
+	int64_t		 trust_at_us;	/* monotonic; an unverified id is trusted from then on */
 	bool		 is_refused;	/* its last request was refused, and it has no id */
 	unsigned	 denials;	/* refusals in a row that did not concern the schema */
 };
@@ -85,12 +91,15 @@ struct registry {
 	uint32_t	 retry_min_ms;
 	uint32_t	 retry_max_ms;
 	uint32_t	 recheck_ms;
+	uint32_t	 trust_ms;
+	uint64_t	 epoch;		/* raised when an id has changed or was withdrawn */
 
 	struct entry	*in_flight;	/* entry of the request in flight, or NULL */
 	char		*request_url;	/* owned */
 	size_t		 next;		/* index at which the search for the next request begins */
 	unsigned	 away;		/* requests in a row without an answer */
 	int64_t		 away_until_us;	/* monotonic; no request before */
+	int64_t		 away_since_us;	/* monotonic; the first of these requests ended; with away */
 	int64_t		 last_us;	/* monotonic; of the last answer */
 	bool		 is_save_reported;	/* a failed save of the cache was reported */
 
@@ -127,13 +136,20 @@ wake_in(struct registry *r, int64_t wait_us)
 	return evtimer_add(r->wake, &tv);
 }
 
+/* Returns whether an entry's id may be given out. */
+static bool
+is_usable(const struct entry *e)
+{
+	return e->has_id && (e->is_verified || e->is_trusted);
+}
+
 static enum registry_state
 state_of(const struct registry *r)
 {
 	bool is_refused = false, is_wanted = false;
 
 	for (size_t i = 0; i < r->n; i++) {
-		is_wanted |= !r->entries[i].has_id;
+		is_wanted |= !is_usable(&r->entries[i]);
 		is_refused |= r->entries[i].is_refused;
 	}
 	if (r->n == 0)
@@ -160,7 +176,7 @@ set_error(struct registry *r, const char *sentence)
 static int
 urgency(const struct entry *e)
 {
-	return e->has_id ? 2 : e->is_refused ? 1 : 0;
+	return is_usable(e) ? 2 : e->is_refused ? 1 : 0;
 }
 
 /*
@@ -255,23 +271,52 @@ ask(struct registry *r, struct entry *e)
 	return 0;
 }
 
-/* Sends the next request that is due, or sets the timer for it. */
+/*
+ * Trusts unverified ids whose time has come. Returns whether there were any, and when the next one will be: at
+ * *ret_at_us, unless that is earlier.
+ */
+static bool
+trust(struct registry *r, int64_t now_us, int64_t *ret_at_us)
+{
+	bool is_news = false;
+
+	for (size_t i = 0; i < r->n; i++) {
+		struct entry *e = &r->entries[i];
+
+		if (!e->has_id || is_usable(e))
+			continue;
+		if (e->trust_at_us <= now_us)
+			e->is_trusted = is_news = true;
+		else if (e->trust_at_us < *ret_at_us)
+			*ret_at_us = e->trust_at_us;
+	}
+	return is_news;
+}
+
+/* Sends the next request that is due, or sets the timer for it. Ids are trusted meanwhile, too. */
 static void
 step(struct registry *r)
 {
-	int64_t now_us = clock_us(CLOCK_MONOTONIC), at_us;
+	int64_t now_us = clock_us(CLOCK_MONOTONIC), at_us, trust_at_us = INT64_MAX;
+	bool is_news = trust(r, now_us, &trust_at_us);
 	struct entry *e;
 
-	if (r->in_flight != NULL)
-		return;		/* on_answer() calls step() */
+	if (r->in_flight != NULL) {
+		if (trust_at_us != INT64_MAX)
+			(void)wake_in(r, trust_at_us - now_us);
+		goto out;	/* on_answer() calls step() */
+	}
 	e = next_entry(r, now_us, &at_us);
 	if (e != NULL) {
 		at_us = choose_url(r, now_us);
 		if (at_us < r->away_until_us)
 			at_us = r->away_until_us;
 		if (at_us <= now_us) {
-			if (ask(r, e) == 0)
-				return;
+			if (ask(r, e) == 0) {
+				if (trust_at_us != INT64_MAX)
+					(void)wake_in(r, trust_at_us - now_us);
+				goto out;
+			}
 			at_us = now_us + (int64_t)r->retry_max_ms * 1000;	/* no memory */
 		}
 	} else if (now_us - r->last_us >= IDLE_US) {
@@ -279,9 +324,13 @@ step(struct registry *r)
 	} else if (at_us > r->last_us + IDLE_US) {
 		at_us = r->last_us + IDLE_US;
 	}
+	if (at_us > trust_at_us)
+		at_us = trust_at_us;
 	if (at_us != INT64_MAX)
 		(void)wake_in(r, at_us - now_us);	/* after a failure id_of() sets it */
-	if (save(r))
+	is_news |= save(r);
+out:
+	if (is_news)
 		r->on_change(r->arg);	/* last: it may make a request due */
 }
 
@@ -293,20 +342,61 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 	step(arg);
 }
 
+/*
+ * Begins an epoch after an id of the registry has changed or was withdrawn: the other ids are no longer verified.
+ * While some are unverified already, the change before is still being looked into, and the verified ones were
+ * confirmed since.
+ */
+static void
+begin_epoch(struct registry *r, const struct entry *changed, int64_t now_us)
+{
+	r->epoch++;
+	for (size_t i = 0; i < r->n; i++) {
+		if (&r->entries[i] != changed && r->entries[i].has_id && !r->entries[i].is_verified)
+			return;
+	}
+	for (size_t i = 0; i < r->n; i++) {
+		struct entry *e = &r->entries[i];
+
+		if (e == changed || !e->has_id)
+			continue;
+		e->is_verified = e->is_trusted = false;
+		e->ask_at_us = now_us;
+		e->trust_at_us = now_us + (int64_t)r->trust_ms * 1000;
+	}
+}
+
+/* Returns when a known id is to be requested again: half of recheck_ms to all of it after the last one that is. */
+static int64_t
+recheck_at(const struct registry *r, const struct entry *known, int64_t now_us)
+{
+	/* Spread, so that hosts that started together do not send requests together. */
+	uint64_t half = r->recheck_ms / 2, spread = (half * random_bits()) >> 32;
+	int64_t last_us = now_us;
+
+	for (size_t i = 0; i < r->n; i++) {
+		const struct entry *e = &r->entries[i];
+
+		if (e != known && e->has_id && e->is_verified && e->ask_at_us > last_us)
+			last_us = e->ask_at_us;
+	}
+	return last_us + (int64_t)(r->recheck_ms - half + spread) * 1000;
+}
+
 /* Stores an id from the registry. Returns whether anything has changed. */
 static bool
 take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 {
 	const char *base = r->urls[r->url].parts.base;
-	uint64_t half = r->recheck_ms / 2, spread = (half * random_bits()) >> 32;
 	bool is_news = !e->has_id || e->id != id || !e->is_verified;
 
+	if (e->has_id && e->id != id)
+		begin_epoch(r, e, now_us);
 	e->id = id;
 	e->has_id = e->is_verified = true;
 	e->is_refused = false;
 	e->denials = 0;
-	/* Spread, so that hosts that started together do not send requests together each hour. */
-	e->ask_at_us = now_us + (int64_t)(r->recheck_ms - half + spread) * 1000;
+	e->ask_at_us = recheck_at(r, e, now_us);
 	/* Without memory it is only requested again at the next start. */
 	(void)registry_cache_put(r->cache, base, e->subject, r->fingerprints[e - r->entries], id);
 	return is_news;
@@ -316,13 +406,15 @@ take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 static bool
 take_refusal(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
 {
-	bool was_refused = e->is_refused;
+	bool was_refused = e->is_refused, was_usable = is_usable(e);
 	uint32_t half = r->retry_max_ms / 2;
 
 	e->ask_at_us = now_us +
 	    ((int64_t)(r->retry_max_ms - half) + (((uint64_t)half * random_bits()) >> 32)) * 1000;
 	if (is_about_schema) {
-		e->has_id = e->is_verified = false;
+		if (e->has_id)
+			begin_epoch(r, e, now_us);
+		e->has_id = e->is_verified = e->is_trusted = false;
 		e->is_refused = true;
 		registry_cache_drop(r->cache, r->urls[r->url].parts.base, e->subject,
 		    r->fingerprints[e - r->entries]);
@@ -333,7 +425,7 @@ take_refusal(struct registry *r, struct entry *e, bool is_about_schema, int64_t 
 		else
 			e->is_refused = !e->has_id;
 	}
-	return was_refused != e->is_refused;	/* false for an entry with an id */
+	return was_refused != e->is_refused || was_usable != is_usable(e);
 }
 
 /* Handles a missing answer: delays all requests, longer after each round over all URLs. */
@@ -344,7 +436,8 @@ take_failure(struct registry *r, int64_t retry_after_s, int64_t now_us)
 	    r->retry_min_ms, r->retry_max_ms, r->away / (unsigned)r->n_urls, random_bits());
 	int64_t max_us = (int64_t)r->retry_max_ms * 1000;
 
-	r->away++;
+	if (r->away++ == 0)
+		r->away_since_us = now_us;
 	r->away_until_us = now_us + (int64_t)wait_ms * 1000;
 	if (retry_after_s > 0)
 		r->urls[r->url].not_before_us = now_us +
@@ -426,6 +519,9 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 	for (size_t i = 0; i < r->n_urls && !e->has_id; i++)
 		e->has_id = registry_cache_get(
 				r->cache, r->urls[i].parts.base, subject, fingerprint, &e->id) == 0;
+	/* Of a registry that does not answer already no more is known by waiting anew. */
+	e->trust_at_us = r->away > 0 ? r->away_since_us : clock_us(CLOCK_MONOTONIC);
+	e->trust_at_us += (int64_t)r->trust_ms * 1000;
 	r->fingerprints[r->n] = fingerprint;
 	r->n++;
 	return 0;
@@ -434,7 +530,7 @@ add(struct registry *r, const char *subject, uint64_t fingerprint, const char *s
 static int
 id_of(struct registry *r, const struct entry *e, int32_t *ret_id)
 {
-	if (!e->has_id) {
+	if (!is_usable(e)) {
 		if (!evtimer_pending(r->wake, NULL))
 			(void)wake_in(r, 0);	/* step() could not set it */
 		return e->is_refused ? -EACCES : -EAGAIN;
@@ -467,6 +563,12 @@ registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const
 	return err < 0 ? err : id_of(r, &r->entries[r->n - 1], ret_id);
 }
 
+uint64_t
+registry_epoch(const struct registry *r)
+{
+	return r->epoch;
+}
+
 void
 registry_status(const struct registry *r, struct registry_status *ret)
 {
@@ -483,7 +585,7 @@ registry_status(const struct registry *r, struct registry_status *ret)
 
 		ret->known += e->has_id;
 		ret->unverified += e->has_id && !e->is_verified;
-		ret->wanted += !e->has_id;
+		ret->wanted += !is_usable(e);
 	}
 }
 
@@ -570,6 +672,7 @@ take_options(struct registry *r, const struct registry_options *o, char *error, 
 	r->retry_min_ms = o->retry_min_ms > 0 ? o->retry_min_ms : DEFAULT_RETRY_MIN_MS;
 	r->retry_max_ms = o->retry_max_ms > 0 ? o->retry_max_ms : DEFAULT_RETRY_MAX_MS;
 	r->recheck_ms = o->recheck_ms > 0 ? o->recheck_ms : DEFAULT_RECHECK_MS;
+	r->trust_ms = o->trust_ms > 0 ? o->trust_ms : DEFAULT_TRUST_MS;
 	err = parse_urls(r, o, &is_https, error, error_size);
 	if (err < 0)
 		return err;

@@ -3,7 +3,8 @@
  * registry: ids of our schemas, assigned by a schema registry (Confluent's HTTP interface, v1).
  *
  * Requests run over libcurl's multi interface on the caller's loop; no call waits. Known ids are kept in memory
- * and in a file, so that an agent that restarts while the registry is down can continue.
+ * and in a file, so that an agent that restarts while the registry is down can continue. They belong to an epoch of
+ * the registry, which ends when one of them has changed.
  */
 #ifndef SLUICE_REGISTRY_REGISTRY_H
 #define SLUICE_REGISTRY_REGISTRY_H
@@ -35,7 +36,8 @@ struct registry_options {
 	uint32_t timeout_ms;		/* limit of one request; 0: 10 s */
 	uint32_t retry_min_ms;		/* first delay after a failure, doubled with jitter; 0: 500 ms */
 	uint32_t retry_max_ms;		/* limit of the delay; 0: 30 s */
-	uint32_t recheck_ms;		/* known ids are requested again after half to all of this; 0: 1 h */
+	uint32_t recheck_ms;		/* a known id, in turn, is requested after half to all of it; 0: 1 min */
+	uint32_t trust_ms;		/* an unverified id is given out after this without a verdict; 0: 10 s */
 };
 
 #define REGISTRY_MAX 128	/* schemas of one registry */
@@ -48,8 +50,8 @@ struct registry_status {
 	uint64_t requests;
 	uint64_t failures;	/* requests without an answer, or refused */
 	unsigned known;		/* number of ids */
-	unsigned unverified;	/* known ids from the cache that the registry has not confirmed yet */
-	unsigned wanted;	/* requested ids that are not known */
+	unsigned unverified;	/* known ids that the registry has not confirmed in this epoch */
+	unsigned wanted;	/* requested ids that are not given out yet */
 };
 
 /*
@@ -64,12 +66,17 @@ void registry_close(struct registry *r);	/* NULL is fine; requests in flight are
 
 /*
  * Finds the id of a schema under a subject. schema: the original .avsc text, valid during the call;
- * fingerprint: of that text, chosen by the caller. 0 with *ret_id; -EAGAIN: requested, on_change will be
- * called; -EACCES: the registry refuses it at present. Permanent errors: -EINVAL, schema or subject is not
+ * fingerprint: of that text, chosen by the caller. 0 with *ret_id; -EAGAIN: requested, or not verified yet, on_change
+ * will be called; -EACCES: the registry refuses it at present. Permanent errors: -EINVAL, schema or subject is not
  * UTF-8; -ENOSPC, more than REGISTRY_MAX schemas; -ENOMEM.
  */
 int registry_id(struct registry *r, const char *subject, uint64_t fingerprint, const char *schema,
     int32_t *ret_id);
+/*
+ * Returns the epoch of the ids: each change or withdrawal of an id raises it, and on_change follows. Ids of an
+ * earlier epoch are to be asked for again before they are used.
+ */
+uint64_t registry_epoch(const struct registry *r);
 
 /* Copies the state and the counters since registry_open(). */
 void registry_status(const struct registry *r, struct registry_status *ret);

@@ -140,6 +140,7 @@ main(int argc, char **argv)
 		{ "lookup-only", no_argument, NULL, 'l' }, { "cache", required_argument, NULL, 'c' },
 		{ "timeout-ms", required_argument, NULL, 'T' }, { "retry-min-ms", required_argument, NULL, 'm' },
 		{ "retry-max-ms", required_argument, NULL, 'M' }, { "recheck-ms", required_argument, NULL, 'R' },
+		{ "trust-ms", required_argument, NULL, 'U' },
 		{ "seconds", required_argument, NULL, 's' }, { "until-verified", no_argument, NULL, 'v' },
 		{ "until-requests", required_argument, NULL, 'n' },
 		{ "only", required_argument, NULL, 'o' }, { NULL, 0, NULL, 0 },
@@ -167,6 +168,7 @@ main(int argc, char **argv)
 		case 'm': o.retry_min_ms = n; break;
 		case 'M': o.retry_max_ms = n; break;
 		case 'R': o.recheck_ms = n; break;
+		case 'U': o.trust_ms = n; break;
 		case 's': end.tv_sec = n; break;
 		case 'v': a.until_verified = true; break;
 		case 'n': a.until_requests = n; break;

@@ -97,12 +97,12 @@ class Registry(unittest.TestCase):
             ids = self.assert_good_end(a)["ids"]
         self.assertEqual(0o600, stat.S_IMODE(os.stat(self.cache).st_mode))
         self.servers.stop_registry()
-        with self.asker(seconds=2, cache=self.cache) as a:
+        with self.asker(seconds=2, cache=self.cache, trust_ms=500) as a:
             last = self.assert_good_end(a)
         self.assertEqual(ids, last["ids"])
         self.assertEqual(("ok", len(SUBJECTS), 0, len(SUBJECTS)),
                          (last["state"], last["known"], last["wanted"], last["unverified"]))
-        self.assertEqual(ids, a.lines[0]["ids"], "before any answer")
+        self.assertEqual({"EAGAIN"}, set(a.lines[0]["ids"].values()), "before they are trusted")
         self.assertIn("check that the registry runs there", last["error"])
         self.assertGreater(last["failures"], 1)
 
@@ -129,10 +129,10 @@ class Registry(unittest.TestCase):
         self.assertTrue(all(last["ids"][s] != old[s] for s in old), (old, last["ids"]))
         with self.asker(until_verified=True, cache=self.cache) as a:
             self.assertEqual(last["ids"], self.assert_good_end(a)["ids"])
-        self.assertEqual(last["ids"], a.lines[0]["ids"], "the cache has the new ones")
+        self.assertEqual(last["ids"], {row["subject"]: row["id"] for row in self.cached()})
 
     def test_that_lost_its_schemas_under_a_running_agent_has_them_again(self):
-        with self.asker(recheck_ms=500, only="host") as a:
+        with self.asker(recheck_ms=500, only="host", seconds=300) as a:
             a.wait_state("ok")
             a.pause()
             self.restart()
@@ -224,7 +224,7 @@ class Registry(unittest.TestCase):
     def test_cache_that_cannot_be_written_is_reported_once(self):
         # The cache is written while no question waits: rechecks leave time for that, also on a slow machine.
         with self.asker(until_requests=2 * len(SUBJECTS) + 1, cache=os.path.join(self.room, "nowhere", "ids.json"),
-                        recheck_ms=2000) as a:
+                        recheck_ms=500) as a:
             last = self.assert_good_end(a)
         self.assertEqual("ok", last["state"])
         self.assertIn("schema ids cannot be saved (No such file or directory)", last["error"])

@@ -118,6 +118,7 @@ defaults_are_those_of_the_contract(void **state)
 	assert_null(c->registry.user);
 	assert_null(c->registry.token.file);
 	assert_int_equal(c->registry.timeout_ms, 10000);
+	assert_int_equal(c->registry.recheck_ms, 60000);
 	config_free(c);
 	config_free(NULL);
 }
@@ -131,7 +132,7 @@ static const char everything[] =
     "    ssl.certificate.pem: \"a\\n\\\"b\\\\\"\n"
     "  secrets:\n    sasl.password: {file: /p}\n    ssl.key.password: {command: [/get, \"it all\", '']}\n"
     "  topics: {create: false, partitions: 3, replication: 1, retention: 7d, prefix: dev.}\n"
-    "registry:\n  urls: [\"https://h\"]\n  auto_register: false\n  timeout: 1s\n  user: me\n"
+    "registry:\n  urls: [\"https://h\"]\n  auto_register: false\n  timeout: 1s\n  recheck: 2s\n  user: me\n"
     "  password: {command: [/pw]}\n  ca_file: /ca\n  cert_file: /ce\n  key_file: /ke\n";
 
 static void
@@ -190,6 +191,7 @@ every_key_reaches_its_field(void **state)
 	assert_string_equal(c->registry.urls.list[0], "https://h");
 	assert_false(c->registry.auto_register);
 	assert_int_equal(c->registry.timeout_ms, 1000);
+	assert_int_equal(c->registry.recheck_ms, 2000);
 	assert_string_equal(c->registry.user, "me");
 	assert_string_equal(c->registry.password.command.list[0], "/pw");
 	assert_null(c->registry.password.file);
@@ -362,7 +364,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "
 	    "kafka! kafka.brokers! kafka.properties! kafka.secrets! kafka.topics.create! "
 	    "kafka.topics.partitions! kafka.topics.replication! kafka.topics.retention! kafka.topics.prefix! "
-	    "registry! registry.urls! registry.auto_register! registry.timeout! registry.user! "
+	    "registry! registry.urls! registry.auto_register! registry.timeout! registry.recheck! registry.user! "
 	    "registry.password! registry.ca_file! registry.cert_file! registry.key_file!");
 }
 

@@ -131,10 +131,49 @@ a_schema_without_an_id_is_waited_for(void **state)
 	assert_true(reported.asked > 0);
 	reported.ready = 0;
 	reported.schema_error = 0;
-	kafka_registry_changed(output);
+	kafka_registry_changed(output, 0);
 	assert_int_equal(reported.ready, 1);
 	assert_int_equal(put(1, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
+}
+
+/* Messages that wait to be sent come back, and are made of the new id. */
+static void
+another_epoch_of_the_registry_recalls_what_was_not_sent(void **state)
+{
+	const char *reason;
+	struct kafka *k;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_there));
+	k = (struct kafka *)output;
+	reported.id = 7;
+	assert_int_equal(put(1, 10, &reason), 0);
+	kafka_registry_changed(output, 0);	/* the same epoch */
+	assert_false(k->is_recalling);
+	assert_int_equal(put(2, 10, &reason), 0);
+	assert_int_equal(reported.asked, 1);
+	reported.id = 8;
+	reported.ready = 0;
+	kafka_registry_changed(output, 1);
+	assert_int_equal(put(3, 10, &reason), -EAGAIN);
+	assert_true(wait_for(is_replaced));
+	assert_true(reported.ready > 0);
+	assert_int_equal(reported.n_failed, 2);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_int_equal(reported.schema, 77);	/* found by the id of the epoch before */
+	assert_int_equal(put(1, 10, &reason), 0);
+	assert_int_equal(reported.asked, 2);
+	assert_int_equal(kafka_frame_id(k->frame.data), 8);
+	/* The same id in another epoch takes no other place. */
+	output->ops->recall(output);
+	assert_true(wait_for(is_settled));
+	kafka_registry_changed(output, 2);
+	assert_true(wait_for(is_taking));
+	assert_int_equal(reported.asked, 3);
+	assert_int_equal(k->topics[TOPIC_PROGRAM].next_id, 2);
+	assert_int_equal(kafka_frame_id(k->frame.data), 8);
 }
 
 static void
@@ -383,6 +422,7 @@ main(void)
 		T(a_record_that_is_too_large_never_goes),
 		T(room_in_a_full_queue_is_reported),
 		T(a_schema_without_an_id_is_waited_for),
+		T(another_epoch_of_the_registry_recalls_what_was_not_sent),
 		T(a_schema_that_nobody_knows_never_goes),
 		T(time_that_runs_out_gives_a_record_back),
 		T(what_a_broker_forbids_comes_with_the_record),

@@ -47,18 +47,138 @@ an_id_is_asked_for_once(void **state)
 	assert_int_equal(server.requests, 1);	/* it is not asked again before recheck_ms */
 	free(question);
 
-	/* What was learnt is kept, and verified by the next one that runs. */
+	/* What was learnt is kept, and given out by the next one that runs once it is verified. */
 	registry_close(r);
 	server.status = 503;
 	opens(&o);
-	assert_int_equal(id_of("a-value", 15), 7);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
 	assert_int_equal(status().unverified, 1);
 	assert_true(wait_for(is_asked_twice));
-	assert_int_equal(id_of("a-value", 15), 7);	/* a missing answer proves nothing about it */
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
 	server.status = 200;
 	assert_true(wait_for(is_ok));
+	assert_int_equal(id_of("a-value", 15), 7);
 	assert_int_equal(status().unverified, 0);
 	assert_int_equal(status().known, 1);
+}
+
+static bool
+is_trusted(void)
+{
+	return status().state == REGISTRY_OK;
+}
+
+/* A missing answer proves nothing about an id, nor does a refusal that does not concern the schema. */
+static void
+a_kept_id_is_trusted_after_a_while_without_a_verdict(void **state)
+{
+	static const int statuses[] = { 503, 401 };
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.cache_file = cache;
+	opens(&o);
+	id_of("a-value", 15);
+	assert_true(wait_for(is_ok));
+	registry_close(r);
+	for (size_t i = 0; i < 2; i++) {
+		int64_t began_us = clock_us(CLOCK_MONOTONIC);
+
+		server.status = statuses[i];
+		o.trust_ms = 100;
+		opens(&o);
+		assert_int_equal(id_of("a-value", 15), -EAGAIN);
+		changes = 0;
+		assert_true(wait_for(is_trusted));
+		assert_true(clock_us(CLOCK_MONOTONIC) - began_us >= 100000);
+		assert_true(changes > 0);
+		assert_int_equal(id_of("a-value", 15), 7);
+		assert_int_equal(status().unverified, 1);
+		assert_int_equal(registry_epoch(r), 0);
+		server.status = 200;
+		server.body = i == 0 ? "{\"id\":7}" : "{\"id\":8}";
+		assert_true(wait_for(is_ok));
+		assert_int_equal(id_of("a-value", 15), 7 + i);
+		assert_int_equal(registry_epoch(r), i);		/* only a change begins one */
+		registry_close(r);
+	}
+	/* An id that is wanted later does not wait as long again. */
+	server.status = 503;
+	o.trust_ms = 300;
+	opens(&o);
+	assert_int_equal(id_of("b-value", 15), -EAGAIN);
+	assert_true(wait_for(is_away));
+	turn_for(300);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);	/* not within the call */
+	for (int i = 0; i < 20 && id_of("a-value", 15) != 8; i++)
+		turn_for(5);
+	assert_int_equal(id_of("a-value", 15), 8);
+	registry_close(r);
+	/* No answer at all, for longer. */
+	server.status = 200;
+	o.trust_ms = 100;
+	server.is_silent = true;
+	opens(&o);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	assert_true(wait_for(is_trusted));
+	assert_int_equal(id_of("a-value", 15), 8);
+}
+
+static bool
+has_new_epoch(void)
+{
+	return registry_epoch(r) > 0;
+}
+
+static void
+with_one_id_changed_the_others_wait_until_they_are_verified(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.recheck_ms = 20;
+	opens(&o);
+	id_of("a-value", 1);
+	id_of("b-value", 2);
+	id_of("c-value", 3);
+	assert_true(wait_for(is_ok));
+	assert_int_equal(registry_epoch(r), 0);
+	server.refuses = "/a-value";
+	server.refusal = 503;
+	server.body = "{\"id\":8}";
+	changes = 0;
+	assert_true(wait_for(has_new_epoch));
+	assert_true(changes > 0);
+	assert_int_equal(id_of("a-value", 1), -EAGAIN);
+	server.refuses = NULL;
+	assert_true(wait_for(is_ok));
+	assert_int_equal(id_of("a-value", 1), 8);
+	assert_int_equal(id_of("b-value", 2), 8);
+	assert_int_equal(id_of("c-value", 3), 8);
+	assert_int_equal(registry_epoch(r), 3);		/* each of them changed, and was asked for once */
+}
+
+/* However many are known, one is asked for in each interval, in turn. */
+static void
+known_ids_are_asked_for_again_in_turn(void **state)
+{
+	static const int64_t want_ms[] = { 1500, 1500, 1500, 1500, 1500, 1500 };
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.recheck_ms = 3000;
+	opens_at_once(&o, false);
+	id_of("s0", 1);
+	id_of("s1", 1);
+	timers.n = 0;
+	timers.waits_us[0] = 0;
+	id_of("s2", 1);
+	expect_waits(want_ms, 6);
+	for (unsigned i = 3; i < 8; i++)
+		assert_int_equal(server.uris[i][strlen("/base/subjects/s")], '0' + (char)(i % 3));
 }
 
 static void
@@ -272,11 +392,13 @@ an_id_that_is_taken_back_is_forgotten_on_disk_too(void **state)
 		turn_for(10);
 	assert_int_equal(id_of("a-value", 15), 8);
 	assert_int_equal(changes, 2);
+	assert_int_equal(registry_epoch(r), 1);
 	server.status = 422;
 	server.body = "{\"error_code\":42201}";
 	assert_true(wait_for(is_refused));
 	assert_int_equal(id_of("a-value", 15), -EACCES);
 	assert_int_equal(changes, 3);
+	assert_int_equal(registry_epoch(r), 2);
 	registry_close(r);
 	r = NULL;
 	assert_int_equal(registry_cache_open(cache, &c, error, sizeof(error)), 0);
@@ -503,6 +625,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(an_id_is_asked_for_once),
+		T(a_kept_id_is_trusted_after_a_while_without_a_verdict),
+		T(with_one_id_changed_the_others_wait_until_they_are_verified),
+		T(known_ids_are_asked_for_again_in_turn),
 		T(a_lookup_registers_nothing),
 		T(credentials_go_with_each_question),
 		T(credentials_that_the_server_repeats_are_in_no_error),
