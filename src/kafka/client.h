@@ -29,9 +29,14 @@ struct kafka_topic {
 		KAFKA_TOPIC_UNKNOWN,	/* not requested yet */
 		KAFKA_TOPIC_THERE,
 		KAFKA_TOPIC_MISSING,
+		KAFKA_TOPIC_REFUSED,	/* brokers take no record of it, until an administrator changes that */
 	}			 state;
 	bool			 is_wanted;	/* a record waits for it */
 	char			 error[160];	/* why it could not be created; "" */
+	const char		*refusal;	/* static word: why it was refused last */
+	int64_t			 refused_pause_us;	/* until the next try; 0: accepted since */
+	int64_t			 refused_until_us;	/* monotonic; no try before */
+	bool			 is_tried;	/* a record that shows whether it is accepted is on its way */
 	/* Ids of schemas in use, usually one. Earlier epochs' ids explain messages that are on their way. */
 	struct {
 		uint64_t fingerprint;
@@ -125,12 +130,22 @@ int kafka_conf_batch_bytes(const rd_kafka_conf_t *conf);
 
 /* errors.c */
 
-struct kafka_failure {
-	enum output_failure failure;
-	const char *reason;	/* static */
-	bool is_topic_gone;	/* the topics have to be requested again */
+/* What is done about a message that was not delivered. */
+enum kafka_remedy {
+	KAFKA_PASSES,		/* it is handed over again as it is */
+	KAFKA_TOPIC_GONE,	/* the topics have to be requested again */
+	KAFKA_TOPIC_WAITS,	/* its topic's records wait until brokers accept them */
+	KAFKA_BATCH_TOO_LARGE,	/* a smaller batch may be accepted */
+	KAFKA_BATCH_REFUSED,	/* a dead letter */
+	KAFKA_TIME_REFUSED,	/* a dead letter */
+	KAFKA_RECORD_AT_FAULT,	/* a dead letter */
 };
-/* Maps an error to a retry or a dead letter. */
+
+struct kafka_failure {
+	enum kafka_remedy remedy;
+	const char *reason;	/* static */
+};
+/* Maps an error to its remedy. */
 struct kafka_failure kafka_failure(rd_kafka_resp_err_t err);
 
 /* report.c */
@@ -165,12 +180,17 @@ void kafka_client_release(struct kafka_client *c);
 int kafka_topics_init(struct kafka *k, const char *prefix);
 /* Frees the names, and drops the reference to the mailbox. */
 void kafka_topics_done(struct kafka *k);
-/* Returns whether records may be produced to a topic; if not, the topic is requested. */
+/* Returns whether a record may be produced to a topic; if not, the topic is requested. */
 bool kafka_topic_is_there(struct kafka *k, enum topic topic);
 /* Returns whether any topic is known to exist. */
 bool kafka_topics_any_there(const struct kafka *k);
 /* Marks a topic as missing after a broker has reported it unknown. */
 void kafka_topic_lost(struct kafka *k, enum topic topic);
+/* Makes a topic's records wait after brokers have refused them. reason: a static word; detail: a sentence. */
+void kafka_topic_refused(struct kafka *k, enum topic topic, const char *reason, const char *detail);
+/* Notes that a record of a refused topic is on its way, and that it was delivered or not. */
+void kafka_topic_tried(struct kafka *k, enum topic topic);
+void kafka_topic_answered(struct kafka *k, enum topic topic, bool is_delivered);
 /* Processes answers, requests metadata and creates topics. To be called at each tick and when fd was readable. */
 void kafka_topics_work(struct kafka *k);
 

@@ -247,7 +247,8 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	if (k->is_recalling || k->is_failed || k->client == NULL)
 		return -EAGAIN;
 	if (!kafka_topic_is_there(k, r->topic))
-		return topic_waits(kafka_topics_any_there(k) ? "topic_missing" : NULL, reason);
+		return topic_waits(k->topics[r->topic].refused_pause_us > 0 ? k->topics[r->topic].refusal :
+		    kafka_topics_any_there(k) ? "topic_missing" : NULL, reason);
 	error = schema_id(k, r, &id);
 	if (error == -ENOENT) {
 		*reason = "schema_unknown";
@@ -263,6 +264,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.in_flight++;
 		k->status.queued_bytes += k->frame.len + key_len;
+		kafka_topic_tried(k, r->topic);
 		return 0;
 	}
 	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
@@ -273,12 +275,25 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		return -EAGAIN;
 	}
 	f = kafka_failure(err);
-	if (f.is_topic_gone)
+	switch (f.remedy) {
+	case KAFKA_TOPIC_GONE:
 		kafka_topic_lost(k, r->topic);
-	if (f.failure == OUTPUT_AGAIN)
-		return f.is_topic_gone ? topic_waits("topic_missing", reason) : not_now(k, UINT64_MAX);
-	*reason = f.reason;
-	return err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ? -EMSGSIZE : -EPERM;
+		return topic_waits("topic_missing", reason);
+	case KAFKA_TOPIC_WAITS:
+		kafka_topic_refused(k, r->topic, f.reason, rd_kafka_err2str(err));
+		return topic_waits(f.reason, reason);
+	case KAFKA_BATCH_TOO_LARGE:	/* librdkafka has judged this message alone */
+		*reason = f.reason;
+		return -EMSGSIZE;
+	case KAFKA_RECORD_AT_FAULT:
+		*reason = f.reason;
+		return -EPERM;
+	case KAFKA_BATCH_REFUSED:
+	case KAFKA_TIME_REFUSED:
+	case KAFKA_PASSES:
+		break;
+	}
+	return not_now(k, UINT64_MAX);
 }
 
 static void

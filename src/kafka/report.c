@@ -73,24 +73,41 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 {
 	struct kafka_failure f = kafka_failure(m->err);
 	struct spool_record r = message_record(k, m);
+	enum output_failure failure = OUTPUT_AGAIN;
 	const char *detail = rd_kafka_err2str(m->err);
 
-	/* Brokers refuse whole batches: only a message that was alone in its batch is too large itself. */
-	if ((m->err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE || m->err == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE) &&
-	    m->len + m->key_len < (size_t)k->batch_bytes) {
-		f = (struct kafka_failure){ OUTPUT_AGAIN, "batch_too_large", false };
-		k->wants_smaller = true;
-	}
-	if (f.is_topic_gone) {
+	kafka_topic_answered(k, r.topic, false);
+	switch (f.remedy) {
+	case KAFKA_TOPIC_GONE:
 		kafka_topic_lost(k, r.topic);
-	} else if (m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
+		break;
+	case KAFKA_TOPIC_WAITS:
+		kafka_topic_refused(k, r.topic, f.reason, detail);
+		break;
+	case KAFKA_BATCH_TOO_LARGE:
+		/* Brokers refuse whole batches: only a message that was alone in its batch is too large itself. */
+		if (m->len + m->key_len < (size_t)k->batch_bytes) {
+			f.reason = "batch_too_large";
+			k->wants_smaller = true;
+		} else {
+			failure = OUTPUT_NEVER;
+		}
+		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
+		break;
+	case KAFKA_BATCH_REFUSED:
+	case KAFKA_TIME_REFUSED:
+	case KAFKA_RECORD_AT_FAULT:
+		failure = OUTPUT_NEVER;
+		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
+		break;
+	case KAFKA_PASSES:
 		/* If the output is down already, its error is more specific than a record's timeout. */
-		if (k->status.state != OUTPUT_DOWN && f.failure == OUTPUT_AGAIN)
+		if (k->status.state != OUTPUT_DOWN &&
+		    m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
 			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
-		else if (f.failure == OUTPUT_NEVER)
-			kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
+		break;
 	}
-	k->events.failed(&r, f.failure, f.reason, detail, k->events.arg);
+	k->events.failed(&r, failure, f.reason, detail, k->events.arg);
 }
 
 /*
@@ -125,6 +142,7 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.delivered++;
 		k->status.state = OUTPUT_UP;
+		kafka_topic_answered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt), true);
 		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),
 		    (uint64_t)(uintptr_t)m->_private, k->events.arg);
 	} else {

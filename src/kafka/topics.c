@@ -1,9 +1,12 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * topics: requests which topics exist, and creates missing ones.
+ * topics: requests which topics exist, creates missing ones, and lets those wait whose records brokers refuse.
  *
  *	request (a thread, rd_kafka_metadata) ──missing──► create (on the queue) ──► request again
- *	     └─ all exist: done, until a broker reports one as unknown
+ *	     └─ all exist: done, until a broker reports one as unknown, or refuses records of one
+ *
+ * A topic whose records are refused, such as for lack of rights, is requested again after a pause, since librdkafka
+ * takes no record of it before. Then one record is produced; if it is refused too, the next pause is longer.
  *
  * Metadata is requested before anything is created, so that an agent without the right to create topics works
  * with existing ones.
@@ -223,6 +226,45 @@ report_missing(struct kafka *k, const struct kafka_topic *t)
 	    "--create --topic %s%s%s", t->name, k->brokers, t->name, partitions, replication);
 }
 
+/* Begins or prolongs a pause. */
+static void
+refuse(struct kafka *k, struct kafka_topic *t, const char *reason, const char *detail)
+{
+	int64_t pause_us = t->refused_pause_us;
+
+	pause_us = pause_us == 0 ? PAUSE_MIN_US : pause_us > PAUSE_MAX_US / 2 ? PAUSE_MAX_US : 2 * pause_us;
+	t->state = KAFKA_TOPIC_REFUSED;
+	t->is_wanted = true;
+	t->is_tried = false;
+	t->refusal = reason;
+	t->refused_pause_us = pause_us;
+	t->refused_until_us = k->now_us + pause_us;
+	if (k->ask_at_us > t->refused_until_us)
+		k->ask_at_us = t->refused_until_us;
+	kafka_set_down(k, "topic %s: its records wait, because brokers refuse them: %s", t->name, detail);
+}
+
+/* Takes what the answer has of one topic. Returns whether records may be produced to it since. */
+static bool
+take_topic(struct kafka *k, struct kafka_topic *t, rd_kafka_resp_err_t err)
+{
+	struct kafka_failure f = kafka_failure(err);
+	bool was_there = t->state == KAFKA_TOPIC_THERE;
+
+	if (f.remedy == KAFKA_TOPIC_GONE && err != RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION) {
+		t->state = KAFKA_TOPIC_MISSING;
+	} else if (f.remedy == KAFKA_TOPIC_WAITS && (t->is_wanted || t->state == KAFKA_TOPIC_REFUSED)) {
+		refuse(k, t, f.reason, rd_kafka_err2str(err));
+	} else if (err != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE &&
+	    (t->state != KAFKA_TOPIC_REFUSED || k->now_us >= t->refused_until_us)) {
+		/* A delivery report describes any other error better. */
+		t->state = KAFKA_TOPIC_THERE;
+		t->is_wanted = false;
+		return !was_there;
+	}
+	return false;
+}
+
 static void
 take_answer(struct kafka *k)
 {
@@ -235,17 +277,9 @@ take_answer(struct kafka *k)
 	k->is_asking = false;
 	k->ask_at_us = k->now_us + k->ask_pause_us;
 	for (int t = 0; t < TOPIC_COUNT && m->error == RD_KAFKA_RESP_ERR_NO_ERROR; t++) {
-		rd_kafka_resp_err_t err = m->topic_errors[t];
-		struct kafka_topic *topic = &k->topics[t];
+		bool is_new = take_topic(k, &k->topics[t], m->topic_errors[t]);
 
-		if (err == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART || err == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC) {
-			topic->state = KAFKA_TOPIC_MISSING;
-		} else if (err != RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE) {
-			/* A delivery report describes any other error better. */
-			is_new_there |= topic->state != KAFKA_TOPIC_THERE;
-			topic->state = KAFKA_TOPIC_THERE;
-			topic->is_wanted = false;
-		}
+		is_new_there |= is_new;
 	}
 	if (is_new_there) {
 		k->ask_pause_us = PAUSE_MIN_US;
@@ -274,6 +308,7 @@ wants_to_ask(const struct kafka *k)
 		const struct kafka_topic *topic = &k->topics[t];
 
 		if (topic->state == KAFKA_TOPIC_UNKNOWN ||
+		    (topic->state == KAFKA_TOPIC_REFUSED && k->now_us >= topic->refused_until_us) ||
 		    (topic->state == KAFKA_TOPIC_MISSING && (topic->is_wanted || k->create_topics)))
 			return true;
 	}
@@ -298,7 +333,7 @@ kafka_topic_is_there(struct kafka *k, enum topic topic)
 	struct kafka_topic *t = &k->topics[topic];
 
 	if (t->state == KAFKA_TOPIC_THERE)
-		return true;
+		return !t->is_tried;
 	if (!t->is_wanted && t->state == KAFKA_TOPIC_MISSING)
 		report_missing(k, t);
 	t->is_wanted = true;
@@ -318,6 +353,37 @@ kafka_topic_lost(struct kafka *k, enum topic topic)
 	k->ask_pause_us = PAUSE_MIN_US;
 	k->ask_at_us = k->now_us;
 	report_missing(k, t);
+}
+
+void
+kafka_topic_refused(struct kafka *k, enum topic topic, const char *reason, const char *detail)
+{
+	struct kafka_topic *t = &k->topics[topic];
+
+	if (t->state == KAFKA_TOPIC_THERE)	/* the first of a batch */
+		refuse(k, t, reason, detail);
+}
+
+void
+kafka_topic_tried(struct kafka *k, enum topic topic)
+{
+	struct kafka_topic *t = &k->topics[topic];
+
+	t->is_tried = t->refused_pause_us > 0;
+}
+
+void
+kafka_topic_answered(struct kafka *k, enum topic topic, bool is_delivered)
+{
+	struct kafka_topic *t = &k->topics[topic];
+
+	if (is_delivered)
+		t->refused_pause_us = 0;
+	if (!t->is_tried)
+		return;
+	t->is_tried = false;
+	if (is_delivered)
+		k->events.ready(k->events.arg);
 }
 
 int

@@ -197,68 +197,79 @@ scram_is_known_by_its_mechanism(void **state)
 }
 
 static void
-errors_pass_or_never_will(void **state)
+errors_have_a_remedy_and_a_reason(void **state)
 {
 	static const struct {
 		rd_kafka_resp_err_t err;
-		enum output_failure failure;
+		enum kafka_remedy remedy;
 		const char *reason;
-		bool is_topic_gone;
 	} want[] = {
-		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, OUTPUT_NEVER, "msg_size_too_large" },
-		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, OUTPUT_NEVER, "topic_authorization_failed" },
-		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, OUTPUT_NEVER, "invalid_record" },
-		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, OUTPUT_AGAIN, "msg_timed_out" },
-		{ RD_KAFKA_RESP_ERR__TRANSPORT, OUTPUT_AGAIN, "transport" },
-		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, OUTPUT_AGAIN, "recalled" },
-		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, OUTPUT_AGAIN, "recalled" },
-		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, OUTPUT_AGAIN, "authentication" },
-		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, OUTPUT_AGAIN, "not_enough_replicas" },
-		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
-		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
-		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, OUTPUT_AGAIN, "unknown_topic_or_partition", true },
-		{ 4711, OUTPUT_AGAIN, "broker_error" },
-		{ -4711, OUTPUT_AGAIN, "library_error" },
+		{ RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, KAFKA_BATCH_TOO_LARGE, "msg_size_too_large" },
+		{ RD_KAFKA_RESP_ERR_INVALID_RECORD, KAFKA_BATCH_REFUSED, "invalid_record" },
+		{ RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, KAFKA_TIME_REFUSED, "invalid_timestamp" },
+		{ -138, KAFKA_PASSES, "batch_refused" },	/* _INVALID_DIFFERENT_RECORD */
+		{ RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, KAFKA_TOPIC_WAITS, "topic_authorization_failed" },
+		{ RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, KAFKA_PASSES, "msg_timed_out" },
+		{ RD_KAFKA_RESP_ERR__TRANSPORT, KAFKA_PASSES, "transport" },
+		{ RD_KAFKA_RESP_ERR__PURGE_QUEUE, KAFKA_PASSES, "recalled" },
+		{ RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, KAFKA_PASSES, "recalled" },
+		{ RD_KAFKA_RESP_ERR__AUTHENTICATION, KAFKA_PASSES, "authentication" },
+		{ RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, KAFKA_PASSES, "not_enough_replicas" },
+		{ RD_KAFKA_RESP_ERR_INVALID_MSG, KAFKA_PASSES, "corrupt_message" },
+		{ RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, KAFKA_TOPIC_GONE, "unknown_topic_or_partition" },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, KAFKA_TOPIC_GONE, "unknown_topic_or_partition" },
+		{ RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, KAFKA_TOPIC_GONE, "unknown_topic_or_partition" },
+		{ 100, KAFKA_TOPIC_GONE, "unknown_topic_or_partition" },	/* UNKNOWN_TOPIC_ID */
+		{ 4711, KAFKA_PASSES, "broker_error" },
+		{ -4711, KAFKA_PASSES, "library_error" },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		struct kafka_failure f = kafka_failure(want[i].err);
 
-		assert_int_equal(f.failure, want[i].failure);
+		assert_int_equal(f.remedy, want[i].remedy);
 		assert_string_equal(f.reason, want[i].reason);
-		assert_int_equal(f.is_topic_gone, want[i].is_topic_gone);
 	}
 }
 
+/* Whatever an administrator may change is waited for; only what a record's own message has is the record's. */
 static void
-temporary_errors_are_distinguished_from_permanent_ones(void **state)
+few_errors_are_a_records_or_a_topics_own(void **state)
 {
-	static const rd_kafka_resp_err_t never[] = { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
-		RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE,
-		RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_RECORD,
-		RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, RD_KAFKA_RESP_ERR__INVALID_ARG,
-		RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
-		RD_KAFKA_RESP_ERR_POLICY_VIOLATION, RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION,
-		RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT };
-	unsigned found = 0;
+	static const struct {
+		enum kafka_remedy remedy;
+		int errors[10];
+	} want[] = {
+		{ KAFKA_RECORD_AT_FAULT, { RD_KAFKA_RESP_ERR__INVALID_ARG } },
+		{ KAFKA_BATCH_REFUSED, { RD_KAFKA_RESP_ERR_INVALID_RECORD } },
+		{ KAFKA_TIME_REFUSED, { RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP } },
+		{ KAFKA_BATCH_TOO_LARGE,
+		    { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE } },
+		{ KAFKA_TOPIC_WAITS, { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+		    RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED,
+		    RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_POLICY_VIOLATION,
+		    RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT,
+		    RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE, RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS } },
+		{ KAFKA_TOPIC_GONE, { RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+		    RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, 100 } },
+	};
 
 	(void)state;
 	for (int err = -200; err < 200; err++) {
 		struct kafka_failure f = kafka_failure(err);
-		bool is_never = false;
+		enum kafka_remedy remedy = KAFKA_PASSES;
 
-		for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-			is_never |= (int)never[i] == err;
-		assert_int_equal(f.failure, is_never ? OUTPUT_NEVER : OUTPUT_AGAIN);
-		if (is_never)
-			found++;
+		for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+			for (size_t j = 0; want[i].errors[j] != 0; j++) {
+				if (want[i].errors[j] == err)
+					remedy = want[i].remedy;
+			}
+		}
+		assert_int_equal(f.remedy, remedy);
 		assert_true(strlen(f.reason) > 0);
-		assert_int_equal(f.is_topic_gone, strcmp(f.reason, "unknown_topic_or_partition") == 0);
 	}
-	assert_int_equal(found, sizeof(never) / sizeof(never[0]));
 	assert_string_equal(kafka_failure(RD_KAFKA_RESP_ERR__FATAL).reason, "fatal");
-	assert_true(kafka_failure(100).is_topic_gone);	/* UNKNOWN_TOPIC_ID */
 	assert_string_equal(kafka_failure(-1).reason, "library_error");
 	assert_string_equal(kafka_failure(199).reason, "broker_error");
 }
@@ -274,8 +285,8 @@ main(void)
 		cmocka_unit_test(files_are_looked_at_before_librdkafka_does),
 		cmocka_unit_test(a_batch_is_no_larger_than_a_message_may_be),
 		cmocka_unit_test(scram_is_known_by_its_mechanism),
-		cmocka_unit_test(errors_pass_or_never_will),
-		cmocka_unit_test(temporary_errors_are_distinguished_from_permanent_ones),
+		cmocka_unit_test(errors_have_a_remedy_and_a_reason),
+		cmocka_unit_test(few_errors_are_a_records_or_a_topics_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

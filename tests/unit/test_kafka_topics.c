@@ -201,6 +201,59 @@ what_an_answer_does_not_say_stays_as_it_is(void **state)
 	assert_int_equal(ready, 2);
 }
 
+/* It is requested again after a pause, which doubles until a record is delivered. */
+static void
+one_that_is_refused_waits_longer_each_time(void **state)
+{
+	struct kafka_topic *t = &k.topics[TOPIC_TASK];
+
+	(void)state;
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
+	kafka_topic_refused(&k, TOPIC_TASK, "policy_violation", "no");
+	kafka_topic_refused(&k, TOPIC_TASK, "policy_violation", "no");	/* another of the same batch */
+	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
+	assert_int_equal(t->refused_pause_us, SECOND / 2);
+	assert_int_equal(k.ask_at_us, k.now_us + SECOND / 2);
+	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
+	assert_true(kafka_topic_is_there(&k, TOPIC_RUN));
+	ready = 0;
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);	/* too early */
+	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
+	assert_int_equal(ready, 0);
+	k.now_us += SECOND;
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
+	assert_int_equal(t->refused_pause_us, SECOND);
+	assert_string_equal(t->refusal, "topic_authorization_failed");
+	k.now_us += SECOND;
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
+	assert_int_equal(t->state, KAFKA_TOPIC_THERE);
+	assert_int_equal(ready, 1);
+
+	/* One record tries it. */
+	assert_true(kafka_topic_is_there(&k, TOPIC_TASK));
+	kafka_topic_tried(&k, TOPIC_TASK);
+	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
+	kafka_topic_answered(&k, TOPIC_TASK, false);
+	kafka_topic_refused(&k, TOPIC_TASK, "policy_violation", "no");
+	assert_int_equal(t->refused_pause_us, 2 * SECOND);
+	for (int i = 0; i < 10; i++)
+		answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+	assert_int_equal(t->refused_pause_us, 10 * SECOND);
+	k.now_us += 10 * SECOND;
+	answers(TOPIC_TASK, RD_KAFKA_RESP_ERR_NO_ERROR);
+	kafka_topic_tried(&k, TOPIC_TASK);
+	ready = 0;
+	kafka_topic_answered(&k, TOPIC_TASK, true);
+	assert_int_equal(ready, 1);
+	kafka_topic_tried(&k, TOPIC_TASK);
+	assert_true(kafka_topic_is_there(&k, TOPIC_TASK));
+	kafka_topic_answered(&k, TOPIC_TASK, true);
+	assert_int_equal(ready, 1);
+	kafka_topic_refused(&k, TOPIC_TASK, "policy_violation", "no");
+	assert_int_equal(t->refused_pause_us, SECOND / 2);
+}
+
 static void
 one_that_was_lost_is_looked_for_at_once(void **state)
 {
@@ -448,6 +501,7 @@ main(void)
 		T(one_that_is_missing_is_complained_of_once_it_is_wanted),
 		T(without_any_topic_the_output_is_down),
 		T(what_an_answer_does_not_say_stays_as_it_is),
+		T(one_that_is_refused_waits_longer_each_time),
 		T(one_that_was_lost_is_looked_for_at_once),
 		T(asking_has_its_time_and_its_reasons),
 		T(creating_waits_for_a_reason),
