@@ -152,6 +152,8 @@ status_problems(const struct agent_status *s,
 		    s->config.reload_error != NULL ? s->config.reload_error : "no reason known");
 		cb(STATUS_ERROR, text, arg);
 	}
+	if (s->output.warning[0] != '\0')
+		cb(STATUS_WARNING, s->output.warning, arg);
 	n = 0;
 	for (size_t i = 0; i < s->n_lost; i++)
 		n += s->lost[i].count;

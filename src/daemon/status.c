@@ -119,6 +119,7 @@ fill_output(struct agent_status *s, struct daemon *d)
 	s->output.state = output.state;
 	snprintf(s->output.error, sizeof(s->output.error), "%s", output.error);
 	s->output.error_us = output.error_us;
+	snprintf(s->output.warning, sizeof(s->output.warning), "%s", output.warning);
 	s->output.in_flight = output.in_flight;
 	s->output.queued_bytes = output.queued_bytes;
 	s->output.retried = output.retried;

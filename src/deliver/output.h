@@ -39,6 +39,7 @@ struct output_status {
 	enum output_state state;
 	char error[512];		/* the last error, also after the state is UP again */
 	int64_t error_us;		/* time of the last error; 0: never */
+	char warning[320];		/* what is amiss at present although records are delivered; "" */
 	uint64_t delivered;
 	uint64_t retried;		/* retries of the output itself, if it counts them */
 	uint64_t in_flight;

@@ -37,6 +37,12 @@ struct kafka_topic {
 	int64_t			 refused_pause_us;	/* until the next try; 0: accepted since */
 	int64_t			 refused_until_us;	/* monotonic; no try before */
 	bool			 is_tried;	/* a record that shows whether it is accepted is on its way */
+	/* batches.c */
+	bool			 is_timeless;	/* messages have no timestamp */
+	bool			 wants_timeless;	/* the next producer's have none */
+	int64_t			 timeless_pause_us;	/* how long; 0: a timestamp was accepted since */
+	int64_t			 timeless_until_us;	/* monotonic */
+	uint64_t		 apart_before;	/* ids below it are sent each in a batch of its own; 0: none */
 	/* Ids of schemas in use, usually one. Earlier epochs' ids explain messages that are on their way. */
 	struct {
 		uint64_t fingerprint;
@@ -83,8 +89,17 @@ struct kafka {
 	bool			 is_waiting;	/* put returned -EAGAIN, and ready() has not been called since */
 	bool			 is_recalling;
 	bool			 is_failed;	/* this producer cannot continue and is to be replaced */
+	/* batches.c: what the next producer sends otherwise. */
 	bool			 wants_smaller;	/* a broker refused one of its batches as too large */
-	int			 batch_bytes;	/* limit of a batch: librdkafka's batch.size */
+	bool			 wants_apart;	/* each message in a batch of its own */
+	bool			 wants_timeless;	/* messages of some topics without a timestamp */
+	bool			 wants_larger;	/* once no message is on its way; none is taken until then */
+	bool			 is_apart;	/* each message has a batch of its own */
+	bool			 has_grown;	/* since it was halved last */
+	int			 batch_bytes;	/* limit of a batch unless is_apart: librdkafka's batch.size */
+	int			 batch_bytes_max;	/* as configured */
+	int64_t			 grow_at_us;	/* monotonic; batch_bytes is doubled then */
+	int64_t			 grow_pause_us;
 	int64_t			 recalled_us;	/* monotonic; when the recall began */
 	int64_t			 replace_at_us;	/* monotonic; a failed producer is not replaced before */
 	uint64_t		 room;		/* ready() is called once no more than this are in flight */
@@ -135,9 +150,9 @@ enum kafka_remedy {
 	KAFKA_PASSES,		/* it is handed over again as it is */
 	KAFKA_TOPIC_GONE,	/* the topics have to be requested again */
 	KAFKA_TOPIC_WAITS,	/* its topic's records wait until brokers accept them */
-	KAFKA_BATCH_TOO_LARGE,	/* a smaller batch may be accepted */
-	KAFKA_BATCH_REFUSED,	/* a dead letter */
-	KAFKA_TIME_REFUSED,	/* a dead letter */
+	KAFKA_BATCH_TOO_LARGE,	/* batches.c decides about these three */
+	KAFKA_BATCH_REFUSED,
+	KAFKA_TIME_REFUSED,
 	KAFKA_RECORD_AT_FAULT,	/* a dead letter */
 };
 
@@ -152,6 +167,26 @@ struct kafka_failure kafka_failure(rd_kafka_resp_err_t err);
 
 /* Sets the callbacks; their opaque is a struct kafka. */
 void kafka_report_set(rd_kafka_conf_t *conf);
+
+/* batches.c */
+
+/*
+ * Decides about a record of bytes (key and value) whose batch was refused, as f has it, and notes what the next
+ * producer sends otherwise. OUTPUT_AGAIN: f has another reason. OUTPUT_NEVER: the record itself is at fault.
+ */
+enum output_failure kafka_batch_refused(struct kafka *k, const struct spool_record *r, size_t bytes,
+    struct kafka_failure *f);
+/* Returns whether the producer is to be replaced, because its batches were refused. */
+bool kafka_batches_want_other(const struct kafka *k);
+/* Returns the limit of a batch in bytes. 1: each message has a batch of its own. */
+int kafka_batch_limit(const struct kafka *k);
+/* Applies to the next producer what is noted. */
+void kafka_batches_next(struct kafka *k);
+/* Notes that a record was handed over, or a message delivered. */
+void kafka_batches_handed_over(struct kafka *k, const struct spool_record *r);
+void kafka_batches_delivered(struct kafka *k, enum topic topic);
+/* Returns to what was configured, once its time has come. To be called at each tick. */
+void kafka_batches_tick(struct kafka *k);
 
 /* client.c */
 

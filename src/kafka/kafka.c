@@ -31,6 +31,7 @@
 
 enum {
 	POLL_BUDGET = 4000,
+	NO_TIMESTAMP = -1,	/* of a message: brokers compare it with nothing */
 };
 
 /* Runs on_readable() in the next turn of the loop; event_active() would run it in the current one. */
@@ -42,28 +43,12 @@ wake(struct kafka *k)
 
 /* --- the producer --- */
 
-/* Halves the batch size after a broker has refused a batch, until batches are accepted or have one message. */
-static void
-shrink_batches(struct kafka *k)
-{
-	char value[16], error[256], text[96];
-
-	k->wants_smaller = false;
-	snprintf(text, sizeof(text), "a broker refuses batches of %d bytes: batch.size is halved", k->batch_bytes);
-	k->batch_bytes = k->batch_bytes > 1 ? k->batch_bytes / 2 : 1;
-	snprintf(value, sizeof(value), "%d", k->batch_bytes);
-	(void)rd_kafka_conf_set(k->conf, "batch.size", value, error, sizeof(error));
-	if (k->on_log != NULL)
-		k->on_log(4, "BATCH", text, k->arg);
-}
-
 static void
 replace_client(struct kafka *k)
 {
 	char error[256];
 
-	if (k->wants_smaller)
-		shrink_batches(k);
+	kafka_batches_next(k);
 	k->replace_at_us = k->now_us + REPLACE_US;
 	kafka_client_release(k->client);
 	k->retried_before += k->retried_now;
@@ -114,7 +99,7 @@ apply_results(struct kafka *k)
 		recall(k);
 	if (k->is_recalling && k->status.in_flight > 0)
 		return;
-	if (k->client == NULL || k->is_recalling) {
+	if (k->client == NULL || k->is_recalling || (k->wants_larger && k->status.in_flight == 0)) {
 		/*
 		 * A producer that fails at once, for example for lack of rights, is not replaced repeatedly
 		 * without a pause.
@@ -143,7 +128,7 @@ on_readable(evutil_socket_t fd, short what, void *arg)
 	/* librdkafka reports only a queue's first event: the rest needs another wakeup. */
 	if (k->has_more)
 		wake(k);
-	if (k->is_waiting || k->is_failed || k->is_recalling || k->is_asking || k->is_creating)
+	if (k->is_waiting || k->is_failed || k->is_recalling || k->is_asking || k->is_creating || k->wants_larger)
 		apply_results(k);
 }
 
@@ -210,7 +195,8 @@ produce(struct kafka *k, const struct spool_record *r, size_t key_len)
 
 	err = rd_kafka_producev(k->client->rk, RD_KAFKA_V_RKT(k->client->topics[r->topic]),
 	    RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_VALUE(k->frame.data, k->frame.len),
-	    RD_KAFKA_V_KEY(r->key, key_len), RD_KAFKA_V_TIMESTAMP(r->time_us / 1000),
+	    RD_KAFKA_V_KEY(r->key, key_len),
+	    RD_KAFKA_V_TIMESTAMP(k->topics[r->topic].is_timeless ? NO_TIMESTAMP : r->time_us / 1000),
 	    RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE((void *)(uintptr_t)r->id), RD_KAFKA_V_END);
 	if (err != RD_KAFKA_RESP_ERR_NO_ERROR)
 		rd_kafka_headers_destroy(headers);	/* on success librdkafka owns them */
@@ -244,7 +230,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	int error;
 
 	/* Each of these conditions ends with a call of ready(). */
-	if (k->is_recalling || k->is_failed || k->client == NULL)
+	if (k->is_recalling || k->is_failed || k->wants_larger || k->client == NULL)
 		return -EAGAIN;
 	if (!kafka_topic_is_there(k, r->topic))
 		return topic_waits(k->topics[r->topic].refused_pause_us > 0 ? k->topics[r->topic].refusal :
@@ -265,6 +251,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		k->status.in_flight++;
 		k->status.queued_bytes += k->frame.len + key_len;
 		kafka_topic_tried(k, r->topic);
+		kafka_batches_handed_over(k, r);
 		return 0;
 	}
 	if (err == RD_KAFKA_RESP_ERR__QUEUE_FULL)
@@ -304,6 +291,9 @@ on_tick(struct output *o, int64_t now_us)
 	(void)now_us;	/* the wall clock may jump; intervals here are monotonic */
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	purge_again(k);
+	kafka_batches_tick(k);
+	if (kafka_batches_want_other(k))
+		recall(k);	/* delivery has done so already, if it recalls after a failure */
 	apply_results(k);
 }
 
@@ -412,7 +402,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 	rd_kafka_conf_set_opaque(k->conf, k);
 	kafka_report_set(k->conf);
 	k->is_scram_broken = kafka_conf_has_broken_scram(k->conf);
-	k->batch_bytes = kafka_conf_batch_bytes(k->conf);
+	k->batch_bytes = k->batch_bytes_max = kafka_conf_batch_bytes(k->conf);
 
 	snprintf(error, error_size, "out of memory");
 	k->brokers = kafka_join_brokers(o);

@@ -74,6 +74,10 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	struct kafka_failure f = kafka_failure(m->err);
 	struct spool_record r = message_record(k, m);
 	enum output_failure failure = OUTPUT_AGAIN;
+	/*
+	 * Not rd_kafka_message_produce_errstr(): the broker's own text is freed before this call, as of librdkafka
+	 * 2.8.0.
+	 */
 	const char *detail = rd_kafka_err2str(m->err);
 
 	kafka_topic_answered(k, r.topic, false);
@@ -85,24 +89,18 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 		kafka_topic_refused(k, r.topic, f.reason, detail);
 		break;
 	case KAFKA_BATCH_TOO_LARGE:
-		/* Brokers refuse whole batches: only a message that was alone in its batch is too large itself. */
-		if (m->len + m->key_len < (size_t)k->batch_bytes) {
-			f.reason = "batch_too_large";
-			k->wants_smaller = true;
-		} else {
-			failure = OUTPUT_NEVER;
-		}
-		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
-		break;
 	case KAFKA_BATCH_REFUSED:
 	case KAFKA_TIME_REFUSED:
+		failure = kafka_batch_refused(k, &r, m->len + m->key_len, &f);
+		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
+		break;
 	case KAFKA_RECORD_AT_FAULT:
 		failure = OUTPUT_NEVER;
 		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
 		break;
 	case KAFKA_PASSES:
 		/* If the output is down already, its error is more specific than a record's timeout. */
-		if (k->status.state != OUTPUT_DOWN &&
+		if (k->status.state != OUTPUT_DOWN && !kafka_batches_want_other(k) &&
 		    m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
 			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
 		break;
@@ -142,6 +140,7 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.delivered++;
 		k->status.state = OUTPUT_UP;
+		kafka_batches_delivered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt));
 		kafka_topic_answered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt), true);
 		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),
 		    (uint64_t)(uintptr_t)m->_private, k->events.arg);

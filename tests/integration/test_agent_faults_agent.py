@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent itself is killed, stopped without a broker, started twice, given another time, asked to send too much."""
+import collections
 import glob
 import io
 import mmap
@@ -137,15 +138,62 @@ class Clock(FaultTest):
     def step(self, clock, seconds):
         clock[:8] = struct.pack("<q", int(seconds * 1e9))
 
-    def test_stepped_back_and_forth(self):
-        """Only the agent's own: the machine's is everybody's."""
+    def start(self, seconds):
+        """An agent with a clock of its own, so far ahead of the machine's, which is everybody's: (agent, clock)."""
         path = os.path.join(self.room, "clock")
         with open(path, "wb") as f:
             f.write(bytes(4096))
         with open(path, "r+b") as f:
             clock = mmap.mmap(f.fileno(), 8)
+        self.step(clock, seconds)
         a = self.kafka_agent()
         a.start(env=harness.plain_environment(LD_PRELOAD=harness.built("libstepped_clock.so"), STEPPED_CLOCK=path))
+        return a, clock
+
+    def timestamps(self):
+        """{topic: [timestamp of each message in seconds, None: it has none]}"""
+        from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, TopicPartition
+
+        found = collections.defaultdict(list)
+        consumer = Consumer({"bootstrap.servers": self.stack.brokers, "group.id": "timestamps", "log_level": 2})
+        try:
+            for topic, partitions in self.stack.topics().items():
+                if not topic.startswith(self.prefix):
+                    continue
+                for p in range(partitions):
+                    low, high = kafka_check.watermarks(consumer, topic, p)
+                    consumer.assign([TopicPartition(topic, p, low)])
+                    while low < high:
+                        for m in consumer.consume(min(high - low, 1000), 2):
+                            self.assertIsNone(m.error())
+                            kind, ms = m.timestamp()
+                            found[topic].append(None if kind == TIMESTAMP_NOT_AVAILABLE or ms < 0 else ms / 1000)
+                            low = m.offset() + 1
+        finally:
+            consumer.close()
+        return found
+
+    def test_two_hours_ahead(self):
+        """Kafka refuses a timestamp that is more than an hour ahead of its own clock, as it is shipped."""
+        a, clock = self.start(7200)
+        with Load("ahead", rate=100) as load:
+            for topic in ("sluice.program", "sluice.host", "sluice.agent"):
+                self.wait_delivered(a, 100 if topic == "sluice.program" else 2, topic)
+            s = a.status()
+            self.assertEqual([], s["dead_letters"])
+            self.assertTrue(any("have no timestamp" in p["text"] for p in s["problems"]), s["problems"])
+            self.step(clock, 0)  # what waits in the spool has the other time
+            self.wait_delivered(a, 100)
+        self.assertEqual([], a.status()["dead_letters"])
+        self.stop_drained(a)
+        self.assert_whole(load, again=True, ordered_times=False)
+        for topic, times in self.timestamps().items():
+            self.assertLess(max((t for t in times if t is not None), default=0), time.time() + 3600, topic)
+            if topic.endswith("program"):
+                self.assertIn(None, times)
+
+    def test_stepped_back_and_forth(self):
+        a, clock = self.start(0)
         with Load("clock", rate=150) as load:
             self.wait_delivered(a, 100)
             # A broker refuses what is more than an hour ahead of it, as Kafka is shipped.

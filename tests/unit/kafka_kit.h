@@ -82,7 +82,7 @@ static inline void
 on_log(int level, const char *facility, const char *text, void *arg)
 {
 	(void)arg;
-	if (strcmp(facility, "BATCH") != 0 && strcmp(facility, "CONFIG") != 0)
+	if (strcmp(facility, "BATCH") != 0 && strcmp(facility, "CONFIG") != 0 && strcmp(facility, "TIME") != 0)
 		return;
 	reported.log_level = level;
 	snprintf(reported.log, sizeof(reported.log), "%s", text);

@@ -214,6 +214,8 @@ a_failure_comes_with_its_record(void **state)
 	k.topics[TOPIC_TASK].ids[0].is_set = true;
 	k.topics[TOPIC_TASK].ids[0].id = 8;
 	k.topics[TOPIC_TASK].ids[0].fingerprint = 444;
+	k.topics[TOPIC_TASK].is_timeless = true;
+	k.is_apart = true;		/* it has no other to blame */
 	tell(&m);
 	assert_int_equal(reported.failed, 1);
 	assert_int_equal(reported.failure, OUTPUT_NEVER);
@@ -316,6 +318,7 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 	tell(&m);
 	assert_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
 	/* Not so what can never go: that is another matter. */
+	k.topics[TOPIC_TASK].is_timeless = k.is_apart = true;
 	m.err = RD_KAFKA_RESP_ERR_INVALID_RECORD;
 	tell(&m);
 	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
