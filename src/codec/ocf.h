@@ -78,5 +78,7 @@ int ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_erro
 int ocf_reader_resync(struct ocf_reader *r);
 /* Returns the offset in bytes at which the next block starts, or would start. */
 uint64_t ocf_reader_offset(const struct ocf_reader *r);
+/* Continues at an offset that ocf_reader_offset() has returned for this file, perhaps of another reader. */
+void ocf_reader_seek(struct ocf_reader *r, uint64_t offset);
 
 #endif

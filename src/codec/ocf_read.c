@@ -284,6 +284,12 @@ ocf_reader_offset(const struct ocf_reader *r)
 	return r->offset;
 }
 
+void
+ocf_reader_seek(struct ocf_reader *r, uint64_t offset)
+{
+	r->offset = offset;
+}
+
 /* Inflates len bytes of raw, which are at offset in the file. */
 static int
 inflate_block(struct ocf_reader *r, size_t len, uint64_t offset, struct ocf_error *err)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "codec/ocf.h"
 #include "codec/schema.h"
 #include "codec/varint.h"
+#include "deliver/dead_letter_files.h"
 #include "lake/folders.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(100) << 20)
@@ -55,9 +57,8 @@ schema(void)
 	return s->name != NULL ? s : NULL;
 }
 
-/* Sums up the sizes of the files in the folder. */
-static void
-scan(struct dead_letters *d)
+void
+dead_letters_scan(struct dead_letters *d)
 {
 	DIR *dir = opendir(d->dir);
 	struct dirent *entry;
@@ -92,7 +93,7 @@ dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret
 	r = schema() == NULL ? -ENOENT : ocf_packer_new(OCF_DEFLATE, &d->packer);
 	if (r < 0)
 		goto fail;
-	scan(d);
+	dead_letters_scan(d);
 	*ret = d;
 	return 0;
 
@@ -209,7 +210,22 @@ make_folder(const char *dir)
 	return r;
 }
 
-/* Opens the topic's file of a day, unless it is open. 0 or a negative errno. */
+/* Locks the open file. False: letters are being removed from it, or were, and it is another file now. */
+static bool
+take(const struct topic_state *ts)
+{
+	struct stat st;
+
+	if (!dead_letter_file_lock(ts->fd))
+		return false;
+	/* After the lock: a process that removes letters replaces the file before it releases the lock. */
+	if (fstat(ts->fd, &st) == 0 && st.st_nlink > 0)
+		return true;
+	dead_letter_file_unlock(ts->fd);
+	return false;
+}
+
+/* Opens and locks the topic's file of a day. 0 or a negative errno. */
 static int
 open_day(struct dead_letters *d, enum topic topic, int64_t day)
 {
@@ -220,8 +236,7 @@ open_day(struct dead_letters *d, enum topic topic, int64_t day)
 	struct tm tm;
 	int r;
 
-	/* The file may have been moved away, to be read elsewhere. */
-	if (ts->fd >= 0 && ts->day == day && fstat(ts->fd, &st) == 0 && st.st_nlink > 0)
+	if (ts->fd >= 0 && ts->day == day && take(ts))
 		return 0;
 	forget(ts);
 	if (gmtime_r(&seconds, &tm) == NULL || strftime(date, sizeof(date), "%Y-%m-%d", &tm) == 0)
@@ -241,6 +256,11 @@ open_day(struct dead_letters *d, enum topic topic, int64_t day)
 		if (ts->fd < 0)
 			return -errno;
 		ts->day = day;
+		if (!take(ts)) {
+			forget(ts);
+			r = -EBUSY;
+			continue;
+		}
 		if (fstat(ts->fd, &st) < 0)
 			r = -errno;
 		else
@@ -297,8 +317,8 @@ dead_letters_put(struct dead_letters *d, const struct spool_record *r, const cha
 	error = encode_letter(&d->record, r, reason, detail, now_us);
 	if (error < 0)
 		return error;
-	if (d->bytes >= d->max_bytes && clock_us(CLOCK_MONOTONIC) - d->scanned_us >= RESCAN_US)
-		scan(d);
+	if (d->bytes + d->record.len > d->max_bytes && clock_us(CLOCK_MONOTONIC) - d->scanned_us >= RESCAN_US)
+		dead_letters_scan(d);
 	if (d->bytes + d->record.len > d->max_bytes)
 		return -EDQUOT;
 	error = open_day(d, r->topic, lake_day(now_us));
@@ -308,6 +328,7 @@ dead_letters_put(struct dead_letters *d, const struct spool_record *r, const cha
 	error = ocf_pack_block(d->packer, d->record.data, d->record.len, 1, ts->sync, &d->packed);
 	if (error == 0)
 		error = write_at(ts, &d->packed);
+	dead_letter_file_unlock(ts->fd);
 	if (error == 0)
 		d->bytes += d->packed.len;
 	return error;

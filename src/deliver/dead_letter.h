@@ -5,7 +5,8 @@
  *	<dir>/<topic>-<YYYY-MM-DD>.avro		the UTC day on which they were given up
  *
  * Schema: schemas/avro/dead_letter.avsc. Each dead letter is a block of its own and is written to the file
- * before dead_letters_put() returns. The folder's size is bounded; files are never removed from it here.
+ * before dead_letters_put() returns. The folder's size is bounded; files are never removed from it here. They are read
+ * by dead_letter_read.h, and letters are removed as dead_letter_files.h describes.
  */
 #ifndef SLUICE_DELIVER_DEAD_LETTER_H
 #define SLUICE_DELIVER_DEAD_LETTER_H
@@ -30,6 +31,8 @@ void dead_letters_close(struct dead_letters *d);	/* NULL is fine */
 int dead_letters_put(struct dead_letters *d, const struct spool_record *r, const char *reason,
     const char *detail);
 
+/* Sums up the folder's size again, after files or letters were removed from it. */
+void dead_letters_scan(struct dead_letters *d);
 uint64_t dead_letters_bytes(const struct dead_letters *d);	/* in dir, as of the last scan and write */
 
 #endif
