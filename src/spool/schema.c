@@ -23,6 +23,7 @@ spool_schemas_init(struct spool *s, const char *const schemas[TOPIC_COUNT])
 		s->schemas[t] = schemas[t];
 		if (schemas[t] != NULL)
 			s->fingerprints[t] = spool_fingerprint(schemas[t], strlen(schemas[t]));
+		s->batch_schemas[t] = s->fingerprints[t];
 	}
 }
 

@@ -30,7 +30,7 @@ spool_segment_new(struct spool *s, enum spool_queue queue, uint64_t number)
 	seg->n_topics = TOPIC_COUNT;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		seg->topics[t] = t;
-		seg->schemas[t] = s->fingerprints[t];
+		seg->schemas[t] = s->batch_schemas[t];
 	}
 	return seg;
 }

@@ -59,10 +59,10 @@ reset_batch(struct spool_queue_state *q)
 	q->has_checkpoint = false;
 }
 
-int
-spool_put(void *spool, const struct encoded_record *r)
+/* Adds a record to the current batch of its queue. 0, -EMSGSIZE: no room in this batch; or -ENOMEM. */
+static int
+add_record(struct spool *s, const struct encoded_record *r)
 {
-	struct spool *s = spool;
 	struct spool_queue_state *q = &s->queues[spool_queue_of(r->topic)];
 	struct spool_entry e = { .kind = SPOOL_ENTRY_RECORD, .topic = (uint8_t)r->topic, .seq = r->seq,
 	    .time_us = r->time_us, .key = r->key, .key_len = strlen(r->key), .data = r->data, .data_len = r->len };
@@ -78,12 +78,38 @@ spool_put(void *spool, const struct encoded_record *r)
 	if (q->records++ == 0)
 		q->first_us = r->time_us;
 	q->counts[r->topic]++;
-	if (r->seq >= s->next_seq[r->topic]) {
+	s->stats.put++;
+	return 0;
+}
+
+int
+spool_put(void *spool, const struct encoded_record *r)
+{
+	struct spool *s = spool;
+	int error = add_record(s, r);
+
+	if (error == 0 && r->seq >= s->next_seq[r->topic]) {
 		s->next_seq[r->topic] = r->seq + 1;
 		s->has_seq_moved = true;
 	}
-	s->stats.put++;
-	return 0;
+	return error;
+}
+
+int
+spool_put_again(struct spool *s, const struct spool_record *r)
+{
+	struct encoded_record record = { r->topic, r->time_us, r->seq, r->key, r->data, r->len };
+	const struct spool_queue_state *q = &s->queues[spool_queue_of(r->topic)];
+	int error;
+
+	if (spool_schema(s, r->schema) == NULL)
+		return -ENOKEY;
+	if (s->batch_schemas[r->topic] != r->schema && q->counts[r->topic] > 0)
+		return -EAGAIN;
+	error = add_record(s, &record);
+	if (error == 0)
+		s->batch_schemas[r->topic] = r->schema;
+	return error == -EMSGSIZE && q->entries > 0 ? -EAGAIN : error;
 }
 
 uint64_t
@@ -232,14 +258,21 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 	}
 }
 
+/* Returns whether the current batch can be appended to a segment: a segment has one schema for each topic. */
+static bool
+takes_batch(const struct spool *s, const struct spool_segment *seg, uint64_t limit)
+{
+	return seg != NULL && !seg->is_sealed && seg->size + s->queues[seg->queue].batch.len <= limit &&
+	    memcmp(seg->schemas, s->batch_schemas, sizeof(s->batch_schemas)) == 0;
+}
+
 /* Writes the batch to the last segment on disk, or to a new one. 0 or a negative errno. */
 static int
 commit_disk(struct spool *s, enum spool_queue queue, const struct ring_offset *ring_offset)
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_segment *seg = TAILQ_LAST(&q->segments, spool_segments);
-	bool is_new = seg == NULL || seg->is_sealed ||
-	    seg->size + q->batch.len > s->segment_bytes;
+	bool is_new = !takes_batch(s, seg, s->segment_bytes);
 	uint64_t at;
 	int r;
 
@@ -276,8 +309,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct ring_offset 
 	if (!spool_make_memory(s, q->batch.len + SPOOL_SEGMENT_HEAD_MAX))
 		return false;
 	seg = TAILQ_LAST(&q->segments, spool_segments);
-	is_new = seg == NULL || seg->is_on_disk ||
-	    seg->size + q->batch.len > memory_segment_bytes(s);
+	is_new = seg == NULL || seg->is_on_disk || !takes_batch(s, seg, memory_segment_bytes(s));
 	if (is_new) {
 		seg = spool_segment_new(s, queue, q->next_segment);
 		if (seg == NULL)
@@ -363,6 +395,7 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	commit_queue(s, SPOOL_USAGE, NULL);
 	commit_queue(s, SPOOL_MAIN, s->has_ring_offset ? &s->ring_offset : NULL);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
+	memcpy(s->batch_schemas, s->fingerprints, sizeof(s->batch_schemas));
 	spool_make_room(s, 0);
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */

@@ -108,6 +108,13 @@ void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void
  */
 int spool_put(void *spool, const struct encoded_record *r);
 /*
+ * Adds a record that was in this spool, or in one before it, to the current batch: with its own seq, time and schema,
+ * which spool_schema() must know. Returns 0; -EAGAIN: the batch has to be committed first, because its records have
+ * another schema or leave no room; -ENOKEY: the schema is unknown; -EMSGSIZE: too large for any batch; -ENOMEM. The
+ * caller commits the batch before it calls spool_put() again.
+ */
+int spool_put_again(struct spool *s, const struct spool_record *r);
+/*
  * Returns how many records would survive the process: all but those in memory because the disk cannot be
  * written.
  */

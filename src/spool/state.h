@@ -212,6 +212,7 @@ struct spool {
 	char		 boot_id[37];
 	const char	*schemas[TOPIC_COUNT];	/* the caller's */
 	uint64_t	 fingerprints[TOPIC_COUNT];
+	uint64_t	 batch_schemas[TOPIC_COUNT];	/* of the current batch; others for old records */
 	struct spool_text *texts;		/* owned: older versions, loaded when requested */
 	struct spool_queue_state queues[SPOOL_QUEUES];
 	uint64_t	 next_seq[TOPIC_COUNT];
