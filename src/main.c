@@ -19,6 +19,7 @@ static const struct {
 	{ "cat", cli_cat, "print records of a lake as JSON lines" },
 	{ "check", cli_check, "check the configuration and the rules; explain them" },
 	{ "ctl", cli_ctl, "query or change the running agent: status, reload" },
+	{ "dead-letters", cli_dead_letters, "list, print and replay records that the output refused" },
 	{ "doctor", cli_doctor, "show what this kernel and host support" },
 	{ "tune", cli_tune, "explain a run in a lake: what delayed it, why it failed, which requests fit" },
 	{ "sweep", cli_sweep, "find idle capacity in a lake" },
@@ -33,8 +34,8 @@ usage(FILE *f)
 	fputs("Usage: sluice SUBCOMMAND [OPTION…]\n"
 	    "Records what actually ran on this host: every program, exactly, however short.\n\n", f);
 	for (size_t i = 0; i < SUBCOMMANDS; i++)
-		fprintf(f, "  %-10s%s\n", subcommands[i].name, subcommands[i].summary);
-	fputs("  help      print this help; `sluice help SUBCOMMAND` prints that of a subcommand\n\n"
+		fprintf(f, "  %-14s%s\n", subcommands[i].name, subcommands[i].summary);
+	fputs("  help          print this help; `sluice help SUBCOMMAND` prints that of a subcommand\n\n"
 	    "  --version, --help\n\n"
 	    "See sluice(1).\n", f);
 }

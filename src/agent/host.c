@@ -381,6 +381,12 @@ agent_tell(struct agent *a, const char *event, const char *message)
 }
 
 void
+agent_commit(struct agent *a)
+{
+	commit(a);
+}
+
+void
 agent_set_interval(struct agent *a, uint64_t interval_ms)
 {
 	a->interval_ns = interval_ms * 1000000;

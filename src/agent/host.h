@@ -53,6 +53,8 @@ uint64_t agent_unspooled_bytes(const struct agent *a);
 const struct sight *agent_sight(const struct agent *a);
 /* Writes an Agent record of an event, e.g. RELOAD. message may be NULL. */
 void agent_tell(struct agent *a, const char *event, const char *message);
+/* Commits the spool's current batch, with the agent's state and the ring's position. */
+void agent_commit(struct agent *a);
 
 /* Sets the interval of Usage, Host and Agent records from now on. */
 void agent_set_interval(struct agent *a, uint64_t interval_ms);

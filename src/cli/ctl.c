@@ -9,25 +9,18 @@
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/control_client.h"
 #include "config/config.h"
 #include "config/units.h"
-#include "control/control.h"
 #include "explain/live_process.h"
 
-#define ANSWER_MAX ((size_t)4 << 20)
 #define DEFAULT_TIMEOUT_MS 60000
 #define SETTLE_TIMEOUT_MS 30000
 #define SETTLE_GRACE_MS 30000		/* time for the agent to answer that the time is up, on a busy host */
@@ -72,101 +65,18 @@ find_socket(const struct ctl *ctl, char *path, size_t size)
 	struct config *config = NULL;
 	int status = 0;
 
-	snprintf(path, size, "%s", ctl->socket != NULL ? ctl->socket : CONTROL_PATH);
-	if (ctl->socket != NULL)
-		return 0;
-	if (config_load(ctl->config, &config, &errors) == 0) {
-		snprintf(path, size, "%s", config->control);
-	} else if (ctl->config != NULL) {
+	if (ctl->socket == NULL && config_load(ctl->config, &config, &errors) < 0 && ctl->config != NULL) {
 		config_errors_print(&errors, stderr);
 		status = EXIT_USAGE;
 	}
 	/*
-	 * Otherwise the file of the running agent is invalid, or not readable for us: the agent listens all the same.
+	 * Otherwise, without a configuration, the file of the running agent is invalid, or not readable for us: the
+	 * agent listens all the same.
 	 */
+	control_client_path(ctl->socket, config, path, size);
 	config_free(config);
 	config_errors_done(&errors);
 	return status;
-}
-
-/* Returns a connected socket, or -1 after printing why there is none. */
-static int
-connect_to(const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd;
-
-	if (strlen(path) >= sizeof(address.sun_path)) {
-		fprintf(stderr, "sluice ctl: %s: is too long for a socket\n", path);
-		return -1;
-	}
-	strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		fprintf(stderr, "sluice ctl: no agent listens at %s; start one with `systemctl start sluice-agent`, "
-		    "or `sluice agent -c FILE`, or name its socket with --socket\n", path);
-	else if (errno == EACCES || errno == EPERM)
-		fprintf(stderr, "sluice ctl: %s: only root and the members of its group may talk to the agent; "
-		    "use sudo, or `usermod -aG sluice USER` and log in again\n", path);
-	else
-		fprintf(stderr, "sluice ctl: %s: %s\n", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-static int
-send_all(int fd, const char *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/* Receives up to the newline. Returns 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
-static int
-receive_line(int fd, uint64_t timeout_ms, struct bytes *line)
-{
-	int64_t until = clock_ms(CLOCK_MONOTONIC) + (int64_t)timeout_ms;
-
-	for (;;) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-		int64_t left = until - clock_ms(CLOCK_MONOTONIC);
-		ssize_t n;
-		int r;
-
-		if (left <= 0 || (r = poll(&p, 1, (int)left)) == 0)
-			return -ETIMEDOUT;
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return -errno;
-		if (line->len >= ANSWER_MAX)
-			return -EMSGSIZE;
-		r = bytes_reserve(line, 65536);
-		if (r < 0)
-			return r;
-		n = recv(fd, line->data + line->len, line->cap - line->len, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ECONNRESET;
-		line->len += (size_t)n;
-		if (line->data[line->len - 1] == '\n')
-			return 0;
-	}
 }
 
 static bool
@@ -281,46 +191,23 @@ print_answer(const struct ctl *ctl, const json_t *answer)
 static int
 ask(const struct ctl *ctl, const char *path, char **words)
 {
-	struct bytes line = { 0 };
 	json_t *request = make_request(ctl, words), *answer = NULL;
-	char *text = request != NULL ? json_dumps(request, JSON_COMPACT) : NULL;
 	bool is_settle = strcmp(words[0], "settle") == 0;
 	uint64_t usual_ms = is_settle ? SETTLE_TIMEOUT_MS : DEFAULT_TIMEOUT_MS;
 	uint64_t timeout_ms = ctl->timeout_ms > 0 ? ctl->timeout_ms : usual_ms;
-	int fd = -1, r, status = EXIT_NO;
+	int fd, status = EXIT_NO;
 
-	if (text == NULL) {
+	if (request == NULL) {
 		fputs("sluice ctl: a word is not UTF-8, or there is no memory\n", stderr);
-		status = EXIT_USAGE;
-		goto out;
+		return EXIT_USAGE;
 	}
-	fd = connect_to(path);
-	if (fd < 0)
-		goto out;
-	/* An agent that refuses us may have closed already: its answer still counts, so read it. */
-	r = send_all(fd, text, strlen(text));
-	if (r == 0)
-		send_all(fd, "\n", 1);
-	if (is_settle)
-		timeout_ms += SETTLE_GRACE_MS;
-	r = receive_line(fd, timeout_ms, &line);
-	if (r == -ETIMEDOUT)
-		fprintf(stderr, "sluice ctl: the agent has not answered within %g s; it may still carry out the command\n",
-		    (double)timeout_ms / 1000);
-	else if (r < 0)
-		fprintf(stderr, "sluice ctl: %s: the agent gave no answer: %s\n", path, strerror(-r));
-	if (r < 0)
-		goto out;
-	answer = json_loadb((const char *)line.data, line.len, 0, NULL);
-	if (json_is_object(answer))
-		status = print_answer(ctl, answer);
-	else
-		fprintf(stderr, "sluice ctl: %s: not an agent: its answer is no JSON object\n", path);
-out:
-	if (fd >= 0)
+	fd = control_client_connect("sluice ctl", path);
+	if (fd >= 0) {
+		answer = control_client_ask("sluice ctl", fd, path, request, timeout_ms + (is_settle ? SETTLE_GRACE_MS : 0));
 		close(fd);
-	free(text);
-	bytes_done(&line);
+	}
+	if (answer != NULL)
+		status = print_answer(ctl, answer);
 	json_decref(request);
 	json_decref(answer);
 	return status;

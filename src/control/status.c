@@ -142,7 +142,7 @@ status_problems(const struct agent_status *s,
 	}
 	n = sum(s->dead, s->n_dead);
 	if (n > 0) {
-		snprintf(text, sizeof(text), "%s were refused for good and are in the dead-letter folder",
+		snprintf(text, sizeof(text), "%s were refused for good: see `sluice dead-letters list`",
 		    some_records(n, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}

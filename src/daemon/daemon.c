@@ -232,6 +232,8 @@ open_doors(struct daemon *d)
 	    daemon_on_attach_request, d) < 0 ||
 	    control_handle(d->control, "detach", "NAME: detach an optional signal, whose fields are null from now on",
 	    daemon_on_detach_request, d) < 0 ||
+	    control_handle(d->control, "dead-letters", "put a file's dead letters back into the spool, for `sluice dead-letters`",
+	    daemon_on_dead_letters_request, d) < 0 ||
 	    control_handle(d->control, "explain", "PID: the attribution of a process, and its evidence",
 	    daemon_on_explain_request, d) < 0 ||
 	    control_handle(d->control, "settle",
@@ -422,6 +424,7 @@ stop(struct daemon *d)
 	event_free_if(d->on_tick);
 	event_free_if(d->on_synced);
 	daemon_free_tags(d);
+	daemon_free_letter_batch(d);
 	settle_close(d->settle);
 	http_close(d->http);
 	control_close(d->control);

@@ -43,6 +43,7 @@ struct daemon {
 	size_t n_extra;
 	struct waiting_tag *tags;	/* owned; see tag.c */
 	struct settle *settle;
+	struct letter_batch *letter_batch;	/* NULL: none; see dead_letters.c */
 	struct daemon_secrets secrets;
 	struct spool *spool;
 	struct agent *agent;
@@ -141,6 +142,12 @@ void daemon_on_tag_request(struct control_request *req, const struct json_t *arg
 void daemon_on_subscribe_request(struct control_request *req, const struct json_t *args, void *arg);
 /* Reads the PID of a request, from its option pid or its first word. Returns false where there is none. */
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
+
+/* dead_letters.c */
+/* Answers the pending batch; call before control_close(). */
+void daemon_free_letter_batch(struct daemon *d);
+/* Answers `sluice dead-letters replay`. */
+void daemon_on_dead_letters_request(struct control_request *req, const struct json_t *args, void *arg);
 
 /* signals.c */
 /* Switches the optional signals that differ between the two configurations. before NULL: all are attached. */

@@ -1,0 +1,143 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * control_client: asks the running agent through its control socket.
+ */
+#include "cli/control_client.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "control/control.h"
+
+#define ANSWER_MAX ((size_t)4 << 20)
+
+void
+control_client_path(const char *named, const struct config *config, char *path, size_t size)
+{
+	snprintf(path, size, "%s", named != NULL ? named : config != NULL ? config->control : CONTROL_PATH);
+}
+
+int
+control_client_connect(const char *who, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		fprintf(stderr, "%s: %s: is too long for a socket\n", who, path);
+		return -1;
+	}
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		fprintf(stderr, "%s: no agent listens at %s; start one with `systemctl start sluice-agent`, "
+		    "or `sluice agent -c FILE`, or name its socket with --socket\n", who, path);
+	else if (errno == EACCES || errno == EPERM)
+		fprintf(stderr, "%s: %s: only root and the members of its group may talk to the agent; "
+		    "use sudo, or `usermod -aG sluice USER` and log in again\n", who, path);
+	else
+		fprintf(stderr, "%s: %s: %s\n", who, path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int
+send_all(int fd, const char *data, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* Receives up to the newline. Returns 0, or a negative errno: -ETIMEDOUT, -ECONNRESET without an answer. */
+static int
+receive_line(int fd, uint64_t timeout_ms, struct bytes *line)
+{
+	int64_t until = clock_ms(CLOCK_MONOTONIC) + (int64_t)timeout_ms;
+
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+		int64_t left = until - clock_ms(CLOCK_MONOTONIC);
+		ssize_t n;
+		int r;
+
+		if (left <= 0 || (r = poll(&p, 1, (int)left)) == 0)
+			return -ETIMEDOUT;
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (line->len >= ANSWER_MAX)
+			return -EMSGSIZE;
+		r = bytes_reserve(line, 65536);
+		if (r < 0)
+			return r;
+		n = recv(fd, line->data + line->len, line->cap - line->len, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ECONNRESET;
+		line->len += (size_t)n;
+		if (line->data[line->len - 1] == '\n')
+			return 0;
+	}
+}
+
+json_t *
+control_client_ask(const char *who, int fd, const char *path, const json_t *request, uint64_t timeout_ms)
+{
+	char *text = json_dumps(request, JSON_COMPACT);
+	struct bytes line = { 0 };
+	json_t *answer = NULL;
+	int r;
+
+	if (text == NULL) {
+		fprintf(stderr, "%s: out of memory\n", who);
+		return NULL;
+	}
+	/* An agent that refuses us may have closed already: its answer still counts, so read it. */
+	r = send_all(fd, text, strlen(text));
+	if (r == 0)
+		send_all(fd, "\n", 1);
+	r = receive_line(fd, timeout_ms, &line);
+	if (r == 0) {
+		answer = json_loadb((const char *)line.data, line.len, 0, NULL);
+		if (!json_is_object(answer)) {
+			fprintf(stderr, "%s: %s: not an agent: its answer is no JSON object\n", who, path);
+			json_decref(answer);
+			answer = NULL;
+		}
+	} else if (r == -ETIMEDOUT) {
+		fprintf(stderr, "%s: the agent has not answered within %g s; it may still carry out the command\n", who,
+		    (double)timeout_ms / 1000);
+	} else {
+		fprintf(stderr, "%s: %s: the agent gave no answer: %s\n", who, path, strerror(-r));
+	}
+	free(text);
+	bytes_done(&line);
+	return answer;
+}
