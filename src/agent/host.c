@@ -84,7 +84,7 @@ on_replay(const void *data, size_t len, void *arg)
 	}
 	memcpy(&entry, data, sizeof(entry));
 	h->last_alive_us = entry.alive_us;
-	a->lost_records = entry.lost_records;
+	a->lost_records = h->is_renewed ? 0 : entry.lost_records;	/* holes of this agent_id */
 	if (entry.ring_id == probes_ring_id(a->probes))
 		a->kernel_lost_seen = entry.kernel_lost_seen;
 }
@@ -242,9 +242,11 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	return 0;
 }
 
-/* Writes a GAP record if the previous agent did not see, or did not keep, everything up to now. */
+/*
+ * Writes a GAP record if the previous agent did not see, or did not keep, everything up to now, or was another one.
+ */
 static void
-write_first_gap(struct host_agent *h)
+write_first_gap(struct host_agent *h, const char *renewed)
 {
 	struct agent *a = &h->agent;
 	int64_t now = clock_us(CLOCK_REALTIME);
@@ -252,12 +254,15 @@ write_first_gap(struct host_agent *h)
 	uint64_t since_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
 	bool was_quiet = probes_origin(a->probes) == PROBES_WERE_QUIET;
 
-	if (h->last_alive_us == 0 || (is_restored(h) && !was_quiet))
+	if (renewed == NULL && (h->last_alive_us == 0 || (is_restored(h) && !was_quiet)))
 		return;
-	if (is_restored(h))		/* events before are in the ring */
+	if (h->last_alive_us == 0)
+		since_ns = a->start_ns;		/* unknown */
+	else if (is_restored(h) && was_quiet)	/* events before are in the ring */
 		since_ns = probes_quiet_since_ns(a->probes);
-	sight_write_gap(h, since_ns, a->start_ns, h->unspooled_bytes > 0 ? "the last events did not reach the spool's disk" :
-	    was_quiet ? "the watchdog had stopped the probes of the agent before" : NULL);
+	sight_write_gap(h, since_ns, a->start_ns, renewed != NULL ? renewed : h->unspooled_bytes > 0 ?
+	    "the last events did not reach the spool's disk" : was_quiet ?
+	    "the watchdog had stopped the probes of the agent before" : NULL);
 }
 
 int
@@ -276,6 +281,7 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		return -ENOMEM;
 	h->spool = o->spool;
 	h->owner = o->owner;
+	h->is_renewed = o->renewed != NULL;
 	snprintf(a->agent_id, sizeof(a->agent_id), "%s", o->agent_id);
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		first_seq[t] = spool_next_seq(o->spool, (enum topic)t);
@@ -299,7 +305,7 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		r = host_discover(h);
 	if (r < 0)
 		goto fail;
-	write_first_gap(h);
+	write_first_gap(h, o->renewed);
 	sight_begin(&a->sight, clock_ns(CLOCK_BOOTTIME));
 	agent_announce(a);
 	commit(a);

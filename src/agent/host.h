@@ -31,6 +31,7 @@ struct agent_host_options {
 	struct agent_options agent;
 	struct spool *spool;		/* the caller's; outlives the agent */
 	const char *agent_id;		/* of this spool */
+	const char *renewed;		/* why the agent_id is not that of the records in the spool; NULL: it is */
 	const char *cluster;		/* of schedulers' job ids; NULL or "": none */
 	const char *pin_dir;		/* see attach/pins.h; NULL: probes are detached with this process */
 	uint64_t watchdog_ns;

@@ -16,6 +16,7 @@ struct host_agent {
 	void (*on_rules)(int error, uint64_t generation, void *arg);
 	void *on_rules_arg;
 
+	bool is_renewed;		/* the agent_id is not that of the previous agent */
 	bool is_checkpoint_due;		/* an entry was lost: log the whole state again */
 	uint64_t lost_entries_seen;
 	int64_t last_alive_us;		/* last sign of life of the previous agent; 0: there was none */

@@ -4,6 +4,7 @@
  */
 #include "base/host_id.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -117,6 +118,33 @@ host_id_read(const char *root, struct host_id *ret)
 	derive(text, h.id);
 	*ret = h;
 	return 0;
+}
+
+void
+host_id_read_hardware(const char *root, char *ret, size_t size)
+{
+	static const struct {
+		const char *path;
+		bool is_uuid;
+	} files[] = {
+		{ "/sys/class/dmi/id/product_uuid", true },
+		{ "/proc/device-tree/vm,uuid", true },
+		{ "/sys/hypervisor/uuid", true },
+		{ "/proc/device-tree/serial-number", false },
+	};
+	char text[128], id[33];
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (!read_line(root, files[i].path, text, sizeof(text)) || (files[i].is_uuid && !is_real_uuid(text)) ||
+		    strspn(text, "0-") == strlen(text))
+			continue;
+		for (char *c = text; *c != '\0'; c++)
+			*c = (char)tolower((unsigned char)*c);	/* kernels differ in how they print it */
+		derive(text, id);
+		snprintf(ret, size, "%s", id);
+		return;
+	}
 }
 
 const char *

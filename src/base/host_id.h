@@ -5,6 +5,8 @@
 #ifndef SLUICE_BASE_HOST_ID_H
 #define SLUICE_BASE_HOST_ID_H
 
+#include <stddef.h>
+
 /* The source of host_id, best first. */
 enum host_id_source {
 	HOST_ID_MACHINE_ID = 1,	/* /etc/machine-id, or the copy that dbus keeps */
@@ -27,6 +29,12 @@ struct host_id {
  * as the name is.
  */
 int host_id_read(const char *root, struct host_id *ret);
+
+/*
+ * Derives 32 hex digits from the id that the firmware or the hypervisor gives to this machine alone, below root. Writes
+ * "" where there is none, or only root may read it.
+ */
+void host_id_read_hardware(const char *root, char *ret, size_t size);
 
 /* Returns what an id was derived from, in words: a static string. */
 const char *host_id_source_name(enum host_id_source source);

@@ -260,6 +260,7 @@ open_agent(struct daemon *d)
 		},
 		.spool = d->spool,
 		.agent_id = d->agent_id,
+		.renewed = d->renewed[0] != '\0' ? d->renewed : NULL,
 		.cluster = c->cluster,
 		.pin_dir = d->options->pins,
 		.watchdog_ns = c->probes.watchdog_ms * 1000000,

@@ -11,7 +11,6 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <uuid/uuid.h>
 
 #include "attach/privileges.h"
 #include "base/clock.h"
@@ -22,7 +21,6 @@
 #include "deliver/file_output.h"
 #include "kafka/kafka.h"
 
-#define AGENT_ID_FILE "agent-id"
 #define REGISTRY_CACHE_FILE "registry-ids.json"
 #define PATH_SPACE 4096
 #define WAIT_IS_NEWS_US INT64_C(5000000)
@@ -114,43 +112,6 @@ spool_file(const struct daemon *d, const char *name, char out[PATH_SPACE])
 	return snprintf(out, PATH_SPACE, "%s/%s", d->config->spool.dir, name) < PATH_SPACE;
 }
 
-/* Reads the agent's id, which is kept in the spool's folder, or creates it. 0 or a negative errno. */
-static int
-read_agent_id(struct daemon *d)
-{
-	char path[PATH_SPACE], text[DAEMON_UUID_SIZE] = "";
-	uuid_t id;
-	ssize_t n;
-	int fd;
-
-	if (!spool_file(d, AGENT_ID_FILE, path))
-		return -ENAMETOOLONG;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, text, sizeof(text) - 1);
-		close(fd);
-		if (n == (ssize_t)sizeof(text) - 1 && uuid_parse(text, id) == 0) {
-			uuid_unparse_lower(id, d->agent_id);
-			return 0;
-		}
-		log_event(LOG_LEVEL_WARNING, "agent.id", "%s contains no UUID: the agent gets a new id", path);
-	} else if (errno != ENOENT) {
-		return -errno;
-	}
-	uuid_generate_random(id);
-	uuid_unparse_lower(id, d->agent_id);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	n = write(fd, d->agent_id, strlen(d->agent_id));
-	if (n == (ssize_t)strlen(d->agent_id) && fsync(fd) == 0)
-		n = 0;
-	else
-		n = -EIO;
-	close(fd);
-	return (int)n;
-}
-
 /* Runs on the spool's thread. */
 static void
 on_synced(void *arg)
@@ -191,6 +152,7 @@ daemon_open_spool(struct daemon *d)
 		    "and lake: %s", strerror(-r));
 		return -1;
 	}
+	daemon_read_machine(d);
 	/* Opened as the agent's account, so that all files in it belong to that account. */
 	if (setegid(gid) < 0 || seteuid(uid) < 0) {
 		log_event(LOG_LEVEL_ERROR, "agent.user", "cannot become '%s': %s", c->user, strerror(errno));
@@ -200,7 +162,7 @@ daemon_open_spool(struct daemon *d)
 		o.schemas[t] = encode_schema((enum topic)t, NULL);
 	r = spool_open(&o, &d->spool, &found, error, sizeof(error));
 	if (r == 0) {
-		r = read_agent_id(d);
+		r = daemon_read_agent_id(d);
 		if (r < 0)
 			snprintf(error, sizeof(error), "cannot keep the agent's id in %s: %s", c->spool.dir, strerror(-r));
 	}

@@ -9,6 +9,7 @@
 
 #include "agent/host.h"
 #include "attach/filter.h"
+#include "base/incarnation.h"
 #include "config/config.h"
 #include "control/control.h"
 #include "control/http.h"
@@ -66,6 +67,8 @@ struct daemon {
 	int synced_fd;			/* eventfd that the spool's thread writes to; closed after the spool */
 
 	char agent_id[DAEMON_UUID_SIZE];
+	struct incarnation incarnation;	/* of the spool */
+	char renewed[384];		/* why agent_id is new although the spool had one; "": it is not */
 	char privileges[256];
 	uint64_t generation;
 	int64_t start_us;
@@ -88,6 +91,13 @@ struct daemon {
 /* deliver.c. Each returns 0, or -1 after it logged the error. */
 /* Opens the spool and reads the agent's id, while the agent is still root. */
 int daemon_open_spool(struct daemon *d);
+/* identity.c */
+/* Reads what is known of this machine, while the agent is still root. */
+void daemon_read_machine(struct daemon *d);
+/* Reads or makes the agent's id, as the agent's account. 0 or a negative errno. */
+int daemon_read_agent_id(struct daemon *d);
+
+/* deliver.c */
 /* Reads the secrets, while the agent is still root. */
 int daemon_fetch_secrets(struct daemon *d);
 /* Opens dead letters, delivery and output, after privileges were dropped. */

@@ -69,6 +69,8 @@ def main():
         with open(os.path.join(ROOM, "Makefile"), "w") as f:
             f.write(MAKEFILE)
         spool = make_spool(sluice, shell)
+        with open(os.path.join(spool, "agent-id"), "r+") as f:
+            f.truncate(36)  # the id alone, without what tells this machine from those that run the tests
         lake = os.path.join(ROOM, "lake")
         harness.run_sluice(["run", "--as-root", "--quiet", "--interval", "500ms", "--lake", lake, "--", "make", "-k"],
                            sluice=sluice, env={"PATH": os.environ["PATH"]})
