@@ -17,18 +17,6 @@ set(BPF_FIRST ${CMAKE_SOURCE_DIR}/bpf/state.bpf.c ${CMAKE_SOURCE_DIR}/bpf/path.b
 list(REMOVE_ITEM BPF_SOURCES ${BPF_FIRST})
 list(PREPEND BPF_SOURCES ${BPF_FIRST})
 file(GLOB BPF_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
-# What outlives an agent is found again only by one that reads it alike.
-set(BPF_LAYOUT "")
-foreach(file bpf/event.h bpf/resources.h bpf/filter_map.h bpf/state.h bpf/state.bpf.c bpf/filter.bpf.c)
-	file(SHA256 ${CMAKE_SOURCE_DIR}/${file} hash)
-	string(APPEND BPF_LAYOUT ${hash})
-	set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${file})
-endforeach()
-string(SHA256 BPF_LAYOUT "${BPF_LAYOUT}")
-string(SUBSTRING ${BPF_LAYOUT} 0 12 BPF_LAYOUT)
-# Of the one file that names the pins after it: a header of bpf/ that changes recompiles no more than what includes it.
-set_property(SOURCE ${CMAKE_SOURCE_DIR}/src/attach/probes_pins.c APPEND PROPERTY
-	COMPILE_DEFINITIONS SLUICE_STATE_LAYOUT="${BPF_LAYOUT}")
 set(BPF_GEN ${CMAKE_BINARY_DIR}/gen)
 
 # bpf_object(SOURCE OBJECT [INCLUDED…]): compiled anew when SOURCE, a header or another source that it includes changes.

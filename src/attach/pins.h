@@ -5,7 +5,7 @@
  *	<root>/<layout>/maps/<map>              state of the processes, the ring, the counters
  *	<root>/<layout>/links/<epoch>/<program>   each attached program of one load
  *
- * layout identifies the layout of the maps' values: an agent with another layout does not find them. Two loads
+ * layout is the name of the maps' layout (layout.h): an agent with another layout does not find them. Two loads
  * exist side by side while one takes over; `lease` in the maps is the epoch of the one that reports events. All
  * paths belong to root, mode 0700. Names have no dots, which that file system refuses.
  */

@@ -15,31 +15,22 @@
 #define SWITCH_MARGIN_NS UINT64_C(1000000)	/* by which clocks of the kernel side may differ from ours */
 
 /* The maps that outlive this process, by their names in the BPF file system. */
-static const char *const pinned_maps[] = { "procs", "ring", "cgroups_sent", "threads_exited", "filter_rules",
-	"shared" };
+static const char *const pinned_maps[] = {
+#define MAP(member, object, pin) pin,
+	LAYOUT_MAPS(MAP)
+#undef MAP
+};
 
 static struct bpf_map *
 pinned_map(struct sluice_bpf *skel, size_t i)
 {
-	struct bpf_map *const maps[] = { skel->maps.procs, skel->maps.ring, skel->maps.cgroups_sent,
-		skel->maps.threads_exited, skel->maps.filter_rules, skel->maps.data_shared };
+	struct bpf_map *const maps[] = {
+#define MAP(member, object, pin) skel->maps.member,
+		LAYOUT_MAPS(MAP)
+#undef MAP
+	};
 
 	return maps[i];
-}
-
-int
-probes_pins_use(struct probes *p)
-{
-	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
-		char path[PINS_PATH_MAX];
-		int r;
-
-		pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, pinned_maps[i], path);
-		r = bpf_map__set_pin_path(pinned_map(p->skel, i), path);
-		if (r < 0)
-			return r;
-	}
-	return 0;
 }
 
 /* Returns the size of a pinned map in entries; 0: it does not exist. */
@@ -51,13 +42,33 @@ pinned_entries(const struct probes *p, const char *name)
 	char path[PINS_PATH_MAX];
 	int fd, r;
 
-	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, name, path);
+	pins_map_path(p->pin_dir, p->layout, name, path);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return 0;
 	r = bpf_obj_get_info_by_fd(fd, &info, &len);
 	close(fd);
 	return r == 0 ? info.max_entries : 0;
+}
+
+int
+probes_pins_use(struct probes *p)
+{
+	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
+		struct bpf_map *map = pinned_map(p->skel, i);
+		uint32_t entries = pinned_entries(p, pinned_maps[i]);
+		char path[PINS_PATH_MAX];
+		int r;
+
+		pins_map_path(p->pin_dir, p->layout, pinned_maps[i], path);
+		r = bpf_map__set_pin_path(map, path);
+		/* A map cannot grow, and the layout does not have its size. */
+		if (r == 0 && entries > 0 && entries != bpf_map__max_entries(map))
+			r = bpf_map__set_max_entries(map, entries);
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* Reads the pinned variables. Returns false if there are none. */
@@ -69,7 +80,7 @@ pinned_shared(const struct probes *p, struct sluice_bpf__data_shared *ret)
 	bool is_read;
 	int fd;
 
-	pins_map_path(p->pin_dir, SLUICE_STATE_LAYOUT, "shared", path);
+	pins_map_path(p->pin_dir, p->layout, "shared", path);
 	fd = bpf_obj_get(path);
 	if (fd < 0)
 		return false;
@@ -87,9 +98,17 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 {
 	struct sluice_bpf__data_shared shared = { 0 };
 	bool has_any = false, has_all = true;
+	const void *object;
+	size_t size;
 	int r;
 
-	if (pins_prepare(p->pin_dir, SLUICE_STATE_LAYOUT, p->pin_error, sizeof(p->pin_error)) < 0) {
+	object = sluice_bpf__elf_bytes(&size);
+	r = layout_name(object, size, p->layout);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot read the types of the BPF programs: %s", strerror(-r));
+		return r;
+	}
+	if (pins_prepare(p->pin_dir, p->layout, p->pin_error, sizeof(p->pin_error)) < 0) {
 		p->pin_dir[0] = '\0';
 		return 0;
 	}
@@ -105,7 +124,7 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 		return r;
 	}
 	p->pin_lock = r;
-	if (pins_remove_other_layouts(p->pin_dir, SLUICE_STATE_LAYOUT) > 0)
+	if (pins_remove_other_layouts(p->pin_dir, p->layout) > 0)
 		p->origin = PROBES_WERE_OTHER;
 	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
 		bool is_there = pinned_entries(p, pinned_maps[i]) > 0;
@@ -121,11 +140,11 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 		p->max_processes = pinned_entries(p, "procs");
 	} else if (has_any) {
 		p->origin = PROBES_WERE_OTHER;
-		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+		pins_remove_maps(p->pin_dir, p->layout);
 	}
 	if (p->origin == PROBES_WERE_QUIET || p->origin == PROBES_WERE_OTHER) {
 		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
-		pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, 0);
+		pins_remove_links(p->pin_dir, p->layout, 0);
 	}
 	return 0;
 }
@@ -235,7 +254,7 @@ probes_pins_take_over(struct probes *p)
 
 		if (link == NULL || strncmp(bpf_program__section_name(*s->progs[i].prog), "iter/", 5) == 0)
 			continue;
-		r = pins_link_path(p->pin_dir, SLUICE_STATE_LAYOUT, p->epoch, s->progs[i].name, path);
+		r = pins_link_path(p->pin_dir, p->layout, p->epoch, s->progs[i].name, path);
 		if (r == 0)
 			r = bpf_link__pin(link, path);
 		if (r < 0)
@@ -247,9 +266,9 @@ probes_pins_take_over(struct probes *p)
 	lease_take(p);
 	if (p->pin_dir[0] == '\0')
 		return 0;
-	pins_remove_links(p->pin_dir, SLUICE_STATE_LAYOUT, r == 0 ? p->epoch : 0);
+	pins_remove_links(p->pin_dir, p->layout, r == 0 ? p->epoch : 0);
 	if (r < 0) {		/* all or nothing: half the programs would report half of the events */
-		pins_remove_maps(p->pin_dir, SLUICE_STATE_LAYOUT);
+		pins_remove_maps(p->pin_dir, p->layout);
 		p->pin_dir[0] = '\0';
 	}
 	return 0;

@@ -7,6 +7,7 @@
 
 #include <bpf/libbpf.h>
 
+#include "attach/layout.h"
 #include "attach/pins.h"
 #include "attach/probes.h"
 #include "attach/signals.h"
@@ -31,6 +32,7 @@ struct probes {
 	uint64_t watchdog_ns;
 	enum probes_origin origin;
 	char pin_dir[PINS_PATH_MAX];	/* "": no pins */
+	char layout[LAYOUT_NAME_SIZE];	/* of this load's maps, with pins */
 	char pin_error[256];
 	const struct signal_hook *hooks[SIGNALS];	/* hooks that serve the signals; NULL: none does */
 	bool is_off[SIGNALS];		/* optional signals that are switched off */

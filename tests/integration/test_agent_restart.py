@@ -2,6 +2,7 @@
 """The agent is killed, stopped, replaced and removed: no program is missing, none is there twice."""
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -198,16 +199,61 @@ class Restart(AgentTest):
         # It begins with the first fork on this host 10 s after the last heartbeat, and not with the agent's end.
         self.assertLess(self.gap_of(a), time.monotonic() - killed - 5)
 
-    def test_an_agent_of_another_layout_begins_anew_and_says_so(self):
+    def layout(self, a):
+        layouts = os.listdir(a.pins)
+        self.assertEqual(1, len(layouts), layouts)
+        return layouts[0]
+
+    def unseen_between(self, first, second):
+        """How many of five programs, that run between the agents of two builds, the second one does not have; the agent."""
+        a = self.agent(sluice=first).start()
+        a.settle()
+        before = self.layout(a)
+        self.assertEqual(0, a.stop())
+        for i in range(5):
+            subprocess.run(["/bin/true", "between-%d" % i], check=True)
+        a.sluice = second
+        a.start()
+        a.settle()
+        self.assertEqual(0, a.stop())
+        a.had_layout = before
+        seen = {tuple(r["argv"] or []) for r in read_lake(a.lake)["sluice.program"] if r["phase"] == "END"}
+        return sum(("/bin/true", "between-%d" % i) not in seen for i in range(5)), a
+
+    def test_a_version_whose_comments_differ_takes_over_and_misses_nothing(self):
+        for first, second in ((harness.SLUICE, harness.built("sluice_other_comment")),
+                              (harness.built("sluice_other_comment"), harness.SLUICE)):
+            with self.subTest(os.path.basename(second)):
+                unseen, a = self.unseen_between(first, second)
+                self.assertEqual(a.had_layout, self.layout(a))
+                self.assertEqual(0, unseen)
+                self.assertEqual("the previous agent's probes are taken over", a.wait_log("probes.open")["message"])
+                self.assertNotIn("GAP", [r["event"] for r in read_lake(a.lake)["sluice.agent"]])
+                self.assertEqual(0, a.uninstall().returncode)
+                shutil.rmtree(a.room)
+
+    def test_a_version_with_more_state_tells_the_gap_in_both_directions(self):
+        for first, second in ((harness.SLUICE, harness.built("sluice_more_state")),
+                              (harness.built("sluice_more_state"), harness.SLUICE)):
+            with self.subTest(os.path.basename(second)):
+                unseen, a = self.unseen_between(first, second)
+                self.assertNotEqual(a.had_layout, self.layout(a))
+                self.assertEqual(5, unseen)
+                self.assertIn("another version", a.wait_log("probes.open")["message"])
+                self.gap_of(a)
+                self.assertEqual(0, a.uninstall().returncode)
+                shutil.rmtree(a.room)
+
+    def test_an_agent_of_another_meaning_begins_anew_and_says_so(self):
         a = self.agent(records={"start_after": 0}).start()  # both agents see it within a second
         sleeper = subprocess.Popen(["/bin/sleep", "3600.375"])
         self.addCleanup(sleeper.kill)
         a.settle()
         self.assertEqual(0, a.stop())
-        a.sluice = harness.built("sluice_other_layout")
+        a.sluice = harness.built("sluice_other_meaning")
         a.start()
         self.assertIn("another version", a.wait_log("probes.open")["message"])
-        self.assertEqual(["other_layout"], os.listdir(a.pins))
+        self.assertEqual("999", self.layout(a).split("_")[0])
         sleeper.terminate()
         sleeper.wait()
         a.settle()
