@@ -174,6 +174,8 @@ losses(const struct agent *a, struct loss_list *to)
 		for (int reason = 0; reason < SPOOL_DROPS; reason++)
 			losses_add(to, topic_name(topic), spool_drop_name(reason), spool.dropped[topic][reason]);
 	}
+	for (size_t i = 0; i < spool.n_unknown; i++)
+		losses_add(to, spool.unknown[i].topic, "unknown_topic", spool.unknown[i].dropped);
 	if (h->owner.losses != NULL)
 		h->owner.losses(to, h->owner.arg);
 }

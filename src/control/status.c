@@ -140,6 +140,14 @@ status_problems(const struct agent_status *s,
 		    some_records(n, a, sizeof(a)), format_bytes(s->spool.max_bytes, b, sizeof(b)));
 		cb(STATUS_ERROR, text, arg);
 	}
+	n = 0;
+	for (size_t i = 0; i < s->n_unknown_topics; i++)
+		n += s->unknown_topics[i].records;
+	if (n > 0) {
+		snprintf(text, sizeof(text), "%s of topics that this version does not know are set aside for a later version",
+		    some_records(n, a, sizeof(a)));
+		cb(STATUS_WARNING, text, arg);
+	}
 	n = sum(s->dead, s->n_dead);
 	if (n > 0) {
 		snprintf(text, sizeof(text), "%s were refused for good: see `sluice dead-letters list`",

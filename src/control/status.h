@@ -23,6 +23,7 @@ enum {
 	STATUS_PROBES = 48,
 	STATUS_EVENTS = 24,
 	STATUS_COUNTS = 112,
+	STATUS_UNKNOWN = 32,
 	STATUS_PROBLEM_SIZE = 768,
 };
 
@@ -36,6 +37,12 @@ struct status_topic {
 	uint64_t produced;		/* records that got a seq since the start */
 	uint64_t delivered;
 	uint64_t redelivered;		/* records that were handed to the output again */
+};
+
+/* Records of a topic that this version does not know, which the spool keeps for a later version. */
+struct status_unknown {
+	const char *topic;
+	uint64_t records;
 };
 
 /* A struct for each part of figures.def, with its figures as members, and the lists. */
@@ -78,6 +85,8 @@ struct agent_status {
 	size_t n_waiting;
 	struct status_count dropped[STATUS_COUNTS];	/* records that the spool dropped */
 	size_t n_dropped;
+	struct status_unknown unknown_topics[STATUS_UNKNOWN];
+	size_t n_unknown_topics;
 };
 
 /* Fills *s, which is zeroed before. */

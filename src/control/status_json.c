@@ -147,6 +147,17 @@ dropped_json(const struct agent_status *s)
 }
 
 static json_t *
+unknown_topics_json(const struct agent_status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_unknown_topics; i++)
+		json_array_append_new(list, json_pack("{so so so}", "topic", text(s->unknown_topics[i].topic),
+		    "reason", text("unknown_topic"), "count", number(s->unknown_topics[i].records)));
+	return list;
+}
+
+static json_t *
 events_json(const struct agent_status *s)
 {
 	json_t *events = json_object();
@@ -180,6 +191,7 @@ static const struct {
 	[FIGURE_LIST_lost] = { "lost", lost_json },
 	[FIGURE_LIST_waiting] = { "spool.waiting", waiting_json },
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
+	[FIGURE_LIST_unknown_topics] = { "spool.unknown_topics", unknown_topics_json },
 };
 
 /* Converts a figure's value; null if it is unknown. */

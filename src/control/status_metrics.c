@@ -238,6 +238,15 @@ put_waiting(struct writer *w, const struct agent_status *s)
 	    "Records in the spool of each topic that the output does not take now, by reason.", s->waiting, s->n_waiting);
 }
 
+static void
+put_unknown_topics(struct writer *w, const struct agent_status *s)
+{
+	family(w, "sluice_spool_unknown_topic_records", "gauge",
+	    "Records of topics that this version does not know, kept for a later version.");
+	for (size_t i = 0; i < s->n_unknown_topics; i++)
+		count_of(w, "topic", s->unknown_topics[i].topic, NULL, NULL, s->unknown_topics[i].records);
+}
+
 /* The list of problems has no metric: it is for people, and alerts judge the metrics that problems are derived from. */
 static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_status *s) = {
 	[FIGURE_LIST_signals] = put_signals,
@@ -248,6 +257,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 	[FIGURE_LIST_lost] = put_lost,
 	[FIGURE_LIST_waiting] = put_waiting,
 	[FIGURE_LIST_dropped] = put_dropped,
+	[FIGURE_LIST_unknown_topics] = put_unknown_topics,
 };
 
 static void

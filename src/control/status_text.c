@@ -263,6 +263,10 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 	put_counts(&p, "refused for good", s->dead, s->n_dead);
 	put_counts(&p, "waits in the spool", s->waiting, s->n_waiting);
 	put_counts(&p, "dropped by the spool", s->dropped, s->n_dropped);
+	if (s->n_unknown_topics > 0)
+		put(&p, "\nset aside for a later version\n");
+	for (size_t i = 0; i < s->n_unknown_topics; i++)
+		put(&p, "  %-16s%12s  unknown_topic\n", s->unknown_topics[i].topic, count(&p, s->unknown_topics[i].records));
 	put_lost(&p, s);
 	put_seeing(&p, s);
 	return p.error;

@@ -172,6 +172,9 @@ daemon_open_spool(struct daemon *d)
 		log_event(LOG_LEVEL_ERROR, "spool.open", "%s", error);
 		return -1;
 	}
+	if (found.unknown > 0)
+		log_fields(LOG_LEVEL_WARNING, "spool.unknown_topics", LOG_FIELDS(LOG_U64("records", found.unknown)),
+		    "records of topics that only a later version knows are kept for it; all others are delivered");
 	if (found.torn_bytes > 0 || found.corrupt_batches > 0 || found.unreadable > 0)
 		log_fields(LOG_LEVEL_WARNING, "spool.recovered", LOG_FIELDS(LOG_U64("torn_bytes", found.torn_bytes),
 		    LOG_U64("corrupt_batches", found.corrupt_batches), LOG_U64("corrupt_bytes", found.corrupt_bytes),

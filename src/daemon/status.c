@@ -95,6 +95,11 @@ fill_spool(struct agent_status *s, struct daemon *d)
 	s->spool.oldest_us = spool.oldest_us;
 	s->spool.disk_error = spool.last_error;
 	s->spool.dir = d->config->spool.dir;
+	for (size_t i = 0; i < spool.n_unknown && i < STATUS_UNKNOWN; i++) {
+		if (spool.unknown[i].records > 0)
+			s->unknown_topics[s->n_unknown_topics++] = (struct status_unknown){ spool.unknown[i].topic,
+				spool.unknown[i].records };
+	}
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		const char *wait = daemon_waits_for(d, &spool, (enum topic)t);
 

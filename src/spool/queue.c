@@ -93,7 +93,7 @@ is_in(const struct spool_skips *skips, uint64_t number)
 bool
 spool_is_skipped(const struct spool_queue_state *q, enum topic topic, uint64_t number)
 {
-	return is_in(&q->skips, number) || is_in(&q->topics[topic].skips, number);
+	return is_in(&q->skips, number) || (topic < TOPIC_COUNT && is_in(&q->topics[topic].skips, number));
 }
 
 void

@@ -36,10 +36,15 @@ spool_is_drained(struct spool *s)
 	return true;
 }
 
-/* Returns whether a cursor reads a topic; of: the topic whose own the cursor is, or NULL for the queue's. */
+/*
+ * Returns whether a cursor reads a topic; of: the topic whose own the cursor is, or NULL for the queue's. None reads a
+ * topic that this version does not know.
+ */
 static bool
 is_read_by(const struct spool_queue_state *q, const struct spool_topic_state *of, enum topic topic)
 {
+	if (topic == TOPIC_COUNT)
+		return false;
 	return of != NULL ? of == &q->topics[topic] : !q->topics[topic].is_aside;
 }
 

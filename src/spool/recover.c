@@ -91,8 +91,8 @@ list(struct spool *s, struct names names[SPOOL_QUEUES])
 	return r;
 }
 
-/* Maps the segment's topics to this program's. -EBADMSG: one is unknown, from a newer program. */
-static int
+/* Maps the segment's topics to this program's; one may be unknown, from a newer program. */
+static void
 map_topics(struct spool *s, struct spool_segment *seg, const struct spool_segment_head *h)
 {
 	seg->n_topics = h->n_topics;
@@ -101,14 +101,11 @@ map_topics(struct spool *s, struct spool_segment *seg, const struct spool_segmen
 
 		while (t < TOPIC_COUNT && strcmp(h->topics[i].name, topic_name(t)) != 0)
 			t++;
-		if (t == TOPIC_COUNT)
-			return -EBADMSG;
 		seg->topics[i] = t;
 		seg->schemas[i] = h->topics[i].schema;
-		if (h->topics[i].next_seq > s->next_seq[t])
+		if (t < TOPIC_COUNT && h->topics[i].next_seq > s->next_seq[t])
 			s->next_seq[t] = h->topics[i].next_seq;
 	}
-	return 0;
 }
 
 /* Returns whether a head is incomplete because of a crash before the first batch was whole. */
@@ -151,7 +148,8 @@ open_segment(struct spool *s, struct spool_segment *seg, struct spool_segment_he
 		return -EBADMSG;
 	seg->start = h->len;
 	seg->first = h->first;
-	return map_topics(s, seg, h);
+	map_topics(s, seg, h);
+	return 0;
 }
 
 static void
@@ -233,19 +231,23 @@ usage_seq(const struct spool_segment *seg, const struct spool_batch_head *h)
 /* Reads the entries of one batch. 0, or a negative errno: reading failed. */
 static int
 scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
-    const struct spool_batch_head *h, struct spool_recovery *recovery)
+    const struct spool_batch_head *h, struct spool_unknown_build *unknown, struct spool_recovery *recovery)
 {
 	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
 	struct spool_entry e;
-	enum topic topic;
 	bool is_damaged = false;
 	int r;
 
 	if (w->number_end > q->next_number)
 		q->next_number = w->number_end;
-	for (unsigned i = 0; i < w->seg->n_topics; i++)
-		if (h->next_seq[i] > s->next_seq[w->seg->topics[i]])
-			s->next_seq[w->seg->topics[i]] = h->next_seq[i];
+	for (unsigned i = 0; i < w->seg->n_topics; i++) {
+		enum topic t = w->seg->topics[i];
+
+		if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])
+			s->next_seq[t] = h->next_seq[i];
+	}
+	if (unknown != NULL)
+		spool_unknown_batch(unknown, h);
 	if (h->flags & SPOOL_BATCH_RING_OFFSET) {
 		s->ring_offset = h->ring_offset;
 		s->has_ring_offset = true;
@@ -267,11 +269,16 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		if (e.kind != SPOOL_ENTRY_RECORD) {
 			take_wal_entry(s, w, &e);
 		} else {
+			enum topic t = w->seg->topics[e.topic];
+			uint64_t below = t < TOPIC_COUNT ? q->topics[t].done_below : q->done_below;
+			bool is_waiting = w->number >= below && !spool_is_skipped(q, t, w->number);
+
 			good[e.topic]++;
-			topic = w->seg->topics[e.topic];
-			if (w->number >= q->topics[topic].done_below && !spool_is_skipped(q, topic, w->number)) {
-				w->seg->waiting[topic]++;
-				s->waiting[topic]++;
+			if (is_waiting && t < TOPIC_COUNT) {
+				w->seg->waiting[t]++;
+				s->waiting[t]++;
+			} else if (is_waiting && unknown != NULL && spool_unknown_put(unknown, w->number, &e) < 0) {
+				return -ENOMEM;
 			}
 		}
 		spool_walk_on(w, &e);
@@ -281,7 +288,7 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	if (r == -EBADMSG || is_damaged) {
 		recovery->corrupt_batches++;
 		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > q->done_below; i++)
-			if (h->counts[i] > good[i])
+			if (h->counts[i] > good[i] && w->seg->topics[i] < TOPIC_COUNT)
 				s->stats.dropped[w->seg->topics[i]][SPOOL_DROP_CORRUPT] +=
 				    h->counts[i] - good[i];
 	}
@@ -317,7 +324,8 @@ cut(struct spool *s, struct spool_segment *seg, uint64_t at, const struct spool_
 }
 
 static int
-scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_recovery *recovery)
+scan(struct spool *s, struct spool_segment *seg, struct spool_unknown_build *unknown, uint64_t *number,
+    struct spool_recovery *recovery)
 {
 	struct spool_queue_state *q = &s->queues[seg->queue];
 	bool is_last = TAILQ_NEXT(seg, at) == NULL;
@@ -338,7 +346,7 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 			return 0;
 		}
 		if (r == 1)
-			r = scan_batch(s, q, &w, &h, recovery);
+			r = scan_batch(s, q, &w, &h, unknown, recovery);
 		else
 			break;
 		if (r < 0)
@@ -367,6 +375,24 @@ scan(struct spool *s, struct spool_segment *seg, uint64_t *number, struct spool_
 		shorten(s, seg, w.passed_at);
 	}
 	return 0;
+}
+
+/* Reads a segment from end to end, and sets aside its records of topics that this version does not know. */
+static int
+scan_all(struct spool *s, struct spool_segment *seg, bool is_last, uint64_t *number, struct spool_recovery *recovery)
+{
+	struct spool_unknown_build *unknown = NULL;
+	unsigned known = 0;
+	int r = 0;
+
+	while (known < seg->n_topics && seg->topics[known] < TOPIC_COUNT)
+		known++;
+	if (known < seg->n_topics)
+		r = spool_unknown_begin(s, seg, &unknown);
+	if (r == 0)
+		r = scan(s, seg, unknown, number, recovery);
+	spool_unknown_end(s, unknown, is_last);
+	return r;
 }
 
 /* Seals a segment whose schemas differ from the current ones: the next batch cannot go there. */
@@ -413,6 +439,33 @@ make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_
 		seg->has_sync_failed = true;
 }
 
+/* Reads the segments that are made of what an older version has set aside, and counts what is still set aside. */
+static int
+recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery)
+{
+	struct spool_queue_state *q = &s->queues[queue];
+	uint64_t number = q->next_segment, next = q->next_number;
+	int r = spool_unknown_return(s, queue);
+
+	for (; r == 0 && number < q->next_segment; number++) {
+		struct spool_segment *seg = spool_segment_new(s, queue, number);
+		struct spool_segment_head h;
+
+		if (seg == NULL)
+			return -ENOMEM;
+		r = open_segment(s, seg, &h);
+		if (r < 0) {
+			spool_segment_free(s, seg);
+			return r;
+		}
+		s->bytes += seg->size;
+		spool_queue_append(s, seg);
+		r = scan_all(s, seg, true, &next, recovery);
+		make_lasting(s, seg, false, true);
+	}
+	return r == 0 ? spool_unknown_count(s, queue, recovery) : r;
+}
+
 static int
 recover_queue(struct spool *s, enum spool_queue queue, const struct names *names,
     struct spool_recovery *recovery)
@@ -434,11 +487,18 @@ recover_queue(struct spool *s, enum spool_queue queue, const struct names *names
 		}
 		if (seg->first > q->next_number)
 			q->next_number = seg->first;
-		r = scan(s, seg, &number, recovery);
+		r = scan_all(s, seg, next == NULL, &number, recovery);
 		if (r < 0)
 			return r;
 		make_lasting(s, seg, next == NULL, recovery->was_clean);
 	}
+	/* Numbers that count as acknowledged are not given again. */
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		if (q->topics[t].done_below > q->next_number)
+			q->next_number = q->topics[t].done_below;
+	r = recover_unknown(s, queue, recovery);
+	if (r < 0)
+		return r;
 	seal_if_other(s, TAILQ_LAST(&q->segments, spool_segments));
 	return 0;
 }
@@ -465,10 +525,6 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		struct spool_queue_state *q = &s->queues[queue];
 
 		r = recover_queue(s, queue, &names[queue], recovery);
-		/* Numbers that count as acknowledged are not given again. */
-		for (int t = 0; t < TOPIC_COUNT; t++)
-			if (q->topics[t].done_below > q->next_number)
-				q->next_number = q->topics[t].done_below;
 		trim_skips(&q->skips, q->next_number);
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			trim_skips(&q->topics[t].skips, q->next_number);

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * room: removes acknowledged segments, and drops records when there is no room: first those of topics that are set
- * aside, so that these cost the others nothing, then Usage records, and the oldest of the main queue only when no Usage
- * record is left.
+ * room: removes acknowledged segments, and drops records when there is no room: first those of unknown topics, then
+ * those of topics that are set aside, so that these cost the others nothing, then Usage records, and the oldest of the
+ * main queue only when no Usage record is left.
  */
 #include <stdlib.h>
 
@@ -125,9 +125,12 @@ oldest_aside(struct spool *s)
 void
 spool_make_room(struct spool *s, uint64_t more)
 {
-	while (s->bytes + more > s->max_bytes) {
-		struct spool_segment *seg = oldest_aside(s);
+	while (s->bytes + s->unknown_bytes + more > s->max_bytes) {
+		struct spool_segment *seg;
 
+		if (spool_unknown_drop(s))
+			continue;
+		seg = oldest_aside(s);
 		if (seg == NULL)
 			seg = TAILQ_FIRST(&s->queues[SPOOL_USAGE].segments);
 		if (seg == NULL) {
@@ -137,7 +140,7 @@ spool_make_room(struct spool *s, uint64_t more)
 			/* The limit may be exceeded by a quarter until the owner has written a checkpoint. */
 			if (is_needed(s, seg)) {
 				s->needs_checkpoint = true;
-				if (s->bytes + more <= s->max_bytes + s->max_bytes / 4)
+				if (s->bytes + s->unknown_bytes + more <= s->max_bytes + s->max_bytes / 4)
 					return;
 			}
 		}

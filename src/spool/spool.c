@@ -473,7 +473,8 @@ spool_stats(const struct spool *s, struct spool_stats *ret)
 			ret->is_full[t] |= f->tail - f->head >= SPOOL_FLIGHT_MAX;
 		}
 	}
-	ret->bytes = s->bytes;
+	ret->bytes = s->bytes + s->unknown_bytes;
+	spool_unknown_stats(s, ret);
 	ret->memory_bytes = s->memory_bytes;
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		int64_t oldest = s->queues[queue].oldest_us;
@@ -508,6 +509,7 @@ free_spool(struct spool *s)
 		free(q->skips.list);
 	}
 	spool_schemas_done(s);
+	free(s->unknown);
 	if (s->state_fd >= 0)
 		close(s->state_fd);
 	if (s->dir_fd >= 0)

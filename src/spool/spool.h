@@ -4,6 +4,7 @@
  * output, and is removed only after the output has acknowledged it.
  *
  *	<dir>/main-<number>.seg   <dir>/usage-<number>.seg    segments, oldest first
+ *	<dir>/unknown-<segment>.seg                             records of topics that this version does not know
  *	<dir>/state                                           acknowledged up to where, next seq
  *	<dir>/schemas/<fingerprint>.avsc                      schemas that the records were encoded with
  *
@@ -67,6 +68,7 @@ struct spool_recovery {
 	uint64_t corrupt_batches;	/* skipped because their checksum is wrong */
 	uint64_t corrupt_bytes;		/* skipped because they could not be read */
 	unsigned unreadable;		/* segments renamed to <name>.bad */
+	uint64_t unknown;			/* records of unknown topics that are set aside, see struct spool_unknown */
 };
 
 /* A record that waits in the spool. Pointers are valid until the next call on the spool. */
@@ -216,17 +218,30 @@ enum spool_drop {
 };
 const char *spool_drop_name(enum spool_drop reason);	/* "spool_full", ...; static */
 
+/* Records of a topic that a later version wrote, and that a later version will hand out. */
+struct spool_unknown {
+	const char *topic;		/* owned by the spool */
+	uint64_t records;		/* set aside on disk */
+	uint64_t dropped;		/* since opening: for lack of room, or because they could not be written */
+};
+
+enum {
+	SPOOL_UNKNOWN_TOPICS = 32,
+};
+
 struct spool_stats {
 	uint64_t records;		/* waiting, handed out or not */
 	uint64_t waiting[TOPIC_COUNT];	/* the same by topic */
 	bool is_full[TOPIC_COUNT];	/* no more are handed out until the oldest one is acknowledged */
-	uint64_t bytes;			/* size of the segments, on disk or in memory */
+	uint64_t bytes;			/* size of the segments, on disk or in memory, and of what is set aside */
 	uint64_t memory_bytes;		/* part of bytes that is in memory because the disk cannot be written */
 	int64_t oldest_us;		/* time of the oldest waiting record; 0: none */
 	uint64_t put;			/* since opening */
 	uint64_t acknowledged;
 	uint64_t handed_again;
 	uint64_t dropped[TOPIC_COUNT][SPOOL_DROPS];
+	struct spool_unknown unknown[SPOOL_UNKNOWN_TOPICS];
+	size_t n_unknown;
 	uint64_t commits;
 	uint64_t syncs;
 	uint64_t write_errors;		/* failed writes */

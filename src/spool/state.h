@@ -66,7 +66,7 @@ struct spool_segment {
 	uint64_t	 waiting[TOPIC_COUNT];	/* records not acknowledged */
 	bool		 has_wal;
 	unsigned	 n_topics;
-	enum topic	 topics[SPOOL_TOPICS_MAX];	/* maps topic indices of its entries */
+	enum topic	 topics[SPOOL_TOPICS_MAX];	/* maps topic indices of its entries; TOPIC_COUNT: unknown */
 	uint64_t	 schemas[SPOOL_TOPICS_MAX];
 };
 
@@ -188,6 +188,15 @@ struct spool_checkpoint {
 	uint64_t	 at;			/* offset of its batch */
 };
 
+/* A file of records that were set aside, of one segment. */
+struct spool_unknown_file {
+	enum spool_queue queue;			/* of the segment, and its number */
+	uint64_t	 number;
+	uint64_t	 head;			/* length of the head, which has the next seq of each topic */
+	uint64_t	 size;
+	uint64_t	 records[SPOOL_UNKNOWN_TOPICS];	/* by topic, as in struct spool */
+};
+
 struct spool_text {
 	struct spool_text *next;
 	uint64_t	 fingerprint;
@@ -236,6 +245,12 @@ struct spool {
 	bool		 is_held[TOPIC_COUNT];	/* handed out only after spool_release() */
 	int64_t		 pass_left;		/* bytes that the current call may still pass over */
 	uint64_t	 bytes;			/* size of all segments */
+	struct spool_unknown_file *unknown;		/* owned: oldest first */
+	size_t		 n_unknown;
+	uint64_t	 unknown_bytes;
+	char		 unknown_topics[SPOOL_UNKNOWN_TOPICS][SPOOL_NAME_SIZE];
+	uint64_t	 unknown_dropped[SPOOL_UNKNOWN_TOPICS];
+	size_t		 n_unknown_topics;
 	uint64_t	 memory_bytes;
 	uint64_t	 waiting[TOPIC_COUNT];	/* records */
 	uint64_t	 committed;		/* records since opening */
@@ -332,6 +347,32 @@ bool spool_is_skipped(const struct spool_queue_state *q, enum topic topic, uint6
 
 /* Reads the files of an earlier owner into s. 0 or a negative errno. */
 int spool_recover(struct spool *s, struct spool_recovery *recovery);
+
+/* unknown.c */
+
+struct spool_unknown_build;
+/* Begins to collect what is to be set aside of a segment. 0, or a negative errno with *ret untouched. */
+int spool_unknown_begin(struct spool *s, struct spool_segment *seg, struct spool_unknown_build **ret);
+/* Collects the next seq of each topic that a batch has. */
+void spool_unknown_batch(struct spool_unknown_build *b, const struct spool_batch_head *h);
+/* Collects a record of an unknown topic. 0 or -ENOMEM. */
+int spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e);
+/*
+ * Writes what was collected, unless an earlier owner has, and frees b; NULL is fine. Without a record only the last
+ * segment of a queue has a file, for its next seqs. What cannot be written is counted as dropped.
+ */
+void spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last);
+/*
+ * Makes segments, from next_segment on, of what was set aside by a version that did not know a topic which this one
+ * knows. To be called once the queue's segments are read. 0 or a negative errno.
+ */
+int spool_unknown_return(struct spool *s, enum spool_queue queue);
+/* Counts what is set aside of a queue, once that is read. 0 or a negative errno. */
+int spool_unknown_count(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery);
+/* Drops the oldest records that are set aside. False: there are none. */
+bool spool_unknown_drop(struct spool *s);
+/* Fills in the counts of each topic. */
+void spool_unknown_stats(const struct spool *s, struct spool_stats *ret);
 
 /* disk.c */
 

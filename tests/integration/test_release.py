@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an older release left on the disk: its spool is delivered, each record once, and its lake is read."""
+"""
+What an older release left on the disk: its spool is delivered, each record once, and its lake is read. What a later one
+left: all is delivered but the records of topics that only that one knows, which are kept for it.
+"""
 import collections
+import glob
 import os
+import struct
 
 import harness
 import releases
@@ -65,6 +70,71 @@ class Release(AgentTest):
         for name in releases.names():
             with self.subTest(name):
                 self.check_lake(name)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def rename_topic(files, old, new):
+    """In the heads of a spool's segments (src/spool/format.h): what a version has that calls it so."""
+    for path in files:
+        with open(path, "r+b") as f:
+            whole = bytearray(f.read())
+            head = whole[:struct.unpack_from("<I", whole, 32)[0]]
+            for at in range(40, len(head) - 4, 48):
+                if head[at:at + 32].rstrip(b"\0") == old.encode():
+                    head[at:at + 32] = new.encode().ljust(32, b"\0")
+            head[-4:] = struct.pack("<I", crc32c(head[:-4]))
+            f.seek(0)
+            f.write(head)
+
+
+class UnknownTopic(AgentTest):
+    LATER = "sluice.later"  # what the later version calls the topic that has the Host records here
+
+    def segments(self, a, which):
+        return glob.glob(os.path.join(a.spool, which + "*.seg"))
+
+    def hosts(self, a):
+        return sorted(r["seq"] for r in read_lake(a.lake).get("sluice.host", []))
+
+    def test_its_records_wait_for_the_version_that_knows_it_and_all_others_are_delivered(self):
+        a = self.agent(drain="0s", kafka={"brokers": ["127.0.0.1:1"]}, registry={"urls": ["http://127.0.0.1:1"]}).start()
+        a.wait(lambda: next(t["produced"] for t in a.status()["records"] if t["topic"] == "sluice.host") >= 3, what="records")
+        self.assertEqual(0, a.stop(), a.log_text())
+        rename_topic(self.segments(a, "main-") + self.segments(a, "usage-"), "sluice.host", self.LATER)
+        del a.config["kafka"], a.config["registry"]
+        a.configure(drain="10s")
+        a.start()
+        kept = a.wait_log("spool.unknown_topics")["records"]
+        self.assertGreaterEqual(kept, 3)
+        status = a.status()
+        self.assertEqual([{"topic": self.LATER, "reason": "unknown_topic", "count": kept}], status["spool"]["unknown_topics"])
+        self.assertIn("1 of topics" if kept == 1 else f"{kept} records of topics", "".join(p["text"] for p in status["problems"]))
+        a.settle(delivered=True)
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(a.lake)
+        for topic in set(topics) - {"sluice.host"}:
+            self.assertEqual([], seq_holes(topics[topic]), topic)
+            self.assertEqual(0, topics[topic][0]["seq"], topic)
+        self.assertEqual([], [x for x in losses(topics) if x[1] == "unknown_topic"])
+        self.assertNotIn("GAP", [r["event"] for r in topics["sluice.agent"]])
+        self.assertNotIn(0, self.hosts(a))
+        self.assertEqual([], glob.glob(os.path.join(a.spool, "*.bad")))
+        rename_topic(self.segments(a, ""), self.LATER, "sluice.host")  # the later version is installed again
+        a.start()
+        self.assertEqual([], a.status()["spool"]["unknown_topics"])
+        a.settle(delivered=True)
+        self.assertEqual(0, a.stop(), a.log_text())
+        hosts = self.hosts(a)
+        self.assertEqual(list(range(len(hosts))), hosts)
+        self.assertEqual([], self.segments(a, "unknown-"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unknown: records of a topic that only a later version knows are kept for it, and all others are delivered. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "faults.h"
+#include "one_spool.h"
+
+#define LATER "sluice.later"
+#define KNOWN TOPIC_FINDING	/* what the later version calls it, and this one does not */
+#define SEQ 1000		/* of its first record */
+
+/* Gives a topic another name, and at least that next seq, in the heads of all files with these names. */
+static void
+rename_topic(const char *prefix, const char *from, const char *to, uint64_t next_seq)
+{
+	DIR *dir = opendir(k.dir);
+	struct dirent *e;
+
+	assert_non_null(dir);
+	while ((e = readdir(dir)) != NULL) {
+		struct spool_segment_head h;
+		struct kit_file file;
+		char path[512];
+
+		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", k.dir, e->d_name);
+		file = kit_load(path);
+		assert_int_equal(spool_segment_head_unpack(file.data, file.len, &h), 0);
+		for (unsigned i = 0; i < h.n_topics; i++) {
+			if (strcmp(h.topics[i].name, from) != 0)
+				continue;
+			snprintf(h.topics[i].name, sizeof(h.topics[i].name), "%s", to);
+			if (next_seq > h.topics[i].next_seq)
+				h.topics[i].next_seq = next_seq;
+		}
+		spool_segment_head_pack(file.data, &h);
+		kit_store(path, file.data, file.len);
+		free(file.data);
+	}
+	closedir(dir);
+}
+
+/* What a later version leaves: records of its own topic among others, in both queues, and a checkpoint. */
+static void
+put_all(struct kit *at)
+{
+	at->seq[KNOWN] = SEQ;
+	spool_checkpoint_begin(at->spool);
+	kit_put_entry(at, 100);
+	for (int i = 0; i < 4; i++) {
+		kit_put(at, TOPIC_PROGRAM);
+		kit_put(at, KNOWN);
+		kit_put(at, KNOWN);
+		kit_put(at, TOPIC_USAGE);
+		(void)kit_commit_at(at, 100 + (uint64_t)i);
+	}
+}
+
+static void
+downgrade(void)
+{
+	rename_topic("main-", topic_name(KNOWN), LATER, 0);
+	rename_topic("usage-", topic_name(KNOWN), LATER, 0);
+}
+
+static void
+upgrade(void)
+{
+	rename_topic("unknown-", LATER, topic_name(KNOWN), 0);
+	rename_topic("main-", LATER, topic_name(KNOWN), 0);
+	rename_topic("usage-", LATER, topic_name(KNOWN), 0);
+}
+
+static uint64_t
+unknown_topics(void)
+{
+	struct spool_stats st = kit_stats(&k);
+
+	if (st.n_unknown == 0)
+		return 0;
+	assert_int_equal(st.n_unknown, 1);
+	assert_string_equal(st.unknown[0].topic, LATER);
+	return st.unknown[0].records;
+}
+
+static void
+count_entry(const void *data, size_t len, void *arg)
+{
+	(void)data;
+	(void)len;
+	++*(unsigned *)arg;
+}
+
+static void
+all_others_are_delivered_and_the_log_is_replayed(void **state)
+{
+	struct ring_offset offset;
+	unsigned entries = 0;
+
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);
+	assert_int_equal(k.recovery.unreadable, 0);
+	assert_int_equal(k.recovery.unknown, 8);
+	assert_int_equal(k.recovery.records, 8);
+	assert_int_equal(unknown_topics(), 8);
+	assert_int_equal(k.seq[TOPIC_PROGRAM], 4);
+	spool_replay(k.spool, count_entry, &entries);
+	assert_int_equal(entries, 1);
+	assert_true(spool_ring_offset(k.spool, &offset));
+	assert_int_equal(offset.position, 103);
+	assert_true(kit_stats(&k).bytes > k.spool->bytes);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	assert_int_equal(kit_drain(&k), 11);
+	kit_expect_none(&k);
+	/* They are counted once, however often this version starts. */
+	for (int i = 0; i < 3; i++) {
+		kit_reopen(&k);
+		assert_int_equal(k.recovery.records, 0);
+		assert_int_equal(unknown_topics(), 8);
+	}
+}
+
+/* Reads all; the topic's records must be the 8 in order, each as it was put. Returns how many others there were. */
+static unsigned
+read_later(void)
+{
+	struct spool_record r;
+	unsigned others = 0;
+	uint64_t seq = SEQ;
+
+	while (spool_next(k.spool, &r)) {
+		assert_true(kit_is_whole(&r));
+		if (r.topic == KNOWN) {
+			assert_int_equal(r.seq, seq++);
+			assert_int_equal(r.schema, spool_fingerprint(topic_name(KNOWN), strlen(topic_name(KNOWN))));
+		} else {
+			others++;
+		}
+		spool_ack(k.spool, r.id);
+	}
+	kit_check(&k);
+	assert_int_equal(seq, SEQ + 8);
+	return others;
+}
+
+static void
+the_next_version_that_knows_the_topic_has_them_once(void **state)
+{
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_drain(&k);
+	kit_tick(&k);
+	kit_close(&k);
+	upgrade();
+	kit_open(&k);
+	assert_int_equal(k.recovery.records, 8);
+	assert_int_equal(k.seq[KNOWN], SEQ + 8);
+	assert_int_equal(kit_stats(&k).n_unknown, 0);
+	assert_int_equal(read_later(), 0);
+	kit_batch(&k, KNOWN, 1);
+	assert_int_equal(kit_drain(&k), 1);
+	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 0);
+	kit_expect_none(&k);
+}
+
+static void
+what_its_own_segment_still_hands_out_is_not_there_twice(void **state)
+{
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);			/* and delivers none */
+	assert_int_equal(unknown_topics(), 8);
+	kit_close(&k);
+	upgrade();
+	kit_open(&k);
+	assert_int_equal(k.recovery.records, 16);
+	assert_int_equal(read_later(), 8);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 0);
+}
+
+static void
+without_a_record_the_next_seq_is_kept(void **state)
+{
+	(void)state;
+	kit_open(&k);
+	put_all(&k);
+	kit_drain(&k);
+	kit_close(&k);
+	rename_topic("main-", topic_name(KNOWN), LATER, 5000);
+	kit_open(&k);
+	assert_int_equal(k.recovery.unknown, 0);
+	assert_int_equal(kit_files(&k, "unknown-main-", ".seg", NULL), 1);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_drain(&k);
+	kit_reopen(&k);
+	kit_close(&k);
+	rename_topic("unknown-", LATER, topic_name(KNOWN), 0);
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], 5000);
+	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
+}
+
+static void
+they_are_the_first_to_go_when_there_is_no_room(void **state)
+{
+	struct spool_stats st;
+
+	(void)state;
+	k.options.max_bytes = 64 << 10;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);
+	assert_int_equal(unknown_topics(), 8);
+	for (int i = 0; i < 1000 && kit_stats(&k).unknown[0].dropped == 0; i++)
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+	st = kit_stats(&k);
+	assert_int_equal(st.n_unknown, 1);
+	assert_int_equal(st.unknown[0].records, 0);
+	assert_int_equal(st.unknown[0].dropped, 8);
+	assert_int_equal(st.dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 0);
+	assert_true(st.bytes <= 64 << 10);
+	kit_close(&k);
+	upgrade();
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], SEQ + 8);
+}
+
+static void
+what_cannot_be_written_is_counted(void **state)
+{
+	struct spool_stats st;
+
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	fault = (struct fault){ .calls = FAULT_NAME, .times = 9, .error = ENOSPC };
+	kit_open(&k);
+	fault = (struct fault){ 0 };
+	st = kit_stats(&k);
+	assert_int_equal(st.n_unknown, 1);
+	assert_int_equal(st.unknown[0].records, 0);
+	assert_int_equal(st.unknown[0].dropped, 8);
+	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
+	assert_int_equal(kit_drain(&k), 8);
+}
+
+static void
+a_file_that_is_damaged_is_left_as_it_is(void **state)
+{
+	struct kit_file file;
+	char path[512];
+
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);
+	kit_drain(&k);
+	kit_close(&k);
+	assert_int_equal(kit_files(&k, "unknown-main-", ".seg", path), 1);
+	file = kit_load(path);
+	for (size_t at = 0; at < file.len; at += 7) {
+		file.data[at] ^= 0x20;
+		kit_store(path, file.data, file.len);
+		file.data[at] ^= 0x20;
+		kit_open(&k);
+		assert_in_range(k.recovery.unknown, 0, 8);
+		assert_int_equal(k.recovery.records, 0);
+		kit_close(&k);
+		assert_int_equal(kit_files(&k, "unknown-main-", ".seg", NULL), 1);
+	}
+	free(file.data);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(all_others_are_delivered_and_the_log_is_replayed),
+		T(the_next_version_that_knows_the_topic_has_them_once),
+		T(what_its_own_segment_still_hands_out_is_not_there_twice),
+		T(without_a_record_the_next_seq_is_kept),
+		T(they_are_the_first_to_go_when_there_is_no_room),
+		T(what_cannot_be_written_is_counted),
+		T(a_file_that_is_damaged_is_left_as_it_is),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
