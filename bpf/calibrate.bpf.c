@@ -39,24 +39,40 @@ int calibrate_clock(void *ctx)
 	return 0;
 }
 
-/*
- * Computes where this CPU's per-CPU memory is: the address of its copy of a map's value minus the address that
- * the map holds for all CPUs. Works without kallsyms.
- */
-SEC("raw_tp/calibrate_cpu")
-int calibrate_cpu(void *ctx)
+/* The address of a CPU's copy of a map's value, minus the address that the map holds for all CPUs. */
+static long
+on_cpu(u32 cpu, u64 *base)
 {
-	u32 zero = 0, cpu = bpf_get_smp_processor_id();
+	u64 *offset = bpf_map_lookup_elem(&cpu_offsets, &cpu);
+	u64 *value;
+	u32 zero = 0;
+
+	value = bpf_map_lookup_percpu_elem(&cpu_memory, &zero, cpu);
+	if (!value || !offset)
+		return 1;
+	*(volatile u64 *)offset = (u64)value;	/* storing it in memory turns the pointer into a number */
+	*offset = *(volatile u64 *)offset - *base;
+	return 0;
+}
+
+/*
+ * Computes where the memory of each possible CPU is, of those too that are not online. Works without kallsyms. Only
+ * needed from 6.2 on, see pages.h.
+ */
+SEC("raw_tp/calibrate_cpus")
+int calibrate_cpus(void *ctx)
+{
+	u32 zero = 0;
 	struct bpf_array *map;
 	u64 *value, base = 0;
 
-	value = bpf_map_lookup_elem(&cpu_memory, &zero);
-	if (!value || cpu >= 256)
+	value = bpf_map_lookup_elem(&cpu_offsets, &zero);
+	if (!value)
 		return 0;
-	*(volatile u64 *)value = (u64)&cpu_memory;	/* storing it in memory turns the pointer into a number */
+	*(volatile u64 *)value = (u64)&cpu_memory;
 	map = (void *)*(volatile u64 *)value;
+	*value = 0;
 	bpf_core_read(&base, sizeof(base), &map->pptrs[0]);
-	*(volatile u64 *)value = (u64)value;
-	cpu_offset[cpu] = *(volatile u64 *)value - base;
+	bpf_loop(ncpu, on_cpu, &base, 0);
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "entry.h"
 #include "environ.h"
+#include "pages.h"
 
 #define ARGV_FAULT 0x10000
 
@@ -36,7 +37,8 @@ old_image(struct task_struct *t)
 	if (!p || !p->reported)
 		return 0;
 	high = mm->hiwater_rss;
-	now = pages_resident(mm, true);
+	if (!pages_resident(mm, true, &now))
+		return 0;
 	p->old_rss = now;
 	p->old_peak = high > now ? high : now;
 	return 0;

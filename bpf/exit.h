@@ -75,7 +75,8 @@ memory_keep(struct proc *p, struct task_struct *parent, struct mm_struct *mm)
 		return;
 	}
 	high = mm->hiwater_rss;
-	now = pages_resident(mm, true);
+	if (!pages_resident(mm, true, &now))
+		return;
 	p->rss = now;
 	p->peak = high > now ? high : now;
 	p->has_peak = 1;

@@ -60,17 +60,24 @@ int BPF_PROG(on_begin_new_exec, struct linux_binprm *bprm)
 	struct mm_struct *mm = BPF_CORE_READ(t, mm);
 	struct proc *p = proc_of_address(t);
 	struct mm_struct___until_6_1 *old = (void *)mm;
-	u64 high, now;
+	struct pages_sum sum = {};
+	u64 high, now = 0;
 
 	if (!p || !p->execed || !p->reported || !mm || !has_lease())
 		return 0;
 	high = BPF_CORE_READ(mm, hiwater_rss);
-	if (bpf_core_field_exists(old->rss_stat.count))
-		now = pages_resident(mm, true);
-	else
-		now = pages(BPF_CORE_READ(mm, rss_stat[0].count)) +
-		    pages(BPF_CORE_READ(mm, rss_stat[1].count)) +
-		    pages(BPF_CORE_READ(mm, rss_stat[3].count));
+	if (bpf_core_field_exists(old->rss_stat.count)) {
+		pages_resident(mm, true, &now);
+	} else {
+		sum.files = (u64)BPF_CORE_READ(mm, rss_stat[0].counters);
+		sum.anons = (u64)BPF_CORE_READ(mm, rss_stat[1].counters);
+		sum.shmems = (u64)BPF_CORE_READ(mm, rss_stat[3].counters);
+		if (!pages_held_back(&sum))
+			return 0;
+		now = pages(BPF_CORE_READ(mm, rss_stat[0].count) + sum.file) +
+		    pages(BPF_CORE_READ(mm, rss_stat[1].count) + sum.anon) +
+		    pages(BPF_CORE_READ(mm, rss_stat[3].count) + sum.shmem);
+	}
 	p->old_rss = now;
 	p->old_peak = high > now ? high : now;
 	return 0;

@@ -7,6 +7,7 @@
 #define SLUICE_SNAPSHOT_H
 
 #include "judge.h"
+#include "pages.h"
 
 /* Threads that are walked for one process; more set EVENT_THREADS_CUT. */
 #define THREADS_MAX 65536
@@ -489,7 +490,7 @@ process_write(struct bpf_iter__task *ctx, struct event_state *e, const struct ta
 	READ_POINTER(mm, k->untrusted->mm);
 	if (mm && (p->execed || k->parent->mm != mm)) {
 		high = mm->hiwater_rss;
-		now = pages_resident(mm, false);
+		pages_resident(mm, false, &now);
 		e->counters.rss = now;
 		e->counters.peak_rss = high > now ? high : now;
 		e->flags |= EVENT_HAS_PEAK;

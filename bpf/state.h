@@ -161,6 +161,12 @@ struct fresh_map {
 	__type(key, u32);
 	__type(value, struct proc);
 };
+struct cpu_offsets_map {	/* where each possible CPU's own memory is; max_entries is set to their number */
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);	/* added to an address that holds for all CPUs; 0: unknown */
+};
 struct exited_map {		/* threads that on_exit has counted, where it may see one twice */
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, PROCS_MAX);
@@ -179,6 +185,7 @@ extern struct procs_map procs SEC(".maps");
 extern struct ring_map ring SEC(".maps");
 extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction */
 extern struct exited_map threads_exited SEC(".maps");
+extern struct cpu_offsets_map cpu_offsets SEC(".maps");
 
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */
@@ -187,6 +194,7 @@ extern const volatile u32 exit_has_group_dead;	/* from 6.16 sched_process_exit h
 extern const volatile u32 rss_slack;		/* pages by which a percpu_counter's count can be off */
 
 extern const volatile u32 has_on_signal;
+extern const volatile u32 has_iter_num;		/* the functions bpf_iter_num_…(), from 6.4 */
 extern const volatile u32 has_rdonly_cast;	/* the function bpf_rdonly_cast(), from 6.2 */
 extern const volatile u32 can_be_preempted;	/* tracepoint programs can be, from 7.0 */
 extern const volatile u64 my_epoch;		/* epoch of this load of the programs */
@@ -207,7 +215,6 @@ extern u32 kept_tgids[KEPT_TGIDS];	/* at their next exec no rule leaves them out
 extern u64 stale_ns;		/* set by user space, see probes_hurry(): until then on_free may still run */
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
-extern u64 cpu_offset[256];	/* offset of each CPU's per-CPU memory; 0: unknown */
 extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
 extern u64 followed;		/* processes that were ever added to procs */
 extern u64 removed;		/* processes that were removed from it */

@@ -44,6 +44,7 @@ struct offer {
 	bool has_current_task_btf;	/* the helper, from 5.11 */
 	bool has_loop;			/* the helper bpf_loop(), from 5.17 */
 	bool has_syscall;		/* programs that user space calls, and a loop over a map for them, from 5.14 */
+	bool has_iter_num;		/* the kernel's function for programs, from 6.4 */
 	bool has_rdonly_cast;		/* the kernel's function for programs, from 6.2 */
 	bool can_be_preempted;		/* programs on tracepoints can be preempted */
 };
@@ -71,6 +72,7 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	static const struct kernel_test task_btf = { KERNEL_FUNCTION, "bpf_get_current_task_btf" };
 	static const struct kernel_test loop = { KERNEL_FUNCTION, "bpf_loop" };
 	static const struct kernel_test syscall = { KERNEL_FUNCTION, "bpf_sys_bpf" };
+	static const struct kernel_test iter_num = { KERNEL_FUNCTION, "bpf_iter_num_new" };
 	static const struct kernel_test rdonly_cast = { KERNEL_FUNCTION, "bpf_rdonly_cast" };
 	static const struct kernel_test preempted = { KERNEL_TYPE, "class_srcu_fast_notrace_t" };
 	const void *object;
@@ -96,6 +98,7 @@ offer_read(struct offer *o, char *error, size_t error_size)
 	o->has_current_task_btf = kernel_test_holds(o->types, &task_btf);
 	o->has_loop = kernel_test_holds(o->types, &loop);
 	o->has_syscall = kernel_test_holds(o->types, &syscall);
+	o->has_iter_num = kernel_test_holds(o->types, &iter_num);
 	o->has_rdonly_cast = kernel_test_holds(o->types, &rdonly_cast);
 	o->can_be_preempted = kernel_test_holds(o->types, &preempted);
 	return 0;
@@ -193,6 +196,7 @@ skel_load(struct probes *p, const struct offer *o)
 	p->skel->rodata->ncpu = cpus > 0 ? cpus : 1;
 	p->skel->rodata->wake_at = p->ring_bytes / 4;
 	p->skel->rodata->exit_has_group_dead = o->has[SIGNAL_PEAK_RSS][0];
+	p->skel->rodata->has_iter_num = o->has_iter_num;
 	p->skel->rodata->has_rdonly_cast = o->has_rdonly_cast;
 	p->skel->rodata->can_be_preempted = o->can_be_preempted;
 	/* each CPU may hold back a batch of each of three counters; see percpu_counter_batch */
@@ -208,7 +212,8 @@ skel_load(struct probes *p, const struct offer *o)
 	bpf_program__set_autoload(p->skel->progs.on_stale_until_5_13, !o->has_syscall);
 	bpf_program__set_autoattach(p->skel->progs.on_stale_until_5_13, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_clock, false);
-	bpf_program__set_autoattach(p->skel->progs.calibrate_cpu, false);
+	bpf_program__set_autoload(p->skel->progs.calibrate_cpus, o->has_iter_num);
+	bpf_program__set_autoattach(p->skel->progs.calibrate_cpus, false);
 	bpf_program__set_autoattach(p->skel->progs.calibrate_pid, false);
 	r = bpf_map__set_max_entries(p->skel->maps.ring, p->ring_bytes);
 	if (r == 0)
@@ -217,6 +222,8 @@ skel_load(struct probes *p, const struct offer *o)
 		r = probes_pins_use(p);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, (cpus > 0 ? cpus : 1) + 1);
+	if (r == 0)
+		r = bpf_map__set_max_entries(p->skel->maps.cpu_offsets, cpus > 0 ? cpus : 1);
 	if (r == 0 && !o->can_be_preempted)
 		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
 	if (r == 0)
@@ -256,13 +263,10 @@ probes_calibrate(struct probes *p)
 static void
 calibrate_first(struct probes *p)
 {
-	int cpus = libbpf_num_possible_cpus();
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	for (int cpu = 0; cpu < cpus && cpu < 256; cpu++) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
-
-		bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_cpu), &opts);
-	}
+	if (bpf_program__autoload(p->skel->progs.calibrate_cpus))
+		bpf_prog_test_run_opts(bpf_program__fd(p->skel->progs.calibrate_cpus), &opts);
 	for (int i = 0; i < CALIBRATION_SAMPLES; i++) {
 		usleep(200);
 		probes_calibrate(p);
