@@ -94,8 +94,11 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 			canary_lost_ns = p->self.start_ns;
 			return false;
 		}
-		count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
-		__sync_fetch_and_add(&lost_records, 2);
+		refuse(child);
+		if (!follow_all) {	/* it stays out, with its descendants */
+			count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
+			__sync_fetch_and_add(&lost_records, 2);
+		}
 		return false;
 	}
 	__sync_fetch_and_add(&followed, 1);
@@ -103,24 +106,67 @@ enter(struct task_struct *child, const struct proc *up, u64 exec_id)
 }
 
 /*
- * Enters a process that is to be followed but whose fork no program saw: all copies were skipped, or a kernel
- * thread forked it. A fork that was seen while there was no room is counted, and its process stays out, since
- * its record would lack the beginning. exec_id is that of the last exec before.
+ * Counts the programs that ran in a process of the host's agent while there was no room for it: of one that ran before
+ * the probes, the one that was to be discovered. Returns their number. execs: of the process, that they are of.
+ */
+static __always_inline u64
+refused_count(const struct task_struct *leader, u64 execs)
+{
+	u64 programs = leader->start_boottime < since_ns ? 1 : execs;
+
+	__sync_fetch_and_add(&lost_records, 2 * programs);
+	return programs;
+}
+
+/*
+ * Enters a process that is to be followed and has no entry as it execs: there was no room before, all copies of on_fork
+ * were skipped, or a kernel thread forked it. Of a run it stays out if there was no room: it is counted.
  */
 static __always_inline struct proc *
-adopt_late(const struct task *k, u64 exec_id)
+adopt_at_exec(const struct task *k)
 {
 	struct task_struct *leader = k->leader, *parent = leader->real_parent;
-	struct proc *up;
+	bool is_refused = was_refused(leader);
+	struct proc *up, *p;
+	u64 execs;
 
-	if (!can_be_preempted && !(follow_all && parent->flags & PF_KTHREAD))
+	if (is_refused ? !follow_all : !can_be_preempted && !(follow_all && parent->flags & PF_KTHREAD))
 		return NULL;
 	if ((u32)leader->tgid == own_tgid)
 		return NULL;
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	enter(leader, up, exec_id);
+	enter(leader, up, leader->self_exec_id - 1);
+	p = proc_of_task(k);
+	if (!p || !is_refused)
+		return p;
+	p->is_cut = k->signal->sum_sched_runtime != 0;	/* threads of it have ended, uncounted */
+	execs = leader->self_exec_id - leader->parent_exec_id - 1;	/* before this one */
+	if (execs) {
+		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
+		p->self.index = refused_count(leader, execs) - 1;
+		p->execed = 1;
+	}
+	return p;
+}
+
+/*
+ * Enters a process that ends, of which no program saw the fork: all copies were skipped. One that never exec'd runs
+ * what the process does that forked it; the exec of another is reported late.
+ */
+static __always_inline struct proc *
+adopt_at_exit(const struct task *k)
+{
+	struct task_struct *leader = k->leader, *parent = leader->real_parent;
+	struct proc *up;
+
+	if (was_refused(leader) || (u32)leader->tgid == own_tgid)
+		return NULL;
+	up = proc_of(parent);
+	if (!up && !is_wanted(parent, leader))
+		return NULL;
+	enter(leader, up, leader->self_exec_id - !(leader->flags & PF_FORKNOEXEC));
 	return proc_of_task(k);
 }
 

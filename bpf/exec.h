@@ -259,7 +259,7 @@ exec_of(struct task_struct *t, int old_pid, u32 argc, bool has_loop)
 	task_read(&k, t);
 	p = proc_of_task(&k);
 	if (!p)
-		p = adopt_late(&k, t->self_exec_id - 1);
+		p = adopt_at_exec(&k);
 	if (!p)
 		return 0;
 	task_follow(&k);

@@ -93,10 +93,11 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 {
 	struct task_delay_info *delays;
 	struct signal_struct *signal;
-	u64 key = (u64)t, handler;
+	struct thread_key key = { (u64)t, t->start_boottime };
 	struct proc *p;
 	struct task k;
 	bool is_last;
+	u64 handler;
 	u8 one = 1;
 
 	task_read(&k, t);
@@ -108,8 +109,8 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 		is_last = group_dead;
 	else			/* two last threads may both see 0: the first one reports */
 		is_last = signal->live.counter == 0;
-	if (!p && is_last)
-		p = adopt_late(&k, t->real_parent->self_exec_id);
+	if (is_preemptible && !p && is_last)
+		p = adopt_at_exit(&k);
 	if (!p)
 		return 0;
 	/* no program saw its exec: report it late */

@@ -3,22 +3,29 @@
 #include "entry.h"
 
 /*
- * Counts a process that ends without an entry but was to be followed, where all copies may miss an event. One
- * that lived long may have had an entry that on_stale removed, after a snapshot had seen it.
+ * Counts a process that ends without an entry but was to be followed: there was no room for it, or all copies missed an
+ * event. One that lived long may have had an entry that on_stale removed, after a snapshot had seen it.
  */
 static __always_inline void
 unseen_count(struct task_struct *t)
 {
 	struct task_struct *parent = t->real_parent;
+	bool is_refused = was_refused(t);		/* a canary is not wanted by now */
+	u64 execs;
 
-	if (t->start_boottime < since_ns || bpf_ktime_get_boot_ns() - t->start_boottime > stale_ns)
+	if (is_refused ? !follow_all : !can_be_preempted || t->start_boottime < since_ns ||
+	    bpf_ktime_get_boot_ns() - t->start_boottime > stale_ns)
 		return;
-	if (lost[EVENT_PROG_FORK * EVENT_LOSS_COUNT + EVENT_LOSS_MAP])	/* no room for it: counted already */
+	if ((u32)t->tgid == own_tgid || (!proc_of(parent) && !is_wanted(parent, t)))
 		return;
-	if (!proc_of(parent) && !is_wanted(parent, t))
+	if (!is_refused) {
+		count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
+		__sync_fetch_and_add(&lost_records, 2);
 		return;
-	count_loss(EVENT_PROG_FORK, EVENT_LOSS_SKIPPED);
-	__sync_fetch_and_add(&lost_records, 2);
+	}
+	execs = t->flags & PF_FORKNOEXEC ? 1 : t->self_exec_id - t->parent_exec_id;
+	count_loss(EVENT_PROG_FORK, EVENT_LOSS_MAP);
+	refused_count(t, execs ? execs : 1);
 }
 
 /*
@@ -32,13 +39,10 @@ int BPF_PROG(on_free, struct task_struct *t)
 	struct event_state *e;
 	struct proc_key key;
 	struct proc *p;
-	u64 thread = (u64)t;
 	u32 flags;
 
 	if (!has_lease())
 		return 0;
-	if (can_be_preempted)
-		bpf_map_delete_elem(&threads_exited, &thread);
 	if (t->pid != t->tgid)		/* handle a process once, by its leader */
 		return 0;
 	READ_POINTER(signal, t->signal);
@@ -46,8 +50,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 	key = (struct proc_key){ (u64)signal, t->start_boottime };
 	p = bpf_map_lookup_elem(&procs, &key);
 	if (!p) {
-		if (can_be_preempted)
-			unseen_count(t);
+		unseen_count(t);
 		return 0;
 	}
 	if (can_be_preempted && p->exec_id != t->self_exec_id) {
@@ -55,6 +58,8 @@ int BPF_PROG(on_free, struct task_struct *t)
 		__sync_fetch_and_add(&lost_records, 2);
 	}
 	if (!p->reported) {
+		if (p->excluded == EXCLUDED_PENDING && was_refused(t))	/* the pass that discovers has not come to it */
+			unseen_count(t);
 		bpf_map_delete_elem(&procs, &key);
 		__sync_fetch_and_add(&removed, 1);
 		return 0;

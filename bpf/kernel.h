@@ -251,6 +251,7 @@ struct task_struct {
 	int pid;
 	int tgid;
 	u64 self_exec_id;		/* incremented by each exec */
+	u64 parent_exec_id;		/* self_exec_id of the process that forked it, at that time */
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;

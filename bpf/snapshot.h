@@ -134,7 +134,7 @@ enter_found(const struct task *k)
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
 	p->threads_peak = k->signal->live.counter;
-	p->excluded = 1;		/* until it is judged */
+	p->excluded = EXCLUDED_PENDING;	/* until it is judged */
 	p->inside_generation = generation_now() - 1;
 	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
 	p->forker_start_ns = k->parent->group_leader->start_boottime;
@@ -142,7 +142,7 @@ enter_found(const struct task *k)
 	if (!error)
 		__sync_fetch_and_add(&followed, 1);
 	else if (error != -EEXIST)	/* on_fork was faster */
-		count_loss(EVENT_PROG_ITER, EVENT_LOSS_MAP);
+		refuse(t);
 	return proc_of_task(k);
 }
 

@@ -167,11 +167,14 @@ struct cpu_offsets_map {	/* where each possible CPU's own memory is; max_entries
 	__type(key, u32);
 	__type(value, u64);	/* added to an address that holds for all CPUs; 0: unknown */
 };
-struct exited_map {		/* threads that on_exit has counted, where it may see one twice */
-	__uint(type, BPF_MAP_TYPE_HASH);
+struct thread_key {
+	u64	task;			/* address */
+	u64	start_ns;		/* CLOCK_BOOTTIME: the kernel uses the address again */
+};
+struct exited_map {		/* the last threads that on_exit has counted, where it may see one twice */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PROCS_MAX);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, u64);
+	__type(key, struct thread_key);
 	__type(value, u8);
 };
 struct cgroups_map {	/* cgroups whose path user space has */
@@ -216,6 +219,9 @@ extern u64 stale_ns;		/* set by user space, see probes_hurry(): until then on_fr
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
 extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
+extern u64 refused;		/* times that procs had no room for a process, which may have one later */
+extern u64 refused_from_ns;	/* starts of the oldest and the youngest of these processes, CLOCK_BOOTTIME; 0: none */
+extern u64 refused_to_ns;
 extern u64 followed;		/* processes that were ever added to procs */
 extern u64 removed;		/* processes that were removed from it */
 extern u64 lost_records;	/* records of sluice.program that never got a seq */
@@ -276,6 +282,28 @@ proc_of(struct task_struct *t)
 	struct proc_key key = proc_key_of(t);
 
 	return bpf_map_lookup_elem(&procs, &key);
+}
+
+/* Notes that there is no room for a process. */
+static __always_inline void
+refuse(const struct task_struct *leader)
+{
+	u64 start_ns = leader->start_boottime;
+
+	if (!refused_from_ns || start_ns < refused_from_ns)
+		refused_from_ns = start_ns;
+	if (start_ns > refused_to_ns)
+		refused_to_ns = start_ns;
+	__sync_fetch_and_add(&refused, 1);
+}
+
+/* Returns whether a process without an entry is one for which there was no room: those of that time were. */
+static __always_inline bool
+was_refused(const struct task_struct *leader)
+{
+	u64 start_ns = leader->start_boottime;
+
+	return refused_from_ns && start_ns >= refused_from_ns && start_ns <= refused_to_ns;
 }
 
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;

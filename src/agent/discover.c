@@ -8,8 +8,10 @@
 
 #include "agent/host_state.h"
 #include "attach/filter.h"
+#include "base/clock.h"
 
 #define UNKNOWN_MAX 65536
+#define ADMIT_SHARE 10			/* one part in so many of the time that passes for refused processes may take */
 
 /* Begins a program that was running already, from what /proc has of it. */
 static void
@@ -126,7 +128,20 @@ host_discover_included(struct host_agent *h)
 int
 host_discover_missed(struct host_agent *h)
 {
+	h->refused_seen = probes_refused(h->agent.probes);	/* the pass counts anew for which it finds no room */
 	return discover_by(h, probes_discovery_open(h->agent.probes));
+}
+
+void
+host_discover_refused(struct host_agent *h, uint64_t now_ns)
+{
+	const struct probes *probes = h->agent.probes;
+
+	if (probes_refused(probes) == h->refused_seen || now_ns < h->admit_after_ns || !probes_have_room(probes))
+		return;
+	if (host_discover_missed(h) < 0)
+		h->agent.counts.broken_passes++;
+	h->admit_after_ns = now_ns + ADMIT_SHARE * (clock_ns(CLOCK_BOOTTIME) - now_ns);
 }
 
 int
@@ -140,6 +155,7 @@ host_discover(struct host_agent *h)
 	}
 	/* First, since excluded programs are not discovered. */
 	r = probes_set_rules_now(a->probes, a->rules);
+	h->refused_seen = probes_refused(a->probes);
 	fd = r == 0 ? probes_discovery_open(a->probes) : r;
 	if (fd < 0)
 		return fd;

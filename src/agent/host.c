@@ -143,6 +143,7 @@ tick(struct agent *a, uint64_t now_ns)
 	struct host_agent *h = host_agent(a);
 
 	sight_look(h, now_ns);
+	host_discover_refused(h, now_ns);
 	if (h->owner.tick != NULL)
 		h->owner.tick(h->owner.arg);
 }
@@ -365,6 +366,12 @@ agent_settle(struct agent *a, struct agent_settling *settling, size_t n)
 	}
 	commit(a);
 	return is_whole;
+}
+
+bool
+agent_lacks_room(const struct agent *a)
+{
+	return probes_refused(a->probes) != host_agent_const(a)->refused_seen;
 }
 
 const struct sight *

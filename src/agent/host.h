@@ -50,6 +50,8 @@ void agent_stop(struct agent *a);
  * record.
  */
 uint64_t agent_unspooled_bytes(const struct agent *a);
+/* Returns true while there may be processes that are not followed because there was no room for them. */
+bool agent_lacks_room(const struct agent *a);
 /* Returns whether the agent sees; valid as long as the agent. */
 const struct sight *agent_sight(const struct agent *a);
 /* Writes an Agent record of an event, e.g. RELOAD. message may be NULL. */

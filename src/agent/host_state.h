@@ -27,6 +27,8 @@ struct host_agent {
 	struct proc_reader *reader;	/* owned; while processes are discovered */
 	struct state_event *unknown;	/* owned, with exe and cwd: processes of a pass that are to be discovered */
 	size_t n_unknown;
+	uint64_t refused_seen;		/* probes_refused() before the last pass for those without room */
+	uint64_t admit_after_ns;	/* when the next may begin, CLOCK_BOOTTIME */
 };
 
 /* Returns the agent of a host that contains a, which must not be the agent of a run. */
@@ -51,6 +53,8 @@ int host_discover(struct host_agent *h);
 int host_discover_included(struct host_agent *h);
 /* Discovers those that began while the probes reported nothing. 0 or a negative errno. */
 int host_discover_missed(struct host_agent *h);
+/* Discovers those for which there was no room before, if there is now; called once a second. now_ns: CLOCK_BOOTTIME. */
+void host_discover_refused(struct host_agent *h, uint64_t now_ns);
 /* Takes a state of a discovery pass; false: it is none, and the correlator's. */
 bool host_discover_state(struct agent *a, const struct state_event *s);
 

@@ -224,8 +224,8 @@ skel_load(struct probes *p, const struct offer *o)
 		r = bpf_map__set_max_entries(p->skel->maps.scratches, (cpus > 0 ? cpus : 1) + 1);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->skel->maps.cpu_offsets, cpus > 0 ? cpus : 1);
-	if (r == 0 && !o->can_be_preempted)
-		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, 1);
+	if (r == 0)
+		r = bpf_map__set_max_entries(p->skel->maps.threads_exited, o->can_be_preempted ? p->max_processes : 1);
 	if (r == 0)
 		r = sluice_bpf__load(p->skel);
 	if (r < 0) {
@@ -506,6 +506,26 @@ probes_followed(const struct probes *p)
 
 	gone += __atomic_load_n(&p->skel->bss->snapshot_left_out, __ATOMIC_SEQ_CST);
 	return entered > gone ? entered - gone : 0;
+}
+
+uint64_t
+probes_refused(const struct probes *p)
+{
+	return __atomic_load_n(&p->skel->data_shared->refused, __ATOMIC_SEQ_CST);
+}
+
+bool
+probes_have_room(const struct probes *p)
+{
+	uint64_t gone = probes_gone(p);
+
+	return __atomic_load_n(&p->skel->data_shared->followed, __ATOMIC_SEQ_CST) - gone < p->max_processes;
+}
+
+uint32_t
+probes_max_processes(const struct probes *p)
+{
+	return p->max_processes;
 }
 
 int

@@ -116,6 +116,15 @@ void probes_hurry(struct probes *p, bool on);
  * without those that the rules left out at the last pass.
  */
 uint64_t probes_followed(const struct probes *p);
+/*
+ * Returns how often the kernel side had no room for a process: at its fork, its exec, or in a pass that discovers. One
+ * that has an entry later is recorded from then on; of others each is counted as lost when it is freed.
+ */
+uint64_t probes_refused(const struct probes *p);
+/* Returns true if there is room for another process. */
+bool probes_have_room(const struct probes *p);
+/* Returns how many processes can be followed at once; those of the pinned map, where one was taken over. */
+uint32_t probes_max_processes(const struct probes *p);
 /* Returns the number of processes that the kernel side has ceased to follow. */
 uint64_t probes_gone(const struct probes *p);
 

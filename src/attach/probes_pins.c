@@ -173,12 +173,8 @@ probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uin
 static int
 entries_retake(struct probes *p)
 {
-	int threads = bpf_map__fd(p->skel->maps.threads_exited), r;
-	uint64_t key;
+	int r;
 
-	/* Their threads are gone, and the kernel may use the addresses for others. */
-	while (bpf_map_get_next_key(threads, NULL, &key) == 0 && bpf_map_delete_elem(threads, &key) == 0)
-		continue;
 	p->skel->bss->stale_sweep_ns = clock_ns(CLOCK_BOOTTIME);
 	r = filter_pass(p, FILTER_JUDGE_RETAKE);
 	if (r == 0)

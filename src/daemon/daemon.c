@@ -102,6 +102,22 @@ open_metrics(struct daemon *d)
 	return r;
 }
 
+/* Logs that there is no room for more processes, or that there is again. */
+static void
+watch_room(struct daemon *d)
+{
+	const struct probes *probes = agent_probes(d->agent);
+	bool lacks_room = agent_lacks_room(d->agent);
+
+	if (lacks_room && !d->lacks_room)
+		log_fields(LOG_LEVEL_WARNING, "probes.full", LOG_FIELDS(LOG_U64("max_processes", probes_max_processes(probes))),
+		    "there is no room for more processes: the others are recorded from when there is, or counted as lost");
+	else if (!lacks_room && d->lacks_room)
+		log_fields(LOG_LEVEL_INFO, "probes.room", LOG_FIELDS(LOG_U64("processes", probes_followed(probes))),
+		    "there is room again: the processes for which there was none are recorded from now on");
+	d->lacks_room = lacks_room;
+}
+
 /* With the pass that the agent makes, so that a host where nothing happens wakes once a second. */
 static void
 on_second(void *arg)
@@ -111,6 +127,7 @@ on_second(void *arg)
 	tick(d);	/* commits and syncs wake the loop by themselves */
 	daemon_watch_delivery(d);
 	daemon_watch_containers(d);
+	watch_room(d);
 	/* Memory of a past burst of processes or records is free, but malloc(3) keeps it until it is trimmed. */
 	if (++d->seconds % TRIM_EACH_S == 0)
 		malloc_trim(0);

@@ -81,6 +81,7 @@ struct daemon {
 	int status;			/* with which it exits */
 	char blind_reason[320];		/* "": the agent sees */
 	uint64_t seconds;		/* since the start */
+	bool lacks_room;		/* for more processes, as was logged last */
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;
 	int disk_error;

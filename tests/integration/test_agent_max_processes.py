@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""probes.max_processes: those beyond it are counted as lost, the others are whole, and room that is free is used again."""
+"""probes.max_processes: those beyond it are recorded once there is room, or counted as lost, once; the others are whole,
+and room that is free is used again."""
 import collections
+import os
 import subprocess
 
 import harness
@@ -10,6 +12,8 @@ from load import Load
 
 MAX = 1024  # the least that may be configured
 SLEEPERS = 2000
+LATE = 20
+SHORT = 20
 
 
 def forks_of_host():
@@ -19,19 +23,27 @@ def forks_of_host():
 
 
 class MaxProcesses(AgentTest):
-    def sleep(self):
-        """All sleepers exist at once, and have ended."""
-        p = subprocess.Popen([harness.built("sleepers"), self.room, str(SLEEPERS)], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True)
+    def sleepers(self, mark, n):
+        """All exist at once, until end()."""
+        p = subprocess.Popen([harness.built("sleepers"), mark, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             text=True)
         self.addCleanup(p.kill)
         self.assertEqual("ready\n", p.stdout.readline())
-        p.communicate(timeout=60)
-        self.assertEqual(0, p.returncode)
+        return p
+
+    def end(self, sleepers):
+        sleepers.communicate(timeout=60)
+        self.assertEqual(0, sleepers.returncode)
+
+    def recorded(self, a, mark):
+        """(argv, exe, forked, phase) of the records of sleepers."""
+        return [(r["argv"], r["exe"], r["forked"], r["phase"]) for r in read_lake(a.lake).get("sluice.program", [])
+                if (r["argv"] or [])[:2] == ["sleeper", mark]]
 
     def test_those_beyond_are_counted_and_the_others_whole(self):
         a = self.agent(probes={"max_processes": MAX}).start()
         forked = forks_of_host()
-        self.sleep()
+        self.end(self.sleepers(self.room, SLEEPERS))
         a.settle()  # the room of one that has ended is free once the kernel has freed it
         forked = forks_of_host() - forked
         with Load("afterwards") as load:
@@ -52,14 +64,43 @@ class MaxProcesses(AgentTest):
                    if (r["argv"] or [])[1:] == [self.room, str(SLEEPERS)] and r["program_id"] not in sleepers}
         self.assertEqual(1, len(parents))
         missing = SLEEPERS - len(phases)
-        # What ran here before takes up a part of the room.
-        self.assertTrue(0 < len(phases) <= MAX, len(phases))
+        # What ran here before takes up a part of the room, and room that others left is used.
+        self.assertTrue(0 < len(phases) <= SLEEPERS, len(phases))
         counted = {(place, reason): n for place, reason, n in losses(topics) if reason != "cut"}
         beyond = counted.pop(("on_fork", "map_full"), 0)
         self.assertEqual({}, counted)
         # Whatever else was started here meanwhile may have been beyond the limit, too.
         self.assertTrue(missing <= beyond <= missing + forked - SLEEPERS, (missing, beyond, forked))
         self.assertEqual([], load.check(topics["sluice.program"])[:5])
+
+    def test_those_that_outlive_the_shortage_are_recorded_by_their_own_names(self):
+        a = self.agent(probes={"max_processes": MAX}).start()
+        forked = forks_of_host()
+        others = self.sleepers("others", SLEEPERS)
+        late = self.sleepers("late", LATE)
+        for i in range(SHORT):
+            subprocess.run(["/bin/true", "short", str(i)], check=True)
+        a.wait_log("probes.full")
+        self.end(others)
+        a.wait_log("probes.room")
+        self.end(late)
+        a.settle()
+        forked = forks_of_host() - forked
+        self.assertEqual(0, a.stop(), a.log_text())
+        exe = os.path.realpath(harness.built("sleepers"))
+        whole = collections.Counter((("sleeper", "late", str(i)), exe, False, phase)
+                                    for i in range(LATE) for phase in ("START", "END"))
+        self.assertEqual(whole, collections.Counter((tuple(argv), *rest) for argv, *rest in self.recorded(a, "late")))
+        topics = read_lake(a.lake)
+        programs = topics["sluice.program"]
+        parents = {r["program_id"] for r in programs if (r["argv"] or [])[1:] == ["others", str(SLEEPERS)]}
+        # Each of the others is lost once, with two records that leave a hole each. The host may have lost others, too.
+        recorded = {r["program_id"] for r in programs if (r["argv"] or [])[1:2] in (["others"], ["short"])} - parents
+        gone = SLEEPERS + SHORT - len(recorded)
+        beyond = sum(n for _, reason, n in losses(topics) if reason == "map_full")
+        self.assertTrue(0 < gone <= beyond <= gone + forked - SLEEPERS - LATE - SHORT, (gone, beyond, forked))
+        holes = max(r["seq"] for r in programs) + 1 - len({r["seq"] for r in programs})
+        self.assertLessEqual(2 * gone, holes)
 
 
 if __name__ == "__main__":
