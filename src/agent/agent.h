@@ -35,7 +35,7 @@ struct agent_options {
 	bool reads_headers;		/* reads files in which an engine names its tasks */
 	uint64_t interval_ms;		/* of Usage, Host and LIVE records; 0: 10 s */
 	uint64_t start_after_ms;	/* see correlator_set_start_after() */
-	size_t ring_bytes;		/* 0: 8 MiB */
+	size_t ring_bytes;		/* 0: 8 MiB, or of a host's agent by its CPUs and memory */
 	const char *const *variables;	/* names of environment variables that are read at exec, 8 at most */
 	size_t n_variables;
 	const struct redaction_options *redaction;	/* the salt is set by the agent; NULL: the shipped patterns,

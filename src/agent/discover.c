@@ -10,7 +10,6 @@
 #include "attach/filter.h"
 #include "base/clock.h"
 
-#define UNKNOWN_MAX 65536
 #define ADMIT_SHARE 10			/* one part in so many of the time that passes for refused processes may take */
 
 /* Begins a program that was running already, from what /proc has of it. */
@@ -49,13 +48,13 @@ host_discover_state(struct agent *a, const struct state_event *s)
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
 		return false;
 	/* Its exec may still be in the ring: it is checked again after a drain. Sorting puts parents first. */
-	if (h->n_unknown % 1024 == 0 && h->n_unknown < UNKNOWN_MAX) {
+	if (h->n_unknown % 1024 == 0 && h->n_unknown < probes_max_processes(a->probes)) {
 		grown = realloc(h->unknown, (h->n_unknown + 1024) * sizeof(*grown));
 		if (grown == NULL)
 			return true;
 		h->unknown = grown;
 	}
-	if (h->n_unknown < UNKNOWN_MAX) {
+	if (h->n_unknown < probes_max_processes(a->probes)) {
 		grown = &h->unknown[h->n_unknown++];
 		*grown = *s;
 		grown->exe = s->exe != NULL ? strdup(s->exe) : NULL;

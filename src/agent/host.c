@@ -232,6 +232,7 @@ open_correlator(struct host_agent *h, const struct agent_host_options *o)
 	c.host_memory_bytes = (struct opt_u64){ a->host_last.memory_bytes, a->host_last.memory_bytes > 0 };
 	ops.wal = on_wal_entry;
 	ops.container = host_on_container;
+	c.max_processes = probes_max_processes(a->probes);
 	r = correlator_new(&c, &ops, h, &a->correlator);
 	if (r == 0)
 		r = proc_reader_new("/proc", &h->reader);

@@ -35,7 +35,7 @@ struct agent_host_options {
 	const char *cluster;		/* of schedulers' job ids; NULL or "": none */
 	const char *pin_dir;		/* see attach/pins.h; NULL: probes are detached with this process */
 	uint64_t watchdog_ns;
-	uint32_t max_processes;
+	uint32_t max_processes;		/* 0: by the host's CPUs and memory */
 	struct agent_owner owner;
 };
 

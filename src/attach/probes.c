@@ -20,11 +20,11 @@
 #include "attach/core_types.h"
 #include "attach/kernel_types.h"
 #include "attach/probes_state.h"
+#include "attach/sizes.h"
 #include "attach/variables.h"
 #include "base/clock.h"
 
 #define RING_BYTES_DEFAULT (8u << 20)
-#define PROCESSES_DEFAULT 16384
 #define STALE_NS UINT64_C(5000000000)
 #define STALE_HURRY_NS UINT64_C(1000000000)
 #define CALIBRATION_SAMPLES 50
@@ -296,6 +296,18 @@ ring_id_read(struct probes *p)
 	return 0;
 }
 
+/* Sets the sizes to those of the options, or else of this host; those of a run do not depend on the host. */
+static void
+sizes_choose(struct probes *p, const struct probes_options *options)
+{
+	struct sizes sizes = { .max_processes = SIZES_PROCESSES, .ring_bytes = RING_BYTES_DEFAULT };
+
+	if (options->follow_all)
+		sizes = sizes_of_host();
+	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : sizes.ring_bytes;
+	p->max_processes = options->max_processes > 0 ? options->max_processes : sizes.max_processes;
+}
+
 int
 probes_open(const struct probes_options *options, struct probes **ret, char *error,
     size_t error_size)
@@ -316,8 +328,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 		offer_done(&offer);
 		return -ENOMEM;
 	}
-	p->ring_bytes = options->ring_bytes > 0 ? options->ring_bytes : RING_BYTES_DEFAULT;
-	p->max_processes = options->max_processes > 0 ? options->max_processes : PROCESSES_DEFAULT;
+	sizes_choose(p, options);
 	p->watchdog_ns = options->watchdog_ns > 0 ? options->watchdog_ns : UINT64_MAX / 2;
 	p->epoch = 1;
 	p->pin_lock = -1;

@@ -20,8 +20,8 @@ enum {
 };
 
 struct probes_options {
-	size_t ring_bytes;	/* a power of two times the page size; 0: 8 MiB */
-	uint32_t max_processes;	/* processes followed at once; 0: 16,384 */
+	size_t ring_bytes;	/* a power of two times the page size; 0: 8 MiB, with follow_all see sizes.h */
+	uint32_t max_processes;	/* processes followed at once; 0: 16,384, with follow_all see sizes.h */
 	bool follow_all;	/* follow every process but kernel threads, this process and its children */
 	const char *pin_dir;	/* folder for pins, see pins.h; NULL: all ends with this process */
 	const char *const *variables;	/* names of the variables to be read at exec; see variables.h */

@@ -13,6 +13,7 @@
 
 #include "attach/privileges.h"
 #include "attach/probes.h"
+#include "attach/sizes.h"
 #include "base/host_id.h"
 #include "base/namespaces.h"
 #include "cli/cli.h"
@@ -40,6 +41,7 @@ struct findings {
 	int maps_ask;			/* result of privileges_maps_ask() */
 	bool has_hosts_pids;		/* in the host's PID namespace */
 	bool has_hosts_times;		/* in its time namespace */
+	struct sizes sizes;		/* of the agent, unless its configuration has others */
 };
 
 static json_t *
@@ -79,10 +81,11 @@ print_json(const struct findings *f)
 		json_array_append_new(list, json_pack("{ss ss ss ss ss}", "name", f->signals[i].name, "state",
 		    signal_state_name(f->signals[i].state), "hook", f->signals[i].hook, "fields", f->signals[i].fields,
 		    "detail", f->signals[i].detail));
-	root = json_pack("{ss ss ss ss so so so s{sb sb}}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
+	root = json_pack("{ss ss ss ss so so so s{sb sb} s{sI sI}}", "version", SLUICE_VERSION, "kernel", f->host.kernel,
 	    "architecture", f->host.architecture, "host_id", f->host.id, "signals", list,
 	    "librdkafka", kafka_json(&f->kafka), "privileges", privileges_json(f), "hosts_namespaces", "pid",
-	    f->has_hosts_pids, "time", f->has_hosts_times);
+	    f->has_hosts_pids, "time", f->has_hosts_times, "sizes", "max_processes",
+	    (json_int_t)f->sizes.max_processes, "ring_bytes", (json_int_t)f->sizes.ring_bytes);
 	json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);
@@ -173,6 +176,8 @@ print_table(const struct findings *f)
 	print_kafka(&f->kafka);
 	print_privileges(f);
 	print_namespaces(f);
+	printf("sizes: the agent follows up to %u processes at once, with a ring of %zu KiB, unless probes.max_processes and "
+	    "probes.ring are set\n", f->sizes.max_processes, f->sizes.ring_bytes >> 10);
 	return 0;
 }
 
@@ -219,6 +224,7 @@ cli_doctor(int argc, char **argv)
 	f.maps_ask = privileges_maps_ask();
 	f.has_hosts_pids = namespace_is_hosts(NAMESPACE_PID);
 	f.has_hosts_times = namespace_is_hosts(NAMESPACE_TIME);
+	f.sizes = sizes_of_host();
 	if (probes_open(&probes_options, &probes, error, sizeof(error)) < 0) {
 		fprintf(stderr, "sluice doctor: %s\n", error);
 		return EXIT_OWN_FAILURE;

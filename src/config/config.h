@@ -111,7 +111,7 @@ struct config {
 	} containers;
 	struct {
 		struct config_strings detail;
-		uint64_t max_processes;
+		uint64_t max_processes;	/* 0: by the host's CPUs and memory, as the next one */
 		uint64_t ring_bytes;	/* a power of two */
 		uint64_t watchdog_ms;
 	} probes;

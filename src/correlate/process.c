@@ -20,7 +20,11 @@
 struct process *
 process_new(struct correlator *c, const struct process_id *id)
 {
-	struct process *p = c->n_processes < PROCESSES_MAX ? calloc(1, sizeof(*p)) : NULL;
+	size_t most = 2 * (size_t)c->options.max_processes;
+	struct process *p = NULL;
+
+	if (c->n_processes < (most > PROCESSES_MAX ? most : PROCESSES_MAX))
+		p = calloc(1, sizeof(*p));
 
 	if (p == NULL) {
 		c->refused++;

@@ -12,7 +12,7 @@
 #include "correlate/title.h"
 #include "model/event.h"
 
-#define PROCESSES_MAX 65536		/* at once; the kernel side follows fewer */
+#define PROCESSES_MAX 65536		/* at once, or twice as many as the kernel side follows if that is more */
 #define GONE_MAX 8192			/* ended processes that are kept for children that never exec */
 
 struct failures;

@@ -308,13 +308,14 @@ open_agent(struct daemon *d)
 	daemon_switch_signals(d, NULL, c);
 	probes = agent_probes(d->agent);
 	log_fields(probes_origin(probes) > PROBES_RESUMED ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "probes.open",
-	    LOG_FIELDS(LOG_U64("processes", probes_followed(probes))), "%s", origins[probes_origin(probes)]);
+	    LOG_FIELDS(LOG_U64("processes", probes_followed(probes)), LOG_U64("max_processes", probes_max_processes(probes)),
+	    LOG_U64("ring", probes_ring_bytes(probes))), "%s", origins[probes_origin(probes)]);
 	if (agent_unspooled_bytes(d->agent) > 0)
 		log_fields(LOG_LEVEL_WARNING, "spool.behind", LOG_FIELDS(LOG_U64("bytes", agent_unspooled_bytes(d->agent))),
 		    "the previous agent read events that never reached the spool's disk: they are a gap");
 	if (*probes_pin_error(probes) != '\0')
 		log_event(LOG_LEVEL_WARNING, "probes.pin", "the probes end with this agent: %s", probes_pin_error(probes));
-	if (probes_ring_bytes(probes) != c->probes.ring_bytes)
+	if (c->probes.ring_bytes != 0 && probes_ring_bytes(probes) != c->probes.ring_bytes)
 		log_fields(LOG_LEVEL_WARNING, "probes.ring", LOG_FIELDS(LOG_U64("bytes", probes_ring_bytes(probes))),
 		    "the previous agent's ring is kept; `sluice agent --uninstall` before the start makes a new one");
 	return 0;

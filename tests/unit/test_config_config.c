@@ -98,8 +98,8 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->trace_env.n, 0);
 	assert_int_equal(c->probes.detail.n, 0);
 	assert_int_equal(c->records.start_after_ms, 1000);
-	assert_int_equal(c->probes.max_processes, 16384);
-	assert_int_equal(c->probes.ring_bytes, 4 << 20);
+	assert_int_equal(c->probes.max_processes, 0);
+	assert_int_equal(c->probes.ring_bytes, 0);
 	assert_int_equal(c->probes.watchdog_ms, 600000);
 	assert_string_equal(c->spool.dir, "/var/lib/sluice/spool");
 	assert_int_equal(c->spool.max_bytes, 1 << 30);

@@ -1,0 +1,32 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * sizes: how many processes a host's agent follows at once, and how large its ring is, where the configuration leaves
+ * that to the host.
+ */
+#ifndef SLUICE_ATTACH_SIZES_H
+#define SLUICE_ATTACH_SIZES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIZES_PROCESSES 16384		/* that a host with few CPUs follows at once, and a run anywhere */
+#define SIZES_PROCESS_BYTES 656		/* of the kernel's memory for each */
+
+struct sizes {
+	uint32_t max_processes;
+	size_t ring_bytes;	/* a power of two */
+};
+
+/*
+ * Returns the sizes for a host of so many possible CPUs and so much memory:
+ *
+ *	processes	512 for each CPU, at least 16,384, in at most 1/200 of the memory
+ *	ring		128 KiB for each CPU, at least 4 MiB, in at most 1/256 of the memory, as a power of two
+ *
+ * Both together are below a hundredth of the memory, and both within the limits of their keys.
+ */
+struct sizes sizes_of(unsigned cpus, uint64_t memory_bytes);
+/* Returns the sizes for this host. */
+struct sizes sizes_of_host(void);
+
+#endif
