@@ -63,6 +63,9 @@ int agent_set_redaction(struct agent *a, const struct redaction_options *options
  */
 void agent_raise_priority(void);
 
+/* Handles all events that are in the ring now; those that come meanwhile may wait. */
+void agent_drain_all(struct agent *a);
+
 /* Each returned string is valid as long as the agent. The run id is "" for an agent of a host. */
 const char *agent_run_id(const struct agent *a);
 const char *agent_host_id(const struct agent *a);

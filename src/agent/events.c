@@ -245,7 +245,9 @@ agent_drain(struct agent *a)
 void
 agent_drain_all(struct agent *a)
 {
-	while (!agent_drain(a))
+	uint64_t end = ring_end(a->ring);
+
+	while (ring_position(a->ring) < end && !agent_drain(a))
 		continue;
 }
 

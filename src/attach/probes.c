@@ -379,7 +379,9 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->skel->data_shared->adopt_tgid = 0;
 	/* those of an agent before */
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
-	p->skel->data_shared->follow_all = options->follow_all;
+	/* Otherwise probes_follow_all() begins, so that no event waits for a reader that is not ready. */
+	p->skel->data_shared->follow_all = options->follow_all &&
+	    (p->origin == PROBES_RESUMED || p->origin == PROBES_WERE_QUIET);
 	probes_hurry(p, false);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	r = probes_pins_take_over(p);
@@ -481,6 +483,17 @@ void
 probes_adopt(struct probes *p, pid_t pid)
 {
 	__atomic_store_n(&p->skel->data_shared->adopt_tgid, (uint32_t)pid, __ATOMIC_SEQ_CST);
+}
+
+void
+probes_follow_all(struct probes *p)
+{
+	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
+
+	if (shared->follow_all)
+		return;
+	shared->since_ns = clock_ns(CLOCK_BOOTTIME);
+	__atomic_store_n(&shared->follow_all, 1, __ATOMIC_SEQ_CST);
 }
 
 int

@@ -22,7 +22,7 @@ enum {
 struct probes_options {
 	size_t ring_bytes;	/* a power of two times the page size; 0: 8 MiB, with follow_all see sizes.h */
 	uint32_t max_processes;	/* processes followed at once; 0: 16,384, with follow_all see sizes.h */
-	bool follow_all;	/* follow every process but kernel threads, this process and its children */
+	bool follow_all;	/* every process but kernel threads and own children, from probes_follow_all() on */
 	const char *pin_dir;	/* folder for pins, see pins.h; NULL: all ends with this process */
 	const char *const *variables;	/* names of the variables to be read at exec; see variables.h */
 	size_t n_variables;
@@ -93,6 +93,11 @@ size_t probes_ring_bytes(const struct probes *p);
 /* Lets the kernel side send the next wakeup; to be called before each drain. */
 void probes_wake_rearm(struct probes *p);
 
+/*
+ * Follows every process that begins from now on, where follow_all is set: the reader is ready. What an earlier agent
+ * followed is followed throughout.
+ */
+void probes_follow_all(struct probes *p);
 /* Follows the children that pid forks from now on, with all their descendants; 0 ends that. */
 void probes_adopt(struct probes *p, pid_t pid);
 

@@ -283,6 +283,7 @@ main(int argc, char **argv)
 	r = ring_open(probes_ring_fd(d->probes), probes_ring_bytes(d->probes), 0, &d->ring);
 	if (r < 0 || decoder_new(&ops, d, &d->decoder) < 0)
 		return 1;
+	probes_follow_all(d->probes);
 	printf("open %d\n", (int)probes_origin(d->probes));
 	read_pass(probes_discovery_open(d->probes));
 	puts("ready");
