@@ -40,6 +40,8 @@ struct delivery {
 	enum state		 state;
 	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
 	bool			 is_blocked;	/* the output takes no record now */
+	uint64_t		 out[TOPIC_COUNT];	/* in flight */
+	bool			 has_failed[TOPIC_COUNT];	/* rewound once none is in flight, and held until then */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
 	struct delivery_stats	 stats;
@@ -109,8 +111,11 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 
 	d->stats.delivered[topic]++;
 	d->stats.in_flight--;
+	d->out[topic]--;
 	d->pause_ms = d->pause_min_ms;
 	spool_ack(d->spool, id);
+	if (d->out[topic] == 0 && d->has_failed[topic])
+		wake(d);
 	if (d->stats.in_flight == 0 && (d->state == RECALLING || d->on_drained != NULL))
 		wake(d);
 }
@@ -122,25 +127,48 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 	struct delivery *d = arg;
 
 	d->stats.in_flight--;
+	d->out[r->topic]--;
 	if (failure == OUTPUT_NEVER) {
 		dead_letter(d, r, reason, detail);
+	} else if (failure == OUTPUT_TOPIC_AGAIN && d->state == RUNNING) {
+		if (!d->has_failed[r->topic])
+			set_failure(d, reason, detail);
+		d->has_failed[r->topic] = true;
+		spool_hold(d->spool, r->topic);
 	} else if (d->state == RUNNING) {
 		/* The first failure has the cause; those of recalled records after it do not. */
 		set_failure(d, reason, detail);
 		d->state = RECALLING;
 		d->was_recalled = false;
 	}
-	if (d->state == RECALLING || (d->on_drained != NULL && d->stats.in_flight == 0))
+	if (d->state == RECALLING || (d->has_failed[r->topic] && d->out[r->topic] == 0) ||
+	    (d->on_drained != NULL && d->stats.in_flight == 0))
 		wake(d);
 }
 
-/* Offers the output records of all topics again. */
+/* Offers the output records of all topics again, but for those of which some are still on their way. */
 static void
 unblock(struct delivery *d)
 {
 	d->is_blocked = false;
-	for (int t = 0; t < TOPIC_COUNT; t++)
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (!d->has_failed[t])
+			spool_release(d->spool, (enum topic)t);
+	}
+}
+
+/* Hands out the records of topics that have failed again, from the oldest on. */
+static void
+rewind_topics(struct delivery *d)
+{
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		if (!d->has_failed[t] || d->out[t] > 0)
+			continue;
+		d->has_failed[t] = false;
+		spool_rewind_topic(d->spool, (enum topic)t);
 		spool_release(d->spool, (enum topic)t);
+		d->stats.rewinds++;
+	}
 }
 
 static void
@@ -207,6 +235,7 @@ hand_over(struct delivery *d)
 			continue;
 		}
 		d->stats.in_flight++;
+		d->out[record.topic]++;
 		if (record.is_again)
 			d->stats.redelivered[record.topic]++;
 	}
@@ -244,10 +273,13 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 	if (d->state == RECALLING && d->stats.in_flight == 0) {
 		spool_rewind(d->spool);
 		d->stats.rewinds++;
+		memset(d->has_failed, 0, sizeof(d->has_failed));
 		unblock(d);
 		pause_for(d);
 		return;
 	}
+	if (d->state == RUNNING)
+		rewind_topics(d);
 	if (d->state == RUNNING && !d->is_blocked)
 		hand_over(d);
 	if (d->state == RUNNING)

@@ -16,7 +16,8 @@
 struct output;
 
 enum output_failure {
-	OUTPUT_AGAIN,		/* timeout or retries used up: it will be handed over again */
+	OUTPUT_AGAIN,		/* retries used up: all that is not delivered is recalled, and handed over again */
+	OUTPUT_TOPIC_AGAIN,	/* only records of its topic are handed over again, once none of them is on its way */
 	OUTPUT_NEVER,		/* too large, not allowed or invalid: a dead letter */
 };
 

@@ -83,9 +83,11 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 	kafka_topic_answered(k, r.topic, false);
 	switch (f.remedy) {
 	case KAFKA_TOPIC_GONE:
+		failure = OUTPUT_TOPIC_AGAIN;
 		kafka_topic_lost(k, r.topic);
 		break;
 	case KAFKA_TOPIC_WAITS:
+		failure = OUTPUT_TOPIC_AGAIN;
 		kafka_topic_refused(k, r.topic, f.reason, detail);
 		break;
 	case KAFKA_BATCH_TOO_LARGE:

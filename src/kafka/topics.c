@@ -241,7 +241,9 @@ refuse(struct kafka *k, struct kafka_topic *t, const char *reason, const char *d
 	t->refused_until_us = k->now_us + pause_us;
 	if (k->ask_at_us > t->refused_until_us)
 		k->ask_at_us = t->refused_until_us;
-	kafka_set_down(k, "topic %s: its records wait, because brokers refuse them: %s", t->name, detail);
+	if (!kafka_topics_any_there(k))
+		k->status.state = OUTPUT_DOWN;
+	kafka_set_error(k, "topic %s: its records wait, because brokers refuse them: %s", t->name, detail);
 }
 
 /* Takes what the answer has of one topic. Returns whether records may be produced to it since. */

@@ -455,6 +455,14 @@ spool_rewind(struct spool *s)
 	s->was_ungot = false;
 }
 
+void
+spool_rewind_topic(struct spool *s, enum topic topic)
+{
+	recall(s, &s->queues[spool_queue_of(topic)].topics[topic].flight);
+	if (s->last_topic == topic)
+		s->was_ungot = false;
+}
+
 uint64_t
 spool_in_flight(const struct spool *s)
 {

@@ -178,6 +178,8 @@ void spool_ack(struct spool *s, uint64_t id);
  * is_again set.
  */
 void spool_rewind(struct spool *s);
+/* The same for the records of one topic. */
+void spool_rewind_topic(struct spool *s, enum topic topic);
 /* Stops handing out records that are committed from now on; they stay for the next owner. */
 void spool_limit_to_committed(struct spool *s);
 /* Returns whether all records before spool_limit_to_committed() are acknowledged, or given up and counted. */
