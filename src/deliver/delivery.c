@@ -41,7 +41,7 @@ struct delivery {
 	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
 	bool			 is_blocked;	/* the output takes no record now */
 	uint64_t		 out[TOPIC_COUNT];	/* in flight */
-	bool			 has_failed[TOPIC_COUNT];	/* rewound once none is in flight, and held until then */
+	bool			 has_failed[TOPIC_COUNT];	/* held, and rewound once none is in flight */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
 	struct delivery_stats	 stats;

@@ -68,7 +68,7 @@ struct spool_recovery {
 	uint64_t corrupt_batches;	/* skipped because their checksum is wrong */
 	uint64_t corrupt_bytes;		/* skipped because they could not be read */
 	unsigned unreadable;		/* segments renamed to <name>.bad */
-	uint64_t unknown;			/* records of unknown topics that are set aside, see struct spool_unknown */
+	uint64_t unknown;		/* records of unknown topics that are set aside, see struct spool_unknown */
 };
 
 /* A record that waits in the spool. Pointers are valid until the next call on the spool. */

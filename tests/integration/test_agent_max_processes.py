@@ -74,7 +74,7 @@ class MaxProcesses(AgentTest):
         self.assertEqual([], load.check(topics["sluice.program"])[:5])
 
     def test_those_that_outlive_the_shortage_are_recorded_by_their_own_names(self):
-        a = self.agent(probes={"max_processes": MAX}).start()
+        a = self.agent(probes={"max_processes": MAX}, records={"start_after": 0}).start()
         forked = forks_of_host()
         others = self.sleepers("others", SLEEPERS)
         late = self.sleepers("late", LATE)

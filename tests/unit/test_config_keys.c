@@ -80,7 +80,7 @@ the_shipped_file_is_the_defaults(void **state)
 		const char *name = config_keys[i].name;
 
 		if (strncmp(name, "kafka", 5) != 0 && strncmp(name, "registry", 8) != 0 &&
-		    c->locations[i].line == 0)
+		    !config_keys[i].zero_is_none && c->locations[i].line == 0)
 			fail_msg("the shipped file does not set %s", name);
 	}
 	config_free(c);
@@ -121,9 +121,12 @@ the_shipped_file_without_comment_signs_is_right_too(void **state)
 	config_differs(defaults, c, &changes);
 	assert_true(changes.n > 0);
 	for (size_t i = 0; i < changes.n; i++) {
+		const char *name = changes.list[i].key;
+
 		/* What has a default has it here too, but for the places of the servers. */
-		if (strncmp(changes.list[i].key, "kafka", 5) != 0 && strncmp(changes.list[i].key, "registry", 8) != 0)
-			fail_msg("%s is not its default", changes.list[i].key);
+		if (strncmp(name, "kafka", 5) != 0 && strncmp(name, "registry", 8) != 0 &&
+		    strcmp(name, "probes.max_processes") != 0 && strcmp(name, "probes.ring") != 0)
+			fail_msg("%s is not its default", name);
 	}
 	for (size_t i = 0; i < config_keys_n; i++) {
 		const struct key *k = &config_keys[i];

@@ -351,7 +351,7 @@ a_topic_that_is_gone_is_missing(void **state)
 
 	(void)state;
 	tell(&m);
-	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_int_equal(reported.failure, OUTPUT_TOPIC_AGAIN);
 	assert_int_equal(k.topics[TOPIC_TASK].state, KAFKA_TOPIC_MISSING);
 	assert_int_equal(k.topics[TOPIC_RUN].state, KAFKA_TOPIC_THERE);
 	assert_int_equal(k.status.state, OUTPUT_STARTING);	/* the others' records are delivered */
