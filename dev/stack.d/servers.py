@@ -48,6 +48,9 @@ OPTIONS = {
     "partitions": 3,
     "with_proxied": False,  # also a listener whose clients go through a proxy
     "authorizer": False,  # rights by ACLs; plain clients have all, and so has everyone where nothing has an ACL
+    "node": 1,  # its number in a cluster
+    "replicas": 1,  # of Kafka's own topics: how many brokers the cluster has
+    "joins": None,  # {"cluster_id", "controller": port} of the stack whose cluster it is a broker of; None: its own
 }
 
 # Small and quick to start; the long-lived optimizer would cost more than it saves here.
@@ -388,7 +391,8 @@ class Servers:
             elif os.path.exists(old):
                 os.unlink(old)
         os.makedirs(self.at, exist_ok=True)
-        self.state = options | {"ports": dict(ports), "cluster_id": new_cluster_id()}
+        cluster_id = options["joins"]["cluster_id"] if options["joins"] else new_cluster_id()
+        self.state = options | {"ports": dict(ports), "cluster_id": cluster_id}
         self._save()
         if options["tls"]:
             make_certificates(self.path("certs"))
@@ -409,21 +413,23 @@ class Servers:
     def _write_properties(self):
         s = self.state
         own = list(self._listeners())
+        joins, replicas = s.get("joins"), s.get("replicas", 1)
+        control = joins["controller"] if joins else self.port("controller")
         lines = [
-            "process.roles=broker,controller",
-            "node.id=1",
-            f"controller.quorum.voters=1@127.0.0.1:{self.port('controller')}",
+            "process.roles=broker" + ("" if joins else ",controller"),
+            f"node.id={s.get('node', 1)}",
+            f"controller.quorum.voters=1@127.0.0.1:{control}",
             "listeners=" + ",".join([f"{n}://127.0.0.1:{self.port(p)}" for n, _, p, _, _ in own]
-                                    + [f"CONTROLLER://127.0.0.1:{self.port('controller')}"]),
+                                    + ([] if joins else [f"CONTROLLER://127.0.0.1:{control}"])),
             "advertised.listeners=" + ",".join(f"{n}://{h}:{self.port(a)}" for n, _, _, h, a in own),
             "listener.security.protocol.map=CONTROLLER:PLAINTEXT," + ",".join(f"{n}:{q}" for n, q, _, _, _ in own),
             "controller.listener.names=CONTROLLER",
             "inter.broker.listener.name=PLAINTEXT",
             f"log.dirs={self.path('data')}",
             f"num.partitions={s['partitions']}",
-            "offsets.topic.replication.factor=1",
+            f"offsets.topic.replication.factor={replicas}",
             "offsets.topic.num.partitions=1",
-            "transaction.state.log.replication.factor=1",
+            f"transaction.state.log.replication.factor={replicas}",
             "transaction.state.log.min.isr=1",
             "transaction.state.log.num.partitions=1",
             "group.initial.rebalance.delay.ms=0",
@@ -439,7 +445,7 @@ class Servers:
                       "super.users=User:ANONYMOUS",
                       "allow.everyone.if.no.acl.found=true"]
         if s["kafka"] >= "4":
-            lines += ["share.coordinator.state.topic.replication.factor=1", "share.coordinator.state.topic.min.isr=1"]
+            lines += [f"share.coordinator.state.topic.replication.factor={replicas}", "share.coordinator.state.topic.min.isr=1"]
         if s["tls"]:
             jaas = "org.apache.kafka.common.security"
             lines += [
@@ -491,10 +497,12 @@ class Servers:
                 return
         shutil.copytree(kept, self.path("data"))
         properties = os.path.join(self.path("data"), "meta.properties")
+        # The controller takes two brokers whose folders have one id for one.
+        own = {"cluster.id": self.state["cluster_id"], "node.id": self.state.get("node", 1), "directory.id": new_cluster_id()}
         with open(properties) as f:
-            lines = [f"cluster.id={self.state['cluster_id']}\n" if line.startswith("cluster.id=") else line for line in f]
+            lines = [line for line in f if line.partition("=")[0] not in own]
         with open(properties, "w") as f:
-            f.writelines(lines)
+            f.writelines(lines + [f"{name}={value}\n" for name, value in own.items()])
 
     def _format_by_tool(self):
         scram = []

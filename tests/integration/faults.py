@@ -75,7 +75,7 @@ class FaultTest(AgentTest):
         # Topics and brokers that went away are looked for more often than every so many minutes.
         k["properties"] = {"reconnect.backoff.max.ms": "1000"}
         for section, value in (kafka or {}).items():
-            k[section] = {**k[section], **value} if isinstance(value, dict) else value
+            k[section] = {**k.get(section, {}), **value} if isinstance(value, dict) else value
         # START at exec: twice the records, and no END without its START, which is looked for.
         keys = {"drain": f"{WAIT}s", "records": {"start_after": 0}, **keys}
         a = self.agent(name, kafka=k, registry={"urls": [self.stack.registry_url], "timeout": "3s", **(registry or {})}, **keys)
