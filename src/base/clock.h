@@ -42,4 +42,20 @@ clock_ms(clockid_t id)
 	return (int64_t)(clock_ns(id) / 1000000);
 }
 
+/* Returns CLOCK_MONOTONIC of this process's namespace in so many milliseconds, for pthread_cond_timedwait(). */
+static inline struct timespec
+clock_deadline(uint32_t ms)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ts.tv_sec += ms / 1000;
+	ts.tv_nsec += ms % 1000 * 1000000;
+	if (ts.tv_nsec >= 1000000000) {
+		ts.tv_sec++;
+		ts.tv_nsec -= 1000000000;
+	}
+	return ts;
+}
+
 #endif

@@ -99,8 +99,7 @@ worker_wake(struct worker *w)
 bool
 worker_stop(struct worker *w, int timeout_ms)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
-	const struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+	const struct timespec until = clock_deadline(timeout_ms > 0 ? (uint32_t)timeout_ms : 0);
 	bool has_ended;
 	int r = 0;
 

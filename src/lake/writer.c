@@ -384,8 +384,7 @@ wake(struct lake_writer *w)
 static bool
 wait_for_room(struct lake_writer *w, size_t size)
 {
-	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)w->put_wait_ms * 1000000;
-	const struct timespec until = { (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+	const struct timespec until = clock_deadline(w->put_wait_ms);
 	int r = w->put_wait_ms == 0 || w->is_full ? ETIMEDOUT : 0;
 
 	while (w->queue.len > 0 && w->queue.len + size > w->queue_max && r != ETIMEDOUT)
