@@ -334,7 +334,11 @@ on_lake_repaired(const struct lake_repair *repair, void *arg)
 	if (repair->files > 0 || repair->empty > 0)
 		log_fields(LOG_LEVEL_INFO, "lake.repaired", LOG_FIELDS(LOG_U64("files", repair->files + repair->empty),
 		    LOG_U64("records", repair->records), LOG_U64("torn_bytes", repair->torn_bytes)),
-		    "files that an agent left open when it died were repaired");
+		    "files that an agent left open when it died, or when a sync failed, were repaired");
+	if (repair->failed > 0)
+		log_fields(LOG_LEVEL_WARNING, "lake.repair", LOG_FIELDS(LOG_TEXT("path", repair->failed_path),
+		    LOG_U64("files", repair->failed)), "a file that an agent left open cannot be repaired: %s; it is tried again "
+		    "each minute", strerror(-repair->error));
 }
 
 static int

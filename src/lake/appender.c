@@ -256,7 +256,15 @@ is_dirty(const struct topic_state *ts)
 	return ts->fd >= 0 && ts->size > ts->synced_size;
 }
 
-/* Cuts what may not be on the disk off the file, which keeps its .part name: the next start repairs it. */
+/* Forgets the file under its .part name: readers have its records once it is repaired (repair.h). */
+static void
+leave_file(struct lake_appender *s, struct topic_state *ts)
+{
+	s->stats.left++;
+	forget_file(s, ts);
+}
+
+/* Cuts what may not be on the disk off the file, and leaves the rest. */
 static void
 cut_off(struct lake_appender *s, struct topic_state *ts)
 {
@@ -264,7 +272,7 @@ cut_off(struct lake_appender *s, struct topic_state *ts)
 		unlinkat(ts->dir_fd, ts->part, 0);
 	else
 		(void)!ftruncate(ts->fd, (off_t)ts->synced_size);
-	forget_file(s, ts);
+	leave_file(s, ts);
 }
 
 /* Syncs the contents of the topics' files. 0 or the first negative errno. */
@@ -311,7 +319,7 @@ sync_names(struct lake_appender *s, unsigned topics)
 			r = lake_sync_folders(ts->dir_fd, ts->new_names);
 		if (r < 0) {
 			first = record_result(s, ts, r);
-			forget_file(s, ts);
+			leave_file(s, ts);
 			continue;
 		}
 		s->counts[t].synced += ts->unsynced;
@@ -355,8 +363,9 @@ sync_files(struct lake_appender *s, unsigned topics, unsigned done)
 		if (!(topics & done & 1u << t) || ts->fd < 0)
 			continue;
 		r = lake_publish(ts->dir_fd, ts->part);
-		/* After a failure the file keeps its .part name, readable, and the next start repairs it. */
+		/* After a failure the file keeps its .part name. */
 		if (r < 0) {
+			s->stats.left++;
 			s->stats.errors++;
 			s->stats.last_error = r;
 			continue;

@@ -51,6 +51,7 @@ struct lake_appender_counts {
 struct lake_appender_stats {
 	uint64_t files;			/* renamed to their final names */
 	uint64_t errors;		/* failed attempts to create, write, sync or rename a file */
+	uint64_t left;			/* closed under their .part names, for a repair: a sync or a rename failed */
 	int last_error;			/* a negative errno; 0: none */
 };
 

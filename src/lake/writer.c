@@ -85,6 +85,7 @@ struct lake_writer {
 	struct bytes	 taken;
 	size_t		 taken_at;	/* the records before it are in the appender */
 	int64_t		 repair_at_us;	/* monotonic, of the next repair; INT64_MAX: none */
+	uint64_t	 left_seen;	/* files that the appender had left at the last repair, or before the next */
 	struct lake_appender_counts told[TOPIC_COUNT];	/* counted in stats and news */
 
 	pthread_mutex_t	 mutex;		/* of the members below */
@@ -299,13 +300,15 @@ close_files(struct lake_writer *w)
 }
 
 /*
- * Repairs files of dead writers. It is repeated where files of others have a live writer: the process of an agent that
- * was stopped while the disk hung lives until that answers.
+ * Repairs files of dead writers, and those that this one has left. It is repeated where files of others have a live
+ * writer, since the process of an agent that was stopped while the disk hung lives until that answers, and where a file
+ * could not be repaired.
  */
 static void
 repair(struct lake_writer *w)
 {
 	struct lake_repair repaired;
+	bool is_same, has_done;
 	int r;
 
 	worker_call_begin(&w->call, "repairing files");
@@ -315,13 +318,30 @@ repair(struct lake_writer *w)
 		repaired.error = r;
 		strncat(repaired.failed_path, w->lake, sizeof(repaired.failed_path) - 1);
 	}
-	w->repair_at_us = repaired.live > lake_appender_open_files(w->appender) ?
+	w->repair_at_us = repaired.failed > 0 || repaired.live > lake_appender_open_files(w->appender) ?
 	    clock_us(CLOCK_MONOTONIC) + w->repair_us : INT64_MAX;
+	has_done = repaired.files > 0 || repaired.empty > 0;
 	pthread_mutex_lock(&w->mutex);
-	w->repair = repaired;
-	w->is_repaired = w->has_repair_news = true;
-	notify(w);
+	is_same = w->is_repaired && !has_done && repaired.failed == w->repair.failed &&
+	    repaired.error == w->repair.error;
+	if (!is_same) {		/* the same failure is reported once */
+		w->repair = repaired;
+		w->has_repair_news = true;
+		notify(w);
+	}
+	w->is_repaired = true;
 	pthread_mutex_unlock(&w->mutex);
+}
+
+/* Has the files repaired that the appender has left since the last call, whose synced records no reader has. */
+static void
+repair_what_is_left(struct lake_writer *w)
+{
+	uint64_t left = lake_appender_stats(w->appender)->left;
+
+	if (left != w->left_seen && w->repair_at_us == INT64_MAX)
+		w->repair_at_us = clock_us(CLOCK_MONOTONIC) + w->repair_us;
+	w->left_seen = left;
 }
 
 /* Runs on the thread. */
@@ -362,6 +382,7 @@ work(void *arg)
 		}
 		if (is_recalled || (reports(w) && has_lost(w)))
 			give_back(w, error);
+		repair_what_is_left(w);
 		pthread_mutex_lock(&w->mutex);
 		tell_now(w, none, error);
 		has_more = w->is_flush_due || w->is_closing || w->recall == RECALL_WANTED ||

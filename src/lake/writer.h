@@ -61,8 +61,11 @@ struct lake_writer_options {
 	 */
 	void (*on_synced)(enum topic topic, uint64_t records, void *arg);
 	void (*on_given_back)(enum topic topic, uint64_t records, void *arg);
-	int64_t repair_us;		/* until files that had a live writer are looked at again; 0: one minute */
-	/* Called when files of this host's dead agents are repaired, which comes first. NULL: not wanted. */
+	int64_t repair_us;		/* until files that are not repaired yet are looked at again; 0: one minute */
+	/*
+	 * Called when files of this host's dead agents are repaired, which comes first, and when files that this
+	 * writer had to leave are. NULL: not wanted.
+	 */
 	void (*on_repaired)(const struct lake_repair *repair, void *arg);
 	void *arg;			/* of the callbacks */
 };

@@ -309,6 +309,34 @@ what_a_failed_sync_leaves_out_is_given_back_with_all_behind_it(void **state)
 }
 
 static void
+synced_records_of_a_file_whose_sync_failed_are_readable_soon(void **state)
+{
+	struct lake_writer_options o = options();
+	struct lake_writer *w;
+
+	(void)state;
+	o.repair_us = 1000;
+	w = open_writer(o);
+	assert_int_equal(put(w, 0, 100), 0);
+	lake_writer_tick(w, SAMPLE_TIME);
+	WAIT(w, synced == 1);
+	assert_int_equal(repaired.files, 0);
+	assert_int_equal(put(w, 1, 100), 0);
+	failing = 1;
+	lake_writer_tick(w, SAMPLE_TIME);
+	WAIT(w, given_back == 1);
+	assert_int_equal(files(), 0);
+	for (int i = 0; i < 30000 && repaired.files == 0; i++) {
+		(void)put(w, 1 + (uint64_t)i, 10);
+		lake_writer_tick(w, SAMPLE_TIME);
+		usleep(2000);
+	}
+	assert_int_equal(repaired.files, 1);
+	assert_int_equal(repaired.records, 1);
+	assert_int_equal(lake_writer_close(w, 60000), 0);
+}
+
+static void
 put_refuses_until_what_is_recalled_is_reported(void **state)
 {
 	struct lake_writer *w = open_writer(options());
@@ -474,6 +502,7 @@ main(void)
 		TEST(a_stuck_disk_fills_the_queue_and_stops_nobody),
 		TEST(closing_on_a_stuck_disk_takes_bounded_time),
 		TEST(what_a_failed_sync_leaves_out_is_given_back_with_all_behind_it),
+		TEST(synced_records_of_a_file_whose_sync_failed_are_readable_soon),
 		TEST(put_refuses_until_what_is_recalled_is_reported),
 		TEST(without_a_keeper_put_waits_once_for_room),
 		TEST(a_short_life_needs_no_thread_and_one_sync),
