@@ -50,7 +50,7 @@ struct topic_state {
 	uint64_t	 records;	/* records in all whole blocks */
 	uint64_t	 synced_size;	/* the part of size that is on the disk */
 	uint64_t	 unsynced;	/* records behind it */
-	unsigned	 new_names;	/* folders from the file's own upwards with a name that is not synced yet */
+	unsigned	 new_names;	/* folders from the file's own upwards whose names may not be synced */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 	struct bytes	 block;		/* records that are not written yet */
 	uint64_t	 block_records;
@@ -149,17 +149,17 @@ static int
 open_file(struct lake_appender *s, struct topic_state *ts, int64_t day, uint64_t seq)
 {
 	const char *schema;
-	unsigned made = 0;
 	size_t len = 0;
 	int r;
 
 	worker_call_begin(s->call, "opening a file");
-	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner, &made);
+	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner);
 	if (ts->dir_fd < 0) {
 		r = ts->dir_fd;
 		goto fail;
 	}
-	ts->new_names = s->syncs_folders ? made + 1 : 1;
+	/* All of them: an attempt that failed before, or an agent that was killed, may have made any. */
+	ts->new_names = s->syncs_folders ? LAKE_LEVELS : 1;
 	r = lake_part_name(ts->dir_fd, s->agent_id, seq, ts->part, sizeof(ts->part));
 	if (r < 0)
 		goto fail;

@@ -22,7 +22,7 @@ enum {
 	PUBLISH_TRIES = 1000,
 };
 
-/* Creates one folder below dir_fd, which may be AT_FDCWD. 1; 0: it exists; or a negative errno. */
+/* Creates one folder below dir_fd, which may be AT_FDCWD, if it is missing. 0 or a negative errno. */
 static int
 make_folder(int dir_fd, const char *name, const struct lake_owner *owner)
 {
@@ -34,7 +34,7 @@ make_folder(int dir_fd, const char *name, const struct lake_owner *owner)
 	if (owner->is_set &&
 	    fchownat(dir_fd, name, owner->uid, owner->gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return 1;
+	return 0;
 }
 
 int
@@ -72,18 +72,14 @@ lake_day(int64_t time_us)
 	return time_us % DAY_US < 0 ? day - 1 : day;
 }
 
-/*
- * Opens the folder name below dir_fd, and closes dir_fd. Links are not followed, because root writes here. *made: the
- * folders that were created in a row, down to this one.
- */
+/* Opens the folder name below dir_fd, and closes dir_fd. Links are not followed, because root writes here. */
 static int
-enter(int dir_fd, const char *name, const struct lake_owner *owner, unsigned *made)
+enter(int dir_fd, const char *name, const struct lake_owner *owner)
 {
 	int fd, r;
 
 	r = make_folder(dir_fd, name, owner);
-	if (r >= 0) {
-		*made = r > 0 ? *made + 1 : 0;
+	if (r == 0) {
 		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		r = fd < 0 ? -errno : fd;
 	}
@@ -93,11 +89,10 @@ enter(int dir_fd, const char *name, const struct lake_owner *owner, unsigned *ma
 
 int
 lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
-    const struct lake_owner *owner, unsigned *ret_made)
+    const struct lake_owner *owner)
 {
 	time_t seconds = (time_t)(day * (DAY_US / 1000000));
 	char date[64], host[NAME_MAX + 1];
-	unsigned made = 0;
 	struct tm tm;
 	int fd, r;
 
@@ -112,12 +107,11 @@ lake_open_folder(const char *lake, const char *topic, int64_t day, const char *h
 	fd = open(lake, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	fd = enter(fd, topic, owner, &made);
+	fd = enter(fd, topic, owner);
 	if (fd >= 0)
-		fd = enter(fd, date, owner, &made);
+		fd = enter(fd, date, owner);
 	if (fd >= 0)
-		fd = enter(fd, host, owner, &made);
-	*ret_made = made;
+		fd = enter(fd, host, owner);
 	return fd;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #define LAKE_PART_SUFFIX ".avro.part"
+#define LAKE_LEVELS 4			/* folders that lead to a file: of the host, the day, the topic, the lake */
 #define RUN_INDEX_SUFFIX ".runs"
 
 struct lake_owner {
@@ -22,12 +23,9 @@ struct lake_owner {
 
 /* Creates path and its parents, if missing. 0 or a negative errno. */
 int lake_make(const char *path, const struct lake_owner *owner);
-/*
- * Opens <lake>/<topic>/date=<day>/host=<host_id>, created if missing. *ret_made: how many folders, from that one
- * upwards, were created. A file descriptor, or a negative errno.
- */
+/* Opens <lake>/<topic>/date=<day>/host=<host_id>, created if missing. A file descriptor, or a negative errno. */
 int lake_open_folder(const char *lake, const char *topic, int64_t day, const char *host_id,
-    const struct lake_owner *owner, unsigned *ret_made);
+    const struct lake_owner *owner);
 /* Syncs the names in n folders: dir_fd and its parents. 0 or a negative errno. */
 int lake_sync_folders(int dir_fd, unsigned n);
 /* Returns the UTC day of a time, as days since 1970; also before 1970. */

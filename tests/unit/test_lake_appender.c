@@ -622,6 +622,31 @@ a_folder_whose_sync_fails_has_lost_its_new_names(void **state)
 }
 
 static void
+names_of_folders_whose_sync_failed_are_synced_with_the_next_file(void **state)
+{
+	struct lake_appender_options o = options();
+	struct lake_appender *s;
+
+	(void)state;
+	o.syncs_folders = true;
+	s = open_appender(o, NULL);
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	assert_int_equal(lake_appender_flush(s, SAMPLE_TIME), 0);
+	fault = (struct fault){ .calls = FAULT_SYNC, .skip = 3, .times = 1, .error = EIO };	/* the topic's folder */
+	assert_int_equal(lake_appender_sync(s), -EIO);
+	assert_int_equal(counts(s)->lost, 1);
+	lake_appender_end_pause(s);
+	assert_int_equal(put(s, SAMPLE_TIME, 0, 20), 0);
+	assert_int_equal(lake_appender_flush(s, SAMPLE_TIME), 0);
+	fault = (struct fault){ .calls = FAULT_SYNC };
+	assert_int_equal(lake_appender_sync(s), 0);
+	assert_int_equal(fault.count, 5);		/* file, host=, date=, topic, lake */
+	fault = (struct fault){ 0 };
+	assert_int_equal(counts(s)->synced, 1);
+	assert_int_equal(close_appender(s), 0);
+}
+
+static void
 a_block_that_was_written_in_part_is_written_again(void **state)
 {
 	struct lake_appender_options o = options();
@@ -803,6 +828,7 @@ main(void)
 		TEST(a_failed_sync_cuts_off_what_may_not_be_on_the_disk),
 		TEST(a_file_of_which_nothing_was_synced_is_removed_after_a_failed_sync),
 		TEST(a_folder_whose_sync_fails_has_lost_its_new_names),
+		TEST(names_of_folders_whose_sync_failed_are_synced_with_the_next_file),
 		TEST(a_block_that_was_written_in_part_is_written_again),
 		TEST(where_no_folder_can_be_made_put_says_so_and_tries_again),
 		TEST(a_full_disk_loses_only_what_put_refused),
