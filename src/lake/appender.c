@@ -200,13 +200,17 @@ fail:
 static int
 check_removed(struct lake_appender *s, struct topic_state *ts)
 {
-	bool has_unsynced = ts->unsynced > 0;
+	bool has_unsynced = ts->unsynced > 0, is_removed;
 	struct stat st;
 
-	if (ts->fd < 0 || fstat(ts->fd, &st) < 0 || st.st_nlink > 0)
+	if (ts->fd < 0)
 		return 0;
-	forget_file(s, ts);
-	return has_unsynced ? record_result(s, ts, -ENOENT) : 0;
+	worker_call_begin(s->call, "looking at a file");	/* on a network, that asks the server */
+	is_removed = fstat(ts->fd, &st) == 0 && st.st_nlink == 0;
+	if (is_removed)
+		forget_file(s, ts);
+	worker_call_end(s->call);
+	return is_removed && has_unsynced ? record_result(s, ts, -ENOENT) : 0;
 }
 
 /* Writes the block. 0, also if there is none; or a negative errno with the block kept. */
@@ -349,8 +353,10 @@ sync_files(struct lake_appender *s, unsigned topics, unsigned done)
 		removed = r < 0 ? r : removed;
 		if (ts->fd >= 0 && ts->records == 0) {
 			if (done & 1u << t) {
+				worker_call_begin(s->call, "removing a file");
 				unlinkat(ts->dir_fd, ts->part, 0);
 				forget_file(s, ts);
+				worker_call_end(s->call);
 			}
 			topics &= ~(1u << t);
 		}
@@ -375,10 +381,12 @@ sync_files(struct lake_appender *s, unsigned topics, unsigned done)
 	}
 	worker_call_end(s->call);
 	r = sync_names(s, topics);
+	worker_call_begin(s->call, "closing a file");
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (topics & done & 1u << t)
 			forget_file(s, &s->topics[t]);
 	}
+	worker_call_end(s->call);
 	return first < 0 ? first : r < 0 ? r : removed;
 }
 

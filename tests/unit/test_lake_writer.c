@@ -24,15 +24,29 @@
 #define DONE "sluice.*/date=*/host=" SAMPLE_HOST "/[!.]*.avro"
 
 /*
- * A disk whose calls the test delays and fails: fdatasync(2) of all threads waits while the disk is stuck. The linker
- * redirects it here (CMakeLists.txt).
+ * A disk whose calls the test delays and fails: fdatasync(2) of all threads waits while the disk is stuck, and fstat(2)
+ * while it does not even answer that. The linker redirects them here (CMakeLists.txt).
  */
 static pthread_mutex_t disk_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t disk_moves = PTHREAD_COND_INITIALIZER;
-static bool is_stuck;
+static bool is_stuck, is_stat_stuck;
 static atomic_int waiting, syncs, failing;
 
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
 int __wrap_fdatasync(int fd);
+
+int
+__wrap_fstat(int fd, struct stat *st)
+{
+	pthread_mutex_lock(&disk_mutex);
+	waiting++;
+	while (is_stat_stuck)
+		pthread_cond_wait(&disk_moves, &disk_mutex);
+	waiting--;
+	pthread_mutex_unlock(&disk_mutex);
+	return __real_fstat(fd, st);
+}
 
 int
 __wrap_fdatasync(int fd)
@@ -58,6 +72,15 @@ set_stuck(bool stuck)
 {
 	pthread_mutex_lock(&disk_mutex);
 	is_stuck = stuck;
+	pthread_cond_broadcast(&disk_moves);
+	pthread_mutex_unlock(&disk_mutex);
+}
+
+static void
+set_stat_stuck(bool stuck)
+{
+	pthread_mutex_lock(&disk_mutex);
+	is_stat_stuck = stuck;
 	pthread_cond_broadcast(&disk_moves);
 	pthread_mutex_unlock(&disk_mutex);
 }
@@ -111,6 +134,7 @@ teardown(void **state)
 {
 	(void)state;
 	set_stuck(false);
+	set_stat_stuck(false);
 	sample_remove(lake);
 	return 0;
 }
@@ -241,6 +265,28 @@ a_stuck_disk_fills_the_queue_and_stops_nobody(void **state)
 	taken++;
 	lake_writer_tick(w, SAMPLE_TIME);
 	WAIT(w, synced == taken);
+	assert_int_equal(lake_writer_close(w, 60000), 0);
+}
+
+static void
+a_server_that_does_not_even_answer_what_a_file_is_is_waited_for(void **state)
+{
+	struct lake_writer *w = open_writer(options());
+	struct lake_writer_state at;
+
+	(void)state;
+	assert_int_equal(put(w, 0, 100), 0);
+	lake_writer_tick(w, SAMPLE_TIME);
+	WAIT(w, synced == 1);
+	set_stat_stuck(true);
+	assert_int_equal(put(w, 1, 100), 0);
+	lake_writer_tick(w, SAMPLE_TIME);
+	WAIT(w, waiting == 1);
+	lake_writer_state(w, &at);
+	assert_string_equal(at.waits_for, "looking at a file");
+	set_stat_stuck(false);
+	WAIT(w, synced == 2);
+	WAIT(w, (lake_writer_state(w, &at), at.waits_for == NULL));
 	assert_int_equal(lake_writer_close(w, 60000), 0);
 }
 
@@ -500,6 +546,7 @@ main(void)
 		TEST(a_record_is_reported_after_its_sync),
 		TEST(one_sync_serves_all_records_before_a_tick),
 		TEST(a_stuck_disk_fills_the_queue_and_stops_nobody),
+		TEST(a_server_that_does_not_even_answer_what_a_file_is_is_waited_for),
 		TEST(closing_on_a_stuck_disk_takes_bounded_time),
 		TEST(what_a_failed_sync_leaves_out_is_given_back_with_all_behind_it),
 		TEST(synced_records_of_a_file_whose_sync_failed_are_readable_soon),
