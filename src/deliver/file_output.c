@@ -44,6 +44,8 @@ struct file_output {
 	int64_t			 ticked_us;	/* wall clock, of the last tick passed on */
 	int			 error;		/* of the writer, as shown */
 	uint64_t		 errors;	/* of the writer, counted in it */
+	uint64_t		 synced_then;	/* records that were on the disk when it failed last */
+	bool			 has_failed;	/* and none since */
 	uint64_t		 hangs_since_ns;	/* of the call that is shown to hang; 0: none */
 	bool			 is_waiting;	/* put returned -EAGAIN */
 	struct queue		 queues[TOPIC_COUNT];
@@ -121,9 +123,13 @@ update(struct file_output *f)
 			snprintf(s->error, sizeof(s->error), "the lake %s cannot be written: %s", f->lake,
 			    strerror(-state.error));
 		}
-	} else if (stats.synced > 0) {
+		f->synced_then = stats.synced;
+		f->has_failed = true;
+	} else if (stats.synced > f->synced_then) {
+		/* Not before: after a failed sync, what is recalled and written again shows nothing of the disk. */
 		s->state = OUTPUT_UP;
-	} else if (s->state == OUTPUT_DOWN) {
+		f->has_failed = false;
+	} else if (s->state == OUTPUT_DOWN && !f->has_failed) {
 		s->state = OUTPUT_STARTING;
 	}
 	f->error = state.error;

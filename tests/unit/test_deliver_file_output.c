@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -21,6 +22,23 @@
 #include "codec/encode.h"
 #include "deliver/file_output.h"
 #include "codec/ocf.h"
+
+/* The next calls of fdatasync(2) that fail; the linker redirects it here (CMakeLists.txt). */
+static atomic_int failing;
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int
+__wrap_fdatasync(int fd)
+{
+	if (failing > 0) {
+		failing--;
+		errno = EIO;
+		return -1;
+	}
+	return __real_fdatasync(fd);
+}
 
 #define OLD_SCHEMA "{\"type\": \"string\", \"doc\": \"as it was\"}"
 
@@ -85,6 +103,7 @@ setup(void **state)
 {
 	(void)state;
 	n_reported = ready = 0;
+	failing = 0;
 	output = NULL;
 	base = event_base_new();
 	return sample_folder(lake) == NULL || open_output(lake) < 0 ? -1 : 0;
@@ -224,6 +243,42 @@ a_full_disk_delays_and_loses_nothing(void **state)
 }
 
 static void
+a_failed_sync_is_down_until_one_succeeds(void **state)
+{
+	int64_t now = SAMPLE_TIME;
+
+	(void)state;
+	assert_int_equal(put(1, 100), 0);
+	output->ops->tick(output, now);
+	wait_reported(1);
+	output->ops->tick(output, now);
+	assert_int_equal(status().state, OUTPUT_UP);
+	assert_int_equal(put(2, 100), 0);
+	failing = 1;
+	output->ops->tick(output, now += 1000000);
+	wait_reported(2);
+	assert_int_equal(reported[1], 2 | FAILED);
+	assert_int_equal(status().state, OUTPUT_DOWN);
+	assert_non_null(strstr(status().error, "Input/output error"));
+	/* As delivery does with all that is not on the disk. */
+	output->ops->recall(output);
+	for (int i = 0; i < 30000 && put(2, 100) != 0; i++, usleep(1000)) {
+		output->ops->tick(output, now);
+		turn();
+		assert_int_equal(status().state, OUTPUT_DOWN);
+	}
+	output->ops->tick(output, now += 1000000);
+	for (int i = 0; i < 30000 && n_reported < 3; i++, usleep(1000)) {
+		output->ops->tick(output, now += 1000000);
+		turn();
+	}
+	assert_int_equal(n_reported, 3);
+	assert_int_equal(reported[2], 2);
+	output->ops->tick(output, now);
+	assert_int_equal(status().state, OUTPUT_UP);
+}
+
+static void
 a_full_queue_says_when_there_is_room(void **state)
 {
 	uint64_t id = 0;
@@ -326,6 +381,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_record_is_delivered_once_it_is_on_the_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_failed_sync_is_down_until_one_succeeds, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_queue_says_when_there_is_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(closing_tells_what_it_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
