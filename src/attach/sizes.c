@@ -7,11 +7,14 @@
 #include <bpf/libbpf.h>
 #include <unistd.h>
 
-/* The limits of probes.max_processes and probes.ring. */
+/*
+ * The least that probes.max_processes and probes.ring may be, and the most that is taken without them: kernels from
+ * 5.11 on count the maps as memory of the agent, of which its service unit (MemoryMax=) allows 512 MiB.
+ */
 #define PROCESSES_LEAST 1024
-#define PROCESSES_MOST 4194304
+#define PROCESSES_MOST 262144
 #define RING_LEAST (UINT64_C(256) << 10)
-#define RING_MOST (UINT64_C(512) << 20)
+#define RING_MOST (UINT64_C(64) << 20)
 
 static uint64_t
 at_least(uint64_t a, uint64_t b)

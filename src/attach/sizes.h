@@ -20,10 +20,10 @@ struct sizes {
 /*
  * Returns the sizes for a host of so many possible CPUs and so much memory:
  *
- *	processes	512 for each CPU, at least 16,384, in at most 1/200 of the memory
- *	ring		128 KiB for each CPU, at least 4 MiB, in at most 1/256 of the memory, as a power of two
+ *	processes	512 for each CPU, 16,384 to 262,144, in at most 1/200 of the memory
+ *	ring		128 KiB for each CPU, 4 to 64 MiB, in at most 1/256 of the memory, as a power of two
  *
- * Both together are below a hundredth of the memory, and both within the limits of their keys.
+ * Both together are below a hundredth of the memory, and below half of what the agent's service unit allows it.
  */
 struct sizes sizes_of(unsigned cpus, uint64_t memory_bytes);
 /* Returns the sizes for this host. */

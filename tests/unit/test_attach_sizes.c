@@ -40,6 +40,19 @@ large_hosts_have_more(void **state)
 	assert_int_equal(s.ring_bytes, MIB(16));
 }
 
+/* With what each CPU needs besides (scratches), half of MemoryMax= in ops/systemd/sluice-agent.service. */
+static void
+the_largest_hosts_have_what_the_service_may_use(void **state)
+{
+	(void)state;
+	for (unsigned cpus = 384; cpus <= 2048; cpus *= 2) {
+		struct sizes s = sizes_of(cpus, GIB(65536));
+
+		assert_in_range(s.max_processes, 196608, 262144);
+		assert_true((uint64_t)s.max_processes * SIZES_PROCESS_BYTES + s.ring_bytes < MIB(256));
+	}
+}
+
 static void
 both_stay_below_a_hundredth_of_the_memory(void **state)
 {
@@ -72,6 +85,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_hosts_have_what_they_had),
 		cmocka_unit_test(large_hosts_have_more),
+		cmocka_unit_test(the_largest_hosts_have_what_the_service_may_use),
 		cmocka_unit_test(both_stay_below_a_hundredth_of_the_memory),
 		cmocka_unit_test(the_least_is_kept_where_the_memory_is_unknown),
 	};
