@@ -128,6 +128,7 @@ adopt_at_exec(const struct task *k)
 	struct task_struct *leader = k->leader, *parent = leader->real_parent;
 	bool is_refused = was_refused(leader);
 	struct proc *up, *p;
+	bool is_new;
 	u64 execs;
 
 	if (is_refused ? !follow_all : !can_be_preempted && !(follow_all && parent->flags & PF_KTHREAD))
@@ -137,9 +138,9 @@ adopt_at_exec(const struct task *k)
 	up = proc_of(parent);
 	if (!up && !is_wanted(parent, leader))
 		return NULL;
-	enter(leader, up, leader->self_exec_id - 1);
+	is_new = enter(leader, up, leader->self_exec_id - 1);
 	p = proc_of_task(k);
-	if (!p || !is_refused)
+	if (!p || !is_refused || !is_new)	/* a pass may have been faster, and has counted them */
 		return p;
 	p->is_cut = k->signal->sum_sched_runtime != 0;	/* threads of it have ended, uncounted */
 	execs = leader->self_exec_id - leader->parent_exec_id - 1;	/* before this one */

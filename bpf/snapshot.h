@@ -112,6 +112,18 @@ add_threads_until_5_16(u64 head)
 	return !w.is_done;
 }
 
+/*
+ * Returns how many programs a process ran, before the present one, while there was no room for it. Of one that is older
+ * than the probes, and of a child that runs its parent's program, there are none.
+ */
+static __always_inline u64
+refused_before(const struct task_struct *leader)
+{
+	if (!follow_all || !was_refused(leader) || leader->start_boottime < since_ns || leader->flags & PF_FORKNOEXEC)
+		return 0;
+	return leader->self_exec_id - leader->parent_exec_id - 1;
+}
+
 /* Follows a process that runs already. Its totals so far are the base of its usage. */
 static __always_inline struct proc *
 enter_found(const struct task *k)
@@ -119,6 +131,7 @@ enter_found(const struct task *k)
 	struct task_struct *t = k->t;
 	struct proc_key key = { (u64)k->signal, t->start_boottime };
 	u32 zero = 0;
+	u64 refused_programs;
 	struct proc *p;
 	long error;
 
@@ -130,6 +143,8 @@ enter_found(const struct task *k)
 		return NULL;
 	p->self.start_ns = t->start_boottime;
 	p->self.pid = t->tgid;
+	refused_programs = refused_before(t);
+	p->self.index = refused_programs;
 	p->exec_id = t->self_exec_id;
 	p->program_start_ns = t->start_boottime;
 	p->execed = 1;
@@ -139,9 +154,13 @@ enter_found(const struct task *k)
 	/* A parent with a higher pid has no entry yet (pids wrap around), so this is read from its task. */
 	p->forker_start_ns = k->parent->group_leader->start_boottime;
 	error = bpf_map_update_elem(&procs, &key, p, BPF_NOEXIST);
-	if (!error)
+	if (!error) {
 		__sync_fetch_and_add(&followed, 1);
-	else if (error != -EEXIST)	/* on_fork was faster */
+		if (refused_programs) {
+			count_loss(EVENT_PROG_EXEC, EVENT_LOSS_MAP);
+			__sync_fetch_and_add(&lost_records, 2 * refused_programs);
+		}
+	} else if (error != -EEXIST)	/* on_fork was faster */
 		refuse(t);
 	return proc_of_task(k);
 }
