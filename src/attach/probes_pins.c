@@ -145,6 +145,9 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 	if (p->origin == PROBES_WERE_QUIET || p->origin == PROBES_WERE_OTHER) {
 		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
 		pins_remove_links(p->pin_dir, p->layout, 0);
+	} else if (p->origin == PROBES_RESUMED) {
+		/* An agent that was killed before it had the lease has left links of the epoch that is now ours. */
+		pins_remove_links(p->pin_dir, p->layout, shared.lease);
 	}
 	return 0;
 }

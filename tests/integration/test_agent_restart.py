@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent is killed, stopped, replaced and removed: no program is missing, none is there twice."""
+import glob
 import os
 import random
 import shutil
@@ -198,6 +199,21 @@ class Restart(AgentTest):
         self.assertEqual([], self.pairs(programs)[:3])
         # It begins with the first fork on this host 10 s after the last heartbeat, and not with the agent's end.
         self.assertLess(self.gap_of(a), time.monotonic() - killed - 5)
+
+    def test_an_agent_that_was_killed_before_it_had_the_lease(self):
+        """Its programs are pinned already: the next agent still pins its own, and those alone remain."""
+        a = self.agent().start()
+        a.settle()
+        a.kill9()
+        (epoch,) = glob.glob(a.pins + "/*/links/*")
+        after = os.path.join(os.path.dirname(epoch), "%016x" % (int(os.path.basename(epoch), 16) + 1))
+        os.mkdir(after, 0o700)
+        for name in os.listdir(epoch):
+            subprocess.run(["bpftool", "link", "pin", "pinned", os.path.join(epoch, name), os.path.join(after, name)], check=True)
+        a.start()
+        self.assertEqual([after], glob.glob(a.pins + "/*/links/*"), a.log_text())
+        self.assertNotIn("cannot pin", a.log_text())
+        self.assertEqual(0, a.stop(), a.log_text())
 
     def layout(self, a):
         layouts = os.listdir(a.pins)
