@@ -441,7 +441,8 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 	/* A process that no pass has seen for UNSEEN_LIMIT_NS is gone, and the record of its end was lost. */
 	DL_FOREACH_SAFE(c->processes, p, next) {
 		if (p->gone_ns != 0) {
-			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->ending_in != c->pass)
+			/* Not in the pass that swept it: until its entry is removed the kernel may still free it. */
+			if (now_ns > p->gone_ns + GONE_KEPT_NS && p->pass != c->pass && p->ending_in != c->pass)
 				process_forget(c, p);
 			continue;
 		}

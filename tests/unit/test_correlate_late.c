@@ -377,6 +377,25 @@ a_process_that_no_pass_meets_for_long_is_gone(void **state)
 	assert_null(record_of(&w, &b, 0, PHASE_END));
 }
 
+/* A pass may take longer than ended processes are kept: the kernel may still free a process that it swept. */
+static void
+a_process_that_a_slow_pass_swept_has_one_end(void **state)
+{
+	struct being b = forks(&w, NULL);
+
+	(void)state;
+	execs(&w, &b, "x");
+	correlator_snapshot_begin(w.c, false);
+	tells(&w, &b, STATE_STALE, 0);
+	w.now += 2 * SECOND;
+	correlator_snapshot_end(w.c, w.now);
+	exits(&w, &b, 0);
+	assert_int_equal(record_count(&w, TOPIC_PROGRAM, PHASE_END), 1);
+	w.now += 2 * SECOND;
+	snapshot(&w, false, NULL, 0);
+	assert_false(correlator_knows(w.c, &b.key));
+}
+
 static void
 a_missed_pass_is_forgiven(void **state)
 {
@@ -476,6 +495,7 @@ main(void)
 		T(a_lost_first_exec_keeps_its_totals),
 		T(a_snapshot_ahead_of_the_ring_does_no_harm),
 		T(a_process_that_no_pass_meets_for_long_is_gone),
+		T(a_process_that_a_slow_pass_swept_has_one_end),
 		T(a_missed_pass_is_forgiven),
 		T(what_the_last_pass_did_not_meet_is_lost_at_the_end),
 		T(of_what_is_not_known_an_exec_tells_nothing),
