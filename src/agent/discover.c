@@ -153,7 +153,6 @@ host_discover(struct host_agent *h)
 		agent_drain_all(a);		/* events while no agent was reading */
 	/* First, since excluded programs are not discovered. */
 	r = probes_set_rules_now(a->probes, a->rules);
-	probes_follow_all(a->probes);
 	h->refused_seen = probes_refused(a->probes);
 	fd = r == 0 ? probes_discovery_open(a->probes) : r;
 	if (fd < 0)

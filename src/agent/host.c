@@ -91,14 +91,16 @@ on_replay(const void *data, size_t len, void *arg)
 
 /*
  * Returns true if the restored state reaches up to what the ring still holds. It does not without the maps of the agent
- * before, nor if a batch was in memory only, without a disk, or the disk has lost it.
+ * before, nor if the agent that made these maps was killed before its first batch, nor if a batch was in memory only,
+ * without a disk, or the disk has lost it.
  */
 static bool
 is_restored(const struct host_agent *h)
 {
 	enum probes_origin origin = probes_origin(h->agent.probes);
 
-	return (origin == PROBES_RESUMED || origin == PROBES_WERE_QUIET) && h->unspooled_bytes == 0;
+	return (origin == PROBES_RESUMED || origin == PROBES_WERE_QUIET) && h->is_ring_spooled &&
+	    h->unspooled_bytes == 0;
 }
 
 static bool
@@ -203,17 +205,16 @@ static const struct agent_scope scope = {
 	.close = on_close,
 };
 
-/* Returns the ring position up to which the spool has batches, if they are from this very ring; 0: unknown. */
+/* Finds out whether the spool has batches of this very ring. Returns the position up to which it has; 0: none. */
 static uint64_t
-spooled_position(const struct host_agent *h)
+spooled_position(struct host_agent *h)
 {
 	const struct agent *a = &h->agent;
 	struct ring_offset offset;
 
-	if (!spool_ring_offset(h->spool, &offset) || offset.ring_id != probes_ring_id(a->probes) ||
-	    strcmp(offset.boot_id, a->host_id.boot_id) != 0)
-		return 0;
-	return offset.position;
+	h->is_ring_spooled = spool_ring_offset(h->spool, &offset) && offset.ring_id == probes_ring_id(a->probes) &&
+	    strcmp(offset.boot_id, a->host_id.boot_id) == 0;
+	return h->is_ring_spooled ? offset.position : 0;
 }
 
 /* Opens a correlator and replays the write-ahead log into it. 0 or a negative errno. */
@@ -301,15 +302,18 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		h->unspooled_bytes = ring_position(a->ring) - position;
 	snprintf(error, error_size, "out of memory");
 	r = open_correlator(h, o);
-	if (r == 0)
+	if (r == 0) {
+		probes_follow_all(a->probes);
 		r = agent_begin(a, &o->agent, error, error_size);
-	if (r == 0 && !is_restored(h))
-		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
-	if (r == 0)
-		r = host_discover(h);
+	}
 	if (r < 0)
 		goto fail;
-	write_first_gap(h, o->renewed);
+	if (!is_restored(h))
+		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
+	write_first_gap(h, o->renewed);		/* in the first batch: a later agent could not know of it */
+	r = host_discover(h);
+	if (r < 0)
+		goto fail;
 	sight_begin(&a->sight, clock_ns(CLOCK_BOOTTIME));
 	agent_announce(a);
 	commit(a);

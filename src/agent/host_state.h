@@ -20,6 +20,7 @@ struct host_agent {
 	bool is_checkpoint_due;		/* an entry was lost: log the whole state again */
 	uint64_t lost_entries_seen;
 	int64_t last_alive_us;		/* last sign of life of the previous agent; 0: there was none */
+	bool is_ring_spooled;		/* the spool has batches of this ring */
 	uint64_t unspooled_bytes;	/* taken from the ring, but in no batch of the spool */
 
 	uint32_t own_pid;

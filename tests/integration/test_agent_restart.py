@@ -128,7 +128,7 @@ class Restart(AgentTest):
         time.sleep(1)  # is the gap
         a.start()
         self.assertEqual(0, a.stop())
-        gaps = [r for r in read_lake(a.lake)["sluice.agent"] if r["event"] == "GAP"]
+        gaps = [r for r in once(read_lake(a.lake)["sluice.agent"]) if r["event"] == "GAP"]
         self.assertEqual(1, len(gaps))
         self.assertGreater(gaps[0]["interval_ns"], 0.9e9)
 
@@ -167,7 +167,7 @@ class Restart(AgentTest):
         self.assertEqual([], [r for r in mine if r["observed_time"] is None])
 
     def gap_of(self, a):
-        gaps = [r for r in read_lake(a.lake)["sluice.agent"] if r["event"] == "GAP"]
+        gaps = [r for r in once(read_lake(a.lake)["sluice.agent"]) if r["event"] == "GAP"]
         self.assertEqual(1, len(gaps))
         return gaps[0]["interval_ns"] / 1e9
 
@@ -214,6 +214,22 @@ class Restart(AgentTest):
         self.assertEqual([after], glob.glob(a.pins + "/*/links/*"), a.log_text())
         self.assertNotIn("cannot pin", a.log_text())
         self.assertEqual(0, a.stop(), a.log_text())
+
+    def test_an_agent_that_was_killed_before_its_first_batch(self):
+        """The maps are its own, the spool is that of the agent before: what was between them is a gap."""
+        a = self.agent().start()
+        self.assertEqual(0, a.stop())
+        before = os.path.join(a.room, "spool.before")
+        subprocess.run(["cp", "-a", a.spool, before], check=True)
+        self.assertEqual(0, a.uninstall().returncode)
+        a.start()
+        a.kill9()
+        subprocess.run(["find", a.spool, "-mindepth", "1", "-delete"], check=True)  # another folder would be another agent's
+        subprocess.run(["cp", "-a", before + "/.", a.spool], check=True)
+        a.start()
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertGreater(self.gap_of(a), 0)
 
     def layout(self, a):
         layouts = os.listdir(a.pins)
