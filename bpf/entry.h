@@ -186,7 +186,8 @@ fork_seen(struct task_struct *parent, struct task_struct *child)
 	 * agent's timers do not count a suspended host's time, so this does not either.
 	 */
 	if (heartbeat_ns && child->start_time > heartbeat_ns + watchdog_ns) {
-		quiet_since_ns = child->start_boottime;
+		if (!quiet_since_ns)
+			quiet_since_ns = child->start_boottime;
 		lease = 0;
 		network_lease = 0;
 		return 0;

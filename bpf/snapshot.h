@@ -38,6 +38,7 @@ u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has c
 u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
 
 u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep, or the pass that judges, began: its number */
+u64 retake_ns = 0;		/* the number of the first pass of the last retake */
 u32 stale_n = 0;		/* of stale_found, which are filled in */
 struct event_state stale_found[STALE_MAX] = {};
 
@@ -314,7 +315,7 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 	bool is_found = false;
 	u32 zero = 0, ended;
 
-	if (snapshot_judge == FILTER_JUDGE_RETAKE) {
+	if (snapshot_judge == FILTER_JUDGE_RETAKE || snapshot_judge == FILTER_JUDGE_RETAKEN) {
 		if (p)
 			entry_retake(k, p);
 		return NULL;
@@ -593,6 +594,19 @@ int on_task_until_5_16(struct bpf_iter__task *ctx)
 }
 
 /*
+ * Returns whether a process that the pass of a retake did not see has ended without that its end was seen before the
+ * retake. After the second pass that are those that the first one had seen: entries that were made since may be of
+ * processes that the pass was too early for.
+ */
+static __always_inline bool
+is_gone_unseen(const struct proc *p)
+{
+	if (p->swept_ns == stale_sweep_ns || (p->end_ns && p->end_ns < retake_ns))
+		return false;
+	return snapshot_judge == FILTER_JUDGE_RETAKE || p->swept_ns == retake_ns;
+}
+
+/*
  * Of processes that ended more than stale_ns ago, have not been zombies since, and still have an entry: user space
  * removes them. Younger ones have no key: on_free may still run, so user space must not remove them.
  *
@@ -604,8 +618,8 @@ sweep_entry(const struct proc_key *key, const struct proc *p, bool *ret_is_young
 	struct proc_key gone = *key;
 	u64 last_ns = p->zombie_ns > p->end_ns ? p->zombie_ns : p->end_ns;
 
-	if (snapshot_judge == FILTER_JUDGE_RETAKE) {	/* the pass did not see it: it ended unseen */
-		if (p->swept_ns != stale_sweep_ns && !bpf_map_delete_elem(&procs, &gone))
+	if (snapshot_judge == FILTER_JUDGE_RETAKE || snapshot_judge == FILTER_JUDGE_RETAKEN) {
+		if (is_gone_unseen(p) && !bpf_map_delete_elem(&procs, &gone))
 			__sync_fetch_and_add(&removed, 1);
 		return false;
 	}

@@ -209,7 +209,7 @@ extern u64 network_lease;	/* epoch of the load whose socket hooks report; 0: the
 extern u64 network_since_ns;	/* set by user space: since when they count without a break; 0: since the first hook */
 extern u64 since_ns;		/* CLOCK_BOOTTIME when these hooks were first all attached */
 extern u64 heartbeat_ns;	/* CLOCK_MONOTONIC of the reader's last sign of life; 0: not used */
-extern u64 quiet_since_ns;	/* CLOCK_BOOTTIME when the watchdog last took the lease away */
+extern u64 quiet_since_ns;	/* CLOCK_BOOTTIME since when no load had the lease; 0: that is in GAP records */
 extern u64 canary_lost_ns;	/* start of the last canary that was seen but not reported, for lack of room */
 extern u32 follow_all;		/* every process but kernel threads and own_tgid's children */
 extern u32 own_tgid;		/* the agent; 0: none */

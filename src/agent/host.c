@@ -134,6 +134,9 @@ commit(struct agent *a)
 	offset.position = ring_position(a->ring);
 	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
 	spool_commit(h->spool, &offset, next_seq);
+	if (h->is_gap_written)
+		probes_quiet_recorded(a->probes);
+	h->is_gap_written = false;
 	ring_release(a->ring);
 	if (h->owner.committed != NULL)
 		h->owner.committed(h->owner.arg);
@@ -263,7 +266,7 @@ write_first_gap(struct host_agent *h, const char *renewed)
 		return;
 	if (h->last_alive_us == 0)
 		since_ns = a->start_ns;		/* unknown */
-	else if (is_restored(h) && was_quiet)	/* events before are in the ring */
+	else if (is_restored(h) && probes_quiet_since_ns(a->probes) != 0)	/* events before are in the ring */
 		since_ns = probes_quiet_since_ns(a->probes);
 	sight_write_gap(h, since_ns, a->start_ns, renewed != NULL ? renewed : h->unspooled_bytes > 0 ?
 	    "the last events did not reach the spool's disk" : was_quiet ?

@@ -28,6 +28,7 @@ struct host_agent {
 	struct proc_reader *reader;	/* owned; while processes are discovered */
 	struct state_event *unknown;	/* owned, with exe and cwd: processes of a pass that are to be discovered */
 	size_t n_unknown;
+	bool is_gap_written;		/* a GAP record is in the batch that is not committed */
 	uint64_t refused_seen;		/* probes_refused() before the last pass for those without room */
 	uint64_t admit_after_ns;	/* when the next may begin, CLOCK_BOOTTIME */
 };

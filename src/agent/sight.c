@@ -29,6 +29,7 @@ sight_write_gap(struct host_agent *h, uint64_t since_ns, uint64_t now_ns, const 
 	agent_write_agent(a, "GAP", now_ns);
 	a->message = NULL;
 	a->last_record_ns = last_record_ns;
+	h->is_gap_written = true;
 }
 
 static void
@@ -57,7 +58,7 @@ see_again(struct host_agent *h, uint64_t since_ns, const char *why)
 	int r;
 
 	agent_drain_all(a);	/* what was seen before */
-	r = probes_retake(a->probes);
+	r = probes_retake(a->probes, since_ns);
 	if (r == 0)
 		r = host_discover_missed(h);
 	if (r < 0) {

@@ -62,14 +62,20 @@ enum probes_lease {
 /* Returns who has the lease. If it is held, resets the watchdog; to be called at least once a minute. */
 enum probes_lease probes_heartbeat(struct probes *p);
 /*
- * Takes the lease back. Entries of processes that ended without it are gone, and those that exec'd or began are to be
- * discovered, see probes_discovery_open(). Returns 0, or a negative errno without the lease.
+ * Takes the lease back, after a time since since_ns (CLOCK_BOOTTIME) in which events were not reported. Entries of
+ * processes that ended without it are gone, and those that exec'd or began are to be discovered, see
+ * probes_discovery_open(). Returns 0, or a negative errno without the lease.
  */
-int probes_retake(struct probes *p);
+int probes_retake(struct probes *p, uint64_t since_ns);
 /* Returns when the last canary was forked that the programs saw and had no room to report, CLOCK_BOOTTIME; 0: none. */
 uint64_t probes_canary_lost_ns(const struct probes *p);
-/* Returns when the watchdog last took the lease away, CLOCK_BOOTTIME; 0: never. */
+/*
+ * Returns since when no load had the lease, CLOCK_BOOTTIME, also if one has it again; 0: never since the last
+ * probes_quiet_recorded(). It outlives the agent.
+ */
 uint64_t probes_quiet_since_ns(const struct probes *p);
+/* To be called once the GAP record of that time is committed. */
+void probes_quiet_recorded(struct probes *p);
 
 /* Returns the state of each signal, *ret_n of them. The array belongs to p, which updates it until probes_close(). */
 const struct signal_status *probes_signals(const struct probes *p, size_t *ret_n);

@@ -171,33 +171,50 @@ probes_lease(struct sluice_bpf__data_shared *shared, const struct signal *s, uin
 
 /*
  * Brings the entries up to date after a time in which no load had the lease: a pass over all processes marks those that
- * live, and the others are removed. Returns 0 or a negative errno.
+ * live, and finds those that exec'd; the entries of others are removed. A second pass (FILTER_JUDGE_RETAKEN), with the
+ * lease, does so for what happened since the first one. Returns 0 or a negative errno.
  */
 static int
-entries_retake(struct probes *p)
+entries_retake(struct probes *p, enum filter_judging judging)
 {
 	int r;
 
 	p->skel->bss->stale_sweep_ns = clock_ns(CLOCK_BOOTTIME);
-	r = filter_pass(p, FILTER_JUDGE_RETAKE);
+	if (judging == FILTER_JUDGE_RETAKE)
+		p->skel->bss->retake_ns = p->skel->bss->stale_sweep_ns;
+	r = filter_pass(p, judging);
 	if (r == 0)
 		r = probes_stale_remove(p);
 	__atomic_store_n(&p->skel->bss->snapshot_judge, FILTER_JUDGE_NOT, __ATOMIC_SEQ_CST);
 	return r;
 }
 
-/* Gives the lease, and those of the optional signals that are on, to this load. */
-static void
-lease_take(struct probes *p)
+/*
+ * Gives the lease, and those of the optional signals that are on, to this load if the load of epoch from still has it.
+ * Returns false if it does not: the watchdog has taken it away.
+ */
+static bool
+lease_take(struct probes *p, uint64_t from)
 {
 	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
 
 	__atomic_store_n(&shared->heartbeat_ns, clock_ns(CLOCK_MONOTONIC), __ATOMIC_SEQ_CST);
-	__atomic_store_n(&shared->lease, p->epoch, __ATOMIC_SEQ_CST);
+	if (!__atomic_compare_exchange_n(&shared->lease, &from, p->epoch, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		return false;
 	for (int i = 0; i < OPTIONAL_SIGNALS; i++) {
 		if (!p->is_off[optional_ids[i]])
 			probes_lease(shared, &signals[optional_ids[i]], p->epoch);
 	}
+	return true;
+}
+
+/* Takes the lease, and those of the optional signals, from whatever load has it. */
+static void
+lease_drop(struct probes *p)
+{
+	__atomic_store_n(&p->skel->data_shared->lease, 0, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
+		probes_lease(p->skel->data_shared, &signals[optional_ids[i]], 0);
 }
 
 enum probes_lease
@@ -212,16 +229,21 @@ probes_heartbeat(struct probes *p)
 }
 
 int
-probes_retake(struct probes *p)
+probes_retake(struct probes *p, uint64_t since_ns)
 {
+	uint64_t never = 0;
 	int r;
 
-	__atomic_store_n(&p->skel->data_shared->lease, 0, __ATOMIC_SEQ_CST);
-	for (int i = 0; i < OPTIONAL_SIGNALS; i++)
-		probes_lease(p->skel->data_shared, &signals[optional_ids[i]], 0);
-	r = entries_retake(p);
-	if (r == 0)
-		lease_take(p);
+	__atomic_compare_exchange_n(&p->skel->data_shared->quiet_since_ns, &never, since_ns, false, __ATOMIC_SEQ_CST,
+	    __ATOMIC_SEQ_CST);
+	lease_drop(p);
+	r = entries_retake(p, FILTER_JUDGE_RETAKE);
+	if (r == 0) {
+		(void)lease_take(p, 0);
+		r = entries_retake(p, FILTER_JUDGE_RETAKEN);
+	}
+	if (r < 0)
+		lease_drop(p);
 	return r;
 }
 
@@ -237,15 +259,26 @@ probes_quiet_since_ns(const struct probes *p)
 	return __atomic_load_n(&p->skel->data_shared->quiet_since_ns, __ATOMIC_SEQ_CST);
 }
 
-/* Pins the attached programs, takes the lease, and detaches the previous load. */
+void
+probes_quiet_recorded(struct probes *p)
+{
+	__atomic_store_n(&p->skel->data_shared->quiet_since_ns, 0, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Pins the attached programs, takes the lease, and detaches the previous load. It is a retake not only after a quiet
+ * time, but also if the lease was lost since probes_pins_find(), or if an agent took it back and was killed before it
+ * had recorded that. Nothing is reported before the entries are those of the processes that live.
+ */
 int
 probes_pins_take_over(struct probes *p)
 {
 	const struct bpf_object_skeleton *s = p->skel->skeleton;
-	int r = p->origin == PROBES_WERE_QUIET ? entries_retake(p) : 0;
-
-	if (r < 0)
-		return r;
+	struct sluice_bpf__data_shared *shared = p->skel->data_shared;
+	uint64_t alive_ns = shared->heartbeat_ns;	/* CLOCK_MONOTONIC: not after the same time of CLOCK_BOOTTIME */
+	uint64_t from = __atomic_load_n(&shared->lease, __ATOMIC_SEQ_CST);
+	bool is_new = p->origin == PROBES_FRESH || p->origin == PROBES_WERE_OTHER;
+	int r = 0, error = 0;
 
 	for (int i = 0; i < s->prog_cnt && r == 0 && p->pin_dir[0] != '\0'; i++) {
 		struct bpf_link *link = *s->progs[i].link;
@@ -260,9 +293,14 @@ probes_pins_take_over(struct probes *p)
 			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
 			    s->progs[i].name, strerror(-r));
 	}
-	if (p->skel->data_shared->since_ns == 0)
-		p->skel->data_shared->since_ns = clock_ns(CLOCK_BOOTTIME);
-	lease_take(p);
+	if (shared->since_ns == 0)
+		shared->since_ns = clock_ns(CLOCK_BOOTTIME);
+	if ((from == 0 && !is_new) || probes_quiet_since_ns(p) != 0 || !lease_take(p, from)) {
+		p->origin = PROBES_WERE_QUIET;
+		error = probes_retake(p, alive_ns);
+	}
+	if (error < 0)
+		return error;
 	if (p->pin_dir[0] == '\0')
 		return 0;
 	pins_remove_links(p->pin_dir, p->layout, r == 0 ? p->epoch : 0);

@@ -231,6 +231,21 @@ class Restart(AgentTest):
         self.assertEqual(0, a.stop(), a.log_text())
         self.assertGreater(self.gap_of(a), 0)
 
+    def test_an_agent_that_was_killed_before_it_recorded_its_gap(self):
+        """It had the lease again: the next agent finds since when it had not."""
+        a = self.agent().start()
+        a.settle()
+        a.kill9()
+        (variables,) = glob.glob(a.pins + "/*/maps/shared")
+        subprocess.run([harness.built("probes_switch"), variables, "quiet"], check=True)
+        time.sleep(1)  # is the gap
+        a.start()
+        a.settle()
+        a.kill9()
+        a.start()  # it is recorded once
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertGreater(self.gap_of(a), 0.9)
+
     def layout(self, a):
         layouts = os.listdir(a.pins)
         self.assertEqual(1, len(layouts), layouts)
