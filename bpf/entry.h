@@ -29,6 +29,26 @@ context_announce(struct scratch *s, const struct context *c, struct proc *p)
 	return is_new;
 }
 
+/*
+ * Sets the program of a process that ends to the one that it runs. They differ if only the first pass of a retake has
+ * seen it, and it exec'd after that and before the lease was taken. An exec that fails late, and ends its process, does
+ * not count.
+ */
+static __always_inline void
+program_catch_up(struct proc *p, const struct task_struct *t)
+{
+	u64 missed;
+
+	if (!retake_ns || p->swept_ns != retake_ns)
+		return;
+	missed = t->self_exec_id - p->exec_id;
+	if (!missed)
+		return;
+	p->exec_id += missed;
+	p->self.index += missed - !p->execed;
+	p->execed = 1;
+}
+
 /* The agent's own child, while it asks for that: COMMAND of a run, or a canary. */
 static __always_inline bool
 is_adopted(struct task_struct *parent)

@@ -137,6 +137,7 @@ exit_seen(struct task_struct *t, bool group_dead, bool is_preemptible)
 	if (p->end_ns)
 		return 0;
 	p->end_ns = bpf_ktime_get_boot_ns();
+	program_catch_up(p, t);
 	p->ppid = k.parent->tgid;
 	/* the status is final here, whether or not its parent will be signalled */
 	p->end_status = status_of(signal, k.leader);

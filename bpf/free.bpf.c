@@ -57,6 +57,7 @@ int BPF_PROG(on_free, struct task_struct *t)
 		count_loss(EVENT_PROG_EXEC, EVENT_LOSS_SKIPPED);
 		__sync_fetch_and_add(&lost_records, 2);
 	}
+	program_catch_up(p, t);
 	if (!p->reported) {
 		if (p->excluded == EXCLUDED_PENDING && was_refused(t))	/* the pass that discovers has not come to it */
 			unseen_count(t);

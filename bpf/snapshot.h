@@ -38,7 +38,6 @@ u32 snapshot_changes = 0;	/* FILTER_JUDGE_INSIDE: processes whose state it has c
 u32 snapshot_left_out = 0;	/* processes that it saw and did not write */
 
 u64 stale_sweep_ns = 0;		/* CLOCK_BOOTTIME when the sweep, or the pass that judges, began: its number */
-u64 retake_ns = 0;		/* the number of the first pass of the last retake */
 u32 stale_n = 0;		/* of stale_found, which are filled in */
 struct event_state stale_found[STALE_MAX] = {};
 

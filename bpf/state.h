@@ -190,6 +190,8 @@ extern struct fresh_map fresh_proc SEC(".maps");	/* an entry under construction 
 extern struct exited_map threads_exited SEC(".maps");
 extern struct cpu_offsets_map cpu_offsets SEC(".maps");
 
+extern u64 retake_ns;		/* number of the first pass of this load's last retake, see snapshot.h; 0: none */
+
 /* Set between open and load. */
 extern const volatile u32 ncpu;			/* possible CPUs */
 extern const volatile u64 wake_at;		/* queued bytes that justify a wakeup */
