@@ -34,11 +34,11 @@ path_of(char path[64], uint64_t fingerprint, const char *suffix)
 }
 
 /*
- * Writes a schema under a temporary name and renames it. It is synced only while no sync thread runs: the loop
- * must not wait for the disk.
+ * Writes a schema under a temporary name and renames it, and sets *ret_is_new. It is synced only while no sync thread
+ * runs: the loop must not wait for the disk.
  */
 static int
-write_text(const struct spool *s, uint64_t fingerprint, const char *text)
+write_text(const struct spool *s, uint64_t fingerprint, const char *text, bool *ret_is_new)
 {
 	int dir_fd = s->dir_fd;
 	char part[64], path[64];
@@ -60,12 +60,30 @@ write_text(const struct spool *s, uint64_t fingerprint, const char *text)
 		r = -errno;
 	if (r < 0)
 		unlinkat(dir_fd, part, 0);
+	else
+		*ret_is_new = true;
+	return r;
+}
+
+/* Syncs the names of new schemas: records that need them may outlive a power cut. 0 or a negative errno. */
+static int
+sync_names(const struct spool *s)
+{
+	int fd = openat(s->dir_fd, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+
+	if (fd < 0)
+		return -errno;
+	/* EINVAL: this file system cannot sync a directory. */
+	if ((fsync(fd) < 0 || fsync(s->dir_fd) < 0) && errno != EINVAL)
+		r = -errno;
+	close(fd);
 	return r;
 }
 
 int
 spool_schemas_write(struct spool *s)
 {
+	bool is_new = false;
 	int r;
 
 	if (mkdirat(s->dir_fd, FOLDER, 0700) < 0 && errno != EEXIST)
@@ -73,17 +91,17 @@ spool_schemas_write(struct spool *s)
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (s->schemas[t] == NULL)
 			continue;
-		r = write_text(s, s->fingerprints[t], s->schemas[t]);
+		r = write_text(s, s->fingerprints[t], s->schemas[t], &is_new);
 		if (r < 0)
 			return r;
 	}
 	/* Also write the older ones that are loaded, in case the directory was created anew. */
 	for (const struct spool_text *text = s->texts; text != NULL; text = text->next) {
-		r = write_text(s, text->fingerprint, text->text);
+		r = write_text(s, text->fingerprint, text->text, &is_new);
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return is_new && s->syncer == NULL ? sync_names(s) : 0;
 }
 
 const char *
