@@ -330,7 +330,7 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 void
 spool_marks_read(struct spool *s, struct spool_marks *ret)
 {
-	uint8_t slots[2][SLOT];
+	uint8_t slots[2][SLOT] = { { 0 } };
 	int fd = openat(s->dir_fd, NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), best = -1;
 
 	*ret = (struct spool_marks){ 0 };
@@ -345,6 +345,13 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 			best = i;
 	}
 	close(fd);
-	if (best >= 0)
-		unpack(s, slots[best], ret);
+	if (best < 0)
+		return;
+	unpack(s, slots[best], ret);
+	/*
+	 * The slot before a clean one is intact. If it is not, a later owner has written it, a power cut tore it, and
+	 * what is left is not the last state.
+	 */
+	if (!is_slot(slots[!best]) || le_get64(slots[!best] + 8) + 1 != s->generation)
+		ret->is_clean = false;
 }

@@ -213,6 +213,25 @@ a_state_without_its_end_is_half_believed(void **state)
 	free(load_state().data);	/* it has its whole length again */
 }
 
+/* A power cut tore the slot that the next owner began with: the clean one before it is not the last state. */
+static void
+a_clean_slot_beside_a_torn_one_is_none(void **state)
+{
+	struct kit_file f;
+
+	(void)state;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_close(&k);
+	f = load_state();
+	assert_int_equal(le_get32(newest(&f) + 20), 1);
+	(newest(&f) == f.data ? f.data + SLOT : f.data)[100] ^= 1;
+	store_state(&f);
+	kit_open(&k);
+	assert_false(k.recovery.was_clean);
+	assert_false(k.recovery.is_fresh);
+	assert_int_equal(kit_drain(&k), 3);
+}
+
 static void
 put_topics(uint8_t *slot, uint64_t n)
 {
@@ -290,6 +309,7 @@ main(void)
 		T(no_other_version_is_believed),
 		T(any_byte_that_is_another_makes_the_older_slot_count),
 		T(a_state_without_its_end_is_half_believed),
+		T(a_clean_slot_beside_a_torn_one_is_none),
 		T(topics_are_found_by_their_names),
 		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
 	};
