@@ -130,6 +130,18 @@ is_next(const struct spool *s, struct spool_queue_state *q, const struct spool_t
 	return false;
 }
 
+/*
+ * Returns whether a power cut could give the seq of the records at a walk out again. On a disk that fails for good they
+ * are handed out in spite of that.
+ */
+static bool
+is_unsynced(const struct spool *s, const struct spool_walk *w)
+{
+	if (!w->seg->is_on_disk)
+		return !s->has_state_failed && w->at >= w->seg->seqs_to;
+	return !w->seg->has_sync_failed && w->at >= w->seg->synced_to;
+}
+
 /* Advances to the next batch, or to the next segment. 1; 0: there is none; or a negative errno. */
 static int
 next_batch(struct spool *s, struct spool_queue_state *q, const struct spool_topic_state *of,
@@ -139,8 +151,7 @@ next_batch(struct spool *s, struct spool_queue_state *q, const struct spool_topi
 	struct spool_batch_head head;
 	int r;
 
-	if (s->is_sync_first && w->seg->is_on_disk && !w->seg->has_sync_failed &&
-	    w->at >= w->seg->synced_to && w->at < w->seg->size)
+	if (s->is_sync_first && w->at < w->seg->size && is_unsynced(s, w))
 		return 0;
 	r = spool_walk_batch(s, &cursor->reader, w, &head);
 	cursor->has_passed_over = cursor->has_passed_over || w->passed > 0;

@@ -399,8 +399,10 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	spool_make_room(s, 0);
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
-	if (s->failed < 0 && spool_marks_write(s, false) < 0)
-		s->is_state_moved = true;
+	if (s->failed < 0) {
+		s->has_state_failed = spool_marks_write(s, false) < 0;
+		s->is_state_moved = s->is_state_moved || s->has_state_failed;
+	}
 	spool_sync_poll(s, s->sync_ns == 0);
 	return s->failed;
 }

@@ -60,6 +60,8 @@ struct spool_segment {
 	uint64_t	 synced_to;
 	bool		 is_sealed;		/* nothing is appended any more */
 	struct bytes	 memory;		/* head and batches, while it is not on disk */
+	uint64_t	 seqs_to;		/* in memory: the synced state file has the next seqs up to here */
+	uint64_t	 seqs_syncing_to;
 	uint64_t	 size;			/* length of the head and all whole batches */
 	uint64_t	 start;			/* length of the head */
 	uint64_t	 first;			/* number of its first record, if it has one */
@@ -211,6 +213,8 @@ struct spool {
 	int		 state_fd;		/* -1: cannot be written now */
 	uint64_t	 generation;		/* generation of the state file */
 	bool		 is_state_moved;
+	bool		 is_state_syncing;	/* the current round syncs the state file */
+	bool		 has_state_failed;	/* it could not be written or synced, while batches are in memory */
 	uint64_t	 max_bytes;
 	uint64_t	 segment_bytes;
 	uint64_t	 memory_max;

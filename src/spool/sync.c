@@ -12,7 +12,7 @@
 #include "spool/state.h"
 
 enum {
-	FDS = 8,		/* descriptors of one round: segments and the directory */
+	FDS = 9,		/* descriptors of one round: segments, the directory and the state file */
 };
 
 struct spool_syncer {
@@ -70,11 +70,28 @@ spool_sync_start(struct spool *s)
 	return 0;
 }
 
+/* Applies the result of a round to the batches in memory, of which the state file has the next seqs. */
+static void
+finish_state(struct spool *s, int error)
+{
+	struct spool_segment *seg;
+
+	if (!s->is_state_syncing)
+		return;
+	s->is_state_syncing = false;
+	s->has_state_failed = error < 0;
+	for (int q = 0; q < SPOOL_QUEUES && error == 0; q++)
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
+			seg->seqs_to = seg->seqs_syncing_to;
+}
+
 /* Applies the result of a round to its segments. */
 static void
 finish(struct spool *s, int error)
 {
 	struct spool_segment *seg;
+
+	finish_state(s, error);
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
@@ -97,7 +114,30 @@ finish(struct spool *s, int error)
 	}
 }
 
-/* Duplicates the descriptors of dirty segments, and the directory's if files were created. */
+/* Duplicates the state file's descriptor, if batches are in memory whose next seqs it has since the last round. */
+static int
+gather_state(struct spool *s)
+{
+	struct spool_segment *seg;
+	bool is_due = false;
+	int fd;
+
+	for (int q = 0; q < SPOOL_QUEUES && s->memory_bytes > 0; q++)
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
+			is_due = is_due || (!seg->is_on_disk && seg->seqs_to < seg->size);
+	if (!is_due || s->has_state_failed || s->state_fd < 0)
+		return -1;
+	fd = fcntl(s->state_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	for (int q = 0; q < SPOOL_QUEUES; q++)
+		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
+			seg->seqs_syncing_to = seg->size;
+	s->is_state_syncing = true;
+	return fd;
+}
+
+/* Duplicates the descriptors of dirty segments, and the directory's if files were created; and the state file's. */
 static int
 gather(struct spool *s, int fds[FDS])
 {
@@ -106,7 +146,7 @@ gather(struct spool *s, int fds[FDS])
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
-			if (!seg->is_dirty || n == FDS - 1)
+			if (!seg->is_dirty || n == FDS - 2)
 				continue;
 			fd = seg->fd >= 0 ? fcntl(seg->fd, F_DUPFD_CLOEXEC, 0) : -1;
 			if (fd < 0)
@@ -121,6 +161,9 @@ gather(struct spool *s, int fds[FDS])
 		fds[n++] = fd;
 		s->has_new_names = false;
 	}
+	fd = gather_state(s);
+	if (fd >= 0)
+		fds[n++] = fd;
 	return n;
 }
 
