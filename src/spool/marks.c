@@ -8,7 +8,8 @@
  *		64 for each queue: u64 all below is acknowledged, u64 none from here on was handed out,
  *		   u64 number of the next record, u64 number of the next segment
  *		128 u32 topics n	132 u32 skips m
- *		136 n times: char name[32], u64 next seq
+ *		136 n times: char name[32], u64 next seq; those of topics that the version does not know come last, so
+ *		   that the next version that knows them uses no seq twice
  *		1416 n times: u64 all of the topic below is acknowledged; versions that do not set topics aside
  *		   write 0, and read only what is acknowledged of the whole queue
  *		2048 m times: u64 first number, u32 count, u16 queue, u16 topic's index + 1: acknowledged out of
@@ -133,13 +134,19 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 		le_put64(to + 16, q->next_number);
 		le_put64(to + 24, q->next_segment);
 	}
-	le_put32(slot + COUNTS_AT, TOPIC_COUNT);
+	le_put32(slot + COUNTS_AT, (uint32_t)(TOPIC_COUNT + s->n_other_seqs));
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		uint8_t *to = slot + TOPICS_AT + t * TOPIC_SIZE;
 
 		snprintf((char *)to, SPOOL_NAME_SIZE, "%s", topic_name(t));
 		le_put64(to + SPOOL_NAME_SIZE, s->next_seq[t]);
 		le_put64(slot + DONE_AT + t * DONE_SIZE, spool_topic_done_below(s, spool_queue_of(t), t));
+	}
+	for (size_t i = 0; i < s->n_other_seqs; i++) {
+		uint8_t *to = slot + TOPICS_AT + (TOPIC_COUNT + i) * TOPIC_SIZE;
+
+		memcpy(to, s->other_seqs[i].name, SPOOL_NAME_SIZE);
+		le_put64(to + SPOOL_NAME_SIZE, s->other_seqs[i].next_seq);
 	}
 	pack_skips(s, slot, is_clean);
 	le_put32(slot + 4, crc32c(0, slot + 8, SLOT - 8));
@@ -291,6 +298,24 @@ is_slot(const uint8_t *slot)
 	return true;
 }
 
+/* Keeps the next seq of a topic that this version does not know. */
+static void
+keep_seq(struct spool *s, const uint8_t *name, uint64_t next_seq)
+{
+	struct spool_other_seq *o = s->other_seqs;
+
+	while (o < s->other_seqs + s->n_other_seqs && strncmp(o->name, (const char *)name, SPOOL_NAME_SIZE - 1) != 0)
+		o++;
+	if (o == s->other_seqs + s->n_other_seqs) {
+		if (name[0] == '\0' || s->n_other_seqs == sizeof(s->other_seqs) / sizeof(s->other_seqs[0]))
+			return;
+		s->n_other_seqs++;
+		memcpy(o->name, name, SPOOL_NAME_SIZE - 1);
+	}
+	if (next_seq > o->next_seq)
+		o->next_seq = next_seq;
+}
+
 static void
 unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 {
@@ -317,8 +342,10 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 		uint64_t below = le_get64(slot + DONE_AT + i * DONE_SIZE), *done_below;
 		enum topic t = find_topic(from);
 
-		if (t == TOPIC_COUNT)
+		if (t == TOPIC_COUNT) {
+			keep_seq(s, from, le_get64(from + SPOOL_NAME_SIZE));
 			continue;
+		}
 		s->next_seq[t] = le_get64(from + SPOOL_NAME_SIZE);
 		done_below = &s->queues[spool_queue_of(t)].topics[t].done_below;
 		if (below > *done_below && below <= SPOOL_NUMBER_MAX)

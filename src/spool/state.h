@@ -231,6 +231,11 @@ struct spool {
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
 	bool		 has_seq_moved;		/* since the last batch */
+	struct spool_other_seq {
+		char		name[SPOOL_NAME_SIZE];
+		uint64_t	next_seq;
+	} other_seqs[SPOOL_TOPICS_MAX - TOPIC_COUNT];	/* of topics of other versions, kept in the state file */
+	size_t		 n_other_seqs;
 	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
 	bool		 was_rebooted;		/* during recovery: since the state file was written */
 	bool		 has_ring_offset;
