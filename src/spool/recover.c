@@ -253,7 +253,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		s->has_ring_offset = true;
 	}
 	s->since_checkpoint += h->len;
-	if (w->seg->queue == SPOOL_MAIN)
+	/* Never less: a segment that is made of what an older version had set aside has earlier ones. */
+	if (w->seg->queue == SPOOL_MAIN && usage_seq(w->seg, h) > s->usage_committed)
 		s->usage_committed = usage_seq(w->seg, h);
 	for (;;) {
 		uint64_t at = w->at;
@@ -462,6 +463,8 @@ recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *
 		spool_queue_append(s, seg);
 		r = scan_all(s, seg, true, &next, recovery);
 		make_lasting(s, seg, false, true);
+		/* They have new numbers, and may have been handed out under the old ones. */
+		q->handed_mark = SPOOL_NUMBER_MAX;
 	}
 	return r == 0 ? spool_unknown_count(s, queue, recovery) : r;
 }
