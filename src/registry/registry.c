@@ -402,6 +402,18 @@ take_id(struct registry *r, struct entry *e, int32_t id, int64_t now_us)
 	return is_news;
 }
 
+/* The registry answers for schemas: an unverified id waits for its own answer, which is to come soon. */
+static void
+put_off_trust(struct registry *r, int64_t now_us)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		struct entry *e = &r->entries[i];
+
+		if (e->has_id && !is_usable(e))
+			e->trust_at_us = now_us + (int64_t)r->trust_ms * 1000;
+	}
+}
+
 /* Handles a refusal. Returns whether anything has changed. */
 static bool
 take_refusal(struct registry *r, struct entry *e, bool is_about_schema, int64_t now_us)
@@ -478,6 +490,8 @@ on_answer(const struct http_client_answer *http, void *arg)
 		r->failures++;
 		is_news |= set_error(r, a.sentence);
 	}
+	if (a.verdict == REGISTRY_ID || a.verdict == REGISTRY_REJECTED)
+		put_off_trust(r, now_us);
 	switch (a.verdict) {
 	case REGISTRY_ID:
 		is_news |= take_id(r, e, a.id, now_us);

@@ -126,6 +126,59 @@ a_kept_id_is_trusted_after_a_while_without_a_verdict(void **state)
 }
 
 static bool
+is_held(void)
+{
+	return server.held != NULL;
+}
+
+/* Answers the request that the server holds. */
+static void
+answer_held(void)
+{
+	struct evbuffer *answer = evbuffer_new();
+
+	evbuffer_add_printf(answer, "%s", server.body);
+	evhttp_send_reply(server.held, 200, NULL, answer);
+	server.held = NULL;
+	evbuffer_free(answer);
+}
+
+/* A registry that is slow has a verdict on each: an id that it has replaced is not given out before its turn comes. */
+static void
+no_id_is_trusted_while_the_registry_answers_for_others(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.cache_file = cache;
+	opens(&o);
+	id_of("a-value", 15);
+	id_of("b-value", 15);
+	assert_true(wait_for(is_ok));
+	registry_close(r);
+	server.is_silent = true;
+	o.trust_ms = 100;
+	timers.now_us = START_US;
+	opens(&o);
+	assert_int_equal(id_of("a-value", 15), -EAGAIN);
+	assert_int_equal(id_of("b-value", 15), -EAGAIN);
+	assert_true(wait_for(is_held));
+	timers.now_us += 90 * MS;
+	answer_held();
+	assert_true(wait_for(is_held));		/* with the request for the other id */
+	timers.now_us += 50 * MS;
+	turn_for(150);
+	assert_int_equal(status().unverified, 1);
+	assert_true((id_of("a-value", 15) == 7) != (id_of("b-value", 15) == 7));
+	timers.now_us += 100 * MS;
+	assert_true(wait_for(is_trusted));
+	assert_int_equal(id_of("a-value", 15), 7);
+	assert_int_equal(id_of("b-value", 15), 7);
+	timers.now_us = 0;
+}
+
+static bool
 has_new_epoch(void)
 {
 	return registry_epoch(r) > 0;
@@ -626,6 +679,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_id_is_asked_for_once),
 		T(a_kept_id_is_trusted_after_a_while_without_a_verdict),
+		T(no_id_is_trusted_while_the_registry_answers_for_others),
 		T(with_one_id_changed_the_others_wait_until_they_are_verified),
 		T(known_ids_are_asked_for_again_in_turn),
 		T(a_lookup_registers_nothing),
