@@ -37,6 +37,11 @@ struct kafka_topic {
 	int64_t			 refused_pause_us;	/* until the next try; 0: accepted since */
 	int64_t			 refused_until_us;	/* monotonic; no try before */
 	bool			 is_tried;	/* a record that shows whether it is accepted is on its way */
+	/* share.c */
+	uint64_t		 in_flight;	/* messages that are not answered, and their bytes */
+	uint64_t		 queued_bytes;
+	uint64_t		 old;		/* those of them that were put before mark_us */
+	uint64_t		 late;		/* and before late_us */
 	/* batches.c */
 	bool			 is_timeless;	/* messages have no timestamp */
 	bool			 wants_timeless;	/* the next producer's have none */
@@ -103,6 +108,10 @@ struct kafka {
 	int64_t			 recalled_us;	/* monotonic; when the recall began */
 	int64_t			 replace_at_us;	/* monotonic; a failed producer is not replaced before */
 	uint64_t		 room;		/* ready() is called once no more than this are in flight */
+	uint64_t		 messages_max;	/* limits of librdkafka's queue */
+	uint64_t		 bytes_max;
+	int64_t			 mark_us;	/* monotonic; the last mark of share.c, */
+	int64_t			 late_us;	/* and the one before: a message that was put before it is late */
 	struct output_status	 status;
 	struct kafka_stats	 stats;
 	uint64_t		 epoch;		/* of the registry's ids */
@@ -187,6 +196,20 @@ void kafka_batches_handed_over(struct kafka *k, const struct spool_record *r);
 void kafka_batches_delivered(struct kafka *k, enum topic topic);
 /* Returns to what was configured, once its time has come. To be called at each tick. */
 void kafka_batches_tick(struct kafka *k);
+
+/* share.c */
+
+/* Reads the limits of librdkafka's queue. */
+void kafka_share_init(struct kafka *k);
+/* Returns whether a topic has as many messages in librdkafka's queue as it may have. */
+bool kafka_share_is_used(const struct kafka *k, enum topic topic);
+/* Counts a message in flight, and that it was answered; latency_us: since it was put, negative: unknown. */
+void kafka_share_put(struct kafka *k, enum topic topic, size_t bytes);
+void kafka_share_answered(struct kafka *k, enum topic topic, size_t bytes, int64_t latency_us);
+/* Returns whether a topic has messages that are not answered in time, so that it is to wait alone. */
+bool kafka_share_is_late(const struct kafka *k, enum topic topic);
+/* Finds out which messages are late. To be called at each tick. */
+void kafka_share_tick(struct kafka *k);
 
 /* client.c */
 

@@ -235,6 +235,9 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	if (!kafka_topic_is_there(k, r->topic))
 		return topic_waits(k->topics[r->topic].refused_pause_us > 0 ? k->topics[r->topic].refusal :
 		    kafka_topics_any_there(k) ? "topic_missing" : NULL, reason);
+	if (kafka_share_is_used(k, r->topic))
+		return kafka_share_is_late(k, r->topic) ? topic_waits("unacknowledged", reason) :
+		    not_now(k, k->status.in_flight - k->topics[r->topic].in_flight / 4);
 	error = schema_id(k, r, &id);
 	if (error == -ENOENT) {
 		*reason = "schema_unknown";
@@ -248,8 +251,7 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		return not_now(k, UINT64_MAX);
 	err = produce(k, r, key_len);
 	if (err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-		k->status.in_flight++;
-		k->status.queued_bytes += k->frame.len + key_len;
+		kafka_share_put(k, r->topic, k->frame.len + key_len);
 		kafka_topic_tried(k, r->topic);
 		kafka_batches_handed_over(k, r);
 		return 0;
@@ -291,6 +293,7 @@ on_tick(struct output *o, int64_t now_us)
 	(void)now_us;	/* the wall clock may jump; intervals here are monotonic */
 	k->now_us = clock_us(CLOCK_MONOTONIC);
 	purge_again(k);
+	kafka_share_tick(k);
 	kafka_batches_tick(k);
 	if (kafka_batches_want_other(k))
 		recall(k);	/* delivery has done so already, if it recalls after a failure */
@@ -403,6 +406,7 @@ start(struct kafka *k, struct event_base *base, const struct kafka_options *o, c
 	kafka_report_set(k->conf);
 	k->is_scram_broken = kafka_conf_has_broken_scram(k->conf);
 	k->batch_bytes = k->batch_bytes_max = kafka_conf_batch_bytes(k->conf);
+	kafka_share_init(k);
 
 	snprintf(error, error_size, "out of memory");
 	k->brokers = kafka_join_brokers(o);

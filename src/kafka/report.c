@@ -135,8 +135,8 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 {
 	struct kafka *k = arg;
 
-	k->status.in_flight--;
-	k->status.queued_bytes -= m->len + m->key_len;
+	kafka_share_answered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt), m->len + m->key_len,
+	    rd_kafka_message_latency(m));
 	if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR && !is_confirmed(k, m)) {
 		on_message_unconfirmed(k, m);
 	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
