@@ -23,6 +23,7 @@
 #include "codec/schema.h"
 #include "codec/varint.h"
 #include "deliver/dead_letter_files.h"
+#include "deliver/dead_letter_sync.h"
 #include "lake/folders.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(100) << 20)
@@ -33,6 +34,7 @@ struct topic_state {
 	int		 fd;		/* -1: not open */
 	int64_t		 day;
 	uint64_t	 size;		/* length of the header and all whole blocks */
+	uint64_t	 round;		/* of the syncer, to which fd was added */
 	uint8_t		 sync[OCF_SYNC_SIZE];
 };
 
@@ -42,6 +44,7 @@ struct dead_letters {
 	uint64_t		 bytes;		/* size of the files in dir */
 	int64_t			 scanned_us;	/* monotonic; of the last scan */
 	struct ocf_packer	*packer;	/* owned */
+	struct dead_letter_syncer *syncer;	/* owned */
 	struct bytes		 record;	/* encoded dead letter */
 	struct bytes		 packed;	/* block of the dead letter, or a header */
 	struct topic_state	 topics[TOPIC_COUNT];
@@ -90,6 +93,9 @@ dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret
 	d->dir = strdup(dir);
 	if (d->dir == NULL)
 		goto fail;
+	d->syncer = dead_letter_syncer_new();
+	if (d->syncer == NULL)
+		goto fail;
 	r = schema() == NULL ? -ENOENT : ocf_packer_new(OCF_DEFLATE, &d->packer);
 	if (r < 0)
 		goto fail;
@@ -108,6 +114,7 @@ forget(struct topic_state *ts)
 	if (ts->fd >= 0)
 		close(ts->fd);
 	ts->fd = -1;
+	ts->round = 0;
 }
 
 void
@@ -117,6 +124,7 @@ dead_letters_close(struct dead_letters *d)
 		return;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		forget(&d->topics[t]);
+	dead_letter_syncer_free(d->syncer);
 	ocf_packer_free(d->packer);
 	bytes_done(&d->record);
 	bytes_done(&d->packed);
@@ -171,6 +179,25 @@ resume(struct topic_state *ts)
 	return r;
 }
 
+/* Has the name of a new file synced, and that of the folder, which may be new too. 0 or a negative errno. */
+static int
+add_folder(struct dead_letters *d)
+{
+	int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), parent, r;
+
+	if (fd < 0)
+		return -errno;
+	parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = dead_letter_syncer_add(d->syncer, fd);
+	/* A folder above that the agent may not read is not its own. */
+	if (r == 0 && parent >= 0)
+		r = dead_letter_syncer_add(d->syncer, parent);
+	if (parent >= 0)
+		close(parent);
+	close(fd);
+	return r;
+}
+
 static int
 begin(struct dead_letters *d, struct topic_state *ts)
 {
@@ -187,6 +214,24 @@ begin(struct dead_letters *d, struct topic_state *ts)
 		r = write_at(ts, &d->packed);
 	if (r == 0)
 		d->bytes += d->packed.len;
+	return r;
+}
+
+/* Adds the topic's file to the syncer's next round. 0 or a negative errno. */
+static int
+add_file(struct dead_letters *d, struct topic_state *ts)
+{
+	uint64_t round = dead_letter_syncer_round(d->syncer);
+	int r;
+
+	if (ts->round == round)
+		return 0;
+	/* A file that this agent has just opened may be one that was never synced. */
+	r = ts->round == 0 ? add_folder(d) : 0;
+	if (r == 0)
+		r = dead_letter_syncer_add(d->syncer, ts->fd);
+	if (r == 0)
+		ts->round = round;
 	return r;
 }
 
@@ -327,9 +372,19 @@ dead_letters_put(struct dead_letters *d, const struct spool_record *r, const cha
 	d->packed.len = 0;
 	error = ocf_pack_block(d->packer, d->record.data, d->record.len, 1, ts->sync, &d->packed);
 	if (error == 0)
+		error = add_file(d, ts);
+	if (error == 0)
 		error = write_at(ts, &d->packed);
 	dead_letter_file_unlock(ts->fd);
-	if (error == 0)
-		d->bytes += d->packed.len;
-	return error;
+	if (error < 0)
+		return error;
+	d->bytes += d->packed.len;
+	dead_letter_syncer_put(d->syncer);
+	return 0;
+}
+
+size_t
+dead_letters_synced(struct dead_letters *d, int *ret_error)
+{
+	return dead_letter_syncer_poll(d->syncer, ret_error);
 }

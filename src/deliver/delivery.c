@@ -27,6 +27,12 @@ enum state {
 	PAUSED,		/* until the pump's timer expires */
 };
 
+/* A record whose dead letter is written and not synced. */
+struct given_up {
+	uint64_t	id;
+	enum topic	topic;
+};
+
 struct delivery {
 	struct event		*pump;		/* owned */
 	struct event		*deadline;	/* owned; of a drain */
@@ -41,6 +47,8 @@ struct delivery {
 	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
 	bool			 is_blocked;	/* the output takes no record now */
 	uint64_t		 out[TOPIC_COUNT];	/* in flight */
+	struct given_up		*given_up;	/* owned; in the order in which their letters were written */
+	size_t			 n_given_up, given_up_size;
 	bool			 has_failed[TOPIC_COUNT];	/* held, and rewound once none is in flight */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
@@ -87,21 +95,82 @@ count_dead(struct delivery *d, enum topic topic, const char *reason)
 	s->dead[i].count[topic]++;
 }
 
-/* Gives a record up: writes a dead letter, and counts it even if that fails. */
+/* A record is no longer in flight: it is delivered, given up, or to be handed over again. */
+static void
+land(struct delivery *d, enum topic topic)
+{
+	d->stats.in_flight--;
+	d->out[topic]--;
+	if (d->out[topic] == 0 && d->has_failed[topic])
+		wake(d);
+	if (d->stats.in_flight == 0 && (d->state == RECALLING || d->on_drained != NULL))
+		wake(d);
+}
+
+/* Releases a record that is given up. error: why its letter is lost; 0: it is not. */
+static void
+release_given_up(struct delivery *d, const struct given_up *g, int error)
+{
+	if (error == -EDQUOT)
+		d->stats.lost_full[g->topic]++;
+	else if (error < 0)
+		d->stats.lost_unwritable[g->topic]++;
+	spool_ack(d->spool, g->id);
+	land(d, g->topic);
+}
+
+/* Makes room for one more. 0 or a negative errno. */
+static int
+reserve(struct delivery *d)
+{
+	size_t size = d->given_up_size > 0 ? 2 * d->given_up_size : 64;
+	struct given_up *grown;
+
+	if (d->n_given_up < d->given_up_size)
+		return 0;
+	grown = realloc(d->given_up, size * sizeof(*grown));
+	if (grown == NULL)
+		return -ENOMEM;
+	d->given_up = grown;
+	d->given_up_size = size;
+	return 0;
+}
+
+/*
+ * Gives up a record that is in flight: writes a dead letter, and counts it even if that fails. The record is in flight
+ * until the letter is synced.
+ */
 static void
 dead_letter(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
 {
-	int error = -ENOENT;
+	struct given_up g = { r->id, r->topic };
+	int error = d->dead != NULL ? reserve(d) : -ENOENT;
 
 	set_failure(d, reason, detail);
 	count_dead(d, r->topic, reason);
-	if (d->dead != NULL)
+	if (error == 0)
 		error = dead_letters_put(d->dead, r, reason, detail);
-	if (error == -EDQUOT)
-		d->stats.lost_full[r->topic]++;
-	else if (error < 0)
-		d->stats.lost_unwritable[r->topic]++;
-	spool_ack(d->spool, r->id);
+	if (error == 0)
+		d->given_up[d->n_given_up++] = g;
+	else
+		release_given_up(d, &g, error);
+}
+
+/* Releases records whose dead letters were synced. */
+static void
+settle_dead_letters(struct delivery *d)
+{
+	int error = 0;
+	size_t n = d->dead != NULL ? dead_letters_synced(d->dead, &error) : 0;
+
+	if (n > d->n_given_up)	/* letters of a delivery that was closed */
+		n = d->n_given_up;
+	if (n == 0)
+		return;
+	for (size_t i = 0; i < n; i++)
+		release_given_up(d, &d->given_up[i], error);
+	d->n_given_up -= n;
+	memmove(d->given_up, d->given_up + n, d->n_given_up * sizeof(*d->given_up));
 }
 
 static void
@@ -110,14 +179,9 @@ on_delivered(enum topic topic, uint64_t id, void *arg)
 	struct delivery *d = arg;
 
 	d->stats.delivered[topic]++;
-	d->stats.in_flight--;
-	d->out[topic]--;
 	d->pause_ms = d->pause_min_ms;
 	spool_ack(d->spool, id);
-	if (d->out[topic] == 0 && d->has_failed[topic])
-		wake(d);
-	if (d->stats.in_flight == 0 && (d->state == RECALLING || d->on_drained != NULL))
-		wake(d);
+	land(d, topic);
 }
 
 static void
@@ -126,11 +190,11 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 {
 	struct delivery *d = arg;
 
-	d->stats.in_flight--;
-	d->out[r->topic]--;
 	if (failure == OUTPUT_NEVER) {
 		dead_letter(d, r, reason, detail);
-	} else if (failure == OUTPUT_TOPIC_AGAIN && d->state == RUNNING) {
+		return;
+	}
+	if (failure == OUTPUT_TOPIC_AGAIN && d->state == RUNNING) {
 		if (!d->has_failed[r->topic])
 			set_failure(d, reason, detail);
 		d->has_failed[r->topic] = true;
@@ -140,10 +204,9 @@ on_failed(const struct spool_record *r, enum output_failure failure, const char 
 		set_failure(d, reason, detail);
 		d->state = RECALLING;
 		d->was_recalled = false;
-	}
-	if (d->state == RECALLING || (d->has_failed[r->topic] && d->out[r->topic] == 0) ||
-	    (d->on_drained != NULL && d->stats.in_flight == 0))
 		wake(d);
+	}
+	land(d, r->topic);
 }
 
 /* Offers the output records of all topics again, but for those of which some are still on their way. */
@@ -230,12 +293,12 @@ hand_over(struct delivery *d)
 			continue;
 		}
 		d->stats.waits[record.topic].reason = NULL;
+		d->stats.in_flight++;
+		d->out[record.topic]++;
 		if (r < 0) {
 			dead_letter(d, &record, reason != NULL ? reason : "refused", strerror(-r));
 			continue;
 		}
-		d->stats.in_flight++;
-		d->out[record.topic]++;
 		if (record.is_again)
 			d->stats.redelivered[record.topic]++;
 	}
@@ -344,6 +407,7 @@ delivery_close(struct delivery *d)
 		event_free(d->pump);
 	if (d->deadline != NULL)
 		event_free(d->deadline);
+	free(d->given_up);	/* their letters may not be on the disk: they are handed over again */
 	free(d);
 }
 
@@ -359,6 +423,7 @@ delivery_tick(struct delivery *d, int64_t now_us)
 {
 	if (d->output == NULL)
 		return;
+	settle_dead_letters(d);
 	d->output->ops->tick(d->output, now_us);
 	if (d->on_drained != NULL)
 		d->output->ops->flush(d->output);

@@ -202,6 +202,17 @@ waiting(void)
 	return s.records;
 }
 
+/* Ticks until all dead letters are synced, and their records are released. */
+static inline void
+settle_letters(void)
+{
+	for (int i = 0; i < 10000 && stats().in_flight > fake->n; i++) {
+		delivery_tick(delivery, SAMPLE_TIME);
+		turn_for(1);
+	}
+	assert_int_equal(stats().in_flight, fake->n);
+}
+
 static inline int
 setup(void **state)
 {

@@ -142,6 +142,7 @@ what_can_never_be_delivered_is_a_dead_letter(void **state)
 	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	assert_int_equal(fake->recalled, 0);
 	deliver_all();
+	settle_letters();
 	assert_int_equal(waiting(), 0);
 	assert_int_equal(stats().n_dead, 2);
 	assert_string_equal(stats().dead[0].reason, "never_ever");
@@ -165,6 +166,7 @@ dead_letters_beyond_the_bound_are_counted_as_lost(void **state)
 	lost = stats().lost_full[TOPIC_PROGRAM];
 	assert_true(lost > 0 && lost <= 60);
 	assert_int_equal(stats().dead[0].count[TOPIC_PROGRAM], 60);
+	settle_letters();
 	assert_int_equal(waiting(), 0);
 }
 
@@ -297,6 +299,7 @@ what_is_given_up_is_the_last_failure(void **state)
 	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	assert_string_equal(stats().failure, "invalid_record: a sentence");
 	assert_true(stats().failure_us > 0);
+	settle_letters();
 	assert_int_equal(stats().in_flight, 2);
 	assert_int_equal(stats().rewinds, 0);
 	assert_int_equal(stats().n_dead, 1);
@@ -307,6 +310,7 @@ what_is_given_up_is_the_last_failure(void **state)
 	put(TOPIC_PROGRAM, 1);
 	turn();
 	assert_memory_equal(stats().failure, "never_ever: ", 12);
+	settle_letters();
 	assert_int_equal(stats().in_flight, 0);
 }
 

@@ -112,6 +112,9 @@ a_record_that_can_never_go_ends_a_drain_too(void **state)
 	deliver(0);
 	fail_one(0, OUTPUT_NEVER, "invalid_record");
 	turn();
+	assert_int_equal(drained, 0);	/* its letter is not synced yet */
+	settle_letters();
+	turn();
 	assert_int_equal(drained, 1);
 	assert_int_equal(fake->recalled, 0);
 }
