@@ -24,6 +24,8 @@ spool_set_aside(struct spool_queue_state *q, enum topic topic)
 
 	t->cursor.walk = q->cursor.walk;
 	t->cursor.has_passed_over = q->cursor.has_passed_over;
+	t->cursor.failing_ns = 0;
+	t->cursor.is_failing = false;
 	t->is_aside = true;
 	q->n_aside++;
 }

@@ -67,22 +67,29 @@ write_off(struct spool *s, struct spool_queue_state *q, const struct spool_topic
 	}
 }
 
-/* Returns whether to give up the unreadable bytes; false: try again later. */
+/* Returns whether to give up the bytes that a cursor's reader cannot read; false: try again later. */
 static bool
-is_read_hopeless(struct spool *s, struct spool_queue_state *q, int error)
+is_read_hopeless(const struct spool *s, struct spool_cursor *cursor, int error)
 {
 	if (error == -EBADMSG || error == -ENOENT || error == -ENODATA)
 		return true;
 	if (error != -ENOMEM && error != -EMFILE && error != -ENFILE) {
-		if (q->read_failing_ns == 0)
-			q->read_failing_ns = s->now_ns | 1;
-		if (s->now_ns >= q->read_failing_ns + SPOOL_READ_PATIENCE_NS) {
-			q->read_failing_ns = 0;
+		if (cursor->failing_ns == 0)
+			cursor->failing_ns = s->now_ns | 1;
+		if (s->now_ns >= cursor->failing_ns + SPOOL_READ_PATIENCE_NS) {
+			cursor->failing_ns = 0;
 			return true;
 		}
 	}
-	q->is_read_failing = true;
+	cursor->is_failing = true;
 	return false;
+}
+
+/* Returns the cursor whose reader reads a topic's records again: the window of another one stays where it is. */
+static struct spool_cursor *
+cursor_of(struct spool_queue_state *q, enum topic topic)
+{
+	return q->topics[topic].is_aside ? &q->topics[topic].cursor : &q->cursor;
 }
 
 /* Moves a cursor from the end of its segment to the next one. False: there is none yet. */
@@ -176,7 +183,7 @@ peek(struct spool *s, struct spool_queue_state *q, struct spool_topic_state *of,
 	struct spool_walk *w = &cursor->walk;
 	int r;
 
-	while (w->seg != NULL && !q->is_read_failing && s->pass_left > 0) {
+	while (w->seg != NULL && !cursor->is_failing && s->pass_left > 0) {
 		if (of != NULL && spool_join_up(q, (enum topic)(of - q->topics)))
 			return 0;
 		r = spool_walk_entry(s, &cursor->reader, w, ret);
@@ -200,7 +207,7 @@ peek(struct spool *s, struct spool_queue_state *q, struct spool_topic_state *of,
 			if (r == 0)
 				return 0;
 		}
-		if (r < 0 && is_read_hopeless(s, q, r)) {
+		if (r < 0 && is_read_hopeless(s, cursor, r)) {
 			cursor->has_passed_over = true;
 			w->is_in_batch = false;
 			w->at = w->seg->size;
@@ -232,7 +239,7 @@ hand(struct spool *s, enum spool_queue queue, enum topic topic, uint64_t index, 
 	h->flags |= SPOOL_IS_OUT;
 	f->n_out++;
 	f->redo = index + 1;
-	s->queues[queue].read_failing_ns = 0;
+	cursor_of(&s->queues[queue], topic)->failing_ns = 0;
 	s->stats.handed_again += ret->is_again;
 	s->last_queue = queue;
 	s->last_topic = topic;
@@ -253,7 +260,7 @@ oldest_again(struct spool *s, struct spool_queue_state *q)
 
 		while (f->redo < f->tail && (spool_flight_at(f, f->redo)->flags & (SPOOL_IS_DONE | SPOOL_IS_OUT)) != 0)
 			f->redo++;
-		if (f->redo == f->tail || s->is_held[t])
+		if (f->redo == f->tail || s->is_held[t] || cursor_of(q, t)->is_failing)
 			continue;
 		h = spool_flight_at(f, f->redo);
 		if (oldest == NULL || h->number < oldest->number)
@@ -269,18 +276,17 @@ next_again(struct spool *s, enum spool_queue queue, struct spool_record *ret)
 	struct spool_queue_state *q = &s->queues[queue];
 	struct spool_handed *h;
 
-	while (!q->is_read_failing && (h = oldest_again(s, q)) != NULL) {
+	while ((h = oldest_again(s, q)) != NULL) {
 		struct spool_topic_state *t = &q->topics[h->topic];
-		/* The queue's window stays where its cursor is. */
-		struct spool_reader *reader = t->is_aside ? &t->cursor.reader : &q->cursor.reader;
+		struct spool_cursor *cursor = cursor_of(q, h->topic);
 		struct spool_entry e;
-		int r = spool_read_entry(s, reader, h->seg, h->at, h->seg->size, &e);
+		int r = spool_read_entry(s, &cursor->reader, h->seg, h->at, h->seg->size, &e);
 
 		if (r == 0) {
 			hand(s, queue, h->topic, t->flight.redo, &e, ret);
 			return true;
 		}
-		if (is_read_hopeless(s, q, r)) {
+		if (is_read_hopeless(s, cursor, r)) {
 			h->seg->waiting[h->topic]--;
 			s->waiting[h->topic]--;
 			s->stats.dropped[h->topic][SPOOL_DROP_CORRUPT]++;

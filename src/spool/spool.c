@@ -435,10 +435,14 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	spool_sync(s, now_ns);
 	spool_reap(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
-		s->queues[queue].is_read_failing = false;
+		struct spool_queue_state *q = &s->queues[queue];
+
+		q->cursor.is_failing = false;
+		for (int t = 0; t < TOPIC_COUNT; t++)
+			q->topics[t].cursor.is_failing = false;
 		spool_find_oldest(s, queue);
 		for (int t = 0; t < TOPIC_COUNT; t++)
-			spool_flight_shrink(&s->queues[queue].topics[t].flight);
+			spool_flight_shrink(&q->topics[t].flight);
 	}
 	if (s->is_state_moved && s->failed == 0) {
 		int r = spool_marks_write(s, false);

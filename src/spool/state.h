@@ -130,6 +130,8 @@ struct spool_cursor {
 	struct spool_reader reader;
 	struct spool_walk walk;			/* at the next record to be read */
 	bool		 has_passed_over;	/* damage was skipped in the cursor's segment */
+	uint64_t	 failing_ns;		/* when its reads began to fail; 0: they succeed */
+	bool		 is_failing;		/* no further attempt before the next tick */
 };
 
 /* Numbers from..from+count-1 were acknowledged out of order under an earlier owner. */
@@ -181,8 +183,6 @@ struct spool_queue_state {
 	uint64_t	 handed_mark;		/* in the state file: numbers from here on were not handed out */
 	struct spool_skips skips;		/* of all topics */
 	int64_t		 oldest_us;		/* time of the oldest waiting record; 0: none waits */
-	uint64_t	 read_failing_ns;	/* when reads began to fail; 0: they succeed */
-	bool		 is_read_failing;	/* no further attempt before the next tick */
 };
 
 struct spool_checkpoint {

@@ -417,6 +417,47 @@ damage_is_counted_once(void **state)
 	}
 }
 
+/* A part of the disk that cannot be read holds up the topic that is read there, and that for ten seconds. */
+static void
+a_bad_sector_holds_its_topic_alone(void **state)
+{
+	uint64_t delivered[TOPIC_COUNT] = { 0 }, in_it;
+	struct spool_topic_state *host = NULL;
+	struct spool_segment *seg;
+	struct spool_record r;
+	int fd;
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	put_mixed(&k, 60);
+	deliver_but(&k, 1 << TOPIC_HOST, delivered);
+	host = &k.spool->queues[SPOOL_MAIN].topics[TOPIC_HOST];
+	seg = TAILQ_NEXT(host->cursor.walk.seg, at);
+	in_it = seg->waiting[TOPIC_HOST];
+	assert_in_range(in_it, 1, 59);
+	fd = open(k.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);	/* which read(2) refuses */
+	assert_true(dup2(fd, seg->fd) >= 0);
+	close(fd);
+	for (int second = 0; second < 15; second++) {
+		put_mixed(&k, 10);
+		kit_tick(&k);
+		release_all(&k);
+		while (spool_next(k.spool, &r) || spool_is_interrupted(k.spool)) {
+			if (spool_is_interrupted(k.spool))
+				continue;
+			delivered[r.topic]++;
+			spool_ack(k.spool, r.id);
+		}
+		assert_int_equal(delivered[TOPIC_PROGRAM], 60 + (second + 1) * 10);
+		if (second < 10)
+			assert_int_equal(kit_stats(&k).dropped[TOPIC_HOST][SPOOL_DROP_CORRUPT], 0);
+	}
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_HOST][SPOOL_DROP_CORRUPT], in_it);
+	assert_int_equal(delivered[TOPIC_HOST], 60 + 150 - in_it);
+	assert_int_equal(kit_stats(&k).records, 0);
+}
+
 /* The first record is never acknowledged, all others are, as with a partition without a leader. */
 static void
 a_record_that_is_never_acknowledged_holds_its_topic_alone(void **state)
@@ -503,6 +544,7 @@ main(void)
 		T(a_full_spool_drops_the_oldest_of_what_is_held),
 		T(the_segment_in_which_its_lane_is_may_go),
 		T(damage_is_counted_once),
+		T(a_bad_sector_holds_its_topic_alone),
 		T(a_record_that_is_never_acknowledged_holds_its_topic_alone),
 		T(a_call_passes_over_a_bounded_part),
 	};
