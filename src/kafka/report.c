@@ -127,6 +127,7 @@ on_message_unconfirmed(struct kafka *k, const rd_kafka_message_t *m)
 {
 	struct spool_record r = message_record(k, m);
 
+	kafka_topic_answered(k, r.topic, false);
 	k->events.failed(&r, OUTPUT_AGAIN, "unconfirmed", "no broker has returned an offset", k->events.arg);
 }
 

@@ -200,6 +200,25 @@ a_delivery_is_reported_and_counted(void **state)
 	assert_false(k.has_more);
 }
 
+/* The one record that tries a refused topic may be one without an offset: the next one tries it then. */
+static void
+an_unconfirmed_try_is_an_answer(void **state)
+{
+	struct kafka_topic *t = &k.topics[TOPIC_TASK];
+	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR_NO_ERROR, 77, "host:run");
+
+	(void)state;
+	m.offset = -1;
+	t->refused_pause_us = 500000;
+	kafka_topic_tried(&k, TOPIC_TASK);
+	assert_false(kafka_topic_is_there(&k, TOPIC_TASK));
+	tell(&m);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_string_equal(reported.reason, "unconfirmed");
+	assert_true(kafka_topic_is_there(&k, TOPIC_TASK));
+	assert_int_equal(t->refused_pause_us, 500000);
+}
+
 static void
 a_failure_comes_with_its_record(void **state)
 {
@@ -564,6 +583,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_delivery_is_reported_and_counted),
+		T(an_unconfirmed_try_is_an_answer),
 		T(a_failure_comes_with_its_record),
 		T(keys_of_any_length_come_whole),
 		T(a_failure_without_memory_has_no_key),
