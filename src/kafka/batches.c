@@ -83,6 +83,7 @@ kafka_batch_refused(struct kafka *k, const struct spool_record *r, size_t bytes,
 		k->wants_timeless = t->wants_timeless = true;
 	} else if (f->remedy == KAFKA_TIME_REFUSED) {
 		kafka_topic_refused(k, r->topic, f->reason, "even messages without a timestamp");
+		return OUTPUT_TOPIC_AGAIN;
 	} else if (!is_apart) {
 		f->reason = "batch_refused";
 		k->wants_apart = true;

@@ -181,7 +181,8 @@ void kafka_report_set(rd_kafka_conf_t *conf);
 
 /*
  * Decides about a record of bytes (key and value) whose batch was refused, as f has it, and notes what the next
- * producer sends otherwise. OUTPUT_AGAIN: f has another reason. OUTPUT_NEVER: the record itself is at fault.
+ * producer sends otherwise. OUTPUT_AGAIN: f has another reason. OUTPUT_TOPIC_AGAIN: its topic waits. OUTPUT_NEVER: the
+ * record itself is at fault.
  */
 enum output_failure kafka_batch_refused(struct kafka *k, const struct spool_record *r, size_t bytes,
     struct kafka_failure *f);

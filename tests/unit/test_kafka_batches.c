@@ -117,7 +117,7 @@ a_time_that_is_refused_without_a_timestamp_is_waited_for(void **state)
 	assert_string_equal(reason, "timestamp_refused");
 	kafka_batches_next(k);
 	k->is_apart = true;
-	assert_int_equal(judge(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, 7, 100, &reason), OUTPUT_AGAIN);
+	assert_int_equal(judge(RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, 7, 100, &reason), OUTPUT_TOPIC_AGAIN);
 	assert_string_equal(reason, "invalid_timestamp");
 	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
 	assert_false(kafka_batches_want_other(k));
