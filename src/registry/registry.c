@@ -343,16 +343,18 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 }
 
 /*
- * Begins an epoch after an id of the registry has changed or was withdrawn: the other ids are no longer verified.
- * While some are unverified already, the change before is still being looked into, and the verified ones were
- * confirmed since.
+ * Begins an epoch after an id of the registry has changed or was withdrawn: the other ids are no longer verified, nor
+ * trusted. While one waits for its verdict already, the change before is still being looked into, and the verified ones
+ * were confirmed since.
  */
 static void
 begin_epoch(struct registry *r, const struct entry *changed, int64_t now_us)
 {
 	r->epoch++;
 	for (size_t i = 0; i < r->n; i++) {
-		if (&r->entries[i] != changed && r->entries[i].has_id && !r->entries[i].is_verified)
+		const struct entry *e = &r->entries[i];
+
+		if (e != changed && e->has_id && !is_usable(e))
 			return;
 	}
 	for (size_t i = 0; i < r->n; i++) {

@@ -213,6 +213,40 @@ with_one_id_changed_the_others_wait_until_they_are_verified(void **state)
 	assert_int_equal(registry_epoch(r), 3);		/* each of them changed, and was asked for once */
 }
 
+/* Ids that were trusted while the registry was away are no better than ids that it has confirmed. */
+static void
+with_one_id_changed_the_others_are_no_longer_trusted(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+
+	(void)state;
+	o.cache_file = cache;
+	o.trust_ms = 500;
+	opens(&o);
+	id_of("a-value", 1);
+	id_of("b-value", 2);
+	assert_true(wait_for(is_ok));
+	registry_close(r);
+	server.status = 503;
+	opens(&o);
+	id_of("a-value", 1);
+	id_of("b-value", 2);
+	assert_true(wait_for(is_trusted));
+	assert_int_equal(id_of("b-value", 2), 7);
+	/* What answers is another registry, and does so for one of them. */
+	server.status = 200;
+	server.body = "{\"id\":8}";
+	server.refuses = "/b-value";
+	server.refusal = 503;
+	assert_true(wait_for(has_new_epoch));
+	assert_int_equal(id_of("a-value", 1), 8);
+	assert_int_equal(id_of("b-value", 2), -EAGAIN);
+	server.refuses = NULL;
+	assert_true(wait_for(is_ok));
+	assert_int_equal(id_of("b-value", 2), 8);
+}
+
 /* However many are known, one is asked for in each interval, in turn. */
 static void
 known_ids_are_asked_for_again_in_turn(void **state)
@@ -681,6 +715,7 @@ main(void)
 		T(a_kept_id_is_trusted_after_a_while_without_a_verdict),
 		T(no_id_is_trusted_while_the_registry_answers_for_others),
 		T(with_one_id_changed_the_others_wait_until_they_are_verified),
+		T(with_one_id_changed_the_others_are_no_longer_trusted),
 		T(known_ids_are_asked_for_again_in_turn),
 		T(a_lookup_registers_nothing),
 		T(credentials_go_with_each_question),
