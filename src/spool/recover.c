@@ -288,10 +288,12 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		recovery->corrupt_bytes += w->batch_end - w->at;
 	if (r == -EBADMSG || is_damaged) {
 		recovery->corrupt_batches++;
-		for (unsigned i = 0; i < w->seg->n_topics && w->number_end > q->done_below; i++)
-			if (h->counts[i] > good[i] && w->seg->topics[i] < TOPIC_COUNT)
-				s->stats.dropped[w->seg->topics[i]][SPOOL_DROP_CORRUPT] +=
-				    h->counts[i] - good[i];
+		for (unsigned i = 0; i < w->seg->n_topics; i++) {
+			enum topic t = w->seg->topics[i];
+
+			if (h->counts[i] > good[i] && t < TOPIC_COUNT && w->number_end > q->topics[t].done_below)
+				s->stats.dropped[t][SPOOL_DROP_CORRUPT] += h->counts[i] - good[i];
+		}
 	}
 	return r == -EBADMSG ? 0 : r;
 }

@@ -417,6 +417,38 @@ damage_is_counted_once(void **state)
 	}
 }
 
+/* What is damaged of a topic that was delivered is no loss, though another topic of its batch still waits. */
+static void
+damage_of_what_was_delivered_is_no_loss(void **state)
+{
+	uint64_t delivered[TOPIC_COUNT] = { 0 };
+	struct kit_file f;
+	char path[512];
+	size_t at;
+
+	(void)state;
+	kit_open(&k);
+	put_mixed(&k, 3);
+	deliver_but(&k, 1 << TOPIC_HOST, delivered);
+	at = k.spool->queues[SPOOL_MAIN].cursor.walk.seg->start + spool_batch_head_size(TOPIC_COUNT);
+	kit_close(&k);
+	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
+	f = kit_load(path);
+	/* Of the first batch, the last byte of the second record. */
+	for (int i = 0; i < 2; i++)
+		at += spool_entry_peek(f.data + at, TOPIC_COUNT);
+	f.data[at - 1] ^= 1;
+	kit_store(path, f.data, f.len);
+	free(f.data);
+	kit_open(&k);
+	assert_int_equal(k.recovery.corrupt_batches, 1);
+	assert_int_equal(k.recovery.records, 3);
+	deliver_but(&k, 0, delivered);
+	assert_int_equal(delivered[TOPIC_HOST], 3);
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		assert_int_equal(kit_stats(&k).dropped[t][SPOOL_DROP_CORRUPT], 0);
+}
+
 /* A part of the disk that cannot be read holds up the topic that is read there, and that for ten seconds. */
 static void
 a_bad_sector_holds_its_topic_alone(void **state)
@@ -544,6 +576,7 @@ main(void)
 		T(a_full_spool_drops_the_oldest_of_what_is_held),
 		T(the_segment_in_which_its_lane_is_may_go),
 		T(damage_is_counted_once),
+		T(damage_of_what_was_delivered_is_no_loss),
 		T(a_bad_sector_holds_its_topic_alone),
 		T(a_record_that_is_never_acknowledged_holds_its_topic_alone),
 		T(a_call_passes_over_a_bounded_part),
