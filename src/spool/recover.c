@@ -394,7 +394,11 @@ scan_all(struct spool *s, struct spool_segment *seg, bool is_last, uint64_t *num
 		r = spool_unknown_begin(s, seg, &unknown);
 	if (r == 0)
 		r = scan(s, seg, unknown, number, recovery);
-	spool_unknown_end(s, unknown, is_last);
+	/* Half of a segment must not be there for the next start, which takes what is there for the whole. */
+	if (r == 0)
+		spool_unknown_end(s, unknown, is_last);
+	else
+		spool_unknown_forget(unknown);
 	return r;
 }
 

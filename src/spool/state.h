@@ -371,6 +371,8 @@ int spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const stru
  * segment of a queue has a file, for its next seqs. What cannot be written is counted as dropped.
  */
 void spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last);
+/* Frees b and writes nothing; NULL is fine. */
+void spool_unknown_forget(struct spool_unknown_build *b);
 /*
  * Makes segments, from next_segment on, of what was set aside by a version that did not know a topic which this one
  * knows. To be called once the queue's segments are read. 0 or a negative errno.

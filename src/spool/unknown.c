@@ -163,6 +163,14 @@ write_whole(const struct spool *s, const char *name, const uint8_t *head, size_t
 }
 
 void
+spool_unknown_forget(struct spool_unknown_build *b)
+{
+	if (b != NULL)
+		bytes_done(&b->batches);
+	free(b);
+}
+
+void
 spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last)
 {
 	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
@@ -179,8 +187,7 @@ spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last)
 	for (unsigned i = 0; i < b->head.n_topics && r < 0; i++)
 		if (b->records[i] > 0)
 			s->unknown_dropped[topic_index(s, b->head.topics[i].name)] += b->records[i];
-	bytes_done(&b->batches);
-	free(b);
+	spool_unknown_forget(b);
 }
 
 /* Reads the batch at an offset of a file that was set aside. False: there is none, or it is damaged. */

@@ -266,6 +266,42 @@ what_cannot_be_written_is_counted(void **state)
 }
 
 static void
+put_large(struct kit *at)
+{
+	put_all(at);
+	for (int i = 0; i < 8; i++) {
+		kit_expect(kit_put_len(at, KNOWN, 1000) == 0, "it is taken");
+		kit_put(at, TOPIC_PROGRAM);
+		(void)kit_commit(at);
+	}
+}
+
+/* A start that fails because memory ran out leaves nothing behind that the next one takes for the whole. */
+static void
+a_start_without_memory_sets_aside_all_or_nothing(void **state)
+{
+	bool is_over = false;
+
+	(void)state;
+	for (unsigned n = 0; !is_over; n++) {
+		char error[256];
+
+		kit_crash(&k, put_large);
+		downgrade();
+		fault = (struct fault){ .calls = FAULT_MEMORY, .skip = n, .times = 1, .error = ENOMEM };
+		if (spool_open(&k.options, &k.spool, &k.recovery, error, sizeof(error)) == 0)
+			spool_close(k.spool);
+		k.spool = NULL;
+		is_over = fault.hit == 0;
+		fault = (struct fault){ 0 };
+		kit_open(&k);
+		assert_int_equal(unknown_topics(), 16);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
+static void
 a_file_that_is_damaged_is_left_as_it_is(void **state)
 {
 	struct kit_file file;
@@ -302,6 +338,7 @@ main(void)
 		T(without_a_record_the_next_seq_is_kept),
 		T(they_are_the_first_to_go_when_there_is_no_room),
 		T(what_cannot_be_written_is_counted),
+		T(a_start_without_memory_sets_aside_all_or_nothing),
 		T(a_file_that_is_damaged_is_left_as_it_is),
 	};
 
