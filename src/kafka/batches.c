@@ -172,6 +172,14 @@ kafka_batches_next(struct kafka *k)
 
 /* --- back to what was configured --- */
 
+static void
+want_larger(struct kafka *k)
+{
+	if (!k->wants_larger)
+		k->wants_larger_us = k->now_us;
+	k->wants_larger = true;
+}
+
 void
 kafka_batches_handed_over(struct kafka *k, const struct spool_record *r)
 {
@@ -183,7 +191,8 @@ kafka_batches_handed_over(struct kafka *k, const struct spool_record *r)
 		k->topics[r->topic].apart_before = 0;
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		is_left |= k->topics[t].apart_before > 0;
-	k->wants_larger = !is_left;
+	if (!is_left)
+		want_larger(k);
 }
 
 void
@@ -201,7 +210,7 @@ kafka_batches_tick(struct kafka *k)
 	if (k->is_apart)
 		return;
 	if (k->batch_bytes < k->batch_bytes_max && k->now_us >= k->grow_at_us)
-		k->wants_larger = true;
+		want_larger(k);
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		struct kafka_topic *topic = &k->topics[t];
 

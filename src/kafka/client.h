@@ -99,6 +99,7 @@ struct kafka {
 	bool			 wants_apart;	/* each message in a batch of its own */
 	bool			 wants_timeless;	/* messages of some topics without a timestamp */
 	bool			 wants_larger;	/* once no message is on its way; none is taken until then */
+	int64_t			 wants_larger_us;	/* monotonic; since when */
 	bool			 is_apart;	/* each message has a batch of its own */
 	bool			 has_grown;	/* since it was halved last */
 	int			 batch_bytes;	/* limit of a batch unless is_apart: librdkafka's batch.size */

@@ -295,8 +295,12 @@ on_tick(struct output *o, int64_t now_us)
 	purge_again(k);
 	kafka_share_tick(k);
 	kafka_batches_tick(k);
-	if (kafka_batches_want_other(k))
-		recall(k);	/* delivery has done so already, if it recalls after a failure */
+	/*
+	 * Delivery has done so already, if it recalls after a failure. Messages to a partition without a leader may be
+	 * on their way for minutes, in which no topic would be delivered.
+	 */
+	if (kafka_batches_want_other(k) || (k->wants_larger && k->now_us - k->wants_larger_us > INFLIGHT_US))
+		recall(k);
 	apply_results(k);
 }
 

@@ -14,7 +14,8 @@
 #include "kafka_kit.h"
 #include <librdkafka/rdkafka_mock.h>
 
-#define MINUTE INT64_C(60000000)
+#define SECOND INT64_C(1000000)
+#define MINUTE (60 * SECOND)
 
 static struct kafka *k;
 
@@ -157,6 +158,27 @@ before_batches_grow_nothing_is_on_its_way(void **state)
 	assert_int_equal(reported.n_failed, 0);
 	assert_int_equal(put(2, 10, &reason), 0);
 	assert_true(wait_for(is_settled));
+}
+
+/* All topics wait for that: a partition without a leader must not make it last. */
+static void
+what_stays_on_its_way_is_recalled_before_batches_grow(void **state)
+{
+	const char *reason = "";
+
+	(void)state;
+	assert_true(wait_for(is_there));
+	rd_kafka_mock_broker_set_rtt(rd_kafka_handle_mock_cluster(k->client->rk), 1, 60000);
+	assert_int_equal(put(1, 10, &reason), 0);
+	k->batch_bytes = 2000;
+	output->ops->tick(output, 0);
+	assert_true(k->wants_larger);
+	assert_int_equal(put(2, 10, &reason), -EAGAIN);
+	output->ops->tick(output, 0);
+	assert_false(k->is_recalling);
+	k->wants_larger_us -= 3 * SECOND + 1;
+	output->ops->tick(output, 0);
+	assert_true(k->is_recalling);
 }
 
 static void
@@ -332,6 +354,7 @@ main(void)
 		T(a_time_that_is_refused_without_a_timestamp_is_waited_for),
 		T(a_record_as_large_as_a_batch_is_alone_in_it),
 		T(before_batches_grow_nothing_is_on_its_way),
+		T(what_stays_on_its_way_is_recalled_before_batches_grow),
 		T(an_old_record_explains_itself),
 		T(timestamps_return_after_a_pause_that_doubles_to_an_hour),
 		T(a_batch_size_recovers_after_a_pause_that_doubles_where_it_is_in_vain),
