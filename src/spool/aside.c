@@ -34,8 +34,9 @@ spool_set_aside(struct spool_queue_state *q, enum topic topic)
 static bool
 is_before(const struct spool_walk *a, const struct spool_walk *b)
 {
+	/* A cursor without a segment is behind all of them. */
 	if (a->seg == NULL || b->seg == NULL)
-		return false;	/* no segment is left */
+		return a->seg != NULL;
 	return a->seg == b->seg ? a->at < b->at : a->seg->number < b->seg->number;
 }
 

@@ -355,6 +355,34 @@ the_segment_in_which_its_lane_is_may_go(void **state)
 	assert_int_equal(delivered[TOPIC_PROGRAM], 70);
 }
 
+/* Without memory all that is in it may go, and with that the segment in which the queue's cursor is. */
+static void
+the_segment_in_which_the_others_are_may_go(void **state)
+{
+	uint64_t delivered[TOPIC_COUNT] = { 0 };
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	k.options.memory_bytes = 64 << 10;
+	kit_open(&k);
+	put_mixed(&k, 60);
+	deliver_but(&k, 1 << TOPIC_HOST, delivered);
+	k.spool->failed = -EIO;		/* as after a failed write */
+	k.spool->retry_ns = UINT64_MAX;
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	deliver_but(&k, 1 << TOPIC_HOST, delivered);
+	assert_int_equal(aside(SPOOL_MAIN), 1);
+	assert_int_equal(kit_put_len(&k, TOPIC_PROGRAM, 63500), 0);
+	kit_commit(&k);
+	release_all(&k);
+	deliver_but(&k, 0, delivered);
+	assert_int_equal(delivered[TOPIC_HOST], 60);
+	assert_int_equal(delivered[TOPIC_PROGRAM], 64);
+	assert_int_equal(kit_stats(&k).records, 0);
+	kit_expect_none(&k);
+	assert_int_equal(aside(SPOOL_MAIN), 0);
+}
+
 /* Each damaged record is counted once, as one of its topic, whichever cursor finds the damage. */
 static void
 damage_is_counted_once(void **state)
@@ -575,6 +603,7 @@ main(void)
 		T(several_are_held_and_released_in_any_order),
 		T(a_full_spool_drops_the_oldest_of_what_is_held),
 		T(the_segment_in_which_its_lane_is_may_go),
+		T(the_segment_in_which_the_others_are_may_go),
 		T(damage_is_counted_once),
 		T(damage_of_what_was_delivered_is_no_loss),
 		T(a_bad_sector_holds_its_topic_alone),
