@@ -11,6 +11,11 @@
 void
 spool_remove(struct spool *s, struct spool_segment *seg)
 {
+	struct spool_segment *before = TAILQ_PREV(seg, spool_segments, at);
+
+	/* The cursors that were in the last segment continue in the next new one: nothing may be added before that. */
+	if (before != NULL && TAILQ_NEXT(seg, at) == NULL)
+		before->is_sealed = true;
 	spool_cursors_leave(s, seg);
 	if (s->safe.seg == seg)
 		s->safe = (struct spool_checkpoint){ 0 };
@@ -125,6 +130,9 @@ oldest_aside(struct spool *s)
 void
 spool_make_room(struct spool *s, uint64_t more)
 {
+	/* What is acknowledged costs nothing, and is else removed at the next tick. */
+	if (s->bytes + s->unknown_bytes + more > s->max_bytes)
+		spool_reap(s);
 	while (s->bytes + s->unknown_bytes + more > s->max_bytes) {
 		struct spool_segment *seg;
 

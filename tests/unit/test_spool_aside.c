@@ -327,6 +327,53 @@ a_full_spool_drops_the_oldest_of_what_is_held(void **state)
 	assert_int_equal(kit_stats(&k).records, 0);
 }
 
+/* What is acknowledged goes first, and nothing is lost while that is enough. */
+static void
+of_a_full_spool_what_was_delivered_goes_first(void **state)
+{
+	uint64_t delivered[TOPIC_COUNT] = { 0 };
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	for (int i = 0; i < 40; i++)
+		kit_batch(&k, TOPIC_USAGE, 5);
+	deliver_but(&k, 0, delivered);
+	for (int i = 0; i < 40; i++)
+		kit_batch(&k, TOPIC_USAGE, 5);
+	deliver_but(&k, 1 << TOPIC_USAGE, delivered);
+	k.spool->max_bytes = kit_stats(&k).bytes - 1;
+	kit_batch(&k, TOPIC_USAGE, 5);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 0);
+	release_all(&k);
+	deliver_but(&k, 0, delivered);
+	assert_int_equal(delivered[TOPIC_USAGE], 405);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 0);
+}
+
+/* What is put after the last segment was dropped is read, though those before it are still there. */
+static void
+records_follow_the_last_segment_that_was_dropped(void **state)
+{
+	uint64_t delivered[TOPIC_COUNT] = { 0 };
+
+	(void)state;
+	k.options.segment_bytes = 4096;
+	kit_open(&k);
+	while (kit_files(&k, "usage-", ".seg", NULL) < 2)
+		kit_batch(&k, TOPIC_USAGE, 1);
+	deliver_but(&k, 0, delivered);
+	spool_remove(k.spool, TAILQ_LAST(&k.spool->queues[SPOOL_USAGE].segments, spool_segments));
+	k.spool->segment_bytes = 1 << 20;	/* the one before has room again */
+	kit_batch(&k, TOPIC_USAGE, 3);
+	kit_reopen(&k);
+	assert_int_equal(k.recovery.records, 3);
+	kit_batch(&k, TOPIC_USAGE, 3);
+	deliver_but(&k, 0, delivered);
+	assert_int_equal(delivered[TOPIC_USAGE], k.seq[TOPIC_USAGE]);
+}
+
 static void
 the_segment_in_which_its_lane_is_may_go(void **state)
 {
@@ -602,6 +649,8 @@ main(void)
 		T(ranges_do_not_cover_what_is_aside),
 		T(several_are_held_and_released_in_any_order),
 		T(a_full_spool_drops_the_oldest_of_what_is_held),
+		T(of_a_full_spool_what_was_delivered_goes_first),
+		T(records_follow_the_last_segment_that_was_dropped),
 		T(the_segment_in_which_its_lane_is_may_go),
 		T(the_segment_in_which_the_others_are_may_go),
 		T(damage_is_counted_once),
