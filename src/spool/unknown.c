@@ -324,6 +324,27 @@ load(const struct spool *s, const struct spool_unknown_file *f, struct file_text
 	return r;
 }
 
+/*
+ * Returns whether the next seqs of a file's head are in segments of the main queue, too, which a version has written
+ * that knows its topics. Until then the state file alone has them, and an older version would not keep them there.
+ */
+static bool
+has_seqs(const struct spool *s, const struct spool_segment_head *h)
+{
+	for (unsigned i = 0; i < h->n_topics; i++) {
+		const struct spool_segment *seg;
+		bool is_found = false;
+
+		TAILQ_FOREACH(seg, &s->queues[SPOOL_MAIN].segments, at)
+			for (unsigned t = 0; t < seg->n_topics && seg->number > h->number; t++)
+				is_found = is_found || (seg->topics[t] < TOPIC_COUNT &&
+				    strcmp(topic_name(seg->topics[t]), h->topics[i].name) == 0);
+		if (!is_found)
+			return false;
+	}
+	return true;
+}
+
 /* Counts a file's records. Returns true if this version is to have them, or needs none of it any more. */
 static bool
 count(struct spool *s, struct spool_unknown_file *f, const struct file_text *file, const struct spool_segment_head *h)
@@ -344,7 +365,7 @@ count(struct spool *s, struct spool_unknown_file *f, const struct file_text *fil
 			f->records[topic_index(s, h->topics[i].name)] += b.counts[i];
 		}
 	}
-	return is_wanted || (!has_records && knows_all);
+	return is_wanted || (!has_records && knows_all && (h->queue != SPOOL_MAIN || has_seqs(s, h)));
 }
 
 /* Notes the next seqs, which no segment may have any more. */

@@ -221,6 +221,47 @@ without_a_record_the_next_seq_is_kept(void **state)
 	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
 }
 
+/* Until it has written a segment, the later version leaves the next seq where the older one does not lose it. */
+static void
+a_later_version_that_writes_nothing_loses_no_next_seq(void **state)
+{
+	char path[512];
+
+	(void)state;
+	kit_open(&k);
+	put_all(&k);
+	kit_drain(&k);
+	kit_close(&k);
+	rename_topic("main-", topic_name(KNOWN), LATER, 5000);
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 3);
+	kit_drain(&k);
+	kit_reopen(&k);
+	kit_close(&k);
+	/* What the older version wrote has no such topic. */
+	rename_topic("main-", topic_name(KNOWN), topic_name(TOPIC_AGENT), 0);
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(unlink(path), 0);
+		rename_topic("unknown-", LATER, topic_name(KNOWN), 0);
+		kit_open(&k);
+		assert_int_equal(k.seq[KNOWN], 5000);
+		kit_close(&k);
+		rename_topic("unknown-", topic_name(KNOWN), LATER, 0);
+	}
+	assert_int_equal(unlink(path), 0);
+	rename_topic("unknown-", LATER, topic_name(KNOWN), 0);
+	kit_open(&k);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	kit_reopen(&k);
+	assert_int_equal(k.seq[KNOWN], 5000);
+	assert_int_equal(kit_files(&k, "unknown-", "", NULL), 0);
+	kit_close(&k);
+	assert_int_equal(unlink(path), 0);
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], 5000);
+}
+
 static void
 they_are_the_first_to_go_when_there_is_no_room(void **state)
 {
@@ -336,6 +377,7 @@ main(void)
 		T(the_next_version_that_knows_the_topic_has_them_once),
 		T(what_its_own_segment_still_hands_out_is_not_there_twice),
 		T(without_a_record_the_next_seq_is_kept),
+		T(a_later_version_that_writes_nothing_loses_no_next_seq),
 		T(they_are_the_first_to_go_when_there_is_no_room),
 		T(what_cannot_be_written_is_counted),
 		T(a_start_without_memory_sets_aside_all_or_nothing),
