@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/format.h"
 
 static void
@@ -122,7 +123,7 @@ get_in_memory(const struct agent_status *s, struct figure_value *v)
 static void
 get_disk_error(const struct agent_status *s, struct figure_value *v)
 {
-	set_text(v, s->spool.disk_error != 0 ? strerror(-s->spool.disk_error) : NULL);
+	set_text(v, s->spool.disk_error != 0 ? disk_error_text(s->spool.disk_error) : NULL);
 }
 
 static void

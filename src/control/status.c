@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/disk.h"
 #include "base/format.h"
 
 /* From this share on the spool is a problem, before it is full. */
@@ -130,7 +131,7 @@ status_problems(const struct agent_status *s,
 	if (s->spool.disk_error != 0) {
 		snprintf(text, sizeof(text),
 		    "writes to the spool's disk fail: %s (%s); %s are held in memory and would be lost with the agent",
-		    strerror(-s->spool.disk_error), s->spool.dir != NULL ? s->spool.dir : "?",
+		    disk_error_text(s->spool.disk_error), s->spool.dir != NULL ? s->spool.dir : "?",
 		    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}

@@ -14,6 +14,7 @@
 
 #include "attach/privileges.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/host_id.h"
 #include "base/log.h"
 #include "codec/encode.h"
@@ -24,6 +25,7 @@
 #define REGISTRY_CACHE_FILE "registry-ids.json"
 #define PATH_SPACE 4096
 #define WAIT_IS_NEWS_US INT64_C(5000000)
+#define DISK_PATIENCE_MS 1000	/* in which the ring has room for what happens */
 
 /* Returns whether the folder is empty, apart from lost+found of a new file system. False on errors. */
 static bool
@@ -125,7 +127,7 @@ daemon_open_spool(struct daemon *d)
 	const struct config *c = d->config;
 	struct spool_options o = { .dir = c->spool.dir, .max_bytes = c->spool.max_bytes,
 		.memory_bytes = c->spool.memory_bytes, .sync_ms = (uint32_t)c->spool.sync_ms,
-		.is_sync_first = true, .on_synced = on_synced, .on_synced_arg = d };
+		.is_sync_first = true, .on_synced = on_synced, .on_synced_arg = d, .patience_ms = DISK_PATIENCE_MS };
 	struct spool_recovery found;
 	char error[512] = "", where[PATH_SPACE + 64];
 	uid_t uid = 0;
@@ -455,7 +457,7 @@ daemon_watch_delivery(struct daemon *d)
 	if (spool.last_error != d->disk_error) {
 		if (spool.last_error != 0)
 			log_fields(LOG_LEVEL_ERROR, "spool.disk", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir)),
-			    "the spool's disk refuses writes: %s; records wait in memory", strerror(-spool.last_error));
+			    "the spool's disk refuses writes: %s; records wait in memory", disk_error_text(spool.last_error));
 		else
 			log_event(LOG_LEVEL_INFO, "spool.disk_back", "the spool's disk accepts writes again");
 		d->disk_error = spool.last_error;

@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "control/control.h"
 
 #define LOOK_MS 20
@@ -164,7 +165,7 @@ say_pending(struct sentence *s, const struct waiter *w)
 	say_count(s, w->rest.unsynced, "record is not synced to the spool's disk",
 	    "records are not synced to the spool's disk");
 	if (w->rest.disk_error != 0)
-		say(s, ", which refuses writes: %s", strerror(-w->rest.disk_error));
+		say(s, ", which refuses writes: %s", disk_error_text(w->rest.disk_error));
 	if (w->rest.is_waiting)
 		say_waiting(s, &w->rest);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "spool/state.h"
 
 /* Creates the directory and its parents. */
@@ -89,13 +90,10 @@ spool_disk_failed(struct spool *s, int r)
 	return r;
 }
 
-bool
+int
 spool_dir_is_there(const struct spool *s)
 {
-	struct stat ours, named;
-
-	return fstat(s->dir_fd, &ours) == 0 && stat(s->dir, &named) == 0 &&
-	    ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+	return disk_is_at(s->disk, s->dir_fd, s->dir);
 }
 
 /* Switches to a new directory of the same name, which contains no file of the spool yet. */
@@ -107,10 +105,10 @@ move_in(struct spool *s)
 
 	if (fd < 0)
 		return fd;
-	close(s->dir_fd);
+	disk_close(s->disk, s->dir_fd);
 	s->dir_fd = fd;
 	if (s->state_fd >= 0)
-		close(s->state_fd);
+		disk_close(s->disk, s->state_fd);
 	s->state_fd = -1;
 	for (int q = 0; q < SPOOL_QUEUES; q++)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
@@ -125,16 +123,18 @@ int
 spool_disk_retry(struct spool *s)
 {
 	struct spool_segment *seg;
-	int r = 0;
+	int r;
 
 	s->checked_ns = s->now_ns;
-	if (!spool_dir_is_there(s))
-		r = move_in(s);
+	r = spool_dir_is_there(s);
+	if (r != -ETIMEDOUT)
+		r = r == 1 ? 0 : move_in(s);
 	if (r == 0)
 		r = spool_marks_open(s);
 	if (r == 0 && s->is_state_moved)
 		r = spool_marks_write(s, false);
-	if (r == 0)
+	/* Of a disk that did not answer they are still there; the loop would wait for these calls. */
+	if (r == 0 && s->failed != -ETIMEDOUT)
 		r = spool_schemas_write(s);
 	for (int q = SPOOL_QUEUES - 1; q >= 0; q--) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
+#include "base/disk.h"
 #include "base/endian.h"
 #include "spool/state.h"
 
@@ -153,14 +154,9 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 }
 
 static int
-write_slot(int fd, const uint8_t *slot, uint64_t generation)
+write_slot(const struct spool *s, int fd, const uint8_t *slot, uint64_t generation)
 {
-	ssize_t n;
-
-	do
-		n = pwrite(fd, slot, SLOT, (off_t)(generation & 1) * SLOT);
-	while (n < 0 && errno == EINTR);
-	return n == SLOT ? 0 : n < 0 ? -errno : -EIO;
+	return disk_write(s->disk, fd, slot, SLOT, (generation & 1) * SLOT);
 }
 
 int
@@ -171,19 +167,19 @@ spool_marks_open(struct spool *s)
 
 	if (s->state_fd >= 0)
 		return 0;
-	fd = openat(s->dir_fd, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = disk_open(s->disk, s->dir_fd, NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* Zeros are written, because overwriting a merely reserved block can still need free blocks. */
 	if (lseek(fd, 0, SEEK_END) < 2 * (off_t)SLOT) {
-		r = -posix_fallocate(fd, 0, 2 * (off_t)SLOT);
+		r = disk_allocate(s->disk, fd, 2 * SLOT);
 		if (r == 0)
-			r = write_slot(fd, empty, 0);
+			r = write_slot(s, fd, empty, 0);
 		if (r == 0)
-			r = write_slot(fd, empty, 1);
+			r = write_slot(s, fd, empty, 1);
 		if (r < 0) {
-			unlinkat(s->dir_fd, NAME, 0);
-			close(fd);
+			(void)disk_unlink(s->disk, s->dir_fd, NAME);
+			disk_close(s->disk, fd);
 			return r;
 		}
 	}
@@ -202,7 +198,7 @@ spool_marks_write(struct spool *s, bool is_clean)
 		return -EBADF;
 	s->generation++;
 	pack(s, slot, is_clean);
-	r = write_slot(s->state_fd, slot, s->generation);
+	r = write_slot(s, s->state_fd, slot, s->generation);
 	if (r == 0)
 		s->is_state_moved = false;
 	return r;

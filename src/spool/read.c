@@ -73,7 +73,7 @@ is_read_hopeless(const struct spool *s, struct spool_cursor *cursor, int error)
 {
 	if (error == -EBADMSG || error == -ENOENT || error == -ENODATA)
 		return true;
-	if (error != -ENOMEM && error != -EMFILE && error != -ENFILE) {
+	if (error != -ENOMEM && error != -EMFILE && error != -ENFILE && error != -ETIMEDOUT) {
 		if (cursor->failing_ns == 0)
 			cursor->failing_ns = s->now_ns | 1;
 		if (s->now_ns >= cursor->failing_ns + SPOOL_READ_PATIENCE_NS) {

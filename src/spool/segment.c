@@ -7,11 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/disk.h"
 #include "spool/state.h"
 
 static const char *const queue_names[SPOOL_QUEUES] = { "main", "usage" };
@@ -40,7 +39,7 @@ close_fd(struct spool *s, struct spool_segment *seg)
 {
 	if (seg->fd < 0)
 		return;
-	close(seg->fd);
+	disk_close(s->disk, seg->fd);
 	seg->fd = -1;
 	s->open_fds--;
 }
@@ -78,7 +77,7 @@ spool_segment_unlink(const struct spool *s, const struct spool_segment *seg)
 	char name[64];
 
 	spool_segment_name(seg, name);
-	unlinkat(s->dir_fd, name, 0);
+	(void)disk_unlink(s->disk, s->dir_fd, name);
 }
 
 struct spool_segment *
@@ -98,13 +97,15 @@ int
 spool_segment_open(struct spool *s, struct spool_segment *seg, int flags)
 {
 	char name[64];
+	int fd;
 
 	if (seg->fd >= 0)
 		return 0;
 	spool_segment_name(seg, name);
-	seg->fd = openat(s->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (seg->fd < 0)
-		return -errno;
+	fd = disk_open(s->disk, s->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fd;
+	seg->fd = fd;
 	s->open_fds++;
 	if (flags & O_CREAT)
 		s->has_new_names = true;
@@ -151,7 +152,6 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 {
 	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
 	struct iovec iov[2] = { { head, 0 }, { (void *)(uintptr_t)batch, len } };
-	struct stat st;
 	int r;
 
 	if (seg->size == 0) {
@@ -164,15 +164,16 @@ spool_segment_write(struct spool *s, struct spool_segment *seg, const void *batc
 		if (r < 0)
 			return r;
 		/* A batch in a file that was unlinked would be lost when the process ends. */
-		if (fstat(seg->fd, &st) < 0 || st.st_nlink == 0)
-			return -ENOENT;
+		r = disk_links(s->disk, seg->fd);
+		if (r <= 0)
+			return r == -ETIMEDOUT ? r : -ENOENT;
 	}
 	len += iov[0].iov_len;
 	seg->start = seg->size == 0 ? iov[0].iov_len : seg->start;
-	r = file_writev(seg->fd, iov, 2, seg->size);
+	r = disk_append(s->disk, seg->fd, iov, 2, seg->size);
 	if (r < 0) {
-		/* If this fails too, readers skip the torn batch. */
-		if (ftruncate(seg->fd, (off_t)seg->size) < 0)
+		/* If this fails too, readers skip the torn batch. What was appended too late is cut off. */
+		if (r != -ETIMEDOUT && disk_truncate(s->disk, seg->fd, seg->size) < 0)
 			seg->is_sealed = true;
 		return r;
 	}
@@ -204,11 +205,12 @@ spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const voi
 int
 spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 {
+	struct iovec iov = { seg->memory.data, seg->memory.len };
 	int r = spool_segment_open(s, seg, O_RDWR | O_CREAT | O_EXCL);
 
 	if (r < 0)
 		return r;
-	r = file_write(seg->fd, seg->memory.data, seg->memory.len, 0);
+	r = disk_append(s->disk, seg->fd, &iov, 1, 0);
 	if (r < 0) {
 		spool_segment_unlink(s, seg);
 		close_fd(s, seg);
@@ -246,12 +248,10 @@ fill(struct spool *s, struct spool_reader *r, struct spool_segment *seg, uint64_
 	}
 	r->len = 0;
 	while (r->len < len) {
-		ssize_t n = pread(seg->fd, r->data + r->len, want - r->len, (off_t)(at + r->len));
+		ssize_t n = disk_read(s->disk, seg->fd, r->data + r->len, want - r->len, at + r->len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
-			return -errno;
+			return (int)n;
 		if (n == 0)
 			return -ENODATA;	/* the file was truncated */
 		r->len += (size_t)n;

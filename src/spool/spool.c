@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "spool/state.h"
 
 #define DEFAULT_MAX_BYTES (UINT64_C(1) << 30)
@@ -400,8 +401,11 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0) {
-		s->has_state_failed = spool_marks_write(s, false) < 0;
-		s->is_state_moved = s->is_state_moved || s->has_state_failed;
+		int r = spool_marks_write(s, false);
+
+		s->is_state_behind = r < 0;
+		s->has_state_failed = r < 0 && r != -ETIMEDOUT;	/* a disk that hangs is waited for */
+		s->is_state_moved = s->is_state_moved || r < 0;
 	}
 	spool_sync_poll(s, s->sync_ns == 0);
 	return s->failed;
@@ -422,9 +426,11 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
 		s->retry_ns = now_ns;
 	if (s->failed == 0 && (now_ns < s->checked_ns || now_ns - s->checked_ns >= SPOOL_RETRY_NS)) {
+		int r = spool_dir_is_there(s);
+
 		s->checked_ns = now_ns;
-		if (!spool_dir_is_there(s)) {
-			spool_disk_failed(s, -ENOENT);
+		if (r != 1) {
+			spool_disk_failed(s, r == -ETIMEDOUT ? r : -ENOENT);
 			s->retry_ns = now_ns;
 		}
 	}
@@ -432,6 +438,8 @@ spool_tick(struct spool *s, uint64_t now_ns)
 		(void)spool_disk_retry(s);
 	if (s->syncer == NULL)		/* after a failure: at the next tick */
 		s->sync_failed = spool_sync_start(s);
+	if (s->disk == NULL && s->patience_ms > 0)
+		(void)disk_start(s->patience_ms, &s->disk);
 	spool_sync(s, now_ns);
 	spool_reap(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
@@ -517,9 +525,10 @@ free_spool(struct spool *s)
 	spool_schemas_done(s);
 	free(s->unknown);
 	if (s->state_fd >= 0)
-		close(s->state_fd);
+		disk_close(s->disk, s->state_fd);
 	if (s->dir_fd >= 0)
-		close(s->dir_fd);	/* releases the lock too */
+		disk_close(s->disk, s->dir_fd);	/* releases the lock too */
+	disk_stop(s->disk);
 	free(s->dir);
 	free(s);
 }
@@ -545,6 +554,7 @@ new_spool(const struct spool_options *o)
 	s->is_sync_first = o->is_sync_first;
 	s->on_synced = o->on_synced;
 	s->on_synced_arg = o->on_synced_arg;
+	s->patience_ms = o->patience_ms;
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		TAILQ_INIT(&s->queues[queue].segments);
 		s->queues[queue].next_segment = 1;

@@ -49,6 +49,7 @@ struct spool_options {
 	/* Called on the syncing thread when a sync has ended: spool_sync() hands its records out. NULL: none. */
 	void (*on_synced)(void *arg);
 	void *on_synced_arg;
+	uint32_t patience_ms;		/* of the disk, see base/disk.h; 0: a call takes as long as it takes */
 	const char *schemas[TOPIC_COUNT];	/* .avsc text of each topic; the caller's, must outlive the spool */
 };
 

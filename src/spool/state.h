@@ -214,6 +214,7 @@ struct spool {
 	uint64_t	 generation;		/* generation of the state file */
 	bool		 is_state_moved;
 	bool		 is_state_syncing;	/* the current round syncs the state file */
+	bool		 is_state_behind;	/* it lacks the next seqs of the last batch in memory */
 	bool		 has_state_failed;	/* it could not be written or synced, while batches are in memory */
 	uint64_t	 max_bytes;
 	uint64_t	 segment_bytes;
@@ -271,6 +272,8 @@ struct spool {
 	uint64_t	 synced_ns;
 	uint64_t	 checked_ns;		/* when the directory was last checked */
 	struct spool_syncer *syncer;		/* owned; NULL: no thread */
+	struct disk	*disk;			/* owned; NULL: calls take as long as they take */
+	uint32_t	 patience_ms;		/* of disk */
 	void		(*on_synced)(void *arg);	/* the caller's; NULL: none */
 	void		*on_synced_arg;
 	struct spool_stats stats;		/* counters; spool_stats() fills in the rest */
@@ -392,7 +395,7 @@ int spool_dir_open(struct spool *s, char *error, size_t error_size);
 /* Counts a failed write, schedules a retry and returns r. */
 int spool_disk_failed(struct spool *s, int r);
 /* Returns whether s->dir still names the directory that is open. */
-bool spool_dir_is_there(const struct spool *s);
+int spool_dir_is_there(const struct spool *s);
 /* Resumes writing to the disk: directory, state file, schemas, segments in memory. 0 or a negative errno. */
 int spool_disk_retry(struct spool *s);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/worker.h"
 #include "spool/state.h"
 
@@ -21,7 +22,7 @@ struct spool_syncer {
 	int		 n_fds;
 	int		 error;
 	int		 is_done;	/* atomic */
-	void		(*on_synced)(void *arg);	/* the spool's options, as the next one; NULL: none */
+	void		(*on_synced)(void *arg);	/* the spool's options, as the next one; NULL: none; atomic */
 	void		*on_synced_arg;
 	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
 };
@@ -44,11 +45,13 @@ static void
 run(void *arg)
 {
 	struct spool_syncer *y = arg;
+	void (*on_synced)(void *arg);
 
 	y->error = sync_fds(y->fds, y->n_fds);
 	__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
-	if (y->on_synced != NULL)
-		y->on_synced(y->on_synced_arg);
+	on_synced = __atomic_load_n(&y->on_synced, __ATOMIC_ACQUIRE);
+	if (on_synced != NULL)
+		on_synced(y->on_synced_arg);
 }
 
 int
@@ -125,7 +128,7 @@ gather_state(struct spool *s)
 	for (int q = 0; q < SPOOL_QUEUES && s->memory_bytes > 0; q++)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			is_due = is_due || (!seg->is_on_disk && seg->seqs_to < seg->size);
-	if (!is_due || s->has_state_failed || s->state_fd < 0)
+	if (!is_due || s->is_state_behind || s->has_state_failed || s->state_fd < 0)
 		return -1;
 	fd = fcntl(s->state_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
@@ -196,11 +199,15 @@ spool_sync_stop(struct spool *s)
 
 	if (y == NULL)
 		return;
-	(void)worker_stop(y->worker, -1);
+	s->syncer = NULL;
+	/* If the disk hangs, so does the thread, or it soon does: it keeps y. */
+	if (!worker_stop(y->worker, disk_hangs(s->disk) ? 0 : -1)) {
+		__atomic_store_n(&y->on_synced, NULL, __ATOMIC_RELEASE);
+		return;
+	}
 	if (y->is_busy)
 		finish(s, y->error);
 	free(y);
-	s->syncer = NULL;
 }
 
 int
@@ -209,6 +216,8 @@ spool_sync_all(struct spool *s)
 	int fds[FDS], n, r, first = 0;
 
 	spool_sync_stop(s);
+	if (disk_hangs(s->disk))
+		return -ETIMEDOUT;
 	while ((n = gather(s, fds)) > 0) {
 		r = sync_fds(fds, n);
 		finish(s, r);

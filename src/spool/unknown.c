@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/disk.h"
 #include "base/file.h"
 #include "spool/state.h"
 
@@ -439,15 +440,15 @@ spool_unknown_drop(struct spool *s)
 		char name[80];
 		int fd;
 
-		if (f->size == f->head)
+		if (f->size == f->head || disk_hangs(s->disk))
 			continue;
 		/* The head stays: no seq may be used twice. */
 		name_of(f->queue, f->number, name);
-		fd = openat(s->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 || ftruncate(fd, (off_t)f->head) < 0)
-			unlinkat(s->dir_fd, name, 0);
+		fd = disk_open(s->disk, s->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
+		if (fd < 0 || disk_truncate(s->disk, fd, f->head) < 0)
+			(void)disk_unlink(s->disk, s->dir_fd, name);
 		if (fd >= 0)
-			close(fd);
+			disk_close(s->disk, fd);
 		for (size_t t = 0; t < s->n_unknown_topics; t++) {
 			s->unknown_dropped[t] += f->records[t];
 			f->records[t] = 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lake's disk is full or frozen: the agent continues, reports it, and each record is in the lake once afterwards."""
+"""The lake's or the spool's disk is full or frozen: the agent continues, reports it, and each record is in the lake once
+afterwards."""
 import contextlib
 import errno
 import os
@@ -12,7 +13,7 @@ from agent import AgentTest
 from disk_log import Mounted, own_mounts
 from faults import get
 from harness import losses, read_cat, read_lake, seq_holes
-from load import Load, own_folder
+from load import Load, duplicates, own_folder
 
 WAIT = 90  # seconds: a bound against a test that hangs
 FROZEN_AT_MOST = 100
@@ -114,6 +115,66 @@ class Lake(AgentTest):
         self.assertEqual(0, a.stop(WAIT), a.log_text())
         self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
         self.assert_once(a, load)
+
+    def test_the_spools_disk_is_frozen(self):
+        """Its loop continues: the status answers, and what happens is recorded, in memory."""
+        disk = self.disk(64)
+        a = self.agent(drain=f"{WAIT}s", spool={"dir": os.path.join(disk, "spool"), "memory": "64MiB"})
+        a.follow_only(own_folder())
+        a.start()
+        slowest = 0
+        with Load("spool", rate=100) as load:
+            self.wait_delivered(a, 50)
+            with frozen(disk):
+                began, error, goal = time.monotonic(), None, load.started + 800
+                while time.monotonic() < began + 15 or load.started < goal or not error:
+                    before = time.monotonic()
+                    s = a.status()
+                    slowest = max(slowest, time.monotonic() - before)
+                    error = s["spool"]["disk_error"]
+                    self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, "the load is too slow")
+                    time.sleep(0.05)
+                self.assertEqual("it does not answer", error)
+                self.assertTrue(any(error in p["text"] for p in s["problems"]), s["problems"])
+                self.assertTrue(s["seeing"], s)
+            print(f"the slowest answer took {slowest:.3f} s")
+            # The loop waits for a call until it is given up, once.
+            self.assertLess(slowest, (1 + ANSWER_MAX) * harness.PATIENCE)
+            a.wait(lambda: not a.status()["spool"]["disk_error"], WAIT, "the disk's answer")
+            self.wait_delivered(a, 200)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assert_told_once(a, "spool.disk", "spool.disk_back")
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
+        self.assert_once(a, load)
+
+    def test_a_stop_while_the_spools_disk_is_frozen(self):
+        """It takes bounded time; what was in memory alone is a GAP of the next agent, and no seq stands for two records."""
+        disk = self.disk(64)
+        a = self.agent(drain="1s", spool={"dir": os.path.join(disk, "spool")})
+        a.follow_only(own_folder())
+        a.start()
+        with Load("left", rate=100) as load:
+            self.wait_delivered(a, 50)
+            with frozen(disk):
+                a.wait(lambda: a.status()["spool"]["disk_error"] == "it does not answer", WAIT, "the disk's silence")
+                load.wait_more(100)
+                before, first = time.monotonic(), a.process
+                a.signal(signal.SIGTERM)
+                self.assertFalse(a.wait_log("agent.stopped", 30)["drained"])
+                self.assertLess(time.monotonic() - before, 20 * harness.PATIENCE)
+            self.assertIsNotNone(first.wait(WAIT))
+            a.start()
+            self.wait_delivered(a, 100)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        topics = read_lake(a.lake)
+        gaps = [r["message"] for r in topics["sluice.agent"] if r["event"] == "GAP"]
+        # The thaw may come in time for the last batches: then nothing is missing.
+        self.assertEqual([] if gaps else load.check(topics["sluice.program"])[:5], [])
+        self.assertLessEqual(len(gaps), 1)
+        _, others = duplicates(topics["sluice.program"])  # acknowledged in memory, which the state file does not have
+        self.assertEqual([], others[:5])
 
     def test_a_stop_while_the_disk_is_frozen(self):
         """It takes bounded time, and the next agent delivers what was not acknowledged, whether the disk answers yet or not."""

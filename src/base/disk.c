@@ -1,0 +1,499 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ * disk: calls on files that return in bounded time.
+ */
+#include "base/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/worker.h"
+
+#define POSTPONED_MAX 64
+#define KEPT_BYTES ((size_t)1 << 20)	/* a larger buffer is freed after its call */
+
+/* One call; run() has its result. The thread has it from its wake until is_done. */
+struct call {
+	ssize_t		(*run)(struct call *c);
+	void		(*undo)(struct call *c);	/* of a call that returned too late; NULL: nothing to undo */
+	int		 fd;		/* owned if a thread makes the call */
+	int		 flags;
+	mode_t		 mode;
+	uint64_t	 offset;
+	size_t		 len;
+	char		 name[PATH_MAX];
+	struct bytes	 data;		/* owned; to be written, or read; only where a thread makes the call */
+	ssize_t		 result;
+};
+
+/* What is done once a call that hangs has returned. */
+struct postponed {
+	int	 fd;			/* owned: to be closed, after the name in it was removed */
+	char	 name[NAME_MAX + 1];	/* "": none */
+};
+
+struct disk {
+	struct worker	*worker;	/* owned; NULL while a call is made by the caller */
+	uint32_t	 patience_ms;
+	pthread_mutex_t	 mutex;
+	pthread_cond_t	 changed;	/* is_done */
+	struct call	 call;
+	bool		 is_done;
+	bool		 is_hung;	/* the caller has given the call up, and it has not returned; atomic */
+	struct postponed postponed[POSTPONED_MAX];
+	int		 n_postponed;
+	bool		 is_left;	/* the thread frees d */
+};
+
+static ssize_t
+run_open(struct call *c)
+{
+	int fd = openat(c->fd, c->name, c->flags, c->mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void
+undo_open(struct call *c)
+{
+	if (c->result < 0)
+		return;
+	if (c->flags & O_EXCL)
+		unlinkat(c->fd, c->name, 0);
+	close((int)c->result);
+}
+
+static ssize_t
+run_unlink(struct call *c)
+{
+	return unlinkat(c->fd, c->name, 0) < 0 ? -errno : 0;
+}
+
+static ssize_t
+run_append(struct call *c)
+{
+	return file_write(c->fd, c->data.data, c->data.len, c->offset);
+}
+
+static void
+undo_append(struct call *c)
+{
+	(void)!ftruncate(c->fd, (off_t)c->offset);	/* after a failure a part may be there, too */
+}
+
+/* Overwrites a part of a file. Returns 0 or a negative errno. */
+static int
+overwrite(int fd, const uint8_t *data, size_t len, uint64_t offset)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(fd, data, len, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		len -= (size_t)n;
+		offset += (size_t)n;
+	}
+	return 0;
+}
+
+static ssize_t
+run_write(struct call *c)
+{
+	return overwrite(c->fd, c->data.data, c->data.len, c->offset);
+}
+
+/* Returns how many bytes were read, or a negative errno. */
+static ssize_t
+read_all(int fd, uint8_t *to, size_t len, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < len) {
+		ssize_t n = pread(fd, to + done, len - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && done == 0)
+			return -errno;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static ssize_t
+run_read(struct call *c)
+{
+	return read_all(c->fd, c->data.data, c->len, c->offset);
+}
+
+static ssize_t
+run_truncate(struct call *c)
+{
+	return ftruncate(c->fd, (off_t)c->offset) < 0 ? -errno : 0;
+}
+
+static ssize_t
+run_allocate(struct call *c)
+{
+	return -posix_fallocate(c->fd, 0, (off_t)c->offset);
+}
+
+static ssize_t
+run_links(struct call *c)
+{
+	struct stat st;
+
+	return fstat(c->fd, &st) < 0 ? -errno : (ssize_t)st.st_nlink;
+}
+
+static ssize_t
+run_is_at(struct call *c)
+{
+	struct stat ours, named;
+
+	if (fstat(c->fd, &ours) < 0)
+		return -errno;
+	return stat(c->name, &named) == 0 && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+static void
+do_postponed(struct postponed *p)
+{
+	if (p->name[0] != '\0')
+		unlinkat(p->fd, p->name, 0);
+	close(p->fd);
+}
+
+/* Makes what was postponed. The mutex is held, but not during a call. */
+static void
+do_all_postponed(struct disk *d)
+{
+	while (d->n_postponed > 0) {
+		struct postponed p = d->postponed[0];
+
+		d->n_postponed--;
+		memmove(d->postponed, d->postponed + 1, (size_t)d->n_postponed * sizeof(p));
+		pthread_mutex_unlock(&d->mutex);
+		do_postponed(&p);
+		pthread_mutex_lock(&d->mutex);
+	}
+}
+
+static void
+free_disk(struct disk *d)
+{
+	bytes_done(&d->call.data);
+	pthread_cond_destroy(&d->changed);
+	pthread_mutex_destroy(&d->mutex);
+	free(d);
+}
+
+static void
+run(void *arg)
+{
+	struct disk *d = arg;
+	struct call *c = &d->call;
+	ssize_t result = c->run(c);
+	bool is_left;
+
+	pthread_mutex_lock(&d->mutex);
+	c->result = result;
+	if (d->is_hung && c->undo != NULL) {
+		pthread_mutex_unlock(&d->mutex);
+		c->undo(c);
+		pthread_mutex_lock(&d->mutex);
+	}
+	close(c->fd);
+	do_all_postponed(d);
+	__atomic_store_n(&d->is_hung, false, __ATOMIC_RELEASE);
+	d->is_done = true;
+	is_left = d->is_left;
+	pthread_cond_signal(&d->changed);
+	pthread_mutex_unlock(&d->mutex);
+	if (is_left)
+		free_disk(d);
+}
+
+int
+disk_start(uint32_t patience_ms, struct disk **ret)
+{
+	struct disk *d = calloc(1, sizeof(*d));
+	pthread_condattr_t monotonic;
+	int r;
+
+	if (d == NULL)
+		return -ENOMEM;
+	d->patience_ms = patience_ms;
+	pthread_mutex_init(&d->mutex, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	r = worker_start(run, d, &d->worker);
+	if (r < 0) {
+		free_disk(d);
+		return r;
+	}
+	*ret = d;
+	return 0;
+}
+
+void
+disk_stop(struct disk *d)
+{
+	struct worker *w;
+	bool is_left;
+
+	if (d == NULL)
+		return;
+	w = d->worker;
+	pthread_mutex_lock(&d->mutex);
+	is_left = d->is_left = d->is_hung;
+	pthread_mutex_unlock(&d->mutex);
+	(void)worker_stop(w, is_left ? 0 : -1);
+	if (!is_left)
+		free_disk(d);	/* else the thread does, or has done so */
+}
+
+bool
+disk_hangs(const struct disk *d)
+{
+	return d != NULL && __atomic_load_n(&d->is_hung, __ATOMIC_ACQUIRE);
+}
+
+const char *
+disk_error_text(int error)
+{
+	return error == -ETIMEDOUT ? "it does not answer" : strerror(-error);
+}
+
+/*
+ * Returns a call to be filled in, of the file that fd is of, and of a name; NULL and a negative errno in *ret: it
+ * cannot be made. own: the call if the caller makes it.
+ */
+static struct call *
+begin(struct disk *d, struct call *own, int fd, const char *name, int *ret)
+{
+	struct call *c = d != NULL ? &d->call : own;
+
+	*ret = strlen(name) < sizeof(c->name) ? 0 : -ENAMETOOLONG;
+	if (*ret == 0 && disk_hangs(d))
+		*ret = -ETIMEDOUT;
+	if (*ret == 0 && d != NULL && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+		*ret = -errno;
+	if (*ret < 0)
+		return NULL;
+	c->fd = fd;
+	c->undo = NULL;
+	c->data.len = 0;
+	memcpy(c->name, name, strlen(name) + 1);
+	return c;
+}
+
+/* Makes a call and returns its result. */
+static ssize_t
+make(struct disk *d, struct call *c, ssize_t (*run_call)(struct call *c))
+{
+	const struct timespec until = clock_deadline(d != NULL ? d->patience_ms : 0);
+	ssize_t result;
+	int r = 0;
+
+	if (d == NULL)
+		return run_call(c);
+	c->run = run_call;
+	d->is_done = false;
+	worker_wake(d->worker);
+	pthread_mutex_lock(&d->mutex);
+	while (!d->is_done && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
+	if (!d->is_done)
+		__atomic_store_n(&d->is_hung, true, __ATOMIC_RELEASE);
+	result = d->is_done ? c->result : -ETIMEDOUT;
+	pthread_mutex_unlock(&d->mutex);
+	return result;
+}
+
+/* Frees the buffer if it is large and no call has it. */
+static void
+trim(struct disk *d)
+{
+	if (!disk_hangs(d) && d->call.data.cap > KEPT_BYTES)
+		bytes_done(&d->call.data);
+}
+
+/* Has a name in a directory removed, if it is not "", and fd closed, once the call that hangs has returned. */
+static bool
+postpone(struct disk *d, int fd, const char *name)
+{
+	bool is_postponed;
+
+	pthread_mutex_lock(&d->mutex);
+	is_postponed = d->is_hung && d->n_postponed < POSTPONED_MAX && strlen(name) <= NAME_MAX;
+	if (is_postponed) {
+		struct postponed *p = &d->postponed[d->n_postponed++];
+
+		p->fd = fd;
+		memcpy(p->name, name, strlen(name) + 1);
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return is_postponed;
+}
+
+int
+disk_open(struct disk *d, int dir_fd, const char *name, int flags, mode_t mode)
+{
+	struct call own = { 0 }, *c;
+	int r;
+
+	c = begin(d, &own, dir_fd, name, &r);
+	if (c == NULL)
+		return r;
+	c->flags = flags;
+	c->mode = mode;
+	c->undo = undo_open;
+	return (int)make(d, c, run_open);
+}
+
+void
+disk_close(struct disk *d, int fd)
+{
+	if (!disk_hangs(d) || !postpone(d, fd, ""))
+		close(fd);
+}
+
+int
+disk_unlink(struct disk *d, int dir_fd, const char *name)
+{
+	struct call own = { 0 }, *c;
+	int r, fd;
+
+	c = begin(d, &own, dir_fd, name, &r);
+	if (c != NULL)
+		return (int)make(d, c, run_unlink);
+	fd = r == -ETIMEDOUT ? fcntl(dir_fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (fd >= 0 && postpone(d, fd, name))
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* Has the thread write what is in n buffers. */
+static int
+write_all(struct disk *d, int fd, const struct iovec *iov, int n, uint64_t offset,
+    ssize_t (*run_call)(struct call *c), void (*undo)(struct call *c))
+{
+	struct call *c;
+	int r = 0;
+
+	c = begin(d, NULL, fd, "", &r);
+	if (c == NULL)
+		return r;
+	for (int i = 0; i < n && r == 0; i++)
+		r = bytes_append(&c->data, iov[i].iov_base, iov[i].iov_len);
+	c->offset = offset;
+	c->undo = undo;
+	if (r == 0)
+		r = (int)make(d, c, run_call);
+	else
+		close(c->fd);
+	trim(d);
+	return r;
+}
+
+int
+disk_append(struct disk *d, int fd, struct iovec *iov, int n, uint64_t end)
+{
+	if (d == NULL)
+		return file_writev(fd, iov, n, end);
+	return write_all(d, fd, iov, n, end, run_append, undo_append);
+}
+
+int
+disk_write(struct disk *d, int fd, const void *data, size_t len, uint64_t offset)
+{
+	const struct iovec iov = { (void *)(uintptr_t)data, len };
+
+	if (d == NULL)
+		return overwrite(fd, data, len, offset);
+	return write_all(d, fd, &iov, 1, offset, run_write, NULL);
+}
+
+ssize_t
+disk_read(struct disk *d, int fd, void *to, size_t len, uint64_t offset)
+{
+	struct call *c;
+	ssize_t n;
+	int r;
+
+	if (d == NULL)
+		return read_all(fd, to, len, offset);
+	c = begin(d, NULL, fd, "", &r);
+	if (c == NULL)
+		return r;
+	c->offset = offset;
+	c->len = len;
+	n = bytes_reserve(&c->data, len);
+	if (n == 0)
+		n = make(d, c, run_read);
+	else
+		close(c->fd);
+	if (n > 0)
+		memcpy(to, c->data.data, (size_t)n);
+	trim(d);
+	return n;
+}
+
+/* Makes a call that has no data. */
+static int
+simple(struct disk *d, int fd, const char *name, uint64_t offset, ssize_t (*run_call)(struct call *c))
+{
+	struct call own = { 0 }, *c;
+	int r;
+
+	c = begin(d, &own, fd, name, &r);
+	if (c == NULL)
+		return r;
+	c->offset = offset;
+	return (int)make(d, c, run_call);
+}
+
+int
+disk_truncate(struct disk *d, int fd, uint64_t len)
+{
+	return simple(d, fd, "", len, run_truncate);
+}
+
+int
+disk_allocate(struct disk *d, int fd, uint64_t len)
+{
+	return simple(d, fd, "", len, run_allocate);
+}
+
+int
+disk_links(struct disk *d, int fd)
+{
+	return simple(d, fd, "", 0, run_links);
+}
+
+int
+disk_is_at(struct disk *d, int dir_fd, const char *path)
+{
+	return simple(d, dir_fd, path, 0, run_is_at);
+}

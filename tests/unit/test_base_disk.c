@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* disk: calls that hang are given up, have no effect once they return, and let the next ones through then. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/disk.h"
+
+#define PATIENCE_MS 50
+
+ssize_t __real_pwritev(int fd, const struct iovec *iov, int n, off_t offset);
+ssize_t __wrap_pwritev(int fd, const struct iovec *iov, int n, off_t offset);
+int __real_openat(int dir, const char *name, int flags, mode_t mode);
+int __wrap_openat(int dir, const char *name, int flags, mode_t mode);
+
+static int gate[2];	/* a pipe: a call takes a byte first, while the disk hangs */
+static int hangs;	/* atomic */
+static char dir[64];
+static int dir_fd;
+
+static void
+pass_gate(void)
+{
+	char byte;
+
+	if (__atomic_load_n(&hangs, __ATOMIC_ACQUIRE))
+		assert_int_equal(read(gate[0], &byte, 1), 1);
+}
+
+ssize_t
+__wrap_pwritev(int fd, const struct iovec *iov, int n, off_t offset)
+{
+	pass_gate();
+	return __real_pwritev(fd, iov, n, offset);
+}
+
+int
+__wrap_openat(int at, const char *name, int flags, mode_t mode)
+{
+	pass_gate();
+	return __real_openat(at, name, flags, mode);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/sluice-disk-XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(dir_fd >= 0);
+	assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	static const char *const names[] = { "a", "b" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(dir_fd, names[i], 0);
+	close(dir_fd);
+	close(gate[0]);
+	close(gate[1]);
+	return rmdir(dir);
+}
+
+static void
+set_hanging(bool is_hanging)
+{
+	__atomic_store_n(&hangs, is_hanging, __ATOMIC_RELEASE);
+}
+
+/* Lets the one call through that hangs, and waits until the disk answers again. */
+static void
+go_on(struct disk *d)
+{
+	set_hanging(false);
+	assert_int_equal(write(gate[1], "", 1), 1);
+	while (disk_hangs(d))
+		usleep(1000);
+}
+
+static bool
+is_there(const char *name)
+{
+	return faccessat(dir_fd, name, F_OK, 0) == 0;
+}
+
+static int
+append(struct disk *d, int fd, const char *text, uint64_t end)
+{
+	struct iovec iov[2] = { { (void *)(uintptr_t)text, 1 }, { (void *)(uintptr_t)(text + 1), strlen(text) - 1 } };
+
+	return disk_append(d, fd, iov, 2, end);
+}
+
+static uint64_t
+size_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+/* Makes each call; d: NULL or a thread makes them. */
+static void
+use(struct disk *d)
+{
+	char text[16] = "";
+	int fd = disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600), -EEXIST);
+	assert_int_equal(append(d, fd, "one ", 0), 0);
+	assert_int_equal(append(d, fd, "two ", 4), 0);
+	assert_int_equal(disk_write(d, fd, "ONE", 3, 0), 0);
+	assert_int_equal(disk_read(d, fd, text, sizeof(text), 0), 8);
+	assert_string_equal(text, "ONE two ");
+	assert_int_equal(disk_truncate(d, fd, 3), 0);
+	assert_int_equal(size_of(fd), 3);
+	assert_int_equal(disk_allocate(d, fd, 4096), 0);
+	assert_int_equal(size_of(fd), 4096);
+	assert_int_equal(disk_links(d, fd), 1);
+	assert_int_equal(disk_unlink(d, dir_fd, "a"), 0);
+	assert_int_equal(disk_unlink(d, dir_fd, "a"), -ENOENT);
+	assert_int_equal(disk_links(d, fd), 0);
+	disk_close(d, fd);
+	assert_int_equal(disk_truncate(d, fd, 0), -EBADF);
+	assert_int_equal(disk_is_at(d, dir_fd, dir), 1);
+	assert_int_equal(disk_is_at(d, dir_fd, "/tmp"), 0);
+}
+
+static void
+calls_do_what_they_do(void **state)
+{
+	struct disk *d;
+
+	(void)state;
+	use(NULL);
+	assert_int_equal(disk_start(60000, &d), 0);
+	use(d);
+	assert_false(disk_hangs(d));
+	disk_stop(d);
+	disk_stop(NULL);
+	assert_false(disk_hangs(NULL));
+}
+
+static void
+what_is_appended_too_late_is_cut_off(void **state)
+{
+	struct disk *d;
+	uint64_t begin;
+	int fd;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	fd = disk_open(NULL, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_int_equal(append(NULL, fd, "before", 0), 0);
+	set_hanging(true);
+	begin = clock_ns(CLOCK_MONOTONIC);
+	assert_int_equal(append(d, fd, "late", 6), -ETIMEDOUT);
+	assert_true(clock_ns(CLOCK_MONOTONIC) - begin >= PATIENCE_MS * 1000000);
+	assert_true(disk_hangs(d));
+	/* Others fail at once, and of files that are closed meanwhile, nothing is mixed up. */
+	assert_int_equal(disk_truncate(d, fd, 0), -ETIMEDOUT);
+	assert_int_equal(disk_read(d, fd, dir, 1, 0), -ETIMEDOUT);
+	go_on(d);
+	assert_int_equal(size_of(fd), 6);
+	assert_int_equal(append(d, fd, "after", 6), 0);
+	assert_int_equal(size_of(fd), 11);
+	disk_close(d, fd);
+	disk_stop(d);
+}
+
+static void
+a_file_that_is_made_too_late_is_removed(void **state)
+{
+	struct disk *d;
+	int fd;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	set_hanging(true);
+	assert_int_equal(disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600), -ETIMEDOUT);
+	go_on(d);
+	assert_false(is_there("a"));
+	fd = disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600);
+	assert_true(fd >= 0);
+	disk_close(d, fd);
+	disk_stop(d);
+}
+
+static void
+what_is_closed_or_removed_meanwhile_is_so_later(void **state)
+{
+	struct disk *d;
+	int fd;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	fd = disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600);
+	set_hanging(true);
+	assert_int_equal(append(d, fd, "late", 0), -ETIMEDOUT);
+	assert_int_equal(disk_unlink(d, dir_fd, "a"), 0);
+	disk_close(d, fd);
+	assert_true(is_there("a"));
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	go_on(d);
+	assert_false(is_there("a"));
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	disk_stop(d);
+}
+
+static void
+a_stop_does_not_wait_for_a_call_that_hangs(void **state)
+{
+	struct disk *d;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	set_hanging(true);
+	assert_int_equal(disk_open(d, dir_fd, "b", O_RDWR | O_CREAT | O_EXCL, 0600), -ETIMEDOUT);
+	disk_stop(d);
+	set_hanging(false);
+	assert_false(is_there("b"));
+	assert_int_equal(write(gate[1], "", 1), 1);
+	usleep(PATIENCE_MS * 1000);	/* the thread frees d; LeakSanitizer would find it */
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(calls_do_what_they_do, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_appended_too_late_is_cut_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_file_that_is_made_too_late_is_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_closed_or_removed_meanwhile_is_so_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_stop_does_not_wait_for_a_call_that_hangs, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
