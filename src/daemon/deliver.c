@@ -339,8 +339,9 @@ on_lake_repaired(const struct lake_repair *repair, void *arg)
 		    "files that an agent left open when it died, or when a sync failed, were repaired");
 	if (repair->failed > 0)
 		log_fields(LOG_LEVEL_WARNING, "lake.repair", LOG_FIELDS(LOG_TEXT("path", repair->failed_path),
-		    LOG_U64("files", repair->failed)), "a file that an agent left open cannot be repaired: %s; it is tried again "
-		    "each minute", strerror(-repair->error));
+		    LOG_U64("files", repair->failed)), "a file that an agent left open cannot be repaired: %s; %s",
+		    strerror(-repair->error), repair->error == -EBADMSG ? "it ends in .bad now" :
+		    "it is tried again each minute");
 }
 
 static int

@@ -43,7 +43,21 @@ measure(int fd, uint64_t *ret_end, uint64_t *ret_records)
 	return r == -ENODATA || r == -EBADMSG ? 0 : r;
 }
 
-/* Repairs one file below dir_fd. 0, or a negative errno with the file unchanged. */
+/*
+ * Renames a file without a header that can be read: after a power cut, one of which the disk has no whole block and
+ * nothing was acknowledged. If it was damaged later, its blocks are still there.
+ */
+static int
+set_aside(int dir_fd, const char *name)
+{
+	char bad[NAME_MAX + 1];
+
+	if (snprintf(bad, sizeof(bad), "%s.bad", name) >= (int)sizeof(bad))
+		return -ENAMETOOLONG;
+	return renameat(dir_fd, name, dir_fd, bad) < 0 ? -errno : 0;
+}
+
+/* Repairs one file below dir_fd. 0, or a negative errno with the file unchanged, but for its name after -EBADMSG. */
 static int
 repair_file(int dir_fd, const char *name, struct lake_repair *ret)
 {
@@ -67,6 +81,8 @@ repair_file(int dir_fd, const char *name, struct lake_repair *ret)
 	    st.st_ino != named.st_ino || st.st_dev != named.st_dev)
 		goto out;
 	r = measure(fd, &end, &records);
+	if (r == -EBADMSG)
+		(void)set_aside(dir_fd, name);
 	if (r < 0)
 		goto out;
 	if (records == 0) {

@@ -12,7 +12,7 @@ struct lake_repair {
 	unsigned files;			/* repaired and renamed to their final names */
 	unsigned empty;			/* removed: no whole block */
 	unsigned live;			/* unchanged: their writer is alive */
-	unsigned failed;		/* unchanged: unreadable, foreign, or no permission */
+	unsigned failed;		/* unchanged: foreign, or no permission; without a header, and now <name>.bad */
 	uint64_t records;		/* in repaired files */
 	uint64_t torn_bytes;		/* cut off or removed */
 	int error;			/* a negative errno of the first failed file; 0: none */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a file that a crash left open: the repair must leave a prefix that can be read completely,
- * or nothing, or the unchanged file.
+ * or nothing, or the unchanged file under another name.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,12 +18,13 @@
 #define HOST "fuzz"
 
 static char lake[] = "/tmp/sluice-fuzz-XXXXXX";
-static char folder[128], part[160], done[160];
+static char folder[128], part[160], bad[160], done[160];
 
 static void
 remove_lake(void)
 {
 	unlink(part);
+	unlink(bad);
 	unlink(done);
 	for (char *slash = strrchr(folder, '/'); strlen(folder) >= strlen(lake);
 	    slash = strrchr(folder, '/')) {
@@ -45,6 +47,7 @@ make_lake(void)
 			abort();
 	}
 	snprintf(part, sizeof(part), "%s/.a-0.avro.part", folder);
+	snprintf(bad, sizeof(bad), "%s/.a-0.avro.part.bad", folder);
 	snprintf(done, sizeof(done), "%s/a-0.avro", folder);
 	atexit(remove_lake);
 }
@@ -97,8 +100,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (repair.files == 1)
 		check_repaired(data, size, &repair);
-	else if ((access(part, F_OK) == 0) != (repair.failed == 1))
+	else if ((access(bad, F_OK) == 0) != (repair.failed == 1 && repair.error == -EBADMSG) ||
+	    (access(part, F_OK) == 0) != (repair.failed == 1 && repair.error != -EBADMSG))
 		abort();
 	unlink(part);
+	unlink(bad);
 	return 0;
 }

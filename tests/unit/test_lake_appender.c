@@ -418,10 +418,10 @@ a_crash_is_repaired_at_the_next_open(void **state)
 }
 
 static void
-a_file_that_is_not_ours_is_left_alone_and_named(void **state)
+a_file_without_a_header_is_set_aside_and_named(void **state)
 {
 	struct lake_repair repair;
-	char part[PATH_MAX];
+	char part[PATH_MAX + 8];
 	struct stat st;
 
 	(void)state;
@@ -432,7 +432,12 @@ a_file_that_is_not_ours_is_left_alone_and_named(void **state)
 	assert_int_equal(repair.failed, 1);
 	assert_int_equal(repair.error, -EBADMSG);
 	assert_non_null(strstr(repair.failed_path, ".avro.part"));
+	assert_int_equal(stat(part, &st), -1);
+	strcat(part, ".bad");
 	assert_int_equal(stat(part, &st), 0);
+	assert_int_equal(st.st_size, 14);
+	assert_int_equal(lake_repair(lake, SAMPLE_HOST, &repair), 0);
+	assert_int_equal(repair.failed, 0);	/* once */
 }
 
 static void
@@ -819,7 +824,7 @@ main(void)
 		TEST(a_clock_that_was_days_ahead_does_not_keep_its_file),
 		TEST(a_crashed_file_cut_anywhere_is_repaired_to_its_last_whole_block),
 		TEST(a_crash_is_repaired_at_the_next_open),
-		TEST(a_file_that_is_not_ours_is_left_alone_and_named),
+		TEST(a_file_without_a_header_is_set_aside_and_named),
 		TEST(another_hosts_file_is_left_alone),
 		TEST(two_writers_do_not_repair_each_other),
 		TEST(a_lake_that_was_removed_is_made_again),
