@@ -44,7 +44,7 @@ struct postponed {
 };
 
 struct disk {
-	struct worker	*worker;	/* owned; NULL while a call is made by the caller */
+	struct worker	*worker;	/* owned */
 	uint32_t	 patience_ms;
 	pthread_mutex_t	 mutex;
 	pthread_cond_t	 changed;	/* is_done */

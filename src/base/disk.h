@@ -28,7 +28,7 @@ bool disk_hangs(const struct disk *d);
 /* Returns the text of a negative errno, which is -ETIMEDOUT of a disk that hangs. */
 const char *disk_error_text(int error);
 
-/* All of these return a negative errno if they fail. Names are relative to dir_fd and shorter than NAME_MAX. */
+/* What fails returns a negative errno. A name is relative to dir_fd, and at most NAME_MAX bytes long. */
 
 /* Returns a file descriptor, which disk_close() closes. */
 int disk_open(struct disk *d, int dir_fd, const char *name, int flags, mode_t mode);
