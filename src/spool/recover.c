@@ -433,17 +433,19 @@ trim_skips(struct spool_skips *skips, uint64_t next_number)
 }
 
 /*
- * Makes sure that segments are on the disk, since a killed owner's may only be in the page cache. The last
- * segment is synced with the batches that are added to it; those before it are not written again, and their
- * records are handed out first.
+ * Makes sure that segments are on the disk, since a killed owner's may only be in the page cache. The last segment
+ * counts as synced with the batches that are added to it; those before it are not written again, and their records are
+ * handed out first. The last main segment is synced, too: without it the next owner would cut off Usage records.
  */
 static void
 make_lasting(struct spool *s, struct spool_segment *seg, bool is_last, bool was_clean)
 {
 	seg->is_dirty = is_last;
 	seg->synced_to = is_last ? 0 : seg->size;
-	if (!is_last && !was_clean && (spool_segment_open(s, seg, O_RDWR) < 0 || fdatasync(seg->fd) < 0))
-		seg->has_sync_failed = true;
+	if (was_clean || (is_last && seg->queue != SPOOL_MAIN))
+		return;
+	if (spool_segment_open(s, seg, O_RDWR) < 0 || fdatasync(seg->fd) < 0)
+		seg->is_sealed = seg->has_sync_failed = true;
 }
 
 /* Reads the segments that are made of what an older version has set aside, and counts what is still set aside. */
