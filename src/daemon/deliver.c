@@ -251,7 +251,7 @@ on_schema_id(void *arg, const char *subject, const struct spool_record *r, int32
 	const char *text = spool_schema(d->spool, r->schema);
 
 	if (text == NULL)
-		return -ENOENT;
+		return errno == ENOENT ? -ENOENT : -EAGAIN;
 	return registry_id(d->registry, subject, r->schema, text, ret_id);
 }
 

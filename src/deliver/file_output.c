@@ -194,7 +194,7 @@ use_schema(struct file_output *f, const struct spool_record *r)
 		return 0;
 	text = f->schema(f->schema_arg, r->schema);
 	if (text == NULL)
-		return -ENOKEY;
+		return errno == ENOENT ? -ENOKEY : -EAGAIN;
 	error = lake_writer_set_schema(f->writer, r->topic, text);
 	if (error == 0) {
 		q->schema = r->schema;

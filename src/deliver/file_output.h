@@ -17,8 +17,9 @@ struct event_base;
 struct file_output_options {
 	struct lake_writer_options writer;	/* of its callbacks only on_repaired, with arg, is the caller's */
 	/*
-	 * Returns a schema's text by its fingerprint, valid as long as the output; NULL: unknown, its records
-	 * are refused for good. For records of an older version in the spool. May be NULL.
+	 * Returns a schema's text by its fingerprint, valid as long as the output. NULL and errno ENOENT: it is
+	 * lost, and its records are refused for good; another errno: it cannot be read now. For records of an
+	 * older version in the spool. May be NULL.
 	 */
 	const char *(*schema)(void *arg, uint64_t fingerprint);
 	void *schema_arg;

@@ -110,6 +110,7 @@ spool_schema(struct spool *s, uint64_t fingerprint)
 	struct file_text file = { 0 };
 	struct spool_text *text;
 	char path[64];
+	int error;
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		if (s->schemas[t] != NULL && s->fingerprints[t] == fingerprint)
@@ -118,10 +119,11 @@ spool_schema(struct spool *s, uint64_t fingerprint)
 		if (text->fingerprint == fingerprint)
 			return text->text;
 	path_of(path, fingerprint, "");
-	if (file_read(s->dir_fd, path, &file, SPOOL_SCHEMA_MAX) < 0 ||
-	    spool_fingerprint(file.text, file.len) != fingerprint)
-		goto out;
-	text = malloc(sizeof(*text) + file.len + 1);
+	error = file_read(s->dir_fd, path, &file, SPOOL_SCHEMA_MAX);
+	if (error == 0 && spool_fingerprint(file.text, file.len) == fingerprint) {
+		text = malloc(sizeof(*text) + file.len + 1);
+		error = text == NULL ? -ENOMEM : 0;
+	}
 	if (text == NULL)
 		goto out;
 	text->fingerprint = fingerprint;
@@ -130,6 +132,8 @@ spool_schema(struct spool *s, uint64_t fingerprint)
 	s->texts = text;
 out:
 	file_text_done(&file);
+	if (text == NULL)
+		errno = error == -ENOMEM || error == -EMFILE || error == -ENFILE ? -error : ENOENT;
 	return text != NULL ? text->text : NULL;
 }
 

@@ -210,7 +210,10 @@ void spool_waiting_up_to(const struct spool *s, const struct spool_mark *m, uint
 uint64_t spool_in_flight(const struct spool *s);
 /* Returns whether a record of a topic that is not held waits and is not handed out; it may have to be synced first. */
 bool spool_has_more(const struct spool *s);
-/* Returns a schema's text by its fingerprint, also of older versions; NULL: unknown. Owned by the spool. */
+/*
+ * Returns a schema's text by its fingerprint, also of older versions; owned by the spool. NULL and errno: ENOENT: it is
+ * lost; another: it cannot be read now.
+ */
 const char *spool_schema(struct spool *s, uint64_t fingerprint);
 
 enum spool_drop {

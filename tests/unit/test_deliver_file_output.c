@@ -82,6 +82,7 @@ static const char *
 schema_text(void *arg, uint64_t fingerprint)
 {
 	(void)arg;
+	errno = fingerprint == 4 ? EMFILE : ENOENT;
 	return fingerprint == 1 ? encode_schema(TOPIC_PROGRAM, NULL) : fingerprint == 2 ? OLD_SCHEMA : NULL;
 }
 
@@ -336,6 +337,7 @@ records_of_an_older_schema_get_a_file_of_theirs(void **state)
 	assert_int_equal(put_with(1, 2, 10, &reason), 0);
 	assert_int_equal(put_with(2, 2, 10, &reason), 0);
 	assert_int_equal(put_with(3, 1, 10, &reason), 0);
+	assert_int_equal(put_with(4, 4, 10, &reason), -EAGAIN);	/* it cannot be read now */
 	assert_int_equal(put_with(4, 9, 10, &reason), -ENOKEY);
 	assert_string_equal(reason, "schema_unknown");
 	output->ops->close(output);
