@@ -9,7 +9,8 @@
  *	each in a batch of its own	if they were refused without one, too: until all of that batch are handed over
  *	in batches of half the size	if the batch is too large: the limit is doubled after GROW_MIN_US or longer
  *
- * A record that is alone in its batch and refused is at fault itself.
+ * A record that is alone in its batch and refused is at fault itself. A few of them in a row show that it is not the
+ * records: the topic has a rule of which the agent does not know. It waits, as for its rights.
  *
  * A broker compares timestamps with its own clock, and ours may be any time ahead of it or behind. No time that we
  * could choose is certain to be accepted, but a message without one is: the record has its time as a field. librdkafka
@@ -28,6 +29,7 @@
 #define TIMELESS_MAX_US (INT64_C(60) * 60 * 1000000)
 #define GROW_MIN_US (INT64_C(10) * 60 * 1000000)
 #define GROW_MAX_US (INT64_C(8) * 60 * 60 * 1000000)
+#define REFUSED_IN_ROW 8
 #define CLOCK_US (INT64_C(10) * 60 * 1000000)	/* a record whose time is so close to now shows what our clock is */
 
 static void
@@ -65,12 +67,50 @@ explain_time(struct kafka *k, const struct kafka_topic *t, int64_t time_us)
 		    "than message.timestamp.after.max.ms of the topic", t->name);
 }
 
+static void
+want_larger(struct kafka *k)
+{
+	if (!k->wants_larger)
+		k->wants_larger_us = k->now_us;
+	k->wants_larger = true;
+}
+
+/* Asks for larger batches once no topic has records to be sent apart; those of one that waits may be refused again. */
+static void
+end_apart(struct kafka *k)
+{
+	bool is_left = false;
+
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		is_left |= k->topics[t].apart_before > 0 && k->topics[t].state != KAFKA_TOPIC_REFUSED;
+	if (k->is_apart && !is_left)
+		want_larger(k);
+}
+
+/* Judges a record that was refused alone, without a timestamp. */
+static enum output_failure
+judge_alone(struct kafka *k, enum topic topic, const char *reason)
+{
+	struct kafka_topic *t = &k->topics[topic];
+
+	t->timeless_until_us = 0;	/* its time was not at fault */
+	if (++t->refused_in_row < REFUSED_IN_ROW)
+		return OUTPUT_NEVER;
+	t->apart_before = 0;
+	end_apart(k);
+	kafka_topic_refused(k, topic, reason, "several records in a row, each of them alone");
+	return OUTPUT_TOPIC_AGAIN;
+}
+
 enum output_failure
 kafka_batch_refused(struct kafka *k, const struct spool_record *r, size_t bytes, struct kafka_failure *f)
 {
 	struct kafka_topic *t = &k->topics[r->topic];
 	bool is_apart = bytes >= (size_t)kafka_batch_limit(k);
 
+	/* The one record that tries a topic again is alone. */
+	if (f->remedy == KAFKA_BATCH_REFUSED && t->refused_in_row >= REFUSED_IN_ROW)
+		return judge_alone(k, r->topic, f->reason);
 	if (f->remedy == KAFKA_BATCH_TOO_LARGE) {
 		if (is_apart)
 			return OUTPUT_NEVER;
@@ -90,8 +130,7 @@ kafka_batch_refused(struct kafka *k, const struct spool_record *r, size_t bytes,
 		if (r->id >= t->apart_before)
 			t->apart_before = r->id + 1;
 	} else {
-		t->timeless_until_us = 0;	/* its time was not at fault */
-		return OUTPUT_NEVER;
+		return judge_alone(k, r->topic, f->reason);
 	}
 	return OUTPUT_AGAIN;
 }
@@ -172,32 +211,18 @@ kafka_batches_next(struct kafka *k)
 
 /* --- back to what was configured --- */
 
-static void
-want_larger(struct kafka *k)
-{
-	if (!k->wants_larger)
-		k->wants_larger_us = k->now_us;
-	k->wants_larger = true;
-}
-
 void
 kafka_batches_handed_over(struct kafka *k, const struct spool_record *r)
 {
-	bool is_left = false;
-
-	if (!k->is_apart)
-		return;
 	if (r->id + 1 >= k->topics[r->topic].apart_before)
 		k->topics[r->topic].apart_before = 0;
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		is_left |= k->topics[t].apart_before > 0;
-	if (!is_left)
-		want_larger(k);
+	end_apart(k);
 }
 
 void
 kafka_batches_delivered(struct kafka *k, enum topic topic)
 {
+	k->topics[topic].refused_in_row = 0;
 	if (!k->topics[topic].is_timeless)
 		k->topics[topic].timeless_pause_us = 0;
 }
@@ -207,8 +232,10 @@ kafka_batches_tick(struct kafka *k)
 {
 	bool is_timeless = k->wants_timeless;
 
-	if (k->is_apart)
+	if (k->is_apart) {
+		end_apart(k);
 		return;
+	}
 	if (k->batch_bytes < k->batch_bytes_max && k->now_us >= k->grow_at_us)
 		want_larger(k);
 	for (int t = 0; t < TOPIC_COUNT; t++) {

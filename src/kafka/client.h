@@ -48,6 +48,7 @@ struct kafka_topic {
 	int64_t			 timeless_pause_us;	/* how long; 0: a timestamp was accepted since */
 	int64_t			 timeless_until_us;	/* monotonic */
 	uint64_t		 apart_before;	/* ids below it are sent each in a batch of its own; 0: none */
+	unsigned		 refused_in_row;	/* records that were refused alone since one was taken */
 	/* Ids of schemas in use, usually one. Earlier epochs' ids explain messages that are on their way. */
 	struct {
 		uint64_t fingerprint;

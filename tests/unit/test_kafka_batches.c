@@ -105,6 +105,39 @@ a_refused_record_is_at_fault_once_it_is_timeless_and_alone(void **state)
 	}
 }
 
+/* Not every record is at fault: the topic has a rule, such as a broker's check of schemas. */
+static void
+a_topic_of_which_each_record_is_refused_waits(void **state)
+{
+	const rd_kafka_resp_err_t err = RD_KAFKA_RESP_ERR_INVALID_RECORD;
+	struct kafka_topic *t = &k->topics[TOPIC_PROGRAM];
+	const char *reason;
+
+	(void)state;
+	assert_true(wait_for(is_there));
+	k->is_apart = t->is_timeless = true;
+	t->apart_before = 100;
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(judge(err, 7 + i, 100, &reason), OUTPUT_NEVER);
+	kafka_batches_delivered(k, TOPIC_PROGRAM);	/* it takes records: those were at fault */
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(judge(err, 17 + i, 100, &reason), OUTPUT_NEVER);
+	assert_int_equal(t->state, KAFKA_TOPIC_THERE);
+	assert_false(k->wants_larger);
+	assert_int_equal(judge(err, 27, 100, &reason), OUTPUT_TOPIC_AGAIN);
+	assert_string_equal(reason, "invalid_record");
+	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
+	assert_true(k->wants_larger);		/* the other topics' batches */
+	k->is_apart = k->wants_larger = t->is_timeless = false;
+	/* One record tries it again: it is alone, however large batches are. */
+	t->state = KAFKA_TOPIC_THERE;
+	assert_int_equal(judge(err, 27, 100, &reason), OUTPUT_TOPIC_AGAIN);
+	assert_int_equal(t->state, KAFKA_TOPIC_REFUSED);
+	assert_false(kafka_batches_want_other(k));
+	kafka_batches_delivered(k, TOPIC_PROGRAM);
+	assert_int_equal(judge(err, 27, 100, &reason), OUTPUT_AGAIN);
+}
+
 /* A time is never a record's own fault. */
 static void
 a_time_that_is_refused_without_a_timestamp_is_waited_for(void **state)
@@ -351,6 +384,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_refused_record_is_at_fault_once_it_is_timeless_and_alone),
+		T(a_topic_of_which_each_record_is_refused_waits),
 		T(a_time_that_is_refused_without_a_timestamp_is_waited_for),
 		T(a_record_as_large_as_a_batch_is_alone_in_it),
 		T(before_batches_grow_nothing_is_on_its_way),
