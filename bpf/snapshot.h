@@ -138,6 +138,8 @@ enter_found(const struct task *k)
 	/* A process whose last thread has begun to exit may be past on_exit, and would never be reported as ended. */
 	if (t->flags & PF_KTHREAD || k->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
 		return NULL;
+	if (follow_all && (u32)k->parent->tgid == own_tgid)	/* as is_wanted(): a canary that found no room */
+		return NULL;
 	p = bpf_map_lookup_elem(&found_proc, &zero);	/* zero but for the members set here */
 	if (!p)
 		return NULL;

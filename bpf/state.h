@@ -286,16 +286,18 @@ proc_of(struct task_struct *t)
 	return bpf_map_lookup_elem(&procs, &key);
 }
 
+#define REFUSE_MARGIN_NS 1000000	/* two CPUs store their times in either order: more than these are apart */
+
 /* Notes that there is no room for a process. */
 static __always_inline void
 refuse(const struct task_struct *leader)
 {
 	u64 start_ns = leader->start_boottime;
 
-	if (!refused_from_ns || start_ns < refused_from_ns)
-		refused_from_ns = start_ns;
-	if (start_ns > refused_to_ns)
-		refused_to_ns = start_ns;
+	if (!refused_from_ns || start_ns - REFUSE_MARGIN_NS < refused_from_ns)
+		refused_from_ns = start_ns - REFUSE_MARGIN_NS;
+	if (start_ns + REFUSE_MARGIN_NS > refused_to_ns)
+		refused_to_ns = start_ns + REFUSE_MARGIN_NS;
 	__sync_fetch_and_add(&refused, 1);
 }
 
