@@ -134,7 +134,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	p->exec_id = exec_id;
 	p->exec_maxrss = signal->maxrss;
 	if (can_be_preempted && missed > 0) {
-		__sync_fetch_and_add(&lost[EVENT_PROG_EXEC * EVENT_LOSS_COUNT + EVENT_LOSS_SKIPPED], missed);
+		__sync_fetch_and_add(&lost[EVENT_PROG_EXEC][EVENT_LOSS_SKIPPED], missed);
 		__sync_fetch_and_add(&lost_records, 2 * missed);
 		p->self.index += missed - !p->execed;
 		p->execed = 1;

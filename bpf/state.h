@@ -220,7 +220,7 @@ extern u32 kept_tgids[KEPT_TGIDS];	/* at their next exec no rule leaves them out
 extern u64 stale_ns;		/* set by user space, see probes_hurry(): until then on_free may still run */
 extern u32 wake_latch;		/* a wakeup is pending: do not send another */
 extern s64 clock_offset;	/* bpf_ktime_get_ns() minus the run queues' clock */
-extern u64 lost[EVENT_PROG_COUNT * EVENT_LOSS_COUNT];
+extern u64 lost[EVENT_PROG_COUNT][EVENT_LOSS_COUNT];
 extern u64 refused;		/* times that procs had no room for a process, which may have one later */
 extern u64 refused_from_ns;	/* starts of the oldest and the youngest of these processes, CLOCK_BOOTTIME; 0: none */
 extern u64 refused_to_ns;
@@ -245,7 +245,7 @@ has_lease(void)
 static __always_inline void
 count_loss(enum event_program program, enum event_loss reason)
 {
-	__sync_fetch_and_add(&lost[program * EVENT_LOSS_COUNT + reason], 1);
+	__sync_fetch_and_add(&lost[program][reason], 1);
 }
 
 /*

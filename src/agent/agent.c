@@ -192,11 +192,35 @@ agent_open_stream(struct agent *a, struct record_writer output, const uint64_t *
 int
 agent_open_ring(struct agent *a, uint64_t position, char *error, size_t error_size)
 {
-	int r = ring_open(probes_ring_fd(a->probes), probes_ring_bytes(a->probes), position, &a->ring);
+	int fd = probes_ring_fd(a->probes), r;
+	size_t bytes = probes_ring_bytes(a->probes);
 
+	(void)probes_former_ring(a->probes, &fd, &bytes);	/* which is read first: agent_leave_former() */
+	r = ring_open(fd, bytes, position, &a->ring);
 	if (r < 0)
 		snprintf(error, error_size, "cannot map the ring: %s", strerror(-r));
 	return r;
+}
+
+int
+agent_leave_former(struct agent *a, char *error, size_t error_size)
+{
+	size_t bytes;
+	int fd, r;
+
+	if (!probes_former_ring(a->probes, &fd, &bytes))
+		return 0;
+	agent_drain_all(a);		/* which commits */
+	ring_close(a->ring);
+	a->ring = NULL;
+	probes_former_is_read(a->probes);
+	r = agent_open_ring(a, 0, error, error_size);
+	if (r < 0)
+		return r;
+	a->is_entry_due = true;		/* the next agent finds our ring in the spool, not the one that is removed */
+	a->scope->commit(a);
+	probes_leave_former(a->probes);
+	return 0;
 }
 
 struct correlator_ops

@@ -149,7 +149,8 @@ host_discover(struct host_agent *h)
 	struct agent *a = &h->agent;
 	int fd, r;
 
-	if (probes_origin(a->probes) == PROBES_RESUMED || probes_origin(a->probes) == PROBES_WERE_QUIET)
+	if (probes_origin(a->probes) == PROBES_RESUMED || probes_origin(a->probes) == PROBES_WERE_QUIET ||
+	    probes_origin(a->probes) == PROBES_MIGRATED)
 		agent_drain_all(a);		/* events while no agent was reading */
 	/* First, since excluded programs are not discovered. */
 	r = probes_set_rules_now(a->probes, a->rules);

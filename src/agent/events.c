@@ -218,6 +218,7 @@ on_ring_record(const void *data, size_t len, void *arg)
 {
 	struct agent *a = arg;
 
+	data = probes_former_record(a->probes, data, &len);
 	if (decode(a->decoder, data, len) < 0)
 		a->counts.malformed++;
 }

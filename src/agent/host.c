@@ -99,8 +99,7 @@ is_restored(const struct host_agent *h)
 {
 	enum probes_origin origin = probes_origin(h->agent.probes);
 
-	return (origin == PROBES_RESUMED || origin == PROBES_WERE_QUIET) && h->is_ring_spooled &&
-	    h->unspooled_bytes == 0;
+	return origin != PROBES_FRESH && origin != PROBES_WERE_OTHER && h->is_ring_spooled && h->unspooled_bytes == 0;
 }
 
 static bool
@@ -214,9 +213,12 @@ spooled_position(struct host_agent *h)
 {
 	const struct agent *a = &h->agent;
 	struct ring_offset offset;
+	bool has = spool_ring_offset(h->spool, &offset) && strcmp(offset.boot_id, a->host_id.boot_id) == 0;
 
-	h->is_ring_spooled = spool_ring_offset(h->spool, &offset) && offset.ring_id == probes_ring_id(a->probes) &&
-	    strcmp(offset.boot_id, a->host_id.boot_id) == 0;
+	/* An agent that ended before the pins of another version were removed has read that one's ring. */
+	if (has && offset.ring_id == probes_own_ring_id(a->probes))
+		probes_leave_former(a->probes);
+	h->is_ring_spooled = has && offset.ring_id == probes_ring_id(a->probes);
 	return h->is_ring_spooled ? offset.position : 0;
 }
 
@@ -261,8 +263,9 @@ write_first_gap(struct host_agent *h, const char *renewed)
 	uint64_t gap_ns = now > h->last_alive_us ? (uint64_t)(now - h->last_alive_us) * 1000 : 0;
 	uint64_t since_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
 	bool was_quiet = probes_origin(a->probes) == PROBES_WERE_QUIET;
+	bool is_migrated = probes_origin(a->probes) == PROBES_MIGRATED;
 
-	if (renewed == NULL && (h->last_alive_us == 0 || (is_restored(h) && !was_quiet)))
+	if (renewed == NULL && (h->last_alive_us == 0 || (is_restored(h) && !was_quiet && !is_migrated)))
 		return;
 	if (h->last_alive_us == 0)
 		since_ns = a->start_ns;		/* unknown */
@@ -270,7 +273,8 @@ write_first_gap(struct host_agent *h, const char *renewed)
 		since_ns = probes_quiet_since_ns(a->probes);
 	sight_write_gap(h, since_ns, a->start_ns, renewed != NULL ? renewed : h->unspooled_bytes > 0 ?
 	    "the last events did not reach the spool's disk" : was_quiet ?
-	    "the watchdog had stopped the probes of the agent before" : NULL);
+	    "the watchdog had stopped the probes of the agent before" : is_migrated && is_restored(h) ?
+	    "the state of another version's probes was copied" : NULL);
 }
 
 int
@@ -309,6 +313,8 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		probes_follow_all(a->probes);
 		r = agent_begin(a, &o->agent, error, error_size);
 	}
+	if (r == 0)
+		r = agent_leave_former(a, error, error_size);
 	if (r < 0)
 		goto fail;
 	if (!is_restored(h))

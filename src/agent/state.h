@@ -158,6 +158,8 @@ int agent_open_stream(struct agent *a, struct record_writer output, const uint64
     size_t error_size);
 /* Opens the ring. position: up to which an earlier agent has read; 0: unknown. */
 int agent_open_ring(struct agent *a, uint64_t position, char *error, size_t error_size);
+/* Handles all events in the ring of another version, if there is one, and continues with the own ring. 0 or -errno. */
+int agent_leave_former(struct agent *a, char *error, size_t error_size);
 /* Returns the callbacks that both kinds of agent give to a correlator. */
 struct correlator_ops agent_correlator_ops(const struct agent_options *options);
 /* Opens the decoder, sets redaction and starts the timers; a->correlator must be set. */

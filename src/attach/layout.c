@@ -57,22 +57,21 @@ put(struct description *d, const char *format, ...)
 		fail(d, r);
 }
 
-static const char *
-name_of(const struct description *d, const struct btf_type *t)
+const char *
+layout_type_name(const struct btf *btf, const struct btf_type *t)
 {
-	const char *name = btf__name_by_offset(d->btf, t->name_off);
+	const char *name = btf__name_by_offset(btf, t->name_off);
 
 	return name != NULL ? name : "";
 }
 
-/* Returns the type behind typedefs and qualifiers; NULL: void, or none. */
-static const struct btf_type *
-type_of(const struct description *d, uint32_t id)
+const struct btf_type *
+layout_type(const struct btf *btf, uint32_t id)
 {
-	const struct btf_type *t = btf__type_by_id(d->btf, id);
+	const struct btf_type *t = btf__type_by_id(btf, id);
 
 	for (int i = 0; i < DEPTH_MAX && t != NULL && (btf_is_mod(t) || btf_is_typedef(t)); i++)
-		t = btf__type_by_id(d->btf, t->type);
+		t = btf__type_by_id(btf, t->type);
 	return t != NULL && !btf_is_void(t) ? t : NULL;
 }
 
@@ -102,7 +101,7 @@ kind_of(const struct btf_type *t)
 static void
 describe(struct description *d, const char *path, uint64_t offset, unsigned bits, uint32_t id, int depth)
 {
-	const struct btf_type *t = type_of(d, id);
+	const struct btf_type *t = layout_type(d->btf, id);
 	char below[PATH_SIZE];
 	const char *kind;
 
@@ -129,13 +128,12 @@ describe(struct description *d, const char *path, uint64_t offset, unsigned bits
 	}
 }
 
-/* Returns the type of a member of a map's definition that is declared as a pointer to it; 0: there is none. */
-static uint32_t
-definition_of(const struct description *d, const struct btf_type *def, const char *member)
+uint32_t
+layout_map_part(const struct btf *btf, const struct btf_type *def, const char *member)
 {
 	for (unsigned i = 0; i < btf_vlen(def); i++) {
-		const char *name = btf__name_by_offset(d->btf, btf_members(def)[i].name_off);
-		const struct btf_type *t = type_of(d, btf_members(def)[i].type);
+		const char *name = btf__name_by_offset(btf, btf_members(def)[i].name_off);
+		const struct btf_type *t = layout_type(btf, btf_members(def)[i].type);
 
 		if (t != NULL && btf_is_ptr(t) && name != NULL && strcmp(name, member) == 0)
 			return t->type;
@@ -147,7 +145,7 @@ definition_of(const struct description *d, const struct btf_type *def, const cha
 static uint32_t
 number_of(const struct description *d, const struct btf_type *def, const char *member)
 {
-	const struct btf_type *t = type_of(d, definition_of(d, def, member));
+	const struct btf_type *t = layout_type(d->btf, layout_map_part(d->btf, def, member));
 
 	return t != NULL && btf_is_array(t) ? btf_array(t)->nelems : 0;
 }
@@ -160,7 +158,7 @@ describe_map(struct description *d, const char *path, const struct btf_type *def
 
 	put(d, "%s type %u flags %u\n", path, number_of(d, def, "type"), number_of(d, def, "map_flags"));
 	for (int i = 0; i < 2; i++) {
-		uint32_t id = definition_of(d, def, parts[i]), size;
+		uint32_t id = layout_map_part(d->btf, def, parts[i]), size;
 
 		snprintf(below, sizeof(below), "%s.%s_size", path, parts[i]);
 		size = number_of(d, def, below + strlen(path) + 1);
@@ -172,12 +170,12 @@ describe_map(struct description *d, const char *path, const struct btf_type *def
 	}
 	/* The maps in a map: an array without a length, of pointers to their definition. */
 	for (unsigned i = 0; i < btf_vlen(def); i++) {
-		const struct btf_type *t = type_of(d, btf_members(def)[i].type);
+		const struct btf_type *t = layout_type(d->btf, btf_members(def)[i].type);
 
 		if (t == NULL || !btf_is_array(t))
 			continue;
-		t = type_of(d, btf_array(t)->type);
-		t = t != NULL && btf_is_ptr(t) ? type_of(d, t->type) : NULL;
+		t = layout_type(d->btf, btf_array(t)->type);
+		t = t != NULL && btf_is_ptr(t) ? layout_type(d->btf, t->type) : NULL;
 		if (t == NULL || !btf_is_struct(t))
 			return fail(d, -EINVAL);
 		snprintf(below, sizeof(below), "%s.values", path);
@@ -185,19 +183,18 @@ describe_map(struct description *d, const char *path, const struct btf_type *def
 	}
 }
 
-/* Finds a map's definition among the variables of .maps. */
-static const struct btf_type *
-map_find(const struct description *d, const char *name)
+const struct btf_type *
+layout_map(const struct btf *btf, const char *name)
 {
-	int32_t id = btf__find_by_name_kind(d->btf, ".maps", BTF_KIND_DATASEC);
-	const struct btf_type *section = id > 0 ? btf__type_by_id(d->btf, (uint32_t)id) : NULL;
+	int32_t id = btf__find_by_name_kind(btf, ".maps", BTF_KIND_DATASEC);
+	const struct btf_type *section = id > 0 ? btf__type_by_id(btf, (uint32_t)id) : NULL;
 
 	for (unsigned i = 0; section != NULL && i < btf_vlen(section); i++) {
-		const struct btf_type *var = btf__type_by_id(d->btf, btf_var_secinfos(section)[i].type), *def;
+		const struct btf_type *var = btf__type_by_id(btf, btf_var_secinfos(section)[i].type), *def;
 
-		if (strcmp(name_of(d, var), name) != 0)
+		if (strcmp(layout_type_name(btf, var), name) != 0)
 			continue;
-		def = type_of(d, var->type);
+		def = layout_type(btf, var->type);
 		return def != NULL && btf_is_struct(def) ? def : NULL;
 	}
 	return NULL;
@@ -220,7 +217,7 @@ describe_section(struct description *d, const char *name)
 
 		if (!btf_is_var(var))
 			return fail(d, -EINVAL);
-		snprintf(path, sizeof(path), "%s.%s", name, name_of(d, var));
+		snprintf(path, sizeof(path), "%s.%s", name, layout_type_name(d->btf, var));
 		describe(d, path, at->offset, 0, var->type, 0);
 	}
 }
@@ -238,7 +235,7 @@ layout_describe(const struct btf *btf, struct bytes *ret)
 			describe_section(&d, map_names[i]);
 			continue;
 		}
-		def = map_find(&d, map_names[i]);
+		def = layout_map(btf, map_names[i]);
 		if (def == NULL)
 			fail(&d, -ENOENT);
 		else

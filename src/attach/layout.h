@@ -7,6 +7,7 @@
 #define SLUICE_ATTACH_LAYOUT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/bytes.h"
 
@@ -24,6 +25,7 @@ enum {
 };
 
 struct btf;
+struct btf_type;
 
 /*
  * Appends the layout of an object with these types as text: a line for each map with its type and flags, and for each
@@ -33,5 +35,14 @@ struct btf;
 int layout_describe(const struct btf *btf, struct bytes *ret);
 /* Writes the name of the layout of an object, an ELF file in memory. Returns 0 or a negative errno. */
 int layout_name(const void *object, size_t size, char ret[LAYOUT_NAME_SIZE]);
+
+/* Returns the name of a type; "": it has none. */
+const char *layout_type_name(const struct btf *btf, const struct btf_type *t);
+/* Returns the type behind typedefs and qualifiers; NULL: void, or none. */
+const struct btf_type *layout_type(const struct btf *btf, uint32_t id);
+/* Returns the definition of a map of the object; NULL: there is none. */
+const struct btf_type *layout_map(const struct btf *btf, const char *name);
+/* Returns the id of a type in a map's definition, such as that of "value"; 0: there is none. */
+uint32_t layout_map_part(const struct btf *btf, const struct btf_type *def, const char *member);
 
 #endif

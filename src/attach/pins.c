@@ -194,9 +194,9 @@ is_layout(const char *path)
 	return is;
 }
 
-/* Removes all layouts but one, which may be NULL. *ret_n is how many. Returns 0, or the first -errno. */
+/* Removes all layouts but two, which may be NULL. *ret_n is how many. Returns 0, or the first -errno. */
 static int
-remove_layouts(const char *root, const char *but, int *ret_n)
+remove_layouts(const char *root, const char *but, const char *second, int *ret_n)
 {
 	DIR *d = opendir(root);
 	const struct dirent *e;
@@ -210,6 +210,7 @@ remove_layouts(const char *root, const char *but, int *ret_n)
 		int r;
 
 		if (e->d_name[0] == '.' || (but != NULL && strcmp(e->d_name, but) == 0) ||
+		    (second != NULL && strcmp(e->d_name, second) == 0) ||
 		    snprintf(path, sizeof(path), "%s/%s", root, e->d_name) >= (int)sizeof(path) ||
 		    !is_layout(path))
 			continue;
@@ -224,11 +225,11 @@ remove_layouts(const char *root, const char *but, int *ret_n)
 }
 
 int
-pins_remove_other_layouts(const char *root, const char *layout)
+pins_remove_other_layouts(const char *root, const char *layout, const char *second)
 {
 	int n;
 
-	remove_layouts(root, layout, &n);
+	remove_layouts(root, layout, second, &n);
 	return n;
 }
 
@@ -244,7 +245,7 @@ pins_uninstall(const char *root)
 	fd = pins_lock(root);
 	if (fd < 0)
 		return fd;
-	r = remove_layouts(root, NULL, &n);
+	r = remove_layouts(root, NULL, NULL, &n);
 	/* -ENOTEMPTY: pins of another program. */
 	if (r == 0 && rmdir(root) < 0)
 		r = -errno;

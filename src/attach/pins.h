@@ -36,8 +36,11 @@ int pins_link_path(const char *root, const char *layout, uint64_t epoch, const c
 int pins_remove_links(const char *root, const char *layout, uint64_t but_epoch);
 /* Removes the names of the maps; they are freed once no link uses them. */
 int pins_remove_maps(const char *root, const char *layout);
-/* Detaches the programs and removes the maps of other layouts. Returns how many layouts there were. */
-int pins_remove_other_layouts(const char *root, const char *layout);
+/*
+ * Detaches the programs and removes the maps of all layouts but these; the second may be NULL. Returns how many there
+ * were.
+ */
+int pins_remove_other_layouts(const char *root, const char *layout, const char *second);
 /*
  * Removes all layouts under root, and root. Returns 0 (also if there is nothing), -EMEDIUMTYPE if root is in no
  * BPF file system, -EWOULDBLOCK if an agent that runs uses them, or the first -errno.

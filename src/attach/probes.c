@@ -432,6 +432,7 @@ probes_close(struct probes *p)
 	filter_close(p->filter);
 	bpf_link__destroy(p->stale);
 	sluice_bpf__destroy(p->skel);
+	former_free(p->former);
 	if (p->pin_lock >= 0)
 		close(p->pin_lock);
 	free(p);
@@ -451,6 +452,12 @@ probes_pin_error(const struct probes *p)
 
 uint32_t
 probes_ring_id(const struct probes *p)
+{
+	return p->former != NULL && !p->is_former_read ? former_ring_id(p->former) : p->ring_id;
+}
+
+uint32_t
+probes_own_ring_id(const struct probes *p)
 {
 	return p->ring_id;
 }

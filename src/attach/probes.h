@@ -34,6 +34,7 @@ enum probes_origin {
 	PROBES_FRESH,		/* there were none */
 	PROBES_RESUMED,		/* taken over */
 	PROBES_WERE_QUIET,	/* taken over after the watchdog had expired: events in between were not seen */
+	PROBES_MIGRATED,	/* of another layout: replaced, and their state was copied in milliseconds */
 	PROBES_WERE_OTHER,	/* of another layout: started anew, the events in its ring are lost */
 };
 
@@ -48,9 +49,23 @@ void probes_close(struct probes *p);	/* NULL is fine; pins stay */
 
 enum probes_origin probes_origin(const struct probes *p);
 const char *probes_pin_error(const struct probes *p);	/* "" if pinned, or if that was not requested */
-uint32_t probes_ring_id(const struct probes *p);	/* id of the ring's map, unique within a boot */
+/* Return the id of a ring's map, unique within a boot: of the ring that is to be read, and of our own. */
+uint32_t probes_ring_id(const struct probes *p);
+uint32_t probes_own_ring_id(const struct probes *p);
 /* Returns this process's PID as the kernel counts it, which a PID namespace hides. */
 pid_t probes_own_pid(const struct probes *p);
+
+/*
+ * Another version's ring, if its probes were replaced: it is to be read to its end, and what it had to be safe, before
+ * our own. Returns false if there is none, or it is read.
+ */
+bool probes_former_ring(const struct probes *p, int *ret_fd, size_t *ret_bytes);
+/* From now on our own ring is read, and probes_ring_id() is its id. */
+void probes_former_is_read(struct probes *p);
+/* Returns a record of it as this version writes it, valid until the next call; *len is its length. */
+const void *probes_former_record(struct probes *p, const void *record, size_t *len);
+/* Removes what is left of the other version, once it is safe that our own ring is the one to be read. */
+void probes_leave_former(struct probes *p);
 
 /* Whose programs report events. */
 enum probes_lease {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "attach/probes_state.h"
@@ -124,7 +125,12 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 		return r;
 	}
 	p->pin_lock = r;
-	if (pins_remove_other_layouts(p->pin_dir, p->layout) > 0)
+	r = former_find(p, object, size, &p->former);
+	if (r < 0) {
+		snprintf(error, error_size, "cannot read %s: %s", p->pin_dir, strerror(-r));
+		return r;
+	}
+	if (pins_remove_other_layouts(p->pin_dir, p->layout, p->former != NULL ? former_layout(p->former) : NULL) > 0)
 		p->origin = PROBES_WERE_OTHER;
 	for (size_t i = 0; i < sizeof(pinned_maps) / sizeof(pinned_maps[0]); i++) {
 		bool is_there = pinned_entries(p, pinned_maps[i]) > 0;
@@ -134,7 +140,12 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 	}
 	has_all = has_all && pinned_shared(p, &shared);
 	p->epoch = shared.lease + 1;
-	if (has_all) {
+	if (p->former != NULL && (!has_all || (shared.lease == 0 && shared.quiet_since_ns == 0))) {
+		p->origin = PROBES_MIGRATED;
+		p->ring_bytes = former_ring_bytes(p->former);
+		p->max_processes = former_processes(p->former);
+		pins_remove_maps(p->pin_dir, p->layout);	/* of an agent that ended before it had the lease */
+	} else if (has_all) {
 		p->origin = shared.lease != 0 ? PROBES_RESUMED : PROBES_WERE_QUIET;
 		p->ring_bytes = pinned_entries(p, "ring");
 		p->max_processes = pinned_entries(p, "procs");
@@ -142,7 +153,7 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 		p->origin = PROBES_WERE_OTHER;
 		pins_remove_maps(p->pin_dir, p->layout);
 	}
-	if (p->origin == PROBES_WERE_QUIET || p->origin == PROBES_WERE_OTHER) {
+	if (p->origin == PROBES_WERE_QUIET || p->origin == PROBES_WERE_OTHER || p->origin == PROBES_MIGRATED) {
 		p->epoch = (uint64_t)getpid() << 32 | 1;	/* an epoch that no forgotten link has */
 		pins_remove_links(p->pin_dir, p->layout, 0);
 	} else if (p->origin == PROBES_RESUMED) {
@@ -265,6 +276,44 @@ probes_quiet_recorded(struct probes *p)
 	__atomic_store_n(&p->skel->data_shared->quiet_since_ns, 0, __ATOMIC_SEQ_CST);
 }
 
+bool
+probes_former_ring(const struct probes *p, int *ret_fd, size_t *ret_bytes)
+{
+	if (p->former == NULL || p->is_former_read)
+		return false;
+	*ret_fd = former_ring_fd(p->former);
+	*ret_bytes = former_ring_bytes(p->former);
+	return true;
+}
+
+void
+probes_former_is_read(struct probes *p)
+{
+	p->is_former_read = true;
+}
+
+const void *
+probes_former_record(struct probes *p, const void *record, size_t *len)
+{
+	return p->former != NULL ? former_record(p->former, record, len) : record;
+}
+
+void
+probes_leave_former(struct probes *p)
+{
+	int fsuid;
+
+	if (p->former == NULL)
+		return;
+	fsuid = setfsuid(0);	/* the pins are root's, and files may be another's already */
+
+	former_free(p->former);
+	p->former = NULL;
+	if (p->pin_dir[0] != '\0')
+		pins_remove_other_layouts(p->pin_dir, p->layout, NULL);
+	setfsuid((uid_t)fsuid);
+}
+
 /*
  * Pins the attached programs, takes the lease, and detaches the previous load. It is a retake not only after a quiet
  * time, but also if the lease was lost since probes_pins_find(), or if an agent took it back and was killed before it
@@ -293,10 +342,22 @@ probes_pins_take_over(struct probes *p)
 			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
 			    s->progs[i].name, strerror(-r));
 	}
+	if (p->origin == PROBES_MIGRATED) {
+		uint64_t since_ns = 0;
+
+		if (former_copy(p->former, p, &since_ns) < 0) {
+			probes_leave_former(p);
+			p->origin = PROBES_WERE_OTHER;
+			is_new = true;
+			since_ns = 0;
+		}
+		shared->quiet_since_ns = since_ns;
+	}
 	if (shared->since_ns == 0)
 		shared->since_ns = clock_ns(CLOCK_BOOTTIME);
 	if ((from == 0 && !is_new) || probes_quiet_since_ns(p) != 0 || !lease_take(p, from)) {
-		p->origin = PROBES_WERE_QUIET;
+		if (p->origin != PROBES_MIGRATED)
+			p->origin = PROBES_WERE_QUIET;
 		error = probes_retake(p, alive_ns);
 	}
 	if (error < 0)

@@ -46,7 +46,7 @@ probes_have(const struct probes *p, const char *signal)
 uint64_t
 probes_lost(const struct probes *p, unsigned program, unsigned reason)
 {
-	return __atomic_load_n(&p->skel->data_shared->lost[program * EVENT_LOSS_COUNT + reason], __ATOMIC_RELAXED);
+	return __atomic_load_n(&p->skel->data_shared->lost[program][reason], __ATOMIC_RELAXED);
 }
 
 uint64_t

@@ -10,6 +10,7 @@
 #include "attach/layout.h"
 #include "attach/pins.h"
 #include "attach/probes.h"
+#include "attach/probes_former.h"
 #include "attach/signals.h"
 #include "event.h"
 #include "filter_map.h"
@@ -27,6 +28,8 @@ struct probes {
 	uint32_t max_processes;
 	uint32_t ring_id;
 	pid_t own_pid;			/* as the kernel counts */
+	struct former *former;		/* owned: another version's, whose ring is to be read first; NULL: none */
+	bool is_former_read;
 	int pin_lock;			/* owned; -1: nothing is pinned */
 	uint64_t epoch;			/* epoch of this load */
 	uint64_t watchdog_ns;

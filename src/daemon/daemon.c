@@ -289,6 +289,7 @@ open_agent(struct daemon *d)
 		[PROBES_FRESH] = "the probes are attached",
 		[PROBES_RESUMED] = "the previous agent's probes are taken over",
 		[PROBES_WERE_QUIET] = "the watchdog had stopped the previous agent's probes: later events are missing",
+		[PROBES_MIGRATED] = "another version's probes are replaced, and their state was copied: events meanwhile are missing",
 		[PROBES_WERE_OTHER] = "another version's probes were replaced: events in between were not seen",
 	};
 	struct redaction_options redaction = daemon_redaction(c);

@@ -72,6 +72,25 @@ class ManyProcesses(AgentTest):
             load.wait_more(1000)
             a.wait(lambda: a.status()["uptime_ns"] > 12e9, 60, "a pass")
         print(f"beside {load.started} programs: {self.cost(a)}", flush=True)
+        self.end_all(a, sleepers)
+        topics = self.assert_ends(a)
+        self.assertEqual([], load.check(topics["sluice.program"])[:5])
+
+    def test_another_version_takes_them_over(self):
+        sleepers = self.sleepers("many", PROCESSES)
+        a = self.agent(interval="10s", probes={"max_processes": 2 * PROCESSES}, drain="120s")
+        a.start(timeout=300)
+        a.settle(timeout=300)
+        a.kill9()
+        a.sluice = harness.built("sluice_more_state")
+        a.start(timeout=300)
+        self.assertIn("their state was copied", a.wait_log("probes.open")["message"])
+        self.end_all(a, sleepers)
+        topics = self.assert_ends(a)
+        (gap,) = [r["interval_ns"] / 1e9 for r in topics["sluice.agent"] if r["event"] == "GAP"]
+        print(f"the gap is {gap:.3f} s")
+
+    def end_all(self, a, sleepers):
         began = time.monotonic()
         sleepers.kill()  # and they by PR_SET_PDEATHSIG, all at once
         a.settle(timeout=600)
@@ -79,14 +98,16 @@ class ManyProcesses(AgentTest):
         ended = time.monotonic()
         a.settle(timeout=600)
         print(f"all ended in {ended - began:.1f} s, recorded {time.monotonic() - ended:.1f} s later, {self.cost(a)}", flush=True)
+
+    def assert_ends(self, a):
         self.assertEqual(0, a.stop(300), a.log_text())
         topics = read_lake(a.lake)
-        self.assertEqual([], load.check(topics["sluice.program"])[:5])
         ends = collections.Counter(int(r["argv"][2]) for r in topics["sluice.program"]
                                    if (r["argv"] or [])[:2] == ["sleeper", "many"] and r["phase"] == "END")
         self.assertEqual({1}, set(ends.values()))
         self.assertEqual(set(range(PROCESSES)), set(ends))
         self.assertEqual([], [x for x in losses(topics) if x[1] not in ("cut", "skipped")])
+        return topics
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ if [ "$suite" = short ]; then
 	check test_agent_restart.py Restart.test_kill_9_under_load_loses_and_repeats_nothing
 else
 	"$here/build/release/sluice" doctor || true # for the reader: what this kernel cannot tell
-	cp "$build/tests/integration/"{sluice_last_word_never,sluice_other_meaning,probes_switch} "$here/build/release/tests/integration"
+	cp "$build/tests/integration/"{sluice_last_word_never,sluice_other_comment,sluice_more_state,sluice_other_meaning,probes_switch} "$here/build/release/tests/integration"
 	export KILLS=5 BOOKS_ROUNDS=12
 	check truth_check.py "${slow[@]}"
 	check truth_check.py "${slow[@]}" --agent

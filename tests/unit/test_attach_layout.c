@@ -184,8 +184,8 @@ show(const char *kept, const char *now)
 }
 
 /*
- * A change of the layout ends the exact figures of every program that runs while a host is upgraded, so that none is
- * made unnoticed. SLUICE_KEEP_LAYOUT=1 in the environment writes the file anew.
+ * A change of the layout makes an upgrade a gap, in which threads that ended are not counted, so that none is made
+ * unnoticed. SLUICE_KEEP_LAYOUT=1 in the environment writes the file anew.
  */
 static void
 the_layout_is_the_one_that_is_kept(void **state)
