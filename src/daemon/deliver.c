@@ -5,11 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach/privileges.h"
@@ -107,6 +111,38 @@ make_folder(const char *path, mode_t mode, uid_t uid, gid_t gid)
 	return r;
 }
 
+/*
+ * Makes the lake's folder as make_folder() does, in a process of its own: only root can give it to the account, no
+ * thread runs before the agent has become that account, and the lake's disk may hang. Waits for at most the disk's
+ * patience; a process that takes longer is d->lake_maker, for which the lake's writer waits. 0 or a negative errno.
+ */
+static int
+make_lake(struct daemon *d, uid_t uid, gid_t gid)
+{
+	static const struct timespec moment = { .tv_nsec = 2000000 };
+	const int64_t until = clock_ms(CLOCK_MONOTONIC) + DISK_PATIENCE_MS;
+	const pid_t parent = getpid(), pid = fork();
+	pid_t ended;
+	int status;
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* Sockets and locks must not outlive the agent because of a disk that hangs. */
+		if (getppid() != parent || close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+			_exit(ECANCELED);
+		_exit(-make_folder(d->config->lake, 0750, uid, gid));	/* private: it records what every user ran */
+	}
+	while ((ended = waitpid(pid, &status, WNOHANG)) == 0 && clock_ms(CLOCK_MONOTONIC) < until)
+		nanosleep(&moment, NULL);
+	if (ended == 0)
+		d->lake_maker = pid;
+	if (ended <= 0)
+		return ended < 0 ? -errno : 0;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECANCELED;
+}
+
 /* Writes the path of a file in the spool's folder. Returns false where it is too long. */
 static bool
 spool_file(const struct daemon *d, const char *name, char out[PATH_SPACE])
@@ -147,11 +183,15 @@ daemon_open_spool(struct daemon *d)
 	r = make_folder(c->spool.dir, 0700, uid, gid);
 	if (r == 0)
 		r = make_folder(c->dead_letters, 0700, uid, gid);
-	if (r == 0 && !c->kafka.is_set)
-		r = make_folder(c->lake, 0750, uid, gid);	/* private: it records what every user ran */
 	if (r < 0) {
-		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot create the folders of spool, dead letters "
-		    "and lake: %s", strerror(-r));
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot create the folders of spool and dead letters: %s",
+		    strerror(-r));
+		return -1;
+	}
+	r = c->kafka.is_set ? 0 : make_lake(d, uid, gid);
+	if (r < 0) {
+		log_event(LOG_LEVEL_ERROR, "agent.folders", "cannot create the lake %s: %s; name another folder at %s", c->lake,
+		    strerror(-r), config_where(c, "lake", where, sizeof(where)));
 		return -1;
 	}
 	daemon_read_machine(d);
@@ -348,17 +388,23 @@ static int
 open_files(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
 	struct file_output_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id,
-		.on_repaired = on_lake_repaired }, .schema = on_schema_text, .schema_arg = d };
+		.maker = d->lake_maker, .on_repaired = on_lake_repaired }, .schema = on_schema_text, .schema_arg = d };
+	char where[PATH_SPACE + 64], hint[PATH_SPACE + 512];
 	struct host_id host;
 	int r;
 
+	/* What the process could not make is not made after it: only root may. */
+	snprintf(hint, sizeof(hint), "name another folder at %s, or let user '%s' write in this one%s",
+	    config_where(d->config, "lake", where, sizeof(where)), d->config->user,
+	    d->lake_maker != 0 ? ", and restart the agent" : "");
+	o.hint = hint;
 	r = host_id_read("", &host);
 	if (r == 0) {
 		o.writer.host_id = host.id;
 		r = file_output_open(d->base, &o, events, &d->output);
 	}
 	if (r < 0)
-		snprintf(error, error_size, "cannot write the lake %s: %s", d->config->lake, strerror(-r));
+		snprintf(error, error_size, "cannot write the lake %s: %s; %s", d->config->lake, strerror(-r), hint);
 	return r;
 }
 

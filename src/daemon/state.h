@@ -55,6 +55,7 @@ struct daemon {
 	struct loss_list losses;	/* of the last query; a status points into it */
 	struct output *output;		/* owned by delivery; NULL until it is open */
 	bool is_kafka;
+	pid_t lake_maker;		/* the process that makes the lake's folder; 0: none, or it has ended */
 	struct control *control;
 	struct http *http;		/* NULL: no metrics, or not yet */
 	uint64_t metrics_retry_ns;	/* CLOCK_BOOTTIME; 0: no retry */

@@ -17,8 +17,10 @@
 #include <time.h>
 
 #define TICK_US INT64_C(900000)	/* a second, as the ticks come every half, and not quite evenly */
+#define NS_PER_MS UINT64_C(1000000)
 #define HANGS_NS UINT64_C(5000000000)	/* a call to the disk that takes longer is reported */
 #define CLOSE_MS 5000
+#define OPEN_MS 1000		/* the start waits so long; then the disk of a lake that is not open counts as hung */
 
 /* Ids of a topic's records that the writer has: n from ids[first] on. */
 struct queue {
@@ -40,6 +42,7 @@ struct file_output {
 	void			(*on_repaired)(const struct lake_repair *repair, void *arg);
 	void			*repaired_arg;
 	char			*lake;		/* owned; shown in errors */
+	char			*hint;		/* owned; the same */
 	struct output_status	 status;
 	int64_t			 ticked_us;	/* wall clock, of the last tick passed on */
 	int			 error;		/* of the writer, as shown */
@@ -98,7 +101,8 @@ update(struct file_output *f)
 	lake_writer_state(f->writer, &state);
 	lake_writer_stats(f->writer, &stats);
 	s->queued_bytes = state.queued_bytes;
-	if (state.waits_for != NULL && now_ns - state.waits_since_ns >= HANGS_NS) {
+	if (state.waits_for != NULL &&
+	    now_ns - state.waits_since_ns >= (state.is_open ? HANGS_NS : OPEN_MS * NS_PER_MS)) {
 		int64_t since_us = clock_us(CLOCK_REALTIME) - (int64_t)((now_ns - state.waits_since_ns) / 1000);
 		time_t since = (time_t)(since_us / 1000000);
 		char text[32] = "";
@@ -120,8 +124,9 @@ update(struct file_output *f)
 		s->state = OUTPUT_DOWN;
 		if (f->error != state.error || stats.errors != f->errors) {
 			s->error_us = clock_us(CLOCK_REALTIME);
-			snprintf(s->error, sizeof(s->error), "the lake %s cannot be written: %s", f->lake,
-			    strerror(-state.error));
+			snprintf(s->error, sizeof(s->error), "the lake %s cannot be %s: %s%s%s", f->lake,
+			    state.is_open ? "written" : "opened", strerror(-state.error),
+			    state.is_open || f->hint[0] == '\0' ? "" : "; ", state.is_open ? "" : f->hint);
 		}
 		f->synced_then = stats.synced;
 		f->has_failed = true;
@@ -292,6 +297,7 @@ on_close(struct output *o)
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		free(f->queues[t].ids);
 	free(f->lake);
+	free(f->hint);
 	free(f);
 }
 
@@ -322,8 +328,10 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->repaired_arg = writer.arg;
 	f->status.kind = "files";
 	f->lake = strdup(writer.lake != NULL ? writer.lake : "");
-	if (f->lake == NULL)
+	f->hint = strdup(o->hint != NULL ? o->hint : "");
+	if (f->lake == NULL || f->hint == NULL)
 		goto fail;
+	writer.open_wait_ms = OPEN_MS;
 	writer.on_synced = on_synced;
 	writer.on_given_back = on_given_back;
 	writer.on_repaired = on_repaired;
@@ -335,6 +343,7 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->report = event_new(base, lake_writer_fd(f->writer), EV_READ | EV_PERSIST, on_report, f);
 	if (f->report == NULL || event_add(f->report, NULL) < 0)
 		goto fail;
+	update(f);
 	*ret = &f->output;
 	return 0;
 

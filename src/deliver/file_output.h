@@ -16,6 +16,7 @@ struct event_base;
 
 struct file_output_options {
 	struct lake_writer_options writer;	/* of its callbacks only on_repaired, with arg, is the caller's */
+	const char *hint;	/* what to do if the lake cannot be opened, shown with the error; copied; may be NULL */
 	/*
 	 * Returns a schema's text by its fingerprint, valid as long as the output. NULL and errno ENOENT: it is
 	 * lost, and its records are refused for good; another errno: it cannot be read now. For records of an
@@ -25,7 +26,10 @@ struct file_output_options {
 	void *schema_arg;
 };
 
-/* Opens the output. 0, or a negative errno with *ret untouched. */
+/*
+ * Opens the output. Waits for the lake's disk for a second; after that, the output is down until it answers. 0, or a
+ * negative errno with *ret untouched.
+ */
 int file_output_open(struct event_base *base, const struct file_output_options *o,
     const struct output_events *events, struct output **ret);
 

@@ -62,7 +62,7 @@ struct topic_state {
 };
 
 struct lake_appender {
-	char			*lake;		/* owned, absolute */
+	char			*lake;		/* owned; absolute once it is open */
 	char			*host_id;	/* owned */
 	char			*agent_id;	/* owned */
 	uint64_t		 rotate_bytes;
@@ -531,6 +531,12 @@ lake_appender_close(struct lake_appender *s, struct lake_appender_counts counts[
 	return first;
 }
 
+const char *
+lake_appender_lake(const struct lake_appender *s)
+{
+	return s->lake;
+}
+
 unsigned
 lake_appender_open_files(const struct lake_appender *s)
 {
@@ -581,10 +587,32 @@ lake_appender_discard(struct lake_appender *s, enum topic topic)
 }
 
 int
-lake_appender_open(const struct lake_appender_options *o, struct lake_appender **ret)
+lake_appender_open(struct lake_appender *s)
+{
+	char *lake = NULL;
+	int r = lake_make(s->lake, &s->owner);
+
+	if (r == 0) {
+		lake = realpath(s->lake, NULL);
+		if (lake == NULL || faccessat(AT_FDCWD, lake, W_OK | X_OK, AT_EACCESS) < 0)
+			r = -errno;
+	}
+	if (r < 0) {
+		free(lake);
+		s->stats.errors++;
+		s->stats.last_error = r;
+		return r;
+	}
+	free(s->lake);
+	s->lake = lake;
+	return 0;
+}
+
+int
+lake_appender_new(const struct lake_appender_options *o, struct lake_appender **ret)
 {
 	struct lake_appender *s;
-	int r;
+	int r = -ENOMEM;
 
 	if (o->lake == NULL || o->host_id == NULL || o->agent_id == NULL ||
 	    strchr(o->host_id, '/') != NULL || strchr(o->agent_id, '/') != NULL)
@@ -600,26 +628,14 @@ lake_appender_open(const struct lake_appender_options *o, struct lake_appender *
 	s->owner = (struct lake_owner){ o->has_owner, o->owner, o->group };
 	s->syncs_folders = o->syncs_folders;
 	s->call = o->call != NULL ? o->call : &s->unused;
-	r = lake_make(o->lake, &s->owner);
-	if (r < 0)
-		goto fail;
-	r = -ENOMEM;
-	s->lake = realpath(o->lake, NULL);
+	s->lake = strdup(o->lake);
 	s->host_id = strdup(o->host_id);
 	s->agent_id = strdup(o->agent_id);
-	if (s->lake == NULL || s->host_id == NULL || s->agent_id == NULL)
-		goto fail;
-	if (faccessat(AT_FDCWD, s->lake, W_OK | X_OK, AT_EACCESS) < 0) {
-		r = -errno;
-		goto fail;
-	}
-	r = ocf_packer_new(OCF_DEFLATE, &s->packer);
+	if (s->lake != NULL && s->host_id != NULL && s->agent_id != NULL)
+		r = ocf_packer_new(OCF_DEFLATE, &s->packer);
 	if (r < 0)
-		goto fail;
-	*ret = s;
-	return 0;
-
-fail:
-	lake_appender_close(s, NULL, NULL, NULL);
+		lake_appender_close(s, NULL, NULL, NULL);
+	else
+		*ret = s;
 	return r;
 }

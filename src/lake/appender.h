@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * appender: appends records to the lake's open files, one for each topic, syncs them, and gives them their final names.
- * Private to the lake's writer (writer.h), whose thread makes all calls but the first: each may wait for the disk.
+ * Private to the lake's writer (writer.h), whose thread makes all calls but lake_appender_new(): each may wait for the
+ * disk.
  *
  *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro
  *
@@ -55,8 +56,13 @@ struct lake_appender_stats {
 	int last_error;			/* a negative errno; 0: none */
 };
 
-/* Creates the lake if missing, and checks that it can be written. 0, or a negative errno with *ret untouched. */
-int lake_appender_open(const struct lake_appender_options *o, struct lake_appender **ret);
+/* Uses no disk. 0, or a negative errno with *ret untouched. */
+int lake_appender_new(const struct lake_appender_options *o, struct lake_appender **ret);
+/*
+ * Creates the lake if missing, and checks that it can be written. 0, or a negative errno: no record may be put, and the
+ * call may be repeated.
+ */
+int lake_appender_open(struct lake_appender *a);
 /*
  * Writes pending records, syncs and renames all files, and frees a. Fills in the counts, unless NULL, and the number of
  * records that could not be written. 0, or the first negative errno. NULL is fine.
@@ -85,6 +91,8 @@ void lake_appender_end_pause(struct lake_appender *a);
 int lake_appender_set_schema(struct lake_appender *a, enum topic topic, const char *text);
 /* Discards records that were put and are in no written block, and returns their number. */
 uint64_t lake_appender_discard(struct lake_appender *a, enum topic topic);
+/* Returns the lake's absolute path, once it is open; valid until the appender is closed. */
+const char *lake_appender_lake(const struct lake_appender *a);
 /* Returns how many files are open. */
 unsigned lake_appender_open_files(const struct lake_appender *a);
 /* Returns the topic's counters; valid until the appender is closed. */

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * writer: writes the lake, a folder of Avro object container files (appender.h), in a thread of its own.
  *
- * The caller's loop only queues records, so that no disk, however slow or hung, stops it. The thread does every write,
- * sync, rename and unlink. All functions are called on one thread, the loop's, as are the callbacks.
+ * The caller's loop only queues records, so that no disk, however slow or hung, stops it. The thread opens the lake and
+ * does every write, sync, rename and unlink. All functions are called on one thread, the loop's, as are the callbacks.
  */
 #ifndef SLUICE_LAKE_WRITER_H
 #define SLUICE_LAKE_WRITER_H
@@ -30,6 +30,7 @@ struct lake_writer_stats {
 
 /* What the thread is at. */
 struct lake_writer_state {
+	bool is_open;			/* the lake; until it is, records are only queued */
 	int error;			/* of its last attempt: a negative errno; 0: it succeeded */
 	const char *waits_for;		/* the call to the disk that it is in, as a static word; NULL: none */
 	uint64_t waits_since_ns;	/* CLOCK_MONOTONIC, with waits_for */
@@ -49,6 +50,16 @@ struct lake_writer_options {
 	 * disk that time. After it has passed in vain, put does not wait again until there was room. 0: not at all.
 	 */
 	uint32_t put_wait_ms;
+	/*
+	 * How long lake_writer_open() waits for the disk. After that the thread continues alone; if it cannot open the
+	 * lake, the state has the error, and each tick tries again. 0: no thread opens it, and the caller waits.
+	 */
+	uint32_t open_wait_ms;
+	/*
+	 * A child process that makes the lake's folder; the writer opens the lake once it has ended. It exits with 0,
+	 * or with an errno, with which the lake is never opened. 0: none. With open_wait_ms only.
+	 */
+	pid_t maker;
 	bool has_owner;			/* new files and folders are given to owner and group */
 	uid_t owner;
 	gid_t group;
@@ -71,8 +82,8 @@ struct lake_writer_options {
 };
 
 /*
- * Creates the lake if missing, and checks that it can be written. The thread starts with the first record that needs
- * it. 0, or a negative errno with *ret untouched.
+ * Creates the lake if missing, and checks that it can be written. Without open_wait_ms the thread starts with the first
+ * record that needs it. 0, or a negative errno with *ret untouched.
  */
 int lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret);
 /*

@@ -116,6 +116,90 @@ class Lake(AgentTest):
         self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
         self.assert_once(a, load)
 
+    def assert_silence_is_reported(self, a, seconds):
+        """For a while, and until the silence is reported, each question has an answer in time."""
+        slowest, down, began = 0, None, time.monotonic()
+        while time.monotonic() < began + seconds or not down:
+            before = time.monotonic()
+            a.status()
+            status, reason = get(a, "/readyz")
+            slowest = max(slowest, time.monotonic() - before)
+            down = down or (status != 200 and "has not answered" in reason and reason)
+            self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 30, a.status())
+            time.sleep(0.05)
+        print(f"the slowest two answers took {slowest:.3f} s")
+        self.assertLess(slowest, 2 * ANSWER_MAX * harness.PATIENCE)
+        self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \(opening the folder\)")
+
+    def test_a_start_while_the_disk_is_frozen(self):
+        """The lake is not there yet. All is seen and spooled, and delivered once the disk answers."""
+        disk = self.disk(64)
+        a = self.lake_agent(disk)
+        with frozen(disk):
+            before = time.monotonic()
+            a.start()
+            print(f"started after {time.monotonic() - before:.1f} s")
+            self.assertLess(time.monotonic() - before, 20 * harness.PATIENCE)
+            with Load("start", rate=100) as load:
+                self.assert_silence_is_reported(a, 5)
+                load.wait_more(300)
+                a.wait(lambda: a.status()["spool"]["records"] > 300, WAIT, "records in the spool")
+                self.assertTrue(a.status()["seeing"], a.status())
+        self.wait_output(a, "up")
+        a.settle(delivered=True, timeout=WAIT)
+        self.assert_told_once(a, "output.down", "output.up")
+        self.assertEqual(0o750, os.stat(a.lake).st_mode & 0o7777)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assert_once(a, load)
+
+    def test_a_stop_of_an_agent_whose_lake_was_never_opened(self):
+        """A stop takes bounded time. The next start fails as it does where the disk answers at once: it names the key."""
+        disk = self.disk(8)
+        a = self.lake_agent(disk)
+        with frozen(disk):
+            a.configure(drain="1s")
+            a.start()
+            first, before = a.process, time.monotonic()
+            self.wait_output(a, "down", "has not answered")
+            a.signal(signal.SIGTERM)
+            self.assertFalse(a.wait_log("agent.stopped", 30)["drained"])
+            self.assertLess(time.monotonic() - before, 40 * harness.PATIENCE)
+        self.assertIsNotNone(first.wait(WAIT))
+        with open(f"{disk}/file", "w", encoding="ascii"):
+            a.configure(lake=f"{disk}/file")
+        a.start(wait=False)
+        self.assertEqual(125, a.process.wait(WAIT), a.log_text())
+        self.assertRegex(a.log_text(), rf"cannot create the lake {disk}/file: Not a directory; name another folder at .*: lake")
+
+    def test_a_lake_that_cannot_be_opened_once_the_disk_answers(self):
+        """Status and log name the error, the key and what to do; nothing is lost."""
+        disk = self.disk(8)
+        a = self.lake_agent(disk)
+        subprocess.run(["dd", "if=/dev/zero", f"of={disk}/fill", "bs=1024"], stderr=subprocess.DEVNULL)
+        for i in range(10000):  # a small file system has room for a folder in a block of the root folder
+            try:
+                os.mkdir(f"{disk}/{i}")
+            except OSError as e:
+                self.assertEqual(errno.ENOSPC, e.errno)
+                break
+        with frozen(disk):
+            a.start()
+            with Load("late", rate=100) as load:
+                self.assert_silence_is_reported(a, 0)
+        told = self.wait_output(a, "down", os.strerror(errno.ENOSPC))["last_error"]
+        self.assertRegex(told, rf"the lake {a.lake} cannot be opened: {os.strerror(errno.ENOSPC)}; name another folder at "
+                         rf"{a.config_path}:\d+:\d+: lake, or let user '.*' write in this one, and restart the agent")
+        a.configure(drain="1s")
+        a.ctl("reload", check=True)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        a.configure(drain=f"{WAIT}s")
+        os.unlink(f"{disk}/fill")
+        a.start()
+        self.wait_output(a, "up")
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assert_once(a, load)
+
     def test_the_spools_disk_is_frozen(self):
         """Its loop continues: the status answers, and what happens is recorded, in memory."""
         disk = self.disk(64)

@@ -53,7 +53,8 @@ open_stream(const char *agent_id)
 	struct stream *s = NULL;
 
 	id.agent_id = agent_id;
-	assert_int_equal(lake_appender_open(&o, &writer), 0);
+	assert_int_equal(lake_appender_new(&o, &writer), 0);
+	assert_int_equal(lake_appender_open(writer), 0);
 	assert_int_equal(stream_open(&id, (struct record_writer){ lake_appender_put, writer }, &s), 0);
 	return s;
 }

@@ -57,7 +57,8 @@ open_appender(struct lake_appender_options o, struct lake_repair *repair)
 	struct lake_repair unused;
 	struct lake_appender *s = NULL;
 
-	assert_int_equal(lake_appender_open(&o, &s), 0);
+	assert_int_equal(lake_appender_new(&o, &s), 0);
+	assert_int_equal(lake_appender_open(s), 0);
 	assert_int_equal(lake_repair(o.lake, o.host_id, repair != NULL ? repair : &unused), 0);
 	return s;
 }
@@ -308,8 +309,9 @@ crash(int blocks)
 	if (pid == 0) {
 		struct lake_appender_options o = options();
 		struct lake_appender *s = NULL;
-		int r = lake_appender_open(&o, &s);
+		int r = lake_appender_new(&o, &s);
 
+		r = r == 0 ? lake_appender_open(s) : r;
 		for (int i = 0; i < blocks && r == 0; i++) {
 			r = put(s, SAMPLE_TIME, (uint64_t)(2 * i), 20);
 			if (r == 0)
@@ -801,12 +803,21 @@ an_unusable_lake_is_refused_at_open(void **state)
 	snprintf(path, sizeof(path), "%s/file", lake);
 	write_file(path, "x", 1);
 	o.lake = path;
-	assert_int_equal(lake_appender_open(&o, &s), -ENOTDIR);
+	assert_int_equal(lake_appender_new(&o, &s), 0);
+	assert_int_equal(lake_appender_open(s), -ENOTDIR);
+	/* It may become usable. */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(lake_appender_open(s), 0);
+	assert_string_equal(lake_appender_lake(s), path);
+	assert_int_equal(close_appender(s), 0);
 	o.lake = "/proc/nowhere/lake";
-	assert_true(lake_appender_open(&o, &s) < 0);
+	assert_int_equal(lake_appender_new(&o, &s), 0);
+	assert_true(lake_appender_open(s) < 0);
+	assert_int_equal(close_appender(s), 0);
+	s = NULL;
 	o.lake = lake;
 	o.host_id = "../x/y";
-	assert_int_equal(lake_appender_open(&o, &s), -EINVAL);
+	assert_int_equal(lake_appender_new(&o, &s), -EINVAL);
 	assert_null(s);
 }
 

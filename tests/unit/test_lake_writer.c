@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "samples.h"
@@ -479,7 +480,8 @@ a_file_whose_writer_lives_is_repaired_once_that_has_ended(void **state)
 	glob_t g;
 
 	(void)state;
-	assert_int_equal(lake_appender_open(&a, &appender), 0);
+	assert_int_equal(lake_appender_new(&a, &appender), 0);
+	assert_int_equal(lake_appender_open(appender), 0);
 	assert_int_equal(lake_appender_put(appender,
 	    &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, 0, "key", "data", 4 }), 0);
 	assert_int_equal(lake_appender_flush(appender, SAMPLE_TIME), 0);
@@ -535,7 +537,107 @@ an_unusable_lake_is_refused_at_open(void **state)
 	o.lake = "/proc/nowhere/lake";
 	assert_true(lake_writer_open(&o, &w) < 0);
 	assert_null(w);
+	o.open_wait_ms = 60000;		/* by the thread, too */
+	assert_true(lake_writer_open(&o, &w) < 0);
+	assert_null(w);
 	assert_int_equal(lake_writer_close(NULL, -1), 0);
+}
+
+/* Starts a process that makes the lake's folder, and ends with a status once *ret_release is closed. */
+static pid_t
+slow_maker(int status, int *ret_release)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(fds[1]);
+		(void)!read(fds[0], &c, 1);
+		_exit(status);
+	}
+	close(fds[0]);
+	*ret_release = fds[1];
+	return pid;
+}
+
+static void
+a_lake_whose_disk_does_not_answer_is_opened_when_it_does(void **state)
+{
+	struct lake_writer_options o = options();
+	struct lake_writer_state st;
+	struct lake_writer *w;
+	int release;
+
+	(void)state;
+	o.open_wait_ms = 1;
+	o.maker = slow_maker(0, &release);
+	w = open_writer(o);
+	assert_int_equal(put(w, 0, 100), 0);
+	lake_writer_tick(w, SAMPLE_TIME);
+	lake_writer_state(w, &st);
+	assert_false(st.is_open);
+	assert_string_equal(st.waits_for, "opening the folder");
+	assert_int_equal(st.error, 0);
+	lake_writer_recall(w);
+	assert_int_equal(put(w, 0, 100), -EAGAIN);
+	close(release);
+	WAIT(w, given_back == 1);
+	assert_int_equal(put(w, 0, 100), 0);
+	lake_writer_tick(w, SAMPLE_TIME);
+	WAIT(w, synced == 1);
+	lake_writer_state(w, &st);
+	assert_true(st.is_open);
+	assert_int_equal(lake_writer_close(w, 60000), 0);
+	assert_int_equal(files(), 1);
+}
+
+static void
+a_lake_that_cannot_be_opened_later_is_an_error_of_the_state(void **state)
+{
+	struct lake_writer_options o = options();
+	struct lake_writer_state st = { 0 };
+	struct lake_writer *w;
+	int release;
+
+	(void)state;
+	o.open_wait_ms = 1;
+	o.maker = slow_maker(ENOSPC, &release);
+	w = open_writer(o);
+	assert_int_equal(put(w, 0, 100), 0);
+	close(release);
+	WAIT(w, (lake_writer_state(w, &st), st.error != 0));
+	assert_int_equal(st.error, -ENOSPC);
+	assert_false(st.is_open);
+	lake_writer_recall(w);
+	WAIT(w, given_back == 1);
+	lake_writer_tick(w, SAMPLE_TIME);
+	lake_writer_state(w, &st);
+	assert_int_equal(st.error, -ENOSPC);
+	assert_int_equal(put(w, 0, 100), 0);
+	assert_int_equal(lake_writer_close(w, 60000), -ENOSPC);
+	assert_int_equal(synced, 0);
+	assert_int_equal(files(), 0);
+}
+
+static void
+a_writer_is_closed_while_its_lake_is_being_opened(void **state)
+{
+	struct lake_writer_options o = options();
+	struct lake_writer *w;
+	int release;
+
+	(void)state;
+	o.open_wait_ms = 1;
+	o.maker = slow_maker(0, &release);
+	w = open_writer(o);
+	assert_int_equal(put(w, 0, 100), 0);
+	assert_int_equal(lake_writer_close(w, 10), -ETIMEDOUT);
+	close(release);
+	assert_int_equal(synced + given_back, 0);
 }
 
 int
@@ -557,6 +659,9 @@ main(void)
 		TEST(a_file_whose_writer_lives_is_repaired_once_that_has_ended),
 		TEST(a_record_of_another_schema_begins_a_file),
 		TEST(an_unusable_lake_is_refused_at_open),
+		TEST(a_lake_whose_disk_does_not_answer_is_opened_when_it_does),
+		TEST(a_lake_that_cannot_be_opened_later_is_an_error_of_the_state),
+		TEST(a_writer_is_closed_while_its_lake_is_being_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
