@@ -10,8 +10,8 @@
  *		128 u32 topics n	132 u32 skips m
  *		136 n times: char name[32], u64 next seq; those of topics that the version does not know come last, so
  *		   that the next version that knows them uses no seq twice
- *		1416 n times: u64 all of the topic below is acknowledged; versions that do not set topics aside
- *		   write 0, and read only what is acknowledged of the whole queue
+ *		1416 n times: u64 all of the topic below is acknowledged, as the last version knew that has the topic;
+ *		   versions that do not set topics aside write 0, and read only what is acknowledged of the queue
  *		2048 m times: u64 first number, u32 count, u16 queue, u16 topic's index + 1: acknowledged out of
  *		   order; topic 0: records of all topics, written by versions that do not set topics aside
  */
@@ -148,6 +148,7 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 
 		memcpy(to, s->other_seqs[i].name, SPOOL_NAME_SIZE);
 		le_put64(to + SPOOL_NAME_SIZE, s->other_seqs[i].next_seq);
+		le_put64(slot + DONE_AT + (TOPIC_COUNT + i) * DONE_SIZE, s->other_seqs[i].done_below);
 	}
 	pack_skips(s, slot, is_clean);
 	le_put32(slot + 4, crc32c(0, slot + 8, SLOT - 8));
@@ -294,9 +295,9 @@ is_slot(const uint8_t *slot)
 	return true;
 }
 
-/* Keeps the next seq of a topic that this version does not know. */
+/* Keeps the next seq of a topic that this version does not know, and below which number it is acknowledged. */
 static void
-keep_seq(struct spool *s, const uint8_t *name, uint64_t next_seq)
+keep_seq(struct spool *s, const uint8_t *name, uint64_t next_seq, uint64_t done_below)
 {
 	struct spool_other_seq *o = s->other_seqs;
 
@@ -310,6 +311,8 @@ keep_seq(struct spool *s, const uint8_t *name, uint64_t next_seq)
 	}
 	if (next_seq > o->next_seq)
 		o->next_seq = next_seq;
+	if (done_below > o->done_below && done_below <= SPOOL_NUMBER_MAX)
+		o->done_below = done_below;
 }
 
 static void
@@ -339,7 +342,7 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 		enum topic t = find_topic(from);
 
 		if (t == TOPIC_COUNT) {
-			keep_seq(s, from, le_get64(from + SPOOL_NAME_SIZE));
+			keep_seq(s, from, le_get64(from + SPOOL_NAME_SIZE), below);
 			continue;
 		}
 		s->next_seq[t] = le_get64(from + SPOOL_NAME_SIZE);

@@ -64,6 +64,12 @@ list(struct spool *s, struct names names[SPOOL_QUEUES])
 		return r;
 	}
 	while (r == 0 && (entry = readdir(dir)) != NULL) {
+		/* An owner that was killed while it wrote a file has left a part of it. */
+		if (strlen(entry->d_name) > strlen(".seg.part") &&
+		    strcmp(entry->d_name + strlen(entry->d_name) - strlen(".seg.part"), ".seg.part") == 0) {
+			(void)unlinkat(s->dir_fd, entry->d_name, 0);
+			continue;
+		}
 		for (int queue = 0; r == 0 && queue < SPOOL_QUEUES; queue++) {
 			struct spool_segment named = { .queue = queue };
 			struct spool_queue_state *q = &s->queues[queue];
@@ -454,7 +460,7 @@ recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *
 {
 	struct spool_queue_state *q = &s->queues[queue];
 	uint64_t number = q->next_segment, next = q->next_number;
-	int r = spool_unknown_return(s, queue);
+	int r = spool_unknown_return(s, queue, recovery);
 
 	for (; r == 0 && number < q->next_segment; number++) {
 		struct spool_segment *seg = spool_segment_new(s, queue, number);
@@ -469,7 +475,7 @@ recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *
 		}
 		s->bytes += seg->size;
 		spool_queue_append(s, seg);
-		r = scan_all(s, seg, true, &next, recovery);
+		r = scan_all(s, seg, false, &next, recovery);
 		make_lasting(s, seg, false, true);
 		/* They have new numbers, and may have been handed out under the old ones. */
 		q->handed_mark = SPOOL_NUMBER_MAX;

@@ -8,6 +8,7 @@
  *	walk.c      iteration over its batches and entries, skipping damage
  *	queue.c     segments in their order, and the cursors in them
  *	recover.c   recovery of an earlier owner's files
+ *	unknown.c   records of topics that only a later version knows
  *	disk.c      the directory, and recovery from a failed disk
  *	marks.c     the state file
  *	sync.c      the thread that calls fdatasync(2)
@@ -235,6 +236,7 @@ struct spool {
 	struct spool_other_seq {
 		char		name[SPOOL_NAME_SIZE];
 		uint64_t	next_seq;
+		uint64_t	done_below;	/* its records below are acknowledged */
 	} other_seqs[SPOOL_TOPICS_MAX - TOPIC_COUNT];	/* of topics of other versions, kept in the state file */
 	size_t		 n_other_seqs;
 	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
@@ -367,11 +369,12 @@ struct spool_unknown_build;
 int spool_unknown_begin(struct spool *s, struct spool_segment *seg, struct spool_unknown_build **ret);
 /* Collects the next seq of each topic that a batch has. */
 void spool_unknown_batch(struct spool_unknown_build *b, const struct spool_batch_head *h);
-/* Collects a record of an unknown topic. 0 or -ENOMEM. */
+/* Collects a record of an unknown topic, unless it is set aside or was acknowledged already. 0 or -ENOMEM. */
 int spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e);
 /*
- * Writes what was collected, unless an earlier owner has, and frees b; NULL is fine. Without a record only the last
- * segment of a queue has a file, for its next seqs. What cannot be written is counted as dropped.
+ * Writes what was collected, behind what an earlier owner has set aside of the segment, and frees b; NULL is fine.
+ * Without a record only the last segment of the main queue has a file, for its next seqs. What cannot be written is
+ * counted as dropped.
  */
 void spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last);
 /* Frees b and writes nothing; NULL is fine. */
@@ -380,7 +383,7 @@ void spool_unknown_forget(struct spool_unknown_build *b);
  * Makes segments, from next_segment on, of what was set aside by a version that did not know a topic which this one
  * knows. To be called once the queue's segments are read. 0 or a negative errno.
  */
-int spool_unknown_return(struct spool *s, enum spool_queue queue);
+int spool_unknown_return(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery);
 /* Counts what is set aside of a queue, once that is read. 0 or a negative errno. */
 int spool_unknown_count(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery);
 /* Drops the oldest records that are set aside. False: there are none. */

@@ -5,7 +5,9 @@
  *
  * What is set aside of a segment is a file of the same format: the same head, with the next seq of each topic, and a
  * batch for each run of such records, with their numbers. The head alone, of the last segment, keeps a later version
- * from using a seq twice. A version that knows a topic of the records makes a segment of the file.
+ * from using a seq twice. In the head, topics of which nothing was set aside have the fingerprint 0: a version that
+ * does not know one of them adds its records. A version that knows a topic of the file makes a segment of its records,
+ * and leaves the others in the file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,13 +26,15 @@
 #define RUN_BYTES (1u << 20)
 #define FILE_MAX ((size_t)256 << 20)	/* more than a segment has */
 
+/* A file, or a segment, that is being made. */
 struct spool_unknown_build {
-	const struct spool_segment *seg;	/* the spool's */
 	struct spool_segment_head head;
 	struct bytes batches;			/* owned; the last one's head is packed when it ends */
 	size_t batch_at;
 	struct spool_batch_head batch;		/* no records: none has begun */
-	uint64_t records[SPOOL_TOPICS_MAX];
+	uint64_t records[SPOOL_TOPICS_MAX];	/* that were put, by topic and all */
+	uint64_t records_all;
+	uint64_t from[SPOOL_TOPICS_MAX];	/* records below this number are not to be set aside, or are already */
 };
 
 static void
@@ -43,13 +47,15 @@ name_of(enum spool_queue queue, uint64_t number, char name[80])
 	snprintf(name, 80, PREFIX "%s", segment);
 }
 
-static bool
-is_known(const char *topic)
+/* Returns the topic of that name; TOPIC_COUNT: it is unknown. */
+static enum topic
+find_topic(const char *name)
 {
-	for (int t = 0; t < TOPIC_COUNT; t++)
-		if (strcmp(topic, topic_name(t)) == 0)
-			return true;
-	return false;
+	int t = 0;
+
+	while (t < TOPIC_COUNT && strcmp(name, topic_name(t)) != 0)
+		t++;
+	return t;
 }
 
 /* Returns the index of a topic's counts; topics beyond the limit share the last. */
@@ -67,27 +73,6 @@ topic_index(struct spool *s, const char *topic)
 		s->n_unknown_topics++;
 	}
 	return i;
-}
-
-int
-spool_unknown_begin(struct spool *s, struct spool_segment *seg, struct spool_unknown_build **ret)
-{
-	struct spool_unknown_build *b = calloc(1, sizeof(*b));
-	const uint8_t *head;
-	int r;
-
-	if (b == NULL)
-		return -ENOMEM;
-	r = spool_read(s, &s->queues[seg->queue].cursor.reader, seg, 0, seg->start, &head);
-	if (r == 0)
-		r = spool_segment_head_unpack(head, seg->start, &b->head);
-	if (r < 0) {
-		free(b);
-		return r;
-	}
-	b->seg = seg;
-	*ret = b;
-	return 0;
 }
 
 void
@@ -109,8 +94,9 @@ end_batch(struct spool_unknown_build *b)
 	b->batch = (struct spool_batch_head){ 0 };
 }
 
-int
-spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e)
+/* Adds a record. 0 or -ENOMEM. */
+static int
+put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e)
 {
 	size_t head = spool_batch_head_size(b->head.n_topics);
 	bool is_next = b->batch.records > 0 && number == b->batch.first + b->batch.records &&
@@ -132,9 +118,16 @@ spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const struct s
 	b->batch.records++;
 	b->batch.counts[e->topic]++;
 	b->records[e->topic]++;
+	b->records_all++;
 	if (e->seq >= b->head.topics[e->topic].next_seq)
 		b->head.topics[e->topic].next_seq = e->seq + 1;
 	return 0;
+}
+
+int
+spool_unknown_put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e)
+{
+	return number >= b->from[e->topic] ? put(b, number, e) : 0;
 }
 
 /* Writes a file of two parts, of which the disk has all when it has the name. 0 or a negative errno. */
@@ -171,26 +164,6 @@ spool_unknown_forget(struct spool_unknown_build *b)
 	free(b);
 }
 
-void
-spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last)
-{
-	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
-	char name[80];
-	int r = 0;
-
-	if (b == NULL)
-		return;
-	end_batch(b);
-	name_of(b->seg->queue, b->seg->number, name);
-	if (faccessat(s->dir_fd, name, F_OK, 0) < 0 &&
-	    (b->batches.len > 0 || (is_last && b->seg->queue == SPOOL_MAIN)))
-		r = write_whole(s, name, head, spool_segment_head_pack(head, &b->head), &b->batches);
-	for (unsigned i = 0; i < b->head.n_topics && r < 0; i++)
-		if (b->records[i] > 0)
-			s->unknown_dropped[topic_index(s, b->head.topics[i].name)] += b->records[i];
-	spool_unknown_forget(b);
-}
-
 /* Reads the batch at an offset of a file that was set aside. False: there is none, or it is damaged. */
 static bool
 batch_at(const struct file_text *file, const struct spool_segment_head *h, size_t at, struct spool_batch_head *ret)
@@ -202,6 +175,112 @@ batch_at(const struct file_text *file, const struct spool_segment_head *h, size_
 	    ret->segment == h->number && ret->len <= file->len - at - size;
 }
 
+/* Reads a file and its head. 0, -EBADMSG or another negative errno. */
+static int
+load(const struct spool *s, const struct spool_unknown_file *f, struct file_text *file, struct spool_segment_head *h)
+{
+	char name[80];
+	int r;
+
+	name_of(f->queue, f->number, name);
+	r = file_read(s->dir_fd, name, file, FILE_MAX);
+	if (r == 0)
+		r = spool_segment_head_unpack((const uint8_t *)file->text, file->len, h);
+	if (r == 0 && (h->queue != f->queue || h->number != f->number))
+		r = -EBADMSG;
+	return r;
+}
+
+/* Returns the number below which an unknown topic's records are acknowledged, as a version that knew it has noted. */
+static uint64_t
+done_below(const struct spool *s, const char *topic)
+{
+	for (size_t i = 0; i < s->n_other_seqs; i++)
+		if (strcmp(s->other_seqs[i].name, topic) == 0)
+			return s->other_seqs[i].done_below;
+	return 0;
+}
+
+/* Begins with what an earlier owner has set aside of the segment. 0 or a negative errno. */
+static int
+begin_with(struct spool *s, struct spool_unknown_build *b)
+{
+	const struct spool_unknown_file f = { .queue = b->head.queue, .number = b->head.number };
+	struct spool_segment_head earlier = { 0 };
+	struct file_text file = { 0 };
+	struct spool_batch_head batch;
+	int r = load(s, &f, &file, &earlier);
+	size_t at = earlier.len;
+
+	if (r == 0 && earlier.len != b->head.len)
+		r = -EBADMSG;
+	while (r == 0 && batch_at(&file, &earlier, at, &batch))
+		at += spool_batch_head_size(earlier.n_topics) + batch.len;
+	if (r == 0)
+		r = bytes_append(&b->batches, file.text + earlier.len, at - earlier.len);
+	for (unsigned i = 0; i < b->head.n_topics; i++) {
+		struct spool_topic *topic = &b->head.topics[i];
+		bool has_it = r == 0 && earlier.topics[i].schema != 0;
+
+		if (r == 0 && earlier.topics[i].next_seq > topic->next_seq)
+			topic->next_seq = earlier.topics[i].next_seq;
+		b->from[i] = has_it ? UINT64_MAX : done_below(s, topic->name);
+		if (!has_it && find_topic(topic->name) < TOPIC_COUNT)
+			topic->schema = 0;
+	}
+	file_text_done(&file);
+	/* One that cannot be read is replaced, if there is something to set aside. */
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : 0;
+}
+
+int
+spool_unknown_begin(struct spool *s, struct spool_segment *seg, struct spool_unknown_build **ret)
+{
+	struct spool_unknown_build *b = calloc(1, sizeof(*b));
+	const uint8_t *head;
+	int r;
+
+	if (b == NULL)
+		return -ENOMEM;
+	r = spool_read(s, &s->queues[seg->queue].cursor.reader, seg, 0, seg->start, &head);
+	if (r == 0)
+		r = spool_segment_head_unpack(head, seg->start, &b->head);
+	if (r == 0)
+		r = begin_with(s, b);
+	if (r < 0) {
+		spool_unknown_forget(b);
+		return r;
+	}
+	*ret = b;
+	return 0;
+}
+
+static int
+write_build(struct spool *s, const char *name, const struct spool_unknown_build *b)
+{
+	uint8_t head[SPOOL_SEGMENT_HEAD_MAX];
+
+	return write_whole(s, name, head, spool_segment_head_pack(head, &b->head), &b->batches);
+}
+
+void
+spool_unknown_end(struct spool *s, struct spool_unknown_build *b, bool is_last)
+{
+	char name[80];
+	int r = 0;
+
+	if (b == NULL)
+		return;
+	end_batch(b);
+	name_of(b->head.queue, b->head.number, name);
+	if (b->records_all > 0 || (is_last && b->head.queue == SPOOL_MAIN && faccessat(s->dir_fd, name, F_OK, 0) < 0))
+		r = write_build(s, name, b);
+	for (unsigned i = 0; i < b->head.n_topics && r < 0; i++)
+		if (b->records[i] > 0)
+			s->unknown_dropped[topic_index(s, b->head.topics[i].name)] += b->records[i];
+	spool_unknown_forget(b);
+}
+
 static bool
 has_segment(const struct spool *s, enum spool_queue queue, uint64_t number)
 {
@@ -211,54 +290,6 @@ has_segment(const struct spool *s, enum spool_queue queue, uint64_t number)
 		if (seg->number == number)
 			return true;
 	return false;
-}
-
-/*
- * Makes the next segment of its queue of a file, without the records that its own segment still hands out. 0 or a
- * negative errno.
- */
-static int
-make_segment(struct spool *s, const struct file_text *file, struct spool_segment_head h)
-{
-	struct spool_queue_state *q = &s->queues[h.queue];
-	bool is_there = has_segment(s, h.queue, h.number);
-	const struct spool_segment *needed = spool_needed_from(s);
-	const struct spool_segment made = { .queue = h.queue, .number = q->next_segment };
-	size_t head = spool_batch_head_size(h.n_topics), next;
-	uint8_t packed[SPOOL_SEGMENT_HEAD_MAX];
-	uint64_t first = q->next_number;
-	struct spool_batch_head b;
-	struct bytes batches = { 0 };
-	char name[64];
-	int r = 0;
-
-	for (size_t at = h.len; r == 0 && batch_at(file, &h, at, &b); at = next) {
-		next = at + head + b.len;
-		if (is_there && b.first >= q->done_below)
-			continue;
-		b.segment = made.number;
-		b.offset = h.len + batches.len;
-		b.first = first;
-		first += b.records;
-		r = bytes_reserve(&batches, head + b.len);
-		if (r < 0)
-			break;
-		spool_batch_head_pack(batches.data + batches.len, &b, h.n_topics);
-		batches.len += head;
-		(void)bytes_append(&batches, file->text + at + head, b.len);
-	}
-	h.number = made.number;
-	h.first = q->next_number;
-	h.needed_from = needed != NULL && h.queue == SPOOL_MAIN ? needed->number : made.number;
-	spool_segment_name(&made, name);
-	if (r == 0)
-		r = write_whole(s, name, packed, spool_segment_head_pack(packed, &h), &batches);
-	if (r == 0) {
-		q->next_segment++;
-		q->next_number = first;
-	}
-	bytes_done(&batches);
-	return r;
 }
 
 static int
@@ -309,22 +340,6 @@ list(struct spool *s, enum spool_queue queue)
 	return r;
 }
 
-/* Reads a file and its head. 0, -EBADMSG or another negative errno. */
-static int
-load(const struct spool *s, const struct spool_unknown_file *f, struct file_text *file, struct spool_segment_head *h)
-{
-	char name[80];
-	int r;
-
-	name_of(f->queue, f->number, name);
-	r = file_read(s->dir_fd, name, file, FILE_MAX);
-	if (r == 0)
-		r = spool_segment_head_unpack((const uint8_t *)file->text, file->len, h);
-	if (r == 0 && (h->queue != f->queue || h->number != f->number))
-		r = -EBADMSG;
-	return r;
-}
-
 /*
  * Returns whether the next seqs of a file's head are in segments of the main queue, too, which a version has written
  * that knows its topics. Until then the state file alone has them, and an older version would not keep them there.
@@ -346,83 +361,205 @@ has_seqs(const struct spool *s, const struct spool_segment_head *h)
 	return true;
 }
 
-/* Counts a file's records. Returns true if this version is to have them, or needs none of it any more. */
-static bool
+/* Counts a file's records. */
+static void
 count(struct spool *s, struct spool_unknown_file *f, const struct file_text *file, const struct spool_segment_head *h)
 {
-	bool is_wanted = false, knows_all = true, has_records = false;
 	struct spool_batch_head b;
 
 	f->head = h->len;
 	f->size = file->len;
-	for (unsigned i = 0; i < h->n_topics; i++)
-		knows_all = knows_all && is_known(h->topics[i].name);
-	for (size_t at = h->len; batch_at(file, h, at, &b); at += spool_batch_head_size(h->n_topics) + b.len) {
-		for (unsigned i = 0; i < h->n_topics; i++) {
-			if (b.counts[i] == 0)
-				continue;
-			has_records = true;
-			is_wanted = is_wanted || is_known(h->topics[i].name);
-			f->records[topic_index(s, h->topics[i].name)] += b.counts[i];
-		}
-	}
-	return is_wanted || (!has_records && knows_all && (h->queue != SPOOL_MAIN || has_seqs(s, h)));
+	for (size_t at = h->len; batch_at(file, h, at, &b); at += spool_batch_head_size(h->n_topics) + b.len)
+		for (unsigned i = 0; i < h->n_topics; i++)
+			if (b.counts[i] > 0)
+				f->records[topic_index(s, h->topics[i].name)] += b.counts[i];
 }
 
 /* Notes the next seqs, which no segment may have any more. */
 static void
 take_seqs(struct spool *s, const struct spool_segment_head *h)
 {
-	for (unsigned i = 0; i < h->n_topics; i++)
-		for (int t = 0; t < TOPIC_COUNT; t++)
-			if (strcmp(h->topics[i].name, topic_name(t)) == 0 && h->topics[i].next_seq > s->next_seq[t])
-				s->next_seq[t] = h->topics[i].next_seq;
+	for (unsigned i = 0; i < h->n_topics; i++) {
+		enum topic t = find_topic(h->topics[i].name);
+
+		if (t < TOPIC_COUNT && h->topics[i].next_seq > s->next_seq[t])
+			s->next_seq[t] = h->topics[i].next_seq;
+	}
 }
 
-/*
- * Reads the files of a queue. With is_return makes segments of those that this version knows a topic of, and removes
- * what it needs no more; else counts them. 0 or a negative errno.
- */
-static int
-read_all(struct spool *s, enum spool_queue queue, bool is_return)
+/* A file that is read for what this version has of it. */
+struct giving {
+	struct spool *s;
+	const struct file_text *file;
+	const struct spool_segment_head *h;
+	struct spool_recovery *recovery;
+	enum topic topics[SPOOL_TOPICS_MAX];	/* of the file's; TOPIC_COUNT: unknown */
+	bool is_segment_there;
+	struct spool_unknown_build made;	/* the records of topics that this version knows */
+	struct spool_unknown_build rest;
+};
+
+/* Returns whether the segment of which a record was set aside hands it out itself. */
+static bool
+is_handed_out(const struct giving *g, enum topic t, uint64_t number)
 {
-	size_t from = s->n_unknown, n = from;
+	const struct spool_queue_state *q = &g->s->queues[g->h->queue];
+
+	return g->is_segment_there && number >= q->topics[t].done_below && !spool_is_skipped(q, t, number);
+}
+
+/* Counts the rest of a batch as damaged. good: its records, by topic, that are not. */
+static void
+count_damage(const struct giving *g, const struct spool_batch_head *b, const uint32_t *good, uint64_t bytes)
+{
+	g->recovery->corrupt_batches++;
+	g->recovery->corrupt_bytes += bytes;
+	for (unsigned i = 0; i < g->h->n_topics; i++) {
+		if (b->counts[i] <= good[i])
+			continue;
+		if (g->topics[i] < TOPIC_COUNT)
+			g->s->stats.dropped[g->topics[i]][SPOOL_DROP_CORRUPT] += b->counts[i] - good[i];
+		else
+			g->s->unknown_dropped[topic_index(g->s, g->h->topics[i].name)] += b->counts[i] - good[i];
+	}
+}
+
+/* Puts each record of a batch, whose entries begin at an offset, where it belongs. 0 or -ENOMEM. */
+static int
+give_batch(struct giving *g, const struct spool_batch_head *b, size_t at)
+{
+	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
+	size_t end = at + b->len;
+	struct spool_entry e;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < b->entries; i++, at += e.len) {
+		const uint8_t *from = (const uint8_t *)g->file->text + at;
+		size_t len = end - at >= SPOOL_ENTRY_HEAD ? spool_entry_peek(from, g->h->n_topics) : 0;
+		enum topic t;
+
+		if (len == 0 || len > end - at || spool_entry_unpack(from, len, &e) < 0) {
+			count_damage(g, b, good, end - at);
+			break;
+		}
+		good[e.topic]++;
+		t = g->topics[e.topic];
+		if (t == TOPIC_COUNT)
+			r = put(&g->rest, b->first + i, &e);
+		else if (!is_handed_out(g, t, b->first + i))
+			r = put(&g->made, g->made.head.first + g->made.records_all, &e);
+	}
+	return r;
+}
+
+/* Makes the next segment of its queue of the records that this version is to have. 0 or a negative errno. */
+static int
+make_segment(struct giving *g)
+{
+	struct spool_queue_state *q = &g->s->queues[g->h->queue];
+	const struct spool_segment made = { .queue = g->h->queue, .number = g->made.head.number };
+	char name[64];
+	int r;
+
+	if (g->made.records_all == 0)
+		return 0;
+	spool_segment_name(&made, name);
+	r = write_build(g->s, name, &g->made);
+	if (r < 0)
+		return r;
+	q->next_segment++;
+	q->next_number += g->made.records_all;
+	return 0;
+}
+
+/* Writes the file without what this version has of it, or removes it if no version needs it. */
+static void
+leave_rest(struct giving *g, const char *name)
+{
+	bool knows_all = true, has_moved = false;
+
+	for (unsigned i = 0; i < g->h->n_topics; i++) {
+		if (g->topics[i] == TOPIC_COUNT) {
+			knows_all = false;
+			continue;
+		}
+		has_moved = has_moved || g->h->topics[i].schema != 0;
+		g->rest.head.topics[i].schema = 0;
+	}
+	if (knows_all && (g->h->queue != SPOOL_MAIN || g->made.records_all > 0 || has_seqs(g->s, g->h)))
+		unlinkat(g->s->dir_fd, name, 0);
+	else if (has_moved)
+		(void)write_build(g->s, name, &g->rest);	/* if not written, they come again as redeliveries */
+}
+
+/* Gives back what this version knows of a file. 0 or -ENOMEM. */
+static int
+give_back(struct spool *s, const struct file_text *file, const struct spool_segment_head *h, const char *name,
+    struct spool_recovery *recovery)
+{
+	struct spool_queue_state *q = &s->queues[h->queue];
+	const struct spool_segment *needed = spool_needed_from(s);
+	struct giving g = { .s = s, .file = file, .h = h, .recovery = recovery,
+	    .is_segment_there = has_segment(s, h->queue, h->number), .made.head = *h, .rest.head = *h };
+	struct spool_batch_head b;
+	size_t at = h->len, head = spool_batch_head_size(h->n_topics);
+	int r = 0;
+
+	for (unsigned i = 0; i < h->n_topics; i++)
+		g.topics[i] = find_topic(h->topics[i].name);
+	g.made.head.number = q->next_segment;
+	g.made.head.first = q->next_number;
+	g.made.head.needed_from = needed != NULL && h->queue == SPOOL_MAIN ? needed->number : q->next_segment;
+	for (; r == 0 && batch_at(file, h, at, &b); at += head + b.len)
+		r = give_batch(&g, &b, at + head);
+	end_batch(&g.made);
+	end_batch(&g.rest);
+	if (r == 0 && make_segment(&g) == 0)
+		leave_rest(&g, name);
+	bytes_done(&g.made.batches);
+	bytes_done(&g.rest.batches);
+	return r;
+}
+
+/* Gives back what this version knows of the files of a queue, or else counts them. 0 or a negative errno. */
+static int
+read_all(struct spool *s, enum spool_queue queue, bool is_return, struct spool_recovery *recovery)
+{
+	size_t from = s->n_unknown;
 	int r = list(s, queue);
 
-	for (size_t i = from; i < s->n_unknown; i++) {
-		struct spool_unknown_file f = s->unknown[i];
+	for (size_t i = from; r == 0 && i < s->n_unknown; i++) {
+		struct spool_unknown_file *f = &s->unknown[i];
 		struct file_text file = { 0 };
 		struct spool_segment_head h;
-		bool is_kept = true;
 		char name[80];
 
-		name_of(f.queue, f.number, name);
-		if (r == 0 && load(s, &f, &file, &h) == 0) {
+		name_of(f->queue, f->number, name);
+		if (load(s, f, &file, &h) == 0) {
 			take_seqs(s, &h);
-			if (count(s, &f, &file, &h) && is_return)
-				is_kept = f.size > f.head && make_segment(s, &file, h) < 0;
+			if (is_return)
+				r = give_back(s, &file, &h, name, recovery);
+			else
+				count(s, f, &file, &h);
 		}
-		if (!is_kept)
-			unlinkat(s->dir_fd, name, 0);
-		else if (!is_return)
-			s->unknown[n++] = f;
 		file_text_done(&file);
 	}
-	s->n_unknown = n;
+	if (is_return)
+		s->n_unknown = from;
 	return r;
 }
 
 int
-spool_unknown_return(struct spool *s, enum spool_queue queue)
+spool_unknown_return(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery)
 {
-	return read_all(s, queue, true);
+	return read_all(s, queue, true, recovery);
 }
 
 int
 spool_unknown_count(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery)
 {
 	size_t from = s->n_unknown;
-	int r = read_all(s, queue, false);
+	int r = read_all(s, queue, false, recovery);
 
 	for (size_t i = from; i < s->n_unknown; i++) {
 		s->unknown_bytes += s->unknown[i].size;

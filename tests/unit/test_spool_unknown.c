@@ -7,12 +7,16 @@
 
 #include <cmocka.h>
 
+#include "base/crc32c.h"
+#include "base/endian.h"
 #include "faults.h"
 #include "one_spool.h"
 
 #define LATER "sluice.later"
 #define KNOWN TOPIC_FINDING	/* what the later version calls it, and this one does not */
 #define SEQ 1000		/* of its first record */
+#define LATEST "sluice.latest"
+#define SECOND TOPIC_RUN	/* what the latest version calls it, and the two before do not */
 
 /* Gives a topic another name, and at least that next seq, in the heads of all files with these names. */
 static void
@@ -44,6 +48,25 @@ rename_topic(const char *prefix, const char *from, const char *to, uint64_t next
 		free(file.data);
 	}
 	closedir(dir);
+}
+
+/* Gives a topic another name in both slots of the state file. */
+static void
+rename_state(const char *from, const char *to)
+{
+	struct kit_file file;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	file = kit_load(path);
+	for (size_t slot = 0; slot < file.len; slot += 4096) {
+		for (size_t at = slot + 136; at < slot + 1416; at += 40)
+			if (strcmp((const char *)file.data + at, from) == 0)
+				snprintf((char *)file.data + at, 32, "%s", to);
+		le_put32(file.data + slot + 4, crc32c(0, file.data + slot + 8, 4096 - 8));
+	}
+	kit_store(path, file.data, file.len);
+	free(file.data);
 }
 
 /* What a later version leaves: records of its own topic among others, in both queues, and a checkpoint. */
@@ -182,6 +205,149 @@ the_next_version_that_knows_the_topic_has_them_once(void **state)
 	kit_expect_none(&k);
 }
 
+/* What the latest of three versions leaves: the oldest knows neither topic, the one between them only the first. */
+static void
+put_both(struct kit *at)
+{
+	for (int i = 0; i < 4; i++) {
+		kit_put(at, TOPIC_PROGRAM);
+		kit_put(at, KNOWN);
+		kit_put(at, SECOND);
+		kit_put(at, SECOND);
+		(void)kit_commit(at);
+	}
+}
+
+static void
+name_all(const char *topic, const char *known_as)
+{
+	rename_topic("main-", topic, known_as, 0);
+	rename_topic("usage-", topic, known_as, 0);
+	rename_topic("unknown-", topic, known_as, 0);
+}
+
+enum version {
+	OLDEST,
+	MIDDLE,
+	NEWEST,
+	VERSIONS,
+};
+
+/* Names the topics of all files as that version knows them. */
+static void
+become(enum version v)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	if (access(path, F_OK) == 0) {
+		rename_state(v < MIDDLE ? topic_name(KNOWN) : LATER, v < MIDDLE ? LATER : topic_name(KNOWN));
+		rename_state(v < NEWEST ? topic_name(SECOND) : LATEST, v < NEWEST ? LATEST : topic_name(SECOND));
+	}
+	name_all(v < MIDDLE ? topic_name(KNOWN) : LATER, v < MIDDLE ? LATER : topic_name(KNOWN));
+	name_all(v < NEWEST ? topic_name(SECOND) : LATEST, v < NEWEST ? LATEST : topic_name(SECOND));
+}
+
+/*
+ * Starts versions in turn, one for each character: o, m, n; capital: it delivers all that it hands out, and puts
+ * records of its own. At the end the newest delivers the rest: none is lost, and only a redelivery comes twice.
+ */
+static void
+play(const char *turns)
+{
+	uint64_t seen[TOPIC_COUNT] = { 0 };
+	struct spool_record r;
+
+	kit_crash(&k, put_both);
+	for (const char *turn = turns; ; turn++) {
+		bool is_end = *turn == '\0', is_active = is_end || (*turn >= 'A' && *turn <= 'Z');
+		enum version v = is_end || *turn == 'n' || *turn == 'N' ? NEWEST :
+		    *turn == 'm' || *turn == 'M' ? MIDDLE : OLDEST;
+
+		become(v);
+		kit_open(&k);
+		while (is_active && spool_next(k.spool, &r)) {
+			assert_true(kit_is_whole(&r));
+			assert_true(r.seq < 64);
+			if (seen[r.topic] >> r.seq & 1 && !r.is_again)
+				fail_msg("%s: %s %" PRIu64 " is not a redelivery", turns, topic_name(r.topic), r.seq);
+			seen[r.topic] |= UINT64_C(1) << r.seq;
+			spool_ack(k.spool, r.id);
+		}
+		if (is_active && !is_end)
+			kit_batch(&k, TOPIC_PROGRAM, 1);
+		spool_reap(k.spool);
+		kit_close(&k);
+		if (is_end)
+			break;
+	}
+	if (seen[KNOWN] != 0xf || seen[SECOND] != 0xff)
+		fail_msg("%s: records are lost: %" PRIx64 " %" PRIx64, turns, seen[KNOWN], seen[SECOND]);
+}
+
+static void
+no_order_of_three_versions_loses_a_record(void **state)
+{
+	const char kinds[] = "oOmMnN";
+
+	(void)state;
+	for (int i = 0; i < 6 * 6 * 6; i++) {
+		const char turns[] = { kinds[i % 6], kinds[i / 6 % 6], kinds[i / 36], '\0' };
+
+		play(turns);
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
+/* What the later version has delivered out of turn is not set aside: the older one keeps how far that was. */
+static void
+what_was_acknowledged_by_topic_is_not_set_aside(void **state)
+{
+	struct spool_record r;
+
+	(void)state;
+	kit_open(&k);
+	put_all(&k);
+	spool_hold(k.spool, TOPIC_PROGRAM);
+	while (spool_next(k.spool, &r))
+		spool_ack(k.spool, r.id);
+	for (int i = 0; i < 2; i++) {
+		kit_close(&k);
+		downgrade();
+		rename_state(topic_name(KNOWN), LATER);
+		kit_open(&k);
+		assert_int_equal(k.recovery.unknown, 0);
+		assert_int_equal(k.recovery.records, 4);
+		kit_close(&k);
+		upgrade();
+		rename_state(LATER, topic_name(KNOWN));
+		kit_open(&k);
+		assert_int_equal(k.recovery.records, 4);
+	}
+}
+
+/* A start that was killed while it made a file leaves no part of it. */
+static void
+a_part_of_a_file_is_removed(void **state)
+{
+	static const char *const names[] = { "main-0000000009.seg.part", "usage-0000000009.seg.part",
+	    "unknown-main-0000000009.seg.part" };
+	char path[512];
+
+	(void)state;
+	kit_open(&k);
+	kit_close(&k);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", k.dir, names[i]);
+		kit_store(path, "SLSG", 4);
+	}
+	kit_open(&k);
+	assert_int_equal(kit_files(&k, "", ".part", NULL), 0);
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	assert_int_equal(kit_files(&k, "main-0000000001.seg", "", NULL), 1);
+}
+
 static void
 what_its_own_segment_still_hands_out_is_not_there_twice(void **state)
 {
@@ -238,7 +404,9 @@ a_later_version_that_writes_nothing_loses_no_next_seq(void **state)
 	kit_drain(&k);
 	kit_reopen(&k);
 	kit_close(&k);
-	/* What the older version wrote has no such topic. */
+	/* The later version's segment is removed in time; what the older one wrote has no such topic. */
+	snprintf(path, sizeof(path), "%s/main-0000000001.seg", k.dir);
+	assert_int_equal(unlink(path), 0);
 	rename_topic("main-", topic_name(KNOWN), topic_name(TOPIC_AGENT), 0);
 	snprintf(path, sizeof(path), "%s/state", k.dir);
 	for (int i = 0; i < 2; i++) {
@@ -375,6 +543,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(all_others_are_delivered_and_the_log_is_replayed),
 		T(the_next_version_that_knows_the_topic_has_them_once),
+		T(no_order_of_three_versions_loses_a_record),
+		T(what_was_acknowledged_by_topic_is_not_set_aside),
+		T(a_part_of_a_file_is_removed),
 		T(what_its_own_segment_still_hands_out_is_not_there_twice),
 		T(without_a_record_the_next_seq_is_kept),
 		T(a_later_version_that_writes_nothing_loses_no_next_seq),
