@@ -179,6 +179,7 @@ losses(const struct agent *a, struct loss_list *to)
 		for (int reason = 0; reason < SPOOL_DROPS; reason++)
 			losses_add(to, topic_name(topic), spool_drop_name(reason), spool.dropped[topic][reason]);
 	}
+	losses_add(to, "spool", "state_too_large", spool.abandoned);
 	for (size_t i = 0; i < spool.n_unknown; i++)
 		losses_add(to, spool.unknown[i].topic, "unknown_topic", spool.unknown[i].dropped);
 	if (h->owner.losses != NULL)

@@ -138,6 +138,12 @@ spool_make_room(struct spool *s, uint64_t more)
 
 		if (spool_unknown_drop(s))
 			continue;
+		/* No checkpoint is to come that would release them. */
+		seg = s->abandoned_bytes > 0 ? TAILQ_FIRST(&s->queues[SPOOL_MAIN].segments) : NULL;
+		if (seg != NULL && TAILQ_NEXT(seg, at) != NULL && spool_waiting(seg) == 0) {
+			spool_remove(s, seg);
+			continue;
+		}
 		seg = oldest_aside(s);
 		if (seg == NULL)
 			seg = TAILQ_FIRST(&s->queues[SPOOL_USAGE].segments);

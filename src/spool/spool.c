@@ -17,6 +17,8 @@
 #define SEGMENT_BYTES_MAX (UINT64_C(1) << 30)	/* offsets in the flight are 32 bits wide */
 #define MEMORY_SEGMENT_MAX (UINT64_C(1) << 20)	/* less is dropped at a time */
 #define MEMORY_SEGMENT_MIN (UINT64_C(64) << 10)
+#define CHECKPOINT_SHARE 3		/* part of max_bytes that a checkpoint may take */
+#define CHECKPOINT_MEMORY_SHARE 4	/* part of memory_bytes, while the disk cannot be written */
 #define BATCH_KEPT (UINT64_C(1) << 20)		/* a larger buffer is freed after its batch */
 
 const char *
@@ -146,12 +148,44 @@ add_wal_entry(struct spool *s, enum spool_entry_kind kind, const void *data, siz
 	return 0;
 }
 
+/* Takes the checkpoint out of the batch. */
+static void
+abandon(struct spool *s)
+{
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
+
+	s->abandoned_bytes = q->batch.len - q->before.len;
+	q->batch.len = q->before.len;
+	q->entries = q->before.entries;
+	q->wal_bytes = q->before.wal_bytes;
+	q->has_wal = q->before.has_wal;
+	q->has_checkpoint = q->before.has_checkpoint;
+	s->is_abandoning = true;
+	/* Counted from here, so that a state that never fits is not written again and again. */
+	s->since_checkpoint = 0;
+	s->stats.abandoned += s->failed == 0;
+}
+
+/* Returns how large a checkpoint may be: while the disk fails it must leave room for records in memory. */
+static uint64_t
+checkpoint_max(const struct spool *s)
+{
+	return s->failed < 0 ? s->memory_max / CHECKPOINT_MEMORY_SHARE : s->max_bytes / CHECKPOINT_SHARE;
+}
+
 int
 spool_put_wal(struct spool *s, const void *data, size_t len)
 {
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
-	int r = add_wal_entry(s, SPOOL_ENTRY_WAL, data, len);
+	int r;
 
+	if (s->is_abandoning)
+		return 0;
+	r = add_wal_entry(s, SPOOL_ENTRY_WAL, data, len);
+	if (s->is_checkpointing && (r < 0 || q->batch.len - q->before.len > checkpoint_max(s))) {
+		abandon(s);
+		return 0;
+	}
 	if (r < 0)
 		return r;
 	q->has_wal = true;
@@ -164,9 +198,14 @@ spool_checkpoint_begin(struct spool *s)
 {
 	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
 
+	q->before = (struct spool_batch_state){ q->batch.len, q->entries, q->wal_bytes, q->has_wal, q->has_checkpoint };
+	s->is_abandoning = false;
 	/* Without memory no checkpoint is begun; it is still wanted after the commit. */
-	if (add_wal_entry(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0)
+	if (add_wal_entry(s, SPOOL_ENTRY_CHECKPOINT, NULL, 0) < 0) {
+		abandon(s);
 		return;
+	}
+	s->is_checkpointing = true;
 	q->has_checkpoint = true;
 	q->has_wal = true;
 	q->wal_bytes = 0;
@@ -179,6 +218,8 @@ spool_wants_checkpoint(const struct spool *s)
 	    TAILQ_LAST(&s->queues[SPOOL_MAIN].segments, spool_segments);
 	uint64_t large = s->checkpoint_bytes * 4;
 
+	if (s->abandoned_bytes > 0)
+		return s->since_checkpoint >= s->abandoned_bytes * 4;
 	if (s->checkpoint.seg == NULL || s->needs_checkpoint)
 		return true;
 	/* A state that is large relative to a segment is not written for each segment. */
@@ -253,6 +294,7 @@ count_batch(struct spool *s, struct spool_segment *seg, uint64_t at)
 	if (q->has_checkpoint) {
 		s->checkpoint = (struct spool_checkpoint){ seg, at };
 		s->checkpoint_bytes = q->batch.len;
+		s->abandoned_bytes = 0;
 		s->since_checkpoint = 0;
 		s->wal_bytes_since = 0;
 		s->needs_checkpoint = false;
@@ -372,6 +414,7 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 {
 	bool has_moved = s->has_seq_moved;
 
+	s->is_checkpointing = s->is_abandoning = false;
 	for (int t = 0; t < TOPIC_COUNT && next_seq != NULL; t++) {
 		if (next_seq[t] <= s->next_seq[t])
 			continue;

@@ -131,7 +131,12 @@ int spool_put_wal(struct spool *s, const void *data, size_t len);
  * spool_commit(). Entries before the checkpoint are dropped once that batch is safely written.
  */
 bool spool_wants_checkpoint(const struct spool *s);
-/* Begins a checkpoint in the current batch: entries before it are not replayed. */
+/*
+ * Begins a checkpoint in the current batch: entries before it are not replayed. All entries from here to
+ * spool_commit() belong to it. One that becomes too large is abandoned: its entries are taken out of the batch, those
+ * that follow are not taken, without an error, and the last whole checkpoint is replayed, with the entries since then.
+ * The next one is wanted only after four times as many bytes, or when the disk can be written again.
+ */
 void spool_checkpoint_begin(struct spool *s);
 /*
  * Writes the current batch. next_seq of each topic is stored with it, even if no record was put. ring_offset may be
@@ -251,6 +256,7 @@ struct spool_stats {
 	uint64_t commits;
 	uint64_t syncs;
 	uint64_t write_errors;		/* failed writes */
+	uint64_t abandoned;		/* checkpoints that were too large for max_bytes or a batch */
 	int last_error;			/* a negative errno while the disk cannot be written; 0: it can */
 };
 /* Fills in the figures as they are now. */

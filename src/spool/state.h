@@ -173,6 +173,14 @@ struct spool_queue_state {
 	uint64_t	 wal_bytes;		/* since the batch's checkpoint, if it has one */
 	bool		 has_wal;
 	bool		 has_checkpoint;
+	/* What the batch was before its checkpoint, which is taken out again if it becomes too large. */
+	struct spool_batch_state {
+		size_t		len;
+		uint32_t	entries;
+		uint64_t	wal_bytes;
+		bool		has_wal;
+		bool		has_checkpoint;
+	} before;
 	/* Records to the output. */
 	struct spool_cursor cursor;
 	struct spool_topic_state topics[TOPIC_COUNT];
@@ -249,6 +257,9 @@ struct spool {
 	uint64_t	 since_checkpoint;	/* bytes of main batches */
 	uint64_t	 wal_bytes_since;		/* bytes of write-ahead log entries */
 	bool		 needs_checkpoint;
+	bool		 is_checkpointing;	/* the current batch has a checkpoint */
+	bool		 is_abandoning;		/* the entries of the batch's checkpoint are not taken */
+	uint64_t	 abandoned_bytes;	/* size at which the last checkpoint was abandoned; 0: it was written */
 	enum spool_queue	 last_queue;		/* queue of the record that spool_next() returned last */
 	enum topic	 last_topic;
 	uint64_t	 last_index;

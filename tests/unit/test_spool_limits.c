@@ -56,6 +56,14 @@ a_batch_holds_its_largest_size_to_the_byte(void **state)
 }
 
 static void
+count_entry(const void *data, size_t len, void *arg)
+{
+	(void)data;
+	(void)len;
+	++*(unsigned *)arg;
+}
+
+static void
 put_on_a_disk_that_fails(struct kit *at)
 {
 	limit_files(0);
@@ -125,6 +133,104 @@ room_is_made_by_a_checkpoint_that_is_asked_for(void **state)
 	assert_true(most > (2 << 20) + (2 << 20) / 4 - (32 << 10));
 	assert_true(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_FULL] > 0);
 	assert_true(spool_wants_checkpoint(k.spool));
+}
+
+static unsigned
+replayed(void)
+{
+	unsigned n = 0;
+
+	spool_replay(k.spool, count_entry, &n);
+	return n;
+}
+
+/* A state that no batch holds is written neither in part nor again and again; the last whole one is replayed. */
+static void
+a_checkpoint_that_does_not_fit_is_abandoned(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	kit_open(&k);
+	spool_checkpoint_begin(k.spool);
+	kit_put_entry(&k, 100);
+	kit_put_entry(&k, 100);
+	kit_commit(&k);
+	bytes = kit_stats(&k).bytes;
+	kit_put_entry(&k, 100);
+	kit_put(&k, TOPIC_PROGRAM);
+	spool_checkpoint_begin(k.spool);
+	for (int i = 0; i < 100; i++)
+		kit_put_entry(&k, 1 << 20);
+	kit_put(&k, TOPIC_PROGRAM);
+	kit_commit(&k);
+	assert_int_equal(kit_stats(&k).abandoned, 1);
+	for (int i = 0; i < 100; i++) {
+		assert_false(spool_wants_checkpoint(k.spool));
+		kit_put_entry(&k, 100);
+		kit_commit(&k);
+	}
+	assert_in_range(kit_stats(&k).bytes, bytes, bytes + (64 << 10));
+	assert_int_equal(replayed(), 103);
+	kit_reopen(&k);
+	assert_int_equal(replayed(), 103);
+	assert_int_equal(kit_drain(&k), 2);
+	k.spool->abandoned_bytes = k.spool->since_checkpoint / 4;
+	assert_true(spool_wants_checkpoint(k.spool));
+	spool_checkpoint_begin(k.spool);
+	kit_put_entry(&k, 100);
+	kit_commit(&k);
+	assert_false(spool_wants_checkpoint(k.spool));
+	assert_int_equal(replayed(), 1);
+}
+
+/* Where no checkpoint fits, the log gives way to records. */
+static void
+without_a_checkpoint_the_log_goes_first(void **state)
+{
+	(void)state;
+	k.options.max_bytes = 2 << 20;
+	k.options.segment_bytes = 64 << 10;
+	kit_open(&k);
+	kit_batch(&k, TOPIC_USAGE, 100);
+	spool_checkpoint_begin(k.spool);
+	kit_put_entry(&k, 100);
+	kit_commit(&k);
+	for (int i = 0; i < 500; i++) {
+		if (i % 100 == 0) {
+			spool_checkpoint_begin(k.spool);
+			kit_put_entry(&k, 900000);
+		}
+		kit_put_entry(&k, 20000);
+		kit_commit(&k);
+		assert_in_range(kit_stats(&k).bytes, 0, (2 << 20) + (2 << 20) / 4);
+	}
+	assert_int_equal(kit_stats(&k).abandoned, 5);
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_USAGE][SPOOL_DROP_FULL], 0);
+	assert_int_equal(kit_drain(&k), 100);
+}
+
+/* On a disk that fails a large state is not kept in the place of records; once it can be written, it is wanted. */
+static void
+a_large_checkpoint_waits_for_the_disk(void **state)
+{
+	(void)state;
+	k.options.memory_bytes = 1 << 20;
+	kit_open(&k);
+	limit_files(8192);
+	kit_batch(&k, TOPIC_PROGRAM, 100);
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(spool_wants_checkpoint(k.spool), i == 0);
+		spool_checkpoint_begin(k.spool);
+		kit_put_entry(&k, 600000);
+		kit_batch(&k, TOPIC_PROGRAM, 10);
+	}
+	assert_int_equal(kit_stats(&k).dropped[TOPIC_PROGRAM][SPOOL_DROP_MEMORY], 0);
+	lift_limit();
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).last_error, 0);
+	assert_true(spool_wants_checkpoint(k.spool));
+	assert_int_equal(kit_drain(&k), 200);
 }
 
 static void
@@ -293,6 +399,9 @@ main(void)
 		T(the_seq_of_what_was_dropped_is_not_given_out_again),
 		T(what_a_failed_write_left_is_not_there),
 		T(room_is_made_by_a_checkpoint_that_is_asked_for),
+		T(a_checkpoint_that_does_not_fit_is_abandoned),
+		T(without_a_checkpoint_the_log_goes_first),
+		T(a_large_checkpoint_waits_for_the_disk),
 		T(memory_that_gives_up_entries_wants_a_checkpoint),
 		T(what_the_output_has_of_a_dropped_segment_is_acknowledged_as_ever),
 		T(what_lies_in_other_segments_stays_when_one_is_dropped),
