@@ -330,11 +330,16 @@ void
 attribute_task_failed(struct correlator *c, struct task *t, uint64_t end_ns)
 {
 	struct task *later;
+	int32_t next;
 
 	fact_add_failure(c, t->run, t->name, t->sample);
+	next = fact_attempt(c, t->run, t->name, t->sample);
 	for (later = c->tasks; later != NULL; later = later->hh.next) {
 		if (later == t || later->run != t->run || !later->attempt.known || later->work.start_ns < end_ns ||
 		    strcmp(later->name, t->name) != 0 || strcmp(later->sample, t->sample) != 0)
+			continue;
+		/* One that was counted lacks this failure; one that the engine stated has it. */
+		if (later->attempt.value >= next)
 			continue;
 		later->attempt.value++;
 		wal_task(c, later);

@@ -259,6 +259,35 @@ tries(const struct being *driver, const char *sample, int attempt, int code)
 	exits(&w, &b, code);
 }
 
+/* The end of an attempt may be reported after the next one began: the engine has stated what that is. */
+static void
+a_late_failure_does_not_change_a_stated_attempt(void **state)
+{
+	struct being driver = child(NULL, "snakemake -c2"), job, next;
+	const struct kept_record *end = NULL;
+	uint64_t ended, now;
+
+	(void)state;
+	job = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_1");
+	works(&w, &job, 5);
+	ended = w.now;
+	w.now += SECOND;
+	next = child(&driver, "sh -c python_-m_snakemake_--target-jobs_'align:sample=A'_--attempt_2");
+	works(&w, &next, 5);
+	now = w.now;
+	w.now = ended;
+	exits(&w, &job, 1);
+	w.now = now;
+	exits(&w, &next, 0);
+	w.now += 2 * SECOND;
+	correlator_tick(w.c, w.now, false);
+	for (size_t i = 0; record_at(&w, TOPIC_TASK, PHASE_END, i) != NULL; i++) {
+		end = record_at(&w, TOPIC_TASK, PHASE_END, i);
+		assert_in_range(end->work.attempt.value, 1, 2);
+	}
+	assert_non_null(end);
+}
+
 /* How many findings the run has of its own, when it fails. */
 static size_t
 own_findings(struct being *driver)
@@ -511,6 +540,7 @@ main(void)
 		T(a_pass_that_brings_nothing_new_is_not_noted),
 		T(usage_is_logged_where_there_is_some),
 		T(a_run_whose_drivers_end_is_not_heard_has_not_failed),
+		T(a_late_failure_does_not_change_a_stated_attempt),
 		T(each_attempt_that_failed_is_made_good_by_the_one_that_did_not),
 		T(programs_of_one_attempt_are_one_task_in_every_life),
 		T(a_zombie_that_was_recorded_is_not_recorded_again_by_the_next_life),
