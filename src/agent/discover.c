@@ -47,19 +47,22 @@ host_discover_state(struct agent *a, const struct state_event *s)
 	if (s->kind != STATE_DISCOVERED &&
 	    (s->kind != STATE_LIVE || !s->has_execed || correlator_knows(a->correlator, &s->self)))
 		return false;
-	/* Its exec may still be in the ring: it is checked again after a drain. Sorting puts parents first. */
-	if (h->n_unknown % 1024 == 0 && h->n_unknown < probes_max_processes(a->probes)) {
+	/*
+	 * Its exec may still be in the ring: it is checked again after a drain. Sorting puts parents first. A pass has
+	 * each process of the kernel side's map once, which bounds their number.
+	 */
+	if (h->n_unknown % 1024 == 0) {
 		grown = realloc(h->unknown, (h->n_unknown + 1024) * sizeof(*grown));
-		if (grown == NULL)
+		if (grown == NULL) {
+			a->counts.undiscovered++;
 			return true;
+		}
 		h->unknown = grown;
 	}
-	if (h->n_unknown < probes_max_processes(a->probes)) {
-		grown = &h->unknown[h->n_unknown++];
-		*grown = *s;
-		grown->exe = s->exe != NULL ? strdup(s->exe) : NULL;
-		grown->cwd = s->cwd != NULL ? strdup(s->cwd) : NULL;
-	}
+	grown = &h->unknown[h->n_unknown++];
+	*grown = *s;
+	grown->exe = s->exe != NULL ? strdup(s->exe) : NULL;
+	grown->cwd = s->cwd != NULL ? strdup(s->cwd) : NULL;
 	return true;
 }
 

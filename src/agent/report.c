@@ -78,6 +78,7 @@ agent_losses(const struct agent *a, struct loss_list *to)
 		losses_add(to, "subscription", "lost", a->lost_records);
 	losses_add(to, "decode", "malformed", a->counts.malformed);
 	losses_add(to, "snapshot", "broken_off", a->counts.broken_passes);
+	losses_add(to, "snapshot", "no_memory", a->counts.undiscovered);
 	losses_add(to, "correlate", "end_unseen", totals.lost_ends);
 	losses_add(to, "correlate", "note_refused", a->counts.refused_entries);
 	losses_add(to, "correlate", "too_many_processes", totals.refused);

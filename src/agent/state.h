@@ -44,6 +44,7 @@ struct agent_counts {
 	uint64_t drains;
 	uint64_t discovered;		/* processes that ran before the probes */
 	uint64_t synthesized;		/* ends that the kernel did not report in time */
+	uint64_t undiscovered;		/* processes of a pass that were not begun, for lack of memory */
 	uint64_t broken_passes;		/* passes over the processes, and sweeps, that broke off */
 	uint64_t malformed;		/* refused by the decoder */
 	uint64_t refused_entries;	/* entries of the previous agent */
