@@ -224,14 +224,18 @@ take_wal_entry(struct spool *s, const struct spool_walk *w, const struct spool_e
 	}
 }
 
-/* Returns the next seq of Usage that a batch's head has; 0: its segment has no such topic. */
-static uint64_t
-usage_seq(const struct spool_segment *seg, const struct spool_batch_head *h)
+/* Finds the next seq of Usage that a batch's head has. False: its segment has no such topic, and *ret is 0. */
+static bool
+usage_seq(const struct spool_segment *seg, const struct spool_batch_head *h, uint64_t *ret)
 {
-	for (unsigned i = 0; i < seg->n_topics; i++)
-		if (seg->topics[i] == TOPIC_USAGE)
-			return h->next_seq[i];
-	return 0;
+	for (unsigned i = 0; i < seg->n_topics; i++) {
+		if (seg->topics[i] != TOPIC_USAGE)
+			continue;
+		*ret = h->next_seq[i];
+		return true;
+	}
+	*ret = 0;
+	return false;
 }
 
 /* Reads the entries of one batch. 0, or a negative errno: reading failed. */
@@ -242,6 +246,7 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	uint32_t good[SPOOL_TOPICS_MAX] = { 0 };
 	struct spool_entry e;
 	bool is_damaged = false;
+	uint64_t usage;
 	int r;
 
 	if (w->number_end > q->next_number)
@@ -260,8 +265,10 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 	}
 	s->since_checkpoint += h->len;
 	/* Never less: a segment that is made of what an older version had set aside has earlier ones. */
-	if (w->seg->queue == SPOOL_MAIN && usage_seq(w->seg, h) > s->usage_committed)
-		s->usage_committed = usage_seq(w->seg, h);
+	if (w->seg->queue == SPOOL_MAIN && usage_seq(w->seg, h, &usage)) {
+		s->has_usage_committed = true;
+		s->usage_committed = usage > s->usage_committed ? usage : s->usage_committed;
+	}
 	for (;;) {
 		uint64_t at = w->at;
 
@@ -313,8 +320,11 @@ static bool
 is_half_committed(const struct spool *s, const struct spool_segment *seg, const struct spool_batch_head *h,
     const struct spool_recovery *recovery)
 {
-	return seg->queue == SPOOL_USAGE && s->usage_committed > 0 && !recovery->was_clean &&
-	    recovery->unreadable == 0 && recovery->corrupt_bytes == 0 && usage_seq(seg, h) > s->usage_committed;
+	uint64_t usage;
+
+	return seg->queue == SPOOL_USAGE && s->has_usage_committed && !recovery->was_clean &&
+	    recovery->unreadable == 0 && recovery->corrupt_bytes == 0 && usage_seq(seg, h, &usage) &&
+	    usage > s->usage_committed;
 }
 
 /* Cuts a segment at the batch that was only half committed: what follows in its queue was, too. */
@@ -322,9 +332,11 @@ static void
 cut(struct spool *s, struct spool_segment *seg, uint64_t at, const struct spool_batch_head *h,
     struct spool_recovery *recovery)
 {
+	uint64_t usage;
+
 	/* Handed out before a reboot, it may be delivered; the state file is not synced, and may not have its seq. */
-	if (s->was_rebooted && usage_seq(seg, h) > s->next_seq[TOPIC_USAGE])
-		s->next_seq[TOPIC_USAGE] = usage_seq(seg, h);
+	if (s->was_rebooted && usage_seq(seg, h, &usage) && usage > s->next_seq[TOPIC_USAGE])
+		s->next_seq[TOPIC_USAGE] = usage;
 	recovery->torn_bytes += seg->size - at;
 	if (ftruncate(seg->fd, (off_t)at) < 0)
 		seg->is_sealed = true;

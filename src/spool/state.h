@@ -247,6 +247,7 @@ struct spool {
 		uint64_t	done_below;	/* its records below are acknowledged */
 	} other_seqs[SPOOL_TOPICS_MAX - TOPIC_COUNT];	/* of topics of other versions, kept in the state file */
 	size_t		 n_other_seqs;
+	bool		 has_usage_committed;	/* during recovery: a main batch was read */
 	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
 	bool		 was_rebooted;		/* during recovery: since the state file was written */
 	bool		 has_ring_offset;

@@ -90,6 +90,38 @@ usage_without_its_main_batch_is_cut_off(void **state)
 	}
 }
 
+static void
+commit_two(struct kit *at)
+{
+	struct stat st;
+	char path[512];
+
+	for (int i = 0; i < 2; i++) {
+		kit_put(at, TOPIC_PROGRAM);
+		if (i == 1)
+			kit_put(at, TOPIC_USAGE);
+		kit_expect(kit_commit_at(at, (uint64_t)i + 1) == 0, "it is written");
+		kit_expect(kit_files(at, "main-", ".seg", path) == 1 && stat(path, &st) == 0, "one file has the main queue");
+		main_size[i] = (uint64_t)st.st_size;
+	}
+}
+
+/* The main batches before it know of no Usage record. */
+static void
+so_is_the_first_of_all(void **state)
+{
+	char path[512];
+
+	(void)state;
+	kit_crash(&k, commit_two);
+	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
+	assert_int_equal(truncate(path, (off_t)main_size[0]), 0);
+	kit_open(&k);
+	assert_int_equal(k.recovery.records, 1);
+	assert_int_equal(kit_stats(&k).waiting[TOPIC_USAGE], 0);
+	assert_int_equal(k.seq[TOPIC_USAGE], 0);
+}
+
 /* With a segment for each Usage batch, those of all later commits are cut. */
 static void
 so_are_later_segments(void **state)
@@ -177,6 +209,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		S(usage_without_its_main_batch_is_cut_off),
+		S(so_is_the_first_of_all),
 		S(so_are_later_segments),
 		S(nothing_is_cut_for_damage),
 		S(nothing_is_cut_after_a_clean_end),
