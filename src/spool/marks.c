@@ -1,7 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * marks: the state file. Its blocks are allocated once and it is written in place, so that it can be written on
- * a full disk; two slots are written alternately, so that a torn write leaves the older one.
+ * a full disk; two slots are written alternately, so that a torn write leaves the older one. While only this file has
+ * the next seqs of records that were handed out, the slot that was synced with them is not overwritten until the other
+ * one is synced: the lower bit of the generation is the slot, and a generation may be left out.
  *
  *	slot	 0 u32 "SLST"	 4 u32 CRC of the rest	 8 u64 generation	16 u32 version
  *		20 u32 clean	24 char boot id[40]
@@ -186,6 +188,8 @@ spool_marks_open(struct spool *s)
 	}
 	s->state_fd = fd;
 	s->is_state_moved = true;
+	s->is_state_syncing = false;	/* a round that has not ended is that of another file */
+	s->generation_safe = 0;
 	return 0;
 }
 
@@ -197,7 +201,14 @@ spool_marks_write(struct spool *s, bool is_clean)
 
 	if (s->state_fd < 0)
 		return -EBADF;
+	if (s->is_sync_first && s->is_state_syncing && !is_clean) {
+		s->is_state_moved = true;
+		return 0;
+	}
 	s->generation++;
+	/* The last one is written when the segments are synced, and follows the one before. */
+	if (s->generation_safe > 0 && !is_clean && (s->generation & 1) == (s->generation_safe & 1))
+		s->generation++;
 	pack(s, slot, is_clean);
 	r = write_slot(s, s->state_fd, slot, s->generation);
 	if (r == 0)
@@ -380,4 +391,14 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 	 */
 	if (!is_slot(slots[!best]) || le_get64(slots[!best] + 8) + 1 != s->generation)
 		ret->is_clean = false;
+}
+
+void
+spool_marks_cover(struct spool *s)
+{
+	int r = spool_marks_write(s, false);
+
+	s->is_state_moved = s->is_state_moved || r < 0;
+	s->is_state_behind = s->is_state_moved;
+	s->has_state_failed = r < 0 && r != -ETIMEDOUT;	/* a disk that hangs is waited for */
 }

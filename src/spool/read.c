@@ -317,6 +317,8 @@ next_new(struct spool *s, enum spool_queue queue, struct spool_topic_state *of, 
 		.flags = cursor->walk.number < q->again_below ? SPOOL_IS_AGAIN : 0,
 	};
 	t = &q->topics[h.topic];
+	if (h.number >= q->handed_mark && s->is_sync_first && s->is_state_syncing)
+		return false;	/* the mark can be written once that has ended */
 	if (spool_flight_push(&t->flight, &h) < 0)
 		return false;
 	spool_walk_on(&cursor->walk, &e);

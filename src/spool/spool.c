@@ -338,6 +338,8 @@ commit_disk(struct spool *s, enum spool_queue queue, const struct ring_offset *r
 	if (is_new)
 		spool_queue_append(s, seg);
 	count_batch(s, seg, at);
+	if (queue == SPOOL_MAIN)
+		s->is_state_needed = false;
 	return 0;
 }
 
@@ -368,7 +370,7 @@ commit_memory(struct spool *s, enum spool_queue queue, const struct ring_offset 
 	if (is_new)
 		spool_queue_append(s, seg);
 	count_batch(s, seg, seg->size - q->batch.len);
-	s->is_state_moved = true;
+	s->is_state_moved = s->is_state_needed = true;
 	return true;
 }
 
@@ -443,13 +445,8 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	spool_make_room(s, 0);
 	s->stats.commits++;
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
-	if (s->failed < 0) {
-		int r = spool_marks_write(s, false);
-
-		s->is_state_behind = r < 0;
-		s->has_state_failed = r < 0 && r != -ETIMEDOUT;	/* a disk that hangs is waited for */
-		s->is_state_moved = s->is_state_moved || r < 0;
-	}
+	if (s->failed < 0)
+		spool_marks_cover(s);
 	spool_sync_poll(s, s->sync_ns == 0);
 	return s->failed;
 }

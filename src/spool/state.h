@@ -222,7 +222,11 @@ struct spool {
 	int		 state_fd;		/* -1: cannot be written now */
 	uint64_t	 generation;		/* generation of the state file */
 	bool		 is_state_moved;
-	bool		 is_state_syncing;	/* the current round syncs the state file */
+	bool		 is_state_syncing;	/* the current round syncs the file, which is not written then */
+	bool		 is_state_needed;	/* it alone has the next seqs of a batch that was kept in memory */
+	bool		 is_round_enough;	/* the current round syncs a main batch with all next seqs, too */
+	uint64_t	 generation_syncing;	/* of the slot that the current round syncs */
+	uint64_t	 generation_safe;	/* of a synced slot that is not overwritten; 0: none has to be kept */
 	bool		 is_state_behind;	/* it lacks the next seqs of the last batch in memory */
 	bool		 has_state_failed;	/* it could not be written or synced, while batches are in memory */
 	uint64_t	 max_bytes;
@@ -425,8 +429,13 @@ struct spool_marks {
 void spool_marks_read(struct spool *s, struct spool_marks *ret);
 /* Opens or creates the state file. 0 or a negative errno. */
 int spool_marks_open(struct spool *s);
-/* Writes one slot. 0, or a negative errno with s->is_state_moved still set. */
+/*
+ * Writes one slot. 0, or a negative errno with s->is_state_moved still set; it is set, too, after a 0 while the file is
+ * synced: then the slot is written after that.
+ */
 int spool_marks_write(struct spool *s, bool is_clean);
+/* Writes the next seqs of batches in memory. */
+void spool_marks_cover(struct spool *s);
 
 /* sync.c */
 

@@ -82,10 +82,15 @@ finish_state(struct spool *s, int error)
 	if (!s->is_state_syncing)
 		return;
 	s->is_state_syncing = false;
-	s->has_state_failed = error < 0;
+	if (error == 0)
+		s->generation_safe = s->generation_syncing;
 	for (int q = 0; q < SPOOL_QUEUES && error == 0; q++)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			seg->seqs_to = seg->seqs_syncing_to;
+	/* What has changed since the round began was not written. */
+	if (s->is_state_behind)
+		spool_marks_cover(s);
+	s->has_state_failed = s->has_state_failed || error < 0;
 }
 
 /* Applies the result of a round to its segments. */
@@ -95,6 +100,8 @@ finish(struct spool *s, int error)
 	struct spool_segment *seg;
 
 	finish_state(s, error);
+	if (error == 0 && s->is_round_enough && !s->is_state_needed)
+		s->generation_safe = 0;
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
@@ -137,6 +144,7 @@ gather_state(struct spool *s)
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at)
 			seg->seqs_syncing_to = seg->size;
 	s->is_state_syncing = true;
+	s->generation_syncing = s->generation;
 	return fd;
 }
 
@@ -147,13 +155,16 @@ gather(struct spool *s, int fds[FDS])
 	struct spool_segment *seg;
 	int n = 0, fd;
 
+	s->is_round_enough = !s->is_state_needed;
 	for (int q = 0; q < SPOOL_QUEUES; q++) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
-			if (!seg->is_dirty || n == FDS - 2)
+			if (!seg->is_dirty)
 				continue;
-			fd = seg->fd >= 0 ? fcntl(seg->fd, F_DUPFD_CLOEXEC, 0) : -1;
-			if (fd < 0)
+			fd = seg->fd >= 0 && n < FDS - 2 ? fcntl(seg->fd, F_DUPFD_CLOEXEC, 0) : -1;
+			if (fd < 0) {
+				s->is_round_enough = false;
 				continue;
+			}
 			fds[n++] = fd;
 			seg->is_dirty = false;
 			seg->is_syncing = true;
