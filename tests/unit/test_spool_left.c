@@ -196,7 +196,7 @@ what_a_kill_left_is_put_on_the_disk(void **state)
 		fault = (struct fault){ .calls = FAULT_SYNC };	/* which counts them */
 		kit_open(&k);
 		assert_int_equal(k.recovery.records, n_segments * 30);
-		assert_int_equal(fault.count, 1 + n_segments);	/* the folder, too */
+		assert_int_equal(fault.count, 2 + n_segments);	/* the folder and the state file, too */
 		spool_mark(k.spool, &mark);
 		assert_int_equal(spool_sync_up_to(k.spool, &mark), 30);
 		fault.count = 0;
