@@ -26,6 +26,7 @@
 /* One call; run() has its result. The thread has it from its wake until is_done. */
 struct call {
 	ssize_t		(*run)(struct call *c);
+	disk_function	*function;	/* of run_function() */
 	void		(*undo)(struct call *c);	/* of a call that returned too late; NULL: nothing to undo */
 	int		 fd;		/* owned if a thread makes the call */
 	int		 flags;
@@ -72,6 +73,13 @@ undo_open(struct call *c)
 	if (c->flags & O_EXCL)
 		unlinkat(c->fd, c->name, 0);
 	close((int)c->result);
+}
+
+static void
+undo_open_by(struct call *c)
+{
+	if (c->result >= 0)
+		close((int)c->result);
 }
 
 static ssize_t
@@ -170,6 +178,12 @@ run_is_at(struct call *c)
 	if (fstat(c->fd, &ours) < 0)
 		return -errno;
 	return stat(c->name, &named) == 0 && ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
+}
+
+static ssize_t
+run_function(struct call *c)
+{
+	return c->function(c->fd, c->name, c->data.data, c->data.len);
 }
 
 static void
@@ -496,4 +510,41 @@ int
 disk_is_at(struct disk *d, int dir_fd, const char *path)
 {
 	return simple(d, dir_fd, path, 0, run_is_at);
+}
+
+int
+disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function)
+{
+	struct call *c;
+	int r;
+
+	if (d == NULL)
+		return function(dir_fd, path, data, len);
+	c = begin(d, NULL, dir_fd, path, &r);
+	if (c == NULL)
+		return r;
+	c->function = function;
+	r = len > 0 ? bytes_append(&c->data, data, len) : 0;
+	if (r == 0)
+		r = (int)make(d, c, run_function);
+	else
+		close(c->fd);
+	trim(d);
+	return r;
+}
+
+int
+disk_open_by(struct disk *d, int dir_fd, const char *path, disk_function *function)
+{
+	struct call *c;
+	int r;
+
+	if (d == NULL)
+		return function(dir_fd, path, NULL, 0);
+	c = begin(d, NULL, dir_fd, path, &r);
+	if (c == NULL)
+		return r;
+	c->function = function;
+	c->undo = undo_open_by;
+	return (int)make(d, c, run_function);
 }

@@ -50,6 +50,14 @@ int disk_truncate(struct disk *d, int fd, uint64_t len);
 int disk_allocate(struct disk *d, int fd, uint64_t len);
 /* Returns how many names a file has. */
 int disk_links(struct disk *d, int fd);
+/*
+ * Calls a function that makes several calls, with a duplicate of dir_fd, a path and a copy of data, and returns what it
+ * returns. After -ETIMEDOUT it may still do what it does.
+ */
+typedef int disk_function(int dir_fd, const char *path, const void *data, size_t len);
+int disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function);
+/* Calls one that returns a file descriptor, which disk_close() closes, without data. */
+int disk_open_by(struct disk *d, int dir_fd, const char *path, disk_function *function);
 /* Returns 1 if a directory has that path, 0 if it does not. */
 int disk_is_at(struct disk *d, int dir_fd, const char *path);
 

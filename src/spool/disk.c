@@ -96,12 +96,22 @@ spool_dir_is_there(const struct spool *s)
 	return disk_is_at(s->disk, s->dir_fd, s->dir);
 }
 
+/* A disk_function of move_in(). */
+static int
+lock_path(int dir_fd, const char *path, const void *data, size_t len)
+{
+	(void)dir_fd;
+	(void)data;
+	(void)len;
+	return lock_dir(path);
+}
+
 /* Switches to a new directory of the same name, which contains no file of the spool yet. */
 static int
 move_in(struct spool *s)
 {
 	struct spool_segment *seg;
-	int fd = lock_dir(s->dir);
+	int fd = disk_open_by(s->disk, s->dir_fd, s->dir, lock_path);
 
 	if (fd < 0)
 		return fd;
@@ -133,8 +143,7 @@ spool_disk_retry(struct spool *s)
 		r = spool_marks_open(s);
 	if (r == 0 && s->is_state_moved)
 		r = spool_marks_write(s, false);
-	/* Of a disk that did not answer they are still there; the loop would wait for these calls. */
-	if (r == 0 && s->failed != -ETIMEDOUT)
+	if (r == 0)
 		r = spool_schemas_write(s);
 	for (int q = SPOOL_QUEUES - 1; q >= 0; q--) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {

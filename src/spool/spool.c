@@ -465,6 +465,8 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	/* A clock that a test or a suspend has moved must not delay this for long. */
 	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
 		s->retry_ns = now_ns;
+	if (s->disk == NULL && s->patience_ms > 0)
+		(void)disk_start(s->patience_ms, &s->disk);
 	if (s->failed == 0 && (now_ns < s->checked_ns || now_ns - s->checked_ns >= SPOOL_RETRY_NS)) {
 		int r = spool_dir_is_there(s);
 
@@ -478,8 +480,6 @@ spool_tick(struct spool *s, uint64_t now_ns)
 		(void)spool_disk_retry(s);
 	if (s->syncer == NULL)		/* after a failure: at the next tick */
 		s->sync_failed = spool_sync_start(s);
-	if (s->disk == NULL && s->patience_ms > 0)
-		(void)disk_start(s->patience_ms, &s->disk);
 	spool_sync(s, now_ns);
 	spool_reap(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {

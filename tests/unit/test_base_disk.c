@@ -228,6 +228,66 @@ what_is_closed_or_removed_meanwhile_is_so_later(void **state)
 	disk_stop(d);
 }
 
+static int
+count_bytes(int at, const char *path, const void *data, size_t len)
+{
+	int fd = openat(at, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ssize_t n = pwrite(fd, data, len, 0);
+
+	close(fd);
+	return (int)n;
+}
+
+static int
+open_it(int at, const char *path, const void *data, size_t len)
+{
+	int fd = openat(at, path, O_RDONLY | O_CLOEXEC);
+
+	(void)data;
+	assert_int_equal(len, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static unsigned
+descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void
+a_function_runs_as_one_call(void **state)
+{
+	struct disk *disks[2] = { NULL, NULL }, *d;
+	unsigned before;
+	int fd;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &disks[1]), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(disk_run(disks[i], dir_fd, "a", "text", 4, count_bytes), 4);
+		fd = disk_open_by(disks[i], dir_fd, "a", open_it);
+		assert_true(fd >= 0);
+		disk_close(disks[i], fd);
+		assert_int_equal(disk_open_by(disks[i], dir_fd, "none", open_it), -ENOENT);
+	}
+	d = disks[1];
+	before = descriptors();
+	set_hanging(true);
+	assert_int_equal(disk_run(d, dir_fd, "b", "text", 4, count_bytes), -ETIMEDOUT);
+	assert_int_equal(disk_run(d, dir_fd, "b", "text", 4, count_bytes), -ETIMEDOUT);
+	go_on(d);
+	assert_true(is_there("b"));
+	set_hanging(true);
+	assert_int_equal(disk_open_by(d, dir_fd, "a", open_it), -ETIMEDOUT);
+	go_on(d);
+	assert_int_equal(descriptors(), before);
+	disk_stop(d);
+}
+
 static void
 a_stop_does_not_wait_for_a_call_that_hangs(void **state)
 {
@@ -252,6 +312,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_appended_too_late_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_made_too_late_is_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_or_removed_meanwhile_is_so_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_function_runs_as_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_does_not_wait_for_a_call_that_hangs, setup, teardown),
 	};
 

@@ -192,6 +192,43 @@ an_older_text_is_read_once_and_believed_only_if_it_is_that(void **state)
 	free(large);
 }
 
+/* A call on a FIFO lasts until its other end is opened, like one on a disk that does not answer. */
+static void
+a_disk_that_hangs_does_not_stop_the_loop(void **state)
+{
+	static const char *const old = "an older text";
+	uint64_t fingerprint = spool_fingerprint(old, strlen(old));
+	int fd;
+
+	(void)state;
+	alarm(60);
+	k.options.patience_ms = 50;
+	kit_open(&k);
+	kit_tick(&k);
+	/* As a schema is written. */
+	assert_int_equal(unlink(path_of(topic_name(0), "")), 0);
+	assert_int_equal(mkfifo(path_of(topic_name(0), ".part"), 0600), 0);
+	spool_disk_failed(k.spool, -EIO);
+	kit_tick(&k);
+	kit_tick(&k);
+	assert_int_equal(kit_stats(&k).last_error, -ETIMEDOUT);
+	fd = open(path_of(topic_name(0), ".part"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	KIT_UNTIL(&k, kit_stats(&k).last_error == 0);
+	close(fd);
+	expect_text(topic_name(0));
+	/* As one is read: it is not lost. */
+	assert_int_equal(mkfifo(path_of(old, ""), 0600), 0);
+	assert_null(spool_schema(k.spool, fingerprint));
+	assert_int_equal(errno, ETIMEDOUT);
+	fd = open(path_of(old, ""), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_int_equal(unlink(path_of(old, "")), 0);
+	store(old, old);
+	KIT_UNTIL(&k, spool_schema(k.spool, fingerprint) != NULL);
+	close(fd);
+	assert_string_equal(spool_schema(k.spool, fingerprint), old);
+	alarm(0);
+}
+
 int
 main(void)
 {
@@ -200,6 +237,7 @@ main(void)
 		T(texts_are_whole_or_not_there),
 		T(a_topic_without_a_text_has_no_file),
 		T(an_older_text_is_read_once_and_believed_only_if_it_is_that),
+		T(a_disk_that_hangs_does_not_stop_the_loop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
