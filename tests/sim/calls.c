@@ -77,6 +77,7 @@ sim_open(int dir, const char *path, int flags)
 	int at, inode;
 
 	sim_point();
+	sim_disk_wait();
 	at = sim_path_folder(dir, path, name);
 	if (at < 0)
 		return fails(-at);
@@ -191,6 +192,7 @@ SIM_WRAP(int, flock, int fd, int how)
 SIM_WRAP(ssize_t, pread, int fd, void *data, size_t len, off_t at)
 {
 	(void)sim_fd_inode(fd);
+	sim_disk_wait_to_read();
 	return sim_disk_read(&world->disk, sim_fd_of(fd)->inode, data, len, (uint64_t)at);
 }
 
@@ -205,10 +207,9 @@ write_at(int fd, const void *data, size_t len, off_t at)
 		(void)sim_disk_write(&world->disk, (int)(f - world->disk.inodes), data, sim_below(len + 1),
 		    (uint64_t)at);
 	sim_point_of_change();
-	if (sim_dice(world->disk.write_errors)) {
-		world->disk.has_refused = true;
+	sim_disk_wait_to_write((int)(f - world->disk.inodes), data, len, (uint64_t)at);
+	if (sim_dice(world->disk.write_errors))
 		return fails(EIO);
-	}
 	if (len > 1 && sim_dice(5))
 		len = 1 + sim_below(len - 1);
 	r = sim_disk_write(&world->disk, (int)(f - world->disk.inodes), data, len, (uint64_t)at);
@@ -254,6 +255,7 @@ resize(int fd, off_t size)
 	int r;
 
 	sim_point_of_change();
+	sim_disk_wait();
 	r = sim_disk_resize(&world->disk, (int)(sim_fd_inode(fd) - world->disk.inodes), (uint64_t)size);
 	return r < 0 ? fails(-r) : 0;
 }
@@ -278,6 +280,7 @@ sync_fd(int fd)
 	int r;
 
 	sim_point_of_change();
+	sim_disk_wait();
 	sim_wait_until(until_us);
 	r = sim_disk_sync(&world->disk, (int)(f - world->disk.inodes));
 	sim_point_of_change();

@@ -161,6 +161,16 @@ has_state(void)
 	return dir >= 0 && sim_disk_find(&world->disk, dir, "state") >= 0;
 }
 
+/* Whether the spool may take the disk for failed: it tries again after a second. */
+static bool
+has_failed_lately(void)
+{
+	const struct sim_disk *d = &world->disk;
+
+	return d->write_errors > 0 || world->now_us < d->hangs_until_us ||
+	    (d->healed_us > 0 && world->now_us - d->healed_us < 3 * SIM_S);
+}
+
 void
 sim_check_handed_over(const struct spool_record *r)
 {
@@ -174,12 +184,14 @@ sim_check_handed_over(const struct spool_record *r)
 	    name, (llu)r->seq);
 	sim_say_record("%s %llu is handed over%s", name, (llu)r->seq, r->is_again ? ", again" : "");
 	known->was_out = true;
-	known->is_unmarked = known->is_unmarked || world->disk.write_errors > 0;
-	known->was_in_memory = known->was_in_memory || known->durable == SIM_PUT;
+	known->is_unmarked = known->is_unmarked || has_failed_lately();
 	/* On a disk that fails the spool hands out what it has in memory only, and its seq may be given out again. */
 	if (known->durable == SIM_PUT && (world->disk.write_errors > 0 || world->disk.sync_errors > 0 ||
 	    !has_state()))
 		known->is_excused = true;
+	/* What the Usage covers is in the main batch, which a kill takes with it. */
+	if (known->durable == SIM_PUT && sim_topic(r->topic) == TOPIC_USAGE && has_failed_lately())
+		world->programs[known->program].is_excused = true;
 }
 
 void
@@ -324,6 +336,8 @@ sim_check_progress(struct spool *s)
 		}
 		if (t->healthy_since_us == INT64_MAX)
 			t->healthy_since_us = world->now_us;
+		if (t->healthy_since_us < world->calm_since_us)
+			t->healthy_since_us = world->calm_since_us;
 		if (world->now_us - t->healthy_since_us < PROGRESS_US)
 			continue;
 		for (uint64_t seq = t->delivered_below; seq < t->next; seq++) {
@@ -354,22 +368,6 @@ excuse(void)
 	}
 }
 
-/*
- * Writes of the state file have failed, and those between them went to both slots, unsynced. A power cut may tear both,
- * and with them the seqs of records that no segment has had.
- */
-static void
-excuse_memory(void)
-{
-	for (unsigned topic = 0; topic < SIM_TOPICS; topic++) {
-		struct sim_topic_check *t = &world->checks.topics[topic];
-
-		for (uint64_t seq = 0; seq < t->next; seq++)
-			if (t->records[seq].was_in_memory)
-				t->records[seq].is_excused = true;
-	}
-}
-
 void
 sim_check_ended(enum sim_end end, bool is_power_cut)
 {
@@ -390,8 +388,6 @@ sim_check_ended(enum sim_end end, bool is_power_cut)
 		raise(SIM_COMMITTED, SIM_PERHAPS, NULL);
 	if (is_power_cut && world->disk.has_lost)
 		excuse();
-	if (is_power_cut && world->disk.has_refused)
-		excuse_memory();
 	for (unsigned t = 0; t < SIM_TOPICS; t++)
 		c->topics[t].healthy_since_us = INT64_MAX;
 }

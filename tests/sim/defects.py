@@ -35,6 +35,12 @@ DEFECTS = (
     ("rights-to-dead-letters", "src/kafka/errors.c", '{ KAFKA_TOPIC_WAITS, "topic_authorization_failed" }', '{ KAFKA_RECORD_AT_FAULT, "topic_authorization_failed" }', r"would refuse it"),
     ("letters-unsynced", "src/deliver/dead_letter_sync.c", "if (fdatasync(s->fds.list[i]) < 0 &&", "if (false && errno != 0 &&", r"is gone"),
     ("unknown-marks", "src/spool/recover.c", "		q->handed_mark = SPOOL_NUMBER_MAX;", "		;", r"without a mark"),
+    ("ids-on-the-loop", "src/registry/cache.c", "	c->disk = disk;", "	(void)disk;", r"the loop waits for a disk"),
+    ("all-held", "src/spool/aside.c", "return s->is_held[topic] ||", "for (int t = 0; t < TOPIC_COUNT; t++)\n\t\tif (s->is_held[t])\n\t\t\treturn true;\n\treturn",
+     r"is not delivered after"),
+    ("all-blocked", "src/deliver/delivery.c", "	if (reason == NULL) {\n\t\td->is_blocked", "	if (reason == NULL || topic < TOPIC_COUNT) {\n\t\td->is_blocked", r"is not delivered after"),
+    ("no-share", "src/kafka/share.c", "return t->in_flight > 0 && (", "return false && (", r"is not delivered after"),
+    ("late-blocks-all", "src/kafka/share.c", "return k->topics[topic].late > 0;", "return k == NULL || topic == TOPIC_COUNT;", r"is not delivered after"),
     ("handed-mark", "src/spool/read.c", ".flags = cursor->walk.number < q->again_below ? SPOOL_IS_AGAIN : 0,", ".flags = 0,", r"first delivered|without a mark"),
 )
 

@@ -104,6 +104,7 @@ make_dir(int dir, const char *path)
 	int at;
 
 	sim_point_of_change();
+	sim_disk_wait();
 	at = sim_path_folder(dir, path, name);
 	if (at < 0)
 		return fails(-at);
@@ -134,6 +135,7 @@ rename_at(int from_dir, const char *from, int to_dir, const char *to)
 	int at, there;
 
 	sim_point_of_change();
+	sim_disk_wait();
 	at = sim_path_folder(from_dir, from, old);
 	there = sim_path_folder(to_dir, to, new);
 	if (at < 0 || there < 0)
@@ -164,6 +166,7 @@ unlink_at(int dir, const char *path)
 	int at;
 
 	sim_point_of_change();
+	sim_disk_wait();
 	at = sim_path_folder(dir, path, name);
 	if (at < 0 || sim_disk_find(&world->disk, at, name) < 0)
 		return fails(at < 0 ? -at : ENOENT);

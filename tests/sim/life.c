@@ -17,6 +17,7 @@
 #include "deliver/dead_letter_read.h"
 #include "deliver/delivery.h"
 #include "kafka/kafka.h"
+#include "registry/cache.h"
 #include "registry/registry.h"
 #include "sim.h"
 #include "spool/spool.h"
@@ -151,12 +152,24 @@ on_second(evutil_socket_t fd, short what, void *arg)
 
 /* --- the start --- */
 
+/* So it does with the file of the registry's ids. */
+SIM_WRAP(int, registry_cache_save, struct registry_cache *c)
+{
+	bool was_looping = sim_is_looping;
+	int r;
+
+	sim_is_looping = false;
+	r = __real_registry_cache_save(c);
+	sim_is_looping = was_looping;
+	return r;
+}
+
 static void
 open_spool(struct stages *d, unsigned schema)
 {
 	struct spool_options o = { .dir = SPOOL_DIR, .max_bytes = 64 << 20, .memory_bytes = 8 << 20, .sync_ms = 100,
 		.segment_bytes = (8 << 10) << world->seed % 4, .is_sync_first = true, .on_synced = on_disk_synced,
-		.on_synced_arg = d };
+		.on_synced_arg = d, .patience_ms = 1000 };
 	struct spool_recovery found;
 	char error[512] = "";
 	int r;
@@ -195,7 +208,7 @@ on_schema_id(void *arg, const char *subject, const struct spool_record *r, int32
 	const char *text = spool_schema(d->spool, r->schema);
 
 	if (text == NULL)
-		return -ENOENT;
+		return errno == ENOENT ? -ENOENT : -EAGAIN;
 	return registry_id(d->registry, subject, r->schema, text, ret_id);
 }
 
@@ -255,8 +268,12 @@ open_events(struct stages *d)
 SIM_WRAP(int, dead_letters_put, struct dead_letters *d, const struct spool_record *r, const char *reason,
     const char *detail)
 {
-	int error = __real_dead_letters_put(d, r, reason, detail);
+	int error;
 
+	/* The loop itself writes dead letters, and waits if their disk hangs. */
+	sim_is_looping = false;
+	error = __real_dead_letters_put(d, r, reason, detail);
+	sim_is_looping = true;
 	sim_check_dead(sim_topic(r->topic), r->seq, sim_hash(r->data, r->len), reason, error);
 	return error;
 }
@@ -342,6 +359,9 @@ stop(struct stages *d)
 		sim_check_closed();
 	sim_say("the spool is closed: %s", r < 0 ? strerror(-r) : "well");
 	close(d->synced_fd);
+	/* A thread in a call on a disk that hangs is left alone, and closes what it has after that. */
+	if (world->now_us < world->disk.hangs_until_us)
+		sim_wait_until(world->disk.hangs_until_us + 10 * SIM_S);
 	/* On a slow disk the thread of the dead letters may be left alone. */
 	if (kafka_process_wait(60000) && world->disk.sync_us < SIM_S)
 		sim_check(sim_fds_open() == 0, "%u descriptors are open at the end", sim_fds_open());
@@ -413,17 +433,19 @@ sim_life(void)
 	sim_agent_drain(d.agent);
 	open_delivery(&d);
 	open_events(&d);
+	sim_is_looping = true;
 	while (!d.has_stopped) {
 		bool is_over = world->now_us >= world->ends_us;
 
 		if (is_over && !world->closes && !world->is_last)
-			_exit(SIM_END_KILLED);
+			sim_killed();
 		if (!d.is_stopping && (world->is_last ? d.seconds > 40 && is_finished(&d) : is_over))
 			begin_stop(&d);
 		sim_check(!world->is_last || !is_over || d.is_stopping,
 		    "records are in the spool for an hour in which nothing is broken");
 		step();
 	}
+	sim_is_looping = false;
 	stop(&d);
 	if (world->is_last)
 		read_all_letters();

@@ -111,6 +111,11 @@ plan_life(void)
 	world->is_newer = world->has_versions && sim_dice(500);
 	world->kill_in = sim_dice(600) ? 1 + sim_below(sim_dice(300) ? 100 : 20000) : 0;
 	world->kills_at_changes = sim_dice(500);
+	/* One life in which a topic's fault lasts long enough to show that others do not wait for it. */
+	if (world->is_lasting) {
+		world->ends_us = world->now_us + 400 * SIM_S;
+		world->kill_in = 0;
+	}
 	if (world->kills_at_changes && world->kill_in > 0)
 		world->kill_in = 1 + sim_below(300);
 }
@@ -130,7 +135,7 @@ history(uint64_t seed)
 	sim_registry_init(&world->registry);
 	sim_weather_init();
 	boot();
-	lives = 2 + (unsigned)sim_below(6);
+	lives = world->is_lasting ? 1 : 2 + (unsigned)sim_below(6);
 	for (unsigned i = 0; i < lives; i++) {
 		bool is_power_cut = sim_dice(300);
 		int64_t answers_us;
@@ -146,7 +151,7 @@ history(uint64_t seed)
 		if (is_power_cut) {
 			sim_say("the power is cut");
 			sim_disk_cut(&world->disk);
-			world->disk.has_lost = world->disk.has_refused = false;
+			world->disk.has_lost = false;
 			boot();
 		}
 		for (int s = 0; s < SIM_FILES; s++)
@@ -159,6 +164,7 @@ history(uint64_t seed)
 	}
 	sim_weather_calm();
 	world->is_last = true;
+	world->is_lasting = false;
 	/* Each version delivers what the other has left. */
 	for (unsigned i = 0; i < (world->has_versions ? 2 : 1); i++) {
 		plan_life();

@@ -117,10 +117,11 @@ struct sim_disk {
 	bool is_full;
 	bool had_faults;		/* in this history */
 	bool has_lost;			/* a sync failed since the last power cut */
-	bool has_refused;		/* a write did */
 	unsigned write_errors;		/* of 1,000 writes */
 	unsigned sync_errors;
 	int64_t sync_us;		/* how long a sync takes at most */
+	int64_t hangs_until_us;		/* no call returns before */
+	int64_t healed_us;		/* when writes last began to succeed again, or it hung no longer; 0: never */
 	struct sim_contents contents[SIM_FILES];
 };
 
@@ -268,7 +269,6 @@ struct sim_record {
 	bool was_out;		/* an output or a dead letter had it */
 	bool is_excused, was_excused;	/* it was handed over while it was in memory only */
 	bool is_unmarked;	/* it was handed over while writes failed */
-	bool was_in_memory;	/* it was handed over from memory: the state file alone has its seq */
 	bool is_dead;
 	bool is_letter;		/* the dead letter is there at the end */
 	bool is_lost;		/* it was to be a dead letter, and the disk did not take it */
@@ -313,6 +313,7 @@ struct sim_world {
 	unsigned life;
 	bool is_newer;			/* the agent's version: it has another topic in place of one */
 	bool has_versions;		/* both are used in this history */
+	bool is_lasting;		/* all faults are of one topic each, and last */
 	bool is_last;			/* nothing breaks any more, and all is to be delivered */
 	int64_t ends_us;		/* when the life ends */
 	uint64_t kill_in;		/* calls until it is killed, or those that change the disk; 0: it is not */
@@ -369,6 +370,16 @@ void sim_threads_step(void);
 int64_t sim_threads_next_us(void);
 /* Makes the calling thread wait until a time. */
 void sim_wait_until(int64_t us);
+/*
+ * A call on the disk waits until it no longer hangs; one that reads may find what it reads in memory. The loop may not
+ * wait while sim_is_looping.
+ */
+void sim_disk_wait(void);
+void sim_disk_wait_to_read(void);
+void sim_disk_wait_to_write(int inode, const void *data, size_t len, uint64_t at);
+extern bool sim_is_looping;
+/* Ends the life. A write that waits for the disk is made after all, or not. */
+_Noreturn void sim_killed(void);
 
 /* --- versions.c --- */
 

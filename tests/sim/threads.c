@@ -32,12 +32,20 @@ enum wait_for {
 	WAITS_FOR_TIME,
 };
 
+struct hung_write {
+	int inode;
+	const void *data;		/* the caller's; NULL: no write waits */
+	size_t len;
+	uint64_t at;
+};
+
 struct thread {
 	bool is_used;
 	bool has_ended;
 	enum wait_for waits_for;
 	const pthread_cond_t *cond;
 	int64_t until_us;		/* WAITS_FOR_TIME; a limit of WAITS_FOR_COND, INT64_MAX: none */
+	struct hung_write hung;		/* with data: what the call that waits for the disk is to write */
 	void *(*run)(void *arg);
 	void *arg;
 	ucontext_t context;
@@ -46,6 +54,7 @@ struct thread {
 };
 
 static struct thread threads[THREADS];
+bool sim_is_looping;
 static struct thread *self;	/* NULL: the loop's thread */
 static ucontext_t loop;
 static void *loop_fake_stack;
@@ -179,13 +188,24 @@ sim_threads_step(void)
 	enter(ready[sim_below(n)]);
 }
 
+void
+sim_killed(void)
+{
+	sim_say("the agent is killed");
+	for (int i = 0; i < THREADS; i++) {
+		const struct hung_write *w = &threads[i].hung;
+
+		if (threads[i].is_used && w->data != NULL && sim_dice(500))
+			(void)sim_disk_write(&world->disk, w->inode, w->data, w->len, w->at);
+	}
+	_exit(SIM_END_KILLED);
+}
+
 static void
 point(bool is_change)
 {
-	if (world->kill_in > 0 && (is_change || !world->kills_at_changes) && --world->kill_in == 0) {
-		sim_say("the agent is killed");
-		_exit(SIM_END_KILLED);
-	}
+	if (world->kill_in > 0 && (is_change || !world->kills_at_changes) && --world->kill_in == 0)
+		sim_killed();
 	if (self != NULL && is_change)
 		yield();
 }
@@ -235,6 +255,39 @@ sim_wait_until(int64_t us)
 	self->until_us = us;
 	yield();
 	self->waits_for = WAITS_FOR_NOTHING;
+}
+
+void
+sim_disk_wait(void)
+{
+	int64_t answers_us = world->registry.answers_us;
+
+	if (world->now_us >= world->disk.hangs_until_us)
+		return;
+	sim_check(self != NULL || !sim_is_looping, "the loop waits for a disk that hangs");
+	sim_wait_until(world->disk.hangs_until_us);
+	if (self == NULL)
+		world->registry.answers_us = answers_us;	/* the agent could not ask */
+}
+
+void
+sim_disk_wait_to_read(void)
+{
+	/* What is not in the kernel's cache. */
+	if (world->now_us < world->disk.hangs_until_us && sim_dice(500))
+		sim_disk_wait();
+}
+
+void
+sim_disk_wait_to_write(int inode, const void *data, size_t len, uint64_t at)
+{
+	struct thread *t = self;
+
+	if (t != NULL)
+		t->hung = (struct hung_write){ inode, data, len, at };
+	sim_disk_wait();
+	if (t != NULL)
+		t->hung.data = NULL;
 }
 
 static void
@@ -323,6 +376,12 @@ SIM_WRAP(int, pthread_cond_wait, pthread_cond_t *cond, pthread_mutex_t *mutex)
 SIM_WRAP(int, pthread_cond_timedwait, pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *until)
 {
 	return wait_cond(cond, mutex, (int64_t)until->tv_sec * SIM_S + until->tv_nsec / 1000);
+}
+
+SIM_WRAP(int, pthread_cond_signal, pthread_cond_t *cond)
+{
+	(void)cond;	/* threads are woken by broadcasts; the loop, which looks again by itself, by signals too */
+	return 0;
 }
 
 SIM_WRAP(int, pthread_cond_broadcast, pthread_cond_t *cond)

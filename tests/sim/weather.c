@@ -25,6 +25,7 @@ enum kind {
 	DISK_WRITES_FAIL,
 	DISK_SYNCS_FAIL,
 	DISK_SLOW,
+	DISK_HANGS,
 	LASTING_KINDS,
 	/* Of a moment. */
 	REGISTRY_REPLACED = LASTING_KINDS,
@@ -52,6 +53,7 @@ static const char *const names[KINDS] = {
 	[DISK_WRITES_FAIL] = "writes fail",
 	[DISK_SYNCS_FAIL] = "syncs fail",
 	[DISK_SLOW] = "disk slow",
+	[DISK_HANGS] = "disk hangs",
 	[REGISTRY_REPLACED] = "registry replaced",
 	[SCHEMA_RENUMBERED] = "schema has another id",
 	[CLOCK_SET] = "clock set",
@@ -66,6 +68,9 @@ apply(enum kind kind, unsigned arg, bool is_broken)
 	struct sim_disk *d = &world->disk;
 	struct sim_topic *topic = &c->topics[arg % SIM_TOPICS];
 
+	/* A fault may begin and end between two looks at the progress of topics. */
+	if (kind < TOPIC_KINDS)
+		world->checks.topics[arg % SIM_TOPICS].healthy_since_us = INT64_MAX;
 	switch (kind) {
 	case TOPIC_DELETED:
 		topic->is_there = !is_broken;
@@ -111,6 +116,7 @@ apply(enum kind kind, unsigned arg, bool is_broken)
 	case DISK_WRITES_FAIL:
 		d->had_faults = true;
 		d->write_errors = is_broken ? 300 : 0;
+		d->healed_us = world->now_us;
 		break;
 	case DISK_SYNCS_FAIL:
 		d->had_faults = true;
@@ -118,6 +124,10 @@ apply(enum kind kind, unsigned arg, bool is_broken)
 		break;
 	case DISK_SLOW:
 		d->sync_us = is_broken ? 8 * SIM_S : 20 * SIM_MS;
+		break;
+	case DISK_HANGS:
+		d->hangs_until_us = is_broken ? world->weather.until_us[DISK_HANGS] : 0;
+		d->healed_us = world->now_us;
 		break;
 	default:
 		break;
@@ -193,12 +203,18 @@ begin_one(void)
 	enum kind kind = (enum kind)sim_below(KINDS);
 	int64_t lasts_us = 1 + (int64_t)sim_below((uint64_t)(sim_dice(200) ? 300 : 30) * SIM_S);
 
+	if (world->is_lasting) {
+		kind = (enum kind)sim_below(TOPIC_KINDS);
+		lasts_us = (200 + (int64_t)sim_below(200)) * SIM_S;
+	}
 	if (!(world->weather.climate & 1u << kind))
 		return;
 	if (kind >= LASTING_KINDS) {
 		sim_say("%s", names[kind]);
 		happen(kind);
-		disturb();
+		/* Another time of day, and a suspend, in which the monotonic clock does not run, delay no record. */
+		if (kind != CLOCK_SET && kind != SUSPENDED)
+			disturb();
 		return;
 	}
 	if (world->weather.until_us[kind] != 0)
@@ -266,4 +282,7 @@ sim_weather_init(void)
 	if (sim_dice(500))
 		world->cluster.ahead_max_us = SIM_HOUR;
 	world->has_versions = sim_dice(250);
+	world->is_lasting = which == 2 && sim_dice(250);
+	if (world->is_lasting)
+		world->weather.each_us = 20 * SIM_S;
 }
