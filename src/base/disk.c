@@ -233,7 +233,8 @@ run(void *arg)
 		c->undo(c);
 		pthread_mutex_lock(&d->mutex);
 	}
-	close(c->fd);
+	if (c->fd != AT_FDCWD)
+		close(c->fd);
 	do_all_postponed(d);
 	__atomic_store_n(&d->is_hung, false, __ATOMIC_RELEASE);
 	d->is_done = true;
@@ -309,7 +310,7 @@ begin(struct disk *d, struct call *own, int fd, const char *name, int *ret)
 	*ret = strlen(name) < sizeof(c->name) ? 0 : -ENAMETOOLONG;
 	if (*ret == 0 && disk_hangs(d))
 		*ret = -ETIMEDOUT;
-	if (*ret == 0 && d != NULL && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+	if (*ret == 0 && d != NULL && fd != AT_FDCWD && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
 		*ret = -errno;
 	if (*ret < 0)
 		return NULL;
@@ -527,7 +528,7 @@ disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t 
 	r = len > 0 ? bytes_append(&c->data, data, len) : 0;
 	if (r == 0)
 		r = (int)make(d, c, run_function);
-	else
+	else if (c->fd != AT_FDCWD)
 		close(c->fd);
 	trim(d);
 	return r;

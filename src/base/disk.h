@@ -51,8 +51,8 @@ int disk_allocate(struct disk *d, int fd, uint64_t len);
 /* Returns how many names a file has. */
 int disk_links(struct disk *d, int fd);
 /*
- * Calls a function that makes several calls, with a duplicate of dir_fd, a path and a copy of data, and returns what it
- * returns. After -ETIMEDOUT it may still do what it does.
+ * Calls a function that makes several calls, with a duplicate of dir_fd (or AT_FDCWD), a path and a copy of data, and
+ * returns what it returns. After -ETIMEDOUT it may still do what it does.
  */
 typedef int disk_function(int dir_fd, const char *path, const void *data, size_t len);
 int disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function);

@@ -320,6 +320,7 @@ open_registry(struct daemon *d, char *error, size_t error_size)
 		.key_file = c->registry.key_file,
 		.lookup_only = !c->registry.auto_register,
 		.cache_file = spool_file(d, REGISTRY_CACHE_FILE, cache) ? cache : NULL,
+		.disk = spool_disk(d->spool),
 		.timeout_ms = (uint32_t)c->registry.timeout_ms,
 		.recheck_ms = (uint32_t)c->registry.recheck_ms,
 	};

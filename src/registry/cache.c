@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "base/disk.h"
 #include "base/file.h"
 
 enum {
@@ -27,6 +28,7 @@ struct registry_cache {
 	json_t	*root;		/* owned; contents of the file */
 	json_t	*ids;		/* member of root; oldest first */
 	bool	 is_dirty;	/* the file may differ */
+	struct disk *disk;	/* the caller's; NULL: none */
 };
 
 static void
@@ -215,6 +217,12 @@ registry_cache_open(const char *path, struct registry_cache **ret, char *error, 
 }
 
 void
+registry_cache_use_disk(struct registry_cache *c, struct disk *disk)
+{
+	c->disk = disk;
+}
+
+void
 registry_cache_close(struct registry_cache *c)
 {
 	if (c == NULL)
@@ -224,36 +232,45 @@ registry_cache_close(struct registry_cache *c)
 	free(c);
 }
 
+/* Replaces a file by a text. A disk_function. */
+static int
+replace(int dir_fd, const char *path, const void *text, size_t len)
+{
+	char *tmp = NULL;
+	int fd, r;
+
+	if (asprintf(&tmp, "%s.tmp", path) < 0)
+		return -ENOMEM;
+	/* A link planted at that name is not followed; a file left by an earlier save is replaced. */
+	if (unlinkat(dir_fd, tmp, 0) < 0 && errno != ENOENT) {
+		r = -errno;
+		free(tmp);
+		return r;
+	}
+	fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : file_write(fd, text, len, 0);
+	if (r == 0 && renameat(dir_fd, tmp, dir_fd, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir_fd, tmp, 0);
+	if (fd >= 0)
+		close(fd);
+	free(tmp);
+	return r;
+}
+
 int
 registry_cache_save(struct registry_cache *c)
 {
-	char *text = NULL, *tmp = NULL;
-	int fd = -1, r = -ENOMEM;
+	char *text;
+	int r;
 
 	if (!c->is_dirty || c->path == NULL)
 		return 0;
 	text = json_dumps(c->root, JSON_INDENT(1));
-	if (text == NULL || asprintf(&tmp, "%s.tmp", c->path) < 0) {
-		tmp = NULL;
-		goto out;
-	}
-	/* A link planted at that name is not followed; a file left by an earlier save is replaced. */
-	if (unlink(tmp) < 0 && errno != ENOENT) {
-		r = -errno;
-		goto out;
-	}
-	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	r = fd < 0 ? -errno : file_write(fd, text, strlen(text), 0);
-	if (r == 0 && rename(tmp, c->path) < 0)
-		r = -errno;
-	if (r < 0)
-		unlink(tmp);
-	else
+	r = text == NULL ? -ENOMEM : disk_run(c->disk, AT_FDCWD, c->path, text, strlen(text), replace);
+	if (r == 0)
 		c->is_dirty = false;
-out:
-	if (fd >= 0)
-		close(fd);
 	free(text);
-	free(tmp);
 	return r;
 }

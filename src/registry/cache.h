@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct disk;
 struct registry_cache;
 
 enum {
@@ -24,6 +25,8 @@ enum {
  * damaged file is reported in error (otherwise ""): intact ids are kept, and the file is written again.
  */
 int registry_cache_open(const char *path, struct registry_cache **ret, char *error, size_t error_size);
+/* Has further saves go through a disk, which must outlive c. NULL: they take as long as they take. */
+void registry_cache_use_disk(struct registry_cache *c, struct disk *disk);
 void registry_cache_close(struct registry_cache *c);	/* does not save; NULL is fine */
 
 /* Finds an id. 0 with *ret_id, or -ENOENT. */

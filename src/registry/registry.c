@@ -40,6 +40,7 @@
 
 #include "base/ca_bundle.h"
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/text.h"
 #include "http/client.h"
 #include "registry/answer.h"
@@ -243,7 +244,7 @@ save(struct registry *r)
 	snprintf(text, sizeof(text),
 	    "schema ids cannot be saved (%s): after a restart they are requested from the "
 	    "registry again",
-	    strerror(-e));
+	    disk_error_text(e));
 	return set_error(r, text);
 }
 
@@ -750,6 +751,7 @@ registry_open(struct event_base *base, const struct registry_options *o,
 	err = registry_cache_open(o->cache_file, &r->cache, error, error_size);
 	if (err < 0)
 		goto fail;
+	registry_cache_use_disk(r->cache, o->disk);
 	*ret = r;
 	return 0;
 

@@ -15,6 +15,7 @@
 
 #include "model/health.h"
 
+struct disk;
 struct event_base;
 struct registry;
 
@@ -33,6 +34,7 @@ struct registry_options {
 	const char *key_file;
 	bool lookup_only;		/* auto_register: false */
 	const char *cache_file;		/* ids by URL, subject and fingerprint; NULL: not kept on disk */
+	struct disk *disk;		/* of that file; the caller's, outlives the registry; NULL: it is waited for */
 	uint32_t timeout_ms;		/* limit of one request; 0: 10 s */
 	uint32_t retry_min_ms;		/* first delay after a failure, doubled with jitter; 0: 500 ms */
 	uint32_t retry_max_ms;		/* limit of the delay; 0: 30 s */

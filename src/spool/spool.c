@@ -98,6 +98,14 @@ spool_put(void *spool, const struct encoded_record *r)
 	return error;
 }
 
+struct disk *
+spool_disk(struct spool *s)
+{
+	if (s->disk == NULL && s->patience_ms > 0)
+		(void)disk_start(s->patience_ms, &s->disk);
+	return s->disk;
+}
+
 int
 spool_put_again(struct spool *s, const struct spool_record *r)
 {
@@ -106,7 +114,7 @@ spool_put_again(struct spool *s, const struct spool_record *r)
 	int error;
 
 	if (spool_schema(s, r->schema) == NULL)
-		return -ENOKEY;
+		return errno == ENOENT ? -ENOKEY : -errno;
 	if (s->batch_schemas[r->topic] != r->schema && q->counts[r->topic] > 0)
 		return -EAGAIN;
 	error = add_record(s, &record);
@@ -465,8 +473,7 @@ spool_tick(struct spool *s, uint64_t now_ns)
 	/* A clock that a test or a suspend has moved must not delay this for long. */
 	if (s->retry_ns > now_ns + SPOOL_RETRY_NS)
 		s->retry_ns = now_ns;
-	if (s->disk == NULL && s->patience_ms > 0)
-		(void)disk_start(s->patience_ms, &s->disk);
+	(void)spool_disk(s);
 	if (s->failed == 0 && (now_ns < s->checked_ns || now_ns - s->checked_ns >= SPOOL_RETRY_NS)) {
 		int r = spool_dir_is_there(s);
 

@@ -26,6 +26,7 @@
 
 #include "model/record.h"
 
+struct disk;
 struct spool;
 
 enum spool_queue {
@@ -220,6 +221,11 @@ bool spool_has_more(const struct spool *s);
  * lost; another: it cannot be read now.
  */
 const char *spool_schema(struct spool *s, uint64_t fingerprint);
+/*
+ * Returns the disk that calls on the spool's files go through, for another file on it; owned by the spool. NULL: there
+ * is no patience, or no thread. May start that thread.
+ */
+struct disk *spool_disk(struct spool *s);
 
 enum spool_drop {
 	SPOOL_DROP_FULL,	/* more than max_bytes: the oldest was dropped */

@@ -9,6 +9,7 @@ The disk is a file, served by a process of ours through FUSE, under a loop devic
 only where a file system asks for it, as fsync(2) does. At a cut all is there that was written before the last flush;
 of what came later each sector may have been written or not.
 """
+import contextlib
 import ctypes
 import errno
 import os
@@ -22,6 +23,7 @@ import subprocess
 SECTOR = 512
 SIZE = 16 << 20
 WRITE_MAX = 1 << 17
+FROZEN_AT_MOST = 100  # seconds
 
 IN_HEADER = struct.Struct("=IIQQIIIHH")
 OUT_HEADER = struct.Struct("=IiQ")
@@ -234,3 +236,28 @@ class DiskLog:
                     data[offset + at:offset + at + len(part)] = part
         with open(path, "wb") as f:
             f.write(data)
+
+
+@contextlib.contextmanager
+def frozen(path):
+    """Every write to the file system waits meanwhile. It is thawed whatever happens to this process."""
+    watchdog = subprocess.Popen(["sh", "-c", 'sleep "$1"; exec fsfreeze --unfreeze "$2"', "watchdog", str(FROZEN_AT_MOST), path],
+                                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        subprocess.run(["fsfreeze", "--freeze", path], check=True)
+        yield
+    finally:
+        done = subprocess.run(["fsfreeze", "--unfreeze", path], stderr=subprocess.PIPE, text=True)
+        os.killpg(watchdog.pid, signal.SIGKILL)
+        watchdog.wait(10)
+    assert done.returncode == 0, done.stderr
+
+
+def ext4_disk(test, mib=64):
+    """An ext4 of its own in the room of a test, which has own_mounts(), with a folder for the agent's account."""
+    image, at = os.path.join(test.room, "image"), os.path.join(test.room, "disk")
+    with open(image, "wb") as f:
+        f.truncate(mib << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-J", "size=1", "-b", "1024", image], check=True)
+    test.enterContext(Mounted(image, at))
+    return at

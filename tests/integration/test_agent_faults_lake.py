@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lake's or the spool's disk is full or frozen: the agent continues, reports it, and each record is in the lake once
 afterwards."""
-import contextlib
 import errno
 import os
 import signal
@@ -10,29 +9,13 @@ import time
 
 import harness
 from agent import AgentTest
-from disk_log import Mounted, own_mounts
+from disk_log import FROZEN_AT_MOST, ext4_disk, frozen, own_mounts
 from faults import get
 from harness import losses, read_cat, read_lake, seq_holes
 from load import Load, duplicates, own_folder
 
 WAIT = 90  # seconds: a bound against a test that hangs
-FROZEN_AT_MOST = 100
 ANSWER_MAX = 2  # seconds until the loop answers, on a machine that others keep busy; a loop that waits for the disk does not
-
-
-@contextlib.contextmanager
-def frozen(path):
-    """Every write to the file system waits meanwhile. It is thawed whatever happens to this process."""
-    watchdog = subprocess.Popen(["sh", "-c", 'sleep "$1"; exec fsfreeze --unfreeze "$2"', "watchdog", str(FROZEN_AT_MOST), path],
-                                start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        subprocess.run(["fsfreeze", "--freeze", path], check=True)
-        yield
-    finally:
-        done = subprocess.run(["fsfreeze", "--unfreeze", path], stderr=subprocess.PIPE, text=True)
-        os.killpg(watchdog.pid, signal.SIGKILL)
-        watchdog.wait(10)
-    assert done.returncode == 0, done.stderr
 
 
 class Lake(AgentTest):
@@ -43,13 +26,7 @@ class Lake(AgentTest):
             own_mounts()
 
     def disk(self, mib):
-        """An ext4 of its own, with a folder for the agent's account."""
-        image, at = os.path.join(self.room, "image"), os.path.join(self.room, "disk")
-        with open(image, "wb") as f:
-            f.truncate(mib << 20)
-        subprocess.run(["mkfs.ext4", "-q", "-m", "0", "-J", "size=1", "-b", "1024", image], check=True)
-        self.enterContext(Mounted(image, at))
-        return at
+        return ext4_disk(self, mib)
 
     def lake_agent(self, disk, **keys):
         a = self.agent(lake=os.path.join(disk, "lake"), drain=f"{WAIT}s", **keys)

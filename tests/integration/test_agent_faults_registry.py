@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry is away, fails, refuses or moves under load: records wait, the state is visible, and then all arrive."""
 import json
+import os
 import subprocess
+import time
 
 import harness
+from disk_log import FROZEN_AT_MOST, ext4_disk, frozen, own_mounts
 from faults import FaultTest, get
 from load import Load, own
 
@@ -13,6 +16,12 @@ FAILS = b'HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\nConnection:
 class Registry(FaultTest):
     # Ids that are in the broker are the same in the registry's next life.
     stack_options = {"registry_storage": "kafka", "proxied": True}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if harness.is_root():
+            own_mounts()
 
     def tearDown(self):
         self.stack.registry_proxy.answer(None)
@@ -65,6 +74,30 @@ class Registry(FaultTest):
             self.stack.start_registry()
             self.wait_delivered(a, 100)
         self.stop_drained(a)
+        self.assert_whole(load)
+
+    def test_answers_while_the_spools_disk_is_frozen(self):
+        """The file of the ids is on that disk: the loop continues, the ids are used, and the file is written later."""
+        disk = ext4_disk(self)
+        self.stack.kill_registry()
+        a = self.kafka_agent(spool={"dir": f"{disk}/spool"}).start()
+        with Load("frozen", rate=50) as load:
+            self.assert_waits(a, self.stack.registry_url, "away")
+            with frozen(disk):
+                self.stack.start_registry()
+                began, slowest, s = time.monotonic(), 0, None
+                while not s or s["registry"]["state"] != "ok" or not s["spool"]["disk_error"] or time.monotonic() < began + 8:
+                    before = time.monotonic()
+                    s = a.status()
+                    slowest = max(slowest, time.monotonic() - before)
+                    self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, s)
+                    time.sleep(0.05)
+                print(f"the slowest answer took {slowest:.3f} s")
+                self.assertLess(slowest, 4 * harness.PATIENCE)  # the loop waits a second for a call until it is given up
+            self.wait_delivered(a, 300)
+            self.assert_ready(a)
+        self.stop_drained(a)
+        self.assertTrue(os.path.exists(f"{disk}/spool/registry-ids.json"))
         self.assert_whole(load)
 
     def test_answers_500_and_recovers(self):

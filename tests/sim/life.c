@@ -17,7 +17,6 @@
 #include "deliver/dead_letter_read.h"
 #include "deliver/delivery.h"
 #include "kafka/kafka.h"
-#include "registry/cache.h"
 #include "registry/registry.h"
 #include "sim.h"
 #include "spool/spool.h"
@@ -152,18 +151,6 @@ on_second(evutil_socket_t fd, short what, void *arg)
 
 /* --- the start --- */
 
-/* So it does with the file of the registry's ids. */
-SIM_WRAP(int, registry_cache_save, struct registry_cache *c)
-{
-	bool was_looping = sim_is_looping;
-	int r;
-
-	sim_is_looping = false;
-	r = __real_registry_cache_save(c);
-	sim_is_looping = was_looping;
-	return r;
-}
-
 static void
 open_spool(struct stages *d, unsigned schema)
 {
@@ -227,7 +214,7 @@ open_delivery(struct stages *d)
 	static const struct kafka_property properties[] = { { "queue.buffering.max.messages", "100" },
 		{ "message.timeout.ms", "20000" }, { "batch.size", "16000" } };
 	struct registry_options registry = { .urls = urls, .n_urls = 1, .cache_file = SPOOL_DIR "/registry-ids.json",
-		.recheck_ms = 30000 };
+		.disk = spool_disk(d->spool), .recheck_ms = 30000 };
 	struct kafka_options kafka = { .brokers = brokers, .n_brokers = 1, .properties = properties, .n_properties = 3,
 		.create_topics = world->cluster.may_create, .agent_version = "0", .schema_id = on_schema_id,
 		.on_log = on_log, .arg = d };
