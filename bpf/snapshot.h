@@ -177,7 +177,8 @@ entry_retake(const struct task *k, struct proc *p)
 	u64 exec_id = k->t->self_exec_id;
 
 	p->swept_ns = stale_sweep_ns;
-	if (p->threads_peak > 1 || k->signal->nr_threads > 1)
+	/* The last: all threads of which one was seen may have begun and ended meanwhile. */
+	if (p->threads_peak > 1 || k->signal->nr_threads > 1 || k->signal->sum_sched_runtime)
 		p->is_cut = 1;
 	if (k->signal->live.counter == 0 && !p->end_ns)
 		p->end_ns = bpf_ktime_get_boot_ns();

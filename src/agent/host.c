@@ -85,8 +85,12 @@ on_replay(const void *data, size_t len, void *arg)
 	memcpy(&entry, data, sizeof(entry));
 	h->last_alive_us = entry.alive_us;
 	a->lost_records = h->is_renewed ? 0 : entry.lost_records;	/* holes of this agent_id */
-	if (entry.ring_id == probes_ring_id(a->probes))
-		a->kernel_lost_seen = entry.kernel_lost_seen;
+	if (entry.ring_id != probes_ring_id(a->probes))
+		return;
+	a->kernel_lost_seen = entry.kernel_lost_seen;
+	/* It may have those of a later version too, whose pins are gone. */
+	if (a->kernel_lost_seen > probes_lost_records(a->probes))
+		a->kernel_lost_seen = probes_lost_records(a->probes);
 }
 
 /*
@@ -282,11 +286,12 @@ int
 agent_open_host(struct event_base *base, const struct agent_host_options *o, struct agent **ret, char *error,
     size_t error_size)
 {
-	const struct probes_options probes = { .max_processes = o->max_processes, .follow_all = true,
+	struct probes_options probes = { .max_processes = o->max_processes, .follow_all = true,
 		.pin_dir = o->pin_dir, .watchdog_ns = o->watchdog_ns };
 	struct host_agent *h = calloc(1, sizeof(*h));
 	uint64_t first_seq[TOPIC_COUNT], position;
 	struct agent *a = &h->agent;
+	struct ring_offset spooled;
 	int r;
 
 	snprintf(error, error_size, "out of memory");
@@ -298,6 +303,8 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 	snprintf(a->agent_id, sizeof(a->agent_id), "%s", o->agent_id);
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		first_seq[t] = spool_next_seq(o->spool, (enum topic)t);
+	if (spool_ring_offset(o->spool, &spooled))	/* of an earlier boot there are no pins */
+		probes.spooled_ring_id = spooled.ring_id;
 	r = agent_init(a, base, &scope, &o->agent, &probes, error, error_size);
 	if (r == 0)
 		r = agent_open_stream(a, (struct record_writer){ spool_put, h->spool }, first_seq, error, error_size);

@@ -334,7 +334,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	p->pin_lock = -1;
 	if (options->pin_dir != NULL) {
 		snprintf(p->pin_dir, sizeof(p->pin_dir), "%s", options->pin_dir);
-		r = probes_pins_find(p, error, error_size);
+		r = probes_pins_find(p, options->spooled_ring_id, error, error_size);
 		if (r < 0)
 			goto fail;
 	}
@@ -381,7 +381,7 @@ probes_open(const struct probes_options *options, struct probes **ret, char *err
 	memset(p->skel->data_shared->kept_tgids, 0, sizeof(p->skel->data_shared->kept_tgids));
 	/* Otherwise probes_follow_all() begins, so that no event waits for a reader that is not ready. */
 	p->skel->data_shared->follow_all = options->follow_all &&
-	    (p->origin == PROBES_RESUMED || p->origin == PROBES_WERE_QUIET);
+	    (p->origin == PROBES_RESUMED || p->origin == PROBES_WERE_QUIET || p->origin == PROBES_MIGRATED);
 	probes_hurry(p, false);
 	p->iterator = offer.has[SIGNAL_SNAPSHOT][0] ? p->skel->links.on_task : p->skel->links.on_task_until_5_16;
 	r = probes_pins_take_over(p);

@@ -26,6 +26,7 @@ struct probes_options {
 	const char *pin_dir;	/* folder for pins, see pins.h; NULL: all ends with this process */
 	const char *const *variables;	/* names of the variables to be read at exec; see variables.h */
 	size_t n_variables;
+	uint32_t spooled_ring_id;	/* of the ring that was last read; 0: unknown */
 	uint64_t watchdog_ns;	/* with pin_dir: the programs stop after this time without probes_heartbeat() */
 };
 

@@ -217,6 +217,12 @@ former_ring_fd(const struct former *f)
 	return f->fds[RING];
 }
 
+bool
+former_has_lease(const struct former *f)
+{
+	return __atomic_load_n(variable(f, f->lease), __ATOMIC_SEQ_CST) != 0;
+}
+
 /* Copies all entries to a map. Returns 0 or a negative errno. */
 static int
 copy_entries(const struct former *f, int to_fd)
@@ -257,16 +263,20 @@ int
 former_copy(struct former *f, struct probes *p, uint64_t *ret_since_ns)
 {
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
+	int r;
 
-	if (__atomic_load_n(variable(f, f->lease), __ATOMIC_SEQ_CST) != 0) {
-		*variable(f, f->quiet_since) = now;	/* first, for an agent that continues */
+	if (former_has_lease(f)) {
+		if (*variable(f, f->quiet_since) == 0)	/* else a gap before is not yet in a GAP record */
+			*variable(f, f->quiet_since) = now;	/* first, for an agent that continues */
 		__atomic_store_n(variable(f, f->lease), 0, __ATOMIC_SEQ_CST);
 		if (f->network_lease >= 0)
 			__atomic_store_n(variable(f, f->network_lease), 0, __ATOMIC_SEQ_CST);
 	}
 	*ret_since_ns = *variable(f, f->quiet_since);
-	layout_plan_apply(&f->variables, f->shared, p->skel->data_shared);
-	return copy_entries(f, bpf_map__fd(p->skel->maps.procs));
+	r = copy_entries(f, bpf_map__fd(p->skel->maps.procs));
+	if (r == 0)		/* they count these entries */
+		layout_plan_apply(&f->variables, f->shared, p->skel->data_shared);
+	return r;
 }
 
 const void *

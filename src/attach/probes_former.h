@@ -9,7 +9,8 @@
  *	5. the agent reads their ring to its end, and commits; only then are their pins removed
  *
  * An agent that ends in between leaves both layouts, and the next one continues: with 3 if ours has no lease, else
- * with 5.
+ * with 5. If the next one is of the older version again, it takes over likewise once the spool is at our ring; before
+ * that it removes ours and continues with its own, and the gap is since 2.
  */
 #ifndef SLUICE_ATTACH_PROBES_FORMER_H
 #define SLUICE_ATTACH_PROBES_FORMER_H
@@ -33,10 +34,11 @@ uint32_t former_processes(const struct former *f);
 size_t former_ring_bytes(const struct former *f);
 uint32_t former_ring_id(const struct former *f);
 int former_ring_fd(const struct former *f);	/* f's */
+bool former_has_lease(const struct former *f);	/* one of its loads */
 
 /*
  * Stops its programs and copies their state into p's maps. *ret_since_ns is when they stopped, CLOCK_BOOTTIME. Returns
- * 0, or a negative errno after which no entry is in the map.
+ * 0, or a negative errno after which no entry is in the map, and no variable has changed.
  */
 int former_copy(struct former *f, struct probes *p, uint64_t *ret_since_ns);
 

@@ -95,10 +95,10 @@ pinned_shared(const struct probes *p, struct sluice_bpf__data_shared *ret)
  * cannot grow.
  */
 int
-probes_pins_find(struct probes *p, char *error, size_t error_size)
+probes_pins_find(struct probes *p, uint32_t spooled_ring_id, char *error, size_t error_size)
 {
 	struct sluice_bpf__data_shared shared = { 0 };
-	bool has_any = false, has_all = true;
+	bool has_any = false, has_all = true, was_left;
 	const void *object;
 	size_t size;
 	int r;
@@ -140,11 +140,14 @@ probes_pins_find(struct probes *p, char *error, size_t error_size)
 	}
 	has_all = has_all && pinned_shared(p, &shared);
 	p->epoch = shared.lease + 1;
-	if (p->former != NULL && (!has_all || (shared.lease == 0 && shared.quiet_since_ns == 0))) {
+	/* The other version had taken over from ours, had read its ring to the end, and was killed. */
+	was_left = p->former != NULL && shared.lease == 0 && former_has_lease(p->former) &&
+	    former_ring_id(p->former) == spooled_ring_id;
+	if (p->former != NULL && (!has_all || was_left || (shared.lease == 0 && shared.quiet_since_ns == 0))) {
 		p->origin = PROBES_MIGRATED;
 		p->ring_bytes = former_ring_bytes(p->former);
 		p->max_processes = former_processes(p->former);
-		pins_remove_maps(p->pin_dir, p->layout);	/* of an agent that ended before it had the lease */
+		pins_remove_maps(p->pin_dir, p->layout);	/* that never had the lease, or no more */
 	} else if (has_all) {
 		p->origin = shared.lease != 0 ? PROBES_RESUMED : PROBES_WERE_QUIET;
 		p->ring_bytes = pinned_entries(p, "ring");
@@ -348,6 +351,7 @@ probes_pins_take_over(struct probes *p)
 		if (former_copy(p->former, p, &since_ns) < 0) {
 			probes_leave_former(p);
 			p->origin = PROBES_WERE_OTHER;
+			shared->follow_all = 0;		/* probes_follow_all() begins */
 			is_new = true;
 			since_ns = 0;
 		}

@@ -52,7 +52,7 @@ struct probes {
  * Locks the pins, and finds those of an earlier agent: sets origin, epoch and the sizes that must stay, or removes the
  * pins. Returns 0, or -EBUSY with a sentence in error if another agent that runs uses them.
  */
-int probes_pins_find(struct probes *p, char *error, size_t error_size);
+int probes_pins_find(struct probes *p, uint32_t spooled_ring_id, char *error, size_t error_size);
 /* Uses maps that are pinned already, and makes and pins the others; before load. Returns 0 or -errno. */
 int probes_pins_use(struct probes *p);
 /* Pins the programs, takes the lease, and detaches the previous load; after attach. Returns 0 or -errno. */

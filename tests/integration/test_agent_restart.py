@@ -345,6 +345,53 @@ class Restart(AgentTest):
                     self.assertLess(end - gap["interval_ns"] / 1e9, after)
                     self.assertLess(after, end)
 
+    def test_the_older_version_takes_over_from_a_take_over_that_was_killed(self):
+        program = ("import os, sys\nif sys.argv[1:]:\n"
+                   "    os.execv(sys.executable, [sys.executable, '-c', os.environ['P'], *sys.argv[2:]])\n"
+                   "print(flush=True)\nsys.stdin.read()")
+        a = self.agent(records={"start_after": 0}).start()
+        a.settle()
+        self.assertEqual(0, a.stop())
+        a.sluice = harness.built("sluice_more_state")
+        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP="committed"))
+        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+        # Only the later version sees its first programs.
+        p = subprocess.Popen([sys.executable, "-c", program, "x", "x", "x"], env=dict(os.environ, P=program),
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        p.stdout.readline()
+        a.sluice = harness.SLUICE
+        a.start()
+        p.communicate()
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.layout(a)
+        topics = read_lake(a.lake)
+        self.assertEqual([], holes(topics["sluice.program"]))
+        mine = [(r["program_index"], r["phase"]) for r in once(topics["sluice.program"]) if r["pid"] == p.pid]
+        self.assertEqual([(i, phase) for i in range(4) for phase in ("START", "END")], mine)
+
+    def test_a_process_that_had_threads_in_the_gap_is_marked(self):
+        program = ("import sys, threading\n"
+                   "def read():\n    for _ in range(1000): open('/proc/self/stat').read()\n"
+                   "sys.stdin.readline()\nt = threading.Thread(target=read)\nt.start()\nt.join()\n"
+                   "print(flush=True)\nsys.stdin.read()")
+        a = self.agent(records={"start_after": 0}).start()
+        p = subprocess.Popen([sys.executable, "-c", program, "threads"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        a.settle()
+        self.assertEqual(0, a.stop())
+        a.sluice = harness.built("sluice_more_state")
+        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP="copied"))
+        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+        p.stdin.write(b"\n")
+        p.stdin.flush()
+        p.stdout.readline()
+        a.start()
+        p.communicate()
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        (end,) = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["pid"] == p.pid and r["phase"] == "END"]
+        self.assertIsNone(end["usage"]["syscr"])
+
     def test_another_version_that_cannot_copy_begins_anew_and_says_so(self):
         a = self.agent(records={"start_after": 0}).start()
         sleeper = subprocess.Popen(["/bin/sleep", "3600.125"])
