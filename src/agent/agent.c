@@ -10,6 +10,7 @@
 #include <sys/fsuid.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 #include <uuid/uuid.h>
 
 #include "agent/state.h"
@@ -22,6 +23,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 #define INTERVAL_MS_DEFAULT 10000
 #define RAISED_NICE (-10)
+#define FORMER_WAITS 1000	/* of a millisecond each */
 
 static int64_t
 wall_minus_boot_ns(void)
@@ -211,6 +213,11 @@ agent_leave_former(struct agent *a, char *error, size_t error_size)
 	if (!probes_former_ring(a->probes, &fd, &bytes))
 		return 0;
 	agent_drain_all(a);		/* which commits */
+	/* A record that is still being written holds up those behind it. */
+	for (int i = 0; i < FORMER_WAITS && ring_position(a->ring) < ring_end(a->ring); i++) {
+		usleep(1000);
+		agent_drain_all(a);
+	}
 	ring_close(a->ring);
 	a->ring = NULL;
 	probes_former_is_read(a->probes);

@@ -64,6 +64,8 @@ plan_members(struct layout_plan *p, struct pair at, const struct btf_type *from,
 	for (unsigned i = 0; i < btf_vlen(to) && r == 0; i++) {
 		const char *name = btf__name_by_offset(at.to, btf_members(to)[i].name_off);
 
+		if (name[0] == '\0')	/* not found by its name */
+			return -ENOTSUP;
 		for (unsigned j = 0; j < btf_vlen(from) && r == 0; j++) {
 			if (strcmp(btf__name_by_offset(at.from, btf_members(from)[j].name_off), name) != 0)
 				continue;

@@ -1,6 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * probes_former: reads the maps of another version by the types (BTF) that the kernel keeps with them.
+ * probes_former: reads the maps of another version by their types (BTF), which are pinned beside them: to read those
+ * that the kernel has needs CAP_SYS_ADMIN.
  */
 #include "attach/probes_former.h"
 
@@ -21,6 +22,8 @@
 
 #define COPY_ENTRIES 1024u	/* at a time; more than any bucket of a map has */
 #define RECORD_MAX (256u << 10)
+#define TYPES_MAX (16u << 20)
+#define TYPES_PIN "types"
 
 enum { PROCS, RING, SHARED, MAPS };
 static const char *const map_pins[MAPS] = { "procs", "ring", "shared" };
@@ -86,11 +89,58 @@ open_maps(struct former *f, const char *root)
 	return 0;
 }
 
+/* Returns the types of the old maps, which the caller frees; or NULL and errno. */
+static struct btf *
+read_types(const struct former *f, const char *root)
+{
+	struct bpf_map_info info = { 0 };
+	__u32 len = sizeof(info), zero = 0;
+	struct btf *types = NULL;
+	char path[PINS_PATH_MAX];
+	char *data = NULL;
+	int fd;
+
+	pins_map_path(root, f->layout, TYPES_PIN, path);
+	fd = bpf_obj_get(path);
+	if (fd < 0)
+		return NULL;
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && info.type == BPF_MAP_TYPE_ARRAY && info.max_entries == 1 &&
+	    info.value_size <= TYPES_MAX)
+		data = malloc(info.value_size + 8);	/* the kernel may copy up to a multiple of 8 */
+	if (data != NULL && bpf_map_lookup_elem(fd, &zero, data) == 0)
+		types = btf__new(data, info.value_size);
+	free(data);
+	close(fd);
+	return types;
+}
+
+int
+former_keep_types(const struct probes *p, const void *object, size_t size)
+{
+	struct slice elf = { object, size }, types;
+	char path[PINS_PATH_MAX];
+	__u32 zero = 0;
+	int fd, r = 0;
+
+	pins_map_path(p->pin_dir, p->layout, TYPES_PIN, path);
+	if (access(path, F_OK) == 0)
+		return 0;
+	if (!object_section(elf, ".BTF", &types))
+		return -ENOENT;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sluice_types", sizeof(zero), (uint32_t)types.len, 1, NULL);
+	if (fd < 0)
+		return -errno;
+	if (bpf_map_update_elem(fd, &zero, types.data, BPF_ANY) < 0 || bpf_obj_pin(fd, path) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
 /* Makes the plans from the types of the old maps to those of this object. */
 static int
-make_plans(struct former *f, const struct btf *own)
+make_plans(struct former *f, const char *root, const struct btf *own)
 {
-	struct btf *old = btf__load_from_kernel_by_id(f->info[PROCS].btf_id);
+	struct btf *old = read_types(f, root);
 	struct layout_plan key = { 0 };
 	int r;
 
@@ -132,7 +182,7 @@ former_open(const char *root, const char *layout, const struct btf *own, struct 
 	if (r == 0)
 		r = open_maps(f, root);
 	if (r == 0)
-		r = make_plans(f, own);
+		r = make_plans(f, root, own);
 	if (r == 0) {
 		f->shared_bytes = (f->variables.from_size + page - 1) & ~(page - 1);
 		f->shared = mmap(NULL, f->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, f->fds[SHARED], 0);
@@ -149,6 +199,12 @@ former_open(const char *root, const char *layout, const struct btf *own, struct 
 	else
 		*ret = f;
 	return r;
+}
+
+bool
+former_has_lease(const struct former *f)
+{
+	return __atomic_load_n(variable(f, f->lease), __ATOMIC_SEQ_CST) != 0;
 }
 
 int
@@ -174,9 +230,14 @@ former_find(const struct probes *p, const void *object, size_t size, struct form
 		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || strcmp(e->d_name, p->layout) == 0 ||
 		    former_open(p->pin_dir, e->d_name, own, &found) < 0)
 			continue;
+		/* Only one of them can have the lease: the others belong to agents that ended as they took over. */
+		if (f != NULL && former_has_lease(f) && !former_has_lease(found)) {
+			former_free(found);
+			continue;
+		}
+		n = f != NULL && former_has_lease(found) && !former_has_lease(f) ? 1 : n + 1;
 		former_free(f);
 		f = found;
-		n++;
 	}
 	closedir(dir);
 	btf__free(own);
@@ -215,12 +276,6 @@ int
 former_ring_fd(const struct former *f)
 {
 	return f->fds[RING];
-}
-
-bool
-former_has_lease(const struct former *f)
-{
-	return __atomic_load_n(variable(f, f->lease), __ATOMIC_SEQ_CST) != 0;
 }
 
 /* Copies all entries to a map. Returns 0 or a negative errno. */

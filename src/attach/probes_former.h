@@ -23,10 +23,12 @@ struct former;
 struct probes;
 
 /*
- * Finds the one other layout below p's pins whose maps can be copied to those of this object. Returns 0 and *ret, which
- * is NULL if there is none; or a negative errno.
+ * Finds the one other layout below p's pins whose maps can be copied to those of this object; one with the lease comes
+ * before others. Returns 0 and *ret, which is NULL if there is none; or a negative errno.
  */
 int former_find(const struct probes *p, const void *object, size_t size, struct former **ret);
+/* Pins the types of this object beside p's maps, for another version. Returns 0 or a negative errno. */
+int former_keep_types(const struct probes *p, const void *object, size_t size);
 void former_free(struct former *f);	/* NULL is fine; the pins stay */
 
 const char *former_layout(const struct former *f);

@@ -345,6 +345,12 @@ probes_pins_take_over(struct probes *p)
 			snprintf(p->pin_error, sizeof(p->pin_error), "this kernel cannot pin %s: %s",
 			    s->progs[i].name, strerror(-r));
 	}
+	if (p->pin_dir[0] != '\0') {
+		size_t size;
+		const void *object = sluice_bpf__elf_bytes(&size);
+
+		(void)former_keep_types(p, object, size);	/* without them the next version begins anew */
+	}
 	if (p->origin == PROBES_MIGRATED) {
 		uint64_t since_ns = 0;
 

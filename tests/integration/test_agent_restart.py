@@ -254,7 +254,9 @@ class Restart(AgentTest):
 
     def unseen_between(self, first, second, end=None):
         """How many of five programs, that run between the agents of two builds, the second one does not have; the agent."""
-        a = self.agent(sluice=first, records={"start_after": 0}).start()
+        a = self.agent(sluice=first, records={"start_after": 0})
+        a.command_prefix = ["setpriv", "--bounding-set=-sys_admin"]  # which the service does not have either
+        a.start()
         a.settle()
         before = self.layout(a)
         self.assertEqual(0, a.stop())
