@@ -89,6 +89,8 @@ struct agent {
 	struct stream *stream;
 	struct host *host;
 	struct proc_reader *titles;		/* NULL until a title is due */
+	bool reads_headers;
+	struct disk *headers;			/* owned; the disk of headers.c; NULL: the loop waits for it */
 	struct cgroup_mounts *mounts;	/* NULL: none */
 	struct ruleset *rules;		/* a reference */
 	struct event *on_ring;		/* readable when a quarter of the ring is full */
@@ -193,6 +195,8 @@ void agent_record_ops(struct correlator_ops *ops);
 
 /* headers.c: the header callback of struct correlator_ops. */
 bool agent_read_header(const char *engine, const char *path, char *task, char *sample, void *arg);
+/* From now on a thread reads these files, so that one that hangs does not stop the loop. It keeps our privileges. */
+void agent_start_headers(struct agent *a);
 
 /* proctitle.c */
 /* Reads due titles; called after a pass over all processes. */

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Of the files of others the agent opens none, and with engines.headers the one that names a task (sluice.yaml(5))."""
 import os
+import shutil
 import subprocess
+import time
 
 import harness
 from agent import AgentTest
+from disk_log import own_mounts
+from hanging import Hanging
 from harness import read_lake
 from opens import Opens
 
@@ -72,6 +76,29 @@ class AgentOpens(AgentTest):
         others = {path for path in others if path.startswith(self.room + "/") or os.path.basename(path) != os.path.basename(run)}
         self.assertEqual({run}, others)
         self.assertEqual({("ALIGN", "sample7")}, {(t["task"], t["sample"]) for t in tasks})
+
+    def test_a_file_that_hangs_does_not_stop_the_agent(self):
+        own_mounts()
+        a = self.agent(engines={"headers": True}).start()
+        a.wait(lambda: a.status()["uptime_ns"] > 2e9, 30, "its first second")  # from which on a thread reads them
+        with Hanging(os.path.join(self.room, "away")) as away:
+            path = f"{away.at}/work/{HASH}/.command.run"
+            subprocess.run(["bash", "-ue", path], executable=shutil.copy("/bin/true", os.path.join(self.room, "bash")), check=True)
+            self.assertTrue(os.path.exists(f"/proc/{a.pid}/task/{away.asked(30)}"))
+            for _ in range(20):
+                before = time.monotonic()
+                self.assertTrue(a.status()["seeing"])
+                self.assertLess(time.monotonic() - before, 2 * harness.PATIENCE)
+                time.sleep(0.1)
+            subprocess.run(["/bin/true", "meanwhile"], check=True)
+            a.settle()
+        self.play()
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        topics = read_lake(a.lake)
+        self.assertIn(["/bin/true", "meanwhile"], [r["argv"] for r in topics["sluice.program"]])
+        tasks = [t for t in topics["sluice.task"] if t["task_id"] == HASH]
+        self.assertIn(("ALIGN", "sample7"), {(t["task"], t["sample"]) for t in tasks})  # of a file that can be read again
 
 
 if __name__ == "__main__":
