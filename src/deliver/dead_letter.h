@@ -4,14 +4,14 @@
  *
  *	<dir>/<topic>-<YYYY-MM-DD>.avro		the UTC day on which they were given up
  *
- * Schema: schemas/avro/dead_letter.avsc. Each dead letter is a block of its own and is written to the file
- * before dead_letters_put() returns; a thread syncs it, and dead_letters_synced() counts it then. The folder's size is
- * bounded; files are never removed from it here. They are read by dead_letter_read.h, and letters are removed as
- * dead_letter_files.h describes.
+ * Schema: schemas/avro/dead_letter.avsc. Each dead letter is a block of its own. A thread writes and syncs them, so
+ * that no disk stops the loop. The folder's size is bounded; files are never removed from it here. They are read by
+ * dead_letter_read.h, and letters are removed as dead_letter_files.h describes.
  */
 #ifndef SLUICE_DELIVER_DEAD_LETTER_H
 #define SLUICE_DELIVER_DEAD_LETTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,22 +24,25 @@ struct dead_letters;
  * or a negative errno.
  */
 int dead_letters_open(const char *dir, uint64_t max_bytes, struct dead_letters **ret);
-void dead_letters_close(struct dead_letters *d);	/* NULL is fine */
-
 /*
- * Writes one dead letter. 0; -EDQUOT: the folder is full, until files are removed from it; or the error of the
- * failed write.
+ * Waits for what was put: 5 s at most for the letters that are being written, and as long for those after them. NULL is
+ * fine.
  */
+void dead_letters_close(struct dead_letters *d);
+
+/* Takes one dead letter, to be written. 0 or a negative errno. */
 int dead_letters_put(struct dead_letters *d, const struct spool_record *r, const char *reason,
     const char *detail);
 /*
- * Returns how many letters have been synced since the last call, in the order in which they were put. *ret_error, with
- * more than 0: 0, or a negative errno where a power cut may take them. To be called at each tick.
+ * Returns whether it is known what became of the oldest letter that was put and not returned yet. *ret_error: 0: it is
+ * on the disk; -EDQUOT: the folder is full, until files are removed from it; or the error of the write, or of the sync
+ * without which a power cut may take it. To be called at each tick until it returns false.
  */
-size_t dead_letters_synced(struct dead_letters *d, int *ret_error);
+bool dead_letters_next(struct dead_letters *d, int *ret_error);
+/* Returns the bytes of letters that are not returned yet. */
+size_t dead_letters_waiting(const struct dead_letters *d);
 
-/* Sums up the folder's size again, after files or letters were removed from it. */
+/* Has the folder's size summed up again, after files or letters were removed from it. */
 void dead_letters_scan(struct dead_letters *d);
-uint64_t dead_letters_bytes(const struct dead_letters *d);	/* in dir, as of the last scan and write */
 
 #endif

@@ -20,6 +20,7 @@
 #define DEFAULT_PER_TURN 2000
 #define DEFAULT_PAUSE_MIN_MS 100
 #define DEFAULT_PAUSE_MAX_MS 5000
+#define LETTERS_MAX ((size_t)4 << 20)	/* bytes of dead letters that wait for their disk */
 
 enum state {
 	RUNNING,
@@ -27,7 +28,7 @@ enum state {
 	PAUSED,		/* until the pump's timer expires */
 };
 
-/* A record whose dead letter is written and not synced. */
+/* A record whose dead letter is not known to be on the disk. */
 struct given_up {
 	uint64_t	id;
 	enum topic	topic;
@@ -47,8 +48,9 @@ struct delivery {
 	bool			 was_recalled;	/* while RECALLING: the output's recall() was called */
 	bool			 is_blocked;	/* the output takes no record now */
 	uint64_t		 out[TOPIC_COUNT];	/* in flight */
-	struct given_up		*given_up;	/* owned; in the order in which their letters were written */
+	struct given_up		*given_up;	/* owned; in the order of their letters */
 	size_t			 n_given_up, given_up_size;
+	uint64_t		 letters[TOPIC_COUNT];	/* of given_up */
 	bool			 has_failed[TOPIC_COUNT];	/* held, and rewound once none is in flight */
 	void			(*on_drained)(bool is_empty, void *arg);	/* NULL: no drain */
 	void			*drained_arg;
@@ -137,8 +139,8 @@ reserve(struct delivery *d)
 }
 
 /*
- * Gives up a record that is in flight: writes a dead letter, and counts it even if that fails. The record is in flight
- * until the letter is synced.
+ * Gives up a record that is in flight: has a dead letter written, and counts it even if that fails. The record is in
+ * flight until the letter is synced.
  */
 static void
 dead_letter(struct delivery *d, const struct spool_record *r, const char *reason, const char *detail)
@@ -150,25 +152,28 @@ dead_letter(struct delivery *d, const struct spool_record *r, const char *reason
 	count_dead(d, r->topic, reason);
 	if (error == 0)
 		error = dead_letters_put(d->dead, r, reason, detail);
-	if (error == 0)
-		d->given_up[d->n_given_up++] = g;
-	else
+	if (error < 0) {
 		release_given_up(d, &g, error);
+		return;
+	}
+	d->given_up[d->n_given_up++] = g;
+	d->letters[g.topic]++;
 }
 
-/* Releases records whose dead letters were synced. */
+/* Releases records whose dead letters are on the disk, or are lost. */
 static void
 settle_dead_letters(struct delivery *d)
 {
-	int error = 0;
-	size_t n = d->dead != NULL ? dead_letters_synced(d->dead, &error) : 0;
+	size_t n = 0;
+	int error;
 
-	if (n > d->n_given_up)	/* letters of a delivery that was closed */
-		n = d->n_given_up;
+	while (d->dead != NULL && dead_letters_next(d->dead, &error))
+		if (n < d->n_given_up) {	/* else it is a letter of a delivery that was closed */
+			d->letters[d->given_up[n].topic]--;
+			release_given_up(d, &d->given_up[n++], error);
+		}
 	if (n == 0)
 		return;
-	for (size_t i = 0; i < n; i++)
-		release_given_up(d, &d->given_up[i], error);
 	d->n_given_up -= n;
 	memmove(d->given_up, d->given_up + n, d->n_given_up * sizeof(*d->given_up));
 }
@@ -284,6 +289,11 @@ hand_over(struct delivery *d)
 			if (spool_is_interrupted(d->spool))
 				wake(d);
 			return;
+		}
+		/* Their disk hangs, or is slow: what is given up is not to fill the memory. */
+		if (d->letters[record.topic] > 0 && dead_letters_waiting(d->dead) > LETTERS_MAX) {
+			block(d, record.topic, "dead_letters_wait");
+			continue;
 		}
 		r = d->output->ops->put(d->output, &record, &reason);
 		if (r == -EAGAIN) {

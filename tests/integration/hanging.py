@@ -48,4 +48,4 @@ class Hanging:
 
     def __exit__(self, *_):
         libc.umount2(self.at.encode(), MNT_DETACH)
-        os.close(self.fd)  # whoever hangs gets an error
+        os.close(self.fd)  # all that hang get an error

@@ -7,11 +7,13 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 import fastavro
 import harness
 import kafka_check
 from agent import AgentTest
+from disk_log import FROZEN_AT_MOST, ext4_disk, frozen, own_mounts
 from faults import WAIT, FaultTest
 from load import Load
 
@@ -294,6 +296,35 @@ class Refused(FaultTest):
         found = self.read_all()
         self.assertEqual({1}, {found[key] for key in refused})
         self.assertEqual({1}, set(found.values()))
+
+    def test_their_disk_is_frozen(self):
+        """The loop continues, other records are delivered, and each letter is written after the thaw."""
+        own_mounts()
+        disk = ext4_disk(self)
+        self.stack.create_topic(self.prefix + "sluice.program", config={"max.message.bytes": "20000"})
+        a = self.kafka_agent(kafka={"properties": {"compression.type": "none"}}, dead_letters=f"{disk}/dead").start()
+        with Load("before", rate=20, padding=30000) as load:
+            load.wait_more(5)
+        a.settle(delivered=True, timeout=WAIT)  # the folder is there
+        before = json.loads(dead_letters("list", "--json", config=a.config_path).stdout)["letters"]
+        with frozen(disk), Load("frozen", rate=20, padding=30000) as load:
+            load.wait_more(20)
+            began, slowest, delivered = time.monotonic(), 0, {}
+            while time.monotonic() < began + 10 or sum(x["count"] for x in a.status()["dead_letters"]) < before + 20:
+                at = time.monotonic()
+                s = a.status()
+                slowest = max(slowest, time.monotonic() - at)
+                delivered = {x["topic"]: x["delivered"] for x in s["records"]}
+                self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, s)
+                time.sleep(0.05)
+            self.assertLess(slowest, 2 * harness.PATIENCE)
+            a.wait(lambda: {x["topic"]: x["delivered"] for x in a.status()["records"]}["sluice.host"] > delivered["sluice.host"],
+                   30, "a record of another topic")
+        a.settle(delivered=True, timeout=WAIT)
+        self.assertEqual([], [x for x in a.status()["lost"] if "dead_letters" in x["reason"]])
+        letters = json.loads(dead_letters("list", "--json", config=a.config_path).stdout)["letters"]
+        self.assertGreaterEqual(letters, before + 2 * load.started)
+        self.assertEqual(0, a.stop(2 * WAIT))
 
 
 if __name__ == "__main__":

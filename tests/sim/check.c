@@ -167,7 +167,7 @@ has_failed_lately(void)
 {
 	const struct sim_disk *d = &world->disk;
 
-	return d->write_errors > 0 || world->now_us < d->hangs_until_us ||
+	return d->write_errors > 0 || d->sync_errors > 0 || world->now_us < d->hangs_until_us ||
 	    (d->healed_us > 0 && world->now_us - d->healed_us < 3 * SIM_S);
 }
 
@@ -287,7 +287,7 @@ sim_check_dead(unsigned topic, uint64_t seq, uint64_t hash, const char *reason, 
 	if (r->arrived == 0 && !r->is_dead && !r->is_lost)
 		count_usage(topic, r);
 	if (error != 0) {
-		sim_check(world->disk.is_full || world->disk.write_errors > 0, "a dead letter is not written: %s",
+		sim_check(world->disk.had_faults, "a dead letter is not written: %s",
 		    strerror(-error));
 		r->is_lost = true;
 		return;

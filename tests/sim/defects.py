@@ -33,7 +33,7 @@ DEFECTS = (
     ("batch-to-dead-letters", "src/kafka/batches.c", "} else if (!is_apart) {", "} else if (false) {", r"would refuse it"),
     ("seq-of-heads", "src/spool/recover.c", "if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])\n\t\t\ts->next_seq[t] = h->next_seq[i];", "(void)t;", r"used twice|next seq"),
     ("rights-to-dead-letters", "src/kafka/errors.c", '{ KAFKA_TOPIC_WAITS, "topic_authorization_failed" }', '{ KAFKA_RECORD_AT_FAULT, "topic_authorization_failed" }', r"would refuse it"),
-    ("letters-unsynced", "src/deliver/dead_letter_sync.c", "if (fdatasync(s->fds.list[i]) < 0 &&", "if (false && errno != 0 &&", r"is gone"),
+    ("letters-unsynced", "src/deliver/dead_letter_writer.c", "if (fdatasync(fd) < 0 &&", "if (false && errno != 0 &&", r"is gone"),
     ("unknown-marks", "src/spool/recover.c", "		q->handed_mark = SPOOL_NUMBER_MAX;", "		;", r"without a mark"),
     ("ids-on-the-loop", "src/registry/cache.c", "	c->disk = disk;", "	(void)disk;", r"the loop waits for a disk"),
     ("all-held", "src/spool/aside.c", "return s->is_held[topic] ||", "for (int t = 0; t < TOPIC_COUNT; t++)\n\t\tif (s->is_held[t])\n\t\t\treturn true;\n\treturn",

@@ -252,17 +252,37 @@ open_events(struct stages *d)
 
 /* --- dead letters --- */
 
+/* Letters of which it is not known yet what became, the oldest first. */
+static struct {
+	unsigned topic;
+	uint64_t seq, hash;
+	char reason[64];
+} letters[SIM_SEQS];
+static size_t first_letter, n_letters;
+
 SIM_WRAP(int, dead_letters_put, struct dead_letters *d, const struct spool_record *r, const char *reason,
     const char *detail)
 {
-	int error;
+	size_t at = (first_letter + n_letters) % SIM_SEQS;
 
-	/* The loop itself writes dead letters, and waits if their disk hangs. */
-	sim_is_looping = false;
-	error = __real_dead_letters_put(d, r, reason, detail);
-	sim_is_looping = true;
-	sim_check_dead(sim_topic(r->topic), r->seq, sim_hash(r->data, r->len), reason, error);
-	return error;
+	letters[at].topic = sim_topic(r->topic);
+	letters[at].seq = r->seq;
+	letters[at].hash = sim_hash(r->data, r->len);
+	snprintf(letters[at].reason, sizeof(letters[at].reason), "%s", reason);
+	n_letters++;
+	return __real_dead_letters_put(d, r, reason, detail);
+}
+
+SIM_WRAP(bool, dead_letters_next, struct dead_letters *d, int *ret_error)
+{
+	size_t at = first_letter % SIM_SEQS;
+
+	if (!__real_dead_letters_next(d, ret_error))
+		return false;
+	first_letter++;
+	n_letters--;
+	sim_check_dead(letters[at].topic, letters[at].seq, letters[at].hash, letters[at].reason, *ret_error);
+	return true;
 }
 
 static void
@@ -331,6 +351,8 @@ begin_stop(struct stages *d)
 static void
 stop(struct stages *d)
 {
+	/* Then the thread of the dead letters may be left alone, with its files. */
+	bool is_slow = world->disk.sync_us >= SIM_S || world->now_us < world->disk.hangs_until_us;
 	int r;
 
 	event_free(d->on_synced);
@@ -349,8 +371,7 @@ stop(struct stages *d)
 	/* A thread in a call on a disk that hangs is left alone, and closes what it has after that. */
 	if (world->now_us < world->disk.hangs_until_us)
 		sim_wait_until(world->disk.hangs_until_us + 10 * SIM_S);
-	/* On a slow disk the thread of the dead letters may be left alone. */
-	if (kafka_process_wait(60000) && world->disk.sync_us < SIM_S)
+	if (kafka_process_wait(60000) && !is_slow)
 		sim_check(sim_fds_open() == 0, "%u descriptors are open at the end", sim_fds_open());
 }
 

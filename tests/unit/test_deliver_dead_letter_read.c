@@ -56,7 +56,11 @@ put(struct dead_letters *d, uint64_t seq, const char *reason)
 	struct spool_record r = { .topic = TOPIC_PROGRAM, .schema = 0xabc, .seq = seq, .time_us = SAMPLE_TIME,
 		.key = "h:run-1", .data = "\0\1\xff", .len = 3 };
 
-	assert_int_equal(dead_letters_put(d, &r, reason, "in words"), 0);
+	int error = dead_letters_put(d, &r, reason, "in words");
+
+	for (int i = 0; i < 10000 && error == 0 && !dead_letters_next(d, &error); i++)
+		usleep(1000);
+	assert_int_equal(error, 0);
 }
 
 /* The names in the folder; their number must be n. */

@@ -139,6 +139,45 @@ a_letter_that_is_not_synced_is_counted_as_lost(void **state)
 	set_disk(false, 0);
 }
 
+/* What waits for a disk that hangs is in memory: no further record of that topic is handed out. */
+static void
+letters_that_wait_are_bounded(void **state)
+{
+	static char large[1 << 20];
+
+	(void)state;
+	put(TOPIC_PROGRAM, 6);
+	turn();
+	assert_int_equal(fake->n, 6);
+	set_disk(true, 0);
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
+	while (fake->n > 0) {
+		struct spool_record r = take(0);
+
+		r.key = "h:r";
+		r.data = large;
+		r.len = sizeof(large);
+		fake->events.failed(&r, OUTPUT_NEVER, "msg_size_too_large", "a sentence", fake->events.arg);
+	}
+	put(TOPIC_PROGRAM, 1);
+	tick_for(50);
+	assert_int_equal(fake->n, 0);
+	assert_int_equal(stats().in_flight, 6);
+	assert_string_equal(stats().waits[TOPIC_PROGRAM].reason, "dead_letters_wait");
+	put(TOPIC_FINDING, 1);
+	turn();
+	assert_int_equal(fake->n, 1);
+	deliver_all();
+	set_disk(false, 0);
+	for (int i = 0; i < 1000 && fake->n == 0; i++)
+		tick_for(10);
+	assert_int_equal(fake->n, 1);
+	/* The folder of this test is smaller than they are. */
+	assert_int_equal(stats().lost_full[TOPIC_PROGRAM], 5);
+	deliver_all();
+	assert_int_equal(waiting(), 0);
+}
+
 int
 main(void)
 {
@@ -146,6 +185,7 @@ main(void)
 		T(a_record_is_released_once_its_letter_is_synced),
 		T(a_disk_that_hangs_keeps_only_what_is_given_up),
 		T(a_letter_that_is_not_synced_is_counted_as_lost),
+		T(letters_that_wait_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

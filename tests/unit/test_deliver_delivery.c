@@ -148,7 +148,6 @@ what_can_never_be_delivered_is_a_dead_letter(void **state)
 	assert_string_equal(stats().dead[0].reason, "never_ever");
 	assert_string_equal(stats().dead[1].reason, "invalid_record");
 	assert_int_equal(stats().dead[1].count[TOPIC_PROGRAM], 1);
-	assert_true(dead_letters_bytes(dead) > 0);
 	assert_int_equal(stats().lost_full[TOPIC_PROGRAM], 0);
 	assert_int_equal(stats().lost_unwritable[TOPIC_PROGRAM], 0);
 }
@@ -163,10 +162,10 @@ dead_letters_beyond_the_bound_are_counted_as_lost(void **state)
 	turn();
 	while (fake->n > 0)
 		fail_one(0, OUTPUT_NEVER, "invalid_record");
-	lost = stats().lost_full[TOPIC_PROGRAM];
-	assert_true(lost > 0 && lost <= 60);
 	assert_int_equal(stats().dead[0].count[TOPIC_PROGRAM], 60);
 	settle_letters();
+	lost = stats().lost_full[TOPIC_PROGRAM];
+	assert_true(lost > 0 && lost <= 60);
 	assert_int_equal(waiting(), 0);
 }
 
