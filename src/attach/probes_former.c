@@ -89,7 +89,7 @@ open_maps(struct former *f, const char *root)
 	return 0;
 }
 
-/* Returns the types of the old maps, which the caller frees; or NULL and errno. */
+/* Returns the types of the old maps, which the caller frees; NULL: they cannot be read. */
 static struct btf *
 read_types(const struct former *f, const char *root)
 {
@@ -145,7 +145,7 @@ make_plans(struct former *f, const char *root, const struct btf *own)
 	int r;
 
 	if (old == NULL)
-		return -errno;
+		return -ENODATA;
 	r = layout_plan_map(old, own, "procs", "key", &key);
 	if (r == 0 && !layout_plan_is_same(&key))
 		r = -ENOTSUP;
