@@ -8,8 +8,9 @@
  * then COMMAND must get it from us. If it was sent to the group, the cgroup or every process (kill -- -PGID,
  * timeout(1), Slurm, systemd), COMMAND must not get it twice, because many programs take a second SIGINT or
  * SIGTERM as "now, at once". A siginfo does not distinguish these cases, so a witness does: a process that
- * sleeps in our group and reports what it receives. A signal that it has not reported after 40 ms was for us
- * alone.
+ * sleeps in our group and reports what it receives. 40 ms after a signal it is asked whether it has received that
+ * too; a signal that it has not reported when it answers was for us alone. It is asked, since on a busy host it may
+ * have had no CPU in the 40 ms. One that does not answer within two seconds (stopped, or starved) knows of none.
  */
 #include "cli/command.h"
 
@@ -32,7 +33,9 @@
 #include "cli/persona.h"
 #include "cli/witness.h"
 
-#define WITNESS_MS 40		/* how long a signal waits for the witness's report */
+#define WITNESS_MS 40		/* how long after a signal the witness is asked: kill(2) has reached all by then */
+#define ANSWER_MS 2000		/* how long its answer is waited for */
+#define WITNESS_NS (WITNESS_MS * UINT64_C(1000000))
 #define SIGNALS 65		/* 1 to 64 */
 
 /* One kind of signal that is being passed on. Times are CLOCK_MONOTONIC, 0: not seen. */
@@ -49,6 +52,7 @@ struct command {
 	bool running;
 	bool interrupted;	/* SIGINT reached this process while COMMAND ran */
 	struct witness witness;	/* without one, each signal from kill(2) is passed on at once */
+	uint64_t asked_ns;	/* when it was asked what it received, and has not answered; 0: it has */
 	int signal_fd;
 	struct event *on_signals;	/* owned, as are the next two */
 	struct event *on_witness;
@@ -167,28 +171,14 @@ become_command(const struct command_inherited *in, const struct command_options 
 	_exit(127);
 }
 
-/* Sets the timer to the time at which the next signal is due. */
+/* Calls on_due after ms, or when it is to be called already. */
 static void
-arm(struct command *c)
+arm(struct command *c, int ms)
 {
-	struct timeval soon = { .tv_usec = WITNESS_MS * 1000 };
+	struct timeval soon = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
 	if (!event_pending(c->on_due, EV_TIMEOUT, NULL))
 		event_add(c->on_due, &soon);
-}
-
-static void
-read_witness(struct command *c)
-{
-	int signo;
-
-	while ((signo = witness_read(&c->witness)) > 0)
-		if (signo < SIGNALS)
-			c->passages[signo].witness_ns = clock_ns(CLOCK_MONOTONIC);
-	if (signo < 0) {
-		event_del(c->on_witness);
-		witness_stop(&c->witness);
-	}
 }
 
 static void
@@ -208,32 +198,24 @@ pass_on(struct command *c, int signo, const struct passage *p)
 	}
 }
 
-/* Passes on or drops each signal that has waited long enough. */
+/* Passes on or drops each signal that was received by seen_by_ns. */
 static void
-on_due(evutil_socket_t fd, short what, void *arg)
+settle(struct command *c, uint64_t seen_by_ns)
 {
-	struct command *c = arg;
-	const uint64_t wait_ns = WITNESS_MS * UINT64_C(1000000);
-	uint64_t now;
 	bool is_waiting = false;
 
-	(void)fd;
-	(void)what;
-	if (c->witness.pid > 0)
-		read_witness(c);
-	now = clock_ns(CLOCK_MONOTONIC);
 	for (int signo = 1; signo < SIGNALS; signo++) {
 		struct passage *p = &c->passages[signo], was = *p;
 		bool is_shared;
 
 		if (was.seen_ns == 0)
 			continue;
-		if (c->witness.pid > 0 && now - was.seen_ns < wait_ns) {
+		if (was.seen_ns > seen_by_ns) {
 			is_waiting = true;
 			continue;
 		}
 		/* A report from long before is about another signal, one that was not sent to us. */
-		is_shared = was.witness_ns != 0 && was.witness_ns + 2 * wait_ns > was.seen_ns;
+		is_shared = was.witness_ns != 0 && was.witness_ns + 2 * WITNESS_NS > was.seen_ns;
 		*p = (struct passage){ 0 };
 		if (!is_shared || !c->running)
 			pass_on(c, signo, &was);
@@ -241,17 +223,48 @@ on_due(evutil_socket_t fd, short what, void *arg)
 			c->interrupted = true;	/* kill -INT -- -PGID: handled as Ctrl-C */
 	}
 	if (is_waiting)
-		arm(c);
+		arm(c, WITNESS_MS);
 }
 
 static void
-on_witness(evutil_socket_t fd, short what, void *arg)
+read_witness(struct command *c)
+{
+	int signo;
+
+	while ((signo = witness_read(&c->witness)) > 0)
+		if (signo < SIGNALS)
+			c->passages[signo].witness_ns = clock_ns(CLOCK_MONOTONIC);
+	if (signo == WITNESS_NOTHING)
+		return;
+	if (signo == WITNESS_ENDED) {
+		event_del(c->on_witness);
+		witness_stop(&c->witness);
+		settle(c, UINT64_MAX);
+	} else if (c->asked_ns != 0) {		/* not too late */
+		event_del(c->on_due);
+		settle(c, c->asked_ns - WITNESS_NS);
+	}
+	c->asked_ns = 0;
+}
+
+/* Asks the witness about the signals that have waited long enough, or no longer waits for its answer. */
+static void
+on_due(evutil_socket_t fd, short what, void *arg)
 {
 	struct command *c = arg;
 
 	(void)fd;
 	(void)what;
-	read_witness(c);
+	if (c->witness.pid == 0) {
+		settle(c, UINT64_MAX);
+	} else if (c->asked_ns == 0) {
+		c->asked_ns = clock_ns(CLOCK_MONOTONIC);
+		witness_ask(&c->witness);
+		arm(c, ANSWER_MS);
+	} else {
+		settle(c, c->asked_ns - WITNESS_NS);
+		c->asked_ns = 0;
+	}
 }
 
 /* Returns true if our parent is a shell with job control that waits for us to stop. */
@@ -338,9 +351,9 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	p->has_value = info->ssi_code == SI_QUEUE;
 	p->value.sival_ptr = (void *)(uintptr_t)info->ssi_ptr;	/* NOLINT: an opaque word */
 	if (c->witness.pid > 0)
-		arm(c);
+		arm(c, WITNESS_MS);
 	else
-		on_due(-1, 0, c);
+		settle(c, UINT64_MAX);
 }
 
 static void
@@ -359,6 +372,20 @@ on_signals(evutil_socket_t fd, short what, void *arg)
 	}
 	if (has_child)
 		reap(c);	/* last, because it may free c */
+}
+
+/*
+ * Takes our own signals as well: a signal to the group reaches the witness first, and its report is to be compared
+ * with the time at which we got ours, not with the end of whatever the loop does next.
+ */
+static void
+on_witness(evutil_socket_t fd, short what, void *arg)
+{
+	struct command *c = arg;
+
+	(void)fd;
+	read_witness(c);
+	on_signals(c->signal_fd, what, c);	/* last, because it may free c */
 }
 
 /* Sets ret to the signals to catch: all but those that only our own errors raise, and those that cannot be caught. */

@@ -35,12 +35,24 @@ forget_argv(void)
 		memset((void *)start, 0, end - start);	/* where the kernel put argv */
 }
 
-/* The main loop of the witness: reports the group's signals, one by one, until its parent dies or kills it. */
+/* What the witness writes; shorter than PIPE_BUF, so that it is read whole. */
+struct report {
+	int signo;	/* it received this; 0: it answers a question */
+	int answered;	/* the question's number */
+};
+
+/*
+ * The main loop of the witness: reports the group's signals, one by one, until its parent dies or kills it. A
+ * question is a SIGRTMAX with its number, because the kernel hands out the pending signal of the lowest number first,
+ * and signals of one number in their order (signal(7)): so what was pending when the question came is reported before
+ * its answer.
+ */
 static _Noreturn void
 be_witness(int fd, pid_t parent)
 {
+	struct report report;
+	siginfo_t info;
 	sigset_t all;
-	int signo;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -53,8 +65,12 @@ be_witness(int fd, pid_t parent)
 		_exit(0);
 	sigfillset(&all);
 	for (;;) {
-		signo = sigwaitinfo(&all, NULL);
-		if (signo > 0 && write(0, &signo, sizeof(signo)) < 0 && errno != EAGAIN)
+		report = (struct report){ .signo = sigwaitinfo(&all, &info) };
+		if (report.signo < 0)
+			continue;
+		if (report.signo == SIGRTMAX && info.si_code == SI_QUEUE && info.si_pid == parent)
+			report = (struct report){ .answered = info.si_value.sival_int };
+		if (write(0, &report, sizeof(report)) < 0 && errno != EAGAIN)
 			_exit(0);
 	}
 }
@@ -97,13 +113,24 @@ witness_stop(struct witness *w)
 	*w = (struct witness){ .fd = -1 };
 }
 
+void
+witness_ask(struct witness *w)
+{
+	w->asked++;
+	sigqueue(w->pid, SIGRTMAX, (union sigval){ .sival_int = w->asked });
+}
+
 int
 witness_read(const struct witness *w)
 {
-	int signo;
-	ssize_t n = read(w->fd, &signo, sizeof(signo));	/* less than PIPE_BUF is atomic */
+	struct report report;
+	ssize_t n;
 
-	if (n == (ssize_t)sizeof(signo))
-		return signo;
-	return n == 0 ? -1 : 0;
+	while ((n = read(w->fd, &report, sizeof(report))) == (ssize_t)sizeof(report)) {
+		if (report.signo != 0)
+			return report.signo;
+		if (report.answered == w->asked)
+			return WITNESS_HAS_ANSWERED;
+	}
+	return n == 0 ? WITNESS_ENDED : WITNESS_NOTHING;
 }

@@ -10,7 +10,15 @@
 
 struct witness {
 	pid_t pid;	/* 0: none */
-	int fd;		/* readable when a signal is to be read, and at its end; -1: none */
+	int fd;		/* readable when there is something to read, and at its end; -1: none */
+	int asked;	/* the number of the last question; 0: none was asked */
+};
+
+/* What witness_read returns that is not a signal's number (1 to 64). */
+enum {
+	WITNESS_NOTHING = 0,
+	WITNESS_ENDED = -1,		/* it was killed */
+	WITNESS_HAS_ANSWERED = -2,	/* each signal that it had received at the last question has been returned */
 };
 
 /*
@@ -20,7 +28,10 @@ struct witness {
 void witness_start(struct witness *ret);
 void witness_stop(struct witness *w);	/* kills and reaps it, closes fd; a witness that was not started is fine */
 
-/* Returns the next signal that it received; 0: none for now; -1: it has ended (it was killed). */
+/* Asks it to report all that it has received so far, however long it has had no CPU; witness_read has the answer. */
+void witness_ask(struct witness *w);
+
+/* Returns the next signal that it received, or a value of the enum above. Answers to former questions are skipped. */
 int witness_read(const struct witness *w);
 
 #endif

@@ -6,6 +6,7 @@ sluice, and both must end alike. Needs root, as sluice does.
     tests/integration/test_run_terminal.py [CASE...]
 """
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -370,6 +371,16 @@ class End(Case):
 
 
 class Signals(Case):
+    def witness_of(self, p):
+        """The pid of the process that reports to p what its group gets; None: p is no sluice."""
+        for tasks in glob.glob(f"/proc/{p.pid}/task/*/children"):
+            with open(tasks, encoding="ascii") as f:
+                for pid in f.read().split():
+                    with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
+                        if comm.read() == "run-witness\n":
+                            return int(pid)
+        return None
+
     def test_sent_to_the_launched_process_alone(self):
         for signo in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT, signal.SIGALRM,
                 signal.SIGQUIT, signal.SIGWINCH, signal.SIGCONT, signal.SIGRTMIN):
@@ -390,6 +401,28 @@ class Signals(Case):
                     return self.finish(p)
 
                 self.assertEqual(self.same(scenario), (5, ["got " + signal.Signals(signo).name, ""]))
+
+    def test_sent_to_the_group_comes_once_however_busy_the_host_is(self):
+        """The witness has no CPU for so long that whatever sluice waits for would be over: here it is stopped."""
+        def scenario(prefix):
+            p = self.start_counter(prefix)
+            pid = self.witness_of(p)
+            self.assertEqual(pid is None, prefix == ["env"])
+            if pid is not None:
+                os.kill(pid, signal.SIGSTOP)
+            os.killpg(p.pid, signal.SIGINT)
+            time.sleep(0.3)
+            if pid is not None:
+                os.kill(pid, signal.SIGCONT)
+            return self.finish(p)
+
+        self.assertEqual(self.same(scenario), (5, ["got SIGINT", ""]))
+
+    def test_a_witness_that_is_stopped_holds_nothing_back(self):
+        p = self.start_counter([SLUICE, "run", "--quiet", "--lake", os.path.join(self.dir, "lake"), "--"])
+        os.kill(self.witness_of(p), signal.SIGSTOP)
+        os.kill(p.pid, signal.SIGUSR2)
+        self.assertEqual(self.finish(p), (5, ["got SIGUSR2", ""]))
 
     def test_group_and_then_alone_come_twice(self):
         def scenario(prefix):
