@@ -5,6 +5,7 @@ sluice, and both must end alike. Needs root, as sluice does.
 
     tests/integration/test_run_terminal.py [CASE...]
 """
+import contextlib
 import fcntl
 import glob
 import hashlib
@@ -373,12 +374,15 @@ class End(Case):
 class Signals(Case):
     def witness_of(self, p):
         """The pid of the process that reports to p what its group gets; None: p is no sluice."""
+        pids = []
         for tasks in glob.glob(f"/proc/{p.pid}/task/*/children"):
             with open(tasks, encoding="ascii") as f:
-                for pid in f.read().split():
-                    with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
-                        if comm.read() == "run-witness\n":
-                            return int(pid)
+                pids += f.read().split()
+        for pid in pids:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):     # one that has ended since
+                with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+                    if f.read() == "run-witness\n":
+                        return int(pid)
         return None
 
     def test_sent_to_the_launched_process_alone(self):
