@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/worker.h"
 #include "lake/appender.h"
+#include "lake/opening.h"
 
 #define DEFAULT_QUEUE_BYTES (UINT64_C(4) << 20)
 #define IDLE_TICK_US INT64_C(10000000)	/* for the age of files, where no record comes */
@@ -82,9 +82,7 @@ struct lake_writer {
 
 	/* The thread's. */
 	struct lake_appender *appender;	/* owned */
-	pid_t		 maker;		/* 0: none, or it has ended */
-	int		 maker_error;
-	int		 open_error;	/* of the last attempt to open the lake; 0: it is open */
+	struct lake_opening opening;	/* of the lake; it has a mutex of its own */
 	struct bytes	 taken;
 	size_t		 taken_at;	/* the records before it are in the appender */
 	int64_t		 repair_at_us;	/* monotonic, of the next repair; INT64_MAX: none */
@@ -93,15 +91,12 @@ struct lake_writer {
 
 	pthread_mutex_t	 mutex;		/* of the members below */
 	pthread_cond_t	 has_room;
-	pthread_cond_t	 is_tried;	/* to open the lake */
 	struct bytes	 queue;
 	bool		 is_woken;	/* for the records in the queue */
 	bool		 is_full;	/* put was refused since the queue was taken */
 	bool		 is_flush_due;
 	bool		 is_closing;
 	bool		 is_left;	/* the loop does not wait for the thread any more */
-	bool		 was_tried;	/* to open the lake: open_error is that of an attempt */
-	bool		 is_open;
 	bool		 is_repaired;
 	bool		 has_repair_news;
 	enum recall	 recall;
@@ -237,8 +232,8 @@ give_back(struct lake_writer *w, int error)
 static int
 append(struct lake_writer *w)
 {
-	if (w->open_error < 0)
-		return w->open_error;
+	if (w->opening.error < 0)
+		return w->opening.error;
 	while (w->taken_at < w->taken.len) {
 		const struct queued *q = (const struct queued *)(const void *)(w->taken.data + w->taken_at);
 		const char *key = (const char *)(q + 1);
@@ -307,44 +302,6 @@ close_files(struct lake_writer *w)
 	pthread_mutex_unlock(&w->mutex);
 }
 
-/* Waits for the process that makes the folder. 0 or a negative errno. */
-static int
-wait_for_maker(struct lake_writer *w)
-{
-	int status = 0;
-	pid_t ended;
-
-	if (w->maker == 0)
-		return w->maker_error;
-	do
-		ended = waitpid(w->maker, &status, 0);
-	while (ended < 0 && errno == EINTR);
-	w->maker = 0;
-	if (ended < 0)
-		w->maker_error = -errno;
-	else
-		w->maker_error = WIFEXITED(status) ? -WEXITSTATUS(status) : -ECANCELED;
-	return w->maker_error;
-}
-
-/* Opens the lake, unless it is open. */
-static void
-open_lake(struct lake_writer *w)
-{
-	if (w->is_open)
-		return;
-	worker_call_begin(&w->call, "opening the folder");
-	w->open_error = wait_for_maker(w);
-	if (w->open_error == 0)
-		w->open_error = lake_appender_open(w->appender);
-	worker_call_end(&w->call);
-	pthread_mutex_lock(&w->mutex);
-	w->is_open = w->open_error == 0;
-	w->was_tried = true;
-	pthread_cond_signal(&w->is_tried);
-	pthread_mutex_unlock(&w->mutex);
-}
-
 /*
  * Repairs files of dead writers, and those that this one has left. It is repeated where files of others have a live
  * writer, since the process of an agent that was stopped while the disk hung lives until that answers, and where a file
@@ -401,9 +358,9 @@ work(void *arg)
 	int error, r;
 
 	if (w->appender != NULL)
-		open_lake(w);
+		(void)lake_opening_try(&w->opening, w->appender);
 	/* The first time before the first file, which must not have the name of one that a dead agent left. */
-	if (w->appender != NULL && w->open_error == 0 && !__atomic_load_n(&w->is_left, __ATOMIC_RELAXED) &&
+	if (w->appender != NULL && w->opening.error == 0 && !__atomic_load_n(&w->is_left, __ATOMIC_RELAXED) &&
 	    clock_us(CLOCK_MONOTONIC) >= w->repair_at_us)
 		repair(w);
 	do {
@@ -422,7 +379,7 @@ work(void *arg)
 			close_files(w);
 			return;
 		}
-		error = is_recalled ? w->open_error : append(w);
+		error = is_recalled ? w->opening.error : append(w);
 		if (error == 0 || !(reports(w) && has_lost(w))) {
 			r = is_flush_due && !is_recalled ? lake_appender_flush(w->appender, now_us) : 0;
 			error = error == 0 ? r : error;
@@ -594,10 +551,10 @@ lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret)
 {
 	ret->waits_for = worker_call_now(&w->call, &ret->waits_since_ns);
 	pthread_mutex_lock(&w->mutex);
-	ret->is_open = w->is_open;
 	ret->error = w->error;
 	ret->queued_bytes = w->queue.len;
 	pthread_mutex_unlock(&w->mutex);
+	ret->is_open = lake_opening_is_open(&w->opening);	/* after the error, which the opening ends */
 }
 
 int
@@ -634,8 +591,8 @@ free_writer(struct lake_writer *w)
 	if (w->fd >= 0)
 		close(w->fd);
 	pthread_cond_destroy(&w->has_room);
-	pthread_cond_destroy(&w->is_tried);
 	pthread_mutex_destroy(&w->mutex);
+	lake_opening_done(&w->opening);
 	free(w->host_id);
 	free(w);
 }
@@ -678,21 +635,12 @@ lake_writer_close(struct lake_writer *w, int timeout_ms)
 static int
 begin_to_open(struct lake_writer *w, uint32_t wait_ms)
 {
-	const struct timespec until = clock_deadline(wait_ms);
-	bool was_tried;
-	int r = 0;
+	int r;
 
-	if (wait_ms == 0 || worker_start(work, w, &w->worker) < 0) {
-		open_lake(w);
-		return w->open_error;
-	}
+	if (wait_ms == 0 || worker_start(work, w, &w->worker) < 0)
+		return lake_opening_try(&w->opening, w->appender);
 	worker_wake(w->worker);
-	pthread_mutex_lock(&w->mutex);
-	while (!w->was_tried && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&w->is_tried, &w->mutex, &until);
-	was_tried = w->was_tried;
-	r = was_tried ? w->open_error : 0;
-	pthread_mutex_unlock(&w->mutex);
+	r = lake_opening_wait(&w->opening, wait_ms);
 	if (r < 0)
 		(void)worker_stop(w->worker, -1);
 	return r;
@@ -723,15 +671,14 @@ lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret)
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&w->has_room, &monotonic);
-	pthread_cond_init(&w->is_tried, &monotonic);
 	pthread_condattr_destroy(&monotonic);
+	lake_opening_init(&w->opening, o->maker, &w->call);
 	appender.syncs_folders = reports(w);
 	appender.call = &w->call;
 	r = lake_appender_new(&appender, &w->appender);
 	if (r < 0)
 		goto fail;
 	r = -ENOMEM;
-	w->maker = o->maker;
 	w->host_id = strdup(o->host_id);
 	if (w->host_id == NULL)
 		goto fail;
