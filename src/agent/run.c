@@ -144,8 +144,9 @@ on_repaired(const struct lake_repair *repair, void *arg)
 static int
 open_lake(struct run_agent *run, const struct agent_run_options *o, char *error, size_t error_size)
 {
-	const struct lake_writer_options options = { .lake = o->lake, .host_id = run->agent.host_id.id,
-		.agent_id = run->agent.agent_id, .queue_bytes = LAKE_QUEUE_BYTES, .put_wait_ms = LAKE_WAIT_MS,
+	const struct lake_writer_options options = {
+		.appender = { .lake = o->lake, .host_id = run->agent.host_id.id, .agent_id = run->agent.agent_id },
+		.queue_bytes = LAKE_QUEUE_BYTES, .put_wait_ms = LAKE_WAIT_MS,
 		.final_stats = &run->lake_stats, .on_repaired = on_repaired, .arg = run };
 	int r;
 

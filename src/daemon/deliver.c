@@ -388,7 +388,7 @@ on_lake_repaired(const struct lake_repair *repair, void *arg)
 static int
 open_files(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
-	struct file_output_options o = { .writer = { .lake = d->config->lake, .agent_id = d->agent_id,
+	struct file_output_options o = { .writer = { .appender = { .lake = d->config->lake, .agent_id = d->agent_id },
 		.maker = d->lake_maker, .on_repaired = on_lake_repaired }, .schema = on_schema_text, .schema_arg = d };
 	char where[PATH_SPACE + 64], hint[PATH_SPACE + 512];
 	struct host_id host;
@@ -401,7 +401,7 @@ open_files(struct daemon *d, const struct output_events *events, char *error, si
 	o.hint = hint;
 	r = host_id_read("", &host);
 	if (r == 0) {
-		o.writer.host_id = host.id;
+		o.writer.appender.host_id = host.id;
 		r = file_output_open(d->base, &o, events, &d->output);
 	}
 	if (r < 0)

@@ -327,7 +327,7 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->on_repaired = writer.on_repaired;
 	f->repaired_arg = writer.arg;
 	f->status.kind = "files";
-	f->lake = strdup(writer.lake != NULL ? writer.lake : "");
+	f->lake = strdup(writer.appender.lake != NULL ? writer.appender.lake : "");
 	f->hint = strdup(o->hint != NULL ? o->hint : "");
 	if (f->lake == NULL || f->hint == NULL)
 		goto fail;

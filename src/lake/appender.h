@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * appender: appends records to the lake's open files, one for each topic, syncs them, and gives them their final names.
- * Private to the lake's writer (writer.h), whose thread makes all calls but lake_appender_new(): each may wait for the
- * disk.
+ * Its functions are private to the lake's writer (writer.h), whose thread makes all calls but lake_appender_new(): each
+ * may wait for the disk.
  *
  *	<lake>/<topic>/date=YYYY-MM-DD/host=<host_id>/<agent_id>-<first seq>.avro
  *

@@ -650,9 +650,7 @@ int
 lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret)
 {
 	struct lake_writer *w = calloc(1, sizeof(*w));
-	struct lake_appender_options appender = { .lake = o->lake, .host_id = o->host_id, .agent_id = o->agent_id,
-	    .rotate_bytes = o->rotate_bytes, .rotate_us = o->rotate_us, .retry_us = o->retry_us,
-	    .has_owner = o->has_owner, .owner = o->owner, .group = o->group };
+	struct lake_appender_options appender = o->appender;
 	pthread_condattr_t monotonic;
 	int r;
 
@@ -679,7 +677,7 @@ lake_writer_open(const struct lake_writer_options *o, struct lake_writer **ret)
 	if (r < 0)
 		goto fail;
 	r = -ENOMEM;
-	w->host_id = strdup(o->host_id);
+	w->host_id = strdup(appender.host_id);
 	if (w->host_id == NULL)
 		goto fail;
 	if (reports(w)) {

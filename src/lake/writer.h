@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "lake/appender.h"
 #include "lake/repair.h"
 #include "model/record.h"
 
@@ -38,12 +39,7 @@ struct lake_writer_state {
 };
 
 struct lake_writer_options {
-	const char *lake;		/* created if missing; strings are copied */
-	const char *host_id;
-	const char *agent_id;
-	uint64_t rotate_bytes;		/* 0: 128 MiB */
-	int64_t rotate_us;		/* 0: one hour */
-	int64_t retry_us;		/* pause after a failed write; 0: one second */
+	struct lake_appender_options appender;	/* syncs_folders and call are the writer's */
 	uint64_t queue_bytes;		/* limit of the records that are not in a block yet; 0: 4 MiB */
 	/*
 	 * How long put waits for room in a full queue, once: a caller that would have to drop the record gives a slow
@@ -60,9 +56,6 @@ struct lake_writer_options {
 	 * or with an errno, with which the lake is never opened. 0: none. With open_wait_ms only.
 	 */
 	pid_t maker;
-	bool has_owner;			/* new files and folders are given to owner and group */
-	uid_t owner;
-	gid_t group;
 	struct lake_writer_stats *final_stats;	/* the caller's, filled at close; NULL: not wanted */
 	/*
 	 * Called by lake_writer_report() and close, each topic's records in the order of put: so many of those that

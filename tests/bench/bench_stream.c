@@ -120,14 +120,14 @@ bench_file(const struct agent_identity *id, unsigned rounds, unsigned long n)
 	for (unsigned round = 0; round < rounds; round++) {
 		char folder[64];
 		struct lake_writer_stats stats = { 0 };
-		struct lake_writer_options o = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
+		struct lake_writer_options o = { .appender = { .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT },
 			.put_wait_ms = 60000, .final_stats = &stats };
 		struct lake_writer *writer;
 		struct stream *s;
 		double start;
 
-		o.lake = sample_folder(folder);
-		if (o.lake == NULL)
+		o.appender.lake = sample_folder(folder);
+		if (o.appender.lake == NULL)
 			return -1;
 		start = sample_cpu_ns();
 		if (lake_writer_open(&o, &writer) < 0 ||

@@ -231,7 +231,7 @@ open_output(struct driver *d, const struct output_events *events)
 	    .create_topics = d->create, .partitions = d->partitions, .agent_version = SLUICE_VERSION,
 	    .stats_ms = 1000, .schema_id = schema_id, .on_log = on_log, .arg = d };
 	struct file_output_options files = {
-	    .writer = { .lake = d->lake, .host_id = HOST_ID, .agent_id = AGENT_ID },
+	    .writer = { .appender = { .lake = d->lake, .host_id = HOST_ID, .agent_id = AGENT_ID } },
 	    .schema = schema_text, .schema_arg = d };
 	char error[512] = "";
 	int r;

@@ -101,7 +101,8 @@ put(struct lake_writer *w, enum topic topic)
 static int
 live(const char *lake, uint64_t first, bool closes, bool is_careless)
 {
-	struct lake_writer_options o = { .lake = lake, .host_id = HOST, .agent_id = AGENT, .rotate_bytes = ROTATE_BYTES,
+	struct lake_writer_options o = {
+	    .appender = { .lake = lake, .host_id = HOST, .agent_id = AGENT, .rotate_bytes = ROTATE_BYTES },
 	    .on_synced = is_careless ? NULL : on_safe, .on_given_back = is_careless ? NULL : on_given_back };
 	struct lake_writer_stats stats;
 	struct lake_writer *w;

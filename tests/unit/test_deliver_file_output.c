@@ -90,8 +90,8 @@ static int
 open_output(const char *where)
 {
 	struct file_output_options o = {
-		.writer = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 100000,
-		    .queue_bytes = queue_bytes },
+		.writer = { .appender = { .lake = where, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
+		    .retry_us = 100000 }, .queue_bytes = queue_bytes },
 		.schema = schema_text,
 	};
 	struct output_events events = { on_delivered, on_failed, on_ready, NULL };

@@ -143,8 +143,9 @@ teardown(void **state)
 static struct lake_writer_options
 options(void)
 {
-	return (struct lake_writer_options){ .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-	    .retry_us = 1000, .on_synced = on_synced, .on_given_back = on_given_back, .on_repaired = on_repaired };
+	return (struct lake_writer_options){
+	    .appender = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .retry_us = 1000 },
+	    .on_synced = on_synced, .on_given_back = on_given_back, .on_repaired = on_repaired };
 }
 
 static struct lake_writer *
@@ -408,8 +409,9 @@ static void
 without_a_keeper_put_waits_once_for_room(void **state)
 {
 	struct lake_writer_stats stats = { 0 };
-	struct lake_writer_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-	    .rotate_bytes = 1, .queue_bytes = 1 << 20, .put_wait_ms = 300, .final_stats = &stats };
+	struct lake_writer_options o = {
+	    .appender = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT, .rotate_bytes = 1 },
+	    .queue_bytes = 1 << 20, .put_wait_ms = 300, .final_stats = &stats };
 	struct lake_writer *w = open_writer(o);
 	uint64_t refused = 0, begin;
 	int r = 0;
@@ -437,8 +439,8 @@ static void
 a_short_life_needs_no_thread_and_one_sync(void **state)
 {
 	struct lake_writer_stats stats = { 0 };
-	struct lake_writer_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-	    .final_stats = &stats };
+	struct lake_writer_options o = {
+	    .appender = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT }, .final_stats = &stats };
 	struct lake_writer *w = open_writer(o);
 
 	(void)state;
@@ -455,8 +457,8 @@ static void
 a_failed_sync_without_a_keeper_is_counted(void **state)
 {
 	struct lake_writer_stats stats = { 0 };
-	struct lake_writer_options o = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT,
-	    .final_stats = &stats };
+	struct lake_writer_options o = {
+	    .appender = { .lake = lake, .host_id = SAMPLE_HOST, .agent_id = SAMPLE_AGENT }, .final_stats = &stats };
 	struct lake_writer *w = open_writer(o);
 
 	(void)state;
@@ -485,7 +487,7 @@ a_file_whose_writer_lives_is_repaired_once_that_has_ended(void **state)
 	assert_int_equal(lake_appender_put(appender,
 	    &(struct encoded_record){ TOPIC_PROGRAM, SAMPLE_TIME, 0, "key", "data", 4 }), 0);
 	assert_int_equal(lake_appender_flush(appender, SAMPLE_TIME), 0);
-	o.agent_id = "11111111-2222-3333-4444-555555555555";
+	o.appender.agent_id = "11111111-2222-3333-4444-555555555555";
 	o.repair_us = 1000;
 	w = open_writer(o);
 	assert_int_equal(put(w, 7, 10), 0);
@@ -534,7 +536,7 @@ an_unusable_lake_is_refused_at_open(void **state)
 	struct lake_writer *w = NULL;
 
 	(void)state;
-	o.lake = "/proc/nowhere/lake";
+	o.appender.lake = "/proc/nowhere/lake";
 	assert_true(lake_writer_open(&o, &w) < 0);
 	assert_null(w);
 	o.open_wait_ms = 60000;		/* by the thread, too */
