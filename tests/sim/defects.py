@@ -24,7 +24,7 @@ DEFECTS = (
     ("released-early", "tests/sim/agent.c", "sim_check_committed(spool_commit(a->spool, &offset, a->next_seq), a->spool);\n\tk->released = a->position;",
      "k->released = a->position;\n\tsim_point();\n\tsim_check_committed(spool_commit(a->spool, &offset, a->next_seq), a->spool);", r"released"),
     ("old-epoch", "src/kafka/kafka.c", "t->ids[i].fingerprint == r->schema && t->ids[i].epoch == k->epoch)", "t->ids[i].fingerprint == r->schema)", r"has the id"),
-    ("cached-unverified", "src/registry/registry.c", "e->has_id && (e->is_verified || e->is_trusted)", "e->has_id", r"has the id"),
+    ("cached-unverified", "src/registry/ids.c", "e->has_id && (e->is_verified || e->is_trusted)", "e->has_id", r"has the id"),
     ("no-cut", "src/spool/recover.c", "if (r == 1 && is_half_committed(", "if (false && is_half_committed(", r"END has"),
     ("no-mark-of-topic", "src/spool/marks.c", "le_put64(slot + DONE_AT + t * DONE_SIZE, spool_topic_done_below(s, spool_queue_of(t), t));",
      "le_put64(slot + DONE_AT + t * DONE_SIZE, s->queues[spool_queue_of(t)].next_number);", r"gone"),
