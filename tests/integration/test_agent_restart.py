@@ -305,26 +305,34 @@ class Restart(AgentTest):
                 self.assertEqual(0, a.uninstall().returncode)
                 shutil.rmtree(a.room)
 
+    def kill_in_take_over(self, a, step, *between):
+        """The agent stops, the program `between` runs, if there is one, and another version is killed at a step."""
+        a.settle()
+        self.assertEqual(0, a.stop())
+        if between:
+            subprocess.run(between, check=True)
+        a.sluice = harness.built("sluice_more_state")
+        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP=step))
+        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+
+    def end_with_one_layout(self, a):
+        a.settle()
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.layout(a)
+        return read_lake(a.lake)
+
     def after_a_kill(self, step):
         """An agent of another version is killed in the middle of its take-over, and another one continues."""
         a = self.agent(step, records={"start_after": 0}).start()
         sleeper = subprocess.Popen(["/bin/sleep", "3600.875"])
         self.addCleanup(sleeper.kill)
-        a.settle()
-        self.assertEqual(0, a.stop())
-        subprocess.run(["/bin/true", "before-it"], check=True)
-        a.sluice = harness.built("sluice_more_state")
-        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP=step))
-        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+        self.kill_in_take_over(a, step, "/bin/true", "before-it")
         subprocess.run(["/bin/true", "after-it"], check=True)
         after = time.time()
         a.start()
         sleeper.terminate()
         sleeper.wait()
-        a.settle()
-        self.assertEqual(0, a.stop(), a.log_text())
-        self.layout(a)
-        topics = read_lake(a.lake)
+        topics = self.end_with_one_layout(a)
         for topic, records in topics.items():
             self.assertEqual([], duplicates(records)[1][:5], topic)
             self.assertEqual([], holes(records), topic)
@@ -352,11 +360,7 @@ class Restart(AgentTest):
                    "    os.execv(sys.executable, [sys.executable, '-c', os.environ['P'], *sys.argv[2:]])\n"
                    "print(flush=True)\nsys.stdin.read()")
         a = self.agent(records={"start_after": 0}).start()
-        a.settle()
-        self.assertEqual(0, a.stop())
-        a.sluice = harness.built("sluice_more_state")
-        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP="committed"))
-        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+        self.kill_in_take_over(a, "committed")
         # Only the later version sees its first programs.
         p = subprocess.Popen([sys.executable, "-c", program, "x", "x", "x"], env=dict(os.environ, P=program),
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -364,10 +368,7 @@ class Restart(AgentTest):
         a.sluice = harness.SLUICE
         a.start()
         p.communicate()
-        a.settle()
-        self.assertEqual(0, a.stop(), a.log_text())
-        self.layout(a)
-        topics = read_lake(a.lake)
+        topics = self.end_with_one_layout(a)
         self.assertEqual([], holes(topics["sluice.program"]))
         mine = [(r["program_index"], r["phase"]) for r in once(topics["sluice.program"]) if r["pid"] == p.pid]
         self.assertEqual([(i, phase) for i in range(4) for phase in ("START", "END")], mine)
@@ -379,11 +380,7 @@ class Restart(AgentTest):
                    "print(flush=True)\nsys.stdin.read()")
         a = self.agent(records={"start_after": 0}).start()
         p = subprocess.Popen([sys.executable, "-c", program, "threads"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        a.settle()
-        self.assertEqual(0, a.stop())
-        a.sluice = harness.built("sluice_more_state")
-        a.start(wait=False, env=harness.plain_environment(SLUICE_TEST_STEP="copied"))
-        self.assertEqual(-signal.SIGKILL, a.process.wait(30 * harness.PATIENCE), a.log_text())
+        self.kill_in_take_over(a, "copied")
         p.stdin.write(b"\n")
         p.stdin.flush()
         p.stdout.readline()
