@@ -90,6 +90,8 @@ struct kafka {
 	int			 fd;		/* owned eventfd: written by librdkafka and by a thread */
 	struct event		*readable;	/* owned, watches fd */
 	int64_t			 now_us;	/* monotonic, of the last tick or poll */
+	int64_t			 wall_us;	/* the wall clock at the last tick (0: none yet), */
+	int64_t			 wall_at_us;	/* and when that was, monotonic */
 	unsigned		 budget;	/* delivery reports left in this turn of the loop */
 	bool			 has_more;	/* the budget was spent */
 	bool			 is_waiting;	/* put returned -EAGAIN, and ready() has not been called since */

@@ -28,6 +28,7 @@
 
 #define INFLIGHT_US INT64_C(3000000)
 #define REPLACE_US INT64_C(2000000)
+#define SET_BACK_US INT64_C(10000000)	/* so much longer a thread of librdkafka may wait */
 
 enum {
 	POLL_BUDGET = 4000,
@@ -285,13 +286,29 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 	return not_now(k, UINT64_MAX);
 }
 
+/*
+ * librdkafka's threads wait until a time of the wall clock (cnd_timedwait). If it is set back, a wait that began before
+ * lasts so much longer: its main thread runs no timer, and a topic that was deleted is not missed for hours. Another
+ * producer has other threads, and these are woken to end.
+ */
+static bool
+was_clock_set_back(struct kafka *k, int64_t wall_us)
+{
+	int64_t before_us = k->wall_us, step_us = wall_us - k->wall_us - (k->now_us - k->wall_at_us);
+
+	k->wall_us = wall_us;
+	k->wall_at_us = k->now_us;
+	return before_us != 0 && step_us < -SET_BACK_US;
+}
+
 static void
 on_tick(struct output *o, int64_t now_us)
 {
 	struct kafka *k = (struct kafka *)o;
 
-	(void)now_us;	/* the wall clock may jump; intervals here are monotonic */
-	k->now_us = clock_us(CLOCK_MONOTONIC);
+	k->now_us = clock_us(CLOCK_MONOTONIC);	/* intervals are monotonic: the wall clock may jump */
+	if (was_clock_set_back(k, now_us))
+		recall(k);
 	purge_again(k);
 	kafka_share_tick(k);
 	kafka_batches_tick(k);

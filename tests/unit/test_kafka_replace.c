@@ -86,6 +86,29 @@ after_a_fatal_error_no_record_is_taken(void **state)
 	assert_true(wait_for(is_taking));
 }
 
+/* The threads of librdkafka wait by the wall clock, which may have been hours ahead when they began. */
+static void
+a_producer_is_replaced_when_the_clock_is_set_back(void **state)
+{
+	struct kafka *k;
+
+	(void)state;
+	open_mock("linger.ms", "60000");
+	assert_true(wait_for(is_taking));
+	k = (struct kafka *)output;
+	output->ops->tick(output, SAMPLE_TIME);
+	output->ops->tick(output, SAMPLE_TIME + INT64_C(7200000000));	/* ahead: what waits ends */
+	assert_false(k->is_recalling);
+	output->ops->tick(output, SAMPLE_TIME + INT64_C(7195000000));	/* a little */
+	assert_false(k->is_recalling);
+	output->ops->tick(output, SAMPLE_TIME);
+	assert_true(k->is_recalling);
+	assert_true(wait_for(is_replaced));
+	assert_int_equal(reported.n_failed, 1);
+	assert_string_equal(reported.reason, "recalled");
+	assert_true(wait_for(is_taking));
+}
+
 /* Its time is measured from the last one's, so that one which fails at once is not made all the time. */
 static void
 a_producer_that_failed_is_replaced_after_a_while(void **state)
@@ -275,6 +298,7 @@ main(void)
 		T(what_a_producer_says_as_it_is_made_is_heard),
 		T(what_was_retried_is_summed_over_all_producers),
 		T(after_a_fatal_error_no_record_is_taken),
+		T(a_producer_is_replaced_when_the_clock_is_set_back),
 		T(a_producer_that_failed_is_replaced_after_a_while),
 	};
 
