@@ -98,43 +98,48 @@ dead_letter_writer_new(const char *dir, uint64_t max_bytes, struct dead_letter_w
 	return 0;
 }
 
-static void
-sync_fd(struct dead_letter_writer *d, int fd)
+/* Returns a negative errno, or 0, as where this file system cannot sync a folder (EINVAL). */
+static int
+sync_fd(int fd)
 {
-	/* EINVAL: this file system cannot sync a folder. */
-	if (fdatasync(fd) < 0 && errno != EINVAL && d->sync_error == 0)
-		d->sync_error = -errno;
+	if (fdatasync(fd) < 0 && errno != EINVAL)
+		return -errno;
+	return 0;
 }
 
-/* Syncs the name of a new file, and that of the folder, which may be new too. */
-static void
-sync_folder(struct dead_letter_writer *d)
+/* Syncs the name of a new file, and that of the folder, which may be new too. 0 or a negative errno. */
+static int
+sync_folder(const char *dir)
 {
-	int fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), parent;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), parent, r, error = 0;
 
-	if (fd < 0) {
-		d->sync_error = d->sync_error == 0 ? -errno : d->sync_error;
-		return;
-	}
+	if (fd < 0)
+		return -errno;
 	parent = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sync_fd(d, fd);
+	r = sync_fd(fd);
 	/* A folder above that the agent may not read is not its own. */
 	if (parent >= 0) {
-		sync_fd(d, parent);
+		error = sync_fd(parent);
 		close(parent);
 	}
 	close(fd);
+	return r < 0 ? r : error;
 }
 
 static void
 sync_topic(struct dead_letter_writer *d, struct topic_state *ts)
 {
-	if (ts->fd >= 0 && ts->is_dirty) {
-		sync_fd(d, ts->fd);
-		if (ts->is_new)
-			sync_folder(d);
-		ts->is_dirty = ts->is_new = false;
-	}
+	int r, error = 0;
+
+	if (ts->fd < 0 || !ts->is_dirty)
+		return;
+	r = sync_fd(ts->fd);
+	if (ts->is_new)
+		error = sync_folder(d->dir);
+	ts->is_dirty = false;
+	ts->is_new = error < 0;		/* then no later letter is on the disk without it either */
+	if (d->sync_error == 0)
+		d->sync_error = r < 0 ? r : error;
 }
 
 int

@@ -139,6 +139,25 @@ a_letter_that_is_not_synced_is_counted_as_lost(void **state)
 	set_disk(false, 0);
 }
 
+/* The name of a new file is synced with the next letter if that failed with the first one. */
+static void
+a_name_that_is_not_synced_is_synced_with_the_next_letter(void **state)
+{
+	(void)state;
+	set_disk(false, EIO);
+	put(TOPIC_FINDING, 2);
+	turn();
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
+	settle_letters();
+	assert_int_equal(stats().lost_unwritable[TOPIC_FINDING], 1);
+	set_disk(false, 0);
+	fail_one(0, OUTPUT_NEVER, "invalid_record");
+	settle_letters();
+	assert_int_equal(stats().lost_unwritable[TOPIC_FINDING], 1);
+	assert_int_equal(disk.files, 1);
+	assert_int_equal(disk.folders, 2);
+}
+
 /* What waits for a disk that hangs is in memory: no further record of that topic is handed out. */
 static void
 letters_that_wait_are_bounded(void **state)
@@ -185,6 +204,7 @@ main(void)
 		T(a_record_is_released_once_its_letter_is_synced),
 		T(a_disk_that_hangs_keeps_only_what_is_given_up),
 		T(a_letter_that_is_not_synced_is_counted_as_lost),
+		T(a_name_that_is_not_synced_is_synced_with_the_next_letter),
 		T(letters_that_wait_are_bounded),
 	};
 
