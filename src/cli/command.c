@@ -10,7 +10,8 @@
  * SIGTERM as "now, at once". A siginfo does not distinguish these cases, so a witness does: a process that
  * sleeps in our group and reports what it receives. 40 ms after a signal it is asked whether it has received that
  * too; a signal that it has not reported when it answers was for us alone. It is asked, since on a busy host it may
- * have had no CPU in the 40 ms. One that does not answer within two seconds (stopped, or starved) knows of none.
+ * have had no CPU in the 40 ms. One that does not answer within two seconds (stopped, or starved), or cannot be asked
+ * (RLIMIT_SIGPENDING), knows of what it has reported.
  */
 #include "cli/command.h"
 
@@ -252,17 +253,18 @@ static void
 on_due(evutil_socket_t fd, short what, void *arg)
 {
 	struct command *c = arg;
+	uint64_t asked_ns = c->asked_ns != 0 ? c->asked_ns : clock_ns(CLOCK_MONOTONIC);
 
 	(void)fd;
 	(void)what;
 	if (c->witness.pid == 0) {
 		settle(c, UINT64_MAX);
-	} else if (c->asked_ns == 0) {
-		c->asked_ns = clock_ns(CLOCK_MONOTONIC);
-		witness_ask(&c->witness);
+	} else if (c->asked_ns == 0 && witness_ask(&c->witness)) {
+		c->asked_ns = asked_ns;
 		arm(c, ANSWER_MS);
 	} else {
-		settle(c, c->asked_ns - WITNESS_NS);
+		read_witness(c);
+		settle(c, asked_ns - WITNESS_NS);
 		c->asked_ns = 0;
 	}
 }

@@ -113,11 +113,11 @@ witness_stop(struct witness *w)
 	*w = (struct witness){ .fd = -1 };
 }
 
-void
+bool
 witness_ask(struct witness *w)
 {
 	w->asked++;
-	sigqueue(w->pid, SIGRTMAX, (union sigval){ .sival_int = w->asked });
+	return sigqueue(w->pid, SIGRTMAX, (union sigval){ .sival_int = w->asked }) == 0;
 }
 
 int

@@ -6,6 +6,7 @@
 #ifndef SLUICE_CLI_WITNESS_H
 #define SLUICE_CLI_WITNESS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct witness {
@@ -28,8 +29,11 @@ enum {
 void witness_start(struct witness *ret);
 void witness_stop(struct witness *w);	/* kills and reaps it, closes fd; a witness that was not started is fine */
 
-/* Asks it to report all that it has received so far, however long it has had no CPU; witness_read has the answer. */
-void witness_ask(struct witness *w);
+/*
+ * Asks it to report all that it has received so far, however long it has had no CPU; witness_read has the answer.
+ * False: it cannot be asked, since no more signals can be queued (RLIMIT_SIGPENDING).
+ */
+bool witness_ask(struct witness *w);
 
 /* Returns the next signal that it received, or a value of the enum above. Answers to former questions are skipped. */
 int witness_read(const struct witness *w);

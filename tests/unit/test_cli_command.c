@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -185,6 +187,42 @@ a_signal_for_us_goes_to_it_and_later_to_the_caller(void **state)
 	in_a_process(body_signal);
 }
 
+static int64_t
+now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void
+body_no_queue(void)
+{
+	static const char *const argv[] = { "sleep", "15", NULL };
+	struct command *c = NULL;
+	int64_t before_ms;
+	struct seen s;
+	bool is_exec;
+
+	REQUIRE(setrlimit(RLIMIT_SIGPENDING, &(struct rlimit){ 0, 0 }) == 0);
+	REQUIRE(start(&s, argv, &c, &is_exec) == 0);
+	before_ms = now_ms();
+	kill(getpid(), SIGUSR1);
+	event_base_dispatch(s.base);
+	REQUIRE(command_exit_status(s.status) == 128 + SIGUSR1);
+	REQUIRE(now_ms() - before_ms < 1500);
+	command_free(c);
+}
+
+/* The witness cannot be asked then. */
+static void
+a_signal_is_passed_on_where_none_can_be_queued(void **state)
+{
+	(void)state;
+	in_a_process(body_no_queue);
+}
+
 static void
 body_own_fds(void)
 {
@@ -272,6 +310,7 @@ main(void)
 		cmocka_unit_test(an_exit_is_reported_once),
 		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
 		cmocka_unit_test(a_signal_for_us_goes_to_it_and_later_to_the_caller),
+		cmocka_unit_test(a_signal_is_passed_on_where_none_can_be_queued),
 		cmocka_unit_test(it_gets_the_inherited_fds_and_none_of_ours),
 		cmocka_unit_test(a_closed_stdin_stays_closed),
 		cmocka_unit_test(exec_errors_are_those_of_env),
