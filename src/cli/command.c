@@ -41,7 +41,7 @@
 
 /* One kind of signal that is being passed on. Times are CLOCK_MONOTONIC, 0: not seen. */
 struct passage {
-	uint64_t seen_ns;	/* when this process received it */
+	uint64_t seen_ns;	/* when this process received the first that it has not passed on */
 	uint64_t witness_ns;	/* when the witness received it, or the kernel sent it to the group */
 	unsigned count;		/* above 1 only for real-time signals */
 	bool has_value;		/* sent by sigqueue(3) */
@@ -346,7 +346,8 @@ take(struct command *c, const struct signalfd_siginfo *info)
 	}
 	if ((pid_t)info->ssi_pid == c->pid)
 		return;			/* sent for its parent, not for itself */
-	p->seen_ns = clock_ns(CLOCK_MONOTONIC);
+	if (p->seen_ns == 0)	/* else it waits already: one that is repeated must not wait for ever */
+		p->seen_ns = clock_ns(CLOCK_MONOTONIC);
 	p->count++;
 	if ((int)info->ssi_signo < SIGRTMIN)
 		p->count = 1;

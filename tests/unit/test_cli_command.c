@@ -224,6 +224,39 @@ a_signal_is_passed_on_where_none_can_be_queued(void **state)
 }
 
 static void
+body_repeated(void)
+{
+	static const char *const argv[] = { "sleep", "15", NULL };
+	pid_t parent = getpid(), sender;
+	struct command *c = NULL;
+	int64_t before_ms;
+	struct seen s;
+	bool is_exec;
+
+	REQUIRE(start(&s, argv, &c, &is_exec) == 0);
+	before_ms = now_ms();
+	sender = fork();
+	for (int i = 0; i < 300 && sender == 0; i++) {
+		kill(parent, SIGUSR1);
+		usleep(10000);
+	}
+	if (sender == 0)
+		_exit(0);
+	event_base_dispatch(s.base);
+	REQUIRE(command_exit_status(s.status) == 128 + SIGUSR1);
+	REQUIRE(now_ms() - before_ms < 1500);
+	kill(sender, SIGKILL);
+	command_free(c);
+}
+
+static void
+a_signal_that_is_repeated_is_passed_on_meanwhile(void **state)
+{
+	(void)state;
+	in_a_process(body_repeated);
+}
+
+static void
 body_own_fds(void)
 {
 	/* sh keeps what it inherits: 7 must be there, 8 not. */
@@ -311,6 +344,7 @@ main(void)
 		cmocka_unit_test(a_failed_exec_leaves_all_as_it_was),
 		cmocka_unit_test(a_signal_for_us_goes_to_it_and_later_to_the_caller),
 		cmocka_unit_test(a_signal_is_passed_on_where_none_can_be_queued),
+		cmocka_unit_test(a_signal_that_is_repeated_is_passed_on_meanwhile),
 		cmocka_unit_test(it_gets_the_inherited_fds_and_none_of_ours),
 		cmocka_unit_test(a_closed_stdin_stays_closed),
 		cmocka_unit_test(exec_errors_are_those_of_env),
