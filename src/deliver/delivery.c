@@ -24,7 +24,7 @@
 
 enum state {
 	RUNNING,
-	RECALLING,	/* a record failed: until no record is in flight */
+	RECALLING,	/* a record failed: until the output has answered for all that it took */
 	PAUSED,		/* until the pump's timer expires */
 };
 
@@ -97,6 +97,16 @@ count_dead(struct delivery *d, enum topic topic, const char *reason)
 	s->dead[i].count[topic]++;
 }
 
+/* Returns whether the output has answered for all that it took. What is in flight then waits for its dead letters. */
+static bool
+has_answers(const struct delivery *d)
+{
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		if (d->out[t] > d->letters[t])
+			return false;
+	return true;
+}
+
 /* A record is no longer in flight: it is delivered, given up, or to be handed over again. */
 static void
 land(struct delivery *d, enum topic topic)
@@ -105,7 +115,7 @@ land(struct delivery *d, enum topic topic)
 	d->out[topic]--;
 	if (d->out[topic] == 0 && d->has_failed[topic])
 		wake(d);
-	if (d->stats.in_flight == 0 && (d->state == RECALLING || d->on_drained != NULL))
+	if ((d->state == RECALLING && has_answers(d)) || (d->stats.in_flight == 0 && d->on_drained != NULL))
 		wake(d);
 }
 
@@ -222,6 +232,28 @@ unblock(struct delivery *d)
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		if (!d->has_failed[t])
 			spool_release(d->spool, (enum topic)t);
+	}
+}
+
+/*
+ * Hands out the records of all topics again, from the oldest on: those of a topic with dead letters on their way once
+ * these are written, because what is given up would be handed out as well.
+ */
+static void
+rewind_all(struct delivery *d)
+{
+	d->stats.rewinds++;
+	memset(d->has_failed, 0, sizeof(d->has_failed));
+	if (d->n_given_up == 0) {
+		spool_rewind(d->spool);
+		return;
+	}
+	for (int t = 0; t < TOPIC_COUNT; t++) {
+		d->has_failed[t] = d->letters[t] > 0;
+		if (d->has_failed[t])
+			spool_hold(d->spool, (enum topic)t);
+		else
+			spool_rewind_topic(d->spool, (enum topic)t);
 	}
 }
 
@@ -343,10 +375,8 @@ on_pump(evutil_socket_t fd, short what, void *arg)
 		d->was_recalled = true;
 		d->output->ops->recall(d->output);
 	}
-	if (d->state == RECALLING && d->stats.in_flight == 0) {
-		spool_rewind(d->spool);
-		d->stats.rewinds++;
-		memset(d->has_failed, 0, sizeof(d->has_failed));
+	if (d->state == RECALLING && has_answers(d)) {
+		rewind_all(d);
 		unblock(d);
 		pause_for(d);
 		return;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * delivery: hands the spool's records to an output, and releases delivered ones in the spool.
  *
- *	RUNNING ──a record failed──► RECALLING ──nothing in flight──► PAUSED ──time──► RUNNING
+ *	RUNNING ──a record failed──► RECALLING ──all are answered──► PAUSED ──time──► RUNNING
  *
  * A record that failed for now is not sent again alone, because it would then follow later ones: the output's
  * records are recalled, the spool is rewound to the oldest that is not delivered, and all are handed over again
