@@ -580,7 +580,7 @@ a_lake_whose_disk_does_not_answer_is_opened_when_it_does(void **state)
 	w = open_writer(o);
 	assert_int_equal(put(w, 0, 100), 0);
 	lake_writer_tick(w, SAMPLE_TIME);
-	lake_writer_state(w, &st);
+	WAIT(w, (lake_writer_state(w, &st), st.waits_for != NULL));	/* the thread may not have begun */
 	assert_false(st.is_open);
 	assert_string_equal(st.waits_for, "opening the folder");
 	assert_int_equal(st.error, 0);
