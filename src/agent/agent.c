@@ -67,9 +67,14 @@ time_drain(struct agent *a)
 		event_add(a->on_drain, &after);
 }
 
+/*
+ * If records are left, the rest is drained in the next turn of the loop. An event that makes itself active is called
+ * again in the same turn: as long as events came faster than they are read, no timer, signal or request was served.
+ */
 static void
 on_drain_timer(evutil_socket_t fd, short what, void *arg)
 {
+	static const struct timeval next_turn;
 	struct agent *a = arg;
 
 	(void)fd;
@@ -78,7 +83,7 @@ on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (agent_drain(a))
 		time_drain(a);
 	else
-		event_active(a->on_drain, EV_TIMEOUT, 0);
+		event_add(a->on_drain, &next_turn);
 }
 
 /* Drains the ring and makes a pass, and finds out whether there were events since the last one. */

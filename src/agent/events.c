@@ -16,7 +16,7 @@
 
 #define DRAIN_RECORDS 32
 #define COMMIT_BYTES (1u << 20)		/* of the ring; what comes after a commit waits for the next fdatasync */
-#define DRAIN_COMMITS 5			/* between two returns to the event loop */
+#define DRAIN_NS UINT64_C(100000000)	/* then the event loop has a turn, whatever is left */
 #define SNAPSHOT_BYTES (256u << 10)
 /*
  * A zombie may still be on its way off the CPU, where a tick may still count for it; after this time its counters
@@ -226,21 +226,23 @@ on_ring_record(const void *data, size_t len, void *arg)
 bool
 agent_drain(struct agent *a)
 {
+	uint64_t until_ns = clock_ns(CLOCK_MONOTONIC) + DRAIN_NS;
+	bool is_over;
+	size_t n;
+
 	a->counts.drains++;
 	probes_wake_rearm(a->probes);
-	for (int i = 0; i < DRAIN_COMMITS; i++) {
+	do {
 		uint64_t begin = ring_position(a->ring);
-		size_t n;
 
-		do
+		do {
 			n = ring_drain(a->ring, on_ring_record, a, DRAIN_RECORDS);
-		while (n == DRAIN_RECORDS && ring_position(a->ring) - begin < COMMIT_BYTES);
+			is_over = clock_ns(CLOCK_MONOTONIC) >= until_ns;
+		} while (n == DRAIN_RECORDS && !is_over && ring_position(a->ring) - begin < COMMIT_BYTES);
 		lost_to_holes(a);
 		a->scope->commit(a);
-		if (n < DRAIN_RECORDS)
-			return true;
-	}
-	return false;
+	} while (n == DRAIN_RECORDS && !is_over);
+	return n < DRAIN_RECORDS;
 }
 
 void

@@ -243,6 +243,24 @@ class Sight(AgentTest):
         self.assertEqual(a.status()["gaps"]["count"], len(self.gaps(a)))
         self.assertEqual(0, a.stop(), a.log_text())
 
+    def test_events_that_come_faster_than_they_are_read(self):
+        """The ring is never empty; requests are served nevertheless, and so is the timer that keeps the probes on."""
+        group = Throttle()
+        self.addCleanup(group.remove)
+        a = self.agent(probes={"watchdog": "10m", "ring": "2MiB"})
+        a.follow_only(own_folder())
+        a.start()
+        self.addCleanup(a.remove)  # before the group
+        self.addCleanup(group.limit, None)
+        group.take(a.pid)
+        group.limit(8)
+        for _ in range(2):
+            p = subprocess.Popen([own("sh"), "-c", "while :; do (:); done"])
+            self.addCleanup(p.wait)
+            self.addCleanup(p.kill)
+        time.sleep(5)  # in which the ring fills
+        self.assertEqual(0, a.ctl("status", timeout=150).returncode)
+
 
 class Lock(AgentTest):
     def test_a_second_agent_is_refused_and_the_first_goes_on(self):
