@@ -13,6 +13,7 @@
 
 #include "collect/ring.h"
 
+#define RECORD_BYTES(len) (((len) + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7))	/* with its head */
 #define WINDOW_BYTES ((size_t)256 << 10)	/* the kernel fills in all pages of a mapping at once */
 
 struct ring {
@@ -151,7 +152,8 @@ ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max)
 			break;
 		head = __atomic_load_n((const uint32_t *)(const void *)start, __ATOMIC_ACQUIRE);
 		len = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
-		if (head & BPF_RINGBUF_BUSY_BIT)
+		/* No record ends behind the producer's position: then this is not the head of one. */
+		if ((head & BPF_RINGBUF_BUSY_BIT) || RECORD_BYTES(len) > ring_end(r) - r->at)
 			break;
 		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
 			const char *record = record_bytes(r, (offset + BPF_RINGBUF_HDR_SZ) & (r->bytes - 1), len);
@@ -162,7 +164,7 @@ ring_drain(struct ring *r, ring_cb cb, void *arg, size_t max)
 			if (record == r->wrapped)
 				explicit_bzero(r->wrapped, len);
 		}
-		r->at += (len + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
+		r->at += RECORD_BYTES(len);
 		n++;
 	}
 	return n;

@@ -240,8 +240,12 @@ class LongRun(FaultTest):
                     if time.monotonic() - self.began > minutes * 60 and min(counts.values()) > 0:
                         break
                     self.say(fault.__name__)
-                    fault(self)
-                    self.wait_goes_on()
+                    try:
+                        fault(self)
+                        self.wait_goes_on()
+                    except AssertionError:
+                        print(json.dumps(self.a.status()), flush=True)
+                        raise
                     self.assertEqual([], self.a.status()["dead_letters"])
                     counts[fault.__name__] += 1
                     with open(f"/proc/{self.a.pid}/status") as f:

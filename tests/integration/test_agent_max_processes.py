@@ -79,6 +79,7 @@ class MaxProcesses(AgentTest):
         self.assertTrue(0 < len(phases) <= SLEEPERS, len(phases))
         counted = {(place, reason): n for place, reason, n in losses(topics) if reason != "cut"}
         beyond = counted.pop(("on_fork", "map_full"), 0)
+        counted.pop(("on_exec", "map_full"), None)  # others here, which ran one program after another
         self.assertEqual({}, counted)
         # Whatever else was started here meanwhile may have been beyond the limit, too.
         self.assertTrue(missing <= beyond <= missing + forked - SLEEPERS, (missing, beyond, forked))
@@ -122,7 +123,8 @@ class MaxProcesses(AgentTest):
         self.assertTrue(0 < gone <= beyond <= gone + forked - SLEEPERS - LATE - SHORT, (gone, beyond, forked))
         holes = max(r["seq"] for r in programs) + 1 - len({r["seq"] for r in programs})
         print(f"{gone} processes and {steps_gone} programs before others were lost, {beyond} counted, {holes} holes")
-        self.assertLessEqual(2 * (gone + steps_gone), holes)
+        # Each has two records, and no more holes than these.
+        self.assertTrue(2 * (gone + steps_gone) <= holes <= 2 * (beyond + steps_gone), (gone, steps_gone, beyond, holes))
 
 
 if __name__ == "__main__":

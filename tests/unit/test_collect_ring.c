@@ -180,6 +180,21 @@ a_record_given_up_is_stepped_over(void **state)
 	assert_int_equal(ring_position(f.ring), *f.producer);
 }
 
+/* The position may have been moved by another reader, to where no record begins. */
+static void
+a_length_beyond_what_was_written_ends_the_drain(void **state)
+{
+	uint32_t head = 1u << 29;
+
+	(void)state;
+	put("one", 4, 0);
+	put("two", 4, 0);
+	memcpy(f.data + 16, &head, sizeof(head));
+	assert_int_equal(ring_drain(f.ring, on_record, &f, 10), 1);
+	assert_string_equal(f.last, "one");
+	assert_int_equal(ring_position(f.ring), 16);
+}
+
 static void
 max_bounds_a_drain(void **state)
 {
@@ -257,6 +272,7 @@ main(void)
 		TEST(a_reader_goes_on_where_the_last_one_was_safe),
 		TEST(a_record_being_written_ends_the_drain),
 		TEST(a_record_given_up_is_stepped_over),
+		TEST(a_length_beyond_what_was_written_ends_the_drain),
 		TEST(max_bounds_a_drain),
 		TEST(a_record_over_the_edge_is_whole),
 		cmocka_unit_test_setup_teardown(a_window_moves_through_a_large_ring, setup_large, teardown),
