@@ -54,41 +54,6 @@ struct file_output {
 	struct queue		 queues[TOPIC_COUNT];
 };
 
-static void
-on_synced(enum topic topic, uint64_t records, void *arg)
-{
-	struct file_output *f = arg;
-	struct queue *q = &f->queues[topic];
-
-	f->status.delivered += records;
-	f->status.in_flight -= records;
-	for (; records > 0; records--, q->n--)
-		f->events.delivered(topic, q->ids[q->first++], f->events.arg);
-}
-
-static void
-on_given_back(enum topic topic, uint64_t records, void *arg)
-{
-	struct file_output *f = arg;
-	struct queue *q = &f->queues[topic];
-
-	f->status.in_flight -= records;
-	for (; records > 0; records--, q->n--) {
-		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
-
-		f->events.failed(&r, OUTPUT_AGAIN, "not_synced", f->status.error, f->events.arg);
-	}
-}
-
-static void
-on_repaired(const struct lake_repair *repair, void *arg)
-{
-	struct file_output *f = arg;
-
-	if (f->on_repaired != NULL)
-		f->on_repaired(repair, f->repaired_arg);
-}
-
 /* Updates the state, by what the writer's thread is at. */
 static void
 update(struct file_output *f)
@@ -139,6 +104,42 @@ update(struct file_output *f)
 	}
 	f->error = state.error;
 	f->errors = stats.errors;
+}
+
+static void
+on_synced(enum topic topic, uint64_t records, void *arg)
+{
+	struct file_output *f = arg;
+	struct queue *q = &f->queues[topic];
+
+	f->status.delivered += records;
+	f->status.in_flight -= records;
+	for (; records > 0; records--, q->n--)
+		f->events.delivered(topic, q->ids[q->first++], f->events.arg);
+}
+
+static void
+on_given_back(enum topic topic, uint64_t records, void *arg)
+{
+	struct file_output *f = arg;
+	struct queue *q = &f->queues[topic];
+
+	update(f);	/* the error may be as new as the news */
+	f->status.in_flight -= records;
+	for (; records > 0; records--, q->n--) {
+		struct spool_record r = { .id = q->ids[q->first++], .topic = topic };
+
+		f->events.failed(&r, OUTPUT_AGAIN, "not_synced", f->status.error, f->events.arg);
+	}
+}
+
+static void
+on_repaired(const struct lake_repair *repair, void *arg)
+{
+	struct file_output *f = arg;
+
+	if (f->on_repaired != NULL)
+		f->on_repaired(repair, f->repaired_arg);
 }
 
 static void
