@@ -50,6 +50,7 @@ class Load:
         self._program = program or own("true")
         self.started = 0
         self.failed = 0
+        self.times = []  # when each began and had ended, in seconds of the wall clock
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -77,7 +78,9 @@ class Load:
         begin = time.monotonic()
         while not self._stop.is_set():
             number = self.started
+            started = time.time()
             status = os.spawnv(os.P_WAIT, self._program, ["true", MARK, self.name, str(number), *self._more])
+            self.times.append((started, time.time()))
             self.failed += status != 0
             self.started += 1
             ahead = begin + self.started / self.rate - time.monotonic()
@@ -97,7 +100,21 @@ class Load:
         that an agent sees at the moment of its Usage records. all_start: each has, as START is written at exec. A child
         that waits a second for its first exec has its START as what it was then: forked, with its parent's arguments.
         """
-        wrong = []
+        phases = self._phases(programs)
+        wrong = ["program %d: %s" % (n, dict(phases[n]) or "not there") for n in range(self.started)
+                 if not is_whole(phases[n]) or all_start and not phases[n]["START"]]
+        extra = [n for n in phases if n >= self.started]
+        if extra:
+            wrong.append("programs that no test started: %s" % extra[:5])
+        return wrong
+
+    def missing(self, programs):
+        """[(when it began, when it had ended)] of each program of this load that is not whole."""
+        phases = self._phases(programs)
+        return [self.times[n] for n in range(self.started) if not is_whole(phases[n])]
+
+    def _phases(self, programs):
+        """{number of a program: {phase: how many records}}"""
         seen = {}
         for r in programs:
             seen.setdefault((r["agent_id"], r["seq"]), r)
@@ -108,13 +125,7 @@ class Load:
                 phases[int(r["argv"][3])][r["phase"]] += 1
                 if r["phase"] == "END" and r["program_id"] in late:
                     phases[int(r["argv"][3])]["START"] += 1
-        for n in range(self.started):
-            if not is_whole(phases[n]) or all_start and not phases[n]["START"]:
-                wrong.append("program %d: %s" % (n, dict(phases[n]) or "not there"))
-        extra = [n for n in phases if n >= self.started]
-        if extra:
-            wrong.append("programs that nobody started: %s" % extra[:5])
-        return wrong
+        return phases
 
 
 def is_whole(phases):

@@ -74,7 +74,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(["program 0: {'START': 1, 'END': 2}"], self.load.check(self.told + [self.program(0, "END")]))
 
     def test_one_that_nobody_started(self):
-        self.assertEqual(["programs that nobody started: [3]"], self.load.check(self.told + [self.program(3, "START")]))
+        self.assertEqual(["programs that no test started: [3]"], self.load.check(self.told + [self.program(3, "START")]))
 
     def test_one_that_started_twice(self):
         self.assertEqual(["program 0: {'START': 2, 'END': 1}"], self.load.check(self.told + [self.program(0, "START")]))
