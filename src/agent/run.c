@@ -37,7 +37,8 @@ struct run_agent {
 	uint64_t tick_ns;		/* of the last tick, or the start */
 	double cores_now;		/* used between the last two */
 	bool has_lost_host;		/* the agent of the host ended first */
-	bool is_blind;			/* not even COMMAND was seen */
+	uint32_t own_pid;		/* as the kernel counts: that of COMMAND's parent */
+	bool is_command_seen;
 	bool is_finish_asked;		/* of the agent of the host */
 	uint64_t passes_at_finish;
 	struct lake_writer_stats lake_stats;	/* of the closed lake */
@@ -199,6 +200,16 @@ losses(const struct agent *a, struct loss_list *to)
 	losses_add(to, "lake", "not_written", stats.dropped);
 }
 
+/* A state of COMMAND, the child of this process, is the proof that it was followed: each pass and its end have one. */
+static bool
+watch_command(struct agent *a, const struct state_event *s)
+{
+	struct run_agent *run = run_agent(a);
+
+	run->is_command_seen |= s->kind != STATE_UNTRACKED && s->ppid == run->own_pid;
+	return false;
+}
+
 static void
 close_lake(struct run_agent *run)
 {
@@ -220,6 +231,7 @@ on_close(struct agent *a)
 }
 
 static const struct agent_scope scope = {
+	.takes_state = watch_command,
 	.commit = commit,
 	.tick = tick,
 	.describe = describe,
@@ -262,6 +274,7 @@ agent_open_run(struct event_base *base, const struct agent_run_options *o, struc
 	if (r < 0)
 		goto fail;
 	run->tick_ns = a->start_ns;
+	run->own_pid = (uint32_t)(a->probes != NULL ? probes_own_pid(a->probes) : getpid());
 	agent_announce(a);
 	correlator_run_start(a->correlator, a->start_ns);
 	commit(a);
@@ -286,8 +299,7 @@ finish(struct run_agent *run)
 	struct agent *a = &run->agent;
 	uint64_t now = clock_ns(CLOCK_BOOTTIME);
 
-	run->is_blind = agent_totals(a).programs == 0;
-	if (run->is_blind)
+	if (!run->is_command_seen && !run->has_lost_host)
 		agent_lose(a, 1);	/* at least */
 	correlator_run_end(a->correlator, now, run->wait_status);
 	agent_write_host(a);
@@ -324,7 +336,7 @@ agent_receive(struct agent *a, int fd)
 bool
 agent_saw_command(const struct agent *a)
 {
-	return !((const struct run_agent *)a)->is_blind;
+	return ((const struct run_agent *)a)->is_command_seen;
 }
 
 bool

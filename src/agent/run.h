@@ -35,7 +35,7 @@ void agent_adopt(struct agent *a, bool on);
 int agent_receive(struct agent *a, int fd);
 /* Returns false if the agent of the host ended before the run: what ran after that is not in the lake. */
 bool agent_received_all(const struct agent *a);
-/* Returns false if the run has ended and not even COMMAND was seen. */
+/* Returns true once COMMAND itself was seen. A run that ended without that counts one event, at least, as lost. */
 bool agent_saw_command(const struct agent *a);
 
 /*

@@ -69,6 +69,7 @@ struct run {
 	char *run_id;			/* owned; of the report, which is written after the agent is freed */
 	const struct run_options *options;
 	int host_agent;			/* connection to an agent of this host; -1: none */
+	bool is_unrecorded;		/* no events are passed on, which was reported */
 	bool is_live_line_shown;
 	int wait_status;
 };
@@ -109,6 +110,7 @@ subscribe(struct run *r, pid_t pid)
 			return;
 		snprintf(error, sizeof(error), "out of memory");
 	}
+	r->is_unrecorded = true;
 	fprintf(stderr, "sluice run: COMMAND runs, and is not recorded: %s; --own-probes records it without the agent of "
 	    "this host\n", error);
 }
@@ -532,6 +534,19 @@ write_report(const struct run *r, const struct run_options *o,
 		fprintf(stderr, "report %s\n", o->report);
 }
 
+/* Prints why records are missing, if COMMAND or what ran after some time was not seen. */
+static void
+print_unseen(const struct run *r)
+{
+	if (!agent_received_all(r->agent))
+		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
+	else if (!agent_saw_command(r->agent) && !r->is_unrecorded)
+		fprintf(stderr, "sluice run: COMMAND was not seen, and what it ran may be missing: %s\n",
+		    r->options->agent.is_subscriber ?
+		    "the agent of this host passed no event of it on; `sluice ctl status` prints whether that agent sees" :
+		    "the probes report no events here; `sluice doctor` prints what they need");
+}
+
 int
 cli_run(int argc, char **argv)
 {
@@ -583,12 +598,8 @@ cli_run(int argc, char **argv)
 			summary_print(stderr, &summary);
 		if (r.json != NULL && summary_print_json(r.json, &summary) < 0)
 			fprintf(stderr, "sluice run: cannot write %s\n", o.json);
+		print_unseen(&r);
 	}
-	if (!agent_received_all(r.agent))
-		fputs("sluice run: the agent of this host stopped first: what ran after that is in its records only\n", stderr);
-	if (!agent_saw_command(r.agent))
-		fputs("sluice run: nothing was seen, not even COMMAND: the probes report no events here; "
-		    "`sluice doctor` prints what they need\n", stderr);
 	if (*lake_error != '\0')
 		fprintf(stderr, "sluice run: %s\n", lake_error);
 out:

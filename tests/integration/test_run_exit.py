@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `sluice run` ends: with COMMAND's status, or with one of its own that env(1) users know."""
+import json
 import os
 import stat
 import subprocess
+import time
 import unittest
 
 import harness
@@ -30,6 +32,7 @@ class ExitStatus(LakeTest):
         for name in ("no-such-program-here", "/nonexistent/program"):
             done = self.sluice_run(name)
             self.assertEqual(127, done.returncode, done.stderr)
+            self.assertEqual(1, done.stderr.count("\n"), done.stderr)
             self.assertIn(name, done.stderr)
             self.assertIn("No such file", done.stderr)
 
@@ -41,6 +44,27 @@ class ExitStatus(LakeTest):
             done = self.sluice_run(path)
             self.assertEqual(126, done.returncode, done.stderr)
             self.assertIn(path, done.stderr)
+
+    def test_is_the_commands_own_where_the_probes_see_nothing(self):
+        """What is missing is an error on standard error, and counts as lost."""
+        summary = os.path.join(self.room, "summary")
+        os.mkfifo(summary)
+        run = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--own-probes", "--lake", self.lake, "--json", summary, "--", "sh", "-c", "true; exit 3"],
+                               env=harness.plain_environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.stderr.close)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        # It waits for a reader of the summary, with its probes attached and the lake begun, before it starts COMMAND.
+        deadline = time.monotonic() + 60 * harness.PATIENCE
+        while not os.path.isdir(self.lake) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        subprocess.run([harness.built("probes_switch"), str(run.pid), "lost"], check=True)
+        with open(summary) as f:
+            lost = json.load(f)["lost"]
+        self.assertEqual(3, run.wait(60 * harness.PATIENCE))
+        self.assertRegex(run.stderr.read(), r"\Asluice run: COMMAND was not seen, .*the probes report no events here; `sluice doctor`[^\n]*\n\Z")
+        self.assertEqual([], read_lake(self.lake).get("sluice.program", []))
+        self.assertEqual(1, lost)
 
     def test_is_2_where_the_rules_cannot_be_read(self):
         done = self.sluice_run("true", options=["--rules", "/nonexistent/rules.d"])

@@ -110,6 +110,26 @@ class Subscribed(AgentTest):
         mine = {r["comm"] for r in harness.read_lake(a.lake)["sluice.program"] if r["cwd"] == os.path.realpath(self.room)}
         self.assertEqual({"ls", "sort"}, mine & {"ls", "sort", "sh", "true", "sleep"})
 
+    def test_an_agent_that_hangs_leaves_a_run_unrecorded(self):
+        """COMMAND runs, with its own exit status; one line says why it is not recorded, and one event at least is lost."""
+        a = self.agent().start()
+        summary = os.path.join(self.room, "summary")
+        os.mkfifo(summary)
+        process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--json", summary, "--",
+                                    "sh", "-c", "true; exit 3"], env=harness.plain_environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        # It has the agent's offer, and waits for a reader of the summary before it starts COMMAND.
+        a.wait(lambda: os.path.isdir(self.lake), what="the lake")
+        a.signal(signal.SIGSTOP)
+        self.addCleanup(a.signal, signal.SIGCONT)
+        with open(summary) as f:
+            lost = json.load(f)["lost"]
+        self.assertEqual(3, process.wait(60 * harness.PATIENCE))
+        self.assertRegex(process.stderr.read(), r"\Asluice run: COMMAND runs, and is not recorded: the agent of this host does not answer: [^\n]*\n\Z")
+        self.assertEqual(1, lost)
+
     def test_usage_and_live_records_have_the_interval_asked_for(self):
         a = self.agent(interval="10s").start()
         process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--interval", "1s",
