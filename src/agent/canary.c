@@ -12,8 +12,12 @@
 #include "base/clock.h"
 #include "model/event.h"
 
-#define EACH_NS UINT64_C(3000000000)
-/* One that the kernel does not free is found by the sweep after 5 s (see probes_hurry()). */
+/*
+ * One each two seconds, in the look nearest to that. One that the kernel does not free is found by the sweep after 5 s
+ * (see probes_hurry()). So the second in which the agent is found to be blind is the ninth since the last canary that
+ * came back, or the tenth if the looks are late.
+ */
+#define EACH_NS UINT64_C(1500000000)
 #define LOOKS_MAX 6
 
 void

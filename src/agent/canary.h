@@ -1,6 +1,6 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
- * canary: a child of the agent that ends at once, forked every few seconds. Its end must come back by the way of every
+ * canary: a child of the agent that ends at once, forked every two seconds. Its end must come back by the way of every
  * other event: hooks, map, ring, decoder. It has no record.
  */
 #ifndef SLUICE_AGENT_CANARY_H
