@@ -62,7 +62,7 @@ see_again(struct host_agent *h, uint64_t since_ns, const char *why)
 	if (r == 0)
 		r = host_discover_missed(h);
 	if (r < 0) {
-		snprintf(sentence, sizeof(sentence), "%s; it cannot be restored: %s; restart the agent", why, strerror(-r));
+		snprintf(sentence, sizeof(sentence), "%s; they cannot be taken back: %s; this is tried again each second", why, strerror(-r));
 		if (a->sight.blind_since_ns == 0) {
 			a->sight.blind_since_ns = since_ns;
 			report(h, sentence);

@@ -80,6 +80,8 @@ change(struct sluice_bpf__data_shared *shared, const char *what)
 	} else if (strcmp(what, "lost") == 0) {		/* the watchdog expires */
 		store(&shared->quiet_since_ns, clock_ns(CLOCK_BOOTTIME));
 		store(&shared->lease, 0);
+	} else if (strcmp(what, "taken") == 0) {	/* the programs of another agent have the lease */
+		store(&shared->lease, shared->lease + 1);
 	} else {
 		return 2;
 	}

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent proves that it sees: after each time in which it did not it sees again, and says since when it had not."""
 import datetime
+import glob
 import http.client
 import os
+import pwd
 import re
 import signal
 import socket
@@ -30,6 +32,21 @@ def metrics(a):
 def write_text(path, text):
     with open(path, "w") as f:
         f.write(text)
+
+
+def switch(a, what):
+    """Changes the variables of the agent's programs, as probes_switch.c describes."""
+    variables, = glob.glob(os.path.join(a.pins, "*", "maps", "shared"))
+    subprocess.run([harness.built("probes_switch"), variables, what], check=True)
+
+
+def limit_files(a, number):
+    """Sets how many files the agent may have open from now on, as its own account, which may do so; the limit before."""
+    with open(f"/proc/{a.pid}/limits") as f:
+        before, = re.findall(r"(?m)^Max open files +(\d+)", f.read())
+    user = pwd.getpwnam(a.config["user"])
+    subprocess.run(["prlimit", f"--pid={a.pid}", f"--nofile={number}:"], user=user.pw_uid, group=user.pw_gid, extra_groups=[], check=True)
+    return int(before)
 
 
 class Freezer:
@@ -177,11 +194,10 @@ class Sight(AgentTest):
         """By status, readiness and metric; the end of it has a GAP record."""
         a = self.agent().start()
         a.settle()
-        variables = os.path.join(a.pins, os.listdir(a.pins)[0], "maps", "shared")
         self.assertTrue(a.status()["seeing"])
-        subprocess.run([harness.built("probes_switch"), variables, "blind"], check=True)
+        switch(a, "blind")
         blinded = time.time()
-        self.addCleanup(subprocess.run, [harness.built("probes_switch"), variables, "seeing"])
+        self.addCleanup(switch, a, "seeing")
         a.wait(lambda: not a.status()["seeing"], what="blindness")
         noticed = datetime.datetime.fromisoformat(a.wait_log("probes.blind")["time"]).timestamp()
         self.assertLess(noticed - blinded, 10 * harness.PATIENCE)
@@ -192,13 +208,51 @@ class Sight(AgentTest):
         page = metrics(a)
         self.assertIn("\nsluice_seeing 0\n", page)
         self.assertIn("\nsluice_ready 0\n", page)
-        subprocess.run([harness.built("probes_switch"), variables, "seeing"], check=True)
+        switch(a, "seeing")
         a.wait(lambda: a.status()["seeing"], what="sight")
         s = a.status()
         self.assertTrue(s["ready"], s["not_ready_reason"])
         self.assertEqual(0, a.stop(), a.log_text())
         gap, = self.gaps(a)
         self.assertGreater(gap["interval_ns"], 5e9)
+
+    def test_probes_that_cannot_be_taken_back_are_reported_and_tried_again(self):
+        a = self.agent()
+        a.follow_only(own_folder())
+        a.start()
+        self.run_marked("before")
+        a.settle(delivered=True)
+        files = limit_files(a, 3)  # it cannot open what it reads the processes from
+        began = time.monotonic()
+        switch(a, "lost")
+        blind = a.wait_log("probes.blind")
+        self.assertRegex(blind["message"], "^the watchdog .*: Too many open files; this is tried again each second$")
+        time.sleep(2.5)  # in which it tries, and fails, again
+        self.run_marked("unseen")
+        self.assertEqual([], [x for x in a.log_lines() if x["event"] == "probes.gap"])
+        lasted_ns = (time.monotonic() - began) * 1e9
+        limit_files(a, files)
+        gap = self.assert_sees_again(a, "after it")
+        self.assertGreater(gap["interval_ns"], lasted_ns - 1e9)  # it was lost within that second
+        self.assertEqual(1, sum(x["event"] == "probes.blind" for x in a.log_lines()))
+        self.assertEqual(0, a.stop(), a.log_text())
+        self.assertEqual((["END"], []), (self.phases(a, "before"), self.phases(a, "unseen")))
+
+    def test_an_agent_whose_probes_another_took_over_ends(self):
+        """It delivers what it has, and leaves the host to the other."""
+        a = self.agent()
+        a.follow_only(own_folder())
+        a.start()
+        self.run_marked("before")
+        a.settle()
+        switch(a, "taken")
+        self.assertEqual(125, a.process.wait(60 * harness.PATIENCE))
+        lines = {x["event"]: x for x in a.log_lines()}
+        self.assertEqual(("error", "another agent has taken the probes over"), (lines["probes.blind"]["level"], lines["probes.blind"]["message"]))
+        self.assertEqual("the probes were taken over", lines["agent.stopping"]["signal"])
+        self.assertTrue(lines["agent.stopped"]["drained"])
+        self.assertEqual(["END"], self.phases(a, "before"))
+        self.assertEqual([], self.gaps(a))  # it knows nothing of what the other sees
 
     def test_canaries_have_no_record(self):
         a = self.agent().start()
