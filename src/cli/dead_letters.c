@@ -47,9 +47,9 @@ static const char help[] =
     "      --socket PATH    replay: the agent's control socket (default: the one that the configuration names)\n"
     "      --json           list, replay: print the result as one JSON object\n"
     "  -h, --help           print this help\n\n"
-    "A replayed record keeps its agent_id, seq and time. Its letter is removed once the record is on the disk in the\n"
-    "agent's spool, in batches, so that an interrupted replay can be repeated. Exit status: 0 done; 1 something could\n"
-    "not be read or replayed; 2 wrong usage or configuration.\n";
+    "A replayed record keeps its host_id, agent_id, seq and time. Its letter is removed once the record is on the disk\n"
+    "in the agent's spool, in batches, so that an interrupted replay can be repeated. Exit status: 0 done; 1 something\n"
+    "could not be read or replayed; 2 wrong usage or configuration.\n";
 
 /* Calls cb for each letter of a file that is wanted, until it returns false. */
 static bool
