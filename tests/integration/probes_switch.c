@@ -82,6 +82,8 @@ change(struct sluice_bpf__data_shared *shared, const char *what)
 		store(&shared->lease, 0);
 	} else if (strcmp(what, "taken") == 0) {	/* the programs of another agent have the lease */
 		store(&shared->lease, shared->lease + 1);
+	} else if (strcmp(what, "lease") == 0) {	/* prints whose programs report events; 0: none do */
+		printf("%llu\n", (unsigned long long)__atomic_load_n(&shared->lease, __ATOMIC_SEQ_CST));
 	} else {
 		return 2;
 	}
