@@ -25,11 +25,14 @@ enum wal_owner {
 	WAL_CORRELATOR = 'c',
 };
 
-/* State of the agent itself for the next agent: the entry of WAL_AGENT, in this machine's byte order. */
+/*
+ * State of the agent itself for the next agent: the entry of WAL_AGENT, in this machine's byte order. Its size is that
+ * of the first release, which reads no other.
+ */
 struct agent_entry {
 	char owner;
 	char version;			/* AGENT_ENTRY_VERSION */
-	char pad[2];
+	uint16_t ahead_s;		/* struct sign_of_life; a release that wrote none left it 0 */
 	uint32_t ring_id;		/* probes of which kernel_lost_seen counts */
 	uint64_t kernel_lost_seen;
 	uint64_t lost_records;
@@ -55,9 +58,10 @@ static void
 put_agent_entry(struct host_agent *h)
 {
 	struct agent *a = &h->agent;
-	struct agent_entry entry = { .owner = WAL_AGENT, .version = AGENT_ENTRY_VERSION,
+	struct sign_of_life alive = sign_of_life(clock_us(CLOCK_REALTIME), clock_us(CLOCK_BOOTTIME));
+	struct agent_entry entry = { .owner = WAL_AGENT, .version = AGENT_ENTRY_VERSION, .ahead_s = alive.ahead_s,
 		.ring_id = probes_ring_id(a->probes), .kernel_lost_seen = a->kernel_lost_seen,
-		.lost_records = a->lost_records, .alive_us = clock_us(CLOCK_REALTIME) };
+		.lost_records = a->lost_records, .alive_us = alive.wall_us };
 
 	spool_put_wal(h->spool, &entry, sizeof(entry));
 	a->is_entry_due = false;
@@ -83,7 +87,7 @@ on_replay(const void *data, size_t len, void *arg)
 		return;
 	}
 	memcpy(&entry, data, sizeof(entry));
-	h->last_alive_us = entry.alive_us;
+	h->last_alive = (struct sign_of_life){ entry.alive_us, h->is_boot_spooled ? entry.ahead_s : 0 };
 	a->lost_records = h->is_renewed ? 0 : entry.lost_records;	/* holes of this agent_id */
 	if (entry.ring_id != probes_ring_id(a->probes))
 		return;
@@ -223,6 +227,7 @@ spooled_position(struct host_agent *h)
 	/* An agent that ended before the pins of another version were removed has read that one's ring. */
 	if (has && offset.ring_id == probes_own_ring_id(a->probes))
 		probes_leave_former(a->probes);
+	h->is_boot_spooled = has;
 	h->is_ring_spooled = has && offset.ring_id == probes_ring_id(a->probes);
 	return h->is_ring_spooled ? offset.position : 0;
 }
@@ -264,15 +269,15 @@ static void
 write_first_gap(struct host_agent *h, const char *renewed)
 {
 	struct agent *a = &h->agent;
-	int64_t now = clock_us(CLOCK_REALTIME);
-	uint64_t gap_ns = now > h->last_alive_us ? (uint64_t)(now - h->last_alive_us) * 1000 : 0;
+	struct sign_of_life now = sign_of_life(clock_us(CLOCK_REALTIME), clock_us(CLOCK_BOOTTIME));
+	uint64_t gap_ns = gap_between(&h->last_alive, &now);
 	uint64_t since_ns = a->start_ns > gap_ns ? a->start_ns - gap_ns : 0;
 	bool was_quiet = probes_origin(a->probes) == PROBES_WERE_QUIET;
 	bool is_migrated = probes_origin(a->probes) == PROBES_MIGRATED;
 
-	if (renewed == NULL && (h->last_alive_us == 0 || (is_restored(h) && !was_quiet && !is_migrated)))
+	if (renewed == NULL && (h->last_alive.wall_us == 0 || (is_restored(h) && !was_quiet && !is_migrated)))
 		return;
-	if (h->last_alive_us == 0)
+	if (h->last_alive.wall_us == 0)
 		since_ns = a->start_ns;		/* unknown */
 	else if (is_restored(h) && probes_quiet_since_ns(a->probes) != 0)	/* events before are in the ring */
 		since_ns = probes_quiet_since_ns(a->probes);

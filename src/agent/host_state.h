@@ -8,6 +8,12 @@
 #include "agent/host.h"
 #include "agent/state.h"
 
+/* When an agent was alive. Two of one boot can be compared, whatever the wall clock was set to between them. */
+struct sign_of_life {
+	int64_t wall_us;		/* CLOCK_REALTIME; 0: there was none */
+	uint16_t ahead_s;		/* seconds from CLOCK_BOOTTIME to CLOCK_REALTIME modulo 65536; 0: unknown */
+};
+
 struct host_agent {
 	struct agent agent;		/* first: it is cast to struct host_agent */
 	struct spool *spool;		/* the caller's */
@@ -19,7 +25,8 @@ struct host_agent {
 	bool is_renewed;		/* the agent_id is not that of the previous agent */
 	bool is_checkpoint_due;		/* an entry was lost: log the whole state again */
 	uint64_t lost_entries_seen;
-	int64_t last_alive_us;		/* last sign of life of the previous agent; 0: there was none */
+	struct sign_of_life last_alive;	/* of the previous agent */
+	bool is_boot_spooled;		/* the last batch in the spool is of this boot */
 	bool is_ring_spooled;		/* the spool has batches of this ring */
 	uint64_t unspooled_bytes;	/* taken from the ring, but in no batch of the spool */
 
@@ -45,6 +52,27 @@ static inline const struct host_agent *
 host_agent_const(const struct agent *a)
 {
 	return (const struct host_agent *)a;
+}
+
+static inline struct sign_of_life
+sign_of_life(int64_t wall_us, int64_t boot_us)
+{
+	return (struct sign_of_life){ wall_us, (uint16_t)((wall_us - boot_us) / 1000000) };
+}
+
+/*
+ * Returns the nanoseconds between two signs of life; 0 if they are in the other order. A step of the wall clock between
+ * them does not count, if both are of one boot and it was one of up to nine hours; to the second.
+ */
+static inline uint64_t
+gap_between(const struct sign_of_life *last, const struct sign_of_life *now)
+{
+	int16_t step_s = (int16_t)(uint16_t)(now->ahead_s - last->ahead_s);
+	int64_t gap_us = now->wall_us - last->wall_us;
+
+	if (last->ahead_s != 0 && now->ahead_s != 0 && (step_s < -1 || step_s > 1))	/* else it was slewed */
+		gap_us -= step_s * INT64_C(1000000);
+	return gap_us > 0 ? (uint64_t)gap_us * 1000 : 0;
 }
 
 /* discover.c: processes that ran before the probes begin as discovered programs. */

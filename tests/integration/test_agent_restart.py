@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -171,6 +172,28 @@ class Restart(AgentTest):
         gaps = [r for r in once(read_lake(a.lake)["sluice.agent"]) if r["event"] == "GAP"]
         self.assertEqual(1, len(gaps))
         return gaps[0]["interval_ns"] / 1e9
+
+    def test_a_gap_is_as_long_as_it_was_whatever_the_wall_clock_says(self):
+        """It was set ahead, or back, while no agent ran."""
+        for ahead in (7200, -7200):
+            with self.subTest(ahead):
+                a = self.agent(str(ahead)).start()
+                a.settle()
+                before = time.monotonic()
+                a.kill9()
+                killed = time.monotonic()
+                self.assertEqual(0, a.uninstall().returncode)
+                clock = os.path.join(a.room, "clock")
+                with open(clock, "wb") as f:
+                    f.write(struct.pack("<q", ahead * 10**9))
+                starts = time.monotonic()
+                a.start(env=harness.plain_environment(LD_PRELOAD=harness.built("libstepped_clock.so"), STEPPED_CLOCK=clock))
+                a.settle()
+                after = time.monotonic()
+                self.assertEqual(0, a.stop(), a.log_text())
+                gap = self.gap_of(a)
+                self.assertGreater(gap, starts - killed)
+                self.assertLess(gap, after - before + 60 * harness.PATIENCE)  # and the age of the last sign of life
 
     def pairs(self, programs):
         """Programs with two STARTs or two ENDs, or a START after the END; one that is found again starts again."""
