@@ -81,11 +81,16 @@ registry_ids_add(struct registry_ids *s, const struct registry_entry *e, uint64_
 	return &s->entries[s->n++];
 }
 
-/* Returns how urgent a request is; 0: most. */
+/*
+ * Returns how urgent a request is; 0: most. That of a known id becomes urgent in time: the registry may fail for
+ * another schema each time, which does not keep a change of the known ids from being noticed.
+ */
 static int
-urgency(const struct registry_entry *e)
+urgency(const struct registry_ids *s, const struct registry_entry *e, int64_t now_us)
 {
-	return registry_ids_is_usable(e) ? 2 : e->is_refused ? 1 : 0;
+	if (registry_ids_is_usable(e))
+		return now_us - e->ask_at_us < (int64_t)s->recheck_ms * 1000 ? 2 : 0;
+	return e->is_refused ? 1 : 0;
 }
 
 struct registry_entry *
@@ -100,7 +105,7 @@ registry_ids_due(struct registry_ids *s, int64_t now_us, int64_t *ret_at_us)
 		if (e->ask_at_us > now_us) {
 			if (e->ask_at_us < *ret_at_us)
 				*ret_at_us = e->ask_at_us;
-		} else if (best == NULL || urgency(e) < urgency(best)) {
+		} else if (best == NULL || urgency(s, e, now_us) < urgency(s, best, now_us)) {
 			best = e;
 		}
 	}

@@ -306,6 +306,31 @@ what_is_wanted_goes_before_what_is_known(void **state)
 	assert_int_equal(status().unverified, 0);
 }
 
+/* Without its turn, another id of the known schema would never be noticed. */
+static void
+a_schema_for_which_the_registry_always_fails_does_not_hold_up_known_ones(void **state)
+{
+	const char *urls[] = { url };
+	struct registry_options o = options(urls, 1);
+	unsigned known = 0;
+
+	(void)state;
+	o.retry_min_ms = o.retry_max_ms = 1000;
+	o.recheck_ms = 3000;
+	server.refuses = "/failing";
+	server.refusal = 503;
+	opens_at_once(&o, true);
+	id_of("failing", 1);
+	id_of("known", 15);
+	wanted_waits = timers.over_at_once = 24;
+	assert_true(wait_for(has_waited));
+	for (unsigned i = 0; i < server.requests; i++)
+		known += strstr(server.uris[i], "/known") != NULL;
+	assert_in_range(known, 3, 8);	/* of about twenty seconds, in each of which there is one request */
+	assert_int_equal(id_of("known", 15), 7);
+	assert_int_equal(id_of("failing", 1), -EAGAIN);
+}
+
 static void
 who_lets_nobody_in_is_asked_after_a_pause(void **state)
 {
@@ -370,6 +395,7 @@ main(void)
 		T(of_those_that_say_the_same_the_next_has_its_turn),
 		T(a_question_without_an_answer_does_not_hold_up_others),
 		T(what_is_wanted_goes_before_what_is_known),
+		T(a_schema_for_which_the_registry_always_fails_does_not_hold_up_known_ones),
 		T(who_lets_nobody_in_is_asked_after_a_pause),
 		T(what_was_not_refused_goes_before_what_was),
 	};
