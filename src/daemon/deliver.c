@@ -454,9 +454,12 @@ watch_waits(struct daemon *d, const struct spool_stats *spool)
 		const char *reason = daemon_waits_for(d, spool, (enum topic)t);
 		int64_t since_us = d->stats.waits[t].since_us;
 
-		/* An id that was just requested is no news, nor is a topic that is being created. */
-		if (reason == d->waits[t] ||
-		    (reason != NULL && now_us >= since_us && now_us - since_us < WAIT_IS_NEWS_US))
+		/*
+		 * An id that was just requested is no news, nor is a topic that is being created. While none is
+		 * delivered, that is logged with its reason.
+		 */
+		if (reason == d->waits[t] || (reason != NULL && (d->output_state != OUTPUT_UP ||
+		    (now_us >= since_us && now_us - since_us < WAIT_IS_NEWS_US))))
 			continue;
 		if (reason != NULL)
 			log_fields(LOG_LEVEL_WARNING, "delivery.waits", LOG_FIELDS(LOG_TEXT("topic", topic_name(t)),

@@ -131,7 +131,6 @@ struct kafka {
 
 	struct kafka_topic	 topics[TOPIC_COUNT];
 	struct kafka_mailbox	*mailbox;	/* a reference */
-	bool			 has_id;	/* the id of some schema was known */
 	bool			 is_asking;	/* a thread requests the topics' metadata */
 	bool			 is_creating;
 	int64_t			 ask_at_us;	/* monotonic; no request before */

@@ -244,10 +244,12 @@ on_put(struct output *o, const struct spool_record *r, const char **reason)
 		*reason = "schema_unknown";
 		return error;
 	}
-	/* kafka_registry_changed() calls ready(). Before any id is known, the registry may just be slow. */
+	/*
+	 * kafka_registry_changed() calls ready(). The other topics are offered even before any id is known: their
+	 * schemas are not requested otherwise, and the registry may fail for this one only.
+	 */
 	if (error < 0)
-		return topic_waits(error == -EACCES ? "schema_refused" : k->has_id ? "schema_id_unknown" : NULL, reason);
-	k->has_id = true;
+		return topic_waits(error == -EACCES ? "schema_refused" : "schema_id_unknown", reason);
 	if (kafka_frame(&k->frame, id, r->data, r->len) < 0)
 		return not_now(k, UINT64_MAX);
 	err = produce(k, r, key_len);

@@ -320,7 +320,7 @@ is_healthy(unsigned topic)
 		has_leaders = has_leaders && t->has_leader[i];
 	return (topic < TOPIC_COUNT ? !world->is_newer || topic != TOPIC_AGENT : world->is_newer) &&
 	    world->calm_since_us <= world->now_us && t->is_there && t->may_write && has_leaders &&
-	    !world->registry.refuses[topic];
+	    world->registry.refuses[topic] == 0;
 }
 
 void

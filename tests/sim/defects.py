@@ -39,6 +39,7 @@ DEFECTS = (
     ("all-held", "src/spool/aside.c", "return s->is_held[topic] ||", "for (int t = 0; t < TOPIC_COUNT; t++)\n\t\tif (s->is_held[t])\n\t\t\treturn true;\n\treturn",
      r"is not delivered after"),
     ("all-blocked", "src/deliver/delivery.c", "	if (reason == NULL) {\n\t\td->is_blocked", "	if (reason == NULL || topic < TOPIC_COUNT) {\n\t\td->is_blocked", r"is not delivered after"),
+    ("unknown-id-blocks-all", "src/kafka/kafka.c", '"schema_refused" : "schema_id_unknown", reason)', '"schema_refused" : NULL, reason)', r"is not delivered after"),
     ("no-share", "src/kafka/share.c", "return t->in_flight > 0 && (", "return false && (", r"is not delivered after"),
     ("late-blocks-all", "src/kafka/share.c", "return k->topics[topic].late > 0;", "return k == NULL || topic == TOPIC_COUNT;", r"is not delivered after"),
     ("handed-mark", "src/spool/read.c", ".flags = cursor->walk.number < q->again_below ? SPOOL_IS_AGAIN : 0,", ".flags = 0,", r"first delivered|without a mark"),

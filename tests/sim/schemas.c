@@ -115,9 +115,12 @@ answer(struct http_client *h)
 		a.detail = "no connection";
 	} else if (!find(h, &topic, &version)) {
 		sim_broken("the registry is asked for a schema that is not there: %s", h->url);
-	} else if (r->refuses[topic]) {
-		a.status = 409;
-		a.body = "{\"error_code\":409,\"message\":\"incompatible\"}";
+	} else if (r->refuses[topic] != 0) {
+		a.status = r->refuses[topic];
+		a.body = "{}";
+		/* As in a slow registry, the client leaves time before its next request, of any schema. */
+		if (a.status != 409)
+			r->slow_us = world->now_us;
 	} else {
 		if (r->schemas[topic][version].id == 0)
 			r->schemas[topic][version].id = r->next_id++;

@@ -216,7 +216,7 @@ struct sim_registry {
 	bool was_down;			/* since then */
 	int64_t slow_us;		/* until when it was slow */
 	int64_t delay_us;
-	bool refuses[SIM_TOPICS];	/* answers 409 */
+	int refuses[SIM_TOPICS];	/* status of the answers; 0: it has an id */
 	int32_t next_id;
 	struct sim_schema schemas[SIM_TOPICS][SIM_SCHEMAS];
 };

@@ -64,6 +64,7 @@ static const char *const names[KINDS] = {
 static void
 apply(enum kind kind, unsigned arg, bool is_broken)
 {
+	static const int refusals[] = { 409, 409, 429, 503 };
 	struct sim_cluster *c = &world->cluster;
 	struct sim_disk *d = &world->disk;
 	struct sim_topic *topic = &c->topics[arg % SIM_TOPICS];
@@ -83,7 +84,7 @@ apply(enum kind kind, unsigned arg, bool is_broken)
 		topic->has_leader[arg / SIM_TOPICS % SIM_PARTITIONS] = !is_broken;
 		break;
 	case SCHEMA_REFUSED:
-		world->registry.refuses[arg % SIM_TOPICS] = is_broken;
+		world->registry.refuses[arg % SIM_TOPICS] = is_broken ? refusals[arg / SIM_TOPICS] : 0;
 		break;
 	case CLUSTER_DOWN:
 		c->is_up = !is_broken;

@@ -128,7 +128,13 @@ a_schema_without_an_id_is_waited_for(void **state)
 	for (int i = 0; i < 50 && reported.ready == 0; i++)
 		wait_for(is_settled);
 	assert_int_equal(put(1, 10, &reason), -EAGAIN);
+	assert_string_equal(reason, "schema_refused");
 	assert_true(reported.asked > 0);
+	/* Only its topic waits, also before any id is known: the registry may have those of the others. */
+	reported.schema_error = -EAGAIN;
+	reason = NULL;
+	assert_int_equal(put(1, 10, &reason), -EAGAIN);
+	assert_string_equal(reason, "schema_id_unknown");
 	reported.ready = 0;
 	reported.schema_error = 0;
 	kafka_registry_changed(output, 0);
