@@ -1,13 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 """One topic of which the broker or the registry takes nothing waits alone, and then has each record once, too."""
+import http.server
 import json
 import subprocess
+import threading
+import urllib.request
 
 import harness
 from faults import WAIT, FaultTest, get
 from load import Load, own
 
 TOPICS = ("program", "usage", "task", "run", "host", "finding", "agent")
+
+
+class PartialRegistry:
+    """Passes each request on to a registry, but answers 503 to those for the first subject that it is asked for."""
+
+    def __init__(self, url):
+        self.url = url
+        self.subject = None  # that one
+        self.fails = True
+
+    def _answer(self, path, body):
+        self.subject = self.subject or path.split("/")[path.split("/").index("subjects") + 1]
+        if self.fails and f"/{self.subject}/" in path:
+            return 503, b'{"error_code": 50001, "message": "the store of the schemas has failed"}'
+        q = urllib.request.Request(self.url + path, body, headers={"Content-Type": "application/vnd.schemaregistry.v1+json"})
+        with urllib.request.urlopen(q, timeout=20) as answer:
+            return answer.status, answer.read()
+
+    def __enter__(self):
+        answer = self._answer
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                status, body = answer(self.path, self.rfile.read(int(self.headers["Content-Length"])))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.own_url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
 
 
 class OneTopic(FaultTest):
@@ -70,6 +113,21 @@ class OneTopic(FaultTest):
             self.ask("PUT", f"/config/{subject}", {"compatibility": "FORWARD"})  # as the status has it
             self.wait_delivered(a, waited, "sluice.usage")
         self.assert_all_once(a, "sluice.usage", load)
+
+    def test_a_registry_that_fails_for_the_first_schema(self):
+        with PartialRegistry(self.stack.registry_url) as registry:
+            a = self.kafka_agent(registry={"urls": [registry.own_url]}).start()
+            with Load("failing", rate=50) as load:
+                a.wait(lambda: registry.subject, WAIT, "a request for a schema")
+                topic = registry.subject.removeprefix(self.prefix).removesuffix("-value")
+                for other in {"sluice.program", "sluice.host", "sluice.agent"} - {topic}:
+                    self.wait_delivered(a, 2, other)
+                self.wait_status(a, lambda s: s["ready"] and [(topic, "schema_id_unknown")] ==
+                                 [(w["topic"], w["reason"]) for w in s["spool"]["waiting"]], f"{topic} that waits alone")
+                self.assertEqual(0, self.topic_status(a, topic)["delivered"])
+                registry.fails = False
+                self.wait_delivered(a, 1, topic)
+            self.assert_all_once(a, topic, load)
 
     def test_a_missing_topic_that_is_created_later(self):
         for topic in TOPICS:
