@@ -42,6 +42,7 @@ struct kafka_topic {
 	uint64_t		 queued_bytes;
 	uint64_t		 old;		/* those of them that were put before mark_us */
 	uint64_t		 late;		/* and before late_us */
+	int64_t			 delivered_us;	/* monotonic; when a message was delivered last; 0: never */
 	/* batches.c */
 	bool			 is_timeless;	/* messages have no timestamp */
 	bool			 wants_timeless;	/* the next producer's have none */
@@ -212,6 +213,10 @@ void kafka_share_put(struct kafka *k, enum topic topic, size_t bytes);
 void kafka_share_answered(struct kafka *k, enum topic topic, size_t bytes, int64_t latency_us);
 /* Returns whether a topic has messages that are not answered in time, so that it is to wait alone. */
 bool kafka_share_is_late(const struct kafka *k, enum topic topic);
+/* Notes that a message was delivered. */
+void kafka_share_delivered(struct kafka *k, enum topic topic);
+/* Returns whether any was since another one was put, which was latency_us ago; negative: unknown, and false. */
+bool kafka_share_delivered_since(const struct kafka *k, enum topic topic, int64_t latency_us);
 /* Finds out which messages are late. To be called at each tick. */
 void kafka_share_tick(struct kafka *k);
 

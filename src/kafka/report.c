@@ -68,6 +68,32 @@ message_record(struct kafka *k, const rd_kafka_message_t *m)
 	return r;
 }
 
+/*
+ * Decides about a message that brokers have not taken in time, or not for now. If they have taken others since it was
+ * put, that is no outage. If all of those are of other topics, it is its topic that has no leader: it waits alone. If
+ * some are of its own, only some of its partitions have none: librdkafka cannot give up the messages of one topic, and
+ * those of the other partitions would have to wait until all of its messages have timed out.
+ */
+static enum output_failure
+judge_passing(struct kafka *k, const rd_kafka_message_t *m, enum topic topic)
+{
+	int64_t latency_us = rd_kafka_message_latency(m);
+	bool is_own = kafka_share_delivered_since(k, topic, latency_us), is_any = is_own;
+
+	if (m->err == RD_KAFKA_RESP_ERR__PURGE_QUEUE || m->err == RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
+		return OUTPUT_AGAIN;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		is_any |= kafka_share_delivered_since(k, (enum topic)t, latency_us);
+	/* If the output is down already, its error is more specific than a record's timeout. */
+	if (k->status.state != OUTPUT_DOWN && !kafka_batches_want_other(k)) {
+		if (is_any)
+			kafka_set_error(k, "%s: %s", k->topics[topic].name, rd_kafka_err2str(m->err));
+		else
+			kafka_set_down(k, "%s: %s", k->topics[topic].name, rd_kafka_err2str(m->err));
+	}
+	return m->err == RD_KAFKA_RESP_ERR__MSG_TIMED_OUT && is_any && !is_own ? OUTPUT_TOPIC_AGAIN : OUTPUT_AGAIN;
+}
+
 static void
 on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 {
@@ -101,10 +127,7 @@ on_message_failed(struct kafka *k, const rd_kafka_message_t *m)
 		kafka_set_error(k, "%s: %s", k->topics[r.topic].name, detail);
 		break;
 	case KAFKA_PASSES:
-		/* If the output is down already, its error is more specific than a record's timeout. */
-		if (k->status.state != OUTPUT_DOWN && !kafka_batches_want_other(k) &&
-		    m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE && m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT)
-			kafka_set_down(k, "%s: %s", k->topics[r.topic].name, detail);
+		failure = judge_passing(k, m, r.topic);
 		break;
 	}
 	k->events.failed(&r, failure, f.reason, detail, k->events.arg);
@@ -143,6 +166,7 @@ on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg)
 	} else if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
 		k->status.delivered++;
 		k->status.state = OUTPUT_UP;
+		kafka_share_delivered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt));
 		kafka_batches_delivered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt));
 		kafka_topic_answered(k, (enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt), true);
 		k->events.delivered((enum topic)(uintptr_t)rd_kafka_topic_opaque(m->rkt),

@@ -76,6 +76,18 @@ kafka_share_answered(struct kafka *k, enum topic topic, size_t bytes, int64_t la
 }
 
 void
+kafka_share_delivered(struct kafka *k, enum topic topic)
+{
+	k->topics[topic].delivered_us = k->now_us;
+}
+
+bool
+kafka_share_delivered_since(const struct kafka *k, enum topic topic, int64_t latency_us)
+{
+	return latency_us >= 0 && k->topics[topic].delivered_us > k->now_us - latency_us;
+}
+
+void
 kafka_share_tick(struct kafka *k)
 {
 	if (k->now_us - k->mark_us < LATE_US)

@@ -30,10 +30,23 @@ static struct {
 	int level;
 } reported;
 
+#define SECOND INT64_C(1000000)
+
 /* The callbacks, as librdkafka would call them. */
 static void (*dr_msg)(rd_kafka_t *rk, const rd_kafka_message_t *m, void *arg);
 static void (*error)(rd_kafka_t *rk, int err, const char *text, void *arg);
 static int (*stats)(rd_kafka_t *rk, char *text, size_t len, void *arg);
+
+static int64_t latency_us = -1;	/* of each message: librdkafka has it of its own ones only */
+
+int64_t __wrap_rd_kafka_message_latency(const rd_kafka_message_t *m);
+
+int64_t
+__wrap_rd_kafka_message_latency(const rd_kafka_message_t *m)
+{
+	(void)m;
+	return latency_us;
+}
 
 static struct kafka k;
 static rd_kafka_t *rk;	/* one for all tests: the library takes a second to end it */
@@ -138,6 +151,8 @@ setup(void **state)
 	k.on_log = on_log;
 	k.arg = &reported;
 	k.budget = 100;
+	k.now_us = 1000 * SECOND;
+	latency_us = -1;
 	k.batch_bytes = 1000000;
 	k.brokers = brokers;
 	for (int t = 0; t < TOPIC_COUNT; t++) {
@@ -341,6 +356,37 @@ what_passes_is_an_outage_with_the_first_reason(void **state)
 	m.err = RD_KAFKA_RESP_ERR_INVALID_RECORD;
 	tell(&m);
 	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
+	assert_int_equal(k.status.state, OUTPUT_DOWN);
+}
+
+/* Brokers have taken other messages since it was put. */
+static void
+what_times_out_while_others_are_delivered_is_no_outage(void **state)
+{
+	rd_kafka_message_t m = message(RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, 1, "key");
+
+	(void)state;
+	k.status.state = OUTPUT_UP;
+	latency_us = 300 * SECOND;
+	k.topics[TOPIC_HOST].delivered_us = 700 * SECOND + 1;
+	tell(&m);
+	assert_int_equal(reported.failure, OUTPUT_TOPIC_AGAIN);
+	assert_string_equal(reported.reason, "msg_timed_out");
+	assert_int_equal(k.status.state, OUTPUT_UP);
+	assert_non_null(strstr(k.status.error, rd_kafka_err2str(m.err)));
+	m.err = RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS;
+	tell(&m);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_int_equal(k.status.state, OUTPUT_UP);
+	/* Other partitions of its topic have a leader, and need not wait until all of its messages have timed out. */
+	m.err = RD_KAFKA_RESP_ERR__MSG_TIMED_OUT;
+	k.topics[TOPIC_TASK].delivered_us = 700 * SECOND + 1;
+	tell(&m);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
+	assert_int_equal(k.status.state, OUTPUT_UP);
+	k.topics[TOPIC_TASK].delivered_us = k.topics[TOPIC_HOST].delivered_us = 700 * SECOND;
+	tell(&m);
+	assert_int_equal(reported.failure, OUTPUT_AGAIN);
 	assert_int_equal(k.status.state, OUTPUT_DOWN);
 }
 
@@ -589,6 +635,7 @@ main(void)
 		T(a_failure_without_memory_has_no_key),
 		T(a_message_without_a_record_is_reported_by_its_id),
 		T(what_passes_is_an_outage_with_the_first_reason),
+		T(what_times_out_while_others_are_delivered_is_no_outage),
 		T(what_was_taken_back_is_no_error),
 		T(a_topic_that_is_gone_is_missing),
 		T(a_batch_that_is_too_large_is_the_batchs_fault),
