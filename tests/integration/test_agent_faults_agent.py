@@ -12,6 +12,7 @@ import time
 import fastavro
 import harness
 import kafka_check
+import kafka_rules
 from faults import WAIT, FaultTest
 from load import Load
 
@@ -152,23 +153,27 @@ class Clock(FaultTest):
 
     def timestamps(self):
         """{topic: [timestamp of each message in seconds, None: it has none]}"""
-        from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING, TIMESTAMP_NOT_AVAILABLE, Consumer, TopicPartition
 
         found = collections.defaultdict(list)
         consumer = Consumer({"bootstrap.servers": self.stack.brokers, "group.id": "timestamps", "log_level": 2})
+        ends = {}
         try:
             for topic, partitions in self.stack.topics().items():
-                if not topic.startswith(self.prefix):
-                    continue
-                for p in range(partitions):
+                for p in range(partitions if topic.startswith(self.prefix) else 0):
                     low, high = kafka_check.watermarks(consumer, topic, p)
-                    consumer.assign([TopicPartition(topic, p, low)])
-                    while low < high:
-                        for m in consumer.consume(min(high - low, 1000), 2):
-                            self.assertIsNone(m.error())
-                            kind, ms = m.timestamp()
-                            found[topic].append(None if kind == TIMESTAMP_NOT_AVAILABLE or ms < 0 else ms / 1000)
-                            low = m.offset() + 1
+                    if low < high:
+                        ends[topic, p] = high
+            consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for topic, p in ends])
+            until = time.monotonic() + WAIT * harness.PATIENCE
+            while ends:
+                self.assertLess(time.monotonic(), until, ends)
+                for m in consumer.consume(1000, 0.2):
+                    self.assertIsNone(m.error())
+                    kind, ms = m.timestamp()
+                    found[m.topic()].append(None if kind == TIMESTAMP_NOT_AVAILABLE or ms < 0 else ms / 1000)
+                    if m.offset() + 1 >= ends.get((m.topic(), m.partition()), 0):
+                        ends.pop((m.topic(), m.partition()), None)
         finally:
             consumer.close()
         return found
@@ -191,6 +196,26 @@ class Clock(FaultTest):
             self.assertLess(max((t for t in times if t is not None), default=0), time.time() + 3600, topic)
             if topic.endswith("program"):
                 self.assertIn(None, times)
+
+    def test_two_hours_ahead_of_topics_with_the_time_of_the_broker(self):
+        for topic in kafka_rules.TOPICS:
+            self.stack.create_topic(self.prefix + topic, 3, {"message.timestamp.type": "LogAppendTime"})
+        began = time.time()
+        a, _ = self.start(7200)
+        with Load("append", rate=100) as load:
+            self.wait_delivered(a, 100)
+            self.wait_delivered(a, 2, "sluice.host")
+            s = a.status()
+            self.assertEqual([], s["dead_letters"])
+            self.assertFalse(any("have no timestamp" in p["text"] for p in s["problems"]), s["problems"])
+        self.stop_drained(a)
+        result = self.assert_whole(load)
+        for topic, r in result.records:
+            self.assertGreater(r["time"] / 1e6, began + 7000, topic)
+        for topic, times in self.timestamps().items():
+            self.assertNotIn(None, times, topic)
+            self.assertGreater(min(times), began - 60, topic)
+            self.assertLess(max(times), time.time() + 60, topic)
 
     def test_stepped_back_and_forth(self):
         a, clock = self.start(0)
