@@ -21,6 +21,8 @@
 #include "base/worker.h"
 
 #define POSTPONED_MAX 64
+#define PATIENCE_SHARE 10	/* part of the time that passes which is given back to the patience */
+#define MS UINT64_C(1000000)
 #define KEPT_BYTES ((size_t)1 << 20)	/* a larger buffer is freed after its call */
 
 /* One call; run() has its result. The thread has it from its wake until is_done. */
@@ -46,12 +48,16 @@ struct postponed {
 
 struct disk {
 	struct worker	*worker;	/* owned */
-	uint32_t	 patience_ms;
+	uint64_t	 patience_ns;
+	uint64_t	 left_ns;	/* of the patience, at looked_ns; only the caller uses these */
+	uint64_t	 looked_ns;
 	pthread_mutex_t	 mutex;
 	pthread_cond_t	 changed;	/* is_done */
 	struct call	 call;
+	uint64_t	 began_ns;	/* when the thread began the call; 0: it has not yet */
+	uint64_t	 ended_ns;
 	bool		 is_done;
-	bool		 is_hung;	/* the caller has given the call up, and it has not returned; atomic */
+	bool		 is_hung;	/* the caller does not wait for the call, and it has not returned; atomic */
 	struct postponed postponed[POSTPONED_MAX];
 	int		 n_postponed;
 	bool		 is_left;	/* the thread frees d */
@@ -223,10 +229,15 @@ run(void *arg)
 {
 	struct disk *d = arg;
 	struct call *c = &d->call;
-	ssize_t result = c->run(c);
+	ssize_t result;
 	bool is_left;
 
 	pthread_mutex_lock(&d->mutex);
+	d->began_ns = clock_ns(CLOCK_MONOTONIC);
+	pthread_mutex_unlock(&d->mutex);
+	result = c->run(c);
+	pthread_mutex_lock(&d->mutex);
+	d->ended_ns = clock_ns(CLOCK_MONOTONIC);
 	c->result = result;
 	if (d->is_hung && c->undo != NULL) {
 		pthread_mutex_unlock(&d->mutex);
@@ -254,7 +265,8 @@ disk_start(uint32_t patience_ms, struct disk **ret)
 
 	if (d == NULL)
 		return -ENOMEM;
-	d->patience_ms = patience_ms;
+	d->patience_ns = d->left_ns = patience_ms * MS;
+	d->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_init(&d->mutex, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -295,7 +307,7 @@ disk_hangs(const struct disk *d)
 const char *
 disk_error_text(int error)
 {
-	return error == -ETIMEDOUT ? "it does not answer" : strerror(-error);
+	return error == -ETIMEDOUT ? "it does not answer in time" : strerror(-error);
 }
 
 /*
@@ -321,22 +333,75 @@ begin(struct disk *d, struct call *own, int fd, const char *name, int *ret)
 	return c;
 }
 
+/* Waits until the call is done or a time has passed. The mutex is held. */
+static void
+wait_for(struct disk *d, uint64_t ns)
+{
+	const struct timespec until = clock_deadline((uint32_t)((ns + MS - 1) / MS));
+	int r = 0;
+
+	while (!d->is_done && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
+}
+
+/* Gives back to the patience its part of the time that has passed. Returns the present time. */
+static uint64_t
+refill(struct disk *d)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), back_ns = (now_ns - d->looked_ns) / PATIENCE_SHARE;
+
+	d->left_ns = back_ns < d->patience_ns - d->left_ns ? d->left_ns + back_ns : d->patience_ns;
+	d->looked_ns = now_ns;
+	return now_ns;
+}
+
+/*
+ * Waits for the call as long as the patience lasts, and takes from it what the call took, or what it was waited for.
+ * That the host does not run the thread is not the disk's fault: the time of the call begins when the thread makes it,
+ * or after the whole patience. The mutex is held.
+ */
+static void
+wait_patiently(struct disk *d)
+{
+	const uint64_t made_ns = refill(d);
+	uint64_t now_ns, spent_ns;
+
+	wait_for(d, d->left_ns);
+	if (!d->is_done && d->began_ns == 0)
+		wait_for(d, d->patience_ns - d->left_ns);
+	now_ns = clock_ns(CLOCK_MONOTONIC);
+	if (!d->is_done && d->began_ns > 0 && now_ns < d->began_ns + d->left_ns) {
+		wait_for(d, d->began_ns + d->left_ns - now_ns);
+		now_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+	spent_ns = (d->is_done ? d->ended_ns : now_ns) - (d->began_ns > 0 ? d->began_ns : made_ns);
+	d->left_ns -= spent_ns < d->left_ns ? spent_ns : d->left_ns;
+	d->looked_ns = now_ns;
+}
+
+/* Has the thread make a call. It may still be at the end of the one before, with the mutex. */
+static void
+start(struct disk *d, struct call *c, ssize_t (*run_call)(struct call *c))
+{
+	pthread_mutex_lock(&d->mutex);
+	c->run = run_call;
+	d->is_done = false;
+	d->began_ns = 0;
+	pthread_mutex_unlock(&d->mutex);
+	worker_wake(d->worker);
+}
+
 /* Makes a call and returns its result. */
 static ssize_t
 make(struct disk *d, struct call *c, ssize_t (*run_call)(struct call *c))
 {
-	const struct timespec until = clock_deadline(d != NULL ? d->patience_ms : 0);
 	ssize_t result;
-	int r = 0;
 
 	if (d == NULL)
 		return run_call(c);
-	c->run = run_call;
-	d->is_done = false;
-	worker_wake(d->worker);
+	start(d, c, run_call);
 	pthread_mutex_lock(&d->mutex);
-	while (!d->is_done && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&d->changed, &d->mutex, &until);
+	wait_patiently(d);
 	if (!d->is_done)
 		__atomic_store_n(&d->is_hung, true, __ATOMIC_RELEASE);
 	result = d->is_done ? c->result : -ETIMEDOUT;
@@ -532,6 +597,43 @@ disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t 
 		close(c->fd);
 	trim(d);
 	return r;
+}
+
+int
+disk_begin(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function)
+{
+	struct call *c;
+	int r;
+
+	if (d == NULL) {
+		(void)function(dir_fd, path, data, len);
+		return 0;
+	}
+	c = begin(d, NULL, dir_fd, path, &r);
+	if (c == NULL)
+		return r;
+	r = bytes_append(&c->data, data, len);
+	if (r < 0) {
+		if (c->fd != AT_FDCWD)
+			close(c->fd);
+		return r;
+	}
+	c->function = function;
+	__atomic_store_n(&d->is_hung, true, __ATOMIC_RELEASE);
+	start(d, c, run_function);
+	return 0;
+}
+
+void
+disk_settle(struct disk *d, uint32_t timeout_ms)
+{
+	if (d == NULL)
+		return;
+	pthread_mutex_lock(&d->mutex);
+	if (d->is_hung)
+		wait_for(d, timeout_ms * MS);
+	pthread_mutex_unlock(&d->mutex);
+	d->left_ns = d->patience_ns;
 }
 
 int

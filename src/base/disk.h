@@ -2,9 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0
  * disk: calls on files that return in bounded time, so that the event loop continues when a disk hangs.
  *
- * A thread makes them, one after another, while the caller waits for at most the disk's patience. A call that takes
- * longer has failed with -ETIMEDOUT, and so has every further one, at once, until it has returned. What it does then
- * has no effect: a file that it made is removed, and what it appended is cut off.
+ * A thread makes them, one after another, while the caller waits. In any ten times the disk's patience it waits for
+ * hardly more than that patience in all, so that a disk which is slow at each call does not stop the loop, either: what
+ * is left of it grows by a tenth of the time that passes. A call that takes longer has failed with -ETIMEDOUT, and so
+ * has every further one, at once, until it has returned. What it does then has no effect: a file that it made is
+ * removed, and what it appended is cut off.
  *
  * One thread may use a disk. With NULL for a disk the caller makes the call itself, and waits as long as it takes.
  */
@@ -23,7 +25,7 @@ struct iovec;
 int disk_start(uint32_t patience_ms, struct disk **ret);
 /* Ends the thread, and frees d; NULL is fine. If a call hangs, both happen once it has returned. */
 void disk_stop(struct disk *d);
-/* Returns whether a call hangs. NULL: none does. */
+/* Returns whether the thread is in a call for which the caller no longer waits. NULL: it is not. */
 bool disk_hangs(const struct disk *d);
 /* Returns the text of a negative errno, which is -ETIMEDOUT of a disk that hangs. */
 const char *disk_error_text(int error);
@@ -56,6 +58,13 @@ int disk_links(struct disk *d, int fd);
  */
 typedef int disk_function(int dir_fd, const char *path, const void *data, size_t len);
 int disk_run(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function);
+/*
+ * Has the thread call one while the caller continues: until it has returned, disk_hangs(). Data is copied. 0, or a
+ * negative errno with nothing done. NULL for a disk: it has returned.
+ */
+int disk_begin(struct disk *d, int dir_fd, const char *path, const void *data, size_t len, disk_function *function);
+/* Waits for at most so long until no call hangs, and gives all of the patience back; NULL is fine. */
+void disk_settle(struct disk *d, uint32_t timeout_ms);
 /* Calls one that returns a file descriptor, which disk_close() closes, without data. */
 int disk_open_by(struct disk *d, int dir_fd, const char *path, disk_function *function);
 /* Returns 1 if a directory has that path, 0 if it does not. */

@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  * disk: the directory, and recovery from a disk that cannot be written. New batches are then kept in memory;
- * the disk is tried again once a second, and the batches are written to it in order.
+ * the disk is tried again once a second, and the batches are written to it in order. A disk that was merely slow is
+ * written behind the loop (behind.c) until it is fast again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -85,6 +86,7 @@ int
 spool_disk_failed(struct spool *s, int r)
 {
 	s->stats.write_errors++;
+	s->is_behind = r == -ETIMEDOUT && (s->failed == 0 || s->is_behind);
 	s->failed = r;
 	s->retry_ns = s->now_ns + SPOOL_RETRY_NS;
 	return r;
@@ -133,9 +135,11 @@ int
 spool_disk_retry(struct spool *s)
 {
 	struct spool_segment *seg;
-	int r;
+	int r = s->is_behind && s->state_fd >= 0 ? spool_behind_work(s) : 0;
 
 	s->checked_ns = s->now_ns;
+	if (r < 0)
+		return spool_disk_failed(s, r);
 	r = spool_dir_is_there(s);
 	if (r != -ETIMEDOUT)
 		r = r == 1 ? 0 : move_in(s);
@@ -160,5 +164,6 @@ spool_disk_retry(struct spool *s)
 		s->needs_checkpoint = true;
 	}
 	s->failed = 0;
+	s->is_behind = false;
 	return 0;
 }

@@ -33,7 +33,7 @@
 #define MAGIC "SLST"
 
 enum {
-	SLOT = 4096,
+	SLOT = SPOOL_SLOT,
 	QUEUES_AT = 64,
 	QUEUE_SIZE = 32,
 	COUNTS_AT = 128,
@@ -193,6 +193,27 @@ spool_marks_open(struct spool *s)
 	return 0;
 }
 
+/* Packs the next slot and returns its generation. */
+static uint64_t
+pack_next(struct spool *s, uint8_t *slot, bool is_clean)
+{
+	s->generation++;
+	/* The last one is written when the segments are synced, and follows the one before. */
+	if (s->generation_safe > 0 && !is_clean && (s->generation & 1) == (s->generation_safe & 1))
+		s->generation++;
+	pack(s, slot, is_clean);
+	return s->generation;
+}
+
+bool
+spool_marks_pack(struct spool *s, uint8_t slot[SPOOL_SLOT], uint64_t *ret_at)
+{
+	if (s->is_sync_first && s->is_state_syncing)
+		return false;
+	*ret_at = (pack_next(s, slot, false) & 1) * SLOT;
+	return true;
+}
+
 int
 spool_marks_write(struct spool *s, bool is_clean)
 {
@@ -205,12 +226,7 @@ spool_marks_write(struct spool *s, bool is_clean)
 		s->is_state_moved = true;
 		return 0;
 	}
-	s->generation++;
-	/* The last one is written when the segments are synced, and follows the one before. */
-	if (s->generation_safe > 0 && !is_clean && (s->generation & 1) == (s->generation_safe & 1))
-		s->generation++;
-	pack(s, slot, is_clean);
-	r = write_slot(s, s->state_fd, slot, s->generation);
+	r = write_slot(s, s->state_fd, slot, pack_next(s, slot, is_clean));
 	if (r == 0)
 		s->is_state_moved = false;
 	return r;

@@ -66,9 +66,15 @@ spool_segment_free(struct spool *s, struct spool_segment *seg)
 }
 
 void
+spool_file_name(enum spool_queue queue, uint64_t number, char name[64])
+{
+	snprintf(name, 64, "%s-%010" PRIu64 ".seg", queue_names[queue], number);
+}
+
+void
 spool_segment_name(const struct spool_segment *seg, char name[64])
 {
-	snprintf(name, 64, "%s-%010" PRIu64 ".seg", queue_names[seg->queue], seg->number);
+	spool_file_name(seg->queue, seg->number, name);
 }
 
 void
@@ -202,6 +208,16 @@ spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const voi
 	return 0;
 }
 
+/* Frees what is in memory of a segment that was written to its file. */
+static void
+now_on_disk(struct spool *s, struct spool_segment *seg)
+{
+	s->memory_bytes -= seg->size;
+	bytes_done(&seg->memory);
+	seg->is_on_disk = true;
+	seg->is_dirty = true;
+}
+
 int
 spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 {
@@ -216,11 +232,17 @@ spool_segment_write_file(struct spool *s, struct spool_segment *seg)
 		close_fd(s, seg);
 		return r;
 	}
-	s->memory_bytes -= seg->size;
-	bytes_done(&seg->memory);
-	seg->is_on_disk = true;
-	seg->is_dirty = true;
+	now_on_disk(s, seg);
 	return 0;
+}
+
+void
+spool_segment_written(struct spool *s, struct spool_segment *seg, int fd)
+{
+	seg->fd = fd;
+	s->open_fds++;
+	s->has_new_names = true;
+	now_on_disk(s, seg);
 }
 
 /* Fills the window from an offset on. */

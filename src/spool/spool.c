@@ -19,6 +19,7 @@
 #define MEMORY_SEGMENT_MIN (UINT64_C(64) << 10)
 #define CHECKPOINT_SHARE 3		/* part of max_bytes that a checkpoint may take */
 #define CHECKPOINT_MEMORY_SHARE 4	/* part of memory_bytes, while the disk cannot be written */
+#define CLOSE_MS 5000			/* for which a stop waits for a slow disk */
 #define BATCH_KEPT (UINT64_C(1) << 20)		/* a larger buffer is freed after its batch */
 
 const char *
@@ -575,6 +576,7 @@ free_spool(struct spool *s)
 		disk_close(s->disk, s->state_fd);
 	if (s->dir_fd >= 0)
 		disk_close(s->disk, s->dir_fd);	/* releases the lock too */
+	spool_behind_forget(s);
 	disk_stop(s->disk);
 	free(s->dir);
 	free(s);
@@ -664,6 +666,7 @@ spool_close(struct spool *s)
 	if (s == NULL)
 		return 0;
 	(void)spool_commit(s, NULL, NULL);
+	spool_behind_close(s, CLOSE_MS);
 	r = s->failed < 0 ? spool_disk_retry(s) : 0;
 	synced = spool_sync_all(s);
 	spool_reap(s);

@@ -10,6 +10,7 @@
  *	recover.c   recovery of an earlier owner's files
  *	unknown.c   records of topics that only a later version knows
  *	disk.c      the directory, and recovery from a failed disk
+ *	behind.c    a slow disk, which is written behind the loop
  *	marks.c     the state file
  *	sync.c      the thread that calls fdatasync(2)
  *	mark.c      progress of records up to a moment
@@ -38,6 +39,7 @@ enum {
 	SPOOL_READ_BYTES = 256 * 1024,
 	SPOOL_FDS_KEPT = 64,		/* segments beyond these are opened only to be read */
 	SPOOL_SKIPS = 128,		/* ranges that fit into the state file */
+	SPOOL_SLOT = 4096,		/* size of one of its two slots */
 	SPOOL_SCHEMA_MAX = 1 << 20,
 	SPOOL_ID_BITS = 6,		/* of a record's id below its number: the queue and the topic */
 };
@@ -215,6 +217,7 @@ struct spool_text {
 };
 
 struct spool_syncer;
+struct spool_behind;
 
 struct spool {
 	char		*dir;			/* owned */
@@ -291,6 +294,8 @@ struct spool {
 	uint64_t	 checked_ns;		/* when the directory was last checked */
 	struct spool_syncer *syncer;		/* owned; NULL: no thread */
 	struct disk	*disk;			/* owned; NULL: calls take as long as they take */
+	bool		 is_behind;		/* it failed because it was slow: it is written by rounds of behind.c */
+	struct spool_behind *behind;		/* the round in progress; NULL: none */
 	uint32_t	 patience_ms;		/* of disk */
 	void		(*on_synced)(void *arg);	/* the caller's; NULL: none */
 	void		*on_synced_arg;
@@ -303,7 +308,8 @@ struct spool {
 struct spool_segment *spool_segment_new(struct spool *s, enum spool_queue queue, uint64_t number);
 /* Closes the segment's file, which stays on disk, and frees seg. */
 void spool_segment_free(struct spool *s, struct spool_segment *seg);
-/* Writes the name of the segment's file. */
+/* Writes the name of a segment's file. */
+void spool_file_name(enum spool_queue queue, uint64_t number, char name[64]);
 void spool_segment_name(const struct spool_segment *seg, char name[64]);
 /* Removes the segment's file, which stays open. */
 void spool_segment_unlink(const struct spool *s, const struct spool_segment *seg);
@@ -322,6 +328,8 @@ int spool_segment_write(struct spool *s, struct spool_segment *seg, const void *
 int spool_segment_write_memory(struct spool *s, struct spool_segment *seg, const void *batch, size_t len);
 /* Writes a segment that is in memory to its file. 0, or a negative errno with seg unchanged. */
 int spool_segment_write_file(struct spool *s, struct spool_segment *seg);
+/* Takes over the file that all of a segment in memory was written to. fd: of it; becomes seg's. */
+void spool_segment_written(struct spool *s, struct spool_segment *seg, int fd);
 /*
  * Reads len bytes at offset at. *ret is valid until the next call. 0; -ENODATA: past the end; or another
  * negative errno.
@@ -418,6 +426,18 @@ int spool_dir_is_there(const struct spool *s);
 /* Resumes writing to the disk: directory, state file, schemas, segments in memory. 0 or a negative errno. */
 int spool_disk_retry(struct spool *s);
 
+/* behind.c */
+
+/*
+ * Takes over what the last round has written. 0: the disk is no longer slow. -ETIMEDOUT: the next round has begun, or
+ * the last one has not ended. Another negative errno: writing failed.
+ */
+int spool_behind_work(struct spool *s);
+/* Has everything written, for which it waits at most so long. */
+void spool_behind_close(struct spool *s, uint32_t timeout_ms);
+/* Leaves a round that has not ended to the thread. */
+void spool_behind_forget(struct spool *s);
+
 /* marks.c */
 
 struct spool_marks {
@@ -434,6 +454,8 @@ int spool_marks_open(struct spool *s);
  * synced: then the slot is written after that.
  */
 int spool_marks_write(struct spool *s, bool is_clean);
+/* Packs the next slot, and where it belongs in the file. False: it cannot be written while the file is synced. */
+bool spool_marks_pack(struct spool *s, uint8_t slot[SPOOL_SLOT], uint64_t *ret_at);
 /* Writes the next seqs of batches in memory. */
 void spool_marks_cover(struct spool *s);
 

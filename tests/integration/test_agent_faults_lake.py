@@ -195,7 +195,7 @@ class Lake(AgentTest):
                     error = s["spool"]["disk_error"]
                     self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, "the load is too slow")
                     time.sleep(0.05)
-                self.assertEqual("it does not answer", error)
+                self.assertEqual("it does not answer in time", error)
                 self.assertTrue(any(error in p["text"] for p in s["problems"]), s["problems"])
                 self.assertTrue(s["seeing"], s)
             print(f"the slowest answer took {slowest:.3f} s")
@@ -218,7 +218,7 @@ class Lake(AgentTest):
         with Load("left", rate=100) as load:
             self.wait_delivered(a, 50)
             with frozen(disk):
-                a.wait(lambda: a.status()["spool"]["disk_error"] == "it does not answer", WAIT, "the disk's silence")
+                a.wait(lambda: a.status()["spool"]["disk_error"] == "it does not answer in time", WAIT, "the disk's silence")
                 load.wait_more(100)
                 before, first = time.monotonic(), a.process
                 a.signal(signal.SIGTERM)

@@ -161,14 +161,14 @@ has_state(void)
 	return dir >= 0 && sim_disk_find(&world->disk, dir, "state") >= 0;
 }
 
-/* Whether the spool may take the disk for failed: it tries again after a second. */
+/* Whether the spool may take the disk for failed: it tries again after a second, and a slow one in rounds. */
 static bool
 has_failed_lately(void)
 {
 	const struct sim_disk *d = &world->disk;
 
-	return d->write_errors > 0 || d->sync_errors > 0 || world->now_us < d->hangs_until_us ||
-	    (d->healed_us > 0 && world->now_us - d->healed_us < 3 * SIM_S);
+	return d->write_errors > 0 || d->sync_errors > 0 || world->now_us < d->hangs_until_us || d->call_us > 0 ||
+	    (d->healed_us > 0 && world->now_us - d->healed_us < 6 * SIM_S);
 }
 
 void

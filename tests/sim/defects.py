@@ -35,6 +35,7 @@ DEFECTS = (
     ("rights-to-dead-letters", "src/kafka/errors.c", '{ KAFKA_TOPIC_WAITS, "topic_authorization_failed" }', '{ KAFKA_RECORD_AT_FAULT, "topic_authorization_failed" }', r"would refuse it"),
     ("letters-unsynced", "src/deliver/dead_letter_writer.c", "if (fdatasync(fd) < 0 &&", "if (false && errno != 0 &&", r"is gone"),
     ("unknown-marks", "src/spool/recover.c", "		q->handed_mark = SPOOL_NUMBER_MAX;", "		;", r"without a mark"),
+    ("no-patience", "src/base/disk.c", "d->left_ns -= spent_ns < d->left_ns ? spent_ns : d->left_ns;", "(void)spent_ns;", r"waits for a disk too often"),
     ("ids-on-the-loop", "src/registry/cache.c", "	c->disk = disk;", "	(void)disk;", r"the loop waits for a disk"),
     ("all-held", "src/spool/aside.c", "return s->is_held[topic] ||", "for (int t = 0; t < TOPIC_COUNT; t++)\n\t\tif (s->is_held[t])\n\t\t\treturn true;\n\treturn",
      r"is not delivered after"),

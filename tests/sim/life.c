@@ -352,7 +352,8 @@ static void
 stop(struct stages *d)
 {
 	/* Then the thread of the dead letters may be left alone, with its files. */
-	bool is_slow = world->disk.sync_us >= SIM_S || world->now_us < world->disk.hangs_until_us;
+	bool is_slow = world->disk.sync_us >= SIM_S || world->disk.call_us > 0 ||
+	    world->now_us < world->disk.hangs_until_us;
 	int r;
 
 	event_free(d->on_synced);

@@ -120,6 +120,7 @@ struct sim_disk {
 	unsigned write_errors;		/* of 1,000 writes */
 	unsigned sync_errors;
 	int64_t sync_us;		/* how long a sync takes at most */
+	int64_t call_us;		/* how long any other call takes at most */
 	int64_t hangs_until_us;		/* no call returns before */
 	int64_t healed_us;		/* when writes last began to succeed again, or it hung no longer; 0: never */
 	struct sim_contents contents[SIM_FILES];
@@ -371,8 +372,8 @@ int64_t sim_threads_next_us(void);
 /* Makes the calling thread wait until a time. */
 void sim_wait_until(int64_t us);
 /*
- * A call on the disk waits until it no longer hangs; one that reads may find what it reads in memory. The loop may not
- * wait while sim_is_looping.
+ * A call on the disk waits until it no longer hangs, and longer on a slow one; one that reads may find what it reads in
+ * memory. The loop may not wait while sim_is_looping.
  */
 void sim_disk_wait(void);
 void sim_disk_wait_to_read(void);

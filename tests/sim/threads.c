@@ -222,9 +222,9 @@ sim_point_of_change(void)
 	point(true);
 }
 
-/* The loop's thread waits: others run meanwhile, and time passes. */
+/* The loop's thread waits: others run meanwhile, and time passes, at most until until_us. */
 static void
-let_others(void)
+let_others(int64_t until_us)
 {
 	int64_t next_us;
 
@@ -234,6 +234,8 @@ let_others(void)
 		return;
 	}
 	next_us = sim_threads_next_us();
+	if (next_us > until_us)
+		next_us = until_us;
 	sim_pass(next_us > world->now_us && next_us < INT64_MAX ? next_us - world->now_us : SIM_MS);
 }
 
@@ -260,12 +262,16 @@ sim_wait_until(int64_t us)
 void
 sim_disk_wait(void)
 {
-	int64_t answers_us = world->registry.answers_us;
+	int64_t answers_us = world->registry.answers_us, until_us = world->now_us;
 
-	if (world->now_us >= world->disk.hangs_until_us)
+	if (world->now_us < world->disk.hangs_until_us)
+		until_us = world->disk.hangs_until_us;
+	else if (world->disk.call_us > 0)
+		until_us += (int64_t)sim_below((uint64_t)world->disk.call_us + 1);
+	if (until_us == world->now_us)
 		return;
-	sim_check(self != NULL || !sim_is_looping, "the loop waits for a disk that hangs");
-	sim_wait_until(world->disk.hangs_until_us);
+	sim_check(self != NULL || !sim_is_looping, "the loop waits for a disk that hangs or is slow");
+	sim_wait_until(until_us);
 	if (self == NULL)
 		world->registry.answers_us = answers_us;	/* the agent could not ask */
 }
@@ -274,7 +280,7 @@ void
 sim_disk_wait_to_read(void)
 {
 	/* What is not in the kernel's cache. */
-	if (world->now_us < world->disk.hangs_until_us && sim_dice(500))
+	if ((world->now_us < world->disk.hangs_until_us || world->disk.call_us > 0) && sim_dice(500))
 		sim_disk_wait();
 }
 
@@ -342,9 +348,23 @@ SIM_WRAP(int, pthread_join, pthread_t id, void **ret)
 	if (self != NULL)
 		sim_broken("only the loop's thread is modelled to wait for another thread's end");
 	while (!t->has_ended)
-		let_others();
+		let_others(INT64_MAX);
 	t->is_used = false;
 	return 0;
+}
+
+/* The loop has waited for a thread that makes a call: at most a second in any ten. */
+static void
+check_patience(int64_t since_us)
+{
+	static int64_t spent_us, looked_us;
+
+	if (!sim_is_looping)
+		return;
+	spent_us -= spent_us < (world->now_us - looked_us) / 10 ? spent_us : (world->now_us - looked_us) / 10;
+	looked_us = world->now_us;
+	spent_us += world->now_us - since_us;
+	sim_check(spent_us < 5 * SIM_S / 4, "the loop waits for a disk too often");
 }
 
 static int
@@ -354,7 +374,10 @@ wait_cond(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t until_us)
 
 	pthread_mutex_unlock(mutex);
 	if (self == NULL) {
-		let_others();		/* as if it was woken for nothing: callers look again */
+		int64_t since_us = world->now_us;
+
+		let_others(until_us);		/* as if it was woken for nothing: callers look again */
+		check_patience(since_us);
 		is_late = world->now_us >= until_us;
 	} else {
 		self->waits_for = WAITS_FOR_COND;

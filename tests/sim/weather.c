@@ -125,6 +125,8 @@ apply(enum kind kind, unsigned arg, bool is_broken)
 		break;
 	case DISK_SLOW:
 		d->sync_us = is_broken ? 8 * SIM_S : 20 * SIM_MS;
+		d->call_us = is_broken && arg % 2 == 1 ? 3 * SIM_S / 2 : 0;
+		d->healed_us = world->now_us;
 		break;
 	case DISK_HANGS:
 		d->hangs_until_us = is_broken ? world->weather.until_us[DISK_HANGS] : 0;

@@ -28,6 +28,7 @@ int __wrap_openat(int dir, const char *name, int flags, mode_t mode);
 
 static int gate[2];	/* a pipe: a call takes a byte first, while the disk hangs */
 static int hangs;	/* atomic */
+static unsigned slow_ms;	/* atomic: what each call takes, while the disk is slow */
 static char dir[64];
 static int dir_fd;
 
@@ -36,6 +37,7 @@ pass_gate(void)
 {
 	char byte;
 
+	usleep(__atomic_load_n(&slow_ms, __ATOMIC_ACQUIRE) * 1000);
 	if (__atomic_load_n(&hangs, __ATOMIC_ACQUIRE))
 		assert_int_equal(read(gate[0], &byte, 1), 1);
 }
@@ -228,6 +230,47 @@ what_is_closed_or_removed_meanwhile_is_so_later(void **state)
 	disk_stop(d);
 }
 
+/*
+ * Each call takes less than the patience. In ten times the patience, the caller waits for hardly more than twice of
+ * it: what was left at the beginning, and what the time gave back.
+ */
+static void
+a_slow_disk_takes_a_part_of_the_time(void **state)
+{
+	const uint64_t window_ns = 10 * PATIENCE_MS * UINT64_C(1000000), begin = clock_ns(CLOCK_MONOTONIC);
+	unsigned made = 0, given_up = 0;
+	uint64_t waited_ns = 0, end;
+	struct disk *d;
+	int fd;
+
+	(void)state;
+	assert_int_equal(disk_start(PATIENCE_MS, &d), 0);
+	fd = disk_open(d, dir_fd, "a", O_RDWR | O_CREAT | O_EXCL, 0600);
+	__atomic_store_n(&slow_ms, PATIENCE_MS * 3 / 5, __ATOMIC_RELEASE);
+	for (end = begin; end - begin < window_ns; end = clock_ns(CLOCK_MONOTONIC)) {
+		uint64_t before = clock_ns(CLOCK_MONOTONIC);
+		int r = append(d, fd, "slow", 4 * made);
+
+		waited_ns += clock_ns(CLOCK_MONOTONIC) - before;
+		assert_true(r == 0 || r == -ETIMEDOUT);
+		made += r == 0;
+		given_up += r == -ETIMEDOUT;
+		usleep(1000);
+	}
+	assert_true(made >= 1);
+	assert_true(given_up > 0);
+	/* Of a machine that others keep busy, each call may cost the caller more than it costs the disk. */
+	print_message("%u calls made, waited %.0f of %.0f ms\n", made, (double)waited_ns / 1e6, (double)(end - begin) / 1e6);
+	assert_true(waited_ns < (end - begin) / 2);
+	disk_settle(d, 60000);
+	assert_false(disk_hangs(d));
+	assert_int_equal(size_of(fd), 4 * made);
+	__atomic_store_n(&slow_ms, 0, __ATOMIC_RELEASE);
+	assert_int_equal(append(d, fd, "fast", 4 * made), 0);
+	disk_close(d, fd);
+	disk_stop(d);
+}
+
 static int
 count_bytes(int at, const char *path, const void *data, size_t len)
 {
@@ -285,6 +328,18 @@ a_function_runs_as_one_call(void **state)
 	assert_int_equal(disk_open_by(d, dir_fd, "a", open_it), -ETIMEDOUT);
 	go_on(d);
 	assert_int_equal(descriptors(), before);
+	/* One for which the caller does not wait. */
+	assert_int_equal(disk_begin(NULL, dir_fd, "a", "text", 4, count_bytes), 0);
+	set_hanging(true);
+	assert_int_equal(disk_begin(d, dir_fd, "b", "longer", 6, count_bytes), 0);
+	assert_true(disk_hangs(d));
+	assert_int_equal(disk_begin(d, dir_fd, "b", "longer", 6, count_bytes), -ETIMEDOUT);
+	disk_settle(d, 1);
+	assert_true(disk_hangs(d));
+	go_on(d);
+	fd = disk_open(d, dir_fd, "b", O_RDONLY | O_CLOEXEC, 0);
+	assert_int_equal(size_of(fd), 6);
+	disk_close(d, fd);
 	disk_stop(d);
 }
 
@@ -312,6 +367,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_appended_too_late_is_cut_off, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_file_that_is_made_too_late_is_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_or_removed_meanwhile_is_so_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_slow_disk_takes_a_part_of_the_time, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_function_runs_as_one_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_stop_does_not_wait_for_a_call_that_hangs, setup, teardown),
 	};
