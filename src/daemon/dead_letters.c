@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0
  * dead_letters: `sluice dead-letters replay`: puts dead letters back into the spool.
  *
- * The client has the file locked, and asks for one batch after the other. The answer is given once the records of a
- * batch are synced in the spool, and names the letters; only then does the client remove them. Whatever is killed in
- * between, a letter is in its file or its record in the spool, or both: it is then delivered again with the same
- * agent_id and seq, as after any crash.
+ * The client has the file locked, and asks for one batch after the other. A thread reads it, since the folder's disk
+ * may hang; the loop then puts what it has read. The answer is given once the records of a batch are synced in the
+ * spool, and names the letters; only then does the client remove them. Whatever is killed in between, a letter is in
+ * its file or its record in the spool, or both: it is then delivered again with the same agent_id and seq, as after any
+ * crash.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,9 +14,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/disk.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/state.h"
@@ -26,58 +29,183 @@
 #define BATCH_LETTERS 1000
 #define TURN_MS 20			/* the loop does nothing else meanwhile */
 #define LOOK_MS 20
+#define READ_LOOK_MS 2
+#define READ_TURN_MS 500		/* in which the thread may find none that is wanted */
+#define READ_MS 5000			/* after which a client is not kept waiting for the folder's disk */
+#define SILENT "%s: its disk does not answer in time; the letters stay where they are"
 #define PROBLEMS 20			/* that one answer names */
 
-/* A batch whose records are in the spool, until they are synced. */
+/* A letter that was read, or damage. */
+struct item {
+	STAILQ_ENTRY(item)	 at;
+	bool			 is_damaged;	/* what is wrong is in text, at letter.offset */
+	struct dead_letter	 letter;	/* texts and data are owned */
+	uint64_t		 next;		/* offset behind it */
+	char			*text;		/* owned: the texts, one after another */
+};
+
+/* What a thread reads of a file. It has it until it has returned. */
+struct letter_reading {
+	bool			 is_over;	/* atomic: loop or thread needs it no more; the second one frees it */
+	char			*topic;		/* owned; of the filter, as the next one; NULL: any */
+	char			*reason;
+	uint64_t		 offset;
+	uint64_t		 max_bytes;
+	STAILQ_HEAD(, item)	 items;
+	char			 problem[256];	/* not "": the file cannot be opened */
+	struct ocf_error	 error;
+	int			 result;	/* 1: there is more; 0: the end; or the negative errno of error */
+	uint64_t		 next;
+};
+
+/* A batch: first it is read, then its records are in the spool until they are synced. */
 struct letter_batch {
 	struct control_request	*request;
 	json_t			*answer;	/* owned */
+	struct letter_reading	*reading;	/* NULL: it is read */
+	int64_t			 began_ms;
 	struct spool_mark	 mark;
 	struct event		*again;		/* owned */
 	struct daemon		*daemon;
 	uint64_t		 letters;
 };
 
-struct batch_files {
-	int fd;
-	struct dead_letter_reader *reader;
-	struct dead_letter_filter filter;
-};
+static void
+free_item(struct item *i)
+{
+	free(i->text);
+	free(i);
+}
+
+/* Called by the loop and by the thread. */
+static void
+leave(struct letter_reading *r)
+{
+	struct item *i;
+
+	if (!__atomic_exchange_n(&r->is_over, true, __ATOMIC_ACQ_REL))
+		return;
+	while ((i = STAILQ_FIRST(&r->items)) != NULL) {
+		STAILQ_REMOVE_HEAD(&r->items, at);
+		free_item(i);
+	}
+	free(r->topic);
+	free(r->reason);
+	free(r);
+}
 
 static void
 forget(struct letter_batch *b)
 {
 	b->daemon->letter_batch = NULL;
+	if (b->reading != NULL)
+		leave(b->reading);
 	if (b->again != NULL)
 		event_free(b->again);
 	json_decref(b->answer);
 	free(b);
 }
 
-static void
-on_look(evutil_socket_t fd, short what, void *arg)
+/* Copies a text or data to where to points, with a NUL, and advances it. */
+static char *
+put_copy(char **to, const void *data, size_t len)
 {
-	static const struct timeval later = { 0, LOOK_MS * 1000 };
-	struct letter_batch *b = arg;
-	struct spool_stats spool;
+	char *copy = *to;
 
-	(void)fd;
-	(void)what;
-	if (spool_sync_up_to(b->daemon->spool, &b->mark) == 0) {
-		if (b->letters > 0)
-			log_fields(LOG_LEVEL_INFO, "dead_letters.replayed", LOG_FIELDS(LOG_U64("records", b->letters),
-			    LOG_TEXT("file", json_string_value(json_object_get(b->answer, "file")))),
-			    "records of dead letters are in the spool again");
-		control_answer(b->request, json_incref(b->answer));
-		forget(b);
-		return;
+	memcpy(copy, data, len);
+	copy[len] = '\0';
+	*to += len + 1;
+	return copy;
+}
+
+/* Adds a copy of a letter, or of the error of damage where letter is NULL. False: no memory. */
+static bool
+add_item(struct letter_reading *r, const struct dead_letter *letter, uint64_t next)
+{
+	const struct dead_letter none = { .topic = "", .reason = "", .detail = r->error.text, .key = "",
+	    .data = (const uint8_t *)"", .offset = r->error.offset };
+	const struct dead_letter *l = letter != NULL ? letter : &none;
+	struct item *i = calloc(1, sizeof(*i));
+	char *to = malloc(strlen(l->topic) + strlen(l->reason) + strlen(l->detail) + strlen(l->key) + l->len + 5);
+
+	if (i == NULL || to == NULL) {
+		free(i);
+		free(to);
+		return false;
 	}
-	spool_stats(b->daemon->spool, &spool);
-	if (spool.last_error == 0 && evtimer_add(b->again, &later) == 0)
-		return;
-	control_answer_error(b->request, "the spool's disk refuses writes: %s; the letters stay where they are",
-	    strerror(-spool.last_error));
-	forget(b);
+	i->text = to;
+	i->is_damaged = letter == NULL;
+	i->next = next;
+	i->letter = *l;
+	i->letter.topic = put_copy(&to, l->topic, strlen(l->topic));
+	i->letter.reason = put_copy(&to, l->reason, strlen(l->reason));
+	i->letter.detail = put_copy(&to, l->detail, strlen(l->detail));
+	i->letter.key = put_copy(&to, l->key, strlen(l->key));
+	i->letter.data = (const uint8_t *)put_copy(&to, l->data, l->len);
+	STAILQ_INSERT_TAIL(&r->items, i, at);
+	return true;
+}
+
+/* Reads letters that are wanted, as many as a batch takes. */
+static void
+read_items(struct letter_reading *r, struct dead_letter_reader *reader)
+{
+	const struct dead_letter_filter filter = { .topic = r->topic, .reason = r->reason };
+	const int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + READ_TURN_MS;
+	uint64_t bytes = 0;
+	bool is_added = true;
+	int n = 0;
+
+	r->result = 1;
+	while (n < BATCH_LETTERS && bytes < r->max_bytes && is_added && clock_ms(CLOCK_MONOTONIC) < until_ms) {
+		struct dead_letter letter;
+
+		r->result = dead_letter_reader_next(reader, &letter, &r->error);
+		if (r->result == -EBADMSG) {
+			is_added = add_item(r, NULL, dead_letter_reader_offset(reader));
+			n++;
+		} else if (r->result != 1) {
+			break;
+		} else if (dead_letter_is_wanted(&letter, &filter)) {
+			is_added = add_item(r, &letter, dead_letter_reader_offset(reader));
+			bytes += letter.len;
+			n++;
+		}
+		if (is_added)
+			r->next = dead_letter_reader_offset(reader);
+	}
+	if (r->result == -EBADMSG)
+		r->result = 1;
+	if (!is_added) {
+		r->result = -ENOMEM;
+		r->error = (struct ocf_error){ .offset = r->next, .text = "out of memory" };
+	}
+}
+
+/* A disk_function. */
+static int
+read_file(int dir_fd, const char *path, const void *data, size_t len)
+{
+	struct letter_reading *r = *(struct letter_reading *const *)data;
+	int fd = openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct dead_letter_reader *reader;
+
+	(void)len;
+	if (fd < 0) {
+		snprintf(r->problem, sizeof(r->problem), "%s", strerror(errno));
+	} else if (dead_letter_reader_open(fd, &reader, &r->error) < 0) {
+		snprintf(r->problem, sizeof(r->problem), "%s", r->error.text);
+	} else {
+		if (r->offset > 0)
+			dead_letter_reader_seek(reader, r->offset);
+		r->next = dead_letter_reader_offset(reader);
+		read_items(r, reader);
+		dead_letter_reader_close(reader);
+	}
+	if (fd >= 0)
+		close(fd);
+	leave(r);
+	return 0;
 }
 
 /* Names a letter that stays in its file. */
@@ -130,57 +258,114 @@ batch_bytes(const struct daemon *d)
 	return d->config->spool.max_bytes / 8 < BATCH_BYTES ? d->config->spool.max_bytes / 8 : BATCH_BYTES;
 }
 
-/* Reads letters from the reader's offset on, and puts those that are wanted. Returns their number. */
+/* Puts the letters that were read. Returns their number. */
 static uint64_t
-put_letters(struct daemon *d, const struct batch_files *f, json_t *answer)
+put_letters(struct daemon *d, struct letter_reading *r, json_t *answer)
 {
 	int64_t until = clock_ms(CLOCK_MONOTONIC) + TURN_MS;
 	json_t *replayed = json_object_get(answer, "replayed");
-	struct dead_letter letter;
-	struct ocf_error error;
-	uint64_t n = 0, bytes = 0;
-	int r = 1;
+	bool is_end = r->result != 1;
+	uint64_t n = 0, next = r->next;
+	struct item *i;
 
-	while (n < BATCH_LETTERS && bytes < batch_bytes(d) && clock_ms(CLOCK_MONOTONIC) < until) {
+	for (i = STAILQ_FIRST(&r->items); i != NULL; i = STAILQ_NEXT(i, at)) {
 		const char *why;
 
-		r = dead_letter_reader_next(f->reader, &letter, &error);
-		if (r == -EBADMSG) {
-			add_problem(answer, "damaged", error.offset, error.text);
-			continue;
+		if (i->is_damaged) {
+			add_problem(answer, "damaged", i->letter.offset, i->letter.detail);
+		} else if ((why = put(d, &i->letter)) != NULL) {
+			add_problem(answer, "refused", i->letter.offset, why);
+		} else {
+			json_array_append_new(replayed, json_pack("[II]", (json_int_t)i->letter.offset,
+			    (json_int_t)i->letter.end));
+			n++;
 		}
-		if (r != 1)
+		if (clock_ms(CLOCK_MONOTONIC) >= until && STAILQ_NEXT(i, at) != NULL) {
+			next = i->next;
+			is_end = false;
 			break;
-		if (!dead_letter_is_wanted(&letter, &f->filter))
-			continue;
-		why = put(d, &letter);
-		if (why != NULL) {
-			add_problem(answer, "refused", letter.offset, why);
-			continue;
 		}
-		json_array_append_new(replayed, json_pack("[II]", (json_int_t)letter.offset, (json_int_t)letter.end));
-		n++;
-		bytes += letter.len;
 	}
-	if (r == -ENODATA)
-		add_problem(answer, "damaged", error.offset, error.text);
-	else if (r < 0 && r != -EBADMSG)
-		add_problem(answer, "refused", error.offset, error.text);
-	json_object_set_new(answer, "next", json_integer((json_int_t)dead_letter_reader_offset(f->reader)));
-	json_object_set_new(answer, "is_end", json_boolean(r == 0 || (r < 0 && r != -EBADMSG)));
+	/* An error in the middle of the file is that of the batch that gets there. */
+	if (is_end && r->result < 0)
+		add_problem(answer, r->result == -ENODATA ? "damaged" : "refused", r->error.offset, r->error.text);
+	json_object_set_new(answer, "next", json_integer((json_int_t)next));
+	json_object_set_new(answer, "is_end", json_boolean(is_end));
 	return n;
 }
 
-/* Opens the file that a request names, at its offset. False: the request was answered with the error. */
+/* Answers once the records of the batch are synced. */
+static void
+await_sync(struct letter_batch *b)
+{
+	static const struct timeval later = { 0, LOOK_MS * 1000 };
+	struct spool_stats spool;
+
+	if (spool_sync_up_to(b->daemon->spool, &b->mark) == 0) {
+		if (b->letters > 0)
+			log_fields(LOG_LEVEL_INFO, "dead_letters.replayed", LOG_FIELDS(LOG_U64("records", b->letters),
+			    LOG_TEXT("file", json_string_value(json_object_get(b->answer, "file")))),
+			    "records of dead letters are in the spool again");
+		control_answer(b->request, json_incref(b->answer));
+		forget(b);
+		return;
+	}
+	spool_stats(b->daemon->spool, &spool);
+	if (spool.last_error == 0 && evtimer_add(b->again, &later) == 0)
+		return;
+	control_answer_error(b->request, "the spool's disk refuses writes: %s; the letters stay where they are",
+	    disk_error_text(spool.last_error));
+	forget(b);
+}
+
+static void
+on_look(evutil_socket_t fd, short what, void *arg)
+{
+	static const struct timeval soon = { 0, READ_LOOK_MS * 1000 };
+	struct letter_batch *b = arg;
+	struct daemon *d = b->daemon;
+
+	(void)fd;
+	(void)what;
+	if (b->reading != NULL && disk_hangs(d->letter_disk)) {
+		if (clock_ms(CLOCK_MONOTONIC) - b->began_ms < READ_MS && evtimer_add(b->again, &soon) == 0)
+			return;
+		control_answer_error(b->request, SILENT, d->config->dead_letters);
+		forget(b);
+		return;
+	}
+	if (b->reading != NULL && (b->reading->problem[0] != '\0' || d->is_stopping)) {
+		if (d->is_stopping)
+			control_answer_error(b->request, "the agent stops");
+		else
+			control_answer_error(b->request, "%s/%s: %s", d->config->dead_letters,
+			    json_string_value(json_object_get(b->answer, "file")), b->reading->problem);
+		forget(b);
+		return;
+	}
+	if (b->reading != NULL) {
+		agent_commit(d->agent);		/* so that the batch has no other records */
+		b->letters = put_letters(d, b->reading, b->answer);
+		agent_commit(d->agent);
+		spool_mark(d->spool, &b->mark);
+		leave(b->reading);
+		b->reading = NULL;
+	}
+	await_sync(b);
+}
+
+/* Has the thread read the file that a request names, from its offset on. False: the request was answered. */
 static bool
-open_file(struct daemon *d, struct control_request *req, const json_t *args, struct batch_files *ret)
+begin_reading(struct daemon *d, struct control_request *req, const json_t *args, struct letter_reading **ret)
 {
 	const char *folder = json_string_value(json_object_get(args, "folder"));
 	const char *file = json_string_value(json_object_get(args, "file"));
+	const char *topic = json_string_value(json_object_get(args, "topic"));
+	const char *reason = json_string_value(json_object_get(args, "reason"));
 	json_int_t offset = json_integer_value(json_object_get(args, "offset"));
-	struct ocf_error error;
+	struct letter_reading *r;
 	char path[4096];
-	int r;
+	int e = -ENOMEM;
 
 	if (folder == NULL || file == NULL || !dead_letter_is_name(file) || offset < 0) {
 		control_answer_error(req, "dead-letters takes the folder, the file and the offset of letters; "
@@ -192,23 +377,32 @@ open_file(struct daemon *d, struct control_request *req, const json_t *args, str
 		    d->config->dead_letters, folder);
 		return false;
 	}
+	r = calloc(1, sizeof(*r));
+	if (r != NULL) {
+		STAILQ_INIT(&r->items);
+		r->topic = topic != NULL ? strdup(topic) : NULL;
+		r->reason = reason != NULL ? strdup(reason) : NULL;
+		r->offset = (uint64_t)offset;
+		r->max_bytes = batch_bytes(d);
+	}
+	if (r != NULL && (r->topic != NULL) == (topic != NULL) && (r->reason != NULL) == (reason != NULL))
+		e = d->letter_disk == NULL ? disk_start(READ_MS, &d->letter_disk) : 0;
 	snprintf(path, sizeof(path), "%s/%s", folder, file);
-	ret->fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (ret->fd < 0) {
-		control_answer_error(req, "%s: %s", path, strerror(errno));
-		return false;
+	if (e == 0)
+		e = disk_begin(d->letter_disk, AT_FDCWD, path, &r, sizeof(r), read_file);
+	if (e == 0) {
+		*ret = r;
+		return true;
 	}
-	r = dead_letter_reader_open(ret->fd, &ret->reader, &error);
-	if (r < 0) {
-		control_answer_error(req, "%s: %s", path, error.text);
-		close(ret->fd);
-		return false;
+	if (e == -ETIMEDOUT)
+		control_answer_error(req, SILENT, folder);
+	else
+		control_answer_error(req, "%s: %s", path, strerror(-e));
+	if (r != NULL) {
+		r->is_over = true;
+		leave(r);
 	}
-	if (offset > 0)
-		dead_letter_reader_seek(ret->reader, (uint64_t)offset);
-	ret->filter = (struct dead_letter_filter){ .topic = json_string_value(json_object_get(args, "topic")),
-	    .reason = json_string_value(json_object_get(args, "reason")) };
-	return true;
+	return false;
 }
 
 /* Returns NULL if the spool can take a batch now, else why the client has to wait. */
@@ -231,7 +425,7 @@ void
 daemon_on_dead_letters_request(struct control_request *req, const json_t *args, void *arg)
 {
 	struct daemon *d = arg;
-	struct batch_files f = { .fd = -1 };
+	struct letter_reading *reading;
 	struct letter_batch *b;
 	json_t *wait;
 
@@ -245,7 +439,7 @@ daemon_on_dead_letters_request(struct control_request *req, const json_t *args, 
 		control_answer(req, wait);
 		return;
 	}
-	if (!open_file(d, req, args, &f))
+	if (!begin_reading(d, req, args, &reading))
 		return;
 	b = calloc(1, sizeof(*b));
 	if (b != NULL) {
@@ -259,26 +453,25 @@ daemon_on_dead_letters_request(struct control_request *req, const json_t *args, 
 		if (b != NULL)
 			json_decref(b->answer);
 		free(b);
+		leave(reading);
 		control_answer_error(req, "out of memory");
-	} else {
-		b->daemon = d;
-		b->request = req;
-		agent_commit(d->agent);		/* so that the batch has no other records */
-		b->letters = put_letters(d, &f, b->answer);
-		agent_commit(d->agent);
-		spool_mark(d->spool, &b->mark);
-		d->letter_batch = b;
-		on_look(-1, 0, b);
+		return;
 	}
-	dead_letter_reader_close(f.reader);
-	close(f.fd);
+	b->daemon = d;
+	b->request = req;
+	b->reading = reading;
+	b->began_ms = clock_ms(CLOCK_MONOTONIC);
+	d->letter_batch = b;
+	on_look(-1, 0, b);
 }
 
 void
 daemon_free_letter_batch(struct daemon *d)
 {
-	if (d->letter_batch == NULL)
-		return;
-	control_answer_error(d->letter_batch->request, "the agent stops");
-	forget(d->letter_batch);
+	if (d->letter_batch != NULL) {
+		control_answer_error(d->letter_batch->request, "the agent stops");
+		forget(d->letter_batch);
+	}
+	disk_stop(d->letter_disk);
+	d->letter_disk = NULL;
 }

@@ -45,6 +45,7 @@ struct daemon {
 	struct waiting_tag *tags;	/* owned; see tag.c */
 	struct settle *settle;
 	struct letter_batch *letter_batch;	/* NULL: none; see dead_letters.c */
+	struct disk *letter_disk;	/* of the folder of dead letters; NULL: none were asked for yet */
 	struct daemon_secrets secrets;
 	struct spool *spool;
 	struct agent *agent;
@@ -156,7 +157,7 @@ void daemon_on_subscribe_request(struct control_request *req, const struct json_
 bool daemon_get_pid(const struct json_t *args, uint32_t *ret);
 
 /* dead_letters.c */
-/* Answers the pending batch; call before control_close(). */
+/* Answers the pending batch, and ends the thread that reads letters; call before control_close(). */
 void daemon_free_letter_batch(struct daemon *d);
 /* Answers `sluice dead-letters replay`. */
 void daemon_on_dead_letters_request(struct control_request *req, const struct json_t *args, void *arg);

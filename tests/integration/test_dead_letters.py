@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """sluice dead-letters: what an output refused is listed, printed, and delivered once its cause is removed."""
 import collections
+import concurrent.futures
 import functools
 import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 
@@ -15,6 +17,7 @@ import kafka_check
 from agent import AgentTest
 from disk_log import FROZEN_AT_MOST, ext4_disk, frozen, own_mounts
 from faults import WAIT, FaultTest
+from hanging import Hanging
 from load import Load
 
 LETTERS = 4000
@@ -230,6 +233,42 @@ class Made(AgentTest):
         found = self.replayed(a)
         self.assertEqual([0, 1, 4, 5, 6], sorted(found))
         self.assertEqual({1}, {len(copies) for copies in found.values()})
+
+    def request(self, a, **args):
+        """The agent's answer to a client of ours, which has not looked at the folder."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(WAIT)
+            s.connect(a.control)
+            s.sendall(json.dumps({"command": "dead-letters", "args": args}).encode() + b"\n")
+            with s.makefile("r") as lines:
+                return json.loads(lines.readline())
+
+    def test_their_folder_hangs(self):
+        """The loop continues while a thread reads; the client has an answer, and so has the next one, at once."""
+        own_mounts()
+        a = self.agent()
+        a.follow_only("/no/such/folder/")
+        name = "sluice.agent-2026-11-20.avro"
+        args = {"folder": a.config["dead_letters"], "file": name, "offset": 0}
+        path = write_letters(a, name, [self.letter(self.empty_record(), 0)])
+        a.start()
+        with Hanging(os.path.dirname(path)) as hanging, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            first = pool.submit(self.request, a, **args)
+            self.assertIsNotNone(hanging.asked(WAIT))
+            slowest = 0
+            while not first.done():
+                before = time.monotonic()
+                a.status()
+                slowest = max(slowest, time.monotonic() - before)
+                time.sleep(0.05)
+            self.assertLess(slowest, 2 * harness.PATIENCE)
+            for answer in (first.result(), self.request(a, **args)):
+                self.assertFalse(answer["ok"])
+                self.assertIn("its disk does not answer in time", answer["error"])
+        a.wait(lambda: dead_letters("replay", config=a.config_path).returncode == 0, WAIT, "the folder's answer")
+        self.assertEqual([], os.listdir(a.config["dead_letters"]))
+        self.assertEqual(0, a.stop())
+        self.assertEqual([0], list(self.replayed(a)))
 
     def test_what_cannot_be_done_is_said(self):
         a = self.agent()
