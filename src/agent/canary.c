@@ -5,8 +5,9 @@
 #include "agent/canary.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "attach/probes.h"
 #include "base/clock.h"
@@ -37,18 +38,27 @@ canary_event(struct canary *c, const struct state_event *s)
 		c->forked_ns = 0;
 }
 
-/* It shares our memory until it ends, so that nothing is copied. */
+static int
+end_at_once(void *arg)
+{
+	(void)arg;
+	return 0;
+}
+
+/*
+ * It shares our memory until it ends, so that nothing is copied, and our files: the end of a process that has copies of
+ * their descriptors waits where a file system that hangs, such as NFS, writes a file back when it is closed.
+ */
 static void
 canary_fork(struct canary *c, struct probes *probes)
 {
+	static _Alignas(16) char stack[8192];
 	pid_t pid;
 
 	c->forked_ns = clock_ns(CLOCK_BOOTTIME);
 	c->looks = 0;
 	probes_adopt(probes, probes_own_pid(probes));
-	pid = vfork();
-	if (pid == 0)
-		_exit(0);
+	pid = clone(end_at_once, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, NULL);
 	c->error = pid < 0 ? errno : 0;
 	probes_adopt(probes, 0);
 	if (pid < 0)

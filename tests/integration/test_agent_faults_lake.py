@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lake's or the spool's disk is full or frozen: the agent continues, reports it, and each record is in the lake once
-afterwards."""
+"""The lake's or the spool's disk is full or frozen, or on a server that is away: the agent continues, reports it, and each
+record is in the lake once afterwards."""
 import errno
 import os
 import signal
@@ -11,6 +11,7 @@ import harness
 from agent import AgentTest
 from disk_log import FROZEN_AT_MOST, ext4_disk, frozen, own_mounts
 from faults import get
+from hanging import Served
 from harness import losses, read_cat, read_lake, seq_holes
 from load import Load, duplicates, own_folder
 
@@ -18,7 +19,7 @@ WAIT = 90  # seconds: a bound against a test that hangs
 ANSWER_MAX = 2  # seconds until the loop answers, on a machine that others keep busy; a loop that waits for the disk does not
 
 
-class Lake(AgentTest):
+class LakeTest(AgentTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -62,6 +63,23 @@ class Lake(AgentTest):
             self.assertEqual([], load.check(topics["sluice.program"])[:5])
         self.assertEqual([], [x for x in losses(topics) if x[1] != "cut"])
 
+    def assert_silence_is_reported(self, a, seconds, call="opening the folder"):
+        """For a while, and until the silence is reported, each question has an answer in time."""
+        slowest, down, began = 0, None, time.monotonic()
+        while time.monotonic() < began + seconds or not down:
+            before = time.monotonic()
+            a.status()
+            status, reason = get(a, "/readyz")
+            slowest = max(slowest, time.monotonic() - before)
+            down = down or (status != 200 and "has not answered" in reason and reason)
+            self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 30, a.status())
+            time.sleep(0.05)
+        print(f"the slowest two answers took {slowest:.3f} s")
+        self.assertLess(slowest, 2 * ANSWER_MAX * harness.PATIENCE)
+        self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \({call}\)")
+
+
+class Lake(LakeTest):
     def test_a_frozen_disk(self):
         """Its status is asked for all the time; more comes than the writer's queue holds, so that the rest waits in the spool."""
         disk = self.disk(64)
@@ -92,21 +110,6 @@ class Lake(AgentTest):
         self.assertEqual(0, a.stop(WAIT), a.log_text())
         self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
         self.assert_once(a, load)
-
-    def assert_silence_is_reported(self, a, seconds):
-        """For a while, and until the silence is reported, each question has an answer in time."""
-        slowest, down, began = 0, None, time.monotonic()
-        while time.monotonic() < began + seconds or not down:
-            before = time.monotonic()
-            a.status()
-            status, reason = get(a, "/readyz")
-            slowest = max(slowest, time.monotonic() - before)
-            down = down or (status != 200 and "has not answered" in reason and reason)
-            self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 30, a.status())
-            time.sleep(0.05)
-        print(f"the slowest two answers took {slowest:.3f} s")
-        self.assertLess(slowest, 2 * ANSWER_MAX * harness.PATIENCE)
-        self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \(opening the folder\)")
 
     def test_a_start_while_the_disk_is_frozen(self):
         """The lake is not there yet. All is seen and spooled, and delivered once the disk answers."""
@@ -302,6 +305,50 @@ class Lake(AgentTest):
         self.assertEqual(0, a.stop(WAIT), a.log_text())
         a.wait_log("lake.repaired")
         self.assertEqual([], load.check(read_lake(a.lake)["sluice.program"])[:5])
+
+
+class Away(LakeTest):
+    """Not even a look at a name or a size returns, as with NFS of a server that is away."""
+
+    def served(self):
+        served = self.enterContext(Served(os.path.join(self.room, "export"), os.path.join(self.room, "mount")))
+        os.chmod(served.folder, 0o755)
+        return served
+
+    def test_a_server_that_goes_away(self):
+        served = self.served()
+        a = self.lake_agent(served.at).start()
+        with Load("away", rate=100) as load:
+            self.wait_delivered(a, 50)
+            with served.away():
+                self.assert_silence_is_reported(a, 5, r"\w.*")
+                load.wait_more(200)
+                a.wait(lambda: a.status()["spool"]["records"] > 100, WAIT, "records in the spool")
+                self.assertTrue(a.status()["seeing"], a.status())
+            self.wait_output(a, "up")
+            self.wait_delivered(a, 100)
+        a.settle(delivered=True, timeout=WAIT)
+        self.assert_told_once(a, "output.down")
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assertTrue(a.wait_log("agent.stopped")["drained"], a.log_text())
+        self.assert_once(a, load)
+
+    def test_a_start_while_the_server_is_away(self):
+        served = self.served()
+        a = self.lake_agent(served.at)
+        with served.away():
+            before = time.monotonic()
+            a.start()
+            self.assertLess(time.monotonic() - before, 20 * harness.PATIENCE)
+            with Load("start", rate=100) as load:
+                self.assert_silence_is_reported(a, 3)
+                load.wait_more(100)
+                self.assertTrue(a.status()["seeing"], a.status())
+        self.wait_output(a, "up")
+        a.settle(delivered=True, timeout=WAIT)
+        self.assert_told_once(a, "output.down", "output.up")
+        self.assertEqual(0, a.stop(WAIT), a.log_text())
+        self.assert_once(a, load)
 
 
 if __name__ == "__main__":
