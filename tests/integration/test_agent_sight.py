@@ -236,7 +236,8 @@ class Sight(AgentTest):
         self.assertGreater(gap["interval_ns"], lasted_ns - 1e9)  # it was lost within that second
         self.assertEqual(1, sum(x["event"] == "probes.blind" for x in a.log_lines()))
         self.assertEqual(0, a.stop(), a.log_text())
-        self.assertEqual((["END"], []), (self.phases(a, "before"), self.phases(a, "unseen")))
+        self.assertIn("END", self.phases(a, "before"))
+        self.assertEqual([], self.phases(a, "unseen"))
 
     def test_an_agent_whose_probes_another_took_over_ends(self):
         """It delivers what it has, and leaves the host to the other."""
@@ -251,7 +252,7 @@ class Sight(AgentTest):
         self.assertEqual(("error", "another agent has taken the probes over"), (lines["probes.blind"]["level"], lines["probes.blind"]["message"]))
         self.assertEqual("the probes were taken over", lines["agent.stopping"]["signal"])
         self.assertTrue(lines["agent.stopped"]["drained"])
-        self.assertEqual(["END"], self.phases(a, "before"))
+        self.assertIn("END", self.phases(a, "before"))
         self.assertEqual([], self.gaps(a))  # it knows nothing of what the other sees
 
     def test_canaries_have_no_record(self):
