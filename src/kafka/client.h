@@ -42,6 +42,7 @@ struct kafka_topic {
 	uint64_t		 queued_bytes;
 	uint64_t		 old;		/* those of them that were put before mark_us */
 	uint64_t		 late;		/* and before late_us */
+	bool			 was_late;	/* it had such at a tick, and none was delivered since */
 	int64_t			 delivered_us;	/* monotonic; when a message was delivered last; 0: never */
 	/* batches.c */
 	bool			 is_timeless;	/* messages have no timestamp */
@@ -211,7 +212,10 @@ bool kafka_share_is_used(const struct kafka *k, enum topic topic);
 /* Counts a message in flight, and that it was answered; latency_us: since it was put, negative: unknown. */
 void kafka_share_put(struct kafka *k, enum topic topic, size_t bytes);
 void kafka_share_answered(struct kafka *k, enum topic topic, size_t bytes, int64_t latency_us);
-/* Returns whether a topic has messages that are not answered in time, so that it is to wait alone. */
+/*
+ * Returns whether a topic has messages that are not answered in time, or had such and none was delivered since, so that
+ * it is to wait alone.
+ */
 bool kafka_share_is_late(const struct kafka *k, enum topic topic);
 /* Notes that a message was delivered. */
 void kafka_share_delivered(struct kafka *k, enum topic topic);

@@ -6,7 +6,8 @@
  * A topic may have as many messages in flight as there is room left: half of the queue, if it is alone; the next topic
  * half of the rest, and so on. A topic that is answered frees its share soon, and the others wait for it, which keeps
  * the order across topics. One that has late messages waits alone: those that were in flight at two marks, which are
- * LATE_US apart.
+ * LATE_US apart. So does one that had them until a recall, which takes them back; otherwise all others would wait for
+ * it anew after each recall.
  */
 #include <stdlib.h>
 
@@ -48,7 +49,7 @@ kafka_share_is_used(const struct kafka *k, enum topic topic)
 bool
 kafka_share_is_late(const struct kafka *k, enum topic topic)
 {
-	return k->topics[topic].late > 0;
+	return k->topics[topic].late > 0 || k->topics[topic].was_late;
 }
 
 void
@@ -79,6 +80,7 @@ void
 kafka_share_delivered(struct kafka *k, enum topic topic)
 {
 	k->topics[topic].delivered_us = k->now_us;
+	k->topics[topic].was_late = false;
 }
 
 bool
@@ -97,5 +99,6 @@ kafka_share_tick(struct kafka *k)
 	for (int t = 0; t < TOPIC_COUNT; t++) {
 		k->topics[t].late = k->topics[t].old;
 		k->topics[t].old = k->topics[t].in_flight;
+		k->topics[t].was_late |= k->topics[t].late > 0;
 	}
 }

@@ -110,8 +110,25 @@ a_topic_is_late_until_its_old_messages_are_answered(void **state)
 	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
 	/* librdkafka does not know the latency of some. */
 	answer(TOPIC_USAGE, 1, -1);
+	kafka_share_delivered(&k, TOPIC_USAGE);
 	assert_false(kafka_share_is_late(&k, TOPIC_USAGE));
 	assert_int_equal(k.topics[TOPIC_USAGE].in_flight, 0);
+}
+
+/* The others would wait for it anew after each recall. */
+static void
+a_topic_that_was_late_waits_alone_until_one_is_delivered(void **state)
+{
+	(void)state;
+	(void)fill(TOPIC_USAGE);
+	tick(10);
+	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
+	answer(TOPIC_USAGE, 50, 10 * SECOND);
+	assert_int_equal(fill(TOPIC_USAGE), 50);
+	assert_true(kafka_share_is_late(&k, TOPIC_USAGE));
+	answer(TOPIC_USAGE, 1, SECOND);
+	kafka_share_delivered(&k, TOPIC_USAGE);
+	assert_false(kafka_share_is_late(&k, TOPIC_USAGE));
 }
 
 #define T(name) cmocka_unit_test_setup(name, setup)
@@ -124,6 +141,7 @@ main(void)
 		T(bytes_are_shared_like_messages),
 		T(a_busy_topic_is_not_late),
 		T(a_topic_is_late_until_its_old_messages_are_answered),
+		T(a_topic_that_was_late_waits_alone_until_one_is_delivered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
