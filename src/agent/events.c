@@ -16,7 +16,11 @@
 
 #define DRAIN_RECORDS 32
 #define COMMIT_BYTES (1u << 20)		/* of the ring; what comes after a commit waits for the next fdatasync */
-#define DRAIN_NS UINT64_C(100000000)	/* then the event loop has a turn, whatever is left */
+/*
+ * Then the event loop has a turn, whatever is left. With a fifth of it, the passes that `ctl settle` asks for took half
+ * of the loop's time, and the ring overflowed when 50,000 processes ended at once.
+ */
+#define DRAIN_NS UINT64_C(500000000)
 #define SNAPSHOT_BYTES (256u << 10)
 /*
  * A zombie may still be on its way off the CPU, where a tick may still count for it; after this time its counters
