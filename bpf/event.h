@@ -39,7 +39,7 @@ enum event_flag {
 	EVENT_CWD_CUT = 1 << 5,
 	EVENT_HAS_PEAK = 1 << 6,	/* counters.peak_rss and .rss are the program's own */
 	EVENT_HAS_BLOCK_IO = 1 << 7,	/* the kernel keeps delay accounting for its threads */
-	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie; totals are final */
+	EVENT_ENDED = 1 << 8,		/* snapshot: a zombie; totals are final but for EVENT_ON_CPU */
 	EVENT_OOM = 1 << 9,		/* chosen by the OOM killer */
 	EVENT_THREADS_CUT = 1 << 10,	/* counters are too low: too many threads for the walk, or no end sums */
 	EVENT_NO_CREDENTIALS = 1 << 11,	/* uid, gid, namespaces, cgroups were not read */
@@ -52,6 +52,7 @@ enum event_flag {
 	 */
 	EVENT_EXCLUDED = 1 << 12,
 	EVENT_CANARY = 1 << 13,		/* a child that the agent forked to see whether it is reported */
+	EVENT_ON_CPU = 1 << 14,		/* snapshot of a zombie: its last steps are yet to come */
 };
 
 enum event_net {		/* the classes of sockets that are counted separately */

@@ -246,6 +246,8 @@ struct task_struct {
 	struct sched_info sched_info;
 	struct mm_struct *mm;
 	int exit_state;
+	unsigned int on_rq;	/* a byte on some kernels, to which libbpf narrows the reads of unsigned ones */
+	unsigned int on_cpu;	/* the same; with CONFIG_SMP */
 	int exit_code;
 	int exit_signal;
 	int pid;

@@ -306,6 +306,25 @@ judge_anew(struct task *k, struct proc *p, bool has_loop)
 	return true;
 }
 
+/*
+ * Returns EVENT_ENDED for a zombie, and EVENT_ON_CPU for one that has not left its CPU for good. To be called before
+ * the counters are read: a process that ends on another CPU meanwhile is written as running.
+ */
+static __always_inline u32
+ended_flags(struct task_struct *t, const struct signal_struct *signal, const struct proc *p)
+{
+	/* The kernel writes them in this order; a zombie that only waits for a CPU is in a run queue. */
+	u32 flags = READ_NOW(t->exit_state), has_steps = READ_NOW(t->on_rq);
+
+	if (bpf_core_field_exists(t->on_cpu))
+		has_steps |= READ_NOW(t->on_cpu);
+	flags = signal->nr_threads == 1 && flags && p->end_ns ? EVENT_ENDED : 0;
+	if (flags && has_steps)
+		flags |= EVENT_ON_CPU;
+	barrier_var(flags);
+	return flags;
+}
+
 /* Begins the record of a process, before its threads are added; NULL: there is nothing more to do. */
 static __always_inline struct event_state *
 process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc, bool has_loop)
@@ -369,9 +388,7 @@ process_begin(struct bpf_iter__task *ctx, struct task *k, struct proc **ret_proc
 		bpf_seq_write(ctx->meta->seq, e, sizeof(*e));
 		return NULL;
 	}
-	/* Checked before the counters are read: a process that ends on another CPU meanwhile is written as running. */
-	ended = signal->nr_threads == 1 && t->exit_state && p->end_ns ? EVENT_ENDED : 0;
-	barrier_var(ended);
+	ended = ended_flags(t, signal, p);
 	state_fill(e, t, signal, p);
 	e->flags |= ended;
 	e->head.kind = is_found ? EVENT_DISCOVERED : EVENT_SNAPSHOT;

@@ -22,10 +22,7 @@
  */
 #define DRAIN_NS UINT64_C(500000000)
 #define SNAPSHOT_BYTES (256u << 10)
-/*
- * A zombie may still be on its way off the CPU, where a tick may still count for it; after this time its counters
- * are final. Most processes are reaped long before.
- */
+/* The age at which a zombie has its END. Most processes are reaped before, and then the kernel reports their end. */
 #define ZOMBIE_NS UINT64_C(200000000)
 
 /* collect → correlate */
@@ -106,7 +103,7 @@ on_state_event(const struct state_event *s, void *arg)
 		a->pass.seen++;
 		a->pass.seen_threads += s->counters.threads;
 		a->pass.seen_ended += s->kind == STATE_ZOMBIE;
-		if (s->kind == STATE_ZOMBIE && s->time_ns < s->end_ns + ZOMBIE_NS) {
+		if (s->kind == STATE_ZOMBIE && (s->is_on_cpu || s->time_ns < s->end_ns + ZOMBIE_NS)) {
 			a->pass.seen_ending++;
 			count_ending(a, s);
 			young = *s;

@@ -83,7 +83,7 @@ struct exec_event {
 
 enum state_kind {
 	STATE_EXIT,		/* final, and it was reaped */
-	STATE_ZOMBIE,		/* final, not yet reaped */
+	STATE_ZOMBIE,		/* final but for is_on_cpu, not yet reaped */
 	STATE_LIVE,		/* so far */
 	STATE_STALE,		/* ended, perhaps a zombie; nearly final. key tells it from its successors */
 	STATE_DISCOVERED,	/* so far, of a process that ran before we watched; becomes an exec_event */
@@ -107,6 +107,7 @@ struct state_event {
 	bool is_excluded;		/* the kernel's filter leaves it out since it began: no usage of it */
 	const char *exe;		/* of STATE_DISCOVERED; NULL: unknown, as is the next */
 	const char *cwd;
+	bool is_on_cpu;			/* of STATE_ZOMBIE: its last steps are yet to come */
 	bool is_canary;			/* the agent's own child, which has no record; see agent/canary.h */
 	struct program_context context;
 	char comm[EVENT_COMM_SIZE];

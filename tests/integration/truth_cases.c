@@ -72,6 +72,7 @@ static const struct simple simple[] = {
 	{ "pid_reused", BY_SPAWN, "reuse-pid", 1 },
 	{ "sigchld_ignored", BY_SPAWN, "ignore 4", 1 },
 	{ "zombie_left", BY_SPAWN, "leave-zombie", 1 },
+	{ "zombie_preempted", BY_SPAWN, "hold-zombies 3", 1 },
 	{ "exit_signal_0", BY_SPAWN, "silent-clone 3", 1 },
 	{ "setuid_nobody", BY_SPAWN, "nobody next spin 2", 2 },
 	{ "cwd_moved", BY_SPAWN, "chdir @ next spin 2", 2 },

@@ -25,6 +25,7 @@ from truth_reported import Truth
 
 INTERVAL = "500ms"  # between Usage records of `sluice run`
 SHOWN = 100  # mismatches of one run
+ENDS_SEEN = {"zombie_preempted"}  # cases whose zombies are there for so long that a pass sees them: no end to make up
 
 _RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
 
@@ -134,8 +135,10 @@ def once(args, room):
     check = Check(truth, topics, doctor, args.tolerance_ms * 1000, is_ordinary=not args.made_up,
                   stolen_us=stolen_us() - stolen)
     wrong += check.all() + tell(args, truth, check, time.monotonic() - began)
-    if args.made_up and check.made_up < len(truth.processes):
-        wrong.append(Mismatch("-", "ends that were made up for", f"all {len(truth.processes)}", check.made_up))
+    if args.made_up:
+        least = sum(p.case not in ENDS_SEEN for p in truth.processes.values())
+        if check.made_up < least:
+            wrong.append(Mismatch("-", "ends that were made up for", f"at least {least}", check.made_up))
     wrong += cat_agrees(args.sluice, lake, topics)
     return wrong, summary_of(truth, check)
 

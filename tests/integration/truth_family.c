@@ -171,6 +171,37 @@ subreaper(void)
 	close(tell[1]);
 }
 
+/*
+ * Zombies that were preempted right as they became that, before their last steps: this process takes their CPU as the
+ * kernel wakes it, and keeps it for a second, in which they are looked at. So where the kernel can preempt itself, and
+ * lets this process have a real-time priority; elsewhere they are zombies like any other.
+ */
+static void
+hold_zombies(int n)
+{
+	struct sched_param first = { .sched_priority = 1 }, other = { .sched_priority = 0 };
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	if (sched_setaffinity(0, sizeof(one), &one) < 0)
+		fail("sched_setaffinity");
+	while (n-- > 0) {
+		pid_t pid = start(BY_FORK, "spin 20 exit 9");
+		siginfo_t zombie;
+
+		if (sched_setscheduler(0, SCHED_FIFO, &first) < 0 && errno != EPERM)
+			fail("sched_setscheduler");
+		if (waitid(P_PID, (id_t)pid, &zombie, WEXITED | WNOWAIT) < 0)
+			fail("waitid");
+		spin_ms(1000);
+		if (sched_setscheduler(0, SCHED_OTHER, &other) < 0)
+			fail("sched_setscheduler");
+		sleep_ms(50);	/* in which the child leaves its CPU */
+		reap_one(pid, 1, true);
+	}
+}
+
 /* A pid namespace whose init forks n children, which have other pids there than on the host. */
 static void
 new_pid_ns(int n)
@@ -305,6 +336,8 @@ family_op(char *const **at)
 		ignore_children(count(at));
 	} else if (!strcmp(word, "silent-clone")) {
 		silent_clone(count(at));
+	} else if (!strcmp(word, "hold-zombies")) {
+		hold_zombies(count(at));
 	} else if (!strcmp(word, "leave-zombie")) {
 		siginfo_t zombie;
 
