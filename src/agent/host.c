@@ -98,16 +98,26 @@ on_replay(const void *data, size_t len, void *arg)
 }
 
 /*
- * Returns true if the restored state reaches up to what the ring still holds. It does not without the maps of the agent
- * before, nor if the agent that made these maps was killed before its first batch, nor if a batch was in memory only,
- * without a disk, or the disk has lost it.
+ * Returns true if the restored state is of processes that the kernel side has followed ever since. It is not without
+ * the maps of the agent before, nor if the agent that made these maps was killed before its first batch.
+ */
+static bool
+is_continued(const struct host_agent *h)
+{
+	enum probes_origin origin = probes_origin(h->agent.probes);
+
+	return origin != PROBES_FRESH && origin != PROBES_WERE_OTHER && h->is_ring_spooled;
+}
+
+/*
+ * Returns true if the restored state reaches up to what the ring still holds, too. It does not if a batch was in memory
+ * only, without a disk, or the disk has lost it. Programs that began or ended in it are found by the passes: unknown,
+ * or unseen.
  */
 static bool
 is_restored(const struct host_agent *h)
 {
-	enum probes_origin origin = probes_origin(h->agent.probes);
-
-	return origin != PROBES_FRESH && origin != PROBES_WERE_OTHER && h->is_ring_spooled && h->unspooled_bytes == 0;
+	return is_continued(h) && h->unspooled_bytes == 0;
 }
 
 static bool
@@ -330,7 +340,7 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		r = agent_leave_former(a, error, error_size);
 	if (r < 0)
 		goto fail;
-	if (!is_restored(h))
+	if (!is_continued(h))
 		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	write_first_gap(h, o->renewed);		/* in the first batch: a later agent could not know of it */
 	r = host_discover(h);
