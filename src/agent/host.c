@@ -342,6 +342,8 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		goto fail;
 	if (!is_continued(h))
 		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
+	else if (!is_restored(h))
+		correlator_doubt_usage(a->correlator);	/* batches that no disk had may have been delivered */
 	write_first_gap(h, o->renewed);		/* in the first batch: a later agent could not know of it */
 	r = host_discover(h);
 	if (r < 0)

@@ -209,6 +209,13 @@ void correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct 
 void correlator_forget_live(struct correlator *c);
 
 /*
+ * After a replay whose log lacks the last entries: Usage records may have been sent of which it does not know. What
+ * each live process uses up to the next pass that sees it is in no Usage record any more, only in its END: it may be
+ * missing from their sum, and is never in it twice.
+ */
+void correlator_doubt_usage(struct correlator *c);
+
+/*
  * Reports, during a pass, a process that ended and was reaped while its STATE_EXIT may still arrive. Until then its
  * ancestors are kept, and no finding is made of their failures.
  */

@@ -95,7 +95,7 @@ program_begin(struct correlator *c, struct process *p, uint64_t at_ns)
 	}
 	p->is_announced = true;
 	p->is_start_due = true;
-	p->was_usage_sent = false;
+	p->was_usage_sent = p->is_sent_unknown = false;
 	p->latest = (struct usage){ 0 };
 	p->sent = (struct usage){ .known = USAGE_ALL };	/* nothing of every counter */
 	p->sent_ns = p->program_start_ns;
@@ -356,6 +356,12 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 	if (!p->is_base_known)
 		return;
 	usage = usage_of_program(&p->base, &s->counters, knows_fields(c, p, OPTIONAL_NETWORK));
+	if (p->is_sent_unknown) {
+		p->is_sent_unknown = false;
+		p->latest = p->sent = usage;
+		p->sent_ns = s->time_ns;
+		wal_process(c, p, NEWS_USAGE);
+	}
 	if (!c->pass_with_usage) {
 		/*
 		 * A status line (no log is kept) needs it now; LIVE and Host records, with the next Usage record.
@@ -391,6 +397,13 @@ process_lives(struct correlator *c, struct process *p, const struct state_event 
 		p->was_usage_sent = true;
 		wal_process(c, p, NEWS_USAGE);
 	}
+}
+
+void
+correlator_doubt_usage(struct correlator *c)
+{
+	for (struct process *p = c->processes; p != NULL; p = p->next)
+		p->is_sent_unknown = true;
 }
 
 void

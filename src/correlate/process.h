@@ -50,6 +50,7 @@ struct process {
 	uint64_t gone_ns;		/* when the kernel freed it; kept for a while for children that never exec */
 	bool is_base_known;		/* no exec was missed since the last one */
 	bool was_usage_sent;
+	bool is_sent_unknown;		/* Usage of it may have been sent that the log lacks, until a pass sees it */
 	uint64_t unseen_since_ns;	/* passes have not seen it since; 0: the last pass did */
 	uint64_t pass;			/* last pass that saw it */
 	uint64_t ending_in;		/* last pass with an ended, unreported child; 0: none */

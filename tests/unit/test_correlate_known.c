@@ -93,6 +93,32 @@ where_nothing_lives_nothing_is_lost(void **state)
 	assert_int_equal(totals(&w).programs, 1);
 }
 
+/* What was used since the log's last entry may have been sent by the agent before: no Usage record has it again. */
+static void
+usage_that_may_have_been_sent_is_not_sent_again(void **state)
+{
+	struct being sh = forks(&w, NULL);
+	const struct being *all[] = { &sh };
+	const struct kept_record *last;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	works(&w, &sh, 500);
+	snapshot(&w, true, all, 1);
+	assert_true(record_has_cpu(&w.records[w.n - 1], 500));
+	works(&w, &sh, 300);
+	correlator_doubt_usage(w.c);
+	snapshot(&w, false, all, 1);
+	works(&w, &sh, 100);
+	snapshot(&w, true, all, 1);
+	last = &w.records[w.n - 1];
+	assert_int_equal(last->topic, TOPIC_USAGE);
+	assert_true(record_has_cpu(last, 100));
+	assert_int_equal(last->interval_ns, 100 * MS);
+	exits(&w, &sh, 0);
+	assert_true(record_has_cpu(record_of(&w, &sh, sh.key.index, PHASE_END), 900));
+}
+
 int
 main(void)
 {
@@ -101,6 +127,7 @@ main(void)
 		T(another_process_of_the_same_pid_is_not_known),
 		T(the_live_are_forgotten_as_ends_that_nobody_saw),
 		T(where_nothing_lives_nothing_is_lost),
+		T(usage_that_may_have_been_sent_is_not_sent_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
