@@ -117,7 +117,7 @@ is_continued(const struct host_agent *h)
 static bool
 is_restored(const struct host_agent *h)
 {
-	return is_continued(h) && h->unspooled_bytes == 0;
+	return is_continued(h) && h->unspooled_bytes == 0 && !spool_lacks_batches(h->spool);
 }
 
 static bool
@@ -291,7 +291,8 @@ write_first_gap(struct host_agent *h, const char *renewed)
 		since_ns = a->start_ns;		/* unknown */
 	else if (is_restored(h) && probes_quiet_since_ns(a->probes) != 0)	/* events before are in the ring */
 		since_ns = probes_quiet_since_ns(a->probes);
-	sight_write_gap(h, since_ns, a->start_ns, renewed != NULL ? renewed : h->unspooled_bytes > 0 ?
+	sight_write_gap(h, since_ns, a->start_ns, renewed != NULL ? renewed :
+	    h->unspooled_bytes > 0 || spool_lacks_batches(h->spool) ?
 	    "the last events did not reach the spool's disk" : was_quiet ?
 	    "the watchdog had stopped the probes of the agent before" : is_migrated && is_restored(h) ?
 	    "the state of another version's probes was copied" : NULL);

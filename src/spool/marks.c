@@ -30,6 +30,8 @@
 #include "spool/state.h"
 
 #define NAME "state"
+#define IS_CLEAN 1u		/* of a slot */
+#define IS_NEEDED 2u		/* batches in memory had next seqs that no segment had; an earlier version: unclean */
 #define MAGIC "SLST"
 
 enum {
@@ -126,7 +128,7 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 	memcpy(slot, MAGIC, 4);
 	le_put64(slot + 8, s->generation);
 	le_put32(slot + 16, VERSION);
-	le_put32(slot + 20, is_clean);
+	le_put32(slot + 20, is_clean ? IS_CLEAN : s->is_state_needed ? IS_NEEDED : 0);
 	memcpy(slot + 24, s->boot_id, sizeof(s->boot_id));
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		struct spool_queue_state *q = &s->queues[queue];
@@ -348,7 +350,8 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 	uint32_t topics = le_get32(slot + COUNTS_AT);
 
 	ret->is_there = true;
-	ret->is_clean = le_get32(slot + 20) == 1;
+	ret->is_clean = le_get32(slot + 20) == IS_CLEAN;
+	ret->is_needed = le_get32(slot + 20) & IS_NEEDED;
 	memcpy(ret->boot_id, slot + 24, sizeof(ret->boot_id) - 1);
 	s->generation = le_get64(slot + 8);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
@@ -401,6 +404,7 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 	if (best < 0)
 		return;
 	unpack(s, slots[best], ret);
+	memcpy(ret->next_seq, s->next_seq, sizeof(ret->next_seq));
 	/*
 	 * The slot before a clean one is intact. If it is not, a later owner has written it, a power cut tore it, and
 	 * what is left is not the last state.

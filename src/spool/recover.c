@@ -256,6 +256,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 
 		if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])
 			s->next_seq[t] = h->next_seq[i];
+		if (t < TOPIC_COUNT && w->seg->queue == SPOOL_MAIN && h->next_seq[i] > s->found_seq[t])
+			s->found_seq[t] = h->next_seq[i];
 	}
 	if (unknown != NULL)
 		spool_unknown_batch(unknown, h);
@@ -557,12 +559,14 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		trim_skips(&q->skips, q->next_number);
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			trim_skips(&q->topics[t].skips, q->next_number);
-		/* The state file is not synced: after a reboot its mark may be too old. */
-		if (!marks.is_there || (!marks.is_clean && s->was_rebooted) || s->boot_id[0] == '\0' ||
+		/* The state file is not synced: after a reboot its mark may be too old, and a clean one, too. */
+		if (!marks.is_there || s->was_rebooted || s->boot_id[0] == '\0' ||
 		    q->handed_mark > q->next_number)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}
+	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->was_rebooted; t++)
+		s->lacks_batches = s->lacks_batches || marks.next_seq[t] > s->found_seq[t];
 	recovery->records = spool_all_waiting(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		free(names[queue].numbers);

@@ -515,6 +515,12 @@ spool_next_seq(const struct spool *s, enum topic topic)
 }
 
 bool
+spool_lacks_batches(const struct spool *s)
+{
+	return s->lacks_batches;
+}
+
+bool
 spool_ring_offset(const struct spool *s, struct ring_offset *ret)
 {
 	if (s->has_ring_offset)

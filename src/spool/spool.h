@@ -103,6 +103,11 @@ int spool_close(struct spool *s);
 uint64_t spool_next_seq(const struct spool *s, enum topic topic);
 /* Returns the ring offset of the last whole batch; false: none. To be called after opening. */
 bool spool_ring_offset(const struct spool *s, struct ring_offset *ret);
+/*
+ * Returns whether the owner before had batches in memory only, of which records may have been delivered: they are gone,
+ * and with them entries of the write-ahead log. To be called after opening.
+ */
+bool spool_lacks_batches(const struct spool *s);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 

@@ -247,6 +247,8 @@ struct spool {
 	struct spool_queue_state queues[SPOOL_QUEUES];
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
+	uint64_t	 found_seq[TOPIC_COUNT];	/* next_seq of the last main batch that was found on disk */
+	bool		 lacks_batches;		/* see spool_lacks_batches() */
 	bool		 has_seq_moved;		/* since the last batch */
 	struct spool_other_seq {
 		char		name[SPOOL_NAME_SIZE];
@@ -443,7 +445,9 @@ void spool_behind_forget(struct spool *s);
 struct spool_marks {
 	bool is_there;
 	bool is_clean;
+	bool is_needed;			/* batches were in memory only */
 	char boot_id[37];
+	uint64_t next_seq[TOPIC_COUNT];
 };
 /* Reads the newer intact slot of the state file into s. */
 void spool_marks_read(struct spool *s, struct spool_marks *ret);

@@ -247,8 +247,8 @@ sim_agent_open(struct spool *spool, unsigned schema)
 	    strcmp(offset.boot_id, k->boot_id) == 0;
 	a->position = is_restored ? offset.position - 1 : k->released;
 	sim_check(a->position <= k->written, "the ring offset %llu is beyond the ring", (llu)a->position);
-	if (a->position < k->released) {
-		/* What the kernel was allowed to overwrite, and no disk has, is a gap. */
+	if (a->position < k->released || (is_restored && spool_lacks_batches(spool))) {
+		/* What the kernel was allowed to overwrite, and no disk has, is a gap; so is what was measured then. */
 		sim_check_gap();
 		a->position = k->released;
 		is_restored = false;
