@@ -60,10 +60,11 @@ update(struct file_output *f)
 {
 	struct output_status *s = &f->status;
 	struct lake_writer_state state;
-	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
 	struct lake_writer_stats stats;
+	uint64_t now_ns;
 
 	lake_writer_state(f->writer, &state);
+	now_ns = clock_ns(CLOCK_MONOTONIC);	/* after the state, whose call may have begun just now */
 	lake_writer_stats(f->writer, &stats);
 	s->queued_bytes = state.queued_bytes;
 	if (state.waits_for != NULL &&

@@ -97,7 +97,7 @@ class Lake(LakeTest):
                     down = down or (status != 200 and reason)
                     self.assertLess(time.monotonic(), began + FROZEN_AT_MOST - 20, "the load is too slow")
                     time.sleep(0.05)
-                self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \(\w+\)")
+                self.assertRegex(down, rf"the disk of the lake {a.lake} has not answered since \d{{4}}-\d\d-\d\dT[0-9:]+Z \([\w ]+\)")
                 self.assertGreater(a.status()["spool"]["records"], 500)
                 self.assertTrue(any(down.strip() in p["text"] for p in a.status()["problems"]), a.status()["problems"])
                 queued = a.status()["output"]["queued_bytes"]

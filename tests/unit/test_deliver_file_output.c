@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "samples.h"
+#include "base/clock.h"
 #include "codec/encode.h"
 #include "deliver/file_output.h"
 #include "codec/ocf.h"
@@ -38,6 +39,22 @@ __wrap_fdatasync(int fd)
 		return -1;
 	}
 	return __real_fdatasync(fd);
+}
+
+/* A call of the writer's thread begins whenever its state is read; so is lake_writer_state() redirected, too. */
+static bool is_beginning;
+
+void __real_lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret);
+void __wrap_lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret);
+
+void
+__wrap_lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret)
+{
+	__real_lake_writer_state(w, ret);
+	if (is_beginning) {
+		ret->waits_for = "writing";
+		ret->waits_since_ns = clock_ns(CLOCK_MONOTONIC);
+	}
 }
 
 #define OLD_SCHEMA "{\"type\": \"string\", \"doc\": \"as it was\"}"
@@ -369,6 +386,20 @@ records_of_an_older_schema_get_a_file_of_theirs(void **state)
 }
 
 static void
+a_call_that_begins_just_now_does_not_hang(void **state)
+{
+	(void)state;
+	assert_int_equal(put(1, 100), 0);
+	output->ops->tick(output, SAMPLE_TIME);
+	wait_reported(1);
+	is_beginning = true;
+	output->ops->tick(output, SAMPLE_TIME);
+	is_beginning = false;
+	assert_int_equal(status().state, OUTPUT_UP);
+	assert_string_equal(status().error, "");
+}
+
+static void
 a_lake_that_cannot_be_made_is_an_error(void **state)
 {
 	struct output *before = output;
@@ -389,6 +420,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_full_disk_delays_and_loses_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_recalled_is_not_written, setup, teardown),
 		cmocka_unit_test_setup_teardown(records_of_an_older_schema_get_a_file_of_theirs, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_call_that_begins_just_now_does_not_hang, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_lake_that_cannot_be_made_is_an_error, setup, teardown),
 	};
 
