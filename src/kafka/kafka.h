@@ -4,8 +4,8 @@
  *
  * Value: byte 0, the schema's id (four bytes, big-endian), the Avro record. Key: the record's, so that a host's
  * run keeps its order in one partition. Headers: schema_version, agent_version, and redelivery = 1 if the
- * record was handed over before. The timestamp is the record's time, or none for a while after a broker has refused
- * such a time.
+ * record was handed over before, or may have been. The timestamp is the record's time, or none for a while after a
+ * broker has refused such a time.
  *
  * No call waits. Blocking calls of librdkafka (requesting metadata, destroying a producer) run in short-lived
  * threads.

@@ -406,8 +406,8 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 	unpack(s, slots[best], ret);
 	memcpy(ret->next_seq, s->next_seq, sizeof(ret->next_seq));
 	/*
-	 * The slot before a clean one is intact. If it is not, a later owner has written it, a power cut tore it, and
-	 * what is left is not the last state.
+	 * The slot before a clean one is intact. If it is not, a later owner has written a part of it, and what is left
+	 * is not the last state.
 	 */
 	if (!is_slot(slots[!best]) || le_get64(slots[!best] + 8) + 1 != s->generation)
 		ret->is_clean = false;

@@ -547,10 +547,11 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	spool_marks_read(s, &marks);
 	r = list(s, names);
 	recovery->is_fresh = !marks.is_there && names[SPOOL_MAIN].n + names[SPOOL_USAGE].n == 0;
-	recovery->was_clean = marks.is_clean;
 	s->was_rebooted = strcmp(marks.boot_id, s->boot_id) != 0 || s->boot_id[0] == '\0';
+	/* A power cut may have brought back a clean state that a later owner had overwritten, and not synced. */
+	recovery->was_clean = marks.is_clean && !s->was_rebooted;
 	/* Syncs the names of the files; some file systems cannot sync a directory, which is no error. */
-	if (!marks.is_clean)
+	if (!recovery->was_clean)
 		(void)fsync(s->dir_fd);
 	for (int queue = 0; r == 0 && queue < SPOOL_QUEUES; queue++) {
 		struct spool_queue_state *q = &s->queues[queue];
@@ -559,9 +560,8 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 		trim_skips(&q->skips, q->next_number);
 		for (int t = 0; t < TOPIC_COUNT; t++)
 			trim_skips(&q->topics[t].skips, q->next_number);
-		/* The state file is not synced: after a reboot its mark may be too old, and a clean one, too. */
-		if (!marks.is_there || s->was_rebooted || s->boot_id[0] == '\0' ||
-		    q->handed_mark > q->next_number)
+		/* The state file is not synced: of another boot, its mark may be too old. */
+		if (s->was_rebooted || q->handed_mark > q->next_number)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}

@@ -648,13 +648,7 @@ spool_open(const struct spool_options *o, struct spool **ret, struct spool_recov
 	}
 	spool_reap(s);
 	/* A disk that cannot be written now is no reason to fail. This also marks the state unclean. */
-	r = spool_disk_retry(s);
-	/*
-	 * A clean state is trusted after a power cut, too: it must be overwritten on disk before records are handed
-	 * out. It may also be one that an owner has overwritten who was killed before this.
-	 */
-	if (r == 0 && fdatasync(s->state_fd) < 0)
-		(void)spool_disk_failed(s, -errno);
+	(void)spool_disk_retry(s);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	*ret = s;
 	return 0;

@@ -64,7 +64,7 @@ struct ring_offset {
 /* Result of opening a spool. */
 struct spool_recovery {
 	bool is_fresh;			/* no spool was there */
-	bool was_clean;			/* the previous owner closed it */
+	bool was_clean;			/* the previous owner closed it, since the host was started */
 	uint64_t records;		/* waiting for an output */
 	uint64_t torn_bytes;		/* cut off the end of a queue's last segment */
 	uint64_t corrupt_batches;	/* skipped because their checksum is wrong */

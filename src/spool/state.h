@@ -258,7 +258,7 @@ struct spool {
 	size_t		 n_other_seqs;
 	bool		 has_usage_committed;	/* during recovery: a main batch was read */
 	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
-	bool		 was_rebooted;		/* during recovery: since the state file was written */
+	bool		 was_rebooted;		/* during recovery: since the state file was written; it is gone, too */
 	bool		 has_ring_offset;
 	struct ring_offset ring_offset;
 	struct spool_checkpoint checkpoint;	/* the latest */

@@ -376,28 +376,6 @@ the_folder_is_looked_at_once_a_second(void **state)
 }
 
 static void
-a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out(void **state)
-{
-	(void)state;
-	kit_open(&k);
-	kit_batch(&k, TOPIC_PROGRAM, 3);
-	kit_close(&k);
-	for (int is_failing = 0; is_failing < 2; is_failing++) {
-		fault = (struct fault){ .calls = FAULT_SYNC, .times = is_failing ? 1 : 0, .error = EIO };
-		kit_open(&k);
-		fault.calls = 0;
-		assert_true(k.recovery.was_clean);
-		assert_int_equal(fault.count, 1);	/* the state: all else was synced at the end */
-		assert_int_equal(kit_stats(&k).last_error, is_failing ? -EIO : 0);
-		assert_int_equal(kit_stats(&k).write_errors, is_failing);
-		kit_tick(&k);
-		kit_tick(&k);
-		assert_int_equal(kit_stats(&k).last_error, 0);
-		kit_close(&k);
-	}
-}
-
-static void
 what_was_put_last_is_committed_at_the_end(void **state)
 {
 	(void)state;
@@ -479,7 +457,6 @@ main(void)
 		T(the_oldest_is_of_whichever_queue),
 		T(a_disk_that_fails_is_tried_once_a_second),
 		T(the_folder_is_looked_at_once_a_second),
-		T(a_clean_end_is_gone_from_the_disk_before_anything_is_handed_out),
 		T(what_was_put_last_is_committed_at_the_end),
 		T(an_end_that_is_not_on_the_disk_is_reported),
 		T(what_is_given_up_in_memory_is_a_small_part_of_it),

@@ -161,8 +161,8 @@ no_other_version_is_believed(void **state)
 		reopen_with(flip, at[i]);
 		assert_false(k.recovery.was_clean);
 	}
-	reopen_with(flip, 16 + 24);	/* the boot id, which is not looked at after a clean end */
-	assert_true(k.recovery.was_clean);
+	reopen_with(flip, 24);		/* the boot id */
+	assert_false(k.recovery.was_clean);
 	reopen_with(flip, 20);
 	assert_false(k.recovery.was_clean);
 }
@@ -213,7 +213,7 @@ a_state_without_its_end_is_half_believed(void **state)
 	free(load_state().data);	/* it has its whole length again */
 }
 
-/* A power cut tore the slot that the next owner began with: the clean one before it is not the last state. */
+/* The slot that the next owner began with was written in part: the clean one before it is not the last state. */
 static void
 a_clean_slot_beside_a_torn_one_is_none(void **state)
 {
@@ -319,6 +319,61 @@ only_a_state_of_this_boot_knows_what_was_not_handed_out(void **state)
 	}
 }
 
+/* A power cut brings back a clean state that a later owner could not overwrite, although it handed records out. */
+static void
+nor_does_a_clean_state_of_another_boot(void **state)
+{
+	(void)state;
+	put_three(&k);
+	reopen_with(flip, 24);
+	assert_false(k.recovery.was_clean);
+	assert_int_equal(k.recovery.records, 6);
+	for (int i = 0; i < 6; i++) {
+		struct spool_record r;
+
+		assert_true(spool_next(k.spool, &r));
+		assert_true(r.is_again);
+	}
+}
+
+enum what_then { NOTHING, IT_COULD_BE_WRITTEN, THE_NEXT_WAS_WRITTEN };
+
+static enum what_then then;
+
+static void
+commit_usage_in_memory(struct kit *at)
+{
+	kit_batch(at, TOPIC_PROGRAM, 2);
+	fault = (struct fault){ .calls = FAULT_WRITE | FAULT_CREATE, .times = 1000000, .error = ENOSPC };
+	kit_batch(at, TOPIC_USAGE, 2);
+	kit_expect(kit_stats(at).memory_bytes > 0, "batches in memory");
+	if (then == NOTHING)
+		return;
+	fault.calls = 0;
+	KIT_UNTIL(at, kit_stats(at).memory_bytes == 0);
+	if (then == THE_NEXT_WAS_WRITTEN)
+		kit_batch(at, TOPIC_PROGRAM, 1);
+}
+
+/* Its records may have been delivered, so that what they cover must not be measured again. */
+static void
+what_was_in_memory_only_is_missed_after_a_crash(void **state)
+{
+	(void)state;
+	for (then = NOTHING; then <= THE_NEXT_WAS_WRITTEN; then++) {
+		kit_close(&k);
+		kit_crash(&k, commit_usage_in_memory);
+		kit_open(&k);
+		assert_int_equal(spool_lacks_batches(k.spool), then == NOTHING);
+		assert_int_equal(k.seq[TOPIC_USAGE], 2);	/* they are not given again */
+		assert_int_equal(kit_stats(&k).waiting[TOPIC_USAGE], then == NOTHING ? 0 : 2);
+		kit_reopen(&k);
+		assert_false(spool_lacks_batches(k.spool));
+		kit_done(&k);
+		setup(NULL);
+	}
+}
+
 /* Whether all that is in memory may be handed out. */
 static bool
 is_covered(void)
@@ -392,6 +447,8 @@ main(void)
 		T(topics_are_found_by_their_names),
 		T(the_next_seq_of_an_unknown_topic_is_kept),
 		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
+		T(nor_does_a_clean_state_of_another_boot),
+		T(what_was_in_memory_only_is_missed_after_a_crash),
 		T(the_slot_with_the_seqs_of_batches_in_memory_is_kept_until_the_other_one_is_synced),
 	};
 
