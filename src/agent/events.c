@@ -232,7 +232,6 @@ agent_drain(struct agent *a)
 	size_t n;
 
 	a->counts.drains++;
-	probes_wake_rearm(a->probes);
 	do {
 		uint64_t begin = ring_position(a->ring);
 
@@ -243,6 +242,7 @@ agent_drain(struct agent *a)
 		lost_to_holes(a);
 		a->scope->commit(a);
 	} while (n == DRAIN_RECORDS && !is_over);
+	probes_wake_rearm(a->probes);
 	return n < DRAIN_RECORDS;
 }
 

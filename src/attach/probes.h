@@ -112,7 +112,10 @@ uint64_t probes_known_since_ns(const struct probes *p, enum optional_signal sign
 int probes_ring_fd(const struct probes *p);
 /* Returns the size of the ring's data; that of the pinned ring, where one was taken over. */
 size_t probes_ring_bytes(const struct probes *p);
-/* Lets the kernel side send the next wakeup; to be called before each drain. */
+/*
+ * Lets the kernel side send the next wakeup. To be called after each drain, once the space is released: one that is
+ * sent before finds the ring empty afterwards, so that poll(2) does not return for it, and it would be the last.
+ */
 void probes_wake_rearm(struct probes *p);
 
 /*

@@ -84,6 +84,8 @@ change(struct sluice_bpf__data_shared *shared, const char *what)
 		store(&shared->lease, shared->lease + 1);
 	} else if (strcmp(what, "lease") == 0) {	/* prints whose programs report events; 0: none do */
 		printf("%llu\n", (unsigned long long)__atomic_load_n(&shared->lease, __ATOMIC_SEQ_CST));
+	} else if (strcmp(what, "wakeup") == 0) {	/* prints whether one is under way, so that no other is sent */
+		printf("%u\n", __atomic_load_n(&shared->wake_latch, __ATOMIC_SEQ_CST));
 	} else {
 		return 2;
 	}

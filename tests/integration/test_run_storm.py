@@ -2,15 +2,40 @@
 """Short processes as fast as the machine makes them: all in the lake, nothing lost."""
 import json
 import os
-import unittest
+import sys
 
 import harness
 from harness import LakeTest, read_lake
+from load import own
 
 PROCESSES = int(os.environ.get("STORM", "30000"))
 
 
+BURSTS = 40
+SOON = 0.08  # seconds: a quarter of the time after which the ring is drained by a timer
+# A quarter of the ring is filled, which needs a wakeup; while it is read, programs come that ask for another.
+BURST = """
+import os, subprocess, sys, time
+switch, true = sys.argv[1:]
+for _ in range(%d):
+    for _ in range(110):
+        os.waitpid(os.posix_spawn(true, [true, "x" * 30000], {}), 0)
+    time.sleep(%g)
+    print(subprocess.run([switch, str(os.getppid()), "wakeup"], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    time.sleep(0.2)
+""" % (BURSTS, SOON)
+
+
 class Storm(LakeTest):
+    def test_a_wakeup_that_finds_the_ring_read_is_not_the_last(self):
+        """Otherwise the ring is only read by a timer, which is too late if it is filled sooner."""
+        done = self.sluice_run(sys.executable, "-S", "-c", BURST, harness.built("probes_switch"), own("true"))
+        self.assertEqual(0, done.returncode, done.stderr)
+        is_pending = [int(x) for x in done.stdout.split()]
+        self.assertEqual(BURSTS, len(is_pending))
+        # Without that, half of them and more; but the reader itself can be late where others use the CPUs.
+        self.assertLess(sum(is_pending), BURSTS / 4, is_pending)
+
     def test_that_saturates_all_cpus_loses_nothing(self):
         done = self.sluice_run(harness.built("truth"), "storm", PROCESSES, timeout=540)
         self.assertEqual(0, done.returncode, done.stderr)
