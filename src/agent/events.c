@@ -318,9 +318,9 @@ agent_snapshot(struct agent *a, bool with_usage, bool with_untracked)
 		a->is_sweeping = false;
 		agent_drain_all(a);		/* processes that were freed before the sweep reached them */
 	}
+	lost_to_holes(a);
 	correlator_snapshot_end(a->correlator, clock_ns(CLOCK_BOOTTIME));
 	subscriptions_passed(a);
-	lost_to_holes(a);
 	if (a->n_forget == 0)
 		return is_whole;
 	a->scope->commit(a);

@@ -167,16 +167,6 @@ correlator_held(const struct correlator *c, uint64_t since_ns, struct correlator
 }
 
 void
-correlator_set_lost(struct correlator *c, uint64_t lost_events)
-{
-	if (lost_events == c->lost_events)
-		return;
-	c->lost_events = lost_events;
-	wal_losses(c);
-	wal_flush(c);
-}
-
-void
 correlator_run_end(struct correlator *c, uint64_t now_ns, int status)
 {
 	processes_lose_unseen(c, now_ns);

@@ -280,7 +280,7 @@ struct run_totals {
 	uint64_t runs;		/* known now */
 	uint64_t excluded;	/* programs that rules excluded here, not in the kernel */
 	uint64_t lost_events;
-	uint64_t lost_ends;	/* programs that disappeared without an end being seen */
+	uint64_t lost_ends;	/* programs that disappeared without an end being seen; no lost event explains it */
 	uint64_t refused;	/* processes and runs above the limit of those known at once */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */

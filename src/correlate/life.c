@@ -136,6 +136,19 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 	}
 }
 
+void
+correlator_set_lost(struct correlator *c, uint64_t lost_events)
+{
+	if (lost_events == c->lost_events)
+		return;
+	if (lost_events > c->lost_events)
+		c->lost_unmatched += lost_events - c->lost_events;
+	c->lost_since_ns = 0;
+	c->lost_events = lost_events;
+	wal_losses(c);
+	wal_flush(c);
+}
+
 /* Ends the current program without its END: that was lost, and with it the usage. It has a START at least. */
 static void
 program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
@@ -146,6 +159,11 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 		return;
 	program_start(c, p, end_ns > p->program_start_ns ? end_ns : p->program_start_ns, NULL);
 	program_leave(c, p, &none, false, end_ns);
+	/* Each loss is counted once: where events were lost, this is one of them. */
+	if (c->lost_unmatched > 0) {
+		c->lost_unmatched--;
+		return;
+	}
 	c->lost_ends++;
 	wal_losses(c);
 }
@@ -467,6 +485,11 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		process_lose(c, p, now_ns);
 		process_forget(c, p);
 	}
+	/* By now each process whose end was among the lost events has been found. */
+	if (c->lost_since_ns == 0)
+		c->lost_since_ns = now_ns;
+	else if (now_ns - c->lost_since_ns > 2 * UNSEEN_LIMIT_NS)
+		c->lost_unmatched = 0;
 	wal_flush(c);
 }
 

@@ -490,6 +490,40 @@ lost_ends_do_not_pile_up(void **state)
 }
 
 static void
+passes_see(const struct being *const *beings, size_t n)
+{
+	for (int i = 0; i < 40; i++) {
+		w.now += SECOND;
+		snapshot(&w, false, beings, n);
+	}
+}
+
+/* A missing end is one of the events that were lost, unless those were lost long before. */
+static void
+each_loss_is_counted_once(void **state)
+{
+	struct being b[5];
+	const struct being *all[5];
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		b[i] = forks(&w, NULL);
+		execs(&w, &b[i], "bash");
+		all[i] = &b[i];
+	}
+	passes_see(all, 5);
+	correlator_set_lost(w.c, 3);		/* the third is of no end */
+	passes_see(all, 3);
+	assert_int_equal(totals(&w).lost_ends, 0);
+	passes_see(all, 2);
+	assert_int_equal(totals(&w).lost_ends, 1);
+	correlator_set_lost(w.c, 4);
+	passes_see(all, 0);
+	assert_int_equal(totals(&w).lost_ends, 2);
+	assert_int_equal(totals(&w).lost_events, 4);
+}
+
+static void
 there_is_a_limit_to_those_alive(void **state)
 {
 	struct being b;
@@ -539,6 +573,7 @@ main(void)
 		TEST(what_was_found_and_execs_unheard_ends_as_seen_from_its_start),
 		TEST(what_has_ended_is_forgotten_even_without_passes),
 		TEST(lost_ends_do_not_pile_up),
+		TEST(each_loss_is_counted_once),
 		TEST(there_is_a_limit_to_those_alive),
 		TEST(there_is_a_limit_to_cgroup_paths),
 	};
