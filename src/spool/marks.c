@@ -144,7 +144,7 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 		uint8_t *to = slot + TOPICS_AT + t * TOPIC_SIZE;
 
 		snprintf((char *)to, SPOOL_NAME_SIZE, "%s", topic_name(t));
-		le_put64(to + SPOOL_NAME_SIZE, s->next_seq[t]);
+		le_put64(to + SPOOL_NAME_SIZE, s->committed_seq[t]);	/* what was put since is not handed out */
 		le_put64(slot + DONE_AT + t * DONE_SIZE, spool_topic_done_below(s, spool_queue_of(t), t));
 	}
 	for (size_t i = 0; i < s->n_other_seqs; i++) {
@@ -187,11 +187,11 @@ spool_marks_open(struct spool *s)
 			disk_close(s->disk, fd);
 			return r;
 		}
+		s->generation_safe = 0;
 	}
 	s->state_fd = fd;
 	s->is_state_moved = true;
 	s->is_state_syncing = false;	/* a round that has not ended is that of another file */
-	s->generation_safe = 0;
 	return 0;
 }
 
@@ -400,17 +400,25 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 		if (best < 0 || le_get64(slot + 8) > le_get64(slots[best] + 8))
 			best = i;
 	}
-	close(fd);
-	if (best < 0)
-		return;
-	unpack(s, slots[best], ret);
+	if (best >= 0)
+		unpack(s, slots[best], ret);
 	memcpy(ret->next_seq, s->next_seq, sizeof(ret->next_seq));
 	/*
 	 * The slot before a clean one is intact. If it is not, a later owner has written a part of it, and what is left
 	 * is not the last state.
 	 */
-	if (!is_slot(slots[!best]) || le_get64(slots[!best] + 8) + 1 != s->generation)
+	if (best < 0 || !is_slot(slots[!best]) || le_get64(slots[!best] + 8) + 1 != s->generation)
 		ret->is_clean = false;
+	/*
+	 * Of an owner that was killed, the slot may only be in the page cache, and may be all that has the next seqs of
+	 * batches that were in memory: it is kept until a batch on the disk has them.
+	 */
+	if (!ret->is_clean) {
+		(void)fdatasync(fd);
+		s->is_state_needed = best >= 0;
+		s->generation_safe = s->generation;
+	}
+	close(fd);
 }
 
 void

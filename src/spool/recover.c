@@ -256,8 +256,11 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 
 		if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])
 			s->next_seq[t] = h->next_seq[i];
-		if (t < TOPIC_COUNT && w->seg->queue == SPOOL_MAIN && h->next_seq[i] > s->found_seq[t])
-			s->found_seq[t] = h->next_seq[i];
+		if (t < TOPIC_COUNT && w->seg->queue == SPOOL_MAIN) {
+			s->is_found[t] = true;
+			if (h->next_seq[i] > s->found_seq[t])
+				s->found_seq[t] = h->next_seq[i];
+		}
 	}
 	if (unknown != NULL)
 		spool_unknown_batch(unknown, h);
@@ -565,8 +568,9 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}
+	/* No batch of an older version has the topics that this one added. */
 	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->was_rebooted; t++)
-		s->lacks_batches = s->lacks_batches || marks.next_seq[t] > s->found_seq[t];
+		s->lacks_batches = s->lacks_batches || (s->is_found[t] && marks.next_seq[t] > s->found_seq[t]);
 	recovery->records = spool_all_waiting(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		free(names[queue].numbers);

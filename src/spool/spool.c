@@ -647,9 +647,9 @@ spool_open(const struct spool_options *o, struct spool **ret, struct spool_recov
 		goto fail;
 	}
 	spool_reap(s);
+	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	/* A disk that cannot be written now is no reason to fail. This also marks the state unclean. */
 	(void)spool_disk_retry(s);
-	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
 	*ret = s;
 	return 0;
 

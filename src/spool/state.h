@@ -226,7 +226,7 @@ struct spool {
 	uint64_t	 generation;		/* generation of the state file */
 	bool		 is_state_moved;
 	bool		 is_state_syncing;	/* the current round syncs the file, which is not written then */
-	bool		 is_state_needed;	/* it alone has the next seqs of a batch that was kept in memory */
+	bool		 is_state_needed;	/* it alone may have the next seqs of a batch that was in memory */
 	bool		 is_round_enough;	/* the current round syncs a main batch with all next seqs, too */
 	uint64_t	 generation_syncing;	/* of the slot that the current round syncs */
 	uint64_t	 generation_safe;	/* of a synced slot that is not overwritten; 0: none has to be kept */
@@ -248,6 +248,7 @@ struct spool {
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
 	uint64_t	 found_seq[TOPIC_COUNT];	/* next_seq of the last main batch that was found on disk */
+	bool		 is_found[TOPIC_COUNT];	/* there is one of a version that knows the topic */
 	bool		 lacks_batches;		/* see spool_lacks_batches() */
 	bool		 has_seq_moved;		/* since the last batch */
 	struct spool_other_seq {

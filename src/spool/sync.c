@@ -21,12 +21,21 @@ struct spool_syncer {
 	int		 fds[FDS];	/* used by the thread from its wake to is_done, as are the next two */
 	int		 n_fds;
 	int		 error;
+	int		 is_taken;	/* atomic; set by the one that closes the fds: the thread, or the loop */
 	int		 is_done;	/* atomic */
 	void		(*on_synced)(void *arg);	/* the spool's options, as the next one; NULL: none; atomic */
 	void		*on_synced_arg;
 	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
 };
 
+static void
+close_all(const int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+/* Syncs and closes them. 0, or the first error. */
 static int
 sync_fds(int *fds, int n)
 {
@@ -47,6 +56,8 @@ run(void *arg)
 	struct spool_syncer *y = arg;
 	void (*on_synced)(void *arg);
 
+	if (__atomic_exchange_n(&y->is_taken, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
 	y->error = sync_fds(y->fds, y->n_fds);
 	__atomic_store_n(&y->is_done, 1, __ATOMIC_RELEASE);
 	on_synced = __atomic_load_n(&y->on_synced, __ATOMIC_ACQUIRE);
@@ -199,7 +210,7 @@ spool_sync_poll(struct spool *s, bool is_due)
 		return;
 	y->is_busy = true;
 	s->synced_ns = s->now_ns;
-	y->is_done = 0;
+	y->is_taken = y->is_done = 0;
 	worker_wake(y->worker);
 }
 
@@ -214,6 +225,9 @@ spool_sync_stop(struct spool *s)
 	/* If the disk hangs, so does the thread, or it soon does: it keeps y. */
 	if (!worker_stop(y->worker, disk_hangs(s->disk) ? 0 : -1)) {
 		__atomic_store_n(&y->on_synced, NULL, __ATOMIC_RELEASE);
+		/* Left alone, it begins no round any more. */
+		if (y->is_busy && __atomic_exchange_n(&y->is_taken, 1, __ATOMIC_ACQ_REL) == 0)
+			close_all(y->fds, y->n_fds);
 		return;
 	}
 	if (y->is_busy)

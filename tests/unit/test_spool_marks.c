@@ -432,6 +432,50 @@ the_slot_with_the_seqs_of_batches_in_memory_is_kept_until_the_other_one_is_synce
 	assert_int_equal(k.seq[TOPIC_PROGRAM], 3 * 8 + 1);
 }
 
+static struct kit_file left;
+
+static void
+write_beside_what_was_left(struct kit *at)
+{
+	kit_expect(spool_lacks_batches(at->spool), "what a killed owner had in memory is missed");
+	for (int i = 0; i < 3; i++) {
+		struct kit_file now;
+
+		at->spool->is_state_moved = true;
+		kit_tick(at);
+		now = load_state();
+		kit_expect(newest(&now) - now.data != newest(&left) - left.data, "the other slot is written");
+		kit_expect(memcmp(now.data + (newest(&left) - left.data), newest(&left), SLOT) == 0, "this is kept");
+		free(now.data);
+	}
+}
+
+/* So it is by the next owner, which syncs it first: a killed one's may only be in the page cache. */
+static void
+the_slot_that_a_killed_owner_left_is_kept_until_a_batch_has_its_seqs(void **state)
+{
+	(void)state;
+	kit_close(&k);
+	then = NOTHING;
+	kit_crash(&k, commit_usage_in_memory);
+	for (int owner = 0; owner < 3; owner++) {
+		left = load_state();
+		kit_crash(&k, write_beside_what_was_left);
+		free(left.data);
+	}
+	fault = (struct fault){ .calls = FAULT_SYNC };		/* which counts them */
+	kit_open(&k);
+	assert_int_equal(fault.count, 3);	/* the state file, the folder, the main segment */
+	assert_true(spool_lacks_batches(k.spool));
+	kit_batch(&k, TOPIC_PROGRAM, 1);
+	KIT_UNTIL(&k, k.spool->generation_safe == 0);
+	kit_close(&k);
+	kit_crash(&k, put_three);
+	kit_open(&k);
+	assert_false(spool_lacks_batches(k.spool));
+	assert_int_equal(k.seq[TOPIC_USAGE], 2 + 3);
+}
+
 int
 main(void)
 {
@@ -449,6 +493,7 @@ main(void)
 		T(only_a_state_of_this_boot_knows_what_was_not_handed_out),
 		T(nor_does_a_clean_state_of_another_boot),
 		T(what_was_in_memory_only_is_missed_after_a_crash),
+		T(the_slot_that_a_killed_owner_left_is_kept_until_a_batch_has_its_seqs),
 		T(the_slot_with_the_seqs_of_batches_in_memory_is_kept_until_the_other_one_is_synced),
 	};
 

@@ -431,6 +431,43 @@ a_later_version_that_writes_nothing_loses_no_next_seq(void **state)
 }
 
 static void
+commit_in_memory_first(struct kit *at)
+{
+	fault = (struct fault){ .calls = FAULT_WRITE | FAULT_CREATE, .times = 1000000, .error = ENOSPC };
+	kit_batch(at, TOPIC_PROGRAM, 2);
+	kit_expect(kit_stats(at).memory_bytes > 0, "batches in memory");
+	fault.calls = 0;
+	KIT_UNTIL(at, kit_stats(at).memory_bytes == 0);
+}
+
+/* Batches of the older version have no next seq of the topic, unlike its state: none of them is missing. */
+static void
+a_topic_of_the_later_version_is_no_missing_batch(void **state)
+{
+	char path[512];
+
+	(void)state;
+	kit_open(&k);
+	put_all(&k);
+	kit_drain(&k);
+	kit_close(&k);
+	rename_topic("main-", topic_name(KNOWN), LATER, 5000);
+	rename_state(topic_name(KNOWN), LATER);
+	kit_crash(&k, commit_in_memory_first);
+	while (kit_files(&k, "unknown-", ".seg", path) > 0)
+		assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/main-0000000001.seg", k.dir);
+	assert_int_equal(unlink(path), 0);
+	rename_topic("main-", topic_name(KNOWN), "sluice.none", 0);
+	rename_state(topic_name(KNOWN), "sluice.none");
+	rename_state(LATER, topic_name(KNOWN));
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], SEQ + 8);
+	assert_int_equal(k.recovery.records, 2);
+	assert_false(spool_lacks_batches(k.spool));
+}
+
+static void
 they_are_the_first_to_go_when_there_is_no_room(void **state)
 {
 	struct spool_stats st;
@@ -549,6 +586,7 @@ main(void)
 		T(what_its_own_segment_still_hands_out_is_not_there_twice),
 		T(without_a_record_the_next_seq_is_kept),
 		T(a_later_version_that_writes_nothing_loses_no_next_seq),
+		T(a_topic_of_the_later_version_is_no_missing_batch),
 		T(they_are_the_first_to_go_when_there_is_no_room),
 		T(what_cannot_be_written_is_counted),
 		T(a_start_without_memory_sets_aside_all_or_nothing),
