@@ -42,13 +42,21 @@ DEFECTS = (
     ("all-blocked", "src/deliver/delivery.c", "	if (reason == NULL) {\n\t\td->is_blocked", "	if (reason == NULL || topic < TOPIC_COUNT) {\n\t\td->is_blocked", r"is not delivered after"),
     ("unknown-id-blocks-all", "src/kafka/kafka.c", '"schema_refused" : "schema_id_unknown", reason)', '"schema_refused" : NULL, reason)', r"is not delivered after"),
     ("no-share", "src/kafka/share.c", "return t->in_flight > 0 && (", "return false && (", r"is not delivered after"),
-    ("late-blocks-all", "src/kafka/share.c", "return k->topics[topic].late > 0;", "return k == NULL || topic == TOPIC_COUNT;", r"is not delivered after"),
+    ("late-blocks-all", "src/kafka/share.c", "return k->topics[topic].late > 0 || k->topics[topic].was_late;",
+     "return k == NULL || topic == TOPIC_COUNT;", r"is not delivered after"),
     ("handed-mark", "src/spool/read.c", ".flags = cursor->walk.number < q->again_below ? SPOOL_IS_AGAIN : 0,", ".flags = 0,", r"first delivered|without a mark"),
 )
 
 
 def run(*command, **options):
     return subprocess.run(command, capture_output=True, text=True, errors="replace", **options)
+
+
+def misfit(source, old):
+    """Why a defect cannot be planted, or None."""
+    with open(os.path.join(ROOT, source), encoding="utf-8") as f:
+        n = f.read().count(old)
+    return None if n == 1 else f"{source} has {n} times what is to be replaced"
 
 
 class Simulation:
@@ -62,10 +70,11 @@ class Simulation:
 
     def with_defect(self, room, source, old, new):
         """The path of a simulation with one change, or None and why there is none."""
+        why = misfit(source, old)
+        if why is not None:
+            return None, why
         with open(os.path.join(ROOT, source), encoding="utf-8") as f:
             text = f.read()
-        if text.count(old) != 1:
-            return None, f"{source} has {text.count(old)} times what is to be replaced"
         changed, made, binary = (os.path.join(room, name) for name in ("defect.c", "defect.o", "simulation"))
         with open(changed, "w", encoding="utf-8") as f:
             f.write(text.replace(old, new))
@@ -106,7 +115,12 @@ def main():
     parser.add_argument("--seeds", type=int, default=300, help="until it must be found (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="at once (default: %(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of the table; default: all")
+    parser.add_argument("--fits", action="store_true", help="only whether each can still be planted")
     args = parser.parse_args()
+    if args.fits:
+        wrong = [f"{name}: {why}" for name, source, old, *_ in DEFECTS if (why := misfit(source, old))]
+        print("\n".join(wrong) or f"{len(DEFECTS)} defects can be planted")
+        return 1 if wrong else 0
     chosen = [d for d in DEFECTS if not args.names or d[0] in args.names]
     simulation, failed = Simulation(), 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
