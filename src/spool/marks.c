@@ -415,7 +415,7 @@ spool_marks_read(struct spool *s, struct spool_marks *ret)
 	 */
 	if (!ret->is_clean) {
 		(void)fdatasync(fd);
-		s->is_state_needed = best >= 0;
+		s->is_state_needed = ret->is_needed;
 		s->generation_safe = s->generation;
 	}
 	close(fd);

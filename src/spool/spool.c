@@ -423,7 +423,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *
 int
 spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT])
 {
-	bool has_moved = s->has_seq_moved;
+	bool has_moved = s->has_seq_moved, was_needed = s->is_state_needed;
 
 	s->is_checkpointing = s->is_abandoning = false;
 	for (int t = 0; t < TOPIC_COUNT && next_seq != NULL; t++) {
@@ -456,6 +456,8 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0)
 		spool_marks_cover(s);
+	else if (was_needed && !s->is_state_needed && spool_marks_write(s, false) < 0)	/* no batch is missing now */
+		s->is_state_moved = true;
 	spool_sync_poll(s, s->sync_ns == 0);
 	return s->failed;
 }

@@ -172,6 +172,7 @@ commit(struct sim_agent *a)
 				put_entry(a, p);
 	}
 	memcpy(offset.boot_id, k->boot_id, sizeof(offset.boot_id));
+	sim_check_commits();
 	sim_check_committed(spool_commit(a->spool, &offset, a->next_seq), a->spool);
 	k->released = a->position;
 }

@@ -76,6 +76,23 @@ raise(uint8_t from, uint8_t to, const uint64_t below[SIM_TOPICS])
 	}
 }
 
+/* Whether the spool may take the disk for failed: it tries again after a second, and a slow one in rounds. */
+static bool
+has_failed_lately(void)
+{
+	const struct sim_disk *d = &world->disk;
+
+	return d->write_errors > 0 || d->sync_errors > 0 || world->now_us < d->hangs_until_us || d->call_us > 0 ||
+	    (d->healed_us > 0 && world->now_us - d->healed_us < 6 * SIM_S);
+}
+
+void
+sim_check_commits(void)
+{
+	/* A kill may come when the batch is in memory, and the state file has its next seqs already. */
+	world->checks.is_memory_only |= world->disk.is_full || has_failed_lately();
+}
+
 void
 sim_check_committed(int error, struct spool *s)
 {
@@ -159,16 +176,6 @@ has_state(void)
 	int dir = sim_disk_find(&world->disk, 0, "spool");
 
 	return dir >= 0 && sim_disk_find(&world->disk, dir, "state") >= 0;
-}
-
-/* Whether the spool may take the disk for failed: it tries again after a second, and a slow one in rounds. */
-static bool
-has_failed_lately(void)
-{
-	const struct sim_disk *d = &world->disk;
-
-	return d->write_errors > 0 || d->sync_errors > 0 || world->now_us < d->hangs_until_us || d->call_us > 0 ||
-	    (d->healed_us > 0 && world->now_us - d->healed_us < 6 * SIM_S);
 }
 
 void

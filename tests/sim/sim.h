@@ -479,6 +479,8 @@ enum sim_end sim_life(void);
 
 /* What happens to records, in the agent's order of events. */
 void sim_check_put(unsigned topic, uint64_t seq, const struct sim_record *r);
+/* To be called before each commit. */
+void sim_check_commits(void);
 /* error: of the commit. The spool may have it in memory only. */
 void sim_check_committed(int error, struct spool *s);
 /* The ring was released further than the spool has batches of it. */

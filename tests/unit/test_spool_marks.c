@@ -467,7 +467,13 @@ the_slot_that_a_killed_owner_left_is_kept_until_a_batch_has_its_seqs(void **stat
 	kit_open(&k);
 	assert_int_equal(fault.count, 3);	/* the state file, the folder, the main segment */
 	assert_true(spool_lacks_batches(k.spool));
+	left = load_state();
+	assert_int_equal(newest(&left)[20], 2);
+	free(left.data);
 	kit_batch(&k, TOPIC_PROGRAM, 1);
+	left = load_state();
+	assert_int_equal(newest(&left)[20], 0);		/* at once: another owner may follow soon */
+	free(left.data);
 	KIT_UNTIL(&k, k.spool->generation_safe == 0);
 	kit_close(&k);
 	kit_crash(&k, put_three);
