@@ -196,7 +196,7 @@ agent_lose(struct agent *a, uint64_t n)
 	stream_skip(a->stream, TOPIC_PROGRAM, n);
 	a->lost_records += n;
 	a->is_entry_due = true;
-	correlator_set_lost(a->correlator, a->lost_records);
+	correlator_lose(a->correlator, n);
 	subscriptions_lost(a, n);
 }
 

@@ -134,6 +134,7 @@ commit(struct agent *a)
 	struct host_agent *h = host_agent(a);
 	uint64_t next_seq[TOPIC_COUNT], lost_entries = correlator_lost_entries(a->correlator);
 	struct ring_offset offset;
+	int r;
 
 	if (h->is_checkpoint_due || lost_entries != h->lost_entries_seen || spool_wants_checkpoint(h->spool)) {
 		h->is_checkpoint_due = false;
@@ -150,7 +151,9 @@ commit(struct agent *a)
 	offset.ring_id = probes_ring_id(a->probes);
 	offset.position = ring_position(a->ring);
 	/* If the disk is full or failing, the batch is kept in memory: either way the spool owns it now. */
-	spool_commit(h->spool, &offset, next_seq);
+	r = spool_commit(h->spool, &offset, next_seq);
+	if (h->is_lacking && h->is_announced && r == 0 && spool_set_lacking(h->spool, false) == 0)
+		h->is_lacking = false;
 	if (h->is_gap_written)
 		probes_quiet_recorded(a->probes);
 	h->is_gap_written = false;
@@ -337,20 +340,26 @@ agent_open_host(struct event_base *base, const struct agent_host_options *o, str
 		probes_follow_all(a->probes);
 		r = agent_begin(a, &o->agent, error, error_size);
 	}
-	if (r == 0)
-		r = agent_leave_former(a, error, error_size);
+	if (r < 0)
+		goto fail;
+	/* Until the first pass is committed the next agent would have to know of what this one did not restore. */
+	h->is_lacking = spool_lacks_batches(h->spool) || (is_continued(h) && !is_restored(h));
+	if (h->is_lacking)
+		(void)spool_set_lacking(h->spool, true);
+	write_first_gap(h, o->renewed);		/* in the first batch: a later agent could not know of it */
+	r = agent_leave_former(a, error, error_size);
 	if (r < 0)
 		goto fail;
 	if (!is_continued(h))
 		correlator_forget_live(a->correlator);	/* they may have ended without being seen */
 	else if (!is_restored(h))
 		correlator_doubt_usage(a->correlator);	/* batches that no disk had may have been delivered */
-	write_first_gap(h, o->renewed);		/* in the first batch: a later agent could not know of it */
 	r = host_discover(h);
 	if (r < 0)
 		goto fail;
 	sight_begin(&a->sight, clock_ns(CLOCK_BOOTTIME));
 	agent_announce(a);
+	h->is_announced = true;
 	commit(a);
 	*ret = a;
 	return 0;

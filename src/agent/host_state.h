@@ -36,6 +36,8 @@ struct host_agent {
 	struct state_event *unknown;	/* owned, with exe and cwd: processes of a pass that are to be discovered */
 	size_t n_unknown;
 	bool is_gap_written;		/* a GAP record is in the batch that is not committed */
+	bool is_lacking;		/* what was not restored is noted in the spool, for the next agent */
+	bool is_announced;		/* the first pass has found what ran meanwhile */
 	uint64_t refused_seen;		/* probes_refused() before the last pass for those without room */
 	uint64_t admit_after_ns;	/* when the next may begin, CLOCK_BOOTTIME */
 };

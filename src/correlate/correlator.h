@@ -239,8 +239,8 @@ struct correlator_held {
 };
 void correlator_held(const struct correlator *c, uint64_t since_ns, struct correlator_held *ret);
 
-/* Sets how many kernel events were lost so far; each run counts those lost since it began. */
-void correlator_set_lost(struct correlator *c, uint64_t lost_events);
+/* Counts n kernel events that were lost; each run counts those lost since it began. */
+void correlator_lose(struct correlator *c, uint64_t n);
 
 /* Ends the run: emits END records of all tasks, then of the run. status: the wait(2) status of COMMAND. */
 void correlator_run_end(struct correlator *c, uint64_t now_ns, int status);

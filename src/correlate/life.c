@@ -45,6 +45,7 @@
  */
 #define GONE_KEPT_NS UINT64_C(1500000000)
 #define UNSEEN_LIMIT_NS UINT64_C(15000000000)	/* without being seen in any pass: its end was lost */
+#define LOST_WINDOW_NS (UNSEEN_LIMIT_NS + UINT64_C(5000000000))
 #define FORKED_ANNOUNCED_NS UINT64_C(1000000000)
 
 /*
@@ -137,16 +138,24 @@ root_ended(struct correlator *c, struct process *p, const int32_t *status, uint6
 }
 
 void
-correlator_set_lost(struct correlator *c, uint64_t lost_events)
+correlator_lose(struct correlator *c, uint64_t n)
 {
-	if (lost_events == c->lost_events)
-		return;
-	if (lost_events > c->lost_events)
-		c->lost_unmatched += lost_events - c->lost_events;
-	c->lost_since_ns = 0;
-	c->lost_events = lost_events;
+	c->lost_events += n;
+	c->lost_lately += n;
 	wal_losses(c);
 	wal_flush(c);
+}
+
+/* Returns whether one of the events that were lost of late can have been this end, and counts it off. */
+static bool
+is_lost_event(struct correlator *c)
+{
+	uint64_t *from = c->lost_before > 0 ? &c->lost_before : &c->lost_lately;
+
+	if (*from == 0)
+		return false;
+	--*from;
+	return true;
 }
 
 /* Ends the current program without its END: that was lost, and with it the usage. It has a START at least. */
@@ -159,11 +168,8 @@ program_lose(struct correlator *c, struct process *p, uint64_t end_ns)
 		return;
 	program_start(c, p, end_ns > p->program_start_ns ? end_ns : p->program_start_ns, NULL);
 	program_leave(c, p, &none, false, end_ns);
-	/* Each loss is counted once: where events were lost, this is one of them. */
-	if (c->lost_unmatched > 0) {
-		c->lost_unmatched--;
+	if (is_lost_event(c))		/* each loss is counted once */
 		return;
-	}
 	c->lost_ends++;
 	wal_losses(c);
 }
@@ -485,11 +491,12 @@ correlator_snapshot_end(struct correlator *c, uint64_t now_ns)
 		process_lose(c, p, now_ns);
 		process_forget(c, p);
 	}
-	/* By now each process whose end was among the lost events has been found. */
-	if (c->lost_since_ns == 0)
+	/* By then passes have found each process whose end was among the events. */
+	if (now_ns - c->lost_since_ns > LOST_WINDOW_NS) {
+		c->lost_before = c->lost_lately;
+		c->lost_lately = 0;
 		c->lost_since_ns = now_ns;
-	else if (now_ns - c->lost_since_ns > 2 * UNSEEN_LIMIT_NS)
-		c->lost_unmatched = 0;
+	}
 	wal_flush(c);
 }
 

@@ -84,8 +84,9 @@ struct correlator {
 	uint64_t start_ns;
 	uint64_t lost_events;
 	uint64_t lost_ends;
-	uint64_t lost_unmatched;	/* of lost_events, of late: those that explain no missing end yet */
-	uint64_t lost_since_ns;		/* since a pass has known of them; 0: none has */
+	uint64_t lost_lately;		/* of lost_events, since lost_since_ns: those that explain no missing end yet */
+	uint64_t lost_before;		/* the same, of the window before that */
+	uint64_t lost_since_ns;
 	uint64_t excluded;
 	uint64_t pass;
 	uint64_t title_round;		/* rounds in which all titles were read once */

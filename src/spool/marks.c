@@ -31,7 +31,9 @@
 
 #define NAME "state"
 #define IS_CLEAN 1u		/* of a slot */
-#define IS_NEEDED 2u		/* batches in memory had next seqs that no segment had; an earlier version: unclean */
+/* Of an unclean one; an earlier version has neither. */
+#define IS_NEEDED 2u		/* batches in memory had next seqs that no segment had */
+#define IS_LACKING 4u		/* the owner knows that batches are missing, and has not finished telling of it */
 #define MAGIC "SLST"
 
 enum {
@@ -128,7 +130,8 @@ pack(struct spool *s, uint8_t *slot, bool is_clean)
 	memcpy(slot, MAGIC, 4);
 	le_put64(slot + 8, s->generation);
 	le_put32(slot + 16, VERSION);
-	le_put32(slot + 20, is_clean ? IS_CLEAN : s->is_state_needed ? IS_NEEDED : 0);
+	le_put32(slot + 20, is_clean ? IS_CLEAN : (s->is_state_needed ? IS_NEEDED : 0) |
+	    (s->is_lacking ? IS_LACKING : 0));
 	memcpy(slot + 24, s->boot_id, sizeof(s->boot_id));
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		struct spool_queue_state *q = &s->queues[queue];
@@ -352,6 +355,7 @@ unpack(struct spool *s, const uint8_t *slot, struct spool_marks *ret)
 	ret->is_there = true;
 	ret->is_clean = le_get32(slot + 20) == IS_CLEAN;
 	ret->is_needed = le_get32(slot + 20) & IS_NEEDED;
+	ret->is_lacking = le_get32(slot + 20) & IS_LACKING;
 	memcpy(ret->boot_id, slot + 24, sizeof(ret->boot_id) - 1);
 	s->generation = le_get64(slot + 8);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {

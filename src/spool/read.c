@@ -138,14 +138,17 @@ is_next(const struct spool *s, struct spool_queue_state *q, const struct spool_t
 }
 
 /*
- * Returns whether a power cut could give the seq of the records at a walk out again. On a disk that fails for good they
- * are handed out in spite of that.
+ * Returns whether a power cut, or a kill, could give the seq of the records at a walk out again. On a disk that fails
+ * for good they are handed out in spite of that.
  */
 static bool
 is_unsynced(const struct spool *s, const struct spool_walk *w)
 {
 	if (!w->seg->is_on_disk)
 		return !s->has_state_failed && w->at >= w->seg->seqs_to;
+	/* A Usage batch whose main batch is in memory is cut off after a kill; only the state has its seqs. */
+	if (w->seg->queue == SPOOL_USAGE && s->is_state_behind && !s->has_state_failed)
+		return true;
 	return !w->seg->has_sync_failed && w->at >= w->seg->synced_to;
 }
 

@@ -256,11 +256,8 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 
 		if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])
 			s->next_seq[t] = h->next_seq[i];
-		if (t < TOPIC_COUNT && w->seg->queue == SPOOL_MAIN) {
-			s->is_found[t] = true;
-			if (h->next_seq[i] > s->found_seq[t])
-				s->found_seq[t] = h->next_seq[i];
-		}
+		if (t < TOPIC_COUNT && w->seg->queue == SPOOL_MAIN && h->next_seq[i] > s->found_seq[t])
+			s->found_seq[t] = h->next_seq[i];
 	}
 	if (unknown != NULL)
 		spool_unknown_batch(unknown, h);
@@ -500,6 +497,16 @@ recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *
 	return r == 0 ? spool_unknown_count(s, queue, recovery) : r;
 }
 
+/* Notes which topics the version knows that wrote the segment. */
+static void
+find_topics(struct spool *s, const struct spool_segment *seg)
+{
+	memset(s->is_found, 0, sizeof(s->is_found));
+	for (unsigned i = 0; i < seg->n_topics; i++)
+		if (seg->topics[i] < TOPIC_COUNT)
+			s->is_found[seg->topics[i]] = true;
+}
+
 static int
 recover_queue(struct spool *s, enum spool_queue queue, const struct names *names,
     struct spool_recovery *recovery)
@@ -524,6 +531,8 @@ recover_queue(struct spool *s, enum spool_queue queue, const struct names *names
 		r = scan_all(s, seg, next == NULL, &number, recovery);
 		if (r < 0)
 			return r;
+		if (queue == SPOOL_MAIN)
+			find_topics(s, seg);
 		make_lasting(s, seg, next == NULL, recovery->was_clean);
 	}
 	/* Numbers that count as acknowledged are not given again. */
@@ -568,9 +577,10 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 			q->handed_mark = q->next_number;
 		q->again_below = q->handed_mark;
 	}
-	/* No batch of an older version has the topics that this one added. */
+	/* After a reboot, nothing is continued anyway. No batch of an older version has topics that this one added. */
+	s->is_lacking = marks.is_lacking && !s->was_rebooted;
 	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->was_rebooted; t++)
-		s->lacks_batches = s->lacks_batches || (s->is_found[t] && marks.next_seq[t] > s->found_seq[t]);
+		s->is_lacking = s->is_lacking || (s->is_found[t] && marks.next_seq[t] > s->found_seq[t]);
 	recovery->records = spool_all_waiting(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		free(names[queue].numbers);

@@ -423,7 +423,7 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *
 int
 spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint64_t next_seq[TOPIC_COUNT])
 {
-	bool has_moved = s->has_seq_moved, was_needed = s->is_state_needed;
+	bool has_moved = s->has_seq_moved;
 
 	s->is_checkpointing = s->is_abandoning = false;
 	for (int t = 0; t < TOPIC_COUNT && next_seq != NULL; t++) {
@@ -456,8 +456,6 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	/* Records in memory are handed out too: their seq must not be used again after a crash. */
 	if (s->failed < 0)
 		spool_marks_cover(s);
-	else if (was_needed && !s->is_state_needed && spool_marks_write(s, false) < 0)	/* no batch is missing now */
-		s->is_state_moved = true;
 	spool_sync_poll(s, s->sync_ns == 0);
 	return s->failed;
 }
@@ -519,7 +517,18 @@ spool_next_seq(const struct spool *s, enum topic topic)
 bool
 spool_lacks_batches(const struct spool *s)
 {
-	return s->lacks_batches;
+	return s->is_lacking;
+}
+
+int
+spool_set_lacking(struct spool *s, bool is_lacking)
+{
+	int r;
+
+	s->is_lacking = is_lacking;
+	r = spool_marks_write(s, false);
+	s->is_state_moved = s->is_state_moved || r < 0;
+	return r < 0 ? r : s->is_state_moved ? -EAGAIN : 0;
 }
 
 bool
@@ -675,7 +684,7 @@ spool_close(struct spool *s)
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		s->queues[queue].handed_mark = spool_handed_below(s, queue);
 	if (r == 0)
-		r = spool_marks_write(s, true);
+		r = spool_marks_write(s, !s->is_lacking);
 	if (r == 0 && fdatasync(s->state_fd) < 0)
 		r = -errno;
 	free_spool(s);

@@ -104,10 +104,15 @@ uint64_t spool_next_seq(const struct spool *s, enum topic topic);
 /* Returns the ring offset of the last whole batch; false: none. To be called after opening. */
 bool spool_ring_offset(const struct spool *s, struct ring_offset *ret);
 /*
- * Returns whether the owner before had batches in memory only, of which records may have been delivered: they are gone,
- * and with them entries of the write-ahead log. To be called after opening.
+ * Returns whether an owner before had batches in memory only, of which records may have been delivered: they are gone,
+ * and with them entries of the write-ahead log. So it is for each next owner, until one has called the function below.
  */
 bool spool_lacks_batches(const struct spool *s);
+/*
+ * Sets what spool_lacks_batches() returns to the next owner in this boot: false, once all that depends on the missing
+ * batches is committed. 0, or a negative errno: it is written later.
+ */
+int spool_set_lacking(struct spool *s, bool is_lacking);
 /* Calls cb for the write-ahead log entries since the last checkpoint, oldest first. To be called after opening. */
 void spool_replay(struct spool *s, void (*cb)(const void *data, size_t len, void *arg), void *arg);
 

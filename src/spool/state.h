@@ -247,9 +247,9 @@ struct spool {
 	struct spool_queue_state queues[SPOOL_QUEUES];
 	uint64_t	 next_seq[TOPIC_COUNT];
 	uint64_t	 committed_seq[TOPIC_COUNT];	/* next_seq of the last batch; heads have no higher one */
-	uint64_t	 found_seq[TOPIC_COUNT];	/* next_seq of the last main batch that was found on disk */
-	bool		 is_found[TOPIC_COUNT];	/* there is one of a version that knows the topic */
-	bool		 lacks_batches;		/* see spool_lacks_batches() */
+	uint64_t	 found_seq[TOPIC_COUNT];	/* during recovery: next_seq of the last main batch */
+	bool		 is_found[TOPIC_COUNT];	/* during recovery: its version knows the topic */
+	bool		 is_lacking;		/* see spool_lacks_batches() */
 	bool		 has_seq_moved;		/* since the last batch */
 	struct spool_other_seq {
 		char		name[SPOOL_NAME_SIZE];
@@ -447,6 +447,7 @@ struct spool_marks {
 	bool is_there;
 	bool is_clean;
 	bool is_needed;			/* batches were in memory only */
+	bool is_lacking;		/* an owner before that one had batches in memory only */
 	char boot_id[37];
 	uint64_t next_seq[TOPIC_COUNT];
 };

@@ -28,13 +28,6 @@ struct spool_syncer {
 	bool		 is_busy;	/* used by the loop: a round is requested and not yet processed */
 };
 
-static void
-close_all(const int *fds, int n)
-{
-	for (int i = 0; i < n; i++)
-		close(fds[i]);
-}
-
 /* Syncs and closes them. 0, or the first error. */
 static int
 sync_fds(int *fds, int n)
@@ -227,7 +220,8 @@ spool_sync_stop(struct spool *s)
 		__atomic_store_n(&y->on_synced, NULL, __ATOMIC_RELEASE);
 		/* Left alone, it begins no round any more. */
 		if (y->is_busy && __atomic_exchange_n(&y->is_taken, 1, __ATOMIC_ACQ_REL) == 0)
-			close_all(y->fds, y->n_fds);
+			for (int i = 0; i < y->n_fds; i++)
+				disk_close(s->disk, y->fds[i]);
 		return;
 	}
 	if (y->is_busy)

@@ -44,6 +44,7 @@ struct sim_agent {
 	uint64_t position;		/* in the ring */
 	uint64_t next_seq[TOPIC_COUNT];
 	unsigned schema;
+	bool is_lacking;		/* the next agent still has to know of the gap before this one */
 	struct { bool is_alive; uint64_t reported; } programs[SIM_PROGRAMS];
 };
 
@@ -164,6 +165,7 @@ commit(struct sim_agent *a)
 {
 	struct sim_kernel *k = &world->kernel;
 	struct ring_offset offset = { .ring_id = k->ring_id, .position = a->position + 1 };
+	int r;
 
 	if (spool_wants_checkpoint(a->spool)) {
 		spool_checkpoint_begin(a->spool);
@@ -173,7 +175,12 @@ commit(struct sim_agent *a)
 	}
 	memcpy(offset.boot_id, k->boot_id, sizeof(offset.boot_id));
 	sim_check_commits();
-	sim_check_committed(spool_commit(a->spool, &offset, a->next_seq), a->spool);
+	r = spool_commit(a->spool, &offset, a->next_seq);
+	if (a->is_lacking && r == 0 && spool_set_lacking(a->spool, false) == 0) {
+		a->is_lacking = false;
+		sim_check_gap_told();
+	}
+	sim_check_committed(r, a->spool);
 	k->released = a->position;
 }
 
@@ -248,9 +255,11 @@ sim_agent_open(struct spool *spool, unsigned schema)
 	    strcmp(offset.boot_id, k->boot_id) == 0;
 	a->position = is_restored ? offset.position - 1 : k->released;
 	sim_check(a->position <= k->written, "the ring offset %llu is beyond the ring", (llu)a->position);
-	if (a->position < k->released || (is_restored && spool_lacks_batches(spool))) {
+	if (a->position < k->released || spool_lacks_batches(spool)) {
 		/* What the kernel was allowed to overwrite, and no disk has, is a gap; so is what was measured then. */
 		sim_check_gap();
+		(void)spool_set_lacking(spool, true);
+		a->is_lacking = true;
 		a->position = k->released;
 		is_restored = false;
 	}

@@ -295,6 +295,7 @@ struct sim_checks {
 	struct sim_topic_check topics[SIM_TOPICS];
 	bool is_memory_only;		/* something committed is in memory only, since the disk refused it */
 	bool was_memory_only;		/* that was so when a life ended, and nothing was committed since */
+	bool has_gap;			/* the next agent still has to know of one */
 	bool had_power_cut;		/* in this history */
 	uint64_t delivered, redelivered, dead, lives, kills, power_cuts;
 };
@@ -485,6 +486,8 @@ void sim_check_commits(void);
 void sim_check_committed(int error, struct spool *s);
 /* The ring was released further than the spool has batches of it. */
 void sim_check_gap(void);
+/* No agent has to know of it any more. */
+void sim_check_gap_told(void);
 void sim_check_synced(const uint64_t next_seq[TOPIC_COUNT]);
 /* The spool is closed, without an error. */
 void sim_check_closed(void);

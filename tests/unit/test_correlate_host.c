@@ -512,15 +512,23 @@ each_loss_is_counted_once(void **state)
 		all[i] = &b[i];
 	}
 	passes_see(all, 5);
-	correlator_set_lost(w.c, 3);		/* the third is of no end */
+	correlator_lose(w.c, 3);		/* the third is of no end */
 	passes_see(all, 3);
 	assert_int_equal(totals(&w).lost_ends, 0);
 	passes_see(all, 2);
 	assert_int_equal(totals(&w).lost_ends, 1);
-	correlator_set_lost(w.c, 4);
+	correlator_lose(w.c, 1);
+	passes_see(all, 1);
+	assert_int_equal(totals(&w).lost_ends, 1);
+	/* Also if events are lost all the time. */
+	for (int i = 0; i < 10; i++) {
+		correlator_lose(w.c, i < 5);
+		w.now += 10 * SECOND;
+		snapshot(&w, false, all, 1);
+	}
 	passes_see(all, 0);
 	assert_int_equal(totals(&w).lost_ends, 2);
-	assert_int_equal(totals(&w).lost_events, 4);
+	assert_int_equal(totals(&w).lost_events, 9);
 }
 
 static void

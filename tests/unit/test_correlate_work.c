@@ -301,7 +301,7 @@ the_run_is_the_sum_of_its_programs(void **state)
 	}
 	works(&w, &sh, 3);
 	exits(&w, &sh, 0);
-	correlator_set_lost(w.c, 17);
+	correlator_lose(w.c, 17);
 	correlator_run_end(w.c, w.now, 3 << 8);
 	for (size_t i = 0; (n = record_at(&w, TOPIC_PROGRAM, PHASE_END, i)) != NULL; i++) {
 		cpu += usage_cpu_ns(&n->usage);

@@ -30,7 +30,6 @@ struct life {
 	struct bytes records;
 	struct bytes entries;	/* each behind its length */
 	size_t n_entries, n_records, n_findings;
-	uint64_t lost;
 	int64_t clock_ns;
 	uint64_t random;
 	struct being beings[BEINGS];
@@ -290,7 +289,7 @@ something_happens(struct life *l)
 	} else if (what < 87) {
 		cgroup_appears(l, b);
 	} else if (what < 88) {
-		correlator_set_lost(l->w.c, ++l->lost);
+		correlator_lose(l->w.c, 1);
 	} else if (what < 89) {
 		l->clock_ns += (int64_t)chance(l, 1000) - 500;
 		correlator_set_clock(l->w.c, l->clock_ns);
