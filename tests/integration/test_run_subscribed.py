@@ -247,9 +247,12 @@ class Subscribed(AgentTest):
         self.assertIn("loading probes into the kernel needs root", done.stderr)
 
     def test_a_subscriber_that_does_not_read_costs_bounded_memory(self):
+        """More than the agent takes for the same load without it."""
         a = self.agent().start()
+        load = "i=0; while [ $i -lt 15000 ]; do /bin/true; i=$((i+1)); done"
+        subprocess.run(["sh", "-c", load], check=True, timeout=240)
         process = subprocess.Popen([harness.SLUICE, "run", "--quiet", "--lake", self.lake, "--control", a.control, "--", "sh", "-c",
-                                    f"sleep 1; i=0; while [ $i -lt 15000 ]; do /bin/true; i=$((i+1)); done; : >{self.room}/done"],
+                                    f"sleep 1; {load}; : >{self.room}/done"],
                                    env=harness.plain_environment(), stderr=subprocess.PIPE, text=True)
         try:
             a.wait_log("run.tagged")

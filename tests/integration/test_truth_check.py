@@ -259,7 +259,7 @@ class Checker(unittest.TestCase):
 
         n = len(self.truth.processes)
         most = int(n * MADE_UP_MAX)
-        self.assertLess(most, n // 6)
+        self.assertLess(most, n // 3)
         self.assertEqual(set(), found(most, n // 100))
         self.assertEqual({"ends that were made up for"}, found(most + 2, 0))
         self.assertEqual({"events that were skipped"}, found(0, n // 100 + 2))

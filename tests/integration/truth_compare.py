@@ -29,8 +29,9 @@ TOLERANCE = {
 
 READ_AT_EXIT = ("uid", "gid", "pid_ns", "mnt_ns", "net_ns", "cgroup", "peak of EXIT")  # all but the last: of one without exec
 # Of the ends: of some the kernel may tell too late, or never. A sandbox's kernel runs no BPF program in an interrupt of
-# the threads of process 1; RCU frees processes in such interrupts, too, and in batches: 17 of 262 were seen.
-MADE_UP_MAX = 0.15
+# the threads of process 1; RCU frees processes in such interrupts, too, and in batches: 53 of 266 were seen while a guest
+# used the CPUs, and 18, 2 and 0 in three runs after that. What was made up for is compared like all else.
+MADE_UP_MAX = 0.3
 SKIPPED_MAX = 0.01  # of the exits: what a kernel that can preempt programs may pass over
 ENDS_EMULATED_MAX = 0.02  # of the processes: those in whose last steps the host took the emulated CPU away
 SKIPPED_EMULATED_MAX = 0.05  # where each program takes ten times as long, and the host takes the emulated CPU away in it
