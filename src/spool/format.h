@@ -65,6 +65,7 @@ enum spool_batch_flag {
 	SPOOL_BATCH_RING_OFFSET = 1,		/* has a ring offset */
 	SPOOL_BATCH_CHECKPOINT = 2,	/* contains a checkpoint */
 	SPOOL_BATCH_WAL = 4,
+	SPOOL_BATCH_RETURNED = 8,	/* of records that were set aside: earlier they may have been handed out */
 };
 
 struct spool_segment_head {

@@ -265,6 +265,9 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		s->ring_offset = h->ring_offset;
 		s->has_ring_offset = true;
 	}
+	/* Their owner may have been killed before it wrote a mark that has their new numbers. */
+	if ((h->flags & SPOOL_BATCH_RETURNED) && w->number_end > q->handed_mark)
+		q->handed_mark = w->number_end;
 	s->since_checkpoint += h->len;
 	/* Never less: a segment that is made of what an older version had set aside has earlier ones. */
 	if (w->seg->queue == SPOOL_MAIN && usage_seq(w->seg, h, &usage)) {

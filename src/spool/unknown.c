@@ -108,7 +108,7 @@ put(struct spool_unknown_build *b, uint64_t number, const struct spool_entry *e)
 		end_batch(b);
 		b->batch_at = b->batches.len;
 		b->batch = (struct spool_batch_head){ .queue = b->head.queue, .segment = b->head.number,
-		    .offset = b->head.len + b->batches.len, .first = number };
+		    .offset = b->head.len + b->batches.len, .first = number, .flags = SPOOL_BATCH_RETURNED };
 		b->batches.len += head;
 	}
 	spool_entry_pack(b->batches.data + b->batches.len, e);
