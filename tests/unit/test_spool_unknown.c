@@ -431,6 +431,41 @@ a_later_version_that_writes_nothing_loses_no_next_seq(void **state)
 }
 
 static void
+only_open(struct kit *at)
+{
+	(void)at;
+}
+
+/* Their new numbers are beyond the mark of the state, which is a clean one here. */
+static void
+they_are_marked_also_if_the_owner_that_returned_them_was_killed_first(void **state)
+{
+	struct spool_record r;
+	struct kit_file file;
+	unsigned n = 0;
+	char path[512];
+
+	(void)state;
+	kit_crash(&k, put_all);
+	downgrade();
+	kit_open(&k);
+	kit_drain(&k);
+	kit_close(&k);
+	upgrade();
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	file = kit_load(path);
+	kit_crash(&k, only_open);
+	kit_store(path, file.data, file.len);	/* it was not written yet */
+	free(file.data);
+	kit_open(&k);
+	for (; spool_next(k.spool, &r); n++) {
+		assert_int_equal(r.topic, KNOWN);
+		assert_true(r.is_again);
+	}
+	assert_int_equal(n, 8);
+}
+
+static void
 commit_in_memory_first(struct kit *at)
 {
 	fault = (struct fault){ .calls = FAULT_WRITE | FAULT_CREATE, .times = 1000000, .error = ENOSPC };
@@ -587,6 +622,7 @@ main(void)
 		T(without_a_record_the_next_seq_is_kept),
 		T(a_later_version_that_writes_nothing_loses_no_next_seq),
 		T(a_topic_of_the_later_version_is_no_missing_batch),
+		T(they_are_marked_also_if_the_owner_that_returned_them_was_killed_first),
 		T(they_are_the_first_to_go_when_there_is_no_room),
 		T(what_cannot_be_written_is_counted),
 		T(a_start_without_memory_sets_aside_all_or_nothing),
