@@ -121,7 +121,9 @@ class Disk(DiskFaultTest):
             missing[topic] += len(seqs)
         self.assertEqual(counted, dict(missing), result.summary())
         self.assertGreater(counted["sluice.program"], 50)
-        self.assert_only_lost(result, "spool_full")
+        # Where the kernel reports ends seconds late, the arguments of those programs make a checkpoint larger than the
+        # third of this small spool that it may take: it is given up, and counted.
+        self.assert_only_lost(result, "spool_full", "state_too_large")
         self.assertGreater(small.started + large.started, 0)
 
 
