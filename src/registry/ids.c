@@ -147,29 +147,18 @@ registry_ids_put_off_trust(struct registry_ids *s, int64_t now_us)
 	}
 }
 
-/*
- * Begins an epoch after an id of the registry has changed or was withdrawn: the other ids are no longer verified, nor
- * trusted. While one waits for its verdict already, the change before is still being looked into, and the verified ones
- * were confirmed since.
- */
+/* Begins an epoch after an id of the registry has changed or was withdrawn: the others are not known any more. */
 static void
 begin_epoch(struct registry_ids *s, const struct registry_entry *changed, int64_t now_us)
 {
 	s->epoch++;
 	for (size_t i = 0; i < s->n; i++) {
-		const struct registry_entry *e = &s->entries[i];
-
-		if (e != changed && e->has_id && !registry_ids_is_usable(e))
-			return;
-	}
-	for (size_t i = 0; i < s->n; i++) {
 		struct registry_entry *e = &s->entries[i];
 
 		if (e == changed || !e->has_id)
 			continue;
-		e->is_verified = e->is_trusted = false;
+		e->has_id = e->is_verified = e->is_trusted = false;
 		e->ask_at_us = now_us;
-		e->trust_at_us = now_us + (int64_t)s->trust_ms * 1000;
 	}
 }
 

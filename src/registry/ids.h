@@ -4,24 +4,26 @@
  *
  * An entry is one schema under one subject, with the time of its next request.
  *
- *	         registry_ids_add()               an id
- *	(not there) ------------> unknown ------------------> known <-----------------+
- *	     |                    |    ^                        | |                   |
- *	     | in the cache  refused   | retry_max_ms     refused | another entry's    | an id
- *	     |                    v    |                        | | id has changed    |
- *	     |                   refused <----------------------+ v                   |
- *	     +----------------------------------------> known, unverified ------------+
+ *	        registry_ids_add()             an id
+ *	(not there) -----------> unknown -----------------> known <-----+
+ *	     |                    |  ^  ^                    |  |       |
+ *	     |            refused |  |  +--------------------+  |       | an id
+ *	     | in the             v  |  another one has changed |       |
+ *	     | cache             refused <----------------------+       |
+ *	     |                                refused                   |
+ *	     +------------------------------> unverified ---------------+
  *
  * An id is valid in an epoch of the registry. If the registry behind the URL is replaced by a new one with other
  * ids, readers cannot decode records with the old ones, or decode them as another type. So known ids are requested
  * again, one of them each recheck_ms; an agent that registers schemas restores them by this request. Another id
  * replaces ours. If the registry does not know the schema, the id is withdrawn and records wait in the spool. Both
- * begin a new epoch: all other ids are unverified, and are requested at once.
+ * begin a new epoch: all other ids are unknown, also to the cache, and are requested at once. Records wait for them,
+ * however long the registry fails: an id of the epoch before is most likely that of another schema.
  *
- * An unverified id, of the cache or of the epoch before, is given out only once the registry has confirmed it. But
- * the agent must continue while the registry is down: after trust_ms without a verdict the id is given out, since a
- * registry that is down is far more often the same one than a new one. Any other refusal (credentials, a wrong path)
- * is no evidence about an id, as a missing answer.
+ * An unverified id, of the cache, is given out only once the registry has confirmed it. But the agent must continue
+ * while the registry is down: after trust_ms without a verdict the id is given out, since a registry that is down is
+ * far more often the same one than a new one. Any other refusal (credentials, a wrong path) is no evidence about an id,
+ * as a missing answer.
  */
 #ifndef SLUICE_REGISTRY_IDS_H
 #define SLUICE_REGISTRY_IDS_H

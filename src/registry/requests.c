@@ -175,13 +175,26 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 	step(arg);
 }
 
+/* Removes the ids of the epoch before from the cache: the next agent would trust them while the registry is down. */
+static void
+forget(struct registry *r)
+{
+	for (size_t i = 0; i < r->ids.n; i++)
+		for (size_t u = 0; u < r->n_urls; u++)
+			registry_cache_drop(r->cache, r->urls[u].parts.base, r->ids.entries[i].subject,
+			    r->ids.fingerprints[i]);
+}
+
 /* Stores an id from the registry. Returns whether anything has changed. */
 static bool
 take_id(struct registry *r, struct registry_entry *e, int32_t id, int64_t now_us)
 {
 	const char *base = r->urls[r->url].parts.base;
+	uint64_t epoch = r->ids.epoch;
 	bool is_news = registry_ids_take(&r->ids, e, id, now_us);
 
+	if (r->ids.epoch != epoch)
+		forget(r);
 	/* Without memory it is only requested again at the next start. */
 	(void)registry_cache_put(r->cache, base, e->subject, registry_ids_fingerprint(&r->ids, e), id);
 	return is_news;
@@ -192,9 +205,13 @@ static bool
 take_rejection(struct registry *r, struct registry_entry *e, int64_t now_us)
 {
 	const char *base = r->urls[r->url].parts.base;
+	uint64_t epoch = r->ids.epoch;
+	bool is_news = registry_ids_reject(&r->ids, e, now_us);
 
 	registry_cache_drop(r->cache, base, e->subject, registry_ids_fingerprint(&r->ids, e));
-	return registry_ids_reject(&r->ids, e, now_us);
+	if (r->ids.epoch != epoch)
+		forget(r);
+	return is_news;
 }
 
 /* Handles a refusal that does not concern the schema: uses the next URL. Returns whether anything has changed. */
