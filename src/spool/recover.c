@@ -270,7 +270,7 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		q->handed_mark = w->number_end;
 	s->since_checkpoint += h->len;
 	/* Never less: a segment that is made of what an older version had set aside has earlier ones. */
-	if (w->seg->queue == SPOOL_MAIN && usage_seq(w->seg, h, &usage)) {
+	if (w->seg->queue == SPOOL_MAIN && !(h->flags & SPOOL_BATCH_RETURNED) && usage_seq(w->seg, h, &usage)) {
 		s->has_usage_committed = true;
 		s->usage_committed = usage > s->usage_committed ? usage : s->usage_committed;
 	}
@@ -318,8 +318,9 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 
 /*
  * Returns whether a Usage batch was written without the main batch of the same commit, whose write-ahead log has what
- * the Usage records cover: the next agent measures it again. Where the main queue is damaged, or its end may be
- * missing for another reason than a crash, no batch is taken for one.
+ * the Usage records cover: the next agent measures it again. Where the end of the main queue is damaged, or may be
+ * missing for another reason than a crash, no batch is taken for one. Damage before its last batch, which may be old,
+ * hides none.
  */
 static bool
 is_half_committed(const struct spool *s, const struct spool_segment *seg, const struct spool_batch_head *h,
@@ -328,8 +329,7 @@ is_half_committed(const struct spool *s, const struct spool_segment *seg, const 
 	uint64_t usage;
 
 	return seg->queue == SPOOL_USAGE && s->has_usage_committed && !recovery->was_clean &&
-	    recovery->unreadable == 0 && recovery->corrupt_bytes == 0 && usage_seq(seg, h, &usage) &&
-	    usage > s->usage_committed;
+	    recovery->unreadable == 0 && usage_seq(seg, h, &usage) && usage > s->usage_committed;
 }
 
 /* Cuts a segment at the batch that was only half committed: what follows in its queue was, too. */
@@ -385,6 +385,7 @@ scan(struct spool *s, struct spool_segment *seg, struct spool_unknown_build *unk
 		/* After a read error, batches read so far count, the rest is ignored. */
 		recovery->corrupt_batches++;
 		recovery->corrupt_bytes += seg->size - w.at;
+		s->has_usage_committed = s->has_usage_committed && seg->queue != SPOOL_MAIN;
 		seg->is_sealed = true;
 		shorten(s, seg, w.at);
 		return 0;
@@ -398,6 +399,7 @@ scan(struct spool *s, struct spool_segment *seg, struct spool_unknown_build *unk
 	} else if (w.passed > 0) {
 		recovery->corrupt_batches++;
 		recovery->corrupt_bytes += w.passed;
+		s->has_usage_committed = s->has_usage_committed && seg->queue != SPOOL_MAIN;
 		shorten(s, seg, w.passed_at);
 	}
 	return 0;

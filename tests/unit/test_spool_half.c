@@ -142,7 +142,30 @@ so_are_later_segments(void **state)
 	assert_int_equal(kit_files(&k, "usage-", ".seg", NULL), 1);
 }
 
-/* A main queue that is damaged, or of which nothing is left, is no evidence: no record is lost for it. */
+/* A damaged batch that waits in the spool does not hide that a later one is missing, also from the owner after next. */
+static void
+so_it_is_behind_old_damage(void **state)
+{
+	struct kit_file f;
+	char path[512];
+
+	(void)state;
+	kit_crash(&k, commit_some);
+	assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
+	f = kit_load(path);
+	memset(f.data + main_size[1], 0xff, (size_t)(main_size[2] - main_size[1]));
+	kit_store(path, f.data, (size_t)main_size[3]);
+	free(f.data);
+	for (int i = 0; i < 2; i++) {
+		kit_open(&k);
+		assert_true(k.recovery.corrupt_bytes > 0);
+		assert_int_equal(kit_stats(&k).waiting[TOPIC_USAGE], 40);
+		assert_int_equal(k.seq[TOPIC_USAGE], 40);
+		kit_close(&k);
+	}
+}
+
+/* A main queue that cannot be read, or of which nothing is left, is no evidence: no record is lost for it. */
 static void
 nothing_is_cut_for_damage(void **state)
 {
@@ -150,17 +173,15 @@ nothing_is_cut_for_damage(void **state)
 	char path[512];
 
 	(void)state;
-	/* Its third batch, and then all of it. */
-	for (int whole = 0; whole < 3; whole++) {
+	for (int is_gone = 0; is_gone < 2; is_gone++) {
 		kit_crash(&k, commit_some);
 		assert_int_equal(kit_files(&k, "main-", ".seg", path), 1);
-		if (whole == 2) {
+		if (is_gone) {
 			assert_int_equal(unlink(path), 0);
 		} else {
 			f = kit_load(path);
-			memset(f.data + (whole ? 0 : main_size[1]), 0xff,
-			    (size_t)(main_size[whole ? 5 : 2] - main_size[1]));
-			kit_store(path, f.data, whole ? f.len : (size_t)main_size[3]);
+			memset(f.data, 0xff, (size_t)(main_size[5] - main_size[1]));
+			kit_store(path, f.data, f.len);
 			free(f.data);
 		}
 		kit_open(&k);
@@ -211,6 +232,7 @@ main(void)
 		S(usage_without_its_main_batch_is_cut_off),
 		S(so_is_the_first_of_all),
 		S(so_are_later_segments),
+		S(so_it_is_behind_old_damage),
 		S(nothing_is_cut_for_damage),
 		S(nothing_is_cut_after_a_clean_end),
 		S(after_a_reboot_its_numbers_are_not_used_again),
