@@ -49,7 +49,10 @@ by_number(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Lists the numbers of each queue's segments, ascending. */
+/*
+ * Lists the numbers of each queue's segments, ascending. Those renamed to .bad, and those of which something is set
+ * aside, count as taken, too.
+ */
 static int
 list(struct spool *s, struct names names[SPOOL_QUEUES])
 {
@@ -74,19 +77,19 @@ list(struct spool *s, struct names names[SPOOL_QUEUES])
 			struct spool_segment named = { .queue = queue };
 			struct spool_queue_state *q = &s->queues[queue];
 			size_t prefix = queue == SPOOL_MAIN ? strlen("main-") : strlen("usage-");
+			bool is_aside = strncmp(entry->d_name, SPOOL_UNKNOWN, strlen(SPOOL_UNKNOWN)) == 0;
+			const char *at = entry->d_name + (is_aside ? strlen(SPOOL_UNKNOWN) : 0);
 			char name[64];
 
-			if (strlen(entry->d_name) <= prefix)
+			if (strlen(at) <= prefix)
 				continue;
-			named.number = strtoull(entry->d_name + prefix, NULL, 10);
+			named.number = strtoull(at + prefix, NULL, 10);
 			spool_segment_name(&named, name);
-			/* Segments renamed to .bad count too: their numbers are taken. */
-			if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
-			    named.number > UINT64_MAX / 2)
+			if (strncmp(at, name, strlen(name)) != 0 || named.number > UINT64_MAX / 2)
 				continue;
 			if (named.number >= q->next_segment)
 				q->next_segment = named.number + 1;
-			if (strcmp(entry->d_name, name) == 0)
+			if (!is_aside && strcmp(at, name) == 0)
 				r = add(&names[queue], named.number);
 		}
 	}
@@ -587,6 +590,8 @@ spool_recover(struct spool *s, struct spool_recovery *recovery)
 	for (int t = 0; t < TOPIC_COUNT && marks.is_needed && !s->was_rebooted; t++)
 		s->is_lacking = s->is_lacking || (s->is_found[t] && marks.next_seq[t] > s->found_seq[t]);
 	recovery->records = spool_all_waiting(s);
+	if (r == 0)
+		spool_unknown_keep_seqs(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		free(names[queue].numbers);
 	return r;

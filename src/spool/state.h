@@ -44,6 +44,7 @@ enum {
 	SPOOL_ID_BITS = 6,		/* of a record's id below its number: the queue and the topic */
 };
 
+#define SPOOL_UNKNOWN "unknown-"	/* begins the name of what is set aside of a segment */
 #define SPOOL_RETRY_NS UINT64_C(1000000000)
 #define SPOOL_READ_PATIENCE_NS UINT64_C(10000000000)
 #define SPOOL_HANDED_AHEAD 8192
@@ -227,6 +228,7 @@ struct spool {
 	bool		 is_state_moved;
 	bool		 is_state_syncing;	/* the current round syncs the file, which is not written then */
 	bool		 is_state_needed;	/* it alone may have the next seqs of a batch that was in memory */
+	bool		 is_state_kept;		/* it alone has next seqs of topics that this version does not know */
 	bool		 is_round_enough;	/* the current round syncs a main batch with all next seqs, too */
 	uint64_t	 generation_syncing;	/* of the slot that the current round syncs */
 	uint64_t	 generation_safe;	/* of a synced slot that is not overwritten; 0: none has to be kept */
@@ -254,10 +256,11 @@ struct spool {
 	struct spool_other_seq {
 		char		name[SPOOL_NAME_SIZE];
 		uint64_t	next_seq;
+		uint64_t	kept_seq;	/* during recovery: what files of what is set aside have of next_seq */
 		uint64_t	done_below;	/* its records below are acknowledged */
 	} other_seqs[SPOOL_TOPICS_MAX - TOPIC_COUNT];	/* of topics of other versions, kept in the state file */
 	size_t		 n_other_seqs;
-	bool		 has_usage_committed;	/* during recovery: a main batch was read */
+	bool		 has_usage_committed;	/* during recovery: the last main batch was read */
 	uint64_t	 usage_committed;	/* during recovery: next seq of Usage in the last main batch */
 	bool		 was_rebooted;		/* during recovery: since the state file was written; it is gone, too */
 	bool		 has_ring_offset;
@@ -411,6 +414,11 @@ void spool_unknown_forget(struct spool_unknown_build *b);
  * knows. To be called once the queue's segments are read. 0 or a negative errno.
  */
 int spool_unknown_return(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery);
+/*
+ * Makes a file of the next seqs of topics that this version does not know, if only the state file has them: of batches
+ * that were in memory. To be called once what is set aside is counted.
+ */
+void spool_unknown_keep_seqs(struct spool *s);
 /* Counts what is set aside of a queue, once that is read. 0 or a negative errno. */
 int spool_unknown_count(struct spool *s, enum spool_queue queue, struct spool_recovery *recovery);
 /* Drops the oldest records that are set aside. False: there are none. */

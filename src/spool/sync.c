@@ -104,7 +104,7 @@ finish(struct spool *s, int error)
 	struct spool_segment *seg;
 
 	finish_state(s, error);
-	if (error == 0 && s->is_round_enough && !s->is_state_needed)
+	if (error == 0 && s->is_round_enough && !s->is_state_needed && !s->is_state_kept)
 		s->generation_safe = 0;
 
 	for (int q = 0; q < SPOOL_QUEUES; q++) {

@@ -5,9 +5,10 @@
  *
  * What is set aside of a segment is a file of the same format: the same head, with the next seq of each topic, and a
  * batch for each run of such records, with their numbers. The head alone, of the last segment, keeps a later version
- * from using a seq twice. In the head, topics of which nothing was set aside have the fingerprint 0: a version that
- * does not know one of them adds its records. A version that knows a topic of the file makes a segment of its records,
- * and leaves the others in the file.
+ * from using a seq twice; that of no segment has the next seqs of batches that a later version had in memory only. In
+ * the head, topics of which nothing was set aside have the fingerprint 0: a version that does not know one of them adds
+ * its records. A version that knows a topic of the file makes a segment of its records, and leaves the others in the
+ * file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +23,6 @@
 #include "base/file.h"
 #include "spool/state.h"
 
-#define PREFIX "unknown-"
 #define RUN_BYTES (1u << 20)
 #define FILE_MAX ((size_t)256 << 20)	/* more than a segment has */
 
@@ -44,7 +44,7 @@ name_of(enum spool_queue queue, uint64_t number, char name[80])
 	char segment[64];
 
 	spool_segment_name(&seg, segment);
-	snprintf(name, 80, PREFIX "%s", segment);
+	snprintf(name, 80, SPOOL_UNKNOWN "%s", segment);
 }
 
 /* Returns the topic of that name; TOPIC_COUNT: it is unknown. */
@@ -387,6 +387,19 @@ take_seqs(struct spool *s, const struct spool_segment_head *h)
 	}
 }
 
+/* Notes which next seqs of topics of other versions a file has. */
+static void
+note_seqs(struct spool *s, const struct spool_segment_head *h)
+{
+	for (size_t i = 0; i < s->n_other_seqs; i++) {
+		struct spool_other_seq *o = &s->other_seqs[i];
+
+		for (unsigned t = 0; t < h->n_topics; t++)
+			if (strcmp(o->name, h->topics[t].name) == 0 && h->topics[t].next_seq > o->kept_seq)
+				o->kept_seq = h->topics[t].next_seq;
+	}
+}
+
 /* A file that is read for what this version has of it. */
 struct giving {
 	struct spool *s;
@@ -541,6 +554,8 @@ read_all(struct spool *s, enum spool_queue queue, bool is_return, struct spool_r
 				r = give_back(s, &file, &h, name, recovery);
 			else
 				count(s, f, &file, &h);
+			if (!is_return && queue == SPOOL_MAIN)
+				note_seqs(s, &h);
 		}
 		file_text_done(&file);
 	}
@@ -567,6 +582,37 @@ spool_unknown_count(struct spool *s, enum spool_queue queue, struct spool_recove
 			recovery->unknown += s->unknown[i].records[t];
 	}
 	return r;
+}
+
+void
+spool_unknown_keep_seqs(struct spool *s)
+{
+	struct spool_queue_state *q = &s->queues[SPOOL_MAIN];
+	struct spool_unknown_build b = { .head = { .queue = SPOOL_MAIN, .number = q->next_segment,
+	    .first = q->next_number, .needed_from = q->next_segment } };
+	char name[80];
+
+	for (size_t i = 0; i < s->n_other_seqs; i++) {
+		const struct spool_other_seq *o = &s->other_seqs[i];
+		struct spool_topic *topic = &b.head.topics[b.head.n_topics];
+
+		if (o->next_seq <= o->kept_seq)
+			continue;
+		memcpy(topic->name, o->name, sizeof(topic->name));
+		topic->next_seq = o->next_seq;
+		b.head.n_topics++;
+	}
+	if (b.head.n_topics == 0)
+		return;
+	name_of(SPOOL_MAIN, b.head.number, name);
+	if (write_build(s, name, &b) == 0) {
+		q->next_segment++;
+		return;
+	}
+	/* The slot that has been read is synced. */
+	s->is_state_kept = true;
+	if (s->generation_safe == 0)
+		s->generation_safe = s->generation;
 }
 
 bool

@@ -69,6 +69,25 @@ rename_state(const char *from, const char *to)
 	free(file.data);
 }
 
+/* Sets a topic's next seq in both slots of the state file, as after batches that were in memory only. */
+static void
+raise_state(const char *topic, uint64_t next_seq)
+{
+	struct kit_file file;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	file = kit_load(path);
+	for (size_t slot = 0; slot < file.len; slot += 4096) {
+		for (size_t at = slot + 136; at < slot + 1416; at += 40)
+			if (strcmp((const char *)file.data + at, topic) == 0)
+				le_put64(file.data + at + 32, next_seq);
+		le_put32(file.data + slot + 4, crc32c(0, file.data + slot + 8, 4096 - 8));
+	}
+	kit_store(path, file.data, file.len);
+	free(file.data);
+}
+
 /* What a later version leaves: records of its own topic among others, in both queues, and a checkpoint. */
 static void
 put_all(struct kit *at)
@@ -439,6 +458,79 @@ only_open(struct kit *at)
 	(void)at;
 }
 
+/* What the later version leaves that was killed with batches in memory, of which its state has the next seqs. */
+static void
+leave_seqs_in_the_state(void)
+{
+	kit_crash(&k, put_all);
+	downgrade();
+	rename_state(topic_name(KNOWN), LATER);
+	raise_state(LATER, 5000);
+}
+
+/* The state file may be lost once the older version has written batches, which do not have them. */
+static void
+next_seqs_that_only_the_state_has_are_kept(void **state)
+{
+	char path[512];
+	uint64_t taken;
+
+	(void)state;
+	leave_seqs_in_the_state();
+	kit_crash(&k, only_open);
+	assert_int_equal(kit_files(&k, "unknown-main-", ".seg", NULL), 2);
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(unlink(path), 0);
+		kit_open(&k);
+		taken = k.spool->queues[SPOOL_MAIN].next_segment - 1;
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+		kit_close(&k);
+		assert_int_equal(kit_files(&k, "unknown-main-", ".seg", NULL), 2);
+	}
+	/* No segment has a number under which something is set aside. */
+	snprintf(path, sizeof(path), "main-%010llu.seg", (unsigned long long)taken);
+	assert_int_equal(kit_files(&k, path, "", NULL), 1);
+	snprintf(path, sizeof(path), SPOOL_UNKNOWN "main-%010llu.seg", (unsigned long long)taken);
+	assert_int_equal(kit_files(&k, path, "", NULL), 0);
+	rename_topic(SPOOL_UNKNOWN, LATER, topic_name(KNOWN), 0);
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], 5000);
+}
+
+/* Where they cannot be written, the slot of the state file that has them stays as it was synced. */
+static void
+next_seqs_that_cannot_be_kept_stay_in_the_state(void **state)
+{
+	struct kit_file file;
+	uint64_t safe;
+	char path[512];
+
+	(void)state;
+	leave_seqs_in_the_state();
+	fault = (struct fault){ .calls = FAULT_NAME, .times = 9, .error = ENOSPC };
+	kit_open(&k);
+	fault = (struct fault){ 0 };
+	assert_int_equal(kit_files(&k, SPOOL_UNKNOWN, "", NULL), 0);
+	safe = k.spool->generation_safe;
+	assert_true(safe > 0);
+	for (int i = 0; i < 4; i++) {
+		kit_batch(&k, TOPIC_PROGRAM, 1);
+		assert_int_equal(spool_sync_all(k.spool), 0);
+		assert_int_equal(spool_marks_write(k.spool, false), 0);
+	}
+	snprintf(path, sizeof(path), "%s/state", k.dir);
+	file = kit_load(path);
+	kit_close(&k);
+	assert_int_equal(le_get64(file.data + (safe & 1) * 4096 + 8), safe);
+	memset(file.data + (safe & 1 ? 0 : 4096), 0xff, 4096);	/* the other one was torn */
+	kit_store(path, file.data, file.len);
+	free(file.data);
+	rename_state(LATER, topic_name(KNOWN));
+	kit_open(&k);
+	assert_int_equal(k.seq[KNOWN], 5000);
+}
+
 /* Their new numbers are beyond the mark of the state, which is a clean one here. */
 static void
 they_are_marked_also_if_the_owner_that_returned_them_was_killed_first(void **state)
@@ -620,6 +712,8 @@ main(void)
 		T(what_its_own_segment_still_hands_out_is_not_there_twice),
 		T(without_a_record_the_next_seq_is_kept),
 		T(a_later_version_that_writes_nothing_loses_no_next_seq),
+		T(next_seqs_that_only_the_state_has_are_kept),
+		T(next_seqs_that_cannot_be_kept_stay_in_the_state),
 		T(a_topic_of_the_later_version_is_no_missing_batch),
 		T(they_are_marked_also_if_the_owner_that_returned_them_was_killed_first),
 		T(they_are_the_first_to_go_when_there_is_no_room),
