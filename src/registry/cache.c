@@ -105,6 +105,14 @@ registry_cache_drop(struct registry_cache *c, const char *url, const char *subje
 		remove_at(c, i);
 }
 
+void
+registry_cache_drop_all(struct registry_cache *c, const char *url)
+{
+	for (size_t i = json_array_size(c->ids); i-- > 0;)
+		if (is_text(json_array_get(c->ids, i), "url", url))
+			remove_at(c, i);
+}
+
 int
 registry_cache_get(const struct registry_cache *c, const char *url, const char *subject,
     uint64_t fingerprint, int32_t *ret_id)

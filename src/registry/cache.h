@@ -38,6 +38,8 @@ int registry_cache_put(struct registry_cache *c, const char *url, const char *su
 /* Removes an id, if it is there. */
 void registry_cache_drop(struct registry_cache *c, const char *url, const char *subject,
     uint64_t fingerprint);
+/* Removes all ids of a registry. */
+void registry_cache_drop_all(struct registry_cache *c, const char *url);
 /* Returns the number of ids. */
 size_t registry_cache_count(const struct registry_cache *c);
 

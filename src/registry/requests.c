@@ -175,14 +175,15 @@ on_wake(evutil_socket_t fd, short what, void *arg)
 	step(arg);
 }
 
-/* Removes the ids of the epoch before from the cache: the next agent would trust them while the registry is down. */
+/*
+ * Removes the ids of the epoch before from the cache, also those that were not asked for: they would be trusted while
+ * the registry is down, by this agent or by the next one.
+ */
 static void
 forget(struct registry *r)
 {
-	for (size_t i = 0; i < r->ids.n; i++)
-		for (size_t u = 0; u < r->n_urls; u++)
-			registry_cache_drop(r->cache, r->urls[u].parts.base, r->ids.entries[i].subject,
-			    r->ids.fingerprints[i]);
+	for (size_t u = 0; u < r->n_urls; u++)
+		registry_cache_drop_all(r->cache, r->urls[u].parts.base);
 }
 
 /* Stores an id from the registry. Returns whether anything has changed. */
@@ -257,6 +258,7 @@ on_answer(const struct http_client_answer *http, void *arg)
 		.secrets = { u->user != NULL ? u->password : r->password, r->token },
 	};
 	struct registry_answer a;
+	uint64_t epoch = r->ids.epoch;
 	bool is_news = false;
 
 	r->in_flight = NULL;
@@ -288,6 +290,8 @@ on_answer(const struct http_client_answer *http, void *arg)
 		take_failure(r, http->retry_after_s, now_us);
 		break;
 	}
+	if (r->ids.epoch != epoch)
+		is_news |= save(r);	/* before the next request, whose answer may take long */
 	step(r);
 	if (is_news || registry_requests_state(r) != before)
 		r->on_change(r->arg);
