@@ -268,7 +268,10 @@ scan_batch(struct spool *s, struct spool_queue_state *q, struct spool_walk *w,
 		s->ring_offset = h->ring_offset;
 		s->has_ring_offset = true;
 	}
-	/* Their owner may have been killed before it wrote a mark that has their new numbers. */
+	/*
+	 * They have new numbers, and may have been handed out under the old ones. The owner that gave them may have
+	 * been killed before it wrote a mark that has the new ones.
+	 */
 	if ((h->flags & SPOOL_BATCH_RETURNED) && w->number_end > q->handed_mark)
 		q->handed_mark = w->number_end;
 	s->since_checkpoint += h->len;
@@ -499,8 +502,6 @@ recover_unknown(struct spool *s, enum spool_queue queue, struct spool_recovery *
 		spool_queue_append(s, seg);
 		r = scan_all(s, seg, false, &next, recovery);
 		make_lasting(s, seg, false, true);
-		/* They have new numbers, and may have been handed out under the old ones. */
-		q->handed_mark = SPOOL_NUMBER_MAX;
 	}
 	return r == 0 ? spool_unknown_count(s, queue, recovery) : r;
 }

@@ -683,6 +683,9 @@ spool_close(struct spool *s)
 	spool_reap(s);
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++)
 		s->queues[queue].handed_mark = spool_handed_below(s, queue);
+	/* The slot that is overwritten may be the only one that is synced. */
+	if (r == 0 && s->is_state_kept && fdatasync(s->state_fd) < 0)
+		r = -errno;
 	if (r == 0)
 		r = spool_marks_write(s, !s->is_lacking);
 	if (r == 0 && fdatasync(s->state_fd) < 0)

@@ -33,7 +33,7 @@ DEFECTS = (
     ("seq-of-heads", "src/spool/recover.c", "if (t < TOPIC_COUNT && h->next_seq[i] > s->next_seq[t])\n\t\t\ts->next_seq[t] = h->next_seq[i];", "(void)t;", r"used twice|next seq"),
     ("rights-to-dead-letters", "src/kafka/errors.c", '{ KAFKA_TOPIC_WAITS, "topic_authorization_failed" }', '{ KAFKA_RECORD_AT_FAULT, "topic_authorization_failed" }', r"would refuse it"),
     ("letters-unsynced", "src/deliver/dead_letter_writer.c", "if (fdatasync(fd) < 0 &&", "if (false && errno != 0 &&", r"is gone"),
-    ("unknown-marks", "src/spool/recover.c", "		q->handed_mark = SPOOL_NUMBER_MAX;", "		;", r"without a mark"),
+    ("unknown-marks", "src/spool/recover.c", "if ((h->flags & SPOOL_BATCH_RETURNED) && w->number_end", "if (false && w->number_end", r"without a mark"),
     ("no-patience", "src/base/disk.c", "d->left_ns -= spent_ns < d->left_ns ? spent_ns : d->left_ns;", "(void)spent_ns;", r"waits for a disk too often"),
     ("ids-on-the-loop", "src/registry/cache.c", "	c->disk = disk;", "	(void)disk;", r"the loop waits for a disk"),
     ("all-held", "src/spool/aside.c", "return s->is_held[topic] ||", "for (int t = 0; t < TOPIC_COUNT; t++)\n\t\tif (s->is_held[t])\n\t\t\treturn true;\n\treturn",
@@ -111,7 +111,7 @@ def judge(simulation, defect, seeds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-v", "--verbose", action="store_true", help="the message of each")
-    parser.add_argument("--seeds", type=int, default=300, help="until it must be found (default: %(default)s)")
+    parser.add_argument("--seeds", type=int, default=2000, help="until it must be found (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=2, help="at once (default: %(default)s)")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of the table; default: all")
     parser.add_argument("--fits", action="store_true", help="only whether each can still be planted")
