@@ -13,9 +13,11 @@
 
 #include "calls.h"
 
+/* A file that is made or removed meanwhile has no effect on which of the others are read, as POSIX has it. */
 struct __dirstream {
 	int fd;
 	size_t at;
+	struct sim_names names;		/* of all folders, when it was opened */
 	struct dirent entry;
 };
 
@@ -256,6 +258,7 @@ SIM_WRAP(DIR *, fdopendir, int fd)
 	if (d == NULL)
 		abort();
 	d->fd = fd;
+	d->names = world->disk.seen;
 	return d;
 }
 
@@ -268,13 +271,14 @@ SIM_WRAP(DIR *, opendir, const char *path)
 
 SIM_WRAP(struct dirent *, readdir, DIR *d)
 {
-	const struct sim_names *names = &world->disk.seen;
 	int inode = sim_fd_of(d->fd)->inode;
 
-	for (; d->at < names->n; d->at++) {
-		if (names->list[d->at].dir != inode)
+	while (d->at < d->names.n) {
+		const struct sim_name *name = &d->names.list[d->at++];
+
+		if (name->dir != inode || sim_disk_find(&world->disk, inode, name->name) < 0)
 			continue;
-		snprintf(d->entry.d_name, sizeof(d->entry.d_name), "%s", names->list[d->at++].name);
+		snprintf(d->entry.d_name, sizeof(d->entry.d_name), "%s", name->name);
 		return &d->entry;
 	}
 	return NULL;
