@@ -277,6 +277,14 @@ struct task_struct {
 	struct task_delay_info *delays;
 };
 
+struct task_struct___until_5_13 {
+	long state;
+};
+
+struct task_struct___from_5_14 {
+	unsigned int __state;
+};
+
 struct linux_binprm {
 	int argc;
 };
@@ -333,6 +341,7 @@ struct bpf_iter__bpf_map_elem {
 #define SIGNAL_GROUP_EXIT 0x4
 #define PF_EXITING 0x4
 #define PF_FORKNOEXEC 0x40
+#define TASK_NEW 0x800
 #define PF_KTHREAD 0x00200000
 #define SIGCHLD 17
 #define SIG_IGN 1

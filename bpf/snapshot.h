@@ -124,6 +124,21 @@ refused_before(const struct task_struct *leader)
 	return leader->self_exec_id - leader->parent_exec_id - 1;
 }
 
+/*
+ * Returns true of a process that is among all others already, but that its parent has not yet reported at
+ * sched_process_fork, after which it is woken for the first time.
+ */
+static __always_inline bool
+is_being_forked(const struct task_struct *t)
+{
+	struct task_struct___from_5_14 *now = (void *)t;
+	struct task_struct___until_5_13 *old = (void *)t;
+
+	if (bpf_core_field_exists(now->__state))
+		return BPF_CORE_READ(now, __state) & TASK_NEW;
+	return BPF_CORE_READ(old, state) & TASK_NEW;
+}
+
 /* Follows a process that runs already. Its totals so far are the base of its usage. */
 static __always_inline struct proc *
 enter_found(const struct task *k)
@@ -137,6 +152,9 @@ enter_found(const struct task *k)
 
 	/* A process whose last thread has begun to exit may be past on_exit, and would never be reported as ended. */
 	if (t->flags & PF_KTHREAD || k->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
+		return NULL;
+	/* A child is entered at its fork, where that is still to be seen: it runs no program of its own. */
+	if (t->start_boottime >= since_ns && is_being_forked(t))
 		return NULL;
 	if (follow_all && (u32)k->parent->tgid == own_tgid)	/* as is_wanted(): a canary that found no room */
 		return NULL;
