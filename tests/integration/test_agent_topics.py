@@ -87,11 +87,14 @@ class OneTopic(FaultTest):
         self.stop_drained(agent)
         self.assert_whole(load)
 
-    def sleeper(self):
-        """A program that has Usage records: of what ends at once there are none."""
-        sleeper = subprocess.Popen([own("sleep"), "300"])
-        self.addCleanup(sleeper.wait)
-        self.addCleanup(sleeper.kill)
+    def waker(self):
+        """
+        A program that runs a little each second, so that each pass has a Usage record of it: of a program that ends
+        before a pass there is none, of one that only sleeps there is one in all.
+        """
+        waker = subprocess.Popen([own("tail"), "---disable-inotify", "-n", "0", "-s", "0.5", "-f", own("sleep")])
+        self.addCleanup(waker.wait)
+        self.addCleanup(waker.kill)
 
     def test_a_refused_schema_also_through_a_restart(self):
         subject = self.prefix + "sluice.usage-value"
@@ -99,7 +102,7 @@ class OneTopic(FaultTest):
         self.ask("POST", f"/subjects/{subject}/versions", {"schema": json.dumps(other)})
         self.ask("PUT", f"/config/{subject}", {"compatibility": "BACKWARD"})
         a = self.kafka_agent(drain="2s").start()
-        self.sleeper()
+        self.waker()
         with Load("refused", rate=50) as load:
             self.wait_waiting(a, "sluice.usage", "schema_refused", 2)
             self.assert_alone(a, "sluice.usage", "schema_refused")
@@ -135,7 +138,7 @@ class OneTopic(FaultTest):
                 self.stack.create_topic(f"{self.prefix}sluice.{topic}", 3)
         topics = {"partitions": 3, "replication": 1, "prefix": self.prefix, "create": False}
         a = self.kafka_agent(kafka={"topics": topics}).start()
-        self.sleeper()
+        self.waker()
         with Load("missing", rate=50) as load:
             self.wait_waiting(a, "sluice.usage", "topic_missing", 2)
             self.assert_alone(a, "sluice.usage", "topic_missing")
