@@ -229,6 +229,7 @@ with_one_id_changed_the_others_wait_until_they_are_verified(void **state)
 	/* Each of them has changed, and is asked for once. */
 	server.status = 200;
 	server.body = "{\"id\":7}";
+	o.trust_ms = 0;
 	opens(&o);
 	id_of("a-value", 1);
 	id_of("b-value", 2);
