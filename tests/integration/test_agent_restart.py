@@ -14,7 +14,7 @@ import unittest
 import harness
 from agent import AgentTest
 from harness import read_lake
-from load import MARK, Load, cuts, duplicates, holes, once, own_folder, unforgiven
+from load import Load, cuts, duplicates, holes, once, own_folder, unforgiven
 
 # Children that end one by one, a millisecond apart, from the moment on when an agent has attached its programs, which is
 # just before it looks for what runs already. The last one lives until the standard input ends.
@@ -151,21 +151,6 @@ class Restart(AgentTest):
             self.assertGreater(r["observed_time"], r["start_time"])
             self.assertIsNone(r["run_id"])
         self.assertEqual(15, mine[1]["exit_signal"])
-
-    def test_a_child_that_is_found_before_its_fork_is_seen_has_run_nothing(self):
-        """The kernel has it among all processes before it reports the fork: milliseconds before, with this agent."""
-        a = self.agent(sluice=harness.built("sluice_slow_fork"))
-        with Load("forks") as load:
-            for _ in range(8):  # each of which failed every other time
-                a.start()
-                load.wait_more(10)
-                a.kill9()
-            a.start()
-        a.settle()
-        self.assertEqual(0, a.stop(), a.log_text())
-        ends = [r for r in once(read_lake(a.lake)["sluice.program"]) if r["phase"] == "END" and MARK in (r["argv"] or [])]
-        self.assertGreater(len(ends), 80)
-        self.assertEqual([], [(r["pid"], r["program_index"]) for r in ends if r["program_index"] != 0])
 
     def test_what_ends_while_it_is_found_ran_before(self):
         """Before its /proc was read, in the milliseconds of the agent's start: its record has observed_time."""

@@ -5,9 +5,10 @@
 # over a small load, one test of the filter, one kill of the agent. SUITE=whole is all of these whole, in each arm, and the
 # other tests of tests/integration that look at what a kernel may do in another way. Left out is what needs a server, engine,
 # container or second machine: it says nothing of the kernel that these do not, and starts JVMs, which takes minutes here.
-# So are findings and placement, which want the controllers of a host that systemd has set up; run_ending, whose slow look 5.10
-# does not load; max_processes, which 7.2 does not pass: all are reported there, and those beyond the limit are counted as lost
-# nevertheless; and what is about the agent's own answers: stop, settle, terminals, users, privacy, power cuts.
+# So are findings and placement, which want the controllers of a host that systemd has set up; run_ending and agent_forks,
+# whose slow programs 5.10 does not load; max_processes, which 7.2 does not pass: all are reported there, and those beyond the
+# limit are counted as lost nevertheless; and what is about the agent's own answers: stop, settle, terminals, users, privacy,
+# power cuts.
 set -euo pipefail
 tree=${SLUICE_TREE:?is set by dev/kernels}
 build=${SLUICE_BUILD:?is set by dev/kernels}
