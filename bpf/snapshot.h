@@ -151,8 +151,11 @@ enter_found(const struct task *k)
 	/* A process whose last thread has begun to exit may be past on_exit, and would never be reported as ended. */
 	if (t->flags & PF_KTHREAD || k->signal->live.counter == 0 || (u32)t->tgid == own_tgid)
 		return NULL;
-	/* A child is entered at its fork, where that is still to be seen: it runs no program of its own. */
-	if (t->start_boottime >= since_ns && is_being_forked(t))
+	/*
+	 * A child is entered at its fork, where that is still to be seen: it runs no program of its own. After a gap
+	 * that fork may have been in it, and there is only this pass.
+	 */
+	if (!quiet_since_ns && t->start_boottime >= since_ns && is_being_forked(t))
 		return NULL;
 	if (follow_all && (u32)k->parent->tgid == own_tgid)	/* as is_wanted(): a canary that found no room */
 		return NULL;
