@@ -3,14 +3,12 @@
  * pattern: a regular expression of a rule, on PCRE2.
  *
  * PCRE2 counts a match's steps anew from each offset where it could begin, and does not count the bytes that one
- * item (`x*`) walks over, so its limits alone bound nothing over a long text. Therefore there are two ways:
+ * item (`x*`) walks over, so its limits alone bound nothing over a long text. Therefore each pattern is compiled so
+ * that PCRE2 calls us before each item; the bytes that it walked are the distance between two calls. That costs a
+ * search nothing before the first byte where it could begin, which is as far as most get.
  *
- *	fast	short texts, with a limit on steps that shrinks as they get longer: nearly all matches
- *	counted	long texts, and those that reached the limit: the same pattern, compiled so that PCRE2 calls us
- *		before each item; the bytes that it walked are the distance between two calls
- *
- * Both count steps and read no clock: the same text always gives the same answer. Patterns are not compiled to
- * machine code (JIT), because the agent may run where no memory is writable and executable.
+ * Steps (base/steps.h) are counted rather than time: the same text always gives the same answer. Patterns are not
+ * compiled to machine code (JIT), because the agent may run where no memory is writable and executable.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "base/pattern.h"
@@ -21,21 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/steps.h"
+
 enum {
 	PATTERN_BYTES_MAX = 4096,
 	NESTED_MAX = 64,
 	GROUPS_MAX = 64,		/* includes numbered groups */
 	HEAP_KIB_MAX = 1024,		/* memory for PCRE2's backtracking */
-	FAST_BYTES_MAX = 1024,
-	FAST_STEPS = 32768,		/* over all start offsets; a step takes some 10 ns */
-	COUNTED_STEPS = 20000,		/* a step takes some 50 ns */
-	COUNTED_LIMIT = 100000,		/* PCRE2's own limit, from one start offset: only a second bound */
+	SEARCH_STEPS = 20000,		/* of one search: half a millisecond */
+	PCRE2_LIMIT = 100000,		/* PCRE2's own limit, from one start offset: only a second bound */
 	WALKED_PER_STEP = 16,		/* bytes that one item walks over in the time of a step */
 };
 
 struct pattern {
 	pcre2_code *code;	/* owned, as are all members below */
-	pcre2_code *counted;
 	char *text;
 	uint32_t item_steps;	/* steps charged for an item: {1000} walks without a call */
 	size_t n_groups;
@@ -49,7 +46,7 @@ struct pattern {
 static struct {
 	size_t users;
 	pcre2_compile_context *compile;
-	pcre2_match_context *fast, *counted;
+	pcre2_match_context *match;
 	pcre2_match_data *data;
 } shared;
 
@@ -59,8 +56,7 @@ shared_unref(void)
 	if (--shared.users > 0)
 		return;
 	pcre2_match_data_free(shared.data);
-	pcre2_match_context_free(shared.counted);
-	pcre2_match_context_free(shared.fast);
+	pcre2_match_context_free(shared.match);
 	pcre2_compile_context_free(shared.compile);
 	memset(&shared, 0, sizeof(shared));
 }
@@ -71,18 +67,16 @@ shared_ref(void)
 	if (shared.users++ > 0)
 		return true;
 	shared.compile = pcre2_compile_context_create(NULL);
-	shared.fast = pcre2_match_context_create(NULL);
-	shared.counted = pcre2_match_context_create(NULL);
+	shared.match = pcre2_match_context_create(NULL);
 	shared.data = pcre2_match_data_create(GROUPS_MAX, NULL);
-	if (shared.compile == NULL || shared.fast == NULL || shared.counted == NULL || shared.data == NULL) {
+	if (shared.compile == NULL || shared.match == NULL || shared.data == NULL) {
 		shared_unref();
 		return false;
 	}
 	pcre2_set_max_pattern_length(shared.compile, PATTERN_BYTES_MAX);
 	pcre2_set_parens_nest_limit(shared.compile, NESTED_MAX);
-	pcre2_set_heap_limit(shared.fast, HEAP_KIB_MAX);
-	pcre2_set_heap_limit(shared.counted, HEAP_KIB_MAX);
-	pcre2_set_match_limit(shared.counted, COUNTED_LIMIT);
+	pcre2_set_heap_limit(shared.match, HEAP_KIB_MAX);
+	pcre2_set_match_limit(shared.match, PCRE2_LIMIT);
 	return true;
 }
 
@@ -92,7 +86,6 @@ pattern_free(struct pattern *p)
 	if (p == NULL)
 		return;
 	pcre2_code_free(p->code);
-	pcre2_code_free(p->counted);
 	free(p->text);
 	free(p);
 	shared_unref();
@@ -128,14 +121,14 @@ character_at(const char *text, size_t offset)
 }
 
 static pcre2_code *
-compile(const char *text, uint32_t options, char *error, size_t error_size)
+compile(const char *text, char *error, size_t error_size)
 {
 	pcre2_code *code;
 	PCRE2_SIZE offset;
 	int r;
 
 	code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED,
-	    PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | options, &r, &offset, shared.compile);
+	    PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_AUTO_CALLOUT, &r, &offset, shared.compile);
 	if (code == NULL) {
 		char what[160] = "";
 
@@ -191,7 +184,7 @@ pattern_new(const char *text, char *error, size_t error_size)
 	snprintf(error, error_size, "no memory");
 	if (!shared_ref())
 		return NULL;
-	code = compile(text, 0, error, error_size);
+	code = compile(text, error, error_size);
 	if (code == NULL) {
 		shared_unref();
 		return NULL;
@@ -206,8 +199,7 @@ pattern_new(const char *text, char *error, size_t error_size)
 	p->code = code;
 	p->text = strdup(text);
 	p->item_steps = 1 + largest_repeat(text) / WALKED_PER_STEP;
-	p->counted = compile(text, PCRE2_AUTO_CALLOUT, error, error_size);
-	if (p->text == NULL || p->counted == NULL || !read_groups(p, n, error, error_size)) {
+	if (p->text == NULL || !read_groups(p, n, error, error_size)) {
 		pattern_free(p);
 		return NULL;
 	}
@@ -244,7 +236,7 @@ struct budget {
 	size_t at;		/* offset of the last call */
 };
 
-/* Runs before each item of a counted pattern. A result other than 0 aborts the match. */
+/* Runs before each item of a pattern. A result other than 0 aborts the match. */
 static int
 on_item(pcre2_callout_block *block, void *arg)
 {
@@ -263,18 +255,17 @@ on_item(pcre2_callout_block *block, void *arg)
 static int
 match_text(const struct pattern *p, const char *text, size_t len, size_t from)
 {
-	struct budget budget = { .left = COUNTED_STEPS, .item_steps = p->item_steps, .at = from };
+	uint64_t allowed = steps_left() < SEARCH_STEPS ? steps_left() : SEARCH_STEPS;
+	struct budget budget = { .left = allowed, .item_steps = p->item_steps, .at = from };
 	int r = PCRE2_ERROR_MATCHLIMIT;
 
-	if (len <= FAST_BYTES_MAX) {
-		pcre2_set_match_limit(shared.fast, (uint32_t)(FAST_STEPS / (len + 1)));
-		r = pcre2_match(p->code, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.fast);
-	}
-	if (r == PCRE2_ERROR_MATCHLIMIT) {
-		pcre2_set_callout(shared.counted, on_item, &budget);
-		r = pcre2_match(p->counted, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.counted);
-		pcre2_set_callout(shared.counted, NULL, NULL);	/* budget goes out of scope here */
-	}
+	if (!steps_walk(len - from))
+		return r;
+	pcre2_set_callout(shared.match, on_item, &budget);
+	r = pcre2_match(p->code, (PCRE2_SPTR)text, len, from, 0, shared.data, shared.match);
+	pcre2_set_callout(shared.match, NULL, NULL);	/* budget goes out of scope here */
+	/* One that used up its own steps has used up what was left of the account, if that was less. */
+	steps_take(r == PCRE2_ERROR_MATCHLIMIT && allowed < SEARCH_STEPS ? allowed + 1 : allowed - budget.left);
 	return r;
 }
 

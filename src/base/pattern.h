@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  * pattern: a regular expression of a rule, compiled once, in PCRE2's syntax, which Python, Perl and Spark users
  * know. It matches bytes, not characters, since paths and arguments may have any encoding. Matching is bounded,
- * so that no pattern and no text costs more than about a millisecond.
+ * so that no pattern and no text costs more than about a millisecond, and takes its steps from the account of
+ * base/steps.h, so that many searches together cost no more than that.
  */
 #ifndef SLUICE_BASE_PATTERN_H
 #define SLUICE_BASE_PATTERN_H
@@ -35,14 +36,15 @@ struct pattern_part {
 
 /*
  * Returns true if the pattern matches anywhere in text. parts (may be NULL) gets an element for each name of
- * pattern_group(), in its order, n_parts at most. A match that exceeds the step limit counts as none.
+ * pattern_group(), in its order, n_parts at most. A search that exceeds its steps, or those left in the account,
+ * finds none.
  */
 bool pattern_find(const struct pattern *p, const char *text, size_t len, struct pattern_part *parts,
     size_t n_parts);
 
 /*
  * Finds the first match that begins at from (at most len) or later, for callers that iterate over matches.
- * Returns 1 with *ret_whole and parts, 0 if there is none, or -1 if the step limit was exceeded.
+ * Returns 1 with *ret_whole and parts, 0 if there is none, or -1 if the steps were exceeded.
  */
 int pattern_find_from(const struct pattern *p, const char *text, size_t len, size_t from,
     struct pattern_part *ret_whole, struct pattern_part *parts, size_t n_parts);

@@ -10,6 +10,7 @@
  */
 #include "correlate/attribute.h"
 
+#include "base/steps.h"
 #include "correlate/account.h"
 #include "correlate/attribute_run.h"
 #include "correlate/attribute_task.h"
@@ -24,6 +25,12 @@
 #include "correlate/title.h"
 #include "correlate/wal.h"
 #include "identify/match.h"
+
+void
+attribute_end(struct correlator *c, struct steps *rules)
+{
+	c->rules_gave_up += steps_end(rules);
+}
 
 static struct task *
 of_run(struct task *t, const struct run *r)
@@ -102,6 +109,7 @@ judged_key(struct correlator *c, struct process *p, struct process *parent, stru
 static void
 attributed(struct correlator *c, struct process *p)
 {
+	p->is_unjudged = steps_are_spent();
 	wal_process(c, p, NEWS_ALL);
 	if (p->task != NULL && p->location != NULL && !p->is_overhead)
 		attribute_task_limits(c, p->task, p->location);
@@ -141,7 +149,7 @@ attribute_exec(struct correlator *c, struct process *p, struct process *parent, 
 	is_excluded = c->whole == NULL && follow_excludes(&c->rules->follow, s, is_inside, NULL, &p->is_inside);
 	p->is_excluded = is_excluded && !p->is_announced;	/* it counts already */
 	is_none = attribute(c, p, parent, s, false);
-	if (has_key && is_none && !is_excluded && is_of_cgroups(p->location))
+	if (has_key && is_none && !is_excluded && !steps_are_spent() && is_of_cgroups(p->location))
 		judged_keep(c, &key, p->is_inside);
 	attributed(c, p);
 	s->parent = NULL;

@@ -284,6 +284,7 @@ struct run_totals {
 	uint64_t refused;	/* processes and runs above the limit of those known at once */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */
+	uint64_t rules_gave_up;		/* programs, titles and cgroups with which all steps of the rules were spent */
 	uint64_t wall_ns;
 	struct usage usage;
 };

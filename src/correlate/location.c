@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/steps.h"
+#include "correlate/attribute.h"
 #include "correlate/cgroups.h"
 #include "correlate/containers.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
+#include "identify/match.h"
 
 static void
 idle_leave(struct correlator *c, struct location *l)
@@ -83,6 +86,7 @@ judge(struct correlator *c, struct location *l)
 {
 	struct container *before = l->container;
 	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
+	struct steps rules;
 
 	l->generation = c->rules->generation;
 	l->is_known = (v2 != NULL || l->key.v2 == 0) && (v1 != NULL || l->key.v1 == 0);
@@ -90,7 +94,9 @@ judge(struct correlator *c, struct location *l)
 	l->memory_bytes = (struct opt_u64){ 0 };
 	take_limits(l, v2);
 	take_limits(l, v1);
+	steps_begin(&rules, RULES_STEPS);
 	placement_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->placement);
+	attribute_end(c, &rules);
 	keep_names(c, &l->placement);
 	l->container = container_get(c, &l->placement);
 	container_unref(c, before);	/* last, since both may be the same */

@@ -45,6 +45,7 @@ struct process {
 	bool is_excluded;		/* its program is not recorded */
 	bool is_inside;			/* it descends from an included one */
 	bool is_engine;			/* its program drives a run */
+	bool is_unjudged;		/* the rules gave up on its program: RULES_STEPS */
 	bool has_failed;		/* its last program failed, and has a struct failure */
 	bool is_over;			/* END was emitted, the kernel's final state has not arrived */
 	uint64_t gone_ns;		/* when the kernel freed it; kept for a while for children that never exec */

@@ -104,9 +104,9 @@ fill(struct correlator *c, const struct process *p, struct program_record *r, ch
 	r->observed_time_us = (struct opt_u64){ (uint64_t)p->observed_us, p->observed_us != 0 };
 	if (p->task != NULL && !p->is_overhead) {
 		r->task_source = p->task->source;
-		r->confidence = (struct opt_double){ p->task->confidence, true };
+		r->confidence = (struct opt_double){ p->task->confidence, !p->is_unjudged };
 	} else if (p->run != NULL) {
-		r->confidence = (struct opt_double){ p->run->confidence, true };
+		r->confidence = (struct opt_double){ p->run->confidence, !p->is_unjudged };
 	}
 }
 

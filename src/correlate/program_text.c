@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/steps.h"
 #include "base/text.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
@@ -15,6 +16,7 @@
 #include "identify/traceparent.h"
 
 #define VARIABLES_MAX 16
+#define REDACTION_STEPS 100000	/* for the patterns of the configuration over one program: some 2 ms */
 
 /* Returns len bytes as UTF-8 in the arena; NULL if it is full. */
 static const char *
@@ -123,6 +125,16 @@ program_text_candidate(const struct text *t, struct candidate *ret)
 		.is_tool = t->is_tool };
 }
 
+void
+program_text_redact(struct correlator *c, const char **argv, size_t argc)
+{
+	struct steps steps;
+
+	steps_begin(&steps, REDACTION_STEPS);
+	redaction_apply(c->redaction, argv, argc, &c->arena);
+	steps_end(&steps);	/* if it was spent, the rest was redacted unread */
+}
+
 struct text *
 program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known, struct candidate *ret)
 {
@@ -164,7 +176,7 @@ program_text_new(struct correlator *c, const struct exec_event *s, const struct 
 	in.comm = comm;
 	/* Must precede everything that takes a name from an argument. */
 	if (argv != NULL)
-		redaction_apply(c->redaction, argv, argc, a);
+		program_text_redact(c, argv, argc);
 	for (size_t i = 0; i < s->n_variables && n_variables < VARIABLES_MAX; i++) {
 		struct named_text *v = &variables[n_variables];
 

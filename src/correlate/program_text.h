@@ -66,6 +66,8 @@ void program_text_candidate(const struct text *t, struct candidate *ret);
  */
 struct text *program_text_new(struct correlator *c, const struct exec_event *s, const struct text *known,
     struct candidate *ret);
+/* Redacts argv by redact_apply(), in bounded time. The texts are in c's arena, or stay the caller's. */
+void program_text_redact(struct correlator *c, const char **argv, size_t argc);
 /* Takes a reference and returns t, which may be NULL. */
 struct text *program_text_ref(struct text *t);
 void program_text_unref(struct correlator *c, struct text *t);	/* t may be NULL */

@@ -60,6 +60,7 @@ struct correlator {
 	uint64_t findings_due;		/* of tasks and runs */
 	uint64_t findings_left_out;	/* above a limit, as the next */
 	uint64_t failures_left_out;
+	uint64_t rules_gave_up;
 	uint64_t minute;		/* in which findings_in_minute counts, for programs in no run */
 	uint32_t findings_in_minute;
 	struct row *rows;

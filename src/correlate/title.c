@@ -7,11 +7,14 @@
 
 #include <stdlib.h>
 
+#include "base/steps.h"
+#include "correlate/attribute.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/state.h"
 #include "correlate/wal.h"
 #include "identify/engine.h"
+#include "identify/match.h"
 
 struct title *
 title_of(struct process *p)
@@ -27,10 +30,13 @@ bool
 title_is_read(struct correlator *c, struct process *p)
 {
 	struct candidate s;
+	struct steps rules;
 
 	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
 		program_candidate(c, p, &s);
+		steps_begin(&rules, RULES_STEPS);
 		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
+		attribute_end(c, &rules);
 	}
 	return p->titles == TITLES_READ;
 }

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/steps.h"
 #include "base/text.h"
 #include "correlate/attribute.h"
 #include "correlate/process.h"
@@ -17,7 +18,7 @@
 #include "correlate/title.h"
 #include "correlate/wal.h"
 #include "identify/engine.h"
-#include "identify/redact.h"
+#include "identify/match.h"
 
 uint64_t
 correlator_title_hash(const char *title, size_t len)
@@ -57,6 +58,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 	struct process *p = process_of(c, key), *parent;
 	struct candidate s, up;
 	const char *argv[1];
+	struct steps rules;
 	char *text;
 
 	if (p == NULL || p->title == NULL || p->text == NULL || p->is_over || p->is_excluded ||
@@ -69,7 +71,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 		return;
 	text_escape(title, len, text, TEXT_ESCAPE_MAX(len), NULL);
 	argv[0] = text;
-	redaction_apply(c->redaction, argv, 1, &c->arena);
+	program_text_redact(c, argv, 1);
 	/* Equal to argv[0]: these are the arguments that it was started with, not a title. */
 	if (p->text->argv == NULL || p->text->argc == 0 || strcmp(p->text->argv[0], argv[0]) != 0) {
 		program_candidate(c, p, &s);
@@ -81,7 +83,9 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 			program_candidate(c, parent, &up);
 			s.parent = &up;
 		}
+		steps_begin(&rules, RULES_STEPS);
 		attribute_title(c, p, parent, &s, now_ns);
+		attribute_end(c, &rules);
 	}
 	wal_flush(c);
 	arena_wipe(&c->arena);

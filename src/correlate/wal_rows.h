@@ -111,7 +111,7 @@ enum process_bit {
 };
 #define PROCESS_ROWS(ROW) \
 	ROW(VALUE, 2, 0, id, id) \
-	ROW(FLAGS, 2, 26, , ) \
+	ROW(FLAGS, 2, 27, , ) \
 	ROW(BOOL, 2, 0, , has_context) \
 	ROW(BOOL, 2, 1, , is_forked) \
 	ROW(BOOL, 2, 2, , is_announced) \
@@ -136,7 +136,8 @@ enum process_bit {
 	ROW(AFTER_SOME, 2, 14, id.start_ns, gone_ns) \
 	ROW(AFTER_SOME, 2, 15, id.start_ns, unseen_since_ns) \
 	ROW(IF, 2, 0, context, context) \
-	ROW(BOOL, 6, 25, , is_start_due)
+	ROW(BOOL, 6, 25, , is_start_due) \
+	ROW(BOOL, 7, 26, , is_unjudged)
 
 /* The usage of a process comes after its attribution; its text, title and failures follow. */
 #define PROCESS_USAGE_ROWS(ROW) \

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "base/steps.h"
 #include "base/text.h"
 #include "identify/engine.h"
 #include "identify/match.h"
@@ -141,7 +142,9 @@ explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_i
 	bool is_excluded = follow_excludes(&rules->follow, s, is_inside, &rule, &is_inside_after);
 	char by[LOCATION_SIZE];
 
-	if (is_excluded && rule != NULL)
+	if (steps_are_spent())
+		line(f, "followed", "yes: the rules gave up, after too many steps over its arguments");
+	else if (is_excluded && rule != NULL)
 		line(f, "followed", "no: exclude, by %s; its children are judged separately",
 		    location_text(&rule->location, by, sizeof(by)));
 	else if (is_excluded)
@@ -168,6 +171,10 @@ explain_engine(const struct ruleset *rules, const struct candidate *s, const cha
 	char by[LOCATION_SIZE];
 
 	engine_judge(rules, s, engine, &v);
+	if (steps_are_spent()) {
+		line(f, "engine", "unknown: the rules gave up, after too many steps over its arguments");
+		return;
+	}
 	if (v.role == ENGINE_NONE && !v.is_overhead) {
 		line(f, "engine", "none: no rule holds");
 		return;
@@ -244,15 +251,18 @@ explain_candidate(const struct ruleset *rules, struct candidate *s, const struct
 {
 	char tool[TOOL_NAME_SIZE];
 	struct placement placement = { 0 };
+	struct steps steps;
 
 	explain_program(s, around, f);
 	explain_tool(rules, s, around->argv == NULL, tool, f);
 	placement_of_cgroup(rules, s->cgroup, s->cgroup_v1, &placement);
+	steps_begin(&steps, RULES_STEPS);
 	placement_of_program(rules, s, &placement);
 	if (s->image == NULL && placement.image[0] != '\0' && !placement.is_outside)
 		s->image = placement.image;
 	explain_follow(rules, s, around->is_inside, f);
 	explain_engine(rules, s, around->engine, f);
+	steps_end(&steps);
 	explain_placement(&placement, f);
 }
 

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/steps.h"
 #include "base/text.h"
 #include "identify/engine_pieces.h"
 #include "identify/match.h"
@@ -130,6 +131,8 @@ engine_judge(const struct ruleset *rules, const struct candidate *s, const char 
 		judge_tasks(all, &pieces, true, ret);
 	if (engine != NULL && ret->role != ENGINE_TASK)
 		judge_overhead(all, &pieces, engine, ret);
+	if (steps_are_spent())
+		engine_verdict_none(ret);	/* pieces of an id may be missing */
 }
 
 bool

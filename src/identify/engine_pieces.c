@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/steps.h"
 #include "base/text.h"
 
 #define FIELD_SIZE 4096		/* bytes of a field while it is built, before it is cut to size */
@@ -95,7 +96,7 @@ static void
 gather_options(struct engine_pieces *p, const struct engine_rule *rule)
 {
 	for (const struct engine_words *o = rule->options; o != NULL; o = o->next) {
-		for (size_t i = 1; i < p->s->argc; i++) {
+		for (size_t i = 1; i < p->s->argc && steps_take(i % 4 == 0); i++) {
 			bool is_next;
 			const char *value = option_value(p->s, i, o->words, &is_next);
 
@@ -139,7 +140,7 @@ gather_after(struct engine_pieces *p, const struct engine_rule *rule)
 	for (const struct engine_words *a = rule->after; a != NULL; a = a->next) {
 		size_t i = 0;
 
-		while (i < s->argc && !is_one_of(s->argv[i], a->words))
+		while (i < s->argc && steps_take(1) && !is_one_of(s->argv[i], a->words))
 			i++;
 		for (i++; i < s->argc; i++) {
 			if (strcmp(s->argv[i], "--") == 0) {

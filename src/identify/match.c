@@ -3,7 +3,8 @@
  * match: whether a condition holds for a program.
  *
  * The logic has three values: a condition on an unknown property is unknown, and so is a compound of
- * it unless its other parts decide. `not` of an unknown condition does not hold either.
+ * it unless its other parts decide. `not` of an unknown condition does not hold either. Once the account of
+ * base/steps.h is spent, all is unknown.
  */
 #include "identify/match.h"
 
@@ -12,8 +13,11 @@
 
 #include "base/bytes.h"
 #include "base/glob.h"
+#include "base/steps.h"
 #include "base/text.h"
 #include "model/follow_index.h"
+
+#define ARGS_PER_STEP 8			/* that are compared in the time of a step */
 
 enum truth {
 	NO,
@@ -64,9 +68,17 @@ is_path(const char *path, const char *text, bool is_folder)
 }
 
 static enum truth
+search(const struct pattern *p, const char *in, size_t len)
+{
+	bool is_found = pattern_find(p, in, len, NULL, 0);
+
+	return steps_are_spent() ? UNKNOWN : truth_of(is_found);
+}
+
+static enum truth
 is_found(const struct pattern *p, const char *in)
 {
-	return in == NULL ? UNKNOWN : truth_of(pattern_find(p, in, strlen(in), NULL, 0));
+	return in == NULL ? UNKNOWN : search(p, in, strlen(in));
 }
 
 /* Combines the results for both cgroup hierarchies, one of which may be missing. */
@@ -156,8 +168,10 @@ judge_argv(const struct condition *c, const struct candidate *s)
 		    c->kind == CONDITION_ARGV_CONTAINS ? strstr(arg, c->text) != NULL :
 		    pattern_find(c->pattern, arg, strlen(arg), NULL, 0))
 			return YES;
+		if (!steps_take((i % ARGS_PER_STEP == 0) + strlen(arg) / STEPS_BYTES))
+			return UNKNOWN;
 	}
-	return NO;
+	return steps_are_spent() ? UNKNOWN : NO;
 }
 
 static enum truth
@@ -175,8 +189,7 @@ judge_command(const struct condition *c, struct view *v)
 		}
 	}
 	v->has_command = true;
-	return truth_of(pattern_find(c->pattern, v->command.len > 0 ? (const char *)v->command.data : "",
-	    v->command.len, NULL, 0));
+	return search(c->pattern, v->command.len > 0 ? (const char *)v->command.data : "", v->command.len);
 }
 
 /* The joined arguments of the parent are not kept: they are needed once or twice. */
@@ -221,6 +234,8 @@ judge(const struct condition *c, struct view *v)
 {
 	const struct candidate *s = v->s;
 
+	if (!steps_take(1))
+		return UNKNOWN;
 	switch (c->kind) {
 	case CONDITION_ALL:
 		return judge_children(c, v, NO);
@@ -355,10 +370,12 @@ follow_excludes(const struct follow_rules *r, const struct candidate *s, bool is
 	exclude = first_that_holds(r->exclude, r->n_exclude, r->exclude_index, &v);
 	include = first_that_holds(r->include, r->n_include, r->include_index, &v);
 	bytes_done(&v.command);
+	if (steps_are_spent())
+		exclude = include = NULL;
 	is_inside = is_inside || include != NULL;
 	if (ret_rule != NULL)
 		*ret_rule = exclude != NULL ? exclude : include;
 	if (ret_inside != NULL)
 		*ret_inside = is_inside;
-	return exclude != NULL || (r->n_include > 0 && !is_inside);
+	return exclude != NULL || (r->n_include > 0 && !is_inside && !steps_are_spent());
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/steps.h"
 #include "model/follow_index.h"
 #include "identify/match.h"
 
@@ -477,6 +478,33 @@ ten_thousand_excludes_cost_no_walk(void **state)
 	ruleset_unref(r.set);
 }
 
+static void
+nothing_is_left_out_once_the_steps_are_spent(void **state)
+{
+	const struct condition bwa = leaf(CONDITION_EXE, "bwa"), not = { .kind = CONDITION_NOT, .first = &bwa };
+	const struct follow_rule is_bwa = { .when = &bwa }, is_other = { .when = &not };
+	const struct follow_rules rules[] = {
+		{ .exclude = &is_bwa, .n_exclude = 1 },
+		{ .exclude = &is_other, .n_exclude = 1 },
+		{ .include = &is_other, .n_include = 1 },
+	};
+	const struct candidate s = { .exe = "/bin/bwa" };
+	const struct follow_rule *rule;
+	struct steps steps;
+	bool inside;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		assert_int_equal(follow_excludes(&rules[i], &s, false, NULL, NULL), i != 1);
+		steps_begin(&steps, 0);
+		assert_false(follow_excludes(&rules[i], &s, false, &rule, &inside));
+		assert_null(rule);
+		assert_false(inside);
+		assert_false(match(&not, &s));
+		assert_true(steps_end(&steps));
+	}
+}
+
 int
 main(void)
 {
@@ -493,6 +521,7 @@ main(void)
 		cmocka_unit_test(parents),
 		cmocka_unit_test(many_are_all_or_any),
 		cmocka_unit_test(include_and_exclude_decide_together),
+		cmocka_unit_test(nothing_is_left_out_once_the_steps_are_spent),
 		cmocka_unit_test(the_first_in_the_order_of_files_wins_with_an_index_too),
 		cmocka_unit_test(ten_thousand_excludes_cost_no_walk),
 	};

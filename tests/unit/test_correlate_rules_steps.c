@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RULES_STEPS: no arguments cost the rules more than that, and it is said of such a program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "one_world.h"
+
+enum { HARD = 172 };
+
+static double
+cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Execs bash with arguments over which the shipped patterns take as long as they can. */
+static void
+execs_hard(struct being *b)
+{
+	static const char *const words[] = { "--target-jobs", "/execution/script", "_toil_worker", "/slurm_script",
+		"x/.command.run/ab/0123456789abcdef0123456789abcd/.command.sh ", "/mnt/miniwdl_task_container/",
+		"/galaxy_1.sh", "multiprocessing.spawn", "/call-x/execution/script.submit", "/toilwf-" };
+	enum { WORDS = sizeof(words) / sizeof(words[0]), ARGC = 1 + HARD + WORDS };
+	static char slashes[201];
+	const char *argv[ARGC];
+	size_t argv_len[ARGC];
+	char first[] = "bash", exe[256];
+	struct exec_event s;
+
+	memset(slashes, '/', sizeof(slashes) - 1);
+	exec_event_fill(&w, b, first, argv, argv_len, exe, &s);
+	argv[0] = "bash";
+	for (size_t i = 1; i <= HARD; i++)
+		argv[i] = slashes;
+	memcpy(argv + 1 + HARD, words, sizeof(words));
+	for (size_t i = 0; i < ARGC; i++)
+		argv_len[i] = strlen(argv[i]);
+	s.argv = argv;
+	s.argv_len = argv_len;
+	s.argc = ARGC;
+	correlator_exec(w.c, &s);
+}
+
+static uint64_t
+gave_up(void)
+{
+	return correlator_totals(w.c, w.now).rules_gave_up;
+}
+
+static void
+a_program_costs_the_rules_a_bounded_time(void **state)
+{
+	struct being sh = forks(&w, NULL), hard, next;
+	const struct kept_record *n;
+	double before;
+
+	(void)state;
+	execs(&w, &sh, "sh");
+	hard = forks(&w, &sh);
+	before = cpu_seconds();
+	execs_hard(&hard);
+	/* Without a bound some 0.2 s, and several times as much in this build. */
+	assert_true(cpu_seconds() - before < 0.1);
+	assert_int_equal(gave_up(), 1);
+	exits(&w, &hard, 0);
+	n = record_of(&w, &hard, 0, PHASE_END);
+	assert_non_null(n->run_id);		/* by descent, whatever the rules know */
+	assert_false(n->program.confidence.known);
+
+	next = forks(&w, &sh);
+	execs(&w, &next, "samtools sort");
+	exits(&w, &next, 0);
+	assert_true(record_of(&w, &next, 0, PHASE_END)->program.confidence.known);
+	assert_int_equal(gave_up(), 1);
+}
+
+/* The arguments of a usual command are far from the bound, however many they are. */
+static void
+a_thousand_files_are_judged(void **state)
+{
+	static char names[1000][48];
+	const char *argv[1001];
+	size_t argv_len[1001];
+	char first[] = "bash", exe[256];
+	struct being b = forks(&w, NULL);
+	struct exec_event s;
+
+	(void)state;
+	exec_event_fill(&w, &b, first, argv, argv_len, exe, &s);
+	argv[0] = "bash";
+	argv_len[0] = 4;
+	for (size_t i = 0; i < 1000; i++) {
+		argv_len[i + 1] = (size_t)snprintf(names[i], sizeof(names[i]), "data/sample_%04zu_R1.fastq.gz", i);
+		argv[i + 1] = names[i];
+	}
+	s.argv = argv;
+	s.argv_len = argv_len;
+	s.argc = 1001;
+	correlator_exec(w.c, &s);
+	assert_int_equal(gave_up(), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_program_costs_the_rules_a_bounded_time),
+		T(a_thousand_files_are_judged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
