@@ -26,12 +26,6 @@
 #include "correlate/wal.h"
 #include "identify/match.h"
 
-void
-attribute_end(struct correlator *c, struct steps *rules)
-{
-	c->rules_gave_up += steps_end(rules);
-}
-
 static struct task *
 of_run(struct task *t, const struct run *r)
 {

@@ -12,19 +12,15 @@ struct candidate;
 struct correlator;
 struct process;
 struct run;
-struct steps;
 struct text;
 
 /*
  * Sets run, task and location of a program that has exec'd, and what follows from the rules. parent: from
  * attribute_parent(); before: the text of the program that it replaced, NULL: none; s: from program_text_new(). The
- * caller has opened an account of RULES_STEPS, which attribute_end() closes; a program with which it is spent is
- * attributed by descent alone.
+ * caller has begun a judgement (users.h); a program with which its account is spent is attributed by descent alone.
  */
 void attribute_exec(struct correlator *c, struct process *p, struct process *parent, struct text *before,
     struct candidate *s);
-/* Closes an account of RULES_STEPS, and counts that the rules gave up if it was spent. */
-void attribute_end(struct correlator *c, struct steps *rules);
 /*
  * Sets run, task and location of a process that has forked but not exec'd, from those of its parent. parent may be
  * NULL.

@@ -82,6 +82,7 @@ correlator_free(struct correlator *c)
 	failures_free(c);
 	rows_free(c);
 	locations_free(c);
+	users_free(c);
 	kept_names_free(c);
 	arena_done(&c->arena);
 	ruleset_unref(c->rules);

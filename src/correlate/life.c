@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/steps.h"
 #include "base/text.h"
 #include "correlate/account.h"
 #include "correlate/attribute.h"
@@ -38,8 +37,8 @@
 #include "correlate/shared_texts.h"
 #include "correlate/state.h"
 #include "correlate/tasks.h"
+#include "correlate/users.h"
 #include "correlate/wal.h"
-#include "identify/match.h"
 
 /*
  * A child that never execs takes its names from its parent, and may be reported only after the parent's end: at its
@@ -252,7 +251,7 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 	struct candidate candidate;
 	struct text *before;
 	struct program_key above;
-	struct steps rules;
+	struct judgement rules;
 	bool was_announced;
 
 	if (p != NULL && (p->is_over || (s->is_discovered && p->is_announced && p->self.index >= s->self.index)))
@@ -291,10 +290,10 @@ correlator_exec(struct correlator *c, const struct exec_event *s)
 		account_withdraw(c, p);
 	process_exec(c, p, s, &above);
 	before = s->has_replaced ? program_text_ref(p->text) : NULL;
-	steps_begin(&rules, RULES_STEPS);
+	judgement_begin(c, &rules, s->context.uid, s->time_ns);
 	process_set_text(c, p, shared_text_of(c, s, known, &candidate));
 	attribute_exec(c, p, attribute_parent(c, p), before, &candidate);
-	attribute_end(c, &rules);
+	judgement_end(c, &rules);
 	program_text_unref(c, before);
 	if (was_announced) {
 		account_enter(c, p, s->time_ns);

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/steps.h"
-#include "correlate/attribute.h"
 #include "correlate/cgroups.h"
 #include "correlate/containers.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
+#include "correlate/users.h"
 #include "identify/match.h"
 
 static void
@@ -96,7 +96,8 @@ judge(struct correlator *c, struct location *l)
 	take_limits(l, v1);
 	steps_begin(&rules, RULES_STEPS);
 	placement_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->placement);
-	attribute_end(c, &rules);
+	if (steps_end(&rules))
+		judgement_gave_up(c);
 	keep_names(c, &l->placement);
 	l->container = container_get(c, &l->placement);
 	container_unref(c, before);	/* last, since both may be the same */

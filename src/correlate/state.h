@@ -22,6 +22,7 @@
 #include "correlate/correlator.h"
 #include "correlate/judged.h"
 #include "correlate/shared_texts.h"
+#include "correlate/users.h"
 #include "correlate/wal.h"
 #include "correlate/work.h"
 
@@ -61,6 +62,8 @@ struct correlator {
 	uint64_t findings_left_out;	/* above a limit, as the next */
 	uint64_t failures_left_out;
 	uint64_t rules_gave_up;
+	struct user *users;		/* least recently used first */
+	struct allowance all_steps;	/* of the rules, for all users together */
 	uint64_t minute;		/* in which findings_in_minute counts, for programs in no run */
 	uint32_t findings_in_minute;
 	struct row *rows;

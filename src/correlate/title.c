@@ -8,13 +8,12 @@
 #include <stdlib.h>
 
 #include "base/steps.h"
-#include "correlate/attribute.h"
 #include "correlate/process.h"
 #include "correlate/program_record.h"
 #include "correlate/state.h"
+#include "correlate/users.h"
 #include "correlate/wal.h"
 #include "identify/engine.h"
-#include "identify/match.h"
 
 struct title *
 title_of(struct process *p)
@@ -34,9 +33,10 @@ title_is_read(struct correlator *c, struct process *p)
 
 	if (p->titles == TITLES_UNKNOWN && p->text != NULL) {
 		program_candidate(c, p, &s);
-		steps_begin(&rules, RULES_STEPS);
+		steps_begin(&rules, LEAST_STEPS);	/* a pass may judge thousands */
 		p->titles = engine_writes_titles(c->rules, &s) ? TITLES_READ : TITLES_NONE;
-		attribute_end(c, &rules);
+		if (steps_end(&rules))
+			judgement_gave_up(c);
 	}
 	return p->titles == TITLES_READ;
 }

@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/steps.h"
 #include "base/text.h"
 #include "correlate/attribute.h"
 #include "correlate/process.h"
@@ -16,9 +15,9 @@
 #include "correlate/program_text.h"
 #include "correlate/state.h"
 #include "correlate/title.h"
+#include "correlate/users.h"
 #include "correlate/wal.h"
 #include "identify/engine.h"
-#include "identify/match.h"
 
 uint64_t
 correlator_title_hash(const char *title, size_t len)
@@ -58,7 +57,7 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 	struct process *p = process_of(c, key), *parent;
 	struct candidate s, up;
 	const char *argv[1];
-	struct steps rules;
+	struct judgement rules;
 	char *text;
 
 	if (p == NULL || p->title == NULL || p->text == NULL || p->is_over || p->is_excluded ||
@@ -83,9 +82,9 @@ correlator_title(struct correlator *c, const struct program_key *key, const char
 			program_candidate(c, parent, &up);
 			s.parent = &up;
 		}
-		steps_begin(&rules, RULES_STEPS);
+		judgement_begin(c, &rules, p->context.uid, now_ns);
 		attribute_title(c, p, parent, &s, now_ns);
-		attribute_end(c, &rules);
+		judgement_end(c, &rules);
 	}
 	wal_flush(c);
 	arena_wipe(&c->arena);

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "correlate/state.h"
+#include "identify/match.h"
 #include "one_world.h"
 
 enum { HARD = 172 };
@@ -82,6 +84,72 @@ a_program_costs_the_rules_a_bounded_time(void **state)
 	assert_int_equal(gave_up(), 1);
 }
 
+static uint64_t
+left_of(uint32_t uid)
+{
+	const struct user *u;
+
+	HASH_FIND(hh, w.c->users, &uid, sizeof(uid), u);
+	assert_non_null(u);
+	return u->steps.left;
+}
+
+static void
+execs_as(uint32_t uid, const char *command)
+{
+	struct being b = forks(&w, NULL);
+
+	b.context.uid = uid;
+	if (command == NULL)
+		execs_hard(&b);
+	else
+		execs(&w, &b, command);
+}
+
+static void
+a_user_costs_the_rules_a_bounded_time(void **state)
+{
+	uint64_t n = 0;
+
+	(void)state;
+	do {
+		execs_as(1, NULL);
+		assert_int_equal(gave_up(), ++n);
+	} while (left_of(1) > 0);
+	assert_int_equal(n, 2 * USER_STEPS / RULES_STEPS);
+	execs_as(1, NULL);
+	assert_int_equal(gave_up(), ++n);
+	/* A usual command is judged all the same, and others pay nothing for it. */
+	execs_as(1, "samtools sort");
+	execs_as(2, "samtools sort");
+	assert_in_range(left_of(2), 2 * USER_STEPS - 1000, 2 * USER_STEPS);
+	assert_int_equal(gave_up(), n);
+
+	w.now += SECOND;
+	execs_as(1, NULL);
+	assert_int_equal(left_of(1), USER_STEPS - RULES_STEPS);
+	w.now += 100 * SECOND;
+	execs_as(1, NULL);
+	assert_int_equal(left_of(1), 2 * USER_STEPS - RULES_STEPS);
+}
+
+/* Many users together, such as those of one's user namespaces, have no more than some of a CPU. */
+static void
+all_users_cost_the_rules_a_bounded_time(void **state)
+{
+	uint32_t uid = 1;
+
+	(void)state;
+	for (; w.c->all_steps.left > 0 || uid == 1; uid++)
+		execs_as(uid, NULL);
+	assert_int_equal(uid - 1, 2 * ALL_STEPS / RULES_STEPS);
+	execs_as(uid, NULL);
+	assert_in_range(left_of(uid), 2 * USER_STEPS - LEAST_STEPS, 2 * USER_STEPS);
+	for (uid++; uid < 2 * USERS_MAX; uid++)
+		execs_as(uid, "sleep 1");
+	assert_int_equal(HASH_COUNT(w.c->users), USERS_MAX);
+}
+
 /* The arguments of a usual command are far from the bound, however many they are. */
 static void
 a_thousand_files_are_judged(void **state)
@@ -114,6 +182,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_program_costs_the_rules_a_bounded_time),
 		T(a_thousand_files_are_judged),
+		T(a_user_costs_the_rules_a_bounded_time),
+		T(all_users_cost_the_rules_a_bounded_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
