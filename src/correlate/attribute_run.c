@@ -4,6 +4,7 @@
  */
 #include "correlate/attribute_run.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <uuid/uuid.h>
@@ -42,6 +43,26 @@ run_id(char out[UUID_STR_LEN], const char *engine, const char *key)
 	uuid_unparse_lower(id, out);
 }
 
+/* The user of p's program; UINT32_MAX: unknown. */
+static uint32_t
+user_of(const struct process *p)
+{
+	return p->has_context ? p->context.uid : UINT32_MAX;
+}
+
+/*
+ * Appends the user to a key that anybody can write, so that it finds no run of another. Users of the system are one:
+ * they are trusted, and have another number on each host.
+ */
+static void
+key_add_user(char key[KEY_SIZE], uint32_t uid)
+{
+	size_t len = strlen(key);
+
+	if (uid > SYSTEM_UID_MAX)
+		snprintf(key + len, KEY_SIZE - len, "\nuid %" PRIu32, uid);
+}
+
 /* Finds or makes the run of this key. If *is_new is true, the caller fills it in. */
 static struct run *
 run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_new)
@@ -53,6 +74,21 @@ run_by_key(struct correlator *c, const char *engine, const char *key, bool *is_n
 	r = run_find(c, id);
 	*is_new = r == NULL;
 	return r != NULL ? r : run_get(c, id);
+}
+
+/*
+ * Returns how far to believe that p is in the job of its placement. A path with the job's user that is not p's is
+ * another user's job, or names the user by chance.
+ */
+static double
+job_confidence(const struct placement *placement, const struct process *p)
+{
+	char own[16];
+
+	snprintf(own, sizeof(own), "%" PRIu32, user_of(p));
+	if (placement->user[0] == '\0' || user_of(p) <= SYSTEM_UID_MAX || strcmp(placement->user, own) == 0)
+		return placement->scheduler_confidence;
+	return placement->scheduler_confidence / 2;
 }
 
 /* Returns the run of the scheduler's job that p runs in; NULL: p is in no job. */
@@ -69,12 +105,14 @@ run_of_job(struct correlator *c, struct process *p)
 	snprintf(key, sizeof(key), "%s\n%s",
 	    placement->cluster[0] != '\0' || c->options.cluster == NULL ? placement->cluster : c->options.cluster,
 	    placement->job);
+	if (placement->scheduler_witness != WITNESS_SYSTEM)
+		key_add_user(key, placement->claimed_by);
 	r = run_by_key(c, placement->scheduler, key, &is_new);
 	if (r == NULL)
 		return NULL;
 	if (is_new) {
 		run_set_origin(c, r, placement->scheduler, STRENGTH_JOB, placement->scheduler_source,
-		    placement->scheduler_confidence);
+		    job_confidence(placement, p));
 		run_take_placement(c, r, p);
 	}
 	/* The job ends with its script. The program that started the script is in the job, but in no task of it. */
@@ -99,11 +137,13 @@ run_of_driver(struct correlator *c, struct process *p, struct run *around, const
 	bool is_new;
 	struct run *r;
 
-	if (v->run_key[0] != '\0')
+	if (v->run_key[0] != '\0') {
 		snprintf(key, sizeof(key), "key\n%s", v->run_key);
-	else
+		key_add_user(key, user_of(p));
+	} else {
 		snprintf(key, sizeof(key), "%s\n%s\n%u\n%llu", c->options.host_id != NULL ? c->options.host_id : "",
 		    c->options.boot_id, p->self.pid, (unsigned long long)p->id.start_ns);
+	}
 	r = run_by_key(c, v->engine, key, &is_new);
 	if (r != NULL && (is_new || process_is(p, &r->root)))
 		run_set_root(c, r, &p->id);	/* again, if it was discovered after a time without an agent */
@@ -130,11 +170,11 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 
 	if (around != NULL && (around->strength == STRENGTH_EXPLICIT || is_engine(around, v->engine)))
 		return around;
-	r = fact_find_claim(c, v->engine, v->root, v->task_id);
+	r = fact_find_claim(c, user_of(p), v->engine, v->root, v->task_id);
 	if (r == NULL)
-		r = fact_find_root(c, v->engine, v->run_key);
+		r = fact_find_root(c, user_of(p), v->engine, v->run_key);
 	if (r == NULL)
-		r = fact_find_root(c, v->engine, v->root);
+		r = fact_find_root(c, user_of(p), v->engine, v->root);
 	if (r != NULL || v->role == ENGINE_JOINS)
 		return r;
 	if (around != NULL)
@@ -147,6 +187,7 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 	 */
 	snprintf(key, sizeof(key), "%s\n%s", v->run_key[0] != '\0' ? "key" : "root",
 	    v->run_key[0] != '\0' ? v->run_key : v->root);
+	key_add_user(key, user_of(p));
 	r = run_by_key(c, v->engine, key, &is_new);
 	if (r != NULL && is_new) {
 		run_set_origin(c, r, v->engine, v->strength, v->source, v->confidence / 2);
@@ -159,10 +200,10 @@ run_of_task(struct correlator *c, struct process *p, struct run *around, const s
 
 /* Values that tie one task to its run tie others to it too. */
 static void
-learn_ties(struct correlator *c, struct run *r, const struct engine_verdict *v)
+learn_ties(struct correlator *c, struct run *r, const struct process *p, const struct engine_verdict *v)
 {
-	fact_add_root(c, r, v->engine, v->root);
-	fact_add_root(c, r, v->engine, v->run_key);
+	fact_add_root(c, r, user_of(p), v->engine, v->root);
+	fact_add_root(c, r, user_of(p), v->engine, v->run_key);
 }
 
 /* Begins a driver's run, or adds what the driver shows to the run that it is in. */
@@ -189,7 +230,7 @@ drive(struct correlator *c, struct process *p, struct run *run, const struct tas
 	}
 	if (run->strength != STRENGTH_EXPLICIT)
 		run_learn(c, run, &(struct run_names){ .sample = v->sample });	/* of all its tasks */
-	learn_ties(c, run, v);
+	learn_ties(c, run, p, v);
 	return run;
 }
 
@@ -229,12 +270,12 @@ attribute_run(struct correlator *c, struct process *p, struct run *run, const st
 			return run;
 		}
 		if (v->role == ENGINE_TASK)
-			learn_ties(c, found, v);
+			learn_ties(c, found, p, v);
 		return found;
 	case ENGINE_NAMES:
 		if (run != NULL) {
-			learn_ties(c, run, v);
-			fact_add_claim(c, run, v->engine, v->root, v->task_id);
+			learn_ties(c, run, p, v);
+			fact_add_claim(c, run, user_of(p), v->engine, v->root, v->task_id);
 		}
 		return run;
 	case ENGINE_NONE:

@@ -2,10 +2,16 @@
  * SPDX-License-Identifier: Apache-2.0
  * Facts: a table from keys to the run that published them. A task in a container or in a scheduler's job does not
  * descend from its engine; these facts tie it to its run.
+ *
+ * Any program may name any folder in its arguments. A key therefore contains the user whose program showed it: what
+ * others claim about the same folder is another fact. Only for programs of system users, who are in the containers
+ * of everybody, a second fact has the one user who claims the folder.
  */
 #include "correlate/facts.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,13 +20,26 @@
 #include "correlate/state.h"
 #include "correlate/wal.h"
 
-#define KEY_SIZE (ENGINE_PATH_SIZE + 2 * ENGINE_NAME_SIZE + 64)
+#define KEY_SIZE (ENGINE_PATH_SIZE + 2 * ENGINE_NAME_SIZE + 80)
 
 enum fact_kind {		/* the first byte of a key */
-	FACT_ROOT = 'r',	/* engine, root */
-	FACT_CLAIM = 'c',	/* engine, root, task_id */
-	FACT_FAILED = 'f',	/* run, task, sample */
+	FACT_ROOT = 'R',	/* uid, engine, root */
+	FACT_CLAIM = 'C',	/* uid, engine, root, task_id */
+	FACT_SHARED = 'S',	/* engine, root: of whichever user; n: 1 if another one with a live run claims it too */
+	FACT_FAILED = 'f',	/* run, task, sample; n: how often */
+	/* As logged by releases whose facts had no user: */
+	FACT_ROOT_OF_ANY = 'r',
+	FACT_CLAIM_OF_ANY = 'c',
 };
+
+#define USER_SIZE 16		/* a uid as a part of a key */
+
+static const char *
+user_text(uint32_t uid, char out[USER_SIZE])
+{
+	snprintf(out, USER_SIZE, "%" PRIu32, uid);
+	return out;
+}
 
 /* Joins the parts, each with its NUL; the list ends with NULL. Returns the length; 0: too long. */
 static size_t
@@ -56,7 +75,8 @@ find(struct correlator *c, const char *key, size_t len)
 	return f;
 }
 
-struct fact *
+/* Finds or makes a fact, and gives it to r. NULL: no room. */
+static struct fact *
 fact_get(struct correlator *c, struct run *r, const char *key, size_t len)
 {
 	struct fact *f = find(c, key, len);
@@ -92,38 +112,74 @@ run_of(const struct fact *f)
 	return f != NULL ? f->run : NULL;
 }
 
-void
-fact_add_root(struct correlator *c, struct run *r, const char *engine, const char *root)
+/* Adds the fact for programs of system users. It stays with its run while that lives. */
+static void
+publish_shared(struct correlator *c, struct run *r, const char *engine, const char *root)
 {
 	char key[KEY_SIZE];
+	size_t len = make_key(key, FACT_SHARED, engine, root, NULL);
+	struct fact *f = find(c, key, len);
+	bool is_rival;
 
-	if (root[0] != '\0')
-		publish(c, r, key, make_key(key, FACT_ROOT, engine, root, NULL));
+	if (f != NULL && f->run == r)
+		return;
+	is_rival = f != NULL && !run_is_idle(f->run) &&
+	    !(f->run->uid.known && r->uid.known && f->run->uid.value == r->uid.value);
+	if (is_rival && f->n > 0)
+		return;
+	f = fact_get(c, is_rival ? f->run : r, key, len);
+	if (f == NULL)
+		return;
+	f->n = is_rival;
+	wal_fact(c, f);
+}
+
+void
+fact_add_root(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root)
+{
+	char key[KEY_SIZE], user[USER_SIZE];
+
+	if (root[0] == '\0')
+		return;
+	publish(c, r, key, make_key(key, FACT_ROOT, user_text(uid, user), engine, root, NULL));
+	publish_shared(c, r, engine, root);
 }
 
 struct run *
-fact_find_root(struct correlator *c, const char *engine, const char *root)
+fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root)
 {
-	char key[KEY_SIZE];
+	char key[KEY_SIZE], user[USER_SIZE];
+	const struct fact *f;
 
-	return root[0] != '\0' ? run_of(find(c, key, make_key(key, FACT_ROOT, engine, root, NULL))) : NULL;
+	if (root[0] == '\0')
+		return NULL;
+	f = find(c, key, make_key(key, FACT_ROOT, user_text(uid, user), engine, root, NULL));
+	if (f == NULL && uid <= SYSTEM_UID_MAX) {
+		f = find(c, key, make_key(key, FACT_SHARED, engine, root, NULL));
+		if (f != NULL && f->n > 0)
+			f = NULL;
+	}
+	return run_of(f);
 }
 
 void
-fact_add_claim(struct correlator *c, struct run *r, const char *engine, const char *root, const char *task_id)
+fact_add_claim(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root,
+    const char *task_id)
 {
-	char key[KEY_SIZE];
+	char key[KEY_SIZE], user[USER_SIZE];
 
 	if (task_id[0] != '\0')
-		publish(c, r, key, make_key(key, FACT_CLAIM, engine, root, task_id, NULL));
+		publish(c, r, key, make_key(key, FACT_CLAIM, user_text(uid, user), engine, root, task_id, NULL));
 }
 
 struct run *
-fact_find_claim(struct correlator *c, const char *engine, const char *root, const char *task_id)
+fact_find_claim(struct correlator *c, uint32_t uid, const char *engine, const char *root, const char *task_id)
 {
-	char key[KEY_SIZE];
+	char key[KEY_SIZE], user[USER_SIZE];
 
-	return task_id[0] != '\0' ? run_of(find(c, key, make_key(key, FACT_CLAIM, engine, root, task_id, NULL))) : NULL;
+	if (task_id[0] == '\0')
+		return NULL;
+	return run_of(find(c, key, make_key(key, FACT_CLAIM, user_text(uid, user), engine, root, task_id, NULL)));
 }
 
 int32_t
@@ -145,6 +201,28 @@ fact_add_failure(struct correlator *c, struct run *r, const char *task, const ch
 		return;
 	f->n++;
 	wal_fact(c, f);
+}
+
+struct fact *
+fact_restore(struct correlator *c, struct run *r, const char *key, size_t len, uint32_t n)
+{
+	char current[KEY_SIZE], user[USER_SIZE];
+	struct fact *f;
+
+	if (key[0] == FACT_ROOT_OF_ANY || key[0] == FACT_CLAIM_OF_ANY) {
+		size_t at = make_key(current, key[0] == FACT_ROOT_OF_ANY ? FACT_ROOT : FACT_CLAIM,
+		    user_text(r->uid.known ? (uint32_t)r->uid.value : UINT32_MAX, user), NULL);
+
+		if (len - 1 > KEY_SIZE - at)
+			return NULL;
+		memcpy(current + at, key + 1, len - 1);
+		key = current;
+		len += at - 1;
+	}
+	f = fact_get(c, r, key, len);
+	if (f != NULL)
+		f->n = n;
+	return f;
 }
 
 void

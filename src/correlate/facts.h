@@ -18,24 +18,29 @@ struct run;
 struct fact {
 	UT_hash_handle hh;
 	struct run *run;
-	uint32_t n;
+	uint32_t n;		/* a number, whose meaning its kind has */
 	size_t len;
 	char key[];
 };
 
 /*
  * Facts of a run about programs that do not descend from it. engine, root, task_id and names as in struct
- * engine_verdict. The find functions return NULL if no run has published the fact.
+ * engine_verdict; uid: of the program that shows them, or that asks. A user's facts are found by programs of that user
+ * alone. A program of a system user, as root is in a container, finds the root of another user too, unless several
+ * users with live runs have shown the same. The find functions return NULL if no run has published the fact.
  */
-void fact_add_root(struct correlator *c, struct run *r, const char *engine, const char *root);
-struct run *fact_find_root(struct correlator *c, const char *engine, const char *root);
-void fact_add_claim(struct correlator *c, struct run *r, const char *engine, const char *root, const char *task_id);
-struct run *fact_find_claim(struct correlator *c, const char *engine, const char *root, const char *task_id);
+void fact_add_root(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root);
+struct run *fact_find_root(struct correlator *c, uint32_t uid, const char *engine, const char *root);
+void fact_add_claim(struct correlator *c, struct run *r, uint32_t uid, const char *engine, const char *root,
+    const char *task_id);
+struct run *fact_find_claim(struct correlator *c, uint32_t uid, const char *engine, const char *root,
+    const char *task_id);
 /* Returns the number of the next attempt for a task of this name and sample: from 1, counting failed ones. */
 int32_t fact_attempt(struct correlator *c, const struct run *r, const char *task, const char *sample);
 /* Counts a failed attempt, for fact_attempt(). */
 void fact_add_failure(struct correlator *c, struct run *r, const char *task, const char *sample);
-struct fact *fact_get(struct correlator *c, struct run *r, const char *key, size_t len);	/* NULL: no room */
+/* Puts back a fact as it was logged. NULL: no room. */
+struct fact *fact_restore(struct correlator *c, struct run *r, const char *key, size_t len, uint32_t n);
 void facts_forget(struct correlator *c, const struct run *r);	/* r NULL: facts of all runs */
 
 #endif

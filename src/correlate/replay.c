@@ -156,7 +156,6 @@ static int
 replay_fact(struct correlator *c, struct wal_reader *r)
 {
 	const char *id = wal_get_name(r, RUN_ID_SIZE), *key;
-	struct fact *f;
 	struct run *run;
 	uint64_t len;
 	uint32_t n;
@@ -171,11 +170,7 @@ replay_fact(struct correlator *c, struct wal_reader *r)
 		c->wal.replayed.incomplete++;
 		return 0;
 	}
-	f = fact_get(c, run, key, (size_t)len);
-	if (f == NULL)
-		return -ENOMEM;
-	f->n = n;
-	return 0;
+	return fact_restore(c, run, key, (size_t)len, n) != NULL ? 0 : -ENOMEM;
 }
 
 static int

@@ -19,6 +19,9 @@ enum {
 
 static const char by_cgroup[] = "cgroup";
 
+/* No more than this is believed of what any user can make up. */
+static const double claim_confidence = 0.5;
+
 #define FIELD(member) { offsetof(struct placement, member), sizeof(((struct placement *)0)->member) }
 
 static const struct {
@@ -175,6 +178,12 @@ fill_job(const struct placement_rule *rule, struct captures *found, const char *
 	ret->scheduler_confidence = found->finder->confidence;
 }
 
+static double
+at_most(double confidence, double limit)
+{
+	return confidence < limit ? confidence : limit;
+}
+
 static void
 fill_container(const struct placement_rule *rule, struct captures *found, const char *source, struct placement *ret)
 {
@@ -206,6 +215,7 @@ struct search {
 	const char *container_path;
 	const char *pod_path;
 	size_t job_at, container_at, pod_at;
+	size_t handed_over;		/* offset in the current path from which on a user names the groups */
 	bool is_outside;
 };
 
@@ -230,6 +240,8 @@ search_job(struct search *s, const struct placement_rule *rule, const char *path
 		if (!find(f, path, len, &s->found))
 			continue;
 		at = first_at(&s->found, path);
+		if (rule->is_batch && at >= s->handed_over)
+			continue;
 		if (!is_better_job(s, rule, path, at))
 			continue;
 		fill_job(rule, &s->found, by_cgroup, s->placement);
@@ -250,6 +262,8 @@ found_container(struct search *s, const struct placement_rule *rule, const char 
 		return;
 	}
 	fill_container(rule, &s->found, by_cgroup, &here);
+	if (end > s->handed_over)
+		here.container_confidence = at_most(here.container_confidence, claim_confidence);
 	/* The pod and the container in it may be matches of different rules. */
 	if (here.pod[0] != '\0' && (s->pod_path == NULL || (path == s->pod_path && end > s->pod_at))) {
 		memcpy(s->placement->pod, here.pod, sizeof(here.pod));
@@ -293,6 +307,28 @@ is_equal(const char *a, const char *b)
 	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
+/*
+ * Returns the offset from which on a user names the control groups of a path: behind the unit of the user's own
+ * service manager, to which systemd hands the rest over. SIZE_MAX: root names all.
+ */
+static size_t
+handed_over_at(const char *path)
+{
+	static const char slice[] = "/user.slice/", unit[] = "/user@", suffix[] = ".service";
+	const char *at, *end;
+
+	if (strncmp(path, slice, strlen(slice)) != 0)
+		return SIZE_MAX;
+	at = strstr(path, unit);
+	if (at == NULL)
+		return SIZE_MAX;
+	end = at + 1 + strcspn(at + 1, "/");
+	if ((size_t)(end - at) < strlen(unit) + strlen(suffix) ||
+	    strncmp(end - strlen(suffix), suffix, strlen(suffix)) != 0)
+		return SIZE_MAX;
+	return (size_t)(end - path);
+}
+
 bool
 placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret)
 {
@@ -304,6 +340,7 @@ placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char 
 	for (int i = 0; i < 2; i++) {
 		if (paths[i] == NULL || strcmp(paths[i], "/") == 0 || (i > 0 && is_equal(paths[0], paths[1])))
 			continue;
+		s.handed_over = handed_over_at(paths[i]);
 		for (const struct placement_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
 			search_job(&s, rule, paths[i]);
 		for (const struct placement_rule *rule = r->containers; rule != NULL; rule = rule->next)
@@ -343,7 +380,8 @@ take_job(struct placement *placement, const struct placement *from)
 {
 	if (from->scheduler == NULL)
 		return false;
-	if (placement->scheduler == NULL || (from->is_batch && !placement->is_batch)) {
+	if (placement->scheduler == NULL || (from->is_batch && !placement->is_batch &&
+	    (from->scheduler_witness != WITNESS_ARGV || !is_by_cgroup(placement->scheduler_source)))) {
 		for (int i = 0; i < PLACEMENT_FIELDS_JOB; i++)
 			field_of(placement, i)[0] = '\0';
 		fill_unknown(placement, from, 0, PLACEMENT_FIELDS_JOB);
@@ -351,6 +389,8 @@ take_job(struct placement *placement, const struct placement *from)
 		placement->is_batch = from->is_batch;
 		placement->scheduler_source = from->scheduler_source;
 		placement->scheduler_confidence = from->scheduler_confidence;
+		placement->scheduler_witness = from->scheduler_witness;
+		placement->claimed_by = from->claimed_by;
 		return true;
 	}
 	if (!is_equal(placement->scheduler, from->scheduler) || strcmp(placement->job, from->job) != 0)
@@ -476,6 +516,44 @@ find_program(const struct placement_rule *rules, const struct candidate *s, char
 	return NULL;
 }
 
+static bool
+is_of_system(const struct candidate *s)
+{
+	return s->has_uid && s->uid <= SYSTEM_UID_MAX;
+}
+
+/*
+ * Whether a daemon of the scheduler started the program, directly or by a login shell. A user who runs a program of
+ * that name is no system user.
+ */
+static bool
+is_of_daemon(const struct placement_rule *rule, const struct candidate *s)
+{
+	const struct candidate *up = s->parent;
+
+	for (int i = 0; i < 2 && up != NULL && rule->daemons != NULL; i++, up = up->parent) {
+		if (up->exe == NULL || !is_of_system(up))
+			continue;
+		for (const char *const *name = rule->daemons; *name != NULL; name++) {
+			if (strcmp(text_base_name(up->exe), *name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* Sets whose word the job of a program is. */
+static void
+set_witness(const struct placement_rule *rule, const struct candidate *s, struct placement *here)
+{
+	if (is_of_system(s))
+		return;
+	here->claimed_by = s->has_uid ? s->uid : UINT32_MAX;
+	here->scheduler_witness = is_of_daemon(rule, s) ? WITNESS_DAEMON : WITNESS_ARGV;
+	if (here->scheduler_witness == WITNESS_ARGV)
+		here->scheduler_confidence = at_most(here->scheduler_confidence, claim_confidence);
+}
+
 bool
 placement_of_program(const struct ruleset *rules, const struct candidate *s, struct placement *placement)
 {
@@ -491,12 +569,15 @@ placement_of_program(const struct ruleset *rules, const struct candidate *s, str
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_job(rule, &found, program->find.source, &here);
+		set_witness(rule, s, &here);
 		has_changed = take_job(placement, &here);
 	}
 	program = find_program(r->containers, s, buf, &rule, &found);
 	if (program != NULL) {
 		memset(&here, 0, sizeof(here));
 		fill_container(rule, &found, program->find.source, &here);
+		if (!is_of_system(s))
+			here.container_confidence = at_most(here.container_confidence, claim_confidence);
 		if (!program->is_outside) {
 			has_changed |= take_container(placement, &here);
 		} else if (!is_by_cgroup(placement->container_source)) {

@@ -7,6 +7,11 @@
  * and the innermost container on a path count. A batch scheduler's job takes precedence over anything
  * else that a rule calls a scheduler's: a systemd unit, a session, a pod.
  *
+ * Evidence is as good as its witness. A user may name control groups below the one that systemd hands over to
+ * the user's own service manager, and may write any arguments. Such a control group is no evidence of a batch
+ * scheduler's job. Arguments are evidence for that user alone, and replace no job that a control group shows, unless
+ * the scheduler's daemon started the program.
+ *
  * Call order for a program: placement_of_cgroup(), placement_inherit() from the program that forked it or that
  * it replaced, placement_of_program().
  */
@@ -15,6 +20,13 @@
 
 #include "model/ruleset.h"
 #include "model/candidate.h"
+
+/* Who could have made the evidence of a job, the most trustworthy first. */
+enum placement_witness {
+	WITNESS_SYSTEM,		/* root, who alone names control groups there, or a program of the system's users */
+	WITNESS_DAEMON,		/* a user's program, which the scheduler's own daemon started */
+	WITNESS_ARGV,		/* anybody: a user's program says so in its arguments */
+};
 
 enum {
 	PLACEMENT_NAME_SIZE = 128,
@@ -37,6 +49,8 @@ struct placement {
 	bool is_batch;			/* a job that makes a run (Slurm ...), not a unit or a session */
 	const char *scheduler_source;	/* the evidence, static: "cgroup", "argv slurm_script" */
 	double scheduler_confidence;
+	enum placement_witness scheduler_witness;
+	uint32_t claimed_by;		/* the user whose program the evidence is; not with WITNESS_SYSTEM */
 
 	/* The program runs in a container, whose runtime or id may still be unknown. */
 	bool has_container;

@@ -79,6 +79,7 @@ struct placement_rule {
 	const char *system;		/* slurm, docker ...; NULL: unknown */
 	bool is_batch;
 	bool is_outside;		/* such a control group holds programs that serve containers */
+	const char *const *daemons;	/* base names of the scheduler's own programs that start jobs; NULL: none */
 	const struct placement_finder *cgroup;	/* linked list: the first that is found counts */
 	const struct placement_program *programs;	/* likewise */
 	const struct placement_rule *next;

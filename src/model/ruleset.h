@@ -50,6 +50,12 @@ struct condition {
 	const struct condition *first, *next;	/* children, in the order of the file */
 };
 
+/*
+ * Users up to this one are the system's own (UID_MIN of login.defs less one): nobody else can run a program as one of
+ * them. nobody (65534) is not among them, since anybody's container or service may run as nobody.
+ */
+#define SYSTEM_UID_MAX 999
+
 /* The source location of a rule, for explanations and for the field tool_rule of records. */
 struct rule_location {
 	const char *file;		/* base name */

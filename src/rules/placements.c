@@ -227,6 +227,7 @@ static const struct rules_key rule_keys[] = {
 	{ "batch", RULES_BOOL, R(rule.is_batch), SCHEDULER },
 	{ "cgroup", RULES_ELSEWHERE },
 	{ "outside", RULES_BOOL, R(rule.is_outside), CONTAINER },
+	{ "daemons", RULES_TEXTS, R(rule.daemons), SCHEDULER },
 	{ "values", RULES_KEYS, R(values), .keys = value_keys },
 	{ "change", RULES_KEYS, R(values), .keys = change_keys },
 	{ "confidence", RULES_SHARE, R(values.confidence) },

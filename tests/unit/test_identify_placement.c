@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "rules/rules.h"
 #include "identify/placement.h"
+#include "model/placement_rules.h"
 
 #define ID "7c1f0be2a94d3856e1d07f2b5a6c93804e8d12f7b03a6c59d4e1f8027b3a6c51"
 #define ID2 "00ab34cd56ef78901234567890abcdef0fedcba0987654321fedcba098765432"
@@ -90,6 +91,29 @@ wrong_says(const char *text, const char *want)
 	if (strstr(got, want) == NULL)
 		fail_msg("%s\nsays: %s\nnot: %s", text, got, want);
 	free(got);
+}
+
+/* The daemon that starts the jobs of Slurm. */
+static const struct candidate slurmstepd = { .exe = "/usr/sbin/slurmstepd", .has_uid = true, .uid = 0 };
+
+/* Evidence of a user's program on an ordinary path; parent may be NULL. */
+static struct placement
+told_below(const struct candidate *parent, const char *exe, const char *cwd, const char *script,
+    const char *const *argv, size_t argc)
+{
+	struct candidate s = { .exe = exe, .comm = exe, .argv = argv, .argc = argc, .cwd = cwd,
+		.has_uid = true, .uid = 1000, .words = { .script = script }, .parent = parent };
+	struct placement p;
+
+	memset(&p, 0, sizeof(p));
+	placement_of_program(shipped, &s, &p);
+	return p;
+}
+
+static struct placement
+told_by(const char *exe, const char *cwd, const char *script, const char *const *argv, size_t argc)
+{
+	return told_below(NULL, exe, cwd, script, argv, argc);
 }
 
 static unsigned
@@ -174,6 +198,79 @@ both_hierarchies_count(void **state)
 	    "/kubepods/podb7d0c9e8-1a2b-4c3d-8e4f-5061728394a5/" ID);
 	assert_string_equal(p.pod, "0f3a91c6-5d7e-4b28-9c40-a1e2d3f4b5c6");
 	assert_string_equal(p.container, ID);
+}
+
+/* systemd hands the groups below a user's service manager over to that user, who may name them at will. */
+static void
+a_path_is_a_users_word_where_the_user_names_it(void **state)
+{
+	static const char home[] = "/user.slice/user-1000.slice/user@1000.service";
+	char path[512];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/libpod-" ID ".scope", home);
+	assert_string_equal(placement_at(path, NULL).container, ID);
+	assert_true(placement_at(path, NULL).container_confidence <= 0.5);
+	assert_true(placement_at("/machine.slice/libpod-" ID ".scope", NULL).container_confidence > 0.9);
+	for (const struct placement_rule *rule = shipped->placements->schedulers; rule != NULL; rule = rule->next)
+		assert_true(rule->programs == NULL || rule->daemons != NULL);
+}
+
+/* Also one of a rule that begins anywhere. */
+static void
+no_job_of_a_batch_scheduler_is_a_users_word(void **state)
+{
+	static const char home[] = "/user.slice/user-1000.slice/user@1000.service/app.slice/x.scope/lsf/job.7";
+	struct ruleset *set = with_rules("schedulers: [{scheduler: lsf, batch: true, cgroup: '/lsf/job[.](?<job>[0-9]+)'}]");
+	struct placement p;
+
+	(void)state;
+	assert_true(placement_of_cgroup(set, home, NULL, &p));
+	assert_string_equal(p.scheduler, "systemd");
+	assert_true(placement_of_cgroup(set, "/lsf/job.7", NULL, &p));
+	assert_string_equal(p.scheduler, "lsf");
+	assert_true(placement_of_cgroup(set, home, "/lsf/job.7", &p));	/* where both hierarchies are in use */
+	assert_string_equal(p.scheduler, "lsf");
+	/* Names that only resemble the unit's hand nothing over. */
+	assert_true(placement_of_cgroup(set, "/user.slice/user-1000.slice/session-1.scope/user@x/lsf/job.7", NULL, &p));
+	assert_string_equal(p.scheduler, "lsf");
+	ruleset_unref(set);
+}
+
+/* Arguments are worth what whoever wrote them is. */
+static void
+arguments_are_the_word_of_their_user(void **state)
+{
+	static const char script[] = "/var/spool/slurmd/job00042/slurm_script";
+	struct candidate impostor = { .exe = "/home/u/slurmstepd", .has_uid = true, .uid = 1000 };
+	struct candidate shell = { .exe = "/bin/bash", .has_uid = true, .uid = 1000, .parent = &slurmstepd };
+	struct candidate own = { .exe = "/usr/sbin/slurmstepd", .argv = (const char *const[]){ "slurmstepd: [42.0]" },
+		.argc = 1, .has_uid = true, .uid = 0 };
+	struct placement p = told_below(NULL, "/bin/bash", "/", script, ARGS("bash"));
+
+	(void)state;
+	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
+	assert_int_equal(p.claimed_by, 1000);
+	assert_true(p.scheduler_confidence <= 0.5);
+	p = told_below(&impostor, "/bin/bash", "/", script, ARGS("bash"));
+	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
+	p = told_below(&slurmstepd, "/bin/bash", "/", script, ARGS("bash"));
+	assert_int_equal(p.scheduler_witness, WITNESS_DAEMON);
+	assert_int_equal(p.claimed_by, 1000);
+	assert_true(p.scheduler_confidence == 0.9);
+	p = told_below(&shell, "/bin/bash", "/", script, ARGS("bash"));	/* PBS starts a login shell */
+	assert_int_equal(p.scheduler_witness, WITNESS_DAEMON);
+	memset(&p, 0, sizeof(p));
+	assert_true(placement_of_program(shipped, &own, &p));
+	assert_int_equal(p.scheduler_witness, WITNESS_SYSTEM);
+	own.uid = 1000;		/* anybody may run it with such arguments */
+	memset(&p, 0, sizeof(p));
+	assert_true(placement_of_program(shipped, &own, &p));
+	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
+	/* A container's, too. */
+	p = told_by("/usr/bin/conmon", "/", NULL, ARGS("conmon", "-c", ID));
+	assert_string_equal(p.container, ID);
+	assert_true(p.container_confidence <= 0.5);
 }
 
 static void
@@ -266,19 +363,6 @@ sluids_tell_cluster_and_submit_time(void **state)
 	assert_false(slurm_sluid_decode("", &cluster, &ms));
 }
 
-/* Evidence of a program on an ordinary path. */
-static struct placement
-told_by(const char *exe, const char *cwd, const char *script, const char *const *argv, size_t argc)
-{
-	struct candidate s = { .exe = exe, .comm = exe, .argv = argv, .argc = argc, .cwd = cwd,
-		.words = { .script = script } };
-	struct placement p;
-
-	memset(&p, 0, sizeof(p));
-	placement_of_program(shipped, &s, &p);
-	return p;
-}
-
 static void
 arguments_tell_the_job(void **state)
 {
@@ -316,10 +400,14 @@ arguments_tell_the_job(void **state)
 static void
 arguments_tell_what_a_path_does_not(void **state)
 {
-	struct candidate s = { .exe = "/bin/bash", .words = { .script = "/s/job00042/slurm_script" } };
+	struct candidate s = { .exe = "/bin/bash", .words = { .script = "/s/job00042/slurm_script" },
+		.has_uid = true, .uid = 1000 };
 	struct placement p = placement_at("/system.slice/slurmd.service", NULL);
 
 	(void)state;
+	assert_false(placement_of_program(shipped, &s, &p));	/* anybody's word against a control group */
+	assert_string_equal(p.scheduler, "systemd");
+	s.parent = &slurmstepd;
 	assert_true(placement_of_program(shipped, &s, &p));
 	assert_string_equal(p.scheduler, "slurm");	/* in place of the unit */
 	assert_string_equal(p.job, "42");
@@ -390,7 +478,7 @@ what_arguments_contained_is_inherited(void **state)
 {
 	struct placement shim = told_by("/usr/bin/containerd-shim-runc-v2", "/", NULL, ARGS("containerd-shim-runc-v2", "-namespace",
 	    "moby", "-id", ID, "-address", "/x"));
-	struct placement job = told_by("/bin/bash", "/", "/s/job00042/slurm_script", ARGS("bash"));
+	struct placement job = told_below(&slurmstepd, "/bin/bash", "/", "/s/job00042/slurm_script", ARGS("bash"));
 	struct placement p = placement_at("/site/" ID, NULL), runc;
 	struct candidate s = { .exe = "/usr/sbin/runc" };
 
@@ -559,6 +647,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_tell_job_and_container),
 		cmocka_unit_test(both_hierarchies_count),
+		cmocka_unit_test(a_path_is_a_users_word_where_the_user_names_it),
+		cmocka_unit_test(no_job_of_a_batch_scheduler_is_a_users_word),
+		cmocka_unit_test(arguments_are_the_word_of_their_user),
 		cmocka_unit_test(no_path_is_no_placement),
 		cmocka_unit_test(values_that_are_no_names_stay_unknown),
 		cmocka_unit_test(long_paths_are_searched_in_bounded_time),
