@@ -106,6 +106,7 @@ struct context {
 	u32 pid_ns;
 	u32 mnt_ns;
 	u32 net_ns;
+	u32 user_ns_level;		/* 0: the host's */
 	u64 cgroup_v2;
 	u64 cgroup_v1;
 	struct kernfs_node *kn_v2;	/* NULL: no cgroup */
@@ -130,6 +131,7 @@ context_ids(struct context *c, const struct task *k)
 	if (cred) {
 		c->uid = cred->uid.val;
 		c->gid = cred->gid.val;
+		c->user_ns_level = cred->user_ns->level;
 	}
 	if (ns && ns->mnt_ns)
 		c->mnt_ns = ns->mnt_ns->ns.inum;

@@ -202,6 +202,7 @@ exec_seen(const struct task *k, int old_pid, u32 argc, struct proc *p, u32 table
 	if (mm && fs) {
 		exe = mm->exe_file;
 		if (exe) {
+			flags |= is_exe_of_root(exe, &context) * EVENT_EXE_OF_ROOT;
 			if (*(volatile u32 *)&s->exe_len == PATH_NOT_WALKED)
 				path_of(s, scratch_here(), exe->f_path.dentry, exe->f_path.mnt,
 				    fs->root.dentry, fs->root.mnt, off, &s->exe_len, has_loop);

@@ -56,17 +56,28 @@ look_up_path(u32 slot_index, u64 hash, u32 depth)
 	return look_up(slot_index, &key);
 }
 
+/* Adds that the program is excluded, if a rule holds that trusts it. */
+static __always_inline u32
+believe(const struct filter_facts *f, u32 act)
+{
+	return act & f->trusted ? act | FILTER_EXCLUDE : act;
+}
+
 /* Combines the verdicts of all dimensions by the compound conditions. */
 static __always_inline u32
-conclude(const struct filter_slot *slot, u32 act, u64 ids, u32 unknown)
+conclude(const struct filter_slot *slot, const struct filter_facts *f, u32 act, u64 ids, u32 unknown)
 {
 	if (ids & slot->exclude_ids)
 		act |= FILTER_EXCLUDE;
+	if (ids & slot->exclude_exe_ids)
+		act |= FILTER_EXCLUDE_EXE;
+	if (ids & slot->exclude_user_ids)
+		act |= FILTER_EXCLUDE_USER;
 	if (ids & slot->include_ids)
 		act |= FILTER_INCLUDE;
 	if (unknown & slot->include_dims)
 		act |= FILTER_MAYBE;
-	return act;
+	return believe(f, act);
 }
 
 __noinline u32
@@ -97,7 +108,7 @@ filter_exe(u32 at, u32 slot_index)
 		v = look_up(slot_index, &f->exe);
 	f->ids = v ? v->ids : slot->exe_ids;
 	f->act = v ? v->act : 0;
-	return f->act;
+	return believe(f, f->act);
 }
 
 static __always_inline bool
@@ -206,8 +217,8 @@ filter_near(u32 at, u32 slot_index)
 		f->ids &= f->cgroup_ids;
 	}
 	if (slot->dims & 1 << FILTER_DIM_PATH)
-		return f->act;
-	return conclude(slot, f->act, f->ids, f->unknown);
+		return believe(f, f->act);
+	return conclude(slot, f, f->act, f->ids, f->unknown);
 }
 
 /* Adds one name of a path, text[off, off + len), to a hash. Words are read where they are, aligned or not. */
@@ -308,7 +319,7 @@ look_at_path(u32 at, u32 slot_index, bool has_loop)
 			if (descend(i, &d, s))
 				break;
 	}
-	return conclude(slot, f->act | d.act, f->ids & d.ids, unknown);
+	return conclude(slot, f, f->act | d.act, f->ids & d.ids, unknown);
 }
 
 __noinline u32

@@ -43,7 +43,20 @@ enum filter_act {
 	FILTER_EXCLUDE = 1 << 0,
 	FILTER_INCLUDE = 1 << 1,
 	FILTER_MAYBE = 1 << 2,		/* an include rule depends on a value that is unknown: it may hold */
+	/* An exclude rule holds, which trusts only some programs: it excludes one that has the bit in facts.trusted. */
+	FILTER_EXCLUDE_EXE = 1 << 3,	/* root owns the executable, or a user of the system runs it */
+	FILTER_EXCLUDE_USER = 1 << 4,	/* a user of the system runs it */
 };
+
+#define FILTER_SYSTEM_UID_MAX 999	/* SYSTEM_UID_MAX of src/model/ruleset.h */
+
+/* The bits of a program that a user of the host or of a user namespace runs. is_exe_of_root: the host's root owns it. */
+static inline __attribute__((always_inline)) __u32
+filter_trusted(__u32 uid, __u32 is_exe_of_root)
+{
+	return uid <= FILTER_SYSTEM_UID_MAX ? FILTER_EXCLUDE_EXE | FILTER_EXCLUDE_USER :
+	    is_exe_of_root ? FILTER_EXCLUDE_EXE : 0;
+}
 
 /* What a pass over all processes does besides writing them. */
 enum filter_judging {
@@ -98,6 +111,8 @@ struct filter_slot {
 	__u32	dims;		/* bits by enum filter_dim: dimensions that any rule looks at */
 	__u32	include_dims;	/* dimensions that an include rule looks at */
 	__u64	exclude_ids;
+	__u64	exclude_exe_ids;	/* those that exclude as FILTER_EXCLUDE_EXE, and so on */
+	__u64	exclude_user_ids;
 	__u64	include_ids;
 	__u64	seed;
 	__u64	exe_ids;	/* for a base name without a value */

@@ -69,7 +69,20 @@ is_settled(u32 act, const struct filter_slot *slot, const struct proc *p)
 }
 
 /*
- * Judges the program that k runs by the rules of generation now; c is filled if they look at it. at is the index
+ * Returns 1 if the host's root owns the executable, as records have it, else 0; without a branch. In a user namespace
+ * that is never so: there a user names the files that the process sees, and its root may own some on the disk.
+ */
+static __always_inline u32
+is_exe_of_root(struct file *exe, const struct context *c)
+{
+	u64 differs = exe->f_inode->i_uid.val | (u32)c->user_ns_level;
+
+	barrier_var(differs);
+	return (differs - 1) >> 63;
+}
+
+/*
+ * Judges the program that k runs by the rules of generation now, and fills c. at is the index
  * of the scratch s. s->exe_len is set if the executable's path was walked.
  */
 static __always_inline u32
@@ -96,15 +109,14 @@ judge_rules(const struct task *k, struct proc *p, struct context *c, struct scra
 		    exe->f_path.dentry->d_name.name);
 		f->exe_size = size > 0 ? size : 0;
 	}
+	context_ids(c, k);
+	f->uid = c->uid;
+	f->trusted = filter_trusted(c->uid, exe ? is_exe_of_root(exe, c) : 0);
 	act = filter_exe(at, now);
 	if (is_settled(act, slot, p))
 		return act;
-	if (slot->dims & (1 << FILTER_DIM_UID | 1 << FILTER_DIM_CGROUP)) {
-		context_ids(c, k);
-		f->uid = c->uid;
-		if (slot->dims & 1 << FILTER_DIM_CGROUP)
-			judge_cgroup(k, c, p, f, at, now);
-	}
+	if (slot->dims & 1 << FILTER_DIM_CGROUP)
+		judge_cgroup(k, c, p, f, at, now);
 	act = filter_near(at, now);
 	if (is_settled(act, slot, p) || !(slot->dims & 1 << FILTER_DIM_PATH))
 		return act;

@@ -45,9 +45,14 @@ typedef struct {
 	unsigned int val;
 } kgid_t;
 
+struct user_namespace {
+	int level;		/* 0: the host's */
+};
+
 struct cred {
 	kuid_t uid;
 	kgid_t gid;
+	struct user_namespace *user_ns;
 };
 
 struct task_io_accounting {
@@ -112,8 +117,13 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct inode {
+	kuid_t i_uid;
+};
+
 struct file {
 	struct path f_path;
+	struct inode *f_inode;
 };
 
 struct fs_struct {

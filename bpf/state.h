@@ -108,8 +108,10 @@ struct filter_facts {
 	u32	is_cgroup_known;
 	u32	exe_size;		/* bytes of the base name with its NUL; 0: unknown, FILTER_NAME_SIZE: longer */
 	u32	uid;
+	u32	trusted;		/* FILTER_EXCLUDE_EXE, FILTER_EXCLUDE_USER */
 	u32	act;
 	u32	unknown;
+	u32	pad;
 };
 
 /*

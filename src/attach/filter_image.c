@@ -204,10 +204,19 @@ id_add(struct build *b, const struct conjunct *c, uint32_t act)
 	}
 	bit = UINT64_C(1) << b->n_ids;
 	b->ids[b->n_ids++] = *c;
-	if (act == FILTER_EXCLUDE)
+	switch (act) {
+	case FILTER_EXCLUDE:
 		slot->exclude_ids |= bit;
-	else
+		break;
+	case FILTER_EXCLUDE_EXE:
+		slot->exclude_exe_ids |= bit;
+		break;
+	case FILTER_EXCLUDE_USER:
+		slot->exclude_user_ids |= bit;
+		break;
+	default:
 		slot->include_ids |= bit;
+	}
 	if (conjunct_denies_cgroup(c))
 		b->image->table.cgroup_not_ids |= bit;
 	for (unsigned i = 0; i < c->n; i++)
@@ -274,6 +283,14 @@ add_includes(struct build *b, const struct follow_rules *rules)
 		image->rules_outside += (uint32_t)rules->n_include;
 }
 
+_Static_assert(FILTER_SYSTEM_UID_MAX == SYSTEM_UID_MAX, "the kernel side trusts other users");
+
+static const uint32_t exclude_acts[] = {
+	[TRUST_ANY] = FILTER_EXCLUDE,
+	[TRUST_EXE] = FILTER_EXCLUDE_EXE,
+	[TRUST_USER] = FILTER_EXCLUDE_USER,
+};
+
 static bool
 seed_draw(__u64 *ret)
 {
@@ -296,7 +313,7 @@ filter_image_new(const struct follow_rules *rules, struct filter_image **ret)
 		b->image = image;
 		add_includes(b, rules);
 		for (size_t i = 0; i < rules->n_exclude; i++) {
-			if (rule_add(b, &rules->exclude[i], FILTER_EXCLUDE))
+			if (rule_add(b, &rules->exclude[i], exclude_acts[rules->exclude[i].trust]))
 				image->rules++;
 			else
 				image->rules_outside++;

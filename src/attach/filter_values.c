@@ -178,7 +178,8 @@ others_finish(struct build *b)
 				b->image->table.unknown_ids[dim] &= ~(UINT64_C(1) << i);
 		}
 	}
-	slot->is_on = slot->dims != 0 || slot->is_include_on || slot->exclude_ids != 0;
+	slot->is_on = slot->dims != 0 || slot->is_include_on ||
+	    (slot->exclude_ids | slot->exclude_exe_ids | slot->exclude_user_ids) != 0;
 }
 
 static void

@@ -24,7 +24,7 @@ judged_add(struct judged *key, int depth, const struct process *p, struct text *
 		key->at[depth].cgroup_v2 = p->context.cgroup_v2;
 		key->at[depth].cgroup_v1 = p->context.cgroup_v1;
 		key->at[depth].uid = p->context.uid;
-		key->at[depth].has_context = true;
+		key->at[depth].has_context = 1 + p->context.is_exe_of_root;
 	}
 	return true;
 }

@@ -159,4 +159,5 @@ program_candidate_context(struct correlator *c, const struct process *p, struct 
 	s->cgroup_v1 = v1 != NULL ? v1->path : NULL;
 	s->has_uid = true;
 	s->uid = p->context.uid;
+	s->is_exe_of_root = p->context.is_exe_of_root;
 }

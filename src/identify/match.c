@@ -306,8 +306,16 @@ struct search {
 };
 
 static bool
+is_trusted(enum follow_trust by, const struct candidate *s)
+{
+	return by == TRUST_ANY || (s->has_uid && s->uid <= SYSTEM_UID_MAX) || (by == TRUST_EXE && s->is_exe_of_root);
+}
+
+static bool
 holds(const struct search *f, size_t i)
 {
+	if (!is_trusted(f->rules[i].trust, f->v->s))
+		return false;
 	return f->rules[i].when == NULL || judge(f->rules[i].when, f->v) == YES;
 }
 

@@ -27,6 +27,7 @@ struct candidate {
 	const char *cgroup;		/* the v2 path */
 	const char *cgroup_v1;
 	bool has_uid;
+	bool is_exe_of_root;		/* the host's root owns the executable; false: another user, or unknown */
 	uint32_t uid;
 	const char *image;		/* of its container, where the runtime or the arguments name it */
 	struct candidate_words words;	/* set by tool_name() */

@@ -63,10 +63,21 @@ struct rule_location {
 	const char *name;		/* the rule's key `name`, or file:line */
 };
 
+/*
+ * The programs for which an exclude rule may hold. Any user can give a program a name and arguments, so a rule that looks
+ * at them trusts only what the system runs.
+ */
+enum follow_trust {
+	TRUST_ANY,			/* all */
+	TRUST_EXE,			/* root owns the executable, or a user of the system runs it */
+	TRUST_USER,			/* a user of the system runs it: users write arguments also of root's executables */
+};
+
 /* include, exclude */
 struct follow_rule {
 	struct rule_location location;
 	const struct condition *when;
+	enum follow_trust trust;
 };
 
 struct follow_index;	/* model/follow_index.h */

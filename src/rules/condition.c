@@ -10,12 +10,13 @@
 enum {
 	COMM_LEN_MAX = 15,		/* bytes that the kernel keeps of a name */
 	UID_MAX = UINT32_MAX - 1,	/* the last number means no user */
+	OTHERS_MAX = 2,			/* keys beside conditions */
 };
 
 /* What a mapping of conditions may hold. */
 struct conditions {
 	enum condition_kind without;	/* the kind that may not be used; 0: none */
-	bool has_name;			/* the key `name` is no condition and is ignored */
+	const char *const *others;	/* keys that are no conditions, which are ignored; NULL-terminated, or NULL */
 };
 
 static const char a_mapping[] = "expected a mapping of conditions, such as {exe: bwa}";
@@ -188,15 +189,18 @@ read_key(struct rules_reader *r, struct conditions *cs, enum condition_kind kind
 static enum condition_kind
 kind_of_key(struct rules_reader *r, const struct conditions *cs, const struct yaml_node *n)
 {
-	const char *names[CONDITION_KINDS + 2] = { "name" }, *const *kinds = cs->has_name ? names + 1 : names, *near;
+	const char *names[CONDITION_KINDS + OTHERS_MAX + 1], *const *kinds, *near;
 	char show[SHOWN_SIZE], all[SUGGEST_LIST_SIZE];
 	enum condition_kind kind = 0;
-	size_t n_names = cs->has_name;
+	size_t n_names = 0;
 
 	while (kind < CONDITION_KINDS && strcmp(condition_kind_name(kind), n->name) != 0)
 		kind++;
 	if (kind < CONDITION_KINDS && (kind != cs->without || cs->without == 0))
 		return kind;
+	for (const char *const *name = cs->others; name != NULL && *name != NULL && n_names < OTHERS_MAX; name++)
+		names[n_names++] = *name;
+	kinds = names + n_names;
 	for (unsigned i = 0; i < CONDITION_KINDS; i++) {
 		if (i != cs->without || i == 0)
 			names[n_names++] = condition_kind_name(i);
@@ -215,9 +219,19 @@ kind_of_key(struct rules_reader *r, const struct conditions *cs, const struct ya
 }
 
 static bool
+is_other(const struct conditions *cs, const char *key)
+{
+	const char *const *name = cs->others;
+
+	while (name != NULL && *name != NULL && strcmp(*name, key) != 0)
+		name++;
+	return name != NULL && *name != NULL;
+}
+
+static bool
 read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *map, struct condition *all)
 {
-	struct conditions below = { cs->without, false };
+	struct conditions below = { cs->without, NULL };
 	const struct condition **end = &all->first;
 	bool is_good = true;
 
@@ -228,7 +242,7 @@ read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *
 		struct condition *child;
 		enum condition_kind kind;
 
-		if (cs->has_name && strcmp(n->name, "name") == 0)
+		if (is_other(cs, n->name))
 			continue;
 		kind = kind_of_key(r, cs, n);
 		child = kind < CONDITION_KINDS ? rules_alloc(r, sizeof(*child)) : NULL;
@@ -250,9 +264,9 @@ read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *
 }
 
 const struct condition *
-rules_condition(struct rules_reader *r, const struct yaml_node *n, enum condition_kind without, bool has_name)
+rules_condition(struct rules_reader *r, const struct yaml_node *n, enum condition_kind without, const char *const *others)
 {
-	struct conditions cs = { without, has_name };
+	struct conditions cs = { without, others };
 	struct condition *c = rules_alloc(r, sizeof(*c));
 
 	return c != NULL && read_map(r, &cs, n, c) && r->error == 0 ? c : NULL;

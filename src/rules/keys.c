@@ -64,7 +64,7 @@ read_key(struct rules_reader *r, const struct rules_key *k, const struct yaml_no
 		p = rules_template(r, n, NULL);
 		break;
 	case RULES_CONDITION:
-		p = rules_condition(r, n, (enum condition_kind)k->of, false);
+		p = rules_condition(r, n, (enum condition_kind)k->of, NULL);
 		break;
 	case RULES_BOOL:
 		return rules_bool(r, n, field);

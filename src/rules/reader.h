@@ -136,9 +136,12 @@ struct pattern *rules_pattern(struct rules_reader *r, const struct yaml_node *n)
 /* Reads a template. names: those that it may use, NULL-terminated; NULL: it may use any. */
 const struct template *rules_template(struct rules_reader *r, const struct yaml_node *n, const char *const *names);
 
-/* Reads a mapping of conditions. without: a kind that it may not use, or 0. has_name: the key `name` is ignored. */
+/*
+ * Reads a mapping of conditions. without: a kind that it may not use, or 0. others: keys of the mapping that are no
+ * conditions, which are ignored; NULL-terminated, or NULL.
+ */
 const struct condition *rules_condition(struct rules_reader *r, const struct yaml_node *n,
-    enum condition_kind without, bool has_name);
+    enum condition_kind without, const char *const *others);
 /*
  * Returns the bits, by rule_name_bit(), of the names of which a program must have one for the condition to hold;
  * 0: it may have any. kinds: bits 1 << enum condition_kind of the conditions that look at names.

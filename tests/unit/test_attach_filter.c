@@ -67,6 +67,7 @@ struct program {
 	const char *v2, *v1;		/* cgroups; NULL none */
 	bool v2_is_unknown;		/* to the kernel only */
 	uint32_t uid;
+	bool is_exe_of_root;
 };
 
 /* bpf/filter.bpf.c */
@@ -237,6 +238,12 @@ kernel_says(const struct filter_image *image, const struct program *p)
 		judge_path(image, p, &j);
 	if (j.ids & slot->exclude_ids)
 		j.act |= FILTER_EXCLUDE;
+	if (j.ids & slot->exclude_exe_ids)
+		j.act |= FILTER_EXCLUDE_EXE;
+	if (j.ids & slot->exclude_user_ids)
+		j.act |= FILTER_EXCLUDE_USER;
+	if (j.act & filter_trusted(p->uid, p->is_exe_of_root))
+		j.act |= FILTER_EXCLUDE;
 	if (j.ids & slot->include_ids)
 		j.act |= FILTER_INCLUDE;
 	if (j.unknown & slot->include_dims)
@@ -259,7 +266,8 @@ kernel_excludes(const struct filter_image *image, const struct program *p)
 static bool
 rules_exclude(const struct follow_rules *rules, const struct program *p)
 {
-	struct candidate s = { .exe = p->exe, .cgroup = p->v2, .cgroup_v1 = p->v1, .has_uid = true, .uid = p->uid };
+	struct candidate s = { .exe = p->exe, .cgroup = p->v2, .cgroup_v1 = p->v1, .has_uid = true, .uid = p->uid,
+		.is_exe_of_root = p->is_exe_of_root };
 
 	return follow_excludes(rules, &s, false, NULL, NULL);
 }
@@ -347,6 +355,46 @@ test_compound(void **state)
 	assert_excludes(c, "/a", 1000, "/", true);
 	assert_excludes(c, "/a", 1001, "/", false);
 	assert_excludes(c, "/a", 5500, "/", true);
+}
+
+static void
+test_trust(void **state)
+{
+	static const struct {
+		enum follow_trust trust;
+		uint32_t uid;
+		bool is_exe_of_root, is_excluded;
+	} cases[] = {
+		{ TRUST_ANY, 1000, false, true },
+		{ TRUST_EXE, 1000, false, false },
+		{ TRUST_EXE, 1000, true, true },
+		{ TRUST_EXE, 999, false, true },
+		{ TRUST_EXE, 65534, false, false },
+		{ TRUST_EXE, 65534, true, true },
+		{ TRUST_USER, 1000, true, false },
+		{ TRUST_USER, 999, false, true },
+		{ TRUST_USER, 0, false, true },
+		{ TRUST_USER, 65534, true, false },
+	};
+
+	(void)state;
+	n_pool = 0;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+		const size_t k = i / 2;
+		struct condition *name = make(CONDITION_EXE, "sshd");
+		/* by a bit of the name, and as a compound condition */
+		const struct follow_rule rule = { .trust = cases[k].trust, .when = i % 2 ? name :
+		    group(CONDITION_ALL, name, group(CONDITION_NOT, uids(7, 7), NULL), NULL) };
+		const struct follow_rules rules = { .exclude = &rule, .n_exclude = 1 };
+		const struct program p = { .exe = "/home/u/sshd", .uid = cases[k].uid, .v2 = "/",
+			.is_exe_of_root = cases[k].is_exe_of_root };
+		struct filter_image *image = image_of(&rule, 1, NULL, 0);
+
+		assert_int_equal(image->rules, 1);
+		if (kernel_excludes(image, &p) != cases[k].is_excluded || rules_exclude(&rules, &p) != cases[k].is_excluded)
+			fail_msg("case %zu: kernel %d, rules %d", k, kernel_excludes(image, &p), rules_exclude(&rules, &p));
+		filter_image_free(image);
+	}
 }
 
 /* What the kernel cannot see is not guessed at, in either direction. */
@@ -463,14 +511,16 @@ test_random_rules_leave_out_what_rules_leave_out(void **state)
 
 		n_pool = 0;
 		for (size_t i = 0; i < n_exclude; i++)
-			exclude[i] = (struct follow_rule){ .when = random_condition(3) };
+			exclude[i] = (struct follow_rule){ .when = random_condition(3),
+				.trust = (enum follow_trust)(rand() % 3) };
 		for (size_t i = 0; i < n_include; i++)
 			include[i] = (struct follow_rule){ .when = random_condition(2) };
 		image = image_of(exclude, n_exclude, include, n_include);
 		whole += image->rules_outside == 0;
 		for (int i = 0; i < 40; i++) {
 			struct program p = { .exe = ONE_OF(exes), .v2 = ONE_OF(cgroups), .v1 = ONE_OF(cgroups),
-				.uid = ONE_OF(some_uids), .v2_is_unknown = rand() % 8 == 0 };
+				.uid = ONE_OF(some_uids), .v2_is_unknown = rand() % 8 == 0,
+				.is_exe_of_root = rand() % 2 };
 			bool by_rules = rules_exclude(&rules, &p), by_kernel = kernel_excludes(image, &p);
 
 			if (by_kernel && !by_rules)
@@ -578,6 +628,7 @@ main(void)
 		cmocka_unit_test(test_no_rules_are_off),
 		cmocka_unit_test(test_each_kind),
 		cmocka_unit_test(test_compound),
+		cmocka_unit_test(test_trust),
 		cmocka_unit_test(test_outside),
 		cmocka_unit_test(test_include_is_all_or_nothing),
 		cmocka_unit_test(test_random_rules_leave_out_what_rules_leave_out),

@@ -135,6 +135,86 @@ what_the_host_does_by_itself_is_left_out(void **state)
 	}
 }
 
+/* Everything that conditions ask for, all of which a user can arrange. */
+struct forgery {
+	const char *exe, *comm, *script, *argv[3], *cwd;
+	char path[512];
+	bool is_of_kernel;		/* the rule names a control group or a user alone, which nobody can arrange */
+};
+
+static void
+forge(const struct condition *c, struct forgery *f)
+{
+	for (const struct condition *child = c->first; child != NULL; child = child->next) {
+		if (c->kind != CONDITION_NOT)
+			forge(child, f);
+	}
+	switch (c->kind) {
+	case CONDITION_EXE:
+		f->exe = c->text;
+		break;
+	case CONDITION_PATH:
+		snprintf(f->path, sizeof(f->path), "%s", c->text);
+		break;
+	case CONDITION_SCRIPT:
+		f->script = c->text;
+		break;
+	case CONDITION_ARGV:
+	case CONDITION_ARGV_CONTAINS:
+		f->argv[1] = c->text;
+		break;
+	case CONDITION_ALL:
+	case CONDITION_ANY:
+	case CONDITION_NOT:
+	case CONDITION_UID:
+		break;
+	case CONDITION_CGROUP:
+		f->is_of_kernel = true;
+		break;
+	default:
+		fail_msg("a shipped rule excludes by %s: forge it here", condition_kind_name(c->kind));
+	}
+}
+
+/* A program that burns CPU takes the names of every shipped rule in turn. Only a name of root's is believed. */
+static void
+no_user_hides_behind_a_name(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < rules->follow.n_exclude; i++) {
+		const struct follow_rule *rule = &rules->follow.exclude[i];
+		const struct follow_rules alone = { .exclude = rule, .n_exclude = 1 };
+		struct forgery f = { .argv = { "x" } };
+		char exe[512];
+
+		forge(rule->when, &f);
+		if (f.is_of_kernel)
+			continue;
+		if (f.path[0] != '\0' && f.path[strlen(f.path) - 1] == '/')
+			snprintf(exe, sizeof(exe), "%s%s", f.path, f.exe != NULL ? f.exe : "burner");
+		else
+			snprintf(exe, sizeof(exe), f.exe != NULL ? "/tmp/%s" : "%s", f.exe != NULL ? f.exe : f.path);
+		struct candidate s = { .exe = exe, .comm = "x", .argv = f.argv, .argc = f.argv[1] != NULL ? 2 : 1, .cwd = "/",
+			.cgroup = SESSION, .has_uid = true, .uid = 1000, .words = { "", f.script, "", "" } };
+		if (follow_excludes(&alone, &s, false, NULL, NULL))
+			fail_msg("a user hides as %s of '%s'", exe, rule->location.name);
+		s.uid = 65534;
+		if (follow_excludes(&alone, &s, false, NULL, NULL))
+			fail_msg("nobody hides as %s of '%s'", exe, rule->location.name);
+		s.uid = 1000;
+		s.is_exe_of_root = true;	/* such as /bin/bash, or /usr/bin/python3, of which users write the arguments */
+		if ((f.script != NULL || f.argv[1] != NULL) && follow_excludes(&alone, &s, false, NULL, NULL))
+			fail_msg("a user hides by the arguments of '%s'", rule->location.name);
+		s.uid = 0;
+		if (!follow_excludes(&alone, &s, false, NULL, NULL))
+			fail_msg("'%s' was not forged: it would not hold for root either", rule->location.name);
+		n++;
+	}
+	assert_true(n > 15);
+}
+
 /* What a user gave a machine to run at its start, or cron at a time, is work. */
 static void
 jobs_that_the_host_starts_are_followed(void **state)
@@ -165,6 +245,7 @@ main(void)
 		cmocka_unit_test(what_work_is_made_of_is_followed),
 		cmocka_unit_test(what_the_host_does_by_itself_is_left_out),
 		cmocka_unit_test(jobs_that_the_host_starts_are_followed),
+		cmocka_unit_test(no_user_hides_behind_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
