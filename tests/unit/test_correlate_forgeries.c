@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another user's programs with the very arguments, folders and control groups of a victim's: for every rule of every
+ * engine and scheduler that is shipped, none of them joins a run of the victim, and none takes the victim's tasks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "events.h"
+#include "base/pattern.h"
+#include "identify/engine.h"
+#include "identify/placement.h"
+#include "identify/tool.h"
+#include "model/engine_rules.h"
+#include "model/placement_rules.h"
+
+enum {
+	VICTIM = 64002,
+	ATTACKER = 64001,
+	DEPTH_MAX = 4,
+	ARGS_MAX = 64,
+	CASES_MAX = 400,
+	ATTACKERS_PID = 100000,		/* from here on: the victim's ids do not depend on the attacker's programs */
+};
+
+static struct ruleset *shipped;
+static json_t *fixture, *cases;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	shipped = rules_shipped();
+	fixture = json_load_file(SOURCE_TREE "/tests/fixtures/engines.json", 0, NULL);
+	cases = json_object_get(fixture, "cases");
+	return shipped != NULL && json_array_size(cases) > 0 && json_array_size(cases) <= CASES_MAX ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	json_decref(fixture);
+	ruleset_unref(shipped);
+	return 0;
+}
+
+static void
+host_open(struct world *w)
+{
+	struct correlator_options options = world_options();
+
+	options.run_id = NULL;		/* the whole host */
+	world_open(w, &options);
+}
+
+/* What one exec is made of. */
+struct program {
+	const char *exe, *cwd;
+	const char *argv[ARGS_MAX];
+	size_t argc;
+};
+
+static struct program
+program_of(const json_t *from)
+{
+	const json_t *argv = json_object_get(from, "argv");
+	struct program p = { .exe = json_string_value(json_object_get(from, "exe")),
+		.cwd = json_string_value(json_object_get(from, "cwd")), .argc = json_array_size(argv) };
+
+	assert_true(p.argc < ARGS_MAX);
+	for (size_t i = 0; i < p.argc; i++)
+		p.argv[i] = json_string_value(json_array_get(argv, i));
+	return p;
+}
+
+/* Forks a process of a user and has it run a program. parent NULL: sluice is the parent. */
+static struct being
+runs(struct world *w, const struct being *parent, uint32_t uid, uint64_t cgroup, const struct program *p)
+{
+	struct being b;
+	struct exec_event s;
+	size_t len[ARGS_MAX];
+
+	w->now += MS;
+	b = forks(w, parent);
+	b.context = (struct program_context){ uid, uid, 11, 12, 13, cgroup, 0, false };
+	b.execed = true;
+	s = (struct exec_event){ .time_ns = w->now, .self = b.key, .parent = b.parent, .anchor = b.anchor,
+		.ppid = b.parent.pid, .context = b.context, .exe = p->exe, .cwd = p->cwd, .argc = p->argc, .argv_len = len,
+		.argv = p->argc > 0 ? p->argv : NULL };
+	for (size_t i = 0; i < p->argc; i++)
+		len[i] = strlen(p->argv[i]);
+	snprintf(s.comm, sizeof(s.comm), "%.15s", p->exe != NULL ? p->exe + strlen(p->exe) / 2 : "x");
+	correlator_exec(w->c, &s);
+	return b;
+}
+
+/* Runs a program of the fixtures, below its ancestors. */
+static struct being
+runs_case(struct world *w, uint32_t uid, const json_t *c)
+{
+	const json_t *chain[DEPTH_MAX] = { c };
+	size_t n = 1;
+	struct being b;
+
+	for (const json_t *up; n < DEPTH_MAX && (up = json_object_get(chain[n - 1], "parent")) != NULL; n++)
+		chain[n] = up;
+	for (size_t i = n; i-- > 0;) {
+		struct program p = program_of(chain[i]);
+
+		b = runs(w, i + 1 < n ? &b : NULL, uid, 0, &p);
+	}
+	return b;
+}
+
+struct attribution {
+	char run_id[64], task_id[256];	/* "": none */
+	double confidence;
+};
+
+static void
+take(const struct program_record *r, void *arg)
+{
+	struct attribution *a = arg;
+
+	snprintf(a->run_id, sizeof(a->run_id), "%s", r->head.run_id != NULL ? r->head.run_id : "");
+	snprintf(a->task_id, sizeof(a->task_id), "%s", r->head.task_id != NULL ? r->head.task_id : "");
+	a->confidence = r->confidence.value;
+}
+
+static struct attribution
+attribution_of(const struct world *w, const struct being *b)
+{
+	struct attribution a = { 0 };
+
+	assert_true(correlator_show(w->c, b->key.pid, take, &a));
+	return a;
+}
+
+static const char *
+name_of(const json_t *c)
+{
+	return json_string_value(json_object_get(c, "name"));
+}
+
+static bool
+is_role(const json_t *c, const char *role)
+{
+	return strcmp(json_string_value(json_object_get(c, "role")), role) == 0;
+}
+
+/*
+ * The victim runs every program of the fixtures, then the attacker does if is_attacked, then the victim runs all but
+ * the drivers again. Writes whose work they were.
+ */
+static void
+play(bool is_attacked, struct attribution first[CASES_MAX], struct attribution attack[CASES_MAX],
+    struct attribution again[CASES_MAX])
+{
+	size_t n = json_array_size(cases);
+	struct being b;
+	uint32_t pid;
+	struct world w;
+
+	host_open(&w);
+	for (size_t i = 0; i < n; i++) {
+		b = runs_case(&w, VICTIM, json_array_get(cases, i));
+		first[i] = attribution_of(&w, &b);
+	}
+	pid = w.next_pid;
+	w.next_pid = ATTACKERS_PID;
+	for (size_t i = 0; i < n && is_attacked; i++) {
+		uint64_t now = w.now;
+
+		b = runs_case(&w, ATTACKER, json_array_get(cases, i));
+		attack[i] = attribution_of(&w, &b);
+		w.now = now;
+	}
+	w.next_pid = pid;
+	for (size_t i = 0; i < n; i++) {
+		if (is_role(json_array_get(cases, i), "driver"))
+			continue;
+		b = runs_case(&w, VICTIM, json_array_get(cases, i));
+		again[i] = attribution_of(&w, &b);
+	}
+	world_close(&w);
+}
+
+static void
+no_program_of_an_engine_joins_a_run_of_another_user(void **state)
+{
+	static struct attribution first[CASES_MAX], attack[CASES_MAX], again[CASES_MAX], alone[CASES_MAX],
+	    alone_again[CASES_MAX];
+	size_t n = json_array_size(cases), n_runs = 0, n_kept = 0;
+
+	(void)state;
+	play(true, first, attack, again);
+	play(false, alone, attack, alone_again);
+	for (size_t i = 0; i < n; i++) {
+		const char *name = name_of(json_array_get(cases, i));
+
+		assert_string_equal(first[i].run_id, alone[i].run_id);
+		for (size_t k = 0; k < n && attack[i].run_id[0] != '\0'; k++) {
+			if (strcmp(attack[i].run_id, first[k].run_id) == 0 || strcmp(attack[i].run_id, again[k].run_id) == 0)
+				fail_msg("%s: the attacker's is in the run of %s", name, name_of(json_array_get(cases, k)));
+		}
+		if (strcmp(again[i].run_id, alone_again[i].run_id) != 0 ||
+		    strcmp(again[i].task_id, alone_again[i].task_id) != 0)
+			fail_msg("%s: the attack moves the victim's from %s, %s to %s, %s", name, alone_again[i].run_id,
+			    alone_again[i].task_id, again[i].run_id, again[i].task_id);
+		n_runs += attack[i].run_id[0] != '\0';
+		n_kept += again[i].run_id[0] != '\0';
+	}
+	assert_true(n_runs > 60);	/* they are runs of the attacker's own */
+	assert_true(n_kept > 30);
+}
+
+static bool
+has_case(const struct engine_rule *rule)
+{
+	for (size_t i = 0; i < json_array_size(cases); i++) {
+		const json_t *at = json_array_get(cases, i);
+		struct program p[DEPTH_MAX];
+		struct candidate s[DEPTH_MAX] = { 0 };
+		char tool[DEPTH_MAX][TOOL_NAME_SIZE];
+		struct engine_verdict v;
+
+		for (size_t k = 0; k < DEPTH_MAX && at != NULL; k++, at = json_object_get(at, "parent")) {
+			p[k] = program_of(at);
+			s[k].exe = p[k].exe;
+			s[k].cwd = p[k].cwd;
+			s[k].argv = p[k].argc > 0 ? p[k].argv : NULL;
+			s[k].argc = p[k].argc;
+			tool_name(shipped, &s[k], tool[k], sizeof(tool[k]), NULL);
+			if (k > 0)
+				s[k - 1].parent = &s[k];
+		}
+		engine_judge(shipped, &s[0], json_string_value(json_object_get(json_array_get(cases, i), "inside")), &v);
+		if (v.rule == &rule->location)
+			return true;
+	}
+	return false;
+}
+
+/* Returns how many of the rules nothing is forged for. */
+static unsigned
+without_case(const struct engine *e, const struct engine_rule *rules)
+{
+	unsigned n = 0;
+
+	for (const struct engine_rule *rule = rules; rule != NULL; rule = rule->next) {
+		if (has_case(rule))
+			continue;
+		print_error("nothing in fixtures/engines.json is forged for '%s' of %s\n", rule->location.name, e->name);
+		n++;
+	}
+	return n;
+}
+
+static void
+every_rule_of_an_engine_has_a_forgery(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	for (const struct engine *e = shipped->engines->first; e != NULL; e = e->next)
+		n += without_case(e, e->drivers) + without_case(e, e->tasks);
+	assert_int_equal(n, 0);
+}
+
+/* Evidence of each scheduler: a control group, or a program. */
+static const struct {
+	const char *scheduler, *cgroup;
+	struct program program;
+	const char *daemon;		/* that starts the program; NULL: it is the daemon */
+} jobs[] = {
+	{ "slurm", "/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0", { 0 }, NULL },
+	{ "slurm", "/slurm/uid_64002/job_4711/step_batch/task_0", { 0 }, NULL },
+	{ "slurm", "/site/uid_64002/job_4711/step_batch/task_0", { 0 }, NULL },
+	{ "slurm", NULL, { "/usr/sbin/slurmstepd", "/", { "slurmstepd: [4711.batch]" }, 1 }, NULL },
+	{ "slurm", NULL, { "/bin/bash", "/", { "bash", "/var/spool/slurmd/job04711/slurm_script" }, 2 },
+	    "/usr/sbin/slurmstepd" },
+	{ "pbs", "/pbs_jobs.service/jobid/8123.head", { 0 }, NULL },
+	{ "pbs", NULL, { "/bin/sh", "/", { "sh", "/var/spool/pbs/mom_priv/jobs/8123.head.SC" }, 2 }, "/usr/sbin/pbs_mom" },
+	{ "htcondor", "/htcondor/condor_var_execute_slot1_3@host", { 0 }, NULL },
+	{ "sge", NULL, { "/opt/sge/sge_shepherd", "/var/spool/n1/active_jobs/55.1", { "sge_shepherd-55" }, 1 }, NULL },
+	{ "sge", NULL, { "/opt/sge/sge_shepherd", "/", { "sge_shepherd-55", "-bg" }, 2 }, NULL },
+	{ "sge", NULL, { "/bin/bash", "/", { "bash", "/var/spool/n1/job_scripts/55" }, 2 }, "/opt/sge/sge_shepherd" },
+	{ "ecs", "/ecstasks.slice/ecstasks-5f0e1d2c3b4a59687786950a4b3c2d1e.slice", { 0 }, NULL },
+	{ "ecs", "/ecs/5f0e1d2c3b4a59687786950a4b3c2d1e", { 0 }, NULL },
+};
+#define JOBS (sizeof(jobs) / sizeof(jobs[0]))
+
+static uint64_t
+make_cgroup(struct world *w, const char *path)
+{
+	static uint64_t last;
+
+	correlator_cgroup(w->c, &(struct cgroup_event){ .id = ++last, .is_v2 = true, .path = path });
+	return last;
+}
+
+/* Runs the genuine program of a job: by its daemon, or in its control group. */
+static struct being
+runs_job(struct world *w, size_t i)
+{
+	const struct program work = { "/usr/bin/bwa", "/data", { "bwa", "mem" }, 2 };
+	struct program daemon = { jobs[i].daemon, "/", { "daemon" }, 1 };
+	struct being b;
+
+	if (jobs[i].cgroup != NULL)
+		return runs(w, NULL, VICTIM, make_cgroup(w, jobs[i].cgroup), &work);
+	if (jobs[i].daemon == NULL)
+		return runs(w, NULL, 0, 0, &jobs[i].program);
+	b = runs(w, NULL, 0, 0, &daemon);
+	return runs(w, &b, VICTIM, 0, &jobs[i].program);
+}
+
+/* The same by another user: arguments as they are, below an own daemon, and a control group of the same name. */
+static struct being
+forges_job(struct world *w, size_t i, bool has_daemon)
+{
+	static const char home[] = "/user.slice/user-64001.slice/user@64001.service";
+	const struct program work = { "/usr/bin/xmrig", "/tmp", { "xmrig" }, 1 };
+	struct program daemon = { jobs[i].daemon, "/", { "daemon" }, 1 };
+	char path[512];
+	struct being b;
+
+	if (jobs[i].cgroup != NULL) {
+		snprintf(path, sizeof(path), "%s%s", home, jobs[i].cgroup);
+		return runs(w, NULL, ATTACKER, make_cgroup(w, path), &work);
+	}
+	if (jobs[i].daemon == NULL || !has_daemon)
+		return runs(w, NULL, ATTACKER, 0, &jobs[i].program);
+	b = runs(w, NULL, ATTACKER, 0, &daemon);
+	return runs(w, &b, ATTACKER, 0, &jobs[i].program);
+}
+
+static void
+no_program_joins_a_job_of_another_user(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < JOBS; i++) {
+		for (size_t k = 0; k < JOBS; k++) {
+			struct attribution job, forged, again;
+			struct being b;
+			struct world w;
+
+			if (strcmp(jobs[i].scheduler, jobs[k].scheduler) != 0)
+				continue;
+			for (int order = 0; order < 4; order++) {	/* who is first, and whether the forger has a daemon */
+				host_open(&w);
+				if (order & 1) {
+					b = forges_job(&w, k, order & 2);
+					forged = attribution_of(&w, &b);
+				}
+				b = runs_job(&w, i);
+				job = attribution_of(&w, &b);
+				if (!(order & 1)) {
+					b = forges_job(&w, k, order & 2);
+					forged = attribution_of(&w, &b);
+				}
+				b = runs_job(&w, i);
+				again = attribution_of(&w, &b);
+				if ((job.run_id[0] == '\0') != (strcmp(jobs[i].scheduler, "htcondor") == 0))
+					fail_msg("%s, %zu: its run is '%s'", jobs[i].scheduler, i, job.run_id);
+				assert_string_equal(again.run_id, job.run_id);
+				if (forged.run_id[0] != '\0' && strcmp(forged.run_id, job.run_id) == 0)
+					fail_msg("%s: %zu, which is forged, is in the job of %zu", jobs[i].scheduler, k, i);
+				if (forged.run_id[0] != '\0')
+					assert_true(forged.confidence <= 0.5);
+				world_close(&w);
+			}
+		}
+	}
+}
+
+static void
+every_rule_of_a_scheduler_has_a_forgery(void **state)
+{
+	(void)state;
+	for (const struct placement_rule *rule = shipped->placements->schedulers; rule != NULL; rule = rule->next) {
+		for (const struct placement_finder *f = rule->cgroup; rule->is_batch && f != NULL; f = f->next) {
+			size_t i = 0;
+
+			while (i < JOBS && (jobs[i].cgroup == NULL ||
+			    !pattern_find(f->pattern, jobs[i].cgroup, strlen(jobs[i].cgroup), NULL, 0)))
+				i++;
+			if (i == JOBS)
+				fail_msg("no control group of %s is forged by a pattern of line %u", rule->system,
+				    rule->location.line);
+		}
+		for (const struct placement_program *p = rule->programs; p != NULL; p = p->next) {
+			size_t i = 0;
+
+			for (; i < JOBS; i++) {
+				const struct program *x = &jobs[i].program;
+				struct candidate s = { .exe = x->exe, .cwd = x->cwd, .argv = x->argv, .argc = x->argc };
+				struct placement found = { 0 };
+				char tool[TOOL_NAME_SIZE];
+
+				if (x->exe == NULL)
+					continue;
+				tool_name(shipped, &s, tool, sizeof(tool), NULL);
+				placement_of_program(shipped, &s, &found);
+				if (found.scheduler_source != NULL && strcmp(found.scheduler_source, p->find.source) == 0)
+					break;
+			}
+			if (i == JOBS)
+				fail_msg("no program of %s is forged for '%s'", rule->system, p->find.source);
+		}
+	}
+}
+
+/* As tasks in docker are, whose root is the host's; the folder is the engine's, and the engine is a user's. */
+static void
+root_in_a_container_belongs_to_the_one_user_who_claims_the_folder(void **state)
+{
+	static const char work[] = "/data/work/ab/0123456789abcdef0123456789abcd";
+	const struct program launcher = { "/usr/bin/java", "/data", { "java", "nextflow.cli.Launcher", "run", "main.nf" }, 4 };
+	const struct program rival = { "/usr/bin/java", "/tmp", { "java", "nextflow.cli.Launcher", "run", "x.nf", "-w",
+	    "/data/work" }, 6 };
+	const struct program task = { "/bin/bash", work, { "bash", "-ue", ".command.sh" }, 3 };
+	struct attribution own, first, second, third;
+	struct being b, attacker;
+	struct world w;
+
+	(void)state;
+	host_open(&w);
+	b = runs(&w, NULL, VICTIM, 0, &launcher);
+	own = attribution_of(&w, &b);
+	b = runs(&w, NULL, 0, 0, &task);
+	first = attribution_of(&w, &b);
+	assert_string_equal(first.run_id, own.run_id);
+	attacker = runs(&w, NULL, ATTACKER, 0, &rival);
+	b = runs(&w, NULL, 0, 0, &task);
+	second = attribution_of(&w, &b);
+	assert_string_equal(second.run_id, "");		/* whose it is cannot be known */
+	b = runs(&w, NULL, VICTIM, 0, &task);
+	third = attribution_of(&w, &b);
+	assert_string_equal(third.run_id, own.run_id);
+	exits(&w, &attacker, 0);
+	world_close(&w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_program_of_an_engine_joins_a_run_of_another_user),
+		cmocka_unit_test(every_rule_of_an_engine_has_a_forgery),
+		cmocka_unit_test(no_program_joins_a_job_of_another_user),
+		cmocka_unit_test(every_rule_of_a_scheduler_has_a_forgery),
+		cmocka_unit_test(root_in_a_container_belongs_to_the_one_user_who_claims_the_folder),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
