@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -207,11 +208,22 @@ has_dots(const char *path)
 	return false;
 }
 
+/* Takes into account who owns a folder that has so many of the path's names below it. */
+static void
+read_owner(struct walk *w, int dir, uint32_t names_below)
+{
+	struct stat st;
+
+	if (fstat(dir, &st) == 0 && st.st_uid != 0 && names_below > w->limits.users_names)
+		w->limits.users_names = names_below;
+}
+
 static void
 walk_up(struct walk *w, const struct cgroup_mounts *m, enum hierarchy hierarchy, const char *path)
 {
 	const struct cgroup_mount *mount = &m->mount[hierarchy];
 	char full[PATH_MAX];
+	uint32_t names_below = 0;
 	size_t stop;
 	int dir, n;
 
@@ -230,12 +242,15 @@ walk_up(struct walk *w, const struct cgroup_mounts *m, enum hierarchy hierarchy,
 		dir = open(full, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (dir >= 0) {
 			read_level(w, hierarchy, dir);
+			if (hierarchy == HIERARCHY_V2 || hierarchy == HIERARCHY_MEMORY)
+				read_owner(w, dir, names_below);
 			close(dir);
 		}
 		if ((size_t)n <= stop)
 			return;
 		while ((size_t)n > stop && full[n - 1] != '/')
 			full[--n] = '\0';
+		names_below++;
 	}
 }
 

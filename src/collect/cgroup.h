@@ -9,10 +9,12 @@
 
 struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset and memory */
 
-/* Limits of a cgroup and its ancestors; unknown: no limit. */
+/* Limits of a cgroup and its ancestors; unknown: no limit. And who named it. */
 struct cgroup_limits {
 	struct opt_double cpus;		/* the smaller of the CFS quota and the number of online CPUs in the cpuset */
 	struct opt_u64 memory_bytes;
+	/* Names at the end of the path that are below a folder which root does not own: its owner may choose them. */
+	uint32_t users_names;
 };
 
 /* Reads PROC/self/mountinfo. 0, or a negative errno with *ret untouched; a host without cgroup mounts is no error. */

@@ -83,6 +83,7 @@ correlator_cgroup(struct correlator *c, const struct cgroup_event *s)
 		return;
 	g->cpus = s->cpus;
 	g->memory_bytes = s->memory_bytes;
+	g->users_names = s->users_names;
 	wal_cgroup(c, g);
 }
 
@@ -93,7 +94,7 @@ correlator_each_cgroup(const struct correlator *c, void (*fn)(const struct cgrou
 
 	for (g = c->cgroups; g != NULL; g = g->hh.next) {
 		const struct cgroup_event s = { .id = g->key.id, .is_v2 = g->key.is_v2 != 0, .path = g->path,
-			.cpus = g->cpus, .memory_bytes = g->memory_bytes };
+			.cpus = g->cpus, .memory_bytes = g->memory_bytes, .users_names = g->users_names };
 
 		fn(&s, arg);
 	}

@@ -25,6 +25,7 @@ struct cgroup_path {
 	} key;
 	struct opt_double cpus;		/* its limits */
 	struct opt_u64 memory_bytes;
+	uint32_t users_names;		/* as in struct cgroup_event */
 	char path[];
 };
 

@@ -81,12 +81,19 @@ keep_names(struct correlator *c, struct placement *placement)
 	placement->container_source = kept_name(c, placement->container_source);
 }
 
+static struct placement_group
+group_of(const struct cgroup_path *g)
+{
+	return g != NULL ? (struct placement_group){ g->path, g->users_names } : (struct placement_group){ 0 };
+}
+
 static void
 judge(struct correlator *c, struct location *l)
 {
 	struct container *before = l->container;
 	const struct cgroup_path *v2 = cgroup_find(c, l->key.v2, true), *v1 = cgroup_find(c, l->key.v1, false);
 	struct steps rules;
+	const struct placement_group groups[] = { group_of(v2), group_of(v1) };
 
 	l->generation = c->rules->generation;
 	l->is_known = (v2 != NULL || l->key.v2 == 0) && (v1 != NULL || l->key.v1 == 0);
@@ -95,7 +102,7 @@ judge(struct correlator *c, struct location *l)
 	take_limits(l, v2);
 	take_limits(l, v1);
 	steps_begin(&rules, RULES_STEPS);
-	placement_of_cgroup(c->rules, v2 != NULL ? v2->path : NULL, v1 != NULL ? v1->path : NULL, &l->placement);
+	placement_of_groups(c->rules, groups, &l->placement);
 	if (steps_end(&rules))
 		judgement_gave_up(c);
 	keep_names(c, &l->placement);

@@ -93,6 +93,7 @@ replay_cgroup(struct correlator *c, struct wal_reader *r)
 		return -ENOMEM;
 	g->cpus = read.cpus;
 	g->memory_bytes = read.memory_bytes;
+	g->users_names = read.users_names;
 	return 0;
 }
 

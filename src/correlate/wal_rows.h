@@ -30,10 +30,11 @@
 
 #define CGROUP_ROWS(ROW) \
 	ROW(VALUE, 2, 0, u64, key.id) \
-	ROW(FLAGS, 2, 3, , ) \
+	ROW(FLAGS, 2, 4, , ) \
 	ROW(BOOL, 2, 0, , key.is_v2) \
 	ROW(OPT, 2, 1, real, cpus) \
-	ROW(OPT, 2, 2, u64, memory_bytes)
+	ROW(OPT, 2, 2, u64, memory_bytes) \
+	ROW(SOME, 7, 3, u32, users_names)
 
 #define RUN_IS_WHOLE 7
 #define RUN_ROWS(ROW) \

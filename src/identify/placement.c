@@ -307,12 +307,20 @@ is_equal(const char *a, const char *b)
 	return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
-/*
- * Returns the offset from which on a user names the control groups of a path: behind the unit of the user's own
- * service manager, to which systemd hands the rest over. SIZE_MAX: root names all.
- */
+/* Returns the offset of the last n names of a path, with the slash before them. */
 static size_t
-handed_over_at(const char *path)
+last_names_at(const char *path, uint32_t n)
+{
+	size_t at = strlen(path);
+
+	while (n > 0 && at > 0)
+		n -= path[--at] == '/';
+	return at;
+}
+
+/* Returns the offset behind the unit of a user's own service manager, to which systemd hands the rest over. */
+static size_t
+behind_manager(const char *path)
 {
 	static const char slice[] = "/user.slice/", unit[] = "/user@", suffix[] = ".service";
 	const char *at, *end;
@@ -329,26 +337,45 @@ handed_over_at(const char *path)
 	return (size_t)(end - path);
 }
 
+/* Returns the offset from which on a user names the control groups of a path. SIZE_MAX: root names all. */
+static size_t
+handed_over_at(const struct placement_group *g)
+{
+	size_t by_name = behind_manager(g->path);
+	size_t by_owner = g->users_names > 0 ? last_names_at(g->path, g->users_names) : SIZE_MAX;
+
+	return by_owner < by_name ? by_owner : by_name;
+}
+
 bool
-placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret)
+placement_of_groups(const struct ruleset *rules, const struct placement_group groups[2], struct placement *ret)
 {
 	const struct placement_rules *r = rules->placements;
-	const char *const paths[] = { cgroup, cgroup_v1 };
 	struct search s = { .placement = ret };
 
 	memset(ret, 0, sizeof(*ret));
 	for (int i = 0; i < 2; i++) {
-		if (paths[i] == NULL || strcmp(paths[i], "/") == 0 || (i > 0 && is_equal(paths[0], paths[1])))
+		const char *path = groups[i].path;
+
+		if (path == NULL || strcmp(path, "/") == 0 || (i > 0 && is_equal(groups[0].path, path)))
 			continue;
-		s.handed_over = handed_over_at(paths[i]);
+		s.handed_over = handed_over_at(&groups[i]);
 		for (const struct placement_rule *rule = r->schedulers; rule != NULL; rule = rule->next)
-			search_job(&s, rule, paths[i]);
+			search_job(&s, rule, path);
 		for (const struct placement_rule *rule = r->containers; rule != NULL; rule = rule->next)
-			search_container(&s, rule, paths[i]);
+			search_container(&s, rule, path);
 	}
 	/* A program that serves containers may itself be in one. */
 	ret->is_outside = s.is_outside && !ret->has_container;
 	return ret->scheduler != NULL || ret->has_container || ret->is_outside || ret->pod[0] != '\0';
+}
+
+bool
+placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret)
+{
+	const struct placement_group groups[] = { { .path = cgroup }, { .path = cgroup_v1 } };
+
+	return placement_of_groups(rules, groups, ret);
 }
 
 static bool

@@ -12,7 +12,7 @@
  * scheduler's job. Arguments are evidence for that user alone, and replace no job that a control group shows, unless
  * the scheduler's daemon started the program.
  *
- * Call order for a program: placement_of_cgroup(), placement_inherit() from the program that forked it or that
+ * Call order for a program: placement_of_groups(), placement_inherit() from the program that forked it or that
  * it replaced, placement_of_program().
  */
 #ifndef SLUICE_IDENTIFY_PLACEMENT_H
@@ -69,10 +69,18 @@ struct placement {
 	double container_confidence;
 };
 
+/* A control group of one hierarchy. */
+struct placement_group {
+	const char *path;		/* NULL: none */
+	uint32_t users_names;		/* names at the end of the path that a user may have chosen */
+};
+
 /*
- * Finds the job and the container in the cgroup paths of both hierarchies, either of which may be NULL.
+ * Finds the job and the container in the control groups of v2 and of v1's memory hierarchy.
  * Returns false, with *ret zeroed, where they name neither.
  */
+bool placement_of_groups(const struct ruleset *rules, const struct placement_group groups[2], struct placement *ret);
+/* The same with paths, either of which may be NULL, of which only systemd's names tell whom it hands a part over to. */
 bool placement_of_cgroup(const struct ruleset *rules, const char *cgroup, const char *cgroup_v1, struct placement *ret);
 
 /*

@@ -59,6 +59,34 @@ class Forgeries(SystemTest):
         if victim["run_id"] is not None:
             self.assertNotEqual(victim["run_id"], attacker["run_id"])
 
+    def test_a_control_group_is_evidence_where_root_has_named_it(self):
+        """A group that is handed over to a user, as to the root of an unprivileged container, and one that is not."""
+        mount = machine.cgroup_v2() or machine.cgroup_v1("memory")
+        if mount is None:
+            self.skipTest("no hierarchy is mounted here")
+        top = f"/sluice-forgeries-{os.getpid()}"
+        self.addCleanup(machine.remove_cgroups, top)
+        marks = {"root": new_mark(), "user": new_mark()}
+        folders = {}
+        for number, owner in enumerate(marks, 1):
+            folders[owner] = f"{mount}{top}/{owner}/slurm/uid_{VICTIM}/job_{os.getpid()}{number}/step_batch"
+            try:
+                os.makedirs(folders[owner])
+            except OSError:
+                self.skipTest("the hierarchy takes no group from us")
+        os.chown(f"{mount}{top}/user", ATTACKER, ATTACKER)
+        self.start()
+        for owner, folder in folders.items():
+            def enter(folder=folder):
+                with open(os.path.join(folder, "cgroup.procs"), "w") as f:
+                    f.write("0")
+            machine.run(["/usr/bin/env", "/bin/true", marks[owner]], preexec_fn=enter)
+        records = self.stop()
+        self.assertEqual(f"{os.getpid()}1", self.works_of(records, marks["root"])["job_id"])
+        forged = self.works_of(records, marks["user"])
+        self.assertNotEqual("slurm", forged["scheduler"])
+        self.assertIsNone(forged["run_id"])
+
     def test_a_folder_stays_with_the_run_of_its_user(self):
         work = os.path.join(self.shared, "alice", "work")
         task = os.path.join(work, "ab", "0123456789abcdef0123456789abcd")

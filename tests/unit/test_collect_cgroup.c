@@ -388,6 +388,30 @@ real_groups_limit_what_they_say(void **state)
 }
 
 static void
+names_below_a_users_folder_are_the_users(void **state)
+{
+	char dir[PATH_MAX];
+	bool is_root = geteuid() == 0;
+
+	(void)state;
+	tree_write(&tree, "cg/v2/a/b/c/cpu.max", "max 100000\n");
+	open_v2("/");
+	assert_int_equal(read_it("/a/b/c", NULL).users_names, is_root ? 0 : 3);
+	if (!is_root)
+		return;
+	snprintf(dir, sizeof(dir), "%s/cg/v2/a/b/c", tree.root);
+	assert_int_equal(chown(dir, 1000, 1000), 0);
+	assert_int_equal(read_it("/a/b/c", NULL).users_names, 0);	/* root has named it */
+	*strrchr(dir, '/') = '\0';
+	assert_int_equal(chown(dir, 1000, 1000), 0);
+	assert_int_equal(read_it("/a/b/c", NULL).users_names, 1);
+	assert_int_equal(read_it("/a/b/c/gone/too", NULL).users_names, 3);
+	*strrchr(dir, '/') = '\0';
+	assert_int_equal(chown(dir, 1000, 1000), 0);
+	assert_int_equal(read_it("/a/b/c", NULL).users_names, 2);	/* the topmost counts */
+}
+
+static void
 this_machine_can_be_read(void **state)
 {
 	struct cgroup_limits l;
@@ -415,6 +439,7 @@ main(void)
 		TEST(broken_values_limit_nothing),
 		TEST(a_host_without_cgroups_is_no_error),
 		TEST(real_groups_limit_what_they_say),
+		TEST(names_below_a_users_folder_are_the_users),
 		TEST(this_machine_can_be_read),
 	};
 

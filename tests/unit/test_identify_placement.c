@@ -216,6 +216,29 @@ a_path_is_a_users_word_where_the_user_names_it(void **state)
 		assert_true(rule->programs == NULL || rule->daemons != NULL);
 }
 
+/* Wherever a folder is another's than root's, as that of a container with users of its own. */
+static void
+a_path_is_a_users_word_below_a_users_folder(void **state)
+{
+	struct placement_group groups[2] = { { "/lxc.payload.x/system.slice/slurmstepd.scope/job_1/step_0", 4 } };
+	struct placement p;
+
+	(void)state;
+	placement_of_groups(shipped, groups, &p);
+	assert_string_equal(p.scheduler, "systemd");
+	assert_string_equal(p.container, "x");
+	assert_true(p.container_confidence > 0.9);	/* root has named the container */
+	groups[0].users_names = 1;			/* root has named the job */
+	placement_of_groups(shipped, groups, &p);
+	assert_string_equal(p.job, "1");
+	groups[0] = (struct placement_group){ "/docker/" ID, 1 };
+	placement_of_groups(shipped, groups, &p);
+	assert_true(p.container_confidence <= 0.5);
+	groups[0].users_names = 100;
+	placement_of_groups(shipped, groups, &p);
+	assert_string_equal(p.container, ID);
+}
+
 /* Also one of a rule that begins anywhere. */
 static void
 no_job_of_a_batch_scheduler_is_a_users_word(void **state)
@@ -648,6 +671,7 @@ main(void)
 		cmocka_unit_test(paths_tell_job_and_container),
 		cmocka_unit_test(both_hierarchies_count),
 		cmocka_unit_test(a_path_is_a_users_word_where_the_user_names_it),
+		cmocka_unit_test(a_path_is_a_users_word_below_a_users_folder),
 		cmocka_unit_test(no_job_of_a_batch_scheduler_is_a_users_word),
 		cmocka_unit_test(arguments_are_the_word_of_their_user),
 		cmocka_unit_test(no_path_is_no_placement),
