@@ -36,14 +36,14 @@ copy_name(char out[ENGINE_NAME_SIZE], const char *from)
 
 /* Takes the scheduler, job and limits from where the task's first program runs. */
 static void
-take_location(struct task *t, const struct process *p)
+take_location(struct correlator *c, struct task *t, const struct process *p)
 {
 	if (p->location != NULL) {
 		t->cpus = p->location->cpus;
 		t->memory_bytes = p->location->memory_bytes;
 		if (p->location->placement.is_batch) {
-			state_learn_string(&t->scheduler, p->location->placement.scheduler);
-			state_learn_string(&t->job_id, p->location->placement.job);
+			state_learn_string(c, &t->scheduler, p->location->placement.scheduler);
+			state_learn_string(c, &t->job_id, p->location->placement.job);
 		}
 	}
 	if (!t->cpus.known)
@@ -82,7 +82,7 @@ task_begin(struct correlator *c, struct run *r, const struct process *p)
 	if (t == NULL)
 		return NULL;
 	t->root = p->id;
-	take_location(t, p);
+	take_location(c, t, p);
 	return t;
 }
 
@@ -230,7 +230,7 @@ task_of_verdict(struct correlator *c, struct process *p, struct task *around, co
 	t->confidence = v->confidence;
 	t->is_named = true;
 	if (t->work_dir == NULL)
-		state_learn_string(&t->work_dir, v->work_dir);
+		state_learn_string(c, &t->work_dir, v->work_dir);
 	wal_task(c, t);
 	return t;
 }
@@ -240,7 +240,7 @@ static struct task *
 with_work_dir(struct correlator *c, struct task *t, const struct process *p, const struct candidate *s)
 {
 	if (t != NULL && t->work_dir == NULL && s->cwd != NULL && process_is(p, &t->root)) {
-		state_learn_string(&t->work_dir, s->cwd);
+		state_learn_string(c, &t->work_dir, s->cwd);
 		wal_task(c, t);
 	}
 	return t;

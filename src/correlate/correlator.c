@@ -248,6 +248,7 @@ correlator_totals(const struct correlator *c, uint64_t now_ns)
 		.lost_events = c->lost_events,
 		.lost_ends = c->lost_ends,
 		.refused = c->refused + c->runs_refused,
+		.texts_cut = c->texts_cut,
 		.findings_left_out = c->findings_left_out,
 		.failures_left_out = c->failures_left_out,
 		.rules_gave_up = c->rules_gave_up,

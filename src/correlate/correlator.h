@@ -282,6 +282,7 @@ struct run_totals {
 	uint64_t lost_events;
 	uint64_t lost_ends;	/* programs that disappeared without an end being seen; no lost event explains it */
 	uint64_t refused;	/* processes and runs above the limit of those known at once */
+	uint64_t texts_cut;	/* of programs, runs and tasks, for parts of which their budget had no room */
 	uint64_t findings_left_out;	/* above the limits of findings.h */
 	uint64_t failures_left_out;	/* failed programs whose cause may be missing in findings */
 	uint64_t rules_gave_up;		/* programs, titles and cgroups with which all steps of the rules were spent */

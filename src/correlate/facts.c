@@ -18,6 +18,7 @@
 #include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/state.h"
+#include "correlate/text_budget.h"
 #include "correlate/wal.h"
 
 #define KEY_SIZE (ENGINE_PATH_SIZE + 2 * ENGINE_NAME_SIZE + 80)
@@ -82,9 +83,12 @@ fact_get(struct correlator *c, struct run *r, const char *key, size_t len)
 	struct fact *f = find(c, key, len);
 
 	if (f == NULL) {
-		f = len > 0 && HASH_COUNT(c->facts) < FACTS_MAX ? calloc(1, sizeof(*f) + len) : NULL;
+		if (len == 0 || HASH_COUNT(c->facts) >= FACTS_MAX || !text_budget_has(c, len, TEXT_BUDGET_BYTES))
+			return NULL;
+		f = calloc(1, sizeof(*f) + len);
 		if (f == NULL)
 			return NULL;
+		text_budget_take(c, len);
 		memcpy(f->key, key, len);
 		f->len = len;
 		HASH_ADD(hh, c->facts, key, len, f);
@@ -234,6 +238,7 @@ facts_forget(struct correlator *c, const struct run *r)
 		if (r != NULL && f->run != r)
 			continue;
 		HASH_DEL(c->facts, f);
+		text_budget_give_back(c, f->len);
 		free(f);
 	}
 }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "correlate/process.h"
 #include "correlate/state.h"
+#include "correlate/text_budget.h"
 #include "identify/redact.h"
 #include "identify/tool.h"
 #include "identify/traceparent.h"
@@ -51,69 +52,124 @@ put(char **at, const char *s)
 	return begin;
 }
 
+/* Adds the bytes of *s to *size, or leaves it out if the budget has no room for it beside *size bytes of its text. */
+static void
+keep_string(const struct correlator *c, const char **s, size_t *size, bool *is_cut)
+{
+	size_t all = size_of(*s);
+
+	if (!text_budget_has(c, *size + all, TEXT_BUDGET_BYTES)) {
+		*is_cut = *is_cut || *s != NULL;
+		*s = NULL;
+	} else {
+		*size += all;
+	}
+}
+
+/* The same for the variables, all of them. */
+static void
+keep_variables(const struct correlator *c, struct text_parts *x, size_t *size, bool *is_cut)
+{
+	size_t all = x->n_variables * sizeof(*x->variables);
+
+	for (size_t i = 0; i < x->n_variables; i++)
+		all += size_of(x->variables[i].name) + size_of(x->variables[i].value);
+	if (!text_budget_has(c, *size + all, TEXT_BUDGET_BYTES)) {
+		*is_cut = *is_cut || x->n_variables > 0;
+		x->n_variables = 0;
+	} else {
+		*size += all;
+	}
+}
+
+/* The same for the arguments, all of them, for which a part of the budget is closed. */
+static void
+keep_argv(const struct correlator *c, struct text_parts *x, size_t *size, bool *is_cut)
+{
+	size_t all = (x->argc + 1) * sizeof(*x->argv);
+
+	if (x->argv == NULL)
+		return;
+	for (size_t i = 0; i < x->argc; i++)
+		all += size_of(x->argv[i]);
+	if (!text_budget_has(c, *size + all, TEXT_ARGV_BYTES)) {
+		*is_cut = x->argv_truncated = true;
+		x->argv = NULL;
+	} else {
+		*size += all;
+	}
+}
+
+/*
+ * Leaves out of x what the budget has no room for, and counts that. Strings of bounded length always stay, and the
+ * longer ones come in the order of their worth. Returns the bytes of what stays.
+ */
+static size_t
+keep_budget(struct correlator *c, struct text_parts *x)
+{
+	const char **const strings[] = { &x->exe, &x->cwd, &x->words.script, &x->words.subcommand, &x->words.jar,
+	    &x->words.class };
+	size_t size = size_of(x->comm) + size_of(x->tool) + size_of(x->trace_id) + size_of(x->span_id);
+	bool is_cut = false;
+
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		keep_string(c, strings[i], &size, &is_cut);
+	keep_variables(c, x, &size, &is_cut);
+	keep_argv(c, x, &size, &is_cut);
+	if (is_cut)
+		text_budget_count_cut(c);
+	return size;
+}
+
 struct text *
 program_text_of(struct correlator *c, const struct text_parts *parts)
 {
-	const struct candidate_words *words = &parts->words;
-	size_t size = size_of(parts->exe) + size_of(parts->comm) + size_of(parts->cwd) + size_of(parts->tool) +
-	    size_of(words->subcommand) + size_of(words->script) + size_of(words->jar) + size_of(words->class) +
-	    size_of(parts->trace_id) + size_of(parts->span_id) + parts->n_variables * sizeof(*parts->variables);
-	bool has_argv = parts->argv != NULL, is_cut = parts->argv_truncated;
+	struct text_parts x = *parts;
+	const struct candidate_words *words = &x.words;
+	size_t size = keep_budget(c, &x);
 	struct named_text *variables = NULL;
 	const char **kept = NULL;
 	struct text *t;
 	char *at;
 
-	for (size_t i = 0; i < parts->n_variables; i++)
-		size += size_of(parts->variables[i].name) + size_of(parts->variables[i].value);
-	if (has_argv) {
-		size_t all = (parts->argc + 1) * sizeof(*parts->argv);
-
-		for (size_t i = 0; i < parts->argc; i++)
-			all += size_of(parts->argv[i]);
-		if (c->text_bytes + size + all > TEXT_BUDGET_BYTES)
-			has_argv = false, is_cut = true;
-		else
-			size += all;
-	}
 	t = malloc(sizeof(*t) + size);
 	if (t == NULL)
 		return NULL;
-	*t = (struct text){ .refs = 1, .size = size, .tool_rule = parts->tool_rule,
-		.is_tool = parts->is_tool, .argv_truncated = is_cut };
+	*t = (struct text){ .refs = 1, .size = size, .tool_rule = x.tool_rule,
+		.is_tool = x.is_tool, .argv_truncated = x.argv_truncated };
 	at = t->block;		/* pointers first: the block is aligned for them */
-	if (has_argv) {
+	if (x.argv != NULL) {
 		kept = (const char **)(void *)at;
-		at += (parts->argc + 1) * sizeof(*kept);
+		at += (x.argc + 1) * sizeof(*kept);
 	}
-	if (parts->n_variables > 0) {
+	if (x.n_variables > 0) {
 		variables = (struct named_text *)(void *)at;
-		at += parts->n_variables * sizeof(*variables);
+		at += x.n_variables * sizeof(*variables);
 	}
-	if (has_argv) {
-		for (size_t i = 0; i < parts->argc; i++)
-			kept[i] = put(&at, parts->argv[i]);
-		kept[parts->argc] = NULL;
+	if (x.argv != NULL) {
+		for (size_t i = 0; i < x.argc; i++)
+			kept[i] = put(&at, x.argv[i]);
+		kept[x.argc] = NULL;
 		t->argv = kept;
-		t->argc = parts->argc;
+		t->argc = x.argc;
 	}
-	t->exe = put(&at, parts->exe);
-	t->comm = put(&at, parts->comm);
-	t->cwd = put(&at, parts->cwd);
-	t->tool = put(&at, parts->tool);
+	t->exe = put(&at, x.exe);
+	t->comm = put(&at, x.comm);
+	t->cwd = put(&at, x.cwd);
+	t->tool = put(&at, x.tool);
 	t->words.subcommand = put(&at, words->subcommand);
 	t->words.script = put(&at, words->script);
 	t->words.jar = put(&at, words->jar);
 	t->words.class = put(&at, words->class);
-	t->trace_id = put(&at, parts->trace_id);
-	t->span_id = put(&at, parts->span_id);
-	for (size_t i = 0; i < parts->n_variables; i++) {
-		variables[i].name = put(&at, parts->variables[i].name);
-		variables[i].value = put(&at, parts->variables[i].value);
+	t->trace_id = put(&at, x.trace_id);
+	t->span_id = put(&at, x.span_id);
+	for (size_t i = 0; i < x.n_variables; i++) {
+		variables[i].name = put(&at, x.variables[i].name);
+		variables[i].value = put(&at, x.variables[i].value);
 	}
 	t->variables = variables;
-	t->n_variables = parts->n_variables;
-	c->text_bytes += size;
+	t->n_variables = x.n_variables;
+	text_budget_take(c, size);
 	return t;
 }
 
@@ -224,6 +280,6 @@ program_text_unref(struct correlator *c, struct text *t)
 {
 	if (t == NULL || --t->refs > 0)
 		return;
-	c->text_bytes -= t->size;
+	text_budget_give_back(c, t->size);
 	free(t);
 }

@@ -12,8 +12,6 @@
 #include "model/candidate.h"
 #include "model/event.h"
 
-#define TEXT_BUDGET_BYTES (64u << 20)	/* of arguments that are kept for END records */
-
 /* A program's names, in one block of memory: pointers, then all strings in the order of the members. */
 struct text {
 	unsigned refs;
@@ -34,7 +32,7 @@ struct text {
 	bool argv_truncated;
 	bool is_shared;			/* it was in the table of shared texts, ... */
 	uint32_t hash;			/* ... by this hash; else 0 */
-	const char *const *argv;	/* NULL: unknown, or over the budget */
+	const char *const *argv;	/* NULL: unknown, or over the budget, as are exe, cwd, words and variables */
 	size_t argc;
 	char block[];
 };

@@ -74,16 +74,16 @@ run_free(struct correlator *c, struct run *r)
 	facts_forget(c, r);
 	finding_run_gone(c, r);
 	HASH_DEL(c->runs, r);
-	free(r->pipeline);
-	free(r->name);
-	free(r->command);
-	free(r->work_dir);
-	free(r->root_dir);
-	free(r->scheduler);
-	free(r->job_id);
-	free(r->parent_id);
-	free(r->task);
-	free(r->sample);
+	state_free_string(c, r->pipeline);
+	state_free_string(c, r->name);
+	state_free_string(c, r->command);
+	state_free_string(c, r->work_dir);
+	state_free_string(c, r->root_dir);
+	state_free_string(c, r->scheduler);
+	state_free_string(c, r->job_id);
+	state_free_string(c, r->parent_id);
+	state_free_string(c, r->task);
+	state_free_string(c, r->sample);
 	free(r);
 }
 
@@ -136,13 +136,13 @@ run_set_root(struct correlator *c, struct run *r, const struct process_id *root)
 void
 run_learn(struct correlator *c, struct run *r, const struct run_names *names)
 {
-	state_learn_string(&r->pipeline, names->pipeline);
-	state_learn_string(&r->name, names->name);
-	state_learn_string(&r->command, names->command);
-	state_learn_string(&r->work_dir, names->work_dir);
-	state_learn_string(&r->root_dir, names->root_dir);
-	state_learn_string(&r->parent_id, names->parent_id);
-	state_learn_string(&r->sample, names->sample);
+	state_learn_string(c, &r->pipeline, names->pipeline);
+	state_learn_string(c, &r->name, names->name);
+	state_learn_string(c, &r->command, names->command);
+	state_learn_string(c, &r->work_dir, names->work_dir);
+	state_learn_string(c, &r->root_dir, names->root_dir);
+	state_learn_string(c, &r->parent_id, names->parent_id);
+	state_learn_string(c, &r->sample, names->sample);
 	if (r->inner == NULL)
 		r->inner = kept_name(c, names->inner);
 	wal_run(c, r);
@@ -156,8 +156,8 @@ run_take_placement(struct correlator *c, struct run *r, const struct process *p)
 	if (p->has_context && !r->uid.known)
 		r->uid = (struct opt_u64){ p->context.uid, true };
 	if (l != NULL && l->placement.is_batch) {
-		state_learn_string(&r->scheduler, l->placement.scheduler);
-		state_learn_string(&r->job_id, l->placement.job);
+		state_learn_string(c, &r->scheduler, l->placement.scheduler);
+		state_learn_string(c, &r->job_id, l->placement.job);
 	}
 	if (l != NULL) {
 		r->cpus = l->cpus;
@@ -168,17 +168,17 @@ run_take_placement(struct correlator *c, struct run *r, const struct process *p)
 
 /* NULL keeps the old value. */
 static int
-rename_to(char **to, const char *text)
+rename_to(struct correlator *c, char **to, const char *text)
 {
-	return text != NULL ? state_set_string(to, text) : 0;
+	return text != NULL ? state_set_string(c, to, text) : 0;
 }
 
 /* Marks r as made by hand. */
 static int
 set_by_hand(struct correlator *c, struct run *r, const struct tag *tag)
 {
-	if (rename_to(&r->pipeline, tag->pipeline) < 0 || rename_to(&r->task, tag->task) < 0 ||
-	    rename_to(&r->sample, tag->sample) < 0)
+	if (rename_to(c, &r->pipeline, tag->pipeline) < 0 || rename_to(c, &r->task, tag->task) < 0 ||
+	    rename_to(c, &r->sample, tag->sample) < 0)
 		return -ENOMEM;
 	wal_run(c, r);
 	if (r->has_started || r->strength == STRENGTH_EXPLICIT)
@@ -212,8 +212,8 @@ run_open_whole(struct correlator *c)
 	if (set_by_hand(c, r, &(struct tag){ .pipeline = o->pipeline, .task = o->task, .sample = o->sample,
 	    .source = "sluice run" }) < 0)
 		return -ENOMEM;
-	state_learn_string(&r->command, o->command);
-	state_learn_string(&r->work_dir, o->work_dir);
+	state_learn_string(c, &r->command, o->command);
+	state_learn_string(c, &r->work_dir, o->work_dir);
 	r->cpus = o->cpu_limit;
 	r->memory_bytes = o->memory_limit_bytes;
 	r->has_started = true;		/* correlator_run_start() emits the START record */

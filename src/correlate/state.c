@@ -12,6 +12,11 @@
 #include "correlate/process.h"
 #include "correlate/runs.h"
 #include "correlate/tasks.h"
+#include "correlate/text_budget.h"
+
+enum {
+	SHORT_STRING = 128,	/* bytes: of a name, not of a path */
+};
 
 const char *
 kept_name(struct correlator *c, const char *name)
@@ -43,23 +48,48 @@ kept_names_free(struct correlator *c)
 	}
 }
 
-int
-state_set_string(char **to, const char *text)
+/* Returns whether the budget has room for a text. A short one always has it: how many there are has a limit, too. */
+static bool
+has_room(struct correlator *c, const char *text)
 {
-	char *copy = text != NULL ? strdup(text) : NULL;
+	size_t size = strlen(text) + 1;
 
-	if (text != NULL && copy == NULL)
-		return -ENOMEM;
-	free(*to);
+	if (size <= SHORT_STRING || text_budget_has(c, size, TEXT_BUDGET_BYTES))
+		return true;
+	text_budget_count_cut(c);
+	return false;
+}
+
+int
+state_set_string(struct correlator *c, char **to, const char *text)
+{
+	char *copy = NULL;
+
+	if (text != NULL && has_room(c, text)) {
+		copy = strdup(text);
+		if (copy == NULL)
+			return -ENOMEM;
+		text_budget_take(c, strlen(copy) + 1);
+	}
+	state_free_string(c, *to);
 	*to = copy;
 	return 0;
 }
 
 void
-state_learn_string(char **to, const char *text)
+state_learn_string(struct correlator *c, char **to, const char *text)
 {
 	if (*to == NULL && text != NULL && text[0] != '\0')
-		*to = strdup(text);
+		(void)state_set_string(c, to, text);
+}
+
+void
+state_free_string(struct correlator *c, char *s)
+{
+	if (s == NULL)
+		return;
+	text_budget_give_back(c, strlen(s) + 1);
+	free(s);
 }
 
 int64_t

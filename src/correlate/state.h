@@ -77,7 +77,8 @@ struct correlator {
 	struct process *gone;		/* ended processes, first ended first */
 	size_t gone_count;
 	struct arena arena;		/* text of the current event */
-	size_t text_bytes;
+	size_t text_bytes;		/* see text_budget.h */
+	uint64_t texts_cut;		/* texts that lack what the budget had no room for */
 	struct text *shared_texts[SHARED_TEXTS];	/* references; NULL: none */
 	struct {
 		struct judged key;
@@ -114,10 +115,15 @@ name_or_null(const char *s)
 	return s != NULL && s[0] != '\0' ? s : NULL;
 }
 
-/* Replaces *to with a copy of text, which may be NULL. 0, or -ENOMEM with nothing changed. */
-int state_set_string(char **to, const char *text);
+/*
+ * Replaces *to with a copy of text, which may be NULL. 0, or -ENOMEM with nothing changed. A long text for which the
+ * budget of text_budget.h has no room, as the next function's, is left out and counted.
+ */
+int state_set_string(struct correlator *c, char **to, const char *text);
 /* Sets *to to a copy of text if *to is NULL. NULL and "" are no value. */
-void state_learn_string(char **to, const char *text);
+void state_learn_string(struct correlator *c, char **to, const char *text);
+/* Frees a string that one of the two has set; NULL is fine. */
+void state_free_string(struct correlator *c, char *s);
 /* Writes the program's id as records have it: boot, PID, start and index. */
 void program_id_format(const struct correlator *c, const struct program_key *key,
     char out[PROGRAM_ID_SIZE]);

@@ -89,9 +89,9 @@ task_free(struct correlator *c, struct task *t)
 	HASH_DEL(c->tasks, t);
 	run_release(c, t->run);
 	free(t->id_key);
-	free(t->work_dir);
-	free(t->scheduler);
-	free(t->job_id);
+	state_free_string(c, t->work_dir);
+	state_free_string(c, t->scheduler);
+	state_free_string(c, t->job_id);
 	free(t);
 }
 

@@ -358,7 +358,7 @@ wal_has(struct wal_reader *r, uint64_t flags, unsigned since, unsigned bit)
 #define WAL_KEEP_OPT(member) WAL_KEEP_VALUE(member)
 #define WAL_KEEP_SOME(member) WAL_KEEP_VALUE(member)
 #define WAL_KEEP_KEPT(member) to->member = kept_name(c, x->member);
-#define WAL_KEEP_TEXT(member) r = state_set_string(&to->member, x->member) < 0 ? -ENOMEM : r;
+#define WAL_KEEP_TEXT(member) r = state_set_string(c, &to->member, x->member) < 0 ? -ENOMEM : r;
 
 #define WAL_KEEPER(name, type, ROWS) \
 	__attribute__((unused)) static inline int \

@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "correlate/text_budget.h"
 #include "one_world.h"
 
 #define MANY 2500
+#define HOSTILE 16384
 
 static const struct kept_record *
 run(const char *exe, const char *cwd, const char *const *argv, size_t argc, bool is_cut)
@@ -134,10 +136,11 @@ memory_is_bounded_and_records_still_come(void **state)
 		}
 		records_forget(&w);
 	}
-	assert_in_range(whole, 2000, 2200);	/* 64 MiB */
+	assert_in_range(whole, 1500, 1600);	/* 48 MiB */
 	assert_int_equal(cut, MANY - whole);
+	assert_int_equal(totals(&w).texts_cut, cut);
 	if (before > 0)		/* 0: a sanitizer's allocator, which does not report it */
-		assert_in_range(in_use() - before, 0, UINT64_C(75) << 20);
+		assert_in_range(in_use() - before, 0, UINT64_C(60) << 20);
 	/* and what ends gives its room back */
 	for (size_t i = 0; i < MANY; i++)
 		exits(&w, &some[i], 0);
@@ -147,6 +150,57 @@ memory_is_bounded_and_records_still_come(void **state)
 	assert_non_null(run("/bin/x", "/", (const char *const[]){ "x", big }, 2, false)->argv);
 	assert_int_equal(totals(&w).programs, MANY + 1);
 	assert_int_equal(totals(&w).live, 1);
+}
+
+/*
+ * As many programs as are followed at once, each a task in a folder of its own whose name, and that of what it runs, is
+ * as long as a path can be and no UTF-8. Each takes 48 KiB of text, 768 MiB in all.
+ */
+static void
+names_that_grow_are_within_the_budget(void **state)
+{
+	static char path[4096];
+	static struct being some[HOSTILE];
+	struct being after;
+	size_t cut = 0, before;
+	const char *argv[] = { "x" };
+	size_t lengths[] = { 1 };
+	struct exec_event s = { .time_ns = w.now, .exe = path, .cwd = path, .argv = argv, .argv_len = lengths,
+		.argc = 1, .comm = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff" };
+
+	(void)state;
+	memset(path, '\xff', sizeof(path) - 1);
+	path[0] = '/';
+	before = in_use();
+	for (size_t i = 0; i < HOSTILE; i++) {
+		const struct kept_record *n;
+
+		snprintf(path + 1, 8, "%06zu", i);
+		path[7] = '/';
+		some[i] = forks(&w, i > 0 ? &some[0] : NULL);
+		some[i].execed = true;
+		s.self = some[i].key;
+		s.parent = some[i].parent;
+		s.anchor = some[i].anchor;
+		correlator_exec(w.c, &s);
+		n = record_of(&w, &some[i], 0, PHASE_START);
+		assert_non_null(n);
+		assert_int_equal(strlen(n->comm), 15 * strlen("\\xff"));
+		if (n->exe != NULL && n->cwd != NULL)
+			assert_int_equal(strlen(n->cwd), 4 * (sizeof(path) - 1 - 8) + 8);
+		cut += n->exe == NULL || n->cwd == NULL || n->argv == NULL;
+		records_forget(&w);
+	}
+	assert_in_range(HOSTILE - cut, 1000, 1400);	/* 48 to 64 MiB */
+	assert_in_range(totals(&w).texts_cut, cut, 2 * cut);	/* its task's, too */
+	/* What is not text, and texts of bounded length, take less than 4 KiB a program that is a task of its own. */
+	if (before > 0)
+		assert_in_range(in_use() - before, 0, TEXT_BUDGET_BYTES + HOSTILE * UINT64_C(4096));
+	/* Another user's program is not refused. */
+	after = forks(&w, NULL);
+	s = (struct exec_event){ .time_ns = w.now, .self = after.key, .exe = "/bin/x", .cwd = "/w", .comm = "x" };
+	correlator_exec(w.c, &s);
+	assert_non_null(record_of(&w, &after, 0, PHASE_START)->comm);
 }
 
 static void
@@ -187,6 +241,7 @@ main(void)
 		T(secrets_leave_neither_as_arguments_nor_as_names),
 		T(what_is_unknown_is_null),
 		T(memory_is_bounded_and_records_still_come),
+		T(names_that_grow_are_within_the_budget),
 		T(children_share_their_parents_text),
 	};
 
