@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/space.h"
 #include "base/worker.h"
 
 #define POSTPONED_MAX 64
@@ -36,6 +37,7 @@ struct call {
 	uint64_t	 offset;
 	size_t		 len;
 	char		 name[PATH_MAX];
+	struct space	 space;		/* of run_space() */
 	struct bytes	 data;		/* owned; to be written, or read; only where a thread makes the call */
 	ssize_t		 result;
 };
@@ -174,6 +176,12 @@ run_links(struct call *c)
 	struct stat st;
 
 	return fstat(c->fd, &st) < 0 ? -errno : (ssize_t)st.st_nlink;
+}
+
+static ssize_t
+run_space(struct call *c)
+{
+	return space_read(c->fd, &c->space);
 }
 
 static ssize_t
@@ -570,6 +578,21 @@ int
 disk_links(struct disk *d, int fd)
 {
 	return simple(d, fd, "", 0, run_links);
+}
+
+int
+disk_space(struct disk *d, int fd, struct space *ret)
+{
+	struct call own = { 0 }, *c;
+	int r;
+
+	c = begin(d, &own, fd, "", &r);
+	if (c == NULL)
+		return r;
+	r = (int)make(d, c, run_space);
+	if (r == 0)
+		*ret = c->space;
+	return r;
 }
 
 int

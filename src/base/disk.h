@@ -20,6 +20,7 @@
 
 struct disk;
 struct iovec;
+struct space;
 
 /* Starts the thread. 0, or a negative errno with *ret untouched. */
 int disk_start(uint32_t patience_ms, struct disk **ret);
@@ -52,6 +53,8 @@ int disk_truncate(struct disk *d, int fd, uint64_t len);
 int disk_allocate(struct disk *d, int fd, uint64_t len);
 /* Returns how many names a file has. */
 int disk_links(struct disk *d, int fd);
+/* Fills in the room of the file system that a file or folder is on. */
+int disk_space(struct disk *d, int fd, struct space *ret);
 /*
  * Calls a function that makes several calls, with a duplicate of dir_fd (or AT_FDCWD), a path and a copy of data, and
  * returns what it returns. After -ETIMEDOUT it may still do what it does.

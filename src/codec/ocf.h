@@ -74,6 +74,11 @@ struct ocf_block {
  * when it is damaged. After either, the reader is at the same offset as before.
  */
 int ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_error *err);
+/*
+ * Returns how many records the heads of the blocks from here on claim, up to the first block that is not whole. Reads
+ * no record, and leaves the reader where it is.
+ */
+uint64_t ocf_reader_count(const struct ocf_reader *r);
 /* After -EBADMSG: continues behind the next sync marker. Returns 1, or 0 when there is none. */
 int ocf_reader_resync(struct ocf_reader *r);
 /* Returns the offset in bytes at which the next block starts, or would start. */

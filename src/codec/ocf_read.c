@@ -330,6 +330,31 @@ trim(struct bytes *b)
 		bytes_done(b);
 }
 
+uint64_t
+ocf_reader_count(const struct ocf_reader *r)
+{
+	uint64_t at = r->offset, total = 0;
+
+	for (;;) {
+		uint8_t head[2 * VARINT_MAX_BYTES], sync[OCF_SYNC_SIZE];
+		int64_t count = 0, size = 0;
+		ssize_t n = read_at(r->fd, head, sizeof(head), at);
+		size_t len = 0;
+
+		if (n <= 0 || varint_read(head, (size_t)n, &len, &count) != VARINT_OK ||
+		    varint_read(head, (size_t)n, &len, &size) != VARINT_OK)
+			return total;
+		if (count < 0 || size < 0 || size > OCF_BLOCK_MAX)
+			return total;
+		at += len + (uint64_t)size;
+		if (read_at(r->fd, sync, sizeof(sync), at) != (ssize_t)sizeof(sync) ||
+		    memcmp(sync, r->sync, OCF_SYNC_SIZE) != 0)
+			return total;
+		at += OCF_SYNC_SIZE;
+		total += (uint64_t)count;
+	}
+}
+
 int
 ocf_reader_next(struct ocf_reader *r, struct ocf_block *ret, struct ocf_error *err)
 {

@@ -80,6 +80,9 @@ struct config_pairs {
 struct config {
 	uint64_t interval_ms;
 	char *lake;
+	uint64_t lake_max_bytes;
+	uint64_t lake_keep_ms;		/* 0: for ever */
+	uint64_t disk_free_min_bytes;	/* 0: none */
 	char *rules;
 	char *cluster;			/* "" none */
 	char *control;

@@ -278,5 +278,7 @@ figure_part_exists(enum figure_part part, const struct agent_status *s)
 {
 	if (part == FIGURE_PART_registry)
 		return s->registry.state != REGISTRY_UNUSED;
+	if (part == FIGURE_PART_lake)
+		return s->lake.is_there;
 	return part != FIGURE_PART_containers || s->containers.is_asked;
 }

@@ -135,6 +135,13 @@ status_problems(const struct agent_status *s,
 		    format_bytes(s->spool.memory_bytes, a, sizeof(a)));
 		cb(STATUS_ERROR, text, arg);
 	}
+	if (s->spool.is_at_floor) {
+		snprintf(text, sizeof(text), "disk_floor: the disk of the spool %s has %s free, of which disk_free_min keeps %s: the "
+		    "spool does not grow, and its oldest records give way if they are not delivered; free some room there, or "
+		    "lower disk_free_min", s->spool.dir != NULL ? s->spool.dir : "?",
+		    format_bytes(s->spool.free_bytes, a, sizeof(a)), format_bytes(s->spool.floor_bytes, b, sizeof(b)));
+		cb(STATUS_ERROR, text, arg);
+	}
 	n = sum(s->dropped, s->n_dropped);
 	if (n > 0) {
 		snprintf(text, sizeof(text), "%s were dropped by the spool, which holds %s at most",

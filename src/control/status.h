@@ -24,6 +24,7 @@ enum {
 	STATUS_EVENTS = 24,
 	STATUS_COUNTS = 112,
 	STATUS_UNKNOWN = 32,
+	STATUS_REMOVED = 4,
 	STATUS_PROBLEM_SIZE = 768,
 };
 
@@ -37,6 +38,14 @@ struct status_topic {
 	uint64_t produced;		/* records that got a seq since the start */
 	uint64_t delivered;
 	uint64_t redelivered;		/* records that were handed to the output again */
+};
+
+/* What retention has removed from the lake, by reason. */
+struct status_removed {
+	const char *reason;
+	uint64_t files;
+	uint64_t records;
+	uint64_t bytes;
 };
 
 /* Records of a topic that this version does not know, which the spool keeps for a later version. */
@@ -85,6 +94,8 @@ struct agent_status {
 	size_t n_waiting;
 	struct status_count dropped[STATUS_COUNTS];	/* records that the spool dropped */
 	size_t n_dropped;
+	struct status_removed removed[STATUS_REMOVED];
+	size_t n_removed;
 	struct status_unknown unknown_topics[STATUS_UNKNOWN];
 	size_t n_unknown_topics;
 };

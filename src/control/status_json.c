@@ -147,6 +147,18 @@ dropped_json(const struct agent_status *s)
 }
 
 static json_t *
+removed_json(const struct agent_status *s)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < s->n_removed; i++)
+		json_array_append_new(list, json_pack("{so so so so}", "reason", text(s->removed[i].reason),
+		    "files", number(s->removed[i].files), "records", number(s->removed[i].records),
+		    "bytes", number(s->removed[i].bytes)));
+	return list;
+}
+
+static json_t *
 unknown_topics_json(const struct agent_status *s)
 {
 	json_t *list = json_array();
@@ -191,6 +203,7 @@ static const struct {
 	[FIGURE_LIST_lost] = { "lost", lost_json },
 	[FIGURE_LIST_waiting] = { "spool.waiting", waiting_json },
 	[FIGURE_LIST_dropped] = { "spool.dropped", dropped_json },
+	[FIGURE_LIST_removed] = { "lake.removed", removed_json },
 	[FIGURE_LIST_unknown_topics] = { "spool.unknown_topics", unknown_topics_json },
 };
 

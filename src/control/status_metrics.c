@@ -238,6 +238,27 @@ put_waiting(struct writer *w, const struct agent_status *s)
 	    "Records in the spool of each topic that the output does not take now, by reason.", s->waiting, s->n_waiting);
 }
 
+/* Writes one counter of what was removed. offset: of the figure. */
+static void
+put_removed_as(struct writer *w, const struct agent_status *s, const char *name, const char *help, size_t offset)
+{
+	family(w, name, "counter", help);
+	for (size_t i = 0; i < s->n_removed; i++)
+		count_of(w, "reason", s->removed[i].reason, NULL, NULL,
+		    *(const uint64_t *)((const char *)&s->removed[i] + offset));
+}
+
+static void
+put_removed(struct writer *w, const struct agent_status *s)
+{
+	put_removed_as(w, s, "sluice_lake_removed_files_total", "Old files that were removed from the lake, by reason.",
+	    offsetof(struct status_removed, files));
+	put_removed_as(w, s, "sluice_lake_removed_records_total", "Delivered records that they had.",
+	    offsetof(struct status_removed, records));
+	put_removed_as(w, s, "sluice_lake_removed_bytes_total", "Bytes that they had.",
+	    offsetof(struct status_removed, bytes));
+}
+
 static void
 put_unknown_topics(struct writer *w, const struct agent_status *s)
 {
@@ -257,6 +278,7 @@ static void (*const lists[FIGURE_LISTS])(struct writer *w, const struct agent_st
 	[FIGURE_LIST_lost] = put_lost,
 	[FIGURE_LIST_waiting] = put_waiting,
 	[FIGURE_LIST_dropped] = put_dropped,
+	[FIGURE_LIST_removed] = put_removed,
 	[FIGURE_LIST_unknown_topics] = put_unknown_topics,
 };
 
@@ -283,7 +305,7 @@ status_metrics(const struct agent_status *s, struct bytes *out)
 {
 	static const enum figure_part order[] = { FIGURE_PART_agent, FIGURE_PART_process, FIGURE_PART_config,
 		FIGURE_PART_seeing, FIGURE_PART_loss, FIGURE_PART_records, FIGURE_PART_spool, FIGURE_PART_output,
-		FIGURE_PART_registry, FIGURE_PART_containers };
+		FIGURE_PART_lake, FIGURE_PART_registry, FIGURE_PART_containers };
 	struct writer w = { .out = out };
 
 	_Static_assert(sizeof(order) / sizeof(order[0]) == FIGURE_PARTS, "each part has metrics");

@@ -164,7 +164,7 @@ static void
 put_parts(struct page *p, const struct agent_status *s)
 {
 	static const enum figure_part order[] = { FIGURE_PART_config, FIGURE_PART_output, FIGURE_PART_registry,
-		FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_process,
+		FIGURE_PART_lake, FIGURE_PART_spool, FIGURE_PART_seeing, FIGURE_PART_containers, FIGURE_PART_process,
 		FIGURE_PART_agent };
 	bool has_line = false;
 
@@ -263,6 +263,10 @@ status_text(const struct agent_status *s, bool has_colour, struct bytes *out)
 	put_counts(&p, "refused for good", s->dead, s->n_dead);
 	put_counts(&p, "waits in the spool", s->waiting, s->n_waiting);
 	put_counts(&p, "dropped by the spool", s->dropped, s->n_dropped);
+	if (s->n_removed > 0)
+		put(&p, "\nold files removed from the lake\n");
+	for (size_t i = 0; i < s->n_removed; i++)
+		put(&p, "  %-16s%12s records  %s\n", "", count(&p, s->removed[i].records), s->removed[i].reason);
 	if (s->n_unknown_topics > 0)
 		put(&p, "\nset aside for a later version\n");
 	for (size_t i = 0; i < s->n_unknown_topics; i++)

@@ -163,7 +163,8 @@ daemon_open_spool(struct daemon *d)
 	const struct config *c = d->config;
 	struct spool_options o = { .dir = c->spool.dir, .max_bytes = c->spool.max_bytes,
 		.memory_bytes = c->spool.memory_bytes, .sync_ms = (uint32_t)c->spool.sync_ms,
-		.is_sync_first = true, .on_synced = on_synced, .on_synced_arg = d, .patience_ms = DISK_PATIENCE_MS };
+		.is_sync_first = true, .on_synced = on_synced, .on_synced_arg = d, .patience_ms = DISK_PATIENCE_MS,
+		.free_min = c->disk_free_min_bytes };
 	struct spool_recovery found;
 	char error[512] = "", where[PATH_SPACE + 64];
 	uid_t uid = 0;
@@ -388,7 +389,10 @@ on_lake_repaired(const struct lake_repair *repair, void *arg)
 static int
 open_files(struct daemon *d, const struct output_events *events, char *error, size_t error_size)
 {
-	struct file_output_options o = { .writer = { .appender = { .lake = d->config->lake, .agent_id = d->agent_id },
+	const struct lake_limits limits = { .max_bytes = d->config->lake_max_bytes,
+		.keep_us = (int64_t)d->config->lake_keep_ms * 1000, .free_min = d->config->disk_free_min_bytes };
+	struct file_output_options o = { .writer = { .appender = { .lake = d->config->lake, .agent_id = d->agent_id,
+		.limits = limits },
 		.maker = d->lake_maker, .on_repaired = on_lake_repaired }, .schema = on_schema_text, .schema_arg = d };
 	char where[PATH_SPACE + 64], hint[PATH_SPACE + 512];
 	struct host_id host;
@@ -472,6 +476,27 @@ watch_waits(struct daemon *d, const struct spool_stats *spool)
 	}
 }
 
+/* Logs which old files of the lake were removed since the last call. */
+static void
+watch_lake(struct daemon *d, const struct lake_retention_stats *lake)
+{
+	for (int reason = 0; lake != NULL && reason < LAKE_REMOVALS; reason++) {
+		const struct lake_removed *now = &lake->removed[reason];
+		struct lake_removed *then = &d->lake.removed[reason];
+
+		if (now->files != then->files)
+			log_fields(LOG_LEVEL_INFO, "lake.removed", LOG_FIELDS(
+			    LOG_TEXT("reason", lake_removal_name((enum lake_removal)reason)),
+			    LOG_U64("files", now->files - then->files), LOG_U64("records", now->records - then->records),
+			    LOG_U64("bytes", now->bytes - then->bytes)), "the oldest files of the lake were removed");
+	}
+	if (lake != NULL && lake->errors != d->lake.errors && lake->last_error != d->lake.last_error)
+		log_event(LOG_LEVEL_WARNING, "lake.remove", "an old file of the lake %s cannot be removed: %s", d->config->lake,
+		    strerror(-lake->last_error));
+	if (lake != NULL)
+		d->lake = *lake;
+}
+
 void
 daemon_watch_delivery(struct daemon *d)
 {
@@ -479,6 +504,7 @@ daemon_watch_delivery(struct daemon *d)
 	struct spool_stats spool;
 
 	d->output->ops->status(d->output, &output);
+	watch_lake(d, output.lake);
 	if (output.state != d->output_state) {
 		if (output.state == OUTPUT_DOWN)
 			log_fields(LOG_LEVEL_WARNING, "output.down", LOG_FIELDS(LOG_TEXT("former_event", "outlet.down")),
@@ -505,6 +531,15 @@ daemon_watch_delivery(struct daemon *d)
 	}
 	spool_stats(d->spool, &spool);
 	watch_waits(d, &spool);
+	if (spool.is_at_floor != d->was_at_floor) {
+		if (spool.is_at_floor)
+			log_fields(LOG_LEVEL_ERROR, "spool.disk_floor", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir),
+			    LOG_U64("free_bytes", spool.free_bytes), LOG_U64("floor_bytes", spool.floor_bytes)),
+			    "the spool's disk is almost full: the spool does not grow; free some room there, or lower disk_free_min");
+		else
+			log_event(LOG_LEVEL_INFO, "spool.disk_floor_left", "the spool's disk has room again");
+		d->was_at_floor = spool.is_at_floor;
+	}
 	if (spool.last_error != d->disk_error) {
 		if (spool.last_error != 0)
 			log_fields(LOG_LEVEL_ERROR, "spool.disk", LOG_FIELDS(LOG_TEXT("dir", d->config->spool.dir)),

@@ -20,6 +20,7 @@
 #include "deliver/dead_letter.h"
 #include "deliver/delivery.h"
 #include "deliver/output.h"
+#include "lake/retention.h"
 #include "model/losses.h"
 #include "registry/registry.h"
 #include "rules/rules.h"
@@ -87,6 +88,8 @@ struct daemon {
 	enum output_state output_state;	/* last logged state, as are the next ones */
 	enum registry_state registry_state;
 	int disk_error;
+	bool was_at_floor;		/* the spool */
+	struct lake_retention_stats lake;
 	const char *waits[TOPIC_COUNT];	/* why a topic waits, static; NULL: it does not */
 	int socket_states[CONFIG_SOCKETS_MAX];	/* values of agent_socket_state() */
 };

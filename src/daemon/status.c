@@ -20,6 +20,7 @@ _Static_assert((int)STATUS_PROBES >= (int)PROBES_PROGRAMS, "a status has room fo
 _Static_assert((int)STATUS_COUNTS >= (int)TOPIC_COUNT * (int)DELIVERY_REASONS,
     "a status has room for each reason of a dead letter");
 _Static_assert((int)STATUS_COUNTS >= (int)TOPIC_COUNT * (int)SPOOL_DROPS, "a status has room for each reason of the spool");
+_Static_assert((int)STATUS_REMOVED >= (int)LAKE_REMOVALS, "a status has room for each reason of the lake");
 _Static_assert((int)STATUS_EVENTS >= (int)AGENT_EVENTS, "a status has room for each kind of event");
 
 static void
@@ -95,6 +96,9 @@ fill_spool(struct agent_status *s, struct daemon *d)
 	s->spool.oldest_us = spool.oldest_us;
 	s->spool.disk_error = spool.last_error;
 	s->spool.dir = d->config->spool.dir;
+	s->spool.free_bytes = spool.free_bytes;
+	s->spool.floor_bytes = spool.floor_bytes;
+	s->spool.is_at_floor = spool.is_at_floor;
 	for (size_t i = 0; i < spool.n_unknown && i < STATUS_UNKNOWN; i++) {
 		if (spool.unknown[i].records > 0)
 			s->unknown_topics[s->n_unknown_topics++] = (struct status_unknown){ spool.unknown[i].topic,
@@ -114,6 +118,26 @@ fill_spool(struct agent_status *s, struct daemon *d)
 }
 
 static void
+fill_lake(struct agent_status *s, const struct daemon *d, const struct lake_retention_stats *lake)
+{
+	s->lake.is_there = true;
+	s->lake.dir = d->config->lake;
+	s->lake.bytes = lake->bytes;
+	s->lake.max_bytes = d->config->lake_max_bytes;
+	s->lake.free_bytes = lake->free_bytes;
+	s->lake.floor_bytes = lake->floor_bytes;
+	s->lake.is_at_floor = lake->is_at_floor;
+	for (int reason = 0; reason < LAKE_REMOVALS; reason++) {
+		const struct lake_removed *removed = &lake->removed[reason];
+
+		if (removed->files > 0)
+			s->removed[s->n_removed++] = (struct status_removed){
+				lake_removal_name((enum lake_removal)reason), removed->files, removed->records,
+				removed->bytes };
+	}
+}
+
+static void
 fill_output(struct agent_status *s, struct daemon *d)
 {
 	struct output_status output;
@@ -128,6 +152,8 @@ fill_output(struct agent_status *s, struct daemon *d)
 	s->output.in_flight = output.in_flight;
 	s->output.queued_bytes = output.queued_bytes;
 	s->output.retried = output.retried;
+	if (output.lake != NULL)
+		fill_lake(s, d, output.lake);
 	if (d->registry == NULL)
 		return;		/* REGISTRY_UNUSED */
 	registry_status(d->registry, &registry);

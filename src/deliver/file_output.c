@@ -6,6 +6,7 @@
  * order.
  */
 #include "base/clock.h"
+#include "base/format.h"
 #include "deliver/file_output.h"
 
 #include <errno.h>
@@ -44,6 +45,7 @@ struct file_output {
 	char			*lake;		/* owned; shown in errors */
 	char			*hint;		/* owned; the same */
 	struct output_status	 status;
+	struct lake_retention_stats lake_stats;
 	int64_t			 ticked_us;	/* wall clock, of the last tick passed on */
 	int			 error;		/* of the writer, as shown */
 	uint64_t		 errors;	/* of the writer, counted in it */
@@ -53,6 +55,25 @@ struct file_output {
 	bool			 is_waiting;	/* put returned -EAGAIN */
 	struct queue		 queues[TOPIC_COUNT];
 };
+
+/* Says why the lake cannot be written. */
+static void
+say_error(struct file_output *f, const struct lake_writer_state *state)
+{
+	const struct lake_retention_stats *lake = &f->lake_stats;
+	struct output_status *s = &f->status;
+	char left[FORMAT_SIZE], floor[FORMAT_SIZE];
+
+	if (state->error == -ENOSPC && lake->is_at_floor)
+		snprintf(s->error, sizeof(s->error), "disk_floor: the disk of the lake %s has %s free, of which disk_free_min "
+		    "keeps %s, and the lake has no files left that may be removed: free some room there, or lower "
+		    "disk_free_min", f->lake, format_bytes(lake->free_bytes, left, sizeof(left)),
+		    format_bytes(lake->floor_bytes, floor, sizeof(floor)));
+	else
+		snprintf(s->error, sizeof(s->error), "the lake %s cannot be %s: %s%s%s", f->lake,
+		    state->is_open ? "written" : "opened", strerror(-state->error),
+		    state->is_open || f->hint[0] == '\0' ? "" : "; ", state->is_open ? "" : f->hint);
+}
 
 /* Updates the state, by what the writer's thread is at. */
 static void
@@ -66,6 +87,7 @@ update(struct file_output *f)
 	lake_writer_state(f->writer, &state);
 	now_ns = clock_ns(CLOCK_MONOTONIC);	/* after the state, whose call may have begun just now */
 	lake_writer_stats(f->writer, &stats);
+	lake_writer_retention(f->writer, &f->lake_stats);
 	s->queued_bytes = state.queued_bytes;
 	if (state.waits_for != NULL &&
 	    now_ns - state.waits_since_ns >= (state.is_open ? HANGS_NS : OPEN_MS * NS_PER_MS)) {
@@ -90,9 +112,7 @@ update(struct file_output *f)
 		s->state = OUTPUT_DOWN;
 		if (f->error != state.error || stats.errors != f->errors) {
 			s->error_us = clock_us(CLOCK_REALTIME);
-			snprintf(s->error, sizeof(s->error), "the lake %s cannot be %s: %s%s%s", f->lake,
-			    state.is_open ? "written" : "opened", strerror(-state.error),
-			    state.is_open || f->hint[0] == '\0' ? "" : "; ", state.is_open ? "" : f->hint);
+			say_error(f, &state);
 		}
 		f->synced_then = stats.synced;
 		f->has_failed = true;
@@ -329,6 +349,7 @@ file_output_open(struct event_base *base, const struct file_output_options *o,
 	f->on_repaired = writer.on_repaired;
 	f->repaired_arg = writer.arg;
 	f->status.kind = "files";
+	f->status.lake = &f->lake_stats;
 	f->lake = strdup(writer.appender.lake != NULL ? writer.appender.lake : "");
 	f->hint = strdup(o->hint != NULL ? o->hint : "");
 	if (f->lake == NULL || f->hint == NULL)

@@ -13,6 +13,7 @@
 #include "model/health.h"
 #include "spool/spool.h"
 
+struct lake_retention_stats;
 struct output;
 
 enum output_failure {
@@ -45,6 +46,7 @@ struct output_status {
 	uint64_t retried;		/* retries of the output itself, if it counts them */
 	uint64_t in_flight;
 	uint64_t queued_bytes;		/* in memory */
+	const struct lake_retention_stats *lake;	/* of files, valid until the next call; NULL: it has none */
 };
 
 struct output_ops {

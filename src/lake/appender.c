@@ -25,6 +25,7 @@
 #include "base/file.h"
 #include "codec/encode.h"
 #include "lake/folders.h"
+#include "lake/retention.h"
 #include "lake/run_index.h"
 
 #define DEFAULT_ROTATE_BYTES (UINT64_C(128) << 20)
@@ -36,6 +37,7 @@
 enum {
 	BLOCK_BYTES = 64 * 1024,	/* a block is written once it has this many */
 	OPEN_TRIES = 8,
+	HEAD_BYTES = 64 * 1024,		/* of a new file: its header with the schema, and its folders */
 };
 
 struct topic_state {
@@ -72,6 +74,7 @@ struct lake_appender {
 	bool			 syncs_folders;
 	struct worker_call	*call;		/* the caller's, or unused */
 	struct worker_call	 unused;
+	struct lake_retention	*retention;	/* owned */
 	struct ocf_packer	*packer;	/* owned, shared by the topics */
 	struct bytes		 packed;	/* block or header that is being written */
 	struct lake_appender_stats	 stats;
@@ -152,6 +155,9 @@ open_file(struct lake_appender *s, struct topic_state *ts, int64_t day, uint64_t
 	size_t len = 0;
 	int r;
 
+	r = lake_retention_make_room(s->retention, HEAD_BYTES);
+	if (r < 0)
+		return r;
 	worker_call_begin(s->call, "opening a file");
 	ts->dir_fd = lake_open_folder(s->lake, topic_name(ts->topic), day, s->host_id, &s->owner);
 	if (ts->dir_fd < 0) {
@@ -232,6 +238,8 @@ flush(struct lake_appender *s, struct topic_state *ts)
 	if (r == 0)
 		r = ocf_pack_block(s->packer, ts->block.data, ts->block.len, ts->block_records, ts->sync,
 		    &s->packed);
+	if (r == 0)
+		r = lake_retention_make_room(s->retention, s->packed.len);
 	if (r == 0) {
 		worker_call_begin(s->call, "writing");
 		r = file_write(ts->fd, s->packed.data, s->packed.len, ts->size);
@@ -377,6 +385,7 @@ sync_files(struct lake_appender *s, unsigned topics, unsigned done)
 			continue;
 		}
 		s->stats.files++;
+		lake_retention_add(s->retention, ts->size + ts->index.size);
 		ts->new_names = ts->new_names > 0 ? ts->new_names : 1;
 	}
 	worker_call_end(s->call);
@@ -458,6 +467,7 @@ int
 lake_appender_flush(struct lake_appender *s, int64_t now_us)
 {
 	unsigned done = 0;
+	uint64_t open_bytes = 0;
 	int first = 0, r;
 
 	for (int t = 0; t < TOPIC_COUNT; t++) {
@@ -474,6 +484,9 @@ lake_appender_flush(struct lake_appender *s, int64_t now_us)
 			done |= 1u << t;
 	}
 	r = done != 0 ? sync_files(s, done, done) : 0;
+	for (int t = 0; t < TOPIC_COUNT; t++)
+		open_bytes += s->topics[t].size + s->topics[t].index.size;
+	lake_retention_tick(s->retention, now_us, open_bytes);
 	return first < 0 ? first : r;
 }
 
@@ -522,6 +535,7 @@ lake_appender_close(struct lake_appender *s, struct lake_appender_counts counts[
 		*stats = s->stats;
 	if (dropped != NULL)
 		*dropped = unwritten;
+	lake_retention_free(s->retention);
 	ocf_packer_free(s->packer);
 	bytes_done(&s->packed);
 	free(s->lake);
@@ -551,6 +565,12 @@ const struct lake_appender_counts *
 lake_appender_counts(const struct lake_appender *s, enum topic topic)
 {
 	return &s->counts[topic];
+}
+
+const struct lake_retention_stats *
+lake_appender_retention(const struct lake_appender *s)
+{
+	return lake_retention_stats(s->retention);
 }
 
 const struct lake_appender_stats *
@@ -590,6 +610,7 @@ int
 lake_appender_open(struct lake_appender *s)
 {
 	char *lake = NULL;
+	uint64_t file_max;
 	int r = lake_make(s->lake, &s->owner);
 
 	if (r == 0) {
@@ -605,6 +626,10 @@ lake_appender_open(struct lake_appender *s)
 	}
 	free(s->lake);
 	s->lake = lake;
+	lake_retention_open(s->retention, s->lake);
+	file_max = lake_retention_file_max(s->retention);
+	if (file_max > 0 && file_max < s->rotate_bytes)
+		s->rotate_bytes = file_max;
 	return 0;
 }
 
@@ -633,6 +658,8 @@ lake_appender_new(const struct lake_appender_options *o, struct lake_appender **
 	s->agent_id = strdup(o->agent_id);
 	if (s->lake != NULL && s->host_id != NULL && s->agent_id != NULL)
 		r = ocf_packer_new(OCF_DEFLATE, &s->packer);
+	if (r == 0)
+		r = lake_retention_new(&o->limits, s->host_id, s->call, &s->retention);
 	if (r < 0)
 		lake_appender_close(s, NULL, NULL, NULL);
 	else

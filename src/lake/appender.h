@@ -22,6 +22,7 @@
 
 #include "base/worker.h"
 #include "codec/ocf.h"
+#include "lake/retention.h"
 #include "model/record.h"
 
 #define LAKE_RECORD_MAX (OCF_BLOCK_MAX / 2)	/* bytes of a record */
@@ -38,6 +39,7 @@ struct lake_appender_options {
 	bool has_owner;			/* new files and folders are given to owner and group */
 	uid_t owner;
 	gid_t group;
+	struct lake_limits limits;
 	bool syncs_folders;		/* syncs the names of new folders, too, and not only those of files */
 	struct worker_call *call;	/* the caller's: notes each call that may wait for the disk */
 };
@@ -97,6 +99,8 @@ const char *lake_appender_lake(const struct lake_appender *a);
 unsigned lake_appender_open_files(const struct lake_appender *a);
 /* Returns the topic's counters; valid until the appender is closed. */
 const struct lake_appender_counts *lake_appender_counts(const struct lake_appender *a, enum topic topic);
+/* Returns what old files were removed, and the room of the disk; valid until the appender is closed. */
+const struct lake_retention_stats *lake_appender_retention(const struct lake_appender *a);
 /* Returns the counters of files and errors; valid until the appender is closed. */
 const struct lake_appender_stats *lake_appender_stats(const struct lake_appender *a);
 

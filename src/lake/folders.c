@@ -163,6 +163,34 @@ lake_is_part(const char *name)
 	return name[0] == '.' && name[1] != '\0' && text_ends_with(name + 2, LAKE_PART_SUFFIX);
 }
 
+/* Returns how many digits text begins with. */
+static size_t
+digits(const char *text)
+{
+	return strspn(text, "0123456789");
+}
+
+bool
+lake_is_complete(const char *name)
+{
+	const char *dash = strrchr(name, '-'), *end;
+
+	if (name[0] == '.' || dash == NULL || dash == name || digits(dash + 1) == 0)
+		return false;
+	end = dash + 1 + digits(dash + 1);
+	if (end[0] == '.' && digits(end + 1) > 0)
+		end += 1 + digits(end + 1);
+	return strcmp(end, ".avro") == 0;
+}
+
+bool
+lake_index_name(const char *name, char *ret, size_t size)
+{
+	int stem = (int)(strlen(name) - strlen(".avro"));
+
+	return (size_t)snprintf(ret, size, ".%.*s" RUN_INDEX_SUFFIX, stem, name) < size;
+}
+
 /* Renames without overwriting, also on file systems without RENAME_NOREPLACE. */
 static int
 rename_new(int dir_fd, const char *from, const char *to)

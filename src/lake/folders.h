@@ -39,6 +39,11 @@ bool lake_is_open(int fd);
 /* Returns whether the base name is that of an open file, ".x.avro.part". */
 bool lake_is_part(const char *name);
 
+/* Returns whether the base name is that of a complete file, "<agent_id>-<first seq>.avro" or "….2.avro" and so on. */
+bool lake_is_complete(const char *name);
+/* Writes the name of the index beside a complete file, ".x.runs" for "x.avro". False: it is too long. */
+bool lake_index_name(const char *name, char *ret, size_t size);
+
 /*
  * Builds the name of an open file whose first record has that seq: ".<agent_id>-<seq>.avro.part". If its final
  * name exists, as after a killed agent whose records are delivered again, ".<agent_id>-<seq>.2.avro.part" and

@@ -105,6 +105,7 @@ struct lake_writer {
 	int		 error;		/* of the last attempt */
 	int		 close_error;
 	struct lake_writer_stats stats;
+	struct lake_retention_stats retention;
 	struct news	 news[TOPIC_COUNT];
 	struct lake_repair repair;
 
@@ -187,6 +188,7 @@ tell_now(struct lake_writer *w, const uint64_t discarded[TOPIC_COUNT], int error
 
 	for (int t = 0; t < TOPIC_COUNT; t++)
 		counts[t] = *lake_appender_counts(w->appender, t);
+	w->retention = *lake_appender_retention(w->appender);
 	tell(w, counts, lake_appender_stats(w->appender), discarded, error);
 }
 
@@ -543,6 +545,14 @@ lake_writer_stats(struct lake_writer *w, struct lake_writer_stats *ret)
 {
 	pthread_mutex_lock(&w->mutex);
 	*ret = w->stats;
+	pthread_mutex_unlock(&w->mutex);
+}
+
+void
+lake_writer_retention(struct lake_writer *w, struct lake_retention_stats *ret)
+{
+	pthread_mutex_lock(&w->mutex);
+	*ret = w->retention;
 	pthread_mutex_unlock(&w->mutex);
 }
 

@@ -106,6 +106,8 @@ void lake_writer_report(struct lake_writer *w);
 void lake_writer_stats(struct lake_writer *w, struct lake_writer_stats *ret);
 /* Fills in what the thread is at. */
 void lake_writer_state(struct lake_writer *w, struct lake_writer_state *ret);
+/* Copies what old files were removed, and the room of the disk. */
+void lake_writer_retention(struct lake_writer *w, struct lake_retention_stats *ret);
 /*
  * Sets the schema of the topic's following records, which are written to a new file. text is copied; NULL: the built-in
  * schema. 0 or -ENOMEM.

@@ -142,6 +142,10 @@ begin(struct spool *s)
 
 	if (b == NULL)
 		return r;
+	if (!spool_floor_has(s, s->memory_bytes)) {
+		free(b);
+		return -ENOSPC;
+	}
 	b->state_fd = -1;
 	if (copy_segments(s, b)) {
 		if (spool_marks_pack(s, b->slot, &b->slot_at))

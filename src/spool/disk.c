@@ -149,11 +149,13 @@ spool_disk_retry(struct spool *s)
 		r = spool_marks_write(s, false);
 	if (r == 0)
 		r = spool_schemas_write(s);
+	if (r == 0)
+		spool_floor_look(s);
 	for (int q = SPOOL_QUEUES - 1; q >= 0; q--) {
 		TAILQ_FOREACH(seg, &s->queues[q].segments, at) {
 			if (r < 0 || seg->is_on_disk)
 				continue;
-			r = spool_segment_write_file(s, seg);
+			r = spool_floor_has(s, seg->size) ? spool_segment_write_file(s, seg) : -ENOSPC;
 		}
 	}
 	if (r < 0)

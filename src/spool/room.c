@@ -127,13 +127,20 @@ oldest_aside(struct spool *s)
 	return NULL;
 }
 
+/* Returns whether more bytes exceed what all segments may take, or their files, while these are written. */
+static bool
+exceeds(const struct spool *s, uint64_t more, uint64_t max_bytes)
+{
+	return s->bytes + s->unknown_bytes + more > max_bytes || (s->failed == 0 && !spool_floor_has(s, more));
+}
+
 void
 spool_make_room(struct spool *s, uint64_t more)
 {
 	/* What is acknowledged costs nothing, and is else removed at the next tick. */
-	if (s->bytes + s->unknown_bytes + more > s->max_bytes)
+	if (exceeds(s, more, s->max_bytes))
 		spool_reap(s);
-	while (s->bytes + s->unknown_bytes + more > s->max_bytes) {
+	while (exceeds(s, more, s->max_bytes)) {
 		struct spool_segment *seg;
 
 		if (spool_unknown_drop(s))
@@ -151,10 +158,10 @@ spool_make_room(struct spool *s, uint64_t more)
 			seg = TAILQ_FIRST(&s->queues[SPOOL_MAIN].segments);
 			if (seg == NULL)
 				return;
-			/* The limit may be exceeded by a quarter until the owner has written a checkpoint. */
+			/* max_bytes may be exceeded by a quarter until the owner has written a checkpoint. */
 			if (is_needed(s, seg)) {
 				s->needs_checkpoint = true;
-				if (s->bytes + s->unknown_bytes + more <= s->max_bytes + s->max_bytes / 4)
+				if (!exceeds(s, more, s->max_bytes + s->max_bytes / 4))
 					return;
 			}
 		}

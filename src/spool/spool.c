@@ -179,7 +179,9 @@ abandon(struct spool *s)
 static uint64_t
 checkpoint_max(const struct spool *s)
 {
-	return s->failed < 0 ? s->memory_max / CHECKPOINT_MEMORY_SHARE : s->max_bytes / CHECKPOINT_SHARE;
+	uint64_t max = s->files_max < s->max_bytes ? s->files_max : s->max_bytes;
+
+	return s->failed < 0 ? s->memory_max / CHECKPOINT_MEMORY_SHARE : max / CHECKPOINT_SHARE;
 }
 
 int
@@ -402,6 +404,8 @@ commit_queue(struct spool *s, enum spool_queue queue, const struct ring_offset *
 			return;
 		q->batch.len = spool_batch_head_size(TOPIC_COUNT);
 	}
+	if (r == 0 && spool_floor_is_cramped(s, q->batch.len))
+		r = spool_disk_failed(s, -ENOSPC);
 	spool_make_room(s, q->batch.len);
 	last = TAILQ_LAST(&q->segments, spool_segments);
 	if (r == 0 && last != NULL && !last->is_on_disk)
@@ -447,6 +451,8 @@ spool_commit(struct spool *s, const struct ring_offset *ring_offset, const uint6
 	 * The main queue has the ring offset and is written last: a crash between the two cannot leave an
 	 * offset without the records before it. The next owner then cuts the Usage batch off, so that the two are one.
 	 */
+	if (s->failed == 0)
+		spool_floor_look_if_near(s);
 	commit_queue(s, SPOOL_USAGE, NULL);
 	commit_queue(s, SPOOL_MAIN, s->has_ring_offset ? &s->ring_offset : NULL);
 	memcpy(s->committed_seq, s->next_seq, sizeof(s->committed_seq));
@@ -479,6 +485,7 @@ spool_tick(struct spool *s, uint64_t now_ns)
 		int r = spool_dir_is_there(s);
 
 		s->checked_ns = now_ns;
+		spool_floor_look(s);
 		if (r != 1) {
 			spool_disk_failed(s, r == -ETIMEDOUT ? r : -ENOENT);
 			s->retry_ns = now_ns;
@@ -562,6 +569,9 @@ spool_stats(const struct spool *s, struct spool_stats *ret)
 		    (ret->oldest_us == 0 || oldest < ret->oldest_us))
 			ret->oldest_us = oldest;
 	}
+	ret->free_bytes = s->free_bytes;
+	ret->floor_bytes = s->floor_bytes;
+	ret->is_at_floor = s->is_at_floor;
 	ret->last_error = s->failed != 0 ? s->failed : s->sync_failed;
 }
 
@@ -621,6 +631,8 @@ new_spool(const struct spool_options *o)
 	s->on_synced = o->on_synced;
 	s->on_synced_arg = o->on_synced_arg;
 	s->patience_ms = o->patience_ms;
+	s->free_min = o->free_min;
+	s->files_max = UINT64_MAX;
 	for (int queue = 0; queue < SPOOL_QUEUES; queue++) {
 		TAILQ_INIT(&s->queues[queue].segments);
 		s->queues[queue].next_segment = 1;

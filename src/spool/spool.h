@@ -51,6 +51,7 @@ struct spool_options {
 	void (*on_synced)(void *arg);
 	void *on_synced_arg;
 	uint32_t patience_ms;		/* of the disk, see base/disk.h; 0: a call takes as long as it takes */
+	uint64_t free_min;		/* bytes of the file system that stay free, see base/space.h; 0: none */
 	const char *schemas[TOPIC_COUNT];	/* .avsc text of each topic; the caller's, must outlive the spool */
 };
 
@@ -274,6 +275,9 @@ struct spool_stats {
 	uint64_t write_errors;		/* failed writes */
 	uint64_t abandoned;		/* checkpoints that were too large for max_bytes or a batch */
 	int last_error;			/* a negative errno while the disk cannot be written; 0: it can */
+	uint64_t free_bytes;		/* of the file system; 0: not known */
+	uint64_t floor_bytes;		/* of them those that stay free; 0: none, or not known */
+	bool is_at_floor;		/* the files do not grow: records give way, or batches are in memory */
 };
 /* Fills in the figures as they are now. */
 void spool_stats(const struct spool *s, struct spool_stats *ret);

@@ -14,6 +14,7 @@
  *	marks.c     the state file
  *	sync.c      the thread that calls fdatasync(2)
  *	mark.c      progress of records up to a moment
+ *	floor.c     how large the files may be before the disk is almost full
  *	room.c      removal of segments, and dropping of records
  *	read.c      records out
  *	aside.c     topics that are read behind the others of their queue
@@ -32,6 +33,7 @@
 #include <sys/queue.h>
 
 #include "base/bytes.h"
+#include "base/space.h"
 #include "spool/format.h"
 #include "spool/spool.h"
 
@@ -236,6 +238,12 @@ struct spool {
 	bool		 has_state_failed;	/* it could not be written or synced, while batches are in memory */
 	uint64_t	 max_bytes;
 	uint64_t	 segment_bytes;
+	uint64_t	 free_min;		/* see base/space.h; 0: the disk may become full */
+	uint64_t	 files_max;		/* bytes that files may have by the floor; UINT64_MAX: unknown */
+	uint64_t	 floor_files;		/* the largest they were since they came to the floor */
+	uint64_t	 free_bytes;		/* of the disk, as last seen, as are the next two */
+	uint64_t	 floor_bytes;
+	bool		 is_at_floor;
 	uint64_t	 memory_max;
 	uint64_t	 batch_max;
 	uint64_t	 sync_ns;
@@ -483,6 +491,17 @@ void spool_sync_stop(struct spool *s);
 void spool_sync_poll(struct spool *s, bool is_due);
 /* Stops the thread and syncs everything here. 0 or the first negative errno. */
 int spool_sync_all(struct spool *s);
+
+/* floor.c */
+
+/* Looks at the disk's room. */
+void spool_floor_look(struct spool *s);
+/* The same, if the next batch might come near the floor. */
+void spool_floor_look_if_near(struct spool *s);
+/* Returns whether the floor has room for more bytes in files. */
+bool spool_floor_has(const struct spool *s, uint64_t more);
+/* Returns whether it has none, and dropping what the files have would make none that is worth it. */
+bool spool_floor_is_cramped(const struct spool *s, uint64_t more);
 
 /* room.c */
 /* Removes and frees a segment in which no record waits, and removes its file. */

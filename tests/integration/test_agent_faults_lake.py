@@ -274,8 +274,9 @@ class Lake(LakeTest):
         print(f"{len(programs) - len(numbers)} of {len(numbers)} records came twice")
 
     def test_a_full_disk(self):
+        """Without a floor, or where others take the last room between two looks at it."""
         disk = self.disk(8)
-        a = self.lake_agent(disk).start()
+        a = self.lake_agent(disk, disk_free_min=0).start()
         with Load("full", rate=150) as load:
             self.wait_delivered(a, 50)
             done = subprocess.run(["dd", "if=/dev/zero", f"of={disk}/fill", "bs=1024"], stderr=subprocess.PIPE, text=True)

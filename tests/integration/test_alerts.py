@@ -43,6 +43,9 @@ CASES = {
     "SluiceSpoolDisk": (
         {f"sluice_spool_writable{{{AT}}}": "1x4 0x20"}, (6, 7),
         {f"sluice_spool_writable{{{AT}}}": "0 1 0 1x30"}),
+    "SluiceDiskFloor": (
+        {f"sluice_lake_disk_floor{{{AT}}}": "0x4 1x20", f"sluice_spool_disk_floor{{{AT}}}": "0x30"}, (6, 7),
+        {f"sluice_spool_disk_floor{{{AT}}}": "1 0 1 0x30", f"sluice_lake_disk_floor{{{AT}}}": "0x30"}),
     "SluiceLoss": (
         {f'sluice_lost_total{{{AT},place="on_fork",reason="map_full"}}': "0x69 1x20"}, (69, 71),
         # What was lost long ago is reported once, not for ever.

@@ -107,6 +107,9 @@ defaults_are_those_of_the_contract(void **state)
 	assert_int_equal(c->spool.sync_ms, 100);
 	assert_string_equal(c->dead_letters, "/var/lib/sluice/dead-letters");
 	assert_int_equal(c->dead_letters_max_bytes, 100 << 20);
+	assert_int_equal(c->lake_max_bytes, UINT64_C(20) << 30);
+	assert_int_equal(c->lake_keep_ms, 0);
+	assert_int_equal(c->disk_free_min_bytes, 1 << 30);
 	assert_false(c->kafka.is_set);
 	assert_true(c->kafka.topics.create);
 	assert_int_equal(c->kafka.topics.partitions, 12);
@@ -124,7 +127,7 @@ defaults_are_those_of_the_contract(void **state)
 }
 
 static const char everything[] =
-    "interval: 5s\nlake: /l\nrules: /r\ncontrol: /c\ncontrol_group: g\nmetrics: 0.0.0.0:1\n"
+    "interval: 5s\nlake: /l\nlake_max: 1GiB\nlake_keep: 30d\ndisk_free_min: 0\nrules: /r\ncontrol: /c\ncontrol_group: g\nmetrics: 0.0.0.0:1\n"
     "metrics_public: true\nuser: root\ndrain: 1.5s\nlog: {level: debug, format: json}\n"
     "argv: {max_bytes: 1KiB, redact: [builtin, 'a\\b'], keep: hash}\ntrace_env: [A, B]\nrecords: {start_after: 0}\nprobes: {max_processes: 5000, ring: 1MiB, watchdog: 1m}\n"
     "spool: {dir: /s, max: 2GiB, sync: 0, memory: 2MiB}\ndead_letters: /d\ndead_letters_max: 1GB\n"
@@ -174,7 +177,7 @@ every_key_reaches_its_field(void **state)
 	assert_int_equal(c->kafka.properties.n, 2);
 	assert_string_equal(c->kafka.properties.list[0].name, "linger.ms");
 	assert_string_equal(c->kafka.properties.list[0].value, "5");
-	assert_int_equal(c->kafka.properties.list[0].location.line, 21);
+	assert_int_equal(c->kafka.properties.list[0].location.line, 24);
 	assert_string_equal(c->kafka.properties.list[1].value, "a\n\"b\\");
 	assert_int_equal(c->kafka.secrets.n, 2);
 	assert_string_equal(c->kafka.secrets.list[0].name, "sasl.password");
@@ -358,7 +361,7 @@ what_differs_is_named_with_what_it_takes(void **state)
 	    "kafka: {brokers: [a], secrets: {sasl.password: {command: [/a]}}}\n" REGISTRY, "kafka.secrets!");
 	differs_by("", "kafka: {brokers: [a]}\n" REGISTRY,
 	    "kafka! kafka.brokers! registry! registry.urls!");
-	differs_by(everything, "", "interval lake! rules control! control_group! metrics! metrics_public! user! "
+	differs_by(everything, "", "interval lake! lake_max! lake_keep! disk_free_min! rules control! control_group! metrics! metrics_public! user! "
 	    "drain log.level log.format argv.max_bytes argv.redact argv.keep trace_env records.start_after "
 	    "probes.max_processes! probes.ring! "
 	    "probes.watchdog! spool.dir! spool.max! spool.sync! spool.memory! dead_letters! dead_letters_max! "

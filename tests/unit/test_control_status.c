@@ -347,6 +347,34 @@ a_topic_that_waits_is_named_with_its_reason(void **state)
 }
 
 static void
+a_disk_at_its_floor_is_named_with_its_room_and_the_fix(void **state)
+{
+	(void)state;
+	status_sample(&s);
+	s.spool.is_at_floor = true;
+	s.spool.free_bytes = 812 << 20;
+	s.spool.floor_bytes = 1 << 30;
+	s.lake.is_there = true;
+	s.lake.dir = "/var/lib/sluice/lake";
+	s.lake.bytes = 3 << 20;
+	s.lake.max_bytes = UINT64_C(20) << 30;
+	s.lake.free_bytes = 812 << 20;
+	s.removed[0] = (struct status_removed){ "lake_full", 2, 1234, 5678 };
+	s.n_removed = 1;
+	sentences[0] = '\0';
+	status_problems(&s, add_sentence, NULL);
+	assert_string_equal(sentences, "disk_floor: the disk of the spool /var/lib/sluice/spool has 812 MiB free, of which "
+	    "disk_free_min keeps 1.0 GiB: the spool does not grow, and its oldest records give way if they are not "
+	    "delivered; free some room there, or lower disk_free_min\n");
+	assert_non_null(strstr(text(false), "/var/lib/sluice/lake, 3.0 MiB of 20 GiB, 812 MiB free\n"));
+	assert_non_null(strstr(text(false), "\nold files removed from the lake\n"));
+	assert_non_null(strstr(metrics(), "\nsluice_lake_removed_records_total{reason=\"lake_full\"} 1234\n"));
+	assert_non_null(strstr(metrics(), "\nsluice_lake_limit_bytes 21474836480\n"));
+	s.lake.is_there = false;
+	assert_null(strstr(metrics(), "\nsluice_lake_limit_bytes"));
+}
+
+static void
 metrics_have_the_figures(void **state)
 {
 	const char *m;
@@ -479,6 +507,7 @@ manual_and_alerts_name_what_there_is(void **state)
 	(void)state;
 	status_sample_bad(&s);
 	s.containers.is_asked = true;
+	s.lake.is_there = true;
 	metrics();
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		char *text = read_source(files[i]);
@@ -524,6 +553,7 @@ main(void)
 		cmocka_unit_test_teardown(text_says_what_is_wrong_first, teardown),
 		cmocka_unit_test_teardown(text_obeys_no_escape_of_others, teardown),
 		cmocka_unit_test_teardown(a_topic_that_waits_is_named_with_its_reason, teardown),
+		cmocka_unit_test_teardown(a_disk_at_its_floor_is_named_with_its_room_and_the_fix, teardown),
 		cmocka_unit_test_teardown(metrics_have_the_figures, teardown),
 		cmocka_unit_test(each_row_fits_its_outputs),
 		cmocka_unit_test_teardown(manual_and_alerts_name_what_there_is, teardown),
