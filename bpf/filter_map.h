@@ -50,7 +50,7 @@ enum filter_act {
 
 #define FILTER_SYSTEM_UID_MAX 999	/* SYSTEM_UID_MAX of src/model/ruleset.h */
 
-/* The bits of a program that a user of the host or of a user namespace runs. is_exe_of_root: the host's root owns it. */
+/* Returns the bits of a program. is_exe_of_root: the host's root owns the executable. */
 static inline __attribute__((always_inline)) __u32
 filter_trusted(__u32 uid, __u32 is_exe_of_root)
 {

@@ -9,7 +9,7 @@
 
 struct cgroup_mounts;		/* opaque: the mount points of v2 and of v1's cpu, cpuset and memory */
 
-/* Limits of a cgroup and its ancestors; unknown: no limit. And who named it. */
+/* Limits of a cgroup and its ancestors (unknown: no limit), and whether root has named it. */
 struct cgroup_limits {
 	struct opt_double cpus;		/* the smaller of the CFS quota and the number of online CPUs in the cpuset */
 	struct opt_u64 memory_bytes;

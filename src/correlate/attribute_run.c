@@ -51,7 +51,7 @@ user_of(const struct process *p)
 }
 
 /*
- * Appends the user to a key that anybody can write, so that it finds no run of another. Users of the system are one:
+ * Appends the user to a key that any user can write, so that it finds no run of another. Users of the system are one:
  * they are trusted, and have another number on each host.
  */
 static void

@@ -140,6 +140,7 @@ explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_i
 	const struct follow_rule *rule = NULL;
 	bool is_inside_after = false;
 	bool is_excluded = follow_excludes(&rules->follow, s, is_inside, &rule, &is_inside_after);
+	const struct follow_rule *distrusts = is_excluded ? NULL : follow_distrusts(&rules->follow, s);
 	char by[LOCATION_SIZE];
 
 	if (steps_are_spent())
@@ -155,7 +156,11 @@ explain_follow(const struct ruleset *rules, const struct candidate *s, bool is_i
 	else if (rules->follow.n_include > 0)
 		line(f, "followed", "yes: it descends from a program for which an include rule holds");
 	else
-		line(f, "followed", "yes: no exclude rule holds");
+		line(f, "followed", "yes: no exclude rule holds%s", distrusts != NULL ? " that trusts it" : "");
+	if (distrusts != NULL)
+		line(f, "  distrusted", "by %s: %s", location_text(&distrusts->location, by, sizeof(by)),
+		    distrusts->trust == TRUST_USER ? "its user is none of the system" :
+		    "its user is none of the system, and root does not own the executable");
 }
 
 static void
@@ -231,6 +236,9 @@ explain_placement(const struct placement *p, FILE *f)
 		line_if(f, "cluster", p->cluster);
 		line_if(f, "node", p->node);
 		line(f, "  evidence", "%s, confidence %g", p->scheduler_source, p->scheduler_confidence);
+		if (p->scheduler_witness != WITNESS_SYSTEM && p->claimed_by != UINT32_MAX)
+			line(f, "  said by", "user %u%s", (unsigned)p->claimed_by,
+			    p->scheduler_witness == WITNESS_DAEMON ? ", below the scheduler's daemon" : " alone");
 	}
 	if (!p->has_container) {
 		line(f, "container", "none: no rule holds");
@@ -434,6 +442,7 @@ make_candidate(const struct explain_options *o, struct arena *a, struct candidat
 	struct program p = { .arena = a };
 	char path[PATH_MAX];
 	const char *comm;
+	struct stat st;
 
 	p.argv = arena_alloc(a, (o->argc + 1) * sizeof(*p.argv));
 	if (p.argv == NULL)
@@ -459,6 +468,7 @@ make_candidate(const struct explain_options *o, struct arena *a, struct candidat
 	s->cwd = o->cwd != NULL ? o->cwd : getcwd(path, sizeof(path)) != NULL ? copy(a, path) : NULL;
 	s->has_uid = true;
 	s->uid = o->has_uid ? o->uid : (uint32_t)getuid();
+	s->is_exe_of_root = p.path != NULL && stat(p.path, &st) == 0 && st.st_uid == 0;
 	if (o->cgroup == NULL)
 		read_own_cgroup(a, s);
 	else if (o->cgroup[0] != '\0')

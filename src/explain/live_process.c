@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/arena.h"
 #include "base/file.h"
@@ -86,6 +87,26 @@ read_file(const char *proc, uint32_t pid, const char *name, struct file_text *re
 	return file_read(AT_FDCWD, path, ret, FILE_BYTES) == 0;
 }
 
+/*
+ * Whether the host's root owns the executable, as the kernel side sees it: of a process in a user namespace, which maps
+ * other users than all to themselves, it does not.
+ */
+static bool
+is_exe_of_root(const char *proc, uint32_t pid)
+{
+	struct file_text map = { 0 };
+	unsigned inside = 1, outside = 1, n = 0;
+	char path[PATH_MAX];
+	struct stat st;
+	bool is_host;
+
+	is_host = read_file(proc, pid, "uid_map", &map) && sscanf(map.text, "%u %u %u", &inside, &outside, &n) == 3 &&
+	    inside == 0 && outside == 0 && n == UINT32_MAX;
+	file_text_done(&map);
+	snprintf(path, sizeof(path), "%s/%u/exe", proc, pid);
+	return is_host && stat(path, &st) == 0 && st.st_uid == 0;
+}
+
 /* Reads one process without its ancestors. NULL: it has ended, or it is a kernel thread. */
 static json_t *
 read_one(struct proc_reader *f, const char *proc, uint32_t pid, struct arena *a, size_t argv_max, uint32_t *ret_ppid)
@@ -111,6 +132,8 @@ read_one(struct proc_reader *f, const char *proc, uint32_t pid, struct arena *a,
 	put_arguments(o, a, &s, argv_max);
 	if (status_number(status.text, "\nUid:\t", &uid))
 		json_object_set_new(o, "uid", json_integer(uid));
+	if (is_exe_of_root(proc, pid))
+		json_object_set_new(o, "exe_of_root", json_true());
 	if (!status_number(status.text, "\nPPid:\t", ret_ppid))
 		*ret_ppid = 0;
 out:
@@ -181,6 +204,7 @@ live_process_parse(const json_t *json, uint32_t pid, struct arena *a, struct liv
 		s->cgroup_v1 = json_string_value(json_object_get(json, "cgroup_v1"));
 		s->has_uid = json_is_integer(uid);
 		s->uid = (uint32_t)json_integer_value(uid);
+		s->is_exe_of_root = json_is_true(json_object_get(json, "exe_of_root"));
 		if (!parse_arguments(json_object_get(json, "argv"), a, s))
 			return false;
 		ret->pid[ret->n] = (uint32_t)json_integer_value(json_object_get(json, "pid"));

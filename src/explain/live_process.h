@@ -22,7 +22,7 @@ enum {
 
 /*
  * Reads a process below the folder proc: {"pid", "exe", "comm", "cwd", "argv", "cgroup", "cgroup_v1",
- * "uid", "parent": the same}; a property that cannot be read is missing. Arguments are redacted by the
+ * "uid", "exe_of_root", "parent": the same}; a property that cannot be read is missing. Arguments are redacted by the
  * shipped patterns, and cut so that the object fits into a request. Returns a reference that the caller
  * owns, or NULL: no such process, a kernel thread, or no memory.
  */

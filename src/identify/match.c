@@ -387,3 +387,13 @@ follow_excludes(const struct follow_rules *r, const struct candidate *s, bool is
 		*ret_inside = is_inside;
 	return exclude != NULL || (r->n_include > 0 && !is_inside && !steps_are_spent());
 }
+
+const struct follow_rule *
+follow_distrusts(const struct follow_rules *r, const struct candidate *s)
+{
+	for (size_t i = 0; i < r->n_exclude; i++) {
+		if (!is_trusted(r->exclude[i].trust, s) && match(r->exclude[i].when, s))
+			return &r->exclude[i];
+	}
+	return NULL;
+}

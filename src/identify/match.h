@@ -27,4 +27,10 @@ bool match(const struct condition *c, const struct candidate *s);
 bool follow_excludes(const struct follow_rules *r, const struct candidate *s, bool is_inside,
     const struct follow_rule **ret_rule, bool *ret_inside);
 
+/*
+ * Returns the first exclude rule whose conditions hold for a program that the rule does not trust, so that it is not
+ * excluded by it; NULL: there is none. Reads all rules: for explanations.
+ */
+const struct follow_rule *follow_distrusts(const struct follow_rules *r, const struct candidate *s);
+
 #endif

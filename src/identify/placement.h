@@ -25,7 +25,7 @@
 enum placement_witness {
 	WITNESS_SYSTEM,		/* root, who alone names control groups there, or a program of the system's users */
 	WITNESS_DAEMON,		/* a user's program, which the scheduler's own daemon started */
-	WITNESS_ARGV,		/* anybody: a user's program says so in its arguments */
+	WITNESS_ARGV,		/* any user, by a program's arguments */
 };
 
 enum {

@@ -121,7 +121,7 @@ struct cgroup_event {
 	const char *path;		/* "/" for the root */
 	struct opt_double cpus;		/* its limits, its own or the strictest of those above it */
 	struct opt_u64 memory_bytes;
-	uint32_t users_names;		/* names at the end of the path that a user may have chosen, see cgroup_limits_read() */
+	uint32_t users_names;		/* as in struct cgroup_limits of collect/cgroup.h */
 };
 
 /* What decode() calls, one of them for each event; arg is its caller's. */

@@ -51,8 +51,8 @@ struct condition {
 };
 
 /*
- * Users up to this one are the system's own (UID_MIN of login.defs less one): nobody else can run a program as one of
- * them. nobody (65534) is not among them, since anybody's container or service may run as nobody.
+ * Users up to this one are the system's own (UID_MIN of login.defs less one): no other user can run a program as one of
+ * them. User 65534 is not among them, since the containers and services of any user may run as that one.
  */
 #define SYSTEM_UID_MAX 999
 
@@ -64,13 +64,13 @@ struct rule_location {
 };
 
 /*
- * The programs for which an exclude rule may hold. Any user can give a program a name and arguments, so a rule that looks
- * at them trusts only what the system runs.
+ * The programs for which an exclude rule may hold. Any user can give a program a name and arguments, so a rule that
+ * looks at them trusts only what the system runs.
  */
 enum follow_trust {
 	TRUST_ANY,			/* all */
 	TRUST_EXE,			/* root owns the executable, or a user of the system runs it */
-	TRUST_USER,			/* a user of the system runs it: users write arguments also of root's executables */
+	TRUST_USER,			/* a user of the system runs it */
 };
 
 /* include, exclude */

@@ -264,7 +264,8 @@ read_map(struct rules_reader *r, struct conditions *cs, const struct yaml_node *
 }
 
 const struct condition *
-rules_condition(struct rules_reader *r, const struct yaml_node *n, enum condition_kind without, const char *const *others)
+rules_condition(struct rules_reader *r, const struct yaml_node *n, enum condition_kind without,
+    const char *const *others)
 {
 	struct conditions cs = { without, others };
 	struct condition *c = rules_alloc(r, sizeof(*c));

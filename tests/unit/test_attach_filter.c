@@ -391,8 +391,10 @@ test_trust(void **state)
 		struct filter_image *image = image_of(&rule, 1, NULL, 0);
 
 		assert_int_equal(image->rules, 1);
-		if (kernel_excludes(image, &p) != cases[k].is_excluded || rules_exclude(&rules, &p) != cases[k].is_excluded)
-			fail_msg("case %zu: kernel %d, rules %d", k, kernel_excludes(image, &p), rules_exclude(&rules, &p));
+		if (kernel_excludes(image, &p) != cases[k].is_excluded ||
+		    rules_exclude(&rules, &p) != cases[k].is_excluded)
+			fail_msg("case %zu: kernel %d, rules %d", k, kernel_excludes(image, &p),
+			    rules_exclude(&rules, &p));
 		filter_image_free(image);
 	}
 }

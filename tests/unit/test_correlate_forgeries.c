@@ -92,8 +92,8 @@ runs(struct world *w, const struct being *parent, uint32_t uid, uint64_t cgroup,
 	b.context = (struct program_context){ uid, uid, 11, 12, 13, cgroup, 0, false };
 	b.execed = true;
 	s = (struct exec_event){ .time_ns = w->now, .self = b.key, .parent = b.parent, .anchor = b.anchor,
-		.ppid = b.parent.pid, .context = b.context, .exe = p->exe, .cwd = p->cwd, .argc = p->argc, .argv_len = len,
-		.argv = p->argc > 0 ? p->argv : NULL };
+		.ppid = b.parent.pid, .context = b.context, .exe = p->exe, .cwd = p->cwd, .argc = p->argc,
+		.argv_len = len, .argv = p->argc > 0 ? p->argv : NULL };
 	for (size_t i = 0; i < p->argc; i++)
 		len[i] = strlen(p->argv[i]);
 	snprintf(s.comm, sizeof(s.comm), "%.15s", p->exe != NULL ? p->exe + strlen(p->exe) / 2 : "x");
@@ -207,8 +207,10 @@ no_program_of_an_engine_joins_a_run_of_another_user(void **state)
 
 		assert_string_equal(first[i].run_id, alone[i].run_id);
 		for (size_t k = 0; k < n && attack[i].run_id[0] != '\0'; k++) {
-			if (strcmp(attack[i].run_id, first[k].run_id) == 0 || strcmp(attack[i].run_id, again[k].run_id) == 0)
-				fail_msg("%s: the attacker's is in the run of %s", name, name_of(json_array_get(cases, k)));
+			if (strcmp(attack[i].run_id, first[k].run_id) == 0 ||
+			    strcmp(attack[i].run_id, again[k].run_id) == 0)
+				fail_msg("%s: the attacker's is in the run of %s", name,
+				    name_of(json_array_get(cases, k)));
 		}
 		if (strcmp(again[i].run_id, alone_again[i].run_id) != 0 ||
 		    strcmp(again[i].task_id, alone_again[i].task_id) != 0)
@@ -354,7 +356,8 @@ no_program_joins_a_job_of_another_user(void **state)
 
 			if (strcmp(jobs[i].scheduler, jobs[k].scheduler) != 0)
 				continue;
-			for (int order = 0; order < 4; order++) {	/* who is first, and whether the forger has a daemon */
+			/* who is first, and whether the forger has a daemon */
+			for (int order = 0; order < 4; order++) {
 				host_open(&w);
 				if (order & 1) {
 					b = forges_job(&w, k, order & 2);
@@ -409,7 +412,8 @@ every_rule_of_a_scheduler_has_a_forgery(void **state)
 					continue;
 				tool_name(shipped, &s, tool, sizeof(tool), NULL);
 				placement_of_program(shipped, &s, &found);
-				if (found.scheduler_source != NULL && strcmp(found.scheduler_source, p->find.source) == 0)
+				if (found.scheduler_source != NULL &&
+				    strcmp(found.scheduler_source, p->find.source) == 0)
 					break;
 			}
 			if (i == JOBS)

@@ -139,7 +139,7 @@ what_the_host_does_by_itself_is_left_out(void **state)
 struct forgery {
 	const char *exe, *comm, *script, *argv[3], *cwd;
 	char path[512];
-	bool is_of_kernel;		/* the rule names a control group or a user alone, which nobody can arrange */
+	bool is_of_kernel;		/* the rule names a control group, which no user can arrange */
 };
 
 static void
@@ -204,7 +204,7 @@ no_user_hides_behind_a_name(void **state)
 		if (follow_excludes(&alone, &s, false, NULL, NULL))
 			fail_msg("nobody hides as %s of '%s'", exe, rule->location.name);
 		s.uid = 1000;
-		s.is_exe_of_root = true;	/* such as /bin/bash, or /usr/bin/python3, of which users write the arguments */
+		s.is_exe_of_root = true;	/* such as /bin/bash, of which users write the arguments */
 		if ((f.script != NULL || f.argv[1] != NULL) && follow_excludes(&alone, &s, false, NULL, NULL))
 			fail_msg("a user hides by the arguments of '%s'", rule->location.name);
 		s.uid = 0;

@@ -124,6 +124,30 @@ the_rule_that_decides_is_named(void **state)
 	free(text);
 }
 
+/* Of a name that any user can take. */
+static void
+a_rule_that_does_not_trust_the_program_is_named(void **state)
+{
+	struct explain_options o = options_of(ARGV("sshd"));
+	char *text;
+
+	(void)state;
+	o.exe = "/nowhere/sshd";
+	o.has_uid = true;
+	o.uid = 1000;
+	text = explained("exclude: [{exe: sshd}]\n", &o);
+	has_line(text, "followed     yes: no exclude rule holds that trusts it");
+	has_line(text, "  distrusted by r.yaml:1: its user is none of the system, and root does not own the executable");
+	free(text);
+	text = explained("exclude: [{exe: sshd, trust: any}]\n", &o);
+	has_line(text, "followed     no: exclude, by r.yaml:1; its children are judged separately");
+	free(text);
+	o.uid = 999;
+	text = explained("exclude: [{exe: sshd}]\n", &o);
+	has_line(text, "followed     no: exclude, by r.yaml:1; its children are judged separately");
+	free(text);
+}
+
 static void
 an_sluid_tells_when_its_job_was_submitted(void **state)
 {
@@ -275,6 +299,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_part_has_its_line),
 		cmocka_unit_test(the_rule_that_decides_is_named),
+		cmocka_unit_test(a_rule_that_does_not_trust_the_program_is_named),
 		cmocka_unit_test(an_sluid_tells_when_its_job_was_submitted),
 		cmocka_unit_test(secrets_and_control_characters_are_not_shown),
 		cmocka_unit_test(a_program_is_found_as_a_shell_would),

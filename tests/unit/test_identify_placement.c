@@ -260,7 +260,7 @@ no_job_of_a_batch_scheduler_is_a_users_word(void **state)
 	ruleset_unref(set);
 }
 
-/* Arguments are worth what whoever wrote them is. */
+/* The same arguments are worth more from one program than from another. */
 static void
 arguments_are_the_word_of_their_user(void **state)
 {
@@ -286,7 +286,7 @@ arguments_are_the_word_of_their_user(void **state)
 	memset(&p, 0, sizeof(p));
 	assert_true(placement_of_program(shipped, &own, &p));
 	assert_int_equal(p.scheduler_witness, WITNESS_SYSTEM);
-	own.uid = 1000;		/* anybody may run it with such arguments */
+	own.uid = 1000;		/* any user may run it with such arguments */
 	memset(&p, 0, sizeof(p));
 	assert_true(placement_of_program(shipped, &own, &p));
 	assert_int_equal(p.scheduler_witness, WITNESS_ARGV);
@@ -428,7 +428,7 @@ arguments_tell_what_a_path_does_not(void **state)
 	struct placement p = placement_at("/system.slice/slurmd.service", NULL);
 
 	(void)state;
-	assert_false(placement_of_program(shipped, &s, &p));	/* anybody's word against a control group */
+	assert_false(placement_of_program(shipped, &s, &p));	/* a user's word against a control group */
 	assert_string_equal(p.scheduler, "systemd");
 	s.parent = &slurmstepd;
 	assert_true(placement_of_program(shipped, &s, &p));

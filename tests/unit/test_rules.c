@@ -156,6 +156,52 @@ users_are_numbers_ranges_or_names(void **state)
 }
 
 static void
+trust_is(const char *rule, enum follow_trust want)
+{
+	char *file;
+	struct ruleset *set;
+
+	assert_true(asprintf(&file, "exclude:\n  - %s\n", rule) > 0);
+	set = rules_of(file);
+	if (set->follow.exclude[0].trust != want)
+		fail_msg("%s: trust is %d, not %d", rule, set->follow.exclude[0].trust, want);
+	ruleset_unref(set);
+	free(file);
+}
+
+static void
+an_exclude_rule_trusts_whom_no_user_can_pass_for(void **state)
+{
+	struct ruleset *set;
+
+	(void)state;
+	trust_is("{exe: sshd}", TRUST_EXE);
+	trust_is("{path: /opt/}", TRUST_EXE);
+	trust_is("{uid: 1000-2000}", TRUST_ANY);
+	trust_is("{cgroup: /system.slice/x.service}", TRUST_ANY);
+	trust_is("{cgroup: /a, uid: 5}", TRUST_ANY);
+	trust_is("{cgroup_matches: x}", TRUST_USER);
+	trust_is("{exe: sshd, cgroup: /a}", TRUST_EXE);
+	trust_is("{exe: bash, argv_contains: x}", TRUST_USER);
+	trust_is("{script: x}", TRUST_USER);
+	trust_is("{uid: 5, not: {comm: x}}", TRUST_USER);
+	trust_is("{any: [{uid: 5}, {exe: x}]}", TRUST_EXE);
+	trust_is("{parent: {exe: x}}", TRUST_USER);
+	trust_is("{exe: sshd, trust: any}", TRUST_ANY);
+	trust_is("{name: x, trust: any, when: {argv: x}}", TRUST_ANY);
+	trust_is("{when: {argv: x}, trust: system}", TRUST_USER);
+	set = rules_of("include: [{exe: x}]\n");
+	assert_int_equal(set->follow.include[0].trust, TRUST_ANY);
+	ruleset_unref(set);
+	rules_wrong("exclude: [{exe: x, trust: all}]", "f:1:27: trust: no 'all' here: there are system, any\n");
+	rules_wrong("exclude: [{exe: x, trust: }]", "f:1:27: trust: no value: give a single value, or remove it\n");
+	rules_wrong("include: [{exe: x, trust: any}]", "f:1:20: no condition 'trust': there are all, any, not, parent, "
+	    "exe, path, comm, tool, argv, argv_contains, argv_matches, command_matches, first_arg, subcommand, script, jar, "
+	    "class, cwd, cwd_matches, cgroup, cgroup_matches, uid, image\n");
+	rules_wrong("include: [{trust: any, when: {exe: x}}]", "f:1:12: no key 'trust' here: there are name, when\n");
+}
+
+static void
 unknown_names_get_the_nearest_right_one(void **state)
 {
 	(void)state;
@@ -490,6 +536,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(conditions_are_read),
 		cmocka_unit_test(users_are_numbers_ranges_or_names),
+		cmocka_unit_test(an_exclude_rule_trusts_whom_no_user_can_pass_for),
 		cmocka_unit_test(unknown_names_get_the_nearest_right_one),
 		cmocka_unit_test(values_of_the_wrong_kind_are_reported),
 		cmocka_unit_test(what_can_never_hold_is_reported),
